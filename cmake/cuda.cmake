@@ -1,0 +1,38 @@
+# Decides whether the CUDA module is built, and enables the CUDA language if it is.
+#   ON    build it; a missing compiler is an error
+#   OFF   do not
+#   AUTO  build it where nvcc and an NVIDIA driver are, so that an install on a machine without a GPU stays quick
+macro(baracuda_find_cuda result)
+  set(${result} FALSE)
+  if(NOT BARACUDA_CUDA MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "BARACUDA_CUDA must be AUTO, ON or OFF, got '${BARACUDA_CUDA}'.")
+  endif()
+  if(NOT BARACUDA_CUDA STREQUAL "OFF")
+    find_program(BARACUDA_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDACXX PATH_SUFFIXES bin PATHS /usr/local/cuda)
+    if(EXISTS /proc/driver/nvidia/version OR EXISTS /dev/nvidiactl)
+      set(BARACUDA_DRIVER TRUE)
+    else()
+      find_program(BARACUDA_DRIVER nvidia-smi)
+    endif()
+    if(BARACUDA_CUDA STREQUAL "ON" AND NOT BARACUDA_NVCC)
+      message(FATAL_ERROR "BARACUDA_CUDA=ON, but nvcc was not found. Install the CUDA toolkit (12.8 or newer) and put its "
+              "bin folder on PATH or set CUDA_HOME; or set BARACUDA_CUDA=OFF for the CPU kernels alone.")
+    elseif(BARACUDA_CUDA STREQUAL "ON" OR (BARACUDA_NVCC AND BARACUDA_DRIVER))
+      if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+        if(BARACUDA_DRIVER)
+          set(CMAKE_CUDA_ARCHITECTURES native)
+        else()
+          set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100-real 120)
+        endif()
+      endif()
+      set(CMAKE_CUDA_COMPILER ${BARACUDA_NVCC})
+      enable_language(CUDA)
+      set(${result} TRUE)
+      message(STATUS "baracuda_jax: building the CPU and CUDA modules (CUDA ${CMAKE_CUDA_COMPILER_VERSION})")
+    endif()
+  endif()
+  if(NOT ${result})
+    message(STATUS "baracuda_jax: building the CPU module alone (BARACUDA_CUDA=${BARACUDA_CUDA}, "
+            "nvcc: ${BARACUDA_NVCC}, NVIDIA driver: ${BARACUDA_DRIVER})")
+  endif()
+endmacro()

@@ -1,0 +1,66 @@
+// What a handler needs of its backend, under the same names on CPU and CUDA: the drivers of the patterns, and the Executor
+// as an FFI context. A handler file is compiled once for each.
+#pragma once
+
+#ifdef BARACUDA_CUDA
+#include "../patterns/gather_cuda.h"
+#include "../patterns/segment_cuda.h"
+#else
+#include "../patterns/gather_cpu.h"
+#include "../patterns/segment_cpu.h"
+#endif
+
+#include <optional>
+
+#include "xla/ffi/api/ffi.h"
+
+namespace baracuda {
+
+namespace ffi = xla::ffi;
+
+// The Executor, and what it borrows, for the time of one call.
+class Device {
+ public:
+#ifdef BARACUDA_CUDA
+  Device(cudaStream_t stream, ffi::ScratchAllocator scratch) : scratch_(std::move(scratch)), stream_(stream) {}
+  Executor executor() {
+    return {stream_, &scratch_, [](void* scratch, size_t bytes) {
+              return static_cast<ffi::ScratchAllocator*>(scratch)->Allocate(bytes, 256).value_or(nullptr);
+            }};
+  }
+
+ private:
+  ffi::ScratchAllocator scratch_;
+  cudaStream_t stream_;
+#else
+  explicit Device(ffi::ThreadPool pool) : pool_(pool) {}
+  Executor executor() {
+    return {pool_.num_threads(), &pool_, [](void* pool, std::function<void()> task) {
+              static_cast<ffi::ThreadPool*>(pool)->Schedule(std::move(task));
+            }};
+  }
+
+ private:
+  ffi::ThreadPool pool_;
+#endif
+};
+
+}  // namespace baracuda
+
+template <>
+struct xla::ffi::CtxDecoding<baracuda::Device> {
+  using Type = baracuda::Device;
+  static std::optional<Type> Decode(const XLA_FFI_Api* api, XLA_FFI_ExecutionContext* context,
+                                    DiagnosticEngine& diagnostic) {
+#ifdef BARACUDA_CUDA
+    auto stream = CtxDecoding<PlatformStream<cudaStream_t>>::Decode(api, context, diagnostic);
+    auto scratch = CtxDecoding<ScratchAllocator>::Decode(api, context, diagnostic);
+    if (!stream || !scratch) return std::nullopt;
+    return Type(*stream, std::move(*scratch));
+#else
+    auto pool = CtxDecoding<ThreadPool>::Decode(api, context, diagnostic);
+    if (!pool) return std::nullopt;
+    return Type(*pool);
+#endif
+  }
+};

@@ -1,0 +1,316 @@
+// FFI targets of the segment family. Leading dimensions are batches; `ids` and what belongs to them may have fewer of these
+// than the data: each of their batches then serves several of the data's.
+#include "target.h"
+
+namespace baracuda {
+namespace {
+
+// Shapes [batches..., rows or segments, columns] against [batches of ids..., rows or segments].
+template <class Data, class Ids>
+bool batches_match(const Data& data, const Ids& ids) {
+  auto x = data.dimensions(), i = ids.dimensions();
+  return x.size() >= 2 && i.size() >= 1 && i.size() < x.size() && std::equal(i.begin(), i.end() - 1, x.begin());
+}
+
+SegmentShape shape_of(Dimensions data, Dimensions ids, int64_t rows, int64_t segments) {
+  int64_t batches = product(data, 0, data.size() - 2), id_batches = product(ids, 0, ids.size() - 1);
+  return {batches, rows, segments, data.back(), id_batches > 0 ? batches / id_batches : 1};
+}
+
+ffi::Error index_handler(Device device, ffi::AnyBuffer ids, ffi::Result<ffi::AnyBuffer> perm,
+                         ffi::Result<ffi::AnyBuffer> offsets, bool sorted) {
+  constexpr const char* op = "segment_index";
+  Checks checks(op);
+  auto in = ids.dimensions(), order = perm->dimensions(), out = offsets->dimensions();
+  checks.require(in.size() >= 1, "ids must have rank 1 or more, got ", describe(in))
+      .dtype("perm", *perm, ffi::DataType::U32)
+      .dtype("offsets", *offsets, ffi::DataType::U32);
+  if (checks.failed()) return checks.error();
+  checks
+      .require(order.size() == in.size() && std::equal(in.begin(), in.end() - 1, order.begin()) &&
+                   order.back() == (sorted ? 0 : in.back()),
+               "perm must have the shape of ids, ", describe(in), ", or no column for sorted ids, got ", describe(order))
+      .require(out.size() == in.size() && std::equal(in.begin(), in.end() - 1, out.begin()) && out.back() >= 1,
+               "offsets must be ", describe(in), " with segments + 1 in the last place, got ", describe(out))
+      .require(in.back() < int64_t(no_row), "at most 2^32 - 2 rows are supported, got ", in.back());
+  if (checks.failed()) return checks.error();
+  return for_index(op, "ids", ids.element_type(), [&](auto id) {
+    using Id = typename decltype(id)::type;
+    uint32_t* to = sorted ? nullptr : static_cast<uint32_t*>(perm->untyped_data());
+    return to_error(op, index_segments(device.executor(), static_cast<const Id*>(ids.untyped_data()),
+                                       product(in, 0, in.size() - 1), in.back(), out.back() - 1, to,
+                                       static_cast<uint32_t*>(offsets->untyped_data())));
+  });
+}
+
+// What the five reductions share: operands (data, perm, offsets) and the first result.
+struct Reduction {
+  SegmentIndex index;
+  Checks checks;
+
+  Reduction(const char* op, const ffi::AnyBuffer& data, const ffi::AnyBuffer& perm, const ffi::AnyBuffer& offsets,
+            const ffi::AnyBuffer& y)
+      : checks(op) {
+    auto x = data.dimensions(), order = perm.dimensions(), first = offsets.dimensions(), out = y.dimensions();
+    checks.require(x.size() >= 2, "data must have rank 2 or more, got ", describe(x))
+        .require(batches_match(data, offsets), "offsets must begin with dimensions of data, ", describe(x), ", got ",
+                 describe(first))
+        .same_dtype("the result", y, "data", data)
+        .dtype("perm", perm, ffi::DataType::U32)
+        .dtype("offsets", offsets, ffi::DataType::U32);
+    if (checks.failed()) return;
+    int64_t rows = x[x.size() - 2], segments = first.back() - 1;
+    checks
+        .require(order.size() == first.size() && std::equal(order.begin(), order.end() - 1, first.begin()) &&
+                     (order.back() == rows || order.back() == 0),
+                 "perm must have the batches of offsets and ", rows, " or 0 columns, got ", describe(order))
+        .require(out.size() == x.size() && std::equal(x.begin(), x.end() - 2, out.begin()) &&
+                     out[out.size() - 2] == segments && out.back() == x.back(),
+                 "the result must be data's ", describe(x), " with ", segments, " segments for rows, got ", describe(out));
+    if (checks.failed()) return;
+    index.shape = shape_of(x, first, rows, segments);
+    index.perm = order.back() == 0 ? nullptr : static_cast<const uint32_t*>(perm.untyped_data());
+    index.offsets = static_cast<const uint32_t*>(offsets.untyped_data());
+  }
+
+  template <class Reducer>
+  ffi::Error run(const char* op, Device& device, const Reducer& reducer, const ffi::AnyBuffer& data) {
+    using T = typename Reducer::Element;
+    return to_error(
+        op, reduce_segments(device.executor(), reducer, index, static_cast<const T*>(data.untyped_data())));
+  }
+};
+
+template <class T>
+T from_bits(int64_t bits) {
+  T value;
+  memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+ffi::Error sum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
+                       ffi::Result<ffi::AnyBuffer> y, int64_t empty_bits) {
+  constexpr const char* op = "segment_sum";
+  Reduction reduction(op, data, perm, offsets, *y);
+  if (reduction.checks.failed()) return reduction.checks.error();
+  return for_number(op, "data", data.element_type(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    return reduction.run(op, device, SegmentSum<T>{static_cast<T*>(y->untyped_data()), from_bits<T>(empty_bits)}, data);
+  });
+}
+
+ffi::Error mean_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
+                        ffi::AnyBuffer counts, ffi::Result<ffi::AnyBuffer> y, int64_t empty_bits) {
+  constexpr const char* op = "segment_mean";
+  Reduction reduction(op, data, perm, offsets, *y);
+  Checks& checks = reduction.checks;
+  if (!checks.failed())
+    checks.dtype("counts", counts, ffi::DataType::S32)
+        .require(batches_match(*y, counts) && counts.dimensions().size() == offsets.dimensions().size() &&
+                     counts.dimensions().back() == reduction.index.shape.segments,
+                 "counts must be the batches of offsets by ", reduction.index.shape.segments, " segments, got ",
+                 describe(counts.dimensions()));
+  if (checks.failed()) return checks.error();
+  return for_float(op, "data", data.element_type(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    SegmentMean<T> reducer;
+    reducer.y = static_cast<T*>(y->untyped_data());
+    reducer.empty_value = from_bits<T>(empty_bits);
+    reducer.counts = static_cast<const int32_t*>(counts.untyped_data());
+    return reduction.run(op, device, reducer, data);
+  });
+}
+
+// The second result, the winning rows, is there when a gradient or the caller needs it.
+template <bool is_max>
+ffi::Error extremum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
+                            ffi::Result<ffi::AnyBuffer> y, ffi::RemainingRets more, int64_t empty_bits) {
+  constexpr const char* op = is_max ? "segment_max" : "segment_min";
+  Reduction reduction(op, data, perm, offsets, *y);
+  Checks& checks = reduction.checks;
+  checks.require(more.size() <= 1, "expected one or two results, got ", more.size() + 1);
+  if (checks.failed()) return checks.error();
+  uint32_t* winner = nullptr;
+  if (more.size() == 1) {
+    auto rows = more.get<ffi::AnyBuffer>(0);
+    if (rows.has_error()) return rows.error();
+    checks.same_shape("winner", **rows, "the result", *y)
+        .require((*rows)->element_type() == ffi::DataType::S32 || (*rows)->element_type() == ffi::DataType::U32,
+                 "winner must be int32 or uint32");
+    if (checks.failed()) return checks.error();
+    winner = static_cast<uint32_t*>((*rows)->untyped_data());
+  }
+  return for_number(op, "data", data.element_type(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    SegmentExtremum<T, is_max> reducer{static_cast<T*>(y->untyped_data()), winner, from_bits<T>(empty_bits),
+                                       uint32_t(reduction.index.shape.rows)};
+    return reduction.run(op, device, reducer, data);
+  });
+}
+
+// The second and third results, the product of the nonzero factors and the number of zeros (at most 2), serve the gradient.
+ffi::Error prod_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
+                        ffi::Result<ffi::AnyBuffer> y, ffi::RemainingRets more, int64_t empty_bits) {
+  constexpr const char* op = "segment_prod";
+  Reduction reduction(op, data, perm, offsets, *y);
+  Checks& checks = reduction.checks;
+  checks.require(more.size() == 0 || more.size() == 2, "expected one or three results, got ", more.size() + 1);
+  if (checks.failed()) return checks.error();
+  void *nonzero = nullptr, *zeros = nullptr;
+  if (more.size() == 2) {
+    auto first = more.get<ffi::AnyBuffer>(0), second = more.get<ffi::AnyBuffer>(1);
+    if (first.has_error()) return first.error();
+    if (second.has_error()) return second.error();
+    bool wide = data.element_type() == ffi::DataType::F64;
+    checks.same_shape("product", **first, "the result", *y)
+        .same_shape("zeros", **second, "the result", *y)
+        .dtype("product", **first, wide ? ffi::DataType::F64 : ffi::DataType::F32)
+        .dtype("zeros", **second, ffi::DataType::U8);
+    if (checks.failed()) return checks.error();
+    nonzero = (*first)->untyped_data(), zeros = (*second)->untyped_data();
+  }
+  return for_number(op, "data", data.element_type(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    if (!is_float<T> && nonzero) return invalid(op, "only floats have a gradient");
+    SegmentProd<T> reducer{static_cast<T*>(y->untyped_data()), static_cast<Accumulator<T>*>(nonzero),
+                           static_cast<uint8_t*>(zeros), from_bits<T>(empty_bits)};
+    return reduction.run(op, device, reducer, data);
+  });
+}
+
+// What the backward targets share: operands (ids, ..., dy) and the result dx.
+struct Gradient {
+  SegmentShape shape;
+  Checks checks;
+
+  Gradient(const char* op, const ffi::AnyBuffer& ids, const ffi::AnyBuffer& dy, const ffi::AnyBuffer& dx) : checks(op) {
+    auto i = ids.dimensions(), y = dy.dimensions(), x = dx.dimensions();
+    checks
+        .require(batches_match(dy, ids), "ids must begin with dimensions of dy, ", describe(y), ", got ", describe(i))
+        .same_dtype("the result", dx, "dy", dy);
+    if (checks.failed()) return;
+    checks.require(x.size() == y.size() && std::equal(x.begin(), x.end() - 2, y.begin()) &&
+                       x[x.size() - 2] == i.back() && x.back() == y.back(),
+                   "the result must be dy's ", describe(y), " with ", i.back(), " rows for segments, got ", describe(x));
+    if (!checks.failed()) shape = shape_of(y, i, i.back(), y[y.size() - 2]);
+  }
+
+  // fill(kernel) sets what this kernel has beside the ids, dy and dx.
+  template <template <class, class> class Kernel, class Fill>
+  ffi::Error run(const char* op, Device& device, const ffi::AnyBuffer& ids, const ffi::AnyBuffer& dy,
+                 const ffi::AnyBuffer& dx, const Fill& fill) {
+    if (checks.failed()) return checks.error();
+    return for_float(op, "dy", dy.element_type(), [&](auto type) {
+      return for_index(op, "ids", ids.element_type(), [&](auto id) {
+        using T = typename decltype(type)::type;
+        using Id = typename decltype(id)::type;
+        Kernel<T, Id> kernel{};
+        kernel.shape = shape;
+        kernel.ids = static_cast<const Id*>(ids.untyped_data());
+        kernel.dy = static_cast<const T*>(dy.untyped_data());
+        kernel.dx = static_cast<T*>(dx.untyped_data());
+        fill(kernel, type);
+        return to_error(op, gather(device.executor(), kernel, shape.batches, shape.rows, shape.columns));
+      });
+    });
+  }
+};
+
+ffi::Error sum_backward_handler(Device device, ffi::AnyBuffer ids, ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuffer> dx) {
+  constexpr const char* op = "segment_sum_backward";
+  Gradient gradient(op, ids, dy, *dx);
+  return gradient.run<SegmentSumBackward>(op, device, ids, dy, *dx, [](auto&, auto) {});
+}
+
+ffi::Error mean_backward_handler(Device device, ffi::AnyBuffer ids, ffi::AnyBuffer counts, ffi::AnyBuffer dy,
+                                 ffi::Result<ffi::AnyBuffer> dx) {
+  constexpr const char* op = "segment_mean_backward";
+  Gradient gradient(op, ids, dy, *dx);
+  if (!gradient.checks.failed())
+    gradient.checks.dtype("counts", counts, ffi::DataType::S32)
+        .require(batches_match(dy, counts) && counts.dimensions().size() == ids.dimensions().size() &&
+                     counts.dimensions().back() == gradient.shape.segments,
+                 "counts must be the batches of ids by ", gradient.shape.segments, " segments, got ",
+                 describe(counts.dimensions()));
+  return gradient.run<SegmentMeanBackward>(op, device, ids, dy, *dx, [&](auto& kernel, auto) {
+    kernel.counts = static_cast<const int32_t*>(counts.untyped_data());
+  });
+}
+
+ffi::Error extremum_backward_handler(Device device, ffi::AnyBuffer ids, ffi::AnyBuffer winner, ffi::AnyBuffer dy,
+                                     ffi::Result<ffi::AnyBuffer> dx) {
+  constexpr const char* op = "segment_extremum_backward";
+  Gradient gradient(op, ids, dy, *dx);
+  gradient.checks.same_shape("winner", winner, "dy", dy)
+      .require(winner.element_type() == ffi::DataType::S32 || winner.element_type() == ffi::DataType::U32,
+               "winner must be int32 or uint32, got type ", int(winner.element_type()));
+  return gradient.run<SegmentExtremumBackward>(op, device, ids, dy, *dx, [&](auto& kernel, auto) {
+    kernel.winner = static_cast<const uint32_t*>(winner.untyped_data());
+  });
+}
+
+ffi::Error prod_backward_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer ids, ffi::AnyBuffer nonzero,
+                                 ffi::AnyBuffer zeros, ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuffer> dx) {
+  constexpr const char* op = "segment_prod_backward";
+  Gradient gradient(op, ids, dy, *dx);
+  bool wide = dy.element_type() == ffi::DataType::F64;
+  gradient.checks.same_shape("data", data, "the result", *dx)
+      .same_dtype("data", data, "dy", dy)
+      .same_shape("product", nonzero, "dy", dy)
+      .same_shape("zeros", zeros, "dy", dy)
+      .dtype("product", nonzero, wide ? ffi::DataType::F64 : ffi::DataType::F32)
+      .dtype("zeros", zeros, ffi::DataType::U8);
+  return gradient.run<SegmentProdBackward>(op, device, ids, dy, *dx, [&](auto& kernel, auto type) {
+    using T = typename decltype(type)::type;
+    kernel.x = static_cast<const T*>(data.untyped_data());
+    kernel.product = static_cast<const Accumulator<T>*>(nonzero.untyped_data());
+    kernel.zeros = static_cast<const uint8_t*>(zeros.untyped_data());
+  });
+}
+
+ffi::Error extremum_tangent_handler(Device device, ffi::AnyBuffer winner, ffi::AnyBuffer t,
+                                    ffi::Result<ffi::AnyBuffer> out) {
+  constexpr const char* op = "segment_extremum_tangent";
+  Checks checks(op);
+  auto x = t.dimensions(), y = out->dimensions();
+  checks.same_shape("winner", winner, "the result", *out)
+      .same_dtype("the result", *out, "t", t)
+      .require(winner.element_type() == ffi::DataType::S32 || winner.element_type() == ffi::DataType::U32,
+               "winner must be int32 or uint32, got type ", int(winner.element_type()))
+      .require(x.size() >= 2 && x.size() == y.size() && std::equal(x.begin(), x.end() - 2, y.begin()) &&
+                   x.back() == y.back(),
+               "t must be the result's ", describe(y), " with rows for segments, got ", describe(x));
+  if (checks.failed()) return checks.error();
+  return for_float(op, "t", t.element_type(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    SegmentShape shape{product(x, 0, x.size() - 2), x[x.size() - 2], y[y.size() - 2], y.back(), 1};
+    SegmentExtremumTangent<T> kernel{shape, static_cast<const uint32_t*>(winner.untyped_data()),
+                                     static_cast<const T*>(t.untyped_data()), static_cast<T*>(out->untyped_data())};
+    return to_error(op, gather(device.executor(), kernel, shape.batches, shape.segments, shape.columns));
+  });
+}
+
+auto reduction() { return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>(); }
+auto gradient() { return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>(); }
+
+BARACUDA_TARGET(segment_index, index_handler,
+                ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<bool>("sorted"));
+BARACUDA_TARGET(segment_sum, sum_handler, reduction().Ret<ffi::AnyBuffer>().Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_mean, mean_handler,
+                reduction().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_max, extremum_handler<true>,
+                reduction().Ret<ffi::AnyBuffer>().RemainingRets().Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_min, extremum_handler<false>,
+                reduction().Ret<ffi::AnyBuffer>().RemainingRets().Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_prod, prod_handler,
+                reduction().Ret<ffi::AnyBuffer>().RemainingRets().Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_sum_backward, sum_backward_handler, gradient().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(segment_mean_backward, mean_backward_handler, gradient().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(segment_extremum_backward, extremum_backward_handler,
+                gradient().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(segment_extremum_tangent, extremum_tangent_handler, gradient().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(segment_prod_backward, prod_backward_handler,
+                gradient().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
+
+}  // namespace
+}  // namespace baracuda

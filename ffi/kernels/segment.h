@@ -1,0 +1,305 @@
+// Segment reductions: what one segment does with its rows, in row order, V columns at a time.
+//
+// A reducer has a State of V columns and five steps: start, push (one more row), merge (a state of later rows), finish
+// (write the results of a segment that has rows) and empty (of one that has none). `cell` indexes the result [B, S, D];
+// `segment` indexes what every column shares, [batches of ids, S].
+#pragma once
+
+#include "number.h"
+
+namespace baracuda {
+
+inline constexpr uint32_t no_row = 0xffffffffu;
+
+template <class T>
+struct SegmentSum {
+  using Element = T;
+  using Sum = Accumulator<T>;
+  template <int V>
+  struct State {
+    Sum sum[V];
+  };
+  T* y;
+  T empty_value;
+
+  template <int V>
+  BARACUDA_HD void start(State<V>& s) const {
+    for (int k = 0; k < V; ++k) s.sum[k] = Sum(0);
+  }
+  template <int V>
+  BARACUDA_HD void push(State<V>& s, const T* x, uint32_t) const {
+    for (int k = 0; k < V; ++k) s.sum[k] += Sum(x[k]);
+  }
+  template <int V>
+  BARACUDA_HD void merge(State<V>& s, const State<V>& later) const {
+    for (int k = 0; k < V; ++k) s.sum[k] += later.sum[k];
+  }
+  template <int V>
+  BARACUDA_HD void finish(const State<V>& s, int64_t, int64_t cell) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = T(s.sum[k]);
+    store<V>(y + cell, out);
+  }
+  template <int V>
+  BARACUDA_HD void empty(int64_t, int64_t cell) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = empty_value;
+    store<V>(y + cell, out);
+  }
+};
+
+// The sum over `counts`, which is an operand: for rows spread over devices it is the count of all devices' rows.
+template <class T>
+struct SegmentMean : SegmentSum<T> {
+  using Sum = Accumulator<T>;
+  template <int V>
+  using State = typename SegmentSum<T>::template State<V>;
+  const int32_t* counts;
+
+  template <int V>
+  BARACUDA_HD void finish(const State<V>& s, int64_t segment, int64_t cell) const {
+    State<V> mean;
+    for (int k = 0; k < V; ++k) mean.sum[k] = s.sum[k] / Sum(counts[segment]);
+    SegmentSum<T>::template finish<V>(mean, segment, cell);
+  }
+};
+
+// The extreme value and the lowest row that has it; a NaN beats every number, and the first NaN wins.
+template <class T, bool is_max>
+struct SegmentExtremum {
+  using Element = T;
+  using Value = Comparable<T>;
+  template <int V>
+  struct State {
+    Value value[V];
+    uint32_t row[V];
+  };
+  T* y;
+  uint32_t* winner;  // null when nobody asks for it
+  T empty_value;
+  uint32_t empty_winner;
+
+  static BARACUDA_HD bool beats(Value x, Value best) {
+    bool better = is_max ? x > best : x < best;
+    if constexpr (is_float<T>) better |= (x != x) & (best == best);
+    return better;
+  }
+  template <int V>
+  BARACUDA_HD void start(State<V>& s) const {
+    for (int k = 0; k < V; ++k) s.value[k] = Value(0), s.row[k] = no_row;
+  }
+  template <int V>
+  BARACUDA_HD void push(State<V>& s, const T* x, uint32_t row) const {
+    for (int k = 0; k < V; ++k) {
+      Value value = Value(x[k]);
+      bool take = (s.row[k] == no_row) | beats(value, s.value[k]);
+      s.value[k] = take ? value : s.value[k];
+      s.row[k] = take ? row : s.row[k];
+    }
+  }
+  template <int V>
+  BARACUDA_HD void merge(State<V>& s, const State<V>& later) const {
+    for (int k = 0; k < V; ++k) {
+      bool take = (later.row[k] != no_row) & ((s.row[k] == no_row) | beats(later.value[k], s.value[k]));
+      s.value[k] = take ? later.value[k] : s.value[k];
+      s.row[k] = take ? later.row[k] : s.row[k];
+    }
+  }
+  template <int V>
+  BARACUDA_HD void finish(const State<V>& s, int64_t, int64_t cell) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = T(s.value[k]);
+    store<V>(y + cell, out);
+    if (winner == nullptr) return;
+    for (int k = 0; k < V; ++k) winner[cell + k] = s.row[k];
+  }
+  template <int V>
+  BARACUDA_HD void empty(int64_t, int64_t cell) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = empty_value;
+    store<V>(y + cell, out);
+    if (winner == nullptr) return;
+    for (int k = 0; k < V; ++k) winner[cell + k] = empty_winner;
+  }
+};
+
+template <class T>
+using SegmentMax = SegmentExtremum<T, true>;
+template <class T>
+using SegmentMin = SegmentExtremum<T, false>;
+
+// The product of the factors that are not zero, and the number of zeros: with both, the gradient is exact at zeros.
+template <class T>
+struct SegmentProd {
+  using Element = T;
+  using Product = Accumulator<T>;
+  template <int V>
+  struct State {
+    Product product[V];
+    uint32_t zeros[V];
+  };
+  T* y;
+  Product* product;  // null when nobody asks for them
+  uint8_t* zeros;
+  T empty_value;
+
+  template <int V>
+  BARACUDA_HD void start(State<V>& s) const {
+    for (int k = 0; k < V; ++k) s.product[k] = Product(1), s.zeros[k] = 0;
+  }
+  template <int V>
+  BARACUDA_HD void push(State<V>& s, const T* x, uint32_t) const {
+    for (int k = 0; k < V; ++k) {
+      Product factor = Product(x[k]);
+      bool is_zero = factor == Product(0);
+      s.product[k] *= is_zero ? Product(1) : factor;
+      s.zeros[k] += is_zero;
+    }
+  }
+  template <int V>
+  BARACUDA_HD void merge(State<V>& s, const State<V>& later) const {
+    for (int k = 0; k < V; ++k) s.product[k] *= later.product[k], s.zeros[k] += later.zeros[k];
+  }
+  template <int V>
+  BARACUDA_HD void finish(const State<V>& s, int64_t, int64_t cell) const {
+    Vector<T, V> out;
+    // Times zero, not zero: an infinite or NaN factor beside a zero gives NaN.
+    for (int k = 0; k < V; ++k) out.lane[k] = T(s.zeros[k] ? s.product[k] * Product(0) : s.product[k]);
+    store<V>(y + cell, out);
+    if (product == nullptr) return;
+    for (int k = 0; k < V; ++k) product[cell + k] = s.product[k];
+    for (int k = 0; k < V; ++k) zeros[cell + k] = uint8_t(s.zeros[k] < 2 ? s.zeros[k] : 2);
+  }
+  template <int V>
+  BARACUDA_HD void empty(int64_t, int64_t cell) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = empty_value;
+    store<V>(y + cell, out);
+    if (product == nullptr) return;
+    for (int k = 0; k < V; ++k) product[cell + k] = Product(1), zeros[cell + k] = 0;
+  }
+};
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The gradients: each cell of dx [B, N, D] computes itself, from the segment that its row is in. A row whose id is out of
+// range gets zero.
+
+struct SegmentShape {
+  int64_t batches, rows, segments, columns;
+  int64_t share;  // how many neighbouring batches have the same ids
+};
+
+template <class T, class Id>
+struct SegmentSumBackward {
+  using Element = T;
+  SegmentShape shape;
+  const Id* ids;
+  const T* dy;
+  T* dx;
+
+  // The segment of a row, or -1.
+  BARACUDA_HD int64_t segment(int64_t batch, int64_t row) const {
+    Id id = ids[batch / shape.share * shape.rows + row];
+    return id >= 0 && int64_t(id) < shape.segments ? int64_t(id) : -1;
+  }
+  template <int V>
+  BARACUDA_HD void cell(int64_t batch, int64_t row, int64_t column) const {
+    int64_t s = segment(batch, row);
+    Vector<T, V> out{};
+    if (s >= 0)
+      out = *reinterpret_cast<const Vector<T, V>*>(dy + (batch * shape.segments + s) * shape.columns + column);
+    store<V>(dx + (batch * shape.rows + row) * shape.columns + column, out);
+  }
+};
+
+template <class T, class Id>
+struct SegmentMeanBackward : SegmentSumBackward<T, Id> {
+  using Base = SegmentSumBackward<T, Id>;
+  const int32_t* counts;
+
+  template <int V>
+  BARACUDA_HD void cell(int64_t batch, int64_t row, int64_t column) const {
+    using Wide = Accumulator<T>;
+    const SegmentShape& shape = this->shape;
+    int64_t s = Base::segment(batch, row);
+    Vector<T, V> out{};
+    if (s >= 0) {
+      Wide count = Wide(counts[batch / shape.share * shape.segments + s]);
+      const T* from = this->dy + (batch * shape.segments + s) * shape.columns + column;
+      for (int k = 0; k < V; ++k) out.lane[k] = T(Wide(from[k]) / count);
+    }
+    store<V>(this->dx + (batch * shape.rows + row) * shape.columns + column, out);
+  }
+};
+
+// The winning row takes the whole gradient.
+template <class T, class Id>
+struct SegmentExtremumBackward : SegmentSumBackward<T, Id> {
+  using Base = SegmentSumBackward<T, Id>;
+  const uint32_t* winner;
+
+  template <int V>
+  BARACUDA_HD void cell(int64_t batch, int64_t row, int64_t column) const {
+    const SegmentShape& shape = this->shape;
+    int64_t s = Base::segment(batch, row);
+    Vector<T, V> out{};
+    if (s >= 0) {
+      int64_t from = (batch * shape.segments + s) * shape.columns + column;
+      for (int k = 0; k < V; ++k)
+        if (winner[from + k] == uint32_t(row)) out.lane[k] = this->dy[from + k];
+    }
+    store<V>(this->dx + (batch * shape.rows + row) * shape.columns + column, out);
+  }
+};
+
+// dy times the product of the segment's other factors.
+template <class T, class Id>
+struct SegmentProdBackward : SegmentSumBackward<T, Id> {
+  using Base = SegmentSumBackward<T, Id>;
+  const T* x;
+  const Accumulator<T>* product;
+  const uint8_t* zeros;
+
+  template <int V>
+  BARACUDA_HD void cell(int64_t batch, int64_t row, int64_t column) const {
+    using Wide = Accumulator<T>;
+    const SegmentShape& shape = this->shape;
+    int64_t s = Base::segment(batch, row);
+    int64_t to = (batch * shape.rows + row) * shape.columns + column;
+    Vector<T, V> out{};
+    if (s >= 0) {
+      int64_t from = (batch * shape.segments + s) * shape.columns + column;
+      for (int k = 0; k < V; ++k) {
+        Wide factor = Wide(x[to + k]), others = product[from + k];
+        bool is_zero = factor == Wide(0);
+        int other_zeros = zeros[from + k] - is_zero;
+        if (!is_zero) others /= factor;
+        out.lane[k] = T(Wide(this->dy[from + k]) * (other_zeros > 0 ? others * Wide(0) : others));
+      }
+    }
+    store<V>(this->dx + to, out);
+  }
+};
+
+// The tangent of an extremum: each segment takes the tangent of its winning row, or zero where there is none.
+template <class T>
+struct SegmentExtremumTangent {
+  using Element = T;
+  SegmentShape shape;
+  const uint32_t* winner;
+  const T* t;
+  T* out;
+
+  template <int V>
+  BARACUDA_HD void cell(int64_t batch, int64_t segment, int64_t column) const {
+    int64_t to = (batch * shape.segments + segment) * shape.columns + column;
+    Vector<T, V> result{};
+    for (int k = 0; k < V; ++k) {
+      int64_t row = winner[to + k];
+      if (row < shape.rows) result.lane[k] = t[(batch * shape.rows + row) * shape.columns + column + k];
+    }
+    store<V>(out + to, result);
+  }
+};
+
+}  // namespace baracuda

@@ -1,0 +1,25 @@
+// The gather pattern on CPU threads: each output cell computes itself, V neighbouring columns at a time.
+#pragma once
+
+#include "executor.h"
+
+namespace baracuda {
+
+template <class Cell>
+Status gather(const Executor& executor, const Cell& cell, int64_t batches, int64_t rows, int64_t columns) {
+  constexpr int V = 64 / sizeof(typename Cell::Element);
+  constexpr int64_t steps = 1 << 14;
+  if (batches * rows * columns == 0) return {};
+  int64_t stretch = steps / columns + 1, stretches = ceil_div(rows, stretch);
+  parallel_for(executor, batches * stretches, stretch * columns, [&](int64_t task) {
+    int64_t batch = task / stretches, first = task % stretches * stretch;
+    for (int64_t row = first; row < std::min(rows, first + stretch); ++row) {
+      int64_t column = 0;
+      for (; column + V <= columns; column += V) cell.template cell<V>(batch, row, column);
+      for (; column < columns; ++column) cell.template cell<1>(batch, row, column);
+    }
+  });
+  return {};
+}
+
+}  // namespace baracuda

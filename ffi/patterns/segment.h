@@ -1,0 +1,80 @@
+// The segment pattern: rows in the order of their segments, cut into equal shares of work.
+//
+// The index of a batch is CSR: segment s holds the rows perm[offsets[s]] ... perm[offsets[s + 1] - 1], in rising order (the
+// rows themselves where perm is null, for sorted ids). Work is a list of items: each row is one, and the end of each
+// segment is one, behind its rows (the "merge path" of Merrill and Garland, Merge-based parallel sparse matrix-vector
+// multiplication, 2016). Worker w takes items [w * items, (w + 1) * items), so neither one huge segment nor a million
+// empty ones unbalances it. A segment that spans workers leaves one partial state with each worker but the last, which
+// puts them together, in row order. What is computed depends on the shapes and the ids alone, never on timing.
+#pragma once
+
+#include "../kernels/segment.h"
+#include "executor.h"
+
+namespace baracuda {
+
+struct SegmentIndex {
+  SegmentShape shape;
+  const uint32_t* perm;     // [batches of ids, rows], or null
+  const uint32_t* offsets;  // [batches of ids, segments + 1]
+};
+
+// One batch's part of the index.
+struct Segments {
+  const uint32_t* perm;
+  const uint32_t* offsets;
+  int64_t count;
+  int64_t first_row;  // position of the first row that is in any segment: dropped rows may come before it
+
+  BARACUDA_HD Segments(const SegmentIndex& index, int64_t batch) {
+    int64_t ids = batch / index.shape.share;
+    count = index.shape.segments;
+    perm = index.perm ? index.perm + ids * index.shape.rows : nullptr;
+    offsets = index.offsets + ids * (count + 1);
+    first_row = offsets[0];
+  }
+  BARACUDA_HD int64_t begin(int64_t s) const { return offsets[s]; }
+  BARACUDA_HD int64_t end(int64_t s) const { return offsets[s + 1]; }
+  BARACUDA_HD uint32_t row(int64_t position) const { return perm ? perm[position] : uint32_t(position); }
+  // The item that is the first row of a segment, or its end where it has no row.
+  BARACUDA_HD int64_t first_item(int64_t s) const {
+    int64_t item = begin(s) - first_row + s;
+    return item > 0 ? item : 0;  // below zero only where ids are said to be sorted and are not
+  }
+  BARACUDA_HD int64_t items() const { return end(count - 1) - first_row + count; }
+
+  // How many segments end before an item.
+  BARACUDA_HD int64_t ended_before(int64_t item) const {
+    int64_t low = 0, high = item < count ? item : count;
+    while (low < high) {
+      int64_t middle = (low + high) / 2;
+      if (end(middle) - first_row + middle < item)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  }
+};
+
+// A worker's share: it ends the segments [first, last), and may begin segment `last`.
+struct SegmentShare {
+  int64_t first, last;
+  int64_t begin, end;  // positions of rows
+  bool has_head;       // the first segment began with an earlier worker
+  bool has_tail;       // the last segment's rows so far are a partial state
+
+  BARACUDA_HD SegmentShare(const Segments& segments, int64_t worker, int64_t items) {
+    int64_t total = segments.items(), from = worker * items, to = from + items;
+    from = from < total ? from : total, to = to < total ? to : total;
+    first = segments.ended_before(from), last = segments.ended_before(to);
+    begin = segments.first_row + from - first, end = segments.first_row + to - last;
+    // Only ids that are said to be sorted and are not can pass this limit: wrong results, but no wrong address.
+    int64_t limit = segments.offsets[segments.count];
+    end = end < limit ? end : limit;
+    has_head = first < last && begin > segments.begin(first);
+    has_tail = begin < end && (first == last || end > segments.begin(last));
+  }
+};
+
+}  // namespace baracuda

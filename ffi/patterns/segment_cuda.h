@@ -1,0 +1,240 @@
+// The segment pattern on a CUDA grid.
+//
+// A worker is a group of lanes, a power of two, each with V neighbouring columns. Two kernels: one reduces every worker's
+// share, the other joins the segments that span workers. The index is built by CUB's radix sort, over only the bits that
+// the number of segments needs; it is stable, so rows stay in order.
+#pragma once
+
+#include <cub/device/device_radix_sort.cuh>
+
+#include "segment.h"
+
+namespace baracuda {
+namespace internal {
+
+inline constexpr int segment_block = 256;
+
+struct SegmentGrid {
+  int lanes;        // per worker
+  int64_t tiles;    // of lanes * V columns
+  int64_t items;    // per worker
+  int64_t workers;  // per batch
+};
+
+// Many lanes in flight hide the memory's latency, few workers leave few segments to join. Fixed by the shapes alone.
+inline SegmentGrid segment_grid(const SegmentShape& shape, int width) {
+  constexpr int64_t wanted_lanes = 1 << 18;
+  SegmentGrid grid;
+  grid.lanes = 1;
+  while (grid.lanes < 32 && grid.lanes * width < shape.columns) grid.lanes *= 2;
+  grid.tiles = ceil_div(shape.columns, int64_t(grid.lanes) * width);
+  int64_t items = ceil_div((shape.rows + shape.segments) * shape.batches * grid.lanes * grid.tiles, wanted_lanes);
+  grid.items = items < 32 ? 32 : items > 1024 ? 1024 : items;
+  grid.workers = ceil_div(shape.rows + shape.segments, grid.items);
+  return grid;
+}
+
+template <int V, class Reducer>
+__device__ void take_rows(const Reducer& reducer, typename Reducer::template State<V>& state, const Segments& segments,
+                          const typename Reducer::Element* x, int64_t columns, int64_t begin, int64_t end) {
+  using Element = typename Reducer::Element;
+  constexpr int in_flight = 4;
+  reducer.start(state);
+  for (int64_t position = begin; position < end; position += in_flight) {
+    Vector<Element, V> values[in_flight];
+    uint32_t rows[in_flight];
+#pragma unroll
+    for (int i = 0; i < in_flight; ++i)
+      if (position + i < end) rows[i] = segments.row(position + i);
+#pragma unroll
+    for (int i = 0; i < in_flight; ++i)
+      if (position + i < end) values[i] = *reinterpret_cast<const Vector<Element, V>*>(x + int64_t(rows[i]) * columns);
+#pragma unroll
+    for (int i = 0; i < in_flight; ++i)
+      if (position + i < end) reducer.push(state, values[i].lane, rows[i]);
+  }
+}
+
+template <int V, class Reducer>
+__global__ void __launch_bounds__(segment_block)
+    reduce_shares(Reducer reducer, SegmentIndex index, const typename Reducer::Element* x, SegmentGrid grid,
+                  typename Reducer::template State<V>* heads, typename Reducer::template State<V>* tails) {
+  using State = typename Reducer::template State<V>;
+  const SegmentShape& shape = index.shape;
+  int64_t global_worker = int64_t(blockIdx.x) * (blockDim.x / grid.lanes) + threadIdx.x / grid.lanes;
+  if (global_worker >= shape.batches * grid.workers) return;
+  int64_t batch = global_worker / grid.workers, worker = global_worker % grid.workers;
+  Segments segments(index, batch);
+  SegmentShare share(segments, worker, grid.items);
+  int64_t shared = batch / shape.share * shape.segments;
+  for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
+    int64_t lane = tile * grid.lanes + threadIdx.x % grid.lanes, column = lane * V;
+    if (column >= shape.columns) break;
+    const auto* from = x + batch * shape.rows * shape.columns + column;
+    int64_t cell = batch * shape.segments * shape.columns + column;
+    int64_t partial = global_worker * grid.tiles * grid.lanes + lane;
+    State state;
+    int64_t position = share.begin;
+    for (int64_t s = share.first; s < share.last; ++s) {
+      int64_t end = segments.end(s);
+      take_rows<V>(reducer, state, segments, from, shape.columns, position, end);
+      if (s == share.first && share.has_head)
+        heads[partial] = state;
+      else if (end > segments.begin(s))
+        reducer.finish(state, shared + s, cell + s * shape.columns);
+      else
+        reducer.template empty<V>(shared + s, cell + s * shape.columns);
+      position = end;
+    }
+    if (share.has_tail) {
+      take_rows<V>(reducer, state, segments, from, shape.columns, position, share.end);
+      tails[partial] = state;
+    }
+  }
+}
+
+// A block joins one segment: its lane groups take neighbouring stretches of the parts, then the first group takes theirs.
+template <int V, class Reducer>
+__global__ void __launch_bounds__(segment_block)
+    join_shares(Reducer reducer, SegmentIndex index, SegmentGrid grid, const typename Reducer::template State<V>* heads,
+                const typename Reducer::template State<V>* tails) {
+  using State = typename Reducer::template State<V>;
+  __shared__ alignas(16) unsigned char memory[segment_block * sizeof(State)];
+  State* parts = reinterpret_cast<State*>(memory);
+  const SegmentShape& shape = index.shape;
+  int groups = blockDim.x / grid.lanes, group = threadIdx.x / grid.lanes, lane_in_group = threadIdx.x % grid.lanes;
+  int64_t batch = blockIdx.x / grid.workers, worker = blockIdx.x % grid.workers;
+  Segments segments(index, batch);
+  SegmentShare share(segments, worker, grid.items);
+  if (!share.has_head) return;
+  int64_t first = segments.first_item(share.first) / grid.items, count = worker - first;
+  int64_t used = count < groups ? count : groups;
+  for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
+    int64_t lane = tile * grid.lanes + lane_in_group;
+    bool in_range = lane * V < shape.columns;
+    auto partial = [&](int64_t w) { return (batch * grid.workers + w) * grid.tiles * grid.lanes + lane; };
+    State state;
+    reducer.start(state);
+    if (in_range && group < used)
+      for (int64_t w = first + group * count / used; w < first + (group + 1) * count / used; ++w)
+        reducer.merge(state, tails[partial(w)]);
+    parts[threadIdx.x] = state;
+    __syncthreads();
+    if (in_range && group == 0) {
+      for (int g = 1; g < used; ++g) reducer.merge(state, parts[g * grid.lanes + lane_in_group]);
+      reducer.merge(state, heads[partial(worker)]);
+      reducer.finish(state, batch / shape.share * shape.segments + share.first,
+                     (batch * shape.segments + share.first) * shape.columns + lane * V);
+    }
+    __syncthreads();
+  }
+}
+
+template <int V, class Reducer>
+Status reduce_segments_by(const Executor& executor, const Reducer& reducer, const SegmentIndex& index,
+                          const typename Reducer::Element* x) {
+  using State = typename Reducer::template State<V>;
+  SegmentGrid grid = segment_grid(index.shape, V);
+  int64_t partials = index.shape.batches * grid.workers * grid.tiles * grid.lanes;
+  State* heads = executor.scratch<State>(partials);
+  State* tails = executor.scratch<State>(partials);
+  if (!heads || !tails) return out_of_scratch;
+  unsigned tiles = unsigned(grid.tiles < 65535 ? grid.tiles : 65535);
+  int64_t workers = index.shape.batches * grid.workers;
+  dim3 blocks(unsigned(ceil_div(workers, segment_block / grid.lanes)), tiles);
+  reduce_shares<V><<<blocks, segment_block, 0, executor.stream>>>(reducer, index, x, grid, heads, tails);
+  if (Status status = launched(); !status.ok() || grid.workers == 1) return status;
+  join_shares<V><<<dim3(unsigned(workers), tiles), segment_block, 0, executor.stream>>>(reducer, index, grid, heads, tails);
+  return launched();
+}
+
+// The sort key of a row: its batch and its segment, rows of no segment last in their batch.
+template <class Id, class Key>
+__global__ void segment_keys(const Id* ids, int64_t batches, int64_t rows, int64_t segments, Key* keys, uint32_t* order) {
+  int64_t total = batches * rows;
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += int64_t(gridDim.x) * blockDim.x) {
+    int64_t id = int64_t(ids[i]), batch = batches == 1 ? 0 : i / rows;
+    bool inside = id >= 0 && id < segments;
+    keys[i] = Key(batch * (segments + 1) + (inside ? id : segments));
+    order[i] = uint32_t(i - batch * rows);
+  }
+}
+
+// offsets[batch, s] = how many of the batch's keys are less than first(batch) + s.
+template <class Key>
+__global__ void segment_offsets(const Key* keys, int64_t batches, int64_t rows, int64_t segments, int64_t batch_step,
+                                uint32_t* offsets) {
+  int64_t total = batches * (segments + 1);
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += int64_t(gridDim.x) * blockDim.x) {
+    int64_t batch = i / (segments + 1), value = batch * batch_step + i % (segments + 1);
+    const Key* mine = keys + batch * rows;
+    int64_t low = 0, high = rows;
+    while (low < high) {
+      int64_t middle = (low + high) / 2;
+      if (int64_t(mine[middle]) < value)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    offsets[i] = uint32_t(low);
+  }
+}
+
+inline unsigned grid_stride_blocks(int64_t count, int block) {
+  int64_t blocks = ceil_div(count, block);
+  return unsigned(blocks < 1 ? 1 : blocks > (1 << 20) ? (1 << 20) : blocks);
+}
+
+template <class Key, class Id>
+Status sort_segments(const Executor& executor, const Id* ids, int64_t batches, int64_t rows, int64_t segments,
+                     uint32_t* perm, uint32_t* offsets) {
+  int64_t total = batches * rows;
+  int bits = 1;
+  while ((batches * (segments + 1) - 1) >> bits) ++bits;
+  Key* keys = executor.scratch<Key>(total);
+  Key* sorted = executor.scratch<Key>(total);
+  uint32_t* order = executor.scratch<uint32_t>(total);
+  if (!keys || !sorted || !order) return out_of_scratch;
+  if (total > 0) {
+    segment_keys<<<grid_stride_blocks(total, 256), 256, 0, executor.stream>>>(ids, batches, rows, segments, keys, order);
+    if (Status status = launched(); !status.ok()) return status;
+    size_t bytes = 0;
+    cudaError_t error = cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, sorted, order, perm, total, 0, bits);
+    if (error != cudaSuccess) return {cudaGetErrorString(error)};
+    char* memory = executor.scratch<char>(int64_t(bytes));
+    if (!memory) return out_of_scratch;
+    error = cub::DeviceRadixSort::SortPairs(memory, bytes, keys, sorted, order, perm, total, 0, bits, executor.stream);
+    if (error != cudaSuccess) return {cudaGetErrorString(error)};
+  }
+  segment_offsets<<<grid_stride_blocks(batches * (segments + 1), 256), 256, 0, executor.stream>>>(
+      sorted, batches, rows, segments, segments + 1, offsets);
+  return launched();
+}
+
+}  // namespace internal
+
+template <class Reducer>
+Status reduce_segments(const Executor& executor, const Reducer& reducer, const SegmentIndex& index,
+                       const typename Reducer::Element* x) {
+  const SegmentShape& shape = index.shape;
+  if (shape.batches * shape.segments * shape.columns == 0) return {};
+  constexpr int V = 16 / sizeof(typename Reducer::Element);
+  if (shape.columns % V == 0) return internal::reduce_segments_by<V>(executor, reducer, index, x);
+  return internal::reduce_segments_by<1>(executor, reducer, index, x);
+}
+
+template <class Id>
+Status index_segments(const Executor& executor, const Id* ids, int64_t batches, int64_t rows, int64_t segments,
+                      uint32_t* perm, uint32_t* offsets) {
+  if (batches == 0) return {};
+  if (perm == nullptr) {
+    internal::segment_offsets<<<internal::grid_stride_blocks(batches * (segments + 1), 256), 256, 0, executor.stream>>>(
+        ids, batches, rows, segments, 0, offsets);
+    return launched();
+  }
+  if (batches * (segments + 1) <= int64_t(1) << 32)
+    return internal::sort_segments<uint32_t>(executor, ids, batches, rows, segments, perm, offsets);
+  return internal::sort_segments<uint64_t>(executor, ids, batches, rows, segments, perm, offsets);
+}
+
+}  // namespace baracuda
