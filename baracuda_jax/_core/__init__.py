@@ -1,0 +1,1 @@
+"""The machinery: it knows no op. Start reading at `op.py`."""

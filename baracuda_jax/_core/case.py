@@ -1,0 +1,34 @@
+"""Example calls of an op: tests, the self-test and the benchmarks take their inputs from them."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A call of an op's public function: public(*arrays, **kwargs), where `draw(rng)` gives the arrays in float64 or as
+    integers. Arrays of floats are cast to the dtype under test."""
+
+    name: str
+    draw: Callable[[np.random.Generator], tuple[np.ndarray, ...]]
+    kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def arguments(self, rng, dtype):
+        dtype = jnp.dtype(dtype)
+        return tuple(cast(x, dtype) if x.dtype == np.float64 else x for x in self.draw(rng))
+
+    def __str__(self):
+        return self.name
+
+
+def cast(x, dtype):
+    """Floats for a dtype: spread over small integers where that is an integer type."""
+    if jnp.issubdtype(dtype, jnp.unsignedinteger):
+        return np.minimum(np.abs(np.round(4 * x)), 100).astype(dtype)
+    if jnp.issubdtype(dtype, jnp.integer):
+        return np.clip(np.round(4 * x), -100, 100).astype(dtype)
+    return x.astype(dtype)

@@ -1,0 +1,72 @@
+"""Checks of arguments at trace time. Every error names the op, the argument, what was expected and what came."""
+
+import operator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+def array(op, name, value):
+    """`value` as an array, or a TypeError."""
+    try:
+        return jnp.asarray(value)
+    except TypeError as error:
+        raise TypeError(f"{op}: {name} must be an array, got {type(value).__name__}") from error
+
+
+def dtype(op, name, x, allowed):
+    if x.dtype.name not in allowed:
+        raise TypeError(f"{op}: {name} must have one of the dtypes {', '.join(allowed)}, got {x.dtype.name}")
+
+
+def integer(op, name, value, least):
+    """A static integer of at least `least`."""
+    if isinstance(value, jax.core.Tracer):
+        raise TypeError(
+            f"{op}: {name} must be a static integer, got a traced value; under jit, pass it as a Python int or mark it in "
+            "static_argnames"
+        )
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{op}: {name} must be an integer, got {value!r}")
+    try:
+        value = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{op}: {name} must be an integer, got {value!r}") from None
+    if value < least:
+        raise ValueError(f"{op}: {name} must be at least {least}, got {value}")
+    return value
+
+
+def integers(op, name, value, count, least):
+    """`count` static integers; one integer stands for all."""
+    if isinstance(value, tuple | list | np.ndarray):
+        if len(value) != count:
+            raise ValueError(f"{op}: {name} must be an integer or {count} integers, got {tuple(value)}")
+        return tuple(integer(op, f"{name}[{i}]", v, least) for i, v in enumerate(value))
+    return (integer(op, name, value, least),) * count
+
+
+def choice(op, name, value, allowed):
+    if value not in allowed:
+        raise ValueError(f"{op}: {name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    return value
+
+
+def flag(op, name, value):
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{op}: {name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def shape(op, name, x, expected, because):
+    if tuple(x.shape) != tuple(expected):
+        raise ValueError(f"{op}: {name} must have shape {tuple(expected)}, {because}, got {tuple(x.shape)}")
+
+
+def same_dtype(op, name, x, other_name, other):
+    if x.dtype != other.dtype:
+        raise TypeError(f"{op}: {name} must have the dtype of {other_name}, {other.dtype.name}, got {x.dtype.name}")

@@ -1,0 +1,59 @@
+"""Every touch of JAX below its public surface, and what differs between its versions: this file alone."""
+
+import functools
+
+import jax
+from jax._src.interpreters.batching import bdim_at_front
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir, xla
+
+__all__ = [
+    "Primitive",
+    "ad",
+    "apply",
+    "bdim_at_front",
+    "ir",
+    "lower_fun",
+    "manual_axes",
+    "register_batcher",
+    "register_lowering",
+    "trace",
+    "with_type",
+]
+
+ir = mlir.ir
+lower_fun = mlir.lower_fun
+register_lowering = mlir.register_lowering
+
+
+def apply(primitive):
+    """Runs a primitive outside jit: compiled on its own, and cached."""
+    return functools.partial(xla.apply_primitive, primitive)
+
+
+def register_batcher(primitive, rule):
+    """rule(axis, args, dims, **params), where axis knows its size and, on an explicit mesh, its mesh axis."""
+    batching.fancy_primitive_batchers[primitive] = rule
+
+
+def with_type(avals, shape, dtype, spec):
+    """The type of an array that shares the operands' mesh and manual axes. `spec` has one entry a dimension."""
+    aval = next((a for a in avals if not a.sharding.mesh.empty), avals[0])  # constants may have no mesh
+    sharding = aval.sharding.update(spec=jax.sharding.PartitionSpec(*spec))
+    return aval.update(shape=tuple(shape), dtype=jax.numpy.dtype(dtype), weak_type=False, sharding=sharding)
+
+
+def manual_axes(aval):
+    """The axes of an enclosing shard_map over which a value varies."""
+    return aval.mat.varying
+
+
+@functools.lru_cache(maxsize=4096)
+def _trace(fun, avals, params, mesh, x64):
+    return tuple(jax.make_jaxpr(functools.partial(fun, **dict(params)))(*avals).out_avals)
+
+
+def trace(fun, avals, params):
+    """The types of fun's results, from a trace that is cached."""
+    mesh = jax.sharding.get_abstract_mesh()
+    return _trace(fun, tuple(avals), tuple(sorted(params.items())), mesh, jax.config.jax_enable_x64)

@@ -1,0 +1,75 @@
+"""Loads the compiled modules and registers their FFI targets: the same names on every platform."""
+
+import dataclasses
+import importlib
+import warnings
+
+import jax
+
+PREFIX = "baracuda."
+MODULES = {"cpu": "_cpu", "cuda": "_cuda"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Library:
+    """What became of one platform's module: its targets, or the reason why it has none."""
+
+    platform: str
+    targets: tuple[str, ...] = ()
+    built_for: str = ""
+    ffi_api_version: tuple[int, int] | None = None
+    problem: str | None = None
+
+
+def _load(platform, module_name):
+    name = f"{__package__.partition('.')[0]}.{module_name}"
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        return Library(platform, problem=f"this installation was built without the {platform.upper()} module")
+    except ImportError as error:
+        return Library(platform, problem=f"the {platform.upper()} module did not load: {error}")
+    for target, capsule in module.targets.items():
+        jax.ffi.register_ffi_target(target, capsule, platform=platform.replace("cuda", "CUDA"))
+    return Library(platform, tuple(module.targets), module.built_for, module.ffi_api_version)
+
+
+def _load_all():
+    libraries = {platform: _load(platform, name) for platform, name in MODULES.items()}
+    if libraries["cpu"].problem:
+        raise ImportError(
+            f"baracuda_jax has no compiled kernels: {libraries['cpu'].problem}. If the current folder is the source "
+            "checkout, Python found the source before the installed package: run `pip install .`, and then start Python "
+            "elsewhere, or with -P, or tests with `pytest` instead of `python -m pytest`."
+        )
+    for target in {name for library in libraries.values() for name in library.targets}:
+        jax.ffi.register_ffi_target_as_batch_partitionable(target)
+    return libraries
+
+
+LIBRARIES = _load_all()
+_warned = set()
+
+
+def available(platform, targets):
+    """Whether a program for `platform` may call these targets. Programs exported for a platform that this process does not
+    have are given the calls: the process that runs them has the kernels, or says that they are missing."""
+    library = LIBRARIES.get(platform)
+    if library is None:
+        return False
+    if all(PREFIX + target in library.targets for target in targets):
+        return True
+    if platform not in _platforms():
+        return True
+    if platform not in _warned:
+        _warned.add(platform)
+        reason = library.problem or "it lacks some targets; it may be of another version"
+        warnings.warn(f"baracuda_jax falls back to XLA on {platform}: {reason}", RuntimeWarning, stacklevel=2)
+    return False
+
+
+def _platforms():
+    gpu_names = {"gpu": "cuda", "rocm": "rocm"}
+    return {gpu_names.get(device.platform, device.platform) for device in jax.devices()} | {"cpu"}
