@@ -120,7 +120,7 @@ BARACUDA_HD Vector<T, V> load(const T* from) {
 }
 
 #ifndef __CUDACC__
-// V values, two apart. No value behind the last is read, for which the vectoriser would leave some lanes to scalar code.
+// V values, two apart. None behind the last is read: for that the vectoriser would leave some lanes to scalar code.
 template <int V, class T>
 inline Vector<T, V> load_even(const T* from) {
   constexpr int lanes = V * int(sizeof(T)) < 32 ? V : 32 / int(sizeof(T));
