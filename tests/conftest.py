@@ -52,8 +52,9 @@ def platform(request):
 def pytest_generate_tests(metafunc):
     """A test with an argument `example` runs on ops, cases and dtypes; `float_example` on those that have derivatives, and
     `smooth` on those in float64, where finite differences are sharp; `op` on every op."""
-    from baracuda_jax._core.op import OPS
     from examples_of import examples
+
+    from baracuda_jax._core.op import OPS
 
     every = metafunc.config.getoption("full")
     for name, keep in {

@@ -12,9 +12,7 @@ F, U, I = jnp.float32, jnp.uint32, jnp.int32
 DATA, PERM, OFFSETS, IDS = S((6, 3), F), S((6,), U), S((5,), U), S((6,), I)
 Y, DX = S((4, 3), F), S((6, 3), F)
 BITS = {"empty_bits": np.int64(0)}
-POOL = dict(
-    window=np.array([2, 2]), strides=np.array([2, 2]), norm_type=np.float64(2), channels_last=False
-)
+POOL = dict(window=np.array([2, 2]), strides=np.array([2, 2]), norm_type=np.float64(2), channels_last=False)
 IMAGE, POOLED = S((2, 8, 8), F), S((2, 4, 4), F)
 
 

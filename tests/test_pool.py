@@ -5,13 +5,13 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+import oracle
 import pytest
+from examples_of import close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import baracuda_jax as bj
-import oracle
-from examples_of import close
 
 POOLS = {rank: getattr(bj, f"lp_pool{rank}d") for rank in (1, 2, 3)}
 POWERS = (0.5, 1, 1.5, 2, 3, 4.5, math.inf)
@@ -42,7 +42,9 @@ def test_any_shape(rank, data):
 
 @pytest.mark.parametrize("p", POWERS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("shape, window, strides", [((2, 3, 33, 35), 3, 2), ((1, 2, 40, 17), (2, 5), (3, 1)), ((2, 2, 9, 64), 2, 2)])
+@pytest.mark.parametrize(
+    "shape, window, strides", [((2, 3, 33, 35), 3, 2), ((1, 2, 40, 17), (2, 5), (3, 1)), ((2, 2, 9, 64), 2, 2)]
+)
 def test_values_and_gradients_in_every_dtype(p, dtype, shape, window, strides):
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.standard_normal(shape), dtype)
@@ -92,7 +94,7 @@ def test_nan_and_infinity_propagate(p, dtype, prefer):
 def test_the_maximum_of_a_nan_window_sends_its_gradient_to_the_first_nan():
     x = jnp.array([[[1.0, np.nan, 5, np.nan]]])
     for prefer in ("native", "xla"):
-        grad = jax.grad(lambda x: bj.lp_pool1d(x, math.inf, 4, prefer=prefer).sum())(x)  # noqa: B023
+        grad = jax.grad(lambda x: bj.lp_pool1d(x, math.inf, 4, prefer=prefer).sum())(x)
         np.testing.assert_array_equal(grad, [[[0, 1, 0, 0]]])
 
 
@@ -121,7 +123,7 @@ def test_matches_torch_where_the_definitions_agree():
             t = torch.tensor(x, requires_grad=True)
             y = theirs(t, p, window, strides)
             y.sin().sum().backward()
-            ours = lambda v: POOLS[rank](v, p, window, strides)  # noqa: B023
+            ours = lambda v: POOLS[rank](v, p, window, strides)
             close(ours(jnp.asarray(x)), y.detach().numpy(), "float64", scale=100)
             close(jax.grad(lambda v: jnp.sin(ours(v)).sum())(jnp.asarray(x)), t.grad.numpy(), "float64", scale=1e4)
 

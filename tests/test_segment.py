@@ -3,13 +3,13 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import oracle
 import pytest
+from examples_of import close, same_bits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import baracuda_jax as bj
-import oracle
-from examples_of import close, same_bits
 
 OPS = {name: getattr(bj, f"segment_{name}") for name in ("sum", "mean", "max", "min", "prod")}
 each_op = pytest.mark.parametrize("name", OPS)
@@ -81,7 +81,16 @@ def test_ids_of_every_integer_type(name, dtype):
 @each_op
 @pytest.mark.parametrize(
     "shape, num_segments",
-    [((0,), 3), ((0, 4), 3), ((5, 0), 3), ((5, 4), 0), ((0, 0), 0), ((2, 0, 3), 2), ((1,), 1), ((3, 1, 1, 1, 1, 1, 1, 2), 2)],
+    [
+        ((0,), 3),
+        ((0, 4), 3),
+        ((5, 0), 3),
+        ((5, 4), 0),
+        ((0, 0), 0),
+        ((2, 0, 3), 2),
+        ((1,), 1),
+        ((3, 1, 1, 1, 1, 1, 1, 2), 2),
+    ],
 )
 def test_empty_dimensions(name, shape, num_segments):
     data, ids = np.ones(shape), np.zeros(shape[0], np.int32)
@@ -176,7 +185,7 @@ def test_the_winner_is_where_the_value_came_from():
     data = jnp.asarray(rng.integers(0, 50, (9000, 5)), jnp.bfloat16)
     ids = rng.integers(0, 5, 9000)
     for name in ("max", "min"):
-        y, winner = OPS[name](data, jnp.asarray(ids), 5, return_residuals=True, prefer="native")
+        _, winner = OPS[name](data, jnp.asarray(ids), 5, return_residuals=True, prefer="native")
         for s in range(5):
             rows = np.flatnonzero(ids == s)
             values = np.asarray(data, float)[rows]

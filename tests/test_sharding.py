@@ -6,10 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from examples_of import Example, close, loss_of
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
-
-from examples_of import Example, close
 
 KINDS = {"auto": AxisType.Auto, "explicit": AxisType.Explicit}
 
@@ -31,7 +30,7 @@ def _batched(op, dtype="float32"):
     rng = np.random.default_rng(0)
     many = [jnp.stack([jnp.asarray(rng.permutation(np.asarray(a))) for _ in range(8)]) for a in example.args]
     call = lambda *args: op.public(*args, **example.case.kwargs)
-    loss = lambda *args: jnp.sum(jnp.sin(jnp.where(jnp.isfinite(y := call(*args)), y, 0)))
+    loss = loss_of(call)
     programs = {
         "forward": jax.vmap(call),
         "gradient": jax.vmap(jax.grad(loss)),
@@ -73,7 +72,9 @@ def test_shard_map(op, check_vma):
     cpu = jax.devices("cpu")[0]
     want = [programs[k](*jax.device_put(many, cpu)) for k in ("forward", "gradient")]
     for name, expected in zip(("forward", "gradient"), want, strict=True):
-        fun = jax.shard_map(programs[name], mesh=mesh, in_specs=(P("d"),) * len(many), out_specs=P("d"), check_vma=check_vma)
+        fun = jax.shard_map(
+            programs[name], mesh=mesh, in_specs=(P("d"),) * len(many), out_specs=P("d"), check_vma=check_vma
+        )
         close(jax.jit(fun)(*jax.device_put(many, NamedSharding(mesh, P("d")))), expected, "float32")
 
     def loss(scale, *args):
@@ -86,7 +87,9 @@ def test_shard_map(op, check_vma):
         return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=True)(scale, *args)
 
     scale = jnp.float32(1.1)
-    got = jax.jit(jax.grad(total))(jax.device_put(scale, NamedSharding(mesh, P())), *jax.device_put(many, NamedSharding(mesh, P("d"))))
+    got = jax.jit(jax.grad(total))(
+        jax.device_put(scale, NamedSharding(mesh, P())), *jax.device_put(many, NamedSharding(mesh, P("d")))
+    )
     want = jax.grad(loss)(*jax.device_put((scale, *many), cpu))
     close(got, want, "float32", scale=10)
 

@@ -2,9 +2,8 @@
 
 import jax.numpy as jnp
 import numpy as np
-import pytest
-
 import oracle
+import pytest
 from examples_of import close
 
 
@@ -24,7 +23,9 @@ def test_types_are_the_references(op):
 
     for case in op.cases:
         args = case.arguments(np.random.default_rng(0), op.dtypes[0])
-        types = [jax.eval_shape(lambda *a, p=p: op.public(*a, **case.kwargs, prefer=p), *args) for p in ("native", "xla")]
+        types = [
+            jax.eval_shape(lambda *a, p=p: op.public(*a, **case.kwargs, prefer=p), *args) for p in ("native", "xla")
+        ]
         traced = jax.jit(lambda *a: op.public(*a, **case.kwargs, prefer="xla"))(*args)
         assert types[0] == types[1]
         assert (traced.shape, traced.dtype) == (types[0].shape, types[0].dtype)
@@ -37,5 +38,7 @@ def test_half_types_accumulate_wide():
     for dtype, n in ((jnp.bfloat16, 4096), (jnp.float16, 8192)):
         y = bj.segment_sum(jnp.ones((n, 3), dtype), jnp.zeros(n, jnp.int32), 1, prefer="native")
         np.testing.assert_array_equal(np.asarray(y, np.float64), n)
-        mean = bj.segment_mean(jnp.full((n, 3), 60000 if dtype == jnp.float16 else 3, dtype), jnp.zeros(n, jnp.int32), 1)
+        mean = bj.segment_mean(
+            jnp.full((n, 3), 60000 if dtype == jnp.float16 else 3, dtype), jnp.zeros(n, jnp.int32), 1
+        )
         np.testing.assert_allclose(np.asarray(mean, np.float64), 60000 if dtype == jnp.float16 else 3, rtol=1e-3)
