@@ -1,7 +1,7 @@
 // The Python module of one backend: its table of FFI targets, and what it was built for.
 #include <nanobind/nanobind.h>
 
-#include "handlers/target.h"
+#include "handlers/table.h"
 
 #ifdef BARACUDA_CUDA
 #define BARACUDA_MODULE _cuda

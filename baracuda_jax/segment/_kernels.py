@@ -65,10 +65,10 @@ def gradient(target, dims, *operands, axis):
     """Calls a backward target, whose result has a row for each id. The last operand is dy."""
     terms = [term.strip() for term in dims.partition("->")[0].split(",")]
     dy, rows = operands[-1], operands[terms.index("...n")].shape[-1]
-    flat = [flat(x, axis) if term.endswith("d") else x for x, term in zip(operands, terms, strict=True)]
-    flat = [kernel_ids(x) if term == "...n" else x for x, term in zip(flat, terms, strict=True)]
-    out = jax.ShapeDtypeStruct((*dy.shape[:axis], rows, flat[-1].shape[-1]), dy.dtype)
-    return unflat(kernel(target, dims, *flat, out=[out])[0], dy, axis)
+    arrays = [flat(x, axis) if term.endswith("d") else x for x, term in zip(operands, terms, strict=True)]
+    arrays = [kernel_ids(x) if term == "...n" else x for x, term in zip(arrays, terms, strict=True)]
+    out = jax.ShapeDtypeStruct((*dy.shape[:axis], rows, arrays[-1].shape[-1]), dy.dtype)
+    return unflat(kernel(target, dims, *arrays, out=[out])[0], dy, axis)
 
 
 def each_row(x, ids, axis):

@@ -1,5 +1,5 @@
-// What a handler needs of its backend, under the same names on CPU and CUDA: the drivers of the patterns, and the Executor
-// as an FFI context. A handler file is compiled once for each.
+// What a handler needs of its backend, under the same names on CPU and CUDA: the drivers of the patterns, and the
+// Executor as an FFI context. A handler file is compiled once for each.
 #pragma once
 
 #ifdef BARACUDA_CUDA

@@ -1,5 +1,5 @@
-// FFI targets of the segment family. Leading dimensions are batches; `ids` and what belongs to them may have fewer of these
-// than the data: each of their batches then serves several of the data's.
+// FFI targets of the segment family. Leading dimensions are batches; `ids` and what belongs to them may have fewer of
+// these than the data: each of their batches then serves several of the data's.
 #include "target.h"
 
 namespace baracuda {
@@ -29,7 +29,8 @@ ffi::Error index_handler(Device device, ffi::AnyBuffer ids, ffi::Result<ffi::Any
   checks
       .require(order.size() == in.size() && std::equal(in.begin(), in.end() - 1, order.begin()) &&
                    order.back() == (sorted ? 0 : in.back()),
-               "perm must have the shape of ids, ", describe(in), ", or no column for sorted ids, got ", describe(order))
+               "perm must have the shape of ids, ", describe(in), ", or no column for sorted ids, got ",
+               describe(order))
       .require(out.size() == in.size() && std::equal(in.begin(), in.end() - 1, out.begin()) && out.back() >= 1,
                "offsets must be ", describe(in), " with segments + 1 in the last place, got ", describe(out))
       .require(in.back() < int64_t(no_row), "at most 2^32 - 2 rows are supported, got ", in.back());
@@ -37,9 +38,9 @@ ffi::Error index_handler(Device device, ffi::AnyBuffer ids, ffi::Result<ffi::Any
   return for_index(op, "ids", ids.element_type(), [&](auto id) {
     using Id = typename decltype(id)::type;
     uint32_t* to = sorted ? nullptr : static_cast<uint32_t*>(perm->untyped_data());
-    return to_error(op, index_segments(device.executor(), static_cast<const Id*>(ids.untyped_data()),
-                                       product(in, 0, in.size() - 1), in.back(), out.back() - 1, to,
-                                       static_cast<uint32_t*>(offsets->untyped_data())));
+    return to_error(
+        op, index_segments(device.executor(), static_cast<const Id*>(ids.untyped_data()), product(in, 0, in.size() - 1),
+                           in.back(), out.back() - 1, to, static_cast<uint32_t*>(offsets->untyped_data())));
   });
 }
 
@@ -66,7 +67,8 @@ struct Reduction {
                  "perm must have the batches of offsets and ", rows, " or 0 columns, got ", describe(order))
         .require(out.size() == x.size() && std::equal(x.begin(), x.end() - 2, out.begin()) &&
                      out[out.size() - 2] == segments && out.back() == x.back(),
-                 "the result must be data's ", describe(x), " with ", segments, " segments for rows, got ", describe(out));
+                 "the result must be data's ", describe(x), " with ", segments, " segments for rows, got ",
+                 describe(out));
     if (checks.failed()) return;
     index.shape = shape_of(x, first, rows, segments);
     index.perm = order.back() == 0 ? nullptr : static_cast<const uint32_t*>(perm.untyped_data());
@@ -76,8 +78,7 @@ struct Reduction {
   template <class Reducer>
   ffi::Error run(const char* op, Device& device, const Reducer& reducer, const ffi::AnyBuffer& data) {
     using T = typename Reducer::Element;
-    return to_error(
-        op, reduce_segments(device.executor(), reducer, index, static_cast<const T*>(data.untyped_data())));
+    return to_error(op, reduce_segments(device.executor(), reducer, index, static_cast<const T*>(data.untyped_data())));
   }
 };
 
@@ -148,7 +149,8 @@ ffi::Error extremum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer p
   });
 }
 
-// The second and third results, the product of the nonzero factors and the number of zeros (at most 2), serve the gradient.
+// The second and third results, the product of the nonzero factors and the number of zeros (at most 2), serve the
+// gradient.
 ffi::Error prod_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
                         ffi::Result<ffi::AnyBuffer> y, ffi::RemainingRets more, int64_t empty_bits) {
   constexpr const char* op = "segment_prod";
@@ -185,13 +187,13 @@ struct Gradient {
 
   Gradient(const char* op, const ffi::AnyBuffer& ids, const ffi::AnyBuffer& dy, const ffi::AnyBuffer& dx) : checks(op) {
     auto i = ids.dimensions(), y = dy.dimensions(), x = dx.dimensions();
-    checks
-        .require(batches_match(dy, ids), "ids must begin with dimensions of dy, ", describe(y), ", got ", describe(i))
+    checks.require(batches_match(dy, ids), "ids must begin with dimensions of dy, ", describe(y), ", got ", describe(i))
         .same_dtype("the result", dx, "dy", dy);
     if (checks.failed()) return;
     checks.require(x.size() == y.size() && std::equal(x.begin(), x.end() - 2, y.begin()) &&
                        x[x.size() - 2] == i.back() && x.back() == y.back(),
-                   "the result must be dy's ", describe(y), " with ", i.back(), " rows for segments, got ", describe(x));
+                   "the result must be dy's ", describe(y), " with ", i.back(), " rows for segments, got ",
+                   describe(x));
     if (!checks.failed()) shape = shape_of(y, i, i.back(), y[y.size() - 2]);
   }
 
@@ -290,11 +292,15 @@ ffi::Error extremum_tangent_handler(Device device, ffi::AnyBuffer winner, ffi::A
   });
 }
 
-auto reduction() { return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>(); }
+auto reduction() {
+  return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>();
+}
 auto gradient() { return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>(); }
 
-BARACUDA_TARGET(segment_index, index_handler,
-                ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<bool>("sorted"));
+BARACUDA_TARGET(
+    segment_index, index_handler,
+    ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<bool>(
+        "sorted"));
 BARACUDA_TARGET(segment_sum, sum_handler, reduction().Ret<ffi::AnyBuffer>().Attr<int64_t>("empty_bits"));
 BARACUDA_TARGET(segment_mean, mean_handler,
                 reduction().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<int64_t>("empty_bits"));

@@ -39,8 +39,8 @@ struct BFloat16 {
   BARACUDA_HD operator float() const { return bit_cast<float>(uint32_t(bits) << 16); }
 };
 
-// The host conversions are free of branches, so that loops over them vectorise, and never touch a subnormal float: XLA's
-// CPU threads flush those to zero.
+// The host conversions are free of branches, so that loops over them vectorise, and never touch a subnormal float:
+// XLA's CPU threads flush those to zero.
 BARACUDA_HD Half::operator float() const {
 #ifdef __CUDA_ARCH__
   return __half2float(__ushort_as_half(bits));

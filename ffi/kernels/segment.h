@@ -181,8 +181,8 @@ struct SegmentProd {
 };
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The gradients: each cell of dx [B, N, D] computes itself, from the segment that its row is in. A row whose id is out of
-// range gets zero.
+// The gradients: each cell of dx [B, N, D] computes itself, from the segment that its row is in. A row whose id is out
+// of range gets zero.
 
 struct SegmentShape {
   int64_t batches, rows, segments, columns;

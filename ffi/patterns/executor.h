@@ -53,9 +53,9 @@ struct Executor {
   void (*schedule)(void* pool, std::function<void()> task);
 };
 
-// Runs body(0) ... body(tasks - 1), each once, in any order. `cost` is a task's number of simple steps: work too small to
-// pay for waking threads stays on the caller. The caller takes tasks too and waits only for tasks that have begun, so it
-// may itself be the pool's last free thread.
+// Runs body(0) ... body(tasks - 1), each once, in any order. `cost` is a task's number of simple steps: work too small
+// to pay for waking threads stays on the caller. The caller takes tasks too and waits only for tasks that have begun,
+// so it may itself be the pool's last free thread.
 template <class Body>
 void parallel_for(const Executor& executor, int64_t tasks, int64_t cost, const Body& body) {
   constexpr int64_t grain = 1 << 16;

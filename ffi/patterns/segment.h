@@ -1,11 +1,12 @@
 // The segment pattern: rows in the order of their segments, cut into equal shares of work.
 //
-// The index of a batch is CSR: segment s holds the rows perm[offsets[s]] ... perm[offsets[s + 1] - 1], in rising order (the
-// rows themselves where perm is null, for sorted ids). Work is a list of items: each row is one, and the end of each
-// segment is one, behind its rows (the "merge path" of Merrill and Garland, Merge-based parallel sparse matrix-vector
-// multiplication, 2016). Worker w takes items [w * items, (w + 1) * items), so neither one huge segment nor a million
-// empty ones unbalances it. A segment that spans workers leaves one partial state with each worker but the last, which
-// puts them together, in row order. What is computed depends on the shapes and the ids alone, never on timing.
+// The index of a batch is CSR: segment s holds the rows perm[offsets[s]] ... perm[offsets[s + 1] - 1], in rising order
+// (the rows themselves where perm is null, for sorted ids). Work is a list of items: each row is one, and the end of
+// each segment is one, behind its rows (the "merge path" of Merrill and Garland, Merge-based parallel sparse
+// matrix-vector multiplication, 2016). Worker w takes items [w * items, (w + 1) * items), so neither one huge segment
+// nor a million empty ones unbalances it. A segment that spans workers leaves one partial state with each worker but
+// the last, which puts them together, in row order. What is computed depends on the shapes and the ids alone, never on
+// timing.
 #pragma once
 
 #include "../kernels/segment.h"

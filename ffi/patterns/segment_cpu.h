@@ -93,8 +93,7 @@ struct SegmentColumns {
     for (int64_t t = 0; t < tiles; ++t) {
       State state;
       reducer.start(state);
-      for (int64_t w = first; w < worker; ++w)
-        reducer.merge(state, partials.tail[(batch * workers + w) * tiles + t]);
+      for (int64_t w = first; w < worker; ++w) reducer.merge(state, partials.tail[(batch * workers + w) * tiles + t]);
       reducer.merge(state, partials.head[(batch * workers + worker) * tiles + t]);
       reducer.finish(state, shared_cell(batch, share.first), cell(batch, share.first, t));
     }

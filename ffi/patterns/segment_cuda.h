@@ -1,8 +1,8 @@
 // The segment pattern on a CUDA grid.
 //
-// A worker is a group of lanes, a power of two, each with V neighbouring columns. Two kernels: one reduces every worker's
-// share, the other joins the segments that span workers. The index is built by CUB's radix sort, over only the bits that
-// the number of segments needs; it is stable, so rows stay in order.
+// A worker is a group of lanes, a power of two, each with V neighbouring columns. Two kernels: one reduces every
+// worker's share, the other joins the segments that span workers. The index is built by CUB's radix sort, over only the
+// bits that the number of segments needs; it is stable, so rows stay in order.
 #pragma once
 
 #include <cub/device/device_radix_sort.cuh>
@@ -93,7 +93,8 @@ __global__ void __launch_bounds__(segment_block)
   }
 }
 
-// A block joins one segment: its lane groups take neighbouring stretches of the parts, then the first group takes theirs.
+// A block joins one segment: its lane groups take neighbouring stretches of the parts, then the first group takes
+// theirs.
 template <int V, class Reducer>
 __global__ void __launch_bounds__(segment_block)
     join_shares(Reducer reducer, SegmentIndex index, SegmentGrid grid, const typename Reducer::template State<V>* heads,
@@ -144,13 +145,15 @@ Status reduce_segments_by(const Executor& executor, const Reducer& reducer, cons
   dim3 blocks(unsigned(ceil_div(workers, segment_block / grid.lanes)), tiles);
   reduce_shares<V><<<blocks, segment_block, 0, executor.stream>>>(reducer, index, x, grid, heads, tails);
   if (Status status = launched(); !status.ok() || grid.workers == 1) return status;
-  join_shares<V><<<dim3(unsigned(workers), tiles), segment_block, 0, executor.stream>>>(reducer, index, grid, heads, tails);
+  join_shares<V>
+      <<<dim3(unsigned(workers), tiles), segment_block, 0, executor.stream>>>(reducer, index, grid, heads, tails);
   return launched();
 }
 
 // The sort key of a row: its batch and its segment, rows of no segment last in their batch.
 template <class Id, class Key>
-__global__ void segment_keys(const Id* ids, int64_t batches, int64_t rows, int64_t segments, Key* keys, uint32_t* order) {
+__global__ void segment_keys(const Id* ids, int64_t batches, int64_t rows, int64_t segments, Key* keys,
+                             uint32_t* order) {
   int64_t total = batches * rows;
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += int64_t(gridDim.x) * blockDim.x) {
     int64_t id = int64_t(ids[i]), batch = batches == 1 ? 0 : i / rows;
@@ -182,7 +185,7 @@ __global__ void segment_offsets(const Key* keys, int64_t batches, int64_t rows, 
 
 inline unsigned grid_stride_blocks(int64_t count, int block) {
   int64_t blocks = ceil_div(count, block);
-  return unsigned(blocks < 1 ? 1 : blocks > (1 << 20) ? (1 << 20) : blocks);
+  return unsigned(blocks<1 ? 1 : blocks>(1 << 20) ? (1 << 20) : blocks);
 }
 
 template <class Key, class Id>
@@ -196,7 +199,8 @@ Status sort_segments(const Executor& executor, const Id* ids, int64_t batches, i
   uint32_t* order = executor.scratch<uint32_t>(total);
   if (!keys || !sorted || !order) return out_of_scratch;
   if (total > 0) {
-    segment_keys<<<grid_stride_blocks(total, 256), 256, 0, executor.stream>>>(ids, batches, rows, segments, keys, order);
+    segment_keys<<<grid_stride_blocks(total, 256), 256, 0, executor.stream>>>(ids, batches, rows, segments, keys,
+                                                                              order);
     if (Status status = launched(); !status.ok()) return status;
     size_t bytes = 0;
     cudaError_t error = cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, sorted, order, perm, total, 0, bits);
