@@ -1,6 +1,14 @@
 """Machine-learning ops as JAX primitives, with hand-written forward and backward kernels on CUDA and CPU."""
 
 from ._core.prefer import prefer
+from .pool import (
+    lp_pool1d,
+    lp_pool1d_backward,
+    lp_pool2d,
+    lp_pool2d_backward,
+    lp_pool3d,
+    lp_pool3d_backward,
+)
 from .segment import (
     segment_max,
     segment_max_backward,
@@ -16,6 +24,12 @@ from .segment import (
 
 __version__ = "0.1.0"
 __all__ = [
+    "lp_pool1d",
+    "lp_pool1d_backward",
+    "lp_pool2d",
+    "lp_pool2d_backward",
+    "lp_pool3d",
+    "lp_pool3d_backward",
     "prefer",
     "segment_max",
     "segment_max_backward",

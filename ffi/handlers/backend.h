@@ -5,9 +5,11 @@
 #ifdef BARACUDA_CUDA
 #include "../patterns/gather_cuda.h"
 #include "../patterns/segment_cuda.h"
+#include "../patterns/window_cuda.h"
 #else
 #include "../patterns/gather_cpu.h"
 #include "../patterns/segment_cpu.h"
+#include "../patterns/window_cpu.h"
 #endif
 
 #include <optional>

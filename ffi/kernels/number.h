@@ -115,6 +115,19 @@ struct Vector {
 };
 
 template <int V, class T>
+BARACUDA_HD Vector<T, V> load(const T* from) {
+  return *reinterpret_cast<const Vector<T, V>*>(from);
+}
+
+// V values, `step` apart.
+template <int V, class T, class Step>
+BARACUDA_HD Vector<T, V> load(const T* from, Step step) {
+  Vector<T, V> value;
+  for (int k = 0; k < V; ++k) value.lane[k] = from[k * step];
+  return value;
+}
+
+template <int V, class T>
 BARACUDA_HD void store(T* to, const Vector<T, V>& value) {
   *reinterpret_cast<Vector<T, V>*>(to) = value;
 }

@@ -1,0 +1,314 @@
+"""LP pooling: each window of the input is reduced to its p-norm.
+
+Data flow: forward and tangent, each output cell reads its window; backward, each input cell reads the windows that hold it,
+so that every cell is written once. Pattern: window.
+
+Arrays are [..., *spatial], or [..., *spatial, channels] where channels_last; all dimensions before the spatial ones are
+batches.
+"""
+
+import functools
+import math
+import numbers
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ._core import checks
+from ._core.case import Case
+from ._core.kernel import kernel
+from ._core.op import Body, declare
+
+FORMATS = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
+
+_DOC = """{rank}-dimensional LP pooling: the p-norm of each window.
+
+    Formula:
+        y[o] = (sum over the cells i of window o of |x[i]|^p)^(1/p), the maximum of |x[i]| for p = inf,
+        dx[i] = sum over the windows o that hold i of dy[o] sign(x[i]) (|x[i]| / y[o])^(p - 1), 0 where x[i] or y[o] is 0;
+        for p = inf, the first cell with |x[i]| = y[o] takes dy[o].
+        Window o begins at o * strides. There is no padding.
+
+    Args:
+        x: floats {format}, or {last} with data_format="{last}"; the batch dimension N may be left out.
+        norm_type: static p > 0; inf is the maximum.
+        window: static window size, an integer or one for each spatial dimension.
+        strides: static step between windows; by default the window size.
+        ceil_mode: whether the number of windows, (size - window) / strides + 1, is rounded up instead of down. The last
+            window then holds only the cells that are in the input; it is dropped if it would hold none.
+        data_format: "{format}" or "{last}".
+        prefer: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+
+    Returns:
+        The pooled array, of x's dtype.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: float16 and bfloat16 compute in float32. |x|^p is not scaled: it overflows where the dtype computed in does.
+
+    Source: torch.nn.functional.lp_pool{rank}d, which sums x^p without the absolute value and rescales windows that are cut
+    off; Gulcehre et al., Learned-Norm Pooling for Deep Feedforward and Recurrent Neural Networks (2014).
+    """
+
+_BACKWARD_DOC = """The gradient of `lp_pool{rank}d`: see its formula for dx.
+
+    Args:
+        x, y: the input and the result of `lp_pool{rank}d`. For further derivatives y is taken to be a function of x.
+        dy: the cotangent of y.
+        norm_type, window, strides, ceil_mode, data_format, prefer: as for `lp_pool{rank}d`.
+
+    Returns:
+        The cotangent of x.
+    """
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Arguments
+
+
+def _arguments(op, rank, x, norm_type, window, strides, ceil_mode, data_format):
+    checks.choice(op, "data_format", data_format, FORMATS[rank])
+    x = checks.array(op, "x", x)
+    checks.dtype(op, "x", x, checks.FLOATS)
+    if x.ndim not in (rank + 1, rank + 2):
+        raise ValueError(
+            f"{op}: x must have rank {rank + 2}, {data_format}, or {rank + 1} without the batch, got shape {x.shape}"
+        )
+    if isinstance(norm_type, jax.core.Tracer) or not isinstance(norm_type, numbers.Real | np.number):
+        raise TypeError(f"{op}: norm_type must be a static number, got {norm_type!r}")
+    if not norm_type > 0:
+        raise ValueError(f"{op}: norm_type must be greater than 0, got {norm_type!r}")
+    params = {
+        "norm_type": float(norm_type),
+        "window": checks.integers(op, "window", window, rank, 1),
+        "strides": checks.integers(op, "strides", window if strides is None else strides, rank, 1),
+        "ceil_mode": checks.flag(op, "ceil_mode", ceil_mode),
+        "channels_last": data_format == FORMATS[rank][1],
+    }
+    spatial = _spatial(x.shape, **params)
+    if any(k > n for k, n in zip(params["window"], spatial, strict=True)):
+        raise ValueError(f"{op}: window must fit into x's spatial shape {spatial}, got {params['window']}")
+    return x, params
+
+
+def _spatial(shape, *, window, channels_last, **_):
+    end = len(shape) - channels_last
+    return shape[end - len(window) : end]
+
+
+def _outputs(size, window, stride, ceil_mode):
+    """The number of windows along one dimension, as PyTorch counts them."""
+    if not ceil_mode:
+        return (size - window) // stride + 1
+    count = -((window - size) // stride) + 1
+    return count if (count - 1) * stride < size else count - 1
+
+
+def _output_shape(shape, *, window, strides, ceil_mode, channels_last, **_):
+    spatial = _spatial(shape, window=window, channels_last=channels_last)
+    out = tuple(_outputs(n, k, s, ceil_mode) for n, k, s in zip(spatial, window, strides, strict=True))
+    begin = len(shape) - channels_last - len(window)
+    return (*shape[:begin], *out, *shape[begin + len(window) :])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# References: what is computed
+
+
+def _abs(x):
+    """|x| with slope 0 at 0."""
+    return jnp.where(x < 0, -x, jnp.where(x == 0, 0, x))
+
+
+def _power(x, p):
+    """|x|^p, smooth at 0 where it is; where not, its derivatives there are 0."""
+    if p == 1:
+        return _abs(x)
+    if p == 2:
+        return x * x
+    if p == 3:
+        return x * x * _abs(x)
+    return jnp.where(x == 0, 0, jnp.abs(jnp.where(x == 0, 1, x)) ** p)
+
+
+def _root(s, p):
+    if p == 1:
+        return s
+    safe = jnp.where(s == 0, 1, s)
+    root = jnp.sqrt if p == 2 else jnp.cbrt if p == 3 else lambda s: s ** (1 / p)
+    return jnp.where(s == 0, 0, root(safe))
+
+
+def _reference(x, *, norm_type, window, strides, ceil_mode, channels_last):
+    shape = dict(window=window, strides=strides, ceil_mode=ceil_mode, channels_last=channels_last)
+    wide = x.astype(jnp.float32) if x.dtype.itemsize == 2 else x
+    if math.isinf(norm_type):
+        return (_maximum(wide, **shape).astype(x.dtype),)
+    out = _output_shape(x.shape, **shape)
+    begin = x.ndim - channels_last - len(window)
+    full = lambda values: (1,) * begin + values + (1,) * channels_last
+    cut = [(o - 1) * s + k - n for o, s, k, n in zip(out, full(strides), full(window), x.shape, strict=True)]
+    padding = [(0, max(c, 0) if begin <= i < begin + len(window) else 0) for i, c in enumerate(cut)]
+    powers = _power(wide, norm_type)
+    total = lax.reduce_window(powers, np.zeros((), powers.dtype), lax.add, full(window), full(strides), padding)
+    return (_root(total, norm_type).astype(x.dtype),)
+
+
+def _maximum(x, *, window, strides, ceil_mode, channels_last):
+    """The largest |x| of each window; the first such cell has the gradient."""
+    out = _spatial(
+        _output_shape(x.shape, window=window, strides=strides, ceil_mode=ceil_mode, channels_last=channels_last),
+        window=window, channels_last=channels_last,
+    )  # fmt: skip
+    begin = x.ndim - channels_last - len(window)
+    size = _abs(x)
+    for i, (n, k, s) in enumerate(zip(out, window, strides, strict=True)):
+        axis = begin + i
+        cells = np.arange(n)[:, None] * s + np.arange(k)
+        inside = cells < x.shape[axis]
+        taken = jnp.take(size, jnp.asarray(np.where(inside, cells, 0)), axis=axis)  # [..., windows, cells, ...]
+        inside = inside.reshape((n, k) + (1,) * (taken.ndim - axis - 2))
+        size = jnp.moveaxis(jnp.where(inside, taken, -1), axis + 1, -1)
+    cells = size.reshape(*size.shape[: x.ndim], -1)
+    first = jnp.argmax(cells, axis=-1, keepdims=True)
+    return jnp.take_along_axis(cells, first, axis=-1)[..., 0]
+
+
+def _tangent_reference(x, y, t, **params):
+    return jax.jvp(lambda x: _reference(x, **params), (x,), (t,))[1]
+
+
+def _backward_reference(x, y, dy, **params):
+    return jax.vjp(lambda x: _reference(x, **params)[0], x)[1](dy)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Kernel calls
+
+
+def _call(target, out, operands, shapes, *, norm_type, window, strides, channels_last, **_):
+    """`shapes` says of each array whether it has the input's cells ("x") or the windows ("y")."""
+    channel = "c" if channels_last else ""
+    dims = {"x": f"...{'dhw'[3 - len(window) :]}{channel}", "y": f"...{'pqr'[3 - len(window) :]}{channel}"}
+    *of_operands, of_result = (dims[s] for s in shapes)
+    return kernel(
+        target, f"{', '.join(of_operands)} -> {of_result}", *operands, out=[out],
+        norm_type=norm_type, window=window, strides=strides, channels_last=channels_last,
+    )  # fmt: skip
+
+
+def _native(x, *, save, **params):
+    return _call("lp_pool", jax.ShapeDtypeStruct(_output_shape(x.shape, **params), x.dtype), [x], "xy", **params)
+
+
+def _tangent_native(x, y, t, **params):
+    return _call("lp_pool_tangent", jax.ShapeDtypeStruct(y.shape, t.dtype), [x, y, t], "xyxy", **params)
+
+
+def _backward_native(x, y, dy, **params):
+    return _call("lp_pool_backward", jax.ShapeDtypeStruct(x.shape, x.dtype), [x, y, dy], "xyyx", **params)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The public functions, and one op for each number of spatial dimensions
+
+
+def _document(rank, template):
+    return template.format(rank=rank, format=FORMATS[rank][0], last=FORMATS[rank][1])
+
+
+def _lp_pool(rank, x, norm_type, window, strides, ceil_mode, data_format, prefer):
+    op = f"lp_pool{rank}d"
+    x, params = _arguments(op, rank, x, norm_type, window, strides, ceil_mode, data_format)
+    return _OPS[rank](x, **params, prefer=prefer)
+
+
+def _lp_pool_backward(rank, x, y, dy, norm_type, window, strides, ceil_mode, data_format, prefer):
+    op = f"lp_pool{rank}d_backward"
+    x, params = _arguments(op, rank, x, norm_type, window, strides, ceil_mode, data_format)
+    for name, value in (("y", y), ("dy", dy)):
+        checks.same_dtype(op, name, value, "x", x)
+        checks.shape(op, name, value, _output_shape(x.shape, **params), "that of the pooled x")
+    return _OPS[rank].vjp(x, y, dy, **params, prefer=prefer)
+
+
+def lp_pool1d(x, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCL", prefer=None):
+    return _lp_pool(1, x, norm_type, window, strides, ceil_mode, data_format, prefer)
+
+
+def lp_pool2d(x, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCHW", prefer=None):
+    return _lp_pool(2, x, norm_type, window, strides, ceil_mode, data_format, prefer)
+
+
+def lp_pool3d(x, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCDHW", prefer=None):
+    return _lp_pool(3, x, norm_type, window, strides, ceil_mode, data_format, prefer)
+
+
+def lp_pool1d_backward(
+    x, y, dy, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCL", prefer=None
+):  # fmt: skip
+    return _lp_pool_backward(1, x, y, dy, norm_type, window, strides, ceil_mode, data_format, prefer)
+
+
+def lp_pool2d_backward(
+    x, y, dy, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCHW", prefer=None
+):  # fmt: skip
+    return _lp_pool_backward(2, x, y, dy, norm_type, window, strides, ceil_mode, data_format, prefer)
+
+
+def lp_pool3d_backward(
+    x, y, dy, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCDHW", prefer=None
+):  # fmt: skip
+    return _lp_pool_backward(3, x, y, dy, norm_type, window, strides, ceil_mode, data_format, prefer)
+
+
+_PUBLIC = {1: lp_pool1d, 2: lp_pool2d, 3: lp_pool3d}
+for _rank, _fun in _PUBLIC.items():
+    _fun.__doc__ = _document(_rank, _DOC)
+for _rank, _fun in {1: lp_pool1d_backward, 2: lp_pool2d_backward, 3: lp_pool3d_backward}.items():
+    _fun.__doc__ = _document(_rank, _BACKWARD_DOC)
+
+
+def _cases(rank):
+    sizes = (9, 8, 7)[:rank]
+
+    def draw(rng, channels_last=False):
+        # No two magnitudes alike and none near 0, so that finite differences meet no kink.
+        shape = (2, *sizes, 3) if channels_last else (2, 3, *sizes)
+        magnitude = rng.permutation(np.linspace(0.3, 2, math.prod(shape))).reshape(shape)
+        return (magnitude * rng.choice([-1.0, 1.0], shape),)
+
+    last = FORMATS[rank][1]
+    return (
+        Case("p2", draw, dict(norm_type=2, window=2)),
+        Case("p3 overlapping", draw, dict(norm_type=3, window=3, strides=2)),
+        Case("p1 ceil", draw, dict(norm_type=1, window=3, strides=2, ceil_mode=True)),
+        Case("p2.5 apart", draw, dict(norm_type=2.5, window=2, strides=3, ceil_mode=True)),
+        Case("inf", draw, dict(norm_type=math.inf, window=3, strides=1)),
+        Case("p3 last", functools.partial(draw, channels_last=True),
+             dict(norm_type=3, window=3, strides=2, data_format=last)),
+        Case("p1.5 last", functools.partial(draw, channels_last=True),
+             dict(norm_type=1.5, window=2, strides=1, data_format=last)),
+    )  # fmt: skip
+
+
+_OPS = {
+    rank: declare(
+        f"lp_pool{rank}d",
+        family="pool",
+        public=public,
+        dtypes=checks.FLOATS,
+        cases=_cases(rank),
+        operands=("x",),
+        differentiable=("x",),
+        residuals=("x", "y"),
+        forward=Body(_reference, _native),
+        tangent=Body(_tangent_reference, _tangent_native),
+        backward=Body(_backward_reference, _backward_native),
+        kernels={"forward": ("lp_pool",), "tangent": ("lp_pool_tangent",), "backward": ("lp_pool_backward",)},
+    )
+    for rank, public in _PUBLIC.items()
+}

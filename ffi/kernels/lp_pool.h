@@ -1,0 +1,284 @@
+// LP pooling over windows: y = (sum |x|^p)^(1/p), the maximum of |x| for an infinite p, and its derivatives.
+//
+// A power says what p is: `add` puts one more magnitude into a sum, `root` ends it, `slope` is ratio^(p - 1). The
+// derivatives use the ratio |x| / y, which is at most 1: y^(1 - p) alone would overflow.
+#pragma once
+
+#include "number.h"
+
+namespace baracuda {
+
+// The cube root. The library's, on CPU, is a call for each lane; this is free of branches and so vectorises: a third of
+// the exponent, by the bits, and Halley's iteration, which triples the number of right digits.
+template <class Wide>
+BARACUDA_HD Wide cube_root(Wide a) {
+#ifdef __CUDA_ARCH__
+  return cbrt(a);
+#else
+  using Bits = std::conditional_t<sizeof(Wide) == 8, uint64_t, uint32_t>;
+  constexpr bool is_double = sizeof(Wide) == 8;
+  Wide x;
+  bool tiny = a < std::numeric_limits<Wide>::min();
+  Wide normal = tiny ? a * Wide(0x1p54) : a;
+  if constexpr (is_double)
+    x = bit_cast<Wide>((((bit_cast<Bits>(normal) >> 32) * 0xaaaaaaabu >> 33) + 0x2a9f7893u) << 32);
+  else
+    x = bit_cast<Wide>(bit_cast<Bits>(normal) / 3 + 0x2a514067u);
+  for (int i = 0; i < (is_double ? 3 : 2); ++i) {
+    Wide ratio = normal / (x * x);
+    x += x * ((ratio - x) / (x + x + ratio));
+  }
+  x = tiny ? x * Wide(0x1p-18) : x;
+  // Zero, infinity and NaN are their own roots.
+  return (a == Wide(0)) | !(a <= std::numeric_limits<Wide>::max()) ? a : x;
+#endif
+}
+
+// a^p for a >= 0 and p != 0. The library's, on CPU, is a call for each lane; for floats this is free of branches: 2^(p
+// log2 a) in double, whose rounding a float does not see. log2 is the series of atanh, 2^f the one of exp.
+template <class Wide>
+BARACUDA_HD Wide power_of(Wide a, double p) {
+#ifndef __CUDA_ARCH__
+  if constexpr (std::is_same_v<Wide, float>) {
+    constexpr double infinity = std::numeric_limits<double>::infinity(), round = 0x1.8p52;
+    uint64_t bits = bit_cast<uint64_t>(double(a));
+    // The mantissa in [sqrt(1/2), sqrt(2)), and the exponent, as a double made of its bits.
+    uint64_t from_root = bits - 0x3fe6a09e667f3bcdu + 0x0010000000000000u * 1024;
+    double mantissa = bit_cast<double>((from_root & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu);
+    double exponent = bit_cast<double>((from_root >> 52) | 0x4330000000000000u) - (0x1p52 + 1024);
+    double s = (mantissa - 1) / (mantissa + 1), s2 = s * s;
+    double series = 1 + s2 * (1. / 3 + s2 * (1. / 5 + s2 * (1. / 7 + s2 * (1. / 9 + s2 * (1. / 11 + s2 / 13)))));
+    double log = exponent + 2.8853900817779268 * s * series;
+    log = a == 0 ? -infinity : a > std::numeric_limits<float>::max() ? infinity : log;
+    double y = p * log;
+    // A float is 0 or infinite long before.
+    y = y < -1000 ? -1000 : y > 1000 ? 1000 : y;
+    double shifted = y + round, f = (y - (shifted - round)) * 0.69314718055994531;
+    double fraction =
+        1 + f * (1 + f * (1. / 2 + f * (1. / 6 + f * (1. / 24 + f * (1. / 120 + f * (1. / 720 + f / 5040))))));
+    double result = fraction * bit_cast<double>((bit_cast<uint64_t>(shifted) + 1023) << 52);
+    return a == a ? float(result) : a;
+  }
+#endif
+  return std::pow(a, Wide(p));
+}
+
+// |x| / y where y is a root of a sum of squares or cubes, and so never near the ends of a float's range: the fast
+// division of CUDA is then right to 2 ulp.
+template <class Wide>
+BARACUDA_HD Wide ratio_of_root(Wide magnitude, Wide y) {
+#ifdef __CUDA_ARCH__
+  if constexpr (std::is_same_v<Wide, float>) return __fdividef(magnitude, y);
+#endif
+  return magnitude / y;
+}
+
+template <class Wide>
+struct PowerOne {
+  static constexpr bool is_max = false, vectorises = true, needs_ratio = false;
+  BARACUDA_HD Wide add(Wide sum, Wide magnitude) const { return sum + magnitude; }
+  BARACUDA_HD Wide root(Wide sum) const { return sum; }
+  BARACUDA_HD Wide slope(Wide, Wide) const { return Wide(1); }
+};
+
+template <class Wide>
+struct PowerTwo {
+  static constexpr bool is_max = false, vectorises = true, needs_ratio = true;
+  BARACUDA_HD Wide add(Wide sum, Wide magnitude) const { return sum + magnitude * magnitude; }
+  BARACUDA_HD Wide root(Wide sum) const { return std::sqrt(sum); }
+  BARACUDA_HD Wide slope(Wide magnitude, Wide y) const { return ratio_of_root(magnitude, y); }
+};
+
+template <class Wide>
+struct PowerThree {
+  static constexpr bool is_max = false, vectorises = true, needs_ratio = true;
+  BARACUDA_HD Wide add(Wide sum, Wide magnitude) const { return sum + magnitude * magnitude * magnitude; }
+  BARACUDA_HD Wide root(Wide sum) const { return cube_root(sum); }
+  BARACUDA_HD Wide slope(Wide magnitude, Wide y) const {
+    Wide ratio = ratio_of_root(magnitude, y);
+    return ratio * ratio;
+  }
+};
+
+template <class Wide>
+struct PowerAny {
+  static constexpr bool is_max = false, vectorises = std::is_same_v<Wide, float>, needs_ratio = true;
+  double p;
+  BARACUDA_HD Wide add(Wide sum, Wide magnitude) const { return sum + power_of(magnitude, p); }
+  BARACUDA_HD Wide root(Wide sum) const { return power_of(sum, 1 / p); }
+  BARACUDA_HD Wide slope(Wide magnitude, Wide y) const { return power_of(magnitude / y, p - 1); }
+};
+
+template <class Wide>
+struct PowerMax {
+  static constexpr bool is_max = true, vectorises = true;
+  BARACUDA_HD Wide add(Wide best, Wide magnitude) const {
+    return (magnitude > best) | (magnitude != magnitude) ? magnitude : best;
+  }
+  BARACUDA_HD Wide root(Wide best) const { return best; }
+  // Whether a cell has its window's maximum.
+  static BARACUDA_HD bool has(Wide magnitude, Wide y) {
+    return (magnitude == y) | ((magnitude != magnitude) & (y != y));
+  }
+};
+
+template <class T, class P>
+struct LpPool {
+  using Element = T;
+  using Wide = Accumulator<T>;
+  static constexpr bool vectorises = P::vectorises;
+  template <int V>
+  struct State {
+    Wide sum[V];
+  };
+  const T* x;
+  P power;
+
+  template <int V, class Index>
+  BARACUDA_HD void start(State<V>& s, Index) const {
+    for (int k = 0; k < V; ++k) s.sum[k] = Wide(0);
+  }
+  template <int V, class Index, class Step>
+  BARACUDA_HD void push(State<V>& s, Index x_cell, Step step) const {
+    Vector<T, V> value = load<V>(x + x_cell, step);
+    for (int k = 0; k < V; ++k) s.sum[k] = power.add(s.sum[k], std::fabs(Wide(value.lane[k])));
+  }
+  template <int V>
+  BARACUDA_HD Vector<T, V> finish(const State<V>& s) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = T(power.root(s.sum[k]));
+    return out;
+  }
+};
+
+// sum of t * sign(x) * (|x| / y)^(p - 1); a term with x == 0 or y == 0 is 0. With p = 1 there is no ratio and no y.
+// With an infinite p the first cell that has the maximum takes it all, and a NaN has sign 1.
+template <class T, class P>
+struct LpPoolTangent {
+  using Element = T;
+  using Wide = Accumulator<T>;
+  static constexpr bool vectorises = P::vectorises;
+  template <int V>
+  struct State {
+    Wide y[V], sum[V];
+    Wide open[V];  // 1 until the maximum is found
+  };
+  const T* x;
+  const T* y;
+  const T* t;
+  P power;
+
+  template <int V, class Index>
+  BARACUDA_HD void start(State<V>& s, Index y_cell) const {
+    for (int k = 0; k < V; ++k) s.y[k] = Wide(y[y_cell + k]), s.sum[k] = Wide(0), s.open[k] = Wide(1);
+  }
+  template <int V, class Index, class Step>
+  BARACUDA_HD void push(State<V>& s, Index x_cell, Step step) const {
+    Vector<T, V> value = load<V>(x + x_cell, step), tangent = load<V>(t + x_cell, step);
+    for (int k = 0; k < V; ++k) {
+      Wide cell = Wide(value.lane[k]), change = Wide(tangent.lane[k]), magnitude = std::fabs(cell);
+      if constexpr (P::is_max) {
+        bool first = (s.open[k] != Wide(0)) & P::has(magnitude, s.y[k]);
+        s.sum[k] = first ? (cell < Wide(0) ? -change : change) : s.sum[k];
+        s.open[k] = first ? Wide(0) : s.open[k];
+      } else {
+        Wide term = change * (cell > Wide(0) ? Wide(1) : cell < Wide(0) ? Wide(-1) : cell);
+        if constexpr (P::needs_ratio) term *= power.slope(magnitude, s.y[k]);
+        bool zero = cell == Wide(0);
+        if constexpr (P::needs_ratio) zero |= s.y[k] == Wide(0);
+        s.sum[k] += zero ? Wide(0) : term;
+      }
+    }
+  }
+  template <int V>
+  BARACUDA_HD Vector<T, V> finish(const State<V>& s) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = T(P::is_max && s.y[k] == Wide(0) ? Wide(0) : s.sum[k]);
+    return out;
+  }
+};
+
+// The transpose of the tangent, by the same rules.
+template <class T, class P>
+struct LpPoolBackward {
+  using Element = T;
+  using Wide = Accumulator<T>;
+  static constexpr bool vectorises = P::vectorises;
+  template <int V>
+  struct State {
+    Wide x[V], sum[V];
+  };
+  const T* x;
+  const T* y;
+  const T* dy;
+  P power;
+
+  template <int V, class Index, class Step>
+  BARACUDA_HD void start(State<V>& s, Index x_cell, Step step) const {
+    Vector<T, V> value = load<V>(x + x_cell, step);
+    for (int k = 0; k < V; ++k) s.x[k] = Wide(value.lane[k]), s.sum[k] = Wide(0);
+  }
+  template <int V, class Geometry, class Index, class Step, class Place>
+  BARACUDA_HD void push(State<V>& s, const Geometry& windows, Index x_cell, Step step, const Place& place) const {
+    Vector<T, V> change = load<V>(dy + place.y_cell);
+    if constexpr (P::is_max) {
+      Vector<T, V> top = load<V>(y + place.y_cell);
+      Flags<V> takes = tops(s, top);
+      Flag any = 0;
+      for (int k = 0; k < V; ++k) any |= takes.flag[k];
+      if (any) leave_first(takes, windows, x_cell, step, place, top);
+      for (int k = 0; k < V; ++k) s.sum[k] += takes.flag[k] ? Wide(change.lane[k]) : Wide(0);
+    } else if constexpr (P::needs_ratio) {
+      Vector<T, V> root = load<V>(y + place.y_cell);
+      for (int k = 0; k < V; ++k) {
+        Wide term = Wide(change.lane[k]) * power.slope(std::fabs(s.x[k]), Wide(root.lane[k]));
+        s.sum[k] += Wide(root.lane[k]) == Wide(0) ? Wide(0) : term;
+      }
+    } else {
+      for (int k = 0; k < V; ++k) s.sum[k] += s.x[k] == s.x[k] ? Wide(change.lane[k]) : s.x[k];
+    }
+  }
+  template <int V>
+  BARACUDA_HD Vector<T, V> finish(const State<V>& s) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) {
+      Wide sum = s.x[k] < Wide(0) ? -s.sum[k] : s.sum[k];
+      if constexpr (!P::is_max) sum = s.x[k] == Wide(0) ? Wide(0) : sum;
+      out.lane[k] = T(sum);
+    }
+    return out;
+  }
+
+ private:
+  using Flag = std::conditional_t<sizeof(Wide) == 8, int64_t, int32_t>;  // as wide as a sum, for the vectoriser
+  template <int V>
+  struct Flags {
+    Flag flag[V];
+  };
+
+  template <int V>
+  BARACUDA_HD Flags<V> tops(const State<V>& s, const Vector<T, V>& top) const {
+    Flags<V> flags;
+    for (int k = 0; k < V; ++k) {
+      Wide y = Wide(top.lane[k]);
+      flags.flag[k] = P::has(std::fabs(s.x[k]), y) & (y != Wide(0));
+    }
+    return flags;
+  }
+  // Clears the flags of the lanes where an earlier cell of the window has the maximum too.
+  template <int V, class Geometry, class Index, class Step, class Place>
+  BARACUDA_HD void leave_first(Flags<V>& flags, const Geometry& windows, Index x_cell, Step step, const Place& place,
+                               const Vector<T, V>& top) const {
+    for (Index d = 0; d < place.extent[0]; ++d)
+      for (Index h = 0; h < place.extent[1]; ++h) {
+        Index cell = place.first + (d * windows.in[1] + h) * windows.in[2] * windows.channels;
+        for (Index w = 0; w < place.extent[2]; ++w, cell += windows.channels) {
+          if (cell == x_cell) return;
+          Vector<T, V> value = load<V>(x + cell, step);
+          for (int k = 0; k < V; ++k) flags.flag[k] &= !P::has(std::fabs(Wide(value.lane[k])), Wide(top.lane[k]));
+        }
+      }
+  }
+};
+
+}  // namespace baracuda

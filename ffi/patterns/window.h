@@ -1,0 +1,134 @@
+// The window pattern: windows of a fixed size slide over the spatial axes of x [B, D, H, W, C], one for each cell of
+// y [B, OD, OH, OW, C]. Window o starts at o * stride, inside x; one that sticks out over the high end is cut off
+// there.
+//
+// It has two directions. `reduce_windows`: each cell of y looks at the cells of its window. `gather_windows`: each cell
+// of x looks at the windows that hold it. Both work on V lanes: neighbouring channels, or, where there is one channel,
+// neighbouring windows along W. Lane k's cell of y is y_cell + k, its cell of x is x_cell + k * step.
+#pragma once
+
+#include "../kernels/number.h"
+#include "executor.h"
+
+namespace baracuda {
+
+namespace internal {
+template <int value>
+using Constant = std::integral_constant<int, value>;
+}
+
+struct WindowShape {
+  int64_t batches = 1, channels = 1;
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, size[3] = {1, 1, 1}, stride[3] = {1, 1, 1};
+
+  int64_t x_cells() const { return batches * in[0] * in[1] * in[2] * channels; }
+  int64_t y_cells() const { return batches * out[0] * out[1] * out[2] * channels; }
+};
+
+// A number that is divided by often. In 32 bits, a multiplication does it (Granlund and Montgomery, Division by
+// invariant integers using multiplication, 1994), for dividends below 2^31.
+template <class Index>
+struct Divisor {
+  Index value;
+  Divisor() = default;
+  explicit Divisor(int64_t d) : value(d) {}
+  BARACUDA_HD Index quotient(Index n) const { return n / value; }
+};
+
+template <>
+struct Divisor<int32_t> {
+  int32_t value;
+  uint32_t factor;
+  int shift;
+  Divisor() = default;
+  explicit Divisor(int64_t d) : value(int32_t(d)), shift(0) {
+    while ((int64_t(1) << shift) < d) ++shift;
+    factor = uint32_t((((uint64_t(1) << shift) - uint64_t(d)) << 32) / uint64_t(d) + 1);
+  }
+  BARACUDA_HD int32_t quotient(int32_t n) const {
+#ifdef __CUDA_ARCH__
+    uint32_t high = __umulhi(uint32_t(n), factor);
+#else
+    uint32_t high = uint32_t((uint64_t(uint32_t(n)) * factor) >> 32);
+#endif
+    return int32_t((high + uint32_t(n)) >> shift);
+  }
+};
+
+// A window as a cell of x that it holds sees it: all lanes' windows have the same extents.
+template <class Index>
+struct WindowPlace {
+  Index y_cell, first;  // lane 0's cell of y, and the first cell of its window
+  Index extent[3];
+};
+
+// The geometry as the cells see it.
+template <class Index>
+struct Windows {
+  Index channels, in[3], out[3], size[3];
+  Divisor<Index> stride[3];
+
+  explicit Windows(const WindowShape& shape) : channels(Index(shape.channels)) {
+    for (int a = 0; a < 3; ++a) {
+      in[a] = Index(shape.in[a]), out[a] = Index(shape.out[a]), size[a] = Index(shape.size[a]);
+      stride[a] = Divisor<Index>(shape.stride[a]);
+    }
+  }
+  BARACUDA_HD Index x_cell(Index batch, Index d, Index h, Index w, Index channel) const {
+    return (((batch * in[0] + d) * in[1] + h) * in[2] + w) * channels + channel;
+  }
+  BARACUDA_HD Index y_cell(Index batch, Index d, Index h, Index w, Index channel) const {
+    return (((batch * out[0] + d) * out[1] + h) * out[2] + w) * channels + channel;
+  }
+  BARACUDA_HD Index extent(int axis, Index first) const {
+    Index room = in[axis] - first;
+    return size[axis] < room ? size[axis] : room;
+  }
+
+  // The windows [first, end) that hold position i of an axis.
+  struct Range {
+    Index first, end;
+  };
+  BARACUDA_HD Range holding(int axis, Index i) const {
+    Index last = stride[axis].quotient(i);
+    return {i < size[axis] ? Index(0) : stride[axis].quotient(i - size[axis]) + 1,
+            (last < out[axis] ? last + 1 : out[axis])};
+  }
+
+  // Reduces the window at (d, h, w); all lanes' windows have the extent of lane 0's.
+  template <int V, class Reducer, class Step>
+  BARACUDA_HD Vector<typename Reducer::Element, V> reduce(const Reducer& reducer, Index batch, Index d, Index h,
+                                                          Index w, Index channel, Step step) const {
+    typename Reducer::template State<V> state;
+    reducer.start(state, y_cell(batch, d, h, w, channel));
+    d *= stride[0].value, h *= stride[1].value, w *= stride[2].value;
+    Index extent_d = extent(0, d), extent_h = extent(1, h), extent_w = extent(2, w);
+    Index plane = x_cell(batch, d, h, w, channel);
+    for (Index i = 0; i < extent_d; ++i, plane += in[1] * in[2] * channels) {
+      Index row = plane;
+      for (Index j = 0; j < extent_h; ++j, row += in[2] * channels)
+        for (Index k = 0; k < extent_w; ++k) reducer.push(state, row + k * channels, step);
+    }
+    return reducer.finish(state);
+  }
+
+  // Gathers from lane 0's windows `ds` x `hs` x `ws`, and from what lies as they do for the other lanes.
+  template <int V, class Gatherer, class Step>
+  BARACUDA_HD Vector<typename Gatherer::Element, V> gather(const Gatherer& gatherer, Index batch, Index channel,
+                                                           Index cell, Range ds, Range hs, Range ws, Step step) const {
+    typename Gatherer::template State<V> state;
+    gatherer.start(state, cell, step);
+    for (Index d = ds.first; d < ds.end; ++d)
+      for (Index h = hs.first; h < hs.end; ++h)
+        for (Index w = ws.first; w < ws.end; ++w) {
+          Index from[3] = {d * stride[0].value, h * stride[1].value, w * stride[2].value};
+          WindowPlace<Index> place{y_cell(batch, d, h, w, channel),
+                                   x_cell(batch, from[0], from[1], from[2], channel),
+                                   {extent(0, from[0]), extent(1, from[1]), extent(2, from[2])}};
+          gatherer.push(state, *this, cell, step, place);
+        }
+    return gatherer.finish(state);
+  }
+};
+
+}  // namespace baracuda
