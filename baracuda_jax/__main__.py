@@ -11,7 +11,9 @@ def parser():
     commands.add_parser("info", help="versions, devices and compiled modules")
     ops = commands.add_parser("ops", help="the table of ops")
     ops.add_argument("--markdown", action="store_true", help="print a Markdown table")
-    check = commands.add_parser("check", help="self-test: every kernel against its reference; exit status 1 on a failure")
+    check = commands.add_parser(
+        "check", help="self-test: every kernel against its reference; exit status 1 on a failure"
+    )
     check.add_argument("--op", action="append", metavar="NAME", help="only this op; may be repeated")
     check.add_argument("--platform", action="append", choices=["cpu", "cuda"], help="only this platform")
     check.add_argument("--jobs", type=int, metavar="N", help="how many programs to compile at a time")

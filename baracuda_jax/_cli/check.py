@@ -74,7 +74,7 @@ def _check_platform(console, platform, device, ops, jobs):
     errors = collections.defaultdict(lambda: collections.defaultdict(float))
     failures, failed_ops = [], set()
     console.print(f"[bold]{platform}[/bold]: {device.device_kind}; max error of outputs and gradients", highlight=False)
-    console.print(_line("op", "cases", *COLUMNS, "result"), style="bold")
+    console.print(_line("op", "cases", *COLUMNS, "result"), style="bold", soft_wrap=True)
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         console=console, transient=True,
