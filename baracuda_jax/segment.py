@@ -278,7 +278,9 @@ def _take(x, ids, axis):
 
 
 @_document("y[s] = sum of data[n] over the rows n with segment_ids[n] == s", empty="0")
-def segment_sum(data, segment_ids, num_segments=None, *, indices_are_sorted=False, empty_value=0, prefer=None):
+def segment_sum(
+    data, segment_ids, num_segments=None, *, indices_are_sorted=False, empty_value=0, prefer=None
+):
     """Sum of the rows of each segment."""
     op = "segment_sum"
     data, ids, params = _arguments(op, data, segment_ids, num_segments, indices_are_sorted, NUMBERS)
@@ -352,9 +354,7 @@ def _cases(*names, draw_data=None, **kwargs):
         "batched": (lambda r: (normal(r, 2, 13, 2, 2), ids(r, (2, 13), 0, 4)), dict(num_segments=4)),
     }
     return tuple(
-        Case(name, draw, {**table_kwargs, **kwargs})
-        for name, (draw, table_kwargs) in table.items()
-        if not names or name in names
+        Case(name, draw, {**table_kwargs, **kwargs}) for name, (draw, table_kwargs) in table.items() if not names or name in names
     )
 
 

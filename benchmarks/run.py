@@ -2,9 +2,10 @@
 
     python benchmarks/run.py [--platform cpu|cuda] [--op NAME] [--size small|large] [--json FILE]
 
-Both programs run in one process, in turn, on the same few sets of random inputs. Before timing, results are compared with
-the reference, and ten runs of the kernel with each other, bit by bit. A time is the median over the repeats of the time of
-one call: on CPU of a call that is waited for, on a GPU of calls enqueued back to back, divided by their number."""
+Both programs run in one process, in turn, on the same few sets of random inputs. Before timing, results are compared
+with the reference, and ten runs of the kernel with each other, bit by bit. A time is the median over the repeats of the
+time of one call: on CPU of a call that is waited for, on a GPU of calls enqueued back to back, divided by their number.
+"""
 
 import argparse
 import dataclasses

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from baracuda_jax import lp_pool2d
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402, after the choice of backend
+import matplotlib.pyplot as plt
 
 EPOCHS, BATCH, RATE, GOAL = 25, 64, 3e-3, 0.97
 

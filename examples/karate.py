@@ -17,7 +17,7 @@ from tqdm import tqdm
 from baracuda_jax import segment_max, segment_mean
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402, after the choice of backend
+import matplotlib.pyplot as plt
 
 STEPS, RATE, DECAY, WIDTH = 200, 0.03, 5e-3, 16
 CLUBS = ("Mr. Hi", "Officer")

@@ -1,7 +1,7 @@
 """check: every op, case and dtype, native against reference, on every platform that this machine has.
 
-Outputs are compared, and for float dtypes the gradients too. The lowered programs are read: the native one must call our
-targets, the reference must not."""
+Outputs are compared, and for float dtypes the gradients too. The lowered programs are read: the native one must call
+our targets, the reference must not."""
 
 import collections
 import concurrent.futures
