@@ -11,6 +11,7 @@ __all__ = [
     "Primitive",
     "ad",
     "apply",
+    "batching",
     "bdim_at_front",
     "ir",
     "lower_fun",

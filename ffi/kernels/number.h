@@ -119,9 +119,34 @@ BARACUDA_HD Vector<T, V> load(const T* from) {
   return *reinterpret_cast<const Vector<T, V>*>(from);
 }
 
+#ifndef __CUDACC__
+// V values, two apart. None behind the last is read: for that the vectoriser would leave some lanes to scalar code.
+template <int V, class T>
+inline Vector<T, V> load_even(const T* from) {
+  constexpr int lanes = V * int(sizeof(T)) < 32 ? V : 32 / int(sizeof(T));
+  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
+  typedef Bits Pack __attribute__((vector_size(lanes * sizeof(T))));
+  Vector<T, V> value;
+  for (int first = 0; first < V; first += lanes) {
+    bool last = first + lanes == V;
+    Pack low, high, even;
+    memcpy(&low, from + 2 * first, sizeof(Pack));
+    memcpy(&high, from + 2 * first + lanes - last, sizeof(Pack));
+    Pack pick;
+    for (int k = 0; k < lanes; ++k) pick[k] = Bits(2 * k < lanes ? 2 * k : 2 * k + last);
+    even = __builtin_shuffle(low, high, pick);
+    memcpy(value.lane + first, &even, sizeof(Pack));
+  }
+  return value;
+}
+#endif
+
 // V values, `step` apart.
 template <int V, class T, class Step>
 BARACUDA_HD Vector<T, V> load(const T* from, Step step) {
+#ifndef __CUDACC__
+  if constexpr (V > 1 && std::is_same_v<Step, std::integral_constant<int, 2>>) return load_even<V>(from);
+#endif
   Vector<T, V> value;
   for (int k = 0; k < V; ++k) value.lane[k] = from[k * step];
   return value;

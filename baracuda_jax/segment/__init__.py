@@ -1,0 +1,28 @@
+"""Segment reductions: rows of `data` with the same id are reduced to one.
+
+Data flow: the ids are turned into an index (a stable sort of the row numbers by segment, and the place where each segment
+begins), then each segment reads its rows in order. Pattern: segment. The gradients read the ids alone, pattern: gather,
+every cell of the data's gradient computing itself. Two ops on the same ids in one program share the index: XLA computes
+equal calls once.
+
+Throughout, `axis` is the number of leading batch dimensions of the data. The ids have as many, or fewer: each of their
+batches then serves several of the data's.
+"""
+
+from ._extremum import segment_max, segment_max_backward, segment_min, segment_min_backward
+from ._mean import segment_mean, segment_mean_backward
+from ._prod import segment_prod, segment_prod_backward
+from ._sum import segment_sum, segment_sum_backward
+
+__all__ = [
+    "segment_max",
+    "segment_max_backward",
+    "segment_mean",
+    "segment_mean_backward",
+    "segment_min",
+    "segment_min_backward",
+    "segment_prod",
+    "segment_prod_backward",
+    "segment_sum",
+    "segment_sum_backward",
+]

@@ -1,0 +1,142 @@
+"""The arguments of segment ops: their documentation and their checks."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core import checks
+
+NUMBERS = (*checks.FLOATS, *checks.INTEGERS)
+MOST_ROWS = 2**32 - 2
+MOST_SEGMENTS = 2**31 - 1
+
+_DOC = """
+
+    Formula:
+        {formula}
+
+    Args:
+        data: array [N, ...] of {dtypes}, or with batches [*batch, N, ...] when segment_ids is [*batch, N].
+        segment_ids: integers [N]; row n belongs to segment segment_ids[n]. Rows whose id is outside [0, num_segments),
+            negative ids too, belong to none and are dropped. In any order.
+        num_segments: static integer; by default max(segment_ids) + 1, which is computed from the values and therefore
+            must be given under jit.
+        indices_are_sorted: promise that segment_ids is sorted, which saves the sort. The result is the same. If the
+            promise is broken, the result is unspecified.
+{more}        empty_value: static scalar for segments without rows; by default {empty}.
+        prefer: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+
+    Returns:
+        {returns}
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: {precision} Rows are taken in order, so results are the same bits every time.
+
+    Source: jax.ops.segment_{name}; torch.scatter_reduce; torch_scatter.
+    """
+
+
+def document(formula, empty, more="", returns=None, precision=None, dtypes="a float or integer type"):
+    def decorate(fun):
+        name = fun.__name__.removeprefix("segment_")
+        fun.__doc__ += _DOC.format(
+            name=name,
+            formula=formula,
+            empty=empty,
+            more=more,
+            dtypes=dtypes,
+            returns=returns or "Array [num_segments, ...] (with the batches, if any), of data's dtype.",
+            precision=precision or "float16 and bfloat16 accumulate in float32; integers wrap.",
+        )
+        return fun
+
+    return decorate
+
+
+def arguments(op, data, segment_ids, num_segments, indices_are_sorted, dtypes):
+    data, ids = checks.array(op, "data", data), checks.array(op, "segment_ids", segment_ids)
+    checks.dtype(op, "data", data, dtypes)
+    if data.ndim < 1:
+        raise ValueError(f"{op}: data must have at least one dimension, the rows; got a scalar")
+    ids = check_ids(op, ids)
+    if data.shape[: ids.ndim] != ids.shape:
+        raise ValueError(
+            f"{op}: segment_ids must have the shape of data's leading dimensions, one id a row: expected "
+            f"{tuple(data.shape[: max(ids.ndim, 1)])} of data {tuple(data.shape)}, got {tuple(ids.shape)}"
+        )
+    return data, ids, {
+        "axis": ids.ndim - 1,
+        "num_segments": check_num_segments(op, segment_ids, num_segments),
+        "sorted": checks.flag(op, "indices_are_sorted", indices_are_sorted),
+    }  # fmt: skip
+
+
+def check_ids(op, ids):
+    checks.dtype(op, "segment_ids", ids, checks.INTEGERS)
+    if ids.ndim < 1:
+        raise ValueError(f"{op}: segment_ids must have at least one dimension, the rows; got a scalar")
+    if ids.shape[-1] > MOST_ROWS:
+        raise ValueError(f"{op}: segment_ids may have at most {MOST_ROWS} rows, got {ids.shape[-1]}")
+    return ids
+
+
+def check_num_segments(op, ids, num_segments):
+    if num_segments is None:
+        if isinstance(ids, jax.core.Tracer):
+            raise ValueError(
+                f"{op}: num_segments must be given under jit and other transformations, where the values of segment_ids "
+                "are not known: the result's shape depends on it"
+            )
+        ids = np.asarray(ids)
+        num_segments = int(ids.max(initial=-1)) + 1 if ids.size else 0
+        num_segments = max(num_segments, 0)
+    num_segments = checks.integer(op, "num_segments", num_segments, 0)
+    if num_segments > MOST_SEGMENTS:
+        raise ValueError(f"{op}: num_segments must be at most {MOST_SEGMENTS}, got {num_segments}")
+    return num_segments
+
+
+def bits_of(op, value, dtype):
+    """`value` in data's dtype, as the bits that a kernel gets."""
+    if isinstance(value, jax.core.Tracer) or np.ndim(value) != 0:
+        raise TypeError(f"{op}: empty_value must be a static scalar, got {value!r}")
+    if jnp.issubdtype(dtype, jnp.integer):
+        info = jnp.iinfo(dtype)
+        if value != int(value) or not info.min <= value <= info.max:
+            raise ValueError(f"{op}: empty_value must be an integer in [{info.min}, {info.max}], got {value!r}")
+        value = int(value)
+    return int.from_bytes(np.asarray(value, dtype).tobytes().ljust(8, b"\0"), "little", signed=True)
+
+
+def from_bits(bits, dtype):
+    return np.frombuffer(bits.to_bytes(8, "little", signed=True)[: dtype.itemsize], dtype)[0]
+
+
+def lowest(dtype):
+    return -math.inf if jnp.issubdtype(dtype, jnp.inexact) else jnp.iinfo(dtype).min
+
+
+def highest(dtype):
+    return math.inf if jnp.issubdtype(dtype, jnp.inexact) else jnp.iinfo(dtype).max
+
+
+def backward_arguments(op, ids, dy, same=(), per_segment=()):
+    """Checks a backward function's arguments; `same` and `per_segment` are (name, array) shaped as dy, and as the ids with
+    segments for rows."""
+    ids = check_ids(op, checks.array(op, "segment_ids", ids))
+    checks.dtype(op, "dy", dy, checks.FLOATS)
+    axis = ids.ndim - 1
+    if dy.ndim < ids.ndim or dy.shape[:axis] != ids.shape[:axis]:
+        raise ValueError(
+            f"{op}: dy must be [*batch, num_segments, ...] with the batches of segment_ids, {tuple(ids.shape[:axis])}, "
+            f"got {tuple(dy.shape)}"
+        )
+    for name, x in same:
+        checks.shape(op, name, x, dy.shape, "that of dy")
+    for name, x in per_segment:
+        checks.shape(op, name, x, dy.shape[: axis + 1], "one a segment")
+    return ids, {"axis": axis, "num_segments": dy.shape[axis], "sorted": False, "empty_bits": 0}

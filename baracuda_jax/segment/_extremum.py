@@ -1,0 +1,261 @@
+"""The maximum and minimum of each segment's rows: the lowest row that has the extreme value takes the gradient, or all that
+have it share it."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from .._core import checks
+from .._core.kernel import kernel
+from .._core.op import Body, declare
+from ._arguments import NUMBERS, arguments, backward_arguments, bits_of, document, from_bits, highest, lowest
+from ._family import FAMILY, cases
+from ._kernels import (
+    each_row,
+    flat,
+    gradient,
+    index_dtype,
+    index_of,
+    reduce,
+    result_type,
+    unflat,
+)
+from ._references import column, per_batch, reduce_by, segment_or_last, spread, take, wide
+
+
+def _extremum(op, first, split, data, segment_ids, num_segments, indices_are_sorted, ties, residuals, empty, prefer):
+    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, NUMBERS)
+    save = checks.flag(op, "return_residuals", residuals)
+    if empty is None:
+        empty = lowest(data.dtype) if op == "segment_max" else highest(data.dtype)
+    bits = bits_of(op, empty, data.dtype)
+    which = first if checks.choice(op, "ties", ties, ("first", "split")) == "first" else split
+    out = which(data, ids, **params, empty_bits=bits, save=save, prefer=prefer)
+    return tuple(out) if save else out
+
+
+_EXTREMUM_ARGUMENTS = """\
+        ties: where rows tie, "first" gives the whole gradient to the lowest row number, "split" gives equal parts to all,
+            as jax.ops does.
+        return_residuals: also return what the backward function needs: with ties="first" the winning row of each cell
+            (N where there is none), with ties="split" the number of rows that tie.
+"""
+
+
+@document(
+    "y[s] = max of data[n] over the rows n with segment_ids[n] == s; NaN if any of them is",
+    empty="-inf, or the lowest integer",
+    more=_EXTREMUM_ARGUMENTS,
+    precision="exact.",
+)
+def segment_max(
+    data,
+    segment_ids,
+    num_segments=None,
+    *,
+    indices_are_sorted=False,
+    ties="first",
+    return_residuals=False,
+    empty_value=None,
+    prefer=None,
+):
+    """Maximum of the rows of each segment."""
+    rest = (data, segment_ids, num_segments, indices_are_sorted, ties, return_residuals, empty_value, prefer)
+    return _extremum("segment_max", _max, _max_split, *rest)
+
+
+@document(
+    "y[s] = min of data[n] over the rows n with segment_ids[n] == s; NaN if any of them is",
+    empty="+inf, or the highest integer",
+    more=_EXTREMUM_ARGUMENTS,
+    precision="exact.",
+)
+def segment_min(
+    data,
+    segment_ids,
+    num_segments=None,
+    *,
+    indices_are_sorted=False,
+    ties="first",
+    return_residuals=False,
+    empty_value=None,
+    prefer=None,
+):
+    """Minimum of the rows of each segment."""
+    rest = (data, segment_ids, num_segments, indices_are_sorted, ties, return_residuals, empty_value, prefer)
+    return _extremum("segment_min", _min, _min_split, *rest)
+
+
+def _extremum_backward(op, which, segment_ids, winner, dy, prefer):
+    checks.dtype(op, "winner", winner, ("int32", "uint32"))
+    ids, params = backward_arguments(op, segment_ids, dy, same=[("winner", winner)])
+    return which.vjp(ids, winner, dy, **params, prefer=prefer)
+
+
+def segment_max_backward(segment_ids, winner, dy, *, prefer=None):
+    """The gradient of `segment_max` with ties="first": dx[n] = dy[s] if winner[s] == n, else 0, with s = segment_ids[n].
+
+    Args:
+        segment_ids: integers [N] (or with batches [*batch, N]).
+        winner: int32 [num_segments, ...], the row that each cell came from, as `segment_max` returns it.
+        dy: floats [num_segments, ...], the cotangent of the result.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of data, [N, ...].
+    """
+    return _extremum_backward("segment_max_backward", _max, segment_ids, winner, dy, prefer)
+
+
+def segment_min_backward(segment_ids, winner, dy, *, prefer=None):
+    """The gradient of `segment_min` with ties="first": see `segment_max_backward`."""
+    return _extremum_backward("segment_min_backward", _min, segment_ids, winner, dy, prefer)
+
+
+def _same(x, y):
+    return (x == y) | ((x != x) & (y != y))
+
+
+def _best(extremum, is_nan_free, data, ids, num_segments):
+    """The extreme value of each segment, NaN if any; ids in [0, num_segments]."""
+    y = extremum(data, ids, num_segments)
+    if is_nan_free:
+        return y
+    any_nan = jax.ops.segment_max(jnp.isnan(data).astype(jnp.int32), ids, num_segments) > 0
+    return jnp.where(any_nan, jnp.nan, y)
+
+
+def _winner(extremum, data, ids, *, axis, num_segments, **_):
+    """The lowest row with the extreme value; the number of rows where there is none."""
+    rows = data.shape[axis]
+
+    def one(data, ids):
+        ids = segment_or_last(ids, num_segments)
+        best = _best(extremum, not jnp.issubdtype(data.dtype, jnp.inexact), data, ids, num_segments)
+        best = jnp.concatenate([best, jnp.zeros((1, *best.shape[1:]), best.dtype)])[ids]
+        row = jnp.where(_same(data, best), column(jnp.arange(rows, dtype=index_dtype(rows)), data), rows)
+        return jnp.minimum(jax.ops.segment_min(row, ids, num_segments), rows)
+
+    return per_batch(one, axis)(data, spread(ids, data.shape[:axis]))
+
+
+def _at(x, winner, axis, otherwise):
+    """x [*batch, N, ...] at the winning rows."""
+    if not x.shape[axis]:
+        return jnp.full(winner.shape, otherwise, x.dtype)
+    row = jnp.minimum(winner, x.shape[axis] - 1)
+    return jnp.where(winner < x.shape[axis], jnp.take_along_axis(x, row, axis), otherwise)
+
+
+def _declare_extremum(name, public, extremum):
+    def reference(data, ids, **params):
+        winner = _winner(extremum, lax.stop_gradient(data), ids, **params)
+        return _at(data, winner, params["axis"], from_bits(params["empty_bits"], data.dtype)), winner
+
+    def native(data, ids, *, save, axis, num_segments, sorted, empty_bits):
+        out = [data.dtype, index_dtype(data.shape[axis])][: 2 if save else 1]
+        index = index_of(ids, num_segments, sorted)
+        return reduce(name, data, index, out, axis=axis, num_segments=num_segments, empty_bits=empty_bits)
+
+    def tangent_native(ids, winner, t, *, axis, **_):
+        rows = flat(t, axis)
+        out = result_type(rows, axis, winner.shape[axis])
+        (y,) = kernel("segment_extremum_tangent", "...sd, ...nd -> ...sd", flat(winner, axis), rows, out=[out])
+        return (unflat(y, t, axis),)
+
+    def backward_reference(ids, winner, dy, *, axis, **_):
+        rows = jnp.arange(ids.shape[-1], dtype=winner.dtype)
+        rows = rows.reshape((-1,) + (1,) * (dy.ndim - axis - 1))
+        return (jnp.where(take(winner, ids, axis) == rows, take(dy, ids, axis), 0),)
+
+    def backward_native(ids, winner, dy, *, axis, **_):
+        return (gradient("segment_extremum_backward", "...n, ...sd, ...sd -> ...nd", ids, winner, dy, axis=axis),)
+
+    return declare(
+        name,
+        **FAMILY,
+        public=public,
+        dtypes=NUMBERS,
+        cases=cases(),
+        results=("y", "winner"),
+        residuals=("segment_ids", "winner"),
+        forward=Body(reference, native),
+        tangent=Body(lambda ids, winner, t, *, axis, **_: (_at(t, winner, axis, 0),), tangent_native),
+        backward=Body(backward_reference, backward_native),
+        kernels={
+            "forward": ("segment_index", name),
+            "tangent": ("segment_extremum_tangent",),
+            "backward": ("segment_extremum_backward",),
+        },
+    )
+
+
+def _declare_split(name, public, extremum):
+    """The derivatives are sums of segments, and gathers from them: the kernels of the sum carry them."""
+
+    def reference(data, ids, **params):
+        y = reduce_by(
+            lambda x, i: _best(extremum, not jnp.issubdtype(x.dtype, jnp.inexact), x, i, params["num_segments"]),
+            data, ids, **params,
+        )  # fmt: skip
+        ties = _same(data, take(y, ids, params["axis"])).astype(jnp.float32)
+        return y, reduce_by(add(params), ties, ids, **{**params, "empty_bits": 0})
+
+    def add(params):
+        return lambda x, i: jax.ops.segment_sum(x, i, params["num_segments"])
+
+    def native(data, ids, *, save, **params):
+        index, shape = index_of(ids, params["num_segments"], params["sorted"]), _shape(params)
+        (y,) = reduce(name, data, index, [data.dtype], **shape)
+        if not save:
+            return (y,)
+        ties = _same(data, each_row(y, ids, params["axis"])).astype(jnp.float32)
+        return y, reduce("segment_sum", ties, index, [ties.dtype], **{**shape, "empty_bits": 0})[0]
+
+    def _shape(params):
+        return {key: params[key] for key in ("axis", "num_segments", "empty_bits")}
+
+    def derivatives(each_row, sum_of):
+        def tangent(data, ids, y, ties, t, **params):
+            winners = _same(data, each_row(y, ids, params["axis"]))
+            total = sum_of(jnp.where(winners, wide(t), 0), ids, params)
+            return ((total / jnp.maximum(ties, 1).astype(total.dtype)).astype(t.dtype),)
+
+        def backward(data, ids, y, ties, dy, *, axis, **_):
+            winners = _same(data, each_row(y, ids, axis))
+            part = (wide(dy) / jnp.maximum(ties, 1).astype(wide(dy).dtype)).astype(dy.dtype)
+            return (jnp.where(winners, each_row(part, ids, axis), 0),)
+
+        return tangent, backward
+
+    def sum_native(x, ids, params):
+        index = index_of(ids, params["num_segments"], params["sorted"])
+        return reduce("segment_sum", x, index, [x.dtype], **{**_shape(params), "empty_bits": 0})[0]
+
+    def sum_reference(x, ids, params):
+        return reduce_by(add(params), x, ids, **{**params, "empty_bits": 0})
+
+    natives, references = derivatives(each_row, sum_native), derivatives(take, sum_reference)
+    return declare(
+        f"{name}_split",
+        **FAMILY,
+        public=public,
+        dtypes=NUMBERS,
+        cases=cases(ties="split"),
+        results=("y", "ties"),
+        residuals=("data", "segment_ids", "y", "ties"),
+        forward=Body(reference, native),
+        tangent=Body(references[0], natives[0]),
+        backward=Body(references[1], natives[1]),
+        kernels={
+            "forward": ("segment_index", name),
+            "tangent": ("segment_index", "segment_sum", "segment_sum_backward"),
+            "backward": ("segment_sum_backward",),
+        },
+    )
+
+
+_max = _declare_extremum("segment_max", segment_max, jax.ops.segment_max)
+_min = _declare_extremum("segment_min", segment_min, jax.ops.segment_min)
+_max_split = _declare_split("segment_max", segment_max, jax.ops.segment_max)
+_min_split = _declare_split("segment_min", segment_min, jax.ops.segment_min)

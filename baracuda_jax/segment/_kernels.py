@@ -1,0 +1,76 @@
+"""The kernel calls that the native bodies are made of."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+
+from .._core.kernel import kernel
+from ._arguments import MOST_SEGMENTS
+
+
+def flat(x, axis):
+    """[*batch, N, ...] as [*batch, N, D]."""
+    shape = (*x.shape[: axis + 1], math.prod(x.shape[axis + 1 :]))
+    return x if x.shape == shape else x.reshape(shape)
+
+
+def result_type(x, axis, num_segments, dtype=None):
+    """The type of a result: rows [*batch, N, D] with segments for rows."""
+    return jax.ShapeDtypeStruct((*x.shape[:axis], num_segments, x.shape[-1]), dtype or x.dtype)
+
+
+def unflat(y, like, axis):
+    """[*batch, S, D] with the trailing dimensions of `like` [*batch, N, ...]."""
+    shape = (*y.shape[: axis + 1], *like.shape[axis + 1 :])
+    return y if y.shape == shape else y.reshape(shape)
+
+
+def kernel_ids(ids):
+    """The kernels read int32 and int64. No id that is too large for those is the id of a segment."""
+    if ids.dtype in (jnp.int32, jnp.int64):
+        return ids
+    if ids.dtype == jnp.uint64:
+        return jnp.minimum(ids, MOST_SEGMENTS).astype(jnp.int32)
+    if ids.dtype == jnp.uint32:
+        return jnp.minimum(ids, MOST_SEGMENTS).astype(jnp.int32)
+    return ids.astype(jnp.int32)
+
+
+def index_of(ids, num_segments, sorted):
+    """perm and offsets: the rows of segment s are perm[offsets[s]:offsets[s + 1]]; sorted rows need no perm."""
+    shape = lambda last: jax.ShapeDtypeStruct((*ids.shape[:-1], last), jnp.uint32)
+    out = [shape(0 if sorted else ids.shape[-1]), shape(num_segments + 1)]
+    return kernel("segment_index", "...n -> ...p, ...q", kernel_ids(ids), out=out, sorted=sorted)
+
+
+def counts_of(offsets):
+    return jnp.diff(offsets, axis=-1).astype(jnp.int32)
+
+
+def index_dtype(rows):
+    return jnp.int32 if rows < 2**31 else jnp.uint32
+
+
+def reduce(target, data, index, out, *, axis, num_segments, empty_bits, counts=()):
+    """Calls a reduction. `out` are the dtypes of its results."""
+    rows = flat(data, axis)
+    dims = f"...nd, ...p, ...q{', ...s' * len(counts)} -> {', '.join(['...sd'] * len(out))}"
+    types = [result_type(rows, axis, num_segments, dtype) for dtype in out]
+    results = kernel(target, dims, rows, *index, *counts, out=types, empty_bits=empty_bits)
+    return [unflat(y, data, axis) for y in results]
+
+
+def gradient(target, dims, *operands, axis):
+    """Calls a backward target, whose result has a row for each id. The last operand is dy."""
+    terms = [term.strip() for term in dims.partition("->")[0].split(",")]
+    dy, rows = operands[-1], operands[terms.index("...n")].shape[-1]
+    flat = [flat(x, axis) if term.endswith("d") else x for x, term in zip(operands, terms, strict=True)]
+    flat = [kernel_ids(x) if term == "...n" else x for x, term in zip(flat, terms, strict=True)]
+    out = jax.ShapeDtypeStruct((*dy.shape[:axis], rows, flat[-1].shape[-1]), dy.dtype)
+    return unflat(kernel(target, dims, *flat, out=[out])[0], dy, axis)
+
+
+def each_row(x, ids, axis):
+    """Each row's x [*batch, S, ...], zero for rows that are dropped: the gradient of the sum."""
+    return gradient("segment_sum_backward", "...n, ...sd -> ...nd", ids, x, axis=axis)

@@ -1,0 +1,132 @@
+"""The mean of each segment's rows."""
+
+import jax
+import jax.numpy as jnp
+
+from .._core import checks
+from .._core.op import Body, declare
+from ._arguments import arguments, backward_arguments, bits_of, document, from_bits
+from ._family import FAMILY, cases
+from ._kernels import (
+    counts_of,
+    gradient,
+    index_of,
+    reduce,
+)
+from ._references import column, count, per_batch, segment_or_last, spread, take, wide
+
+
+@document(
+    "y[s] = (sum of data[n] over the rows n with segment_ids[n] == s) / (number of those rows)",
+    empty="0",
+    more="        return_residuals: also return the number of rows of each segment, int32.\n",
+    dtypes="a float type",
+)
+def segment_mean(
+    data,
+    segment_ids,
+    num_segments=None,
+    *,
+    indices_are_sorted=False,
+    return_residuals=False,
+    empty_value=0,
+    prefer=None,
+):
+    """Mean of the rows of each segment."""
+    op = "segment_mean"
+    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.FLOATS)
+    save = checks.flag(op, "return_residuals", return_residuals)
+    bits = bits_of(op, empty_value, data.dtype)
+    out = _mean(data, ids, **params, empty_bits=bits, save=save, prefer=prefer)
+    return tuple(out) if save else out
+
+
+def segment_mean_backward(segment_ids, counts, dy, *, prefer=None):
+    """The gradient of `segment_mean`: dx[n] = dy[s] / counts[s] with s = segment_ids[n], zero for dropped rows.
+
+    Args:
+        segment_ids: integers [N] (or with batches [*batch, N]).
+        counts: int32 [num_segments], the number of rows of each segment, as `segment_mean` returns it.
+        dy: floats [num_segments, ...], the cotangent of the result.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of data, [N, ...].
+    """
+    op = "segment_mean_backward"
+    checks.dtype(op, "counts", counts, ("int32",))
+    ids, params = backward_arguments(op, segment_ids, dy, per_segment=[("counts", counts)])
+    return _mean.vjp(ids, counts, dy, **params, prefer=prefer)
+
+
+def _align(ids, counts):
+    """Ids and counts with the same batches, whichever has more."""
+    batch = max(ids.shape[:-1], counts.shape[:-1], key=len)
+    return spread(ids, batch), spread(counts, batch)
+
+
+def _mean_kernel(data, index, counts, *, axis, num_segments, empty_bits, **_):
+    shape = dict(axis=axis, num_segments=num_segments, empty_bits=empty_bits)
+    return reduce("segment_mean", data, index, [data.dtype], counts=[counts], **shape)[0]
+
+
+def _mean_native(data, ids, *, save, **params):
+    index = index_of(ids, params["num_segments"], params["sorted"])
+    counts = counts_of(index[1])
+    y = _mean_kernel(data, index, counts, **params)
+    return (y, counts) if save else (y,)
+
+
+def _mean_tangent_native(ids, counts, t, **params):
+    ids, counts = _align(ids, counts)
+    index = index_of(ids, params["num_segments"], params["sorted"])
+    return (_mean_kernel(t, index, counts, **{**params, "empty_bits": 0}),)
+
+
+def _mean_backward_native(ids, counts, dy, *, axis, **_):
+    ids, counts = _align(ids, counts)
+    return (gradient("segment_mean_backward", "...n, ...s, ...sd -> ...nd", ids, counts, dy, axis=axis),)
+
+
+def _divide(y, counts, axis):
+    one = lambda y, counts: (wide(y) / column(jnp.maximum(counts, 1), y).astype(wide(y).dtype)).astype(y.dtype)
+    return per_batch(one, axis)(y, spread(counts, y.shape[:axis]))
+
+
+def _mean_of(data, ids, counts, *, axis, num_segments, **_):
+    def one(data, ids, counts):
+        total = jax.ops.segment_sum(wide(data), segment_or_last(ids, num_segments), num_segments)
+        return _divide(total, counts, 0).astype(data.dtype)
+
+    batch = data.shape[:axis]
+    return per_batch(one, axis)(data, spread(ids, batch), spread(counts, batch))
+
+
+def _mean_reference(data, ids, **params):
+    counts = count(ids, params["num_segments"])
+    y, axis = _mean_of(data, ids, counts, **params), params["axis"]
+    fill = lambda y, counts: jnp.where(column(counts == 0, y), from_bits(params["empty_bits"], data.dtype), y)
+    return per_batch(fill, axis)(y, spread(counts, y.shape[:axis])), counts
+
+
+_mean = declare(
+    "segment_mean",
+    **FAMILY,
+    public=segment_mean,
+    dtypes=checks.FLOATS,
+    cases=cases(),
+    results=("y", "counts"),
+    follows={"counts": "segment_ids"},
+    residuals=("segment_ids", "counts"),
+    forward=Body(_mean_reference, _mean_native),
+    tangent=Body(lambda ids, counts, t, **params: (_mean_of(t, ids, counts, **params),), _mean_tangent_native),
+    backward=Body(
+        reference=lambda ids, counts, dy, *, axis, **_: (take(_divide(dy, counts, axis), ids, axis),),
+        native=_mean_backward_native,
+    ),
+    kernels={
+        "forward": ("segment_index", "segment_mean"),
+        "tangent": ("segment_index", "segment_mean"),
+        "backward": ("segment_mean_backward",),
+    },
+)

@@ -1,0 +1,162 @@
+"""The product of each segment's rows."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._core import checks
+from .._core.op import Body, declare
+from ._arguments import NUMBERS, arguments, backward_arguments, bits_of, document
+from ._family import FAMILY, cases
+from ._kernels import (
+    gradient,
+    index_of,
+    reduce,
+)
+from ._references import column, per_batch, reduce_by, segment_or_last, spread, wide
+
+
+@document(
+    "y[s] = product of data[n] over the rows n with segment_ids[n] == s",
+    empty="1",
+    more="""\
+        return_residuals: also return, for each cell, the product of the factors that are not zero (in float32, or float64
+            for float64) and the number of zeros, 0, 1 or 2 for more (uint8). Floats only.
+""",
+    precision="float16 and bfloat16 accumulate in float32; integers wrap. The gradient is exact where factors are zero.",
+)
+def segment_prod(
+    data,
+    segment_ids,
+    num_segments=None,
+    *,
+    indices_are_sorted=False,
+    return_residuals=False,
+    empty_value=1,
+    prefer=None,
+):
+    """Product of the rows of each segment."""
+    op = "segment_prod"
+    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, NUMBERS)
+    save = checks.flag(op, "return_residuals", return_residuals)
+    if save:
+        checks.dtype(op, "data (with return_residuals)", data, checks.FLOATS)
+    bits = bits_of(op, empty_value, data.dtype)
+    out = _prod(data, ids, **params, empty_bits=bits, save=save, prefer=prefer)
+    return tuple(out) if save else out
+
+
+def segment_prod_backward(data, segment_ids, product, zeros, dy, *, prefer=None):
+    """The gradient of `segment_prod`: dx[n] = dy[s] * product of data[m] over the rows m of s but n, s = segment_ids[n].
+
+    It is formed as product / data[n], or product where data[n] is the only zero, or 0 where another factor is zero.
+
+    Args:
+        data: floats [N, ...] (or with batches [*batch, N, ...]).
+        segment_ids: integers [N] (or [*batch, N]).
+        product, zeros: [num_segments, ...], as `segment_prod` returns them. For further derivatives they are taken to be
+            functions of data.
+        dy: floats [num_segments, ...], the cotangent of the result.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of data, [N, ...].
+    """
+    op = "segment_prod_backward"
+    ids, params = backward_arguments(op, segment_ids, dy, same=[("product", product), ("zeros", zeros)])
+    checks.same_dtype(op, "data", data, "dy", dy)
+    checks.shape(op, "data", data, (*ids.shape, *dy.shape[ids.ndim :]), "one row an id")
+    checks.dtype(op, "product", product, (_wide_dtype(dy.dtype).name,))
+    checks.dtype(op, "zeros", zeros, ("uint8",))
+    return _prod.vjp(data, ids, product, zeros, dy, **params, prefer=prefer)
+
+
+def _wide_dtype(dtype):
+    return jnp.dtype(jnp.float32) if dtype.itemsize == 2 else jnp.dtype(dtype)
+
+
+def _prod_native(data, ids, *, save, axis, num_segments, sorted, empty_bits):
+    index = index_of(ids, num_segments, sorted)
+    out = [data.dtype, _wide_dtype(data.dtype), jnp.uint8][: 3 if save else 1]
+    return reduce("segment_prod", data, index, out, axis=axis, num_segments=num_segments, empty_bits=empty_bits)
+
+
+def _prod_backward_native(data, ids, product, zeros, dy, *, axis, **_):
+    dims = "...nd, ...n, ...sd, ...sd, ...sd -> ...nd"
+    return (gradient("segment_prod_backward", dims, data, ids, product, zeros, dy, axis=axis),)
+
+
+def _prod_tangent_native(data, ids, product, zeros, t, *, axis, num_segments, sorted, empty_bits):
+    """The sum over the rows of t times the product of the other factors."""
+    others = _prod_backward_native(data, ids, product, zeros, jnp.ones(product.shape, data.dtype), axis=axis)[0]
+    shape = dict(axis=axis, num_segments=num_segments, empty_bits=0)
+    return reduce("segment_sum", others * t, index_of(ids, num_segments, sorted), [t.dtype], **shape)
+
+
+def _prod_reference(data, ids, **params):
+    multiply = lambda x, i: jax.ops.segment_prod(x, i, params["num_segments"])
+    is_zero = data == 0
+    factors = jnp.where(is_zero, 1, wide(data))
+    zero_bits = int.from_bytes(np.ones((), factors.dtype).tobytes().ljust(8, b"\0"), "little", signed=True)
+    product = reduce_by(multiply, factors, ids, **{**params, "empty_bits": zero_bits})
+    add = lambda x, i: jax.ops.segment_sum(x, i, params["num_segments"])
+    zeros = reduce_by(add, is_zero.astype(jnp.int32), ids, **{**params, "empty_bits": 0})
+    y = reduce_by(multiply, data, ids, **params)
+    return y, product, jnp.minimum(zeros, 2).astype(jnp.uint8)
+
+
+def _product(data, ids, *, axis, num_segments, **_):
+    """The product as a scan over the rows in the order of their segments: JAX differentiates it to any order, exactly at
+    zeros, which it can't do with jax.ops.segment_prod."""
+
+    def multiply(a, b):
+        (begins_a, a), (begins_b, b) = a, b
+        return begins_a | begins_b, jnp.where(column(begins_b, b), b, a * b)
+
+    def one(data, ids):
+        ids = segment_or_last(ids, num_segments)
+        order = jnp.argsort(ids, stable=True)
+        ids, rows = ids[order], wide(data)[order]
+        begins = jnp.concatenate([jnp.ones(1, bool), ids[1:] != ids[:-1]])
+        scanned = lax.associative_scan(multiply, (begins, rows))[1]
+        segments = jnp.arange(num_segments)
+        last = jnp.searchsorted(ids, segments, side="right") - 1
+        has_rows = (last >= 0) & (ids[last] == segments)
+        return jnp.where(column(has_rows, rows), scanned[last], 1).astype(data.dtype)
+
+    if not data.shape[axis]:
+        return jnp.ones((*data.shape[:axis], num_segments, *data.shape[axis + 1 :]), data.dtype)
+    return per_batch(one, axis)(data, spread(ids, data.shape[:axis]))
+
+
+def _prod_tangent_reference(data, ids, product, zeros, t, **params):
+    return (jax.jvp(lambda x: _product(x, ids, **params), (data,), (t,))[1],)
+
+
+def _prod_backward_reference(data, ids, product, zeros, dy, **params):
+    return jax.vjp(lambda x: _product(x, ids, **params), data)[1](dy)
+
+
+def _factors(rng, *shape):
+    """Factors near 1, some of them zero."""
+    return (1 + 0.3 * rng.standard_normal(shape)) * (rng.random(shape) > 0.1)
+
+
+_prod = declare(
+    "segment_prod",
+    **FAMILY,
+    public=segment_prod,
+    dtypes=NUMBERS,
+    cases=cases(draw_data=_factors),
+    results=("y", "product", "zeros"),
+    residuals=("data", "segment_ids", "product", "zeros"),
+    forward=Body(_prod_reference, _prod_native),
+    tangent=Body(_prod_tangent_reference, _prod_tangent_native),
+    backward=Body(_prod_backward_reference, _prod_backward_native),
+    kernels={
+        "forward": ("segment_index", "segment_prod"),
+        "tangent": ("segment_index", "segment_sum", "segment_prod_backward"),
+        "backward": ("segment_prod_backward",),
+    },
+)

@@ -1,0 +1,64 @@
+"""The pieces of plain JAX that the references are made of."""
+
+import jax
+import jax.numpy as jnp
+
+from ._arguments import from_bits
+
+
+def per_batch(fun, axis):
+    """fun of arrays without batches, as one of arrays with `axis` batch dimensions."""
+    for _ in range(axis):
+        fun = jax.vmap(fun)
+    return fun
+
+
+def spread(x, batch):
+    """Repeats [batches of ids..., K] for each batch of the data."""
+    missing = len(batch) - (x.ndim - 1)
+    return jnp.broadcast_to(x.reshape(*x.shape[:-1], *(1,) * missing, x.shape[-1]), (*batch, x.shape[-1]))
+
+
+def segment_or_last(ids, num_segments):
+    """Ids with `num_segments` for those out of range."""
+    inside = (ids >= 0) & (ids < num_segments) if num_segments else jnp.zeros(ids.shape, bool)
+    return jnp.where(inside, ids, 0).astype(jnp.int32) + jnp.where(inside, 0, num_segments)
+
+
+def column(x, like):
+    """[K] shaped to go with [K, ...]."""
+    return x.reshape(x.shape + (1,) * (like.ndim - 1))
+
+
+def count(ids, num_segments):
+    count = lambda ids: jax.ops.segment_sum(
+        jnp.ones(ids.shape, jnp.int32), segment_or_last(ids, num_segments), num_segments
+    )
+    return per_batch(count, ids.ndim - 1)(ids)
+
+
+def wide(x):
+    return x.astype(jnp.float32) if x.dtype.name in ("float16", "bfloat16") else x
+
+
+def reduce_by(fun, data, ids, *, axis, num_segments, empty_bits, **_):
+    """fun(rows in a wide dtype, segments) by batch, with `empty_value` for segments without rows."""
+
+    def one(data, ids):
+        y = fun(wide(data), segment_or_last(ids, num_segments)).astype(data.dtype)
+        empty = column(count(ids, num_segments) == 0, y)
+        return jnp.where(empty, from_bits(empty_bits, data.dtype), y)
+
+    return per_batch(one, axis)(data, spread(ids, data.shape[:axis]))
+
+
+def take(x, ids, axis):
+    """As `kernels.each_row`."""
+
+    def one(x, ids):
+        if not x.shape[0]:
+            return jnp.zeros((*ids.shape, *x.shape[1:]), x.dtype)
+        inside = (ids >= 0) & (ids < x.shape[0])
+        return jnp.where(column(inside, x), x[jnp.where(inside, ids, 0)], 0)
+
+    return per_batch(one, axis)(x, spread(ids, x.shape[:axis]))

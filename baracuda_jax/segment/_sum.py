@@ -1,0 +1,62 @@
+"""The sum of each segment's rows."""
+
+import jax
+
+from .._core.op import Body, declare
+from ._arguments import NUMBERS, arguments, backward_arguments, bits_of, document
+from ._family import FAMILY, cases
+from ._kernels import (
+    each_row,
+    index_of,
+    reduce,
+)
+from ._references import reduce_by, take
+
+
+@document("y[s] = sum of data[n] over the rows n with segment_ids[n] == s", empty="0")
+def segment_sum(data, segment_ids, num_segments=None, *, indices_are_sorted=False, empty_value=0, prefer=None):
+    """Sum of the rows of each segment."""
+    op = "segment_sum"
+    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, NUMBERS)
+    return _sum(data, ids, **params, empty_bits=bits_of(op, empty_value, data.dtype), prefer=prefer)
+
+
+def segment_sum_backward(segment_ids, dy, *, prefer=None):
+    """The gradient of `segment_sum`: dx[n] = dy[segment_ids[n]], zero for dropped rows.
+
+    Args:
+        segment_ids: integers [N] (or with batches [*batch, N]).
+        dy: floats [num_segments, ...], the cotangent of the result.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of data, [N, ...].
+    """
+    ids, params = backward_arguments("segment_sum_backward", segment_ids, dy)
+    return _sum.vjp(ids, dy, **params, prefer=prefer)
+
+
+def _sum_native(data, ids, *, save, axis, num_segments, sorted, empty_bits):
+    index = index_of(ids, num_segments, sorted)
+    return reduce("segment_sum", data, index, [data.dtype], axis=axis, num_segments=num_segments, empty_bits=empty_bits)
+
+
+def _sum_reference(data, ids, **params):
+    return (reduce_by(lambda x, i: jax.ops.segment_sum(x, i, params["num_segments"]), data, ids, **params),)
+
+
+_sum = declare(
+    "segment_sum",
+    **FAMILY,
+    public=segment_sum,
+    dtypes=NUMBERS,
+    cases=cases(),
+    residuals=("segment_ids",),
+    linear=lambda params: {**params, "empty_bits": 0},
+    forward=Body(_sum_reference, _sum_native),
+    backward=Body(
+        reference=lambda ids, dy, *, axis, **_: (take(dy, ids, axis),),
+        native=lambda ids, dy, *, axis, **_: (each_row(dy, ids, axis),),
+    ),
+    kernels={"forward": ("segment_index", "segment_sum"), "backward": ("segment_sum_backward",)},
+)

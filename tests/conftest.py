@@ -1,0 +1,68 @@
+"""The suite is laws over the table of declared ops: a new op is in all of them as soon as it is declared.
+
+`pytest --platform cuda` runs it on a GPU."""
+
+import ctypes
+import os
+import pathlib
+
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption("--platform", default="cpu", choices=("cpu", "cuda"), help="where the ops run")
+    parser.addoption("--full", action="store_true", help="every case in every dtype, not a sample")
+
+
+def pytest_configure(config):
+    platform = config.getoption("platform")
+    os.environ["JAX_PLATFORMS"] = "cpu" if platform == "cpu" else "cuda,cpu"
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+    os.environ.pop("BARACUDA_JAX_PREFER", None)
+    try:
+        import baracuda_jax
+    except ImportError as error:
+        raise pytest.UsageError(str(error)) from error
+    source = pathlib.Path(__file__).parent.parent / "baracuda_jax"
+    if pathlib.Path(baracuda_jax.__file__).parent == source and not list(source.glob("_cpu*.so")):
+        raise pytest.UsageError("the tests import the source folder: use `pytest`, not `python -m pytest`")
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    _poison(platform)
+
+
+def _poison(platform):
+    """Fresh memory holds garbage, so that an output that nobody wrote shows."""
+    if platform == "cpu":
+        perturb = -6  # M_PERTURB of glibc's mallopt
+        ctypes.CDLL(None).mallopt(perturb, 0x5A)
+        return
+    import jax.numpy as jnp
+
+    # What the GPU's allocator hands out next is this block.
+    jnp.full(1 << 28, jnp.nan, jnp.float32).block_until_ready().delete()
+
+
+@pytest.fixture(scope="session")
+def platform(request):
+    return request.config.getoption("platform")
+
+
+def pytest_generate_tests(metafunc):
+    """A test with an argument `example` runs on ops, cases and dtypes; `float_example` on those that have derivatives, and
+    `smooth` on those in float64, where finite differences are sharp; `op` on every op."""
+    from examples_of import examples
+
+    from baracuda_jax._core.op import OPS
+
+    every = metafunc.config.getoption("full")
+    for name, keep in {
+        "example": lambda e: True,
+        "float_example": lambda e: e.is_float,
+        "smooth": lambda e: e.dtype == "float64",
+    }.items():
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, [e for e in examples(every) if keep(e)], ids=str)
+    if "op" in metafunc.fixturenames:
+        metafunc.parametrize("op", list(OPS.values()), ids=list(OPS))

@@ -1,0 +1,87 @@
+"""The examples that the laws run on: every op, case and dtype."""
+
+import dataclasses
+import functools
+import zlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from baracuda_jax._core.case import Case
+from baracuda_jax._core.op import OPS, Op
+
+# Relative to the size of the result: about four roundings of the dtype.
+TOLERANCE = {"float64": 1e-12, "float32": 4e-6, "float16": 4e-3, "bfloat16": 3e-2}
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    op: Op
+    case: Case
+    dtype: str
+
+    def __str__(self):
+        return f"{self.op.name}-{self.case.name.replace(' ', '_')}-{self.dtype}"
+
+    @property
+    def seed(self):
+        return zlib.crc32(str(self).encode())
+
+    @functools.cached_property
+    def args(self):
+        arrays = self.case.arguments(np.random.default_rng(self.seed), self.dtype)
+        return tuple(jnp.asarray(x) for x in arrays)
+
+    @property
+    def x(self):
+        """The differentiable argument, the first of all ops so far."""
+        return self.args[0]
+
+    def fun(self, x, prefer=None):
+        """The op as a function of its differentiable argument."""
+        return self.op.public(x, *self.args[1:], **self.case.kwargs, prefer=prefer)
+
+    def random(self, like, seed=0):
+        """A random array of `like`'s shape and dtype."""
+        rng = np.random.default_rng((self.seed, seed))
+        return jnp.asarray(rng.standard_normal(like.shape)).astype(like.dtype)
+
+    @property
+    def is_float(self):
+        return jnp.issubdtype(jnp.dtype(self.dtype), jnp.floating)
+
+
+@functools.cache
+def examples(every=False):
+    """The first case in every dtype, the others in float64 and one more each; or every case in every dtype."""
+    return [
+        Example(op, case, dtype)
+        for op in OPS.values()
+        for i, case in enumerate(op.cases)
+        for j, dtype in enumerate(op.dtypes)
+        if every or i == 0 or dtype == "float64" or j == i % len(op.dtypes)
+    ]
+
+
+def loss_of(fun):
+    """A scalar function of fun's finite results."""
+    return lambda *args: jnp.sum(jnp.sin(jnp.where(jnp.isfinite(y := fun(*args)), y, 0)))
+
+
+def close(got, want, dtype, scale=1.0):
+    """Equal to the dtype's tolerance, relative to the largest finite value; exactly, for integers."""
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.shape == want.shape
+    if not jnp.issubdtype(jnp.dtype(dtype), jnp.floating):
+        np.testing.assert_array_equal(got, want)
+        return
+    got, want = got.astype(np.float64), want.astype(np.float64)
+    size = max(1.0, np.abs(want[np.isfinite(want)]).max(initial=0))
+    np.testing.assert_allclose(got, want, rtol=scale * TOLERANCE[dtype], atol=scale * TOLERANCE[dtype] * size)
+
+
+def same_bits(a, b):
+    a, b = (np.asarray(jax.device_get(x)) for x in (a, b))
+    assert a.dtype == b.dtype and a.shape == b.shape
+    assert a.tobytes() == b.tobytes()

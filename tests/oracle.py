@@ -1,0 +1,106 @@
+"""What the ops compute, written out in NumPy, in float64 or wrapping integers."""
+
+import itertools
+import math
+
+import numpy as np
+
+# name: (empty value, reduction of rows in order)
+_SEGMENT = {
+    "sum": (0, lambda rows: rows.sum(0)),
+    "mean": (0, lambda rows: rows.sum(0) / len(rows)),
+    "max": (-math.inf, lambda rows: rows.max(0)),
+    "min": (math.inf, lambda rows: rows.min(0)),
+    "prod": (1, lambda rows: rows.prod(0)),
+}
+
+
+def segment(name, data, ids, num_segments, empty_value=None, **_):
+    data, ids = np.asarray(data), np.asarray(ids)
+    if ids.ndim > 1:
+        return np.stack([segment(name, d, i, num_segments, empty_value) for d, i in zip(data, ids, strict=True)])
+    dtype = data.dtype
+    empty, reduce = _SEGMENT[name]
+    is_integer = np.issubdtype(dtype, np.integer)
+    if is_integer and math.isinf(empty):
+        empty = np.iinfo(dtype).max if empty > 0 else np.iinfo(dtype).min
+    empty = empty if empty_value is None else empty_value
+    wide = data if is_integer else data.astype(np.float64)
+    y = np.full((num_segments, *data.shape[1:]), empty, wide.dtype)
+    for s in range(num_segments):
+        if (ids == s).any():
+            with np.errstate(over="ignore"):
+                y[s] = reduce(wide[ids == s]).astype(wide.dtype)
+    return y
+
+
+def _windows(shape, window, strides, ceil_mode):
+    """Each window's place among the outputs, and the slices of its cells."""
+    counts = []
+    for n, k, s in zip(shape, window, strides, strict=True):
+        count = (math.ceil((n - k) / s) if ceil_mode else (n - k) // s) + 1
+        counts.append(count - (ceil_mode and (count - 1) * s >= n))
+    places = itertools.product(*map(range, counts))
+    return counts, {
+        o: tuple(slice(i * s, min(i * s + k, n)) for i, s, k, n in zip(o, strides, window, shape, strict=True))
+        for o in places
+    }
+
+
+def _spread(value, rank):
+    return (value,) * rank if np.ndim(value) == 0 else tuple(value)
+
+
+def _channels_first(rank, x, data_format):
+    return np.moveaxis(x, -1, 1) if data_format and not data_format.startswith("NC") else x
+
+
+def lp_pool(rank, x, norm_type, window, strides=None, ceil_mode=False, data_format=None):
+    x = _channels_first(rank, np.asarray(x).astype(np.float64), data_format)
+    window = _spread(window, rank)
+    counts, places = _windows(x.shape[2:], window, window if strides is None else _spread(strides, rank), ceil_mode)
+    y = np.empty((*x.shape[:2], *counts))
+    for o, cells in places.items():
+        part = np.abs(x[(..., *cells)]).reshape(*x.shape[:2], -1)
+        y[(..., *o)] = part.max(-1) if math.isinf(norm_type) else (part**norm_type).sum(-1) ** (1 / norm_type)
+    return np.moveaxis(y, 1, -1) if data_format and not data_format.startswith("NC") else y
+
+
+def lp_pool_gradient(rank, x, dy, norm_type, window, strides=None, ceil_mode=False, data_format=None):
+    """0 where the cell or the norm is 0; the first largest cell for an infinite p."""
+    if data_format and not data_format.startswith("NC"):
+        first = lambda a: np.moveaxis(np.asarray(a), -1, 1)
+        dx = lp_pool_gradient(rank, first(x), first(dy), norm_type, window, strides, ceil_mode)
+        return np.moveaxis(dx, 1, -1)
+    x, dy = np.asarray(x).astype(np.float64), np.asarray(dy).astype(np.float64)
+    y = lp_pool(rank, x, norm_type, window, strides, ceil_mode)
+    window = _spread(window, rank)
+    _, places = _windows(x.shape[2:], window, window if strides is None else _spread(strides, rank), ceil_mode)
+    dx = np.zeros_like(x)
+    for o, cells in places.items():
+        for b in np.ndindex(*x.shape[:2]):
+            part, norm, ct = x[(*b, *cells)], y[(*b, *o)], dy[(*b, *o)]
+            if norm == 0:
+                continue
+            if math.isinf(norm_type):
+                slope = np.zeros(part.size)
+                magnitude = np.abs(part).ravel()
+                winner = np.argmax(magnitude)
+                slope[winner] = -1 if part.ravel()[winner] < 0 else 1
+                slope = slope.reshape(part.shape)
+            else:
+                safe = np.where(part == 0, 1, np.abs(part))
+                slope = np.where(part == 0, 0, np.sign(part) * (safe / norm) ** (norm_type - 1))
+            dx[(*b, *cells)] += ct * slope
+    return dx
+
+
+def value(example):
+    """The oracle's result for an example."""
+    name, args, kwargs = example.op.name.removesuffix("_split"), example.args, dict(example.case.kwargs)
+    if name.startswith("segment_"):
+        kwargs.pop("ties", None)
+        return segment(name.removeprefix("segment_"), *args, **kwargs)
+    if name.startswith("lp_pool"):
+        return lp_pool(int(name[7]), *args, **kwargs)
+    raise KeyError(f"tests/oracle.py has no oracle for {name}")

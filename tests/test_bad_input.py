@@ -1,0 +1,116 @@
+"""Bad input gets an error at trace time that names the op, the argument, what was expected and what came."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import baracuda_jax as bj
+
+SEGMENT = ("sum", "mean", "max", "min", "prod")
+X, IDS = jnp.ones((6, 3)), jnp.zeros(6, jnp.int32)
+IMAGE = jnp.ones((2, 3, 8, 8))
+
+
+@pytest.mark.parametrize("name", SEGMENT)
+@pytest.mark.parametrize(
+    "error, match, args, kwargs",
+    [
+        (TypeError, "segment_ids must have one of the dtypes int8.*got float", (X, jnp.zeros(6), 3), {}),
+        (TypeError, "segment_ids must have one of the dtypes.*got bool", (X, jnp.zeros(6, bool), 3), {}),
+        (ValueError, r"segment_ids must have the shape.*\(6,\).*got \(5,\)", (X, IDS[:5], 3), {}),
+        (ValueError, r"segment_ids must have the shape.*got \(3, 2\)", (X, jnp.zeros((3, 2), jnp.int32), 3), {}),
+        (ValueError, "segment_ids must have at least one dimension", (X, jnp.int32(1), 3), {}),
+        (ValueError, r"segment_ids must have the shape.*\(2, 6\)", (jnp.ones((2, 6, 3)), jnp.zeros((3, 6), jnp.int32), 3), {}),
+        (ValueError, "num_segments must be at least 0, got -1", (X, IDS, -1), {}),
+        (TypeError, "num_segments must be an integer, got 2.5", (X, IDS, 2.5), {}),
+        (TypeError, "num_segments must be an integer, got True", (X, IDS, True), {}),
+        (ValueError, "num_segments must be at most 2147483647", (X, IDS, 2**31), {}),
+        (ValueError, "data must have at least one dimension.*scalar", (jnp.float32(1), IDS, 3), {}),
+        (TypeError, "data must have one of the dtypes.*got complex64", (X.astype(jnp.complex64), IDS, 3), {}),
+        (TypeError, "data must have one of the dtypes.*got bool", (X > 0, IDS, 3), {}),
+        (TypeError, "data must be an array, got str", ("rows", IDS, 3), {}),
+        (TypeError, "indices_are_sorted must be True or False, got 'yes'", (X, IDS, 3), {"indices_are_sorted": "yes"}),
+        (TypeError, "empty_value must be a static scalar", (X, IDS, 3), {"empty_value": np.ones(3)}),
+        (ValueError, r"empty_value must be an integer in \[-128, 127\], got 300", (X.astype(jnp.int8), IDS, 3), {"empty_value": 300}),
+        (ValueError, r"prefer must be one of \('native', 'xla'\) or None, got 'cuda'", (X, IDS, 3), {"prefer": "cuda"}),
+    ],
+)  # fmt: skip
+def test_segment(name, error, match, args, kwargs):
+    if name == "mean" and "empty_value" in kwargs and args[0].dtype == jnp.int8:
+        pytest.skip("mean takes floats")
+    fun = getattr(bj, f"segment_{name}")
+    with pytest.raises(error, match=f"^segment_{name}: {match}"):
+        fun(*args, **kwargs)
+
+
+def test_segment_mean_takes_floats():
+    with pytest.raises(TypeError, match="^segment_mean: data must have one of the dtypes float32.*got int32"):
+        bj.segment_mean(X.astype(jnp.int32), IDS, 3)
+
+
+def test_ties():
+    with pytest.raises(ValueError, match="^segment_max: ties must be one of 'first', 'split', got 'last'"):
+        bj.segment_max(X, IDS, 3, ties="last")
+
+
+def test_traced_num_segments():
+    with pytest.raises(TypeError, match="^segment_sum: num_segments must be a static integer, got a traced value"):
+        jax.jit(lambda n: bj.segment_sum(X, IDS, n))(3)
+
+
+@pytest.mark.parametrize(
+    "error, match, args, kwargs",
+    [
+        (ValueError, r"window must fit into x's spatial shape \(8, 8\), got \(9, 9\)", (IMAGE, 2, 9), {}),
+        (ValueError, r"window\[1\] must be at least 1, got 0", (IMAGE, 2, (2, 0)), {}),
+        (ValueError, "window must be at least 1, got -2", (IMAGE, 2, -2), {}),
+        (ValueError, r"window must be an integer or 2 integers, got \(2, 2, 2\)", (IMAGE, 2, (2, 2, 2)), {}),
+        (TypeError, "window must be an integer, got 2.5", (IMAGE, 2, 2.5), {}),
+        (ValueError, "strides must be at least 1, got 0", (IMAGE, 2, 2, 0), {}),
+        (ValueError, "strides must be at least 1, got -1", (IMAGE, 2, 2, -1), {}),
+        (ValueError, "norm_type must be greater than 0, got 0", (IMAGE, 0, 2), {}),
+        (ValueError, "norm_type must be greater than 0, got -1", (IMAGE, -1, 2), {}),
+        (ValueError, "norm_type must be greater than 0, got nan", (IMAGE, float("nan"), 2), {}),
+        (TypeError, "norm_type must be a static number, got '2'", (IMAGE, "2", 2), {}),
+        (ValueError, r"x must have rank 4, NCHW, or 3 without the batch, got shape \(8, 8\)", (IMAGE[0, 0], 2, 2), {}),
+        (ValueError, "x must have rank 4", (IMAGE[None], 2, 2), {}),
+        (TypeError, "x must have one of the dtypes.*got int32", (IMAGE.astype(jnp.int32), 2, 2), {}),
+        (TypeError, "x must be an array, got str", ("image", 2, 2), {}),
+        (ValueError, "data_format must be one of 'NCHW', 'NHWC', got 'NWHC'", (IMAGE, 2, 2), {"data_format": "NWHC"}),
+        (TypeError, "ceil_mode must be True or False, got 1", (IMAGE, 2, 2), {"ceil_mode": 1}),
+        (ValueError, "prefer must be one of", (IMAGE, 2, 2), {"prefer": "gpu"}),
+    ],
+)  # fmt: skip
+def test_lp_pool(error, match, args, kwargs):
+    with pytest.raises(error, match=f"^lp_pool2d: {match}"):
+        bj.lp_pool2d(*args, **kwargs)
+
+
+def test_traced_norm_type():
+    with pytest.raises(TypeError, match="^lp_pool2d: norm_type must be a static number"):
+        jax.jit(lambda p: bj.lp_pool2d(IMAGE, p, 2))(2.0)
+
+
+DY = jnp.ones((4, 3))
+
+
+@pytest.mark.parametrize(
+    "fun, error, match, args",
+    [
+        (bj.segment_sum_backward, TypeError, "segment_ids must have one of", (jnp.ones(6), DY)),
+        (bj.segment_sum_backward, TypeError, "dy must have one of the dtypes.*int32", (IDS, DY.astype(jnp.int32))),
+        (bj.segment_sum_backward, ValueError, "dy must be", (jnp.zeros((2, 6), jnp.int32), DY)),
+        (bj.segment_mean_backward, TypeError, "counts must have one of.*float", (IDS, jnp.ones(4), DY)),
+        (bj.segment_mean_backward, ValueError, r"counts must have shape \(4,\).*got \(3,\)", (IDS, jnp.ones(3, jnp.int32), DY)),
+        (bj.segment_max_backward, TypeError, "winner must have one of", (IDS, jnp.ones((4, 3)), DY)),
+        (bj.segment_max_backward, ValueError, "winner must have shape", (IDS, jnp.ones((4, 2), jnp.int32), DY)),
+        (bj.segment_prod_backward, TypeError, "zeros must have one of", (X, IDS, DY, jnp.zeros((4, 3), jnp.int32), DY)),
+        (bj.segment_prod_backward, ValueError, "data must have shape", (X[1:], IDS, DY, jnp.zeros((4, 3), jnp.uint8), DY)),
+        (bj.lp_pool2d_backward, ValueError, "y must have shape", (IMAGE, IMAGE, IMAGE, 2, 2)),
+        (bj.lp_pool2d_backward, TypeError, "dy must have the dtype of x", (IMAGE, IMAGE[..., ::2, ::2], IMAGE[..., ::2, ::2].astype(jnp.float16), 2, 2)),
+    ],
+)  # fmt: skip
+def test_backward(fun, error, match, args):
+    with pytest.raises(error, match=f"^{fun.__name__}: {match}"):
+        fun(*args)

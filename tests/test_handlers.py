@@ -1,0 +1,68 @@
+"""The checks of the FFI targets, for whoever calls them without our Python."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from baracuda_jax._core.library import PREFIX
+
+S = jax.ShapeDtypeStruct
+F, U, I = jnp.float32, jnp.uint32, jnp.int32
+DATA, PERM, OFFSETS, IDS = S((6, 3), F), S((6,), U), S((5,), U), S((6,), I)
+Y, DX = S((4, 3), F), S((6, 3), F)
+BITS = {"empty_bits": np.int64(0)}
+POOL = dict(window=np.array([2, 2]), strides=np.array([2, 2]), norm_type=np.float64(2), channels_last=False)
+IMAGE, POOLED = S((2, 8, 8), F), S((2, 4, 4), F)
+
+
+def _call(target, operands, out, attributes):
+    arrays = [jnp.zeros(o.shape, o.dtype) for o in operands]
+    return jax.jit(lambda *a: jax.ffi.ffi_call(PREFIX + target, out)(*a, **attributes))(*arrays)
+
+
+@pytest.mark.parametrize(
+    "match, target, operands, out, attributes",
+    [
+        ("segment_index: ids must be int32 or int64", "segment_index", [S((6,), F)], (PERM, OFFSETS), {"sorted": False}),
+        ("segment_index: perm must have the shape of ids", "segment_index", [IDS], (S((5,), U), OFFSETS), {"sorted": False}),
+        ("segment_index: perm must be of type", "segment_index", [IDS], (S((6,), F), OFFSETS), {"sorted": False}),
+        ("segment_index: offsets must be", "segment_index", [IDS], (PERM, S((0,), U)), {"sorted": False}),
+        ("segment_index: ids must have rank 1", "segment_index", [S((), I)], (S((), U), S((), U)), {"sorted": False}),
+        ("segment_sum: data must have rank 2", "segment_sum", [S((6,), F), PERM, OFFSETS], Y, BITS),
+        ("segment_sum: data must be a float or an integer", "segment_sum", [S((6, 3), jnp.complex64), PERM, OFFSETS], S((4, 3), jnp.complex64), BITS),
+        ("segment_sum: perm must have the batches", "segment_sum", [DATA, S((4,), U), OFFSETS], Y, BITS),
+        ("segment_sum: offsets must begin with dimensions", "segment_sum", [DATA, PERM, S((2, 2, 5), U)], Y, BITS),
+        ("segment_sum: the result must be", "segment_sum", [DATA, PERM, OFFSETS], S((9, 3), F), BITS),
+        ("segment_sum: the result must have the dtype", "segment_sum", [DATA, PERM, OFFSETS], S((4, 3), jnp.float16), BITS),
+        ("segment_mean: counts must be", "segment_mean", [DATA, PERM, OFFSETS, S((3,), I)], Y, BITS),
+        ("segment_mean: data must be float16", "segment_mean", [S((6, 3), I), PERM, OFFSETS, S((4,), I)], S((4, 3), I), BITS),
+        ("segment_max: expected one or two results", "segment_max", [DATA, PERM, OFFSETS], (Y, Y, Y), BITS),
+        ("segment_max: winner must be int32 or uint32", "segment_max", [DATA, PERM, OFFSETS], (Y, Y), BITS),
+        ("segment_min: winner must have the shape", "segment_min", [DATA, PERM, OFFSETS], (Y, S((4, 2), I)), BITS),
+        ("segment_prod: expected one or three results", "segment_prod", [DATA, PERM, OFFSETS], (Y, Y), BITS),
+        ("segment_prod: zeros must be of type", "segment_prod", [DATA, PERM, OFFSETS], (Y, Y, Y), BITS),
+        ("segment_sum_backward: ids must begin", "segment_sum_backward", [S((2, 2, 6), I), Y], DX, {}),
+        ("segment_sum_backward: the result must be", "segment_sum_backward", [IDS, Y], S((5, 3), F), {}),
+        ("segment_sum_backward: ids must be int32", "segment_sum_backward", [S((6,), jnp.int8), Y], DX, {}),
+        ("segment_sum_backward: dy must be float16", "segment_sum_backward", [IDS, S((4, 3), I)], S((6, 3), I), {}),
+        ("segment_mean_backward: counts must be", "segment_mean_backward", [IDS, S((3,), I), Y], DX, {}),
+        ("segment_extremum_backward: winner must have", "segment_extremum_backward", [IDS, S((3, 3), I), Y], DX, {}),
+        ("segment_extremum_tangent: t must be", "segment_extremum_tangent", [S((4, 3), I), S((6, 2), F)], Y, {}),
+        ("segment_prod_backward: zeros must be", "segment_prod_backward", [DATA, IDS, Y, Y, Y], DX, {}),
+        ("lp_pool: window", "lp_pool", [IMAGE], POOLED, POOL | {"window": np.array([9, 2])}),
+        ("lp_pool: ", "lp_pool", [IMAGE], POOLED, POOL | {"window": np.array([0, 2])}),
+        ("lp_pool: strides", "lp_pool", [IMAGE], POOLED, POOL | {"strides": np.array([0, 2])}),
+        ("lp_pool: strides", "lp_pool", [IMAGE], POOLED, POOL | {"strides": np.array([2])}),
+        ("lp_pool: norm_type", "lp_pool", [IMAGE], POOLED, POOL | {"norm_type": np.float64(0)}),
+        ("lp_pool: norm_type", "lp_pool", [IMAGE], POOLED, POOL | {"norm_type": np.float64("nan")}),
+        ("lp_pool: ", "lp_pool", [IMAGE], S((2, 6, 4), F), POOL),
+        ("lp_pool: ", "lp_pool", [IMAGE], S((3, 4, 4), F), POOL),
+        ("lp_pool: ", "lp_pool", [S((2, 8, 8), I)], S((2, 4, 4), I), POOL),
+        ("lp_pool_tangent: ", "lp_pool_tangent", [IMAGE, POOLED, POOLED], POOLED, POOL),
+        ("lp_pool_backward: ", "lp_pool_backward", [IMAGE, IMAGE, POOLED], IMAGE, POOL),
+    ],
+)  # fmt: skip
+def test_a_wrong_call_is_an_error(match, target, operands, out, attributes):
+    with pytest.raises(Exception, match=match):
+        jax.block_until_ready(_call(target, operands, out, attributes))

@@ -1,0 +1,104 @@
+"""Law: the native kernels run. The compiled programs hold exactly the custom calls that the op declares, on every platform
+that has kernels."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from examples_of import Example
+
+from baracuda_jax._core import library
+from baracuda_jax._core.library import PREFIX
+
+
+def _calls(text):
+    return set(re.findall(rf"{re.escape(PREFIX)}(\w+)", text))
+
+
+def _example(op):
+    return Example(op, op.cases[0], "float32")
+
+
+def _programs(example):
+    """Forward, tangent and backward alone."""
+    x, y = example.x, example.fun(example.x)
+    return {
+        "forward": (example.fun, (x,)),
+        "tangent": (lambda x, v: jax.jvp(example.fun, (x,), (v,))[1], (x, x)),
+        "backward": (lambda x, w: jax.vjp(example.fun, x)[1](w)[0], (x, y)),
+    }
+
+
+def test_the_table_names_kernels_that_exist(op):
+    targets = {target.removeprefix(PREFIX) for target in library.LIBRARIES["cpu"].targets}
+    assert {t for kernels in op.kernels.values() for t in kernels} <= targets
+
+
+def test_every_target_belongs_to_an_op():
+    from baracuda_jax._core.op import OPS
+
+    named = {t for op in OPS.values() for kernels in op.kernels.values() for t in kernels}
+    assert named == {target.removeprefix(PREFIX) for target in library.LIBRARIES["cpu"].targets}
+
+
+def test_the_compiled_program_holds_exactly_the_declared_calls(op):
+    for kind, (fun, args) in _programs(_example(op)).items():
+        text = jax.jit(fun).lower(*args).compile().as_text()
+        found = set(re.findall(r'custom_call_target="([^"]+)"', text))
+        ours = {target.removeprefix(PREFIX) for target in found if target.startswith(PREFIX)}
+        declared, any_of_the_op = set(op.kernels[kind]), set().union(*op.kernels.values())
+        # The derivatives' programs hold what is left of the forward one, which made the residuals.
+        assert ours == declared if kind == "forward" else declared <= ours <= any_of_the_op, (kind, ours)
+
+
+def test_cuda_programs_lower_without_cuda(op):
+    for kind, (fun, args) in _programs(_example(op)).items():
+        text = jax.jit(fun).trace(*args).lower(lowering_platforms=("cuda",)).as_text()
+        assert set(op.kernels[kind]) <= _calls(text)
+
+
+def test_other_platforms_get_the_reference(op):
+    for fun, args in _programs(_example(op)).values():
+        assert not _calls(jax.jit(fun).trace(*args).lower(lowering_platforms=("tpu",)).as_text())
+
+
+def test_xla_is_free_of_our_calls(op):
+    example = _example(op)
+    assert not _calls(jax.jit(lambda x: example.fun(x, "xla")).lower(example.x).as_text())
+
+
+def test_a_platform_without_kernels_refuses_native(op):
+    example = _example(op)
+    traced = jax.jit(lambda x: example.fun(x, "native")).trace(example.x)
+    with pytest.raises(ValueError, match=rf"{op.name}.*native.*tpu"):
+        traced.lower(lowering_platforms=("tpu",))
+
+
+def test_gradients_show_our_primitives(op):
+    example = _example(op)
+    text = str(jax.make_jaxpr(jax.grad(lambda x: example.fun(x).sum()))(example.x))
+    assert f" {op.name}[" in text and f" {op.name}_backward[" in text
+
+
+def test_equal_index_calls_are_computed_once():
+    """Two segment ops on the same ids sort them once."""
+    import baracuda_jax as bj
+
+    ids = jnp.asarray(np.random.default_rng(0).integers(0, 9, 40))
+    both = jax.jit(lambda x, ids: bj.segment_max(x, ids, 9) + bj.segment_mean(x, ids, 9))
+    text = both.lower(jnp.ones((40, 3)), ids).compile().as_text()
+    assert text.count('custom_call_target="baracuda.segment_index"') == 1
+
+
+def test_a_missing_module_is_named_when_xla_takes_over(monkeypatch):
+    import baracuda_jax as bj
+
+    broken = library.Library("cpu", problem="it was left out")
+    monkeypatch.setitem(library.LIBRARIES, "cpu", broken)
+    monkeypatch.setattr(library, "_warned", set())
+    fun = jax.jit(lambda x: bj.segment_sum(x, jnp.zeros(5, jnp.int32), 3))
+    with pytest.warns(RuntimeWarning, match="it was left out"):
+        text = fun.trace(jnp.ones(5)).lower(lowering_platforms=("cpu",)).as_text()
+    assert not _calls(text)

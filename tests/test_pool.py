@@ -1,0 +1,139 @@
+"""What LP pooling does at the edges."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import oracle
+import pytest
+from examples_of import close
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import baracuda_jax as bj
+
+POOLS = {rank: getattr(bj, f"lp_pool{rank}d") for rank in (1, 2, 3)}
+POWERS = (0.5, 1, 1.5, 2, 3, 4.5, math.inf)
+
+
+@pytest.mark.parametrize("rank", POOLS)
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_any_shape(rank, data):
+    size = [data.draw(st.integers(1, 12)) for _ in range(rank)]
+    window = tuple(data.draw(st.integers(1, n)) for n in size)
+    strides = tuple(data.draw(st.integers(1, 5)) for _ in range(rank))
+    p, ceil_mode, last = data.draw(st.sampled_from(POWERS)), data.draw(st.booleans()), data.draw(st.booleans())
+    batch, channels = data.draw(st.integers(0, 2)), data.draw(st.integers(1, 19))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**31)))
+    x = rng.standard_normal((batch, *size, channels) if last else (batch, channels, *size))
+    x = np.where(rng.random(x.shape) < 0.2, 0, x)
+    kwargs = dict(window=window, strides=strides, ceil_mode=ceil_mode)
+    kwargs["data_format"] = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}[rank][last]
+    want = oracle.lp_pool(rank, x, p, **kwargs)
+    dy = rng.standard_normal(want.shape)
+    want_dx = oracle.lp_pool_gradient(rank, x, dy, p, **kwargs)
+    for prefer in ("native", "xla"):
+        y, pull = jax.vjp(lambda x, prefer=prefer: POOLS[rank](x, p, **kwargs, prefer=prefer), jnp.asarray(x))
+        close(y, want, "float64", scale=10)
+        close(pull(jnp.asarray(dy))[0], want_dx, "float64", scale=100)
+
+
+@pytest.mark.parametrize("p", POWERS)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "shape, window, strides", [((2, 3, 33, 35), 3, 2), ((1, 2, 40, 17), (2, 5), (3, 1)), ((2, 2, 9, 64), 2, 2)]
+)
+def test_values_and_gradients_in_every_dtype(p, dtype, shape, window, strides):
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.standard_normal(shape), dtype)
+    wide = np.asarray(x, np.float64)
+    want = oracle.lp_pool(2, wide, p, window, strides)
+    dy = jnp.asarray(rng.standard_normal(want.shape), dtype)
+    y, pull = jax.vjp(lambda x: bj.lp_pool2d(x, p, window, strides, prefer="native"), x)
+    close(y, want, dtype, scale=4)
+    # The ratio |x| / y is formed with the rounded y, and raised to p - 1.
+    want_dx = oracle.lp_pool_gradient(2, wide, np.asarray(dy, np.float64), p, window, strides)
+    if p != math.inf or dtype == "float64":
+        close(pull(dy)[0], want_dx, dtype, scale=8)
+    else:
+        close(pull(dy)[0], want_dx, dtype)
+
+
+@pytest.mark.parametrize("prefer", ["native", "xla"])
+@pytest.mark.parametrize("p", POWERS)
+def test_zeros_have_no_gradient(p, prefer):
+    x = jnp.zeros((1, 1, 4, 4)).at[0, 0, 0, 0].set(-2.0)
+    fun = lambda x: bj.lp_pool2d(x, p, 2, prefer=prefer)
+    np.testing.assert_allclose(fun(x), [[[[2, 0], [0, 0]]]], rtol=1e-14)
+    want = np.zeros((1, 1, 4, 4))
+    want[0, 0, 0, 0] = -1
+    np.testing.assert_allclose(jax.grad(lambda x: fun(x).sum())(x), want, rtol=1e-14)
+    assert np.isfinite(jax.hessian(lambda x: fun(x).sum())(x)).all()
+
+
+@pytest.mark.parametrize("prefer", ["native", "xla"])
+def test_the_first_of_tied_maxima_takes_the_gradient(prefer):
+    x = jnp.array([[[1.0, -3, 3, 3, 2, -2, 2]]])
+    y, pull = jax.vjp(lambda x: bj.lp_pool1d(x, math.inf, 3, 2, prefer=prefer), x)
+    np.testing.assert_array_equal(y, [[[3, 3, 2]]])
+    np.testing.assert_array_equal(pull(jnp.array([[[1.0, 10, 100]]]))[0], [[[0, -1, 10, 0, 100, 0, 0]]])
+
+
+@pytest.mark.parametrize("prefer", ["native", "xla"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("p", POWERS)
+def test_nan_and_infinity_propagate(p, dtype, prefer):
+    x = jnp.array([[[1, np.nan, 2, 0, np.inf, 3, 4, 5, -np.inf, np.nan]]], dtype)
+    y = bj.lp_pool1d(x, p, 2, prefer=prefer)
+    np.testing.assert_array_equal(np.isnan(np.asarray(y, float)), [[[1, 0, 0, 0, 1]]])
+    assert np.asarray(y, float)[0, 0, 2] == np.inf
+
+
+def test_the_maximum_of_a_nan_window_sends_its_gradient_to_the_first_nan():
+    x = jnp.array([[[1.0, np.nan, 5, np.nan]]])
+    for prefer in ("native", "xla"):
+        grad = jax.grad(lambda x: bj.lp_pool1d(x, math.inf, 4, prefer=prefer).sum())(x)
+        np.testing.assert_array_equal(grad, [[[0, 1, 0, 0]]])
+
+
+def test_extreme_magnitudes_have_a_gradient():
+    """The ratio |x| / y stays in range where powers of y would not."""
+    for scale in (1e-11, 1e11):
+        x = jnp.asarray([[[3.0, -4.0, 1.0, 2.0]]], jnp.float32) * scale
+        grad = jax.grad(lambda x: bj.lp_pool1d(x, 3, 2, prefer="native").sum())(x)
+        want = oracle.lp_pool_gradient(1, np.asarray(x), np.ones((1, 1, 2)), 3, 2)
+        np.testing.assert_allclose(grad, want, rtol=1e-5)
+
+
+def test_the_batch_may_be_left_out():
+    x = jnp.asarray(np.random.default_rng(1).standard_normal((2, 3, 8, 9)))
+    np.testing.assert_array_equal(bj.lp_pool2d(x[0], 2, 2), bj.lp_pool2d(x, 2, 2)[0])
+
+
+def test_matches_torch_where_the_definitions_agree():
+    """On values that are not negative, without windows that are cut off."""
+    torch = pytest.importorskip("torch")
+    functions = {1: torch.nn.functional.lp_pool1d, 2: torch.nn.functional.lp_pool2d, 3: torch.nn.functional.lp_pool3d}
+    rng = np.random.default_rng(2)
+    for rank, theirs in functions.items():
+        x = 0.1 + rng.random((2, 3, *(11, 9, 7)[:rank]))
+        for p, window, strides in ((2, 3, 2), (3, 2, 2), (1.5, 3, 1), (1, 2, 3)):
+            t = torch.tensor(x, requires_grad=True)
+            y = theirs(t, p, window, strides)
+            y.sin().sum().backward()
+            ours = lambda v: POOLS[rank](v, p, window, strides)
+            close(ours(jnp.asarray(x)), y.detach().numpy(), "float64", scale=100)
+            close(jax.grad(lambda v: jnp.sin(ours(v)).sum())(jnp.asarray(x)), t.grad.numpy(), "float64", scale=1e4)
+
+
+def test_shapes_are_torchs():
+    torch = pytest.importorskip("torch")
+    for size in range(1, 12):
+        for window in range(1, size + 1):
+            for stride in range(1, 6):
+                for ceil_mode in (False, True):
+                    theirs = torch.nn.functional.lp_pool1d(torch.ones(1, 1, size), 2, window, stride, ceil_mode)
+                    ours = bj.lp_pool1d(jnp.ones((1, 1, size)), 2, window, stride, ceil_mode=ceil_mode)
+                    assert ours.shape == tuple(theirs.shape), (size, window, stride, ceil_mode)

@@ -1,0 +1,281 @@
+"""What segment ops do at the edges."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import oracle
+import pytest
+from examples_of import close, same_bits
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import baracuda_jax as bj
+
+OPS = {name: getattr(bj, f"segment_{name}") for name in ("sum", "mean", "max", "min", "prod")}
+each_op = pytest.mark.parametrize("name", OPS)
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+def _check(name, data, ids, num_segments, dtype="float64", **kwargs):
+    got = OPS[name](jnp.asarray(data), jnp.asarray(ids), num_segments, prefer="native", **kwargs)
+    close(got, oracle.segment(name, data, ids, num_segments, kwargs.get("empty_value")), dtype)
+    return got
+
+
+@each_op
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_any_shape_and_ids(name, data):
+    seed = data.draw(st.integers(0, 2**31))
+    shape = tuple(data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=4)))
+    num_segments = data.draw(st.integers(0, 12))
+    rng = np.random.default_rng(seed)
+    ids = rng.integers(-3, num_segments + 3, shape[0])
+    is_sorted = data.draw(st.booleans())
+    ids = np.sort(ids) if is_sorted else ids
+    _check(name, rng.standard_normal(shape), ids, num_segments, indices_are_sorted=is_sorted)
+
+
+@each_op
+@pytest.mark.parametrize("columns", [1, 3, 16, 64, 129])
+@pytest.mark.parametrize("skew", ["even", "one segment", "power law", "one row each", "mostly empty"])
+def test_many_rows(name, columns, skew):
+    """Enough rows that segments span workers, with every imbalance."""
+    rng, rows = np.random.default_rng(1), 7001
+    num_segments, ids = {
+        "even": (300, rng.integers(0, 300, rows)),
+        "one segment": (3, np.ones(rows, np.int64)),
+        "power law": (500, np.minimum(rng.zipf(1.3, rows), 501) - 1),
+        "one row each": (rows, rng.permutation(rows)),
+        "mostly empty": (20000, rng.integers(0, 20000, rows)),
+    }[skew]
+    data = 1 + 0.01 * rng.standard_normal((rows, columns)) if name == "prod" else rng.standard_normal((rows, columns))
+    for dtype in ("float32", "float64"):
+        got = OPS[name](jnp.asarray(data, dtype), jnp.asarray(ids), num_segments, prefer="native")
+        want = oracle.segment(name, np.asarray(data, dtype), ids, num_segments)
+        close(got, want, dtype, scale=20)
+
+
+@each_op
+def test_sorted_and_unsorted_give_the_same_bits(name):
+    rng = np.random.default_rng(2)
+    ids = np.sort(rng.integers(-2, 40, 5000))
+    data = jnp.asarray(rng.standard_normal((5000, 7)), jnp.float32)
+    call = lambda x, **kw: OPS[name](x, jnp.asarray(ids), 38, prefer="native", **kw)
+    same_bits(call(data), call(data, indices_are_sorted=True))
+    grad = lambda **kw: jax.grad(lambda x: jnp.where(jnp.isfinite(y := call(x, **kw)), y, 0).sum())(data)
+    same_bits(grad(), grad(indices_are_sorted=True))
+
+
+@each_op
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_ids_of_every_integer_type(name, dtype):
+    """Those too large for any segment are dropped, as negative ones are."""
+    rng = np.random.default_rng(3)
+    ids = rng.integers(0, 5, 30).astype(dtype)
+    ids[:3] = np.iinfo(dtype).max
+    ids[3:6] = np.iinfo(dtype).min if np.iinfo(dtype).min < 0 else np.iinfo(dtype).max
+    _check(name, rng.standard_normal((30, 4)), ids, 5)
+
+
+@each_op
+@pytest.mark.parametrize(
+    "shape, num_segments",
+    [
+        ((0,), 3),
+        ((0, 4), 3),
+        ((5, 0), 3),
+        ((5, 4), 0),
+        ((0, 0), 0),
+        ((2, 0, 3), 2),
+        ((1,), 1),
+        ((3, 1, 1, 1, 1, 1, 1, 2), 2),
+    ],
+)
+def test_empty_dimensions(name, shape, num_segments):
+    data, ids = np.ones(shape), np.zeros(shape[0], np.int32)
+    got = _check(name, data, ids, num_segments)
+    assert got.shape == (num_segments, *shape[1:])
+    grad = jax.grad(lambda x: jnp.where(jnp.isfinite(y := OPS[name](x, ids, num_segments)), y, 0).sum())
+    assert grad(jnp.asarray(data)).shape == shape
+
+
+@each_op
+def test_all_ids_out_of_range(name):
+    data = jnp.ones((6, 3))
+    got = _check(name, np.ones((6, 3)), np.array([-1, -9, 4, 5, 99, 4]), 4)
+    grad = jax.grad(lambda x: OPS[name](x, jnp.array([-1, -9, 4, 5, 99, 4]), 4, empty_value=7).sum())(data)
+    np.testing.assert_array_equal(grad, 0)
+    assert got.shape == (4, 3)
+
+
+@each_op
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "uint64"])
+def test_empty_value(name, dtype):
+    if name == "mean" and "int" in dtype:
+        pytest.skip("mean takes floats")
+    y = OPS[name](jnp.ones((2, 3), dtype), jnp.array([0, 2]), 4, empty_value=5, prefer="native")
+    np.testing.assert_array_equal(np.asarray(y, np.float64), [[1] * 3, [5] * 3, [1] * 3, [5] * 3])
+    same_bits(y, OPS[name](jnp.ones((2, 3), dtype), jnp.array([0, 2]), 4, empty_value=5, prefer="xla"))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_default_empty_values_are_those_of_jax_ops(dtype):
+    data, ids = jnp.ones((2, 3), dtype), jnp.array([0, 2])
+    for name in ("sum", "max", "min", "prod"):
+        same_bits(OPS[name](data, ids, 4), getattr(jax.ops, f"segment_{name}")(data, ids, 4))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_wrap(dtype):
+    info = np.iinfo(dtype)
+    data = np.array([info.max, info.max, 3, info.min, 5], dtype)
+    for name in ("sum", "prod"):
+        _check(name, data, np.zeros(5, np.int32), 1, dtype)
+    for name in ("max", "min"):
+        _check(name, data, np.zeros(5, np.int32), 1, dtype)
+
+
+@each_op
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_nan_and_infinity_propagate(name, dtype):
+    data = np.array([[1, np.nan], [np.inf, 2], [-np.inf, 3], [np.nan, -np.inf], [4, 5], [0, np.inf], [np.inf, 0]])
+    ids = np.array([0, 0, 1, 1, 2, 3, 3])
+    with np.errstate(invalid="ignore"):
+        want = oracle.segment(name, data, ids, 4)
+    for prefer in ("native", "xla"):
+        got = OPS[name](jnp.asarray(data, dtype), jnp.asarray(ids), 4, prefer=prefer)
+        np.testing.assert_array_equal(np.asarray(got, np.float64), want)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_a_segment_of_infinities_has_a_winner(name):
+    worst = -np.inf if name == "max" else np.inf
+    y, winner = OPS[name](jnp.full((3, 2), worst), jnp.array([1, 1, 1]), 3, return_residuals=True)
+    np.testing.assert_array_equal(winner, [[3, 3], [0, 0], [3, 3]])
+    np.testing.assert_array_equal(y, worst)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("prefer", ["native", "xla"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_ties(name, prefer, dtype):
+    """First: the lowest row takes all. Split: equal parts, NaN among them, whatever the order of the rows."""
+    data = jnp.array([[2, 1], [3, np.nan], [3, 0], [3, np.nan], [3, 5]], dtype)
+    ids = jnp.array([0, 1, 1, 1, 0])
+    data = -data if name == "min" else data
+    grad = lambda ties: jax.vjp(lambda x: OPS[name](x, ids, 3, ties=ties, prefer=prefer), data)[1](
+        jnp.array([[6, 6], [6, 6], [6, 6]], dtype)
+    )[0]  # fmt: skip
+    np.testing.assert_array_equal(np.asarray(grad("first"), float), [[0, 0], [6, 6], [0, 0], [0, 0], [6, 6]])
+    np.testing.assert_array_equal(np.asarray(grad("split"), float), [[0, 0], [2, 3], [2, 0], [2, 3], [6, 6]])
+
+
+def test_ties_split_as_jax_ops():
+    rng = np.random.default_rng(5)
+    data, ids = jnp.asarray(rng.integers(0, 4, (60, 5)), jnp.float32), jnp.asarray(rng.integers(0, 7, 60))
+    for ours, theirs in ((bj.segment_max, jax.ops.segment_max), (bj.segment_min, jax.ops.segment_min)):
+        grad = lambda f: jax.grad(lambda x: jnp.sum(f(x) ** 2))(data)
+        close(grad(lambda x: ours(x, ids, 7, ties="split")), grad(lambda x: theirs(x, ids, 7)), "float32")
+
+
+def test_the_winner_is_where_the_value_came_from():
+    """Over many rows, ties and workers: backward agrees with forward."""
+    rng = np.random.default_rng(6)
+    data = jnp.asarray(rng.integers(0, 50, (9000, 5)), jnp.bfloat16)
+    ids = rng.integers(0, 5, 9000)
+    for name in ("max", "min"):
+        _, winner = OPS[name](data, jnp.asarray(ids), 5, return_residuals=True, prefer="native")
+        for s in range(5):
+            rows = np.flatnonzero(ids == s)
+            values = np.asarray(data, float)[rows]
+            first = rows[values.argmax(0) if name == "max" else values.argmin(0)]
+            np.testing.assert_array_equal(winner[s], first)
+        dy = jnp.asarray(rng.standard_normal((5, 5)), jnp.bfloat16)
+        dx = getattr(bj, f"segment_{name}_backward")(jnp.asarray(ids), winner, dy)
+        want = np.zeros((9000, 5))
+        np.put_along_axis(want, np.asarray(winner), np.asarray(dy, float), 0)
+        np.testing.assert_array_equal(np.asarray(dx, float), want)
+
+
+@pytest.mark.parametrize("prefer", ["native", "xla"])
+def test_prod_gradient_is_exact_with_zeros(prefer):
+    """No zero, one, two, in one segment; the definition is the product of the others."""
+    data = np.array([[2.0, 0, 0], [3, 5, 0], [4, 7, 6], [0, 0, 9]])
+    ids = np.array([0, 0, 0, 1])
+    dy = np.array([[10.0, 20, 30], [40, 50, 60]])
+    want = np.zeros_like(data)
+    for n in range(4):
+        others = (ids == ids[n]) & (np.arange(4) != n)
+        want[n] = dy[ids[n]] * data[others].prod(0)
+    fun = lambda x: bj.segment_prod(x, jnp.asarray(ids), 2, prefer=prefer)
+    np.testing.assert_allclose(jax.vjp(fun, jnp.asarray(data))[1](jnp.asarray(dy))[0], want, rtol=1e-14)
+    hessian = jax.hessian(lambda x: jnp.vdot(fun(x), dy))(jnp.asarray(data))
+    assert hessian[1, 1, 2, 1] == 0 and hessian[0, 1, 1, 1] == dy[0, 1] * 7  # the others' product, and its derivative
+    np.testing.assert_allclose(hessian[0, 2, 1, 2], dy[0, 2] * 6)
+
+
+def test_prod_of_halves_keeps_range():
+    """The saved product is float32, so it neither overflows nor vanishes where its float16 would."""
+    data = jnp.asarray([1000.0, 1000.0, 0.001, 0.0], jnp.float16)
+    grad = jax.grad(lambda x: bj.segment_prod(x, jnp.zeros(4, jnp.int32), 1).astype(jnp.float32).sum())(data)
+    np.testing.assert_allclose(np.asarray(grad, float), [0, 0, 0, 1000], rtol=2e-3)
+
+
+def test_num_segments_from_the_ids():
+    assert bj.segment_sum(jnp.ones(4), jnp.array([0, 5, 2, -3])).shape == (6,)
+    assert bj.segment_sum(jnp.ones(2), jnp.array([-1, -3])).shape == (0,)
+    assert bj.segment_sum(jnp.ones(0), jnp.zeros(0, jnp.int32)).shape == (0,)
+    with pytest.raises(ValueError, match="segment_sum: num_segments must be given under jit"):
+        jax.jit(bj.segment_sum)(jnp.ones(4), jnp.array([0, 5, 2, -3]))
+
+
+def test_python_lists_and_numpy_arrays_are_arrays():
+    np.testing.assert_array_equal(bj.segment_sum([1.0, 2, 3], [0, 1, 0], 2), [4, 2])
+
+
+@each_op
+def test_a_broken_promise_of_sorted_ids_touches_no_other_memory(name):
+    """The result is unspecified, of the right shape; the sanitizers watch the addresses."""
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        ids = jnp.asarray(rng.integers(-5, 60, 6000))
+        y = OPS[name](jnp.ones((6000, 5)), ids, 50, indices_are_sorted=True, prefer="native")
+        assert y.shape == (50, 5)
+
+
+@each_op
+def test_every_half_survives_the_kernel(name):
+    """A segment of one row is that row, for each of the 65,536 bit patterns."""
+    for dtype in (jnp.float16, jnp.bfloat16):
+        data = jax.lax.bitcast_convert_type(jnp.arange(65536, dtype=jnp.uint16), dtype)
+        y = OPS[name](data, jnp.arange(65536), 65536, prefer="native")
+        np.testing.assert_array_equal(np.asarray(y, np.float64), np.asarray(data, np.float64))
+
+
+def test_sums_of_halves_are_rounded_to_nearest():
+    rng = np.random.default_rng(8)
+    for dtype, exponents in ((jnp.float16, (-26, 17)), (jnp.bfloat16, (-120, 120))):
+        a = rng.standard_normal(20000) * 2.0 ** rng.integers(*exponents, 20000)
+        data = jnp.asarray(a, dtype)
+        pairs = data.reshape(-1, 2).astype(jnp.float32)
+        y = bj.segment_sum(data, jnp.repeat(jnp.arange(10000), 2), 10000, prefer="native")
+        want = (pairs[:, 0] + pairs[:, 1]).astype(dtype)
+        np.testing.assert_array_equal(np.asarray(y, np.float64), np.asarray(want, np.float64))
+
+
+def test_matches_torch():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(9)
+    data, ids = rng.standard_normal((500, 6)), rng.integers(0, 40, 500)
+    index = torch.tensor(ids)[:, None].expand(500, 6)
+    for name, reduce in {"sum": "sum", "mean": "mean", "max": "amax", "min": "amin", "prod": "prod"}.items():
+        x = torch.tensor(data, requires_grad=True)
+        start = torch.zeros(40, 6, dtype=torch.float64)
+        y = start.scatter_reduce(0, index, x, reduce, include_self=False)
+        y.sin().sum().backward()
+        fun = lambda v, name=name: OPS[name](v, jnp.asarray(ids), 40)
+        has_rows = np.isin(np.arange(40), ids)
+        close(fun(jnp.asarray(data))[has_rows], y.detach().numpy()[has_rows], "float64")
+        grad = jax.grad(lambda v: jnp.sum(jnp.sin(fun(v)[has_rows])))(jnp.asarray(data))
+        close(grad, x.grad.numpy(), "float64", scale=10)
