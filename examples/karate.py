@@ -68,7 +68,7 @@ def train_step(params, momentum, *graph):
 
 
 def plot(graph, chances, clubs, accuracy):
-    places = nx.spring_layout(graph, k=0.35, seed=4, iterations=300)
+    places = nx.spring_layout(graph, k=0.5, seed=19, iterations=300)
     guessed = [member for member in graph if member not in KNOWN]
     wrong = [member for member in guessed if (chances[member] > 0.5) != clubs[member]]
     right = [member for member in guessed if member not in wrong]
