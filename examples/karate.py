@@ -93,7 +93,7 @@ def plot(graph, chances, clubs, accuracy):
         labels = {member: member for member in graph if (abs(chances[member] - 0.5) > 0.3) == is_dark}
         nx.draw_networkx_labels(graph, places, labels, font_size=9, font_color=color, ax=axes)
     axes.set_title(f"Karate club: {accuracy:.1%} of {len(guessed)} members guessed right")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="upper left")
     axes.set_axis_off()
     path = pathlib.Path("karate.png").resolve()
     figure.savefig(path, dpi=150)
