@@ -1,0 +1,1 @@
+"""The commands of `python -m baracuda_jax`, a file each."""
