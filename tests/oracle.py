@@ -61,7 +61,8 @@ def lp_pool(rank, x, norm_type, window, strides=None, ceil_mode=False, data_form
     counts, places = _windows(x.shape[2:], window, window if strides is None else _spread(strides, rank), ceil_mode)
     y = np.empty((*x.shape[:2], *counts))
     for o, cells in places.items():
-        part = np.abs(x[(..., *cells)]).reshape(*x.shape[:2], -1)
+        part = np.abs(x[(..., *cells)])
+        part = part.reshape(*x.shape[:2], math.prod(part.shape[2:]))
         y[(..., *o)] = part.max(-1) if math.isinf(norm_type) else (part**norm_type).sum(-1) ** (1 / norm_type)
     return np.moveaxis(y, 1, -1) if data_format and not data_format.startswith("NC") else y
 

@@ -14,7 +14,8 @@ FLOATS = ("float64", "float32", "float16", "bfloat16")
 def test_jvp_is_the_finite_difference(smooth):
     x, v, step = smooth.x, smooth.random(smooth.x), 1e-5
     got = jax.jvp(smooth.fun, (x,), (v,))[1]
-    want = (smooth.fun(x + step * v) - smooth.fun(x - step * v)) / (2 * step)
+    finite = jnp.isfinite(smooth.fun(x))  # segments without rows have infinite extremes
+    want = jnp.where(finite, (smooth.fun(x + step * v) - smooth.fun(x - step * v)) / (2 * step), 0)
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
 
 
