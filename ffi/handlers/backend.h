@@ -27,7 +27,7 @@ class Device {
   Device(cudaStream_t stream, ffi::ScratchAllocator scratch) : scratch_(std::move(scratch)), stream_(stream) {}
   Executor executor() {
     return {stream_, &scratch_, [](void* scratch, size_t bytes) {
-              return static_cast<ffi::ScratchAllocator*>(scratch)->Allocate(bytes, 256).value_or(nullptr);
+              return static_cast<ffi::ScratchAllocator*>(scratch)->Allocate(bytes).value_or(nullptr);
             }};
   }
 
