@@ -172,7 +172,7 @@ def _maximum(x, *, window, strides, ceil_mode, channels_last):
         taken = jnp.take(size, jnp.asarray(np.where(inside, cells, 0)), axis=axis)  # [..., windows, cells, ...]
         inside = inside.reshape((n, k) + (1,) * (taken.ndim - axis - 2))
         size = jnp.moveaxis(jnp.where(inside, taken, -1), axis + 1, -1)
-    cells = size.reshape(*size.shape[: x.ndim], -1)
+    cells = size.reshape(*size.shape[: x.ndim], math.prod(window))
     first = jnp.argmax(cells, axis=-1, keepdims=True)
     return jnp.take_along_axis(cells, first, axis=-1)[..., 0]
 

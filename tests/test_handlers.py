@@ -16,6 +16,9 @@ POOL = dict(window=np.array([2, 2]), strides=np.array([2, 2]), norm_type=np.floa
 IMAGE, POOLED = S((2, 8, 8), F), S((2, 4, 4), F)
 
 
+W = S((2**20,), jnp.uint8)  # the workspace, the first result of the targets that may need one
+
+
 def _call(target, operands, out, attributes):
     arrays = [jnp.zeros(o.shape, o.dtype) for o in operands]
     return jax.jit(lambda *a: jax.ffi.ffi_call(PREFIX + target, out)(*a, **attributes))(*arrays)
@@ -24,24 +27,24 @@ def _call(target, operands, out, attributes):
 @pytest.mark.parametrize(
     "match, target, operands, out, attributes",
     [
-        ("segment_index: ids must be int32 or int64", "segment_index", [S((6,), F)], (PERM, OFFSETS), {"sorted": False}),
-        ("segment_index: perm must have the shape of ids", "segment_index", [IDS], (S((5,), U), OFFSETS), {"sorted": False}),
-        ("segment_index: perm must be of type", "segment_index", [IDS], (S((6,), F), OFFSETS), {"sorted": False}),
-        ("segment_index: offsets must be", "segment_index", [IDS], (PERM, S((0,), U)), {"sorted": False}),
-        ("segment_index: ids must have rank 1", "segment_index", [S((), I)], (S((), U), S((), U)), {"sorted": False}),
-        ("segment_sum: data must have rank 2", "segment_sum", [S((6,), F), PERM, OFFSETS], Y, BITS),
-        ("segment_sum: data must be a float or an integer", "segment_sum", [S((6, 3), jnp.complex64), PERM, OFFSETS], S((4, 3), jnp.complex64), BITS),
-        ("segment_sum: perm must have the batches", "segment_sum", [DATA, S((4,), U), OFFSETS], Y, BITS),
-        ("segment_sum: offsets must begin with dimensions", "segment_sum", [DATA, PERM, S((2, 2, 5), U)], Y, BITS),
-        ("segment_sum: the result must be", "segment_sum", [DATA, PERM, OFFSETS], S((9, 3), F), BITS),
-        ("segment_sum: the result must have the dtype", "segment_sum", [DATA, PERM, OFFSETS], S((4, 3), jnp.float16), BITS),
-        ("segment_mean: counts must be", "segment_mean", [DATA, PERM, OFFSETS, S((3,), I)], Y, BITS),
-        ("segment_mean: data must be float16", "segment_mean", [S((6, 3), I), PERM, OFFSETS, S((4,), I)], S((4, 3), I), BITS),
-        ("segment_max: expected one or two results", "segment_max", [DATA, PERM, OFFSETS], (Y, Y, Y), BITS),
-        ("segment_max: winner must be int32 or uint32", "segment_max", [DATA, PERM, OFFSETS], (Y, Y), BITS),
-        ("segment_min: winner must have the shape", "segment_min", [DATA, PERM, OFFSETS], (Y, S((4, 2), I)), BITS),
-        ("segment_prod: expected one or three results", "segment_prod", [DATA, PERM, OFFSETS], (Y, Y), BITS),
-        ("segment_prod: zeros must be of type", "segment_prod", [DATA, PERM, OFFSETS], (Y, Y, Y), BITS),
+        ("segment_index: ids must be int32 or int64", "segment_index", [S((6,), F)], (W, PERM, OFFSETS), {"sorted": False}),
+        ("segment_index: perm must have the shape of ids", "segment_index", [IDS], (W, S((5,), U), OFFSETS), {"sorted": False}),
+        ("segment_index: perm must be of type", "segment_index", [IDS], (W, S((6,), F), OFFSETS), {"sorted": False}),
+        ("segment_index: offsets must be", "segment_index", [IDS], (W, PERM, S((0,), U)), {"sorted": False}),
+        ("segment_index: ids must have rank 1", "segment_index", [S((), I)], (W, S((), U), S((), U)), {"sorted": False}),
+        ("segment_sum: data must have rank 2", "segment_sum", [S((6,), F), PERM, OFFSETS], (W, Y), BITS),
+        ("segment_sum: data must be a float or an integer", "segment_sum", [S((6, 3), jnp.complex64), PERM, OFFSETS], (W, S((4, 3), jnp.complex64)), BITS),
+        ("segment_sum: perm must have the batches", "segment_sum", [DATA, S((4,), U), OFFSETS], (W, Y), BITS),
+        ("segment_sum: offsets must begin with dimensions", "segment_sum", [DATA, PERM, S((2, 2, 5), U)], (W, Y), BITS),
+        ("segment_sum: the result must be", "segment_sum", [DATA, PERM, OFFSETS], (W, S((9, 3), F)), BITS),
+        ("segment_sum: the result must have the dtype", "segment_sum", [DATA, PERM, OFFSETS], (W, S((4, 3), jnp.float16)), BITS),
+        ("segment_mean: counts must be", "segment_mean", [DATA, PERM, OFFSETS, S((3,), I)], (W, Y), BITS),
+        ("segment_mean: data must be float16", "segment_mean", [S((6, 3), I), PERM, OFFSETS, S((4,), I)], (W, S((4, 3), I)), BITS),
+        ("segment_max: expected one or two results", "segment_max", [DATA, PERM, OFFSETS], (W, Y, Y, Y), BITS),
+        ("segment_max: winner must be int32 or uint32", "segment_max", [DATA, PERM, OFFSETS], (W, Y, Y), BITS),
+        ("segment_min: winner must have the shape", "segment_min", [DATA, PERM, OFFSETS], (W, Y, S((4, 2), I)), BITS),
+        ("segment_prod: expected one or three results", "segment_prod", [DATA, PERM, OFFSETS], (W, Y, Y), BITS),
+        ("segment_prod: zeros must be of type", "segment_prod", [DATA, PERM, OFFSETS], (W, Y, Y, Y), BITS),
         ("segment_sum_backward: ids must begin", "segment_sum_backward", [S((2, 2, 6), I), Y], DX, {}),
         ("segment_sum_backward: the result must be", "segment_sum_backward", [IDS, Y], S((5, 3), F), {}),
         ("segment_sum_backward: ids must be int32", "segment_sum_backward", [S((6,), jnp.int8), Y], DX, {}),

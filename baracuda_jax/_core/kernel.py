@@ -14,18 +14,24 @@ _kernel = compat.Primitive("baracuda_kernel")
 _kernel.multiple_results = True
 
 
-def kernel(target, dims, *operands, out, **attributes):
+def kernel(target, dims, *operands, out, workspace=None, **attributes):
     """Calls FFI target `baracuda.<target>`.
 
     `dims` names the dimensions: "...nd, ...n -> ...sd". Equal letters are one dimension; dimensions under the dots are
     batches. An operand may have fewer of these than the others: each of its batches then serves several of theirs. Results
     are given in `out`, as ShapeDtypeStructs; they have every batch dimension. Arrays that are sharded along batch
-    dimensions stay so, without communication."""
+    dimensions stay so, without communication.
+
+    `workspace` is the number of bytes of scratch memory, for each batch, that a CUDA handler gets as its first result; a
+    target that never needs any has none."""
     sides = [[term.strip() for term in side.split(",")] for side in dims.split("->")]
     core_in, core_out = ([tuple(term.replace("...", "")) for term in side] for side in sides)
     batches = [operand.ndim - len(core) for operand, core in zip(operands, core_in, strict=True)]
     ones = _extra_batches(batches, operands)
     most = max(batches)
+    if workspace is not None:
+        out = [jax.ShapeDtypeStruct((*out[0].shape[:most], workspace), jnp.uint8), *out]
+        core_out = [("workspace",), *core_out]
     widen = lambda shape: (*shape[:most], *(1,) * ones, *shape[most:])
     operands = [x.reshape(widen(x.shape)) if ones and n == most else x for x, n in zip(operands, batches, strict=True)]
     results = _kernel.bind(
@@ -36,7 +42,8 @@ def kernel(target, dims, *operands, out, **attributes):
         out=tuple((widen(o.shape), jnp.dtype(o.dtype)) for o in out),
         attributes=tuple(sorted(attributes.items())),
     )
-    return [result.reshape(o.shape) if ones else result for result, o in zip(results, out, strict=True)]
+    results = [result.reshape(o.shape) if ones else result for result, o in zip(results, out, strict=True)]
+    return results if workspace is None else results[1:]
 
 
 def _extra_batches(batches, operands):

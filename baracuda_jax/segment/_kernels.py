@@ -39,9 +39,14 @@ def kernel_ids(ids):
 
 def index_of(ids, num_segments, sorted):
     """perm and offsets: the rows of segment s are perm[offsets[s]:offsets[s + 1]]; sorted rows need no perm."""
+    rows, batches = ids.shape[-1], math.prod(ids.shape[:-1])
     shape = lambda last: jax.ShapeDtypeStruct((*ids.shape[:-1], last), jnp.uint32)
-    out = [shape(0 if sorted else ids.shape[-1]), shape(num_segments + 1)]
-    return kernel("segment_index", "...n -> ...p, ...q", kernel_ids(ids), out=out, sorted=sorted)
+    out = [shape(0 if sorted else rows), shape(num_segments + 1)]
+    # The sort's keys, twice, and row numbers; the histograms of CUB's radix sort, less than a byte a row and 64 KiB.
+    key = 4 if batches * (num_segments + 1) <= 2**32 else 8
+    workspace = 0 if sorted else rows * (2 * key + 4 + 1) + 2**16
+    operand = kernel_ids(ids)
+    return kernel("segment_index", "...n -> ...p, ...q", operand, out=out, workspace=workspace, sorted=sorted)
 
 
 def counts_of(offsets):
@@ -52,12 +57,29 @@ def index_dtype(rows):
     return jnp.int32 if rows < 2**31 else jnp.uint32
 
 
+def _reduce_workspace(rows, segments, columns, itemsize):
+    """Bytes of the partial states that the CUDA driver keeps, two for each worker and column: `segment_grid` of
+    ffi/patterns/segment_cuda.h says how many workers there are. A state has at most a value and a row number."""
+    width = 16 // itemsize
+    width = width if columns % width == 0 else 1
+    lanes = 1
+    while lanes < 32 and lanes * width < columns:
+        lanes *= 2
+    tiles = -(-columns // (lanes * width))
+    items = min(max(-(-(rows + segments) * lanes * tiles // 2**19), 32), 1024)
+    workers = -(-(rows + segments) // items)
+    return 0 if workers == 1 else 2 * workers * tiles * lanes * width * (16 if itemsize == 8 else 8) + 512
+
+
 def reduce(target, data, index, out, *, axis, num_segments, empty_bits, counts=()):
     """Calls a reduction. `out` are the dtypes of its results."""
     rows = flat(data, axis)
     dims = f"...nd, ...p, ...q{', ...s' * len(counts)} -> {', '.join(['...sd'] * len(out))}"
     types = [result_type(rows, axis, num_segments, dtype) for dtype in out]
-    results = kernel(target, dims, rows, *index, *counts, out=types, empty_bits=empty_bits)
+    results = kernel(
+        target, dims, rows, *index, *counts, out=types, empty_bits=empty_bits,
+        workspace=_reduce_workspace(rows.shape[axis], num_segments, rows.shape[-1], rows.dtype.itemsize),
+    )  # fmt: skip
     return [unflat(y, data, axis) for y in results]
 
 

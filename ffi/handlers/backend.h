@@ -24,15 +24,13 @@ namespace ffi = xla::ffi;
 class Device {
  public:
 #ifdef BARACUDA_CUDA
-  Device(cudaStream_t stream, ffi::ScratchAllocator scratch) : scratch_(std::move(scratch)), stream_(stream) {}
-  Executor executor() {
-    return {stream_, &scratch_, [](void* scratch, size_t bytes) {
-              return static_cast<ffi::ScratchAllocator*>(scratch)->Allocate(bytes).value_or(nullptr);
-            }};
+  explicit Device(cudaStream_t stream) : stream_(stream) {}
+  Executor executor() const { return {stream_}; }
+  Executor executor(const ffi::AnyBuffer& workspace) const {
+    return {stream_, static_cast<char*>(workspace.untyped_data()), workspace.size_bytes()};
   }
 
  private:
-  ffi::ScratchAllocator scratch_;
   cudaStream_t stream_;
 #else
   explicit Device(ffi::ThreadPool pool) : pool_(pool) {}
@@ -41,6 +39,7 @@ class Device {
               static_cast<ffi::ThreadPool*>(pool)->Schedule(std::move(task));
             }};
   }
+  Executor executor(const ffi::AnyBuffer&) { return executor(); }
 
  private:
   ffi::ThreadPool pool_;
@@ -56,9 +55,8 @@ struct xla::ffi::CtxDecoding<baracuda::Device> {
                                     DiagnosticEngine& diagnostic) {
 #ifdef BARACUDA_CUDA
     auto stream = CtxDecoding<PlatformStream<cudaStream_t>>::Decode(api, context, diagnostic);
-    auto scratch = CtxDecoding<ScratchAllocator>::Decode(api, context, diagnostic);
-    if (!stream || !scratch) return std::nullopt;
-    return Type(*stream, std::move(*scratch));
+    if (!stream) return std::nullopt;
+    return Type(*stream);
 #else
     auto pool = CtxDecoding<ThreadPool>::Decode(api, context, diagnostic);
     if (!pool) return std::nullopt;

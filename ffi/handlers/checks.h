@@ -75,10 +75,10 @@ struct Type {
 };
 
 #define BARACUDA_FLOATS(CASE) CASE(F32, float) CASE(F64, double) CASE(F16, Half) CASE(BF16, BFloat16)
-#define BARACUDA_INTEGERS(CASE)                                                                                      \
-  CASE(S8, int8_t)                                                                                                   \
-  CASE(S16, int16_t) CASE(S32, int32_t) CASE(S64, int64_t) CASE(U8, uint8_t) CASE(U16, uint16_t) CASE(U32, uint32_t) \
-      CASE(U64, uint64_t)
+#define BARACUDA_INTEGERS(CASE) \
+  CASE(S8, int8_t)              \
+  CASE(S16, int16_t)            \
+  CASE(S32, int32_t) CASE(S64, int64_t) CASE(U8, uint8_t) CASE(U16, uint16_t) CASE(U32, uint32_t) CASE(U64, uint64_t)
 #define BARACUDA_CASE(NAME, TYPE) \
   case ffi::DataType::NAME:       \
     return body(Type<TYPE>{});

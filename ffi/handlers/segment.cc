@@ -17,8 +17,8 @@ SegmentShape shape_of(Dimensions data, Dimensions ids, int64_t rows, int64_t seg
   return {batches, rows, segments, data.back(), id_batches > 0 ? batches / id_batches : 1};
 }
 
-ffi::Error index_handler(Device device, ffi::AnyBuffer ids, ffi::Result<ffi::AnyBuffer> perm,
-                         ffi::Result<ffi::AnyBuffer> offsets, bool sorted) {
+ffi::Error index_handler(Device device, ffi::AnyBuffer ids, ffi::Result<ffi::AnyBuffer> workspace,
+                         ffi::Result<ffi::AnyBuffer> perm, ffi::Result<ffi::AnyBuffer> offsets, bool sorted) {
   constexpr const char* op = "segment_index";
   Checks checks(op);
   auto in = ids.dimensions(), order = perm->dimensions(), out = offsets->dimensions();
@@ -38,9 +38,9 @@ ffi::Error index_handler(Device device, ffi::AnyBuffer ids, ffi::Result<ffi::Any
   return for_index(op, "ids", ids.element_type(), [&](auto id) {
     using Id = typename decltype(id)::type;
     uint32_t* to = sorted ? nullptr : static_cast<uint32_t*>(perm->untyped_data());
-    return to_error(
-        op, index_segments(device.executor(), static_cast<const Id*>(ids.untyped_data()), product(in, 0, in.size() - 1),
-                           in.back(), out.back() - 1, to, static_cast<uint32_t*>(offsets->untyped_data())));
+    return to_error(op, index_segments(device.executor(*workspace), static_cast<const Id*>(ids.untyped_data()),
+                                       product(in, 0, in.size() - 1), in.back(), out.back() - 1, to,
+                                       static_cast<uint32_t*>(offsets->untyped_data())));
   });
 }
 
@@ -76,9 +76,11 @@ struct Reduction {
   }
 
   template <class Reducer>
-  ffi::Error run(const char* op, Device& device, const Reducer& reducer, const ffi::AnyBuffer& data) {
+  ffi::Error run(const char* op, Device& device, const Reducer& reducer, const ffi::AnyBuffer& data,
+                 const ffi::AnyBuffer& workspace) {
     using T = typename Reducer::Element;
-    return to_error(op, reduce_segments(device.executor(), reducer, index, static_cast<const T*>(data.untyped_data())));
+    return to_error(
+        op, reduce_segments(device.executor(workspace), reducer, index, static_cast<const T*>(data.untyped_data())));
   }
 };
 
@@ -90,18 +92,20 @@ T from_bits(int64_t bits) {
 }
 
 ffi::Error sum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
-                       ffi::Result<ffi::AnyBuffer> y, int64_t empty_bits) {
+                       ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> y, int64_t empty_bits) {
   constexpr const char* op = "segment_sum";
   Reduction reduction(op, data, perm, offsets, *y);
   if (reduction.checks.failed()) return reduction.checks.error();
   return for_number(op, "data", data.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
-    return reduction.run(op, device, SegmentSum<T>{static_cast<T*>(y->untyped_data()), from_bits<T>(empty_bits)}, data);
+    return reduction.run(op, device, SegmentSum<T>{static_cast<T*>(y->untyped_data()), from_bits<T>(empty_bits)}, data,
+                         *workspace);
   });
 }
 
 ffi::Error mean_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
-                        ffi::AnyBuffer counts, ffi::Result<ffi::AnyBuffer> y, int64_t empty_bits) {
+                        ffi::AnyBuffer counts, ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> y,
+                        int64_t empty_bits) {
   constexpr const char* op = "segment_mean";
   Reduction reduction(op, data, perm, offsets, *y);
   Checks& checks = reduction.checks;
@@ -118,14 +122,15 @@ ffi::Error mean_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm,
     reducer.y = static_cast<T*>(y->untyped_data());
     reducer.empty_value = from_bits<T>(empty_bits);
     reducer.counts = static_cast<const int32_t*>(counts.untyped_data());
-    return reduction.run(op, device, reducer, data);
+    return reduction.run(op, device, reducer, data, *workspace);
   });
 }
 
 // The second result, the winning rows, is there when a gradient or the caller needs it.
 template <bool is_max>
 ffi::Error extremum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
-                            ffi::Result<ffi::AnyBuffer> y, ffi::RemainingRets more, int64_t empty_bits) {
+                            ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> y,
+                            ffi::RemainingRets more, int64_t empty_bits) {
   constexpr const char* op = is_max ? "segment_max" : "segment_min";
   Reduction reduction(op, data, perm, offsets, *y);
   Checks& checks = reduction.checks;
@@ -145,14 +150,15 @@ ffi::Error extremum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer p
     using T = typename decltype(type)::type;
     SegmentExtremum<T, is_max> reducer{static_cast<T*>(y->untyped_data()), winner, from_bits<T>(empty_bits),
                                        uint32_t(reduction.index.shape.rows)};
-    return reduction.run(op, device, reducer, data);
+    return reduction.run(op, device, reducer, data, *workspace);
   });
 }
 
 // The second and third results, the product of the nonzero factors and the number of zeros (at most 2), serve the
 // gradient.
 ffi::Error prod_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
-                        ffi::Result<ffi::AnyBuffer> y, ffi::RemainingRets more, int64_t empty_bits) {
+                        ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> y, ffi::RemainingRets more,
+                        int64_t empty_bits) {
   constexpr const char* op = "segment_prod";
   Reduction reduction(op, data, perm, offsets, *y);
   Checks& checks = reduction.checks;
@@ -176,7 +182,7 @@ ffi::Error prod_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm,
     if (!is_float<T> && nonzero) return invalid(op, "only floats have a gradient");
     SegmentProd<T> reducer{static_cast<T*>(y->untyped_data()), static_cast<Accumulator<T>*>(nonzero),
                            static_cast<uint8_t*>(zeros), from_bits<T>(empty_bits)};
-    return reduction.run(op, device, reducer, data);
+    return reduction.run(op, device, reducer, data, *workspace);
   });
 }
 
@@ -210,9 +216,9 @@ struct Gradient {
         kernel.shape = shape;
         kernel.ids = static_cast<const Id*>(ids.untyped_data());
         kernel.dy = static_cast<const T*>(dy.untyped_data());
-        kernel.dx = static_cast<T*>(dx.untyped_data());
         fill(kernel, type);
-        return to_error(op, gather(device.executor(), kernel, shape.batches, shape.rows, shape.columns));
+        T* to = static_cast<T*>(dx.untyped_data());
+        return to_error(op, gather(device.executor(), kernel, to, shape.batches, shape.rows, shape.columns));
       });
     });
   }
@@ -287,29 +293,30 @@ ffi::Error extremum_tangent_handler(Device device, ffi::AnyBuffer winner, ffi::A
     using T = typename decltype(type)::type;
     SegmentShape shape{product(x, 0, x.size() - 2), x[x.size() - 2], y[y.size() - 2], y.back(), 1};
     SegmentExtremumTangent<T> kernel{shape, static_cast<const uint32_t*>(winner.untyped_data()),
-                                     static_cast<const T*>(t.untyped_data()), static_cast<T*>(out->untyped_data())};
-    return to_error(op, gather(device.executor(), kernel, shape.batches, shape.segments, shape.columns));
+                                     static_cast<const T*>(t.untyped_data())};
+    T* to = static_cast<T*>(out->untyped_data());
+    return to_error(op, gather(device.executor(), kernel, to, shape.batches, shape.segments, shape.columns));
   });
 }
 
 auto reduction() {
   return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>();
 }
+// The workspace and the first result.
+template <class Binding>
+auto results(Binding&& binding) {
+  return std::forward<Binding>(binding).template Ret<ffi::AnyBuffer>().template Ret<ffi::AnyBuffer>();
+}
 auto gradient() { return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>(); }
 
 BARACUDA_TARGET(
     segment_index, index_handler,
-    ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<bool>(
-        "sorted"));
-BARACUDA_TARGET(segment_sum, sum_handler, reduction().Ret<ffi::AnyBuffer>().Attr<int64_t>("empty_bits"));
-BARACUDA_TARGET(segment_mean, mean_handler,
-                reduction().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<int64_t>("empty_bits"));
-BARACUDA_TARGET(segment_max, extremum_handler<true>,
-                reduction().Ret<ffi::AnyBuffer>().RemainingRets().Attr<int64_t>("empty_bits"));
-BARACUDA_TARGET(segment_min, extremum_handler<false>,
-                reduction().Ret<ffi::AnyBuffer>().RemainingRets().Attr<int64_t>("empty_bits"));
-BARACUDA_TARGET(segment_prod, prod_handler,
-                reduction().Ret<ffi::AnyBuffer>().RemainingRets().Attr<int64_t>("empty_bits"));
+    results(ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>()).Ret<ffi::AnyBuffer>().Attr<bool>("sorted"));
+BARACUDA_TARGET(segment_sum, sum_handler, results(reduction()).Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_mean, mean_handler, results(reduction().Arg<ffi::AnyBuffer>()).Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_max, extremum_handler<true>, results(reduction()).RemainingRets().Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_min, extremum_handler<false>, results(reduction()).RemainingRets().Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_prod, prod_handler, results(reduction()).RemainingRets().Attr<int64_t>("empty_bits"));
 BARACUDA_TARGET(segment_sum_backward, sum_backward_handler, gradient().Ret<ffi::AnyBuffer>());
 BARACUDA_TARGET(segment_mean_backward, mean_backward_handler, gradient().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
 BARACUDA_TARGET(segment_extremum_backward, extremum_backward_handler,

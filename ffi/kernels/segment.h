@@ -187,6 +187,8 @@ struct SegmentProd {
 struct SegmentShape {
   int64_t batches, rows, segments, columns;
   int64_t share;  // how many neighbouring batches have the same ids
+
+  BARACUDA_HD int64_t ids_batch(int64_t batch) const { return share == 1 ? batch : batch / share; }
 };
 
 template <class T, class Id>
@@ -195,89 +197,80 @@ struct SegmentSumBackward {
   SegmentShape shape;
   const Id* ids;
   const T* dy;
-  T* dx;
 
   // The segment of a row, or -1.
   BARACUDA_HD int64_t segment(int64_t batch, int64_t row) const {
-    Id id = ids[batch / shape.share * shape.rows + row];
+    Id id = ids[shape.ids_batch(batch) * shape.rows + row];
     return id >= 0 && int64_t(id) < shape.segments ? int64_t(id) : -1;
   }
+  BARACUDA_HD int64_t cell(int64_t batch, int64_t segment, int64_t column) const {
+    return (batch * shape.segments + segment) * shape.columns + column;
+  }
   template <int V>
-  BARACUDA_HD void cell(int64_t batch, int64_t row, int64_t column) const {
+  BARACUDA_HD Vector<T, V> at(int64_t batch, int64_t row, int64_t column) const {
     int64_t s = segment(batch, row);
-    Vector<T, V> out{};
-    if (s >= 0)
-      out = *reinterpret_cast<const Vector<T, V>*>(dy + (batch * shape.segments + s) * shape.columns + column);
-    store<V>(dx + (batch * shape.rows + row) * shape.columns + column, out);
+    return s < 0 ? Vector<T, V>{} : load<V>(dy + cell(batch, s, column));
   }
 };
 
 template <class T, class Id>
 struct SegmentMeanBackward : SegmentSumBackward<T, Id> {
-  using Base = SegmentSumBackward<T, Id>;
+  using Wide = Accumulator<T>;
   const int32_t* counts;
 
   template <int V>
-  BARACUDA_HD void cell(int64_t batch, int64_t row, int64_t column) const {
-    using Wide = Accumulator<T>;
-    const SegmentShape& shape = this->shape;
-    int64_t s = Base::segment(batch, row);
-    Vector<T, V> out{};
-    if (s >= 0) {
-      Wide count = Wide(counts[batch / shape.share * shape.segments + s]);
-      const T* from = this->dy + (batch * shape.segments + s) * shape.columns + column;
-      for (int k = 0; k < V; ++k) out.lane[k] = T(Wide(from[k]) / count);
-    }
-    store<V>(this->dx + (batch * shape.rows + row) * shape.columns + column, out);
+  BARACUDA_HD Vector<T, V> at(int64_t batch, int64_t row, int64_t column) const {
+    Vector<T, V> dx{};
+    int64_t s = this->segment(batch, row);
+    if (s < 0) return dx;
+    Wide count = Wide(counts[this->shape.ids_batch(batch) * this->shape.segments + s]);
+    Vector<T, V> dy = load<V>(this->dy + this->cell(batch, s, column));
+    for (int k = 0; k < V; ++k) dx.lane[k] = T(Wide(dy.lane[k]) / count);
+    return dx;
   }
 };
 
 // The winning row takes the whole gradient.
 template <class T, class Id>
 struct SegmentExtremumBackward : SegmentSumBackward<T, Id> {
-  using Base = SegmentSumBackward<T, Id>;
   const uint32_t* winner;
 
   template <int V>
-  BARACUDA_HD void cell(int64_t batch, int64_t row, int64_t column) const {
-    const SegmentShape& shape = this->shape;
-    int64_t s = Base::segment(batch, row);
-    Vector<T, V> out{};
-    if (s >= 0) {
-      int64_t from = (batch * shape.segments + s) * shape.columns + column;
-      for (int k = 0; k < V; ++k)
-        if (winner[from + k] == uint32_t(row)) out.lane[k] = this->dy[from + k];
-    }
-    store<V>(this->dx + (batch * shape.rows + row) * shape.columns + column, out);
+  BARACUDA_HD Vector<T, V> at(int64_t batch, int64_t row, int64_t column) const {
+    Vector<T, V> dx{};
+    int64_t s = this->segment(batch, row);
+    if (s < 0) return dx;
+    int64_t from = this->cell(batch, s, column);
+    Vector<uint32_t, V> winners = load<V>(winner + from);
+    Vector<T, V> dy = load<V>(this->dy + from);
+    for (int k = 0; k < V; ++k) dx.lane[k] = winners.lane[k] == uint32_t(row) ? dy.lane[k] : T{};
+    return dx;
   }
 };
 
 // dy times the product of the segment's other factors.
 template <class T, class Id>
 struct SegmentProdBackward : SegmentSumBackward<T, Id> {
-  using Base = SegmentSumBackward<T, Id>;
+  using Wide = Accumulator<T>;
   const T* x;
-  const Accumulator<T>* product;
+  const Wide* product;
   const uint8_t* zeros;
 
   template <int V>
-  BARACUDA_HD void cell(int64_t batch, int64_t row, int64_t column) const {
-    using Wide = Accumulator<T>;
-    const SegmentShape& shape = this->shape;
-    int64_t s = Base::segment(batch, row);
-    int64_t to = (batch * shape.rows + row) * shape.columns + column;
-    Vector<T, V> out{};
-    if (s >= 0) {
-      int64_t from = (batch * shape.segments + s) * shape.columns + column;
-      for (int k = 0; k < V; ++k) {
-        Wide factor = Wide(x[to + k]), others = product[from + k];
-        bool is_zero = factor == Wide(0);
-        int other_zeros = zeros[from + k] - is_zero;
-        if (!is_zero) others /= factor;
-        out.lane[k] = T(Wide(this->dy[from + k]) * (other_zeros > 0 ? others * Wide(0) : others));
-      }
+  BARACUDA_HD Vector<T, V> at(int64_t batch, int64_t row, int64_t column) const {
+    Vector<T, V> dx{};
+    int64_t s = this->segment(batch, row);
+    if (s < 0) return dx;
+    int64_t from = this->cell(batch, s, column);
+    const T* factors = x + (batch * this->shape.rows + row) * this->shape.columns + column;
+    for (int k = 0; k < V; ++k) {
+      Wide factor = Wide(factors[k]), others = product[from + k];
+      bool is_zero = factor == Wide(0);
+      int other_zeros = zeros[from + k] - is_zero;
+      if (!is_zero) others /= factor;
+      dx.lane[k] = T(Wide(this->dy[from + k]) * (other_zeros > 0 ? others * Wide(0) : others));
     }
-    store<V>(this->dx + to, out);
+    return dx;
   }
 };
 
@@ -288,17 +281,14 @@ struct SegmentExtremumTangent {
   SegmentShape shape;
   const uint32_t* winner;
   const T* t;
-  T* out;
 
   template <int V>
-  BARACUDA_HD void cell(int64_t batch, int64_t segment, int64_t column) const {
-    int64_t to = (batch * shape.segments + segment) * shape.columns + column;
-    Vector<T, V> result{};
-    for (int k = 0; k < V; ++k) {
-      int64_t row = winner[to + k];
-      if (row < shape.rows) result.lane[k] = t[(batch * shape.rows + row) * shape.columns + column + k];
-    }
-    store<V>(out + to, result);
+  BARACUDA_HD Vector<T, V> at(int64_t batch, int64_t segment, int64_t column) const {
+    Vector<T, V> out{};
+    const uint32_t* rows = winner + (batch * shape.segments + segment) * shape.columns + column;
+    for (int k = 0; k < V; ++k)
+      if (rows[k] < uint64_t(shape.rows)) out.lane[k] = t[(batch * shape.rows + rows[k]) * shape.columns + column + k];
+    return out;
   }
 };
 

@@ -27,18 +27,25 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 #ifdef BARACUDA_CUDA
 
+// Scratch memory comes with the call, as a buffer of the program. Memory of XLA's scratch allocator is given back when
+// the handler returns, while a CUDA graph that recorded the handler goes on writing to it.
 struct Executor {
   cudaStream_t stream;
-  void* allocator;
-  void* (*allocate)(void* allocator, size_t bytes);  // null when there is no memory; freed after the handler
+  char* workspace = nullptr;
+  size_t workspace_bytes = 0;
 
+  // The next piece of the workspace, or null.
   template <class T>
-  T* scratch(int64_t count) const {
-    return static_cast<T*>(allocate(allocator, size_t(count > 0 ? count : 1) * sizeof(T)));
+  T* scratch(int64_t count) {
+    size_t bytes = (size_t(count) * sizeof(T) + 255) / 256 * 256;
+    if (bytes > workspace_bytes) return nullptr;
+    T* piece = reinterpret_cast<T*>(workspace);
+    workspace += bytes, workspace_bytes -= bytes;
+    return piece;
   }
 };
 
-inline constexpr Status out_of_scratch{"device memory for scratch is exhausted"};
+inline constexpr Status small_workspace{"the workspace is too small"};
 
 inline Status launched() {
   cudaError_t error = cudaGetLastError();
@@ -47,6 +54,7 @@ inline Status launched() {
 
 #else
 
+// Its patterns take scratch memory from the heap.
 struct Executor {
   int64_t threads;
   void* pool;

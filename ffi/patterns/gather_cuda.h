@@ -1,41 +1,56 @@
-// The gather pattern on a CUDA grid: each output cell computes itself, V neighbouring columns to a thread.
+// The gather pattern on a CUDA grid: each output cell computes itself, V neighbouring columns of a few rows to a
+// thread.
 #pragma once
 
+#include "../kernels/number.h"
 #include "executor.h"
 
 namespace baracuda {
 namespace internal {
 
-inline constexpr int gather_block = 256;
+inline constexpr int gather_block = 256, gather_rows = 4;
 
-// A block is `lanes` threads along the columns by gather_block / lanes rows: no division by an extent.
+// A block is `lanes` threads along the columns by gather_block / lanes rows, so no division by an extent; a thread's
+// rows are that many apart. All its cells are computed before any is stored, so that their loads are in flight
+// together.
 template <int V, class Cell>
 __global__ void __launch_bounds__(gather_block)
-    gather_cells(Cell cell, int64_t batches, int64_t rows, int64_t columns, int lanes) {
-  int64_t row = int64_t(blockIdx.x) * (gather_block / lanes) + threadIdx.x / lanes;
-  if (row >= rows) return;
+    gather_cells(Cell cell, typename Cell::Element* out, int64_t batches, int64_t rows, int64_t columns, int lanes) {
+  int step = gather_block / lanes;
+  int64_t first = int64_t(blockIdx.x) * step * gather_rows + threadIdx.x / lanes;
   for (int64_t batch = blockIdx.y; batch < batches; batch += gridDim.y)
-    for (int64_t column = threadIdx.x % lanes * V; column < columns; column += lanes * V)
-      cell.template cell<V>(batch, row, column);
+    for (int64_t column = threadIdx.x % lanes * V; column < columns; column += lanes * V) {
+      Vector<typename Cell::Element, V> values[gather_rows];
+#pragma unroll
+      for (int i = 0; i < gather_rows; ++i)
+        if (first + i * step < rows) values[i] = cell.template at<V>(batch, first + i * step, column);
+#pragma unroll
+      for (int i = 0; i < gather_rows; ++i)
+        if (int64_t row = first + i * step; row < rows)
+          store<V>(out + (batch * rows + row) * columns + column, values[i]);
+    }
 }
 
 template <int V, class Cell>
-Status gather_by(const Executor& executor, const Cell& cell, int64_t batches, int64_t rows, int64_t columns) {
+Status gather_by(const Executor& executor, const Cell& cell, typename Cell::Element* out, int64_t batches, int64_t rows,
+                 int64_t columns) {
   int lanes = 1;
   while (lanes < gather_block && lanes * V < columns) lanes *= 2;
-  dim3 blocks(unsigned(ceil_div(rows, gather_block / lanes)), unsigned(batches < 65535 ? batches : 65535));
-  gather_cells<V><<<blocks, gather_block, 0, executor.stream>>>(cell, batches, rows, columns, lanes);
+  dim3 blocks(unsigned(ceil_div(rows, gather_block / lanes * gather_rows)),
+              unsigned(batches < 65535 ? batches : 65535));
+  gather_cells<V><<<blocks, gather_block, 0, executor.stream>>>(cell, out, batches, rows, columns, lanes);
   return launched();
 }
 
 }  // namespace internal
 
 template <class Cell>
-Status gather(const Executor& executor, const Cell& cell, int64_t batches, int64_t rows, int64_t columns) {
+Status gather(const Executor& executor, const Cell& cell, typename Cell::Element* out, int64_t batches, int64_t rows,
+              int64_t columns) {
   constexpr int V = 16 / sizeof(typename Cell::Element);
   if (batches * rows * columns == 0) return {};
-  if (columns % V == 0) return internal::gather_by<V>(executor, cell, batches, rows, columns);
-  return internal::gather_by<1>(executor, cell, batches, rows, columns);
+  if (columns % V == 0) return internal::gather_by<V>(executor, cell, out, batches, rows, columns);
+  return internal::gather_by<1>(executor, cell, out, batches, rows, columns);
 }
 
 }  // namespace baracuda

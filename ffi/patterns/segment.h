@@ -28,7 +28,7 @@ struct Segments {
   int64_t first_row;  // position of the first row that is in any segment: dropped rows may come before it
 
   BARACUDA_HD Segments(const SegmentIndex& index, int64_t batch) {
-    int64_t ids = batch / index.shape.share;
+    int64_t ids = index.shape.ids_batch(batch);
     count = index.shape.segments;
     perm = index.perm ? index.perm + ids * index.shape.rows : nullptr;
     offsets = index.offsets + ids * (count + 1);
@@ -44,9 +44,9 @@ struct Segments {
   }
   BARACUDA_HD int64_t items() const { return end(count - 1) - first_row + count; }
 
-  // How many segments end before an item.
-  BARACUDA_HD int64_t ended_before(int64_t item) const {
-    int64_t low = 0, high = item < count ? item : count;
+  // How many segments end before an item; at least `low`, at most `high`.
+  BARACUDA_HD int64_t ended_before(int64_t item, int64_t low, int64_t high) const {
+    high = high < count ? high : count;
     while (low < high) {
       int64_t middle = (low + high) / 2;
       if (end(middle) - first_row + middle < item)
@@ -68,7 +68,7 @@ struct SegmentShare {
   BARACUDA_HD SegmentShare(const Segments& segments, int64_t worker, int64_t items) {
     int64_t total = segments.items(), from = worker * items, to = from + items;
     from = from < total ? from : total, to = to < total ? to : total;
-    first = segments.ended_before(from), last = segments.ended_before(to);
+    first = segments.ended_before(from, 0, from), last = segments.ended_before(to, first, first + to - from);
     begin = segments.first_row + from - first, end = segments.first_row + to - last;
     // Only ids that are said to be sorted and are not can pass this limit: wrong results, but no wrong address.
     int64_t limit = segments.offsets[segments.count];

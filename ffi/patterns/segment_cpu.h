@@ -13,75 +13,70 @@ inline constexpr int64_t segment_items = 2048;
 
 namespace internal {
 
-// All columns of one worker's share, `tiles` states of V columns at a time.
+// The columns [first, first + tiles * V), V at a time: a State then stays in registers.
 template <int V, class Reducer>
 struct SegmentColumns {
   using Element = typename Reducer::Element;
   using State = typename Reducer::template State<V>;
-  static constexpr int max_tiles = 16;
-  struct Partials {
-    std::vector<State> head, tail;  // [batch, worker, columns / V]
-  };
 
   const Reducer& reducer;
   const SegmentIndex& index;
   const Element* x;
   int64_t first_column, tiles, workers;
-  Partials partials;
+  std::vector<State> heads, tails;  // [batch, worker, tile]
 
   SegmentColumns(const Reducer& reducer, const SegmentIndex& index, const Element* x, int64_t first, int64_t columns,
                  int64_t workers)
       : reducer(reducer), index(index), x(x), first_column(first), tiles(columns / V), workers(workers) {
     if (workers == 1) return;  // then no segment spans workers
-    partials.head.resize(size_t(index.shape.batches * workers * tiles));
-    partials.tail.resize(size_t(index.shape.batches * workers * tiles));
+    heads.resize(size_t(index.shape.batches * workers * tiles));
+    tails.resize(size_t(index.shape.batches * workers * tiles));
   }
 
   int64_t cell(int64_t batch, int64_t segment, int64_t tile) const {
     return (batch * index.shape.segments + segment) * index.shape.columns + first_column + tile * V;
   }
   int64_t shared_cell(int64_t batch, int64_t segment) const {
-    return batch / index.shape.share * index.shape.segments + segment;
+    return index.shape.ids_batch(batch) * index.shape.segments + segment;
+  }
+  int64_t partial(int64_t batch, int64_t worker, int64_t tile) const {
+    return (batch * workers + worker) * tiles + tile;
+  }
+
+  State take(const Segments& segments, const Element* from, int64_t begin, int64_t end) const {
+    constexpr int64_t ahead = 8;
+    int64_t columns = index.shape.columns, last = segments.offsets[segments.count];
+    State state;
+    reducer.start(state);
+    for (int64_t position = begin; position < end; ++position) {
+      uint32_t row = segments.row(position);
+      // Rows in the order of a permutation are anywhere in memory: the processor can't foresee them.
+      if (segments.perm && position + ahead < last)
+        __builtin_prefetch(from + int64_t(segments.row(position + ahead)) * columns);
+      reducer.push(state, from + int64_t(row) * columns, row);
+    }
+    return state;
   }
 
   void reduce(int64_t batch, int64_t worker) {
-    for (int64_t tile = 0; tile < tiles; tile += max_tiles)
-      reduce(batch, worker, tile, std::min<int64_t>(max_tiles, tiles - tile));
-  }
-
-  void reduce(int64_t batch, int64_t worker, int64_t tile, int64_t count) {
     Segments segments(index, batch);
     SegmentShare share(segments, worker, segment_items);
-    State states[max_tiles];
-    const Element* from = x + batch * index.shape.rows * index.shape.columns + first_column + tile * V;
-    State* head = partials.head.data() + (batch * workers + worker) * tiles + tile;
-    State* tail = partials.tail.data() + (batch * workers + worker) * tiles + tile;
-    auto take = [&](int64_t begin, int64_t end) {
-      for (int64_t t = 0; t < count; ++t) reducer.start(states[t]);
-      for (int64_t position = begin; position < end; ++position) {
-        uint32_t row = segments.row(position);
-        const Element* values = from + int64_t(row) * index.shape.columns;
-        for (int64_t t = 0; t < count; ++t) reducer.push(states[t], values + t * V, row);
-      }
-    };
-    int64_t position = share.begin;
-    for (int64_t s = share.first; s < share.last; ++s) {
-      int64_t end = segments.end(s);
-      bool has_rows = end > segments.begin(s);
-      take(position, end);
-      for (int64_t t = 0; t < count; ++t) {
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      const Element* from = x + batch * index.shape.rows * index.shape.columns + first_column + tile * V;
+      int64_t position = share.begin;
+      for (int64_t s = share.first; s < share.last; ++s) {
+        int64_t end = segments.end(s);
+        State state = take(segments, from, position, end);
         if (s == share.first && share.has_head)
-          head[t] = states[t];
-        else if (has_rows)
-          reducer.finish(states[t], shared_cell(batch, s), cell(batch, s, tile + t));
+          heads[partial(batch, worker, tile)] = state;
+        else if (end > segments.begin(s))
+          reducer.finish(state, shared_cell(batch, s), cell(batch, s, tile));
         else
-          reducer.template empty<V>(shared_cell(batch, s), cell(batch, s, tile + t));
+          reducer.template empty<V>(shared_cell(batch, s), cell(batch, s, tile));
+        position = end;
       }
-      position = end;
+      if (share.has_tail) tails[partial(batch, worker, tile)] = take(segments, from, position, share.end);
     }
-    if (!share.has_tail) return;
-    take(position, share.end);
-    std::copy(states, states + count, tail);
   }
 
   // The last worker of a segment that spans several puts its parts together.
@@ -90,12 +85,12 @@ struct SegmentColumns {
     SegmentShare share(segments, worker, segment_items);
     if (!share.has_head) return;
     int64_t first = segments.first_item(share.first) / segment_items;
-    for (int64_t t = 0; t < tiles; ++t) {
+    for (int64_t tile = 0; tile < tiles; ++tile) {
       State state;
       reducer.start(state);
-      for (int64_t w = first; w < worker; ++w) reducer.merge(state, partials.tail[(batch * workers + w) * tiles + t]);
-      reducer.merge(state, partials.head[(batch * workers + worker) * tiles + t]);
-      reducer.finish(state, shared_cell(batch, share.first), cell(batch, share.first, t));
+      for (int64_t w = first; w < worker; ++w) reducer.merge(state, tails[partial(batch, w, tile)]);
+      reducer.merge(state, heads[partial(batch, worker, tile)]);
+      reducer.finish(state, shared_cell(batch, share.first), cell(batch, share.first, tile));
     }
   }
 
@@ -104,6 +99,7 @@ struct SegmentColumns {
     int64_t cost = std::min(segment_items, index.shape.rows + index.shape.segments) * tiles * V;
     parallel_for(executor, index.shape.batches * workers, cost,
                  [&](int64_t task) { reduce(task / workers, task % workers); });
+    if (workers == 1) return;
     for (int64_t batch = 0; batch < index.shape.batches; ++batch)
       for (int64_t worker = 0; worker < workers; ++worker) join(batch, worker);
   }

@@ -21,75 +21,105 @@ struct SegmentGrid {
   int64_t workers;  // per batch
 };
 
-// Many lanes in flight hide the memory's latency, few workers leave few segments to join. Fixed by the shapes alone.
+// Many lanes in flight hide the memory's latency, few workers leave few segments to join. Fixed by the shapes of a
+// batch; the caller's size of the workspace follows from the same numbers.
 inline SegmentGrid segment_grid(const SegmentShape& shape, int width) {
-  constexpr int64_t wanted_lanes = 1 << 18;
+  constexpr int64_t wanted_lanes = 1 << 19;
   SegmentGrid grid;
   grid.lanes = 1;
   while (grid.lanes < 32 && grid.lanes * width < shape.columns) grid.lanes *= 2;
   grid.tiles = ceil_div(shape.columns, int64_t(grid.lanes) * width);
-  int64_t items = ceil_div((shape.rows + shape.segments) * shape.batches * grid.lanes * grid.tiles, wanted_lanes);
+  int64_t items = ceil_div((shape.rows + shape.segments) * grid.lanes * grid.tiles, wanted_lanes);
   grid.items = items < 32 ? 32 : items > 1024 ? 1024 : items;
   grid.workers = ceil_div(shape.rows + shape.segments, grid.items);
   return grid;
 }
 
+// One lane's part of a worker's share. The rows stream by in steps of the same size wherever segments end, so that the
+// workers of a warp stay together, and the rows of the next step are known before this one's have come.
 template <int V, class Reducer>
-__device__ void take_rows(const Reducer& reducer, typename Reducer::template State<V>& state, const Segments& segments,
-                          const typename Reducer::Element* x, int64_t columns, int64_t begin, int64_t end) {
+struct SegmentStream {
   using Element = typename Reducer::Element;
-  constexpr int in_flight = 4;
-  reducer.start(state);
-  for (int64_t position = begin; position < end; position += in_flight) {
-    Vector<Element, V> values[in_flight];
-    uint32_t rows[in_flight];
-#pragma unroll
-    for (int i = 0; i < in_flight; ++i)
-      if (position + i < end) rows[i] = segments.row(position + i);
-#pragma unroll
-    for (int i = 0; i < in_flight; ++i)
-      if (position + i < end) values[i] = *reinterpret_cast<const Vector<Element, V>*>(x + int64_t(rows[i]) * columns);
-#pragma unroll
-    for (int i = 0; i < in_flight; ++i)
-      if (position + i < end) reducer.push(state, values[i].lane, rows[i]);
+  using State = typename Reducer::template State<V>;
+  static constexpr int step = 4;
+
+  const Reducer& reducer;
+  const Segments& segments;
+  const SegmentShare& share;
+  int64_t columns, cell, shared;
+  State* head;
+  State state;
+  int64_t segment, begin, end;  // the segment that is being reduced, and its rows
+
+  __device__ void open(int64_t next) {
+    segment = next;
+    begin = end;
+    end = segment < segments.count ? segments.end(segment) : INT64_MAX;
+    reducer.start(state);
   }
-}
+  // Ends every segment whose rows end at `position`.
+  __device__ void close(int64_t position) {
+    while (segment < share.last && end <= position) {
+      if (segment == share.first && share.has_head)
+        *head = state;
+      else if (end > begin)
+        reducer.finish(state, shared + segment, cell + segment * columns);
+      else
+        reducer.template empty<V>(shared + segment, cell + segment * columns);
+      open(segment + 1);
+    }
+  }
+  __device__ void run(const Element* x) {
+    end = share.first < segments.count ? segments.begin(share.first) : share.begin;
+    open(share.first);
+    close(share.begin);
+    uint32_t rows[step], next[step];
+#pragma unroll
+    for (int i = 0; i < step; ++i)
+      if (share.begin + i < share.end) next[i] = segments.row(share.begin + i);
+    for (int64_t position = share.begin; position < share.end; position += step) {
+      Vector<Element, V> values[step];
+#pragma unroll
+      for (int i = 0; i < step; ++i) {
+        rows[i] = next[i];
+        if (position + i < share.end) values[i] = load<V>(x + int64_t(rows[i]) * columns);
+      }
+#pragma unroll
+      for (int i = 0; i < step; ++i)
+        if (position + step + i < share.end) next[i] = segments.row(position + step + i);
+#pragma unroll
+      for (int i = 0; i < step; ++i)
+        if (position + i < share.end) {
+          reducer.push(state, values[i].lane, rows[i]);
+          if (position + i + 1 >= end) close(position + i + 1);
+        }
+    }
+  }
+};
 
 template <int V, class Reducer>
 __global__ void __launch_bounds__(segment_block)
     reduce_shares(Reducer reducer, SegmentIndex index, const typename Reducer::Element* x, SegmentGrid grid,
                   typename Reducer::template State<V>* heads, typename Reducer::template State<V>* tails) {
-  using State = typename Reducer::template State<V>;
   const SegmentShape& shape = index.shape;
-  int64_t global_worker = int64_t(blockIdx.x) * (blockDim.x / grid.lanes) + threadIdx.x / grid.lanes;
+  int64_t global_worker = int64_t(blockIdx.x) * (segment_block / grid.lanes) + threadIdx.x / grid.lanes;
   if (global_worker >= shape.batches * grid.workers) return;
-  int64_t batch = global_worker / grid.workers, worker = global_worker % grid.workers;
+  int64_t batch = shape.batches == 1 ? 0 : global_worker / grid.workers, worker = global_worker - batch * grid.workers;
   Segments segments(index, batch);
   SegmentShare share(segments, worker, grid.items);
-  int64_t shared = batch / shape.share * shape.segments;
   for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
     int64_t lane = tile * grid.lanes + threadIdx.x % grid.lanes, column = lane * V;
     if (column >= shape.columns) break;
-    const auto* from = x + batch * shape.rows * shape.columns + column;
-    int64_t cell = batch * shape.segments * shape.columns + column;
     int64_t partial = global_worker * grid.tiles * grid.lanes + lane;
-    State state;
-    int64_t position = share.begin;
-    for (int64_t s = share.first; s < share.last; ++s) {
-      int64_t end = segments.end(s);
-      take_rows<V>(reducer, state, segments, from, shape.columns, position, end);
-      if (s == share.first && share.has_head)
-        heads[partial] = state;
-      else if (end > segments.begin(s))
-        reducer.finish(state, shared + s, cell + s * shape.columns);
-      else
-        reducer.template empty<V>(shared + s, cell + s * shape.columns);
-      position = end;
-    }
-    if (share.has_tail) {
-      take_rows<V>(reducer, state, segments, from, shape.columns, position, share.end);
-      tails[partial] = state;
-    }
+    SegmentStream<V, Reducer> stream{reducer,
+                                     segments,
+                                     share,
+                                     shape.columns,
+                                     batch * shape.segments * shape.columns + column,
+                                     shape.ids_batch(batch) * shape.segments,
+                                     heads + partial};
+    stream.run(x + batch * shape.rows * shape.columns + column);
+    if (share.has_tail) tails[partial] = stream.state;
   }
 }
 
@@ -124,7 +154,7 @@ __global__ void __launch_bounds__(segment_block)
     if (in_range && group == 0) {
       for (int g = 1; g < used; ++g) reducer.merge(state, parts[g * grid.lanes + lane_in_group]);
       reducer.merge(state, heads[partial(worker)]);
-      reducer.finish(state, batch / shape.share * shape.segments + share.first,
+      reducer.finish(state, shape.ids_batch(batch) * shape.segments + share.first,
                      (batch * shape.segments + share.first) * shape.columns + lane * V);
     }
     __syncthreads();
@@ -132,14 +162,16 @@ __global__ void __launch_bounds__(segment_block)
 }
 
 template <int V, class Reducer>
-Status reduce_segments_by(const Executor& executor, const Reducer& reducer, const SegmentIndex& index,
+Status reduce_segments_by(Executor executor, const Reducer& reducer, const SegmentIndex& index,
                           const typename Reducer::Element* x) {
   using State = typename Reducer::template State<V>;
   SegmentGrid grid = segment_grid(index.shape, V);
-  int64_t partials = index.shape.batches * grid.workers * grid.tiles * grid.lanes;
-  State* heads = executor.scratch<State>(partials);
-  State* tails = executor.scratch<State>(partials);
-  if (!heads || !tails) return out_of_scratch;
+  State *heads = nullptr, *tails = nullptr;
+  if (grid.workers > 1) {
+    int64_t partials = index.shape.batches * grid.workers * grid.tiles * grid.lanes;
+    heads = executor.scratch<State>(partials), tails = executor.scratch<State>(partials);
+    if (!heads || !tails) return small_workspace;
+  }
   unsigned tiles = unsigned(grid.tiles < 65535 ? grid.tiles : 65535);
   int64_t workers = index.shape.batches * grid.workers;
   dim3 blocks(unsigned(ceil_div(workers, segment_block / grid.lanes)), tiles);
@@ -189,29 +221,34 @@ inline unsigned grid_stride_blocks(int64_t count, int block) {
 }
 
 template <class Key, class Id>
-Status sort_segments(const Executor& executor, const Id* ids, int64_t batches, int64_t rows, int64_t segments,
-                     uint32_t* perm, uint32_t* offsets) {
+Status sort_segments(Executor executor, const Id* ids, int64_t batches, int64_t rows, int64_t segments, uint32_t* perm,
+                     uint32_t* offsets) {
   int64_t total = batches * rows;
   int bits = 1;
   while ((batches * (segments + 1) - 1) >> bits) ++bits;
   Key* keys = executor.scratch<Key>(total);
   Key* sorted = executor.scratch<Key>(total);
   uint32_t* order = executor.scratch<uint32_t>(total);
-  if (!keys || !sorted || !order) return out_of_scratch;
+  if (!keys || !sorted || !order) return small_workspace;
+  cub::DoubleBuffer<Key> key_buffers(keys, sorted);
+  cub::DoubleBuffer<uint32_t> row_buffers(order, perm);
   if (total > 0) {
     segment_keys<<<grid_stride_blocks(total, 256), 256, 0, executor.stream>>>(ids, batches, rows, segments, keys,
                                                                               order);
     if (Status status = launched(); !status.ok()) return status;
     size_t bytes = 0;
-    cudaError_t error = cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, sorted, order, perm, total, 0, bits);
+    cudaError_t error = cub::DeviceRadixSort::SortPairs(nullptr, bytes, key_buffers, row_buffers, total, 0, bits);
     if (error != cudaSuccess) return {cudaGetErrorString(error)};
     char* memory = executor.scratch<char>(int64_t(bytes));
-    if (!memory) return out_of_scratch;
-    error = cub::DeviceRadixSort::SortPairs(memory, bytes, keys, sorted, order, perm, total, 0, bits, executor.stream);
+    if (!memory) return small_workspace;
+    error = cub::DeviceRadixSort::SortPairs(memory, bytes, key_buffers, row_buffers, total, 0, bits, executor.stream);
+    if (error == cudaSuccess && row_buffers.Current() != perm)
+      error = cudaMemcpyAsync(perm, row_buffers.Current(), size_t(total) * sizeof(uint32_t), cudaMemcpyDeviceToDevice,
+                              executor.stream);
     if (error != cudaSuccess) return {cudaGetErrorString(error)};
   }
   segment_offsets<<<grid_stride_blocks(batches * (segments + 1), 256), 256, 0, executor.stream>>>(
-      sorted, batches, rows, segments, segments + 1, offsets);
+      key_buffers.Current(), batches, rows, segments, segments + 1, offsets);
   return launched();
 }
 
