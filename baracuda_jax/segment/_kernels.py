@@ -58,7 +58,7 @@ def index_dtype(rows):
 
 
 def _reduce_workspace(rows, segments, columns, itemsize):
-    """Bytes of the partial states that the CUDA driver keeps, two for each worker and column: `segment_grid` of
+    """Bytes of what the CUDA driver keeps, 8 for each worker and two states for each of its columns: `segment_grid` of
     ffi/patterns/segment_cuda.h says how many workers there are. A state has at most a value and a row number."""
     width = 16 // itemsize
     width = width if columns % width == 0 else 1
@@ -66,9 +66,10 @@ def _reduce_workspace(rows, segments, columns, itemsize):
     while lanes < 32 and lanes * width < columns:
         lanes *= 2
     tiles = -(-columns // (lanes * width))
-    items = min(max(-(-(rows + segments) * lanes * tiles // 2**19), 32), 1024)
+    items = min(max(-(-(rows + segments) * lanes * tiles // 2**18), 32), 1024)
     workers = -(-(rows + segments) // items)
-    return 0 if workers == 1 else 2 * workers * tiles * lanes * width * (16 if itemsize == 8 else 8) + 512
+    state = 16 if itemsize == 8 else 8
+    return 0 if workers == 1 else workers * (8 + 2 * tiles * lanes * width * state) + 3 * 256
 
 
 def reduce(target, data, index, out, *, axis, num_segments, empty_bits, counts=()):

@@ -21,10 +21,16 @@ struct SegmentGrid {
   int64_t workers;  // per batch
 };
 
+// What a worker ends that others began: the segment, and how many workers before have a part of it.
+struct SegmentHead {
+  uint32_t segment;
+  int32_t spans;
+};
+
 // Many lanes in flight hide the memory's latency, few workers leave few segments to join. Fixed by the shapes of a
 // batch; the caller's size of the workspace follows from the same numbers.
 inline SegmentGrid segment_grid(const SegmentShape& shape, int width) {
-  constexpr int64_t wanted_lanes = 1 << 19;
+  constexpr int64_t wanted_lanes = 1 << 18;
   SegmentGrid grid;
   grid.lanes = 1;
   while (grid.lanes < 32 && grid.lanes * width < shape.columns) grid.lanes *= 2;
@@ -100,13 +106,17 @@ struct SegmentStream {
 template <int V, class Reducer>
 __global__ void __launch_bounds__(segment_block)
     reduce_shares(Reducer reducer, SegmentIndex index, const typename Reducer::Element* x, SegmentGrid grid,
-                  typename Reducer::template State<V>* heads, typename Reducer::template State<V>* tails) {
+                  SegmentHead* starts, typename Reducer::template State<V>* heads,
+                  typename Reducer::template State<V>* tails) {
   const SegmentShape& shape = index.shape;
   int64_t global_worker = int64_t(blockIdx.x) * (segment_block / grid.lanes) + threadIdx.x / grid.lanes;
   if (global_worker >= shape.batches * grid.workers) return;
   int64_t batch = shape.batches == 1 ? 0 : global_worker / grid.workers, worker = global_worker - batch * grid.workers;
   Segments segments(index, batch);
   SegmentShare share(segments, worker, grid.items);
+  if (starts && blockIdx.y == 0 && threadIdx.x % grid.lanes == 0)
+    starts[global_worker] = {uint32_t(share.first),
+                             share.has_head ? int32_t(worker - segments.first_item(share.first) / grid.items) : 0};
   for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
     int64_t lane = tile * grid.lanes + threadIdx.x % grid.lanes, column = lane * V;
     if (column >= shape.columns) break;
@@ -123,41 +133,58 @@ __global__ void __launch_bounds__(segment_block)
   }
 }
 
-// A block joins one segment: its lane groups take neighbouring stretches of the parts, then the first group takes
-// theirs.
+// Joins the segments that span workers. A block looks after as many workers as it has lane groups. Where a worker ends
+// a segment that began a few workers before, its group merges their tails; where many workers before, all of the
+// block's groups merge neighbouring stretches of them, and then the first group what those gave.
 template <int V, class Reducer>
 __global__ void __launch_bounds__(segment_block)
-    join_shares(Reducer reducer, SegmentIndex index, SegmentGrid grid, const typename Reducer::template State<V>* heads,
-                const typename Reducer::template State<V>* tails) {
+    join_shares(Reducer reducer, SegmentIndex index, SegmentGrid grid, const SegmentHead* starts,
+                const typename Reducer::template State<V>* heads, const typename Reducer::template State<V>* tails) {
   using State = typename Reducer::template State<V>;
   __shared__ alignas(16) unsigned char memory[segment_block * sizeof(State)];
+  __shared__ SegmentHead shared_starts[segment_block];
+  constexpr int64_t few = 16;
   State* parts = reinterpret_cast<State*>(memory);
   const SegmentShape& shape = index.shape;
-  int groups = blockDim.x / grid.lanes, group = threadIdx.x / grid.lanes, lane_in_group = threadIdx.x % grid.lanes;
-  int64_t batch = blockIdx.x / grid.workers, worker = blockIdx.x % grid.workers;
-  Segments segments(index, batch);
-  SegmentShare share(segments, worker, grid.items);
-  if (!share.has_head) return;
-  int64_t first = segments.first_item(share.first) / grid.items, count = worker - first;
-  int64_t used = count < groups ? count : groups;
+  int groups = segment_block / grid.lanes, group = threadIdx.x / grid.lanes, lane_in_group = threadIdx.x % grid.lanes;
+  int64_t first_worker = int64_t(blockIdx.x) * groups, total = shape.batches * grid.workers;
+  if (lane_in_group == 0)
+    shared_starts[group] = first_worker + group < total ? starts[first_worker + group] : SegmentHead{0, 0};
+  __syncthreads();
+  auto partial = [&](int64_t w, int64_t lane) { return w * grid.tiles * grid.lanes + lane; };
+  auto finish = [&](State& state, int64_t worker, int64_t lane, uint32_t segment) {
+    int64_t batch = shape.batches == 1 ? 0 : worker / grid.workers;
+    reducer.merge(state, heads[partial(worker, lane)]);
+    reducer.finish(state, shape.ids_batch(batch) * shape.segments + segment,
+                   (batch * shape.segments + segment) * shape.columns + lane * V);
+  };
   for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
     int64_t lane = tile * grid.lanes + lane_in_group;
     bool in_range = lane * V < shape.columns;
-    auto partial = [&](int64_t w) { return (batch * grid.workers + w) * grid.tiles * grid.lanes + lane; };
     State state;
-    reducer.start(state);
-    if (in_range && group < used)
-      for (int64_t w = first + group * count / used; w < first + (group + 1) * count / used; ++w)
-        reducer.merge(state, tails[partial(w)]);
-    parts[threadIdx.x] = state;
-    __syncthreads();
-    if (in_range && group == 0) {
-      for (int g = 1; g < used; ++g) reducer.merge(state, parts[g * grid.lanes + lane_in_group]);
-      reducer.merge(state, heads[partial(worker)]);
-      reducer.finish(state, shape.ids_batch(batch) * shape.segments + share.first,
-                     (batch * shape.segments + share.first) * shape.columns + lane * V);
+    if (SegmentHead start = shared_starts[group]; in_range && start.spans > 0 && start.spans <= few) {
+      int64_t worker = first_worker + group;
+      reducer.start(state);
+      for (int64_t w = worker - start.spans; w < worker; ++w) reducer.merge(state, tails[partial(w, lane)]);
+      finish(state, worker, lane, start.segment);
     }
-    __syncthreads();
+    for (int g = 0; g < groups; ++g) {
+      SegmentHead start = shared_starts[g];
+      if (start.spans <= few) continue;
+      int64_t worker = first_worker + g, first = worker - start.spans, spans = start.spans;
+      int64_t used = spans < groups ? spans : groups;
+      reducer.start(state);
+      if (in_range && group < used)
+        for (int64_t w = first + group * spans / used; w < first + (group + 1) * spans / used; ++w)
+          reducer.merge(state, tails[partial(w, lane)]);
+      parts[threadIdx.x] = state;
+      __syncthreads();
+      if (in_range && group == 0) {
+        for (int k = 1; k < used; ++k) reducer.merge(state, parts[k * grid.lanes + lane_in_group]);
+        finish(state, worker, lane, start.segment);
+      }
+      __syncthreads();
+    }
   }
 }
 
@@ -166,19 +193,20 @@ Status reduce_segments_by(Executor executor, const Reducer& reducer, const Segme
                           const typename Reducer::Element* x) {
   using State = typename Reducer::template State<V>;
   SegmentGrid grid = segment_grid(index.shape, V);
+  SegmentHead* starts = nullptr;
   State *heads = nullptr, *tails = nullptr;
   if (grid.workers > 1) {
     int64_t partials = index.shape.batches * grid.workers * grid.tiles * grid.lanes;
+    starts = executor.scratch<SegmentHead>(index.shape.batches * grid.workers);
     heads = executor.scratch<State>(partials), tails = executor.scratch<State>(partials);
-    if (!heads || !tails) return small_workspace;
+    if (!starts || !heads || !tails) return small_workspace;
   }
   unsigned tiles = unsigned(grid.tiles < 65535 ? grid.tiles : 65535);
   int64_t workers = index.shape.batches * grid.workers;
   dim3 blocks(unsigned(ceil_div(workers, segment_block / grid.lanes)), tiles);
-  reduce_shares<V><<<blocks, segment_block, 0, executor.stream>>>(reducer, index, x, grid, heads, tails);
+  reduce_shares<V><<<blocks, segment_block, 0, executor.stream>>>(reducer, index, x, grid, starts, heads, tails);
   if (Status status = launched(); !status.ok() || grid.workers == 1) return status;
-  join_shares<V>
-      <<<dim3(unsigned(workers), tiles), segment_block, 0, executor.stream>>>(reducer, index, grid, heads, tails);
+  join_shares<V><<<blocks, segment_block, 0, executor.stream>>>(reducer, index, grid, starts, heads, tails);
   return launched();
 }
 
