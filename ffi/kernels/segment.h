@@ -196,7 +196,13 @@ struct SegmentSumBackward {
   using Element = T;
   SegmentShape shape;
   const Id* ids;
+  const uint32_t* perm;  // the rows by segment, or null
   const T* dy;
+
+  // The rows of a segment one after another find its dy in the cache.
+  BARACUDA_HD int64_t row(int64_t batch, int64_t position) const {
+    return perm ? perm[shape.ids_batch(batch) * shape.rows + position] : position;
+  }
 
   // The segment of a row, or -1.
   BARACUDA_HD int64_t segment(int64_t batch, int64_t row) const {
@@ -281,6 +287,8 @@ struct SegmentExtremumTangent {
   SegmentShape shape;
   const uint32_t* winner;
   const T* t;
+
+  BARACUDA_HD int64_t row(int64_t, int64_t position) const { return position; }
 
   template <int V>
   BARACUDA_HD Vector<T, V> at(int64_t batch, int64_t segment, int64_t column) const {

@@ -55,47 +55,49 @@ struct SegmentStream {
   int64_t columns, cell, shared;
   State* head;
   State state;
-  int64_t segment, begin, end;  // the segment that is being reduced, and its rows
+  int32_t segment;      // that is being reduced
+  uint32_t begin, end;  // its rows' positions
 
-  __device__ void open(int64_t next) {
+  __device__ void open(int32_t next) {
     segment = next;
     begin = end;
-    end = segment < segments.count ? segments.end(segment) : INT64_MAX;
+    end = segment < segments.count ? segments.offsets[segment + 1] : no_row;
     reducer.start(state);
   }
   // Ends every segment whose rows end at `position`.
-  __device__ void close(int64_t position) {
+  __device__ void close(uint32_t position) {
     while (segment < share.last && end <= position) {
       if (segment == share.first && share.has_head)
         *head = state;
       else if (end > begin)
-        reducer.finish(state, shared + segment, cell + segment * columns);
+        reducer.finish(state, shared + segment, cell + int64_t(segment) * columns);
       else
-        reducer.template empty<V>(shared + segment, cell + segment * columns);
+        reducer.template empty<V>(shared + segment, cell + int64_t(segment) * columns);
       open(segment + 1);
     }
   }
   __device__ void run(const Element* x) {
-    end = share.first < segments.count ? segments.begin(share.first) : share.begin;
-    open(share.first);
-    close(share.begin);
-    uint32_t rows[step], next[step];
+    end = uint32_t(share.first < segments.count ? segments.begin(share.first) : share.begin);
+    open(int32_t(share.first));
+    close(uint32_t(share.begin));
+    uint32_t rows[step], next[step], position = uint32_t(share.begin);
+    int64_t left = share.end - share.begin;
 #pragma unroll
     for (int i = 0; i < step; ++i)
-      if (share.begin + i < share.end) next[i] = segments.row(share.begin + i);
-    for (int64_t position = share.begin; position < share.end; position += step) {
+      if (i < left) next[i] = segments.row(position + i);
+    for (; left > 0; left -= step, position += step) {
       Vector<Element, V> values[step];
 #pragma unroll
       for (int i = 0; i < step; ++i) {
         rows[i] = next[i];
-        if (position + i < share.end) values[i] = load<V>(x + int64_t(rows[i]) * columns);
+        if (i < left) values[i] = load<V>(x + int64_t(rows[i]) * columns);
       }
 #pragma unroll
       for (int i = 0; i < step; ++i)
-        if (position + step + i < share.end) next[i] = segments.row(position + step + i);
+        if (step + i < left) next[i] = segments.row(int64_t(position) + step + i);
 #pragma unroll
       for (int i = 0; i < step; ++i)
-        if (position + i < share.end) {
+        if (i < left) {
           reducer.push(state, values[i].lane, rows[i]);
           if (position + i + 1 >= end) close(position + i + 1);
         }
@@ -104,7 +106,7 @@ struct SegmentStream {
 };
 
 template <int V, class Reducer>
-__global__ void __launch_bounds__(segment_block)
+__global__ void __launch_bounds__(segment_block, 3)
     reduce_shares(Reducer reducer, SegmentIndex index, const typename Reducer::Element* x, SegmentGrid grid,
                   SegmentHead* starts, typename Reducer::template State<V>* heads,
                   typename Reducer::template State<V>* tails) {
@@ -264,12 +266,19 @@ Status sort_segments(Executor executor, const Id* ids, int64_t batches, int64_t 
     segment_keys<<<grid_stride_blocks(total, 256), 256, 0, executor.stream>>>(ids, batches, rows, segments, keys,
                                                                               order);
     if (Status status = launched(); !status.ok()) return status;
+    // CUB counts in 32 bits where its caller does, which is a quarter faster.
+    auto sort = [&](void* memory, size_t& bytes) {
+      if (total < int64_t(1) << 31)
+        return cub::DeviceRadixSort::SortPairs(memory, bytes, key_buffers, row_buffers, int32_t(total), 0, bits,
+                                               executor.stream);
+      return cub::DeviceRadixSort::SortPairs(memory, bytes, key_buffers, row_buffers, total, 0, bits, executor.stream);
+    };
     size_t bytes = 0;
-    cudaError_t error = cub::DeviceRadixSort::SortPairs(nullptr, bytes, key_buffers, row_buffers, total, 0, bits);
+    cudaError_t error = sort(nullptr, bytes);
     if (error != cudaSuccess) return {cudaGetErrorString(error)};
     char* memory = executor.scratch<char>(int64_t(bytes));
     if (!memory) return small_workspace;
-    error = cub::DeviceRadixSort::SortPairs(memory, bytes, key_buffers, row_buffers, total, 0, bits, executor.stream);
+    error = sort(memory, bytes);
     if (error == cudaSuccess && row_buffers.Current() != perm)
       error = cudaMemcpyAsync(perm, row_buffers.Current(), size_t(total) * sizeof(uint32_t), cudaMemcpyDeviceToDevice,
                               executor.stream);

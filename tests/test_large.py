@@ -1,0 +1,46 @@
+"""Arrays of more than 2^31 elements, whose offsets need 64 bits."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import baracuda_jax as bj
+
+ROWS, COLUMNS = 2**26 + 3, 32
+
+
+def test_segments_of_more_than_2_31_elements():
+    data = jnp.zeros((ROWS, COLUMNS), jnp.uint8).at[-1, -1].set(7)
+    ids = jnp.arange(ROWS, dtype=jnp.int32) % 3
+    y, winner = bj.segment_max(data, ids, 4, return_residuals=True, prefer="native")
+    last = (ROWS - 1) % 3
+    want = np.zeros((4, COLUMNS))
+    want[last, -1] = 7
+    np.testing.assert_array_equal(y, want)
+    assert winner[last, -1] == ROWS - 1
+    np.testing.assert_array_equal(bj.segment_sum(data, ids, 4, prefer="native"), want)
+
+
+def test_gradients_of_more_than_2_31_elements(platform):
+    if platform == "cpu":
+        pytest.skip("takes 4 GiB and long on a CPU")
+    ids = jnp.arange(ROWS, dtype=jnp.int32) % 3
+    dx = bj.segment_sum_backward(ids, jnp.arange(3 * COLUMNS, dtype=jnp.bfloat16).reshape(3, COLUMNS), prefer="native")
+    want = jnp.arange(3 * COLUMNS, dtype=jnp.bfloat16).reshape(3, COLUMNS)
+    for first in (0, ROWS // 2, ROWS - 3):
+        np.testing.assert_array_equal(
+            dx[first : first + 3].astype(jnp.float32), want[ids[first : first + 3]].astype(jnp.float32)
+        )
+
+
+def test_windows_of_more_than_2_31_elements(platform):
+    if platform == "cpu":
+        pytest.skip("takes 4 GiB and long on a CPU")
+    x = jnp.ones((2**19 + 1, 1, 4096), jnp.bfloat16).at[-1, 0, -1].set(-3)
+    y, pull = jax.vjp(lambda x: bj.lp_pool1d(x, 1, 2, prefer="native"), x)
+    assert y.shape == (2**19 + 1, 1, 2048)
+    np.testing.assert_array_equal(y[-1, 0, -2:].astype(jnp.float32), [2, 4])
+    np.testing.assert_array_equal(y[0, 0, :2].astype(jnp.float32), [2, 2])
+    (dx,) = pull(y)
+    np.testing.assert_array_equal(dx[-1, 0, -3:].astype(jnp.float32), [2, 4, -4])
