@@ -163,13 +163,13 @@ def _declare_extremum(name, public, extremum):
         (y,) = kernel("segment_extremum_tangent", "...sd, ...nd -> ...sd", flat(winner, axis), rows, out=[out])
         return (unflat(y, t, axis),)
 
-    def backward_reference(ids, winner, dy, **params):
+    def backward_reference(ids, winner, dy, *, axis, **_):
         rows = jnp.arange(ids.shape[-1], dtype=winner.dtype)
-        rows = rows.reshape((-1,) + (1,) * (dy.ndim - params["axis"] - 1))
-        return (jnp.where(take(winner, ids, params) == rows, take(dy, ids, params), 0),)
+        rows = rows.reshape((-1,) + (1,) * (dy.ndim - axis - 1))
+        return (jnp.where(take(winner, ids, axis) == rows, take(dy, ids, axis), 0),)
 
-    def backward_native(ids, winner, dy, **params):
-        return (gradient("segment_extremum_backward", "...n, ...sd, ...sd -> ...nd", ids, winner, dy, **params),)
+    def backward_native(ids, winner, dy, *, axis, **_):
+        return (gradient("segment_extremum_backward", "...n, ...sd, ...sd -> ...nd", ids, winner, dy, axis=axis),)
 
     return declare(
         name,
@@ -185,7 +185,7 @@ def _declare_extremum(name, public, extremum):
         kernels={
             "forward": ("segment_index", name),
             "tangent": ("segment_extremum_tangent",),
-            "backward": ("segment_index", "segment_extremum_backward"),
+            "backward": ("segment_extremum_backward",),
         },
     )
 
@@ -198,7 +198,7 @@ def _declare_split(name, public, extremum):
             lambda x, i: _best(extremum, not jnp.issubdtype(x.dtype, jnp.inexact), x, i, params["num_segments"]),
             data, ids, **params,
         )  # fmt: skip
-        ties = _same(data, take(y, ids, params)).astype(jnp.float32)
+        ties = _same(data, take(y, ids, params["axis"])).astype(jnp.float32)
         return y, reduce_by(add(params), ties, ids, **{**params, "empty_bits": 0})
 
     def add(params):
@@ -209,7 +209,7 @@ def _declare_split(name, public, extremum):
         (y,) = reduce(name, data, index, [data.dtype], **shape)
         if not save:
             return (y,)
-        ties = _same(data, each_row(y, ids, params)).astype(jnp.float32)
+        ties = _same(data, each_row(y, ids, params["axis"])).astype(jnp.float32)
         return y, reduce("segment_sum", ties, index, [ties.dtype], **{**shape, "empty_bits": 0})[0]
 
     def _shape(params):
@@ -217,14 +217,14 @@ def _declare_split(name, public, extremum):
 
     def derivatives(each_row, sum_of):
         def tangent(data, ids, y, ties, t, **params):
-            winners = _same(data, each_row(y, ids, params))
+            winners = _same(data, each_row(y, ids, params["axis"]))
             total = sum_of(jnp.where(winners, wide(t), 0), ids, params)
             return ((total / jnp.maximum(ties, 1).astype(total.dtype)).astype(t.dtype),)
 
-        def backward(data, ids, y, ties, dy, **params):
-            winners = _same(data, each_row(y, ids, params))
+        def backward(data, ids, y, ties, dy, *, axis, **_):
+            winners = _same(data, each_row(y, ids, axis))
             part = (wide(dy) / jnp.maximum(ties, 1).astype(wide(dy).dtype)).astype(dy.dtype)
-            return (jnp.where(winners, each_row(part, ids, params), 0),)
+            return (jnp.where(winners, each_row(part, ids, axis), 0),)
 
         return tangent, backward
 
@@ -250,7 +250,7 @@ def _declare_split(name, public, extremum):
         kernels={
             "forward": ("segment_index", name),
             "tangent": ("segment_index", "segment_sum", "segment_sum_backward"),
-            "backward": ("segment_index", "segment_sum_backward"),
+            "backward": ("segment_sum_backward",),
         },
     )
 

@@ -84,20 +84,16 @@ def reduce(target, data, index, out, *, axis, num_segments, empty_bits, counts=(
     return [unflat(y, data, axis) for y in results]
 
 
-def gradient(target, dims, *operands, axis, num_segments, sorted, **_):
-    """Calls a backward target, whose result has a row for each id. The last operand is dy. The kernel also gets the rows
-    by segment, if they are not sorted: in that order it reads each segment's dy once. The forward op has made that index,
-    and XLA computes equal calls once."""
+def gradient(target, dims, *operands, axis):
+    """Calls a backward target, whose result has a row for each id. The last operand is dy."""
     terms = [term.strip() for term in dims.partition("->")[0].split(",")]
-    at, dy = terms.index("...n"), operands[-1]
-    ids = operands[at]
-    perm = jnp.zeros((*ids.shape[:-1], 0), jnp.uint32) if sorted else index_of(ids, num_segments, sorted)[0]
+    dy, rows = operands[-1], operands[terms.index("...n")].shape[-1]
     arrays = [flat(x, axis) if term.endswith("d") else x for x, term in zip(operands, terms, strict=True)]
-    arrays[at : at + 1] = [kernel_ids(ids), perm]
-    out = jax.ShapeDtypeStruct((*dy.shape[:axis], ids.shape[-1], arrays[-1].shape[-1]), dy.dtype)
-    return unflat(kernel(target, dims.replace("...n,", "...n, ...p,"), *arrays, out=[out])[0], dy, axis)
+    arrays = [kernel_ids(x) if term == "...n" else x for x, term in zip(arrays, terms, strict=True)]
+    out = jax.ShapeDtypeStruct((*dy.shape[:axis], rows, arrays[-1].shape[-1]), dy.dtype)
+    return unflat(kernel(target, dims, *arrays, out=[out])[0], dy, axis)
 
 
-def each_row(x, ids, params):
+def each_row(x, ids, axis):
     """Each row's x [*batch, S, ...], zero for rows that are dropped: the gradient of the sum."""
-    return gradient("segment_sum_backward", "...n, ...sd -> ...nd", ids, x, **params)
+    return gradient("segment_sum_backward", "...n, ...sd -> ...nd", ids, x, axis=axis)

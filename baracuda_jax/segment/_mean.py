@@ -83,9 +83,9 @@ def _mean_tangent_native(ids, counts, t, **params):
     return (_mean_kernel(t, index, counts, **{**params, "empty_bits": 0}),)
 
 
-def _mean_backward_native(ids, counts, dy, **params):
+def _mean_backward_native(ids, counts, dy, *, axis, **_):
     ids, counts = _align(ids, counts)
-    return (gradient("segment_mean_backward", "...n, ...s, ...sd -> ...nd", ids, counts, dy, **params),)
+    return (gradient("segment_mean_backward", "...n, ...s, ...sd -> ...nd", ids, counts, dy, axis=axis),)
 
 
 def _divide(y, counts, axis):
@@ -121,12 +121,12 @@ _mean = declare(
     forward=Body(_mean_reference, _mean_native),
     tangent=Body(lambda ids, counts, t, **params: (_mean_of(t, ids, counts, **params),), _mean_tangent_native),
     backward=Body(
-        reference=lambda ids, counts, dy, **params: (take(_divide(dy, counts, params["axis"]), ids, params),),
+        reference=lambda ids, counts, dy, *, axis, **_: (take(_divide(dy, counts, axis), ids, axis),),
         native=_mean_backward_native,
     ),
     kernels={
         "forward": ("segment_index", "segment_mean"),
         "tangent": ("segment_index", "segment_mean"),
-        "backward": ("segment_index", "segment_mean_backward"),
+        "backward": ("segment_mean_backward",),
     },
 )

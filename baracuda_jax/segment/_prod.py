@@ -82,18 +82,16 @@ def _prod_native(data, ids, *, save, axis, num_segments, sorted, empty_bits):
     return reduce("segment_prod", data, index, out, axis=axis, num_segments=num_segments, empty_bits=empty_bits)
 
 
-def _prod_backward_native(data, ids, product, zeros, dy, **params):
+def _prod_backward_native(data, ids, product, zeros, dy, *, axis, **_):
     dims = "...nd, ...n, ...sd, ...sd, ...sd -> ...nd"
-    return (gradient("segment_prod_backward", dims, data, ids, product, zeros, dy, **params),)
+    return (gradient("segment_prod_backward", dims, data, ids, product, zeros, dy, axis=axis),)
 
 
-def _prod_tangent_native(data, ids, product, zeros, t, **params):
+def _prod_tangent_native(data, ids, product, zeros, t, *, axis, num_segments, sorted, empty_bits):
     """The sum over the rows of t times the product of the other factors."""
-    ones = jnp.ones(product.shape, data.dtype)
-    (others,) = _prod_backward_native(data, ids, product, zeros, ones, **params)
-    shape = dict(axis=params["axis"], num_segments=params["num_segments"], empty_bits=0)
-    index = index_of(ids, params["num_segments"], params["sorted"])
-    return reduce("segment_sum", others * t, index, [t.dtype], **shape)
+    others = _prod_backward_native(data, ids, product, zeros, jnp.ones(product.shape, data.dtype), axis=axis)[0]
+    shape = dict(axis=axis, num_segments=num_segments, empty_bits=0)
+    return reduce("segment_sum", others * t, index_of(ids, num_segments, sorted), [t.dtype], **shape)
 
 
 def _prod_reference(data, ids, **params):
@@ -159,6 +157,6 @@ _prod = declare(
     kernels={
         "forward": ("segment_index", "segment_prod"),
         "tangent": ("segment_index", "segment_sum", "segment_prod_backward"),
-        "backward": ("segment_index", "segment_prod_backward"),
+        "backward": ("segment_prod_backward",),
     },
 )

@@ -52,9 +52,8 @@ def reduce_by(fun, data, ids, *, axis, num_segments, empty_bits, **_):
     return per_batch(one, axis)(data, spread(ids, data.shape[:axis]))
 
 
-def take(x, ids, params):
-    """As `_kernels.each_row`."""
-    axis = params["axis"]
+def take(x, ids, axis):
+    """As `kernels.each_row`."""
 
     def one(x, ids):
         if not x.shape[0]:

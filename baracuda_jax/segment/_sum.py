@@ -55,8 +55,8 @@ _sum = declare(
     linear=lambda params: {**params, "empty_bits": 0},
     forward=Body(_sum_reference, _sum_native),
     backward=Body(
-        reference=lambda ids, dy, **params: (take(dy, ids, params),),
-        native=lambda ids, dy, **params: (each_row(dy, ids, params),),
+        reference=lambda ids, dy, *, axis, **_: (take(dy, ids, axis),),
+        native=lambda ids, dy, *, axis, **_: (each_row(dy, ids, axis),),
     ),
-    kernels={"forward": ("segment_index", "segment_sum"), "backward": ("segment_index", "segment_sum_backward")},
+    kernels={"forward": ("segment_index", "segment_sum"), "backward": ("segment_sum_backward",)},
 )

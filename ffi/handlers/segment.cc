@@ -186,14 +186,12 @@ ffi::Error prod_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm,
   });
 }
 
-// What the backward targets share: operands (ids, perm, ..., dy) and the result dx.
+// What the backward targets share: operands (ids, ..., dy) and the result dx.
 struct Gradient {
   SegmentShape shape;
   Checks checks;
 
-  Gradient(const char* op, const ffi::AnyBuffer& ids, const ffi::AnyBuffer& perm, const ffi::AnyBuffer& dy,
-           const ffi::AnyBuffer& dx)
-      : checks(op) {
+  Gradient(const char* op, const ffi::AnyBuffer& ids, const ffi::AnyBuffer& dy, const ffi::AnyBuffer& dx) : checks(op) {
     auto i = ids.dimensions(), y = dy.dimensions(), x = dx.dimensions();
     checks.require(batches_match(dy, ids), "ids must begin with dimensions of dy, ", describe(y), ", got ", describe(i))
         .same_dtype("the result", dx, "dy", dy);
@@ -202,18 +200,13 @@ struct Gradient {
                        x[x.size() - 2] == i.back() && x.back() == y.back(),
                    "the result must be dy's ", describe(y), " with ", i.back(), " rows for segments, got ",
                    describe(x));
-    auto order = perm.dimensions();
-    checks.dtype("perm", perm, ffi::DataType::U32)
-        .require(order.size() == i.size() && std::equal(i.begin(), i.end() - 1, order.begin()) &&
-                     (order.back() == i.back() || order.back() == 0),
-                 "perm must have the batches of ids and ", i.back(), " or 0 columns, got ", describe(order));
     if (!checks.failed()) shape = shape_of(y, i, i.back(), y[y.size() - 2]);
   }
 
   // fill(kernel) sets what this kernel has beside the ids, dy and dx.
   template <template <class, class> class Kernel, class Fill>
-  ffi::Error run(const char* op, Device& device, const ffi::AnyBuffer& ids, const ffi::AnyBuffer& perm,
-                 const ffi::AnyBuffer& dy, const ffi::AnyBuffer& dx, const Fill& fill) {
+  ffi::Error run(const char* op, Device& device, const ffi::AnyBuffer& ids, const ffi::AnyBuffer& dy,
+                 const ffi::AnyBuffer& dx, const Fill& fill) {
     if (checks.failed()) return checks.error();
     return for_float(op, "dy", dy.element_type(), [&](auto type) {
       return for_index(op, "ids", ids.element_type(), [&](auto id) {
@@ -222,7 +215,6 @@ struct Gradient {
         Kernel<T, Id> kernel{};
         kernel.shape = shape;
         kernel.ids = static_cast<const Id*>(ids.untyped_data());
-        kernel.perm = perm.dimensions().back() == 0 ? nullptr : static_cast<const uint32_t*>(perm.untyped_data());
         kernel.dy = static_cast<const T*>(dy.untyped_data());
         fill(kernel, type);
         T* to = static_cast<T*>(dx.untyped_data());
@@ -232,45 +224,43 @@ struct Gradient {
   }
 };
 
-ffi::Error sum_backward_handler(Device device, ffi::AnyBuffer ids, ffi::AnyBuffer perm, ffi::AnyBuffer dy,
-                                ffi::Result<ffi::AnyBuffer> dx) {
+ffi::Error sum_backward_handler(Device device, ffi::AnyBuffer ids, ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuffer> dx) {
   constexpr const char* op = "segment_sum_backward";
-  Gradient gradient(op, ids, perm, dy, *dx);
-  return gradient.run<SegmentSumBackward>(op, device, ids, perm, dy, *dx, [](auto&, auto) {});
+  Gradient gradient(op, ids, dy, *dx);
+  return gradient.run<SegmentSumBackward>(op, device, ids, dy, *dx, [](auto&, auto) {});
 }
 
-ffi::Error mean_backward_handler(Device device, ffi::AnyBuffer ids, ffi::AnyBuffer perm, ffi::AnyBuffer counts,
-                                 ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuffer> dx) {
+ffi::Error mean_backward_handler(Device device, ffi::AnyBuffer ids, ffi::AnyBuffer counts, ffi::AnyBuffer dy,
+                                 ffi::Result<ffi::AnyBuffer> dx) {
   constexpr const char* op = "segment_mean_backward";
-  Gradient gradient(op, ids, perm, dy, *dx);
+  Gradient gradient(op, ids, dy, *dx);
   if (!gradient.checks.failed())
     gradient.checks.dtype("counts", counts, ffi::DataType::S32)
         .require(batches_match(dy, counts) && counts.dimensions().size() == ids.dimensions().size() &&
                      counts.dimensions().back() == gradient.shape.segments,
                  "counts must be the batches of ids by ", gradient.shape.segments, " segments, got ",
                  describe(counts.dimensions()));
-  return gradient.run<SegmentMeanBackward>(op, device, ids, perm, dy, *dx, [&](auto& kernel, auto) {
+  return gradient.run<SegmentMeanBackward>(op, device, ids, dy, *dx, [&](auto& kernel, auto) {
     kernel.counts = static_cast<const int32_t*>(counts.untyped_data());
   });
 }
 
-ffi::Error extremum_backward_handler(Device device, ffi::AnyBuffer ids, ffi::AnyBuffer perm, ffi::AnyBuffer winner,
-                                     ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuffer> dx) {
+ffi::Error extremum_backward_handler(Device device, ffi::AnyBuffer ids, ffi::AnyBuffer winner, ffi::AnyBuffer dy,
+                                     ffi::Result<ffi::AnyBuffer> dx) {
   constexpr const char* op = "segment_extremum_backward";
-  Gradient gradient(op, ids, perm, dy, *dx);
+  Gradient gradient(op, ids, dy, *dx);
   gradient.checks.same_shape("winner", winner, "dy", dy)
       .require(winner.element_type() == ffi::DataType::S32 || winner.element_type() == ffi::DataType::U32,
                "winner must be int32 or uint32, got type ", int(winner.element_type()));
-  return gradient.run<SegmentExtremumBackward>(op, device, ids, perm, dy, *dx, [&](auto& kernel, auto) {
+  return gradient.run<SegmentExtremumBackward>(op, device, ids, dy, *dx, [&](auto& kernel, auto) {
     kernel.winner = static_cast<const uint32_t*>(winner.untyped_data());
   });
 }
 
-ffi::Error prod_backward_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer ids, ffi::AnyBuffer perm,
-                                 ffi::AnyBuffer nonzero, ffi::AnyBuffer zeros, ffi::AnyBuffer dy,
-                                 ffi::Result<ffi::AnyBuffer> dx) {
+ffi::Error prod_backward_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer ids, ffi::AnyBuffer nonzero,
+                                 ffi::AnyBuffer zeros, ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuffer> dx) {
   constexpr const char* op = "segment_prod_backward";
-  Gradient gradient(op, ids, perm, dy, *dx);
+  Gradient gradient(op, ids, dy, *dx);
   bool wide = dy.element_type() == ffi::DataType::F64;
   gradient.checks.same_shape("data", data, "the result", *dx)
       .same_dtype("data", data, "dy", dy)
@@ -278,7 +268,7 @@ ffi::Error prod_backward_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuf
       .same_shape("zeros", zeros, "dy", dy)
       .dtype("product", nonzero, wide ? ffi::DataType::F64 : ffi::DataType::F32)
       .dtype("zeros", zeros, ffi::DataType::U8);
-  return gradient.run<SegmentProdBackward>(op, device, ids, perm, dy, *dx, [&](auto& kernel, auto type) {
+  return gradient.run<SegmentProdBackward>(op, device, ids, dy, *dx, [&](auto& kernel, auto type) {
     using T = typename decltype(type)::type;
     kernel.x = static_cast<const T*>(data.untyped_data());
     kernel.product = static_cast<const Accumulator<T>*>(nonzero.untyped_data());
@@ -317,8 +307,7 @@ template <class Binding>
 auto results(Binding&& binding) {
   return std::forward<Binding>(binding).template Ret<ffi::AnyBuffer>().template Ret<ffi::AnyBuffer>();
 }
-auto operands() { return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>(); }
-auto gradient() { return operands().Arg<ffi::AnyBuffer>(); }
+auto gradient() { return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>(); }
 
 BARACUDA_TARGET(
     segment_index, index_handler,
@@ -332,7 +321,7 @@ BARACUDA_TARGET(segment_sum_backward, sum_backward_handler, gradient().Ret<ffi::
 BARACUDA_TARGET(segment_mean_backward, mean_backward_handler, gradient().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
 BARACUDA_TARGET(segment_extremum_backward, extremum_backward_handler,
                 gradient().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
-BARACUDA_TARGET(segment_extremum_tangent, extremum_tangent_handler, operands().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(segment_extremum_tangent, extremum_tangent_handler, gradient().Ret<ffi::AnyBuffer>());
 BARACUDA_TARGET(segment_prod_backward, prod_backward_handler,
                 gradient().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
 

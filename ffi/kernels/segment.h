@@ -196,13 +196,7 @@ struct SegmentSumBackward {
   using Element = T;
   SegmentShape shape;
   const Id* ids;
-  const uint32_t* perm;  // the rows by segment, or null
   const T* dy;
-
-  // The rows of a segment one after another find its dy in the cache.
-  BARACUDA_HD int64_t row(int64_t batch, int64_t position) const {
-    return perm ? perm[shape.ids_batch(batch) * shape.rows + position] : position;
-  }
 
   // The segment of a row, or -1.
   BARACUDA_HD int64_t segment(int64_t batch, int64_t row) const {
@@ -248,6 +242,12 @@ struct SegmentExtremumBackward : SegmentSumBackward<T, Id> {
     if (s < 0) return dx;
     int64_t from = this->cell(batch, s, column);
     Vector<uint32_t, V> winners = load<V>(winner + from);
+#ifdef __CUDA_ARCH__
+    // Most rows win few cells, and dy need not be read. On a CPU the branch costs more.
+    bool any = false;
+    for (int k = 0; k < V; ++k) any |= winners.lane[k] == uint32_t(row);
+    if (!any) return dx;
+#endif
     Vector<T, V> dy = load<V>(this->dy + from);
     for (int k = 0; k < V; ++k) dx.lane[k] = winners.lane[k] == uint32_t(row) ? dy.lane[k] : T{};
     return dx;
@@ -287,8 +287,6 @@ struct SegmentExtremumTangent {
   SegmentShape shape;
   const uint32_t* winner;
   const T* t;
-
-  BARACUDA_HD int64_t row(int64_t, int64_t position) const { return position; }
 
   template <int V>
   BARACUDA_HD Vector<T, V> at(int64_t batch, int64_t segment, int64_t column) const {

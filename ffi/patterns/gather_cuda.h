@@ -12,8 +12,7 @@ inline constexpr int gather_block = 256, gather_rows = 4;
 
 // A block is `lanes` threads along the columns by gather_block / lanes rows, so no division by an extent; a thread's
 // rows are that many apart. All its cells are computed before any is stored, so that their loads are in flight
-// together. Rows are taken in the order of cell.row, a permutation: rows that look at the same place are best
-// neighbours.
+// together.
 template <int V, class Cell>
 __global__ void __launch_bounds__(gather_block)
     gather_cells(Cell cell, typename Cell::Element* out, int64_t batches, int64_t rows, int64_t columns, int lanes) {
@@ -24,11 +23,11 @@ __global__ void __launch_bounds__(gather_block)
       Vector<typename Cell::Element, V> values[gather_rows];
 #pragma unroll
       for (int i = 0; i < gather_rows; ++i)
-        if (first + i * step < rows) values[i] = cell.template at<V>(batch, cell.row(batch, first + i * step), column);
+        if (first + i * step < rows) values[i] = cell.template at<V>(batch, first + i * step, column);
 #pragma unroll
       for (int i = 0; i < gather_rows; ++i)
-        if (first + i * step < rows)
-          store<V>(out + (batch * rows + cell.row(batch, first + i * step)) * columns + column, values[i]);
+        if (int64_t row = first + i * step; row < rows)
+          store<V>(out + (batch * rows + row) * columns + column, values[i]);
     }
 }
 

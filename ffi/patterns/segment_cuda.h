@@ -106,7 +106,7 @@ struct SegmentStream {
 };
 
 template <int V, class Reducer>
-__global__ void __launch_bounds__(segment_block, 3)
+__global__ void __launch_bounds__(segment_block)
     reduce_shares(Reducer reducer, SegmentIndex index, const typename Reducer::Element* x, SegmentGrid grid,
                   SegmentHead* starts, typename Reducer::template State<V>* heads,
                   typename Reducer::template State<V>* tails) {
