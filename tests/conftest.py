@@ -18,6 +18,7 @@ def pytest_configure(config):
     platform = config.getoption("platform")
     os.environ["JAX_PLATFORMS"] = "cpu" if platform == "cpu" else "cuda,cpu"
     os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # several processes share the GPU
     os.environ.pop("BARACUDA_JAX_PREFER", None)
     try:
         import baracuda_jax
