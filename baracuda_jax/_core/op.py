@@ -157,9 +157,8 @@ def _primitive(name, body, targets):
         return compat.trace(body.native, avals, params)
 
     def lower(ctx, *operands, backend, **params):
-        fun = body.native if _is_native(name, targets, backend, ctx.module_context.platforms) else reference
-        if fun is reference:
-            fun = functools.partial(fun, types=ctx.avals_out)
+        is_native = _is_native(name, targets, backend, ctx.module_context.platforms)
+        fun = body.native if is_native else functools.partial(reference, types=ctx.avals_out)
         return compat.lower_fun(functools.partial(fun, **params), multiple_results=True)(ctx, *operands)
 
     def reference(*operands, types, **params):

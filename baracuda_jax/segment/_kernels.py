@@ -30,9 +30,7 @@ def kernel_ids(ids):
     """The kernels read int32 and int64. No id that is too large for those is the id of a segment."""
     if ids.dtype in (jnp.int32, jnp.int64):
         return ids
-    if ids.dtype == jnp.uint64:
-        return jnp.minimum(ids, MOST_SEGMENTS).astype(jnp.int32)
-    if ids.dtype == jnp.uint32:
+    if ids.dtype in (jnp.uint32, jnp.uint64):
         return jnp.minimum(ids, MOST_SEGMENTS).astype(jnp.int32)
     return ids.astype(jnp.int32)
 

@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from .._core import checks
@@ -98,8 +97,8 @@ def _prod_reference(data, ids, **params):
     multiply = lambda x, i: jax.ops.segment_prod(x, i, params["num_segments"])
     is_zero = data == 0
     factors = jnp.where(is_zero, 1, wide(data))
-    zero_bits = int.from_bytes(np.ones((), factors.dtype).tobytes().ljust(8, b"\0"), "little", signed=True)
-    product = reduce_by(multiply, factors, ids, **{**params, "empty_bits": zero_bits})
+    one = bits_of("segment_prod", 1, factors.dtype)
+    product = reduce_by(multiply, factors, ids, **{**params, "empty_bits": one})
     add = lambda x, i: jax.ops.segment_sum(x, i, params["num_segments"])
     zeros = reduce_by(add, is_zero.astype(jnp.int32), ids, **{**params, "empty_bits": 0})
     y = reduce_by(multiply, data, ids, **params)
