@@ -124,7 +124,7 @@ def highest(dtype):
     return math.inf if jnp.issubdtype(dtype, jnp.inexact) else jnp.iinfo(dtype).max
 
 
-def backward_arguments(op, ids, dy, same=(), per_segment=()):
+def backward_arguments(op, ids, dy, indices_are_sorted, same=(), per_segment=()):
     """Checks a backward function's arguments; `same` and `per_segment` are (name, array) shaped as dy, and as the ids with
     segments for rows."""
     ids = check_ids(op, checks.array(op, "segment_ids", ids))
@@ -139,4 +139,5 @@ def backward_arguments(op, ids, dy, same=(), per_segment=()):
         checks.shape(op, name, x, dy.shape, "that of dy")
     for name, x in per_segment:
         checks.shape(op, name, x, dy.shape[: axis + 1], "one a segment")
-    return ids, {"axis": axis, "num_segments": dy.shape[axis], "sorted": False, "empty_bits": 0}
+    is_sorted = checks.flag(op, "indices_are_sorted", indices_are_sorted)
+    return ids, {"axis": axis, "num_segments": dy.shape[axis], "sorted": is_sorted, "empty_bits": 0}

@@ -86,30 +86,31 @@ def segment_min(
     return _extremum("segment_min", _min, _min_split, *rest)
 
 
-def _extremum_backward(op, which, segment_ids, winner, dy, prefer):
+def _extremum_backward(op, which, segment_ids, winner, dy, indices_are_sorted, prefer):
     checks.dtype(op, "winner", winner, ("int32", "uint32"))
-    ids, params = backward_arguments(op, segment_ids, dy, same=[("winner", winner)])
+    ids, params = backward_arguments(op, segment_ids, dy, indices_are_sorted, same=[("winner", winner)])
     return which.vjp(ids, winner, dy, **params, prefer=prefer)
 
 
-def segment_max_backward(segment_ids, winner, dy, *, prefer=None):
+def segment_max_backward(segment_ids, winner, dy, *, indices_are_sorted=False, prefer=None):
     """The gradient of `segment_max` with ties="first": dx[n] = dy[s] if winner[s] == n, else 0, with s = segment_ids[n].
 
     Args:
         segment_ids: integers [N] (or with batches [*batch, N]).
         winner: int32 [num_segments, ...], the row that each cell came from, as `segment_max` returns it.
         dy: floats [num_segments, ...], the cotangent of the result.
+        indices_are_sorted: as in `segment_max`.
         prefer: "native", "xla" or None.
 
     Returns:
         The cotangent of data, [N, ...].
     """
-    return _extremum_backward("segment_max_backward", _max, segment_ids, winner, dy, prefer)
+    return _extremum_backward("segment_max_backward", _max, segment_ids, winner, dy, indices_are_sorted, prefer)
 
 
-def segment_min_backward(segment_ids, winner, dy, *, prefer=None):
+def segment_min_backward(segment_ids, winner, dy, *, indices_are_sorted=False, prefer=None):
     """The gradient of `segment_min` with ties="first": see `segment_max_backward`."""
-    return _extremum_backward("segment_min_backward", _min, segment_ids, winner, dy, prefer)
+    return _extremum_backward("segment_min_backward", _min, segment_ids, winner, dy, indices_are_sorted, prefer)
 
 
 def _same(x, y):
@@ -166,10 +167,10 @@ def _declare_extremum(name, public, extremum):
     def backward_reference(ids, winner, dy, *, axis, **_):
         rows = jnp.arange(ids.shape[-1], dtype=winner.dtype)
         rows = rows.reshape((-1,) + (1,) * (dy.ndim - axis - 1))
-        return (jnp.where(take(winner, ids, axis) == rows, take(dy, ids, axis), 0),)
+        return (jnp.where(take(winner, ids, axis=axis) == rows, take(dy, ids, axis=axis), 0),)
 
-    def backward_native(ids, winner, dy, *, axis, **_):
-        return (gradient("segment_extremum_backward", "...n, ...sd, ...sd -> ...nd", ids, winner, dy, axis=axis),)
+    def backward_native(ids, winner, dy, **params):
+        return (gradient("segment_extremum_backward", ids, dy, cells=[winner], **params),)
 
     return declare(
         name,
@@ -185,7 +186,7 @@ def _declare_extremum(name, public, extremum):
         kernels={
             "forward": ("segment_index", name),
             "tangent": ("segment_extremum_tangent",),
-            "backward": ("segment_extremum_backward",),
+            "backward": ("segment_index", "segment_extremum_backward"),
         },
     )
 
@@ -198,7 +199,7 @@ def _declare_split(name, public, extremum):
             lambda x, i: _best(extremum, not jnp.issubdtype(x.dtype, jnp.inexact), x, i, params["num_segments"]),
             data, ids, **params,
         )  # fmt: skip
-        ties = _same(data, take(y, ids, params["axis"])).astype(jnp.float32)
+        ties = _same(data, take(y, ids, **params)).astype(jnp.float32)
         return y, reduce_by(add(params), ties, ids, **{**params, "empty_bits": 0})
 
     def add(params):
@@ -209,7 +210,7 @@ def _declare_split(name, public, extremum):
         (y,) = reduce(name, data, index, [data.dtype], **shape)
         if not save:
             return (y,)
-        ties = _same(data, each_row(y, ids, params["axis"])).astype(jnp.float32)
+        ties = _same(data, each_row(y, ids, **params)).astype(jnp.float32)
         return y, reduce("segment_sum", ties, index, [ties.dtype], **{**shape, "empty_bits": 0})[0]
 
     def _shape(params):
@@ -217,14 +218,14 @@ def _declare_split(name, public, extremum):
 
     def derivatives(each_row, sum_of):
         def tangent(data, ids, y, ties, t, **params):
-            winners = _same(data, each_row(y, ids, params["axis"]))
+            winners = _same(data, each_row(y, ids, **params))
             total = sum_of(jnp.where(winners, wide(t), 0), ids, params)
             return ((total / jnp.maximum(ties, 1).astype(total.dtype)).astype(t.dtype),)
 
-        def backward(data, ids, y, ties, dy, *, axis, **_):
-            winners = _same(data, each_row(y, ids, axis))
+        def backward(data, ids, y, ties, dy, **params):
+            winners = _same(data, each_row(y, ids, **params))
             part = (wide(dy) / jnp.maximum(ties, 1).astype(wide(dy).dtype)).astype(dy.dtype)
-            return (jnp.where(winners, each_row(part, ids, axis), 0),)
+            return (jnp.where(winners, each_row(part, ids, **params), 0),)
 
         return tangent, backward
 
@@ -250,7 +251,7 @@ def _declare_split(name, public, extremum):
         kernels={
             "forward": ("segment_index", name),
             "tangent": ("segment_index", "segment_sum", "segment_sum_backward"),
-            "backward": ("segment_sum_backward",),
+            "backward": ("segment_index", "segment_sum_backward"),
         },
     )
 

@@ -82,16 +82,17 @@ def reduce(target, data, index, out, *, axis, num_segments, empty_bits, counts=(
     return [unflat(y, data, axis) for y in results]
 
 
-def gradient(target, dims, *operands, axis):
-    """Calls a backward target, whose result has a row for each id. The last operand is dy."""
-    terms = [term.strip() for term in dims.partition("->")[0].split(",")]
-    dy, rows = operands[-1], operands[terms.index("...n")].shape[-1]
-    arrays = [flat(x, axis) if term.endswith("d") else x for x, term in zip(operands, terms, strict=True)]
-    arrays = [kernel_ids(x) if term == "...n" else x for x, term in zip(arrays, terms, strict=True)]
-    out = jax.ShapeDtypeStruct((*dy.shape[:axis], rows, arrays[-1].shape[-1]), dy.dtype)
-    return unflat(kernel(target, dims, *arrays, out=[out])[0], dy, axis)
+def gradient(target, ids, dy, *, axis, sorted, counts=(), cells=(), data=(), **_):
+    """Calls a backward target, whose result has a row for each id. Its operands are `data`, shaped as the result, the
+    index, `counts`, one for each segment, `cells`, shaped as dy, and dy."""
+    index = index_of(ids, dy.shape[axis], sorted)
+    dims = ", ".join(["...nd"] * len(data) + ["...p", "...q"] + ["...s"] * len(counts) + ["...sd"] * (len(cells) + 1))
+    arrays = [flat(x, axis) for x in (*data, *cells, dy)]
+    operands = (*arrays[: len(data)], *index, *counts, *arrays[len(data) :])
+    out = result_type(arrays[-1], axis, ids.shape[-1])
+    return unflat(kernel(target, f"{dims} -> ...nd", *operands, out=[out])[0], dy, axis)
 
 
-def each_row(x, ids, axis):
+def each_row(x, ids, **params):
     """Each row's x [*batch, S, ...], zero for rows that are dropped: the gradient of the sum."""
-    return gradient("segment_sum_backward", "...n, ...sd -> ...nd", ids, x, axis=axis)
+    return gradient("segment_sum_backward", ids, x, **params)

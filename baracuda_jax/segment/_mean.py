@@ -41,13 +41,14 @@ def segment_mean(
     return tuple(out) if save else out
 
 
-def segment_mean_backward(segment_ids, counts, dy, *, prefer=None):
+def segment_mean_backward(segment_ids, counts, dy, *, indices_are_sorted=False, prefer=None):
     """The gradient of `segment_mean`: dx[n] = dy[s] / counts[s] with s = segment_ids[n], zero for dropped rows.
 
     Args:
         segment_ids: integers [N] (or with batches [*batch, N]).
         counts: int32 [num_segments], the number of rows of each segment, as `segment_mean` returns it.
         dy: floats [num_segments, ...], the cotangent of the result.
+        indices_are_sorted: as in `segment_mean`.
         prefer: "native", "xla" or None.
 
     Returns:
@@ -55,7 +56,7 @@ def segment_mean_backward(segment_ids, counts, dy, *, prefer=None):
     """
     op = "segment_mean_backward"
     checks.dtype(op, "counts", counts, ("int32",))
-    ids, params = backward_arguments(op, segment_ids, dy, per_segment=[("counts", counts)])
+    ids, params = backward_arguments(op, segment_ids, dy, indices_are_sorted, per_segment=[("counts", counts)])
     return _mean.vjp(ids, counts, dy, **params, prefer=prefer)
 
 
@@ -83,9 +84,9 @@ def _mean_tangent_native(ids, counts, t, **params):
     return (_mean_kernel(t, index, counts, **{**params, "empty_bits": 0}),)
 
 
-def _mean_backward_native(ids, counts, dy, *, axis, **_):
+def _mean_backward_native(ids, counts, dy, **params):
     ids, counts = _align(ids, counts)
-    return (gradient("segment_mean_backward", "...n, ...s, ...sd -> ...nd", ids, counts, dy, axis=axis),)
+    return (gradient("segment_mean_backward", ids, dy, counts=[counts], **params),)
 
 
 def _divide(y, counts, axis):
@@ -121,12 +122,12 @@ _mean = declare(
     forward=Body(_mean_reference, _mean_native),
     tangent=Body(lambda ids, counts, t, **params: (_mean_of(t, ids, counts, **params),), _mean_tangent_native),
     backward=Body(
-        reference=lambda ids, counts, dy, *, axis, **_: (take(_divide(dy, counts, axis), ids, axis),),
+        reference=lambda ids, counts, dy, **params: (take(_divide(dy, counts, params["axis"]), ids, **params),),
         native=_mean_backward_native,
     ),
     kernels={
         "forward": ("segment_index", "segment_mean"),
         "tangent": ("segment_index", "segment_mean"),
-        "backward": ("segment_mean_backward",),
+        "backward": ("segment_index", "segment_mean_backward"),
     },
 )

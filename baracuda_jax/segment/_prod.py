@@ -46,7 +46,7 @@ def segment_prod(
     return tuple(out) if save else out
 
 
-def segment_prod_backward(data, segment_ids, product, zeros, dy, *, prefer=None):
+def segment_prod_backward(data, segment_ids, product, zeros, dy, *, indices_are_sorted=False, prefer=None):
     """The gradient of `segment_prod`: dx[n] = dy[s] * product of data[m] over the rows m of s but n, s = segment_ids[n].
 
     It is formed as product / data[n], or product where data[n] is the only zero, or 0 where another factor is zero.
@@ -57,13 +57,16 @@ def segment_prod_backward(data, segment_ids, product, zeros, dy, *, prefer=None)
         product, zeros: [num_segments, ...], as `segment_prod` returns them. For further derivatives they are taken to be
             functions of data.
         dy: floats [num_segments, ...], the cotangent of the result.
+        indices_are_sorted: as in `segment_prod`.
         prefer: "native", "xla" or None.
 
     Returns:
         The cotangent of data, [N, ...].
     """
     op = "segment_prod_backward"
-    ids, params = backward_arguments(op, segment_ids, dy, same=[("product", product), ("zeros", zeros)])
+    ids, params = backward_arguments(
+        op, segment_ids, dy, indices_are_sorted, same=[("product", product), ("zeros", zeros)]
+    )
     checks.same_dtype(op, "data", data, "dy", dy)
     checks.shape(op, "data", data, (*ids.shape, *dy.shape[ids.ndim :]), "one row an id")
     checks.dtype(op, "product", product, (_wide_dtype(dy.dtype).name,))
@@ -81,14 +84,15 @@ def _prod_native(data, ids, *, save, axis, num_segments, sorted, empty_bits):
     return reduce("segment_prod", data, index, out, axis=axis, num_segments=num_segments, empty_bits=empty_bits)
 
 
-def _prod_backward_native(data, ids, product, zeros, dy, *, axis, **_):
-    dims = "...nd, ...n, ...sd, ...sd, ...sd -> ...nd"
-    return (gradient("segment_prod_backward", dims, data, ids, product, zeros, dy, axis=axis),)
+def _prod_backward_native(data, ids, product, zeros, dy, **params):
+    return (gradient("segment_prod_backward", ids, dy, data=[data], cells=[product, zeros], **params),)
 
 
 def _prod_tangent_native(data, ids, product, zeros, t, *, axis, num_segments, sorted, empty_bits):
     """The sum over the rows of t times the product of the other factors."""
-    others = _prod_backward_native(data, ids, product, zeros, jnp.ones(product.shape, data.dtype), axis=axis)[0]
+    others = _prod_backward_native(
+        data, ids, product, zeros, jnp.ones(product.shape, data.dtype), axis=axis, sorted=sorted
+    )[0]
     shape = dict(axis=axis, num_segments=num_segments, empty_bits=0)
     return reduce("segment_sum", others * t, index_of(ids, num_segments, sorted), [t.dtype], **shape)
 
@@ -156,6 +160,6 @@ _prod = declare(
     kernels={
         "forward": ("segment_index", "segment_prod"),
         "tangent": ("segment_index", "segment_sum", "segment_prod_backward"),
-        "backward": ("segment_prod_backward",),
+        "backward": ("segment_index", "segment_prod_backward"),
     },
 )

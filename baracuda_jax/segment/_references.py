@@ -52,7 +52,7 @@ def reduce_by(fun, data, ids, *, axis, num_segments, empty_bits, **_):
     return per_batch(one, axis)(data, spread(ids, data.shape[:axis]))
 
 
-def take(x, ids, axis):
+def take(x, ids, *, axis, **_):
     """As `kernels.each_row`."""
 
     def one(x, ids):

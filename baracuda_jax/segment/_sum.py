@@ -21,18 +21,19 @@ def segment_sum(data, segment_ids, num_segments=None, *, indices_are_sorted=Fals
     return _sum(data, ids, **params, empty_bits=bits_of(op, empty_value, data.dtype), prefer=prefer)
 
 
-def segment_sum_backward(segment_ids, dy, *, prefer=None):
+def segment_sum_backward(segment_ids, dy, *, indices_are_sorted=False, prefer=None):
     """The gradient of `segment_sum`: dx[n] = dy[segment_ids[n]], zero for dropped rows.
 
     Args:
         segment_ids: integers [N] (or with batches [*batch, N]).
         dy: floats [num_segments, ...], the cotangent of the result.
+        indices_are_sorted: as in `segment_sum`.
         prefer: "native", "xla" or None.
 
     Returns:
         The cotangent of data, [N, ...].
     """
-    ids, params = backward_arguments("segment_sum_backward", segment_ids, dy)
+    ids, params = backward_arguments("segment_sum_backward", segment_ids, dy, indices_are_sorted)
     return _sum.vjp(ids, dy, **params, prefer=prefer)
 
 
@@ -55,8 +56,8 @@ _sum = declare(
     linear=lambda params: {**params, "empty_bits": 0},
     forward=Body(_sum_reference, _sum_native),
     backward=Body(
-        reference=lambda ids, dy, *, axis, **_: (take(dy, ids, axis),),
-        native=lambda ids, dy, *, axis, **_: (each_row(dy, ids, axis),),
+        reference=lambda ids, dy, **params: (take(dy, ids, **params),),
+        native=lambda ids, dy, **params: (each_row(dy, ids, **params),),
     ),
-    kernels={"forward": ("segment_index", "segment_sum"), "backward": ("segment_sum_backward",)},
+    kernels={"forward": ("segment_index", "segment_sum"), "backward": ("segment_index", "segment_sum_backward")},
 )

@@ -44,19 +44,19 @@ ffi::Error index_handler(Device device, ffi::AnyBuffer ids, ffi::Result<ffi::Any
   });
 }
 
-// What the five reductions share: operands (data, perm, offsets) and the first result.
-struct Reduction {
+// What reductions and gradients share: an index, and two arrays, one with rows and one with segments in their place.
+struct Indexed {
   SegmentIndex index;
   Checks checks;
 
-  Reduction(const char* op, const ffi::AnyBuffer& data, const ffi::AnyBuffer& perm, const ffi::AnyBuffer& offsets,
-            const ffi::AnyBuffer& y)
+  Indexed(const char* op, const ffi::AnyBuffer& perm, const ffi::AnyBuffer& offsets, const char* x_name,
+          const ffi::AnyBuffer& x_array, const char* y_name, const ffi::AnyBuffer& y_array)
       : checks(op) {
-    auto x = data.dimensions(), order = perm.dimensions(), first = offsets.dimensions(), out = y.dimensions();
-    checks.require(x.size() >= 2, "data must have rank 2 or more, got ", describe(x))
-        .require(batches_match(data, offsets), "offsets must begin with dimensions of data, ", describe(x), ", got ",
-                 describe(first))
-        .same_dtype("the result", y, "data", data)
+    auto x = x_array.dimensions(), y = y_array.dimensions(), order = perm.dimensions(), first = offsets.dimensions();
+    checks.require(x.size() >= 2, x_name, " must have rank 2 or more, got ", describe(x))
+        .require(batches_match(x_array, offsets), "offsets must begin with dimensions of ", x_name, ", ", describe(x),
+                 ", got ", describe(first))
+        .same_dtype(y_name, y_array, x_name, x_array)
         .dtype("perm", perm, ffi::DataType::U32)
         .dtype("offsets", offsets, ffi::DataType::U32);
     if (checks.failed()) return;
@@ -65,15 +65,31 @@ struct Reduction {
         .require(order.size() == first.size() && std::equal(order.begin(), order.end() - 1, first.begin()) &&
                      (order.back() == rows || order.back() == 0),
                  "perm must have the batches of offsets and ", rows, " or 0 columns, got ", describe(order))
-        .require(out.size() == x.size() && std::equal(x.begin(), x.end() - 2, out.begin()) &&
-                     out[out.size() - 2] == segments && out.back() == x.back(),
-                 "the result must be data's ", describe(x), " with ", segments, " segments for rows, got ",
-                 describe(out));
+        .require(y.size() == x.size() && std::equal(x.begin(), x.end() - 2, y.begin()) && y[y.size() - 2] == segments &&
+                     y.back() == x.back(),
+                 y_name, " must be ", x_name, "'s ", describe(x), " with ", segments, " segments for rows, got ",
+                 describe(y));
     if (checks.failed()) return;
     index.shape = shape_of(x, first, rows, segments);
     index.perm = order.back() == 0 ? nullptr : static_cast<const uint32_t*>(perm.untyped_data());
     index.offsets = static_cast<const uint32_t*>(offsets.untyped_data());
   }
+
+  void check_counts(const ffi::AnyBuffer& counts, const ffi::AnyBuffer& offsets) {
+    if (checks.failed()) return;
+    auto got = counts.dimensions(), first = offsets.dimensions();
+    checks.dtype("counts", counts, ffi::DataType::S32)
+        .require(got.size() == first.size() && std::equal(got.begin(), got.end() - 1, first.begin()) &&
+                     got.back() == index.shape.segments,
+                 "counts must be the batches of offsets by ", index.shape.segments, " segments, got ", describe(got));
+  }
+};
+
+// Operands (data, perm, offsets, ...); the first result has data's dtype.
+struct Reduction : Indexed {
+  Reduction(const char* op, const ffi::AnyBuffer& data, const ffi::AnyBuffer& perm, const ffi::AnyBuffer& offsets,
+            const ffi::AnyBuffer& y)
+      : Indexed(op, perm, offsets, "data", data, "the result", y) {}
 
   template <class Reducer>
   ffi::Error run(const char* op, Device& device, const Reducer& reducer, const ffi::AnyBuffer& data,
@@ -108,14 +124,8 @@ ffi::Error mean_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm,
                         int64_t empty_bits) {
   constexpr const char* op = "segment_mean";
   Reduction reduction(op, data, perm, offsets, *y);
-  Checks& checks = reduction.checks;
-  if (!checks.failed())
-    checks.dtype("counts", counts, ffi::DataType::S32)
-        .require(batches_match(*y, counts) && counts.dimensions().size() == offsets.dimensions().size() &&
-                     counts.dimensions().back() == reduction.index.shape.segments,
-                 "counts must be the batches of offsets by ", reduction.index.shape.segments, " segments, got ",
-                 describe(counts.dimensions()));
-  if (checks.failed()) return checks.error();
+  reduction.check_counts(counts, offsets);
+  if (reduction.checks.failed()) return reduction.checks.error();
   return for_float(op, "data", data.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     SegmentMean<T> reducer;
@@ -186,81 +196,60 @@ ffi::Error prod_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm,
   });
 }
 
-// What the backward targets share: operands (ids, ..., dy) and the result dx.
-struct Gradient {
-  SegmentShape shape;
-  Checks checks;
+// Operands (perm, offsets, ..., dy) and the result dx.
+struct Gradient : Indexed {
+  Gradient(const char* op, const ffi::AnyBuffer& perm, const ffi::AnyBuffer& offsets, const ffi::AnyBuffer& dy,
+           const ffi::AnyBuffer& dx)
+      : Indexed(op, perm, offsets, "the result", dx, "dy", dy) {}
 
-  Gradient(const char* op, const ffi::AnyBuffer& ids, const ffi::AnyBuffer& dy, const ffi::AnyBuffer& dx) : checks(op) {
-    auto i = ids.dimensions(), y = dy.dimensions(), x = dx.dimensions();
-    checks.require(batches_match(dy, ids), "ids must begin with dimensions of dy, ", describe(y), ", got ", describe(i))
-        .same_dtype("the result", dx, "dy", dy);
-    if (checks.failed()) return;
-    checks.require(x.size() == y.size() && std::equal(x.begin(), x.end() - 2, y.begin()) &&
-                       x[x.size() - 2] == i.back() && x.back() == y.back(),
-                   "the result must be dy's ", describe(y), " with ", i.back(), " rows for segments, got ",
-                   describe(x));
-    if (!checks.failed()) shape = shape_of(y, i, i.back(), y[y.size() - 2]);
-  }
-
-  // fill(kernel) sets what this kernel has beside the ids, dy and dx.
-  template <template <class, class> class Kernel, class Fill>
-  ffi::Error run(const char* op, Device& device, const ffi::AnyBuffer& ids, const ffi::AnyBuffer& dy,
-                 const ffi::AnyBuffer& dx, const Fill& fill) {
+  // fill(spreader, type) sets what this spreader has beside dy.
+  template <template <class> class Spreader, class Fill>
+  ffi::Error run(const char* op, Device& device, const ffi::AnyBuffer& dy, const ffi::AnyBuffer& dx, const Fill& fill) {
     if (checks.failed()) return checks.error();
     return for_float(op, "dy", dy.element_type(), [&](auto type) {
-      return for_index(op, "ids", ids.element_type(), [&](auto id) {
-        using T = typename decltype(type)::type;
-        using Id = typename decltype(id)::type;
-        Kernel<T, Id> kernel{};
-        kernel.shape = shape;
-        kernel.ids = static_cast<const Id*>(ids.untyped_data());
-        kernel.dy = static_cast<const T*>(dy.untyped_data());
-        fill(kernel, type);
-        T* to = static_cast<T*>(dx.untyped_data());
-        return to_error(op, gather(device.executor(), kernel, to, shape.batches, shape.rows, shape.columns));
-      });
+      using T = typename decltype(type)::type;
+      Spreader<T> spreader{};
+      spreader.dy = static_cast<const T*>(dy.untyped_data());
+      fill(spreader, type);
+      return to_error(op, spread_segments(device.executor(), spreader, index, static_cast<T*>(dx.untyped_data())));
     });
   }
 };
 
-ffi::Error sum_backward_handler(Device device, ffi::AnyBuffer ids, ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuffer> dx) {
+ffi::Error sum_backward_handler(Device device, ffi::AnyBuffer perm, ffi::AnyBuffer offsets, ffi::AnyBuffer dy,
+                                ffi::Result<ffi::AnyBuffer> dx) {
   constexpr const char* op = "segment_sum_backward";
-  Gradient gradient(op, ids, dy, *dx);
-  return gradient.run<SegmentSumBackward>(op, device, ids, dy, *dx, [](auto&, auto) {});
+  Gradient gradient(op, perm, offsets, dy, *dx);
+  return gradient.run<SegmentSumBackward>(op, device, dy, *dx, [](auto&, auto) {});
 }
 
-ffi::Error mean_backward_handler(Device device, ffi::AnyBuffer ids, ffi::AnyBuffer counts, ffi::AnyBuffer dy,
-                                 ffi::Result<ffi::AnyBuffer> dx) {
+ffi::Error mean_backward_handler(Device device, ffi::AnyBuffer perm, ffi::AnyBuffer offsets, ffi::AnyBuffer counts,
+                                 ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuffer> dx) {
   constexpr const char* op = "segment_mean_backward";
-  Gradient gradient(op, ids, dy, *dx);
-  if (!gradient.checks.failed())
-    gradient.checks.dtype("counts", counts, ffi::DataType::S32)
-        .require(batches_match(dy, counts) && counts.dimensions().size() == ids.dimensions().size() &&
-                     counts.dimensions().back() == gradient.shape.segments,
-                 "counts must be the batches of ids by ", gradient.shape.segments, " segments, got ",
-                 describe(counts.dimensions()));
-  return gradient.run<SegmentMeanBackward>(op, device, ids, dy, *dx, [&](auto& kernel, auto) {
-    kernel.counts = static_cast<const int32_t*>(counts.untyped_data());
+  Gradient gradient(op, perm, offsets, dy, *dx);
+  gradient.check_counts(counts, offsets);
+  return gradient.run<SegmentMeanBackward>(op, device, dy, *dx, [&](auto& spreader, auto) {
+    spreader.counts = static_cast<const int32_t*>(counts.untyped_data());
   });
 }
 
-ffi::Error extremum_backward_handler(Device device, ffi::AnyBuffer ids, ffi::AnyBuffer winner, ffi::AnyBuffer dy,
-                                     ffi::Result<ffi::AnyBuffer> dx) {
+ffi::Error extremum_backward_handler(Device device, ffi::AnyBuffer perm, ffi::AnyBuffer offsets, ffi::AnyBuffer winner,
+                                     ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuffer> dx) {
   constexpr const char* op = "segment_extremum_backward";
-  Gradient gradient(op, ids, dy, *dx);
+  Gradient gradient(op, perm, offsets, dy, *dx);
   gradient.checks.same_shape("winner", winner, "dy", dy)
       .require(winner.element_type() == ffi::DataType::S32 || winner.element_type() == ffi::DataType::U32,
                "winner must be int32 or uint32, got type ", int(winner.element_type()));
-  return gradient.run<SegmentExtremumBackward>(op, device, ids, dy, *dx, [&](auto& kernel, auto) {
-    kernel.winner = static_cast<const uint32_t*>(winner.untyped_data());
+  return gradient.run<SegmentExtremumBackward>(op, device, dy, *dx, [&](auto& spreader, auto) {
+    spreader.winner = static_cast<const uint32_t*>(winner.untyped_data());
   });
 }
 
-ffi::Error prod_backward_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer ids, ffi::AnyBuffer nonzero,
-                                 ffi::AnyBuffer zeros, ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuffer> dx) {
+ffi::Error prod_backward_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
+                                 ffi::AnyBuffer nonzero, ffi::AnyBuffer zeros, ffi::AnyBuffer dy,
+                                 ffi::Result<ffi::AnyBuffer> dx) {
   constexpr const char* op = "segment_prod_backward";
-  Gradient gradient(op, ids, dy, *dx);
+  Gradient gradient(op, perm, offsets, dy, *dx);
   bool wide = dy.element_type() == ffi::DataType::F64;
   gradient.checks.same_shape("data", data, "the result", *dx)
       .same_dtype("data", data, "dy", dy)
@@ -268,11 +257,11 @@ ffi::Error prod_backward_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuf
       .same_shape("zeros", zeros, "dy", dy)
       .dtype("product", nonzero, wide ? ffi::DataType::F64 : ffi::DataType::F32)
       .dtype("zeros", zeros, ffi::DataType::U8);
-  return gradient.run<SegmentProdBackward>(op, device, ids, dy, *dx, [&](auto& kernel, auto type) {
+  return gradient.run<SegmentProdBackward>(op, device, dy, *dx, [&](auto& spreader, auto type) {
     using T = typename decltype(type)::type;
-    kernel.x = static_cast<const T*>(data.untyped_data());
-    kernel.product = static_cast<const Accumulator<T>*>(nonzero.untyped_data());
-    kernel.zeros = static_cast<const uint8_t*>(zeros.untyped_data());
+    spreader.x = static_cast<const T*>(data.untyped_data());
+    spreader.product = static_cast<const Accumulator<T>*>(nonzero.untyped_data());
+    spreader.zeros = static_cast<const uint8_t*>(zeros.untyped_data());
   });
 }
 
@@ -299,31 +288,35 @@ ffi::Error extremum_tangent_handler(Device device, ffi::AnyBuffer winner, ffi::A
   });
 }
 
+// The number of operands.
+template <int count>
+auto operands() {
+  if constexpr (count == 0)
+    return ffi::Ffi::Bind().Ctx<Device>();
+  else
+    return operands<count - 1>().template Arg<ffi::AnyBuffer>();
+}
+// A reduction has a workspace and a first result.
+template <int count>
 auto reduction() {
-  return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>();
+  return operands<count>().template Ret<ffi::AnyBuffer>().template Ret<ffi::AnyBuffer>();
 }
-// The workspace and the first result.
-template <class Binding>
-auto results(Binding&& binding) {
-  return std::forward<Binding>(binding).template Ret<ffi::AnyBuffer>().template Ret<ffi::AnyBuffer>();
+template <int count>
+auto gradient() {
+  return operands<count>().template Ret<ffi::AnyBuffer>();
 }
-auto gradient() { return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>(); }
 
-BARACUDA_TARGET(
-    segment_index, index_handler,
-    results(ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>()).Ret<ffi::AnyBuffer>().Attr<bool>("sorted"));
-BARACUDA_TARGET(segment_sum, sum_handler, results(reduction()).Attr<int64_t>("empty_bits"));
-BARACUDA_TARGET(segment_mean, mean_handler, results(reduction().Arg<ffi::AnyBuffer>()).Attr<int64_t>("empty_bits"));
-BARACUDA_TARGET(segment_max, extremum_handler<true>, results(reduction()).RemainingRets().Attr<int64_t>("empty_bits"));
-BARACUDA_TARGET(segment_min, extremum_handler<false>, results(reduction()).RemainingRets().Attr<int64_t>("empty_bits"));
-BARACUDA_TARGET(segment_prod, prod_handler, results(reduction()).RemainingRets().Attr<int64_t>("empty_bits"));
-BARACUDA_TARGET(segment_sum_backward, sum_backward_handler, gradient().Ret<ffi::AnyBuffer>());
-BARACUDA_TARGET(segment_mean_backward, mean_backward_handler, gradient().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
-BARACUDA_TARGET(segment_extremum_backward, extremum_backward_handler,
-                gradient().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
-BARACUDA_TARGET(segment_extremum_tangent, extremum_tangent_handler, gradient().Ret<ffi::AnyBuffer>());
-BARACUDA_TARGET(segment_prod_backward, prod_backward_handler,
-                gradient().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(segment_index, index_handler, reduction<1>().Ret<ffi::AnyBuffer>().Attr<bool>("sorted"));
+BARACUDA_TARGET(segment_sum, sum_handler, reduction<3>().Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_mean, mean_handler, reduction<4>().Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_max, extremum_handler<true>, reduction<3>().RemainingRets().Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_min, extremum_handler<false>, reduction<3>().RemainingRets().Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_prod, prod_handler, reduction<3>().RemainingRets().Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_sum_backward, sum_backward_handler, gradient<3>());
+BARACUDA_TARGET(segment_mean_backward, mean_backward_handler, gradient<4>());
+BARACUDA_TARGET(segment_extremum_backward, extremum_backward_handler, gradient<4>());
+BARACUDA_TARGET(segment_extremum_tangent, extremum_tangent_handler, gradient<2>());
+BARACUDA_TARGET(segment_prod_backward, prod_backward_handler, gradient<6>());
 
 }  // namespace
 }  // namespace baracuda

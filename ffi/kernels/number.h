@@ -154,6 +154,14 @@ BARACUDA_HD Vector<T, V> load(const T* from, Step step) {
 
 template <int V, class T>
 BARACUDA_HD void store(T* to, const Vector<T, V>& value) {
+#ifdef __CUDA_ARCH__
+  // By assignment nvcc may store 16-bit lanes one by one.
+  if constexpr (sizeof(T) == 2 && V == 8) {
+    uint4 word;
+    memcpy(&word, &value, sizeof(word));
+    return __stwb(reinterpret_cast<uint4*>(to), word);
+  }
+#endif
   *reinterpret_cast<Vector<T, V>*>(to) = value;
 }
 

@@ -181,8 +181,9 @@ struct SegmentProd {
 };
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The gradients: each cell of dx [B, N, D] computes itself, from the segment that its row is in. A row whose id is out
-// of range gets zero.
+// Gradients: what a segment gives each of its rows. A spreader has a Part of V columns, which `part` reads once for a
+// segment, and `row` makes the row's cells of dx of it. `segment` and `cell` are a reduction's, `x_cell` indexes
+// dx [B, N, D]. Rows of no segment get zero.
 
 struct SegmentShape {
   int64_t batches, rows, segments, columns;
@@ -191,90 +192,87 @@ struct SegmentShape {
   BARACUDA_HD int64_t ids_batch(int64_t batch) const { return share == 1 ? batch : batch / share; }
 };
 
-template <class T, class Id>
+template <class T>
 struct SegmentSumBackward {
   using Element = T;
-  SegmentShape shape;
-  const Id* ids;
+  template <int V>
+  using Part = Vector<T, V>;
   const T* dy;
 
-  // The segment of a row, or -1.
-  BARACUDA_HD int64_t segment(int64_t batch, int64_t row) const {
-    Id id = ids[shape.ids_batch(batch) * shape.rows + row];
-    return id >= 0 && int64_t(id) < shape.segments ? int64_t(id) : -1;
-  }
-  BARACUDA_HD int64_t cell(int64_t batch, int64_t segment, int64_t column) const {
-    return (batch * shape.segments + segment) * shape.columns + column;
+  template <int V>
+  BARACUDA_HD Part<V> part(int64_t, int64_t cell) const {
+    return load<V>(dy + cell);
   }
   template <int V>
-  BARACUDA_HD Vector<T, V> at(int64_t batch, int64_t row, int64_t column) const {
-    int64_t s = segment(batch, row);
-    return s < 0 ? Vector<T, V>{} : load<V>(dy + cell(batch, s, column));
+  BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t, int64_t) const {
+    return part;
   }
 };
 
-template <class T, class Id>
-struct SegmentMeanBackward : SegmentSumBackward<T, Id> {
+template <class T>
+struct SegmentMeanBackward : SegmentSumBackward<T> {
   using Wide = Accumulator<T>;
+  template <int V>
+  using Part = Vector<T, V>;
   const int32_t* counts;
 
   template <int V>
-  BARACUDA_HD Vector<T, V> at(int64_t batch, int64_t row, int64_t column) const {
-    Vector<T, V> dx{};
-    int64_t s = this->segment(batch, row);
-    if (s < 0) return dx;
-    Wide count = Wide(counts[this->shape.ids_batch(batch) * this->shape.segments + s]);
-    Vector<T, V> dy = load<V>(this->dy + this->cell(batch, s, column));
-    for (int k = 0; k < V; ++k) dx.lane[k] = T(Wide(dy.lane[k]) / count);
-    return dx;
+  BARACUDA_HD Part<V> part(int64_t segment, int64_t cell) const {
+    Part<V> part = load<V>(this->dy + cell);
+    for (int k = 0; k < V; ++k) part.lane[k] = T(Wide(part.lane[k]) / Wide(counts[segment]));
+    return part;
   }
 };
 
 // The winning row takes the whole gradient.
-template <class T, class Id>
-struct SegmentExtremumBackward : SegmentSumBackward<T, Id> {
+template <class T>
+struct SegmentExtremumBackward : SegmentSumBackward<T> {
+  template <int V>
+  struct Part {
+    Vector<T, V> dy;
+    Vector<uint32_t, V> winner;
+  };
   const uint32_t* winner;
 
   template <int V>
-  BARACUDA_HD Vector<T, V> at(int64_t batch, int64_t row, int64_t column) const {
-    Vector<T, V> dx{};
-    int64_t s = this->segment(batch, row);
-    if (s < 0) return dx;
-    int64_t from = this->cell(batch, s, column);
-    Vector<uint32_t, V> winners = load<V>(winner + from);
-#ifdef __CUDA_ARCH__
-    // Most rows win few cells, and dy need not be read. On a CPU the branch costs more.
-    bool any = false;
-    for (int k = 0; k < V; ++k) any |= winners.lane[k] == uint32_t(row);
-    if (!any) return dx;
-#endif
-    Vector<T, V> dy = load<V>(this->dy + from);
-    for (int k = 0; k < V; ++k) dx.lane[k] = winners.lane[k] == uint32_t(row) ? dy.lane[k] : T{};
+  BARACUDA_HD Part<V> part(int64_t, int64_t cell) const {
+    return {load<V>(this->dy + cell), load<V>(winner + cell)};
+  }
+  template <int V>
+  BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t row, int64_t) const {
+    Vector<T, V> dx;
+    for (int k = 0; k < V; ++k) dx.lane[k] = part.winner.lane[k] == row ? part.dy.lane[k] : T{};
     return dx;
   }
 };
 
 // dy times the product of the segment's other factors.
-template <class T, class Id>
-struct SegmentProdBackward : SegmentSumBackward<T, Id> {
+template <class T>
+struct SegmentProdBackward : SegmentSumBackward<T> {
   using Wide = Accumulator<T>;
+  template <int V>
+  struct Part {
+    Vector<T, V> dy;
+    Vector<Wide, V> product;
+    Vector<uint8_t, V> zeros;
+  };
   const T* x;
   const Wide* product;
   const uint8_t* zeros;
 
   template <int V>
-  BARACUDA_HD Vector<T, V> at(int64_t batch, int64_t row, int64_t column) const {
-    Vector<T, V> dx{};
-    int64_t s = this->segment(batch, row);
-    if (s < 0) return dx;
-    int64_t from = this->cell(batch, s, column);
-    const T* factors = x + (batch * this->shape.rows + row) * this->shape.columns + column;
+  BARACUDA_HD Part<V> part(int64_t, int64_t cell) const {
+    return {load<V>(this->dy + cell), load<V>(product + cell), load<V>(zeros + cell)};
+  }
+  template <int V>
+  BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t, int64_t x_cell) const {
+    Vector<T, V> dx = load<V>(x + x_cell);
     for (int k = 0; k < V; ++k) {
-      Wide factor = Wide(factors[k]), others = product[from + k];
+      Wide factor = Wide(dx.lane[k]), others = part.product.lane[k];
       bool is_zero = factor == Wide(0);
-      int other_zeros = zeros[from + k] - is_zero;
+      int other_zeros = part.zeros.lane[k] - is_zero;
       if (!is_zero) others /= factor;
-      dx.lane[k] = T(Wide(this->dy[from + k]) * (other_zeros > 0 ? others * Wide(0) : others));
+      dx.lane[k] = T(Wide(part.dy.lane[k]) * (other_zeros > 0 ? others * Wide(0) : others));
     }
     return dx;
   }

@@ -1,4 +1,5 @@
-// The segment pattern: rows in the order of their segments, cut into equal shares of work.
+// The segment pattern: rows in the order of their segments, cut into equal shares of work. A reduction reads them, a
+// spread writes them.
 //
 // The index of a batch is CSR: segment s holds the rows perm[offsets[s]] ... perm[offsets[s + 1] - 1], in rising order
 // (the rows themselves where perm is null, for sorted ids). Work is a list of items: each row is one, and the end of
@@ -43,6 +44,10 @@ struct Segments {
     return item > 0 ? item : 0;  // below zero only where ids are said to be sorted and are not
   }
   BARACUDA_HD int64_t items() const { return end(count - 1) - first_row + count; }
+
+  // The rows of no segment come before the first segment's or behind the last one's.
+  BARACUDA_HD int64_t dropped(int64_t rows) const { return first_row + rows - end(count - 1); }
+  BARACUDA_HD uint32_t dropped_row(int64_t i) const { return row(i < first_row ? i : i - first_row + end(count - 1)); }
 
   // How many segments end before an item; at least `low`, at most `high`.
   BARACUDA_HD int64_t ended_before(int64_t item, int64_t low, int64_t high) const {

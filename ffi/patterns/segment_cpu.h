@@ -120,6 +120,51 @@ Status reduce_segments(const Executor& executor, const Reducer& reducer, const S
   return {};
 }
 
+// Rows are written in the order of memory: new memory comes in pages, which are in the cache only when they come. For
+// that the index is turned around first, into each row's segment.
+template <class Spreader>
+Status spread_segments(const Executor& executor, const Spreader& spreader, const SegmentIndex& index,
+                       typename Spreader::Element* dx) {
+  using Element = typename Spreader::Element;
+  constexpr int V = 64 / sizeof(Element);
+  const SegmentShape& shape = index.shape;
+  int64_t rows = shape.rows, columns = shape.columns;
+  if (shape.batches * rows * columns == 0) return {};
+  if (shape.segments == 0) return std::fill_n(dx, shape.batches * rows * columns, Element{}), Status{};
+  int64_t workers = ceil_div(rows + shape.segments, segment_items), id_batches = shape.batches / shape.share;
+  std::vector<uint32_t> segment_of(size_t(id_batches * rows), no_row);
+  parallel_for(executor, id_batches * workers, segment_items, [&](int64_t task) {
+    int64_t batch = task / workers;
+    Segments segments(index, batch * shape.share);
+    SegmentShare share(segments, task % workers, segment_items);
+    int64_t position = share.begin;
+    for (int64_t segment = share.first; position < share.end && segment < segments.count; ++segment)
+      for (int64_t end = std::min(segments.end(segment), share.end); position < end; ++position)
+        segment_of[size_t(batch * rows + segments.row(position))] = uint32_t(segment);
+  });
+  int64_t stretches = ceil_div(rows, segment_items);
+  parallel_for(executor, shape.batches * stretches, segment_items * columns, [&](int64_t task) {
+    int64_t batch = task / stretches, first = task % stretches * segment_items;
+    int64_t shared = shape.ids_batch(batch) * shape.segments;
+    for (int64_t row = first; row < std::min(rows, first + segment_items); ++row) {
+      int64_t segment = segment_of[size_t(shape.ids_batch(batch) * rows + row)];
+      int64_t x_cell = (batch * rows + row) * columns, cell = (batch * shape.segments + segment) * columns, column = 0;
+      if (segment == no_row) {
+        std::fill_n(dx + x_cell, columns, Element{});
+        continue;
+      }
+      auto give = [&](auto width) {
+        constexpr int W = decltype(width)::value;
+        auto part = spreader.template part<W>(shared + segment, cell + column);
+        store<W>(dx + x_cell + column, spreader.template row<W>(part, uint32_t(row), x_cell + column));
+      };
+      for (; column + V <= columns; column += V) give(std::integral_constant<int, V>());
+      for (; column < columns; ++column) give(std::integral_constant<int, 1>());
+    }
+  });
+  return {};
+}
+
 // A stable counting sort by segment; rows of no segment go last. Where `perm` is null the ids are sorted already.
 template <class Id>
 Status index_segments(const Executor& executor, const Id* all_ids, int64_t batches, int64_t rows, int64_t segments,

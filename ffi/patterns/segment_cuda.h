@@ -1,8 +1,8 @@
 // The segment pattern on a CUDA grid.
 //
-// A worker is a group of lanes, a power of two, each with V neighbouring columns. Two kernels: one reduces every
-// worker's share, the other joins the segments that span workers. The index is built by CUB's radix sort, over only the
-// bits that the number of segments needs; it is stable, so rows stay in order.
+// A worker is a group of lanes, a power of two, each with V neighbouring columns. Reductions take two kernels: one
+// reduces every worker's share, the other joins the segments that span workers; spreads take one. The index is built by
+// CUB's radix sort, over only the bits that the number of segments needs; it is stable, so rows stay in order.
 #pragma once
 
 #include <cub/device/device_radix_sort.cuh>
@@ -12,13 +12,19 @@
 namespace baracuda {
 namespace internal {
 
-inline constexpr int segment_block = 256;
+// Four blocks on a multiprocessor have enough loads in flight to use all of the memory's bandwidth.
+inline constexpr int segment_block = 256, segment_blocks = 4;
 
 struct SegmentGrid {
   int lanes;        // per worker
   int64_t tiles;    // of lanes * V columns
   int64_t items;    // per worker
   int64_t workers;  // per batch
+
+  dim3 blocks(const SegmentShape& shape) const {
+    return dim3(unsigned(ceil_div(shape.batches * workers, segment_block / lanes)),
+                unsigned(tiles < 65535 ? tiles : 65535));
+  }
 };
 
 // What a worker ends that others began: the segment, and how many workers before have a part of it.
@@ -47,7 +53,7 @@ template <int V, class Reducer>
 struct SegmentStream {
   using Element = typename Reducer::Element;
   using State = typename Reducer::template State<V>;
-  static constexpr int step = 4;
+  static constexpr int step = 2;
 
   const Reducer& reducer;
   const Segments& segments;
@@ -106,7 +112,7 @@ struct SegmentStream {
 };
 
 template <int V, class Reducer>
-__global__ void __launch_bounds__(segment_block)
+__global__ void __launch_bounds__(segment_block, segment_blocks)
     reduce_shares(Reducer reducer, SegmentIndex index, const typename Reducer::Element* x, SegmentGrid grid,
                   SegmentHead* starts, typename Reducer::template State<V>* heads,
                   typename Reducer::template State<V>* tails) {
@@ -203,12 +209,61 @@ Status reduce_segments_by(Executor executor, const Reducer& reducer, const Segme
     heads = executor.scratch<State>(partials), tails = executor.scratch<State>(partials);
     if (!starts || !heads || !tails) return small_workspace;
   }
-  unsigned tiles = unsigned(grid.tiles < 65535 ? grid.tiles : 65535);
-  int64_t workers = index.shape.batches * grid.workers;
-  dim3 blocks(unsigned(ceil_div(workers, segment_block / grid.lanes)), tiles);
+  dim3 blocks = grid.blocks(index.shape);
   reduce_shares<V><<<blocks, segment_block, 0, executor.stream>>>(reducer, index, x, grid, starts, heads, tails);
   if (Status status = launched(); !status.ok() || grid.workers == 1) return status;
   join_shares<V><<<blocks, segment_block, 0, executor.stream>>>(reducer, index, grid, starts, heads, tails);
+  return launched();
+}
+
+// A worker writes the rows of its share, wherever in memory they are, and its part of the rows of no segment.
+template <int V, class Spreader>
+__global__ void __launch_bounds__(segment_block, segment_blocks)
+    spread_shares(Spreader spreader, SegmentIndex index, typename Spreader::Element* dx, SegmentGrid grid) {
+  using Element = typename Spreader::Element;
+  constexpr int step = 4;
+  const SegmentShape& shape = index.shape;
+  int64_t global_worker = int64_t(blockIdx.x) * (segment_block / grid.lanes) + threadIdx.x / grid.lanes;
+  if (global_worker >= shape.batches * grid.workers) return;
+  int64_t batch = shape.batches == 1 ? 0 : global_worker / grid.workers, worker = global_worker - batch * grid.workers;
+  Segments segments(index, batch);
+  SegmentShare share(segments, worker, grid.items);
+  for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
+    int64_t column = (tile * grid.lanes + threadIdx.x % grid.lanes) * V;
+    if (column >= shape.columns) break;
+    int64_t first_cell = batch * shape.segments * shape.columns + column,
+            shared = shape.ids_batch(batch) * shape.segments;
+    int64_t first_x_cell = batch * shape.rows * shape.columns + column;
+    int64_t segment = share.first - 1;
+    uint32_t end = 0;
+    typename Spreader::template Part<V> part;
+    for (int64_t position = share.begin; position < share.end; position += step) {
+      uint32_t rows[step];
+#pragma unroll
+      for (int i = 0; i < step; ++i)
+        if (position + i < share.end) rows[i] = segments.row(position + i);
+#pragma unroll
+      for (int i = 0; i < step; ++i)
+        if (position + i < share.end) {
+          if (segment < share.first || position + i >= end) {
+            do end = segments.offsets[++segment + 1];
+            while (position + i >= end && segment + 1 < segments.count);
+            part = spreader.template part<V>(shared + segment, first_cell + segment * shape.columns);
+          }
+          int64_t x_cell = first_x_cell + int64_t(rows[i]) * shape.columns;
+          store<V>(dx + x_cell, spreader.template row<V>(part, rows[i], x_cell));
+        }
+    }
+    for (int64_t i = worker; i < segments.dropped(shape.rows); i += grid.workers)
+      store<V>(dx + first_x_cell + int64_t(segments.dropped_row(i)) * shape.columns, Vector<Element, V>{});
+  }
+}
+
+template <int V, class Spreader>
+Status spread_segments_by(const Executor& executor, const Spreader& spreader, const SegmentIndex& index,
+                          typename Spreader::Element* dx) {
+  SegmentGrid grid = segment_grid(index.shape, V);
+  spread_shares<V><<<grid.blocks(index.shape), segment_block, 0, executor.stream>>>(spreader, index, dx, grid);
   return launched();
 }
 
@@ -299,6 +354,21 @@ Status reduce_segments(const Executor& executor, const Reducer& reducer, const S
   constexpr int V = 16 / sizeof(typename Reducer::Element);
   if (shape.columns % V == 0) return internal::reduce_segments_by<V>(executor, reducer, index, x);
   return internal::reduce_segments_by<1>(executor, reducer, index, x);
+}
+
+template <class Spreader>
+Status spread_segments(const Executor& executor, const Spreader& spreader, const SegmentIndex& index,
+                       typename Spreader::Element* dx) {
+  const SegmentShape& shape = index.shape;
+  int64_t cells = shape.batches * shape.rows * shape.columns;
+  if (cells == 0) return {};
+  if (shape.segments == 0) {
+    cudaError_t error = cudaMemsetAsync(dx, 0, size_t(cells) * sizeof(*dx), executor.stream);
+    return {error == cudaSuccess ? nullptr : cudaGetErrorString(error)};
+  }
+  constexpr int V = 16 / sizeof(typename Spreader::Element);
+  if (shape.columns % V == 0) return internal::spread_segments_by<V>(executor, spreader, index, dx);
+  return internal::spread_segments_by<1>(executor, spreader, index, dx);
 }
 
 template <class Id>
