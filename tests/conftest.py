@@ -52,18 +52,25 @@ def platform(request):
 
 def pytest_generate_tests(metafunc):
     """A test with an argument `example` runs on ops, cases and dtypes; `float_example` on those that have derivatives, and
-    `smooth` on those in float64, where finite differences are sharp; `op` on every op."""
-    from examples_of import examples
+    `smooth` on those in float64 whose derivatives are limits of differences, which are sharp there; `op` on every op,
+    `derivable_op` and `smooth_op` likewise."""
+    from examples_of import examples, has_derivative
 
     from baracuda_jax._core.op import OPS
 
     every = metafunc.config.getoption("full")
     for name, keep in {
         "example": lambda e: True,
-        "float_example": lambda e: e.is_float,
-        "smooth": lambda e: e.dtype == "float64",
+        "float_example": lambda e: e.has_derivative,
+        "smooth": lambda e: e.dtype == "float64" and e.has_derivative and not e.op.surrogate,
     }.items():
         if name in metafunc.fixturenames:
             metafunc.parametrize(name, [e for e in examples(every) if keep(e)], ids=str)
-    if "op" in metafunc.fixturenames:
-        metafunc.parametrize("op", list(OPS.values()), ids=list(OPS))
+    for name, keep in {
+        "op": lambda op: True,
+        "derivable_op": has_derivative,
+        "smooth_op": lambda op: has_derivative(op) and not op.surrogate,
+    }.items():
+        if name in metafunc.fixturenames:
+            ops = [op for op in OPS.values() if keep(op)]
+            metafunc.parametrize(name, ops, ids=[op.name for op in ops])

@@ -38,9 +38,13 @@ class Example:
         """The differentiable argument, the first of all ops so far."""
         return self.args[0]
 
+    def call(self, *args, **kwargs):
+        """The op's output."""
+        return jax.tree.leaves(self.op.public(*args, **self.case.kwargs, **kwargs))[0]
+
     def fun(self, x, prefer=None):
         """The op as a function of its differentiable argument."""
-        return self.op.public(x, *self.args[1:], **self.case.kwargs, prefer=prefer)
+        return self.call(x, *self.args[1:], prefer=prefer)
 
     def random(self, like, seed=0):
         """A random array of `like`'s shape and dtype."""
@@ -50,6 +54,14 @@ class Example:
     @property
     def is_float(self):
         return jnp.issubdtype(jnp.dtype(self.dtype), jnp.floating)
+
+    @property
+    def has_derivative(self):
+        return self.is_float and has_derivative(self.op)
+
+
+def has_derivative(op):
+    return bool(op.differentiable) and not op.codes
 
 
 @functools.cache

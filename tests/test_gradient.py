@@ -63,8 +63,8 @@ def test_second_derivative_is_the_finite_difference(smooth):
     np.testing.assert_allclose(jax.jit(jax.grad(lambda x: jnp.vdot(gradient(x), v)))(x), want, rtol=1e-6, atol=1e-6)
 
 
-def test_hessian_is_symmetric(op):
-    example = Example(op, op.cases[0], "float64")
+def test_hessian_is_symmetric(smooth_op):
+    example = Example(smooth_op, smooth_op.cases[0], "float64")
     size = min(example.x.size, 24)
 
     place = lambda part: example.x.ravel().at[:size].set(part).reshape(example.x.shape)
@@ -74,8 +74,8 @@ def test_hessian_is_symmetric(op):
     assert np.abs(hessian).max() > 0
 
 
-def test_third_derivative_is_the_finite_difference(op):
-    example = Example(op, op.cases[0], "float64")
+def test_third_derivative_is_the_finite_difference(smooth_op):
+    example = Example(smooth_op, smooth_op.cases[0], "float64")
     v, step = example.random(example.x), 1e-5
     second = jax.jit(jax.grad(jax.grad(loss_of(lambda t: example.fun(example.x + t * v)))))
     want = (second(step) - second(-step)) / (2 * step)

@@ -34,8 +34,8 @@ def test_every_public_name_is_documented_and_reachable():
 
 
 def test_every_backward_kernel_has_a_public_function(op):
-    if op.name.endswith("_split"):
-        pytest.skip("made of the kernels of the sum")
+    if op.name.endswith(("_split", "_lsq")) or not op.differentiable:
+        pytest.skip("it has another op's, or none")
     assert f"{op.name}_backward" in baracuda_jax.__all__
 
 

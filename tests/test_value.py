@@ -10,8 +10,11 @@ from examples_of import close
 @pytest.mark.parametrize("prefer", ["native", "xla"])
 def test_value_is_the_oracles(example, prefer):
     y = example.fun(example.x, prefer=prefer)
-    assert y.dtype == example.x.dtype
     want = oracle.value(example)
+    if example.op.codes:
+        np.testing.assert_array_equal(np.asarray(y, np.float64), want)
+        return
+    assert y.dtype == example.x.dtype
     if not example.is_float:
         want = want.astype(example.dtype)
     close(y, want, example.dtype)
@@ -28,7 +31,9 @@ def test_types_are_the_references(op):
         ]
         traced = jax.jit(lambda *a: op.public(*a, **case.kwargs, prefer="xla"))(*args)
         assert types[0] == types[1]
-        assert (traced.shape, traced.dtype) == (types[0].shape, types[0].dtype)
+        assert jax.tree.map(lambda x: (x.shape, x.dtype), traced) == jax.tree.map(
+            lambda x: (x.shape, x.dtype), types[0]
+        )
 
 
 def test_half_types_accumulate_wide():

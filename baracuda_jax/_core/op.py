@@ -50,9 +50,11 @@ class Op:
     public: Callable
     cases: tuple
     forward: compat.Primitive
-    tangent: compat.Primitive
-    backward: compat.Primitive
+    tangent: compat.Primitive | None  # as backward, None where there is no derivative
+    backward: compat.Primitive | None
     bodies: Mapping[str, Body]
+    codes: bool
+    surrogate: bool
 
     def __call__(self, *operands, prefer=None, save=False, **params):
         """The output, or with `save` all results."""
@@ -76,13 +78,15 @@ def declare(
     cases: Sequence,
     dtypes: Sequence[str],
     operands: Sequence[str],
-    differentiable: Sequence[str],
-    residuals: Sequence[str],
     forward: Body,
-    backward: Body,
     kernels: Mapping[str, Sequence[str]],
+    differentiable: Sequence[str] = (),
+    residuals: Sequence[str] = (),
+    backward: Body | None = None,
     results: Sequence[str] = ("y",),
     tangent: Body | None = None,
+    codes: bool = False,
+    surrogate: bool = False,
     linear: Callable[[dict], dict] | None = None,
     shared: Mapping[str, int] | None = None,
     follows: Mapping[str, str] | None = None,
@@ -91,7 +95,11 @@ def declare(
     """Declares an op and puts it in the table `OPS`.
 
     public          the function that users call; its docstring is the op's
-    operands, ...   names, in order; `results` after the first are saved for the derivatives
+    operands, ...   names, in order; `results` after the first are saved for the derivatives. With nothing `differentiable`
+                    there are no derivatives
+    codes           the output is made of codes, which carry no tangents: the derivatives are there for the public backward
+                    function alone
+    surrogate       the derivatives are not the limits of differences but a convention, such as straight-through
     residuals       operands and results that the derivatives read
     tangent         may be left out where the op is its own tangent, under the parameters linear(params)
     kernels         the FFI targets that each native body calls: {"forward": (...), "tangent": ..., "backward": ...}
@@ -107,13 +115,18 @@ def declare(
     if linear:
         tangent = _linear_tangent(_all_results(forward), names, linear)
         kernels = {**kernels, "tangent": kernels["forward"]}
-    bodies = {"forward": _all_results(forward), "tangent": tangent, "backward": backward}
-    primitives = {}
+    bodies = {"forward": _all_results(forward)}
+    if backward:
+        bodies |= {"tangent": tangent, "backward": backward}
+    primitives = {"tangent": None, "backward": None}
     for kind, body in bodies.items():
         title = name if kind == "forward" else f"{name}_{kind}"
         primitives[kind] = _primitive(title, body, tuple(kernels[kind]))
         _batch(primitives[kind], names[kind], results, shared or {}, follows or {}, batched)
-    _differentiate(primitives, bodies, tuple(operands), tuple(differentiable), tuple(residuals), tuple(results))
+    if backward:
+        _differentiate(primitives, bodies, tuple(operands), tuple(differentiable), tuple(residuals), tuple(results))
+    if codes or not backward:
+        ad.primitive_jvps[primitives["forward"]] = functools.partial(_no_derivative, primitives["forward"])
     op = OPS[name] = Op(
         name=name,
         family=family,
@@ -126,6 +139,8 @@ def declare(
         public=public,
         cases=tuple(cases),
         bodies=bodies,
+        codes=codes,
+        surrogate=surrogate,
         **primitives,
     )
     return op
@@ -229,11 +244,10 @@ def _differentiate(primitives, bodies, operands, differentiable, residuals, resu
         values, dots = dict(zip(operands, primals, strict=True)), dict(zip(operands, tangents, strict=True))
         dots = [dots[name] for name in differentiable]
         if all(type(t) is ad.Zero for t in dots):
-            outs = bind(forward, *primals, save=save, **params)
-            return outs, [_zero(y) for y in outs]
+            return _no_derivative(forward, primals, tangents, save=save, **params)
         outs = bind(forward, *primals, save=True, **params)
         values |= zip(results, outs, strict=True)
-        dots = [ad.instantiate_zeros(t) for t in dots]
+        dots = [_tangent(t, outs[0]) for t in dots]
         (dot,) = bind(tangent, *(values[name] for name in residuals), *dots, **params)
         outs = outs if save else outs[:1]
         return outs, [dot, *(_zero(y) for y in outs[1:])]
@@ -242,6 +256,18 @@ def _differentiate(primitives, bodies, operands, differentiable, residuals, resu
     for this, other, body in ((tangent, backward, bodies["tangent"]), (backward, tangent, bodies["backward"])):
         ad.primitive_jvps[this] = functools.partial(_linear_jvp, this, body, n)
         ad.primitive_transposes[this] = functools.partial(_linear_transpose, other, n)
+
+
+def _no_derivative(p, primals, tangents, **params):
+    outs = bind(p, *primals, **params)
+    return outs, [_zero(y) for y in outs]
+
+
+def _tangent(t, output):
+    """A tangent as an array. That of integers, which have none, is zeros of the output's dtype."""
+    if type(t) is ad.Zero and t.aval.dtype == jax.dtypes.float0:
+        return jax.numpy.zeros(t.aval.shape, output.dtype)
+    return ad.instantiate_zeros(t)
 
 
 def _linear_jvp(p, body, n, primals, tangents, **params):

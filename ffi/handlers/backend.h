@@ -3,11 +3,15 @@
 #pragma once
 
 #ifdef BARACUDA_CUDA
+#include "../patterns/blocks_cuda.h"
 #include "../patterns/gather_cuda.h"
+#include "../patterns/rows_cuda.h"
 #include "../patterns/segment_cuda.h"
 #include "../patterns/window_cuda.h"
 #else
+#include "../patterns/blocks_cpu.h"
 #include "../patterns/gather_cpu.h"
+#include "../patterns/rows_cpu.h"
 #include "../patterns/segment_cpu.h"
 #include "../patterns/window_cpu.h"
 #endif

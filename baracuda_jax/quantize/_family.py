@@ -1,0 +1,67 @@
+"""What the quantisation ops share in their declarations and their documentation."""
+
+import numpy as np
+
+from .._core import checks
+from .._core.case import Case
+
+FAMILY = dict(family="quantize", dtypes=checks.FLOATS)
+
+# kind: (arguments between zero_point and dtype, their documentation, the scale's shape)
+SIGNATURES = {
+    "tensor": ((), "", "scalar"),
+    "channel": (("axis",), "        axis: static, the dimension of channels.\n", "[channels]"),
+    "token": ((), "", "x's shape without the last dimension"),
+    "group": (
+        ("group_size",),
+        "        group_size: static, the number of neighbours along the last dimension that share a scale. It must divide\n"
+        "            that dimension.\n",
+        "x's shape with last dimension / group_size in the last place",
+    ),
+}
+
+
+def shared_ranks(kind):
+    """Under vmap, a scale that serves all is not repeated."""
+    ranks = {"tensor": 0, "channel": 1}
+    return {name: ranks[kind] for name in ("scale", "zero_point")} if kind in ranks else {}
+
+
+def _scale(rng, *shape):
+    return np.asarray(0.02 + 0.02 * rng.random(shape))
+
+
+def _zero(rng, *shape):
+    return np.asarray(rng.integers(-9, 10, shape), np.int32)
+
+
+def cases(kind, first, **kwargs):
+    """`first(rng, *shape)` draws x or the codes."""
+    table = {
+        "tensor": {
+            "image": (lambda r: (first(r, 3, 8, 5), _scale(r), _zero(r)), {}),
+            "vector": (lambda r: (first(r, 67), _scale(r), _zero(r)), {}),
+        },
+        "channel": {
+            "last": (lambda r: (first(r, 6, 16), _scale(r, 16), _zero(r, 16)), {"axis": -1}),
+            "middle": (lambda r: (first(r, 2, 5, 3, 3), _scale(r, 5), _zero(r, 5)), {"axis": 1}),
+            "first": (lambda r: (first(r, 4, 9), _scale(r, 4), _zero(r, 4)), {"axis": 0}),
+        },
+        "token": {
+            "rows": (lambda r: (first(r, 6, 24), _scale(r, 6), _zero(r, 6)), {}),
+            "sequences": (lambda r: (first(r, 2, 3, 7), _scale(r, 2, 3), _zero(r, 2, 3)), {}),
+        },
+        "group": {
+            "rows": (lambda r: (first(r, 4, 24), _scale(r, 4, 3), _zero(r, 4, 3)), {"group_size": 8}),
+            "odd": (lambda r: (first(r, 2, 3, 15), _scale(r, 2, 3, 5), _zero(r, 2, 3, 5)), {"group_size": 3}),
+        },
+    }
+    return tuple(Case(name, draw, {**options, **kwargs}) for name, (draw, options) in table[kind].items())
+
+
+def normal(rng, *shape):
+    return rng.standard_normal(shape)
+
+
+def float_codes(rng, *shape):
+    return rng.integers(-20, 20, shape) + 0.25

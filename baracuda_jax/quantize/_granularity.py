@@ -1,0 +1,55 @@
+"""Which cells share a scale: the four granularities, as views of an array as cells [..., channels, inner]."""
+
+import dataclasses
+import math
+
+import jax.numpy as jnp
+
+
+@dataclasses.dataclass(frozen=True)
+class Granularity:
+    """`kind` is "tensor", "channel", "token" or "group". `axis` counts from the end, so that leading batch dimensions
+    change nothing."""
+
+    kind: str
+    axis: int | None = None
+    group_size: int | None = None
+
+    def scale_shape(self, shape):
+        return {
+            "tensor": lambda: (),
+            "channel": lambda: (shape[self.axis],),
+            "token": lambda: tuple(shape[:-1]),
+            "group": lambda: (*shape[:-1], shape[-1] // self.group_size),
+        }[self.kind]()
+
+    def cells(self, x, whole_rows=False):
+        """x as cells. Per tensor all dimensions are batches, or all but the last with `whole_rows`."""
+        if self.kind == "tensor":
+            return x.reshape(*x.shape[:-1], 1, x.shape[-1] if x.ndim else 1) if whole_rows else x[..., None, None]
+        if self.kind == "channel":
+            begin = x.ndim + self.axis
+            return x.reshape(*x.shape[: begin + 1], math.prod(x.shape[begin + 1 :]))
+        if self.kind == "token":
+            return x[..., None, :]
+        return x.reshape(*x.shape[:-1], x.shape[-1] // self.group_size, self.group_size)
+
+    def per_channel(self, scale):
+        """A scale or a zero point as [..., channels]; it may have fewer leading dimensions than the cells."""
+        return scale[..., None] if self.kind in ("tensor", "token") else scale
+
+
+def beside(scale, cells):
+    """[..., channels] shaped to go with cells [..., channels, inner]."""
+    missing = cells.ndim - 1 - scale.ndim
+    return scale.reshape(*scale.shape[:-1], *(1,) * missing, scale.shape[-1], 1)
+
+
+def sum_to(x, scale):
+    """The sum of cells [..., channels, inner] over those that share a scale [..., channels]."""
+    missing = x.ndim - 1 - scale.ndim
+    first = scale.ndim - 1
+    return jnp.sum(x, axis=(*range(first, first + missing), x.ndim - 1))
+
+
+TENSOR, TOKEN = Granularity("tensor"), Granularity("token")

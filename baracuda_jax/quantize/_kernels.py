@@ -1,0 +1,95 @@
+"""The kernel calls that the native bodies are made of, and the same in plain JAX for the references. Operands are cells, and
+scales and zero points per channel, as `Granularity` makes them."""
+
+import jax
+import jax.numpy as jnp
+
+from .._core.kernel import kernel
+from ._arguments import is_float8
+from ._granularity import beside
+
+
+def wide(x):
+    return x.astype(jnp.float32) if x.dtype.itemsize <= 2 else x
+
+
+def _call(target, cells, scale, zero_point, out, **attributes):
+    per_channel = [scale] if zero_point is None else [scale, zero_point]
+    dims = ", ".join(["...ci"] * len(cells) + ["...c"] * len(per_channel))
+    return kernel(target, f"{dims} -> ...ci", *cells, *per_channel, out=[out], **attributes)[0]
+
+
+def _like(x, dtype=None):
+    return jax.ShapeDtypeStruct(x.shape, dtype or x.dtype)
+
+
+def quantize(x, scale, zero_point, *, code, low, high):
+    # Codes of 4 bits share bytes, and so a row must not end inside one.
+    row = x.shape[-1] if x.shape[-1] > 1 else x.shape[-2]
+    memory = "int8" if code == "int4" and row % 2 else "uint8" if code == "uint4" and row % 2 else code
+    codes = _call("quantize", [x], scale, zero_point, _like(x, memory), low=low, high=high)
+    return codes.astype(code)
+
+
+def dequantize(codes, scale, zero_point, dtype):
+    row = codes.shape[-1] if codes.shape[-1] > 1 else codes.shape[-2]
+    if codes.dtype.name in ("int4", "uint4") and row % 2:
+        codes = codes.astype(codes.dtype.name.replace("4", "8"))
+    return _call("dequantize", [codes], scale, zero_point, _like(codes, dtype))
+
+
+def fake_quantize(x, scale, zero_point, *, low, high):
+    return _call("fake_quantize", [x], scale, zero_point, _like(x), low=low, high=high)
+
+
+def straight_through(x, dy, scale, zero_point, *, low, high, divides):
+    """dy, over the scale where `divides`, for cells whose code is in the range."""
+    return _call("quantize_backward", [x, dy], scale, zero_point, _like(x), low=low, high=high, divides=divides)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# References
+
+
+def divide(x, y):
+    """x / y to the last bit. XLA makes the division by a constant, or by what is broadcast, a product with 1 / y, and then
+    ties would be rounded otherwise; it does not see that this divisor is one."""
+    return x / jnp.where(jnp.isnan(x), x, y)
+
+
+def unclamped_reference(x, scale, zero_point):
+    return jnp.round(divide(wide(x), beside(scale, x))) + beside(zero_point, x)
+
+
+def codes_reference(x, scale, zero_point, *, low, high):
+    """The codes of integers, as floats: NaN, which has none, gets the zero point's."""
+    q = unclamped_reference(x, scale, zero_point)
+    q = jnp.where(jnp.isnan(q), beside(zero_point, x).astype(q.dtype), q)
+    return jnp.clip(q, low, high)
+
+
+def quantize_reference(x, scale, zero_point, *, code, low, high):
+    if is_float8(code):
+        ratio = divide(wide(x), beside(scale, x))
+        return jnp.clip(ratio, low, high).astype(code)
+    return codes_reference(x, scale, zero_point, low=low, high=high).astype(jnp.int32).astype(code)
+
+
+def dequantize_reference(codes, scale, zero_point, dtype):
+    codes = codes.astype(scale.dtype)
+    return ((codes - beside(zero_point, codes)) * beside(scale, codes)).astype(dtype)
+
+
+def fake_quantize_reference(x, scale, zero_point, *, low, high):
+    q = codes_reference(x, scale, zero_point, low=low, high=high)
+    return ((q - beside(zero_point, x)) * beside(scale, x)).astype(x.dtype)
+
+
+def inside_reference(x, scale, zero_point, *, low, high):
+    q = unclamped_reference(x, scale, zero_point)
+    return (q >= low) & (q <= high)
+
+
+def straight_through_reference(x, dy, scale, zero_point, *, low, high, divides):
+    part = divide(wide(dy), beside(scale, dy)) if divides else wide(dy)
+    return jnp.where(inside_reference(x, scale, zero_point, low=low, high=high), part, 0).astype(dy.dtype)

@@ -1,0 +1,184 @@
+"""Floats to codes, with scales that are given."""
+
+from .._core import checks
+from .._core.op import Body, declare
+from . import _kernels as k
+from ._arguments import code_range, granularity, scales
+from ._family import FAMILY, SIGNATURES, cases, normal, shared_ranks
+
+_DOC = """Codes of x, with a scale and a zero point per {kind}.
+
+    Formula:
+        q = clamp(round(x / scale) + zero_point, qmin, qmax), rounding half to even; with dtype float8_*, q = x / scale,
+        rounded to nearest even, saturating at the largest finite number.
+        NaN gets the code of zero_point, or NaN in float8_*. An infinite or huge x saturates. Where the scale is 0, x / scale
+        is infinite or NaN; where it is infinite, 0; where it is NaN, NaN; a negative one flips the sign.
+
+    Args:
+        x: floats [...].
+        scale: floats, {shape}. As a Python number it must be finite and above 0.
+        zero_point: integers of the shape of scale; None for 0.
+{more}        dtype: that of the codes: int8, uint8, int4, uint4, float8_e4m3fn or float8_e5m2.
+        qmin, qmax: static range of the codes; by default the dtype's.
+        prefer: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+
+    Returns:
+        The codes, shaped as x. They carry no derivative: see `fake_quantize`, and `{name}_backward`.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: x / scale is rounded once, in float32, or in float64 for float64.
+
+    Source: {source}
+    """
+
+_BACKWARD_DOC = """The straight-through gradient of `{name}`: dx = dy / scale where the code is not clamped, else 0.
+
+    Args:
+        x, scale, zero_point{names}, dtype, qmin, qmax, prefer: as for `{name}`.
+        dy: floats shaped as x, the cotangent of the codes, which JAX itself has not.
+
+    Returns:
+        The cotangent of x.
+    """
+
+_SOURCES = {
+    "tensor": "torch.quantize_per_tensor, which multiplies by 1 / scale.",
+    "channel": "torch.quantize_per_channel, which multiplies by 1 / scale.",
+    "token": "Yao et al., ZeroQuant (2022).",
+    "group": "Frantar et al., GPTQ (2022), which quantises weights in groups.",
+}
+
+
+def _reference(x, scale, zero_point, *, by, **params):
+    codes = k.quantize_reference(by.cells(x), by.per_channel(scale), by.per_channel(zero_point), **params)
+    return (codes.reshape(x.shape),)
+
+
+def _native(x, scale, zero_point, *, save, by, code, low, high):
+    cells = by.cells(x, whole_rows=code in ("int4", "uint4"))
+    codes = k.quantize(cells, by.per_channel(scale), by.per_channel(zero_point), code=code, low=low, high=high)
+    return (codes.reshape(x.shape),)
+
+
+def _derivative(straight_through, divides):
+    def body(x, scale, zero_point, change, *, by, low, high, **_):
+        out = straight_through(
+            by.cells(x), by.cells(change), by.per_channel(scale), by.per_channel(zero_point),
+            low=low, high=high, divides=divides,
+        )  # fmt: skip
+        return (out.reshape(x.shape),)
+
+    return body
+
+
+STRAIGHT_THROUGH = Body(_derivative(k.straight_through_reference, False), _derivative(k.straight_through, False))
+_OVER_SCALE = Body(_derivative(k.straight_through_reference, True), _derivative(k.straight_through, True))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Public functions
+
+
+def _document(fun):
+    kind = fun.__name__.removesuffix("_backward").removeprefix("quantize_per_")
+    more, more_doc, shape = SIGNATURES[kind]
+    if fun.__name__.endswith("_backward"):
+        names = "".join(f", {argument}" for argument in more)
+        fun.__doc__ = _BACKWARD_DOC.format(name=f"quantize_per_{kind}", names=names)
+    else:
+        fun.__doc__ = _DOC.format(kind=kind, shape=shape, more=more_doc, name=fun.__name__, source=_SOURCES[kind])
+    return fun
+
+
+def _arguments(op, kind, x, scale, zero_point, dtype, qmin, qmax, **more):
+    x = checks.array(op, "x", x)
+    checks.dtype(op, "x", x, checks.FLOATS)
+    params = code_range(op, dtype, qmin, qmax)
+    by = granularity(op, x, kind, **more)
+    return (x, *scales(op, x, x.dtype, by, scale, zero_point, **params)), {"by": by, **params}
+
+
+def _forward(kind, *arguments, prefer, **more):
+    operands, params = _arguments(f"quantize_per_{kind}", kind, *arguments, **more)
+    return _OPS[kind](*operands, **params, prefer=prefer)
+
+
+def _backward(kind, dy, *arguments, prefer, **more):
+    op = f"quantize_per_{kind}_backward"
+    operands, params = _arguments(op, kind, *arguments, **more)
+    dy = checks.array(op, "dy", dy)
+    checks.shape(op, "dy", dy, operands[0].shape, "that of x")
+    checks.same_dtype(op, "dy", dy, "x", operands[0])
+    return _OPS[kind].vjp(*operands, dy, **params, prefer=prefer)
+
+
+@_document
+def quantize_per_tensor(x, scale, zero_point=None, dtype="int8", *, qmin=None, qmax=None, prefer=None):
+    return _forward("tensor", x, scale, zero_point, dtype, qmin, qmax, prefer=prefer)
+
+
+@_document
+def quantize_per_channel(x, scale, zero_point=None, axis=-1, dtype="int8", *, qmin=None, qmax=None, prefer=None):
+    return _forward("channel", x, scale, zero_point, dtype, qmin, qmax, axis=axis, prefer=prefer)
+
+
+@_document
+def quantize_per_token(x, scale, zero_point=None, dtype="int8", *, qmin=None, qmax=None, prefer=None):
+    return _forward("token", x, scale, zero_point, dtype, qmin, qmax, prefer=prefer)
+
+
+@_document
+def quantize_per_group(x, scale, zero_point=None, group_size=128, dtype="int8", *, qmin=None, qmax=None, prefer=None):
+    return _forward("group", x, scale, zero_point, dtype, qmin, qmax, group_size=group_size, prefer=prefer)
+
+
+@_document
+def quantize_per_tensor_backward(x, scale, zero_point, dy, dtype="int8", *, qmin=None, qmax=None, prefer=None):
+    return _backward("tensor", dy, x, scale, zero_point, dtype, qmin, qmax, prefer=prefer)
+
+
+@_document
+def quantize_per_channel_backward(
+    x, scale, zero_point, dy, axis=-1, dtype="int8", *, qmin=None, qmax=None, prefer=None
+):
+    return _backward("channel", dy, x, scale, zero_point, dtype, qmin, qmax, axis=axis, prefer=prefer)
+
+
+@_document
+def quantize_per_token_backward(x, scale, zero_point, dy, dtype="int8", *, qmin=None, qmax=None, prefer=None):
+    return _backward("token", dy, x, scale, zero_point, dtype, qmin, qmax, prefer=prefer)
+
+
+@_document
+def quantize_per_group_backward(
+    x, scale, zero_point, dy, group_size=128, dtype="int8", *, qmin=None, qmax=None, prefer=None
+):
+    return _backward("group", dy, x, scale, zero_point, dtype, qmin, qmax, group_size=group_size, prefer=prefer)
+
+
+_OPS = {
+    kind: declare(
+        public.__name__,
+        **FAMILY,
+        public=public,
+        operands=("x", "scale", "zero_point"),
+        differentiable=("x",),
+        residuals=("x", "scale", "zero_point"),
+        shared=shared_ranks(kind),
+        cases=cases(kind, normal),
+        codes=True,
+        surrogate=True,
+        forward=Body(_reference, _native),
+        tangent=_OVER_SCALE,
+        backward=_OVER_SCALE,
+        kernels={"forward": ("quantize",), "tangent": ("quantize_backward",), "backward": ("quantize_backward",)},
+    )
+    for kind, public in {
+        "tensor": quantize_per_tensor,
+        "channel": quantize_per_channel,
+        "token": quantize_per_token,
+        "group": quantize_per_group,
+    }.items()
+}

@@ -1,0 +1,58 @@
+// The blocks pattern: cells in rows, each cell with a block's parameters. A block is a row, or several, or each column
+// is one. The functor reads a block's parameters (`block<K>(index)`) and does V neighbouring cells with them
+// (`cells<V>`); K is 1 where the V cells share a block, V where each has its own.
+#pragma once
+
+#include <algorithm>
+
+#include "../kernels/number.h"
+#include "executor.h"
+
+namespace baracuda {
+
+// Cells [batches, channels, inner] with parameters [batches / share, channels].
+struct BlockShape {
+  int64_t rows, columns;
+  int64_t channels, share;
+  bool by_column;
+
+  BlockShape(int64_t batches, int64_t channels, int64_t inner, int64_t parameters)
+      : rows(batches * channels), columns(inner), channels(channels), share(1), by_column(false) {
+    int64_t parameter_batches = parameters / std::max<int64_t>(channels, 1);
+    if (parameter_batches > 0) share = std::max<int64_t>(batches / parameter_batches, 1);
+    if (channels == 1 && parameters == 1) {  // one block: rows of any length
+      int64_t cells = rows * columns;
+      columns = std::min<int64_t>(cells & -cells, 4096);
+      if (columns < 64) columns = cells;
+      rows = columns ? cells / columns : 0;
+      share = std::max<int64_t>(rows, 1);
+    } else if (inner == 1) {
+      rows = batches, columns = channels, by_column = true;
+    }
+  }
+  int64_t cells() const { return rows * columns; }
+};
+
+// Where a row's parameters begin.
+struct BlockIndex {
+  int64_t channels, share;
+  bool by_column;
+
+  explicit BlockIndex(const BlockShape& shape)
+      : channels(shape.channels), share(shape.share), by_column(shape.by_column) {}
+  BARACUDA_HD int64_t operator()(int64_t row) const {
+    if (by_column) return (share == 1 ? row : quotient(row, share)) * channels;
+    if (share == 1) return row;
+    if (channels == 1) return quotient(row, share);
+    return quotient(row, channels * share) * channels + row - quotient(row, channels) * channels;
+  }
+
+ private:
+  // Half the cost where 32 bits do.
+  static BARACUDA_HD int64_t quotient(int64_t a, int64_t b) {
+    if (((a | b) >> 32) == 0) return int64_t(uint32_t(a) / uint32_t(b));
+    return a / b;
+  }
+};
+
+}  // namespace baracuda
