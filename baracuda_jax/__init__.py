@@ -1,6 +1,7 @@
 """Machine-learning ops as JAX primitives, with hand-written forward and backward kernels on CUDA and CPU."""
 
-from ._core.prefer import prefer
+from ._core.prefer import PlanPreference, prefer
+from ._core.sku import ArchSku, BackendKind, ElementKind, KernelSku, MathPrecision, OpCategory, PrecisionGuarantee
 from .pool import (
     lp_pool1d,
     lp_pool1d_backward,
@@ -24,6 +25,14 @@ from .segment import (
 
 __version__ = "0.1.0"
 __all__ = [
+    "ArchSku",
+    "BackendKind",
+    "ElementKind",
+    "KernelSku",
+    "MathPrecision",
+    "OpCategory",
+    "PlanPreference",
+    "PrecisionGuarantee",
     "lp_pool1d",
     "lp_pool1d_backward",
     "lp_pool2d",

@@ -20,6 +20,7 @@ from ._core import checks
 from ._core.case import Case
 from ._core.kernel import kernel
 from ._core.op import Body, declare
+from ._core.sku import OpCategory
 
 FORMATS = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
@@ -299,6 +300,7 @@ _OPS = {
     rank: declare(
         f"lp_pool{rank}d",
         family="pool",
+        category=OpCategory.POOLING,
         public=public,
         dtypes=checks.FLOATS,
         cases=_cases(rank),

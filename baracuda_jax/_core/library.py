@@ -70,6 +70,15 @@ def available(platform, targets):
     return False
 
 
+def default_platform():
+    """The platform of programs whose arrays are nowhere in particular."""
+    device = jax.config.jax_default_device
+    return device if isinstance(device, str) else _platform(device or jax.devices()[0])
+
+
 def _platforms():
-    gpu_names = {"gpu": "cuda", "rocm": "rocm"}
-    return {gpu_names.get(device.platform, device.platform) for device in jax.devices()} | {"cpu"}
+    return set(map(_platform, jax.devices())) | {"cpu"}
+
+
+def _platform(device):
+    return {"gpu": "cuda"}.get(device.platform, device.platform)
