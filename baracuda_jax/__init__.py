@@ -1,5 +1,6 @@
 """Machine-learning ops as JAX primitives, with hand-written forward and backward kernels on CUDA and CPU."""
 
+from ._core.plan import Plan, plan
 from ._core.prefer import PlanPreference, prefer
 from ._core.sku import ArchSku, BackendKind, ElementKind, KernelSku, MathPrecision, OpCategory, PrecisionGuarantee
 from .pool import (
@@ -31,6 +32,7 @@ __all__ = [
     "KernelSku",
     "MathPrecision",
     "OpCategory",
+    "Plan",
     "PlanPreference",
     "PrecisionGuarantee",
     "lp_pool1d",
@@ -39,6 +41,7 @@ __all__ = [
     "lp_pool2d_backward",
     "lp_pool3d",
     "lp_pool3d_backward",
+    "plan",
     "prefer",
     "segment_max",
     "segment_max_backward",
