@@ -40,7 +40,7 @@ _DOC = """{rank}-dimensional LP pooling: the p-norm of each window.
         ceil_mode: whether the number of windows, (size - window) / strides + 1, is rounded up instead of down. The last
             window then holds only the cells that are in the input; it is dropped if it would hold none.
         data_format: "{format}" or "{last}".
-        prefer: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         The pooled array, of x's dtype.

@@ -65,14 +65,15 @@ class Call:
         return workspaces(compat.trace(self.op.bodies[self.kind].native, self.operands, self.params))
 
     def is_deterministic(self, backend, platform):
-        """Kernels are. Of XLA's programs those are not that scatter floats to cells that may be the same: on a GPU the
-        order is that of the threads, and so the sum's roundings, or the sign of a zero, differ from run to run."""
-        if backend == "native" or platform not in UNORDERED:
+        """Kernels are, and all of plain JAX but scatters of floats to cells that may be the same: on a GPU their order is
+        that of the threads, and so the roundings of a sum, or the sign of a zero, differ from run to run."""
+        if platform not in UNORDERED:
             return True
+        body = self.op.bodies[self.kind]
+        bare = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in self.operands]
         with compat.no_mesh():
-            bare = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in self.operands]
-            reference = compat.trace(self.op.bodies[self.kind].reference, bare, self.params)
-        return not any(_is_unordered(equation) for equation in compat.equations(reference))
+            jaxpr = compat.trace(body.native if backend == "native" else body.reference, bare, self.params)
+        return not any(map(_is_unordered, compat.equations(jaxpr)))
 
     def vjp(self):
         """The call of the backward primitive that belongs to a forward call, or None where floats are lacking."""

@@ -131,16 +131,15 @@ class Plan:
         call = self._call.vjp()
         if call is None:
             raise TypeError(f"plan of {self.name}: there is no derivative for {self._call.dtype.name}")
-        name = f"{self._call.op.name}_backward"
-        first = self.out_avals[0] if isinstance(self.out_avals, tuple) else self.out_avals
-        names = (*self._call.op.residuals, "dy")
-        known = dict(zip(names, map(_type, call.operands), strict=True)) | dict(self.inputs)
-        known |= {self._call.op.results[0]: first, "dy": first}
+        op = self._call.op
+        name = f"{op.name}_backward"
+        operands = dict(zip((*op.residuals, "dy"), map(_type, call.operands), strict=True))
         if name in _public():
-            every = dict(self.params) | known
-            arguments = {p: every[p] for p in inspect.signature(_function(name)).parameters if p in every}
+            y = self.out_avals[0] if isinstance(self.out_avals, tuple) else self.out_avals
+            known = operands | dict(self.params) | dict(self.inputs) | {op.results[0]: y, "dy": y}
+            arguments = {p: known[p] for p in inspect.signature(_function(name)).parameters if p in known}
         else:
-            arguments = {p: known[p] for p in names} | call.params
+            arguments = operands | call.params
         return _plan(name, arguments, self.backends, self.platform, self.reasons.derivative)
 
     def lower(self, platform=None):
@@ -224,6 +223,7 @@ def _trace(name, inputs, static):
     return typed, call, jax.tree.map(_type, out)
 
 
+@functools.cache
 def _public():
     """The public functions of ops, by name."""
     package = importlib.import_module(__package__.partition(".")[0])
