@@ -104,7 +104,7 @@ def test_it_computes_what_the_function_does(op):
     example = _example(op)
     plan, (x, *rest) = _plan(example), example.args
     same_bits(plan(*example.args), example.fun(x))
-    same_bits(jax.jit(plan.__call__)(*example.args), example.fun(x))
+    same_bits(jax.jit(plan)(*example.args), example.fun(x))
     xs = jnp.stack([x, x + 1])
     same_bits(jax.vmap(lambda x: plan(x, *rest))(xs), jnp.stack([example.fun(x) for x in xs]))
     gradient = lambda fun: jax.grad(loss_of(fun))(x)
@@ -202,7 +202,7 @@ def test_a_plan_runs_inside_shard_map():
     plan = bj.plan("segment_sum", X[:, :2], IDS, 3)
     mesh = jax.make_mesh((2,), ("d",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices("cpu")[:2])
     P = jax.sharding.PartitionSpec
-    sharded = jax.shard_map(plan.__call__, mesh=mesh, in_specs=(P(None, "d"), P()), out_specs=P(None, "d"))
+    sharded = jax.shard_map(plan, mesh=mesh, in_specs=(P(None, "d"), P()), out_specs=P(None, "d"))
     x = jnp.concatenate([X[:, :2], X[:, 1:]], axis=1)
     same_bits(jax.jit(sharded)(x, IDS), bj.segment_sum(x, IDS, 3))
 
@@ -392,6 +392,15 @@ def test_the_table_chooses_where_nobody_asks():
     assert bj.plan("segment_max", X, IDS, 3, platform="cuda").why == "measured: forward float32 large"
     with bj.prefer("native"):
         assert bj.plan("lp_pool2d", IMAGE, 3, 3, 2, platform="cuda").sku.backend == "native"
+
+
+@pytest.mark.measured
+def test_a_plan_and_a_call_choose_alike(op):
+    example = _example(op)
+    for platform in ("cpu", "cuda", "tpu"):
+        plan = _plan(example, platform=platform)
+        text = jax.jit(example.fun).trace(example.x).lower(lowering_platforms=(platform,)).as_text()
+        assert _calls(text) == set(plan.targets) and bool(plan.targets) == (plan.sku.backend == "native")
 
 
 @pytest.mark.measured

@@ -62,7 +62,7 @@ class Call:
 
     @property
     def _kernels(self):
-        return workspaces(compat.trace(self.op.bodies[self.kind].native, self.operands, self.params))
+        return workspaces(_trace(self.op.bodies[self.kind].native, self.operands, self.params))
 
     def is_deterministic(self, backend, platform):
         """Kernels are, and all of plain JAX but scatters of floats to cells that may be the same: on a GPU their order is
@@ -70,9 +70,7 @@ class Call:
         if platform not in UNORDERED:
             return True
         body = self.op.bodies[self.kind]
-        bare = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in self.operands]
-        with compat.no_mesh():
-            jaxpr = compat.trace(body.native if backend == "native" else body.reference, bare, self.params)
+        jaxpr = _trace(body.native if backend == "native" else body.reference, self.operands, self.params)
         return not any(map(_is_unordered, compat.equations(jaxpr)))
 
     def vjp(self):
@@ -80,12 +78,18 @@ class Call:
         if not self.op.differentiable or not jnp.issubdtype(self.dtype, jnp.floating):
             return None
         params = {**self.params, "save": True}
-        saved = compat.trace(self.op.bodies["forward"].native, self.operands, params).out_avals
+        saved = _trace(self.op.bodies["forward"].native, self.operands, params).out_avals
         known = dict(zip((*self.op.operands, *self.op.results), (*self.operands, *saved), strict=True))
         operands = (*(known[name] for name in self.op.residuals), saved[0])
         params = {name: value for name, value in self.params.items() if name != "save"}
-        results = compat.trace(self.op.bodies["backward"].native, operands, params).out_avals
+        results = _trace(self.op.bodies["backward"].native, operands, params).out_avals
         return Call(self.op, "backward", operands, tuple(results), params)
+
+
+def _trace(fun, avals, params):
+    """Without mesh and sharding: they change nothing here, and some references can't be traced with them."""
+    with compat.no_mesh():
+        return compat.trace(fun, [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals], params)
 
 
 def _is_unordered(equation):

@@ -72,8 +72,7 @@ def available(platform, targets):
 
 def default_platform():
     """The platform of programs whose arrays are nowhere in particular."""
-    device = jax.config.jax_default_device
-    return device if isinstance(device, str) else _platform(device or jax.devices()[0])
+    return _platform(jax.config.jax_default_device or jax.devices()[0])
 
 
 def _platforms():
@@ -81,4 +80,6 @@ def _platforms():
 
 
 def _platform(device):
-    return {"gpu": "cuda"}.get(device.platform, device.platform)
+    """The name that lowering has for the platform of a device, or for one by its other name."""
+    name = device if isinstance(device, str) else device.platform
+    return {"gpu": "cuda"}.get(name, name)

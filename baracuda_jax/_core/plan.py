@@ -144,7 +144,7 @@ class Plan:
 
     def lower(self, platform=None):
         """The plan's program, lowered for its platform or another: a jax.stages.Lowered, which need not run here."""
-        traced = jax.jit(lambda *arrays: self(*arrays)).trace(*(aval for _, aval in self.inputs))
+        traced = jax.jit(self).trace(*(aval for _, aval in self.inputs))
         return traced.lower(lowering_platforms=(platform or self.platform,))
 
     def __repr__(self):

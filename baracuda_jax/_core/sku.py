@@ -6,8 +6,6 @@ import enum
 import jax
 import jax.numpy as jnp
 
-HALVES = ("float16", "bfloat16")
-
 
 class OpCategory(enum.StrEnum):
     """What kind of op it is."""
@@ -141,9 +139,10 @@ class KernelSku:
 
 
 def precision(dtype, is_deterministic):
-    """The rule of all ops: 16-bit floats compute in float32, all others in their own type."""
+    """The rule of all ops: floats of fewer than 32 bits compute in float32, all else in its own type."""
     dtype = jnp.dtype(dtype)
-    accumulator = ElementKind.F32 if dtype.name in HALVES else ElementKind.of(dtype)
-    is_float = jnp.issubdtype(dtype, jnp.floating)
-    math = MathPrecision(accumulator.value) if is_float else MathPrecision.INTEGER
+    is_narrow = jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize < 4
+    accumulator = ElementKind.F32 if is_narrow else ElementKind.of(dtype)
+    math = MathPrecision.F64 if accumulator in (ElementKind.F64, ElementKind.C128) else MathPrecision.F32
+    math = math if jnp.issubdtype(dtype, jnp.inexact) else MathPrecision.INTEGER
     return PrecisionGuarantee(math, accumulator, is_deterministic, is_deterministic)
