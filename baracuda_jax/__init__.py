@@ -1,6 +1,8 @@
 """Machine-learning ops as JAX primitives, with hand-written forward and backward kernels on CUDA and CPU."""
 
-from ._core.prefer import prefer
+from ._core.plan import Plan, plan
+from ._core.prefer import PlanPreference, prefer
+from ._core.sku import ArchSku, BackendKind, ElementKind, KernelSku, MathPrecision, OpCategory, PrecisionGuarantee
 from .pool import (
     lp_pool1d,
     lp_pool1d_backward,
@@ -45,6 +47,15 @@ from .segment import (
 
 __version__ = "0.1.0"
 __all__ = [
+    "ArchSku",
+    "BackendKind",
+    "ElementKind",
+    "KernelSku",
+    "MathPrecision",
+    "OpCategory",
+    "Plan",
+    "PlanPreference",
+    "PrecisionGuarantee",
     "dequantize_per_channel",
     "dequantize_per_channel_backward",
     "dequantize_per_group",
@@ -62,6 +73,7 @@ __all__ = [
     "lp_pool2d_backward",
     "lp_pool3d",
     "lp_pool3d_backward",
+    "plan",
     "prefer",
     "quantize_per_channel",
     "quantize_per_channel_backward",

@@ -20,6 +20,7 @@ from ._core import checks
 from ._core.case import Case
 from ._core.kernel import kernel
 from ._core.op import Body, declare
+from ._core.sku import OpCategory
 
 FORMATS = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
@@ -39,7 +40,7 @@ _DOC = """{rank}-dimensional LP pooling: the p-norm of each window.
         ceil_mode: whether the number of windows, (size - window) / strides + 1, is rounded up instead of down. The last
             window then holds only the cells that are in the input; it is dropped if it would hold none.
         data_format: "{format}" or "{last}".
-        prefer: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         The pooled array, of x's dtype.
@@ -299,6 +300,7 @@ _OPS = {
     rank: declare(
         f"lp_pool{rank}d",
         family="pool",
+        category=OpCategory.POOLING,
         public=public,
         dtypes=checks.FLOATS,
         cases=_cases(rank),

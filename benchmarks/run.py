@@ -1,17 +1,22 @@
 """Times our kernels beside what one writes in JAX without them: jax.ops.segment_* and lax.reduce_window.
 
-    python benchmarks/run.py [--platform cpu|cuda] [--op NAME] [--size small|large] [--json FILE]
+    python benchmarks/run.py [--platform cpu|cuda] [--op NAME] [--size small|large] [--json FILE] [--write-table]
 
 Both programs run in one process, in turn, on the same few sets of random inputs. Before timing, results are compared
 with the reference, and ten runs of the kernel with each other, bit by bit. A time is the median over the repeats of the
 time of one call: on CPU of a call that is waited for, on a GPU of calls enqueued back to back, divided by their number.
+
+--write-table also times the op's own definition in plain JAX, which is what runs where the kernel does not, and merges the
+verdicts into baracuda_jax/backends.json, by which the backend is chosen.
 """
 
 import argparse
 import dataclasses
+import datetime
 import itertools
 import json
 import os
+import pathlib
 import statistics
 import sys
 import time
@@ -23,6 +28,7 @@ import numpy as np
 from jax import lax
 
 import baracuda_jax
+from baracuda_jax._core import choice
 
 TOLERANCE = {"float32": 1e-5, "bfloat16": 3e-2}
 SEGMENT_SIZES = {"small": (131072, 64, 8192), "large": (4194304, 64, 262144)}
@@ -196,7 +202,7 @@ def measure(platform, programs, sets, repeats):
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def run(benchmark, platform, repeats):
+def run(benchmark, platform, repeats, with_reference):
     inputs = benchmark.inputs(count=3 if benchmark.size == "small" else 2)
     y = jax.eval_shape(lambda *a: benchmark.ours(*a, prefer="native"), *inputs[0])
     key = jax.random.key(1)
@@ -206,12 +212,45 @@ def run(benchmark, platform, repeats):
         assert "baracuda." in native.as_text(), "the native program calls no kernel of ours"
         plain, reason = compile_or_reason(kind(benchmark.plain), sets[0])
         check(benchmark, kind, native, sets[0])
-        times = measure(platform, {"native": native} | ({"xla": plain} if plain else {}), sets, repeats)
+        programs = {"native": native} | ({"xla": plain} if plain else {})
+        if with_reference:
+            programs["reference"] = kind(lambda *a: benchmark.ours(*a, prefer="xla")).lower(*sets[0]).compile()
+        times = measure(platform, programs, sets, repeats)
         yield {
             "op": benchmark.op, "pass": title, "dtype": benchmark.dtype, "case": benchmark.detail,
             "size": benchmark.size, "native_ms": 1e3 * times["native"],
             "xla_ms": 1e3 * times["xla"] if plain else None, "note": reason,
+            "reference_ms": 1e3 * times["reference"] if with_reference else None,
+            "bytes": sum(x.size * x.dtype.itemsize for x in (*inputs[0], y)),
         }  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The table by which the backend is chosen
+
+TABLE = pathlib.Path(__file__).parent.parent / "baracuda_jax/backends.json"
+PASSES = {"forward": "forward", "forward + backward": "backward"}
+
+
+def write_table(rows, platform, device):
+    """Merges rows into the table; cases of one key are one row, whose verdict is that of their total times."""
+    content = json.loads(TABLE.read_text())
+    key_of = lambda row: (row["op"], row["platform"], row["pass"] != "forward", row["dtype"], row["size"])
+    merged = {key_of(row): row for row in content["rows"]}
+    measured = {}
+    for row in rows:
+        new = {
+            "op": row["op"], "pass": PASSES[row["pass"]], "platform": platform, "dtype": row["dtype"],
+            "size": choice.size_class(row["bytes"]), "backend": None, "device": device.device_kind,
+            "jax": jax.__version__, "date": str(datetime.date.today()), "against": "the reference", "cases": [],
+        }  # fmt: skip
+        case = {"native_ms": round(row["native_ms"], 4), "xla_ms": round(row["reference_ms"], 4)}
+        measured.setdefault(key_of(new), new)["cases"].append({"case": row["case"], **case})
+    for row in measured.values():
+        row["backend"] = choice.verdict(*(sum(c[name] for c in row["cases"]) for name in ("native_ms", "xla_ms")))
+    merged |= measured
+    lines = ",\n".join(f"  {json.dumps(merged[key])}" for key in sorted(merged))
+    TABLE.write_text(f'{{"about": {json.dumps(content["about"])},\n "rows": [\n{lines}\n ]}}\n')
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -238,6 +277,7 @@ def main():
     parser.add_argument("--size", choices=["small", "large"], default="small")
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--json", metavar="FILE", help="also write the times to FILE")
+    parser.add_argument("--write-table", action="store_true", help="merge the verdicts into baracuda_jax/backends.json")
     options = parser.parse_args()
     device = jax.devices(options.platform)[0] if options.platform else jax.devices()[0]
     platform = "cpu" if device.platform == "cpu" else "cuda"
@@ -247,7 +287,7 @@ def main():
         for number, benchmark in enumerate(chosen, 1):
             print(f"[{number}/{len(chosen)}] {benchmark.op} {benchmark.dtype} {benchmark.detail}", file=sys.stderr)
             try:
-                rows += run(benchmark, platform, options.repeats)
+                rows += run(benchmark, platform, options.repeats, options.write_table)
             except AssertionError as error:
                 failures.append(f"{benchmark.op} {benchmark.dtype} {benchmark.detail}: {error}")
     title = f"{device.device_kind}, jax {jax.__version__}, baracuda_jax {baracuda_jax.__version__}"
@@ -259,6 +299,8 @@ def main():
         about = {"device": device.device_kind, "platform": platform, "cpus": os.cpu_count(), "jax": jax.__version__}
         with open(options.json, "w") as file:
             json.dump({**about, "baracuda_jax": baracuda_jax.__version__, "rows": rows}, file, indent=1)
+    if options.write_table:
+        write_table(rows, platform, device)
     return 1 if failures else 0
 
 

@@ -50,6 +50,15 @@ def platform(request):
     return request.config.getoption("platform")
 
 
+@pytest.fixture(autouse=True)
+def _no_measurements(request, monkeypatch):
+    """The laws are about the kernels, also those that XLA beats; tests of the choice are marked `measured`."""
+    from baracuda_jax._core import choice
+
+    if request.node.get_closest_marker("measured") is None:
+        monkeypatch.setattr(choice, "table", dict)
+
+
 def pytest_generate_tests(metafunc):
     """A test with an argument `example` runs on ops, cases and dtypes; `float_example` on those that have derivatives, and
     `smooth` on those in float64 whose derivatives are limits of differences, which are sharp there; `op` on every op,

@@ -33,7 +33,7 @@ IMAGE = jnp.ones((2, 3, 8, 8))
         (TypeError, "indices_are_sorted must be True or False, got 'yes'", (X, IDS, 3), {"indices_are_sorted": "yes"}),
         (TypeError, "empty_value must be a static scalar", (X, IDS, 3), {"empty_value": np.ones(3)}),
         (ValueError, r"empty_value must be an integer in \[-128, 127\], got 300", (X.astype(jnp.int8), IDS, 3), {"empty_value": 300}),
-        (ValueError, r"prefer must be one of \('native', 'xla'\) or None, got 'cuda'", (X, IDS, 3), {"prefer": "cuda"}),
+        (ValueError, r"prefer must be one of \('native', 'xla'\), a PlanPreference or None, got 'cuda'", (X, IDS, 3), {"prefer": "cuda"}),
     ],
 )  # fmt: skip
 def test_segment(name, error, match, args, kwargs):

@@ -28,7 +28,8 @@ def _batched(op, dtype="float32"):
     """The op on 8 examples at once, the arguments after the first mapped too or shared."""
     example = Example(op, op.cases[0], dtype)
     rng = np.random.default_rng(0)
-    many = [jnp.stack([jnp.asarray(rng.permutation(np.asarray(a))) for _ in range(8)]) for a in example.args]
+    shuffled = lambda a: jnp.asarray(rng.permutation(np.asarray(a)) if a.ndim else a)
+    many = [jnp.stack([shuffled(a) for _ in range(8)]) for a in example.args]
     call = example.call
     loss = loss_of(call)
     programs = {

@@ -13,9 +13,11 @@ __all__ = [
     "apply",
     "batching",
     "bdim_at_front",
+    "equations",
     "ir",
     "lower_fun",
     "manual_axes",
+    "no_mesh",
     "register_batcher",
     "register_lowering",
     "trace",
@@ -51,10 +53,25 @@ def manual_axes(aval):
 
 @functools.lru_cache(maxsize=4096)
 def _trace(fun, avals, params, mesh, x64):
-    return tuple(jax.make_jaxpr(functools.partial(fun, **dict(params)))(*avals).out_avals)
+    return jax.make_jaxpr(functools.partial(fun, **dict(params)))(*avals)
 
 
 def trace(fun, avals, params):
-    """The types of fun's results, from a trace that is cached."""
+    """fun's jaxpr, from a trace that is cached. Its `out_avals` are the types of the results."""
     mesh = jax.sharding.get_abstract_mesh()
     return _trace(fun, tuple(avals), tuple(sorted(params.items())), mesh, jax.config.jax_enable_x64)
+
+
+def no_mesh():
+    """A context without the mesh of the surroundings, in which operands have no sharding."""
+    return jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), ()))
+
+
+def equations(jaxpr):
+    """All equations of a jaxpr and of those inside it."""
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        yield equation
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple | list) else (value,):
+                if hasattr(inner, "eqns"):
+                    yield from equations(inner)

@@ -46,6 +46,15 @@ def kernel(target, dims, *operands, out, workspace=None, **attributes):
     return results if workspace is None else results[1:]
 
 
+def workspaces(jaxpr):
+    """(target, bytes of workspace) of every call of `kernel` in a jaxpr."""
+    return [
+        (e.params["target"], e.outvars[0].aval.size if e.params["dims_out"][0][-1] == "workspace" else 0)
+        for e in compat.equations(jaxpr)
+        if e.primitive is _kernel
+    ]
+
+
 def _extra_batches(batches, operands):
     """XLA cuts every operand along the first k dimensions, k being the number of batch dimensions, except those that have
     fewer than k. So that an operand without batches is left whole, the others get batch dimensions of size 1 until k is

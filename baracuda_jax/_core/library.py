@@ -70,6 +70,16 @@ def available(platform, targets):
     return False
 
 
+def default_platform():
+    """The platform of programs whose arrays are nowhere in particular."""
+    return _platform(jax.config.jax_default_device or jax.devices()[0])
+
+
 def _platforms():
-    gpu_names = {"gpu": "cuda", "rocm": "rocm"}
-    return {gpu_names.get(device.platform, device.platform) for device in jax.devices()} | {"cpu"}
+    return set(map(_platform, jax.devices())) | {"cpu"}
+
+
+def _platform(device):
+    """The name that lowering has for the platform of a device, or for one by its other name."""
+    name = device if isinstance(device, str) else device.platform
+    return {"gpu": "cuda"}.get(name, name)

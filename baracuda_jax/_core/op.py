@@ -23,9 +23,11 @@ from typing import NamedTuple
 
 import jax
 
-from . import compat, library
+from . import choice, compat
 from . import prefer as preference
+from .call import Call
 from .compat import ad
+from .sku import OpCategory
 
 
 class Body(NamedTuple):
@@ -41,6 +43,7 @@ class Op:
 
     name: str
     family: str
+    category: OpCategory
     operands: tuple[str, ...]
     results: tuple[str, ...]
     differentiable: tuple[str, ...]
@@ -58,12 +61,12 @@ class Op:
 
     def __call__(self, *operands, prefer=None, save=False, **params):
         """The output, or with `save` all results."""
-        outs = bind(self.forward, *operands, save=save, backend=preference.resolve(self.name, prefer), **params)
+        outs = bind(self.forward, *operands, save=save, prefer=preference.resolve(self.name, prefer), **params)
         return outs if save else outs[0]
 
     def vjp(self, *operands, prefer=None, **params):
         """The backward primitive, on (*residuals, output's cotangent): one cotangent, or a list of several."""
-        outs = bind(self.backward, *operands, backend=preference.resolve(f"{self.name}_backward", prefer), **params)
+        outs = bind(self.backward, *operands, prefer=preference.resolve(f"{self.name}_backward", prefer), **params)
         return outs if len(self.differentiable) > 1 else outs[0]
 
 
@@ -74,6 +77,7 @@ def declare(
     name: str,
     *,
     family: str,
+    category: OpCategory,
     public: Callable,
     cases: Sequence,
     dtypes: Sequence[str],
@@ -94,6 +98,7 @@ def declare(
 ) -> Op:
     """Declares an op and puts it in the table `OPS`.
 
+    category        the kind of op that a plan reports
     public          the function that users call; its docstring is the op's
     operands, ...   names, in order; `results` after the first are saved for the derivatives. With nothing `differentiable`
                     there are no derivatives
@@ -118,11 +123,11 @@ def declare(
     bodies = {"forward": _all_results(forward)}
     if backward:
         bodies |= {"tangent": tangent, "backward": backward}
+    returned = {"forward": results, "tangent": results[:1], "backward": differentiable}
     primitives = {"tangent": None, "backward": None}
     for kind, body in bodies.items():
-        title = name if kind == "forward" else f"{name}_{kind}"
-        primitives[kind] = _primitive(title, body, tuple(kernels[kind]))
-        _batch(primitives[kind], names[kind], results, shared or {}, follows or {}, batched)
+        primitives[kind] = _primitive(name, kind, body)
+        _batch(primitives[kind], names[kind], returned[kind], shared or {}, follows or {}, batched)
     if backward:
         _differentiate(primitives, bodies, tuple(operands), tuple(differentiable), tuple(residuals), tuple(results))
     if codes or not backward:
@@ -130,6 +135,7 @@ def declare(
     op = OPS[name] = Op(
         name=name,
         family=family,
+        category=category,
         operands=tuple(operands),
         results=tuple(results),
         differentiable=tuple(differentiable),
@@ -163,18 +169,22 @@ def bind(primitive, *operands, **params):
     return primitive.bind(*operands, **params)
 
 
-def _primitive(name, body, targets):
-    p = compat.Primitive(name)
+def _primitive(name, kind, body):
+    p = compat.Primitive(name if kind == "forward" else f"{name}_{kind}")
     p.multiple_results = True
     p.def_impl(compat.apply(p))
 
-    def types(*avals, backend, **params):
-        return compat.trace(body.native, avals, params)
+    def types(*avals, prefer, **params):
+        return compat.trace(body.native, avals, params).out_avals
 
-    def lower(ctx, *operands, backend, **params):
-        is_native = _is_native(name, targets, backend, ctx.module_context.platforms)
-        fun = body.native if is_native else functools.partial(reference, types=ctx.avals_out)
+    def lower(ctx, *operands, prefer, **params):
+        backend, _ = chosen(ctx, prefer, params)
+        fun = body.native if backend == "native" else functools.partial(reference, types=ctx.avals_out)
         return compat.lower_fun(functools.partial(fun, **params), multiple_results=True)(ctx, *operands)
+
+    def chosen(ctx, prefer, params):
+        call = Call(OPS[name], kind, tuple(ctx.avals_in), tuple(ctx.avals_out), params)
+        return choice.choose(call, preference.for_kind(prefer, kind), ctx.module_context.platforms)
 
     def reference(*operands, types, **params):
         """The reference, on an explicit mesh with the compiler left to place it."""
@@ -191,17 +201,6 @@ def _primitive(name, body, targets):
     for platform in (None, "tpu", "rocm"):
         compat.register_lowering(p, lower, **({"platform": platform} if platform else {}))
     return p
-
-
-def _is_native(name, targets, backend, platforms):
-    if backend == "xla":
-        return False
-    if backend == "native":
-        missing = [platform for platform in platforms if platform not in library.MODULES]
-        if missing:
-            raise ValueError(f"{name}: prefer='native', but there is no kernel for platform {', '.join(missing)}")
-        return True
-    return all(library.available(platform, targets) for platform in platforms)
 
 
 def _linear_tangent(forward, names, linear):
@@ -284,7 +283,7 @@ def _linear_jvp(p, body, n, primals, tangents, **params):
             residuals = list(known)
             for i, x in zip(moving, some, strict=True):
                 residuals[i] = x
-            return tuple(body.reference(*residuals, *linear, **{k: v for k, v in params.items() if k != "backend"}))
+            return tuple(body.reference(*residuals, *linear, **{k: v for k, v in params.items() if k != "prefer"}))
 
         more = jax.jvp(of_residuals, tuple(known[i] for i in moving), tuple(tangents[i] for i in moving))[1]
         dots = [ad.add_tangents(a, b) for a, b in zip(dots, more, strict=True)]

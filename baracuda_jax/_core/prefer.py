@@ -1,23 +1,74 @@
-"""Which backend computes an op: per call, by context, by environment variable, in that order."""
+"""What a caller asks of the backend: per call, by context, by environment variable, in that order."""
 
 import contextlib
 import contextvars
+import dataclasses
 import os
+
+from . import checks
 
 BACKENDS = ("native", "xla")
 VARIABLE = "BARACUDA_JAX_PREFER"
 _context = contextvars.ContextVar("baracuda_jax_prefer", default=None)
 
 
-def _checked(backend, where):
-    if backend is not None and backend not in BACKENDS:
-        raise ValueError(f"{where}: prefer must be one of {BACKENDS} or None, got {backend!r}")
-    return backend
+@dataclasses.dataclass(frozen=True)
+class PlanPreference:
+    """What a caller asks of the backend of an op.
+
+    Args:
+        backend: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        deterministic: the automatic choice never prefers an XLA program whose bits may differ from run to run. A backend
+            that is asked for by name is taken as it is; the plan says whether it is deterministic.
+        max_workspace_bytes: the most scratch memory that a native kernel may take. Where it needs more, the automatic
+            choice is XLA, and backend="native" an error.
+
+    Raises:
+        TypeError, ValueError: for a field of the wrong type or range, naming it.
+    """
+
+    backend: str | None = None
+    deterministic: bool = True
+    max_workspace_bytes: int | None = None
+
+    def __post_init__(self):
+        if self.backend not in (None, *BACKENDS):
+            raise ValueError(f"PlanPreference: backend must be one of {BACKENDS} or None, got {self.backend!r}")
+        checks.flag("PlanPreference", "deterministic", self.deterministic)
+        if self.max_workspace_bytes is not None:
+            checks.integer("PlanPreference", "max_workspace_bytes", self.max_workspace_bytes, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """What a Plan has chosen: the backend of the op, and that of its derivatives."""
+
+    forward: str
+    derivative: str
+
+    def of(self, kind):
+        return self.forward if kind == "forward" else self.derivative
+
+
+def _checked(prefer, where):
+    """A preference as an object, or None where there is none."""
+    if prefer is None or isinstance(prefer, PlanPreference | Planned):
+        return prefer
+    if not isinstance(prefer, str) or prefer not in BACKENDS:
+        raise ValueError(f"{where}: prefer must be one of {BACKENDS}, a PlanPreference or None, got {prefer!r}")
+    return PlanPreference(prefer)
 
 
 @contextlib.contextmanager
 def prefer(backend):
-    """Within this context, ops without an argument `prefer` use `backend`: "native", "xla", or None for automatic."""
+    """Within this context, ops without an argument `prefer` use `backend`.
+
+    Args:
+        backend: "native", "xla", a PlanPreference, or None for automatic.
+
+    Raises:
+        ValueError: for anything else.
+    """
     token = _context.set(_checked(backend, "baracuda_jax.prefer"))
     try:
         yield
@@ -25,8 +76,17 @@ def prefer(backend):
         _context.reset(token)
 
 
-def resolve(op, backend):
-    """The backend that a call asks for, or None where nobody asks: then native where there is a kernel."""
+def resolve(op, prefer):
+    """The preference that holds for a call. The first that is given holds whole: a PlanPreference with backend=None is
+    automatic also where the context names a backend."""
     return (
-        _checked(backend, op) or _context.get() or _checked(os.environ.get(VARIABLE) or None, f"environment {VARIABLE}")
+        _checked(prefer, op)
+        or _context.get()
+        or _checked(os.environ.get(VARIABLE) or None, f"environment {VARIABLE}")
+        or PlanPreference()
     )
+
+
+def for_kind(prefer, kind):
+    """The preference for one of an op's primitives: forward, tangent or backward."""
+    return PlanPreference(prefer.of(kind)) if isinstance(prefer, Planned) else prefer

@@ -6,7 +6,7 @@ from .._core import checks
 from .._core.op import Body, declare
 from . import _kernels as k
 from ._arguments import CODES, granularity, scales
-from ._family import FAMILY, SIGNATURES, cases, float_codes, shared_ranks
+from ._family import FAMILY, SIGNATURES, cases, float_codes
 from ._granularity import beside, sum_to
 
 _DOC = """Floats from codes, with a scale and a zero point per {kind}.
@@ -18,7 +18,7 @@ _DOC = """Floats from codes, with a scale and a zero point per {kind}.
         codes: int8, uint8, int4, uint4, float8_e4m3fn, float8_e5m2, or floats of the result's dtype [...].
         scale: floats, {shape}.
         zero_point: integers of the shape of scale; None for 0.
-{more}        dtype: that of the result, float32, float64, float16 or bfloat16; by default codes' own where they are floats of
+{more}        dtype: that of the result, float32, float64, float16 or bfloat16; by default that of codes which are floats of
             such a dtype, else float32.
         prefer: "native" (our kernel), "xla" (plain JAX), or None for automatic.
 
@@ -165,7 +165,6 @@ _OPS = {
         operands=("codes", "scale", "zero_point"),
         differentiable=("codes", "scale"),
         residuals=("codes", "scale", "zero_point"),
-        shared=shared_ranks(kind),
         cases=cases(kind, float_codes),
         forward=Body(_reference, _native),
         tangent=Body(_tangent(_reference), _tangent(_native)),

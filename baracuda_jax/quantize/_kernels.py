@@ -14,9 +14,15 @@ def wide(x):
 
 
 def _call(target, cells, scale, zero_point, out, **attributes):
-    per_channel = [scale] if zero_point is None else [scale, zero_point]
+    per_channel = [scale] if zero_point is None else _aligned(scale, zero_point)
     dims = ", ".join(["...ci"] * len(cells) + ["...c"] * len(per_channel))
     return kernel(target, f"{dims} -> ...ci", *cells, *per_channel, out=[out], **attributes)[0]
+
+
+def _aligned(*arrays):
+    """Arrays [..., channels] with the batches of the one that has most."""
+    most = max(arrays, key=lambda x: x.ndim)
+    return [jnp.broadcast_to(beside(x, most[..., None])[..., 0], most.shape) for x in arrays]
 
 
 def _like(x, dtype=None):

@@ -5,9 +5,11 @@ import math
 import numpy as np
 
 from .._core.case import Case
+from .._core.sku import OpCategory
 
 FAMILY = dict(
     family="segment",
+    category=OpCategory.SEGMENT_OPS,
     operands=("data", "segment_ids"),
     differentiable=("data",),
     shared={"segment_ids": 1, "counts": 1},

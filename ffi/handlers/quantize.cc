@@ -186,12 +186,8 @@ ffi::Error dynamic_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::Any
       using Wide = Accumulator<T>;
       Quantize<T, Code> quantize{
           memory<const T>(x), memory<typename CodeArray<Code>::Memory>(*codes), {}, range_of<Wide>(low, high)};
-      auto run = [&](auto is_symmetric) {
-        DynamicQuantize<T, Code, decltype(is_symmetric)::value> kernel{quantize, memory<Wide>(*scale), zeros};
-        return to_error(op, run_rows(device.executor(), kernel, memory<const T>(x), rows, columns));
-      };
-      if (CodeArray<Code>::is_float || !zeros) return run(std::true_type());
-      return run(std::false_type());
+      DynamicQuantize<T, Code> kernel{quantize, memory<Wide>(*scale), zeros};
+      return to_error(op, run_rows(device.executor(), kernel, memory<const T>(x), rows, columns));
     });
   });
 }

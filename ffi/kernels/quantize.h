@@ -184,7 +184,7 @@ struct QuantizeBackward {
 
 // A row's own scale: a reduction over the row, then its codes. Symmetric: scale = max |x| / high and no zero point.
 // Asymmetric: [min, max], made to hold 0, becomes [low, high]. A row of zeros has scale 1.
-template <class T, class Code, bool is_symmetric>
+template <class T, class Code>
 struct DynamicQuantize {
   using Element = T;
   using Wide = Accumulator<T>;
@@ -203,12 +203,8 @@ struct DynamicQuantize {
   BARACUDA_HD void push(State& s, const Vector<T, V>& values) const {
     for (int k = 0; k < V; ++k) {
       Wide value = Wide(values.lane[k]);
-      if constexpr (is_symmetric) {
-        s.high = larger(s.high, std::fabs(value));
-      } else {
-        s.high = larger(s.high, value);
-        s.low = larger(s.low, -value);  // of the least value, the opposite
-      }
+      s.high = larger(s.high, value);
+      s.low = larger(s.low, -value);  // of the least value, the opposite
     }
   }
   BARACUDA_HD void merge(State& s, const State& other) const {
@@ -219,15 +215,15 @@ struct DynamicQuantize {
     const CodeRange<Wide>& range = quantize.range;
     Scales<Wide, 1> out;
     Wide size;
-    if constexpr (is_symmetric)
-      size = s.high / range.high;
+    if (zero == nullptr)
+      size = larger(s.high, s.low) / range.high;
     else  // halves: the sum does not overflow
       size = (s.high / 2 + s.low / 2) / ((range.high - range.low) / 2);
     out.scale[0] = size == Wide(0) ? Wide(1) : size;
     out.zero[0] = Wide(0);
-    if constexpr (!is_symmetric) {
-      Wide zero = std::rint(range.low + s.low / out.scale[0]);
-      out.zero[0] = range.clamp(zero, range.clamp(Wide(0), Wide(0)));
+    if (zero != nullptr) {
+      Wide nearest = std::rint(range.low + s.low / out.scale[0]);
+      out.zero[0] = range.clamp(nearest, range.clamp(Wide(0), Wide(0)));
     }
 #ifdef __CUDACC__
     out.inverse[0] = ScaleArrays<Wide>::reciprocal(out.scale[0]);

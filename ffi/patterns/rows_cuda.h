@@ -73,11 +73,14 @@ Status run_rows_by(const Executor& executor, const Functor& functor, const typen
   int lanes = 1;
   while (lanes < rows_block && lanes * V * 2 < columns) lanes *= 2;
   unsigned blocks = unsigned(ceil_div(rows, rows_block / lanes));
-  if (columns <= int64_t(lanes) * V * 2)
-    reduce_and_write<V, 2><<<blocks, rows_block, 0, executor.stream>>>(functor, x, rows, columns, lanes);
-  else
-    reduce_and_write<V, 8><<<blocks, rows_block, 0, executor.stream>>>(functor, x, rows, columns, lanes);
-  return launched();
+  auto run = [&](auto held) {
+    reduce_and_write<V, decltype(held)::value>
+        <<<blocks, rows_block, 0, executor.stream>>>(functor, x, rows, columns, lanes);
+    return launched();
+  };
+  if constexpr (V > 1)
+    if (columns <= int64_t(lanes) * V * 2) return run(std::integral_constant<int, 2>());
+  return run(std::integral_constant<int, 8>());
 }
 
 }  // namespace internal

@@ -1,0 +1,99 @@
+"""One call of one of an op's primitives: what can be said of it before it runs."""
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from . import compat
+from .kernel import workspaces
+from .library import PREFIX
+
+UNORDERED = ("cuda", "rocm")  # where threads that scatter to one cell do so in any order
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Call:
+    """`kind` is forward, tangent or backward; operands and results are types; params are the primitive's."""
+
+    op: Any  # the declared Op
+    kind: str
+    operands: tuple
+    results: tuple
+    params: dict
+
+    @property
+    def name(self):
+        return self.op.name if self.kind == "forward" else f"{self.op.name}_{self.kind}"
+
+    @property
+    def is_differentiated(self):
+        """Whether it is part of a derivative, or of a forward pass that saves for one."""
+        return self.kind != "forward" or self.params["save"]
+
+    @property
+    def dtype(self):
+        """The dtype of what is computed: the differentiable operand's, or the tangent's or cotangent's, which come last."""
+        if self.kind != "forward":
+            return self.operands[-1].dtype
+        return self.operands[self.op.operands.index((*self.op.differentiable, *self.op.operands)[0])].dtype
+
+    @property
+    def aux_dtype(self):
+        """That of the first operand that differs, such as the ids of segments; None where there is none."""
+        return next((x.dtype for x in self.operands if x.dtype != self.dtype), None)
+
+    @property
+    def bytes(self):
+        """Of operands and results, which makes a call and its derivative about equal."""
+        return sum(math.prod(x.shape) * x.dtype.itemsize for x in (*self.operands, *self.results))
+
+    @property
+    def targets(self):
+        """The FFI targets that the native body calls, each once."""
+        return tuple(dict.fromkeys(PREFIX + target for target, _ in self._kernels))
+
+    @property
+    def workspace_bytes(self):
+        """The scratch memory of the native body's kernel calls, each its own, before XLA makes equal calls one."""
+        return sum(workspace for _, workspace in self._kernels)
+
+    @property
+    def _kernels(self):
+        return workspaces(_trace(self.op.bodies[self.kind].native, self.operands, self.params))
+
+    def is_deterministic(self, backend, platform):
+        """Kernels are, and all of plain JAX but scatters of floats to cells that may be the same: on a GPU their order is
+        that of the threads, and so the roundings of a sum, or the sign of a zero, differ from run to run."""
+        if platform not in UNORDERED:
+            return True
+        body = self.op.bodies[self.kind]
+        jaxpr = _trace(body.native if backend == "native" else body.reference, self.operands, self.params)
+        return not any(map(_is_unordered, compat.equations(jaxpr)))
+
+    def vjp(self):
+        """The call of the backward primitive that belongs to a forward call, or None where floats are lacking."""
+        if not self.op.differentiable or not jnp.issubdtype(self.dtype, jnp.floating):
+            return None
+        params = {**self.params, "save": True}
+        saved = _trace(self.op.bodies["forward"].native, self.operands, params).out_avals
+        known = dict(zip((*self.op.operands, *self.op.results), (*self.operands, *saved), strict=True))
+        operands = (*(known[name] for name in self.op.residuals), saved[0])
+        params = {name: value for name, value in self.params.items() if name != "save"}
+        results = _trace(self.op.bodies["backward"].native, operands, params).out_avals
+        return Call(self.op, "backward", operands, tuple(results), params)
+
+
+def _trace(fun, avals, params):
+    """Without mesh and sharding: they change nothing here, and some references can't be traced with them."""
+    with compat.no_mesh():
+        return compat.trace(fun, [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals], params)
+
+
+def _is_unordered(equation):
+    name = equation.primitive.name
+    is_scatter = name.startswith("scatter") or name == "select_and_scatter_add"
+    is_float = any(jnp.issubdtype(y.aval.dtype, jnp.inexact) for y in equation.outvars)
+    return is_scatter and is_float and not equation.params.get("unique_indices", False)
