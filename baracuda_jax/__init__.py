@@ -21,6 +21,7 @@ from .segment import (
     segment_sum,
     segment_sum_backward,
 )
+from .shape import repeat, repeat_backward, tile
 
 __version__ = "0.1.0"
 __all__ = [
@@ -31,6 +32,8 @@ __all__ = [
     "lp_pool3d",
     "lp_pool3d_backward",
     "prefer",
+    "repeat",
+    "repeat_backward",
     "segment_max",
     "segment_max_backward",
     "segment_mean",
@@ -41,4 +44,5 @@ __all__ = [
     "segment_prod_backward",
     "segment_sum",
     "segment_sum_backward",
+    "tile",
 ]

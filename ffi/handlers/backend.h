@@ -5,10 +5,12 @@
 #ifdef BARACUDA_CUDA
 #include "../patterns/gather_cuda.h"
 #include "../patterns/segment_cuda.h"
+#include "../patterns/tile_cuda.h"
 #include "../patterns/window_cuda.h"
 #else
 #include "../patterns/gather_cpu.h"
 #include "../patterns/segment_cpu.h"
+#include "../patterns/tile_cpu.h"
 #include "../patterns/window_cpu.h"
 #endif
 
