@@ -39,8 +39,8 @@ def repeat(x, repeats, *, prefer=None):
         The array of copies, of x's dtype.
 
     Raises:
-        TypeError, ValueError: for an argument of the wrong type or range, naming it; ValueError for more than 8 axes that are
-            repeated and can't be merged with their neighbours.
+        TypeError, ValueError: for an argument of the wrong type or range, naming it; ValueError for more than 8 repeated
+            axes that can't be merged with their neighbours.
 
     Precision: values are moved as they are. The gradient's sums are formed in float32 for float16 and bfloat16, in the dtype
     itself for others, in an order that depends on the shapes alone: results are the same bits every time.
@@ -87,7 +87,7 @@ def repeat_backward(dy, repeats, shape=None, *, prefer=None):
 
 
 def _repeats(op, repeats):
-    if not isinstance(repeats, tuple | list | np.ndarray) or np.ndim(repeats) == 0:
+    if not isinstance(repeats, tuple | list | np.ndarray) or (isinstance(repeats, np.ndarray) and repeats.ndim == 0):
         return (checks.integer(op, "repeats", repeats, 0),)
     return tuple(checks.integer(op, f"repeats[{i}]", r, 0) for i, r in enumerate(repeats))
 
@@ -143,7 +143,10 @@ def _reference(x, *, shape, repeats):
 def _backward_reference(dy, *, shape, repeats):
     more = dy.shape[: dy.ndim - len(shape)]
     pairs = [n for pair in zip(repeats, shape, strict=True) for n in pair]
-    return (dy.reshape(*more, *pairs).sum(tuple(range(len(more), len(more) + len(pairs), 2)), dtype=dy.dtype),)
+    copies = tuple(range(len(more), len(more) + len(pairs), 2))
+    # XLA may round to a half type between the axes of a sum.
+    wide = jnp.float32 if dy.dtype in (jnp.float16, jnp.bfloat16) else dy.dtype
+    return (dy.reshape(*more, *pairs).astype(wide).sum(copies).astype(dy.dtype),)
 
 
 def _call(target, operand, result, *, shape, repeats, is_backward):
