@@ -44,6 +44,7 @@ from .segment import (
     segment_sum,
     segment_sum_backward,
 )
+from .shape import repeat, repeat_backward, tile
 
 __version__ = "0.1.0"
 __all__ = [
@@ -83,6 +84,8 @@ __all__ = [
     "quantize_per_tensor_backward",
     "quantize_per_token",
     "quantize_per_token_backward",
+    "repeat",
+    "repeat_backward",
     "segment_max",
     "segment_max_backward",
     "segment_mean",
@@ -93,4 +96,5 @@ __all__ = [
     "segment_prod_backward",
     "segment_sum",
     "segment_sum_backward",
+    "tile",
 ]

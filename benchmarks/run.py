@@ -1,4 +1,4 @@
-"""Times our kernels beside what one writes in JAX without them: jax.ops.segment_* and lax.reduce_window.
+"""Times our kernels beside what one writes in JAX without them: jax.ops.segment_*, lax.reduce_window and jnp.tile.
 
     python benchmarks/run.py [--platform cpu|cuda] [--op NAME] [--size small|large] [--json FILE] [--write-table]
 
@@ -32,6 +32,7 @@ from baracuda_jax._core import choice
 
 TOLERANCE = {"float32": 1e-5, "bfloat16": 3e-2}
 SEGMENT_SIZES = {"small": (131072, 64, 8192), "large": (4194304, 64, 262144)}
+REPEAT_SIZES = {"small": (1024, 256), "large": (8192, 1024)}
 POOL_SIZES = {"small": (8, 32, 56, 56), "large": (32, 64, 112, 112)}
 
 
@@ -109,11 +110,29 @@ def pool_benchmark(size, dtype):
     )
 
 
+def repeat_benchmark(size, dtype):
+    shape = REPEAT_SIZES[size]
+    return Benchmark(
+        "repeat",
+        f"{list(shape)}, 2 x 2 copies",
+        size,
+        dtype,
+        lambda rng: (rng.standard_normal(shape, np.float32),),
+        lambda x, prefer: baracuda_jax.repeat(x, (2, 2), prefer=prefer),
+        lambda x: jnp.tile(x, (2, 2)),
+    )
+
+
+OPS = (*PLAIN_SEGMENT, "lp_pool2d", "repeat")
+
+
 def benchmarks(size):
     for op, dtype, is_sorted in itertools.product(PLAIN_SEGMENT, TOLERANCE, (False, True)):
         yield segment_benchmark(op, size, dtype, is_sorted)
     for dtype in TOLERANCE:
         yield pool_benchmark(size, dtype)
+    for dtype in TOLERANCE:
+        yield repeat_benchmark(size, dtype)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -273,7 +292,7 @@ def table(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--platform", choices=["cpu", "cuda"], help="by default the GPU if there is one")
-    parser.add_argument("--op", action="append", choices=[*PLAIN_SEGMENT, "lp_pool2d"], help="only this op; repeatable")
+    parser.add_argument("--op", action="append", choices=OPS, help="only this op; repeatable")
     parser.add_argument("--size", choices=["small", "large"], default="small")
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--json", metavar="FILE", help="also write the times to FILE")

@@ -141,6 +141,8 @@ def value(example):
     if name.startswith("segment_"):
         kwargs.pop("ties", None)
         return segment(name.removeprefix("segment_"), *args, **kwargs)
+    if name == "repeat":
+        return np.tile(np.asarray(args[0]), kwargs["repeats"])
     if name.startswith("lp_pool"):
         return lp_pool(int(name[7]), *args, **kwargs)
     if "quantize" in name:

@@ -92,6 +92,35 @@ def test_traced_norm_type():
         jax.jit(lambda p: bj.lp_pool2d(IMAGE, p, 2))(2.0)
 
 
+NINE = (2,) * 9
+
+
+@pytest.mark.parametrize(
+    "error, match, args, kwargs",
+    [
+        (ValueError, "repeats must be at least 0, got -1", (X, -1), {}),
+        (ValueError, r"repeats\[1\] must be at least 0, got -2", (X, (2, -2)), {}),
+        (TypeError, "repeats must be an integer, got 2.5", (X, 2.5), {}),
+        (TypeError, "repeats must be an integer, got '2'", (X, "2"), {}),
+        (TypeError, r"repeats\[0\] must be an integer, got True", (X, (True, 2)), {}),
+        (TypeError, r"repeats\[0\] must be an integer, got .*1", (X, np.ones(2)), {}),
+        (TypeError, "x must be an array, got str", ("rows", 2), {}),
+        (ValueError, "repeats must repeat at most 8 axes.*repeats 9 axes of", (jnp.ones(NINE), NINE), {}),
+        (ValueError, r"prefer must be one of \('native', 'xla'\) or None, got 'cuda'", (X, 2), {"prefer": "cuda"}),
+    ],
+)  # fmt: skip
+def test_repeat(error, match, args, kwargs):
+    with pytest.raises(error, match=f"^repeat: {match}"):
+        bj.repeat(*args, **kwargs)
+
+
+def test_traced_repeats():
+    with pytest.raises(TypeError, match="^repeat: repeats must be a static integer, got a traced value"):
+        jax.jit(lambda r: bj.repeat(X, r))(3)
+    with pytest.raises(TypeError, match=r"^repeat: repeats\[1\] must be a static integer, got a traced value"):
+        jax.jit(lambda r: bj.repeat(X, (2, r)))(3)
+
+
 DY = jnp.ones((4, 3))
 
 
@@ -107,6 +136,13 @@ DY = jnp.ones((4, 3))
         (bj.segment_max_backward, ValueError, "winner must have shape", (IDS, jnp.ones((4, 2), jnp.int32), DY)),
         (bj.segment_prod_backward, TypeError, "zeros must have one of", (X, IDS, DY, jnp.zeros((4, 3), jnp.int32), DY)),
         (bj.segment_prod_backward, ValueError, "data must have shape", (X[1:], IDS, DY, jnp.zeros((4, 3), jnp.uint8), DY)),
+        (bj.repeat_backward, TypeError, "dy must have one of the dtypes.*int32", (DY.astype(jnp.int32), 2)),
+        (bj.repeat_backward, ValueError, r"dy must have a shape that repeats \(2,\) divide, got \(4, 3\)", (DY, 2)),
+        (bj.repeat_backward, ValueError, r"dy must have a shape that repeats \(1, 1, 1\) divide", (DY, (1, 1, 1))),
+        (bj.repeat_backward, ValueError, r"dy must have shape \(4, 6\).*got \(4, 3\)", (DY, (2, 2), (2, 3))),
+        (bj.repeat_backward, ValueError, "shape must be given where a repeat is 0", (DY[:0], (0, 1))),
+        (bj.repeat_backward, ValueError, r"shape\[0\] must be at least 0, got -2", (DY, 2, (-2, 3))),
+        (bj.repeat_backward, TypeError, "shape must be a tuple of integers, got 3", (DY, 2, 3)),
         (bj.lp_pool2d_backward, ValueError, "y must have shape", (IMAGE, IMAGE, IMAGE, 2, 2)),
         (bj.lp_pool2d_backward, TypeError, "dy must have the dtype of x", (IMAGE, IMAGE[..., ::2, ::2], IMAGE[..., ::2, ::2].astype(jnp.float16), 2, 2)),
     ],

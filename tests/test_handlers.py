@@ -13,6 +13,7 @@ DATA, PERM, OFFSETS, IDS = S((6, 3), F), S((6,), U), S((5,), U), S((6,), I)
 Y, DX = S((4, 3), F), S((6, 3), F)
 BITS = {"empty_bits": np.int64(0)}
 POOL = dict(window=np.array([2, 2]), strides=np.array([2, 2]), norm_type=np.float64(2), channels_last=False)
+TWICE = {"repeats": np.array([2, 1])}
 IMAGE, POOLED = S((2, 8, 8), F), S((2, 4, 4), F)
 
 
@@ -65,6 +66,17 @@ def _call(target, operands, out, attributes):
         ("lp_pool: ", "lp_pool", [S((2, 8, 8), I)], S((2, 4, 4), I), POOL),
         ("lp_pool_tangent: ", "lp_pool_tangent", [IMAGE, POOLED, POOLED], POOLED, POOL),
         ("lp_pool_backward: ", "lp_pool_backward", [IMAGE, IMAGE, POOLED], IMAGE, POOL),
+        ("repeat: repeats must have 1 to 8 numbers, got 0", "repeat", [DATA], DATA, {"repeats": np.array([], np.int64)}),
+        ("repeat: repeats must have 1 to 8 numbers, got 9", "repeat", [DATA], DATA, {"repeats": np.ones(9, np.int64)}),
+        ("repeat: x must have rank 3 or more", "repeat", [DATA], DATA, {"repeats": np.ones(3, np.int64)}),
+        ("repeat: repeats must be 0 or more", "repeat", [DATA], DATA, {"repeats": np.array([-1, 1])}),
+        ("repeat: dimension 0 of the result must be 12", "repeat", [DATA], Y, TWICE),
+        ("repeat: the result must have the rank of x", "repeat", [DATA], S((36,), F), TWICE),
+        ("repeat: the result must have the dtype of x", "repeat", [DATA], S((12, 3), I), TWICE),
+        ("repeat: x must be bool, a float", "repeat", [S((6, 3), jnp.int4)], S((12, 3), jnp.int4), TWICE),
+        ("repeat_backward: dimension 0 of dy must be 12", "repeat_backward", [Y], (W, DATA), TWICE),
+        ("repeat_backward: dy must have the dtype of the result", "repeat_backward", [S((12, 3), I)], (W, DATA), TWICE),
+        ("repeat_backward: dy must be float16", "repeat_backward", [S((12, 3), I)], (W, S((6, 3), I)), TWICE),
     ],
 )  # fmt: skip
 def test_a_wrong_call_is_an_error(match, target, operands, out, attributes):

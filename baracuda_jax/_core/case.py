@@ -26,7 +26,9 @@ class Case:
 
 
 def cast(x, dtype):
-    """Floats for a dtype: spread over small integers where that is an integer type."""
+    """Floats for a dtype: spread over small integers where that is an integer type, their signs for bool."""
+    if dtype == np.bool_:
+        return x > 0
     if jnp.issubdtype(dtype, jnp.unsignedinteger):
         return np.minimum(np.abs(np.round(4 * x)), 100).astype(dtype)
     if jnp.issubdtype(dtype, jnp.integer):

@@ -7,12 +7,14 @@
 #include "../patterns/gather_cuda.h"
 #include "../patterns/rows_cuda.h"
 #include "../patterns/segment_cuda.h"
+#include "../patterns/tile_cuda.h"
 #include "../patterns/window_cuda.h"
 #else
 #include "../patterns/blocks_cpu.h"
 #include "../patterns/gather_cpu.h"
 #include "../patterns/rows_cpu.h"
 #include "../patterns/segment_cpu.h"
+#include "../patterns/tile_cpu.h"
 #include "../patterns/window_cpu.h"
 #endif
 

@@ -1,0 +1,188 @@
+// The tile pattern on a CUDA grid.
+//
+// Cells are copied by a thread for each cell of y. Copies are reduced by threads that have V neighbouring cells of a
+// row of x; where these are too few to fill the device, or rows so short that neighbouring threads would read far
+// apart, several groups of threads of a block take turns at the copies, and where that is not enough, several blocks
+// have shares of them, which a second kernel puts together.
+#pragma once
+
+#include "tile.h"
+
+namespace baracuda {
+namespace internal {
+
+inline constexpr int tile_block = 256, tile_step = 4;
+// Below this, 32 bits reach every cell, and a step beyond.
+inline constexpr int64_t tile_reach = (int64_t(1) << 31) - (1 << 20);
+
+template <class Index, class Cell>
+__global__ void __launch_bounds__(tile_block)
+    copy_tile_cells(Tiles<Index> tiles, int64_t cells, const Cell* x, Cell* y) {
+  int64_t first = int64_t(blockIdx.x) * tile_block * tile_step + threadIdx.x;
+  Cell values[tile_step];
+  Index to[tile_step];
+#pragma unroll
+  for (int i = 0; i < tile_step; ++i)
+    if (first + i * tile_block < cells) {
+      Index index = Index(first + i * tile_block), row = tiles.y_inner.quotient(index);
+      Index column = index - row * tiles.y_inner.value;
+      auto rows = tiles.rows(row);
+      values[i] = x[rows.x + column - tiles.inner.quotient(column) * tiles.inner.value];
+      to[i] = rows.y + column;
+    }
+#pragma unroll
+  for (int i = 0; i < tile_step; ++i)
+    if (first + i * tile_block < cells) y[to[i]] = values[i];
+}
+
+// How the copies of each batch's cells are divided. It follows from the shape of a batch; the caller's size of the
+// workspace follows from the same numbers.
+struct TileGrid {
+  int lanes;        // of V neighbouring cells of a row
+  int groups;       // of lanes, a power of two: group g has copies g, g + groups, ... of a share
+  int rows;         // per block
+  int64_t columns;  // tiles of lanes * V cells in a row
+  int64_t shares, copies, share_copies;
+  int64_t total_rows, batch_rows;
+
+  TileGrid(const TileShape& shape, int width, int bytes, bool may_share) {
+    constexpr int64_t wanted_threads = 1 << 17, wanted_bytes = 128, few_lanes = 8, few_copies = 4, many_copies = 16;
+    int64_t row = shape.inner() / width, cells = shape.cells() / width, repeats = shape.inner_repeats();
+    int64_t most = tile_block, count = 1;
+    for (int64_t least = 1; least < few_lanes && least < row; least *= 2) most /= 2;
+    copies = shape.copies();
+    auto scattered = [&] { return shape.inner() * bytes * count < wanted_bytes && 2 * count <= repeats; };
+    while (count < most && 2 * count * few_copies <= copies && (cells * count < wanted_threads || scattered()))
+      count *= 2;
+    shares = 1;
+    if (may_share && count == most) {
+      shares = ceil_div(wanted_threads, cells * count);
+      if (shares > copies / (many_copies * count)) shares = copies / (many_copies * count);
+      if (shares < 1) shares = 1;
+    }
+    share_copies = ceil_div(copies, shares);
+    groups = int(count);
+    columns = ceil_div(row, tile_block / groups);
+    lanes = int(ceil_div(row, columns));
+    rows = tile_block / (groups * lanes);
+    batch_rows = shape.cells() / shape.inner();
+    total_rows = shape.batches * batch_rows;
+    if (rows > total_rows) rows = int(total_rows);
+  }
+  dim3 blocks() const { return dim3(unsigned(ceil_div(total_rows, rows) * columns), unsigned(shares)); }
+  int threads() const { return (rows * groups * lanes + 31) / 32 * 32; }
+};
+
+template <bool last, int V, class Index, class Reducer, class Value, class Out>
+__global__ void __launch_bounds__(tile_block)
+    reduce_tile_copies(Reducer reducer, Tiles<Index> tiles, TileGrid grid, const Value* y, Out* x) {
+  using Wide = typename Reducer::Wide;
+  __shared__ Wide parts[V][tile_block];
+  int lane = threadIdx.x % grid.lanes, group = threadIdx.x / grid.lanes % grid.groups;
+  int local_row = threadIdx.x / (grid.lanes * grid.groups);
+  int64_t block_row = grid.columns == 1 ? blockIdx.x : blockIdx.x / grid.columns;
+  int64_t row = block_row * grid.rows + local_row;
+  Index column = Index(((blockIdx.x - block_row * grid.columns) * grid.lanes + lane) * V);
+  bool in_range = local_row < grid.rows && row < grid.total_rows && column < tiles.inner.value;
+  Wide sums[V];
+#pragma unroll
+  for (int k = 0; k < V; ++k) sums[k] = reducer.start();
+  if (in_range) {
+    const Value* from = y + tiles.first(Index(row)) + column;
+    Index begin = Index(blockIdx.y * grid.share_copies), end = begin + Index(grid.share_copies);
+    if (end > grid.copies) end = Index(grid.copies);
+    for (Index copy = begin + group; copy < end; copy += tile_step * grid.groups) {
+      Vector<Value, V> values[tile_step];
+#pragma unroll
+      for (int i = 0; i < tile_step; ++i)
+        if (Index c = copy + i * grid.groups; c < end) values[i] = load<V>(from + tiles.offset(c));
+#pragma unroll
+      for (int i = 0; i < tile_step; ++i)
+        if (copy + i * grid.groups < end)
+#pragma unroll
+          for (int k = 0; k < V; ++k) sums[k] = reducer.add(sums[k], values[i].lane[k]);
+    }
+  }
+  if (grid.groups > 1) {
+    for (int half = grid.groups / 2; half > 0; half /= 2) {
+      __syncthreads();
+#pragma unroll
+      for (int k = 0; k < V; ++k) parts[k][threadIdx.x] = sums[k];
+      __syncthreads();
+      if (in_range && group < half)
+#pragma unroll
+        for (int k = 0; k < V; ++k) sums[k] = reducer.add(sums[k], parts[k][threadIdx.x + half * grid.lanes]);
+    }
+  }
+  if (!in_range || group > 0) return;
+  if (grid.shares > 1) {
+    int64_t batch = row / grid.batch_rows;
+    row += (batch * (grid.shares - 1) + blockIdx.y) * grid.batch_rows;
+  }
+  Vector<Out, V> result;
+#pragma unroll
+  for (int k = 0; k < V; ++k) {
+    if constexpr (last)
+      result.lane[k] = reducer.finish(sums[k]);
+    else
+      result.lane[k] = sums[k];
+  }
+  store<V>(x + row * tiles.inner.value + column, result);
+}
+
+template <bool last, int V, class Reducer, class Value, class Out>
+Status reduce_copies_on(const Executor& executor, const Reducer& reducer, const TileShape& shape, const TileGrid& grid,
+                        const Value* y, Out* x) {
+  auto launch = [&](auto index) {
+    using Index = decltype(index);
+    reduce_tile_copies<last, V>
+        <<<grid.blocks(), grid.threads(), 0, executor.stream>>>(reducer, Tiles<Index>(shape), grid, y, x);
+    return launched();
+  };
+  return shape.y_cells() < tile_reach ? launch(int32_t(0)) : launch(int64_t(0));
+}
+
+template <int V, class Reducer>
+Status reduce_copies_by(Executor executor, const Reducer& reducer, const TileShape& shape,
+                        const typename Reducer::Element* y, typename Reducer::Element* x) {
+  using Wide = typename Reducer::Wide;
+  TileGrid grid(shape, V, sizeof(*y), true);
+  if (grid.shares == 1) return reduce_copies_on<true, V>(executor, reducer, shape, grid, y, x);
+  Wide* parts = executor.scratch<Wide>(shape.x_cells() * grid.shares);
+  if (!parts) return small_workspace;
+  Status status = reduce_copies_on<false, V>(executor, reducer, shape, grid, y, parts);
+  if (!status.ok()) return status;
+  TileShape of_parts{shape.batches, 1, {shape.cells()}, {grid.shares}};
+  TileGrid join(of_parts, 1, sizeof(Wide), false);
+  return reduce_copies_on<true, 1>(executor, reducer, of_parts, join, parts, x);
+}
+
+}  // namespace internal
+
+template <class Cell>
+Status copy_cells(const Executor& executor, const TileShape& shape, const Cell* x, Cell* y) {
+  int64_t cells = shape.y_cells();
+  if (cells == 0) return {};
+  auto launch = [&](auto index) {
+    using Index = decltype(index);
+    unsigned blocks = unsigned(ceil_div(cells, internal::tile_block * internal::tile_step));
+    internal::copy_tile_cells<<<blocks, internal::tile_block, 0, executor.stream>>>(Tiles<Index>(shape), cells, x, y);
+    return launched();
+  };
+  return cells < internal::tile_reach ? launch(int32_t(0)) : launch(int64_t(0));
+}
+
+template <class Reducer>
+Status reduce_copies(const Executor& executor, const Reducer& reducer, const TileShape& shape,
+                     const typename Reducer::Element* y, typename Reducer::Element* x) {
+  constexpr int V = 16 / sizeof(*y);
+  if (shape.x_cells() == 0) return {};
+  if (shape.copies() == 0) {
+    cudaError_t error = cudaMemsetAsync(x, 0, size_t(shape.x_cells()) * sizeof(*x), executor.stream);
+    return {error == cudaSuccess ? nullptr : cudaGetErrorString(error)};
+  }
+  if (shape.inner() % V == 0) return internal::reduce_copies_by<V>(executor, reducer, shape, y, x);
+  return internal::reduce_copies_by<1>(executor, reducer, shape, y, x);
+}
+
+}  // namespace baracuda
