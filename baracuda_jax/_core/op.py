@@ -49,6 +49,7 @@ class Op:
     dtypes: tuple[str, ...]
     public: Callable
     cases: tuple
+    default: str
     forward: compat.Primitive
     tangent: compat.Primitive
     backward: compat.Primitive
@@ -87,6 +88,7 @@ def declare(
     shared: Mapping[str, int] | None = None,
     follows: Mapping[str, str] | None = None,
     batched: Callable[[dict], dict] = lambda params: params,
+    default: str = "native",
 ) -> Op:
     """Declares an op and puts it in the table `OPS`.
 
@@ -98,6 +100,7 @@ def declare(
     shared          operand -> its rank without batches, for operands that need not be repeated for each batch under vmap
     follows         result -> the shared operand from which alone it is computed
     batched         params -> params of the op with one more leading batch dimension
+    default         what automatic means for this op: "native", the kernel where there is one, or "xla"
     """
     names = {
         "forward": tuple(operands),
@@ -108,11 +111,12 @@ def declare(
         tangent = _linear_tangent(_all_results(forward), names, linear)
         kernels = {**kernels, "tangent": kernels["forward"]}
     bodies = {"forward": _all_results(forward), "tangent": tangent, "backward": backward}
+    returned = {"forward": results, "tangent": results[:1], "backward": differentiable}
     primitives = {}
     for kind, body in bodies.items():
         title = name if kind == "forward" else f"{name}_{kind}"
-        primitives[kind] = _primitive(title, body, tuple(kernels[kind]))
-        _batch(primitives[kind], names[kind], results, shared or {}, follows or {}, batched)
+        primitives[kind] = _primitive(title, body, tuple(kernels[kind]), default)
+        _batch(primitives[kind], names[kind], returned[kind], shared or {}, follows or {}, batched)
     _differentiate(primitives, bodies, tuple(operands), tuple(differentiable), tuple(residuals), tuple(results))
     op = OPS[name] = Op(
         name=name,
@@ -125,6 +129,7 @@ def declare(
         dtypes=tuple(dtypes),
         public=public,
         cases=tuple(cases),
+        default=default,
         bodies=bodies,
         **primitives,
     )
@@ -148,7 +153,7 @@ def bind(primitive, *operands, **params):
     return primitive.bind(*operands, **params)
 
 
-def _primitive(name, body, targets):
+def _primitive(name, body, targets, default):
     p = compat.Primitive(name)
     p.multiple_results = True
     p.def_impl(compat.apply(p))
@@ -157,7 +162,7 @@ def _primitive(name, body, targets):
         return compat.trace(body.native, avals, params)
 
     def lower(ctx, *operands, backend, **params):
-        is_native = _is_native(name, targets, backend, ctx.module_context.platforms)
+        is_native = _is_native(name, targets, backend, default, ctx.module_context.platforms)
         fun = body.native if is_native else functools.partial(reference, types=ctx.avals_out)
         return compat.lower_fun(functools.partial(fun, **params), multiple_results=True)(ctx, *operands)
 
@@ -178,8 +183,8 @@ def _primitive(name, body, targets):
     return p
 
 
-def _is_native(name, targets, backend, platforms):
-    if backend == "xla":
+def _is_native(name, targets, backend, default, platforms):
+    if (backend or default) == "xla":
         return False
     if backend == "native":
         missing = [platform for platform in platforms if platform not in library.MODULES]

@@ -3,10 +3,12 @@
 #pragma once
 
 #ifdef BARACUDA_CUDA
+#include "../patterns/elementwise_cuda.h"
 #include "../patterns/gather_cuda.h"
 #include "../patterns/segment_cuda.h"
 #include "../patterns/window_cuda.h"
 #else
+#include "../patterns/elementwise_cpu.h"
 #include "../patterns/gather_cpu.h"
 #include "../patterns/segment_cpu.h"
 #include "../patterns/window_cpu.h"

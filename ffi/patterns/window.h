@@ -8,6 +8,7 @@
 #pragma once
 
 #include "../kernels/number.h"
+#include "divisor.h"
 #include "executor.h"
 
 namespace baracuda {
@@ -23,36 +24,6 @@ struct WindowShape {
 
   int64_t x_cells() const { return batches * in[0] * in[1] * in[2] * channels; }
   int64_t y_cells() const { return batches * out[0] * out[1] * out[2] * channels; }
-};
-
-// A number that is divided by often. In 32 bits, a multiplication does it (Granlund and Montgomery, Division by
-// invariant integers using multiplication, 1994), for dividends below 2^31.
-template <class Index>
-struct Divisor {
-  Index value;
-  Divisor() = default;
-  explicit Divisor(int64_t d) : value(d) {}
-  BARACUDA_HD Index quotient(Index n) const { return n / value; }
-};
-
-template <>
-struct Divisor<int32_t> {
-  int32_t value;
-  uint32_t factor;
-  int shift;
-  Divisor() = default;
-  explicit Divisor(int64_t d) : value(int32_t(d)), shift(0) {
-    while ((int64_t(1) << shift) < d) ++shift;
-    factor = uint32_t((((uint64_t(1) << shift) - uint64_t(d)) << 32) / uint64_t(d) + 1);
-  }
-  BARACUDA_HD int32_t quotient(int32_t n) const {
-#ifdef __CUDA_ARCH__
-    uint32_t high = __umulhi(uint32_t(n), factor);
-#else
-    uint32_t high = uint32_t((uint64_t(uint32_t(n)) * factor) >> 32);
-#endif
-    return int32_t((high + uint32_t(n)) >> shift);
-  }
 };
 
 // A window as a cell of x that it holds sees it: all lanes' windows have the same extents.
