@@ -24,7 +24,7 @@ constexpr ffi::DataType dtype_of(Type<uint64_t>) { return ffi::DataType::U64; }
 // One call of a target.
 struct Call {
   const char* op;
-  Device device;
+  mutable Device device;  // whose executor borrows of it
   ffi::RemainingArgs operands;
   ffi::RemainingRets results;
   ffi::Dictionary attributes;
@@ -48,8 +48,16 @@ bool broadcasts(Dimensions dims, Dimensions shape, std::vector<bool>& repeats) {
   return true;
 }
 
+// body(Constant<0>{}) ... body(Constant<count - 1>{}), on the host.
+template <int count, class Body>
+void for_each(const Body& body) {
+  [&]<int... i>(std::integer_sequence<int, i...>) {
+    (body(std::integral_constant<int, i>{}), ...);
+  }(std::make_integer_sequence<int, count>{});
+}
+
 template <class Functor>
-ffi::Error run(Call& call, Functor functor) {
+ffi::Error run(const Call& call, Functor functor) {
   using Work = Elementwise<Functor>;
   Checks checks(call.op);
   checks
@@ -59,7 +67,7 @@ ffi::Error run(Call& call, Functor functor) {
   if (checks.failed()) return checks.error();
   Work work{functor, {}, {}};
   Dimensions dims[Work::operands], shape;
-  internal::unrolled<Work::results>([&](auto j) {
+  for_each<Work::results>([&](auto j) {
     auto result = *call.results.template get<ffi::AnyBuffer>(j());
     if (j() == 0) shape = result->dimensions();
     auto of = result->dimensions();
@@ -69,7 +77,7 @@ ffi::Error run(Call& call, Functor functor) {
     work.out[j()] = result->untyped_data();
   });
   std::vector<bool> repeats[Work::operands];
-  internal::unrolled<Work::operands>([&](auto i) {
+  for_each<Work::operands>([&](auto i) {
     auto operand = *call.operands.template get<ffi::AnyBuffer>(i());
     dims[i()] = operand.dimensions();
     checks.dtype(Functor::names[i()], operand, dtype_of(Type<typename Work::In::template at<i()>>{}))

@@ -71,7 +71,7 @@ struct Unlist<Types<T...>> {
   }
 };
 
-// body(Constant<0>{}) ... body(Constant<count - 1>{})
+// body(Constant<0>{}) ... body(Constant<count - 1>{}), for a body in a function of host and device.
 template <int count, class Body, int... i>
 BARACUDA_HD void unrolled(const Body& body, std::integer_sequence<int, i...>) {
   (body(std::integral_constant<int, i>{}), ...);
