@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from examples_of import TOLERANCE, close
+from examples_of import TOLERANCE, close, same_bits
 
 import baracuda_jax as bj
 
@@ -79,14 +79,15 @@ def test_unary_ops_are_torchs(name, dtype, prefer):
     if name.startswith("powi"):
         x = jnp.where(jnp.abs(x) < 0.1, 0, x)  # no overflow, which rounds differently
     dy = jnp.asarray(np.random.default_rng(1).uniform(0.5, 2, x.shape)).astype(dtype)
+    assert np.isnan(x[0])
     want, (gradient,) = _torch_vjp(theirs, [x], dy)
     y, pull = jax.vjp(lambda x: op(x, *params, prefer=prefer), x)
     (dx,) = pull(dy)
     assert y.dtype == dx.dtype == x.dtype
     _equal(y, want, dtype)
-    _equal(dx, gradient, dtype)
+    _equal(dx[1:], gradient[1:], dtype)  # at NaN, PyTorch's CPU and CUDA kernels differ
     rest = params[:1] if name in ("threshold", "affine") else params
-    np.testing.assert_array_equal(back(x, dy, *rest, prefer=prefer), dx)
+    same_bits(back(x, dy, *rest, prefer=prefer), dx)
 
 
 def _lerp(dtype, shapes):

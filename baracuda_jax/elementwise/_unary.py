@@ -158,8 +158,8 @@ def _below(x):
 
 _ELU = _declare(
     elu,
-    lambda x, alpha: jnp.where(x <= 0, alpha * jnp.expm1(_below(x)), x),
-    lambda x, t, alpha: jnp.where(x <= 0, alpha * jnp.exp(_below(x)) * t, t),
+    lambda x, alpha: jnp.where(x > 0, x, alpha * jnp.expm1(_below(x))),
+    lambda x, t, alpha: jnp.where(x > 0, t, alpha * jnp.exp(_below(x)) * t),
     _cases([0], {}, {"alpha": 0.7}),
 )
 

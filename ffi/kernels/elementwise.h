@@ -52,14 +52,14 @@ BARACUDA_UNARY(Elu) {
   using W = Comparable<T>;
   W alpha;
   explicit Elu(const double* p) : alpha(W(p[0])) {}
-  BARACUDA_HD W operator()(W x) const { return x <= 0 ? alpha * std::expm1(x) : x; }
+  BARACUDA_HD W operator()(W x) const { return x > 0 ? x : alpha * std::expm1(x); }
 };
 
 BARACUDA_UNARY_BACKWARD(EluBackward) {
   using W = Comparable<T>;
   W alpha;
   explicit EluBackward(const double* p) : alpha(W(p[0])) {}
-  BARACUDA_HD W operator()(W x, W dy) const { return x <= 0 ? alpha * std::exp(x) * dy : dy; }
+  BARACUDA_HD W operator()(W x, W dy) const { return x > 0 ? dy : alpha * std::exp(x) * dy; }
 };
 
 BARACUDA_UNARY(Threshold) {
