@@ -363,7 +363,7 @@ _POWI = _declare(
     dx = scale dy""",
     """x: array of floats.
     scale, shift: static numbers.""",
-    "the reference system's affine.",
+    "x * scale + shift in plain JAX.",
 )
 def affine(x, scale, shift, *, prefer=None):
     """Scale and shift by numbers."""
