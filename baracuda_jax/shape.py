@@ -17,6 +17,7 @@ from ._core import checks
 from ._core.case import Case
 from ._core.kernel import kernel
 from ._core.op import Body, declare
+from ._core.sku import OpCategory
 
 COMPLEX = ("complex64", "complex128")
 MOST_AXES = 8
@@ -206,6 +207,7 @@ def _case(name, shape, repeats):
 _repeat = declare(
     "repeat",
     family="shape",
+    category=OpCategory.SHAPE_LAYOUT,
     public=repeat,
     dtypes=(*checks.FLOATS, *checks.INTEGERS, "bool", *COMPLEX),
     cases=(

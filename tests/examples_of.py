@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import inspect
 import zlib
 
 import jax
@@ -33,18 +34,37 @@ class Example:
         arrays = self.case.arguments(np.random.default_rng(self.seed), self.dtype)
         return tuple(jnp.asarray(x) for x in arrays)
 
-    @property
+    @functools.cached_property
+    def moving(self):
+        """The places of the differentiable arguments, or of the first where there is none."""
+        names = list(inspect.signature(self.op.public).parameters)
+        places = (names.index(name) for name in self.op.differentiable)
+        return tuple(i for i in places if self.args[i].dtype == self.args[0].dtype) or (0,)
+
+    @functools.cached_property
     def x(self):
-        """The differentiable argument, the first of all ops so far."""
-        return self.args[0]
+        """The differentiable argument; several, as one vector."""
+        moving = [self.args[i] for i in self.moving]
+        return moving[0] if len(moving) == 1 else jnp.concatenate([a.ravel() for a in moving])
 
-    def call(self, *args, **kwargs):
-        """The op's output."""
-        return jax.tree.leaves(self.op.public(*args, **self.case.kwargs, **kwargs))[0]
+    def fun(self, x, prefer="native"):
+        """The op as a function of its differentiable arguments."""
+        return self.call(*self.arguments(x), prefer=prefer)
 
-    def fun(self, x, prefer=None):
-        """The op as a function of its differentiable argument."""
-        return self.call(x, *self.args[1:], prefer=prefer)
+    def arguments(self, x):
+        """The arguments, with x for the differentiable ones."""
+        args = list(self.args)
+        if len(self.moving) == 1:
+            args[self.moving[0]] = x
+            return args
+        parts = jnp.split(x, np.cumsum([self.args[i].size for i in self.moving])[:-1])
+        for i, part in zip(self.moving, parts, strict=True):
+            args[i] = part.reshape(self.args[i].shape)
+        return args
+
+    def call(self, *args, prefer="native"):
+        """The op's output as a function of all its arguments."""
+        return jax.tree.leaves(self.op.public(*args, **self.case.kwargs, prefer=prefer))[0]
 
     def random(self, like, seed=0):
         """A random array of `like`'s shape and dtype."""

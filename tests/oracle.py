@@ -135,6 +135,21 @@ def quantize(
     return ((q - zero_point) * scale if name == "fake_quantize" else q).reshape(shape)
 
 
+_ELEMENTWISE = {
+    "leaky_relu": lambda x, negative_slope=0.01: np.where(x > 0, x, negative_slope * x),
+    "elu": lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
+    "threshold": lambda x, threshold, value: np.where(x > threshold, x, value),
+    "hardtanh": lambda x, min_val=-1, max_val=1: np.clip(x, min_val, max_val),
+    "softshrink": lambda x, lambd=0.5: np.sign(x) * np.maximum(np.abs(x) - lambd, 0),
+    "hardshrink": lambda x, lambd=0.5: np.where(np.abs(x) > lambd, x, 0),
+    "powi": lambda x, exponent: np.power(x, float(exponent)),
+    "affine": lambda x, scale, shift: scale * x + shift,
+    "clamp": lambda x, min=-math.inf, max=math.inf: np.minimum(np.maximum(x, min), max),
+    "lerp": lambda start, end, weight: (1 - weight) * start + weight * end,
+    "prelu": lambda x, weight: np.where(x > 0, x, x * weight.reshape(1, -1, *(1,) * (x.ndim - 2))),
+}
+
+
 def value(example):
     """The oracle's result for an example."""
     name, args, kwargs = example.op.name.removesuffix("_split"), example.args, dict(example.case.kwargs)
@@ -147,4 +162,6 @@ def value(example):
         return lp_pool(int(name[7]), *args, **kwargs)
     if "quantize" in name:
         return quantize(name.removesuffix("_lsq"), *args, **kwargs)
+    if name in _ELEMENTWISE:
+        return _ELEMENTWISE[name](*(np.asarray(a).astype(np.float64) for a in args), **kwargs)
     raise KeyError(f"tests/oracle.py has no oracle for {name}")

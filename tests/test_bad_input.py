@@ -106,7 +106,7 @@ NINE = (2,) * 9
         (TypeError, r"repeats\[0\] must be an integer, got .*1", (X, np.ones(2)), {}),
         (TypeError, "x must be an array, got str", ("rows", 2), {}),
         (ValueError, "repeats must repeat at most 8 axes.*repeats 9 axes of", (jnp.ones(NINE), NINE), {}),
-        (ValueError, r"prefer must be one of \('native', 'xla'\) or None, got 'cuda'", (X, 2), {"prefer": "cuda"}),
+        (ValueError, r"prefer must be one of \('native', 'xla'\), a PlanPreference or None, got 'cuda'", (X, 2), {"prefer": "cuda"}),
     ],
 )  # fmt: skip
 def test_repeat(error, match, args, kwargs):
@@ -119,6 +119,51 @@ def test_traced_repeats():
         jax.jit(lambda r: bj.repeat(X, r))(3)
     with pytest.raises(TypeError, match=r"^repeat: repeats\[1\] must be a static integer, got a traced value"):
         jax.jit(lambda r: bj.repeat(X, (2, r)))(3)
+
+
+@pytest.mark.parametrize(
+    "name, error, match, args",
+    [
+        ("leaky_relu", TypeError, "x must have one of the dtypes float32.*got int32", (IDS,)),
+        ("leaky_relu", TypeError, "x must be an array, got str", ("x",)),
+        ("leaky_relu", TypeError, "negative_slope must be a static number, got '1'", (X, "1")),
+        ("leaky_relu", TypeError, "negative_slope must be a static number, got True", (X, True)),
+        ("leaky_relu", ValueError, "negative_slope must be a number, got nan", (X, float("nan"))),
+        ("elu", TypeError, "alpha must be a static number", (X, jnp.ones(3))),
+        ("threshold", TypeError, "value must be a static number, got None", (X, 1, None)),
+        ("hardtanh", ValueError, "min_val must be at most max_val, 1.0, got 2.0", (X, 2.0, 1.0)),
+        ("softshrink", ValueError, "lambd must be at least 0, got -1.0", (X, -1)),
+        ("hardshrink", TypeError, "lambd must be a static number, got None", (X, None)),
+        ("powi", TypeError, "exponent must be an integer, got 2.0", (X, 2.0)),
+        ("powi", ValueError, "exponent must be at most 2147483647, got 2147483648", (X, 2**31)),
+        ("powi", ValueError, "exponent must be at least -2147483647", (X, -(2**31))),
+        ("affine", TypeError, "shift must be a static number", (X, 1, 1j)),
+        ("clamp", TypeError, "x must have one of the dtypes.*got bool", (X > 0,)),
+        ("clamp", TypeError, "min must be an integer, got 0.5", (IDS, 0.5)),
+        ("clamp", ValueError, "min must be at most 127, the largest int8, got 300", (IDS.astype(jnp.int8), 300)),
+        ("clamp", ValueError, "max must be at least 0, got -1", (IDS.astype(jnp.uint8), None, -1)),
+        ("lerp", TypeError, "end must have the dtype of start, float64, got float16", (X, X.astype(jnp.float16), 0.5)),
+        ("lerp", TypeError, "weight must have the dtype of start, float64, got float16", (X, X, jnp.float16(1))),
+        ("lerp", TypeError, "weight must have the dtype of start, float16, or float32, got int32", (X.astype(jnp.float16), X.astype(jnp.float16), IDS)),
+        ("lerp", ValueError, r"start, end and weight must broadcast, got shapes \(6, 3\), \(6, 3\), \(2,\)", (X, X, jnp.ones(2))),
+        ("prelu", ValueError, r"weight must have one element or 3,.*got shape \(6,\)", (X, jnp.ones(6))),
+        ("prelu", ValueError, r"weight must have one element or 3,.*got shape \(1, 3\)", (X, jnp.ones((1, 3)))),
+        ("prelu", TypeError, "weight must have the dtype of x, float64, got int32", (X, IDS)),
+        ("lerp_backward", ValueError, r"dy must have shape \(6, 3\), that of the result, got \(3,\)", (X, X, 0.5, jnp.ones(3))),
+        ("elu_backward", ValueError, r"dy must have shape \(6, 3\), that of x", (X, X[1:])),
+        ("clamp_backward", TypeError, "dy must have the dtype of x, float64, got float16", (X, X.astype(jnp.float16))),
+        ("prelu_backward", ValueError, r"dy must have shape \(6, 3\), that of x", (X, jnp.ones(3), X[1:])),
+    ],
+)  # fmt: skip
+def test_elementwise(name, error, match, args):
+    with pytest.raises(error, match=f"^{name}: {match}"):
+        getattr(bj, name)(*args)
+
+
+def test_traced_parameters():
+    for fun in (bj.leaky_relu, bj.elu, bj.softshrink, bj.hardshrink, bj.clamp, bj.powi):
+        with pytest.raises(TypeError, match=f"^{fun.__name__}: .* must be .*static.*, got a traced value"):
+            jax.jit(lambda p: fun(X, p))(2.0)
 
 
 DY = jnp.ones((4, 3))

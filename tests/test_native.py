@@ -1,6 +1,7 @@
 """Law: the native kernels run. The compiled programs hold exactly the custom calls that the op declares, on every platform
 that has kernels."""
 
+import functools
 import re
 
 import jax
@@ -21,15 +22,16 @@ def _example(op):
     return Example(op, op.cases[0], "float32")
 
 
-def _programs(example):
+def _programs(example, prefer="native"):
     """Forward, tangent and backward alone."""
-    x, y = example.x, example.fun(example.x)
+    fun = functools.partial(example.fun, prefer=prefer)
+    x, y = example.x, fun(example.x)
     if not has_derivative(example.op):
-        return {"forward": (example.fun, (x,))}
+        return {"forward": (fun, (x,))}
     return {
-        "forward": (example.fun, (x,)),
-        "tangent": (lambda x, v: jax.jvp(example.fun, (x,), (v,))[1], (x, x)),
-        "backward": (lambda x, w: jax.vjp(example.fun, x)[1](w)[0], (x, y)),
+        "forward": (fun, (x,)),
+        "tangent": (lambda x, v: jax.jvp(fun, (x,), (v,))[1], (x, x)),
+        "backward": (lambda x, w: jax.vjp(fun, x)[1](w)[0], (x, y)),
     }
 
 
@@ -61,8 +63,14 @@ def test_cuda_programs_lower_without_cuda(op):
         assert set(op.kernels[kind]) <= _calls(text)
 
 
+def test_automatic_is_what_the_op_declares(op):
+    for kind, (fun, args) in _programs(_example(op), prefer=None).items():
+        called = _calls(jax.jit(fun).lower(*args).as_text())
+        assert set(op.kernels[kind]) <= called if op.default == "native" else not called
+
+
 def test_other_platforms_get_the_reference(op):
-    for fun, args in _programs(_example(op)).values():
+    for fun, args in _programs(_example(op), prefer=None).values():
         assert not _calls(jax.jit(fun).trace(*args).lower(lowering_platforms=("tpu",)).as_text())
 
 

@@ -8,7 +8,9 @@ from examples_of import Example, close, has_derivative, loss_of, same_bits
 
 def _other(a):
     """Another argument of the same shape; sorted ids stay sorted."""
-    return jnp.minimum(a, 3) if jnp.issubdtype(a.dtype, jnp.integer) else jnp.flip(a, 0)
+    if jnp.issubdtype(a.dtype, jnp.integer):
+        return jnp.minimum(a, 3)
+    return jnp.flip(a, 0) if a.ndim else a / 2
 
 
 def test_jit_is_eager(example):
@@ -17,8 +19,7 @@ def test_jit_is_eager(example):
 
 def test_vmap_is_a_stack_of_singles(example):
     """Each argument mapped or not, at the front and at the back."""
-    args = example.args
-    call = example.call
+    args, call = example.args, example.call
     for mapped in np.ndindex(*(2,) * len(args)):
         if not any(mapped):
             continue
@@ -34,8 +35,7 @@ def test_vmap_is_a_stack_of_singles(example):
 
 def test_vmap_of_vmap_is_a_stack_of_stacks(op):
     example = Example(op, op.cases[0], "float32")
-    x, rest = example.x, example.args[1:]
-    call = example.call
+    (x, *rest), call = example.args, example.call
     xs = jnp.stack([jnp.stack([x, x + 1]), jnp.stack([x + 2, x + 3]), jnp.stack([x - 1, x])])
     singles = jnp.stack([jnp.stack([call(x, *rest) for x in row]) for row in xs])
     same_bits(jax.vmap(jax.vmap(lambda x: call(x, *rest)))(xs), singles)

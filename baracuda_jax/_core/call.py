@@ -80,7 +80,8 @@ class Call:
         params = {**self.params, "save": True}
         saved = _trace(self.op.bodies["forward"].native, self.operands, params).out_avals
         known = dict(zip((*self.op.operands, *self.op.results), (*self.operands, *saved), strict=True))
-        operands = (*(known[name] for name in self.op.residuals), saved[0])
+        dy = jax.ShapeDtypeStruct(saved[0].shape, self.dtype if self.op.codes else saved[0].dtype)
+        operands = (*(known[name] for name in self.op.residuals), dy)
         params = {name: value for name, value in self.params.items() if name != "save"}
         results = _trace(self.op.bodies["backward"].native, operands, params).out_avals
         return Call(self.op, "backward", operands, tuple(results), params)

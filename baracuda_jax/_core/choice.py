@@ -88,9 +88,7 @@ def _automatic(call, prefer, platform):
         return "xla", f"the kernel needs {call.workspace_bytes} bytes of workspace"
     pass_ = "backward" if call.is_differentiated else "forward"
     found = measured(call.op.name, pass_, platform, call.dtype.name, size_class(call.bytes))
-    backend, why = (
-        (found[0], f"measured: {found[1]}") if found else (getattr(call.op, "default", "native"), "by default")
-    )
+    backend, why = (found[0], f"measured: {found[1]}") if found else (call.op.default, "by default")
     if backend == "xla" and prefer.deterministic and not call.is_deterministic("xla", platform):
         return "native", "XLA's program is not deterministic"
     return backend, why

@@ -52,6 +52,7 @@ class Op:
     dtypes: tuple[str, ...]
     public: Callable
     cases: tuple
+    default: str
     forward: compat.Primitive
     tangent: compat.Primitive | None  # as backward, None where there is no derivative
     backward: compat.Primitive | None
@@ -95,6 +96,7 @@ def declare(
     shared: Mapping[str, int] | None = None,
     follows: Mapping[str, str] | None = None,
     batched: Callable[[dict], dict] = lambda params: params,
+    default: str = "native",
 ) -> Op:
     """Declares an op and puts it in the table `OPS`.
 
@@ -111,6 +113,7 @@ def declare(
     shared          operand -> its rank without batches, for operands that need not be repeated for each batch under vmap
     follows         result -> the shared operand from which alone it is computed
     batched         params -> params of the op with one more leading batch dimension
+    default         what automatic means for this op: "native", the kernel where there is one, or "xla"
     """
     names = {
         "forward": tuple(operands),
@@ -144,6 +147,7 @@ def declare(
         dtypes=tuple(dtypes),
         public=public,
         cases=tuple(cases),
+        default=default,
         bodies=bodies,
         codes=codes,
         surrogate=surrogate,

@@ -1,12 +1,11 @@
 """The arguments of segment ops: their documentation and their checks."""
 
-import math
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks
+from .._core.bits import to_bits
 
 NUMBERS = (*checks.FLOATS, *checks.INTEGERS)
 MOST_ROWS = 2**32 - 2
@@ -109,19 +108,7 @@ def bits_of(op, value, dtype):
         if value != int(value) or not info.min <= value <= info.max:
             raise ValueError(f"{op}: empty_value must be an integer in [{info.min}, {info.max}], got {value!r}")
         value = int(value)
-    return int.from_bytes(np.asarray(value, dtype).tobytes().ljust(8, b"\0"), "little", signed=True)
-
-
-def from_bits(bits, dtype):
-    return np.frombuffer(bits.to_bytes(8, "little", signed=True)[: dtype.itemsize], dtype)[0]
-
-
-def lowest(dtype):
-    return -math.inf if jnp.issubdtype(dtype, jnp.inexact) else jnp.iinfo(dtype).min
-
-
-def highest(dtype):
-    return math.inf if jnp.issubdtype(dtype, jnp.inexact) else jnp.iinfo(dtype).max
+    return to_bits(value, dtype)
 
 
 def backward_arguments(op, ids, dy, indices_are_sorted, same=(), per_segment=()):

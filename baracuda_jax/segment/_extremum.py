@@ -6,9 +6,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core import checks
+from .._core.bits import from_bits, highest, lowest
 from .._core.kernel import kernel
 from .._core.op import Body, declare
-from ._arguments import NUMBERS, arguments, backward_arguments, bits_of, document, from_bits, highest, lowest
+from ._arguments import NUMBERS, arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
 from ._kernels import (
     each_row,

@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.bits import from_bits
 from .._core.op import Body, declare
-from ._arguments import arguments, backward_arguments, bits_of, document, from_bits
+from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
 from ._kernels import (
     counts_of,

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from ._arguments import from_bits
+from .._core.bits import from_bits
 
 
 def per_batch(fun, axis):

@@ -4,6 +4,7 @@
 
 #ifdef BARACUDA_CUDA
 #include "../patterns/blocks_cuda.h"
+#include "../patterns/elementwise_cuda.h"
 #include "../patterns/gather_cuda.h"
 #include "../patterns/rows_cuda.h"
 #include "../patterns/segment_cuda.h"
@@ -11,6 +12,7 @@
 #include "../patterns/window_cuda.h"
 #else
 #include "../patterns/blocks_cpu.h"
+#include "../patterns/elementwise_cpu.h"
 #include "../patterns/gather_cpu.h"
 #include "../patterns/rows_cpu.h"
 #include "../patterns/segment_cpu.h"

@@ -104,6 +104,10 @@ using Accumulator = typename internal::Wide<T>::type;
 template <class T>
 using Comparable = std::conditional_t<is_half<T>, float, T>;
 
+// A list of types.
+template <class... T>
+struct Types {};
+
 // V neighbours, moved as one access: on CUDA the driver sees to the alignment that this needs.
 template <class T, int V>
 #ifdef __CUDACC__
@@ -155,11 +159,12 @@ BARACUDA_HD Vector<T, V> load(const T* from, Step step) {
 template <int V, class T>
 BARACUDA_HD void store(T* to, const Vector<T, V>& value) {
 #ifdef __CUDA_ARCH__
-  // By assignment nvcc may store 16-bit lanes one by one.
-  if constexpr (sizeof(T) == 2 && V == 8) {
-    uint4 word;
+  // By assignment nvcc may store short lanes one by one.
+  if constexpr (sizeof(T) <= 2 && (sizeof(T) * V == 8 || sizeof(T) * V == 16)) {
+    using Word = std::conditional_t<sizeof(T) * V == 8, uint2, uint4>;
+    Word word;
     memcpy(&word, &value, sizeof(word));
-    return __stwb(reinterpret_cast<uint4*>(to), word);
+    return __stwb(reinterpret_cast<Word*>(to), word);
   }
 #endif
   *reinterpret_cast<Vector<T, V>*>(to) = value;

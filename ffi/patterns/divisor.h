@@ -1,4 +1,4 @@
-// Division by a number that is fixed for a whole kernel.
+// Division by extents and strides, which index arithmetic does for every cell.
 #pragma once
 
 #include "../kernels/number.h"

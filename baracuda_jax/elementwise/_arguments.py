@@ -1,0 +1,104 @@
+"""The arguments of elementwise ops: their documentation and their checks."""
+
+import math
+import numbers
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core import checks
+
+_DOC = """
+
+    Formula:
+        {formula}
+
+    Args:
+        {args}
+        prefer: "native" (our kernel), "xla" (plain JAX), or None for automatic, which is plain JAX: XLA fuses it with what
+            comes before and after.
+
+    Returns:
+        {returns}
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: {precision}
+
+    Source: {source}
+    """
+
+PRECISION = "float16 and bfloat16 compute in float32. NaN propagates."
+
+
+def document(formula, args, source, returns="An array of x's shape and dtype.", precision=PRECISION):
+    indent = lambda text, by: ("\n" + by * " ").join(line.strip() for line in text.strip().splitlines())
+
+    def decorate(fun):
+        fun.__doc__ += _DOC.format(
+            formula=indent(formula, 8),
+            args="\n        ".join(line.strip() for line in args.strip().splitlines()),
+            source=source,
+            returns=returns,
+            precision=precision,
+        )
+        return fun
+
+    return decorate
+
+
+def floats(op, name, value):
+    x = checks.array(op, name, value)
+    checks.dtype(op, name, x, checks.FLOATS)
+    return x
+
+
+def cotangent(op, dy, x, name="x"):
+    """The cotangent of a result that has the shape and dtype of x."""
+    dy = checks.array(op, "dy", dy)
+    checks.same_dtype(op, "dy", dy, name, x)
+    checks.shape(op, "dy", dy, x.shape, f"that of {name}")
+    return dy
+
+
+def number(op, name, value):
+    """A static number."""
+    if isinstance(value, jax.core.Tracer):
+        raise TypeError(
+            f"{op}: {name} must be a static number, got a traced value; under jit, pass it as a Python number or mark it in "
+            "static_argnames"
+        )
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | np.number):
+        raise TypeError(f"{op}: {name} must be a static number, got {value!r}")
+    value = float(value)
+    if math.isnan(value):
+        raise ValueError(f"{op}: {name} must be a number, got nan")
+    return value
+
+
+def weight(op, value, name, x):
+    """A weight, of x's dtype or float32 beside halves; a Python number gets the type that is computed in."""
+    dtype = wide(x.dtype)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return jnp.asarray(value, dtype)
+    value = checks.array(op, "weight", value)
+    if value.dtype not in (x.dtype, dtype):
+        either = x.dtype.name if dtype == x.dtype else f"{x.dtype.name}, or float32"
+        raise TypeError(f"{op}: weight must have the dtype of {name}, {either}, got {value.dtype.name}")
+    return value
+
+
+def wide(dtype):
+    """What is computed in."""
+    return jnp.dtype(jnp.float32) if jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize == 2 else jnp.dtype(dtype)
+
+
+def widen(*arrays):
+    return [x.astype(wide(x.dtype)) for x in arrays]
+
+
+def aligned(x, rank):
+    """x with dimensions of size 1 before its own."""
+    return jax.lax.expand_dims(x, range(rank - x.ndim)) if x.ndim < rank else x

@@ -1,0 +1,267 @@
+"""Elementwise ops: what the laws do not say. Values and gradients are PyTorch's in every dtype, at edges and in every layout."""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from examples_of import TOLERANCE, close, same_bits
+
+import baracuda_jax as bj
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+FLOATS = ("float64", "float32", "float16", "bfloat16")
+BACKENDS = ("native", "xla")
+
+# name: (our op's arguments, PyTorch's function of x)
+UNARY = {
+    "leaky_relu": ((0.2,), lambda x: F.leaky_relu(x, 0.2)),
+    "elu": ((1.5,), lambda x: F.elu(x, 1.5)),
+    "threshold": ((0.5, -3.0), lambda x: F.threshold(x, 0.5, -3.0)),
+    "hardtanh": ((-0.5, 2.0), lambda x: F.hardtanh(x, -0.5, 2.0)),
+    "softshrink": ((0.5,), lambda x: F.softshrink(x, 0.5)),
+    "hardshrink": ((0.5,), lambda x: F.hardshrink(x, 0.5)),
+    "affine": ((-2.0, 0.5), lambda x: -2.0 * x.to(_wide(x)) + 0.5),
+    "clamp": ((-0.5, 2.0), lambda x: torch.clamp(x, -0.5, 2.0)),
+    "clamp min": ((0.5,), lambda x: torch.clamp(x, min=0.5)),
+    "clamp max": ((None, 0.5), lambda x: torch.clamp(x, max=0.5)),
+    "clamp crossed": ((2.0, -0.5), lambda x: torch.clamp(x, 2.0, -0.5)),
+} | {f"powi {n}": ((n,), functools.partial(lambda n, x: x.to(_wide(x)) ** n, n)) for n in (0, 1, 2, 3, 5, -1, -2)}
+
+# NaN, infinities, zeros, and each kink with its neighbours.
+EDGES = [np.nan, np.inf, -np.inf, 0.0, -0.0, 0.5, -0.5, 2.0, -2.0, 1.0, -1.0, 0.499, 0.501, 1e-3, 100.0, -100.0]
+
+
+def _wide(x):
+    return torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype
+
+
+def _torch(a):
+    a = np.asarray(a)
+    t = torch.tensor(a.astype(np.float64) if a.dtype.kind not in "iu" else a)
+    return t.to(getattr(torch, a.dtype.name))
+
+
+def _numpy(t):
+    return t.detach().to(torch.float64).numpy()
+
+
+def _torch_vjp(fun, args, dy):
+    args = [_torch(a).requires_grad_() for a in args]
+    y = fun(*args)
+    grads = torch.autograd.grad(y, args, _torch(dy).to(y.dtype), allow_unused=True)
+    return _numpy(y.to(args[0].dtype)), [
+        _numpy(torch.zeros_like(a) if g is None else g) for a, g in zip(args, grads, strict=True)
+    ]
+
+
+def _equal(got, want, dtype):
+    got = np.asarray(got, np.float64)
+    np.testing.assert_allclose(got, want, rtol=2 * TOLERANCE[dtype], atol=2 * TOLERANCE[dtype])
+
+
+def _x(dtype, size=61):
+    rng = np.random.default_rng(size)
+    return jnp.asarray(np.concatenate([EDGES, rng.uniform(-3, 3, size)])).astype(dtype)
+
+
+@pytest.mark.parametrize("prefer", BACKENDS)
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", UNARY)
+def test_unary_ops_are_torchs(name, dtype, prefer):
+    params, theirs = UNARY[name]
+    op, back = (getattr(bj, name.split()[0] + end) for end in ("", "_backward"))
+    x = _x(dtype)
+    if name.startswith("powi"):
+        x = jnp.where(jnp.abs(x) < 0.1, 0, x)  # no overflow, which rounds differently
+    dy = jnp.asarray(np.random.default_rng(1).uniform(0.5, 2, x.shape)).astype(dtype)
+    assert np.isnan(x[0])
+    want, (gradient,) = _torch_vjp(theirs, [x], dy)
+    y, pull = jax.vjp(lambda x: op(x, *params, prefer=prefer), x)
+    (dx,) = pull(dy)
+    assert y.dtype == dx.dtype == x.dtype
+    _equal(y, want, dtype)
+    _equal(dx[1:], gradient[1:], dtype)  # at NaN, PyTorch's CPU and CUDA kernels differ
+    rest = params[:1] if name in ("threshold", "affine") else params
+    same_bits(back(x, dy, *rest, prefer=prefer), dx)
+
+
+def _lerp(dtype, shapes):
+    rng = np.random.default_rng(0)
+    args = [jnp.asarray(rng.uniform(-2, 2, s)).astype(dtype) for s in shapes[:2]]
+    args.append(jnp.asarray(rng.uniform(-0.5, 1.5, shapes[2])).astype(dtype))
+    full = np.broadcast_shapes(*shapes)
+    return args, jnp.asarray(rng.uniform(-1, 1, full)).astype(dtype)
+
+
+LAYOUTS = [
+    ((4, 6), (4, 6), ()),
+    ((4, 6), (4, 6), (6,)),
+    ((4, 6), (4, 6), (4, 1)),
+    ((4, 1), (1, 6), (1, 1)),
+    ((2, 1, 5), (3, 1), (2, 3, 5)),
+    ((3, 4, 16), (4, 16), (3, 1, 16)),
+    ((7,), (), ()),
+    ((), (), ()),
+    ((), (3, 17), (17,)),
+    ((2, 1, 3, 1, 2, 1, 3, 1), (1, 2, 1, 3, 1, 2, 1, 3), (1,) * 8),
+    ((2, 0, 3), (1, 3), ()),
+    ((1, 1), (1, 1), (2, 2)),
+]
+
+
+@pytest.mark.parametrize("prefer", BACKENDS)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_lerp_broadcasts_in_every_layout(layout, prefer):
+    args, dy = _lerp("float64", layout)
+    want, gradients = _torch_vjp(torch.lerp, args, dy)
+    y, pull = jax.vjp(functools.partial(bj.lerp, prefer=prefer), *args)
+    close(y, want, "float64")
+    for got, again, gradient in zip(pull(dy), bj.lerp_backward(*args, dy, prefer=prefer), gradients, strict=True):
+        close(got, gradient, "float64")
+        np.testing.assert_array_equal(again, got)
+
+
+def test_lerp_broadcasts_in_every_way():
+    """Each operand along each of two dimensions or not."""
+    shapes = [(3, 5), (1, 5), (3, 1), (1, 1)]
+    for three in itertools.product(shapes, repeat=3):
+        args, _ = _lerp("float32", three)
+        start, end, weight = (np.asarray(a, np.float64) for a in args)
+        close(bj.lerp(*args, prefer="native"), start + weight * (end - start), "float32")
+
+
+@pytest.mark.parametrize("prefer", BACKENDS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_lerp_is_torchs_in_every_dtype(dtype, prefer):
+    args, dy = _lerp(dtype, ((5, 9), (5, 9), (9,)))
+    want, gradients = _torch_vjp(torch.lerp, args, dy)
+    y, pull = jax.vjp(functools.partial(bj.lerp, prefer=prefer), *args)
+    close(y, want, dtype, scale=2)
+    for got, gradient in zip(pull(dy), gradients, strict=True):
+        assert got.dtype == jnp.dtype(dtype)
+        close(got, gradient, dtype, scale=2)
+
+
+@pytest.mark.parametrize("prefer", BACKENDS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_number_as_weight_is_exact_and_changes_no_dtype(dtype, prefer):
+    """0.999 is 1 in bfloat16."""
+    start, end = jnp.zeros(5, dtype), jnp.full(5, 64.0, dtype)
+    y = bj.lerp(start, end, 0.999, prefer=prefer)
+    assert y.dtype == jnp.dtype(dtype)
+    np.testing.assert_array_equal(np.asarray(y, np.float64), np.float64(jnp.asarray(0.999 * 64).astype(dtype)))
+    weight = jnp.float32(0.999) if jnp.dtype(dtype).itemsize == 2 else jnp.asarray(0.999, dtype)
+    np.testing.assert_array_equal(bj.lerp(start, end, weight, prefer=prefer), y)
+    dweight = jax.jit(jax.grad(lambda w: bj.lerp(start, end, w, prefer=prefer).sum().astype(w.dtype)))(weight)
+    assert dweight.dtype == weight.dtype
+    assert dweight == 320
+
+
+def test_lerp_ends_are_exact_and_nan_propagates():
+    start, end = jnp.array([1e30, 1.0, jnp.nan, 1.0]), jnp.array([1.0, 1e-30, 1.0, 1.0])
+    for prefer in BACKENDS:
+        np.testing.assert_array_equal(bj.lerp(start, end, 0.0, prefer=prefer)[:2], start[:2])
+        np.testing.assert_array_equal(bj.lerp(start, end, 1.0, prefer=prefer)[:2], end[:2])
+        y = bj.lerp(start, end, jnp.array([0.5, 0.5, 0.5, jnp.nan]), prefer=prefer)
+        np.testing.assert_array_equal(jnp.isnan(y), [False, False, True, True])
+
+
+@pytest.mark.parametrize("prefer", BACKENDS)
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    "shape, weights",
+    [((4, 3, 5), 3), ((4, 3, 5), 1), ((4, 16), 16), ((7,), 1), ((), 1), ((2, 3, 4, 5), 3), ((0, 3), 3), ((2, 3, 1, 2, 1, 2, 1, 2), 3)],
+    ids=str,
+)  # fmt: skip
+def test_prelu_is_torchs(shape, weights, dtype, prefer):
+    rng = np.random.default_rng(2)
+    x = rng.uniform(-2, 2, shape)
+    if x.size > 8:
+        x.flat[:3] = [0.0, -0.0, np.inf]
+    x, weight, dy = (jnp.asarray(a).astype(dtype) for a in (x, rng.uniform(0.1, 1, weights), rng.uniform(-1, 1, shape)))
+    want, gradients = _torch_vjp(F.prelu, [x, weight], dy)
+    y, pull = jax.vjp(functools.partial(bj.prelu, prefer=prefer), x, weight)
+    close(y, want, dtype, scale=2)
+    for got, again, gradient in zip(pull(dy), bj.prelu_backward(x, weight, dy, prefer=prefer), gradients, strict=True):
+        close(got, gradient, dtype, scale=2)
+        np.testing.assert_array_equal(again, got)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+def test_clamp_of_integers(dtype):
+    info = np.iinfo(dtype)
+    x = np.array([info.min, info.min + 1, 0, 1, 3, 5, info.max - 1, info.max], dtype)
+    for low, high in ((1, 4), (None, info.max - 1), (info.min + 1, None), (info.min, info.max), (None, None), (4, 1)):
+        want = [v for v in x.tolist()]
+        want = want if low is None else [max(v, low) for v in want]
+        want = np.array(want if high is None else [min(v, high) for v in want], dtype)
+        for prefer in BACKENDS:
+            y = bj.clamp(jnp.asarray(x), low, high, prefer=prefer)
+            assert y.dtype == jnp.dtype(dtype)
+            np.testing.assert_array_equal(y, want)
+    np.testing.assert_array_equal(bj.clamp(jnp.asarray(x), -(10**30), 10**30), x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_every_rank_and_size(dtype):
+    """Sizes around a vector and around a task; arrays without elements."""
+    shapes = [(), *((n,) for n in (0, 1, 3, 9, 15, 31, 33, 65, 16385, 70001))]
+    shapes += [*((2,) * rank for rank in range(2, 9)), (3, 0, 2), (1,) * 8, (5, 1, 3)]
+    for shape in shapes:
+        x = np.asarray(jnp.asarray(np.random.default_rng(3).uniform(-2, 2, shape)).astype(dtype))
+        y = bj.hardshrink(x, 0.75, prefer="native")
+        np.testing.assert_array_equal(np.asarray(y), np.where(np.abs(x) <= 0.75, np.zeros_like(x), x))
+
+
+def test_powers_are_exact():
+    x = jnp.array([-3.0, -1.0, 2.0, 3.0])
+    for prefer in BACKENDS:
+        np.testing.assert_array_equal(bj.powi(x, 11, prefer=prefer), np.array([-177147, -1, 2048, 177147]))
+        np.testing.assert_array_equal(bj.powi(x, 0, prefer=prefer), np.ones(4))
+        np.testing.assert_array_equal(bj.powi(x[1:3], 2**31 - 1, prefer=prefer), [-1, np.inf])
+        np.testing.assert_array_equal(bj.powi(x[1:3], -3, prefer=prefer), [-1, 0.125])
+
+
+def test_mixed_ranks_under_vmap():
+    """An operand that is mapped, beside others that are not and broadcast."""
+    rng = np.random.default_rng(4)
+    start, end, weight = (jnp.asarray(rng.uniform(0, 1, s)) for s in ((5, 3, 4), (3, 4), (5, 4)))
+    grad = jax.grad(lambda *a: jnp.sum(jnp.sin(bj.lerp(*a, prefer="native"))), (0, 1, 2))
+    got = jax.vmap(grad, (0, None, 0))(start, end, weight)
+    for i, parts in enumerate(zip(*(grad(s, end, w) for s, w in zip(start, weight, strict=True)), strict=True)):
+        close(got[i], jnp.stack(parts), "float64")
+
+
+@pytest.mark.parametrize("kind", ["auto", "explicit"])
+def test_a_shared_weight_needs_no_communication(kind):
+    """Sharded along the leading dimension, beside operands that broadcast along it."""
+    from jax.sharding import NamedSharding
+    from jax.sharding import PartitionSpec as P
+    from test_sharding import KINDS, _collectives
+
+    devices = jax.devices("cpu")
+    mesh = jax.make_mesh((8,), ("d",), axis_types=(KINDS[kind],), devices=devices[:8])
+    rng = np.random.default_rng(5)
+    x, y = (rng.uniform(-1, 1, (16, 3, 5)).astype(np.float32) for _ in range(2))
+    put = lambda a, *spec: jax.device_put(a, NamedSharding(mesh, P(*spec)))
+    with jax.set_mesh(mesh):
+        for weight in (
+            np.float32(0.3),
+            rng.uniform(0, 1, (5,)).astype(np.float32),
+            rng.uniform(0, 1, (3, 1)).astype(np.float32),
+        ):
+            fun = jax.jit(lambda x, y, w: bj.lerp(x, y, w, prefer="native"))
+            args = put(x, "d"), put(y, "d"), put(weight)
+            assert _collectives(fun.lower(*args).compile()) == []
+            close(fun(*args), x + weight * (y - x), "float32")
+        channels = put(np.array([0.1, 0.2, 0.3], np.float32))
+        fun = jax.jit(lambda x, w: bj.prelu(x, w, prefer="native"))
+        assert _collectives(fun.lower(put(x, "d"), channels).compile()) == []
+        want = np.where(x > 0, x, x * np.array([0.1, 0.2, 0.3], np.float32)[:, None])
+        close(fun(put(x, "d"), channels), want, "float32")
+        close(fun(put(x, None, None, None), channels), want, "float32")

@@ -1,0 +1,250 @@
+"""What the laws do not say of quantisation: PyTorch's values, codes of every kind, edges, and the gradients of LSQ."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from examples_of import close, same_bits
+
+import baracuda_jax as bj
+
+INTEGERS = {"int8": (-128, 127), "uint8": (0, 255), "int4": (-8, 7), "uint4": (0, 15)}
+FLOAT8 = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+both = pytest.mark.parametrize("prefer", ["native", "xla"])
+
+
+def _codes(x, scale, zero, low, high):
+    return np.clip(np.rint(np.asarray(x, np.float64) / np.asarray(scale, np.float64)) + zero, low, high)
+
+
+@both
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (64,), (33, 5), (4, 6, 8)])
+def test_integer_codes_per_tensor(shape, dtype, prefer):
+    x = jnp.asarray(np.random.default_rng(0).standard_normal(shape), jnp.float32)
+    low, high = INTEGERS[dtype]
+    q = bj.quantize_per_tensor(x, 0.25, 3, dtype, prefer=prefer)
+    assert q.dtype == dtype and q.shape == shape
+    np.testing.assert_array_equal(np.asarray(q, np.float64), _codes(x, 0.25, 3, low, high))
+    y = bj.dequantize_per_tensor(q, 0.25, 3, prefer=prefer)
+    np.testing.assert_array_equal(y, (np.asarray(q, np.float32) - 3) * np.float32(0.25))
+
+
+@both
+@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOAT8])
+@pytest.mark.parametrize("x_dtype", FLOATS)
+def test_every_granularity_is_the_same_with_its_scales_spread(x_dtype, dtype, prefer):
+    rng = np.random.default_rng(1)
+    x = jnp.asarray(rng.standard_normal((4, 6, 10)), x_dtype)
+    call = {"channel": {"axis": 1}, "token": {}, "group": {"group_size": 5}}
+    shapes = {"channel": (6,), "token": (4, 6), "group": (4, 6, 2)}
+    spread = {
+        "channel": lambda s: s[:, None],
+        "token": lambda s: s[..., None],
+        "group": lambda s: np.repeat(s, 5, -1),
+    }
+    for kind, more in call.items():
+        scale = 0.05 + 0.1 * rng.random(shapes[kind])
+        q = getattr(bj, f"quantize_per_{kind}")(x, jnp.asarray(scale), dtype=dtype, prefer=prefer, **more)
+        wide = np.float64 if x_dtype == "float64" else np.float32
+        ratio = np.asarray(x).astype(wide) / spread[kind](scale.astype(wide))
+        low, high = INTEGERS.get(dtype, (-FLOAT8.get(dtype, 0), FLOAT8.get(dtype, 0)))
+        want = np.clip(np.rint(ratio) if dtype in INTEGERS else ratio, low, high)
+        if dtype in FLOAT8 and wide == np.float32:
+            want = want.astype(dtype).astype(np.float64)
+        if dtype in FLOAT8 and wide == np.float64:  # ml_dtypes rounds twice
+            np.testing.assert_allclose(np.asarray(q, np.float64), want, rtol=0.13, atol=2e-3)
+        else:
+            np.testing.assert_array_equal(np.asarray(q, np.float64), want)
+        y = getattr(bj, f"dequantize_per_{kind}")(q, jnp.asarray(scale), dtype=x_dtype, prefer=prefer, **more)
+        close(y, np.asarray(q, np.float64) * spread[kind](scale), x_dtype)
+
+
+@both
+def test_edges_of_the_values(prefer):
+    x = jnp.asarray([np.inf, -np.inf, np.nan, 3e38, -3e38, 0.5, 1.5, 2.5, -0.5, -0.0], jnp.float32)
+    q = bj.quantize_per_tensor(x, 1.0, 100, prefer=prefer)
+    np.testing.assert_array_equal(q, [127, -128, 100, 127, -128, 100, 102, 102, 100, 100])
+    np.testing.assert_array_equal(
+        bj.quantize_per_tensor(x, 1.0, 100, qmin=-10, qmax=10, prefer=prefer),
+        [10, -10, 10, 10, -10, 10, 10, 10, 10, 10],
+    )
+    for dtype, most in FLOAT8.items():
+        y = np.asarray(bj.quantize_per_tensor(x[:5], 1.0, dtype=dtype, prefer=prefer), np.float32)
+        np.testing.assert_array_equal(y, [most, -most, np.nan, most, -most])
+
+
+@both
+def test_scales_that_are_no_scales(prefer):
+    """Zero, infinite, NaN and negative scales, as data, have the results that the formula gives."""
+    x = jnp.asarray([[2.0, 0.0, -3.0]] * 5, jnp.float32)
+    scale = jnp.asarray([0.0, np.inf, np.nan, -1.0, 1e-42])
+    q = bj.quantize_per_token(x, scale, jnp.full(5, 7), prefer=prefer)
+    rows = [[127, 7, -128], [7, 7, 7], [7, 7, 7], [5, 7, 10]]
+    np.testing.assert_array_equal(q[:4], rows)
+    np.testing.assert_array_equal(q[4], rows[0])
+
+
+@pytest.mark.parametrize("dtype", FLOAT8)
+def test_every_float8_survives(dtype):
+    bits = np.arange(256, dtype=np.uint8).view(dtype)
+    values = bits.astype(np.float32)
+    finite = np.isfinite(values)
+    y = bj.dequantize_per_tensor(jnp.asarray(bits), 1.0, prefer="native")
+    np.testing.assert_array_equal(y, values)
+    same_bits(bj.quantize_per_tensor(jnp.asarray(values[finite]), 1.0, dtype=dtype, prefer="native"), bits[finite])
+    # Ties between neighbours go to the even one, everything else to the nearer.
+    ordered = np.sort(values[finite])
+    middle = (ordered[1:] + ordered[:-1]) / 2
+    near = np.concatenate([middle, np.nextafter(middle, np.inf), np.nextafter(middle, -np.inf)]).astype(np.float32)
+    got = bj.quantize_per_tensor(jnp.asarray(near), 1.0, dtype=dtype, prefer="native")
+    np.testing.assert_array_equal(np.asarray(got, np.float32), near.astype(dtype).astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_torch_agrees(dtype):
+    """Scales are powers of two: elsewhere PyTorch's product with 1 / scale rounds some ties otherwise."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(3)
+    x = np.asarray(jnp.asarray(4 * rng.standard_normal((5, 6, 7)), dtype).astype(jnp.float32))
+    scale, zero = 2.0 ** rng.integers(-6, -3, 6), rng.integers(-5, 6, 6)
+    axis = dict(scales=torch.tensor(scale), zero_points=torch.tensor(zero), axis=1)
+    want = torch.quantize_per_channel(torch.tensor(x), dtype=torch.qint8, **axis)
+    ours = bj.quantize_per_channel(jnp.asarray(x, dtype), jnp.asarray(scale), jnp.asarray(zero), 1, prefer="native")
+    np.testing.assert_array_equal(ours, want.int_repr().numpy())
+    back = bj.dequantize_per_channel(ours, jnp.asarray(scale), jnp.asarray(zero), 1, prefer="native")
+    np.testing.assert_array_equal(back, want.dequantize().numpy())
+    fake, moving = torch.tensor(x, requires_grad=True), jnp.asarray(x, dtype)
+    y = torch.fake_quantize_per_channel_affine(
+        fake, torch.tensor(scale, dtype=torch.float32), torch.tensor(zero, dtype=torch.int32), 1, -20, 20
+    )
+    y.sum().backward()
+    got, pull = jax.vjp(
+        lambda x: bj.fake_quantize(x, jnp.asarray(scale), jnp.asarray(zero), -20, 20, axis=1, prefer="native"), moving
+    )
+    close(got, y.detach().numpy(), dtype)
+    np.testing.assert_array_equal(np.asarray(pull(jnp.ones_like(got))[0], np.float32), fake.grad.numpy())
+
+
+@both
+def test_dequantize_per_channel_backward(prefer):
+    """At any rank and axis: the codes' surrogate gradient, a float, and that of the scale."""
+    rng = np.random.default_rng(4)
+    for shape, axis in (((6, 5), -1), ((3, 4, 5, 6), 1), ((2, 3, 2, 3, 2), 2), ((7,), 0)):
+        q = jnp.asarray(rng.integers(-128, 128, shape), jnp.int8)
+        n = shape[axis]
+        scale, zero = jnp.asarray(rng.random(n), jnp.float32), jnp.asarray(rng.integers(-9, 9, n))
+        dy = jnp.asarray(rng.standard_normal(shape), jnp.float32)
+        dq, ds = bj.dequantize_per_channel_backward(q, scale, zero, dy, axis, prefer=prefer)
+        spread = [1] * len(shape)
+        spread[axis] = n
+        np.testing.assert_array_equal(dq, dy * scale.reshape(spread))
+        others = tuple(i for i in range(len(shape)) if i != axis % len(shape))
+        terms = np.asarray(dy, np.float64) * (np.asarray(q, np.float64) - np.asarray(zero).reshape(spread))
+        close(ds, terms.sum(others), "float32", scale=4)
+        by_jax = jax.grad(lambda s: jnp.vdot(bj.dequantize_per_channel(q, s, zero, axis, prefer=prefer), dy))(scale)
+        close(by_jax, ds, "float32")
+
+
+@both
+def test_quantize_backward_is_straight_through(prefer):
+    x = jnp.asarray([-40.0, -3.0, 0.2, 3.0, 40.0])
+    dy = jnp.asarray([1.0, 2.0, 3.0, 4.0, 5.0])
+    dx = bj.quantize_per_tensor_backward(x, 0.25, 2, dy, prefer=prefer)
+    np.testing.assert_array_equal(dx, [0, 8, 12, 16, 0])
+    assert jax.grad(lambda x: bj.quantize_per_tensor(x, 0.25).astype(jnp.float32).sum())(x).sum() == 0
+    np.testing.assert_array_equal(
+        jax.grad(lambda dy: bj.quantize_per_tensor_backward(x, 0.25, 2, dy, prefer=prefer).sum())(dy), [0, 4, 4, 4, 0]
+    )
+
+
+@both
+def test_lsq_gradients_are_the_formulas(prefer):
+    rng = np.random.default_rng(5)
+    x, dy = (jnp.asarray(rng.standard_normal((4, 6))) for _ in range(2))
+    scale, zero = jnp.asarray([0.1, 0.03, 0.2, 0.01]), jnp.asarray([1.0, -2.0, 0.0, 3.0])
+    call = lambda x, s, z: bj.fake_quantize(x, s, z, -20, 20, axis=0, gradient="lsq", prefer=prefer)
+    dx, ds, dz = jax.vjp(call, x, scale, zero)[1](dy)
+    ratio, s, z = np.asarray(x) / np.asarray(scale)[:, None], np.asarray(scale)[:, None], np.asarray(zero)[:, None]
+    code = np.rint(ratio) + z
+    inside = (code >= -20) & (code <= 20)
+    clamped = np.clip(code, -20, 20) - z
+    np.testing.assert_allclose(dx, dy * inside)
+    np.testing.assert_allclose(ds, (dy * (clamped - np.where(inside, ratio, 0))).sum(1), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(dz, np.where(inside, 0, -dy * s).sum(1), rtol=1e-12, atol=1e-12)
+
+
+@both
+@pytest.mark.parametrize("x_dtype", FLOATS)
+@pytest.mark.parametrize("columns", [1, 2, 24, 40, 513, 3000])
+def test_dynamic_quantize(columns, x_dtype, prefer):
+    rng = np.random.default_rng(6)
+    x = jnp.asarray(rng.standard_normal((5, columns)) * 10.0 ** rng.integers(-2, 3, (5, 1)), x_dtype).at[3].set(0)
+    q, scale = bj.dynamic_quantize(x, prefer=prefer)
+    wide = np.asarray(x).astype(np.float64 if x_dtype == "float64" else np.float32)
+    want = np.abs(wide).max(-1) / wide.dtype.type(127)
+    want[3] = 1
+    np.testing.assert_array_equal(scale, want)
+    np.testing.assert_array_equal(q, np.rint(wide / want[:, None]))
+    q, scale, zero = bj.dynamic_quantize(x, "uint8", symmetric=False, prefer=prefer)
+    assert q.dtype == jnp.uint8 and zero.dtype == jnp.int32
+    back = bj.dequantize_per_token(q, scale, zero, "float64", prefer=prefer)
+    step = np.asarray(scale, np.float64)[:, None]
+    assert (np.abs(np.asarray(back) - wide) <= step * 1.001).all()
+    np.testing.assert_array_equal(np.asarray(back)[3], 0)
+
+
+@both
+def test_dynamic_quantize_of_rows_without_a_scale(prefer):
+    x = jnp.asarray([[np.inf, 1.0], [np.nan, 1.0], [0.0, -0.0]], jnp.float32)
+    q, scale = bj.dynamic_quantize(x, prefer=prefer)
+    np.testing.assert_array_equal(scale, [np.inf, np.nan, 1])
+    np.testing.assert_array_equal(q, 0)
+
+
+def test_the_platforms_kernels_run():
+    x = jnp.ones((4, 8))
+    programs = {
+        "quantize": lambda: bj.quantize_per_token(x, jnp.ones(4)),
+        "dequantize": lambda: bj.dequantize_per_token(jnp.ones((4, 8), jnp.int8), jnp.ones(4)),
+        "dynamic_quantize": lambda: bj.dynamic_quantize(x),
+        "quantize_backward": lambda: bj.quantize_per_token_backward(x, jnp.ones(4), None, x),
+    }
+    for target, program in programs.items():
+        assert f'custom_call_target="baracuda.{target}"' in jax.jit(program).lower().compile().as_text()
+
+
+@pytest.mark.parametrize(
+    "error, match, call",
+    [
+        (TypeError, "quantize_per_tensor: x must have one of the dtypes.*got int32", lambda x: bj.quantize_per_tensor(jnp.arange(3), 1.0)),
+        (ValueError, "quantize_per_tensor: scale must be finite and above 0, got 0", lambda x: bj.quantize_per_tensor(x, 0.0)),
+        (ValueError, "quantize_per_tensor: scale must be finite and above 0, got nan", lambda x: bj.quantize_per_tensor(x, float("nan"))),
+        (ValueError, "quantize_per_tensor: zero_point must be an integer in .*got 0.5", lambda x: bj.quantize_per_tensor(x, 1.0, 0.5)),
+        (ValueError, "quantize_per_tensor: zero_point must be an integer in .*got 300", lambda x: bj.quantize_per_tensor(x, 1.0, 300)),
+        (TypeError, "quantize_per_tensor: zero_point must have one of the dtypes", lambda x: bj.quantize_per_tensor(x, 1.0, jnp.float32(1))),
+        (ValueError, "quantize_per_tensor: qmin must be at most qmax, got 3 and 2", lambda x: bj.quantize_per_tensor(x, 1.0, qmin=3, qmax=2)),
+        (ValueError, r"quantize_per_tensor: qmin and qmax must lie in the range of int4", lambda x: bj.quantize_per_tensor(x, 1.0, dtype="int4", qmax=8)),
+        (TypeError, "quantize_per_tensor: dtype must be one of int8.*got int32", lambda x: bj.quantize_per_tensor(x, 1.0, dtype="int32")),
+        (ValueError, "quantize_per_tensor: zero_point must be None with codes of dtype float8", lambda x: bj.quantize_per_tensor(x, 1.0, 1, "float8_e5m2")),
+        (ValueError, r"quantize_per_channel: scale must have shape \(6,\), one per channel.*got \(4,\)", lambda x: bj.quantize_per_channel(x, jnp.ones(4), axis=1)),
+        (ValueError, r"quantize_per_channel: axis must be in \[-2, 1\].*got 2", lambda x: bj.quantize_per_channel(x, jnp.ones(4), axis=2)),
+        (ValueError, "quantize_per_channel: axis must be at least -2, got -3", lambda x: bj.quantize_per_channel(x, jnp.ones(4), axis=-3)),
+        (ValueError, "quantize_per_group: group_size must be at least 1, got 0", lambda x: bj.quantize_per_group(x, jnp.ones((4, 2)), group_size=0)),
+        (ValueError, "quantize_per_group: group_size must divide x's last dimension, 6, got 4", lambda x: bj.quantize_per_group(x, jnp.ones((4, 2)), group_size=4)),
+        (ValueError, r"quantize_per_token: zero_point must have shape \(4,\)", lambda x: bj.quantize_per_token(x, jnp.ones(4), jnp.ones(3, int))),
+        (ValueError, r"quantize_per_token_backward: dy must have shape \(4, 6\)", lambda x: bj.quantize_per_token_backward(x, jnp.ones(4), None, x[0])),
+        (TypeError, "dequantize_per_tensor: codes must have one of the dtypes int8.*got int32", lambda x: bj.dequantize_per_tensor(jnp.arange(3), 1.0)),
+        (TypeError, "dequantize_per_tensor: dtype must be float32, float64.*got int8", lambda x: bj.dequantize_per_tensor(jnp.ones(3, jnp.int8), 1.0, dtype="int8")),
+        (TypeError, "dequantize_per_tensor: scale must be of a float dtype, got int", lambda x: bj.dequantize_per_tensor(jnp.ones(3, jnp.int8), 1)),
+        (ValueError, "fake_quantize: axis and group_size exclude each other", lambda x: bj.fake_quantize(x, 1.0, axis=0, group_size=2)),
+        (ValueError, "fake_quantize: gradient must be one of 'straight_through', 'lsq'", lambda x: bj.fake_quantize(x, 1.0, gradient="none")),
+        (ValueError, "dynamic_quantize: symmetric must be False with dtype uint8", lambda x: bj.dynamic_quantize(x, "uint8")),
+        (ValueError, "dynamic_quantize: symmetric must be True with dtype float8", lambda x: bj.dynamic_quantize(x, "float8_e4m3fn", symmetric=False)),
+        (ValueError, "dynamic_quantize: x must have at least one dimension", lambda x: bj.dynamic_quantize(x[0, 0])),
+    ],
+)  # fmt: skip
+def test_bad_input(error, match, call):
+    with pytest.raises(error, match=f"^{match}"):
+        call(jnp.ones((4, 6), jnp.float32))
