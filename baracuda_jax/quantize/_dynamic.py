@@ -77,7 +77,7 @@ def _reference(x, *, by, symmetric, code, low, high):
 
 def _native(x, *, save, by, symmetric, code, low, high):
     rows = _rows(x, by)
-    memory = code.replace("4", "8") if code in ("int4", "uint4") and rows.shape[-1] % 2 else code
+    memory = k.kernel_code(code, rows.shape[-1])
     like = lambda last, dtype: jax.ShapeDtypeStruct((*rows.shape[:-1], last), dtype)
     out = [like(rows.shape[-1], memory), like(1, wide_dtype(x.dtype)), *([] if symmetric else [like(1, jnp.int32)])]
     dims = ", ".join(["...i", "...u", "...u"][: len(out)])

@@ -1,14 +1,13 @@
 """Quantised and dequantised at once, with a gradient: training for quantisation."""
 
 import jax.numpy as jnp
-import numpy as np
 
 from .._core import checks
 from .._core.case import Case
 from .._core.op import Body, declare
 from . import _kernels as k
 from ._arguments import check_range, granularity, scales
-from ._family import FAMILY, normal
+from ._family import FAMILY, normal, random_scale, random_zero
 from ._granularity import beside, sum_to
 from ._quantize import STRAIGHT_THROUGH
 
@@ -162,8 +161,7 @@ _KERNELS = {"forward": ("fake_quantize",), "tangent": ("quantize_backward",), "b
 
 
 def _cases(**kwargs):
-    scale = lambda rng, *shape: np.asarray(0.02 + 0.02 * rng.random(shape))
-    zero = lambda rng, *shape: np.asarray(rng.integers(-9, 10, shape), np.int32)
+    scale, zero = random_scale, random_zero
     return (
         Case("tensor", lambda r: (normal(r, 4, 9), scale(r), zero(r)), kwargs),
         Case("channel", lambda r: (normal(r, 3, 5, 4), scale(r, 5), zero(r, 5)), {"axis": 1, **kwargs}),

@@ -28,11 +28,11 @@ def shared_ranks(kind):
     return {name: ranks[kind] for name in ("scale", "zero_point")} if kind in ranks else {}
 
 
-def _scale(rng, *shape):
+def random_scale(rng, *shape):
     return np.asarray(0.02 + 0.02 * rng.random(shape))
 
 
-def _zero(rng, *shape):
+def random_zero(rng, *shape):
     return np.asarray(rng.integers(-9, 10, shape), np.int32)
 
 
@@ -40,17 +40,20 @@ def cases(kind, first, **kwargs):
     """`first(rng, *shape)` draws x or the codes."""
     table = {
         "tensor": {
-            "image": (lambda r: (first(r, 3, 8, 5), _scale(r), _zero(r)), {}),
+            "image": (lambda r: (first(r, 3, 8, 5), random_scale(r), random_zero(r)), {}),
         },
         "channel": {
-            "last": (lambda r: (first(r, 6, 16), _scale(r, 16), _zero(r, 16)), {"axis": -1}),
-            "middle": (lambda r: (first(r, 2, 5, 3, 3), _scale(r, 5), _zero(r, 5)), {"axis": 1}),
+            "last": (lambda r: (first(r, 6, 16), random_scale(r, 16), random_zero(r, 16)), {"axis": -1}),
+            "middle": (lambda r: (first(r, 2, 5, 3, 3), random_scale(r, 5), random_zero(r, 5)), {"axis": 1}),
         },
         "token": {
-            "sequences": (lambda r: (first(r, 2, 3, 7), _scale(r, 2, 3), _zero(r, 2, 3)), {}),
+            "sequences": (lambda r: (first(r, 2, 3, 7), random_scale(r, 2, 3), random_zero(r, 2, 3)), {}),
         },
         "group": {
-            "odd": (lambda r: (first(r, 2, 3, 15), _scale(r, 2, 3, 5), _zero(r, 2, 3, 5)), {"group_size": 3}),
+            "odd": (
+                lambda r: (first(r, 2, 3, 15), random_scale(r, 2, 3, 5), random_zero(r, 2, 3, 5)),
+                {"group_size": 3},
+            ),
         },
     }
     return tuple(Case(name, draw, {**options, **kwargs}) for name, (draw, options) in table[kind].items())

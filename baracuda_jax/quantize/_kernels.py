@@ -29,18 +29,22 @@ def _like(x, dtype=None):
     return jax.ShapeDtypeStruct(x.shape, dtype or x.dtype)
 
 
+def kernel_code(code, row):
+    """The codes that a kernel reads or writes. Those of 4 bits share bytes, and so a row must not end inside one."""
+    return code.replace("4", "8") if code in ("int4", "uint4") and row % 2 else code
+
+
+def _row(cells):
+    return cells.shape[-1] if cells.shape[-1] > 1 else cells.shape[-2]
+
+
 def quantize(x, scale, zero_point, *, code, low, high):
-    # Codes of 4 bits share bytes, and so a row must not end inside one.
-    row = x.shape[-1] if x.shape[-1] > 1 else x.shape[-2]
-    memory = "int8" if code == "int4" and row % 2 else "uint8" if code == "uint4" and row % 2 else code
-    codes = _call("quantize", [x], scale, zero_point, _like(x, memory), low=low, high=high)
-    return codes.astype(code)
+    out = _like(x, kernel_code(code, _row(x)))
+    return _call("quantize", [x], scale, zero_point, out, low=low, high=high).astype(code)
 
 
 def dequantize(codes, scale, zero_point, dtype):
-    row = codes.shape[-1] if codes.shape[-1] > 1 else codes.shape[-2]
-    if codes.dtype.name in ("int4", "uint4") and row % 2:
-        codes = codes.astype(codes.dtype.name.replace("4", "8"))
+    codes = codes.astype(kernel_code(codes.dtype.name, _row(codes)))
     return _call("dequantize", [codes], scale, zero_point, _like(codes, dtype))
 
 
