@@ -172,6 +172,8 @@ def _evaluate(trial, arguments, backend):
             floats, others = outputs()
             return {"forward": [*floats, *others]}
         floats, vjp, others = jax.vjp(outputs, *(arguments[i] for i in moving), has_aux=True)
+        if not floats:  # codes carry no derivative
+            return {"forward": others}
         return {"forward": [*floats, *others], "backward": list(vjp([_cotangent(y) for y in floats]))}
 
     lowered = jax.jit(program).lower(*arguments)
