@@ -36,13 +36,13 @@ T* memory(const ffi::AnyBuffer& buffer) {
 }
 
 // Operands (x or codes, scale, zero point or nothing); `wide` is the float array that says what dtype scales have.
-struct Scaled {
+struct Blocks {
   Checks checks;
   BlockShape shape{0, 1, 1, 1};
   const void* scale = nullptr;
   const int32_t* zero = nullptr;
 
-  Scaled(const char* op, const ffi::AnyBuffer& x, const ffi::AnyBuffer& wide, const ffi::AnyBuffer& scales,
+  Blocks(const char* op, const ffi::AnyBuffer& x, const ffi::AnyBuffer& wide, const ffi::AnyBuffer& scales,
          const ffi::RemainingArgs& more)
       : checks(op) {
     auto in = x.dimensions(), per = scales.dimensions();
@@ -83,18 +83,20 @@ CodeRange<Wide> range_of(double low, double high) {
 ffi::Error codes_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer scale, ffi::RemainingArgs zero,
                          ffi::Result<ffi::AnyBuffer> codes, double low, double high) {
   constexpr const char* op = "quantize";
-  Scaled scaled(op, x, x, scale, zero);
-  scaled.checks.same_shape("the result", *codes, "x", x);
-  scaled.check_code(codes->element_type(), low, high);
-  if (scaled.checks.failed()) return scaled.checks.error();
+  Blocks blocks(op, x, x, scale, zero);
+  blocks.checks.same_shape("the result", *codes, "x", x);
+  blocks.check_code(codes->element_type(), low, high);
+  if (blocks.checks.failed()) return blocks.checks.error();
   return for_float(op, "x", x.element_type(), [&](auto type) {
     return for_code(op, "the result", codes->element_type(), [&](auto code) {
       using T = typename decltype(type)::type;
       using Kernel = Quantize<T, typename decltype(code)::type>;
       using Wide = Accumulator<T>;
-      Kernel kernel{memory<const T>(x), memory<typename Kernel::Array::Memory>(*codes), scaled.scales<Wide>(),
+      Kernel kernel{{blocks.scales<Wide>()},
+                    memory<const T>(x),
+                    memory<typename Kernel::Array::Memory>(*codes),
                     range_of<Wide>(low, high)};
-      return to_error(op, run_blocks(device.executor(), kernel, scaled.shape));
+      return to_error(op, run_blocks(device.executor(), kernel, blocks.shape));
     });
   });
 }
@@ -102,17 +104,17 @@ ffi::Error codes_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer scale, 
 ffi::Error values_handler(Device device, ffi::AnyBuffer codes, ffi::AnyBuffer scale, ffi::RemainingArgs zero,
                           ffi::Result<ffi::AnyBuffer> y) {
   constexpr const char* op = "dequantize";
-  Scaled scaled(op, codes, *y, scale, zero);
-  scaled.checks.same_shape("the result", *y, "codes", codes);
-  scaled.check_code(codes.element_type(), 0, 0);
-  if (scaled.checks.failed()) return scaled.checks.error();
+  Blocks blocks(op, codes, *y, scale, zero);
+  blocks.checks.same_shape("the result", *y, "codes", codes);
+  blocks.check_code(codes.element_type(), 0, 0);
+  if (blocks.checks.failed()) return blocks.checks.error();
   return for_float(op, "the result", y->element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     auto run = [&](auto code) {
       using Kernel = Dequantize<T, typename decltype(code)::type>;
-      Kernel kernel{memory<const typename Kernel::Array::Memory>(codes), memory<T>(*y),
-                    scaled.scales<Accumulator<T>>()};
-      return to_error(op, run_blocks(device.executor(), kernel, scaled.shape));
+      Kernel kernel{
+          {blocks.scales<Accumulator<T>>()}, memory<const typename Kernel::Array::Memory>(codes), memory<T>(*y)};
+      return to_error(op, run_blocks(device.executor(), kernel, blocks.shape));
     };
     if (codes.element_type() == y->element_type()) return run(type);
     return for_code(op, "codes", codes.element_type(), run);
@@ -122,15 +124,15 @@ ffi::Error values_handler(Device device, ffi::AnyBuffer codes, ffi::AnyBuffer sc
 ffi::Error fake_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer scale, ffi::RemainingArgs zero,
                         ffi::Result<ffi::AnyBuffer> y, double low, double high) {
   constexpr const char* op = "fake_quantize";
-  Scaled scaled(op, x, x, scale, zero);
-  scaled.checks.same_shape("the result", *y, "x", x).same_dtype("the result", *y, "x", x);
-  scaled.check_code(x.element_type(), low, high);
-  if (scaled.checks.failed()) return scaled.checks.error();
+  Blocks blocks(op, x, x, scale, zero);
+  blocks.checks.same_shape("the result", *y, "x", x).same_dtype("the result", *y, "x", x);
+  blocks.check_code(x.element_type(), low, high);
+  if (blocks.checks.failed()) return blocks.checks.error();
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     using Wide = Accumulator<T>;
-    FakeQuantize<T> kernel{memory<const T>(x), memory<T>(*y), scaled.scales<Wide>(), range_of<Wide>(low, high)};
-    return to_error(op, run_blocks(device.executor(), kernel, scaled.shape));
+    FakeQuantize<T> kernel{{blocks.scales<Wide>()}, memory<const T>(x), memory<T>(*y), range_of<Wide>(low, high)};
+    return to_error(op, run_blocks(device.executor(), kernel, blocks.shape));
   });
 }
 
@@ -138,19 +140,19 @@ ffi::Error gradient_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer dy, 
                             ffi::RemainingArgs zero, ffi::Result<ffi::AnyBuffer> dx, double low, double high,
                             bool divides) {
   constexpr const char* op = "quantize_backward";
-  Scaled scaled(op, x, x, scale, zero);
-  scaled.checks.same_shape("dy", dy, "x", x)
+  Blocks blocks(op, x, x, scale, zero);
+  blocks.checks.same_shape("dy", dy, "x", x)
       .same_dtype("dy", dy, "x", x)
       .same_shape("the result", *dx, "x", x)
       .same_dtype("the result", *dx, "x", x);
-  scaled.check_code(x.element_type(), low, high);
-  if (scaled.checks.failed()) return scaled.checks.error();
+  blocks.check_code(x.element_type(), low, high);
+  if (blocks.checks.failed()) return blocks.checks.error();
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     using Wide = Accumulator<T>;
-    QuantizeBackward<T> kernel{memory<const T>(x),    memory<const T>(dy),       memory<T>(*dx),
-                               scaled.scales<Wide>(), range_of<Wide>(low, high), divides};
-    return to_error(op, run_blocks(device.executor(), kernel, scaled.shape));
+    QuantizeBackward<T> kernel{{blocks.scales<Wide>()}, memory<const T>(x),        memory<const T>(dy),
+                               memory<T>(*dx),          range_of<Wide>(low, high), divides};
+    return to_error(op, run_blocks(device.executor(), kernel, blocks.shape));
   });
 }
 
@@ -185,9 +187,9 @@ ffi::Error dynamic_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::Any
       using Code = typename decltype(code)::type;
       using Wide = Accumulator<T>;
       Quantize<T, Code> quantize{
-          memory<const T>(x), memory<typename CodeArray<Code>::Memory>(*codes), {}, range_of<Wide>(low, high)};
+          {}, memory<const T>(x), memory<typename CodeArray<Code>::Memory>(*codes), range_of<Wide>(low, high)};
       DynamicQuantize<T, Code> kernel{quantize, memory<Wide>(*scale), zeros};
-      return to_error(op, run_rows(device.executor(), kernel, memory<const T>(x), rows, columns));
+      return to_error(op, run_rows(device.executor(), kernel, rows, columns));
     });
   });
 }

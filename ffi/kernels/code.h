@@ -4,6 +4,10 @@
 
 #include "number.h"
 
+#ifdef __CUDACC__
+#include <cuda_fp8.h>
+#endif
+
 namespace baracuda {
 
 // A float of 8 bits with `mantissa` of them for the fraction. Conversion rounds to the nearest even and saturates.
@@ -19,6 +23,9 @@ struct Float8 {
 
   Float8() = default;
   explicit BARACUDA_HD Float8(float x) {
+#ifdef __CUDA_ARCH__
+    bits = __nv_cvt_float_to_fp8(x, __NV_SATFINITE, has_infinity ? __NV_E5M2 : __NV_E4M3);
+#else
     uint32_t all = bit_cast<uint32_t>(x), magnitude = all & 0x7fffffffu;
     constexpr uint32_t shift = 23 - mantissa;
     uint32_t normal =
@@ -30,10 +37,14 @@ struct Float8 {
     code = magnitude >= bit_cast<uint32_t>(highest()) ? most : code;
     code = magnitude > 0x7f800000u ? nan : code;
     bits = uint8_t(code | ((all >> 24) & 0x80u));
+#endif
   }
   explicit BARACUDA_HD Float8(double x) : Float8(to_odd(x)) {}
 
   BARACUDA_HD operator float() const {
+#ifdef __CUDA_ARCH__
+    return __half2float(__half(__nv_cvt_fp8_to_halfraw(bits, has_infinity ? __NV_E5M2 : __NV_E4M3)));
+#else
     uint32_t magnitude = bits & 0x7fu, sign = uint32_t(bits & 0x80u) << 24;
     uint32_t normal = (magnitude << (23 - mantissa)) + (uint32_t(127 - bias) << 23);
     constexpr uint32_t unit = uint32_t(127 + 1 - bias - mantissa) << 23;
@@ -42,6 +53,7 @@ struct Float8 {
     if (has_infinity ? magnitude >= 0x7c : magnitude == 0x7f)
       value = has_infinity && magnitude == 0x7c ? 0x7f800000u : 0x7fc00000u;
     return bit_cast<float>(value | sign);
+#endif
   }
 
  private:

@@ -1,60 +1,13 @@
 // Affine quantisation: q = clamp(round(x / scale) + zero, low, high) and x = (q - zero) * scale, and their derivatives.
 //
-// Cells come in blocks that share a scale and a zero point. A functor has two steps: `block<K>` reads the scales of K
-// lanes (or one for all), and `cells<V>` does V neighbouring cells with them.
+// Cells come in blocks that share a scale and a zero point. A functor has three steps: `block<K>` reads the scales of K
+// lanes (or one for all), `read<V>` reads V neighbouring cells, and `write` does them with the scales. A driver may
+// read much before it writes.
 #pragma once
 
 #include "code.h"
 
 namespace baracuda {
-
-// What K lanes are scaled by.
-template <class Wide, int K>
-struct Scales {
-  Wide scale[K], zero[K];
-#ifdef __CUDACC__
-  Wide inverse[K];  // NaN where it is not a normal number
-#endif
-};
-
-template <class Wide>
-struct ScaleArrays {
-  const Wide* scale;
-  const int32_t* zero;  // null where all are 0
-
-  template <int K>
-  BARACUDA_HD Scales<Wide, K> at(int64_t index) const {
-    Scales<Wide, K> s;
-    for (int k = 0; k < K; ++k) {
-      s.scale[k] = scale[index + k];
-      s.zero[k] = zero ? Wide(zero[index + k]) : Wide(0);
-#ifdef __CUDACC__
-      s.inverse[k] = reciprocal(s.scale[k]);
-#endif
-    }
-    return s;
-  }
-#ifdef __CUDACC__
-  static BARACUDA_HD Wide reciprocal(Wide scale) {
-    Wide size = std::fabs(scale);
-    return size > Wide(1e-30) && size < Wide(1e30) ? Wide(1) / scale : std::numeric_limits<Wide>::quiet_NaN();
-  }
-#endif
-};
-
-// x / scale to the nearest integer, ties to even. On CUDA a product with the reciprocal decides where it is not close
-// to a tie: a division would cost more than the memory's traffic.
-template <class Wide, int K>
-BARACUDA_HD Wide rounded_ratio(Wide x, const Scales<Wide, K>& s, int k) {
-#ifdef __CUDA_ARCH__
-  Wide ratio = x * s.inverse[k % K], nearest = rint(ratio);
-  // Beyond 2^12 every code saturates, and below it the product is right to 2^-11.
-  if (!(fabs(ratio - nearest) < Wide(0.499)) || !(fabs(ratio) < Wide(4096))) nearest = rint(x / s.scale[k % K]);
-  return nearest;
-#else
-  return std::rint(x / s.scale[k % K]);
-#endif
-}
 
 template <class Wide>
 struct CodeRange {
@@ -68,57 +21,191 @@ struct CodeRange {
   BARACUDA_HD bool holds(Wide q) const { return (q >= low) & (q <= high); }
 };
 
-template <class T, class Code>
-struct Quantize {
+// The code of x, as a float.
+template <class Wide>
+BARACUDA_HD Wide code(Wide x, Wide scale, Wide zero, const CodeRange<Wide>& range) {
+  return range.clamp(std::rint(x / scale) + zero, zero);
+}
+
+#ifdef __CUDACC__
+// On CUDA a division costs more than the memory's traffic. There the product with the reciprocal is mended by what it
+// leaves over (Markstein, Computation of elementary functions on the IBM RISC System/6000 processor, 1990). Before its
+// last rounding that is within 2^-47 of the quotient, so next to all are rounded as the quotient is. Where that may
+// fail the result is NaN: if something overflows, is NaN itself, or the reciprocal is NaN, as for scales that are not
+// normal.
+template <class Wide>
+__device__ __forceinline__ Wide mended(Wide x, Wide scale, Wide inverse) {
+  Wide ratio = x * inverse;
+  return fma(fma(-ratio, scale, x), inverse, ratio);
+}
+
+// NaN also where the zero point is so large that codes are no longer found by adding `integer_shift`.
+template <class Wide>
+__device__ __forceinline__ Wide reciprocal(Wide scale, Wide zero) {
+  Wide size = fabs(scale), inverse;
+  if constexpr (std::is_same_v<Wide, float>) {
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(scale));
+    inverse = fma(fma(-scale, inverse, 1.f), inverse, inverse);
+  } else {
+    inverse = 1 / scale;
+  }
+  return (size > Wide(1e-12)) & (size < Wide(1e12)) & (fabs(zero) < Wide(1 << 20)) ? inverse : Wide(NAN);
+}
+
+// Added to a number below 2^22 it leaves no bits for a fraction: that rounds it, and puts the integer in the low bits.
+// Instructions that do so run at an eighth of the rate of additions.
+template <class Wide>
+inline constexpr Wide integer_shift = sizeof(Wide) == 4 ? Wide(0x1.8p23) : Wide(0x1.8p52);
+
+// Out of line, since they are long and seldom needed.
+template <class Wide>
+__noinline__ __device__ Wide slow_quotient(Wide x, Wide scale) {
+  return x / scale;
+}
+template <class Wide>
+__noinline__ __device__ Wide slow_code(Wide x, Wide scale, Wide zero, const CodeRange<Wide> range) {
+  return code(x, scale, zero, range);
+}
+#endif
+
+// What K lanes are scaled by.
+template <class Wide, int K>
+struct Scales {
+  Wide scale[K], zero[K];
+#ifdef __CUDACC__
+  Wide inverse[K];  // of the scale, or nearly
+#endif
+};
+
+template <class Wide>
+struct ScaleArrays {
+  const Wide* scale;
+  const int32_t* zero;  // null where all are 0
+
+  template <int K>
+  BARACUDA_HD Scales<Wide, K> at(int64_t index) const {
+    Scales<Wide, K> s;
+    Vector<Wide, K> scales = load<K>(scale + index);
+    Vector<int32_t, K> zeros{};
+    if (zero) zeros = load<K>(zero + index);
+    for (int k = 0; k < K; ++k) {
+      s.scale[k] = scales.lane[k];
+      s.zero[k] = Wide(zeros.lane[k]);
+#ifdef __CUDACC__
+      s.inverse[k] = reciprocal(s.scale[k], s.zero[k]);
+#endif
+    }
+    return s;
+  }
+};
+
+// V values over their scales.
+template <class Wide, int V, int K, class T>
+BARACUDA_HD Vector<Wide, V> divided(const Vector<T, V>& x, const Scales<Wide, K>& s) {
+  Vector<Wide, V> out;
+#ifdef __CUDA_ARCH__
+  bool sure = true;
+#pragma unroll
+  for (int k = 0; k < V; ++k) {
+    Wide ratio = mended(Wide(x.lane[k]), s.scale[k % K], s.inverse[k % K]);
+    sure &= (fabs(ratio) >= Wide(1e-12)) | (ratio == 0);  // below, what was left over may have been subnormal
+    out.lane[k] = ratio;
+  }
+  if (sure) return out;
+#pragma unroll
+  for (int k = 0; k < V; ++k) out.lane[k] = slow_quotient(Wide(x.lane[k]), s.scale[k % K]);
+#else
+  for (int k = 0; k < V; ++k) out.lane[k] = Wide(x.lane[k]) / s.scale[k % K];
+#endif
+  return out;
+}
+
+// The codes of V values, as floats.
+template <class Wide, int V, int K, class T>
+BARACUDA_HD Vector<Wide, V> codes_of(const Vector<T, V>& x, const Scales<Wide, K>& s, const CodeRange<Wide>& range) {
+  Vector<Wide, V> q;
+#ifdef __CUDA_ARCH__
+  bool sure = (range.low > Wide(-(1 << 20))) & (range.high < Wide(1 << 20));
+#pragma unroll
+  for (int k = 0; k < V; ++k) {
+    Wide zero = s.zero[k % K], ratio = mended(Wide(x.lane[k]), s.scale[k % K], s.inverse[k % K]);
+    sure &= ratio == ratio;
+    // The bounds are integers: clamped before it is rounded, the ratio comes to the same.
+    ratio = fmin(fmax(ratio, range.low - zero), range.high - zero);
+    q.lane[k] = (ratio + integer_shift<Wide>)-(integer_shift<Wide> - zero);
+  }
+  if (sure) return q;
+#pragma unroll
+  for (int k = 0; k < V; ++k) q.lane[k] = slow_code(Wide(x.lane[k]), s.scale[k % K], s.zero[k % K], range);
+#else
+  for (int k = 0; k < V; ++k) q.lane[k] = code(Wide(x.lane[k]), s.scale[k % K], s.zero[k % K], range);
+#endif
+  return q;
+}
+
+// A code as an integer.
+template <class Wide>
+BARACUDA_HD int32_t as_integer(Wide q) {
+#ifdef __CUDA_ARCH__
+  if constexpr (std::is_same_v<Wide, float>)
+    return bit_cast<int32_t>(q + integer_shift<float>) - bit_cast<int32_t>(integer_shift<float>);
+#endif
+  return int32_t(q);
+}
+
+// What the functors over cells of T share.
+template <class T, int width = 1>
+struct Scaled {
   using Element = T;
   using Wide = Accumulator<T>;
-  using Array = CodeArray<Code>;
-  static constexpr int least_width = Array::least_width;
-  const T* x;
-  typename Array::Memory* codes;
+  static constexpr int least_width = width;
   ScaleArrays<Wide> scales;
-  CodeRange<Wide> range;
 
   template <int K>
   BARACUDA_HD Scales<Wide, K> block(int64_t index) const {
     return scales.template at<K>(index);
   }
-  template <int V, int K>
-  BARACUDA_HD void cells(int64_t cell, const Scales<Wide, K>& s) const {
-    put(cell, load<V>(x + cell), s);
+};
+
+template <class T, class Code>
+struct Quantize : Scaled<T, CodeArray<Code>::least_width> {
+  using Wide = Accumulator<T>;
+  using Array = CodeArray<Code>;
+  const T* x;
+  typename Array::Memory* codes;
+  CodeRange<Wide> range;
+
+  template <int V>
+  BARACUDA_HD Vector<T, V> read(int64_t cell) const {
+    return load<V>(x + cell);
   }
   template <int V, int K>
-  BARACUDA_HD void put(int64_t cell, const Vector<T, V>& values, const Scales<Wide, K>& s) const {
+  BARACUDA_HD void write(int64_t cell, const Vector<T, V>& values, const Scales<Wide, K>& s) const {
     Vector<typename Array::Lane, V> out;
-    for (int k = 0; k < V; ++k) {
-      Wide value = Wide(values.lane[k]);
-      if constexpr (Array::is_float)
-        out.lane[k] = Code(value / s.scale[k % K]);
-      else
-        out.lane[k] =
-            typename Array::Lane(int32_t(range.clamp(rounded_ratio(value, s, k) + s.zero[k % K], s.zero[k % K])));
+    if constexpr (Array::is_float) {
+      Vector<Wide, V> ratio = divided(values, s);
+      for (int k = 0; k < V; ++k) out.lane[k] = Code(ratio.lane[k]);
+    } else {
+      Vector<Wide, V> q = codes_of(values, s, range);
+      for (int k = 0; k < V; ++k) out.lane[k] = typename Array::Lane(as_integer(q.lane[k]));
     }
     Array::template put<V>(codes, cell, out);
   }
 };
 
 template <class T, class Code>
-struct Dequantize {
-  using Element = T;
+struct Dequantize : Scaled<T, CodeArray<Code>::least_width> {
   using Wide = Accumulator<T>;
   using Array = CodeArray<Code>;
-  static constexpr int least_width = Array::least_width;
   const typename Array::Memory* codes;
   T* y;
-  ScaleArrays<Wide> scales;
 
-  template <int K>
-  BARACUDA_HD Scales<Wide, K> block(int64_t index) const {
-    return scales.template at<K>(index);
+  template <int V>
+  BARACUDA_HD Vector<typename Array::Lane, V> read(int64_t cell) const {
+    return Array::template get<V>(codes, cell);
   }
   template <int V, int K>
-  BARACUDA_HD void cells(int64_t cell, const Scales<Wide, K>& s) const {
-    auto in = Array::template get<V>(codes, cell);
+  BARACUDA_HD void write(int64_t cell, const Vector<typename Array::Lane, V>& in, const Scales<Wide, K>& s) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = T((Wide(in.lane[k]) - s.zero[k % K]) * s.scale[k % K]);
     store<V>(y + cell, out);
@@ -127,58 +214,56 @@ struct Dequantize {
 
 // Quantised and dequantised at once.
 template <class T>
-struct FakeQuantize {
-  using Element = T;
+struct FakeQuantize : Scaled<T> {
   using Wide = Accumulator<T>;
-  static constexpr int least_width = 1;
   const T* x;
   T* y;
-  ScaleArrays<Wide> scales;
   CodeRange<Wide> range;
 
-  template <int K>
-  BARACUDA_HD Scales<Wide, K> block(int64_t index) const {
-    return scales.template at<K>(index);
+  template <int V>
+  BARACUDA_HD Vector<T, V> read(int64_t cell) const {
+    return load<V>(x + cell);
   }
   template <int V, int K>
-  BARACUDA_HD void cells(int64_t cell, const Scales<Wide, K>& s) const {
-    Vector<T, V> values = load<V>(x + cell);
+  BARACUDA_HD void write(int64_t cell, const Vector<T, V>& values, const Scales<Wide, K>& s) const {
+    Vector<Wide, V> q = codes_of(values, s, range);
+    Vector<T, V> out;
     for (int k = 0; k < V; ++k) {
       Wide zero = s.zero[k % K];
-      Wide q = range.clamp(rounded_ratio(Wide(values.lane[k]), s, k) + zero, zero);
-      values.lane[k] = T((q - zero) * s.scale[k % K]);
+      out.lane[k] = T((q.lane[k] - zero) * s.scale[k % K]);
     }
-    store<V>(y + cell, values);
+    store<V>(y + cell, out);
   }
 };
 
 // The straight-through gradient: dy, over the scale where `divides`, for cells whose code is inside the range.
 template <class T>
-struct QuantizeBackward {
-  using Element = T;
+struct QuantizeBackward : Scaled<T> {
   using Wide = Accumulator<T>;
-  static constexpr int least_width = 1;
   const T* x;
   const T* dy;
   T* dx;
-  ScaleArrays<Wide> scales;
   CodeRange<Wide> range;
   bool divides;
 
-  template <int K>
-  BARACUDA_HD Scales<Wide, K> block(int64_t index) const {
-    return scales.template at<K>(index);
+  template <int V>
+  struct Cells {
+    Vector<T, V> x, dy;
+  };
+  template <int V>
+  BARACUDA_HD Cells<V> read(int64_t cell) const {
+    return {load<V>(x + cell), load<V>(dy + cell)};
   }
   template <int V, int K>
-  BARACUDA_HD void cells(int64_t cell, const Scales<Wide, K>& s) const {
-    Vector<T, V> values = load<V>(x + cell), change = load<V>(dy + cell);
-    for (int k = 0; k < V; ++k) {
-      bool inside = range.holds(rounded_ratio(Wide(values.lane[k]), s, k) + s.zero[k % K]);
-      Wide part = Wide(change.lane[k]);
-      if (divides) part /= s.scale[k % K];
-      change.lane[k] = inside ? T(part) : T{};
+  BARACUDA_HD void write(int64_t cell, const Cells<V>& in, const Scales<Wide, K>& s) const {
+    Vector<Wide, V> ratio = divided(in.x, s);
+    Vector<T, V> out = in.dy;
+    if (divides) {
+      Vector<Wide, V> part = divided(in.dy, s);
+      for (int k = 0; k < V; ++k) out.lane[k] = T(part.lane[k]);
     }
-    store<V>(dx + cell, change);
+    for (int k = 0; k < V; ++k) out.lane[k] = range.holds(std::rint(ratio.lane[k]) + s.zero[k % K]) ? out.lane[k] : T{};
+    store<V>(dx + cell, out);
   }
 };
 
@@ -196,11 +281,33 @@ struct DynamicQuantize {
   Wide* scale;
   int32_t* zero;  // null where symmetric
 
-  static BARACUDA_HD Wide larger(Wide a, Wide b) { return (b > a) | (b != b) ? b : a; }
+  // NaN wins.
+  static BARACUDA_HD Wide larger(Wide a, Wide b) {
+#ifdef __CUDA_ARCH__
+    if constexpr (std::is_same_v<Wide, float>) {
+      float most;
+      asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(a), "f"(b));
+      return most;
+    }
+#endif
+    return (b > a) | (b != b) ? b : a;
+  }
 
   BARACUDA_HD State start() const { return {Wide(0), Wide(0)}; }
   template <int V>
   BARACUDA_HD void push(State& s, const Vector<T, V>& values) const {
+#ifdef __CUDA_ARCH__
+    if constexpr (is_half<T> && V > 1) {  // two to an instruction
+      using Pair = std::conditional_t<std::is_same_v<T, Half>, __half2, __nv_bfloat162>;
+      const Pair* pairs = reinterpret_cast<const Pair*>(values.lane);
+      Pair high = pairs[0], low = pairs[0];
+#pragma unroll
+      for (int k = 1; k < V / 2; ++k) high = __hmax2_nan(high, pairs[k]), low = __hmin2_nan(low, pairs[k]);
+      s.high = larger(larger(s.high, Wide(high.x)), Wide(high.y));
+      s.low = larger(larger(s.low, -Wide(low.x)), -Wide(low.y));
+      return;
+    }
+#endif
     for (int k = 0; k < V; ++k) {
       Wide value = Wide(values.lane[k]);
       s.high = larger(s.high, value);
@@ -226,7 +333,7 @@ struct DynamicQuantize {
       out.zero[0] = range.clamp(nearest, range.clamp(Wide(0), Wide(0)));
     }
 #ifdef __CUDACC__
-    out.inverse[0] = ScaleArrays<Wide>::reciprocal(out.scale[0]);
+    out.inverse[0] = reciprocal(out.scale[0], out.zero[0]);
 #endif
     return out;
   }
@@ -235,8 +342,12 @@ struct DynamicQuantize {
     if (zero) zero[row] = int32_t(s.zero[0]);
   }
   template <int V>
+  BARACUDA_HD Vector<T, V> read(int64_t cell) const {
+    return quantize.template read<V>(cell);
+  }
+  template <int V>
   BARACUDA_HD void write(int64_t cell, const Vector<T, V>& values, const Scales<Wide, 1>& s) const {
-    quantize.template put<V>(cell, values, s);
+    quantize.write(cell, values, s);
   }
 };
 

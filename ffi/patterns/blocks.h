@@ -1,11 +1,13 @@
 // The blocks pattern: cells in rows, each cell with a block's parameters. A block is a row, or several, or each column
-// is one. The functor reads a block's parameters (`block<K>(index)`) and does V neighbouring cells with them
-// (`cells<V>`); K is 1 where the V cells share a block, V where each has its own.
+// is one. The functor reads a block's parameters (`block<K>(index)`) and V neighbouring cells (`read<V>(cell)`), and
+// writes what they make (`write(cell, values, block)`); K is 1 where the V cells share a block, V where each has its
+// own.
 #pragma once
 
 #include <algorithm>
 
 #include "../kernels/number.h"
+#include "divisor.h"
 #include "executor.h"
 
 namespace baracuda {
@@ -33,25 +35,18 @@ struct BlockShape {
   int64_t cells() const { return rows * columns; }
 };
 
-// Where a row's parameters begin.
+// Where a row's parameters begin: those of its batch, and there its channel's.
+template <class Index>
 struct BlockIndex {
-  int64_t channels, share;
-  bool by_column;
+  Divisor<Index> channels, share;
+  Index batch;
 
   explicit BlockIndex(const BlockShape& shape)
-      : channels(shape.channels), share(shape.share), by_column(shape.by_column) {}
-  BARACUDA_HD int64_t operator()(int64_t row) const {
-    if (by_column) return (share == 1 ? row : quotient(row, share)) * channels;
-    if (share == 1) return row;
-    if (channels == 1) return quotient(row, share);
-    return quotient(row, channels * share) * channels + row - quotient(row, channels) * channels;
-  }
+      : channels(shape.by_column ? 1 : shape.channels), share(shape.share), batch(Index(shape.channels)) {}
 
- private:
-  // Half the cost where 32 bits do.
-  static BARACUDA_HD int64_t quotient(int64_t a, int64_t b) {
-    if (((a | b) >> 32) == 0) return int64_t(uint32_t(a) / uint32_t(b));
-    return a / b;
+  BARACUDA_HD int64_t operator()(Index row) const {
+    Index of = channels.quotient(row);
+    return share.quotient(of) * batch + row - of * channels.value;
   }
 };
 

@@ -1,4 +1,4 @@
-// The blocks pattern on a CUDA grid: V neighbouring columns of a few rows to a thread.
+// The blocks pattern on a CUDA grid: V neighbouring columns of a few rows to a thread, all read before any is written.
 #pragma once
 
 #include "blocks.h"
@@ -6,45 +6,48 @@
 namespace baracuda {
 namespace internal {
 
-inline constexpr int blocks_block = 256, blocks_rows = 4;
+inline constexpr int blocks_block = 128, blocks_rows = 4;
 
-// A block is `lanes` threads along the columns by blocks_block / lanes rows; a thread's rows are that many apart.
-// Columns keep their parameters over the rows.
-template <int V, int K, class Functor>
+// A block is threads along the columns by threads along the rows; a thread's rows are as many apart as the block has.
+template <int V, int K, class Functor, class Index>
 __global__ void __launch_bounds__(blocks_block)
-    block_cells(Functor functor, BlockIndex index, int64_t rows, int64_t columns, int lanes) {
-  int step = blocks_block / lanes;
-  int64_t first = int64_t(blockIdx.x) * step * blocks_rows + threadIdx.x / lanes;
-  for (int64_t tile = blockIdx.y; tile * lanes * V < columns; tile += gridDim.y) {
-    int64_t column = (tile * lanes + threadIdx.x % lanes) * V;
+    block_cells(Functor functor, BlockIndex<Index> index, Index rows, int64_t columns, bool by_column) {
+  Index row = Index(blockIdx.x) * (blockDim.y * blocks_rows) + threadIdx.y, last = rows - 1;
+  int64_t step = blockDim.y * columns;
+  for (int64_t tile = blockIdx.y; tile * blockDim.x * V < columns; tile += gridDim.y) {
+    int64_t column = (tile * blockDim.x + threadIdx.x) * V, cell = row * columns + column;
     if (column >= columns) return;
-    int64_t last = -1;
-    decltype(functor.template block<K>(0)) block;
+    // What is beyond the last row reads the last one's parameters: a branch would part these loads from the others.
+    auto parameters = [&](int i) { return index(min(row + i * int(blockDim.y), last)) + (by_column ? column : 0); };
+    auto in_range = [&](int i) { return row + i * int(blockDim.y) <= last; };
+    decltype(functor.template block<K>(0)) blocks[K == 1 ? blocks_rows : 1];
+    decltype(functor.template read<V>(0)) values[blocks_rows];
+    if constexpr (K == 1)
+#pragma unroll
+      for (int i = 0; i < blocks_rows; ++i) blocks[i] = functor.template block<1>(parameters(i));
+    else
+      blocks[0] = functor.template block<K>(parameters(0));
+#pragma unroll
+    for (int i = 0; i < blocks_rows; ++i)
+      if (in_range(i)) values[i] = functor.template read<V>(cell + i * step);
 #pragma unroll
     for (int i = 0; i < blocks_rows; ++i) {
-      int64_t row = first + i * step;
-      if (row >= rows) break;
-      int64_t parameters = index(row) + (K > 1 || index.by_column ? column : 0);
-      if (parameters != last) block = functor.template block<K>(parameters);
-      last = parameters;
-      functor.template cells<V>(row * columns + column, block);
+      if (K > 1 && i > 0 && parameters(i) != parameters(i - 1))  // seldom
+        blocks[0] = functor.template block<K>(parameters(i));
+      if (in_range(i)) functor.write(cell + i * step, values[i], blocks[K == 1 ? i : 0]);
     }
   }
 }
 
-template <int V, class Functor>
+template <int V, int K, class Index, class Functor>
 Status run_blocks_by(const Executor& executor, const Functor& functor, const BlockShape& shape) {
-  int lanes = 1;
+  unsigned lanes = 1;
   while (lanes < blocks_block && lanes * V < shape.columns) lanes *= 2;
+  dim3 block(lanes, blocks_block / lanes);
   int64_t tiles = ceil_div(shape.columns, int64_t(lanes) * V);
-  dim3 blocks(unsigned(ceil_div(shape.rows, int64_t(blocks_block / lanes) * blocks_rows)),
-              unsigned(std::min<int64_t>(tiles, 65535)));
-  if (V > 1 && shape.by_column)
-    block_cells<V, V>
-        <<<blocks, blocks_block, 0, executor.stream>>>(functor, BlockIndex(shape), shape.rows, shape.columns, lanes);
-  else
-    block_cells<V, 1>
-        <<<blocks, blocks_block, 0, executor.stream>>>(functor, BlockIndex(shape), shape.rows, shape.columns, lanes);
+  dim3 grid(unsigned(ceil_div(shape.rows, int64_t(block.y) * blocks_rows)), unsigned(std::min<int64_t>(tiles, 65535)));
+  block_cells<V, K><<<grid, block, 0, executor.stream>>>(functor, BlockIndex<Index>(shape), Index(shape.rows),
+                                                         shape.columns, shape.by_column);
   return launched();
 }
 
@@ -52,10 +55,13 @@ Status run_blocks_by(const Executor& executor, const Functor& functor, const Blo
 
 template <class Functor>
 Status run_blocks(const Executor& executor, const Functor& functor, const BlockShape& shape) {
-  constexpr int V = 16 / sizeof(typename Functor::Element);
+  constexpr int V = 16 / sizeof(typename Functor::Element), W = Functor::least_width;
+  constexpr int64_t reach = (int64_t(1) << 31) - internal::blocks_block * internal::blocks_rows;
   if (shape.cells() == 0) return {};
-  if (shape.columns % V == 0) return internal::run_blocks_by<V>(executor, functor, shape);
-  return internal::run_blocks_by<Functor::least_width>(executor, functor, shape);
+  if (shape.rows >= reach) return internal::run_blocks_by<W, 1, int64_t>(executor, functor, shape);
+  if (shape.columns % V) return internal::run_blocks_by<W, 1, int32_t>(executor, functor, shape);
+  if (shape.by_column) return internal::run_blocks_by<V, V, int32_t>(executor, functor, shape);
+  return internal::run_blocks_by<V, 1, int32_t>(executor, functor, shape);
 }
 
 }  // namespace baracuda
