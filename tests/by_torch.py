@@ -1,5 +1,7 @@
 """PyTorch's CPU as an oracle: values and gradients as NumPy arrays."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -27,3 +29,10 @@ def vjp(fun, args, dy):
     grads = torch.autograd.grad(y, args, tensor(dy).to(y.dtype), allow_unused=True)
     grads = [torch.zeros_like(a) if g is None else g for a, g in zip(args, grads, strict=True)]
     return numbers(y.to(args[0].dtype)), [numbers(g) for g in grads]
+
+
+def quantized(x, scale, zero, axis, dtype):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # these functions are deprecated
+        scale, zero = torch.tensor(np.asarray(scale, np.float64)), torch.tensor(np.asarray(zero))
+        return torch.quantize_per_channel(tensor(x), scale, zero, axis, dtype)

@@ -1,6 +1,8 @@
 """The ops that the library began with, as in tests/test_seeds.py: lerp, the maximum of segments in any order, and
 dequantisation with a scale for each channel."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,14 +15,14 @@ import baracuda_jax as bj
 
 both = pytest.mark.parametrize("prefer", ["native", "xla"])
 each_float = pytest.mark.parametrize("dtype", FLOATS)
+each_float_both = pytest.mark.parametrize("dtype, prefer", [*itertools.product(FLOATS, ["native"]), ("float32", "xla")])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # lerp
 
 
-@both
-@each_float
+@each_float_both
 @pytest.mark.parametrize("shape", [(), (6,), (4, 6)])
 def test_binary_param_backward(shape, dtype, prefer):
     """dstart = (1 - w) dy, dend = w dy, and dw = (end - start) dy, summed where w broadcasts."""
@@ -88,8 +90,7 @@ def _ties(dtype, rows=900, columns=3, num_segments=7):
     return data, jnp.asarray(rng.integers(0, num_segments, rows)), num_segments
 
 
-@both
-@each_float
+@each_float_both
 def test_unsorted_segment_max_backward(dtype, prefer):
     """dx[n] = dy[s] where row n is the winner of segment s, else 0."""
     data, ids, num_segments = _ties(dtype)
@@ -102,8 +103,7 @@ def test_unsorted_segment_max_backward(dtype, prefer):
     same_bits(jax.vjp(lambda x: bj.segment_max(x, ids, num_segments, prefer=prefer), data)[1](dy)[0], dx)
 
 
-@both
-@each_float
+@each_float_both
 def test_unsorted_segment_max_agrees_with_its_gradient_on_ties(dtype, prefer):
     """The whole gradient goes to one row, which has the value, is in the segment, and is the first such."""
     data, ids, num_segments = _ties(dtype)
@@ -135,8 +135,7 @@ def test_unsorted_segment_max_backward_is_linear_in_rows():
     assert ratio(lambda: run(2**19) / run(2**16), 32) < 32
 
 
-@both
-@each_float
+@each_float_both
 def test_unsorted_segment_max_of_an_empty_segment_is_minus_infinity(dtype, prefer):
     """As jax.ops has it, and as with sorted ids; not the least finite number."""
     data, ids = jnp.ones((3, 2), dtype), jnp.array([2, 0, 2])
@@ -148,8 +147,7 @@ def test_unsorted_segment_max_of_an_empty_segment_is_minus_infinity(dtype, prefe
     np.testing.assert_array_equal(wide(grad), [[1] * 2, [1] * 2, [0] * 2])
 
 
-@both
-@each_float
+@each_float_both
 def test_unsorted_segment_max_propagates_nan_in_any_order(dtype, prefer):
     rng = np.random.default_rng(0)
     values, ids = np.array([[np.nan], [np.inf], [5], [-np.inf], [7], [np.nan]]), np.array([0, 0, 0, 1, 1, 2])
@@ -160,7 +158,7 @@ def test_unsorted_segment_max_propagates_nan_in_any_order(dtype, prefer):
         np.testing.assert_array_equal(wide(y), [[np.nan], [7], [np.nan]])
 
 
-@each_float
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_unsorted_segment_max_is_bitwise_stable(dtype):
     """Also in the sign of a zero, and in which row wins: that of the first of the equal rows."""
     rng = np.random.default_rng(0)
@@ -232,8 +230,7 @@ def test_dequantize_per_channel_scale_has_a_gradient(prefer):
     np.testing.assert_allclose(jax.grad(call)(scale), (dy * (wide(q) - spread(zero))).sum((0, 2)), rtol=1e-12)
 
 
-@both
-@each_float
+@each_float_both
 def test_dequantize_per_channel_codes_that_are_floats_have_a_gradient(dtype, prefer):
     """JAX's own, where integers have none; the backward function gives the same for integers."""
     q, scale, zero, spread = _codes((3, 4, 5), -2)
