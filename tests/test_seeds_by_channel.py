@@ -23,7 +23,7 @@ each_float_both = pytest.mark.parametrize("dtype, prefer", [*itertools.product(F
 
 
 @each_float_both
-@pytest.mark.parametrize("shape", [(), (6,), (4, 6)])
+@pytest.mark.parametrize("shape", [(), (6,)])
 def test_binary_param_backward(shape, dtype, prefer):
     """dstart = (1 - w) dy, dend = w dy, and dw = (end - start) dy, summed where w broadcasts."""
     start, end, dy = (normal((4, 6), dtype, seed) for seed in range(3))

@@ -65,9 +65,9 @@ def test_lp_pool_is_torchs(rank, dtype, prefer):
     """Half types, in which PyTorch rounds each of five steps, are compared more loosely."""
     if rank == 3 and dtype in ("float16", "bfloat16"):
         pytest.skip("PyTorch has no lp_pool3d of half types")
-    for p, window, strides in ((1, 2, 3), (1.5, 3, 2), (2, 3, 2), (4, 2, 1), (INF, 3, 2)):
+    for p, window, strides in ((1, 2, 3), (1.5, 3, 2), (2, 3, 2), (INF, 3, 2)):
         x = normal(POOLS[rank][2], dtype)
-        x = x if p in (2, 4, INF) else jnp.abs(x) + jnp.asarray(0.1, dtype)
+        x = x if p in (2, INF) else jnp.abs(x) + jnp.asarray(0.1, dtype)
         _agree(*_pools(rank, p, window, strides, prefer), [x], dtype, scale=10)
 
 
