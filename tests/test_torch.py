@@ -1,0 +1,220 @@
+"""The ops that the library began with have PyTorch's values and gradients on its CPU, in every dtype that it takes, at random
+and at the edges; tests/test_torch_differences.py says where they have not, and why."""
+
+import functools
+import itertools
+import math
+
+import by_torch
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from by_torch import torch
+from examples_of import close
+from programs import FLOATS, normal, wide
+
+import baracuda_jax as bj
+
+F = torch.nn.functional
+NAN, INF = math.nan, math.inf
+both = pytest.mark.parametrize("prefer", ["native", "xla"])
+each_float = pytest.mark.parametrize("dtype, prefer", [*itertools.product(FLOATS, ["native"]), ("float32", "xla")])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _vjp(fun, args, dy):
+    y, pull = jax.vjp(fun, *args)
+    return y, *pull(dy)
+
+
+def _agree(ours, theirs, args, dtype, scale=1.0, exact=False):
+    """Values and gradients, those of a random cotangent."""
+    dy = normal(jax.eval_shape(ours, *args).shape, dtype, 1)
+    want, gradients = by_torch.vjp(theirs, args, dy)
+    for got, expected in zip(_vjp(ours, args, dy), (want, *gradients), strict=True):
+        assert got.dtype == jnp.dtype(dtype)
+        if exact:
+            np.testing.assert_array_equal(wide(got), expected)
+        else:
+            close(got, expected, dtype, scale)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# LP pooling, where the two definitions agree: of values that are not negative, or for an even power; of whole windows
+
+
+POOLS = {
+    1: (bj.lp_pool1d, F.lp_pool1d, (2, 3, 11)),
+    2: (bj.lp_pool2d, F.lp_pool2d, (2, 3, 9, 7)),
+    3: (bj.lp_pool3d, F.lp_pool3d, (1, 2, 7, 5, 6)),
+}
+
+
+def _pools(rank, p, window, strides, prefer, **kwargs):
+    ours, theirs, _ = POOLS[rank]
+    return (
+        lambda x: ours(x, p, window, strides, prefer=prefer, **kwargs),
+        lambda x: theirs(x, p, window, strides, **kwargs),
+    )
+
+
+@each_float
+@pytest.mark.parametrize("rank", POOLS)
+def test_lp_pool_is_torchs(rank, dtype, prefer):
+    """Half types, in which PyTorch rounds each of five steps, are compared more loosely."""
+    if rank == 3 and dtype in ("float16", "bfloat16"):
+        pytest.skip("PyTorch has no lp_pool3d of half types")
+    for p, window, strides in ((1, 2, 3), (1.5, 3, 2), (2, 3, 2), (INF, 3, 2)):
+        x = normal(POOLS[rank][2], dtype)
+        x = x if p in (2, INF) else jnp.abs(x) + jnp.asarray(0.1, dtype)
+        _agree(*_pools(rank, p, window, strides, prefer), [x], dtype, scale=10)
+
+
+@each_float
+def test_lp_pool_is_torchs_at_the_edges(dtype, prefer):
+    """NaN, infinities and zeros; windows and arrays of one cell; no batches; a last window that is dropped."""
+    x = jnp.asarray([[[NAN, 1, INF, 1, INF, INF, -INF, 2, 3, 0, 0, 0, -0.0, -4]]], dtype)
+    _agree(*_pools(1, 2, 2, None, prefer), [x], dtype)
+    for shape, window in (((2, 3, 1, 1), 1), ((1, 1, 2, 2), 2), ((0, 3, 4, 4), 2)):
+        _agree(*_pools(2, 2, window, 1, prefer), [normal(shape, dtype)], dtype, scale=4)
+    _agree(*_pools(2, 2, 2, 4, prefer, ceil_mode=True), [normal((2, 3, 4, 6), dtype)], dtype, scale=4)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# repeat
+
+
+def _repeats():
+    yield from [((3, 4), (2, 5)), ((6,), (3, 2)), ((2, 3, 5), (1, 4, 2)), ((2, 2), (0, 3)), ((4, 1), (2, 3, 300))]
+    yield from [((), (3,)), ((1,), (1,)), ((0, 3), (2, 2)), ((2, 1, 3), (1, 1, 1))]
+
+
+@each_float
+def test_repeat_is_torchs(dtype, prefer):
+    for shape, repeats in _repeats():
+        x = normal(shape, dtype)
+        x = x.at[(0,) * x.ndim].set(NAN) if x.size > 1 else x
+        ours = functools.partial(bj.repeat, repeats=repeats, prefer=prefer)
+        _agree(ours, lambda t, r=repeats: t.repeat(r), [x], dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "bool", "complex64", "complex128"])
+def test_repeat_is_torchs_in_other_dtypes(dtype):
+    for shape, repeats in _repeats():
+        x = np.random.default_rng(0).integers(0, 100, shape)
+        x = (x + 1j * x[::-1] if "complex" in dtype and x.ndim else x).astype(dtype)
+        y = bj.repeat(jnp.asarray(x), repeats, prefer="native")
+        np.testing.assert_array_equal(y, by_torch.tensor(x).repeat(repeats).numpy())
+        if "complex" in dtype:
+            theirs = by_torch.tensor(x).requires_grad_()
+            theirs.repeat(repeats).backward(by_torch.tensor(y))
+            got = bj.repeat_backward(y, repeats, shape, prefer="native")
+            np.testing.assert_allclose(got, theirs.grad.numpy(), rtol=1e-5)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# lerp; every layout is in tests/test_elementwise.py
+
+
+@each_float
+def test_lerp_is_torchs(dtype, prefer):
+    rng = np.random.default_rng(0)
+    for shapes in (((5, 9), (5, 9), (9,)), ((5, 9), (1, 9), (5, 1)), ((1,), (1,), ()), ((0, 3), (3,), ())):
+        args = [jnp.asarray(rng.uniform(-2, 2, shape), dtype) for shape in shapes]
+        _agree(functools.partial(bj.lerp, prefer=prefer), torch.lerp, args, dtype, scale=2)
+
+
+@each_float
+def test_lerp_is_torchs_at_the_edges(dtype, prefer):
+    """Every three of NaN, infinities, both zeros and numbers, to the bit but for the sign of zero."""
+    edges = [NAN, INF, -INF, 0.0, -0.0, 1.0, -2.0, 0.5]
+    args = [jnp.asarray(a, dtype) for a in np.array(list(itertools.product(edges, repeat=3))).T]
+    dy = jnp.ones_like(args[0])
+    want, gradients = by_torch.vjp(torch.lerp, args, dy)
+    for got, expected in zip(
+        _vjp(functools.partial(bj.lerp, prefer=prefer), args, dy), (want, *gradients), strict=True
+    ):
+        np.testing.assert_array_equal(wide(got), expected)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Quantisation with a scale for each channel
+
+
+def _channels(shape, axis, dtype, powers):
+    """Values up to and past the ends of the range. PyTorch multiplies by 1 / scale: either scales are powers of two, or
+    values lie between the ties."""
+    rng = np.random.default_rng(3)
+    n = shape[axis]
+    scale = 2.0 ** rng.integers(-6, -3, n) if powers else rng.uniform(0.02, 0.1, n).astype(np.float32)
+    steps = rng.integers(-200, 200, shape) + (rng.choice([0, 0.25, 0.5], shape) if powers else 0)
+    spread = np.ones(len(shape), int)
+    spread[axis] = n
+    x = steps * scale.reshape(spread)
+    return jnp.asarray(x, dtype), jnp.asarray(scale, jnp.float32), 2 * rng.integers(-2, 3, n)
+
+
+CHANNELS = [((7,), 0), ((5, 6), 0), ((5, 6), 1), ((3, 4, 5), -2), ((2, 3, 2, 2, 3), 1), ((1, 1), 1)]
+
+
+@both
+@pytest.mark.parametrize("code, theirs", [("int8", torch.qint8), ("uint8", torch.quint8)], ids=["int8", "uint8"])
+def test_quantize_per_channel_and_back_is_torchs(code, theirs, prefer):
+    for (shape, axis), powers in itertools.product(CHANNELS, (True, False)):
+        x, scale, zero = _channels(shape, axis, "float32", powers)
+        zero = np.abs(zero) if code == "uint8" else zero
+        q = bj.quantize_per_channel(x, scale, jnp.asarray(zero), axis, code, prefer=prefer)
+        want = by_torch.quantized(x, scale, zero, axis % len(shape), theirs)
+        np.testing.assert_array_equal(q, want.int_repr().numpy())
+        y = bj.dequantize_per_channel(q, scale, jnp.asarray(zero), axis, prefer=prefer)
+        np.testing.assert_array_equal(y, want.dequantize().numpy())
+
+
+@both
+def test_quantize_per_channel_is_torchs_at_the_edges(prefer):
+    x = jnp.asarray([[INF, -INF, 3e38, -3e38, 0.0, -0.0, 1e-45, 0.5, 1.5, -0.5, 127.5, -128.5]] * 2, jnp.float32)
+    zero = np.array([0, 10])
+    q = bj.quantize_per_channel(x, jnp.ones(2), jnp.asarray(zero), 0, prefer=prefer)
+    np.testing.assert_array_equal(q, by_torch.quantized(x, np.ones(2), zero, 0, torch.qint8).int_repr().numpy())
+
+
+@each_float
+def test_fake_quantize_per_channel_is_torchs(dtype, prefer):
+    for (shape, axis), powers in itertools.product(CHANNELS, (True, False)):
+        if not powers and dtype in ("float16", "bfloat16"):
+            continue  # rounding makes ties of them
+        x, scale, zero = _channels(shape, axis, dtype, powers)
+        ours = lambda x, s=scale, z=zero, a=axis: bj.fake_quantize(
+            x, s, jnp.asarray(z), -100, 90, axis=a, prefer=prefer
+        )
+        params = by_torch.tensor(scale), torch.tensor(zero, dtype=torch.int32), axis % len(shape), -100, 90
+        _agree(ours, lambda t, p=params: torch.fake_quantize_per_channel_affine(t, *p), [x], dtype)
+
+
+@each_float
+def test_fake_quantize_per_channel_is_torchs_at_the_edges(dtype, prefer):
+    """Zeros, ties, the ends of the range and what is just past them; also with odd zero points, and without cells."""
+    edges = jnp.asarray([[0.0, -0.0, 0.5, 1.5, -0.5, -1.5, 117.0, 118.0, -137.0, -138.0, -139.0, 1000.0]] * 2, dtype)
+    for x, zero in ((edges, [0, 10]), (edges, [9, -7]), (edges[:, :1], [0, 1]), (edges[:, :0], [0, 1])):
+        ours = lambda x, z=zero: bj.fake_quantize(x, jnp.ones(2), jnp.array(z), axis=0, prefer=prefer)
+        params = torch.ones(2), torch.tensor(zero, dtype=torch.int32), 0, -128, 127
+        _agree(ours, lambda t, p=params: torch.fake_quantize_per_channel_affine(t, *p), [x], dtype, exact=True)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Segment maxima, with ties as PyTorch has them
+
+
+@each_float
+def test_segment_max_is_torchs(dtype, prefer):
+    """Gradients are quotients by the number of ties."""
+    rng = np.random.default_rng(0)
+    data, ids = jnp.asarray(rng.integers(-3, 4, (60, 3)), dtype), rng.integers(0, 5, 60)
+    index = torch.tensor(ids)[:, None].expand(60, 3)
+
+    def theirs(x):
+        return x.new_zeros(5, 3).scatter_reduce(0, index, x, "amax", include_self=False)
+
+    ours = functools.partial(bj.segment_max, segment_ids=jnp.asarray(ids), num_segments=5, ties="split", prefer=prefer)
+    _agree(ours, theirs, [data], dtype)

@@ -1,0 +1,167 @@
+"""Where the values or the gradients are not PyTorch's, on purpose."""
+
+import math
+
+import by_torch
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from by_torch import torch
+from programs import wide
+
+import baracuda_jax as bj
+
+F = torch.nn.functional
+NAN, INF = math.nan, math.inf
+
+
+def _torch_grad(fun, *data, **kwargs):
+    x = torch.tensor(*data, **kwargs, requires_grad=True)
+    return torch.autograd.grad(fun(x).sum(), x)[0]
+
+
+def _grad(fun, data):
+    return jax.grad(lambda x: fun(x).sum())(jnp.asarray(data, jnp.float32))
+
+
+def _raises(call):
+    try:
+        return call()
+    except RuntimeError:
+        return "an error"
+
+
+def _torch_max(x):
+    return x.new_zeros(1).scatter_reduce(0, torch.tensor([0, 0]), x, "amax", include_self=False)
+
+
+def _torch_fake(x, zero=0, scale=1.0):
+    scale, zero = torch.tensor([scale]), torch.tensor([zero], dtype=torch.int32)
+    return torch.fake_quantize_per_channel_affine(torch.tensor(x), scale, zero, 0, -128, 127)
+
+
+def _fake(x, zero=0):
+    return bj.fake_quantize(jnp.asarray(x, jnp.float32), jnp.ones(1), jnp.array([zero]), axis=0)
+
+
+def _codes(x, scale, zero):
+    return bj.quantize_per_channel(jnp.asarray(x, jnp.float32), jnp.array([scale]), jnp.array([zero]), 0)
+
+
+def _torch_codes(x, scale, zero):
+    return by_torch.quantized(np.array(x, np.float32), [scale], [zero], 0, torch.qint8).int_repr()
+
+
+def _column(*values):
+    return [[list(values)]]
+
+
+UNDEFINED = object()  # a conversion of what no integer holds: it depends on the processor
+
+# name: (PyTorch's call, ours, PyTorch's value, ours, why)
+DIFFERENCES = {
+    "lp_pool of negative values, p odd": (
+        lambda: F.lp_pool1d(torch.tensor(_column(-3.0, -4)), 1, 2),
+        lambda: bj.lp_pool1d(jnp.array(_column(-3.0, -4)), 1, 2),
+        _column(-7), _column(7),
+        "a norm is of magnitudes; PyTorch sums x^p with its sign",
+    ),
+    "lp_pool of a negative sum": (
+        lambda: F.lp_pool1d(torch.tensor(_column(0.0, -4)), 3, 2),
+        lambda: bj.lp_pool1d(jnp.array(_column(0.0, -4)), 3, 2),
+        _column(NAN), _column(4),
+        "so there is no root of a negative number",
+    ),
+    "lp_pool of a window that is cut off": (
+        lambda: F.lp_pool1d(torch.tensor(_column(1.0, 1, 1)), 1, 2, ceil_mode=True),
+        lambda: bj.lp_pool1d(jnp.array(_column(1.0, 1, 1)), 1, 2, ceil_mode=True),
+        _column(2, 2), _column(2, 1),
+        "the norm of the cells that are there; PyTorch scales their mean to the whole window",
+    ),
+    "lp_pool's gradient at 0, p < 1": (
+        lambda: _torch_grad(lambda x: F.lp_pool1d(x, 0.5, 2), _column(0.0, 4)),
+        lambda: _grad(lambda x: bj.lp_pool1d(x, 0.5, 2), _column(0.0, 4)),
+        _column(INF, 1), _column(0, 1),
+        "a subgradient that training survives",
+    ),
+    "lp_pool's gradient at 0, p = 1": (
+        lambda: _torch_grad(lambda x: F.lp_pool1d(x, 1, 2), _column(0.0, 4)),
+        lambda: _grad(lambda x: bj.lp_pool1d(x, 1, 2), _column(0.0, 4)),
+        _column(1, 1), _column(0, 1),
+        "the slope of |x| at 0 is 0, as PyTorch's own abs has it; here it sums x",
+    ),
+    "lp_pool in float16": (
+        lambda: F.lp_pool1d(torch.tensor(_column(300.0, 400), dtype=torch.float16), 2, 2),
+        lambda: bj.lp_pool1d(jnp.array(_column(300.0, 400), jnp.float16), 2, 2),
+        _column(INF), _column(500),
+        "half types compute in float32, so that powers do not overflow",
+    ),
+    "repeat with fewer repeats than axes": (
+        lambda: _raises(lambda: torch.ones(1, 2).repeat(2)),
+        lambda: bj.repeat(jnp.ones((1, 2)), 2),
+        "an error", [[1, 1, 1, 1]],
+        "they are those of the last axes, as in numpy.tile",
+    ),
+    "codes of ties, zero point odd": (
+        lambda: _torch_codes([[0.5, 1.5, 2.5]], 1.0, 1),
+        lambda: _codes([[0.5, 1.5, 2.5]], 1.0, 1),
+        [[2, 2, 4]], [[1, 3, 3]],
+        "round(x / scale) + zero_point is the definition, and what PyTorch's fake_quantize does; its codes round the sum",
+    ),
+    "codes next to ties": (
+        lambda: _torch_codes([[10.849999]], 0.7, 0),
+        lambda: _codes([[10.849999]], 0.7, 0),
+        [[16]], [[15]],
+        "x / scale, here below 15.5, is rounded once; PyTorch multiplies by 1 / scale",
+    ),
+    "codes of NaN": (
+        lambda: _torch_codes([[NAN]], 1.0, 10),
+        lambda: _codes([[NAN]], 1.0, 10),
+        UNDEFINED, [[10]],
+        "NaN is the zero point, on every platform",
+    ),
+    "fake_quantize of huge values": (
+        lambda: _torch_fake([[3e38, INF, -INF]], 10),
+        lambda: _fake([[3e38, INF, -INF]], 10),
+        UNDEFINED, [[117, 117, -138]],
+        "clamped as floats, so that they saturate; PyTorch converts to integers first",
+    ),
+    "fake_quantize of NaN": (
+        lambda: _torch_fake([[NAN]], 10),
+        lambda: _fake([[NAN]], 10),
+        UNDEFINED, [[0]],
+        "the value of the zero point",
+    ),
+    "dequantize in float64": (
+        lambda: by_torch.quantized(np.array([[3.0]], np.float32), [1 / 3], [0], 0, torch.qint8).dequantize(),
+        lambda: bj.dequantize_per_channel(jnp.array([[9]], jnp.int8), jnp.array([1 / 3]), None, 0, "float64") - 3,
+        [[np.float32(1 / 3) * np.float32(9)]], [[0]],
+        "PyTorch's result is float32; ours is of the dtype asked for, with a scale as precise",
+    ),
+    "the gradient of a maximum among ties": (
+        lambda: _torch_grad(_torch_max, [3.0, 3]),
+        lambda: _grad(lambda x: bj.segment_max(x, jnp.array([0, 0]), 1), [3.0, 3]),
+        [0.5, 0.5], [1, 0],
+        'the first row is the winner; ties="split" is PyTorch\'s rule',
+    ),
+    "the maximum of no rows": (
+        lambda: torch.zeros(1).scatter_reduce(0, torch.zeros(0, dtype=int), torch.zeros(0), "amax", include_self=False),
+        lambda: bj.segment_max(jnp.zeros(0), jnp.zeros(0, int), 1),
+        [0], [-INF],
+        "as in jax.ops; PyTorch leaves what the result held. empty_value sets another",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_differs_from_torch_on_purpose(name):
+    theirs, ours, their_value, our_value, why = DIFFERENCES[name]
+    assert why
+    np.testing.assert_allclose(wide(ours()), our_value, rtol=1e-6)
+    got = theirs()
+    if isinstance(their_value, str):
+        assert got == their_value
+    elif their_value is not UNDEFINED:
+        np.testing.assert_allclose(by_torch.numbers(got), their_value, rtol=1e-6)
+        assert np.shape(our_value) != np.shape(their_value) or not np.array_equal(our_value, their_value)
