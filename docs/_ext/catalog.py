@@ -16,7 +16,9 @@ def names_of(family):
     """The public functions of a family, in the order of declaration, each followed by its backward function."""
     package = f"{baracuda_jax.__name__}.{family}"
     public = {name: getattr(baracuda_jax, name) for name in baracuda_jax.__all__}
-    names = [name for name, x in public.items() if inspect.isfunction(x) and f"{x.__module__}.".startswith(f"{package}.")]
+    names = [
+        name for name, x in public.items() if inspect.isfunction(x) and f"{x.__module__}.".startswith(f"{package}.")
+    ]
     declared = [op.public.__name__ for op in OPS.values()]
 
     def place(name):

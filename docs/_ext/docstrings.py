@@ -1,9 +1,11 @@
 """Docstrings are plain text in sections, for help(); this makes reStructuredText of them."""
 
+import enum
 import re
 
-import baracuda_jax
 from sphinx.util import logging
+
+import baracuda_jax
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +21,7 @@ def prose(text):
     out, end = [], 0
     for match in CODE.finditer(text):
         out.append(re.sub(r"([\\*_|`])", r"\\\1", text[end : match.start()]))
-        name, end = match[1] or match[2], match.end()
+        name, end = (match[1] or match[2]).removeprefix("baracuda_jax."), match.end()
         link = getattr(baracuda_jax, name, None) if name in baracuda_jax.__all__ else None
         role = "class" if isinstance(link, type) else "func"
         # The empty comments keep the markup apart from letters beside it.
@@ -45,7 +47,9 @@ def sections(lines):
             found[-1][1].append(line)
     for name, body in found:
         indent = min((len(x) - len(x.lstrip()) for x in body if x.strip()), default=0)
-        body = [x[indent:] for x in body] if name and not (body and body[0] and indent == 0) else [x.strip() for x in body]
+        body = (
+            [x[indent:] for x in body] if name and not (body and body[0] and indent == 0) else [x.strip() for x in body]
+        )
         if any(x.strip() for x in body):
             yield name, body
 
@@ -95,8 +99,16 @@ def process(app, what, name, obj, options, lines):
         lines[:] = [f"Another name of :py:func:`~baracuda_jax.{own}`."]
     else:
         lines[:] = render(list(lines), name)
+    if what == "class" and issubclass(obj, enum.Enum):
+        lines += ["", ":Values:", "    " + ", ".join(f"``{member.value}``" for member in obj)]
+
+
+def signature(app, what, name, obj, *_):
+    """Only a PlanPreference is made by its class; of the others there is nothing to call."""
+    return ("", None) if what == "class" and obj is not baracuda_jax.PlanPreference else None
 
 
 def setup(app):
     app.connect("autodoc-process-docstring", process)
+    app.connect("autodoc-process-signature", signature)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

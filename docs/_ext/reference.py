@@ -3,10 +3,11 @@ fails if a public name is on no page."""
 
 import inspect
 
-import baracuda_jax
 import catalog
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+
+import baracuda_jax
 
 logger = logging.getLogger(__name__)
 
@@ -24,10 +25,8 @@ class Reference(SphinxDirective):
 
 def documented(name):
     """MyST text that documents a public name."""
-    kind = "autofunction"
-    if inspect.isclass(getattr(baracuda_jax, name)):
-        kind = "autoclass"
-    members = ["   :members:", "   :undoc-members:"] if kind == "autoclass" else []
+    kind = "autoclass" if inspect.isclass(getattr(baracuda_jax, name)) else "autofunction"
+    members = ["   :members:"] if kind == "autoclass" else []
     return ["```{eval-rst}", f".. {kind}:: baracuda_jax.{name}", *members, "```", ""]
 
 

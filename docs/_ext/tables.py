@@ -33,7 +33,9 @@ class ComingFrom(Table):
 
     def table(self):
         rows = catalog.coming_from(self.arguments[0].split())
-        cells = [[f"`{row['theirs']}`", ", ".join(map(link, row["ours"].split())), escaped(row["differs"])] for row in rows]
+        cells = [
+            [f"`{row['theirs']}`", ", ".join(map(link, row["ours"].split())), escaped(row["differs"])] for row in rows
+        ]
         return ["theirs", "ours", "what differs"], cells
 
 
