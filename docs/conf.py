@@ -37,7 +37,7 @@ copybutton_exclude = ".linenos, .gp, .go"
 add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-python_maximum_signature_line_length = 88
+python_maximum_signature_line_length = 70
 toc_object_entries_show_parents = "hide"
 
 html_theme = "sphinx_book_theme"
@@ -46,6 +46,8 @@ html_static_path = ["_static"]
 html_css_files = ["style.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_use_index = False
+html_domain_indices = False
 html_theme_options = {
     "show_navbar_depth": 1,
     "show_toc_level": 2,
