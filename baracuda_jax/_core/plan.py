@@ -26,13 +26,14 @@ class Plan:
     Called with arrays it runs what it says, under any transformation. Plans of the same call are equal, and they may be
     static arguments of jit. A plan that is differentiated takes the backend of `backward` for its derivatives.
 
-    name         the public function
-    inputs       (argument, type) of its arrays
-    params       (argument, value) of its other arguments, the defaults too
-    platform     the platform planned for, on which the facts hold
-    backends     the chosen backends: `forward`, and `derivative`
-    reasons      why these were chosen
-    out_avals    the type of the result, or a tuple of types
+    Attributes:
+        name: the public function.
+        inputs: (argument, type) of its arrays.
+        params: (argument, value) of its other arguments, the defaults too.
+        platform: the platform planned for, on which the facts hold.
+        backends: the chosen backends: `forward`, and `derivative`.
+        reasons: why these were chosen.
+        out_avals: the type of the result, or a tuple of types.
     """
 
     name: str

@@ -111,10 +111,11 @@ class ArchSku(enum.StrEnum):
 class PrecisionGuarantee:
     """The numerical contract of what a plan runs.
 
-    math_precision               what it computes in
-    accumulator                  what it sums, multiplies or compares in
-    deterministic                the same bits in every run of a program
-    bit_stable_on_same_hardware  and in every process, on the same hardware and the same versions of software
+    Attributes:
+        math_precision: what it computes in.
+        accumulator: what it sums, multiplies or compares in.
+        deterministic: the same bits in every run of a program.
+        bit_stable_on_same_hardware: and in every process, on the same hardware and the same versions of software.
     """
 
     math_precision: MathPrecision
@@ -125,7 +126,18 @@ class PrecisionGuarantee:
 
 @dataclasses.dataclass(frozen=True)
 class KernelSku:
-    """The identity of what a plan runs: a key for caches, and a line for logs. Ops so far have no layouts or epilogues."""
+    """The identity of what a plan runs: a key for caches, and a line for logs. Ops so far have no layouts or epilogues.
+
+    Attributes:
+        category: the kind of op.
+        op: the primitive, such as segment_max_split or segment_sum_backward.
+        element: the type of what is computed.
+        aux_element: that of the first operand whose type differs, such as ids; None where there is none.
+        layout, epilogue: None.
+        arch: the device's architecture.
+        backend: who computes.
+        precision: the numerical contract.
+    """
 
     category: OpCategory
     op: str

@@ -1,5 +1,6 @@
 """The arguments of elementwise ops: their documentation and their checks."""
 
+import inspect
 import math
 import numbers
 
@@ -39,7 +40,7 @@ def document(formula, args, source, returns="An array of x's shape and dtype.", 
     def decorate(fun):
         fun.__doc__ += _DOC.format(
             formula=indent(formula, 8),
-            args="\n        ".join(line.strip() for line in args.strip().splitlines()),
+            args="\n        ".join(inspect.cleandoc(args).splitlines()),
             source=source,
             returns=returns,
             precision=precision,

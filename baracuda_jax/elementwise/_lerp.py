@@ -18,7 +18,7 @@ from ._arguments import aligned, document, floats, weight, widen
     """start: array of floats.
     end: array of start's dtype.
     weight: number, or array of start's dtype or, beside float16 and bfloat16, of float32. It may be traced. A Python
-    number is taken in the precision computed in, and changes no dtype. The three broadcast.""",
+        number is taken in the precision computed in, and changes no dtype. The three broadcast.""",
     "torch.lerp.",
     returns="An array of the broadcast shape and of start's dtype.",
     precision="float16 and bfloat16 compute in float32. Weights of 0 and 1 give the ends exactly. NaN propagates.",

@@ -19,8 +19,10 @@ def dynamic_quantize(x, dtype="int8", *, group_size=None, symmetric=True, prefer
         symmetric: scale = max |x| / qmax, q = clamp(round(x / scale), qmin, qmax)
         asymmetric: low = min(x, 0), high = max(x, 0), scale = (high - low) / (qmax - qmin),
             zero_point = round(qmin - low / scale), q = clamp(round(x / scale) + zero_point, qmin, qmax)
-        over the last dimension, or over groups of it; [qmin, qmax] is the codes' range. A row of zeros has scale 1. A row
-        that holds infinity or NaN has that for its scale, and codes of zero_point, or NaN in float8_*.
+        over the last dimension, or over groups of it; [qmin, qmax] is the codes' range
+
+    Edges: a row of zeros has scale 1. A row that holds infinity or NaN has that for its scale, and codes of zero_point,
+    or NaN in float8_*.
 
     Args:
         x: floats [..., n].

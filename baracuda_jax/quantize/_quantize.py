@@ -9,10 +9,11 @@ from ._family import FAMILY, SIGNATURES, cases, normal, shared_ranks
 _DOC = """Codes of x, with a scale and a zero point per {kind}.
 
     Formula:
-        q = clamp(round(x / scale) + zero_point, qmin, qmax), rounding half to even; with dtype float8_*, q = x / scale,
-        rounded to nearest even, saturating at the largest finite number.
-        NaN gets the code of zero_point, or NaN in float8_*. An infinite or huge x saturates. Where the scale is 0, x / scale
-        is infinite or NaN; where it is infinite, 0; where it is NaN, NaN; a negative one flips the sign.
+        q = clamp(round(x / scale) + zero_point, qmin, qmax), rounding half to even
+        with dtype float8_*: q = x / scale, rounded to nearest even, saturating at the largest finite number
+
+    Edges: NaN gets the code of zero_point, or NaN in float8_*. An infinite or huge x saturates. Where the scale is 0,
+    x / scale is infinite or NaN; where it is infinite, 0; where it is NaN, NaN; a negative one flips the sign.
 
     Args:
         x: floats [...].

@@ -1,0 +1,49 @@
+"""What the generated parts of the pages are made of. No Sphinx here, so that the tests can read it."""
+
+import csv
+import inspect
+import pathlib
+import re
+
+import baracuda_jax
+from baracuda_jax._core.op import OPS
+
+DOCS = pathlib.Path(__file__).parent.parent
+KINDS = ("forward", "tangent", "backward")
+
+
+def names_of(family):
+    """The public functions of a family, in the order of declaration, each followed by its backward function."""
+    package = f"{baracuda_jax.__name__}.{family}"
+    public = {name: getattr(baracuda_jax, name) for name in baracuda_jax.__all__}
+    names = [
+        name for name, x in public.items() if inspect.isfunction(x) and f"{x.__module__}.".startswith(f"{package}.")
+    ]
+    declared = [op.public.__name__ for op in OPS.values()]
+
+    def place(name):
+        forward = public[name].__name__.removesuffix("_backward")
+        return declared.index(forward) if forward in declared else len(declared), forward, name != forward, name
+
+    return sorted(names, key=place)
+
+
+def ops():
+    """A row for each op: its name, its public function, and the cells of the table of ops."""
+    from baracuda_jax._cli.ops import row
+
+    for op in OPS.values():
+        _, family, dtypes, derivative, *_ = row(op)
+        yield op.name, op.public.__name__, (family, dtypes, derivative, ", ".join(k for k in KINDS if k in op.kernels))
+
+
+def coming_from(prefixes):
+    """The rows of coming_from.csv whose name of theirs begins with one of the prefixes."""
+    with (DOCS / "coming_from.csv").open(newline="") as file:
+        return [row for row in csv.DictReader(file) if row["theirs"].split(".")[0] in prefixes]
+
+
+def referenced(page):
+    """The public names that a page's `reference` directives put on it."""
+    found = re.findall(r"^```\{reference\} *(.*)\n((?:(?!```).*\n)*)```", page.read_text(), re.M)
+    return [name for family, body in found for name in (names_of(family) if family else body.split())]

@@ -1,0 +1,53 @@
+"""The directives `ops` and `coming-from`: tables made from the declared ops and from coming_from.csv."""
+
+import catalog
+from sphinx.util.docutils import SphinxDirective
+
+
+class Table(SphinxDirective):
+    optional_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self):
+        head, rows = self.table()
+        lines = [head, ["---"] * len(head), *rows]
+        text = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+        return self.parse_text_to_nodes(f":::{{div}} {self.name}\n\n{text}\n\n:::")
+
+
+class Ops(Table):
+    """Every op, or those of a family."""
+
+    def table(self):
+        family = self.arguments[0] if self.arguments else None
+        rows = [(name, public, cells) for name, public, cells in catalog.ops() if family in (None, cells[0])]
+        head = ["op", "family", "dtypes", "derivative", "kernels"]
+        hidden = 1 if family else None  # the column that says the same in each row
+        cut = lambda cells: [cell for i, cell in enumerate(cells) if i != hidden]
+        return cut(head), [cut([link(public, name), *cells]) for name, public, cells in rows]
+
+
+class ComingFrom(Table):
+    required_arguments = 1
+    optional_arguments = 0
+
+    def table(self):
+        rows = catalog.coming_from(self.arguments[0].split())
+        cells = [
+            [f"`{row['theirs']}`", ", ".join(map(link, row["ours"].split())), escaped(row["differs"])] for row in rows
+        ]
+        return ["theirs", "ours", "what differs"], cells
+
+
+def link(public, shown=None):
+    return f"{{py:func}}`{shown or public} <baracuda_jax.{public}>`"
+
+
+def escaped(text):
+    return text.replace("|", r"\|")
+
+
+def setup(app):
+    app.add_directive("ops", Ops)
+    app.add_directive("coming-from", ComingFrom)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,114 @@
+"""The pages in docs/ and the README: their code runs and prints what they say, every public name is documented, and the tables
+name what exists."""
+
+import contextlib
+import functools
+import io
+import pathlib
+import re
+import sys
+
+import jax
+import numpy
+import pytest
+
+import baracuda_jax
+from baracuda_jax._core.op import OPS
+
+ROOT = pathlib.Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.M | re.S)
+
+sys.path.insert(0, str(DOCS / "_ext"))
+import catalog  # noqa: E402
+
+
+def _with_code():
+    return [page for page in PAGES if "```python" in page.read_text()]
+
+
+def _steps(page):
+    """(code, what it prints or None) of each Python block. A text block right behind one is its output."""
+    text, steps, end = page.read_text(), [], None
+    for match in BLOCK.finditer(text):
+        kind, body = match.groups()
+        if kind == "python":
+            steps.append((body, None))
+        elif steps and not text[end : match.start()].strip():
+            steps[-1] = steps[-1][0], body
+        end = match.end()
+    return steps
+
+
+@pytest.mark.parametrize("page", _with_code(), ids=lambda page: page.name)
+def test_code_runs_and_prints_what_the_page_says(page, platform):
+    names = {}
+    with jax.enable_x64(False):  # as in a fresh Python
+        for code, want in _steps(page):
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                exec(compile(code, str(page), "exec"), names)
+            if want is not None and platform == "cpu":
+                assert out.getvalue() == want, code
+
+
+def test_every_public_name_is_on_one_page():
+    found = [name for page in PAGES for name in catalog.referenced(page)]
+    assert sorted(found) == sorted(baracuda_jax.__all__)
+
+
+def test_every_page_is_in_the_index():
+    index = (DOCS / "index.md").read_text()
+    for page in DOCS.glob("*.md"):
+        assert page.stem == "index" or re.search(rf"^{page.stem}$", index, re.M), page.name
+
+
+def test_every_family_has_its_page_with_every_part():
+    for family in {op.family for op in OPS.values()}:
+        text = (DOCS / f"{family}.md").read_text()
+        for part in (
+            "## Example",
+            "## Formula",
+            "gradient",
+            "hape",
+            "## Precision",
+            "## Where we differ",
+            "<!-- differences -->",
+        ):
+            assert part in text, (family, part)
+        assert f"{{include}} {family}.md" in (DOCS / "coming_from.md").read_text(), family
+
+
+def test_the_table_of_ops_in_the_readme_is_that_of_the_declarations():
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", (ROOT / "README.md").read_text(), re.M)
+    rows = [(name, cells.split(" | ")) for name, cells in rows if name in OPS or len(cells.split(" | ")) == 5]
+    pytest.importorskip("rich")
+    # The last column twice: both platforms have the same kernels.
+    assert rows == [(name, [*cells, cells[-1]]) for name, _, cells in catalog.ops()]
+
+
+def _everything():
+    return catalog.coming_from({"torch", "jax", "numpy"})
+
+
+def test_names_of_ours_in_coming_from_exist():
+    ours = {name for row in _everything() for name in row["ours"].split()}
+    assert ours <= set(baracuda_jax.__all__)
+
+
+def test_every_op_with_a_namesake_is_in_coming_from():
+    """Of ops that others have under a name of their own; the rest are here alone."""
+    ours = {name for row in _everything() for name in row["ours"].split()}
+    alone = {"affine", "quantize_per_token", "quantize_per_group"}
+    assert {op.public.__name__ for op in OPS.values()} - ours <= alone
+
+
+@pytest.mark.parametrize("library", ["jax", "numpy", "torch"])
+def test_names_of_theirs_in_coming_from_exist(library):
+    module = {"jax": jax, "numpy": numpy}.get(library) or pytest.importorskip(library)
+    rows = catalog.coming_from({library})
+    assert rows
+    for row in rows:
+        functools.reduce(getattr, row["theirs"].split(".")[1:], module)
+        assert row["differs"], row
