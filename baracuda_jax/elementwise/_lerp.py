@@ -90,9 +90,9 @@ def _tangent_native(*operands):
 
 
 def _backward_native(start, end, weight, dy):
-    to = start, end, weight
-    full = _pattern.call("lerp_backward", [*to, dy], [x.dtype for x in to])
-    return [_pattern.gathered(ct, x) for ct, x in zip(full, to, strict=True)]
+    of_start, of_end = _pattern.call("lerp_backward", [dy, weight], [start.dtype, end.dtype])
+    of_weight = _pattern.weight_gradient("lerp_backward_weight", [start, end, dy], weight)
+    return _pattern.gathered(of_start, start), _pattern.gathered(of_end, end), of_weight
 
 
 def _draw(*shapes):
@@ -118,6 +118,6 @@ _LERP = declare(
     forward=Body(_reference, _native),
     tangent=Body(_tangent_reference, _tangent_native),
     backward=Body(_backward_reference, _backward_native),
-    kernels={"forward": ("lerp",), "tangent": ("lerp_tangent",), "backward": ("lerp_backward",)},
+    kernels={"forward": ("lerp",), "tangent": ("lerp_tangent",), "backward": ("lerp_backward", "lerp_backward_weight")},
     default="xla",
 )

@@ -57,3 +57,12 @@ def gathered(cotangent, like):
     """Summed over the dimensions along which an operand broadcast."""
     axes = [d for d, (n, m) in enumerate(zip(cotangent.shape, like.shape, strict=True)) if n != m]
     return jnp.sum(cotangent, axis=axes, keepdims=True) if axes else cotangent
+
+
+def weight_gradient(target, operands, weight):
+    """A weight's cotangent, by a kernel of its own: the compiler leaves out what nobody asks for. Before a sum it is not
+    rounded to a half."""
+    shape = np.broadcast_shapes(*(x.shape for x in operands))
+    is_summed = weight.shape != shape
+    (each,) = call(target, operands, [jnp.promote_types(weight.dtype, jnp.float32) if is_summed else weight.dtype])
+    return gathered(each, weight).astype(weight.dtype)

@@ -81,8 +81,8 @@ def _tangent_native(x, weight, of_x, of_weight):
 
 
 def _backward_native(x, weight, dy):
-    dx, dweight = _pattern.call("prelu_backward", [x, weight, dy], [x.dtype, weight.dtype])
-    return dx, _pattern.gathered(dweight, weight)
+    (dx,) = _pattern.call("prelu_backward", [x, weight, dy], [x.dtype])
+    return dx, _pattern.weight_gradient("prelu_backward_weight", [x, dy], weight)
 
 
 def _draw(shape, weights):
@@ -110,6 +110,6 @@ _PRELU = declare(
     forward=Body(_reference, _native),
     tangent=Body(_tangent_reference, _tangent_native),
     backward=Body(_backward_reference, _backward_native),
-    kernels={"forward": ("prelu",), "tangent": ("prelu_tangent",), "backward": ("prelu_backward",)},
+    kernels={"forward": ("prelu",), "tangent": ("prelu_tangent",), "backward": ("prelu_backward", "prelu_backward_weight")},
     default="xla",
 )

@@ -117,19 +117,33 @@ ffi::Error unary(Call call, const Name*... names) {
                    [&](auto type) { return run(call, Functor<typename decltype(type)::type>(parameters.data())); });
 }
 
-// Ops with a weight: of the dtype of the first operand, or float32 beside a half.
+// Functors of the dtype of the first operand and that of a weight: the same, or float32 beside a half.
 template <template <class, class> class Functor>
-ffi::Error weighted(Call call, size_t weight) {
+ffi::Error beside(Call call, ffi::DataType weight) {
   auto x = call.first();
   if (!x) return x.error();
-  auto w = call.operands.get<ffi::AnyBuffer>(weight);
-  if (!w) return w.error();
   return for_float(call.op, "the first operand", x->element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     if constexpr (is_half<T>)
-      if (w->element_type() == ffi::DataType::F32) return run(call, Functor<T, float>{});
+      if (weight == ffi::DataType::F32) return run(call, Functor<T, float>{});
     return run(call, Functor<T, T>{});
   });
+}
+
+// The weight is the operand of that number.
+template <template <class, class> class Functor>
+ffi::Error weighted(Call call, size_t number) {
+  auto weight = call.operands.get<ffi::AnyBuffer>(number);
+  if (!weight) return weight.error();
+  return beside<Functor>(call, weight->element_type());
+}
+
+// The result is the weight's cotangent.
+template <template <class, class> class Functor>
+ffi::Error of_weight(Call call) {
+  auto result = call.results.get<ffi::AnyBuffer>(0);
+  if (!result) return result.error();
+  return beside<Functor>(call, (*result)->element_type());
 }
 
 // The bounds are numbers of x's dtype, as bits.
@@ -184,10 +198,12 @@ BARACUDA_ELEMENTWISE(clamp_backward, clamped<ClampBackward>, floats);
 
 BARACUDA_ELEMENTWISE(lerp, weighted<Lerp>, 2);
 BARACUDA_ELEMENTWISE(lerp_tangent, weighted<LerpTangent>, 2);
-BARACUDA_ELEMENTWISE(lerp_backward, weighted<LerpBackward>, 2);
+BARACUDA_ELEMENTWISE(lerp_backward, weighted<LerpBackward>, 1);
+BARACUDA_ELEMENTWISE(lerp_backward_weight, of_weight<LerpBackwardWeight>);
 BARACUDA_ELEMENTWISE(prelu, weighted<Prelu>, 1);
 BARACUDA_ELEMENTWISE(prelu_tangent, weighted<PreluTangent>, 1);
 BARACUDA_ELEMENTWISE(prelu_backward, weighted<PreluBackward>, 1);
+BARACUDA_ELEMENTWISE(prelu_backward_weight, of_weight<PreluBackwardWeight>);
 
 }  // namespace
 }  // namespace baracuda

@@ -205,13 +205,20 @@ struct LerpTangent {
 
 template <class T, class P>
 struct LerpBackward {
-  using Operands = Types<T, T, P, T>;
-  using Results = Types<T, T, P>;
+  using Operands = Types<T, P>;
+  using Results = Types<T, T>;
   using Wide = Comparable<T>;
-  static constexpr const char* names[] = {"start", "end", "weight", "dy"};
-  BARACUDA_HD Values<Wide, 3> operator()(Wide start, Wide end, Wide weight, Wide dy) const {
-    return {{(1 - weight) * dy, weight * dy, (end - start) * dy}};
-  }
+  static constexpr const char* names[] = {"dy", "weight"};
+  BARACUDA_HD Values<Wide, 2> operator()(Wide dy, Wide weight) const { return {{(1 - weight) * dy, weight * dy}}; }
+};
+
+template <class T, class P>
+struct LerpBackwardWeight {
+  using Operands = Types<T, T, T>;
+  using Results = Types<P>;
+  using Wide = Comparable<T>;
+  static constexpr const char* names[] = {"start", "end", "dy"};
+  BARACUDA_HD Wide operator()(Wide start, Wide end, Wide dy) const { return (end - start) * dy; }
 };
 
 template <class T, class P>
@@ -237,12 +244,19 @@ struct PreluTangent {
 template <class T, class P>
 struct PreluBackward {
   using Operands = Types<T, P, T>;
-  using Results = Types<T, P>;
+  using Results = Types<T>;
   using Wide = Comparable<T>;
   static constexpr const char* names[] = {"x", "weight", "dy"};
-  BARACUDA_HD Values<Wide, 2> operator()(Wide x, Wide weight, Wide dy) const {
-    return {{x > 0 ? dy : weight * dy, x > 0 ? Wide(0) : x * dy}};
-  }
+  BARACUDA_HD Wide operator()(Wide x, Wide weight, Wide dy) const { return x > 0 ? dy : weight * dy; }
+};
+
+template <class T, class P>
+struct PreluBackwardWeight {
+  using Operands = Types<T, T>;
+  using Results = Types<P>;
+  using Wide = Comparable<T>;
+  static constexpr const char* names[] = {"x", "dy"};
+  BARACUDA_HD Wide operator()(Wide x, Wide dy) const { return x > 0 ? Wide(0) : x * dy; }
 };
 
 }  // namespace baracuda

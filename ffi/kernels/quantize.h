@@ -16,7 +16,8 @@ struct CodeRange {
   // NaN, which has no code, gets the zero point's.
   BARACUDA_HD Wide clamp(Wide q, Wide zero) const {
     q = q == q ? q : zero;
-    return q < low ? low : q > high ? high : q;
+    Wide bounded = q < low ? low : q;
+    return bounded > high ? high : bounded;
   }
   BARACUDA_HD bool holds(Wide q) const { return (q >= low) & (q <= high); }
 };

@@ -47,6 +47,7 @@ struct TileGrid {
 
   TileGrid(const TileShape& shape, int width, int bytes, bool may_share) {
     constexpr int64_t wanted_threads = 1 << 17, wanted_bytes = 128, few_lanes = 8, few_copies = 4, many_copies = 16;
+    constexpr int most_rows = 64;  // CUDA's limit to a block's third dimension
     int64_t row = shape.inner() / width, cells = shape.cells() / width, repeats = shape.inner_repeats();
     int64_t most = tile_block, count = 1;
     for (int64_t least = 1; least < few_lanes && least < row; least *= 2) most /= 2;
@@ -65,12 +66,13 @@ struct TileGrid {
     columns = ceil_div(row, tile_block / groups);
     lanes = int(ceil_div(row, columns));
     rows = tile_block / (groups * lanes);
+    if (rows > most_rows) rows = most_rows;
     batch_rows = shape.cells() / shape.inner();
     total_rows = shape.batches * batch_rows;
     if (rows > total_rows) rows = int(total_rows);
   }
   dim3 blocks() const { return dim3(unsigned(ceil_div(total_rows, rows) * columns), unsigned(shares)); }
-  int threads() const { return (rows * groups * lanes + 31) / 32 * 32; }
+  dim3 threads() const { return dim3(unsigned(lanes), unsigned(groups), unsigned(rows)); }
 };
 
 template <bool last, int V, class Index, class Reducer, class Value, class Out>
@@ -78,12 +80,12 @@ __global__ void __launch_bounds__(tile_block)
     reduce_tile_copies(Reducer reducer, Tiles<Index> tiles, TileGrid grid, const Value* y, Out* x) {
   using Wide = typename Reducer::Wide;
   __shared__ Wide parts[V][tile_block];
-  int lane = threadIdx.x % grid.lanes, group = threadIdx.x / grid.lanes % grid.groups;
-  int local_row = threadIdx.x / (grid.lanes * grid.groups);
-  int64_t block_row = grid.columns == 1 ? blockIdx.x : blockIdx.x / grid.columns;
-  int64_t row = block_row * grid.rows + local_row;
-  Index column = Index(((blockIdx.x - block_row * grid.columns) * grid.lanes + lane) * V);
-  bool in_range = local_row < grid.rows && row < grid.total_rows && column < tiles.inner.value;
+  unsigned block_row = grid.columns == 1 ? blockIdx.x : blockIdx.x / unsigned(grid.columns);
+  unsigned block_column = blockIdx.x - block_row * unsigned(grid.columns);
+  int group = threadIdx.y, thread = (threadIdx.z * grid.groups + group) * grid.lanes + threadIdx.x;
+  int64_t row = int64_t(block_row) * grid.rows + threadIdx.z;
+  Index column = (Index(block_column) * grid.lanes + threadIdx.x) * V;
+  bool in_range = row < grid.total_rows && column < tiles.inner.value;
   Wide sums[V];
 #pragma unroll
   for (int k = 0; k < V; ++k) sums[k] = reducer.start();
@@ -107,11 +109,11 @@ __global__ void __launch_bounds__(tile_block)
     for (int half = grid.groups / 2; half > 0; half /= 2) {
       __syncthreads();
 #pragma unroll
-      for (int k = 0; k < V; ++k) parts[k][threadIdx.x] = sums[k];
+      for (int k = 0; k < V; ++k) parts[k][thread] = sums[k];
       __syncthreads();
       if (in_range && group < half)
 #pragma unroll
-        for (int k = 0; k < V; ++k) sums[k] = reducer.add(sums[k], parts[k][threadIdx.x + half * grid.lanes]);
+        for (int k = 0; k < V; ++k) sums[k] = reducer.add(sums[k], parts[k][thread + half * grid.lanes]);
     }
   }
   if (!in_range || group > 0) return;
