@@ -66,6 +66,8 @@ def test_lp_pool_is_torchs(rank, dtype, prefer):
     if rank == 3 and dtype in ("float16", "bfloat16"):
         pytest.skip("PyTorch has no lp_pool3d of half types")
     for p, window, strides in ((1, 2, 3), (1.5, 3, 2), (2, 3, 2), (INF, 3, 2)):
+        if p == INF and not by_torch.has_infinite_norms:
+            continue
         x = normal(POOLS[rank][2], dtype)
         x = x if p in (2, INF) else jnp.abs(x) + jnp.asarray(0.1, dtype)
         _agree(*_pools(rank, p, window, strides, prefer), [x], dtype, scale=10)

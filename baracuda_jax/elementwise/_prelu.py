@@ -110,6 +110,10 @@ _PRELU = declare(
     forward=Body(_reference, _native),
     tangent=Body(_tangent_reference, _tangent_native),
     backward=Body(_backward_reference, _backward_native),
-    kernels={"forward": ("prelu",), "tangent": ("prelu_tangent",), "backward": ("prelu_backward", "prelu_backward_weight")},
+    kernels={
+        "forward": ("prelu",),
+        "tangent": ("prelu_tangent",),
+        "backward": ("prelu_backward", "prelu_backward_weight"),
+    },
     default="xla",
 )

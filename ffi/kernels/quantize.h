@@ -108,9 +108,9 @@ BARACUDA_HD Vector<Wide, V> divided(const Vector<T, V>& x, const Scales<Wide, K>
   bool sure = true;
 #pragma unroll
   for (int k = 0; k < V; ++k) {
-    Wide ratio = mended(Wide(x.lane[k]), s.scale[k % K], s.inverse[k % K]);
+    Wide value = Wide(x.lane[k]), inverse = s.inverse[k % K], ratio = mended(value, s.scale[k % K], inverse);
     sure &= (fabs(ratio) >= Wide(1e-12)) | (ratio == 0);  // below, what was left over may have been subnormal
-    out.lane[k] = ratio;
+    out.lane[k] = copysign(ratio, value * inverse);       // that of a zero is lost in the sum
   }
   if (sure) return out;
 #pragma unroll
