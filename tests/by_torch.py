@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+#: Older ones give 1 for lp_pool of p = inf.
+has_infinite_norms = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 12)
 
 
 def tensor(a, dtype=None):
