@@ -30,9 +30,7 @@ class Benchmark:
     torch: Callable | None = None  # (torch, *tensors) -> y
     moving: int = 1  # so many arrays, the first, have gradients
     wide: tuple[int, ...] = ()
-    step: float = (
-        0.0  # between codes: results differ by one where XLA rounds a tie otherwise, as it divides by multiplying
-    )
+    flips: float = 0.0  # so many of the cells are others where XLA, which divides by multiplying, rounds ties otherwise
 
     def inputs(self, count):
         """Sets of arrays."""
@@ -270,7 +268,7 @@ def fake_quantize_benchmark(op, axis, size, dtype):
     return Benchmark(
         op, f"{list(shape)}, per {kind}", size, dtype,
         lambda rng: (rng.standard_normal(shape, np.float32), scales(rng, kind, shape)), ours,
-        torch=torch if dtype == "float32" and not lsq else None, moving=2 if lsq else 1, wide=(1,), step=0.02,
+        torch=torch if dtype == "float32" and not lsq else None, moving=2 if lsq else 1, wide=(1,), flips=1e-5,
     )  # fmt: skip
 
 

@@ -1,0 +1,25 @@
+"""What the tests of plans share."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+from examples_of import Example
+
+import baracuda_jax as bj
+
+X, IDS = jnp.arange(15, dtype=jnp.float32).reshape(5, 3), jnp.asarray([0, 2, 1, 0, 2])
+IMAGE = jax.ShapeDtypeStruct((32, 64, 112, 112), jnp.float32)
+
+
+def example_of(op, dtype="float32"):
+    return Example(op, op.cases[0], dtype)
+
+
+def plan_of(example, **options):
+    return bj.plan(example.op.public, *example.args, **example.case.kwargs, **options)
+
+
+def calls(text):
+    """The targets of ours in a program's text."""
+    return set(re.findall(r"\bbaracuda\.\w+", text))
