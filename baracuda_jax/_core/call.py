@@ -87,6 +87,11 @@ class Call:
         return Call(self.op, "backward", operands, tuple(results), params)
 
 
+def untyped(fun, avals, params):
+    """The results' shapes and dtypes."""
+    return _trace(fun, avals, params).out_avals
+
+
 def _trace(fun, avals, params):
     """Without mesh and sharding: they change nothing here, and some references can't be traced with them."""
     with compat.no_mesh():

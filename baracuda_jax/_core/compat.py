@@ -3,7 +3,9 @@
 import functools
 
 import jax
+from jax._src import dispatch, sharding_impls
 from jax._src.interpreters.batching import bdim_at_front
+from jax.experimental.custom_partitioning import custom_partitioning
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, xla
 
@@ -13,11 +15,14 @@ __all__ = [
     "apply",
     "batching",
     "bdim_at_front",
+    "custom_partitioning",
     "equations",
     "ir",
+    "is_cut_by_compiler",
     "lower_fun",
     "manual_axes",
     "no_mesh",
+    "partitioned",
     "register_batcher",
     "register_lowering",
     "trace",
@@ -37,6 +42,19 @@ def apply(primitive):
 def register_batcher(primitive, rule):
     """rule(axis, args, dims, **params), where axis knows its size and, on an explicit mesh, its mesh axis."""
     batching.fancy_primitive_batchers[primitive] = rule
+
+
+def partitioned(primitive):
+    """Says that lowering a primitive may use custom_partitioning, which needs to know the devices."""
+    dispatch.prim_requires_devices_during_lowering.add(primitive)
+
+
+def is_cut_by_compiler(ctx):
+    """Whether a program is lowered for several devices, on which the compiler places it and may ask how. It can't where the
+    program is exported, for then nobody is there to answer."""
+    context = ctx.module_context.axis_context
+    several = isinstance(context, sharding_impls.ShardingContext) and context.num_devices > 1
+    return several and not ctx.module_context.lowering_parameters.for_export
 
 
 def with_type(avals, shape, dtype, spec):

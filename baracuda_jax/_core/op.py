@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import jax
 
-from . import choice, compat
+from . import choice, compat, partition
 from . import prefer as preference
-from .call import Call
+from .call import Call, untyped
 from .compat import ad
 from .sku import OpCategory
 
@@ -96,6 +96,7 @@ def declare(
     shared: Mapping[str, int] | None = None,
     follows: Mapping[str, str] | None = None,
     batched: Callable[[dict], dict] = lambda params: params,
+    cut: partition.Partition | None = None,
     default: str = "native",
 ) -> Op:
     """Declares an op and puts it in the table `OPS`.
@@ -113,6 +114,7 @@ def declare(
     shared          operand -> its rank without batches, for operands that need not be repeated for each batch under vmap
     follows         result -> the shared operand from which alone it is computed
     batched         params -> params of the op with one more leading batch dimension
+    cut             which dimensions besides batches may be sharded, and how shards are combined
     default         what automatic means for this op: "native", the kernel where there is one, or "xla"
     """
     names = {
@@ -129,7 +131,7 @@ def declare(
     returned = {"forward": results, "tangent": results[:1], "backward": differentiable}
     primitives = {"tangent": None, "backward": None}
     for kind, body in bodies.items():
-        primitives[kind] = _primitive(name, kind, body)
+        primitives[kind] = _primitive(name, kind, body, cut and (cut, names[kind], returned[kind], primitives))
         _batch(primitives[kind], names[kind], returned[kind], shared or {}, follows or {}, batched)
     if backward:
         _differentiate(primitives, bodies, tuple(operands), tuple(differentiable), tuple(residuals), tuple(results))
@@ -173,15 +175,28 @@ def bind(primitive, *operands, **params):
     return primitive.bind(*operands, **params)
 
 
-def _primitive(name, kind, body):
+def _primitive(name, kind, body, cut):
     p = compat.Primitive(name if kind == "forward" else f"{name}_{kind}")
     p.multiple_results = True
     p.def_impl(compat.apply(p))
 
     def types(*avals, prefer, **params):
-        return compat.trace(body.native, avals, params).out_avals
+        if cut is None:
+            return compat.trace(body.native, avals, params).out_avals
+        outs = untyped(body.native, avals, params)
+        specs = partition.result_specs(cut_of(params, avals, outs), avals)
+        return [compat.with_type(avals, y.shape, y.dtype, spec) for y, spec in zip(outs, specs, strict=True)]
+
+    def cut_of(params, avals, outs):
+        declared, operands, results, _ = cut
+        return partition.of_call(declared, kind, operands, results, params, avals, outs)
 
     def lower(ctx, *operands, prefer, **params):
+        if cut:
+            run = {kind: functools.partial(bind, q, prefer=prefer) for kind, q in cut[-1].items() if q}
+            outs = partition.lower(ctx, cut_of(params, ctx.avals_in, ctx.avals_out), run, params, operands)
+            if outs is not None:
+                return outs
         backend, _ = chosen(ctx, prefer, params)
         fun = body.native if backend == "native" else functools.partial(reference, types=ctx.avals_out)
         return compat.lower_fun(functools.partial(fun, **params), multiple_results=True)(ctx, *operands)
@@ -204,6 +219,8 @@ def _primitive(name, kind, body):
     p.def_abstract_eval(types)
     for platform in (None, "tpu", "rocm"):
         compat.register_lowering(p, lower, **({"platform": platform} if platform else {}))
+    if cut:
+        compat.partitioned(p)
     return p
 
 

@@ -21,6 +21,7 @@ from ._kernels import (
     result_type,
     unflat,
 )
+from ._partition import extremum_by_rows, same, split_by_rows
 from ._references import column, per_batch, reduce_by, segment_or_last, spread, take, wide
 
 
@@ -114,10 +115,6 @@ def segment_min_backward(segment_ids, winner, dy, *, indices_are_sorted=False, p
     return _extremum_backward("segment_min_backward", _min, segment_ids, winner, dy, indices_are_sorted, prefer)
 
 
-def _same(x, y):
-    return (x == y) | ((x != x) & (y != y))
-
-
 def _best(extremum, is_nan_free, data, ids, num_segments):
     """The extreme value of each segment, NaN if any; ids in [0, num_segments]."""
     y = extremum(data, ids, num_segments)
@@ -135,7 +132,7 @@ def _winner(extremum, data, ids, *, axis, num_segments, **_):
         ids = segment_or_last(ids, num_segments)
         best = _best(extremum, not jnp.issubdtype(data.dtype, jnp.inexact), data, ids, num_segments)
         best = jnp.concatenate([best, jnp.zeros((1, *best.shape[1:]), best.dtype)])[ids]
-        row = jnp.where(_same(data, best), column(jnp.arange(rows, dtype=index_dtype(rows)), data), rows)
+        row = jnp.where(same(data, best), column(jnp.arange(rows, dtype=index_dtype(rows)), data), rows)
         return jnp.minimum(jax.ops.segment_min(row, ids, num_segments), rows)
 
     return per_batch(one, axis)(data, spread(ids, data.shape[:axis]))
@@ -181,6 +178,7 @@ def _declare_extremum(name, public, extremum):
         cases=cases(),
         results=("y", "winner"),
         residuals=("segment_ids", "winner"),
+        cut=extremum_by_rows(name, index_dtype),
         forward=Body(reference, native),
         tangent=Body(lambda ids, winner, t, *, axis, **_: (_at(t, winner, axis, 0),), tangent_native),
         backward=Body(backward_reference, backward_native),
@@ -200,7 +198,7 @@ def _declare_split(name, public, extremum):
             lambda x, i: _best(extremum, not jnp.issubdtype(x.dtype, jnp.inexact), x, i, params["num_segments"]),
             data, ids, **params,
         )  # fmt: skip
-        ties = _same(data, take(y, ids, **params)).astype(jnp.float32)
+        ties = same(data, take(y, ids, **params)).astype(jnp.float32)
         return y, reduce_by(add(params), ties, ids, **{**params, "empty_bits": 0})
 
     def add(params):
@@ -211,7 +209,7 @@ def _declare_split(name, public, extremum):
         (y,) = reduce(name, data, index, [data.dtype], **shape)
         if not save:
             return (y,)
-        ties = _same(data, each_row(y, ids, **params)).astype(jnp.float32)
+        ties = same(data, each_row(y, ids, **params)).astype(jnp.float32)
         return y, reduce("segment_sum", ties, index, [ties.dtype], **{**shape, "empty_bits": 0})[0]
 
     def _shape(params):
@@ -219,12 +217,12 @@ def _declare_split(name, public, extremum):
 
     def derivatives(each_row, sum_of):
         def tangent(data, ids, y, ties, t, **params):
-            winners = _same(data, each_row(y, ids, **params))
+            winners = same(data, each_row(y, ids, **params))
             total = sum_of(jnp.where(winners, wide(t), 0), ids, params)
             return ((total / jnp.maximum(ties, 1).astype(total.dtype)).astype(t.dtype),)
 
         def backward(data, ids, y, ties, dy, **params):
-            winners = _same(data, each_row(y, ids, **params))
+            winners = same(data, each_row(y, ids, **params))
             part = (wide(dy) / jnp.maximum(ties, 1).astype(wide(dy).dtype)).astype(dy.dtype)
             return (jnp.where(winners, each_row(part, ids, **params), 0),)
 
@@ -246,6 +244,7 @@ def _declare_split(name, public, extremum):
         cases=cases(ties="split"),
         results=("y", "ties"),
         residuals=("data", "segment_ids", "y", "ties"),
+        cut=split_by_rows(name),
         forward=Body(reference, native),
         tangent=Body(references[0], natives[0]),
         backward=Body(references[1], natives[1]),

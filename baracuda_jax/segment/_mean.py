@@ -14,6 +14,7 @@ from ._kernels import (
     index_of,
     reduce,
 )
+from ._partition import mean_by_rows
 from ._references import column, count, per_batch, segment_or_last, spread, take, wide
 
 
@@ -120,6 +121,7 @@ _mean = declare(
     results=("y", "counts"),
     follows={"counts": "segment_ids"},
     residuals=("segment_ids", "counts"),
+    cut=mean_by_rows,
     forward=Body(_mean_reference, _mean_native),
     tangent=Body(lambda ids, counts, t, **params: (_mean_of(t, ids, counts, **params),), _mean_tangent_native),
     backward=Body(

@@ -13,6 +13,7 @@ from ._kernels import (
     index_of,
     reduce,
 )
+from ._partition import prod_by_rows
 from ._references import column, per_batch, reduce_by, segment_or_last, spread, wide
 
 
@@ -154,6 +155,7 @@ _prod = declare(
     cases=cases(draw_data=_factors),
     results=("y", "product", "zeros"),
     residuals=("data", "segment_ids", "product", "zeros"),
+    cut=prod_by_rows,
     forward=Body(_prod_reference, _prod_native),
     tangent=Body(_prod_tangent_reference, _prod_tangent_native),
     backward=Body(_prod_backward_reference, _prod_backward_native),

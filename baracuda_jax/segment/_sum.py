@@ -10,6 +10,7 @@ from ._kernels import (
     index_of,
     reduce,
 )
+from ._partition import sum_by_rows
 from ._references import reduce_by, take
 
 
@@ -54,6 +55,7 @@ _sum = declare(
     cases=cases(),
     residuals=("segment_ids",),
     linear=lambda params: {**params, "empty_bits": 0},
+    cut=sum_by_rows,
     forward=Body(_sum_reference, _sum_native),
     backward=Body(
         reference=lambda ids, dy, **params: (take(dy, ids, **params),),

@@ -10,7 +10,7 @@ namespace internal {
 inline constexpr int blocks_block = 128;
 // So many vectors to a thread: down a few rows, or along one row that is long. Either way a block's cells are next to
 // each other in memory; spread over more rows, writes take a tenth more time.
-inline constexpr int blocks_rows = 8, blocks_vectors = 8;
+inline constexpr int blocks_rows = 4, blocks_vectors = 8;
 
 // A block is threads along the columns by threads along the rows. A thread's vectors are as far apart as the block is
 // wide or, in the other direction, high.

@@ -1,0 +1,139 @@
+"""How an op is computed on shards of its operands.
+
+The kernels see to batches by themselves (see kernel.py). For an op's other dimensions its declaration says more: which may
+be cut, each shard being computed alone, and along which the shards' results must be combined, by collectives. It says so
+with a label for each dimension of each operand and result; what has the same label is cut alike.
+
+On automatic axes of a mesh the compiler decides how a program is cut, and asks (custom_partitioning); on explicit axes the
+operands' types say it (shard_map). Inside a shard_map the op is that of the shard.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+
+import jax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from . import compat
+
+
+@dataclasses.dataclass(frozen=True)
+class Partition:
+    """labels    (names, ranks, params) -> for each array, by its name, the labels of its dimensions
+    whole     labels of dimensions that are never cut
+    combine   label -> {kind: (run, axes, *operands, **params) -> results}, for dimensions whose shards give parts of
+              results; `run` has the op's primitives by kind, and operands are this shard's. A kind that is not there needs
+              nothing
+    """
+
+    labels: Callable
+    whole: frozenset[str]
+    combine: Mapping[str, Mapping[str, Callable]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Cut:
+    """One primitive's call: the labels of its operands and results, and how their dimensions are cut."""
+
+    partition: Partition
+    kind: str
+    operands: tuple[tuple[str, ...], ...]
+    results: tuple[tuple[str, ...], ...]
+
+    def axes(self, shapes, specs, sizes):
+        """{label: mesh axes}, from how operands are cut. Of two labels that share a mesh axis the first has it, and no
+        dimension is cut into parts that are not equal."""
+        axes, taken = {}, set()
+        for labels, shape, spec in zip(self.operands, shapes, specs, strict=True):
+            for label, size, entry in zip(labels, shape, spec, strict=True):
+                names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
+                if not names or label in axes or label in self.partition.whole or taken & set(names):
+                    continue
+                if size % math.prod(sizes[name] for name in names) == 0:
+                    axes[label] = names
+                    taken |= set(names)
+        return axes
+
+    def specs(self, axes, side):
+        """Results that are combined are whole along the label that is gone."""
+        return tuple(P(*(axes.get(label) for label in labels)) for labels in side)
+
+    def local(self, run, axes, params):
+        """The computation on a shard."""
+
+        def fun(*operands):
+            for label, combine in self.partition.combine.items():
+                if label in axes and self.kind in combine:
+                    return tuple(combine[self.kind](run, axes[label], *operands, **params))
+            return tuple(run[self.kind](*operands, **params))
+
+        return fun
+
+
+def of_call(partition, kind, names, results, params, operands, outs):
+    """The cut of a call on `operands` with results `outs`, given as types."""
+    labels = partition.labels((*names, *results[: len(outs)]), [x.ndim for x in (*operands, *outs)], params)
+    return Cut(partition, kind, tuple(labels[: len(operands)]), tuple(labels[len(operands) :]))
+
+
+def result_specs(cut, avals):
+    """How the results are cut, on explicit axes."""
+    return cut.specs(_explicit_axes(cut, avals), cut.results)
+
+
+def _explicit_axes(cut, avals):
+    mesh = next((a.sharding.mesh for a in avals if not a.sharding.mesh.empty), None)
+    return cut.axes([a.shape for a in avals], [a.sharding.spec for a in avals], mesh.shape) if mesh else {}
+
+
+def lower(ctx, cut, run, params, operands):
+    """The results on shards, or None where the program is not cut, or not here."""
+    if axes := _explicit_axes(cut, ctx.avals_in):
+        return _on_explicit_axes(ctx, cut, axes, run, params, operands)
+    if compat.is_cut_by_compiler(ctx):
+        return compat.lower_fun(_when_asked(cut, run, params), multiple_results=True)(ctx, *operands)
+    return None
+
+
+def _on_explicit_axes(ctx, cut, axes, run, params, operands):
+    mesh = next(a.sharding.mesh for a in ctx.avals_in if not a.sharding.mesh.empty)
+    specs = cut.specs(axes, cut.operands)
+
+    def fun(*operands):
+        operands = [jax.sharding.reshard(x, NamedSharding(mesh, spec)) for x, spec in zip(operands, specs, strict=True)]
+        local = jax.shard_map(
+            cut.local(run, axes, params),
+            mesh=mesh,
+            in_specs=specs,
+            out_specs=cut.specs(axes, cut.results),
+            check_vma=False,
+        )
+        return local(*operands)
+
+    return compat.lower_fun(fun, multiple_results=True)(ctx, *operands)
+
+
+def _when_asked(cut, run, params):
+    """A call that the compiler asks how it may be cut."""
+
+    def partition(mesh, args, results):
+        specs = [(*arg.sharding.spec, *(None,) * len(arg.shape))[: len(arg.shape)] for arg in args]
+        axes = cut.axes([arg.shape for arg in args], specs, mesh.shape)
+        place = lambda side: tuple(NamedSharding(mesh, spec) for spec in cut.specs(axes, side))
+        return mesh, cut.local(run, axes, params), place(cut.results), place(cut.operands)
+
+    def uncut(*operands):
+        return tuple(run[cut.kind](*operands, **params))
+
+    fun = compat.custom_partitioning(uncut)
+    of = lambda side: ", ".join(" ".join(labels) for labels in side)
+    known, kept = ({label for labels in side for label in labels} for side in (cut.operands, cut.results))
+    fun.def_partition(
+        partition,
+        sharding_rule=f"{of(cut.operands)} -> {of(cut.results)}",
+        reduction_factors=tuple(sorted(known & set(cut.partition.combine) - kept)),
+        need_replication_factors=tuple(sorted((known | kept) & cut.partition.whole)),
+    )
+    return fun

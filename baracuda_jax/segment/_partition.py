@@ -1,0 +1,175 @@
+"""Segment ops on shards: features are apart from each other; shards of rows give parts of each segment."""
+
+import jax.numpy as jnp
+from jax import lax
+
+from .._core.bits import from_bits, highest, lowest, to_bits
+from .._core.partition import Partition
+from ._references import column, count, per_batch, spread, wide
+
+_BY_ROW = ("data", "segment_ids")
+
+
+def _labels(names, ranks, params):
+    """[*batch, n, *features], with segments for rows where an array is by segment. The ids, and what is counted by them,
+    have no features."""
+
+    def of(name, rank):
+        lead = rank - 1 if name in ("segment_ids", "counts") else params["axis"]
+        rows = "n" if name in _BY_ROW else "s"
+        return (*(f"batch{i}" for i in range(lead)), rows, *(f"feature{i}" for i in range(rank - lead - 1)))
+
+    return [of(name, rank) for name, rank in zip(names, ranks, strict=True)]
+
+
+def _by_rows(**combine):
+    return Partition(_labels, frozenset("s"), {"n": combine})
+
+
+def _sum_of(kind):
+    return lambda run, axes, *operands, **params: [lax.psum(run[kind](*operands, **params)[0], axes)]
+
+
+def _filled(y, ids, axes, *, axis, num_segments, empty_bits, **_):
+    """y with the empty value where no shard has rows."""
+    rows = lax.psum(count(ids, num_segments), axes)
+    return _where_empty(rows == 0, y, axis, empty_bits)
+
+
+def _where_empty(empty, y, axis, bits):
+    fill = lambda y, empty: jnp.where(column(empty, y), from_bits(bits, y.dtype), y)
+    return per_batch(fill, axis)(y, spread(empty, y.shape[:axis]))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The sum and the mean
+
+
+def _sum_forward(run, axes, data, ids, **params):
+    y = lax.psum(run["forward"](data, ids, **{**params, "empty_bits": 0})[0], axes)
+    return [_filled(y, ids, axes, **params) if params["empty_bits"] else y]
+
+
+def _mean_forward(run, axes, data, ids, *, save, **params):
+    """The parts are divided by the counts of all shards, as a tangent is."""
+    counts = lax.psum(run["forward"](data, ids, save=True, **params)[1], axes)
+    y = lax.psum(run["tangent"](ids, counts, data, **params)[0], axes)
+    if params["empty_bits"]:
+        y = _where_empty(counts == 0, y, params["axis"], params["empty_bits"])
+    return [y, counts] if save else [y]
+
+
+sum_by_rows = _by_rows(forward=_sum_forward, tangent=_sum_of("tangent"))
+mean_by_rows = _by_rows(forward=_mean_forward, tangent=_sum_of("tangent"))
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The product: the parts are gathered, for there is no reduction that multiplies
+
+
+def _prod_forward(run, axes, data, ids, *, save, **params):
+    one = to_bits(1, data.dtype)
+    parts = run["forward"](data, ids, save=save, **{**params, "empty_bits": one})
+    multiply = lambda x: jnp.prod(lax.all_gather(wide(x), axes), 0).astype(x.dtype)
+    y = multiply(parts[0])
+    y = y if params["empty_bits"] == one else _filled(y, ids, axes, **params)
+    if not save:
+        return [y]
+    zeros = lax.psum(parts[2].astype(jnp.int32), axes)
+    return [y, multiply(parts[1]), jnp.minimum(zeros, 2).astype(parts[2].dtype)]
+
+
+prod_by_rows = _by_rows(forward=_prod_forward, tangent=_sum_of("tangent"))
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The extrema
+
+
+def same(x, y):
+    return (x == y) | ((x != x) & (y != y))
+
+
+def _ordered(x, is_max):
+    """Integers in the order of floats, NaN before all, since reductions over devices may lose it; and the way back."""
+    bits = jnp.int64 if x.dtype.itemsize == 8 else jnp.int32
+    mask = jnp.iinfo(bits).max
+    flip = lambda i: jnp.where(i < 0, i ^ mask, i)
+    turn = lambda i: i if is_max else ~i
+    i = turn(flip(lax.bitcast_convert_type(wide(x), bits)))
+
+    def back(i):
+        y = lax.bitcast_convert_type(flip(turn(i)), wide(x).dtype).astype(x.dtype)
+        return jnp.where(i == mask, jnp.asarray(jnp.nan, x.dtype), y)
+
+    return jnp.where(x != x, mask, i), back
+
+
+def _extreme(x, axes, is_max):
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return (lax.pmax if is_max else lax.pmin)(x, axes)
+    i, back = _ordered(x, is_max)
+    return back(lax.pmax(i, axes))
+
+
+def _first_row(rows, axes, dtype):
+    """The number of this shard's first row, and that of all rows."""
+    total = rows * lax.axis_size(axes)
+    return lax.axis_index(axes).astype(dtype) * rows, total
+
+
+def _identity(dtype, is_max):
+    return to_bits(lowest(dtype) if is_max else highest(dtype), dtype)
+
+
+def _winner_here(winner, rows, axes):
+    """The winning row of this shard, `rows` where another shard has it."""
+    first, _ = _first_row(rows, axes, winner.dtype)
+    return jnp.where((winner >= first) & (winner < first + rows), winner - first, rows)
+
+
+def _extremum_by_rows(is_max, index_dtype):
+    def forward(run, axes, data, ids, *, save, axis, empty_bits, **params):
+        identity = _identity(data.dtype, is_max)
+        with_rows = save or empty_bits != identity
+        part, *winner = run["forward"](data, ids, save=with_rows, axis=axis, empty_bits=identity, **params)
+        y = _extreme(part, axes, is_max)
+        if not with_rows:
+            return [y]
+        rows = data.shape[axis]
+        dtype = index_dtype(rows * lax.axis_size(axes))
+        first, total = _first_row(rows, axes, dtype)
+        has_it = same(part, y) & (winner[0] < rows)
+        row = lax.pmin(jnp.where(has_it, winner[0].astype(dtype) + first, total), axes)
+        y = jnp.where(row == total, from_bits(empty_bits, y.dtype), y)
+        return [y, row] if save else [y]
+
+    def tangent(run, axes, ids, winner, t, **params):
+        here = _winner_here(winner, t.shape[params["axis"]], axes)
+        return [lax.psum(run["tangent"](ids, here, t, **params)[0], axes)]
+
+    def backward(run, axes, ids, winner, dy, **params):
+        return run["backward"](ids, _winner_here(winner, ids.shape[-1], axes), dy, **params)
+
+    return _by_rows(forward=forward, tangent=tangent, backward=backward)
+
+
+def _split_by_rows(is_max):
+    def forward(run, axes, data, ids, *, save, empty_bits, **params):
+        identity = _identity(data.dtype, is_max)
+        with_ties = save or empty_bits != identity
+        part, *ties = run["forward"](data, ids, save=with_ties, empty_bits=identity, **params)
+        y = _extreme(part, axes, is_max)
+        if not with_ties:
+            return [y]
+        total = lax.psum(jnp.where(same(part, y), ties[0], 0), axes)
+        y = jnp.where(total == 0, from_bits(empty_bits, y.dtype), y)
+        return [y, total] if save else [y]
+
+    return _by_rows(forward=forward, tangent=_sum_of("tangent"))
+
+
+def extremum_by_rows(name, index_dtype):
+    return _extremum_by_rows(name == "segment_max", index_dtype)
+
+
+def split_by_rows(name):
+    return _split_by_rows(name == "segment_max")
