@@ -131,7 +131,8 @@ def declare(
     returned = {"forward": results, "tangent": results[:1], "backward": differentiable}
     primitives = {"tangent": None, "backward": None}
     for kind, body in bodies.items():
-        primitives[kind] = _primitive(name, kind, body, cut and (cut, names[kind], returned[kind], primitives))
+        of_call = cut and functools.partial(partition.of_call, cut, kind, names[kind], returned[kind], follows or {})
+        primitives[kind] = _primitive(name, kind, body, of_call, primitives)
         _batch(primitives[kind], names[kind], returned[kind], shared or {}, follows or {}, batched)
     if backward:
         _differentiate(primitives, bodies, tuple(operands), tuple(differentiable), tuple(residuals), tuple(results))
@@ -175,29 +176,26 @@ def bind(primitive, *operands, **params):
     return primitive.bind(*operands, **params)
 
 
-def _primitive(name, kind, body, cut):
+def _primitive(name, kind, body, cut_of, primitives):
     p = compat.Primitive(name if kind == "forward" else f"{name}_{kind}")
     p.multiple_results = True
     p.def_impl(compat.apply(p))
 
     def types(*avals, prefer, **params):
-        if cut is None:
+        if cut_of is None:
             return compat.trace(body.native, avals, params).out_avals
         outs = untyped(body.native, avals, params)
         specs = partition.result_specs(cut_of(params, avals, outs), avals)
         return [compat.with_type(avals, y.shape, y.dtype, spec) for y, spec in zip(outs, specs, strict=True)]
 
-    def cut_of(params, avals, outs):
-        declared, operands, results, _ = cut
-        return partition.of_call(declared, kind, operands, results, params, avals, outs)
-
     def lower(ctx, *operands, prefer, **params):
-        if cut:
-            run = {kind: functools.partial(bind, q, prefer=prefer) for kind, q in cut[-1].items() if q}
-            outs = partition.lower(ctx, cut_of(params, ctx.avals_in, ctx.avals_out), run, params, operands)
+        backend, _ = chosen(ctx, prefer, params)
+        cut = cut_of and cut_of(params, ctx.avals_in, ctx.avals_out)
+        if cut and (backend == "native" or cut.partition.plain):
+            run = {kind: functools.partial(bind, q, prefer=prefer) for kind, q in primitives.items() if q}
+            outs = partition.lower(ctx, cut, run, params, operands)
             if outs is not None:
                 return outs
-        backend, _ = chosen(ctx, prefer, params)
         fun = body.native if backend == "native" else functools.partial(reference, types=ctx.avals_out)
         return compat.lower_fun(functools.partial(fun, **params), multiple_results=True)(ctx, *operands)
 
@@ -219,7 +217,7 @@ def _primitive(name, kind, body, cut):
     p.def_abstract_eval(types)
     for platform in (None, "tpu", "rocm"):
         compat.register_lowering(p, lower, **({"platform": platform} if platform else {}))
-    if cut:
+    if cut_of:
         compat.partitioned(p)
     return p
 

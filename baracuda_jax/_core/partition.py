@@ -4,6 +4,8 @@ The kernels see to batches by themselves (see kernel.py). For an op's other dime
 be cut, each shard being computed alone, and along which the shards' results must be combined, by collectives. It says so
 with a label for each dimension of each operand and result; what has the same label is cut alike.
 
+A result that lacks the label of a dimension that is cut, of an operand that it is computed from, is summed over the shards.
+
 On automatic axes of a mesh the compiler decides how a program is cut, and asks (custom_partitioning); on explicit axes the
 operands' types say it (shard_map). Inside a shard_map the op is that of the shard.
 """
@@ -21,26 +23,28 @@ from . import compat
 
 @dataclasses.dataclass(frozen=True)
 class Partition:
-    """labels    (names, ranks, params) -> for each array, by its name, the labels of its dimensions
+    """labels    (names, types, params) -> for each array, by its name, the labels of its dimensions
     whole     labels of dimensions that are never cut
-    combine   label -> {kind: (run, axes, *operands, **params) -> results}, for dimensions whose shards give parts of
-              results; `run` has the op's primitives by kind, and operands are this shard's. A kind that is not there needs
-              nothing
+    combine   label -> {kind: (run, axes, *operands, **params) -> results}, where more than a sum is needed when this
+              dimension is cut; `run` has the op's primitives by kind, and operands are this shard's
+    plain     whether this also holds for the op in plain JAX, which the compiler would cut worse by itself
     """
 
     labels: Callable
-    whole: frozenset[str]
-    combine: Mapping[str, Mapping[str, Callable]]
+    whole: frozenset[str] = frozenset()
+    combine: Mapping[str, Mapping[str, Callable]] = dataclasses.field(default_factory=dict)
+    plain: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """One primitive's call: the labels of its operands and results, and how their dimensions are cut."""
+    """One primitive's call: the labels of its operands, of its results, and of what each result is computed from."""
 
     partition: Partition
     kind: str
     operands: tuple[tuple[str, ...], ...]
     results: tuple[tuple[str, ...], ...]
+    sources: tuple[frozenset[str], ...]
 
     def axes(self, shapes, specs, sizes):
         """{label: mesh axes}, from how operands are cut. Of two labels that share a mesh axis the first has it, and no
@@ -57,7 +61,6 @@ class Cut:
         return axes
 
     def specs(self, axes, side):
-        """Results that are combined are whole along the label that is gone."""
         return tuple(P(*(axes.get(label) for label in labels)) for labels in side)
 
     def local(self, run, axes, params):
@@ -67,15 +70,24 @@ class Cut:
             for label, combine in self.partition.combine.items():
                 if label in axes and self.kind in combine:
                     return tuple(combine[self.kind](run, axes[label], *operands, **params))
-            return tuple(run[self.kind](*operands, **params))
+            outs = run[self.kind](*operands, **params)
+            return tuple(self._sum(y, axes, *of) for y, *of in zip(outs, self.results, self.sources, strict=True))
 
         return fun
 
+    def _sum(self, y, axes, labels, sources):
+        gone = [name for label in sorted(sources.difference(labels)) for name in axes.get(label, ())]
+        return jax.lax.psum(y, tuple(gone)) if gone else y
 
-def of_call(partition, kind, names, results, params, operands, outs):
+
+def of_call(partition, kind, names, results, follows, params, operands, outs):
     """The cut of a call on `operands` with results `outs`, given as types."""
-    labels = partition.labels((*names, *results[: len(outs)]), [x.ndim for x in (*operands, *outs)], params)
-    return Cut(partition, kind, tuple(labels[: len(operands)]), tuple(labels[len(operands) :]))
+    results, count = results[: len(outs)], len(operands)
+    labels = [tuple(x) for x in partition.labels((*names, *results), (*operands, *outs), params)]
+    known = dict(zip(names, labels[:count], strict=True))
+    every = frozenset().union(*labels[:count])
+    sources = (frozenset(known[follows[name]]) if name in follows else every for name in results)
+    return Cut(partition, kind, tuple(labels[:count]), tuple(labels[count:]), tuple(sources))
 
 
 def result_specs(cut, avals):
@@ -90,15 +102,22 @@ def _explicit_axes(cut, avals):
 
 def lower(ctx, cut, run, params, operands):
     """The results on shards, or None where the program is not cut, or not here."""
-    if axes := _explicit_axes(cut, ctx.avals_in):
-        return _on_explicit_axes(ctx, cut, axes, run, params, operands)
+    if not any(cut.operands):
+        return None
+    if _is_cut_explicitly(ctx.avals_in):
+        return _on_explicit_axes(ctx, cut, run, params, operands)
     if compat.is_cut_by_compiler(ctx):
         return compat.lower_fun(_when_asked(cut, run, params), multiple_results=True)(ctx, *operands)
     return None
 
 
-def _on_explicit_axes(ctx, cut, axes, run, params, operands):
+def _is_cut_explicitly(avals):
+    return any(entry is not None for a in avals for entry in a.sharding.spec)
+
+
+def _on_explicit_axes(ctx, cut, run, params, operands):
     mesh = next(a.sharding.mesh for a in ctx.avals_in if not a.sharding.mesh.empty)
+    axes = _explicit_axes(cut, ctx.avals_in)
     specs = cut.specs(axes, cut.operands)
 
     def fun(*operands):
@@ -129,11 +148,11 @@ def _when_asked(cut, run, params):
 
     fun = compat.custom_partitioning(uncut)
     of = lambda side: ", ".join(" ".join(labels) for labels in side)
-    known, kept = ({label for labels in side for label in labels} for side in (cut.operands, cut.results))
+    known, kept = (dict.fromkeys(label for labels in side for label in labels) for side in (cut.operands, cut.results))
     fun.def_partition(
         partition,
         sharding_rule=f"{of(cut.operands)} -> {of(cut.results)}",
-        reduction_factors=tuple(sorted(known & set(cut.partition.combine) - kept)),
-        need_replication_factors=tuple(sorted((known | kept) & cut.partition.whole)),
+        reduction_factors=tuple(label for label in known if label not in kept and label not in cut.partition.whole),
+        need_replication_factors=tuple(label for label in known | kept if label in cut.partition.whole),
     )
     return fun

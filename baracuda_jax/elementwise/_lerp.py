@@ -114,6 +114,7 @@ _LERP = declare(
     ),
     operands=("start", "end", "weight"),
     differentiable=("start", "end", "weight"),
+    cut=_pattern.BY_DIMENSION,
     residuals=("start", "end", "weight"),
     forward=Body(_reference, _native),
     tangent=Body(_tangent_reference, _tangent_native),

@@ -8,6 +8,7 @@ import numpy as np
 from jax import lax
 
 from .._core.kernel import kernel
+from .._core.partition import Partition
 
 
 def call(target, operands, dtypes, **attributes):
@@ -51,6 +52,15 @@ def _letters(dims, shape):
     return "".join(
         small if n == m else small.upper() for small, n, m in zip(string.ascii_lowercase, dims, shape, strict=False)
     )
+
+
+def _aligned(names, types, params):
+    """Dimensions are cut together, but for those of size 1, along which an operand broadcasts or a cotangent was summed."""
+    most = [max(sizes) for sizes in zip(*(x.shape for x in types), strict=True)]
+    return [[f"dim{i}" if n == most[i] else f"one{i}" for i, n in enumerate(x.shape)] for x in types]
+
+
+BY_DIMENSION = Partition(_aligned)
 
 
 def gathered(cotangent, like):

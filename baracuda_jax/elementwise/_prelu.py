@@ -107,6 +107,7 @@ _PRELU = declare(
     operands=("x", "weight"),
     differentiable=("x", "weight"),
     residuals=("x", "weight"),
+    cut=_pattern.BY_DIMENSION,
     forward=Body(_reference, _native),
     tangent=Body(_tangent_reference, _tangent_native),
     backward=Body(_backward_reference, _backward_native),

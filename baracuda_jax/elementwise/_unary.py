@@ -47,6 +47,7 @@ def _declare(
         cases=cases,
         operands=("x",),
         differentiable=("x",),
+        cut=_pattern.BY_DIMENSION,
         residuals=("x",),
         forward=Body(reference, native),
         tangent=derivative,

@@ -6,7 +6,7 @@ from .._core import checks
 from .._core.op import Body, declare
 from . import _kernels as k
 from ._arguments import CODES, granularity, scales
-from ._family import FAMILY, SIGNATURES, cases, float_codes
+from ._family import BY_CELL, FAMILY, SIGNATURES, cases, float_codes
 from ._granularity import beside, sum_to
 
 _DOC = """Floats from codes, with a scale and a zero point per {kind}.
@@ -161,6 +161,7 @@ _OPS = {
     kind: declare(
         public.__name__,
         **FAMILY,
+        cut=BY_CELL,
         public=public,
         operands=("codes", "scale", "zero_point"),
         differentiable=("codes", "scale"),

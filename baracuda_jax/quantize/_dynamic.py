@@ -9,7 +9,7 @@ from .._core.kernel import kernel
 from .._core.op import Body, declare
 from . import _kernels as k
 from ._arguments import code_range, granularity, is_float8, wide_dtype
-from ._family import FAMILY, normal
+from ._family import BY_ROW, FAMILY, normal
 
 
 def dynamic_quantize(x, dtype="int8", *, group_size=None, symmetric=True, prefer=None):
@@ -99,6 +99,7 @@ _CASES = (
 _dynamic = declare(
     "dynamic_quantize",
     **FAMILY,
+    cut=BY_ROW,
     public=dynamic_quantize,
     operands=("x",),
     results=("codes", "scale", "zero_point"),

@@ -7,7 +7,7 @@ from .._core.case import Case
 from .._core.op import Body, declare
 from . import _kernels as k
 from ._arguments import check_range, granularity, scales
-from ._family import FAMILY, normal, random_scale, random_zero
+from ._family import BY_CELL, FAMILY, normal, random_scale, random_zero
 from ._granularity import beside, sum_to
 from ._quantize import STRAIGHT_THROUGH
 
@@ -172,6 +172,7 @@ def _cases(**kwargs):
 _straight_through = declare(
     "fake_quantize",
     **FAMILY,
+    cut=BY_CELL,
     public=fake_quantize,
     operands=("x", "scale", "zero_point"),
     differentiable=("x",),
@@ -186,6 +187,7 @@ _straight_through = declare(
 _learned = declare(
     "fake_quantize_lsq",
     **FAMILY,
+    cut=BY_CELL,
     public=fake_quantize,
     operands=("x", "scale", "zero_point"),
     differentiable=("x", "scale", "zero_point"),

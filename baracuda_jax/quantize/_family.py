@@ -1,11 +1,35 @@
 """What the quantisation ops share in their declarations and their documentation."""
 
+import functools
+
 import numpy as np
 
 from .._core import checks
 from .._core.case import Case
+from .._core.partition import Partition
 from .._core.sku import OpCategory
 
+
+def _labels(names, types, params, *, reads_rows=False):
+    """Scales are cut as the cells that they belong to. Groups stay whole, and rows of packed codes."""
+    by, rank = params["by"], types[0].ndim
+    is_packed = any(x.dtype.name.endswith("int4") for x in types)
+    cells = [f"dim{i}" for i in range(rank)]
+    if rank and (by.kind == "group" or is_packed or reads_rows):
+        cells[-1] = "row"
+
+    def of_scale(rank):
+        if by.kind in ("tensor", "token"):
+            return cells[:rank]
+        return [*cells[: rank - 1], "groups" if by.kind == "group" else cells[by.axis]]
+
+    return [
+        of_scale(x.ndim) if name in ("scale", "zero_point") else cells for name, x in zip(names, types, strict=True)
+    ]
+
+
+_WHOLE = frozenset({"row", "groups"})
+BY_CELL, BY_ROW = Partition(_labels, _WHOLE), Partition(functools.partial(_labels, reads_rows=True), _WHOLE)
 FAMILY = dict(family="quantize", category=OpCategory.QUANTIZATION, dtypes=checks.FLOATS)
 
 # kind: (arguments between zero_point and dtype, their documentation, the scale's shape)

@@ -4,7 +4,7 @@ from .._core import checks
 from .._core.op import Body, declare
 from . import _kernels as k
 from ._arguments import code_range, granularity, scales
-from ._family import FAMILY, SIGNATURES, cases, normal, shared_ranks
+from ._family import BY_CELL, FAMILY, SIGNATURES, cases, normal, shared_ranks
 
 _DOC = """Codes of x, with a scale and a zero point per {kind}.
 
@@ -163,6 +163,7 @@ _OPS = {
     kind: declare(
         public.__name__,
         **FAMILY,
+        cut=BY_CELL,
         public=public,
         operands=("x", "scale", "zero_point"),
         differentiable=("x",),

@@ -10,7 +10,7 @@ from ._references import column, count, per_batch, spread, wide
 _BY_ROW = ("data", "segment_ids")
 
 
-def _labels(names, ranks, params):
+def _labels(names, types, params):
     """[*batch, n, *features], with segments for rows where an array is by segment. The ids, and what is counted by them,
     have no features."""
 
@@ -19,15 +19,11 @@ def _labels(names, ranks, params):
         rows = "n" if name in _BY_ROW else "s"
         return (*(f"batch{i}" for i in range(lead)), rows, *(f"feature{i}" for i in range(rank - lead - 1)))
 
-    return [of(name, rank) for name, rank in zip(names, ranks, strict=True)]
+    return [of(name, x.ndim) for name, x in zip(names, types, strict=True)]
 
 
 def _by_rows(**combine):
-    return Partition(_labels, frozenset("s"), {"n": combine})
-
-
-def _sum_of(kind):
-    return lambda run, axes, *operands, **params: [lax.psum(run[kind](*operands, **params)[0], axes)]
+    return Partition(_labels, frozenset("s"), {"n": combine}, plain=True)
 
 
 def _filled(y, ids, axes, *, axis, num_segments, empty_bits, **_):
@@ -59,8 +55,8 @@ def _mean_forward(run, axes, data, ids, *, save, **params):
     return [y, counts] if save else [y]
 
 
-sum_by_rows = _by_rows(forward=_sum_forward, tangent=_sum_of("tangent"))
-mean_by_rows = _by_rows(forward=_mean_forward, tangent=_sum_of("tangent"))
+sum_by_rows = _by_rows(forward=_sum_forward)
+mean_by_rows = _by_rows(forward=_mean_forward)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The product: the parts are gathered, for there is no reduction that multiplies
@@ -78,7 +74,7 @@ def _prod_forward(run, axes, data, ids, *, save, **params):
     return [y, multiply(parts[1]), jnp.minimum(zeros, 2).astype(parts[2].dtype)]
 
 
-prod_by_rows = _by_rows(forward=_prod_forward, tangent=_sum_of("tangent"))
+prod_by_rows = _by_rows(forward=_prod_forward)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The extrema
@@ -164,7 +160,7 @@ def _split_by_rows(is_max):
         y = jnp.where(total == 0, from_bits(empty_bits, y.dtype), y)
         return [y, total] if save else [y]
 
-    return _by_rows(forward=forward, tangent=_sum_of("tangent"))
+    return _by_rows(forward=forward)
 
 
 def extremum_by_rows(name, index_dtype):
