@@ -228,10 +228,12 @@ def main():
             "platform": platform,
             "cpus": os.cpu_count(),
             "jax": jax.__version__,
+            "baracuda_jax": baracuda_jax.__version__,
+            "date": str(datetime.date.today()),
             "copy_bytes_per_s": bandwidth,
         }
-        with open(options.json, "w") as file:
-            json.dump({**about, "baracuda_jax": baracuda_jax.__version__, "rows": rows}, file, indent=1)
+        lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
+        pathlib.Path(options.json).write_text(f'{json.dumps(about)[:-1]}, "rows": [\n{lines}\n]}}\n')
     if options.write_table:
         write_table(rows, platform, device)
     return 1 if failures else 0
