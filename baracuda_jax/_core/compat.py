@@ -23,6 +23,7 @@ __all__ = [
     "manual_axes",
     "no_mesh",
     "partitioned",
+    "place_as",
     "register_batcher",
     "register_lowering",
     "trace",
@@ -62,6 +63,13 @@ def with_type(avals, shape, dtype, spec):
     aval = next((a for a in avals if not a.sharding.mesh.empty), avals[0])  # constants may have no mesh
     sharding = aval.sharding.update(spec=jax.sharding.PartitionSpec(*spec))
     return aval.update(shape=tuple(shape), dtype=jax.numpy.dtype(dtype), weak_type=False, sharding=sharding)
+
+
+def place_as(x, aval):
+    """x, sharded as the type says: on an explicit mesh a cotangent has its operand's type."""
+    mesh, spec = aval.sharding.mesh, aval.sharding.spec
+    is_other = not mesh.empty and mesh.explicit_axes and jax.typeof(x).sharding.spec != spec
+    return jax.sharding.reshard(x, spec) if is_other else x
 
 
 def manual_axes(aval):

@@ -314,7 +314,8 @@ def _linear_transpose(transposed, n, cotangents, *operands, **params):
     if all(type(ct) is ad.Zero for ct in cotangents):
         return [*nothing, *(ad.Zero(x.aval) if ad.is_undefined_primal(x) else None for x in operands[n:])]
     outs = bind(transposed, *operands[:n], *map(ad.instantiate_zeros, cotangents), **params)
-    return [*nothing, *(ct if ad.is_undefined_primal(x) else None for ct, x in zip(outs, operands[n:], strict=True))]
+    linear = zip(outs, operands[n:], strict=True)
+    return [*nothing, *(compat.place_as(ct, x.aval) if ad.is_undefined_primal(x) else None for ct, x in linear)]
 
 
 def _zero(x):

@@ -2,7 +2,7 @@
 
 The kernels see to batches by themselves (see kernel.py). For an op's other dimensions its declaration says more: which may
 be cut, each shard being computed alone, and along which the shards' results must be combined, by collectives. It says so
-with a label for each dimension of each operand and result; what has the same label is cut alike.
+with a label for each dimension of each operand and result. What has the same label is cut alike; sizes may be multiples.
 
 A result that lacks the label of a dimension that is cut, of an operand that it is computed from, is summed over the shards.
 
@@ -49,13 +49,13 @@ class Cut:
     def axes(self, shapes, specs, sizes):
         """{label: mesh axes}, from how operands are cut. Of two labels that share a mesh axis the first has it, and no
         dimension is cut into parts that are not equal."""
-        axes, taken = {}, set()
-        for labels, shape, spec in zip(self.operands, shapes, specs, strict=True):
-            for label, size, entry in zip(labels, shape, spec, strict=True):
+        axes, taken, least = {}, set(), _least(self.operands, shapes)
+        for labels, spec in zip(self.operands, specs, strict=True):
+            for label, entry in zip(labels, spec, strict=True):
                 names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
                 if not names or label in axes or label in self.partition.whole or taken & set(names):
                     continue
-                if size % math.prod(sizes[name] for name in names) == 0:
+                if least[label] % math.prod(sizes[name] for name in names) == 0:
                     axes[label] = names
                     taken |= set(names)
         return axes
@@ -78,6 +78,15 @@ class Cut:
     def _sum(self, y, axes, labels, sources):
         gone = [name for label in sorted(sources.difference(labels)) for name in axes.get(label, ())]
         return jax.lax.psum(y, tuple(gone)) if gone else y
+
+
+def _least(sides, shapes):
+    """{label: the least size of a dimension that has it}"""
+    least = {}
+    for labels, shape in zip(sides, shapes, strict=True):
+        for label, size in zip(labels, shape, strict=True):
+            least[label] = min(size, least.get(label, size))
+    return least
 
 
 def of_call(partition, kind, names, results, follows, params, operands, outs):
@@ -107,7 +116,7 @@ def lower(ctx, cut, run, params, operands):
     if _is_cut_explicitly(ctx.avals_in):
         return _on_explicit_axes(ctx, cut, run, params, operands)
     if compat.is_cut_by_compiler(ctx):
-        return compat.lower_fun(_when_asked(cut, run, params), multiple_results=True)(ctx, *operands)
+        return compat.lower_fun(_when_asked(ctx, cut, run, params), multiple_results=True)(ctx, *operands)
     return None
 
 
@@ -134,7 +143,7 @@ def _on_explicit_axes(ctx, cut, run, params, operands):
     return compat.lower_fun(fun, multiple_results=True)(ctx, *operands)
 
 
-def _when_asked(cut, run, params):
+def _when_asked(ctx, cut, run, params):
     """A call that the compiler asks how it may be cut."""
 
     def partition(mesh, args, results):
@@ -147,12 +156,30 @@ def _when_asked(cut, run, params):
         return tuple(run[cut.kind](*operands, **params))
 
     fun = compat.custom_partitioning(uncut)
-    of = lambda side: ", ".join(" ".join(labels) for labels in side)
+    terms, sizes = _rule(cut, [x.shape for x in (*ctx.avals_in, *ctx.avals_out)])
     known, kept = (dict.fromkeys(label for labels in side for label in labels) for side in (cut.operands, cut.results))
+    whole = [label for label in known | kept if label in cut.partition.whole]
     fun.def_partition(
         partition,
-        sharding_rule=f"{of(cut.operands)} -> {of(cut.results)}",
-        reduction_factors=tuple(label for label in known if label not in kept and label not in cut.partition.whole),
-        need_replication_factors=tuple(label for label in known | kept if label in cut.partition.whole),
+        sharding_rule=" -> ".join(map(", ".join, (terms[: len(cut.operands)], terms[len(cut.operands) :]))),
+        reduction_factors=tuple(label for label in known if label not in kept and label not in whole),
+        need_replication_factors=tuple(whole),
+        **sizes,
     )
     return fun
+
+
+def _rule(cut, shapes):
+    """Shardy's terms, and the sizes of their factors. A dimension that is a multiple of others of its label is a factor of
+    theirs by one of its own."""
+    sides = (*cut.operands, *cut.results)
+    least, sizes = _least(sides, shapes), {}
+
+    def term(label, size):
+        times = size // max(least[label], 1)
+        if times <= 1:
+            return label
+        sizes[f"{label}_by{times}"] = times
+        return f"({label} {label}_by{times})"
+
+    return [" ".join(map(term, labels, shape)) for labels, shape in zip(sides, shapes, strict=True)], sizes

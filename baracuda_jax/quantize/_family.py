@@ -11,24 +11,24 @@ from .._core.sku import OpCategory
 
 
 def _labels(names, types, params, *, reads_rows=False):
-    """Scales are cut as the cells that they belong to. Groups stay whole, and rows of packed codes."""
+    """Scales are cut as the cells that they belong to. Groups stay whole, and so do bytes of codes that are packed."""
     by, rank = params["by"], types[0].ndim
     is_packed = any(x.dtype.name.endswith("int4") for x in types)
     cells = [f"dim{i}" for i in range(rank)]
-    if rank and (by.kind == "group" or is_packed or reads_rows):
+    if rank and ((is_packed and (by.group_size or 1) % 2) or (reads_rows and by.kind != "group")):
         cells[-1] = "row"
 
     def of_scale(rank):
         if by.kind in ("tensor", "token"):
             return cells[:rank]
-        return [*cells[: rank - 1], "groups" if by.kind == "group" else cells[by.axis]]
+        return [*cells[: rank - 1], cells[-1 if by.kind == "group" else by.axis]]
 
     return [
         of_scale(x.ndim) if name in ("scale", "zero_point") else cells for name, x in zip(names, types, strict=True)
     ]
 
 
-_WHOLE = frozenset({"row", "groups"})
+_WHOLE = frozenset({"row"})
 BY_CELL, BY_ROW = Partition(_labels, _WHOLE), Partition(functools.partial(_labels, reads_rows=True), _WHOLE)
 FAMILY = dict(family="quantize", category=OpCategory.QUANTIZATION, dtypes=checks.FLOATS)
 

@@ -47,3 +47,9 @@ def referenced(page):
     """The public names that a page's `reference` directives put on it."""
     found = re.findall(r"^```\{reference\} *(.*)\n((?:(?!```).*\n)*)```", page.read_text(), re.M)
     return [name for family, body in found for name in (names_of(family) if family else body.split())]
+
+
+def collectives():
+    """The rows of collectives.csv, which the tests of sharding count in compiled programs."""
+    with (DOCS / "collectives.csv").open(newline="") as file:
+        return list(csv.DictReader(file))

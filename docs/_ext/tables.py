@@ -1,4 +1,4 @@
-"""The directives `ops` and `coming-from`: tables made from the declared ops and from coming_from.csv."""
+"""The directives `ops`, `coming-from` and `collectives`: tables made from the declared ops and from CSV files."""
 
 import catalog
 from sphinx.util.docutils import SphinxDirective
@@ -39,6 +39,18 @@ class ComingFrom(Table):
         return ["theirs", "ours", "what differs"], cells
 
 
+class Collectives(Table):
+    """What each op communicates, ops that communicate alike in one row."""
+
+    def table(self):
+        alike = {}
+        for row in catalog.collectives():
+            alike.setdefault((row["sharded"], row["forward"], row["with gradient"]), []).append(row["op"])
+        public = {name: public for name, public, _ in catalog.ops()}
+        rows = [[", ".join(link(public[op], op) for op in ops), *cells] for cells, ops in alike.items()]
+        return ["ops", "sharded", "forward", "forward and gradient"], rows
+
+
 def link(public, shown=None):
     return f"{{py:func}}`{shown or public} <baracuda_jax.{public}>`"
 
@@ -50,4 +62,5 @@ def escaped(text):
 def setup(app):
     app.add_directive("ops", Ops)
     app.add_directive("coming-from", ComingFrom)
+    app.add_directive("collectives", Collectives)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

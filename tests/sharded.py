@@ -1,0 +1,193 @@
+"""Every op on arrays that eight devices divide, and the ways in which these may be sharded.
+
+docs/collectives.csv says what each way communicates."""
+
+import csv
+import dataclasses
+import functools
+import pathlib
+import re
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import baracuda_jax as bj
+
+TABLE = pathlib.Path(__file__).parent.parent / "docs/collectives.csv"
+
+
+@dataclasses.dataclass(frozen=True)
+class Sharded:
+    """`fun(*args)` with args cut over axis "d" as `specs` say, and the result then as `out` says; the first `moving`
+    arguments have derivatives."""
+
+    op: str
+    way: str
+    fun: Callable
+    args: tuple
+    specs: tuple
+    out: P
+    moving: int
+
+    def __str__(self):
+        return f"{self.op}-{self.way.replace(' ', '_')}"
+
+
+ROWS, COLUMNS = P("d", None), P(None, "d")
+BOTH = {"rows": ROWS, "features": COLUMNS}
+
+
+def _draw(*shape):
+    return np.random.default_rng(len(shape)).permutation(np.linspace(-2, 2, int(np.prod(shape)))).reshape(shape)
+
+
+def _float(*shape):
+    return _draw(*shape).astype(np.float32)
+
+
+def _scale(*shape):
+    return (0.03 + 0.01 * np.abs(_draw(*shape))).astype(np.float32)
+
+
+def _segments(op, **options):
+    """Rows [n, features], and batches of them."""
+    ids = np.random.default_rng(0).integers(-1, 5, 16).astype(np.int32)
+    fun = functools.partial(getattr(bj, op.removesuffix("_split")), num_segments=5, prefer="native", **options)
+    make = functools.partial(Sharded, op, fun=fun, moving=1)
+    rows, batches = (_float(16, 8), ids), (_float(8, 16, 4), np.stack([np.roll(ids, i) for i in range(8)]))
+    yield make("rows", args=rows, specs=(ROWS, P("d")), out=P())
+    yield make("features", args=rows, specs=(COLUMNS, P()), out=COLUMNS)
+    yield make("batches", args=batches, specs=(P("d"), P("d")), out=P("d"))
+
+
+def _unary(op, *parameters):
+    fun = lambda x: getattr(bj, op)(x, *parameters, prefer="native")
+    for way, spec in BOTH.items():
+        yield Sharded(op, way, fun, (_float(8, 16),), (spec,), spec, 1)
+
+
+def _lerp():
+    fun = functools.partial(bj.lerp, prefer="native")
+    for way, spec in BOTH.items():
+        args = _float(8, 16), -_float(8, 16), np.abs(_float(16)) / 4
+        yield Sharded("lerp", f"{way}, a weight for each feature", fun, args, (spec, spec, P(spec[1])), spec, 3)
+
+
+def _prelu():
+    fun = functools.partial(bj.prelu, prefer="native")
+    for way, spec in BOTH.items():
+        args = _float(8, 16), np.abs(_float(16)) / 4
+        yield Sharded("prelu", f"{way}, a slope for each feature", fun, args, (spec, P(spec[1])), spec, 2)
+
+
+SCALES = {  # kind: (shape of the scales of [8, 16], how they are cut with rows, with features; options)
+    "tensor": ((), P(), P(), {}),
+    "channel": ((16,), P(), P("d"), {"axis": -1}),
+    "token": ((8,), P("d"), P(), {}),
+    "group": ((8, 8), ROWS, COLUMNS, {"group_size": 2}),
+}
+
+
+def _by_scale(name, fun, first, moving):
+    def ways(kind):
+        shape, by_rows, by_features, options = SCALES[kind]
+        for (way, spec), of_scale in zip(BOTH.items(), (by_rows, by_features), strict=True):
+            args, call = (first, _scale(*shape)), functools.partial(fun(kind), prefer="native", **options)
+            yield Sharded(name.format(kind), way, call, args, (spec, of_scale), spec, moving)
+
+    return ways
+
+
+_quantize = _by_scale("quantize_per_{}", lambda kind: getattr(bj, f"quantize_per_{kind}"), _float(8, 16), 0)
+_dequantize = _by_scale(
+    "dequantize_per_{}", lambda kind: getattr(bj, f"dequantize_per_{kind}"), np.round(20 * _float(8, 16)), 2
+)
+
+
+def _fake(gradient):
+    fun = lambda kind: functools.partial(bj.fake_quantize, gradient=gradient)
+    name = "fake_quantize" if gradient == "straight_through" else "fake_quantize_lsq"
+    return _by_scale(name, fun, _float(8, 16), 1 if gradient == "straight_through" else 2)("channel")
+
+
+def _dynamic():
+    fun = lambda x: bj.dynamic_quantize(x, prefer="native")[0]
+    yield Sharded("dynamic_quantize", "rows", fun, (_float(8, 16),), (ROWS,), ROWS, 0)
+    yield Sharded("dynamic_quantize", "features", fun, (_float(8, 16),), (COLUMNS,), P(), 0)
+
+
+def _pool(rank):
+    fun = lambda x: getattr(bj, f"lp_pool{rank}d")(x, 3, 2, prefer="native")
+    for way, place in {"batches": 0, "channels": 1, "pixels": 2}.items():
+        spec = P(*(None,) * place, "d")
+        args = (np.abs(_float(8, 8, *(16, 4, 4)[:rank])) + 0.1,)
+        yield Sharded(f"lp_pool{rank}d", way, fun, args, (spec,), spec if place < 2 else P(), 1)
+
+
+def _repeat():
+    fun = lambda x: bj.repeat(x, (1, 2), prefer="native")
+    yield Sharded("repeat", "a dimension before the first that is repeated", fun, (_float(8, 16),), (ROWS,), ROWS, 1)
+    yield Sharded("repeat", "another dimension", fun, (_float(8, 16),), (COLUMNS,), P(), 1)
+
+
+UNARY = {
+    "leaky_relu": (0.1,), "elu": (), "threshold": (0.1, 0.5), "hardtanh": (), "softshrink": (), "hardshrink": (),
+    "powi": (3,), "affine": (2.0, 1.0), "clamp": (-1.0, 1.0),
+}  # fmt: skip
+
+
+def _all():
+    for op in ("sum", "mean", "max", "min", "prod"):
+        yield from _segments(f"segment_{op}")
+    for op in ("segment_max_split", "segment_min_split"):
+        yield from _segments(op, ties="split")
+    for op, parameters in UNARY.items():
+        yield from _unary(op, *parameters)
+    yield from _lerp()
+    yield from _prelu()
+    for kind in SCALES:
+        yield from _quantize(kind)
+        yield from _dequantize(kind)
+    yield from _fake("straight_through")
+    yield from _fake("lsq")
+    yield from _dynamic()
+    for rank in (1, 2, 3):
+        yield from _pool(rank)
+    yield from _repeat()
+
+
+SHARDED = tuple(_all())
+
+
+def mesh(kind, shape=(8,), names=("d",), devices=None):
+    devices = devices or jax.devices("cpu")[: int(np.prod(shape))]
+    types = (AxisType.Explicit if kind == "explicit" else AxisType.Auto,) * len(shape)
+    return jax.make_mesh(shape, names, axis_types=types, devices=devices)
+
+
+def put(args, mesh, specs):
+    return [jax.device_put(jnp.asarray(a), NamedSharding(mesh, spec)) for a, spec in zip(args, specs, strict=True)]
+
+
+def collectives(text):
+    """{collective: count} in a compiled program."""
+    found = re.findall(r" (all-\w+|collective-\w+|reduce-scatter|ragged-all-to-all)(?:-start)?\(", text)
+    return {name: found.count(name) for name in set(found)}
+
+
+def expected():
+    """{(op, way): ({collective: count} of the forward pass, of it and the gradient)}, from the table."""
+
+    def counts(cell):
+        parts = [] if cell.startswith("no") else cell.split(", ")
+        return {name: int(count) for count, name in map(str.split, parts)}
+
+    with TABLE.open() as file:
+        return {
+            (row["op"], row["sharded"]): (counts(row["forward"]), counts(row["with gradient"]))
+            for row in csv.DictReader(file)
+        }
