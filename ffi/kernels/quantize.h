@@ -275,8 +275,13 @@ struct DynamicQuantize {
   using Element = T;
   using Wide = Accumulator<T>;
   static constexpr int least_width = CodeArray<Code>::least_width;
+#ifdef __CUDACC__
+  static constexpr int lanes = 1;
+#else
+  static constexpr int lanes = 64 / sizeof(T);  // kept apart, which vectorises
+#endif
   struct State {
-    Wide low, high;
+    Wide low[lanes], high[lanes];
   };
   Quantize<T, Code> quantize;  // without scales
   Wide* scale;
@@ -294,7 +299,7 @@ struct DynamicQuantize {
     return (b > a) | (b != b) ? b : a;
   }
 
-  BARACUDA_HD State start() const { return {Wide(0), Wide(0)}; }
+  BARACUDA_HD State start() const { return {}; }
   template <int V>
   BARACUDA_HD void push(State& s, const Vector<T, V>& values) const {
 #ifdef __CUDA_ARCH__
@@ -304,33 +309,37 @@ struct DynamicQuantize {
       Pair high = pairs[0], low = pairs[0];
 #pragma unroll
       for (int k = 1; k < V / 2; ++k) high = __hmax2_nan(high, pairs[k]), low = __hmin2_nan(low, pairs[k]);
-      s.high = larger(larger(s.high, Wide(high.x)), Wide(high.y));
-      s.low = larger(larger(s.low, -Wide(low.x)), -Wide(low.y));
+      s.high[0] = larger(larger(s.high[0], Wide(high.x)), Wide(high.y));
+      s.low[0] = larger(larger(s.low[0], -Wide(low.x)), -Wide(low.y));
       return;
     }
 #endif
     for (int k = 0; k < V; ++k) {
       Wide value = Wide(values.lane[k]);
-      s.high = larger(s.high, value);
-      s.low = larger(s.low, -value);  // of the least value, the opposite
+      s.high[k % lanes] = larger(s.high[k % lanes], value);
+      s.low[k % lanes] = larger(s.low[k % lanes], -value);  // of the least value, the opposite
     }
   }
   BARACUDA_HD void merge(State& s, const State& other) const {
-    s.high = larger(s.high, other.high);
-    s.low = larger(s.low, other.low);
+    for (int k = 0; k < lanes; ++k) {
+      s.high[k] = larger(s.high[k], other.high[k]);
+      s.low[k] = larger(s.low[k], other.low[k]);
+    }
   }
   BARACUDA_HD Scales<Wide, 1> block(const State& s) const {
     const CodeRange<Wide>& range = quantize.range;
+    Wide high = s.high[0], low = s.low[0];
+    for (int k = 1; k < lanes; ++k) high = larger(high, s.high[k]), low = larger(low, s.low[k]);
     Scales<Wide, 1> out;
     Wide size;
     if (zero == nullptr)
-      size = larger(s.high, s.low) / range.high;
+      size = larger(high, low) / range.high;
     else  // halves: the sum does not overflow
-      size = (s.high / 2 + s.low / 2) / ((range.high - range.low) / 2);
+      size = (high / 2 + low / 2) / ((range.high - range.low) / 2);
     out.scale[0] = size == Wide(0) ? Wide(1) : size;
     out.zero[0] = Wide(0);
     if (zero != nullptr) {
-      Wide nearest = std::rint(range.low + s.low / out.scale[0]);
+      Wide nearest = std::rint(range.low + low / out.scale[0]);
       out.zero[0] = range.clamp(nearest, range.clamp(Wide(0), Wide(0)));
     }
 #ifdef __CUDACC__
