@@ -2,16 +2,20 @@
 
 `pytest --platform cuda` runs it on a GPU."""
 
+import collections
 import ctypes
 import os
 import pathlib
 
 import pytest
 
+pytest.register_assert_rewrite("laws")
+
 
 def pytest_addoption(parser):
     parser.addoption("--platform", default="cpu", choices=("cpu", "cuda"), help="where the ops run")
     parser.addoption("--full", action="store_true", help="every case in every dtype, not a sample")
+    parser.addoption("--sample", default=0, type=int, help="the seed of the sample of the law matrix")
 
 
 def pytest_configure(config):
@@ -68,6 +72,12 @@ def pytest_generate_tests(metafunc):
     from baracuda_jax._core.op import OPS
 
     every = metafunc.config.getoption("full")
+    if "law" in metafunc.fixturenames:
+        import laws
+
+        pairs = list(laws.chosen(every, metafunc.config.getoption("sample")))
+        metafunc.parametrize("law, example", pairs, ids=[f"{law.name}-{example}" for law, example in pairs])
+        return
     for name, keep in {
         "example": lambda e: True,
         "float_example": lambda e: e.has_derivative,
@@ -83,3 +93,25 @@ def pytest_generate_tests(metafunc):
         if name in metafunc.fixturenames:
             ops = [op for op in OPS.values() if keep(op)]
             metafunc.parametrize(name, ops, ids=[op.name for op in ops])
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The law matrix: what ran, what does not apply and why."""
+    import laws
+
+    reports = [r for outcome in ("passed", "failed") for r in terminalreporter.stats.get(outcome, [])]
+    ids = [r.nodeid.partition("::test_law[")[2] for r in reports if getattr(r, "when", "") == "call"]
+    runs = [id.rstrip("]").split("-") for id in ids if id]
+    if not runs:
+        return
+    cells = laws.cells()
+    ran = {(law, op, dtype) for law, op, *_, dtype in runs}
+    reasons = collections.Counter(filter(None, cells.values()))
+    write = terminalreporter.write_line
+    terminalreporter.section("law matrix")
+    for reason, count in reasons.most_common():
+        write(f"{count:6} cells do not apply: {reason}")
+    write(
+        f"{len(laws.LAWS)} laws on ops x dtypes: {len(cells)} cells, of which {reasons.total()} do not apply, "
+        f"{len(ran)} ran ({len(runs)} examples), {len(cells) - reasons.total() - len(ran)} are not in this sample"
+    )

@@ -95,6 +95,8 @@ def _sharding_rule(ctx, dims_in, dims_out, batch_rank):
     sizes = {}
     for aval, dims in zip((*ctx.avals_in, *ctx.avals_out), (*dims_in, *dims_out), strict=True):
         sizes |= zip(dims, aval.shape, strict=True)
+    if not all(isinstance(size, int) for size in sizes.values()):
+        return None  # a rule has sizes, which a program exported for any size has not
     factor = dict(zip(sizes, _factor_names(), strict=False))
     side = lambda many: ", ".join(f"[{', '.join(factor[d] for d in dims)}]" for dims in many)
     whole = [factor[dim] for dim in sizes if not (dim.startswith("batch") and int(dim[5:]) < batch_rank)]
@@ -113,11 +115,11 @@ def _lower(ctx, *operands, target, dims_in, dims_out, out, attributes):
     batch_rank = _batch_rank(dims_in)
     extra = {}
     if batch_rank:
-        rule = _sharding_rule(ctx, dims_in, dims_out, batch_rank)
         extra["mhlo.frontend_attributes"] = compat.ir.DictAttr.get(
             {"num_batch_dims": compat.ir.StringAttr.get(str(batch_rank))}
         )
-        extra["sdy.sharding_rule"] = compat.ir.Attribute.parse(rule)
+        if rule := _sharding_rule(ctx, dims_in, dims_out, batch_rank):
+            extra["sdy.sharding_rule"] = compat.ir.Attribute.parse(rule)
     call = jax.ffi.ffi_lowering(PREFIX + target, extra_attributes=extra)
     return call(ctx, *operands, **{name: _attribute(value) for name, value in attributes})
 

@@ -59,6 +59,7 @@ class Op:
     bodies: Mapping[str, Body]
     codes: bool
     surrogate: bool
+    is_linear: bool
 
     def __call__(self, *operands, prefer=None, save=False, **params):
         """The output, or with `save` all results."""
@@ -136,6 +137,8 @@ def declare(
         _batch(primitives[kind], names[kind], returned[kind], shared or {}, follows or {}, batched)
     if backward:
         _differentiate(primitives, bodies, tuple(operands), tuple(differentiable), tuple(residuals), tuple(results))
+    if linear:
+        _transpose(primitives, tuple(operands), tuple(residuals), linear)
     if codes or not backward:
         ad.primitive_jvps[primitives["forward"]] = functools.partial(_no_derivative, primitives["forward"])
     op = OPS[name] = Op(
@@ -154,6 +157,7 @@ def declare(
         bodies=bodies,
         codes=codes,
         surrogate=surrogate,
+        is_linear=linear is not None,
         **primitives,
     )
     return op
@@ -274,6 +278,23 @@ def _differentiate(primitives, bodies, operands, differentiable, residuals, resu
     for this, other, body in ((tangent, backward, bodies["tangent"]), (backward, tangent, bodies["backward"])):
         ad.primitive_jvps[this] = functools.partial(_linear_jvp, this, body, n)
         ad.primitive_transposes[this] = functools.partial(_linear_transpose, other, n)
+
+
+def _transpose(primitives, operands, residuals, linear):
+    """jax.linear_transpose of a linear op, all of whose residuals are operands."""
+
+    def rule(cotangents, *values, save, **params):
+        known = dict(zip(operands, values, strict=True))
+        inner = [known[name] for name in residuals]
+        moved = [x for name, x in known.items() if name not in residuals]
+        out = iter(
+            _linear_transpose(primitives["backward"], len(inner), cotangents[:1], *inner, *moved, **linear(params))[
+                len(inner) :
+            ]
+        )
+        return [None if name in residuals else next(out) for name in operands]
+
+    ad.primitive_transposes[primitives["forward"]] = rule
 
 
 def _no_derivative(p, primals, tangents, **params):

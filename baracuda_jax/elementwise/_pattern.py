@@ -4,7 +4,6 @@ import string
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from .._core.kernel import kernel
@@ -17,7 +16,7 @@ def call(target, operands, dtypes, **attributes):
     The dimensions before the first along which some operand broadcasts are batches, along which XLA may cut the call. An
     operand that broadcasts along all of these has none: it is left whole. XLA gathers arrays of batches alone, which a
     last dimension of size 1 prevents."""
-    shape = np.broadcast_shapes(*(x.shape for x in operands))
+    shape = jnp.broadcast_shapes(*(x.shape for x in operands))
     batches = _batches([x.shape for x in operands], shape)
     core = len(shape) - batches
     terms, cut = [], []

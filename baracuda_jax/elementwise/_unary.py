@@ -13,7 +13,7 @@ from .._core.case import Case
 from .._core.op import Body, declare
 from .._core.sku import OpCategory
 from . import _pattern
-from ._arguments import cotangent, document, floats, number, widen
+from ._arguments import cotangent, document, floats, number, wide, widen
 
 
 def _declare(
@@ -439,7 +439,8 @@ def _bound(op, name, value, without, *, dtype):
 
 
 def _bounds_of(dtype, *, min_bits, max_bits):
-    return {"low": from_bits(min_bits, dtype), "high": from_bits(max_bits, dtype)}
+    of = lambda bits: from_bits(bits, dtype).astype(wide(dtype))
+    return {"low": of(min_bits), "high": of(max_bits)}
 
 
 _CLAMP = _declare(
