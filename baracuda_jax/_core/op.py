@@ -287,12 +287,11 @@ def _transpose(primitives, operands, residuals, linear):
         known = dict(zip(operands, values, strict=True))
         inner = [known[name] for name in residuals]
         moved = [x for name, x in known.items() if name not in residuals]
-        out = iter(
-            _linear_transpose(primitives["backward"], len(inner), cotangents[:1], *inner, *moved, **linear(params))[
-                len(inner) :
-            ]
-        )
-        return [None if name in residuals else next(out) for name in operands]
+        n = len(inner)
+        cts = _linear_transpose(primitives["backward"], n, cotangents[:1], *inner, *moved, **linear(params))
+        known |= dict.fromkeys(residuals)
+        known |= zip((name for name in operands if name not in residuals), cts[n:], strict=True)
+        return list(known.values())
 
     ad.primitive_transposes[primitives["forward"]] = rule
 

@@ -8,6 +8,7 @@ from jax import lax
 
 from .._core.kernel import kernel
 from .._core.partition import Partition
+from ._arguments import wide
 
 
 def call(target, operands, dtypes, **attributes):
@@ -71,7 +72,7 @@ def gathered(cotangent, like):
 def weight_gradient(target, operands, weight):
     """A weight's cotangent, by a kernel of its own: the compiler leaves out what nobody asks for. Before a sum it is not
     rounded to a half."""
-    shape = np.broadcast_shapes(*(x.shape for x in operands))
+    shape = jnp.broadcast_shapes(*(x.shape for x in operands))
     is_summed = weight.shape != shape
-    (each,) = call(target, operands, [jnp.promote_types(weight.dtype, jnp.float32) if is_summed else weight.dtype])
+    (each,) = call(target, operands, [wide(weight.dtype) if is_summed else weight.dtype])
     return gathered(each, weight).astype(weight.dtype)
