@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from examples_of import close, same_bits, stacked
+from examples_of import close, loss_of, same_bits, stacked
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -87,6 +87,20 @@ def grad_of_vmap(e):
         got = jax.jit(jax.grad(lambda *args: jax.vmap(loss, axes)(*args).sum()))(*many)
         rest = lambda args: (args if mapped else few[0])[1:]
         close(got, stacked([gradient(args[0], *rest(args)) for args in few]), e.dtype, scale=4)
+
+
+@law(derivable)
+def grad_of_vmap_of_vmap(e):
+    """The cotangent of an argument that has fewer batches than the data is summed over the others."""
+    few = _few(e.args, 2)
+    rows = [[args[0], _other(args[0])] for args in few]
+    xs, many = stacked([stacked(row) for row in rows]), [stacked(a) for a in list(zip(*few, strict=True))[1:]]
+    single = lambda x, *rest: loss_of(e.call)(x, *rest).real
+    nested = jax.vmap(lambda row, *rest: jax.vmap(lambda x: single(x, *rest))(row))
+    got = jax.jit(jax.grad(lambda *args: nested(*args).sum()))(xs, *many)
+    gradient = jax.jit(jax.grad(single))
+    want = [stacked([gradient(x, *args[1:]) for x in row]) for row, args in zip(rows, few, strict=True)]
+    close(got, stacked(want), e.dtype, scale=4)
 
 
 @law()
