@@ -26,6 +26,12 @@ def kernel(target, dims, *operands, out, workspace=None, **attributes):
     target that never needs any has none."""
     sides = [[term.strip() for term in side.split(",")] for side in dims.split("->")]
     core_in, core_out = ([tuple(term.replace("...", "")) for term in side] for side in sides)
+    for term, core, x in zip(sides[0], core_in, operands, strict=True):
+        if x.ndim < len(core) or (x.ndim > len(core) and not term.startswith("...")):
+            raise ValueError(
+                f"kernel {target}: an operand of rank {x.ndim} came for the dimensions {term!r}; dots before them leave "
+                "place for batches, those of vmap and of shards"
+            )
     batches = [operand.ndim - len(core) for operand, core in zip(operands, core_in, strict=True)]
     ones = _extra_batches(batches, operands)
     most = max(batches)

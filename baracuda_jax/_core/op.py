@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import jax
 
-from . import choice, compat, partition
+from . import choice, compat, complete, partition
 from . import prefer as preference
 from .call import Call, untyped
 from .compat import ad
@@ -47,6 +47,7 @@ class Op:
     operands: tuple[str, ...]
     results: tuple[str, ...]
     differentiable: tuple[str, ...]
+    constant: Mapping[str, str]  # operand: why it has no derivative
     residuals: tuple[str, ...]
     kernels: Mapping[str, tuple[str, ...]]  # of forward, tangent and backward
     dtypes: tuple[str, ...]
@@ -66,6 +67,13 @@ class Op:
         outs = bind(self.forward, *operands, save=save, prefer=preference.resolve(self.name, prefer), **params)
         return outs if save else outs[0]
 
+    @property
+    def no_derivative(self):
+        """The reason why the op has none, or None where it has."""
+        if self.codes:
+            return "the output is made of codes"
+        return None if self.differentiable else "; ".join(dict.fromkeys(self.constant.values()))
+
     def vjp(self, *operands, prefer=None, **params):
         """The backward primitive, on (*residuals, output's cotangent): one cotangent, or a list of several."""
         outs = bind(self.backward, *operands, prefer=preference.resolve(f"{self.name}_backward", prefer), **params)
@@ -73,6 +81,11 @@ class Op:
 
 
 OPS: dict[str, Op] = {}
+
+
+def as_they_are(params):
+    """Parameters that say nothing of how many batch dimensions there are."""
+    return params
 
 
 def declare(
@@ -86,7 +99,9 @@ def declare(
     operands: Sequence[str],
     forward: Body,
     kernels: Mapping[str, Sequence[str]],
+    batched: Callable[[dict], dict],
     differentiable: Sequence[str] = (),
+    constant: Mapping[str, str] | None = None,
     residuals: Sequence[str] = (),
     backward: Body | None = None,
     results: Sequence[str] = ("y",),
@@ -96,16 +111,15 @@ def declare(
     linear: Callable[[dict], dict] | None = None,
     shared: Mapping[str, int] | None = None,
     follows: Mapping[str, str] | None = None,
-    batched: Callable[[dict], dict] = lambda params: params,
     cut: partition.Partition | None = None,
     default: str = "native",
 ) -> Op:
-    """Declares an op and puts it in the table `OPS`.
+    """Declares an op and puts it in the table `OPS`; `complete.py` says what must not be left out.
 
     category        the kind of op that a plan reports
     public          the function that users call; its docstring is the op's
-    operands, ...   names, in order; `results` after the first are saved for the derivatives. With nothing `differentiable`
-                    there are no derivatives
+    operands, ...   names, in order; `results` after the first are saved for the derivatives
+    constant        operand -> the reason why it has no derivative, for each that is not `differentiable`
     codes           the output is made of codes, which carry no tangents: the derivatives are there for the public backward
                     function alone
     surrogate       the derivatives are not the limits of differences but a convention, such as straight-through
@@ -114,10 +128,28 @@ def declare(
     kernels         the FFI targets that each native body calls: {"forward": (...), "tangent": ..., "backward": ...}
     shared          operand -> its rank without batches, for operands that need not be repeated for each batch under vmap
     follows         result -> the shared operand from which alone it is computed
-    batched         params -> params of the op with one more leading batch dimension
+    batched         the batching rule: params -> params of the op with one more leading batch dimension, or `as_they_are`
     cut             which dimensions besides batches may be sharded, and how shards are combined
     default         what automatic means for this op: "native", the kernel where there is one, or "xla"
     """
+    constant, shared, follows = constant or {}, shared or {}, follows or {}
+    complete.check(
+        name,
+        public=public,
+        cases=cases,
+        dtypes=dtypes,
+        operands=operands,
+        results=results,
+        differentiable=differentiable,
+        constant=constant,
+        residuals=residuals,
+        tangent=tangent,
+        backward=backward,
+        linear=linear,
+        kernels=kernels,
+        shared=shared,
+        follows=follows,
+    )
     names = {
         "forward": tuple(operands),
         "tangent": (*residuals, *differentiable),
@@ -132,9 +164,9 @@ def declare(
     returned = {"forward": results, "tangent": results[:1], "backward": differentiable}
     primitives = {"tangent": None, "backward": None}
     for kind, body in bodies.items():
-        of_call = cut and functools.partial(partition.of_call, cut, kind, names[kind], returned[kind], follows or {})
+        of_call = cut and functools.partial(partition.of_call, cut, kind, names[kind], returned[kind], follows)
         primitives[kind] = _primitive(name, kind, body, of_call, primitives)
-        _batch(primitives[kind], names[kind], returned[kind], shared or {}, follows or {}, batched)
+        _batch(primitives[kind], names[kind], returned[kind], shared, follows, batched)
     if backward:
         _differentiate(primitives, bodies, tuple(operands), tuple(differentiable), tuple(residuals), tuple(results))
     if linear:
@@ -148,6 +180,7 @@ def declare(
         operands=tuple(operands),
         results=tuple(results),
         differentiable=tuple(differentiable),
+        constant=dict(constant),
         residuals=tuple(residuals),
         kernels={kind: tuple(targets) for kind, targets in kernels.items()},
         dtypes=tuple(dtypes),

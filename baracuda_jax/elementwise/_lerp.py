@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from .._core import checks
 from .._core.case import Case
-from .._core.op import Body, declare
+from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
 from . import _pattern
 from ._arguments import aligned, document, floats, weight, widen
@@ -118,6 +118,7 @@ _LERP = declare(
     forward=Body(_reference, _native),
     tangent=Body(_tangent_reference, _tangent_native),
     backward=Body(_backward_reference, _backward_native),
+    batched=as_they_are,
     kernels={"forward": ("lerp",), "tangent": ("lerp_tangent",), "backward": ("lerp_backward", "lerp_backward_weight")},
     default="xla",
 )

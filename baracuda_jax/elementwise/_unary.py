@@ -10,7 +10,7 @@ from jax import lax
 from .._core import checks
 from .._core.bits import from_bits, highest, lowest, to_bits
 from .._core.case import Case
-from .._core.op import Body, declare
+from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
 from . import _pattern
 from ._arguments import cotangent, document, floats, number, wide, widen
@@ -52,6 +52,7 @@ def _declare(
         forward=Body(reference, native),
         tangent=derivative,
         backward=derivative,
+        batched=as_they_are,
         kernels={"forward": (name,), "tangent": (f"{name}_backward",), "backward": (f"{name}_backward",)},
         default="xla",
     )

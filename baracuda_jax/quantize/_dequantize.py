@@ -165,6 +165,7 @@ _OPS = {
         public=public,
         operands=("codes", "scale", "zero_point"),
         differentiable=("codes", "scale"),
+        constant={"zero_point": "it is made of integers"},
         residuals=("codes", "scale", "zero_point"),
         cases=cases(kind, float_codes),
         forward=Body(_reference, _native),

@@ -176,6 +176,7 @@ _straight_through = declare(
     public=fake_quantize,
     operands=("x", "scale", "zero_point"),
     differentiable=("x",),
+    constant=dict.fromkeys(("scale", "zero_point"), 'learned with gradient="lsq" alone'),
     residuals=("x", "scale", "zero_point"),
     cases=_cases(),
     surrogate=True,

@@ -37,6 +37,15 @@ def ops():
         yield op.name, op.public.__name__, (family, dtypes, derivative, ", ".join(k for k in KINDS if k in op.kernels))
 
 
+def constants():
+    """{(operand, why it has no derivative): the names of the ops}"""
+    found = {}
+    for op in OPS.values():
+        for operand, reason in op.constant.items():
+            found.setdefault((operand, reason), []).append(op.name)
+    return found
+
+
 def coming_from(prefixes):
     """The rows of coming_from.csv whose name of theirs begins with one of the prefixes."""
     with (DOCS / "coming_from.csv").open(newline="") as file:

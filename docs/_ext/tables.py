@@ -1,4 +1,4 @@
-"""The directives `ops`, `coming-from` and `collectives`: tables made from the declared ops and from CSV files."""
+"""The directives `ops`, `constants`, `coming-from` and `collectives`: tables made from the declared ops and from CSV files."""
 
 import catalog
 from sphinx.util.docutils import SphinxDirective
@@ -25,6 +25,17 @@ class Ops(Table):
         hidden = 1 if family else None  # the column that says the same in each row
         cut = lambda cells: [cell for i, cell in enumerate(cells) if i != hidden]
         return cut(head), [cut([link(public, name), *cells]) for name, public, cells in rows]
+
+
+class Constants(Table):
+    """The operands that have no derivative."""
+
+    def table(self):
+        rows = [
+            [f"`{operand}`", ", ".join(map("`{}`".format, ops)), reason]
+            for (operand, reason), ops in catalog.constants().items()
+        ]
+        return ["argument", "of", "why"], rows
 
 
 class ComingFrom(Table):
@@ -61,6 +72,7 @@ def escaped(text):
 
 def setup(app):
     app.add_directive("ops", Ops)
+    app.add_directive("constants", Constants)
     app.add_directive("coming-from", ComingFrom)
     app.add_directive("collectives", Collectives)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
