@@ -64,9 +64,8 @@ def _no_measurements(request, monkeypatch):
 
 
 def pytest_generate_tests(metafunc):
-    """A test with an argument `example` runs on ops, cases and dtypes; `float_example` on those that have derivatives, and
-    `smooth` on those in float64 whose derivatives are limits of differences, which are sharp there; `op` on every op,
-    `derivable_op` and `smooth_op` likewise."""
+    """A test with an argument `example` runs on ops, cases and dtypes; `op` on every op, and `derivable_op` on those that have
+    a derivative; `law` goes with an example to which it applies."""
     from examples_of import examples, has_derivative
 
     from baracuda_jax._core.op import OPS
@@ -78,18 +77,9 @@ def pytest_generate_tests(metafunc):
         pairs = list(laws.chosen(every, metafunc.config.getoption("sample")))
         metafunc.parametrize("law, example", pairs, ids=[f"{law.name}-{example}" for law, example in pairs])
         return
-    for name, keep in {
-        "example": lambda e: True,
-        "float_example": lambda e: e.has_derivative,
-        "smooth": lambda e: e.dtype == "float64" and e.has_derivative and not e.op.surrogate,
-    }.items():
-        if name in metafunc.fixturenames:
-            metafunc.parametrize(name, [e for e in examples(every) if keep(e)], ids=str)
-    for name, keep in {
-        "op": lambda op: True,
-        "derivable_op": has_derivative,
-        "smooth_op": lambda op: has_derivative(op) and not op.surrogate,
-    }.items():
+    if "example" in metafunc.fixturenames:
+        metafunc.parametrize("example", examples(every), ids=str)
+    for name, keep in {"op": lambda op: True, "derivable_op": has_derivative}.items():
         if name in metafunc.fixturenames:
             ops = [op for op in OPS.values() if keep(op)]
             metafunc.parametrize(name, ops, ids=[op.name for op in ops])

@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from baracuda_jax._core.case import Case
+from baracuda_jax._core.case import Case, cast
 from baracuda_jax._core.op import OPS, Op
 
 # Relative to the size of the result: about four roundings of the dtype.
 TOLERANCE = {"float64": 1e-12, "float32": 4e-6, "float16": 4e-3, "bfloat16": 3e-2}
+PARTS = {"complex64": "float32", "complex128": "float64"}
 
 
 def _constant(fun):
@@ -115,7 +116,7 @@ class Example:
     def random(self, like, seed=0):
         """A random array of `like`'s shape and dtype."""
         rng = np.random.default_rng((self.seed, seed))
-        return jnp.asarray(rng.standard_normal(like.shape).astype(like.dtype))
+        return jnp.asarray(cast(rng.standard_normal(like.shape), like.dtype))
 
     @property
     def is_float(self):
@@ -156,6 +157,10 @@ def close(got, want, dtype, scale=1.0):
     """Equal to the dtype's tolerance, relative to the largest finite value; exactly, for integers."""
     got, want = np.asarray(got), np.asarray(want)
     assert got.shape == want.shape
+    if part := PARTS.get(dtype):
+        for parts in ((got.real, want.real), (got.imag, want.imag)):
+            close(*parts, part, scale)
+        return
     if not jnp.issubdtype(jnp.dtype(dtype), jnp.floating):
         np.testing.assert_array_equal(got, want)
         return

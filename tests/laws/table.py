@@ -19,17 +19,18 @@ class Law:
     name: str
     check: Callable[[Example], None]
     conditions: tuple[Callable, ...]
+    each_case: bool  # also in a sample
 
     def applies(self, op, dtype):
         """None, or the reason why not."""
         return next((reason for condition in self.conditions if (reason := condition(op, jnp.dtype(dtype)))), None)
 
 
-def law(*conditions):
+def law(*conditions, each_case=False):
     """Enters a function of an example into the table, under its name."""
 
     def enter(check):
-        LAWS[check.__name__] = Law(check.__name__, check, conditions)
+        LAWS[check.__name__] = Law(check.__name__, check, conditions, each_case)
         return check
 
     return enter
@@ -67,7 +68,7 @@ def cells():
 
 
 def chosen(every, seed):
-    """The pairs (law, example) to run: all, or a sample in which each law sees each op, in dtypes and cases that change from
+    """The pairs (law, example) to run: all, or a sample in which each law sees each op, in cases and dtypes that change from
     law to law."""
     for i, law in enumerate(LAWS.values()):
         for op in OPS.values():
@@ -76,7 +77,7 @@ def chosen(every, seed):
                 yield from ((law, Example(op, case, dtype)) for case in op.cases for dtype in dtypes)
                 continue
             turn = zlib.crc32(f"{seed} {op.name}".encode()) + i
-            count = min(len(dtypes), 1 + len(dtypes) // 6)
-            for j in range(count):
+            count = len(op.cases) if law.each_case else 1 + len(dtypes) // 6
+            for j in range(count if dtypes else 0):
                 case = op.cases[(turn // 5 + j) % len(op.cases)]
                 yield law, Example(op, case, dtypes[(turn * count + j) % len(dtypes)])
