@@ -1,4 +1,5 @@
-"""Every op is exported, forward and gradient, for cpu and cuda, and run by a process that knows nothing of where it came from."""
+"""Every op is exported, forward and gradient, for cpu and cuda, alone and for any batch size, and run by a process that knows
+nothing of where it came from."""
 
 import pickle
 import subprocess
@@ -6,7 +7,7 @@ import sys
 
 import jax
 import numpy as np
-from examples_of import Example, has_derivative
+from examples_of import Example, has_derivative, stacked
 from laws.export import stored
 
 from baracuda_jax._core.op import OPS
@@ -29,15 +30,18 @@ print(len(programs))
 
 def test_exported_programs_run_in_a_fresh_process(tmp_path):
     programs = {}
+    (b,) = jax.export.symbolic_shape("b")
     for i, op in enumerate(OPS.values()):
         e = Example(op, op.cases[i % len(op.cases)], op.dtypes[i % 4])
 
         def both(x):
             return e.fun(x), *([jax.grad(e.loss)(x)] if has_derivative(op) else [])
 
-        want = [np.asarray(y) for y in jax.jit(both)(e.x)]
-        programs[str(e)] = stored(both, e.x), [np.asarray(e.x)], want
+        xs = stacked([e.x] * 2)
+        for fun, x, shape in ((both, e.x, e.x.shape), (jax.vmap(both), xs, (b, *e.x.shape))):
+            want = [np.asarray(y) for y in jax.jit(fun)(x)]
+            programs[f"{e} {shape}"] = stored(fun, jax.ShapeDtypeStruct(shape, x.dtype)), [np.asarray(x)], want
     file = tmp_path / "programs"
     file.write_bytes(pickle.dumps(programs))
     done = subprocess.run([sys.executable, "-c", RUN, file], capture_output=True, text=True, cwd=tmp_path)
-    assert done.stdout == f"{len(OPS)}\n", done.stderr
+    assert done.stdout == f"{2 * len(OPS)}\n", done.stderr
