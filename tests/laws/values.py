@@ -95,18 +95,20 @@ def _filled(e):
 def weak_types(e):
     """An array whose type is weak, since it was made of a number, is one of its type."""
     with jax.enable_x64(e.dtype.endswith("64")):
-        args = [jnp.asarray(np.asarray(a)) for a in e.args]
         weak = _filled(e)
         assert weak.weak_type and weak.dtype == e.x.dtype
-        e = e.with_arguments(args)
-        strong = weak.astype(e.dtype)
-        same_bits(jax.jit(e.fun)(weak), e.fun(strong))
-        if derivable(e.op, weak.dtype) is None:
-            v, w = jnp.ones_like(strong), jnp.ones_like(e.fun(strong))
-            same_bits(jax.jvp(e.fun, (weak,), (v,))[1], jax.jvp(e.fun, (strong,), (v,))[1])
-            same_bits(jax.vjp(e.fun, weak)[1](w)[0], jax.vjp(e.fun, strong)[1](w)[0])
-            carried = jax.jit(lambda x: jax.lax.scan(lambda s, _: (s + e.loss(x), None), 0.0, None, 2)[0])
-            carried(weak)
+        e = e.with_arguments(jnp.asarray(np.asarray(a)) for a in e.args)
+
+        @jax.jit
+        def everything(x):
+            y = e.fun(x)
+            if derivable(e.op, x.dtype) is not None:
+                return y
+            v, w = (jnp.ones(a.shape, a.dtype) for a in (x, y))
+            loss = jax.lax.scan(lambda s, _: (s + e.fun(x).sum(), None), 0.0, None, 2)[0]
+            return y, jax.jvp(e.fun, (x,), (v,))[1], jax.vjp(e.fun, x)[1](w)[0], loss
+
+        jax.tree.map(same_bits, everything(weak), everything(weak.astype(e.dtype)))
 
 
 def _takes_numbers(op, dtype):
