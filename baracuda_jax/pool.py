@@ -311,6 +311,7 @@ _OPS = {
         tangent=Body(_tangent_reference, _tangent_native),
         backward=Body(_backward_reference, _backward_native),
         batched=as_they_are,
+        cut="windows reach over the borders of shards",
         kernels={"forward": ("lp_pool",), "tangent": ("lp_pool_tangent",), "backward": ("lp_pool_backward",)},
     )
     for rank, public in _PUBLIC.items()

@@ -226,5 +226,6 @@ _repeat = declare(
     forward=Body(_reference, _native),
     backward=Body(_backward_reference, _backward_native),
     batched=as_they_are,
+    cut="copies of a shard do not lie beside each other",
     kernels={"forward": ("repeat",), "backward": ("repeat_backward",)},
 )

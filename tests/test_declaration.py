@@ -136,6 +136,7 @@ COMPLETE = dict(
     tangent=TWICE,
     backward=TWICE,
     batched=as_they_are,
+    cut="it is a toy",
     kernels=dict.fromkeys(("forward", "tangent", "backward"), ("affine",)),
 )
 CONSTANT = dict(differentiable=(), tangent=None, backward=None, kernels={"forward": ("affine",)})
@@ -157,6 +158,7 @@ BROKEN = {
     "a residual of no one": (dict(residuals=("y", "z")), "residuals has z, which is none of x, y"),
     "no cases": (dict(cases=()), "there are no cases"),
     "no dtypes": (dict(dtypes=()), "there are no dtypes"),
+    "no sharding rule, no reason": (dict(cut=""), "cut must be a sharding rule, or the reason why"),
     "no kernels": (dict(kernels={"forward": ("affine",)}), "does not name the targets of tangent; .* of backward"),
 }
 
@@ -169,9 +171,10 @@ def test_an_incomplete_declaration_fails(toys, broken):
     assert not declaration.OPS
 
 
-def test_a_declaration_without_a_batching_rule_fails(toys):
-    with pytest.raises(TypeError, match="'batched'"):
-        declare("double", **{name: value for name, value in COMPLETE.items() if name != "batched"})
+@pytest.mark.parametrize("part", ["batched", "cut", "public", "cases", "dtypes", "kernels"])
+def test_a_declaration_that_leaves_a_part_out_fails(toys, part):
+    with pytest.raises(TypeError, match=f"'{part}'"):
+        declare("double", **{name: value for name, value in COMPLETE.items() if name != part})
 
 
 def test_a_kernel_without_place_for_batches_fails(toys):

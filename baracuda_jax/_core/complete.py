@@ -54,7 +54,9 @@ def _names(*, operands, results, differentiable, constant, residuals, shared, fo
                 yield f"{part} has {name}, which is none of {', '.join(known) or 'the declared ones'}"
 
 
-def _rest(*, cases, dtypes, kernels, backward, linear, **_):
+def _rest(*, cases, dtypes, kernels, backward, linear, cut, **_):
+    if not cut or (isinstance(cut, str) and not cut.strip()):
+        yield "cut must be a sharding rule, or the reason why batches alone may be sharded"
     if not cases:
         yield "there are no cases to test it on"
     if not dtypes:

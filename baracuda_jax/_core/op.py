@@ -48,6 +48,7 @@ class Op:
     results: tuple[str, ...]
     differentiable: tuple[str, ...]
     constant: Mapping[str, str]  # operand: why it has no derivative
+    cut: partition.Partition | str  # or why batches alone may be sharded
     residuals: tuple[str, ...]
     kernels: Mapping[str, tuple[str, ...]]  # of forward, tangent and backward
     dtypes: tuple[str, ...]
@@ -100,6 +101,7 @@ def declare(
     forward: Body,
     kernels: Mapping[str, Sequence[str]],
     batched: Callable[[dict], dict],
+    cut: partition.Partition | str,
     differentiable: Sequence[str] = (),
     constant: Mapping[str, str] | None = None,
     residuals: Sequence[str] = (),
@@ -111,7 +113,6 @@ def declare(
     linear: Callable[[dict], dict] | None = None,
     shared: Mapping[str, int] | None = None,
     follows: Mapping[str, str] | None = None,
-    cut: partition.Partition | None = None,
     default: str = "native",
 ) -> Op:
     """Declares an op and puts it in the table `OPS`; `complete.py` says what must not be left out.
@@ -129,7 +130,8 @@ def declare(
     shared          operand -> its rank without batches, for operands that need not be repeated for each batch under vmap
     follows         result -> the shared operand from which alone it is computed
     batched         the batching rule: params -> params of the op with one more leading batch dimension, or `as_they_are`
-    cut             which dimensions besides batches may be sharded, and how shards are combined
+    cut             the sharding rule: which dimensions besides batches may be sharded, and how shards are combined; or the
+                    reason why none may
     default         what automatic means for this op: "native", the kernel where there is one, or "xla"
     """
     constant, shared, follows = constant or {}, shared or {}, follows or {}
@@ -149,6 +151,7 @@ def declare(
         kernels=kernels,
         shared=shared,
         follows=follows,
+        cut=cut,
     )
     names = {
         "forward": tuple(operands),
@@ -161,10 +164,11 @@ def declare(
     bodies = {"forward": _all_results(forward)}
     if backward:
         bodies |= {"tangent": tangent, "backward": backward}
+    rule = None if isinstance(cut, str) else cut
     returned = {"forward": results, "tangent": results[:1], "backward": differentiable}
     primitives = {"tangent": None, "backward": None}
     for kind, body in bodies.items():
-        of_call = cut and functools.partial(partition.of_call, cut, kind, names[kind], returned[kind], follows)
+        of_call = rule and functools.partial(partition.of_call, rule, kind, names[kind], returned[kind], follows)
         primitives[kind] = _primitive(name, kind, body, of_call, primitives)
         _batch(primitives[kind], names[kind], returned[kind], shared, follows, batched)
     if backward:
@@ -181,6 +185,7 @@ def declare(
         results=tuple(results),
         differentiable=tuple(differentiable),
         constant=dict(constant),
+        cut=cut,
         residuals=tuple(residuals),
         kernels={kind: tuple(targets) for kind, targets in kernels.items()},
         dtypes=tuple(dtypes),

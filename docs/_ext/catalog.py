@@ -37,12 +37,14 @@ def ops():
         yield op.name, op.public.__name__, (family, dtypes, derivative, ", ".join(k for k in KINDS if k in op.kernels))
 
 
-def constants():
-    """{(operand, why it has no derivative): the names of the ops}"""
+def reasons():
+    """{(what is not there, why): the names of the ops}"""
     found = {}
     for op in OPS.values():
         for operand, reason in op.constant.items():
-            found.setdefault((operand, reason), []).append(op.name)
+            found.setdefault((f"a derivative in `{operand}`", reason), []).append(op.name)
+        if isinstance(op.cut, str):
+            found.setdefault(("shards of more than batches", op.cut), []).append(op.name)
     return found
 
 

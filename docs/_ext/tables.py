@@ -1,4 +1,4 @@
-"""The directives `ops`, `constants`, `coming-from` and `collectives`: tables made from the declared ops and from CSV files."""
+"""The directives `ops`, `reasons`, `coming-from` and `collectives`: tables made from the declared ops and from CSV files."""
 
 import catalog
 from sphinx.util.docutils import SphinxDirective
@@ -27,15 +27,12 @@ class Ops(Table):
         return cut(head), [cut([link(public, name), *cells]) for name, public, cells in rows]
 
 
-class Constants(Table):
-    """The operands that have no derivative."""
+class Reasons(Table):
+    """What ops have not, and why."""
 
     def table(self):
-        rows = [
-            [f"`{operand}`", ", ".join(map("`{}`".format, ops)), reason]
-            for (operand, reason), ops in catalog.constants().items()
-        ]
-        return ["argument", "of", "why"], rows
+        rows = [[what, ", ".join(map("`{}`".format, ops)), reason] for (what, reason), ops in catalog.reasons().items()]
+        return ["what is not there", "in", "why"], rows
 
 
 class ComingFrom(Table):
@@ -72,7 +69,7 @@ def escaped(text):
 
 def setup(app):
     app.add_directive("ops", Ops)
-    app.add_directive("constants", Constants)
+    app.add_directive("reasons", Reasons)
     app.add_directive("coming-from", ComingFrom)
     app.add_directive("collectives", Collectives)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
