@@ -134,9 +134,15 @@ def an_export_check_is_missing(patch, op):
 
 
 @fault("export_for_any_batch", op="quantize_per_tensor")
-def a_sharding_rule_holds_sizes_that_are_not_known(patch, op):
+def a_sharding_rule_is_wanted_where_sizes_are_not_known(patch, op):
     rule = kernel._sharding_rule
-    patch.setattr(kernel, "_sharding_rule", lambda *call: rule(*call) or "#sdy.op_sharding_rule<([i])->([i]) {i=b}>")
+
+    def of_sizes(*call):
+        if (text := rule(*call)) is None:
+            raise ValueError("a size is not known")
+        return text
+
+    patch.setattr(kernel, "_sharding_rule", of_sizes)
 
 
 def _forget():
