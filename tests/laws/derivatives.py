@@ -94,10 +94,10 @@ def linear_transpose(e):
 
 
 def _of_few(e, count):
-    """The op as a function of some elements of x, and these."""
+    """The op as a function of some elements of x, spread over it, and these."""
     x = e.x.ravel()
-    count = min(x.size, count)
-    return lambda some: e.fun(x.at[:count].set(some).reshape(e.x.shape)), x[:count]
+    places = np.linspace(0, x.size - 1, min(x.size, count)).astype(int)
+    return lambda some: e.fun(x.at[places].set(some).reshape(e.x.shape)), x[places]
 
 
 @law(derivable, real)
