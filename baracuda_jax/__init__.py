@@ -1,5 +1,6 @@
 """Machine-learning ops as JAX primitives, with hand-written forward and backward kernels on CUDA and CPU."""
 
+from ._core.library import export_checks
 from ._core.plan import Plan, plan
 from ._core.prefer import PlanPreference, prefer
 from ._core.sku import ArchSku, BackendKind, ElementKind, KernelSku, MathPrecision, OpCategory, PrecisionGuarantee
@@ -96,6 +97,7 @@ __all__ = [
     "dynamic_quantize",
     "elu",
     "elu_backward",
+    "export_checks",
     "fake_quantize",
     "fake_quantize_backward",
     "hardshrink",

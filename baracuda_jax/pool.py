@@ -19,7 +19,7 @@ from jax import lax
 from ._core import checks
 from ._core.case import Case
 from ._core.kernel import kernel
-from ._core.op import Body, declare
+from ._core.op import Body, as_they_are, declare
 from ._core.sku import OpCategory
 
 FORMATS = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
@@ -310,6 +310,8 @@ _OPS = {
         forward=Body(_reference, _native),
         tangent=Body(_tangent_reference, _tangent_native),
         backward=Body(_backward_reference, _backward_native),
+        batched=as_they_are,
+        cut="windows reach over the borders of shards",
         kernels={"forward": ("lp_pool",), "tangent": ("lp_pool_tangent",), "backward": ("lp_pool_backward",)},
     )
     for rank, public in _PUBLIC.items()

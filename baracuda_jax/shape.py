@@ -16,7 +16,7 @@ import numpy as np
 from ._core import checks
 from ._core.case import Case
 from ._core.kernel import kernel
-from ._core.op import Body, declare
+from ._core.op import Body, as_they_are, declare
 from ._core.sku import OpCategory
 
 COMPLEX = ("complex64", "complex128")
@@ -225,5 +225,7 @@ _repeat = declare(
     linear=lambda params: params,
     forward=Body(_reference, _native),
     backward=Body(_backward_reference, _backward_native),
+    batched=as_they_are,
+    cut="copies of a shard do not lie beside each other",
     kernels={"forward": ("repeat",), "backward": ("repeat_backward",)},
 )

@@ -2,16 +2,20 @@
 
 `pytest --platform cuda` runs it on a GPU."""
 
+import collections
 import ctypes
 import os
 import pathlib
 
 import pytest
 
+pytest.register_assert_rewrite("laws")
+
 
 def pytest_addoption(parser):
     parser.addoption("--platform", default="cpu", choices=("cpu", "cuda"), help="where the ops run")
     parser.addoption("--full", action="store_true", help="every case in every dtype, not a sample")
+    parser.addoption("--sample", default=0, type=int, help="the seed of the sample of the law matrix")
 
 
 def pytest_configure(config):
@@ -60,26 +64,44 @@ def _no_measurements(request, monkeypatch):
 
 
 def pytest_generate_tests(metafunc):
-    """A test with an argument `example` runs on ops, cases and dtypes; `float_example` on those that have derivatives, and
-    `smooth` on those in float64 whose derivatives are limits of differences, which are sharp there; `op` on every op,
-    `derivable_op` and `smooth_op` likewise."""
+    """A test with an argument `example` runs on ops, cases and dtypes; `op` on every op, and `derivable_op` on those that have
+    a derivative; `law` goes with an example to which it applies."""
     from examples_of import examples, has_derivative
 
     from baracuda_jax._core.op import OPS
 
     every = metafunc.config.getoption("full")
-    for name, keep in {
-        "example": lambda e: True,
-        "float_example": lambda e: e.has_derivative,
-        "smooth": lambda e: e.dtype == "float64" and e.has_derivative and not e.op.surrogate,
-    }.items():
-        if name in metafunc.fixturenames:
-            metafunc.parametrize(name, [e for e in examples(every) if keep(e)], ids=str)
-    for name, keep in {
-        "op": lambda op: True,
-        "derivable_op": has_derivative,
-        "smooth_op": lambda op: has_derivative(op) and not op.surrogate,
-    }.items():
+    if "law" in metafunc.fixturenames:
+        import laws
+
+        pairs = list(laws.chosen(every, metafunc.config.getoption("sample")))
+        metafunc.parametrize("law, example", pairs, ids=[f"{law.name}-{example}" for law, example in pairs])
+        return
+    if "example" in metafunc.fixturenames:
+        metafunc.parametrize("example", examples(every), ids=str)
+    for name, keep in {"op": lambda op: True, "derivable_op": has_derivative}.items():
         if name in metafunc.fixturenames:
             ops = [op for op in OPS.values() if keep(op)]
             metafunc.parametrize(name, ops, ids=[op.name for op in ops])
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The law matrix: what ran, what does not apply and why."""
+    import laws
+
+    reports = [r for outcome in ("passed", "failed") for r in terminalreporter.stats.get(outcome, [])]
+    ids = [r.nodeid.partition("::test_law[")[2] for r in reports if getattr(r, "when", "") == "call"]
+    runs = [id.rstrip("]").split("-") for id in ids if id]
+    if not runs:
+        return
+    cells = laws.cells()
+    ran = {(law, op, dtype) for law, op, *_, dtype in runs}
+    reasons = collections.Counter(filter(None, cells.values()))
+    write = terminalreporter.write_line
+    terminalreporter.section("law matrix")
+    for reason, count in reasons.most_common():
+        write(f"{count:6} cells do not apply: {reason}")
+    write(
+        f"{len(laws.LAWS)} laws on ops x dtypes: {len(cells)} cells, of which {reasons.total()} do not apply, "
+        f"{len(ran)} ran ({len(runs)} examples), {len(cells) - reasons.total() - len(ran)} are not in this sample"
+    )

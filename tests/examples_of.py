@@ -9,11 +9,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from baracuda_jax._core.case import Case
+from baracuda_jax._core.case import Case, cast
 from baracuda_jax._core.op import OPS, Op
 
 # Relative to the size of the result: about four roundings of the dtype.
 TOLERANCE = {"float64": 1e-12, "float32": 4e-6, "float16": 4e-3, "bfloat16": 3e-2}
+PARTS = {"complex64": "float32", "complex128": "float64"}
+
+
+def _constant(fun):
+    """A property that is computed once, and then also where a trace is what asks first."""
+
+    def compute(self):
+        with jax.ensure_compile_time_eval():
+            return fun(self)
+
+    return functools.cached_property(functools.wraps(fun)(compute))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +40,7 @@ class Example:
     def seed(self):
         return zlib.crc32(str(self).encode())
 
-    @functools.cached_property
+    @_constant
     def args(self):
         arrays = self.case.arguments(np.random.default_rng(self.seed), self.dtype)
         return tuple(jnp.asarray(x) for x in arrays)
@@ -41,11 +52,47 @@ class Example:
         places = (names.index(name) for name in self.op.differentiable)
         return tuple(i for i in places if self.args[i].dtype == self.args[0].dtype) or (0,)
 
-    @functools.cached_property
+    @_constant
     def x(self):
         """The differentiable argument; several, as one vector."""
         moving = [self.args[i] for i in self.moving]
         return moving[0] if len(moving) == 1 else jnp.concatenate([a.ravel() for a in moving])
+
+    @_constant
+    def y(self):
+        """The output, of the op run alone."""
+        return self.fun(self.x)
+
+    @_constant
+    def v(self):
+        """A tangent of x."""
+        return self.random(self.x, 1)
+
+    @_constant
+    def w(self):
+        """A cotangent of the output."""
+        return self.random(self.y, 2)
+
+    @_constant
+    def push(self):
+        """The output's tangent, of the op run alone."""
+        return jax.jvp(self.fun, (self.x,), (self.v,))[1]
+
+    def loss(self, x, prefer="native"):
+        """A real scalar function of x, linear in the finite results."""
+        y = self.fun(x, prefer)
+        return jnp.sum(jnp.where(jnp.isfinite(y), y, 0) * self.w).real
+
+    @_constant
+    def gradient(self):
+        """That of the loss, of the op run alone."""
+        y, w = np.asarray(self.y), np.asarray(self.w)
+        return jax.vjp(self.fun, self.x)[1](jnp.asarray(np.where(np.isfinite(y), w, np.zeros_like(w))))[0]
+
+    def with_arguments(self, args):
+        other = dataclasses.replace(self)
+        other.__dict__["args"] = tuple(args)
+        return other
 
     def fun(self, x, prefer="native"):
         """The op as a function of its differentiable arguments."""
@@ -69,7 +116,7 @@ class Example:
     def random(self, like, seed=0):
         """A random array of `like`'s shape and dtype."""
         rng = np.random.default_rng((self.seed, seed))
-        return jnp.asarray(rng.standard_normal(like.shape)).astype(like.dtype)
+        return jnp.asarray(cast(rng.standard_normal(like.shape), like.dtype))
 
     @property
     def is_float(self):
@@ -96,6 +143,11 @@ def examples(every=False):
     ]
 
 
+def stacked(arrays, axis=0):
+    """A stack that is made without a compiler, which is what tests wait for."""
+    return jnp.asarray(np.stack([np.asarray(a) for a in arrays], axis))
+
+
 def loss_of(fun):
     """A scalar function of fun's finite results."""
     return lambda *args: jnp.sum(jnp.sin(jnp.where(jnp.isfinite(y := fun(*args)), y, 0)))
@@ -105,6 +157,10 @@ def close(got, want, dtype, scale=1.0):
     """Equal to the dtype's tolerance, relative to the largest finite value; exactly, for integers."""
     got, want = np.asarray(got), np.asarray(want)
     assert got.shape == want.shape
+    if part := PARTS.get(dtype):
+        for parts in ((got.real, want.real), (got.imag, want.imag)):
+            close(*parts, part, scale)
+        return
     if not jnp.issubdtype(jnp.dtype(dtype), jnp.floating):
         np.testing.assert_array_equal(got, want)
         return

@@ -112,3 +112,19 @@ def test_a_missing_module_is_named_when_xla_takes_over(monkeypatch):
     with pytest.warns(RuntimeWarning, match="it was left out"):
         text = fun.trace(jnp.ones(5)).lower(lowering_platforms=("cpu",)).as_text()
     assert not _calls(text)
+
+
+def test_the_backend_is_chosen_by_call_then_context_then_environment(monkeypatch):
+    import baracuda_jax as bj
+
+    ids = jnp.zeros(3, jnp.int32)
+    native = lambda **kw: "baracuda." in jax.jit(lambda x: bj.segment_sum(x, ids, 2, **kw)).lower(jnp.ones(3)).as_text()
+    assert native()
+    assert not native(prefer="xla")
+    with bj.prefer("xla"):
+        assert not native()
+        assert native(prefer="native")
+    monkeypatch.setenv("BARACUDA_JAX_PREFER", "xla")
+    assert not native()
+    with bj.prefer("native"):
+        assert native()

@@ -1,11 +1,10 @@
-"""What keeps the library whole: declarations that are complete, documented, and confined."""
+"""What keeps the library whole: JAX is touched in one place, and every name is documented."""
 
 import inspect
 import pathlib
 import re
 
 import jax
-import pytest
 
 import baracuda_jax
 from baracuda_jax._core.op import OPS
@@ -19,35 +18,9 @@ def test_jax_internals_are_touched_in_one_file():
     assert found == {"compat.py"}
 
 
-def test_an_op_is_documented(op):
-    text = inspect.getdoc(op.public)
-    for section in ("Formula:", "Args:", "Returns:", "Raises:", "Precision:", "Source:"):
-        assert section in text, section
-    arguments = text.partition("Args:")[2].partition("Returns:")[0]
-    for name in inspect.signature(op.public).parameters:
-        assert re.search(rf"\b{name}\b", arguments), name
-
-
 def test_every_public_name_is_documented_and_reachable():
     for name in baracuda_jax.__all__:
         assert inspect.getdoc(getattr(baracuda_jax, name)), name
-
-
-def test_every_backward_kernel_has_a_public_function(op):
-    if op.name.endswith(("_split", "_lsq")) or not op.differentiable:
-        pytest.skip("it has another op's, or none")
-    assert f"{op.name}_backward" in baracuda_jax.__all__
-
-
-def test_an_op_has_rules_and_cases(op):
-    from baracuda_jax._core.compat import ad, batching
-
-    linear = (op.tangent, op.backward) if op.differentiable else ()
-    for p in (op.forward, *linear):
-        assert p in ad.primitive_jvps and p in batching.fancy_primitive_batchers
-    for p in linear:
-        assert p in ad.primitive_transposes
-    assert op.cases and op.dtypes and op.kernels["forward"]
 
 
 def test_public_functions_are_jittable_with_static_parameters(op):

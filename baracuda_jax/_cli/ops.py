@@ -27,7 +27,7 @@ def ops(markdown):
 
 
 def row(op):
-    derivative = f"in {', '.join(op.differentiable)}, any order" if op.differentiable and not op.codes else "none"
+    derivative = f"none: {reason}" if (reason := op.no_derivative) else f"in {', '.join(op.differentiable)}, any order"
     return op.name, op.family, compact(op.dtypes), derivative, kernels(op, "cpu"), kernels(op, "cuda")
 
 

@@ -26,11 +26,14 @@ class Case:
 
 
 def cast(x, dtype):
-    """Floats for a dtype: spread over small integers where that is an integer type, their signs for bool."""
+    """Floats for a dtype: spread over small integers where that is an integer type, their signs for bool, also as imaginary
+    parts of complex numbers."""
     if dtype == np.bool_:
         return x > 0
     if jnp.issubdtype(dtype, jnp.unsignedinteger):
         return np.minimum(np.abs(np.round(4 * x)), 100).astype(dtype)
     if jnp.issubdtype(dtype, jnp.integer):
         return np.clip(np.round(4 * x), -100, 100).astype(dtype)
+    if jnp.issubdtype(dtype, jnp.complexfloating):
+        x = x + 1j * np.flip(x)
     return x.astype(dtype)

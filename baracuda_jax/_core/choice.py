@@ -17,7 +17,9 @@ SIZES = {"tiny": 2**16, "small": 2**20, "medium": 2**26, "large": float("inf")} 
 
 
 def size_class(count):
-    """The class of a call by its bytes of operands and results."""
+    """The class of a call by its bytes of operands and results; the last if an export leaves them open."""
+    if not isinstance(count, int):
+        return list(SIZES)[-1]
     return next(name for name, limit in SIZES.items() if count < limit)
 
 
@@ -78,7 +80,10 @@ def _demand_native(call, prefer, platforms):
 
 
 def _exceeds(call, prefer):
-    return prefer.max_workspace_bytes is not None and call.workspace_bytes > prefer.max_workspace_bytes
+    if prefer.max_workspace_bytes is None:
+        return False
+    need = call.workspace_bytes
+    return not isinstance(need, int) or need > prefer.max_workspace_bytes
 
 
 def _automatic(call, prefer, platform):

@@ -26,6 +26,12 @@ def kernel(target, dims, *operands, out, workspace=None, **attributes):
     target that never needs any has none."""
     sides = [[term.strip() for term in side.split(",")] for side in dims.split("->")]
     core_in, core_out = ([tuple(term.replace("...", "")) for term in side] for side in sides)
+    for term, core, x in zip(sides[0], core_in, operands, strict=True):
+        if x.ndim < len(core) or (x.ndim > len(core) and not term.startswith("...")):
+            raise ValueError(
+                f"kernel {target}: an operand of rank {x.ndim} came for the dimensions {term!r}; dots before them leave "
+                "place for batches, those of vmap and of shards"
+            )
     batches = [operand.ndim - len(core) for operand, core in zip(operands, core_in, strict=True)]
     ones = _extra_batches(batches, operands)
     most = max(batches)
@@ -95,6 +101,8 @@ def _sharding_rule(ctx, dims_in, dims_out, batch_rank):
     sizes = {}
     for aval, dims in zip((*ctx.avals_in, *ctx.avals_out), (*dims_in, *dims_out), strict=True):
         sizes |= zip(dims, aval.shape, strict=True)
+    if not all(isinstance(size, int) for size in sizes.values()):
+        return None  # a rule has sizes, which a program exported for any size has not
     factor = dict(zip(sizes, _factor_names(), strict=False))
     side = lambda many: ", ".join(f"[{', '.join(factor[d] for d in dims)}]" for dims in many)
     whole = [factor[dim] for dim in sizes if not (dim.startswith("batch") and int(dim[5:]) < batch_rank)]
@@ -113,11 +121,11 @@ def _lower(ctx, *operands, target, dims_in, dims_out, out, attributes):
     batch_rank = _batch_rank(dims_in)
     extra = {}
     if batch_rank:
-        rule = _sharding_rule(ctx, dims_in, dims_out, batch_rank)
         extra["mhlo.frontend_attributes"] = compat.ir.DictAttr.get(
             {"num_batch_dims": compat.ir.StringAttr.get(str(batch_rank))}
         )
-        extra["sdy.sharding_rule"] = compat.ir.Attribute.parse(rule)
+        if rule := _sharding_rule(ctx, dims_in, dims_out, batch_rank):
+            extra["sdy.sharding_rule"] = compat.ir.Attribute.parse(rule)
     call = jax.ffi.ffi_lowering(PREFIX + target, extra_attributes=extra)
     return call(ctx, *operands, **{name: _attribute(value) for name, value in attributes})
 

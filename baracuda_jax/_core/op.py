@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import jax
 
-from . import choice, compat, partition
+from . import choice, compat, complete, partition
 from . import prefer as preference
 from .call import Call, untyped
 from .compat import ad
@@ -47,6 +47,8 @@ class Op:
     operands: tuple[str, ...]
     results: tuple[str, ...]
     differentiable: tuple[str, ...]
+    constant: Mapping[str, str]  # operand: why it has no derivative
+    cut: partition.Partition | str  # or why batches alone may be sharded
     residuals: tuple[str, ...]
     kernels: Mapping[str, tuple[str, ...]]  # of forward, tangent and backward
     dtypes: tuple[str, ...]
@@ -59,11 +61,19 @@ class Op:
     bodies: Mapping[str, Body]
     codes: bool
     surrogate: bool
+    is_linear: bool
 
     def __call__(self, *operands, prefer=None, save=False, **params):
         """The output, or with `save` all results."""
         outs = bind(self.forward, *operands, save=save, prefer=preference.resolve(self.name, prefer), **params)
         return outs if save else outs[0]
+
+    @property
+    def no_derivative(self):
+        """The reason why the op has none, or None where it has."""
+        if self.codes:
+            return "the output is made of codes"
+        return None if self.differentiable else "; ".join(dict.fromkeys(self.constant.values()))
 
     def vjp(self, *operands, prefer=None, **params):
         """The backward primitive, on (*residuals, output's cotangent): one cotangent, or a list of several."""
@@ -72,6 +82,11 @@ class Op:
 
 
 OPS: dict[str, Op] = {}
+
+
+def as_they_are(params):
+    """Parameters that say nothing of how many batch dimensions there are."""
+    return params
 
 
 def declare(
@@ -85,7 +100,10 @@ def declare(
     operands: Sequence[str],
     forward: Body,
     kernels: Mapping[str, Sequence[str]],
+    batched: Callable[[dict], dict],
+    cut: partition.Partition | str,
     differentiable: Sequence[str] = (),
+    constant: Mapping[str, str] | None = None,
     residuals: Sequence[str] = (),
     backward: Body | None = None,
     results: Sequence[str] = ("y",),
@@ -95,16 +113,14 @@ def declare(
     linear: Callable[[dict], dict] | None = None,
     shared: Mapping[str, int] | None = None,
     follows: Mapping[str, str] | None = None,
-    batched: Callable[[dict], dict] = lambda params: params,
-    cut: partition.Partition | None = None,
     default: str = "native",
 ) -> Op:
-    """Declares an op and puts it in the table `OPS`.
+    """Declares an op and puts it in the table `OPS`; `complete.py` says what must not be left out.
 
     category        the kind of op that a plan reports
     public          the function that users call; its docstring is the op's
-    operands, ...   names, in order; `results` after the first are saved for the derivatives. With nothing `differentiable`
-                    there are no derivatives
+    operands, ...   names, in order; `results` after the first are saved for the derivatives
+    constant        operand -> the reason why it has no derivative, for each that is not `differentiable`
     codes           the output is made of codes, which carry no tangents: the derivatives are there for the public backward
                     function alone
     surrogate       the derivatives are not the limits of differences but a convention, such as straight-through
@@ -113,10 +129,30 @@ def declare(
     kernels         the FFI targets that each native body calls: {"forward": (...), "tangent": ..., "backward": ...}
     shared          operand -> its rank without batches, for operands that need not be repeated for each batch under vmap
     follows         result -> the shared operand from which alone it is computed
-    batched         params -> params of the op with one more leading batch dimension
-    cut             which dimensions besides batches may be sharded, and how shards are combined
+    batched         the batching rule: params -> params of the op with one more leading batch dimension, or `as_they_are`
+    cut             the sharding rule: which dimensions besides batches may be sharded, and how shards are combined; or the
+                    reason why none may
     default         what automatic means for this op: "native", the kernel where there is one, or "xla"
     """
+    constant, shared, follows = constant or {}, shared or {}, follows or {}
+    complete.check(
+        name,
+        public=public,
+        cases=cases,
+        dtypes=dtypes,
+        operands=operands,
+        results=results,
+        differentiable=differentiable,
+        constant=constant,
+        residuals=residuals,
+        tangent=tangent,
+        backward=backward,
+        linear=linear,
+        kernels=kernels,
+        shared=shared,
+        follows=follows,
+        cut=cut,
+    )
     names = {
         "forward": tuple(operands),
         "tangent": (*residuals, *differentiable),
@@ -128,14 +164,17 @@ def declare(
     bodies = {"forward": _all_results(forward)}
     if backward:
         bodies |= {"tangent": tangent, "backward": backward}
+    rule = None if isinstance(cut, str) else cut
     returned = {"forward": results, "tangent": results[:1], "backward": differentiable}
     primitives = {"tangent": None, "backward": None}
     for kind, body in bodies.items():
-        of_call = cut and functools.partial(partition.of_call, cut, kind, names[kind], returned[kind], follows or {})
+        of_call = rule and functools.partial(partition.of_call, rule, kind, names[kind], returned[kind], follows)
         primitives[kind] = _primitive(name, kind, body, of_call, primitives)
-        _batch(primitives[kind], names[kind], returned[kind], shared or {}, follows or {}, batched)
+        _batch(primitives[kind], names[kind], returned[kind], shared, follows, batched)
     if backward:
         _differentiate(primitives, bodies, tuple(operands), tuple(differentiable), tuple(residuals), tuple(results))
+    if linear:
+        _transpose(primitives, tuple(operands), tuple(residuals), linear)
     if codes or not backward:
         ad.primitive_jvps[primitives["forward"]] = functools.partial(_no_derivative, primitives["forward"])
     op = OPS[name] = Op(
@@ -145,6 +184,8 @@ def declare(
         operands=tuple(operands),
         results=tuple(results),
         differentiable=tuple(differentiable),
+        constant=dict(constant),
+        cut=cut,
         residuals=tuple(residuals),
         kernels={kind: tuple(targets) for kind, targets in kernels.items()},
         dtypes=tuple(dtypes),
@@ -154,6 +195,7 @@ def declare(
         bodies=bodies,
         codes=codes,
         surrogate=surrogate,
+        is_linear=linear is not None,
         **primitives,
     )
     return op
@@ -274,6 +316,22 @@ def _differentiate(primitives, bodies, operands, differentiable, residuals, resu
     for this, other, body in ((tangent, backward, bodies["tangent"]), (backward, tangent, bodies["backward"])):
         ad.primitive_jvps[this] = functools.partial(_linear_jvp, this, body, n)
         ad.primitive_transposes[this] = functools.partial(_linear_transpose, other, n)
+
+
+def _transpose(primitives, operands, residuals, linear):
+    """jax.linear_transpose of a linear op, all of whose residuals are operands."""
+
+    def rule(cotangents, *values, save, **params):
+        known = dict(zip(operands, values, strict=True))
+        inner = [known[name] for name in residuals]
+        moved = [x for name, x in known.items() if name not in residuals]
+        n = len(inner)
+        cts = _linear_transpose(primitives["backward"], n, cotangents[:1], *inner, *moved, **linear(params))
+        known |= dict.fromkeys(residuals)
+        known |= zip((name for name in operands if name not in residuals), cts[n:], strict=True)
+        return list(known.values())
+
+    ad.primitive_transposes[primitives["forward"]] = rule
 
 
 def _no_derivative(p, primals, tangents, **params):

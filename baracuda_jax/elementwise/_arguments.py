@@ -38,7 +38,7 @@ def document(formula, args, source, returns="An array of x's shape and dtype.", 
     indent = lambda text, by: ("\n" + by * " ").join(line.strip() for line in text.strip().splitlines())
 
     def decorate(fun):
-        fun.__doc__ += _DOC.format(
+        fun.__doc__ = (fun.__doc__ or "") + _DOC.format(
             formula=indent(formula, 8),
             args="\n        ".join(inspect.cleandoc(args).splitlines()),
             source=source,

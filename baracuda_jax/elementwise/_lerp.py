@@ -1,11 +1,10 @@
 """Linear interpolation."""
 
 import jax.numpy as jnp
-import numpy as np
 
 from .._core import checks
 from .._core.case import Case
-from .._core.op import Body, declare
+from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
 from . import _pattern
 from ._arguments import aligned, document, floats, weight, widen
@@ -44,7 +43,7 @@ def lerp_backward(start, end, weight, dy, *, prefer=None):
     operands, shapes = _arguments(op, start, end, weight)
     dy = checks.array(op, "dy", dy)
     checks.same_dtype(op, "dy", dy, "start", operands[0])
-    checks.shape(op, "dy", dy, np.broadcast_shapes(*shapes), "that of the result")
+    checks.shape(op, "dy", dy, jnp.broadcast_shapes(*shapes), "that of the result")
     cotangents = _LERP.vjp(*operands, dy, prefer=prefer)
     return tuple(ct.reshape(shape) for ct, shape in zip(cotangents, shapes, strict=True))
 
@@ -56,7 +55,7 @@ def _arguments(op, start, end, weight_):
     operands = start, end, weight(op, weight_, "start", start)
     shapes = [x.shape for x in operands]
     try:
-        rank = len(np.broadcast_shapes(*shapes))
+        rank = len(jnp.broadcast_shapes(*shapes))
     except ValueError:
         raise ValueError(
             f"{op}: start, end and weight must broadcast, got shapes {', '.join(map(str, shapes))}"
@@ -119,6 +118,7 @@ _LERP = declare(
     forward=Body(_reference, _native),
     tangent=Body(_tangent_reference, _tangent_native),
     backward=Body(_backward_reference, _backward_native),
+    batched=as_they_are,
     kernels={"forward": ("lerp",), "tangent": ("lerp_tangent",), "backward": ("lerp_backward", "lerp_backward_weight")},
     default="xla",
 )

@@ -4,11 +4,11 @@ import string
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from .._core.kernel import kernel
 from .._core.partition import Partition
+from ._arguments import wide
 
 
 def call(target, operands, dtypes, **attributes):
@@ -17,7 +17,7 @@ def call(target, operands, dtypes, **attributes):
     The dimensions before the first along which some operand broadcasts are batches, along which XLA may cut the call. An
     operand that broadcasts along all of these has none: it is left whole. XLA gathers arrays of batches alone, which a
     last dimension of size 1 prevents."""
-    shape = np.broadcast_shapes(*(x.shape for x in operands))
+    shape = jnp.broadcast_shapes(*(x.shape for x in operands))
     batches = _batches([x.shape for x in operands], shape)
     core = len(shape) - batches
     terms, cut = [], []
@@ -72,7 +72,7 @@ def gathered(cotangent, like):
 def weight_gradient(target, operands, weight):
     """A weight's cotangent, by a kernel of its own: the compiler leaves out what nobody asks for. Before a sum it is not
     rounded to a half."""
-    shape = np.broadcast_shapes(*(x.shape for x in operands))
+    shape = jnp.broadcast_shapes(*(x.shape for x in operands))
     is_summed = weight.shape != shape
-    (each,) = call(target, operands, [jnp.promote_types(weight.dtype, jnp.float32) if is_summed else weight.dtype])
+    (each,) = call(target, operands, [wide(weight.dtype) if is_summed else weight.dtype])
     return gathered(each, weight).astype(weight.dtype)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from .._core import checks
 from .._core.case import Case
-from .._core.op import Body, declare
+from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
 from . import _pattern
 from ._arguments import cotangent, document, floats, weight, widen
@@ -111,6 +111,7 @@ _PRELU = declare(
     forward=Body(_reference, _native),
     tangent=Body(_tangent_reference, _tangent_native),
     backward=Body(_backward_reference, _backward_native),
+    batched=as_they_are,
     kernels={
         "forward": ("prelu",),
         "tangent": ("prelu_tangent",),

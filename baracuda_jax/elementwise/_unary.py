@@ -10,10 +10,10 @@ from jax import lax
 from .._core import checks
 from .._core.bits import from_bits, highest, lowest, to_bits
 from .._core.case import Case
-from .._core.op import Body, declare
+from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
 from . import _pattern
-from ._arguments import cotangent, document, floats, number, widen
+from ._arguments import cotangent, document, floats, number, wide, widen
 
 
 def _declare(
@@ -52,6 +52,7 @@ def _declare(
         forward=Body(reference, native),
         tangent=derivative,
         backward=derivative,
+        batched=as_they_are,
         kernels={"forward": (name,), "tangent": (f"{name}_backward",), "backward": (f"{name}_backward",)},
         default="xla",
     )
@@ -439,7 +440,8 @@ def _bound(op, name, value, without, *, dtype):
 
 
 def _bounds_of(dtype, *, min_bits, max_bits):
-    return {"low": from_bits(min_bits, dtype), "high": from_bits(max_bits, dtype)}
+    of = lambda bits: from_bits(bits, dtype).astype(wide(dtype))
+    return {"low": of(min_bits), "high": of(max_bits)}
 
 
 _CLAMP = _declare(

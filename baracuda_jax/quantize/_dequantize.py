@@ -7,7 +7,7 @@ from .._core.op import Body, declare
 from . import _kernels as k
 from ._arguments import CODES, granularity, scales
 from ._family import BY_CELL, FAMILY, SIGNATURES, cases, float_codes
-from ._granularity import beside, sum_to
+from ._granularity import sum_to
 
 _DOC = """Floats from codes, with a scale and a zero point per {kind}.
 
@@ -68,7 +68,7 @@ def _backward(dequantize):
         (dcodes,) = dequantize(dy, scale, jnp.zeros_like(zero_point), by=by, dtype=dtype)
         cells, wide_dy = by.cells(codes).astype(scale.dtype), by.cells(dy).astype(scale.dtype)
         per_channel = by.per_channel(scale)
-        terms = wide_dy * (cells - beside(by.per_channel(zero_point), cells))
+        terms = wide_dy * (cells - k.offset(by.per_channel(zero_point), cells))
         return dcodes, sum_to(terms, per_channel).reshape(scale.shape).astype(scale.dtype)
 
     return body
@@ -165,6 +165,7 @@ _OPS = {
         public=public,
         operands=("codes", "scale", "zero_point"),
         differentiable=("codes", "scale"),
+        constant={"zero_point": "it is made of integers"},
         residuals=("codes", "scale", "zero_point"),
         cases=cases(kind, float_codes),
         forward=Body(_reference, _native),

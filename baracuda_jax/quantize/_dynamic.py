@@ -102,6 +102,7 @@ _dynamic = declare(
     cut=BY_ROW,
     public=dynamic_quantize,
     operands=("x",),
+    constant={"x": "the output is made of codes"},
     results=("codes", "scale", "zero_point"),
     cases=_CASES,
     codes=True,

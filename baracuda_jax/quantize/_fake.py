@@ -129,8 +129,8 @@ def _slopes(x, scale, zero_point, low, high):
     """dy / dscale and dy / dzero_point of each cell."""
     wide, s = k.wide(x), beside(scale, x)
     inside = k.inside_reference(x, scale, zero_point, low=low, high=high)
-    code = k.codes_reference(x, scale, zero_point, low=low, high=high) - beside(zero_point, x)
-    return code - jnp.where(inside, wide / s, 0), jnp.where(inside, 0, -s)
+    code = k.codes_reference(x, scale, zero_point, low=low, high=high)
+    return code - k.offset(zero_point, code) - jnp.where(inside, wide / s, 0), jnp.where(inside, 0, -s)
 
 
 def _learned_tangent(straight_through):
@@ -138,7 +138,7 @@ def _learned_tangent(straight_through):
         cells, per_channel = by.cells(x), [by.per_channel(a) for a in (scale, _rounded(zero_point), dscale, dzero)]
         (of_x,) = straight_through(x, scale, _rounded(zero_point), dx, by=by, low=low, high=high)
         to_scale, to_zero = _slopes(cells, *per_channel[:2], low, high)
-        more = to_scale * beside(per_channel[2], cells) + to_zero * beside(per_channel[3], cells)
+        more = to_scale * beside(per_channel[2], cells) + to_zero * beside(per_channel[3], cells).astype(to_zero.dtype)
         return (of_x + more.reshape(x.shape).astype(x.dtype),)
 
     return body
@@ -176,6 +176,7 @@ _straight_through = declare(
     public=fake_quantize,
     operands=("x", "scale", "zero_point"),
     differentiable=("x",),
+    constant=dict.fromkeys(("scale", "zero_point"), 'learned with gradient="lsq" alone'),
     residuals=("x", "scale", "zero_point"),
     cases=_cases(),
     surrogate=True,

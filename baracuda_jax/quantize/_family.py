@@ -6,6 +6,7 @@ import numpy as np
 
 from .._core import checks
 from .._core.case import Case
+from .._core.op import as_they_are
 from .._core.partition import Partition
 from .._core.sku import OpCategory
 
@@ -30,7 +31,7 @@ def _labels(names, types, params, *, reads_rows=False):
 
 _WHOLE = frozenset({"row"})
 BY_CELL, BY_ROW = Partition(_labels, _WHOLE), Partition(functools.partial(_labels, reads_rows=True), _WHOLE)
-FAMILY = dict(family="quantize", category=OpCategory.QUANTIZATION, dtypes=checks.FLOATS)
+FAMILY = dict(family="quantize", category=OpCategory.QUANTIZATION, dtypes=checks.FLOATS, batched=as_they_are)
 
 # kind: (arguments between zero_point and dtype, their documentation, the scale's shape)
 SIGNATURES = {

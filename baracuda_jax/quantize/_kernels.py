@@ -68,13 +68,19 @@ def divide(x, y):
 
 
 def unclamped_reference(x, scale, zero_point):
-    return jnp.round(divide(wide(x), beside(scale, x))) + beside(zero_point, x)
+    q = jnp.round(divide(wide(x), beside(scale, x)))
+    return q + offset(zero_point, q)
+
+
+def offset(zero_point, cells):
+    """The zero point beside cells, and of their dtype."""
+    return beside(zero_point, cells).astype(cells.dtype)
 
 
 def codes_reference(x, scale, zero_point, *, low, high):
     """The codes of integers, as floats: NaN, which has none, gets the zero point's."""
     q = unclamped_reference(x, scale, zero_point)
-    q = jnp.where(jnp.isnan(q), beside(zero_point, x).astype(q.dtype), q)
+    q = jnp.where(jnp.isnan(q), offset(zero_point, q), q)
     return jnp.clip(q, low, high)
 
 
@@ -87,12 +93,12 @@ def quantize_reference(x, scale, zero_point, *, code, low, high):
 
 def dequantize_reference(codes, scale, zero_point, dtype):
     codes = codes.astype(scale.dtype)
-    return ((codes - beside(zero_point, codes)) * beside(scale, codes)).astype(dtype)
+    return ((codes - offset(zero_point, codes)) * beside(scale, codes)).astype(dtype)
 
 
 def fake_quantize_reference(x, scale, zero_point, *, low, high):
     q = codes_reference(x, scale, zero_point, low=low, high=high)
-    return ((q - beside(zero_point, x)) * beside(scale, x)).astype(x.dtype)
+    return ((q - offset(zero_point, q)) * beside(scale, x)).astype(x.dtype)
 
 
 def inside_reference(x, scale, zero_point, *, low, high):

@@ -167,6 +167,7 @@ _OPS = {
         public=public,
         operands=("x", "scale", "zero_point"),
         differentiable=("x",),
+        constant={"scale": "the output is made of codes", "zero_point": "the output is made of codes"},
         residuals=("x", "scale", "zero_point"),
         shared=shared_ranks(kind),
         cases=cases(kind, normal),

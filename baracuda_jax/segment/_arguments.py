@@ -42,7 +42,7 @@ _DOC = """
 def document(formula, empty, more="", returns=None, precision=None, dtypes="a float or integer type"):
     def decorate(fun):
         name = fun.__name__.removeprefix("segment_")
-        fun.__doc__ += _DOC.format(
+        fun.__doc__ = (fun.__doc__ or "") + _DOC.format(
             name=name,
             formula=formula,
             empty=empty,

@@ -12,6 +12,7 @@ FAMILY = dict(
     category=OpCategory.SEGMENT_OPS,
     operands=("data", "segment_ids"),
     differentiable=("data",),
+    constant={"segment_ids": "they are integers"},
     shared={"segment_ids": 1, "counts": 1},
     batched=lambda params: {**params, "axis": params["axis"] + 1},
 )

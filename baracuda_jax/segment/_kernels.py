@@ -41,7 +41,8 @@ def index_of(ids, num_segments, sorted):
     shape = lambda last: jax.ShapeDtypeStruct((*ids.shape[:-1], last), jnp.uint32)
     out = [shape(0 if sorted else rows), shape(num_segments + 1)]
     # The sort's keys, twice, and row numbers; the histograms of CUB's radix sort, less than a byte a row and 64 KiB.
-    key = 4 if batches * (num_segments + 1) <= 2**32 else 8
+    # A number of batches that is not known, in an export for any, may be large.
+    key = 4 if isinstance(batches, int) and batches * (num_segments + 1) <= 2**32 else 8
     workspace = 0 if sorted else rows * (2 * key + 4 + 1) + 2**16
     operand = kernel_ids(ids)
     return kernel("segment_index", "...n -> ...p, ...q", operand, out=out, workspace=workspace, sorted=sorted)

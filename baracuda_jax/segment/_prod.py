@@ -124,7 +124,7 @@ def _product(data, ids, *, axis, num_segments, **_):
         ids, rows = ids[order], wide(data)[order]
         begins = jnp.concatenate([jnp.ones(1, bool), ids[1:] != ids[:-1]])
         scanned = lax.associative_scan(multiply, (begins, rows))[1]
-        segments = jnp.arange(num_segments)
+        segments = jnp.arange(num_segments, dtype=ids.dtype)
         last = jnp.searchsorted(ids, segments, side="right") - 1
         has_rows = (last >= 0) & (ids[last] == segments)
         return jnp.where(column(has_rows, rows), scanned[last], 1).astype(data.dtype)

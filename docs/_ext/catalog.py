@@ -37,6 +37,17 @@ def ops():
         yield op.name, op.public.__name__, (family, dtypes, derivative, ", ".join(k for k in KINDS if k in op.kernels))
 
 
+def reasons():
+    """{(what is not there, why): the names of the ops}"""
+    found = {}
+    for op in OPS.values():
+        for operand, reason in op.constant.items():
+            found.setdefault((f"a derivative in `{operand}`", reason), []).append(op.name)
+        if isinstance(op.cut, str):
+            found.setdefault(("shards of more than batches", op.cut), []).append(op.name)
+    return found
+
+
 def coming_from(prefixes):
     """The rows of coming_from.csv whose name of theirs begins with one of the prefixes."""
     with (DOCS / "coming_from.csv").open(newline="") as file:

@@ -25,7 +25,10 @@ class Reference(SphinxDirective):
 
 def documented(name):
     """MyST text that documents a public name."""
-    kind = "autoclass" if inspect.isclass(getattr(baracuda_jax, name)) else "autofunction"
+    value = getattr(baracuda_jax, name)
+    if not callable(value):  # a constant, which has no docstring: the page says what it is
+        return ["```{eval-rst}", f".. py:data:: baracuda_jax.{name}", "```", ""]
+    kind = "autoclass" if inspect.isclass(value) else "autofunction"
     members = ["   :members:"] if kind == "autoclass" else []
     return ["```{eval-rst}", f".. {kind}:: baracuda_jax.{name}", *members, "```", ""]
 

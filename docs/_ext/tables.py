@@ -1,4 +1,4 @@
-"""The directives `ops`, `coming-from` and `collectives`: tables made from the declared ops and from CSV files."""
+"""The directives `ops`, `reasons`, `coming-from` and `collectives`: tables made from the declared ops and from CSV files."""
 
 import catalog
 from sphinx.util.docutils import SphinxDirective
@@ -25,6 +25,14 @@ class Ops(Table):
         hidden = 1 if family else None  # the column that says the same in each row
         cut = lambda cells: [cell for i, cell in enumerate(cells) if i != hidden]
         return cut(head), [cut([link(public, name), *cells]) for name, public, cells in rows]
+
+
+class Reasons(Table):
+    """What ops have not, and why."""
+
+    def table(self):
+        rows = [[what, ", ".join(map("`{}`".format, ops)), reason] for (what, reason), ops in catalog.reasons().items()]
+        return ["what is not there", "in", "why"], rows
 
 
 class ComingFrom(Table):
@@ -61,6 +69,7 @@ def escaped(text):
 
 def setup(app):
     app.add_directive("ops", Ops)
+    app.add_directive("reasons", Reasons)
     app.add_directive("coming-from", ComingFrom)
     app.add_directive("collectives", Collectives)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,117 @@
+"""Laws of vmap: a stack of singles, whatever is mapped, along whichever axis."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from examples_of import close, loss_of, same_bits, stacked
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from .table import derivable, law
+
+
+def _other(a):
+    """Another argument of the same shape; sorted ids stay sorted."""
+    a = np.asarray(a)
+    if jnp.issubdtype(a.dtype, jnp.integer):
+        return np.minimum(a, 3)
+    return np.flip(a, 0) if a.ndim else a
+
+
+def _few(args, count=3):
+    """The arguments of so many calls."""
+    return [[_other(a) if i == 1 else np.asarray(a) for a in args] for i in range(count)]
+
+
+def _vmap(e, axis, out_axes):
+    """Each argument mapped or not."""
+    place = lambda a: min(axis, a.ndim)
+    few = _few(e.args)
+    for mapped in np.ndindex(*(2,) * len(e.args)):
+        if not any(mapped):
+            continue
+        axes = [place(a) if m else None for a, m in zip(e.args, mapped, strict=True)]
+        pick = lambda i: [few[i if m else 0][k] for k, m in enumerate(mapped)]
+        many = [few[0][k] if d is None else stacked([args[k] for args in few], d) for k, d in enumerate(axes)]
+        want = stacked([e.call(*pick(i)) for i in range(3)], out_axes)
+        same_bits(jax.vmap(e.call, axes, out_axes)(*many), want)
+
+
+@law()
+def vmap_front(e):
+    _vmap(e, 0, 0)
+
+
+@law()
+def vmap_middle(e):
+    _vmap(e, 1, min(1, e.y.ndim))
+
+
+@law()
+def vmap_back(e):
+    _vmap(e, -1, -1)
+
+
+@law()
+def vmap_of_vmap(e):
+    """The outer map has all arguments, the inner the first alone: the others have fewer batches than the data."""
+    few = _few(e.args)
+    rows = [[args[0], _other(args[0])] for args in few]
+    xs, many = stacked([stacked(row) for row in rows]), [stacked(a) for a in list(zip(*few, strict=True))[1:]]
+    nested = jax.vmap(lambda row, *rest: jax.vmap(lambda x: e.call(x, *rest))(row))
+    want = stacked([stacked([e.call(x, *args[1:]) for x in row]) for row, args in zip(rows, few, strict=True)])
+    same_bits(jax.jit(nested)(xs, *many), want)
+
+
+@law(derivable)
+def vmap_of_grad(e):
+    few = [args[0] for args in _few([e.x])]
+    gradient = jax.grad(e.loss)
+    want = stacked([jax.jit(gradient)(x) for x in few])
+    close(jax.jit(jax.vmap(gradient))(stacked(few)), want, e.dtype, scale=4)
+
+
+@law(derivable)
+def grad_of_vmap(e):
+    """With the first argument mapped, beside others that serve all, or that are mapped too."""
+    few = _few(e.args)
+
+    def loss(*args):
+        y = e.call(*args)
+        return jnp.sum(jnp.where(jnp.isfinite(y), y, 0) * e.w).real
+
+    gradient = jax.jit(jax.grad(loss))
+    for mapped in {False, len(e.args) > 1}:
+        axes = (0, *(0 if mapped else None for _ in e.args[1:]))
+        many = [stacked([args[k] for args in few]) if d == 0 else few[0][k] for k, d in enumerate(axes)]
+        got = jax.jit(jax.grad(lambda *args: jax.vmap(loss, axes)(*args).sum()))(*many)
+        rest = lambda args: (args if mapped else few[0])[1:]
+        close(got, stacked([gradient(args[0], *rest(args)) for args in few]), e.dtype, scale=4)
+
+
+@law(derivable)
+def grad_of_vmap_of_vmap(e):
+    """The cotangent of an argument that has fewer batches than the data is summed over the others."""
+    few = _few(e.args, 2)
+    rows = [[args[0], _other(args[0])] for args in few]
+    xs, many = stacked([stacked(row) for row in rows]), [stacked(a) for a in list(zip(*few, strict=True))[1:]]
+    single = lambda x, *rest: loss_of(e.call)(x, *rest).real
+    nested = jax.vmap(lambda row, *rest: jax.vmap(lambda x: single(x, *rest))(row))
+    got = jax.jit(jax.grad(lambda *args: nested(*args).sum()))(xs, *many)
+    gradient = jax.jit(jax.grad(single))
+    want = [stacked([gradient(x, *args[1:]) for x in row]) for row, args in zip(rows, few, strict=True)]
+    close(got, stacked(want), e.dtype, scale=4)
+
+
+@law()
+def vmap_with_spmd_axis_name(e):
+    """What is mapped over an axis of a mesh stays on it."""
+    mesh = jax.make_mesh((2,), ("d",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices("cpu")[:2])
+    few = _few(e.args, 2)
+    fun = jax.jit(jax.vmap(e.call, spmd_axis_name="d"))
+    want = stacked([e.call(*args) for args in few])
+    put = [jax.device_put(stacked(a), NamedSharding(mesh, P("d"))) for a in zip(*few, strict=True)]
+    with jax.set_mesh(mesh):
+        compiled = fun.lower(*put).compile()
+        assert "all-" not in compiled.as_text()
+        same_bits(compiled(*put), want)

@@ -1,0 +1,149 @@
+"""Laws of derivatives: they are the limits of differences, the kernels' are those of the definition, and all of JAX's ways to a
+derivative agree."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from examples_of import close, loss_of, same_bits
+
+from .table import derivable, law, real, smooth
+
+
+def _sharp(op, dtype):
+    return None if dtype == "float64" else "differences are sharp in float64 alone"
+
+
+@law(derivable, smooth, _sharp, each_case=True)
+def limits_of_differences(e):
+    """The first, forward and reverse; the second, forward over reverse and reverse over reverse, along two directions."""
+    loss, step = loss_of(e.fun), 1e-5
+    gradient = jax.grad(loss)
+
+    @jax.jit
+    def pairs(x, v):
+        ends = jax.lax.map(lambda x: (e.fun(x), loss(x), gradient(x)), jnp.stack([x + step * v, x - step * v]))
+        of_fun, of_loss, of_gradient = ((after - before) / (2 * step) for after, before in ends)
+        y, push = jax.jvp(e.fun, (x,), (v,))
+        g, forward = jax.jvp(gradient, (x,), (v,))
+        return {
+            # Segments without rows have infinite extremes.
+            "jvp": (push, jnp.where(jnp.isfinite(y), of_fun, 0)),
+            "grad": (jnp.vdot(g, v), of_loss),
+            "jvp of grad": (forward, of_gradient),
+            "grad of grad": (jax.grad(lambda x: jnp.vdot(gradient(x), v))(x), of_gradient),
+        }
+
+    for name, (got, want) in pairs(e.x, e.v).items():
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6, err_msg=name)
+
+
+@law(derivable, each_case=True)
+def derivatives_of_the_definition(e):
+    fun = lambda prefer: lambda x: e.fun(x, prefer)
+    both = lambda fun, x, v, w: (jax.vjp(fun, x)[1](w)[0], jax.jvp(fun, (x,), (v,))[1])
+    each = jax.jit(lambda *args: [both(fun(prefer), *args) for prefer in ("native", "xla")])
+    for native, reference in zip(*each(e.x, e.v, e.w), strict=True):
+        close(native, reference, e.dtype, scale=4)
+
+
+@law(derivable)
+def grad(e):
+    value, gradient = jax.jit(jax.value_and_grad(e.loss))(e.x)
+    close(value, e.loss(e.x), e.dtype, scale=4)
+    close(gradient, e.gradient, e.dtype, scale=4)
+    assert gradient.dtype == e.x.dtype
+    same_bits(jax.jit(jax.grad(e.loss))(e.x), gradient)
+
+
+@law(derivable)
+def jvp(e):
+    y, got = jax.jit(lambda x, v: jax.jvp(e.fun, (x,), (v,)))(e.x, e.v)
+    same_bits(y, e.y)
+    close(got, e.push, e.dtype, scale=4)
+    assert got.dtype == y.dtype
+
+
+@law(derivable)
+def vjp(e):
+    """<Jv, w> = <v, J'w>"""
+    wide = lambda a: np.asarray(a).astype(np.complex128 if a.dtype.kind == "c" else np.float64)
+    y, pull = jax.vjp(e.fun, e.x)
+    same_bits(y, e.y)
+    jv, jw = e.push, pull(e.w)[0]
+    assert jv.dtype == jw.dtype == e.x.dtype
+    jv, jw, v, w = map(wide, (jv, jw, e.v, e.w))
+    size = np.abs(jv * w).sum() + np.abs(v * jw).sum() or 1
+    close((jv * w).sum() / size, (v * jw).sum() / size, e.dtype)
+
+
+@law(derivable)
+def linearize(e):
+    y, push = jax.linearize(e.fun, e.x)
+    same_bits(y, e.y)
+    close(push(e.v), e.push, e.dtype, scale=4)
+    close(jax.linear_transpose(push, e.x)(e.w)[0], jax.vjp(e.fun, e.x)[1](e.w)[0], e.dtype, scale=4)
+
+
+def _linear(op, dtype):
+    return None if op.is_linear else "the op is not linear"
+
+
+@law(derivable, _linear)
+def linear_transpose(e):
+    close(jax.linear_transpose(e.fun, e.x)(e.w)[0], jax.vjp(e.fun, e.x)[1](e.w)[0], e.dtype)
+
+
+def _of_few(e, count):
+    """The op as a function of some elements of x, spread over it, and these."""
+    x = e.x.ravel()
+    places = np.linspace(0, x.size - 1, min(x.size, count)).astype(int)
+    return lambda some: e.fun(x.at[places].set(some).reshape(e.x.shape)), x[places]
+
+
+@law(derivable, real)
+def jacobians(e):
+    fun, some = _of_few(e, 8)
+    forward, reverse = jax.jit(lambda x: (jax.jacfwd(fun)(x), jax.jacrev(fun)(x)))(some)
+    close(forward, reverse, e.dtype, scale=4)
+    assert forward.shape == (*e.y.shape, *some.shape)
+
+
+@law(derivable, real, smooth)
+def hessian(e):
+    fun, some = _of_few(e, 24)
+    got = jax.jit(jax.hessian(loss_of(fun)))(some)
+    close(got, got.T, e.dtype, scale=8)
+    assert np.abs(np.asarray(got, np.float64)).max() > 0
+
+
+@law(derivable, real, smooth)
+def third_derivative(e):
+    """Along a line: the limit of differences where float64 shows it, else that of the definition."""
+    along = lambda prefer: loss_of(lambda t: e.fun(e.x + t * e.v, prefer))
+    third = lambda prefer: jax.jit(jax.grad(jax.grad(jax.grad(along(prefer)))))(jnp.zeros((), e.dtype))
+    if e.dtype != "float64":
+        close(third("native"), third("xla"), e.dtype, scale=100)
+        return
+    second, step = jax.jit(jax.grad(jax.grad(along("native")))), 1e-5
+    want = (second(step) - second(-step)) / (2 * step)
+    np.testing.assert_allclose(third("native"), want, rtol=1e-5, atol=1e-5)
+
+
+@law(derivable)
+def derivative_of_the_backward_kernel(e):
+    """<J'w, v> is linear in w, with gradient Jv."""
+    pair = lambda w: jnp.sum(jax.vjp(e.fun, e.x)[1](w)[0] * e.v).real
+    close(jax.jit(jax.grad(pair))(e.w), e.push, e.dtype, scale=8)
+
+
+def _integer(op, dtype):
+    if jnp.issubdtype(dtype, jnp.inexact):
+        return "floats have a gradient"
+    return None if op.differentiable else "the op has no derivative"
+
+
+@law(_integer)
+def integers_have_no_gradient(e):
+    y, pull = jax.vjp(e.fun, e.x)
+    same_bits(y, e.y)
+    assert pull(np.zeros(y.shape, jax.dtypes.float0))[0].dtype == jax.dtypes.float0

@@ -1,0 +1,75 @@
+"""Laws of export: a program that was stored gives the bits of one that was not."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+from examples_of import close, same_bits, stacked
+
+import baracuda_jax
+from baracuda_jax._core.library import PREFIX
+
+from .table import derivable, law
+
+BOTH = "cpu", "cuda"
+
+
+def stored(fun, *types, platforms=BOTH, vjp_order=0):
+    exported = jax.export.export(jax.jit(fun), platforms=platforms, disabled_checks=baracuda_jax.export_checks)(*types)
+    return exported.serialize(vjp_order=vjp_order)
+
+
+def _again(*args, **options):
+    return jax.export.deserialize(stored(*args, **options))
+
+
+@law()
+def export_for_cpu(e):
+    same_bits(_again(e.fun, e.x, platforms=("cpu",)).call(e.x), e.y)
+
+
+@law()
+def export_for_cuda(e):
+    """It holds the calls, and does not run elsewhere."""
+    again = _again(e.fun, e.x, platforms=("cuda",))
+    for target in e.op.kernels["forward"]:
+        assert PREFIX + target in again.mlir_module()
+    with pytest.raises(ValueError, match="cuda"):
+        again.call(jax.device_put(e.x, jax.devices("cpu")[0]))
+
+
+@law()
+def export_for_both(e):
+    again = _again(e.fun, e.x)
+    assert again.platforms == BOTH
+    same_bits(again.call(e.x), e.y)
+
+
+@law(derivable)
+def export_of_the_gradient(e):
+    """As a program of its own, and as the derivative of an exported one."""
+    gradient = jax.jit(jax.grad(e.loss))(e.x)
+    same_bits(_again(jax.grad(e.loss), e.x).call(e.x), gradient)
+    again = _again(e.loss, e.x, vjp_order=1)
+    close(jax.grad(again.call)(e.x), gradient, e.dtype)
+
+
+@law()
+def export_for_any_batch(e):
+    (b,) = jax.export.symbolic_shape("b")
+    types = [jax.ShapeDtypeStruct((b, *a.shape), a.dtype) for a in e.args]
+    for prefer in ("native", None):
+        again = _again(jax.vmap(functools.partial(e.call, prefer=prefer)), *types)
+        many = [stacked([a] * 3) for a in e.args]
+        if prefer:
+            same_bits(again.call(*many), stacked([e.y] * 3))
+
+
+@law(derivable)
+def export_of_the_gradient_for_any_batch(e):
+    (b,) = jax.export.symbolic_shape("b")
+    gradient = jax.grad(e.loss)
+    again = _again(jax.vmap(gradient), jax.ShapeDtypeStruct((b, *e.x.shape), e.x.dtype))
+    xs = stacked([e.x, np.flip(e.x)])
+    close(again.call(xs), jax.jit(jax.vmap(gradient))(xs), e.dtype)

@@ -1,0 +1,44 @@
+"""JAX's persistent compilation cache holds programs with our kernels: a second process compiles none of them again."""
+
+import os
+import subprocess
+import sys
+
+from baracuda_jax._core.op import OPS
+
+RUN = """
+import collections, sys
+import jax
+import numpy as np
+import baracuda_jax
+from baracuda_jax._core.op import OPS
+
+counts = collections.Counter()
+jax.monitoring.register_event_listener(lambda event, **_: counts.update([event.rpartition("/")[2]]))
+for op in OPS.values():
+    args = op.cases[0].arguments(np.random.default_rng(0), "float32")
+
+    def program(x, *args):
+        call = lambda x: jax.tree.leaves(op.public(x, *args, **op.cases[0].kwargs, prefer="native"))[0]
+        return jax.vjp(call, x)[1](call(x)) if op.differentiable and not op.codes else call(x)
+
+    jax.jit(program)(*args)
+print(counts["cache_hits"], counts["cache_misses"])
+"""
+
+
+def test_a_second_process_finds_the_programs_of_the_first(tmp_path):
+    options = {
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    counts = []
+    for _ in range(2):
+        command = [sys.executable, "-c", RUN]
+        done = subprocess.run(command, env=os.environ | options, capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        counts.append(tuple(map(int, done.stdout.split())))
+    (hits, misses), again = counts
+    assert misses >= len(OPS) - hits and misses > len(OPS) / 2
+    assert again == (hits + misses, 0)

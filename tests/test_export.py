@@ -1,0 +1,47 @@
+"""Every op is exported, forward and gradient, for cpu and cuda, alone and for any batch size, and run by a process that knows
+nothing of where it came from."""
+
+import pickle
+import subprocess
+import sys
+
+import jax
+import numpy as np
+from examples_of import Example, has_derivative, stacked
+from laws.export import stored
+
+from baracuda_jax._core.op import OPS
+
+RUN = """
+import pickle, sys
+import jax
+import numpy as np
+import baracuda_jax
+
+jax.config.update("jax_enable_x64", True)
+with open(sys.argv[1], "rb") as file:
+    programs = pickle.load(file)
+for name, (program, args, want) in programs.items():
+    for got, y in zip(jax.export.deserialize(program).call(*args), want, strict=True):
+        assert np.asarray(got).tobytes() == y.tobytes(), name
+print(len(programs))
+"""
+
+
+def test_exported_programs_run_in_a_fresh_process(tmp_path):
+    programs = {}
+    (b,) = jax.export.symbolic_shape("b")
+    for i, op in enumerate(OPS.values()):
+        e = Example(op, op.cases[i % len(op.cases)], op.dtypes[i % 4])
+
+        def both(x):
+            return e.fun(x), *([jax.grad(e.loss)(x)] if has_derivative(op) else [])
+
+        xs = stacked([e.x] * 2)
+        for fun, x, shape in ((both, e.x, e.x.shape), (jax.vmap(both), xs, (b, *e.x.shape))):
+            want = [np.asarray(y) for y in jax.jit(fun)(x)]
+            programs[f"{e} {shape}"] = stored(fun, jax.ShapeDtypeStruct(shape, x.dtype)), [np.asarray(x)], want
+    file = tmp_path / "programs"
+    file.write_bytes(pickle.dumps(programs))
+    done = subprocess.run([sys.executable, "-c", RUN, file], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout == f"{2 * len(OPS)}\n", done.stderr
