@@ -1,0 +1,82 @@
+"""Each law of sharding is needed: a rule that is broken on purpose is caught by the law that the table names."""
+
+import jax
+import pytest
+from jax.sharding import PartitionSpec as P
+from laws.sharding import communicates, shard_map_over_all_axes
+from sharded import SHARDED
+
+from baracuda_jax._core import compat, partition
+from baracuda_jax._core import op as declaration
+from baracuda_jax.segment import _partition
+
+CASES = {(e.op, e.way): e for e in SHARDED}
+FAULTS = {}
+
+
+def fault(op, way, *programs, law=communicates):
+    """`break_(patch)` breaks what the law checks of a case; each of the programs, (kind of mesh, program), must show it."""
+
+    def enter(break_):
+        for program in programs or [()]:
+            FAULTS[" ".join((break_.__name__, op, *program))] = break_, law, CASES[op, way], program
+        return break_
+
+    return enter
+
+
+@fault("segment_sum", "rows", ("auto", "forward"))
+@fault("segment_mean", "rows", ("auto", "tangent"), ("explicit", "tangent"))
+@fault("prelu", "rows, a slope for each feature", ("auto", "gradient"), ("explicit", "gradient"))
+def the_sum_over_shards_is_left_out(patch):
+    patch.setattr(partition.Cut, "_sum", lambda cut, y, axes, labels, sources: y)
+    patch.setattr(jax.lax, "psum", lambda x, axes: x)
+
+
+@fault("segment_max", "features", ("explicit", "forward"), ("explicit", "gradient"))
+@fault("elu", "rows", ("explicit", "forward"))
+def results_have_the_wrong_sharding(patch):
+    rule = partition.result_specs
+    patch.setattr(partition, "result_specs", lambda *call: tuple(P(*(None,) * len(spec)) for spec in rule(*call)))
+
+
+@fault("segment_sum", "features", law=shard_map_over_all_axes)
+def operands_keep_different_manual_axes(patch):
+    patch.setattr(declaration, "bind", lambda primitive, *operands, **params: primitive.bind(*operands, **params))
+
+
+@fault("segment_sum", "rows", ("auto", "forward"))
+@fault("segment_min", "features", ("auto", "forward"), ("auto", "gradient"))
+def the_compiler_is_not_told(patch):
+    patch.setattr(compat, "is_cut_by_compiler", lambda ctx: False)
+
+
+@fault("segment_max", "rows", ("auto", "gradient"), ("explicit", "gradient"))
+def winners_are_rows_of_the_shard(patch):
+    patch.setattr(_partition, "_winner_here", lambda winner, rows, axes: winner)
+
+
+@fault("segment_min", "rows", ("auto", "forward"))
+def parts_are_combined_as_if_for_the_maximum(patch):
+    extreme = _partition._extreme
+    patch.setattr(_partition, "_extreme", lambda x, axes, is_max: extreme(x, axes, True))
+
+
+def _forget():
+    jax.clear_caches()
+    compat._trace.cache_clear()
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda name: name.replace(" ", "-"))
+def test_a_fault_is_caught(monkeypatch, fault):
+    break_, law, case, program = FAULTS[fault]
+    if len(jax.devices("cpu")) < 8:
+        pytest.skip("needs 8 CPU devices")
+    _forget()
+    try:
+        with monkeypatch.context() as patch, pytest.raises((AssertionError, ValueError, TypeError)):
+            break_(patch)
+            law(case, *program)
+    finally:
+        _forget()
+    law(case, *program)
