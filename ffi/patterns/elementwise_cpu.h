@@ -8,9 +8,9 @@
 namespace baracuda {
 namespace internal {
 
-// The elements [to, to + count) of one row.
+// The elements [to, to + count) of one row. `work` is a copy, whose parameters no store may change.
 template <class Functor, int operands>
-void elementwise_row(const Elementwise<Functor>& work, int64_t to, int64_t count, int64_t (&from)[operands],
+void elementwise_row(const Elementwise<Functor> work, int64_t to, int64_t count, int64_t (&from)[operands],
                      const bool (&step)[operands]) {
   constexpr int V = 64 / Elementwise<Functor>::bytes;
   auto advance = [&](int64_t by) {
