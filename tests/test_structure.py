@@ -12,10 +12,32 @@ from baracuda_jax._core.op import OPS
 PACKAGE = pathlib.Path(baracuda_jax.__file__).parent
 
 
+INTERNAL = re.compile(
+    r"jax\.(_src|interpreters|extend|experimental)|jaxlib\.(_(?!_)|mlir|xla)|"
+    r"from jax(lib)? import .*\b(_\w+|interpreters|extend|experimental)\b"
+)
+
+
 def test_jax_internals_are_touched_in_one_file():
-    private = re.compile(r"jax\._src|jaxlib\._(?!_)|jax\.interpreters|jax\.extend")
-    found = {path.name for path in PACKAGE.rglob("*.py") if private.search(path.read_text())}
+    found = {path.name for path in PACKAGE.rglob("*.py") if INTERNAL.search(path.read_text())}
     assert found == {"compat.py"}
+
+
+def test_what_is_internal():
+    for line in (
+        "from jax._src import core",
+        "import jax._src.core",
+        "jax.interpreters.mlir",
+        "from jax import _src, numpy",
+        "from jax import lax, extend",
+        "from jax.extend.core import Primitive",
+        "from jax.experimental import pallas",
+        "from jaxlib import _jax",
+        "import jaxlib.mlir.ir",
+    ):
+        assert INTERNAL.search(line), line
+    for line in ("from jax import lax", "from jax import export", "jaxlib.__version__", "import jax.numpy as jnp"):
+        assert not INTERNAL.search(line), line
 
 
 def test_every_public_name_is_documented_and_reachable():
