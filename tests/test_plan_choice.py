@@ -111,17 +111,16 @@ def test_the_rows_follow_from_their_measurements():
         assert row["dtype"] in OPS[row["op"]].dtypes and row["device"] and row["jax"] and row["date"]
         total = lambda name: sum(case[name] for case in row["cases"])
         assert row["backend"] == choice.verdict(total("native_ms"), total("xla_ms"))
-        assert row["platform"] != "cpu" or row["backend"] == "native"
 
 
 @pytest.mark.measured
 def test_the_table_chooses_where_nobody_asks():
-    """lp_pool2d on CUDA, large, in float32: XLA was faster."""
+    """lp_pool2d, large, in float32: XLA was faster on CUDA, and not on CPU."""
     program = jax.jit(lambda x: bj.lp_pool2d(x, 3, 3, 2))
     gradient = jax.jit(jax.grad(lambda x: bj.lp_pool2d(x, 3, 3, 2).sum()))
-    for platform, is_native in (("cuda", False), ("cpu", True)):
+    for platform, size, is_native in (("cuda", "large", False), ("cpu", "medium", True)):
         plan = bj.plan("lp_pool2d", IMAGE, 3, 3, 2, platform=platform)
-        assert plan.why == ("by default" if is_native else "measured: forward float32 large")
+        assert plan.why == f"measured: forward float32 {size}"
         assert (plan.sku.backend == "native") == (plan.backward.sku.backend == "native") == is_native
         for fun in (program, gradient):
             assert bool(calls(fun.trace(IMAGE).lower(lowering_platforms=(platform,)).as_text())) == is_native
