@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from baracuda_jax._core import compat
 from baracuda_jax._core.case import Case, cast
 from baracuda_jax._core.op import OPS, Op
 
@@ -173,3 +174,9 @@ def same_bits(a, b):
     a, b = (np.asarray(jax.device_get(x)) for x in (a, b))
     assert a.dtype == b.dtype and a.shape == b.shape
     assert a.tobytes() == b.tobytes()
+
+
+def forget_traces():
+    """What was traced before is not used after, as when a rule is broken on purpose."""
+    jax.clear_caches()
+    compat._trace.cache_clear()

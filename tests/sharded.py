@@ -163,10 +163,17 @@ def _all():
 SHARDED = tuple(_all())
 
 
-def mesh(kind, shape=(8,), names=("d",), devices=None):
-    devices = devices or jax.devices("cpu")[: int(np.prod(shape))]
-    types = (AxisType.Explicit if kind == "explicit" else AxisType.Auto,) * len(shape)
-    return jax.make_mesh(shape, names, axis_types=types, devices=devices)
+def devices():
+    """The GPUs if there are several, else the eight devices that the CPU is made to be."""
+    return jax.devices()[:8] if len(jax.devices()) > 1 else jax.devices("cpu")[:8]
+
+
+def mesh(kind, axes=1):
+    """Of all devices, along axis "d", or "d" and another."""
+    found = devices()
+    shape = (len(found),) if axes == 1 else (len(found) // 2, 2)
+    types = (AxisType.Explicit if kind == "explicit" else AxisType.Auto,) * axes
+    return jax.make_mesh(shape, ("d", "e")[:axes], axis_types=types, devices=found)
 
 
 def put(args, mesh, specs):

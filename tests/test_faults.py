@@ -1,9 +1,8 @@
 """Each law is needed: a rule that is broken on purpose is caught by the law that the table names."""
 
-import jax
 import jax.numpy as jnp
 import pytest
-from examples_of import Example
+from examples_of import Example, forget_traces
 from laws import LAWS
 
 import baracuda_jax
@@ -145,23 +144,17 @@ def a_sharding_rule_is_wanted_where_sizes_are_not_known(patch, op):
     patch.setattr(kernel, "_sharding_rule", of_sizes)
 
 
-def _forget():
-    """No trace from before a fault is used under it, nor one under it after."""
-    jax.clear_caches()
-    compat._trace.cache_clear()
-
-
 @pytest.mark.parametrize("fault", FAULTS, ids="-".join)
 def test_a_fault_is_caught(monkeypatch, fault):
     _, law, name = fault
     (break_, dtype), op, law = FAULTS[fault], OPS[name], LAWS[law]
     assert law.applies(op, jnp.dtype(dtype)) is None
     example = lambda: Example(op, op.cases[0], dtype)
-    _forget()
+    forget_traces()
     try:
         with monkeypatch.context() as patch, pytest.raises(CAUGHT):
             break_(patch, op)
             law.check(example())
     finally:
-        _forget()
+        forget_traces()
     law.check(example())

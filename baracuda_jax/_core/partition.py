@@ -105,8 +105,17 @@ def result_specs(cut, avals):
 
 
 def _explicit_axes(cut, avals):
-    mesh = next((a.sharding.mesh for a in avals if not a.sharding.mesh.empty), None)
-    return cut.axes([a.shape for a in avals], [a.sharding.spec for a in avals], mesh.shape) if mesh else {}
+    if not _is_cut_explicitly(avals):
+        return {}
+    return cut.axes([a.shape for a in avals], [a.sharding.spec for a in avals], _mesh_of(avals).shape)
+
+
+def _is_cut_explicitly(avals):
+    return any(entry is not None for a in avals for entry in a.sharding.spec)
+
+
+def _mesh_of(avals):
+    return next(a.sharding.mesh for a in avals if not a.sharding.mesh.empty)
 
 
 def lower(ctx, cut, run, params, operands):
@@ -120,13 +129,8 @@ def lower(ctx, cut, run, params, operands):
     return None
 
 
-def _is_cut_explicitly(avals):
-    return any(entry is not None for a in avals for entry in a.sharding.spec)
-
-
 def _on_explicit_axes(ctx, cut, run, params, operands):
-    mesh = next(a.sharding.mesh for a in ctx.avals_in if not a.sharding.mesh.empty)
-    axes = _explicit_axes(cut, ctx.avals_in)
+    mesh, axes = _mesh_of(ctx.avals_in), _explicit_axes(cut, ctx.avals_in)
     specs = cut.specs(axes, cut.operands)
 
     def fun(*operands):

@@ -8,7 +8,7 @@ import numpy as np
 from examples_of import close, loss_of
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
-from sharded import collectives, expected, mesh, put
+from sharded import collectives, devices, expected, mesh, put
 
 EXPECTED = expected()
 
@@ -48,7 +48,7 @@ def communicates(e, kind, program):
     fun, has_gradient, is_stacked = programs(e)[program]
     stack = lambda a: np.stack([a, np.roll(a, 1, 0)]) if np.ndim(a) else np.stack([a, a])
     args, specs = (list(map(stack, e.args)), _stacked(e.specs)) if is_stacked else (e.args, e.specs)
-    want = jax.jit(fun)(*jax.device_put(args, jax.devices("cpu")[0]))
+    want = jax.jit(fun)(*jax.device_put(args, devices()[0]))
     over = mesh(kind)
     placed = put(args, over, specs)
     with jax.set_mesh(over):
@@ -70,7 +70,7 @@ def communicates(e, kind, program):
 def shard_map_over_all_axes(e):
     """The op of each shard; and the gradient of a replicated scale that multiplies a sharded array, under check_vma."""
     over = mesh("auto")
-    want = e.fun(*jax.device_put(e.args, jax.devices("cpu")[0]))
+    want = e.fun(*jax.device_put(e.args, devices()[0]))
     placed = put(e.args, over, e.specs)
     check_vma = bool(zlib.crc32(str(e).encode()) % 2)
     fun = jax.shard_map(e.fun, mesh=over, in_specs=e.specs, out_specs=e.out, check_vma=check_vma)
@@ -90,13 +90,13 @@ def shard_map_over_all_axes(e):
 
     scale = jnp.float32(1.1)
     got = jax.jit(jax.grad(total))(jax.device_put(scale, NamedSharding(over, P())), *placed)
-    equal(got, jax.grad(loss)(*jax.device_put((scale, *e.args), jax.devices("cpu")[0])), scale=20)
+    equal(got, jax.grad(loss)(*jax.device_put((scale, *e.args), devices()[0])), scale=20)
 
 
 def shard_map_over_some_axes(e):
     """Axis d by hand, another left to the compiler."""
-    over = mesh("auto", (4, 2), ("d", "e"))
-    want = e.fun(*jax.device_put(e.args, jax.devices("cpu")[0]))
+    over = mesh("auto", axes=2)
+    want = e.fun(*jax.device_put(e.args, devices()[0]))
     with jax.set_mesh(over):
         fun = jax.shard_map(e.fun, axis_names={"d"}, in_specs=e.specs, out_specs=e.out)
         equal(jax.jit(fun)(*put(e.args, over, e.specs)), want)
