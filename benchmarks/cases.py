@@ -117,23 +117,15 @@ def lp_pool2d_benchmark(size, dtype):
     )  # fmt: skip
 
 
-def lp_pool1d_benchmark(size, dtype):
+def lp_pool_benchmark(rank, window, size, dtype):
+    """The images of lp_pool2d as lines, or as volumes."""
     batch, channels, height, width = POOL_SIZES[size]
-    shape = batch, channels, height * width
+    shape = {1: (batch, channels, height * width), 3: (batch, channels // 8, 8, height, width)}[rank]
+    op = f"lp_pool{rank}d"
     return Benchmark(
-        "lp_pool1d", f"{list(shape)}, p=2, window 4, stride 2", size, dtype, normal(*shape),
-        lambda x, prefer: baracuda_jax.lp_pool1d(x, 2, 4, 2, prefer=prefer),
-        torch=lambda torch, x: torch.nn.functional.lp_pool1d(x, 2.0, 4, 2),
-    )  # fmt: skip
-
-
-def lp_pool3d_benchmark(size, dtype):
-    batch, channels, height, width = POOL_SIZES[size]
-    shape = batch, channels // 8, 8, height, width
-    return Benchmark(
-        "lp_pool3d", f"{list(shape)}, p=2, window 2, stride 2", size, dtype, normal(*shape),
-        lambda x, prefer: baracuda_jax.lp_pool3d(x, 2, 2, 2, prefer=prefer),
-        torch=lambda torch, x: torch.nn.functional.lp_pool3d(x, 2.0, 2, 2),
+        op, f"{list(shape)}, p=2, window {window}, stride 2", size, dtype, normal(*shape),
+        lambda x, prefer: getattr(baracuda_jax, op)(x, 2, window, 2, prefer=prefer),
+        torch=lambda torch, x: getattr(torch.nn.functional, op)(x, 2.0, window, 2),
     )  # fmt: skip
 
 
@@ -287,9 +279,9 @@ def benchmarks(size):
     for op, dtype, is_sorted in itertools.product(SEGMENT_OPS, DTYPES, (False, True)):
         yield segment_benchmark(op, size, dtype, is_sorted)
     for dtype in DTYPES:
-        yield lp_pool1d_benchmark(size, dtype)
+        yield lp_pool_benchmark(1, 4, size, dtype)
         yield lp_pool2d_benchmark(size, dtype)
-        yield lp_pool3d_benchmark(size, dtype)
+        yield lp_pool_benchmark(3, 2, size, dtype)
         yield repeat_benchmark(size, dtype)
         for op in UNARY:
             yield unary_benchmark(op, size, dtype)

@@ -81,8 +81,7 @@ def shard_map_over_all_axes(e):
         return
 
     def loss(scale, *args):
-        y = e.fun(scale * args[0], *args[1:])
-        return jnp.sum(jnp.sin(jnp.where(jnp.isfinite(y), y, 0)))
+        return loss_of(e.fun)(scale * args[0], *args[1:])
 
     def total(scale, *args):
         local = lambda scale, *args: jax.lax.psum(loss(scale, *args), "d")
