@@ -178,7 +178,7 @@ def _declare_extremum(name, public, extremum):
         cases=cases(),
         results=("y", "winner"),
         residuals=("segment_ids", "winner"),
-        cut=extremum_by_rows(name, index_dtype),
+        cut=extremum_by_rows(name),
         forward=Body(reference, native),
         tangent=Body(lambda ids, winner, t, *, axis, **_: (_at(t, winner, axis, 0),), tangent_native),
         backward=Body(backward_reference, backward_native),

@@ -5,6 +5,7 @@ from jax import lax
 
 from .._core.bits import from_bits, highest, lowest, to_bits
 from .._core.partition import Partition
+from ._kernels import index_dtype
 from ._references import column, count, per_batch, spread, wide
 
 _BY_ROW = ("data", "segment_ids")
@@ -107,37 +108,43 @@ def _extreme(x, axes, is_max):
 
 
 def _first_row(rows, axes, dtype):
-    """The number of this shard's first row, and that of all rows."""
-    total = rows * lax.axis_size(axes)
-    return lax.axis_index(axes).astype(dtype) * rows, total
-
-
-def _identity(dtype, is_max):
-    return to_bits(lowest(dtype) if is_max else highest(dtype), dtype)
+    """The number of this shard's first row."""
+    return lax.axis_index(axes).astype(dtype) * rows
 
 
 def _winner_here(winner, rows, axes):
     """The winning row of this shard, `rows` where another shard has it."""
-    first, _ = _first_row(rows, axes, winner.dtype)
+    first = _first_row(rows, axes, winner.dtype)
     return jnp.where((winner >= first) & (winner < first + rows), winner - first, rows)
 
 
-def _extremum_by_rows(is_max, index_dtype):
-    def forward(run, axes, data, ids, *, save, axis, empty_bits, **params):
-        identity = _identity(data.dtype, is_max)
-        with_rows = save or empty_bits != identity
-        part, *winner = run["forward"](data, ids, save=with_rows, axis=axis, empty_bits=identity, **params)
-        y = _extreme(part, axes, is_max)
-        if not with_rows:
-            return [y]
-        rows = data.shape[axis]
-        dtype = index_dtype(rows * lax.axis_size(axes))
-        first, total = _first_row(rows, axes, dtype)
-        has_it = same(part, y) & (winner[0] < rows)
-        row = lax.pmin(jnp.where(has_it, winner[0].astype(dtype) + first, total), axes)
-        y = jnp.where(row == total, from_bits(empty_bits, y.dtype), y)
-        return [y, row] if save else [y]
+def _first_winner(has_it, winner, rows, axes):
+    """Of the shards' winning rows, where they have the value of all, the first; the number of all rows where none has."""
+    total = rows * lax.axis_size(axes)
+    dtype = index_dtype(total)
+    mine = winner.astype(dtype) + _first_row(rows, axes, dtype)
+    return lax.pmin(jnp.where(has_it & (winner < rows), mine, total), axes)
 
+
+def _all_ties(has_it, ties, rows, axes):
+    return lax.psum(jnp.where(has_it, ties, 0), axes)
+
+
+def _extreme_forward(is_max, combine):
+    """`combine(has_it, residual, rows, axes)` makes the residual of all from the shard's, where the shard has the value of
+    all."""
+
+    def forward(run, axes, data, ids, *, save, **params):
+        identity = to_bits(lowest(data.dtype) if is_max else highest(data.dtype), data.dtype)
+        part, *own = run["forward"](data, ids, save=save, **{**params, "empty_bits": identity})
+        y = _extreme(part, axes, is_max)
+        residual = [combine(same(part, y), *own, data.shape[params["axis"]], axes)] if save else []
+        return [y if params["empty_bits"] == identity else _filled(y, ids, axes, **params), *residual]
+
+    return forward
+
+
+def extremum_by_rows(name):
     def tangent(run, axes, ids, winner, t, **params):
         here = _winner_here(winner, t.shape[params["axis"]], axes)
         return [lax.psum(run["tangent"](ids, here, t, **params)[0], axes)]
@@ -145,27 +152,9 @@ def _extremum_by_rows(is_max, index_dtype):
     def backward(run, axes, ids, winner, dy, **params):
         return run["backward"](ids, _winner_here(winner, ids.shape[-1], axes), dy, **params)
 
+    forward = _extreme_forward(name == "segment_max", _first_winner)
     return _by_rows(forward=forward, tangent=tangent, backward=backward)
 
 
-def _split_by_rows(is_max):
-    def forward(run, axes, data, ids, *, save, empty_bits, **params):
-        identity = _identity(data.dtype, is_max)
-        with_ties = save or empty_bits != identity
-        part, *ties = run["forward"](data, ids, save=with_ties, empty_bits=identity, **params)
-        y = _extreme(part, axes, is_max)
-        if not with_ties:
-            return [y]
-        total = lax.psum(jnp.where(same(part, y), ties[0], 0), axes)
-        y = jnp.where(total == 0, from_bits(empty_bits, y.dtype), y)
-        return [y, total] if save else [y]
-
-    return _by_rows(forward=forward)
-
-
-def extremum_by_rows(name, index_dtype):
-    return _extremum_by_rows(name == "segment_max", index_dtype)
-
-
 def split_by_rows(name):
-    return _split_by_rows(name == "segment_max")
+    return _by_rows(forward=_extreme_forward(name == "segment_max", _all_ties))
