@@ -1,13 +1,14 @@
-"""python -m baracuda_jax info | ops | check"""
+"""python -m baracuda_jax info | ops | check | bench"""
 
 import argparse
 import importlib.util
+import pathlib
 import sys
 
 
 def parser():
     top = argparse.ArgumentParser("python -m baracuda_jax", description="What this installation is, has and computes.")
-    commands = top.add_subparsers(dest="command", required=True, metavar="info | ops | check")
+    commands = top.add_subparsers(dest="command", required=True, metavar="info | ops | check | bench")
     commands.add_parser("info", help="versions, devices and compiled modules")
     ops = commands.add_parser("ops", help="the table of ops")
     ops.add_argument("--markdown", action="store_true", help="print a Markdown table")
@@ -17,13 +18,44 @@ def parser():
     check.add_argument("--op", action="append", metavar="NAME", help="only this op; may be repeated")
     check.add_argument("--platform", action="append", choices=["cpu", "cuda"], help="only this platform")
     check.add_argument("--jobs", type=int, metavar="N", help="how many programs to compile at a time")
+    bench = commands.add_parser(
+        "bench", help="time kernels beside the floor, XLA and PyTorch; exit status 1 on a failure"
+    )
+    bench.add_argument("--op", action="extend", nargs="+", metavar="NAME", help="only these ops")
+    bench.add_argument("--platform", choices=["cpu", "cuda"], help="by default the GPU if there is one")
+    bench.add_argument("--size", choices=["small", "large"], default="small", help="of the arrays, by default small")
+    bench.add_argument("--dtype", action="extend", nargs="+", choices=["float32", "bfloat16"], help="only these")
+    bench.add_argument("--against", type=contenders, default=("xla",), help="xla, torch, or xla,torch; by default xla")
+    bench.add_argument("--repeats", type=int, default=15, metavar="N", help="of which the median counts, by default 15")
+    bench.add_argument("--from", dest="read", metavar="FILE", help="measure nothing: take the results in FILE")
+    bench.add_argument("--json", metavar="FILE", help="write the results to FILE")
+    bench.add_argument("--plot", metavar="FILE", help="draw them as SVG to FILE")
+    bench.add_argument(
+        "--write-table",
+        metavar="FILE",
+        nargs="?",
+        const=pathlib.Path(__file__).parent / "backends.json",
+        help="also time the reference, and merge the verdicts into FILE, by default that of this installation",
+    )
     return top
+
+
+def contenders(text):
+    """What native is timed against, separated by commas."""
+    names = tuple(text.split(","))
+    if not set(names) <= {"xla", "torch"}:
+        raise argparse.ArgumentTypeError(f"expected xla, torch, or xla,torch, got {text}")
+    return names
 
 
 def main(arguments=None):
     options = parser().parse_args(arguments)
     if importlib.util.find_spec("rich") is None:
-        print("This command prints with rich, which is not installed: pip install 'baracuda-jax[cli]'", file=sys.stderr)
+        extra = "bench" if options.command == "bench" else "cli"
+        print(
+            f"This command prints with rich, which is not installed: pip install 'baracuda-jax[{extra}]'",
+            file=sys.stderr,
+        )
         return 1
     if options.command == "info":
         from ._cli.info import info
@@ -33,6 +65,10 @@ def main(arguments=None):
         from ._cli.ops import ops
 
         return ops(options.markdown)
+    if options.command == "bench":
+        from .bench.command import bench
+
+        return bench(options)
     from ._cli.check import check
 
     return check(options.op, options.platform, options.jobs)

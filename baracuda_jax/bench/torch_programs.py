@@ -1,9 +1,10 @@
 """PyTorch's programs of the same benchmarks, on the same inputs."""
 
-from times import Program
+from .times import Program
 
 
 def program(benchmark, sets, with_backward):
+    """As PyTorch runs it eagerly: the backward pass is a step of its own there by nature."""
     import torch
 
     share = lambda x: None if x is None else torch.from_dlpack(x)

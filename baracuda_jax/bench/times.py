@@ -1,7 +1,8 @@
 """Times of programs, taken in turn: on CPU of calls that are waited for, on a GPU of the kernels that they run.
 
-A GPU's kernels are timed by a profile. What passes between them is left out: it is the host's, and a larger program has
-none. One program's work is told from another's by annotations of the host's, in which it is waited for.
+A GPU's kernels are timed by a profile. What passes between them is left out: it is the host's, which launches them, and a
+larger program has none. So small ops need no program that repeats them. One program's work is told from another's by
+annotations of the host's, in which it is waited for.
 """
 
 import dataclasses
@@ -12,16 +13,20 @@ import time
 from collections.abc import Callable
 
 import jax
+import numpy as np
 
 MARK = "timed "
 
 
 @dataclasses.dataclass(frozen=True)
 class Program:
+    """Something to call again and again."""
+
     call: Callable[[int], object]  # on the i-th set of inputs
     wait: Callable[[object], object] = jax.block_until_ready
 
     def seconds(self, calls, first=0):
+        """Of a call, among so many that are enqueued back to back."""
         begin = time.perf_counter()
         for i in range(first, first + calls):
             out = self.call(i)
@@ -29,10 +34,24 @@ class Program:
         return (time.perf_counter() - begin) / calls
 
 
+def on(program, sets):
+    """A compiled program, which takes the sets of inputs in turn."""
+    return Program(lambda i: program(*sets[i % len(sets)]))
+
+
 def measure(platform, programs, repeats):
-    """{name: median seconds of a call}"""
-    times = (_waited_for if platform == "cpu" else _of_kernels)(programs, repeats)
-    return {name: statistics.median(values) for name, values in times.items()}
+    """{name: seconds of a call, in each repeat}"""
+    return (_waited_for if platform == "cpu" else _of_kernels)(programs, repeats)
+
+
+def median(seconds):
+    """None where nothing was timed."""
+    return statistics.median(seconds) if seconds else None
+
+
+def quartiles(seconds):
+    """The first and the third."""
+    return [float(q) for q in np.percentile(seconds, (25, 75))]
 
 
 def _in_turn(programs, repeats):

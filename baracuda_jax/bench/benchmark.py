@@ -1,0 +1,82 @@
+"""A benchmark: one call of an op on arrays of one size and dtype, and the same in plain JAX and in PyTorch."""
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core.op import OPS
+
+DTYPES = ("float32", "bfloat16")
+SIZES = ("small", "large")
+PASSES = ("forward", "forward + backward")
+
+
+@dataclasses.dataclass(frozen=True)
+class Benchmark:
+    """What runs, and what its gradient has to read.
+
+    op, variant     the op's name, and which of its cases where there are several
+    shape           of the operands, in words
+    draw            rng -> arrays on the host; floats are cast to `dtype`, but those at positions in `wide`
+    ours            (*arrays, prefer) -> y
+    plain           (*arrays) -> y: what one writes in JAX without us; None for our reference
+    torch           (torch, *tensors) -> y
+    moving          so many arrays, the first, have gradients
+    needs           what the gradient's formula reads besides the cotangent: positions of operands, and "y"
+    saved           what the forward pass may write for the gradient to read instead of `needs`
+    passes          those that are timed; codes have no gradient
+    even            of skewed data: the case of the same op that is not
+    flips           the share of cells that may differ, where XLA, which divides by multiplying, rounds ties otherwise
+    """
+
+    op: str
+    shape: str
+    size: str
+    dtype: str
+    draw: Callable
+    ours: Callable
+    plain: Callable | None = None
+    torch: Callable | None = None
+    variant: str = ""
+    moving: int = 1
+    needs: tuple[int | str, ...] = ()
+    saved: tuple[jax.ShapeDtypeStruct, ...] = ()
+    passes: tuple[str, ...] = PASSES
+    even: str | None = None
+    wide: tuple[int, ...] = ()
+    flips: float = 0.0
+
+    @property
+    def case(self):
+        """Shape and variant."""
+        return ", ".join(filter(None, (self.shape, self.variant)))
+
+    @property
+    def family(self):
+        """The op's."""
+        return OPS[self.op].family
+
+    def inputs(self, count):
+        """So many sets of arrays."""
+        rng = np.random.default_rng(0)
+        return [self._cast(self.draw(rng)) for _ in range(count)]
+
+    def _cast(self, arrays):
+        is_cast = lambda i, x: x.dtype == np.float32 and i not in self.wide
+        return tuple(jnp.asarray(x, self.dtype if is_cast(i, x) else None) for i, x in enumerate(arrays))
+
+    def __str__(self):
+        return f"{self.op} {self.dtype} {self.case}"
+
+
+def normal(*shape):
+    """Draws one array of normal numbers."""
+    return lambda rng: (rng.standard_normal(shape, np.float32),)
+
+
+def is_code(x):
+    """Codes of a quantised array: they are compared in steps, and have no gradient."""
+    return x.dtype.itemsize == 1

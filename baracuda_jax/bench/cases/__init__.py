@@ -1,0 +1,13 @@
+"""The benchmarks, a file for each family of ops. Each op has one at least."""
+
+from . import elementwise, pool, quantize, segment, shape
+
+FAMILIES = (segment, pool, shape, elementwise, quantize)
+
+
+def benchmarks(size):
+    """All of one size."""
+    return [benchmark for family in FAMILIES for benchmark in family.benchmarks(size)]
+
+
+OPS = tuple(dict.fromkeys(b.op for b in benchmarks("small")))

@@ -1,0 +1,96 @@
+"""Quantisation of [tokens, features], beside our definition in plain JAX."""
+
+import itertools
+
+import numpy as np
+
+import baracuda_jax
+
+from ..benchmark import DTYPES, PASSES, Benchmark, normal
+
+SHAPES = {"small": (1024, 1024), "large": (16384, 4096)}
+GROUP = 128
+SCALES = {
+    "tensor": lambda rows, columns: (),
+    "channel": lambda rows, columns: (columns,),
+    "token": lambda rows, columns: (rows,),
+    "group": lambda rows, columns: (rows, columns // GROUP),
+}
+FORWARD = PASSES[:1]
+
+
+def scales(rng, kind, shape):
+    return np.asarray(rng.uniform(0.01, 0.02, SCALES[kind](*shape)), np.float32)
+
+
+def quantize(kind, size, dtype):
+    shape = SHAPES[size]
+    op, more = f"quantize_per_{kind}", {"group_size": GROUP} if kind == "group" else {}
+
+    def torch(torch, x, scale):
+        zeros = torch.zeros_like(scale, dtype=torch.int32)
+        if kind == "tensor":
+            return torch.quantize_per_tensor(x.float(), float(scale), 0, torch.qint8)
+        return torch.quantize_per_channel(x.float(), scale, zeros, 1 if kind == "channel" else 0, torch.qint8)
+
+    return Benchmark(
+        op, f"{list(shape)} to int8", size, dtype,
+        lambda rng: (rng.standard_normal(shape, np.float32), scales(rng, kind, shape)),
+        lambda x, scale, prefer: getattr(baracuda_jax, op)(x, scale, **more, prefer=prefer),
+        torch=torch if dtype == "float32" and kind != "group" else None, passes=FORWARD, wide=(1,),
+    )  # fmt: skip
+
+
+def dequantize(kind, size, dtype):
+    shape = SHAPES[size]
+    op, more = f"dequantize_per_{kind}", {"group_size": GROUP} if kind == "group" else {}
+    codes = 1
+    return Benchmark(
+        op, f"{list(shape)} from int8", size, dtype,
+        lambda rng: (scales(rng, kind, shape), rng.integers(-128, 128, shape).astype(np.int8)),
+        lambda scale, codes, prefer: getattr(baracuda_jax, op)(codes, scale, **more, dtype=dtype, prefer=prefer),
+        needs=(codes,), wide=(0,),
+    )  # fmt: skip
+
+
+def fake_quantize(op, axis, size, dtype):
+    shape = SHAPES[size]
+    kind, lsq = "tensor" if axis is None else "channel", op.endswith("lsq")
+    x, scale = 0, 1
+
+    def ours(x, scale, prefer):
+        gradient = "lsq" if lsq else "straight_through"
+        return baracuda_jax.fake_quantize(x, scale, axis=axis, gradient=gradient, prefer=prefer)
+
+    def torch(torch, x, scale):
+        if kind == "tensor":
+            return torch.fake_quantize_per_tensor_affine(x, float(scale), 0, -128, 127)
+        zeros = torch.zeros_like(scale, dtype=torch.int32)
+        return torch.fake_quantize_per_channel_affine(x, scale, zeros, axis, -128, 127)
+
+    return Benchmark(
+        op, f"{list(shape)}", size, dtype,
+        lambda rng: (rng.standard_normal(shape, np.float32), scales(rng, kind, shape)), ours,
+        torch=torch if dtype == "float32" and not lsq else None,
+        variant=f"per {kind}", moving=2 if lsq else 1, needs=(x, scale), wide=(1,), flips=1e-5,
+    )  # fmt: skip
+
+
+def dynamic_quantize(code, group, size, dtype):
+    shape = SHAPES[size]
+    return Benchmark(
+        "dynamic_quantize", f"{list(shape)}", size, dtype, normal(*shape),
+        lambda x, prefer: baracuda_jax.dynamic_quantize(x, code, group_size=group, prefer=prefer)[0],
+        variant=f"to {code}, {f'groups of {group}' if group else 'per token'}", passes=FORWARD,
+    )  # fmt: skip
+
+
+def benchmarks(size):
+    for dtype in DTYPES:
+        for kind in SCALES:
+            yield quantize(kind, size, dtype)
+            yield dequantize(kind, size, dtype)
+        for op, axis in itertools.product(("fake_quantize", "fake_quantize_lsq"), (None, 1)):
+            yield fake_quantize(op, axis, size, dtype)
+        for code, group in (("int8", None), ("float8_e4m3fn", None), ("int8", GROUP)):
+            yield dynamic_quantize(code, group, size, dtype)

@@ -1,0 +1,120 @@
+"""Segment reductions: ids drawn evenly, sorted or not; for the sum and the maximum also ids that are not spread evenly.
+
+Skewed ids are timed with the gradient alone: that holds the forward pass. Beside a case of even ids they show what balance
+costs; for as long as data is not skewed they say nothing of which backend is faster, so the table of backends has none."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import baracuda_jax
+
+from ..benchmark import DTYPES, PASSES, Benchmark
+
+SHAPES = {"small": (131072, 64, 8192), "large": (4194304, 64, 262144)}
+
+
+def plain_mean(data, ids, segments, **options):
+    ones = jnp.ones(ids.shape, jnp.int32)
+    counts = jnp.maximum(jax.ops.segment_sum(ones, ids, segments, **options), 1)
+    return jax.ops.segment_sum(data, ids, segments, **options) / counts[:, None].astype(data.dtype)
+
+
+PLAIN = {
+    "segment_max": jax.ops.segment_max,
+    "segment_min": jax.ops.segment_min,
+    "segment_sum": jax.ops.segment_sum,
+    "segment_mean": plain_mean,
+    "segment_prod": jax.ops.segment_prod,
+}
+TORCH = {
+    "segment_max": "amax", "segment_min": "amin", "segment_sum": "sum", "segment_mean": "mean", "segment_prod": "prod"
+}  # fmt: skip
+DATA, IDS = 0, 1
+NEEDS = dict.fromkeys(PLAIN, (DATA, IDS, "y")) | {"segment_sum": (IDS,), "segment_mean": (IDS,)}
+
+
+def even_ids(rng, rows, segments):
+    return rng.integers(0, segments, rows, np.int32)
+
+
+def benchmark(op, size, dtype, is_sorted, ids_of=even_ids, segments=None, **more):
+    rows, columns, usual = SHAPES[size]
+    segments = segments or usual
+    public = op.removesuffix("_split")
+    options = {"indices_are_sorted": is_sorted}
+    ties = {"ties": "split"} if op.endswith("_split") else {}
+
+    def draw(rng):
+        ids = ids_of(rng, rows, segments)
+        return data(rng), np.sort(ids) if is_sorted else ids
+
+    def data(rng):
+        if public == "segment_sum" and ids_of is not even_ids:
+            # Whole numbers: sums of millions of rows are exact in any order, so what is compared can be.
+            return rng.integers(-8, 9, (rows, columns)).astype(np.float32)
+        x = rng.standard_normal((rows, columns), np.float32)
+        return 1 + 0.3 * x if public == "segment_prod" else x
+
+    def torch(torch, data, ids):
+        y = torch.zeros(segments, columns, dtype=data.dtype, device=data.device)
+        index = ids.long()[:, None].expand(rows, columns)
+        return y.scatter_reduce(0, index, data, TORCH[public], include_self=False)
+
+    return Benchmark(
+        op,
+        f"[{rows}, {columns}] into {segments}",
+        size,
+        dtype,
+        draw,
+        lambda data, ids, prefer: getattr(baracuda_jax, public)(data, ids, segments, **options, **ties, prefer=prefer),
+        lambda data, ids: PLAIN[public](data, ids, segments, **options),
+        torch,
+        needs=NEEDS[public],
+        saved=(jax.ShapeDtypeStruct((segments, columns), jnp.int32),) if op in ("segment_max", "segment_min") else (),
+        **{"variant": "sorted" if is_sorted else "unsorted"} | more,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Skewed ids
+
+SKEWED_OPS = ("segment_sum", "segment_max")
+
+
+def one_segment(rng, rows, segments):
+    return np.full(rows, segments // 2, np.int32)
+
+
+def power_law(rng, rows, segments):
+    """The k-th largest segment has 1 / k as many rows as the largest."""
+    return np.minimum(segments ** rng.random(rows), segments).astype(np.int32) - 1
+
+
+def one_row_each(rng, rows, segments):
+    return np.arange(rows, dtype=np.int32)
+
+
+SKEWS = {
+    "all rows in one": (one_segment, True),
+    "power law": (power_law, False),
+    "one row a segment": (one_row_each, True),
+}
+
+
+def skewed(op, size, dtype, skew):
+    ids_of, is_sorted = SKEWS[skew]
+    even = benchmark(op, size, dtype, is_sorted)
+    segments = SHAPES[size][0] if ids_of is one_row_each else None
+    variant = f"{even.variant}, {skew}"
+    return benchmark(
+        op, size, dtype, is_sorted, ids_of, segments, variant=variant, even=even.case, passes=PASSES[1:]
+    )  # fmt: skip
+
+
+def benchmarks(size):
+    ops = (*PLAIN, "segment_max_split", "segment_min_split")
+    yield from (benchmark(op, size, *which) for op, *which in itertools.product(ops, DTYPES, (False, True)))
+    yield from (skewed(op, size, *which) for op, *which in itertools.product(SKEWED_OPS, DTYPES, SKEWS))

@@ -1,0 +1,84 @@
+"""What `python -m baracuda_jax bench` does with its options."""
+
+import importlib.util
+import sys
+
+import jax
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from . import results, verdicts
+from .cases import OPS, benchmarks
+from .floor import copy_bandwidth
+from .run import run
+from .table import table
+
+WIDTH = 170  # of what is printed to a file
+
+
+def bench(options):
+    """The exit status."""
+    problem = _problem(options)
+    if problem:
+        print(problem, file=sys.stderr)
+        return 1
+    found, failures = (results.read(options.read), []) if options.read else _measure(options)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    console.print(table(found), highlight=False)
+    for failure in failures:
+        console.print(f"[red]failed[/red]  {failure}", highlight=False, soft_wrap=True)
+    if options.json:
+        results.write(options.json, found)
+    if options.write_table:
+        verdicts.write(options.write_table, found)
+    if options.plot:
+        from .plot import draw
+
+        draw(found, options.plot)
+    return 1 if failures else 0
+
+
+def _problem(options):
+    """Why this can't be done, said before hours of measuring."""
+    needed = {"matplotlib": options.plot, "torch": "torch" in options.against and not options.read}
+    for module, is_needed in needed.items():
+        if is_needed and importlib.util.find_spec(module) is None:
+            how = "baracuda-jax[bench]" if module == "matplotlib" else module
+            return f"This needs {module}, which is not installed: pip install '{how}'"
+    unknown = sorted(set(options.op or ()) - set(OPS))
+    if unknown:
+        return f"No such op: {', '.join(unknown)}. There are {', '.join(OPS)}."
+    return None
+
+
+def _measure(options):
+    """(the results, what failed)"""
+    device = jax.devices(options.platform)[0]
+    platform = "cpu" if device.platform == "cpu" else "cuda"
+    chosen = [
+        b for b in benchmarks(options.size)
+        if b.op in (options.op or OPS) and b.dtype in (options.dtype or (b.dtype,))
+    ]  # fmt: skip
+    rows, failures = [], []
+    bar = Progress(
+        BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"),
+        console=Console(stderr=True), transient=True,
+    )  # fmt: skip
+    with jax.default_device(device), bar:
+        bandwidth = copy_bandwidth(platform)
+        task = bar.add_task("", total=len(chosen))
+        for benchmark in chosen:
+            bar.update(task, description=str(benchmark))
+            try:
+                with_reference = bool(options.write_table)
+                rows += run(benchmark, platform, bandwidth, options.against, with_reference, options.repeats)
+            except Exception as error:  # one that fails, as for lack of memory, leaves the others their times
+                failures.append(f"{benchmark}: {_first_line(error)}")
+            bar.advance(task)
+    about = results.about(device, platform, bandwidth, options.repeats, "torch" in options.against)
+    return about | {"rows": rows}, failures
+
+
+def _first_line(error):
+    text = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {text}"

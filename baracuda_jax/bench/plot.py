@@ -1,0 +1,88 @@
+"""Results as bars: how many times the floor each program takes."""
+
+import matplotlib.pyplot as plt
+from matplotlib import ticker
+
+from .benchmark import PASSES
+
+# Blue, orange and grey are told apart by every kind of colour blindness, and by brightness.
+CONTENDERS = {
+    "native_ms": ("baracuda_jax", "#1f5fa8"),
+    "xla_ms": ("XLA", "#e8a33d"),
+    "torch_ms": ("PyTorch", "#a9adb3"),
+}
+INK, GRID = "#2b2f36", "#d9dce1"
+LOWEST = 0.5  # of the axis, where no bar is shorter
+STYLE = {
+    "font.size": 8.5,
+    "font.family": "sans-serif",
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.edgecolor": GRID,
+    "svg.hashsalt": "baracuda_jax",  # the same results give the same file
+}
+
+
+def draw(results, file):
+    """An SVG of panels: families below each other, passes and dtypes side by side."""
+    rows = results["rows"]
+    families = list(dict.fromkeys(row["family"] for row in rows))
+    columns = [
+        (dtype, title)
+        for dtype in dict.fromkeys(row["dtype"] for row in rows)
+        for title in PASSES
+        if any((row["dtype"], row["pass"]) == (dtype, title) for row in rows)
+    ]
+    labels = {
+        family: list(dict.fromkeys(_label(r, rows) for r in rows if r["family"] == family)) for family in families
+    }
+    heights = [len(labels[family]) + 0.8 for family in families]
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(
+            len(families), len(columns), sharex=True, sharey="row", squeeze=False, layout="constrained",
+            figsize=(2.6 + 3.2 * len(columns), 0.9 + 0.36 * sum(heights)), height_ratios=heights,
+        )  # fmt: skip
+        for i, family in enumerate(families):
+            for j, column in enumerate(columns):
+                some = [r for r in rows if r["family"] == family and (r["dtype"], r["pass"]) == column]
+                _panel(axes[i, j], {_label(r, rows): r for r in some}, labels[family])
+            axes[i, 0].set_title(family, loc="left", fontweight="bold", fontsize=9, x=0, pad=4)
+        for j, (dtype, title) in enumerate(columns):
+            axes[0, j].set_title(f"{title}, {dtype}", loc="right", fontsize=9, pad=4)
+            axes[-1, j].set_xlabel("time / floor")
+        handles = [plt.Rectangle((0, 0), 1, 1, color=color) for _, color in CONTENDERS.values()]
+        names = [name for name, _ in CONTENDERS.values()]
+        figure.legend(handles, names, loc="outside upper left", ncols=3, frameon=False, handlelength=1, handleheight=1)
+        figure.savefig(file, format="svg", metadata={"Date": None})
+        plt.close(figure)
+
+
+def _label(row, rows):
+    """The op, with its variant where it has several."""
+    several = len({r["variant"] for r in rows if r["op"] == row["op"]}) > 1
+    return f"{row['op']}, {row['variant']}" if several else row["op"]
+
+
+def _panel(axis, by_label, labels):
+    width = 0.8 / len(CONTENDERS)
+    for i, (name, (_, color)) in enumerate(CONTENDERS.items()):
+        for place, label in enumerate(labels):
+            row = by_label.get(label)
+            if row and row[name]:
+                times = row[name] / row["floor_ms"]
+                y = place + (i - 1) * width
+                axis.barh(y, times - LOWEST, width * 0.9, LOWEST, color=color)
+    axis.set_xscale("log")
+    axis.set_xlim(left=LOWEST)
+    axis.axvline(1, color=INK, linewidth=0.8)
+    axis.set_yticks(range(len(labels)), labels)
+    axis.set_ylim(len(labels) - 0.4, -0.6)
+    axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5), numticks=20))
+    axis.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.xaxis.set_minor_locator(ticker.NullLocator())
+    axis.grid(axis="x", color=GRID, linewidth=0.6)
+    axis.set_axisbelow(True)
+    axis.tick_params(length=0)
+    axis.spines[["top", "right", "left"]].set_visible(False)

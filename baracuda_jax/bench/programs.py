@@ -1,0 +1,59 @@
+"""The programs that are timed: (dy, *arrays) -> results, of which none can be left out."""
+
+import re
+
+import jax
+from jax import lax
+
+from .benchmark import PASSES
+
+_INSTRUCTION = re.compile(r"^ *(?:ROOT )?%(\S+) = .*? ([a-z][\w-]*)\(((?:%[^\s,()]+(?:, )?)*)\)", re.M)
+
+
+def forward(fun, moving):
+    """The result alone."""
+    return jax.jit(lambda dy, *arrays: (fun(*arrays),))
+
+
+def forward_and_backward(fun, moving):
+    """The result, and the gradients in the first arrays, in two steps as in training.
+
+    There the cotangent comes of a loss, so of the result. Here it is an argument, and without the barrier a compiler could
+    compute both steps in one pass over the operands, which no training can."""
+
+    def program(dy, *arrays):
+        y, vjp = jax.vjp(lambda *some: fun(*some, *arrays[moving:]), *arrays[:moving])
+        y, dy = lax.optimization_barrier((y, dy))
+        return y, *vjp(dy)
+
+    return jax.jit(program)
+
+
+BY_PASS = dict(zip(PASSES, (forward, forward_and_backward), strict=True))
+
+
+def compile_or_reason(program, arguments):
+    """(the compiled program, None), or (None, why JAX has none)."""
+    try:
+        return program.lower(*arguments).compile(), None
+    except NotImplementedError as error:
+        return None, f"JAX: {str(error).splitlines()[0]}"
+
+
+def in_one_kernel(hlo):
+    """Whether a compiled program's first result comes out of the same fusion as another: then the barrier did not hold."""
+    entry = hlo[hlo.index("\nENTRY ") :]
+    made_by = {name: (opcode, operands.split(", ")) for name, opcode, operands in _INSTRUCTION.findall(entry)}
+
+    def origin(name):
+        opcode, operands = made_by.get(name.lstrip("%"), ("", ()))
+        if opcode in ("get-tuple-element", "bitcast", "copy"):
+            return origin(operands[0])
+        return name if opcode == "fusion" else None
+
+    root = re.search(r"^ *ROOT %(\S+) = ", entry, re.M)[1]
+    opcode, results = made_by[root]
+    if opcode == "fusion":
+        return True
+    first, *others = map(origin, results)
+    return first is not None and first in others

@@ -1,0 +1,54 @@
+"""Results as JSON: what they were measured on, and a row for each benchmark and pass, a line each.
+
+    device, platform, platform_version, cpus, jax, jaxlib, baracuda_jax, torch, date     of the machine
+    copy_bytes_per_s, repeats                                                            of the method
+    rows     op, family, pass, dtype, size, case, variant, even (the case to compare a skewed one with), native_ms,
+             quartiles_ms of native's times, xla_ms, reference_ms, torch_ms, floor_ms, floor_bytes, bytes (of operands and
+             result), note
+
+What was not measured is null."""
+
+import datetime
+import json
+import os
+import pathlib
+
+import jax
+import jaxlib
+
+import baracuda_jax
+
+
+def about(device, platform, bandwidth, repeats, with_torch):
+    """All but the rows."""
+    return {
+        "device": device.device_kind,
+        "platform": platform,
+        "platform_version": " ".join(device.client.platform_version.split()),
+        "cpus": os.cpu_count(),
+        "jax": jax.__version__,
+        "jaxlib": jaxlib.__version__,
+        "baracuda_jax": baracuda_jax.__version__,
+        "torch": _torch_version() if with_torch else None,
+        "date": str(datetime.date.today()),
+        "copy_bytes_per_s": bandwidth,
+        "repeats": repeats,
+    }
+
+
+def _torch_version():
+    import torch
+
+    return torch.__version__
+
+
+def write(file, results):
+    """`results` is what `about` returns, with "rows"."""
+    head = json.dumps({name: value for name, value in results.items() if name != "rows"})
+    lines = ",\n".join(f"  {json.dumps(row)}" for row in results["rows"])
+    pathlib.Path(file).write_text(f'{head[:-1]}, "rows": [\n{lines}\n]}}\n')
+
+
+def read(file):
+    """What was written."""
+    return json.loads(pathlib.Path(file).read_text())

@@ -1,0 +1,61 @@
+"""One benchmark: its programs are compiled, checked and timed in turn on the same few sets of random inputs."""
+
+import jax
+
+from . import floor, programs, times, torch_programs
+from .benchmark import is_code
+from .checks import check
+
+
+def run(benchmark, platform, bandwidth, against, with_reference, repeats):
+    """Yields a row of results for each pass. `against` has "xla", "torch" or both; `with_reference` times our definition in
+    plain JAX too."""
+    sets = with_cotangents(benchmark, benchmark.inputs(count=3 if benchmark.size == "small" else 2))
+    y, operands = result_type(benchmark, sets[0][1:]), sets[0][1:]
+    for title in benchmark.passes:
+        program_of = lambda fun, title=title: programs.BY_PASS[title](fun, benchmark.moving)
+        compiled, note = compile_all(benchmark, program_of, sets[0], against, with_reference)
+        check(benchmark, program_of, compiled["native"], sets[0])
+        if title != "forward" and any(programs.in_one_kernel(p.as_text()) for p in compiled.values()):
+            note = "XLA computes forward and backward in one kernel"
+        timed = {name: times.on(program, sets) for name, program in compiled.items()}
+        if "torch" in against and benchmark.torch:
+            timed["torch"] = torch_programs.program(benchmark, sets, title != "forward")
+        seconds = times.measure(platform, timed, repeats)
+        if "xla" in against and not benchmark.plain:
+            seconds["xla"] = seconds["reference"]
+        ms = lambda name, seconds=seconds: 1e3 * times.median(seconds[name]) if name in seconds else None
+        least = floor.BY_PASS[title](benchmark, operands, y)
+        yield {
+            "op": benchmark.op, "family": benchmark.family, "pass": title, "dtype": benchmark.dtype,
+            "size": benchmark.size, "case": benchmark.case, "variant": benchmark.variant, "even": benchmark.even,
+            "native_ms": ms("native"), "quartiles_ms": [1e3 * q for q in times.quartiles(seconds["native"])],
+            "xla_ms": ms("xla"), "reference_ms": ms("reference"), "torch_ms": ms("torch"),
+            "floor_ms": 1e3 * least / bandwidth, "floor_bytes": least, "bytes": floor.size((*operands, y)),
+            "note": note,
+        }  # fmt: skip
+
+
+def with_cotangents(benchmark, inputs):
+    """Sets of (dy, *arrays); codes have no dy."""
+    y, key = result_type(benchmark, inputs[0]), jax.random.key(1)
+    dy = lambda i: None if is_code(y) else jax.random.normal(jax.random.fold_in(key, i), y.shape, y.dtype)
+    return [(dy(i), *arrays) for i, arrays in enumerate(inputs)]
+
+
+def result_type(benchmark, arrays):
+    """Shape and dtype of y."""
+    return jax.eval_shape(lambda *a: benchmark.ours(*a, prefer="native"), *arrays)
+
+
+def compile_all(benchmark, program_of, arguments, against, with_reference):
+    """({name: compiled program}, why XLA's is not there or None)"""
+    ours = lambda backend: program_of(lambda *a: benchmark.ours(*a, prefer=backend)).lower(*arguments).compile()
+    compiled, note = {"native": ours("native")}, None
+    if "xla" in against and benchmark.plain:
+        plain, note = programs.compile_or_reason(program_of(benchmark.plain), arguments)
+        if plain:
+            compiled["xla"] = plain
+    if with_reference or ("xla" in against and not benchmark.plain):
+        compiled["reference"] = ours("xla")
+    return compiled, note
