@@ -12,7 +12,6 @@ CONTENDERS = {
     "torch_ms": ("PyTorch", "#a9adb3"),
 }
 INK, GRID = "#2b2f36", "#d9dce1"
-LOWEST = 0.5  # of the axis, where no bar is shorter
 STYLE = {
     "font.size": 8.5,
     "font.family": "sans-serif",
@@ -28,6 +27,8 @@ STYLE = {
 def draw(results, file):
     """An SVG of panels: families below each other, passes and dtypes side by side."""
     rows = results["rows"]
+    ratios = [row[name] / row["floor_ms"] for row in rows for name in CONTENDERS if row[name]]
+    limits = min(0.5, 0.8 * min(ratios)), 1.1 * max(1, *ratios)
     families = list(dict.fromkeys(row["family"] for row in rows))
     columns = [
         (dtype, title)
@@ -42,18 +43,19 @@ def draw(results, file):
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(
             len(families), len(columns), sharex=True, sharey="row", squeeze=False, layout="constrained",
-            figsize=(2.6 + 3.2 * len(columns), 0.9 + 0.36 * sum(heights)), height_ratios=heights,
+            figsize=(2.3 + 2.3 * len(columns), 0.9 + 0.34 * sum(heights)), height_ratios=heights,
         )  # fmt: skip
         for i, family in enumerate(families):
             for j, column in enumerate(columns):
                 some = [r for r in rows if r["family"] == family and (r["dtype"], r["pass"]) == column]
-                _panel(axes[i, j], {_label(r, rows): r for r in some}, labels[family])
+                _panel(axes[i, j], {_label(r, rows): r for r in some}, labels[family], limits)
             axes[i, 0].set_title(family, loc="left", fontweight="bold", fontsize=9, x=0, pad=4)
         for j, (dtype, title) in enumerate(columns):
             axes[0, j].set_title(f"{title}, {dtype}", loc="right", fontsize=9, pad=4)
-            axes[-1, j].set_xlabel("time / floor")
-        handles = [plt.Rectangle((0, 0), 1, 1, color=color) for _, color in CONTENDERS.values()]
-        names = [name for name, _ in CONTENDERS.values()]
+            axes[-1, j].set_xlabel("time / floor, which is the line")
+        timed = [shown for name, shown in CONTENDERS.items() if any(row[name] for row in rows)]
+        handles = [plt.Rectangle((0, 0), 1, 1, color=color) for _, color in timed]
+        names = [name for name, _ in timed]
         figure.legend(handles, names, loc="outside upper left", ncols=3, frameon=False, handlelength=1, handleheight=1)
         figure.savefig(file, format="svg", metadata={"Date": None})
         plt.close(figure)
@@ -65,7 +67,8 @@ def _label(row, rows):
     return f"{row['op']}, {row['variant']}" if several else row["op"]
 
 
-def _panel(axis, by_label, labels):
+def _panel(axis, by_label, labels, limits):
+    low, _ = limits
     width = 0.8 / len(CONTENDERS)
     for i, (name, (_, color)) in enumerate(CONTENDERS.items()):
         for place, label in enumerate(labels):
@@ -73,9 +76,9 @@ def _panel(axis, by_label, labels):
             if row and row[name]:
                 times = row[name] / row["floor_ms"]
                 y = place + (i - 1) * width
-                axis.barh(y, times - LOWEST, width * 0.9, LOWEST, color=color)
+                axis.barh(y, times - low, width * 0.9, low, color=color)
     axis.set_xscale("log")
-    axis.set_xlim(left=LOWEST)
+    axis.set_xlim(limits)
     axis.axvline(1, color=INK, linewidth=0.8)
     axis.set_yticks(range(len(labels)), labels)
     axis.set_ylim(len(labels) - 0.4, -0.6)

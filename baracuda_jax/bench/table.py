@@ -9,10 +9,10 @@ TEXTS = 4  # columns of words, before those of numbers
 def title(results):
     """One line: what was measured on what."""
     versions = ", ".join(f"{name} {results[name]}" for name in ("jax", "baracuda_jax", "torch") if results[name])
-    return f"{results['device']}, {versions}, {results['date']}; a copy runs at {_speed(results['copy_bytes_per_s'])}"
+    return f"{results['device']}, {versions}, {results['date']}; a copy runs at {speed(results['copy_bytes_per_s'])}"
 
 
-def _speed(bytes_per_s):
+def speed(bytes_per_s):
     return f"{bytes_per_s / 1e12:.2f} TB/s" if bytes_per_s >= 1e12 else f"{bytes_per_s / 1e9:.0f} GB/s"
 
 
