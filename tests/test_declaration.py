@@ -1,8 +1,5 @@
 """A declaration is complete, or it fails: at import, or in the one test here that says of each op what is missing."""
 
-import pathlib
-import sys
-
 import jax
 import jax.numpy as jnp
 import pytest
@@ -15,8 +12,7 @@ from baracuda_jax._core.case import Case
 from baracuda_jax._core.kernel import _batch_rank, _kernel, kernel
 from baracuda_jax._core.op import Body, as_they_are, declare
 from baracuda_jax._core.sku import OpCategory
-
-ROOT = pathlib.Path(__file__).parent.parent
+from baracuda_jax.bench import cases
 
 
 def missing(op):
@@ -35,17 +31,8 @@ def missing(op):
                 yield f"the {kind} call of {target} has no rule of sharding: its operands share no batch dimension"
         for target in set(op.kernels[kind]) - {target for target, _ in calls}:
             yield f"the {kind} program does not call {target}"
-    if op.name not in _benchmarks():
-        yield "benchmarks/cases.py has no case of it"
-
-
-def _benchmarks():
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import cases
-    finally:
-        sys.path.pop(0)
-    return cases.OPS
+    if op.name not in cases.OPS:
+        yield "baracuda_jax/bench/cases has no case of it"
 
 
 def _kernels_of_a_batch(op):
@@ -187,7 +174,7 @@ def test_a_kernel_without_place_for_batches_fails(toys):
 
 def test_what_only_a_run_shows_is_told_of_each_op(toys):
     of = lambda **changes: list(missing(declare("double", **COMPLETE | changes)))
-    no_benchmark = "benchmarks/cases.py has no case of it"
+    no_benchmark = "baracuda_jax/bench/cases has no case of it"
     assert of() == [no_benchmark]
     assert of(forward=Body(TWICE.reference, _whole)) == [
         "the forward call of affine has no rule of sharding: its operands share no batch dimension",

@@ -1,0 +1,253 @@
+"""The command that times kernels: what it writes, what it refuses, and the floor by hand."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import baracuda_jax
+from baracuda_jax.__main__ import main
+from baracuda_jax._core import choice
+from baracuda_jax.bench import cases, floor, programs, results, verdicts
+from baracuda_jax.bench.benchmark import PASSES, SIZES
+
+pytest.importorskip("rich")
+
+ONE = ["--op", "affine", "--dtype", "float32", "--repeats", "2"]
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    """As in a fresh Python, not with the 64 bits of the other tests."""
+    with jax.enable_x64(False):
+        yield
+
+
+def run(platform, *arguments):
+    return main(["bench", "--platform", platform, *map(str, arguments)])
+
+
+def row_of(op, title, **changes):
+    row = {
+        "op": op, "family": "elementwise", "pass": title, "dtype": "float32", "size": "small", "case": "[8]",
+        "variant": "", "even": None, "native_ms": 2.0, "quartiles_ms": [1.9, 2.2], "xla_ms": 3.0, "reference_ms": 1.0,
+        "torch_ms": None, "floor_ms": 1.0, "floor_bytes": 64, "bytes": 64, "note": None,
+    }  # fmt: skip
+    return row | changes
+
+
+def file_of(path, *rows):
+    about = results.about(jax.devices("cpu")[0], "cpu", 1e10, 3, with_torch=False)
+    results.write(path, about | {"rows": list(rows)})
+    return path
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The command
+
+
+def test_one_op_end_to_end(platform, tmp_path, capsys):
+    times, table = tmp_path / "times.json", tmp_path / "backends.json"
+    assert run(platform, *ONE, "--json", times, "--write-table", table) == 0
+    assert "affine" in capsys.readouterr().out
+    found = results.read(times)
+    about = {"device", "platform", "platform_version", "cpus", "jax", "jaxlib", "baracuda_jax", "torch", "date"}
+    assert set(found) == about | {"copy_bytes_per_s", "repeats", "rows"}
+    assert [row["pass"] for row in found["rows"]] == list(PASSES)
+    for row in found["rows"]:
+        assert set(row) == set(row_of("affine", ""))
+        assert all(row[name] > 0 for name in ("native_ms", "xla_ms", "reference_ms", "floor_ms")), row
+        assert row["torch_ms"] is None
+        low, high = row["quartiles_ms"]
+        assert low <= row["native_ms"] <= high
+    written = json.loads(table.read_text())
+    assert [(row["op"], row["pass"]) for row in written["rows"]] == [("affine", "forward"), ("affine", "backward")]
+
+
+def test_a_plot_of_written_results_is_svg(tmp_path):
+    pytest.importorskip("matplotlib")
+    rows = [row_of("affine", title, dtype=dtype) for title in PASSES for dtype in ("float32", "bfloat16")]
+    times = file_of(tmp_path / "times.json", *rows, row_of("repeat", PASSES[0], family="shape", xla_ms=None))
+    assert run("cpu", "--from", times, "--plot", tmp_path / "times.svg") == 0
+    text = (tmp_path / "times.svg").read_text()
+    assert text.startswith("<?xml") and "<svg" in text and text.rstrip().endswith("</svg>")
+
+
+def test_an_unknown_op_is_named(capsys):
+    assert run("cpu", "--op", "affin") == 1
+    assert "No such op: affin" in capsys.readouterr().err
+
+
+def test_against_something_else(capsys):
+    with pytest.raises(SystemExit):
+        run("cpu", "--against", "xla,numpy")
+    assert "expected xla, torch, or xla,torch, got xla,numpy" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is refused
+
+
+def wrong(monkeypatch, change):
+    """Native results are changed before they leave."""
+    true = baracuda_jax.affine
+
+    def affine(x, scale, shift, prefer):
+        y = true(x, scale, shift, prefer=prefer)
+        return change(y) if prefer == "native" else y
+
+    monkeypatch.setattr(baracuda_jax, "affine", affine)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda y: y.at[3, 5].add(0.01), "result 0 is wrong: error"),
+        (lambda y: y.at[3, 5].set(jnp.nan), "result 0 is wrong: error inf"),
+    ],
+    ids=["a cell", "a NaN"],
+)
+def test_a_wrong_result_has_no_time(monkeypatch, capsys, platform, tmp_path, change, message):
+    wrong(monkeypatch, change)
+    times, table = tmp_path / "times.json", tmp_path / "backends.json"
+    assert run(platform, *ONE, "--json", times, "--write-table", table) == 1
+    out = capsys.readouterr().out
+    assert f"affine float32 [1024, 1024]: WrongError: {message}" in out
+    assert results.read(times)["rows"] == [] and json.loads(table.read_text())["rows"] == []
+
+
+def test_a_program_without_our_kernel_has_no_time(monkeypatch, capsys, platform, tmp_path):
+    monkeypatch.setattr(baracuda_jax, "affine", lambda x, scale, shift, prefer: scale * x + shift)
+    assert run(platform, *ONE, "--json", tmp_path / "times.json") == 1
+    assert "the native program calls no kernel of ours" in capsys.readouterr().out
+    assert results.read(tmp_path / "times.json")["rows"] == []
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Both passes in two steps
+
+
+def test_both_passes_are_two_kernels(platform):
+    program = programs.forward_and_backward(lambda x: jax.nn.leaky_relu(x, 0.1), 1)
+    x = jax.device_put(jnp.ones((256, 256)), jax.devices(platform)[0])
+    lowered = program.lower(x, x)
+    assert "optimization_barrier" in lowered.as_text()
+    assert not programs.in_one_kernel(lowered.compile().as_text())
+
+
+@pytest.mark.parametrize(
+    "results, is_one",
+    [("%y, %dx", True), ("%y, %other", False), ("%copied, %dx", True), ("%x, %dx", False)],
+)
+def test_a_fusion_of_both_passes_is_found(results, is_one):
+    hlo = f"""HloModule jit_program
+
+%fused (p: f32[8]) -> (f32[8], f32[8]) {{
+  ROOT %tuple.1 = (f32[8]{{0}}, f32[8]{{0}}) tuple(%p, %p)
+}}
+
+ENTRY %main (x: f32[8]) -> (f32[8], f32[8]) {{
+  %x = f32[8]{{0}} parameter(0), metadata={{op_name="x"}}
+  %both = (f32[8]{{0}}, f32[8]{{0}}) fusion(%x), kind=kLoop, calls=%fused
+  %other = f32[8]{{0}} fusion(%x), kind=kLoop, calls=%fused.1
+  %y = f32[8]{{0}} get-tuple-element(%both), index=0
+  %copied = f32[8]{{0}} copy(%y)
+  %dx = f32[8]{{0}} get-tuple-element(%both), index=1
+  ROOT %tuple = (f32[8]{{0}}, f32[8]{{0}}) tuple({results})
+}}
+"""
+    assert programs.in_one_kernel(hlo) is is_one
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Floors
+
+
+def floors(op, variant, title, operands, y):
+    """Of the benchmark, but on arrays of these types."""
+    chosen = [b for b in cases.benchmarks("small") if (b.op, b.variant, b.dtype) == (op, variant, "float32")]
+    types = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in operands]
+    return floor.BY_PASS[title](chosen[0], types, jax.ShapeDtypeStruct(*y))
+
+
+def test_floors_by_hand():
+    forward, both = PASSES
+    x, ids = ((100, 10), jnp.float32), ((100,), jnp.int32)
+    y = (5, 10), jnp.float32
+    assert floors("leaky_relu", "", forward, [x], x) == 4000 + 4000
+    assert floors("leaky_relu", "", both, [x], x) == (4000 + 4000) + (4000 + 4000) + 4000  # x again
+    assert floors("affine", "", both, [x], x) == (4000 + 4000) + (4000 + 4000)
+    assert floors("lerp", "", both, [x, x], x) == (4000 + 4000 + 4000) + (4000 + 4000 + 4000)
+    assert floors("segment_sum", "sorted", forward, [x, ids], y) == 4000 + 400 + 200
+    assert floors("segment_sum", "sorted", both, [x, ids], y) == (4000 + 400 + 200) + (200 + 4000) + 400
+    assert floors("segment_prod", "sorted", both, [x, ids], y) == (4000 + 400 + 200) + (200 + 4000) + (4000 + 400 + 200)
+
+
+def test_the_floor_of_a_maximum_takes_the_smaller_way():
+    """The winners, written and read, are int32 of the result's shape."""
+    both = PASSES[1]
+    by_variant = {b.variant: b for b in cases.benchmarks("small") if (b.op, b.dtype) == ("segment_max", "bfloat16")}
+
+    def again(benchmark):
+        (winners,) = benchmark.saved
+        x = jax.ShapeDtypeStruct((131072, 64), jnp.bfloat16)
+        ids, y = jax.ShapeDtypeStruct((131072,), jnp.int32), jax.ShapeDtypeStruct(winners.shape, jnp.bfloat16)
+        least = floor.BY_PASS[both](benchmark, [x, ids], y)
+        return least - floor.forward(benchmark, [x, ids], y) - floor.size([y, x])
+
+    assert again(by_variant["sorted"]) == 2 * 4 * 8192 * 64
+    assert again(by_variant["sorted, one row a segment"]) == 2 * 131072 * 64 * 2 + 4 * 131072
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The cases, and the table of verdicts
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_skewed_cases_have_an_even_one(size):
+    every = cases.benchmarks(size)
+    names = [str(b) for b in every]
+    assert len(set(names)) == len(names)
+    skewed = [b for b in every if b.even]
+    assert {(b.op, b.dtype) for b in skewed} == {
+        (op, dtype) for op in ("segment_sum", "segment_max") for dtype in ("float32", "bfloat16")
+    }
+    for b in skewed:
+        assert b.passes == PASSES[1:] and f"{b.op} {b.dtype} {b.even}" in names
+
+
+def test_ids_are_skewed_as_named():
+    chosen = {b.variant: b for b in cases.benchmarks("small") if (b.op, b.dtype) == ("segment_sum", "float32")}
+    counts = {
+        variant: np.bincount(b.draw(np.random.default_rng(0))[1], minlength=8192) for variant, b in chosen.items()
+    }
+    assert counts["sorted"].max() < 60
+    assert counts["sorted, all rows in one"].max() == 131072
+    assert counts["sorted, one row a segment"].tolist() == [1] * 131072
+    largest = np.sort(counts["unsorted, power law"])[::-1]
+    k = np.array([1, 2, 4, 8])
+    np.testing.assert_allclose(largest[k - 1] / largest[0], np.log2(1 + 1 / k), rtol=0.1)  # about 1 / k
+
+
+def test_the_table_merges_rows_and_leaves_skewed_ones_out(tmp_path):
+    table = tmp_path / "backends.json"
+    forward = PASSES[0]
+    verdicts.write(table, results.read(file_of(tmp_path / "a.json", row_of("affine", forward), row_of("elu", forward))))
+    again = row_of("elu", forward, native_ms=0.5)
+    other, skewed = (
+        row_of("elu", forward, case="[9]", native_ms=1.0),
+        row_of("elu", forward, even="[9]", native_ms=99.0),
+    )
+    verdicts.write(table, results.read(file_of(tmp_path / "b.json", again, other, skewed)))
+    rows = json.loads(table.read_text())["rows"]
+    assert [(row["op"], row["backend"], len(row["cases"])) for row in rows] == [
+        ("affine", "xla", 1),
+        ("elu", "native", 2),
+    ]
+
+
+def test_the_table_in_the_package_is_what_the_command_writes():
+    content = json.loads(choice.PATH.read_text())
+    assert content["about"] == verdicts.ABOUT
