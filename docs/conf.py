@@ -21,6 +21,7 @@ extensions = [
     "docstrings",
     "reference",
     "tables",
+    "timings",
 ]
 exclude_patterns = ["_build"]
 nitpicky = True

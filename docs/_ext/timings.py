@@ -1,0 +1,127 @@
+"""The directive `timings`: what was measured, of every file in benchmarks/results, as plots and tables."""
+
+import pathlib
+import statistics
+
+from sphinx.util.docutils import SphinxDirective
+
+from baracuda_jax.bench import plot, results, table
+from baracuda_jax.bench.benchmark import PASSES
+
+RESULTS = pathlib.Path(__file__).parent.parent.parent / "benchmarks/results"
+
+
+class Timings(SphinxDirective):
+    """A section for each file."""
+
+    def run(self):
+        text = []
+        self.env.note_dependency(RESULTS)
+        for file in sorted(RESULTS.glob("*.json")):
+            self.env.note_dependency(file)
+            text += self.device(file.stem, results.read(file))
+        return self.parse_text_to_nodes("\n".join(text), allow_section_headings=True)
+
+    def device(self, stem, found):
+        sizes = " and ".join(size for (size,) in split(found["rows"], "size"))
+        yield from ("", f"## {found['device']}, {sizes} arrays", "", measured_on(found), "")
+        yield from (*summary(found["rows"]), "", SUMMARY)
+        even = [row for row in found["rows"] if not row["even"]]
+        for (family,), rows in split(even, "family").items():
+            yield from ("", f"### {family.capitalize()}", "", ":::::{tab-set}")
+            for (dtype,), some in split(rows, "dtype").items():
+                image = self.image(f"{stem}-{family}-{dtype}.svg", found | {"rows": some})
+                yield from (f"::::{{tab-item}} {dtype}", ":sync: " + dtype, *image, "", *numbers(some), "::::")
+            yield ":::::"
+        yield from skewed(found["rows"])
+
+    def image(self, name, found):
+        """Drawn to the folder of built pages, where static files are."""
+        folder = pathlib.Path(self.env.app.outdir) / "_static/timings"
+        folder.mkdir(parents=True, exist_ok=True)
+        plot.draw(found, folder / name)
+        alt = f"Times over the floor, {name.removesuffix('.svg').replace('-', ', ')}: the table below has the numbers"
+        return "", "```{raw} html", f'<img class="timings" src="_static/timings/{name}" alt="{alt}">', "```"
+
+
+def measured_on(found):
+    """A sentence on machine and versions."""
+    software = [f"{name} {found[name]}" for name in ("jax", "jaxlib", "baracuda_jax", "torch") if found[name]]
+    repeats = f" Medians of {found['repeats']} repeats." if found["repeats"] else ""
+    driver = f" Runtime: {found['platform_version']}." if found["platform_version"] else ""
+    speed = table.speed(found["copy_bytes_per_s"])
+    return f"Measured {found['date']} with {', '.join(software)}. A copy runs at {speed}.{repeats}{driver}"
+
+
+def summary(rows):
+    """Medians of each family and pass."""
+    cells = []
+    for (family,), some in split([row for row in rows if not row["even"]], "family").items():
+        for title in PASSES:
+            of_pass = [row for row in some if row["pass"] == title]
+            if of_pass:
+                over = statistics.median(row["native_ms"] / row["floor_ms"] for row in of_pass)
+                cells.append(
+                    (family, title, f"{over:.2f}", *(middle(of_pass, name) for name in ("xla_ms", "torch_ms")))
+                )
+    return markdown(("family", "pass", "/ floor", "XLA / native", "PyTorch / native"), cells, 2)
+
+
+def middle(rows, name):
+    """Median, lowest and highest ratio to native."""
+    ratios = [row[name] / row["native_ms"] for row in rows if row[name]]
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})" if ratios else ""
+
+
+def numbers(rows):
+    """The table under a plot: rows of a case share their name, the op beside the first and the case beside the second."""
+    cells = []
+    for case in split(rows, "op", "case").values():
+        names = [f"`{case[0]['op']}`", case[0]["case"]]
+        names = names if len(case) > 1 else ["<br>".join(names)]
+        cells += [(name, row["pass"], *table.cells(row)[table.TEXTS :]) for name, row in zip(names, case, strict=True)]
+    return markdown(("op", "pass", *RATIOS), cells, 2)
+
+
+RATIOS = [name.replace(" / ", " /<br>") for name in table.HEADER[table.TEXTS :]]
+
+
+def skewed(rows):
+    """Skewed cases beside the even one."""
+    key = lambda row, case: (row["op"], row["pass"], row["dtype"], row["size"], case)
+    by_case = {key(row, row["case"]): row for row in rows}
+    cells = []
+    for row in rows:
+        even = by_case.get(key(row, row["even"]))
+        if even:
+            op, _, dtype, _, ms, over, *ratios = table.cells(row)
+            of_even = f"{even['native_ms'] / even['floor_ms']:.2f}"
+            cells.append((f"`{op}`<br>{row['variant']}", dtype, ms, over, of_even, *ratios))
+    if not cells:
+        return []
+    head = "op", "dtype", *RATIOS[:2], "/ floor,<br>even ids", *RATIOS[2:]
+    return ["", "### Skewed segments", "", SKEWED, "", *markdown(head, cells, 2)]
+
+
+SUMMARY = "Medians over the cases in both dtypes, with the lowest and the highest. `/ floor` is the kernel's time."
+SKEWED = "Forward and backward of ids that are not spread evenly, beside ids that are."
+
+
+def split(rows, *names):
+    """{what stands under the names: the rows that have it}, in order."""
+    found = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    return found
+
+
+def markdown(head, rows, words):
+    """A table whose first columns are words, and the others numbers."""
+    bars = ["---"] * words + ["---:"] * (len(head) - words)
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, bars, *rows)]
+    return [":::{div} timings", "", *lines, "", ":::"]
+
+
+def setup(app):
+    app.add_directive("timings", Timings)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
