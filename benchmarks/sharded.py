@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
-from times import Program
 
 import baracuda_jax
+from baracuda_jax.bench.times import Program
 
 COLUMNS, ROWS_PER_SEGMENT, REPEATS = 64, 16, 9
 

@@ -1,8 +1,8 @@
 """The choice of backend: what the caller asks for, or else what was measured to be faster.
 
 The table, `backends.json` in the package, has rows for (op, pass, platform, dtype, size class), the pass being "forward"
-for an op alone, and "backward" for an op with its derivative, both parts of which have one backend. `benchmarks/run.py
---write-table` writes it."""
+for an op alone, and "backward" for an op with its derivative, both parts of which have one backend. `python -m
+baracuda_jax bench --write-table` writes it."""
 
 import functools
 import json
