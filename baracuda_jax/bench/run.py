@@ -17,7 +17,7 @@ def run(benchmark, platform, bandwidth, against, with_reference, repeats):
         compiled, note = compile_all(benchmark, program_of, sets[0], against, with_reference)
         check(benchmark, program_of, compiled["native"], sets[0])
         if title != "forward" and any(programs.in_one_kernel(p.as_text()) for p in compiled.values()):
-            note = "XLA computes forward and backward in one kernel"
+            note = "XLA: one kernel computes both passes"
         timed = {name: times.on(program, sets) for name, program in compiled.items()}
         if "torch" in against and benchmark.torch:
             timed["torch"] = torch_programs.program(benchmark, sets, title != "forward")

@@ -74,12 +74,15 @@ def middle(rows, name):
 
 
 def numbers(rows):
-    """The table under a plot: rows of a case share their name, the op beside the first and the case beside the second."""
+    """The table under a plot: rows of a case share their name, the op beside the forward pass and the case under it."""
     cells = []
     for case in split(rows, "op", "case").values():
         names = [f"`{case[0]['op']}`", case[0]["case"]]
         names = names if len(case) > 1 else ["<br>".join(names)]
-        cells += [(name, row["pass"], *table.cells(row)[table.TEXTS :]) for name, row in zip(names, case, strict=True)]
+        cells += [
+            (name, row["pass"].removeprefix("forward "), *table.cells(row)[table.TEXTS :])
+            for name, row in zip(names, case, strict=True)
+        ]
     return markdown(("op", "pass", *RATIOS), cells, 2)
 
 
@@ -103,7 +106,7 @@ def skewed(rows):
     return ["", "### Skewed segments", "", SKEWED, "", *markdown(head, cells, 2)]
 
 
-SUMMARY = "Medians over the cases in both dtypes, with the lowest and the highest. `/ floor` is the kernel's time."
+SUMMARY = "Medians over the cases in both dtypes, in brackets the lowest and the highest ratio."
 SKEWED = "Forward and backward of ids that are not spread evenly, beside ids that are."
 
 
