@@ -17,8 +17,8 @@ def speed(bytes_per_s):
 
 
 def cells(row):
-    """A row's, under HEADER. A note makes XLA's ratio "none", where JAX has no gradient, or "fused", where one kernel computes
-    both passes."""
+    """A row's, under HEADER. A note makes XLA's ratio "none", where JAX has no gradient, or "fused", where one kernel
+    computes both passes."""
     native = row["native_ms"]
     ratio = lambda name: f"{row[name] / native:.2f}" if row[name] else ""
     xla = ratio("xla_ms") + (" fused" if row["xla_ms"] else "none") * bool(row["note"])
