@@ -80,6 +80,14 @@ def test_an_unknown_op_is_named(capsys):
     assert "No such op: affin" in capsys.readouterr().err
 
 
+def test_what_cannot_be_done_is_said(capsys, tmp_path):
+    assert run("cpu", "--from", tmp_path / "times.json", "--op", "affine") == 1
+    assert "--from measures nothing" in capsys.readouterr().err
+    if not any(device.platform == "gpu" for device in jax.devices()):
+        assert run("cuda", *ONE) == 1
+        assert "This machine has no device of platform cuda" in capsys.readouterr().err
+
+
 def test_against_something_else(capsys):
     with pytest.raises(SystemExit):
         run("cpu", "--against", "xla,numpy")

@@ -7,6 +7,7 @@ import jax
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from .._core.library import LIBRARIES
 from . import results, verdicts
 from .cases import OPS, benchmarks
 from .floor import copy_bandwidth
@@ -27,8 +28,6 @@ def bench(options):
     console.print(table(found), highlight=False)
     for failure in failures:
         console.print(f"[red]failed[/red]  {failure}", highlight=False, soft_wrap=True)
-    if options.json:
-        results.write(options.json, found)
     if options.write_table:
         verdicts.write(options.write_table, found)
     if options.plot:
@@ -39,7 +38,7 @@ def bench(options):
 
 
 def _problem(options):
-    """Why this can't be done, said before hours of measuring."""
+    """Why this can't be done, said before a long time of measuring."""
     needed = {"matplotlib": options.plot, "torch": "torch" in options.against and not options.read}
     for module, is_needed in needed.items():
         if is_needed and importlib.util.find_spec(module) is None:
@@ -48,13 +47,25 @@ def _problem(options):
     unknown = sorted(set(options.op or ()) - set(OPS))
     if unknown:
         return f"No such op: {', '.join(unknown)}. There are {', '.join(OPS)}."
-    return None
+    if options.read:
+        more = options.op or options.dtype or options.json
+        return "--from measures nothing: of --op, --dtype and --json it takes none" if more else None
+    try:
+        _, platform = _device(options)
+    except RuntimeError:
+        return f"This machine has no device of platform {options.platform}"
+    return LIBRARIES[platform].problem
+
+
+def _device(options):
+    """(the device, its platform as we name it)"""
+    device = jax.devices(options.platform)[0]
+    return device, "cpu" if device.platform == "cpu" else "cuda"
 
 
 def _measure(options):
     """(the results, what failed)"""
-    device = jax.devices(options.platform)[0]
-    platform = "cpu" if device.platform == "cpu" else "cuda"
+    device, platform = _device(options)
     chosen = [
         b for b in benchmarks(options.size)
         if b.op in (options.op or OPS) and b.dtype in (options.dtype or (b.dtype,))
@@ -66,16 +77,20 @@ def _measure(options):
     )  # fmt: skip
     with jax.default_device(device), bar:
         bandwidth = copy_bandwidth(platform)
+        about = results.about(device, platform, bandwidth, options.repeats, "torch" in options.against)
         task = bar.add_task("", total=len(chosen))
-        for benchmark in chosen:
+        for number, benchmark in enumerate(chosen, 1):
             bar.update(task, description=str(benchmark))
+            if not bar.console.is_terminal:  # a log has no bar
+                print(f"[{number}/{len(chosen)}] {benchmark}", file=sys.stderr, flush=True)
             try:
                 with_reference = bool(options.write_table)
                 rows += run(benchmark, platform, bandwidth, options.against, with_reference, options.repeats)
             except Exception as error:  # one that fails, as for lack of memory, leaves the others their times
                 failures.append(f"{benchmark}: {_first_line(error)}")
+            if options.json:  # now, so that a run that is cut off leaves what it has
+                results.write(options.json, about | {"rows": rows})
             bar.advance(task)
-    about = results.about(device, platform, bandwidth, options.repeats, "torch" in options.against)
     return about | {"rows": rows}, failures
 
 

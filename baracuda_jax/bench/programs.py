@@ -52,8 +52,6 @@ def in_one_kernel(hlo):
         return name if opcode == "fusion" else None
 
     root = re.search(r"^ *ROOT %(\S+) = ", entry, re.M)[1]
-    opcode, results = made_by[root]
-    if opcode == "fusion":
-        return True
-    first, *others = map(origin, results)
-    return first is not None and first in others
+    opcode, results = made_by.get(root, ("", ()))
+    origins = [origin(name) for name in results]
+    return opcode == "fusion" or any(o and o == origins[0] for o in origins[1:])
