@@ -143,6 +143,7 @@ def test_both_passes_are_two_kernels(platform):
     lowered = program.lower(x, x)
     assert "optimization_barrier" in lowered.as_text()
     assert not programs.in_one_kernel(lowered.compile().as_text())
+    assert not programs.in_one_kernel(programs.forward(jax.nn.relu, 1).lower(x, x).compile().as_text())
 
 
 @pytest.mark.parametrize(

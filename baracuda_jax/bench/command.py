@@ -30,7 +30,7 @@ def bench(options):
         console.print(f"[red]failed[/red]  {failure}", highlight=False, soft_wrap=True)
     if options.write_table:
         verdicts.write(options.write_table, found)
-    if options.plot:
+    if options.plot and found["rows"]:
         from .plot import draw
 
         draw(found, options.plot)
@@ -49,7 +49,7 @@ def _problem(options):
         return f"No such op: {', '.join(unknown)}. There are {', '.join(OPS)}."
     if options.read:
         more = options.op or options.dtype or options.json
-        return "--from measures nothing: of --op, --dtype and --json it takes none" if more else None
+        return "--from measures nothing, and takes no --op, --dtype or --json" if more else None
     try:
         _, platform = _device(options)
     except RuntimeError:

@@ -82,7 +82,8 @@ def _panel(axis, by_label, labels, limits):
     axis.axvline(1, color=INK, linewidth=0.8)
     axis.set_yticks(range(len(labels)), labels)
     axis.set_ylim(len(labels) - 0.4, -0.6)
-    axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5), numticks=20))
+    is_wide = limits[1] > 200 * low
+    axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1,) if is_wide else (1, 2, 5), numticks=20))
     axis.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axis.xaxis.set_minor_locator(ticker.NullLocator())
     axis.grid(axis="x", color=GRID, linewidth=0.6)

@@ -41,7 +41,7 @@ def compile_or_reason(program, arguments):
 
 
 def in_one_kernel(hlo):
-    """Whether a compiled program's first result comes out of the same fusion as another: then the barrier did not hold."""
+    """Whether a compiled program's first result and a gradient come out of one fusion: then the barrier did not hold."""
     entry = hlo[hlo.index("\nENTRY ") :]
     made_by = {name: (opcode, operands.split(", ")) for name, opcode, operands in _INSTRUCTION.findall(entry)}
 
@@ -51,7 +51,9 @@ def in_one_kernel(hlo):
             return origin(operands[0])
         return name if opcode == "fusion" else None
 
-    root = re.search(r"^ *ROOT %(\S+) = ", entry, re.M)[1]
+    root, has_several = re.search(r"^ *ROOT %(\S+) = (\(?)", entry, re.M).groups()
     opcode, results = made_by.get(root, ("", ()))
+    if opcode == "fusion":
+        return bool(has_several)
     origins = [origin(name) for name in results]
-    return opcode == "fusion" or any(o and o == origins[0] for o in origins[1:])
+    return any(o and o == origins[0] for o in origins[1:])

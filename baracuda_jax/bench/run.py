@@ -16,11 +16,10 @@ def run(benchmark, platform, bandwidth, against, with_reference, repeats):
         program_of = lambda fun, title=title: programs.BY_PASS[title](fun, benchmark.moving)
         compiled, note = compile_all(benchmark, program_of, sets[0], against, with_reference)
         check(benchmark, program_of, compiled["native"], sets[0])
-        if title != "forward" and any(programs.in_one_kernel(p.as_text()) for p in compiled.values()):
-            note = "XLA: one kernel computes both passes"
         timed = {name: times.on(program, sets) for name, program in compiled.items()}
         if "torch" in against and benchmark.torch:
-            timed["torch"] = torch_programs.program(benchmark, sets, title != "forward")
+            torch = torch_programs.program(benchmark, sets, title != "forward")
+            timed |= {"torch": torch} if torch else {}
         seconds = times.measure(platform, timed, repeats)
         if "xla" in against and not benchmark.plain:
             seconds["xla"] = seconds["reference"]
@@ -49,7 +48,7 @@ def result_type(benchmark, arrays):
 
 
 def compile_all(benchmark, program_of, arguments, against, with_reference):
-    """({name: compiled program}, why XLA's is not there or None)"""
+    """({name: compiled program}, what is to be said of XLA's or None)"""
     ours = lambda backend: program_of(lambda *a: benchmark.ours(*a, prefer=backend)).lower(*arguments).compile()
     compiled, note = {"native": ours("native")}, None
     if "xla" in against and benchmark.plain:
@@ -58,4 +57,7 @@ def compile_all(benchmark, program_of, arguments, against, with_reference):
             compiled["xla"] = plain
     if with_reference or ("xla" in against and not benchmark.plain):
         compiled["reference"] = ours("xla")
+    xla = compiled.get("xla" if benchmark.plain else "reference")
+    if "xla" in against and xla and programs.in_one_kernel(xla.as_text()):
+        note = "XLA: one kernel computes both passes"
     return compiled, note

@@ -4,7 +4,8 @@ from .times import Program
 
 
 def program(benchmark, sets, with_backward):
-    """As PyTorch runs it eagerly: the backward pass is a step of its own there by nature."""
+    """As PyTorch runs it eagerly, where the backward pass is a step of its own by nature; None where PyTorch has no kernel
+    of the dtype on the device."""
     import torch
 
     share = lambda x: None if x is None else torch.from_dlpack(x)
@@ -19,4 +20,8 @@ def program(benchmark, sets, with_backward):
         y = benchmark.torch(torch, *moving, *arrays[benchmark.moving :])
         return torch.autograd.grad(y, moving, dy)
 
+    try:
+        call(0)
+    except NotImplementedError:
+        return None
     return Program(call, lambda out: torch.cuda.synchronize() if on_gpu else None)

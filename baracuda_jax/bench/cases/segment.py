@@ -1,7 +1,8 @@
 """Segment reductions: ids drawn evenly, sorted or not; for the sum and the maximum also ids that are not spread evenly.
 
-Skewed ids are timed with the gradient alone: that holds the forward pass. Beside a case of even ids they show what balance
-costs; for as long as data is not skewed they say nothing of which backend is faster, so the table of backends has none."""
+Skewed ids are timed forward + backward alone, which holds the forward pass. Beside the case of even ids they show what
+balance costs. The table of backends has none, since a backend is chosen before ids are known.
+"""
 
 import itertools
 
