@@ -6,6 +6,8 @@
 The backward pass begins when the forward pass has ended, so nothing is still at hand. Where the forward pass may write an
 index for the backward pass to read, as the winning rows of a maximum, the smaller of both ways counts."""
 
+import statistics
+
 import jax
 import jax.numpy as jnp
 
@@ -38,4 +40,4 @@ def copy_bandwidth(platform):
     """Bytes per second, read and written, of XLA's program for -x."""
     x = jnp.ones(1 << (22 if platform == "cpu" else 28), jnp.float32)
     program = jax.jit(jnp.negative).lower(x).compile()
-    return 2 * x.nbytes / times.median(times.measure(platform, {"copy": times.on(program, [(x,)])}, 25)["copy"])
+    return 2 * x.nbytes / statistics.median(times.measure(platform, {"copy": times.on(program, [(x,)])}, 25)["copy"])

@@ -1,6 +1,9 @@
 """One benchmark: its programs are compiled, checked and timed in turn on the same few sets of random inputs."""
 
+import statistics
+
 import jax
+import numpy as np
 
 from . import floor, programs, times, torch_programs
 from .benchmark import is_code
@@ -23,12 +26,12 @@ def run(benchmark, platform, bandwidth, against, with_reference, repeats):
         seconds = times.measure(platform, timed, repeats)
         if "xla" in against and not benchmark.plain:
             seconds["xla"] = seconds["reference"]
-        ms = lambda name, seconds=seconds: 1e3 * times.median(seconds[name]) if name in seconds else None
+        ms = lambda name, seconds=seconds: 1e3 * statistics.median(seconds[name]) if name in seconds else None
         least = floor.BY_PASS[title](benchmark, operands, y)
         yield {
             "op": benchmark.op, "family": benchmark.family, "pass": title, "dtype": benchmark.dtype,
             "size": benchmark.size, "case": benchmark.case, "variant": benchmark.variant, "even": benchmark.even,
-            "native_ms": ms("native"), "quartiles_ms": [1e3 * q for q in times.quartiles(seconds["native"])],
+            "native_ms": ms("native"), "quartiles_ms": [1e3 * float(q) for q in np.percentile(seconds["native"], (25, 75))],
             "xla_ms": ms("xla"), "reference_ms": ms("reference"), "torch_ms": ms("torch"),
             "floor_ms": 1e3 * least / bandwidth, "floor_bytes": least, "bytes": floor.size((*operands, y)),
             "note": note,

@@ -7,13 +7,11 @@ annotations of the host's, in which it is waited for.
 
 import dataclasses
 import pathlib
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
 
 import jax
-import numpy as np
 
 MARK = "timed "
 
@@ -42,16 +40,6 @@ def on(program, sets):
 def measure(platform, programs, repeats):
     """{name: seconds of a call, in each repeat}"""
     return (_waited_for if platform == "cpu" else _of_kernels)(programs, repeats)
-
-
-def median(seconds):
-    """None where nothing was timed."""
-    return statistics.median(seconds) if seconds else None
-
-
-def quartiles(seconds):
-    """The first and the third."""
-    return [float(q) for q in np.percentile(seconds, (25, 75))]
 
 
 def _in_turn(programs, repeats):
