@@ -62,6 +62,19 @@ def test_every_granularity_is_the_same_with_its_scales_spread(x_dtype, dtype, pr
 
 
 @both
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("channels", [2, 6, 16, 130])
+def test_channels_on_the_last_axis(channels, dtype, prefer):
+    rng = np.random.default_rng(channels)
+    x = jnp.asarray(rng.standard_normal((37, channels)), jnp.float32)
+    scale = np.float32(0.05 + 0.1 * rng.random(channels))
+    q = bj.quantize_per_channel(x, jnp.asarray(scale), dtype=dtype, prefer=prefer)
+    np.testing.assert_array_equal(np.asarray(q, np.float32), np.clip(np.rint(x / scale), *INTEGERS[dtype]))
+    y = bj.dequantize_per_channel(q, jnp.asarray(scale), prefer=prefer)
+    np.testing.assert_array_equal(y, np.asarray(q, np.float32) * scale)
+
+
+@both
 def test_edges_of_the_values(prefer):
     x = jnp.asarray([np.inf, -np.inf, np.nan, 3e38, -3e38, 0.5, 1.5, 2.5, -0.5, -0.0], jnp.float32)
     q = bj.quantize_per_tensor(x, 1.0, 100, prefer=prefer)

@@ -148,6 +148,7 @@ inline Vector<T, V> load_even(const T* from) {
 // V values, `step` apart.
 template <int V, class T, class Step>
 BARACUDA_HD Vector<T, V> load(const T* from, Step step) {
+  if constexpr (std::is_same_v<Step, std::integral_constant<int, 1>>) return load<V>(from);
 #ifndef __CUDACC__
   if constexpr (V > 1 && std::is_same_v<Step, std::integral_constant<int, 2>>) return load_even<V>(from);
 #endif
@@ -159,11 +160,12 @@ BARACUDA_HD Vector<T, V> load(const T* from, Step step) {
 template <int V, class T>
 BARACUDA_HD void store(T* to, const Vector<T, V>& value) {
 #ifdef __CUDA_ARCH__
-  // By assignment nvcc may store short lanes one by one.
-  if constexpr (sizeof(T) <= 2 && (sizeof(T) * V == 8 || sizeof(T) * V == 16)) {
-    using Word = std::conditional_t<sizeof(T) * V == 8, uint2, uint4>;
+  // By assignment nvcc may store the lanes one by one.
+  constexpr int bytes = sizeof(T) * V;
+  if constexpr (V > 1 && (bytes == 4 || bytes == 8 || bytes == 16)) {
+    using Word = std::conditional_t<bytes == 4, uint32_t, std::conditional_t<bytes == 8, uint2, uint4>>;
     Word word;
-    memcpy(&word, &value, sizeof(word));
+    memcpy(&word, &value, bytes);
     return __stwb(reinterpret_cast<Word*>(to), word);
   }
 #endif

@@ -40,17 +40,11 @@ template <class Index>
 struct BlockIndex {
   Divisor<Index> channels, share;
   Index batch;
-  bool in_order, is_one;  // each row's own, or all rows': no division
 
   explicit BlockIndex(const BlockShape& shape)
-      : channels(shape.by_column ? 1 : shape.channels),
-        share(shape.share),
-        batch(Index(shape.channels)),
-        in_order(!shape.by_column && shape.share == 1),
-        is_one(channels.value == 1 && shape.share >= shape.rows) {}
+      : channels(shape.by_column ? 1 : shape.channels), share(shape.share), batch(Index(shape.channels)) {}
 
   BARACUDA_HD int64_t operator()(Index row) const {
-    if (in_order | is_one) return in_order ? row : Index(0);
     Index of = channels.quotient(row);
     return share.quotient(of) * batch + row - of * channels.value;
   }
