@@ -61,6 +61,39 @@ def test_values_and_gradients_in_every_dtype(p, dtype, shape, window, strides):
         close(pull(dy)[0], want_dx, dtype)
 
 
+@pytest.mark.parametrize("p", [1, 2, 3, 4.5, math.inf])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("window, strides", [((3, 3), (2, 2)), ((3, 3), (1, 1)), ((2, 2), (2, 2)), ((1, 3), (1, 2))])
+@pytest.mark.parametrize("ceil_mode", [False, True])
+def test_usual_windows_on_images_of_any_size(window, strides, ceil_mode, dtype, p):
+    """Kernels have loops of their own for these, and read whole vectors where rows allow it."""
+    for height, width in [(8, 16), (7, 13), (9, 4), (3, 6), (33, 131)]:
+        rng = np.random.default_rng(height)
+        x = jnp.asarray(rng.standard_normal((2, 3, height, width)), dtype)
+        kwargs = dict(window=window, strides=strides, ceil_mode=ceil_mode)
+        want = oracle.lp_pool(2, np.asarray(x, np.float64), p, **kwargs)
+        dy = jnp.asarray(rng.standard_normal(want.shape), dtype)
+        y, pull = jax.vjp(lambda x, kwargs=kwargs: bj.lp_pool2d(x, p, **kwargs, prefer="native"), x)
+        close(y, want, dtype, scale=4)
+        want_dx = oracle.lp_pool_gradient(2, np.asarray(x, np.float64), np.asarray(dy, np.float64), p, **kwargs)
+        close(pull(dy)[0], want_dx, dtype, scale=16)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, math.inf])
+@pytest.mark.parametrize("window, strides", [(2, 2), (3, 2), (4, 2), (5, 3)])
+@pytest.mark.parametrize("length", [9, 64, 1023])
+def test_usual_windows_on_lines(length, window, strides, p):
+    rng = np.random.default_rng(length)
+    x = jnp.asarray(rng.standard_normal((2, 3, length)))
+    want = oracle.lp_pool(1, np.asarray(x), p, window, strides)
+    dy = rng.standard_normal(want.shape)
+    y, pull = jax.vjp(lambda x: bj.lp_pool1d(x, p, window, strides, prefer="native"), x)
+    close(y, want, "float64", scale=4)
+    close(
+        pull(jnp.asarray(dy))[0], oracle.lp_pool_gradient(1, np.asarray(x), dy, p, window, strides), "float64", scale=16
+    )
+
+
 @pytest.mark.parametrize("prefer", ["native", "xla"])
 @pytest.mark.parametrize("p", POWERS)
 def test_zeros_have_no_gradient(p, prefer):

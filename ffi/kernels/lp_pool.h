@@ -1,7 +1,7 @@
 // LP pooling over windows: y = (sum |x|^p)^(1/p), the maximum of |x| for an infinite p, and its derivatives.
 //
-// A power says what p is: `add` puts one more magnitude into a sum, `root` ends it, `slope` is ratio^(p - 1). The
-// derivatives use the ratio |x| / y, which is at most 1: y^(1 - p) alone would overflow.
+// A power says what p is: magnitudes are summed as `raise` makes them, `root` ends the sum, and `slope` is
+// (|x| / y)^(p - 1), from what `hold` keeps of y. The ratio is at most 1: y^(1 - p) alone would overflow.
 #pragma once
 
 #include "number.h"
@@ -63,59 +63,65 @@ BARACUDA_HD Wide power_of(Wide a, double p) {
   return std::pow(a, Wide(p));
 }
 
-// |x| / y where y is a root of a sum of squares or cubes, and so never near the ends of a float's range: the fast
-// division of CUDA is then right to 2 ulp.
+// 1 / y, or 0 where y is 0. As a root of a sum of squares or cubes y is never near the ends of a float's range: the
+// fast division of CUDA is then right to 2 ulp.
 template <class Wide>
-BARACUDA_HD Wide ratio_of_root(Wide magnitude, Wide y) {
+BARACUDA_HD Wide inverse_of_root(Wide y) {
 #ifdef __CUDA_ARCH__
-  if constexpr (std::is_same_v<Wide, float>) return __fdividef(magnitude, y);
+  if constexpr (std::is_same_v<Wide, float>) return y == 0 ? 0.f : __fdividef(1.f, y);
 #endif
-  return magnitude / y;
+  return y == Wide(0) ? Wide(0) : 1 / y;
 }
 
 template <class Wide>
 struct PowerOne {
-  static constexpr bool is_max = false, vectorises = true, needs_ratio = false;
-  BARACUDA_HD Wide add(Wide sum, Wide magnitude) const { return sum + magnitude; }
+  static constexpr bool is_max = false, vectorises = true, needs_ratio = false, is_quick = true;
+  BARACUDA_HD Wide raise(Wide magnitude) const { return magnitude; }
   BARACUDA_HD Wide root(Wide sum) const { return sum; }
+  BARACUDA_HD Wide hold(Wide) const { return Wide(1); }
   BARACUDA_HD Wide slope(Wide, Wide) const { return Wide(1); }
 };
 
 template <class Wide>
 struct PowerTwo {
-  static constexpr bool is_max = false, vectorises = true, needs_ratio = true;
-  BARACUDA_HD Wide add(Wide sum, Wide magnitude) const { return sum + magnitude * magnitude; }
+  static constexpr bool is_max = false, vectorises = true, needs_ratio = true, is_quick = true;
+  BARACUDA_HD Wide raise(Wide magnitude) const { return magnitude * magnitude; }
   BARACUDA_HD Wide root(Wide sum) const { return std::sqrt(sum); }
-  BARACUDA_HD Wide slope(Wide magnitude, Wide y) const { return ratio_of_root(magnitude, y); }
+  BARACUDA_HD Wide hold(Wide y) const { return inverse_of_root(y); }
+  BARACUDA_HD Wide slope(Wide magnitude, Wide inverse) const { return magnitude * inverse; }
 };
 
 template <class Wide>
 struct PowerThree {
-  static constexpr bool is_max = false, vectorises = true, needs_ratio = true;
-  BARACUDA_HD Wide add(Wide sum, Wide magnitude) const { return sum + magnitude * magnitude * magnitude; }
+  static constexpr bool is_max = false, vectorises = true, needs_ratio = true, is_quick = true;
+  BARACUDA_HD Wide raise(Wide magnitude) const { return magnitude * magnitude * magnitude; }
   BARACUDA_HD Wide root(Wide sum) const { return cube_root(sum); }
-  BARACUDA_HD Wide slope(Wide magnitude, Wide y) const {
-    Wide ratio = ratio_of_root(magnitude, y);
+  BARACUDA_HD Wide hold(Wide y) const { return inverse_of_root(y); }
+  BARACUDA_HD Wide slope(Wide magnitude, Wide inverse) const {
+    Wide ratio = magnitude * inverse;
     return ratio * ratio;
   }
 };
 
 template <class Wide>
 struct PowerAny {
-  static constexpr bool is_max = false, vectorises = std::is_same_v<Wide, float>, needs_ratio = true;
+  static constexpr bool is_max = false, vectorises = std::is_same_v<Wide, float>, needs_ratio = true, is_quick = false;
   double p;
-  BARACUDA_HD Wide add(Wide sum, Wide magnitude) const { return sum + power_of(magnitude, p); }
+  BARACUDA_HD Wide raise(Wide magnitude) const { return power_of(magnitude, p); }
   BARACUDA_HD Wide root(Wide sum) const { return power_of(sum, 1 / p); }
-  BARACUDA_HD Wide slope(Wide magnitude, Wide y) const { return power_of(magnitude / y, p - 1); }
+  BARACUDA_HD Wide hold(Wide y) const { return y; }
+  BARACUDA_HD Wide slope(Wide magnitude, Wide y) const {
+    Wide slope = power_of(magnitude / y, p - 1);
+    return y == Wide(0) ? Wide(0) : slope;
+  }
 };
 
 template <class Wide>
 struct PowerMax {
-  static constexpr bool is_max = true, vectorises = true;
-  BARACUDA_HD Wide add(Wide best, Wide magnitude) const {
-    return (magnitude > best) | (magnitude != magnitude) ? magnitude : best;
-  }
+  static constexpr bool is_max = true, vectorises = true, needs_ratio = false, is_quick = false;
+  BARACUDA_HD Wide raise(Wide magnitude) const { return magnitude; }
   BARACUDA_HD Wide root(Wide best) const { return best; }
+  BARACUDA_HD Wide hold(Wide y) const { return y; }
   // Whether a cell has its window's maximum.
   static BARACUDA_HD bool has(Wide magnitude, Wide y) {
     return (magnitude == y) | ((magnitude != magnitude) & (y != y));
@@ -131,6 +137,11 @@ struct LpPool {
   struct State {
     Wide sum[V];
   };
+  template <int V>
+  struct Cells {
+    Wide raised[V];
+    BARACUDA_HD Cells<1> one(int k) const { return {{raised[k]}}; }
+  };
   const T* x;
   P power;
 
@@ -139,9 +150,18 @@ struct LpPool {
     for (int k = 0; k < V; ++k) s.sum[k] = Wide(0);
   }
   template <int V, class Index, class Step>
-  BARACUDA_HD void push(State<V>& s, Index x_cell, Step step) const {
+  BARACUDA_HD Cells<V> stage(Index x_cell, Step step) const {
     Vector<T, V> value = load<V>(x + x_cell, step);
-    for (int k = 0; k < V; ++k) s.sum[k] = power.add(s.sum[k], std::fabs(Wide(value.lane[k])));
+    Cells<V> cells;
+    for (int k = 0; k < V; ++k) cells.raised[k] = power.raise(std::fabs(Wide(value.lane[k])));
+    return cells;
+  }
+  template <int V>
+  BARACUDA_HD void push(State<V>& s, const Cells<V>& cells) const {
+    for (int k = 0; k < V; ++k) {
+      Wide more = cells.raised[k], sum = s.sum[k];
+      s.sum[k] = !P::is_max ? sum + more : (more > sum) | (more != more) ? more : sum;
+    }
   }
   template <int V>
   BARACUDA_HD Vector<T, V> finish(const State<V>& s) const {
@@ -160,8 +180,13 @@ struct LpPoolTangent {
   static constexpr bool vectorises = P::vectorises;
   template <int V>
   struct State {
-    Wide y[V], sum[V];
+    Wide y[V], held[V], sum[V];
     Wide open[V];  // 1 until the maximum is found
+  };
+  template <int V>
+  struct Cells {
+    Wide x[V], t[V];
+    BARACUDA_HD Cells<1> one(int k) const { return {{x[k]}, {t[k]}}; }
   };
   const T* x;
   const T* y;
@@ -170,30 +195,38 @@ struct LpPoolTangent {
 
   template <int V, class Index>
   BARACUDA_HD void start(State<V>& s, Index y_cell) const {
-    for (int k = 0; k < V; ++k) s.y[k] = Wide(y[y_cell + k]), s.sum[k] = Wide(0), s.open[k] = Wide(1);
+    for (int k = 0; k < V; ++k) {
+      s.y[k] = Wide(y[y_cell + k]), s.held[k] = power.hold(s.y[k]);
+      s.sum[k] = Wide(0), s.open[k] = Wide(1);
+    }
   }
   template <int V, class Index, class Step>
-  BARACUDA_HD void push(State<V>& s, Index x_cell, Step step) const {
+  BARACUDA_HD Cells<V> stage(Index x_cell, Step step) const {
     Vector<T, V> value = load<V>(x + x_cell, step), tangent = load<V>(t + x_cell, step);
+    Cells<V> cells;
+    for (int k = 0; k < V; ++k) cells.x[k] = Wide(value.lane[k]), cells.t[k] = Wide(tangent.lane[k]);
+    return cells;
+  }
+  template <int V>
+  BARACUDA_HD void push(State<V>& s, const Cells<V>& cells) const {
     for (int k = 0; k < V; ++k) {
-      Wide cell = Wide(value.lane[k]), change = Wide(tangent.lane[k]), magnitude = std::fabs(cell);
+      Wide cell = cells.x[k], change = cells.t[k], magnitude = std::fabs(cell);
       if constexpr (P::is_max) {
-        bool first = (s.open[k] != Wide(0)) & P::has(magnitude, s.y[k]);
+        bool first = (s.open[k] != Wide(0)) & P::has(magnitude, s.held[k]);
         s.sum[k] = first ? (cell < Wide(0) ? -change : change) : s.sum[k];
         s.open[k] = first ? Wide(0) : s.open[k];
       } else {
         Wide term = change * (cell > Wide(0) ? Wide(1) : cell < Wide(0) ? Wide(-1) : cell);
-        if constexpr (P::needs_ratio) term *= power.slope(magnitude, s.y[k]);
-        bool zero = cell == Wide(0);
-        if constexpr (P::needs_ratio) zero |= s.y[k] == Wide(0);
-        s.sum[k] += zero ? Wide(0) : term;
+        if constexpr (P::needs_ratio) term *= power.slope(magnitude, s.held[k]);
+        s.sum[k] += cell == Wide(0) ? Wide(0) : term;
       }
     }
   }
   template <int V>
   BARACUDA_HD Vector<T, V> finish(const State<V>& s) const {
     Vector<T, V> out;
-    for (int k = 0; k < V; ++k) out.lane[k] = T(P::is_max && s.y[k] == Wide(0) ? Wide(0) : s.sum[k]);
+    for (int k = 0; k < V; ++k)
+      out.lane[k] = T((P::is_max || P::needs_ratio) && s.y[k] == Wide(0) ? Wide(0) : s.sum[k]);
     return out;
   }
 };
@@ -203,39 +236,50 @@ template <class T, class P>
 struct LpPoolBackward {
   using Element = T;
   using Wide = Accumulator<T>;
-  static constexpr bool vectorises = P::vectorises;
+  static constexpr bool vectorises = P::vectorises, is_quick = P::is_quick;
   template <int V>
   struct State {
     Wide x[V], sum[V];
+  };
+  template <int V>
+  struct Terms {
+    Wide change[V], held[V];
   };
   const T* x;
   const T* y;
   const T* dy;
   P power;
 
-  template <int V, class Index, class Step>
-  BARACUDA_HD void start(State<V>& s, Index x_cell, Step step) const {
-    Vector<T, V> value = load<V>(x + x_cell, step);
-    for (int k = 0; k < V; ++k) s.x[k] = Wide(value.lane[k]), s.sum[k] = Wide(0);
+  template <int V>
+  BARACUDA_HD void start(State<V>& s, const Vector<T, V>& x) const {
+    for (int k = 0; k < V; ++k) s.x[k] = Wide(x.lane[k]), s.sum[k] = Wide(0);
+  }
+  template <int V, class Index>
+  BARACUDA_HD Terms<V> stage(Index y_cell) const {
+    Vector<T, V> change = load<V>(dy + y_cell);
+    Vector<T, V> root{};
+    if constexpr (P::is_max || P::needs_ratio) root = load<V>(y + y_cell);
+    Terms<V> terms;
+    for (int k = 0; k < V; ++k) {
+      Wide top = Wide(root.lane[k]);
+      terms.held[k] = power.hold(top);
+      terms.change[k] = P::needs_ratio && top == Wide(0) ? Wide(0) : Wide(change.lane[k]);
+    }
+    return terms;
   }
   template <int V, class Geometry, class Index, class Step, class Place>
-  BARACUDA_HD void push(State<V>& s, const Geometry& windows, Index x_cell, Step step, const Place& place) const {
-    Vector<T, V> change = load<V>(dy + place.y_cell);
+  BARACUDA_HD void push(State<V>& s, const Terms<V>& terms, const Geometry& windows, Index x_cell, Step step,
+                        const Place& place) const {
     if constexpr (P::is_max) {
-      Vector<T, V> top = load<V>(y + place.y_cell);
-      Flags<V> takes = tops(s, top);
+      Flags<V> takes = tops(s, terms);
       Flag any = 0;
       for (int k = 0; k < V; ++k) any |= takes.flag[k];
-      if (any) leave_first(takes, windows, x_cell, step, place, top);
-      for (int k = 0; k < V; ++k) s.sum[k] += takes.flag[k] ? Wide(change.lane[k]) : Wide(0);
+      if (any) leave_first(takes, windows, x_cell, step, place, terms);
+      for (int k = 0; k < V; ++k) s.sum[k] += takes.flag[k] ? terms.change[k] : Wide(0);
     } else if constexpr (P::needs_ratio) {
-      Vector<T, V> root = load<V>(y + place.y_cell);
-      for (int k = 0; k < V; ++k) {
-        Wide term = Wide(change.lane[k]) * power.slope(std::fabs(s.x[k]), Wide(root.lane[k]));
-        s.sum[k] += Wide(root.lane[k]) == Wide(0) ? Wide(0) : term;
-      }
+      for (int k = 0; k < V; ++k) s.sum[k] += terms.change[k] * power.slope(std::fabs(s.x[k]), terms.held[k]);
     } else {
-      for (int k = 0; k < V; ++k) s.sum[k] += s.x[k] == s.x[k] ? Wide(change.lane[k]) : s.x[k];
+      for (int k = 0; k < V; ++k) s.sum[k] += s.x[k] == s.x[k] ? terms.change[k] : s.x[k];
     }
   }
   template <int V>
@@ -257,25 +301,22 @@ struct LpPoolBackward {
   };
 
   template <int V>
-  BARACUDA_HD Flags<V> tops(const State<V>& s, const Vector<T, V>& top) const {
+  BARACUDA_HD Flags<V> tops(const State<V>& s, const Terms<V>& terms) const {
     Flags<V> flags;
-    for (int k = 0; k < V; ++k) {
-      Wide y = Wide(top.lane[k]);
-      flags.flag[k] = P::has(std::fabs(s.x[k]), y) & (y != Wide(0));
-    }
+    for (int k = 0; k < V; ++k) flags.flag[k] = P::has(std::fabs(s.x[k]), terms.held[k]) & (terms.held[k] != Wide(0));
     return flags;
   }
   // Clears the flags of the lanes where an earlier cell of the window has the maximum too.
   template <int V, class Geometry, class Index, class Step, class Place>
   BARACUDA_HD void leave_first(Flags<V>& flags, const Geometry& windows, Index x_cell, Step step, const Place& place,
-                               const Vector<T, V>& top) const {
+                               const Terms<V>& terms) const {
     for (Index d = 0; d < place.extent[0]; ++d)
       for (Index h = 0; h < place.extent[1]; ++h) {
         Index cell = place.first + (d * windows.in[1] + h) * windows.in[2] * windows.channels;
         for (Index w = 0; w < place.extent[2]; ++w, cell += windows.channels) {
           if (cell == x_cell) return;
           Vector<T, V> value = load<V>(x + cell, step);
-          for (int k = 0; k < V; ++k) flags.flag[k] &= !P::has(std::fabs(Wide(value.lane[k])), Wide(top.lane[k]));
+          for (int k = 0; k < V; ++k) flags.flag[k] &= !P::has(std::fabs(Wide(value.lane[k])), terms.held[k]);
         }
       }
   }

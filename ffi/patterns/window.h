@@ -3,8 +3,9 @@
 // there.
 //
 // It has two directions. `reduce_windows`: each cell of y looks at the cells of its window. `gather_windows`: each cell
-// of x looks at the windows that hold it. Both work on V lanes: neighbouring channels, or, where there is one channel,
-// neighbouring windows along W. Lane k's cell of y is y_cell + k, its cell of x is x_cell + k * step.
+// of x looks at the windows that hold it. What is looked at is read by `stage` and taken by `push`, so that a driver
+// may keep it for others. Both work on V lanes: neighbouring channels, or, where there is one channel, neighbouring
+// windows along W. Lane k's cell of y is y_cell + k, its cell of x is x_cell + k * step.
 #pragma once
 
 #include "../kernels/number.h"
@@ -56,6 +57,13 @@ struct Windows {
     return size[axis] < room ? size[axis] : room;
   }
 
+  BARACUDA_HD WindowPlace<Index> place(Index batch, Index d, Index h, Index w, Index channel) const {
+    Index from[3] = {d * stride[0].value, h * stride[1].value, w * stride[2].value};
+    return {y_cell(batch, d, h, w, channel),
+            x_cell(batch, from[0], from[1], from[2], channel),
+            {extent(0, from[0]), extent(1, from[1]), extent(2, from[2])}};
+  }
+
   // The windows [first, end) that hold position i of an axis.
   struct Range {
     Index first, end;
@@ -78,7 +86,7 @@ struct Windows {
     for (Index i = 0; i < extent_d; ++i, plane += in[1] * in[2] * channels) {
       Index row = plane;
       for (Index j = 0; j < extent_h; ++j, row += in[2] * channels)
-        for (Index k = 0; k < extent_w; ++k) reducer.push(state, row + k * channels, step);
+        for (Index k = 0; k < extent_w; ++k) reducer.push(state, reducer.template stage<V>(row + k * channels, step));
     }
     return reducer.finish(state);
   }
@@ -88,15 +96,12 @@ struct Windows {
   BARACUDA_HD Vector<typename Gatherer::Element, V> gather(const Gatherer& gatherer, Index batch, Index channel,
                                                            Index cell, Range ds, Range hs, Range ws, Step step) const {
     typename Gatherer::template State<V> state;
-    gatherer.start(state, cell, step);
+    gatherer.start(state, load<V>(gatherer.x + cell, step));
     for (Index d = ds.first; d < ds.end; ++d)
       for (Index h = hs.first; h < hs.end; ++h)
         for (Index w = ws.first; w < ws.end; ++w) {
-          Index from[3] = {d * stride[0].value, h * stride[1].value, w * stride[2].value};
-          WindowPlace<Index> place{y_cell(batch, d, h, w, channel),
-                                   x_cell(batch, from[0], from[1], from[2], channel),
-                                   {extent(0, from[0]), extent(1, from[1]), extent(2, from[2])}};
-          gatherer.push(state, *this, cell, step, place);
+          auto window = place(batch, d, h, w, channel);
+          gatherer.push(state, gatherer.template stage<V>(window.y_cell), *this, cell, step, window);
         }
     return gatherer.finish(state);
   }

@@ -1,8 +1,8 @@
-// The window pattern on a CUDA grid: a thread for each V neighbouring channels of a cell of y, or of x, in the order of
-// memory.
+// The window pattern on a CUDA grid: down rows where there is one channel, otherwise a thread for each V neighbouring
+// channels of a cell of y, or of x, in the order of memory.
 #pragma once
 
-#include "window.h"
+#include "window_rows_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -61,12 +61,17 @@ __global__ void __launch_bounds__(window_block)
                                       windows.holding(1, h), windows.holding(2, w), Constant<1>{}));
 }
 
+// Whether 32 bits reach every cell.
+inline bool is_in_reach(const WindowShape& shape) {
+  constexpr int64_t reach = (int64_t(1) << 31) - (1 << 16);
+  return shape.x_cells() < reach && shape.y_cells() < reach;
+}
+
 // body(Constant<V>, Index): V channels where they are aligned, 32 bits where they reach every cell.
 template <class T, class Body>
 Status for_window_grid(const WindowShape& shape, const Body& body) {
   constexpr int V = 16 / sizeof(T) < 4 ? 16 / sizeof(T) : 4;
-  constexpr int64_t reach = (int64_t(1) << 31) - window_block;
-  if (shape.x_cells() >= reach || shape.y_cells() >= reach) return body(Constant<1>{}, int64_t(0));
+  if (!is_in_reach(shape)) return body(Constant<1>{}, int64_t(0));
   if (shape.channels % V == 0) return body(Constant<V>{}, int32_t(0));
   return body(Constant<1>{}, int32_t(0));
 }
@@ -76,14 +81,15 @@ Status for_window_grid(const WindowShape& shape, const Body& body) {
 template <class Reducer>
 Status reduce_windows(const Executor& executor, const Reducer& reducer, const WindowShape& shape,
                       typename Reducer::Element* y) {
+  using namespace internal;
   if (shape.y_cells() == 0) return {};
-  return internal::for_window_grid<typename Reducer::Element>(shape, [&](auto width, auto index) {
+  if (shape.channels == 1 && is_in_reach(shape)) return reduce_window_rows(executor, reducer, shape, y);
+  return for_window_grid<typename Reducer::Element>(shape, [&](auto width, auto index) {
     constexpr int V = decltype(width)::value;
     using Index = decltype(index);
-    internal::WindowGrid<Index> grid(shape.batches, shape.out, shape.channels / V);
-    unsigned blocks = unsigned(ceil_div(grid.threads, internal::window_block));
-    internal::reduce_window_cells<V>
-        <<<blocks, internal::window_block, 0, executor.stream>>>(reducer, Windows<Index>(shape), grid, y);
+    WindowGrid<Index> grid(shape.batches, shape.out, shape.channels / V);
+    unsigned blocks = unsigned(ceil_div(grid.threads, window_block));
+    reduce_window_cells<V><<<blocks, window_block, 0, executor.stream>>>(reducer, Windows<Index>(shape), grid, y);
     return launched();
   });
 }
@@ -91,14 +97,15 @@ Status reduce_windows(const Executor& executor, const Reducer& reducer, const Wi
 template <class Gatherer>
 Status gather_windows(const Executor& executor, const Gatherer& gatherer, const WindowShape& shape,
                       typename Gatherer::Element* dx) {
+  using namespace internal;
   if (shape.x_cells() == 0) return {};
-  return internal::for_window_grid<typename Gatherer::Element>(shape, [&](auto width, auto index) {
+  if (shape.channels == 1 && is_in_reach(shape)) return gather_window_rows(executor, gatherer, shape, dx);
+  return for_window_grid<typename Gatherer::Element>(shape, [&](auto width, auto index) {
     constexpr int V = decltype(width)::value;
     using Index = decltype(index);
-    internal::WindowGrid<Index> grid(shape.batches, shape.in, shape.channels / V);
-    unsigned blocks = unsigned(ceil_div(grid.threads, internal::window_block));
-    internal::gather_window_cells<V>
-        <<<blocks, internal::window_block, 0, executor.stream>>>(gatherer, Windows<Index>(shape), grid, dx);
+    WindowGrid<Index> grid(shape.batches, shape.in, shape.channels / V);
+    unsigned blocks = unsigned(ceil_div(grid.threads, window_block));
+    gather_window_cells<V><<<blocks, window_block, 0, executor.stream>>>(gatherer, Windows<Index>(shape), grid, dx);
     return launched();
   });
 }

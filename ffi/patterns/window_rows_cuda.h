@@ -1,0 +1,265 @@
+// The window pattern on a CUDA grid for one channel, where neighbours along W are next to each other in memory: a
+// thread goes down some rows of the result. Usual sizes and strides along W are known to the compiler, since the
+// arithmetic of places would otherwise cost more than the reading.
+#pragma once
+
+#include "window.h"
+
+namespace baracuda {
+namespace internal {
+
+inline constexpr int window_rows_block = 128, window_rows_each = 4;
+
+// A thread for `steps` places in the planes of an array [B, D, H, W], which are its B * D: pieces of rows, one below
+// the other, or, along lines, in one row and as far apart as `across` says.
+template <bool is_line>
+struct WindowRows {
+  Divisor<int32_t> pieces, groups, depth;
+  int steps, piece, across, threads;
+
+  WindowRows(int64_t batches, const int64_t* extents, int steps, int piece)
+      : pieces(ceil_div(extents[2], is_line ? piece * steps : piece)),
+        groups(is_line ? extents[1] : ceil_div(extents[1], steps)),
+        depth(extents[0]),
+        steps(steps),
+        piece(piece),
+        across(pieces.value * piece),
+        threads(int(batches * extents[0] * groups.value * pieces.value)) {}
+  unsigned blocks() const { return unsigned(ceil_div(threads, window_rows_block)); }
+
+  struct Place {
+    int batch, d, row, column;
+  };
+  __device__ Place place(int thread) const {
+    int line = pieces.quotient(thread), plane = groups.quotient(line), batch = depth.quotient(plane);
+    return {batch, plane - batch * depth.value, (line - plane * groups.value) * (is_line ? 1 : steps),
+            (thread - line * pieces.value) * piece};
+  }
+  // body(row, column) for the thread's places.
+  template <class Body>
+  __device__ void for_steps(const Place& place, const int* extents, const Body& body) const {
+    if constexpr (is_line) {
+      for (int column = place.column; column < extents[2]; column += across) body(place.row, column);
+    } else {
+      int end = min(place.row + steps, extents[1]);
+      for (int row = place.row; row < end; ++row) body(row, place.column);
+    }
+  }
+};
+
+// V cells of a row, `left` of which are there; a row of whole vectors has them aligned.
+template <int V, class T>
+__device__ Vector<T, V> load_piece(const T* from, int left, bool is_aligned) {
+  if (is_aligned) return load<V>(from);
+  Vector<T, V> values{};
+#pragma unroll
+  for (int k = 0; k < V; ++k)
+    if (k < left) values.lane[k] = from[k];
+  return values;
+}
+template <int V, class T>
+__device__ void store_piece(T* to, const Vector<T, V>& values, int left, bool is_aligned) {
+  if (is_aligned) return store<V>(to, values);
+#pragma unroll
+  for (int k = 0; k < V; ++k)
+    if (k < left) to[k] = values.lane[k];
+}
+
+// The extents of windows along H and W; 0 if they are only known at run time.
+template <int rows_, int columns_>
+struct WindowExtent {
+  static constexpr int rows = rows_, columns = columns_;
+};
+
+template <class Extent, class Reducer>
+__global__ void __launch_bounds__(window_rows_block)
+    reduce_window_rows(Reducer reducer, Windows<int32_t> windows, WindowRows<Extent::rows == 1> grid,
+                       typename Reducer::Element* y) {
+  int thread = blockIdx.x * window_rows_block + threadIdx.x;
+  if (thread >= grid.threads) return;
+  auto place = grid.place(thread);
+  int from_d = place.d * windows.stride[0].value, depth = windows.extent(0, from_d);
+  grid.for_steps(place, windows.out, [&](int row, int column) {
+    int from_h = row * windows.stride[1].value, height = windows.extent(1, from_h);
+    int from_w = column * windows.stride[2].value, width = windows.extent(2, from_w);
+    int to = windows.y_cell(place.batch, place.d, row, column, 0);
+    typename Reducer::template State<1> state;
+    reducer.start(state, to);
+    for (int i = 0; i < depth; ++i) {
+      int cell = windows.x_cell(place.batch, from_d + i, from_h, from_w, 0);
+      if (Extent::columns > 0 && height == Extent::rows && width == Extent::columns) {
+        // All are read before any is used.
+        typename Reducer::template Cells<1> cells[std::max(Extent::rows, 1)][std::max(Extent::columns, 1)];
+#pragma unroll
+        for (int j = 0; j < Extent::rows; ++j)
+#pragma unroll
+          for (int k = 0; k < Extent::columns; ++k)
+            cells[j][k] = reducer.template stage<1>(cell + j * windows.in[2] + k, Constant<1>{});
+#pragma unroll
+        for (int j = 0; j < Extent::rows; ++j)
+#pragma unroll
+          for (int k = 0; k < Extent::columns; ++k) reducer.push(state, cells[j][k]);
+      } else {
+        for (int j = 0; j < height; ++j, cell += windows.in[2])
+          for (int k = 0; k < width; ++k) reducer.push(state, reducer.template stage<1>(cell + k, Constant<1>{}));
+      }
+    }
+    store<1>(y + to, reducer.finish(state));
+  });
+}
+
+// Cells of x in pieces of V, by windows of any kind.
+template <int V, class Gatherer>
+__global__ void __launch_bounds__(window_rows_block)
+    gather_window_rows(Gatherer gatherer, Windows<int32_t> windows, WindowRows<false> grid,
+                       typename Gatherer::Element* dx) {
+  using T = typename Gatherer::Element;
+  using Range = typename Windows<int32_t>::Range;
+  int thread = blockIdx.x * window_rows_block + threadIdx.x;
+  if (thread >= grid.threads) return;
+  auto place = grid.place(thread);
+  bool is_aligned = windows.in[2] % V == 0;
+  Range ds = windows.holding(0, place.d);
+  grid.for_steps(place, windows.in, [&](int row, int column) {
+    int cell = windows.x_cell(place.batch, place.d, row, column, 0), left = windows.in[2] - column;
+    Vector<T, V> x = load_piece<V>(gatherer.x + cell, left, is_aligned);
+    typename Gatherer::template State<1> state[V];
+#pragma unroll
+    for (int k = 0; k < V; ++k) gatherer.start(state[k], Vector<T, 1>{x.lane[k]});
+    Range hs = windows.holding(1, row);
+    Range ws{windows.holding(2, column).first, windows.holding(2, column + V - 1).end};
+    for (int i = ds.first; i < ds.end; ++i)
+      for (int j = hs.first; j < hs.end; ++j)
+        for (int w = ws.first; w < ws.end; ++w) {
+          auto window = windows.place(place.batch, i, j, w, 0);
+          auto term = gatherer.template stage<1>(window.y_cell);
+          int offset = column - w * windows.stride[2].value;
+#pragma unroll
+          for (int k = 0; k < V; ++k)
+            if (unsigned(offset + k) < unsigned(windows.size[2]))
+              gatherer.push(state[k], term, windows, cell + k, Constant<1>{}, window);
+        }
+    Vector<T, V> out;
+#pragma unroll
+    for (int k = 0; k < V; ++k) out.lane[k] = gatherer.finish(state[k]).lane[0];
+    store_piece<V>(dx + cell, out, left, is_aligned);
+  });
+}
+
+// A window's size and stride along an axis, and the windows that hold some of `cells` cells, the first of which is a
+// multiple of the stride: `before` that many strides begin before it, and so on.
+template <int size, int stride, int cells>
+struct WindowSteps {
+  static_assert(cells % stride == 0);
+  static constexpr int before = (size - 1) / stride, count = before + cells / stride;
+  static __device__ int first(int cell) { return cell / stride - before; }
+  static constexpr __host__ __device__ bool holds(int window, int cell) {
+    return unsigned(cell + (before - window) * stride) < unsigned(size);
+  }
+};
+
+// The same for windows that the compiler knows along H and W: a thread has R rows of V cells at once, and each of the
+// windows is read once for all of them.
+template <int R, int V, class Along, class Across, class Gatherer>
+__global__ void __launch_bounds__(window_rows_block)
+    gather_known_window_rows(Gatherer gatherer, Windows<int32_t> windows, WindowRows<false> grid,
+                             typename Gatherer::Element* dx) {
+  using T = typename Gatherer::Element;
+  int thread = blockIdx.x * window_rows_block + threadIdx.x;
+  if (thread >= grid.threads) return;
+  auto [batch, d, row, column] = grid.place(thread);
+  bool is_aligned = windows.in[2] % V == 0;
+  int cell = windows.x_cell(batch, d, row, column, 0), left = windows.in[2] - column;
+  Vector<T, V> x[R];
+#pragma unroll
+  for (int r = 0; r < R; ++r) {
+    int there = min(r, windows.in[1] - 1 - row);
+    x[r] = load_piece<V>(gatherer.x + cell + there * windows.in[2], left, is_aligned);
+  }
+  typename Gatherer::template State<1> state[R][V];
+#pragma unroll
+  for (int r = 0; r < R; ++r)
+#pragma unroll
+    for (int k = 0; k < V; ++k) gatherer.start(state[r][k], Vector<T, 1>{x[r].lane[k]});
+  int first_h = Along::first(row), first_w = Across::first(column);
+  auto ds = windows.holding(0, d);
+  for (int i = ds.first; i < ds.end; ++i)
+#pragma unroll
+    for (int h = 0; h < Along::count; ++h) {
+      if (unsigned(first_h + h) >= unsigned(windows.out[1])) continue;
+      int line = windows.y_cell(batch, i, first_h + h, first_w, 0);
+      typename Gatherer::template Terms<1> terms[Across::count];
+      auto in_range = [&](int w) { return unsigned(first_w + w) < unsigned(windows.out[2]); };
+#pragma unroll
+      for (int w = 0; w < Across::count; ++w)
+        if (in_range(w)) terms[w] = gatherer.template stage<1>(line + w);
+#pragma unroll
+      for (int w = 0; w < Across::count; ++w) {
+        if (!in_range(w)) continue;
+        auto window = windows.place(batch, i, first_h + h, first_w + w, 0);
+#pragma unroll
+        for (int r = 0; r < R; ++r)
+#pragma unroll
+          for (int k = 0; k < V; ++k)
+            if (Along::holds(h, r) && Across::holds(w, k))
+              gatherer.push(state[r][k], terms[w], windows, cell + r * windows.in[2] + k, Constant<1>{}, window);
+      }
+    }
+#pragma unroll
+  for (int r = 0; r < R; ++r) {
+    if (row + r >= windows.in[1]) break;
+    Vector<T, V> out;
+#pragma unroll
+    for (int k = 0; k < V; ++k) out.lane[k] = gatherer.finish(state[r][k]).lane[0];
+    store_piece<V>(dx + cell + r * windows.in[2], out, left, is_aligned);
+  }
+}
+
+template <class Reducer>
+Status reduce_window_rows(const Executor& executor, const Reducer& reducer, const WindowShape& shape,
+                          typename Reducer::Element* y) {
+  auto launch = [&](auto extent) {
+    WindowRows<decltype(extent)::rows == 1> grid(shape.batches, shape.out, window_rows_each, 1);
+    reduce_window_rows<decltype(extent)>
+        <<<grid.blocks(), window_rows_block, 0, executor.stream>>>(reducer, Windows<int32_t>(shape), grid, y);
+    return launched();
+  };
+  auto is = [&](int64_t rows, int64_t columns) { return shape.size[1] == rows && shape.size[2] == columns; };
+  if (is(1, 2)) return launch(WindowExtent<1, 2>{});
+  if (is(1, 3)) return launch(WindowExtent<1, 3>{});
+  if (is(1, 4)) return launch(WindowExtent<1, 4>{});
+  if (is(2, 2)) return launch(WindowExtent<2, 2>{});
+  if (is(3, 3)) return launch(WindowExtent<3, 3>{});
+  return launch(WindowExtent<0, 0>{});
+}
+
+template <class Gatherer>
+Status gather_window_rows(const Executor& executor, const Gatherer& gatherer, const WindowShape& shape,
+                          typename Gatherer::Element* dx) {
+  constexpr int V = 16 / sizeof(typename Gatherer::Element) < 4 ? 16 / sizeof(typename Gatherer::Element) : 4;
+  auto known = [&](auto rows, auto along, auto across) {
+    WindowRows<false> grid(shape.batches, shape.in, rows.value, V);
+    gather_known_window_rows<rows.value, V, decltype(along), decltype(across)>
+        <<<grid.blocks(), window_rows_block, 0, executor.stream>>>(gatherer, Windows<int32_t>(shape), grid, dx);
+    return launched();
+  };
+  auto is = [&](int axis, int64_t size, int64_t stride) {
+    return shape.size[axis] == size && shape.stride[axis] == stride;
+  };
+  if constexpr (Gatherer::is_quick) {
+    using R = Constant<window_rows_each>;
+    if (is(1, 2, 2) && is(2, 2, 2)) return known(R{}, WindowSteps<2, 2, R::value>{}, WindowSteps<2, 2, V>{});
+    if (is(1, 3, 2) && is(2, 3, 2)) return known(R{}, WindowSteps<3, 2, R::value>{}, WindowSteps<3, 2, V>{});
+    if (is(1, 3, 1) && is(2, 3, 1)) return known(R{}, WindowSteps<3, 1, R::value>{}, WindowSteps<3, 1, V>{});
+    if (is(1, 1, 1) && is(2, 2, 2)) return known(Constant<1>{}, WindowSteps<1, 1, 1>{}, WindowSteps<2, 2, V>{});
+    if (is(1, 1, 1) && is(2, 3, 2)) return known(Constant<1>{}, WindowSteps<1, 1, 1>{}, WindowSteps<3, 2, V>{});
+    if (is(1, 1, 1) && is(2, 4, 2)) return known(Constant<1>{}, WindowSteps<1, 1, 1>{}, WindowSteps<4, 2, V>{});
+  }
+  WindowRows<false> grid(shape.batches, shape.in, window_rows_each, V);
+  gather_window_rows<V>
+      <<<grid.blocks(), window_rows_block, 0, executor.stream>>>(gatherer, Windows<int32_t>(shape), grid, dx);
+  return launched();
+}
+
+}  // namespace internal
+}  // namespace baracuda
