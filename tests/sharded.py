@@ -181,9 +181,9 @@ def put(args, mesh, specs):
 
 
 def collectives(text):
-    """{collective: count} in a compiled program."""
-    found = re.findall(r" (all-\w+|collective-\w+|reduce-scatter|ragged-all-to-all)(?:-start)?\(", text)
-    return {name: found.count(name) for name in set(found)}
+    """{collective: count of arrays} in a compiled program: one instruction may be made of several."""
+    found = re.findall(r" (all-\w+|collective-\w+|reduce-scatter|ragged-all-to-all)(?:-start)?\(([^()]*)\)", text)
+    return {name: sum(len(arrays.split(",")) for n, arrays in found if n == name) for name in {n for n, _ in found}}
 
 
 def expected():

@@ -107,7 +107,7 @@ def grad_of_vmap_of_vmap(e):
 def vmap_with_spmd_axis_name(e):
     """What is mapped over an axis of a mesh stays on it."""
     mesh = jax.make_mesh((2,), ("d",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices("cpu")[:2])
-    few = _few(e.args, 2)
+    few = [jax.device_put(args, jax.devices("cpu")[0]) for args in _few(e.args, 2)]
     fun = jax.jit(jax.vmap(e.call, spmd_axis_name="d"))
     want = stacked([e.call(*args) for args in few])
     put = [jax.device_put(stacked(a), NamedSharding(mesh, P("d"))) for a in zip(*few, strict=True)]
