@@ -111,7 +111,9 @@ struct SegmentExtremum {
     for (int k = 0; k < V; ++k) out.lane[k] = T(s.value[k]);
     store<V>(y + cell, out);
     if (winner == nullptr) return;
-    for (int k = 0; k < V; ++k) winner[cell + k] = s.row[k];
+    Vector<uint32_t, V> rows;
+    for (int k = 0; k < V; ++k) rows.lane[k] = s.row[k];
+    store<V>(winner + cell, rows);
   }
   template <int V>
   BARACUDA_HD void empty(int64_t, int64_t cell) const {
@@ -119,7 +121,9 @@ struct SegmentExtremum {
     for (int k = 0; k < V; ++k) out.lane[k] = empty_value;
     store<V>(y + cell, out);
     if (winner == nullptr) return;
-    for (int k = 0; k < V; ++k) winner[cell + k] = empty_winner;
+    Vector<uint32_t, V> rows;
+    for (int k = 0; k < V; ++k) rows.lane[k] = empty_winner;
+    store<V>(winner + cell, rows);
   }
 };
 
@@ -167,8 +171,12 @@ struct SegmentProd {
     for (int k = 0; k < V; ++k) out.lane[k] = T(s.zeros[k] ? s.product[k] * Product(0) : s.product[k]);
     store<V>(y + cell, out);
     if (product == nullptr) return;
-    for (int k = 0; k < V; ++k) product[cell + k] = s.product[k];
-    for (int k = 0; k < V; ++k) zeros[cell + k] = uint8_t(s.zeros[k] < 2 ? s.zeros[k] : 2);
+    Vector<Product, V> factors;
+    Vector<uint8_t, V> count;
+    for (int k = 0; k < V; ++k) factors.lane[k] = s.product[k];
+    for (int k = 0; k < V; ++k) count.lane[k] = uint8_t(s.zeros[k] < 2 ? s.zeros[k] : 2);
+    store<V>(product + cell, factors);
+    store<V>(zeros + cell, count);
   }
   template <int V>
   BARACUDA_HD void empty(int64_t, int64_t cell) const {

@@ -47,13 +47,19 @@ inline SegmentGrid segment_grid(const SegmentShape& shape, int width) {
   return grid;
 }
 
+// Out of line: inside a stream it would take registers from rows on their way.
+template <int V, class Reducer>
+__noinline__ __device__ void write_empty(const Reducer reducer, int64_t segment, int64_t cell) {
+  reducer.template empty<V>(segment, cell);
+}
+
 // One lane's part of a worker's share. The rows stream by in steps of the same size wherever segments end, so that the
 // workers of a warp stay together, and the rows of the next step are known before this one's have come.
 template <int V, class Reducer>
 struct SegmentStream {
   using Element = typename Reducer::Element;
   using State = typename Reducer::template State<V>;
-  static constexpr int step = 2;
+  static constexpr int step = 3;
 
   const Reducer& reducer;
   const Segments& segments;
@@ -78,7 +84,7 @@ struct SegmentStream {
       else if (end > begin)
         reducer.finish(state, shared + segment, cell + int64_t(segment) * columns);
       else
-        reducer.template empty<V>(shared + segment, cell + int64_t(segment) * columns);
+        write_empty<V>(reducer, shared + segment, cell + int64_t(segment) * columns);
       open(segment + 1);
     }
   }
@@ -267,42 +273,59 @@ Status spread_segments_by(const Executor& executor, const Spreader& spreader, co
   return launched();
 }
 
+inline constexpr int index_block = 256, index_step = 4;
+
+// Blocks along the items of a batch, a few to a thread, by batches.
+inline dim3 index_blocks(int64_t batches, int64_t items) {
+  return dim3(unsigned(ceil_div(items, index_block * index_step)), unsigned(std::min<int64_t>(batches, 65535)));
+}
+
 // The sort key of a row: its batch and its segment, rows of no segment last in their batch.
 template <class Id, class Key>
-__global__ void segment_keys(const Id* ids, int64_t batches, int64_t rows, int64_t segments, Key* keys,
-                             uint32_t* order) {
-  int64_t total = batches * rows;
-  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += int64_t(gridDim.x) * blockDim.x) {
-    int64_t id = int64_t(ids[i]), batch = batches == 1 ? 0 : i / rows;
-    bool inside = id >= 0 && id < segments;
-    keys[i] = Key(batch * (segments + 1) + (inside ? id : segments));
-    order[i] = uint32_t(i - batch * rows);
-  }
-}
-
-// offsets[batch, s] = how many of the batch's keys are less than first(batch) + s.
-template <class Key>
-__global__ void segment_offsets(const Key* keys, int64_t batches, int64_t rows, int64_t segments, int64_t batch_step,
-                                uint32_t* offsets) {
-  int64_t total = batches * (segments + 1);
-  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += int64_t(gridDim.x) * blockDim.x) {
-    int64_t batch = i / (segments + 1), value = batch * batch_step + i % (segments + 1);
-    const Key* mine = keys + batch * rows;
-    int64_t low = 0, high = rows;
-    while (low < high) {
-      int64_t middle = (low + high) / 2;
-      if (int64_t(mine[middle]) < value)
-        low = middle + 1;
-      else
-        high = middle;
+__global__ void __launch_bounds__(index_block)
+    segment_keys(const Id* ids, int64_t batches, int64_t rows, int64_t segments, Key* keys, uint32_t* order) {
+  int64_t first = int64_t(blockIdx.x) * (index_block * index_step) + threadIdx.x;
+  for (int64_t batch = blockIdx.y; batch < batches; batch += gridDim.y) {
+    const Id* mine = ids + batch * rows;
+    Key low = Key(batch * (segments + 1));
+    Id id[index_step];
+#pragma unroll
+    for (int k = 0; k < index_step; ++k)
+      if (first + k * index_block < rows) id[k] = mine[first + k * index_block];
+#pragma unroll
+    for (int k = 0; k < index_step; ++k) {
+      int64_t row = first + k * index_block;
+      if (row >= rows) break;
+      bool inside = id[k] >= 0 && int64_t(id[k]) < segments;
+      keys[batch * rows + row] = low + Key(inside ? id[k] : segments);
+      order[batch * rows + row] = uint32_t(row);
     }
-    offsets[i] = uint32_t(low);
   }
 }
 
-inline unsigned grid_stride_blocks(int64_t count, int block) {
-  int64_t blocks = ceil_div(count, block);
-  return unsigned(blocks<1 ? 1 : blocks>(1 << 20) ? (1 << 20) : blocks);
+// offsets[batch, s] = how many of the batch's keys are less than batch * batch_step + s. A batch has fewer than 2^32.
+template <class Key>
+__global__ void __launch_bounds__(index_block)
+    segment_offsets(const Key* keys, int64_t batches, int64_t rows, int64_t segments, int64_t batch_step,
+                    uint32_t* offsets) {
+  int64_t first = int64_t(blockIdx.x) * (index_block * index_step) + threadIdx.x;
+  for (int64_t batch = blockIdx.y; batch < batches; batch += gridDim.y) {
+    const Key* mine = keys + batch * rows;
+    // All of a thread's searches take each step together. They halve the same range, so they have the same length.
+    uint32_t low[index_step] = {};
+    for (uint32_t left = uint32_t(rows); left > 0;) {
+      uint32_t half = left / 2;
+#pragma unroll
+      for (int k = 0; k < index_step; ++k) {
+        int64_t value = batch * batch_step + first + k * index_block;
+        if (int64_t(mine[low[k] + half]) < value) low[k] += left - half;
+      }
+      left = half;
+    }
+#pragma unroll
+    for (int k = 0; k < index_step; ++k)
+      if (int64_t s = first + k * index_block; s <= segments) offsets[batch * (segments + 1) + s] = low[k];
+  }
 }
 
 template <class Key, class Id>
@@ -318,8 +341,8 @@ Status sort_segments(Executor executor, const Id* ids, int64_t batches, int64_t 
   cub::DoubleBuffer<Key> key_buffers(keys, sorted);
   cub::DoubleBuffer<uint32_t> row_buffers(order, perm);
   if (total > 0) {
-    segment_keys<<<grid_stride_blocks(total, 256), 256, 0, executor.stream>>>(ids, batches, rows, segments, keys,
-                                                                              order);
+    segment_keys<<<index_blocks(batches, rows), index_block, 0, executor.stream>>>(ids, batches, rows, segments, keys,
+                                                                                   order);
     if (Status status = launched(); !status.ok()) return status;
     // CUB counts in 32 bits where its caller does, which is a quarter faster.
     auto sort = [&](void* memory, size_t& bytes) {
@@ -339,7 +362,7 @@ Status sort_segments(Executor executor, const Id* ids, int64_t batches, int64_t 
                               executor.stream);
     if (error != cudaSuccess) return {cudaGetErrorString(error)};
   }
-  segment_offsets<<<grid_stride_blocks(batches * (segments + 1), 256), 256, 0, executor.stream>>>(
+  segment_offsets<<<index_blocks(batches, segments + 1), index_block, 0, executor.stream>>>(
       key_buffers.Current(), batches, rows, segments, segments + 1, offsets);
   return launched();
 }
@@ -376,8 +399,9 @@ Status index_segments(const Executor& executor, const Id* ids, int64_t batches, 
                       uint32_t* perm, uint32_t* offsets) {
   if (batches == 0) return {};
   if (perm == nullptr) {
-    internal::segment_offsets<<<internal::grid_stride_blocks(batches * (segments + 1), 256), 256, 0, executor.stream>>>(
-        ids, batches, rows, segments, 0, offsets);
+    using namespace internal;
+    segment_offsets<<<index_blocks(batches, segments + 1), index_block, 0, executor.stream>>>(ids, batches, rows,
+                                                                                              segments, 0, offsets);
     return launched();
   }
   if (batches * (segments + 1) <= int64_t(1) << 32)
