@@ -110,24 +110,34 @@ def test_the_rows_follow_from_their_measurements():
         assert row["op"] in OPS and row["pass"] in ("forward", "backward") and row["size"] in choice.SIZES
         assert row["dtype"] in OPS[row["op"]].dtypes and row["device"] and row["jax"] and row["date"]
         total = lambda name: sum(case[name] for case in row["cases"])
-        assert row["backend"] == choice.verdict(total("native_ms"), total("xla_ms"))
+        assert row["backend"] == choice.verdict(total("native_ms"), total("xla_ms"), OPS[row["op"]].default)
+
+
+def test_the_default_stays_unless_the_other_is_faster():
+    assert [choice.verdict(1.0, xla, "native") for xla in (0.9, 0.97, 1.0, 1.1)] == [
+        "xla",
+        "native",
+        "native",
+        "native",
+    ]
+    assert [choice.verdict(1.0, xla, "xla") for xla in (0.9, 1.0, 1.03, 1.1)] == ["xla", "xla", "xla", "native"]
 
 
 @pytest.mark.measured
 def test_the_table_chooses_where_nobody_asks():
-    """lp_pool2d, large, in float32: XLA was faster on CUDA, and not on CPU."""
-    program = jax.jit(lambda x: bj.lp_pool2d(x, 3, 3, 2))
-    gradient = jax.jit(jax.grad(lambda x: bj.lp_pool2d(x, 3, 3, 2).sum()))
+    """softshrink in float32: the kernel was no faster than XLA on CUDA, but on CPU."""
+    program = jax.jit(lambda x: bj.softshrink(x, 0.5))
+    gradient = jax.jit(jax.grad(lambda x: bj.softshrink(x, 0.5).sum()))
     for platform, size, is_native in (("cuda", "large", False), ("cpu", "medium", True)):
-        plan = bj.plan("lp_pool2d", IMAGE, 3, 3, 2, platform=platform)
+        plan = bj.plan("softshrink", IMAGE, 0.5, platform=platform)
         assert plan.why == f"measured: forward float32 {size}"
         assert (plan.sku.backend == "native") == (plan.backward.sku.backend == "native") == is_native
         for fun in (program, gradient):
             assert bool(calls(fun.trace(IMAGE).lower(lowering_platforms=(platform,)).as_text())) == is_native
-    assert bj.plan("lp_pool2d", IMAGE, 3, 3, 2, platform="cuda", prefer="native").sku.backend == "native"
+    assert bj.plan("softshrink", IMAGE, 0.5, platform="cuda", prefer="native").sku.backend == "native"
     assert bj.plan("segment_max", X, IDS, 3, platform="cuda").why == "measured: forward float32 large"
     with bj.prefer("native"):
-        assert bj.plan("lp_pool2d", IMAGE, 3, 3, 2, platform="cuda").sku.backend == "native"
+        assert bj.plan("softshrink", IMAGE, 0.5, platform="cuda").sku.backend == "native"
 
 
 @pytest.mark.measured

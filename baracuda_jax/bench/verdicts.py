@@ -4,11 +4,12 @@ import json
 import pathlib
 
 from .._core import choice
+from .._core.op import OPS
 
 ABOUT = (
     "Which backend was measured to be faster; written by python -m baracuda_jax bench --write-table. pass: forward is the "
     "op alone, backward the op with its derivative. size: bytes of operands and results, see _core/choice.py. backend: by "
-    "the total time of the cases; native unless it loses by 10% or more."
+    "the total time of the cases; the op's default unless the other one is faster by 5% or more."
 )
 PASSES = {"forward": "forward", "forward + backward": "backward"}
 
@@ -41,5 +42,6 @@ def _rows(results):
         milliseconds = {"native_ms": round(result["native_ms"], 4), "xla_ms": round(result["reference_ms"], 4)}
         rows.setdefault(_key(new), new)["cases"].append({"case": result["case"], **milliseconds})
     for row in rows.values():
-        row["backend"] = choice.verdict(*(sum(c[name] for c in row["cases"]) for name in ("native_ms", "xla_ms")))
+        total = (sum(c[name] for c in row["cases"]) for name in ("native_ms", "xla_ms"))
+        row["backend"] = choice.verdict(*total, OPS[row["op"]].default)
     return rows

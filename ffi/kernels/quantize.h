@@ -160,6 +160,7 @@ struct Scaled {
   using Element = T;
   using Wide = Accumulator<T>;
   static constexpr int least_width = width;
+  static constexpr bool works_on_parameters = true;  // they have reciprocals
   ScaleArrays<Wide> scales;
 
   template <int K>
@@ -198,6 +199,7 @@ template <class T, class Code>
 struct Dequantize : Scaled<T, CodeArray<Code>::least_width> {
   using Wide = Accumulator<T>;
   using Array = CodeArray<Code>;
+  static constexpr bool works_on_parameters = false;
   const typename Array::Memory* codes;
   T* y;
 

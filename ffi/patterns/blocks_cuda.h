@@ -28,16 +28,21 @@ __global__ void __launch_bounds__(blocks_block)
     auto in_range = [&](int k) {
       return row + (k / vectors_each) * int(blockDim.y) <= last && column + (k % vectors_each) * along < columns;
     };
-    // The values come first, so that nothing waits for the parameters before these are asked for.
+    // Where parameters are worked on, several rows' are not asked for before the values: these would wait for that.
+    constexpr bool is_first = rows_each == 1 || !Functor::works_on_parameters;
+    decltype(functor.template block<1>(0)) blocks[rows_each];
+    // What is beyond the last row reads the last one's: a branch would part these loads from the others.
+    auto read_blocks = [&] {
+#pragma unroll
+      for (int i = 0; i < rows_each; ++i)
+        blocks[i] = functor.template block<1>(index(min(row + i * int(blockDim.y), last)));
+    };
+    if constexpr (is_first) read_blocks();
     decltype(functor.template read<V>(0)) values[count];
 #pragma unroll
     for (int k = 0; k < count; ++k)
       if (in_range(k)) values[k] = functor.template read<V>(at(k));
-    // What is beyond the last row reads the last one's parameters: a branch would part these loads from the others.
-    decltype(functor.template block<1>(0)) blocks[rows_each];
-#pragma unroll
-    for (int i = 0; i < rows_each; ++i)
-      blocks[i] = functor.template block<1>(index(min(row + i * int(blockDim.y), last)));
+    if constexpr (!is_first) read_blocks();
 #pragma unroll
     for (int k = 0; k < count; ++k)
       if (in_range(k)) functor.write(at(k), values[k], blocks[k / vectors_each]);
