@@ -13,6 +13,7 @@ inline constexpr int blocks_block = 128;
 inline constexpr int blocks_rows = 4, blocks_vectors = 8;
 // Columns have parameters for each lane, which more rows should share.
 inline constexpr int blocks_column_rows = 8;
+
 // A block is threads along the columns by threads along the rows. A thread's vectors are as far apart as the block is
 // wide or, in the other direction, high.
 template <int V, int rows_each, int vectors_each, class Functor, class Index>
@@ -49,14 +50,16 @@ __global__ void __launch_bounds__(blocks_block)
   }
 }
 
-// Each column has its parameters.
+// Each column has its parameters. Neighbouring blocks do neighbouring columns: down the rows first, what is written at
+// a time lies far apart.
 template <int V, class Functor, class Index>
 __global__ void __launch_bounds__(blocks_block)
     column_cells(Functor functor, BlockIndex<Index> index, Index rows, int64_t columns) {
   constexpr int rows_each = blocks_column_rows;
-  Index row = Index(blockIdx.x) * (blockDim.y * rows_each) + threadIdx.y, last = rows - 1;
-  int64_t along = blockDim.x * V, down = blockDim.y * columns;
-  for (int64_t column = blockIdx.y * along + threadIdx.x * V; column < columns; column += gridDim.y * along) {
+  int64_t column = (int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * V, down = blockDim.y * columns;
+  if (column >= columns) return;
+  Index last = rows - 1, step = Index(gridDim.y) * (blockDim.y * rows_each);
+  for (Index row = Index(blockIdx.y) * (blockDim.y * rows_each) + threadIdx.y; row <= last; row += step) {
     int64_t cell = row * columns + column;
     auto parameters = [&](int k) { return index(row + k * Index(blockDim.y)) + column; };
     auto in_range = [&](int k) { return row + k * Index(blockDim.y) <= last; };
@@ -64,7 +67,7 @@ __global__ void __launch_bounds__(blocks_block)
 #pragma unroll
     for (int k = 0; k < rows_each; ++k)
       if (in_range(k)) values[k] = functor.template read<V>(cell + k * down);
-    auto block = functor.template block<V>(index(min(row, last)) + column);
+    auto block = functor.template block<V>(parameters(0));
 #pragma unroll
     for (int k = 0; k < rows_each; ++k) {
       if (!in_range(k)) break;
@@ -74,31 +77,30 @@ __global__ void __launch_bounds__(blocks_block)
   }
 }
 
-template <class Launch>
-Status run_blocks_by(const BlockShape& shape, int V, int rows_each, int vectors_each, const Launch& launch) {
+inline dim3 blocks_of_threads(const BlockShape& shape, int V) {
   unsigned lanes = 1;
   while (lanes < blocks_block && lanes * V < shape.columns) lanes *= 2;
-  dim3 block(lanes, blocks_block / lanes);
-  int64_t tiles = ceil_div(shape.columns, int64_t(lanes) * V * vectors_each);
-  dim3 grid(unsigned(ceil_div(shape.rows, int64_t(block.y) * rows_each)), unsigned(std::min<int64_t>(tiles, 65535)));
-  launch(grid, block);
-  return launched();
+  return dim3(lanes, blocks_block / lanes);
 }
 
 template <int V, int rows_each, int vectors_each, class Index, class Functor>
 Status run_rows(const Executor& executor, const Functor& functor, const BlockShape& shape) {
-  return run_blocks_by(shape, V, rows_each, vectors_each, [&](dim3 grid, dim3 block) {
-    row_cells<V, rows_each, vectors_each>
-        <<<grid, block, 0, executor.stream>>>(functor, BlockIndex<Index>(shape), Index(shape.rows), shape.columns);
-  });
+  dim3 block = blocks_of_threads(shape, V);
+  int64_t tiles = ceil_div(shape.columns, int64_t(block.x) * V * vectors_each);
+  dim3 grid(unsigned(ceil_div(shape.rows, int64_t(block.y) * rows_each)), unsigned(std::min<int64_t>(tiles, 65535)));
+  row_cells<V, rows_each, vectors_each>
+      <<<grid, block, 0, executor.stream>>>(functor, BlockIndex<Index>(shape), Index(shape.rows), shape.columns);
+  return launched();
 }
 
 template <int V, class Index, class Functor>
 Status run_columns(const Executor& executor, const Functor& functor, const BlockShape& shape) {
-  return run_blocks_by(shape, V, blocks_column_rows, 1, [&](dim3 grid, dim3 block) {
-    column_cells<V>
-        <<<grid, block, 0, executor.stream>>>(functor, BlockIndex<Index>(shape), Index(shape.rows), shape.columns);
-  });
+  dim3 block = blocks_of_threads(shape, V);
+  int64_t groups = ceil_div(shape.rows, int64_t(block.y) * blocks_column_rows);
+  dim3 grid(unsigned(ceil_div(shape.columns, int64_t(block.x) * V)), unsigned(std::min<int64_t>(groups, 65535)));
+  column_cells<V>
+      <<<grid, block, 0, executor.stream>>>(functor, BlockIndex<Index>(shape), Index(shape.rows), shape.columns);
+  return launched();
 }
 
 }  // namespace internal
@@ -108,7 +110,7 @@ Status run_blocks(const Executor& executor, const Functor& functor, const BlockS
   using namespace internal;
   constexpr int V = 16 / sizeof(typename Functor::Element), W = Functor::least_width;
   constexpr int vectors = std::min<int>(blocks_vectors, 32 / V);
-  constexpr int64_t reach = (int64_t(1) << 31) - (1 << 16);
+  constexpr int64_t reach = (int64_t(1) << 31) - (1 << 27);  // a step beyond the end, too
   if (shape.cells() == 0) return {};
   bool is_far = shape.rows >= reach, is_uneven = shape.columns % V != 0;
   if (shape.by_column) {
