@@ -36,9 +36,9 @@ def table():
 def verdict(native_ms, xla_ms, default):
     """The backend that a row says: the op's default, unless the other one is faster by 5% or more. An op that XLA fuses with
     its neighbours, by default XLA's, has to gain something."""
-    if default == "xla":
-        return "native" if xla_ms >= 1.05 * native_ms else "xla"
-    return "xla" if native_ms >= 1.05 * xla_ms else "native"
+    times = {"native": native_ms, "xla": xla_ms}
+    (other,) = times.keys() - {default}
+    return other if times[default] >= 1.05 * times[other] else default
 
 
 def measured(op, pass_, platform, dtype, size):
