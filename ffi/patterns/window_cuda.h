@@ -61,9 +61,9 @@ __global__ void __launch_bounds__(window_block)
                                       windows.holding(1, h), windows.holding(2, w), Constant<1>{}));
 }
 
-// Whether 32 bits reach every cell, and a step beyond the last.
+// Whether 32 bits reach every cell.
 inline bool is_in_reach(const WindowShape& shape) {
-  constexpr int64_t reach = int64_t(1) << 30;
+  constexpr int64_t reach = (int64_t(1) << 31) - (1 << 16);
   return shape.x_cells() < reach && shape.y_cells() < reach;
 }
 

@@ -39,7 +39,9 @@ struct WindowRows {
   template <class Body>
   __device__ void for_steps(const Place& place, const int* extents, const Body& body) const {
     if constexpr (is_line) {
-      for (int column = place.column; column < extents[2]; column += across) body(place.row, column);
+      int column = place.column;
+      body(place.row, column);
+      while (across < extents[2] - column) body(place.row, column += across);  // the sum does not overflow
     } else {
       int end = min(place.row + steps, extents[1]);
       for (int row = place.row; row < end; ++row) body(row, place.column);
