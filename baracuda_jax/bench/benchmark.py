@@ -12,6 +12,7 @@ from .._core.op import OPS
 DTYPES = ("float32", "bfloat16")
 SIZES = ("small", "large")
 PASSES = ("forward", "forward + backward")
+MATRICES = {"small": (1024, 1024), "large": (16384, 4096)}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,9 +7,8 @@ from jax import lax
 
 import baracuda_jax
 
-from ..benchmark import DTYPES, Benchmark, normal
+from ..benchmark import DTYPES, MATRICES, Benchmark, normal
 
-SHAPES = {"small": (1024, 1024), "large": (16384, 4096)}
 X, SLOPES = 0, 1
 
 # op: its parameters, plain JAX, PyTorch
@@ -40,7 +39,7 @@ UNARY = {
 
 def unary(op, size, dtype):
     parameters, plain, torch = UNARY[op]
-    shape = SHAPES[size]
+    shape = MATRICES[size]
     return Benchmark(
         op, f"{list(shape)}", size, dtype, normal(*shape),
         lambda x, prefer: getattr(baracuda_jax, op)(x, *parameters, prefer=prefer), plain, torch,
@@ -49,7 +48,7 @@ def unary(op, size, dtype):
 
 
 def lerp(size, dtype):
-    shape = SHAPES[size]
+    shape = MATRICES[size]
     return Benchmark(
         "lerp", f"{list(shape)}, one weight", size, dtype,
         lambda rng: tuple(rng.standard_normal(shape, np.float32) for _ in range(2)),
@@ -60,7 +59,7 @@ def lerp(size, dtype):
 
 
 def prelu(size, dtype):
-    rows, channels = SHAPES[size]
+    rows, channels = MATRICES[size]
     shape = rows, channels // 64, 64
     return Benchmark(
         "prelu", f"{list(shape)}, a slope for each channel", size, dtype,

@@ -6,9 +6,8 @@ import numpy as np
 
 import baracuda_jax
 
-from ..benchmark import DTYPES, PASSES, Benchmark, normal
+from ..benchmark import DTYPES, MATRICES, PASSES, Benchmark, normal
 
-SHAPES = {"small": (1024, 1024), "large": (16384, 4096)}
 GROUP = 128
 SCALES = {
     "tensor": lambda rows, columns: (),
@@ -24,7 +23,7 @@ def scales(rng, kind, shape):
 
 
 def quantize(kind, size, dtype):
-    shape = SHAPES[size]
+    shape = MATRICES[size]
     op, more = f"quantize_per_{kind}", {"group_size": GROUP} if kind == "group" else {}
 
     def torch(torch, x, scale):
@@ -42,7 +41,7 @@ def quantize(kind, size, dtype):
 
 
 def dequantize(kind, size, dtype):
-    shape = SHAPES[size]
+    shape = MATRICES[size]
     op, more = f"dequantize_per_{kind}", {"group_size": GROUP} if kind == "group" else {}
     codes = 1
     return Benchmark(
@@ -54,7 +53,7 @@ def dequantize(kind, size, dtype):
 
 
 def fake_quantize(op, axis, size, dtype):
-    shape = SHAPES[size]
+    shape = MATRICES[size]
     kind, lsq = "tensor" if axis is None else "channel", op.endswith("lsq")
     x, scale = 0, 1
 
@@ -77,7 +76,7 @@ def fake_quantize(op, axis, size, dtype):
 
 
 def dynamic_quantize(code, group, size, dtype):
-    shape = SHAPES[size]
+    shape = MATRICES[size]
     return Benchmark(
         "dynamic_quantize", f"{list(shape)}", size, dtype, normal(*shape),
         lambda x, prefer: baracuda_jax.dynamic_quantize(x, code, group_size=group, prefer=prefer)[0],
