@@ -148,13 +148,17 @@ inline Vector<T, V> load_even(const T* from) {
 // V values, `step` apart.
 template <int V, class T, class Step>
 BARACUDA_HD Vector<T, V> load(const T* from, Step step) {
-  if constexpr (std::is_same_v<Step, std::integral_constant<int, 1>>) return load<V>(from);
+  if constexpr (std::is_same_v<Step, std::integral_constant<int, 1>>) {
+    return load<V>(from);
 #ifndef __CUDACC__
-  if constexpr (V > 1 && std::is_same_v<Step, std::integral_constant<int, 2>>) return load_even<V>(from);
+  } else if constexpr (V > 1 && std::is_same_v<Step, std::integral_constant<int, 2>>) {
+    return load_even<V>(from);
 #endif
-  Vector<T, V> value;
-  for (int k = 0; k < V; ++k) value.lane[k] = from[k * step];
-  return value;
+  } else {
+    Vector<T, V> value;
+    for (int k = 0; k < V; ++k) value.lane[k] = from[k * step];
+    return value;
+  }
 }
 
 template <int V, class T>
