@@ -40,7 +40,8 @@ def index_of(ids, num_segments, sorted):
     rows, batches = ids.shape[-1], math.prod(ids.shape[:-1])
     shape = lambda last: jax.ShapeDtypeStruct((*ids.shape[:-1], last), jnp.uint32)
     out = [shape(0 if sorted else rows), shape(num_segments + 1)]
-    # The sort's keys, twice, and row numbers; the histograms of CUB's radix sort, less than a byte a row and 64 KiB.
+    # The sort's keys, twice, and row numbers; twice a word of 4 or 8 bytes for each of a tile's 256 digits, of 4096 rows;
+    # the histograms of all digits.
     # A number of batches that is not known, in an export for any, may be large.
     key = 4 if isinstance(batches, int) and batches * (num_segments + 1) <= 2**32 else 8
     workspace = 0 if sorted else rows * (2 * key + 4 + 1) + 2**16
@@ -57,8 +58,9 @@ def index_dtype(rows):
 
 
 def _reduce_workspace(rows, segments, columns, itemsize):
-    """Bytes of what the CUDA driver keeps, 8 for each worker and two states for each of its columns: `segment_grid` of
-    ffi/patterns/segment_cuda.h says how many workers there are. A state has at most a value and a row number."""
+    """Bytes of what the CUDA driver keeps: 8 for each worker, two states for each of its columns, and one for those of each
+    run of workers. `segment_grid` and `segment_runs` of ffi/patterns/segment_cuda.h say how many there are. A state has at
+    most a value and a row number."""
     width = 16 // itemsize
     width = width if columns % width == 0 else 1
     lanes = 1
@@ -68,7 +70,9 @@ def _reduce_workspace(rows, segments, columns, itemsize):
     items = min(max(-(-(rows + segments) * lanes * tiles // 2**18), 32), 1024)
     workers = -(-(rows + segments) // items)
     state = 16 if itemsize == 8 else 8
-    return 0 if workers == 1 else workers * (8 + 2 * tiles * lanes * width * state) + 3 * 256
+    runs = (workers - 1) // 64
+    states = 2 * workers + (runs if runs >= 8 else 0)
+    return 0 if workers == 1 else workers * 8 + states * tiles * lanes * width * state + 4 * 256
 
 
 def reduce(target, data, index, out, *, axis, num_segments, empty_bits, counts=()):

@@ -1,7 +1,8 @@
 // The segment pattern on a CUDA grid.
 //
 // A worker is a group of lanes, a power of two, each with V neighbouring columns. Reductions take two kernels: one
-// reduces every worker's share, the other joins the segments that span workers; spreads take one.
+// reduces every worker's share, the other joins the segments that span workers, between them one for those that span
+// many; spreads take one.
 #pragma once
 
 #include "segment_index_cuda.h"
@@ -144,27 +145,76 @@ __global__ void __launch_bounds__(segment_block, segment_blocks)
   }
 }
 
-// Joins the segments that span workers. A block looks after as many workers as it has lane groups. Where a worker ends
-// a segment that began a few workers before, its group merges their tails; where many workers before, all of the
-// block's groups merge neighbouring stretches of them, and then the first group what those gave.
+// The merger of states part(0) ... part(count - 1), for the block's first group of lanes: every group merges
+// neighbouring ones, and the first what those gave. All threads of the block take part; `in_range` is whether the lane
+// has columns.
+template <class Reducer, class State, class Part>
+__device__ State merge_in_block(const Reducer& reducer, State* memory, int lanes, bool in_range, int64_t count,
+                                const Part& part) {
+  int groups = segment_block / lanes, group = threadIdx.x / lanes;
+  int64_t used = count < groups ? count : groups;
+  State state;
+  reducer.start(state);
+  if (in_range && group < used)
+    for (int64_t i = group * count / used; i < (group + 1) * count / used; ++i) reducer.merge(state, part(i));
+  memory[threadIdx.x] = state;
+  __syncthreads();
+  if (in_range && group == 0)
+    for (int k = 1; k < used; ++k) reducer.merge(state, memory[k * lanes + threadIdx.x]);
+  __syncthreads();
+  return state;
+}
+
+// Merges the tails of so many neighbouring workers that all have rows of one segment alone, a block for each such run.
+// Where one segment has most of the rows, one block could not read all workers' tails.
+inline constexpr int run_length = 64;
+
+inline int64_t segment_runs(const SegmentGrid& grid) {
+  constexpr int64_t many_runs = 8;
+  int64_t runs = (grid.workers - 1) / run_length;
+  return runs < many_runs ? 0 : runs;
+}
+
 template <int V, class Reducer>
 __global__ void __launch_bounds__(segment_block)
-    join_shares(Reducer reducer, SegmentIndex index, SegmentGrid grid, const SegmentHead* starts,
-                const typename Reducer::template State<V>* heads, const typename Reducer::template State<V>* tails) {
+    merge_runs(Reducer reducer, int64_t columns, SegmentGrid grid, int64_t runs_of_batch, const SegmentHead* starts,
+               const typename Reducer::template State<V>* tails, typename Reducer::template State<V>* runs) {
+  using State = typename Reducer::template State<V>;
+  __shared__ alignas(16) unsigned char memory[segment_block * sizeof(State)];
+  int64_t run = blockIdx.x, batch = run / runs_of_batch;
+  int64_t first = batch * grid.workers + (run - batch * runs_of_batch) * run_length;
+  if (starts[first].segment != starts[first + run_length].segment) return;
+  for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
+    int64_t lane = tile * grid.lanes + threadIdx.x % grid.lanes, lanes = grid.tiles * grid.lanes;
+    bool in_range = lane * V < columns;
+    State state = merge_in_block(reducer, reinterpret_cast<State*>(memory), grid.lanes, in_range, run_length,
+                                 [&](int64_t i) { return tails[(first + i) * lanes + lane]; });
+    if (in_range && threadIdx.x < grid.lanes) runs[run * lanes + lane] = state;
+  }
+}
+
+// Joins the segments that span workers. A block looks after as many workers as it has lane groups. Where a worker ends
+// a segment that began a few workers before, its group merges their tails; where many workers before, all of the
+// block's groups do, and take whole runs of them for one.
+template <int V, class Reducer>
+__global__ void __launch_bounds__(segment_block)
+    join_shares(Reducer reducer, SegmentIndex index, SegmentGrid grid, int64_t runs_of_batch, const SegmentHead* starts,
+                const typename Reducer::template State<V>* heads, const typename Reducer::template State<V>* tails,
+                const typename Reducer::template State<V>* runs) {
   using State = typename Reducer::template State<V>;
   __shared__ alignas(16) unsigned char memory[segment_block * sizeof(State)];
   __shared__ SegmentHead shared_starts[segment_block];
   constexpr int64_t few = 16;
-  State* parts = reinterpret_cast<State*>(memory);
   const SegmentShape& shape = index.shape;
   int groups = segment_block / grid.lanes, group = threadIdx.x / grid.lanes, lane_in_group = threadIdx.x % grid.lanes;
   int64_t first_worker = int64_t(blockIdx.x) * groups, total = shape.batches * grid.workers;
   if (lane_in_group == 0)
     shared_starts[group] = first_worker + group < total ? starts[first_worker + group] : SegmentHead{0, 0};
   __syncthreads();
+  auto batch_of = [&](int64_t worker) { return shape.batches == 1 ? 0 : worker / grid.workers; };
   auto partial = [&](int64_t w, int64_t lane) { return w * grid.tiles * grid.lanes + lane; };
   auto finish = [&](State& state, int64_t worker, int64_t lane, uint32_t segment) {
-    int64_t batch = shape.batches == 1 ? 0 : worker / grid.workers;
+    int64_t batch = batch_of(worker);
     reducer.merge(state, heads[partial(worker, lane)]);
     reducer.finish(state, shape.ids_batch(batch) * shape.segments + segment,
                    (batch * shape.segments + segment) * shape.columns + lane * V);
@@ -172,9 +222,9 @@ __global__ void __launch_bounds__(segment_block)
   for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
     int64_t lane = tile * grid.lanes + lane_in_group;
     bool in_range = lane * V < shape.columns;
-    State state;
     if (SegmentHead start = shared_starts[group]; in_range && start.spans > 0 && start.spans <= few) {
       int64_t worker = first_worker + group;
+      State state;
       reducer.start(state);
       for (int64_t w = worker - start.spans; w < worker; ++w) reducer.merge(state, tails[partial(w, lane)]);
       finish(state, worker, lane, start.segment);
@@ -182,19 +232,20 @@ __global__ void __launch_bounds__(segment_block)
     for (int g = 0; g < groups; ++g) {
       SegmentHead start = shared_starts[g];
       if (start.spans <= few) continue;
-      int64_t worker = first_worker + g, first = worker - start.spans, spans = start.spans;
-      int64_t used = spans < groups ? spans : groups;
-      reducer.start(state);
-      if (in_range && group < used)
-        for (int64_t w = first + group * spans / used; w < first + (group + 1) * spans / used; ++w)
-          reducer.merge(state, tails[partial(w, lane)]);
-      parts[threadIdx.x] = state;
-      __syncthreads();
-      if (in_range && group == 0) {
-        for (int k = 1; k < used; ++k) reducer.merge(state, parts[k * grid.lanes + lane_in_group]);
-        finish(state, worker, lane, start.segment);
-      }
-      __syncthreads();
+      // Workers before the first run, runs, and workers behind the last. The first worker may have other segments too.
+      int64_t worker = first_worker + g, batch = batch_of(worker), first = worker - start.spans;
+      int64_t in_batch = first - batch * grid.workers;
+      int64_t run = in_batch / run_length + 1, whole = (in_batch + start.spans) / run_length - run;
+      if (whole < 0 || runs_of_batch == 0) whole = 0;
+      int64_t leading = whole > 0 ? run * run_length - in_batch : start.spans;
+      State state = merge_in_block(reducer, reinterpret_cast<State*>(memory), grid.lanes, in_range,
+                                   start.spans - whole * (run_length - 1), [&](int64_t i) {
+                                     if (i < leading) return tails[partial(first + i, lane)];
+                                     if (i < leading + whole)
+                                       return runs[partial(batch * runs_of_batch + run + i - leading, lane)];
+                                     return tails[partial(first + i + whole * (run_length - 1), lane)];
+                                   });
+      if (in_range && group == 0) finish(state, worker, lane, start.segment);
     }
   }
 }
@@ -205,17 +256,26 @@ Status reduce_segments_by(Executor executor, const Reducer& reducer, const Segme
   using State = typename Reducer::template State<V>;
   SegmentGrid grid = segment_grid(index.shape, V);
   SegmentHead* starts = nullptr;
-  State *heads = nullptr, *tails = nullptr;
+  State *heads = nullptr, *tails = nullptr, *merged = nullptr;
+  int64_t runs = segment_runs(grid);
   if (grid.workers > 1) {
     int64_t partials = index.shape.batches * grid.workers * grid.tiles * grid.lanes;
     starts = executor.scratch<SegmentHead>(index.shape.batches * grid.workers);
     heads = executor.scratch<State>(partials), tails = executor.scratch<State>(partials);
-    if (!starts || !heads || !tails) return small_workspace;
+    merged = executor.scratch<State>(index.shape.batches * runs * grid.tiles * grid.lanes);
+    if (!starts || !heads || !tails || !merged) return small_workspace;
   }
   dim3 blocks = grid.blocks(index.shape);
   reduce_shares<V><<<blocks, segment_block, 0, executor.stream>>>(reducer, index, x, grid, starts, heads, tails);
   if (Status status = launched(); !status.ok() || grid.workers == 1) return status;
-  join_shares<V><<<blocks, segment_block, 0, executor.stream>>>(reducer, index, grid, starts, heads, tails);
+  if (runs > 0) {
+    dim3 of_runs(unsigned(index.shape.batches * runs), blocks.y);
+    merge_runs<V><<<of_runs, segment_block, 0, executor.stream>>>(reducer, index.shape.columns, grid, runs, starts,
+                                                                  tails, merged);
+    if (Status status = launched(); !status.ok()) return status;
+  }
+  join_shares<V>
+      <<<blocks, segment_block, 0, executor.stream>>>(reducer, index, grid, runs, starts, heads, tails, merged);
   return launched();
 }
 
