@@ -191,7 +191,7 @@ def _declare_extremum(name, public, extremum):
 
 
 def _declare_split(name, public, extremum):
-    """The derivatives are sums of segments, and gathers from them: the kernels of the sum carry them."""
+    """The tangent is a sum of segments."""
 
     def reference(data, ids, **params):
         y = reduce_by(
@@ -204,38 +204,35 @@ def _declare_split(name, public, extremum):
     def add(params):
         return lambda x, i: jax.ops.segment_sum(x, i, params["num_segments"])
 
-    def native(data, ids, *, save, **params):
-        index, shape = index_of(ids, params["num_segments"], params["sorted"]), _shape(params)
-        (y,) = reduce(name, data, index, [data.dtype], **shape)
-        if not save:
-            return (y,)
-        ties = same(data, each_row(y, ids, **params)).astype(jnp.float32)
-        return y, reduce("segment_sum", ties, index, [ties.dtype], **{**shape, "empty_bits": 0})[0]
+    def native(data, ids, *, save, axis, num_segments, sorted, empty_bits):
+        out = [data.dtype, jnp.float32][: 2 if save else 1]
+        index = index_of(ids, num_segments, sorted)
+        return reduce(name, data, index, out, axis=axis, num_segments=num_segments, empty_bits=empty_bits)
 
-    def _shape(params):
-        return {key: params[key] for key in ("axis", "num_segments", "empty_bits")}
-
-    def derivatives(each_row, sum_of):
+    def tangent_by(each_row, sum_of):
         def tangent(data, ids, y, ties, t, **params):
             winners = same(data, each_row(y, ids, **params))
-            total = sum_of(jnp.where(winners, wide(t), 0), ids, params)
+            total = sum_of(jnp.where(winners, wide(t), 0), ids, **{**params, "empty_bits": 0})
             return ((total / jnp.maximum(ties, 1).astype(total.dtype)).astype(t.dtype),)
 
-        def backward(data, ids, y, ties, dy, **params):
-            winners = same(data, each_row(y, ids, **params))
-            part = (wide(dy) / jnp.maximum(ties, 1).astype(wide(dy).dtype)).astype(dy.dtype)
-            return (jnp.where(winners, each_row(part, ids, **params), 0),)
+        return tangent
 
-        return tangent, backward
+    def sum_native(x, ids, *, axis, num_segments, sorted, empty_bits, **_):
+        index = index_of(ids, num_segments, sorted)
+        return reduce("segment_sum", x, index, [x.dtype], axis=axis, num_segments=num_segments, empty_bits=empty_bits)[
+            0
+        ]
 
-    def sum_native(x, ids, params):
-        index = index_of(ids, params["num_segments"], params["sorted"])
-        return reduce("segment_sum", x, index, [x.dtype], **{**_shape(params), "empty_bits": 0})[0]
+    def sum_reference(x, ids, **params):
+        return reduce_by(add(params), x, ids, **params)
 
-    def sum_reference(x, ids, params):
-        return reduce_by(add(params), x, ids, **{**params, "empty_bits": 0})
+    def backward_reference(data, ids, y, ties, dy, **params):
+        part = (wide(dy) / jnp.maximum(ties, 1).astype(wide(dy).dtype)).astype(dy.dtype)
+        return (jnp.where(same(data, take(y, ids, **params)), take(part, ids, **params), 0),)
 
-    natives, references = derivatives(each_row, sum_native), derivatives(take, sum_reference)
+    def backward_native(data, ids, y, ties, dy, **params):
+        return (gradient("segment_ties_backward", ids, dy, data=[data], cells=[y, ties], **params),)
+
     return declare(
         f"{name}_split",
         **FAMILY,
@@ -246,12 +243,12 @@ def _declare_split(name, public, extremum):
         residuals=("data", "segment_ids", "y", "ties"),
         cut=split_by_rows(name),
         forward=Body(reference, native),
-        tangent=Body(references[0], natives[0]),
-        backward=Body(references[1], natives[1]),
+        tangent=Body(tangent_by(take, sum_reference), tangent_by(each_row, sum_native)),
+        backward=Body(backward_reference, backward_native),
         kernels={
             "forward": ("segment_index", name),
             "tangent": ("segment_index", "segment_sum", "segment_sum_backward"),
-            "backward": ("segment_index", "segment_sum_backward"),
+            "backward": ("segment_index", "segment_ties_backward"),
         },
     )
 

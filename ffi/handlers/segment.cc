@@ -136,7 +136,8 @@ ffi::Error mean_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm,
   });
 }
 
-// The second result, the winning rows, is there when a gradient or the caller needs it.
+// The second result is there when a gradient or the caller needs it: integers are the winning rows, floats the numbers
+// of rows that tie.
 template <bool is_max>
 ffi::Error extremum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
                             ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> y,
@@ -146,20 +147,26 @@ ffi::Error extremum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer p
   Checks& checks = reduction.checks;
   checks.require(more.size() <= 1, "expected one or two results, got ", more.size() + 1);
   if (checks.failed()) return checks.error();
-  uint32_t* winner = nullptr;
+  void* second = nullptr;
+  bool ties = false;
   if (more.size() == 1) {
     auto rows = more.get<ffi::AnyBuffer>(0);
     if (rows.has_error()) return rows.error();
-    checks.same_shape("winner", **rows, "the result", *y)
-        .require((*rows)->element_type() == ffi::DataType::S32 || (*rows)->element_type() == ffi::DataType::U32,
-                 "winner must be int32 or uint32");
+    ffi::DataType type = (*rows)->element_type();
+    ties = type == ffi::DataType::F32;
+    checks.same_shape("the second result", **rows, "the result", *y)
+        .require(ties || type == ffi::DataType::S32 || type == ffi::DataType::U32,
+                 "the second result must be int32 or uint32 for winning rows, float32 for ties, got type ", int(type));
     if (checks.failed()) return checks.error();
-    winner = static_cast<uint32_t*>((*rows)->untyped_data());
+    second = (*rows)->untyped_data();
   }
   return for_number(op, "data", data.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
-    SegmentExtremum<T, is_max> reducer{static_cast<T*>(y->untyped_data()), winner, from_bits<T>(empty_bits),
-                                       uint32_t(reduction.index.shape.rows)};
+    T *to = static_cast<T*>(y->untyped_data()), empty = from_bits<T>(empty_bits);
+    if (ties)
+      return reduction.run(op, device, SegmentTies<T, is_max>{to, static_cast<float*>(second), empty}, data,
+                           *workspace);
+    SegmentExtremum<T, is_max> reducer{to, static_cast<uint32_t*>(second), empty, uint32_t(reduction.index.shape.rows)};
     return reduction.run(op, device, reducer, data, *workspace);
   });
 }
@@ -245,6 +252,25 @@ ffi::Error extremum_backward_handler(Device device, ffi::AnyBuffer perm, ffi::An
   });
 }
 
+ffi::Error ties_backward_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
+                                 ffi::AnyBuffer y, ffi::AnyBuffer ties, ffi::AnyBuffer dy,
+                                 ffi::Result<ffi::AnyBuffer> dx) {
+  constexpr const char* op = "segment_ties_backward";
+  Gradient gradient(op, perm, offsets, dy, *dx);
+  gradient.checks.same_shape("data", data, "the result", *dx)
+      .same_dtype("data", data, "dy", dy)
+      .same_shape("y", y, "dy", dy)
+      .same_dtype("y", y, "dy", dy)
+      .same_shape("ties", ties, "dy", dy)
+      .dtype("ties", ties, ffi::DataType::F32);
+  return gradient.run<SegmentTiesBackward>(op, device, dy, *dx, [&](auto& spreader, auto type) {
+    using T = typename decltype(type)::type;
+    spreader.x = static_cast<const T*>(data.untyped_data());
+    spreader.y = static_cast<const T*>(y.untyped_data());
+    spreader.ties = static_cast<const float*>(ties.untyped_data());
+  });
+}
+
 ffi::Error prod_backward_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
                                  ffi::AnyBuffer nonzero, ffi::AnyBuffer zeros, ffi::AnyBuffer dy,
                                  ffi::Result<ffi::AnyBuffer> dx) {
@@ -315,6 +341,7 @@ BARACUDA_TARGET(segment_prod, prod_handler, reduction<3>().RemainingRets().Attr<
 BARACUDA_TARGET(segment_sum_backward, sum_backward_handler, gradient<3>());
 BARACUDA_TARGET(segment_mean_backward, mean_backward_handler, gradient<4>());
 BARACUDA_TARGET(segment_extremum_backward, extremum_backward_handler, gradient<4>());
+BARACUDA_TARGET(segment_ties_backward, ties_backward_handler, gradient<6>());
 BARACUDA_TARGET(segment_extremum_tangent, extremum_tangent_handler, gradient<2>());
 BARACUDA_TARGET(segment_prod_backward, prod_backward_handler, gradient<6>());
 

@@ -132,6 +132,59 @@ using SegmentMax = SegmentExtremum<T, true>;
 template <class T>
 using SegmentMin = SegmentExtremum<T, false>;
 
+template <class Value>
+BARACUDA_HD bool same(Value x, Value y) {
+  return (x == y) | ((x != x) & (y != y));
+}
+
+// The extreme value and how many rows have it; NaNs are the same.
+template <class T, bool is_max>
+struct SegmentTies {
+  using Element = T;
+  using Value = Comparable<T>;
+  template <int V>
+  struct State {
+    Value value[V];
+    uint32_t ties[V];
+  };
+  T* y;
+  float* ties;
+  T empty_value;
+
+  template <int V>
+  BARACUDA_HD void start(State<V>& s) const {
+    for (int k = 0; k < V; ++k) s.value[k] = Value(0), s.ties[k] = 0;
+  }
+  static BARACUDA_HD void add(Value& best, uint32_t& ties, Value value, uint32_t count) {
+    bool take = (count > 0) & ((ties == 0) | SegmentExtremum<T, is_max>::beats(value, best));
+    ties = take ? count : ties + (same(value, best) ? count : 0);
+    best = take ? value : best;
+  }
+  template <int V>
+  BARACUDA_HD void push(State<V>& s, const T* x, uint32_t) const {
+    for (int k = 0; k < V; ++k) add(s.value[k], s.ties[k], Value(x[k]), 1);
+  }
+  template <int V>
+  BARACUDA_HD void merge(State<V>& s, const State<V>& later) const {
+    for (int k = 0; k < V; ++k) add(s.value[k], s.ties[k], later.value[k], later.ties[k]);
+  }
+  template <int V>
+  BARACUDA_HD void finish(const State<V>& s, int64_t, int64_t cell) const {
+    Vector<T, V> out;
+    Vector<float, V> counts;
+    for (int k = 0; k < V; ++k) out.lane[k] = T(s.value[k]), counts.lane[k] = float(s.ties[k]);
+    store<V>(y + cell, out);
+    store<V>(ties + cell, counts);
+  }
+  template <int V>
+  BARACUDA_HD void empty(int64_t, int64_t cell) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = empty_value;
+    store<V>(y + cell, out);
+    store<V>(ties + cell, Vector<float, V>{});
+  }
+};
+
 // The product of the factors that are not zero, and the number of zeros: with both, the gradient is exact at zeros.
 template <class T>
 struct SegmentProd {
@@ -250,6 +303,34 @@ struct SegmentExtremumBackward : SegmentSumBackward<T> {
   BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t row, int64_t) const {
     Vector<T, V> dx;
     for (int k = 0; k < V; ++k) dx.lane[k] = part.winner.lane[k] == row ? part.dy.lane[k] : T{};
+    return dx;
+  }
+};
+
+// The rows that have the extreme value share the gradient.
+template <class T>
+struct SegmentTiesBackward : SegmentSumBackward<T> {
+  using Wide = Accumulator<T>;
+  template <int V>
+  struct Part {
+    Vector<T, V> dy, y;
+  };
+  const T* x;
+  const T* y;
+  const float* ties;
+
+  template <int V>
+  BARACUDA_HD Part<V> part(int64_t, int64_t cell) const {
+    Part<V> part{load<V>(this->dy + cell), load<V>(y + cell)};
+    Vector<float, V> count = load<V>(ties + cell);
+    for (int k = 0; k < V; ++k)
+      part.dy.lane[k] = T(Wide(part.dy.lane[k]) / Wide(count.lane[k] > 1 ? count.lane[k] : 1));
+    return part;
+  }
+  template <int V>
+  BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t, int64_t x_cell) const {
+    Vector<T, V> dx = load<V>(x + x_cell);
+    for (int k = 0; k < V; ++k) dx.lane[k] = same(Wide(dx.lane[k]), Wide(part.y.lane[k])) ? part.dy.lane[k] : T{};
     return dx;
   }
 };
