@@ -85,7 +85,9 @@ def _measure(options):
                 print(f"[{number}/{len(chosen)}] {benchmark}", file=sys.stderr, flush=True)
             try:
                 with_reference = bool(options.write_table)
-                rows += run(benchmark, platform, bandwidth, options.against, with_reference, options.repeats)
+                rows += run(
+                    benchmark, options.size, platform, bandwidth, options.against, with_reference, options.repeats
+                )
             except Exception as error:  # one that fails, as for lack of memory, leaves the others their times
                 failures.append(f"{benchmark}: {_first_line(error)}")
             if options.json:  # now, so that a run that is cut off leaves what it has
