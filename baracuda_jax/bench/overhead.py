@@ -81,16 +81,16 @@ def waited_for(made, arrays, repeats):
 
 
 def chains(platform, repeats):
-    """Many ops in one program, each on the result of the one before. Barriers between them keep XLA from fusing its own; the
-    number of kernels says whether they do."""
+    """Many ops in one program, each on the result of the one before. Barriers between them keep XLA from fusing its own, but
+    not every version for CPUs: the number of steps tells."""
     for benchmark in tiny():
         arrays = arrays_of(benchmark)
         made = {name: jax.jit(chain(fun)) for name, fun in backends(benchmark).items()}
         name = f"{CHAIN} x {benchmark.op} {benchmark.case}"
         yield row("chain", f"{name}, waited for", "us", **waited_for(made, arrays, repeats))
+        compiled = {k: f.lower(*arrays).compile(compiler_options=GRAPHS) for k, f in made.items()}
+        yield row("chain", f"{name}, steps in the program", "", **{k: steps(c.as_text()) for k, c in compiled.items()})
         if platform != "cpu":
-            options = {"compiler_options": GRAPHS}
-            compiled = {k: f.lower(*arrays).compile(**options) for k, f in made.items()}
             graphs = {k: len(re.findall(r"to_apply=%?command_buffer", c.as_text())) for k, c in compiled.items()}
             yield row("chain", f"{name}, CUDA graphs in the program", "", **graphs)
             launched = {k: launches(c, arrays) for k, c in compiled.items()}
@@ -110,6 +110,11 @@ def chain(step):
     return program
 
 
+def steps(hlo):
+    """How many kernels a compiled program has."""
+    return len(re.findall(r" (?:fusion|custom-call)\(", hlo))
+
+
 def launches(compiled, arrays):
     """{the driver's function: how often a call calls it}, by a profile."""
     program = times.on(compiled, [arrays])
@@ -119,10 +124,10 @@ def launches(compiled, arrays):
     found = {}
     for event in events:
         if not event.plane.startswith("/device") and event.name.startswith("cu"):
-            found[event.name] = found.get(event.name, 0) + 1 / WARM
+            found[event.name] = found.get(event.name, 0) + 1
     if not found:
         raise RuntimeError("the profile has no calls of the driver")
-    return found
+    return {name: count / WARM for name, count in found.items()}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
