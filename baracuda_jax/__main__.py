@@ -21,12 +21,21 @@ def parser():
     bench = commands.add_parser(
         "bench", help="time kernels beside the floor, XLA and PyTorch; exit status 1 on a failure"
     )
+    kind = bench.add_mutually_exclusive_group()
+    kind.add_argument(
+        "--sweep", action="store_true", help="time an op of each kind at sizes from 2^10 to over 2^31 elements"
+    )
+    kind.add_argument(
+        "--overhead", action="store_true", help="time calls of tiny ops, chains of them, compiling, importing"
+    )
     bench.add_argument("--op", action="extend", nargs="+", metavar="NAME", help="only these ops")
     bench.add_argument("--platform", choices=["cpu", "cuda"], help="by default the GPU if there is one")
-    bench.add_argument("--size", choices=["small", "large"], default="small", help="of the arrays, by default small")
+    bench.add_argument("--size", choices=["small", "large"], help="of the arrays, by default small")
     bench.add_argument("--dtype", action="extend", nargs="+", choices=["float32", "bfloat16"], help="only these")
-    bench.add_argument("--against", type=contenders, default=("xla",), help="xla, torch, or xla,torch; by default xla")
-    bench.add_argument("--repeats", type=int, default=15, metavar="N", help="of which the median counts, by default 15")
+    bench.add_argument("--against", type=contenders, help="xla, torch, or xla,torch; by default xla")
+    bench.add_argument(
+        "--repeats", type=int, metavar="N", help="of which the median counts, by default 15; 5 of a sweep"
+    )
     bench.add_argument("--from", dest="read", metavar="FILE", help="measure nothing: take the results in FILE")
     bench.add_argument("--json", metavar="FILE", help="write the results to FILE")
     bench.add_argument("--plot", metavar="FILE", help="draw them as SVG to FILE")

@@ -12,6 +12,7 @@ from baracuda_jax.__main__ import main
 from baracuda_jax._core import choice
 from baracuda_jax.bench import cases, floor, programs, results, verdicts
 from baracuda_jax.bench.benchmark import PASSES, SIZES
+from baracuda_jax.bench.draws import Draws
 
 pytest.importorskip("rich")
 
@@ -229,9 +230,7 @@ def test_skewed_cases_have_an_even_one(size):
 
 def test_ids_are_skewed_as_named():
     chosen = {b.variant: b for b in cases.benchmarks("small") if (b.op, b.dtype) == ("segment_sum", "float32")}
-    counts = {
-        variant: np.bincount(b.draw(np.random.default_rng(0))[1], minlength=8192) for variant, b in chosen.items()
-    }
+    counts = {variant: np.bincount(b.draw(Draws(0, "arrays"))[1], minlength=8192) for variant, b in chosen.items()}
     assert counts["sorted"].max() < 60
     assert counts["sorted, all rows in one"].max() == 131072
     assert counts["sorted, one row a segment"].tolist() == [1] * 131072

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from .._core.op import OPS
+from .draws import Draws
 
 DTYPES = ("float32", "bfloat16")
 SIZES = ("small", "large")
@@ -21,7 +21,7 @@ class Benchmark:
 
     op, variant     the op's name, and which of its cases where there are several
     shape           of the operands, in words
-    draw            rng -> arrays on the host; floats are cast to `dtype`, but those at positions in `wide`
+    draw            Draws -> arrays; floats are cast to `dtype`, but those at positions in `wide`
     ours            (*arrays, prefer) -> y
     plain           (*arrays) -> y: what one writes in JAX without us; None for our reference
     torch           (torch, *tensors) -> y
@@ -35,7 +35,6 @@ class Benchmark:
 
     op: str
     shape: str
-    size: str
     dtype: str
     draw: Callable
     ours: Callable
@@ -60,14 +59,18 @@ class Benchmark:
         """The op's."""
         return OPS[self.op].family
 
-    def inputs(self, count):
-        """So many sets of arrays."""
-        rng = np.random.default_rng(0)
-        return [self._cast(self.draw(rng)) for _ in range(count)]
+    def drawn(self, seed):
+        """(dy, *arrays), where the program that calls this runs; codes have no dy."""
+        arrays = tuple(self._cast(i, x) for i, x in enumerate(self.draw(Draws(seed, "arrays"))))
+        y = self.result_type(arrays)
+        return None if is_code(y) else Draws(seed, "cotangent").normal(y.shape).astype(y.dtype), *arrays
 
-    def _cast(self, arrays):
-        is_cast = lambda i, x: x.dtype == np.float32 and i not in self.wide
-        return tuple(jnp.asarray(x, self.dtype if is_cast(i, x) else None) for i, x in enumerate(arrays))
+    def result_type(self, arrays):
+        """Shape and dtype of y."""
+        return jax.eval_shape(lambda *a: self.ours(*a, prefer="native"), *arrays)
+
+    def _cast(self, i, x):
+        return x.astype(self.dtype) if x.dtype == jnp.float32 and i not in self.wide else x
 
     def __str__(self):
         return f"{self.op} {self.dtype} {self.case}"
@@ -75,7 +78,7 @@ class Benchmark:
 
 def normal(*shape):
     """Draws one array of normal numbers."""
-    return lambda rng: (rng.standard_normal(shape, np.float32),)
+    return lambda draws: (draws.normal(shape),)
 
 
 def is_code(x):

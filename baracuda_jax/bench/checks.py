@@ -1,5 +1,7 @@
 """What must hold before a time counts: the kernel ran, its results are right, and the same on every run."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -17,38 +19,49 @@ class WrongError(Exception):
 def check(benchmark, program_of, native, inputs):
     """Results and gradients against our reference, the first result also against the plain program in float32; runs with
     each other, bit by bit. `program_of` makes a program of a function, as `native` was made."""
-    if "baracuda." not in native.as_text():
-        raise WrongError("the native program calls no kernel of ours")
-    allowed = TOLERANCE[benchmark.dtype], benchmark.flips
+    demand_kernel(native)
+    compare = lambda ours, expected: refuse_wrong(errors(ours, expected, TOLERANCE[benchmark.dtype]), benchmark.flips)
     ours = native(*inputs)
-    _compare(ours, program_of(lambda *a: benchmark.ours(*a, prefer="xla"))(*inputs), *allowed)
+    compare(ours, program_of(lambda *a: benchmark.ours(*a, prefer="xla"))(*inputs))
     if benchmark.plain:
         wide = [x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x for x in inputs[1:]]
-        _compare(ours[:1], [jax.jit(benchmark.plain)(*wide)], *allowed)
+        compare(ours[:1], (jax.jit(benchmark.plain)(*wide),))
     for _ in range(RUNS - 1):
         if not all(bool(_same_bits(a, b)) for a, b in zip(native(*inputs), ours, strict=True)):
             raise WrongError("two runs on the same inputs differ")
 
 
-def _compare(ours, expected, tolerance, flips):
-    for i, (a, b) in enumerate(zip(ours, expected, strict=True)):
-        allowed = 32 if a.dtype.name.startswith("float8") else 1 if is_code(a) else tolerance
-        largest, wrong = map(float, _errors(a, b, allowed))
-        if wrong > flips * a.size:
-            raise WrongError(f"result {i} is wrong: error {largest:.1e}, allowed {allowed:.0e}, in {wrong:.0f} cells")
+def demand_kernel(native):
+    """Refuses a compiled program that calls no kernel of ours."""
+    if "baracuda." not in native.as_text():
+        raise WrongError("the native program calls no kernel of ours")
 
 
-@jax.jit
-def _errors(ours, expected, allowed):
-    """The largest error, relative to the largest finite cell, or in steps where these are codes; and how many are not
-    allowed."""
+def refuse_wrong(found, flips):
+    """`found` is what `errors` returns."""
+    for i, (largest, allowed, share) in enumerate([tuple(map(float, of)) for of in found]):
+        if share > flips:
+            raise WrongError(
+                f"result {i} is wrong: error {largest:.1e}, allowed {allowed:.0e}, in {share:.1e} of its cells"
+            )
+
+
+@functools.partial(jax.jit, static_argnames="tolerance")
+def errors(ours, expected, tolerance):
+    """Of each result, in a program: the largest error, what is allowed, and the share of cells where it is more."""
+    return [_error(a, b, tolerance) for a, b in zip(ours, expected, strict=True)]
+
+
+def _error(ours, expected, tolerance):
+    """Relative to the largest finite cell, or in steps where these are codes."""
+    allowed = 32 if ours.dtype.name.startswith("float8") else 1 if is_code(ours) else tolerance
     wide_ours, wide = ours.astype(jnp.float32), expected.astype(jnp.float32)
     # Equal infinities, as of the maximum of no rows, differ by NaN. Other NaNs are errors, which max may not see on a CPU.
     error = jnp.where(wide_ours == wide, 0, jnp.abs(wide_ours - wide))
     error = jnp.where(jnp.isnan(error), jnp.inf, error)
     if not is_code(ours):
         error /= jnp.maximum(1, jnp.max(jnp.where(jnp.isfinite(wide), jnp.abs(wide), 0)))
-    return jnp.max(error), jnp.sum(error > allowed)
+    return jnp.max(error), jnp.float32(allowed), jnp.mean(error > allowed)
 
 
 @jax.jit

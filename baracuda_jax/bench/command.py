@@ -8,45 +8,47 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .._core.library import LIBRARIES
-from . import results, verdicts
-from .cases import OPS, benchmarks
+from . import kinds, results, table, verdicts
 from .floor import copy_bandwidth
-from .run import run
-from .table import table
 
 WIDTH = 170  # of what is printed to a file
 
 
 def bench(options):
     """The exit status."""
-    problem = _problem(options)
+    kind = kinds.of(options)
+    problem = _problem(kind, options)
     if problem:
         print(problem, file=sys.stderr)
         return 1
-    found, failures = (results.read(options.read), []) if options.read else _measure(options)
+    found, failures = (results.read(options.read), []) if options.read else _measure(kind, options)
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    console.print(table(found), highlight=False)
+    console.print(table.of(kind.name, found), highlight=False)
     for failure in failures:
         console.print(f"[red]failed[/red]  {failure}", highlight=False, soft_wrap=True)
     if options.write_table:
         verdicts.write(options.write_table, found)
     if options.plot and found["rows"]:
-        from .plot import draw
+        from . import curves, plot
 
-        draw(found, options.plot)
+        {"cases": plot, "sweep": curves}[kind.name].draw(found, options.plot)
     return 1 if failures else 0
 
 
-def _problem(options):
+def _problem(kind, options):
     """Why this can't be done, said before a long time of measuring."""
-    needed = {"matplotlib": options.plot, "torch": "torch" in options.against and not options.read}
+    against = options.against or ()
+    for name in kinds.CASES.options:
+        if getattr(options, name) and name not in kind.options:
+            return f"--{kind.name} takes no --{name.replace('_', '-')}"
+    needed = {"matplotlib": options.plot, "torch": "torch" in against and not options.read}
     for module, is_needed in needed.items():
         if is_needed and importlib.util.find_spec(module) is None:
             how = "baracuda-jax[bench]" if module == "matplotlib" else module
             return f"This needs {module}, which is not installed: pip install '{how}'"
-    unknown = sorted(set(options.op or ()) - set(OPS))
+    unknown = sorted(set(options.op or ()) - set(kind.ops))
     if unknown:
-        return f"No such op: {', '.join(unknown)}. There are {', '.join(OPS)}."
+        return f"No such op: {', '.join(unknown)}. There are {', '.join(kind.ops)}."
     if options.read:
         more = options.op or options.dtype or options.json
         return "--from measures nothing, and takes no --op, --dtype or --json" if more else None
@@ -63,13 +65,9 @@ def _device(options):
     return device, "cpu" if device.platform == "cpu" else "cuda"
 
 
-def _measure(options):
+def _measure(kind, options):
     """(the results, what failed)"""
     device, platform = _device(options)
-    chosen = [
-        b for b in benchmarks(options.size)
-        if b.op in (options.op or OPS) and b.dtype in (options.dtype or (b.dtype,))
-    ]  # fmt: skip
     rows, failures = [], []
     bar = Progress(
         BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"),
@@ -77,20 +75,27 @@ def _measure(options):
     )  # fmt: skip
     with jax.default_device(device), bar:
         bandwidth = copy_bandwidth(platform)
-        about = results.about(device, platform, bandwidth, options.repeats, "torch" in options.against)
-        task = bar.add_task("", total=len(chosen))
-        for number, benchmark in enumerate(chosen, 1):
-            bar.update(task, description=str(benchmark))
+        settings = kinds.Settings.of(kind, options, platform, bandwidth)
+        about = results.about(device, platform, bandwidth, settings.repeats, "torch" in settings.against)
+        jobs = kind.jobs(settings)
+        task = bar.add_task("", total=len(jobs))
+        for number, (name, measure) in enumerate(jobs.items(), 1):
+            bar.update(task, description=name)
             if not bar.console.is_terminal:  # a log has no bar
-                print(f"[{number}/{len(chosen)}] {benchmark}", file=sys.stderr, flush=True)
+                print(f"[{number}/{len(jobs)}] {name}", file=sys.stderr, flush=True)
             try:
-                with_reference = bool(options.write_table)
-                rows += run(benchmark, platform, bandwidth, options.against, with_reference, options.repeats)
+                for row in measure():
+                    if isinstance(row, Exception):
+                        failures.append(_first_line(row))
+                        continue
+                    rows.append(row)
+                    if options.json:  # now, so that a run that is cut off leaves what it has
+                        results.write(options.json, about | {"rows": rows})
             except Exception as error:  # one that fails, as for lack of memory, leaves the others their times
-                failures.append(f"{benchmark}: {_first_line(error)}")
-            if options.json:  # now, so that a run that is cut off leaves what it has
-                results.write(options.json, about | {"rows": rows})
+                failures.append(f"{name}: {_first_line(error)}")
             bar.advance(task)
+        if options.json:
+            results.write(options.json, about | {"rows": rows})
     return about | {"rows": rows}, failures
 
 

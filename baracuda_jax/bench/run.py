@@ -6,15 +6,15 @@ import jax
 import numpy as np
 
 from . import floor, programs, times, torch_programs
-from .benchmark import is_code
 from .checks import check
 
 
-def run(benchmark, platform, bandwidth, against, with_reference, repeats):
+def run(benchmark, size, platform, bandwidth, against, with_reference, repeats):
     """Yields a row of results for each pass. `against` has "xla", "torch" or both; `with_reference` times our definition in
     plain JAX too."""
-    sets = with_cotangents(benchmark, benchmark.inputs(count=3 if benchmark.size == "small" else 2))
-    y, operands = result_type(benchmark, sets[0][1:]), sets[0][1:]
+    draw = jax.jit(benchmark.drawn)
+    sets = [draw(seed) for seed in range(3 if size == "small" else 2)]
+    y, operands = benchmark.result_type(sets[0][1:]), sets[0][1:]
     for title in benchmark.passes:
         program_of = lambda fun, title=title: programs.BY_PASS[title](fun, benchmark.moving)
         compiled, note = compile_all(benchmark, program_of, sets[0], against, with_reference)
@@ -30,24 +30,12 @@ def run(benchmark, platform, bandwidth, against, with_reference, repeats):
         least = floor.BY_PASS[title](benchmark, operands, y)
         yield {
             "op": benchmark.op, "family": benchmark.family, "pass": title, "dtype": benchmark.dtype,
-            "size": benchmark.size, "case": benchmark.case, "variant": benchmark.variant, "even": benchmark.even,
+            "size": size, "case": benchmark.case, "variant": benchmark.variant, "even": benchmark.even,
             "native_ms": ms("native"), "quartiles_ms": [1e3 * float(q) for q in np.percentile(seconds["native"], (25, 75))],
             "xla_ms": ms("xla"), "reference_ms": ms("reference"), "torch_ms": ms("torch"),
             "floor_ms": 1e3 * least / bandwidth, "floor_bytes": least, "bytes": floor.size((*operands, y)),
             "note": note,
         }  # fmt: skip
-
-
-def with_cotangents(benchmark, inputs):
-    """Sets of (dy, *arrays); codes have no dy."""
-    y, key = result_type(benchmark, inputs[0]), jax.random.key(1)
-    dy = lambda i: None if is_code(y) else jax.random.normal(jax.random.fold_in(key, i), y.shape, y.dtype)
-    return [(dy(i), *arrays) for i, arrays in enumerate(inputs)]
-
-
-def result_type(benchmark, arrays):
-    """Shape and dtype of y."""
-    return jax.eval_shape(lambda *a: benchmark.ours(*a, prefer="native"), *arrays)
 
 
 def compile_all(benchmark, program_of, arguments, against, with_reference):

@@ -26,11 +26,37 @@ def cells(row):
     return *words, f"{native:.3f}", f"{native / row['floor_ms']:.2f}", xla, ratio("torch_ms")
 
 
-def table(results):
+def sweep_cells(row):
+    """A row's of a sweep, under its header."""
+    words = row["op"], row["pass"], row["dtype"], row["case"]
+    per_element = f"{1e6 * row['native_ms'] / row['size']:.4g}"
+    ratio = f"{row['xla_ms'] / row['native_ms']:.2f}" if row["xla_ms"] else ""
+    numbers = f"{row['size']:,}", per_element, f"{row['native_ms'] / row['floor_ms']:.2f}", ratio
+    return *words, *numbers, "yes" if row["checked"] else "no"
+
+
+def overhead_cells(row):
+    """A row's of overheads, under their header."""
+    value = lambda name: "" if row[name] is None else f"{row[name]:.4g}"
+    return row["measure"], row["case"], row["unit"], value("native"), value("xla")
+
+
+# Kind of results: names of the columns, how many of these are words, and cells of a row.
+COLUMNS = {
+    "cases": (HEADER, TEXTS, cells),
+    "sweep": (
+        (*HEADER[:TEXTS], "elements", "native ns / element", "/ floor", "XLA / native", "checked"), TEXTS, sweep_cells
+    ),
+    "overhead": (("measure", "case", "unit", "native", "XLA"), 3, overhead_cells),
+}  # fmt: skip
+
+
+def of(kind, results):
     """All rows, for the terminal."""
+    header, words, cells_of = COLUMNS[kind]
     made = Table(title=title(results), title_justify="left")
-    for i, name in enumerate(HEADER):
-        made.add_column(name, justify="left" if i < TEXTS else "right", no_wrap=i != TEXTS - 1)
+    for i, name in enumerate(header):
+        made.add_column(name, justify="left" if i < words else "right", no_wrap=i != words - 1)
     for row in results["rows"]:
-        made.add_row(*cells(row))
+        made.add_row(*cells_of(row))
     return made

@@ -5,10 +5,12 @@ larger program has none. So small ops need no program that repeats them. One pro
 annotations of the host's, in which it is waited for.
 """
 
+import contextlib
 import dataclasses
 import pathlib
 import tempfile
 import time
+import typing
 from collections.abc import Callable
 
 import jax
@@ -64,15 +66,11 @@ def _of_kernels(programs, repeats):
         program.seconds(3)
         calls[name] = max(3, min(100, int(0.005 / program.seconds(5))))
         program.seconds(calls[name])
-    options = jax.profiler.ProfileOptions()
-    options.python_tracer_level = 0
-    with tempfile.TemporaryDirectory() as folder:
-        with jax.profiler.trace(folder, profiler_options=options):
-            for repeat, name, program in _in_turn(programs, repeats):
-                with jax.profiler.TraceAnnotation(f"{MARK}{name}"):
-                    program.seconds(calls[name], repeat)
-        (file,) = pathlib.Path(folder).rglob("*.xplane.pb")
-        spans, kernels = _events(jax.profiler.ProfileData.from_file(str(file)))
+    with profile() as events:
+        for repeat, name, program in _in_turn(programs, repeats):
+            with jax.profiler.TraceAnnotation(f"{MARK}{name}"):
+                program.seconds(calls[name], repeat)
+    spans, kernels = _spans_and_kernels(events)
     times = {name: [] for name in programs}
     for name, begin, end in spans:
         inside = sum(duration for start, duration in kernels if begin <= start < end)
@@ -82,14 +80,41 @@ def _of_kernels(programs, repeats):
     return times
 
 
-def _events(profile):
+class Event(typing.NamedTuple):
+    """Of a profile: what ran when, on which line of which device or host."""
+
+    plane: str
+    line: str
+    name: str
+    start_ns: float
+    duration_ns: float
+
+
+@contextlib.contextmanager
+def profile():
+    """Yields a list, which afterwards has the Events of what ran meanwhile."""
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0
+    events = []
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder, profiler_options=options):
+            yield events
+        (file,) = pathlib.Path(folder).rglob("*.xplane.pb")
+        data = jax.profiler.ProfileData.from_file(str(file))
+        events += [
+            Event(plane.name, line.name, event.name, event.start_ns, event.duration_ns)
+            for plane in data.planes
+            for line in plane.lines
+            for event in line.events
+        ]
+
+
+def _spans_and_kernels(events):
     """(name, begin, end) of what was annotated, and (start, duration) of kernels and copies, in nanoseconds."""
     spans, kernels = [], []
-    for plane in profile.planes:
-        for line in plane.lines:
-            if plane.name.startswith("/device:GPU") and line.name.startswith("Stream"):
-                kernels += [(e.start_ns, e.duration_ns) for e in line.events]
-            elif plane.name.startswith("/host"):
-                found = [e for e in line.events if e.name.startswith(MARK)]
-                spans += [(e.name.removeprefix(MARK), e.start_ns, e.start_ns + e.duration_ns) for e in found]
+    for event in events:
+        if event.plane.startswith("/device:GPU") and event.line.startswith("Stream"):
+            kernels.append((event.start_ns, event.duration_ns))
+        elif event.plane.startswith("/host") and event.name.startswith(MARK):
+            spans.append((event.name.removeprefix(MARK), event.start_ns, event.start_ns + event.duration_ns))
     return spans, kernels

@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 import baracuda_jax
@@ -37,33 +36,31 @@ UNARY = {
 }
 
 
-def unary(op, size, dtype):
+def unary(op, shape, dtype):
     parameters, plain, torch = UNARY[op]
-    shape = MATRICES[size]
     return Benchmark(
-        op, f"{list(shape)}", size, dtype, normal(*shape),
+        op, f"{list(shape)}", dtype, normal(*shape),
         lambda x, prefer: getattr(baracuda_jax, op)(x, *parameters, prefer=prefer), plain, torch,
         needs=() if op == "affine" else (X,),
     )  # fmt: skip
 
 
-def lerp(size, dtype):
-    shape = MATRICES[size]
+def lerp(shape, dtype):
     return Benchmark(
-        "lerp", f"{list(shape)}, one weight", size, dtype,
-        lambda rng: tuple(rng.standard_normal(shape, np.float32) for _ in range(2)),
+        "lerp", f"{list(shape)}, one weight", dtype,
+        lambda draws: tuple(draws.normal(shape) for _ in range(2)),
         lambda a, b, prefer: baracuda_jax.lerp(a, b, 0.3, prefer=prefer),
         lambda a, b: a + jnp.asarray(0.3, a.dtype) * (b - a),
         lambda torch, a, b: torch.lerp(a, b, 0.3), moving=2,
     )  # fmt: skip
 
 
-def prelu(size, dtype):
-    rows, channels = MATRICES[size]
+def prelu(matrix, dtype):
+    rows, channels = matrix
     shape = rows, channels // 64, 64
     return Benchmark(
-        "prelu", f"{list(shape)}, a slope for each channel", size, dtype,
-        lambda rng: (rng.standard_normal(shape, np.float32), rng.uniform(0, 1, shape[1]).astype(np.float32)),
+        "prelu", f"{list(shape)}, a slope for each channel", dtype,
+        lambda draws: (draws.normal(shape), draws.uniform(shape[1:2])),
         lambda x, w, prefer: baracuda_jax.prelu(x, w, prefer=prefer),
         lambda x, w: jnp.where(x > 0, x, w[:, None] * x),
         lambda torch, x, w: torch.nn.functional.prelu(x, w), moving=2, needs=(X, SLOPES),
@@ -72,6 +69,6 @@ def prelu(size, dtype):
 
 def benchmarks(size):
     for dtype in DTYPES:
-        yield from (unary(op, size, dtype) for op in UNARY)
-        yield lerp(size, dtype)
-        yield prelu(size, dtype)
+        yield from (unary(op, MATRICES[size], dtype) for op in UNARY)
+        yield lerp(MATRICES[size], dtype)
+        yield prelu(MATRICES[size], dtype)

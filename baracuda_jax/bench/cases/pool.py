@@ -18,21 +18,20 @@ def plain_lp_pool(x):
     return total ** (1 / 3)
 
 
-def images(size, dtype):
-    shape = SHAPES[size]
+def images(shape, dtype):
     return Benchmark(
-        "lp_pool2d", f"{list(shape)}, p=3, window 3, stride 2", size, dtype, normal(*shape),
+        "lp_pool2d", f"{list(shape)}, p=3, window 3, stride 2", dtype, normal(*shape),
         lambda x, prefer: baracuda_jax.lp_pool2d(x, 3, 3, 2, prefer=prefer), plain_lp_pool,
         lambda torch, x: torch.nn.functional.lp_pool2d(x, 3.0, 3, 2), needs=(X, "y"),
     )  # fmt: skip
 
 
-def lines_or_volumes(rank, window, size, dtype):
-    batch, channels, height, width = SHAPES[size]
+def lines_or_volumes(rank, window, images, dtype):
+    batch, channels, height, width = images
     shape = {1: (batch, channels, height * width), 3: (batch, channels // 8, 8, height, width)}[rank]
     op = f"lp_pool{rank}d"
     return Benchmark(
-        op, f"{list(shape)}, p=2, window {window}, stride 2", size, dtype, normal(*shape),
+        op, f"{list(shape)}, p=2, window {window}, stride 2", dtype, normal(*shape),
         lambda x, prefer: getattr(baracuda_jax, op)(x, 2, window, 2, prefer=prefer),
         torch=lambda torch, x: getattr(torch.nn.functional, op)(x, 2.0, window, 2), needs=(X, "y"),
     )  # fmt: skip
@@ -40,6 +39,6 @@ def lines_or_volumes(rank, window, size, dtype):
 
 def benchmarks(size):
     for dtype in DTYPES:
-        yield lines_or_volumes(1, 4, size, dtype)
-        yield images(size, dtype)
-        yield lines_or_volumes(3, 2, size, dtype)
+        yield lines_or_volumes(1, 4, SHAPES[size], dtype)
+        yield images(SHAPES[size], dtype)
+        yield lines_or_volumes(3, 2, SHAPES[size], dtype)

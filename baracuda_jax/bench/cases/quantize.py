@@ -2,7 +2,7 @@
 
 import itertools
 
-import numpy as np
+import jax.numpy as jnp
 
 import baracuda_jax
 
@@ -18,12 +18,11 @@ SCALES = {
 FORWARD = PASSES[:1]
 
 
-def scales(rng, kind, shape):
-    return np.asarray(rng.uniform(0.01, 0.02, SCALES[kind](*shape)), np.float32)
+def scales(draws, kind, shape):
+    return draws.uniform(SCALES[kind](*shape), 0.01, 0.02)
 
 
-def quantize(kind, size, dtype):
-    shape = MATRICES[size]
+def quantize(kind, shape, dtype):
     op, more = f"quantize_per_{kind}", {"group_size": GROUP} if kind == "group" else {}
 
     def torch(torch, x, scale):
@@ -33,27 +32,25 @@ def quantize(kind, size, dtype):
         return torch.quantize_per_channel(x.float(), scale, zeros, 1 if kind == "channel" else 0, torch.qint8)
 
     return Benchmark(
-        op, f"{list(shape)} to int8", size, dtype,
-        lambda rng: (rng.standard_normal(shape, np.float32), scales(rng, kind, shape)),
+        op, f"{list(shape)} to int8", dtype,
+        lambda draws: (draws.normal(shape), scales(draws, kind, shape)),
         lambda x, scale, prefer: getattr(baracuda_jax, op)(x, scale, **more, prefer=prefer),
         torch=torch if dtype == "float32" and kind != "group" else None, passes=FORWARD, wide=(1,),
     )  # fmt: skip
 
 
-def dequantize(kind, size, dtype):
-    shape = MATRICES[size]
+def dequantize(kind, shape, dtype):
     op, more = f"dequantize_per_{kind}", {"group_size": GROUP} if kind == "group" else {}
     codes = 1
     return Benchmark(
-        op, f"{list(shape)} from int8", size, dtype,
-        lambda rng: (scales(rng, kind, shape), rng.integers(-128, 128, shape).astype(np.int8)),
+        op, f"{list(shape)} from int8", dtype,
+        lambda draws: (scales(draws, kind, shape), draws.integers(shape, -128, 128, jnp.int8)),
         lambda scale, codes, prefer: getattr(baracuda_jax, op)(codes, scale, **more, dtype=dtype, prefer=prefer),
         needs=(codes,), wide=(0,),
     )  # fmt: skip
 
 
-def fake_quantize(op, axis, size, dtype):
-    shape = MATRICES[size]
+def fake_quantize(op, axis, shape, dtype):
     kind, lsq = "tensor" if axis is None else "channel", op.endswith("lsq")
     x, scale = 0, 1
 
@@ -68,28 +65,28 @@ def fake_quantize(op, axis, size, dtype):
         return torch.fake_quantize_per_channel_affine(x, scale, zeros, axis, -128, 127)
 
     return Benchmark(
-        op, f"{list(shape)}", size, dtype,
-        lambda rng: (rng.standard_normal(shape, np.float32), scales(rng, kind, shape)), ours,
+        op, f"{list(shape)}", dtype,
+        lambda draws: (draws.normal(shape), scales(draws, kind, shape)), ours,
         torch=torch if dtype == "float32" and not lsq else None,
         variant=f"per {kind}", moving=2 if lsq else 1, needs=(x, scale), wide=(1,), flips=1e-5,
     )  # fmt: skip
 
 
-def dynamic_quantize(code, group, size, dtype):
-    shape = MATRICES[size]
+def dynamic_quantize(code, group, shape, dtype):
     return Benchmark(
-        "dynamic_quantize", f"{list(shape)}", size, dtype, normal(*shape),
+        "dynamic_quantize", f"{list(shape)}", dtype, normal(*shape),
         lambda x, prefer: baracuda_jax.dynamic_quantize(x, code, group_size=group, prefer=prefer)[0],
         variant=f"to {code}, {f'groups of {group}' if group else 'per token'}", passes=FORWARD,
     )  # fmt: skip
 
 
 def benchmarks(size):
+    shape = MATRICES[size]
     for dtype in DTYPES:
         for kind in SCALES:
-            yield quantize(kind, size, dtype)
-            yield dequantize(kind, size, dtype)
+            yield quantize(kind, shape, dtype)
+            yield dequantize(kind, shape, dtype)
         for op, axis in itertools.product(("fake_quantize", "fake_quantize_lsq"), (None, 1)):
-            yield fake_quantize(op, axis, size, dtype)
+            yield fake_quantize(op, axis, shape, dtype)
         for code, group in (("int8", None), ("float8_e4m3fn", None), ("int8", GROUP)):
-            yield dynamic_quantize(code, group, size, dtype)
+            yield dynamic_quantize(code, group, shape, dtype)

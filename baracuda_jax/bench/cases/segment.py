@@ -8,7 +8,6 @@ import itertools
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 import baracuda_jax
 
@@ -37,26 +36,26 @@ DATA, IDS = 0, 1
 NEEDS = dict.fromkeys(PLAIN, (DATA, IDS, "y")) | {"segment_sum": (IDS,), "segment_mean": (IDS,)}
 
 
-def even_ids(rng, rows, segments):
-    return rng.integers(0, segments, rows, np.int32)
+def even_ids(draws, rows, segments):
+    return draws.integers((rows,), 0, segments)
 
 
-def benchmark(op, size, dtype, is_sorted, ids_of=even_ids, segments=None, **more):
-    rows, columns, usual = SHAPES[size]
-    segments = segments or usual
+def benchmark(op, shape, dtype, is_sorted, ids_of=even_ids, **more):
+    """Of shape (rows, columns, segments)."""
+    rows, columns, segments = shape
     public = op.removesuffix("_split")
     options = {"indices_are_sorted": is_sorted}
     ties = {"ties": "split"} if op.endswith("_split") else {}
 
-    def draw(rng):
-        ids = ids_of(rng, rows, segments)
-        return data(rng), np.sort(ids) if is_sorted else ids
+    def draw(draws):
+        ids = ids_of(draws, rows, segments)
+        return data(draws), jnp.sort(ids) if is_sorted else ids
 
-    def data(rng):
+    def data(draws):
         if public == "segment_sum" and ids_of is not even_ids:
             # Whole numbers: sums of millions of rows are exact in any order, so what is compared can be.
-            return rng.integers(-8, 9, (rows, columns)).astype(np.float32)
-        x = rng.standard_normal((rows, columns), np.float32)
+            return draws.integers((rows, columns), -8, 9, jnp.float32)
+        x = draws.normal((rows, columns))
         return 1 + 0.3 * x if public == "segment_prod" else x
 
     def torch(torch, data, ids):
@@ -67,7 +66,6 @@ def benchmark(op, size, dtype, is_sorted, ids_of=even_ids, segments=None, **more
     return Benchmark(
         op,
         f"[{rows}, {columns}] into {segments}",
-        size,
         dtype,
         draw,
         lambda data, ids, prefer: getattr(baracuda_jax, public)(data, ids, segments, **options, **ties, prefer=prefer),
@@ -85,17 +83,17 @@ def benchmark(op, size, dtype, is_sorted, ids_of=even_ids, segments=None, **more
 SKEWED_OPS = ("segment_sum", "segment_max")
 
 
-def one_segment(rng, rows, segments):
-    return np.full(rows, segments // 2, np.int32)
+def one_segment(draws, rows, segments):
+    return jnp.full(rows, segments // 2, jnp.int32)
 
 
-def power_law(rng, rows, segments):
+def power_law(draws, rows, segments):
     """The k-th largest segment has 1 / k as many rows as the largest."""
-    return np.minimum(segments ** rng.random(rows), segments).astype(np.int32) - 1
+    return jnp.minimum(segments ** draws.uniform((rows,)), segments).astype(jnp.int32) - 1
 
 
-def one_row_each(rng, rows, segments):
-    return np.arange(rows, dtype=np.int32)
+def one_row_each(draws, rows, segments):
+    return jnp.arange(rows, dtype=jnp.int32)
 
 
 SKEWS = {
@@ -107,15 +105,14 @@ SKEWS = {
 
 def skewed(op, size, dtype, skew):
     ids_of, is_sorted = SKEWS[skew]
-    even = benchmark(op, size, dtype, is_sorted)
-    segments = SHAPES[size][0] if ids_of is one_row_each else None
+    even = benchmark(op, SHAPES[size], dtype, is_sorted)
+    rows, columns, segments = SHAPES[size]
+    shape = rows, columns, rows if ids_of is one_row_each else segments
     variant = f"{even.variant}, {skew}"
-    return benchmark(
-        op, size, dtype, is_sorted, ids_of, segments, variant=variant, even=even.case, passes=PASSES[1:]
-    )  # fmt: skip
+    return benchmark(op, shape, dtype, is_sorted, ids_of, variant=variant, even=even.case, passes=PASSES[1:])
 
 
 def benchmarks(size):
     ops = (*PLAIN, "segment_max_split", "segment_min_split")
-    yield from (benchmark(op, size, *which) for op, *which in itertools.product(ops, DTYPES, (False, True)))
+    yield from (benchmark(op, SHAPES[size], *which) for op, *which in itertools.product(ops, DTYPES, (False, True)))
     yield from (skewed(op, size, *which) for op, *which in itertools.product(SKEWED_OPS, DTYPES, SKEWS))

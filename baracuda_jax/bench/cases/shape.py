@@ -9,14 +9,13 @@ from ..benchmark import DTYPES, Benchmark, normal
 SHAPES = {"small": (1024, 256), "large": (16384, 1024)}
 
 
-def repeat(size, dtype):
-    shape = SHAPES[size]
+def repeat(shape, dtype):
     return Benchmark(
-        "repeat", f"{list(shape)}, 2 x 2 copies", size, dtype, normal(*shape),
+        "repeat", f"{list(shape)}, 2 x 2 copies", dtype, normal(*shape),
         lambda x, prefer: baracuda_jax.repeat(x, (2, 2), prefer=prefer), lambda x: jnp.tile(x, (2, 2)),
         lambda torch, x: x.repeat(2, 2),
     )  # fmt: skip
 
 
 def benchmarks(size):
-    return [repeat(size, dtype) for dtype in DTYPES]
+    return [repeat(SHAPES[size], dtype) for dtype in DTYPES]

@@ -1,0 +1,86 @@
+"""The kinds of measurements that `python -m baracuda_jax bench` has, and what each takes of its options."""
+
+import dataclasses
+from collections.abc import Callable
+
+from . import cases, overhead, sweep
+from .cases import by_size
+from .run import run
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """One kind of measurement.
+
+    ops         those that can be chosen from
+    options     what it takes beside --platform, --repeats, --json and --from
+    repeats     by default
+    jobs        Settings -> {what is measured: () -> rows, and errors of what has no row}
+    """
+
+    name: str
+    ops: tuple[str, ...]
+    options: tuple[str, ...]
+    repeats: int
+    jobs: Callable
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The command's options, those that were left out by default, and what they are for."""
+
+    platform: str
+    bandwidth: float
+    repeats: int
+    ops: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    size: str
+    against: tuple[str, ...]
+    with_reference: bool
+
+    @staticmethod
+    def of(kind, options, platform, bandwidth):
+        return Settings(
+            platform,
+            bandwidth,
+            options.repeats or kind.repeats,
+            tuple(options.op or kind.ops),
+            tuple(options.dtype or ()),
+            options.size or "small",
+            options.against or ("xla",),
+            bool(options.write_table),
+        )
+
+
+def _cases(of):
+    chosen = [
+        b for b in cases.benchmarks(of.size)
+        if b.op in of.ops and b.dtype in (of.dtypes or (b.dtype,))
+    ]  # fmt: skip
+    measure = lambda b: run(b, of.size, of.platform, of.bandwidth, of.against, of.with_reference, of.repeats)
+    return {str(b): lambda b=b: measure(b) for b in chosen}
+
+
+def _sweep(of):
+    chosen = {
+        f"{series} {dtype}": (series, dtype)
+        for series in by_size.SERIES
+        for dtype in of.dtypes or ("float32",)
+        if series.op in of.ops
+    }
+    measure = lambda series, dtype: sweep.run(series, of.platform, dtype, of.bandwidth, of.repeats)
+    return {name: lambda which=which: measure(*which) for name, which in chosen.items()}
+
+
+def _overhead(of):
+    return {name: lambda part=part: part(of.platform, of.repeats) for name, part in overhead.PARTS.items()}
+
+
+CASES = Kind("cases", cases.OPS, ("op", "dtype", "size", "against", "plot", "write_table"), 15, _cases)
+SWEEP = Kind("sweep", by_size.OPS, ("op", "dtype", "plot"), sweep.REPEATS, _sweep)
+OVERHEAD = Kind("overhead", (), (), overhead.REPEATS, _overhead)
+
+
+def of(options):
+    """The kind that was asked for."""
+    return SWEEP if options.sweep else OVERHEAD if options.overhead else CASES
