@@ -22,6 +22,9 @@ extensions = [
     "reference",
     "tables",
     "timings",
+    "sweep",
+    "overhead",
+    "targets",
 ]
 exclude_patterns = ["_build"]
 nitpicky = True

@@ -1,14 +1,12 @@
-"""The directive `timings`: what was measured, of every file in benchmarks/results, as plots and tables."""
+"""The directive `timings`: the times of all cases, of every such file in benchmarks/results, as plots and tables."""
 
-import pathlib
 import statistics
 
+from measured import RESULTS, files, image, markdown, measured_on
 from sphinx.util.docutils import SphinxDirective
 
 from baracuda_jax.bench import plot, results, table
 from baracuda_jax.bench.benchmark import PASSES
-
-RESULTS = pathlib.Path(__file__).parent.parent.parent / "benchmarks/results"
 
 
 class Timings(SphinxDirective):
@@ -17,7 +15,7 @@ class Timings(SphinxDirective):
     def run(self):
         text = []
         self.env.note_dependency(RESULTS)
-        for file in sorted(RESULTS.glob("*.json")):
+        for file in files(""):
             self.env.note_dependency(file)
             text += self.device(file.stem, results.read(file))
         return self.parse_text_to_nodes("\n".join(text), allow_section_headings=True)
@@ -36,21 +34,8 @@ class Timings(SphinxDirective):
         yield from skewed(found["rows"])
 
     def image(self, name, found):
-        """Drawn to the folder of built pages, where static files are."""
-        folder = pathlib.Path(self.env.app.outdir) / "_static/timings"
-        folder.mkdir(parents=True, exist_ok=True)
-        plot.draw(found, folder / name)
         alt = f"Times over the floor, {name.removesuffix('.svg').replace('-', ', ')}: the table below has the numbers"
-        return "", "```{raw} html", f'<img class="timings" src="_static/timings/{name}" alt="{alt}">', "```"
-
-
-def measured_on(found):
-    """A sentence on machine and versions."""
-    software = [f"{name} {found[name]}" for name in ("jax", "jaxlib", "baracuda_jax", "torch") if found[name]]
-    repeats = f" Medians of {found['repeats']} repeats." if found["repeats"] else ""
-    driver = f" Runtime: {found['platform_version']}." if found["platform_version"] else ""
-    speed = table.speed(found["copy_bytes_per_s"])
-    return f"Measured {found['date']} with {', '.join(software)}. A copy runs at {speed}.{repeats}{driver}"
+        return image(self.env, name, lambda file: plot.draw(found, file), alt)
 
 
 def summary(rows):
@@ -116,13 +101,6 @@ def split(rows, *names):
     for row in rows:
         found.setdefault(tuple(row[name] for name in names), []).append(row)
     return found
-
-
-def markdown(head, rows, words):
-    """A table whose first columns are words, and the others numbers."""
-    bars = ["---"] * words + ["---:"] * (len(head) - words)
-    lines = [f"| {' | '.join(cells)} |" for cells in (head, bars, *rows)]
-    return [":::{div} timings", "", *lines, "", ":::"]
 
 
 def setup(app):

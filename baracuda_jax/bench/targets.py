@@ -1,0 +1,111 @@
+"""What is aimed at, beside what was measured.
+
+A target is a row of a CSV file:
+
+    what                             in words
+    results                          name of the results that it is about, a device's
+    op, variant, pass, dtype         of the rows that count: op has patterns, separated by spaces, the others are one
+    measure                          a name in MEASURES
+    bound                            "at most" or "at least" a number
+"""
+
+import csv
+import fnmatch
+import pathlib
+import statistics
+
+from .._core import choice
+from .._core.op import OPS
+from .verdicts import PASSES
+
+
+def read(file):
+    """The rows."""
+    with pathlib.Path(file).open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def judge(target, results):
+    """(the worst value, which case has it, whether the bound is met), or None where nothing was measured."""
+    rows = [row for row in results["rows"] if _counts(target, row)]
+    found = list(MEASURES[target["measure"]](rows, results))
+    if not found:
+        return None
+    side, bound = target["bound"].rsplit(" ", 1)
+    worst = {"at most": max, "at least": min}[side](found)
+    value, case = worst
+    return value, case, value <= float(bound) if side == "at most" else value >= float(bound)
+
+
+def _counts(target, row):
+    ops = target["op"].split()
+    return any(fnmatch.fnmatchcase(row["op"], op) for op in ops) and all(
+        fnmatch.fnmatchcase(row[name], target[name]) for name in ("variant", "pass", "dtype")
+    )
+
+
+def _name(row):
+    return ", ".join(filter(None, (row["op"], row["dtype"], row["pass"], row["variant"])))
+
+
+def _over_floor(rows, results):
+    for row in rows:
+        if not row["even"]:
+            yield row["native_ms"] / row["floor_ms"], _name(row)
+
+
+def _against(name):
+    """Times of something else over native's."""
+
+    def ratios(rows, results):
+        for row in rows:
+            if row[name] and not row["even"]:
+                yield row[name] / row["native_ms"], _name(row)
+
+    return ratios
+
+
+def _mean(ratios):
+    """The geometric mean of what `ratios` yields."""
+
+    def mean(rows, results):
+        values = [value for value, _ in ratios(rows, results)]
+        if values:
+            yield statistics.geometric_mean(values), f"{len(values)} cases"
+
+    return mean
+
+
+def _skewed(rows, results):
+    """Times over the floor, over those of even ids."""
+    key = lambda row, case: (row["op"], row["pass"], row["dtype"], row["size"], case)
+    by_case = {key(row, row["case"]): row for row in results["rows"]}
+    over = lambda row: row["native_ms"] / row["floor_ms"]
+    for row in rows:
+        even = by_case.get(key(row, row["even"]))
+        if even:
+            yield over(row) / over(even), _name(row)
+
+
+def _chosen(rows, results):
+    """The time of the backend that is chosen, over the faster one's. A choice is made before ids are known."""
+    for row in rows:
+        if row["reference_ms"] and not row["even"]:
+            times = {"native": row["native_ms"], "xla": row["reference_ms"]}
+            size = choice.size_class(row["bytes"])
+            found = choice.measured(row["op"], PASSES[row["pass"]], results["platform"], row["dtype"], size)
+            backend = found[0] if found else OPS[row["op"]].default
+            yield times[backend] / min(times.values()), f"{_name(row)}: {backend}"
+
+
+XLA, TORCH = _against("xla_ms"), _against("torch_ms")
+#: Each yields (value, name of the case) from the rows that count.
+MEASURES = {
+    "time / floor": _over_floor,
+    "XLA / native": XLA,
+    "PyTorch / native": TORCH,
+    "XLA / native (mean)": _mean(XLA),
+    "PyTorch / native (mean)": _mean(TORCH),
+    "skewed / even": _skewed,
+    "chosen / best": _chosen,
+}
