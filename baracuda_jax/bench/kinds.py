@@ -27,7 +27,7 @@ class Kind:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The command's options, those that were left out by default, and what they are for."""
+    """The command's options, with defaults for those that were left out, and the machine's."""
 
     platform: str
     bandwidth: float

@@ -2,6 +2,7 @@
 
 Each part yields rows of {"measure", "case", "unit", "native", "xla"}, one of the last two being null where there is none."""
 
+import collections
 import pathlib
 import re
 import statistics
@@ -88,17 +89,24 @@ def chains(platform, repeats):
         made = {name: jax.jit(chain(fun)) for name, fun in backends(benchmark).items()}
         name = f"{CHAIN} x {benchmark.op} {benchmark.case}"
         yield row("chain", f"{name}, waited for", "us", **waited_for(made, arrays, repeats))
-        compiled = {k: f.lower(*arrays).compile(compiler_options=GRAPHS) for k, f in made.items()}
-        yield row("chain", f"{name}, steps in the program", "", **{k: steps(c.as_text()) for k, c in compiled.items()})
-        if platform != "cpu":
-            graphs = {k: len(re.findall(r"to_apply=%?command_buffer", c.as_text())) for k, c in compiled.items()}
-            yield row("chain", f"{name}, CUDA graphs in the program", "", **graphs)
-            launched = {k: launches(c, arrays) for k, c in compiled.items()}
-            for what, prefix in (("graphs", "cuGraphLaunch"), ("kernels", "cuLaunchKernel")):
-                counts = {
-                    k: sum(n for event, n in found.items() if event.startswith(prefix)) for k, found in launched.items()
-                }
-                yield row("chain", f"{name}, {what} launched in a call", "", **counts)
+        found = {k: steps(f.lower(*arrays).compile().as_text()) for k, f in made.items()}
+        yield row("chain", f"{name}, steps in the program", "", **found)
+
+
+def graphs(platform, repeats):
+    """What the host launches on a GPU for a call of a chain: one CUDA graph, where its steps are recorded as one."""
+    if platform == "cpu":
+        return
+    for benchmark in tiny():
+        arrays = arrays_of(benchmark)
+        made = {
+            k: jax.jit(chain(f)).lower(*arrays).compile(compiler_options=GRAPHS) for k, f in backends(benchmark).items()
+        }
+        launched = {name: launches(program, arrays) for name, program in made.items()}
+        for what, prefix in (("graphs", "cuGraphLaunch"), ("kernels", "cuLaunchKernel")):
+            count = lambda found, prefix=prefix: sum(n for event, n in found.items() if event.startswith(prefix))
+            case = f"{CHAIN} x {benchmark.op} {benchmark.case}, {what} launched in a call"
+            yield row("chain", case, "", **{name: count(found) for name, found in launched.items()})
 
 
 def chain(step):
@@ -121,13 +129,13 @@ def launches(compiled, arrays):
     program.seconds(WARM)
     with times.profile() as events:
         program.seconds(WARM)
-    found = {}
-    for event in events:
-        if not event.plane.startswith("/device") and event.name.startswith("cu"):
-            found[event.name] = found.get(event.name, 0) + 1
+    on_host = collections.Counter(event.name for event in events if not event.plane.startswith("/device"))
+    found = {name: count / WARM for name, count in on_host.items() if name.startswith("cu")}
     if not found:
-        raise RuntimeError("the profile has no calls of the driver")
-    return {name: count / WARM for name, count in found.items()}
+        raise RuntimeError(
+            f"the profile has no calls of the driver, but {', '.join(n for n, _ in on_host.most_common(20))}"
+        )
+    return found
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -176,5 +184,5 @@ def storing(platform, repeats):
 
 
 PARTS = {
-    "calls": calls, "chains": chains, "compile times": compiling, "import time": importing, "size": storing
+    "calls": calls, "chains": chains, "graphs": graphs, "compile times": compiling, "import time": importing, "size": storing
 }  # fmt: skip

@@ -1,0 +1,115 @@
+"""Clamps to a range, which differ in the gradient at its bounds, and in dtypes."""
+
+import functools
+import math
+
+import jax.numpy as jnp
+
+from .._core import checks
+from .._core.bits import from_bits, highest, lowest, to_bits
+from ._arguments import cotangent, document, floats, number, wide
+from ._unary import backward_of, cases_around, declare_unary
+
+# ---------------------------------------------------------------------------------------------------------------------
+# hardtanh
+
+
+@document(
+    """y = min(max(x, min_val), max_val)
+    dx = 0 where x <= min_val or x >= max_val, else dy""",
+    """x: array of floats.
+    min_val, max_val: static numbers, min_val <= max_val.""",
+    "torch.nn.functional.hardtanh; jax.nn.hard_tanh.",
+)
+def hardtanh(x, min_val=-1.0, max_val=1.0, *, prefer=None):
+    """Clamp with a gradient of 0 at the bounds."""
+    return _HARDTANH(floats("hardtanh", "x", x), **_range("hardtanh", min_val, max_val), prefer=prefer)
+
+
+@backward_of(hardtanh)
+def hardtanh_backward(x, dy, min_val=-1.0, max_val=1.0, *, prefer=None):
+    op = "hardtanh_backward"
+    x = floats(op, "x", x)
+    return _HARDTANH.vjp(x, cotangent(op, dy, x), **_range(op, min_val, max_val), prefer=prefer)
+
+
+def _range(op, min_val, max_val):
+    low, high = number(op, "min_val", min_val), number(op, "max_val", max_val)
+    if low > high:
+        raise ValueError(f"{op}: min_val must be at most max_val, {high}, got {low}")
+    return {"min_val": low, "max_val": high}
+
+
+def _clip(x, low, high):
+    """NaN stays."""
+    raised = jnp.where(x < low, low, x)
+    return jnp.where(raised > high, high, raised)
+
+
+_HARDTANH = declare_unary(
+    hardtanh,
+    lambda x, min_val, max_val: _clip(x, min_val, max_val),
+    lambda x, t, min_val, max_val: jnp.where((x <= min_val) | (x >= max_val), 0, t),
+    cases_around([-1, 1, -0.5, 2], {}, {"min_val": -0.5, "max_val": 2.0}),
+)
+
+# ---------------------------------------------------------------------------------------------------------------------
+# clamp
+
+
+@document(
+    """y = min(max(x, min), max)
+    dx = dy where min <= x <= max, else 0""",
+    """x: array of floats or integers.
+    min, max: static numbers, integers for an x of integers, or None for no bound. They are rounded to x's dtype.""",
+    "torch.clamp, whose gradient at a bound is dy too; jnp.clip, whose gradient there is dy / 2.",
+    precision="Exact. NaN propagates.",
+)
+def clamp(x, min=None, max=None, *, prefer=None):
+    """Clamp to a range."""
+    x = checks.array("clamp", "x", x)
+    checks.dtype("clamp", "x", x, (*checks.FLOATS, *checks.INTEGERS))
+    return _CLAMP(x, **_bounds("clamp", min, max, x.dtype), prefer=prefer)
+
+
+@backward_of(clamp)
+def clamp_backward(x, dy, min=None, max=None, *, prefer=None):
+    op = "clamp_backward"
+    x = floats(op, "x", x)
+    return _CLAMP.vjp(x, cotangent(op, dy, x), **_bounds(op, min, max, x.dtype), prefer=prefer)
+
+
+def _bounds(op, low, high, dtype):
+    """The bounds in x's dtype, as the bits that a kernel gets."""
+    bound = functools.partial(_bound, op, dtype=dtype)
+    return {
+        "min_bits": to_bits(bound("min", low, lowest(dtype)), dtype),
+        "max_bits": to_bits(bound("max", high, highest(dtype)), dtype),
+    }
+
+
+def _bound(op, name, value, without, *, dtype):
+    if value is None:
+        return without
+    if not jnp.issubdtype(dtype, jnp.integer):
+        return number(op, name, value)
+    least, most = jnp.iinfo(dtype).min, jnp.iinfo(dtype).max
+    value = checks.integer(op, name, value, least if name == "max" else -math.inf)
+    if name == "min" and value > most:
+        raise ValueError(f"{op}: min must be at most {most}, the largest {dtype.name}, got {value}")
+    return min(max(value, least), most)
+
+
+def _bounds_of(dtype, *, min_bits, max_bits):
+    of = lambda bits: from_bits(bits, dtype).astype(wide(dtype))
+    return {"low": of(min_bits), "high": of(max_bits)}
+
+
+_CLAMP = declare_unary(
+    clamp,
+    _clip,
+    lambda x, t, low, high: jnp.where((x >= low) & (x <= high), t, 0),
+    cases_around([-1, 2], {"min": -1, "max": 2}, {"min": -1}, {"max": 2}),
+    dtypes=(*checks.FLOATS, *checks.INTEGERS),
+    decode=_bounds_of,
+)

@@ -1,0 +1,83 @@
+"""Integer powers, and scale and shift."""
+
+import jax.numpy as jnp
+from jax import lax
+
+from .._core import checks
+from ._arguments import cotangent, document, floats, number
+from ._unary import backward_of, cases_around, declare_unary
+
+# ---------------------------------------------------------------------------------------------------------------------
+# powi
+
+
+_MOST = 2**31 - 1
+
+
+@document(
+    """y = x^exponent
+    dx = exponent x^(exponent - 1) dy, 0 for exponent 0""",
+    """x: array of floats.
+    exponent: static integer of 32 bits, of either sign.""",
+    "torch.pow; jax.lax.integer_pow.",
+    precision="float16 and bfloat16 compute in float32. By repeated squaring; 1 / x^-exponent where that is negative.",
+)
+def powi(x, exponent, *, prefer=None):
+    """Integer power."""
+    return _POWI(floats("powi", "x", x), exponent=_exponent("powi", exponent), prefer=prefer)
+
+
+@backward_of(powi)
+def powi_backward(x, dy, exponent, *, prefer=None):
+    op = "powi_backward"
+    x = floats(op, "x", x)
+    return _POWI.vjp(x, cotangent(op, dy, x), exponent=_exponent(op, exponent), prefer=prefer)
+
+
+def _exponent(op, value):
+    value = checks.integer(op, "exponent", value, -_MOST)
+    if value > _MOST:
+        raise ValueError(f"{op}: exponent must be at most {_MOST}, got {value}")
+    return float(value)
+
+
+_POWI = declare_unary(
+    powi,
+    lambda x, exponent: lax.integer_pow(x, int(exponent)),
+    lambda x, t, exponent: exponent * lax.integer_pow(x, int(exponent) - 1) * t if exponent else jnp.zeros_like(t),
+    cases_around([0], {"exponent": 3}, {"exponent": -2}, {"exponent": 1}, gap=0.6),
+)
+
+# ---------------------------------------------------------------------------------------------------------------------
+# affine
+
+
+@document(
+    """y = scale x + shift
+    dx = scale dy""",
+    """x: array of floats.
+    scale, shift: static numbers.""",
+    "x * scale + shift in plain JAX.",
+)
+def affine(x, scale, shift, *, prefer=None):
+    """Scale and shift by numbers."""
+    op = "affine"
+    return _AFFINE(
+        floats(op, "x", x), scale=number(op, "scale", scale), shift=number(op, "shift", shift), prefer=prefer
+    )
+
+
+@backward_of(affine, "scale, prefer: as there.")
+def affine_backward(x, dy, scale, *, prefer=None):
+    op = "affine_backward"
+    x = floats(op, "x", x)
+    return _AFFINE.vjp(x, cotangent(op, dy, x), scale=number(op, "scale", scale), shift=0.0, prefer=prefer)
+
+
+_AFFINE = declare_unary(
+    affine,
+    lambda x, scale, shift: scale * x + shift,
+    lambda x, t, scale, shift: scale * t,
+    cases_around([], {"scale": -1.75, "shift": 0.3}),
+    backward=("scale",),
+)
