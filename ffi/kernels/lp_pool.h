@@ -145,6 +145,12 @@ struct LpPool {
   const T* x;
   P power;
 
+  LpPool after(int64_t x_cells, int64_t) const {
+    LpPool later = *this;
+    later.x += x_cells;
+    return later;
+  }
+
   template <int V, class Index>
   BARACUDA_HD void start(State<V>& s, Index) const {
     for (int k = 0; k < V; ++k) s.sum[k] = Wide(0);
@@ -192,6 +198,14 @@ struct LpPoolTangent {
   const T* y;
   const T* t;
   P power;
+
+  LpPoolTangent after(int64_t x_cells, int64_t y_cells) const {
+    LpPoolTangent later = *this;
+    later.x += x_cells;
+    later.t += x_cells;
+    later.y += y_cells;
+    return later;
+  }
 
   template <int V, class Index>
   BARACUDA_HD void start(State<V>& s, Index y_cell) const {
@@ -249,6 +263,14 @@ struct LpPoolBackward {
   const T* y;
   const T* dy;
   P power;
+
+  LpPoolBackward after(int64_t x_cells, int64_t y_cells) const {
+    LpPoolBackward later = *this;
+    later.x += x_cells;
+    later.y += y_cells;
+    later.dy += y_cells;
+    return later;
+  }
 
   template <int V>
   BARACUDA_HD void start(State<V>& s, const Vector<T, V>& x) const {

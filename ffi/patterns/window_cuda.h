@@ -61,10 +61,11 @@ __global__ void __launch_bounds__(window_block)
                                       windows.holding(1, h), windows.holding(2, w), Constant<1>{}));
 }
 
-// Whether 32 bits reach every cell.
+// Fewer cells than this 32 bits reach, and a step beyond.
+inline constexpr int64_t window_reach = (int64_t(1) << 31) - (1 << 16);
+
 inline bool is_in_reach(const WindowShape& shape) {
-  constexpr int64_t reach = (int64_t(1) << 31) - (1 << 16);
-  return shape.x_cells() < reach && shape.y_cells() < reach;
+  return shape.x_cells() < window_reach && shape.y_cells() < window_reach;
 }
 
 // body(Constant<V>, Index): V channels where they are aligned, 32 bits where they reach every cell.
@@ -76,13 +77,9 @@ Status for_window_grid(const WindowShape& shape, const Body& body) {
   return body(Constant<1>{}, int32_t(0));
 }
 
-}  // namespace internal
-
 template <class Reducer>
-Status reduce_windows(const Executor& executor, const Reducer& reducer, const WindowShape& shape,
-                      typename Reducer::Element* y) {
-  using namespace internal;
-  if (shape.y_cells() == 0) return {};
+Status reduce_windows_of(const Executor& executor, const Reducer& reducer, const WindowShape& shape,
+                         typename Reducer::Element* y) {
   if (shape.channels == 1 && is_in_reach(shape)) return reduce_window_rows(executor, reducer, shape, y);
   return for_window_grid<typename Reducer::Element>(shape, [&](auto width, auto index) {
     constexpr int V = decltype(width)::value;
@@ -95,10 +92,8 @@ Status reduce_windows(const Executor& executor, const Reducer& reducer, const Wi
 }
 
 template <class Gatherer>
-Status gather_windows(const Executor& executor, const Gatherer& gatherer, const WindowShape& shape,
-                      typename Gatherer::Element* dx) {
-  using namespace internal;
-  if (shape.x_cells() == 0) return {};
+Status gather_windows_of(const Executor& executor, const Gatherer& gatherer, const WindowShape& shape,
+                         typename Gatherer::Element* dx) {
   if (shape.channels == 1 && is_in_reach(shape)) return gather_window_rows(executor, gatherer, shape, dx);
   return for_window_grid<typename Gatherer::Element>(shape, [&](auto width, auto index) {
     constexpr int V = decltype(width)::value;
@@ -107,6 +102,42 @@ Status gather_windows(const Executor& executor, const Gatherer& gatherer, const 
     unsigned blocks = unsigned(ceil_div(grid.threads, window_block));
     gather_window_cells<V><<<blocks, window_block, 0, executor.stream>>>(gatherer, Windows<Index>(shape), grid, dx);
     return launched();
+  });
+}
+
+// body(part, cells of x before it, cells of y before it) for as many batches at a time as 32 bits reach; one that they
+// do not reach stands alone.
+template <class Body>
+Status for_parts_in_reach(const WindowShape& shape, const Body& body) {
+  WindowShape part = shape;
+  part.batches = 1;
+  int64_t x_batch = part.x_cells(), y_batch = part.y_cells();
+  int64_t together = (window_reach - 1) / (x_batch > y_batch ? x_batch : y_batch);
+  if (together < 1) together = 1;
+  for (int64_t first = 0; first < shape.batches; first += together) {
+    part.batches = together < shape.batches - first ? together : shape.batches - first;
+    if (Status status = body(part, first * x_batch, first * y_batch); !status.ok()) return status;
+  }
+  return {};
+}
+
+}  // namespace internal
+
+template <class Reducer>
+Status reduce_windows(const Executor& executor, const Reducer& reducer, const WindowShape& shape,
+                      typename Reducer::Element* y) {
+  if (shape.y_cells() == 0) return {};
+  return internal::for_parts_in_reach(shape, [&](const WindowShape& part, int64_t x_before, int64_t y_before) {
+    return internal::reduce_windows_of(executor, reducer.after(x_before, y_before), part, y + y_before);
+  });
+}
+
+template <class Gatherer>
+Status gather_windows(const Executor& executor, const Gatherer& gatherer, const WindowShape& shape,
+                      typename Gatherer::Element* dx) {
+  if (shape.x_cells() == 0) return {};
+  return internal::for_parts_in_reach(shape, [&](const WindowShape& part, int64_t x_before, int64_t y_before) {
+    return internal::gather_windows_of(executor, gatherer.after(x_before, y_before), part, dx + x_before);
   });
 }
 
