@@ -240,14 +240,13 @@ struct FakeQuantize : Scaled<T> {
 };
 
 // The straight-through gradient: dy, over the scale where `divides`, for cells whose code is inside the range.
-template <class T>
+template <class T, bool divides>
 struct QuantizeBackward : Scaled<T> {
   using Wide = Accumulator<T>;
   const T* x;
   const T* dy;
   T* dx;
   CodeRange<Wide> range;
-  bool divides;
 
   template <int V>
   struct Cells {
@@ -259,13 +258,14 @@ struct QuantizeBackward : Scaled<T> {
   }
   template <int V, int K>
   BARACUDA_HD void write(int64_t cell, const Cells<V>& in, const Scales<Wide, K>& s) const {
-    Vector<Wide, V> ratio = divided(in.x, s);
-    Vector<T, V> out = in.dy;
-    if (divides) {
-      Vector<Wide, V> part = divided(in.dy, s);
-      for (int k = 0; k < V; ++k) out.lane[k] = T(part.lane[k]);
-    }
-    for (int k = 0; k < V; ++k) out.lane[k] = range.holds(std::rint(ratio.lane[k]) + s.zero[k % K]) ? out.lane[k] : T{};
+    Vector<Wide, V> ratio = divided(in.x, s), part;
+    if constexpr (divides)
+      part = divided(in.dy, s);
+    else
+      for (int k = 0; k < V; ++k) part.lane[k] = Wide(in.dy.lane[k]);
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k)
+      out.lane[k] = T(value_if(range.holds(std::rint(ratio.lane[k]) + s.zero[k % K]), part.lane[k]));
     store<V>(dx + cell, out);
   }
 };

@@ -8,17 +8,45 @@
 namespace baracuda {
 namespace internal {
 
-// The elements [to, to + count) of one row. `work` is a copy, whose parameters no store may change.
+// Neighbours that one loop takes at once.
+inline constexpr int64_t elementwise_piece = 512;
+
+// The elements [0, count) of arrays without steps: the loop that the compiler vectorises. `work` is a copy, which no
+// store may change.
+template <class Functor, int... i>
+void elementwise_loop(const Elementwise<Functor> work, int64_t count, std::integer_sequence<int, i...>) {
+#pragma GCC ivdep
+  for (int64_t k = 0; k < count; ++k) work.template run<1>(k, {(void(i), k)...}, {(void(i), true)...});
+}
+
+// The elements [to, to + count) of one row. What broadcasts along it is repeated, so that one loop does for all.
 template <class Functor, int operands>
-void elementwise_row(const Elementwise<Functor> work, int64_t to, int64_t count, int64_t (&from)[operands],
+void elementwise_row(const Elementwise<Functor>& work, int64_t to, int64_t count, const int64_t (&from)[operands],
                      const bool (&step)[operands]) {
-  constexpr int V = 64 / Elementwise<Functor>::bytes;
-  auto advance = [&](int64_t by) {
-    for (int i = 0; i < operands; ++i) from[i] += step[i] * by;
-  };
-  int64_t column = 0;
-  for (; column + V <= count; column += V, advance(V)) work.template run<V>(to + column, from, step);
-  for (; column < count; ++column, advance(1)) work.template run<1>(to + column, from, step);
+  using Work = Elementwise<Functor>;
+  alignas(64) char repeated[operands][elementwise_piece * Work::bytes];
+  Work piece = work;
+  unrolled<operands>([&](auto i) {
+    using T = typename Work::In::template at<i()>;
+    const T* array = static_cast<const T*>(work.in[i()]) + from[i()];
+    piece.in[i()] = array;
+    if (step[i()]) return;
+    std::fill_n(reinterpret_cast<T*>(repeated[i()]), std::min(count, elementwise_piece), *array);
+    piece.in[i()] = repeated[i()];
+  });
+  unrolled<Work::results>(
+      [&](auto j) { piece.out[j()] = static_cast<typename Work::Out::template at<j()>*>(work.out[j()]) + to; });
+  bool any = !std::all_of(step, step + operands, [](bool s) { return s; });
+  for (int64_t length; count > 0; count -= length) {
+    length = any ? std::min(count, elementwise_piece) : count;
+    elementwise_loop(piece, length, std::make_integer_sequence<int, operands>());
+    unrolled<operands>([&](auto i) {
+      using T = typename Work::In::template at<i()>;
+      if (step[i()]) piece.in[i()] = static_cast<const T*>(piece.in[i()]) + length;
+    });
+    unrolled<Work::results>(
+        [&](auto j) { piece.out[j()] = static_cast<typename Work::Out::template at<j()>*>(piece.out[j()]) + length; });
+  }
 }
 
 }  // namespace internal
