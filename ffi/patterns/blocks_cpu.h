@@ -6,21 +6,24 @@
 namespace baracuda {
 namespace internal {
 
-// The cells [cell, cell + count), all in one block, or each in the next: the loops that the compiler vectorises. The
-// functor is a copy, which no store may change.
-template <class Functor>
-void cells_of_block(const Functor functor, int64_t cell, int64_t count, int64_t block) {
+// The cells [first, first + count), all in one block, or each in the next: the loops that the compiler vectorises. The
+// functor is a copy, which no store may change. Both numbers are multiples of its least width W, as the compiler should
+// see.
+template <class Functor, class Parameters>
+void write_cells(const Functor functor, int64_t first, int64_t count, const Parameters& parameters) {
   constexpr int W = Functor::least_width;
-  auto parameters = functor.template block<1>(block);
 #pragma GCC ivdep
-  for (int64_t k = 0; k < count; k += W) functor.write(cell + k, functor.template read<W>(cell + k), parameters);
+  for (int64_t k = first / W; k < (first + count) / W; ++k)
+    functor.write(k * W, functor.template read<W>(k * W), parameters);
 }
 template <class Functor>
-void cells_of_blocks(const Functor functor, int64_t cell, int64_t count, int64_t block) {
+void write_columns(const Functor functor, int64_t first, int64_t count, int64_t block) {
   constexpr int W = Functor::least_width;
 #pragma GCC ivdep
-  for (int64_t k = 0; k < count; k += W)
-    functor.write(cell + k, functor.template read<W>(cell + k), functor.template block<W>(block + k));
+  for (int64_t k = 0; k < count / W; ++k) {
+    int64_t cell = (first / W + k) * W;
+    functor.write(cell, functor.template read<W>(cell), functor.template block<W>(block + k * W));
+  }
 }
 
 }  // namespace internal
@@ -38,9 +41,9 @@ Status run_blocks(const Executor& executor, const Functor& functor, const BlockS
     for (int64_t row = first_row; row < std::min(first_row + stretch, shape.rows); ++row) {
       int64_t cell = row * shape.columns + first;
       if (shape.by_column)
-        internal::cells_of_blocks(functor, cell, count, index(row) + first);
+        internal::write_columns(functor, cell, count, index(row) + first);
       else
-        internal::cells_of_block(functor, cell, count, index(row));
+        internal::write_cells(functor, cell, count, functor.template block<1>(index(row)));
     }
   });
   return {};

@@ -13,9 +13,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
 #endif
 
 namespace baracuda {
@@ -63,17 +60,6 @@ struct Executor {
   void* pool;
   void (*schedule)(void* pool, std::function<void()> task);
 };
-
-// To be said of a result before it is written. Memory of many MiB is new to each call, and comes page by page, which
-// takes longer than to write it. In large pages it takes a fraction of that.
-inline void will_write(void* result, int64_t bytes) {
-#ifdef MADV_HUGEPAGE
-  constexpr uintptr_t page = 1 << 21;
-  uintptr_t begin = (reinterpret_cast<uintptr_t>(result) + page - 1) & -page;
-  uintptr_t end = (reinterpret_cast<uintptr_t>(result) + uintptr_t(bytes)) & -page;
-  if (end >= begin + 4 * page) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);  // a wish
-#endif
-}
 
 // Runs body(0) ... body(tasks - 1), each once, in any order. `cost` is a task's number of simple steps: work too small
 // to pay for waking threads stays on the caller. The caller takes tasks too and waits only for tasks that have begun,

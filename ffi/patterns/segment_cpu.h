@@ -142,7 +142,6 @@ Status spread_segments(const Executor& executor, const Spreader& spreader, const
   int64_t rows = shape.rows, columns = shape.columns;
   if (shape.batches * rows * columns == 0) return {};
   if (shape.segments == 0) return std::fill_n(dx, shape.batches * rows * columns, Element{}), Status{};
-  will_write(dx, shape.batches * rows * columns * int64_t(sizeof(Element)));
   int64_t workers = ceil_div(rows + shape.segments, segment_items), id_batches = shape.batches / shape.share;
   std::vector<uint32_t> segment_of(size_t(id_batches * rows), no_row);
   parallel_for(executor, id_batches * workers, segment_items, [&](int64_t task) {
