@@ -7,7 +7,7 @@ from .._core.op import Body, declare
 from . import _kernels as k
 from ._arguments import CODES, granularity, scales
 from ._family import BY_CELL, FAMILY, SIGNATURES, cases, float_codes
-from ._granularity import sum_to
+from ._granularity import beside, compact, sum_to
 
 _DOC = """Floats from codes, with a scale and a zero point per {kind}.
 
@@ -66,10 +66,10 @@ def _tangent(dequantize):
 def _backward(dequantize):
     def body(codes, scale, zero_point, dy, *, by, dtype):
         (dcodes,) = dequantize(dy, scale, jnp.zeros_like(zero_point), by=by, dtype=dtype)
-        cells, wide_dy = by.cells(codes).astype(scale.dtype), by.cells(dy).astype(scale.dtype)
-        per_channel = by.per_channel(scale)
-        terms = wide_dy * (cells - k.offset(by.per_channel(zero_point), cells))
-        return dcodes, sum_to(terms, per_channel).reshape(scale.shape).astype(scale.dtype)
+        cells, change = by.cells(codes).astype(scale.dtype), by.cells(dy).astype(scale.dtype)
+        per_channel, zero = beside(by.per_channel(scale), cells), k.offset(by.per_channel(zero_point), cells)
+        cells, change, per_channel, zero = compact(cells, change, per_channel, zero)
+        return dcodes, sum_to(change * (cells - zero), per_channel).reshape(scale.shape).astype(scale.dtype)
 
     return body
 

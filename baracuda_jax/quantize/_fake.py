@@ -8,7 +8,7 @@ from .._core.op import Body, declare
 from . import _kernels as k
 from ._arguments import check_range, granularity, scales
 from ._family import BY_CELL, FAMILY, normal, random_scale, random_zero
-from ._granularity import beside, sum_to
+from ._granularity import beside, compact, sum_to
 from ._quantize import STRAIGHT_THROUGH
 
 _KINDS = ("straight_through", "lsq")
@@ -146,9 +146,11 @@ def _learned_tangent(straight_through):
 
 def _learned_backward(straight_through):
     def body(x, scale, zero_point, dy, *, by, low, high):
-        cells, change = by.cells(x), k.wide(by.cells(dy))
-        per_channel, zero = by.per_channel(scale), _rounded(by.per_channel(zero_point))
         (dx,) = straight_through(x, scale, _rounded(zero_point), dy, by=by, low=low, high=high)
+        cells, zero = by.cells(x), _rounded(by.per_channel(zero_point))
+        cells, change, per_channel, zero = compact(
+            cells, k.wide(by.cells(dy)), beside(by.per_channel(scale), cells), beside(zero, cells)
+        )
         to_scale, to_zero = _slopes(cells, per_channel, zero, low, high)
         of = lambda slope: sum_to(change * slope, per_channel).reshape(scale.shape).astype(scale.dtype)
         return dx, of(to_scale), of(to_zero)

@@ -150,9 +150,12 @@ ffi::Error gradient_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer dy, 
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     using Wide = Accumulator<T>;
-    QuantizeBackward<T> kernel{{blocks.scales<Wide>()}, memory<const T>(x),        memory<const T>(dy),
-                               memory<T>(*dx),          range_of<Wide>(low, high), divides};
-    return to_error(op, run_blocks(device.executor(), kernel, blocks.shape));
+    auto run = [&](auto kernel) { return to_error(op, run_blocks(device.executor(), kernel, blocks.shape)); };
+    Scaled<T> scaled{blocks.scales<Wide>()};
+    auto range = range_of<Wide>(low, high);
+    if (divides)
+      return run(QuantizeBackward<T, true>{scaled, memory<const T>(x), memory<const T>(dy), memory<T>(*dx), range});
+    return run(QuantizeBackward<T, false>{scaled, memory<const T>(x), memory<const T>(dy), memory<T>(*dx), range});
   });
 }
 

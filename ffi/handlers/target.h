@@ -4,7 +4,33 @@
 #include "checks.h"
 #include "table.h"
 
+#if defined(__linux__) && !defined(BARACUDA_CUDA)
+#include <sys/mman.h>
+#endif
+
+namespace baracuda {
+
+// On CPU, memory for results of many MiB is new in each call. It comes page by page, when it is first written, which
+// takes several times as long as to write it. In large pages, which are asked for here, it does not.
+inline void before_call(const XLA_FFI_CallFrame* call) {
+#if defined(MADV_HUGEPAGE) && !defined(BARACUDA_CUDA)
+  constexpr uintptr_t page = 1 << 21, least = 4 * page;
+  for (int64_t i = 0; i < call->rets.size; ++i) {
+    if (call->rets.types[i] != XLA_FFI_RetType_BUFFER) continue;
+    ffi::AnyBuffer result(static_cast<const XLA_FFI_Buffer*>(call->rets.rets[i]));
+    uintptr_t begin = reinterpret_cast<uintptr_t>(result.untyped_data()), end = (begin + result.size_bytes()) & -page;
+    begin = (begin + page - 1) & -page;
+    if (begin + least <= end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  }
+#endif
+}
+
+}  // namespace baracuda
+
 // No handler waits for the device or touches the host's state, so all may be recorded in a CUDA graph.
-#define BARACUDA_TARGET(NAME, FUNCTION, BINDING)                                                         \
-  XLA_FFI_DEFINE_HANDLER(NAME##_handler, FUNCTION, BINDING, {::xla::ffi::Traits::kCmdBufferCompatible}); \
-  static const bool NAME##_added = ::baracuda::add_target("baracuda." #NAME, NAME##_handler)
+#define BARACUDA_TARGET(NAME, FUNCTION, BINDING)                                                           \
+  XLA_FFI_DEFINE_HANDLER(NAME##_handler, FUNCTION, BINDING, {::xla::ffi::Traits::kCmdBufferCompatible});   \
+  static const bool NAME##_added = ::baracuda::add_target("baracuda." #NAME, [](XLA_FFI_CallFrame* call) { \
+    before_call(call);                                                                                     \
+    return NAME##_handler(call);                                                                           \
+  })

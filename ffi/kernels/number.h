@@ -104,6 +104,17 @@ using Accumulator = typename internal::Wide<T>::type;
 template <class T>
 using Comparable = std::conditional_t<is_half<T>, float, T>;
 
+// The value, or 0: on CPU without the branch that GCC might make, with which a loop does not vectorise.
+template <class Wide>
+BARACUDA_HD Wide value_if(bool condition, Wide value) {
+#ifdef __CUDA_ARCH__
+  return condition ? value : Wide(0);
+#else
+  using Bits = std::conditional_t<sizeof(Wide) == 8, uint64_t, uint32_t>;
+  return bit_cast<Wide>(bit_cast<Bits>(value) & -Bits(condition));
+#endif
+}
+
 // A list of types.
 template <class... T>
 struct Types {};
@@ -120,6 +131,7 @@ struct Vector {
 
 template <int V, class T>
 BARACUDA_HD Vector<T, V> load(const T* from) {
+  if constexpr (V == 1) return {{*from}};  // and not an array, which GCC would leave in memory
   return *reinterpret_cast<const Vector<T, V>*>(from);
 }
 

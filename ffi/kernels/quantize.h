@@ -240,14 +240,13 @@ struct FakeQuantize : Scaled<T> {
 };
 
 // The straight-through gradient: dy, over the scale where `divides`, for cells whose code is inside the range.
-template <class T>
+template <class T, bool divides>
 struct QuantizeBackward : Scaled<T> {
   using Wide = Accumulator<T>;
   const T* x;
   const T* dy;
   T* dx;
   CodeRange<Wide> range;
-  bool divides;
 
   template <int V>
   struct Cells {
@@ -259,13 +258,14 @@ struct QuantizeBackward : Scaled<T> {
   }
   template <int V, int K>
   BARACUDA_HD void write(int64_t cell, const Cells<V>& in, const Scales<Wide, K>& s) const {
-    Vector<Wide, V> ratio = divided(in.x, s);
-    Vector<T, V> out = in.dy;
-    if (divides) {
-      Vector<Wide, V> part = divided(in.dy, s);
-      for (int k = 0; k < V; ++k) out.lane[k] = T(part.lane[k]);
-    }
-    for (int k = 0; k < V; ++k) out.lane[k] = range.holds(std::rint(ratio.lane[k]) + s.zero[k % K]) ? out.lane[k] : T{};
+    Vector<Wide, V> ratio = divided(in.x, s), part;
+    if constexpr (divides)
+      part = divided(in.dy, s);
+    else
+      for (int k = 0; k < V; ++k) part.lane[k] = Wide(in.dy.lane[k]);
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k)
+      out.lane[k] = T(value_if(range.holds(std::rint(ratio.lane[k]) + s.zero[k % K]), part.lane[k]));
     store<V>(dx + cell, out);
   }
 };
@@ -278,19 +278,21 @@ struct DynamicQuantize {
   using Wide = Accumulator<T>;
   static constexpr int least_width = CodeArray<Code>::least_width;
 #ifdef __CUDACC__
-  static constexpr int lanes = 1;
+  using Key = Wide;
 #else
-  static constexpr int lanes = 64 / sizeof(T);  // kept apart, which vectorises
+  // Their bits: of numbers above 0 those are in order, and NaN is the largest. Loops over integers vectorise.
+  using Key = std::conditional_t<sizeof(Wide) == 8, int64_t, int32_t>;
 #endif
   struct State {
-    Wide low[lanes], high[lanes];
+    Key low, high;
   };
   Quantize<T, Code> quantize;  // without scales
   Wide* scale;
   int32_t* zero;  // null where symmetric
 
   // NaN wins.
-  static BARACUDA_HD Wide larger(Wide a, Wide b) {
+  template <class Number>
+  static BARACUDA_HD Number larger(Number a, Number b) {
 #ifdef __CUDA_ARCH__
     if constexpr (std::is_same_v<Wide, float>) {
       float most;
@@ -300,6 +302,8 @@ struct DynamicQuantize {
 #endif
     return (b > a) | (b != b) ? b : a;
   }
+
+  static BARACUDA_HD Key key(Wide value) { return bit_cast<Key>(value); }
 
   BARACUDA_HD State start() const { return {}; }
   template <int V>
@@ -311,27 +315,23 @@ struct DynamicQuantize {
       Pair high = pairs[0], low = pairs[0];
 #pragma unroll
       for (int k = 1; k < V / 2; ++k) high = __hmax2_nan(high, pairs[k]), low = __hmin2_nan(low, pairs[k]);
-      s.high[0] = larger(larger(s.high[0], Wide(high.x)), Wide(high.y));
-      s.low[0] = larger(larger(s.low[0], -Wide(low.x)), -Wide(low.y));
+      s.high = larger(larger(s.high, Wide(high.x)), Wide(high.y));
+      s.low = larger(larger(s.low, -Wide(low.x)), -Wide(low.y));
       return;
     }
 #endif
     for (int k = 0; k < V; ++k) {
       Wide value = Wide(values.lane[k]);
-      s.high[k % lanes] = larger(s.high[k % lanes], value);
-      s.low[k % lanes] = larger(s.low[k % lanes], -value);  // of the least value, the opposite
+      s.high = larger(s.high, key(value));
+      s.low = larger(s.low, key(-value));  // of the least value, the opposite
     }
   }
   BARACUDA_HD void merge(State& s, const State& other) const {
-    for (int k = 0; k < lanes; ++k) {
-      s.high[k] = larger(s.high[k], other.high[k]);
-      s.low[k] = larger(s.low[k], other.low[k]);
-    }
+    s.high = larger(s.high, other.high), s.low = larger(s.low, other.low);
   }
   BARACUDA_HD Scales<Wide, 1> block(const State& s) const {
     const CodeRange<Wide>& range = quantize.range;
-    Wide high = s.high[0], low = s.low[0];
-    for (int k = 1; k < lanes; ++k) high = larger(high, s.high[k]), low = larger(low, s.low[k]);
+    Wide high = bit_cast<Wide>(s.high), low = bit_cast<Wide>(s.low);
     Scales<Wide, 1> out;
     Wide size;
     if (zero == nullptr)

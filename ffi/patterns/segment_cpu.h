@@ -13,7 +13,16 @@ inline constexpr int64_t segment_items = 2048;
 
 namespace internal {
 
-// The columns [first, first + tiles * V), V at a time: a State then stays in registers.
+// Columns whose State is 256 bytes at most: four to eight registers. Fewer would read a row in more pieces, each of
+// which the processor waits for.
+template <class Reducer>
+constexpr int segment_width() {
+  int width = 64;
+  while (sizeof(typename Reducer::template State<1>) * width > 256) width /= 2;
+  return width;
+}
+
+// The columns [first, first + tiles * V), V at a time.
 template <int V, class Reducer>
 struct SegmentColumns {
   using Element = typename Reducer::Element;
@@ -51,8 +60,10 @@ struct SegmentColumns {
     for (int64_t position = begin; position < end; ++position) {
       uint32_t row = segments.row(position);
       // Rows in the order of a permutation are anywhere in memory: the processor can't foresee them.
-      if (segments.perm && position + ahead < last)
-        __builtin_prefetch(from + int64_t(segments.row(position + ahead)) * columns);
+      if (segments.perm && position + ahead < last) {
+        const Element* soon = from + int64_t(segments.row(position + ahead)) * columns;
+        for (int k = 0; k < V; k += 64 / sizeof(Element)) __builtin_prefetch(soon + k);
+      }
       reducer.push(state, from + int64_t(row) * columns, row);
     }
     return state;
@@ -112,7 +123,7 @@ Status reduce_segments(const Executor& executor, const Reducer& reducer, const S
                        const typename Reducer::Element* x) {
   const SegmentShape& shape = index.shape;
   if (shape.batches * shape.segments * shape.columns == 0) return {};
-  constexpr int V = 64 / sizeof(typename Reducer::Element) < 16 ? 64 / sizeof(typename Reducer::Element) : 16;
+  constexpr int V = internal::segment_width<Reducer>();
   int64_t workers = ceil_div(shape.rows + shape.segments, segment_items);
   int64_t wide = shape.columns / V * V;
   internal::SegmentColumns<V, Reducer>(reducer, index, x, 0, wide, workers).run(executor);
@@ -169,14 +180,14 @@ Status spread_segments(const Executor& executor, const Spreader& spreader, const
 template <class Id>
 Status index_segments(const Executor& executor, const Id* all_ids, int64_t batches, int64_t rows, int64_t segments,
                       uint32_t* perm, uint32_t* offsets) {
-  auto lower_bound = [&](const Id* ids, int64_t value) {
-    return std::partition_point(ids, ids + rows, [=](Id id) { return int64_t(id) < value; }) - ids;
-  };
   parallel_for(executor, batches, rows + segments, [&](int64_t batch) {
     const Id* ids = all_ids + batch * rows;
     uint32_t* first = offsets + batch * (segments + 1);
     if (perm == nullptr) {
-      for (int64_t s = 0; s <= segments; ++s) first[s] = uint32_t(lower_bound(ids, s));
+      int64_t s = 0;
+      for (int64_t row = 0; row < rows; ++row)
+        for (; s <= segments && s <= int64_t(ids[row]); ++s) first[s] = uint32_t(row);
+      std::fill(first + s, first + segments + 1, uint32_t(rows));
       return;
     }
     auto slot = [=](Id id) { return id >= 0 && int64_t(id) < segments ? int64_t(id) : segments; };
