@@ -30,7 +30,8 @@ def _printed(processes):
             process.kill()
     for process, (_, errors) in zip(processes, outputs, strict=True):
         assert process.returncode == 0, errors[-3000:]
-    return [[line for line in output.splitlines() if not line.startswith("[Gloo]")] for output, _ in outputs]
+    # The transport's threads print too, at times into one another's lines.
+    return [[line for line in output.splitlines() if line.startswith("loss")] for output, _ in outputs]
 
 
 def test_two_processes_compute_what_one_does():
