@@ -10,7 +10,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from .._core.library import LIBRARIES
 from . import kinds, results, table, verdicts
 from .floor import copy_bandwidth
-from .memory import keep_freed
 
 WIDTH = 170  # of what is printed to a file
 
@@ -69,8 +68,6 @@ def _device(options):
 def _measure(kind, options):
     """(the results, what failed)"""
     device, platform = _device(options)
-    if platform == "cpu":
-        keep_freed()
     rows, failures = [], []
     bar = Progress(
         BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"),

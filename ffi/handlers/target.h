@@ -14,13 +14,13 @@ namespace baracuda {
 // takes several times as long as to write it. In large pages, which are asked for here, it does not.
 inline void before_call(const XLA_FFI_CallFrame* call) {
 #if defined(MADV_HUGEPAGE) && !defined(BARACUDA_CUDA)
-  constexpr uintptr_t page = 1 << 21, least = 4 * page;
+  constexpr uintptr_t page = 1 << 21;
   for (int64_t i = 0; i < call->rets.size; ++i) {
     if (call->rets.types[i] != XLA_FFI_RetType_BUFFER) continue;
     ffi::AnyBuffer result(static_cast<const XLA_FFI_Buffer*>(call->rets.rets[i]));
     uintptr_t begin = reinterpret_cast<uintptr_t>(result.untyped_data()), end = (begin + result.size_bytes()) & -page;
     begin = (begin + page - 1) & -page;
-    if (begin + least <= end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+    if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
   }
 #endif
 }
