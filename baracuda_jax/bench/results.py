@@ -52,3 +52,13 @@ def write(file, results):
 def read(file):
     """What was written."""
     return json.loads(pathlib.Path(file).read_text())
+
+
+def beside_even(rows, among):
+    """Yields (row, that of even ids) for the skewed ones of `rows`, where `among` has both."""
+    key = lambda row, case: (row["op"], row["pass"], row["dtype"], row["size"], case)
+    by_case = {key(row, row["case"]): row for row in among}
+    for row in rows:
+        even = by_case.get(key(row, row["even"]))
+        if even:
+            yield row, even

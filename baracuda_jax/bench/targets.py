@@ -16,6 +16,7 @@ import statistics
 
 from .._core import choice
 from .._core.op import OPS
+from .results import beside_even
 from .verdicts import PASSES
 
 
@@ -78,13 +79,9 @@ def _mean(ratios):
 
 def _skewed(rows, results):
     """Times over the floor, over those of even ids."""
-    key = lambda row, case: (row["op"], row["pass"], row["dtype"], row["size"], case)
-    by_case = {key(row, row["case"]): row for row in results["rows"]}
     over = lambda row: row["native_ms"] / row["floor_ms"]
-    for row in rows:
-        even = by_case.get(key(row, row["even"]))
-        if even:
-            yield over(row) / over(even), _name(row)
+    for row, even in beside_even(rows, results["rows"]):
+        yield over(row) / over(even), _name(row)
 
 
 def _chosen(rows, results):

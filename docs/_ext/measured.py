@@ -23,7 +23,7 @@ class Measured(SphinxDirective):
         for file in files(self.kind):
             self.env.note_dependency(file)
         text = list(self.text())
-        if text:
+        if text and self.arguments:
             text = [f"## {self.arguments[0]}", "", *self.content, "", *text]
         return self.parse_text_to_nodes("\n".join(text), allow_section_headings=True)
 

@@ -2,23 +2,18 @@
 
 import statistics
 
-from measured import RESULTS, files, image, markdown, measured_on
-from sphinx.util.docutils import SphinxDirective
+from measured import Measured, image, markdown, measured_on
 
 from baracuda_jax.bench import plot, results, table
 from baracuda_jax.bench.benchmark import PASSES
 
 
-class Timings(SphinxDirective):
-    """A section for each file."""
+class Timings(Measured):
+    """A section for each file, which has its own title."""
 
-    def run(self):
-        text = []
-        self.env.note_dependency(RESULTS)
-        for file in files(""):
-            self.env.note_dependency(file)
-            text += self.device(file.stem, results.read(file))
-        return self.parse_text_to_nodes("\n".join(text), allow_section_headings=True)
+    required_arguments = 0
+    has_content = False
+    kind = ""
 
     def device(self, stem, found):
         sizes = " and ".join(size for (size,) in split(found["rows"], "size"))
@@ -76,15 +71,11 @@ RATIOS = [name.replace(" / ", " /<br>") for name in table.HEADER[table.TEXTS :]]
 
 def skewed(rows):
     """Skewed cases beside the even one."""
-    key = lambda row, case: (row["op"], row["pass"], row["dtype"], row["size"], case)
-    by_case = {key(row, row["case"]): row for row in rows}
     cells = []
-    for row in rows:
-        even = by_case.get(key(row, row["even"]))
-        if even:
-            op, _, dtype, _, ms, over, *ratios = table.cells(row)
-            of_even = f"{even['native_ms'] / even['floor_ms']:.2f}"
-            cells.append((f"`{op}`<br>{row['variant']}", dtype, ms, over, of_even, *ratios))
+    for row, even in results.beside_even(rows, rows):
+        op, _, dtype, _, ms, over, *ratios = table.cells(row)
+        of_even = f"{even['native_ms'] / even['floor_ms']:.2f}"
+        cells.append((f"`{op}`<br>{row['variant']}", dtype, ms, over, of_even, *ratios))
     if not cells:
         return []
     head = "op", "dtype", *RATIOS[:2], "/ floor,<br>even ids", *RATIOS[2:]
