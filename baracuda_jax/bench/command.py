@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from .._core.library import LIBRARIES
 from . import kinds, results, table, verdicts
 from .floor import copy_bandwidth
+from .programs import first_line
 
 WIDTH = 170  # of what is printed to a file
 
@@ -86,19 +87,18 @@ def _measure(kind, options):
             try:
                 for row in measure():
                     if isinstance(row, Exception):
-                        failures.append(_first_line(row))
+                        failures.append(_said(row))
                         continue
                     rows.append(row)
                     if options.json:  # now, so that a run that is cut off leaves what it has
                         results.write(options.json, about | {"rows": rows})
             except Exception as error:  # one that fails, as for lack of memory, leaves the others their times
-                failures.append(f"{name}: {_first_line(error)}")
+                failures.append(f"{name}: {_said(error)}")
             bar.advance(task)
         if options.json:
             results.write(options.json, about | {"rows": rows})
     return about | {"rows": rows}, failures
 
 
-def _first_line(error):
-    text = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {text}"
+def _said(error):
+    return f"{type(error).__name__}: {first_line(error)}"

@@ -37,7 +37,12 @@ def compile_or_reason(program, arguments):
     try:
         return program.lower(*arguments).compile(), None
     except NotImplementedError as error:
-        return None, f"JAX: {str(error).splitlines()[0]}"
+        return None, f"JAX: {first_line(error)}"
+
+
+def first_line(error):
+    """Of what an error says."""
+    return str(error).strip().partition("\n")[0]
 
 
 def in_one_kernel(hlo):

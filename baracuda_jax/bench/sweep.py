@@ -41,7 +41,7 @@ def run(series, platform, dtype, bandwidth, repeats):
                 more = {"variant": benchmark.variant, "floor_ms": 1e3 * least / bandwidth}
                 yield about | measured | more
         except jax.errors.JaxRuntimeError as error:
-            yield RuntimeError(f"{benchmark}: {first_line(error)}")
+            yield RuntimeError(f"{benchmark}: {programs.first_line(error)}")
             return  # mostly for lack of memory, which larger arrays lack too
 
 
@@ -103,8 +103,4 @@ def _reason(call, *arguments):
     try:
         jax.block_until_ready(call(*arguments))
     except jax.errors.JaxRuntimeError as error:
-        return first_line(error)
-
-
-def first_line(error):
-    return str(error).strip().partition("\n")[0]
+        return programs.first_line(error)
