@@ -54,6 +54,15 @@ def platform(request):
     return request.config.getoption("platform")
 
 
+@pytest.fixture
+def without_x64():
+    """As in a fresh Python: 64 bits are on for the other tests."""
+    import jax
+
+    with jax.enable_x64(False):
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _no_measurements(request, monkeypatch):
     """The laws are about the kernels, also those that XLA beats; tests of the choice are marked `measured`."""

@@ -6,28 +6,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bench_command import run
 
 import baracuda_jax
-from baracuda_jax.__main__ import main
 from baracuda_jax._core import choice
 from baracuda_jax.bench import cases, floor, programs, results, verdicts
 from baracuda_jax.bench.benchmark import PASSES, SIZES
 from baracuda_jax.bench.draws import Draws
 
 pytest.importorskip("rich")
+pytestmark = pytest.mark.usefixtures("without_x64")
 
 ONE = ["--op", "affine", "--dtype", "float32", "--repeats", "2"]
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    """As in a fresh Python, not with the 64 bits of the other tests."""
-    with jax.enable_x64(False):
-        yield
-
-
-def run(platform, *arguments):
-    return main(["bench", "--platform", platform, *map(str, arguments)])
 
 
 def row_of(op, title, **changes):

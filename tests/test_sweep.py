@@ -3,25 +3,15 @@
 import jax
 import jax.numpy as jnp
 import pytest
+from bench_command import run
 
-from baracuda_jax.__main__ import main
 from baracuda_jax.bench import overhead, parts, programs, results, sweep
 from baracuda_jax.bench.benchmark import PASSES
 from baracuda_jax.bench.cases.by_size import SERIES
 from baracuda_jax.bench.checks import WrongError
 
 pytest.importorskip("rich")
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    """As in a fresh Python, not with the 64 bits of the other tests."""
-    with jax.enable_x64(False):
-        yield
-
-
-def run(platform, *arguments):
-    return main(["bench", "--platform", platform, *map(str, arguments)])
+pytestmark = pytest.mark.usefixtures("without_x64")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
