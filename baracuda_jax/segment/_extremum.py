@@ -146,15 +146,21 @@ def _at(x, winner, axis, otherwise):
     return jnp.where(winner < x.shape[axis], jnp.take_along_axis(x, row, axis), otherwise)
 
 
+def _native(name, residual):
+    """The forward kernel: y and, of dtype residual(number of rows), what the gradient needs."""
+
+    def native(data, ids, *, save, axis, num_segments, sorted, empty_bits):
+        out = [data.dtype, residual(data.shape[axis])][: 2 if save else 1]
+        index = index_of(ids, num_segments, sorted)
+        return reduce(name, data, index, out, axis=axis, num_segments=num_segments, empty_bits=empty_bits)
+
+    return native
+
+
 def _declare_extremum(name, public, extremum):
     def reference(data, ids, **params):
         winner = _winner(extremum, lax.stop_gradient(data), ids, **params)
         return _at(data, winner, params["axis"], from_bits(params["empty_bits"], data.dtype)), winner
-
-    def native(data, ids, *, save, axis, num_segments, sorted, empty_bits):
-        out = [data.dtype, index_dtype(data.shape[axis])][: 2 if save else 1]
-        index = index_of(ids, num_segments, sorted)
-        return reduce(name, data, index, out, axis=axis, num_segments=num_segments, empty_bits=empty_bits)
 
     def tangent_native(ids, winner, t, *, axis, **_):
         rows = flat(t, axis)
@@ -179,7 +185,7 @@ def _declare_extremum(name, public, extremum):
         results=("y", "winner"),
         residuals=("segment_ids", "winner"),
         cut=extremum_by_rows(name),
-        forward=Body(reference, native),
+        forward=Body(reference, _native(name, index_dtype)),
         tangent=Body(lambda ids, winner, t, *, axis, **_: (_at(t, winner, axis, 0),), tangent_native),
         backward=Body(backward_reference, backward_native),
         kernels={
@@ -204,11 +210,6 @@ def _declare_split(name, public, extremum):
     def add(params):
         return lambda x, i: jax.ops.segment_sum(x, i, params["num_segments"])
 
-    def native(data, ids, *, save, axis, num_segments, sorted, empty_bits):
-        out = [data.dtype, jnp.float32][: 2 if save else 1]
-        index = index_of(ids, num_segments, sorted)
-        return reduce(name, data, index, out, axis=axis, num_segments=num_segments, empty_bits=empty_bits)
-
     def tangent_by(each_row, sum_of):
         def tangent(data, ids, y, ties, t, **params):
             winners = same(data, each_row(y, ids, **params))
@@ -219,9 +220,8 @@ def _declare_split(name, public, extremum):
 
     def sum_native(x, ids, *, axis, num_segments, sorted, empty_bits, **_):
         index = index_of(ids, num_segments, sorted)
-        return reduce("segment_sum", x, index, [x.dtype], axis=axis, num_segments=num_segments, empty_bits=empty_bits)[
-            0
-        ]
+        (y,) = reduce("segment_sum", x, index, [x.dtype], axis=axis, num_segments=num_segments, empty_bits=empty_bits)
+        return y
 
     def sum_reference(x, ids, **params):
         return reduce_by(add(params), x, ids, **params)
@@ -242,7 +242,7 @@ def _declare_split(name, public, extremum):
         results=("y", "ties"),
         residuals=("data", "segment_ids", "y", "ties"),
         cut=split_by_rows(name),
-        forward=Body(reference, native),
+        forward=Body(reference, _native(name, lambda rows: jnp.float32)),
         tangent=Body(tangent_by(take, sum_reference), tangent_by(each_row, sum_native)),
         backward=Body(backward_reference, backward_native),
         kernels={
