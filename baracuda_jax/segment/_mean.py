@@ -8,12 +8,7 @@ from .._core.bits import from_bits
 from .._core.op import Body, declare
 from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
-from ._kernels import (
-    counts_of,
-    gradient,
-    index_of,
-    reduce,
-)
+from ._kernels import counts_of, gradient, index_of, reduce
 from ._partition import mean_by_rows
 from ._references import column, count, per_batch, segment_or_last, spread, take, wide
 
@@ -68,22 +63,22 @@ def _align(ids, counts):
     return spread(ids, batch), spread(counts, batch)
 
 
-def _mean_kernel(data, index, counts, *, axis, num_segments, empty_bits, **_):
+def _mean_kernel(data, index, counts=(), *, axis, num_segments, empty_bits, **_):
+    """Divides by the number of rows here, or by `counts`."""
     shape = dict(axis=axis, num_segments=num_segments, empty_bits=empty_bits)
-    return reduce("segment_mean", data, index, [data.dtype], counts=[counts], **shape)[0]
+    return reduce("segment_mean", data, index, [data.dtype], counts=counts, **shape)[0]
 
 
 def _mean_native(data, ids, *, save, **params):
     index = index_of(ids, params["num_segments"], params["sorted"])
-    counts = counts_of(index[1])
-    y = _mean_kernel(data, index, counts, **params)
-    return (y, counts) if save else (y,)
+    y = _mean_kernel(data, index, **params)
+    return (y, counts_of(index[1])) if save else (y,)
 
 
 def _mean_tangent_native(ids, counts, t, **params):
     ids, counts = _align(ids, counts)
     index = index_of(ids, params["num_segments"], params["sorted"])
-    return (_mean_kernel(t, index, counts, **{**params, "empty_bits": 0}),)
+    return (_mean_kernel(t, index, [counts], **{**params, "empty_bits": 0}),)
 
 
 def _mean_backward_native(ids, counts, dy, **params):

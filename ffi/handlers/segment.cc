@@ -119,20 +119,26 @@ ffi::Error sum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, 
   });
 }
 
+// The fourth operand, the number of rows that each sum is divided by, is there where it is not that of the rows here.
 ffi::Error mean_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
-                        ffi::AnyBuffer counts, ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> y,
+                        ffi::RemainingArgs more, ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> y,
                         int64_t empty_bits) {
   constexpr const char* op = "segment_mean";
   Reduction reduction(op, data, perm, offsets, *y);
-  reduction.check_counts(counts, offsets);
+  const int32_t* counts = nullptr;
+  reduction.checks.require(more.size() <= 1, "expected three or four operands, got ", more.size() + 3);
+  if (more.size() == 1) {
+    auto given = more.get<ffi::AnyBuffer>(0);
+    if (given.has_error()) return given.error();
+    reduction.check_counts(*given, offsets);
+    counts = static_cast<const int32_t*>(given->untyped_data());
+  }
   if (reduction.checks.failed()) return reduction.checks.error();
   return for_float(op, "data", data.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
-    SegmentMean<T> reducer;
-    reducer.y = static_cast<T*>(y->untyped_data());
-    reducer.empty_value = from_bits<T>(empty_bits);
-    reducer.counts = static_cast<const int32_t*>(counts.untyped_data());
-    return reduction.run(op, device, reducer, data, *workspace);
+    SegmentSum<T> sum{static_cast<T*>(y->untyped_data()), from_bits<T>(empty_bits)};
+    if (counts) return reduction.run(op, device, SegmentMean<T, true>{sum, counts}, data, *workspace);
+    return reduction.run(op, device, SegmentMean<T, false>{sum, nullptr}, data, *workspace);
   });
 }
 
@@ -322,22 +328,24 @@ auto operands() {
   else
     return operands<count - 1>().template Arg<ffi::AnyBuffer>();
 }
-// A reduction has a workspace and a first result.
-template <int count>
-auto reduction() {
-  return operands<count>().template Ret<ffi::AnyBuffer>().template Ret<ffi::AnyBuffer>();
+// With a workspace and a first result.
+template <class Operands>
+auto reduction(Operands&& operands) {
+  return std::move(operands).template Ret<ffi::AnyBuffer>().template Ret<ffi::AnyBuffer>();
 }
 template <int count>
 auto gradient() {
   return operands<count>().template Ret<ffi::AnyBuffer>();
 }
 
-BARACUDA_TARGET(segment_index, index_handler, reduction<1>().Ret<ffi::AnyBuffer>().Attr<bool>("sorted"));
-BARACUDA_TARGET(segment_sum, sum_handler, reduction<3>().Attr<int64_t>("empty_bits"));
-BARACUDA_TARGET(segment_mean, mean_handler, reduction<4>().Attr<int64_t>("empty_bits"));
-BARACUDA_TARGET(segment_max, extremum_handler<true>, reduction<3>().RemainingRets().Attr<int64_t>("empty_bits"));
-BARACUDA_TARGET(segment_min, extremum_handler<false>, reduction<3>().RemainingRets().Attr<int64_t>("empty_bits"));
-BARACUDA_TARGET(segment_prod, prod_handler, reduction<3>().RemainingRets().Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_index, index_handler, reduction(operands<1>()).Ret<ffi::AnyBuffer>().Attr<bool>("sorted"));
+BARACUDA_TARGET(segment_sum, sum_handler, reduction(operands<3>()).Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_mean, mean_handler, reduction(operands<3>().RemainingArgs()).Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_max, extremum_handler<true>,
+                reduction(operands<3>()).RemainingRets().Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_min, extremum_handler<false>,
+                reduction(operands<3>()).RemainingRets().Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_prod, prod_handler, reduction(operands<3>()).RemainingRets().Attr<int64_t>("empty_bits"));
 BARACUDA_TARGET(segment_sum_backward, sum_backward_handler, gradient<3>());
 BARACUDA_TARGET(segment_mean_backward, mean_backward_handler, gradient<4>());
 BARACUDA_TARGET(segment_extremum_backward, extremum_backward_handler, gradient<4>());

@@ -188,4 +188,12 @@ BARACUDA_HD void store(T* to, const Vector<T, V>& value) {
   *reinterpret_cast<Vector<T, V>*>(to) = value;
 }
 
+// `value` in V lanes.
+template <int V, class T>
+BARACUDA_HD void fill(T* to, T value) {
+  Vector<T, V> lanes;
+  for (int k = 0; k < V; ++k) lanes.lane[k] = value;
+  store<V>(to, lanes);
+}
+
 }  // namespace baracuda

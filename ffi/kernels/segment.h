@@ -1,8 +1,8 @@
 // Segment reductions: what one segment does with its rows, in row order, V columns at a time.
 //
 // A reducer has a State of V columns and five steps: start, push (one more row), merge (a state of later rows), finish
-// (write the results of a segment that has rows) and empty (of one that has none). `cell` indexes the result [B, S, D];
-// `segment` indexes what every column shares, [batches of ids, S].
+// (write the results of a segment that has these rows, at least one) and empty (of one that has none). `cell` indexes
+// the result [B, S, D]; `segment` indexes what every column shares, [batches of ids, S].
 #pragma once
 
 #include "number.h"
@@ -10,6 +10,14 @@
 namespace baracuda {
 
 inline constexpr uint32_t no_row = 0xffffffffu;
+
+struct SegmentRows {
+  const uint32_t* perm;  // null for rows in their own order
+  uint32_t begin, end;   // positions
+
+  BARACUDA_HD uint32_t count() const { return end - begin; }
+  BARACUDA_HD uint32_t first() const { return perm ? perm[begin] : begin; }
+};
 
 template <class T>
 struct SegmentSum {
@@ -35,21 +43,19 @@ struct SegmentSum {
     for (int k = 0; k < V; ++k) s.sum[k] += later.sum[k];
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, int64_t, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows&, int64_t, int64_t cell) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = T(s.sum[k]);
     store<V>(y + cell, out);
   }
   template <int V>
   BARACUDA_HD void empty(int64_t, int64_t cell) const {
-    Vector<T, V> out;
-    for (int k = 0; k < V; ++k) out.lane[k] = empty_value;
-    store<V>(y + cell, out);
+    fill<V>(y + cell, empty_value);
   }
 };
 
-// The sum over `counts`, which is an operand: for rows spread over devices it is the count of all devices' rows.
-template <class T>
+// The sum over the number of rows: of those here, or, for rows spread over devices, over `counts`, of those of all.
+template <class T, bool counted>
 struct SegmentMean : SegmentSum<T> {
   using Sum = Accumulator<T>;
   template <int V>
@@ -57,14 +63,16 @@ struct SegmentMean : SegmentSum<T> {
   const int32_t* counts;
 
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, int64_t segment, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows& rows, int64_t segment, int64_t cell) const {
+    Sum count = counted ? Sum(counts[segment]) : Sum(rows.count());
     State<V> mean;
-    for (int k = 0; k < V; ++k) mean.sum[k] = s.sum[k] / Sum(counts[segment]);
-    SegmentSum<T>::template finish<V>(mean, segment, cell);
+    for (int k = 0; k < V; ++k) mean.sum[k] = s.sum[k] / count;
+    SegmentSum<T>::template finish<V>(mean, rows, segment, cell);
   }
 };
 
-// The extreme value and the lowest row that has it; a NaN beats every number, and the first NaN wins.
+// The extreme value and the lowest row that has it; a NaN beats every number, and the first NaN wins. The state begins
+// with a value that beats none: where it is still there at the end, all rows have it, and the first one wins.
 template <class T, bool is_max>
 struct SegmentExtremum {
   using Element = T;
@@ -79,51 +87,51 @@ struct SegmentExtremum {
   T empty_value;
   uint32_t empty_winner;
 
+  static constexpr BARACUDA_HD Value weakest() {
+    using Limits = std::numeric_limits<Value>;
+    if (Limits::has_infinity) return is_max ? -Limits::infinity() : Limits::infinity();
+    return is_max ? Limits::lowest() : Limits::max();
+  }
   static BARACUDA_HD bool beats(Value x, Value best) {
-    bool better = is_max ? x > best : x < best;
-    if constexpr (is_float<T>) better |= (x != x) & (best == best);
-    return better;
+    if constexpr (is_float<T>) return !(is_max ? x <= best : x >= best) & (best == best);
+    return is_max ? x > best : x < best;
   }
   template <int V>
   BARACUDA_HD void start(State<V>& s) const {
-    for (int k = 0; k < V; ++k) s.value[k] = Value(0), s.row[k] = no_row;
+    for (int k = 0; k < V; ++k) s.value[k] = weakest(), s.row[k] = no_row;
+  }
+  static BARACUDA_HD void add(Value& best, uint32_t& best_row, Value value, uint32_t row) {
+    bool take = beats(value, best);
+    best = take ? value : best;
+    best_row = take ? row : best_row;
   }
   template <int V>
   BARACUDA_HD void push(State<V>& s, const T* x, uint32_t row) const {
-    for (int k = 0; k < V; ++k) {
-      Value value = Value(x[k]);
-      bool take = (s.row[k] == no_row) | beats(value, s.value[k]);
-      s.value[k] = take ? value : s.value[k];
-      s.row[k] = take ? row : s.row[k];
-    }
+    for (int k = 0; k < V; ++k) add(s.value[k], s.row[k], Value(x[k]), row);
   }
   template <int V>
   BARACUDA_HD void merge(State<V>& s, const State<V>& later) const {
-    for (int k = 0; k < V; ++k) {
-      bool take = (later.row[k] != no_row) & ((s.row[k] == no_row) | beats(later.value[k], s.value[k]));
-      s.value[k] = take ? later.value[k] : s.value[k];
-      s.row[k] = take ? later.row[k] : s.row[k];
-    }
+    for (int k = 0; k < V; ++k) add(s.value[k], s.row[k], later.value[k], later.row[k]);
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, int64_t, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows& rows, int64_t, int64_t cell) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = T(s.value[k]);
     store<V>(y + cell, out);
     if (winner == nullptr) return;
-    Vector<uint32_t, V> rows;
-    for (int k = 0; k < V; ++k) rows.lane[k] = s.row[k];
-    store<V>(winner + cell, rows);
+    Vector<uint32_t, V> won;
+    bool all_weakest = false;
+    for (int k = 0; k < V; ++k) won.lane[k] = s.row[k], all_weakest |= s.row[k] == no_row;
+    if (all_weakest) {
+      uint32_t first = rows.first();
+      for (int k = 0; k < V; ++k) won.lane[k] = won.lane[k] == no_row ? first : won.lane[k];
+    }
+    store<V>(winner + cell, won);
   }
   template <int V>
   BARACUDA_HD void empty(int64_t, int64_t cell) const {
-    Vector<T, V> out;
-    for (int k = 0; k < V; ++k) out.lane[k] = empty_value;
-    store<V>(y + cell, out);
-    if (winner == nullptr) return;
-    Vector<uint32_t, V> rows;
-    for (int k = 0; k < V; ++k) rows.lane[k] = empty_winner;
-    store<V>(winner + cell, rows);
+    fill<V>(y + cell, empty_value);
+    if (winner != nullptr) fill<V>(winner + cell, empty_winner);
   }
 };
 
@@ -153,10 +161,10 @@ struct SegmentTies {
 
   template <int V>
   BARACUDA_HD void start(State<V>& s) const {
-    for (int k = 0; k < V; ++k) s.value[k] = Value(0), s.ties[k] = 0;
+    for (int k = 0; k < V; ++k) s.value[k] = SegmentExtremum<T, is_max>::weakest(), s.ties[k] = 0;
   }
   static BARACUDA_HD void add(Value& best, uint32_t& ties, Value value, uint32_t count) {
-    bool take = (count > 0) & ((ties == 0) | SegmentExtremum<T, is_max>::beats(value, best));
+    bool take = SegmentExtremum<T, is_max>::beats(value, best);
     ties = take ? count : ties + (same(value, best) ? count : 0);
     best = take ? value : best;
   }
@@ -169,7 +177,7 @@ struct SegmentTies {
     for (int k = 0; k < V; ++k) add(s.value[k], s.ties[k], later.value[k], later.ties[k]);
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, int64_t, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows&, int64_t, int64_t cell) const {
     Vector<T, V> out;
     Vector<float, V> counts;
     for (int k = 0; k < V; ++k) out.lane[k] = T(s.value[k]), counts.lane[k] = float(s.ties[k]);
@@ -178,10 +186,8 @@ struct SegmentTies {
   }
   template <int V>
   BARACUDA_HD void empty(int64_t, int64_t cell) const {
-    Vector<T, V> out;
-    for (int k = 0; k < V; ++k) out.lane[k] = empty_value;
-    store<V>(y + cell, out);
-    store<V>(ties + cell, Vector<float, V>{});
+    fill<V>(y + cell, empty_value);
+    fill<V>(ties + cell, 0.0f);
   }
 };
 
@@ -218,7 +224,7 @@ struct SegmentProd {
     for (int k = 0; k < V; ++k) s.product[k] *= later.product[k], s.zeros[k] += later.zeros[k];
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, int64_t, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows&, int64_t, int64_t cell) const {
     Vector<T, V> out;
     // Times zero, not zero: an infinite or NaN factor beside a zero gives NaN.
     for (int k = 0; k < V; ++k) out.lane[k] = T(s.zeros[k] ? s.product[k] * Product(0) : s.product[k]);
@@ -233,11 +239,9 @@ struct SegmentProd {
   }
   template <int V>
   BARACUDA_HD void empty(int64_t, int64_t cell) const {
-    Vector<T, V> out;
-    for (int k = 0; k < V; ++k) out.lane[k] = empty_value;
-    store<V>(y + cell, out);
+    fill<V>(y + cell, empty_value);
     if (product == nullptr) return;
-    for (int k = 0; k < V; ++k) product[cell + k] = Product(1), zeros[cell + k] = 0;
+    fill<V>(product + cell, Product(1)), fill<V>(zeros + cell, uint8_t(0));
   }
 };
 

@@ -37,6 +37,7 @@ struct Segments {
   }
   BARACUDA_HD int64_t begin(int64_t s) const { return offsets[s]; }
   BARACUDA_HD int64_t end(int64_t s) const { return offsets[s + 1]; }
+  BARACUDA_HD SegmentRows rows(int64_t s) const { return {perm, offsets[s], offsets[s + 1]}; }
   BARACUDA_HD uint32_t row(int64_t position) const { return perm ? perm[position] : uint32_t(position); }
   // The item that is the first row of a segment, or its end where it has no row.
   BARACUDA_HD int64_t first_item(int64_t s) const {

@@ -81,7 +81,7 @@ struct SegmentColumns {
         if (s == share.first && share.has_head)
           heads[partial(batch, worker, tile)] = state;
         else if (end > segments.begin(s))
-          reducer.finish(state, shared_cell(batch, s), cell(batch, s, tile));
+          reducer.finish(state, segments.rows(s), shared_cell(batch, s), cell(batch, s, tile));
         else
           reducer.template empty<V>(shared_cell(batch, s), cell(batch, s, tile));
         position = end;
@@ -101,7 +101,8 @@ struct SegmentColumns {
       reducer.start(state);
       for (int64_t w = first; w < worker; ++w) reducer.merge(state, tails[partial(batch, w, tile)]);
       reducer.merge(state, heads[partial(batch, worker, tile)]);
-      reducer.finish(state, shared_cell(batch, share.first), cell(batch, share.first, tile));
+      reducer.finish(state, segments.rows(share.first), shared_cell(batch, share.first),
+                     cell(batch, share.first, tile));
     }
   }
 

@@ -80,7 +80,8 @@ struct SegmentStream {
       if (segment == share.first && share.has_head)
         *head = state;
       else if (end > begin)
-        reducer.finish(state, shared + segment, cell + int64_t(segment) * columns);
+        reducer.finish(state, SegmentRows{segments.perm, begin, end}, shared + segment,
+                       cell + int64_t(segment) * columns);
       else
         write_empty<V>(reducer, shared + segment, cell + int64_t(segment) * columns);
       open(segment + 1);
@@ -216,7 +217,7 @@ __global__ void __launch_bounds__(segment_block)
   auto finish = [&](State& state, int64_t worker, int64_t lane, uint32_t segment) {
     int64_t batch = batch_of(worker);
     reducer.merge(state, heads[partial(worker, lane)]);
-    reducer.finish(state, shape.ids_batch(batch) * shape.segments + segment,
+    reducer.finish(state, Segments(index, batch).rows(segment), shape.ids_batch(batch) * shape.segments + segment,
                    (batch * shape.segments + segment) * shape.columns + lane * V);
   };
   for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
