@@ -150,12 +150,53 @@ _ELEMENTWISE = {
 }
 
 
+# name: (reduction of what comes before, what it is of nothing)
+_SCAN = {
+    "cumsum": (lambda x: x.sum(0, dtype=x.dtype), 0),
+    "cumprod": (lambda x: x.prod(0, dtype=x.dtype), 1),
+    "cummax": (lambda x: x.max(0), -math.inf),
+    "cummin": (lambda x: x.min(0), math.inf),
+    "logcumsumexp": (lambda x: np.logaddexp.reduce(x, 0), -math.inf),
+}
+
+
+def cumulative(name, x, axis=0, reverse=False, exclusive=False):
+    """Cell by cell: what comes before it, and the cell, as one array that is reduced."""
+    x = np.asarray(x)
+    is_integer = np.issubdtype(x.dtype, np.integer)
+    x = np.moveaxis(x if is_integer else x.astype(np.float64), axis, 0)
+    reduce, nothing = _SCAN[name]
+    if is_integer and math.isinf(nothing):
+        nothing = np.iinfo(x.dtype).max if nothing > 0 else np.iinfo(x.dtype).min
+    x = x[::-1] if reverse else x
+    y = np.full(x.shape, nothing, x.dtype)
+    with np.errstate(all="ignore"):
+        for i in range(len(x)):
+            if i + (not exclusive):
+                y[i] = reduce(x[: i + (not exclusive)])
+    return np.moveaxis(y[::-1] if reverse else y, 0, axis)
+
+
+def linear_scan(a, b, axis=0, reverse=False):
+    a, b = (np.moveaxis(np.asarray(x), axis, 0) for x in (a, b))
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    a, b = (x[::-1].astype(wide) if reverse else x.astype(wide) for x in (a, b))
+    h = np.zeros(a.shape, wide)
+    for i in range(len(a)):
+        h[i] = a[i] * h[i - 1] + b[i] if i else b[i]
+    return np.moveaxis(h[::-1] if reverse else h, 0, axis)
+
+
 def value(example):
     """The oracle's result for an example."""
     name, args, kwargs = example.op.name.removesuffix("_split"), example.args, dict(example.case.kwargs)
     if name.startswith("segment_"):
         kwargs.pop("ties", None)
         return segment(name.removeprefix("segment_"), *args, **kwargs)
+    if name in _SCAN:
+        return cumulative(name, *args, **kwargs)
+    if name == "associative_linear_scan":
+        return linear_scan(*args, **kwargs)
     if name == "repeat":
         return np.tile(np.asarray(args[0]), kwargs["repeats"])
     if name.startswith("lp_pool"):

@@ -134,6 +134,16 @@ def _repeat():
     yield Sharded("repeat", "another dimension", fun, (_float(8, 16),), (COLUMNS,), P(), 1)
 
 
+def _scan(op, arrays, **options):
+    """The middle axis of three, and those beside it."""
+    fun = functools.partial(getattr(bj, op), axis=1, prefer="native", **options)
+    ways = {"batches": P("d"), "the scanned axis": P(None, "d"), "features": P(None, None, "d")}
+    args = tuple(0.4 * (i + 1) * np.roll(_float(8, 16, 8), i) for i in range(arrays))
+    for way, spec in ways.items():
+        is_whole = way == "the scanned axis" and op not in ("cumsum", "associative_linear_scan")
+        yield Sharded(op, way, fun, args, (spec,) * arrays, P() if is_whole else spec, arrays)
+
+
 UNARY = {
     "leaky_relu": (0.1,), "elu": (), "threshold": (0.1, 0.5), "hardtanh": (), "softshrink": (), "hardshrink": (),
     "powi": (3,), "affine": (2.0, 1.0), "clamp": (-1.0, 1.0),
@@ -158,6 +168,9 @@ def _all():
     for rank in (1, 2, 3):
         yield from _pool(rank)
     yield from _repeat()
+    for op in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"):
+        yield from _scan(op, 1)
+    yield from _scan("associative_linear_scan", 2)
 
 
 SHARDED = tuple(_all())

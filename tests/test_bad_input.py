@@ -166,6 +166,57 @@ def test_traced_parameters():
             jax.jit(lambda p: fun(X, p))(2.0)
 
 
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"])
+@pytest.mark.parametrize(
+    "error, match, args, kwargs",
+    [
+        (ValueError, "operand must have at least one dimension, which is scanned; got a scalar", (jnp.float32(1),), {}),
+        (ValueError, r"axis must be in \[-2, 1\] for operand of shape \(6, 3\), got 2", (X, 2), {}),
+        (ValueError, "axis must be at least -2, got -3", (X, -3), {}),
+        (TypeError, "axis must be an integer, got 1.0", (X, 1.0), {}),
+        (TypeError, "axis must be an integer, got None", (X, None), {}),
+        (TypeError, "operand must have one of the dtypes.*got complex64", (X.astype(jnp.complex64),), {}),
+        (TypeError, "operand must have one of the dtypes.*got bool", (X > 0,), {}),
+        (TypeError, "operand must be an array, got str", ("rows",), {}),
+        (TypeError, "reverse must be True or False, got 1", (X,), {"reverse": 1}),
+        (TypeError, "exclusive must be True or False, got 'yes'", (X,), {"exclusive": "yes"}),
+        (ValueError, r"prefer must be one of \('native', 'xla'\), a PlanPreference or None, got 'cuda'", (X,), {"prefer": "cuda"}),
+    ],
+)  # fmt: skip
+def test_scan(name, error, match, args, kwargs):
+    with pytest.raises(error, match=f"^{name}: {match}"):
+        getattr(bj, name)(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    "error, match, args",
+    [
+        (ValueError, r"b must have shape \(6, 3\), that of a, got \(3,\)", (X, X[0])),
+        (TypeError, "b must have the dtype of a, float64, got float32", (X, X.astype(jnp.float32))),
+        (TypeError, "a must have one of the dtypes.*got int32", (IDS, IDS)),
+        (ValueError, "a must have at least one dimension", (X[0, 0], X[0, 0])),
+        (ValueError, r"axis must be in \[-2, 1\] for a of shape \(6, 3\), got 2", (X, X, 2)),
+    ],
+)  # fmt: skip
+def test_linear_scan(error, match, args):
+    with pytest.raises(error, match=f"^associative_linear_scan: {match}"):
+        bj.associative_linear_scan(*args)
+
+
+def test_other_arguments_of_scans():
+    with pytest.raises(TypeError, match="^logcumsumexp: operand must have one of the dtypes float32.*got int32"):
+        bj.logcumsumexp(IDS)
+    with pytest.raises(TypeError, match="^cummax: return_indices must be True or False, got 1"):
+        bj.cummax(X, return_indices=1)
+    with pytest.raises(TypeError, match="^cumsum: axis must be a static integer, got a traced value"):
+        jax.jit(lambda axis: bj.cumsum(X, axis))(1)
+    long = jax.ShapeDtypeStruct((2, 2**31), jnp.int8)
+    with pytest.raises(
+        ValueError, match="^cummin: operand may have at most 2147483647 cells along axis, got 2147483648"
+    ):
+        jax.eval_shape(lambda x: bj.cummin(x, 1), long)
+
+
 DY = jnp.ones((4, 3))
 
 
@@ -181,6 +232,13 @@ DY = jnp.ones((4, 3))
         (bj.segment_max_backward, ValueError, "winner must have shape", (IDS, jnp.ones((4, 2), jnp.int32), DY)),
         (bj.segment_prod_backward, TypeError, "zeros must have one of", (X, IDS, DY, jnp.zeros((4, 3), jnp.int32), DY)),
         (bj.segment_prod_backward, ValueError, "data must have shape", (X[1:], IDS, DY, jnp.zeros((4, 3), jnp.uint8), DY)),
+        (bj.cumsum_backward, TypeError, "dy must have one of the dtypes.*int32", (IDS,)),
+        (bj.cumprod_backward, ValueError, r"y must have shape \(4, 3\), that of dy, got \(6, 3\)", (DY, X, DY)),
+        (bj.cumprod_backward, TypeError, "operand must have the dtype of dy, float64, got int32", (DY.astype(jnp.int32), DY, DY)),
+        (bj.logcumsumexp_backward, ValueError, r"operand must have shape \(4, 3\), that of dy", (DY[0], DY, DY)),
+        (bj.cummax_backward, TypeError, "index must have one of the dtypes int32, got float64", (DY, DY)),
+        (bj.cummin_backward, ValueError, r"index must have shape \(4, 3\), that of dy, got \(6,\)", (IDS, DY)),
+        (bj.associative_linear_scan_backward, ValueError, r"dy must have shape \(4, 3\), that of a", (DY, DY, X)),
         (bj.repeat_backward, TypeError, "dy must have one of the dtypes.*int32", (DY.astype(jnp.int32), 2)),
         (bj.repeat_backward, ValueError, r"dy must have a shape that repeats \(2,\) divide, got \(4, 3\)", (DY, 2)),
         (bj.repeat_backward, ValueError, r"dy must have a shape that repeats \(1, 1, 1\) divide", (DY, (1, 1, 1))),

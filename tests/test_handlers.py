@@ -13,6 +13,8 @@ DATA, PERM, OFFSETS, IDS = S((6, 3), F), S((6,), U), S((5,), U), S((6,), I)
 Y, DX = S((4, 3), F), S((6, 3), F)
 BITS = {"empty_bits": np.int64(0)}
 POOL = dict(window=np.array([2, 2]), strides=np.array([2, 2]), norm_type=np.float64(2), channels_last=False)
+REVERSE = {"reverse": True}
+SCAN = {"reverse": False, "exclusive": False}
 TWICE = {"repeats": np.array([2, 1])}
 IMAGE, POOLED = S((2, 8, 8), F), S((2, 4, 4), F)
 
@@ -95,6 +97,21 @@ def _call(target, operands, out, attributes):
         ("repeat_backward: dimension 0 of dy must be 12", "repeat_backward", [Y], (W, DATA), TWICE),
         ("repeat_backward: dy must have the dtype of the result", "repeat_backward", [S((12, 3), I)], (W, DATA), TWICE),
         ("repeat_backward: dy must be float16", "repeat_backward", [S((12, 3), I)], (W, S((6, 3), I)), TWICE),
+        ("cumsum: operand must have rank 2", "cumsum", [S((6,), F)], (W, S((6,), F)), SCAN),
+        ("cumsum: operand must be a float or an integer", "cumsum", [S((6, 3), jnp.complex64)], (W, S((6, 3), jnp.complex64)), SCAN),
+        ("cumprod: the result must have the dtype of operand", "cumprod", [DATA], (W, S((6, 3), I)), SCAN),
+        ("cumprod: the result must have the shape of operand", "cumprod", [DATA], (W, Y), SCAN),
+        ("logcumsumexp: operand must be float16", "logcumsumexp", [S((6, 3), I)], (W, S((6, 3), I)), SCAN),
+        ("cummax: expected one or two results, got 3", "cummax", [DATA], (W, DATA, DATA, DATA), SCAN),
+        ("cummin: the second result must have the shape of operand", "cummin", [DATA], (W, DATA, S((4, 3), I)), SCAN),
+        ("cummin: the second result must be of type", "cummin", [DATA], (W, DATA, DATA), SCAN),
+        ("linear_scan: b must have the shape of a", "linear_scan", [DATA, Y], (W, DATA), REVERSE),
+        ("linear_scan: a must be a float or complex", "linear_scan", [S((6, 3), I)] * 2, (W, S((6, 3), I)), REVERSE),
+        ("cumprod_backward: y must have the shape of operand", "cumprod_backward", [DATA, Y, DATA], (W, DATA), REVERSE),
+        ("cumextremum_backward: index must be of type", "cumextremum_backward", [DATA, DATA], (W, DATA), REVERSE),
+        ("cumextremum_backward: index must have the shape of dy", "cumextremum_backward", [S((4, 3), I), DATA], (W, DATA), REVERSE),
+        ("logcumsumexp_backward: dy must have the dtype", "logcumsumexp_backward", [DATA, DATA, S((6, 3), I)], (W, DATA), REVERSE),
+        ("linear_scan_backward: the second result must have", "linear_scan_backward", [DATA] * 3, (W, DATA, Y), REVERSE),
     ],
 )  # fmt: skip
 def test_a_wrong_call_is_an_error(match, target, operands, out, attributes):

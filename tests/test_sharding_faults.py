@@ -9,6 +9,7 @@ from sharded import SHARDED, devices
 
 from baracuda_jax._core import compat, partition
 from baracuda_jax._core import op as declaration
+from baracuda_jax.scan import _partition as _of_scans
 from baracuda_jax.segment import _partition
 
 CASES = {(e.op, e.way): e for e in SHARDED}
@@ -61,6 +62,18 @@ def winners_are_rows_of_the_shard(patch):
 def parts_are_combined_as_if_for_the_maximum(patch):
     extreme = _partition._extreme
     patch.setattr(_partition, "_extreme", lambda x, axes, is_max: extreme(x, axes, True))
+
+
+@fault("cumsum", "the scanned axis", ("auto", "forward"), ("explicit", "gradient"))
+def every_shard_takes_itself_for_the_first(patch):
+    patch.setattr(jax.lax, "axis_index", lambda axes: 0)
+
+
+@fault(
+    "associative_linear_scan", "the scanned axis", ("auto", "gradient"), ("explicit", "gradient"), ("auto", "tangent")
+)
+def the_state_before_a_shard_is_forgotten(patch):
+    patch.setattr(_of_scans, "_shard_before", lambda x, axes, reverse: 0 * x[0])
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda name: name.replace(" ", "-"))

@@ -116,6 +116,52 @@ def test_repeat_is_torchs_in_other_dtypes(dtype):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Scans
+
+
+SCANS = {
+    "cumsum": torch.cumsum,
+    "cumprod": torch.cumprod,
+    "cummax": lambda x, axis: torch.cummax(x, axis).values,
+    "cummin": lambda x, axis: torch.cummin(x, axis).values,
+    "logcumsumexp": torch.logcumsumexp,
+}
+LINES = [((5, 40), 1), ((40, 5), 0), ((3, 20, 4), -2), ((30,), 0), ((1, 1), 1), ((0, 3), 0)]
+
+
+@each_float
+@pytest.mark.parametrize("name", SCANS)
+def test_scans_are_torchs(name, dtype, prefer):
+    """Of values that do not tie. PyTorch forms the gradients of half types in steps, each rounded."""
+    for shape, axis in LINES:
+        x = np.random.default_rng(0).permutation(np.linspace(-1.5, 1.5, math.prod(shape))).reshape(shape)
+        x = jnp.asarray(x + (1 if name == "cumprod" else 0) / 2, dtype)
+        ours = functools.partial(getattr(bj, name), axis=axis, prefer=prefer)
+        half = dtype in ("float16", "bfloat16")
+        _agree(ours, lambda t, axis=axis: SCANS[name](t, axis), [x], dtype, scale=10 if half else 4)
+
+
+@each_float
+@pytest.mark.parametrize("name", SCANS)
+def test_scans_are_torchs_at_the_edges(name, dtype, prefer):
+    """Every four of NaN, infinities, zeros and numbers; gradients of products where factors are zero."""
+    x = np.array(list(itertools.product([NAN, INF, -INF, 0.0, -0.0, 2.0, -3.0], repeat=4)))
+    y = getattr(bj, name)(jnp.asarray(x, dtype), 1, prefer=prefer)
+    close(y, by_torch.numbers(SCANS[name](by_torch.tensor(jnp.asarray(x, dtype)), 1)), dtype)
+    if name == "cumprod":
+        x = jnp.asarray(list(itertools.product([0.0, 2.0, -3.0], repeat=4)), dtype)
+        _agree(lambda x: bj.cumprod(x, 1, prefer=prefer), lambda t: torch.cumprod(t, 1), [x], dtype)
+
+
+@both
+def test_indices_of_extrema_are_torchs(prefer):
+    x = np.random.default_rng(0).standard_normal((7, 50))
+    for name in ("cummax", "cummin"):
+        index = getattr(bj, name)(jnp.asarray(x), 1, return_indices=True, prefer=prefer)[1]
+        np.testing.assert_array_equal(index, getattr(torch, name)(torch.tensor(x), 1).indices.numpy())
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # lerp; every layout is in tests/test_elementwise.py
 
 

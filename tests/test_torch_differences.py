@@ -103,6 +103,30 @@ DIFFERENCES = {
         "an error", [[1, 1, 1, 1]],
         "they are those of the last axes, as in numpy.tile",
     ),
+    "the index of a cumulative maximum among ties": (
+        lambda: torch.cummax(torch.tensor([1.0, 3, 3]), 0).indices,
+        lambda: bj.cummax(jnp.array([1.0, 3, 3]), return_indices=True)[1],
+        [0, 1, 2], [0, 1, 1],
+        "the first, as of argmax; it has the gradient",
+    ),
+    "the gradient of a cumulative maximum among ties": (
+        lambda: _torch_grad(lambda x: torch.cummax(x, 0).values, [1.0, 3, 3]),
+        lambda: _grad(bj.cummax, [1.0, 3, 3]),
+        [1, 1, 1], [1, 2, 0],
+        "that of the index",
+    ),
+    "logcumsumexp's gradient where all before are -inf": (
+        lambda: _torch_grad(lambda x: torch.logcumsumexp(x, 0)[1:], [-INF, -INF, 1.0]),
+        lambda: _grad(lambda x: bj.logcumsumexp(x)[1:], [-INF, -INF, 1.0]),
+        [NAN, NAN, 1], [0, 0, 1],
+        "what adds nothing has no gradient",
+    ),
+    "cumsum of int8": (
+        lambda: torch.cumsum(torch.tensor([100, 100], dtype=torch.int8), 0),
+        lambda: bj.cumsum(jnp.array([100, 100], jnp.int8)),
+        [100, 200], [100, -56],
+        "integers keep their dtype, as in jax.lax",
+    ),
     "codes of ties, zero point odd": (
         lambda: _torch_codes([[0.5, 1.5, 2.5]], 1.0, 1),
         lambda: _codes([[0.5, 1.5, 2.5]], 1.0, 1),

@@ -12,8 +12,9 @@ where residuals are operands and results by name. Results after the first are sa
 only when one is taken or when the caller binds with `save=True`.
 
 Derivatives of any order: the tangent and backward primitives are linear in their last operands, so there they serve as
-their own derivatives and each other's transposes; with respect to the residuals, JAX differentiates their references. These
-must treat results among the residuals as functions of the operands: either recompute them or not depend on them smoothly.
+their own derivatives and each other's transposes; with respect to the residuals, JAX differentiates their references. Among
+these the output has the tangent that the operands give it. Results after it have none: references must either recompute them
+or not depend on them smoothly.
 """
 
 import dataclasses

@@ -1,8 +1,8 @@
 """The benchmarks, a file for each family of ops. Each op has one at least."""
 
-from . import elementwise, pool, quantize, segment, shape
+from . import elementwise, pool, quantize, scan, segment, shape
 
-FAMILIES = (segment, pool, shape, elementwise, quantize)
+FAMILIES = (segment, pool, shape, elementwise, quantize, scan)
 
 
 def benchmarks(size):

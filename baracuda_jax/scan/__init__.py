@@ -1,0 +1,29 @@
+"""Scans: each cell sees what comes before it along an axis.
+
+Data flow: arrays are [batches, count, inner], and go along the middle axis, from its end where `reverse`. Every cell is read
+once and written once; what a chunk of cells comes to is joined to the chunks before in an order that shapes alone decide.
+Gradients are scans the other way. Pattern: scan.
+
+Throughout, `axis` is the number of dimensions before the one that is scanned.
+"""
+
+from ._extremum import cummax, cummax_backward, cummin, cummin_backward
+from ._linear import associative_linear_scan, associative_linear_scan_backward
+from ._log_sum_exp import logcumsumexp, logcumsumexp_backward
+from ._prod import cumprod, cumprod_backward
+from ._sum import cumsum, cumsum_backward
+
+__all__ = [
+    "associative_linear_scan",
+    "associative_linear_scan_backward",
+    "cummax",
+    "cummax_backward",
+    "cummin",
+    "cummin_backward",
+    "cumprod",
+    "cumprod_backward",
+    "cumsum",
+    "cumsum_backward",
+    "logcumsumexp",
+    "logcumsumexp_backward",
+]

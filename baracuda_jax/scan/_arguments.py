@@ -1,0 +1,75 @@
+"""The arguments of scans: their documentation and their checks."""
+
+from .._core import checks
+
+NUMBERS = (*checks.FLOATS, *checks.INTEGERS)
+MOST_INDICES = 2**31 - 1
+
+_DOC = """
+
+    Formula:
+        {formula}
+
+    Args:
+        operand: array of {dtypes}, of rank 1 or more.
+        axis: static integer, the axis that is scanned; a negative one counts from the last.
+        reverse: scan from the end of the axis: "before" is then what lies behind.
+        exclusive: a cell sees what comes before it alone, and the first {nothing}.
+{more}        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        {returns}
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: {precision} Results are the same bits every time.
+
+    Source: {source}.
+    """
+
+
+def document(formula, nothing, source, more="", returns=None, precision=None, dtypes="a float or integer type"):
+    def decorate(fun):
+        fun.__doc__ = (fun.__doc__ or "") + _DOC.format(
+            formula=formula,
+            nothing=nothing,
+            source=source,
+            more=more,
+            dtypes=dtypes,
+            returns=returns or "Array of operand's shape and dtype.",
+            precision=precision or "float16 and bfloat16 accumulate in float32 and are rounded once; integers wrap.",
+        )
+        return fun
+
+    return decorate
+
+
+def arguments(op, operand, axis, reverse, exclusive, dtypes):
+    """The operand and the primitive's parameters."""
+    operand = checks.array(op, "operand", operand)
+    checks.dtype(op, "operand", operand, dtypes)
+    params = direction(op, "operand", operand, axis, reverse)
+    return operand, params | {"exclusive": checks.flag(op, "exclusive", exclusive)}
+
+
+def direction(op, name, x, axis, reverse):
+    """What is scanned, of an array and those shaped alike."""
+    if x.ndim < 1:
+        raise ValueError(f"{op}: {name} must have at least one dimension, which is scanned; got a scalar")
+    axis = checks.integer(op, "axis", axis, -x.ndim)
+    if axis >= x.ndim:
+        raise ValueError(f"{op}: axis must be in [{-x.ndim}, {x.ndim - 1}] for {name} of shape {x.shape}, got {axis}")
+    return {"axis": axis % x.ndim, "reverse": checks.flag(op, "reverse", reverse)}
+
+
+def backward_arguments(op, arrays, axis, reverse, exclusive):
+    """Checks a backward function's arguments: floats, by name, all of the shape and dtype of the last, the cotangent."""
+    arrays = {name: checks.array(op, name, x) for name, x in arrays.items()}
+    *rest, (last, dy) = arrays.items()
+    checks.dtype(op, last, dy, checks.FLOATS)
+    for name, x in rest:
+        checks.same_dtype(op, name, x, last, dy)
+        checks.shape(op, name, x, dy.shape, f"that of {last}")
+    params = direction(op, last, dy, axis, reverse) | {"exclusive": checks.flag(op, "exclusive", exclusive)}
+    return list(arrays.values()), params

@@ -1,0 +1,163 @@
+"""The cumulative maximum and minimum. The first cell that has the extreme value takes the gradient."""
+
+import jax.numpy as jnp
+from jax import lax
+
+from .._core import checks
+from .._core.bits import highest, lowest
+from .._core.op import Body, declare
+from ._arguments import MOST_INDICES, NUMBERS, arguments, backward_arguments, document
+from ._exclusive import behind, derivatives
+from ._family import CUMULATIVE, cases
+from ._kernels import call, take
+from ._partition import whole_axis
+from ._references import after, before, last, wide
+
+
+def _extremum(op, which, operand, axis, reverse, exclusive, indices, prefer):
+    operand, params = arguments(op, operand, axis, reverse, exclusive, NUMBERS)
+    count = operand.shape[params["axis"]]
+    if count > MOST_INDICES:
+        raise ValueError(f"{op}: operand may have at most {MOST_INDICES} cells along axis, got {count}")
+    save = checks.flag(op, "return_indices", indices)
+    out = which(operand, **params, save=save, prefer=prefer)
+    return tuple(out) if save else out
+
+
+_EXTREMUM_ARGUMENTS = """\
+        return_indices: also return where along the axis each value is, of those that tie the first in the direction of the
+            scan; the length of the axis where there is nothing before the cell.
+"""
+_EXTREMUM = dict(
+    more=_EXTREMUM_ARGUMENTS,
+    returns="Array of operand's shape and dtype; with return_indices also an int32 array of the shape.",
+    precision="exact. A NaN beats every number, and the first NaN stays. The cell at the index has the gradient.",
+)
+
+
+@document(
+    "y_i = max(x_0, ..., x_i), and exclusive up to x_{i-1}; dx_j = sum of dy_i over the cells i whose index is j",
+    nothing="-inf, or the lowest integer",
+    source="jax.lax.cummax; torch.cummax",
+    **_EXTREMUM,
+)
+def cummax(operand, axis=0, *, reverse=False, exclusive=False, return_indices=False, prefer=None):
+    """Maximum of what comes before each cell along an axis."""
+    return _extremum("cummax", _max, operand, axis, reverse, exclusive, return_indices, prefer)
+
+
+@document(
+    "y_i = min(x_0, ..., x_i), and exclusive up to x_{i-1}; dx_j = sum of dy_i over the cells i whose index is j",
+    nothing="+inf, or the highest integer",
+    source="jax.lax.cummin; torch.cummin",
+    **_EXTREMUM,
+)
+def cummin(operand, axis=0, *, reverse=False, exclusive=False, return_indices=False, prefer=None):
+    """Minimum of what comes before each cell along an axis."""
+    return _extremum("cummin", _min, operand, axis, reverse, exclusive, return_indices, prefer)
+
+
+def _extremum_backward(op, which, index, dy, axis, reverse, exclusive, prefer):
+    (dy,), params = backward_arguments(op, {"dy": dy}, axis, reverse, exclusive)
+    index = checks.array(op, "index", index)
+    checks.dtype(op, "index", index, ("int32",))
+    checks.shape(op, "index", index, dy.shape, "that of dy")
+    return which.vjp(index, dy, **params, prefer=prefer)
+
+
+def cummax_backward(index, dy, axis=0, *, reverse=False, exclusive=False, prefer=None):
+    """The gradient of `cummax`: dx_j = sum of dy_i over the cells i with index_i == j.
+
+    Args:
+        index: int32, as `cummax` returns it with return_indices, with the same exclusive.
+        dy: floats of the same shape, the cotangent of the result.
+        axis, reverse, exclusive: as in `cummax`.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of operand.
+    """
+    return _extremum_backward("cummax_backward", _max, index, dy, axis, reverse, exclusive, prefer)
+
+
+def cummin_backward(index, dy, axis=0, *, reverse=False, exclusive=False, prefer=None):
+    """The gradient of `cummin`: see `cummax_backward`."""
+    return _extremum_backward("cummin_backward", _min, index, dy, axis, reverse, exclusive, prefer)
+
+
+def _at(x, index, axis, nothing):
+    """x at the index, `nothing` where that is past the end."""
+    n = x.shape[axis]
+    if not n:
+        return x
+    return jnp.where(index < n, jnp.take_along_axis(x, jnp.minimum(index, n - 1), axis), nothing)
+
+
+def _declare(name, public, beats, nothing):
+    def better(a, b):
+        """b where it beats a, which is earlier, or is the first NaN."""
+        (x, i), (y, j) = a, b
+        is_better = beats(y, x) | ((y != y) & (x == x))
+        return jnp.where(is_better, y, x), jnp.where(is_better, j, i)
+
+    def reference(x, *, exclusive, **params):
+        axis, n = params["axis"], x.shape[params["axis"]]
+        places = lax.broadcasted_iota(jnp.int32, x.shape, axis)
+        index = lax.associative_scan(better, (x, places), **params)[1]
+        index = before(index, n, **params) if exclusive else index
+        return _at(x, index, axis, jnp.asarray(nothing(x.dtype), x.dtype)), index
+
+    def native(x, *, save, **params):
+        return call(name, x, dtypes=[x.dtype, jnp.int32][: 2 if save else 1], **params)
+
+    return declare(
+        name,
+        **CUMULATIVE,
+        public=public,
+        dtypes=NUMBERS,
+        cases=cases(),
+        results=("y", "index"),
+        residuals=("index",),
+        cut=whole_axis,
+        forward=Body(reference, native),
+        **derivatives(
+            tangent=(_tangent_reference, _tangent_native),
+            backward=(_backward_reference, _backward_native),
+            inclusive=lambda index, **params: (behind(index, last(index, **params), **params),),
+        ),
+        kernels={
+            "forward": (name,),
+            "tangent": ("segment_extremum_tangent",),
+            "backward": ("cumextremum_backward",),
+        },
+    )
+
+
+def _tangent_reference(index, t, *, axis, **_):
+    return (_at(t, index, axis, 0),)
+
+
+def _tangent_native(index, t, *, axis, **_):
+    return (take(t, index, axis),)
+
+
+def _backward_reference(index, dy, *, axis, reverse):
+    """The sum over each run of cells that have one index, at its end in the other direction, where that index is."""
+    params = dict(axis=axis, reverse=reverse)
+
+    def join(a, later):
+        (total, begins), (more, again) = a, later
+        return jnp.where(again, more, total + more), begins | again
+
+    begins = index != after(index, -1, **params)
+    total = lax.associative_scan(join, (wide(dy), begins), reverse=not reverse, axis=axis)[0]
+    is_winner = index == lax.broadcasted_iota(jnp.int32, index.shape, axis)
+    return (jnp.where(is_winner, total, 0).astype(dy.dtype),)
+
+
+def _backward_native(index, dy, **params):
+    return call("cumextremum_backward", index, dy, **params)
+
+
+_max = _declare("cummax", cummax, jnp.greater, lowest)
+_min = _declare("cummin", cummin, jnp.less, highest)

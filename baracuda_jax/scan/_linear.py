@@ -1,0 +1,119 @@
+"""The linear recurrence, as a scan."""
+
+from .._core import checks
+from .._core.op import Body, declare
+from . import _kernels, _references
+from ._arguments import direction
+from ._family import FAMILY, cases, spaced
+from ._kernels import call
+from ._partition import linear_by_totals
+from ._references import adjoint, before, wide
+
+DTYPES = (*checks.FLOATS, "complex64", "complex128")
+
+
+def associative_linear_scan(a, b, axis=0, *, reverse=False, prefer=None):
+    """The states of a linear recurrence along an axis.
+
+    Formula:
+        h_i = a_i h_{i-1} + b_i, with 0 before the first,
+        db_i = s_i, da_i = h_{i-1} s_i with s_i = dy_i + a_{i+1} s_{i+1}, where dy is the cotangent of h.
+
+    Args:
+        a: array of a float or complex type, of rank 1 or more, the factors.
+        b: array of a's shape and dtype, what is added. To broadcast one against the other is left to the caller.
+        axis: static integer, the axis that is scanned; a negative one counts from the last.
+        reverse: scan from the end of the axis: "before" is then what lies behind.
+        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        h, an array of their shape and dtype.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: float16 and bfloat16 accumulate in float32 and are rounded once. Stretches of the axis are computed each by
+    itself and then joined, by the products of their factors: where these overflow, so may what comes behind. Results are
+    the same bits every time.
+
+    Source: jax.lax.associative_scan, of pairs; recurrent and state space layers.
+    """
+    (a, b), params = _arguments("associative_linear_scan", {"a": a, "b": b}, axis, reverse)
+    return _linear(a, b, **params, prefer=prefer)
+
+
+def associative_linear_scan_backward(a, h, dy, axis=0, *, reverse=False, prefer=None):
+    """The gradient of `associative_linear_scan`: db_i = s_i, da_i = h_{i-1} s_i with s_i = dy_i + a_{i+1} s_{i+1}.
+
+    Args:
+        a: array of a float or complex type, the factors.
+        h: the result of `associative_linear_scan`.
+        dy: its cotangent. All three have one shape and dtype; of complex numbers none is conjugated.
+        axis, reverse: as in `associative_linear_scan`.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangents of a and b.
+    """
+    arrays, params = _arguments("associative_linear_scan_backward", {"a": a, "h": h, "dy": dy}, axis, reverse)
+    return tuple(_linear.vjp(*arrays, **params, prefer=prefer))
+
+
+def _arguments(op, arrays, axis, reverse):
+    arrays = {name: checks.array(op, name, x) for name, x in arrays.items()}
+    a = arrays["a"]
+    checks.dtype(op, "a", a, DTYPES)
+    for name, x in arrays.items():
+        checks.same_dtype(op, name, x, "a", a)
+        checks.shape(op, name, x, a.shape, "that of a")
+    return list(arrays.values()), direction(op, "a", a, axis, reverse)
+
+
+def _native(a, b, *, save, **params):
+    return call("linear_scan", a, b, **params)
+
+
+def _reference(a, b, **params):
+    return (_references.linear_scan(wide(a), wide(b), **params).astype(b.dtype),)
+
+
+def _tangent_by(linear_scan):
+    """dh_i = a_i dh_{i-1} + (da_i h_{i-1} + db_i)"""
+
+    def tangent(a, h, da, db, **params):
+        added = wide(da) * before(wide(h), 0, **params) + wide(db)
+        return (linear_scan(wide(a), added, **params).astype(db.dtype),)
+
+    return tangent
+
+
+def _backward_reference(a, h, dy, **params):
+    s = adjoint(wide(a), wide(dy), **params)
+    return (before(wide(h), 0, **params) * s).astype(a.dtype), s.astype(a.dtype)
+
+
+def _backward_native(a, h, dy, **params):
+    return call("linear_scan_backward", a, h, dy, dtypes=[a.dtype, a.dtype], **params)
+
+
+def _pair(rng, *shape):
+    """Factors of both signs that neither grow nor vanish at once, and what is added."""
+    return rng.choice([-1.0, 1.0], shape) * rng.uniform(0.5, 1.05, shape), *spaced(rng, *shape)
+
+
+_linear = declare(
+    "associative_linear_scan",
+    **FAMILY,
+    operands=("a", "b"),
+    differentiable=("a", "b"),
+    public=associative_linear_scan,
+    dtypes=DTYPES,
+    cases=cases(_pair, exclusive=False),
+    results=("h",),
+    residuals=("a", "h"),
+    cut=linear_by_totals,
+    forward=Body(_reference, _native),
+    tangent=Body(_tangent_by(_references.linear_scan), _tangent_by(_kernels.linear_scan)),
+    backward=Body(_backward_reference, _backward_native),
+    kernels={"forward": ("linear_scan",), "tangent": ("linear_scan",), "backward": ("linear_scan_backward",)},
+)

@@ -1,0 +1,93 @@
+"""The cumulative product."""
+
+from jax import lax
+
+from .._core.op import Body, declare
+from . import _kernels, _references
+from ._arguments import NUMBERS, arguments, backward_arguments, document
+from ._exclusive import derivatives, with_last
+from ._family import CUMULATIVE, cases
+from ._kernels import call
+from ._partition import whole_axis
+from ._references import adjoint, before, prefixes, wide
+
+
+@document(
+    "y_i = x_0 ... x_i, and exclusive x_0 ... x_{i-1}; dx_i = y_{i-1} s_i with s_i = dy_i + x_{i+1} s_{i+1}",
+    nothing="1",
+    source="jax.lax.cumprod; torch.cumprod",
+    precision="float16 and bfloat16 accumulate in float32 and are rounded once; integers wrap. No derivative divides, so "
+    "that all are exact where factors are zero.",
+)
+def cumprod(operand, axis=0, *, reverse=False, exclusive=False, prefer=None):
+    """Product of what comes before each cell along an axis."""
+    operand, params = arguments("cumprod", operand, axis, reverse, exclusive, NUMBERS)
+    return _prod(operand, **params, prefer=prefer)
+
+
+def cumprod_backward(operand, y, dy, axis=0, *, reverse=False, exclusive=False, prefer=None):
+    """The gradient of `cumprod`: dx_i = y_{i-1} s_i with s_i = dy_i + x_{i+1} s_{i+1}.
+
+    Args:
+        operand: floats, the factors x.
+        y: the result of `cumprod`, with the same exclusive.
+        dy: the cotangent of the result. All three have one shape and dtype.
+        axis, reverse, exclusive: as in `cumprod`.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of operand.
+    """
+    arrays = {"operand": operand, "y": y, "dy": dy}
+    arrays, params = backward_arguments("cumprod_backward", arrays, axis, reverse, exclusive)
+    return _prod.vjp(*arrays, **params, prefer=prefer)
+
+
+def _native(x, *, save, **params):
+    return call("cumprod", x, **params)
+
+
+def _reference(x, **params):
+    return (prefixes(lax.cumprod, x, 1, **params),)
+
+
+def _tangent_by(linear_scan):
+    """dy_i = x_i dy_{i-1} + y_{i-1} dx_i"""
+
+    def tangent(x, y, t, **params):
+        added = before(wide(y), 1, **params) * wide(t)
+        return (linear_scan(wide(x), added, **params).astype(t.dtype),)
+
+    return tangent
+
+
+def _backward_reference(x, y, dy, **params):
+    s = adjoint(wide(x), wide(dy), **params)
+    return ((before(wide(y), 1, **params) * s).astype(x.dtype),)
+
+
+def _backward_native(x, y, dy, **params):
+    return call("cumprod_backward", x, y, dy, **params)
+
+
+def _factors(rng, *shape):
+    """Factors near 1, some of them zero."""
+    return ((1 + 0.3 * rng.standard_normal(shape)) * (rng.random(shape) > 0.05),)
+
+
+_prod = declare(
+    "cumprod",
+    **CUMULATIVE,
+    public=cumprod,
+    dtypes=NUMBERS,
+    cases=cases(_factors),
+    residuals=("operand", "y"),
+    cut=whole_axis,
+    forward=Body(_reference, _native),
+    **derivatives(
+        tangent=(_tangent_by(_references.linear_scan), _tangent_by(_kernels.linear_scan)),
+        backward=(_backward_reference, _backward_native),
+        inclusive=with_last(lambda before, x: before * x),
+    ),
+    kernels={"forward": ("cumprod",), "tangent": ("linear_scan",), "backward": ("cumprod_backward",)},
+)

@@ -1,0 +1,62 @@
+"""The cumulative sum."""
+
+from jax import lax
+
+from .._core.op import Body, declare
+from ._arguments import NUMBERS, arguments, backward_arguments, document
+from ._family import CUMULATIVE, cases
+from ._kernels import call
+from ._partition import sum_by_totals
+from ._references import prefixes
+
+
+@document(
+    "y_i = x_0 + ... + x_i, and exclusive x_0 + ... + x_{i-1}; dx_i = dy_i + dy_{i+1} + ...",
+    nothing="0",
+    source="jax.lax.cumsum; torch.cumsum",
+)
+def cumsum(operand, axis=0, *, reverse=False, exclusive=False, prefer=None):
+    """Sum of what comes before each cell along an axis."""
+    operand, params = arguments("cumsum", operand, axis, reverse, exclusive, NUMBERS)
+    return _sum(operand, **params, prefer=prefer)
+
+
+def cumsum_backward(dy, axis=0, *, reverse=False, exclusive=False, prefer=None):
+    """The gradient of `cumsum`: the cumulative sum of dy in the other direction.
+
+    Args:
+        dy: floats, the cotangent of the result.
+        axis, reverse, exclusive: as in `cumsum`.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of operand.
+    """
+    (dy,), params = backward_arguments("cumsum_backward", {"dy": dy}, axis, reverse, exclusive)
+    return _sum.vjp(dy, **params, prefer=prefer)
+
+
+def _native(x, *, save=False, **params):
+    return call("cumsum", x, **params)
+
+
+def _reference(x, **params):
+    return (prefixes(lax.cumsum, x, 0, **params),)
+
+
+def _turned(body):
+    return lambda dy, *, reverse, **params: body(dy, reverse=not reverse, **params)
+
+
+_sum = declare(
+    "cumsum",
+    **CUMULATIVE,
+    public=cumsum,
+    dtypes=NUMBERS,
+    cases=cases(),
+    linear=lambda params: params,
+    cut=sum_by_totals,
+    forward=Body(_reference, _native),
+    backward=Body(_turned(_reference), _turned(_native)),
+    kernels={"forward": ("cumsum",), "backward": ("cumsum",)},
+)

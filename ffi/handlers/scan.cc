@@ -1,0 +1,226 @@
+// FFI targets of the scan family. Arrays are [batches..., count, inner]: a scan goes along the last dimension but one,
+// from its end where `reverse`. Gradients are those of inclusive scans, and go the other way.
+#include "target.h"
+
+namespace baracuda {
+namespace {
+
+template <class T>
+const T* in(const ffi::AnyBuffer& array) {
+  return static_cast<const T*>(array.untyped_data());
+}
+template <class T>
+T* out(ffi::Result<ffi::AnyBuffer>& array) {
+  return static_cast<T*>(array->untyped_data());
+}
+
+// What all targets share: arrays of one shape.
+struct Scanning {
+  const char* op;
+  Checks checks;
+  const char* name;
+  const ffi::AnyBuffer& first;
+
+  Scanning(const char* op, const char* name, const ffi::AnyBuffer& first)
+      : op(op), checks(op), name(name), first(first) {
+    auto dims = first.dimensions();
+    checks.require(dims.size() >= 2, name, " must have rank 2 or more, got ", describe(dims));
+  }
+
+  Scanning& same_shape(const char* other, const ffi::AnyBuffer& array) {
+    checks.same_shape(other, array, name, first);
+    return *this;
+  }
+  Scanning& same(const char* other, const ffi::AnyBuffer& array) {
+    checks.same_dtype(other, array, name, first);
+    return same_shape(other, array);
+  }
+
+  template <class Functor>
+  ffi::Error run(Device& device, const ffi::AnyBuffer& workspace, const Functor& functor, bool reverse,
+                 bool exclusive = false) const {
+    auto dims = first.dimensions();
+    ScanShape shape{product(dims, 0, dims.size() - 2), dims[dims.size() - 2], dims.back(), reverse, exclusive};
+    return to_error(op, scan(device.executor(workspace), functor, shape));
+  }
+};
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Scans
+
+template <template <class> class Functor>
+auto cumulate(const Scanning& scanning, Device& device, ffi::AnyBuffer& x, ffi::AnyBuffer& workspace,
+              ffi::Result<ffi::AnyBuffer>& y, bool reverse, bool exclusive) {
+  return [&, reverse, exclusive](auto type) {
+    using T = typename decltype(type)::type;
+    Functor<T> functor{};
+    functor.x = in<T>(x), functor.y = out<T>(y);
+    return scanning.run(device, workspace, functor, reverse, exclusive);
+  };
+}
+
+ffi::Error sum_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> workspace,
+                       ffi::Result<ffi::AnyBuffer> y, bool reverse, bool exclusive) {
+  Scanning scanning = Scanning("cumsum", "operand", x).same("the result", *y);
+  if (scanning.checks.failed()) return scanning.checks.error();
+  return for_number(scanning.op, "operand", x.element_type(),
+                    cumulate<CumSum>(scanning, device, x, *workspace, y, reverse, exclusive));
+}
+
+ffi::Error prod_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> workspace,
+                        ffi::Result<ffi::AnyBuffer> y, bool reverse, bool exclusive) {
+  Scanning scanning = Scanning("cumprod", "operand", x).same("the result", *y);
+  if (scanning.checks.failed()) return scanning.checks.error();
+  return for_number(scanning.op, "operand", x.element_type(),
+                    cumulate<CumProd>(scanning, device, x, *workspace, y, reverse, exclusive));
+}
+
+ffi::Error log_sum_exp_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> workspace,
+                               ffi::Result<ffi::AnyBuffer> y, bool reverse, bool exclusive) {
+  Scanning scanning = Scanning("logcumsumexp", "operand", x).same("the result", *y);
+  if (scanning.checks.failed()) return scanning.checks.error();
+  return for_float(scanning.op, "operand", x.element_type(),
+                   cumulate<LogCumSumExp>(scanning, device, x, *workspace, y, reverse, exclusive));
+}
+
+// The second result is there when a gradient or the caller needs it.
+template <bool is_max>
+ffi::Error extremum_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> workspace,
+                            ffi::Result<ffi::AnyBuffer> y, ffi::RemainingRets more, bool reverse, bool exclusive) {
+  Scanning scanning = Scanning(is_max ? "cummax" : "cummin", "operand", x).same("the result", *y);
+  Checks& checks = scanning.checks;
+  checks.require(more.size() <= 1, "expected one or two results, got ", more.size() + 1);
+  if (checks.failed()) return checks.error();
+  int32_t* index = nullptr;
+  if (more.size() == 1) {
+    auto second = more.get<ffi::AnyBuffer>(0);
+    if (second.has_error()) return second.error();
+    scanning.same_shape("the second result", **second);
+    checks.dtype("the second result", **second, ffi::DataType::S32);
+    if (checks.failed()) return checks.error();
+    index = out<int32_t>(*second);
+  }
+  return for_number(scanning.op, "operand", x.element_type(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    if (index) {
+      CumArgExtremum<T, is_max> functor{};
+      functor.x = in<T>(x), functor.y = out<T>(y), functor.index = index, functor.exclusive = exclusive;
+      return scanning.run(device, *workspace, functor, reverse, exclusive);
+    }
+    CumExtremum<T, is_max> functor{};
+    functor.x = in<T>(x), functor.y = out<T>(y);
+    return scanning.run(device, *workspace, functor, reverse, exclusive);
+  });
+}
+
+// Calls `body` with the type of a float or of a complex number.
+template <class Body>
+ffi::Error for_inexact(const char* op, const char* argument, ffi::DataType dtype, const Body& body) {
+  switch (dtype) {
+    BARACUDA_FLOATS(BARACUDA_CASE)
+    BARACUDA_CASE(C64, Complex<float>)
+    BARACUDA_CASE(C128, Complex<double>)
+    default:
+      return invalid(op, argument, " must be a float or complex, got type ", int(dtype));
+  }
+}
+
+ffi::Error linear_handler(Device device, ffi::AnyBuffer a, ffi::AnyBuffer b, ffi::Result<ffi::AnyBuffer> workspace,
+                          ffi::Result<ffi::AnyBuffer> h, bool reverse) {
+  Scanning scanning = Scanning("linear_scan", "a", a).same("b", b).same("the result", *h);
+  if (scanning.checks.failed()) return scanning.checks.error();
+  return for_inexact(scanning.op, "a", a.element_type(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    LinearScan<T> functor{};
+    functor.a = in<T>(a), functor.b = in<T>(b), functor.h = out<T>(h);
+    return scanning.run(device, *workspace, functor, reverse);
+  });
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Gradients
+
+template <template <class> class Functor>
+ffi::Error cumulate_backward(const char* op, Device& device, ffi::AnyBuffer& x, ffi::AnyBuffer& y, ffi::AnyBuffer& dy,
+                             ffi::AnyBuffer& workspace, ffi::Result<ffi::AnyBuffer>& dx, bool reverse) {
+  Scanning scanning = Scanning(op, "operand", x).same("y", y).same("dy", dy).same("the result", *dx);
+  if (scanning.checks.failed()) return scanning.checks.error();
+  return for_float(op, "operand", x.element_type(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    Functor<T> functor{};
+    functor.x = in<T>(x), functor.y = in<T>(y), functor.dy = in<T>(dy), functor.dx = out<T>(dx);
+    return scanning.run(device, workspace, functor, !reverse);
+  });
+}
+
+ffi::Error prod_backward_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer y, ffi::AnyBuffer dy,
+                                 ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> dx, bool reverse) {
+  return cumulate_backward<CumProdBackward>("cumprod_backward", device, x, y, dy, *workspace, dx, reverse);
+}
+
+ffi::Error log_sum_exp_backward_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer y, ffi::AnyBuffer dy,
+                                        ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> dx,
+                                        bool reverse) {
+  return cumulate_backward<LogCumSumExpBackward>("logcumsumexp_backward", device, x, y, dy, *workspace, dx, reverse);
+}
+
+ffi::Error extremum_backward_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer dy,
+                                     ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> dx,
+                                     bool reverse) {
+  Scanning scanning = Scanning("cumextremum_backward", "dy", dy).same_shape("index", index).same("the result", *dx);
+  scanning.checks.dtype("index", index, ffi::DataType::S32);
+  if (scanning.checks.failed()) return scanning.checks.error();
+  return for_float(scanning.op, "dy", dy.element_type(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    CumExtremumBackward<T> functor{in<int32_t>(index), in<T>(dy), out<T>(dx)};
+    return scanning.run(device, *workspace, functor, !reverse);
+  });
+}
+
+ffi::Error linear_backward_handler(Device device, ffi::AnyBuffer a, ffi::AnyBuffer h, ffi::AnyBuffer dh,
+                                   ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> da,
+                                   ffi::Result<ffi::AnyBuffer> db, bool reverse) {
+  Scanning scanning = Scanning("linear_scan_backward", "a", a).same("h", h).same("dh", dh);
+  scanning.same("the first result", *da).same("the second result", *db);
+  if (scanning.checks.failed()) return scanning.checks.error();
+  return for_inexact(scanning.op, "a", a.element_type(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    LinearScanBackward<T> functor{};
+    functor.a = in<T>(a), functor.h = in<T>(h), functor.dh = in<T>(dh), functor.da = out<T>(da),
+    functor.db = out<T>(db);
+    return scanning.run(device, *workspace, functor, !reverse);
+  });
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Targets
+
+template <int count>
+auto operands() {
+  if constexpr (count == 0)
+    return ffi::Ffi::Bind().Ctx<Device>();
+  else
+    return operands<count - 1>().template Arg<ffi::AnyBuffer>();
+}
+// The workspace, and the first result.
+template <int count>
+auto scanned() {
+  return operands<count>().template Ret<ffi::AnyBuffer>().template Ret<ffi::AnyBuffer>();
+}
+
+BARACUDA_TARGET(cumsum, sum_handler, scanned<1>().Attr<bool>("reverse").Attr<bool>("exclusive"));
+BARACUDA_TARGET(cumprod, prod_handler, scanned<1>().Attr<bool>("reverse").Attr<bool>("exclusive"));
+BARACUDA_TARGET(logcumsumexp, log_sum_exp_handler, scanned<1>().Attr<bool>("reverse").Attr<bool>("exclusive"));
+BARACUDA_TARGET(cummax, extremum_handler<true>,
+                scanned<1>().RemainingRets().Attr<bool>("reverse").Attr<bool>("exclusive"));
+BARACUDA_TARGET(cummin, extremum_handler<false>,
+                scanned<1>().RemainingRets().Attr<bool>("reverse").Attr<bool>("exclusive"));
+BARACUDA_TARGET(linear_scan, linear_handler, scanned<2>().Attr<bool>("reverse"));
+BARACUDA_TARGET(cumprod_backward, prod_backward_handler, scanned<3>().Attr<bool>("reverse"));
+BARACUDA_TARGET(logcumsumexp_backward, log_sum_exp_backward_handler, scanned<3>().Attr<bool>("reverse"));
+BARACUDA_TARGET(cumextremum_backward, extremum_backward_handler, scanned<2>().Attr<bool>("reverse"));
+BARACUDA_TARGET(linear_scan_backward, linear_backward_handler,
+                scanned<3>().Ret<ffi::AnyBuffer>().Attr<bool>("reverse"));
+
+}  // namespace
+}  // namespace baracuda

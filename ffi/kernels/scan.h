@@ -1,0 +1,445 @@
+// Scans: what is carried along an axis of an array.
+//
+// A functor has a State, and five steps: `none` (of no cell), `read` (the inputs of a few neighbouring cells), `term`
+// (of one of these cells), `join` (two neighbouring stretches, the earlier first; it is associative) and `write` (what
+// these cells see: all up to them, or all before them). `inputs` is the number of arrays that are read. The cells, and
+// their neighbours in the direction of the scan, are a ScanColumns or a ScanRow.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "number.h"
+
+namespace baracuda {
+
+// One position of V neighbouring lines. Positions count from where the scan begins.
+template <int V>
+struct ScanColumns {
+  static constexpr int lanes = V;
+  int64_t cell, step;  // the next position is at cell + step
+  int64_t position, count;
+
+  BARACUDA_HD bool is_first(int) const { return position == 0; }
+  BARACUDA_HD bool is_last(int) const { return position + 1 == count; }
+  // Which place on the axis lane k has.
+  BARACUDA_HD int32_t index(int) const { return int32_t(step < 0 ? count - 1 - position : position); }
+  BARACUDA_HD int32_t first_index() const { return int32_t(step < 0 ? count - 1 : 0); }
+
+  template <class T>
+  BARACUDA_HD Vector<T, V> load(const T* x) const {
+    return baracuda::load<V>(x + cell);
+  }
+  // The cells before; anything where there is none.
+  template <class T>
+  BARACUDA_HD Vector<T, V> before(const T* x) const {
+    return baracuda::load<V>(x + (position == 0 ? cell : cell - step));
+  }
+  template <class T>
+  BARACUDA_HD Vector<T, V> after(const T* x) const {
+    return baracuda::load<V>(x + (position + 1 == count ? cell : cell + step));
+  }
+  template <class T, class Value>
+  BARACUDA_HD void store(T* y, const Value& value) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = value(k);
+    baracuda::store<V>(y + cell, out);
+  }
+};
+
+// V neighbouring positions of one line, whose cells are neighbours in memory.
+template <int V>
+struct ScanRow {
+  static constexpr int lanes = V;
+  int64_t cell;  // of lane 0
+  int64_t position, count;
+  bool reverse;
+
+  BARACUDA_HD bool is_first(int k) const { return position + k == 0; }
+  BARACUDA_HD bool is_last(int k) const { return position + k + 1 == count; }
+  BARACUDA_HD int32_t index(int k) const { return int32_t(reverse ? count - 1 - position - k : position + k); }
+  BARACUDA_HD int32_t first_index() const { return int32_t(reverse ? count - 1 : 0); }
+
+  template <class T>
+  BARACUDA_HD Vector<T, V> load(const T* x) const {
+    Vector<T, V> lanes = baracuda::load<V>(x + low());
+    return reverse ? mirrored(lanes) : lanes;
+  }
+  template <class T>
+  BARACUDA_HD Vector<T, V> before(const T* x) const {
+    Vector<T, V> here = load(x), out;
+    out.lane[0] = position == 0 ? here.lane[0] : x[cell - step()];
+    for (int k = 1; k < V; ++k) out.lane[k] = here.lane[k - 1];
+    return out;
+  }
+  template <class T>
+  BARACUDA_HD Vector<T, V> after(const T* x) const {
+    Vector<T, V> here = load(x), out;
+    out.lane[V - 1] = position + V == count ? here.lane[V - 1] : x[cell + V * step()];
+    for (int k = 1; k < V; ++k) out.lane[k - 1] = here.lane[k];
+    return out;
+  }
+  template <class T, class Value>
+  BARACUDA_HD void store(T* y, const Value& value) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = value(k);
+    baracuda::store<V>(y + low(), reverse ? mirrored(out) : out);
+  }
+
+ private:
+  BARACUDA_HD int64_t step() const { return reverse ? -1 : 1; }
+  BARACUDA_HD int64_t low() const { return reverse ? cell - (V - 1) : cell; }
+  template <class T>
+  BARACUDA_HD static Vector<T, V> mirrored(const Vector<T, V>& lanes) {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = lanes.lane[V - 1 - k];
+    return out;
+  }
+};
+
+template <class T>
+struct CumSum {
+  using Element = T;
+  using State = Accumulator<T>;
+  static constexpr int inputs = 1;
+  const T* x;
+  T* y;
+
+  BARACUDA_HD static State none() { return State(0); }
+  template <class At>
+  BARACUDA_HD auto read(const At& at) const {
+    return at.load(x);
+  }
+  template <class At, class In>
+  BARACUDA_HD State term(const At&, const In& in, int k) const {
+    return State(in.lane[k]);
+  }
+  BARACUDA_HD static State join(State a, State b) { return a + b; }
+  template <class At, class In>
+  BARACUDA_HD void write(const At& at, const In&, const State (&s)[At::lanes]) const {
+    at.store(y, [&](int k) { return T(s[k]); });
+  }
+};
+
+template <class T>
+struct CumProd : CumSum<T> {
+  using State = Accumulator<T>;
+  BARACUDA_HD static State none() { return State(1); }
+  BARACUDA_HD static State join(State a, State b) { return a * b; }
+};
+
+// The order of extrema: a NaN beats every number, and the first NaN stays.
+template <class T, bool is_max>
+struct Extreme {
+  using Value = Comparable<T>;
+  using Limits = std::numeric_limits<Value>;
+
+  // What beats nothing.
+  BARACUDA_HD static Value weakest() {
+    if constexpr (is_float<T>) return is_max ? -Limits::infinity() : Limits::infinity();
+    return is_max ? Limits::lowest() : Limits::max();
+  }
+  BARACUDA_HD static bool beats(Value x, Value best) {
+    if constexpr (is_float<T>) return !(is_max ? x <= best : x >= best) & (best == best);
+    return is_max ? x > best : x < best;
+  }
+};
+
+// The extreme value so far.
+template <class T, bool is_max>
+struct CumExtremum : Extreme<T, is_max> {
+  using Element = T;
+  using State = Comparable<T>;
+  static constexpr int inputs = 1;
+  const T* x;
+  T* y;
+
+  BARACUDA_HD static State none() { return CumExtremum::weakest(); }
+  template <class At>
+  BARACUDA_HD auto read(const At& at) const {
+    return at.load(x);
+  }
+  template <class At, class In>
+  BARACUDA_HD State term(const At&, const In& in, int k) const {
+    return State(in.lane[k]);
+  }
+  BARACUDA_HD static State join(State a, State b) { return CumExtremum::beats(b, a) ? b : a; }
+  template <class At, class In>
+  BARACUDA_HD void write(const At& at, const In&, const State (&s)[At::lanes]) const {
+    at.store(y, [&](int k) { return T(s[k]); });
+  }
+};
+
+// The extreme value so far and the first cell that has it. While all are as weak as the value before the first, there
+// is no index: it is then that of the scan's first cell.
+template <class T, bool is_max>
+struct CumArgExtremum : Extreme<T, is_max> {
+  using Value = Comparable<T>;
+  using Element = T;
+  struct State {
+    Value value;
+    int32_t index;  // -1: none yet
+  };
+  static constexpr int inputs = 1;
+  const T* x;
+  T* y;
+  int32_t* index;  // which cell of the axis has it; before an exclusive scan's first, the number of all
+  bool exclusive;
+
+  BARACUDA_HD static State none() { return {CumArgExtremum::weakest(), -1}; }
+  template <class At>
+  BARACUDA_HD auto read(const At& at) const {
+    return at.load(x);
+  }
+  template <class At, class In>
+  BARACUDA_HD State term(const At& at, const In& in, int k) const {
+    Value value = Value(in.lane[k]);
+    return {value, CumArgExtremum::beats(value, CumArgExtremum::weakest()) ? at.index(k) : -1};
+  }
+  BARACUDA_HD static State join(const State& a, const State& b) {
+    return CumArgExtremum::beats(b.value, a.value) ? b : a;
+  }
+  template <class At, class In>
+  BARACUDA_HD void write(const At& at, const In&, const State (&s)[At::lanes]) const {
+    at.store(y, [&](int k) { return T(s[k].value); });
+    at.store(index, [&](int k) {
+      if (s[k].index >= 0) return s[k].index;
+      return exclusive && at.is_first(k) ? int32_t(at.count) : at.first_index();
+    });
+  }
+};
+
+// e^(less - more), where less is at most more; equal infinities have no difference. What it is multiplied by is added
+// to more than it, or less than 1 / |less - more| of the whole: the error of the processor's power of 2 does not show.
+template <class Wide>
+BARACUDA_HD Wide exp_of_difference(Wide less, Wide more) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(Wide) == 4) {
+    float share;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(share) : "f"((less - more) * 1.44269504f));
+    return less == more ? 1.0f : share;
+  }
+#endif
+  return less == more ? Wide(1) : std::exp(less - more);
+}
+
+// log of the sum of e^x as a maximum and a sum of e^(x - maximum): no overflow, and -inf is no NaN.
+template <class T>
+struct LogCumSumExp {
+  using Wide = Accumulator<T>;
+  using Element = T;
+  struct State {
+    Wide most, sum;
+  };
+  static constexpr int inputs = 1;
+  const T* x;
+  T* y;
+
+  BARACUDA_HD static State none() { return {-std::numeric_limits<Wide>::infinity(), Wide(0)}; }
+  template <class At>
+  BARACUDA_HD auto read(const At& at) const {
+    return at.load(x);
+  }
+  template <class At, class In>
+  BARACUDA_HD State term(const At&, const In& in, int k) const {
+    return {Wide(in.lane[k]), Wide(1)};
+  }
+  BARACUDA_HD static State join(const State& a, const State& b) {
+    bool first = a.most >= b.most;  // not of a NaN, which the share brings into the sum
+    Wide most = first ? a.most : b.most, less = first ? b.most : a.most;
+    Wide share = exp_of_difference(less, most);
+    return {most, first ? a.sum + b.sum * share : b.sum + a.sum * share};
+  }
+  template <class At, class In>
+  BARACUDA_HD void write(const At& at, const In&, const State (&s)[At::lanes]) const {
+    at.store(y, [&](int k) { return T(s[k].most + std::log(s[k].sum)); });
+  }
+};
+
+// A complex number that is the same type on the host and the device. Products are those of the definition.
+template <class Part>
+struct Complex {
+  Part real, imag;
+
+  Complex() = default;
+  BARACUDA_HD explicit Complex(Part real, Part imag = Part(0)) : real(real), imag(imag) {}
+  BARACUDA_HD friend Complex operator+(Complex x, Complex y) { return Complex(x.real + y.real, x.imag + y.imag); }
+  BARACUDA_HD friend Complex operator*(Complex x, Complex y) {
+    return Complex(x.real * y.real - x.imag * y.imag, x.real * y.imag + x.imag * y.real);
+  }
+};
+
+// What was read of two or three arrays.
+template <class First, class Second>
+struct Pair {
+  First first;
+  Second second;
+};
+template <class First, class Second>
+Pair(First, Second) -> Pair<First, Second>;
+template <class First, class Second, class Third>
+struct Triple {
+  First first;
+  Second second;
+  Third third;
+};
+template <class First, class Second, class Third>
+Triple(First, Second, Third) -> Triple<First, Second, Third>;
+
+// h = a h_before + b. A stretch is such a step too.
+template <class Wide>
+struct LinearStep {
+  Wide a, b;
+
+  BARACUDA_HD static LinearStep none() { return {Wide(1), Wide(0)}; }
+  BARACUDA_HD static LinearStep join(const LinearStep& s, const LinearStep& later) {
+    return {later.a * s.a, later.a * s.b + later.b};
+  }
+};
+
+template <class T>
+struct LinearScan : LinearStep<Accumulator<T>> {
+  using Wide = Accumulator<T>;
+  using Element = T;
+  using State = LinearStep<Wide>;
+  static constexpr int inputs = 2;
+  const T* a;
+  const T* b;
+  T* h;
+
+  template <class At>
+  BARACUDA_HD auto read(const At& at) const {
+    return Pair{at.load(a), at.load(b)};
+  }
+  // Before the first cell there is nothing to multiply, not even by infinity.
+  template <class At, class In>
+  BARACUDA_HD State term(const At& at, const In& in, int k) const {
+    return {at.is_first(k) ? Wide(0) : Wide(in.first.lane[k]), Wide(in.second.lane[k])};
+  }
+  template <class At, class In>
+  BARACUDA_HD void write(const At& at, const In&, const State (&s)[At::lanes]) const {
+    at.store(h, [&](int k) { return T(s[k].b); });
+  }
+};
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Gradients: scans in the other direction, each a linear recurrence. `after` is what comes before in the forward scan.
+
+// s_i = dy_i + x_{i+1} s_{i+1}, dx_i = y_{i-1} s_i: no division, so exact where x is zero.
+template <class T>
+struct CumProdBackward : LinearStep<Accumulator<T>> {
+  using Wide = Accumulator<T>;
+  using State = LinearStep<Wide>;
+  using Element = T;
+  static constexpr int inputs = 3;
+  const T* x;
+  const T* y;
+  const T* dy;
+  T* dx;
+
+  template <class At>
+  BARACUDA_HD auto read(const At& at) const {
+    return Triple{at.before(x), at.load(dy), at.after(y)};
+  }
+  template <class At, class In>
+  BARACUDA_HD State term(const At& at, const In& in, int k) const {
+    return {at.is_first(k) ? Wide(0) : Wide(in.first.lane[k]), Wide(in.second.lane[k])};
+  }
+  template <class At, class In>
+  BARACUDA_HD void write(const At& at, const In& in, const State (&s)[At::lanes]) const {
+    at.store(dx, [&](int k) { return T((at.is_last(k) ? Wide(1) : Wide(in.third.lane[k])) * s[k].b); });
+  }
+};
+
+// s_i = dh_i + a_{i+1} s_{i+1}, da_i = h_{i-1} s_i, db_i = s_i.
+template <class T>
+struct LinearScanBackward : LinearStep<Accumulator<T>> {
+  using Wide = Accumulator<T>;
+  using State = LinearStep<Wide>;
+  using Element = T;
+  static constexpr int inputs = 3;
+  const T* a;
+  const T* h;
+  const T* dh;
+  T* da;
+  T* db;
+
+  template <class At>
+  BARACUDA_HD auto read(const At& at) const {
+    return Triple{at.before(a), at.load(dh), at.after(h)};
+  }
+  template <class At, class In>
+  BARACUDA_HD State term(const At& at, const In& in, int k) const {
+    return {at.is_first(k) ? Wide(0) : Wide(in.first.lane[k]), Wide(in.second.lane[k])};
+  }
+  template <class At, class In>
+  BARACUDA_HD void write(const At& at, const In& in, const State (&s)[At::lanes]) const {
+    at.store(da, [&](int k) { return T(at.is_last(k) ? Wide(0) : Wide(in.third.lane[k]) * s[k].b); });
+    at.store(db, [&](int k) { return T(s[k].b); });
+  }
+};
+
+// s_i = dy_i + e^(y_i - y_{i+1}) s_{i+1}, dx_i = e^(x_i - y_i) s_i: y rises, so that no exponential exceeds 1.
+template <class T>
+struct LogCumSumExpBackward : LinearStep<Accumulator<T>> {
+  using Wide = Accumulator<T>;
+  using State = LinearStep<Wide>;
+  using Element = T;
+  static constexpr int inputs = 3;
+  const T* x;
+  const T* y;
+  const T* dy;
+  T* dx;
+
+  template <class At>
+  BARACUDA_HD auto read(const At& at) const {
+    return Pair{Pair{at.load(y), at.before(y)}, Pair{at.load(dy), at.load(x)}};
+  }
+  template <class At, class In>
+  BARACUDA_HD State term(const At& at, const In& in, int k) const {
+    return {at.is_first(k) ? Wide(0) : exp_of_difference(Wide(in.first.first.lane[k]), Wide(in.first.second.lane[k])),
+            Wide(in.second.first.lane[k])};
+  }
+  template <class At, class In>
+  BARACUDA_HD void write(const At& at, const In& in, const State (&s)[At::lanes]) const {
+    at.store(dx, [&](int k) {
+      Wide term = Wide(in.second.second.lane[k]);
+      bool nothing = term == -std::numeric_limits<Wide>::infinity();
+      return T(nothing ? Wide(0) : exp_of_difference(term, Wide(in.first.first.lane[k])) * s[k].b);
+    });
+  }
+};
+
+// The winner takes the sum of dy over its run of cells, which ends, in this direction, where the winner is.
+template <class T>
+struct CumExtremumBackward {
+  using Wide = Accumulator<T>;
+  using Element = T;
+  static constexpr int inputs = 2;
+  struct State {
+    Wide sum;
+    bool restart;  // the sum begins here, whatever is before
+  };
+  const int32_t* index;
+  const T* dy;
+  T* dx;
+
+  BARACUDA_HD static State none() { return {Wide(0), false}; }
+  template <class At>
+  BARACUDA_HD auto read(const At& at) const {
+    return Triple{at.before(index), at.load(index), at.load(dy)};
+  }
+  template <class At, class In>
+  BARACUDA_HD State term(const At& at, const In& in, int k) const {
+    return {Wide(in.third.lane[k]), !at.is_first(k) & (in.first.lane[k] != in.second.lane[k])};
+  }
+  BARACUDA_HD static State join(const State& a, const State& later) {
+    return later.restart ? later : State{a.sum + later.sum, a.restart};
+  }
+  template <class At, class In>
+  BARACUDA_HD void write(const At& at, const In& in, const State (&s)[At::lanes]) const {
+    at.store(dx, [&](int k) { return T(in.second.lane[k] == at.index(k) ? s[k].sum : Wide(0)); });
+  }
+};
+
+}  // namespace baracuda

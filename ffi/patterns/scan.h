@@ -1,0 +1,31 @@
+// The scan pattern: each cell of x [outer, count, inner] sees what comes before it along the middle axis, or behind it.
+//
+// The axis is cut into chunks. What a chunk comes to, its total, is formed by one worker; what a cell sees is its
+// chunk's part joined to the totals before. These are joined in a tree that the number of the chunk alone decides (32
+// chunks are a group, 32 groups a group of groups), so that the bits do not depend on which worker came first.
+#pragma once
+
+#include "../kernels/scan.h"
+#include "executor.h"
+
+namespace baracuda {
+
+struct ScanShape {
+  int64_t outer = 1, count = 1, inner = 1;
+  bool reverse = false, exclusive = false;
+
+  int64_t cells() const { return outer * count * inner; }
+  // Which place on the axis a position of the scan has.
+  BARACUDA_HD int64_t index(int64_t position) const { return reverse ? count - 1 - position : position; }
+  // Of lines that follow one another in memory: V columns of a row, from `column` on.
+  template <int V>
+  BARACUDA_HD ScanColumns<V> columns(int64_t row, int64_t column, int64_t position) const {
+    return {(row * count + index(position)) * inner + column, reverse ? -inner : inner, position, count};
+  }
+  template <int V>
+  BARACUDA_HD ScanRow<V> row(int64_t row, int64_t position) const {
+    return {row * count + index(position), position, count, reverse};
+  }
+};
+
+}  // namespace baracuda
