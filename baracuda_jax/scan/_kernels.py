@@ -38,9 +38,9 @@ def _call(target, operands, axis, dtypes, **options):
 
 
 def _workspace(shape, dtype):
-    """Bytes of the totals that the CUDA drivers form where lines are few and long: for each batch, of as many parts of each of
-    its lines as make 2048 parts of rows, or 528 blocks of 32 columns, of all (ffi/patterns/scan_cuda.h). With fewer bytes
-    there are fewer parts. A total has at most two values."""
+    """Bytes of the totals that the CUDA drivers form where lines are few and long: for each batch, of as many parts of each
+    line as make 2048 parts of rows, or 528 blocks of 32 columns, of all (ffi/patterns/scan_cuda.h). With fewer bytes there
+    are fewer parts. A total has at most two values."""
     *batch, count, inner = shape
     rows = math.prod(batch)
     if not all(isinstance(size, int) for size in (rows, count, inner)) or not rows * inner:

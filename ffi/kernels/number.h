@@ -177,7 +177,12 @@ template <int V, class T>
 BARACUDA_HD void store(T* to, const Vector<T, V>& value) {
 #ifdef __CUDA_ARCH__
   // By assignment nvcc may store the lanes one by one.
-  constexpr int bytes = sizeof(T) * V;
+  constexpr int bytes = sizeof(T) * V, half = V / 2;
+  if constexpr (bytes > 16 && V % 2 == 0) {
+    Vector<T, half> low, high;
+    memcpy(&low, value.lane, sizeof(low)), memcpy(&high, value.lane + half, sizeof(high));
+    return store<half>(to, low), store<half>(to + half, high);
+  }
   if constexpr (V > 1 && (bytes == 4 || bytes == 8 || bytes == 16)) {
     using Word = std::conditional_t<bytes == 4, uint32_t, std::conditional_t<bytes == 8, uint2, uint4>>;
     Word word;
