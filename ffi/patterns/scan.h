@@ -1,8 +1,8 @@
 // The scan pattern: each cell of x [outer, count, inner] sees what comes before it along the middle axis, or behind it.
 //
-// The axis is cut into chunks. What a chunk comes to, its total, is formed by one worker; what a cell sees is its
-// chunk's part joined to the totals before. These are joined in a tree that the number of the chunk alone decides (32
-// chunks are a group, 32 groups a group of groups), so that the bits do not depend on which worker came first.
+// Where lines are few and long, they are cut into parts. What a part comes to, its total, is formed first; what a cell
+// sees is its part's share joined to the totals before. Where lines are cut, and the order of joining, depend on the
+// shape alone, so the bits do not depend on which worker came first.
 #pragma once
 
 #include "../kernels/scan.h"
