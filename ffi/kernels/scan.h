@@ -431,7 +431,7 @@ struct CumExtremumBackward {
   }
   template <class At, class In>
   BARACUDA_HD State term(const At& at, const In& in, int k) const {
-    return {Wide(in.third.lane[k]), !at.is_first(k) & (in.first.lane[k] != in.second.lane[k])};
+    return {Wide(in.third.lane[k]), !at.is_first(k) && in.first.lane[k] != in.second.lane[k]};
   }
   BARACUDA_HD static State join(const State& a, const State& later) {
     return later.restart ? later : State{a.sum + later.sum, a.restart};
