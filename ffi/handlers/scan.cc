@@ -186,7 +186,7 @@ ffi::Error linear_backward_handler(Device device, ffi::AnyBuffer a, ffi::AnyBuff
   return for_inexact(scanning.op, "a", a.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     LinearScanBackward<T> functor{};
-    functor.a = in<T>(a), functor.h = in<T>(h), functor.dh = in<T>(dh), functor.da = out<T>(da),
+    functor.x = in<T>(a), functor.y = in<T>(h), functor.dy = in<T>(dh), functor.dx = out<T>(da),
     functor.db = out<T>(db);
     return scanning.run(device, *workspace, functor, !reverse);
   });
@@ -195,13 +195,6 @@ ffi::Error linear_backward_handler(Device device, ffi::AnyBuffer a, ffi::AnyBuff
 // ---------------------------------------------------------------------------------------------------------------------
 // Targets
 
-template <int count>
-auto operands() {
-  if constexpr (count == 0)
-    return ffi::Ffi::Bind().Ctx<Device>();
-  else
-    return operands<count - 1>().template Arg<ffi::AnyBuffer>();
-}
 // The workspace, and the first result.
 template <int count>
 auto scanned() {

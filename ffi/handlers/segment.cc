@@ -320,14 +320,6 @@ ffi::Error extremum_tangent_handler(Device device, ffi::AnyBuffer winner, ffi::A
   });
 }
 
-// The number of operands.
-template <int count>
-auto operands() {
-  if constexpr (count == 0)
-    return ffi::Ffi::Bind().Ctx<Device>();
-  else
-    return operands<count - 1>().template Arg<ffi::AnyBuffer>();
-}
 // With a workspace and a first result.
 template <class Operands>
 auto reduction(Operands&& operands) {

@@ -25,6 +25,15 @@ inline void before_call(const XLA_FFI_CallFrame* call) {
 #endif
 }
 
+// The binding of a handler with so many operands.
+template <int count>
+auto operands() {
+  if constexpr (count == 0)
+    return ffi::Ffi::Bind().Ctx<Device>();
+  else
+    return operands<count - 1>().template Arg<ffi::AnyBuffer>();
+}
+
 }  // namespace baracuda
 
 // No handler waits for the device or touches the host's state, so all may be recorded in a CUDA graph.

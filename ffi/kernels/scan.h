@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-#include "number.h"
+#include "extreme.h"
 
 namespace baracuda {
 
@@ -97,15 +97,15 @@ struct ScanRow {
   }
 };
 
-template <class T>
-struct CumSum {
+// A scan of one array, which a cell of it begins as a stretch of its own.
+template <class T, class State_>
+struct Cumulative {
   using Element = T;
-  using State = Accumulator<T>;
+  using State = State_;
   static constexpr int inputs = 1;
   const T* x;
   T* y;
 
-  BARACUDA_HD static State none() { return State(0); }
   template <class At>
   BARACUDA_HD auto read(const At& at) const {
     return at.load(x);
@@ -114,7 +114,6 @@ struct CumSum {
   BARACUDA_HD State term(const At&, const In& in, int k) const {
     return State(in.lane[k]);
   }
-  BARACUDA_HD static State join(State a, State b) { return a + b; }
   template <class At, class In>
   BARACUDA_HD void write(const At& at, const In&, const State (&s)[At::lanes]) const {
     at.store(y, [&](int k) { return T(s[k]); });
@@ -122,58 +121,32 @@ struct CumSum {
 };
 
 template <class T>
-struct CumProd : CumSum<T> {
+struct CumSum : Cumulative<T, Accumulator<T>> {
+  using State = Accumulator<T>;
+  BARACUDA_HD static State none() { return State(0); }
+  BARACUDA_HD static State join(State a, State b) { return a + b; }
+};
+
+template <class T>
+struct CumProd : Cumulative<T, Accumulator<T>> {
   using State = Accumulator<T>;
   BARACUDA_HD static State none() { return State(1); }
   BARACUDA_HD static State join(State a, State b) { return a * b; }
 };
 
-// The order of extrema: a NaN beats every number, and the first NaN stays.
-template <class T, bool is_max>
-struct Extreme {
-  using Value = Comparable<T>;
-  using Limits = std::numeric_limits<Value>;
-
-  // What beats nothing.
-  BARACUDA_HD static Value weakest() {
-    if constexpr (is_float<T>) return is_max ? -Limits::infinity() : Limits::infinity();
-    return is_max ? Limits::lowest() : Limits::max();
-  }
-  BARACUDA_HD static bool beats(Value x, Value best) {
-    if constexpr (is_float<T>) return !(is_max ? x <= best : x >= best) & (best == best);
-    return is_max ? x > best : x < best;
-  }
-};
-
 // The extreme value so far.
 template <class T, bool is_max>
-struct CumExtremum : Extreme<T, is_max> {
-  using Element = T;
+struct CumExtremum : Cumulative<T, Comparable<T>> {
   using State = Comparable<T>;
-  static constexpr int inputs = 1;
-  const T* x;
-  T* y;
-
-  BARACUDA_HD static State none() { return CumExtremum::weakest(); }
-  template <class At>
-  BARACUDA_HD auto read(const At& at) const {
-    return at.load(x);
-  }
-  template <class At, class In>
-  BARACUDA_HD State term(const At&, const In& in, int k) const {
-    return State(in.lane[k]);
-  }
-  BARACUDA_HD static State join(State a, State b) { return CumExtremum::beats(b, a) ? b : a; }
-  template <class At, class In>
-  BARACUDA_HD void write(const At& at, const In&, const State (&s)[At::lanes]) const {
-    at.store(y, [&](int k) { return T(s[k]); });
-  }
+  BARACUDA_HD static State none() { return Extreme<T, is_max>::weakest(); }
+  BARACUDA_HD static State join(State a, State b) { return Extreme<T, is_max>::beats(b, a) ? b : a; }
 };
 
 // The extreme value so far and the first cell that has it. While all are as weak as the value before the first, there
 // is no index: it is then that of the scan's first cell.
 template <class T, bool is_max>
-struct CumArgExtremum : Extreme<T, is_max> {
+struct CumArgExtremum {
+  using Order = Extreme<T, is_max>;
   using Value = Comparable<T>;
   using Element = T;
   struct State {
@@ -186,7 +159,7 @@ struct CumArgExtremum : Extreme<T, is_max> {
   int32_t* index;  // which cell of the axis has it; before an exclusive scan's first, the number of all
   bool exclusive;
 
-  BARACUDA_HD static State none() { return {CumArgExtremum::weakest(), -1}; }
+  BARACUDA_HD static State none() { return {Order::weakest(), -1}; }
   template <class At>
   BARACUDA_HD auto read(const At& at) const {
     return at.load(x);
@@ -194,11 +167,9 @@ struct CumArgExtremum : Extreme<T, is_max> {
   template <class At, class In>
   BARACUDA_HD State term(const At& at, const In& in, int k) const {
     Value value = Value(in.lane[k]);
-    return {value, CumArgExtremum::beats(value, CumArgExtremum::weakest()) ? at.index(k) : -1};
+    return {value, Order::beats(value, Order::weakest()) ? at.index(k) : -1};
   }
-  BARACUDA_HD static State join(const State& a, const State& b) {
-    return CumArgExtremum::beats(b.value, a.value) ? b : a;
-  }
+  BARACUDA_HD static State join(const State& a, const State& b) { return Order::beats(b.value, a.value) ? b : a; }
   template <class At, class In>
   BARACUDA_HD void write(const At& at, const In&, const State (&s)[At::lanes]) const {
     at.store(y, [&](int k) { return T(s[k].value); });
@@ -325,9 +296,9 @@ struct LinearScan : LinearStep<Accumulator<T>> {
 // ---------------------------------------------------------------------------------------------------------------------
 // Gradients: scans in the other direction, each a linear recurrence. `after` is what comes before in the forward scan.
 
-// s_i = dy_i + x_{i+1} s_{i+1}, dx_i = y_{i-1} s_i: no division, so exact where x is zero.
+// s_i = dy_i + x_{i+1} s_{i+1}, of factors x and a result y.
 template <class T>
-struct CumProdBackward : LinearStep<Accumulator<T>> {
+struct LinearAdjoint : LinearStep<Accumulator<T>> {
   using Wide = Accumulator<T>;
   using State = LinearStep<Wide>;
   using Element = T;
@@ -345,36 +316,30 @@ struct CumProdBackward : LinearStep<Accumulator<T>> {
   BARACUDA_HD State term(const At& at, const In& in, int k) const {
     return {at.is_first(k) ? Wide(0) : Wide(in.first.lane[k]), Wide(in.second.lane[k])};
   }
+};
+
+// dx_i = y_{i-1} s_i: no division, so exact where x is zero.
+template <class T>
+struct CumProdBackward : LinearAdjoint<T> {
+  using Wide = Accumulator<T>;
+  using State = LinearStep<Wide>;
+
   template <class At, class In>
   BARACUDA_HD void write(const At& at, const In& in, const State (&s)[At::lanes]) const {
-    at.store(dx, [&](int k) { return T((at.is_last(k) ? Wide(1) : Wide(in.third.lane[k])) * s[k].b); });
+    at.store(this->dx, [&](int k) { return T((at.is_last(k) ? Wide(1) : Wide(in.third.lane[k])) * s[k].b); });
   }
 };
 
-// s_i = dh_i + a_{i+1} s_{i+1}, da_i = h_{i-1} s_i, db_i = s_i.
+// Of factors x = a: da_i = h_{i-1} s_i, db_i = s_i.
 template <class T>
-struct LinearScanBackward : LinearStep<Accumulator<T>> {
+struct LinearScanBackward : LinearAdjoint<T> {
   using Wide = Accumulator<T>;
   using State = LinearStep<Wide>;
-  using Element = T;
-  static constexpr int inputs = 3;
-  const T* a;
-  const T* h;
-  const T* dh;
-  T* da;
   T* db;
 
-  template <class At>
-  BARACUDA_HD auto read(const At& at) const {
-    return Triple{at.before(a), at.load(dh), at.after(h)};
-  }
-  template <class At, class In>
-  BARACUDA_HD State term(const At& at, const In& in, int k) const {
-    return {at.is_first(k) ? Wide(0) : Wide(in.first.lane[k]), Wide(in.second.lane[k])};
-  }
   template <class At, class In>
   BARACUDA_HD void write(const At& at, const In& in, const State (&s)[At::lanes]) const {
-    at.store(da, [&](int k) { return T(at.is_last(k) ? Wide(0) : Wide(in.third.lane[k]) * s[k].b); });
+    at.store(this->dx, [&](int k) { return T(at.is_last(k) ? Wide(0) : Wide(in.third.lane[k]) * s[k].b); });
     at.store(db, [&](int k) { return T(s[k].b); });
   }
 };

@@ -5,7 +5,7 @@
 // the result [B, S, D]; `segment` indexes what every column shares, [batches of ids, S].
 #pragma once
 
-#include "number.h"
+#include "extreme.h"
 
 namespace baracuda {
 
@@ -76,6 +76,7 @@ struct SegmentMean : SegmentSum<T> {
 template <class T, bool is_max>
 struct SegmentExtremum {
   using Element = T;
+  using Order = Extreme<T, is_max>;
   using Value = Comparable<T>;
   template <int V>
   struct State {
@@ -87,21 +88,12 @@ struct SegmentExtremum {
   T empty_value;
   uint32_t empty_winner;
 
-  static constexpr BARACUDA_HD Value weakest() {
-    using Limits = std::numeric_limits<Value>;
-    if (Limits::has_infinity) return is_max ? -Limits::infinity() : Limits::infinity();
-    return is_max ? Limits::lowest() : Limits::max();
-  }
-  static BARACUDA_HD bool beats(Value x, Value best) {
-    if constexpr (is_float<T>) return !(is_max ? x <= best : x >= best) & (best == best);
-    return is_max ? x > best : x < best;
-  }
   template <int V>
   BARACUDA_HD void start(State<V>& s) const {
-    for (int k = 0; k < V; ++k) s.value[k] = weakest(), s.row[k] = no_row;
+    for (int k = 0; k < V; ++k) s.value[k] = Order::weakest(), s.row[k] = no_row;
   }
   static BARACUDA_HD void add(Value& best, uint32_t& best_row, Value value, uint32_t row) {
-    bool take = beats(value, best);
+    bool take = Order::beats(value, best);
     best = take ? value : best;
     best_row = take ? row : best_row;
   }
@@ -161,10 +153,10 @@ struct SegmentTies {
 
   template <int V>
   BARACUDA_HD void start(State<V>& s) const {
-    for (int k = 0; k < V; ++k) s.value[k] = SegmentExtremum<T, is_max>::weakest(), s.ties[k] = 0;
+    for (int k = 0; k < V; ++k) s.value[k] = Extreme<T, is_max>::weakest(), s.ties[k] = 0;
   }
   static BARACUDA_HD void add(Value& best, uint32_t& ties, Value value, uint32_t count) {
-    bool take = SegmentExtremum<T, is_max>::beats(value, best);
+    bool take = Extreme<T, is_max>::beats(value, best);
     ties = take ? count : ties + (same(value, best) ? count : 0);
     best = take ? value : best;
   }

@@ -18,8 +18,8 @@ __global__ void __launch_bounds__(scan_block, 4) scan_columns_by(Functor functor
   int64_t lines = shape.outer * shape.inner, line = (int64_t(blockIdx.x) * 32 + lane) * V, chunk = blockIdx.y;
   bool in_range = line < lines;
   int64_t row = shape.inner == 1 ? line : line / shape.inner, column = line - row * shape.inner;
-  int64_t begin = chunk * length, end = begin + length < shape.count ? begin + length : shape.count;
-  if (!in_range) end = begin;
+  int64_t begin = chunk * length, last = begin + length < shape.count ? begin + length : shape.count;
+  int64_t end = in_range ? last : begin;
   State state[V];
 #pragma unroll
   for (int v = 0; v < V; ++v)
@@ -33,7 +33,6 @@ __global__ void __launch_bounds__(scan_block, 4) scan_columns_by(Functor functor
   In in[R], later[R];
   read(begin + warp * R, in);
   int turn = 0;
-  int64_t last = chunk * length + length < shape.count ? chunk * length + length : shape.count;
   for (int64_t from = begin; from < last; from += warps * R, turn ^= 1) {
     int64_t first = from + warp * R;
     State mine[V];
