@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks
+from .._core.wide import wide, wide_dtype
 
 _DOC = """
 
@@ -81,7 +82,7 @@ def number(op, name, value):
 
 def weight(op, value, name, x):
     """A weight, of x's dtype or float32 beside halves; a Python number gets the type that is computed in."""
-    dtype = wide(x.dtype)
+    dtype = wide_dtype(x.dtype)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return jnp.asarray(value, dtype)
     value = checks.array(op, "weight", value)
@@ -91,13 +92,8 @@ def weight(op, value, name, x):
     return value
 
 
-def wide(dtype):
-    """What is computed in."""
-    return jnp.dtype(jnp.float32) if jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize == 2 else jnp.dtype(dtype)
-
-
 def widen(*arrays):
-    return [x.astype(wide(x.dtype)) for x in arrays]
+    return [wide(x) for x in arrays]
 
 
 def aligned(x, rank):

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 
 from .._core import checks
 from .._core.bits import from_bits, highest, lowest, to_bits
-from ._arguments import cotangent, document, floats, number, wide
+from .._core.wide import wide_dtype
+from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -101,7 +102,7 @@ def _bound(op, name, value, without, *, dtype):
 
 
 def _bounds_of(dtype, *, min_bits, max_bits):
-    of = lambda bits: from_bits(bits, dtype).astype(wide(dtype))
+    of = lambda bits: from_bits(bits, dtype).astype(wide_dtype(dtype))
     return {"low": of(min_bits), "high": of(max_bits)}
 
 

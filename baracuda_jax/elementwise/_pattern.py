@@ -8,7 +8,7 @@ from jax import lax
 
 from .._core.kernel import kernel
 from .._core.partition import Partition
-from ._arguments import wide
+from .._core.wide import wide_dtype
 
 
 def call(target, operands, dtypes, **attributes):
@@ -74,5 +74,5 @@ def weight_gradient(target, operands, weight):
     rounded to a half."""
     shape = jnp.broadcast_shapes(*(x.shape for x in operands))
     is_summed = weight.shape != shape
-    (each,) = call(target, operands, [wide(weight.dtype) if is_summed else weight.dtype])
+    (each,) = call(target, operands, [wide_dtype(weight.dtype) if is_summed else weight.dtype])
     return gathered(each, weight).astype(weight.dtype)

@@ -6,12 +6,13 @@ from jax import lax
 from .._core import checks
 from .._core.bits import highest, lowest
 from .._core.op import Body, declare
+from .._core.wide import wide
 from ._arguments import MOST_INDICES, NUMBERS, arguments, backward_arguments, document
 from ._exclusive import behind, derivatives
 from ._family import CUMULATIVE, cases
 from ._kernels import call, take
 from ._partition import whole_axis
-from ._references import after, before, last, wide
+from ._references import after, before, last
 
 
 def _extremum(op, which, operand, axis, reverse, exclusive, indices, prefer):

@@ -2,12 +2,13 @@
 
 from .._core import checks
 from .._core.op import Body, declare
+from .._core.wide import wide
 from . import _kernels, _references
 from ._arguments import direction
 from ._family import FAMILY, cases, spaced
 from ._kernels import call
 from ._partition import linear_by_totals
-from ._references import adjoint, before, wide
+from ._references import adjoint, before
 
 DTYPES = (*checks.FLOATS, "complex64", "complex128")
 

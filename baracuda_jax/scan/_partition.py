@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core.partition import Partition
-from ._references import before, last, linear_scan, wide
+from .._core.wide import wide
+from ._references import before, last, linear_scan
 
 
 def _labels(names, types, params, seen="n"):

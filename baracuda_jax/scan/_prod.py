@@ -3,13 +3,14 @@
 from jax import lax
 
 from .._core.op import Body, declare
+from .._core.wide import wide
 from . import _kernels, _references
 from ._arguments import NUMBERS, arguments, backward_arguments, document
 from ._exclusive import derivatives, with_last
 from ._family import CUMULATIVE, cases
 from ._kernels import call
 from ._partition import whole_axis
-from ._references import adjoint, before, prefixes, wide
+from ._references import adjoint, before, prefixes
 
 
 @document(

@@ -3,9 +3,7 @@
 import jax.numpy as jnp
 from jax import lax
 
-
-def wide(x):
-    return x.astype(jnp.float32) if x.dtype.name in ("float16", "bfloat16") else x
+from .._core.wide import wide
 
 
 def prefixes(scan, x, nothing, *, axis, reverse, exclusive):

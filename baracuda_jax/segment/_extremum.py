@@ -9,6 +9,7 @@ from .._core import checks
 from .._core.bits import from_bits, highest, lowest
 from .._core.kernel import kernel
 from .._core.op import Body, declare
+from .._core.wide import wide
 from ._arguments import NUMBERS, arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
 from ._kernels import (
@@ -22,7 +23,7 @@ from ._kernels import (
     unflat,
 )
 from ._partition import extremum_by_rows, same, split_by_rows
-from ._references import column, per_batch, reduce_by, segment_or_last, spread, take, wide
+from ._references import column, per_batch, reduce_by, segment_or_last, spread, take
 
 
 def _extremum(op, first, split, data, segment_ids, num_segments, indices_are_sorted, ties, residuals, empty, prefer):

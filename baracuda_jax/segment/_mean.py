@@ -6,11 +6,12 @@ import jax.numpy as jnp
 from .._core import checks
 from .._core.bits import from_bits
 from .._core.op import Body, declare
+from .._core.wide import wide
 from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
 from ._kernels import counts_of, gradient, index_of, reduce
 from ._partition import mean_by_rows
-from ._references import column, count, per_batch, segment_or_last, spread, take, wide
+from ._references import column, count, per_batch, segment_or_last, spread, take
 
 
 @document(

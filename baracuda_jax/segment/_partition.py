@@ -5,8 +5,9 @@ from jax import lax
 
 from .._core.bits import from_bits, highest, lowest, to_bits
 from .._core.partition import Partition
+from .._core.wide import wide
 from ._kernels import index_dtype
-from ._references import column, count, per_batch, spread, wide
+from ._references import column, count, per_batch, spread
 
 _BY_ROW = ("data", "segment_ids")
 

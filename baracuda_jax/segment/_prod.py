@@ -6,6 +6,7 @@ from jax import lax
 
 from .._core import checks
 from .._core.op import Body, declare
+from .._core.wide import wide
 from ._arguments import NUMBERS, arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
 from ._kernels import (
@@ -14,7 +15,7 @@ from ._kernels import (
     reduce,
 )
 from ._partition import prod_by_rows
-from ._references import column, per_batch, reduce_by, segment_or_last, spread, wide
+from ._references import column, per_batch, reduce_by, segment_or_last, spread
 
 
 @document(

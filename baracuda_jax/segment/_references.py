@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core.bits import from_bits
+from .._core.wide import wide
 
 
 def per_batch(fun, axis):
@@ -35,10 +36,6 @@ def count(ids, num_segments):
         jnp.ones(ids.shape, jnp.int32), segment_or_last(ids, num_segments), num_segments
     )
     return per_batch(count, ids.ndim - 1)(ids)
-
-
-def wide(x):
-    return x.astype(jnp.float32) if x.dtype.name in ("float16", "bfloat16") else x
 
 
 def reduce_by(fun, data, ids, *, axis, num_segments, empty_bits, **_):
