@@ -12,7 +12,7 @@ from .draws import Draws
 DTYPES = ("float32", "bfloat16")
 SIZES = ("small", "large")
 PASSES = ("forward", "forward + backward")
-MATRICES = {"small": (1024, 1024), "large": (16384, 4096)}
+MATRICES = {"tiny": (96, 256), "small": (1024, 1024), "large": (16384, 4096)}
 
 
 @dataclasses.dataclass(frozen=True)

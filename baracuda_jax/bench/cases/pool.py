@@ -8,7 +8,7 @@ import baracuda_jax
 
 from ..benchmark import DTYPES, Benchmark, normal
 
-SHAPES = {"small": (8, 32, 56, 56), "large": (32, 64, 112, 112)}
+SHAPES = {"tiny": (2, 4, 28, 28), "small": (8, 32, 56, 56), "large": (32, 64, 112, 112)}
 X = 0
 
 

@@ -13,7 +13,7 @@ import baracuda_jax
 
 from ..benchmark import DTYPES, PASSES, Benchmark
 
-SHAPES = {"small": (131072, 64, 8192), "large": (4194304, 64, 262144)}
+SHAPES = {"tiny": (24000, 16, 512), "small": (131072, 64, 8192), "large": (4194304, 64, 262144)}
 
 
 def plain_mean(data, ids, segments, **options):

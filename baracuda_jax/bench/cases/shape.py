@@ -6,7 +6,7 @@ import baracuda_jax
 
 from ..benchmark import DTYPES, Benchmark, normal
 
-SHAPES = {"small": (1024, 256), "large": (16384, 1024)}
+SHAPES = {"tiny": (64, 64), "small": (1024, 256), "large": (16384, 1024)}
 
 
 def repeat(shape, dtype):
