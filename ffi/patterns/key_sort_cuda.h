@@ -9,6 +9,7 @@
 #include <cub/block/block_scan.cuh>
 
 #include "../kernels/number.h"
+#include "digit_rank_cuda.h"
 #include "executor.h"
 
 namespace baracuda {
@@ -126,7 +127,8 @@ struct SortPass {
       key[k] = first + k * 32 < count ? source.key(begin + first + k * 32) : Key(~Key(0));
     uint16_t rank[sort_items];
 #pragma unroll
-    for (int k = 0; k < sort_items; ++k) rank[k] = rank_in_warp(shared, warp, digit.of(key[k]));
+    for (int k = 0; k < sort_items; ++k)
+      rank[k] = rank_in_warp(shared.counts[warp], shared.masks[warp], digit.of(key[k]));
     __syncthreads();
     // What each warp has of the digit becomes what the warps before it have.
     uint32_t here = 0;
@@ -177,24 +179,6 @@ struct SortPass {
       int i = threadIdx.x + k * sort_block;
       if (i < count) numbers[to[k]] = shared.numbers[i];
     }
-  }
-
-  // How many keys of the warp with this digit came before, and counts this one.
-  static __device__ uint16_t rank_in_warp(Shared& shared, int warp, uint32_t digit) {
-    uint16_t* counts = shared.counts[warp];
-    uint32_t lane = threadIdx.x % 32;
-    atomicOr(&shared.masks[warp][digit], 1u << lane);
-    __syncwarp();
-    uint32_t same = shared.masks[warp][digit];
-    uint32_t lower = same & ((1u << lane) - 1);
-    uint16_t before = counts[digit];
-    __syncwarp();
-    if (lower == 0) {
-      counts[digit] = before + __popc(same);
-      shared.masks[warp][digit] = 0;
-    }
-    __syncwarp();
-    return before + __popc(lower);
   }
 
   // What the first tile has before it: the keys of smaller digits.

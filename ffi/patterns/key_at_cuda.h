@@ -1,0 +1,65 @@
+// Keys with the places that they are from.
+#pragma once
+
+#include <cstdint>
+
+#include "../kernels/sort_key.h"
+
+namespace baracuda {
+namespace internal {
+
+// A key and where it is from, which makes all different, and the sort stable.
+template <class Key, bool wide = sizeof(Key) == 8>
+struct KeyAt {
+  uint64_t both;
+
+  KeyAt() = default;
+  __device__ KeyAt(Key key, uint32_t at) : both(uint64_t(key) << 32 | at) {}
+  __device__ Key key() const { return Key(both >> 32); }
+  __device__ uint32_t at() const { return uint32_t(both); }
+  __device__ bool operator<(const KeyAt& other) const { return both < other.both; }
+  __device__ KeyAt of_lane(int mask) const {
+    KeyAt other;
+    other.both = __shfl_xor_sync(~0u, both, mask);
+    return other;
+  }
+};
+template <class Key>
+struct KeyAt<Key, true> {
+  uint64_t high;
+  uint32_t low;
+
+  KeyAt() = default;
+  __device__ KeyAt(Key key, uint32_t at) : high(key), low(at) {}
+  __device__ Key key() const { return high; }
+  __device__ uint32_t at() const { return low; }
+  __device__ bool operator<(const KeyAt& other) const {
+    return high < other.high || (high == other.high && low < other.low);
+  }
+  __device__ KeyAt of_lane(int mask) const {
+    return {__shfl_xor_sync(~0u, high, mask), __shfl_xor_sync(~0u, low, mask)};
+  }
+};
+
+// Sorts so many cells in shared memory, by all threads of the block: a bitonic network. There is room for as many as
+// the next power of two.
+template <class Key>
+__device__ void sort_in_block(KeyAt<Key>* cells, uint32_t found) {
+  uint32_t size = 2;
+  while (size < found) size *= 2;
+  for (uint32_t i = found + threadIdx.x; i < size; i += blockDim.x) cells[i] = KeyAt<Key>(Key(~Key(0)), ~0u);
+  __syncthreads();
+  for (uint32_t run = 2; run <= size; run *= 2)
+    for (uint32_t step = run / 2; step > 0; step /= 2) {
+      for (uint32_t pair = threadIdx.x; pair < size / 2; pair += blockDim.x) {
+        uint32_t i = 2 * pair - (pair & (step - 1)), j = i + step;
+        KeyAt<Key> a = cells[i], b = cells[j];
+        bool rising = (i & run) == 0;
+        if (rising ? b < a : a < b) cells[i] = b, cells[j] = a;
+      }
+      __syncthreads();
+    }
+}
+
+}  // namespace internal
+}  // namespace baracuda

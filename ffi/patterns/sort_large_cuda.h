@@ -1,0 +1,177 @@
+// Long rows in order: CUB's radix sort of keys, with the places that they are from or alone.
+#pragma once
+
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_segmented_radix_sort.cuh>
+
+#include "sort_zeros_cuda.h"
+
+namespace baracuda {
+namespace internal {
+
+inline constexpr int sort_cells_block = 256;
+
+// CUB sorts keys of 16, 32 and 64 bits here.
+template <class Key>
+using LargeKey = std::conditional_t<sizeof(Key) == 1, uint16_t, Key>;
+
+// Blocks along the cells of a row, by rows.
+inline dim3 blocks_for(int64_t rows, int64_t cells) {
+  int64_t of_row = std::min<int64_t>(ceil_div(cells, sort_cells_block), std::max<int64_t>(1, 132 * 32 / rows));
+  return {unsigned(of_row), unsigned(std::min<int64_t>(rows, 65535)), 1};
+}
+
+// Calls body(row, cell) for so many cells of each row.
+template <class Body>
+__device__ void each_cell(int64_t rows, int64_t cells, const Body& body) {
+  int64_t step = int64_t(gridDim.x) * sort_cells_block;
+  for (int64_t row = blockIdx.y; row < rows; row += gridDim.y)
+    for (int64_t i = int64_t(blockIdx.x) * sort_cells_block + threadIdx.x; i < cells; i += step) body(row, i);
+}
+
+template <class Key>
+__global__ void __launch_bounds__(sort_cells_block) write_keys(Rows<Key> rows, LargeKey<Key>* keys, uint32_t* places) {
+  each_cell(rows.rows, rows.count, [&](int64_t row, int64_t i) {
+    keys[row * rows.count + i] = rows.key(row, i);
+    if (places) places[row * rows.count + i] = uint32_t(i);
+  });
+}
+
+template <class Key, class Output>
+__global__ void __launch_bounds__(sort_cells_block)
+    write_sorted(Rows<Key> rows, const LargeKey<Key>* keys, const uint32_t* places, Output out, int64_t first_row) {
+  each_cell(rows.rows, out.items, [&](int64_t row, int64_t item) {
+    int64_t at = row * rows.count + out.rank(first_row + row, item);
+    Key key = Key(keys[at]);
+    uint32_t place = places[at];
+    Key value = rows.order.shared(key) ? rows.x[row * rows.count + place] : rows.order.bits(key);
+    out.write(first_row + row, item, value, place);
+  });
+}
+
+template <class Key>
+__global__ void __launch_bounds__(sort_cells_block)
+    write_numbers(Rows<Key> rows, const LargeKey<Key>* keys, Key* values) {
+  each_cell(rows.rows, rows.count, [&](int64_t row, int64_t i) {
+    values[row * rows.count + i] = rows.order.bits(Key(keys[row * rows.count + i]));
+  });
+}
+
+// Calls CUB, `sort(memory, bytes)`, with what is left of the workspace.
+template <class Sort>
+Status with_memory(Executor executor, const Sort& sort) {
+  size_t bytes = 0;
+  cudaError_t error = sort(nullptr, bytes);
+  if (error != cudaSuccess) return {cudaGetErrorString(error)};
+  void* memory = executor.scratch<char>(int64_t(bytes));
+  if (!memory) return small_workspace;
+  error = sort(memory, bytes);
+  return {error == cudaSuccess ? nullptr : cudaGetErrorString(error)};
+}
+
+struct RowBegin {
+  int count;
+  __host__ __device__ int operator()(int row) const { return row * count; }
+};
+
+// One row after the other where they are few, which all blocks share; else a block of CUB's for each.
+template <class Key>
+Status sort_keys_of_rows(Executor executor, cub::DoubleBuffer<Key>& keys, cub::DoubleBuffer<uint32_t>& places,
+                         int64_t rows, int64_t count) {
+  constexpr int bits = 8 * sizeof(Key);
+  bool alone = places.Current() == nullptr;
+  if (rows > 16) {
+    auto begins = thrust::make_transform_iterator(thrust::counting_iterator<int>(0), RowBegin{int(count)});
+    auto ends = begins + 1;
+    return with_memory(executor, [&](void* memory, size_t& bytes) {
+      return alone ? cub::DeviceSegmentedRadixSort::SortKeys(memory, bytes, keys, int(rows * count), int(rows), begins,
+                                                             ends, 0, bits, executor.stream)
+                   : cub::DeviceSegmentedRadixSort::SortPairs(memory, bytes, keys, places, int(rows * count), int(rows),
+                                                              begins, ends, 0, bits, executor.stream);
+    });
+  }
+  auto first_keys = keys;
+  auto first_places = places;
+  for (int64_t row = 0; row < rows; ++row) {
+    auto of_row = [&](auto buffer) {
+      for (auto& array : buffer.d_buffers) array = array ? array + row * count : nullptr;
+      return buffer;
+    };
+    keys = of_row(first_keys), places = of_row(first_places);
+    Status status = with_memory(executor, [&](void* memory, size_t& bytes) {
+      uint32_t items = uint32_t(count);
+      return alone ? cub::DeviceRadixSort::SortKeys(memory, bytes, keys, items, 0, bits, executor.stream)
+                   : cub::DeviceRadixSort::SortPairs(memory, bytes, keys, places, items, 0, bits, executor.stream);
+    });
+    if (!status.ok()) return status;
+  }
+  // Rows are alike, so all ended in the same of the two arrays.
+  first_keys.selector = keys.selector, first_places.selector = places.selector;
+  keys = first_keys, places = first_places;
+  return {};
+}
+
+// Room for keys, and for places, of the most rows that are sorted together: less than 2^31 cells.
+template <class T>
+struct TwoArrays {
+  T* arrays[2];
+  TwoArrays(Executor& executor, int64_t cells) : arrays{executor.scratch<T>(cells), executor.scratch<T>(cells)} {}
+  bool ok() const { return arrays[0] && arrays[1]; }
+  cub::DoubleBuffer<T> buffer() const { return {arrays[0], arrays[1]}; }
+};
+
+// Runs body(rows, the first of them) over stretches of rows.
+template <class Key, class Body>
+Status by_stretches(const Rows<Key>& rows, int64_t stretch, const Body& body) {
+  for (int64_t row = 0; row < rows.rows; row += stretch)
+    if (Status status = body(rows.some(row, std::min(stretch, rows.rows - row)), row); !status.ok()) return status;
+  return {};
+}
+
+template <class Key>
+int64_t stretch_of(const Rows<Key>& rows) {
+  return std::min<int64_t>(rows.rows, std::max<int64_t>(1, 0x7fffffff / rows.count));
+}
+
+template <class Key, class Output>
+Status sort_long_rows(Executor executor, const Rows<Key>& all, const Output& out) {
+  int64_t stretch = stretch_of(all);
+  TwoArrays<LargeKey<Key>> keys(executor, stretch * all.count);
+  TwoArrays<uint32_t> places(executor, stretch * all.count);
+  if (!keys.ok() || !places.ok()) return small_workspace;
+  return by_stretches(all, stretch, [&](const Rows<Key>& rows, int64_t first) {
+    auto sorted_keys = keys.buffer();
+    auto sorted_places = places.buffer();
+    write_keys<<<blocks_for(rows.rows, rows.count), sort_cells_block, 0, executor.stream>>>(rows, sorted_keys.Current(),
+                                                                                            sorted_places.Current());
+    Status status = sort_keys_of_rows(executor, sorted_keys, sorted_places, rows.rows, rows.count);
+    if (!status.ok()) return status;
+    write_sorted<<<blocks_for(rows.rows, out.items), sort_cells_block, 0, executor.stream>>>(
+        rows, sorted_keys.Current(), sorted_places.Current(), out, first);
+    return launched();
+  });
+}
+
+// Without places. Which zero, and which NaN, was where is found again for those alone.
+template <class Key>
+Status sort_long_values(Executor executor, const Rows<Key>& all, Key* values) {
+  int64_t stretch = stretch_of(all);
+  TwoArrays<LargeKey<Key>> keys(executor, stretch * all.count);
+  if (!keys.ok()) return small_workspace;
+  return by_stretches(all, stretch, [&](const Rows<Key>& rows, int64_t first) {
+    auto sorted_keys = keys.buffer();
+    cub::DoubleBuffer<uint32_t> none;
+    Key* to = values + first * rows.count;
+    dim3 blocks = blocks_for(rows.rows, rows.count);
+    write_keys<<<blocks, sort_cells_block, 0, executor.stream>>>(rows, sorted_keys.Current(), none.Current());
+    Status status = sort_keys_of_rows(executor, sorted_keys, none, rows.rows, rows.count);
+    if (!status.ok()) return status;
+    write_numbers<<<blocks, sort_cells_block, 0, executor.stream>>>(rows, sorted_keys.Current(), to);
+    return rows.order.infinity ? restore_shared(executor, rows, to) : launched();
+  });
+}
+
+}  // namespace internal
+}  // namespace baracuda

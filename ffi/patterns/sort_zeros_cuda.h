@@ -1,0 +1,64 @@
+// Zeros and NaNs of a row that was sorted by keys alone: a key does not tell which zero, or which NaN, it was. Where a
+// row has any, they are copied from it again, in their order.
+#pragma once
+
+#include "compact_tiles_cuda.h"
+#include "sorted_row_cuda.h"
+
+namespace baracuda {
+namespace internal {
+
+// The cells of one of the keys that several numbers share.
+template <class Key>
+struct SharedCells {
+  Rows<Key> rows;
+  Key* sorted;
+  uint32_t* ranges;  // of each row's sorted cells
+  Key key;
+
+  // Where the sorted row's cells have keys of at least this, or of more.
+  __device__ uint32_t first(int64_t row, bool after) const {
+    int64_t low = 0, high = rows.count;
+    while (low < high) {
+      int64_t middle = (low + high) / 2;
+      Key other = rows.order.of(sorted[row * rows.count + middle]);
+      if (after ? other <= key : other < key)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return uint32_t(low);
+  }
+
+  __device__ bool idle(int64_t row) const { return ranges[2 * row] == ranges[2 * row + 1]; }
+  __device__ bool operator()(int64_t row_begin, int64_t i) const { return rows.order.of(rows.x[row_begin + i]) == key; }
+  __device__ void operator()(int64_t row, uint32_t place, int64_t i) const {
+    sorted[row * rows.count + ranges[2 * row] + place] = rows.x[row * rows.count + i];
+  }
+};
+
+template <class Key>
+__global__ void find_shared(SharedCells<Key> cells) {
+  int64_t step = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < 2 * cells.rows.rows; i += step)
+    cells.ranges[i] = cells.first(i / 2, i % 2 == 1);
+}
+
+template <class Key>
+Status restore_shared(Executor executor, const Rows<Key>& rows, Key* sorted) {
+  uint32_t* ranges = executor.scratch<uint32_t>(2 * rows.rows);
+  uint32_t* counts = executor.scratch<uint32_t>(rows.rows * ceil_div(rows.count, compact_tile));
+  if (!ranges || !counts) return small_workspace;
+  constexpr Key of_zeros = KeyOrder<Key>::high, of_nans = KeyOrder<Key>::all;
+  for (Key key : {of_zeros, of_nans}) {
+    SharedCells<Key> cells{rows, sorted, ranges, Key(key ^ rows.order.inverted)};
+    find_shared<<<unsigned(std::min<int64_t>(ceil_div(2 * rows.rows, 128), 1024)), 128, 0, executor.stream>>>(cells);
+    int32_t* uncounted = nullptr;
+    Status status = write_compacted(executor, cells, cells, counts, uncounted, rows.rows, rows.count);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+}  // namespace internal
+}  // namespace baracuda

@@ -1,0 +1,59 @@
+// What becomes of a row when the order of its cells is known: the first cells of the order are written, or those of
+// given ranks.
+#pragma once
+
+#include "sort.h"
+
+namespace baracuda {
+namespace internal {
+
+// Rows [rows, count] by the bits of their cells.
+template <class KeyType>
+struct Rows {
+  using Key = KeyType;
+  const Key* x;
+  int64_t rows, count;
+  KeyOrder<Key> order;
+
+  __device__ Key key(int64_t row, int64_t i) const { return order.of(x[row * count + i]); }
+  Rows some(int64_t first, int64_t number) const { return {x + first * count, number, count, order}; }
+};
+
+template <class Key>
+struct FirstCells {
+  Key* values;
+  int32_t* indices;  // or null
+  int64_t items;     // of a row
+
+  __device__ int64_t rank(int64_t row, int64_t item) const { return item; }
+  __device__ void write(int64_t row, int64_t item, Key value, int64_t index) const {
+    values[row * items + item] = value;
+    if (indices) indices[row * items + item] = int32_t(index);
+  }
+};
+
+template <class Key>
+struct CellsOfRanks : FirstCells<Key> {
+  const int32_t* ranks;
+  SelectShape shape;
+
+  __device__ int64_t rank(int64_t row, int64_t item) const {
+    int64_t rank = ranks[shape.rank_row(row) * shape.ranks + item], last = shape.count - 1;
+    return rank < 0 ? 0 : rank > last ? last : rank;
+  }
+};
+
+// `index_of(rank)` is where the order has its cell from.
+template <class Key, class Output, class Order>
+__device__ void write_row(const Output& out, const Rows<Key>& rows, int64_t row, int threads, int thread,
+                          const Order& index_of) {
+  for (int64_t item = thread; item < out.items; item += threads) {
+    int64_t index = index_of(out.rank(row, item));
+    out.write(row, item, rows.x[row * rows.count + index], index);
+  }
+}
+
+inline unsigned grid_of(int64_t blocks) { return unsigned(blocks < 0x7fffffff ? blocks : 0x7fffffff); }
+
+}  // namespace internal
+}  // namespace baracuda
