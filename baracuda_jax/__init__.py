@@ -28,6 +28,7 @@ from .elementwise import (
     threshold,
     threshold_backward,
 )
+from .histogram import bincount, digitize, histogram, histogramdd, searchsorted
 from .pool import (
     lp_pool1d,
     lp_pool1d_backward,
@@ -84,6 +85,7 @@ from .segment import (
     segment_sum_backward,
 )
 from .shape import repeat, repeat_backward, tile
+from .unique import nonzero, unique, unique_consecutive
 
 __version__ = "0.1.0"
 __all__ = [
@@ -100,6 +102,7 @@ __all__ = [
     "affine_backward",
     "associative_linear_scan",
     "associative_linear_scan_backward",
+    "bincount",
     "clamp",
     "clamp_backward",
     "cummax",
@@ -118,6 +121,7 @@ __all__ = [
     "dequantize_per_tensor_backward",
     "dequantize_per_token",
     "dequantize_per_token_backward",
+    "digitize",
     "dynamic_quantize",
     "elu",
     "elu_backward",
@@ -128,6 +132,8 @@ __all__ = [
     "hardshrink_backward",
     "hardtanh",
     "hardtanh_backward",
+    "histogram",
+    "histogramdd",
     "leaky_relu",
     "leaky_relu_backward",
     "lerp",
@@ -140,6 +146,7 @@ __all__ = [
     "lp_pool2d_backward",
     "lp_pool3d",
     "lp_pool3d_backward",
+    "nonzero",
     "plan",
     "powi",
     "powi_backward",
@@ -156,6 +163,7 @@ __all__ = [
     "quantize_per_token_backward",
     "repeat",
     "repeat_backward",
+    "searchsorted",
     "segment_max",
     "segment_max_backward",
     "segment_mean",
@@ -171,4 +179,6 @@ __all__ = [
     "threshold",
     "threshold_backward",
     "tile",
+    "unique",
+    "unique_consecutive",
 ]

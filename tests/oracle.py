@@ -187,6 +187,50 @@ def linear_scan(a, b, axis=0, reverse=False):
     return np.moveaxis(h[::-1] if reverse else h, 0, axis)
 
 
+def _search(sequence, values, side="left"):
+    """By counting."""
+    cells = sequence[..., None, :] if sequence.ndim > 1 else sequence
+    x = values[..., None]
+    return (cells < x if side == "left" else cells <= x).sum(-1)
+
+
+def _histogram(a, bins, range=None):
+    edges = np.linspace(*range, bins + 1) if range else np.asarray(bins, np.float64)
+    a = np.asarray(a, np.float64)
+    last = len(edges) - 2
+    inside = [(a >= edges[b]) & ((a < edges[b + 1]) | ((b == last) & (a == edges[-1]))) for b in np.arange(last + 1)]
+    return np.asarray([cells.sum() for cells in inside], np.float64)
+
+
+def _padded(values, size, fill):
+    return np.concatenate([values[:size], np.full(max(size - len(values), 0), fill, values.dtype)])
+
+
+def _first_coordinate(a, size, fill_value=0):
+    fill = fill_value[0] if isinstance(fill_value, tuple) else fill_value
+    return _padded(np.nonzero(a)[0], size, fill)
+
+
+def _distinct(x, size, fill_value=None, **_):
+    values = np.unique(x.astype(np.float64)).astype(x.dtype)
+    return _padded(values, size, values[0] if fill_value is None else fill_value)
+
+
+def _heads(x, size, **_):
+    x = x.ravel()
+    return _padded(x[np.concatenate([[True], x[1:] != x[:-1]])], size, x[0])
+
+
+COUNTING = {
+    "searchsorted": _search,
+    "bincount": lambda x, length: (x[:, None] == np.arange(length)).sum(0),
+    "histogram": _histogram,
+    "nonzero": _first_coordinate,
+    "unique": _distinct,
+    "unique_consecutive": _heads,
+}
+
+
 def value(example):
     """The oracle's result for an example."""
     name, args, kwargs = example.op.name.removesuffix("_split"), example.args, dict(example.case.kwargs)
@@ -197,6 +241,8 @@ def value(example):
         return cumulative(name, *args, **kwargs)
     if name == "associative_linear_scan":
         return linear_scan(*args, **kwargs)
+    if name in COUNTING:
+        return COUNTING[name](*map(np.asarray, args), **kwargs)
     if name == "repeat":
         return np.tile(np.asarray(args[0]), kwargs["repeats"])
     if name.startswith("lp_pool"):

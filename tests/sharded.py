@@ -144,6 +144,33 @@ def _scan(op, arrays, **options):
         yield Sharded(op, way, fun, args, (spec,) * arrays, P() if is_whole else spec, arrays)
 
 
+def _searches():
+    """Eight sequences, and one for all values."""
+    fun = functools.partial(bj.searchsorted, prefer="native")
+    many = np.sort(_float(8, 16), -1), _float(8, 32)
+    one = many[0][0], many[1]
+    yield Sharded("searchsorted", "batches", fun, many, (ROWS, ROWS), ROWS, 0)
+    yield Sharded("searchsorted", "values of one sequence", fun, one, (P(), COLUMNS), COLUMNS, 0)
+    yield Sharded("searchsorted", "the sequence", fun, one, (P("d"), P()), P(), 0)
+
+
+def _counts(op, fun, x):
+    """Cells that are counted, and batches of them."""
+    yield Sharded(op, "batches", jax.vmap(fun), (np.stack([np.roll(x, i) for i in range(8)]),), (P("d"),), P("d"), 0)
+    yield Sharded(op, "the cells", fun, (x,), (P("d"),), P(), 0)
+
+
+def _counting():
+    yield from _searches()
+    ids = np.random.default_rng(0).integers(-1, 5, 64).astype(np.int32)
+    yield from _counts("bincount", functools.partial(bj.bincount, length=5, prefer="native"), ids)
+    yield from _counts("histogram", lambda a: bj.histogram(a, 5, (-1, 1), prefer="native")[0], _float(64))
+    few = np.round(_float(64))
+    yield from _counts("nonzero", lambda a: bj.nonzero(a, size=40, prefer="native")[0], few)
+    yield from _counts("unique", lambda a: bj.unique(a, size=5, prefer="native"), few)
+    yield from _counts("unique_consecutive", lambda a: bj.unique_consecutive(a, size=50, prefer="native"), few)
+
+
 UNARY = {
     "leaky_relu": (0.1,), "elu": (), "threshold": (0.1, 0.5), "hardtanh": (), "softshrink": (), "hardshrink": (),
     "powi": (3,), "affine": (2.0, 1.0), "clamp": (-1.0, 1.0),
@@ -171,6 +198,7 @@ def _all():
     for op in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"):
         yield from _scan(op, 1)
     yield from _scan("associative_linear_scan", 2)
+    yield from _counting()
 
 
 SHARDED = tuple(_all())

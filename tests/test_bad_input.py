@@ -253,3 +253,98 @@ DY = jnp.ones((4, 3))
 def test_backward(fun, error, match, args):
     with pytest.raises(error, match=f"^{fun.__name__}: {match}"):
         fun(*args)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Searches, counts and places
+
+POINTS = jnp.ones((6, 2))
+
+
+@pytest.mark.parametrize(
+    "fun, error, match, args, kwargs",
+    [
+        (bj.searchsorted, ValueError, "sorted_sequence must have at least one dimension, got a scalar", (X[0, 0], X), {}),
+        (bj.searchsorted, TypeError, "sorted_sequence must have one of the dtypes.*got complex64", (X[0].astype(jnp.complex64), X), {}),
+        (bj.searchsorted, TypeError, "values must have one of the dtypes.*got bool", (X[0], X > 0), {}),
+        (bj.searchsorted, TypeError, "values must be an array, got str", (X[0], "rows"), {}),
+        (bj.searchsorted, ValueError, r"values must have the leading dimensions of sorted_sequence, \[\*\(6,\), m\].*got \(5, 3\)", (X, X[1:]), {}),
+        (bj.searchsorted, ValueError, "side must be one of 'left', 'right', got 'middle'", (X[0], X), {"side": "middle"}),
+        (bj.searchsorted, ValueError, r"sorter must have shape \(3,\), that of sorted_sequence, got \(6,\)", (X[0], X), {"sorter": IDS}),
+        (bj.searchsorted, TypeError, "sorter must have one of the dtypes int8.*got float64", (X[0], X), {"sorter": X[0]}),
+        (bj.searchsorted, ValueError, "dtype must be one of 'int32', 'int64', got 'int8'", (X[0], X), {"dtype": "int8"}),
+        (bj.searchsorted, ValueError, r"prefer must be one of \('native', 'xla'\)", (X[0], X), {"prefer": "cuda"}),
+        (bj.digitize, ValueError, r"bins must have one dimension, got shape \(6, 3\)", (X, X), {}),
+        (bj.digitize, TypeError, "x must have one of the dtypes.*complex64", (X.astype(jnp.complex64), X[0]), {}),
+        (bj.digitize, TypeError, "right must be True or False, got 1", (X, X[0], 1), {}),
+        (bj.bincount, TypeError, "x must have one of the dtypes int8.*got float64", (X[0],), {}),
+        (bj.bincount, ValueError, r"x must have one dimension, got shape \(2, 3\)", (IDS.reshape(2, 3),), {}),
+        (bj.bincount, ValueError, "length must be at least 0, got -1", (IDS,), {"length": -1}),
+        (bj.bincount, TypeError, "length must be an integer, got 2.0", (IDS,), {"length": 2.0}),
+        (bj.bincount, ValueError, "length must be at most 2147483647, got 2147483648", (IDS,), {"length": 2**31}),
+        (bj.bincount, ValueError, "minlength must be at least 0, got -2", (IDS,), {"minlength": -2}),
+        (bj.bincount, ValueError, r"weights must have shape \(6,\), that of x, got \(3,\)", (IDS, X[0]), {}),
+        (bj.bincount, TypeError, "weights must have one of the dtypes.*complex64", (IDS, IDS.astype(jnp.complex64)), {}),
+        (bj.histogram, TypeError, "a must have one of the dtypes.*complex64", (X.astype(jnp.complex64),), {}),
+        (bj.histogram, ValueError, "bins must be at least 1, got 0", (X, 0), {}),
+        (bj.histogram, TypeError, "bins must be an integer, got 2.5", (X, 2.5), {}),
+        (bj.histogram, TypeError, "bins must be an integer, got 'auto'", (X, "auto"), {}),
+        (bj.histogram, ValueError, r"bins must be an integer or two or more edges \[n\], got shape \(6, 3\)", (X, X), {}),
+        (bj.histogram, ValueError, r"bins must be an integer or two or more edges \[n\], got shape \(1,\)", (X, X[0, :1]), {}),
+        (bj.histogram, ValueError, r"range must be None or two numbers.*got \(1, 2, 3\)", (X, 3, (1, 2, 3)), {}),
+        (bj.histogram, ValueError, "range must be None or two numbers.*got 3", (X, 3, 3), {}),
+        (bj.histogram, ValueError, r"range must be two finite numbers.*got \(2, 1\)", (X, 3, (2, 1)), {}),
+        (bj.histogram, ValueError, r"range must be two finite numbers.*got \(0, inf\)", (X, 3, (0, float("inf"))), {}),
+        (bj.histogram, ValueError, "range must be given where there are no values", (X[:0],), {}),
+        (bj.histogram, ValueError, r"weights must have shape \(6, 3\), that of a, got \(3,\)", (X,), {"weights": X[0]}),
+        (bj.histogram, TypeError, "density must be True or False, got 1", (X,), {"density": 1}),
+        (bj.histogramdd, ValueError, r"sample must be \[n, d\].*got shape \(6,\)", (IDS,), {}),
+        (bj.histogramdd, ValueError, r"bins must be one for all dimensions or 2, one for each, got \[3\]", (POINTS, [3]), {}),
+        (bj.histogramdd, ValueError, r"range must be one for all dimensions or 2.*got \[\(0, 1\)\]", (POINTS, 3, [(0, 1)]), {}),
+        (bj.histogramdd, ValueError, r"weights must have shape \(6,\), one a point, got \(2,\)", (POINTS,), {"weights": X[0, :2]}),
+        (bj.histogramdd, ValueError, "bins may make at most 2147483647 boxes, got 65536 x 65536", (POINTS, 65536, [(0, 1)] * 2), {}),
+        (bj.nonzero, ValueError, "a must have at least one dimension, got a scalar", (X[0, 0],), {}),
+        (bj.nonzero, TypeError, "a must have one of the dtypes.*complex64", (X.astype(jnp.complex64),), {}),
+        (bj.nonzero, ValueError, "size must be at least 0, got -1", (X,), {"size": -1}),
+        (bj.nonzero, TypeError, "size must be an integer, got 2.0", (X,), {"size": 2.0}),
+        (bj.nonzero, ValueError, r"fill_value must be a scalar or 2, one for each dimension, got \(1,\)", (X,), {"size": 3, "fill_value": (1,)}),
+        (bj.nonzero, ValueError, r"fill_value must be a scalar, got shape \(6,\)", (X,), {"size": 3, "fill_value": IDS}),
+        (bj.unique, TypeError, "ar must have one of the dtypes.*complex64", (X.astype(jnp.complex64),), {}),
+        (bj.unique, ValueError, r"axis must be in \[-2, 1\] for ar of shape \(6, 3\), got 2", (X,), {"axis": 2}),
+        (bj.unique, TypeError, "return_index must be True or False, got 1", (X, 1), {}),
+        (bj.unique, TypeError, "equal_nan must be True or False, got None", (X,), {"equal_nan": None}),
+        (bj.unique, ValueError, "size must be at least 0, got -1", (X,), {"size": -1}),
+        (bj.unique, ValueError, r"fill_value must be a scalar, got shape \(6,\)", (X,), {"size": 3, "fill_value": IDS}),
+        (bj.unique_consecutive, TypeError, "input must have one of the dtypes.*complex64", (X.astype(jnp.complex64),), {}),
+        (bj.unique_consecutive, ValueError, "dim must be at least -2, got -3", (X,), {"dim": -3}),
+        (bj.unique_consecutive, TypeError, "return_counts must be True or False, got 'yes'", (X, False, "yes"), {}),
+        (bj.unique_consecutive, ValueError, "size must be at least 0, got -1", (X,), {"size": -1}),
+    ],
+)  # fmt: skip
+def test_counting(fun, error, match, args, kwargs):
+    with pytest.raises(error, match=f"^{fun.__name__}: {match}"):
+        fun(*args, **kwargs)
+
+
+def test_sizes_of_counting_are_static_and_limited():
+    for fun, name in (
+        (bj.bincount, "length"),
+        (bj.nonzero, "size"),
+        (bj.unique, "size"),
+        (bj.unique_consecutive, "size"),
+    ):
+        with pytest.raises(TypeError, match=f"^{fun.__name__}: {name} must be a static integer, got a traced value"):
+            jax.jit(lambda n, fun=fun, name=name: fun(IDS, **{name: n}))(3)
+    with pytest.raises(TypeError, match="^histogram: bins must be a static integer, got a traced value"):
+        jax.jit(lambda n: bj.histogram(X, n))(3)
+    long = jax.ShapeDtypeStruct((2**31,), jnp.int8)
+    for fun, name in (
+        (lambda x: bj.searchsorted(x, x[:3]), "searchsorted: sorted_sequence"),
+        (lambda x: bj.bincount(x, length=3), "bincount: x"),
+        (lambda x: bj.histogram(x, 3), "histogram: a"),
+        (lambda x: bj.nonzero(x, size=3), "nonzero: a"),
+        (lambda x: bj.unique(x, size=3), "unique: ar"),
+        (lambda x: bj.unique_consecutive(x, size=3), "unique_consecutive: input"),
+    ):
+        with pytest.raises(ValueError, match=f"^{name} may have at most 2147483647 cells, got 2147483648"):
+            jax.eval_shape(fun, long)

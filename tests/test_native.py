@@ -19,7 +19,7 @@ def _calls(text):
 
 
 def _example(op):
-    return Example(op, op.cases[0], "float32")
+    return Example(op, op.cases[0], "float32" if "float32" in op.dtypes else op.dtypes[0])
 
 
 def _programs(example, prefer="native"):

@@ -87,9 +87,9 @@ def test_shard_map_over_some_axes(silent):
 # Batches of the cases of the laws, which have other sizes
 
 
-def _batched(op, dtype="float32"):
+def _batched(op):
     """The op on 8 examples at once, the arguments after the first mapped too or shared."""
-    example = Example(op, op.cases[0], dtype)
+    example = Example(op, op.cases[0], "float32" if "float32" in op.dtypes else op.dtypes[0])
     rng = np.random.default_rng(0)
     shuffled = lambda a: jnp.asarray(rng.permutation(np.asarray(a)) if a.ndim else a)
     many = [jnp.stack([shuffled(a) for _ in range(8)]) for a in example.args]

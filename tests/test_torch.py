@@ -162,6 +162,76 @@ def test_indices_of_extrema_are_torchs(prefer):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Searches, counts and places
+
+
+def _rounded(shape, dtype, seed=0):
+    """With values that tie."""
+    return jnp.round(2 * normal(shape, seed=seed)).astype(dtype) / jnp.asarray(2, dtype)
+
+
+@each_float
+def test_searches_are_torchs(dtype, prefer):
+    for shape, many in (((40,), (3, 5, 2)), ((3, 40), (3, 17)), ((2, 3, 9), (2, 3, 5))):
+        sequence, values = jnp.sort(_rounded(shape, dtype), -1), _rounded(many, dtype, 1)
+        values = values.at[..., 0].set(NAN)
+        for side in ("left", "right"):
+            theirs = torch.searchsorted(by_torch.tensor(sequence), by_torch.tensor(values), side=side)
+            got = bj.searchsorted(sequence, values, side=side, prefer=prefer)
+            np.testing.assert_array_equal(got, theirs.numpy())
+    sequence = by_torch.tensor(sequence[0, 0])
+    for right in (False, True):
+        theirs = torch.bucketize(by_torch.tensor(values), sequence, right=not right)
+        np.testing.assert_array_equal(bj.digitize(values, jnp.asarray(sequence.float().numpy(), dtype), right), theirs)
+
+
+@both
+def test_counts_are_torchs(prefer):
+    x, w = np.random.default_rng(0).integers(0, 9, 200), normal((200,))
+    np.testing.assert_array_equal(bj.bincount(x, prefer=prefer), torch.bincount(torch.tensor(x)).numpy())
+    theirs = torch.bincount(torch.tensor(x), by_torch.tensor(w), 12).numpy()
+    close(bj.bincount(x, w, length=12, prefer=prefer), theirs, "float64")
+
+
+@both
+def test_histograms_are_torchs(prefer):
+    a, w = normal((30, 5)), jnp.abs(normal((30, 5), seed=1))
+    edges = jnp.array([-1.0, -0.5, 0.25, 2.0])
+    for density in (False, True):
+        for bins, how in ((edges, {}), (8, {"range": (-2.0, 2.0)})):
+            theirs = by_torch.tensor(bins) if bins is edges else bins
+            for weights in (None, w):
+                weigh = {} if weights is None else {"weight": by_torch.tensor(weights)}
+                want = torch.histogram(by_torch.tensor(a), theirs, density=density, **how, **weigh)
+                got = bj.histogram(a, bins, **how, weights=weights, density=density, prefer=prefer)
+                for x, y in zip(got, want, strict=True):
+                    close(x, y.numpy(), "float64")
+    theirs = torch.histogramdd(by_torch.tensor(a[:, :2]), [4, 3], range=[-2.0, 2, -1, 1])
+    got = bj.histogramdd(a[:, :2], [4, 3], [(-2, 2), (-1, 1)], prefer=prefer)
+    close(got[0], theirs[0].numpy(), "float64")
+
+
+@each_float
+def test_places_and_values_are_torchs(dtype, prefer):
+    x = _rounded((6, 9), dtype)
+    theirs = torch.nonzero(by_torch.tensor(x), as_tuple=True)
+    for ours, want in zip(bj.nonzero(x, prefer=prefer), theirs, strict=True):
+        np.testing.assert_array_equal(ours, want)
+    how = dict(return_inverse=True, return_counts=True)
+    for name, more in (
+        ("unique", {}),
+        ("unique_consecutive", {}),
+        ("unique", {"dim": 1}),
+        ("unique_consecutive", {"dim": 0}),
+    ):
+        x = x if not more else jnp.repeat(jnp.round(x), 2, more["dim"])
+        theirs = getattr(torch, name)(by_torch.tensor(x), **how, **more)
+        axis = {"axis": more["dim"]} if more and name == "unique" else more
+        for ours, want in zip(getattr(bj, name)(x, **how, **axis, prefer=prefer), theirs, strict=True):
+            np.testing.assert_array_equal(wide(ours), by_torch.numbers(want))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # lerp; every layout is in tests/test_elementwise.py
 
 

@@ -176,6 +176,18 @@ DIFFERENCES = {
         [0], [-INF],
         "as in jax.ops; PyTorch leaves what the result held. empty_value sets another",
     ),
+    "a negative id that is counted": (
+        lambda: _raises(lambda: torch.bincount(torch.tensor([-1, 2]))),
+        lambda: bj.bincount(jnp.array([-1, 2]), length=3),
+        "an error", [0, 0, 1],
+        "it is dropped, as ids of segments are",
+    ),
+    "distinct values with NaN": (
+        lambda: torch.unique(torch.tensor([NAN, NAN, 1])),
+        lambda: bj.unique(jnp.array([NAN, NAN, 1])),
+        [1, NAN, NAN], [1, NAN],
+        "one value, as in jax.numpy; equal_nan=False makes each its own",
+    ),
 }  # fmt: skip
 
 

@@ -11,6 +11,9 @@ def test_value_is_the_oracles(example, platform):
     want = oracle.value(example)
     values = jax.jit(lambda x: {prefer: example.fun(x, prefer=prefer) for prefer in ("native", "xla")})(example.x)
     for prefer, y in values.items():
+        if example.op.name in oracle.COUNTING and not example.op.name.startswith("unique"):
+            np.testing.assert_array_equal(np.asarray(y, np.float64), want)  # places and counts
+            continue
         if example.op.codes:
             # XLA's quotients on a GPU may be off by their last bit, which can move a tie.
             steps = 1 if prefer == "xla" and platform == "cuda" else 0

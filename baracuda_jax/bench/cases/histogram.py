@@ -1,0 +1,54 @@
+"""Searches in a sorted sequence, and counts of ids and of values."""
+
+import jax.numpy as jnp
+
+import baracuda_jax
+
+from ..benchmark import DTYPES, PASSES, Benchmark
+
+CELLS = {"small": 2**20, "large": 2**26}
+IDS, BINS, SEQUENCE = 4096, 256, 2**16
+RANGE = (-4, 4)  # edges that bfloat16 holds
+FORWARD = PASSES[:1]
+
+
+def searches(cells, dtype):
+    def torch(torch, sequence, values):
+        return torch.searchsorted(sequence, values, out_int32=True)
+
+    return Benchmark(
+        "searchsorted", f"[{cells}] in [{SEQUENCE}]", dtype,
+        lambda draws: (jnp.sort(draws.normal((SEQUENCE,))), draws.normal((cells,))),
+        lambda sequence, values, prefer: baracuda_jax.searchsorted(sequence, values, prefer=prefer),
+        jnp.searchsorted, torch, passes=FORWARD,
+    )  # fmt: skip
+
+
+def ids(cells):
+    return Benchmark(
+        "bincount", f"[{cells}] into {IDS}", "int32",
+        lambda draws: (draws.integers((cells,), 0, IDS),),
+        lambda x, prefer: baracuda_jax.bincount(x, length=IDS, prefer=prefer),
+        lambda x: jnp.bincount(x, length=IDS),
+        lambda torch, x: torch.bincount(x, minlength=IDS),
+        passes=FORWARD,
+    )  # fmt: skip
+
+
+def values(cells, dtype):
+    return Benchmark(
+        "histogram", f"[{cells}] into {BINS}", dtype,
+        lambda draws: (draws.normal((cells,)),),
+        lambda a, prefer: baracuda_jax.histogram(a, BINS, RANGE, prefer=prefer)[0],
+        lambda a: jnp.histogram(a, BINS, RANGE)[0],
+        (lambda torch, a: torch.histc(a, BINS, *RANGE)) if dtype == "float32" else None,
+        passes=FORWARD,
+    )  # fmt: skip
+
+
+def benchmarks(size):
+    cells = CELLS[size]
+    yield ids(cells)
+    for dtype in DTYPES:
+        yield values(cells, dtype)
+        yield searches(cells, dtype)

@@ -1,0 +1,57 @@
+"""Places of nonzero cells, and distinct values: those of all cells, and of cells that are sorted."""
+
+import jax.numpy as jnp
+
+import baracuda_jax
+
+from ..benchmark import PASSES, Benchmark
+
+CELLS = {"small": (2**20, 2**18), "large": (2**26, 2**24)}  # of places, of values
+VALUES = 4096
+FORWARD = PASSES[:1]
+
+
+def places(cells):
+    """About half of them are zero."""
+    size = cells // 2
+
+    def torch(torch, a):
+        return torch.nonzero(a)
+
+    return Benchmark(
+        "nonzero", f"[{cells}], half of them", "float32",
+        lambda draws: (jnp.maximum(draws.normal((cells,)), 0),),
+        lambda a, prefer: baracuda_jax.nonzero(a, size=size, prefer=prefer)[0],
+        lambda a: jnp.nonzero(a, size=size)[0],
+        torch, passes=FORWARD,
+    )  # fmt: skip
+
+
+def distinct(cells, dtype):
+    return Benchmark(
+        "unique", f"[{cells}] of {VALUES} values", dtype,
+        lambda draws: (draws.integers((cells,), 0, VALUES, jnp.dtype(dtype)),),
+        lambda x, prefer: baracuda_jax.unique(x, size=VALUES, prefer=prefer),
+        lambda x: jnp.unique(x, size=VALUES),
+        lambda torch, x: torch.unique(x),
+        passes=FORWARD,
+    )  # fmt: skip
+
+
+def runs(cells, dtype):
+    return Benchmark(
+        "unique_consecutive", f"[{cells}] in {VALUES} runs", dtype,
+        lambda draws: (jnp.sort(draws.integers((cells,), 0, VALUES, jnp.dtype(dtype))),),
+        lambda x, prefer: baracuda_jax.unique_consecutive(x, size=VALUES, prefer=prefer),
+        None,
+        lambda torch, x: torch.unique_consecutive(x),
+        passes=FORWARD,
+    )  # fmt: skip
+
+
+def benchmarks(size):
+    of_places, of_values = CELLS[size]
+    yield places(of_places)
+    for dtype in ("float32", "int32"):
+        yield distinct(of_values, dtype)
+        yield runs(of_places, dtype)

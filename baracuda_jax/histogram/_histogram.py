@@ -1,0 +1,201 @@
+"""How many values are between each two edges."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core import checks
+from .._core.case import Case
+from .._core.kernel import kernel
+from .._core.op import Body, declare
+from .._core.wide import wide
+from ..segment import segment_sum
+from ..segment._references import per_batch, spread
+from ._arguments import MOST, NUMBERS, floating, limit, numbers
+from ._bincount import count_ids
+from ._edges import edges_of
+from ._family import COUNTS, FAMILY
+from ._partition import counts_are_added
+from ._search import search
+
+
+def histogram(a, bins=10, range=None, weights=None, density=None, *, prefer=None):
+    """How many values are in each bin, or the sum of their weights.
+
+    Formula:
+        y[b] = the number of values with edges[b] <= a < edges[b + 1], and of the last bin <= edges[b + 1]; or the sum of
+        their weights. With density, that over the width of the bin and over the sum of all bins.
+
+    Args:
+        a: array of a float or integer type, of any shape. Values outside all bins, and NaN, are in none.
+        bins: static integer, the number of bins of one width; or their edges, an array [bins + 1] that rises.
+        range: the first and the last edge, where bins is a number; by default the least and the greatest value.
+        weights: array of a's shape and a float or integer type.
+        density: whether the result is one over whose bins the integral is 1.
+        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        (y, edges), [bins] and [bins + 1] of a's dtype, or of that which a and weights promote to; integers are taken as
+        the floats that jax.numpy makes of them.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: a value is compared with the edges themselves, so the counts are exact; they are rounded once to the dtype.
+    Sums of weights are those of `segment_sum`, which has a gradient in the weights, and densities are computed in float32
+    at least. Results are the same bits every time.
+
+    Source: jax.numpy.histogram; torch.histogram, torch.histc.
+    """
+    op = "histogram"
+    a = numbers(op, "a", a)
+    if weights is None:
+        a = floating(a)
+    else:
+        weights = numbers(op, "weights", weights)
+        checks.shape(op, "weights", weights, a.shape, "that of a")
+        a, weights = _promoted(a, weights)
+    density = density is not None and checks.flag(op, "density", density)
+    cells = a.ravel()
+    limit(op, "a", cells.shape[0])
+    edges, is_uniform = edges_of(op, cells, bins, range)
+    if weights is None:
+        counts = _histogram(cells, edges, uniform=is_uniform, prefer=prefer)
+    else:
+        counts = segment_sum(weights.ravel(), _bin(cells, edges, prefer), edges.shape[0] - 1, prefer=prefer)
+    if density:
+        counts = _density(counts.astype(wide(edges).dtype), [wide(edges)])
+    return counts.astype(a.dtype), edges
+
+
+def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, prefer=None):
+    """How many points are in each box of a grid, or the sum of their weights.
+
+    Formula:
+        y[b, c, ...] = the number of points whose first coordinate is in bin b of the first dimension, whose second is in bin
+        c of the second, and so on, with bins as those of `histogram`; or the sum of their weights. With density, that over
+        the volume of the box and over the sum of all.
+
+    Args:
+        sample: array [n, d] of a float or integer type, n points.
+        bins: static integer for all dimensions, or for each dimension one, or its edges.
+        range: None, or for each dimension None or the first and the last edge.
+        weights: array [n] of a float or integer type.
+        density: whether the result is one whose integral over the grid is 1.
+        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        (y, edges): y of rank d, int32, or of the dtype of weights as they promote with sample, or of sample's where density
+        is; and a list of d arrays.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: as `histogram`.
+
+    Source: jax.numpy.histogramdd; torch.histogramdd.
+    """
+    op = "histogramdd"
+    sample = numbers(op, "sample", sample)
+    if sample.ndim != 2 or not sample.shape[1]:
+        raise ValueError(f"{op}: sample must be [n, d], n points of d coordinates, got shape {tuple(sample.shape)}")
+    if weights is None:
+        sample = floating(sample)
+    else:
+        weights = numbers(op, "weights", weights)
+        checks.shape(op, "weights", weights, sample.shape[:1], "one a point")
+        sample, weights = _promoted(sample, weights)
+    density = density is not None and checks.flag(op, "density", density)
+    limit(op, "sample", sample.shape[0])
+    count = sample.shape[1]
+    bins = _each(op, "bins", bins, count, isinstance(bins, tuple | list))
+    ranges = _each(op, "range", range, count, range is not None)
+    columns = list(sample.T)
+    edges = [edges_of(op, *which)[0] for which in zip(columns, bins, ranges, strict=True)]
+    shape = tuple(e.shape[0] - 1 for e in edges)
+    if math.prod(shape) > MOST:
+        raise ValueError(f"{op}: bins may make at most {MOST} boxes, got {' x '.join(map(str, shape))}")
+    box, inside = jnp.int32(0), True
+    for x, e, size in zip(columns, edges, shape, strict=True):
+        b = _bin(x, e, prefer)
+        box, inside = box * size + b, inside & (b >= 0) & (b < size)
+    box = jnp.where(inside, box, -1)
+    if weights is None:
+        counts = count_ids(box, math.prod(shape), prefer)
+    else:
+        counts = segment_sum(weights, box, math.prod(shape), prefer=prefer)
+    counts = counts.reshape(shape)
+    if density:
+        counts = _density(counts.astype(wide(sample).dtype), list(map(wide, edges))).astype(sample.dtype)
+    return counts, edges
+
+
+def _promoted(a, weights):
+    dtype = jnp.result_type(a, weights)
+    return floating(a.astype(dtype)), floating(weights.astype(dtype))
+
+
+def _each(op, name, value, count, are_several):
+    """One for each dimension."""
+    if not are_several:
+        return [value] * count
+    try:
+        values = list(value)
+    except TypeError:
+        values = None
+    if values is None or len(values) != count:
+        raise ValueError(f"{op}: {name} must be one for all dimensions or {count}, one for each, got {value!r}")
+    return values
+
+
+def _bin(x, edges, prefer):
+    """The number of each cell's bin; less or more where it is in none."""
+    place = search(edges, x, right=True, prefer=prefer)
+    return jnp.where(x == edges[-1], edges.shape[0] - 1, place) - 1
+
+
+def _density(counts, edges):
+    counts = counts / counts.sum()
+    for i, e in enumerate(edges):
+        counts = counts / jnp.diff(e).reshape(-1, *(1,) * (len(edges) - i - 1))
+    return counts
+
+
+def _native(a, bins, *, save, uniform):
+    out = jax.ShapeDtypeStruct((*a.shape[:-1], bins.shape[-1] - 1), jnp.int32)
+    return kernel("histogram", "...n, ...e -> ...b", a, bins, out=[out], uniform=uniform)
+
+
+def _reference(a, bins, *, uniform):
+    def one(x, edges):
+        count = edges.shape[0] - 1
+        place = jnp.searchsorted(edges, x, side="right").astype(jnp.int32)
+        place = jnp.where(x == edges[-1], count, place)
+        return jnp.zeros(count + 1, jnp.int32).at[place].add(1, mode="drop")[1:]
+
+    return (per_batch(one, a.ndim - 1)(a, spread(bins, a.shape[:-1])),)
+
+
+def _edges(rng, *shape):
+    return np.sort(rng.standard_normal(shape))
+
+
+_histogram = declare(
+    "histogram",
+    **FAMILY,
+    public=histogram,
+    operands=("a", "bins"),
+    constant={"a": COUNTS, "bins": COUNTS},
+    dtypes=NUMBERS,
+    cases=(
+        Case("uniform", lambda r: (r.standard_normal(200),), dict(bins=8, range=(-2, 2))),
+        Case("edges", lambda r: (r.standard_normal((5, 41)), _edges(r, 12))),
+        Case("few", lambda r: (r.standard_normal(9),), dict(bins=128, range=(-1, 1))),
+    ),
+    shared={"bins": 1},
+    cut=counts_are_added,
+    forward=Body(_reference, _native),
+    kernels={"forward": ("histogram",)},
+)

@@ -1,0 +1,68 @@
+"""What all ops of the family share: their declarations and the kernel call."""
+
+import jax
+import jax.numpy as jnp
+
+from .._core.kernel import kernel
+from .._core.op import Body, as_they_are, declare
+from .._core.partition import Partition
+from ..segment._references import per_batch
+from ._arguments import CELLS
+
+
+def _labels(names, types, params):
+    """Cells [*batch, n], places [*batch, size], and how many there are in all [*batch]."""
+    last = {"index": ("size",), "found": ()}
+    batches = types[0].ndim - 1
+    return [(*(f"batch{i}" for i in range(batches)), *last.get(name, ("n",))) for name in names]
+
+
+# A place says how many cells come before, on all shards.
+whole_axis = Partition(_labels, whole=frozenset({"n", "size"}), plain=True)
+
+
+def declare_places(name, target, keeps, **declaration):
+    """The op whose result is the places of the cells of [*batch, n] that keeps(row, **params) says, in rising order: the
+    first `size`, and n behind the last. Saved is how many there are in all."""
+
+    def native(x, *, save, size, **params):
+        batch = x.shape[:-1]
+        out = [jax.ShapeDtypeStruct((*batch, size), jnp.int32), jax.ShapeDtypeStruct(batch, jnp.int32)]
+        results = kernel(target, "...n -> ...s, ...", x, out=out, workspace=_workspace(x.shape[-1]), **params)
+        return results[: 2 if save else 1]
+
+    def reference(x, *, size, **params):
+        def one(row):
+            mask = keeps(row, **params)
+            found = jnp.sum(mask, dtype=jnp.int32)
+            # The k-th place is behind the cells up to which fewer than k + 1 are kept.
+            behind = jnp.zeros(size, jnp.int32).at[jnp.cumsum(mask, dtype=jnp.int32)].add(1, mode="drop")
+            return jnp.cumsum(behind, dtype=jnp.int32), found
+
+        return per_batch(one, x.ndim - 1)(x)
+
+    return declare(
+        name,
+        family="unique",
+        batched=as_they_are,
+        results=("index", "found"),
+        dtypes=CELLS,
+        cut=whole_axis,
+        forward=Body(reference, native),
+        **declaration,
+    )
+
+
+def places(op, x, size, prefer, **params):
+    return op(x, size=size, prefer=prefer, **params)
+
+
+def found(op, x, prefer, **params):
+    """How many there are in all."""
+    return op(x, size=0, save=True, prefer=prefer, **params)[1]
+
+
+def _workspace(count):
+    """Bytes for each batch: a word for each tile of 2048 cells, from which the CUDA driver makes what comes before
+    (ffi/patterns/compact_cuda.h)."""
+    return 8 * (count // 2048 + 2) + 256

@@ -1,0 +1,82 @@
+"""Where an array is not zero."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._core.case import Case
+from .._core.sku import OpCategory
+from ._arguments import array, document, fill, known_size, limit
+from ._compact import declare_places, found, places
+
+
+@document
+def nonzero(a, *, size=None, fill_value=None, prefer=None):
+    """Where an array is not zero.
+
+    Formula:
+        (i_k, j_k, ...) is the k-th place, row by row, with a[i_k, j_k, ...] != 0. NaN is not zero; -0 is.
+
+    Args:
+        a: array of a float or integer type or bool, of rank 1 or more.
+        {size}
+        fill_value: what is behind the last place: a scalar, or a tuple of one for each dimension; by default 0.
+        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        Tuple of int32 arrays [size], one for each dimension of a.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: exact.
+
+    Source: jax.numpy.nonzero; torch.nonzero.
+    """
+    op = "nonzero"
+    a = array(op, "a", a)
+    if a.ndim < 1:
+        raise ValueError(f"{op}: a must have at least one dimension, got a scalar")
+    cells = a.ravel()
+    limit(op, "a", cells.shape[0])
+    size = known_size(op, "a", a, size, lambda: found(nonzero_cells, cells, prefer))
+    fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * a.ndim
+    if len(fills) != a.ndim:
+        raise ValueError(f"{op}: fill_value must be a scalar or {a.ndim}, one for each dimension, got {fill_value!r}")
+    fills = [fill(op, value, jnp.int32) for value in fills]
+    place = places(nonzero_cells, cells, size, prefer)
+    is_there = place < cells.shape[0]
+    return tuple(
+        jnp.where(is_there, along, value) for along, value in zip(_coordinates(place, a.shape), fills, strict=True)
+    )
+
+
+def _coordinates(place, shape):
+    """Of places in the flat array."""
+    for i, size in enumerate(shape):
+        stride = math.prod(shape[i + 1 :])
+        along = lax.div(place, jnp.int32(stride)) if stride > 1 else place
+        yield lax.rem(along, jnp.int32(size)) if i and size else along
+
+
+def _half(rng, *shape):
+    return np.maximum(rng.standard_normal(shape), 0)
+
+
+nonzero_cells = declare_places(
+    "nonzero",
+    "nonzero",
+    lambda row: row.astype(bool),
+    category=OpCategory.INDEXING,
+    public=nonzero,
+    operands=("a",),
+    constant={"a": "places do not move with it, but jump"},
+    cases=(
+        Case("vector", lambda r: (_half(r, 100),), dict(size=30)),
+        Case("image", lambda r: (_half(r, 7, 12),), dict(size=90, fill_value=-1)),
+        Case("cube", lambda r: (_half(r, 3, 4, 5),), dict(size=33, fill_value=(9, 8, 7))),
+    ),
+    kernels={"forward": ("nonzero",)},
+)

@@ -1,0 +1,203 @@
+"""Distinct values, of all cells or of runs."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._core import checks
+from .._core.case import Case
+from .._core.sku import OpCategory
+from ..scan import cumsum
+from . import _sorted
+from ._arguments import array, document, fill, known_size, limit
+from ._compact import declare_places, found, places
+from ._nonzero import nonzero_cells
+
+
+@document
+def unique(
+    ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, size=None, fill_value=None,
+    equal_nan=True, prefer=None,
+):  # fmt: skip
+    """The distinct values of an array, sorted.
+
+    Formula:
+        values: each value of ar once, rising, NaN last; values[inverse] = ar, and ar.ravel()[index] = values, where index is
+        the first place of each.
+
+    Args:
+        ar: array of a float or integer type or bool, of any shape.
+        return_index: also return where in the flat array, or along axis, each value is first.
+        return_inverse: also return where in values each cell is.
+        return_counts: also return how often each value is there.
+        axis: static integer; then the distinct slices along this axis, in the order of their cells. By default those of
+            the flat array.
+        {size}
+        fill_value: what is behind the last value; by default the first value.
+        equal_nan: whether all NaN are one value.
+        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        values [size] of ar's dtype, or with `size` slices along axis; with the others a tuple: index [size], inverse of ar's
+        shape, or one for each slice, counts [size], int32. Behind the last value index is that of the first value, and
+        counts are 0. Inverse is that of all values, also where there is no room for all.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: exact. -0 and 0 are equal, and the value is the first of the cells that are. Values have the gradient of the
+    cells that they are taken from.
+
+    Source: jax.numpy.unique; torch.unique.
+    """
+    op = "unique"
+    ar = array(op, "ar", ar)
+    wanted = _wanted(op, return_index=return_index, return_inverse=return_inverse, return_counts=return_counts)
+    equal_nan = checks.flag(op, "equal_nan", equal_nan)
+    rows, axis = _rows(op, "ar", "axis", ar, axis)
+    if rows.ndim == 1:
+        needs_order = bool({"return_index", "return_inverse"} & wanted)
+        rows, order = _sorted.sorted_cells(rows, needs_order, prefer)
+    else:
+        order = jnp.lexsort(rows.reshape(rows.shape[0], -1).T[::-1]) if rows.size else jnp.zeros(rows.shape[0], int)
+        order = order.astype(jnp.int32)
+        rows = rows[order]
+    return _runs(op, "ar", _unique, ar, rows, axis, wanted, order, size, fill_value, equal_nan, prefer)
+
+
+@document
+def unique_consecutive(
+    input, return_inverse=False, return_counts=False, dim=None, *, size=None, fill_value=None, prefer=None
+):
+    """The first cell of each run of equal cells.
+
+    Formula:
+        values: the cells that differ from the one before; values[inverse] = input.
+
+    Args:
+        input: array of a float or integer type or bool, of any shape.
+        return_inverse: also return which run each cell is in.
+        return_counts: also return how long each run is.
+        dim: static integer; then the runs of equal slices along this axis. By default those of the flat array.
+        {size}
+        fill_value: what is behind the last value; by default the first value.
+        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        values [size] of input's dtype, or with `size` slices along dim; with the others a tuple: inverse of input's shape,
+        or one for each slice, counts [size], int32. Behind the last value counts are 0.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: exact. -0 and 0 are equal; a NaN differs from every cell. Values have the gradient of the cells that they are
+    taken from.
+
+    Source: torch.unique_consecutive.
+    """
+    op = "unique_consecutive"
+    x = array(op, "input", input)
+    wanted = _wanted(op, return_inverse=return_inverse, return_counts=return_counts)
+    rows, axis = _rows(op, "input", "dim", x, dim)
+    return _runs(op, "input", _consecutive, x, rows, axis, wanted, None, size, fill_value, False, prefer)
+
+
+def _wanted(op, **flags):
+    return {name for name, flag in flags.items() if checks.flag(op, name, flag)}
+
+
+def _rows(op, name, axis_name, x, axis):
+    """The cells or slices whose runs are wanted, along the first axis; and that axis of x, or None."""
+    if axis is None:
+        rows = x.ravel()
+    else:
+        axis = checks.integer(op, axis_name, axis, -x.ndim)
+        if axis >= x.ndim:
+            raise ValueError(
+                f"{op}: {axis_name} must be in [{-x.ndim}, {x.ndim - 1}] for {name} of shape {x.shape}, got {axis}"
+            )
+        axis %= x.ndim
+        rows = jnp.moveaxis(x, axis, 0)
+    limit(op, name, rows.shape[0])
+    return rows, axis
+
+
+def _differs(a, before, equal_nan):
+    """Whether cells are the first of a run. Slices do where one of their cells does."""
+    y = a != before
+    if equal_nan:
+        y &= ~((a != a) & (before != before))
+    return y.reshape(y.shape[0], -1).any(1) if y.ndim > 1 else y
+
+
+def _is_start(rows, equal_nan):
+    start = jnp.ones(min(rows.shape[0], 1), bool)
+    return jnp.concatenate([start, _differs(rows[1:], rows[:-1], equal_nan)])
+
+
+def _runs(op, name, which, x, rows, axis, wanted, order, size, fill_value, equal_nan, prefer):
+    """What is asked for of the runs of `rows`, which were at `order` in x."""
+    n = rows.shape[0]
+    cells, params = rows, {"equal_nan": equal_nan}
+    if rows.ndim > 1:  # slices: where they start is a mask
+        which, cells, params = nonzero_cells, _is_start(rows, equal_nan), {}
+    size = known_size(op, name, x, size, lambda: found(which, cells, prefer, **params))
+    if not n and size and fill_value is None:
+        raise ValueError(f"{op}: fill_value must be given where {name} has no cells and size is not 0")
+    has_counts = "return_counts" in wanted
+    starts = places(which, cells, size + has_counts, prefer, **params)
+    first = starts[:size]
+    index = jnp.where(first < n, first, 0)
+    values = rows.at[index].get(mode="promise_in_bounds") if n else jnp.zeros((size, *rows.shape[1:]), rows.dtype)
+    if fill_value is not None:
+        is_there = (first < n).reshape(-1, *(1,) * (rows.ndim - 1))
+        values = jnp.where(is_there, values, fill(op, fill_value, values.dtype))
+    results = [jnp.moveaxis(values, 0, axis) if axis is not None else values]
+    if "return_index" in wanted:
+        results.append(order[index] if n else index)
+    if "return_inverse" in wanted:
+        run = cumsum(_is_start(rows, equal_nan).astype(jnp.int32), prefer=prefer) - 1
+        if order is not None:
+            run = jnp.zeros(n, jnp.int32).at[order].set(run, unique_indices=True)
+        results.append(run.reshape(x.shape) if axis is None else run)
+    if has_counts:
+        results.append(jnp.diff(starts))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _draw(rng, *shape):
+    """Few values, and so equal ones side by side."""
+    return np.round(rng.standard_normal(shape))
+
+
+_RUNS = dict(target="run_starts", keeps=_is_start, category=OpCategory.SORTING)
+_WHY = "it decides where values are taken from; those that are taken have its gradient"
+
+_unique = declare_places(
+    "unique",
+    **_RUNS,
+    public=unique,
+    operands=("ar",),
+    constant={"ar": _WHY},
+    cases=(
+        Case("vector", lambda r: (_draw(r, 100),), dict(size=12)),
+        Case("matrix", lambda r: (_draw(r, 9, 7),), dict(size=4, fill_value=0)),
+        Case(
+            "all results",
+            lambda r: (_draw(r, 6, 5),),
+            dict(return_index=True, return_inverse=True, return_counts=True, size=8),
+        ),
+    ),
+    kernels={"forward": ("run_starts", *_sorted.TARGETS)},
+)
+_consecutive = declare_places(
+    "unique_consecutive",
+    **_RUNS,
+    public=unique_consecutive,
+    operands=("input",),
+    constant={"input": _WHY},
+    cases=(
+        Case("vector", lambda r: (_draw(r, 60),), dict(size=50)),
+        Case("few", lambda r: (_draw(r, 9, 7),), dict(size=9, return_counts=True)),
+    ),
+    kernels={"forward": ("run_starts",)},
+)

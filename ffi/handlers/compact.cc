@@ -1,0 +1,64 @@
+// FFI targets that find the places of cells of [batches..., cells], as many as the result has room for.
+#include "target.h"
+
+namespace baracuda {
+namespace {
+
+// Calls `body` with the type of a number, or of the byte that a bool is.
+template <class Body>
+ffi::Error for_cell(const char* op, const char* argument, ffi::DataType dtype, const Body& body) {
+  if (dtype == ffi::DataType::PRED) return body(Type<uint8_t>{});
+  return for_number(op, argument, dtype, body);
+}
+
+// fill(type) makes the predicate.
+template <class Fill>
+ffi::Error compact(const char* op, Device& device, const ffi::AnyBuffer& x, const ffi::AnyBuffer& workspace,
+                   const ffi::AnyBuffer& index, const ffi::AnyBuffer& found, const Fill& fill) {
+  auto cells = x.dimensions(), places = index.dimensions(), rows = found.dimensions();
+  Checks checks(op);
+  checks.require(cells.size() >= 1, "the operand must have rank 1 or more, got ", describe(cells))
+      .dtype("the first result", index, ffi::DataType::S32)
+      .dtype("the second result", found, ffi::DataType::S32);
+  if (checks.failed()) return checks.error();
+  checks
+      .require(places.size() == cells.size() && std::equal(cells.begin(), cells.end() - 1, places.begin()),
+               "the first result must be the batches of the operand by places, of ", describe(cells), ", got ",
+               describe(places))
+      .require(rows.size() + 1 == cells.size() && std::equal(rows.begin(), rows.end(), cells.begin()),
+               "the second result must have the batches of the operand, of ", describe(cells), ", got ", describe(rows))
+      .require(cells.back() <= std::numeric_limits<int32_t>::max(), "the operand may have at most 2^31 - 1 cells, got ",
+               cells.back());
+  if (checks.failed()) return checks.error();
+  CompactShape shape{product(rows, 0, rows.size()), cells.back(), places.back()};
+  return for_cell(op, "the operand", x.element_type(), [&](auto type) {
+    return to_error(op,
+                    compact_rows(device.executor(workspace), fill(type), static_cast<int32_t*>(index.untyped_data()),
+                                 static_cast<int32_t*>(found.untyped_data()), shape));
+  });
+}
+
+ffi::Error cells_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> workspace,
+                         ffi::Result<ffi::AnyBuffer> index, ffi::Result<ffi::AnyBuffer> found) {
+  return compact("nonzero", device, x, *workspace, *index, *found, [&](auto type) {
+    using T = typename decltype(type)::type;
+    return NonZero<T>{static_cast<const T*>(x.untyped_data())};
+  });
+}
+
+ffi::Error starts_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> workspace,
+                          ffi::Result<ffi::AnyBuffer> index, ffi::Result<ffi::AnyBuffer> found, bool equal_nan) {
+  return compact("run_starts", device, x, *workspace, *index, *found, [&](auto type) {
+    using T = typename decltype(type)::type;
+    return RunStart<T>{static_cast<const T*>(x.untyped_data()), equal_nan};
+  });
+}
+
+// The workspace, the places, and how many there are.
+auto compacted() { return operands<1>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>(); }
+
+BARACUDA_TARGET(nonzero, cells_handler, compacted());
+BARACUDA_TARGET(run_starts, starts_handler, compacted().Attr<bool>("equal_nan"));
+
+}  // namespace
+}  // namespace baracuda

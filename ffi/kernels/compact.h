@@ -1,0 +1,33 @@
+// Which cells are kept: predicates of cell x[row_begin + i].
+#pragma once
+
+#include "sort_key.h"
+
+namespace baracuda {
+
+// NaN is not zero, and -0 is.
+template <class T>
+struct NonZero {
+  const T* x;
+
+  BARACUDA_HD bool operator()(int64_t row_begin, int64_t i) const {
+    using Key = typename SortKey<T>::Key;
+    Key bits = bit_cast<Key>(x[row_begin + i]);
+    return is_float<T> ? Key(bits << 1) != 0 : bits != 0;
+  }
+};
+
+// The cell differs from the one before it, in the order of sorts; the first does.
+template <class T>
+struct RunStart {
+  const T* x;
+  bool equal_nan;  // a NaN is like another
+
+  BARACUDA_HD bool operator()(int64_t row_begin, int64_t i) const {
+    if (i == 0) return true;
+    auto key = SortKey<T>::of(x[row_begin + i], false), before = SortKey<T>::of(x[row_begin + i - 1], false);
+    return key != before || (is_float<T> && !equal_nan && key == SortKey<T>::all);
+  }
+};
+
+}  // namespace baracuda

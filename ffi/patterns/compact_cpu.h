@@ -1,0 +1,89 @@
+// The compact pattern on CPU threads. Rows are cut into chunks, which are counted first: each then knows where to
+// write. Where rows are many they are not cut, and are read once.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "compact.h"
+
+namespace baracuda {
+namespace internal {
+
+// Writes the places in [first, last) that are kept from `at` on, none behind `size`. Returns where the next one goes.
+template <class Predicate>
+int64_t compact_stretch(const Predicate predicate, int64_t row_begin, int64_t first, int64_t last, int64_t at,
+                        int64_t size, int32_t* index) {
+  constexpr int64_t block = 1024;
+  int32_t kept[block];
+  for (; first < last; first += block) {
+    int64_t end = std::min(last, first + block), many = 0;
+    for (int64_t i = first; i < end; ++i) {
+      kept[many] = int32_t(i);
+      many += predicate(row_begin, i);
+    }
+    if (at < size) std::copy_n(kept, std::min(many, size - at), index + at);
+    at += many;
+  }
+  return at;
+}
+
+template <class Predicate>
+int64_t count_stretch(const Predicate predicate, int64_t row_begin, int64_t first, int64_t last) {
+  int64_t many = 0;
+  for (; first < last; first += 1 << 15) {
+    int32_t here = 0;
+    for (int64_t i = first; i < std::min<int64_t>(last, first + (1 << 15)); ++i) here += predicate(row_begin, i);
+    many += here;
+  }
+  return many;
+}
+
+}  // namespace internal
+
+template <class Predicate>
+Status compact_rows(Executor executor, const Predicate& predicate, int32_t* index, int32_t* found, CompactShape shape) {
+  constexpr int64_t chunk = 1 << 16;
+  if (shape.rows == 0) return {};
+  auto finish = [&](int64_t row, int64_t many) {
+    int32_t* to = index + row * shape.size;
+    std::fill(to + std::min(many, shape.size), to + shape.size, int32_t(shape.count));
+    found[row] = int32_t(many);
+  };
+  if (shape.rows >= executor.threads || shape.count <= chunk) {
+    int64_t stretch = chunk / 4 / (shape.count + shape.size + 1) + 1, cost = stretch * (shape.count + shape.size);
+    parallel_for(executor, ceil_div(shape.rows, stretch), cost, [&](int64_t task) {
+      for (int64_t row = task * stretch; row < std::min(shape.rows, (task + 1) * stretch); ++row)
+        finish(row, internal::compact_stretch(predicate, row * shape.count, 0, shape.count, 0, shape.size,
+                                              index + row * shape.size));
+    });
+    return {};
+  }
+  int64_t chunks = ceil_div(shape.count, chunk);
+  std::vector<int64_t> before(size_t(shape.rows * chunks));
+  auto each = [&](auto&& body) {
+    parallel_for(executor, shape.rows * chunks, chunk, [&](int64_t task) {
+      int64_t row = task / chunks, first = task % chunks * chunk;
+      body(task, row, first, std::min(first + chunk, shape.count));
+    });
+  };
+  each([&](int64_t task, int64_t row, int64_t first, int64_t last) {
+    before[size_t(task)] = internal::count_stretch(predicate, row * shape.count, first, last);
+  });
+  for (int64_t row = 0; row < shape.rows; ++row) {
+    int64_t many = 0;
+    for (int64_t k = 0; k < chunks; ++k) {
+      int64_t here = before[size_t(row * chunks + k)];
+      before[size_t(row * chunks + k)] = many, many += here;
+    }
+    finish(row, many);
+  }
+  each([&](int64_t task, int64_t row, int64_t first, int64_t last) {
+    if (before[size_t(task)] < shape.size)
+      internal::compact_stretch(predicate, row * shape.count, first, last, before[size_t(task)], shape.size,
+                                index + row * shape.size);
+  });
+  return {};
+}
+
+}  // namespace baracuda

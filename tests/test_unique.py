@@ -1,0 +1,263 @@
+"""What places and distinct values are at the edges."""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from examples_of import same_bits
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from programs import FLOATS, same_bits_every_time, wide
+
+import baracuda_jax as bj
+from baracuda_jax._core import checks
+
+BACKENDS = ("native", "xla")
+INF, NAN = np.inf, np.nan
+CELLS = (*FLOATS, *checks.INTEGERS, "bool")
+each_backend = pytest.mark.parametrize("prefer", BACKENDS)
+each_cell = pytest.mark.parametrize("dtype", CELLS)
+ALL = dict(return_index=True, return_inverse=True, return_counts=True)
+
+
+def _few(dtype, *shape, seed=0):
+    """Of few values, so that many are alike, and zero."""
+    x = np.random.default_rng(seed).integers(0 if dtype[0] in "ub" else -3, 4, shape)
+    if dtype == "bool":
+        return jnp.asarray(x > 1)
+    x = jnp.asarray(x, dtype)
+    return x * jnp.asarray(-1, dtype) if dtype in FLOATS else x  # -0 and 0 both
+
+
+def _edges(dtype, n, seed=0):
+    return jnp.asarray(np.random.default_rng(seed).choice([NAN, -NAN, INF, -INF, 0.0, -0.0, 1.0, -2.0], n), dtype)
+
+
+def _equal(ours, theirs):
+    for x, y in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        assert x.shape == y.shape
+        np.testing.assert_array_equal(wide(x), wide(y))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# nonzero
+
+
+@each_cell
+@each_backend
+def test_places_are_those_of_jax(dtype, prefer):
+    for shape in ((40,), (6, 7), (2, 3, 4)):
+        a = _few(dtype, *shape)
+        exact = bj.nonzero(a, prefer=prefer)
+        assert all(x.dtype == jnp.int32 for x in exact)
+        _equal(exact, np.nonzero(np.asarray(a)))
+        for size, fill in itertools.product((0, 5, 60), (None, -1, tuple(range(7, 7 + len(shape))))):
+            got = bj.nonzero(a, size=size, fill_value=fill, prefer=prefer)
+            _equal(got, jnp.nonzero(a, size=size, fill_value=fill))
+
+
+@each_backend
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_nan_is_not_zero_and_minus_zero_is(dtype, prefer):
+    a = _edges(dtype, 100)
+    _equal(bj.nonzero(a, prefer=prefer), np.nonzero(wide(a)))
+    bits = {2: jnp.uint16, 4: jnp.uint32, 8: jnp.uint64}[a.dtype.itemsize]
+    smallest = jax.lax.bitcast_convert_type(jnp.ones(3, bits), a.dtype)
+    np.testing.assert_array_equal(bj.nonzero(smallest, size=3, prefer="native")[0], [0, 1, 2])
+
+
+@pytest.mark.parametrize("n", [1, 1023, 1024, 1025, 65_536, 65_537, 400_003])
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 1.0])
+def test_long_arrays(n, share):
+    """Chunks of a row, full and empty; a size that ends inside a chunk."""
+    mask = np.random.default_rng(0).random(n) < share
+    want = np.flatnonzero(mask)
+    for size in {0, 1, len(want) // 2, len(want), len(want) + 3}:
+        got = np.asarray(bj.nonzero(jnp.asarray(mask), size=size, fill_value=-5, prefer="native")[0])
+        np.testing.assert_array_equal(got[: len(want)], want[:size])
+        np.testing.assert_array_equal(got[len(want) :], -5)
+
+
+@pytest.mark.parametrize("rows, n, size", [(300, 40, 17), (2, 70_000, 30_000), (2000, 3, 5), (0, 5, 3), (4, 0, 3)])
+def test_batches_of_places(rows, n, size):
+    mask = np.random.default_rng(0).random((rows, n)) < 0.5
+    got = jax.vmap(lambda a: bj.nonzero(a, size=size, fill_value=-1, prefer="native")[0])(jnp.asarray(mask))
+    for row, cells in zip(np.asarray(got), mask, strict=True):
+        want = np.flatnonzero(cells)[:size]
+        np.testing.assert_array_equal(row, np.concatenate([want, np.full(size - len(want), -1)]))
+
+
+@each_backend
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
+def test_no_cells_have_no_places(shape, prefer):
+    a = jnp.zeros(shape)
+    assert [x.shape for x in bj.nonzero(a, prefer=prefer)] == [(0,)] * len(shape)
+    _equal(bj.nonzero(a, size=2, prefer=prefer), jnp.nonzero(a, size=2))
+    _equal(bj.nonzero(a, size=2, fill_value=4, prefer=prefer), [np.array([4, 4])] * len(shape))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 3000), st.floats(0, 1), st.integers(0, 100))
+def test_places_are_those_of_the_mask(n, share, seed):
+    mask = np.random.default_rng(seed).random(n) < share
+    for prefer in BACKENDS:
+        places = np.asarray(bj.nonzero(jnp.asarray(mask), size=n, fill_value=n, prefer=prefer)[0])
+        found = places[places < n]
+        assert mask[found].all() and len(found) == mask.sum() and (np.diff(found) > 0).all()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# unique
+
+
+@each_cell
+@each_backend
+def test_distinct_values_are_those_of_jax(dtype, prefer):
+    for shape in ((40,), (6, 7)):
+        x = _few(dtype, *shape)
+        same_bits(bj.unique(x, prefer=prefer), jnp.unique(x))
+        _equal(bj.unique(x, **ALL, prefer=prefer), jnp.unique(x, **ALL))
+        for size, fill in ((0, None), (2, None), (9, None), (9, 1)):
+            how = dict(size=size, fill_value=fill)
+            got = bj.unique(x, **ALL, **how, prefer=prefer)
+            assert [y.dtype.name for y in got] == [x.dtype.name, *["int32"] * 3]
+            _equal(got, jnp.unique(x, **ALL, **how))
+
+
+@each_backend
+@pytest.mark.parametrize("equal_nan", [True, False])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_nan_is_last_and_one_value_or_many(dtype, equal_nan, prefer):
+    x = _edges(dtype, 60)
+    how = dict(**ALL, equal_nan=equal_nan)
+    _equal(bj.unique(x, **how, prefer=prefer), jnp.unique(x, **how))
+    _equal(bj.unique(x, **how, size=4, prefer=prefer), jnp.unique(x, **how, size=4))
+    assert np.isnan(wide(bj.unique(x, equal_nan=equal_nan, prefer=prefer))).sum() == (
+        1 if equal_nan else np.isnan(wide(x)).sum()
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 500), st.integers(1, 50), st.integers(0, 100))
+def test_the_inverse_makes_the_array_again(n, values, seed):
+    x = np.random.default_rng(seed).integers(0, values, n).astype(np.float32) / 4
+    for prefer in BACKENDS:
+        y, index, inverse, counts = bj.unique(jnp.asarray(x), **ALL, size=n, prefer=prefer)
+        np.testing.assert_array_equal(y[inverse], x)
+        np.testing.assert_array_equal(x[index], y)
+        assert counts.sum() == n
+        y, inverse, counts = bj.unique_consecutive(jnp.asarray(x), True, True, size=n, prefer=prefer)
+        np.testing.assert_array_equal(y[inverse], x)
+        assert counts.sum() == n
+
+
+@each_backend
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16", "int8", "bool"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_distinct_slices_are_those_of_jax(axis, dtype, prefer):
+    x = _few(dtype, 8, 2, 1) if axis == 0 else jnp.moveaxis(_few(dtype, 8, 2, 2), 0, axis)
+    _equal(bj.unique(x, **ALL, axis=axis, prefer=prefer), jnp.unique(x, **ALL, axis=axis))
+    for size, fill in ((3, None), (12, None), (12, 1)):
+        how = dict(axis=axis, size=size, fill_value=fill)
+        _equal(bj.unique(x, **ALL, **how, prefer=prefer), jnp.unique(x, **ALL, **how))
+    along = bj.unique(_few(dtype, 20), axis=0, size=8, prefer=prefer)
+    _equal(along, jnp.unique(_few(dtype, 20), size=8))
+
+
+@each_backend
+def test_no_cells_have_no_values(prefer):
+    for fun in (bj.unique, bj.unique_consecutive):
+        x = jnp.zeros((0, 3))
+        assert fun(x, prefer=prefer).shape == (0,)
+        np.testing.assert_array_equal(fun(x, size=2, fill_value=7, prefer=prefer), [7, 7])
+        values, inverse, counts = fun(x, return_inverse=True, return_counts=True, size=0, prefer=prefer)
+        assert (values.shape, inverse.shape, counts.shape) == ((0,), (0, 3), (0,))
+        with pytest.raises(ValueError, match=f"^{fun.__name__}: fill_value must be given where"):
+            fun(x, size=2, prefer=prefer)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# unique_consecutive
+
+
+def _runs(x):
+    """In NumPy, of the cells of a flat array."""
+    x = np.asarray(x).ravel()
+    start = np.concatenate([np.ones(min(len(x), 1), bool), x[1:] != x[:-1]])
+    return x[start], np.cumsum(start) - 1, np.diff(np.append(np.flatnonzero(start), len(x)))
+
+
+@each_cell
+@each_backend
+def test_runs_are_those_of_the_definition(dtype, prefer):
+    for shape in ((1,), (60,), (6, 7)):
+        x = _few(dtype, *shape)
+        values, inverse, counts = bj.unique_consecutive(x, True, True, prefer=prefer)
+        want = _runs(x)
+        assert inverse.shape == shape
+        _equal((values, inverse.ravel(), counts), want)
+        k = len(want[0])
+        values, _, counts = bj.unique_consecutive(x, True, True, size=k + 2, fill_value=1, prefer=prefer)
+        np.testing.assert_array_equal(counts, [*want[2], 0, 0])
+        np.testing.assert_array_equal(wide(values), [*wide(want[0]), 1, 1])
+        few = bj.unique_consecutive(x, return_counts=True, size=k // 2, prefer=prefer)
+        _equal(few, (want[0][: k // 2], want[2][: k // 2]))
+
+
+@each_backend
+def test_a_nan_is_a_run_of_its_own(prefer):
+    x = jnp.array([NAN, NAN, 1, 1, NAN, -0.0, 0.0])
+    values, counts = bj.unique_consecutive(x, return_counts=True, prefer=prefer)
+    np.testing.assert_array_equal(values, [NAN, NAN, 1, NAN, 0])
+    np.testing.assert_array_equal(counts, [1, 1, 2, 1, 2])
+
+
+@pytest.mark.parametrize("n", [65_536, 65_537, 300_001])
+def test_long_runs(n):
+    """That begin and end with a chunk, or not."""
+    for x in (np.arange(n) // 65_536, np.arange(n) // 1000, np.zeros(n, int)):
+        want = _runs(x)
+        got = bj.unique_consecutive(jnp.asarray(x, jnp.float32), True, True, size=len(want[0]) + 1, prefer="native")
+        np.testing.assert_array_equal(got[0][:-1], want[0])
+        np.testing.assert_array_equal(got[1], want[1])
+        np.testing.assert_array_equal(got[2][:-1], want[2])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Programs and derivatives
+
+
+@each_backend
+def test_values_have_the_gradient_of_their_cells(prefer):
+    x = jnp.array([3.0, 0.0, 3.0, 3.0, 1.0])
+    w = jnp.array([1.0, 10, 100, 1000])
+    weigh = lambda fun, x, **how: (fun(x, size=4, prefer=prefer, **how) * w).sum()
+    np.testing.assert_array_equal(jax.grad(lambda x: weigh(bj.unique, x, fill_value=0))(x), [100, 1, 0, 0, 10])
+    np.testing.assert_array_equal(jax.grad(lambda x: weigh(bj.unique_consecutive, x))(x), [1, 10, 100, 0, 1000])
+    batch = jax.vmap(jax.grad(lambda x: weigh(bj.unique, x, fill_value=0)))(jnp.stack([x, x[::-1]]))
+    np.testing.assert_array_equal(batch[0], [100, 1, 0, 0, 10])
+
+
+def test_sizes_must_be_known_under_jit():
+    x = jnp.array([1.0, 2, 2])
+    for fun, name in ((bj.nonzero, "a"), (bj.unique, "ar"), (bj.unique_consecutive, "input")):
+        with pytest.raises(ValueError, match=f"^{fun.__name__}: size must be given under jit.*values of {name}"):
+            jax.jit(fun)(x)
+        _equal(jax.jit(functools.partial(fun, size=3))(x), fun(x, size=3))
+
+
+def test_programs_are_one_call():
+    x = jnp.ones(100)
+    text = jax.jit(lambda x: bj.unique_consecutive(x, size=7, prefer="native")).lower(x).as_text()
+    assert text.count("@baracuda.run_starts(") == 1
+    text = jax.jit(lambda x: bj.nonzero(x, size=7, prefer="native")).lower(x).as_text()
+    assert text.count("@baracuda.nonzero(") == 1
+
+
+def test_same_bits_every_time():
+    x = _few("float32", 300_001)
+    same_bits_every_time(lambda x: bj.nonzero(x, size=200_000, prefer="native")[0], x)
+    same_bits_every_time(lambda x: bj.unique(x, size=9, prefer="native"), x)
