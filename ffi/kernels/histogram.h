@@ -27,6 +27,7 @@ struct Bins {
   Value low, scale;
   bool uniform;
 
+  Bins() = default;
   // Edges that were meant to be `uniform`, and are such that the arithmetic of a guess is safe.
   BARACUDA_HD Bins(const T* edges, int64_t count, bool is_uniform) : edges(edges), count(count), low(Value(edges[0])) {
     scale = Value(count) / (Value(edges[count]) - low);

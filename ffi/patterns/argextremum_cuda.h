@@ -36,11 +36,13 @@ struct ArgSearch {
   __device__ Cell best(const Key* line, int64_t first, int64_t end, uint32_t step) const {
     Key best = Key(~Key(0));
     uint32_t at = ~0u, last = uint32_t(end);
-    for (uint32_t i = uint32_t(first); i < last; i += arg_ahead * step) {
+    const int64_t stride = step * inner;
+    line += first * inner;
+    for (uint32_t i = uint32_t(first); i < last; i += arg_ahead * step, line += arg_ahead * stride) {
       Key bits[arg_ahead];
 #pragma unroll
       for (int k = 0; k < arg_ahead; ++k)
-        if (i + k * step < last) bits[k] = line[int64_t(i + k * step) * inner];
+        if (i + k * step < last) bits[k] = line[k * stride];
 #pragma unroll
       for (int k = 0; k < arg_ahead; ++k)
         if (i + k * step < last)
@@ -114,7 +116,7 @@ Status arg_of_lines(Executor executor, ArgSearch<Key> search) {
   if (lines == 0) return {};
   // Parts that fill the device, but are long enough to be worth it, and have room in the workspace.
   bool rows = search.inner == 1;
-  int64_t most = rows ? 132 * 8 : 132 * 1024, shortest = rows ? 4096 : 64;
+  int64_t most = rows ? 132 * 8 : 132 * 4096, shortest = rows ? 4096 : 64;
   int64_t room = int64_t(executor.workspace_bytes / sizeof(KeyAt<Key>)) / lines;
   search.parts = std::max<int64_t>(1, std::min({ceil_div(most, lines), search.count / shortest, room}));
   search.parts = ceil_div(search.count, ceil_div(search.count, search.parts));

@@ -13,35 +13,35 @@ inline constexpr int put_block = 256, put_row_block = 1024;
 inline constexpr int64_t least_put_row = 4096, most_put_row = 200 * 1024;  // bytes
 
 // Puts element `item` of a row. Where several go to one place the first of them adds them up, in their order.
-template <class T>
+template <bool unique, class T>
 __device__ void put_one(const int32_t* index, const T* dy, T* dx, const PutShape& shape, int64_t item) {
   int32_t to = index[item];
   if (uint64_t(int64_t(to)) >= uint64_t(shape.count)) return;
-  if (shape.unique) {
+  if constexpr (unique) {
     dx[to] = dy[item];
-    return;
+  } else {
+    for (int64_t j = 0; j < item; ++j)
+      if (index[j] == to) return;
+    auto sum = Accumulator<T>(dy[item]);
+    for (int64_t j = item + 1; j < shape.items; ++j)
+      if (index[j] == to) sum += Accumulator<T>(dy[j]);
+    dx[to] = T(sum);
   }
-  for (int64_t j = 0; j < item; ++j)
-    if (index[j] == to) return;
-  auto sum = Accumulator<T>(dy[item]);
-  for (int64_t j = item + 1; j < shape.items; ++j)
-    if (index[j] == to) sum += Accumulator<T>(dy[j]);
-  dx[to] = T(sum);
 }
 
-template <class T>
+template <bool unique, class T>
 __global__ void __launch_bounds__(put_row_block)
-    put_by_rows(const int32_t* index, const T* dy, T* dx, PutShape shape, bool is_permutation) {
+    put_by_rows(const int32_t* index, const T* dy, T* dx, PutShape shape) {
   extern __shared__ __align__(16) char memory[];
   T* mine = reinterpret_cast<T*>(memory);
   int count = int(shape.count);
   for (int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
-    if (!is_permutation)
+    if (!unique || shape.items < count)
       for (int i = threadIdx.x; i < count; i += blockDim.x) mine[i] = T{};
     __syncthreads();
-#pragma unroll 4
+#pragma unroll 8
     for (int64_t item = threadIdx.x; item < shape.items; item += blockDim.x)
-      put_one(index + row * shape.items, dy + row * shape.items, mine, shape, item);
+      put_one<unique>(index + row * shape.items, dy + row * shape.items, mine, shape, item);
     __syncthreads();
 #pragma unroll 4
     for (int i = threadIdx.x; i < count; i += blockDim.x) dx[row * shape.count + i] = mine[i];
@@ -49,12 +49,12 @@ __global__ void __launch_bounds__(put_row_block)
   }
 }
 
-template <class T>
+template <bool unique, class T>
 __global__ void __launch_bounds__(put_block) put_each(const int32_t* index, const T* dy, T* dx, PutShape shape) {
   int64_t step = int64_t(gridDim.x) * put_block;
   for (int64_t row = blockIdx.y; row < shape.rows; row += gridDim.y)
     for (int64_t item = int64_t(blockIdx.x) * put_block + threadIdx.x; item < shape.items; item += step)
-      put_one(index + row * shape.items, dy + row * shape.items, dx + row * shape.count, shape, item);
+      put_one<unique>(index + row * shape.items, dy + row * shape.items, dx + row * shape.count, shape, item);
 }
 
 }  // namespace internal
@@ -66,12 +66,12 @@ Status put_rows(Executor executor, const int32_t* index, const T* dy, T* dx, Put
   if (shape.rows * shape.count == 0) return {};
   int64_t bytes = shape.count * int64_t(sizeof(T));
   if (bytes >= least_put_row && bytes <= most_put_row) {
-    cudaError_t error =
-        cudaFuncSetAttribute(put_by_rows<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, int(most_put_row));
+    auto kernel = shape.unique ? put_by_rows<true, T> : put_by_rows<false, T>;
+    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(most_put_row));
     if (error != cudaSuccess) return {cudaGetErrorString(error)};
     unsigned threads = bytes > 32 * 1024 ? put_row_block : 256;
     unsigned blocks = unsigned(std::min<int64_t>(shape.rows, 0x7fffffff));
-    put_by_rows<<<blocks, threads, size_t(bytes), executor.stream>>>(index, dy, dx, shape, is_permutation);
+    kernel<<<blocks, threads, size_t(bytes), executor.stream>>>(index, dy, dx, shape);
     return launched();
   }
   if (!is_permutation) {
@@ -81,7 +81,8 @@ Status put_rows(Executor executor, const int32_t* index, const T* dy, T* dx, Put
   if (shape.items == 0) return {};
   dim3 blocks{unsigned(std::min<int64_t>(ceil_div(shape.items, put_block), 132 * 64)),
               unsigned(std::min<int64_t>(shape.rows, 65535)), 1};
-  put_each<<<blocks, put_block, 0, executor.stream>>>(index, dy, dx, shape);
+  auto kernel = shape.unique ? put_each<true, T> : put_each<false, T>;
+  kernel<<<blocks, put_block, 0, executor.stream>>>(index, dy, dx, shape);
   return launched();
 }
 

@@ -1,12 +1,8 @@
-// The search pattern on a CUDA grid. Where a sequence has many values to find, a block keeps some of its cells in
-// shared memory, as a tree in the order of levels: nodes of one level lie side by side, so the lanes of a warp, each
-// elsewhere in it, meet in few banks. The tree finds a stretch of the sequence, in which the rest of the search goes
-// on.
+// The search pattern on a CUDA grid. Where a sequence has many values to find, each block plants a tree of it.
 #pragma once
 
-#include <algorithm>
-
 #include "search.h"
+#include "search_tree_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -14,66 +10,32 @@ namespace internal {
 inline constexpr int search_threads = 1024, search_ahead = 4;
 inline constexpr int64_t search_tree_bytes = 1 << 16;
 
-// The nodes 1 ... 2^levels - 1 of a tree; stretch s of the sequence ends with the s-th of them from the left.
-template <class T>
-struct SearchTree {
-  using Key = typename SortKey<T>::Key;
-  Search<T> search;
-  const Key* nodes;
-  int levels;
-  int64_t stretch;
-
-  __device__ void plant(Key* to) const {
-    for (int node = threadIdx.x + 1; node < 1 << levels; node += search_threads) {
-      int level = 31 - __clz(node);
-      int64_t from_left = ((2 * int64_t(node - (1 << level)) + 1) << (levels - 1 - level)) - 1;
-      int64_t cell = (from_left + 1) * stretch - 1;
-      to[node] = cell < search.count ? SortKey<T>::of(search.sequence[cell], false) : SortKey<T>::all;
-    }
-  }
-  // How many stretches are before the key.
-  template <int n>
-  __device__ void find(const Key (&keys)[n], int64_t (&found)[n]) const {
-    int at[n];
-#pragma unroll
-    for (int k = 0; k < n; ++k) at[k] = 1;
-    for (int level = 0; level < levels; ++level)
-#pragma unroll
-      for (int k = 0; k < n; ++k) at[k] = 2 * at[k] + (search.right ? nodes[at[k]] <= keys[k] : nodes[at[k]] < keys[k]);
-#pragma unroll
-    for (int k = 0; k < n; ++k) {
-      int64_t first = min(int64_t(at[k] - (1 << levels)) * stretch, search.count);
-      Search<T> rest{search.sequence + first, min(stretch - 1, search.count - first), search.right};
-      found[k] = first + rest.of_key(keys[k]);
-    }
-  }
-};
-
-template <class T>
+template <bool right, class T>
 __global__ void __launch_bounds__(search_threads, 2)
-    search_with_trees(const T* sequence, const T* values, int32_t* index, bool right, SearchShape shape, int levels,
+    search_with_trees(const T* sequence, const T* values, int32_t* index, SearchShape shape, int levels,
                       int64_t stretch, int64_t blocks) {
   using Key = typename SortKey<T>::Key;
   extern __shared__ __align__(16) char memory[];
-  Key* nodes = reinterpret_cast<Key*>(memory);
+  uint32_t count = uint32_t(shape.values), step = uint32_t(blocks) * search_threads;
   for (int64_t job = blockIdx.x; job < shape.rows * blocks; job += gridDim.x) {
-    int64_t row = job / blocks, step = blocks * search_threads;
-    Search<T> search{sequence + shape.sequence_row(row) * shape.count, shape.count, right};
-    SearchTree<T> tree{search, nodes, levels, stretch};
-    tree.plant(nodes);
+    int64_t row = job / blocks;
+    SearchTree<T, right> tree{sequence + shape.sequence_row(row) * shape.count, shape.count, stretch,
+                              reinterpret_cast<Key*>(memory), levels};
+    tree.plant();
     __syncthreads();
-    for (int64_t first = job % blocks * search_threads + threadIdx.x; first < shape.values;
+    const T* mine = values + row * shape.values;
+    int32_t* to = index + row * shape.values;
+    for (uint32_t first = uint32_t(job % blocks) * search_threads + threadIdx.x; first < count;
          first += search_ahead * step) {
       Key keys[search_ahead] = {};
-      int64_t found[search_ahead];
+      int found[search_ahead];
 #pragma unroll
       for (int k = 0; k < search_ahead; ++k)
-        if (first + k * step < shape.values)
-          keys[k] = SortKey<T>::of(values[row * shape.values + first + k * step], false);
+        if (first + k * step < count) keys[k] = SortKey<T>::of(mine[first + k * step], false);
       tree.find(keys, found);
 #pragma unroll
       for (int k = 0; k < search_ahead; ++k)
-        if (first + k * step < shape.values) index[row * shape.values + first + k * step] = int32_t(found[k]);
+        if (first + k * step < count) to[first + k * step] = found[k];
     }
     __syncthreads();
   }
@@ -102,18 +64,18 @@ Status search_rows(Executor executor, const T* sequence, const T* values, int32_
   int levels = 1;
   while ((int64_t(1) << levels) <= shape.count && (int64_t(sizeof(T)) << (levels + 1)) <= search_tree_bytes) ++levels;
   // A tree pays when it is used for several times its nodes.
-  if ((int64_t(4) << levels) > shape.values / blocks) {
+  if (shape.values > 1 << 30 || (int64_t(4) << levels) > shape.values / blocks) {
     unsigned grid = unsigned(std::min<int64_t>(ceil_div(total, 256), 132 * 64));
     search_each<<<grid, 256, 0, executor.stream>>>(sequence, values, index, right, shape);
     return launched();
   }
-  int64_t stretch = ceil_div(shape.count + 1, int64_t(1) << levels);
+  auto kernel = right ? search_with_trees<true, T> : search_with_trees<false, T>;
   int bytes = int(sizeof(T) << levels);
-  cudaError_t error = cudaFuncSetAttribute(search_with_trees<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (error != cudaSuccess) return {cudaGetErrorString(error)};
   unsigned grid = unsigned(std::min<int64_t>(shape.rows * blocks, 0x7fffffff));
-  search_with_trees<<<grid, search_threads, size_t(bytes), executor.stream>>>(sequence, values, index, right, shape,
-                                                                              levels, stretch, blocks);
+  kernel<<<grid, search_threads, size_t(bytes), executor.stream>>>(
+      sequence, values, index, shape, levels, SearchTree<T, true>::stretch_of(shape.count, levels), blocks);
   return launched();
 }
 

@@ -58,15 +58,15 @@ struct RankSearch {
   // Calls body(key, place, whether there is such a cell) by all threads together.
   template <class Body>
   __device__ void each_cell(int64_t row, const Body& body) const {
-    const Key* x = rows.x + row * rows.count;
+    auto cells = rows.row(row);
     uint32_t count = uint32_t(rows.count);
     for (uint32_t first = 0; first < count; first += threads * items) {
       uint32_t mine = first + threadIdx.x;
       Key bits[items];
 #pragma unroll
-      for (int k = 0; k < items; ++k) bits[k] = mine + k * threads < count ? x[mine + k * threads] : Key(0);
+      for (int k = 0; k < items; ++k) bits[k] = mine + k * threads < count ? cells.x[mine + k * threads] : Key(0);
 #pragma unroll
-      for (int k = 0; k < items; ++k) body(rows.order.of(bits[k]), mine + k * threads, mine + k * threads < count);
+      for (int k = 0; k < items; ++k) body(cells.order.of(bits[k]), mine + k * threads, mine + k * threads < count);
     }
   }
 
@@ -114,9 +114,11 @@ struct RankSearch {
 
   // Of the cells with the key, in the order of the row, that of the rank.
   __device__ void write_equal(Shared& shared, int64_t row, int64_t item, Key key, uint32_t rank) const {
-    for (int64_t first = 0; first < rows.count; first += threads) {
-      int64_t i = first + threadIdx.x;
-      bool equal = i < rows.count && rows.key(row, i) == key;
+    auto cells = rows.row(row);
+    uint32_t count = uint32_t(rows.count);
+    for (uint32_t first = 0; first < count; first += threads) {
+      uint32_t i = first + threadIdx.x;
+      bool equal = i < count && cells.key(i) == key;
       uint32_t number = __syncthreads_count(equal);
       if (rank >= number) {
         rank -= number;
@@ -124,7 +126,7 @@ struct RankSearch {
       }
       uint32_t before;
       Scan(shared.scan).ExclusiveSum(uint32_t(equal), before);
-      if (equal && before == rank) out.write(row, item, rows.x[row * rows.count + i], i);
+      if (equal && before == rank) out.write(row, item, cells.x[i], i);
       return;
     }
   }

@@ -89,9 +89,10 @@ __global__ void __launch_bounds__(Sort::threads) sort_rows_by_blocks(Rows<typena
   Sort& sort = *reinterpret_cast<Sort*>(memory);
   int count = int(rows.count), steps = Sort::steps_for(count);
   for (int64_t row = blockIdx.x; row < rows.rows; row += gridDim.x) {
+    auto cells = rows.row(row);
 #pragma unroll 8
     for (int i = threadIdx.x; i < steps * Sort::threads; i += Sort::threads)
-      sort.keys[i] = i < count ? rows.key(row, i) : KeyOrder<typename Sort::Key>::all;
+      sort.keys[i] = i < count ? cells.key(i) : KeyOrder<typename Sort::Key>::all;
     __syncthreads();
     sort.sort(steps);
     write_row(out, rows, row, Sort::threads, threadIdx.x, [&](int64_t rank) { return sort.order[rank]; });

@@ -34,7 +34,7 @@ __device__ void each_cell(int64_t rows, int64_t cells, const Body& body) {
 template <class Key>
 __global__ void __launch_bounds__(sort_cells_block) write_keys(Rows<Key> rows, LargeKey<Key>* keys, uint32_t* places) {
   each_cell(rows.rows, rows.count, [&](int64_t row, int64_t i) {
-    keys[row * rows.count + i] = rows.key(row, i);
+    keys[row * rows.count + i] = rows.order.of(rows.x[row * rows.count + i]);
     if (places) places[row * rows.count + i] = uint32_t(i);
   });
 }

@@ -46,11 +46,12 @@ __global__ void __launch_bounds__(warp_sort_block) sort_rows_by_warps(Rows<Key> 
   uint16_t* order = places[warp];
   int64_t step = int64_t(gridDim.x) * (warp_sort_block / 32);
   for (int64_t row = int64_t(blockIdx.x) * (warp_sort_block / 32) + warp; row < rows.rows; row += step) {
+    auto cells = rows.row(row);
     KeyAt<Key> thing[items];
 #pragma unroll
     for (int i = 0; i < items; ++i) {
       int at = i * 32 + lane;
-      thing[i] = {at < rows.count ? rows.key(row, at) : KeyOrder<Key>::all, uint32_t(at)};
+      thing[i] = {at < rows.count ? cells.key(at) : KeyOrder<Key>::all, uint32_t(at)};
     }
     sort_in_warp(thing);
 #pragma unroll

@@ -15,7 +15,15 @@ struct Rows {
   int64_t rows, count;
   KeyOrder<Key> order;
 
-  __device__ Key key(int64_t row, int64_t i) const { return order.of(x[row * count + i]); }
+  // One of them, which has less than 2^31 cells.
+  struct Row {
+    const Key* x;
+    KeyOrder<Key> order;
+
+    __device__ Key key(uint32_t i) const { return order.of(x[i]); }
+  };
+
+  __device__ Row row(int64_t row) const { return {x + row * count, order}; }
   Rows some(int64_t first, int64_t number) const { return {x + first * count, number, count, order}; }
 };
 

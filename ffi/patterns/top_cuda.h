@@ -26,7 +26,13 @@ struct FoundCells {
   const int32_t* places;
   int64_t rows, count;
 
-  __device__ Key key(int64_t row, int64_t i) const { return keys[row * count + i]; }
+  struct Row {
+    const Key* keys;
+
+    __device__ Key key(uint32_t i) const { return keys[i]; }
+  };
+
+  __device__ Row row(int64_t row) const { return {keys + row * count}; }
   __device__ int64_t place(int64_t row, int64_t i) const { return places[row * count + i]; }
 };
 
@@ -56,7 +62,7 @@ template <class Source, class Result>
 struct TopSearch {
   using Key = typename Source::Key;
   using Cell = KeyAt<Key>;
-  static constexpr int threads = 512, items = 8, chunk = threads * items;
+  static constexpr int threads = 256, items = 8, chunk = threads * items;
   static_assert(most_top <= threads);
 
   struct Shared {
@@ -78,44 +84,40 @@ struct TopSearch {
   }
 
   __device__ void run(Shared& shared, int64_t job, int many) const {
-    int64_t row = job / parts, begin = job % parts * part;
-    int64_t end = min(begin + part, source.count);
+    int64_t row = job / parts;
+    uint32_t begin = uint32_t(job % parts * part), end = uint32_t(min(int64_t(begin) + part, source.count));
+    auto cells = source.row(row);
     if (threadIdx.x == 0) shared.found = 0;
     __syncthreads();
-    Key bound = Key(~Key(0)), next[items];
-    load(next, row, begin, end);
-    for (int64_t first = begin; first < end; first += chunk) {
+    Key bound = Key(~Key(0));  // so many cells as are kept have been met up to it
+    for (uint32_t first = begin; first < end; first += chunk) {
+      uint32_t mine = first + threadIdx.x;
       Key keys[items], least = Key(~Key(0));
 #pragma unroll
-      for (int k = 0; k < items; ++k) keys[k] = next[k];
-      if (first + chunk < end) load(next, row, first + chunk, end);
-      bool is_first = first == begin;
-      if (is_first) {
+      for (int k = 0; k < items; ++k) keys[k] = mine + k * threads < end ? cells.key(mine + k * threads) : Key(~Key(0));
+      if (first == begin) {
 #pragma unroll
         for (int k = 0; k < items; ++k) least = keys[k] < least ? keys[k] : least;
         bound = last_of_firsts(least);
       }
+      // Of equal cells those are first that were met first.
+      if (first != begin && bound == 0) break;
+      Key last = first == begin ? bound : Key(bound - 1);
 #pragma unroll
-      for (int k = 0; k < items; ++k) {
-        int64_t i = first + k * threads + threadIdx.x;
-        // Of equal cells those are before that have been kept.
-        if (i < end && (keys[k] < bound || (is_first && keys[k] == bound)))
-          shared.cells[atomicAdd(&shared.found, 1u)] = Cell(keys[k], uint32_t(i - begin));
-      }
+      for (int k = 0; k < items; ++k)
+        if (keys[k] <= last && mine + k * threads < end)
+          shared.cells[atomicAdd(&shared.found, 1u)] = Cell(keys[k], mine + k * threads);
       __syncthreads();
       uint32_t found = shared.found;
-      if (found > uint32_t(many) || first + chunk >= end) {
-        sort_in_block(shared.cells, found);
-        found = min(found, uint32_t(kept));
-        bound = shared.cells[found - 1].key();
-        if (threadIdx.x == 0) shared.found = found;
-      }
+      if (found > uint32_t(many)) bound = keep_first(shared, found);
       __syncthreads();
     }
+    keep_first(shared, shared.found);
+    __syncthreads();
     for (int item = threadIdx.x; item < kept; item += threads) {
       if (item < int(shared.found)) {
-        int64_t at = begin + shared.cells[item].at();
-        result.write(job, item, source.key(row, at), source.place(row, at));
+        uint32_t at = shared.cells[item].at();
+        result.write(job, item, cells.key(at), source.place(row, at));
       } else {
         result.write(job, item, KeyOrder<Key>::all, 0);
       }
@@ -124,12 +126,12 @@ struct TopSearch {
   }
 
  private:
-  __device__ void load(Key (&keys)[items], int64_t row, int64_t first, int64_t end) const {
-#pragma unroll
-    for (int k = 0; k < items; ++k) {
-      int64_t i = first + k * threads + threadIdx.x;
-      keys[k] = i < end ? source.key(row, i) : Key(~Key(0));
-    }
+  // Sorts what was found, and keeps so many; the last of these.
+  __device__ Key keep_first(Shared& shared, uint32_t found) const {
+    sort_in_block(shared.cells, found);
+    found = min(found, uint32_t(kept));
+    if (threadIdx.x == 0) shared.found = found;
+    return shared.cells[found - 1].key();
   }
   // The kept-th smallest of the threads' firsts: bit by bit, from the highest.
   __device__ Key last_of_firsts(Key first) const {
@@ -143,7 +145,7 @@ struct TopSearch {
 };
 
 template <class Search>
-__global__ void __launch_bounds__(Search::threads, 3) find_top(Search search, int64_t jobs, int many) {
+__global__ void __launch_bounds__(Search::threads, 6) find_top(Search search, int64_t jobs, int many) {
   extern __shared__ __align__(16) char memory[];
   auto& shared = *reinterpret_cast<typename Search::Shared*>(memory);
   for (int64_t job = blockIdx.x; job < jobs; job += gridDim.x) search.run(shared, job, many);
@@ -165,9 +167,9 @@ Status find_top_of_parts(Executor executor, const Source& source, const Result& 
 
 // Parts of a row: enough for all blocks that run at a time, but long ones.
 inline int64_t top_parts(int64_t rows, int64_t count) {
-  constexpr int64_t blocks = 132 * 3, shortest = 1 << 15;
+  constexpr int64_t blocks = 132 * 6, shortest = 1 << 15;
   int64_t parts = std::max<int64_t>(1, std::min(ceil_div(blocks, rows), count / shortest));
-  int64_t part = ceil_div(ceil_div(count, parts), 4096) * 4096;
+  int64_t part = ceil_div(ceil_div(count, parts), 2048) * 2048;
   return ceil_div(count, part);
 }
 

@@ -21,11 +21,12 @@ __global__ void __launch_bounds__(32 * top_warps) find_top_of_short(Rows<Key> ro
   int lane = threadIdx.x % 32;
   int64_t step = int64_t(gridDim.x) * top_warps;
   for (int64_t row = int64_t(blockIdx.x) * top_warps + threadIdx.x / 32; row < rows.rows; row += step) {
+    auto cells = rows.row(row);
     Key keys[items];
     uint32_t left = 0;  // a bit for each cell that was not first yet
 #pragma unroll
     for (int k = 0; k < items; ++k)
-      if (int64_t i = k * 32 + lane; i < rows.count) keys[k] = rows.key(row, i), left |= 1u << k;
+      if (int64_t i = k * 32 + lane; i < rows.count) keys[k] = cells.key(i), left |= 1u << k;
     for (int64_t item = 0; item < out.items; ++item) {
       Wide first = ~Wide(0);
       uint32_t place = ~0u;
