@@ -3,21 +3,29 @@
 #pragma once
 
 #ifdef BARACUDA_CUDA
+#include "../patterns/argextremum_cuda.h"
 #include "../patterns/blocks_cuda.h"
 #include "../patterns/elementwise_cuda.h"
 #include "../patterns/gather_cuda.h"
+#include "../patterns/put_cuda.h"
 #include "../patterns/rows_cuda.h"
 #include "../patterns/scan_cuda.h"
 #include "../patterns/segment_cuda.h"
+#include "../patterns/select_cuda.h"
+#include "../patterns/sort_cuda.h"
 #include "../patterns/tile_cuda.h"
 #include "../patterns/window_cuda.h"
 #else
+#include "../patterns/argextremum_cpu.h"
 #include "../patterns/blocks_cpu.h"
 #include "../patterns/elementwise_cpu.h"
 #include "../patterns/gather_cpu.h"
+#include "../patterns/put_cpu.h"
 #include "../patterns/rows_cpu.h"
 #include "../patterns/scan_cpu.h"
 #include "../patterns/segment_cpu.h"
+#include "../patterns/select_cpu.h"
+#include "../patterns/sort_cpu.h"
 #include "../patterns/tile_cpu.h"
 #include "../patterns/window_cpu.h"
 #endif

@@ -1,8 +1,8 @@
 """The benchmarks, a file for each family of ops. Each op has one at least."""
 
-from . import elementwise, pool, quantize, scan, segment, shape
+from . import elementwise, pool, quantize, scan, segment, shape, sort
 
-FAMILIES = (segment, pool, shape, elementwise, quantize, scan)
+FAMILIES = (segment, pool, shape, elementwise, quantize, scan, sort)
 
 
 def benchmarks(size):

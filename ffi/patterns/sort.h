@@ -1,0 +1,33 @@
+// Rows that are sorted, of which some elements are found, or into which some are put: what the drivers are given.
+//
+// An element's place in its row settles ties, so every order is total: any way to sort is stable, and gives the same.
+#pragma once
+
+#include <cstdint>
+
+#include "../kernels/sort_key.h"
+#include "executor.h"
+
+namespace baracuda {
+
+// The first `kept` of each sorted row of `count`.
+struct SortShape {
+  int64_t rows, count, kept;
+  bool descending;
+};
+
+// The elements of some ranks of each row. A row of ranks serves neighbouring rows.
+struct SelectShape {
+  int64_t rows, count, ranks;
+  int64_t rank_rows;
+
+  BARACUDA_HD int64_t rank_row(int64_t row) const { return row / (rows / rank_rows); }
+};
+
+// `items` elements of each row go to places among `count`; `unique` promises that no two go to one.
+struct PutShape {
+  int64_t rows, count, items;
+  bool unique;
+};
+
+}  // namespace baracuda
