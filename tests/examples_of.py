@@ -112,7 +112,7 @@ class Example:
 
     def call(self, *args, prefer="native"):
         """The op's output as a function of all its arguments."""
-        return jax.tree.leaves(self.op.public(*args, **self.case.kwargs, prefer=prefer))[0]
+        return jax.tree.leaves(self.op.public(*args, **self.case.kwargs, prefer=prefer))[self.op.output]
 
     def random(self, like, seed=0):
         """A random array of `like`'s shape and dtype."""

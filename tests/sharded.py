@@ -171,6 +171,23 @@ def _counting():
     yield from _counts("unique_consecutive", lambda a: bj.unique_consecutive(a, size=50, prefer="native"), few)
 
 
+def _sort(op, reduces=False, arrays=1, **options):
+    """The middle axis of three, and those beside it; those of indices and of a first result that is not the op's too."""
+    of = bj._core.op.OPS[op]
+
+    def fun(*args):
+        return jax.tree.leaves(getattr(bj, op)(*args, axis=1, prefer="native", **options))[of.output]
+
+    if arrays == 2:  # what has a derivative comes first
+        fun = lambda values, keys: bj.sort_key_val(keys, values, axis=1, prefer="native")[1]
+    place = {"batches": 0, "the sorted axis": 1, "features": 2}
+    args = tuple(np.roll(_float(8, 16, 8), i) for i in range(arrays))
+    for way, axis in place.items():
+        spec = P(*(None,) * axis, "d")
+        out = P() if axis == 1 else P(None, "d") if reduces and axis == 2 else spec
+        yield Sharded(op, way, fun, args, (spec,) * arrays, out, 1 if of.differentiable else 0)
+
+
 UNARY = {
     "leaky_relu": (0.1,), "elu": (), "threshold": (0.1, 0.5), "hardtanh": (), "softshrink": (), "hardshrink": (),
     "powi": (3,), "affine": (2.0, 1.0), "clamp": (-1.0, 1.0),
@@ -199,6 +216,17 @@ def _all():
         yield from _scan(op, 1)
     yield from _scan("associative_linear_scan", 2)
     yield from _counting()
+    yield from _sort("sort")
+    yield from _sort("argsort")
+    yield from _sort("sort_key_val", arrays=2)
+    yield from _sort("topk", k=3)
+    yield from _sort("kthvalue", reduces=True, k=3)
+    for op in ("median", "nanmedian"):
+        yield from _sort(op, reduces=True)
+    for op in ("quantile", "nanquantile"):
+        yield from _sort(op, reduces=True, q=0.3)
+    for op in ("argmax", "argmin"):
+        yield from _sort(op, reduces=True)
 
 
 SHARDED = tuple(_all())

@@ -14,6 +14,7 @@ Y, DX = S((4, 3), F), S((6, 3), F)
 BITS = {"empty_bits": np.int64(0)}
 POOL = dict(window=np.array([2, 2]), strides=np.array([2, 2]), norm_type=np.float64(2), channels_last=False)
 REVERSE = {"reverse": True}
+DESCENDING, UNIQUE = {"descending": True}, {"unique": True}
 SCAN = {"reverse": False, "exclusive": False}
 TWICE = {"repeats": np.array([2, 1])}
 IMAGE, POOLED = S((2, 8, 8), F), S((2, 4, 4), F)
@@ -56,7 +57,7 @@ def _call(target, operands, out, attributes):
         ("segment_mean_backward: counts must be", "segment_mean_backward", [PERM, OFFSETS, S((3,), I), Y], DX, {}),
         ("segment_extremum_backward: winner must have", "segment_extremum_backward", [PERM, OFFSETS, S((3, 3), I), Y], DX, {}),
         ("segment_ties_backward: ties must be", "segment_ties_backward", [DATA, PERM, OFFSETS, Y, S((4, 3), I), Y], DX, {}),
-        ("segment_extremum_tangent: t must be", "segment_extremum_tangent", [S((4, 3), I), S((6, 2), F)], Y, {}),
+        ("take_along: x must be", "take_along", [S((4, 3), I), S((6, 2), F)], Y, {}),
         ("segment_prod_backward: zeros must be", "segment_prod_backward", [DATA, PERM, OFFSETS, Y, Y, Y], DX, {}),
         ("elu: expected 1 operands, got 2", "elu", [DATA, DATA], DATA, {"alpha": np.float64(1)}),
         ("elu: expected operands, got none", "elu", [], DATA, {"alpha": np.float64(1)}),
@@ -111,6 +112,27 @@ def _call(target, operands, out, attributes):
         ("cumextremum_backward: index must be of type", "cumextremum_backward", [DATA, DATA], (W, DATA), REVERSE),
         ("cumextremum_backward: index must have the shape of dy", "cumextremum_backward", [S((4, 3), I), DATA], (W, DATA), REVERSE),
         ("logcumsumexp_backward: dy must have the dtype", "logcumsumexp_backward", [DATA, DATA, S((6, 3), I)], (W, DATA), REVERSE),
+        ("take_along: x must be bool, a number", "take_along", [S((4, 3), I), S((6, 3), jnp.float8_e4m3fn)], S((4, 3), jnp.float8_e4m3fn), {}),
+        ("take_along: index must be int32", "take_along", [Y, DATA], Y, {}),
+        ("put_along: index must have the shape of dy", "put_along", [S((4, 2), I), Y], S((4, 7), F), UNIQUE),
+        ("put_along: index must be of type", "put_along", [Y, Y], S((4, 7), F), UNIQUE),
+        ("put_along: the result must be dy's", "put_along", [S((4, 3), I), Y], S((5, 7), F), UNIQUE),
+        ("put_along: dy must be float16", "put_along", [S((4, 3), I), S((4, 3), U)], S((4, 7), U), UNIQUE),
+        ("sort: the result must be operand's", "sort", [Y], (W, S((4, 5), F)), DESCENDING),
+        ("sort: the result must be operand's", "sort", [Y], (W, DATA), DESCENDING),
+        ("sort: the result must have the dtype", "sort", [Y], (W, S((4, 3), I)), DESCENDING),
+        ("sort: expected one or two results, got 3", "sort", [Y], (W, Y, S((4, 3), I), Y), DESCENDING),
+        ("sort: the second result must have the shape", "sort", [Y], (W, Y, S((4, 2), I)), DESCENDING),
+        ("sort: the second result must be of type", "sort", [Y], (W, Y, Y), DESCENDING),
+        ("sort: operand must be a float or an integer", "sort", [S((4, 3), jnp.complex64)], (W, S((4, 3), jnp.complex64)), DESCENDING),
+        ("order_statistics: ranks must be of type", "order_statistics", [Y, S((2,), F)], (W, S((4, 2), F), S((4, 2), I)), {}),
+        ("order_statistics: ranks must begin", "order_statistics", [Y, S((6, 2), I)], (W, S((4, 2), F), S((4, 2), I)), {}),
+        ("order_statistics: the first result must have a column", "order_statistics", [Y, S((2,), I)], (W, S((4, 3), F), S((4, 3), I)), {}),
+        ("order_statistics: the second result must have the shape", "order_statistics", [Y, S((2,), I)], (W, S((4, 2), F), S((4, 3), I)), {}),
+        ("order_statistics: a row without elements", "order_statistics", [S((4, 0), F), S((2,), I)], (W, S((4, 2), F), S((4, 2), I)), {}),
+        ("argextremum: the result must be operand's", "argextremum", [DATA], (W, S((4,), I)), {"is_max": True}),
+        ("argextremum: the result must be of type", "argextremum", [DATA], (W, S((3,), F)), {"is_max": True}),
+        ("argextremum: operand must have 1 to", "argextremum", [S((0, 3), F)], (W, S((3,), I)), {"is_max": False}),
         ("linear_scan_backward: the second result must have", "linear_scan_backward", [DATA] * 3, (W, DATA, Y), REVERSE),
         ("searchsorted: sorted_sequence must be cells, or", "searchsorted", [DATA, S((6,), F)], S((6,), I), {"right": True}),
         ("searchsorted: sorted_sequence must be cells, or", "searchsorted", [S((5, 3), F), DATA], S((6, 3), I), {"right": True}),

@@ -60,6 +60,7 @@ class Op:
     tangent: compat.Primitive | None  # as backward, None where there is no derivative
     backward: compat.Primitive | None
     bodies: Mapping[str, Body]
+    output: int
     codes: bool
     surrogate: bool
     is_linear: bool
@@ -109,6 +110,7 @@ def declare(
     backward: Body | None = None,
     results: Sequence[str] = ("y",),
     tangent: Body | None = None,
+    output: int = 0,
     codes: bool = False,
     surrogate: bool = False,
     linear: Callable[[dict], dict] | None = None,
@@ -122,6 +124,7 @@ def declare(
     public          the function that users call; its docstring is the op's
     operands, ...   names, in order; `results` after the first are saved for the derivatives
     constant        operand -> the reason why it has no derivative, for each that is not `differentiable`
+    output          which of the public function's results the output is, where others are of other calls
     codes           the output is made of codes, which carry no tangents: the derivatives are there for the public backward
                     function alone
     surrogate       the derivatives are not the limits of differences but a convention, such as straight-through
@@ -194,6 +197,7 @@ def declare(
         cases=tuple(cases),
         default=default,
         bodies=bodies,
+        output=output,
         codes=codes,
         surrogate=surrogate,
         is_linear=linear is not None,

@@ -137,7 +137,13 @@ class Plan:
         operands = dict(zip((*op.residuals, "dy"), map(_type, call.operands), strict=True))
         if name in _public():
             y = self.out_avals[0] if isinstance(self.out_avals, tuple) else self.out_avals
-            known = operands | dict(self.params) | dict(self.inputs) | {op.results[0]: y, "dy": operands["dy"]}
+            known = (
+                operands
+                | call.params
+                | dict(self.params)
+                | dict(self.inputs)
+                | {op.results[0]: y, "dy": operands["dy"]}
+            )
             parameters = inspect.signature(_function(name)).parameters.items()
             arguments = {p: known.get(p, parameter.default) for p, parameter in parameters if p != "prefer"}
         else:
@@ -216,6 +222,8 @@ def _trace(name, inputs, static):
             return_shape=True,
         )(*(aval for _, aval in inputs))
     ours = [e for e in compat.equations(jaxpr) if e.primitive in primitives]
+    if len(ours) > 1:  # beside the op's own call, others that share its kernels
+        ours = [e for e in ours if primitives[e.primitive][0].public is fun]
     if len(ours) != 1:
         raise ValueError(f"plan of {name}: expected a call of one op, got {len(ours)}")
     op, kind = primitives[ours[0].primitive]

@@ -128,7 +128,7 @@ def _declare(name, public, beats, nothing):
         ),
         kernels={
             "forward": (name,),
-            "tangent": ("segment_extremum_tangent",),
+            "tangent": ("take_along",),
             "backward": ("cumextremum_backward",),
         },
     )

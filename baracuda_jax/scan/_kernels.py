@@ -21,8 +21,8 @@ def linear_scan(a, b, *, axis, reverse):
 
 
 def take(x, index, axis):
-    """x from where the index says, 0 where that is past the end: as from the rows of segments."""
-    return _call("segment_extremum_tangent", [index, x], axis, [x.dtype])[0]
+    """x from where the index says, 0 where that is past the end."""
+    return _call("take_along", [index, x], axis, [x.dtype])[0]
 
 
 def _flat(x, axis):

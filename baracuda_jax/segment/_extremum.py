@@ -166,7 +166,7 @@ def _declare_extremum(name, public, extremum):
     def tangent_native(ids, winner, t, *, axis, **_):
         rows = flat(t, axis)
         out = result_type(rows, axis, winner.shape[axis])
-        (y,) = kernel("segment_extremum_tangent", "...sd, ...nd -> ...sd", flat(winner, axis), rows, out=[out])
+        (y,) = kernel("take_along", "...sd, ...nd -> ...sd", flat(winner, axis), rows, out=[out])
         return (unflat(y, t, axis),)
 
     def backward_reference(ids, winner, dy, *, axis, **_):
@@ -191,7 +191,7 @@ def _declare_extremum(name, public, extremum):
         backward=Body(backward_reference, backward_native),
         kernels={
             "forward": ("segment_index", name),
-            "tangent": ("segment_extremum_tangent",),
+            "tangent": ("take_along",),
             "backward": ("segment_index", "segment_extremum_backward"),
         },
     )

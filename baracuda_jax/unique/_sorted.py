@@ -1,15 +1,15 @@
-"""The sort that distinct values are made of: the one place that says whose."""
+"""The sort that distinct values are made of."""
 
-import jax.numpy as jnp
+from ..sort import argsort, sort
 
 #: The FFI targets that it calls.
-TARGETS = ()
+TARGETS = ("sort",)
 
 
 def sorted_cells(x, with_order, prefer):
     """x [n], sorted along its axis with NaN last, and where its cells were, those that tie in their order; None where
     nobody asks for it."""
     if not with_order:
-        return jnp.sort(x, stable=True), None
-    order = jnp.argsort(x, stable=True).astype(jnp.int32)
+        return sort(x, prefer=prefer), None
+    order = argsort(x, prefer=prefer)
     return x[order], order

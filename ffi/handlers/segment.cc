@@ -297,29 +297,6 @@ ffi::Error prod_backward_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuf
   });
 }
 
-ffi::Error extremum_tangent_handler(Device device, ffi::AnyBuffer winner, ffi::AnyBuffer t,
-                                    ffi::Result<ffi::AnyBuffer> out) {
-  constexpr const char* op = "segment_extremum_tangent";
-  Checks checks(op);
-  auto x = t.dimensions(), y = out->dimensions();
-  checks.same_shape("winner", winner, "the result", *out)
-      .same_dtype("the result", *out, "t", t)
-      .require(winner.element_type() == ffi::DataType::S32 || winner.element_type() == ffi::DataType::U32,
-               "winner must be int32 or uint32, got type ", int(winner.element_type()))
-      .require(x.size() >= 2 && x.size() == y.size() && std::equal(x.begin(), x.end() - 2, y.begin()) &&
-                   x.back() == y.back(),
-               "t must be the result's ", describe(y), " with rows for segments, got ", describe(x));
-  if (checks.failed()) return checks.error();
-  return for_float(op, "t", t.element_type(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    SegmentShape shape{product(x, 0, x.size() - 2), x[x.size() - 2], y[y.size() - 2], y.back(), 1};
-    SegmentExtremumTangent<T> kernel{shape, static_cast<const uint32_t*>(winner.untyped_data()),
-                                     static_cast<const T*>(t.untyped_data())};
-    T* to = static_cast<T*>(out->untyped_data());
-    return to_error(op, gather(device.executor(), kernel, to, shape.batches, shape.segments, shape.columns));
-  });
-}
-
 // With a workspace and a first result.
 template <class Operands>
 auto reduction(Operands&& operands) {
@@ -342,7 +319,6 @@ BARACUDA_TARGET(segment_sum_backward, sum_backward_handler, gradient<3>());
 BARACUDA_TARGET(segment_mean_backward, mean_backward_handler, gradient<4>());
 BARACUDA_TARGET(segment_extremum_backward, extremum_backward_handler, gradient<4>());
 BARACUDA_TARGET(segment_ties_backward, ties_backward_handler, gradient<6>());
-BARACUDA_TARGET(segment_extremum_tangent, extremum_tangent_handler, gradient<2>());
 BARACUDA_TARGET(segment_prod_backward, prod_backward_handler, gradient<6>());
 
 }  // namespace

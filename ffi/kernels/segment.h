@@ -363,22 +363,4 @@ struct SegmentProdBackward : SegmentSumBackward<T> {
   }
 };
 
-// The tangent of an extremum: each segment takes the tangent of its winning row, or zero where there is none.
-template <class T>
-struct SegmentExtremumTangent {
-  using Element = T;
-  SegmentShape shape;
-  const uint32_t* winner;
-  const T* t;
-
-  template <int V>
-  BARACUDA_HD Vector<T, V> at(int64_t batch, int64_t segment, int64_t column) const {
-    Vector<T, V> out{};
-    const uint32_t* rows = winner + (batch * shape.segments + segment) * shape.columns + column;
-    for (int k = 0; k < V; ++k)
-      if (rows[k] < uint64_t(shape.rows)) out.lane[k] = t[(batch * shape.rows + rows[k]) * shape.columns + column + k];
-    return out;
-  }
-};
-
 }  // namespace baracuda

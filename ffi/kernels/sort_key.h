@@ -17,9 +17,10 @@ struct KeyOrder {
   BARACUDA_HD Key of(Key bits) const {
     Key key = bits ^ flipped;
     if (infinity) {
-      Key magnitude = bits & Key(~high);
-      key = bits & high && magnitude ? Key(~bits) : Key(magnitude | high);
-      if (magnitude > infinity) key = all;
+      // In steps that vectorise.
+      Key magnitude = bits & Key(~high), value = magnitude ? bits : Key(0);
+      key = value & high ? Key(~value) : Key(value | high);
+      key = magnitude > infinity ? all : key;
     }
     return key ^ inverted;
   }

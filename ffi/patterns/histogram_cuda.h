@@ -1,6 +1,6 @@
 // The histogram pattern on a CUDA grid: a block counts its cells in shared memory, several times over where there is
-// room, so that lanes with the same bin do not wait for each other; then it adds what it has to the result. Additions of
-// integers give the same in any order.
+// room, so that lanes with the same bin do not wait for each other; then it adds what it has to the result. Additions
+// of integers give the same in any order.
 #pragma once
 
 #include <algorithm>
@@ -107,8 +107,7 @@ __global__ void __launch_bounds__(count_threads, 2)
     finder.prepare(memory, row, levels);
     __syncthreads();
     const Cell* x = finder.functor.x + row * shape.count;
-    for (uint32_t first = uint32_t(job % blocks) * count_threads + threadIdx.x; first < count;
-         first += ahead * step) {
+    for (uint32_t first = uint32_t(job % blocks) * count_threads + threadIdx.x; first < count; first += ahead * step) {
       Cell cells[ahead] = {};
       int bin[ahead];
 #pragma unroll

@@ -30,8 +30,7 @@ __device__ void put_one(const int32_t* index, const T* dy, T* dx, const PutShape
 }
 
 template <bool unique, class T>
-__global__ void __launch_bounds__(put_row_block)
-    put_by_rows(const int32_t* index, const T* dy, T* dx, PutShape shape) {
+__global__ void __launch_bounds__(put_row_block) put_by_rows(const int32_t* index, const T* dy, T* dx, PutShape shape) {
   extern __shared__ __align__(16) char memory[];
   T* mine = reinterpret_cast<T*>(memory);
   int count = int(shape.count);

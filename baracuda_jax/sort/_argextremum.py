@@ -1,0 +1,78 @@
+"""Where along an axis the greatest and the least element are."""
+
+import jax.numpy as jnp
+from jax import lax
+
+from .._core import checks
+from .._core.op import Body, declare
+from . import _kernels
+from ._arguments import KEYS, along, document, keys
+from ._family import AXIS, NO_DERIVATIVE, cases, whole_axis
+
+_DOC = dict(
+    args="""\
+        operand: array of rank 1 or more, of a float, integer or bool type.
+        axis: static integer, the axis; a negative one counts from the last; None for all, as one vector.
+        keepdims: keep the axis, with length 1.
+""",
+    returns="int32 array without the axis.",
+    precision="exact. The first of the elements that tie; a NaN beats every number, and the first NaN stays.",
+)
+
+
+@document("the least i with x_i = max(x)", source="jax.numpy.argmax; torch.argmax", **_DOC)
+def argmax(operand, axis=None, *, keepdims=False, prefer=None):
+    """Where along an axis the greatest element is."""
+    return _arg("argmax", _max, operand, axis, keepdims, prefer)
+
+
+@document("the least i with x_i = min(x)", source="jax.numpy.argmin; torch.argmin", **_DOC)
+def argmin(operand, axis=None, *, keepdims=False, prefer=None):
+    """Where along an axis the least element is."""
+    return _arg("argmin", _min, operand, axis, keepdims, prefer)
+
+
+def _arg(op, which, operand, axis, keepdims, prefer):
+    operand = keys(op, "operand", operand)
+    keepdims = checks.flag(op, "keepdims", keepdims)
+    removed = tuple(range(operand.ndim))
+    if axis is None:
+        operand, axis = operand.reshape(-1), 0
+        along(op, "operand", operand, axis)
+    else:
+        axis = along(op, "operand", operand, axis)
+        removed = (axis,)
+    if not operand.shape[axis]:
+        raise ValueError(f"{op}: operand must have at least one element along axis, got shape {operand.shape}")
+    index = which(operand, axis=axis, prefer=prefer)
+    return jnp.expand_dims(index, removed) if keepdims else index
+
+
+def _declare(name, public, plain):
+    return declare(
+        name,
+        **AXIS,
+        operands=("operand",),
+        constant={"operand": NO_DERIVATIVE},
+        public=public,
+        dtypes=KEYS,
+        cases=cases(
+            {
+                "rows": ((5, 41), dict(axis=-1)),
+                "columns": ((37, 6), dict(axis=0, keepdims=True)),
+                "middle": ((3, 17, 70), dict(axis=1)),
+                "all": ((13, 11), {}),
+            }
+        ),
+        results=("indices",),
+        cut=whole_axis("operand", reduces=True),
+        forward=Body(
+            lambda x, *, axis: (plain(x, axis, jnp.int32),),
+            lambda x, *, save, axis: (_kernels.argextremum(x, axis=axis, is_max=name == "argmax"),),
+        ),
+        kernels={"forward": ("argextremum",)},
+    )
+
+
+_max = _declare("argmax", argmax, lax.argmax)
+_min = _declare("argmin", argmin, lax.argmin)

@@ -1,0 +1,83 @@
+"""The arguments of sorts: their documentation and their checks."""
+
+from .._core import checks
+
+NUMBERS = (*checks.FLOATS, *checks.INTEGERS)
+KEYS = (*NUMBERS, "bool")
+MOST_INDICES = 2**31 - 1
+
+_DOC = """
+
+    Formula:
+        {formula}
+
+    Args:
+{args}        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        {returns}
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: {precision} Results are the same bits every time.
+
+    Source: {source}.
+    """
+OPERAND = """\
+        operand: array of rank 1 or more, of a float, integer or bool type.
+        axis: static integer, the axis; a negative one counts from the last.
+"""
+DESCENDING = """\
+        descending: from the greatest to the least; NaN, the greatest number, comes first, and ties stay in their order.
+"""
+EXACT = "exact: elements keep their bits. NaN is the greatest number, -0 equals 0."
+
+
+def document(formula, source, args, returns, precision=EXACT):
+    def decorate(fun):
+        fun.__doc__ = (fun.__doc__ or "") + _DOC.format(
+            formula=formula, source=source, args=args, returns=returns, precision=precision
+        )
+        return fun
+
+    return decorate
+
+
+def keys(op, name, x, dtypes=KEYS):
+    """An array of rank 1 or more whose elements have an order."""
+    x = checks.array(op, name, x)
+    checks.dtype(op, name, x, dtypes)
+    if x.ndim < 1:
+        raise ValueError(f"{op}: {name} must have at least one dimension; got a scalar")
+    return x
+
+
+def along(op, name, x, axis):
+    """The axis, counted from the first."""
+    axis = checks.integer(op, "axis", axis, -x.ndim)
+    if axis >= x.ndim:
+        raise ValueError(f"{op}: axis must be in [{-x.ndim}, {x.ndim - 1}] for {name} of shape {x.shape}, got {axis}")
+    not_too_many(op, name, x.shape[axis])
+    return axis % x.ndim
+
+
+def not_too_many(op, name, count):
+    if count > MOST_INDICES:
+        raise ValueError(f"{op}: {name} may have at most {MOST_INDICES} elements along axis, got {count}")
+
+
+def rank(op, name, value, least, most, because):
+    """A static integer in [least, most]."""
+    value = checks.integer(op, name, value, least)
+    if value > most:
+        raise ValueError(f"{op}: {name} must be at most {most}, {because}, got {value}")
+    return value
+
+
+def backward_arguments(op, indices, dy, axis):
+    """Checks indices and the cotangent, floats of one shape."""
+    dy, indices = keys(op, "dy", dy, checks.FLOATS), checks.array(op, "indices", indices)
+    checks.dtype(op, "indices", indices, ("int32",))
+    checks.shape(op, "indices", indices, dy.shape, "that of dy")
+    return indices, dy, along(op, "dy", dy, axis)

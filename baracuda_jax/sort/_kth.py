@@ -1,0 +1,49 @@
+"""The k-th least element along an axis."""
+
+import jax.numpy as jnp
+
+from .._core import checks
+from ._arguments import KEYS, OPERAND, along, document, keys, rank
+from ._family import cases
+from ._statistics import statistics
+
+_K = """\
+        k: static integer, from 1, the least element, to the length of the axis.
+"""
+_KEEP = """\
+        keepdims: keep the axis, with length 1.
+"""
+
+
+@document(
+    "y = sort(x)_{k-1}, at the place argsort(x)_{k-1}; dx is dy there, 0 elsewhere",
+    args=OPERAND.replace("        axis:", f"{_K}        axis:") + _KEEP,
+    returns="(values, indices): arrays without the axis, of operand's dtype and int32.",
+    source="torch.kthvalue",
+)
+def kthvalue(operand, k, axis=-1, *, keepdims=False, prefer=None):
+    """The k-th least element along an axis, and where it is."""
+    operand = keys("kthvalue", "operand", operand)
+    axis = along("kthvalue", "operand", operand, axis)
+    count = operand.shape[axis]
+    k = rank("kthvalue", "k", k, 1, count, "the length of operand along axis")
+    keep = checks.flag("kthvalue", "keepdims", keepdims)
+    rows, ranks = jnp.moveaxis(operand, axis, -1), jnp.full(1, k - 1, jnp.int32)
+    found = _kthvalue(rows, ranks, count=count, save=True, prefer=prefer)
+    return tuple(jnp.moveaxis(y, -1, axis) if keep else y[..., 0] for y in found)
+
+
+_kthvalue = statistics(
+    "kthvalue",
+    "operand",
+    public=kthvalue,
+    dtypes=KEYS,
+    cases=cases(
+        {
+            "rows": ((5, 41), dict(k=7)),
+            "columns": ((37, 6), dict(k=37, axis=0)),
+            "middle": ((3, 17, 4), dict(k=1, axis=1, keepdims=True)),
+            "long": ((2, 1100), dict(k=400)),
+        }
+    ),
+)

@@ -1,0 +1,204 @@
+"""Medians and quantiles: between two order statistics, by plain JAX, which differentiates that."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core import checks
+from .._core.case import Case
+from .._core.wide import wide_dtype
+from ._arguments import NUMBERS, document, not_too_many
+from ._family import cases, spaced
+from ._statistics import statistics
+
+METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+
+_A = """\
+        a: array of a float or integer type.
+"""
+_AXIS = """\
+        axis: static integer or a tuple of them, the axes along which it is taken; None for all.
+"""
+_KEEP = """\
+        keepdims: keep these axes, with length 1.
+"""
+_Q = """\
+        q: number or vector, in [0, 1]; may be traced.
+"""
+_METHOD = """\
+        method: what is taken between two elements: "linear", "lower", "higher", "nearest" or "midpoint".
+"""
+_PRECISION = "floats of 16 bits are interpolated in float32, and rounded once. Elements themselves are exact."
+_MEDIAN = dict(
+    args=_A + _AXIS + _KEEP,
+    returns="Array without these axes, of a's dtype; for integers of the default float type.",
+    precision=_PRECISION,
+)
+_QUANTILE = dict(
+    args=_A + _Q + _AXIS + _METHOD + _KEEP,
+    returns="Array without these axes, behind one of q's length if q is a vector; of a's dtype, for integers of the default "
+    "float type. NaN where a traced q is outside [0, 1].",
+    precision=_PRECISION,
+)
+
+
+@document(
+    "y = (s_{floor(h)} + s_{ceil(h)}) / 2, h = (n - 1) / 2, s = sort(a); NaN if any element is. dy goes to these elements",
+    source="jax.numpy.median; torch.quantile with q=0.5 and midpoint, torch.median takes the lower one",
+    **_MEDIAN,
+)
+def median(a, axis=None, *, keepdims=False, prefer=None):
+    """The element in the middle, or the mean of the two there."""
+    return _between("median", _median, a, 0.5, axis, "midpoint", keepdims, False, prefer)
+
+
+@document(
+    "that of `median`, of the elements that are not NaN; NaN where there is none",
+    source="jax.numpy.nanmedian; torch.nanmedian takes the lower one",
+    **_MEDIAN,
+)
+def nanmedian(a, axis=None, *, keepdims=False, prefer=None):
+    """The median of the elements that are not NaN."""
+    return _between("nanmedian", _nanmedian, a, 0.5, axis, "midpoint", keepdims, True, prefer)
+
+
+@document(
+    "y = (1 - w) s_{floor(h)} + w s_{ceil(h)}, h = q (n - 1), w = h - floor(h), s = sort(a); NaN if any element is. "
+    "dy goes to these elements, by their weights; dq = (n - 1) (s_{ceil(h)} - s_{floor(h)}) dy",
+    source="jax.numpy.quantile; torch.quantile",
+    **_QUANTILE,
+)
+def quantile(a, q, axis=None, *, method="linear", keepdims=False, prefer=None):
+    """The element below which a share q of all is."""
+    return _between("quantile", _quantile, a, q, axis, method, keepdims, False, prefer)
+
+
+@document(
+    "that of `quantile`, of the elements that are not NaN; NaN where there is none",
+    source="jax.numpy.nanquantile; torch.nanquantile",
+    **_QUANTILE,
+)
+def nanquantile(a, q, axis=None, *, method="linear", keepdims=False, prefer=None):
+    """The quantile of the elements that are not NaN."""
+    return _between("nanquantile", _nanquantile, a, q, axis, method, keepdims, True, prefer)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _between(op, statistics, a, q, axis, method, keepdims, skips_nan, prefer):
+    a = checks.array(op, "a", a)
+    checks.dtype(op, "a", a, NUMBERS)
+    q = _share(op, q)
+    method = checks.choice(op, "method", method, METHODS)
+    axes = _axes(op, a, axis)
+    keepdims = checks.flag(op, "keepdims", keepdims)
+    rows = _rows(a, axes)
+    *batch, n = rows.shape
+    not_too_many(op, "a", n)
+    kept = [1 if i in axes else size for i, size in enumerate(a.shape)] if keepdims else batch
+    dtype = jnp.result_type(a.dtype, float)
+    if not n:
+        return jnp.full((*q.shape, *kept), jnp.nan, dtype)
+    of = wide_dtype(jnp.result_type(jnp.zeros((), dtype), q))
+    y = _interpolate(statistics, rows, jnp.atleast_1d(q).astype(of), method, skips_nan, prefer)
+    y = jnp.moveaxis(y.astype(dtype), -1, 0) if q.ndim else y[..., 0].astype(dtype)
+    return y.reshape((*q.shape, *kept))
+
+
+def _interpolate(statistics, rows, q, method, skips_nan, prefer):
+    """Of rows [*batch, n] at the shares q [m]: [*batch, m]."""
+    n = rows.shape[-1]
+    has_nan = jnp.issubdtype(rows.dtype, jnp.floating)
+    count = jnp.full(1, n - 1, q.dtype)
+    if skips_nan and has_nan:
+        count = (~jnp.isnan(rows)).sum(-1, dtype=jnp.int32, keepdims=True).astype(q.dtype) - 1
+    place = count * q
+    low, high = jnp.floor(place), jnp.ceil(place)
+    weight = place - low
+    of = {"lower": [low], "higher": [high]}.get(method, [low, high])
+    ranks = [jnp.nan_to_num(jnp.clip(rank, 0, jnp.maximum(count, 0))).astype(jnp.int32) for rank in of]
+    if has_nan and not skips_nan:  # NaNs come last
+        ranks.append(jnp.full((*ranks[0].shape[:-1], 1), n - 1, jnp.int32))
+    found = statistics(rows, jnp.concatenate(ranks, -1), count=n, prefer=prefer).astype(q.dtype)
+    m = q.shape[-1]
+    first, second = found[..., :m], found[..., (len(of) - 1) * m : len(of) * m]
+    if method == "linear":
+        # Where only one element counts, another that is infinite must not.
+        idle = (weight == 0) & jnp.isinf(second)
+        y = first * (1 - weight) + jnp.where(idle, 0, second) * weight
+    elif method == "midpoint":
+        y = jnp.where(weight == 0, first, (first + second) * jnp.asarray(0.5, q.dtype))
+    else:
+        y = jnp.where(weight <= 0.5, first, second) if method == "nearest" else first
+    if has_nan and not skips_nan:
+        y = jnp.where(jnp.isnan(found[..., -1:]), jnp.nan, y)
+    return jnp.where((q >= 0) & (q <= 1), y, jnp.nan)
+
+
+def _share(op, q):
+    x = checks.array(op, "q", q)
+    checks.dtype(op, "q", x, NUMBERS)
+    if x.ndim > 1:
+        raise ValueError(f"{op}: q must be a number or a vector, got shape {x.shape}")
+    if not isinstance(q, jax.core.Tracer):
+        values = np.asarray(q).astype(np.float64)
+        if not ((values >= 0) & (values <= 1)).all():
+            raise ValueError(f"{op}: q must be in [0, 1], got {values.tolist()}")
+    return x
+
+
+def _axes(op, a, axis):
+    """The axes, counted from the first, in order."""
+    if axis is None:
+        return tuple(range(a.ndim))
+    several = axis if isinstance(axis, tuple | list) else (axis,)
+    axes = []
+    for i, value in enumerate(several):
+        name = f"axis[{i}]" if isinstance(axis, tuple | list) else "axis"
+        value = checks.integer(op, name, value, -a.ndim)
+        if value >= a.ndim:
+            raise ValueError(f"{op}: {name} must be in [{-a.ndim}, {a.ndim - 1}] for a of shape {a.shape}, got {value}")
+        axes.append(value % a.ndim)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{op}: axis must name each axis once, got {axis}")
+    return tuple(sorted(axes))
+
+
+def _rows(a, axes):
+    """[*batch, n], with these axes made one, behind the others."""
+    rest = [i for i in range(a.ndim) if i not in axes]
+    n = math.prod(a.shape[i] for i in axes)
+    return a.transpose(*rest, *axes).reshape(*(a.shape[i] for i in rest), n)
+
+
+_SHAPES = {
+    "rows": ((5, 41), dict(axis=-1)),
+    "columns": ((38, 6), dict(axis=0, keepdims=True)),
+    "all": ((6, 7), {}),
+    "two axes": ((3, 17, 4), dict(axis=(0, 1))),
+}
+
+
+def _quantile_cases():
+    def draw(q, shape):
+        return lambda rng: (spaced(rng, *shape), np.asarray(q, np.float64))
+
+    return (
+        Case("rows", draw(0.3, (5, 41)), dict(axis=-1)),
+        Case("columns", draw([0.0, 0.625, 1.0], (38, 6)), dict(axis=0, keepdims=True)),
+        Case("midpoint", draw([0.25, 0.75], (6, 7)), dict(method="midpoint")),
+        Case("nearest", draw(0.4, (3, 17, 4)), dict(axis=(0, 1), method="nearest")),
+    )
+
+
+def _declare(name, public, cases):
+    return statistics(name, "a", public=public, cases=cases, dtypes=checks.FLOATS)
+
+
+_median = _declare("median", median, cases(_SHAPES))
+_nanmedian = _declare("nanmedian", nanmedian, cases(_SHAPES))
+_quantile = _declare("quantile", quantile, _quantile_cases())
+_nanquantile = _declare("nanquantile", nanquantile, _quantile_cases())

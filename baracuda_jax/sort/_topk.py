@@ -1,0 +1,82 @@
+"""The greatest or least few elements along an axis."""
+
+from .._core import checks
+from .._core.op import Body, declare
+from . import _kernels, _references
+from ._arguments import KEYS, OPERAND, along, backward_arguments, document, keys, rank
+from ._family import AXIS, cases, whole_axis
+from ._permutation import DERIVATIVES, TARGETS
+
+_K = """\
+        k: static integer, how many; from 0 to the length of the axis.
+"""
+_LARGEST = """\
+        largest: the greatest elements, in descending order; with False the least, in ascending order.
+"""
+
+
+@document(
+    "the first k of sort(x, descending=largest), and of argsort; dx[p_i] = dy_i, 0 elsewhere",
+    args=OPERAND.replace("        axis:", f"{_K}        axis:") + _LARGEST,
+    returns="(values, indices): arrays with k along the axis, of operand's dtype and int32. Of elements that tie the one "
+    "with the lower index comes first.",
+    source="torch.topk; jax.lax.top_k",
+)
+def topk(operand, k, axis=-1, *, largest=True, prefer=None):
+    """The k greatest elements along an axis, in order, and where they are."""
+    operand = keys("topk", "operand", operand)
+    axis = along("topk", "operand", operand, axis)
+    count = operand.shape[axis]
+    k = rank("topk", "k", k, 0, count, "the length of operand along axis")
+    params = dict(axis=axis, k=k, descending=checks.flag("topk", "largest", largest), count=count)
+    return tuple(_topk(operand, **params, save=True, prefer=prefer))
+
+
+def topk_backward(indices, dy, count, axis=-1, *, prefer=None):
+    """The gradient of `topk`: dx[p_i] = dy_i, 0 elsewhere.
+
+    Args:
+        indices: int32, p as `topk` returns it: along the axis no place twice.
+        dy: floats of the same shape, the cotangent of the values.
+        count: static integer, the length of operand along the axis.
+        axis: as in `topk`.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of operand.
+    """
+    indices, dy, axis = backward_arguments("topk_backward", indices, dy, axis)
+    k = dy.shape[axis]
+    count = checks.integer("topk_backward", "count", count, k)
+    return _topk.vjp(indices, dy, axis=axis, k=k, descending=True, count=count, prefer=prefer)
+
+
+def _reference(x, *, count, **params):
+    return _references.sort(x, **params)
+
+
+def _native(x, *, save, count, **params):
+    return _kernels.sort(x, **params, indices=save)
+
+
+_topk = declare(
+    "topk",
+    **AXIS,
+    **DERIVATIVES,
+    operands=("operand",),
+    differentiable=("operand",),
+    public=topk,
+    dtypes=KEYS,
+    cases=cases(
+        {
+            "rows": ((5, 41), dict(k=3)),
+            "columns": ((37, 6), dict(k=5, axis=0)),
+            "least": ((3, 17, 4), dict(k=6, axis=1, largest=False)),
+            "long": ((2, 300), dict(k=7)),
+        }
+    ),
+    results=("y", "indices"),
+    cut=whole_axis("operand"),
+    forward=Body(_reference, _native),
+    kernels={"forward": ("sort",), **TARGETS},
+)

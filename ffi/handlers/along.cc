@@ -1,0 +1,90 @@
+// FFI targets that take cells from where an index along an axis says, and put them there.
+#include "../kernels/along.h"
+#include "target.h"
+
+namespace baracuda {
+namespace {
+
+struct Bits128 {
+  uint64_t low, high;
+};
+
+// Calls `body` with a type of the size of the dtype's: cells are moved as they are.
+template <class Body>
+ffi::Error for_bits(const char* op, const char* argument, ffi::DataType dtype, const Body& body) {
+  switch (dtype) {
+    case ffi::DataType::PRED:
+    case ffi::DataType::S8:
+    case ffi::DataType::U8:
+      return body(Type<uint8_t>{});
+    case ffi::DataType::S16:
+    case ffi::DataType::U16:
+    case ffi::DataType::F16:
+    case ffi::DataType::BF16:
+      return body(Type<uint16_t>{});
+    case ffi::DataType::S32:
+    case ffi::DataType::U32:
+    case ffi::DataType::F32:
+      return body(Type<uint32_t>{});
+    case ffi::DataType::S64:
+    case ffi::DataType::U64:
+    case ffi::DataType::F64:
+    case ffi::DataType::C64:
+      return body(Type<uint64_t>{});
+    case ffi::DataType::C128:
+      return body(Type<Bits128>{});
+    default:
+      return invalid(op, argument, " must be bool, a number of 8 to 64 bits or complex, got type ", int(dtype));
+  }
+}
+
+// x [batches..., count, columns], index and the result [batches..., items, columns].
+ffi::Error take_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
+  constexpr const char* op = "take_along";
+  Checks checks(op);
+  auto in = x.dimensions(), y = out->dimensions();
+  checks.same_shape("index", index, "the result", *out)
+      .same_dtype("the result", *out, "x", x)
+      .require(index.element_type() == ffi::DataType::S32 || index.element_type() == ffi::DataType::U32,
+               "index must be int32 or uint32, got type ", int(index.element_type()))
+      .require(in.size() >= 2 && in.size() == y.size() && std::equal(in.begin(), in.end() - 2, y.begin()) &&
+                   in.back() == y.back(),
+               "x must be the result's ", describe(y), " but for the last dimension but one, got ", describe(in));
+  if (checks.failed()) return checks.error();
+  return for_bits(op, "x", x.element_type(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    int64_t batches = product(in, 0, in.size() - 2), items = y[y.size() - 2];
+    TakeAlong<T> cell{in[in.size() - 2], items, y.back(), static_cast<const uint32_t*>(index.untyped_data()),
+                      static_cast<const T*>(x.untyped_data())};
+    return to_error(op,
+                    gather(device.executor(), cell, static_cast<T*>(out->untyped_data()), batches, items, y.back()));
+  });
+}
+
+// index and dy [batches..., items], dx [batches..., count].
+ffi::Error put_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuffer> dx,
+                       bool unique) {
+  constexpr const char* op = "put_along";
+  Checks checks(op);
+  auto in = dy.dimensions(), out = dx->dimensions();
+  checks.same_shape("index", index, "dy", dy)
+      .dtype("index", index, ffi::DataType::S32)
+      .same_dtype("the result", *dx, "dy", dy)
+      .require(in.size() >= 1 && in.size() == out.size() && std::equal(in.begin(), in.end() - 1, out.begin()),
+               "the result must be dy's ", describe(in), " but for the last dimension, got ", describe(out));
+  if (checks.failed()) return checks.error();
+  auto put = [&](auto type) {
+    using T = typename decltype(type)::type;
+    PutShape shape{product(in, 0, in.size() - 1), out.back(), in.back(), unique};
+    return to_error(op, put_rows(device.executor(), static_cast<const int32_t*>(index.untyped_data()),
+                                 static_cast<const T*>(dy.untyped_data()), static_cast<T*>(dx->untyped_data()), shape));
+  };
+  if (dy.element_type() == ffi::DataType::S32) return put(Type<int32_t>{});
+  return for_float(op, "dy", dy.element_type(), put);
+}
+
+BARACUDA_TARGET(take_along, take_handler, operands<2>().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(put_along, put_handler, operands<2>().Ret<ffi::AnyBuffer>().Attr<bool>("unique"));
+
+}  // namespace
+}  // namespace baracuda

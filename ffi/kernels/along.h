@@ -1,0 +1,26 @@
+// What is taken from along an axis.
+#pragma once
+
+#include "number.h"
+
+namespace baracuda {
+
+// Each of `items` cells of a line is x's of `count` where the index says, 0 where that is past the end.
+template <class T>
+struct TakeAlong {
+  using Element = T;
+  int64_t count, items, columns;
+  const uint32_t* index;
+  const T* x;
+
+  template <int V>
+  BARACUDA_HD Vector<T, V> at(int64_t batch, int64_t item, int64_t column) const {
+    Vector<T, V> out{};
+    const uint32_t* from = index + (batch * items + item) * columns + column;
+    for (int k = 0; k < V; ++k)
+      if (from[k] < uint64_t(count)) out.lane[k] = x[(batch * count + from[k]) * columns + column + k];
+    return out;
+  }
+};
+
+}  // namespace baracuda
