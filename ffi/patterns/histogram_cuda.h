@@ -7,6 +7,7 @@
 
 #include "histogram.h"
 #include "search_tree_cuda.h"
+#include "shared_memory_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -160,8 +161,7 @@ Status count_bins(Executor executor, const Functor& functor, int32_t* counts, Co
   }
   while (copies < 32 && 2 * copies * shape.bins <= std::min(roomy_counts, of_block)) copies *= 2;
   bytes += shape.bins * copies * int64_t(sizeof(uint32_t));
-  error = cudaFuncSetAttribute(count_in_blocks<Functor>, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
-  if (error != cudaSuccess) return {cudaGetErrorString(error)};
+  if (Status status = allow_shared_memory(count_in_blocks<Functor>, bytes); !status.ok()) return status;
   count_in_blocks<<<grid, count_threads, size_t(bytes), executor.stream>>>(BinFinder<Functor>{functor}, counts, shape,
                                                                            blocks, int(copies), levels);
   return launched();

@@ -15,7 +15,7 @@
 namespace baracuda {
 namespace internal {
 
-inline constexpr int sort_bits = 8, sort_digits = 1 << sort_bits;  // at most, of a digit
+inline constexpr int sort_digit_bits = 8, sort_digits = 1 << sort_digit_bits;  // at most, of a digit
 inline constexpr int sort_block = sort_digits, sort_items = 16, sort_tile = sort_block * sort_items;
 inline constexpr int sort_warps = sort_block / 32;
 inline constexpr int sort_window = 8;  // tiles looked back at together
@@ -215,7 +215,7 @@ __global__ void __launch_bounds__(sort_block, 3) sort_pass(SortPass<Source, Coun
 
 template <class Count, class Source, class Key>
 Status sort_keys_by(Executor executor, const Source& source, int64_t total, int bits, Key*& sorted, uint32_t* numbers) {
-  int passes = int(ceil_div(bits, sort_bits)), digit_bits = int(ceil_div(bits, passes));
+  int passes = int(ceil_div(bits, sort_digit_bits)), digit_bits = int(ceil_div(bits, passes));
   uint32_t mask = (1u << digit_bits) - 1;
   int64_t tiles = ceil_div(total, sort_tile), words = tiles * sort_digits;
   int64_t head = passes * (sort_digits + 1);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "shared_memory_cuda.h"
 #include "sort.h"
 
 namespace baracuda {
@@ -38,9 +39,25 @@ __global__ void __launch_bounds__(put_row_block) put_by_rows(const int32_t* inde
     if (!unique || shape.items < count)
       for (int i = threadIdx.x; i < count; i += blockDim.x) mine[i] = T{};
     __syncthreads();
-#pragma unroll 8
-    for (int64_t item = threadIdx.x; item < shape.items; item += blockDim.x)
-      put_one<unique>(index + row * shape.items, dy + row * shape.items, mine, shape, item);
+    const int32_t* places = index + row * shape.items;
+    const T* from = dy + row * shape.items;
+    if constexpr (unique) {
+      constexpr int ahead = 8;
+      int items = int(shape.items);
+      for (int first = threadIdx.x; first < items; first += ahead * blockDim.x) {
+        int32_t to[ahead];
+        T values[ahead];
+#pragma unroll
+        for (int k = 0; k < ahead; ++k)
+          if (int item = first + k * blockDim.x; item < items) to[k] = places[item], values[k] = from[item];
+#pragma unroll
+        for (int k = 0; k < ahead; ++k)
+          if (int(first + k * blockDim.x) < items && uint32_t(to[k]) < uint32_t(count)) mine[to[k]] = values[k];
+      }
+    } else {
+      for (int64_t item = threadIdx.x; item < shape.items; item += blockDim.x)
+        put_one<unique>(places, from, mine, shape, item);
+    }
     __syncthreads();
 #pragma unroll 4
     for (int i = threadIdx.x; i < count; i += blockDim.x) dx[row * shape.count + i] = mine[i];
@@ -66,8 +83,7 @@ Status put_rows(Executor executor, const int32_t* index, const T* dy, T* dx, Put
   int64_t bytes = shape.count * int64_t(sizeof(T));
   if (bytes >= least_put_row && bytes <= most_put_row) {
     auto kernel = shape.unique ? put_by_rows<true, T> : put_by_rows<false, T>;
-    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(most_put_row));
-    if (error != cudaSuccess) return {cudaGetErrorString(error)};
+    if (Status status = allow_shared_memory(kernel, most_put_row); !status.ok()) return status;
     unsigned threads = bytes > 32 * 1024 ? put_row_block : 256;
     unsigned blocks = unsigned(std::min<int64_t>(shape.rows, 0x7fffffff));
     kernel<<<blocks, threads, size_t(bytes), executor.stream>>>(index, dy, dx, shape);

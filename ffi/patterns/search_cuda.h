@@ -3,6 +3,7 @@
 
 #include "search.h"
 #include "search_tree_cuda.h"
+#include "shared_memory_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -71,8 +72,7 @@ Status search_rows(Executor executor, const T* sequence, const T* values, int32_
   }
   auto kernel = right ? search_with_trees<true, T> : search_with_trees<false, T>;
   int bytes = int(sizeof(T) << levels);
-  cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  if (error != cudaSuccess) return {cudaGetErrorString(error)};
+  if (Status status = allow_shared_memory(kernel, bytes); !status.ok()) return status;
   unsigned grid = unsigned(std::min<int64_t>(shape.rows * blocks, 0x7fffffff));
   kernel<<<grid, search_threads, size_t(bytes), executor.stream>>>(
       sequence, values, index, shape, levels, SearchTree<T, true>::stretch_of(shape.count, levels), blocks);

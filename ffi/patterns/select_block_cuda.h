@@ -5,6 +5,7 @@
 #include <cub/block/block_scan.cuh>
 
 #include "key_at_cuda.h"
+#include "shared_memory_cuda.h"
 #include "sorted_row_cuda.h"
 
 namespace baracuda {
@@ -143,8 +144,7 @@ template <class Key>
 Status select_by_counts(Executor executor, const Rows<Key>& rows, const CellsOfRanks<Key>& out) {
   using Search = RankSearch<Key>;
   constexpr int bytes = int(sizeof(typename Search::Shared));
-  cudaError_t error = cudaFuncSetAttribute(find_ranks<Key>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  if (error != cudaSuccess) return {cudaGetErrorString(error)};
+  if (Status status = allow_shared_memory(find_ranks<Key>, bytes); !status.ok()) return status;
   find_ranks<<<grid_of(rows.rows), Search::threads, bytes, executor.stream>>>(Search{rows, out});
   return launched();
 }

@@ -5,6 +5,7 @@
 #include <cub/block/block_scan.cuh>
 
 #include "digit_rank_cuda.h"
+#include "shared_memory_cuda.h"
 #include "sorted_row_cuda.h"
 
 namespace baracuda {
@@ -90,9 +91,17 @@ __global__ void __launch_bounds__(Sort::threads) sort_rows_by_blocks(Rows<typena
   int count = int(rows.count), steps = Sort::steps_for(count);
   for (int64_t row = blockIdx.x; row < rows.rows; row += gridDim.x) {
     auto cells = rows.row(row);
-#pragma unroll 8
-    for (int i = threadIdx.x; i < steps * Sort::threads; i += Sort::threads)
-      sort.keys[i] = i < count ? cells.key(i) : KeyOrder<typename Sort::Key>::all;
+    constexpr int ahead = 8;
+    for (int first = threadIdx.x; first < steps * Sort::threads; first += ahead * Sort::threads) {
+      typename Sort::Key bits[ahead];
+#pragma unroll
+      for (int k = 0; k < ahead; ++k)
+        if (first + k * Sort::threads < count) bits[k] = cells.x[first + k * Sort::threads];
+#pragma unroll
+      for (int k = 0; k < ahead; ++k)
+        if (int i = first + k * Sort::threads; i < steps * Sort::threads)
+          sort.keys[i] = i < count ? cells.order.of(bits[k]) : KeyOrder<typename Sort::Key>::all;
+    }
     __syncthreads();
     sort.sort(steps);
     write_row(out, rows, row, Sort::threads, threadIdx.x, [&](int64_t rank) { return sort.order[rank]; });
@@ -104,8 +113,7 @@ template <int threads, int items, class Key, class Output>
 Status sort_rows_by(Executor executor, const Rows<Key>& rows, const Output& out) {
   using Sort = RowSort<Key, threads, items>;
   auto kernel = sort_rows_by_blocks<Sort, Output>;
-  cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(sizeof(Sort)));
-  if (error != cudaSuccess) return {cudaGetErrorString(error)};
+  if (Status status = allow_shared_memory(kernel, sizeof(Sort)); !status.ok()) return status;
   kernel<<<grid_of(rows.rows), threads, sizeof(Sort), executor.stream>>>(rows, out);
   return launched();
 }

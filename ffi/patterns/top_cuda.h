@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "key_at_cuda.h"
+#include "shared_memory_cuda.h"
 #include "sorted_row_cuda.h"
 
 namespace baracuda {
@@ -158,8 +159,7 @@ Status find_top_of_parts(Executor executor, const Source& source, const Result& 
   Search search{source, result, parts, part, kept};
   size_t bytes = sizeof(typename Search::Shared) + size_t(search.room()) * sizeof(typename Search::Cell);
   auto kernel = find_top<Search>;
-  cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
-  if (error != cudaSuccess) return {cudaGetErrorString(error)};
+  if (Status status = allow_shared_memory(kernel, bytes); !status.ok()) return status;
   int64_t jobs = source.rows * parts;
   kernel<<<grid_of(jobs), Search::threads, bytes, executor.stream>>>(search, jobs, search.many());
   return launched();
