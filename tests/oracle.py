@@ -226,7 +226,9 @@ def argextremum(name, x, axis=None, keepdims=False):
 def quantile(name, a, q=0.5, axis=None, method="linear", keepdims=False):
     method = "midpoint" if name.endswith("median") else method
     fun = np.nanquantile if name.startswith("nan") else np.quantile
-    return fun(np.asarray(a).astype(np.float64), np.asarray(q).astype(np.float64), axis, method=method, keepdims=keepdims)
+    return fun(
+        np.asarray(a).astype(np.float64), np.asarray(q).astype(np.float64), axis, method=method, keepdims=keepdims
+    )
 
 
 def value(example):

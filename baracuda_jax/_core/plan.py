@@ -137,7 +137,13 @@ class Plan:
         operands = dict(zip((*op.residuals, "dy"), map(_type, call.operands), strict=True))
         if name in _public():
             y = self.out_avals[0] if isinstance(self.out_avals, tuple) else self.out_avals
-            known = operands | call.params | dict(self.params) | dict(self.inputs) | {op.results[0]: y, "dy": operands["dy"]}
+            known = (
+                operands
+                | call.params
+                | dict(self.params)
+                | dict(self.inputs)
+                | {op.results[0]: y, "dy": operands["dy"]}
+            )
             parameters = inspect.signature(_function(name)).parameters.items()
             arguments = {p: known.get(p, parameter.default) for p, parameter in parameters if p != "prefer"}
         else:

@@ -17,9 +17,7 @@ _CASES = {
 
 def _arguments(op, operand, axis, descending):
     operand = keys(op, "operand", operand)
-    return operand, dict(
-        axis=along(op, "operand", operand, axis), descending=checks.flag(op, "descending", descending)
-    )
+    return operand, dict(axis=along(op, "operand", operand, axis), descending=checks.flag(op, "descending", descending))
 
 
 @document(

@@ -76,9 +76,8 @@ ffi::Error put_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer dy, f
   auto put = [&](auto type) {
     using T = typename decltype(type)::type;
     PutShape shape{product(in, 0, in.size() - 1), out.back(), in.back(), unique};
-    return to_error(op,
-                    put_rows(device.executor(), static_cast<const int32_t*>(index.untyped_data()),
-                             static_cast<const T*>(dy.untyped_data()), static_cast<T*>(dx->untyped_data()), shape));
+    return to_error(op, put_rows(device.executor(), static_cast<const int32_t*>(index.untyped_data()),
+                                 static_cast<const T*>(dy.untyped_data()), static_cast<T*>(dx->untyped_data()), shape));
   };
   if (dy.element_type() == ffi::DataType::S32) return put(Type<int32_t>{});
   return for_float(op, "dy", dy.element_type(), put);

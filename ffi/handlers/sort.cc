@@ -19,7 +19,7 @@ bool same_batches(Dimensions x, Dimensions y) {
 // The results' last dimension says how many of each row are wanted. The second is there when a gradient or the caller
 // needs it.
 ffi::Error sort_rows_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> workspace,
-                        ffi::Result<ffi::AnyBuffer> values, ffi::RemainingRets more, bool descending) {
+                             ffi::Result<ffi::AnyBuffer> values, ffi::RemainingRets more, bool descending) {
   constexpr const char* op = "sort";
   Checks checks(op);
   auto in = x.dimensions(), out = values->dimensions();
@@ -63,18 +63,19 @@ ffi::Error statistics_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer ra
       .require(same_batches(in, out), "the first result must have the batches of operand, ", describe(in), ", got ",
                describe(out));
   if (checks.failed()) return checks.error();
-  checks.require(out.back() == many.back(), "the first result must have a column for each of ", many.back(),
-                 " ranks, got ", describe(out))
+  checks
+      .require(out.back() == many.back(), "the first result must have a column for each of ", many.back(),
+               " ranks, got ", describe(out))
       .require(in.back() > 0 || out.back() == 0, "a row without elements has no ranks")
       .require(in.back() <= INT32_MAX, "at most 2^31 - 1 elements of a row are supported, got ", in.back());
   if (checks.failed()) return checks.error();
   return for_key(op, x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     SelectShape shape{product(in, 0, in.size() - 1), in.back(), many.back(), product(many, 0, many.size() - 1)};
-    return to_error(op, select_rows(device.executor(*workspace), static_cast<const T*>(x.untyped_data()),
-                                    static_cast<const int32_t*>(ranks.untyped_data()),
-                                    static_cast<T*>(values->untyped_data()),
-                                    static_cast<int32_t*>(indices->untyped_data()), shape));
+    return to_error(
+        op, select_rows(device.executor(*workspace), static_cast<const T*>(x.untyped_data()),
+                        static_cast<const int32_t*>(ranks.untyped_data()), static_cast<T*>(values->untyped_data()),
+                        static_cast<int32_t*>(indices->untyped_data()), shape));
   });
 }
 
@@ -101,9 +102,8 @@ ffi::Error extremum_index_handler(Device device, ffi::AnyBuffer x, ffi::Result<f
   });
 }
 
-BARACUDA_TARGET(
-    sort, sort_rows_handler,
-    operands<1>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().RemainingRets().Attr<bool>("descending"));
+BARACUDA_TARGET(sort, sort_rows_handler,
+                operands<1>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().RemainingRets().Attr<bool>("descending"));
 BARACUDA_TARGET(order_statistics, statistics_handler,
                 operands<2>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
 BARACUDA_TARGET(argextremum, extremum_index_handler, operands<1>().Ret<ffi::AnyBuffer>().Attr<bool>("is_max"));

@@ -46,8 +46,7 @@ class Selection {
     for (int b = 0; b < buckets; ++b) {
       if (!wanted_[size_t(b)]) continue;
       begins_[size_t(b)] = total;
-      for (int64_t part = 0; part < parts; ++part)
-        total += std::exchange(counts_[size_t(part * buckets + b)], total);
+      for (int64_t part = 0; part < parts; ++part) total += std::exchange(counts_[size_t(part * buckets + b)], total);
     }
     items_.resize(total);
     each([&](int64_t from, int64_t to, uint32_t* to_place) {

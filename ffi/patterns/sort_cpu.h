@@ -247,13 +247,11 @@ template <class Item, class T>
 void sort_row_by_all(const Executor& executor, const SortRow<T>& row, const SortShape& shape, int64_t parts) {
   int64_t length = ceil_div(shape.count, parts), kept = ceil_div(shape.kept, parts);
   Items<Item> items(shape.count), other(shape.count);
-  parallel_for(executor, parts, length, [&](int64_t part) {
-    row.read(items.get(), part * length, std::min(shape.count, (part + 1) * length));
-  });
+  parallel_for(executor, parts, length,
+               [&](int64_t part) { row.read(items.get(), part * length, std::min(shape.count, (part + 1) * length)); });
   const Item* sorted = sort_items(executor, items.get(), other.get(), shape.count, parts);
-  parallel_for(executor, parts, kept, [&](int64_t part) {
-    row.write(sorted, part * kept, std::min(shape.kept, (part + 1) * kept));
-  });
+  parallel_for(executor, parts, kept,
+               [&](int64_t part) { row.write(sorted, part * kept, std::min(shape.kept, (part + 1) * kept)); });
 }
 
 }  // namespace internal
