@@ -1,8 +1,9 @@
 """Sorts, selection and order statistics: where along an axis which of its elements are.
 
 Data flow: numbers become unsigned integers in the same order, with which go their places; these are sorted by radix, or
-looked through for those of some ranks. Places settle ties, so that every order is total, every sort stable, and an index enough for
-all derivatives: a tangent is gathered by it, a cotangent is put where it says. Patterns: sort, select, put, argextremum.
+looked through for those of some ranks. Places settle ties, so that every order is total, every sort stable, and an index
+enough for all derivatives: a tangent is gathered by it, a cotangent is put where it says. Patterns: sort, select, put,
+argextremum.
 """
 
 from ._argextremum import argmax, argmin
