@@ -217,6 +217,79 @@ def test_other_arguments_of_scans():
         jax.eval_shape(lambda x: bj.cummin(x, 1), long)
 
 
+C = X.astype(jnp.complex64)
+
+
+@pytest.mark.parametrize(
+    "fun, error, match, args, kwargs",
+    [
+        (bj.sort, ValueError, "operand must have at least one dimension; got a scalar", (jnp.float32(1),), {}),
+        (bj.sort, ValueError, r"axis must be in \[-2, 1\] for operand of shape \(6, 3\), got 2", (X, 2), {}),
+        (bj.sort, ValueError, "axis must be at least -2, got -3", (X, -3), {}),
+        (bj.sort, TypeError, "axis must be an integer, got None", (X, None), {}),
+        (bj.sort, TypeError, "operand must have one of the dtypes.*got complex64", (C,), {}),
+        (bj.sort, TypeError, "operand must be an array, got str", ("rows",), {}),
+        (bj.sort, TypeError, "descending must be True or False, got 1", (X,), {"descending": 1}),
+        (bj.argsort, TypeError, "operand must have one of the dtypes.*got complex64", (C,), {}),
+        (bj.argsort, ValueError, "axis must be at least -2, got -3", (X, -3), {}),
+        (bj.argsort, TypeError, "descending must be True or False, got None", (X,), {"descending": None}),
+        (bj.msort, TypeError, "operand must have one of the dtypes.*got complex64", (C,), {}),
+        (bj.msort, ValueError, "operand must have at least one dimension", (X[0, 0],), {}),
+        (bj.sort_key_val, TypeError, "keys must have one of the dtypes.*got complex64", (C, X), {}),
+        (bj.sort_key_val, ValueError, r"values must have shape \(6, 3\), that of keys, got \(3,\)", (X, X[0]), {}),
+        (bj.sort_key_val, ValueError, r"values\[1\] must have shape \(6, 3\), that of keys", (X, (X, X[0])), {}),
+        (bj.sort_key_val, TypeError, "values must be an array, got str", (X, "rows"), {}),
+        (bj.sort_key_val, ValueError, r"axis must be in \[-2, 1\] for keys", (X, X, 2), {}),
+        (bj.sort_key_val, TypeError, "descending must be True or False", (X, X), {"descending": 0}),
+        (bj.topk, ValueError, "k must be at most 3, the length of operand along axis, got 4", (X, 4), {}),
+        (bj.topk, ValueError, "k must be at least 0, got -1", (X, -1), {}),
+        (bj.topk, TypeError, "k must be an integer, got 2.0", (X, 2.0), {}),
+        (bj.topk, TypeError, "largest must be True or False, got 'no'", (X, 2), {"largest": "no"}),
+        (bj.topk, TypeError, "operand must have one of the dtypes", (C, 2), {}),
+        (bj.topk, ValueError, r"axis must be in \[-2, 1\]", (X, 2, 2), {}),
+        (bj.kthvalue, ValueError, "k must be at least 1, got 0", (X, 0), {}),
+        (bj.kthvalue, ValueError, "k must be at most 6, the length of operand along axis, got 7", (X, 7, 0), {}),
+        (bj.kthvalue, TypeError, "keepdims must be True or False, got 1", (X, 1), {"keepdims": 1}),
+        (bj.kthvalue, TypeError, "operand must have one of the dtypes", (C, 1), {}),
+        (bj.median, TypeError, "a must have one of the dtypes.*got complex64", (C,), {}),
+        (bj.median, TypeError, "a must have one of the dtypes.*got bool", (X > 0,), {}),
+        (bj.median, ValueError, r"axis must be in \[-2, 1\] for a of shape \(6, 3\), got 2", (X, 2), {}),
+        (bj.median, ValueError, r"axis must name each axis once, got \(0, -2\)", (X, (0, -2)), {}),
+        (bj.median, TypeError, r"axis\[1\] must be an integer, got 0.5", (X, (0, 0.5)), {}),
+        (bj.nanmedian, TypeError, "keepdims must be True or False, got None", (X,), {"keepdims": None}),
+        (bj.quantile, ValueError, r"q must be in \[0, 1\], got 1.5", (X, 1.5), {}),
+        (bj.quantile, ValueError, r"q must be in \[0, 1\], got \[0.5, nan\]", (X, jnp.array([0.5, jnp.nan])), {}),
+        (bj.quantile, ValueError, r"q must be a number or a vector, got shape \(6, 3\)", (X, 0 * X), {}),
+        (bj.quantile, TypeError, "q must have one of the dtypes.*got complex64", (X, C[0]), {}),
+        (bj.nanquantile, ValueError, "method must be one of 'linear', .*, got 'weibull'", (X, 0.5), {"method": "weibull"}),
+        (bj.argmax, ValueError, r"operand must have at least one element along axis, got shape \(0, 3\)", (X[:0], 0), {}),
+        (bj.argmax, TypeError, "operand must have one of the dtypes.*got complex64", (C,), {}),
+        (bj.argmin, ValueError, r"axis must be in \[-2, 1\]", (X, 2), {}),
+        (bj.argmin, TypeError, "keepdims must be True or False, got 0", (X,), {"keepdims": 0}),
+        (bj.sort_backward, TypeError, "indices must have one of the dtypes int32, got float64", (X, X), {}),
+        (bj.sort_backward, TypeError, "dy must have one of the dtypes.*got int32", (IDS, IDS), {}),
+        (bj.sort_key_val_backward, ValueError, r"indices must have shape \(6, 3\), that of dy", (IDS, X), {}),
+        (bj.topk_backward, ValueError, "count must be at least 3, got 2", (X.astype(jnp.int32), X, 2), {}),
+        (bj.kthvalue_backward, ValueError, "count must be at least 1, got 0", (X.astype(jnp.int32), X, 0), {}),
+    ],
+)  # fmt: skip
+def test_sorts(fun, error, match, args, kwargs):
+    with pytest.raises(error, match=f"^{fun.__name__}: {match}"):
+        fun(*args, **kwargs)
+
+
+def test_other_arguments_of_sorts():
+    long = jax.ShapeDtypeStruct((2, 2**31), jnp.int8)
+    for fun in (bj.sort, bj.argsort, bj.argmax, bj.median):
+        with pytest.raises(ValueError, match="may have at most 2147483647 elements along axis, got 2147483648"):
+            jax.eval_shape(lambda x, fun=fun: fun(x, axis=1), long)
+    for fun in (bj.topk, bj.kthvalue):
+        with pytest.raises(TypeError, match=f"^{fun.__name__}: k must be a static integer, got a traced value"):
+            jax.jit(lambda k, fun=fun: fun(X, k))(1)
+    with pytest.raises(ValueError, match="^sort: prefer must be one of"):
+        bj.sort(X, prefer="cuda")
+
+
 DY = jnp.ones((4, 3))
 
 

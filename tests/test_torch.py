@@ -232,6 +232,71 @@ def test_places_and_values_are_torchs(dtype, prefer):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Sorts
+
+
+SORTED = {
+    "sort": (lambda x, **how: bj.sort(x, **how), lambda t: torch.sort(t, stable=True).values),
+    "descending": (
+        lambda x, **how: bj.sort(x, descending=True, **how),
+        lambda t: torch.sort(t, stable=True, descending=True).values,
+    ),
+    "msort": (bj.msort, torch.msort),
+    "topk": (lambda x, **how: bj.topk(x, 3, **how)[0], lambda t: torch.topk(t, 3).values),
+    "least": (
+        lambda x, **how: bj.topk(x, 3, largest=False, **how)[0],
+        lambda t: torch.topk(t, 3, largest=False).values,
+    ),
+    "kthvalue": (lambda x, **how: bj.kthvalue(x, 4, **how)[0], lambda t: torch.kthvalue(t, 4).values),
+}
+
+
+@each_float
+@pytest.mark.parametrize("name", SORTED)
+def test_sorts_are_torchs(name, dtype, prefer):
+    """Values and gradients, of values that do not tie."""
+    ours, theirs = SORTED[name]
+    for shape in ((5, 40), (3, 4, 20), (50,)):
+        x = np.random.default_rng(0).permutation(np.arange(math.prod(shape)) - 99.0).reshape(shape)
+        _agree(functools.partial(ours, prefer=prefer), theirs, [jnp.asarray(x / 4, dtype)], dtype, exact=True)
+
+
+@both
+def test_sorts_are_torchs_at_the_edges(prefer):
+    """NaN, infinities, zeros of both signs and ties: values and indices, ascending and descending."""
+    x = np.random.default_rng(0).choice([NAN, INF, -INF, 0.0, -0.0, 2.0, -3.0], (20, 30))
+    t = torch.tensor(x)
+    for descending in (False, True):
+        want = torch.sort(t, stable=True, descending=descending)
+        values = bj.sort(jnp.asarray(x), descending=descending, prefer=prefer)
+        np.testing.assert_array_equal(values, want.values.numpy())
+        np.testing.assert_array_equal(np.signbit(values), np.signbit(want.values.numpy()))
+        indices = bj.argsort(jnp.asarray(x), descending=descending, prefer=prefer)
+        np.testing.assert_array_equal(indices, want.indices.numpy())
+        values = bj.topk(jnp.asarray(x), 7, largest=descending, prefer=prefer)[0]
+        np.testing.assert_array_equal(values, torch.topk(t, 7, largest=descending).values.numpy())
+    for k in (1, 15, 30):
+        values = bj.kthvalue(jnp.asarray(x), k, prefer=prefer)[0]
+        np.testing.assert_array_equal(values, torch.kthvalue(t, k).values.numpy())
+    for name in ("argmax", "argmin"):
+        index = getattr(bj, name)(jnp.asarray(x), 1, prefer=prefer)
+        np.testing.assert_array_equal(index, getattr(torch, name)(t, 1).numpy())
+
+
+@both
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "nearest", "midpoint"])
+def test_quantiles_are_torchs(method, prefer):
+    x = normal((6, 31))
+    for name, a in (("quantile", x), ("nanquantile", x.at[:, ::5].set(NAN))):
+        for q in (0.1, 0.41, [0.0, 0.37, 1.0]):  # none half-way, where PyTorch's nearest is the even one
+            ours = lambda x, name=name, q=q: getattr(bj, name)(x, jnp.asarray(q), 1, method=method, prefer=prefer)
+            theirs = lambda t, name=name, q=q: getattr(torch, name)(
+                t, torch.tensor(q, dtype=t.dtype), 1, interpolation=method
+            )
+            _agree(ours, theirs, [a], "float64")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # lerp; every layout is in tests/test_elementwise.py
 
 

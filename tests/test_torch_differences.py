@@ -127,6 +127,12 @@ DIFFERENCES = {
         [100, 200], [100, -56],
         "integers keep their dtype, as in jax.lax",
     ),
+    "the median of an even number": (
+        lambda: torch.median(torch.tensor([1.0, 2, 4, 9])),
+        lambda: bj.median(jnp.array([1.0, 2, 4, 9])),
+        2, 3,
+        "the mean of the two in the middle, as in jax.numpy",
+    ),
     "codes of ties, zero point odd": (
         lambda: _torch_codes([[0.5, 1.5, 2.5]], 1.0, 1),
         lambda: _codes([[0.5, 1.5, 2.5]], 1.0, 1),

@@ -2,13 +2,13 @@
 
 Data flow: numbers become unsigned integers in the same order, with which go their places; these are sorted by radix, or
 looked through for those of some ranks. Places settle ties, so that every order is total, every sort stable, and an index
-enough for all derivatives: a tangent is gathered by it, a cotangent is put where it says. Patterns: sort,
-select, put, argextremum.
+enough for all derivatives: a tangent is gathered by it, a cotangent is put where it says. Patterns: sort, select, put,
+argextremum.
 """
 
 from ._argextremum import argmax, argmin
-from ._key_val import sort_key_val
-from ._kth import kthvalue
+from ._key_val import sort_key_val, sort_key_val_backward
+from ._kth import kthvalue, kthvalue_backward
 from ._quantile import median, nanmedian, nanquantile, quantile
 from ._sort import argsort, msort, sort, sort_backward
 from ._topk import topk, topk_backward
@@ -18,6 +18,7 @@ __all__ = [
     "argmin",
     "argsort",
     "kthvalue",
+    "kthvalue_backward",
     "median",
     "msort",
     "nanmedian",
@@ -26,6 +27,7 @@ __all__ = [
     "sort",
     "sort_backward",
     "sort_key_val",
+    "sort_key_val_backward",
     "topk",
     "topk_backward",
 ]

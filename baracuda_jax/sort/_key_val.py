@@ -3,7 +3,7 @@
 from .._core import checks
 from .._core.op import Body, declare
 from . import _kernels, _references
-from ._arguments import DESCENDING, KEYS, along, document, keys
+from ._arguments import DESCENDING, KEYS, along, backward_arguments, document, keys
 from ._family import AXIS, cases, whole_axis
 from ._permutation import DERIVATIVES, TARGETS
 from ._sort import _sort
@@ -29,6 +29,22 @@ def sort_key_val(keys, values, axis=-1, *, descending=False, prefer=None):
     moved = [_values(keys, x, **params, prefer=prefer) for x in several]
     ordered, _ = _sort(keys, **params, save=True, prefer=prefer)
     return ordered, tuple(moved) if isinstance(values, tuple | list) else moved[0]
+
+
+def sort_key_val_backward(indices, dy, axis=-1, *, prefer=None):
+    """The gradient of `sort_key_val` in a value: dv[p_i] = dy_i.
+
+    Args:
+        indices: int32, p as `argsort` of the keys returns it: along the axis each place once.
+        dy: floats of the same shape, the cotangent of the moved value.
+        axis: as in `sort_key_val`.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of the value.
+    """
+    indices, dy, axis = backward_arguments("sort_key_val_backward", indices, dy, axis)
+    return _values.vjp(indices, dy, axis=axis, descending=False, prefer=prefer)
 
 
 def _arguments(op, keys_, values, axis, descending):

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
-from ._arguments import KEYS, OPERAND, along, document, keys, rank
+from ._arguments import KEYS, OPERAND, along, backward_arguments, document, keys, rank
 from ._family import cases
 from ._statistics import statistics
 
@@ -31,6 +31,24 @@ def kthvalue(operand, k, axis=-1, *, keepdims=False, prefer=None):
     rows, ranks = jnp.moveaxis(operand, axis, -1), jnp.full(1, k - 1, jnp.int32)
     found = _kthvalue(rows, ranks, count=count, save=True, prefer=prefer)
     return tuple(jnp.moveaxis(y, -1, axis) if keep else y[..., 0] for y in found)
+
+
+def kthvalue_backward(indices, dy, count, *, prefer=None):
+    """The gradient of elements of each row, such as those of `kthvalue`, `median` and `quantile`: dx[p_j] is the sum of dy_j
+    over the j with that p_j, 0 elsewhere.
+
+    Args:
+        indices: int32 [..., m], p: where in its row of `count` elements each is.
+        dy: floats of the same shape, the cotangent of the elements.
+        count: static integer, the length of a row.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of the rows, [..., count].
+    """
+    indices, dy, _ = backward_arguments("kthvalue_backward", indices, dy, -1)
+    count = checks.integer("kthvalue_backward", "count", count, 1)
+    return _kthvalue.vjp(indices, dy, count=count, prefer=prefer)
 
 
 _kthvalue = statistics(
