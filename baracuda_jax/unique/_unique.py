@@ -1,7 +1,9 @@
 """Distinct values, of all cells or of runs."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import PartitionSpec as P
 
 from .._core import checks
 from .._core.case import Case
@@ -54,6 +56,7 @@ def unique(
     wanted = _wanted(op, return_index=return_index, return_inverse=return_inverse, return_counts=return_counts)
     equal_nan = checks.flag(op, "equal_nan", equal_nan)
     rows, axis = _rows(op, "ar", "axis", ar, axis)
+    rows = _whole(rows)
     if rows.ndim == 1:
         needs_order = bool({"return_index", "return_inverse"} & wanted)
         rows, order = _sorted.sorted_cells(rows, needs_order, prefer)
@@ -121,6 +124,22 @@ def _rows(op, name, axis_name, x, axis):
     return rows, axis
 
 
+def _is_cut(x):
+    """Whether it is, along explicit axes of a mesh."""
+    return any(entry is not None for entry in jax.typeof(x).sharding.spec)
+
+
+def _whole(x):
+    """A sort takes its axis whole."""
+    return jax.sharding.reshard(x, P(*(None,) * x.ndim)) if _is_cut(x) else x
+
+
+def _take(rows, index):
+    """On every device, also from rows that are cut."""
+    place = P(*(None,) * rows.ndim) if _is_cut(rows) else None
+    return rows.at[index].get(mode="promise_in_bounds", out_sharding=place)
+
+
 def _differs(a, before, equal_nan):
     """Whether cells are the first of a run. Slices do where one of their cells does."""
     y = a != before
@@ -147,7 +166,7 @@ def _runs(op, name, which, x, rows, axis, wanted, order, size, fill_value, equal
     starts = places(which, cells, size + has_counts, prefer, **params)
     first = starts[:size]
     index = jnp.where(first < n, first, 0)
-    values = rows.at[index].get(mode="promise_in_bounds") if n else jnp.zeros((size, *rows.shape[1:]), rows.dtype)
+    values = _take(rows, index) if n else jnp.zeros((size, *rows.shape[1:]), rows.dtype)
     if fill_value is not None:
         is_there = (first < n).reshape(-1, *(1,) * (rows.ndim - 1))
         values = jnp.where(is_there, values, fill(op, fill_value, values.dtype))

@@ -10,22 +10,14 @@
 namespace baracuda {
 namespace internal {
 
-// Writes the places in [first, last) that are kept from `at` on, none behind `size`. Returns where the next one goes.
-template <class Predicate>
-int64_t compact_stretch(const Predicate predicate, int64_t row_begin, int64_t first, int64_t last, int64_t at,
-                        int64_t size, int32_t* index) {
-  constexpr int64_t block = 1024;
-  int32_t kept[block];
-  for (; first < last; first += block) {
-    int64_t end = std::min(last, first + block), many = 0;
-    for (int64_t i = first; i < end; ++i) {
-      kept[many] = int32_t(i);
-      many += predicate(row_begin, i);
-    }
-    if (at < size) std::copy_n(kept, std::min(many, size - at), index + at);
-    at += many;
+// Calls body(i, kept) for each cell. Of the first one predicates may know that it is: for the others they need not ask.
+template <class Predicate, class Body>
+void each_cell(const Predicate predicate, int64_t row_begin, int64_t first, int64_t last, const Body& body) {
+  if (first == 0 && last > 0) body(first, predicate(row_begin, first)), ++first;
+  for (int64_t i = first; i < last; ++i) {
+    if (i < 1) __builtin_unreachable();
+    body(i, predicate(row_begin, i));
   }
-  return at;
 }
 
 template <class Predicate>
@@ -33,10 +25,33 @@ int64_t count_stretch(const Predicate predicate, int64_t row_begin, int64_t firs
   int64_t many = 0;
   for (; first < last; first += 1 << 15) {
     int32_t here = 0;
-    for (int64_t i = first; i < std::min<int64_t>(last, first + (1 << 15)); ++i) here += predicate(row_begin, i);
+    int64_t end = std::min<int64_t>(last, first + (1 << 15));
+    each_cell(predicate, row_begin, first, end, [&](int64_t, bool keep) { here += keep; });
     many += here;
   }
   return many;
+}
+
+// Writes the places in [first, last) that are kept from `at` on, none behind `size`. Returns where the next one goes.
+template <class Predicate>
+int64_t compact_stretch(const Predicate predicate, int64_t row_begin, int64_t first, int64_t last, int64_t at,
+                        int64_t size, int32_t* index) {
+  constexpr int64_t block = 1024;
+  int32_t kept[block];
+  for (; first < last; first += block) {
+    int64_t end = std::min(last, first + block), found = count_stretch(predicate, row_begin, first, end), many = 0;
+    if (found == 0 || at >= size) {
+      at += found;
+      continue;
+    }
+    each_cell(predicate, row_begin, first, end, [&](int64_t i, bool keep) {
+      kept[many] = int32_t(i);
+      many += keep;
+    });
+    std::copy_n(kept, std::min(many, size - at), index + at);
+    at += many;
+  }
+  return at;
 }
 
 }  // namespace internal

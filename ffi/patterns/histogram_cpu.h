@@ -28,64 +28,57 @@ struct BlockOfIds {
   }
 };
 
-// Edges as keys. Nothing is too low for the first bin or too high for the last one. NaN may come one behind the last.
+// Edges as keys. Uniform ones are found by a guess that is the bin or the one before, as it rises with the value and is
+// the one before at each edge. Edges that are too near to each other for that are searched.
 template <class T>
 struct BlockOfEdges {
   using Key = WideKey<T>;
+  using Value = Comparable<T>;
   const BinOfEdges<T>& functor;
   Bins<T> bins;
-  std::vector<Key> keys, low, high;
+  std::vector<Key> keys, ends;  // ends: where each bin ends; the last one never does
+  bool guessed;
 
   BlockOfEdges(const BinOfEdges<T>& functor, int64_t row) : functor(functor), bins(functor.of_row(row)) {
     keys.resize(size_t(bins.count + 1));
     for (size_t i = 0; i < keys.size(); ++i) keys[i] = bins.edge(int64_t(i));
-    if (!bins.uniform) return;
-    low = keys, low.front() = 0;
-    high.assign(keys.begin() + 1, keys.end()), high.back() = Key(~Key(0)), high.push_back(high.back());
+    guessed = bins.uniform && bins.count < 1 << 20;
+    for (int64_t i = 1; guessed && i <= bins.count; ++i) guessed = guess(bins.edges[i], bins) == i - 1;
+    if (guessed) ends.assign(keys.begin() + 1, keys.end()), ends.back() = Key(~Key(0)), ends.push_back(ends.back());
   }
 
   void find(int64_t row, int64_t first, int64_t length, int32_t* bin) const {
     const T* x = functor.x + row * functor.count + first;
-    if (bins.uniform ? !find_uniform(x, length, bin) : !find_by_search(x, length, bin))
-      for (int64_t i = 0; i < length; ++i) {
-        int64_t b = bins.of(x[i]);
-        bin[i] = int32_t(b < 0 ? bins.count : b);
-      }
+    guessed ? find_by_guess(x, length, bin) : find_by_search(x, length, bin);
   }
 
  private:
-  // A guess may be off by one. False if one is by more.
-  bool find_uniform(const T* x, int64_t length, int32_t* bin) const {
-    using Value = Comparable<T>;
-    const Key *below = low.data(), *above = high.data(), least = keys.front(), most = keys.back();
-    const Value from = bins.low, scale = bins.scale, last = Value(bins.count - 1);
-    const int32_t none = int32_t(bins.count), top = none - 1;
-    int32_t wrong = 0;
-    for (int64_t i = 0; i < length; ++i) {
-      Key key = SortKey<T>::of(x[i], false);
-      Value place = (Value(x[i]) - from) * scale;
-      place = place > Value(0) ? place : Value(0);
-      place = place < last ? place : last;
-      int32_t b = std::min(int32_t(place), top);  // `last` may be rounded up
-      b += key >= above[b];
-      b -= key < below[b];
-      bool inside = (key >= least) & (key <= most);
-      wrong |= int32_t(inside & ((key >= above[b]) | (key < below[b])));
-      bin[i] = inside ? b : none;
-    }
-    return !wrong;
+  static int32_t guess(T x, const Bins<T>& bins) {
+    Value place = (Value(x) - bins.low) * bins.scale - Value(0.5), last = Value(bins.count - 1);
+    place = place > Value(0) ? place : Value(0);
+    return int32_t(place < last ? place : last);
   }
 
-  bool find_by_search(const T* x, int64_t length, int32_t* bin) const {
+  void find_by_guess(const T* x, int64_t length, int32_t* bin) const {
+    const Bins<T> all = bins;
+    const Key *ends = this->ends.data(), least = keys.front(), most = keys.back();
+    for (int64_t i = 0; i < length; ++i) bin[i] = guess(x[i], all);
+    for (int64_t i = 0; i < length; ++i) {
+      Key key = wide_key(x[i]);
+      int32_t b = bin[i] + (key >= ends[bin[i]]);
+      bin[i] = (key >= least) & (key <= most) ? b : int32_t(all.count);
+    }
+  }
+
+  void find_by_search(const T* x, int64_t length, int32_t* bin) const {
     search_keys<true, T>(keys.data(), int64_t(keys.size()), x, length, bin);
     const Key most = keys.back();
     const int32_t none = int32_t(bins.count);
     bool ends_with_nan = keys.back() == SortKey<T>::all;
     for (int64_t i = 0; i < length; ++i) {
-      int32_t place = !ends_with_nan && Key(SortKey<T>::of(x[i], false)) == most ? none : bin[i];
+      int32_t place = !ends_with_nan && wide_key(x[i]) == most ? none : bin[i];
       bin[i] = place > 0 && place <= none ? place - 1 : none;
     }
-    return true;
   }
 };
 

@@ -15,6 +15,20 @@ inline constexpr int search_lanes = 16;
 template <class T>
 using WideKey = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 
+// SortKey's, by masks: of conditions the compiler would make branches, which signs at random defeat.
+template <class T>
+inline WideKey<T> wide_key(T x) {
+  using Order = SortKey<T>;
+  using Key = typename Order::Key;
+  Key bits = bit_cast<Key>(x);
+  if constexpr (!is_float<T>) return std::is_signed_v<T> ? Key(bits ^ Order::high) : bits;
+  constexpr auto inf = std::numeric_limits<Comparable<T>>::infinity();
+  Key magnitude = bits & Key(~Order::high), infinity = bit_cast<Key>(T(inf));
+  bits &= Key(-Key(magnitude != 0));
+  bits ^= Key(-Key(bits >> (8 * sizeof(T) - 1))) | Order::high;
+  return Key(bits | Key(-Key(magnitude > infinity)));
+}
+
 template <bool right, class T>
 void search_keys(const WideKey<T>* keys, int64_t count, const T* values, int64_t many, int32_t* index) {
   constexpr int W = search_lanes;
@@ -22,7 +36,7 @@ void search_keys(const WideKey<T>* keys, int64_t count, const T* values, int64_t
   auto group = [&](const T* values, int32_t* index) {
     WideKey<T> key[W];
     int32_t first[W];
-    for (int k = 0; k < W; ++k) key[k] = SortKey<T>::of(values[k], false), first[k] = 0;
+    for (int k = 0; k < W; ++k) key[k] = wide_key(values[k]), first[k] = 0;
     int32_t left = int32_t(count);
     while (left > 1) {
       int32_t half = left / 2;
@@ -49,7 +63,7 @@ std::vector<WideKey<T>> keys_of(const Executor& executor, const T* cells, int64_
   std::vector<WideKey<T>> keys(static_cast<size_t>(many));
   parallel_for(executor, ceil_div(many, stretch), stretch, [&](int64_t task) {
     int64_t end = std::min(many, (task + 1) * stretch);
-    for (int64_t i = task * stretch; i < end; ++i) keys[size_t(i)] = SortKey<T>::of(cells[i], false);
+    for (int64_t i = task * stretch; i < end; ++i) keys[size_t(i)] = wide_key(cells[i]);
   });
   return keys;
 }
