@@ -13,14 +13,22 @@ FILE = pathlib.Path(__file__).parent.parent / "benchmarks/targets.csv"
 
 def row_of(op, **changes):
     row = {
-        "op": op, "pass": PASSES[0], "dtype": "float32", "size": "large", "case": op, "variant": "", "even": None,
+        "op": op, "pass": PASSES[0], "dtype": "float32", "size": "large", "case": "", "variant": "", "even": None,
         "native_ms": 2.0, "xla_ms": 6.0, "reference_ms": 6.0, "torch_ms": 10.0, "floor_ms": 1.0, "bytes": 2**28,
     }  # fmt: skip
     return row | changes
 
 
 def judge(measure, bound, *rows, **changes):
-    target = {"op": "*", "variant": "*", "pass": "*", "dtype": "*", "measure": measure, "bound": bound} | changes
+    target = {
+        "op": "*",
+        "case": "*",
+        "variant": "*",
+        "pass": "*",
+        "dtype": "*",
+        "measure": measure,
+        "bound": bound,
+    } | changes
     return targets.judge(target, {"platform": "cuda", "rows": rows})
 
 
@@ -55,6 +63,18 @@ def test_skewed_ids_are_judged_by_even_ones():
     assert judge("time / floor", "at most 9", even, skewed)[0] == 2.0  # of even ids alone
 
 
+def test_a_case_is_chosen_by_name():
+    rows = row_of("sort", case="[8]", native_ms=3.0), row_of("sort", case="[8, 8]")
+    assert judge("time / floor", "at most 2", *rows, case="?8, 8]") == (2.0, "sort, float32, forward, [8, 8]", True)
+
+
+def test_gradients_are_judged_by_what_they_are_gradients_of():
+    rows = row_of("sort", case="[8]"), row_of("sort", case="[8]", native_ms=5.0, **{"pass": PASSES[1]})
+    name = "sort, float32, forward + backward, [8]"
+    assert judge("with gradient / alone", "at most 2", *rows) == (2.5, name, False)
+    assert judge("with gradient / alone", "at most 2", *rows[1:]) is None
+
+
 @pytest.mark.parametrize("backend, value", [("native", 1.0), ("xla", 3.0)])
 def test_the_choice_is_that_of_the_table(monkeypatch, backend, value):
     rows = {("elu", "forward", "cuda"): {("float32", "large"): backend}}
@@ -73,7 +93,7 @@ def test_each_target_is_about_cases_that_are_measured():
         for b in every
         for title in b.passes
     ]
-    assert {b.dtype for b in every} == set(DTYPES)
+    assert {b.dtype for b in every} == {*DTYPES, "int32"}
     for target in targets.read(FILE):
         assert target["results"] in ("h200", "cpu")
         assert targets.judge(target, {"platform": "cuda", "rows": rows}), target["what"]

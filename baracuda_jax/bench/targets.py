@@ -4,7 +4,7 @@ A target is a row of a CSV file:
 
     what                             in words
     results                          name of the results that it is about, a device's
-    op, variant, pass, dtype         of the rows that count: op has patterns, separated by spaces, the others are one
+    op, case, variant, pass, dtype   of the rows that count: op has patterns, separated by spaces, the others are one
     measure                          a name in MEASURES
     bound                            "at most" or "at least" a number
 """
@@ -41,12 +41,13 @@ def judge(target, results):
 def _counts(target, row):
     ops = target["op"].split()
     return any(fnmatch.fnmatchcase(row["op"], op) for op in ops) and all(
-        fnmatch.fnmatchcase(row[name], target[name]) for name in ("variant", "pass", "dtype")
+        fnmatch.fnmatchcase(row[name], target[name]) for name in ("case", "variant", "pass", "dtype")
     )
 
 
 def _name(row):
-    return ", ".join(filter(None, (row["op"], row["dtype"], row["pass"], row["variant"])))
+    words = row["op"], row["dtype"], row["pass"], row["variant"] or row["case"]
+    return ", ".join(filter(None, words))
 
 
 def _over_floor(rows, results):
@@ -77,6 +78,15 @@ def _mean(ratios):
     return mean
 
 
+def _with_gradient(rows, results):
+    """Times of forward and backward together, over those of forward alone."""
+    key = lambda row: tuple(row[name] for name in ("op", "dtype", "size", "case"))
+    alone = {key(row): row for row in results["rows"] if row["pass"] == "forward"}
+    for row in rows:
+        if row["pass"] != "forward" and key(row) in alone:
+            yield row["native_ms"] / alone[key(row)]["native_ms"], _name(row)
+
+
 def _skewed(rows, results):
     """Times over the floor, over those of even ids."""
     over = lambda row: row["native_ms"] / row["floor_ms"]
@@ -103,6 +113,7 @@ MEASURES = {
     "PyTorch / native": TORCH,
     "XLA / native (mean)": _mean(XLA),
     "PyTorch / native (mean)": _mean(TORCH),
+    "with gradient / alone": _with_gradient,
     "skewed / even": _skewed,
     "chosen / best": _chosen,
 }

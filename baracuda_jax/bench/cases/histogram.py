@@ -6,7 +6,7 @@ import baracuda_jax
 
 from ..benchmark import DTYPES, PASSES, Benchmark
 
-CELLS = {"small": 2**20, "large": 2**26}
+CELLS = {"tiny": 2**16, "small": 2**20, "large": 2**26}
 IDS, BINS, SEQUENCE = 4096, 256, 2**16
 RANGE = (-4, 4)  # edges that bfloat16 holds
 FORWARD = PASSES[:1]

@@ -10,6 +10,7 @@ from ..benchmark import DTYPES, Benchmark, normal
 
 # Long rows, short rows, one row.
 SHAPES = {
+    "tiny": ((20, 3000), (300, 200), (50000,)),
     "small": ((64, 4096), (1024, 256), (2**18,)),
     "large": ((4096, 32768), (16384, 256), (2**26,)),
 }

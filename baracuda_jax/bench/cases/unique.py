@@ -6,7 +6,7 @@ import baracuda_jax
 
 from ..benchmark import PASSES, Benchmark
 
-CELLS = {"small": (2**20, 2**18), "large": (2**26, 2**24)}  # of places, of values
+CELLS = {"tiny": (2**15, 2**15), "small": (2**20, 2**18), "large": (2**26, 2**24)}  # of places, of values
 VALUES = 4096
 FORWARD = PASSES[:1]
 
