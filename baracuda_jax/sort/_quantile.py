@@ -126,9 +126,7 @@ def _interpolate(statistics, rows, q, method, skips_nan, prefer):
     m = q.shape[-1]
     first, second = found[..., :m], found[..., (len(of) - 1) * m : len(of) * m]
     if method == "linear":
-        # Where only one element counts, another that is infinite must not.
-        idle = (weight == 0) & jnp.isinf(second)
-        y = first * (1 - weight) + jnp.where(idle, 0, second) * weight
+        y = _weigh(first, second, weight)
     elif method == "midpoint":
         y = jnp.where(weight == 0, first, (first + second) * jnp.asarray(0.5, q.dtype))
     else:
@@ -136,6 +134,14 @@ def _interpolate(statistics, rows, q, method, skips_nan, prefer):
     if has_nan and not skips_nan:
         y = jnp.where(jnp.isnan(found[..., -1:]), jnp.nan, y)
     return jnp.where((q >= 0) & (q <= 1), y, jnp.nan)
+
+
+@jax.jit
+def _weigh(first, second, weight):
+    """One program, also where others are run step by step: products and their sum are rounded alike."""
+    # Where only one element counts, another that is infinite must not.
+    idle = (weight == 0) & jnp.isinf(second)
+    return first * (1 - weight) + jnp.where(idle, 0, second) * weight
 
 
 def _share(op, q):
