@@ -128,6 +128,11 @@ class Example:
         return self.is_float and has_derivative(self.op)
 
 
+def usual_dtype(op):
+    """float32, or int32 where the op takes no floats."""
+    return "float32" if "float32" in op.dtypes else "int32"
+
+
 def has_derivative(op):
     return bool(op.differentiable) and not op.codes
 

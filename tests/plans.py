@@ -4,7 +4,7 @@ import re
 
 import jax
 import jax.numpy as jnp
-from examples_of import Example
+from examples_of import Example, usual_dtype
 
 import baracuda_jax as bj
 
@@ -12,8 +12,8 @@ X, IDS = jnp.arange(15, dtype=jnp.float32).reshape(5, 3), jnp.asarray([0, 2, 1, 
 IMAGE = jax.ShapeDtypeStruct((32, 64, 112, 112), jnp.float32)
 
 
-def example_of(op, dtype="float32"):
-    return Example(op, op.cases[0], dtype)
+def example_of(op, dtype=None):
+    return Example(op, op.cases[0], dtype or usual_dtype(op))
 
 
 def plan_of(example, **options):

@@ -16,7 +16,8 @@ from baracuda_jax._core.op import OPS
 counts = collections.Counter()
 jax.monitoring.register_event_listener(lambda event, **_: counts.update([event.rpartition("/")[2]]))
 for op in OPS.values():
-    args = op.cases[0].arguments(np.random.default_rng(0), "float32")
+    dtype = "float32" if "float32" in op.dtypes else "int32"
+    args = op.cases[0].arguments(np.random.default_rng(0), dtype)
 
     def program(x, *args):
         call = lambda x: jax.tree.leaves(op.public(x, *args, **op.cases[0].kwargs, prefer="native"))[0]

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import pytest
-from examples_of import Example, has_derivative, stacked
+from examples_of import Example, has_derivative, stacked, usual_dtype
 
 import baracuda_jax
 from baracuda_jax._core import compat
@@ -37,7 +37,7 @@ def missing(op):
 
 def _kernels_of_a_batch(op):
     """{kind: (target, number of dimensions along which XLA may cut the call) of each call} where all operands are mapped."""
-    e = Example(op, op.cases[0], "float32")
+    e = Example(op, op.cases[0], usual_dtype(op))
     twice = lambda *arrays: [stacked([a] * 2) for a in arrays]
     programs = {"forward": (jax.vmap(e.call), twice(*e.args))}
     if has_derivative(op):

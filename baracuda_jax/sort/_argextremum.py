@@ -48,6 +48,15 @@ def _arg(op, which, operand, axis, keepdims, prefer):
     return jnp.expand_dims(index, removed) if keepdims else index
 
 
+def _first(plain, x, axis):
+    """Which of several NaNs XLA finds is up to how it divides a reduction on a GPU."""
+    index = plain(x, axis, jnp.int32)
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return index
+    missing = jnp.isnan(x)
+    return jnp.where(missing.any(axis), lax.argmax(missing, axis, jnp.int32), index)
+
+
 def _declare(name, public, plain):
     return declare(
         name,
@@ -67,7 +76,7 @@ def _declare(name, public, plain):
         results=("indices",),
         cut=whole_axis("operand", reduces=True),
         forward=Body(
-            lambda x, *, axis: (plain(x, axis, jnp.int32),),
+            lambda x, *, axis: (_first(plain, x, axis),),
             lambda x, *, save, axis: (_kernels.argextremum(x, axis=axis, is_max=name == "argmax"),),
         ),
         kernels={"forward": ("argextremum",)},

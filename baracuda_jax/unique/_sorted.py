@@ -1,15 +1,12 @@
-"""The sort that distinct values are made of."""
+"""The sort of which distinct values are made: the one place that says whose. Plans do not know of it, so it is XLA's."""
 
-from ..sort import argsort, sort
-
-#: The FFI targets that it calls.
-TARGETS = ("sort",)
+import jax.numpy as jnp
 
 
-def sorted_cells(x, with_order, prefer):
+def sorted_cells(x, with_order):
     """x [n], sorted along its axis with NaN last, and where its cells were, those that tie in their order; None where
     nobody asks for it."""
     if not with_order:
-        return sort(x, prefer=prefer), None
-    order = argsort(x, prefer=prefer)
+        return jnp.sort(x, stable=True), None
+    order = jnp.argsort(x, stable=True).astype(jnp.int32)
     return x[order], order

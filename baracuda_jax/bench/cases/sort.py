@@ -23,7 +23,7 @@ def _indices(shape):
 
 
 def _benchmark(op, shape, dtype, ours, plain, torch=None, **options):
-    return Benchmark(op, str(list(shape)), dtype, options.pop("draw", normal(shape)), ours, plain, torch, **options)
+    return Benchmark(op, str(list(shape)), dtype, options.pop("draw", normal(*shape)), ours, plain, torch, **options)
 
 
 def sort(shape, dtype):
