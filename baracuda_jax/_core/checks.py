@@ -8,6 +8,8 @@ import numpy as np
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+NUMBERS = (*FLOATS, *INTEGERS)
+MOST_PLACES = 2**31 - 1
 
 
 def array(op, name, value):
@@ -70,3 +72,19 @@ def shape(op, name, x, expected, because):
 def same_dtype(op, name, x, other_name, other):
     if x.dtype != other.dtype:
         raise TypeError(f"{op}: {name} must have the dtype of {other_name}, {other.dtype.name}, got {x.dtype.name}")
+
+
+def axis(op, name, x, value, argument="axis"):
+    """An axis of the array `name`, counted from the first."""
+    value = integer(op, argument, value, -x.ndim)
+    if value >= x.ndim:
+        raise ValueError(
+            f"{op}: {argument} must be in [{-x.ndim}, {x.ndim - 1}] for {name} of shape {x.shape}, got {value}"
+        )
+    return value % x.ndim
+
+
+def places(op, name, count, what="cells"):
+    """Places are int32."""
+    if isinstance(count, int) and count > MOST_PLACES:
+        raise ValueError(f"{op}: {name} may have at most {MOST_PLACES} {what}, got {count}")

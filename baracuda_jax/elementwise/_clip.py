@@ -69,7 +69,7 @@ _HARDTANH = declare_unary(
 def clamp(x, min=None, max=None, *, prefer=None):
     """Clamp to a range."""
     x = checks.array("clamp", "x", x)
-    checks.dtype("clamp", "x", x, (*checks.FLOATS, *checks.INTEGERS))
+    checks.dtype("clamp", "x", x, checks.NUMBERS)
     return _CLAMP(x, **_bounds("clamp", min, max, x.dtype), prefer=prefer)
 
 
@@ -111,6 +111,6 @@ _CLAMP = declare_unary(
     _clip,
     lambda x, t, low, high: jnp.where((x >= low) & (x <= high), t, 0),
     cases_around([-1, 2], {"min": -1, "max": 2}, {"min": -1}, {"max": 2}),
-    dtypes=(*checks.FLOATS, *checks.INTEGERS),
+    dtypes=checks.NUMBERS,
     decode=_bounds_of,
 )

@@ -4,11 +4,10 @@ import jax.numpy as jnp
 
 from .._core import checks
 
-NUMBERS = (*checks.FLOATS, *checks.INTEGERS)
-MOST = 2**31 - 1
+MOST = checks.MOST_PLACES
 
 
-def numbers(op, name, value, least_rank=0, dtypes=NUMBERS):
+def numbers(op, name, value, least_rank=0, dtypes=checks.NUMBERS):
     x = checks.array(op, name, value)
     checks.dtype(op, name, x, dtypes)
     if x.ndim < least_rank:
@@ -16,18 +15,12 @@ def numbers(op, name, value, least_rank=0, dtypes=NUMBERS):
     return x
 
 
-def vector(op, name, value, dtypes=NUMBERS):
+def vector(op, name, value, dtypes=checks.NUMBERS):
     x = checks.array(op, name, value)
     checks.dtype(op, name, x, dtypes)
     if x.ndim != 1:
         raise ValueError(f"{op}: {name} must have one dimension, got shape {tuple(x.shape)}")
     return x
-
-
-def limit(op, name, count):
-    """Places are int32."""
-    if isinstance(count, int) and count > MOST:
-        raise ValueError(f"{op}: {name} may have at most {MOST} cells, got {count}")
 
 
 def floating(x):

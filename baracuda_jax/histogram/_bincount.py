@@ -11,7 +11,7 @@ from .._core.op import Body, declare
 from ..segment import segment_sum
 from ..segment._kernels import kernel_ids
 from ..segment._references import count
-from ._arguments import MOST, limit, vector
+from ._arguments import MOST, vector
 from ._family import FAMILY
 from ._partition import counts_are_added
 
@@ -43,7 +43,7 @@ def bincount(x, weights=None, minlength=0, *, length=None, prefer=None):
     """
     op = "bincount"
     ids = vector(op, "x", x, (*checks.INTEGERS, "bool"))
-    limit(op, "x", ids.shape[0])
+    checks.places(op, "x", ids.shape[0])
     length = _length(op, ids, checks.integer(op, "minlength", minlength, 0), length)
     if ids.dtype == jnp.bool_:
         ids = ids.astype(jnp.int32)

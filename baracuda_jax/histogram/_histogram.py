@@ -13,7 +13,7 @@ from .._core.op import Body, declare
 from .._core.wide import wide
 from ..segment import segment_sum
 from ..segment._references import per_batch, spread
-from ._arguments import MOST, NUMBERS, floating, limit, numbers
+from ._arguments import MOST, floating, numbers
 from ._bincount import count_ids
 from ._edges import edges_of
 from ._family import COUNTS, FAMILY
@@ -59,7 +59,7 @@ def histogram(a, bins=10, range=None, weights=None, density=None, *, prefer=None
         a, weights = _promoted(a, weights)
     density = density is not None and checks.flag(op, "density", density)
     cells = a.ravel()
-    limit(op, "a", cells.shape[0])
+    checks.places(op, "a", cells.shape[0])
     edges, is_uniform = edges_of(op, cells, bins, range)
     if weights is None:
         counts = _histogram(cells, edges, uniform=is_uniform, prefer=prefer)
@@ -108,7 +108,7 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, pref
         checks.shape(op, "weights", weights, sample.shape[:1], "one a point")
         sample, weights = _promoted(sample, weights)
     density = density is not None and checks.flag(op, "density", density)
-    limit(op, "sample", sample.shape[0])
+    checks.places(op, "sample", sample.shape[0])
     count = sample.shape[1]
     bins = _each(op, "bins", bins, count, isinstance(bins, tuple | list))
     ranges = _each(op, "range", range, count, range is not None)
@@ -188,7 +188,7 @@ _histogram = declare(
     public=histogram,
     operands=("a", "bins"),
     constant={"a": COUNTS, "bins": COUNTS},
-    dtypes=NUMBERS,
+    dtypes=checks.NUMBERS,
     cases=(
         Case("uniform", lambda r: (r.standard_normal(200),), dict(bins=8, range=(-2, 2))),
         Case("edges", lambda r: (r.standard_normal((5, 41)), _edges(r, 12))),

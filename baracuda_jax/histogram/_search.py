@@ -9,7 +9,7 @@ from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from ..segment._references import per_batch
-from ._arguments import NUMBERS, limit, numbers, vector
+from ._arguments import numbers, vector
 from ._family import FAMILY, PLACES
 from ._partition import each_value
 
@@ -50,7 +50,7 @@ def searchsorted(sorted_sequence, values, *, side="left", sorter=None, dtype="in
             f"{op}: values must have the leading dimensions of sorted_sequence, [*{tuple(sequence.shape[:-1])}, m], since "
             f"that has more than one dimension; got {tuple(values.shape)}"
         )
-    limit(op, "sorted_sequence", sequence.shape[-1])
+    checks.places(op, "sorted_sequence", sequence.shape[-1])
     checks.choice(op, "side", side, SIDES)
     if sorter is not None:
         sorter = checks.array(op, "sorter", sorter)
@@ -92,7 +92,7 @@ def digitize(x, bins, right=False, *, prefer=None):
     op = "digitize"
     x, bins = numbers(op, "x", x), vector(op, "bins", bins)
     right = checks.flag(op, "right", right)
-    limit(op, "bins", bins.shape[0])
+    checks.places(op, "bins", bins.shape[0])
     if not bins.shape[0]:
         return jnp.zeros(x.shape, jnp.int32)
     is_rising = bins[-1] >= bins[0]
@@ -133,7 +133,7 @@ _search = declare(
     public=searchsorted,
     operands=("sorted_sequence", "values"),
     constant={"sorted_sequence": PLACES, "values": PLACES},
-    dtypes=NUMBERS,
+    dtypes=checks.NUMBERS,
     cases=CASES,
     shared={"sorted_sequence": 1},
     cut=each_value,

@@ -2,9 +2,6 @@
 
 from .._core import checks
 
-NUMBERS = (*checks.FLOATS, *checks.INTEGERS)
-MOST_INDICES = 2**31 - 1
-
 _DOC = """
 
     Formula:
@@ -57,10 +54,7 @@ def direction(op, name, x, axis, reverse):
     """What is scanned, of an array and those shaped alike."""
     if x.ndim < 1:
         raise ValueError(f"{op}: {name} must have at least one dimension, which is scanned; got a scalar")
-    axis = checks.integer(op, "axis", axis, -x.ndim)
-    if axis >= x.ndim:
-        raise ValueError(f"{op}: axis must be in [{-x.ndim}, {x.ndim - 1}] for {name} of shape {x.shape}, got {axis}")
-    return {"axis": axis % x.ndim, "reverse": checks.flag(op, "reverse", reverse)}
+    return {"axis": checks.axis(op, name, x, axis), "reverse": checks.flag(op, "reverse", reverse)}
 
 
 def backward_arguments(op, arrays, axis, reverse, exclusive):

@@ -7,7 +7,7 @@ from .._core import checks
 from .._core.bits import highest, lowest
 from .._core.op import Body, declare
 from .._core.wide import wide
-from ._arguments import MOST_INDICES, NUMBERS, arguments, backward_arguments, document
+from ._arguments import arguments, backward_arguments, document
 from ._exclusive import behind, derivatives
 from ._family import CUMULATIVE, cases
 from ._kernels import call, take
@@ -16,10 +16,9 @@ from ._references import after, before, last
 
 
 def _extremum(op, which, operand, axis, reverse, exclusive, indices, prefer):
-    operand, params = arguments(op, operand, axis, reverse, exclusive, NUMBERS)
+    operand, params = arguments(op, operand, axis, reverse, exclusive, checks.NUMBERS)
     count = operand.shape[params["axis"]]
-    if count > MOST_INDICES:
-        raise ValueError(f"{op}: operand may have at most {MOST_INDICES} cells along axis, got {count}")
+    checks.places(op, "operand", count, "cells along axis")
     save = checks.flag(op, "return_indices", indices)
     out = which(operand, **params, save=save, prefer=prefer)
     return tuple(out) if save else out
@@ -115,7 +114,7 @@ def _declare(name, public, beats, nothing):
         name,
         **CUMULATIVE,
         public=public,
-        dtypes=NUMBERS,
+        dtypes=checks.NUMBERS,
         cases=cases(),
         results=("y", "index"),
         residuals=("index",),

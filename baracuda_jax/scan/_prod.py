@@ -2,10 +2,11 @@
 
 from jax import lax
 
+from .._core import checks
 from .._core.op import Body, declare
 from .._core.wide import wide
 from . import _kernels, _references
-from ._arguments import NUMBERS, arguments, backward_arguments, document
+from ._arguments import arguments, backward_arguments, document
 from ._exclusive import derivatives, with_last
 from ._family import CUMULATIVE, cases
 from ._kernels import call
@@ -22,7 +23,7 @@ from ._references import adjoint, before, prefixes
 )
 def cumprod(operand, axis=0, *, reverse=False, exclusive=False, prefer=None):
     """Product of what comes before each cell along an axis."""
-    operand, params = arguments("cumprod", operand, axis, reverse, exclusive, NUMBERS)
+    operand, params = arguments("cumprod", operand, axis, reverse, exclusive, checks.NUMBERS)
     return _prod(operand, **params, prefer=prefer)
 
 
@@ -80,7 +81,7 @@ _prod = declare(
     "cumprod",
     **CUMULATIVE,
     public=cumprod,
-    dtypes=NUMBERS,
+    dtypes=checks.NUMBERS,
     cases=cases(_factors),
     residuals=("operand", "y"),
     cut=whole_axis,

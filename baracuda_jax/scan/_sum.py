@@ -2,8 +2,9 @@
 
 from jax import lax
 
+from .._core import checks
 from .._core.op import Body, declare
-from ._arguments import NUMBERS, arguments, backward_arguments, document
+from ._arguments import arguments, backward_arguments, document
 from ._family import CUMULATIVE, cases
 from ._kernels import call
 from ._partition import sum_by_totals
@@ -17,7 +18,7 @@ from ._references import prefixes
 )
 def cumsum(operand, axis=0, *, reverse=False, exclusive=False, prefer=None):
     """Sum of what comes before each cell along an axis."""
-    operand, params = arguments("cumsum", operand, axis, reverse, exclusive, NUMBERS)
+    operand, params = arguments("cumsum", operand, axis, reverse, exclusive, checks.NUMBERS)
     return _sum(operand, **params, prefer=prefer)
 
 
@@ -52,7 +53,7 @@ _sum = declare(
     "cumsum",
     **CUMULATIVE,
     public=cumsum,
-    dtypes=NUMBERS,
+    dtypes=checks.NUMBERS,
     cases=cases(),
     linear=lambda params: params,
     cut=sum_by_totals,

@@ -7,7 +7,6 @@ import numpy as np
 from .._core import checks
 from .._core.bits import to_bits
 
-NUMBERS = (*checks.FLOATS, *checks.INTEGERS)
 MOST_ROWS = 2**32 - 2
 MOST_SEGMENTS = 2**31 - 1
 

@@ -10,7 +10,7 @@ from .._core.bits import from_bits, highest, lowest
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.wide import wide
-from ._arguments import NUMBERS, arguments, backward_arguments, bits_of, document
+from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
 from ._kernels import (
     each_row,
@@ -27,7 +27,7 @@ from ._references import column, per_batch, reduce_by, segment_or_last, spread, 
 
 
 def _extremum(op, first, split, data, segment_ids, num_segments, indices_are_sorted, ties, residuals, empty, prefer):
-    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, NUMBERS)
+    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.NUMBERS)
     save = checks.flag(op, "return_residuals", residuals)
     if empty is None:
         empty = lowest(data.dtype) if op == "segment_max" else highest(data.dtype)
@@ -181,7 +181,7 @@ def _declare_extremum(name, public, extremum):
         name,
         **FAMILY,
         public=public,
-        dtypes=NUMBERS,
+        dtypes=checks.NUMBERS,
         cases=cases(),
         results=("y", "winner"),
         residuals=("segment_ids", "winner"),
@@ -238,7 +238,7 @@ def _declare_split(name, public, extremum):
         f"{name}_split",
         **FAMILY,
         public=public,
-        dtypes=NUMBERS,
+        dtypes=checks.NUMBERS,
         cases=cases(ties="split"),
         results=("y", "ties"),
         residuals=("data", "segment_ids", "y", "ties"),

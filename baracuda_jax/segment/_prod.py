@@ -7,7 +7,7 @@ from jax import lax
 from .._core import checks
 from .._core.op import Body, declare
 from .._core.wide import wide
-from ._arguments import NUMBERS, arguments, backward_arguments, bits_of, document
+from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
 from ._kernels import (
     gradient,
@@ -39,7 +39,7 @@ def segment_prod(
 ):
     """Product of the rows of each segment."""
     op = "segment_prod"
-    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, NUMBERS)
+    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.NUMBERS)
     save = checks.flag(op, "return_residuals", return_residuals)
     if save:
         checks.dtype(op, "data (with return_residuals)", data, checks.FLOATS)
@@ -152,7 +152,7 @@ _prod = declare(
     "segment_prod",
     **FAMILY,
     public=segment_prod,
-    dtypes=NUMBERS,
+    dtypes=checks.NUMBERS,
     cases=cases(draw_data=_factors),
     results=("y", "product", "zeros"),
     residuals=("data", "segment_ids", "product", "zeros"),

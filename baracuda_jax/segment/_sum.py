@@ -2,8 +2,9 @@
 
 import jax
 
+from .._core import checks
 from .._core.op import Body, declare
-from ._arguments import NUMBERS, arguments, backward_arguments, bits_of, document
+from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
 from ._kernels import (
     each_row,
@@ -18,7 +19,7 @@ from ._references import reduce_by, take
 def segment_sum(data, segment_ids, num_segments=None, *, indices_are_sorted=False, empty_value=0, prefer=None):
     """Sum of the rows of each segment."""
     op = "segment_sum"
-    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, NUMBERS)
+    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.NUMBERS)
     return _sum(data, ids, **params, empty_bits=bits_of(op, empty_value, data.dtype), prefer=prefer)
 
 
@@ -51,7 +52,7 @@ _sum = declare(
     "segment_sum",
     **FAMILY,
     public=segment_sum,
-    dtypes=NUMBERS,
+    dtypes=checks.NUMBERS,
     cases=cases(),
     residuals=("segment_ids",),
     linear=lambda params: {**params, "empty_bits": 0},

@@ -2,9 +2,7 @@
 
 from .._core import checks
 
-NUMBERS = (*checks.FLOATS, *checks.INTEGERS)
-KEYS = (*NUMBERS, "bool")
-MOST_INDICES = 2**31 - 1
+KEYS = (*checks.NUMBERS, "bool")
 
 _DOC = """
 
@@ -55,16 +53,9 @@ def keys(op, name, x, dtypes=KEYS):
 
 def along(op, name, x, axis):
     """The axis, counted from the first."""
-    axis = checks.integer(op, "axis", axis, -x.ndim)
-    if axis >= x.ndim:
-        raise ValueError(f"{op}: axis must be in [{-x.ndim}, {x.ndim - 1}] for {name} of shape {x.shape}, got {axis}")
-    not_too_many(op, name, x.shape[axis])
-    return axis % x.ndim
-
-
-def not_too_many(op, name, count):
-    if count > MOST_INDICES:
-        raise ValueError(f"{op}: {name} may have at most {MOST_INDICES} elements along axis, got {count}")
+    axis = checks.axis(op, name, x, axis)
+    checks.places(op, name, x.shape[axis], "elements along axis")
+    return axis
 
 
 def rank(op, name, value, least, most, because):

@@ -9,7 +9,7 @@ import numpy as np
 from .._core import checks
 from .._core.case import Case
 from .._core.wide import wide_dtype
-from ._arguments import NUMBERS, document, not_too_many
+from ._arguments import document
 from ._family import cases, spaced
 from ._statistics import statistics
 
@@ -90,14 +90,14 @@ def nanquantile(a, q, axis=None, *, method="linear", keepdims=False, prefer=None
 
 def _between(op, statistics, a, q, axis, method, keepdims, skips_nan, prefer):
     a = checks.array(op, "a", a)
-    checks.dtype(op, "a", a, NUMBERS)
+    checks.dtype(op, "a", a, checks.NUMBERS)
     q = _share(op, q)
     method = checks.choice(op, "method", method, METHODS)
     axes = _axes(op, a, axis)
     keepdims = checks.flag(op, "keepdims", keepdims)
     rows = _rows(a, axes)
     *batch, n = rows.shape
-    not_too_many(op, "a", n)
+    checks.places(op, "a", n, "elements along axis")
     kept = [1 if i in axes else size for i, size in enumerate(a.shape)] if keepdims else batch
     dtype = jnp.result_type(a.dtype, float)
     if not n:
@@ -146,7 +146,7 @@ def _weigh(first, second, weight):
 
 def _share(op, q):
     x = checks.array(op, "q", q)
-    checks.dtype(op, "q", x, NUMBERS)
+    checks.dtype(op, "q", x, checks.NUMBERS)
     if x.ndim > 1:
         raise ValueError(f"{op}: q must be a number or a vector, got shape {x.shape}")
     if not isinstance(q, jax.core.Tracer):

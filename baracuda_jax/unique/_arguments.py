@@ -5,7 +5,6 @@ import jax
 from .._core import checks
 
 CELLS = (*checks.FLOATS, *checks.INTEGERS, "bool")
-MOST = 2**31 - 1
 
 SIZE = """\
 size: static integer, how many there is room for; the first ones are kept. By default as many as there are, which is
@@ -24,12 +23,6 @@ def array(op, name, value):
     return x
 
 
-def limit(op, name, count, what="cells"):
-    """Places are int32."""
-    if isinstance(count, int) and count > MOST:
-        raise ValueError(f"{op}: {name} may have at most {MOST} {what}, got {count}")
-
-
 def known_size(op, name, x, size, found):
     """The size; `found()` counts where it is not given."""
     if size is None:
@@ -40,7 +33,7 @@ def known_size(op, name, x, size, found):
             )
         size = int(found())
     size = checks.integer(op, "size", size, 0)
-    limit(op, "size", size, "places")
+    checks.places(op, "size", size, "places")
     return size
 
 

@@ -6,9 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .._core import checks
 from .._core.case import Case
 from .._core.sku import OpCategory
-from ._arguments import array, document, fill, known_size, limit
+from ._arguments import array, document, fill, known_size
 from ._compact import declare_places, found, places
 
 
@@ -40,7 +41,7 @@ def nonzero(a, *, size=None, fill_value=None, prefer=None):
     if a.ndim < 1:
         raise ValueError(f"{op}: a must have at least one dimension, got a scalar")
     cells = a.ravel()
-    limit(op, "a", cells.shape[0])
+    checks.places(op, "a", cells.shape[0])
     size = known_size(op, "a", a, size, lambda: found(nonzero_cells, cells, prefer))
     fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * a.ndim
     if len(fills) != a.ndim:

@@ -10,7 +10,7 @@ from .._core.case import Case
 from .._core.sku import OpCategory
 from ..scan import cumsum
 from . import _sorted
-from ._arguments import array, document, fill, known_size, limit
+from ._arguments import array, document, fill, known_size
 from ._compact import declare_places, found, places
 from ._nonzero import nonzero_cells
 
@@ -113,14 +113,9 @@ def _rows(op, name, axis_name, x, axis):
     if axis is None:
         rows = x.ravel()
     else:
-        axis = checks.integer(op, axis_name, axis, -x.ndim)
-        if axis >= x.ndim:
-            raise ValueError(
-                f"{op}: {axis_name} must be in [{-x.ndim}, {x.ndim - 1}] for {name} of shape {x.shape}, got {axis}"
-            )
-        axis %= x.ndim
+        axis = checks.axis(op, name, x, axis, axis_name)
         rows = jnp.moveaxis(x, axis, 0)
-    limit(op, name, rows.shape[0])
+    checks.places(op, name, rows.shape[0])
     return rows, axis
 
 

@@ -102,6 +102,13 @@ ffi::Error for_number(const char* op, const char* argument, ffi::DataType dtype,
   }
 }
 
+// A number, or the byte that a bool is.
+template <class Body>
+ffi::Error for_key(const char* op, const char* argument, ffi::DataType dtype, const Body& body) {
+  if (dtype == ffi::DataType::PRED) return body(Type<uint8_t>{});
+  return for_number(op, argument, dtype, body);
+}
+
 template <class Body>
 ffi::Error for_index(const char* op, const char* argument, ffi::DataType dtype, const Body& body) {
   switch (dtype) {

@@ -4,13 +4,6 @@
 namespace baracuda {
 namespace {
 
-// Calls `body` with the type of a number, or of the byte that a bool is.
-template <class Body>
-ffi::Error for_cell(const char* op, const char* argument, ffi::DataType dtype, const Body& body) {
-  if (dtype == ffi::DataType::PRED) return body(Type<uint8_t>{});
-  return for_number(op, argument, dtype, body);
-}
-
 // fill(type) makes the predicate.
 template <class Fill>
 ffi::Error compact(const char* op, Device& device, const ffi::AnyBuffer& x, const ffi::AnyBuffer& workspace,
@@ -31,7 +24,7 @@ ffi::Error compact(const char* op, Device& device, const ffi::AnyBuffer& x, cons
                cells.back());
   if (checks.failed()) return checks.error();
   CompactShape shape{product(rows, 0, rows.size()), cells.back(), places.back()};
-  return for_cell(op, "the operand", x.element_type(), [&](auto type) {
+  return for_key(op, "the operand", x.element_type(), [&](auto type) {
     return to_error(op,
                     compact_rows(device.executor(workspace), fill(type), static_cast<int32_t*>(index.untyped_data()),
                                  static_cast<int32_t*>(found.untyped_data()), shape));

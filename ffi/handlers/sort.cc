@@ -5,13 +5,6 @@
 namespace baracuda {
 namespace {
 
-// Calls `body` with the type of a number; that of a bool is uint8_t.
-template <class Body>
-ffi::Error for_key(const char* op, ffi::DataType dtype, const Body& body) {
-  if (dtype == ffi::DataType::PRED) return body(Type<uint8_t>{});
-  return for_number(op, "operand", dtype, body);
-}
-
 bool same_batches(Dimensions x, Dimensions y) {
   return x.size() >= 1 && x.size() == y.size() && std::equal(x.begin(), x.end() - 1, y.begin());
 }
@@ -38,7 +31,7 @@ ffi::Error sort_rows_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::A
     indices = static_cast<int32_t*>((*second)->untyped_data());
   }
   if (checks.failed()) return checks.error();
-  return for_key(op, x.element_type(), [&](auto type) {
+  return for_key(op, "operand", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     SortShape shape{product(in, 0, in.size() - 1), in.back(), out.back(), descending};
     return to_error(op, sort_rows(device.executor(*workspace), static_cast<const T*>(x.untyped_data()),
@@ -69,7 +62,7 @@ ffi::Error statistics_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer ra
       .require(in.back() > 0 || out.back() == 0, "a row without elements has no ranks")
       .require(in.back() <= INT32_MAX, "at most 2^31 - 1 elements of a row are supported, got ", in.back());
   if (checks.failed()) return checks.error();
-  return for_key(op, x.element_type(), [&](auto type) {
+  return for_key(op, "operand", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     SelectShape shape{product(in, 0, in.size() - 1), in.back(), many.back(), product(many, 0, many.size() - 1)};
     return to_error(
@@ -93,7 +86,7 @@ ffi::Error extremum_index_handler(Device device, ffi::AnyBuffer x, ffi::Result<f
   int64_t count = in[in.size() - 2];
   checks.require(count > 0 && count <= INT32_MAX, "operand must have 1 to 2^31 - 1 cells along the axis, got ", count);
   if (checks.failed()) return checks.error();
-  return for_key(op, x.element_type(), [&](auto type) {
+  return for_key(op, "operand", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     int64_t outer = product(in, 0, in.size() - 2);
     auto* from = static_cast<const T*>(x.untyped_data());
