@@ -31,6 +31,7 @@ class Benchmark:
     passes          those that are timed; codes have no gradient
     even            of skewed data: the case of the same op that is not
     flips           the share of cells that may differ, where XLA, which divides by multiplying, rounds ties otherwise
+    rough           how many times the usual error is allowed, where what XLA adds up in float32 is off by so much
     """
 
     op: str
@@ -48,11 +49,17 @@ class Benchmark:
     even: str | None = None
     wide: tuple[int, ...] = ()
     flips: float = 0.0
+    rough: float = 1.0
 
     @property
     def case(self):
         """Shape and variant."""
         return ", ".join(filter(None, (self.shape, self.variant)))
+
+    @property
+    def tolerance(self):
+        """The error that is allowed, relative to the largest cell."""
+        return self.rough * {"float32": 1e-5, "bfloat16": 3e-2, "int32": 0}[self.dtype]
 
     @property
     def family(self):

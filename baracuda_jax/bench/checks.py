@@ -8,7 +8,6 @@ from jax import lax
 
 from .benchmark import is_code
 
-TOLERANCE = {"float32": 1e-5, "bfloat16": 3e-2, "int32": 0}
 RUNS = 10
 
 
@@ -20,7 +19,7 @@ def check(benchmark, program_of, native, inputs):
     """Results and gradients against our reference, the first result also against the plain program in float32; runs with
     each other, bit by bit. `program_of` makes a program of a function, as `native` was made."""
     demand_kernel(native)
-    compare = lambda ours, expected: refuse_wrong(errors(ours, expected, TOLERANCE[benchmark.dtype]), benchmark.flips)
+    compare = lambda ours, expected: refuse_wrong(errors(ours, expected, benchmark.tolerance), benchmark.flips)
     ours = native(*inputs)
     compare(ours, program_of(lambda *a: benchmark.ours(*a, prefer="xla"))(*inputs))
     if benchmark.plain:

@@ -4,7 +4,7 @@ offsets of more than 32 bits itself."""
 import jax
 from jax import lax
 
-from .checks import TOLERANCE, errors, refuse_wrong
+from .checks import errors, refuse_wrong
 
 PART = 2**28  # elements
 
@@ -31,7 +31,7 @@ def program(series, benchmark, program_of, parts):
                 for x, axis in zip(arrays, axes, strict=True)
             ]
 
-        return errors(cut(results, axes), reference(*cut(arguments, argument_axes)), TOLERANCE[benchmark.dtype])
+        return errors(cut(results, axes), reference(*cut(arguments, argument_axes)), benchmark.tolerance)
 
     return jax.jit(compare)
 

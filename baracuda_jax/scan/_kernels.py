@@ -39,13 +39,12 @@ def _call(target, operands, axis, dtypes, **options):
 
 def _workspace(shape, dtype):
     """Bytes of the totals that the CUDA drivers form where lines are few and long: for each batch, of as many parts of each
-    line as make 2048 parts of rows, or 528 blocks of 32 columns, of all (ffi/patterns/scan_cuda.h). With fewer bytes there
+    line as make 2048 parts of rows, or 264 blocks of 128 columns, of all (ffi/patterns/scan_cuda.h). With fewer bytes there
     are fewer parts. A total has at most two values."""
     *batch, count, inner = shape
     rows = math.prod(batch)
     if not all(isinstance(size, int) for size in (rows, count, inner)) or not rows * inner:
         return 0  # in an export for any size
-    lines, most, shortest = (rows, 2048, 4096) if inner == 1 else (-(-rows * inner // 32), 528, 64)
-    few = lines < (512 if inner == 1 else most)
-    parts = -(-most // lines) if few and count >= shortest else 0
+    lines, few, most, shortest = (rows, 512, 2048, 4096) if inner == 1 else (-(-rows * inner // 128), 192, 264, 64)
+    parts = -(-most // lines) if lines < few and count >= shortest else 0
     return parts * inner * 2 * max(jnp.dtype(dtype).itemsize, 4) + (256 if parts else 0)

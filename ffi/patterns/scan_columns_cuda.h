@@ -1,6 +1,6 @@
 // The scan pattern on a CUDA grid, for lines whose cells are not neighbours: a lane has V lines. The warps of a block
-// take stretches of them that follow one another. Where lines are few and long, chunks of them have blocks of their
-// own, and what these come to is formed first.
+// take stretches of them that follow one another; what these come to is joined by a thread for each line. Where lines
+// are few and long, chunks of them have blocks of their own, and what these come to is formed first.
 #pragma once
 
 #include "scan_states_cuda.h"
@@ -8,22 +8,26 @@
 namespace baracuda {
 namespace internal {
 
+inline constexpr int64_t least_column_blocks = 192, most_column_blocks = 264;
+
 // Totals of chunks are [chunks, lines]. Kernels that form them write nothing else.
 template <int V, int R, class Functor>
-__global__ void __launch_bounds__(scan_block, 4) scan_columns_by(Functor functor, ScanShape shape, int64_t length,
+__global__ void __launch_bounds__(scan_block, 2) scan_columns_by(Functor functor, ScanShape shape, int64_t length,
                                                                  typename Functor::State* totals, bool forms_totals) {
   using State = typename Functor::State;
-  __shared__ alignas(16) unsigned char memory[2][scan_block * V * sizeof(State)];
+  constexpr int width = 32 * V;
+  __shared__ alignas(16) unsigned char memory[(scan_block / 32 + 1) * width * sizeof(State)];
+  State* of_warps = reinterpret_cast<State*>(memory);
+  State* before = of_warps + blockDim.x * V;  // the warps of this step
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-  int64_t lines = shape.outer * shape.inner, line = (int64_t(blockIdx.x) * 32 + lane) * V, chunk = blockIdx.y;
-  bool in_range = line < lines;
-  int64_t row = shape.inner == 1 ? line : line / shape.inner, column = line - row * shape.inner;
+  int64_t lines = shape.outer * shape.inner, first_line = int64_t(blockIdx.x) * width, line = first_line + lane * V;
+  int64_t row = shape.inner == 1 ? line : line / shape.inner, column = line - row * shape.inner, chunk = blockIdx.y;
   int64_t begin = chunk * length, last = begin + length < shape.count ? begin + length : shape.count;
-  int64_t end = in_range ? last : begin;
-  State state[V];
-#pragma unroll
-  for (int v = 0; v < V; ++v)
-    state[v] = totals && !forms_totals && in_range ? totals[chunk * lines + line + v] : Functor::none();
+  int64_t end = line < lines ? last : begin;
+  int64_t of_chunk = chunk * lines + first_line;
+  int mine = int(lines - first_line < width ? lines - first_line : width);
+  for (int i = threadIdx.x; i < width; i += blockDim.x)
+    before[i] = totals && !forms_totals && i < mine ? totals[of_chunk + i] : Functor::none();
   using In = decltype(functor.read(shape.columns<V>(0, 0, 0)));
   auto read = [&](int64_t first, In(&in)[R]) {
 #pragma unroll
@@ -32,30 +36,34 @@ __global__ void __launch_bounds__(scan_block, 4) scan_columns_by(Functor functor
   };
   In in[R], later[R];
   read(begin + warp * R, in);
-  int turn = 0;
-  for (int64_t from = begin; from < last; from += warps * R, turn ^= 1) {
+  for (int64_t from = begin; from < last; from += warps * R) {
     int64_t first = from + warp * R;
-    State mine[V];
+    State state[V];
 #pragma unroll
-    for (int v = 0; v < V; ++v) mine[v] = Functor::none();
+    for (int v = 0; v < V; ++v) state[v] = Functor::none();
 #pragma unroll
     for (int r = 0; r < R; ++r)
       if (first + r < end) {
         auto at = shape.columns<V>(row, column, first + r);
 #pragma unroll
-        for (int v = 0; v < V; ++v) mine[v] = Functor::join(mine[v], functor.term(at, in[r], v));
+        for (int v = 0; v < V; ++v) state[v] = Functor::join(state[v], functor.term(at, in[r], v));
       }
-    State* of_warps = reinterpret_cast<State*>(memory[turn]);
 #pragma unroll
-    for (int v = 0; v < V; ++v) of_warps[(warp * 32 + lane) * V + v] = mine[v];
+    for (int v = 0; v < V; ++v) of_warps[threadIdx.x * V + v] = state[v];
     read(first + warps * R, later);
     __syncthreads();
-#pragma unroll
-    for (int v = 0; v < V; ++v)
+    for (int i = threadIdx.x; i < width; i += blockDim.x) {
+      State sum = before[i];
       for (int w = 0; w < warps; ++w) {
-        if (w == warp) mine[v] = state[v];
-        state[v] = Functor::join(state[v], of_warps[(w * 32 + lane) * V + v]);
+        State after = Functor::join(sum, of_warps[w * width + i]);
+        of_warps[w * width + i] = sum;
+        sum = after;
       }
+      before[i] = sum;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int v = 0; v < V; ++v) state[v] = of_warps[threadIdx.x * V + v];
 #pragma unroll
     for (int r = 0; r < R; ++r)
       if (first + r < end && !forms_totals) {
@@ -63,29 +71,28 @@ __global__ void __launch_bounds__(scan_block, 4) scan_columns_by(Functor functor
         State seen[V];
 #pragma unroll
         for (int v = 0; v < V; ++v) {
-          State after = Functor::join(mine[v], functor.term(at, in[r], v));
-          seen[v] = shape.exclusive ? mine[v] : after;
-          mine[v] = after;
+          State after = Functor::join(state[v], functor.term(at, in[r], v));
+          seen[v] = shape.exclusive ? state[v] : after;
+          state[v] = after;
         }
         functor.write(at, in[r], seen);
       }
 #pragma unroll
     for (int r = 0; r < R; ++r) in[r] = later[r];
   }
-  if (forms_totals && in_range && warp == 0)
-#pragma unroll
-    for (int v = 0; v < V; ++v) totals[chunk * lines + line + v] = state[v];
+  if (forms_totals)
+    for (int i = threadIdx.x; i < mine; i += blockDim.x) totals[of_chunk + i] = before[i];
 }
 
 template <int V, class Functor>
 Status scan_columns_of(Executor executor, const Functor& functor, const ScanShape& shape) {
   using State = typename Functor::State;
   constexpr int R = 8 / (Functor::inputs > 2 ? 4 : Functor::inputs);
-  constexpr int64_t enough_blocks = 528;
   int64_t lines = shape.outer * shape.inner, blocks = ceil_div(lines, 32 * V);
   int64_t warps = ceil_div(shape.count, R);
   warps = warps < scan_block / 32 ? warps : scan_block / 32;
-  int64_t steps = ceil_div(shape.count, warps * R), chunks = ceil_div(enough_blocks, blocks);
+  int64_t steps = ceil_div(shape.count, warps * R),
+          chunks = blocks < least_column_blocks ? ceil_div(most_column_blocks, blocks) : 1;
   chunks = parts_that_fit<State>(executor, lines, chunks < steps / 4 ? chunks : steps / 4);
   State* totals = nullptr;
   int64_t length = shape.count;
@@ -112,8 +119,11 @@ Status scan_columns_of(Executor executor, const Functor& functor, const ScanShap
 
 template <class Functor>
 Status scan_columns(const Executor& executor, const Functor& functor, const ScanShape& shape) {
-  constexpr int size = sizeof(typename Functor::Element), V = size < 4 ? 4 / size : 1;
-  if (shape.inner % V == 0) return scan_columns_of<V>(executor, functor, shape);
+  constexpr int size = sizeof(typename Functor::Element), V = size < 4 ? 4 : size < 16 ? 16 / size : 1;
+  // Wide ones, unless they would be too few for all multiprocessors, and narrow ones would not.
+  int64_t lines = shape.outer * shape.inner;
+  bool few = lines < least_column_blocks * 32 * V && lines >= least_column_blocks * 32;
+  if (shape.inner % V == 0 && !few) return scan_columns_of<V>(executor, functor, shape);
   return scan_columns_of<1>(executor, functor, shape);
 }
 

@@ -39,6 +39,7 @@ def cumulative(op, shape, axis, dtype):
         lambda x: plain(x, axis),
         lambda library, x: torch(library, x, axis),
         needs=needs,
+        rough=2 * max(1.0, (shape[axis] / 2**15) ** 0.5) if op == "logcumsumexp" else 1.0,
         saved=(jax.ShapeDtypeStruct(shape, jnp.int32),) if op in ("cummax", "cummin") else (),
     )  # fmt: skip
 
