@@ -38,13 +38,17 @@ def _call(target, operands, axis, dtypes, **options):
 
 
 def _workspace(shape, dtype):
-    """Bytes of the totals that the CUDA drivers form where lines are few and long: for each batch, of as many parts of each
-    line as make 2048 parts of rows, or 264 blocks of 128 columns, of all (ffi/patterns/scan_cuda.h). With fewer bytes there
-    are fewer parts. A total has at most two values."""
+    """Bytes for each batch of what the CUDA drivers tell their blocks of parts of lines, where these are few and long: of
+    rows each state with as many bytes of marks, for parts of 1024 cells at least (ffi/patterns/look_back_cuda.h), of columns
+    the totals of as many parts as make 264 blocks of 128 columns, of all (ffi/patterns/scan_columns_cuda.h). With fewer
+    bytes there are fewer parts. A state has at most two values."""
     *batch, count, inner = shape
     rows = math.prod(batch)
     if not all(isinstance(size, int) for size in (rows, count, inner)) or not rows * inner:
         return 0  # in an export for any size
-    lines, few, most, shortest = (rows, 512, 2048, 4096) if inner == 1 else (-(-rows * inner // 128), 192, 264, 64)
-    parts = -(-most // lines) if lines < few and count >= shortest else 0
-    return parts * inner * 2 * max(jnp.dtype(dtype).itemsize, 4) + (256 if parts else 0)
+    state = 2 * max(jnp.dtype(dtype).itemsize, 4)
+    if inner == 1:
+        parts = -(-count // 1024)
+        return (parts + parts // 32 + parts // 1024 + 3) * 2 * state + 256 if rows < 512 and parts > 1 else 0
+    blocks = -(-rows * inner // 128)
+    return -(-264 // blocks) * inner * state + 256 if blocks < 192 and count >= 64 else 0

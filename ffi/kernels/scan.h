@@ -62,39 +62,51 @@ struct ScanRow {
 
   template <class T>
   BARACUDA_HD Vector<T, V> load(const T* x) const {
-    Vector<T, V> lanes = baracuda::load<V>(x + low());
-    return reverse ? mirrored(lanes) : lanes;
+    return in_order(baracuda::load<V>(x + low()));
   }
   template <class T>
   BARACUDA_HD Vector<T, V> before(const T* x) const {
-    Vector<T, V> here = load(x), out;
-    out.lane[0] = position == 0 ? here.lane[0] : x[cell - step()];
-    for (int k = 1; k < V; ++k) out.lane[k] = here.lane[k - 1];
-    return out;
+    return moved_up(load(x), x);
   }
   template <class T>
   BARACUDA_HD Vector<T, V> after(const T* x) const {
-    Vector<T, V> here = load(x), out;
-    out.lane[V - 1] = position + V == count ? here.lane[V - 1] : x[cell + V * step()];
-    for (int k = 1; k < V; ++k) out.lane[k - 1] = here.lane[k];
-    return out;
+    return moved_down(load(x), x);
   }
   template <class T, class Value>
   BARACUDA_HD void store(T* y, const Value& value) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = value(k);
-    baracuda::store<V>(y + low(), reverse ? mirrored(out) : out);
+    baracuda::store<V>(y + low(), in_order(out));
   }
 
- private:
-  BARACUDA_HD int64_t step() const { return reverse ? -1 : 1; }
+  // The cell that is first in memory.
   BARACUDA_HD int64_t low() const { return reverse ? cell - (V - 1) : cell; }
+  // Cells in the order of the scan, of those in the order of memory; or the other way round.
   template <class T>
-  BARACUDA_HD static Vector<T, V> mirrored(const Vector<T, V>& lanes) {
+  BARACUDA_HD Vector<T, V> in_order(const Vector<T, V>& lanes) const {
+    if (!reverse) return lanes;
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = lanes.lane[V - 1 - k];
     return out;
   }
+  // The neighbours of cells of x.
+  template <class T>
+  BARACUDA_HD Vector<T, V> moved_up(const Vector<T, V>& here, const T* x) const {
+    Vector<T, V> out;
+    out.lane[0] = position == 0 ? here.lane[0] : x[cell - step()];
+    for (int k = 1; k < V; ++k) out.lane[k] = here.lane[k - 1];
+    return out;
+  }
+  template <class T>
+  BARACUDA_HD Vector<T, V> moved_down(const Vector<T, V>& here, const T* x) const {
+    Vector<T, V> out;
+    out.lane[V - 1] = position + V == count ? here.lane[V - 1] : x[cell + V * step()];
+    for (int k = 1; k < V; ++k) out.lane[k - 1] = here.lane[k];
+    return out;
+  }
+
+ private:
+  BARACUDA_HD int64_t step() const { return reverse ? -1 : 1; }
 };
 
 // A scan of one array, which a cell of it begins as a stretch of its own.
@@ -180,18 +192,23 @@ struct CumArgExtremum {
   }
 };
 
-// e^(less - more), where less is at most more; equal infinities have no difference. What it is multiplied by is added
-// to more than it, or less than 1 / |less - more| of the whole: the error of the processor's power of 2 does not show.
+// e^x for x <= 0. What it is multiplied by is added to more than it, or less than 1 / |x| of the whole: the error of
+// the processor's power of 2 does not show.
 template <class Wide>
-BARACUDA_HD Wide exp_of_difference(Wide less, Wide more) {
+BARACUDA_HD Wide share_of(Wide x) {
 #ifdef __CUDA_ARCH__
   if constexpr (sizeof(Wide) == 4) {
     float share;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(share) : "f"((less - more) * 1.44269504f));
-    return less == more ? 1.0f : share;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(share) : "f"(x * 1.44269504f));
+    return share;
   }
 #endif
-  return less == more ? Wide(1) : std::exp(less - more);
+  return std::exp(x);
+}
+// e^(less - more), where less is at most more; equal infinities have no difference.
+template <class Wide>
+BARACUDA_HD Wide exp_of_difference(Wide less, Wide more) {
+  return less == more ? Wide(1) : share_of(less - more);
 }
 
 // log of a sum of at least 1. The processor's logarithm is off by 2^-22 at most, or by three units in the last place.
@@ -233,6 +250,31 @@ struct LogCumSumExp {
     Wide most = first ? a.most : b.most, less = first ? b.most : a.most;
     Wide share = exp_of_difference(less, most);
     return {most, first ? a.sum + b.sum * share : b.sum + a.sum * share};
+  }
+  // Of neighbouring cells, with fewer steps than by joining them: relative to the largest. An infinite one has no
+  // differences.
+  template <int V>
+  BARACUDA_HD State total(const Vector<T, V>& x) const {
+    Wide most = Wide(x.lane[0]), sum = Wide(0);
+    for (int k = 1; k < V; ++k) most = std::fmax(most, Wide(x.lane[k]));
+    Wide from = std::isinf(most) ? Wide(0) : most;
+    for (int k = 0; k < V; ++k) sum += share_of(Wide(x.lane[k]) - from);
+    return {most, sum};
+  }
+  // What each of neighbouring cells sees, in the same way; false where the first ones would be too small for it.
+  template <int V>
+  BARACUDA_HD bool walk(const Vector<T, V>& x, const State& before, bool exclusive, State (&seen)[V]) const {
+    constexpr Wide infinity = std::numeric_limits<Wide>::infinity(), near = 8;
+    Wide first = exclusive ? before.most : std::fmax(before.most, Wide(x.lane[0])), most = before.most;
+    for (int k = 0; k < V; ++k) most = std::fmax(most, Wide(x.lane[k]));
+    if (!(most < infinity) || most - first > near) return false;
+    Wide from = most == -infinity ? Wide(0) : most, sum = before.sum * share_of(before.most - from);
+    for (int k = 0; k < V; ++k) {
+      Wide after = sum + share_of(Wide(x.lane[k]) - from);
+      seen[k] = {from, exclusive ? sum : after};
+      sum = after;
+    }
+    return true;
   }
   template <class At, class In>
   BARACUDA_HD void write(const At& at, const In&, const State (&s)[At::lanes]) const {
