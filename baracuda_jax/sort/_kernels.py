@@ -41,7 +41,8 @@ def put(index, dy, count, axis, *, unique):
     """Zeros, `count` along the axis, with dy added where the index says; `unique`: no place twice."""
     index, dy = jnp.moveaxis(index, axis, -1), jnp.moveaxis(dy, axis, -1)
     out = jax.ShapeDtypeStruct((*dy.shape[:-1], count), dy.dtype)
-    (dx,) = kernel("put_along", "...m, ...m -> ...n", index, dy, out=[out], unique=unique)
+    workspace = _parted_workspace(dy.shape[-1], dy.dtype.itemsize) if unique else 0
+    (dx,) = kernel("put_along", "...m, ...m -> ...n", index, dy, out=[out], workspace=workspace, unique=unique)
     return jnp.moveaxis(dx, -1, axis)
 
 
@@ -71,3 +72,11 @@ def _parts_workspace(rows, count, inner, itemsize):
     most, shortest = (1056, 4096) if inner == 1 else (540672, 64)
     parts = min(-(-most // (rows * inner)), count // shortest)
     return parts * inner * (16 if itemsize == 8 else 8) + 256 if parts > 1 else 0
+
+
+def _parted_workspace(items, itemsize):
+    """Bytes for a row's elements with their places, which the CUDA driver parts by these where they are too many for the
+    L2 cache (ffi/patterns/put_parted_cuda.h), and for the counters of CUB. Without them it puts elements as they come."""
+    if not isinstance(items, int) or items * itemsize < 2**26:
+        return 0  # or in an export for any size
+    return items * (4 + itemsize) + items // 2 + 65536

@@ -62,8 +62,8 @@ ffi::Error take_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer x, f
 }
 
 // index and dy [batches..., items], dx [batches..., count].
-ffi::Error put_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuffer> dx,
-                       bool unique) {
+ffi::Error put_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuffer> workspace,
+                       ffi::Result<ffi::AnyBuffer> dx, bool unique) {
   constexpr const char* op = "put_along";
   Checks checks(op);
   auto in = dy.dimensions(), out = dx->dimensions();
@@ -76,7 +76,7 @@ ffi::Error put_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer dy, f
   auto put = [&](auto type) {
     using T = typename decltype(type)::type;
     PutShape shape{product(in, 0, in.size() - 1), out.back(), in.back(), unique};
-    return to_error(op, put_rows(device.executor(), static_cast<const int32_t*>(index.untyped_data()),
+    return to_error(op, put_rows(device.executor(*workspace), static_cast<const int32_t*>(index.untyped_data()),
                                  static_cast<const T*>(dy.untyped_data()), static_cast<T*>(dx->untyped_data()), shape));
   };
   if (dy.element_type() == ffi::DataType::S32) return put(Type<int32_t>{});
@@ -84,7 +84,7 @@ ffi::Error put_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer dy, f
 }
 
 BARACUDA_TARGET(take_along, take_handler, operands<2>().Ret<ffi::AnyBuffer>());
-BARACUDA_TARGET(put_along, put_handler, operands<2>().Ret<ffi::AnyBuffer>().Attr<bool>("unique"));
+BARACUDA_TARGET(put_along, put_handler, operands<2>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<bool>("unique"));
 
 }  // namespace
 }  // namespace baracuda

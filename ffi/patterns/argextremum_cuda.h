@@ -6,11 +6,12 @@
 
 #include "executor.h"
 #include "key_at_cuda.h"
+#include "row_loads_cuda.h"
 
 namespace baracuda {
 namespace internal {
 
-inline constexpr int arg_block = 256, arg_ahead = 8;
+inline constexpr int arg_block = 256, arg_ahead = 8, arg_loads = 4;
 
 struct EarlierKey {
   template <class Cell>
@@ -32,21 +33,21 @@ struct ArgSearch {
   Cell* bests;  // [outer, parts, inner], where there are several parts
 
   __device__ int64_t part() const { return (count + parts - 1) / parts; }
-  // The best of a line's cells first, first + step, ... below end; none if there are none.
-  __device__ Cell best(const Key* line, int64_t first, int64_t end, uint32_t step) const {
+  __device__ Key key(Key bits) const { return Key(order.of(bits) + shift); }
+  // The best of the cells begin ... end - 1 of a column.
+  __device__ Cell best_of_column(const Key* column, int64_t begin, int64_t end) const {
     Key best = Key(~Key(0));
-    uint32_t at = ~0u, last = uint32_t(end);
-    const int64_t stride = step * inner;
-    line += first * inner;
-    for (uint32_t i = uint32_t(first); i < last; i += arg_ahead * step, line += arg_ahead * stride) {
+    uint32_t at = uint32_t(begin), last = uint32_t(end);  // no cell is before the first, if none has another key
+    column += begin * inner;
+    for (uint32_t i = uint32_t(begin); i < last; i += arg_ahead, column += arg_ahead * inner) {
       Key bits[arg_ahead];
 #pragma unroll
       for (int k = 0; k < arg_ahead; ++k)
-        if (i + k * step < last) bits[k] = line[k * stride];
+        if (i + k < last) bits[k] = column[k * inner];
 #pragma unroll
       for (int k = 0; k < arg_ahead; ++k)
-        if (i + k * step < last)
-          if (Key key = Key(order.of(bits[k]) + shift); key < best || at == ~0u) best = key, at = i + k * step;
+        if (i + k < last)
+          if (Key other = key(bits[k]); other < best) best = other, at = i + k;
     }
     return Cell(best, at);
   }
@@ -58,10 +59,12 @@ struct ArgSearch {
   }
 };
 
-// A warp, or a block, for each part of a row.
+// A warp, or a block, for each part of a row. It finds the load that has the best cell first, and then the cell.
 template <int threads, class Search>
-__global__ void __launch_bounds__(arg_block) arg_of_rows(Search search) {
+__global__ void __launch_bounds__(arg_block, 4) arg_of_rows(Search search) {
+  using Key = typename Search::Key;
   using Cell = typename Search::Cell;
+  using Loads = RowLoads<threads, Key>;
   using Reduce = cub::BlockReduce<Cell, arg_block>;
   __shared__ typename Reduce::TempStorage memory;
   constexpr int teams = arg_block / threads;
@@ -69,8 +72,26 @@ __global__ void __launch_bounds__(arg_block) arg_of_rows(Search search) {
   for (int64_t job = int64_t(blockIdx.x) * teams + threadIdx.x / threads; job < jobs;
        job += int64_t(gridDim.x) * teams) {
     int64_t row = job / search.parts, begin = job % search.parts * part;
-    Cell best = search.best(search.x + row * search.count, begin + threadIdx.x % threads,
-                            min(begin + part, search.count), threads);
+    Loads loads(search.x + row * search.count, uint32_t(begin), uint32_t(min(begin + part, search.count)));
+    Key least = Key(~Key(0));
+    uint32_t at = 0;  // the offset of its load
+    loads.template each<std::min<int>(sizeof(Key), arg_loads)>([&](const auto& load, uint32_t offset) {
+      uint32_t place = loads.place(offset);
+      uint32_t mask = loads.mask(place);
+      Key keys[Loads::cells], best = Key(~Key(0));
+      Loads::keys_of(search.order, load, keys);
+#pragma unroll
+      for (uint32_t j = 0; j < Loads::cells; ++j) keys[j] += search.shift;
+      if (mask != Loads::whole) {
+#pragma unroll
+        for (uint32_t j = 0; j < Loads::cells; ++j)
+          if (!(mask >> j & 1)) keys[j] = best;
+      }
+#pragma unroll
+      for (uint32_t j = 0; j < Loads::cells; ++j) best = EarlierKey{}(best, keys[j]);
+      if (best < least) least = best, at = offset;
+    });
+    Cell best(least, at);
     if constexpr (threads == arg_block) {
       best = Reduce(memory).Reduce(best, EarlierKey{});
       __syncthreads();
@@ -78,7 +99,11 @@ __global__ void __launch_bounds__(arg_block) arg_of_rows(Search search) {
 #pragma unroll
       for (int lane = 16; lane > 0; lane /= 2) best = EarlierKey{}(best, best.of_lane(lane));
     }
-    if (threadIdx.x % threads == 0) search.write(row, job % search.parts, 0, best);
+    if (threadIdx.x % threads == 0) {
+      uint32_t place = loads.place(best.at());
+      while (!loads.has(place) || search.key(search.x[row * search.count + place]) != best.key()) ++place;
+      search.write(row, job % search.parts, 0, Cell(best.key(), place));
+    }
   }
 }
 
@@ -87,22 +112,28 @@ template <class Search>
 __global__ void __launch_bounds__(arg_block) arg_of_columns(Search search) {
   int64_t jobs = search.outer * search.parts * search.inner, part = search.part();
   for (int64_t job = int64_t(blockIdx.x) * arg_block + threadIdx.x; job < jobs; job += int64_t(gridDim.x) * arg_block) {
+    using Key = typename Search::Key;
     int64_t column = job % search.inner, o = job / search.inner / search.parts, p = job / search.inner % search.parts;
-    search.write(o, p, column,
-                 search.best(search.x + o * search.count * search.inner + column, p * part,
-                             min((p + 1) * part, search.count), 1));
+    const Key* first = search.x + o * search.count * search.inner + column;
+    search.write(o, p, column, search.best_of_column(first, p * part, min((p + 1) * part, search.count)));
   }
 }
 
-template <class Search>
+// So many threads for the parts of each line.
+template <int threads, class Search>
 __global__ void __launch_bounds__(arg_block) arg_of_parts(Search search) {
+  constexpr int teams = arg_block / threads;
   int64_t jobs = search.outer * search.inner;
-  for (int64_t job = int64_t(blockIdx.x) * arg_block + threadIdx.x; job < jobs; job += int64_t(gridDim.x) * arg_block) {
-    int64_t column = job % search.inner, o = job / search.inner;
-    auto best = search.bests[o * search.parts * search.inner + column];
-    for (int64_t p = 1; p < search.parts; ++p)
-      best = EarlierKey{}(best, search.bests[(o * search.parts + p) * search.inner + column]);
-    search.index[job] = int32_t(best.at());
+  for (int64_t job = int64_t(blockIdx.x) * teams + threadIdx.x / threads; job < jobs;
+       job += int64_t(gridDim.x) * teams) {
+    const auto* bests = search.bests + job / search.inner * search.parts * search.inner + job % search.inner;
+    auto best = bests[0];
+#pragma unroll 4
+    for (int64_t p = threadIdx.x % threads; p < search.parts; p += threads)
+      best = EarlierKey{}(best, bests[p * search.inner]);
+#pragma unroll
+    for (int lane = threads / 2; lane > 0; lane /= 2) best = EarlierKey{}(best, best.of_lane(lane));
+    if (threadIdx.x % threads == 0) search.index[job] = int32_t(best.at());
   }
 }
 
@@ -128,7 +159,10 @@ Status arg_of_lines(Executor executor, ArgSearch<Key> search) {
     arg_of_rows<32><<<arg_blocks(lines * 32), arg_block, 0, executor.stream>>>(search);
   else
     arg_of_rows<arg_block><<<arg_blocks(lines * search.parts * arg_block), arg_block, 0, executor.stream>>>(search);
-  if (search.parts > 1) arg_of_parts<<<arg_blocks(lines), arg_block, 0, executor.stream>>>(search);
+  if (search.parts >= 32)
+    arg_of_parts<32><<<arg_blocks(lines * 32), arg_block, 0, executor.stream>>>(search);
+  else if (search.parts > 1)
+    arg_of_parts<1><<<arg_blocks(lines), arg_block, 0, executor.stream>>>(search);
   return launched();
 }
 

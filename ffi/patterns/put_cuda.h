@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
+#include "../kernels/sort_key.h"
+#include "put_parted_cuda.h"
 #include "shared_memory_cuda.h"
-#include "sort.h"
 
 namespace baracuda {
 namespace internal {
@@ -94,6 +95,11 @@ Status put_rows(Executor executor, const int32_t* index, const T* dy, T* dx, Put
     if (error != cudaSuccess) return {cudaGetErrorString(error)};
   }
   if (shape.items == 0) return {};
+  // Without a workspace, as in an export for any size, elements are put as they come.
+  if (is_parted<T>(shape) && executor.workspace_bytes > 0) {
+    using Bits = typename SortKey<T>::Key;
+    return put_parted(executor, index, reinterpret_cast<const Bits*>(dy), reinterpret_cast<Bits*>(dx), shape);
+  }
   dim3 blocks{unsigned(std::min<int64_t>(ceil_div(shape.items, put_block), 132 * 64)),
               unsigned(std::min<int64_t>(shape.rows, 65535)), 1};
   auto kernel = shape.unique ? put_each<true, T> : put_each<false, T>;

@@ -1,140 +1,165 @@
-// Cells of a few ranks of a row, a block for each row, without sorting it: cells are counted by the digits of their
-// keys, from the highest, and those of the digit in which the rank falls are looked at again. What is few is sorted.
+// Cells of a few ranks of a row, a block for each row, without sorting it. The first digits of all keys are counted
+// once for all ranks. The cells of the digits in which these fall are few, mostly, and are put into shared memory,
+// where one is found for each rank.
 #pragma once
 
-#include <cub/block/block_scan.cuh>
+#include <algorithm>
 
 #include "key_at_cuda.h"
+#include "rank_by_digits_cuda.h"
+#include "row_loads_cuda.h"
 #include "shared_memory_cuda.h"
 #include "sorted_row_cuda.h"
 
 namespace baracuda {
 namespace internal {
 
-inline constexpr int select_digit_bits = 11, select_digits = 1 << select_digit_bits;
 inline constexpr int64_t most_ranks = 8;  // of a row, for which this is faster than to sort it
 
 template <class KeyType>
 struct RankSearch {
   using Key = KeyType;
-  static constexpr int threads = 512, items = 8, own = select_digits / threads;
-  static constexpr uint32_t few = 1024;
-  using Scan = cub::BlockScan<uint32_t, threads>;
+  using Cell = KeyAt<Key>;
+  static constexpr int threads = 256, ahead = std::min<int>(sizeof(Key), 4);
+  static constexpr uint32_t few = 4096;
+  using Loads = RowLoads<threads, Key>;
+  using Digits = RankDigits<threads>;
 
   struct Shared {
-    union {
-      uint32_t counts[select_digits];
-      KeyAt<Key> cells[few];
-    };
-    typename Scan::TempStorage scan;
-    uint32_t digit, rank, left;
+    typename Digits::Shared digits;
+    RankDigit first[most_ranks];
+    uint32_t ranks[most_ranks];
+    uint32_t found;
+    alignas(16) Cell cells[few];
   };
 
   Rows<Key> rows;
   CellsOfRanks<Key> out;
 
   __device__ void run(Shared& shared, int64_t row) const {
-    for (int64_t item = 0; item < out.items; ++item) {
-      uint32_t rank = uint32_t(out.rank(row, item)), left = uint32_t(rows.count);
-      Key found = 0, known = 0;
-      for (int end = 8 * sizeof(Key); end > 0 && left > few;) {
-        int shift = end > select_digit_bits ? end - select_digit_bits : 0;
-        Key mask = Key((Key(1) << (end - shift)) - 1);
-        count(shared, row, found, known, shift, uint32_t(mask));
-        find_digit(shared, rank);
-        found |= Key(Key(shared.digit) << shift);
-        known |= Key(mask << shift);
-        rank = shared.rank, left = shared.left, end = shift;
-        __syncthreads();
+    uint32_t count = uint32_t(rows.count);
+    Loads loads(rows.x + row * rows.count, 0, count);
+    auto of_row = [&](const auto& body) {
+      loads.template each<ahead>([&](const auto& load, uint32_t offset) {
+        Key keys[Loads::cells];
+        Loads::keys_of(rows.order, load, keys);
+        uint32_t place = loads.place(offset);
+        body(keys, place, loads.mask(place));
+      });
+    };
+    auto found = [&](const auto& body) {
+      for (uint32_t first = 0; first < shared.found; first += threads) {
+        uint32_t i = first + threadIdx.x;
+        Cell cell = shared.cells[min(i, few - 1)];
+        Key keys[1] = {cell.key()};
+        body(keys, cell.at(), uint32_t(i < shared.found));
       }
-      if (left <= few)
-        sort_and_write(shared, row, item, found, known, rank);
-      else
-        write_equal(shared, row, item, found, rank);
-      __syncthreads();
+    };
+    int items = int(out.items);
+    if (int(threadIdx.x) < items) shared.ranks[threadIdx.x] = uint32_t(out.rank(row, threadIdx.x));
+    RankPrefix<Key> nothing(0, count);
+    Digits::count(shared.digits, nothing, keys_of(of_row));
+    Digits::find(shared.digits, items, [&](int item) { return shared.ranks[item]; }, shared.first);
+    for (int item = 0, next; item < items; item = next) {
+      next = together(shared, item, items);
+      if (shared.first[item].left <= few) {
+        collect(shared, loads, nothing.shift(), next - item, [&](int i) { return Key(shared.first[item + i].digit); });
+        for (int i = item; i < next; ++i) {
+          RankPrefix<Key> prefix = nothing;
+          shared.first[i].add_to(prefix);
+          finish(shared, row, i, prefix, found);
+        }
+        continue;
+      }
+      RankPrefix<Key> prefix = nothing;
+      shared.first[item].add_to(prefix);
+      Digits::narrow(shared.digits, prefix, few, keys_of(of_row));
+      if (prefix.left <= few) {
+        collect(shared, loads, prefix.end, 1, [&](int) { return Key(prefix.found >> prefix.end); });
+        finish(shared, row, item, prefix, found);
+      } else {
+        finish(shared, row, item, prefix, of_row);
+      }
     }
+    __syncthreads();
   }
 
  private:
-  // Calls body(key, place, whether there is such a cell) by all threads together.
-  template <class Body>
-  __device__ void each_cell(int64_t row, const Body& body) const {
-    auto cells = rows.row(row);
-    uint32_t count = uint32_t(rows.count);
-    for (uint32_t first = 0; first < count; first += threads * items) {
-      uint32_t mine = first + threadIdx.x;
-      Key bits[items];
-#pragma unroll
-      for (int k = 0; k < items; ++k) bits[k] = mine + k * threads < count ? cells.x[mine + k * threads] : Key(0);
-#pragma unroll
-      for (int k = 0; k < items; ++k) body(cells.order.of(bits[k]), mine + k * threads, mine + k * threads < count);
+  // `each` calls a body(keys, the place of the first, a bit for each of them that there is).
+  template <class Each>
+  static __device__ auto keys_of(const Each& each) {
+    return [&](const auto& body) { each([&](const auto& keys, uint32_t, uint32_t mask) { body(keys, mask); }); };
+  }
+
+  // The rank up to which the cells of their first digits are few.
+  __device__ int together(const Shared& shared, int item, int items) const {
+    uint32_t cells = shared.first[item].left;
+    int next = item + 1;
+    for (; next < items; ++next) {
+      bool is_new = true;
+      for (int i = item; i < next; ++i) is_new &= shared.first[i].digit != shared.first[next].digit;
+      if (is_new) cells += shared.first[next].left;
+      if (cells > few) break;
     }
+    return next;
   }
 
-  // Counts the digits of the cells with what is known of the key.
-  __device__ void count(Shared& shared, int64_t row, Key found, Key known, int shift, uint32_t mask) const {
-    for (int i = threadIdx.x; i < select_digits; i += threads) shared.counts[i] = 0;
+  // Puts the cells whose keys begin in one of so many ways into shared memory.
+  template <class Wanted>
+  __device__ void collect(Shared& shared, const Loads& loads, int shift, int ways, const Wanted& wanted) const {
+    if (threadIdx.x == 0) shared.found = 0;
     __syncthreads();
-    each_cell(row, [&](Key key, uint32_t, bool exists) {
-      bool counts = exists && Key(key & known) == found;
-      if (!__any_sync(~0u, counts)) return;
-      uint32_t digit = counts ? uint32_t(key >> shift) & mask : ~0u;
-      int alike;
-      __match_all_sync(~0u, digit, &alike);
-      if (alike ? threadIdx.x % 32 == 0 : counts) atomicAdd(&shared.counts[digit], alike ? 32u : 1u);
-    });
-    __syncthreads();
-  }
-
-  // The digit in which the rank falls, the rank among its cells, and how many these are.
-  __device__ void find_digit(Shared& shared, uint32_t rank) const {
-    uint32_t mine[own], before[own];
+    loads.template each<ahead>([&](const auto& load, uint32_t offset) {
+      uint32_t place = loads.place(offset);
+      Key keys[Loads::cells];
+      uint32_t hits = 0;
+      Loads::keys_of(rows.order, load, keys);
+      for (int way = 0; way < ways; ++way) {
+        Key begins = wanted(way);
 #pragma unroll
-    for (int i = 0; i < own; ++i) mine[i] = shared.counts[threadIdx.x * own + i];
-    Scan(shared.scan).ExclusiveSum(mine, before);
-#pragma unroll
-    for (int i = 0; i < own; ++i)
-      if (rank - before[i] < mine[i])
-        shared.digit = threadIdx.x * own + i, shared.rank = rank - before[i], shared.left = mine[i];
-    __syncthreads();
-  }
-
-  __device__ void sort_and_write(Shared& shared, int64_t row, int64_t item, Key found, Key known, uint32_t rank) const {
-    if (threadIdx.x == 0) shared.left = 0;
-    __syncthreads();
-    each_cell(row, [&](Key key, uint32_t i, bool exists) {
-      if (exists && Key(key & known) == found) shared.cells[atomicAdd(&shared.left, 1u)] = KeyAt<Key>(key, i);
-    });
-    __syncthreads();
-    sort_in_block(shared.cells, shared.left);
-    if (threadIdx.x == 0) {
-      uint32_t at = shared.cells[rank].at();
-      out.write(row, item, rows.x[row * rows.count + at], at);
-    }
-  }
-
-  // Of the cells with the key, in the order of the row, that of the rank.
-  __device__ void write_equal(Shared& shared, int64_t row, int64_t item, Key key, uint32_t rank) const {
-    auto cells = rows.row(row);
-    uint32_t count = uint32_t(rows.count);
-    for (uint32_t first = 0; first < count; first += threads) {
-      uint32_t i = first + threadIdx.x;
-      bool equal = i < count && cells.key(i) == key;
-      uint32_t number = __syncthreads_count(equal);
-      if (rank >= number) {
-        rank -= number;
-        continue;
+        for (uint32_t j = 0; j < Loads::cells; ++j) hits |= uint32_t(Key(keys[j] >> shift) == begins) << j;
       }
-      uint32_t before;
-      Scan(shared.scan).ExclusiveSum(uint32_t(equal), before);
-      if (equal && before == rank) out.write(row, item, cells.x[i], i);
-      return;
+      if (hits) hits &= loads.mask(place);
+      if (!hits) return;
+#pragma unroll
+      for (uint32_t j = 0; j < Loads::cells; ++j)
+        if (hits >> j & 1) shared.cells[atomicAdd(&shared.found, 1u)] = Cell(keys[j], place + j);
+    });
+    __syncthreads();
+  }
+
+  // The cell of a rank: of cells with one key, by their places.
+  template <class Each>
+  __device__ void finish(Shared& shared, int64_t row, int64_t item, RankPrefix<Key> prefix, const Each& each) const {
+    Digits::narrow(shared.digits, prefix, 1, keys_of(each));
+    RankPrefix<uint32_t> place(prefix.rank, prefix.left, uint32_t(rows.count));
+    Digits::narrow(shared.digits, place, 1, [&](const auto& body) {
+      each([&]<int n>(const Key(&keys)[n], uint32_t at, uint32_t mask) {
+        uint32_t places[n];
+#pragma unroll
+        for (int j = 0; j < n; ++j) {
+          places[j] = at + j;
+          if (!prefix.has(keys[j])) mask &= ~(1u << j);
+        }
+        body(places, mask);
+      });
+    });
+    auto write = [&](uint32_t at) { out.write(row, item, rows.x[row * rows.count + at], at); };
+    if (place.end == 0) {
+      if (threadIdx.x == 0) write(place.found);
+    } else {
+      each([&]<int n>(const Key(&keys)[n], uint32_t at, uint32_t mask) {
+#pragma unroll
+        for (int j = 0; j < n; ++j)
+          if (mask >> j & 1 && prefix.has(keys[j]) && place.has(at + j)) write(at + j);
+      });
     }
+    __syncthreads();
   }
 };
 
 template <class Key>
-__global__ void __launch_bounds__(512, 3) find_ranks(RankSearch<Key> search) {
+__global__ void __launch_bounds__(RankSearch<Key>::threads, 4) find_ranks(RankSearch<Key> search) {
   extern __shared__ __align__(16) char memory[];
   auto& shared = *reinterpret_cast<typename RankSearch<Key>::Shared*>(memory);
   for (int64_t row = blockIdx.x; row < search.rows.rows; row += gridDim.x) search.run(shared, row);

@@ -24,7 +24,7 @@ Status sort_bits(Executor executor, const Rows<Key>& rows, const FirstCells<Key>
     return top_of_short_rows(executor, rows, out);
   if (rows.count <= warp_sort_most) return sort_short_rows(executor, rows, out);
   if (kept <= most_top && kept <= rows.count / 4)
-    return top_cells(executor, RowCells<Key>{rows}, TopResult<Key>{out, rows}, int(kept));
+    return top_cells(executor, rows, nullptr, TopResult<Key>{out, rows}, int(kept));
   if (rows.count <= most_in_block<Key>) return sort_middle_rows(executor, rows, out);
   if (out.indices || kept < rows.count) return sort_long_rows(executor, rows, out);
   return sort_long_values(executor, rows, out.values);

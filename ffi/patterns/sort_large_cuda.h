@@ -6,6 +6,7 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_segmented_radix_sort.cuh>
 
+#include "cub_memory_cuda.h"
 #include "sort_zeros_cuda.h"
 
 namespace baracuda {
@@ -57,18 +58,6 @@ __global__ void __launch_bounds__(sort_cells_block)
   each_cell(rows.rows, rows.count, [&](int64_t row, int64_t i) {
     values[row * rows.count + i] = rows.order.bits(Key(keys[row * rows.count + i]));
   });
-}
-
-// Calls CUB, `sort(memory, bytes)`, with what is left of the workspace.
-template <class Sort>
-Status with_memory(Executor executor, const Sort& sort) {
-  size_t bytes = 0;
-  cudaError_t error = sort(nullptr, bytes);
-  if (error != cudaSuccess) return {cudaGetErrorString(error)};
-  void* memory = executor.scratch<char>(int64_t(bytes));
-  if (!memory) return small_workspace;
-  error = sort(memory, bytes);
-  return {error == cudaSuccess ? nullptr : cudaGetErrorString(error)};
 }
 
 struct RowBegin {

@@ -1,12 +1,16 @@
-// The first few cells of a row's order, without sorting it. A block goes along the row with a bound, and keeps what
-// comes before it. The first bound is from the first cells: of those each thread has some, and knows the first of them;
-// at least k cells are not behind the k-th of these firsts. When many cells are kept they are sorted, and the k-th of
-// them is the next bound. Where rows are few they are cut, and what was first in each part is looked at again.
+// The first few cells of a row's order, without sorting it. A block has a look at some of the cells: each thread at a
+// few, of which it knows the first. At least k cells are not behind the k-th of these firsts; all cells up to there are
+// put into shared memory, and those up to the k-th of them are sorted. Where there is no room for so many the key of
+// rank k - 1 is found by its digits. Where rows are few or very long they are cut, and what was first in each part is
+// looked at again.
 #pragma once
 
 #include <algorithm>
 
 #include "key_at_cuda.h"
+#include "rank_by_bits_cuda.h"
+#include "rank_by_digits_cuda.h"
+#include "row_loads_cuda.h"
 #include "shared_memory_cuda.h"
 #include "sorted_row_cuda.h"
 
@@ -14,28 +18,6 @@ namespace baracuda {
 namespace internal {
 
 inline constexpr int64_t most_top = 256;
-
-// Where keys are from: rows themselves, or the first cells of their parts.
-template <class Key>
-struct RowCells : Rows<Key> {
-  __device__ int64_t place(int64_t row, int64_t i) const { return i; }
-};
-template <class KeyType>
-struct FoundCells {
-  using Key = KeyType;
-  const Key* keys;
-  const int32_t* places;
-  int64_t rows, count;
-
-  struct Row {
-    const Key* keys;
-
-    __device__ Key key(uint32_t i) const { return keys[i]; }
-  };
-
-  __device__ Row row(int64_t row) const { return {keys + row * count}; }
-  __device__ int64_t place(int64_t row, int64_t i) const { return places[row * count + i]; }
-};
 
 // Where the first cells go: to the results, or to be looked at again. What a part has too few of comes last.
 template <class Key>
@@ -59,66 +41,52 @@ struct TopOfParts {
   }
 };
 
-template <class Source, class Result>
+template <class KeyType, class Result>
 struct TopSearch {
-  using Key = typename Source::Key;
+  using Key = KeyType;
   using Cell = KeyAt<Key>;
-  static constexpr int threads = 256, items = 8, chunk = threads * items;
-  static_assert(most_top <= threads);
+  static constexpr int threads = 256, ahead = std::min<int>(sizeof(Key), 2);
+  using Loads = RowLoads<threads, Key>;
+  using Digits = RankDigits<threads>;
+  static constexpr int looks = std::max<int>(2, 8192 / threads / Loads::cells);  // of each thread
+  static constexpr uint32_t room = 2048, best_room = 2 * most_top;
+  static constexpr int looks_ahead = std::min(looks / 2, 2);
+  static_assert(most_top <= threads && looks % looks_ahead == 0);
 
   struct Shared {
-    uint32_t found;
-    alignas(16) Cell cells[1];  // `room`
+    uint32_t found, best_found, last_place;
+    Key bound;
+    bool has_enough;
+    union {
+      Key firsts[looks / looks_ahead * threads];
+      typename Digits::Shared digits;
+      struct {
+        alignas(16) Cell cells[room];
+        Cell best[best_room];
+      };
+    };
   };
 
-  Source source;
+  Rows<Key> rows;
+  const int32_t* places;  // where cells are from that were found before, or null
   Result result;
   int64_t parts, part;  // of a row, and how long they are
   int kept;
 
-  // Cells are sorted when there are more than this, and one chunk more may come before they are.
-  int many() const { return kept + 512; }
-  int room() const {
-    int room = 2;
-    while (room < many() + chunk) room *= 2;
-    return room;
-  }
-
-  __device__ void run(Shared& shared, int64_t job, int many) const {
+  __device__ void run(Shared& shared, int64_t job) const {
     int64_t row = job / parts;
-    uint32_t begin = uint32_t(job % parts * part), end = uint32_t(min(int64_t(begin) + part, source.count));
-    auto cells = source.row(row);
-    if (threadIdx.x == 0) shared.found = 0;
-    __syncthreads();
-    Key bound = Key(~Key(0));  // so many cells as are kept have been met up to it
-    for (uint32_t first = begin; first < end; first += chunk) {
-      uint32_t mine = first + threadIdx.x;
-      Key keys[items], least = Key(~Key(0));
-#pragma unroll
-      for (int k = 0; k < items; ++k) keys[k] = mine + k * threads < end ? cells.key(mine + k * threads) : Key(~Key(0));
-      if (first == begin) {
-#pragma unroll
-        for (int k = 0; k < items; ++k) least = keys[k] < least ? keys[k] : least;
-        bound = last_of_firsts(least);
-      }
-      // Of equal cells those are first that were met first.
-      if (first != begin && bound == 0) break;
-      Key last = first == begin ? bound : Key(bound - 1);
-#pragma unroll
-      for (int k = 0; k < items; ++k)
-        if (keys[k] <= last && mine + k * threads < end)
-          shared.cells[atomicAdd(&shared.found, 1u)] = Cell(keys[k], mine + k * threads);
-      __syncthreads();
-      uint32_t found = shared.found;
-      if (found > uint32_t(many)) bound = keep_first(shared, found);
-      __syncthreads();
-    }
-    keep_first(shared, shared.found);
-    __syncthreads();
+    uint32_t begin = uint32_t(job % parts * part), end = uint32_t(min(int64_t(begin) + part, rows.count));
+    Loads loads(rows.x + row * rows.count, begin, end);
+    find_bound(shared, loads);
+    collect(shared, loads, shared.bound, shared.last_place);
+    if (shared.found > room) collect_exactly(shared, loads, begin, end);
+    uint32_t found = shared.found;
+    Cell* cells = keep_best(shared, found);
+    sort_in_block(cells, found);
     for (int item = threadIdx.x; item < kept; item += threads) {
-      if (item < int(shared.found)) {
-        uint32_t at = shared.cells[item].at();
-        result.write(job, item, cells.key(at), source.place(row, at));
+      if (item < int(found)) {
+        uint32_t at = cells[item].at();
+        result.write(job, item, cells[item].key(), places ? places[row * rows.count + at] : at);
       } else {
         result.write(job, item, KeyOrder<Key>::all, 0);
       }
@@ -127,63 +95,176 @@ struct TopSearch {
   }
 
  private:
-  // Sorts what was found, and keeps so many; the last of these.
-  __device__ Key keep_first(Shared& shared, uint32_t found) const {
-    sort_in_block(shared.cells, found);
-    found = min(found, uint32_t(kept));
-    if (threadIdx.x == 0) shared.found = found;
-    return shared.cells[found - 1].key();
-  }
-  // The kept-th smallest of the threads' firsts: bit by bit, from the highest.
-  __device__ Key last_of_firsts(Key first) const {
-    Key bound = 0;
-    for (int bit = 8 * sizeof(Key) - 1; bit >= 0; --bit) {
-      Key next = bound | Key(Key(1) << bit);
-      if (__syncthreads_count(first < next) < kept) bound = next;
+  // A key which so many cells as are kept do not exceed, nor many more. Where many are kept a thread knows several
+  // firsts.
+  __device__ void find_bound(Shared& shared, const Loads& loads) const {
+    int chunks = int(loads.chunks());
+    bool several = kept > threads / 4;
+    Key least = Key(~Key(0));
+    uint32_t firsts = 0;
+#pragma unroll 1
+    for (int first = 0; first < looks && first < chunks; first += looks_ahead) {
+      typename Loads::Load seen[looks_ahead];
+      uint32_t numbers[looks_ahead];
+      // From the first chunk to the last: a row may rise or fall.
+#pragma unroll
+      for (int k = first; k < first + looks_ahead; ++k)
+        numbers[k - first] = chunks <= looks ? k : k * (chunks - 1) / (looks - 1);
+      loads.load_chunks(numbers, seen);
+#pragma unroll
+      for (int k = 0; k < looks_ahead; ++k) {
+        Key keys[Loads::cells];
+        Loads::keys_of(rows.order, seen[k], keys);
+        uint32_t mask = loads.mask(loads.place(loads.offset(numbers[k])));
+#pragma unroll
+        for (uint32_t j = 0; j < Loads::cells; ++j)
+          if (keys[j] < least && mask >> j & 1) least = keys[j];
+      }
+      if (several) shared.firsts[firsts + threadIdx.x] = least, firsts += threads, least = Key(~Key(0));
     }
-    return bound;
+    if (!several) shared.firsts[threadIdx.x] = least, firsts = threads;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+      UpToRank<Key> bound(firsts, kept - 1, uint32_t(kept + 7) / 8, [&](uint32_t i) { return shared.firsts[i]; });
+      if (threadIdx.x == 0) shared.bound = bound.last, shared.has_enough = bound.has_enough, shared.last_place = ~0u;
+    }
+    __syncthreads();
+    if (!shared.has_enough) find_last_place(shared, loads);
+  }
+
+  // Of many cells with the key of the bound the first ones are enough: those of the chunks that have so many.
+  __device__ void find_last_place(Shared& shared, const Loads& loads) const {
+    Key bound = shared.bound;
+    if (threadIdx.x == 0) shared.found = 0;
+    __syncthreads();
+    for (uint32_t number = 0, found = 0; number < loads.chunks() && found < uint32_t(kept); ++number) {
+      auto load = loads.load(loads.offset(number));
+      uint32_t place = loads.place(loads.offset(number)), mask = loads.mask(place), mine = 0;
+      Key keys[Loads::cells];
+      Loads::keys_of(rows.order, load, keys);
+#pragma unroll
+      for (uint32_t j = 0; j < Loads::cells; ++j) mine += keys[j] == bound && mask >> j & 1;
+      if (mine > 0) atomicAdd(&shared.found, mine);
+      __syncthreads();
+      found = shared.found;
+      if (threadIdx.x == threads - 1 && found >= uint32_t(kept)) shared.last_place = place + Loads::cells - 1;
+      __syncthreads();
+    }
+  }
+
+  // Those up to the kept-th in a place of their own, if they are fewer; where they are, and how many.
+  __device__ Cell* keep_best(Shared& shared, uint32_t& found) const {
+    if (found <= 64 || found <= uint32_t(kept)) return shared.cells;
+    if (threadIdx.x < 32) {
+      UpToRank<Key> bound(found, kept - 1, 1, [&](uint32_t i) { return shared.cells[i].key(); });
+      if (threadIdx.x == 0) shared.bound = bound.last, shared.last_place = bound.values, shared.best_found = 0;
+    }
+    __syncthreads();
+    Key last = shared.bound;
+    uint32_t number = shared.last_place;
+    if (number > best_room) return shared.cells;
+    for (uint32_t i = threadIdx.x; i < found; i += threads) {
+      Cell cell = shared.cells[i];
+      if (cell.key() <= last) shared.best[atomicAdd(&shared.best_found, 1u)] = cell;
+    }
+    __syncthreads();
+    found = number;
+    return shared.best;
+  }
+
+  // Puts cells into shared memory whose keys are up to the bound, and their places, if they have it. There may be more
+  // than there is room for.
+  __device__ void collect(Shared& shared, const Loads& loads, Key bound, uint32_t last_place) const {
+    if (threadIdx.x == 0) shared.found = 0;
+    __syncthreads();
+    loads.template each<ahead>([&](const auto& load, uint32_t offset) {
+      uint32_t place = loads.place(offset);
+      Key keys[Loads::cells], least = Key(~Key(0));
+      Loads::keys_of(rows.order, load, keys);
+#pragma unroll
+      for (uint32_t j = 0; j < Loads::cells; ++j) least = keys[j] < least ? keys[j] : least;
+      if (least > bound) return;
+#pragma unroll
+      for (uint32_t j = 0; j < Loads::cells; ++j)
+        if (keys[j] <= bound && loads.has(place + j) && (keys[j] < bound || place + j <= last_place)) {
+          uint32_t at = atomicAdd(&shared.found, 1u);
+          if (at < room) shared.cells[at] = Cell(keys[j], place + j);
+        }
+    });
+    __syncthreads();
+  }
+
+  __device__ void collect_exactly(Shared& shared, const Loads& loads, uint32_t begin, uint32_t end) const {
+    auto each = [&](const auto& body) {
+      loads.template each<ahead>([&](const auto& load, uint32_t offset) {
+        Key keys[Loads::cells];
+        Loads::keys_of(rows.order, load, keys);
+        body(keys, loads.place(offset));
+      });
+    };
+    uint32_t enough = room - kept;
+    RankPrefix<Key> prefix(kept - 1, end - begin);
+    Digits::narrow(shared.digits, prefix, enough, [&](const auto& body) {
+      each([&](const auto& keys, uint32_t place) { body(keys, loads.mask(place)); });
+    });
+    RankPrefix<uint32_t> place(prefix.rank, prefix.left, end);
+    Digits::narrow(shared.digits, place, enough, [&](const auto& body) {
+      each([&](const auto& keys, uint32_t first) {
+        uint32_t places[Loads::cells], mask = loads.mask(first);
+#pragma unroll
+        for (uint32_t j = 0; j < Loads::cells; ++j) {
+          places[j] = first + j;
+          if (!prefix.has(keys[j])) mask &= ~(1u << j);
+        }
+        body(places, mask);
+      });
+    });
+    collect(shared, loads, prefix.last(), place.last());
   }
 };
 
 template <class Search>
-__global__ void __launch_bounds__(Search::threads, 6) find_top(Search search, int64_t jobs, int many) {
+__global__ void __launch_bounds__(Search::threads, 5) find_top(Search search, int64_t jobs) {
   extern __shared__ __align__(16) char memory[];
   auto& shared = *reinterpret_cast<typename Search::Shared*>(memory);
-  for (int64_t job = blockIdx.x; job < jobs; job += gridDim.x) search.run(shared, job, many);
+  for (int64_t job = blockIdx.x; job < jobs; job += gridDim.x) search.run(shared, job);
 }
 
-template <class Source, class Result>
-Status find_top_of_parts(Executor executor, const Source& source, const Result& result, int64_t parts, int kept) {
-  using Search = TopSearch<Source, Result>;
-  int64_t part = ceil_div(ceil_div(source.count, parts), Search::chunk) * Search::chunk;
-  Search search{source, result, parts, part, kept};
-  size_t bytes = sizeof(typename Search::Shared) + size_t(search.room()) * sizeof(typename Search::Cell);
+template <class Key, class Result>
+Status find_top_of_parts(Executor executor, const Rows<Key>& rows, const int32_t* places, const Result& result,
+                         int64_t parts, int64_t part, int kept) {
+  using Search = TopSearch<Key, Result>;
+  constexpr int bytes = int(sizeof(typename Search::Shared));
   auto kernel = find_top<Search>;
   if (Status status = allow_shared_memory(kernel, bytes); !status.ok()) return status;
-  int64_t jobs = source.rows * parts;
-  kernel<<<grid_of(jobs), Search::threads, bytes, executor.stream>>>(search, jobs, search.many());
+  int64_t jobs = rows.rows * parts;
+  kernel<<<grid_of(jobs), Search::threads, bytes, executor.stream>>>(Search{rows, places, result, parts, part, kept},
+                                                                     jobs);
   return launched();
 }
 
-// Parts of a row: enough for all blocks that run at a time, but long ones.
-inline int64_t top_parts(int64_t rows, int64_t count) {
-  constexpr int64_t blocks = 132 * 6, shortest = 1 << 15;
-  int64_t parts = std::max<int64_t>(1, std::min(ceil_div(blocks, rows), count / shortest));
-  int64_t part = ceil_div(ceil_div(count, parts), 2048) * 2048;
-  return ceil_div(count, part);
+// How long parts of a row are: such that all blocks that run at a time have one, but long; and no longer than that the
+// cells up to the first bound, about a share of kept / 8192, fit.
+inline int64_t top_part(int64_t rows, int64_t count, int kept) {
+  constexpr int64_t blocks = 132 * 4, shortest = 1 << 15;
+  int64_t longest = std::min<int64_t>(1 << 17, (1 << 23) / kept);
+  int64_t parts = std::max(std::min(ceil_div(blocks, rows), count / shortest), ceil_div(count, longest));
+  return ceil_div(ceil_div(count, parts), 2048) * 2048;
 }
 
-// Takes a round more while a row has several parts.
-template <class Source, class Key>
-Status top_cells(Executor executor, const Source& source, const TopResult<Key>& result, int kept) {
-  int64_t parts = top_parts(source.rows, source.count), found = parts * kept;
-  if (parts == 1) return find_top_of_parts(executor, source, result, 1, kept);
-  Key* keys = executor.scratch<Key>(source.rows * found);
-  int32_t* places = executor.scratch<int32_t>(source.rows * found);
-  if (!keys || !places) return small_workspace;
-  Status status = find_top_of_parts(executor, source, TopOfParts<Key>{keys, places, kept}, parts, kept);
-  if (!status.ok()) return status;
-  return top_cells(executor, FoundCells<Key>{keys, places, source.rows, found}, result, kept);
+// Takes a round more while a row has several parts. Later ones have keys for cells, and the places that they are from.
+template <class Key>
+Status top_cells(Executor executor, const Rows<Key>& rows, const int32_t* places, const TopResult<Key>& result,
+                 int kept) {
+  int64_t part = top_part(rows.rows, rows.count, kept), parts = ceil_div(rows.count, part), found = parts * kept;
+  if (parts == 1) return find_top_of_parts(executor, rows, places, result, 1, part, kept);
+  Key* keys_of_parts = executor.scratch<Key>(rows.rows * found);
+  int32_t* places_of_parts = executor.scratch<int32_t>(rows.rows * found);
+  if (!keys_of_parts || !places_of_parts) return small_workspace;
+  TopOfParts<Key> of_parts{keys_of_parts, places_of_parts, kept};
+  if (Status status = find_top_of_parts(executor, rows, places, of_parts, parts, part, kept); !status.ok())
+    return status;
+  return top_cells(executor, Rows<Key>{keys_of_parts, rows.rows, found, {}}, places_of_parts, result, kept);
 }
 
 }  // namespace internal

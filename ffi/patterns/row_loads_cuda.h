@@ -1,0 +1,84 @@
+// A stretch of a row as a block or a warp reads it: 16 bytes a load, wherever the row begins.
+#pragma once
+
+#include "../kernels/sort_key.h"
+
+namespace baracuda {
+namespace internal {
+
+// Loads of neighbouring cells, of which each thread has one in every chunk. They begin where memory is aligned, so that
+// the first may have cells before the stretch, and the last behind it: these are 0, and not in the stretch.
+template <int threads, class Key>
+struct RowLoads {
+  static constexpr uint32_t cells = 16 / sizeof(Key), chunk = threads * cells, whole = (1u << cells) - 1;
+  using Load = Vector<Key, cells>;
+
+  const Key* from;
+  uint32_t begin, before, length;
+
+  __device__ RowLoads(const Key* row, uint32_t begin, uint32_t end) : begin(begin) {
+    before = uint32_t(reinterpret_cast<uintptr_t>(row + begin) % 16 / sizeof(Key));
+    from = row + begin - before, length = end - begin + before;
+  }
+  __device__ uint32_t chunks() const { return (length + chunk - 1) / chunk; }
+  __device__ uint32_t offset(uint32_t number) const { return number * chunk + threadIdx.x % threads * cells; }
+  // The place of a load's first cell.
+  __device__ uint32_t place(uint32_t offset) const { return begin - before + offset; }
+  __device__ bool has(uint32_t place) const { return place - begin < length - before; }
+  // A bit for each cell of a load, the first of which has this place: whether it is in the stretch.
+  __device__ uint32_t mask(uint32_t place) const {
+    if (has(place) && has(place + cells - 1)) return whole;
+    uint32_t mask = 0;
+#pragma unroll
+    for (uint32_t j = 0; j < cells; ++j) mask |= uint32_t(has(place + j)) << j;
+    return mask;
+  }
+  __device__ Load load(uint32_t first) const {
+    if (first >= before && first + cells <= length) return baracuda::load<int(cells)>(from + first);
+    Load some{};
+#pragma unroll
+    for (uint32_t j = 0; j < cells; ++j)
+      if (first + j >= before && first + j < length) some.lane[j] = from[first + j];
+    return some;
+  }
+  // The thread's loads of some chunks, in their order. One branch for all threads, so that loads follow each other.
+  template <int n>
+  __device__ void load_chunks(const uint32_t (&numbers)[n], Load (&loads)[n]) const {
+    if (numbers[0] * chunk >= before && (numbers[n - 1] + 1) * chunk <= length) {
+#pragma unroll
+      for (int k = 0; k < n; ++k) loads[k] = baracuda::load<int(cells)>(from + offset(numbers[k]));
+    } else {
+#pragma unroll
+      for (int k = 0; k < n; ++k)
+        if (numbers[k] * chunk < length) loads[k] = load(offset(numbers[k]));
+    }
+  }
+  // Calls body(load, offset) for all of them, by all threads together.
+  template <int ahead, class Body>
+  __device__ void each(const Body& body) const {
+    for (uint32_t first = 0; first < chunks(); first += ahead) {
+      uint32_t numbers[ahead];
+      Load loads[ahead];
+#pragma unroll
+      for (int k = 0; k < ahead; ++k) numbers[k] = first + k;
+      load_chunks(numbers, loads);
+#pragma unroll
+      for (int k = 0; k < ahead; ++k)
+        if (numbers[k] * chunk < length) body(loads[k], offset(numbers[k]));
+    }
+  }
+
+  // One branch by the kind of numbers for all of them.
+  static __device__ void keys_of(const KeyOrder<Key>& order, const Load& load, Key (&keys)[cells]) {
+    if (order.infinity) {
+#pragma unroll
+      for (uint32_t j = 0; j < cells; ++j) keys[j] = order.of(load.lane[j]);
+    } else {
+#pragma unroll
+      for (uint32_t j = 0; j < cells; ++j) keys[j] = order.of(load.lane[j]);
+    }
+  }
+};
+
+}  // namespace internal
+}  // namespace baracuda
