@@ -4,7 +4,7 @@
 // Functors of one array, and of an array and its cotangent, are made of the op's parameters, doubles.
 #pragma once
 
-#include "number.h"
+#include "exponential.h"
 
 namespace baracuda {
 
@@ -47,55 +47,6 @@ BARACUDA_UNARY_BACKWARD(LeakyReluBackward) {
   explicit LeakyReluBackward(const double* p) : slope(W(p[0])) {}
   BARACUDA_HD W operator()(W x, W dy) const { return x > 0 ? dy : slope * dy; }
 };
-
-#ifndef __CUDACC__
-// e^x = scale * (1 + rest) for x <= 0, scale being a power of 2 and rest small: a few lines without branches, which
-// vectorise. Both that and scale * rest + (scale - 1) are within 2 units in the last place.
-struct Exponential {
-  float scale, rest;
-
-  explicit BARACUDA_HD Exponential(float x) {
-    x = x < -104.f ? -104.f : x;        // where e^x is 0
-    constexpr float shift = 0x1.8p23f;  // leaves no bits for a fraction, and the integer in the low ones
-    float shifted = x * 0x1.715476p0f + shift, power = shifted - shift;
-    float r = (x - power * 0x1.62e4p-1f) - power * 0x1.7f7d1cp-20f;  // log(2) in two parts, the first of 15 bits
-    // The Taylor series: its next term is below 2^-29 of the whole.
-    float tail = 1 / 6.f + r * (1 / 24.f + r * (1 / 120.f + r * (1 / 720.f + r * (1 / 5040.f))));
-    rest = r + r * r * (0.5f + r * tail);
-    int32_t exponent = int32_t(bit_cast<uint32_t>(shifted) - bit_cast<uint32_t>(shift)) + 127;
-    scale = bit_cast<float>(uint32_t(exponent < 0 ? 0 : exponent) << 23);  // subnormals are 0
-  }
-};
-#endif
-
-// e^x and e^x - 1 for x <= 0, to the last bits of T. The CUDA library's would take longer for halves than their memory.
-template <class T>
-BARACUDA_HD Comparable<T> exponential(Comparable<T> x) {
-#ifdef __CUDA_ARCH__
-  if constexpr (is_half<T>) return __expf(x);
-#elif !defined(__CUDACC__)
-  if constexpr (sizeof(T) <= 4) {
-    Exponential e(x);
-    return e.scale + e.scale * e.rest;
-  }
-#endif
-  return std::exp(x);
-}
-template <class T>
-BARACUDA_HD Comparable<T> exponential_minus_one(Comparable<T> x) {
-#ifdef __CUDA_ARCH__
-  if constexpr (is_half<T>) {
-    float near_zero = x * (1 + x * (0.5f + x * (1 / 6.f)));
-    return fabs(x) < 0.02f ? near_zero : __expf(x) - 1;
-  }
-#elif !defined(__CUDACC__)
-  if constexpr (sizeof(T) <= 4) {
-    Exponential e(x);
-    return (e.scale - 1) + e.scale * e.rest;
-  }
-#endif
-  return std::expm1(x);
-}
 
 BARACUDA_UNARY(Elu) {
   using W = Comparable<T>;

@@ -2,13 +2,14 @@
 //
 // A functor has a State, and five steps: `none` (of no cell), `read` (the inputs of a few neighbouring cells), `term`
 // (of one of these cells), `join` (two neighbouring stretches, the earlier first; it is associative) and `write` (what
-// these cells see: all up to them, or all before them). `inputs` is the number of arrays that are read. The cells, and
-// their neighbours in the direction of the scan, are a ScanColumns or a ScanRow.
+// these cells see, `s[k]` of lane k: all up to it, or all before it). `inputs` is the number of arrays that are read.
+// The cells, and their neighbours in the direction of the scan, are a ScanColumns or a ScanRow.
 #pragma once
 
 #include <cmath>
 #include <limits>
 
+#include "exponential.h"
 #include "extreme.h"
 
 namespace baracuda {
@@ -126,8 +127,8 @@ struct Cumulative {
   BARACUDA_HD State term(const At&, const In& in, int k) const {
     return State(in.lane[k]);
   }
-  template <class At, class In>
-  BARACUDA_HD void write(const At& at, const In&, const State (&s)[At::lanes]) const {
+  template <class At, class In, class States>
+  BARACUDA_HD void write(const At& at, const In&, const States& s) const {
     at.store(y, [&](int k) { return T(s[k]); });
   }
 };
@@ -181,9 +182,13 @@ struct CumArgExtremum {
     Value value = Value(in.lane[k]);
     return {value, Order::beats(value, Order::weakest()) ? at.index(k) : -1};
   }
-  BARACUDA_HD static State join(const State& a, const State& b) { return Order::beats(b.value, a.value) ? b : a; }
-  template <class At, class In>
-  BARACUDA_HD void write(const At& at, const In&, const State (&s)[At::lanes]) const {
+  // Member by member, since GCC would choose between addresses, which does not vectorise.
+  BARACUDA_HD static State join(const State& a, const State& b) {
+    bool beats = Order::beats(b.value, a.value);
+    return {beats ? b.value : a.value, beats ? b.index : a.index};
+  }
+  template <class At, class In, class States>
+  BARACUDA_HD void write(const At& at, const In&, const States& s) const {
     at.store(y, [&](int k) { return T(s[k].value); });
     at.store(index, [&](int k) {
       if (s[k].index >= 0) return s[k].index;
@@ -203,7 +208,7 @@ BARACUDA_HD Wide share_of(Wide x) {
     return share;
   }
 #endif
-  return std::exp(x);
+  return exponential<Wide>(x);
 }
 // e^(less - more), where less is at most more; equal infinities have no difference.
 template <class Wide>
@@ -221,7 +226,7 @@ BARACUDA_HD Wide log_of_sum(Wide sum) {
     return log2 * 0.693147181f;
   }
 #endif
-  return std::log(sum);
+  return logarithm(sum);
 }
 
 // log of the sum of e^x as a maximum and a sum of e^(x - maximum): no overflow, and -inf is no NaN.
@@ -276,8 +281,8 @@ struct LogCumSumExp {
     }
     return true;
   }
-  template <class At, class In>
-  BARACUDA_HD void write(const At& at, const In&, const State (&s)[At::lanes]) const {
+  template <class At, class In, class States>
+  BARACUDA_HD void write(const At& at, const In&, const States& s) const {
     at.store(y, [&](int k) { return T(s[k].most + log_of_sum(s[k].sum)); });
   }
 };
@@ -342,8 +347,8 @@ struct LinearScan : LinearStep<Accumulator<T>> {
   BARACUDA_HD State term(const At& at, const In& in, int k) const {
     return {at.is_first(k) ? Wide(0) : Wide(in.first.lane[k]), Wide(in.second.lane[k])};
   }
-  template <class At, class In>
-  BARACUDA_HD void write(const At& at, const In&, const State (&s)[At::lanes]) const {
+  template <class At, class In, class States>
+  BARACUDA_HD void write(const At& at, const In&, const States& s) const {
     at.store(h, [&](int k) { return T(s[k].b); });
   }
 };
@@ -379,8 +384,8 @@ struct CumProdBackward : LinearAdjoint<T> {
   using Wide = Accumulator<T>;
   using State = LinearStep<Wide>;
 
-  template <class At, class In>
-  BARACUDA_HD void write(const At& at, const In& in, const State (&s)[At::lanes]) const {
+  template <class At, class In, class States>
+  BARACUDA_HD void write(const At& at, const In& in, const States& s) const {
     at.store(this->dx, [&](int k) { return T((at.is_last(k) ? Wide(1) : Wide(in.third.lane[k])) * s[k].b); });
   }
 };
@@ -392,8 +397,8 @@ struct LinearScanBackward : LinearAdjoint<T> {
   using State = LinearStep<Wide>;
   T* db;
 
-  template <class At, class In>
-  BARACUDA_HD void write(const At& at, const In& in, const State (&s)[At::lanes]) const {
+  template <class At, class In, class States>
+  BARACUDA_HD void write(const At& at, const In& in, const States& s) const {
     at.store(this->dx, [&](int k) { return T(at.is_last(k) ? Wide(0) : Wide(in.third.lane[k]) * s[k].b); });
     at.store(db, [&](int k) { return T(s[k].b); });
   }
@@ -420,8 +425,8 @@ struct LogCumSumExpBackward : LinearStep<Accumulator<T>> {
     return {at.is_first(k) ? Wide(0) : exp_of_difference(Wide(in.first.first.lane[k]), Wide(in.first.second.lane[k])),
             Wide(in.second.first.lane[k])};
   }
-  template <class At, class In>
-  BARACUDA_HD void write(const At& at, const In& in, const State (&s)[At::lanes]) const {
+  template <class At, class In, class States>
+  BARACUDA_HD void write(const At& at, const In& in, const States& s) const {
     at.store(dx, [&](int k) {
       Wide term = Wide(in.second.second.lane[k]);
       bool nothing = term == -std::numeric_limits<Wide>::infinity();
@@ -454,10 +459,10 @@ struct CumExtremumBackward {
     return {Wide(in.third.lane[k]), !at.is_first(k) && in.first.lane[k] != in.second.lane[k]};
   }
   BARACUDA_HD static State join(const State& a, const State& later) {
-    return later.restart ? later : State{a.sum + later.sum, a.restart};
+    return {later.restart ? later.sum : a.sum + later.sum, later.restart || a.restart};
   }
-  template <class At, class In>
-  BARACUDA_HD void write(const At& at, const In& in, const State (&s)[At::lanes]) const {
+  template <class At, class In, class States>
+  BARACUDA_HD void write(const At& at, const In& in, const States& s) const {
     at.store(dx, [&](int k) { return T(in.second.lane[k] == at.index(k) ? s[k].sum : Wide(0)); });
   }
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "compact.h"
@@ -36,18 +37,30 @@ int64_t count_stretch(const Predicate predicate, int64_t row_begin, int64_t firs
 template <class Predicate>
 int64_t compact_stretch(const Predicate predicate, int64_t row_begin, int64_t first, int64_t last, int64_t at,
                         int64_t size, int32_t* index) {
-  constexpr int64_t block = 1024;
+  constexpr int64_t block = 1024, word = 8;
+  alignas(word) uint8_t keeps[block] = {};
   int32_t kept[block];
   for (; first < last; first += block) {
-    int64_t end = std::min(last, first + block), found = count_stretch(predicate, row_begin, first, end), many = 0;
+    int64_t cells = std::min(last - first, block), many = 0;
+    each_cell(predicate, row_begin, first, first + cells, [&](int64_t i, bool keep) { keeps[i - first] = keep; });
+    int32_t found = 0;
+    for (int64_t k = 0; k < cells; ++k) found += keeps[k];
     if (found == 0 || at >= size) {
       at += found;
       continue;
     }
-    each_cell(predicate, row_begin, first, end, [&](int64_t i, bool keep) {
-      kept[many] = int32_t(i);
-      many += keep;
-    });
+    auto keep = [&](int64_t from, int64_t to) {
+      for (int64_t k = from; k < to; ++k) kept[many] = int32_t(first + k), many += keeps[k];
+    };
+    if (found < block / word) {
+      for (int64_t k = 0; k < cells; k += word) {
+        uint64_t any;
+        memcpy(&any, keeps + k, word);
+        if (any) keep(k, std::min(k + word, cells));
+      }
+    } else {
+      keep(0, cells);
+    }
     std::copy_n(kept, std::min(many, size - at), index + at);
     at += many;
   }

@@ -1,78 +1,187 @@
-// The scan pattern on CPU threads. A worker has a few neighbouring lines at once: one alone would wait for each of its
-// joins. Where lines are few and long, they are cut into chunks, whose totals are formed first.
+// The scan pattern on CPU threads. A worker has many lines at once, in the lanes of vectors: neighbouring columns, or
+// rows, whose cells are transposed. A line that is alone is cut into stretches, which are scanned side by side. Where
+// lines are few and long, they are cut into chunks, whose totals are formed first.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
-#include "scan.h"
+#include "scan_states_cpu.h"
+#include "scan_tile_cpu.h"
 
 namespace baracuda {
 namespace internal {
 
-inline constexpr int scan_lanes = 8;
-inline constexpr int64_t scan_chunk = 1 << 14;
-
-// Lines first ... first + W - 1, positions [from, to): joins their terms to `state`, and writes if wanted.
-template <int W, bool writes, class Functor>
-void scan_stretch(const Functor functor, const ScanShape& shape, int64_t first, int64_t from, int64_t to,
-                  typename Functor::State (&state)[W]) {
+// Neighbouring columns of one row of blocks, first ... first + lanes - 1: V at a time, of which the last share some
+// with those before them.
+template <class Functor>
+struct ScanColumnStrip {
   using State = typename Functor::State;
-  ScanColumns<1> place[W];
-  for (int k = 0; k < W; ++k) place[k] = shape.columns<1>((first + k) / shape.inner, (first + k) % shape.inner, from);
-  for (int64_t position = from; position < to; ++position)
-    for (int k = 0; k < W; ++k) {
-      ScanColumns<1> at = place[k];
-      auto in = functor.read(at);
-      State seen[1] = {state[k]};
-      state[k] = Functor::join(state[k], functor.term(at, in, 0));
-      if (!shape.exclusive) seen[0] = state[k];
-      if constexpr (writes) functor.write(at, in, seen);
-      place[k].cell += at.step, ++place[k].position;
+  static constexpr int V = scan_lanes<Functor>, most = 16 * V, groups = most / V + 1;
+  const ScanShape& shape;
+  int64_t row, first, lanes;
+
+  static int64_t strips(const ScanShape& shape) { return shape.outer * each(shape); }
+  ScanColumnStrip(const ScanShape& shape, int64_t strip)
+      : shape(shape), row(strip / each(shape)), first(strip % each(shape) * most) {
+    lanes = first / most + 1 < each(shape) ? most : shape.inner - first;
+  }
+  // Positions [from, to), from `state` on, which is then what comes after them.
+  void run(const Functor functor, int64_t from, int64_t to, bool writes, State* state) const {
+    States<State, V> now[groups];
+    int many = int(ceil_div(lanes, V));
+    auto column = [&](int g) { return std::min(int64_t(g) * V, lanes - V); };
+    for (int g = 0; g < many; ++g)
+      for (int k = 0; k < V; ++k) now[g].set(k, state[column(g) + k]);
+    for (int64_t position = from; position < to; ++position)
+      for (int g = 0; g < many; ++g) {
+        auto at = shape.columns<V>(row, first + column(g), position);
+        scan_step<V>(functor, at, shape.exclusive, writes, now[g]);
+      }
+    for (int g = 0; g < many; ++g)
+      for (int k = 0; k < V; ++k) state[column(g) + k] = now[g][k];
+  }
+
+ private:
+  // The last strip has the columns behind the last whole vector too.
+  static int64_t each(const ScanShape& shape) { return ceil_div(shape.inner / V, 16); }
+};
+
+// Lines of one column, `pitch` cells apart; or stretches of one line, whose positions are `apart`.
+template <int V, class Functor>
+void scan_tiles(const Functor functor, const ScanShape& shape, int64_t row, int64_t column, int64_t from, int64_t to,
+                int64_t apart, bool writes, typename Functor::State* state) {
+  constexpr int P = V;
+  int64_t step = shape.reverse ? -shape.inner : shape.inner, pitch = apart ? apart * step : shape.count * shape.inner;
+  States<typename Functor::State, V> now;
+  for (int k = 0; k < V; ++k) now.set(k, state[k]);
+  auto run = [&](auto positions) {
+    constexpr int P = decltype(positions)::value;
+    for (; from + P <= to; from += P) {
+      int64_t cell = (row * shape.count + shape.index(from)) * shape.inner + column;
+      ScanTile<V, P> at(cell, step, pitch, from, apart, shape.count);
+      scan_step<V>(functor, at, shape.exclusive, writes, now);
     }
+  };
+  if (P > 1 && shape.inner == 1) run(std::integral_constant<int, P>());
+  run(std::integral_constant<int, 1>());
+  for (int k = 0; k < V; ++k) state[k] = now[k];
 }
 
-template <int W, class Functor>
-void scan_lines(const Executor& executor, const Functor& functor, const ScanShape& shape, int64_t first,
-                int64_t lines) {
+// Some rows of one column.
+template <class Functor>
+struct ScanRowStrip {
+  static constexpr int V = scan_lanes<Functor>, most = V;
+  const ScanShape& shape;
+  int64_t row, column, lanes = V;
+
+  static int64_t strips(const ScanShape& shape) { return shape.outer / V * shape.inner; }
+  ScanRowStrip(const ScanShape& shape, int64_t strip)
+      : shape(shape), row(strip / shape.inner * V), column(strip % shape.inner) {}
+  void run(const Functor& functor, int64_t from, int64_t to, bool writes, typename Functor::State* state) const {
+    scan_tiles<V>(functor, shape, row, column, from, to, 0, writes, state);
+  }
+};
+
+template <class Strip, class Functor>
+void scan_strips(const Executor& executor, const Functor& functor, const ScanShape& shape) {
   using State = typename Functor::State;
-  struct Lanes {
-    State state[W];
-  };
-  constexpr int64_t many = 64;
-  int64_t groups = lines / W, chunks = groups >= many ? 1 : ceil_div(shape.count, scan_chunk);
-  int64_t length = chunks == 1 ? shape.count : scan_chunk;
-  Lanes none;
-  std::fill_n(none.state, W, Functor::none());
-  std::vector<Lanes> before(size_t(groups * chunks), none);
-  auto each = [&](auto writes, int64_t last) {
-    parallel_for(executor, groups * last, length * W, [&](int64_t task) {
-      int64_t group = task / last, chunk = task % last, from = chunk * length;
-      Lanes state = decltype(writes)::value ? before[size_t(group * chunks + chunk)] : none;
-      scan_stretch<W, decltype(writes)::value>(functor, shape, first + group * W, from,
-                                               std::min(from + length, shape.count), state.state);
-      if constexpr (!decltype(writes)::value) before[size_t(group * chunks + chunk + 1)] = state;
+  constexpr int64_t many = 64, chunk = 1 << 14;
+  constexpr size_t most = size_t(Strip::most) + Strip::V;
+  int64_t strips = Strip::strips(shape), chunks = strips >= many ? 1 : ceil_div(shape.count, chunk);
+  int64_t length = chunks == 1 ? shape.count : chunk;
+  std::vector<State> before(chunks == 1 ? 0 : size_t(strips * chunks) * most, Functor::none());
+  auto each = [&](bool writes, int64_t last) {
+    parallel_for(executor, strips * last, length * Strip::most, [&](int64_t task) {
+      int64_t strip = task / last, chunk = task % last, from = chunk * length;
+      State state[most];
+      std::fill_n(state, most, Functor::none());
+      State* here = chunks == 1 ? state : &before[size_t(strip * chunks + chunk) * most];
+      if (writes) std::copy_n(here, most, state);
+      Strip(shape, strip).run(functor, from, std::min(from + length, shape.count), writes, state);
+      if (!writes) std::copy_n(state, most, here + most);
     });
   };
   if (chunks > 1) {
-    each(std::false_type(), chunks - 1);
-    for (int64_t group = 0; group < groups; ++group)
+    each(false, chunks - 1);
+    for (int64_t strip = 0; strip < strips; ++strip)
       for (int64_t chunk = 1; chunk < chunks; ++chunk) {
-        Lanes *here = &before[size_t(group * chunks + chunk)], *last = here - 1;
-        for (int k = 0; k < W; ++k) here->state[k] = Functor::join(last->state[k], here->state[k]);
+        State *here = &before[size_t(strip * chunks + chunk) * most], *last = here - most;
+        for (size_t k = 0; k < most; ++k) here[k] = Functor::join(last[k], here[k]);
       }
   }
-  each(std::true_type(), chunks);
+  each(true, chunks);
+}
+
+// A line in chunks, each of which is V stretches of one length and a rest.
+template <class Functor>
+struct ScanLine {
+  using State = typename Functor::State;
+  static constexpr int V = scan_lanes<Functor>;
+  static constexpr int64_t chunk = 1 << 14;
+  const ScanShape& shape;
+  int64_t row, column;
+
+  // The states before each stretch and the rest are in `state`; then those after.
+  void run(const Functor& functor, int64_t number, bool writes, State (&state)[V + 1]) const {
+    int64_t from = number * chunk, to = std::min(from + chunk, shape.count), stretch = (to - from) / (V * V) * V;
+    if (stretch > 0) scan_tiles<V>(functor, shape, row, column, from, from + stretch, stretch, writes, state);
+    scan_tiles<1>(functor, shape, row, column, from + V * stretch, to, 0, writes, state + V);
+  }
+};
+
+template <class Functor>
+void scan_lines(const Executor& executor, const Functor& functor, const ScanShape& shape, int64_t first_row) {
+  using State = typename Functor::State;
+  using Line = ScanLine<Functor>;
+  struct Before {
+    State stretch[Line::V + 1];
+  };
+  int64_t lines = (shape.outer - first_row) * shape.inner, chunks = ceil_div(shape.count, Line::chunk);
+  auto line = [&](int64_t k) { return Line{shape, first_row + k / shape.inner, k % shape.inner}; };
+  auto total = [&](int64_t k, int64_t chunk, Before& before) {
+    std::fill_n(before.stretch, Line::V + 1, Functor::none());
+    line(k).run(functor, chunk, false, before.stretch);
+  };
+  auto join = [&](State& state, Before& before) {
+    for (State& stretch : before.stretch) stretch = std::exchange(state, Functor::join(state, stretch));
+  };
+  if (lines >= executor.threads || chunks == 1) {
+    parallel_for(executor, lines, shape.count, [&](int64_t k) {
+      State state = Functor::none();
+      for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+        Before before;
+        total(k, chunk, before), join(state, before);
+        line(k).run(functor, chunk, true, before.stretch);
+      }
+    });
+    return;
+  }
+  std::vector<Before> before(size_t(lines * chunks));
+  auto each = [&](const auto& body) {
+    parallel_for(executor, lines * chunks, Line::chunk,
+                 [&](int64_t task) { body(task / chunks, task % chunks, before[size_t(task)]); });
+  };
+  each(total);
+  for (int64_t k = 0; k < lines; ++k) {
+    State state = Functor::none();
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) join(state, before[size_t(k * chunks + chunk)]);
+  }
+  each([&](int64_t k, int64_t chunk, Before& before) { line(k).run(functor, chunk, true, before.stretch); });
 }
 
 }  // namespace internal
 
 template <class Functor>
 Status scan(const Executor& executor, const Functor& functor, const ScanShape& shape) {
+  constexpr int V = internal::scan_lanes<Functor>;
   if (shape.cells() == 0) return {};
-  int64_t lines = shape.outer * shape.inner, whole = lines / internal::scan_lanes * internal::scan_lanes;
-  internal::scan_lines<internal::scan_lanes>(executor, functor, shape, 0, whole);
-  internal::scan_lines<1>(executor, functor, shape, whole, lines - whole);
+  if (shape.inner >= V) {
+    internal::scan_strips<internal::ScanColumnStrip<Functor>>(executor, functor, shape);
+    return {};
+  }
+  if (shape.outer >= V) internal::scan_strips<internal::ScanRowStrip<Functor>>(executor, functor, shape);
+  if (shape.outer % V > 0) internal::scan_lines(executor, functor, shape, shape.outer / V * V);
   return {};
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "sort.h"
@@ -164,42 +166,78 @@ SortRow<T> sort_row(const T* x, T* values, int32_t* indices, const SortShape& sh
           shape.descending, false};
 }
 
-// Puts the best `kept` of items [from, to) into `best`, unsorted. It holds up to twice as many, and what does not beat
-// the worst of the last best is passed over, in blocks.
-template <class T, class Item>
-void find_best(const SortRow<T>& row, int64_t from, int64_t to, int64_t kept, std::vector<Item>& best) {
-  using Key = typename Item::Key;
-  constexpr int64_t block = 64;
-  best.clear();
-  auto shrink = [&] {
-    if (int64_t(best.size()) <= kept) return;
-    std::nth_element(best.begin(), best.begin() + (kept - 1), best.end());
-    best.resize(size_t(kept));
-  };
-  int64_t i = from;
-  for (; i < to && i < from + kept; ++i) best.push_back(Item::of(SortKey<T>::of(row.x[i], row.descending), i));
-  if (i == to) return;
-  Key limit = std::max_element(best.begin(), best.end())->key();
-  auto consider = [&](Key key, int64_t place) {
-    if (key >= limit) return;
-    best.push_back(Item::of(key, place));
-    if (int64_t(best.size()) < 2 * kept + block) return;
-    shrink();
-    limit = best[size_t(kept - 1)].key();
-  };
-  for (; i + block <= to; i += block) {
-    Key keys[block];
-    Key least = Key(~Key(0));
-    for (int64_t k = 0; k < block; ++k) {
-      keys[k] = SortKey<T>::of(row.x[i + k], row.descending);
-      least = keys[k] < least ? keys[k] : least;
+// A key that at least `kept` of items [from, to) do not exceed: of the best of many lanes, the one with that rank. The
+// greatest key where items are too few to say.
+template <class T, class Key = typename SortKey<T>::Key>
+Key least_of_lanes(const SortRow<T>& row, int64_t from, int64_t to, int64_t kept, std::vector<Key>& least) {
+  constexpr int64_t most_steps = 64;
+  int64_t lanes = 16;
+  while (lanes < 2 * kept) lanes *= 2;
+  int64_t steps = std::min((to - from) / lanes, most_steps);
+  if (steps < 2) return Key(~Key(0));
+  least.assign(size_t(lanes), Key(~Key(0)));
+  for (int64_t s = 0; s < steps; ++s)
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      Key key = SortKey<T>::of(row.x[from + s * lanes + lane], row.descending), &best = least[size_t(lane)];
+      best = key < best ? key : best;
     }
-    if (least >= limit) continue;
-    for (int64_t k = 0; k < block; ++k) consider(keys[k], i + k);
-  }
-  for (; i < to; ++i) consider(SortKey<T>::of(row.x[i], row.descending), i);
-  shrink();
+  std::nth_element(least.begin(), least.begin() + (kept - 1), least.end());
+  return least[size_t(kept - 1)];
 }
+
+// The best of a row's items, and memory to find them.
+template <class T>
+struct Best {
+  using Key = typename SortKey<T>::Key;
+  using Item = KeyAndPlace<Key>;
+  std::vector<Item> items;
+  std::vector<Key> least;
+
+  // Puts the best `kept` of items [from, to) here, unsorted, and no more than as many others. What is worse than what
+  // the lanes say, or does not beat the worst of the last best, is passed over, in blocks.
+  void find(const SortRow<T>& row, int64_t from, int64_t to, int64_t kept) {
+    constexpr int64_t block = 64;
+    int64_t many = 0, room = 2 * kept + block;
+    items.resize(size_t(room + block));
+    auto shrink = [&] {
+      if (many <= kept) return;
+      std::nth_element(items.begin(), items.begin() + (kept - 1), items.begin() + many);
+      many = kept;
+    };
+    Key limit = least_of_lanes(row, from, to, kept, least);
+    bool none = limit == Key(~Key(0));  // then the first are taken as they come
+    limit = none ? limit : Key(limit + 1);
+    int64_t i = from;
+    if (none) {
+      for (; i < to && i < from + kept; ++i)
+        items[size_t(many++)] = Item::of(SortKey<T>::of(row.x[i], row.descending), i);
+      if (i < to) limit = std::max_element(items.begin(), items.begin() + many)->key();
+    }
+    while (i < to) {
+      int64_t end = std::min(to, i + block);
+      Key keys[block];
+      Key least_here = Key(~Key(0));
+      auto form = [&](auto cells) {
+        for (int64_t k = 0; k < cells; ++k) {
+          keys[k] = SortKey<T>::of(row.x[i + k], row.descending);
+          least_here = keys[k] < least_here ? keys[k] : least_here;
+        }
+      };
+      end - i == block ? form(std::integral_constant<int64_t, block>()) : form(end - i);
+      if (least_here < limit) {
+        Item* to_item = items.data();
+        for (int64_t k = 0; k < end - i; ++k) {  // without a branch
+          to_item[many] = Item::of(keys[k], i + k);
+          many += keys[k] < limit;
+        }
+        if (many >= room) shrink(), limit = items[size_t(kept - 1)].key();
+      }
+      i = end;
+    }
+    if (many > 2 * kept) shrink();
+    items.resize(size_t(many));
+  }
+};
 
 // Tasks of neighbouring rows, few enough that each may have memory of its own.
 template <class Body>
@@ -217,27 +255,26 @@ inline int64_t row_parts(const Executor& executor, int64_t rows, int64_t count) 
 
 template <class T>
 void sort_best(const Executor& executor, const T* x, T* values, int32_t* indices, const SortShape& shape) {
-  using Item = KeyAndPlace<typename SortKey<T>::Key>;
   int64_t parts = row_parts(executor, shape.rows, shape.count), length = ceil_div(shape.count, parts);
   if (parts == 1)
     return for_rows(executor, shape.rows, shape.count, [&](int64_t first, int64_t last) {
-      std::vector<Item> best;
+      Best<T> best;
       for (int64_t r = first; r < last; ++r) {
         auto row = sort_row(x, values, indices, shape, r);
-        find_best(row, 0, shape.count, shape.kept, best);
-        std::sort(best.begin(), best.end());
-        row.write(best.data(), 0, shape.kept);
+        best.find(row, 0, shape.count, shape.kept);
+        std::sort(best.items.begin(), best.items.end());
+        row.write(best.items.data(), 0, shape.kept);
       }
     });
-  std::vector<std::vector<Item>> found(static_cast<size_t>(parts));
+  std::vector<Best<T>> found(static_cast<size_t>(parts));
   for (int64_t r = 0; r < shape.rows; ++r) {
     auto row = sort_row(x, values, indices, shape, r);
     parallel_for(executor, parts, length, [&](int64_t part) {
-      find_best(row, std::min(part * length, shape.count), std::min((part + 1) * length, shape.count), shape.kept,
-                found[size_t(part)]);
+      found[size_t(part)].find(row, std::min(part * length, shape.count), std::min((part + 1) * length, shape.count),
+                               shape.kept);
     });
-    std::vector<Item> best;
-    for (auto& some : found) best.insert(best.end(), some.begin(), some.end());
+    std::vector<typename Best<T>::Item> best;
+    for (auto& some : found) best.insert(best.end(), some.items.begin(), some.items.end());
     std::sort(best.begin(), best.end());
     row.write(best.data(), 0, shape.kept);
   }

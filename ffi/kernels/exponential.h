@@ -1,0 +1,76 @@
+// Exponentials and logarithms where a library's would be calls that do not vectorise.
+#pragma once
+
+#include "number.h"
+
+namespace baracuda {
+
+#ifndef __CUDACC__
+// e^x = scale * (1 + rest) for x <= 0, scale being a power of 2 and rest small: a few lines without branches, which
+// vectorise. Both that and scale * rest + (scale - 1) are within 2 units in the last place.
+struct Exponential {
+  float scale, rest;
+
+  explicit BARACUDA_HD Exponential(float x) {
+    x = x < -104.f ? -104.f : x;        // where e^x is 0
+    constexpr float shift = 0x1.8p23f;  // leaves no bits for a fraction, and the integer in the low ones
+    float shifted = x * 0x1.715476p0f + shift, power = shifted - shift;
+    float r = (x - power * 0x1.62e4p-1f) - power * 0x1.7f7d1cp-20f;  // log(2) in two parts, the first of 15 bits
+    // The Taylor series: its next term is below 2^-29 of the whole.
+    float tail = 1 / 6.f + r * (1 / 24.f + r * (1 / 120.f + r * (1 / 720.f + r * (1 / 5040.f))));
+    rest = r + r * r * (0.5f + r * tail);
+    int32_t exponent = int32_t(bit_cast<uint32_t>(shifted) - bit_cast<uint32_t>(shift)) + 127;
+    scale = bit_cast<float>(uint32_t(exponent < 0 ? 0 : exponent) << 23);  // subnormals are 0
+  }
+};
+#endif
+
+// e^x and e^x - 1 for x <= 0, to the last bits of T. The CUDA library's would take longer for halves than their memory.
+template <class T>
+BARACUDA_HD Comparable<T> exponential(Comparable<T> x) {
+#ifdef __CUDA_ARCH__
+  if constexpr (is_half<T>) return __expf(x);
+#elif !defined(__CUDACC__)
+  if constexpr (sizeof(T) <= 4) {
+    Exponential e(x);
+    return e.scale + e.scale * e.rest;
+  }
+#endif
+  return std::exp(x);
+}
+template <class T>
+BARACUDA_HD Comparable<T> exponential_minus_one(Comparable<T> x) {
+#ifdef __CUDA_ARCH__
+  if constexpr (is_half<T>) {
+    float near_zero = x * (1 + x * (0.5f + x * (1 / 6.f)));
+    return fabs(x) < 0.02f ? near_zero : __expf(x) - 1;
+  }
+#elif !defined(__CUDACC__)
+  if constexpr (sizeof(T) <= 4) {
+    Exponential e(x);
+    return (e.scale - 1) + e.scale * e.rest;
+  }
+#endif
+  return std::expm1(x);
+}
+
+// log(x) of x >= 1, of 0 and of NaN, to the last bits of T.
+template <class T>
+BARACUDA_HD T logarithm(T x) {
+#ifndef __CUDACC__
+  if constexpr (sizeof(T) == 4) {
+    // x = 2^exponent m, where m is 1 / sqrt(2) or more, and less than sqrt(2).
+    constexpr uint32_t least = 0x3f3504f3u;
+    uint32_t above = bit_cast<uint32_t>(x) - least;
+    float exponent = float(int32_t(above) >> 23), m = bit_cast<float>((above & 0x7fffffu) + least);
+    // log(m) = 2 artanh(s): the series' next term is below 2^-29 of the whole.
+    float s = (m - 1) / (m + 1), q = s * s;
+    float tail = q * (1 / 3.f + q * (1 / 5.f + q * (1 / 7.f + q * (1 / 9.f + q * (1 / 11.f)))));
+    float log = exponent * 0x1.62e4p-1f + (exponent * 0x1.7f7d1cp-20f + 2 * (s + s * tail));
+    return x > 0 ? log : x == 0 ? -std::numeric_limits<T>::infinity() : x;
+  }
+#endif
+  return std::log(x);
+}
+
+}  // namespace baracuda

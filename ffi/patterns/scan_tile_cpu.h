@@ -1,0 +1,158 @@
+// P positions of V lines, or of V stretches of one line, as a scan on CPU threads sees them: lanes are lines, so what
+// follows one another in memory is transposed.
+#pragma once
+
+#include <cstring>
+
+#include "../kernels/scan.h"
+
+namespace baracuda {
+namespace internal {
+
+// A square matrix of at most V rows, which are vectors. It is transposed by interleaving rows, in each 16 bytes of the
+// vectors, and by exchanging these.
+template <class T, int V>
+struct Square {
+#ifdef __AVX512F__
+  static constexpr int widest = 64;
+#else
+  static constexpr int widest = 32;
+#endif
+  static constexpr int size = sizeof(T), N = V * size < widest ? V : widest / size;
+  static constexpr int part = 16 / size < N ? 16 / size : N;
+  using Bits =
+      std::conditional_t<size == 8, uint64_t,
+                         std::conditional_t<size == 4, uint32_t, std::conditional_t<size == 2, uint16_t, uint8_t>>>;
+  typedef Bits Pack __attribute__((vector_size(N * size)));
+  Pack row[N];
+
+  BARACUDA_HD void transpose() {
+    Pack low, high;
+    for (int k = 0; k < N; ++k) {
+      int in_part = k % part;
+      low[k] = Bits(k - in_part + in_part / 2 + in_part % 2 * N), high[k] = Bits(low[k] + part / 2);
+    }
+#pragma GCC unroll 4
+    for (int width = 1; width < part; width *= 2) {
+      Pack other[N];
+#pragma GCC unroll 16
+      for (int i = 0; i < N; ++i) other[i] = row[i];
+#pragma GCC unroll 16
+      for (int i = 0; i < N; ++i) {
+        int from = i - i % part + i % part / 2;
+        row[i] = __builtin_shuffle(other[from], other[from + part / 2], i % 2 ? high : low);
+      }
+    }
+#pragma GCC unroll 2
+    for (int distance = part; distance < N; distance *= 2) {
+      for (int k = 0; k < N; ++k) {
+        bool moves = k & distance;
+        low[k] = Bits(moves ? N + k - distance : k), high[k] = Bits(moves ? N + k : k + distance);
+      }
+#pragma GCC unroll 8
+      for (int pair = 0; pair < N / 2; ++pair) {
+        int i = pair / distance * 2 * distance + pair % distance;
+        Pack a = row[i], b = row[i + distance];
+        row[i] = __builtin_shuffle(a, b, low), row[i + distance] = __builtin_shuffle(a, b, high);
+      }
+    }
+  }
+};
+
+}  // namespace internal
+
+template <int V, int P>
+struct ScanTile {
+  static constexpr int lanes = V * P;  // lane p * V + v is position p of line v
+  int64_t cell, step;                  // the next position of a line is at cell + step
+  int64_t pitch;                       // the next line
+  int64_t position, apart;             // of line 0; by how much the next line's differs
+  int64_t count;
+  int firsts, lasts;  // lanes below and from which on a line begins or ends
+
+  ScanTile(int64_t cell, int64_t step, int64_t pitch, int64_t position, int64_t apart, int64_t count)
+      : cell(cell), step(step), pitch(pitch), position(position), apart(apart), count(count) {
+    firsts = position > 0 ? 0 : apart ? 1 : V;
+    int64_t left = count - 1 - position - (V - 1) * apart;  // positions behind the last line's first one
+    lasts = left >= P ? lanes : int(left) * V + (apart ? V - 1 : 0);
+  }
+
+  BARACUDA_HD bool is_first(int k) const { return k < firsts; }
+  BARACUDA_HD bool is_last(int k) const { return k >= lasts; }
+  BARACUDA_HD int32_t index(int k) const {
+    int32_t at = int32_t(position) + int32_t(unsigned(k) / V) + int32_t(unsigned(k) % V) * int32_t(apart);
+    return step < 0 ? int32_t(count) - 1 - at : at;
+  }
+  BARACUDA_HD int32_t first_index() const { return int32_t(step < 0 ? count - 1 : 0); }
+
+  template <class T>
+  BARACUDA_HD Vector<T, lanes> load(const T* x) const {
+    Vector<T, lanes> out;
+    if constexpr (is_square<T>) {
+      each_square<T>([&](auto& square, int v, int p) {
+        constexpr int N = std::decay_t<decltype(square)>::N;
+#pragma GCC unroll 16
+        for (int i = 0; i < N; ++i) memcpy(&square.row[i], x + low(v + i, p, N), sizeof(square.row[i]));
+        square.transpose();
+#pragma GCC unroll 16
+        for (int i = 0; i < N; ++i) memcpy(out.lane + lane(v, p, i, N), &square.row[i], sizeof(square.row[i]));
+      });
+    } else {
+      for (int p = 0; p < P; ++p)
+        for (int v = 0; v < V; ++v) out.lane[p * V + v] = x[cell + p * step + v * pitch];
+    }
+    return out;
+  }
+  // The cells before; anything where there is none.
+  template <class T>
+  BARACUDA_HD Vector<T, lanes> before(const T* x) const {
+    Vector<T, lanes> here = load(x), out;
+    for (int k = V; k < lanes; ++k) out.lane[k] = here.lane[k - V];
+    for (int v = 0; v < V; ++v) out.lane[v] = x[cell + v * pitch - (v < firsts ? 0 : step)];
+    return out;
+  }
+  template <class T>
+  BARACUDA_HD Vector<T, lanes> after(const T* x) const {
+    Vector<T, lanes> here = load(x), out;
+    for (int k = V; k < lanes; ++k) out.lane[k - V] = here.lane[k];
+    for (int v = 0, k = lanes - V; v < V; ++v, ++k)
+      out.lane[k] = x[cell + v * pitch + (P - (k < lasts ? 0 : 1)) * step];
+    return out;
+  }
+  template <class T, class Value>
+  BARACUDA_HD void store(T* y, const Value& value) const {
+    Vector<T, lanes> out;
+    for (int p = 0; p < P; ++p)  // two loops: GCC would make a call of one that copies
+      for (int v = 0; v < V; ++v) out.lane[p * V + v] = value(p * V + v);
+    if constexpr (is_square<T>) {
+      each_square<T>([&](auto& square, int v, int p) {
+        constexpr int N = std::decay_t<decltype(square)>::N;
+#pragma GCC unroll 16
+        for (int i = 0; i < N; ++i) memcpy(&square.row[i], out.lane + lane(v, p, i, N), sizeof(square.row[i]));
+        square.transpose();
+#pragma GCC unroll 16
+        for (int i = 0; i < N; ++i) memcpy(y + low(v + i, p, N), &square.row[i], sizeof(square.row[i]));
+      });
+    } else {
+      for (int p = 0; p < P; ++p)
+        for (int v = 0; v < V; ++v) y[cell + p * step + v * pitch] = out.lane[p * V + v];
+    }
+  }
+
+ private:
+  template <class T>
+  static constexpr bool is_square = P > 1 && sizeof(T) <= 8;
+  template <class T, class Body>
+  BARACUDA_HD static void each_square(const Body& body) {
+    for (int v = 0; v < V; v += internal::Square<T, V>::N)
+      for (int p = 0; p < P; p += internal::Square<T, V>::N) {
+        internal::Square<T, V> square;
+        body(square, v, p);
+      }
+  }
+  // Where N positions of line v, from p on, begin in memory, and which lane the i-th of them has in line v.
+  BARACUDA_HD int64_t low(int v, int p, int N) const { return cell + v * pitch + (step < 0 ? -p - (N - 1) : p); }
+  BARACUDA_HD int lane(int v, int p, int i, int N) const { return (step < 0 ? p + N - 1 - i : p + i) * V + v; }
+};
+
+}  // namespace baracuda
