@@ -59,7 +59,7 @@ def unique(
     rows = _whole(rows)
     if rows.ndim == 1:
         needs_order = bool({"return_index", "return_inverse"} & wanted)
-        rows, order = _sorted.sorted_cells(rows, needs_order)
+        rows, order = _sorted.sorted_cells(rows, needs_order, prefer)
     else:
         order = jnp.lexsort(rows.reshape(rows.shape[0], -1).T[::-1]) if rows.size else jnp.zeros(rows.shape[0], int)
         order = order.astype(jnp.int32)
@@ -203,6 +203,7 @@ _unique = declare_places(
             dict(return_index=True, return_inverse=True, return_counts=True, size=8),
         ),
     ),
+    beside=("sort",),
     kernels={"forward": ("run_starts",)},
 )
 _consecutive = declare_places(
