@@ -39,7 +39,8 @@ def declare_places(name, target, keeps, **declaration):
             # The k-th place is behind the cells up to which fewer than k + 1 are kept.
             behind = jnp.zeros(size, jnp.int32).at[jnp.cumsum(mask, dtype=jnp.int32)].add(1, mode="drop")
             index = jnp.cumsum(behind, dtype=jnp.int32)
-            return index if fill is None else jnp.where(jnp.arange(size) < found, index, fill), found
+            is_there = jnp.arange(size, dtype=jnp.int32) < found
+            return index if fill is None else jnp.where(is_there, index, jnp.int32(fill)), found
 
         return per_batch(one, x.ndim - 1)(x)
 
