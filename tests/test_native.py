@@ -12,6 +12,7 @@ from examples_of import Example, has_derivative
 
 from baracuda_jax._core import library
 from baracuda_jax._core.library import PREFIX
+from baracuda_jax._core.op import OPS
 
 
 def _calls(text):
@@ -41,8 +42,6 @@ def test_the_table_names_kernels_that_exist(op):
 
 
 def test_every_target_belongs_to_an_op():
-    from baracuda_jax._core.op import OPS
-
     named = {t for op in OPS.values() for kernels in op.kernels.values() for t in kernels}
     assert named == {target.removeprefix(PREFIX) for target in library.LIBRARIES["cpu"].targets}
 
@@ -52,7 +51,8 @@ def test_the_compiled_program_holds_exactly_the_declared_calls(op):
         text = jax.jit(fun).lower(*args).compile().as_text()
         found = set(re.findall(r'custom_call_target="([^"]+)"', text))
         ours = {target.removeprefix(PREFIX) for target in found if target.startswith(PREFIX)}
-        declared, any_of_the_op = set(op.kernels[kind]), set().union(*op.kernels.values())
+        beside = {target for name in op.beside for target in OPS[name].kernels[kind]}
+        declared, any_of_the_op = {*op.kernels[kind], *beside}, beside.union(*op.kernels.values())
         # The derivatives' programs hold what is left of the forward one, which made the residuals.
         assert ours == declared if kind == "forward" else declared <= ours <= any_of_the_op, (kind, ours)
 
@@ -82,7 +82,8 @@ def test_xla_is_free_of_our_calls(op):
 def test_a_platform_without_kernels_refuses_native(op):
     example = _example(op)
     traced = jax.jit(lambda x: example.fun(x, "native")).trace(example.x)
-    with pytest.raises(ValueError, match=rf"{op.name}.*native.*tpu"):
+    names = "|".join((op.name, *op.beside))
+    with pytest.raises(ValueError, match=rf"({names}).*native.*tpu"):
         traced.lower(lowering_platforms=("tpu",))
 
 

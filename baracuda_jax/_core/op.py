@@ -55,6 +55,7 @@ class Op:
     dtypes: tuple[str, ...]
     public: Callable
     cases: tuple
+    beside: tuple[str, ...]  # other ops that the public function calls
     default: str
     forward: compat.Primitive
     tangent: compat.Primitive | None  # as backward, None where there is no derivative
@@ -116,6 +117,7 @@ def declare(
     linear: Callable[[dict], dict] | None = None,
     shared: Mapping[str, int] | None = None,
     follows: Mapping[str, str] | None = None,
+    beside: Sequence[str] = (),
     default: str = "native",
 ) -> Op:
     """Declares an op and puts it in the table `OPS`; `complete.py` says what must not be left out.
@@ -136,6 +138,7 @@ def declare(
     batched         the batching rule: params -> params of the op with one more leading batch dimension, or `as_they_are`
     cut             the sharding rule: which dimensions besides batches may be sharded, and how shards are combined; or the
                     reason why none may
+    beside          other ops, of which every call of the public function calls the kernels too
     default         what automatic means for this op: "native", the kernel where there is one, or "xla"
     """
     constant, shared, follows = constant or {}, shared or {}, follows or {}
@@ -195,6 +198,7 @@ def declare(
         dtypes=tuple(dtypes),
         public=public,
         cases=tuple(cases),
+        beside=tuple(beside),
         default=default,
         bodies=bodies,
         output=output,

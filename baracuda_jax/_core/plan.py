@@ -44,6 +44,7 @@ class Plan:
     reasons: preference.Planned = dataclasses.field(compare=False)
     out_avals: Types = dataclasses.field(compare=False)
     _call: Call = dataclasses.field(compare=False)
+    _beside: tuple[Call, ...] = dataclasses.field(compare=False, default=())  # calls of other ops, all of one backend
 
     def __call__(self, *arrays):
         """Runs the plan on arrays of the planned types, as many as `inputs` has."""
@@ -111,13 +112,14 @@ class Plan:
     @property
     def targets(self):
         """The FFI targets that the program calls; none where XLA computes."""
-        return self._call.targets if self.backend == "native" else ()
+        calls = (self._call, *self._beside) if self.backend == "native" else ()
+        return tuple(dict.fromkeys(target for call in calls for target in call.targets))
 
     @property
     def workspace_bytes(self):
         """Scratch memory of the program's kernel calls, as lowered; XLA makes equal calls one, and reuses memory. Its own
         temporary memory is not counted: where XLA computes, this is 0."""
-        return self._call.workspace_bytes if self.backend == "native" else 0
+        return sum(call.workspace_bytes for call in (self._call, *self._beside)) if self.backend == "native" else 0
 
     @functools.cached_property
     def backward(self):
@@ -202,16 +204,17 @@ def _plan(name, arguments, prefer, platform, why=None):
     """`why` is the reason for the preference, where that is not the caller's."""
     inputs = tuple((key, _type(value)) for key, value in arguments.items() if _is_array(value))
     static = tuple((key, _hashable(name, key, value)) for key, value in arguments.items() if not _is_array(value))
-    inputs, call, out_avals = _trace(name, inputs, static)
+    inputs, call, beside, out_avals = _trace(name, inputs, static)
     backend, reason = choice.choose(call, preference.for_kind(prefer, call.kind), (platform,))
     vjp = call.vjp() if call.kind == "forward" else None
     of_vjp = choice.choose(vjp, preference.for_kind(prefer, "backward"), (platform,)) if vjp else (backend, reason)
     backends, reasons = map(preference.Planned, (backend, why or reason), (of_vjp[0], why or of_vjp[1]))
-    return Plan(name, inputs, static, platform, backends, reasons, out_avals, call)
+    return Plan(name, inputs, static, platform, backends, reasons, out_avals, call, beside)
 
 
 def _trace(name, inputs, static):
-    """The inputs as JAX types them, the call of a primitive that the function makes, and the types of its results."""
+    """The inputs as JAX types them, the call of a primitive that the function makes, those beside it, and the types of its
+    results."""
     names = [key for key, _ in inputs]
     fun = _function(name)
     whatever = preference.Planned("native", "native")  # types do not depend on it
@@ -221,16 +224,18 @@ def _trace(name, inputs, static):
             lambda *arrays: fun(**dict(zip(names, arrays, strict=True)), **dict(static), prefer=whatever),
             return_shape=True,
         )(*(aval for _, aval in inputs))
-    ours = [e for e in compat.equations(jaxpr) if e.primitive in primitives]
-    if len(ours) > 1:  # beside the op's own call, others that share its kernels
-        ours = [e for e in ours if primitives[e.primitive][0].public is fun]
-    if len(ours) != 1:
-        raise ValueError(f"plan of {name}: expected a call of one op, got {len(ours)}")
-    op, kind = primitives[ours[0].primitive]
-    params = {key: value for key, value in ours[0].params.items() if key != "prefer"}
-    call = Call(op, kind, tuple(x.aval for x in ours[0].invars), tuple(y.aval for y in ours[0].outvars), params)
+    calls = [_call_of(*primitives[e.primitive], e) for e in compat.equations(jaxpr) if e.primitive in primitives]
+    own = calls if len(calls) == 1 else [call for call in calls if call.op.public is fun]
+    if len(own) != 1:
+        raise ValueError(f"plan of {name}: expected a call of one op, got {len(own)}")
+    beside = tuple(call for call in calls if call is not own[0])
     typed = tuple(zip(names, map(_type, jaxpr.in_avals), strict=True))
-    return typed, call, jax.tree.map(_type, out)
+    return typed, own[0], beside, jax.tree.map(_type, out)
+
+
+def _call_of(op, kind, equation):
+    params = {key: value for key, value in equation.params.items() if key != "prefer"}
+    return Call(op, kind, tuple(x.aval for x in equation.invars), tuple(y.aval for y in equation.outvars), params)
 
 
 @functools.cache

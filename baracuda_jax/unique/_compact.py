@@ -23,7 +23,8 @@ whole_axis = Partition(_labels, whole=frozenset({"n", "size"}), plain=True)
 
 def declare_places(name, target, keeps, **declaration):
     """The op whose result is the places of the cells of [*batch, n] that keeps(row, **params) says, in rising order: the
-    first `size`, and n behind the last. Saved is how many there are in all."""
+    first `size`, and behind the last `fill`, or n where the target has no such parameter. Saved is how many there are in
+    all."""
 
     def native(x, *, save, size, **params):
         batch = x.shape[:-1]
@@ -31,13 +32,15 @@ def declare_places(name, target, keeps, **declaration):
         results = kernel(target, "...n -> ...s, ...", x, out=out, workspace=_workspace(x.shape[-1]), **params)
         return results[: 2 if save else 1]
 
-    def reference(x, *, size, **params):
+    def reference(x, *, size, fill=None, **params):
         def one(row):
             mask = keeps(row, **params)
             found = jnp.sum(mask, dtype=jnp.int32)
             # The k-th place is behind the cells up to which fewer than k + 1 are kept.
             behind = jnp.zeros(size, jnp.int32).at[jnp.cumsum(mask, dtype=jnp.int32)].add(1, mode="drop")
-            return jnp.cumsum(behind, dtype=jnp.int32), found
+            index = jnp.cumsum(behind, dtype=jnp.int32)
+            is_there = jnp.arange(size, dtype=jnp.int32) < found
+            return index if fill is None else jnp.where(is_there, index, jnp.int32(fill)), found
 
         return per_batch(one, x.ndim - 1)(x)
 
@@ -63,6 +66,6 @@ def found(op, x, prefer, **params):
 
 
 def _workspace(count):
-    """Bytes for each batch: a word for each tile of 2048 cells, from which the CUDA driver makes what comes before
-    (ffi/patterns/compact_cuda.h)."""
-    return 8 * (count // 2048 + 2) + 256
+    """Bytes for each batch: a word for each tile of 8192 cells, in which the CUDA driver has what is before it, and one in
+    all (ffi/patterns/compact_tiles_cuda.h)."""
+    return 8 * (count // 8192 + 2) + 256

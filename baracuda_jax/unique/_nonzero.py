@@ -42,16 +42,22 @@ def nonzero(a, *, size=None, fill_value=None, prefer=None):
         raise ValueError(f"{op}: a must have at least one dimension, got a scalar")
     cells = a.ravel()
     checks.places(op, "a", cells.shape[0])
-    size = known_size(op, "a", a, size, lambda: found(nonzero_cells, cells, prefer))
+    size = known_size(op, "a", a, size, lambda: found(nonzero_cells, cells, prefer, fill=-1))
     fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * a.ndim
     if len(fills) != a.ndim:
         raise ValueError(f"{op}: fill_value must be a scalar or {a.ndim}, one for each dimension, got {fill_value!r}")
+    if a.ndim == 1 and _is_number(fills[0]):  # a place is the coordinate
+        return (places(nonzero_cells, cells, size, prefer, fill=int(fills[0])),)
     fills = [fill(op, value, jnp.int32) for value in fills]
-    place = places(nonzero_cells, cells, size, prefer)
-    is_there = place < cells.shape[0]
+    place = places(nonzero_cells, cells, size, prefer, fill=-1)
+    is_there = place >= 0
     return tuple(
         jnp.where(is_there, along, value) for along, value in zip(_coordinates(place, a.shape), fills, strict=True)
     )
+
+
+def _is_number(value):
+    return isinstance(value, int | np.integer) and -(2**31) <= value < 2**31
 
 
 def _coordinates(place, shape):

@@ -1,12 +1,10 @@
-"""The sort of which distinct values are made: the one place that says whose. Plans do not know of it, so it is XLA's."""
+"""The sort of which distinct values are made."""
 
-import jax.numpy as jnp
+from ..sort._sort import _sort
 
 
-def sorted_cells(x, with_order):
+def sorted_cells(x, with_order, prefer):
     """x [n], sorted along its axis with NaN last, and where its cells were, those that tie in their order; None where
     nobody asks for it."""
-    if not with_order:
-        return jnp.sort(x, stable=True), None
-    order = jnp.argsort(x, stable=True).astype(jnp.int32)
-    return x[order], order
+    y = _sort(x, axis=0, descending=False, save=with_order, prefer=prefer)
+    return y if with_order else (y, None)

@@ -59,7 +59,7 @@ def unique(
     rows = _whole(rows)
     if rows.ndim == 1:
         needs_order = bool({"return_index", "return_inverse"} & wanted)
-        rows, order = _sorted.sorted_cells(rows, needs_order)
+        rows, order = _sorted.sorted_cells(rows, needs_order, prefer)
     else:
         order = jnp.lexsort(rows.reshape(rows.shape[0], -1).T[::-1]) if rows.size else jnp.zeros(rows.shape[0], int)
         order = order.astype(jnp.int32)
@@ -153,12 +153,14 @@ def _runs(op, name, which, x, rows, axis, wanted, order, size, fill_value, equal
     n = rows.shape[0]
     cells, params = rows, {"equal_nan": equal_nan}
     if rows.ndim > 1:  # slices: where they start is a mask
-        which, cells, params = nonzero_cells, _is_start(rows, equal_nan), {}
+        which, cells, params = nonzero_cells, _is_start(rows, equal_nan), {"fill": -1}
     size = known_size(op, name, x, size, lambda: found(which, cells, prefer, **params))
     if not n and size and fill_value is None:
         raise ValueError(f"{op}: fill_value must be given where {name} has no cells and size is not 0")
     has_counts = "return_counts" in wanted
     starts = places(which, cells, size + has_counts, prefer, **params)
+    if which is nonzero_cells:
+        starts = jnp.where(starts < 0, n, starts)
     first = starts[:size]
     index = jnp.where(first < n, first, 0)
     values = _take(rows, index) if n else jnp.zeros((size, *rows.shape[1:]), rows.dtype)
@@ -201,6 +203,7 @@ _unique = declare_places(
             dict(return_index=True, return_inverse=True, return_counts=True, size=8),
         ),
     ),
+    beside=("sort",),
     kernels={"forward": ("run_starts",)},
 )
 _consecutive = declare_places(

@@ -1,13 +1,16 @@
 // FFI targets that find the places of cells of [batches..., cells], as many as the result has room for.
+#include <optional>
+
 #include "target.h"
 
 namespace baracuda {
 namespace {
 
-// fill(type) makes the predicate.
-template <class Fill>
+// predicate(type) makes one. Behind the last place is `fill`, by default the number of cells.
+template <class Predicate>
 ffi::Error compact(const char* op, Device& device, const ffi::AnyBuffer& x, const ffi::AnyBuffer& workspace,
-                   const ffi::AnyBuffer& index, const ffi::AnyBuffer& found, const Fill& fill) {
+                   const ffi::AnyBuffer& index, const ffi::AnyBuffer& found, const Predicate& predicate,
+                   std::optional<int64_t> fill = std::nullopt) {
   auto cells = x.dimensions(), places = index.dimensions(), rows = found.dimensions();
   Checks checks(op);
   checks.require(cells.size() >= 1, "the operand must have rank 1 or more, got ", describe(cells))
@@ -23,20 +26,21 @@ ffi::Error compact(const char* op, Device& device, const ffi::AnyBuffer& x, cons
       .require(cells.back() <= std::numeric_limits<int32_t>::max(), "the operand may have at most 2^31 - 1 cells, got ",
                cells.back());
   if (checks.failed()) return checks.error();
-  CompactShape shape{product(rows, 0, rows.size()), cells.back(), places.back()};
+  CompactShape shape{product(rows, 0, rows.size()), cells.back(), places.back(), int32_t(fill.value_or(cells.back()))};
   return for_key(op, "the operand", x.element_type(), [&](auto type) {
-    return to_error(op,
-                    compact_rows(device.executor(workspace), fill(type), static_cast<int32_t*>(index.untyped_data()),
-                                 static_cast<int32_t*>(found.untyped_data()), shape));
+    return to_error(
+        op, compact_rows(device.executor(workspace), predicate(type), static_cast<int32_t*>(index.untyped_data()),
+                         static_cast<int32_t*>(found.untyped_data()), shape));
   });
 }
 
 ffi::Error cells_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> workspace,
-                         ffi::Result<ffi::AnyBuffer> index, ffi::Result<ffi::AnyBuffer> found) {
-  return compact("nonzero", device, x, *workspace, *index, *found, [&](auto type) {
+                         ffi::Result<ffi::AnyBuffer> index, ffi::Result<ffi::AnyBuffer> found, int64_t fill) {
+  auto predicate = [&](auto type) {
     using T = typename decltype(type)::type;
     return NonZero<T>{static_cast<const T*>(x.untyped_data())};
-  });
+  };
+  return compact("nonzero", device, x, *workspace, *index, *found, predicate, fill);
 }
 
 ffi::Error starts_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> workspace,
@@ -50,7 +54,7 @@ ffi::Error starts_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyB
 // The workspace, the places, and how many there are.
 auto compacted() { return operands<1>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>(); }
 
-BARACUDA_TARGET(nonzero, cells_handler, compacted());
+BARACUDA_TARGET(nonzero, cells_handler, compacted().Attr<int64_t>("fill"));
 BARACUDA_TARGET(run_starts, starts_handler, compacted().Attr<bool>("equal_nan"));
 
 }  // namespace

@@ -24,15 +24,14 @@ struct RunStart {
   bool equal_nan;  // a NaN is like another
 
   BARACUDA_HD bool operator()(int64_t row_begin, int64_t i) const {
-    if (i == 0) return true;
     using Key = typename SortKey<T>::Key;
     using Value = Comparable<T>;
-    T cell = x[row_begin + i], before = x[row_begin + i - 1];
+    T cell = x[row_begin + i], before = x[row_begin + i - (i > 0)];
     Key a = bit_cast<Key>(cell), b = bit_cast<Key>(before);
-    if constexpr (!is_float<T>) return a != b;
+    if constexpr (!is_float<T>) return (i == 0) | (a != b);
     bool is_nan = Value(cell) != Value(cell), are_nan = is_nan & (Value(before) != Value(before));
     bool differs = (a != b) & (Key((a | b) << 1) != 0);
-    return equal_nan ? differs & !are_nan : differs | is_nan;
+    return (i == 0) | (equal_nan ? differs & !are_nan : differs | is_nan);
   }
 };
 

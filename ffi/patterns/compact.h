@@ -1,6 +1,6 @@
 // The compact pattern: of each row of [rows, count] the places of the cells that a predicate keeps, in rising order,
-// the first `size` of them. Places of the result behind the last hold `count`. `found` [rows] says how many there are
-// in all.
+// the first `size` of them. Places of the result behind the last hold `fill`. `found` [rows] says how many there are in
+// all.
 #pragma once
 
 #include "../kernels/compact.h"
@@ -10,6 +10,7 @@ namespace baracuda {
 
 struct CompactShape {
   int64_t rows, count, size;
+  int32_t fill;
 };
 
 }  // namespace baracuda

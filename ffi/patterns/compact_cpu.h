@@ -75,7 +75,7 @@ Status compact_rows(Executor executor, const Predicate& predicate, int32_t* inde
   if (shape.rows == 0) return {};
   auto finish = [&](int64_t row, int64_t many) {
     int32_t* to = index + row * shape.size;
-    std::fill(to + std::min(many, shape.size), to + shape.size, int32_t(shape.count));
+    std::fill(to + std::min(many, shape.size), to + shape.size, shape.fill);
     found[row] = int32_t(many);
   };
   if (shape.rows >= executor.threads || shape.count <= chunk) {

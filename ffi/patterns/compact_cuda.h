@@ -1,4 +1,4 @@
-// The compact pattern on a CUDA grid: the chosen cells of each tile are counted, then each finds its place.
+// The compact pattern on a CUDA grid: the places of chosen cells are written, then what is behind.
 #pragma once
 
 #include "compact.h"
@@ -23,7 +23,7 @@ __global__ inline void __launch_bounds__(compact_block)
     int64_t row = job / blocks;
     for (int64_t i = found[row] + job % blocks * compact_block + threadIdx.x; i < shape.size;
          i += blocks * compact_block)
-      index[row * shape.size + i] = int32_t(shape.count);
+      index[row * shape.size + i] = shape.fill;
   }
 }
 
@@ -37,10 +37,10 @@ Status compact_rows(Executor executor, const Predicate& predicate, int32_t* inde
     cudaError_t error = cudaMemsetAsync(found, 0, size_t(shape.rows) * sizeof(int32_t), executor.stream);
     if (error != cudaSuccess) return {cudaGetErrorString(error)};
   } else {
-    uint32_t* counts = executor.scratch<uint32_t>(shape.rows * ceil_div(shape.count, compact_tile));
-    if (!counts) return small_workspace;
+    uint64_t* words = executor.scratch<uint64_t>(compact_words(shape.rows, shape.count));
+    if (!words) return small_workspace;
     WritePlaces write{index, shape.size};
-    Status status = write_compacted(executor, predicate, write, counts, found, shape.rows, shape.count);
+    Status status = write_compacted(executor, predicate, write, words, found, shape.rows, shape.count);
     if (!status.ok()) return status;
   }
   if (shape.size == 0) return {};

@@ -8,6 +8,7 @@
 #include "histogram.h"
 #include "search_tree_cuda.h"
 #include "shared_memory_cuda.h"
+#include "uniform_places_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -16,36 +17,50 @@ inline constexpr int count_threads = 1024;
 inline constexpr int64_t most_counts = 32768, roomy_counts = 16384;  // of a block: 128 KiB, and 64
 
 // ---------------------------------------------------------------------------------------------------------------------
-// How the threads of a block find the bins of cells of a row, -1 for none
+// How the threads of a block find the counters of cells of a row. Counter b + 1 is that of bin b; before the first and
+// behind the last is one for cells that are in no bin.
+
+// What a thread reads at once.
+template <class Cell>
+struct alignas(std::min<int>(16, 4 * sizeof(Cell))) CellsRead {
+  static constexpr int count = std::min<int>(4, 16 / sizeof(Cell));
+  Cell cells[count];
+};
 
 template <class Functor>
-struct BinFinder;
+struct CounterFinder;
 
 template <class I>
-struct BinFinder<BinOfId<I>> {
+struct CounterFinder<BinOfId<I>> {
   using Cell = I;
-  static constexpr int ahead = 8;
   BinOfId<I> functor;
 
   static int levels(int64_t) { return 0; }
   static BARACUDA_HD int64_t bytes(int) { return 0; }
+  static __device__ I none() { return -1; }
   __device__ void prepare(char*, int64_t, int) {}
-  __device__ void find(const I (&x)[ahead], int (&bin)[ahead]) const {
+  template <class Count>
+  __device__ void run(const Count& count) const {
+    uint32_t bins = uint32_t(functor.bins);
+    count([=]<int n>(const I(&x)[n], uint32_t (&counter)[n]) {
 #pragma unroll
-    for (int k = 0; k < ahead; ++k) bin[k] = x[k] >= 0 && x[k] < I(functor.bins) ? int(x[k]) : -1;
+      for (int k = 0; k < n; ++k) counter[k] = x[k] == I(int(x[k])) && uint32_t(x[k]) < bins ? uint32_t(x[k]) + 1 : 0;
+    });
   }
 };
 
-// The edges are in shared memory: as a list where a bin can be guessed, else as a tree.
+// The edges are in shared memory. Where they are uniform a cell's place among them is computed, and only a cell near an
+// edge is compared, with that one; else they are a tree.
 template <class T>
-struct BinFinder<BinOfEdges<T>> {
+struct CounterFinder<BinOfEdges<T>> {
   using Cell = T;
-  static constexpr int ahead = 4;
   using Key = typename SortKey<T>::Key;
+  using Value = Comparable<T>;
   BinOfEdges<T> functor;
   Bins<T> bins{};
-  SearchTree<T, true> tree{};
-  Key least{}, most{};
+  Key* memory = nullptr;
+  int tree_levels = 0;
+  UniformPlaces<Value> places{};
 
   static int levels(int64_t bins) {
     int levels = 1;
@@ -53,40 +68,54 @@ struct BinFinder<BinOfEdges<T>> {
     return levels;
   }
   static BARACUDA_HD int64_t bytes(int levels) { return (int64_t(sizeof(T)) << levels) + 15 & -16; }
-  __device__ void prepare(char* memory, int64_t row, int levels) {
-    bins = functor.of_row(row);
-    tree = {bins.edges, bins.count + 1, 1, reinterpret_cast<Key*>(memory), levels};
-    least = bins.edge(0), most = bins.edge(bins.count);
-    if (!bins.uniform)
-      tree.plant();
+  __device__ void prepare(char* at, int64_t row, int levels) {
+    bins = functor.of_row(row), memory = reinterpret_cast<Key*>(at), tree_levels = levels;
+    places = UniformPlaces<Value>(bins);
+    if (!places.known())
+      tree().plant();
     else
-      for (int i = threadIdx.x; i <= bins.count; i += count_threads) tree.nodes[i] = bins.edge(i);
+      for (int i = threadIdx.x; i <= bins.count; i += count_threads) edges()[i] = bins.edges[i];
   }
-  __device__ void find(const T (&x)[ahead], int (&bin)[ahead]) const {
-    Key keys[ahead];
+  static __device__ T none() { return SortKey<T>::number(SortKey<T>::all, false); }  // NaN
+  template <class Count>
+  __device__ void run(const Count& count) const {
+    places.known() ? run_by_places(count) : run_by_tree(count);
+  }
+
+ private:
+  __device__ T* edges() const { return reinterpret_cast<T*>(memory); }
+  __device__ SearchTree<T, true> tree() const { return {bins.edges, bins.count + 1, 1, memory, tree_levels}; }
+
+  template <class Count>
+  __device__ void run_by_places(const Count& count) const {
+    const T* edges = this->edges();
+    uint32_t last = uint32_t(bins.count);
+    count([edges, last, places = places]<int n>(const T(&x)[n], uint32_t (&counter)[n]) {
+      Value off[n], most = 0;
 #pragma unroll
-    for (int k = 0; k < ahead; ++k) keys[k] = SortKey<T>::of(x[k], false);
-    if (bins.uniform) {
-      using Value = Comparable<T>;
-      int last = int(bins.count) - 1;
+      for (int k = 0; k < n; ++k) counter[k] = places.of(Value(x[k]), off[k]), most = fmax(most, fabs(off[k]));
+      if (places.sure(most)) return;
 #pragma unroll
-      for (int k = 0; k < ahead; ++k) {
-        bin[k] = -1;
-        if (keys[k] < least || keys[k] > most) continue;
-        Value place = (Value(x[k]) - bins.low) * bins.scale;
-        int b = min(max(int(place), 0), last);
-        while (b < last && keys[k] >= tree.nodes[b + 1]) ++b;
-        while (b > 0 && keys[k] < tree.nodes[b]) --b;
-        bin[k] = b;
+      for (int k = 0; k < n; ++k) {
+        if (places.sure(off[k])) continue;
+        uint32_t edge = counter[k] - (off[k] < Value(0));
+        Value value = Value(x[k]), start = Value(edges[edge]);
+        counter[k] = edge + (value > start || (value == start && edge < last));
       }
-      return;
-    }
-    tree.find(keys, bin);
+    });
+  }
+  template <class Count>
+  __device__ void run_by_tree(const Count& count) const {
+    Key most = bins.edge(bins.count);
+    count([most, last = int(bins.count), tree = tree()]<int n>(const T(&x)[n], uint32_t (&counter)[n]) {
+      Key keys[n];
+      int edges[n];
 #pragma unroll
-    for (int k = 0; k < ahead; ++k) {
-      bool is_last = keys[k] == most && most != SortKey<T>::all;
-      bin[k] = is_last ? int(bins.count) - 1 : bin[k] <= bins.count ? bin[k] - 1 : -1;
-    }
+      for (int k = 0; k < n; ++k) keys[k] = SortKey<T>::of(x[k], false);
+      tree.find(keys, edges);
+#pragma unroll
+      for (int k = 0; k < n; ++k) counter[k] = uint32_t(keys[k] == most && most != SortKey<T>::all ? last : edges[k]);
+    });
   }
 };
 
@@ -94,35 +123,44 @@ struct BinFinder<BinOfEdges<T>> {
 
 template <class Functor>
 __global__ void __launch_bounds__(count_threads, 2)
-    count_in_blocks(BinFinder<Functor> finder, int32_t* counts, CountShape shape, int64_t blocks, int copies,
+    count_in_blocks(CounterFinder<Functor> finder, int32_t* counts, CountShape shape, int64_t blocks, int copies,
                     int levels) {
-  using Cell = typename BinFinder<Functor>::Cell;
-  constexpr int ahead = BinFinder<Functor>::ahead;
+  using Finder = CounterFinder<Functor>;
+  using Cell = typename Finder::Cell;
+  using Read = CellsRead<Cell>;
   extern __shared__ __align__(16) char memory[];
-  uint32_t* mine = reinterpret_cast<uint32_t*>(memory + BinFinder<Functor>::bytes(levels));
-  int bins = int(shape.bins), copy = threadIdx.x & (copies - 1);
-  uint32_t count = uint32_t(shape.count), step = uint32_t(blocks) * count_threads;
+  uint32_t* counters = reinterpret_cast<uint32_t*>(memory + Finder::bytes(levels));
+  int bins = int(shape.bins);
+  uint32_t* mine = counters + (threadIdx.x & (copies - 1));
+  uint32_t count = uint32_t(shape.count), whole = count < Read::count ? 0 : count - Read::count + 1;
   for (int64_t job = blockIdx.x; job < shape.rows * blocks; job += gridDim.x) {
     int64_t row = job / blocks;
-    for (int i = threadIdx.x; i < bins * copies; i += count_threads) mine[i] = 0;
+    for (int i = threadIdx.x; i < (bins + 2) * copies; i += count_threads) counters[i] = 0;
     finder.prepare(memory, row, levels);
     __syncthreads();
+    // Reads are aligned: the first one may begin before the row.
     const Cell* x = finder.functor.x + row * shape.count;
-    for (uint32_t first = uint32_t(job % blocks) * count_threads + threadIdx.x; first < count; first += ahead * step) {
-      Cell cells[ahead] = {};
-      int bin[ahead];
+    uint32_t before = uint32_t(reinterpret_cast<uintptr_t>(x) / sizeof(Cell) % Read::count);
+    const Read* reads = reinterpret_cast<const Read*>(x - before);
+    uint32_t end = (count + before + Read::count - 1) / Read::count, step = uint32_t(blocks) * count_threads;
+    finder.run([&](auto find) {
+      for (uint32_t at = uint32_t(job % blocks) * count_threads + threadIdx.x; at < end; at += step) {
+        Read read;
+        uint32_t first = at * Read::count - before, counter[Read::count];
+        if (first < whole)
+          read = reads[at];
+        else
 #pragma unroll
-      for (int k = 0; k < ahead; ++k)
-        if (first + k * step < count) cells[k] = x[first + k * step];
-      finder.find(cells, bin);
+          for (int k = 0; k < Read::count; ++k) read.cells[k] = first + k < count ? x[first + k] : Finder::none();
+        find(read.cells, counter);
 #pragma unroll
-      for (int k = 0; k < ahead; ++k)
-        if (bin[k] >= 0 && first + k * step < count) atomicAdd(mine + bin[k] * copies + copy, 1u);
-    }
+        for (int k = 0; k < Read::count; ++k) atomicAdd(mine + counter[k] * copies, 1u);
+      }
+    });
     __syncthreads();
     for (int bin = threadIdx.x; bin < bins; bin += count_threads) {
       uint32_t sum = 0;
-      for (int i = 0; i < copies; ++i) sum += mine[bin * copies + ((i + bin) & (copies - 1))];
+      for (int i = 0; i < copies; ++i) sum += counters[(bin + 1) * copies + ((i + bin) & (copies - 1))];
       if (sum) atomicAdd(counts + row * bins + bin, int32_t(sum));
     }
     __syncthreads();
@@ -150,20 +188,21 @@ Status count_bins(Executor executor, const Functor& functor, int32_t* counts, Co
   if (error != cudaSuccess) return {cudaGetErrorString(error)};
   if (shape.count == 0) return {};
   // A block has more cells than counters, if there are as many.
-  int64_t cells = std::max<int64_t>(count_threads * BinFinder<Functor>::ahead, shape.bins);
+  int64_t cells =
+      std::max<int64_t>(count_threads * CellsRead<typename CounterFinder<Functor>::Cell>::count, shape.bins);
   int64_t blocks = std::clamp<int64_t>(ceil_div(264, shape.rows), 1, ceil_div(shape.count, cells));
   unsigned grid = unsigned(std::min<int64_t>(shape.rows * blocks, 0x7fffffff));
-  int levels = BinFinder<Functor>::levels(shape.bins);
-  int64_t bytes = BinFinder<Functor>::bytes(levels), of_block = ceil_div(shape.count, blocks), copies = 1;
+  int levels = CounterFinder<Functor>::levels(shape.bins);
+  int64_t bytes = CounterFinder<Functor>::bytes(levels), of_block = ceil_div(shape.count, blocks), copies = 1;
   if (shape.bins > most_counts || bytes > 65536) {
     count_in_memory<<<grid, count_threads, 0, executor.stream>>>(functor, counts, shape, blocks);
     return launched();
   }
   while (copies < 32 && 2 * copies * shape.bins <= std::min(roomy_counts, of_block)) copies *= 2;
-  bytes += shape.bins * copies * int64_t(sizeof(uint32_t));
+  bytes += (shape.bins + 2) * copies * int64_t(sizeof(uint32_t));
   if (Status status = allow_shared_memory(count_in_blocks<Functor>, bytes); !status.ok()) return status;
-  count_in_blocks<<<grid, count_threads, size_t(bytes), executor.stream>>>(BinFinder<Functor>{functor}, counts, shape,
-                                                                           blocks, int(copies), levels);
+  count_in_blocks<<<grid, count_threads, size_t(bytes), executor.stream>>>(CounterFinder<Functor>{functor}, counts,
+                                                                           shape, blocks, int(copies), levels);
   return launched();
 }
 

@@ -1,6 +1,8 @@
 // The search pattern on a CUDA grid. Where a sequence has many values to find, each block plants a tree of it.
 #pragma once
 
+#include <bit>
+
 #include "search.h"
 #include "search_tree_cuda.h"
 #include "shared_memory_cuda.h"
@@ -8,10 +10,11 @@
 namespace baracuda {
 namespace internal {
 
-inline constexpr int search_threads = 1024, search_ahead = 4;
-inline constexpr int64_t search_tree_bytes = 1 << 16;
+inline constexpr int search_threads = 1024, search_ahead = 2;
+template <class T>
+inline constexpr int search_tree_levels = 31 - std::countl_zero(uint32_t((1 << 16) / sizeof(T)));  // 64 KiB
 
-template <bool right, class T>
+template <bool right, bool by_reads, class T>
 __global__ void __launch_bounds__(search_threads, 2)
     search_with_trees(const T* sequence, const T* values, int32_t* index, SearchShape shape, int levels,
                       int64_t stretch, int64_t blocks) {
@@ -33,7 +36,10 @@ __global__ void __launch_bounds__(search_threads, 2)
 #pragma unroll
       for (int k = 0; k < search_ahead; ++k)
         if (first + k * step < count) keys[k] = SortKey<T>::of(mine[first + k * step], false);
-      tree.find(keys, found);
+      if constexpr (by_reads)
+        tree.find_by_reads(keys, found);
+      else
+        tree.find(keys, found);
 #pragma unroll
       for (int k = 0; k < search_ahead; ++k)
         if (first + k * step < count) to[first + k * step] = found[k];
@@ -62,20 +68,25 @@ Status search_rows(Executor executor, const T* sequence, const T* values, int32_
   if (total == 0) return {};
   int64_t blocks =
       std::clamp<int64_t>(ceil_div(264, shape.rows), 1, ceil_div(shape.values, search_threads * search_ahead));
-  int levels = 1;
-  while ((int64_t(1) << levels) <= shape.count && (int64_t(sizeof(T)) << (levels + 1)) <= search_tree_bytes) ++levels;
+  using Tree = SearchTree<T, true>;
+  int levels = Tree::levels_of(shape.count, search_tree_levels<T>);
+  int64_t stretch = Tree::stretch_of(shape.count, levels);
   // A tree pays when it is used for several times its nodes.
   if (shape.values > 1 << 30 || (int64_t(4) << levels) > shape.values / blocks) {
     unsigned grid = unsigned(std::min<int64_t>(ceil_div(total, 256), 132 * 64));
     search_each<<<grid, 256, 0, executor.stream>>>(sequence, values, index, right, shape);
     return launched();
   }
-  auto kernel = right ? search_with_trees<true, T> : search_with_trees<false, T>;
+  bool aligned = reinterpret_cast<uintptr_t>(sequence) % sizeof(typename Tree::Read) == 0 &&
+                 (shape.count % Tree::one_read == 0 || shape.rows == 1);
+  auto kernel = stretch > 1 && aligned
+                    ? (right ? search_with_trees<true, true, T> : search_with_trees<false, true, T>)
+                    : (right ? search_with_trees<true, false, T> : search_with_trees<false, false, T>);
   int bytes = int(sizeof(T) << levels);
   if (Status status = allow_shared_memory(kernel, bytes); !status.ok()) return status;
   unsigned grid = unsigned(std::min<int64_t>(shape.rows * blocks, 0x7fffffff));
-  kernel<<<grid, search_threads, size_t(bytes), executor.stream>>>(
-      sequence, values, index, shape, levels, SearchTree<T, true>::stretch_of(shape.count, levels), blocks);
+  kernel<<<grid, search_threads, size_t(bytes), executor.stream>>>(sequence, values, index, shape, levels, stretch,
+                                                                   blocks);
   return launched();
 }
 

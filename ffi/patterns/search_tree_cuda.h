@@ -14,15 +14,29 @@ namespace internal {
 template <class T, bool right>
 struct SearchTree {
   using Key = typename SortKey<T>::Key;
+  static constexpr int one_read = 4;
+  struct alignas(one_read * sizeof(T)) Read {
+    T cells[one_read];
+  };
   const T* sequence;
   int64_t count, stretch;
   Key* nodes;
   int levels;
 
-  // The stretches of a sequence of so many cells.
+  // The levels of the tree: at most so many, or one more where it is then the whole sequence.
+  static int levels_of(int64_t count, int most) {
+    int levels = 1;
+    while (levels <= most && int64_t(1) << levels <= count) ++levels;
+    if (count >> levels)
+      for (levels = most; levels > 1 && int64_t(one_read) << (levels - 1) >= count;) --levels;
+    return levels;
+  }
+  // The cells of a stretch: one, which its node is; otherwise as many reads as a power of two.
   static int64_t stretch_of(int64_t count, int levels) {
-    int64_t stretches = int64_t(1) << levels;
-    return std::max<int64_t>(1, (count + stretches - 1) / stretches);
+    if (count >> levels == 0) return 1;
+    int64_t stretch = one_read;
+    while (stretch << levels < count) stretch *= 2;
+    return stretch;
   }
 
   __device__ void plant() const {
@@ -38,27 +52,64 @@ struct SearchTree {
   // How many cells are before each key.
   template <int n>
   __device__ void find(const Key (&keys)[n], int (&found)[n]) const {
-    int at[n];
+    descend(keys, found);
+    if (stretch > 1)
 #pragma unroll
-    for (int k = 0; k < n; ++k) at[k] = 1;
-    for (int level = 0; level < levels; ++level)
+      for (int k = 0; k < n; ++k)
+        found[k] += int(Search<T>{sequence + found[k], min(stretch, count - found[k]), right}.of_key(keys[k]));
+  }
+
+  // The same where stretches are made of reads, which are aligned. All keys ask before the first needs an answer.
+  template <int n>
+  __device__ void find_by_reads(const Key (&keys)[n], int (&found)[n]) const {
+    descend(keys, found);
+    int cells = int(count);
+    for (int half = int(stretch / 2); half >= one_read; half /= 2)
 #pragma unroll
-      for (int k = 0; k < n; ++k) at[k] = 2 * at[k] + is_before(nodes[at[k]], keys[k]);
-    int last = (1 << levels) - 1;
+      for (int k = 0; k < n; ++k) {
+        uint32_t next = min(uint32_t(found[k]) + half, uint32_t(cells));
+        if (is_before(SortKey<T>::of(sequence[next - 1], false), keys[k])) found[k] = int(next);
+      }
+    // The sequence may end within a read.
+    Read reads[n];
+#pragma unroll
+    for (int k = 0; k < n; ++k)
+      if (found[k] <= cells - one_read)
+        reads[k] = *reinterpret_cast<const Read*>(sequence + found[k]);
+      else
+#pragma unroll
+        for (int i = 0; i < one_read; ++i)
+          reads[k].cells[i] =
+              i < cells - found[k] ? sequence[found[k] + i] : SortKey<T>::number(SortKey<T>::all, false);
 #pragma unroll
     for (int k = 0; k < n; ++k) {
-      int of_stretch = at[k] - (1 << levels);
-      int64_t first = min(of_stretch * stretch, count);
-      // No node ends the last stretch.
-      int rest = int(min(stretch - (of_stretch < last), count - first));
-      const T* cells = sequence + first;
-      found[k] = int(first);
-      if (stretch <= 4) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) found[k] += i < rest && is_before(SortKey<T>::of(cells[i], false), keys[k]);
-      } else {
-        found[k] += int(Search<T>{cells, rest, right}.of_key(keys[k]));
+      for (int i = 0; i < one_read; ++i) found[k] += is_before(SortKey<T>::of(reads[k].cells[i], false), keys[k]);
+      found[k] = min(found[k], cells);
+    }
+  }
+
+ private:
+  // Where each key's stretch begins. Its last cell is the node behind it, of which the key is known to be before; to
+  // ask it again changes nothing.
+  template <int n>
+  __device__ void descend(const Key (&keys)[n], int (&first)[n]) const {
+    // As addresses in shared memory: at becomes 2 at - root + (size if before), one addition of one of two numbers.
+    uint32_t at[n], root = uint32_t(__cvta_generic_to_shared(nodes)), not_before = 0u - root;
+    uint32_t before = not_before + uint32_t(sizeof(Key));
+    asm("" : "+r"(before), "+r"(not_before));  // two numbers, of which one is chosen, and no sum
+#pragma unroll
+    for (int k = 0; k < n; ++k) at[k] = root + uint32_t(sizeof(Key));
+    for (int level = 0; level < levels; ++level)
+#pragma unroll
+      for (int k = 0; k < n; ++k) {
+        Key node = *static_cast<const Key*>(__cvta_shared_to_generic(at[k]));
+        at[k] = 2 * at[k] + (is_before(node, keys[k]) ? before : not_before);
       }
+#pragma unroll
+    for (int k = 0; k < n; ++k) {
+      uint32_t of_stretch = (at[k] - root) / uint32_t(sizeof(Key)) - (1u << levels);
+      first[k] = int(min(of_stretch * uint32_t(stretch), uint32_t(count)));
     }
   }
 };
