@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core.kernel import kernel
+from .._core.look_back import look_back_places
 
 
 def call(target, *operands, axis, dtypes=None, **attributes):
@@ -49,6 +50,6 @@ def _workspace(shape, dtype):
     state = 2 * max(jnp.dtype(dtype).itemsize, 4)
     if inner == 1:
         parts = -(-count // 1024)
-        return (parts + parts // 32 + parts // 1024 + 3) * 2 * state + 256 if rows < 512 and parts > 1 else 0
+        return look_back_places(parts) * 2 * state + 256 if rows < 512 and parts > 1 else 0
     blocks = -(-rows * inner // 128)
     return -(-264 // blocks) * inner * state + 256 if blocks < 192 and count >= 64 else 0

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core.kernel import kernel
+from .._core.look_back import look_back_places
 from .._core.op import Body, as_they_are, declare
 from .._core.partition import Partition
 from ..segment._references import per_batch
@@ -66,6 +67,6 @@ def found(op, x, prefer, **params):
 
 
 def _workspace(count):
-    """Bytes for each batch: a word for each tile of 8192 cells, in which the CUDA driver has what is before it, and one in
-    all (ffi/patterns/compact_tiles_cuda.h)."""
-    return 8 * (count // 8192 + 2) + 256
+    """Bytes for each batch of what the CUDA driver tells its blocks of tiles of 4096 cells
+    (ffi/patterns/compact_tiles_cuda.h)."""
+    return 8 * look_back_places(-(-count // 4096)) + 256

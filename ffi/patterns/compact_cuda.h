@@ -37,10 +37,8 @@ Status compact_rows(Executor executor, const Predicate& predicate, int32_t* inde
     cudaError_t error = cudaMemsetAsync(found, 0, size_t(shape.rows) * sizeof(int32_t), executor.stream);
     if (error != cudaSuccess) return {cudaGetErrorString(error)};
   } else {
-    uint64_t* words = executor.scratch<uint64_t>(compact_words(shape.rows, shape.count));
-    if (!words) return small_workspace;
     WritePlaces write{index, shape.size};
-    Status status = write_compacted(executor, predicate, write, words, found, shape.rows, shape.count);
+    Status status = write_compacted(executor, predicate, write, found, shape.rows, shape.count);
     if (!status.ok()) return status;
   }
   if (shape.size == 0) return {};

@@ -3,7 +3,8 @@
 // the parts' numbers alone, and the bits do not depend on which block was first.
 #pragma once
 
-#include "scan_states_cuda.h"
+#include "executor.h"
+#include "warp_states_cuda.h"
 
 namespace baracuda {
 namespace internal {

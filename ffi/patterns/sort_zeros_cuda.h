@@ -47,14 +47,13 @@ __global__ void find_shared(SharedCells<Key> cells) {
 template <class Key>
 Status restore_shared(Executor executor, const Rows<Key>& rows, Key* sorted) {
   uint32_t* ranges = executor.scratch<uint32_t>(2 * rows.rows);
-  uint64_t* words = executor.scratch<uint64_t>(compact_words(rows.rows, rows.count));
-  if (!ranges || !words) return small_workspace;
+  if (!ranges) return small_workspace;
   constexpr Key of_zeros = KeyOrder<Key>::high, of_nans = KeyOrder<Key>::all;
   for (Key key : {of_zeros, of_nans}) {
     SharedCells<Key> cells{rows, sorted, ranges, Key(key ^ rows.order.inverted)};
     find_shared<<<unsigned(std::min<int64_t>(ceil_div(2 * rows.rows, 128), 1024)), 128, 0, executor.stream>>>(cells);
     int32_t* uncounted = nullptr;
-    Status status = write_compacted(executor, cells, cells, words, uncounted, rows.rows, rows.count);
+    Status status = write_compacted(executor, cells, cells, uncounted, rows.rows, rows.count);
     if (!status.ok()) return status;
   }
   return {};
