@@ -18,7 +18,7 @@ struct LookBack {
   uint64_t* memory;  // zeros: for the parts of each row, then its groups, then groups of these
   int64_t rows, parts;
 
-  static BARACUDA_HD int64_t places_of_row(int64_t parts) { return parts + parts / 32 + parts / 1024 + 3; }
+  static __host__ __device__ int64_t places_of_row(int64_t parts) { return parts + parts / 32 + parts / 1024 + 3; }
   // Takes its memory, as zeros; false if the workspace has no room for it.
   bool begin(Executor& executor) {
     int64_t size = rows * places_of_row(parts) * words;
