@@ -116,6 +116,21 @@ def test_long_axes(name, shape, axis):
         close(turn(pull(dy)[0]), gradient(turn(x), want, turn(dy)), "float64", scale=100)
 
 
+@pytest.mark.parametrize("count", [2**22, 4_000_003])
+@pytest.mark.parametrize("reverse", (False, True))
+def test_a_very_long_row(count, reverse):
+    """Sums of many parts, and of groups of groups of them, of numbers that are added without rounding."""
+    x = np.random.default_rng(0).integers(-1, 2, count).astype(np.float32)
+    turn = lambda a: np.asarray(a)[:: -1 if reverse else 1]
+    scan = lambda fun, *arrays: turn(fun(*map(jnp.asarray, arrays), reverse=reverse, prefer="native"))
+    np.testing.assert_array_equal(scan(bj.cumsum, x), np.cumsum(turn(x)))
+    rising = x + np.arange(count) // 1000
+    np.testing.assert_array_equal(scan(bj.cummax, rising), np.maximum.accumulate(turn(rising)))
+    signs = np.where(x == 0, 1, x)
+    states = scan(bj.associative_linear_scan, signs, x)
+    np.testing.assert_array_equal(states[1:], turn(signs)[1:] * states[:-1] + turn(x)[1:])
+
+
 @pytest.mark.parametrize("shape, axis", LONG)
 def test_long_linear_scans(shape, axis):
     a, b = np.random.default_rng(0).uniform(-1, 1, shape), np.asarray(normal(shape))

@@ -76,7 +76,8 @@ __global__ void __launch_bounds__(scan_block, 4) scan_short_rows(Functor functor
 #pragma unroll
   for (int k = 0; k < K; ++k) {
     auto at = shape.row<V>(first + k * groups, position);
-    State state = is_mine(k) ? total_of(functor, at, in[k]) : Functor::none();
+    State state = Functor::none();
+    if (is_mine(k)) state = Functor::join(state, total_of(functor, at, in[k]));  // 0, and not -0, of a first -0
     state = state_above(scan_in_warp<Functor>(state, lanes), 1);
     if (lane == 0) state = Functor::none();
     if (is_mine(k)) write_span(functor, at, in[k], state, shape.exclusive);
