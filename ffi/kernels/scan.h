@@ -14,6 +14,23 @@
 
 namespace baracuda {
 
+// What was read of two or three arrays.
+template <class First, class Second>
+struct Pair {
+  First first;
+  Second second;
+};
+template <class First, class Second>
+Pair(First, Second) -> Pair<First, Second>;
+template <class First, class Second, class Third>
+struct Triple {
+  First first;
+  Second second;
+  Third third;
+};
+template <class First, class Second, class Third>
+Triple(First, Second, Third) -> Triple<First, Second, Third>;
+
 // One position of V neighbouring lines. Positions count from where the scan begins.
 template <int V>
 struct ScanColumns {
@@ -35,6 +52,11 @@ struct ScanColumns {
   template <class T>
   BARACUDA_HD Vector<T, V> before(const T* x) const {
     return baracuda::load<V>(x + (position == 0 ? cell : cell - step));
+  }
+  // The cells before, and these.
+  template <class T>
+  BARACUDA_HD auto with_before(const T* x) const {
+    return Pair{before(x), load(x)};
   }
   template <class T>
   BARACUDA_HD Vector<T, V> after(const T* x) const {
@@ -68,6 +90,11 @@ struct ScanRow {
   template <class T>
   BARACUDA_HD Vector<T, V> before(const T* x) const {
     return moved_up(load(x), x);
+  }
+  template <class T>
+  BARACUDA_HD auto with_before(const T* x) const {
+    Vector<T, V> here = load(x);
+    return Pair{moved_up(here, x), here};
   }
   template <class T>
   BARACUDA_HD Vector<T, V> after(const T* x) const {
@@ -300,23 +327,6 @@ struct Complex {
   }
 };
 
-// What was read of two or three arrays.
-template <class First, class Second>
-struct Pair {
-  First first;
-  Second second;
-};
-template <class First, class Second>
-Pair(First, Second) -> Pair<First, Second>;
-template <class First, class Second, class Third>
-struct Triple {
-  First first;
-  Second second;
-  Third third;
-};
-template <class First, class Second, class Third>
-Triple(First, Second, Third) -> Triple<First, Second, Third>;
-
 // h = a h_before + b. A stretch is such a step too.
 template <class Wide>
 struct LinearStep {
@@ -418,11 +428,11 @@ struct LogCumSumExpBackward : LinearStep<Accumulator<T>> {
 
   template <class At>
   BARACUDA_HD auto read(const At& at) const {
-    return Pair{Pair{at.load(y), at.before(y)}, Pair{at.load(dy), at.load(x)}};
+    return Pair{at.with_before(y), Pair{at.load(dy), at.load(x)}};
   }
   template <class At, class In>
   BARACUDA_HD State term(const At& at, const In& in, int k) const {
-    return {at.is_first(k) ? Wide(0) : exp_of_difference(Wide(in.first.first.lane[k]), Wide(in.first.second.lane[k])),
+    return {at.is_first(k) ? Wide(0) : exp_of_difference(Wide(in.first.second.lane[k]), Wide(in.first.first.lane[k])),
             Wide(in.second.first.lane[k])};
   }
   template <class At, class In, class States>
@@ -430,7 +440,7 @@ struct LogCumSumExpBackward : LinearStep<Accumulator<T>> {
     at.store(dx, [&](int k) {
       Wide term = Wide(in.second.second.lane[k]);
       bool nothing = term == -std::numeric_limits<Wide>::infinity();
-      return T(nothing ? Wide(0) : exp_of_difference(term, Wide(in.first.first.lane[k])) * s[k].b);
+      return T(nothing ? Wide(0) : exp_of_difference(term, Wide(in.first.second.lane[k])) * s[k].b);
     });
   }
 };
@@ -452,18 +462,18 @@ struct CumExtremumBackward {
   BARACUDA_HD static State none() { return {Wide(0), false}; }
   template <class At>
   BARACUDA_HD auto read(const At& at) const {
-    return Triple{at.before(index), at.load(index), at.load(dy)};
+    return Pair{at.with_before(index), at.load(dy)};
   }
   template <class At, class In>
   BARACUDA_HD State term(const At& at, const In& in, int k) const {
-    return {Wide(in.third.lane[k]), !at.is_first(k) && in.first.lane[k] != in.second.lane[k]};
+    return {Wide(in.second.lane[k]), !at.is_first(k) && in.first.first.lane[k] != in.first.second.lane[k]};
   }
   BARACUDA_HD static State join(const State& a, const State& later) {
     return {later.restart ? later.sum : a.sum + later.sum, later.restart || a.restart};
   }
   template <class At, class In, class States>
   BARACUDA_HD void write(const At& at, const In& in, const States& s) const {
-    at.store(dx, [&](int k) { return T(in.second.lane[k] == at.index(k) ? s[k].sum : Wide(0)); });
+    at.store(dx, [&](int k) { return T(in.first.second.lane[k] == at.index(k) ? s[k].sum : Wide(0)); });
   }
 };
 

@@ -2,6 +2,8 @@
 // before. Cells are copied there on their own: while a block waits, those of the others on its multiprocessor come.
 #pragma once
 
+#include <utility>
+
 #include "look_back_cuda.h"
 #include "scan_block_cuda.h"
 #include "shared_memory_cuda.h"
@@ -51,16 +53,28 @@ struct SharedRow : ScanRow<V> {
     return asked ? here : this->moved_up(here, x);
   }
   template <class T>
+  __device__ std::conditional_t<asked, Vector<T, V>, Pair<Vector<T, V>, Vector<T, V>>> with_before(const T* x) const {
+    Vector<T, V> here = load(x);
+    if constexpr (asked)
+      return here;
+    else
+      return {this->moved_up(here, x), here};
+  }
+  template <class T>
   __device__ Vector<T, V> after(const T* x) const {
     Vector<T, V> here = load(x);
     return asked ? here : this->moved_down(here, x);
   }
 };
 
+// What a thread has there of its span.
+template <int V, class Functor>
+inline constexpr int span_bytes = sizeof(decltype(std::declval<Functor>().read(std::declval<SharedRow<V, true>>())));
+
 template <int V, int K, class Functor>
 __global__ void __launch_bounds__(scan_block, 3) scan_parts(Functor functor, ScanShape shape, LookBack<Functor> look) {
   using State = typename Functor::State;
-  constexpr int span = scan_block * sizeof(decltype(functor.read(ScanRow<V>{})));
+  constexpr int span = scan_block * span_bytes<V, Functor>;
   extern __shared__ __align__(16) char cells[];
   __shared__ ScanBlock<K, Functor> block;
   int64_t row = blockIdx.x / look.parts, part = blockIdx.x - row * look.parts;
@@ -82,17 +96,13 @@ __global__ void __launch_bounds__(scan_block, 3) scan_parts(Functor functor, Sca
 }
 
 // 256 bytes of a thread, but not so many states that they would not fit in its registers.
-template <class In>
-inline constexpr int spans_of_part = sizeof(In) <= 16    ? 12
-                                     : sizeof(In) <= 128 ? int(256 / sizeof(In))
-                                                         : 2;
+inline constexpr int spans_of_part(int bytes) { return bytes <= 16 ? 12 : bytes <= 128 ? 256 / bytes : 2; }
 
 // False, and nothing is done, where rows would be parts by themselves or the workspace is too small.
 template <int V, class Functor>
 bool scans_in_parts(Executor executor, const Functor& functor, const ScanShape& shape, Status& status) {
-  using In = decltype(functor.read(ScanRow<V>{}));
-  constexpr int K = spans_of_part<In>;
-  constexpr int64_t bytes = K * scan_block * sizeof(In);
+  constexpr int K = spans_of_part(span_bytes<V, Functor>);
+  constexpr int64_t bytes = K * scan_block * span_bytes<V, Functor>;
   LookBack<Functor> look{nullptr, shape.outer, ceil_div(shape.count, int64_t(K) * scan_block * V)};
   if (look.parts < 2 || !look.begin(executor)) return false;
   auto kernel = scan_parts<V, K, Functor>;

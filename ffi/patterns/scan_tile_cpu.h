@@ -106,10 +106,14 @@ struct ScanTile {
   // The cells before; anything where there is none.
   template <class T>
   BARACUDA_HD Vector<T, lanes> before(const T* x) const {
+    return with_before(x).first;
+  }
+  template <class T>
+  BARACUDA_HD auto with_before(const T* x) const {
     Vector<T, lanes> here = load(x), out;
     for (int k = V; k < lanes; ++k) out.lane[k] = here.lane[k - V];
     for (int v = 0; v < V; ++v) out.lane[v] = x[cell + v * pitch - (v < firsts ? 0 : step)];
-    return out;
+    return Pair{out, here};
   }
   template <class T>
   BARACUDA_HD Vector<T, lanes> after(const T* x) const {
