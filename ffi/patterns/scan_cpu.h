@@ -113,18 +113,20 @@ void scan_strips(const Executor& executor, const Functor& functor, const ScanSha
   each(true, chunks);
 }
 
-// A line in chunks, each of which is V stretches of one length and a rest.
+// A line in chunks, each of which is V stretches of one length and a rest. A short one is a rest alone, so that its
+// bits are those which it has among many lines.
 template <class Functor>
 struct ScanLine {
   using State = typename Functor::State;
   static constexpr int V = scan_lanes<Functor>;
-  static constexpr int64_t chunk = 1 << 14;
+  static constexpr int64_t chunk = 1 << 14, least_stretched = 1 << 10;
   const ScanShape& shape;
   int64_t row, column;
 
   // The states before each stretch and the rest are in `state`; then those after.
   void run(const Functor& functor, int64_t number, bool writes, State (&state)[V + 1]) const {
-    int64_t from = number * chunk, to = std::min(from + chunk, shape.count), stretch = (to - from) / (V * V) * V;
+    int64_t from = number * chunk, to = std::min(from + chunk, shape.count);
+    int64_t stretch = shape.count < least_stretched ? 0 : (to - from) / (V * V) * V;
     if (stretch > 0) scan_tiles<V>(functor, shape, row, column, from, from + stretch, stretch, writes, state);
     scan_tiles<1>(functor, shape, row, column, from + V * stretch, to, 0, writes, state + V);
   }
