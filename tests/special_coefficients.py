@@ -136,7 +136,7 @@ def erf_inverse_tail(r):
 
 
 print("// Polynomials and roots for special functions: written by tests/special_coefficients.py.\n#pragma once\n")
-print('#include "polynomial.h"\n\nnamespace baracuda::series {\n')
+print('#include "polynomial.h"\n\nnamespace baracuda::special::series {\n')
 
 roots = {
     "digamma_root": findroot(digamma, 1.46),
@@ -201,4 +201,4 @@ for name, what, f, span in (
 pairs("inverse_gamma", "1 / Gamma(1 + t), |t| <= 1 / 2.", lambda t: rgamma(1 + t), -0.5, 0.5)
 pairs("digamma_at_4", "digamma(4 + t), |t| <= 1 / 2.", lambda t: digamma(4 + t), -0.5, 0.5)
 
-print("\n}  // namespace baracuda::series")
+print("\n}  // namespace baracuda::special::series")

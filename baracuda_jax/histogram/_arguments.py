@@ -4,8 +4,6 @@ import jax.numpy as jnp
 
 from .._core import checks
 
-MOST = checks.MOST_PLACES
-
 
 def numbers(op, name, value, least_rank=0, dtypes=checks.NUMBERS):
     x = checks.array(op, name, value)

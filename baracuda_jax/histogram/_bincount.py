@@ -11,7 +11,7 @@ from .._core.op import Body, declare
 from ..segment import segment_sum
 from ..segment._kernels import kernel_ids
 from ..segment._references import count
-from ._arguments import MOST, vector
+from ._arguments import vector
 from ._family import FAMILY
 from ._partition import counts_are_added
 
@@ -63,8 +63,8 @@ def _length(op, ids, least, length):
             )
         length = max(least, int(np.asarray(ids).max(initial=0)) + 1 if ids.size else 0)
     length = checks.integer(op, "length", length, 0)
-    if length > MOST:
-        raise ValueError(f"{op}: length must be at most {MOST}, got {length}")
+    if length > checks.MOST_PLACES:
+        raise ValueError(f"{op}: length must be at most {checks.MOST_PLACES}, got {length}")
     return length
 
 

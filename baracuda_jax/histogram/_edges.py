@@ -9,15 +9,15 @@ import numpy as np
 from jax import lax
 
 from .._core import checks
-from ._arguments import MOST, floating, numbers
+from ._arguments import floating, numbers
 
 
 def edges_of(op, x, bins, range):
     """The edges, in x's dtype, and whether they are meant to be uniform."""
     if np.ndim(bins) == 0:
         bins = checks.integer(op, "bins", _number(bins), 1)
-        if bins > MOST:
-            raise ValueError(f"{op}: bins must be at most {MOST}, got {bins}")
+        if bins > checks.MOST_PLACES:
+            raise ValueError(f"{op}: bins must be at most {checks.MOST_PLACES}, got {bins}")
         return _uniform(op, x, bins, range), True
     edges = numbers(op, "bins", bins)
     if edges.ndim != 1 or edges.shape[0] < 2:

@@ -13,7 +13,7 @@ from .._core.op import Body, declare
 from .._core.wide import wide
 from ..segment import segment_sum
 from ..segment._references import per_batch, spread
-from ._arguments import MOST, floating, numbers
+from ._arguments import floating, numbers
 from ._bincount import count_ids
 from ._edges import edges_of
 from ._family import COUNTS, FAMILY
@@ -115,8 +115,8 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, pref
     columns = list(sample.T)
     edges = [edges_of(op, *which)[0] for which in zip(columns, bins, ranges, strict=True)]
     shape = tuple(e.shape[0] - 1 for e in edges)
-    if math.prod(shape) > MOST:
-        raise ValueError(f"{op}: bins may make at most {MOST} boxes, got {' x '.join(map(str, shape))}")
+    if math.prod(shape) > checks.MOST_PLACES:
+        raise ValueError(f"{op}: bins may make at most {checks.MOST_PLACES} boxes, got {' x '.join(map(str, shape))}")
     box, inside = jnp.int32(0), True
     for x, e, size in zip(columns, edges, shape, strict=True):
         b = _bin(x, e, prefer)

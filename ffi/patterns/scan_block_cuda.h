@@ -1,10 +1,13 @@
 // A scan of the states of a block's threads.
 #pragma once
 
-#include "scan_states_cuda.h"
+#include "scan.h"
+#include "warp_states_cuda.h"
 
 namespace baracuda {
 namespace internal {
+
+inline constexpr int scan_block = 256;  // threads, at most
 
 // A block's scan of one total for each thread and each of its K spans; span k of all threads comes before span k + 1.
 template <int K, class Functor>

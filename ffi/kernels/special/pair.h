@@ -3,7 +3,7 @@
 
 #include "../number.h"
 
-namespace baracuda {
+namespace baracuda::special {
 
 struct Pair {
   double high, low;
@@ -46,4 +46,4 @@ BARACUDA_HD Pair reciprocal(Pair a) {
   return exact_sum_ordered(first, first * rest);
 }
 
-}  // namespace baracuda
+}  // namespace baracuda::special

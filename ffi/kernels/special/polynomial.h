@@ -3,7 +3,7 @@
 
 #include "pair.h"
 
-namespace baracuda {
+namespace baracuda::special {
 
 // c + c1 t + c2 t^2 + ... Coefficients are arguments, since device code reads no array of the host's.
 BARACUDA_HD double polynomial(double, double c) { return c; }
@@ -26,4 +26,4 @@ BARACUDA_HD Pair pair_polynomial(double t, double high, Pair c, Rest... rest) {
   return pair_polynomial(t, Pair{high, 0}, c, rest...);
 }
 
-}  // namespace baracuda
+}  // namespace baracuda::special

@@ -3,7 +3,7 @@
 
 #include "polynomial.h"
 
-namespace baracuda::series {
+namespace baracuda::special::series {
 
 inline constexpr double digamma_root = 1.4616321449683622, digamma_root_rest = 9.549995429965697e-17;
 inline constexpr double gelu_slope_root = -0.7517915246935645, gelu_slope_root_rest = 1.4956759177009883e-17;
@@ -238,4 +238,4 @@ BARACUDA_HD Pair digamma_at_4(double t) {
       Pair{1.2561176684318005, -3.206451900174124e-17});
 }
 
-}  // namespace baracuda::series
+}  // namespace baracuda::special::series
