@@ -1,6 +1,8 @@
 // FFI targets that take cells from where an index along an axis says, and put them there.
 #include "../kernels/along.h"
 #include "target.h"
+#include BARACUDA_DRIVER(gather)
+#include BARACUDA_DRIVER(put)
 
 namespace baracuda {
 namespace {

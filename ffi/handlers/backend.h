@@ -1,43 +1,19 @@
-// What a handler needs of its backend, under the same names on CPU and CUDA: the drivers of the patterns, and the
-// Executor as an FFI context. A handler file is compiled once for each.
+// What a handler needs of its backend, under the same names on CPU and CUDA: the Executor as an FFI context, and
+// `#include BARACUDA_DRIVER(pattern)`, the driver of a pattern. A handler file is compiled once for each.
 #pragma once
 
+// clang-format off
+#define BARACUDA_QUOTED(x) #x
 #ifdef BARACUDA_CUDA
-#include "../patterns/argextremum_cuda.h"
-#include "../patterns/blocks_cuda.h"
-#include "../patterns/compact_cuda.h"
-#include "../patterns/elementwise_cuda.h"
-#include "../patterns/gather_cuda.h"
-#include "../patterns/histogram_cuda.h"
-#include "../patterns/put_cuda.h"
-#include "../patterns/rows_cuda.h"
-#include "../patterns/scan_cuda.h"
-#include "../patterns/search_cuda.h"
-#include "../patterns/segment_cuda.h"
-#include "../patterns/select_cuda.h"
-#include "../patterns/sort_cuda.h"
-#include "../patterns/tile_cuda.h"
-#include "../patterns/window_cuda.h"
+#define BARACUDA_DRIVER(pattern) BARACUDA_QUOTED(../patterns/pattern##_cuda.h)
 #else
-#include "../patterns/argextremum_cpu.h"
-#include "../patterns/blocks_cpu.h"
-#include "../patterns/compact_cpu.h"
-#include "../patterns/elementwise_cpu.h"
-#include "../patterns/gather_cpu.h"
-#include "../patterns/histogram_cpu.h"
-#include "../patterns/put_cpu.h"
-#include "../patterns/rows_cpu.h"
-#include "../patterns/scan_cpu.h"
-#include "../patterns/search_cpu.h"
-#include "../patterns/segment_cpu.h"
-#include "../patterns/select_cpu.h"
-#include "../patterns/sort_cpu.h"
-#include "../patterns/tile_cpu.h"
-#include "../patterns/window_cpu.h"
+#define BARACUDA_DRIVER(pattern) BARACUDA_QUOTED(../patterns/pattern##_cpu.h)
 #endif
+// clang-format on
 
 #include <optional>
 
+#include "../patterns/executor.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace baracuda {

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string>
 
+#include "../kernels/complex.h"
 #include "backend.h"
 
 namespace baracuda {
@@ -89,6 +90,17 @@ ffi::Error for_float(const char* op, const char* argument, ffi::DataType dtype, 
     BARACUDA_FLOATS(BARACUDA_CASE)
     default:
       return invalid(op, argument, " must be float16, bfloat16, float32 or float64, got type ", int(dtype));
+  }
+}
+
+template <class Body>
+ffi::Error for_inexact(const char* op, const char* argument, ffi::DataType dtype, const Body& body) {
+  switch (dtype) {
+    BARACUDA_FLOATS(BARACUDA_CASE)
+    BARACUDA_CASE(C64, Complex<float>)
+    BARACUDA_CASE(C128, Complex<double>)
+    default:
+      return invalid(op, argument, " must be a float or complex, got type ", int(dtype));
   }
 }
 

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "target.h"
+#include BARACUDA_DRIVER(compact)
 
 namespace baracuda {
 namespace {

@@ -1,6 +1,8 @@
 // FFI targets of the histogram family. Arrays are [batches..., cells]; a sequence, or edges, may have fewer batches
 // than what is looked up in them: each of theirs then serves several of the others.
 #include "target.h"
+#include BARACUDA_DRIVER(histogram)
+#include BARACUDA_DRIVER(search)
 
 namespace baracuda {
 namespace {

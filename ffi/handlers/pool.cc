@@ -1,6 +1,7 @@
 // FFI targets of pooling: arrays [batches..., spatial..., channels], the channels in their place only with
 // channels_last.
 #include "target.h"
+#include BARACUDA_DRIVER(window)
 
 #include "../kernels/lp_pool.h"
 

@@ -1,6 +1,8 @@
 // FFI targets of quantisation: cells [batches..., channels, inner] with scales and zero points [batches..., channels],
 // which may have fewer of the batches. Zero points may be left out where all are 0.
 #include "target.h"
+#include BARACUDA_DRIVER(blocks)
+#include BARACUDA_DRIVER(rows)
 
 #include "../kernels/quantize.h"
 

@@ -1,6 +1,7 @@
 // FFI targets of the scan family. Arrays are [batches..., count, inner]: a scan goes along the last dimension but one,
 // from its end where `reverse`. Gradients are those of inclusive scans, and go the other way.
 #include "target.h"
+#include BARACUDA_DRIVER(scan)
 
 namespace baracuda {
 namespace {
@@ -111,18 +112,6 @@ ffi::Error extremum_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::An
     functor.x = in<T>(x), functor.y = out<T>(y);
     return scanning.run(device, *workspace, functor, reverse, exclusive);
   });
-}
-
-// Calls `body` with the type of a float or of a complex number.
-template <class Body>
-ffi::Error for_inexact(const char* op, const char* argument, ffi::DataType dtype, const Body& body) {
-  switch (dtype) {
-    BARACUDA_FLOATS(BARACUDA_CASE)
-    BARACUDA_CASE(C64, Complex<float>)
-    BARACUDA_CASE(C128, Complex<double>)
-    default:
-      return invalid(op, argument, " must be a float or complex, got type ", int(dtype));
-  }
 }
 
 ffi::Error linear_handler(Device device, ffi::AnyBuffer a, ffi::AnyBuffer b, ffi::Result<ffi::AnyBuffer> workspace,

@@ -1,6 +1,8 @@
 // FFI targets of the segment family. Leading dimensions are batches; `ids` and what belongs to them may have fewer of
 // these than the data: each of their batches then serves several of the data's.
 #include "target.h"
+#include BARACUDA_DRIVER(segment)
+#include BARACUDA_DRIVER(gather)
 
 namespace baracuda {
 namespace {

@@ -1,8 +1,10 @@
 // FFI targets of ops that move cells. Repeat: x [batches..., n_1, ..., n_k], y [batches..., r_1 n_1, ..., r_k n_k] with
 // repeats r.
 #include "target.h"
+#include BARACUDA_DRIVER(tile)
 
 #include "../kernels/repeat.h"
+#include "cells.h"
 
 namespace baracuda {
 namespace {
@@ -37,41 +39,11 @@ struct Repeating {
   }
 };
 
-int64_t bytes_of(ffi::DataType dtype) {
-#define BARACUDA_BYTES(NAME, TYPE) \
-  case ffi::DataType::NAME:        \
-    return sizeof(TYPE);
-  switch (dtype) {
-    BARACUDA_FLOATS(BARACUDA_BYTES)
-    BARACUDA_INTEGERS(BARACUDA_BYTES)
-    case ffi::DataType::PRED:
-      return 1;
-    case ffi::DataType::C64:
-      return 8;
-    case ffi::DataType::C128:
-      return 16;
-    default:
-      return 0;
-  }
-#undef BARACUDA_BYTES
-}
-
-// Cells are moved as they are: what matters is how many bytes of a row go at a time.
-template <class Body>
-Status for_cell(int64_t row_bytes, const Body& body) {
-  if (row_bytes % 16 == 0) return body(Vector<uint32_t, 4>{});
-  if (row_bytes % 8 == 0) return body(uint64_t{});
-  if (row_bytes % 4 == 0) return body(uint32_t{});
-  if (row_bytes % 2 == 0) return body(uint16_t{});
-  return body(uint8_t{});
-}
-
 ffi::Error forward_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> y, Dimensions repeats) {
   constexpr const char* op = "repeat";
   int64_t bytes = bytes_of(x.element_type());
   Repeating repeating(op, "x", x, "the result", *y, repeats);
-  repeating.checks.require(bytes > 0, "x must be bool, a float, an integer of 8 to 64 bits or complex, got type ",
-                           int(x.element_type()));
+  require_cells(repeating.checks, "x", x);
   if (repeating.checks.failed()) return repeating.checks.error();
   TileShape shape = repeating.shape;
   int64_t& inner = shape.size[shape.axes - 1];

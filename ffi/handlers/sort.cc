@@ -1,6 +1,9 @@
 // FFI targets of the sort family. Arrays are [batches..., count], sorted along the last dimension; those whose extrema
 // are looked for are [batches..., count, inner].
 #include "target.h"
+#include BARACUDA_DRIVER(argextremum)
+#include BARACUDA_DRIVER(select)
+#include BARACUDA_DRIVER(sort)
 
 namespace baracuda {
 namespace {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "complex.h"
 #include "exponential.h"
 #include "extreme.h"
 
@@ -311,19 +312,6 @@ struct LogCumSumExp {
   template <class At, class In, class States>
   BARACUDA_HD void write(const At& at, const In&, const States& s) const {
     at.store(y, [&](int k) { return T(s[k].most + log_of_sum(s[k].sum)); });
-  }
-};
-
-// A complex number that is the same type on the host and the device. Products are those of the definition.
-template <class Part>
-struct Complex {
-  Part real, imag;
-
-  Complex() = default;
-  BARACUDA_HD explicit Complex(Part real, Part imag = Part(0)) : real(real), imag(imag) {}
-  BARACUDA_HD friend Complex operator+(Complex x, Complex y) { return Complex(x.real + y.real, x.imag + y.imag); }
-  BARACUDA_HD friend Complex operator*(Complex x, Complex y) {
-    return Complex(x.real * y.real - x.imag * y.imag, x.real * y.imag + x.imag * y.real);
   }
 };
 

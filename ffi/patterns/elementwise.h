@@ -2,7 +2,10 @@
 // Operands broadcast to that shape.
 //
 // A functor says what one element is. It names the types in memory, `Operands` and `Results`, lists made with Types,
-// and maps a value of each operand to the results, in `Wide`; it reads no memory.
+// and maps a Comparable of each operand to the result, or to Values of several; it reads no memory.
+//
+// There are hundreds of functors. So all that does not depend on one is compiled once: a driver sees a functor as an
+// ElementwiseKernel, sizes and addresses of its loops.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +18,28 @@
 
 namespace baracuda {
 
-inline constexpr int elementwise_rank = 8;
+inline constexpr int elementwise_rank = 8, elementwise_operands = 6, elementwise_results = 3;
+
+// Several results of a functor.
+template <class W, int count>
+struct Values {
+  W value[count];
+};
+
+struct ElementwiseArrays {
+  const void* in[elementwise_operands];
+  void* out[elementwise_results];
+};
 
 // The extents of the results, and the step of each operand along each: 0 where it broadcasts. Dimensions of size 1 are
 // dropped, and neighbours that all operands treat alike are one. So the steps of the last dimension are 0 or 1.
-template <int operands>
 struct ElementwiseShape {
+  int operands;
   int rank = 1;
   int64_t extent[elementwise_rank] = {1};
-  int64_t step[operands][elementwise_rank] = {};
+  int64_t step[elementwise_operands][elementwise_rank] = {};
+
+  explicit ElementwiseShape(int operands) : operands(operands) {}
 
   int64_t elements() const {
     int64_t count = 1;
@@ -32,27 +48,34 @@ struct ElementwiseShape {
   }
   int64_t columns() const { return extent[rank - 1]; }
 
-  // Puts one more dimension behind the others; false if there are too many.
-  bool push(int64_t size, const bool (&broadcast)[operands]) {
+  // Puts one more dimension behind the others; false if there are too many. `broadcast(i)` is of operand i.
+  template <class Broadcast>
+  bool push(int64_t size, const Broadcast& broadcast) {
     if (size == 1) return true;
     if (elements() == 1) {
       extent[0] = size;
-      for (int i = 0; i < operands; ++i) step[i][0] = !broadcast[i];
+      for (int i = 0; i < operands; ++i) step[i][0] = !broadcast(i);
       return true;
     }
     bool alike = true;
-    for (int i = 0; i < operands; ++i) alike = alike && (step[i][rank - 1] == 0) == broadcast[i];
+    for (int i = 0; i < operands; ++i) alike = alike && (step[i][rank - 1] == 0) == broadcast(i);
     if (!alike && rank == elementwise_rank) return false;
+    int last = alike ? rank - 1 : rank;
     for (int i = 0; i < operands; ++i) {
-      if (!broadcast[i])
+      if (!broadcast(i))
         for (int d = 0; d < rank; ++d) step[i][d] *= size;
-      int last = alike ? rank - 1 : rank;
-      step[i][last] = !broadcast[i];
+      step[i][last] = !broadcast(i);
     }
     if (!alike) extent[rank++] = 1;
     extent[rank - 1] *= size;
     return true;
   }
+};
+
+// Rows of arrays that do not broadcast: row r of operand i begins at in[i] + r * in_pitch[i].
+struct ElementwiseRows {
+  int64_t rows, columns;
+  int64_t in_pitch[elementwise_operands], out_pitch[elementwise_results];
 };
 
 namespace internal {
@@ -64,6 +87,7 @@ struct Unlist<Types<T...>> {
   static constexpr int count = sizeof...(T);
   template <int i>
   using at = std::tuple_element_t<i, std::tuple<T...>>;
+  static constexpr int bytes[] = {int(sizeof(T))...};
   static constexpr int widest() {
     int size = 0;
     ((size = int(sizeof(T)) > size ? int(sizeof(T)) : size), ...);
@@ -71,68 +95,23 @@ struct Unlist<Types<T...>> {
   }
 };
 
-// body(Constant<0>{}) ... body(Constant<count - 1>{}), for a body in a function of host and device.
-template <int count, class Body, int... i>
-BARACUDA_HD void unrolled(const Body& body, std::integer_sequence<int, i...>) {
-  (body(std::integral_constant<int, i>{}), ...);
+template <class Functor>
+struct ElementwiseTypes {
+  using In = Unlist<typename Functor::Operands>;
+  using Out = Unlist<typename Functor::Results>;
+  static constexpr int operands = In::count, results = Out::count;
+  static_assert(operands <= elementwise_operands && results <= elementwise_results);
+};
+
+// One of a functor's results.
+template <int j, class W>
+BARACUDA_HD W result_of(const W& value) {
+  return value;
 }
-template <int count, class Body>
-BARACUDA_HD void unrolled(const Body& body) {
-  unrolled<count>(body, std::make_integer_sequence<int, count>{});
+template <int j, class W, int count>
+BARACUDA_HD W result_of(const Values<W, count>& values) {
+  return values.value[j];
 }
 
 }  // namespace internal
-
-// A functor with the arrays that it runs on.
-template <class Functor>
-struct Elementwise {
-  using In = internal::Unlist<typename Functor::Operands>;
-  using Out = internal::Unlist<typename Functor::Results>;
-  using Wide = typename Functor::Wide;
-  static constexpr int operands = In::count, results = Out::count;
-  // The bytes of the largest element.
-  static constexpr int bytes = In::widest() > Out::widest() ? In::widest() : Out::widest();
-
-  Functor functor;
-  const void* in[operands];
-  void* out[results];
-
-  // The V elements of the results from `to` on, from those of the operands: from[i] + k, or all from[i] where step[i]
-  // is 0.
-  template <int V, class Index>
-  BARACUDA_HD void run(Index to, const Index (&from)[operands], const bool (&step)[operands]) const {
-    Wide value[operands][V], result[results][V];
-    internal::unrolled<operands>([&](auto i) {
-      using T = typename In::template at<i()>;
-      const T* array = static_cast<const T*>(in[i()]) + from[i()];
-      if (step[i()]) {
-        Vector<T, V> lanes = load<V>(array);
-        for (int k = 0; k < V; ++k) value[i()][k] = Wide(lanes.lane[k]);
-      } else {
-        Wide all = Wide(*array);
-        for (int k = 0; k < V; ++k) value[i()][k] = all;
-      }
-    });
-    for (int k = 0; k < V; ++k) compute(k, value, result, std::make_integer_sequence<int, operands>{});
-    internal::unrolled<results>([&](auto j) {
-      using T = typename Out::template at<j()>;
-      Vector<T, V> lanes;
-      for (int k = 0; k < V; ++k) lanes.lane[k] = T(result[j()][k]);
-      store<V>(static_cast<T*>(out[j()]) + to, lanes);
-    });
-  }
-
- private:
-  template <int V, int... i>
-  BARACUDA_HD void compute(int k, const Wide (&value)[operands][V], Wide (&result)[results][V],
-                           std::integer_sequence<int, i...>) const {
-    if constexpr (results == 1) {
-      result[0][k] = functor(value[i][k]...);
-    } else {
-      auto values = functor(value[i][k]...);
-      for (int j = 0; j < results; ++j) result[j][k] = values.value[j];
-    }
-  }
-};
-
 }  // namespace baracuda

@@ -6,36 +6,12 @@
 
 #include "../kernels/number.h"
 #include "executor.h"
+#include "row_team_cuda.h"
 
 namespace baracuda {
 namespace internal {
 
 inline constexpr unsigned rows_most_lanes = 512, rows_least_block = 128;
-
-template <class State>
-__device__ State from_lane(const State& state, int offset) {
-  static_assert(sizeof(State) % sizeof(uint32_t) == 0);
-  uint32_t words[sizeof(State) / sizeof(uint32_t)];
-  memcpy(words, &state, sizeof(State));
-  for (uint32_t& word : words) word = __shfl_xor_sync(0xffffffffu, word, offset);
-  State other;
-  memcpy(&other, words, sizeof(State));
-  return other;
-}
-
-// The state of the lanes of a row, which have one threadIdx.y, in each of them. All threads of the block take part.
-template <class Functor, class State>
-__device__ State of_row(const Functor& functor, State state, State* shared) {
-  int lanes = blockDim.x;
-  for (int offset = 1; offset < 32 && offset < lanes; offset *= 2) functor.merge(state, from_lane(state, offset));
-  if (lanes <= 32) return state;
-  int warps = lanes / 32, first = threadIdx.y * warps;
-  if (threadIdx.x % 32 == 0) shared[first + threadIdx.x / 32] = state;
-  __syncthreads();
-  state = shared[first];
-  for (int k = 1; k < warps; ++k) functor.merge(state, shared[first + k]);
-  return state;
-}
 
 // Each lane has `held` vectors of its row in registers, blockDim.x vectors apart; of longer rows the rest is read
 // twice.

@@ -1,0 +1,43 @@
+// The FFI target that picks rows: x [batches..., n, d] and index [some of the batches..., m], which give y [batches...,
+// m, d].
+#include "target.h"
+#include BARACUDA_DRIVER(pick)
+
+#include "cells.h"
+
+namespace baracuda {
+namespace {
+
+ffi::Error pick_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer index, ffi::Result<ffi::AnyBuffer> y) {
+  constexpr const char* op = "pick_rows";
+  Checks checks(op);
+  auto in = x.dimensions(), order = index.dimensions(), out = y->dimensions();
+  require_cells(checks, "x", x);
+  checks.dtype("index", index, ffi::DataType::S32)
+      .same_dtype("the result", *y, "x", x)
+      .require(in.size() >= 2, "x must have rank 2 or more, got ", describe(in))
+      .require(1 <= order.size() && order.size() < in.size() && std::equal(order.begin(), order.end() - 1, in.begin()),
+               "index must begin with batches of x, ", describe(in), ", got ", describe(order))
+      .require(out.size() == in.size() && std::equal(in.begin(), in.end() - 2, out.begin()) &&
+                   out.back() == in.back() && out[out.size() - 2] == order.back(),
+               "the result must be x's ", describe(in), " with ", order.size() ? order.back() : 0, " rows, got ",
+               describe(out));
+  if (checks.failed()) return checks.error();
+  PickShape shape{product(in, 0, in.size() - 2), in[in.size() - 2], order.back(), in.back(), 1};
+  if (shape.batches * shape.rows * shape.columns == 0) return ffi::Error::Success();
+  checks.require(shape.count > 0, "x must have rows to pick from, got ", describe(in));
+  if (checks.failed()) return checks.error();
+  shape.sharing = shape.batches / product(order, 0, order.size() - 1);
+  int64_t bytes = bytes_of(x.element_type());
+  return to_error(op, for_cell(shape.columns * bytes, [&](auto cell) {
+                    using Cell = decltype(cell);
+                    shape.columns = shape.columns * bytes / int64_t(sizeof(Cell));
+                    return pick_rows(device.executor(), shape, static_cast<const int32_t*>(index.untyped_data()),
+                                     static_cast<const Cell*>(x.untyped_data()), static_cast<Cell*>(y->untyped_data()));
+                  }));
+}
+
+BARACUDA_TARGET(pick_rows, pick_handler, operands<2>().Ret<ffi::AnyBuffer>());
+
+}  // namespace
+}  // namespace baracuda

@@ -1,0 +1,186 @@
+// Gradients of reductions: what each cell of x has of its line's cotangent.
+//
+// A spreader makes a Part of what the line has, once, and a cell of dx of that and the cell of x, which it may not
+// read.
+#pragma once
+
+#include "complex.h"
+#include "exponential.h"
+#include "power.h"
+
+namespace baracuda {
+
+template <class Wide>
+BARACUDA_HD Wide sign_of(Wide x) {
+  return Wide((x > 0) - (x < 0));
+}
+
+template <class T>
+struct SpreadSum {
+  using Element = T;
+  using Part = T;
+  static constexpr bool reads = false;
+  const T* dy;
+  double divisor;
+
+  BARACUDA_HD Part part(int64_t cell) const {
+    if constexpr (is_complex<T>) {
+      using Real = decltype(T::real);
+      return dy[cell] / Real(divisor);
+    } else {
+      using Wide = Comparable<T>;
+      return T(Wide(dy[cell]) / Wide(divisor));
+    }
+  }
+  BARACUDA_HD T at(const Part& part, T) const { return part; }
+};
+
+// The cells that have the extreme value share the cotangent; NaNs are the same.
+template <class T>
+struct SpreadExtremum {
+  using Element = T;
+  using Wide = Comparable<T>;
+  static constexpr bool reads = true;
+  struct Part {
+    Wide y, share;
+  };
+  const T* y;
+  const float* ties;
+  const T* dy;
+  bool magnitude;
+
+  BARACUDA_HD Part part(int64_t cell) const {
+    float count = ties[cell];
+    return {Wide(y[cell]), Wide(dy[cell]) / Wide(count > 1 ? count : 1)};
+  }
+  BARACUDA_HD T at(const Part& part, T cell) const {
+    Wide x = Wide(cell), value = magnitude ? std::fabs(x) : x;
+    bool same = (value == part.y) | ((value != value) & (part.y != part.y));
+    Wide share = magnitude ? part.share * sign_of(x) : part.share;
+    return T(value_if(same, share));
+  }
+};
+
+// dy times the product of the line's other factors.
+template <class T>
+struct SpreadProd {
+  using Element = T;
+  using Wide = std::conditional_t<is_complex<T>, T, Accumulator<T>>;
+  static constexpr bool reads = true;
+  struct Part {
+    Wide dy, product;
+    uint32_t zeros;
+  };
+  const Wide* product;
+  const uint8_t* zeros;
+  const T* dy;
+
+  static BARACUDA_HD Wide wide(T x) { return Wide(x); }
+  BARACUDA_HD Part part(int64_t cell) const { return {wide(dy[cell]), product[cell], zeros[cell]}; }
+  BARACUDA_HD T at(const Part& part, T cell) const {
+    Wide x = wide(cell), factor;
+    bool is_zero = x == Wide(0);
+    if constexpr (is_complex<T>)
+      factor = is_zero ? Wide(1) : x;
+    else
+      factor = is_zero ? std::copysign(Wide(1), x) : x;
+    Wide others = part.product / factor;
+    bool vanishes = part.zeros > uint32_t(is_zero);
+    return T(part.dy * (vanishes ? others * Wide(0) : others));
+  }
+};
+
+// dy e^(x - y); -inf adds nothing and has none.
+template <class T>
+struct SpreadLogSumExp {
+  using Element = T;
+  using Wide = Comparable<T>;
+  static constexpr bool reads = true;
+  struct Part {
+    Wide y, dy;
+  };
+  const T* y;
+  const T* dy;
+
+  BARACUDA_HD Part part(int64_t cell) const { return {Wide(y[cell]), Wide(dy[cell])}; }
+  BARACUDA_HD T at(const Part& part, T cell) const {
+    constexpr Wide infinity = std::numeric_limits<Wide>::infinity();
+    Wide x = Wide(cell);
+    // y may be rounded to less than x.
+    Wide below = x == part.y ? Wide(0) : x - part.y;
+    Wide own = below > 0 ? Wide(1) + below : exponential<T>(below);
+    own = below != below ? below : own;
+    return T(x == -infinity ? Wide(0) : part.dy * own);
+  }
+};
+
+// dy sign(x) (|x| / y)^(p - 1), 0 where x or y is 0.
+template <class T>
+struct SpreadNorm {
+  using Element = T;
+  using Wide = Comparable<T>;
+  static constexpr bool reads = true;
+  struct Part {
+    Wide y, dy;
+  };
+  const T* y;
+  const T* dy;
+  double p;
+
+  BARACUDA_HD Part part(int64_t cell) const { return {Wide(y[cell]), Wide(dy[cell])}; }
+  BARACUDA_HD T at(const Part& part, T cell) const {
+    Wide x = Wide(cell);
+    if (p == 1) return T(x != x ? x : part.dy * sign_of(x));
+    Wide ratio = std::fabs(x) / part.y;
+    Wide slope = p == 2 ? ratio : power_of(ratio, p - 1);
+    return T((x == 0) | (part.y == 0) ? Wide(0) : part.dy * (x < 0 ? -slope : slope));
+  }
+};
+
+// dy scale (x - mean), over y for the root, 0 where that is 0.
+template <class T>
+struct SpreadVariance {
+  using Element = T;
+  using Wide = Accumulator<T>;
+  static constexpr bool reads = true;
+  struct Part {
+    Wide mean, scale;
+  };
+  const Wide* mean;
+  const T* y;
+  const T* dy;
+  Wide divisor;
+  bool root;
+
+  BARACUDA_HD Part part(int64_t cell) const {
+    Wide value = root ? Wide(y[cell]) : Wide(0.5);
+    Wide scale = divisor > 0 ? Wide(dy[cell]) / divisor / value : std::numeric_limits<Wide>::quiet_NaN();
+    return {mean[cell], value == 0 ? Wide(0) : scale};
+  }
+  BARACUDA_HD T at(const Part& part, T x) const { return T((Wide(x) - part.mean) * part.scale); }
+};
+
+// The gradient of a trace: dx [batches, rows, middle, columns, inner], where column - row = offset dy's, elsewhere 0.
+template <class T>
+struct SpreadTrace {
+  using Element = T;
+  const T* dy;  // [batches, middle, inner]
+  int64_t rows, middle, columns, inner, offset;
+
+  // V neighbours from `place` on in [middle, columns, inner].
+  template <int V>
+  BARACUDA_HD Vector<T, V> at(int64_t batch, int64_t row, int64_t place) const {
+    Vector<T, V> out{};
+    for (int k = 0; k < V; ++k) {
+      int64_t column = place + k, i = 0;
+      if (middle * inner > 1) {
+        i = column % inner, column /= inner;
+        i += column / columns * inner, column %= columns;
+      }
+      if (column == row + offset) out.lane[k] = dy[batch * middle * inner + i];
+    }
+    return out;
+  }
+};
+
+}  // namespace baracuda

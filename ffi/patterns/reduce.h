@@ -1,0 +1,93 @@
+// The reduce pattern: lines of cells of x, each of which comes to a cell of y.
+//
+// It has two directions. `reduce_lines`: each line is reduced, its cells in an order that the shape alone decides.
+// `spread_lines`: each cell of dx, which is shaped like x, is computed from its cell of x and what its line has.
+//
+// Lines of neighbouring cells are rows. Where the last dimension is kept, lines are columns, neighbours of each other.
+#pragma once
+
+#include "divisor.h"
+#include "executor.h"
+
+namespace baracuda {
+
+// An extent that offsets are divided by. On CUDA a division in 64 bits is a call, which a product is not: in double it
+// is off by 1 at most, for offsets below 2^52.
+struct Extent {
+  int64_t size = 1;
+  double inverse = 1;
+  Divisor<int32_t> narrow{1};
+  bool is_narrow = true;
+
+  Extent() = default;
+  explicit Extent(int64_t size) : size(size), is_narrow(0 < size && size < (int64_t(1) << 31)) {
+    if (is_narrow) narrow = Divisor<int32_t>(size);
+    if (size > 0) inverse = 1.0 / double(size);
+  }
+  BARACUDA_HD int64_t quotient(int64_t n) const {
+    if (is_narrow && n >> 31 == 0) return narrow.quotient(int32_t(n));
+    int64_t guess = int64_t(double(n) * inverse), rest = n - guess * size;
+    return guess + (rest >= size) - (rest < 0);
+  }
+};
+
+// Dimensions that are counted as one, the last fastest, and how far their cells are apart.
+struct CellDimensions {
+  static constexpr int most = 10;
+  int rank = 0;
+  Extent extent[most];
+  int64_t step[most];
+
+  void push(int64_t size, int64_t apart) {
+    if (size == 1) return;
+    extent[rank] = Extent(size), step[rank++] = apart;
+  }
+  int64_t size() const {
+    int64_t count = 1;
+    for (int d = 0; d < rank; ++d) count *= extent[d].size;
+    return count;
+  }
+  int64_t inner() const { return rank ? extent[rank - 1].size : 1; }
+  int64_t inner_step() const { return rank ? step[rank - 1] : 1; }
+  BARACUDA_HD int64_t offset(int64_t index) const {
+    int64_t cells = 0;
+    for (int d = rank - 1; d > 0; --d) {
+      int64_t rest = extent[d].quotient(index);
+      cells += (index - rest * extent[d].size) * step[d];
+      index = rest;
+    }
+    return rank ? cells + index * step[0] : 0;
+  }
+};
+
+// y is [lines, columns]. The cell e of the line at a column is x[first + kept.offset(line) + column +
+// reduced.offset(e)].
+struct ReduceShape {
+  CellDimensions kept, reduced;
+  int64_t lines = 1, columns = 1, count = 1, first = 0;
+
+  // x [batches, extents...], of which the first is reduced, the second kept, the third reduced, and so on.
+  template <class Sizes>
+  ReduceShape(int64_t batches, const Sizes& extents, int rank) {
+    int64_t apart = 1;
+    for (int d = 0; d < rank; ++d) apart *= extents[d];
+    kept.push(batches, apart);
+    for (int d = 0; d < rank; ++d) {
+      apart = extents[d] ? apart / extents[d] : 0;
+      if (d % 2 == 0)
+        reduced.push(extents[d], apart);
+      else if (d < rank - 1)
+        kept.push(extents[d], apart);
+      else
+        columns = extents[d];
+    }
+    lines = kept.size(), count = reduced.size();
+  }
+  ReduceShape() = default;
+
+  int64_t results() const { return lines * columns; }
+  // Lines of neighbours, with no lines beside them.
+  bool has_rows() const { return columns == 1 && reduced.inner_step() == 1; }
+};
+
+}  // namespace baracuda

@@ -1,0 +1,41 @@
+// The slice pattern on CPU threads, each with rows of the block.
+#pragma once
+
+#include "slice.h"
+
+namespace baracuda {
+
+inline Status copy_bytes(const Executor& executor, const void* from, void* to, int64_t bytes) {
+  constexpr int64_t task_bytes = 1 << 20;
+  parallel_for(executor, ceil_div(bytes, task_bytes), task_bytes / 8, [&](int64_t task) {
+    int64_t first = task * task_bytes, count = std::min(task_bytes, bytes - first);
+    memcpy(static_cast<char*>(to) + first, static_cast<const char*>(from) + first, size_t(count));
+  });
+  return {};
+}
+
+// The block is written into the array, or read from it.
+template <bool is_write, class Cell>
+Status move_block(const Executor& executor, const SliceShape& shape, Cell* whole, Cell* block) {
+  constexpr int64_t task_cells = (1 << 17) / sizeof(Cell);
+  int last = shape.axes - 1;
+  int64_t columns = shape.axis[last].size, rows = shape.cells / columns;
+  int64_t width = std::min(columns, task_cells), parts = ceil_div(columns, width), stretch = task_cells / width;
+  int64_t tasks = ceil_div(shape.batches * rows, stretch) * parts;
+  parallel_for(executor, tasks, stretch * (width + 16) * int64_t(sizeof(Cell)) / 4, [&](int64_t task) {
+    int64_t row = task / parts * stretch, end = std::min(shape.batches * rows, row + stretch);
+    int64_t first = task % parts * width, count = std::min(columns - first, width);
+    for (; row < end; ++row) {
+      int64_t rest = row % rows, place = shape.begin(row / rows) + first;
+      for (int k = last - 1; k >= 0; --k) {
+        place += rest % shape.axis[k].size * shape.axis[k].stride;
+        rest /= shape.axis[k].size;
+      }
+      Cell *there = whole + place, *here = block + row * columns + first;
+      memcpy(is_write ? there : here, is_write ? here : there, size_t(count) * sizeof(Cell));
+    }
+  });
+  return {};
+}
+
+}  // namespace baracuda
