@@ -153,9 +153,10 @@ def _evaluate(trial, arguments, backend):
     """{"forward": outputs, "backward": gradients}, and the names of our targets that the program calls."""
     op, kwargs = trial.op, trial.case.kwargs
     parameters = list(inspect.signature(op.public).parameters)
+    differentiable = [name.removeprefix("*") for name in op.differentiable]
     moving = [
         i for i, (name, x) in enumerate(zip(parameters, arguments, strict=False))
-        if name in op.differentiable and jnp.issubdtype(x.dtype, jnp.inexact)
+        if name in differentiable and jnp.issubdtype(x.dtype, jnp.inexact)
     ]  # fmt: skip
 
     def program(*arguments):

@@ -27,7 +27,8 @@ def ops(markdown):
 
 
 def row(op):
-    derivative = f"none: {reason}" if (reason := op.no_derivative) else f"in {', '.join(op.differentiable)}, any order"
+    names = ", ".join(name.removeprefix("*") for name in op.differentiable)
+    derivative = f"none: {reason}" if (reason := op.no_derivative) else f"in {names}, any order"
     return op.name, op.family, compact(op.dtypes), derivative, kernels(op, "cpu"), kernels(op, "cuda")
 
 

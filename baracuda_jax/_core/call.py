@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from . import compat
 from .kernel import workspaces
 from .library import PREFIX
+from .names import spelled
 
 UNORDERED = ("cuda", "rocm")  # where threads that scatter to one cell do so in any order
 
@@ -79,7 +80,8 @@ class Call:
             return None
         params = {**self.params, "save": True}
         saved = _trace(self.op.bodies["forward"].native, self.operands, params).out_avals
-        known = dict(zip((*self.op.operands, *self.op.results), (*self.operands, *saved), strict=True))
+        names = spelled(self.op.operands, len(self.operands))
+        known = dict(zip((*names, *self.op.results), (*self.operands, *saved), strict=True))
         dy = jax.ShapeDtypeStruct(saved[0].shape, self.dtype if self.op.codes else saved[0].dtype)
         operands = (*(known[name] for name in self.op.residuals), dy)
         params = {name: value for name, value in self.params.items() if name != "save"}

@@ -14,7 +14,7 @@ _kernel = compat.Primitive("baracuda_kernel")
 _kernel.multiple_results = True
 
 
-def kernel(target, dims, *operands, out, workspace=None, **attributes):
+def kernel(target, dims, *operands, out, workspace=None, aliases=(), **attributes):
     """Calls FFI target `baracuda.<target>`.
 
     `dims` names the dimensions: "...nd, ...n -> ...sd". Equal letters are one dimension; dimensions under the dots are
@@ -23,7 +23,10 @@ def kernel(target, dims, *operands, out, workspace=None, **attributes):
     dimensions stay so, without communication.
 
     `workspace` is the number of bytes of scratch memory, for each batch, that a CUDA handler gets as its first result; a
-    target that never needs any has none."""
+    target that never needs any has none.
+
+    `aliases` has pairs (operand, result) that may be one array: where nobody else reads the operand the kernel finds the
+    result where that was. Where it is not so, as on shards, the kernel copies."""
     sides = [[term.strip() for term in side.split(",")] for side in dims.split("->")]
     core_in, core_out = ([tuple(term.replace("...", "")) for term in side] for side in sides)
     for term, core, x in zip(sides[0], core_in, operands, strict=True):
@@ -47,6 +50,7 @@ def kernel(target, dims, *operands, out, workspace=None, **attributes):
         dims_out=tuple(_labels(len(o.shape) + ones, core) for o, core in zip(out, core_out, strict=True)),
         out=tuple((widen(o.shape), jnp.dtype(o.dtype)) for o in out),
         attributes=tuple(sorted(attributes.items())),
+        aliases=tuple(aliases),
     )
     results = [result.reshape(o.shape) if ones else result for result, o in zip(results, out, strict=True)]
     return results if workspace is None else results[1:]
@@ -117,7 +121,7 @@ def _factor_names():
     yield from (f"z_{i}" for i in itertools.count(1))
 
 
-def _lower(ctx, *operands, target, dims_in, dims_out, out, attributes):
+def _lower(ctx, *operands, target, dims_in, dims_out, out, attributes, aliases):
     batch_rank = _batch_rank(dims_in)
     extra = {}
     if batch_rank:
@@ -126,7 +130,8 @@ def _lower(ctx, *operands, target, dims_in, dims_out, out, attributes):
         )
         if rule := _sharding_rule(ctx, dims_in, dims_out, batch_rank):
             extra["sdy.sharding_rule"] = compat.ir.Attribute.parse(rule)
-    call = jax.ffi.ffi_lowering(PREFIX + target, extra_attributes=extra)
+    shared = {"operand_output_aliases": dict(aliases)} if aliases else {}
+    call = jax.ffi.ffi_lowering(PREFIX + target, extra_attributes=extra, **shared)
     return call(ctx, *operands, **{name: _attribute(value) for name, value in attributes})
 
 

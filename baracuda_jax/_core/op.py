@@ -28,6 +28,7 @@ from . import choice, compat, complete, partition
 from . import prefer as preference
 from .call import Call, untyped
 from .compat import ad
+from .names import has_star, spelled
 from .sku import OpCategory
 
 
@@ -56,6 +57,7 @@ class Op:
     public: Callable
     cases: tuple
     beside: tuple[str, ...]  # other ops that the public function calls
+    kin: str | None
     default: str
     forward: compat.Primitive
     tangent: compat.Primitive | None  # as backward, None where there is no derivative
@@ -81,7 +83,7 @@ class Op:
     def vjp(self, *operands, prefer=None, **params):
         """The backward primitive, on (*residuals, output's cotangent): one cotangent, or a list of several."""
         outs = bind(self.backward, *operands, prefer=preference.resolve(f"{self.name}_backward", prefer), **params)
-        return outs if len(self.differentiable) > 1 else outs[0]
+        return outs if len(self.differentiable) > 1 or has_star(self.differentiable) else outs[0]
 
 
 OPS: dict[str, Op] = {}
@@ -118,13 +120,15 @@ def declare(
     shared: Mapping[str, int] | None = None,
     follows: Mapping[str, str] | None = None,
     beside: Sequence[str] = (),
+    kin: str | None = None,
     default: str = "native",
 ) -> Op:
     """Declares an op and puts it in the table `OPS`; `complete.py` says what must not be left out.
 
     category        the kind of op that a plan reports
     public          the function that users call; its docstring is the op's
-    operands, ...   names, in order; `results` after the first are saved for the derivatives
+    operands, ...   names, in order; `results` after the first are saved for the derivatives. A name with a star stands for
+                    any number of operands, and so then may one of `differentiable`
     constant        operand -> the reason why it has no derivative, for each that is not `differentiable`
     output          which of the public function's results the output is, where others are of other calls
     codes           the output is made of codes, which carry no tangents: the derivatives are there for the public backward
@@ -139,6 +143,7 @@ def declare(
     cut             the sharding rule: which dimensions besides batches may be sharded, and how shards are combined; or the
                     reason why none may
     beside          other ops, of which every call of the public function calls the kernels too
+    kin             what ops that differ in their functors alone have in common; a sample of the laws takes some of them
     default         what automatic means for this op: "native", the kernel where there is one, or "xla"
     """
     constant, shared, follows = constant or {}, shared or {}, follows or {}
@@ -199,6 +204,7 @@ def declare(
         public=public,
         cases=tuple(cases),
         beside=tuple(beside),
+        kin=kin,
         default=default,
         bodies=bodies,
         output=output,
@@ -278,8 +284,8 @@ def _linear_tangent(forward, names, linear):
 
     def of(fun):
         def tangent(*values, **params):
-            known = dict(zip(names["tangent"], values, strict=True))
-            return fun(*(known[name] for name in names["forward"]), save=False, **linear(params))
+            known = dict(zip(spelled(names["tangent"], len(values)), values, strict=True))
+            return fun(*(known[name] for name in spelled(names["forward"], len(values))), save=False, **linear(params))
 
         return tangent
 
@@ -292,15 +298,17 @@ def _batch(p, names, results, shared, follows, batched):
     def rule(axis, args, dims, /, **params):
         if all(dim is None for dim in dims):
             return (outs := p.bind(*args, **params)), [None] * len(outs)
+        known = spelled(names, len(args))
         kept = {
-            name: dim is None and x.ndim == shared.get(name, -1) for name, x, dim in zip(names, args, dims, strict=True)
+            name: dim is None and x.ndim == shared.get(name, -1) for name, x, dim in zip(known, args, dims, strict=True)
         }
         args = [
             x if kept[name] else compat.bdim_at_front(x, dim, axis.size, axis.explicit_mesh_axis)
-            for name, x, dim in zip(names, args, dims, strict=True)
+            for name, x, dim in zip(known, args, dims, strict=True)
         ]
         outs = bind(p, *args, **batched(params))
-        return outs, [None if kept.get(follows.get(name)) else 0 for name, _ in zip(results, outs, strict=False)]
+        made = spelled(results, len(outs)) if has_star(results) else results
+        return outs, [None if kept.get(follows.get(name)) else 0 for name, _ in zip(made, outs, strict=False)]
 
     compat.register_batcher(p, rule)
 
@@ -310,8 +318,9 @@ def _differentiate(primitives, bodies, operands, differentiable, residuals, resu
     n = len(residuals)
 
     def forward_jvp(primals, tangents, *, save, **params):
-        values, dots = dict(zip(operands, primals, strict=True)), dict(zip(operands, tangents, strict=True))
-        dots = [dots[name] for name in differentiable]
+        names = spelled(operands, len(primals))
+        values, dots = dict(zip(names, primals, strict=True)), dict(zip(names, tangents, strict=True))
+        dots = [dots[name] for name in spelled(differentiable, len(primals) - len(operands) + len(differentiable))]
         if all(type(t) is ad.Zero for t in dots):
             return _no_derivative(forward, primals, tangents, save=save, **params)
         outs = bind(forward, *primals, save=True, **params)
@@ -331,13 +340,13 @@ def _transpose(primitives, operands, residuals, linear):
     """jax.linear_transpose of a linear op, all of whose residuals are operands."""
 
     def rule(cotangents, *values, save, **params):
-        known = dict(zip(operands, values, strict=True))
+        known = dict(zip(spelled(operands, len(values)), values, strict=True))
         inner = [known[name] for name in residuals]
         moved = [x for name, x in known.items() if name not in residuals]
         n = len(inner)
         cts = _linear_transpose(primitives["backward"], n, cotangents[:1], *inner, *moved, **linear(params))
         known |= dict.fromkeys(residuals)
-        known |= zip((name for name in operands if name not in residuals), cts[n:], strict=True)
+        known |= zip((name for name in known if name not in residuals), cts[n:], strict=True)
         return list(known.values())
 
     ad.primitive_transposes[primitives["forward"]] = rule

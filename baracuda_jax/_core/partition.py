@@ -19,6 +19,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from . import compat
+from .names import has_star, spelled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +27,8 @@ class Partition:
     """labels    (names, types, params) -> for each array, by its name, the labels of its dimensions
     whole     labels of dimensions that are never cut
     combine   label -> {kind: (run, axes, *operands, **params) -> results}, where more than a sum is needed when this
-              dimension is cut; `run` has the op's primitives by kind, and operands are this shard's
+              dimension is cut; `run` has the op's primitives by kind, and operands are this shard's. Labels that have one
+              function are combined by one call, along the axes of them all
     plain     whether this also holds for the op in plain JAX, which the compiler would cut worse by itself
     """
 
@@ -67,9 +69,12 @@ class Cut:
         """The computation on a shard."""
 
         def fun(*operands):
-            for label, combine in self.partition.combine.items():
-                if label in axes and self.kind in combine:
-                    return tuple(combine[self.kind](run, axes[label], *operands, **params))
+            combine, names = None, ()
+            for label, by_kind in self.partition.combine.items():
+                if label in axes and by_kind.get(self.kind) and combine in (None, by_kind[self.kind]):
+                    combine, names = by_kind[self.kind], (*names, *axes[label])
+            if combine:
+                return tuple(combine(run, names, *operands, **params))
             outs = run[self.kind](*operands, **params)
             return tuple(self._sum(y, axes, *of) for y, *of in zip(outs, self.results, self.sources, strict=True))
 
@@ -91,7 +96,8 @@ def _least(sides, shapes):
 
 def of_call(partition, kind, names, results, follows, params, operands, outs):
     """The cut of a call on `operands` with results `outs`, given as types."""
-    results, count = results[: len(outs)], len(operands)
+    count, names = len(operands), spelled(names, len(operands))
+    results = spelled(results, len(outs)) if has_star(results) else results[: len(outs)]
     labels = [tuple(x) for x in partition.labels((*names, *results), (*operands, *outs), params)]
     known = dict(zip(names, labels[:count], strict=True))
     every = frozenset().union(*labels[:count])

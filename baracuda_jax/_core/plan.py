@@ -144,7 +144,7 @@ class Plan:
                 | call.params
                 | dict(self.params)
                 | dict(self.inputs)
-                | {op.results[0]: y, "dy": operands["dy"]}
+                | {op.results[0]: y, "dy": operands["dy"], f"d{op.results[0]}": operands["dy"]}
             )
             parameters = inspect.signature(_function(name)).parameters.items()
             arguments = {p: known.get(p, parameter.default) for p, parameter in parameters if p != "prefer"}

@@ -65,5 +65,7 @@ def _error(ours, expected, tolerance):
 
 @jax.jit
 def _same_bits(a, b):
+    if a.dtype == bool:
+        return jnp.array_equal(a, b)
     unsigned = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.uint32}[a.dtype.itemsize]
     return jnp.array_equal(lax.bitcast_convert_type(a, unsigned), lax.bitcast_convert_type(b, unsigned))

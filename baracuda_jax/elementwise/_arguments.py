@@ -32,6 +32,7 @@ _DOC = """
     Source: {source}
     """
 
+BOOL = ("bool",)
 PRECISION = "float16 and bfloat16 compute in float32. NaN propagates."
 
 
@@ -49,6 +50,11 @@ def document(formula, args, source, returns="An array of x's shape and dtype.", 
         return fun
 
     return decorate
+
+
+def listed(dtypes):
+    """For readers."""
+    return "floats" if dtypes == checks.FLOATS else ", ".join(dtypes)
 
 
 def floats(op, name, value):
@@ -96,6 +102,29 @@ def widen(*arrays):
     return [wide(x) for x in arrays]
 
 
+def broadcast(op, names, shapes):
+    try:
+        return jnp.broadcast_shapes(*shapes)
+    except ValueError:
+        some = f"{', '.join(names[:-1])} and {names[-1]}"
+        raise ValueError(f"{op}: {some} must broadcast, got shapes {', '.join(map(str, shapes))}") from None
+
+
 def aligned(x, rank):
     """x with dimensions of size 1 before its own."""
     return jax.lax.expand_dims(x, range(rank - x.ndim)) if x.ndim < rank else x
+
+
+def broadcasting(op, names, arrays):
+    """The arrays, of one rank, and the shapes that they had, which must broadcast."""
+    shapes = [x.shape for x in arrays]
+    rank = len(broadcast(op, names, shapes))
+    return [aligned(x, rank) for x in arrays], shapes
+
+
+def cotangent_of_result(op, dy, arrays, like, like_name, name="dy"):
+    """The cotangent of a result that has the shape to which the arrays broadcast, and the dtype of one."""
+    dy = checks.array(op, name, dy)
+    checks.same_dtype(op, name, dy, like_name, like)
+    checks.shape(op, name, dy, jnp.broadcast_shapes(*(x.shape for x in arrays)), "that of the result")
+    return dy

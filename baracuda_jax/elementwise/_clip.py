@@ -1,9 +1,9 @@
 """Clamps to a range, which differ in the gradient at its bounds, and in dtypes."""
 
-import functools
 import math
 
 import jax.numpy as jnp
+import numpy as np
 
 from .._core import checks
 from .._core.bits import from_bits, highest, lowest, to_bits
@@ -81,12 +81,9 @@ def clamp_backward(x, dy, min=None, max=None, *, prefer=None):
 
 
 def _bounds(op, low, high, dtype):
-    """The bounds in x's dtype, as the bits that a kernel gets."""
-    bound = functools.partial(_bound, op, dtype=dtype)
-    return {
-        "min_bits": to_bits(bound("min", low, lowest(dtype)), dtype),
-        "max_bits": to_bits(bound("max", high, highest(dtype)), dtype),
-    }
+    """The bounds, rounded to x's dtype, as the bits of what is computed in."""
+    bits = lambda *bound: to_bits(np.asarray(_bound(op, *bound, dtype=dtype), dtype), wide_dtype(dtype))
+    return {"min_bits": bits("min", low, lowest(dtype)), "max_bits": bits("max", high, highest(dtype))}
 
 
 def _bound(op, name, value, without, *, dtype):
@@ -102,7 +99,7 @@ def _bound(op, name, value, without, *, dtype):
 
 
 def _bounds_of(dtype, *, min_bits, max_bits):
-    of = lambda bits: from_bits(bits, dtype).astype(wide_dtype(dtype))
+    of = lambda bits: from_bits(bits, wide_dtype(dtype))
     return {"low": of(min_bits), "high": of(max_bits)}
 
 

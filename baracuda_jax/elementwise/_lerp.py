@@ -7,7 +7,7 @@ from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
 from . import _pattern
-from ._arguments import aligned, document, floats, weight, widen
+from ._arguments import broadcasting, cotangent_of_result, document, floats, weight, widen
 
 
 @document(
@@ -41,9 +41,7 @@ def lerp_backward(start, end, weight, dy, *, prefer=None):
     """
     op = "lerp_backward"
     operands, shapes = _arguments(op, start, end, weight)
-    dy = checks.array(op, "dy", dy)
-    checks.same_dtype(op, "dy", dy, "start", operands[0])
-    checks.shape(op, "dy", dy, jnp.broadcast_shapes(*shapes), "that of the result")
+    dy = cotangent_of_result(op, dy, operands, operands[0], "start")
     cotangents = _LERP.vjp(*operands, dy, prefer=prefer)
     return tuple(ct.reshape(shape) for ct, shape in zip(cotangents, shapes, strict=True))
 
@@ -52,15 +50,7 @@ def _arguments(op, start, end, weight_):
     """The operands, of one rank, and the arguments' shapes."""
     start, end = floats(op, "start", start), floats(op, "end", end)
     checks.same_dtype(op, "end", end, "start", start)
-    operands = start, end, weight(op, weight_, "start", start)
-    shapes = [x.shape for x in operands]
-    try:
-        rank = len(jnp.broadcast_shapes(*shapes))
-    except ValueError:
-        raise ValueError(
-            f"{op}: start, end and weight must broadcast, got shapes {', '.join(map(str, shapes))}"
-        ) from None
-    return [aligned(x, rank) for x in operands], shapes
+    return broadcasting(op, ("start", "end", "weight"), (start, end, weight(op, weight_, "start", start)))
 
 
 def _reference(start, end, weight):

@@ -1,7 +1,8 @@
-"""What ops of one array with static parameters share: the declaration, cases and the documentation of gradients."""
+"""Ops of one array: their declaration, what a line of a table makes of them, and the documentation of gradients."""
 
 import math
 
+import jax
 import numpy as np
 
 from .._core import checks
@@ -9,15 +10,60 @@ from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
 from . import _pattern
-from ._arguments import widen
+from ._arguments import BOOL, PRECISION, cotangent, document, floats, listed, widen
+from ._made import MADE, Made, named
+
+
+def unary(
+    name, summary, y, dx, value, source, *, slope=None, dtypes=checks.FLOATS, at=(-3, 3), kinks=(), precision=None
+):
+    """The op and its backward function. `y` and `dx` are formulas for readers, and `value(x)` and `slope(x, t)`, the
+    derivative times t, what they say in plain JAX; by default JAX's own derivative. Cases are drawn from the range `at`, not
+    near `kinks`, where the derivative jumps."""
+    slope = slope or (lambda x, t: jax.jvp(value, (x,), (t,))[1])
+    return _make(name, summary, f"y = {y}\ndx = {dx}", value, slope, source, dtypes, at, kinks, precision)
+
+
+def unary_value(name, summary, y, value, source, *, dtypes, why, precision="exact."):
+    """An op without a derivative, for the reason `why`."""
+    return _make(name, summary, f"y = {y}", value, None, source, dtypes, (-3, 3), (), precision, why)[0]
+
+
+def _make(name, summary, formula, value, slope, source, dtypes, at, kinks, precision, why=None):
+    def fun(x, *, prefer=None):
+        x = checks.array(name, "x", x)
+        x = x.astype(bool) if dtypes == BOOL else x  # what is not 0 is true
+        checks.dtype(name, "x", x, dtypes)
+        return op(x, prefer=prefer)
+
+    def backward(x, dy, *, prefer=None):
+        x = floats(backward.__name__, "x", x)
+        return op.vjp(x, cotangent(backward.__name__, dy, x), prefer=prefer)
+
+    args = f"x: array of any shape: {listed(dtypes)}."
+    document(formula, args, source, precision=precision or PRECISION)(named(fun, name, summary))
+    shapes = (3, 5, 7), (2, 16), (33,)
+    cases = tuple(Case(f"{len(shape)} axes", _draw(*shape, at=at, avoid=kinks, gap=0.02)) for shape in shapes)
+    MADE[name] = Made(name, 1, tuple(dtypes), value, (at,), source, slope is not None)
+    op = declare_unary(fun, value, slope, cases, dtypes=dtypes, why=why)
+    return fun, backward_of(fun)(named(backward, f"{name}_backward", None))
 
 
 def declare_unary(
-    public, value, slope, cases, *, dtypes=checks.FLOATS, backward=None, decode=lambda dtype, **params: params
+    public,
+    value,
+    slope,
+    cases,
+    *,
+    dtypes=checks.FLOATS,
+    backward=None,
+    decode=lambda dtype, **params: params,
+    why=None,
 ):
     """`value(x, **params)` and `slope(x, t, **params)`, the derivative times t, compute in the wide type. Since the
     derivative is a number for each element, tangent and backward are one kernel, which gets the parameters `backward`, or
-    all. `decode(dtype, **params)` gives the parameters of value and slope where these are not the kernel's."""
+    all. `decode(dtype, **params)` gives the parameters of value and slope where these are not the kernel's. An op without a
+    slope has no derivative, and `why` says why."""
     name = public.__name__
 
     def reference(x, **params):
@@ -34,6 +80,14 @@ def declare_unary(
         return _pattern.call(f"{name}_backward", [x, t], [t.dtype], **read)
 
     derivative = Body(slope_reference, slope_native)
+    targets = (f"{name}_backward",)
+    more = dict(
+        differentiable=("x",),
+        residuals=("x",),
+        tangent=derivative,
+        backward=derivative,
+        kernels={"forward": (name,), "tangent": targets, "backward": targets},
+    )
     return declare(
         name,
         family="elementwise",
@@ -42,23 +96,20 @@ def declare_unary(
         dtypes=dtypes,
         cases=cases,
         operands=("x",),
-        differentiable=("x",),
         cut=_pattern.BY_DIMENSION,
-        residuals=("x",),
         forward=Body(reference, native),
-        tangent=derivative,
-        backward=derivative,
         batched=as_they_are,
-        kernels={"forward": (name,), "tangent": (f"{name}_backward",), "backward": (f"{name}_backward",)},
+        kin="unary",
         default="xla",
+        **(more if slope else dict(constant={"x": why}, kernels={"forward": (name,)})),
     )
 
 
-def _draw(*shape, avoid, gap):
-    """Magnitudes to about 3, on both sides of the kinks `avoid` and not near them."""
+def _draw(*shape, at=(-3, 3), avoid, gap):
+    """Evenly spread over a range, in any order, and not near the kinks `avoid`."""
 
     def draw(rng):
-        x = rng.permutation(np.linspace(-3, 3, math.prod(shape)))
+        x = rng.permutation(np.linspace(*at, math.prod(shape)))
         for kink in avoid:
             x = np.where(np.abs(x - kink) < gap, kink + 2 * gap, x)
         return (x.reshape(shape),)
@@ -66,11 +117,15 @@ def _draw(*shape, avoid, gap):
     return draw
 
 
-def cases_around(kinks, *kwargs, gap=0.02):
+def cases_around(kinks, *kwargs, gap=0.02, at=(-3, 3)):
     """A case for each set of parameters; x is not near a kink, where the derivative jumps."""
     shapes = ((3, 5, 7), (2, 16), (33,))
     return tuple(
-        Case(", ".join(f"{k} {v}" for k, v in some.items()) or "defaults", _draw(*shape, avoid=kinks, gap=gap), some)
+        Case(
+            ", ".join(f"{k} {v}" for k, v in some.items()) or "defaults",
+            _draw(*shape, at=at, avoid=kinks, gap=gap),
+            some,
+        )
         for shape, some in zip(shapes, kwargs, strict=False)
     )
 

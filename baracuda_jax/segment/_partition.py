@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core.bits import from_bits, highest, lowest, to_bits
+from .._core.extreme import extreme, same
 from .._core.partition import Partition
 from .._core.wide import wide
 from ._kernels import index_dtype
@@ -82,32 +83,6 @@ prod_by_rows = _by_rows(forward=_prod_forward)
 # The extrema
 
 
-def same(x, y):
-    return (x == y) | ((x != x) & (y != y))
-
-
-def _ordered(x, is_max):
-    """Integers in the order of floats, NaN before all, since reductions over devices may lose it; and the way back."""
-    bits = jnp.int64 if x.dtype.itemsize == 8 else jnp.int32
-    mask = jnp.iinfo(bits).max
-    flip = lambda i: jnp.where(i < 0, i ^ mask, i)
-    turn = lambda i: i if is_max else ~i
-    i = turn(flip(lax.bitcast_convert_type(wide(x), bits)))
-
-    def back(i):
-        y = lax.bitcast_convert_type(flip(turn(i)), wide(x).dtype).astype(x.dtype)
-        return jnp.where(i == mask, jnp.asarray(jnp.nan, x.dtype), y)
-
-    return jnp.where(x != x, mask, i), back
-
-
-def _extreme(x, axes, is_max):
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        return (lax.pmax if is_max else lax.pmin)(x, axes)
-    i, back = _ordered(x, is_max)
-    return back(lax.pmax(i, axes))
-
-
 def _first_row(rows, axes, dtype):
     """The number of this shard's first row."""
     return lax.axis_index(axes).astype(dtype) * rows
@@ -138,7 +113,7 @@ def _extreme_forward(is_max, combine):
     def forward(run, axes, data, ids, *, save, **params):
         identity = to_bits(lowest(data.dtype) if is_max else highest(data.dtype), data.dtype)
         part, *own = run["forward"](data, ids, save=save, **{**params, "empty_bits": identity})
-        y = _extreme(part, axes, is_max)
+        y = extreme(part, axes, is_max)
         residual = [combine(same(part, y), *own, data.shape[params["axis"]], axes)] if save else []
         return [y if params["empty_bits"] == identity else _filled(y, ids, axes, **params), *residual]
 

@@ -1,8 +1,8 @@
 """The benchmarks, a file for each family of ops. Each op has one at least."""
 
-from . import elementwise, histogram, pool, quantize, scan, segment, shape, sort, unique
+from . import elementwise, histogram, pool, quantize, reduce, scan, segment, shape, sort, unique
 
-FAMILIES = (segment, pool, shape, elementwise, quantize, scan, sort, histogram, unique)
+FAMILIES = (segment, pool, shape, elementwise, quantize, scan, sort, histogram, unique, reduce)
 
 
 def benchmarks(size):

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
-from . import elementwise, pool, quantize, scan, segment, shape, sort
+from . import elementwise, pool, quantize, reduce, scan, segment, shape, sort
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +55,7 @@ SERIES = (
     Series("lp_pool2d", lambda elements, dtype: pool.images(images(elements), dtype), (0,), 0),
     Series("repeat", lambda elements, dtype: shape.repeat(matrix(elements // 4, 1024), dtype), (0,), 0),
     Series("cumsum", lambda elements, dtype: scan.cumulative("cumsum", matrix(elements), 1, dtype), (0,), 0),
+    Series("sum", lambda elements, dtype: reduce.reduction("sum", matrix(elements), 1, dtype), (0,), 0),
     Series("sort", lambda elements, dtype: sort.sort(matrix(elements), dtype), (0,), 0),
     Series("hardtanh", lambda elements, dtype: elementwise.unary("hardtanh", matrix(elements), dtype), (0,), 0),
     Series(

@@ -6,7 +6,8 @@ from jax import lax
 
 import baracuda_jax
 
-from ..benchmark import DTYPES, MATRICES, Benchmark, normal
+from ...elementwise._made import MADE
+from ..benchmark import DTYPES, MATRICES, PASSES, Benchmark, normal
 
 X, SLOPES = 0, 1
 
@@ -32,6 +33,8 @@ UNARY = {
     ),
     "powi": ((3,), lambda x: lax.integer_pow(x, 3), lambda t, x: t.pow(x, 3)),
     "affine": ((2.0, 1.0), lambda x: 2 * x + 1, lambda t, x: 2 * x + 1),
+    "softplus": ((), jax.nn.softplus, lambda t, x: t.nn.functional.softplus(x)),
+    "logit": ((0.1,), None, lambda t, x: t.logit(x, 0.1)),
     "clamp": ((-1.0, 1.0), lambda x: jnp.clip(x, -1, 1), lambda t, x: t.clamp(x, -1, 1)),
 }
 
@@ -42,6 +45,55 @@ def unary(op, shape, dtype):
         op, f"{list(shape)}", dtype, normal(*shape),
         lambda x, prefer: getattr(baracuda_jax, op)(x, *parameters, prefer=prefer), plain, torch,
         needs=() if op == "affine" else (X,),
+    )  # fmt: skip
+
+
+def made(op, shape, dtype):
+    """An op of a table, on arrays of one shape."""
+    line = MADE[op]
+
+    def draw(draws):
+        if dtype == "int32":
+            return tuple(draws.integers(shape, -2, 3) for _ in line.at)
+        return tuple(draws.uniform(shape, low, high) for low, high in line.at)
+
+    return Benchmark(
+        op, f"{list(shape)}", dtype, draw, lambda *arrays, prefer: getattr(baracuda_jax, op)(*arrays, prefer=prefer),
+        line.value, (lambda torch, *arrays: line.call_theirs(torch, *arrays)) if line.theirs("torch") else None,
+        moving=line.arrays, needs=tuple(range(line.arrays)), passes=PASSES if line.has_derivative else PASSES[:1],
+    )  # fmt: skip
+
+
+def gated(op, shape, dtype):
+    return Benchmark(
+        op, f"{list(shape)}", dtype, normal(*shape), lambda x, prefer: getattr(baracuda_jax, op)(x, prefer=prefer),
+        torch=(lambda torch, x: torch.nn.functional.glu(x)) if op == "glu" else None, needs=(X,),
+    )  # fmt: skip
+
+
+def three(op, shape, dtype):
+    torch = {"fma": None, "addcmul": lambda t, *a: t.addcmul(*a), "addcdiv": lambda t, *a: t.addcdiv(*a),
+        "clamp_between": lambda t, *a: t.clamp(*a)}[op]  # fmt: skip
+    return Benchmark(
+        op, f"{list(shape)}", dtype,
+        lambda draws: (draws.normal(shape), draws.uniform(shape, 0.5, 1), draws.uniform(shape, 1, 2)),
+        lambda *arrays, prefer: getattr(baracuda_jax, op)(*arrays, prefer=prefer), None, torch, moving=3, needs=(0, 1, 2),
+    )  # fmt: skip
+
+
+def where(shape, dtype):
+    return Benchmark(
+        "where", f"{list(shape)}", dtype, lambda draws: tuple(draws.normal(shape) for _ in range(3)),
+        lambda x, y, c, prefer: baracuda_jax.where(c > 0, x, y, prefer=prefer),
+        lambda x, y, c: jnp.where(c > 0, x, y), lambda torch, x, y, c: torch.where(c > 0, x, y), moving=2, needs=(2,),
+    )  # fmt: skip
+
+
+def ldexp(shape, dtype):
+    return Benchmark(
+        "ldexp", f"{list(shape)}", dtype, lambda draws: (draws.normal(shape), draws.integers(shape, -9, 9)),
+        lambda x, n, prefer: baracuda_jax.ldexp(x, n, prefer=prefer), None, lambda torch, x, n: torch.ldexp(x, n),
+        needs=(1,),
     )  # fmt: skip
 
 
@@ -72,3 +124,8 @@ def benchmarks(size):
         yield from (unary(op, MATRICES[size], dtype) for op in UNARY)
         yield lerp(MATRICES[size], dtype)
         yield prelu(MATRICES[size], dtype)
+        yield from (made(op, MATRICES[size], dtype) for op, line in MADE.items() if dtype in line.dtypes)
+        yield from (gated(op, MATRICES[size], dtype) for op in ("glu", "reglu", "swiglu", "geglu", "geglu_tanh"))
+        yield from (three(op, MATRICES[size], dtype) for op in ("fma", "addcmul", "addcdiv", "clamp_between"))
+        yield from (where(MATRICES[size], dtype), ldexp(MATRICES[size], dtype))
+    yield from (made(op, MATRICES[size], "int32") for op, line in MADE.items() if "float32" not in line.dtypes)

@@ -1,4 +1,4 @@
-"""Ops that move cells and compute nothing: repeat.
+"""Copies of an array side by side.
 
 Data flow: forward, each cell of y takes its cell of x; backward, each cell of dx adds its copies, so that every cell of dy
 is read once and every cell of dx written once. Pattern: tile.
@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._core import checks
-from ._core.case import Case
-from ._core.kernel import kernel
-from ._core.op import Body, as_they_are, declare
-from ._core.sku import OpCategory
+from .._core import checks
+from .._core.case import Case
+from .._core.kernel import kernel
+from .._core.op import Body, as_they_are, declare
+from .._core.sku import OpCategory
 
 COMPLEX = ("complex64", "complex128")
 MOST_AXES = 8
@@ -154,7 +154,7 @@ def _call(target, operand, result, *, shape, repeats, is_backward):
     """`result` is the shape of what comes out, after the dimensions that vmap put before it."""
     count, axes = _axes(shape, repeats)
     if not axes:
-        return [operand]
+        return operand.reshape(*operand.shape[: operand.ndim - len(shape)], *result)
     more = operand.ndim - len(shape)
     batches = operand.shape[: more + count]
     x, y = ((*batches, *dims) for dims in ([n for n, _ in axes], [n * r for n, r in axes]))
@@ -164,15 +164,23 @@ def _call(target, operand, result, *, shape, repeats, is_backward):
         target, " -> ".join(dims), operand.reshape(source), out=[jax.ShapeDtypeStruct(out, operand.dtype)],
         workspace=_workspace(axes, operand.dtype) if is_backward else None, repeats=tuple(r for _, r in axes),
     )  # fmt: skip
-    return [moved.reshape(*operand.shape[:more], *result)]
+    return moved.reshape(*operand.shape[:more], *result)
 
 
-def _native(x, *, save, shape, repeats):
+def copies(x, *, shape, repeats):
     return _call("repeat", x, _y_shape(shape, repeats), shape=shape, repeats=repeats, is_backward=False)
 
 
-def _backward_native(dy, *, shape, repeats):
+def sum_of_copies(dy, *, shape, repeats):
     return _call("repeat_backward", dy, shape, shape=shape, repeats=repeats, is_backward=True)
+
+
+def _native(x, *, save, **params):
+    return [copies(x, **params)]
+
+
+def _backward_native(dy, **params):
+    return [sum_of_copies(dy, **params)]
 
 
 def _workspace(axes, dtype):

@@ -1,0 +1,46 @@
+"""Reductions: what the cells along axes come to.
+
+Data flow: forward, every cell is read once, and each line of cells comes to a few numbers, its state, which are joined in
+an order that the shapes alone decide; backward, every cell of dx is written once, of its cell of x and what its line has.
+Pattern: reduce.
+
+Of an array's dimensions, those before the first that is reduced are batches. The others are merged as far as they are
+neighbours: reduced and kept in turn. Throughout, `axes` are rising and counted from the first.
+"""
+
+from ._count import all, any, count_nonzero
+from ._extremum import max, max_backward, min, min_backward
+from ._log_sum_exp import logsumexp, logsumexp_backward
+from ._norm import norm, norm_backward
+from ._prod import prod, prod_backward
+from ._reduce_to import reduce_to
+from ._sum import mean, mean_backward, sum, sum_backward
+from ._trace import trace, trace_backward
+from ._variance import std, std_backward, var, var_backward
+
+__all__ = [
+    "all",
+    "any",
+    "count_nonzero",
+    "logsumexp",
+    "logsumexp_backward",
+    "max",
+    "max_backward",
+    "mean",
+    "mean_backward",
+    "min",
+    "min_backward",
+    "norm",
+    "norm_backward",
+    "prod",
+    "prod_backward",
+    "reduce_to",
+    "std",
+    "std_backward",
+    "sum",
+    "sum_backward",
+    "trace",
+    "trace_backward",
+    "var",
+    "var_backward",
+]

@@ -1,0 +1,158 @@
+"""The arguments of reductions: their documentation and their checks."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core import checks
+
+COMPLEX = ("complex64", "complex128")
+INEXACT = (*checks.FLOATS, *COMPLEX)
+REAL = (*checks.NUMBERS, "bool")
+EVERY = (*checks.NUMBERS, "bool", *COMPLEX)
+
+_DOC = """
+
+    Formula:
+        {formula}
+
+    Args:
+        {name}: array of {dtypes}.
+{before}        axis: static integer or tuple of integers, the axes that are reduced; negative ones count from the last; None
+            for all, () for none.
+        keepdims: keep the axes, with size 1.
+{more}        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        {returns}
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: {precision} The order of the cells is decided by the shapes alone: results are the same bits every time.
+
+    Source: {source}.
+    """
+
+HALVES = "float16 and bfloat16 are computed in float32 and rounded once."
+ARGUMENTS = {
+    "dtype": "        dtype: the dtype that {name} is cast to before.\n",
+    "initial": "        initial: a number that is one more cell of each line.\n",
+    "where": "        where: bool array that broadcasts to {name}'s shape, the cells that count; None for all.\n",
+    "ddof": "        ddof: static number, what is taken from the number of cells; where none is left the result is NaN.\n"
+    "        correction: another name for ddof.\n",
+    "return_residuals": "        return_residuals: also return {residuals}, which the backward function reads.\n",
+}
+
+
+def document(formula, source, *arguments, before="", dtypes="a float type", returns=None, name="a", **text):
+    def decorate(fun):
+        more = "".join(ARGUMENTS[key].format(name=name, **text) for key in arguments)
+        fun.__doc__ = (fun.__doc__ or "") + _DOC.format(
+            formula=formula,
+            source=source,
+            before=before,
+            dtypes=dtypes,
+            name=name,
+            more=more,
+            returns=returns or f"Array of {name}'s dtype, without the axes.",
+            precision=text.get("precision", HALVES),
+        )
+        return fun
+
+    return decorate
+
+
+def array(op, name, x, dtypes, to_float=False):
+    """An array of one of the dtypes; with to_float, integers and bool become floats of as many bits, 32 at
+    least."""
+    x = checks.array(op, name, x)
+    if to_float and not jnp.issubdtype(x.dtype, jnp.inexact):
+        x = x.astype(jnp.float64 if x.dtype.itemsize == 8 else jnp.float32)
+    checks.dtype(op, name, x, dtypes)
+    return x
+
+
+def axes_of(op, name, x, axis, argument="axis"):
+    """The axes, rising."""
+    if axis is None:
+        return tuple(range(x.ndim))
+    if not isinstance(axis, tuple | list):
+        return (checks.axis(op, name, x, axis, argument),)
+    axes = [checks.axis(op, name, x, a, f"{argument}[{i}]") for i, a in enumerate(axis)]
+    if len(set(axes)) < len(axes):
+        raise ValueError(f"{op}: {argument} must name each axis once, got {tuple(axis)}")
+    return tuple(sorted(axes))
+
+
+def cells_of(x, axes):
+    """How many cells a line has."""
+    return math.prod(x.shape[i] for i in axes)
+
+
+def cast(op, x, dtype):
+    if dtype is None:
+        return x
+    try:
+        x = x.astype(dtype)
+    except TypeError as error:
+        raise TypeError(f"{op}: dtype must be a dtype, got {dtype!r}") from error
+    if x.dtype == bool:
+        raise TypeError(f"{op}: dtype must be a number's, got bool")
+    return x
+
+
+def masked(op, name, x, where, nothing):
+    """x, with `nothing` in the cells that don't count."""
+    return x if where is None else jnp.where(mask_of(op, name, x, where), x, jnp.asarray(nothing, x.dtype))
+
+
+def mask_of(op, name, x, where):
+    where = checks.array(op, "where", where)
+    checks.dtype(op, "where", where, ("bool",))
+    try:
+        return jnp.broadcast_to(where, x.shape)
+    except ValueError as error:
+        raise ValueError(f"{op}: where must broadcast to {name}'s shape {x.shape}, got {where.shape}") from error
+
+
+def joined(op, y, initial, join):
+    """The result with one more cell, a number."""
+    if initial is None:
+        return y
+    initial = checks.array(op, "initial", initial)
+    if initial.ndim:
+        raise ValueError(f"{op}: initial must be a number, got shape {initial.shape}")
+    return join(y, initial.astype(y.dtype))
+
+
+def with_axes(op, y, axes, keepdims):
+    return jnp.expand_dims(y, axes) if checks.flag(op, "keepdims", keepdims) else y
+
+
+def with_residuals(op, out, axes, keepdims, return_residuals):
+    """The result, or all of them."""
+    if not return_residuals:
+        return with_axes(op, out, axes, keepdims)
+    return tuple(with_axes(op, y, axes, keepdims) for y in out)
+
+
+def promoted(dtype):
+    """What sums and products of a dtype have: of integers and bool, the widest there is."""
+    if jnp.issubdtype(dtype, jnp.inexact):
+        return jnp.dtype(dtype)
+    return jax.dtypes.canonicalize_dtype(np.uint64 if jnp.issubdtype(dtype, jnp.unsignedinteger) else np.int64)
+
+
+def per_line(op, x_name, x, axes, keepdims, arrays):
+    """Arrays of which each line has a cell, by name, without the axes."""
+    kept = checks.flag(op, "keepdims", keepdims)
+    want = [1 if i in axes else n for i, n in enumerate(x.shape) if kept or i not in axes]
+    found = []
+    for name, y in arrays.items():
+        y = checks.array(op, name, y)
+        checks.shape(op, name, y, want, f"that of {x_name} reduced")
+        found.append(y.reshape([n for i, n in enumerate(x.shape) if i not in axes]))
+    return found

@@ -1,0 +1,147 @@
+"""The greatest and the least cell. Those that tie share the gradient."""
+
+import jax.numpy as jnp
+
+from .._core import checks
+from .._core.bits import highest, lowest
+from .._core.extreme import same
+from .._core.op import Body, declare
+from ._arguments import REAL, array, axes_of, cells_of, document, joined, masked, per_line, with_residuals
+from ._family import AXES, cases, derivatives, lines
+from ._kernels import reduce, spread
+from ._partition import extremum_by_lines
+
+_DOC = dict(
+    dtypes="a float or integer type, or bool",
+    residuals="the number of cells that have the value, float32,",
+    precision="exact. A NaN beats every number, and NaNs are the same; -0 is less than 0, but ties with it. Lines without "
+    "cells are an error, unless initial is given.",
+)
+_ARGUMENTS = "initial", "where", "return_residuals"
+
+
+@document(
+    "y = max of the cells x_i of a line; dx_i = dy / (number of cells that have the value) where x_i = y, else 0",
+    "jax.numpy.max; torch.amax",
+    *_ARGUMENTS,
+    **_DOC,
+)
+def max(a, axis=None, *, keepdims=False, initial=None, where=None, return_residuals=False, prefer=None):
+    """Greatest of the cells along axes."""
+    return _extremum("max", _max, a, axis, keepdims, initial, where, return_residuals, prefer)
+
+
+@document(
+    "y = min of the cells x_i of a line; dx_i = dy / (number of cells that have the value) where x_i = y, else 0",
+    "jax.numpy.min; torch.amin",
+    *_ARGUMENTS,
+    **_DOC,
+)
+def min(a, axis=None, *, keepdims=False, initial=None, where=None, return_residuals=False, prefer=None):
+    """Least of the cells along axes."""
+    return _extremum("min", _min, a, axis, keepdims, initial, where, return_residuals, prefer)
+
+
+def _extremum(op, which, a, axis, keepdims, initial, where, save, prefer):
+    a = array(op, "a", a, REAL)
+    save = checks.flag(op, "return_residuals", save)
+    if save:
+        checks.dtype(op, "a", a, checks.FLOATS)
+    axes = axes_of(op, "a", a, axis)
+    if initial is None and where is not None:
+        raise ValueError(f"{op}: initial must be given beside where, for lines in which no cell counts")
+    if save and initial is not None:
+        raise ValueError(f"{op}: return_residuals must be False where initial is given, which is no cell of a")
+    if initial is None and not cells_of(a, axes):
+        raise ValueError(f"{op}: a must have at least one cell along axis, or initial be given, got shape {a.shape}")
+    a = masked(op, "a", a, where, weakest(a.dtype, which is _max))
+    out = which(a, axes=axes, magnitude=False, save=save, prefer=prefer)
+    if not save:
+        out = joined(op, out, initial, jnp.maximum if which is _max else jnp.minimum)
+    return with_residuals(op, out, axes, keepdims, save)
+
+
+def greatest_magnitude(x, axes, is_max, prefer):
+    """The norms of order inf and -inf."""
+    return (_max if is_max else _min)(x, axes=axes, magnitude=True, prefer=prefer)
+
+
+def _extremum_backward(op, which, a, y, ties, dy, axis, keepdims, prefer):
+    a = array(op, "a", a, checks.FLOATS)
+    axes = axes_of(op, "a", a, axis)
+    y, ties, dy = per_line(op, "a", a, axes, keepdims, {"y": y, "ties": ties, "dy": dy})
+    checks.dtype(op, "ties", ties, ("float32",))
+    for name, array_ in {"y": y, "dy": dy}.items():
+        checks.same_dtype(op, name, array_, "a", a)
+    return which.vjp(a, y, ties, dy, axes=axes, magnitude=False, prefer=prefer)
+
+
+def max_backward(a, y, ties, dy, axis=None, *, keepdims=False, prefer=None):
+    """The gradient of `max`: dx_i = dy / ties where x_i = y, else 0.
+
+    Args:
+        a: floats, what was reduced.
+        y, ties: as `max` returns them with return_residuals.
+        dy: the cotangent of y, of its shape and dtype.
+        axis, keepdims: as in `max`.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of a.
+    """
+    return _extremum_backward("max_backward", _max, a, y, ties, dy, axis, keepdims, prefer)
+
+
+def min_backward(a, y, ties, dy, axis=None, *, keepdims=False, prefer=None):
+    """The gradient of `min`: see `max_backward`."""
+    return _extremum_backward("min_backward", _min, a, y, ties, dy, axis, keepdims, prefer)
+
+
+def weakest(dtype, is_max):
+    value = not is_max if dtype == jnp.bool_ else lowest(dtype) if is_max else highest(dtype)
+    return jnp.asarray(value, dtype)
+
+
+def _slope(x, y, ties, *, axes, magnitude):
+    value = jnp.abs(x) if magnitude else x
+    share = lines(1 / jnp.maximum(ties, 1).astype(x.dtype), axes)
+    return jnp.where(same(value, lines(y, axes)), share * jnp.sign(x) if magnitude else share, 0)
+
+
+def _backward(x, y, ties, dy, *, axes, magnitude):
+    return spread("reduce_extremum_backward", x.shape, axes, [x], [y, ties, dy], magnitude=magnitude)
+
+
+def _declare(public, is_max):
+    def reference(x, *, axes, magnitude):
+        x = jnp.abs(x) if magnitude else x
+        y = (jnp.max if is_max else jnp.min)(x, axes, initial=weakest(x.dtype, is_max))
+        return y, same(x, lines(y, axes)).sum(axes, dtype=jnp.float32)
+
+    def native(x, *, axes, magnitude, save):
+        dtypes = [x.dtype, jnp.float32][: 2 if save else 1]
+        return reduce("reduce_extremum", x, axes, dtypes, is_max=is_max, magnitude=magnitude)
+
+    return declare(
+        public.__name__,
+        **AXES,
+        operands=("a",),
+        differentiable=("a",),
+        public=public,
+        dtypes=REAL,
+        cases=cases(),
+        results=("y", "ties"),
+        residuals=("a", "y", "ties"),
+        cut=extremum_by_lines(is_max),
+        forward=Body(reference, native),
+        **derivatives(_slope, _backward),
+        kernels={
+            "forward": ("reduce_extremum",),
+            "tangent": ("reduce_extremum_backward", "reduce_sum"),
+            "backward": ("reduce_extremum_backward",),
+        },
+    )
+
+
+_max = _declare(max, True)
+_min = _declare(min, False)

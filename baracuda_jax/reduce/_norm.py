@@ -1,0 +1,139 @@
+"""Norms of vectors."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core import checks
+from .._core.op import Body, declare
+from .._core.wide import wide
+from ._arguments import HALVES, array, axes_of, cells_of, document, per_line, promoted, with_axes
+from ._count import counted
+from ._extremum import greatest_magnitude
+from ._family import AXES, cases, derivatives, lines, spaced
+from ._kernels import reduce, spread
+from ._partition import norm_by_lines
+from ._references import norm_reference
+
+
+@document(
+    "y = (sum of |x_i|^p over the cells of a line)^(1/p) with p = ord; for p = inf and -inf the greatest and the least "
+    "|x_i|, for p = 0 the number of cells that are not zero; dx_i = dy sign(x_i) (|x_i| / y)^(p - 1), 0 where x_i or y is 0",
+    "jax.numpy.linalg.vector_norm; torch.linalg.vector_norm",
+    name="x",
+    before="        ord: static number, the order p of the norm, or inf, -inf or 0.\n",
+    dtypes="a float type; integers and bool are cast to one",
+    precision=f"{HALVES} Powers are those of ratios to the greatest cell, and squares are scaled: nothing over- or "
+    "underflows but what the result's dtype can't hold.",
+)
+def norm(x, ord=2, axis=None, *, keepdims=False, prefer=None):
+    """Norm of the cells along axes, as of a vector."""
+    op = "norm"
+    x = array(op, "x", x, checks.FLOATS, to_float=True)
+    p = _order(op, ord)
+    axes = axes_of(op, "x", x, axis)
+    if math.isinf(p):
+        if not cells_of(x, axes) and p < 0:
+            raise ValueError(f"{op}: x must have at least one cell along axis for ord=-inf, got shape {x.shape}")
+        y = greatest_magnitude(x, axes, p > 0, prefer) if cells_of(x, axes) else jnp.zeros(_kept(x, axes), x.dtype)
+    elif p == 0:
+        y = counted("count", x, axes, promoted(jnp.dtype(bool)), prefer).astype(x.dtype)
+    else:
+        y = _norm(x, axes=axes, order=p, prefer=prefer)
+    return with_axes(op, y, axes, keepdims)
+
+
+def norm_backward(x, y, dy, ord=2, axis=None, *, keepdims=False, prefer=None):
+    """The gradient of `norm`: dx_i = dy sign(x_i) (|x_i| / y)^(p - 1), 0 where x_i or y is 0.
+
+    Args:
+        x: floats, what was reduced.
+        y: the result of `norm`.
+        dy: its cotangent. All three have one dtype.
+        ord: the order p, finite and not 0.
+        axis, keepdims: as in `norm`.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of x.
+    """
+    op = "norm_backward"
+    x, p = array(op, "x", x, checks.FLOATS), _order(op, ord)
+    if p == 0 or math.isinf(p):
+        raise ValueError(f"{op}: ord must be finite and not 0, got {ord!r}")
+    axes = axes_of(op, "x", x, axis)
+    y, dy = per_line(op, "x", x, axes, keepdims, {"y": y, "dy": dy})
+    for name, array_ in {"y": y, "dy": dy}.items():
+        checks.same_dtype(op, name, array_, "x", x)
+    return _norm.vjp(x, y, dy, axes=axes, order=p, prefer=prefer)
+
+
+def _order(op, p):
+    if isinstance(p, jax.core.Tracer):
+        raise TypeError(f"{op}: ord must be a static number, got a traced value")
+    try:
+        p = float(p)
+    except (TypeError, ValueError):
+        raise TypeError(f"{op}: ord must be a number, got {p!r}") from None
+    if math.isnan(p):
+        raise ValueError(f"{op}: ord must be a number, got {p!r}")
+    return p
+
+
+def _kept(x, axes):
+    return [n for i, n in enumerate(x.shape) if i not in axes]
+
+
+def _reference(x, *, axes, order):
+    return (norm_reference(wide(x), axes, order).astype(x.dtype),)
+
+
+def _native(x, *, axes, order, save):
+    return reduce("reduce_norm", x, axes, [x.dtype], p=order)
+
+
+def _slope(x, y, *, axes, order):
+    y = lines(y, axes)
+    if order == 1:
+        return jnp.sign(x)
+    is_none = (x == 0) | (y == 0)
+    ratio = jnp.abs(jnp.where(is_none, 1, x)) / jnp.where(is_none, 1, y)
+    return jnp.where(is_none, 0, jnp.sign(x) * ratio ** (order - 1))
+
+
+def _backward(x, y, dy, *, axes, order):
+    return spread("reduce_norm_backward", x.shape, axes, [x], [y, dy], p=order)
+
+
+def _off_zero(rng, *shape):
+    """Where powers below 1 are not steep."""
+    (x,) = spaced(rng, *shape)
+    return (np.where(x < 0, x - 0.5, x + 0.5),)
+
+
+_norm = declare(
+    "norm",
+    **AXES,
+    operands=("x",),
+    differentiable=("x",),
+    public=norm,
+    dtypes=checks.FLOATS,
+    cases=(
+        *cases(),
+        *cases(ord=3)[:2],
+        *cases(ord=1)[2:3],
+        *cases(_off_zero, ord=0.5)[3:4],
+        *cases(_off_zero, ord=-1.5)[4:5],
+    ),
+    residuals=("x", "y"),
+    cut=norm_by_lines,
+    forward=Body(_reference, _native),
+    **derivatives(_slope, _backward),
+    kernels={
+        "forward": ("reduce_norm",),
+        "tangent": ("reduce_norm_backward", "reduce_sum"),
+        "backward": ("reduce_norm_backward",),
+    },
+)

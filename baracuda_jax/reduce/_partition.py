@@ -1,0 +1,118 @@
+"""Reductions on shards: what is kept is apart from each other; what shards of the reduced dimensions come to is joined, by
+one collective for each result. `over` are the axes of the mesh."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from .._core.extreme import extreme, same
+from .._core.partition import Partition
+from .._core.wide import wide
+from ._references import joined_variance, norm_reference
+
+_REDUCED = tuple(f"reduced{i}" for i in range(64))
+_FULL = ("a", "x")
+
+
+def _labels(names, types, params):
+    """Of the kept and of the reduced dimensions."""
+
+    def of(name, x):
+        if name not in _FULL:
+            return tuple(f"kept{i}" for i in range(x.ndim))
+        kept = iter(range(x.ndim))
+        return tuple(
+            _REDUCED[params["axes"].index(i)] if i in params["axes"] else f"kept{next(kept)}" for i in range(x.ndim)
+        )
+
+    return [of(name, x) for name, x in zip(names, types, strict=True)]
+
+
+def _by_lines(**combine):
+    return Partition(_labels, combine=dict.fromkeys(_REDUCED, combine))
+
+
+def _sum_of(kind):
+    def run_on_shards(run, over, x, /, **params):
+        (y,) = run[kind](
+            wide(x), **{**params, "dtype": wide(x).dtype if x.dtype == params["dtype"] else params["dtype"]}
+        )
+        return [lax.psum(y, over).astype(params["dtype"])]
+
+    return run_on_shards
+
+
+sum_by_lines = _by_lines(forward=_sum_of("forward"), tangent=_sum_of("tangent"))
+trace_by_lines = Partition(_labels, whole=frozenset(_REDUCED))
+
+
+def extremum_by_lines(is_max):
+    def forward(run, over, x, /, *, save, **params):
+        part, *ties = run["forward"](x, save=save, **params)
+        if x.dtype == bool:
+            return [extreme(part.astype(jnp.int32), over, is_max).astype(bool)]
+        y = extreme(part, over, is_max)
+        return [y, *(lax.psum(jnp.where(same(part, y), count, 0), over) for count in ties)]
+
+    return _by_lines(forward=forward)
+
+
+def _multiply(x, axes):
+    return lax.all_gather(x, axes).prod(0)
+
+
+def _prod_forward(run, over, x, /, *, save, **params):
+    dtype = params["dtype"]
+    is_half = wide(x).dtype != x.dtype
+    y, *more = run["forward"](wide(x), save=save, **{**params, "dtype": wide(x).dtype if is_half else dtype})
+    y = _multiply(y, over).astype(dtype)
+    if not save:
+        return [y]
+    zeros = lax.psum(more[1].astype(jnp.int32), over)
+    return [y, _multiply(more[0], over), jnp.minimum(zeros, 2).astype(more[1].dtype)]
+
+
+prod_by_lines = _by_lines(forward=_prod_forward)
+
+
+def _log_sum_exp_forward(run, over, x, /, **params):
+    parts = lax.all_gather(run["forward"](wide(x), **params)[0], over)
+    return [jax.nn.logsumexp(parts, 0).astype(x.dtype)]
+
+
+log_sum_exp_by_lines = _by_lines(forward=_log_sum_exp_forward)
+
+
+def _norm_forward(run, over, x, /, **params):
+    """The norm of the shards' norms."""
+    parts = lax.all_gather(run["forward"](wide(x), **params)[0], over)
+    return [norm_reference(parts, (0,), params["order"]).astype(x.dtype)]
+
+
+norm_by_lines = _by_lines(forward=_norm_forward)
+
+
+def variance_by_lines(root):
+    def forward(run, over, x, /, *, save, divisor, **params):
+        count = math.prod(x.shape[i] for i in params["axes"])
+        y, mean = run["forward"](wide(x), save=True, divisor=float(count), **params)
+        variance = jnp.square(y) if root else y
+        variances, means = (a for a in lax.all_gather(jnp.stack([variance, mean]), over, axis=1))
+        squares, mean = joined_variance(variances, means, count)
+        y = squares / divisor if divisor > 0 else jnp.full_like(squares, math.nan)
+        y = (jnp.sqrt(y) if root else y).astype(x.dtype)
+        return [y, mean] if save else [y]
+
+    return _by_lines(forward=forward)
+
+
+def count_by_lines(what):
+    def forward(run, over, x, /, **params):
+        (y,) = run["forward"](x, **params)
+        if what == "count":
+            return [lax.psum(y, over)]
+        return [extreme(y.astype(jnp.int32), over, what == "any").astype(bool)]
+
+    return _by_lines(forward=forward)

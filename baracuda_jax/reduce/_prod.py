@@ -1,0 +1,152 @@
+"""The product. Its derivatives are exact where factors are zero."""
+
+import jax
+import jax.numpy as jnp
+
+from .._core import checks
+from .._core.op import Body, declare
+from .._core.wide import wide, wide_dtype
+from ._arguments import (
+    EVERY,
+    HALVES,
+    INEXACT,
+    array,
+    axes_of,
+    cast,
+    document,
+    joined,
+    masked,
+    per_line,
+    promoted,
+    with_residuals,
+)
+from ._family import AXES, cases
+from ._kernels import reduce, spread
+from ._partition import prod_by_lines
+
+
+@document(
+    "y = product of the cells x_i of a line; dx_i = dy times the product of the others",
+    "jax.numpy.prod; torch.prod",
+    "dtype", "initial", "where", "return_residuals",
+    dtypes="any number type or bool",
+    residuals="the product of the cells that are not zero, and the number of zeros, uint8, at most 2,",
+    returns="Array without the axes: of a's dtype for floats and complex numbers; of int64 or uint64 for integers and bool, "
+    "where JAX has 64 bits, else of int32 or uint32.",
+    precision=f"{HALVES} Integers wrap. The gradient divides the product of the cells that are not zero by a cell: where "
+    "that over- or underflows, so may the gradient.",
+)  # fmt: skip
+def prod(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, return_residuals=False, prefer=None):
+    """Product of the cells along axes."""
+    op = "prod"
+    a = array(op, "a", a, EVERY)
+    out = promoted(a.dtype) if dtype is None else None
+    a = cast(op, a, dtype)
+    save = checks.flag(op, "return_residuals", return_residuals)
+    if save:
+        checks.dtype(op, "a", a, INEXACT)
+    if save and initial is not None:
+        raise ValueError(f"{op}: return_residuals must be False where initial is given, which is no cell of a")
+    axes = axes_of(op, "a", a, axis)
+    a = masked(op, "a", a, where, 1)
+    y = _prod(a, axes=axes, dtype=jnp.dtype(out or a.dtype), save=save, prefer=prefer)
+    return with_residuals(op, y if save else joined(op, y, initial, jnp.multiply), axes, keepdims, save)
+
+
+def prod_backward(a, product, zeros, dy, axis=None, *, keepdims=False, prefer=None):
+    """The gradient of `prod`: dx_i = dy times the product of the others.
+
+    Args:
+        a: floats or complex numbers, what was reduced.
+        product, zeros: as `prod` returns them with return_residuals.
+        dy: the cotangent of the result, of its shape and of a's dtype.
+        axis, keepdims: as in `prod`.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of a.
+    """
+    op = "prod_backward"
+    a = array(op, "a", a, INEXACT)
+    axes = axes_of(op, "a", a, axis)
+    arrays = {"product": product, "zeros": zeros, "dy": dy}
+    product, zeros, dy = per_line(op, "a", a, axes, keepdims, arrays)
+    checks.dtype(op, "product", product, (wide_dtype(a.dtype).name,))
+    checks.dtype(op, "zeros", zeros, ("uint8",))
+    checks.same_dtype(op, "dy", dy, "a", a)
+    return _prod.vjp(a, product, zeros, dy, axes=axes, dtype=a.dtype, prefer=prefer)
+
+
+def _factors(x):
+    """What stands for the factors: for a zero, 1 with its sign."""
+    one = jnp.ones((), x.dtype)
+    return jnp.where(x == 0, one if jnp.iscomplexobj(x) else jnp.copysign(one, x), x)
+
+
+def _reference(a, *, axes, dtype):
+    if not jnp.issubdtype(a.dtype, jnp.inexact):
+        return (a.prod(axes, dtype=dtype),)
+    x = wide(a)
+    zeros = jnp.minimum((x == 0).sum(axes, dtype=jnp.int32), 2).astype(jnp.uint8)
+    return x.prod(axes).astype(dtype), _factors(x).prod(axes), zeros
+
+
+def _native(a, *, axes, dtype, save):
+    dtypes = [dtype, wide_dtype(a.dtype), jnp.uint8]
+    return reduce("reduce_prod", a, axes, dtypes[: None if save else 1])
+
+
+def _product_of(x, axes):
+    """The wide product of each line, whose derivatives by JAX are exact where factors are zero."""
+    return wide(x).prod(axes)
+
+
+def _tangent_reference(x, product, zeros, t, *, axes, dtype):
+    return (jax.jvp(lambda x: _product_of(x, axes), (x,), (t,))[1].astype(t.dtype),)
+
+
+def _tangent_native(x, product, zeros, t, *, axes, dtype):
+    one = jnp.ones(product.shape, product.dtype)
+    by_cell = _spread(wide(x), product, zeros, one, axes)
+    (y,) = reduce("reduce_sum", by_cell * wide(t), axes, [one.dtype], divisor=1.0)
+    return (y.astype(t.dtype),)
+
+
+def _backward_reference(x, product, zeros, dy, *, axes, dtype):
+    return (jax.vjp(lambda x: _product_of(x, axes), x)[1](wide(dy))[0],)
+
+
+def _spread(x, product, zeros, dy, axes):
+    return spread("reduce_prod_backward", x.shape, axes, [x], [product, zeros, dy])
+
+
+def _backward_native(x, product, zeros, dy, *, axes, dtype):
+    return (_spread(x, product, zeros, dy, axes),)
+
+
+def _near_one(rng, *shape):
+    """Factors near 1 of both signs, a few of them zero."""
+    x = rng.choice([-1.0, 1.0], shape) * (1 + 0.3 * rng.standard_normal(shape))
+    return (x * (rng.random(shape) > 0.02),)
+
+
+_prod = declare(
+    "prod",
+    **AXES,
+    operands=("a",),
+    differentiable=("a",),
+    public=prod,
+    dtypes=EVERY,
+    cases=cases(_near_one),
+    results=("y", "product", "zeros"),
+    residuals=("a", "product", "zeros"),
+    cut=prod_by_lines,
+    forward=Body(_reference, _native),
+    tangent=Body(_tangent_reference, _tangent_native),
+    backward=Body(_backward_reference, _backward_native),
+    kernels={
+        "forward": ("reduce_prod",),
+        "tangent": ("reduce_prod_backward", "reduce_sum"),
+        "backward": ("reduce_prod_backward",),
+    },
+)

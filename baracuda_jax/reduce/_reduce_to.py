@@ -1,0 +1,52 @@
+"""The adjoint of broadcasting."""
+
+from .._core import checks
+from ._arguments import REAL, array
+from ._extremum import max as greatest
+from ._extremum import min as least
+from ._extremum import weakest
+from ._prod import prod
+from ._sum import sum as total
+
+
+def reduce_to(x, shape, op="sum", *, prefer=None):
+    """Reduces x to a shape that broadcasts to x's: over the dimensions along which broadcasting would repeat it.
+
+    Formula:
+        y[j] = sum (or max, min, product) of the cells of x to which broadcasting takes cell j of an array of this shape.
+
+    Args:
+        x: array of any rank: any number type or bool; of real ones for "max" and "min".
+        shape: tuple of static integers, which broadcasts to x's.
+        op: "sum", "max", "min" or "prod".
+        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        Array of this shape, of the dtype that the op gives. Of no cells: 0, the lowest value, the highest, 1.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: that of `sum`, `max`, `min` and `prod`; so are the derivatives.
+
+    Source: torch.Tensor.sum_to_size; the transpose of jax.numpy.broadcast_to.
+    """
+    name = "reduce_to"
+    checks.choice(name, "op", op, tuple(_OPS))
+    x = checks.array(name, "x", x)
+    if not isinstance(shape, tuple | list):
+        raise TypeError(f"{name}: shape must be a tuple of integers, got {shape!r}")
+    shape = tuple(checks.integer(name, f"shape[{i}]", n, 0) for i, n in enumerate(shape))
+    before = x.ndim - len(shape)
+    if before < 0 or any(n not in (1, m) for n, m in zip(shape, x.shape[before:], strict=True)):
+        raise ValueError(f"{name}: shape must broadcast to x's shape {x.shape}, got {shape}")
+    axes = tuple(i for i, n in enumerate(x.shape) if i < before or (shape[i - before] == 1 and n != 1))
+    options = {}
+    if op in ("max", "min"):
+        array(name, "x", x, REAL)
+        if not all(x.shape[i] for i in axes):
+            options = {"initial": weakest(x.dtype, op == "max")}
+    return _OPS[op](x, axes, **options, prefer=prefer).reshape(shape)
+
+
+_OPS = {"sum": total, "max": greatest, "min": least, "prod": prod}

@@ -1,0 +1,24 @@
+"""What references and the joining of shards have in common, in plain JAX."""
+
+import math
+
+import jax.numpy as jnp
+
+from ._family import lines
+
+
+def norm_reference(x, axes, p):
+    """(sum of |x|^p)^(1/p), by ratios to the greatest magnitude, for p < 0 to the least."""
+    magnitude = jnp.abs(x)
+    most = magnitude.max(axes, initial=0) if p > 0 else magnitude.min(axes, initial=math.inf)
+    is_scale = (most > 0) & (most < math.inf)
+    scale = lines(jnp.where(is_scale, most, 1), axes)
+    total = ((magnitude / scale) ** p).sum(axes)
+    return jnp.where(is_scale, jnp.where(is_scale, most, 1) * jnp.where(is_scale, total, 1) ** (1 / p), most)
+
+
+def joined_variance(variances, means, count):
+    """The sum of squared differences from the mean of all, and that mean, from those of groups of `count` cells."""
+    mean = means.mean(0)
+    between = jnp.square(means - mean).sum(0)
+    return count * (variances.sum(0) + between), mean

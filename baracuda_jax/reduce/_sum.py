@@ -1,0 +1,159 @@
+"""The sum and the mean."""
+
+import jax
+import jax.numpy as jnp
+
+from .._core import checks
+from .._core.op import Body, declare
+from .._core.wide import wide
+from ._arguments import (
+    EVERY,
+    HALVES,
+    INEXACT,
+    array,
+    axes_of,
+    cast,
+    cells_of,
+    document,
+    joined,
+    mask_of,
+    masked,
+    per_line,
+    promoted,
+    with_axes,
+)
+from ._family import AXES, cases, lines
+from ._kernels import reduce, spread
+from ._partition import sum_by_lines
+
+_PRECISION = (
+    f"{HALVES} Sums are formed pairwise or in short runs, so that errors grow with the logarithm of their length."
+)
+
+
+@document(
+    "y = sum of the cells x_i of a line; dx_i = dy",
+    "jax.numpy.sum; torch.sum",
+    "dtype", "initial", "where",
+    dtypes="any number type or bool",
+    returns="Array without the axes: of a's dtype for floats and complex numbers; of int64 or uint64 for integers and bool, "
+    "where JAX has 64 bits, else of int32 or uint32.",
+    precision=f"{_PRECISION} Integers wrap.",
+)  # fmt: skip
+def sum(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, prefer=None):
+    """Sum of the cells along axes."""
+    op = "sum"
+    a = array(op, "a", a, EVERY)
+    out = promoted(a.dtype) if dtype is None else None
+    a = cast(op, a, dtype)
+    axes = axes_of(op, "a", a, axis)
+    a = masked(op, "a", a, where, 0)
+    y = total(a, axes, out or a.dtype, prefer)
+    return with_axes(op, joined(op, y, initial, jnp.add), axes, keepdims)
+
+
+@document(
+    "y = (sum of the cells x_i of a line) / n, n being their number; dx_i = dy / n",
+    "jax.numpy.mean; torch.mean",
+    "dtype", "where",
+    dtypes="any number type or bool; integers and bool are cast to a float type",
+    precision=_PRECISION,
+)  # fmt: skip
+def mean(a, axis=None, dtype=None, *, keepdims=False, where=None, prefer=None):
+    """Mean of the cells along axes."""
+    op = "mean"
+    a = array(op, "a", cast(op, checks.array(op, "a", a), dtype), INEXACT, to_float=True)
+    axes = axes_of(op, "a", a, axis)
+    if where is None:
+        y = _mean(a, axes=axes, shape=a.shape, dtype=a.dtype, divisor=float(cells_of(a, axes)), prefer=prefer)
+        return with_axes(op, y, axes, keepdims)
+    mask = mask_of(op, "a", a, where)
+    y = total(wide(jnp.where(mask, a, jnp.zeros((), a.dtype))), axes, wide(a).dtype, prefer)
+    count = total(mask, axes, promoted(mask.dtype), prefer)
+    return with_axes(op, (y / count.astype(y.real.dtype)).astype(a.dtype), axes, keepdims)
+
+
+def total(a, axes, dtype, prefer):
+    """The sum, of the given dtype."""
+    return _sum(a, axes=axes, shape=a.shape, dtype=jnp.dtype(dtype), divisor=1.0, prefer=prefer)
+
+
+def _backward(op, which, dy, shape, axis, keepdims, divided, prefer):
+    dy = array(op, "dy", dy, INEXACT)
+    if not isinstance(shape, tuple | list):
+        raise TypeError(f"{op}: shape must be a tuple of integers, got {shape!r}")
+    shape = tuple(checks.integer(op, f"shape[{i}]", n, 0) for i, n in enumerate(shape))
+    x = jax.ShapeDtypeStruct(shape, dy.dtype)
+    axes = axes_of(op, "an array", x, axis)
+    (dy,) = per_line(op, "shape", x, axes, keepdims, {"dy": dy})
+    divisor = float(cells_of(x, axes)) if divided else 1.0
+    return which.vjp(dy, axes=axes, shape=x.shape, dtype=dy.dtype, divisor=divisor, prefer=prefer)
+
+
+def sum_backward(dy, shape, axis=None, *, keepdims=False, prefer=None):
+    """The gradient of `sum`: dx_i = dy.
+
+    Args:
+        dy: floats or complex numbers, the cotangent of the result.
+        shape: tuple of integers, that of what was reduced.
+        axis, keepdims: as in `sum`.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of a.
+    """
+    return _backward("sum_backward", _sum, dy, shape, axis, keepdims, False, prefer)
+
+
+def mean_backward(dy, shape, axis=None, *, keepdims=False, prefer=None):
+    """The gradient of `mean`: dx_i = dy / n. Arguments as in `sum_backward`."""
+    return _backward("mean_backward", _mean, dy, shape, axis, keepdims, True, prefer)
+
+
+def _reference(a, *, axes, shape, dtype, divisor):
+    if not jnp.issubdtype(a.dtype, jnp.inexact):
+        return (a.sum(axes, dtype=dtype),)
+    return ((wide(a).sum(axes) / divisor).astype(dtype),)
+
+
+def _native(a, *, axes, shape, dtype, divisor, save=False):
+    return reduce("reduce_sum", a, axes, [dtype], divisor=divisor)
+
+
+def full_shape(dy, axes, shape):
+    """The shape of what was reduced: dy's, and of `shape`, which has no batches of vmap, the reduced axes."""
+    full = list(dy.shape)
+    batches = dy.ndim + len(axes) - len(shape)
+    for i in axes:
+        full.insert(i, shape[i - batches])
+    return tuple(full)
+
+
+def _backward_reference(dy, *, axes, shape, dtype, divisor):
+    dx = (wide(dy) / divisor).astype(dy.dtype)
+    return (jnp.broadcast_to(lines(dx, axes), full_shape(dy, axes, shape)),)
+
+
+def _backward_native(dy, *, axes, shape, dtype, divisor):
+    return (spread("reduce_sum_backward", full_shape(dy, axes, shape), axes, [], [dy], divisor=divisor),)
+
+
+def _declare(public, dtypes):
+    return declare(
+        public.__name__,
+        **AXES,
+        operands=("a",),
+        differentiable=("a",),
+        public=public,
+        dtypes=dtypes,
+        cases=cases(),
+        linear=lambda params: params,
+        cut=sum_by_lines,
+        forward=Body(_reference, _native),
+        backward=Body(_backward_reference, _backward_native),
+        kernels={"forward": ("reduce_sum",), "backward": ("reduce_sum_backward",)},
+    )
+
+
+_sum = _declare(sum, EVERY)
+_mean = _declare(mean, INEXACT)

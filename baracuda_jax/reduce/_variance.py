@@ -1,0 +1,177 @@
+"""The variance and the standard deviation."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+
+from .._core import checks
+from .._core.op import Body, declare
+from .._core.wide import wide, wide_dtype
+from ._arguments import (
+    HALVES,
+    array,
+    axes_of,
+    cells_of,
+    document,
+    mask_of,
+    per_line,
+    promoted,
+    with_axes,
+    with_residuals,
+)
+from ._family import AXES, cases, derivatives, lines
+from ._kernels import reduce, spread
+from ._partition import variance_by_lines
+from ._sum import total
+
+_DOC = dict(
+    dtypes="a float type; integers and bool are cast to one",
+    residuals="the mean of each line, in float32 for halves,",
+    precision=f"{HALVES} Differences are those from a mean, which is joined from those of a few cells each: equal cells "
+    "give exactly 0.",
+)
+_ARGUMENTS = "ddof", "where", "return_residuals"
+
+
+@document(
+    "y = (sum of (x_i - mean)^2 over the cells of a line) / (n - ddof); dx_i = 2 dy (x_i - mean) / (n - ddof)",
+    "jax.numpy.var; torch.var, of correction 1 by default",
+    *_ARGUMENTS,
+    **_DOC,
+)
+def var(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, prefer=None):
+    """Variance of the cells along axes."""
+    return _variance("var", _var, a, axis, ddof, correction, keepdims, where, return_residuals, prefer)
+
+
+@document(
+    "y = sqrt((sum of (x_i - mean)^2 over the cells of a line) / (n - ddof)); dx_i = dy (x_i - mean) / ((n - ddof) y), 0 "
+    "where y is 0",
+    "jax.numpy.std; torch.std, of correction 1 by default",
+    *_ARGUMENTS,
+    **_DOC,
+)
+def std(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, prefer=None):
+    """Standard deviation of the cells along axes."""
+    return _variance("std", _std, a, axis, ddof, correction, keepdims, where, return_residuals, prefer)
+
+
+def _variance(op, which, a, axis, ddof, correction, keepdims, where, save, prefer):
+    a = array(op, "a", a, checks.FLOATS, to_float=True)
+    axes, ddof = axes_of(op, "a", a, axis), _ddof(op, ddof, correction)
+    save = checks.flag(op, "return_residuals", save)
+    if where is not None:
+        if save:
+            raise ValueError(f"{op}: return_residuals must be False where `where` is given")
+        y = _of_some(which is _std, a, mask_of(op, "a", a, where), axes, ddof, prefer)
+        return with_axes(op, y, axes, keepdims)
+    out = which(a, axes=axes, divisor=cells_of(a, axes) - ddof, save=save, prefer=prefer)
+    return with_residuals(op, out, axes, keepdims, save)
+
+
+def _of_some(root, a, mask, axes, ddof, prefer):
+    """Of the cells that count, by sums."""
+    x = wide(a)
+    count = lines(total(mask, axes, promoted(mask.dtype), prefer).astype(x.dtype), axes)
+    some = jnp.where(mask, x, 0)
+    center = lines(total(some, axes, x.dtype, prefer), axes) / count
+    squares = jnp.where(mask, jnp.square(some - center), 0)
+    left = jnp.squeeze(count, axes) - ddof
+    y = jnp.where(left > 0, total(squares, axes, x.dtype, prefer) / jnp.where(left > 0, left, 1), math.nan)
+    return (_root(y) if root else y).astype(a.dtype)
+
+
+def _root(variance):
+    """The square root, whose gradient at 0 is 0."""
+    return jnp.where(variance == 0, 0, jnp.sqrt(jnp.where(variance == 0, 1, variance)))
+
+
+def _ddof(op, ddof, correction):
+    name, value = ("ddof", ddof) if correction is None else ("correction", correction)
+    if correction is not None and ddof != 0:
+        raise ValueError(f"{op}: one of ddof and correction must be given, got {ddof!r} and {correction!r}")
+    if isinstance(value, jax.core.Tracer | bool) or not isinstance(value, int | float):
+        raise TypeError(f"{op}: {name} must be a static number, got {value!r}")
+    return float(value)
+
+
+def _variance_backward(op, which, a, y, mean, dy, axis, ddof, correction, keepdims, prefer):
+    a = array(op, "a", a, checks.FLOATS)
+    axes, ddof = axes_of(op, "a", a, axis), _ddof(op, ddof, correction)
+    y, mean, dy = per_line(op, "a", a, axes, keepdims, {"y": y, "mean": mean, "dy": dy})
+    checks.dtype(op, "mean", mean, (wide_dtype(a.dtype).name,))
+    for name, x in {"y": y, "dy": dy}.items():
+        checks.same_dtype(op, name, x, "a", a)
+    return which.vjp(a, y, mean, dy, axes=axes, divisor=cells_of(a, axes) - ddof, prefer=prefer)
+
+
+def var_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, prefer=None):
+    """The gradient of `var`: dx_i = 2 dy (x_i - mean) / (n - ddof).
+
+    Args:
+        a: floats, what was reduced.
+        y, mean: as `var` returns them with return_residuals.
+        dy: the cotangent of y, of its shape and dtype.
+        axis, ddof, correction, keepdims: as in `var`.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of a.
+    """
+    return _variance_backward("var_backward", _var, a, y, mean, dy, axis, ddof, correction, keepdims, prefer)
+
+
+def std_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, prefer=None):
+    """The gradient of `std`: dx_i = dy (x_i - mean) / ((n - ddof) y), 0 where y is 0. Arguments as in `var_backward`."""
+    return _variance_backward("std_backward", _std, a, y, mean, dy, axis, ddof, correction, keepdims, prefer)
+
+
+def _declare(public, root):
+    def reference(a, *, axes, divisor):
+        x = wide(a)
+        mean = x.mean(axes)
+        squares = jnp.square(x - lines(mean, axes)).sum(axes)
+        y = squares / divisor if divisor > 0 else jnp.full_like(squares, math.nan)
+        return (_root(y) if root else y).astype(a.dtype), mean
+
+    def native(a, *, axes, divisor, save):
+        dtypes = [a.dtype, wide_dtype(a.dtype)][: 2 if save else 1]
+        return reduce("reduce_variance", a, axes, dtypes, divisor=divisor, root=root)
+
+    def slope(x, y, mean, *, axes, divisor):
+        difference = x - lines(x.mean(axes), axes)
+        if not divisor > 0:
+            return jnp.full_like(x, math.nan)
+        if not root:
+            return difference * (2 / divisor)
+        y = lines(y, axes)
+        return jnp.where(y == 0, 0, difference / (divisor * jnp.where(y == 0, 1, y)))
+
+    def backward(x, y, mean, dy, *, axes, divisor):
+        params = dict(divisor=divisor, root=root)
+        return spread("reduce_variance_backward", x.shape, axes, [x], [y, mean, dy], **params)
+
+    return declare(
+        public.__name__,
+        **AXES,
+        operands=("a",),
+        differentiable=("a",),
+        public=public,
+        dtypes=checks.FLOATS,
+        cases=(*cases(), *cases(ddof=1)[:1]),
+        results=("y", "mean"),
+        residuals=("a", "y", "mean"),
+        cut=variance_by_lines(root),
+        forward=Body(reference, native),
+        **derivatives(slope, backward),
+        kernels={
+            "forward": ("reduce_variance",),
+            "tangent": ("reduce_variance_backward", "reduce_sum"),
+            "backward": ("reduce_variance_backward",),
+        },
+    )
+
+
+_var = _declare(var, False)
+_std = _declare(std, True)

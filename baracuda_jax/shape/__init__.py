@@ -1,0 +1,75 @@
+"""Ops that move cells and compute nothing.
+
+Data flow: forward, each cell of y takes the cell of x that a map names, or a fill value (`_map.py`; pattern: move). Most of
+these gradients move cells back, by the same kernel. Where a cell of x has several copies, its gradient adds them in a fixed
+order, so that every cell of dy is read once and every cell of dx written once: whole copies side by side by the pattern
+tile, windows and what is folded at the ends of axes by the adjoint of move, rows that are repeated as often as each says by
+segment.
+
+Leading dimensions along which nothing moves are batches. The others are merged as far as their cells stay neighbours, so
+that a kernel sees few axes; what moves is counted in bytes, whatever the dtype.
+"""
+
+from ._concat import concat, concat_backward, concatenate
+from ._fill import fill, fill_backward, full, full_like
+from ._flip import flip, flip_backward
+from ._meshgrid import meshgrid, spread, spread_backward
+from ._pad import pad, pad_backward
+from ._permute import permute, permute_backward, transpose
+from ._pixel import (
+    channel_shuffle,
+    channel_shuffle_backward,
+    pixel_shuffle,
+    pixel_shuffle_backward,
+    pixel_unshuffle,
+    pixel_unshuffle_backward,
+)
+from ._repeat import repeat, repeat_backward, tile
+from ._repeat_interleave import repeat_interleave, repeat_interleave_backward
+from ._roll import roll, roll_backward
+from ._triangle import tril, tril_backward, triu, triu_backward
+from ._unfold import fold, fold_backward, unfold, unfold_backward
+from ._write_slice import write_slice, write_slice_backward
+
+__all__ = [
+    "channel_shuffle",
+    "channel_shuffle_backward",
+    "concat",
+    "concat_backward",
+    "concatenate",
+    "fill",
+    "fill_backward",
+    "flip",
+    "flip_backward",
+    "fold",
+    "fold_backward",
+    "full",
+    "full_like",
+    "meshgrid",
+    "pad",
+    "pad_backward",
+    "permute",
+    "permute_backward",
+    "pixel_shuffle",
+    "pixel_shuffle_backward",
+    "pixel_unshuffle",
+    "pixel_unshuffle_backward",
+    "repeat",
+    "repeat_backward",
+    "repeat_interleave",
+    "repeat_interleave_backward",
+    "roll",
+    "roll_backward",
+    "spread",
+    "spread_backward",
+    "tile",
+    "transpose",
+    "tril",
+    "tril_backward",
+    "triu",
+    "triu_backward",
+    "unfold",
+    "unfold_backward",
+    "write_slice",
+    "write_slice_backward",
+]

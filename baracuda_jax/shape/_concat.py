@@ -1,0 +1,156 @@
+"""Arrays behind each other along an axis. The gradient cuts them apart again: one kernel each, for any number of arrays."""
+
+import itertools
+import math
+
+import jax
+import numpy as np
+from jax import lax
+
+from .._core import checks
+from .._core.kernel import kernel
+from .._core.op import Body, declare
+from ._family import FAMILY, SUMS, case, operand
+from ._partition import whole_along
+
+
+def concat(xs, axis=0, *, prefer=None):
+    """Arrays behind each other along an axis.
+
+    Formula:
+        y[..., n_1 + ... + n_{k-1} + i, ...] = x_k[..., i, ...], where x_k has n_k cells along the axis;
+        dx_k is what y has of it, of dy.
+
+    Args:
+        xs: a sequence of arrays of one dtype, floats, integers, bool or complex, whose shapes differ along the axis at most;
+            or one array, whose leading axis is such a sequence.
+        axis: a static integer; None for the cells of each array in one line.
+        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        Array of their dtype.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it; for no arrays.
+
+    Precision: values are moved as they are.
+
+    Source: jax.numpy.concatenate, which promotes dtypes; torch.cat.
+    """
+    op = "concat"
+    if not hasattr(xs, "__len__") or isinstance(xs, str | dict):
+        raise TypeError(f"{op}: xs must be a sequence of arrays, got {type(xs).__name__}")
+    arrays = [operand(op, f"xs[{i}]", xs[i]) for i in range(len(xs))]
+    if not arrays:
+        raise ValueError(f"{op}: xs must have one array at least, got none")
+    if axis is None:
+        arrays, axis = [x.reshape(-1) for x in arrays], 0
+    first = arrays[0]
+    axis = checks.axis(op, "xs[0]", first, axis)
+    for i, x in enumerate(arrays):
+        checks.same_dtype(op, f"xs[{i}]", x, "xs[0]", first)
+        if x.ndim != first.ndim or _others(x.shape, axis) != _others(first.shape, axis):
+            raise ValueError(
+                f"{op}: xs[{i}] must have the shape of xs[0], {first.shape}, but for axis {axis}, got {x.shape}"
+            )
+    return _concat(*arrays, axis=axis - first.ndim, sizes=tuple(x.shape[axis] for x in arrays), prefer=prefer)
+
+
+concatenate = concat
+
+
+def concat_backward(dy, sizes, axis=0, *, prefer=None):
+    """The gradient of `concat`: dy, cut apart.
+
+    Args:
+        dy: floats or complex, the cotangent of the result.
+        sizes: those of the arrays along the axis, static integers that add up to that of dy.
+        axis: as for `concat`.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        List of the arrays' cotangents.
+    """
+    op = "concat_backward"
+    dy = operand(op, "dy", dy, SUMS)
+    axis = checks.axis(op, "dy", dy, axis)
+    if not isinstance(sizes, tuple | list | np.ndarray) or len(sizes) == 0:
+        raise TypeError(f"{op}: sizes must be a tuple of integers, got {sizes!r}")
+    sizes = tuple(checks.integer(op, f"sizes[{i}]", n, 0) for i, n in enumerate(sizes))
+    if sum(sizes) != dy.shape[axis]:
+        raise ValueError(f"{op}: sizes must add up to the {dy.shape[axis]} cells of dy's axis {axis}, got {sizes}")
+    return _concat.vjp(dy, axis=axis - dy.ndim, sizes=sizes, prefer=prefer)
+
+
+def _others(shape, axis):
+    return tuple(n for i, n in enumerate(shape) if i != axis)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# References and kernel calls
+
+
+def _reference(*xs, axis, sizes):
+    return (lax.concatenate(xs, axis + xs[0].ndim),)
+
+
+def _backward_reference(dy, *, axis, sizes):
+    axis += dy.ndim
+    ends = np.cumsum((0, *sizes)).tolist()
+    return [lax.slice_in_dim(dy, begin, end, axis=axis) for begin, end in itertools.pairwise(ends)]
+
+
+def _dims(count):
+    """Each piece has a last dimension of its own, and so has the whole: of letters there are enough among the ideographs."""
+    return [f"...{chr(0x4E00 + i)}" for i in range(count + 1)]
+
+
+def _lines(x, axis):
+    """[*batches, the axis with all behind it]"""
+    axis += x.ndim
+    return x.reshape(*x.shape[:axis], math.prod(x.shape[axis:]))
+
+
+def _native(*xs, save=False, axis, sizes):
+    if len(xs) == 1:
+        return [xs[0]]
+    lines = [_lines(x, axis) for x in xs]
+    batch, cells = lines[0].shape[:-1], sum(line.shape[-1] for line in lines)
+    *pieces, whole = _dims(len(xs))
+    out = [jax.ShapeDtypeStruct((*batch, cells), xs[0].dtype)]
+    (y,) = kernel("concat", f"{', '.join(pieces)} -> {whole}", *lines, out=out)
+    return [y.reshape(*batch, sum(sizes), *xs[0].shape[len(batch) + 1 :])]
+
+
+def _backward_native(dy, *, axis, sizes):
+    if len(sizes) == 1:
+        return [dy]
+    line = _lines(dy, axis)
+    batch, rest = line.shape[:-1], dy.shape[axis + dy.ndim + 1 :]
+    *pieces, whole = _dims(len(sizes))
+    out = [jax.ShapeDtypeStruct((*batch, n * math.prod(rest)), dy.dtype) for n in sizes]
+    parts = kernel("concat_backward", f"{whole} -> {', '.join(pieces)}", line, out=out)
+    return [part.reshape(*batch, n, *rest) for part, n in zip(parts, sizes, strict=True)]
+
+
+_concat = declare(
+    "concat",
+    **FAMILY,
+    public=concat,
+    # One array stands for a sequence here; those of several sizes are in tests/test_shape.py.
+    cases=(
+        case("rows", (3, 4, 5)),
+        case("columns", (4, 3, 6), axis=1),
+        case("middle", (2, 3, 4, 8), axis=-2),
+        case("lines", (5, 2, 3), axis=None),
+        case("vectors", (7, 9)),
+    ),
+    operands=("*xs",),
+    differentiable=("*xs",),
+    linear=lambda params: params,
+    forward=Body(_reference, _native),
+    backward=Body(_backward_reference, _backward_native),
+    cut=whole_along(lambda params: (params["axis"],)),
+    kernels={"forward": ("concat",), "backward": ("concat_backward",)},
+    default="xla",
+)

@@ -1,0 +1,217 @@
+"""Each cell several times behind itself, along an axis.
+
+With one number for all it is `repeat` of an axis of one cell. With a number for each, rows of x are picked by an index that
+rises, and the gradient sums segments of rows."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core import checks
+from .._core.case import Case
+from .._core.kernel import kernel
+from .._core.op import Body, declare
+from .._core.partition import Partition
+from .._core.wide import wide
+from ..segment._kernels import index_of, reduce
+from ._family import FAMILY, SUMS, operand, spaced
+from ._partition import WHOLE
+from ._repeat import repeat
+
+
+def repeat_interleave(x, repeats, axis=None, *, total_repeat_length=None, prefer=None):
+    """Each cell of x several times behind itself, along an axis.
+
+    Formula:
+        y[..., j, ...] = x[..., i, ...], where i is the first with repeats[0] + ... + repeats[i] > j, or the last one;
+        dx[..., i, ...] = sum of dy over the copies of i.
+
+    Args:
+        x: array of any rank: floats, integers, bool or complex.
+        repeats: one static integer; or an array of integers of at least 0, one for each cell along the axis, or one for all.
+            It may be traced if total_repeat_length is given.
+        axis: a static integer; None for the cells of x in one line.
+        total_repeat_length: how many cells y has along the axis, a static integer: copies behind these are left out, and if
+            there are fewer the last cell is repeated. By default the sum of repeats.
+        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        Array of x's dtype.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it; for traced repeats without
+            total_repeat_length.
+
+    Precision: values are moved as they are. The gradient's sums are formed in float32 for float16 and bfloat16, in the dtype
+        itself for others, in a fixed order: results are the same bits every time.
+
+    Source: jax.numpy.repeat; torch.repeat_interleave.
+    """
+    op = "repeat_interleave"
+    x = operand(op, "x", x)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    axis = checks.axis(op, "x", x, axis)
+    if _is_one(repeats) and total_repeat_length is None:
+        times = checks.integer(op, "repeats", repeats, 0)
+        outer, inner = x.shape[: axis + 1], x.shape[axis + 1 :]
+        y = repeat(x.reshape(*outer, 1, *inner), (times, *(1,) * len(inner)), prefer=prefer)
+        return y.reshape(*x.shape[:axis], times * x.shape[axis], *inner)
+    rows = _rows(op, x.shape[axis], repeats, total_repeat_length)
+    return _repeat_interleave(x, rows, axis=axis - x.ndim, count=x.shape[axis], prefer=prefer)
+
+
+def repeat_interleave_backward(dy, repeats, axis=None, *, prefer=None):
+    """The gradient of `repeat_interleave`: dx[..., i, ...] = sum of dy over the copies of i.
+
+    Args:
+        dy: floats or complex, the cotangent of the result.
+        repeats: an array of integers, one for each cell of x along the axis. It may be traced.
+        axis: a static integer; None for that of a dy of one axis.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of x.
+    """
+    op = "repeat_interleave_backward"
+    dy = operand(op, "dy", dy, SUMS)
+    axis, repeats = (
+        checks.axis(op, "dy", dy.reshape(-1) if axis is None else dy, axis or 0),
+        checks.array(op, "repeats", repeats),
+    )
+    if repeats.ndim != 1:
+        raise ValueError(f"{op}: repeats must have one dimension, got shape {tuple(repeats.shape)}")
+    rows = _rows(op, repeats.shape[0], repeats, dy.shape[axis])
+    return _repeat_interleave.vjp(rows, dy, axis=axis - dy.ndim, count=repeats.shape[0], prefer=prefer)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Arguments
+
+
+def _is_one(repeats):
+    """Whether it is a number of Python or NumPy, or what is to be told that it is none."""
+    return not isinstance(repeats, tuple | list | np.ndarray | jax.Array) or (
+        isinstance(repeats, np.ndarray) and repeats.ndim == 0
+    )
+
+
+def _rows(op, count, repeats, total):
+    """Of each cell of y the one of x that it is a copy of: int32 numbers that rise."""
+    known = None if isinstance(repeats, jax.core.Tracer) else np.asarray(repeats)
+    repeats = checks.array(op, "repeats", repeats if known is None else known)
+    checks.dtype(op, "repeats", repeats, checks.INTEGERS)
+    if repeats.shape not in ((), (1,), (count,)):
+        raise ValueError(
+            f"{op}: repeats must be one integer or have shape ({count},), one for each cell of x, got {repeats.shape}"
+        )
+    if known is not None and known.size and known.min() < 0:
+        raise ValueError(f"{op}: repeats must be at least 0, got {known.min()}")
+    if total is None:
+        if known is None:
+            raise TypeError(f"{op}: total_repeat_length must be given where repeats are traced")
+        total = int(np.broadcast_to(known, (count,)).sum())
+    total = checks.integer(op, "total_repeat_length", total, 0)
+    checks.places(op, "the result", max(total, count), "cells along the axis")
+    if count == 0:
+        if total:
+            raise ValueError(f"{op}: total_repeat_length must be 0 where x has no cells along the axis, got {total}")
+        return jnp.zeros(0, jnp.int32)
+    if known is not None:
+        each = np.repeat(np.arange(count, dtype=np.int32), np.broadcast_to(known, (count,)))[:total]
+        return jnp.asarray(np.pad(each, (0, total - each.size), constant_values=count - 1))
+    # Where a cell's copies begin, there the number rises by one. Those behind the end are of nobody.
+    each = jnp.broadcast_to(repeats, (count,))
+    most = jnp.minimum(each, jnp.asarray(min(total, jnp.iinfo(each.dtype).max), each.dtype)).astype(jnp.int32)
+    ends = jax.lax.associative_scan(lambda a, b: jnp.minimum(a, total - b) + b, jnp.maximum(most, 0))
+    rises = jnp.zeros(total + 1, jnp.int32).at[ends[:-1]].add(1, mode="drop")
+    return jnp.cumsum(rises[:total], dtype=jnp.int32)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# References and kernel calls. rows [m], or of some of the batches.
+
+
+def _flat(x, axis):
+    """[*batches, n, d]"""
+    axis += x.ndim
+    return x.reshape(*x.shape[: axis + 1], math.prod(x.shape[axis + 1 :]))
+
+
+def _unflat(y, like, axis):
+    return y.reshape(*y.shape[:-1], *like.shape[axis + like.ndim + 1 :])
+
+
+def _each_batch(fun, x, rows):
+    more, shared = x.ndim - 2, rows.ndim - 1
+    for i in range(more):
+        fun = jax.vmap(fun, (0, None if i < more - shared else 0))
+    return fun(x, rows)
+
+
+def _reference(x, rows, *, axis, count):
+    return (_unflat(_each_batch(lambda x, rows: x[rows], _flat(x, axis), rows), x, axis),)
+
+
+def _backward_reference(rows, dy, *, axis, count):
+    zeros = lambda dy: jnp.zeros((count, dy.shape[-1]), dy.dtype)
+    each = lambda dy, rows: zeros(dy).at[rows].add(dy, indices_are_sorted=True)
+    return (_unflat(_each_batch(each, wide(_flat(dy, axis)), rows).astype(dy.dtype), dy, axis),)
+
+
+def _native(x, rows, *, save=False, axis, count):
+    flat = _flat(x, axis)
+    out = [jax.ShapeDtypeStruct((*flat.shape[:-2], rows.shape[-1], flat.shape[-1]), x.dtype)]
+    return [_unflat(kernel("pick_rows", "...nd, ...m -> ...md", flat, rows, out=out)[0], x, axis)]
+
+
+def _backward_native(rows, dy, *, axis, count):
+    flat = _flat(dy, axis)
+    parts = jnp.stack([flat.real, flat.imag], -1) if jnp.iscomplexobj(flat) else flat
+    index = index_of(rows, count, True)
+    (sums,) = reduce("segment_sum", parts, index, [parts.dtype], axis=flat.ndim - 2, num_segments=count, empty_bits=0)
+    sums = jax.lax.complex(sums[..., 0], sums[..., 1]) if jnp.iscomplexobj(flat) else sums
+    return [_unflat(sums, dy, axis)]
+
+
+def _labels(names, types, params):
+    moved, rank = -params["axis"], max(x.ndim for x in types)
+
+    def of(name, ndim):
+        if name == "rows":
+            return (*(f"d{rank - i}" for i in range(ndim - 1)), "rows")
+        side = "y" if name == "y" else "x"
+        return tuple(f"{side}{i}" if i == moved else f"d{i}" for i in range(ndim, 0, -1))
+
+    return [of(name, x.ndim) for name, x in zip(names, types, strict=True)]
+
+
+def _case(name, shape, repeats, total, **kwargs):
+    draw = lambda rng: (spaced(rng, *shape), np.array(repeats))
+    return Case(name, draw, dict(total_repeat_length=total, **kwargs))
+
+
+_repeat_interleave = declare(
+    "repeat_interleave",
+    **FAMILY,
+    public=repeat_interleave,
+    cases=(
+        _case("rows", (5, 6), (2, 0, 3, 1, 2), 8, axis=0),
+        _case("columns", (3, 4), (1, 3, 0, 2), 6, axis=1),
+        _case("one line", (7,), (3, 1, 0, 0, 2, 5, 1), 12),
+        _case("too short", (4, 8), (1, 2, 3, 2), 5, axis=0),
+        _case("too long", (2, 3, 4), (2, 1, 1), 7, axis=1),
+    ),
+    operands=("x", "rows"),
+    differentiable=("x",),
+    constant={"rows": "places are integers"},
+    residuals=("rows",),
+    shared={"rows": 1},
+    linear=lambda params: params,
+    forward=Body(_reference, _native),
+    backward=Body(_backward_reference, _backward_native),
+    cut=Partition(_labels, whole=WHOLE | {"rows"}),
+    kernels={"forward": ("pick_rows",), "backward": ("segment_index", "segment_sum")},
+)

@@ -1,0 +1,273 @@
+"""Windows of images as columns, and their sums, each the other's gradient.
+
+Forward, each cell of a column takes its cell of the image, or 0 outside. Of the sums, each cell of the image adds the cells
+of the columns that stand for it, in a fixed order."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._core import checks
+from .._core.op import Body, declare
+from .._core.wide import wide
+from ._family import OF_X, SUMS, case, operand
+from ._map import CONSTANT, Axis, Map, Origin, Term, move, move_add, strides
+from ._partition import whole_behind_batches
+
+
+def unfold(x, kernel_size, dilation=1, padding=0, stride=1, *, prefer=None):
+    """The windows of x as columns, of an image (im2col), a line or a volume.
+
+    Formula:
+        y[..., c, k, l] = x[..., c, l stride + k dilation - padding], and 0 where that is outside, for each spatial axis;
+        k counts the cells of a window and l the windows, the last axis fastest, and c and k make one dimension of y.
+        dx is `fold` of dy.
+
+    Args:
+        x: array [..., C, *spatial]: floats, integers, bool or complex.
+        kernel_size: static integers, one for each spatial axis, of which there are as many, 1 to 3; one integer stands for
+            two.
+        dilation, padding, stride: static integers, or one for each spatial axis: how far apart a window's cells are, how
+            many zeros are around x, and how far apart windows are.
+        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        Array [..., C K, L] of x's dtype, K being the cells of a window and L the number of windows.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it; where no window fits.
+
+    Precision: values are moved as they are. The gradient's sums are formed in float32 for float16 and bfloat16, in the dtype
+        itself for others, in a fixed order: results are the same bits every time.
+
+    Source: torch.nn.functional.unfold; jax.lax.conv_general_dilated_patches.
+    """
+    op = "unfold"
+    x = operand(op, "x", x)
+    window = _window(op, kernel_size, dilation, padding, stride)
+    spatial = len(window["kernel_size"])
+    if x.ndim < spatial + 1:
+        raise ValueError(f"{op}: x must be [..., C, *spatial] with {spatial} spatial axes, got shape {tuple(x.shape)}")
+    _check_windows(op, "x", x.shape[-spatial:], window)
+    return _unfold(x, output_size=tuple(x.shape[-spatial:]), **window, prefer=prefer)
+
+
+def unfold_backward(dy, output_size, kernel_size, dilation=1, padding=0, stride=1, *, prefer=None):
+    """The gradient of `unfold`: `fold` of dy.
+
+    Args:
+        dy: floats or complex, the cotangent of the result.
+        output_size: the spatial size of x, as for `fold`.
+        kernel_size, dilation, padding, stride: as for `unfold`.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of x.
+    """
+    op = "unfold_backward"
+    dy = operand(op, "dy", dy, SUMS)
+    return _unfold.vjp(dy, **_columns(op, "dy", dy, output_size, kernel_size, dilation, padding, stride), prefer=prefer)
+
+
+def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1, *, prefer=None):
+    """The sum of windows that are given as columns, each in its place in an image (col2im), a line or a volume.
+
+    Formula:
+        y[..., c, i] = the sum of x[..., c, k, l] over k and l with l stride + k dilation - padding = i, for each spatial
+        axis; k counts the cells of a window and l the windows, the last axis fastest, and c and k are one dimension of x.
+        dx is `unfold` of dy.
+
+    Args:
+        x: array [..., C K, L] of floats or complex numbers: K cells of each of L windows.
+        output_size: the spatial size of y, static integers, one for each spatial axis; one integer stands for two.
+        kernel_size, dilation, padding, stride: as for `unfold`, with as many spatial axes as output_size.
+        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        Array [..., C, *output_size] of x's dtype.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it; for another number of windows
+            than fits into output_size.
+
+    Precision: sums are formed in float32 for float16 and bfloat16, in the dtype itself for others, in a fixed order: results
+        are the same bits every time.
+
+    Source: torch.nn.functional.fold.
+    """
+    x = operand("fold", "x", x, SUMS)
+    return _fold(x, **_columns("fold", "x", x, output_size, kernel_size, dilation, padding, stride), prefer=prefer)
+
+
+def fold_backward(dy, kernel_size, dilation=1, padding=0, stride=1, *, prefer=None):
+    """The gradient of `fold`: `unfold` of dy.
+
+    Args:
+        dy: floats or complex, the cotangent of the result.
+        kernel_size, dilation, padding, stride: as for `fold`.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of x.
+    """
+    op = "fold_backward"
+    dy = operand(op, "dy", dy, SUMS)
+    window = _window(op, kernel_size, dilation, padding, stride)
+    spatial = len(window["kernel_size"])
+    if dy.ndim < spatial + 1:
+        raise ValueError(
+            f"{op}: dy must be [..., C, *spatial] with {spatial} spatial axes, got shape {tuple(dy.shape)}"
+        )
+    _check_windows(op, "dy", dy.shape[-spatial:], window)
+    return _fold.vjp(dy, output_size=tuple(dy.shape[-spatial:]), **window, prefer=prefer)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Arguments
+
+
+def _window(op, kernel_size, dilation, padding, stride):
+    spatial = len(kernel_size) if isinstance(kernel_size, tuple | list | np.ndarray) else 2
+    if not 1 <= spatial <= 3:
+        raise ValueError(f"{op}: kernel_size must have 1 to 3 numbers, got {kernel_size}")
+    return dict(
+        kernel_size=checks.integers(op, "kernel_size", kernel_size, spatial, 1),
+        dilation=checks.integers(op, "dilation", dilation, spatial, 1),
+        padding=checks.integers(op, "padding", padding, spatial, 0),
+        stride=checks.integers(op, "stride", stride, spatial, 1),
+    )
+
+
+def _check_windows(op, name, size, window):
+    if min(_windows(size, **window), default=1) < 1:
+        raise ValueError(
+            f"{op}: kernel_size must fit into {name}'s spatial shape {tuple(size)} with its padding, got {window}"
+        )
+
+
+def _columns(op, name, x, output_size, kernel_size, dilation, padding, stride):
+    window = _window(op, kernel_size, dilation, padding, stride)
+    size = checks.integers(op, "output_size", output_size, len(window["kernel_size"]), 0)
+    _check_windows(op, "output_size", size, window)
+    cells, count = math.prod(window["kernel_size"]), math.prod(_windows(size, **window))
+    if x.ndim < 2 or x.shape[-1] != count or x.shape[-2] % cells:
+        raise ValueError(
+            f"{op}: {name} must be [..., C {cells}, {count}], columns of the cells of all windows, got {tuple(x.shape)}"
+        )
+    return dict(output_size=size, **window)
+
+
+def _windows(size, *, kernel_size, dilation, padding, stride):
+    """How many there are along each axis."""
+    each = zip(size, kernel_size, dilation, padding, stride, strict=True)
+    return [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in each]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# References and kernel calls
+
+
+def _spread_reference(x, *, output_size, **window):
+    *batch, channels = x.shape[: x.ndim - len(output_size)]
+    counts, kernel_size = _windows(output_size, **window), window["kernel_size"]
+    none = ((0, 0, 0),) * (len(batch) + 1)
+    x = lax.pad(x, np.zeros((), x.dtype), (*none, *((p, p, 0) for p in window["padding"])))
+    each = list(zip(counts, window["dilation"], window["stride"], strict=True))
+
+    def of(place):
+        begin = [k * d for k, (_, d, _) in zip(place, each, strict=True)]
+        end = [b + (count - 1) * s + 1 for b, (count, _, s) in zip(begin, each, strict=True)]
+        lead = len(batch) + 1
+        return lax.slice(x, (*(0,) * lead, *begin), (*x.shape[:lead], *end), (*(1,) * lead, *window["stride"]))
+
+    columns = jnp.stack([of(place) for place in np.ndindex(*kernel_size)], len(batch) + 1)
+    return (columns.reshape(*batch, channels * math.prod(kernel_size), math.prod(counts)),)
+
+
+def _sum_reference(x, *, output_size, **window):
+    channels = x.shape[-2] // math.prod(window["kernel_size"])
+    image = jax.ShapeDtypeStruct((*x.shape[:-2], channels, *output_size), wide(x).dtype)
+    (y,) = jax.linear_transpose(lambda image: _spread_reference(image, output_size=output_size, **window)[0], image)(
+        wide(x)
+    )
+    return (y.astype(x.dtype),)
+
+
+def _each(output_size, window):
+    """(stride in the image, stride among a window's cells, stride among windows, cells, windows, ...) of each axis"""
+    counts, kernel_size = _windows(output_size, **window), window["kernel_size"]
+    windows = math.prod(counts)
+    return zip(
+        output_size, strides(output_size), kernel_size, [n * windows for n in strides(kernel_size)], counts, strides(counts),
+        window["dilation"], window["padding"], window["stride"], strict=True,
+    )  # fmt: skip
+
+
+def _spread_native(x, *, save=False, output_size, **window):
+    lead = x.ndim - len(output_size)
+    cells, windows, terms = [], [], []
+    for t, (n, step, k, _, count, _, d, p, s) in enumerate(_each(output_size, window)):
+        cells.append(Axis(k, 0, t, d))
+        windows.append(Axis(count, 0, t, s))
+        terms.append(Term(CONSTANT, n, -p, step))
+    of = Map((*cells, *windows), tuple(terms))
+    rows, columns = (math.prod(axis.size for axis in axes) for axes in (cells, windows))
+    y = move("unfold", x, lead, of, (rows, columns))
+    return [y.reshape(*x.shape[: lead - 1], x.shape[lead - 1] * rows, columns)]
+
+
+def _sum_native(x, *, save=False, output_size, **window):
+    lead, cells = x.ndim - 1, math.prod(window["kernel_size"])
+    columns = x.reshape(*x.shape[:-2], x.shape[-2] // cells, cells * x.shape[-1])
+    terms = [
+        Origin(CONSTANT, count, -p, windows_step, k, cells_step, d, s)
+        for _, _, k, cells_step, count, windows_step, d, p, s in _each(output_size, window)
+    ]
+    axes = [Axis(n, 0, t) for t, n in enumerate(output_size)]
+    return [move_add("fold", columns, lead, axes, terms, output_size)]
+
+
+_spread, _sum = Body(_spread_reference, _spread_native), Body(_sum_reference, _sum_native)
+_spatial = lambda params: len(params["output_size"]) + 1
+_unfold = declare(
+    "unfold",
+    **OF_X,
+    public=unfold,
+    cases=(
+        case("images", (2, 3, 6, 7), kernel_size=3),
+        case("strides", (2, 2, 9, 8), kernel_size=(3, 2), dilation=(1, 2), padding=(1, 0), stride=(2, 3)),
+        case("lines", (3, 2, 17), kernel_size=(4,), padding=2, stride=2),
+        case("patches", (2, 8, 8), kernel_size=4, stride=4),
+        case("volumes", (1, 2, 4, 3, 5), kernel_size=(2, 2, 2), padding=1),
+    ),
+    forward=_spread,
+    backward=_sum,
+    cut=whole_behind_batches(lambda params: (_spatial(params), 2)),
+    kernels={"forward": ("move",), "backward": ("move_add",)},
+)
+_fold = declare(
+    "fold",
+    **OF_X | dict(dtypes=SUMS),
+    public=fold,
+    cases=(
+        case("images", (2, 27, 20), output_size=(6, 7), kernel_size=3),
+        case(
+            "strides",
+            (2, 12, 10),
+            output_size=(9, 8),
+            kernel_size=(3, 2),
+            dilation=(1, 2),
+            padding=(1, 0),
+            stride=(2, 3),
+        ),
+        case("lines", (3, 8, 9), output_size=(17,), kernel_size=(4,), padding=2, stride=2),
+        case("patches", (32, 4), output_size=(8, 8), kernel_size=4, stride=4),
+    ),
+    forward=_sum,
+    backward=_spread,
+    cut=whole_behind_batches(lambda params: (2, _spatial(params))),
+    kernels={"forward": ("move_add",), "backward": ("move",)},
+)
