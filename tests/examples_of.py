@@ -50,8 +50,8 @@ class Example:
     def moving(self):
         """The places of the differentiable arguments, or of the first where there is none."""
         names = list(inspect.signature(self.op.public).parameters)
-        places = (names.index(name) for name in self.op.differentiable)
-        return tuple(i for i in places if self.args[i].dtype == self.args[0].dtype) or (0,)
+        places = (names.index(name.removeprefix("*")) for name in self.op.differentiable)
+        return tuple(i for i in places if self.args[i].dtype == self.dtype) or (0,)
 
     @_constant
     def x(self):
@@ -129,8 +129,8 @@ class Example:
 
 
 def usual_dtype(op):
-    """float32, or int32 where the op takes no floats."""
-    return "float32" if "float32" in op.dtypes else "int32"
+    """float32, or int32 where the op takes no floats, or what it takes."""
+    return next((dtype for dtype in ("float32", "int32") if dtype in op.dtypes), op.dtypes[0])
 
 
 def has_derivative(op):

@@ -5,6 +5,9 @@ import math
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
+
+from baracuda_jax.elementwise._made import MADE
 
 # name: (empty value, reduction of rows in order)
 _SEGMENT = {
@@ -142,11 +145,78 @@ _ELEMENTWISE = {
     "hardtanh": lambda x, min_val=-1, max_val=1: np.clip(x, min_val, max_val),
     "softshrink": lambda x, lambd=0.5: np.sign(x) * np.maximum(np.abs(x) - lambd, 0),
     "hardshrink": lambda x, lambd=0.5: np.where(np.abs(x) > lambd, x, 0),
+    "softplus": lambda x, beta=1: np.logaddexp(0, beta * x) / beta,
+    "logit": lambda x, eps=0: np.log(np.clip(x, eps, 1 - eps) / (1 - np.clip(x, eps, 1 - eps))),
+    "ldexp": lambda x, n: x * 2.0**n,
+    "where": lambda condition, x, y: np.where(condition, x, y),
+    "fma": lambda x, y, z: x * y + z,
+    "addcmul": lambda x, y, z, value=1: x + value * y * z,
+    "addcdiv": lambda x, y, z, value=1: x + value * y / z,
+    "clamp_between": lambda x, low, high: np.minimum(np.maximum(x, low), high),
+    "glu": lambda x, axis: _gated(x, axis, lambda b: 1 / (1 + np.exp(-b))),
+    "reglu": lambda x, axis: _gated(x, axis, lambda b: np.maximum(b, 0)),
+    "swiglu": lambda x, axis: _gated(x, axis, lambda b: b / (1 + np.exp(-b))),
+    "geglu": lambda x, axis: _gated(x, axis, lambda b: b * np.vectorize(math.erfc)(-b / math.sqrt(2)) / 2),
+    "geglu_tanh": lambda x, axis: _gated(
+        x, axis, lambda b: b * (1 + np.tanh(math.sqrt(2 / math.pi) * (b + 0.044715 * b**3))) / 2
+    ),
     "powi": lambda x, exponent: np.power(x, float(exponent)),
     "affine": lambda x, scale, shift: scale * x + shift,
     "clamp": lambda x, min=-math.inf, max=math.inf: np.minimum(np.maximum(x, min), max),
     "lerp": lambda start, end, weight: (1 - weight) * start + weight * end,
     "prelu": lambda x, weight: np.where(x > 0, x, x * weight.reshape(1, -1, *(1,) * (x.ndim - 2))),
+}
+
+
+def _gated(x, axis, gate):
+    first, second = np.split(x, 2, axis)
+    return first * gate(second)
+
+
+def made(line, *args):
+    """NumPy's function of the same name as JAX's, or else PyTorch's."""
+    if line.name in _BITS:
+        return _BITS[line.name](*args)
+    if line.name != "nextafter" and jnp.issubdtype(args[0].dtype, jnp.floating):
+        args = [a.astype(np.float64) for a in args]
+    theirs = (line.theirs("jax") or "").removeprefix("jax.numpy.")
+    if hasattr(np, theirs):
+        return getattr(np, theirs)(*args)
+    torch = pytest.importorskip("torch")
+    return line.call_theirs(torch, *map(torch.tensor, args)).numpy()
+
+
+def _by_bits(fun):
+    """A function of the string of an integer's bits."""
+
+    def of(x):
+        width = 8 * x.dtype.itemsize
+        return np.array([fun(format(int(v) % 2**width, f"0{width}b")) for v in x.flat], x.dtype).reshape(x.shape)
+
+    return of
+
+
+def _shift(fun):
+    """Exact, then wrapped; a shift by nothing sensible moves every bit out."""
+
+    def of(x, count):
+        width = 8 * x.dtype.itemsize
+        wrap = lambda v: np.array(v % 2**width, f"uint{width}").astype(x.dtype)
+        out = [
+            wrap(fun(int(v), int(n) if 0 <= n < width else 2 * width)) for v, n in zip(x.flat, count.flat, strict=True)
+        ]
+        return np.array(out, x.dtype).reshape(x.shape)
+
+    return lambda x, count: of(*np.broadcast_arrays(x, count))
+
+
+_BITS = {
+    "population_count": _by_bits(lambda bits: bits.count("1")),
+    "clz": _by_bits(lambda bits: len(bits) - len(bits.lstrip("0"))),
+    "ctz": _by_bits(lambda bits: len(bits) - len(bits.rstrip("0"))),
+    "left_shift": _shift(lambda x, n: x << n),
+    "right_shift": _shift(lambda x, n: x >> n),
+    "cube": lambda x: x**3 if x.dtype.kind in "iu" else x.astype(np.float64) ** 3,
 }
 
 
@@ -275,6 +345,133 @@ def quantile(name, a, q=0.5, axis=None, method="linear", keepdims=False):
     )
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Ops that move cells
+
+
+def _pad(x, pad_width, mode="constant", constant_values=0):
+    """The cells that NumPy puts on; cells that are taken away, by slices."""
+    pairs = np.broadcast_to(pad_width, (x.ndim, 2))
+    names = {"replicate": "edge", "circular": "wrap"}
+    more = dict(constant_values=constant_values) if mode == "constant" else {}
+    y = np.pad(x, np.maximum(pairs, 0), names.get(mode, mode), **more)
+    return y[tuple(slice(max(-low, 0), n - max(-high, 0)) for n, (low, high) in zip(y.shape, pairs, strict=True))]
+
+
+def _windows_of(x, kernel_size, dilation=1, padding=0, stride=1):
+    """The cells of a padded array's windows, by their numbers: [C K, L]."""
+    count = len(kernel_size) if np.ndim(kernel_size) else 2
+    size, d, p, s = (_spread(value, count) for value in (kernel_size, dilation, padding, stride))
+    spatial = x.shape[x.ndim - count :]
+    counts = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in zip(spatial, size, d, p, s, strict=True)]
+    columns = []
+    for cell in np.ndindex(*size):
+        places = [np.arange(m) * s + k * d - p for m, k, d, p, s in zip(counts, cell, d, p, s, strict=True)]
+        places = np.meshgrid(*places, indexing="ij")
+        inside = np.logical_and.reduce([(place >= 0) & (place < n) for place, n in zip(places, spatial, strict=True)])
+        at = [np.clip(place, 0, n - 1) for place, n in zip(places, spatial, strict=True)]
+        columns.append(np.where(inside, x[(..., *at)], np.zeros((), x.dtype)))
+    lead = x.shape[: x.ndim - count]
+    y = np.stack(columns, x.ndim - count)
+    return y.reshape(*lead[:-1], lead[-1] * len(columns), math.prod(counts))
+
+
+def _fold(x, output_size, **window):
+    cells = math.prod(
+        _spread(window["kernel_size"], 2) if np.ndim(window["kernel_size"]) == 0 else window["kernel_size"]
+    )
+    *batch, rows, count = x.shape
+    places = _windows_of(1 + np.arange(math.prod(output_size)).reshape(1, *output_size), **window)
+    wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64).reshape(*batch, rows // cells, cells * count)
+    y = np.zeros((*batch, rows // cells, math.prod(output_size) + 1), wide.dtype)
+    np.add.at(y, (..., places.reshape(-1)), wide)
+    return y[..., 1:].reshape(*batch, rows // cells, *output_size)
+
+
+def _pixel_shuffle(x, upscale_factor):
+    *batch, channels, rows, columns = x.shape
+    r = upscale_factor
+    y = np.empty((*batch, channels // r**2, rows * r, columns * r), x.dtype)
+    for i, j in np.ndindex(r, r):
+        y[..., i::r, j::r] = x[..., r * i + j :: r * r, :, :]
+    return y
+
+
+def _pixel_unshuffle(x, downscale_factor):
+    *batch, channels, rows, columns = x.shape
+    r = downscale_factor
+    y = np.empty((*batch, channels * r**2, rows // r, columns // r), x.dtype)
+    for i, j in np.ndindex(r, r):
+        y[..., r * i + j :: r * r, :, :] = x[..., i::r, j::r]
+    return y
+
+
+def _channel_shuffle(x, groups, axis=-3):
+    channels = x.shape[axis]
+    return np.take(x, np.arange(channels).reshape(groups, -1).T.ravel(), axis)
+
+
+def _write_slice(x, update, start):
+    y = x.copy()
+    start = [s + n if s < 0 else s for s, n in zip(start, x.shape, strict=True)]
+    begin = [max(0, min(s, n - m)) for s, n, m in zip(start, x.shape, update.shape, strict=True)]
+    y[tuple(slice(b, b + m) for b, m in zip(begin, update.shape, strict=True))] = update
+    return y
+
+
+def _repeat_interleave(x, repeats, axis=None, total_repeat_length=None):
+    x, axis = (x.ravel(), 0) if axis is None else (x, axis)
+    rows = np.repeat(np.arange(x.shape[axis]), repeats)[:total_repeat_length]
+    return np.take(x, np.pad(rows, (0, total_repeat_length - rows.size), mode="edge"), axis)
+
+
+_MOVED = {
+    "repeat": lambda x, repeats: np.tile(x, repeats),
+    "flip": np.flip,
+    "roll": np.roll,
+    "permute": np.transpose,
+    "pad": _pad,
+    "pad_folded": _pad,
+    "triu": np.triu,
+    "tril": np.tril,
+    "concat": np.concatenate,
+    "spread": lambda x, shape, axis: np.moveaxis(np.broadcast_to(x, (*np.delete(shape, axis), x.size)), -1, axis),
+    "fill": lambda value, shape: np.full(shape, value),
+    "write_slice": _write_slice,
+    "repeat_interleave": _repeat_interleave,
+    "unfold": _windows_of,
+    "fold": _fold,
+    "pixel_shuffle": _pixel_shuffle,
+    "pixel_unshuffle": _pixel_unshuffle,
+    "channel_shuffle": _channel_shuffle,
+}
+
+
+_REDUCE = {
+    "sum": lambda x, **k: x.sum(**k),
+    "mean": lambda x, **k: x.mean(**k),
+    "max": lambda x, **k: x.max(**k),
+    "min": lambda x, **k: x.min(**k),
+    "prod": lambda x, **k: x.prod(**k),
+    "logsumexp": lambda x, **k: np.log(np.exp(x).sum(**k)),
+    "norm": lambda x, ord=2, **k: (np.abs(x) ** float(ord)).sum(**k) ** (1 / ord),
+    "var": lambda x, **k: x.var(**k),
+    "std": lambda x, **k: x.std(**k),
+    "count_nonzero": lambda x, **k: (x != 0).sum(**k),
+    "any": lambda x, **k: (x != 0).any(**k),
+    "all": lambda x, **k: (x != 0).all(**k),
+    "trace": lambda x, **k: np.trace(x, **k),
+}
+
+
+def reduction(name, x, **kwargs):
+    """In float64, complex128, or the type that NumPy gives integers."""
+    x = np.asarray(x)
+    wide = x if x.dtype.kind in "iub" else x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    with np.errstate(over="ignore"):
+        return _REDUCE[name](wide, **kwargs)
+
+
 def value(example):
     """The oracle's result for an example."""
     name, args, kwargs = example.op.name.removesuffix("_split"), example.args, dict(example.case.kwargs)
@@ -293,12 +490,18 @@ def value(example):
         return argextremum(name, *args, **kwargs)
     if name in ("median", "quantile", "nanmedian", "nanquantile"):
         return quantile(name, *args, **kwargs)
+    if name in _MOVED:
+        return _MOVED[name](*map(np.asarray, args), **kwargs)
+    if example.op.family == "reduce":
+        return reduction(name, *args, **kwargs)
     if name == "repeat":
         return np.tile(np.asarray(args[0]), kwargs["repeats"])
     if name.startswith("lp_pool"):
         return lp_pool(int(name[7]), *args, **kwargs)
     if "quantize" in name:
         return quantize(name.removesuffix("_lsq"), *args, **kwargs)
+    if name in MADE and name not in _ELEMENTWISE:
+        return made(MADE[name], *map(np.asarray, args))
     if name in _ELEMENTWISE:
         return _ELEMENTWISE[name](*(np.asarray(a).astype(np.float64) for a in args), **kwargs)
     raise KeyError(f"tests/oracle.py has no oracle for {name}")

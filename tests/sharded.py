@@ -16,6 +16,8 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import baracuda_jax as bj
+from baracuda_jax._core.op import OPS
+from baracuda_jax.elementwise._made import MADE
 
 TABLE = pathlib.Path(__file__).parent.parent / "docs/collectives.csv"
 
@@ -68,6 +70,30 @@ def _unary(op, *parameters):
     fun = lambda x: getattr(bj, op)(x, *parameters, prefer="native")
     for way, spec in BOTH.items():
         yield Sharded(op, way, fun, (_float(8, 16),), (spec,), spec, 1)
+
+
+def _alike():
+    """Ops whose arrays have one shape and lie alike, each cut in one of the two ways."""
+    counts = {name: (line.arrays, "float32" in line.dtypes) for name, line in MADE.items()}
+    counts |= {"softplus": (1, True), "logit": (1, True), "ldexp": (2, True), "where": (3, True)}
+    counts |= dict.fromkeys(("fma", "addcmul", "addcdiv", "clamp_between"), (3, True))
+    for i, (op, (arrays, is_float)) in enumerate(counts.items()):
+        fun = functools.partial(getattr(bj, op), prefer="native")
+        way, spec = list(BOTH.items())[i % 2]
+        args = [0.2 + 0.6 * np.abs(_float(8, 16)) for _ in range(arrays)]
+        args = args if is_float else [np.round(9 * a).astype(np.int32) for a in args]
+        if op == "ldexp":
+            args[1] = np.round(9 * args[1]).astype(np.int32)
+        if op == "acosh":
+            args[0] += 1
+        moving = arrays if is_float and OPS[op].differentiable else 0
+        if op == "where":
+            fun = lambda x, y, c: bj.where(c > 0.5, x, y, prefer="native")
+            moving = 2
+        yield Sharded(op, way, fun, tuple(args), (spec,) * arrays, spec, 1 if op == "ldexp" else moving)
+    for op in ("glu", "reglu", "swiglu", "geglu", "geglu_tanh"):
+        fun = functools.partial(getattr(bj, op), prefer="native")
+        yield Sharded(op, "rows", fun, (_float(8, 16),), (BOTH["rows"],), BOTH["rows"], 1)
 
 
 def _lerp():
@@ -134,6 +160,48 @@ def _repeat():
     yield Sharded("repeat", "another dimension", fun, (_float(8, 16),), (COLUMNS,), P(), 1)
 
 
+def _moved(op, *args, ways, argument=None, moving=1, fun=None, **params):
+    """`ways`: {the way: (how args are cut, how the result is)}"""
+    fun = fun or (lambda *args: jax.tree.leaves(getattr(bj, argument or op)(*args, prefer="native", **params))[0])
+    for way, (specs, out) in ways.items():
+        yield Sharded(op, way, fun, args, specs, out, moving)
+
+
+def _moves():
+    """Cells that move along some dimensions. The others may be cut."""
+    x, image = _float(8, 16), _float(8, 8, 8, 8)
+    along = {"another axis": ((ROWS,), ROWS), "the axis": ((COLUMNS,), P())}
+    yield from _moved("flip", x, ways=along, axis=1)
+    yield from _moved("roll", x, ways=along, shift=3, axis=1)
+    yield from _moved("pad", x, ways=along, pad_width=((0, 0), (3, 5)))
+    yield from _moved("pad_folded", x, ways=along, argument="pad", pad_width=((0, 0), (3, 5)), mode="reflect")
+    yield from _moved("permute", x, ways={"an axis": ((ROWS,), COLUMNS)})
+    batches = {"batches": ((P("d"),), P("d")), "another axis": ((P(None, None, "d"),), P())}
+    for op in ("triu", "tril"):
+        yield from _moved(op, image, ways=batches)
+    yield from _moved("unfold", image, ways=batches, kernel_size=3)
+    columns = {"batches": ((P("d"),), P("d")), "another axis": ((P(None, "d"),), P())}
+    yield from _moved("fold", _float(8, 72, 36), ways=columns, output_size=8, kernel_size=3)
+    yield from _moved("pixel_shuffle", image, ways=batches, upscale_factor=2)
+    yield from _moved("pixel_unshuffle", image, ways=batches, downscale_factor=2)
+    channels = {"another axis": ((P("d"),), P("d")), "channels": ((P(None, "d"),), P())}
+    yield from _moved("channel_shuffle", image, ways=channels, groups=2)
+    joined = {"another axis": ((ROWS, ROWS), ROWS), "the axis": ((COLUMNS, COLUMNS), P())}
+    concat = lambda *xs: bj.concat(xs, 1, prefer="native")
+    yield from _moved("concat", x, _float(8, 8), ways=joined, moving=2, fun=concat)
+    place = np.array([0, 3], np.int32)
+    written = {"an axis that is whole": ((ROWS, ROWS, P()), ROWS), "another axis": ((COLUMNS, COLUMNS, P()), P())}
+    yield from _moved("write_slice", x, _float(8, 8), place, ways=written, moving=2)
+    rows = {"another axis": ((ROWS, P()), ROWS), "the axis": ((COLUMNS, P()), P())}
+    times = np.arange(16, dtype=np.int32) % 3
+    yield from _moved("repeat_interleave", x, times, ways=rows, axis=1, total_repeat_length=16)
+    fill = lambda x: jax.vmap(lambda x: bj.fill(x, (3, 4), prefer="native"))(x)
+    yield from _moved("fill", _float(8), ways={"batches": ((P("d"),), P("d"))}, fun=fill)
+    spread = lambda x: jax.vmap(lambda x: bj.spread(x, (16, 3), 0, prefer="native"))(x)
+    yield from _moved("spread", x, ways={"batches": ((ROWS,), P("d"))}, fun=spread)
+    yield from _moved("spread", _float(16), ways={"an axis": ((P("d"),), P())}, shape=(16, 3), axis=0)
+
+
 def _scan(op, arrays, **options):
     """The middle axis of three, and those beside it."""
     fun = functools.partial(getattr(bj, op), axis=1, prefer="native", **options)
@@ -188,6 +256,26 @@ def _sort(op, reduces=False, arrays=1, **options):
         yield Sharded(op, way, fun, args, (spec,) * arrays, out, 1 if of.differentiable else 0)
 
 
+def _reduce(op):
+    """The middle axis of three, and those beside it."""
+    fun = lambda x: getattr(bj, op)(x, axis=1, prefer="native")
+    moving = 1 if bj._core.op.OPS[op].differentiable else 0
+    x = 1 + 0.2 * _float(8, 16, 8)
+    yield Sharded(op, "batches", fun, (x,), (P("d"),), P("d"), moving)
+    yield Sharded(op, "the reduced axis", fun, (x,), (P(None, "d"),), P(), moving)
+    yield Sharded(op, "features", fun, (x,), (P(None, None, "d"),), P(None, "d"), moving)
+
+
+def _trace():
+    fun = lambda x: bj.trace(x, axis1=1, axis2=2, prefer="native")
+    yield Sharded("trace", "batches", fun, (_float(8, 16, 16),), (P("d"),), P("d"), 1)
+    yield Sharded("trace", "rows", fun, (_float(8, 16, 16),), (P(None, "d"),), P(), 1)
+
+
+REDUCTIONS = (
+    "sum", "mean", "max", "min", "prod", "logsumexp", "norm", "var", "std", "count_nonzero", "any", "all",
+)  # fmt: skip
+
 UNARY = {
     "leaky_relu": (0.1,), "elu": (), "threshold": (0.1, 0.5), "hardtanh": (), "softshrink": (), "hardshrink": (),
     "powi": (3,), "affine": (2.0, 1.0), "clamp": (-1.0, 1.0),
@@ -201,6 +289,7 @@ def _all():
         yield from _segments(op, ties="split")
     for op, parameters in UNARY.items():
         yield from _unary(op, *parameters)
+    yield from _alike()
     yield from _lerp()
     yield from _prelu()
     for kind in SCALES:
@@ -212,6 +301,7 @@ def _all():
     for rank in (1, 2, 3):
         yield from _pool(rank)
     yield from _repeat()
+    yield from _moves()
     for op in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"):
         yield from _scan(op, 1)
     yield from _scan("associative_linear_scan", 2)
@@ -227,6 +317,9 @@ def _all():
         yield from _sort(op, reduces=True, q=0.3)
     for op in ("argmax", "argmin"):
         yield from _sort(op, reduces=True)
+    for op in REDUCTIONS:
+        yield from _reduce(op)
+    yield from _trace()
 
 
 SHARDED = tuple(_all())

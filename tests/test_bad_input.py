@@ -114,6 +114,72 @@ def test_repeat(error, match, args, kwargs):
         bj.repeat(*args, **kwargs)
 
 
+@pytest.mark.parametrize(
+    "name, error, match, args, kwargs",
+    [
+        ("flip", ValueError, r"axis must be in \[-2, 1\] for x of shape \(6, 3\), got 2", (X, 2), {}),
+        ("flip", ValueError, r"axis must name each axis once, got \(0, -2\)", (X, (0, -2)), {}),
+        ("flip", TypeError, "axis must be an integer, got '0'", (X, "0"), {}),
+        ("flip", TypeError, "x must be an array, got str", ("rows",), {}),
+        ("roll", TypeError, "shift must be an integer, got 1.5", (X, 1.5, 0), {}),
+        ("roll", ValueError, "shift must have one number for each axis, 2, got 1", (X, (1,), (0, 1)), {}),
+        ("permute", ValueError, r"axes must name each of the 2 axes of x once, got \(0, 0\)", (X, (0, 0)), {}),
+        ("permute", ValueError, r"axes must name each of the 2 axes of x once, got \(0,\)", (X, (0,)), {}),
+        ("permute", TypeError, "axes must be a tuple of integers, got 1", (X, 1), {}),
+        ("permute", ValueError, "x must have at most 9 axes", (jnp.ones((2,) * 10),), {}),
+        ("pad", ValueError, "pad_width must be a number, a pair .* each of 2 axes", (X, ((1, 1),) * 3), {}),
+        ("pad", ValueError, r"pad_width\[1\] must leave 0 cells or more of 3, got \(-2, -2\)", (X, ((0, 0), (-2, -2))), {}),
+        ("pad", TypeError, r"pad_width\[0\]\[0\] must be an integer, got 1.5", (X, 1.5), {}),
+        ("pad", ValueError, "mode must be one of 'constant', 'reflect'.*got 'mirror'", (X, 1, "mirror"), {}),
+        ("pad", ValueError, "constant_values must be left out with mode 'reflect', got 3", (X, 1, "reflect", 3), {}),
+        ("pad", TypeError, "constant_values must be a static number, got '3'", (X, 1), {"constant_values": "3"}),
+        ("pad", TypeError, "constant_values must be a number for x of dtype float", (X, 1), {"constant_values": 1j}),
+        ("pad", ValueError, r"constant_values must be an integer in \[-128, 127\]", (IDS.astype(jnp.int8), 1), {"constant_values": 300}),
+        ("pad", ValueError, "x must have cells along axes that are padded with mode 'edge'|'replicate'", (X[:0], 1, "edge"), {}),
+        ("pad", ValueError, "x must have at most 9 axes, and 6 with places outside", (jnp.ones((2,) * 7), 1), {}),
+        ("triu", ValueError, r"x must have at least two dimensions, got shape \(6,\)", (IDS,), {}),
+        ("tril", TypeError, "k must be an integer, got 0.5", (X, 0.5), {}),
+        ("concat", ValueError, "xs must have one array at least, got none", ((),), {}),
+        ("concat", TypeError, "xs must be a sequence of arrays, got int", (3,), {}),
+        ("concat", TypeError, r"xs\[1\] must have the dtype of xs\[0\], float64, got int32", ((X, IDS),), {}),
+        ("concat", ValueError, r"xs\[1\] must have the shape of xs\[0\], \(6, 3\), but for axis 0, got \(6, 2\)", ((X, X[:, :2]),), {}),
+        ("meshgrid", ValueError, "indexing must be one of 'xy', 'ij', got 'yx'", (IDS,), {"indexing": "yx"}),
+        ("meshgrid", ValueError, r"xs\[1\] must have at most one dimension", (IDS, X), {}),
+        ("spread", ValueError, r"x must have shape \(4,\), the size of axis 1 of shape \(3, 4\), got \(6,\)", (IDS, (3, 4), 1), {}),
+        ("fill", ValueError, r"value must be one number, got shape \(6, 3\)", (X, 3), {}),
+        ("fill", ValueError, r"shape\[1\] must be at least 0, got -1", (1.0, (2, -1)), {}),
+        ("write_slice", ValueError, r"update must have the rank of x and fit into its shape \(6, 3\), got \(7, 1\)", (X, jnp.ones((7, 1)), (0, 0)), {}),
+        ("write_slice", TypeError, "update must have the dtype of x, float64, got int32", (X, IDS[:, None], (0, 0)), {}),
+        ("write_slice", ValueError, "start must have one number for each of 2 axes, got 1", (X, X, (0,)), {}),
+        ("write_slice", TypeError, r"start\[0\] must have one of the dtypes int8.*got float", (X, X, (0.5, 0)), {}),
+        ("repeat_interleave", ValueError, "repeats must be at least 0, got -1", (X, -1, 0), {}),
+        ("repeat_interleave", ValueError, r"repeats must be one integer or have shape \(6,\)", (X, np.ones(5, int), 0), {}),
+        ("repeat_interleave", TypeError, "repeats must have one of the dtypes int8.*got float", (X, np.ones(6), 0), {}),
+        ("repeat_interleave", ValueError, "total_repeat_length must be at least 0", (X, 2, 0), {"total_repeat_length": -1}),
+        ("unfold", ValueError, r"kernel_size must fit into x's spatial shape \(8, 8\)", (IMAGE, 9), {}),
+        ("unfold", ValueError, "kernel_size must have 1 to 3 numbers", (IMAGE, (1,) * 4), {}),
+        ("unfold", ValueError, r"stride\[1\] must be at least 1, got 0", (IMAGE, 2, 1, 0, (1, 0)), {}),
+        ("unfold", ValueError, "x must be .* with 2 spatial axes", (X, 2), {}),
+        ("fold", ValueError, r"x must be \[..., C 4, 49\], columns", (jnp.ones((2, 8, 48)), 8, 2), {}),
+        ("fold", TypeError, "x must have one of the dtypes.*got int32", (IDS[:, None], 8, 2), {}),
+        ("pixel_shuffle", ValueError, "upscale_factor squared must divide the 3 channels of x, got 2", (IMAGE, 2), {}),
+        ("pixel_unshuffle", ValueError, r"downscale_factor must divide the rows and columns of x, \(8, 8\), got 3", (IMAGE, 3), {}),
+        ("channel_shuffle", ValueError, "groups must divide the 3 channels of x, got 2", (IMAGE, 2), {}),
+        ("flip", ValueError, r"prefer must be one of \('native', 'xla'\)", (X,), {"prefer": "cuda"}),
+    ],
+)  # fmt: skip
+def test_moves(name, error, match, args, kwargs):
+    with pytest.raises(error, match=f"^{name}: {match}"):
+        getattr(bj, name)(*args, **kwargs)
+
+
+def test_traced_repeats_of_cells():
+    with pytest.raises(
+        TypeError, match="^repeat_interleave: total_repeat_length must be given where repeats are traced"
+    ):
+        jax.jit(lambda r: bj.repeat_interleave(X, r, 0))(jnp.ones(6, int))
+
+
 def test_traced_repeats():
     with pytest.raises(TypeError, match="^repeat: repeats must be a static integer, got a traced value"):
         jax.jit(lambda r: bj.repeat(X, r))(3)
@@ -218,6 +284,78 @@ def test_other_arguments_of_scans():
 
 
 C = X.astype(jnp.complex64)
+
+
+@pytest.mark.parametrize(
+    "name", ["sum", "mean", "max", "min", "prod", "logsumexp", "norm", "var", "std", "any", "all", "count_nonzero"]
+)
+@pytest.mark.parametrize(
+    "error, match, kwargs",
+    [
+        (ValueError, r"axis must be in \[-2, 1\] for [ax] of shape \(6, 3\), got 2", {"axis": 2}),
+        (ValueError, "axis must be at least -2, got -3", {"axis": -3}),
+        (TypeError, "axis must be an integer, got 1.0", {"axis": 1.0}),
+        (ValueError, r"axis must name each axis once, got \(0, -2\)", {"axis": (0, -2)}),
+        (TypeError, r"axis\[1\] must be an integer, got 'rows'", {"axis": (0, "rows")}),
+        (TypeError, "keepdims must be True or False, got 1", {"keepdims": 1}),
+        (ValueError, r"prefer must be one of \('native', 'xla'\), a PlanPreference or None, got 'cuda'", {"prefer": "cuda"}),
+    ],
+)  # fmt: skip
+def test_reductions(name, error, match, kwargs):
+    with pytest.raises(error, match=f"^{name}: {match}"):
+        getattr(bj, name)(X, **kwargs)
+    with pytest.raises(TypeError, match=f"^{name}: [ax] must be an array, got str"):
+        getattr(bj, name)("rows")
+
+
+@pytest.mark.parametrize(
+    "fun, error, match, args, kwargs",
+    [
+        (bj.max, TypeError, "a must have one of the dtypes.*got complex64", (C,), {}),
+        (bj.min, ValueError, "initial must be given beside where", (X,), {"where": X > 0}),
+        (bj.max, ValueError, r"a must have at least one cell along axis, or initial be given, got shape \(0, 3\)", (X[:0], 0), {}),
+        (bj.max, ValueError, r"initial must be a number, got shape \(3,\)", (X, 0), {"initial": jnp.ones(3)}),
+        (bj.max, TypeError, "return_residuals must be True or False, got 1", (X,), {"return_residuals": 1}),
+        (bj.max, ValueError, "return_residuals must be False where initial is given", (X,), {"return_residuals": True, "initial": 0}),
+        (bj.sum, TypeError, "where must have one of the dtypes bool, got float64", (X,), {"where": X}),
+        (bj.sum, ValueError, r"where must broadcast to a's shape \(6, 3\), got \(2,\)", (X,), {"where": X[:2, 0] > 0}),
+        (bj.sum, TypeError, "dtype must be a dtype, got 'rows'", (X,), {"dtype": "rows"}),
+        (bj.logsumexp, TypeError, "a must have one of the dtypes.*got complex64", (C,), {}),
+        (bj.norm, TypeError, "x must have one of the dtypes.*got complex64", (C,), {}),
+        (bj.norm, TypeError, "ord must be a number, got 'fro'", (X, "fro"), {}),
+        (bj.norm, ValueError, "ord must be a number, got nan", (X, float("nan")), {}),
+        (bj.norm, ValueError, "x must have at least one cell along axis for ord=-inf", (X[:0], -jnp.inf, 0), {}),
+        (bj.var, TypeError, "ddof must be a static number, got 'one'", (X,), {"ddof": "one"}),
+        (bj.std, ValueError, "one of ddof and correction must be given, got 1 and 2", (X,), {"ddof": 1, "correction": 2}),
+        (bj.var, ValueError, "return_residuals must be False where `where` is given", (X,), {"where": X > 0, "return_residuals": True}),
+        (bj.trace, ValueError, r"a must have rank 2 or more, got shape \(3,\)", (X[0],), {}),
+        (bj.trace, ValueError, "axis1 and axis2 must be two axes, got 0 and -2", (X, 0, 0, -2), {}),
+        (bj.trace, TypeError, "offset must be an integer, got 1.5", (X, 1.5), {}),
+        (bj.trace, ValueError, r"axis2 must be in \[-2, 1\]", (X, 0, 0, 2), {}),
+        (bj.reduce_to, ValueError, r"shape must broadcast to x's shape \(6, 3\), got \(2, 3\)", (X, (2, 3)), {}),
+        (bj.reduce_to, ValueError, r"shape must broadcast to x's shape \(6, 3\), got \(1, 6, 3\)", (X, (1, 6, 3)), {}),
+        (bj.reduce_to, ValueError, "op must be one of 'sum', 'max', 'min', 'prod', got 'mean'", (X, (3,), "mean"), {}),
+        (bj.reduce_to, TypeError, "shape must be a tuple of integers, got 3", (X, 3), {}),
+        (bj.sum_backward, ValueError, r"dy must have shape \(3,\), that of shape reduced, got \(6,\)", (X[:, 0], (6, 3), 0), {}),
+        (bj.mean_backward, TypeError, "dy must have one of the dtypes.*got int32", (IDS, (6, 3), 1), {}),
+        (bj.max_backward, TypeError, "ties must have one of the dtypes float32, got float64", (X, X[0], X[0], X[0], 0), {}),
+        (bj.prod_backward, TypeError, "zeros must have one of the dtypes uint8", (X, X[0], X[0], X[0], 0), {}),
+        (bj.logsumexp_backward, TypeError, "dy must have the dtype of a, float64, got float32", (X, X[0], X[0].astype(jnp.float32), 0), {}),
+        (bj.norm_backward, ValueError, "ord must be finite and not 0, got inf", (X, X[0], X[0], jnp.inf, 0), {}),
+        (bj.std_backward, ValueError, r"mean must have shape \(3,\), that of a reduced", (X, X[0], X, X[0], 0), {}),
+        (bj.trace_backward, ValueError, r"dy must have shape \(\), that of \(6, 3\) without the two axes", (X, (6, 3)), {}),
+    ],
+)  # fmt: skip
+def test_other_arguments_of_reductions(fun, error, match, args, kwargs):
+    with pytest.raises(error, match=f"^{fun.__name__}: {match}"):
+        fun(*args, **kwargs)
+
+
+def test_traced_arguments_of_reductions():
+    with pytest.raises(TypeError, match="^sum: axis must be a static integer, got a traced value"):
+        jax.jit(lambda axis: bj.sum(X, axis))(1)
+    with pytest.raises(TypeError, match="^norm: ord must be a static number, got a traced value"):
+        jax.jit(lambda order: bj.norm(X, order))(2.0)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,30 @@ def test_gradients_of_more_than_2_31_elements(platform):
         )
 
 
+def test_reductions_of_more_than_2_31_elements(platform):
+    x = jnp.zeros((ROWS, COLUMNS), jnp.int8).at[-1, -1].set(7).at[0, 0].set(-3)
+    assert bj.sum(x, prefer="native") == 4 and bj.max(x, prefer="native") == 7 and bj.any(x[-1:], prefer="native")
+    want = np.zeros(COLUMNS)
+    want[0], want[-1] = -3, 7
+    np.testing.assert_array_equal(bj.sum(x, 0, prefer="native"), want)
+    rows = bj.min(x, 1, prefer="native")
+    assert rows[0] == -3 and rows[-1] == 0
+    if platform == "cpu":
+        return
+    x = jnp.ones((ROWS, COLUMNS), jnp.bfloat16)
+    y, pull = jax.vjp(lambda x: bj.mean(x, 0, prefer="native"), x)
+    np.testing.assert_array_equal(y.astype(jnp.float32), 1)
+    assert pull(y)[0][-1, -1] == jnp.bfloat16(1 / ROWS)
+
+
+def test_the_error_of_a_sum_of_2_28_elements(platform):
+    if platform == "cpu":
+        pytest.skip("takes 3 GiB and long on a CPU")
+    x = jax.random.uniform(jax.random.key(0), (2**28,), jnp.float32)
+    want = np.asarray(x).sum(dtype=np.float64)
+    assert abs(float(bj.sum(x, prefer="native")) - want) <= (28 + 8) * 2.0**-24 * want
+
+
 def test_windows_of_more_than_2_31_elements(platform):
     if platform == "cpu":
         pytest.skip("takes 4 GiB and long on a CPU")

@@ -88,14 +88,17 @@ def test_shard_map_over_some_axes(silent):
 
 
 def _batched(op):
-    """The op on 8 examples at once, the arguments after the first mapped too or shared."""
+    """The op on 8 examples at once, an argument that has a derivative first, those after it mapped too or shared."""
     example = Example(op, op.cases[0], "float32" if "float32" in op.dtypes else op.dtypes[0])
     rng = np.random.default_rng(0)
     shuffled = lambda a: jnp.asarray(rng.permutation(np.asarray(a)) if a.ndim else a)
-    many = [jnp.stack([shuffled(a) for _ in range(8)]) for a in example.args]
-    call = example.call
+    first = example.moving[0]
+    order = [first, *(i for i in range(len(example.args)) if i != first)]
+    args = [example.args[i] for i in order]
+    many = [jnp.stack([shuffled(a) for _ in range(8)]) for a in args]
+    call = lambda *args: example.call(*(args[order.index(i)] for i in range(len(args))))
     loss = loss_of(call)
-    shared = [many[0], *example.args[1:]]
+    shared = [many[0], *args[1:]]
     in_axes = (0, *(None,) * (len(many) - 1))
     programs = {
         "second": jax.vmap(lambda x, *rest: jax.jvp(lambda x: jax.grad(loss)(x, *rest), (x,), (x,))[1]),

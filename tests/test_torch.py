@@ -116,6 +116,63 @@ def test_repeat_is_torchs_in_other_dtypes(dtype):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Ops that move cells
+
+
+def _moves(prefer):
+    """(ours, theirs, the shape of x) of each op; where there are several, with other parameters too."""
+    of = lambda name, *args, **kwargs: lambda x: getattr(bj, name)(x, *args, **kwargs, prefer=prefer)
+    window = dict(kernel_size=(3, 2), dilation=(1, 2), padding=(1, 0), stride=(2, 1))
+    around = ((0, 0), (0, 0), (1, 2), (3, 0))
+    yield of("flip", (0, 2)), lambda t: t.flip(0, 2), (3, 4, 5)
+    yield of("roll", (2, -9), (0, 1)), lambda t: t.roll((2, -9), (0, 1)), (3, 4, 5)
+    yield of("roll", 7), lambda t: t.roll(7), (3, 4)
+    yield of("permute", (2, 0, 1)), lambda t: t.permute(2, 0, 1), (3, 4, 5)
+    yield of("triu", 1), lambda t: t.triu(1), (2, 5, 4)
+    yield of("tril", -1), lambda t: t.tril(-1), (2, 5, 4)
+    yield of("pad", around, constant_values=2), lambda t: F.pad(t, (3, 0, 1, 2), value=2), (2, 3, 4, 5)
+    yield of("pad", ((-1, 2), (1, -2))), lambda t: F.pad(t, (1, -2, -1, 2)), (4, 5)
+    for mode in ("reflect", "replicate", "circular"):
+        yield of("pad", around, mode), lambda t, mode=mode: F.pad(t, (3, 0, 1, 2), mode), (2, 3, 4, 5)
+    yield of("unfold", **window), lambda t: F.unfold(t, **window), (2, 3, 7, 6)
+    yield of("fold", (7, 6), **window), lambda t: F.fold(t, (7, 6), **window), (2, 18, 16)
+    yield of("pixel_shuffle", 2), lambda t: F.pixel_shuffle(t, 2), (2, 8, 3, 2)
+    yield of("pixel_unshuffle", 3), lambda t: F.pixel_unshuffle(t, 3), (2, 2, 3, 6)
+    yield of("channel_shuffle", 3), lambda t: F.channel_shuffle(t, 3), (2, 6, 3, 2)
+    times = np.array([2, 0, 3])
+    yield (
+        of("repeat_interleave", times, 0, total_repeat_length=5),
+        lambda t: t.repeat_interleave(torch.tensor(times), 0),
+        (3, 4),
+    )
+    yield of("repeat_interleave", 3, 1), lambda t: t.repeat_interleave(3, 1), (3, 4)
+
+
+@each_float
+def test_moves_are_torchs(dtype, prefer):
+    """Gradients are sums of few cells, which PyTorch rounds one by one in half precisions."""
+    for ours, theirs, shape in _moves(prefer):
+        x = normal(shape, dtype)
+        x = x.at[(0,) * x.ndim].set(NAN).at[(-1,) * x.ndim].set(INF)
+        _agree(ours, theirs, [x], dtype, scale=4)
+
+
+@both
+def test_joined_and_written_arrays_are_torchs(prefer):
+    xs = [normal((3, n, 2), "float32", n) for n in (1, 4, 2)]
+    _agree(lambda *xs: bj.concat(xs, 1, prefer=prefer), lambda *ts: torch.cat(ts, 1), xs, "float32")
+    x, update = normal((4, 6), "float32"), normal((2, 6), "float32", 1)
+    write = lambda x, update: bj.write_slice(x, update, (1, 0), prefer=prefer)
+    _agree(write, lambda t, u: t.slice_scatter(u, 0, 1, 3), [x, update], "float32")
+    for got, want in zip(
+        bj.meshgrid(xs[0].ravel(), xs[2].ravel(), indexing="ij", prefer=prefer),
+        torch.meshgrid(by_torch.tensor(xs[0].ravel()), by_torch.tensor(xs[2].ravel()), indexing="ij"),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(got, want.numpy())
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Scans
 
 

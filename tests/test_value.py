@@ -23,7 +23,15 @@ def test_value_is_the_oracles(example, platform):
             assert y.dtype == jnp.int32
             np.testing.assert_array_equal(y, want)
             continue
-        assert y.dtype == example.args[0].dtype
+        if want.dtype == np.bool_ or example.op.name == "count_nonzero":
+            assert y.dtype == want.dtype
+            np.testing.assert_array_equal(y, want)
+            continue
+        if example.op.family == "reduce" and not jnp.issubdtype(example.dtype, jnp.inexact):
+            assert y.dtype == want.dtype  # NumPy's, of 64 bits where they are not the operand's
+            np.testing.assert_array_equal(y, want)
+            continue
+        assert y.dtype == example.dtype
         close(y, want if example.is_float else want.astype(example.dtype), example.dtype)
 
 

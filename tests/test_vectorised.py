@@ -13,20 +13,27 @@ PATTERNS = ROOT / "ffi/patterns"
 FLAGS = "-O3 -fno-math-errno -fno-trapping-math --param=max-completely-peel-times=3 --param=max-unswitch-insns=200"
 FUNCTORS = {
     "elementwise": """
-#include "kernels/elementwise.h"
+#include "kernels/elementwise/activation.h"
+#include "kernels/elementwise/arithmetic.h"
+#include "kernels/elementwise/clamp.h"
+#include "kernels/elementwise/comparison.h"
+#include "kernels/elementwise/exponential.h"
+#include "kernels/elementwise/gated.h"
+#include "kernels/elementwise/power.h"
+#include "kernels/elementwise/special.h"
+#include "kernels/elementwise/weighted.h"
 #include "patterns/elementwise_cpu.h"
-template <class Functor>
-void loop(const baracuda::Elementwise<Functor>& work, int64_t count) {
-  constexpr int operands = baracuda::Elementwise<Functor>::operands;
-  baracuda::internal::elementwise_loop(work, count, std::make_integer_sequence<int, operands>());
-}
-#define LOOP(...) template void loop(const baracuda::Elementwise<baracuda::__VA_ARGS__>&, int64_t);
-#define LOOPS(T) \\
-  LOOP(LeakyRelu<T>) LOOP(LeakyReluBackward<T>) LOOP(Elu<T>) LOOP(EluBackward<T>) LOOP(Threshold<T>) \\
-  LOOP(ThresholdBackward<T>) LOOP(Clamp<T>) LOOP(ClampBackward<T>) LOOP(HardtanhBackward<T>) LOOP(Softshrink<T>) \\
-  LOOP(Hardshrink<T>) LOOP(ShrinkBackward<T>) LOOP(Affine<T>) LOOP(AffineBackward<T>) LOOP(Lerp<T, float>) \\
-  LOOP(LerpBackward<T, float>) LOOP(Prelu<T, T>) LOOP(PreluBackward<T, T>) LOOP(PreluBackwardWeight<T, float>)
-LOOPS(float) LOOPS(baracuda::Half) LOOPS(baracuda::BFloat16)
+#define LOOP(...) template void baracuda::internal::elementwise_loop_of<baracuda::op::__VA_ARGS__>( \\
+    const void*, const baracuda::ElementwiseArrays&, int64_t);
+#define BOTH(NAME) LOOP(NAME<float>) LOOP(NAME##_backward<float>)
+BOTH(leaky_relu) BOTH(elu) BOTH(threshold) BOTH(clamp) LOOP(hardtanh_backward<float>) LOOP(softshrink<float>)
+LOOP(hardshrink<float>) LOOP(shrink_backward<float>) BOTH(affine) LOOP(lerp<float, float>)
+LOOP(lerp_backward<float, float>) LOOP(prelu<float, float>) LOOP(prelu_backward<float, float>)
+LOOP(prelu_backward_weight<float, float>) BOTH(relu) BOTH(relu6) BOTH(gelu) BOTH(gelu_tanh) BOTH(sigmoid) BOTH(silu)
+BOTH(mish) BOTH(hardsigmoid) BOTH(hardswish) BOTH(softsign) BOTH(neg) BOTH(square) BOTH(reciprocal) BOTH(sqrt) BOTH(rsqrt)
+BOTH(exp) BOTH(exp2) BOTH(expm1) LOOP(log<float>) BOTH(log2) BOTH(log10) BOTH(erf) BOTH(erfc) BOTH(add) BOTH(sub)
+BOTH(mul) BOTH(div) BOTH(hypot) BOTH(maximum) BOTH(minimum) LOOP(eq<float>) LOOP(lt<float>) BOTH(glu) BOTH(swiglu) BOTH(geglu)
+LOOP(add<uint8_t>) LOOP(mul<uint32_t>)
 """,
     "blocks": """
 #include "kernels/quantize.h"
@@ -49,8 +56,23 @@ void columns(const Functor& functor, int64_t first, int64_t count, int64_t block
   LOOP(QuantizeBackward<T, true>)
 LOOPS(float) LOOPS(baracuda::Half) LOOPS(baracuda::BFloat16)
 """,
+    "reduce": """
+#include "kernels/reduce_backward.h"
+#include "patterns/reduce_cpu.h"
+template <class Spreader, class T>
+void loops(const Spreader& spreader, const typename Spreader::Part& part, const T* x, T* dx, int64_t count) {
+  baracuda::internal::spread_row(spreader, part, x, dx, count);
+  baracuda::internal::spread_columns(spreader, count, x, dx, count);
 }
-MORE = {"elementwise": "-fno-thread-jumps"}
+#define LOOP(T, ...) \\
+  template void loops(const baracuda::__VA_ARGS__&, const baracuda::__VA_ARGS__::Part&, const T*, T*, int64_t);
+#define LOOPS(T) \\
+  LOOP(T, SpreadSum<T>) LOOP(T, SpreadExtremum<T>) LOOP(T, SpreadProd<T>) LOOP(T, SpreadLogSumExp<T>) \\
+  LOOP(T, SpreadNorm<T>) LOOP(T, SpreadVariance<T>)
+LOOPS(float) LOOPS(baracuda::Half) LOOPS(baracuda::BFloat16)
+""",
+}
+MORE = {"elementwise": "-fno-thread-jumps", "reduce": "-fno-thread-jumps"}
 
 
 def _loops(pattern):

@@ -114,7 +114,8 @@ def hessian(e):
     fun, some = _of_few(e, 24)
     got = jax.jit(jax.hessian(loss_of(fun)))(some)
     close(got, got.T, e.dtype, scale=8)
-    assert np.abs(np.asarray(got, np.float64)).max() > 0
+    # Of what rounds even the first derivative is 0.
+    assert np.any(np.asarray(got, np.float64)) or not np.any(np.asarray(e.gradient, np.float64))
 
 
 @law(derivable, real, smooth)
