@@ -1,4 +1,5 @@
-"""The directives `ops`, `reasons`, `coming-from` and `collectives`: tables made from the declared ops and from CSV files."""
+"""The directives `ops`, `reasons`, `plans`, `coming-from` and `collectives`: tables made from the declared ops and from CSV
+files."""
 
 import catalog
 from sphinx.util.docutils import SphinxDirective
@@ -33,6 +34,21 @@ class Reasons(Table):
     def table(self):
         rows = [[what, ", ".join(map("`{}`".format, ops)), reason] for (what, reason), ops in catalog.reasons().items()]
         return ["what is not there", "in", "why"], rows
+
+
+class Plans(Table):
+    """The plans of baracuda-kernels, those without an op of ours last in each category."""
+
+    def table(self):
+        rows = []
+        for category in dict.fromkeys(plan[0] for plan in catalog.plans()):
+            plans = [plan[1:] for plan in catalog.plans() if plan[0] == category]
+            done = [plan for plan in plans if plan[1]]
+            rows.append([f"**{category}**", f"**{len(done)} of {len(plans)}**", "", ""])
+            for plan, names, has_gradient, note in sorted(plans, key=lambda plan: not plan[1]):
+                ours = ", ".join(map(link, names)) or "not here, on purpose"
+                rows.append([f"`{plan}`", ours, "yes" if has_gradient else "none", escaped(note)])
+        return ["plan", "op", "gradient", "what differs"], rows
 
 
 class ComingFrom(Table):
@@ -70,6 +86,7 @@ def escaped(text):
 def setup(app):
     app.add_directive("ops", Ops)
     app.add_directive("reasons", Reasons)
+    app.add_directive("plans", Plans)
     app.add_directive("coming-from", ComingFrom)
     app.add_directive("collectives", Collectives)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
