@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from examples_of import close, has_derivative, loss_of, same_bits
 from plans import IDS, IMAGE, X, calls, example_of, plan_of
+from sampling import is_in_turn
 
 import baracuda_jax as bj
 from baracuda_jax import ArchSku, BackendKind, ElementKind, MathPrecision, OpCategory
@@ -84,15 +85,28 @@ def test_repr_is_one_glance():
 # It runs what the function does
 
 
-def test_it_computes_what_the_function_does(op):
+def _planned_and_called(op):
+    """The plan and the function, as functions of an array that has a derivative, or of the first, and that array."""
     example = example_of(op)
-    plan, (x, *rest) = plan_of(example), example.args
-    planned = lambda x: jax.tree.leaves(plan(x, *rest))[op.output]
-    called = lambda x: example.call(x, *rest, prefer=None)
+    plan, place = plan_of(example), example.moving[0]
+    arguments = lambda x: [*example.args[:place], x, *example.args[place + 1 :]]
+    planned = lambda x: jax.tree.leaves(plan(*arguments(x)))[op.output]
+    called = lambda x: example.call(*arguments(x), prefer=None)
     # XLA may fuse a program of its own, and round it, otherwise in each program.
     same = same_bits if plan.targets else functools.partial(close, dtype="float32")
+    return planned, called, example.args[place], same
+
+
+def test_it_computes_what_the_function_does(op):
+    planned, called, x, same = _planned_and_called(op)
     same(planned(x), called(x))
     same(jax.jit(planned)(x), called(x))
+
+
+def test_it_is_transformed_as_the_function_is(op, request):
+    if not is_in_turn(op, 0) and not request.config.getoption("full"):
+        pytest.skip("not in the sample")
+    planned, called, x, same = _planned_and_called(op)
     xs = jnp.stack([x, (x + 1).astype(x.dtype)])
     same(jax.vmap(planned)(xs), jnp.stack([called(x) for x in xs]))
     if not has_derivative(op):

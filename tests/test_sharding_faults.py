@@ -60,8 +60,8 @@ def winners_are_rows_of_the_shard(patch):
 
 @fault("segment_min", "rows", ("auto", "forward"))
 def parts_are_combined_as_if_for_the_maximum(patch):
-    extreme = _partition._extreme
-    patch.setattr(_partition, "_extreme", lambda x, axes, is_max: extreme(x, axes, True))
+    extreme = _partition.extreme
+    patch.setattr(_partition, "extreme", lambda x, axes, is_max: extreme(x, axes, True))
 
 
 @fault("cumsum", "the scanned axis", ("auto", "forward"), ("explicit", "gradient"))

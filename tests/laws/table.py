@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 from examples_of import Example
+from sampling import is_in_turn
 
 from baracuda_jax._core.op import OPS
 
@@ -68,19 +69,14 @@ def cells():
 
 
 def chosen(every, seed):
-    """The pairs (law, example) to run: all, or a sample in which each law sees each op, in cases and dtypes that change from
-    law to law. Of ops of one kin, which differ in a functor alone, it sees every fourth: each op is in a quarter of the laws."""
-    kin = {}
-    for op in OPS.values():
-        kin.setdefault(op.kin or op.name, []).append(op)
-    place = {op.name: i for ops in kin.values() for i, op in enumerate(ops)}
+    """The pairs (law, example) to run: all, or a sample of each law's, in cases and dtypes that change from law to law."""
     for i, law in enumerate(LAWS.values()):
         for op in OPS.values():
             dtypes = [dtype for dtype in op.dtypes if law.applies(op, dtype) is None]
             if every:
                 yield from ((law, Example(op, case, dtype)) for case in op.cases for dtype in dtypes)
                 continue
-            if op.kin and (place[op.name] + i + seed) % 4:
+            if not is_in_turn(op, i + seed):
                 continue
             turn = zlib.crc32(f"{seed} {op.name}".encode()) + i
             count = len(op.cases) if law.each_case else 1
