@@ -151,6 +151,15 @@ from .sort import (
 from .unique import nonzero, unique, unique_consecutive
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name):
+    """Names of others lead to ours."""
+    from ._elsewhere import no_such
+
+    raise no_such(name)
+
+
 __all__ = [
     *_elementwise,
     "ArchSku",

@@ -119,6 +119,19 @@ def test_every_op_with_a_namesake_is_in_coming_from():
     assert {op.public.__name__ for op in OPS.values()} - ours <= alone
 
 
+@pytest.mark.parametrize(
+    "name, told",
+    [
+        ("negative", "jax.numpy.negative, numpy.negative is neg here"),
+        ("clip", r"jax.numpy.clip is clamp here \(bounds are static"),
+        ("remainder_", "no attribute 'remainder_'$"),
+    ],
+)
+def test_a_name_of_theirs_leads_to_ours(name, told):
+    with pytest.raises(AttributeError, match=told):
+        getattr(baracuda_jax, name)
+
+
 @pytest.mark.parametrize("library", ["jax", "numpy", "torch"])
 def test_names_of_theirs_in_coming_from_exist(library):
     module = {"jax": jax, "numpy": numpy}.get(library) or pytest.importorskip(library)

@@ -25,6 +25,14 @@ def dtype(op, name, x, allowed):
         raise TypeError(f"{op}: {name} must have one of the dtypes {', '.join(allowed)}, got {x.dtype.name}")
 
 
+def no_array(op, name, value, instead):
+    """A static argument; `instead` takes arrays."""
+    if isinstance(value, jax.Array) and value.ndim:
+        raise TypeError(
+            f"{op}: {name} must be static, got an array of {value.dtype.name} of shape {value.shape}; {instead} takes arrays"
+        )
+
+
 def integer(op, name, value, least):
     """A static integer of at least `least`."""
     if isinstance(value, jax.core.Tracer):

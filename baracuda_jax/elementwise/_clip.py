@@ -89,6 +89,7 @@ def _bounds(op, low, high, dtype):
 def _bound(op, name, value, without, *, dtype):
     if value is None:
         return without
+    checks.no_array(op, name, value, "clamp_between")
     if not jnp.issubdtype(dtype, jnp.integer):
         return number(op, name, value)
     least, most = jnp.iinfo(dtype).min, jnp.iinfo(dtype).max

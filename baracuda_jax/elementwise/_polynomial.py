@@ -35,6 +35,9 @@ def powi_backward(x, dy, exponent, *, prefer=None):
 
 
 def _exponent(op, value):
+    checks.no_array(op, "exponent", value, "pow")
+    if isinstance(value, float):
+        raise TypeError(f"{op}: exponent must be an integer, got {value!r}; pow takes any number")
     value = checks.integer(op, "exponent", value, -_MOST)
     if value > _MOST:
         raise ValueError(f"{op}: exponent must be at most {_MOST}, got {value}")

@@ -88,6 +88,7 @@ def repeat_backward(dy, repeats, shape=None, *, prefer=None):
 
 
 def _repeats(op, repeats):
+    checks.no_array(op, "repeats", repeats, "repeat_interleave, which repeats cells and not the whole,")
     if not isinstance(repeats, tuple | list | np.ndarray) or (isinstance(repeats, np.ndarray) and repeats.ndim == 0):
         return (checks.integer(op, "repeats", repeats, 0),)
     return tuple(checks.integer(op, f"repeats[{i}]", r, 0) for i, r in enumerate(repeats))

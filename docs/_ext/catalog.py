@@ -5,14 +5,11 @@ import inspect
 import pathlib
 import re
 
-import numpy
-
 import baracuda_jax
 from baracuda_jax._core.op import OPS
-from baracuda_jax.elementwise._made import MADE
+from baracuda_jax._elsewhere import rows
 
 DOCS = pathlib.Path(__file__).parent.parent
-SAME = "positional arguments alone; half precisions compute in float32"
 KINDS = ("forward", "tangent", "backward")
 
 
@@ -53,20 +50,8 @@ def reasons():
 
 
 def coming_from(prefixes):
-    """The rows of coming_from.csv whose name of theirs begins with one of the prefixes, and those of ops that are a line of
-    a table, where arguments mean the same."""
-    with (DOCS / "coming_from.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    known = {(row["theirs"], ours) for row in rows for ours in row["ours"].split()}
-    for line in MADE.values():
-        names = {line.theirs("torch"), line.theirs("jax")} - {None}
-        names |= {
-            name.replace("jax.numpy.", "numpy.") for name in names if hasattr(numpy, name.removeprefix("jax.numpy."))
-        }
-        for name in sorted(name.partition("(")[0] for name in names):
-            if (name, line.name) not in known:
-                rows.append({"theirs": name, "ours": line.name, "differs": SAME})
-    return [row for row in rows if row["theirs"].split(".")[0] in prefixes]
+    """The rows of coming_from.csv whose name of theirs begins with one of the prefixes."""
+    return [row for row in rows() if row["theirs"].split(".")[0] in prefixes]
 
 
 def plans():

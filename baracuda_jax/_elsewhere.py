@@ -1,0 +1,42 @@
+"""The names that others have for our ops, and what is said to who looks for one of them here."""
+
+import csv
+import functools
+import pathlib
+
+import numpy
+
+from .elementwise._made import MADE
+
+SAME = "positional arguments alone; half precisions compute in float32"
+
+
+@functools.cache
+def rows():
+    """Of coming_from.csv: a name of theirs, names of ours, what differs; and those of ops that are a line of a table, where
+    arguments mean the same."""
+    with (pathlib.Path(__file__).parent / "coming_from.csv").open(newline="") as file:
+        found = list(csv.DictReader(file))
+    known = {(row["theirs"], ours) for row in found for ours in row["ours"].split()}
+    for line in MADE.values():
+        names = {line.theirs("torch"), line.theirs("jax")} - {None}
+        names |= {
+            name.replace("jax.numpy.", "numpy.") for name in names if hasattr(numpy, name.removeprefix("jax.numpy."))
+        }
+        for name in sorted(name.partition("(")[0] for name in names):
+            if (name, line.name) not in known:
+                found.append({"theirs": name, "ours": line.name, "differs": SAME})
+    return found
+
+
+def no_such(name):
+    """The error for a name that is not ours, which tells what is ours where the name is another's."""
+    text = f"module 'baracuda_jax' has no attribute {name!r}"
+    told = {}
+    for row in rows():
+        if row["theirs"].rpartition(".")[2] == name:
+            told.setdefault((row["ours"], row["differs"]), []).append(row["theirs"])
+    for (ours, differs), theirs in told.items():
+        text += f"; {', '.join(theirs)} is {' or '.join(ours.split())} here"
+        text += "" if differs in (SAME, "nothing") else f" ({differs.replace('`', '')})"
+    return AttributeError(text)
