@@ -38,12 +38,24 @@ template <class Wide, int V>
 struct LaneState {
   Wide value[V];
   BARACUDA_HD LaneState<Wide, 1> lane(int k) const { return {{value[k]}}; }
+  template <int n>
+  BARACUDA_HD LaneState<Wide, n> lanes(int first) const {
+    LaneState<Wide, n> s;
+    for (int k = 0; k < n; ++k) s.value[k] = value[first + k];
+    return s;
+  }
 };
 template <class A, class B, int V>
 struct LanePair {
   A first[V];
   B second[V];
   BARACUDA_HD LanePair<A, B, 1> lane(int k) const { return {{first[k]}, {second[k]}}; }
+  template <int n>
+  BARACUDA_HD LanePair<A, B, n> lanes(int from) const {
+    LanePair<A, B, n> s;
+    for (int k = 0; k < n; ++k) s.first[k] = first[from + k], s.second[k] = second[from + k];
+    return s;
+  }
 };
 
 namespace internal {
@@ -387,6 +399,13 @@ struct ReduceNormTwo {
   struct State {
     Wide great[V], middle[V], small[V];
     BARACUDA_HD State<1> lane(int k) const { return {{great[k]}, {middle[k]}, {small[k]}}; }
+    template <int n>
+    BARACUDA_HD State<n> lanes(int first) const {
+      State<n> s;
+      for (int k = 0; k < n; ++k)
+        s.great[k] = great[first + k], s.middle[k] = middle[first + k], s.small[k] = small[first + k];
+      return s;
+    }
   };
   static constexpr bool is_double = sizeof(Wide) == 8;
   static constexpr Wide most = is_double ? Wide(0x1p480) : Wide(0x1p47f),
@@ -510,6 +529,13 @@ struct ReduceVariance {
     double mean[V];  // of which a difference has the digits that cells far from 0 leave it
     Wide squares[V], count;
     BARACUDA_HD State<1> lane(int k) const { return {{mean[k]}, {squares[k]}, count}; }
+    template <int n>
+    BARACUDA_HD State<n> lanes(int first) const {
+      State<n> s;
+      for (int k = 0; k < n; ++k) s.mean[k] = mean[first + k], s.squares[k] = squares[first + k];
+      s.count = count;
+      return s;
+    }
   };
   T* y;
   Wide* mean;  // null when nobody asks for it

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "move.h"
+#include "turn_cpu.h"
 
 namespace baracuda {
 
@@ -47,7 +48,7 @@ void move_run(const Cell* x, int64_t step, Cell* y, int64_t count) {
 // `columns` cells of each of `rows` rows of y.
 template <class Cell>
 void move_plane(const Cell* x, int64_t x_row, int64_t x_column, Cell* y, int64_t y_row, int64_t rows, int64_t columns) {
-  constexpr int64_t block = 64 / sizeof(Cell) > 8 ? 64 / sizeof(Cell) : 8, few = 16;
+  constexpr int64_t few = 16;
   if (x_column == 0 || x_column == 1 || x_column == -1) {
     if (columns >= few || rows < columns) {
       for (int64_t i = 0; i < rows; ++i) move_run(x + i * x_row, x_column, y + i * y_row, columns);
@@ -59,12 +60,23 @@ void move_plane(const Cell* x, int64_t x_row, int64_t x_column, Cell* y, int64_t
       for (int64_t i = 0; i < rows; ++i) y[i * y_row + j] = x[i * x_row + j * x_column];
     return;
   }
-  // In blocks, so that what is read of a cache line is read while that is there.
-  for (int64_t top = 0; top < rows; top += block)
-    for (int64_t left = 0; left < columns; left += block) {
-      int64_t bottom = std::min(rows, top + block), right = std::min(columns, left + block);
-      for (int64_t i = top; i < bottom; ++i)
-        for (int64_t j = left; j < right; ++j) y[i * y_row + j] = x[i * x_row + j * x_column];
+  // In blocks, so that what is read of a cache line is read while that is there. What lies in columns of x is turned
+  // beside y, whose rows may be as far apart as cache lines that displace each other.
+  constexpr int64_t block = std::max<int64_t>(8, std::min<int64_t>(64, 256 / sizeof(Cell)));
+  Cell turned[block * block];
+  for (int64_t left = 0; left < columns; left += block)
+    for (int64_t top = 0; top < rows; top += block) {
+      int64_t height = std::min(block, rows - top), width = std::min(block, columns - left);
+      const Cell* from = x + top * x_row + left * x_column;
+      Cell* to = y + top * y_row + left;
+      if (x_row == 1) {
+        const Cell* of_x[block];
+        for (int64_t j = 0; j < width; ++j) of_x[j] = from + j * x_column;
+        turn(of_x, width, height, turned, block);
+        for (int64_t i = 0; i < height; ++i) memcpy(to + i * y_row, turned + i * block, size_t(width) * sizeof(Cell));
+        continue;
+      }
+      for (int64_t i = 0; i < height; ++i) move_run(from + i * x_row, x_column, to + i * y_row, width);
     }
 }
 

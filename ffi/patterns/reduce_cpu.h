@@ -8,6 +8,7 @@
 
 #include "../kernels/number.h"
 #include "reduce.h"
+#include "turn_cpu.h"
 
 namespace baracuda {
 namespace internal {
@@ -74,15 +75,30 @@ class LineReduction {
     reducer_.merge(s, joined(of, first + count / 2, count - count / 2));
     return s;
   }
-  // The state of neighbouring cells, as many as are a multiple of the lanes; from and count are then what is left.
-  void push_row(State<1>& state, const T*& from, int64_t& count) const {
-    int64_t rows = count / V;
-    if (rows == 0) return;
+  // The state of fewer neighbouring cells than lanes, and of what is in these: half of the lanes are put to the others,
+  // and take as many cells, if there are, until one lane is left.
+  template <int lanes>
+  State<1> of_lanes(const State<lanes>& s, const T* from, int64_t count) const {
+    if constexpr (lanes == 1) {
+      return s;
+    } else {
+      auto half = s.template lanes<lanes / 2>(0);
+      reducer_.merge(half, s.template lanes<lanes / 2>(lanes / 2));
+      if (count >= lanes / 2) {
+        reducer_.template push<lanes / 2, 1>(half, CellsApart<T>{from, 1});
+        from += lanes / 2, count -= lanes / 2;
+      }
+      return of_lanes(half, from, count);
+    }
+  }
+  State<1> of_neighbours(const T* from, int64_t count) const {
     State<V> s;
     reducer_.none(s);
-    push<V>(reducer_, s, from, rows, V);
-    reducer_.merge(state, joined([&](int64_t k) { return s.lane(int(k)); }, 0, V));
-    from += rows * V, count -= rows * V;
+    if (count >= reduce_ahead * V)
+      push<V>(reducer_, s, from, count / V, V);
+    else
+      for (int64_t row = 0; row < count / V; ++row) reducer_.template push<V, 1>(s, CellsApart<T>{from + row * V, 1});
+    return of_lanes(s, from + count / V * V, count % V);
   }
   // Cells [begin, end) of a line, in which `each` run of equal steps is pushed: each(first cell, count).
   template <class Each>
@@ -100,8 +116,7 @@ class LineReduction {
     runs(begin, end, [&](int64_t first, int64_t count) {
       const T* from = line + first;
       if (step != 1) return push<1>(reducer_, s, from, count, step);
-      push_row(s, from, count);
-      if (count) push<1>(reducer_, s, from, count, 1);
+      reducer_.merge(s, of_neighbours(from, count));
     });
     return s;
   }
@@ -111,12 +126,9 @@ class LineReduction {
   static constexpr int64_t short_cells = 4 * V;
   void of_short_rows(int64_t line, int64_t lines) const {
     T cells[short_cells * V];
-    for (int64_t k = 0; k < lines; ++k) {
-      const T* from = x_ + shape_.kept.offset(line + k);
-      for (int64_t i = 0; i < shape_.count; ++i) cells[i * V + k] = from[i];
-    }
-    for (int64_t k = lines; k < V; ++k)
-      for (int64_t i = 0; i < shape_.count; ++i) cells[i * V + k] = cells[i * V];
+    const T* rows[V];
+    for (int64_t k = 0; k < V; ++k) rows[k] = x_ + shape_.kept.offset(line + (k < lines ? k : 0));
+    turn(rows, V, shape_.count, cells, V);
     State<V> s;
     reducer_.none(s);
     push<V>(reducer_, s, cells, shape_.count, V);
@@ -126,8 +138,11 @@ class LineReduction {
 
   Status run_rows(const Executor& executor) const {
     if (shape_.count <= short_cells && shape_.reduced.rank <= 1 && shape_.reduced.inner_step() == 1) {
-      run_tasks(executor, ceil_div(shape_.lines, V), V * shape_.count,
-                [&](int64_t task) { of_short_rows(task * V, std::min<int64_t>(V, shape_.lines - task * V)); });
+      int64_t lines = V * std::max<int64_t>(1, task_cells / V / std::max<int64_t>(1, shape_.count));
+      run_tasks(executor, ceil_div(shape_.lines, lines), lines * shape_.count, [&](int64_t task) {
+        int64_t end = std::min(shape_.lines, (task + 1) * lines);
+        for (int64_t line = task * lines; line < end; line += V) of_short_rows(line, std::min<int64_t>(V, end - line));
+      });
       return {};
     }
     int64_t parts = std::max<int64_t>(1, ceil_div(shape_.count, part_cells)), length = part_cells;
