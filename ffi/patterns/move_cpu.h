@@ -2,6 +2,8 @@
 // term is folded along them.
 #pragma once
 
+#include <vector>
+
 #include "move.h"
 #include "turn_cpu.h"
 
@@ -80,59 +82,118 @@ void move_plane(const Cell* x, int64_t x_row, int64_t x_column, Cell* y, int64_t
     }
 }
 
-template <class Cell>
-struct MoveRows {
-  const MoveMap& map;
-  Cell fill;
-  const Cell* x;
-  int last = map.last();
-  bool has_planes = map.axes > 1 && map.is_direct(last) && map.is_direct(last - 1);
+// Cells of a row that come from cells of x `step` apart, or are the fill value.
+struct MoveRun {
+  int64_t begin, count, place, step;
+  bool is_filled;
+};
 
-  // The places of row `row`: of what strides say, and of the terms.
-  int64_t start(int64_t row, int64_t* q) const {
-    int64_t place = map.base;
-    for (int t = 0; t < map.terms; ++t) q[t] = map.term[t].offset;
+template <class Cell>
+class MoveRows {
+  const MoveMap& map_;
+
+ public:
+  // A row of y: where its cells come from, of what strides say, and of the terms.
+  struct Row {
+    int64_t index[move_axes], place, q[move_terms];
+  };
+
+  MoveRows(const MoveMap& map, Cell fill, const Cell* x) : map_(map), fill_(fill), x_(x) {
+    if (has_planes) return;
+    bool are_alike = true;
+    for (int t = 0; t < map.terms; ++t)
+      for (int k = 0; k < last; ++k) are_alike = are_alike && (map.step[t][last] == 0 || map.step[t][k] == 0);
+    if (!are_alike) return;
+    Row first = at(0);
+    for_runs(first, 0, map.size[last], [&](const MoveRun& run) {
+      if (runs_.size() <= most_runs) runs_.push_back(run);
+    });
+    if (runs_.size() > most_runs) runs_.clear();
+  }
+
+  const int last = map_.last();
+  const bool has_planes = map_.axes > 1 && map_.is_direct(last) && map_.is_direct(last - 1);
+
+  Row at(int64_t row) const {
+    Row r;
+    r.place = map_.base;
+    for (int t = 0; t < map_.terms; ++t) r.q[t] = map_.term[t].offset;
     for (int k = last - 1; k >= 0; --k) {
-      int64_t i = row % map.size[k];
-      row /= map.size[k];
-      place += i * map.stride[k];
-      for (int t = 0; t < map.terms; ++t) q[t] += i * map.step[t][k];
+      r.index[k] = row % map_.size[k];
+      row /= map_.size[k];
+      move(r, k, r.index[k]);
     }
-    return place;
+    return r;
+  }
+  void next(Row& r) const {
+    for (int k = last - 1; k >= 0; --k) {
+      move(r, k, 1);
+      if (++r.index[k] < map_.size[k]) return;
+      move(r, k, -r.index[k]);
+      r.index[k] = 0;
+    }
   }
   // Cells [begin, end) of `rows` neighbouring rows that differ along the last axis but one.
-  void plane(int64_t row, int64_t rows, int64_t begin, int64_t end, Cell* y) const {
-    int64_t q[move_terms], place = start(row, q) + begin * map.stride[last], columns = map.size[last];
-    for (int t = 0; t < map.terms; ++t) {
-      const MoveTerm& term = map.term[t];
-      int64_t at = folded(term.fold, q[t], term.size);
-      if (at < 0) {
-        for (int64_t i = 0; i < rows; ++i) std::fill(y + i * columns + begin, y + i * columns + end, fill);
-        return;
-      }
-      place += at * term.stride;
+  void plane(const Row& r, int64_t rows, int64_t begin, int64_t end, Cell* y) const {
+    int64_t columns = map_.size[last], place = 0;
+    if (is_fill(r, place)) {
+      for (int64_t i = 0; i < rows; ++i) std::fill(y + i * columns + begin, y + i * columns + end, fill_);
+      return;
     }
-    move_plane(x + place, map.stride[last - 1], map.stride[last], y + begin, columns, rows, end - begin);
+    move_plane(x_ + r.place + place + begin * map_.stride[last], map_.stride[last - 1], map_.stride[last], y + begin,
+               columns, rows, end - begin);
   }
-  // Cells [begin, end) of a row along which terms are folded: runs in which none of them turns.
-  void row(int64_t row, int64_t begin, int64_t end, Cell* y) const {
-    int64_t q[move_terms], from = start(row, q);
-    for (int64_t done = begin, count = 0; done < end; done += count) {
-      int64_t place = from + done * map.stride[last], step = map.stride[last];
-      bool is_filled = false;
-      count = end - done;
-      for (int t = 0; t < map.terms; ++t) {
-        const MoveTerm& term = map.term[t];
-        int64_t ahead = map.step[t][last];
-        FoldRun run = fold_run(term.fold, q[t] + done * ahead, term.size, ahead, count);
-        count = std::min(count, run.count);
-        is_filled |= run.first < 0;
-        place += run.first * term.stride, step += run.slope * ahead * term.stride;
-      }
-      if (is_filled)
-        std::fill_n(y + done, count, fill);
+  // Cells [begin, end) of a row along which terms are folded.
+  void row(const Row& r, int64_t begin, int64_t end, Cell* y) const {
+    int64_t place = r.place;
+    if (is_fill(r, place)) return void(std::fill(y + begin, y + end, fill_));
+    auto put = [&](const MoveRun& run) {
+      if (run.is_filled)
+        std::fill_n(y + run.begin, run.count, fill_);
       else
-        move_run(x + place, step, y + done, count);
+        move_run(x_ + place + run.place, run.step, y + run.begin, run.count);
+    };
+    if (runs_.empty() || begin > 0 || end < map_.size[last]) return for_runs(r, begin, end, put);
+    for (const MoveRun& run : runs_) put(run);
+  }
+
+ private:
+  static constexpr size_t most_runs = 64;
+
+  Cell fill_;
+  const Cell* x_;
+  std::vector<MoveRun> runs_;  // of each whole row, if they are the same for all
+
+  void move(Row& r, int k, int64_t cells) const {
+    r.place += cells * map_.stride[k];
+    for (int t = 0; t < map_.terms; ++t) r.q[t] += cells * map_.step[t][k];
+  }
+  // Whether the terms that are the same for all cells of a row say so; if not, they move its place.
+  bool is_fill(const Row& r, int64_t& place) const {
+    for (int t = 0; t < map_.terms; ++t) {
+      if (map_.step[t][last] != 0) continue;
+      int64_t at = folded(map_.term[t].fold, r.q[t], map_.term[t].size);
+      if (at < 0) return true;
+      place += at * map_.term[t].stride;
+    }
+    return false;
+  }
+  // Runs of a row's cells [begin, end) in which no term turns.
+  template <class Each>
+  void for_runs(const Row& r, int64_t begin, int64_t end, const Each& each) const {
+    for (int64_t done = begin, count = 0; done < end; done += count) {
+      MoveRun made{done, end - done, done * map_.stride[last], map_.stride[last], false};
+      for (int t = 0; t < map_.terms; ++t) {
+        const MoveTerm& term = map_.term[t];
+        int64_t ahead = map_.step[t][last];
+        if (ahead == 0) continue;
+        FoldRun run = fold_run(term.fold, r.q[t] + done * ahead, term.size, ahead, made.count);
+        made.count = std::min(made.count, run.count);
+        made.is_filled |= run.first < 0;
+        made.place += run.first * term.stride, made.step += run.slope * ahead * term.stride;
+      }
+      count = made.count;
+      each(made);
     }
   }
 };
@@ -143,7 +204,7 @@ struct MoveRows {
 template <class Cell>
 Status move_cells(const Executor& executor, const MoveMap& map, Cell fill, const Cell* x, Cell* y) {
   constexpr int64_t task_cells = (1 << 17) / sizeof(Cell), block_rows = 16;
-  internal::MoveRows<Cell> rows{map, fill, x};
+  const internal::MoveRows<Cell> rows(map, fill, x);
   int64_t columns = map.size[rows.last], count = map.cells() / columns;
   int64_t line = rows.has_planes ? map.size[rows.last - 1] : 1;
   // Rows that are too long for a task are cut, but not so that few of them come together.
@@ -153,12 +214,13 @@ Status move_cells(const Executor& executor, const MoveMap& map, Cell fill, const
   parallel_for(executor, ceil_div(count, stretch) * parts, cost, [&](int64_t task) {
     int64_t row = task / parts * stretch, end = std::min(count, row + stretch);
     int64_t first = task % parts * width, past = std::min(columns, first + width);
+    if (!rows.has_planes) {
+      auto at = rows.at(row);
+      for (; row < end; ++row, rows.next(at)) rows.row(at, first, past, y + row * columns);
+    }
     while (row < end) {
       int64_t some = std::min(line - row % line, end - row);
-      if (rows.has_planes)
-        rows.plane(row, some, first, past, y + row * columns);
-      else
-        rows.row(row, first, past, y + row * columns);
+      rows.plane(rows.at(row), some, first, past, y + row * columns);
       row += some;
     }
   });
