@@ -57,7 +57,7 @@ void columns(const Functor& functor, int64_t first, int64_t count, int64_t block
 LOOPS(float) LOOPS(baracuda::Half) LOOPS(baracuda::BFloat16)
 """,
     "reduce": """
-#include "kernels/reduce_backward.h"
+#include "kernels/reduce/backward.h"
 #include "patterns/reduce_cpu.h"
 template <class Spreader, class T>
 void loops(const Spreader& spreader, const typename Spreader::Part& part, const T* x, T* dx, int64_t count) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "move.h"
-#include "turn_cpu.h"
+#include "square_cpu.h"
 
 namespace baracuda {
 
@@ -74,7 +74,7 @@ void move_plane(const Cell* x, int64_t x_row, int64_t x_column, Cell* y, int64_t
       if (x_row == 1) {
         const Cell* of_x[block];
         for (int64_t j = 0; j < width; ++j) of_x[j] = from + j * x_column;
-        turn(of_x, width, height, turned, block);
+        turn(of_x, width, 0, height, turned, block);
         for (int64_t i = 0; i < height; ++i) memcpy(to + i * y_row, turned + i * block, size_t(width) * sizeof(Cell));
         continue;
       }

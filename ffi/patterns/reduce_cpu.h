@@ -8,7 +8,7 @@
 
 #include "../kernels/number.h"
 #include "reduce.h"
-#include "turn_cpu.h"
+#include "square_cpu.h"
 
 namespace baracuda {
 namespace internal {
@@ -128,7 +128,7 @@ class LineReduction {
     T cells[short_cells * V];
     const T* rows[V];
     for (int64_t k = 0; k < V; ++k) rows[k] = x_ + shape_.kept.offset(line + (k < lines ? k : 0));
-    turn(rows, V, shape_.count, cells, V);
+    turn(rows, V, 0, shape_.count, cells, V);
     State<V> s;
     reducer_.none(s);
     push<V>(reducer_, s, cells, shape_.count, V);

@@ -4,9 +4,9 @@
 // read.
 #pragma once
 
-#include "complex.h"
-#include "exponential.h"
-#include "power.h"
+#include "../complex.h"
+#include "../exponential.h"
+#include "../power.h"
 
 namespace baracuda {
 

@@ -1,0 +1,81 @@
+// What FFI targets of reductions share. Operands are [batches..., n_1, k_1, n_2, ...], of whose last `rank` dimensions
+// the first is reduced, the second kept, and so on; results are [batches..., k_1, ...]. Gradients are shaped like
+// operands.
+#pragma once
+
+#include "target.h"
+#include BARACUDA_DRIVER(reduce)
+
+namespace baracuda {
+
+using Array = ffi::AnyBuffer;
+using Output = ffi::Result<ffi::AnyBuffer>;
+
+template <class T>
+const T* in(const Array& array) {
+  return static_cast<const T*>(array.untyped_data());
+}
+template <class T>
+T* out(Output& array) {
+  return static_cast<T*>(array->untyped_data());
+}
+
+// The shapes of what is reduced and what it comes to.
+struct Reducing {
+  const char* op;
+  Checks checks;
+  const char* names[2];
+  const Array &x, &y;
+  ReduceShape shape;
+
+  Reducing(const char* op, const char* x_name, const Array& x, const char* y_name, const Array& y, int64_t rank)
+      : op(op), checks(op), names{x_name, y_name}, x(x), y(y) {
+    auto full = x.dimensions(), kept = y.dimensions();
+    int64_t batches = int64_t(full.size()) - rank;
+    checks
+        .require(1 <= rank && rank <= CellDimensions::most, "rank must be in [1, ", CellDimensions::most, "], got ",
+                 rank)
+        .require(batches >= 0, x_name, " must have rank ", rank, " or more, got ", describe(full));
+    if (checks.failed()) return;
+    bool fits = int64_t(kept.size()) == batches + rank / 2;
+    for (int64_t d = 0; fits && d < int64_t(kept.size()); ++d)
+      fits = kept[d] == full[d < batches ? d : batches + 2 * (d - batches) + 1];
+    checks.require(fits, y_name, " must have the dimensions of ", x_name, ", ", describe(full), ", that are kept, got ",
+                   describe(kept));
+    if (checks.failed()) return;
+    shape = ReduceShape(product(full, 0, batches), full.begin() + batches, int(rank));
+  }
+
+  // Lines of another kind.
+  Reducing(const char* op, const Array& x, const Array& y, const ReduceShape& shape)
+      : op(op), checks(op), names{"operand", "the result"}, x(x), y(y), shape(shape) {}
+
+  // Another array of which each line has a cell.
+  Reducing& per_line(const char* name, const Array& array) {
+    checks.same_shape(name, array, names[1], y);
+    return *this;
+  }
+  template <class Reducer>
+  ffi::Error reduce(Device& device, const Array& workspace, const Reducer& reducer) const {
+    return to_error(op, reduce_lines(device.executor(workspace), reducer, shape, in<typename Reducer::Element>(x)));
+  }
+  // dx is x in this shape.
+  template <class Spreader>
+  ffi::Error spread(Device& device, const Spreader& spreader, const Array& from, Output& dx) const {
+    using T = typename Spreader::Element;
+    return to_error(op, spread_lines(device.executor(), spreader, shape, in<T>(from), out<T>(dx)));
+  }
+};
+
+// What sums of this dtype are saved as.
+inline ffi::DataType wide(ffi::DataType dtype) {
+  return dtype == ffi::DataType::F16 || dtype == ffi::DataType::BF16 ? ffi::DataType::F32 : dtype;
+}
+
+// The sum, or the mean, of floats, complex numbers, integers or bool.
+ffi::Error sum(Reducing reducing, Device& device, const ffi::AnyBuffer& workspace, Output& y, double divisor);
+
+// The workspace and the first result.
+inline auto reduced() { return operands<1>().Ret<Array>().Ret<Array>(); }
+
+}  // namespace baracuda

@@ -1,0 +1,76 @@
+// Reductions: what the cells of a line come to.
+//
+// A reducer has a State of V lanes, which it treats alike, and
+//   none    the state of no cells
+//   push    n cells x(0, k) ... x(n - 1, k) of each lane k
+//   merge   another state, lane by lane
+//   finish  writes the results of V lanes, whose cells of y are neighbours.
+// Sums of several cells are formed pairwise.
+#pragma once
+
+#include "../complex.h"
+
+// Loops over cells that are in registers on CUDA.
+#ifdef __CUDA_ARCH__
+#define BARACUDA_UNROLL _Pragma("unroll")
+#else
+#define BARACUDA_UNROLL
+#endif
+
+namespace baracuda {
+
+// term(first), ... term(first + n - 1), put together pairwise.
+template <int first, int n, class Term, class Join>
+BARACUDA_HD auto folded(const Term& term, const Join& join) {
+  if constexpr (n == 1)
+    return term(first);
+  else
+    return join(folded<first, n / 2>(term, join), folded<first + n / 2, n - n / 2>(term, join));
+}
+template <int n, class Term>
+BARACUDA_HD auto added(const Term& term) {
+  return folded<0, n>(term, [](auto a, auto b) { return a + b; });
+}
+
+template <class Wide, int V>
+struct LaneState {
+  Wide value[V];
+  BARACUDA_HD LaneState<Wide, 1> lane(int k) const { return {{value[k]}}; }
+  template <int n>
+  BARACUDA_HD LaneState<Wide, n> lanes(int first) const {
+    LaneState<Wide, n> s;
+    for (int k = 0; k < n; ++k) s.value[k] = value[first + k];
+    return s;
+  }
+};
+template <class A, class B, int V>
+struct LanePair {
+  A first[V];
+  B second[V];
+  BARACUDA_HD LanePair<A, B, 1> lane(int k) const { return {{first[k]}, {second[k]}}; }
+  template <int n>
+  BARACUDA_HD LanePair<A, B, n> lanes(int from) const {
+    LanePair<A, B, n> s;
+    for (int k = 0; k < n; ++k) s.first[k] = first[from + k], s.second[k] = second[from + k];
+    return s;
+  }
+};
+
+namespace internal {
+template <class T>
+struct Sums {
+  using Wide = Accumulator<T>;
+  using Real = Wide;
+};
+template <class T>
+struct Sums<Complex<T>> {
+  using Wide = Complex<T>;
+  using Real = T;
+};
+template <class T>
+struct CellBits {
+  using type = std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
+};
+}  // namespace internal
+
+}  // namespace baracuda

@@ -1,0 +1,72 @@
+// The reduction to the logarithm of a sum of exponentials.
+#pragma once
+
+#include "../exponential.h"
+#include "lanes.h"
+
+namespace baracuda {
+
+// The greater, NaN where one is.
+template <class Wide>
+BARACUDA_HD Wide greatest(Wide a, Wide b) {
+  return (b > a) | (b != b) ? b : a;
+}
+
+// log(sum of e^x): the greatest x, and the sum of e^(x - greatest). Where that is not finite it is the result.
+template <class T>
+struct ReduceLogSumExp {
+  using Element = T;
+  using Wide = Comparable<T>;
+  using Limits = std::numeric_limits<Wide>;
+  template <int V>
+  using State = LanePair<Wide, Wide, V>;
+  T* y;
+
+  template <int V>
+  BARACUDA_HD void none(State<V>& s) const {
+    for (int k = 0; k < V; ++k) s.first[k] = -Limits::infinity(), s.second[k] = 0;
+  }
+  // What is taken from the exponents: -inf has no difference from itself.
+  static BARACUDA_HD Wide base(Wide most) { return most == -Limits::infinity() ? Wide(0) : most; }
+  template <int V, int n, class Cells>
+  BARACUDA_HD void push(State<V>& s, const Cells& x) const {
+    Wide from[V];
+    for (int k = 0; k < V; ++k) from[k] = s.first[k];
+    BARACUDA_UNROLL
+    for (int i = 0; i < n; ++i)
+      for (int k = 0; k < V; ++k) from[k] = greatest(from[k], Wide(x(i, k)));
+    rescale(s, from);
+    BARACUDA_UNROLL
+    for (int i = 0; i < n; ++i)
+      for (int k = 0; k < V; ++k) s.second[k] += exponential<T>(Wide(x(i, k)) - from[k]);
+  }
+  // To the greatest of more cells, which then is what is taken from them.
+  template <int V>
+  static BARACUDA_HD void rescale(State<V>& s, Wide (&most)[V]) {
+    for (int k = 0; k < V; ++k) {
+      Wide before = s.first[k];
+      s.first[k] = most[k], most[k] = base(most[k]);
+      s.second[k] *= exponential<T>(before - most[k]);
+    }
+  }
+  template <int V>
+  BARACUDA_HD void merge(State<V>& s, const State<V>& other) const {
+    for (int k = 0; k < V; ++k) {
+      Wide most = greatest(s.first[k], other.first[k]), from = base(most);
+      s.second[k] =
+          s.second[k] * exponential<T>(s.first[k] - from) + other.second[k] * exponential<T>(other.first[k] - from);
+      s.first[k] = most;
+    }
+  }
+  template <int V>
+  BARACUDA_HD void finish(const State<V>& s, int64_t cell) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) {
+      bool is_finite = s.first[k] - s.first[k] == 0;
+      out.lane[k] = T(is_finite ? s.first[k] + logarithm(s.second[k]) : s.first[k]);
+    }
+    store<V>(y + cell, out);
+  }
+};
+
+}  // namespace baracuda
