@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks
+from ._kernels import kept_of
 
 COMPLEX = ("complex64", "complex128")
 INEXACT = (*checks.FLOATS, *COMPLEX)
@@ -146,13 +147,24 @@ def promoted(dtype):
     return jax.dtypes.canonicalize_dtype(np.uint64 if jnp.issubdtype(dtype, jnp.unsignedinteger) else np.int64)
 
 
-def per_line(op, x_name, x, axes, keepdims, arrays):
-    """Arrays of which each line has a cell, by name, without the axes."""
+def static_shape(op, shape):
+    if not isinstance(shape, tuple | list):
+        raise TypeError(f"{op}: shape must be a tuple of integers, got {shape!r}")
+    return tuple(checks.integer(op, f"shape[{i}]", n, 0) for i, n in enumerate(shape))
+
+
+def per_line(op, x_name, x, axes, keepdims, arrays, **dtypes):
+    """Arrays of which each line has a cell, by name, without the axes. They have x's dtype where `dtypes` has no other."""
     kept = checks.flag(op, "keepdims", keepdims)
     want = [1 if i in axes else n for i, n in enumerate(x.shape) if kept or i not in axes]
     found = []
     for name, y in arrays.items():
         y = checks.array(op, name, y)
         checks.shape(op, name, y, want, f"that of {x_name} reduced")
-        found.append(y.reshape([n for i, n in enumerate(x.shape) if i not in axes]))
+        found.append(y.reshape(kept_of(x.shape, axes)))
+    for name, y in zip(arrays, found, strict=True):
+        if name in dtypes:
+            checks.dtype(op, name, y, (dtypes[name],))
+        else:
+            checks.same_dtype(op, name, y, x_name, x)
     return found

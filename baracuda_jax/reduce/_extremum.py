@@ -69,10 +69,7 @@ def greatest_magnitude(x, axes, is_max, prefer):
 def _extremum_backward(op, which, a, y, ties, dy, axis, keepdims, prefer):
     a = array(op, "a", a, checks.FLOATS)
     axes = axes_of(op, "a", a, axis)
-    y, ties, dy = per_line(op, "a", a, axes, keepdims, {"y": y, "ties": ties, "dy": dy})
-    checks.dtype(op, "ties", ties, ("float32",))
-    for name, array_ in {"y": y, "dy": dy}.items():
-        checks.same_dtype(op, name, array_, "a", a)
+    y, ties, dy = per_line(op, "a", a, axes, keepdims, {"y": y, "ties": ties, "dy": dy}, ties="float32")
     return which.vjp(a, y, ties, dy, axes=axes, magnitude=False, prefer=prefer)
 
 

@@ -55,7 +55,7 @@ def derivatives(slope, backward):
 
     def tangent_native(x, *rest, axes, **params):
         *residuals, t = rest
-        one = jnp.ones([n for i, n in enumerate(x.shape) if i not in axes], wide(t).dtype)
+        one = jnp.ones(_kernels.kept_of(x.shape, axes), wide(t).dtype)
         by_cell = backward(wide(x), *map(wide, residuals), one, axes=axes, **params)
         (y,) = _kernels.reduce("reduce_sum", by_cell * wide(t), axes, [one.dtype], divisor=1.0)
         return (y.astype(t.dtype),)

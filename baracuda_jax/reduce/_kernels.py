@@ -10,9 +10,14 @@ MOST = 10  # dimensions, of lines and beside them in turn, that a kernel sees: C
 _LETTERS = "abcdefghij"
 
 
+def kept_of(shape, axes):
+    """The shape without the axes."""
+    return [n for i, n in enumerate(shape) if i not in axes]
+
+
 def reduce(target, x, axes, dtypes, **attributes):
     """Calls a reduction of x over axes; the results have the others."""
-    kept = [n for i, n in enumerate(x.shape) if i not in axes]
+    kept = kept_of(x.shape, axes)
     x, axes = _merged(x, axes)
     batch, core = _layout(x.shape, axes)
     out = [jax.ShapeDtypeStruct((*batch, *core[1::2]), dtype) for dtype in dtypes]

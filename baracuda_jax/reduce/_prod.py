@@ -70,10 +70,8 @@ def prod_backward(a, product, zeros, dy, axis=None, *, keepdims=False, prefer=No
     a = array(op, "a", a, INEXACT)
     axes = axes_of(op, "a", a, axis)
     arrays = {"product": product, "zeros": zeros, "dy": dy}
-    product, zeros, dy = per_line(op, "a", a, axes, keepdims, arrays)
-    checks.dtype(op, "product", product, (wide_dtype(a.dtype).name,))
-    checks.dtype(op, "zeros", zeros, ("uint8",))
-    checks.same_dtype(op, "dy", dy, "a", a)
+    dtypes = {"product": wide_dtype(a.dtype).name, "zeros": "uint8"}
+    product, zeros, dy = per_line(op, "a", a, axes, keepdims, arrays, **dtypes)
     return _prod.vjp(a, product, zeros, dy, axes=axes, dtype=a.dtype, prefer=prefer)
 
 

@@ -1,7 +1,7 @@
 """The adjoint of broadcasting."""
 
 from .._core import checks
-from ._arguments import REAL, array
+from ._arguments import REAL, array, static_shape
 from ._extremum import max as greatest
 from ._extremum import min as least
 from ._extremum import weakest
@@ -34,9 +34,7 @@ def reduce_to(x, shape, op="sum", *, prefer=None):
     name = "reduce_to"
     checks.choice(name, "op", op, tuple(_OPS))
     x = checks.array(name, "x", x)
-    if not isinstance(shape, tuple | list):
-        raise TypeError(f"{name}: shape must be a tuple of integers, got {shape!r}")
-    shape = tuple(checks.integer(name, f"shape[{i}]", n, 0) for i, n in enumerate(shape))
+    shape = static_shape(name, shape)
     before = x.ndim - len(shape)
     if before < 0 or any(n not in (1, m) for n, m in zip(shape, x.shape[before:], strict=True)):
         raise ValueError(f"{name}: shape must broadcast to x's shape {x.shape}, got {shape}")

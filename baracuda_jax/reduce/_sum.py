@@ -20,6 +20,7 @@ from ._arguments import (
     masked,
     per_line,
     promoted,
+    static_shape,
     with_axes,
 )
 from ._family import AXES, cases, lines
@@ -80,10 +81,7 @@ def total(a, axes, dtype, prefer):
 
 def _backward(op, which, dy, shape, axis, keepdims, divided, prefer):
     dy = array(op, "dy", dy, INEXACT)
-    if not isinstance(shape, tuple | list):
-        raise TypeError(f"{op}: shape must be a tuple of integers, got {shape!r}")
-    shape = tuple(checks.integer(op, f"shape[{i}]", n, 0) for i, n in enumerate(shape))
-    x = jax.ShapeDtypeStruct(shape, dy.dtype)
+    x = jax.ShapeDtypeStruct(static_shape(op, shape), dy.dtype)
     axes = axes_of(op, "an array", x, axis)
     (dy,) = per_line(op, "shape", x, axes, keepdims, {"dy": dy})
     divisor = float(cells_of(x, axes)) if divided else 1.0

@@ -10,9 +10,9 @@ from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.wide import wide
-from ._arguments import EVERY, INEXACT, array, promoted
+from ._arguments import EVERY, INEXACT, array, promoted, static_shape
 from ._family import FAMILY, spaced
-from ._kernels import workspace
+from ._kernels import kept_of, workspace
 from ._partition import trace_by_lines
 from ._sum import full_shape
 
@@ -63,12 +63,9 @@ def trace_backward(dy, shape, offset=0, axis1=0, axis2=1, *, prefer=None):
     """
     op = "trace_backward"
     dy = array(op, "dy", dy, INEXACT)
-    if not isinstance(shape, tuple | list):
-        raise TypeError(f"{op}: shape must be a tuple of integers, got {shape!r}")
-    shape = tuple(checks.integer(op, f"shape[{i}]", n, 0) for i, n in enumerate(shape))
+    shape = static_shape(op, shape)
     params = _params(op, shape, offset, axis1, axis2)
-    kept = [n for i, n in enumerate(shape) if i not in params["axes"]]
-    checks.shape(op, "dy", dy, kept, f"that of {shape} without the two axes")
+    checks.shape(op, "dy", dy, kept_of(shape, params["axes"]), f"that of {shape} without the two axes")
     return _trace.vjp(dy, **params, dtype=dy.dtype, prefer=prefer)
 
 
@@ -106,7 +103,6 @@ def _reference(a, *, axes, shape, offset, dtype):
 
 
 def _native(a, *, axes, shape, offset, dtype, save=False):
-    kept = [n for i, n in enumerate(a.shape) if i not in axes]
     layout = _layout(a.shape, axes)
     batch, (rows, middle, columns, inner) = layout[:-4], layout[-4:]
     count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
@@ -115,7 +111,7 @@ def _native(a, *, axes, shape, offset, dtype, save=False):
     (y,) = kernel(
         "trace", "...abcd -> ...bd", a.reshape(layout), out=out, workspace=size * middle, offset=offset
     )  # fmt: skip
-    return (y.reshape(kept),)
+    return (y.reshape(kept_of(a.shape, axes)),)
 
 
 def _backward_reference(dy, *, axes, shape, offset, dtype):

@@ -99,10 +99,8 @@ def _ddof(op, ddof, correction):
 def _variance_backward(op, which, a, y, mean, dy, axis, ddof, correction, keepdims, prefer):
     a = array(op, "a", a, checks.FLOATS)
     axes, ddof = axes_of(op, "a", a, axis), _ddof(op, ddof, correction)
-    y, mean, dy = per_line(op, "a", a, axes, keepdims, {"y": y, "mean": mean, "dy": dy})
-    checks.dtype(op, "mean", mean, (wide_dtype(a.dtype).name,))
-    for name, x in {"y": y, "dy": dy}.items():
-        checks.same_dtype(op, name, x, "a", a)
+    arrays = {"y": y, "mean": mean, "dy": dy}
+    y, mean, dy = per_line(op, "a", a, axes, keepdims, arrays, mean=wide_dtype(a.dtype).name)
     return which.vjp(a, y, mean, dy, axes=axes, divisor=cells_of(a, axes) - ddof, prefer=prefer)
 
 
