@@ -5,6 +5,9 @@
 
 namespace baracuda {
 
+// Below this many cells, 32 bits are enough for the place of one, and for what a block goes beyond the last.
+inline constexpr int64_t narrow_reach = (int64_t(1) << 31) - (1 << 20);
+
 // A number that is divided by often. In 32 bits, a multiplication does it (Granlund and Montgomery, Division by
 // invariant integers using multiplication, 1994), for dividends below 2^31.
 template <class Index>

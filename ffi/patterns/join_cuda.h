@@ -7,7 +7,6 @@ namespace baracuda {
 namespace internal {
 
 inline constexpr int join_block = 256, join_step = 4;
-inline constexpr int64_t join_reach = (int64_t(1) << 31) - (1 << 20);  // below this, 32 bits are enough
 
 template <bool is_split, class Index, class Cell>
 __global__ void __launch_bounds__(join_block)
@@ -44,7 +43,7 @@ Status join_rows(const Executor& executor, const Pieces& pieces, int64_t rows, i
         <<<blocks, internal::join_block, 0, executor.stream>>>(pieces, Divisor<Index>(width), cells, Index(columns), y);
     return launched();
   };
-  return rows * columns < internal::join_reach ? launch(int32_t(0)) : launch(int64_t(0));
+  return rows * columns < narrow_reach ? launch(int32_t(0)) : launch(int64_t(0));
 }
 
 }  // namespace baracuda

@@ -8,7 +8,6 @@ namespace baracuda {
 namespace internal {
 
 inline constexpr int add_block = 256;
-inline constexpr int64_t add_reach = (int64_t(1) << 31) - (1 << 20);  // below this, 32 bits are enough
 
 template <class Index>
 struct Adds {
@@ -75,8 +74,7 @@ Status add_moved_by(const Executor& executor, const AddMap& map, const T* y, T* 
 template <class T>
 Status add_moved(const Executor& executor, const AddMap& map, const T* y, T* x) {
   constexpr int V = 16 / sizeof(T), few = 2;
-  bool is_near =
-      map.cells() < internal::add_reach && map.reach() < internal::add_reach && map.farthest() < internal::add_reach;
+  bool is_near = map.cells() < narrow_reach && map.reach() < narrow_reach && map.farthest() < narrow_reach;
   if (!is_near) return internal::add_moved_by<add_terms, 1, int64_t>(executor, map, y, x);
   int last = map.last();
   bool is_wide = map.term_of[last] < 0 && map.stride[last] == 1 && map.size[last] % V == 0;

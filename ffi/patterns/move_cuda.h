@@ -8,7 +8,6 @@ namespace baracuda {
 namespace internal {
 
 inline constexpr int move_block = 256, move_tile = 32, move_tile_rows = 8;
-inline constexpr int64_t move_reach = (int64_t(1) << 31) - (1 << 20);  // below this, 32 bits are enough
 
 // The map, without its last axis, which lanes step along.
 template <class Index>
@@ -199,7 +198,7 @@ Status move_cells_by(const Executor& executor, const MoveMap& map, Cell fill, co
   if (int near = near_axis(map); near >= 0) {
     Squares<Index> squares(map, near);
     dim3 threads(move_tile, move_tile_rows);
-    if (squares.blocks < move_reach) {
+    if (squares.blocks < narrow_reach) {
       move_squares<Index><<<unsigned(squares.blocks), threads, 0, executor.stream>>>(squares, x, y);
       return launched();
     }
@@ -216,9 +215,8 @@ Status move_cells_by(const Executor& executor, const MoveMap& map, Cell fill, co
 template <class Cell>
 Status move_cells(const Executor& executor, const MoveMap& map, Cell fill, const Cell* x, Cell* y) {
   auto [first, last] = map.reach();
-  bool is_near =
-      map.cells() < internal::move_reach && last < internal::move_reach && map.farthest() < internal::move_reach;
-  for (int k = 0; k < map.axes; ++k) is_near = is_near && map.stride[k] > -internal::move_reach;
+  bool is_near = map.cells() < narrow_reach && last < narrow_reach && map.farthest() < narrow_reach;
+  for (int k = 0; k < map.axes; ++k) is_near = is_near && map.stride[k] > -narrow_reach;
   return is_near ? internal::move_cells_by<int32_t>(executor, map, fill, x, y)
                  : internal::move_cells_by<int64_t>(executor, map, fill, x, y);
 }

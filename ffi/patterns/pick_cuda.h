@@ -28,7 +28,6 @@ __global__ void __launch_bounds__(pick_block)
 
 template <class Cell>
 Status pick_rows(const Executor& executor, const PickShape& shape, const int32_t* index, const Cell* x, Cell* y) {
-  constexpr int64_t reach = (int64_t(1) << 31) - (1 << 20);  // below this, 32 bits are enough
   int64_t cells = shape.batches * shape.rows * shape.columns;
   unsigned blocks = unsigned(ceil_div(cells, internal::pick_block * internal::pick_step));
   auto launch = [&](auto type) {
@@ -37,7 +36,7 @@ Status pick_rows(const Executor& executor, const PickShape& shape, const int32_t
                                                                                cells, index, x, y);
     return launched();
   };
-  return cells < reach ? launch(int32_t(0)) : launch(int64_t(0));
+  return cells < narrow_reach ? launch(int32_t(0)) : launch(int64_t(0));
 }
 
 }  // namespace baracuda

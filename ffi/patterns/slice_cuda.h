@@ -7,7 +7,6 @@ namespace baracuda {
 namespace internal {
 
 inline constexpr int slice_block = 256, slice_step = 4;
-inline constexpr int64_t slice_reach = (int64_t(1) << 31) - (1 << 20);  // below this, 32 bits are enough
 
 template <bool is_write, class Index, class Cell>
 __global__ void __launch_bounds__(slice_block)
@@ -54,7 +53,7 @@ Status move_block(const Executor& executor, const SliceShape& shape, Cell* whole
         shape, Divisor<Index>(shape.cells), cells, whole, block);
     return launched();
   };
-  return cells < internal::slice_reach ? launch(int32_t(0)) : launch(int64_t(0));
+  return cells < narrow_reach ? launch(int32_t(0)) : launch(int64_t(0));
 }
 
 }  // namespace baracuda

@@ -13,7 +13,6 @@ namespace internal {
 
 inline constexpr int tile_block = 256, tile_step = 4;
 // Below this, 32 bits reach every cell, and a step beyond.
-inline constexpr int64_t tile_reach = (int64_t(1) << 31) - (1 << 20);
 
 template <class Index, class Cell>
 __global__ void __launch_bounds__(tile_block)
@@ -141,7 +140,7 @@ Status reduce_copies_on(const Executor& executor, const Reducer& reducer, const 
         <<<grid.blocks(), grid.threads(), 0, executor.stream>>>(reducer, Tiles<Index>(shape), grid, y, x);
     return launched();
   };
-  return shape.y_cells() < tile_reach ? launch(int32_t(0)) : launch(int64_t(0));
+  return shape.y_cells() < narrow_reach ? launch(int32_t(0)) : launch(int64_t(0));
 }
 
 template <int V, class Reducer>
@@ -171,7 +170,7 @@ Status copy_cells(const Executor& executor, const TileShape& shape, const Cell* 
     internal::copy_tile_cells<<<blocks, internal::tile_block, 0, executor.stream>>>(Tiles<Index>(shape), cells, x, y);
     return launched();
   };
-  return cells < internal::tile_reach ? launch(int32_t(0)) : launch(int64_t(0));
+  return cells < narrow_reach ? launch(int32_t(0)) : launch(int64_t(0));
 }
 
 template <class Reducer>

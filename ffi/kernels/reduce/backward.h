@@ -7,6 +7,7 @@
 #include "../complex.h"
 #include "../exponential.h"
 #include "../power.h"
+#include "factor.h"
 
 namespace baracuda {
 
@@ -78,14 +79,8 @@ struct SpreadProd {
   static BARACUDA_HD Wide wide(T x) { return Wide(x); }
   BARACUDA_HD Part part(int64_t cell) const { return {wide(dy[cell]), product[cell], zeros[cell]}; }
   BARACUDA_HD T at(const Part& part, T cell) const {
-    Wide x = wide(cell), factor;
-    bool is_zero = x == Wide(0);
-    if constexpr (is_complex<T>)
-      factor = is_zero ? Wide(1) : x;
-    else
-      factor = is_zero ? std::copysign(Wide(1), x) : x;
-    Wide others = part.product / factor;
-    bool vanishes = part.zeros > uint32_t(is_zero);
+    Wide x = wide(cell), others = part.product / factor_of(x);
+    bool vanishes = part.zeros > uint32_t(x == Wide(0));
     return T(part.dy * (vanishes ? others * Wide(0) : others));
   }
 };

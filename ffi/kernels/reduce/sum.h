@@ -1,6 +1,7 @@
 // Reductions that add or multiply: of floats and complex numbers, and of integers, which are also counted.
 #pragma once
 
+#include "factor.h"
 #include "lanes.h"
 
 namespace baracuda {
@@ -114,13 +115,6 @@ struct ReduceProd {
   Wide* product;  // null when nobody asks for them
   uint8_t* zeros;
 
-  // What stands for a factor: for a zero, 1 with its sign.
-  static BARACUDA_HD Wide factor(Wide x) {
-    if constexpr (is_complex<T>)
-      return x == Wide(0) ? Wide(1) : x;
-    else
-      return x == Wide(0) ? std::copysign(Wide(1), x) : x;
-  }
   template <int V>
   BARACUDA_HD void none(State<V>& s) const {
     for (int k = 0; k < V; ++k) s.first[k] = Wide(1), s.second[k] = 0;
@@ -129,7 +123,7 @@ struct ReduceProd {
   BARACUDA_HD void push(State<V>& s, const Cells& x) const {
     for (int k = 0; k < V; ++k) {
       auto times = [](auto a, auto b) { return a * b; };
-      s.first[k] = s.first[k] * folded<0, n>([&](int i) { return factor(Wide(x(i, k))); }, times);
+      s.first[k] = s.first[k] * folded<0, n>([&](int i) { return factor_of(Wide(x(i, k))); }, times);
       s.second[k] += added<n>([&](int i) { return Count(Wide(x(i, k)) == Wide(0)); });
     }
   }
