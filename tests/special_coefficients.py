@@ -7,6 +7,7 @@ from mpmath import cos, digamma, erf, erfc, erfinv, exp, findroot, log, loggamma
 
 mp.dps = 60
 FLOAT, DOUBLE, PAIR = mpf(2) ** -31, mpf(2) ** -57, mpf(2) ** -108
+HALF, SINGLE = mpf(2) ** -19, mpf(2) ** -26  # of what is computed in float alone
 
 
 def interpolated(f, low, high, count):
@@ -38,8 +39,8 @@ def number(c):
     return mp.nstr(c, 9) if c == int(c) and abs(c) < 1000 else repr(float(c))
 
 
-def body(powers):
-    return "polynomial(t, " + ", ".join(number(c) for c in powers) + ")"
+def body(powers, suffix=""):
+    return "polynomial(t, " + ", ".join(number(c) + suffix for c in powers) + ")"
 
 
 def series(name, what, f, low, high, *, single=None, double=True):
@@ -48,6 +49,14 @@ def series(name, what, f, low, high, *, single=None, double=True):
     if single:
         print(f"if constexpr (sizeof(T) == 4) return {body(fitted(f, *single, FLOAT))};")
     print(f"return {body(fitted(f, low, high, DOUBLE if double else FLOAT))};\n}}")
+
+
+def single(name, what, f, low, high, *, floats=True):
+    """In float alone: of halves, and of floats if asked."""
+    fit = lambda error: body(fitted(f, low, high, error), "f")
+    print(f"\n// {what}\ntemplate <class T>\nBARACUDA_HD float {name}_single(float t) {{")
+    print(f"if constexpr (is_half<T>) return {fit(HALF)};\nreturn {fit(SINGLE)};" if floats else f"return {fit(HALF)};")
+    print("}")
 
 
 def pairs(name, what, f, low, high):
@@ -162,6 +171,12 @@ series(
     "(1 + 1.5 x) e^(x^2 / 2) Phi(-x), t = (x - 4) / (x + 4), 0 <= x <= 39, in float x < 15.",
     of_quotient(lambda x: (1 + 3 * x / 2) * exp(x * x / 2) * erfc(x / sqrt(2)) / 2, 4), -1, 0.814, single=(-1, 0.58),
 )  # fmt: skip
+SCALE = mpf(3) / 10
+single(
+    "scaled_normal_cdf",
+    "(1 + 0.3 x) e^(x^2 / 2) Phi(-x), t = 1 - 1 / (1 + 0.3 x), 0 <= x <= 15.",
+    lambda t: (lambda x: (1 + SCALE * x) * exp(x * x / 2) * erfc(x / sqrt(2)) / 2)(t / (1 - t) / SCALE), 0, mpf(9) / 11,
+)  # fmt: skip
 series(
     "erfinv_center",
     "erf^-1(x) / x, t = -log(1 - x^2) - 3, t + 3 <= 6.25, in float <= 5.",
@@ -198,6 +213,7 @@ for name, what, f, span in (
 ):
     f = near_root(f, roots[name + "_root"])
     series(name, f"{what} / t, t = x - its root, |t| <= {span}.", f, -span, span, single=(-span, span))
+    single(name, f"The same, |t| <= {span / 2}.", f, -span / 2, span / 2, floats=name != "mish_slope")
 pairs("inverse_gamma", "1 / Gamma(1 + t), |t| <= 1 / 2.", lambda t: rgamma(1 + t), -0.5, 0.5)
 pairs("digamma_at_4", "digamma(4 + t), |t| <= 1 / 2.", lambda t: digamma(4 + t), -0.5, 0.5)
 

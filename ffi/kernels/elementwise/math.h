@@ -1,4 +1,4 @@
-// Functions of a value in Comparable<T>, as exact as an array of T shows: of a half CUDA's own in float.
+// Functions of a value in Comparable<T>, as exact as an array of T shows: on CUDA those of a half are in float.
 #pragma once
 
 #include <cmath>
@@ -17,6 +17,7 @@
 #include "../special/logit.h"
 #include "../special/mish.h"
 #include "../special/sigmoid.h"
+#include "../special/single.h"
 #include "../special/softplus.h"
 #include "../special/tanh.h"
 #include "../special/trigamma.h"
@@ -24,9 +25,11 @@
 namespace baracuda::math {
 
 #ifdef __CUDA_ARCH__
+inline constexpr bool on_gpu = true;
 #define BARACUDA_OF_HALF(Y) \
   if constexpr (is_half<T>) return Y;
 #else
+inline constexpr bool on_gpu = false;
 #define BARACUDA_OF_HALF(Y)
 #endif
 // The second argument is for a half; without one that has what a float has.
@@ -38,7 +41,7 @@ namespace baracuda::math {
 
 BARACUDA_FUNCTION(exp, __expf(x))
 BARACUDA_FUNCTION(exp2, ::exp2f(x))
-BARACUDA_FUNCTION(expm1, ::expm1f(x))
+BARACUDA_FUNCTION(expm1, special::single::expm1(x))
 BARACUDA_FUNCTION(log, ::logf(x))
 BARACUDA_FUNCTION(log2, ::log2f(x))
 BARACUDA_FUNCTION(log10, ::log10f(x))
@@ -54,13 +57,22 @@ BARACUDA_FUNCTION(cbrt, ::cbrtf(x))
 BARACUDA_FUNCTION(lgamma)
 BARACUDA_FUNCTION(digamma)
 BARACUDA_FUNCTION(trigamma)
-BARACUDA_FUNCTION(gelu, x == -INFINITY ? -0.f : x * ::normcdff(x))
-BARACUDA_FUNCTION(gelu_slope)
-BARACUDA_FUNCTION(gelu_tanh)
-BARACUDA_FUNCTION(gelu_tanh_slope)
-BARACUDA_FUNCTION(mish)
-BARACUDA_FUNCTION(mish_slope)
+BARACUDA_FUNCTION(mish, special::single::mish(x))
+BARACUDA_FUNCTION(mish_slope, special::single::mish_slope(x))
 
+// Which in double would take twice as long as their memory on a GPU.
+#define BARACUDA_FUNCTION_OF_FLOATS(NAME)                                      \
+  template <class T>                                                           \
+  BARACUDA_HD Comparable<T> NAME(Comparable<T> x) {                            \
+    if constexpr (on_gpu && sizeof(T) < 8) return special::single::NAME<T>(x); \
+    return special::NAME<Comparable<T>>(x);                                    \
+  }
+BARACUDA_FUNCTION_OF_FLOATS(gelu)
+BARACUDA_FUNCTION_OF_FLOATS(gelu_slope)
+BARACUDA_FUNCTION_OF_FLOATS(gelu_tanh)
+BARACUDA_FUNCTION_OF_FLOATS(gelu_tanh_slope)
+
+#undef BARACUDA_FUNCTION_OF_FLOATS
 #undef BARACUDA_FUNCTION
 #undef BARACUDA_OF_HALF
 

@@ -1,4 +1,4 @@
-// Polynomials by Horner's rule, in double and in sums of two doubles.
+// Polynomials by Horner's rule, in double or float, and in sums of two doubles.
 #pragma once
 
 #include "pair.h"
@@ -6,9 +6,12 @@
 namespace baracuda::special {
 
 // c + c1 t + c2 t^2 + ... Coefficients are arguments, since device code reads no array of the host's.
-BARACUDA_HD double polynomial(double, double c) { return c; }
-template <class... Rest>
-BARACUDA_HD double polynomial(double t, double c, Rest... rest) {
+template <class W>
+BARACUDA_HD W polynomial(W, W c) {
+  return c;
+}
+template <class W, class... Rest>
+BARACUDA_HD W polynomial(W t, W c, Rest... rest) {
   return c + t * polynomial(t, rest...);
 }
 
