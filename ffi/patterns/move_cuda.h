@@ -1,5 +1,6 @@
-// The move pattern on a CUDA grid: a thread has neighbouring cells of y, 16 bytes of them. Where neighbours in y are
-// far apart in x, and neighbours in x are in y, a block moves a square through shared memory.
+// The move pattern on a CUDA grid: a warp has a stretch of y, whose neighbours neighbouring lanes store, and each lane
+// loads several cells before it stores one. Where neighbours in y are far apart in x, and neighbours in x are in y, a
+// block moves a square through shared memory.
 #pragma once
 
 #include "move.h"
@@ -7,112 +8,113 @@
 namespace baracuda {
 namespace internal {
 
-inline constexpr int move_block = 256, move_tile = 32, move_tile_rows = 8;
+inline constexpr int move_block = 256, move_ahead = 4, move_tile = 32, move_tile_rows = 8;
 
-// The map, without its last axis, which lanes step along.
+// The map with its axes in two parts: those before `inner` say where a row is, the others where its cells are. Rows are
+// so long that the last stretch of one, which may be short, matters little.
 template <class Index>
 struct Moves {
-  int outer, terms;
-  Divisor<Index> columns, size[move_axes - 1];
-  Index stride[move_axes - 1], step[move_terms][move_axes - 1];
-  Index column_stride, column_step[move_terms];
+  static constexpr int stretch = 32 * move_ahead;
+  static constexpr int64_t long_row = 4 * stretch;
+  int axes, inner, terms;
+  Index rows, columns;
+  Divisor<Index> stretches, size[move_axes];
+  Index stride[move_axes], step[move_terms][move_axes];
   Fold fold[move_terms];
   Index term_size[move_terms], offset[move_terms], term_stride[move_terms];
   Index base;
 
-  explicit Moves(const MoveMap& map) : outer(map.last()), terms(map.terms), columns(map.size[map.last()]) {
-    for (int k = 0; k < outer; ++k) size[k] = Divisor<Index>(map.size[k]), stride[k] = Index(map.stride[k]);
-    column_stride = Index(map.stride[outer]), base = Index(map.base);
+  explicit Moves(const MoveMap& map) : axes(map.axes), inner(map.axes), terms(map.terms), base(Index(map.base)) {
+    int64_t count = 1;
+    while (inner > 0 && count < long_row) count *= map.size[--inner];
+    columns = Index(count), rows = Index(map.cells() / count), stretches = Divisor<Index>(ceil_div(count, stretch));
+    for (int k = 0; k < axes; ++k) size[k] = Divisor<Index>(map.size[k]), stride[k] = Index(map.stride[k]);
     for (int t = 0; t < terms; ++t) {
       const MoveTerm& term = map.term[t];
-      for (int k = 0; k < outer; ++k) step[t][k] = Index(map.step[t][k]);
-      column_step[t] = Index(map.step[t][outer]);
+      for (int k = 0; k < axes; ++k) step[t][k] = Index(map.step[t][k]);
       fold[t] = term.fold, offset[t] = Index(term.offset);
       term_size[t] = Index(term.size), term_stride[t] = Index(term.stride);
     }
   }
+  int64_t warps() const { return int64_t(rows) * stretches.value; }
 
-  // What is the same for all cells of a row.
-  struct Row {
-    Index place, q[move_terms];
-    bool is_filled;
+  // Where n cells come from.
+  template <int n>
+  struct Places {
+    Index place[n], q[move_terms][n];
   };
-  __device__ __forceinline__ Row row(Index index) const {
-    Row row{base, {}, false};
+  __device__ __forceinline__ Places<1> origin() const {
+    Places<1> at{{base}, {}};
 #pragma unroll
     for (int t = 0; t < move_terms; ++t)
-      if (t < terms) row.q[t] = offset[t];
+      if (t < terms) at.q[t][0] = offset[t];
+    return at;
+  }
+  // Adds what the axes from `first` to before `last` do, of which these are the indices of cells.
+  template <int n>
+  __device__ __forceinline__ void add(Places<n>& at, Index (&index)[n], int first, int last) const {
+    for (int k = last - 1; k >= first; --k) {
 #pragma unroll
-    for (int k = move_axes - 2; k >= 0; --k) {
-      if (k >= outer) continue;
-      Index quotient = k == 0 ? 0 : size[k].quotient(index), i = index - quotient * size[k].value;
-      index = quotient;
-      row.place += i * stride[k];
+      for (int i = 0; i < n; ++i) {
+        Index quotient = k == first ? 0 : size[k].quotient(index[i]), own = index[i] - quotient * size[k].value;
+        index[i] = quotient;
+        at.place[i] += own * stride[k];
 #pragma unroll
-      for (int t = 0; t < move_terms; ++t)
-        if (t < terms) row.q[t] += i * step[t][k];
+        for (int t = 0; t < move_terms; ++t)
+          if (t < terms) at.q[t][i] += own * step[t][k];
+      }
     }
+  }
+  // The places of cells, -1 for the fill value.
+  template <int n>
+  __device__ __forceinline__ void fold_terms(Places<n>& at) const {
+    bool is_filled[n] = {};
 #pragma unroll
     for (int t = 0; t < move_terms; ++t)
-      if (t < terms && column_step[t] == 0) add(row, row.q[t], t);
-    return row;
-  }
-  // The place of a cell, -1 for the fill value.
-  __device__ __forceinline__ Index place(const Row& of, Index column) const {
-    Row row = of;
-    row.place += column * column_stride;
+      if (t < terms) {
 #pragma unroll
-    for (int t = 0; t < move_terms; ++t)
-      if (t < terms && column_step[t] != 0) add(row, row.q[t] + column * column_step[t], t);
-    return row.is_filled ? -1 : row.place;
-  }
-
- private:
-  __device__ __forceinline__ void add(Row& row, Index q, int t) const {
-    Index at = folded(fold[t], q, term_size[t]);
-    row.is_filled |= at < 0;
-    row.place += at * term_stride[t];
+        for (int i = 0; i < n; ++i) {
+          Index q = folded(fold[t], at.q[t][i], term_size[t]);
+          is_filled[i] |= q < 0;
+          at.place[i] += q * term_stride[t];
+        }
+      }
+#pragma unroll
+    for (int i = 0; i < n; ++i)
+      if (is_filled[i]) at.place[i] = -1;
   }
 };
 
 template <class Index, class Cell>
 __global__ void __launch_bounds__(move_block)
-    move_lanes(const __grid_constant__ Moves<Index> map, int64_t cells, Cell fill, const Cell* x, Cell* y) {
-  constexpr int V = 16 / sizeof(Cell), together = sizeof(Cell) < 4 ? 4 / sizeof(Cell) : 1;
-  // Single bytes are moved one behind the other: else the code is too long.
-  constexpr int unrolled = sizeof(Cell) == 1 ? 1 : together;
-  using Word = std::conditional_t<(sizeof(Cell) < 4), uint32_t, Cell>;
-  int64_t first = (int64_t(blockIdx.x) * move_block + threadIdx.x) * V;
-  if (first >= cells) return;
-  Index index = map.columns.quotient(Index(first)), column = Index(first) - index * map.columns.value;
-  auto row = map.row(index);
-  Vector<Word, V / together> words;
+    move_stretches(const __grid_constant__ Moves<Index> map, int64_t warps, Cell fill, const Cell* x, Cell* y) {
+  constexpr int ahead = move_ahead;
+  int64_t warp = int64_t(blockIdx.x) * (move_block / 32) + threadIdx.x / 32;
+  if (warp >= warps) return;
+  Index row = map.stretches.quotient(Index(warp));
+  Index first = (Index(warp) - row * map.stretches.value) * map.stretch + threadIdx.x % 32;
+  auto of_row = map.origin();
+  Index row_index[1] = {row};
+  map.add(of_row, row_index, 0, map.inner);
+  typename Moves<Index>::template Places<ahead> at;
+  Index column[ahead];
 #pragma unroll
-  for (int k = 0; k < V / together; ++k) {
-    Word word{};
-#pragma unroll unrolled
-    for (int j = 0; j < together; ++j) {
-      int lane = k * together + j;
-      if (first + lane >= cells) continue;
-      if (lane > 0 && ++column == map.columns.value) column = 0, row = map.row(++index);
-      Index place = map.place(row, column);
-      Cell value = place < 0 ? fill : x[place];
-      if constexpr (together > 1)
-        word |= Word(value) << (8 * int(sizeof(Cell)) * j);
-      else
-        word = value;
-    }
-    words.lane[k] = word;
-  }
-  if (first + V <= cells) return store<V / together>(reinterpret_cast<Word*>(y + first), words);
+  for (int i = 0; i < ahead; ++i) {
+    column[i] = first + 32 * i < map.columns ? first + 32 * i : first;
+    at.place[i] = of_row.place[0];
 #pragma unroll
-  for (int lane = 0; lane < V; ++lane) {
-    if (first + lane >= cells) continue;
-    if constexpr (together > 1)
-      y[first + lane] = Cell(words.lane[lane / together] >> (8 * int(sizeof(Cell)) * (lane % together)));
-    else
-      y[first + lane] = words.lane[lane];
+    for (int t = 0; t < move_terms; ++t) at.q[t][i] = of_row.q[t][0];
   }
+  if (first >= map.columns) return;
+  map.add(at, column, map.inner, map.axes);
+  map.fold_terms(at);
+  Cell cells[ahead];
+#pragma unroll
+  for (int i = 0; i < ahead; ++i) cells[i] = at.place[i] < 0 ? fill : x[at.place[i]];
+  Cell* to = y + int64_t(row) * map.columns + first;
+#pragma unroll
+  for (int i = 0; i < ahead; ++i)
+    if (first + 32 * i < map.columns) to[32 * i] = cells[i];
 }
 
 // A permutation of axes, of which one, `near`, has neighbours in x, and the last has neighbours in y.
@@ -194,7 +196,6 @@ inline int near_axis(const MoveMap& map) {
 
 template <class Index, class Cell>
 Status move_cells_by(const Executor& executor, const MoveMap& map, Cell fill, const Cell* x, Cell* y) {
-  int64_t cells = map.cells();
   if (int near = near_axis(map); near >= 0) {
     Squares<Index> squares(map, near);
     dim3 threads(move_tile, move_tile_rows);
@@ -203,9 +204,9 @@ Status move_cells_by(const Executor& executor, const MoveMap& map, Cell fill, co
       return launched();
     }
   }
-  int64_t lanes = move_block * 16 / int64_t(sizeof(Cell));
-  move_lanes<Index>
-      <<<unsigned(ceil_div(cells, lanes)), move_block, 0, executor.stream>>>(Moves<Index>(map), cells, fill, x, y);
+  Moves<Index> moves(map);
+  unsigned blocks = unsigned(ceil_div(moves.warps(), move_block / 32));
+  move_stretches<Index><<<blocks, move_block, 0, executor.stream>>>(moves, moves.warps(), fill, x, y);
   return launched();
 }
 
