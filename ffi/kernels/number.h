@@ -108,10 +108,11 @@ using Comparable = std::conditional_t<is_half<T>, float, T>;
 template <class Wide>
 BARACUDA_HD Wide value_if(bool condition, Wide value) {
 #ifdef __CUDA_ARCH__
-  return condition ? value : Wide(0);
+  return condition ? value : Wide{};
 #else
-  using Bits = std::conditional_t<sizeof(Wide) == 8, uint64_t, uint32_t>;
-  return bit_cast<Wide>(bit_cast<Bits>(value) & -Bits(condition));
+  using Bits =
+      std::conditional_t<sizeof(Wide) == 8, uint64_t, std::conditional_t<sizeof(Wide) == 4, uint32_t, uint16_t>>;
+  return bit_cast<Wide>(Bits(bit_cast<Bits>(value) & Bits(-Bits(condition))));
 #endif
 }
 

@@ -48,7 +48,7 @@ struct CellDimensions {
     return count;
   }
   int64_t inner() const { return rank ? extent[rank - 1].size : 1; }
-  int64_t inner_step() const { return rank ? step[rank - 1] : 1; }
+  BARACUDA_HD int64_t inner_step() const { return rank ? step[rank - 1] : 1; }
   BARACUDA_HD int64_t offset(int64_t index) const {
     int64_t cells = 0;
     for (int d = rank - 1; d > 0; --d) {

@@ -1,9 +1,9 @@
 // The reduce pattern on a CUDA grid.
 //
-// Threads have V neighbours at a time, 16 bytes where they can. The lanes of a row are threads beside each other, up to
-// a block. In columns a thread has V of them, and groups of threads take turns at the cells of a line. Where lines are
-// too few to fill the device, or so long that sums would lose digits, they are cut into parts, whose states a second
-// kernel puts together.
+// Threads have V neighbours at a time, 16 bytes where they can, and load several times before they use any. The lanes
+// of a row are threads beside each other, up to a block; of rows that a warp loads at once it has several. In columns a
+// thread has V of them, and groups of threads take turns at the cells of a line. Where lines are too few to fill the
+// device, or so long that sums would lose digits, they are cut into parts, whose states a second kernel puts together.
 #pragma once
 
 #include "../kernels/number.h"
@@ -82,32 +82,72 @@ struct ReducePlace {
   __device__ int64_t first(const ReduceShape& shape) const { return shape.first + shape.kept.offset(line) + column; }
 };
 
-template <class T, int V, int n>
-struct LoadedCells {
-  Vector<T, V> row[n];
-  __device__ __forceinline__ const T& operator()(int i, int k) const { return row[i].lane[k]; }
+// Offsets of the cells begin, begin + step, ... of a line. Of two dimensions, too, they are sums.
+struct CellWalk {
+  const CellDimensions& cells;
+  int64_t at, index, step;
+  int64_t jump, inner, inner_jump, inner_size, wrap;
+
+  __device__ CellWalk(const CellDimensions& cells, int64_t begin, int64_t step)
+      : cells(cells), at(cells.offset(begin)), index(begin), step(step), jump(step * cells.inner_step()) {
+    if (cells.rank != 2) return;
+    const Extent& size = cells.extent[1];
+    int64_t over = size.quotient(step);
+    inner_size = size.size, inner = begin - size.quotient(begin) * inner_size, inner_jump = step - over * inner_size;
+    jump = over * cells.step[0] + inner_jump * cells.step[1], wrap = cells.step[0] - inner_size * cells.step[1];
+  }
+  // The offset, which then is that of the next.
+  __device__ __forceinline__ int64_t take() {
+    int64_t here = at;
+    index += step;
+    if (cells.rank > 2) {
+      at = cells.offset(index);
+    } else {
+      at += jump;
+      if (cells.rank == 2) {
+        inner += inner_jump;
+        if (inner >= inner_size) inner -= inner_size, at += wrap;
+      }
+    }
+    return here;
+  }
 };
 
-// The state of the thread's lanes.
-template <int V, class Reducer>
+// Loads of V neighbours, as n cells of each of V lanes, or as n V cells of a row.
+template <class T, int V, int n, bool rows>
+struct LoadedCells {
+  Vector<T, V> load[n];
+  __device__ __forceinline__ const T& operator()(int i, int k) const {
+    return rows ? load[i / V].lane[i % V] : load[i].lane[k];
+  }
+};
+
+// The state of the thread's lanes, of which a row has one.
+template <int V, bool rows, class Reducer>
 __device__ auto reduce_cells(const Reducer& reducer, const ReduceShape& shape, const ReducePlace& place,
                              const typename Reducer::Element* x) {
   using T = typename Reducer::Element;
-  constexpr int ahead = reduce_ahead;
-  typename Reducer::template State<V> s;
+  constexpr int ahead = reduce_ahead, lanes = rows ? 1 : V, cells = rows ? V : 1;
+  typename Reducer::template State<lanes> s;
   reducer.none(s);
   if (!place.exists) return s;
   x += place.first(shape);
-  int64_t e = place.begin;
-  for (; e + (ahead - 1) * place.step < place.end; e += ahead * place.step) {
-    LoadedCells<T, V, ahead> cells;
+  CellWalk walk(shape.reduced, place.begin, place.step);
+  for (int64_t e = place.begin; e < place.end; e += ahead * place.step) {
+    LoadedCells<T, V, ahead, rows> loaded;
+    if (e + (ahead - 1) * place.step < place.end) {
 #pragma unroll
-    for (int i = 0; i < ahead; ++i) cells.row[i] = load<V>(x + shape.reduced.offset(e + i * place.step));
-    reducer.template push<V, ahead>(s, cells);
-  }
-  for (; e < place.end; e += place.step) {
-    LoadedCells<T, V, 1> cells{{load<V>(x + shape.reduced.offset(e))}};
-    reducer.template push<V, 1>(s, cells);
+      for (int i = 0; i < ahead; ++i) loaded.load[i] = load<V>(x + walk.take());
+      reducer.template push<lanes, ahead * cells>(s, loaded);
+    } else {
+#pragma unroll
+      for (int i = 0; i < ahead - 1; ++i)
+        if (e + i * place.step < place.end) loaded.load[i] = load<V>(x + walk.take());
+#pragma unroll
+      for (int i = 0; i < ahead - 1; ++i)
+        if (e + i * place.step < place.end)
+          reducer.template push<lanes, cells>(s, LoadedCells<T, V, 1, rows>{{loaded.load[i]}});
+    }
   }
   return s;
 }
@@ -120,16 +160,57 @@ __global__ void __launch_bounds__(reduce_block)
   using State = typename Reducer::template State<1>;
   __shared__ State shared[reduce_block / 32];
   ReducePlace place(shape, grid, V);
-  auto lanes = reduce_cells<V>(reducer, shape, place, x);
-  State s = lanes.lane(0);
-#pragma unroll
-  for (int k = 1; k < V; ++k) reducer.merge(s, lanes.lane(k));
-  s = of_row(reducer, s, shared);
+  State s = of_row(reducer, reduce_cells<V, true>(reducer, shape, place, x), shared);
   if (threadIdx.x > 0 || !place.exists) return;
   if (states)
     states[place.line * grid.parts + blockIdx.y] = s;
   else
     reducer.template finish<1>(s, place.line);
+}
+
+// Rows of one load of each of up to 32 lanes: a thread has several of them.
+struct ShortRows {
+  int64_t first, apart, lines;
+
+  __device__ explicit ShortRows(const ReduceShape& shape)
+      : first(blockIdx.x * int64_t(blockDim.y) * reduce_ahead + threadIdx.y), apart(blockDim.y), lines(shape.lines) {}
+  __device__ int64_t line(int i) const { return first + i * apart; }
+  __device__ bool exists(int i) const { return line(i) < lines; }
+
+  static bool fit(const ReduceShape& shape, int V) {
+    return shape.columns == 1 && shape.reduced.rank <= 1 && shape.reduced.inner_step() == 1 && shape.count <= 32 * V;
+  }
+  static dim3 threads(const ReduceShape& shape, int V) {
+    int lanes = 1;
+    while (lanes * V < shape.count) lanes *= 2;
+    return dim3(unsigned(lanes), unsigned(reduce_block / lanes));
+  }
+  static dim3 blocks(const ReduceShape& shape, int V) {
+    return dim3(unsigned(ceil_div(shape.lines, int64_t(threads(shape, V).y) * reduce_ahead)));
+  }
+};
+
+template <int V, class Reducer>
+__global__ void __launch_bounds__(reduce_block)
+    reduce_short_rows(Reducer reducer, ReduceShape shape, const typename Reducer::Element* x) {
+  using T = typename Reducer::Element;
+  constexpr int ahead = reduce_ahead;
+  ShortRows rows(shape);
+  int column = threadIdx.x * V;
+  bool has_cells = column < shape.count;
+  LoadedCells<T, V, 1, true> loaded[ahead];
+#pragma unroll
+  for (int i = 0; i < ahead; ++i)
+    if (has_cells && rows.exists(i))
+      loaded[i].load[0] = load<V>(x + shape.first + shape.kept.offset(rows.line(i)) + column);
+#pragma unroll
+  for (int i = 0; i < ahead; ++i) {
+    typename Reducer::template State<1> s;
+    reducer.none(s);
+    if (has_cells && rows.exists(i)) reducer.template push<1, V>(s, loaded[i]);
+    s = of_lanes(reducer, s, blockDim.x);
+    if (threadIdx.x == 0 && rows.exists(i)) reducer.template finish<1>(s, rows.line(i));
+  }
 }
 
 template <int V, class Reducer>
@@ -139,7 +220,7 @@ __global__ void __launch_bounds__(reduce_block)
   using State = typename Reducer::template State<V>;
   __shared__ State shared[reduce_block];
   ReducePlace place(shape, grid, V);
-  State s = reduce_cells<V>(reducer, shape, place, x);
+  State s = reduce_cells<V, false>(reducer, shape, place, x);
   int thread = (threadIdx.z * grid.groups + threadIdx.y) * grid.lanes + threadIdx.x;
   for (int half = grid.groups / 2; half > 0; half /= 2) {
     __syncthreads();
@@ -172,6 +253,11 @@ template <int V, class Reducer>
 Status reduce_lines_by(Executor executor, const Reducer& reducer, const ReduceShape& shape,
                        const typename Reducer::Element* x) {
   using State = typename Reducer::template State<1>;
+  if (ShortRows::fit(shape, V)) {
+    reduce_short_rows<V>
+        <<<ShortRows::blocks(shape, V), ShortRows::threads(shape, V), 0, executor.stream>>>(reducer, shape, x);
+    return launched();
+  }
   ReduceGrid grid(shape, V, int64_t(executor.workspace_bytes / 256 * 256 / sizeof(State)));
   State* states = grid.parts > 1 ? executor.scratch<State>(shape.results() * grid.parts) : nullptr;
   if (grid.parts > 1 && !states) return small_workspace;
@@ -209,13 +295,14 @@ __global__ void __launch_bounds__(reduce_block)
     else
       parts[k] = parts[0];
   int64_t first = place.first(shape);
+  CellWalk walk(shape.reduced, place.begin, place.step);
   for (int64_t e = place.begin; e < place.end; e += ahead * place.step) {
     Vector<T, V> values[ahead];
     int64_t offset[ahead];
 #pragma unroll
     for (int i = 0; i < ahead; ++i)
       if (e + i * place.step < place.end) {
-        offset[i] = first + shape.reduced.offset(e + i * place.step);
+        offset[i] = first + walk.take();
         if constexpr (Spreader::reads) values[i] = load<V>(x + offset[i]);
       }
 #pragma unroll
@@ -229,8 +316,41 @@ __global__ void __launch_bounds__(reduce_block)
 }
 
 template <int V, class Spreader>
+__global__ void __launch_bounds__(reduce_block)
+    spread_short_rows(Spreader spreader, ReduceShape shape, const typename Spreader::Element* x,
+                      typename Spreader::Element* dx) {
+  using T = typename Spreader::Element;
+  constexpr int ahead = reduce_ahead;
+  ShortRows rows(shape);
+  int column = threadIdx.x * V;
+  if (column >= shape.count) return;
+  Vector<T, V> values[ahead];
+  typename Spreader::Part parts[ahead];
+  int64_t offset[ahead];
+#pragma unroll
+  for (int i = 0; i < ahead; ++i)
+    if (rows.exists(i)) {
+      offset[i] = shape.first + shape.kept.offset(rows.line(i)) + column;
+      if constexpr (Spreader::reads) values[i] = load<V>(x + offset[i]);
+      parts[i] = spreader.part(rows.line(i));
+    }
+#pragma unroll
+  for (int i = 0; i < ahead; ++i)
+    if (rows.exists(i)) {
+#pragma unroll
+      for (int k = 0; k < V; ++k) values[i].lane[k] = spreader.at(parts[i], values[i].lane[k]);
+      store<V>(dx + offset[i], values[i]);
+    }
+}
+
+template <int V, class Spreader>
 Status spread_lines_by(const Executor& executor, const Spreader& spreader, const ReduceShape& shape,
                        const typename Spreader::Element* x, typename Spreader::Element* dx) {
+  if (ShortRows::fit(shape, V)) {
+    spread_short_rows<V>
+        <<<ShortRows::blocks(shape, V), ShortRows::threads(shape, V), 0, executor.stream>>>(spreader, shape, x, dx);
+    return launched();
+  }
   // Parts need no states; there may be as many as fill the device.
   ReduceGrid grid(shape, V, shape.results() << 16);
   spread_cells<V><<<grid.blocks(shape), grid.threads(), 0, executor.stream>>>(spreader, shape, grid, x, dx);

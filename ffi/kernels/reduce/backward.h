@@ -36,14 +36,15 @@ struct SpreadSum {
   BARACUDA_HD T at(const Part& part, T) const { return part; }
 };
 
-// The cells that have the extreme value share the cotangent; NaNs are the same.
+// The cells that have the extreme value share the cotangent. A NaN has it where one is.
 template <class T>
 struct SpreadExtremum {
   using Element = T;
   using Wide = Comparable<T>;
   static constexpr bool reads = true;
   struct Part {
-    Wide y, share;
+    Wide y;
+    T share, below;  // of x, and of x < 0
   };
   const T* y;
   const float* ties;
@@ -52,13 +53,15 @@ struct SpreadExtremum {
 
   BARACUDA_HD Part part(int64_t cell) const {
     float count = ties[cell];
-    return {Wide(y[cell]), Wide(dy[cell]) / Wide(count > 1 ? count : 1)};
+    Wide most = Wide(y[cell]), share = Wide(dy[cell]) / Wide(count > 1 ? count : 1);
+    // A magnitude has no slope at 0 and at NaN.
+    if (magnitude && !(most > 0)) share *= 0;
+    return {most, T(share), T(magnitude ? -share : share)};
   }
   BARACUDA_HD T at(const Part& part, T cell) const {
     Wide x = Wide(cell), value = magnitude ? std::fabs(x) : x;
-    bool same = (value == part.y) | ((value != value) & (part.y != part.y));
-    Wide share = magnitude ? part.share * sign_of(x) : part.share;
-    return T(value_if(same, share));
+    bool other = (value < part.y) | (value > part.y);
+    return value_if(!other, x < 0 ? part.below : part.share);
   }
 };
 
@@ -116,19 +119,24 @@ struct SpreadNorm {
   using Wide = Comparable<T>;
   static constexpr bool reads = true;
   struct Part {
-    Wide y, dy;
+    Wide y, dy, inverse;  // 1 / y, or 0 where that has not all its digits
   };
   const T* y;
   const T* dy;
   double p;
+  bool is_one, is_two;
 
-  BARACUDA_HD Part part(int64_t cell) const { return {Wide(y[cell]), Wide(dy[cell])}; }
+  SpreadNorm(const T* y, const T* dy, double p) : y(y), dy(dy), p(p), is_one(p == 1), is_two(p == 2) {}
+  BARACUDA_HD Part part(int64_t cell) const {
+    Wide size = Wide(y[cell]);
+    return {size, Wide(dy[cell]), (size > Wide(0x1p-120f)) & (size < Wide(0x1p120f)) ? 1 / size : Wide(0)};
+  }
   BARACUDA_HD T at(const Part& part, T cell) const {
     Wide x = Wide(cell);
-    if (p == 1) return T(x != x ? x : part.dy * sign_of(x));
-    Wide ratio = std::fabs(x) / part.y;
-    Wide slope = p == 2 ? ratio : power_of(ratio, p - 1);
-    return T((x == 0) | (part.y == 0) ? Wide(0) : part.dy * (x < 0 ? -slope : slope));
+    if (is_one) return T(x != x ? x : part.dy * sign_of(x));
+    Wide ratio = part.inverse != 0 ? x * part.inverse : x / part.y, slope = ratio;
+    if (!is_two) slope = power_of(std::fabs(ratio), p - 1) * (x < 0 ? -1 : 1);
+    return T((x == 0) | (part.y == 0) ? Wide(0) : part.dy * slope);
   }
 };
 

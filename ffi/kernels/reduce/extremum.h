@@ -1,7 +1,7 @@
 // Reductions to the greatest and the least cell.
 #pragma once
 
-#include "lanes.h"
+#include "strongest.h"
 
 namespace baracuda {
 
@@ -33,6 +33,17 @@ struct ExtremeOrder {
   BARACUDA_HD Key tied(Key key) const { return key == Key(high - 1) ? high : key; }
 };
 
+// Whether there are instructions for the strongest of several floats of so many bytes.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+template <class Key>
+inline constexpr bool has_strongest = sizeof(Key) == 2 || sizeof(Key) == 4;
+#else
+template <class Key>
+inline constexpr bool has_strongest = false;
+template <int V, int n, class... Any>
+void strongest(const Any&...);
+#endif
+
 template <class Key>
 struct ReduceExtremum {
   using Element = Key;
@@ -48,7 +59,15 @@ struct ReduceExtremum {
   static BARACUDA_HD Key best(Key a, Key b) { return a > b ? a : b; }
   template <int V, int n, class Cells>
   BARACUDA_HD void push(State<V>& s, const Cells& x) const {
-    if (sizeof(Key) > 1 && order.infinity) return push_keys<V, n, sizeof(Key) != 1>(s, x);
+    if (sizeof(Key) > 1 && order.infinity) {
+      if constexpr (has_strongest<Key>) {
+        Key bits[V];
+        strongest<V, n>(order, x, bits);
+        for (int k = 0; k < V; ++k) s.value[k] = best(s.value[k], order.template of<true>(bits[k]));
+        return;
+      }
+      return push_keys<V, n, sizeof(Key) != 1>(s, x);
+    }
     push_keys<V, n, false>(s, x);
   }
   template <int V>
@@ -93,6 +112,18 @@ struct ReduceTies {
   }
   template <int V, int n, class Cells>
   BARACUDA_HD void push(State<V>& s, const Cells& x) const {
+    if constexpr (has_strongest<Key>) {
+      // Cells are counted where some are as good as those before, which is seldom.
+      Key bits[V];
+      strongest<V, n>(order, x, bits);
+      for (int k = 0; k < V; ++k) {
+        Key key = order.template of<true>(bits[k]), level = order.tied(key);
+        if (level < order.tied(s.first[k])) continue;
+        add(s.first[k], s.second[k], key,
+            added<n>([&](int i) { return Count(order.tied(order.template of<true>(x(i, k))) == level); }));
+      }
+      return;
+    }
     BARACUDA_UNROLL
     for (int i = 0; i < n; ++i)
       for (int k = 0; k < V; ++k) add(s.first[k], s.second[k], order.template of<true>(x(i, k)), 1);
