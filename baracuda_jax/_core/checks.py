@@ -9,6 +9,8 @@ import numpy as np
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 NUMBERS = (*FLOATS, *INTEGERS)
+COMPLEX = ("complex64", "complex128")
+INEXACT = (*FLOATS, *COMPLEX)
 MOST_PLACES = 2**31 - 1
 
 

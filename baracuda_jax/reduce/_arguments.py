@@ -9,10 +9,9 @@ import numpy as np
 from .._core import checks
 from ._kernels import kept_of
 
-COMPLEX = ("complex64", "complex128")
-INEXACT = (*checks.FLOATS, *COMPLEX)
+INEXACT = checks.INEXACT
 REAL = (*checks.NUMBERS, "bool")
-EVERY = (*checks.NUMBERS, "bool", *COMPLEX)
+EVERY = (*checks.NUMBERS, "bool", *checks.COMPLEX)
 
 _DOC = """
 

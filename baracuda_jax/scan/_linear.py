@@ -10,7 +10,7 @@ from ._kernels import call
 from ._partition import linear_by_totals
 from ._references import adjoint, before
 
-DTYPES = (*checks.FLOATS, "complex64", "complex128")
+DTYPES = checks.INEXACT
 
 
 def associative_linear_scan(a, b, axis=0, *, reverse=False, prefer=None):

@@ -12,9 +12,8 @@ from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
 from ._map import move
 
-COMPLEX = ("complex64", "complex128")
-CELLS = (*checks.FLOATS, *checks.INTEGERS, "bool", *COMPLEX)
-SUMS = (*checks.FLOATS, *COMPLEX)
+CELLS = (*checks.NUMBERS, "bool", *checks.COMPLEX)
+SUMS = checks.INEXACT
 FAMILY = dict(family="shape", category=OpCategory.SHAPE_LAYOUT, dtypes=CELLS, batched=as_they_are)
 OF_X = FAMILY | dict(operands=("x",), differentiable=("x",), linear=lambda params: params)
 

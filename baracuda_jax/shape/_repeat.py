@@ -19,7 +19,6 @@ from .._core.kernel import kernel
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
 
-COMPLEX = ("complex64", "complex128")
 MOST_AXES = 8
 
 
@@ -72,7 +71,7 @@ def repeat_backward(dy, repeats, shape=None, *, prefer=None):
     """
     op = "repeat_backward"
     dy, repeats = checks.array(op, "dy", dy), _repeats(op, repeats)
-    checks.dtype(op, "dy", dy, (*checks.FLOATS, *COMPLEX))
+    checks.dtype(op, "dy", dy, checks.INEXACT)
     if shape is None:
         shape = _divided(op, dy.shape, repeats)
     elif not isinstance(shape, tuple | list | np.ndarray):
@@ -189,7 +188,7 @@ def _workspace(axes, dtype):
     many shares there are."""
     inner, repeats = axes[-1]
     cells, copies = math.prod(n for n, _ in axes), math.prod(r for _, r in axes)
-    parts = 2 if dtype.name in COMPLEX else 1
+    parts = 2 if dtype.name in checks.COMPLEX else 1
     inner, cells, itemsize = inner * parts, cells * parts, dtype.itemsize // parts
     if cells == 0 or copies == 0:
         return 0
@@ -218,7 +217,7 @@ _repeat = declare(
     family="shape",
     category=OpCategory.SHAPE_LAYOUT,
     public=repeat,
-    dtypes=(*checks.FLOATS, *checks.INTEGERS, "bool", *COMPLEX),
+    dtypes=(*checks.NUMBERS, "bool", *checks.COMPLEX),
     cases=(
         _case("both axes", (6, 4), (2, 3)),
         _case("vector", (7,), 3),

@@ -8,7 +8,7 @@ from ._family import AXIS, cases, whole_axis
 from ._permutation import DERIVATIVES, TARGETS
 from ._sort import _sort
 
-VALUES = (*KEYS, "complex64", "complex128")
+VALUES = (*KEYS, *checks.COMPLEX)
 _ARGUMENTS = """\
         keys: array of rank 1 or more, of a float, integer or bool type.
         values: array of keys' shape, of such a type or complex; or a tuple or list of several.
