@@ -3,6 +3,7 @@
 
 #include "../kernels/elementwise/activation.h"
 #include "../kernels/elementwise/clamp.h"
+#include "../kernels/elementwise/complex.h"
 #include "../kernels/elementwise/power.h"
 #include "../kernels/elementwise/weighted.h"
 
@@ -14,12 +15,15 @@ namespace {
 #define BARACUDA_SMOOTH(NAME, ...)                      \
   BARACUDA_ACTIVATION(NAME __VA_OPT__(, ) __VA_ARGS__); \
   BARACUDA_ACTIVATION(NAME##_backward __VA_OPT__(, ) __VA_ARGS__)
+#define BARACUDA_INEXACT_SMOOTH(NAME, ...)                                                    \
+  BARACUDA_ELEMENTWISE(NAME, BARACUDA_INEXACT(NAME, Shape::flat) __VA_OPT__(, ) __VA_ARGS__); \
+  BARACUDA_ELEMENTWISE(NAME##_backward, BARACUDA_INEXACT(NAME##_backward, Shape::flat) __VA_OPT__(, ) __VA_ARGS__)
 
 BARACUDA_SMOOTH(relu);
 BARACUDA_SMOOTH(relu6);
 BARACUDA_SMOOTH(gelu);
 BARACUDA_SMOOTH(gelu_tanh);
-BARACUDA_SMOOTH(sigmoid);
+BARACUDA_INEXACT_SMOOTH(sigmoid);
 BARACUDA_SMOOTH(silu);
 BARACUDA_SMOOTH(mish);
 BARACUDA_SMOOTH(selu);
@@ -42,7 +46,7 @@ BARACUDA_ACTIVATION(softshrink, "lambd");
 BARACUDA_ELEMENTWISE(softshrink_backward, (variants<op::shrink_backward, Shape::flat>(Floats{})), "lambd");
 BARACUDA_ACTIVATION(hardshrink, "lambd");
 BARACUDA_ELEMENTWISE(hardshrink_backward, (variants<op::shrink_backward, Shape::flat>(Floats{})), "lambd");
-BARACUDA_SMOOTH(powi, "exponent");
+BARACUDA_INEXACT_SMOOTH(powi, "exponent");
 BARACUDA_ACTIVATION(affine, "scale", "shift");
 BARACUDA_ACTIVATION(affine_backward, "scale");
 

@@ -3,6 +3,7 @@
 
 #include "../kernels/elementwise/arithmetic.h"
 #include "../kernels/elementwise/comparison.h"
+#include "../kernels/elementwise/complex.h"
 #include "../kernels/elementwise/exponential.h"
 #include "../kernels/elementwise/integer.h"
 #include "../kernels/elementwise/rounding.h"
@@ -23,11 +24,22 @@ namespace {
   BARACUDA_ELEMENTWISE(NAME, joined(variants<op::NAME>(Floats{}), INTEGER_VARIANTS<op::NAME>(Integers{}))); \
   BARACUDA_DERIVATIVE(NAME, NAME)
 
-BARACUDA_NUMBER_OP(add, variants_of_bits);
-BARACUDA_NUMBER_OP(sub, variants_of_bits);
-BARACUDA_NUMBER_OP(mul, variants_of_bits);
-BARACUDA_FLOAT_OP(div);
-BARACUDA_FLOAT_OP(pow);
+// Complex numbers too.
+#define BARACUDA_INEXACT_DERIVATIVE(NAME)                                 \
+  BARACUDA_ELEMENTWISE(NAME##_tangent, BARACUDA_INEXACT(NAME##_tangent)); \
+  BARACUDA_ELEMENTWISE(NAME##_backward, BARACUDA_INEXACT(NAME##_backward))
+#define BARACUDA_INEXACT_OP(NAME)                     \
+  BARACUDA_ELEMENTWISE(NAME, BARACUDA_INEXACT(NAME)); \
+  BARACUDA_INEXACT_DERIVATIVE(NAME)
+#define BARACUDA_EVERY_OP(NAME)                                                                       \
+  BARACUDA_ELEMENTWISE(NAME, joined(BARACUDA_INEXACT(NAME), variants_of_bits<op::NAME>(Integers{}))); \
+  BARACUDA_INEXACT_DERIVATIVE(NAME)
+
+BARACUDA_EVERY_OP(add);
+BARACUDA_EVERY_OP(sub);
+BARACUDA_EVERY_OP(mul);
+BARACUDA_INEXACT_OP(div);
+BARACUDA_INEXACT_OP(pow);
 BARACUDA_FLOAT_OP(hypot);
 BARACUDA_FLOAT_OP(atan2);
 BARACUDA_FLOAT_OP(copysign);
@@ -45,16 +57,16 @@ BARACUDA_ELEMENTWISE(nextafter, (Variants{variant<op::nextafter<float>>(), varia
 BARACUDA_DERIVATIVE(nextafter, nextafter_slopes);
 
 // Of equal bits or not, and in order.
-#define BARACUDA_COMPARISON(NAME, INTEGER_VARIANTS)                                                               \
-  BARACUDA_ELEMENTWISE(NAME, joined(joined(variants<op::NAME>(Floats{}), INTEGER_VARIANTS<op::NAME>(Integers{})), \
+#define BARACUDA_COMPARISON(NAME, INEXACT_VARIANTS, INTEGER_VARIANTS)                                 \
+  BARACUDA_ELEMENTWISE(NAME, joined(joined(INEXACT_VARIANTS, INTEGER_VARIANTS<op::NAME>(Integers{})), \
                                     variants<op::NAME>(Types<bool>{})))
 
-BARACUDA_COMPARISON(eq, variants_of_bits);
-BARACUDA_COMPARISON(ne, variants_of_bits);
-BARACUDA_COMPARISON(gt, variants);
-BARACUDA_COMPARISON(ge, variants);
-BARACUDA_COMPARISON(lt, variants);
-BARACUDA_COMPARISON(le, variants);
+BARACUDA_COMPARISON(eq, BARACUDA_INEXACT(eq), variants_of_bits);
+BARACUDA_COMPARISON(ne, BARACUDA_INEXACT(ne), variants_of_bits);
+BARACUDA_COMPARISON(gt, variants<op::gt>(Floats{}), variants);
+BARACUDA_COMPARISON(ge, variants<op::ge>(Floats{}), variants);
+BARACUDA_COMPARISON(lt, variants<op::lt>(Floats{}), variants);
+BARACUDA_COMPARISON(le, variants<op::le>(Floats{}), variants);
 
 #define BARACUDA_BITWISE(NAME) \
   BARACUDA_ELEMENTWISE(NAME, joined(variants_of_bits<op::NAME>(Integers{}), variants<op::NAME>(Types<bool>{})))
@@ -70,16 +82,18 @@ BARACUDA_ELEMENTWISE(logical_xor, variants<op::logical_xor>(Types<bool>{}));
 
 // Cells of any dtype are moved as bits.
 template <class T>
-using Bits = std::conditional_t<
-    sizeof(T) == 8, uint64_t,
-    std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
+using Bits =
+    std::conditional_t<sizeof(T) == 16, T,
+                       std::conditional_t<sizeof(T) == 8, uint64_t,
+                                          std::conditional_t<sizeof(T) == 4, uint32_t,
+                                                             std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>>;
 template <class... T>
 Variants moved(Types<T...>) {
   return {variant<op::where<Bits<T>>, op::where<T>>()...};
 }
-BARACUDA_ELEMENTWISE(where, moved(Joined<Floats, Integers, Types<bool>>::type{}));
-BARACUDA_ELEMENTWISE(where_tangent, moved(Floats{}));
-BARACUDA_ELEMENTWISE(where_backward, variants<op::where_backward>(Floats{}));
+BARACUDA_ELEMENTWISE(where, moved(Joined<Floats, Complexes, Integers, Types<bool>>::type{}));
+BARACUDA_ELEMENTWISE(where_tangent, moved(Joined<Floats, Complexes>::type{}));
+BARACUDA_ELEMENTWISE(where_backward, variants<op::where_backward>(Joined<Floats, Complexes>::type{}));
 
 BARACUDA_FLOAT_OP(clamp_between);
 BARACUDA_FLOAT_OP(fma);

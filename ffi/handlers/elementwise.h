@@ -16,9 +16,12 @@ constexpr ffi::DataType dtype_of(Type<bool>) { return ffi::DataType::PRED; }
   constexpr ffi::DataType dtype_of(Type<TYPE>) { return ffi::DataType::NAME; }
 BARACUDA_FLOATS(BARACUDA_DTYPE_OF)
 BARACUDA_INTEGERS(BARACUDA_DTYPE_OF)
+BARACUDA_DTYPE_OF(C64, Complex<float>)
+BARACUDA_DTYPE_OF(C128, Complex<double>)
 #undef BARACUDA_DTYPE_OF
 
 using Floats = Types<float, double, Half, BFloat16>;
+using Complexes = Types<Complex<float>, Complex<double>>;
 using Signed = Types<int8_t, int16_t, int32_t, int64_t>;
 using Unsigned = Types<uint8_t, uint16_t, uint32_t, uint64_t>;
 template <class... List>
@@ -109,6 +112,10 @@ inline auto elementwise_binding() { return ffi::Ffi::Bind().Ctx<Device>().Remain
 
 }  // namespace baracuda
 
+// Of floats the functors op::name, of complex numbers those of that name in op::complex.
+#define BARACUDA_INEXACT(NAME, ...)                               \
+  joined(variants<op::NAME __VA_OPT__(, ) __VA_ARGS__>(Floats{}), \
+         variants<op::complex::NAME __VA_OPT__(, ) __VA_ARGS__>(Complexes{}))
 // BARACUDA_ELEMENTWISE(name, variants, parameters...): the target `name`.
 #define BARACUDA_ELEMENTWISE(NAME, VARIANTS, ...)                                                       \
   static ffi::Error NAME##_call(Device device, ffi::RemainingArgs operands, ffi::RemainingRets results, \

@@ -2,6 +2,7 @@
 #include "elementwise.h"
 
 #include "../kernels/elementwise/arithmetic.h"
+#include "../kernels/elementwise/complex.h"
 #include "../kernels/elementwise/exponential.h"
 #include "../kernels/elementwise/integer.h"
 #include "../kernels/elementwise/rounding.h"
@@ -15,41 +16,47 @@ namespace {
   BARACUDA_ELEMENTWISE(NAME, (variants<op::NAME, Shape::flat>(Floats{}))__VA_OPT__(, ) __VA_ARGS__); \
   BARACUDA_ELEMENTWISE(NAME##_backward,                                                              \
                        (variants<op::NAME##_backward, Shape::flat>(Floats{}))__VA_OPT__(, ) __VA_ARGS__)
+#define BARACUDA_INEXACT_UNARY(NAME)                               \
+  BARACUDA_ELEMENTWISE(NAME, BARACUDA_INEXACT(NAME, Shape::flat)); \
+  BARACUDA_ELEMENTWISE(NAME##_backward, BARACUDA_INEXACT(NAME##_backward, Shape::flat))
 // `INTEGER_VARIANTS` are those of integers.
 #define BARACUDA_NUMBER_UNARY(NAME, INTEGER_VARIANTS)                                              \
   BARACUDA_ELEMENTWISE(NAME, joined(variants<op::NAME, Shape::flat>(Floats{}), INTEGER_VARIANTS)); \
   BARACUDA_ELEMENTWISE(NAME##_backward, (variants<op::NAME##_backward, Shape::flat>(Floats{})))
+#define BARACUDA_EVERY_UNARY(NAME, INTEGER_VARIANTS)                                         \
+  BARACUDA_ELEMENTWISE(NAME, joined(BARACUDA_INEXACT(NAME, Shape::flat), INTEGER_VARIANTS)); \
+  BARACUDA_ELEMENTWISE(NAME##_backward, BARACUDA_INEXACT(NAME##_backward, Shape::flat))
 
-BARACUDA_NUMBER_UNARY(neg, (variants_of_bits<op::neg, Shape::flat>(Integers{})));
+BARACUDA_EVERY_UNARY(neg, (variants_of_bits<op::neg, Shape::flat>(Integers{})));
 BARACUDA_NUMBER_UNARY(abs, (variants<op::abs, Shape::flat>(Signed{})));
 BARACUDA_NUMBER_UNARY(sign, (variants<op::sign, Shape::flat>(Integers{})));
-BARACUDA_NUMBER_UNARY(square, (variants_of_bits<op::square, Shape::flat>(Integers{})));
-BARACUDA_NUMBER_UNARY(cube, (variants_of_bits<op::cube, Shape::flat>(Integers{})));
-BARACUDA_FLOAT_UNARY(reciprocal);
-BARACUDA_FLOAT_UNARY(sqrt);
-BARACUDA_FLOAT_UNARY(rsqrt);
+BARACUDA_EVERY_UNARY(square, (variants_of_bits<op::square, Shape::flat>(Integers{})));
+BARACUDA_EVERY_UNARY(cube, (variants_of_bits<op::cube, Shape::flat>(Integers{})));
+BARACUDA_INEXACT_UNARY(reciprocal);
+BARACUDA_INEXACT_UNARY(sqrt);
+BARACUDA_INEXACT_UNARY(rsqrt);
 BARACUDA_FLOAT_UNARY(cbrt);
 
-BARACUDA_FLOAT_UNARY(exp);
-BARACUDA_FLOAT_UNARY(exp2);
-BARACUDA_FLOAT_UNARY(expm1);
-BARACUDA_FLOAT_UNARY(log);
-BARACUDA_FLOAT_UNARY(log2);
-BARACUDA_FLOAT_UNARY(log10);
-BARACUDA_FLOAT_UNARY(log1p);
+BARACUDA_INEXACT_UNARY(exp);
+BARACUDA_INEXACT_UNARY(exp2);
+BARACUDA_INEXACT_UNARY(expm1);
+BARACUDA_INEXACT_UNARY(log);
+BARACUDA_INEXACT_UNARY(log2);
+BARACUDA_INEXACT_UNARY(log10);
+BARACUDA_INEXACT_UNARY(log1p);
 
-BARACUDA_FLOAT_UNARY(sin);
-BARACUDA_FLOAT_UNARY(cos);
-BARACUDA_FLOAT_UNARY(tan);
-BARACUDA_FLOAT_UNARY(asin);
-BARACUDA_FLOAT_UNARY(acos);
-BARACUDA_FLOAT_UNARY(atan);
-BARACUDA_FLOAT_UNARY(sinh);
-BARACUDA_FLOAT_UNARY(cosh);
-BARACUDA_FLOAT_UNARY(tanh);
-BARACUDA_FLOAT_UNARY(asinh);
-BARACUDA_FLOAT_UNARY(acosh);
-BARACUDA_FLOAT_UNARY(atanh);
+BARACUDA_INEXACT_UNARY(sin);
+BARACUDA_INEXACT_UNARY(cos);
+BARACUDA_INEXACT_UNARY(tan);
+BARACUDA_INEXACT_UNARY(asin);
+BARACUDA_INEXACT_UNARY(acos);
+BARACUDA_INEXACT_UNARY(atan);
+BARACUDA_INEXACT_UNARY(sinh);
+BARACUDA_INEXACT_UNARY(cosh);
+BARACUDA_INEXACT_UNARY(tanh);
+BARACUDA_INEXACT_UNARY(asinh);
+BARACUDA_INEXACT_UNARY(acosh);
+BARACUDA_INEXACT_UNARY(atanh);
 
 BARACUDA_FLOAT_UNARY(floor);
 BARACUDA_FLOAT_UNARY(ceil);

@@ -15,6 +15,11 @@ struct Complex {
   BARACUDA_HD friend Complex operator+(const Complex& a, const Complex& b) {
     return Complex(a.real + b.real, a.imag + b.imag);
   }
+  BARACUDA_HD friend Complex operator-(const Complex& a, const Complex& b) {
+    return Complex(a.real - b.real, a.imag - b.imag);
+  }
+  BARACUDA_HD Complex operator-() const { return Complex(-real, -imag); }
+  BARACUDA_HD friend Complex operator*(T a, const Complex& b) { return Complex(a * b.real, a * b.imag); }
   BARACUDA_HD friend Complex operator*(const Complex& a, const Complex& b) {
     return Complex(a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real);
   }
@@ -32,6 +37,17 @@ struct Complex {
     return a.real == b.real && a.imag == b.imag;
   }
 };
+
+// i z.
+template <class T>
+BARACUDA_HD Complex<T> turned_left(Complex<T> z) {
+  return Complex<T>(-z.imag, z.real);
+}
+// -i z.
+template <class T>
+BARACUDA_HD Complex<T> turned_right(Complex<T> z) {
+  return Complex<T>(z.imag, -z.real);
+}
 
 template <class T>
 inline constexpr bool is_complex = false;

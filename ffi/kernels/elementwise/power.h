@@ -8,10 +8,10 @@ namespace baracuda::op {
 // x^n by repeated squaring.
 template <class W>
 BARACUDA_HD W any_power(W x, uint64_t n) {
-  W result = 1;
+  W result = W(1);
   for (; n != 0; n >>= 1) {
-    if (n & 1) result *= x;
-    x *= x;
+    if (n & 1) result = result * x;
+    x = x * x;
   }
   return result;
 }
