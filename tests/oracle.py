@@ -138,6 +138,12 @@ def quantize(
     return ((q - zero_point) * scale if name == "fake_quantize" else q).reshape(shape)
 
 
+def _wide(x):
+    """In float64, or complex128."""
+    x = np.asarray(x)
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
 _ELEMENTWISE = {
     "leaky_relu": lambda x, negative_slope=0.01: np.where(x > 0, x, negative_slope * x),
     "elu": lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
@@ -177,8 +183,8 @@ def made(line, *args):
     """NumPy's function of the same name as JAX's, or else PyTorch's."""
     if line.name in _BITS:
         return _BITS[line.name](*args)
-    if line.name != "nextafter" and jnp.issubdtype(args[0].dtype, jnp.floating):
-        args = [a.astype(np.float64) for a in args]
+    if line.name != "nextafter" and jnp.issubdtype(args[0].dtype, jnp.inexact):
+        args = [_wide(a) for a in args]
     theirs = (line.theirs("jax") or "").removeprefix("jax.numpy.")
     if hasattr(np, theirs):
         return getattr(np, theirs)(*args)
@@ -216,7 +222,7 @@ _BITS = {
     "ctz": _by_bits(lambda bits: len(bits) - len(bits.rstrip("0"))),
     "left_shift": _shift(lambda x, n: x << n),
     "right_shift": _shift(lambda x, n: x >> n),
-    "cube": lambda x: x**3 if x.dtype.kind in "iu" else x.astype(np.float64) ** 3,
+    "cube": lambda x: (x if x.dtype.kind in "iu" else _wide(x)) ** 3,
 }
 
 
@@ -249,9 +255,8 @@ def cumulative(name, x, axis=0, reverse=False, exclusive=False):
 
 def linear_scan(a, b, axis=0, reverse=False):
     a, b = (np.moveaxis(np.asarray(x), axis, 0) for x in (a, b))
-    wide = np.complex128 if a.dtype.kind == "c" else np.float64
-    a, b = (x[::-1].astype(wide) if reverse else x.astype(wide) for x in (a, b))
-    h = np.zeros(a.shape, wide)
+    a, b = (_wide(x[::-1] if reverse else x) for x in (a, b))
+    h = np.zeros_like(a)
     for i in range(len(a)):
         h[i] = a[i] * h[i - 1] + b[i] if i else b[i]
     return np.moveaxis(h[::-1] if reverse else h, 0, axis)
@@ -382,7 +387,7 @@ def _fold(x, output_size, **window):
     )
     *batch, rows, count = x.shape
     places = _windows_of(1 + np.arange(math.prod(output_size)).reshape(1, *output_size), **window)
-    wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64).reshape(*batch, rows // cells, cells * count)
+    wide = _wide(x).reshape(*batch, rows // cells, cells * count)
     y = np.zeros((*batch, rows // cells, math.prod(output_size) + 1), wide.dtype)
     np.add.at(y, (..., places.reshape(-1)), wide)
     return y[..., 1:].reshape(*batch, rows // cells, *output_size)
@@ -467,7 +472,7 @@ _REDUCE = {
 def reduction(name, x, **kwargs):
     """In float64, complex128, or the type that NumPy gives integers."""
     x = np.asarray(x)
-    wide = x if x.dtype.kind in "iub" else x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    wide = x if x.dtype.kind in "iub" else _wide(x)
     with np.errstate(over="ignore"):
         return _REDUCE[name](wide, **kwargs)
 
@@ -503,5 +508,5 @@ def value(example):
     if name in MADE and name not in _ELEMENTWISE:
         return made(MADE[name], *map(np.asarray, args))
     if name in _ELEMENTWISE:
-        return _ELEMENTWISE[name](*(np.asarray(a).astype(np.float64) for a in args), **kwargs)
+        return _ELEMENTWISE[name](*map(_wide, args), **kwargs)
     raise KeyError(f"tests/oracle.py has no oracle for {name}")

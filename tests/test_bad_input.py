@@ -193,6 +193,10 @@ def test_traced_repeats():
     [
         ("leaky_relu", TypeError, "x must have one of the dtypes float32.*got int32", (IDS,)),
         ("leaky_relu", TypeError, "x must be an array, got str", ("x",)),
+        *((name, TypeError, "x must have one of the dtypes.*got complex64", (X.astype(jnp.complex64),)) for name in ("sign", "cbrt", "erf", "relu")),
+        *((name, TypeError, "x1 must have one of the dtypes.*got complex", (X, 1j)) for name in ("maximum", "lt", "hypot", "mod")),
+        ("sin_backward", TypeError, "dy must have the dtype of x, complex64, got float64", (X.astype(jnp.complex64), X)),
+        ("square_backward", TypeError, "x must have one of the dtypes float32.*complex128, got int32", (IDS, IDS)),
         ("leaky_relu", TypeError, "negative_slope must be a static number, got '1'", (X, "1")),
         ("leaky_relu", TypeError, "negative_slope must be a static number, got True", (X, True)),
         ("leaky_relu", ValueError, "negative_slope must be a number, got nan", (X, float("nan"))),

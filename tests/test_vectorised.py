@@ -17,6 +17,7 @@ FUNCTORS = {
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/clamp.h"
 #include "kernels/elementwise/comparison.h"
+#include "kernels/elementwise/complex.h"
 #include "kernels/elementwise/exponential.h"
 #include "kernels/elementwise/gated.h"
 #include "kernels/elementwise/power.h"
@@ -34,6 +35,8 @@ BOTH(mish) BOTH(hardsigmoid) BOTH(hardswish) BOTH(softsign) BOTH(neg) BOTH(squar
 BOTH(exp) BOTH(exp2) BOTH(expm1) LOOP(log<float>) BOTH(log2) BOTH(log10) BOTH(erf) BOTH(erfc) BOTH(add) BOTH(sub)
 BOTH(mul) BOTH(div) BOTH(hypot) BOTH(maximum) BOTH(minimum) LOOP(eq<float>) LOOP(lt<float>) BOTH(glu) BOTH(swiglu) BOTH(geglu)
 LOOP(add<uint8_t>) LOOP(mul<uint32_t>)
+#define COMPLEX(NAME) LOOP(complex::NAME<baracuda::Complex<float>>) LOOP(complex::NAME##_backward<baracuda::Complex<float>>)
+COMPLEX(neg) COMPLEX(square) COMPLEX(reciprocal) COMPLEX(add) COMPLEX(mul) COMPLEX(div) LOOP(complex::eq<baracuda::Complex<float>>)
 """,
     "blocks": """
 #include "kernels/quantize.h"

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ._arguments import cotangent, document, floats, number
-from ._unary import backward_of, cases_around, declare_unary, unary
+from ._unary import backward_of, cases_around, declare_unary, holomorphic, unary
 
 
 def _piece(low, high):
@@ -38,7 +38,7 @@ gelu_tanh, gelu_tanh_backward = unary("gelu_tanh", "Gaussian error linear unit b
     lambda x: x * jax.nn.sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)),
     "torch.nn.functional.gelu(approximate='tanh'); jax.nn.gelu",
     precision="without cancellation for x < 0. float16 and bfloat16 compute in float32.")  # fmt: skip
-sigmoid, sigmoid_backward = unary("sigmoid", "Logistic function.", "1 / (1 + e^-x)", "y (1 - y) dy", jax.nn.sigmoid,
+sigmoid, sigmoid_backward = holomorphic("sigmoid", "Logistic function.", "1 / (1 + e^-x)", "y (1 - y) dy", jax.nn.sigmoid,
     "torch.sigmoid; jax.nn.sigmoid")  # fmt: skip
 silu, silu_backward = unary("silu", "Sigmoid linear unit.", "x s, s = 1 / (1 + e^-x)", "s (1 + x (1 - s)) dy", jax.nn.silu,
     "torch.nn.functional.silu; jax.nn.silu")  # fmt: skip

@@ -54,13 +54,19 @@ def document(formula, args, source, returns="An array of x's shape and dtype.", 
 
 def listed(dtypes):
     """For readers."""
-    return "floats" if dtypes == checks.FLOATS else ", ".join(dtypes)
+    kinds = {checks.FLOATS: "floats", checks.INEXACT: "floats, complex64, complex128"}
+    return kinds.get(tuple(dtypes)) or ", ".join(dtypes)
 
 
-def floats(op, name, value):
+def floats(op, name, value, dtypes=checks.FLOATS):
+    """An array of floats, or of another of the dtypes that carries derivatives."""
     x = checks.array(op, name, value)
-    checks.dtype(op, name, x, checks.FLOATS)
+    checks.dtype(op, name, x, derivable(dtypes))
     return x
+
+
+def derivable(dtypes):
+    return tuple(dtype for dtype in dtypes if dtype in checks.INEXACT)
 
 
 def cotangent(op, dy, x, name="x"):

@@ -11,19 +11,22 @@ from ._arguments import aligned, broadcast, cotangent_of_result, document
 from ._nary import RETURNS, backward_of, binary, binary_value, operands
 
 KEYS = (*checks.NUMBERS, "bool")
-COMPARISON = dict(dtypes=KEYS, why="truth values carry no derivative", result="bool",
+CELLS = (*KEYS, *checks.COMPLEX)
+COMPARISON = dict(why="truth values carry no derivative", result="bool",
     precision="exact. NaN equals nothing, and is not less or greater.")  # fmt: skip
+EQUALITY = dict(dtypes=CELLS, **COMPARISON)
+ORDER = dict(dtypes=KEYS, **COMPARISON)
 
-eq = binary_value("eq", "Whether x1 equals x2.", "x1 == x2", jnp.equal, "torch.eq; jax.numpy.equal", **COMPARISON)
+eq = binary_value("eq", "Whether x1 equals x2.", "x1 == x2", jnp.equal, "torch.eq; jax.numpy.equal", **EQUALITY)
 ne = binary_value(
-    "ne", "Whether x1 differs from x2.", "x1 != x2", jnp.not_equal, "torch.ne; jax.numpy.not_equal", **COMPARISON
+    "ne", "Whether x1 differs from x2.", "x1 != x2", jnp.not_equal, "torch.ne; jax.numpy.not_equal", **EQUALITY
 )
-gt = binary_value("gt", "Whether x1 is greater.", "x1 > x2", jnp.greater, "torch.gt; jax.numpy.greater", **COMPARISON)
+gt = binary_value("gt", "Whether x1 is greater.", "x1 > x2", jnp.greater, "torch.gt; jax.numpy.greater", **ORDER)
 ge = binary_value("ge", "Whether x1 is greater or equal.", "x1 >= x2", jnp.greater_equal,
-    "torch.ge; jax.numpy.greater_equal", **COMPARISON)  # fmt: skip
-lt = binary_value("lt", "Whether x1 is less.", "x1 < x2", jnp.less, "torch.lt; jax.numpy.less", **COMPARISON)
+    "torch.ge; jax.numpy.greater_equal", **ORDER)  # fmt: skip
+lt = binary_value("lt", "Whether x1 is less.", "x1 < x2", jnp.less, "torch.lt; jax.numpy.less", **ORDER)
 le = binary_value("le", "Whether x1 is less or equal.", "x1 <= x2", jnp.less_equal, "torch.le; jax.numpy.less_equal",
-    **COMPARISON)  # fmt: skip
+    **ORDER)  # fmt: skip
 
 
 def _shares(better):
@@ -80,7 +83,7 @@ def where(condition, x, y, *, prefer=None):
 def where_backward(condition, x, y, dout, *, prefer=None):
     op = "where_backward"
     arrays, shapes = _where_operands(op, condition, x, y)
-    checks.dtype(op, "x", arrays[1], checks.FLOATS)
+    checks.dtype(op, "x", arrays[1], checks.INEXACT)
     dout = cotangent_of_result(op, dout, arrays, arrays[1], "x", "dout")
     cotangents = _WHERE.vjp(*arrays, dout, prefer=prefer)
     return tuple(ct.reshape(shape) for ct, shape in zip(cotangents, shapes, strict=True))
@@ -89,7 +92,7 @@ def where_backward(condition, x, y, dout, *, prefer=None):
 def _where_operands(op, condition, x, y):
     condition = checks.array(op, "condition", condition)
     checks.dtype(op, "condition", condition, ("bool",))
-    arrays, shapes = operands(op, ("x", "y"), (x, y), KEYS)
+    arrays, shapes = operands(op, ("x", "y"), (x, y), CELLS)
     shape = broadcast(op, ("condition", "x", "y"), (condition.shape, *shapes))
     return [aligned(a, len(shape)) for a in (condition, *arrays)], shapes
 
@@ -117,7 +120,7 @@ _WHERE = declare(
     family="elementwise",
     category=OpCategory.TERNARY_ELEMENTWISE,
     public=where,
-    dtypes=KEYS,
+    dtypes=CELLS,
     cases=(
         Case("alike", _where_draw((4, 6), (4, 6), (4, 6))),
         Case("rows", _where_draw((4, 1), (4, 6), (1, 6))),

@@ -10,21 +10,21 @@ from .._core.op import Body, as_they_are, declare
 from . import _pattern
 from ._arguments import broadcasting, cotangent_of_result, document, floats, wide, wide_dtype
 from ._nary import CATEGORIES, backward_of, binary
-from ._unary import unary
+from ._unary import holomorphic
 
-exp, exp_backward = unary("exp", "The exponential.", "e^x", "e^x dy", jnp.exp, "torch.exp; jax.numpy.exp")
-exp2, exp2_backward = unary("exp2", "The power of 2.", "2^x", "log(2) 2^x dy", jnp.exp2, "torch.exp2; jax.numpy.exp2",
+exp, exp_backward = holomorphic("exp", "The exponential.", "e^x", "e^x dy", jnp.exp, "torch.exp; jax.numpy.exp")
+exp2, exp2_backward = holomorphic("exp2", "The power of 2.", "2^x", "log(2) 2^x dy", jnp.exp2, "torch.exp2; jax.numpy.exp2",
     slope=lambda x, t: jnp.exp2(x) * math.log(2) * t)  # fmt: skip
-expm1, expm1_backward = unary("expm1", "The exponential less 1, exact near 0.", "e^x - 1", "e^x dy", jnp.expm1,
+expm1, expm1_backward = holomorphic("expm1", "The exponential less 1, exact near 0.", "e^x - 1", "e^x dy", jnp.expm1,
     "torch.expm1; jax.numpy.expm1", slope=lambda x, t: jnp.exp(x) * t)  # fmt: skip
-log, log_backward = unary("log", "The natural logarithm.", "log(x)", "dy / x", jnp.log, "torch.log; jax.numpy.log",
+log, log_backward = holomorphic("log", "The natural logarithm.", "log(x)", "dy / x", jnp.log, "torch.log; jax.numpy.log",
     at=(0.1, 4))  # fmt: skip
-log2, log2_backward = unary("log2", "The logarithm to base 2.", "log(x) / log(2)", "dy / (x log(2))", jnp.log2,
+log2, log2_backward = holomorphic("log2", "The logarithm to base 2.", "log(x) / log(2)", "dy / (x log(2))", jnp.log2,
     "torch.log2; jax.numpy.log2", slope=lambda x, t: t / (x * math.log(2)), at=(0.1, 4))  # fmt: skip
-log10, log10_backward = unary("log10", "The logarithm to base 10.", "log(x) / log(10)", "dy / (x log(10))", jnp.log10,
+log10, log10_backward = holomorphic("log10", "The logarithm to base 10.", "log(x) / log(10)", "dy / (x log(10))", jnp.log10,
     "torch.log10; jax.numpy.log10", slope=lambda x, t: t / (x * math.log(10)), at=(0.1, 4))  # fmt: skip
-log1p, log1p_backward = unary("log1p", "The logarithm of 1 + x, exact near 0.", "log(1 + x)", "dy / (1 + x)", jnp.log1p,
-    "torch.log1p; jax.numpy.log1p", at=(-0.8, 3))  # fmt: skip
+log1p, log1p_backward = holomorphic("log1p", "The logarithm of 1 + x, exact near 0.", "log(1 + x)", "dy / (1 + x)",
+    jnp.log1p, "torch.log1p; jax.numpy.log1p", at=(-0.8, 3))  # fmt: skip
 
 
 def _pow_slopes(x, y, d):
@@ -34,7 +34,8 @@ def _pow_slopes(x, y, d):
 
 pow, pow_backward = binary("pow", "The power.", "x1^x2",
     "dx1 = x2 x1^(x2 - 1) dy, 0 where x2 is 0\ndx2 = log(x1) y dy, 0 where x1 is 0",
-    jnp.power, "torch.pow; jax.numpy.power", slopes=_pow_slopes, at=((0.3, 3), (-2, 3)))  # fmt: skip
+    jnp.power, "torch.pow; jax.numpy.power", slopes=_pow_slopes, at=((0.3, 3), (-2, 3)),
+    dtypes=checks.INEXACT)  # fmt: skip
 
 # ---------------------------------------------------------------------------------------------------------------------
 # ldexp

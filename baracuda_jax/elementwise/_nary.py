@@ -9,7 +9,7 @@ from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
 from . import _pattern
-from ._arguments import BOOL, PRECISION, broadcasting, cotangent_of_result, document, listed, widen
+from ._arguments import BOOL, PRECISION, broadcasting, cotangent_of_result, derivable, document, listed, widen
 from ._made import MADE, Made, named
 
 CATEGORIES = {2: OpCategory.BINARY_ELEMENTWISE, 3: OpCategory.TERNARY_ELEMENTWISE}
@@ -79,7 +79,7 @@ def operands(op, names, values, dtypes):
 def vjp(op, names, values, dy, prefer, **params):
     """The cotangents of an op's arguments, each of its shape."""
     name = f"{op.name}_backward"
-    arrays, shapes = operands(name, names, values, checks.FLOATS)
+    arrays, shapes = operands(name, names, values, derivable(op.dtypes))
     dy = cotangent_of_result(name, dy, arrays, arrays[0], names[0])
     cotangents = op.vjp(*arrays, dy, prefer=prefer, **params)
     return tuple(ct.reshape(shape) for ct, shape in zip(cotangents, shapes, strict=True))

@@ -17,20 +17,20 @@ _MOST = 2**31 - 1
 @document(
     """y = x^exponent
     dx = exponent x^(exponent - 1) dy, 0 for exponent 0""",
-    """x: array of floats.
+    """x: array of floats or complex numbers.
     exponent: static integer of 32 bits, of either sign.""",
     "torch.pow; jax.lax.integer_pow.",
     precision="float16 and bfloat16 compute in float32. By repeated squaring; 1 / x^-exponent where that is negative.",
 )
 def powi(x, exponent, *, prefer=None):
     """Integer power."""
-    return _POWI(floats("powi", "x", x), exponent=_exponent("powi", exponent), prefer=prefer)
+    return _POWI(floats("powi", "x", x, checks.INEXACT), exponent=_exponent("powi", exponent), prefer=prefer)
 
 
 @backward_of(powi)
 def powi_backward(x, dy, exponent, *, prefer=None):
     op = "powi_backward"
-    x = floats(op, "x", x)
+    x = floats(op, "x", x, checks.INEXACT)
     return _POWI.vjp(x, cotangent(op, dy, x), exponent=_exponent(op, exponent), prefer=prefer)
 
 
@@ -49,6 +49,7 @@ _POWI = declare_unary(
     lambda x, exponent: lax.integer_pow(x, int(exponent)),
     lambda x, t, exponent: exponent * lax.integer_pow(x, int(exponent) - 1) * t if exponent else jnp.zeros_like(t),
     cases_around([0], {"exponent": 3}, {"exponent": -2}, {"exponent": 1}, gap=0.6),
+    dtypes=checks.INEXACT,
 )
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Ops of one array: their declaration, what a line of a table makes of them, and the documentation of gradients."""
 
+import functools
 import math
 
 import jax
@@ -15,13 +16,19 @@ from ._made import MADE, Made, named
 
 
 def unary(
-    name, summary, y, dx, value, source, *, slope=None, dtypes=checks.FLOATS, at=(-3, 3), kinks=(), precision=None
-):
+    name, summary, y, dx, value, source, *, slope=None, dtypes=checks.FLOATS, at=(-3, 3), kinks=(), precision=None,
+    of_complex=None,
+):  # fmt: skip
     """The op and its backward function. `y` and `dx` are formulas for readers, and `value(x)` and `slope(x, t)`, the
     derivative times t, what they say in plain JAX; by default JAX's own derivative. Cases are drawn from the range `at`, not
-    near `kinks`, where the derivative jumps."""
+    near `kinks`, where the derivative jumps. `of_complex(x, prefer)` is what other ops make of complex numbers."""
     slope = slope or (lambda x, t: jax.jvp(value, (x,), (t,))[1])
-    return _make(name, summary, f"y = {y}\ndx = {dx}", value, slope, source, dtypes, at, kinks, precision)
+    return _make(
+        name, summary, f"y = {y}\ndx = {dx}", value, slope, source, dtypes, at, kinks, precision, of_complex=of_complex
+    )
+
+
+holomorphic = functools.partial(unary, dtypes=checks.INEXACT)
 
 
 def unary_value(name, summary, y, value, source, *, dtypes, why, precision="exact."):
@@ -29,18 +36,24 @@ def unary_value(name, summary, y, value, source, *, dtypes, why, precision="exac
     return _make(name, summary, f"y = {y}", value, None, source, dtypes, (-3, 3), (), precision, why)[0]
 
 
-def _make(name, summary, formula, value, slope, source, dtypes, at, kinks, precision, why=None):
+def _make(name, summary, formula, value, slope, source, dtypes, at, kinks, precision, why=None, of_complex=None):
+    taken = (*dtypes, *(checks.COMPLEX if of_complex else ()))
+    is_composed = lambda x: of_complex is not None and x.dtype.name in checks.COMPLEX
+
     def fun(x, *, prefer=None):
         x = checks.array(name, "x", x)
         x = x.astype(bool) if dtypes == BOOL else x  # what is not 0 is true
-        checks.dtype(name, "x", x, dtypes)
-        return op(x, prefer=prefer)
+        checks.dtype(name, "x", x, taken)
+        return of_complex(x, prefer) if is_composed(x) else op(x, prefer=prefer)
 
     def backward(x, dy, *, prefer=None):
-        x = floats(backward.__name__, "x", x)
+        x = floats(backward.__name__, "x", x, taken)
+        if is_composed(x):
+            y, pull = jax.vjp(lambda x: of_complex(x, prefer), x)
+            return pull(cotangent(backward.__name__, dy, y, "the result"))[0]
         return op.vjp(x, cotangent(backward.__name__, dy, x), prefer=prefer)
 
-    args = f"x: array of any shape: {listed(dtypes)}."
+    args = f"x: array of any shape: {listed(taken)}."
     document(formula, args, source, precision=precision or PRECISION)(named(fun, name, summary))
     shapes = (3, 5, 7), (2, 16), (33,)
     cases = tuple(Case(f"{len(shape)} axes", _draw(*shape, at=at, avoid=kinks, gap=0.02)) for shape in shapes)
