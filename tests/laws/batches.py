@@ -73,34 +73,36 @@ def vmap_of_grad(e):
 
 @law(derivable)
 def grad_of_vmap(e):
-    """With the first argument mapped, beside others that serve all, or that are mapped too."""
-    few = _few(e.args)
+    """With the first argument mapped, beside others that serve all, or that are mapped too. The cotangent of one that serves
+    all is a sum."""
+    few, place = _few(e.args), e.moving[0]
 
     def loss(*args):
         y = e.call(*args)
         return jnp.sum(jnp.where(jnp.isfinite(y), y, 0) * e.w).real
 
-    gradient = jax.jit(jax.grad(loss))
+    gradient = jax.jit(jax.grad(loss, place))
     for mapped in {False, len(e.args) > 1}:
         axes = (0, *(0 if mapped else None for _ in e.args[1:]))
         many = [stacked([args[k] for args in few]) if d == 0 else few[0][k] for k, d in enumerate(axes)]
-        got = jax.jit(jax.grad(lambda *args: jax.vmap(loss, axes)(*args).sum()))(*many)
+        got = jax.jit(jax.grad(lambda *args: jax.vmap(loss, axes)(*args).sum(), place))(*many)
         rest = lambda args: (args if mapped else few[0])[1:]
-        close(got, stacked([gradient(args[0], *rest(args)) for args in few]), e.dtype, scale=4)
+        each = stacked([gradient(args[0], *rest(args)) for args in few])
+        close(got, each if axes[place] == 0 else each.sum(0), e.dtype, scale=4)
 
 
 @law(derivable)
 def grad_of_vmap_of_vmap(e):
     """The cotangent of an argument that has fewer batches than the data is summed over the others."""
-    few = _few(e.args, 2)
+    few, place = _few(e.args, 2), e.moving[0]
     rows = [[args[0], _other(args[0])] for args in few]
     xs, many = stacked([stacked(row) for row in rows]), [stacked(a) for a in list(zip(*few, strict=True))[1:]]
     single = lambda x, *rest: loss_of(e.call)(x, *rest).real
     nested = jax.vmap(lambda row, *rest: jax.vmap(lambda x: single(x, *rest))(row))
-    got = jax.jit(jax.grad(lambda *args: nested(*args).sum()))(xs, *many)
-    gradient = jax.jit(jax.grad(single))
-    want = [stacked([gradient(x, *args[1:]) for x in row]) for row, args in zip(rows, few, strict=True)]
-    close(got, stacked(want), e.dtype, scale=4)
+    got = jax.jit(jax.grad(lambda *args: nested(*args).sum(), place))(xs, *many)
+    gradient = jax.jit(jax.grad(single, place))
+    each = stacked([stacked([gradient(x, *args[1:]) for x in row]) for row, args in zip(rows, few, strict=True)])
+    close(got, each if place == 0 else each.sum(1), e.dtype, scale=4)
 
 
 @law()
