@@ -60,8 +60,8 @@ struct SpreadExtremum {
   }
   BARACUDA_HD T at(const Part& part, T cell) const {
     Wide x = Wide(cell), value = magnitude ? std::fabs(x) : x;
-    bool other = (value < part.y) | (value > part.y);
-    return value_if(!other, x < 0 ? part.below : part.share);
+    bool same = (value == part.y) | (value != value);  // of a line with a NaN the extreme value is NaN
+    return value_if(same, x < 0 ? part.below : part.share);
   }
 };
 
