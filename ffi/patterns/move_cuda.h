@@ -10,74 +10,87 @@ namespace internal {
 
 inline constexpr int move_block = 256, move_ahead = 4, move_tile = 32, move_tile_rows = 8;
 
-// The map with its axes in two parts: those before `inner` say where a row is, the others where its cells are. Rows are
-// so long that the last stretch of one, which may be short, matters little.
-template <class Index>
+// Some neighbouring axes of a map. They end where the arrays do, so that loops over them, unrolled, read parameters
+// where these are.
+template <int terms, class Index>
+struct MoveAxes {
+  int first;
+  Divisor<Index> size[move_axes];
+  Index stride[move_axes], step[terms + 1][move_axes];
+
+  MoveAxes(const MoveMap& map, int begin, int end) : first(move_axes - (end - begin)) {
+    for (int k = begin, to = first; k < end; ++k, ++to) {
+      size[to] = Divisor<Index>(map.size[k]), stride[to] = Index(map.stride[k]);
+      for (int t = 0; t < terms; ++t) step[t][to] = t < map.terms ? Index(map.step[t][k]) : Index(0);
+    }
+  }
+};
+
+// Where n cells come from: their places on the map's axes, and on those of its terms.
+template <int terms, int n, class Index>
+struct MovePlaces {
+  Index place[n], q[terms + 1][n];
+
+  // Adds what some axes do, of which these are the indices of the cells.
+  __device__ __forceinline__ void add(const MoveAxes<terms, Index>& axes, Index (&index)[n]) {
+#pragma unroll
+    for (int k = move_axes - 1; k >= 0; --k) {
+      if (k < axes.first) break;
+#pragma unroll
+      for (int i = 0; i < n; ++i) {
+        Index quotient = axes.size[k].quotient(index[i]), own = index[i] - quotient * axes.size[k].value;
+        index[i] = quotient;
+        place[i] += own * axes.stride[k];
+#pragma unroll
+        for (int t = 0; t < terms; ++t) q[t][i] += own * axes.step[t][k];
+      }
+    }
+  }
+};
+
+// The map with its axes in two parts: those that say where a row is, and those of its cells. Rows are so long that the
+// last stretch of one, which may be short, matters little. It may have fewer than `most` terms; others do nothing.
+template <int most, class Index>
 struct Moves {
   static constexpr int stretch = 32 * move_ahead;
   static constexpr int64_t long_row = 4 * stretch;
-  int axes, inner, terms;
+  int inner;
+  MoveAxes<most, Index> of_row, of_cell;
   Index rows, columns;
-  Divisor<Index> stretches, size[move_axes];
-  Index stride[move_axes], step[move_terms][move_axes];
-  Fold fold[move_terms];
-  Index term_size[move_terms], offset[move_terms], term_stride[move_terms];
+  Divisor<Index> stretches;
+  Fold fold[most + 1];
+  Index term_size[most + 1], offset[most + 1], term_stride[most + 1];
   Index base;
 
-  explicit Moves(const MoveMap& map) : axes(map.axes), inner(map.axes), terms(map.terms), base(Index(map.base)) {
+  explicit Moves(const MoveMap& map)
+      : inner(first_of_cell(map)), of_row(map, 0, inner), of_cell(map, inner, map.axes), base(Index(map.base)) {
     int64_t count = 1;
-    while (inner > 0 && count < long_row) count *= map.size[--inner];
+    for (int k = inner; k < map.axes; ++k) count *= map.size[k];
     columns = Index(count), rows = Index(map.cells() / count), stretches = Divisor<Index>(ceil_div(count, stretch));
-    for (int k = 0; k < axes; ++k) size[k] = Divisor<Index>(map.size[k]), stride[k] = Index(map.stride[k]);
-    for (int t = 0; t < terms; ++t) {
-      const MoveTerm& term = map.term[t];
-      for (int k = 0; k < axes; ++k) step[t][k] = Index(map.step[t][k]);
+    for (int t = 0; t < most; ++t) {
+      const MoveTerm& term = t < map.terms ? map.term[t] : MoveTerm{Fold::constant, 1, 0, 0};
       fold[t] = term.fold, offset[t] = Index(term.offset);
       term_size[t] = Index(term.size), term_stride[t] = Index(term.stride);
     }
   }
+  static int first_of_cell(const MoveMap& map) {
+    int first = map.axes;
+    for (int64_t count = 1; first > 0 && count < long_row;) count *= map.size[--first];
+    return first;
+  }
   int64_t warps() const { return int64_t(rows) * stretches.value; }
 
-  // Where n cells come from.
-  template <int n>
-  struct Places {
-    Index place[n], q[move_terms][n];
-  };
-  __device__ __forceinline__ Places<1> origin() const {
-    Places<1> at{{base}, {}};
-#pragma unroll
-    for (int t = 0; t < move_terms; ++t)
-      if (t < terms) at.q[t][0] = offset[t];
-    return at;
-  }
-  // Adds what the axes from `first` to before `last` do, of which these are the indices of cells.
-  template <int n>
-  __device__ __forceinline__ void add(Places<n>& at, Index (&index)[n], int first, int last) const {
-    for (int k = last - 1; k >= first; --k) {
-#pragma unroll
-      for (int i = 0; i < n; ++i) {
-        Index quotient = k == first ? 0 : size[k].quotient(index[i]), own = index[i] - quotient * size[k].value;
-        index[i] = quotient;
-        at.place[i] += own * stride[k];
-#pragma unroll
-        for (int t = 0; t < move_terms; ++t)
-          if (t < terms) at.q[t][i] += own * step[t][k];
-      }
-    }
-  }
   // The places of cells, -1 for the fill value.
   template <int n>
-  __device__ __forceinline__ void fold_terms(Places<n>& at) const {
+  __device__ __forceinline__ void fold_terms(MovePlaces<most, n, Index>& at) const {
     bool is_filled[n] = {};
 #pragma unroll
-    for (int t = 0; t < move_terms; ++t)
-      if (t < terms) {
+    for (int t = 0; t < most; ++t)
 #pragma unroll
-        for (int i = 0; i < n; ++i) {
-          Index q = folded(fold[t], at.q[t][i], term_size[t]);
-          is_filled[i] |= q < 0;
-          at.place[i] += q * term_stride[t];
-        }
+      for (int i = 0; i < n; ++i) {
+        Index q = folded(fold[t], at.q[t][i], term_size[t]);
+        is_filled[i] |= q < 0;
+        at.place[i] += q * term_stride[t];
       }
 #pragma unroll
     for (int i = 0; i < n; ++i)
@@ -85,36 +98,46 @@ struct Moves {
   }
 };
 
-template <class Index, class Cell>
+template <int most, class Index, class Cell>
 __global__ void __launch_bounds__(move_block)
-    move_stretches(const __grid_constant__ Moves<Index> map, int64_t warps, Cell fill, const Cell* x, Cell* y) {
+    move_stretches(const __grid_constant__ Moves<most, Index> map, int64_t warps, Cell fill, const Cell* x, Cell* y) {
   constexpr int ahead = move_ahead;
   int64_t warp = int64_t(blockIdx.x) * (move_block / 32) + threadIdx.x / 32;
   if (warp >= warps) return;
   Index row = map.stretches.quotient(Index(warp));
   Index first = (Index(warp) - row * map.stretches.value) * map.stretch + threadIdx.x % 32;
-  auto of_row = map.origin();
+  if (first >= map.columns) return;
+  MovePlaces<most, 1, Index> of_row{{map.base}, {}};
+#pragma unroll
+  for (int t = 0; t < most; ++t) of_row.q[t][0] = map.offset[t];
   Index row_index[1] = {row};
-  map.add(of_row, row_index, 0, map.inner);
-  typename Moves<Index>::template Places<ahead> at;
+  of_row.add(map.of_row, row_index);
+  MovePlaces<most, ahead, Index> at;
   Index column[ahead];
 #pragma unroll
   for (int i = 0; i < ahead; ++i) {
     column[i] = first + 32 * i < map.columns ? first + 32 * i : first;
     at.place[i] = of_row.place[0];
 #pragma unroll
-    for (int t = 0; t < move_terms; ++t) at.q[t][i] = of_row.q[t][0];
+    for (int t = 0; t < most; ++t) at.q[t][i] = of_row.q[t][0];
   }
-  if (first >= map.columns) return;
-  map.add(at, column, map.inner, map.axes);
+  at.add(map.of_cell, column);
   map.fold_terms(at);
   Cell cells[ahead];
 #pragma unroll
-  for (int i = 0; i < ahead; ++i) cells[i] = at.place[i] < 0 ? fill : x[at.place[i]];
+  for (int i = 0; i < ahead; ++i) cells[i] = most > 0 && at.place[i] < 0 ? fill : x[at.place[i]];
   Cell* to = y + int64_t(row) * map.columns + first;
 #pragma unroll
   for (int i = 0; i < ahead; ++i)
     if (first + 32 * i < map.columns) to[32 * i] = cells[i];
+}
+
+template <int most, class Index, class Cell>
+Status move_by_stretches(const Executor& executor, const MoveMap& map, Cell fill, const Cell* x, Cell* y) {
+  Moves<most, Index> moves(map);
+  unsigned blocks = unsigned(ceil_div(moves.warps(), move_block / 32));
+  move_stretches<most, Index><<<blocks, move_block, 0, executor.stream>>>(moves, moves.warps(), fill, x, y);
+  return launched();
 }
 
 // A permutation of axes, of which one, `near`, has neighbours in x, and the last has neighbours in y.
@@ -204,10 +227,10 @@ Status move_cells_by(const Executor& executor, const MoveMap& map, Cell fill, co
       return launched();
     }
   }
-  Moves<Index> moves(map);
-  unsigned blocks = unsigned(ceil_div(moves.warps(), move_block / 32));
-  move_stretches<Index><<<blocks, move_block, 0, executor.stream>>>(moves, moves.warps(), fill, x, y);
-  return launched();
+  if (map.terms == 0) return move_by_stretches<0, Index>(executor, map, fill, x, y);
+  // Few terms, such as those of images, leave registers free.
+  if (map.terms <= 2) return move_by_stretches<2, Index>(executor, map, fill, x, y);
+  return move_by_stretches<move_terms, Index>(executor, map, fill, x, y);
 }
 
 }  // namespace internal
