@@ -7,9 +7,6 @@ namespace baracuda::special {
 
 template <class T>
 BARACUDA_HD T erfinv(T x) {
-#ifdef __CUDACC__
-  if constexpr (sizeof(T) == 4) return ::erfinvf(x);
-#endif
   constexpr double infinity = std::numeric_limits<double>::infinity();
   double z = std::abs(double(x)), w = -logarithm_for<T>((1 - z) * (1 + z)), y;
   if constexpr (sizeof(T) == 4) {

@@ -23,6 +23,8 @@ __device__ float reciprocal(float d) {
   return is_half<T> ? first : fmaf(first, fmaf(-d, first, 1), first);
 }
 __device__ inline float any_exp(float x) { return __expf(x); }
+// Rounded, and not fused with a sum behind it.
+__device__ inline float product(float a, float b) { return __fmul_rn(a, b); }
 #else
 template <class T>
 BARACUDA_HD float exp(float x) {
@@ -33,6 +35,7 @@ BARACUDA_HD float reciprocal(float d) {
   return 1 / d;
 }
 BARACUDA_HD float any_exp(float x) { return std::exp(x); }
+BARACUDA_HD float product(float a, float b) { return a * b; }
 #endif
 
 // The lesser of a and a number, NaN where a is.
@@ -98,7 +101,7 @@ struct TanhTail {
   explicit BARACUDA_HD TanhTail(float x) {
     constexpr float a = 0x1.988454p+0f, b = 0x1.2444f2p-4f;
     size = at_most(std::abs(x), 24);  // where the result is 0 or x
-    float square = size * size, cubic = b * square, sum = a + cubic, twice = size * sum;
+    float square = size * size, cubic = product(b, square), sum = a + cubic, twice = product(size, sum);
     power = exp<T>(-twice), slope = size * (a + 3 * cubic);
     if constexpr (!is_half<T>) {
       // What each step has lost, and a and b: the exponent's absolute error is the power's relative one.
