@@ -10,7 +10,7 @@ from bench_command import run
 
 import baracuda_jax
 from baracuda_jax._core import choice
-from baracuda_jax.bench import cases, floor, programs, results, verdicts
+from baracuda_jax.bench import between, cases, floor, programs, results, verdicts
 from baracuda_jax.bench.benchmark import PASSES, SIZES
 from baracuda_jax.bench.draws import Draws
 
@@ -24,7 +24,7 @@ def row_of(op, title, **changes):
     row = {
         "op": op, "family": "elementwise", "pass": title, "dtype": "float32", "size": "small", "case": "[8]",
         "variant": "", "even": None, "native_ms": 2.0, "quartiles_ms": [1.9, 2.2], "xla_ms": 3.0, "reference_ms": 1.0,
-        "torch_ms": None, "floor_ms": 1.0, "floor_bytes": 64, "bytes": 64, "note": None,
+        "torch_ms": None, "between_ms": [2.0, 1.0], "floor_ms": 1.0, "floor_bytes": 64, "bytes": 64, "note": None,
     }  # fmt: skip
     return row | changes
 
@@ -50,7 +50,7 @@ def test_one_op_end_to_end(platform, tmp_path, capsys):
     for row in found["rows"]:
         assert set(row) == set(row_of("affine", ""))
         assert all(row[name] > 0 for name in ("native_ms", "xla_ms", "reference_ms", "floor_ms")), row
-        assert row["torch_ms"] is None
+        assert row["torch_ms"] is None and len(row["between_ms"]) == 2 and min(row["between_ms"]) > 0
         low, high = row["quartiles_ms"]
         assert low <= row["native_ms"] <= high
     written = json.loads(table.read_text())
@@ -237,10 +237,10 @@ def test_the_table_merges_rows_and_leaves_skewed_ones_out(tmp_path):
     table = tmp_path / "backends.json"
     forward = PASSES[0]
     verdicts.write(table, results.read(file_of(tmp_path / "a.json", row_of("affine", forward), row_of("elu", forward))))
-    again = row_of("elu", forward, native_ms=0.5)
+    again = row_of("elu", forward, between_ms=[0.5, 1.0])
     other, skewed = (
-        row_of("elu", forward, case="[9]", native_ms=1.0),
-        row_of("elu", forward, even="[9]", native_ms=99.0),
+        row_of("elu", forward, case="[9]", between_ms=[1.0, 1.0]),
+        row_of("elu", forward, even="[9]", between_ms=[99.0, 1.0]),
     )
     verdicts.write(table, results.read(file_of(tmp_path / "b.json", again, other, skewed)))
     rows = json.loads(table.read_text())["rows"]
@@ -248,6 +248,26 @@ def test_the_table_merges_rows_and_leaves_skewed_ones_out(tmp_path):
         ("affine", "xla", 1),
         ("elu", "native", 2),
     ]
+
+
+def test_an_op_that_xla_fuses_is_judged_between_others(tmp_path):
+    alone = row_of("elu", PASSES[0], native_ms=0.1, between_ms=None)
+    fused = row_of("gelu", PASSES[0], native_ms=0.1, between_ms=[2.0, 1.0])
+    whole = row_of("flip", PASSES[0], native_ms=0.1, between_ms=None)
+    verdicts.write(tmp_path / "table.json", results.read(file_of(tmp_path / "a.json", alone, fused, whole)))
+    rows = json.loads((tmp_path / "table.json").read_text())["rows"]
+    assert {row["op"]: row["backend"] for row in rows} == {"gelu": "xla", "flip": "native"}
+
+
+@pytest.mark.parametrize("name", ["lerp", "eq", "bitwise_not"])
+def test_a_program_between_others_has_the_op(name):
+    """Of floats, truth values and integers."""
+    benchmark = next(b for b in cases.benchmarks("tiny") if b.op == name)
+    drawn = jax.jit(benchmark.drawn)(0)
+    ours = lambda *arrays: benchmark.ours(*arrays, prefer="native")
+    ((_, *more),) = between.sets(benchmark, [drawn])
+    y, want, gate = between.program(ours)(*more), ours(*drawn[1:]), more[-1]
+    np.testing.assert_array_equal(y, want & gate if want.dtype == bool else want * gate)
 
 
 def test_the_table_in_the_package_is_what_the_command_writes():

@@ -3,8 +3,8 @@
     device, platform, platform_version, cpus, jax, jaxlib, baracuda_jax, torch, date     of the machine
     copy_bytes_per_s, repeats                                                            of the method
     rows     op, family, pass, dtype, size, case, variant, even (the case to compare a skewed one with), native_ms,
-             quartiles_ms of native's times, xla_ms, reference_ms, torch_ms, floor_ms, floor_bytes, bytes (of operands and
-             result), note
+             quartiles_ms of native's times, xla_ms, reference_ms, torch_ms, between_ms (native and reference, of an
+             elementwise op between others), floor_ms, floor_bytes, bytes (of operands and result), note
 
 What was not measured is null."""
 

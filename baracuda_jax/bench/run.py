@@ -5,13 +5,15 @@ import statistics
 import jax
 import numpy as np
 
-from . import floor, programs, times, torch_programs
+from . import between, floor, programs, times, torch_programs
 from .checks import check
+
+BACKENDS = {"native": "native", "reference": "xla"}
 
 
 def run(benchmark, size, platform, bandwidth, against, with_reference, repeats):
     """Yields a row of results for each pass. `against` has "xla", "torch" or both; `with_reference` times our definition in
-    plain JAX too."""
+    plain JAX too, and an elementwise op between others."""
     draw = jax.jit(benchmark.drawn)
     sets = [draw(seed) for seed in range(3 if size == "small" else 2)]
     y, operands = benchmark.result_type(sets[0][1:]), sets[0][1:]
@@ -20,6 +22,8 @@ def run(benchmark, size, platform, bandwidth, against, with_reference, repeats):
         compiled, note = compile_all(benchmark, program_of, sets[0], against, with_reference)
         check(benchmark, program_of, compiled["native"], sets[0])
         timed = {name: times.on(program, sets) for name, program in compiled.items()}
+        if with_reference and between.has(benchmark):
+            timed |= compile_between(benchmark, program_of, sets)
         if "torch" in against and benchmark.torch:
             torch = torch_programs.program(benchmark, sets, title != "forward")
             timed |= {"torch": torch} if torch else {}
@@ -33,9 +37,18 @@ def run(benchmark, size, platform, bandwidth, against, with_reference, repeats):
             "size": size, "case": benchmark.case, "variant": benchmark.variant, "even": benchmark.even,
             "native_ms": ms("native"), "quartiles_ms": [1e3 * float(q) for q in np.percentile(seconds["native"], (25, 75))],
             "xla_ms": ms("xla"), "reference_ms": ms("reference"), "torch_ms": ms("torch"),
+            "between_ms": [ms("native between"), ms("reference between")] if "native between" in seconds else None,
             "floor_ms": 1e3 * least / bandwidth, "floor_bytes": least, "bytes": floor.size((*operands, y)),
             "note": note,
         }  # fmt: skip
+
+
+def compile_between(benchmark, program_of, sets):
+    """{name: what is timed} of both backends."""
+    more = between.sets(benchmark, sets)
+    of = lambda backend: between.program(lambda *a: benchmark.ours(*a, prefer=backend))
+    compiled = {name: program_of(of(backend)).lower(*more[0]).compile() for name, backend in BACKENDS.items()}
+    return {f"{name} between": times.on(program, more) for name, program in compiled.items()}
 
 
 def compile_all(benchmark, program_of, arguments, against, with_reference):

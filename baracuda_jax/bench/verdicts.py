@@ -9,7 +9,8 @@ from .._core.op import OPS
 ABOUT = (
     "Which backend was measured to be faster; written by python -m baracuda_jax bench --write-table. pass: forward is the "
     "op alone, backward the op with its derivative. size: bytes of operands and results, see _core/choice.py. backend: by "
-    "the total time of the cases; the op's default unless the other one is faster by 5% or more."
+    "the total time of the cases, of elementwise ops between others that XLA fuses them with; the op's default unless the "
+    "other one is faster by 5% or more."
 )
 PASSES = {"forward": "forward", "forward + backward": "backward"}
 
@@ -31,7 +32,11 @@ def _key(row):
 def _rows(results):
     rows = {}
     for result in results["rows"]:
-        if result["even"] or result["reference_ms"] is None:
+        if OPS[result["op"]].family == "elementwise":
+            milliseconds = result.get("between_ms") or [None, None]
+        else:
+            milliseconds = [result["native_ms"], result["reference_ms"]]
+        if result["even"] or None in milliseconds:
             continue
         new = {
             "op": result["op"], "pass": PASSES[result["pass"]], "platform": results["platform"],
@@ -39,8 +44,8 @@ def _rows(results):
             "device": results["device"], "jax": results["jax"], "date": results["date"], "against": "the reference",
             "cases": [],
         }  # fmt: skip
-        milliseconds = {"native_ms": round(result["native_ms"], 4), "xla_ms": round(result["reference_ms"], 4)}
-        rows.setdefault(_key(new), new)["cases"].append({"case": result["case"], **milliseconds})
+        native, xla = (round(time, 4) for time in milliseconds)
+        rows.setdefault(_key(new), new)["cases"].append({"case": result["case"], "native_ms": native, "xla_ms": xla})
     for row in rows.values():
         total = (sum(c[name] for c in row["cases"]) for name in ("native_ms", "xla_ms"))
         row["backend"] = choice.verdict(*total, OPS[row["op"]].default)

@@ -1,0 +1,28 @@
+"""An elementwise op between others. XLA fuses it with these, which its time alone does not show; so the choice of a backend
+rests on programs in which a bias is added before the op, and its result multiplied by a gate."""
+
+import jax.numpy as jnp
+
+
+def has(benchmark):
+    """Whether its op is one that XLA fuses."""
+    return benchmark.family == "elementwise"
+
+
+def program(fun):
+    """The op with a bias and a gate, which come behind its operands."""
+
+    def between(*arrays):
+        *operands, bias, gate = arrays
+        y = fun(operands[0] + bias, *operands[1:])
+        return y & gate if y.dtype == bool else y * gate
+
+    return between
+
+
+def sets(benchmark, drawn):
+    """The sets (dy, *operands) with a bias, which moves no operand out of the op's domain, and a gate."""
+    y = benchmark.result_type(drawn[0][1:])
+    bias = jnp.zeros(drawn[0][1].shape[-1:], drawn[0][1].dtype)
+    gate = (jnp.arange(1, 1 + y.size) % 7 + 1).reshape(y.shape).astype(y.dtype)
+    return [(*arrays, bias, gate) for arrays in drawn]
