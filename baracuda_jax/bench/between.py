@@ -4,9 +4,9 @@ rests on programs in which a bias is added before the op, and its result multipl
 import jax.numpy as jnp
 
 
-def has(benchmark):
-    """Whether its op is one that XLA fuses."""
-    return benchmark.family == "elementwise"
+def has(family):
+    """Whether ops of the family are what XLA fuses."""
+    return family == "elementwise"
 
 
 def program(fun):

@@ -22,7 +22,7 @@ def run(benchmark, size, platform, bandwidth, against, with_reference, repeats):
         compiled, note = compile_all(benchmark, program_of, sets[0], against, with_reference)
         check(benchmark, program_of, compiled["native"], sets[0])
         timed = {name: times.on(program, sets) for name, program in compiled.items()}
-        if with_reference and between.has(benchmark):
+        if with_reference and between.has(benchmark.family):
             timed |= compile_between(benchmark, program_of, sets)
         if "torch" in against and benchmark.torch:
             torch = torch_programs.program(benchmark, sets, title != "forward")

@@ -5,6 +5,7 @@ import pathlib
 
 from .._core import choice
 from .._core.op import OPS
+from . import between
 
 ABOUT = (
     "Which backend was measured to be faster; written by python -m baracuda_jax bench --write-table. pass: forward is the "
@@ -32,7 +33,7 @@ def _key(row):
 def _rows(results):
     rows = {}
     for result in results["rows"]:
-        if OPS[result["op"]].family == "elementwise":
+        if between.has(OPS[result["op"]].family):
             milliseconds = result.get("between_ms") or [None, None]
         else:
             milliseconds = [result["native_ms"], result["reference_ms"]]

@@ -54,7 +54,6 @@ template <int most, class Index>
 struct Moves {
   static constexpr int stretch = 32 * move_ahead;
   static constexpr int64_t long_row = 4 * stretch;
-  int inner;
   MoveAxes<most, Index> of_row, of_cell;
   Index rows, columns;
   Divisor<Index> stretches;
@@ -62,8 +61,8 @@ struct Moves {
   Index term_size[most + 1], offset[most + 1], term_stride[most + 1];
   Index base;
 
-  explicit Moves(const MoveMap& map)
-      : inner(first_of_cell(map)), of_row(map, 0, inner), of_cell(map, inner, map.axes), base(Index(map.base)) {
+  explicit Moves(const MoveMap& map) : Moves(map, first_of_cell(map)) {}
+  Moves(const MoveMap& map, int inner) : of_row(map, 0, inner), of_cell(map, inner, map.axes), base(Index(map.base)) {
     int64_t count = 1;
     for (int k = inner; k < map.axes; ++k) count *= map.size[k];
     columns = Index(count), rows = Index(map.cells() / count), stretches = Divisor<Index>(ceil_div(count, stretch));

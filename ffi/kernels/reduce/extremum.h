@@ -33,17 +33,6 @@ struct ExtremeOrder {
   BARACUDA_HD Key tied(Key key) const { return key == Key(high - 1) ? high : key; }
 };
 
-// Whether there are instructions for the strongest of several floats of so many bytes.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-template <class Key>
-inline constexpr bool has_strongest = sizeof(Key) == 2 || sizeof(Key) == 4;
-#else
-template <class Key>
-inline constexpr bool has_strongest = false;
-template <int V, int n, class... Any>
-void strongest(const Any&...);
-#endif
-
 template <class Key>
 struct ReduceExtremum {
   using Element = Key;

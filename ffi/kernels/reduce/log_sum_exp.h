@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../exponential.h"
+#include "../greater.h"
 #include "lanes.h"
 
 namespace baracuda {
@@ -9,13 +10,7 @@ namespace baracuda {
 // The greater, NaN where one is.
 template <class Wide>
 BARACUDA_HD Wide greatest(Wide a, Wide b) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  if constexpr (sizeof(Wide) == 4) {
-    float c;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
-    return c;
-  }
-#endif
+  if constexpr (has_extreme_instructions && sizeof(Wide) == 4) return greater(a, b);
   return (b > a) | (b != b) ? b : a;
 }
 

@@ -1,10 +1,16 @@
 // The greatest or the least of the bits of floats, NaN where one is and 0 above -0, by the GPU's own instructions.
 #pragma once
 
+#include "../greater.h"
 #include "lanes.h"
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 namespace baracuda {
+
+// Whether there are instructions for the strongest of several floats of so many bytes.
+template <class Key>
+inline constexpr bool has_strongest = has_extreme_instructions && (sizeof(Key) == 2 || sizeof(Key) == 4);
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 namespace internal {
 
 #define BARACUDA_STRONGER(NAME, INSTRUCTION)                       \
@@ -24,12 +30,8 @@ BARACUDA_STRONGER(LesserBFloat16s, "min.NaN.bf16x2")
 template <bool is_max>
 struct StrongerFloat {
   __device__ uint32_t operator()(uint32_t a, uint32_t b) const {
-    float c;
-    if constexpr (is_max)
-      asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(__uint_as_float(a)), "f"(__uint_as_float(b)));
-    else
-      asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(__uint_as_float(a)), "f"(__uint_as_float(b)));
-    return __float_as_uint(c);
+    float x = __uint_as_float(a), y = __uint_as_float(b);
+    return __float_as_uint(is_max ? greater(x, y) : lesser(x, y));
   }
 };
 
@@ -79,5 +81,9 @@ __device__ void strongest(const Order& order, const Cells& x, uint16_t (&best)[V
   strongest_by<V, n>(internal::GreaterBFloat16s{}, x, order.mask, best);
 }
 
-}  // namespace baracuda
+#else
+template <int V, int n, class... Any>
+void strongest(const Any&...);
 #endif
+
+}  // namespace baracuda

@@ -2,6 +2,7 @@
 // few units, and with shorter series of halves, whose last bits are rounded away. T is the type in memory.
 #pragma once
 
+#include "../greater.h"
 #include "series.h"
 
 namespace baracuda::special::single {
@@ -38,17 +39,6 @@ BARACUDA_HD float any_exp(float x) { return std::exp(x); }
 BARACUDA_HD float product(float a, float b) { return a * b; }
 #endif
 
-// The lesser of a and a number, NaN where a is.
-BARACUDA_HD float at_most(float a, float limit) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  float least;
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(limit));
-  return least;
-#else
-  return a > limit ? limit : a;
-#endif
-}
-
 // e^x - 1; a power of e^x near 1 has not the digits that are left.
 BARACUDA_HD float expm1(float x) {
   float near = x + x * x * polynomial(x, 1 / 2.f, 1 / 6.f, 1 / 24.f, 1 / 120.f);
@@ -61,7 +51,7 @@ struct NormalTail {
   float size, power, ratio;
 
   explicit BARACUDA_HD NormalTail(float x) {
-    size = at_most(std::abs(x), 14.9f);
+    size = lesser(std::abs(x), 14.9f);
     float square = size * size;
     power = exp<T>(-0.5f * square);
     // What the square has lost, which in halves is nothing.
@@ -100,7 +90,7 @@ struct TanhTail {
 
   explicit BARACUDA_HD TanhTail(float x) {
     constexpr float a = 0x1.988454p+0f, b = 0x1.2444f2p-4f;
-    size = at_most(std::abs(x), 24);  // where the result is 0 or x
+    size = lesser(std::abs(x), 24.f);  // where the result is 0 or x
     float square = size * size, cubic = product(b, square), sum = a + cubic, twice = product(size, sum);
     power = exp<T>(-twice), slope = size * (a + 3 * cubic);
     if constexpr (!is_half<T>) {
