@@ -160,7 +160,7 @@ def _when_asked(ctx, cut, run, params):
         specs = [(*arg.sharding.spec, *(None,) * len(arg.shape))[: len(arg.shape)] for arg in args]
         axes = cut.axes([arg.shape for arg in args], specs, mesh.shape)
         place = lambda side: tuple(NamedSharding(mesh, spec) for spec in cut.specs(axes, side))
-        return mesh, cut.local(run, axes, params), place(cut.results), place(cut.operands)
+        return mesh, _without_mesh(cut.local(run, axes, params)), place(cut.results), place(cut.operands)
 
     def uncut(*operands):
         return tuple(run[cut.kind](*operands, **params))
@@ -177,6 +177,16 @@ def _when_asked(ctx, cut, run, params):
         **sizes,
     )
     return fun
+
+
+def _without_mesh(fun):
+    """The same without the mesh of who compiles, which would place its constants."""
+
+    def on_shard(*operands):
+        with compat.no_mesh():
+            return fun(*operands)
+
+    return on_shard
 
 
 def _rule(cut, shapes):
