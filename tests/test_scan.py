@@ -116,6 +116,21 @@ def test_long_axes(name, shape, axis):
         close(turn(pull(dy)[0]), gradient(turn(x), want, turn(dy)), "float64", scale=100)
 
 
+@pytest.mark.parametrize("shape", [(3, 300_000), (600, 5000)])
+@pytest.mark.parametrize("spread", (1.0, 20.0, 300.0))
+def test_logcumsumexp_of_near_and_far_numbers(spread, shape):
+    """Sums are relative to a maximum that many cells share, where these are near it, and to their own elsewhere."""
+    rng = np.random.default_rng(0)
+    x = (spread * rng.standard_normal(shape)).astype(np.float32)
+    x[:, ::7] = np.cumsum(spread / 100 * rng.standard_normal(x[:, ::7].shape), 1)
+    x[rng.random(shape) < 0.01] = -INF
+    x[0, :2000] = -INF
+    want = np.logaddexp.accumulate(x.astype(np.float64), 1)
+    y = bj.logcumsumexp(jnp.asarray(x), 1, prefer="native")
+    eps = np.finfo(np.float32).eps
+    np.testing.assert_allclose(y, want, rtol=20 * eps, atol=40 * eps)
+
+
 @pytest.mark.parametrize("count", [2**22, 4_000_003])
 @pytest.mark.parametrize("reverse", (False, True))
 def test_a_very_long_row(count, reverse):

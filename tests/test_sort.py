@@ -83,6 +83,18 @@ def test_numbers_without_ties_or_zeros_are_sorted_too(shape, descending):
     same_bits(bj.sort(x, descending=descending, prefer="native"), np.flip(want, -1) if descending else want)
 
 
+@each_way
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("nans", ([], [NAN], [NAN, NAN], [-NAN, -NAN], [NAN, -NAN, NAN]))
+def test_nans_of_a_long_row(nans, dtype, descending):
+    """They are the greatest, whatever their sign, in the order that they have in the row."""
+    x = np.array(normal((70000,), dtype))
+    x[[5, 60000, 3][: len(nans)]] = nans
+    order = _order(x, descending)
+    same_bits(bj.sort(jnp.asarray(x), descending=descending, prefer="native"), x[order])
+    same_bits(bj.argsort(jnp.asarray(x), descending=descending, prefer="native"), order.astype(np.int32))
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_any_shape(data):

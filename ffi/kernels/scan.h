@@ -266,6 +266,7 @@ struct LogCumSumExp {
     Wide most, sum;
   };
   static constexpr int inputs = 1;
+  static constexpr Wide near = 8;  // how far below the maximum that it is relative to a sum's logarithm may be
   const T* x;
   T* y;
 
@@ -284,6 +285,26 @@ struct LogCumSumExp {
     Wide share = exp_of_difference(less, most);
     return {most, first ? a.sum + b.sum * share : b.sum + a.sum * share};
   }
+  // Sums relative to one maximum, of stretches that may be joined in any grouping; false where one would be so small
+  // that its logarithm would have lost places. `lanes` are those who have the other stretches.
+  struct Sums {
+    using State = Wide;
+    BARACUDA_HD static Wide none() { return 0; }
+    BARACUDA_HD static Wide join(Wide a, Wide b) { return a + b; }
+  };
+  template <int K, class Lanes>
+  BARACUDA_HD static bool align(const State (&s)[K], const Lanes& lanes, Wide& most, Wide (&sums)[K]) {
+    Wide least = std::numeric_limits<Wide>::infinity();
+    most = -least;
+    for (int k = 0; k < K; ++k) {
+      most = std::fmax(most, s[k].most);
+      if (s[k].sum != 0) least = std::fmin(least, s[k].most);
+    }
+    most = lanes.greatest(most);
+    if (!lanes.all(std::isfinite(most) && !(most - least > near))) return false;
+    for (int k = 0; k < K; ++k) sums[k] = s[k].sum * share_of(s[k].most - most);
+    return true;
+  }
   // Of neighbouring cells, with fewer steps than by joining them: relative to the largest. An infinite one has no
   // differences.
   template <int V>
@@ -297,7 +318,7 @@ struct LogCumSumExp {
   // What each of neighbouring cells sees, in the same way; false where the first ones would be too small for it.
   template <int V>
   BARACUDA_HD bool walk(const Vector<T, V>& x, const State& before, bool exclusive, State (&seen)[V]) const {
-    constexpr Wide infinity = std::numeric_limits<Wide>::infinity(), near = 8;
+    constexpr Wide infinity = std::numeric_limits<Wide>::infinity();
     Wide first = exclusive ? before.most : std::fmax(before.most, Wide(x.lane[0])), most = before.most;
     for (int k = 0; k < V; ++k) most = std::fmax(most, Wide(x.lane[k]));
     if (!(most < infinity) || most - first > near) return false;

@@ -41,14 +41,14 @@ struct LookBack {
     if (ends_group) {
       while (!a_part.is_there()) {
       }
-      State sum = Functor::join(sum_of_warp(a_part.state()), total);
+      State sum = Functor::join(sum_of_warp<Functor>(a_part.state()), total);
       if (lane == 0) tell(of_large + in_large * words, sum);
     }
     for (bool all = false; !all;) {
       bool parts_are = a_part.is_there(), groups_are = a_group.is_there(), rest_is = all_before.is_there();
       all = parts_are & groups_are & rest_is;
     }
-    State sum = Functor::join(sum_of_warp(a_group.state()), sum_of_warp(a_part.state()));
+    State sum = Functor::join(sum_of_warp<Functor>(a_group.state()), sum_of_warp<Functor>(a_part.state()));
     if (large > 0) sum = Functor::join(all_before.state(), sum);
     if (ends_group && in_large == 31 && lane == 0) tell(larges + large * words, Functor::join(sum, total));
     return sum;
@@ -80,7 +80,6 @@ struct LookBack {
     }
   };
 
-  __device__ static State sum_of_warp(const State& state) { return state_of_lane(scan_in_warp<Functor>(state), 31); }
   __device__ static void tell(uint64_t* to, const State& state) {
     moved(state, [&](uint32_t word) {
       asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to++), "l"(mark | word) : "memory");

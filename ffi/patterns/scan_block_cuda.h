@@ -23,11 +23,11 @@ struct ScanBlock {
   __device__ void scan(int turn, State (&spans)[K], const Prefix& prefix) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     State* totals = reinterpret_cast<State*>(memory[turn % 2]);
+    scan_each_in_warp<Functor>(spans);
 #pragma unroll
     for (int k = 0; k < K; ++k) {
-      State through = scan_in_warp<Functor>(spans[k]);
-      if (lane == 31) totals[k * warps + warp] = through;
-      spans[k] = state_above(through, 1);
+      if (lane == 31) totals[k * warps + warp] = spans[k];
+      spans[k] = state_above(spans[k], 1);
       if (lane == 0) spans[k] = Functor::none();
     }
     __syncthreads();
@@ -39,8 +39,9 @@ struct ScanBlock {
         mine[i] = each * lane + i < count ? totals[each * lane + i] : Functor::none();
         sum = i ? Functor::join(sum, mine[i]) : mine[i];
       }
-      State through = scan_in_warp<Functor>(sum), before = state_above(through, 1);
-      State all_before = prefix(state_of_lane(through, 31));
+      State through[1] = {sum};
+      scan_each_in_warp<Functor>(through);
+      State before = state_above(through[0], 1), all_before = prefix(state_of_lane(through[0], 31));
       before = lane == 0 ? all_before : Functor::join(all_before, before);
 #pragma unroll
       for (int i = 0; i < each; ++i) {

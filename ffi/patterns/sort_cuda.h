@@ -16,8 +16,8 @@ Rows<typename SortKey<T>::Key> rows_of(const T* x, int64_t rows, int64_t count, 
   return {reinterpret_cast<const Key*>(x), rows, count, SortKey<T>::order(descending)};
 }
 
-template <class Key>
-Status sort_bits(Executor executor, const Rows<Key>& rows, const FirstCells<Key>& out) {
+template <class T, class Key = typename SortKey<T>::Key>
+Status sort_by(Executor executor, const Rows<Key>& rows, const FirstCells<Key>& out) {
   int64_t kept = out.items;
   if (rows.rows * kept == 0) return {};
   if (kept <= most_top_of_warp && kept < rows.count && rows.count <= most_cells_of_warp)
@@ -26,6 +26,8 @@ Status sort_bits(Executor executor, const Rows<Key>& rows, const FirstCells<Key>
   if (kept <= most_top && kept <= rows.count / 4)
     return top_cells(executor, rows, nullptr, TopResult<Key>{out, rows}, int(kept));
   if (rows.count <= most_in_block<Key>) return sort_middle_rows(executor, rows, out);
+  bool shared = rows.rows <= few_rows || rows.count >= long_row;  // each by all multiprocessors
+  if (shared && kept == rows.count) return sort_numbers<T>(executor, rows, out);
   if (out.indices || kept < rows.count) return sort_long_rows(executor, rows, out);
   return sort_long_values(executor, rows, out.values);
 }
@@ -36,7 +38,7 @@ template <class T>
 Status sort_rows(Executor executor, const T* x, T* values, int32_t* indices, SortShape shape) {
   using Key = typename SortKey<T>::Key;
   internal::FirstCells<Key> out{reinterpret_cast<Key*>(values), indices, shape.kept};
-  return internal::sort_bits(executor, internal::rows_of(x, shape.rows, shape.count, shape.descending), out);
+  return internal::sort_by<T>(executor, internal::rows_of(x, shape.rows, shape.count, shape.descending), out);
 }
 
 }  // namespace baracuda

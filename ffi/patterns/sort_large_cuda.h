@@ -1,12 +1,12 @@
-// Long rows in order: CUB's radix sort of keys, with the places that they are from or alone.
+// Long rows in order: CUB's radix sort of keys, with the places that they are from or alone. Few of them, of which all
+// cells are wanted, are sorted by sort_numbers_cuda.h.
 #pragma once
 
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
-#include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_segmented_radix_sort.cuh>
 
-#include "cub_memory_cuda.h"
+#include "sort_numbers_cuda.h"
 #include "sort_zeros_cuda.h"
 
 namespace baracuda {
@@ -65,13 +65,13 @@ struct RowBegin {
   __host__ __device__ int operator()(int row) const { return row * count; }
 };
 
-// One row after the other where they are few, which all blocks share; else a block of CUB's for each.
+// One row after the other where they are few with places, which all blocks share; else a block of CUB's for each.
 template <class Key>
 Status sort_keys_of_rows(Executor executor, cub::DoubleBuffer<Key>& keys, cub::DoubleBuffer<uint32_t>& places,
                          int64_t rows, int64_t count) {
   constexpr int bits = 8 * sizeof(Key);
   bool alone = places.Current() == nullptr;
-  if (rows > 16) {
+  if (alone || rows > few_rows) {
     auto begins = thrust::make_transform_iterator(thrust::counting_iterator<int>(0), RowBegin{int(count)});
     auto ends = begins + 1;
     return with_memory(executor, [&](void* memory, size_t& bytes) {
@@ -90,9 +90,7 @@ Status sort_keys_of_rows(Executor executor, cub::DoubleBuffer<Key>& keys, cub::D
     };
     keys = of_row(first_keys), places = of_row(first_places);
     Status status = with_memory(executor, [&](void* memory, size_t& bytes) {
-      uint32_t items = uint32_t(count);
-      return alone ? cub::DeviceRadixSort::SortKeys(memory, bytes, keys, items, 0, bits, executor.stream)
-                   : cub::DeviceRadixSort::SortPairs(memory, bytes, keys, places, items, 0, bits, executor.stream);
+      return cub::DeviceRadixSort::SortPairs(memory, bytes, keys, places, uint32_t(count), 0, bits, executor.stream);
     });
     if (!status.ok()) return status;
   }

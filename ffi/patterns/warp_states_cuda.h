@@ -43,5 +43,40 @@ __device__ State scan_in_warp(State state, int lanes = 32) {
   return state;
 }
 
+struct WarpLanes {
+  template <class T>
+  __device__ T greatest(T x) const {
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2) x = fmax(x, __shfl_xor_sync(0xffffffffu, x, distance));
+    return x;
+  }
+  __device__ bool all(bool x) const { return __all_sync(0xffffffffu, x); }
+};
+
+// K scans, each of one state of every lane. States that can be aligned are added, which takes fewer steps than to join
+// them.
+template <class Functor, int K, class State = typename Functor::State>
+__device__ void scan_each_in_warp(State (&states)[K]) {
+  if constexpr (requires { typename Functor::Sums; }) {
+    using Sums = typename Functor::Sums;
+    typename Sums::State most, sums[K];
+    if (Functor::align(states, WarpLanes{}, most, sums)) {
+#pragma unroll
+      for (int k = 0; k < K; ++k) states[k] = {most, scan_in_warp<Sums>(sums[k])};
+      return;
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < K; ++k) states[k] = scan_in_warp<Functor>(states[k]);
+}
+
+// All of the warp's states joined.
+template <class Functor, class State = typename Functor::State>
+__device__ State sum_of_warp(const State& state) {
+  State states[1] = {state};
+  scan_each_in_warp<Functor>(states);
+  return state_of_lane(states[0], 31);
+}
+
 }  // namespace internal
 }  // namespace baracuda
