@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from programs import FLOATS, is_one_call, normal, same_bits_every_time, wide
 
 import baracuda_jax as bj
-from baracuda_jax.sort._arguments import KEYS
+from baracuda_jax._core import checks
 
 BACKENDS = ("native", "xla")
 INF, NAN = np.inf, np.nan
 METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 each_backend = pytest.mark.parametrize("prefer", BACKENDS)
-each_dtype = pytest.mark.parametrize("dtype", KEYS)
+each_dtype = pytest.mark.parametrize("dtype", checks.REAL)
 each_way = pytest.mark.parametrize("descending", (False, True))
 # Short rows, digits of 8 and of 11 bits, one row for all threads, many for few.
 SHAPES = ((7, 5), (3, 97), (2, 5000), (300000,))
@@ -137,7 +137,7 @@ def test_msort_sorts_the_first_axis():
 
 
 @each_backend
-@pytest.mark.parametrize("dtype", (*KEYS, "complex64", "complex128"))
+@pytest.mark.parametrize("dtype", checks.EVERY)
 def test_values_move_with_their_keys(dtype, prefer):
     x = _awkward((4, 60), "float32")
     values = _awkward((4, 60), "float64", 1).astype(dtype) if "complex" in dtype else _awkward((4, 60), dtype, 1)

@@ -93,7 +93,7 @@ def test_each_target_is_about_cases_that_are_measured():
         for b in every
         for title in b.passes
     ]
-    assert {b.dtype for b in every} == {*DTYPES, "int32"}
+    assert {b.dtype for b in every} == {*DTYPES, "int32", "bool"}
     for target in targets.read(FILE):
         assert target["results"] in ("h200", "cpu")
         assert targets.judge(target, {"platform": "cuda", "rows": rows}), target["what"]

@@ -11,6 +11,8 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 NUMBERS = (*FLOATS, *INTEGERS)
 COMPLEX = ("complex64", "complex128")
 INEXACT = (*FLOATS, *COMPLEX)
+REAL = (*NUMBERS, "bool")
+EVERY = (*REAL, *COMPLEX)
 MOST_PLACES = 2**31 - 1
 
 

@@ -10,12 +10,10 @@ from . import _pattern
 from ._arguments import aligned, broadcast, cotangent_of_result, document
 from ._nary import RETURNS, backward_of, binary, binary_value, operands
 
-KEYS = (*checks.NUMBERS, "bool")
-CELLS = (*KEYS, *checks.COMPLEX)
 COMPARISON = dict(why="truth values carry no derivative", result="bool",
     precision="exact. NaN equals nothing, and is not less or greater.")  # fmt: skip
-EQUALITY = dict(dtypes=CELLS, **COMPARISON)
-ORDER = dict(dtypes=KEYS, **COMPARISON)
+EQUALITY = dict(dtypes=checks.EVERY, **COMPARISON)
+ORDER = dict(dtypes=checks.REAL, **COMPARISON)
 
 eq = binary_value("eq", "Whether x1 equals x2.", "x1 == x2", jnp.equal, "torch.eq; jax.numpy.equal", **EQUALITY)
 ne = binary_value(
@@ -92,7 +90,7 @@ def where_backward(condition, x, y, dout, *, prefer=None):
 def _where_operands(op, condition, x, y):
     condition = checks.array(op, "condition", condition)
     checks.dtype(op, "condition", condition, ("bool",))
-    arrays, shapes = operands(op, ("x", "y"), (x, y), CELLS)
+    arrays, shapes = operands(op, ("x", "y"), (x, y), checks.EVERY)
     shape = broadcast(op, ("condition", "x", "y"), (condition.shape, *shapes))
     return [aligned(a, len(shape)) for a in (condition, *arrays)], shapes
 
@@ -120,7 +118,7 @@ _WHERE = declare(
     family="elementwise",
     category=OpCategory.TERNARY_ELEMENTWISE,
     public=where,
-    dtypes=CELLS,
+    dtypes=checks.EVERY,
     cases=(
         Case("alike", _where_draw((4, 6), (4, 6), (4, 6))),
         Case("rows", _where_draw((4, 1), (4, 6), (1, 6))),

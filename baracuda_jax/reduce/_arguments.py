@@ -9,10 +9,6 @@ import numpy as np
 from .._core import checks
 from ._kernels import kept_of
 
-INEXACT = checks.INEXACT
-REAL = (*checks.NUMBERS, "bool")
-EVERY = (*checks.NUMBERS, "bool", *checks.COMPLEX)
-
 _DOC = """
 
     Formula:

@@ -2,8 +2,9 @@
 
 import jax.numpy as jnp
 
+from .._core import checks
 from .._core.op import Body, declare
-from ._arguments import EVERY, array, axes_of, document, masked, promoted, with_axes
+from ._arguments import array, axes_of, document, masked, promoted, with_axes
 from ._family import AXES, cases
 from ._kernels import reduce
 from ._partition import count_by_lines
@@ -32,7 +33,7 @@ def all(a, axis=None, *, keepdims=False, where=None, prefer=None):
 
 
 def _count(op, what, a, axis, keepdims, where, nothing, prefer):
-    a = array(op, "a", a, EVERY)
+    a = array(op, "a", a, checks.EVERY)
     axes = axes_of(op, "a", a, axis)
     a = masked(op, "a", a, where, nothing)
     dtype = promoted(jnp.dtype(bool)) if what == "count" else jnp.dtype(bool)
@@ -59,7 +60,7 @@ def _declare(public, what):
         operands=("a",),
         constant={"a": "the result is made of counts"},
         public=public,
-        dtypes=EVERY,
+        dtypes=checks.EVERY,
         cases=cases(),
         cut=count_by_lines(what),
         forward=Body(reference, native),

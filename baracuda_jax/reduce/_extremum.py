@@ -6,7 +6,7 @@ from .._core import checks
 from .._core.bits import highest, lowest
 from .._core.extreme import same
 from .._core.op import Body, declare
-from ._arguments import REAL, array, axes_of, cells_of, document, joined, masked, per_line, with_residuals
+from ._arguments import array, axes_of, cells_of, document, joined, masked, per_line, with_residuals
 from ._family import AXES, cases, derivatives, lines
 from ._kernels import reduce, spread
 from ._partition import extremum_by_lines
@@ -43,7 +43,7 @@ def min(a, axis=None, *, keepdims=False, initial=None, where=None, return_residu
 
 
 def _extremum(op, which, a, axis, keepdims, initial, where, save, prefer):
-    a = array(op, "a", a, REAL)
+    a = array(op, "a", a, checks.REAL)
     save = checks.flag(op, "return_residuals", save)
     if save:
         checks.dtype(op, "a", a, checks.FLOATS)
@@ -125,7 +125,7 @@ def _declare(public, is_max):
         operands=("a",),
         differentiable=("a",),
         public=public,
-        dtypes=REAL,
+        dtypes=checks.REAL,
         cases=cases(),
         results=("y", "ties"),
         residuals=("a", "y", "ties"),

@@ -7,9 +7,7 @@ from .._core import checks
 from .._core.op import Body, declare
 from .._core.wide import wide, wide_dtype
 from ._arguments import (
-    EVERY,
     HALVES,
-    INEXACT,
     array,
     axes_of,
     cast,
@@ -39,12 +37,12 @@ from ._partition import prod_by_lines
 def prod(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, return_residuals=False, prefer=None):
     """Product of the cells along axes."""
     op = "prod"
-    a = array(op, "a", a, EVERY)
+    a = array(op, "a", a, checks.EVERY)
     out = promoted(a.dtype) if dtype is None else None
     a = cast(op, a, dtype)
     save = checks.flag(op, "return_residuals", return_residuals)
     if save:
-        checks.dtype(op, "a", a, INEXACT)
+        checks.dtype(op, "a", a, checks.INEXACT)
     if save and initial is not None:
         raise ValueError(f"{op}: return_residuals must be False where initial is given, which is no cell of a")
     axes = axes_of(op, "a", a, axis)
@@ -67,7 +65,7 @@ def prod_backward(a, product, zeros, dy, axis=None, *, keepdims=False, prefer=No
         The cotangent of a.
     """
     op = "prod_backward"
-    a = array(op, "a", a, INEXACT)
+    a = array(op, "a", a, checks.INEXACT)
     axes = axes_of(op, "a", a, axis)
     arrays = {"product": product, "zeros": zeros, "dy": dy}
     dtypes = {"product": wide_dtype(a.dtype).name, "zeros": "uint8"}
@@ -134,7 +132,7 @@ _prod = declare(
     operands=("a",),
     differentiable=("a",),
     public=prod,
-    dtypes=EVERY,
+    dtypes=checks.EVERY,
     cases=cases(_near_one),
     results=("y", "product", "zeros"),
     residuals=("a", "product", "zeros"),

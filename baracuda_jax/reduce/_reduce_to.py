@@ -1,7 +1,7 @@
 """The adjoint of broadcasting."""
 
 from .._core import checks
-from ._arguments import REAL, array, static_shape
+from ._arguments import array, static_shape
 from ._extremum import max as greatest
 from ._extremum import min as least
 from ._extremum import weakest
@@ -41,7 +41,7 @@ def reduce_to(x, shape, op="sum", *, prefer=None):
     axes = tuple(i for i, n in enumerate(x.shape) if i < before or (shape[i - before] == 1 and n != 1))
     options = {}
     if op in ("max", "min"):
-        array(name, "x", x, REAL)
+        array(name, "x", x, checks.REAL)
         if not all(x.shape[i] for i in axes):
             options = {"initial": weakest(x.dtype, op == "max")}
     return _OPS[op](x, axes, **options, prefer=prefer).reshape(shape)

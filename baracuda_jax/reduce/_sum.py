@@ -7,9 +7,7 @@ from .._core import checks
 from .._core.op import Body, declare
 from .._core.wide import wide
 from ._arguments import (
-    EVERY,
     HALVES,
-    INEXACT,
     array,
     axes_of,
     cast,
@@ -44,7 +42,7 @@ _PRECISION = (
 def sum(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, prefer=None):
     """Sum of the cells along axes."""
     op = "sum"
-    a = array(op, "a", a, EVERY)
+    a = array(op, "a", a, checks.EVERY)
     out = promoted(a.dtype) if dtype is None else None
     a = cast(op, a, dtype)
     axes = axes_of(op, "a", a, axis)
@@ -63,7 +61,7 @@ def sum(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, p
 def mean(a, axis=None, dtype=None, *, keepdims=False, where=None, prefer=None):
     """Mean of the cells along axes."""
     op = "mean"
-    a = array(op, "a", cast(op, checks.array(op, "a", a), dtype), INEXACT, to_float=True)
+    a = array(op, "a", cast(op, checks.array(op, "a", a), dtype), checks.INEXACT, to_float=True)
     axes = axes_of(op, "a", a, axis)
     if where is None:
         y = _mean(a, axes=axes, shape=a.shape, dtype=a.dtype, divisor=float(cells_of(a, axes)), prefer=prefer)
@@ -80,7 +78,7 @@ def total(a, axes, dtype, prefer):
 
 
 def _backward(op, which, dy, shape, axis, keepdims, divided, prefer):
-    dy = array(op, "dy", dy, INEXACT)
+    dy = array(op, "dy", dy, checks.INEXACT)
     x = jax.ShapeDtypeStruct(static_shape(op, shape), dy.dtype)
     axes = axes_of(op, "an array", x, axis)
     (dy,) = per_line(op, "shape", x, axes, keepdims, {"dy": dy})
@@ -153,5 +151,5 @@ def _declare(public, dtypes):
     )
 
 
-_sum = _declare(sum, EVERY)
-_mean = _declare(mean, INEXACT)
+_sum = _declare(sum, checks.EVERY)
+_mean = _declare(mean, checks.INEXACT)

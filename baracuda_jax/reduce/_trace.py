@@ -10,7 +10,7 @@ from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.wide import wide
-from ._arguments import EVERY, INEXACT, array, promoted, static_shape
+from ._arguments import array, promoted, static_shape
 from ._family import FAMILY, spaced
 from ._kernels import kept_of, workspace
 from ._partition import trace_by_lines
@@ -44,7 +44,7 @@ def trace(a, offset=0, axis1=0, axis2=1, *, prefer=None):
     Source: jax.numpy.trace; torch.trace, of one matrix.
     """
     op = "trace"
-    a = array(op, "a", a, EVERY)
+    a = array(op, "a", a, checks.EVERY)
     params = _params(op, a.shape, offset, axis1, axis2)
     return _trace(a, **params, dtype=promoted(a.dtype), prefer=prefer)
 
@@ -62,7 +62,7 @@ def trace_backward(dy, shape, offset=0, axis1=0, axis2=1, *, prefer=None):
         The cotangent of a.
     """
     op = "trace_backward"
-    dy = array(op, "dy", dy, INEXACT)
+    dy = array(op, "dy", dy, checks.INEXACT)
     shape = static_shape(op, shape)
     params = _params(op, shape, offset, axis1, axis2)
     checks.shape(op, "dy", dy, kept_of(shape, params["axes"]), f"that of {shape} without the two axes")
@@ -139,7 +139,7 @@ _trace = declare(
     operands=("a",),
     differentiable=("a",),
     public=trace,
-    dtypes=EVERY,
+    dtypes=checks.EVERY,
     cases=(
         _case("square", (7, 7)),
         _case("wide, above", (5, 9), offset=2),

@@ -10,7 +10,7 @@ from jax import lax
 from .._core import checks
 from .._core.kernel import kernel
 from .._core.op import Body, declare
-from ._family import FAMILY, SUMS, case, operand
+from ._family import FAMILY, case, operand
 from ._partition import whole_along
 
 
@@ -72,7 +72,7 @@ def concat_backward(dy, sizes, axis=0, *, prefer=None):
         List of the arrays' cotangents.
     """
     op = "concat_backward"
-    dy = operand(op, "dy", dy, SUMS)
+    dy = operand(op, "dy", dy, checks.INEXACT)
     axis = checks.axis(op, "dy", dy, axis)
     if not isinstance(sizes, tuple | list | np.ndarray) or len(sizes) == 0:
         raise TypeError(f"{op}: sizes must be a tuple of integers, got {sizes!r}")

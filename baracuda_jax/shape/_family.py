@@ -12,9 +12,7 @@ from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
 from ._map import move
 
-CELLS = (*checks.NUMBERS, "bool", *checks.COMPLEX)
-SUMS = checks.INEXACT
-FAMILY = dict(family="shape", category=OpCategory.SHAPE_LAYOUT, dtypes=CELLS, batched=as_they_are)
+FAMILY = dict(family="shape", category=OpCategory.SHAPE_LAYOUT, dtypes=checks.EVERY, batched=as_they_are)
 OF_X = FAMILY | dict(operands=("x",), differentiable=("x",), linear=lambda params: params)
 
 
@@ -65,7 +63,7 @@ def rearrangement(name, *, rank_of, forward, backward, **declared):
     )
 
 
-def operand(op, name, x, dtypes=CELLS):
+def operand(op, name, x, dtypes=checks.EVERY):
     x = checks.array(op, name, x)
     checks.dtype(op, name, x, dtypes)
     return x

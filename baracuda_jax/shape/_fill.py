@@ -8,7 +8,7 @@ from .._core import checks
 from .._core.case import Case
 from .._core.op import Body, declare
 from .._core.wide import wide
-from ._family import FAMILY, SUMS, operand, sizes
+from ._family import FAMILY, operand, sizes
 from ._map import Axis, Map, move
 from ._partition import whole_behind_batches
 from ._repeat import sum_of_copies
@@ -85,7 +85,7 @@ def fill_backward(dy, *, prefer=None):
     Returns:
         The cotangent of value.
     """
-    dy = operand("fill_backward", "dy", dy, SUMS)
+    dy = operand("fill_backward", "dy", dy, checks.INEXACT)
     return _fill.vjp(dy, shape=tuple(dy.shape), prefer=prefer)
 
 

@@ -2,7 +2,8 @@
 
 from jax import lax
 
-from ._family import SUMS, Way, axes_of, case, operand, rearrangement
+from .._core import checks
+from ._family import Way, axes_of, case, operand, rearrangement
 from ._map import Axis, Map, strides
 from ._partition import whole_along
 
@@ -44,7 +45,7 @@ def flip_backward(dy, axis=None, *, prefer=None):
         The cotangent of x.
     """
     op = "flip_backward"
-    dy = operand(op, "dy", dy, SUMS)
+    dy = operand(op, "dy", dy, checks.INEXACT)
     return _flip.vjp(dy, axes=axes_of(op, dy, axis), prefer=prefer)
 
 

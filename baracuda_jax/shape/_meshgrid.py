@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from .._core import checks
 from .._core.op import Body, declare
 from .._core.wide import wide
-from ._family import OF_X, SUMS, case, operand, sizes
+from ._family import OF_X, case, operand, sizes
 from ._partition import whole_behind_batches
 from ._repeat import copies, sum_of_copies
 
@@ -80,7 +80,7 @@ def spread_backward(dy, axis, *, prefer=None):
         The cotangent of x.
     """
     op = "spread_backward"
-    dy = operand(op, "dy", dy, SUMS)
+    dy = operand(op, "dy", dy, checks.INEXACT)
     return _spread.vjp(dy, shape=tuple(dy.shape), axis=checks.axis(op, "dy", dy, axis), prefer=prefer)
 
 

@@ -13,7 +13,7 @@ from jax import lax
 from .._core import checks
 from .._core.op import Body, declare
 from .._core.wide import wide
-from ._family import OF_X, SUMS, case, operand
+from ._family import OF_X, case, operand
 from ._map import CLAMP, CONSTANT, REFLECT, WRAP, Axis, Map, Origin, Term, move, move_add, strides
 from ._partition import whole_along
 
@@ -74,7 +74,7 @@ def pad_backward(dy, pad_width, mode="constant", *, prefer=None):
         The cotangent of x.
     """
     op = "pad_backward"
-    dy = operand(op, "dy", dy, SUMS)
+    dy = operand(op, "dy", dy, checks.INEXACT)
     mode, widths = _mode(op, mode), _widths(op, dy.shape, pad_width, -1)
     if mode == "constant":
         return _pad.vjp(dy, widths=widths, value=bytes(dy.dtype.itemsize), prefer=prefer)

@@ -5,7 +5,7 @@ from jax import lax
 
 from .._core import checks
 from .._core.partition import Partition
-from ._family import SUMS, Way, case, operand, rearrangement
+from ._family import Way, case, operand, rearrangement
 from ._map import Axis, Map, strides
 
 
@@ -50,7 +50,7 @@ def permute_backward(dy, axes=None, *, prefer=None):
         The cotangent of x.
     """
     op = "permute_backward"
-    dy = operand(op, "dy", dy, SUMS)
+    dy = operand(op, "dy", dy, checks.INEXACT)
     return _permute.vjp(dy, axes=_axes(op, dy, axes), prefer=prefer)
 
 

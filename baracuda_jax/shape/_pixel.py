@@ -3,7 +3,7 @@
 import math
 
 from .._core import checks
-from ._family import CELLS, SUMS, Way, case, operand, rearrangement
+from ._family import Way, case, operand, rearrangement
 from ._map import Axis, Map, strides
 from ._partition import whole_along
 
@@ -71,7 +71,7 @@ def pixel_shuffle_backward(dy, upscale_factor, *, prefer=None):
     Returns:
         The cotangent of x.
     """
-    dy, r = _pixels("pixel_shuffle_backward", "dy", dy, upscale_factor, False, SUMS)
+    dy, r = _pixels("pixel_shuffle_backward", "dy", dy, upscale_factor, False, checks.INEXACT)
     return _shuffle.vjp(dy, r=r, prefer=prefer)
 
 
@@ -86,7 +86,7 @@ def pixel_unshuffle_backward(dy, downscale_factor, *, prefer=None):
     Returns:
         The cotangent of x.
     """
-    dy, r = _pixels("pixel_unshuffle_backward", "dy", dy, downscale_factor, True, SUMS)
+    dy, r = _pixels("pixel_unshuffle_backward", "dy", dy, downscale_factor, True, checks.INEXACT)
     return _unshuffle.vjp(dy, r=r, prefer=prefer)
 
 
@@ -129,11 +129,11 @@ def channel_shuffle_backward(dy, groups, *, axis=-3, prefer=None):
         The cotangent of x.
     """
     op = "channel_shuffle_backward"
-    dy = operand(op, "dy", dy, SUMS)
+    dy = operand(op, "dy", dy, checks.INEXACT)
     return _channels.vjp(dy, **_channel_params(op, "dy", dy, groups, axis), prefer=prefer)
 
 
-def _pixels(op, name, x, factor, grows, dtypes=CELLS):
+def _pixels(op, name, x, factor, grows, dtypes=checks.EVERY):
     """x and the factor, by which the pixels grow, or the channels."""
     x = operand(op, name, x, dtypes)
     argument = "upscale_factor" if "unshuffle" not in op else "downscale_factor"

@@ -217,7 +217,7 @@ _repeat = declare(
     family="shape",
     category=OpCategory.SHAPE_LAYOUT,
     public=repeat,
-    dtypes=(*checks.NUMBERS, "bool", *checks.COMPLEX),
+    dtypes=checks.EVERY,
     cases=(
         _case("both axes", (6, 4), (2, 3)),
         _case("vector", (7,), 3),

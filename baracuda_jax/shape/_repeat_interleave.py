@@ -16,7 +16,7 @@ from .._core.op import Body, declare
 from .._core.partition import Partition
 from .._core.wide import wide
 from ..segment._kernels import index_of, reduce
-from ._family import FAMILY, SUMS, operand, spaced
+from ._family import FAMILY, operand, spaced
 from ._partition import WHOLE
 from ._repeat import repeat
 
@@ -76,7 +76,7 @@ def repeat_interleave_backward(dy, repeats, axis=None, *, prefer=None):
         The cotangent of x.
     """
     op = "repeat_interleave_backward"
-    dy = operand(op, "dy", dy, SUMS)
+    dy = operand(op, "dy", dy, checks.INEXACT)
     axis, repeats = (
         checks.axis(op, "dy", dy.reshape(-1) if axis is None else dy, axis or 0),
         checks.array(op, "repeats", repeats),

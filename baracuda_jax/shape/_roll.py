@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks
-from ._family import SUMS, Way, axes_of, case, operand, rearrangement
+from ._family import Way, axes_of, case, operand, rearrangement
 from ._map import WRAP, Axis, Map, Term, strides
 from ._partition import whole_along
 
@@ -46,7 +46,7 @@ def roll_backward(dy, shift, axis=None, *, prefer=None):
     Returns:
         The cotangent of x.
     """
-    return _rolled("roll_backward", _roll.vjp, operand("roll_backward", "dy", dy, SUMS), shift, axis, prefer)
+    return _rolled("roll_backward", _roll.vjp, operand("roll_backward", "dy", dy, checks.INEXACT), shift, axis, prefer)
 
 
 def _rolled(op, run, x, shift, axis, prefer):

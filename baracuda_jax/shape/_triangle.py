@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
-from ._family import CELLS, SUMS, Way, case, operand, rearrangement
+from ._family import Way, case, operand, rearrangement
 from ._map import CONSTANT, Axis, Map, Term, strides
 from ._partition import whole_along
 
@@ -59,7 +59,7 @@ def triu_backward(dy, k=0, *, prefer=None):
         The cotangent of x.
     """
     op = "triu_backward"
-    return _triu.vjp(*_arguments(op, "dy", dy, SUMS), k=_diagonal(op, k), prefer=prefer)
+    return _triu.vjp(*_arguments(op, "dy", dy, checks.INEXACT), k=_diagonal(op, k), prefer=prefer)
 
 
 def tril_backward(dy, k=0, *, prefer=None):
@@ -74,10 +74,10 @@ def tril_backward(dy, k=0, *, prefer=None):
         The cotangent of x.
     """
     op = "tril_backward"
-    return _tril.vjp(*_arguments(op, "dy", dy, SUMS), k=_diagonal(op, k), prefer=prefer)
+    return _tril.vjp(*_arguments(op, "dy", dy, checks.INEXACT), k=_diagonal(op, k), prefer=prefer)
 
 
-def _arguments(op, name, x, dtypes=CELLS):
+def _arguments(op, name, x, dtypes=checks.EVERY):
     x = operand(op, name, x, dtypes)
     if x.ndim < 2:
         raise ValueError(f"{op}: {name} must have at least two dimensions, got shape {tuple(x.shape)}")

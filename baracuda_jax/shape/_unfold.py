@@ -13,7 +13,7 @@ from jax import lax
 from .._core import checks
 from .._core.op import Body, declare
 from .._core.wide import wide
-from ._family import OF_X, SUMS, case, operand
+from ._family import OF_X, case, operand
 from ._map import CONSTANT, Axis, Map, Origin, Term, move, move_add, strides
 from ._partition import whole_behind_batches
 
@@ -68,7 +68,7 @@ def unfold_backward(dy, output_size, kernel_size, dilation=1, padding=0, stride=
         The cotangent of x.
     """
     op = "unfold_backward"
-    dy = operand(op, "dy", dy, SUMS)
+    dy = operand(op, "dy", dy, checks.INEXACT)
     return _unfold.vjp(dy, **_columns(op, "dy", dy, output_size, kernel_size, dilation, padding, stride), prefer=prefer)
 
 
@@ -98,7 +98,7 @@ def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1, *, prefer
 
     Source: torch.nn.functional.fold.
     """
-    x = operand("fold", "x", x, SUMS)
+    x = operand("fold", "x", x, checks.INEXACT)
     return _fold(x, **_columns("fold", "x", x, output_size, kernel_size, dilation, padding, stride), prefer=prefer)
 
 
@@ -114,7 +114,7 @@ def fold_backward(dy, kernel_size, dilation=1, padding=0, stride=1, *, prefer=No
         The cotangent of x.
     """
     op = "fold_backward"
-    dy = operand(op, "dy", dy, SUMS)
+    dy = operand(op, "dy", dy, checks.INEXACT)
     window = _window(op, kernel_size, dilation, padding, stride)
     spatial = len(window["kernel_size"])
     if dy.ndim < spatial + 1:
@@ -250,7 +250,7 @@ _unfold = declare(
 )
 _fold = declare(
     "fold",
-    **OF_X | dict(dtypes=SUMS),
+    **OF_X | dict(dtypes=checks.INEXACT),
     public=fold,
     cases=(
         case("images", (2, 27, 20), output_size=(6, 7), kernel_size=3),

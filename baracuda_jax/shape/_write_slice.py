@@ -11,7 +11,7 @@ from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.partition import Partition
-from ._family import FAMILY, SUMS, operand, spaced
+from ._family import FAMILY, operand, spaced
 from ._partition import WHOLE
 
 MOST_RANK = 8
@@ -67,7 +67,7 @@ def write_slice_backward(dy, start, update_shape, *, prefer=None):
         The cotangents of x and of update.
     """
     op = "write_slice_backward"
-    dy = operand(op, "dy", dy, SUMS)
+    dy = operand(op, "dy", dy, checks.INEXACT)
     if not isinstance(update_shape, tuple | list | np.ndarray):
         raise TypeError(f"{op}: update_shape must be a tuple of integers, got {update_shape!r}")
     _check_fits(op, dy.shape, "update_shape", update_shape)

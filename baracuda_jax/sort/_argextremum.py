@@ -6,7 +6,7 @@ from jax import lax
 from .._core import checks
 from .._core.op import Body, declare
 from . import _kernels
-from ._arguments import KEYS, along, document, keys
+from ._arguments import along, document, keys
 from ._family import AXIS, NO_DERIVATIVE, cases, whole_axis
 
 _DOC = dict(
@@ -64,7 +64,7 @@ def _declare(name, public, plain):
         operands=("operand",),
         constant={"operand": NO_DERIVATIVE},
         public=public,
-        dtypes=KEYS,
+        dtypes=checks.REAL,
         cases=cases(
             {
                 "rows": ((5, 41), dict(axis=-1)),

@@ -2,8 +2,6 @@
 
 from .._core import checks
 
-KEYS = (*checks.NUMBERS, "bool")
-
 _DOC = """
 
     Formula:
@@ -42,7 +40,7 @@ def document(formula, source, args, returns, precision=EXACT):
     return decorate
 
 
-def keys(op, name, x, dtypes=KEYS):
+def keys(op, name, x, dtypes=checks.REAL):
     """An array of rank 1 or more whose elements have an order."""
     x = checks.array(op, name, x)
     checks.dtype(op, name, x, dtypes)

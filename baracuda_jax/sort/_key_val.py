@@ -3,12 +3,11 @@
 from .._core import checks
 from .._core.op import Body, declare
 from . import _kernels, _references
-from ._arguments import DESCENDING, KEYS, along, backward_arguments, document, keys
+from ._arguments import DESCENDING, along, backward_arguments, document, keys
 from ._family import AXIS, cases, whole_axis
 from ._permutation import DERIVATIVES, TARGETS
 from ._sort import _sort
 
-VALUES = (*KEYS, *checks.COMPLEX)
 _ARGUMENTS = """\
         keys: array of rank 1 or more, of a float, integer or bool type.
         values: array of keys' shape, of such a type or complex; or a tuple or list of several.
@@ -53,7 +52,7 @@ def _arguments(op, keys_, values, axis, descending):
     names = [f"values[{i}]" for i in range(len(several))] if isinstance(values, tuple | list) else ["values"]
     several = [checks.array(op, name, x) for name, x in zip(names, several, strict=True)]
     for name, x in zip(names, several, strict=True):
-        checks.dtype(op, name, x, VALUES)
+        checks.dtype(op, name, x, checks.EVERY)
         checks.shape(op, name, x, keys_.shape, "that of keys")
     axis, descending = along(op, "keys", keys_, axis), checks.flag(op, "descending", descending)
     return keys_, several, dict(axis=axis, descending=descending)
@@ -78,7 +77,7 @@ _values = declare(
     constant={"keys": "the order of values does not move with keys"},
     public=sort_key_val,
     output=1,
-    dtypes=KEYS,
+    dtypes=checks.REAL,
     cases=cases(
         {
             "rows": ((5, 41), dict(axis=-1)),

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
-from ._arguments import KEYS, OPERAND, along, backward_arguments, document, keys, rank
+from ._arguments import OPERAND, along, backward_arguments, document, keys, rank
 from ._family import cases
 from ._statistics import statistics
 
@@ -55,7 +55,7 @@ _kthvalue = statistics(
     "kthvalue",
     "operand",
     public=kthvalue,
-    dtypes=KEYS,
+    dtypes=checks.REAL,
     cases=cases(
         {
             "rows": ((5, 41), dict(k=7)),

@@ -3,7 +3,7 @@
 from .._core import checks
 from .._core.op import Body, declare
 from . import _kernels, _references
-from ._arguments import DESCENDING, KEYS, OPERAND, along, backward_arguments, document, keys
+from ._arguments import DESCENDING, OPERAND, along, backward_arguments, document, keys
 from ._family import AXIS, NO_DERIVATIVE, cases, whole_axis
 from ._permutation import DERIVATIVES, TARGETS
 
@@ -87,7 +87,7 @@ _sort = declare(
     operands=("operand",),
     differentiable=("operand",),
     public=sort,
-    dtypes=KEYS,
+    dtypes=checks.REAL,
     cases=cases(_CASES),
     results=("y", "indices"),
     cut=whole_axis("operand"),
@@ -100,7 +100,7 @@ _argsort = declare(
     operands=("operand",),
     constant={"operand": NO_DERIVATIVE},
     public=argsort,
-    dtypes=KEYS,
+    dtypes=checks.REAL,
     cases=cases(_CASES),
     results=("indices",),
     cut=whole_axis("operand"),

@@ -3,7 +3,7 @@
 from .._core import checks
 from .._core.op import Body, declare
 from . import _kernels, _references
-from ._arguments import KEYS, OPERAND, along, backward_arguments, document, keys, rank
+from ._arguments import OPERAND, along, backward_arguments, document, keys, rank
 from ._family import AXIS, cases, whole_axis
 from ._permutation import DERIVATIVES, TARGETS
 
@@ -66,7 +66,7 @@ _topk = declare(
     operands=("operand",),
     differentiable=("operand",),
     public=topk,
-    dtypes=KEYS,
+    dtypes=checks.REAL,
     cases=cases(
         {
             "rows": ((5, 41), dict(k=3)),

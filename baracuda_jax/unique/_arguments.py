@@ -4,8 +4,6 @@ import jax
 
 from .._core import checks
 
-CELLS = (*checks.FLOATS, *checks.INTEGERS, "bool")
-
 SIZE = """\
 size: static integer, how many there is room for; the first ones are kept. By default as many as there are, which is
             computed from the values and must therefore be given under jit.
@@ -19,7 +17,7 @@ def document(fun):
 
 def array(op, name, value):
     x = checks.array(op, name, value)
-    checks.dtype(op, name, x, CELLS)
+    checks.dtype(op, name, x, checks.REAL)
     return x
 
 

@@ -3,12 +3,12 @@
 import jax
 import jax.numpy as jnp
 
+from .._core import checks
 from .._core.kernel import kernel
 from .._core.look_back import look_back_places
 from .._core.op import Body, as_they_are, declare
 from .._core.partition import Partition
 from ..segment._references import per_batch
-from ._arguments import CELLS
 
 
 def _labels(names, types, params):
@@ -50,7 +50,7 @@ def declare_places(name, target, keeps, **declaration):
         family="unique",
         batched=as_they_are,
         results=("index", "found"),
-        dtypes=CELLS,
+        dtypes=checks.REAL,
         cut=whole_axis,
         forward=Body(reference, native),
         **declaration,

@@ -53,8 +53,8 @@ def made(op, shape, dtype):
     line = MADE[op]
 
     def draw(draws):
-        if dtype == "int32":
-            return tuple(draws.integers(shape, -2, 3) for _ in line.at)
+        if dtype not in DTYPES:
+            return tuple(draws.integers(shape, -2, 3, jnp.dtype(dtype)) for _ in line.at)
         return tuple(draws.uniform(shape, low, high) for low, high in line.at)
 
     return Benchmark(
@@ -128,4 +128,6 @@ def benchmarks(size):
         yield from (gated(op, MATRICES[size], dtype) for op in ("glu", "reglu", "swiglu", "geglu", "geglu_tanh"))
         yield from (three(op, MATRICES[size], dtype) for op in ("fma", "addcmul", "addcdiv", "clamp_between"))
         yield from (where(MATRICES[size], dtype), ldexp(MATRICES[size], dtype))
-    yield from (made(op, MATRICES[size], "int32") for op, line in MADE.items() if "float32" not in line.dtypes)
+    for op, line in MADE.items():
+        if not set(DTYPES) & set(line.dtypes):
+            yield made(op, MATRICES[size], "int32" if "int32" in line.dtypes else "bool")
