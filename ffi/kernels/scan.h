@@ -3,6 +3,7 @@
 // A functor has a State, and five steps: `none` (of no cell), `read` (the inputs of a few neighbouring cells), `term`
 // (of one of these cells), `join` (two neighbouring stretches, the earlier first; it is associative) and `write` (what
 // these cells see, `s[k]` of lane k: all up to it, or all before it). `inputs` is the number of arrays that are read.
+// It may have ways that are shorter than joins: `total` and `walk` of neighbouring cells, `align` of many stretches.
 // The cells, and their neighbours in the direction of the scan, are a ScanColumns or a ScanRow.
 #pragma once
 
