@@ -12,28 +12,12 @@
 namespace baracuda {
 namespace internal {
 
-inline constexpr int sort_cells_block = 256;
-
 // CUB sorts keys of 16, 32 and 64 bits here.
 template <class Key>
 using LargeKey = std::conditional_t<sizeof(Key) == 1, uint16_t, Key>;
 
-// Blocks along the cells of a row, by rows.
-inline dim3 blocks_for(int64_t rows, int64_t cells) {
-  int64_t of_row = std::min<int64_t>(ceil_div(cells, sort_cells_block), std::max<int64_t>(1, 132 * 32 / rows));
-  return {unsigned(of_row), unsigned(std::min<int64_t>(rows, 65535)), 1};
-}
-
-// Calls body(row, cell) for so many cells of each row.
-template <class Body>
-__device__ void each_cell(int64_t rows, int64_t cells, const Body& body) {
-  int64_t step = int64_t(gridDim.x) * sort_cells_block;
-  for (int64_t row = blockIdx.y; row < rows; row += gridDim.y)
-    for (int64_t i = int64_t(blockIdx.x) * sort_cells_block + threadIdx.x; i < cells; i += step) body(row, i);
-}
-
 template <class Key>
-__global__ void __launch_bounds__(sort_cells_block) write_keys(Rows<Key> rows, LargeKey<Key>* keys, uint32_t* places) {
+__global__ void __launch_bounds__(cells_block) write_keys(Rows<Key> rows, LargeKey<Key>* keys, uint32_t* places) {
   each_cell(rows.rows, rows.count, [&](int64_t row, int64_t i) {
     keys[row * rows.count + i] = rows.order.of(rows.x[row * rows.count + i]);
     if (places) places[row * rows.count + i] = uint32_t(i);
@@ -41,7 +25,7 @@ __global__ void __launch_bounds__(sort_cells_block) write_keys(Rows<Key> rows, L
 }
 
 template <class Key, class Output>
-__global__ void __launch_bounds__(sort_cells_block)
+__global__ void __launch_bounds__(cells_block)
     write_sorted(Rows<Key> rows, const LargeKey<Key>* keys, const uint32_t* places, Output out, int64_t first_row) {
   each_cell(rows.rows, out.items, [&](int64_t row, int64_t item) {
     int64_t at = row * rows.count + out.rank(first_row + row, item);
@@ -53,8 +37,7 @@ __global__ void __launch_bounds__(sort_cells_block)
 }
 
 template <class Key>
-__global__ void __launch_bounds__(sort_cells_block)
-    write_numbers(Rows<Key> rows, const LargeKey<Key>* keys, Key* values) {
+__global__ void __launch_bounds__(cells_block) write_numbers(Rows<Key> rows, const LargeKey<Key>* keys, Key* values) {
   each_cell(rows.rows, rows.count, [&](int64_t row, int64_t i) {
     values[row * rows.count + i] = rows.order.bits(Key(keys[row * rows.count + i]));
   });
@@ -85,7 +68,7 @@ Status sort_keys_of_rows(Executor executor, cub::DoubleBuffer<Key>& keys, cub::D
   auto first_places = places;
   for (int64_t row = 0; row < rows; ++row) {
     auto of_row = [&](auto buffer) {
-      for (auto& array : buffer.d_buffers) array = array ? array + row * count : nullptr;
+      for (auto& array : buffer.d_buffers) array += row * count;
       return buffer;
     };
     keys = of_row(first_keys), places = of_row(first_places);
@@ -131,11 +114,11 @@ Status sort_long_rows(Executor executor, const Rows<Key>& all, const Output& out
   return by_stretches(all, stretch, [&](const Rows<Key>& rows, int64_t first) {
     auto sorted_keys = keys.buffer();
     auto sorted_places = places.buffer();
-    write_keys<<<blocks_for(rows.rows, rows.count), sort_cells_block, 0, executor.stream>>>(rows, sorted_keys.Current(),
-                                                                                            sorted_places.Current());
+    write_keys<<<blocks_for(rows.rows, rows.count), cells_block, 0, executor.stream>>>(rows, sorted_keys.Current(),
+                                                                                       sorted_places.Current());
     Status status = sort_keys_of_rows(executor, sorted_keys, sorted_places, rows.rows, rows.count);
     if (!status.ok()) return status;
-    write_sorted<<<blocks_for(rows.rows, out.items), sort_cells_block, 0, executor.stream>>>(
+    write_sorted<<<blocks_for(rows.rows, out.items), cells_block, 0, executor.stream>>>(
         rows, sorted_keys.Current(), sorted_places.Current(), out, first);
     return launched();
   });
@@ -152,10 +135,10 @@ Status sort_long_values(Executor executor, const Rows<Key>& all, Key* values) {
     cub::DoubleBuffer<uint32_t> none;
     Key* to = values + first * rows.count;
     dim3 blocks = blocks_for(rows.rows, rows.count);
-    write_keys<<<blocks, sort_cells_block, 0, executor.stream>>>(rows, sorted_keys.Current(), none.Current());
+    write_keys<<<blocks, cells_block, 0, executor.stream>>>(rows, sorted_keys.Current(), none.Current());
     Status status = sort_keys_of_rows(executor, sorted_keys, none, rows.rows, rows.count);
     if (!status.ok()) return status;
-    write_numbers<<<blocks, sort_cells_block, 0, executor.stream>>>(rows, sorted_keys.Current(), to);
+    write_numbers<<<blocks, cells_block, 0, executor.stream>>>(rows, sorted_keys.Current(), to);
     return rows.order.infinity ? restore_shared(executor, rows, to) : launched();
   });
 }

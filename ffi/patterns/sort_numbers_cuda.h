@@ -10,6 +10,7 @@
 
 #include "compact_tiles_cuda.h"
 #include "cub_memory_cuda.h"
+#include "each_cell_cuda.h"
 #include "sorted_row_cuda.h"
 
 namespace baracuda {
@@ -83,11 +84,11 @@ __global__ void find_nan_ends(SortedNumbers<Key> sorted) {
 
 // The numbers, if they are to move: out of the sorted row, or in again at their new place.
 template <class Key>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(cells_block)
     move_numbers(SortedNumbers<Key> sorted, Key* spare, uint32_t* spare_places, bool in) {
   NanEnds ends = *sorted.ends;
   if (ends.from == ends.to) return;
-  for (int64_t i = int64_t(blockIdx.x) * 256 + threadIdx.x; i < ends.numbers; i += int64_t(gridDim.x) * 256) {
+  each_cell(1, ends.numbers, [&](int64_t, int64_t i) {
     if (in) {
       sorted.values[ends.to + i] = spare[i];
       if (sorted.indices) sorted.indices[ends.to + i] = int32_t(spare_places[i]);
@@ -95,23 +96,23 @@ __global__ void __launch_bounds__(256)
       spare[i] = sorted.values[ends.from + i];
       if (sorted.indices) spare_places[i] = uint32_t(sorted.indices[ends.from + i]);
     }
-  }
+  });
 }
 
 template <class Key>
 Status put_nans_in_order(Executor executor, const SortedNumbers<Key>& sorted, uint32_t* spare_places) {
   Key* spare = executor.scratch<Key>(sorted.row.count);
   if (!spare) return small_workspace;
-  unsigned blocks = unsigned(std::min<int64_t>(ceil_div(sorted.row.count, 256), 132 * 8));
+  unsigned blocks = unsigned(std::min<int64_t>(ceil_div(sorted.row.count, cells_block), 132 * 8));
   find_nan_ends<<<1, 1, 0, executor.stream>>>(sorted);
-  for (bool in : {false, true}) move_numbers<<<blocks, 256, 0, executor.stream>>>(sorted, spare, spare_places, in);
+  for (bool in : {false, true})
+    move_numbers<<<blocks, cells_block, 0, executor.stream>>>(sorted, spare, spare_places, in);
   int32_t* uncounted = nullptr;
   return write_compacted(executor, sorted, sorted, uncounted, 1, sorted.row.count);
 }
 
-inline __global__ void __launch_bounds__(256) write_places(uint32_t* places, uint32_t count) {
-  uint32_t i = blockIdx.x * 256 + threadIdx.x;
-  if (i < count) places[i] = i;
+inline __global__ void __launch_bounds__(cells_block) write_places(uint32_t* places, uint32_t count) {
+  each_cell(1, count, [&](int64_t, int64_t i) { places[i] = uint32_t(i); });
 }
 
 // Rows of at most 2^31 - 1 cells.
@@ -131,7 +132,10 @@ Status sort_numbers(Executor executor, const Rows<Key>& rows, const FirstCells<K
     auto from = reinterpret_cast<const Number*>(sorted.row.x);
     auto to = reinterpret_cast<Number*>(sorted.values);
     auto to_places = reinterpret_cast<uint32_t*>(sorted.indices);
-    if (places) write_places<<<unsigned(ceil_div(count, 256)), 256, 0, executor.stream>>>(places, count);
+    if (places) {
+      unsigned blocks = unsigned(ceil_div(count, cells_block));
+      write_places<<<blocks, cells_block, 0, executor.stream>>>(places, count);
+    }
     constexpr int bits = 8 * sizeof(T);
     Status status = with_memory(executor, [&](void* memory, size_t& bytes) {
       using Sort = cub::DeviceRadixSort;
