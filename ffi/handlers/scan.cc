@@ -1,5 +1,6 @@
 // FFI targets of the scan family. Arrays are [batches..., count, inner]: a scan goes along the last dimension but one,
 // from its end where `reverse`. Gradients are those of inclusive scans, and go the other way.
+#include "../kernels/scan_backward.h"
 #include "target.h"
 #include BARACUDA_DRIVER(scan)
 
