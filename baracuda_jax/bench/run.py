@@ -43,24 +43,28 @@ def run(benchmark, size, platform, bandwidth, against, with_reference, repeats):
         }  # fmt: skip
 
 
+def compile_ours(benchmark, program_of, name, arguments):
+    """The op, by the kernel or by its definition."""
+    return program_of(lambda *a: benchmark.ours(*a, prefer=BACKENDS[name])).lower(*arguments).compile()
+
+
 def compile_between(benchmark, program_of, sets):
     """{name: what is timed} of both backends."""
     more = between.sets(benchmark, sets)
-    of = lambda backend: between.program(lambda *a: benchmark.ours(*a, prefer=backend))
-    compiled = {name: program_of(of(backend)).lower(*more[0]).compile() for name, backend in BACKENDS.items()}
-    return {f"{name} between": times.on(program, more) for name, program in compiled.items()}
+    ours = lambda name: compile_ours(benchmark, lambda fun: program_of(between.program(fun)), name, more[0])
+    return {f"{name} between": times.on(ours(name), more) for name in BACKENDS}
 
 
 def compile_all(benchmark, program_of, arguments, against, with_reference):
     """({name: compiled program}, what is to be said of XLA's or None)"""
-    ours = lambda backend: program_of(lambda *a: benchmark.ours(*a, prefer=backend)).lower(*arguments).compile()
+    ours = lambda name: compile_ours(benchmark, program_of, name, arguments)
     compiled, note = {"native": ours("native")}, None
     if "xla" in against and benchmark.plain:
         plain, note = programs.compile_or_reason(program_of(benchmark.plain), arguments)
         if plain:
             compiled["xla"] = plain
     if with_reference or ("xla" in against and not benchmark.plain):
-        compiled["reference"] = ours("xla")
+        compiled["reference"] = ours("reference")
     xla = compiled.get("xla" if benchmark.plain else "reference")
     if "xla" in against and xla and programs.in_one_kernel(xla.as_text()):
         note = "XLA: one kernel computes both passes"
