@@ -67,6 +67,6 @@ def found(op, x, prefer, **params):
 
 
 def _workspace(count):
-    """Bytes for each batch of what the CUDA driver tells its blocks of tiles of 4096 cells
-    (ffi/patterns/compact_tiles_cuda.h)."""
-    return 8 * look_back_places(-(-count // 4096)) + 256
+    """Bytes for each batch of what the CUDA driver tells its blocks of tiles of 4096 cells or more, which begin where memory
+    is aligned (ffi/patterns/compact_tiles_cuda.h)."""
+    return 8 * look_back_places(-(-(count + 15) // 4096)) + 256

@@ -29,27 +29,24 @@ ffi::Error compact(const char* op, Device& device, const ffi::AnyBuffer& x, cons
   if (checks.failed()) return checks.error();
   CompactShape shape{product(rows, 0, rows.size()), cells.back(), places.back(), int32_t(fill.value_or(cells.back()))};
   return for_key(op, "the operand", x.element_type(), [&](auto type) {
+    using Key = typename SortKey<typename decltype(type)::type>::Key;
     return to_error(
-        op, compact_rows(device.executor(workspace), predicate(type), static_cast<int32_t*>(index.untyped_data()),
-                         static_cast<int32_t*>(found.untyped_data()), shape));
+        op,
+        compact_rows(device.executor(workspace), predicate(type), static_cast<const Key*>(x.untyped_data()),
+                     static_cast<int32_t*>(index.untyped_data()), static_cast<int32_t*>(found.untyped_data()), shape));
   });
 }
 
 ffi::Error cells_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> workspace,
                          ffi::Result<ffi::AnyBuffer> index, ffi::Result<ffi::AnyBuffer> found, int64_t fill) {
-  auto predicate = [&](auto type) {
-    using T = typename decltype(type)::type;
-    return NonZero<T>{static_cast<const T*>(x.untyped_data())};
-  };
+  auto predicate = [](auto type) { return NonZero<typename decltype(type)::type>{}; };
   return compact("nonzero", device, x, *workspace, *index, *found, predicate, fill);
 }
 
 ffi::Error starts_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> workspace,
                           ffi::Result<ffi::AnyBuffer> index, ffi::Result<ffi::AnyBuffer> found, bool equal_nan) {
-  return compact("run_starts", device, x, *workspace, *index, *found, [&](auto type) {
-    using T = typename decltype(type)::type;
-    return RunStart<T>{static_cast<const T*>(x.untyped_data()), equal_nan};
-  });
+  auto predicate = [&](auto type) { return RunStart<typename decltype(type)::type>{equal_nan}; };
+  return compact("run_starts", device, x, *workspace, *index, *found, predicate);
 }
 
 // The workspace, the places, and how many there are.

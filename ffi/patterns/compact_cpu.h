@@ -11,38 +11,35 @@
 namespace baracuda {
 namespace internal {
 
-// Calls body(i, kept) for each cell. Of the first one predicates may know that it is: for the others they need not ask.
-template <class Predicate, class Body>
-void each_cell(const Predicate predicate, int64_t row_begin, int64_t first, int64_t last, const Body& body) {
-  if (first == 0 && last > 0) body(first, predicate(row_begin, first)), ++first;
-  for (int64_t i = first; i < last; ++i) {
-    if (i < 1) __builtin_unreachable();
-    body(i, predicate(row_begin, i));
-  }
+// Calls body(i, kept) for each cell of a row.
+template <class Predicate, class Key, class Body>
+void each_cell(const Predicate predicate, const Key* row, int64_t first, int64_t last, const Body& body) {
+  if (first == 0 && last > 0) body(first, predicate(row[0], row[0], true)), ++first;
+  for (int64_t i = first; i < last; ++i) body(i, predicate(row[i], row[i - 1], false));
 }
 
-template <class Predicate>
-int64_t count_stretch(const Predicate predicate, int64_t row_begin, int64_t first, int64_t last) {
+template <class Predicate, class Key>
+int64_t count_stretch(const Predicate predicate, const Key* row, int64_t first, int64_t last) {
   int64_t many = 0;
   for (; first < last; first += 1 << 15) {
     int32_t here = 0;
     int64_t end = std::min<int64_t>(last, first + (1 << 15));
-    each_cell(predicate, row_begin, first, end, [&](int64_t, bool keep) { here += keep; });
+    each_cell(predicate, row, first, end, [&](int64_t, bool keep) { here += keep; });
     many += here;
   }
   return many;
 }
 
 // Writes the places in [first, last) that are kept from `at` on, none behind `size`. Returns where the next one goes.
-template <class Predicate>
-int64_t compact_stretch(const Predicate predicate, int64_t row_begin, int64_t first, int64_t last, int64_t at,
+template <class Predicate, class Key>
+int64_t compact_stretch(const Predicate predicate, const Key* row, int64_t first, int64_t last, int64_t at,
                         int64_t size, int32_t* index) {
   constexpr int64_t block = 1024, word = 8;
   alignas(word) uint8_t keeps[block] = {};
   int32_t kept[block];
   for (; first < last; first += block) {
     int64_t cells = std::min(last - first, block), many = 0;
-    each_cell(predicate, row_begin, first, first + cells, [&](int64_t i, bool keep) { keeps[i - first] = keep; });
+    each_cell(predicate, row, first, first + cells, [&](int64_t i, bool keep) { keeps[i - first] = keep; });
     int32_t found = 0;
     for (int64_t k = 0; k < cells; ++k) found += keeps[k];
     if (found == 0 || at >= size) {
@@ -69,8 +66,10 @@ int64_t compact_stretch(const Predicate predicate, int64_t row_begin, int64_t fi
 
 }  // namespace internal
 
-template <class Predicate>
-Status compact_rows(Executor executor, const Predicate& predicate, int32_t* index, int32_t* found, CompactShape shape) {
+// `x` are the bits of the cells.
+template <class Predicate, class Key>
+Status compact_rows(Executor executor, const Predicate& predicate, const Key* x, int32_t* index, int32_t* found,
+                    CompactShape shape) {
   constexpr int64_t chunk = 1 << 16;
   if (shape.rows == 0) return {};
   auto finish = [&](int64_t row, int64_t many) {
@@ -82,7 +81,7 @@ Status compact_rows(Executor executor, const Predicate& predicate, int32_t* inde
     int64_t stretch = chunk / 4 / (shape.count + shape.size + 1) + 1, cost = stretch * (shape.count + shape.size);
     parallel_for(executor, ceil_div(shape.rows, stretch), cost, [&](int64_t task) {
       for (int64_t row = task * stretch; row < std::min(shape.rows, (task + 1) * stretch); ++row)
-        finish(row, internal::compact_stretch(predicate, row * shape.count, 0, shape.count, 0, shape.size,
+        finish(row, internal::compact_stretch(predicate, x + row * shape.count, 0, shape.count, 0, shape.size,
                                               index + row * shape.size));
     });
     return {};
@@ -96,7 +95,7 @@ Status compact_rows(Executor executor, const Predicate& predicate, int32_t* inde
     });
   };
   each([&](int64_t task, int64_t row, int64_t first, int64_t last) {
-    before[size_t(task)] = internal::count_stretch(predicate, row * shape.count, first, last);
+    before[size_t(task)] = internal::count_stretch(predicate, x + row * shape.count, first, last);
   });
   for (int64_t row = 0; row < shape.rows; ++row) {
     int64_t many = 0;
@@ -108,7 +107,7 @@ Status compact_rows(Executor executor, const Predicate& predicate, int32_t* inde
   }
   each([&](int64_t task, int64_t row, int64_t first, int64_t last) {
     if (before[size_t(task)] < shape.size)
-      internal::compact_stretch(predicate, row * shape.count, first, last, before[size_t(task)], shape.size,
+      internal::compact_stretch(predicate, x + row * shape.count, first, last, before[size_t(task)], shape.size,
                                 index + row * shape.size);
   });
   return {};

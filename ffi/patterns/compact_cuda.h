@@ -16,35 +16,38 @@ struct WritePlaces {
   }
 };
 
-// What is behind the last place.
+// What is behind the last place, by `warps` for each row.
 __global__ inline void __launch_bounds__(compact_block)
-    fill_places(int32_t* index, const int32_t* found, CompactShape shape, int64_t blocks) {
-  for (int64_t job = blockIdx.x; job < shape.rows * blocks; job += gridDim.x) {
-    int64_t row = job / blocks;
-    for (int64_t i = found[row] + job % blocks * compact_block + threadIdx.x; i < shape.size;
-         i += blocks * compact_block)
+    fill_places(int32_t* index, const int32_t* found, CompactShape shape, int64_t warps) {
+  int64_t step = int64_t(gridDim.x) * compact_warps, lane = threadIdx.x % 32;
+  for (int64_t job = int64_t(blockIdx.x) * compact_warps + threadIdx.x / 32; job < shape.rows * warps; job += step) {
+    int64_t row = job / warps;
+    for (int64_t i = found[row] + (job - row * warps) * 32 + lane; i < shape.size; i += warps * 32)
       index[row * shape.size + i] = shape.fill;
   }
 }
 
 }  // namespace internal
 
-template <class Predicate>
-Status compact_rows(Executor executor, const Predicate& predicate, int32_t* index, int32_t* found, CompactShape shape) {
+// `x` are the bits of the cells.
+template <class Predicate, class Key>
+Status compact_rows(Executor executor, const Predicate& predicate, const Key* x, int32_t* index, int32_t* found,
+                    CompactShape shape) {
   using namespace internal;
+  constexpr int64_t fill_warps = 8448;
   if (shape.rows == 0) return {};
   if (shape.count == 0) {
     cudaError_t error = cudaMemsetAsync(found, 0, size_t(shape.rows) * sizeof(int32_t), executor.stream);
     if (error != cudaSuccess) return {cudaGetErrorString(error)};
   } else {
     WritePlaces write{index, shape.size};
-    Status status = write_compacted(executor, predicate, write, found, shape.rows, shape.count);
+    Status status = write_compacted(executor, x, predicate, write, found, shape.rows, shape.count);
     if (!status.ok()) return status;
   }
   if (shape.size == 0) return {};
-  int64_t blocks = std::min<int64_t>(ceil_div(shape.size, compact_block), std::max<int64_t>(1, 1056 / shape.rows));
-  unsigned grid = unsigned(std::min<int64_t>(shape.rows * blocks, 0x7fffffff));
-  fill_places<<<grid, compact_block, 0, executor.stream>>>(index, found, shape, blocks);
+  int64_t warps = std::min<int64_t>(ceil_div(shape.size, 32), std::max<int64_t>(1, fill_warps / shape.rows));
+  unsigned grid = unsigned(std::min<int64_t>(ceil_div(shape.rows * warps, compact_warps), 0x7fffffff));
+  fill_places<<<grid, compact_block, 0, executor.stream>>>(index, found, shape, warps);
   return launched();
 }
 

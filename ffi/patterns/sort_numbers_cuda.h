@@ -3,12 +3,12 @@
 // signs and bits: where that is not our order, the numbers between are moved and the NaNs are copied again.
 #pragma once
 
+#include <cooperative_groups.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <cub/device/device_radix_sort.cuh>
 
-#include "compact_tiles_cuda.h"
 #include "cub_memory_cuda.h"
 #include "each_cell_cuda.h"
 #include "sorted_row_cuda.h"
@@ -44,7 +44,6 @@ struct SortedNumbers {
   Rows<Key> row;  // one
   Key* values;
   int32_t* indices;  // or null
-  NanEnds* ends;
 
   __device__ bool is_nan(Key bits) const { return Key(bits & ~KeyOrder<Key>::high) > row.order.infinity; }
 
@@ -69,66 +68,88 @@ struct SortedNumbers {
     return {numbers, front, to, nans, nans_to, front == to && alike};
   }
 
-  __device__ bool idle(int64_t) const { return ends->in_order; }
-  __device__ bool operator()(int64_t, int64_t i) const { return is_nan(row.x[i]); }
-  __device__ void operator()(int64_t, uint32_t place, int64_t i) const {
-    values[ends->nans_to + place] = row.x[i];
-    if (indices) indices[ends->nans_to + place] = int32_t(i);
+  __device__ void put(uint32_t place, Key value, uint32_t index) const {
+    values[place] = value;
+    if (indices) indices[place] = int32_t(index);
   }
 };
 
-template <class Key>
-__global__ void find_nan_ends(SortedNumbers<Key> sorted) {
-  *sorted.ends = sorted.find();
-}
+inline constexpr int nan_block = 512, nan_blocks = 128;
 
-// The numbers, if they are to move: out of the sorted row, or in again at their new place.
+// One launch, since there is nearly always nothing to do. Its blocks run at once, and each has a part of the row. No
+// cell is put before all blocks have found the ends, and told how many NaNs they have or kept their numbers.
 template <class Key>
-__global__ void __launch_bounds__(cells_block)
-    move_numbers(SortedNumbers<Key> sorted, Key* spare, uint32_t* spare_places, bool in) {
-  NanEnds ends = *sorted.ends;
-  if (ends.from == ends.to) return;
-  each_cell(1, ends.numbers, [&](int64_t, int64_t i) {
-    if (in) {
-      sorted.values[ends.to + i] = spare[i];
-      if (sorted.indices) sorted.indices[ends.to + i] = int32_t(spare_places[i]);
-    } else {
+__global__ void __launch_bounds__(nan_block)
+    put_nans_in_order(SortedNumbers<Key> sorted, Key* spare, uint32_t* spare_places, uint32_t* nans_of_part) {
+  __shared__ NanEnds shared;
+  __shared__ uint32_t of_warp[nan_block / 32];
+  auto grid = cooperative_groups::this_grid();
+  if (threadIdx.x == 0) shared = sorted.find();
+  __syncthreads();
+  NanEnds ends = shared;
+  if (ends.in_order) return;
+  int64_t thread = int64_t(blockIdx.x) * nan_block + threadIdx.x, threads = int64_t(gridDim.x) * nan_block;
+  if (ends.from != ends.to) {
+    for (int64_t i = thread; i < ends.numbers; i += threads) {
       spare[i] = sorted.values[ends.from + i];
       if (sorted.indices) spare_places[i] = uint32_t(sorted.indices[ends.from + i]);
     }
-  });
-}
-
-template <class Key>
-Status put_nans_in_order(Executor executor, const SortedNumbers<Key>& sorted, uint32_t* spare_places) {
-  Key* spare = executor.scratch<Key>(sorted.row.count);
-  if (!spare) return small_workspace;
-  unsigned blocks = unsigned(std::min<int64_t>(ceil_div(sorted.row.count, cells_block), 132 * 8));
-  find_nan_ends<<<1, 1, 0, executor.stream>>>(sorted);
-  for (bool in : {false, true})
-    move_numbers<<<blocks, cells_block, 0, executor.stream>>>(sorted, spare, spare_places, in);
-  int32_t* uncounted = nullptr;
-  return write_compacted(executor, sorted, sorted, uncounted, 1, sorted.row.count);
+    grid.sync();
+    for (int64_t i = thread; i < ends.numbers; i += threads)
+      sorted.put(uint32_t(ends.to + i), spare[i], sorted.indices ? spare_places[i] : 0);
+  }
+  int64_t part = (sorted.row.count + threads - 1) / threads * nan_block;
+  int64_t begin = blockIdx.x * part, end = begin + part < sorted.row.count ? begin + part : sorted.row.count;
+  auto is_nan = [&](int64_t i) { return i < end && sorted.is_nan(sorted.row.x[i]); };
+  uint32_t count = 0;
+  for (int64_t first = begin; first < end; first += nan_block)
+    count += __syncthreads_count(is_nan(first + threadIdx.x));
+  if (threadIdx.x == 0) nans_of_part[blockIdx.x] = count;
+  grid.sync();
+  uint32_t place = ends.nans_to;
+  for (int other = 0; other < blockIdx.x; ++other) place += nans_of_part[other];
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (int64_t first = begin; first < end; first += nan_block) {
+    int64_t i = first + threadIdx.x;
+    uint32_t bits = __ballot_sync(~0u, is_nan(i));
+    if (lane == 0) of_warp[warp] = __popc(bits);
+    __syncthreads();
+    uint32_t mine = place;
+    for (int other = 0; other < nan_block / 32; ++other) {
+      if (other < warp) mine += of_warp[other];
+      place += of_warp[other];
+    }
+    if (bits >> lane & 1) sorted.put(mine + __popc(bits & ((1u << lane) - 1)), sorted.row.x[i], uint32_t(i));
+    __syncthreads();
+  }
 }
 
 inline __global__ void __launch_bounds__(cells_block) write_places(uint32_t* places, uint32_t count) {
   each_cell(1, count, [&](int64_t, int64_t i) { places[i] = uint32_t(i); });
 }
 
+// No more blocks than multiprocessors, since all have to run at once.
+inline cudaError_t launch_together(const void* kernel, void** arguments, cudaStream_t stream) {
+  int device = 0, multiprocessors = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  if (error != cudaSuccess) return error;
+  unsigned blocks = unsigned(std::min(multiprocessors, nan_blocks));
+  return cudaLaunchCooperativeKernel(kernel, blocks, nan_block, arguments, 0, stream);
+}
+
 // Rows of at most 2^31 - 1 cells.
 template <class T, class Key>
 Status sort_numbers(Executor executor, const Rows<Key>& rows, const FirstCells<Key>& out) {
   using Number = typename CubNumber<T>::Type;
-  uint32_t count = uint32_t(rows.count), *places = nullptr;
-  if (out.indices) {
-    places = executor.scratch<uint32_t>(count);
-    if (!places) return small_workspace;
-  }
-  NanEnds* ends = executor.scratch<NanEnds>(1);
-  if (!ends) return small_workspace;
+  bool has_nans = rows.order.infinity != 0;
+  uint32_t count = uint32_t(rows.count), *places = out.indices ? executor.scratch<uint32_t>(count) : nullptr;
+  Key* spare = has_nans ? executor.scratch<Key>(count) : nullptr;
+  uint32_t* nans_of_part = has_nans ? executor.scratch<uint32_t>(nan_blocks) : nullptr;
+  if ((out.indices && !places) || (has_nans && !nans_of_part)) return small_workspace;
   for (int64_t row = 0; row < rows.rows; ++row) {
     SortedNumbers<Key> sorted{rows.some(row, 1), out.values + row * count,
-                              out.indices ? out.indices + row * count : nullptr, ends};
+                              out.indices ? out.indices + row * count : nullptr};
     auto from = reinterpret_cast<const Number*>(sorted.row.x);
     auto to = reinterpret_cast<Number*>(sorted.values);
     auto to_places = reinterpret_cast<uint32_t*>(sorted.indices);
@@ -146,8 +167,12 @@ Status sort_numbers(Executor executor, const Rows<Key>& rows, const FirstCells<K
       return places ? Sort::SortPairs(memory, bytes, from, to, places, to_places, count, 0, bits, stream)
                     : Sort::SortKeys(memory, bytes, from, to, count, 0, bits, stream);
     });
-    if (status.ok() && rows.order.infinity) status = put_nans_in_order(executor, sorted, places);
     if (!status.ok()) return status;
+    if (!has_nans) continue;
+    void* arguments[] = {&sorted, &spare, &places, &nans_of_part};
+    cudaError_t error =
+        launch_together(reinterpret_cast<const void*>(put_nans_in_order<Key>), arguments, executor.stream);
+    if (error != cudaSuccess) return {cudaGetErrorString(error)};
   }
   return launched();
 }

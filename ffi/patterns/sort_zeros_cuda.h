@@ -31,7 +31,7 @@ struct SharedCells {
   }
 
   __device__ bool idle(int64_t row) const { return ranges[2 * row] == ranges[2 * row + 1]; }
-  __device__ bool operator()(int64_t row_begin, int64_t i) const { return rows.order.of(rows.x[row_begin + i]) == key; }
+  __device__ bool operator()(Key cell, Key, bool) const { return rows.order.of(cell) == key; }
   __device__ void operator()(int64_t row, uint32_t place, int64_t i) const {
     sorted[row * rows.count + ranges[2 * row] + place] = rows.x[row * rows.count + i];
   }
@@ -53,7 +53,7 @@ Status restore_shared(Executor executor, const Rows<Key>& rows, Key* sorted) {
     SharedCells<Key> cells{rows, sorted, ranges, Key(key ^ rows.order.inverted)};
     find_shared<<<unsigned(std::min<int64_t>(ceil_div(2 * rows.rows, 128), 1024)), 128, 0, executor.stream>>>(cells);
     int32_t* uncounted = nullptr;
-    Status status = write_compacted(executor, cells, cells, uncounted, rows.rows, rows.count);
+    Status status = write_compacted(executor, rows.x, cells, cells, uncounted, rows.rows, rows.count);
     if (!status.ok()) return status;
   }
   return {};
