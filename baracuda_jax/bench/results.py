@@ -1,6 +1,7 @@
 """Results as JSON: what they were measured on, and a row for each benchmark and pass, a line each.
 
     device, platform, platform_version, cpus, jax, jaxlib, baracuda_jax, torch, date     of the machine
+    built_for                                                                            of our kernels
     copy_bytes_per_s, repeats                                                            of the method
     rows     op, family, pass, dtype, size, case, variant, even (the case to compare a skewed one with), native_ms,
              quartiles_ms of native's times, xla_ms, reference_ms, torch_ms, between_ms (native and reference, of an
@@ -18,6 +19,8 @@ import jaxlib
 
 import baracuda_jax
 
+from .._core.library import LIBRARIES
+
 
 def about(device, platform, bandwidth, repeats, with_torch):
     """All but the rows."""
@@ -29,6 +32,7 @@ def about(device, platform, bandwidth, repeats, with_torch):
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,
         "baracuda_jax": baracuda_jax.__version__,
+        "built_for": LIBRARIES[platform].built_for,
         "torch": _torch_version() if with_torch else None,
         "date": str(datetime.date.today()),
         "copy_bytes_per_s": bandwidth,

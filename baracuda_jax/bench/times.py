@@ -16,6 +16,7 @@ from collections.abc import Callable
 import jax
 
 MARK = "timed "
+WARM_SECONDS, IN_A_ROW = 0.01, 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,11 +53,14 @@ def _in_turn(programs, repeats):
 
 
 def _waited_for(programs, repeats):
+    """A program runs for a while before it is timed: caches and its own threads have to warm, and those of another pool,
+    PyTorch's for one, go on spinning on the cores for milliseconds after its last call."""
     times = {name: [] for name in programs}
-    for program in programs.values():
-        program.seconds(2)
-    for repeat, name, program in _in_turn(programs, repeats):
-        times[name].append(program.seconds(1, repeat))
+    for repeat, name, program in _in_turn(programs, -(-repeats // IN_A_ROW)):
+        end, i = time.perf_counter() + WARM_SECONDS, repeat
+        while time.perf_counter() < end:
+            program.seconds(1, i := i + 1)
+        times[name] += [program.seconds(1, i + 1 + k) for k in range(IN_A_ROW)]
     return times
 
 

@@ -55,7 +55,8 @@ def measured_on(found):
     repeats = f" Medians of {found['repeats']} repeats." if found["repeats"] else ""
     driver = f" Runtime: {found['platform_version']}." if found["platform_version"] else ""
     speed = table.speed(found["copy_bytes_per_s"])
-    return f"Measured {found['date']} with {', '.join(software)}. A copy runs at {speed}.{repeats}{driver}"
+    built_for = f" Kernels are built for {found['built_for']}." if "built_for" in found else ""
+    return f"Measured {found['date']} with {', '.join(software)}. A copy runs at {speed}.{repeats}{driver}{built_for}"
 
 
 def markdown(head, rows, words):
