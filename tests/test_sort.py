@@ -95,6 +95,18 @@ def test_nans_of_a_long_row(nans, dtype, descending):
     same_bits(bj.argsort(jnp.asarray(x), descending=descending, prefer="native"), order.astype(np.int32))
 
 
+@pytest.mark.parametrize("missing", [0, 70000])
+def test_gradient_of_a_row_beyond_the_cache(missing):
+    """Of all of its cells, or with zeros between."""
+    x = jnp.asarray(normal((2**24 + 70003,), "float32"))
+    dy = x[missing:][::-1]
+    index = bj.topk(x, dy.size, prefer="native")[1]
+    (dx,) = jax.vjp(lambda x: bj.topk(x, dy.size, prefer="native")[0], x)[1](dy)
+    want = np.zeros(x.size, np.float32)
+    want[index] = dy
+    same_bits(dx, want)
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_any_shape(data):

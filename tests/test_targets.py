@@ -72,6 +72,7 @@ def test_gradients_are_judged_by_what_they_are_gradients_of():
     rows = row_of("sort", case="[8]"), row_of("sort", case="[8]", native_ms=5.0, **{"pass": PASSES[1]})
     name = "sort, float32, forward + backward, [8]"
     assert judge("with gradient / alone", "at most 2", *rows) == (2.5, name, False)
+    assert judge("gradient / alone", "at most 2", *rows) == (1.5, name, True)
     assert judge("with gradient / alone", "at most 2", *rows[1:]) is None
 
 
