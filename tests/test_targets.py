@@ -80,11 +80,11 @@ def test_gradients_are_judged_by_what_they_are_gradients_of():
 def test_the_choice_is_that_of_the_table(monkeypatch, backend, value):
     rows = {("elu", "forward", "cuda"): {("float32", "large"): backend}}
     monkeypatch.setattr(choice, "table", lambda: rows)
-    assert judge("chosen / best", "at most 1.05", row_of("elu")) == (
-        value,
-        f"elu, float32, forward: {backend}",
-        value == 1.0,
-    )
+    case = f"elu, float32, forward: {backend}"
+    assert judge("chosen / best", "at most 1.05", row_of("elu", between_ms=[1.5, 4.5])) == (value, case, value == 1.0)
+    assert judge("chosen / best", "at most 1.05", row_of("elu", between_ms=None)) is None
+    rows["repeat", "forward", "cuda"] = rows.pop(("elu", "forward", "cuda"))
+    assert judge("chosen / best", "at most 1.05", row_of("repeat"))[0] == value
 
 
 def test_each_target_is_about_cases_that_are_measured():

@@ -17,7 +17,7 @@ import statistics
 from .._core import choice
 from .._core.op import OPS
 from .results import beside_even
-from .verdicts import PASSES
+from .verdicts import PASSES, of_backends
 
 
 def read(file):
@@ -103,8 +103,8 @@ def _skewed(rows, results):
 def _chosen(rows, results):
     """The time of the backend that is chosen, over the faster one's. A choice is made before ids are known."""
     for row in rows:
-        if row["reference_ms"] and not row["even"]:
-            times = {"native": row["native_ms"], "xla": row["reference_ms"]}
+        times = dict(zip(("native", "xla"), of_backends(row), strict=True))
+        if None not in times.values() and not row["even"]:
             size = choice.size_class(row["bytes"])
             found = choice.measured(row["op"], PASSES[row["pass"]], results["platform"], row["dtype"], size)
             backend = found[0] if found else OPS[row["op"]].default

@@ -5,7 +5,7 @@ from .times import Program
 
 def program(benchmark, sets, with_backward):
     """As PyTorch runs it eagerly, where the backward pass is a step of its own by nature; None where PyTorch has no kernel
-    of the dtype on the device."""
+    of the dtype on the device, or no derivative."""
     import torch
 
     share = lambda x: None if x is None else torch.from_dlpack(x)
@@ -22,6 +22,8 @@ def program(benchmark, sets, with_backward):
 
     try:
         call(0)
-    except NotImplementedError:
-        return None
+    except RuntimeError as error:
+        if isinstance(error, NotImplementedError) or "is not implemented" in str(error):
+            return None
+        raise
     return Program(call, lambda out: torch.cuda.synchronize() if on_gpu else None)

@@ -30,13 +30,17 @@ def _key(row):
     return row["op"], row["platform"], row["pass"] != "forward", row["dtype"], row["size"]
 
 
+def of_backends(result):
+    """Milliseconds of native and reference on which a choice rests; None where they were not measured."""
+    if between.has(OPS[result["op"]].family):
+        return result.get("between_ms") or [None, None]
+    return [result["native_ms"], result["reference_ms"]]
+
+
 def _rows(results):
     rows = {}
     for result in results["rows"]:
-        if between.has(OPS[result["op"]].family):
-            milliseconds = result.get("between_ms") or [None, None]
-        else:
-            milliseconds = [result["native_ms"], result["reference_ms"]]
+        milliseconds = of_backends(result)
         if result["even"] or None in milliseconds:
             continue
         new = {
