@@ -146,7 +146,7 @@ Status sort_numbers(Executor executor, const Rows<Key>& rows, const FirstCells<K
   uint32_t count = uint32_t(rows.count), *places = out.indices ? executor.scratch<uint32_t>(count) : nullptr;
   Key* spare = has_nans ? executor.scratch<Key>(count) : nullptr;
   uint32_t* nans_of_part = has_nans ? executor.scratch<uint32_t>(nan_blocks) : nullptr;
-  if ((out.indices && !places) || (has_nans && !nans_of_part)) return small_workspace;
+  if ((out.indices && !places) || (has_nans && !(spare && nans_of_part))) return small_workspace;
   for (int64_t row = 0; row < rows.rows; ++row) {
     SortedNumbers<Key> sorted{rows.some(row, 1), out.values + row * count,
                               out.indices ? out.indices + row * count : nullptr};
