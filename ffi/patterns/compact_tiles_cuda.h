@@ -34,7 +34,7 @@ struct WarpParts {
   Loads row;
 
   // How many there are, wherever in memory the row begins.
-  static __host__ __device__ int64_t parts(int64_t count) { return (count + V - 1 + cells - 1) / cells; }
+  static int64_t parts(int64_t count) { return ceil_div(count + V - 1, cells); }
 
   // A bit for each cell that the lane reads, load by load: whether predicate(cell, the one before, is it the first).
   template <class Predicate>
@@ -80,7 +80,7 @@ struct WarpParts {
       before += state_of_lane(up_to, 31);
     }
     __syncwarp();
-    uint32_t first = row.begin - row.before + part * cells;
+    uint32_t first = row.place(part * cells);
     for (uint32_t k = lane; k < many; k += 32) write(k, first + ordered[k]);
     __syncwarp();
   }
