@@ -111,8 +111,13 @@ class Example:
         return args
 
     def call(self, *args, prefer="native"):
-        """The op's output as a function of all its arguments."""
-        return jax.tree.leaves(self.op.public(*args, **self.case.kwargs, prefer=prefer))[self.op.output]
+        """The op's output as a function of all its arguments; several, as one vector. An op without kernels has one
+        backend."""
+        prefer = None if prefer == "native" and not self.op.has_kernels else prefer
+        first = self.op.output
+        leaves = jax.tree.leaves(self.op.public(*args, **self.case.kwargs, prefer=prefer))
+        outputs = leaves[first : first + len(self.op.outputs)]
+        return outputs[0] if len(outputs) == 1 else jnp.concatenate([y.ravel().astype(self.dtype) for y in outputs])
 
     def random(self, like, seed=0):
         """A random array of `like`'s shape and dtype."""

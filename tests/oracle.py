@@ -452,6 +452,12 @@ _MOVED = {
 }
 
 
+def _with_mean(fun, x, return_residuals=False, ddof=0, **k):
+    """Of several outputs, as one vector."""
+    y = fun(x, ddof=ddof, **k)
+    return np.concatenate([y.ravel(), x.mean(**k).ravel()]) if return_residuals else y
+
+
 _REDUCE = {
     "sum": lambda x, **k: x.sum(**k),
     "mean": lambda x, **k: x.mean(**k),
@@ -460,8 +466,8 @@ _REDUCE = {
     "prod": lambda x, **k: x.prod(**k),
     "logsumexp": lambda x, **k: np.log(np.exp(x).sum(**k)),
     "norm": lambda x, ord=2, **k: (np.abs(x) ** float(ord)).sum(**k) ** (1 / ord),
-    "var": lambda x, **k: x.var(**k),
-    "std": lambda x, **k: x.std(**k),
+    "var": lambda x, **k: _with_mean(np.var, x, **k),
+    "std": lambda x, **k: _with_mean(np.std, x, **k),
     "count_nonzero": lambda x, **k: (x != 0).sum(**k),
     "any": lambda x, **k: (x != 0).any(**k),
     "all": lambda x, **k: (x != 0).all(**k),

@@ -100,7 +100,7 @@ class Plan:
             layout=None,
             epilogue=None,
             arch=ArchSku.of(self.platform),
-            backend=BackendKind(self.backend),
+            backend=BackendKind.of(self.backend, self._call.op.library, self.platform),
             precision=self.precision,
         )
 

@@ -1,5 +1,7 @@
 """The variance and the standard deviation."""
 
+import dataclasses
+import functools
 import math
 
 import jax
@@ -27,7 +29,7 @@ from ._sum import total
 
 _DOC = dict(
     dtypes="a float type; integers and bool are cast to one",
-    residuals="the mean of each line, in float32 for halves,",
+    residuals="the mean of each slice, in float32 for 16-bit floats, which receives a gradient too,",
     precision=f"{HALVES} Differences are those from a mean, which is joined from those of a few cells each: equal cells "
     "give exactly 0.",
 )
@@ -66,8 +68,13 @@ def _variance(op, which, a, axis, ddof, correction, keepdims, where, save, prefe
             raise ValueError(f"{op}: return_residuals must be False where `where` is given")
         y = _of_some(which is _std, a, mask_of(op, "a", a, where), axes, ddof, prefer)
         return with_axes(op, y, axes, keepdims)
-    out = which(a, axes=axes, divisor=cells_of(a, axes) - ddof, save=save, prefer=prefer)
+    out = which(a, **_params(a, axes, ddof), save=save, prefer=prefer)
     return with_residuals(op, out, axes, keepdims, save)
+
+
+def _params(a, axes, ddof):
+    count = cells_of(a, axes)
+    return dict(axes=axes, count=float(count), divisor=count - ddof)
 
 
 def _of_some(root, a, mask, axes, ddof, prefer):
@@ -101,7 +108,7 @@ def _variance_backward(op, which, a, y, mean, dy, axis, ddof, correction, keepdi
     axes, ddof = axes_of(op, "a", a, axis), _ddof(op, ddof, correction)
     arrays = {"y": y, "mean": mean, "dy": dy}
     y, mean, dy = per_line(op, "a", a, axes, keepdims, arrays, mean=wide_dtype(a.dtype).name)
-    return which.vjp(a, y, mean, dy, axes=axes, divisor=cells_of(a, axes) - ddof, prefer=prefer)
+    return which.vjp(a, y, mean, dy, **_params(a, axes, ddof), prefer=prefer)
 
 
 def var_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, prefer=None):
@@ -125,15 +132,45 @@ def std_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims
     return _variance_backward("std_backward", _std, a, y, mean, dy, axis, ddof, correction, keepdims, prefer)
 
 
+def _with_mean(cases):
+    return (dataclasses.replace(case, name=f"{case.name} with the mean") for case in cases)
+
+
+def _mean_reference(t, axes, count):
+    return wide(t).sum(axes) / count
+
+
+def _mean_native(t, axes, count):
+    return reduce("reduce_sum", wide(t), axes, [wide_dtype(t.dtype)], divisor=count)[0]
+
+
+def _with_tangent_of_mean(of_y, of_mean):
+    def tangent(a, y, mean, t, *, axes, count, **params):
+        return *of_y(a, y, mean, t, axes=axes, **params), of_mean(t, axes, count)
+
+    return tangent
+
+
+def _with_cotangent_of_mean(of_y):
+    def backward(a, y, mean, dy, dmean, *, axes, count, **params):
+        parts = [] if dy is None else [wide(x) for x in of_y(a, y, mean, dy, axes=axes, **params)]
+        if dmean is None:
+            return (parts[0].astype(a.dtype),)
+        parts.append(jnp.broadcast_to(lines(dmean / count, axes), a.shape))
+        return (functools.reduce(jnp.add, parts).astype(a.dtype),)
+
+    return backward
+
+
 def _declare(public, root):
-    def reference(a, *, axes, divisor):
+    def reference(a, *, axes, count, divisor):
         x = wide(a)
         mean = x.mean(axes)
         squares = jnp.square(x - lines(mean, axes)).sum(axes)
         y = squares / divisor if divisor > 0 else jnp.full_like(squares, math.nan)
         return (_root(y) if root else y).astype(a.dtype), mean
 
-    def native(a, *, axes, divisor, save):
+    def native(a, *, axes, count, divisor, save):
         dtypes = [a.dtype, wide_dtype(a.dtype)][: 2 if save else 1]
         return reduce("reduce_variance", a, axes, dtypes, divisor=divisor, root=root)
 
@@ -150,6 +187,7 @@ def _declare(public, root):
         params = dict(divisor=divisor, root=root)
         return spread("reduce_variance_backward", x.shape, axes, [x], [y, mean, dy], **params)
 
+    bodies = derivatives(slope, backward)
     return declare(
         public.__name__,
         **AXES,
@@ -157,12 +195,17 @@ def _declare(public, root):
         differentiable=("a",),
         public=public,
         dtypes=checks.FLOATS,
-        cases=(*cases(), *cases(ddof=1)[:1]),
+        cases=(*cases(), *cases(ddof=1)[:1], *_with_mean(cases(return_residuals=True)[1:2])),
         results=("y", "mean"),
+        outputs=("y", "mean"),
         residuals=("a", "y", "mean"),
         cut=variance_by_lines(root),
         forward=Body(reference, native),
-        **derivatives(slope, backward),
+        tangent=Body(
+            _with_tangent_of_mean(bodies["tangent"].reference, _mean_reference),
+            _with_tangent_of_mean(bodies["tangent"].native, _mean_native),
+        ),
+        backward=Body(*map(_with_cotangent_of_mean, bodies["backward"])),
         kernels={
             "forward": ("reduce_variance",),
             "tangent": ("reduce_variance_backward", "reduce_sum"),
