@@ -483,6 +483,27 @@ def reduction(name, x, **kwargs):
         return _REDUCE[name](wide, **kwargs)
 
 
+def layer_norm(x, weight, bias, axis=-1, eps=1e-5):
+    """Slice by slice."""
+    axes = tuple(a % x.ndim for a in (axis if isinstance(axis, tuple) else (axis,)))
+    x, weight, bias, y = (_wide(a) for a in (x, weight, bias, x))
+    for i in np.ndindex(*(1 if a in axes else n for a, n in enumerate(x.shape))):
+        at = tuple(slice(None) if a in axes else k for a, k in enumerate(i))
+        y[at] = (x[at] - x[at].mean()) / np.sqrt(x[at].var() + eps) * weight + bias
+    return y
+
+
+def kv_cache_append(cache, new, position):
+    """Row by row."""
+    y, new = np.array(cache), np.asarray(new)
+    for batch in np.ndindex(y.shape[:-2]):
+        p = int(position[batch[: position.ndim]])
+        for i, row in enumerate(new[batch]):
+            if 0 <= p + i < y.shape[-2]:
+                y[(*batch, p + i)] = row
+    return y
+
+
 def value(example):
     """The oracle's result for an example."""
     name, args, kwargs = example.op.name.removesuffix("_split"), example.args, dict(example.case.kwargs)
@@ -505,6 +526,10 @@ def value(example):
         return _MOVED[name](*map(np.asarray, args), **kwargs)
     if example.op.family == "reduce":
         return reduction(name, *args, **kwargs)
+    if name == "kv_cache_append":
+        return kv_cache_append(*map(np.asarray, args))
+    if name == "layer_norm":
+        return layer_norm(*args, **kwargs)
     if name == "repeat":
         return np.tile(np.asarray(args[0]), kwargs["repeats"])
     if name.startswith("lp_pool"):
