@@ -14,6 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 import baracuda_jax as bj
 from baracuda_jax._cli.ops import row
+from baracuda_jax._core import keys
 from baracuda_jax._core import op as declaration
 from baracuda_jax._core.case import Case
 from baracuda_jax._core.op import OPS, Body, compose, declare
@@ -49,7 +50,7 @@ def _normal(*shapes):
 def declared():
     """The ops of this file, in the table as long as its tests run."""
     before = dict(OPS)
-    found = {op.name: op for op in (_softmax_lse(), _mean_of_squares())}
+    found = {op.name: op for op in (_softmax_lse(), _mean_of_squares(), _drop())}
     yield found
     OPS.clear()
     OPS.update(before)
@@ -133,10 +134,93 @@ def _mean_of_squares():
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# A key among the operands
+
+
+@_documented
+def drop(x, key, rate=0.5, prefer=None):
+    """y = x / (1 - rate) where a number that the key draws is at least rate, else 0."""
+    return OPS["drop"](jnp.asarray(x), keys.bits_of("drop", "key", key), rate=rate, prefer=prefer)
+
+
+def _drop():
+    def forward(x, key, *, rate):
+        keep = lambda key, x: jax.random.uniform(key, x.shape, jnp.float32) >= rate  # not of a type that x64 changes
+        of_one = lambda key, x: jnp.where(keep(key, x), x / (1 - rate), 0)
+        return (keys.each_key(of_one, key, x),)
+
+    def labels(names, types, params):
+        batches = next(x.ndim for name, x in zip(names, types, strict=True) if name == "key") - 1
+        own = lambda name, i: "bits" if name == "key" else f"axis{i - batches}"
+        return [
+            tuple(f"batch{i}" if i < batches else own(name, i) for i in range(x.ndim))
+            for name, x in zip(names, types, strict=True)
+        ]
+
+    def draw(rng):
+        return rng.standard_normal((4, 6)), rng.integers(0, 2**32, 2, np.uint32)
+
+    return declare(
+        "drop",
+        family="toy",
+        category=OpCategory.RANDOM,
+        public=drop,
+        cases=(Case("half", draw), Case("a third", draw, {"rate": 0.33})),
+        dtypes=("float64", "float32"),
+        operands=("x", "key"),
+        differentiable=("x",),
+        constant={"key": "keys are bits"},
+        forward=Body(forward),
+        batched=declaration.as_they_are,
+        cut=Partition(labels, whole=frozenset({"bits"})),
+        kernels={},
+        library="xla",
+    )
+
+
+def test_a_key_is_typed_or_raw(declared):
+    x, raw = jnp.ones((4, 6)), jax.random.PRNGKey(3)
+    want = jnp.where(jax.random.uniform(raw, x.shape, jnp.float32) >= 0.5, 2 * x, 0)
+    for key in (raw, jax.random.key(3), np.asarray(raw)):
+        same_bits(drop(x, key), want)
+    same_bits(jax.grad(lambda x: drop(x, jax.random.key(3)).sum())(x), want)
+    for key, got in (
+        (jax.random.split(jax.random.key(3)), r"uint32 of shape \(2, 2\)"),
+        (x, r"float64 of shape \(4, 6\)"),
+    ):
+        with pytest.raises(TypeError, match=rf"drop: key must be one key, typed or uint32 of shape \(2,\), got {got}"):
+            drop(x, key)
+    with pytest.raises(TypeError, match="drop: key must be a key of threefry2x32, got one of rbg"):
+        drop(x, jax.random.key(3, impl="rbg"))
+
+
+def test_a_key_draws_the_same_alone_and_in_a_batch(declared):
+    """Of typed keys too, and of one key for all."""
+    x, many = jnp.ones((3, 4, 6)), jax.random.split(jax.random.key(0), 3)
+    want = jnp.stack([drop(x[i], many[i]) for i in range(3)])
+    same_bits(jax.vmap(drop)(x, many), want)
+    same_bits(jax.vmap(drop)(x, jax.random.key_data(many)), want)
+    same_bits(jax.vmap(drop, (0, None))(x, many[1]), jnp.stack([want[1]] * 3))
+
+
+@pytest.mark.parametrize("kind", ["auto", "explicit"])
+@pytest.mark.parametrize("spec", [P("d", None), P(None, "d"), P("d", "e")], ids=str)
+def test_a_key_draws_the_same_on_shards(declared, spec, kind):
+    x, key = np.arange(128.0).reshape(8, 16), jax.random.PRNGKey(7)
+    both = jax.jit(lambda x, key: (drop(x, key), jax.grad(lambda x: drop(x, key).sum())(x)))
+    want, over = both(x, key), sharded.mesh(kind, axes=2)
+    with jax.set_mesh(over):
+        compiled = both.lower(*sharded.put((x, key), over, (spec, P()))).compile()
+        got = compiled(*sharded.put((x, key), over, (spec, P())))
+    jax.tree.map(same_bits, got, want)
+    assert not sharded.collectives(compiled.as_text())
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Laws
 
 
-@pytest.mark.parametrize("name", ["softmax_lse", "mean_of_squares"])
+@pytest.mark.parametrize("name", ["softmax_lse", "mean_of_squares", "drop"])
 @pytest.mark.parametrize("each", laws.LAWS.values(), ids=list(laws.LAWS))
 def test_laws_of_declarations(declared, each, name):
     op = declared[name]
