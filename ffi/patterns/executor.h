@@ -56,8 +56,8 @@ struct Executor {
   void (*schedule)(void* pool, std::function<void()> task);
 };
 
-// Tasks of a body whose type is forgotten: tasks [begin, end) of it. Code that is compiled for each body would be most of
-// what a build compiles.
+// Tasks of a body whose type is forgotten: tasks [begin, end) of it. Code that is compiled for each body would be most
+// of what a build compiles.
 struct TaskBody {
   const void* body;
   void (*run)(const void* body, int64_t begin, int64_t end);

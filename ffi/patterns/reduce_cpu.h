@@ -144,16 +144,16 @@ class LineReduction {
     int64_t stretch = parts > 1 ? 1 : std::max<int64_t>(1, task_cells / std::max<int64_t>(1, shape_.count));
     std::vector<State<1>> states(size_t(parts > 1 ? shape_.lines * parts : 0));
     parallel_for(executor, ceil_div(shape_.lines, stretch) * parts, std::min(shape_.count, length) * stretch,
-              [&](int64_t task) {
-                int64_t first = task / parts * stretch, begin = task % parts * length;
-                for (int64_t line = first; line < std::min(first + stretch, shape_.lines); ++line) {
-                  State<1> s = of_row(x_ + shape_.kept.offset(line), begin, std::min(shape_.count, begin + length));
-                  if (parts > 1)
-                    states[size_t(task)] = s;
-                  else
-                    reducer_.template finish<1>(s, line);
-                }
-              });
+                 [&](int64_t task) {
+                   int64_t first = task / parts * stretch, begin = task % parts * length;
+                   for (int64_t line = first; line < std::min(first + stretch, shape_.lines); ++line) {
+                     State<1> s = of_row(x_ + shape_.kept.offset(line), begin, std::min(shape_.count, begin + length));
+                     if (parts > 1)
+                       states[size_t(task)] = s;
+                     else
+                       reducer_.template finish<1>(s, line);
+                   }
+                 });
     if (parts > 1) finish_parts(executor, states, parts, 1);
     return {};
   }

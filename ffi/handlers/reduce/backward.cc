@@ -1,7 +1,7 @@
 // FFI targets of gradients of reductions.
-#include "../kernels/reduce/backward.h"
-
 #include "reduce.h"
+
+#include "kernels/reduce/backward.h"
 
 namespace baracuda {
 namespace {
