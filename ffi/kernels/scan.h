@@ -177,18 +177,29 @@ struct CumProd : Cumulative<T, Accumulator<T>> {
 };
 
 // The extreme value so far.
-template <class T, bool is_max>
+template <class T>
 struct CumExtremum : Cumulative<T, Comparable<T>> {
+  using Order = Extreme<T>;
   using State = Comparable<T>;
-  BARACUDA_HD static State none() { return Extreme<T, is_max>::weakest(); }
-  BARACUDA_HD static State join(State a, State b) { return Extreme<T, is_max>::beats(b, a) ? b : a; }
+  Order order;
+
+  BARACUDA_HD static State none() { return Order::weakest(); }
+  BARACUDA_HD static State join(State a, State b) { return Order::beats(b, a) ? b : a; }
+  template <class At, class In>
+  BARACUDA_HD State term(const At&, const In& in, int k) const {
+    return order.value(in.lane[k]);
+  }
+  template <class At, class In, class States>
+  BARACUDA_HD void write(const At& at, const In&, const States& s) const {
+    at.store(this->y, [&](int k) { return order.number(s[k]); });
+  }
 };
 
 // The extreme value so far and the first cell that has it. While all are as weak as the value before the first, there
 // is no index: it is then that of the scan's first cell.
-template <class T, bool is_max>
+template <class T>
 struct CumArgExtremum {
-  using Order = Extreme<T, is_max>;
+  using Order = Extreme<T>;
   using Value = Comparable<T>;
   using Element = T;
   struct State {
@@ -200,6 +211,7 @@ struct CumArgExtremum {
   T* y;
   int32_t* index;  // which cell of the axis has it; before an exclusive scan's first, the number of all
   bool exclusive;
+  Order order;
 
   BARACUDA_HD static State none() { return {Order::weakest(), -1}; }
   template <class At>
@@ -208,7 +220,7 @@ struct CumArgExtremum {
   }
   template <class At, class In>
   BARACUDA_HD State term(const At& at, const In& in, int k) const {
-    Value value = Value(in.lane[k]);
+    Value value = order.value(in.lane[k]);
     return {value, Order::beats(value, Order::weakest()) ? at.index(k) : -1};
   }
   // Member by member, since GCC would choose between addresses, which does not vectorise.
@@ -218,7 +230,7 @@ struct CumArgExtremum {
   }
   template <class At, class In, class States>
   BARACUDA_HD void write(const At& at, const In&, const States& s) const {
-    at.store(y, [&](int k) { return T(s[k].value); });
+    at.store(y, [&](int k) { return order.number(s[k].value); });
     at.store(index, [&](int k) {
       if (s[k].index >= 0) return s[k].index;
       return exclusive && at.is_first(k) ? int32_t(at.count) : at.first_index();

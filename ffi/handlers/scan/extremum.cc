@@ -22,14 +22,16 @@ ffi::Error extremum_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::An
     index = out<int32_t>(*second);
   }
   return for_number(scanning.op, "operand", x.element_type(), [&](auto type) {
-    using T = typename decltype(type)::type;
+    using T = Ordered<typename decltype(type)::type>;
+    auto order = extreme<typename decltype(type)::type>(is_max);
     if (index) {
-      CumArgExtremum<T, is_max> functor{};
+      CumArgExtremum<T> functor{};
       functor.x = in<T>(x), functor.y = out<T>(y), functor.index = index, functor.exclusive = exclusive;
+      functor.order = order;
       return scanning.run(device, *workspace, functor, reverse, exclusive);
     }
-    CumExtremum<T, is_max> functor{};
-    functor.x = in<T>(x), functor.y = out<T>(y);
+    CumExtremum<T> functor{};
+    functor.x = in<T>(x), functor.y = out<T>(y), functor.order = order;
     return scanning.run(device, *workspace, functor, reverse, exclusive);
   });
 }

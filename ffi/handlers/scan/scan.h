@@ -43,7 +43,7 @@ template <template <class> class Functor>
 auto cumulate(const Scanning& scanning, Device& device, ffi::AnyBuffer& x, ffi::AnyBuffer& workspace,
               ffi::Result<ffi::AnyBuffer>& y, bool reverse, bool exclusive) {
   return [&, reverse, exclusive](auto type) {
-    using T = typename decltype(type)::type;
+    using T = Modular<typename decltype(type)::type>;
     Functor<T> functor{};
     functor.x = in<T>(x), functor.y = out<T>(y);
     return scanning.run(device, workspace, functor, reverse, exclusive);

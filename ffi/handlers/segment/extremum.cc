@@ -29,12 +29,12 @@ ffi::Error extremum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer p
     second = (*rows)->untyped_data();
   }
   return for_number(op, "data", data.element_type(), [&](auto type) {
-    using T = typename decltype(type)::type;
+    using T = Ordered<typename decltype(type)::type>;
+    auto order = extreme<typename decltype(type)::type>(is_max);
     T *to = static_cast<T*>(y->untyped_data()), empty = from_bits<T>(empty_bits);
     if (ties)
-      return reduction.run(op, device, SegmentTies<T, is_max>{to, static_cast<float*>(second), empty}, data,
-                           *workspace);
-    SegmentExtremum<T, is_max> reducer{to, static_cast<uint32_t*>(second), empty, uint32_t(reduction.index.shape.rows)};
+      return reduction.run(op, device, SegmentTies<T>{to, static_cast<float*>(second), empty, order}, data, *workspace);
+    SegmentExtremum<T> reducer{to, static_cast<uint32_t*>(second), empty, uint32_t(reduction.index.shape.rows), order};
     return reduction.run(op, device, reducer, data, *workspace);
   });
 }

@@ -28,7 +28,7 @@ ffi::Error prod_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm,
     nonzero = (*first)->untyped_data(), zeros = (*second)->untyped_data();
   }
   return for_number(op, "data", data.element_type(), [&](auto type) {
-    using T = typename decltype(type)::type;
+    using T = Modular<typename decltype(type)::type>;
     if (!is_float<T> && nonzero) return invalid(op, "only floats have a gradient");
     SegmentProd<T> reducer{static_cast<T*>(y->untyped_data()), static_cast<Accumulator<T>*>(nonzero),
                            static_cast<uint8_t*>(zeros), from_bits<T>(empty_bits)};

@@ -10,7 +10,7 @@ ffi::Error sum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, 
   Reduction reduction(op, data, perm, offsets, *y);
   if (reduction.checks.failed()) return reduction.checks.error();
   return for_number(op, "data", data.element_type(), [&](auto type) {
-    using T = typename decltype(type)::type;
+    using T = Modular<typename decltype(type)::type>;
     return reduction.run(op, device, SegmentSum<T>{static_cast<T*>(y->untyped_data()), from_bits<T>(empty_bits)}, data,
                          *workspace);
   });

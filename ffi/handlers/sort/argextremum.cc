@@ -24,8 +24,7 @@ ffi::Error extremum_index_handler(Device device, ffi::AnyBuffer x, ffi::Result<f
     int64_t outer = product(in, 0, in.size() - 2);
     auto* from = static_cast<const T*>(x.untyped_data());
     auto* to = static_cast<int32_t*>(index->untyped_data());
-    return to_error(op, is_max ? argextremum<T, true>(device.executor(*workspace), from, to, outer, count, in.back())
-                               : argextremum<T, false>(device.executor(*workspace), from, to, outer, count, in.back()));
+    return to_error(op, argextremum<T>(device.executor(*workspace), from, to, outer, count, in.back(), is_max));
   });
 }
 
