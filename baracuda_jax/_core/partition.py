@@ -157,7 +157,7 @@ def _when_asked(ctx, cut, run, params):
     """A call that the compiler asks how it may be cut."""
 
     def partition(mesh, args, results):
-        specs = [(*arg.sharding.spec, *(None,) * len(arg.shape))[: len(arg.shape)] for arg in args]
+        mesh, specs = compat.placed(mesh, args)
         axes = cut.axes([arg.shape for arg in args], specs, mesh.shape)
         place = lambda side: tuple(NamedSharding(mesh, spec) for spec in cut.specs(axes, side))
         return mesh, _without_mesh(cut.local(run, axes, params)), place(cut.results), place(cut.operands)
@@ -171,6 +171,7 @@ def _when_asked(ctx, cut, run, params):
     whole = [label for label in known | kept if label in cut.partition.whole]
     fun.def_partition(
         partition,
+        decode_shardings=False,
         sharding_rule=" -> ".join(map(", ".join, (terms[: len(cut.operands)], terms[len(cut.operands) :]))),
         reduction_factors=tuple(label for label in known if label not in kept and label not in whole),
         need_replication_factors=tuple(whole),
