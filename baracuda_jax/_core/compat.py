@@ -108,7 +108,7 @@ def place_as(x, aval):
     """x, sharded as the type says: on an explicit mesh a cotangent has its operand's type."""
     mesh, spec = aval.sharding.mesh, aval.sharding.spec
     is_other = not mesh.empty and mesh.explicit_axes and jax.typeof(x).sharding.spec != spec
-    return jax.sharding.reshard(x, spec) if is_other else x
+    return jax.sharding.reshard(x, aval.sharding) if is_other else x
 
 
 def manual_axes(aval):
