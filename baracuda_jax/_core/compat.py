@@ -3,6 +3,7 @@
 import functools
 
 import jax
+import numpy as np
 from jax._src import dispatch, sharding_impls
 from jax._src.interpreters.batching import bdim_at_front
 from jax.experimental.custom_partitioning import custom_partitioning
@@ -24,6 +25,7 @@ __all__ = [
     "no_mesh",
     "partitioned",
     "place_as",
+    "placed",
     "register_batcher",
     "register_lowering",
     "trace",
@@ -58,6 +60,43 @@ def is_cut_by_compiler(ctx):
     return several and not ctx.module_context.lowering_parameters.for_export
 
 
+def placed(mesh, args):
+    """The mesh and the specs by which the compiler has placed the arguments of a custom_partitioning, which has
+    `decode_shardings=False`. The compiler knows tiles and no axes: the mesh is empty where no argument of the program has
+    one, and tiles may be parts of an axis, as after a reshape. Then it is a mesh of as many axes as the number of devices
+    has prime factors, in an order that tells all tiles."""
+    devices = next((a.sharding._device_assignment for a in args if a.sharding is not None), tuple(mesh.devices.flat))
+    for each in (mesh, *(_mesh_of(devices, sizes) for sizes in _factored(len(devices)))):
+        specs = [_spec(each, a) for a in args]
+        if None not in specs:
+            return each, specs
+    return each, [spec or (None,) * len(a.shape) for spec, a in zip(specs, args, strict=True)]
+
+
+def _factored(n):
+    """The prime factors of n, in each order."""
+    if n == 1:
+        yield ()
+    for factor in (f for f in range(2, n + 1) if n % f == 0 and all(f % g for g in range(2, f))):
+        yield from ((factor, *rest) for rest in _factored(n // factor))
+
+
+def _mesh_of(devices, sizes):
+    return jax.sharding.Mesh(np.array(devices).reshape(sizes), tuple(f"part{i}" for i in range(len(sizes))))
+
+
+def _spec(mesh, arg):
+    """One entry a dimension, or None where the axes of the mesh do not tell the tiles."""
+    try:
+        found = (
+            () if arg.sharding is None else sharding_impls.parse_flatten_op_sharding(arg.sharding._hlo_sharding, mesh)
+        )
+    except (AssertionError, LookupError, NotImplementedError, StopIteration, ValueError):
+        return None
+    spec = tuple(found[0]) if found else ()
+    return (*(entry or None for entry in spec), *(None,) * (len(arg.shape) - len(spec)))
+
+
 def with_type(avals, shape, dtype, spec):
     """The type of an array that shares the operands' mesh and manual axes. `spec` has one entry a dimension."""
     aval = next((a for a in avals if not a.sharding.mesh.empty), avals[0])  # constants may have no mesh
@@ -69,7 +108,7 @@ def place_as(x, aval):
     """x, sharded as the type says: on an explicit mesh a cotangent has its operand's type."""
     mesh, spec = aval.sharding.mesh, aval.sharding.spec
     is_other = not mesh.empty and mesh.explicit_axes and jax.typeof(x).sharding.spec != spec
-    return jax.sharding.reshard(x, spec) if is_other else x
+    return jax.sharding.reshard(x, aval.sharding) if is_other else x
 
 
 def manual_axes(aval):

@@ -262,13 +262,11 @@ def _primitive(name, kind, body, cut_of, primitives):
 
     def reference(*operands, types, **params):
         """The reference, on an explicit mesh with the compiler left to place it."""
-        mesh = jax.sharding.get_abstract_mesh()
-        if not mesh.explicit_axes:
+        axes = next((a for x in operands if (a := jax.typeof(x).sharding.mesh.explicit_axes)), ())
+        if not axes:
             return body.reference(*operands, **params)
-        auto = jax.sharding.auto_axes(
-            functools.partial(body.reference, **params), axes=mesh.explicit_axes,
-            out_sharding=tuple(t.sharding.spec for t in types),
-        )  # fmt: skip
+        fun = lambda *operands: tuple(body.reference(*operands, **params))
+        auto = jax.sharding.auto_axes(fun, axes=axes, out_sharding=tuple(t.sharding for t in types))
         return auto(*operands)
 
     p.def_abstract_eval(types)

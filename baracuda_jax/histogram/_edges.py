@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._core import checks
+from .._core import checks, explicit
 from ._arguments import floating, numbers
 
 
@@ -19,7 +19,7 @@ def edges_of(op, x, bins, range):
         if bins > checks.MOST_PLACES:
             raise ValueError(f"{op}: bins must be at most {checks.MOST_PLACES}, got {bins}")
         return _uniform(op, x, bins, range), True
-    edges = numbers(op, "bins", bins)
+    edges = explicit.whole(numbers(op, "bins", bins))
     if edges.ndim != 1 or edges.shape[0] < 2:
         raise ValueError(f"{op}: bins must be an integer or two or more edges [n], got shape {tuple(edges.shape)}")
     return floating(edges).astype(x.dtype), False

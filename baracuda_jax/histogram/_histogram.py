@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
@@ -58,13 +58,15 @@ def histogram(a, bins=10, range=None, weights=None, density=None, *, prefer=None
         checks.shape(op, "weights", weights, a.shape, "that of a")
         a, weights = _promoted(a, weights)
     density = density is not None and checks.flag(op, "density", density)
-    cells = a.ravel()
+    cells = explicit.reshape(a, -1)
     checks.places(op, "a", cells.shape[0])
     edges, is_uniform = edges_of(op, cells, bins, range)
     if weights is None:
         counts = _histogram(cells, edges, uniform=is_uniform, prefer=prefer)
     else:
-        counts = segment_sum(weights.ravel(), _bin(cells, edges, prefer), edges.shape[0] - 1, prefer=prefer)
+        counts = segment_sum(
+            explicit.reshape(weights, -1), _bin(cells, edges, prefer), edges.shape[0] - 1, prefer=prefer
+        )
     if density:
         counts = _density(counts.astype(wide(edges).dtype), [wide(edges)])
     return counts.astype(a.dtype), edges
@@ -98,7 +100,7 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, pref
     Source: jax.numpy.histogramdd; torch.histogramdd.
     """
     op = "histogramdd"
-    sample = numbers(op, "sample", sample)
+    sample = explicit.whole(numbers(op, "sample", sample), (1,))
     if sample.ndim != 2 or not sample.shape[1]:
         raise ValueError(f"{op}: sample must be [n, d], n points of d coordinates, got shape {tuple(sample.shape)}")
     if weights is None:

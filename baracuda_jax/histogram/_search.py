@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
@@ -90,7 +90,7 @@ def digitize(x, bins, right=False, *, prefer=None):
     Source: jax.numpy.digitize; torch.bucketize.
     """
     op = "digitize"
-    x, bins = numbers(op, "x", x), vector(op, "bins", bins)
+    x, bins = numbers(op, "x", x), explicit.whole(vector(op, "bins", bins))
     right = checks.flag(op, "right", right)
     checks.places(op, "bins", bins.shape[0])
     if not bins.shape[0]:

@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.partition import Partition
 from .._core.wide import wide
+from ..histogram._search import search
 from ..segment._kernels import index_of, reduce
 from ._family import FAMILY, operand, spaced
 from ._partition import WHOLE
@@ -52,14 +53,14 @@ def repeat_interleave(x, repeats, axis=None, *, total_repeat_length=None, prefer
     op = "repeat_interleave"
     x = operand(op, "x", x)
     if axis is None:
-        x, axis = x.reshape(-1), 0
+        x, axis = explicit.reshape(x, -1), 0
     axis = checks.axis(op, "x", x, axis)
     if _is_one(repeats) and total_repeat_length is None:
         times = checks.integer(op, "repeats", repeats, 0)
         outer, inner = x.shape[: axis + 1], x.shape[axis + 1 :]
-        y = repeat(x.reshape(*outer, 1, *inner), (times, *(1,) * len(inner)), prefer=prefer)
-        return y.reshape(*x.shape[:axis], times * x.shape[axis], *inner)
-    rows = _rows(op, x.shape[axis], repeats, total_repeat_length)
+        y = repeat(explicit.reshape(x, *outer, 1, *inner), (times, *(1,) * len(inner)), prefer=prefer)
+        return explicit.reshape(y, *x.shape[:axis], times * x.shape[axis], *inner)
+    rows = _rows(op, x.shape[axis], repeats, total_repeat_length, prefer)
     return _repeat_interleave(x, rows, axis=axis - x.ndim, count=x.shape[axis], prefer=prefer)
 
 
@@ -83,7 +84,7 @@ def repeat_interleave_backward(dy, repeats, axis=None, *, prefer=None):
     )
     if repeats.ndim != 1:
         raise ValueError(f"{op}: repeats must have one dimension, got shape {tuple(repeats.shape)}")
-    rows = _rows(op, repeats.shape[0], repeats, dy.shape[axis])
+    rows = _rows(op, repeats.shape[0], repeats, dy.shape[axis], prefer)
     return _repeat_interleave.vjp(rows, dy, axis=axis - dy.ndim, count=repeats.shape[0], prefer=prefer)
 
 
@@ -98,7 +99,7 @@ def _is_one(repeats):
     )
 
 
-def _rows(op, count, repeats, total):
+def _rows(op, count, repeats, total, prefer):
     """Of each cell of y the one of x that it is a copy of: int32 numbers that rise."""
     known = None if isinstance(repeats, jax.core.Tracer) else np.asarray(repeats)
     repeats = checks.array(op, "repeats", repeats if known is None else known)
@@ -122,12 +123,13 @@ def _rows(op, count, repeats, total):
     if known is not None:
         each = np.repeat(np.arange(count, dtype=np.int32), np.broadcast_to(known, (count,)))[:total]
         return jnp.asarray(np.pad(each, (0, total - each.size), constant_values=count - 1))
-    # Where a cell's copies begin, there the number rises by one. Those behind the end are of nobody.
-    each = jnp.broadcast_to(repeats, (count,))
+    # The number of an element is how many ends of copies are not after it. These are searched and not scattered: where the
+    # shards of indices are unequal, XLA adds some twice.
+    each = jnp.broadcast_to(explicit.whole(repeats), (count,))
     most = jnp.minimum(each, jnp.asarray(min(total, jnp.iinfo(each.dtype).max), each.dtype)).astype(jnp.int32)
     ends = jax.lax.associative_scan(lambda a, b: jnp.minimum(a, total - b) + b, jnp.maximum(most, 0))
-    rises = jnp.zeros(total + 1, jnp.int32).at[ends[:-1]].add(1, mode="drop")
-    return jnp.cumsum(rises[:total], dtype=jnp.int32)
+    rows = search(ends, jnp.arange(total, dtype=jnp.int32), right=True, prefer=prefer)
+    return jnp.minimum(rows, count - 1)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
@@ -101,7 +101,7 @@ def _start(op, start, shape):
     if isinstance(start, int | np.integer):
         start = (start,)
     if not isinstance(start, tuple | list):
-        start = checks.array(op, "start", start)
+        start = explicit.whole(checks.array(op, "start", start))
         start = (start,) if start.ndim == 0 else [start[i] for i in range(start.shape[0])]
     if len(start) != len(shape):
         raise ValueError(f"{op}: start must have one number for each of {len(shape)} axes, got {len(start)}")

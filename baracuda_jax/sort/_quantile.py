@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
 from .._core.wide import wide_dtype
 from ._arguments import document
@@ -91,7 +91,7 @@ def nanquantile(a, q, axis=None, *, method="linear", keepdims=False, prefer=None
 def _between(op, statistics, a, q, axis, method, keepdims, skips_nan, prefer):
     a = checks.array(op, "a", a)
     checks.dtype(op, "a", a, checks.NUMBERS)
-    q = _share(op, q)
+    q = explicit.whole(_share(op, q))
     method = checks.choice(op, "method", method, METHODS)
     axes = _axes(op, a, axis)
     keepdims = checks.flag(op, "keepdims", keepdims)
@@ -105,7 +105,7 @@ def _between(op, statistics, a, q, axis, method, keepdims, skips_nan, prefer):
     of = wide_dtype(jnp.result_type(jnp.zeros((), dtype), q))
     y = _interpolate(statistics, rows, jnp.atleast_1d(q).astype(of), method, skips_nan, prefer)
     y = jnp.moveaxis(y.astype(dtype), -1, 0) if q.ndim else y[..., 0].astype(dtype)
-    return y.reshape((*q.shape, *kept))
+    return explicit.reshape(y, *q.shape, *kept)
 
 
 def _interpolate(statistics, rows, q, method, skips_nan, prefer):
@@ -177,7 +177,7 @@ def _rows(a, axes):
     """[*batch, n], with these axes made one, behind the others."""
     rest = [i for i in range(a.ndim) if i not in axes]
     n = math.prod(a.shape[i] for i in axes)
-    return a.transpose(*rest, *axes).reshape(*(a.shape[i] for i in rest), n)
+    return explicit.reshape(a.transpose(*rest, *axes), *(a.shape[i] for i in rest), n)
 
 
 _SHAPES = {

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
 from .._core.sku import OpCategory
 from ._arguments import array, document, fill, known_size
@@ -40,7 +40,7 @@ def nonzero(a, *, size=None, fill_value=None, prefer=None):
     a = array(op, "a", a)
     if a.ndim < 1:
         raise ValueError(f"{op}: a must have at least one dimension, got a scalar")
-    cells = a.ravel()
+    cells = explicit.reshape(a, -1)
     checks.places(op, "a", cells.shape[0])
     size = known_size(op, "a", a, size, lambda: found(nonzero_cells, cells, prefer, fill=-1))
     fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * a.ndim

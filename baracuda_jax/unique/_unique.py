@@ -1,11 +1,9 @@
 """Distinct values, of all cells or of runs."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import PartitionSpec as P
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
 from .._core.sku import OpCategory
 from ..scan import cumsum
@@ -56,8 +54,8 @@ def unique(
     wanted = _wanted(op, return_index=return_index, return_inverse=return_inverse, return_counts=return_counts)
     equal_nan = checks.flag(op, "equal_nan", equal_nan)
     rows, axis = _rows(op, "ar", "axis", ar, axis)
-    rows = _whole(rows)
     if rows.ndim == 1:
+        rows = explicit.whole(rows)
         needs_order = bool({"return_index", "return_inverse"} & wanted)
         rows, order = _sorted.sorted_cells(rows, needs_order, prefer)
     else:
@@ -111,28 +109,12 @@ def _wanted(op, **flags):
 def _rows(op, name, axis_name, x, axis):
     """The cells or slices whose runs are wanted, along the first axis; and that axis of x, or None."""
     if axis is None:
-        rows = x.ravel()
+        rows = explicit.reshape(x, -1)
     else:
         axis = checks.axis(op, name, x, axis, axis_name)
-        rows = jnp.moveaxis(x, axis, 0)
+        rows = jnp.moveaxis(explicit.whole(x), axis, 0)
     checks.places(op, name, rows.shape[0])
     return rows, axis
-
-
-def _is_cut(x):
-    """Whether it is, along explicit axes of a mesh."""
-    return any(entry is not None for entry in jax.typeof(x).sharding.spec)
-
-
-def _whole(x):
-    """A sort takes its axis whole."""
-    return jax.sharding.reshard(x, P(*(None,) * x.ndim)) if _is_cut(x) else x
-
-
-def _take(rows, index):
-    """On every device, also from rows that are cut."""
-    place = P(*(None,) * rows.ndim) if _is_cut(rows) else None
-    return rows.at[index].get(mode="promise_in_bounds", out_sharding=place)
 
 
 def _differs(a, before, equal_nan):
@@ -163,7 +145,7 @@ def _runs(op, name, which, x, rows, axis, wanted, order, size, fill_value, equal
         starts = jnp.where(starts < 0, n, starts)
     first = starts[:size]
     index = jnp.where(first < n, first, 0)
-    values = _take(rows, index) if n else jnp.zeros((size, *rows.shape[1:]), rows.dtype)
+    values = explicit.take(rows, index) if n else jnp.zeros((size, *rows.shape[1:]), rows.dtype)
     if fill_value is not None:
         is_there = (first < n).reshape(-1, *(1,) * (rows.ndim - 1))
         values = jnp.where(is_there, values, fill(op, fill_value, values.dtype))
@@ -171,7 +153,7 @@ def _runs(op, name, which, x, rows, axis, wanted, order, size, fill_value, equal
     if "return_index" in wanted:
         results.append(order[index] if n else index)
     if "return_inverse" in wanted:
-        run = cumsum(_is_start(rows, equal_nan).astype(jnp.int32), prefer=prefer) - 1
+        run = cumsum(_is_start(explicit.whole(rows), equal_nan).astype(jnp.int32), prefer=prefer) - 1
         if order is not None:
             run = jnp.zeros(n, jnp.int32).at[order].set(run, unique_indices=True)
         results.append(run.reshape(x.shape) if axis is None else run)
