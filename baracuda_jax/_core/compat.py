@@ -7,7 +7,7 @@ from jax._src import dispatch, sharding_impls
 from jax._src.interpreters.batching import bdim_at_front
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir, xla
+from jax.interpreters import ad, batching, mlir, partial_eval, xla
 
 __all__ = [
     "Primitive",
@@ -24,10 +24,13 @@ __all__ = [
     "no_mesh",
     "partitioned",
     "place_as",
+    "read",
     "register_batcher",
     "register_lowering",
+    "strong",
     "trace",
     "with_type",
+    "without_dead_code",
 ]
 
 ir = mlir.ir
@@ -101,3 +104,28 @@ def equations(jaxpr):
             for inner in value if isinstance(value, tuple | list) else (value,):
                 if hasattr(inner, "eqns"):
                     yield from equations(inner)
+
+
+def without_dead_code(jaxpr, is_used=None):
+    """The jaxpr without equations whose results nobody uses, all of its own being used, or some; and of each input whether
+    it is used."""
+    return partial_eval.dce_jaxpr(jaxpr.jaxpr, list(is_used or [True] * len(jaxpr.jaxpr.outvars)))
+
+
+def read(jaxpr):
+    """All variables that the equations of a jaxpr, and of those inside it, or its results are computed from."""
+    inner = [getattr(jaxpr, "jaxpr", jaxpr)]
+    for equation in equations(jaxpr):
+        for value in equation.params.values():
+            inner += [
+                getattr(j, "jaxpr", j)
+                for j in (value if isinstance(value, tuple | list) else (value,))
+                if hasattr(j, "eqns")
+            ]
+    atoms = (a for j in inner for a in (*j.outvars, *(x for equation in j.eqns for x in equation.invars)))
+    return {a for a in atoms if not hasattr(a, "val")}
+
+
+def strong(x):
+    """x, not weakly typed."""
+    return jax.lax.convert_element_type(x, x.dtype) if jax.typeof(x).weak_type else x

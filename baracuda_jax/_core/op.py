@@ -258,7 +258,7 @@ def _primitive(name, kind, body, cut_of, primitives):
 
     def chosen(ctx, prefer, params):
         call = Call(OPS[name], kind, tuple(ctx.avals_in), tuple(ctx.avals_out), params)
-        return choice.choose(call, preference.for_kind(prefer, kind), ctx.module_context.platforms)
+        return choice.choose(call, preference.for_call(prefer, call), ctx.module_context.platforms)
 
     def reference(*operands, types, **params):
         """The reference, on an explicit mesh with the compiler left to place it."""
