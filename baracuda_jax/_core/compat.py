@@ -3,8 +3,9 @@
 import functools
 
 import jax
-from jax._src import dispatch, sharding_impls
+from jax._src import dispatch, dtypes, sharding_impls
 from jax._src.interpreters.batching import bdim_at_front
+from jax._src.lax import lax
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval, xla
@@ -13,8 +14,10 @@ __all__ = [
     "Primitive",
     "ad",
     "apply",
+    "as_type",
     "batching",
     "bdim_at_front",
+    "common_type",
     "custom_partitioning",
     "equations",
     "ir",
@@ -27,7 +30,6 @@ __all__ = [
     "read",
     "register_batcher",
     "register_lowering",
-    "strong",
     "trace",
     "with_type",
     "without_dead_code",
@@ -61,11 +63,11 @@ def is_cut_by_compiler(ctx):
     return several and not ctx.module_context.lowering_parameters.for_export
 
 
-def with_type(avals, shape, dtype, spec):
+def with_type(avals, shape, dtype, spec, is_weak=False):
     """The type of an array that shares the operands' mesh and manual axes. `spec` has one entry a dimension."""
     aval = next((a for a in avals if not a.sharding.mesh.empty), avals[0])  # constants may have no mesh
     sharding = aval.sharding.update(spec=jax.sharding.PartitionSpec(*spec))
-    return aval.update(shape=tuple(shape), dtype=jax.numpy.dtype(dtype), weak_type=False, sharding=sharding)
+    return aval.update(shape=tuple(shape), dtype=jax.numpy.dtype(dtype), weak_type=is_weak, sharding=sharding)
 
 
 def place_as(x, aval):
@@ -126,6 +128,13 @@ def read(jaxpr):
     return {a for a in atoms if not hasattr(a, "val")}
 
 
-def strong(x):
-    """x, not weakly typed."""
-    return jax.lax.convert_element_type(x, x.dtype) if jax.typeof(x).weak_type else x
+def as_type(x, dtype, is_weak):
+    """x as an array of this dtype, weakly typed or not."""
+    if x.dtype == dtype and jax.typeof(x).weak_type == is_weak:
+        return x
+    return lax._convert_element_type(x, dtype, is_weak)
+
+
+def common_type(*values):
+    """(dtype, whether it is weak) to which JAX promotes arrays and Python numbers."""
+    return dtypes.result_type(*values, return_weak_type_flag=True)

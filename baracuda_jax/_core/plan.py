@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from . import checks, choice, compat, library
+from . import checks, choice, library, promote
 from . import prefer as preference
 from .call import UNORDERED, Call
 from .op import OPS
@@ -93,7 +93,7 @@ class Plan:
         """Runs the plan on arrays of the planned types, as many as `inputs` has."""
         self.can_implement(*arrays)
         run = of_arrays(self.name, [name for name, _ in self.inputs], self.params)
-        return run(*map(compat.strong, arrays), prefer=self.backends)
+        return run(*map(promote.strong, arrays), prefer=self.backends)
 
     def can_implement(self, *args):
         """Checks that the plan can be called with such arguments.
