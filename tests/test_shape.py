@@ -417,3 +417,14 @@ def test_large_arrays(shape):
         same_bits(bj.triu(x, -5, prefer="native"), np.triu(x, -5))
         same_bits(bj.permute(x, (*range(x.ndim - 2), -1, -2), prefer="native"), np.swapaxes(x, -1, -2))
         same_bits(bj.concat([x, x], -1, prefer="native"), np.concatenate([x, x], -1))
+
+
+@pytest.mark.parametrize(
+    "repeats", [[2**40, 1, 1], [1, 2**62, 2**62], [0, 2**62, 2**62], np.array([100, 100, 100], np.int8)]
+)
+def test_known_repeats_are_not_expanded_beyond_the_result(repeats):
+    x = jnp.arange(3.0)
+    got = bj.repeat_interleave(x, np.asarray(repeats), 0, total_repeat_length=6)
+    np.testing.assert_array_equal(got, np.repeat(np.arange(3.0), np.minimum(repeats, 6))[:6])
+    with pytest.raises(ValueError, match="repeat_interleave: the result may have at most"):
+        bj.repeat_interleave(x, np.array([2**62] * 3), 0)

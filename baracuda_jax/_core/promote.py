@@ -1,5 +1,5 @@
-"""JAX's promotion of dtypes. A Python number is weakly typed: it takes the dtype of what it meets, and so does what is made of
-such numbers alone."""
+"""JAX's promotion of dtypes. A Python number is weakly typed: it takes the dtype of what it meets. So does what is made of
+Python numbers alone."""
 
 import jax
 
