@@ -1,5 +1,5 @@
-"""Pieces of plain JAX in public functions, each as one program, also where JAX runs step by step. Their constants are then the
-compiler's: none is sent to the device at each call, which `jax.transfer_guard` may forbid."""
+"""Pieces of plain JAX in public functions, each as one program, also where JAX runs step by step. Their constants are then
+the compiler's: none is sent to the device at each call, which `jax.transfer_guard` may forbid."""
 
 import functools
 
