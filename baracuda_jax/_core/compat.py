@@ -4,18 +4,21 @@ import functools
 
 import jax
 import numpy as np
-from jax._src import dispatch, sharding_impls
+from jax._src import dispatch, dtypes, sharding_impls
 from jax._src.interpreters.batching import bdim_at_front
+from jax._src.lax import lax
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir, xla
+from jax.interpreters import ad, batching, mlir, partial_eval, xla
 
 __all__ = [
     "Primitive",
     "ad",
     "apply",
+    "as_type",
     "batching",
     "bdim_at_front",
+    "common_type",
     "custom_partitioning",
     "equations",
     "ir",
@@ -26,10 +29,12 @@ __all__ = [
     "partitioned",
     "place_as",
     "placed",
+    "read",
     "register_batcher",
     "register_lowering",
     "trace",
     "with_type",
+    "without_dead_code",
 ]
 
 ir = mlir.ir
@@ -97,11 +102,11 @@ def _spec(mesh, arg):
     return (*(entry or None for entry in spec), *(None,) * (len(arg.shape) - len(spec)))
 
 
-def with_type(avals, shape, dtype, spec):
+def with_type(avals, shape, dtype, spec, is_weak=False):
     """The type of an array that shares the operands' mesh and manual axes. `spec` has one entry a dimension."""
     aval = next((a for a in avals if not a.sharding.mesh.empty), avals[0])  # constants may have no mesh
     sharding = aval.sharding.update(spec=jax.sharding.PartitionSpec(*spec))
-    return aval.update(shape=tuple(shape), dtype=jax.numpy.dtype(dtype), weak_type=False, sharding=sharding)
+    return aval.update(shape=tuple(shape), dtype=jax.numpy.dtype(dtype), weak_type=is_weak, sharding=sharding)
 
 
 def place_as(x, aval):
@@ -140,3 +145,35 @@ def equations(jaxpr):
             for inner in value if isinstance(value, tuple | list) else (value,):
                 if hasattr(inner, "eqns"):
                     yield from equations(inner)
+
+
+def without_dead_code(jaxpr, is_used=None):
+    """The jaxpr without equations whose results nobody uses, all of its own being used, or some; and of each input whether
+    it is used."""
+    return partial_eval.dce_jaxpr(jaxpr.jaxpr, list(is_used or [True] * len(jaxpr.jaxpr.outvars)))
+
+
+def read(jaxpr):
+    """All variables that the equations of a jaxpr, and of those inside it, or its results are computed from."""
+    inner = [getattr(jaxpr, "jaxpr", jaxpr)]
+    for equation in equations(jaxpr):
+        for value in equation.params.values():
+            inner += [
+                getattr(j, "jaxpr", j)
+                for j in (value if isinstance(value, tuple | list) else (value,))
+                if hasattr(j, "eqns")
+            ]
+    atoms = (a for j in inner for a in (*j.outvars, *(x for equation in j.eqns for x in equation.invars)))
+    return {a for a in atoms if not hasattr(a, "val")}
+
+
+def as_type(x, dtype, is_weak):
+    """x as an array of this dtype, weakly typed or not."""
+    if x.dtype == dtype and jax.typeof(x).weak_type == is_weak:
+        return x
+    return lax._convert_element_type(x, dtype, is_weak)
+
+
+def common_type(*values):
+    """(dtype, whether it is weak) to which JAX promotes arrays and Python numbers."""
+    return dtypes.result_type(*values, return_weak_type_flag=True)

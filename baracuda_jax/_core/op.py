@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import jax
 
-from . import choice, compat, complete, partition
+from . import choice, compat, complete, partition, promote
 from . import prefer as preference
 from .call import Call, untyped
 from .compat import ad
@@ -59,6 +59,7 @@ class Op:
     beside: tuple[str, ...]  # other ops that the public function calls
     kin: str | None
     default: str
+    weak: bool
     forward: compat.Primitive
     tangent: compat.Primitive | None  # as backward, None where there is no derivative
     backward: compat.Primitive | None
@@ -122,6 +123,7 @@ def declare(
     beside: Sequence[str] = (),
     kin: str | None = None,
     default: str = "native",
+    weak: bool = False,
 ) -> Op:
     """Declares an op and puts it in the table `OPS`; `complete.py` says what must not be left out.
 
@@ -145,6 +147,8 @@ def declare(
     beside          other ops, of which every call of the public function calls the kernels too
     kin             what ops that differ in their functors alone have in common; a sample of the laws takes some of them
     default         what automatic means for this op: "native", the kernel where there is one, or "xla"
+    weak            whether the output, of the operands' dtype, is weakly typed where they are, as Python numbers: so are the
+                    results of JAX's elementwise functions and of those that move elements
     """
     constant, shared, follows = constant or {}, shared or {}, follows or {}
     complete.check(
@@ -181,7 +185,7 @@ def declare(
     primitives = {"tangent": None, "backward": None}
     for kind, body in bodies.items():
         of_call = rule and functools.partial(partition.of_call, rule, kind, names[kind], returned[kind], follows)
-        primitives[kind] = _primitive(name, kind, body, of_call, primitives)
+        primitives[kind] = _primitive(name, kind, body, of_call, primitives, weak)
         _batch(primitives[kind], names[kind], returned[kind], shared, follows, batched)
     if backward:
         _differentiate(primitives, bodies, tuple(operands), tuple(differentiable), tuple(residuals), tuple(results))
@@ -206,6 +210,7 @@ def declare(
         beside=tuple(beside),
         kin=kin,
         default=default,
+        weak=weak,
         bodies=bodies,
         output=output,
         codes=codes,
@@ -233,17 +238,26 @@ def bind(primitive, *operands, **params):
     return primitive.bind(*operands, **params)
 
 
-def _primitive(name, kind, body, cut_of, primitives):
+def _primitive(name, kind, body, cut_of, primitives, weak):
     p = compat.Primitive(name if kind == "forward" else f"{name}_{kind}")
     p.multiple_results = True
     p.def_impl(compat.apply(p))
 
     def types(*avals, prefer, **params):
         if cut_of is None:
-            return compat.trace(body.native, avals, params).out_avals
+            outs = compat.trace(body.native, avals, params).out_avals
+            return [y.update(weak_type=is_weak) for y, is_weak in zip(outs, weakness(avals, outs), strict=True)]
         outs = untyped(body.native, avals, params)
         specs = partition.result_specs(cut_of(params, avals, outs), avals)
-        return [compat.with_type(avals, y.shape, y.dtype, spec) for y, spec in zip(outs, specs, strict=True)]
+        return [
+            compat.with_type(avals, y.shape, y.dtype, spec, is_weak)
+            for y, spec, is_weak in zip(outs, specs, weakness(avals, outs), strict=True)
+        ]
+
+    def weakness(avals, outs):
+        """Of each result. Those of a forward call after the first are indices and the like."""
+        may = [weak and (kind != "forward" or i == 0) for i in range(len(outs))]
+        return [is_one and promote.follows(y, avals) for is_one, y in zip(may, outs, strict=True)]
 
     def lower(ctx, *operands, prefer, **params):
         backend, _ = chosen(ctx, prefer, params)
@@ -258,7 +272,7 @@ def _primitive(name, kind, body, cut_of, primitives):
 
     def chosen(ctx, prefer, params):
         call = Call(OPS[name], kind, tuple(ctx.avals_in), tuple(ctx.avals_out), params)
-        return choice.choose(call, preference.for_kind(prefer, kind), ctx.module_context.platforms)
+        return choice.choose(call, preference.for_call(prefer, call), ctx.module_context.platforms)
 
     def reference(*operands, types, **params):
         """The reference, on an explicit mesh with the compiler left to place it."""

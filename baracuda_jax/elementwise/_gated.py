@@ -84,6 +84,7 @@ def gated(name, summary, gate, activation, source):
         kernels={"forward": (name,), "tangent": (f"{name}_tangent",), "backward": (f"{name}_backward",)},
         kin="gated",
         default="xla",
+        weak=True,
     )
     return fun, backward_of(fun)(named(backward, f"{name}_backward", None))
 

@@ -117,6 +117,7 @@ def _declare(name, public, beats, nothing):
         dtypes=checks.NUMBERS,
         cases=cases(),
         results=("y", "index"),
+        weak=True,
         residuals=("index",),
         cut=whole_axis,
         forward=Body(reference, native),

@@ -236,4 +236,5 @@ _repeat = declare(
     batched=as_they_are,
     cut="copies of a shard do not lie beside each other",
     kernels={"forward": ("repeat",), "backward": ("repeat_backward",)},
+    weak=True,
 )

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._core import checks, explicit
 from .._core.case import Case
+from .._core.compiled import compiled
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.partition import Partition
@@ -101,7 +102,9 @@ def _is_one(repeats):
 
 def _rows(op, count, repeats, total, prefer):
     """Of each cell of y the one of x that it is a copy of: int32 numbers that rise."""
-    known = None if isinstance(repeats, jax.core.Tracer) else np.asarray(repeats)
+    # What is on the device stays there, unless the result's shape depends on it.
+    is_known = not isinstance(repeats, jax.Array) or (total is None and not isinstance(repeats, jax.core.Tracer))
+    known = np.asarray(repeats) if is_known else None
     repeats = checks.array(op, "repeats", repeats if known is None else known)
     checks.dtype(op, "repeats", repeats, checks.INTEGERS)
     if repeats.shape not in ((), (1,), (count,)):
@@ -113,7 +116,7 @@ def _rows(op, count, repeats, total, prefer):
     if total is None:
         if known is None:
             raise TypeError(f"{op}: total_repeat_length must be given where repeats are traced")
-        total = int(np.broadcast_to(known, (count,)).sum())
+        total = int(_at_most(known, count, checks.MOST_PLACES + 1).sum())
     total = checks.integer(op, "total_repeat_length", total, 0)
     checks.places(op, "the result", max(total, count), "cells along the axis")
     if count == 0:
@@ -121,11 +124,26 @@ def _rows(op, count, repeats, total, prefer):
             raise ValueError(f"{op}: total_repeat_length must be 0 where x has no cells along the axis, got {total}")
         return jnp.zeros(0, jnp.int32)
     if known is not None:
-        each = np.repeat(np.arange(count, dtype=np.int32), np.broadcast_to(known, (count,)))[:total]
-        return jnp.asarray(np.pad(each, (0, total - each.size), constant_values=count - 1))
-    # The number of an element is how many ends of copies are not after it. These are searched and not scattered: where the
-    # shards of indices are unequal, XLA adds some twice.
-    each = jnp.broadcast_to(explicit.whole(repeats), (count,))
+        return jnp.asarray(_known_rows(known, count, total))
+    return _traced_rows(explicit.whole(repeats), count=count, total=total, prefer=prefer)
+
+
+def _at_most(repeats, count, most):
+    """One for each element. Greater numbers than `most` say no more than that one, and the sum stays in 64 bits."""
+    return np.minimum(np.broadcast_to(repeats, (count,)).astype(np.uint64), np.uint64(most)).astype(np.int64)
+
+
+def _known_rows(repeats, count, total):
+    ends = np.minimum(np.cumsum(_at_most(repeats, count, total)), total)
+    each = np.repeat(np.arange(count, dtype=np.int32), np.diff(ends, prepend=0))
+    return np.pad(each, (0, total - each.size), constant_values=count - 1)
+
+
+@compiled("count", "total", "prefer")
+def _traced_rows(repeats, *, count, total, prefer):
+    """The number of an element is how many ends of copies are not after it. These are searched and not scattered: where the
+    shards of indices are unequal, XLA adds some twice."""
+    each = jnp.broadcast_to(repeats, (count,))
     most = jnp.minimum(each, jnp.asarray(min(total, jnp.iinfo(each.dtype).max), each.dtype)).astype(jnp.int32)
     ends = jax.lax.associative_scan(lambda a, b: jnp.minimum(a, total - b) + b, jnp.maximum(most, 0))
     rows = search(ends, jnp.arange(total, dtype=jnp.int32), right=True, prefer=prefer)

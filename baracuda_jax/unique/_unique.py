@@ -59,7 +59,7 @@ def unique(
         needs_order = bool({"return_index", "return_inverse"} & wanted)
         rows, order = _sorted.sorted_cells(rows, needs_order, prefer)
     else:
-        order = jnp.lexsort(rows.reshape(rows.shape[0], -1).T[::-1]) if rows.size else jnp.zeros(rows.shape[0], int)
+        order = jnp.lexsort(rows.reshape(rows.shape[0], -1).T[::-1]) if rows.size else jnp.arange(rows.shape[0])
         order = order.astype(jnp.int32)
         rows = rows[order]
     return _runs(op, "ar", _unique, ar, rows, axis, wanted, order, size, fill_value, equal_nan, prefer)
@@ -122,7 +122,7 @@ def _differs(a, before, equal_nan):
     y = a != before
     if equal_nan:
         y &= ~((a != a) & (before != before))
-    return y.reshape(y.shape[0], -1).any(1) if y.ndim > 1 else y
+    return y.any(range(1, y.ndim)) if y.ndim > 1 else y
 
 
 def _is_start(rows, equal_nan):
