@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks, explicit
+from .._core import prefer as preference
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.kernel import kernel
@@ -125,6 +126,7 @@ def _rows(op, count, repeats, total, prefer):
         return jnp.zeros(0, jnp.int32)
     if known is not None:
         return jnp.asarray(_known_rows(known, count, total))
+    prefer = preference.resolve(op, prefer)  # the compiled piece is kept, whatever the context says later
     return _traced_rows(explicit.whole(repeats), count=count, total=total, prefer=prefer)
 
 
