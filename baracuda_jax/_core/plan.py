@@ -12,6 +12,7 @@ import numpy as np
 from . import checks, choice, compat, library
 from . import prefer as preference
 from .call import Call
+from .names import unrounded
 from .op import OPS
 from .sku import ArchSku, BackendKind, ElementKind, KernelSku, PrecisionGuarantee, precision
 
@@ -139,6 +140,7 @@ class Plan:
         operands = dict(zip((*op.residuals, "dy"), map(_type, call.operands), strict=True))
         if name in _public():
             y = self.out_avals[0] if isinstance(self.out_avals, tuple) else self.out_avals
+            y = operands.get(unrounded(op.results[0]), y)
             known = (
                 operands
                 | call.params

@@ -1,5 +1,6 @@
 // FFI targets of pooling: arrays [batches..., spatial..., channels], the channels in their place only with
 // channels_last.
+#include "saved.h"
 #include "target.h"
 #include BARACUDA_DRIVER(window)
 
@@ -68,15 +69,27 @@ const T* data(const ffi::AnyBuffer& buffer) {
   return static_cast<const T*>(buffer.untyped_data());
 }
 
-ffi::Error pool_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> y, Dimensions window,
-                        Dimensions strides, double norm_type, bool channels_last) {
+// Next to y, 16-bit floats may have it before it is rounded, in float32.
+ffi::Error pool_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> y, ffi::RemainingRets more,
+                        Dimensions window, Dimensions strides, double norm_type, bool channels_last) {
   constexpr const char* op = "lp_pool";
   Pooling pooling(op, "x", x, "the result", *y, window, strides, norm_type, channels_last);
+  ffi::DataType dtype = x.element_type();
+  void* unrounded = nullptr;
+  pooling.checks.require(more.size() <= size_t(is_rounded(dtype)), "expected fewer results, got ", more.size() + 1);
+  if (!pooling.checks.failed() && more.size() == 1) {
+    auto second = more.get<ffi::AnyBuffer>(0);
+    if (second.has_error()) return second.error();
+    pooling.checks.same_shape("the second result", **second, "the result", *y)
+        .dtype("the second result", **second, wide(dtype));
+    unrounded = (*second)->untyped_data();
+  }
   if (pooling.checks.failed()) return pooling.checks.error();
-  return for_float(op, "x", x.element_type(), [&](auto type) {
+  return for_float(op, "x", dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    return to_error(op, for_power<Accumulator<T>>(norm_type, [&](auto power) {
-                      LpPool<T, decltype(power)> kernel{data<T>(x), power};
+    using Wide = Accumulator<T>;
+    return to_error(op, for_power<Wide>(norm_type, [&](auto power) {
+                      LpPool<T, decltype(power)> kernel{data<T>(x), static_cast<Wide*>(unrounded), power};
                       return reduce_windows(device.executor(), kernel, pooling.shape,
                                             static_cast<T*>(y->untyped_data()));
                     }));
@@ -87,16 +100,16 @@ ffi::Error tangent_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer y, ff
                            ffi::Result<ffi::AnyBuffer> out, Dimensions window, Dimensions strides, double norm_type,
                            bool channels_last) {
   constexpr const char* op = "lp_pool_tangent";
-  Pooling pooling(op, "x", x, "y", y, window, strides, norm_type, channels_last);
+  Pooling pooling(op, "x", x, "the result", *out, window, strides, norm_type, channels_last);
   pooling.checks.same_shape("t", t, "x", x)
       .same_dtype("t", t, "x", x)
-      .same_shape("the result", *out, "y", y)
-      .same_dtype("the result", *out, "x", x);
+      .same_shape("y", y, "the result", *out)
+      .dtype("y", y, wide(x.element_type()));
   if (pooling.checks.failed()) return pooling.checks.error();
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     return to_error(op, for_power<Accumulator<T>>(norm_type, [&](auto power) {
-                      LpPoolTangent<T, decltype(power)> kernel{data<T>(x), data<T>(y), data<T>(t), power};
+                      LpPoolTangent<T, decltype(power)> kernel{data<T>(x), data<Accumulator<T>>(y), data<T>(t), power};
                       return reduce_windows(device.executor(), kernel, pooling.shape,
                                             static_cast<T*>(out->untyped_data()));
                     }));
@@ -107,23 +120,23 @@ ffi::Error backward_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer y, f
                             ffi::Result<ffi::AnyBuffer> dx, Dimensions window, Dimensions strides, double norm_type,
                             bool channels_last) {
   constexpr const char* op = "lp_pool_backward";
-  Pooling pooling(op, "x", x, "y", y, window, strides, norm_type, channels_last);
-  pooling.checks.same_shape("dy", dy, "y", y)
-      .same_dtype("dy", dy, "x", x)
+  Pooling pooling(op, "x", x, "dy", dy, window, strides, norm_type, channels_last);
+  pooling.checks.same_shape("y", y, "dy", dy)
+      .dtype("y", y, wide(x.element_type()))
       .same_shape("the result", *dx, "x", x)
       .same_dtype("the result", *dx, "x", x);
   if (pooling.checks.failed()) return pooling.checks.error();
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
-    return to_error(op, for_power<Accumulator<T>>(norm_type, [&](auto power) {
-                      LpPoolBackward<T, decltype(power)> kernel{data<T>(x), data<T>(y), data<T>(dy), power};
-                      return gather_windows(device.executor(), kernel, pooling.shape,
-                                            static_cast<T*>(dx->untyped_data()));
-                    }));
+    return to_error(
+        op, for_power<Accumulator<T>>(norm_type, [&](auto power) {
+          LpPoolBackward<T, decltype(power)> kernel{data<T>(x), data<Accumulator<T>>(y), data<T>(dy), power};
+          return gather_windows(device.executor(), kernel, pooling.shape, static_cast<T*>(dx->untyped_data()));
+        }));
   });
 }
 
-auto pool() { return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>(); }
+auto pool() { return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().RemainingRets(); }
 auto derivative() {
   return ffi::Ffi::Bind()
       .Ctx<Device>()

@@ -177,30 +177,47 @@ ffi::Error extremum_handler(Device device, Array x, Output workspace, Output y, 
 // ---------------------------------------------------------------------------------------------------------------------
 // Floats alone
 
-ffi::Error log_sum_exp_handler(Device device, Array x, Output workspace, Output y, int64_t rank) {
+// The only array that a target may return next to its first result, in the dtype that is computed in; or null.
+template <class T>
+ffi::ErrorOr<Comparable<T>*> saved_wide(Reducing& reducing, ffi::RemainingRets& more, const char* name) {
+  reducing.checks.require(more.size() <= 1, "expected one or two results, got ", more.size() + 1);
+  if (reducing.checks.failed()) return ffi::Unexpected(reducing.checks.error());
+  if (more.size() == 0) return static_cast<Comparable<T>*>(nullptr);
+  return saved<Comparable<T>>(reducing, more, 0, name, wide(reducing.x.element_type()));
+}
+
+ffi::Error log_sum_exp_handler(Device device, Array x, Output workspace, Output y, ffi::RemainingRets more,
+                               int64_t rank) {
   Reducing reducing("reduce_logsumexp", "operand", x, "the result", *y, rank);
   reducing.checks.same_dtype("the result", *y, "operand", x);
   if (reducing.checks.failed()) return reducing.checks.error();
-  return for_float(reducing.op, "operand", x.element_type(), [&](auto type) {
+  return for_float(reducing.op, "operand", x.element_type(), [&](auto type) -> ffi::Error {
     using T = typename decltype(type)::type;
-    return reducing.reduce(device, *workspace, ReduceLogSumExp<T>{out<T>(y)});
+    auto rest = saved_wide<T>(reducing, more, "rest");
+    if (rest.has_error()) return rest.error();
+    return reducing.reduce(device, *workspace, ReduceLogSumExp<T>{out<T>(y), *rest});
   });
 }
 
-ffi::Error norm_handler(Device device, Array x, Output workspace, Output y, int64_t rank, double p) {
+ffi::Error norm_handler(Device device, Array x, Output workspace, Output y, ffi::RemainingRets more, int64_t rank,
+                        double p) {
   Reducing reducing("reduce_norm", "operand", x, "the result", *y, rank);
   reducing.checks.same_dtype("the result", *y, "operand", x)
-      .require(p != 0 && std::isfinite(p), "p must be finite and not 0, got ", p);
+      .require(p != 0 && std::isfinite(p), "p must be finite and not 0, got ", p)
+      .require(more.size() == 0 || (p != 1 && is_rounded(x.element_type())), "expected one result, got ",
+               more.size() + 1);
   if (reducing.checks.failed()) return reducing.checks.error();
-  return for_float(reducing.op, "operand", x.element_type(), [&](auto type) {
+  return for_float(reducing.op, "operand", x.element_type(), [&](auto type) -> ffi::Error {
     using T = typename decltype(type)::type;
     using Sum = ReduceSum<T>;
-    if (p == 1) {
+    if (p == 1) {  // whose gradient reads no norm
       typename Sum::Bits magnitude = typename Sum::Bits(~typename Sum::Bits(0)) >> 1;
       return reducing.reduce(device, *workspace, Sum{out<T>(y), 1, magnitude});
     }
-    if (p == 2) return reducing.reduce(device, *workspace, ReduceNormTwo<T>{out<T>(y)});
-    return reducing.reduce(device, *workspace, ReduceNorm<T>{out<T>(y), p});
+    auto unrounded = saved_wide<T>(reducing, more, "wide y");
+    if (unrounded.has_error()) return unrounded.error();
+    if (p == 2) return reducing.reduce(device, *workspace, ReduceNormTwo<T>{out<T>(y), *unrounded});
+    return reducing.reduce(device, *workspace, ReduceNorm<T>{out<T>(y), *unrounded, p});
   });
 }
 
@@ -208,16 +225,22 @@ ffi::Error variance_handler(Device device, Array x, Output workspace, Output y, 
                             double divisor, bool root) {
   Reducing reducing("reduce_variance", "operand", x, "the result", *y, rank);
   reducing.checks.same_dtype("the result", *y, "operand", x)
-      .require(more.size() <= 1, "expected one or two results, got ", more.size() + 1);
+      .require(more.size() <= 1u + (root && is_rounded(x.element_type())), "expected fewer results, got ",
+               more.size() + 1);
   if (reducing.checks.failed()) return reducing.checks.error();
   return for_float(reducing.op, "operand", x.element_type(), [&](auto type) -> ffi::Error {
     using Reducer = ReduceVariance<typename decltype(type)::type>;
     using Wide = typename Reducer::Wide;
-    Reducer reducer{out<typename Reducer::Element>(y), nullptr, Wide(divisor), root};
-    if (more.size() == 1) {
+    Reducer reducer{out<typename Reducer::Element>(y), nullptr, nullptr, Wide(divisor), root};
+    if (more.size() > 0) {
       auto mean = saved<Wide>(reducing, more, 0, "mean", wide(x.element_type()));
       if (mean.has_error()) return mean.error();
       reducer.mean = *mean;
+    }
+    if (more.size() > 1) {
+      auto unrounded = saved<Wide>(reducing, more, 1, "wide y", wide(x.element_type()));
+      if (unrounded.has_error()) return unrounded.error();
+      reducer.wide = *unrounded;
     }
     return reducing.reduce(device, *workspace, reducer);
   });
@@ -231,8 +254,8 @@ BARACUDA_TARGET(reduce_prod, prod_handler, reduced().RemainingRets().Attr<int64_
 BARACUDA_TARGET(reduce_count, count_handler, reduced().Attr<int64_t>("rank").Attr<std::string_view>("what"));
 BARACUDA_TARGET(reduce_extremum, extremum_handler,
                 reduced().RemainingRets().Attr<int64_t>("rank").Attr<bool>("is_max").Attr<bool>("magnitude"));
-BARACUDA_TARGET(reduce_logsumexp, log_sum_exp_handler, reduced().Attr<int64_t>("rank"));
-BARACUDA_TARGET(reduce_norm, norm_handler, reduced().Attr<int64_t>("rank").Attr<double>("p"));
+BARACUDA_TARGET(reduce_logsumexp, log_sum_exp_handler, reduced().RemainingRets().Attr<int64_t>("rank"));
+BARACUDA_TARGET(reduce_norm, norm_handler, reduced().RemainingRets().Attr<int64_t>("rank").Attr<double>("p"));
 BARACUDA_TARGET(reduce_variance, variance_handler,
                 reduced().RemainingRets().Attr<int64_t>("rank").Attr<double>("divisor").Attr<bool>("root"));
 

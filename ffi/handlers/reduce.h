@@ -3,6 +3,7 @@
 // operands.
 #pragma once
 
+#include "saved.h"
 #include "target.h"
 #include BARACUDA_DRIVER(reduce)
 
@@ -66,11 +67,6 @@ struct Reducing {
     return to_error(op, spread_lines(device.executor(), spreader, shape, in<T>(from), out<T>(dx)));
   }
 };
-
-// What sums of this dtype are saved as.
-inline ffi::DataType wide(ffi::DataType dtype) {
-  return dtype == ffi::DataType::F16 || dtype == ffi::DataType::BF16 ? ffi::DataType::F32 : dtype;
-}
 
 // The sum, or the mean, of floats, complex numbers, integers or bool.
 ffi::Error sum(Reducing reducing, Device& device, const ffi::AnyBuffer& workspace, Output& y, double divisor);
