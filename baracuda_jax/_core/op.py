@@ -13,8 +13,8 @@ only when one is taken or when the caller binds with `save=True`.
 
 Derivatives of any order: the tangent and backward primitives are linear in their last operands, so there they serve as
 their own derivatives and each other's transposes; with respect to the residuals, JAX differentiates their references. Among
-these the output has the tangent that the operands give it. Results after it have none: references must either recompute them
-or not depend on them smoothly.
+these the output has the tangent that the operands give it, and so has the result wide_y of an output y, which is y before
+it is rounded. Other results after it have none: references must either recompute them or not depend on them smoothly.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ from . import choice, compat, complete, partition, promote
 from . import prefer as preference
 from .call import Call, untyped
 from .compat import ad
-from .names import has_star, spelled
+from .names import has_star, spelled, unrounded
 from .sku import OpCategory
 
 
@@ -340,7 +340,9 @@ def _differentiate(primitives, bodies, operands, differentiable, residuals, resu
         dots = [_tangent(t, outs[0]) for t in dots]
         (dot,) = bind(tangent, *(values[name] for name in residuals), *dots, **params)
         outs = outs if save else outs[:1]
-        return outs, [dot, *(_zero(y) for y in outs[1:])]
+        same = lambda name: name == unrounded(results[0])
+        more = zip(results[1:], outs[1:], strict=False)
+        return outs, [dot, *(dot.astype(y.dtype) if same(name) else _zero(y) for name, y in more)]
 
     ad.primitive_jvps[forward] = forward_jvp
     for this, other, body in ((tangent, backward, bodies["tangent"]), (backward, tangent, bodies["backward"])):

@@ -10,6 +10,7 @@ import jax
 from . import checks, choice, library, promote
 from . import prefer as preference
 from .call import UNORDERED, Call
+from .names import unrounded
 from .op import OPS
 from .sku import ArchSku, BackendKind, ElementKind, KernelSku, PrecisionGuarantee, precision
 from .traced import (
@@ -213,11 +214,13 @@ class Plan:
         op, params = call.op, dict(self.params)
         known = dict(zip((*op.residuals, "dy"), map(type_of, call.operands), strict=True)) | call.params
         known |= params | dict(self.inputs)
-        if "return_residuals" in params:
-            with_residuals = tuple((params | {"return_residuals": True}).items())
-            known |= zip(op.results, trace(self.name, self.inputs, with_residuals).out, strict=True)
         y = jax.tree.leaves(self.out_avals)[op.output]
         dy = jax.ShapeDtypeStruct(y.shape, call.operands[-1].dtype)
+        try:
+            known |= self._residuals(op)
+        except (TypeError, ValueError):  # its arguments mean something else for this call
+            return None
+        y = known.get(unrounded(op.results[0]), y)
         known |= {op.results[0]: y, "dy": dy, f"d{op.results[0]}": dy}
         parameters = inspect.signature(public()[name]).parameters.items()
         arguments = {p: known.get(p, parameter.default) for p, parameter in parameters if p != "prefer"}
@@ -229,6 +232,14 @@ class Plan:
         except (TypeError, ValueError):  # its arguments mean something else for this call
             return None
         return planned if [_signature(p.call) for p in planned.calls] == [_signature(call)] else None
+
+    def _residuals(self, op):
+        """The types of what the function returns with return_residuals, by the names of the op's results."""
+        params = dict(self.params)
+        if "return_residuals" not in params:
+            return {}
+        out = trace(self.name, self.inputs, tuple((params | {"return_residuals": True}).items())).out
+        return dict(zip(op.results, out, strict=True))
 
     def _of_vjp(self):
         cotangents = cotangents_of(self.out_avals)

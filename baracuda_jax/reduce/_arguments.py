@@ -159,7 +159,7 @@ def per_line(op, x_name, x, axes, keepdims, arrays, **dtypes):
         found.append(y.reshape(kept_of(x.shape, axes)))
     for name, y in zip(arrays, found, strict=True):
         if name in dtypes:
-            checks.dtype(op, name, y, (dtypes[name],))
+            checks.saved_dtype(op, name, y, jnp.dtype(dtypes[name]), x_name, x)
         else:
             checks.same_dtype(op, name, y, x_name, x)
     return found

@@ -27,17 +27,18 @@ from ._sum import total
 
 _DOC = dict(
     dtypes="a float type; integers and bool are cast to one",
-    residuals="the mean of each line, in float32 for halves,",
     precision=f"{HALVES} Differences are those from a mean, which is joined from those of a few cells each: equal cells "
     "give exactly 0.",
 )
 _ARGUMENTS = "ddof", "where", "return_residuals"
+_MEAN = "the mean of each line, in float32 for halves,"
 
 
 @document(
     "y = (sum of (x_i - mean)^2 over the cells of a line) / (n - ddof); dx_i = 2 dy (x_i - mean) / (n - ddof)",
     "jax.numpy.var; torch.var, of correction 1 by default",
     *_ARGUMENTS,
+    residuals=_MEAN,
     **_DOC,
 )
 def var(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, prefer=None):
@@ -50,6 +51,7 @@ def var(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, re
     "where y is 0",
     "jax.numpy.std; torch.std, of correction 1 by default",
     *_ARGUMENTS,
+    residuals="the mean of each line, and y before it is rounded, both in float32 for float16 and bfloat16,",
     **_DOC,
 )
 def std(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, prefer=None):
@@ -99,8 +101,9 @@ def _ddof(op, ddof, correction):
 def _variance_backward(op, which, a, y, mean, dy, axis, ddof, correction, keepdims, prefer):
     a = array(op, "a", a, checks.FLOATS)
     axes, ddof = axes_of(op, "a", a, axis), _ddof(op, ddof, correction)
-    arrays = {"y": y, "mean": mean, "dy": dy}
-    y, mean, dy = per_line(op, "a", a, axes, keepdims, arrays, mean=wide_dtype(a.dtype).name)
+    arrays, saved = {"y": y, "mean": mean, "dy": dy}, wide_dtype(a.dtype)
+    dtypes = dict(y=saved, mean=saved) if which is _std else dict(mean=saved)
+    y, mean, dy = per_line(op, "a", a, axes, keepdims, arrays, **dtypes)
     return which.vjp(a, y, mean, dy, axes=axes, divisor=cells_of(a, axes) - ddof, prefer=prefer)
 
 
@@ -121,21 +124,39 @@ def var_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims
 
 
 def std_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, prefer=None):
-    """The gradient of `std`: dx_i = dy (x_i - mean) / ((n - ddof) y), 0 where y is 0. Arguments as in `var_backward`."""
+    """The gradient of `std`: dx_i = dy (x_i - mean) / ((n - ddof) y), 0 where y is 0.
+
+    Args:
+        a: floats, what was reduced.
+        y, mean: the third and the second result of `std` with return_residuals: float32 for float16 and bfloat16, for which
+            y is the result before it is rounded.
+        dy: the cotangent of the result, of its shape and dtype.
+        axis, ddof, correction, keepdims: as in `std`.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of a.
+    """
     return _variance_backward("std_backward", _std, a, y, mean, dy, axis, ddof, correction, keepdims, prefer)
 
 
 def _declare(public, root):
+    results = ("y", "mean", "wide_y") if root else ("y", "mean")
+
     def reference(a, *, axes, divisor):
         x = wide(a)
         mean = x.mean(axes)
         squares = jnp.square(x - lines(mean, axes)).sum(axes)
         y = squares / divisor if divisor > 0 else jnp.full_like(squares, math.nan)
-        return (_root(y) if root else y).astype(a.dtype), mean
+        y = _root(y) if root else y
+        return (y.astype(a.dtype), mean, y)[: len(results)]
 
     def native(a, *, axes, divisor, save):
-        dtypes = [a.dtype, wide_dtype(a.dtype)][: 2 if save else 1]
-        return reduce("reduce_variance", a, axes, dtypes, divisor=divisor, root=root)
+        saved = wide_dtype(a.dtype)
+        is_rounded = root and saved != a.dtype
+        dtypes = [a.dtype, saved, saved][: 2 + is_rounded if save else 1]
+        outs = reduce("reduce_variance", a, axes, dtypes, divisor=divisor, root=root)
+        return [*outs, outs[0]] if save and root and not is_rounded else outs
 
     def slope(x, y, mean, *, axes, divisor):
         difference = x - lines(x.mean(axes), axes)
@@ -158,8 +179,8 @@ def _declare(public, root):
         public=public,
         dtypes=checks.FLOATS,
         cases=(*cases(), *cases(ddof=1)[:1]),
-        results=("y", "mean"),
-        residuals=("a", "y", "mean"),
+        results=results,
+        residuals=("a", "wide_y" if root else "y", "mean"),
         cut=variance_by_lines(root),
         forward=Body(reference, native),
         **derivatives(slope, backward),

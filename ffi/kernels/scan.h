@@ -13,6 +13,7 @@
 #include "complex.h"
 #include "exponential.h"
 #include "extreme.h"
+#include "rest.h"
 
 namespace baracuda {
 
@@ -169,11 +170,26 @@ struct CumSum : Cumulative<T, Accumulator<T>> {
   BARACUDA_HD static State join(State a, State b) { return a + b; }
 };
 
+// Stores what a gradient reads in place of y where that is a Half, and it was asked for.
+template <class T, class At, class Value>
+BARACUDA_HD void store_ranged(const At& at, Ranged<T>* to, const Value& value) {
+  if constexpr (std::is_same_v<T, Half>) {
+    if (to != nullptr) at.store(to, value);
+  }
+}
+
 template <class T>
 struct CumProd : Cumulative<T, Accumulator<T>> {
   using State = Accumulator<T>;
+  Ranged<T>* ranged;
+
   BARACUDA_HD static State none() { return State(1); }
   BARACUDA_HD static State join(State a, State b) { return a * b; }
+  template <class At, class In, class States>
+  BARACUDA_HD void write(const At& at, const In&, const States& s) const {
+    at.store(this->y, [&](int k) { return T(s[k]); });
+    store_ranged<T>(at, ranged, [&](int k) { return Ranged<T>(s[k]); });
+  }
 };
 
 // The extreme value so far.
@@ -256,6 +272,11 @@ template <class Wide>
 BARACUDA_HD Wide exp_of_difference(Wide less, Wide more) {
   return less == more ? Wide(1) : share_of(less - more);
 }
+// The same of numbers and what rounding took from them; `rest` is the difference of that.
+template <class Wide>
+BARACUDA_HD Wide exp_of_difference(Wide less, Wide more, Wide rest) {
+  return share_of((less == more ? Wide(0) : less - more) + rest);
+}
 
 // log of a sum of at least 1. The processor's logarithm is off by 2^-22 at most, or by three units in the last place.
 template <class Wide>
@@ -270,7 +291,8 @@ BARACUDA_HD Wide log_of_sum(Wide sum) {
   return logarithm(sum);
 }
 
-// log of the sum of e^x as a maximum and a sum of e^(x - maximum): no overflow, and -inf is no NaN.
+// log of the sum of e^x as a maximum and a sum of e^(x - maximum): no overflow, and -inf is no NaN. A gradient raises e
+// to differences of results, and so needs what rounding took from them: `rest`.
 template <class T>
 struct LogCumSumExp {
   using Wide = Accumulator<T>;
@@ -282,6 +304,7 @@ struct LogCumSumExp {
   static constexpr Wide near = 8;  // how far below the maximum that it is relative to a sum's logarithm may be
   const T* x;
   T* y;
+  Wide* rest;  // null when nobody asks for it
 
   BARACUDA_HD static State none() { return {-std::numeric_limits<Wide>::infinity(), Wide(0)}; }
   template <class At>
@@ -346,6 +369,11 @@ struct LogCumSumExp {
   template <class At, class In, class States>
   BARACUDA_HD void write(const At& at, const In&, const States& s) const {
     at.store(y, [&](int k) { return T(s[k].most + log_of_sum(s[k].sum)); });
+    if (rest == nullptr) return;
+    at.store(rest, [&](int k) {
+      Wide log = log_of_sum(s[k].sum);
+      return rest_of(s[k].most, log, Wide(T(s[k].most + log)));
+    });
   }
 };
 
@@ -369,6 +397,7 @@ struct LinearScan : LinearStep<Accumulator<T>> {
   const T* a;
   const T* b;
   T* h;
+  Ranged<T>* ranged;
 
   template <class At>
   BARACUDA_HD auto read(const At& at) const {
@@ -382,6 +411,7 @@ struct LinearScan : LinearStep<Accumulator<T>> {
   template <class At, class In, class States>
   BARACUDA_HD void write(const At& at, const In&, const States& s) const {
     at.store(h, [&](int k) { return T(s[k].b); });
+    store_ranged<T>(at, ranged, [&](int k) { return Ranged<T>(s[k].b); });
   }
 };
 

@@ -2,6 +2,7 @@
 // channels_last.
 #pragma once
 
+#include "handlers/saved.h"
 #include "handlers/target.h"
 #include BARACUDA_DRIVER(window)
 
@@ -69,7 +70,9 @@ const T* data(const ffi::AnyBuffer& buffer) {
   return static_cast<const T*>(buffer.untyped_data());
 }
 
-inline auto pool() { return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>(); }
+inline auto pool() {
+  return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().RemainingRets();
+}
 inline auto derivative() {
   return ffi::Ffi::Bind()
       .Ctx<Device>()

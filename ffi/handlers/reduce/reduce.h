@@ -3,6 +3,7 @@
 // operands.
 #pragma once
 
+#include "handlers/saved.h"
 #include "handlers/target.h"
 #include "kernels/reduce/sum.h"
 #include BARACUDA_DRIVER(reduce)
@@ -59,11 +60,6 @@ struct Reducing {
   }
 };
 
-// What sums of this dtype are saved as.
-inline ffi::DataType wide(ffi::DataType dtype) {
-  return dtype == ffi::DataType::F16 || dtype == ffi::DataType::BF16 ? ffi::DataType::F32 : dtype;
-}
-
 // The sum, or the mean, of floats, complex numbers, integers or bool; or of the magnitudes of floats.
 ffi::Error sum(Reducing reducing, Device& device, const Array& workspace, Output& y, double divisor,
                bool magnitudes = false);
@@ -78,6 +74,15 @@ ffi::ErrorOr<T*> saved(Reducing& reducing, ffi::RemainingRets& more, size_t plac
   reducing.checks.dtype(name, **array, dtype);
   if (reducing.checks.failed()) return ffi::Unexpected(reducing.checks.error());
   return out<T>(*array);
+}
+
+// The only array that a target may return next to its first result, in the dtype that is computed in; or null.
+template <class T>
+ffi::ErrorOr<Comparable<T>*> saved_wide(Reducing& reducing, ffi::RemainingRets& more, const char* name) {
+  reducing.checks.require(more.size() <= 1, "expected one or two results, got ", more.size() + 1);
+  if (reducing.checks.failed()) return ffi::Unexpected(reducing.checks.error());
+  if (more.size() == 0) return static_cast<Comparable<T>*>(nullptr);
+  return saved<Comparable<T>>(reducing, more, 0, name, wide(reducing.x.element_type()));
 }
 
 inline int width_of(ffi::DataType dtype) { return int(ffi::ByteWidth(dtype)); }

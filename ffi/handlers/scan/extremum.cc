@@ -4,23 +4,12 @@
 namespace baracuda {
 namespace {
 
-// The second result is there when a gradient or the caller needs it.
 template <bool is_max>
 ffi::Error extremum_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> workspace,
                             ffi::Result<ffi::AnyBuffer> y, ffi::RemainingRets more, bool reverse, bool exclusive) {
   Scanning scanning = Scanning(is_max ? "cummax" : "cummin", "operand", x).same("the result", *y);
-  Checks& checks = scanning.checks;
-  checks.require(more.size() <= 1, "expected one or two results, got ", more.size() + 1);
-  if (checks.failed()) return checks.error();
-  int32_t* index = nullptr;
-  if (more.size() == 1) {
-    auto second = more.get<ffi::AnyBuffer>(0);
-    if (second.has_error()) return second.error();
-    scanning.same_shape("the second result", **second);
-    checks.dtype("the second result", **second, ffi::DataType::S32);
-    if (checks.failed()) return checks.error();
-    index = out<int32_t>(*second);
-  }
+  auto* index = second_of<int32_t>(scanning, more, ffi::DataType::S32);
+  if (scanning.checks.failed()) return scanning.checks.error();
   return for_number(scanning.op, "operand", x.element_type(), [&](auto type) {
     using T = Ordered<typename decltype(type)::type>;
     auto order = extreme<typename decltype(type)::type>(is_max);

@@ -2,6 +2,7 @@
 // from its end where `reverse`. Gradients are those of inclusive scans, and go the other way.
 #pragma once
 
+#include "handlers/saved.h"
 #include "handlers/target.h"
 #include "kernels/scan_backward.h"
 #include BARACUDA_DRIVER(scan)
@@ -39,28 +40,26 @@ struct Scanning {
   }
 };
 
-template <template <class> class Functor>
-auto cumulate(const Scanning& scanning, Device& device, ffi::AnyBuffer& x, ffi::AnyBuffer& workspace,
-              ffi::Result<ffi::AnyBuffer>& y, bool reverse, bool exclusive) {
-  return [&, reverse, exclusive](auto type) {
-    using T = Modular<typename decltype(type)::type>;
-    Functor<T> functor{};
-    functor.x = in<T>(x), functor.y = out<T>(y);
-    return scanning.run(device, workspace, functor, reverse, exclusive);
-  };
+// The second result, which is there when a gradient or the caller needs it; or null.
+template <class T>
+T* second_of(Scanning& scanning, ffi::RemainingRets& more, ffi::DataType dtype) {
+  Checks& checks = scanning.checks;
+  checks.require(more.size() <= 1, "expected one or two results, got ", more.size() + 1);
+  if (checks.failed() || more.size() == 0) return nullptr;
+  auto second = more.get<ffi::AnyBuffer>(0);
+  checks.require(second.has_value(), "the second result must be an array");
+  if (checks.failed()) return nullptr;
+  scanning.same_shape("the second result", **second);
+  checks.dtype("the second result", **second, dtype);
+  return out<T>(*second);
 }
 
-template <template <class> class Functor>
-ffi::Error cumulate_backward(const char* op, Device& device, ffi::AnyBuffer& x, ffi::AnyBuffer& y, ffi::AnyBuffer& dy,
-                             ffi::AnyBuffer& workspace, ffi::Result<ffi::AnyBuffer>& dx, bool reverse) {
-  Scanning scanning = Scanning(op, "operand", x).same("y", y).same("dy", dy).same("the result", *dx);
-  if (scanning.checks.failed()) return scanning.checks.error();
-  return for_float(op, "operand", x.element_type(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    Functor<T> functor{};
-    functor.x = in<T>(x), functor.y = in<T>(y), functor.dy = in<T>(dy), functor.dx = out<T>(dx);
-    return scanning.run(device, workspace, functor, !reverse);
-  });
+// What a gradient reads in place of y, where that is another array: of float16.
+inline void* ranged_of(Scanning& scanning, ffi::RemainingRets& more) {
+  ffi::DataType dtype = scanning.first.element_type();
+  bool is_another = ranged(dtype) != dtype;
+  scanning.checks.require(is_another || more.size() == 0, "expected one result, got ", more.size() + 1);
+  return second_of<void>(scanning, more, ranged(dtype));
 }
 
 // The workspace, and the first result.
