@@ -235,8 +235,7 @@ def _lp_pool(rank, x, norm_type, window, strides, ceil_mode, data_format, return
     op = f"lp_pool{rank}d"
     x, params = _arguments(op, rank, x, norm_type, window, strides, ceil_mode, data_format)
     save = checks.flag(op, "return_residuals", return_residuals)
-    out = _OPS[rank](x, **params, save=save, prefer=prefer)
-    return tuple(out) if save else out
+    return _OPS[rank](x, **params, save=save, prefer=prefer)
 
 
 def _lp_pool_backward(rank, x, y, dy, norm_type, window, strides, ceil_mode, data_format, prefer):

@@ -70,9 +70,9 @@ class Op:
     is_linear: bool
 
     def __call__(self, *operands, prefer=None, save=False, **params):
-        """The output, or with `save` all results."""
+        """The output, or with `save` a tuple of all results."""
         outs = bind(self.forward, *operands, save=save, prefer=preference.resolve(self.name, prefer), **params)
-        return outs if save else outs[0]
+        return tuple(outs) if save else outs[0]
 
     @property
     def no_derivative(self):

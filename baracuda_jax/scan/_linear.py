@@ -44,8 +44,7 @@ def associative_linear_scan(a, b, axis=0, *, reverse=False, return_residuals=Fal
     op = "associative_linear_scan"
     (a, b), params = _arguments(op, {"a": a, "b": b}, axis, reverse)
     save = saving(op, "a", a, return_residuals)
-    out = _linear(a, b, **params, save=save, prefer=prefer)
-    return tuple(out) if save else out
+    return _linear(a, b, **params, save=save, prefer=prefer)
 
 
 def associative_linear_scan_backward(a, h, dy, axis=0, *, reverse=False, prefer=None):

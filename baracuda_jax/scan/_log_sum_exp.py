@@ -31,8 +31,7 @@ def logcumsumexp(operand, axis=0, *, reverse=False, exclusive=False, return_resi
     op = "logcumsumexp"
     operand, params = arguments(op, operand, axis, reverse, exclusive, checks.FLOATS)
     save = saving(op, "operand", operand, return_residuals)
-    out = _log_sum_exp(operand, **params, save=save, prefer=prefer)
-    return tuple(out) if save else out
+    return _log_sum_exp(operand, **params, save=save, prefer=prefer)
 
 
 def logcumsumexp_backward(operand, y, rest, dy, axis=0, *, reverse=False, exclusive=False, prefer=None):

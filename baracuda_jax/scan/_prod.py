@@ -27,8 +27,7 @@ def cumprod(operand, axis=0, *, reverse=False, exclusive=False, return_residuals
     op = "cumprod"
     operand, params = arguments(op, operand, axis, reverse, exclusive, checks.NUMBERS)
     save = saving(op, "operand", operand, return_residuals)
-    out = _prod(operand, **params, save=save, prefer=prefer)
-    return tuple(out) if save else out
+    return _prod(operand, **params, save=save, prefer=prefer)
 
 
 def cumprod_backward(operand, y, dy, axis=0, *, reverse=False, exclusive=False, prefer=None):

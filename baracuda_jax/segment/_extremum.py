@@ -33,8 +33,7 @@ def _extremum(op, first, split, data, segment_ids, num_segments, indices_are_sor
         empty = lowest(data.dtype) if op == "segment_max" else highest(data.dtype)
     bits = bits_of(op, empty, data.dtype)
     which = first if checks.choice(op, "ties", ties, ("first", "split")) == "first" else split
-    out = which(data, ids, **params, empty_bits=bits, save=save, prefer=prefer)
-    return tuple(out) if save else out
+    return which(data, ids, **params, empty_bits=bits, save=save, prefer=prefer)
 
 
 _EXTREMUM_ARGUMENTS = """\

@@ -44,8 +44,7 @@ def segment_prod(
     if save:
         checks.dtype(op, "data (with return_residuals)", data, checks.FLOATS)
     bits = bits_of(op, empty_value, data.dtype)
-    out = _prod(data, ids, **params, empty_bits=bits, save=save, prefer=prefer)
-    return tuple(out) if save else out
+    return _prod(data, ids, **params, empty_bits=bits, save=save, prefer=prefer)
 
 
 def segment_prod_backward(data, segment_ids, product, zeros, dy, *, indices_are_sorted=False, prefer=None):
