@@ -20,6 +20,7 @@ __all__ = [
     "common_type",
     "custom_partitioning",
     "equations",
+    "instantiated",
     "ir",
     "is_cut_by_compiler",
     "lower_fun",
@@ -91,6 +92,17 @@ def trace(fun, avals, params):
     """fun's jaxpr, from a trace that is cached. Its `out_avals` are the types of the results."""
     mesh = jax.sharding.get_abstract_mesh()
     return _trace(fun, tuple(avals), tuple(sorted(params.items())), mesh, jax.config.jax_enable_x64)
+
+
+def instantiated(t):
+    """A tangent or cotangent as an array. Zeros are computed, not sent to the device."""
+    is_plain = type(t) is ad.Zero and t.aval.sharding.mesh.empty and not manual_axes(t.aval)
+    return _zeros(t.aval) if is_plain else ad.instantiate_zeros(t)
+
+
+@functools.partial(jax.jit, static_argnums=0, inline=True)
+def _zeros(aval):
+    return ad.instantiate_zeros(ad.Zero(aval))
 
 
 def no_mesh():

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._core import checks
 from .._core.case import Case
-from .._core.compiled import compiled
+from .._core.compiled import compiled, sent
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.partition import Partition
@@ -104,7 +104,7 @@ def _rows(op, count, repeats, total):
     # What is on the device stays there, unless the result's shape depends on it.
     is_known = not isinstance(repeats, jax.Array) or (total is None and not isinstance(repeats, jax.core.Tracer))
     known = np.asarray(repeats) if is_known else None
-    repeats = checks.array(op, "repeats", repeats if known is None else known)
+    repeats = checks.array(op, "repeats", repeats) if known is None else known
     checks.dtype(op, "repeats", repeats, checks.INTEGERS)
     if repeats.shape not in ((), (1,), (count,)):
         raise ValueError(
@@ -123,7 +123,7 @@ def _rows(op, count, repeats, total):
             raise ValueError(f"{op}: total_repeat_length must be 0 where x has no cells along the axis, got {total}")
         return jnp.zeros(0, jnp.int32)
     if known is not None:
-        return jnp.asarray(_known_rows(known, count, total))
+        return sent(_known_rows(known, count, total))
     return _traced_rows(repeats, count=count, total=total)
 
 
