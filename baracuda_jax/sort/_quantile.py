@@ -109,56 +109,42 @@ def _between(op, statistics, a, q, axis, method, keepdims, skips_nan, prefer):
     of = wide_dtype(dtype if q is None else jnp.result_type(dtype, q))
     if many == ():
         q = q if q is None else q.reshape(1)
-    how = dict(method=method, skips_nan=skips_nan and jnp.issubdtype(a.dtype, jnp.floating), dtype=of)
-    found = statistics(rows, _wanted(rows, q, **how), count=n, prefer=prefer)
-    y = _value(rows, q, found, **how).astype(dtype)
+    is_float = jnp.issubdtype(a.dtype, jnp.floating)
+    how = dict(method=method, has_last=is_float and not skips_nan, dtype=of)  # NaNs come last
+    ranks, weight, is_share = _wanted(rows, q, skips_nan=is_float and skips_nan, **how)
+    y = _value(statistics(rows, ranks, count=n, prefer=prefer), weight, is_share, **how).astype(dtype)
     return (jnp.moveaxis(y, -1, 0) if many else y).reshape((*many, *kept))
 
 
-def _shares(q, dtype):
-    """[m], in [0, 1]; and whether they were."""
+def _beside(x, rank):
+    """With so many dimensions."""
+    return jax.lax.expand_dims(x, range(rank - x.ndim))
+
+
+@compiled("method", "skips_nan", "has_last", "dtype")
+def _wanted(rows, q, *, method, skips_nan, has_last, dtype):
+    """The ranks whose elements are needed, [m'] or, of rows without their NaN, [*batch, m']; with as many dimensions as rows
+    have, the fraction between two of them, and whether it is of a share in [0, 1]."""
+    n = rows.shape[-1]
     q = jnp.full(1, 0.5, dtype) if q is None else q.astype(dtype)
     is_share = (q >= 0) & (q <= 1)
-    return jnp.where(is_share, q, 0), is_share
-
-
-def _places(rows, q, method, skips_nan, dtype):
-    """The ranks whose elements are needed, [m] or, of rows without their NaN, [*batch, m], and the fraction between them."""
-    count = jnp.full(1, rows.shape[-1] - 1, jnp.int32)
-    q, _ = _shares(q, dtype)
+    share, count = jnp.where(is_share, q, 0), jnp.full(1, n - 1, jnp.int32)
     if skips_nan:
         count = jnp.maximum((~jnp.isnan(rows)).sum(-1, dtype=jnp.int32, keepdims=True) - 1, 0)
-        q = _beside(q, rows)
-    low, high, weight = _ranks.between(count, q)
-    return {"lower": [low], "higher": [high]}.get(method, [low, high]), weight
+        share = _beside(share, rows.ndim)
+    low, high, weight = _ranks.between(count, share)
+    ranks = {"lower": [low], "higher": [high]}.get(method, [low, high])
+    if has_last:
+        ranks.append(jnp.full((*low.shape[:-1], 1), n - 1, jnp.int32))
+    return jnp.concatenate(ranks, -1), _beside(weight, rows.ndim), _beside(is_share, rows.ndim)
 
 
-def _beside(x, rows):
-    """With as many dimensions as rows have."""
-    return jax.lax.expand_dims(x, range(rows.ndim - x.ndim))
-
-
-def _needs_last(rows, skips_nan):
-    """Whether the last element of a row is asked for: it is NaN where one is."""
-    return jnp.issubdtype(rows.dtype, jnp.floating) and not skips_nan
-
-
-@compiled("method", "skips_nan", "dtype")
-def _wanted(rows, q, *, method, skips_nan, dtype):
-    ranks, _ = _places(rows, q, method, skips_nan, dtype)
-    if _needs_last(rows, skips_nan):
-        ranks = [*ranks, jnp.full((*ranks[0].shape[:-1], 1), rows.shape[-1] - 1, jnp.int32)]
-    return jnp.concatenate(ranks, -1)
-
-
-@functools.partial(jax.jit, static_argnames=("method", "skips_nan", "dtype"))
-def _value(rows, q, found, *, method, skips_nan, dtype):
+@functools.partial(jax.jit, static_argnames=("method", "has_last", "dtype"))
+def _value(found, weight, is_share, *, method, has_last, dtype):
     """Of the found elements, [*batch, m]. One program, also where others are run step by step: products and their sum are
     rounded alike."""
-    ranks, weight = _places(rows, q, method, skips_nan, dtype)
-    found, weight, is_share = found.astype(dtype), _beside(weight, rows), _beside(_shares(q, dtype)[1], rows)
-    m = weight.shape[-1]
-    first, second = found[..., :m], found[..., (len(ranks) - 1) * m : len(ranks) * m]
+    found, m = found.astype(dtype), weight.shape[-1]
+    first, second = found[..., :m], found[..., :m] if method in ("lower", "higher") else found[..., m : 2 * m]
     if method == "linear":
         # Where only one element counts, another that is infinite must not.
         idle = (weight == 0) & jnp.isinf(second)
@@ -167,7 +153,7 @@ def _value(rows, q, found, *, method, skips_nan, dtype):
         y = jnp.where(weight == 0, first, (first + second) * jnp.asarray(0.5, dtype))
     else:
         y = jnp.where(weight <= 0.5, first, second) if method == "nearest" else first
-    if _needs_last(rows, skips_nan):
+    if has_last:
         y = jnp.where(jnp.isnan(found[..., -1:]), jnp.nan, y)
     return jnp.where(is_share, y, jnp.nan)
 
