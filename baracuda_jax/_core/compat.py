@@ -4,11 +4,12 @@ import functools
 
 import jax
 from jax._src import dispatch, dtypes, sharding_impls
+from jax._src.interpreters import partial_eval
 from jax._src.interpreters.batching import bdim_at_front
 from jax._src.lax import lax
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir, partial_eval, xla
+from jax.interpreters import ad, batching, mlir, xla
 
 __all__ = [
     "Primitive",
