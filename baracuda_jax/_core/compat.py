@@ -5,11 +5,12 @@ import functools
 import jax
 import numpy as np
 from jax._src import dispatch, dtypes, sharding_impls
+from jax._src.interpreters import partial_eval
 from jax._src.interpreters.batching import bdim_at_front
 from jax._src.lax import lax
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir, partial_eval, xla
+from jax.interpreters import ad, batching, mlir, xla
 
 __all__ = [
     "Primitive",
@@ -21,6 +22,7 @@ __all__ = [
     "common_type",
     "custom_partitioning",
     "equations",
+    "instantiated",
     "ir",
     "is_cut_by_compiler",
     "lower_fun",
@@ -130,6 +132,17 @@ def trace(fun, avals, params):
     """fun's jaxpr, from a trace that is cached. Its `out_avals` are the types of the results."""
     mesh = jax.sharding.get_abstract_mesh()
     return _trace(fun, tuple(avals), tuple(sorted(params.items())), mesh, jax.config.jax_enable_x64)
+
+
+def instantiated(t):
+    """A tangent or cotangent as an array. Zeros are computed, not sent to the device."""
+    is_plain = type(t) is ad.Zero and t.aval.sharding.mesh.empty and not manual_axes(t.aval)
+    return _zeros(t.aval) if is_plain else ad.instantiate_zeros(t)
+
+
+@functools.partial(jax.jit, static_argnums=0, inline=True)
+def _zeros(aval):
+    return ad.instantiate_zeros(ad.Zero(aval))
 
 
 def no_mesh():

@@ -28,6 +28,7 @@ from . import choice, compat, complete, partition, promote
 from . import prefer as preference
 from .call import Call, untyped
 from .compat import ad
+from .compiled import full
 from .names import has_star, spelled, unrounded
 from .sku import OpCategory
 
@@ -374,8 +375,8 @@ def _no_derivative(p, primals, tangents, **params):
 def _tangent(t, output):
     """A tangent as an array. That of integers, which have none, is zeros of the output's dtype."""
     if type(t) is ad.Zero and t.aval.dtype == jax.dtypes.float0:
-        return jax.numpy.zeros(t.aval.shape, output.dtype)
-    return ad.instantiate_zeros(t)
+        return full(t.aval.shape, 0, output.dtype)
+    return compat.instantiated(t)
 
 
 def _linear_jvp(p, body, n, primals, tangents, **params):
@@ -385,7 +386,7 @@ def _linear_jvp(p, body, n, primals, tangents, **params):
     moving = [i for i, t in enumerate(tangents[:n]) if type(t) is not ad.Zero]
     dots = [_zero(y) for y in outs]
     if any(type(t) is not ad.Zero for t in tangents[n:]):
-        dots = bind(p, *known, *map(ad.instantiate_zeros, tangents[n:]), **params)
+        dots = bind(p, *known, *map(compat.instantiated, tangents[n:]), **params)
     if moving:
 
         def of_residuals(*some):
@@ -403,7 +404,7 @@ def _linear_transpose(transposed, n, cotangents, *operands, **params):
     nothing = [None] * n
     if all(type(ct) is ad.Zero for ct in cotangents):
         return [*nothing, *(ad.Zero(x.aval) if ad.is_undefined_primal(x) else None for x in operands[n:])]
-    outs = bind(transposed, *operands[:n], *map(ad.instantiate_zeros, cotangents), **params)
+    outs = bind(transposed, *operands[:n], *map(compat.instantiated, cotangents), **params)
     linear = zip(outs, operands[n:], strict=True)
     return [*nothing, *(compat.place_as(ct, x.aval) if ad.is_undefined_primal(x) else None for ct, x in linear)]
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from .._core import checks, explicit
 from .._core.case import Case
+from .._core.compiled import compiled
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from ..segment._references import per_batch
@@ -95,9 +96,19 @@ def digitize(x, bins, right=False, *, prefer=None):
     checks.places(op, "bins", bins.shape[0])
     if not bins.shape[0]:
         return jnp.zeros(x.shape, jnp.int32)
+    is_rising, rising = _rising(bins)
+    return _turned(is_rising, search(rising, x, right=not right, prefer=prefer), count=bins.shape[0])
+
+
+@compiled()
+def _rising(bins):
     is_rising = bins[-1] >= bins[0]
-    place = search(jnp.where(is_rising, bins, jnp.flip(bins)), x, right=not right, prefer=prefer)
-    return jnp.where(is_rising, place, bins.shape[0] - place)
+    return is_rising, jnp.where(is_rising, bins, jnp.flip(bins))
+
+
+@compiled("count")
+def _turned(is_rising, place, *, count):
+    return jnp.where(is_rising, place, count - place)
 
 
 def _native(sequence, values, *, save, right):

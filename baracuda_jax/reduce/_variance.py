@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core import prefer as preference
+from .._core.compiled import compiled
 from .._core.op import Body, declare
 from .._core.wide import wide, wide_dtype
 from ._arguments import (
@@ -66,13 +68,15 @@ def _variance(op, which, a, axis, ddof, correction, keepdims, where, save, prefe
     if where is not None:
         if save:
             raise ValueError(f"{op}: return_residuals must be False where `where` is given")
-        y = _of_some(which is _std, a, mask_of(op, "a", a, where), axes, ddof, prefer)
+        how = dict(root=which is _std, axes=axes, ddof=ddof, prefer=preference.resolve(op, prefer))
+        y = _of_some(a, mask_of(op, "a", a, where), **how)
         return with_axes(op, y, axes, keepdims)
     out = which(a, axes=axes, divisor=cells_of(a, axes) - ddof, save=save, prefer=prefer)
     return with_residuals(op, out, axes, keepdims, save)
 
 
-def _of_some(root, a, mask, axes, ddof, prefer):
+@compiled("root", "axes", "ddof", "prefer")
+def _of_some(a, mask, *, root, axes, ddof, prefer):
     """Of the cells that count, by sums."""
     x = wide(a)
     count = lines(total(mask, axes, promoted(mask.dtype), prefer).astype(x.dtype), axes)

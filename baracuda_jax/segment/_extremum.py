@@ -170,7 +170,7 @@ def _declare_extremum(name, public, extremum):
 
     def backward_reference(ids, winner, dy, *, axis, **_):
         rows = jnp.arange(ids.shape[-1], dtype=winner.dtype)
-        rows = rows.reshape((-1,) + (1,) * (dy.ndim - axis - 1))
+        rows = rows.reshape((1,) * axis + (-1,) + (1,) * (dy.ndim - axis - 1))
         return (jnp.where(take(winner, ids, axis=axis) == rows, take(dy, ids, axis=axis), 0),)
 
     def backward_native(ids, winner, dy, **params):

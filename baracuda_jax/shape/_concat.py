@@ -41,7 +41,8 @@ def concat(xs, axis=0, *, prefer=None):
     if not hasattr(xs, "__len__") or isinstance(xs, str | dict):
         raise TypeError(f"{op}: xs must be a sequence of arrays, got {type(xs).__name__}")
     xs = explicit.whole(xs, (0,)) if isinstance(xs, jax.Array) else xs
-    arrays = [operand(op, f"xs[{i}]", xs[i]) for i in range(len(xs))]
+    one = (lambda i: lax.index_in_dim(xs, i, keepdims=False)) if isinstance(xs, jax.Array) else (lambda i: xs[i])
+    arrays = [operand(op, f"xs[{i}]", one(i)) for i in range(len(xs))]
     if not arrays:
         raise ValueError(f"{op}: xs must have one array at least, got none")
     if axis is None:

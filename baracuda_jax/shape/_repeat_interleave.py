@@ -12,7 +12,7 @@ import numpy as np
 from .._core import checks, explicit
 from .._core import prefer as preference
 from .._core.case import Case
-from .._core.compiled import compiled
+from .._core.compiled import compiled, sent
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.partition import Partition
@@ -106,7 +106,7 @@ def _rows(op, count, repeats, total, prefer):
     # What is on the device stays there, unless the result's shape depends on it.
     is_known = not isinstance(repeats, jax.Array) or (total is None and not isinstance(repeats, jax.core.Tracer))
     known = np.asarray(repeats) if is_known else None
-    repeats = checks.array(op, "repeats", repeats if known is None else known)
+    repeats = checks.array(op, "repeats", repeats) if known is None else known
     checks.dtype(op, "repeats", repeats, checks.INTEGERS)
     if repeats.shape not in ((), (1,), (count,)):
         raise ValueError(
@@ -125,7 +125,7 @@ def _rows(op, count, repeats, total, prefer):
             raise ValueError(f"{op}: total_repeat_length must be 0 where x has no cells along the axis, got {total}")
         return jnp.zeros(0, jnp.int32)
     if known is not None:
-        return jnp.asarray(_known_rows(known, count, total))
+        return sent(_known_rows(known, count, total))
     prefer = preference.resolve(op, prefer)  # the compiled piece is kept, whatever the context says later
     return _traced_rows(explicit.whole(repeats), count=count, total=total, prefer=prefer)
 
