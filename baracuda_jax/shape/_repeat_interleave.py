@@ -125,11 +125,17 @@ def _rows(op, count, repeats, total, prefer):
         return jnp.asarray(np.pad(each, (0, total - each.size), constant_values=count - 1))
     # The number of an element is how many ends of copies are not after it. These are searched and not scattered: where the
     # shards of indices are unequal, XLA adds some twice.
-    each = jnp.broadcast_to(explicit.whole(repeats), (count,))
+    each = _on_every_device(jnp.broadcast_to(repeats, (count,)), prefer)
     most = jnp.minimum(each, jnp.asarray(min(total, jnp.iinfo(each.dtype).max), each.dtype)).astype(jnp.int32)
     ends = jax.lax.associative_scan(lambda a, b: jnp.minimum(a, total - b) + b, jnp.maximum(most, 0))
     rows = search(ends, jnp.arange(total, dtype=jnp.int32), right=True, prefer=prefer)
     return jnp.minimum(rows, count - 1)
+
+
+def _on_every_device(x, prefer):
+    """x, gathered as the op gathers what it picks from: a scan of shards would communicate at each of its steps."""
+    rows = jnp.arange(x.shape[0], dtype=jnp.int32)
+    return _repeat_interleave(x, rows, axis=-1, count=x.shape[0], prefer=prefer)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
