@@ -225,7 +225,7 @@ def _trace(name, inputs, static):
             return_shape=True,
         )(*(aval for _, aval in inputs))
     calls = [_call_of(*primitives[e.primitive], e) for e in compat.equations(jaxpr) if e.primitive in primitives]
-    own = calls if len(calls) == 1 else [call for call in calls if call.op.public is fun]
+    own = calls if len(calls) == 1 else [call for call in calls if call.op.public is fun or call.name == name]
     if len(own) != 1:
         raise ValueError(f"plan of {name}: expected a call of one op, got {len(own)}")
     beside = tuple(call for call in calls if call is not own[0])

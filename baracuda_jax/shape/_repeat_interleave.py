@@ -15,11 +15,11 @@ from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.partition import Partition
 from .._core.wide import wide
-from ..histogram._search import search
 from ..segment._kernels import index_of, reduce
 from ._family import FAMILY, operand, spaced
 from ._partition import WHOLE
 from ._repeat import repeat
+from ._roll import _roll
 
 
 def repeat_interleave(x, repeats, axis=None, *, total_repeat_length=None, prefer=None):
@@ -60,7 +60,7 @@ def repeat_interleave(x, repeats, axis=None, *, total_repeat_length=None, prefer
         outer, inner = x.shape[: axis + 1], x.shape[axis + 1 :]
         y = repeat(explicit.reshape(x, *outer, 1, *inner), (times, *(1,) * len(inner)), prefer=prefer)
         return explicit.reshape(y, *x.shape[:axis], times * x.shape[axis], *inner)
-    rows = _rows(op, x.shape[axis], repeats, total_repeat_length, prefer)
+    rows = _rows(op, x.shape[axis], repeats, total_repeat_length)
     return _repeat_interleave(x, rows, axis=axis - x.ndim, count=x.shape[axis], prefer=prefer)
 
 
@@ -84,7 +84,7 @@ def repeat_interleave_backward(dy, repeats, axis=None, *, prefer=None):
     )
     if repeats.ndim != 1:
         raise ValueError(f"{op}: repeats must have one dimension, got shape {tuple(repeats.shape)}")
-    rows = _rows(op, repeats.shape[0], repeats, dy.shape[axis], prefer)
+    rows = _rows(op, repeats.shape[0], repeats, dy.shape[axis])
     return _repeat_interleave.vjp(rows, dy, axis=axis - dy.ndim, count=repeats.shape[0], prefer=prefer)
 
 
@@ -99,7 +99,7 @@ def _is_one(repeats):
     )
 
 
-def _rows(op, count, repeats, total, prefer):
+def _rows(op, count, repeats, total):
     """Of each cell of y the one of x that it is a copy of: int32 numbers that rise."""
     known = None if isinstance(repeats, jax.core.Tracer) else np.asarray(repeats)
     repeats = checks.array(op, "repeats", repeats if known is None else known)
@@ -123,19 +123,18 @@ def _rows(op, count, repeats, total, prefer):
     if known is not None:
         each = np.repeat(np.arange(count, dtype=np.int32), np.broadcast_to(known, (count,)))[:total]
         return jnp.asarray(np.pad(each, (0, total - each.size), constant_values=count - 1))
-    # The number of an element is how many ends of copies are not after it. These are searched and not scattered: where the
-    # shards of indices are unequal, XLA adds some twice.
-    each = _on_every_device(jnp.broadcast_to(repeats, (count,)), prefer)
+    # Where the copies of an element begin, the number rises by one. Those after the end are of nobody.
+    each = _on_every_device(jnp.broadcast_to(repeats, (count,)))
     most = jnp.minimum(each, jnp.asarray(min(total, jnp.iinfo(each.dtype).max), each.dtype)).astype(jnp.int32)
     ends = jax.lax.associative_scan(lambda a, b: jnp.minimum(a, total - b) + b, jnp.maximum(most, 0))
-    rows = search(ends, jnp.arange(total, dtype=jnp.int32), right=True, prefer=prefer)
-    return jnp.minimum(rows, count - 1)
+    rises = jnp.zeros(total + 1, jnp.int32).at[ends[:-1]].add(1, mode="drop")
+    return jnp.cumsum(rises[:total], dtype=jnp.int32)
 
 
-def _on_every_device(x, prefer):
-    """x, gathered as the op gathers what it picks from: a scan of shards would communicate at each of its steps."""
-    rows = jnp.arange(x.shape[0], dtype=jnp.int32)
-    return _repeat_interleave(x, rows, axis=-1, count=x.shape[0], prefer=prefer)
+def _on_every_device(x):
+    """x, gathered: a scan of shards communicates at each of its steps, and where shards of indices are unequal, XLA's
+    scatter adds some twice. A roll by 0 moves nothing, but takes its axis whole, on automatic axes too."""
+    return _roll(x, axes=(-1,), shifts=(0,), prefer="native")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
