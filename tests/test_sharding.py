@@ -131,10 +131,6 @@ def test_batches_need_no_communication(op, kind, program, request):
     if not request.config.getoption("full") and not is_in_turn(op, cell):
         pytest.skip("not in the sample")
     programs, many, shared = _batched(op)
-    if program == "second" and kind == "explicit" and op.name in ("prod", "segment_prod"):
-        pytest.xfail(
-            "gathers of the reference, and JAX's derivative of a product, do not run on sharded explicit arrays yet"
-        )
     args = shared if program.startswith("shared") else many
     want = programs[program](*jax.device_put(args, devices()[0]))
     over = mesh(kind)

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import jax
 
-from . import choice, compat, complete, partition, promote
+from . import choice, compat, complete, explicit, partition, promote
 from . import prefer as preference
 from .call import Call, untyped
 from .compat import ad
@@ -276,13 +276,7 @@ def _primitive(name, kind, body, cut_of, primitives, weak):
         return choice.choose(call, preference.for_call(prefer, call), ctx.module_context.platforms)
 
     def reference(*operands, types, **params):
-        """The reference, on an explicit mesh with the compiler left to place it."""
-        axes = next((a for x in operands if (a := jax.typeof(x).sharding.mesh.explicit_axes)), ())
-        if not axes:
-            return body.reference(*operands, **params)
-        fun = lambda *operands: tuple(body.reference(*operands, **params))
-        auto = jax.sharding.auto_axes(fun, axes=axes, out_sharding=tuple(t.sharding for t in types))
-        return auto(*operands)
+        return explicit.left_to_compiler(functools.partial(body.reference, **params), types)(*operands)
 
     p.def_abstract_eval(types)
     for platform in (None, "tpu", "rocm"):
@@ -382,20 +376,23 @@ def _tangent(t, output):
 def _linear_jvp(p, body, n, primals, tangents, **params):
     """Linear operands: the kernel again. Residuals: the derivative of the reference."""
     outs = bind(p, *primals, **params)
-    known, linear = primals[:n], primals[n:]
-    moving = [i for i, t in enumerate(tangents[:n]) if type(t) is not ad.Zero]
+    count, moving = len(primals), [i for i, t in enumerate(tangents[:n]) if type(t) is not ad.Zero]
     dots = [_zero(y) for y in outs]
     if any(type(t) is not ad.Zero for t in tangents[n:]):
-        dots = bind(p, *known, *map(compat.instantiated, tangents[n:]), **params)
+        dots = bind(p, *primals[:n], *map(compat.instantiated, tangents[n:]), **params)
     if moving:
 
-        def of_residuals(*some):
-            residuals = list(known)
-            for i, x in zip(moving, some, strict=True):
-                residuals[i] = x
-            return tuple(body.reference(*residuals, *linear, **{k: v for k, v in params.items() if k != "prefer"}))
+        def derivative(*operands):
+            values, turns = operands[:count], operands[count:]
 
-        more = jax.jvp(of_residuals, tuple(known[i] for i in moving), tuple(tangents[i] for i in moving))[1]
+            def of_residuals(*some):
+                known = dict(zip(moving, some, strict=True))
+                values_ = (known.get(i, x) for i, x in enumerate(values))
+                return tuple(body.reference(*values_, **{k: v for k, v in params.items() if k != "prefer"}))
+
+            return jax.jvp(of_residuals, tuple(values[i] for i in moving), turns)[1]
+
+        more = explicit.left_to_compiler(derivative, outs)(*primals, *(tangents[i] for i in moving))
         dots = [ad.add_tangents(a, b) for a, b in zip(dots, more, strict=True)]
     return outs, dots
 

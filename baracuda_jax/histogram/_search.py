@@ -57,7 +57,8 @@ def searchsorted(sorted_sequence, values, *, side="left", sorter=None, dtype="in
         sorter = checks.array(op, "sorter", sorter)
         checks.dtype(op, "sorter", sorter, checks.INTEGERS)
         checks.shape(op, "sorter", sorter, sequence.shape, "that of sorted_sequence")
-        sequence = jnp.take_along_axis(sequence, sorter, -1)
+        last = (sequence.ndim - 1,)
+        sequence = jnp.take_along_axis(explicit.whole(sequence, last), explicit.whole(sorter, last), -1)
     checks.choice(op, "dtype", jnp.dtype(dtype).name, ("int32", "int64"))
     return search(sequence, values, right=side == "right", prefer=prefer).astype(dtype)
 

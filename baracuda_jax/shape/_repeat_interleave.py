@@ -127,7 +127,7 @@ def _rows(op, count, repeats, total, prefer):
     if known is not None:
         return sent(_known_rows(known, count, total))
     prefer = preference.resolve(op, prefer)  # the compiled piece is kept, whatever the context says later
-    return _traced_rows(explicit.whole(repeats), count=count, total=total, prefer=prefer)
+    return _traced_rows(repeats, count=count, total=total, prefer=prefer)
 
 
 def _at_most(repeats, count, most):
@@ -145,11 +145,17 @@ def _known_rows(repeats, count, total):
 def _traced_rows(repeats, *, count, total, prefer):
     """The number of an element is how many ends of copies are not after it. These are searched and not scattered: where the
     shards of indices are unequal, XLA adds some twice."""
-    each = jnp.broadcast_to(repeats, (count,))
+    each = _on_every_device(jnp.broadcast_to(repeats, (count,)), prefer)
     most = jnp.minimum(each, jnp.asarray(min(total, jnp.iinfo(each.dtype).max), each.dtype)).astype(jnp.int32)
     ends = jax.lax.associative_scan(lambda a, b: jnp.minimum(a, total - b) + b, jnp.maximum(most, 0))
     rows = search(ends, jnp.arange(total, dtype=jnp.int32), right=True, prefer=prefer)
     return jnp.minimum(rows, count - 1)
+
+
+def _on_every_device(x, prefer):
+    """x, gathered as the op gathers what it takes from: a scan of shards would communicate at each of its steps."""
+    x = explicit.whole(x)
+    return _repeat_interleave(x, jnp.arange(x.shape[0], dtype=jnp.int32), axis=-1, count=x.shape[0], prefer=prefer)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
