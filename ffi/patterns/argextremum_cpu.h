@@ -36,9 +36,11 @@ struct ArgExtremum {
         at[k] = better ? Index(i) : at[k];
       }
   }
+  // Without a branch, which would be foreseen seldom.
   static Best join(const Best& a, const Best& b) {
-    if (a.index < b.index) return Order::beats(b.value, a.value) ? b : a;
-    return Order::beats(a.value, b.value) ? a : b;
+    bool later = a.index < b.index;
+    const bool of_b = later ? Order::beats(b.value, a.value) : !Order::beats(a.value, b.value);
+    return {of_b ? b.value : a.value, of_b ? b.index : a.index};
   }
   // Of count > 0 neighbouring cells.
   Best of_row(const T* x, int64_t count) const {
