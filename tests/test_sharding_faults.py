@@ -89,9 +89,9 @@ def tiles_are_read_by_a_mesh_that_all_programs_have(patch):
     patch.setattr(compat, "placed", lambda mesh, args: (mesh, [arg.sharding.spec for arg in args]))
 
 
-@fault("repeat_interleave", "another axis", (1, 0, "auto", "forward"), law=one_operand_along_one_dimension)
-def shards_of_indices_are_scattered(patch):
-    patch.setattr(_repeat_interleave, "_on_every_device", lambda x: x)
+@fault("repeat_interleave", "repeats", ("auto", "forward"))
+def repeats_are_summed_on_shards(patch):
+    patch.setattr(_repeat_interleave, "_on_every_device", lambda x, prefer: x)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda name: name.replace(" ", "-"))
