@@ -368,12 +368,11 @@ struct LogCumSumExp {
   }
   template <class At, class In, class States>
   BARACUDA_HD void write(const At& at, const In&, const States& s) const {
-    at.store(y, [&](int k) { return T(s[k].most + log_of_sum(s[k].sum)); });
-    if (rest == nullptr) return;
-    at.store(rest, [&](int k) {
-      Wide log = log_of_sum(s[k].sum);
-      return rest_of(s[k].most, log, Wide(T(s[k].most + log)));
-    });
+    if (rest == nullptr) return at.store(y, [&](int k) { return T(s[k].most + log_of_sum(s[k].sum)); });
+    Wide log[At::lanes];
+    for (int k = 0; k < At::lanes; ++k) log[k] = log_of_sum(s[k].sum);
+    at.store(y, [&](int k) { return T(s[k].most + log[k]); });
+    at.store(rest, [&](int k) { return rest_of(s[k].most, log[k], Wide(T(s[k].most + log[k]))); });
   }
 };
 
