@@ -8,6 +8,7 @@ import zlib
 import jax
 import jax.numpy as jnp
 import numpy as np
+from sampling import case_and_dtype
 
 from baracuda_jax._core import compat
 from baracuda_jax._core.case import Case, cast
@@ -137,16 +138,11 @@ def has_derivative(op):
     return bool(op.differentiable) and not op.codes
 
 
-@functools.cache
-def examples(every=False):
-    """The first case in every dtype, the others in float64 and one more each; or every case in every dtype."""
-    return [
-        Example(op, case, dtype)
-        for op in OPS.values()
-        for i, case in enumerate(op.cases)
-        for j, dtype in enumerate(op.dtypes)
-        if every or i == 0 or dtype == "float64" or j == i % len(op.dtypes)
-    ]
+def examples(every, turn):
+    """Every case in every dtype; or one of each op."""
+    if every:
+        return [Example(op, case, dtype) for op in OPS.values() for case in op.cases for dtype in op.dtypes]
+    return [Example(op, *case_and_dtype(op.cases, op.dtypes, turn)) for op in OPS.values()]
 
 
 def stacked(arrays, axis=0):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from examples_of import close, same_bits
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 from programs import FLOATS, is_one_call, same_bits_every_time, wide
@@ -86,7 +86,6 @@ def test_the_ends_of_integers(dtype, side, prefer):
     np.testing.assert_array_equal(got, np.searchsorted(x, x[::-1], side))
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_searches_of_any_shape(data):
     """What is found brackets the value."""
@@ -332,7 +331,6 @@ def test_half_counts_do_not_stop():
     assert bj.histogram(a, 3, (-1, 1))[0][1] == jnp.bfloat16(3000)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2000), st.integers(1, 300), st.integers(0, 100))
 def test_nothing_is_lost(n, bins, seed):
     a = _rng(seed).standard_normal(n).astype(np.float32)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from examples_of import same_bits
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from programs import FLOATS, same_bits_every_time, wide
 
@@ -101,7 +101,6 @@ def test_no_cells_have_no_places(shape, prefer):
     _equal(bj.nonzero(a, size=2, fill_value=4, prefer=prefer), [np.array([4, 4])] * len(shape))
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 3000), st.floats(0, 1), st.integers(0, 100))
 def test_places_are_those_of_the_mask(n, share, seed):
     mask = np.random.default_rng(seed).random(n) < share
@@ -148,7 +147,6 @@ def test_nan_is_last_and_one_value_or_many(dtype, equal_nan):
         )
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 500), st.integers(1, 50), st.integers(0, 100))
 def test_the_inverse_makes_the_array_again(n, values, seed):
     x = np.random.default_rng(seed).integers(0, values, n).astype(np.float32) / 4
