@@ -7,6 +7,8 @@ import pathlib
 import re
 import subprocess
 
+from sampling import Tier
+
 from baracuda_jax._core import library
 from baracuda_jax._core.op import OPS
 
@@ -16,6 +18,17 @@ FAMILIES = {op.family for op in OPS.values()}
 SHARED = re.compile(
     r"baracuda_jax/(_core/|__init__)|ffi/(module\.cc|handlers/\w+\.h)|tests/(laws/|(?!test_)\w+\.py)|CMakeLists|pyproject"
 )
+
+
+MORE = 3  # samples of everything, where what all ops share has changed
+
+
+def tier(base, seed):
+    """What a change since a commit is tested by."""
+    files = changed_files(base)
+    names, is_shared = touched(files)
+    tests = frozenset(name.removeprefix("tests/") for name in files if re.fullmatch(r"tests/test_\w+\.py", name))
+    return Tier(tuple(seed + i for i in range(1, 1 + MORE)) if is_shared else (), frozenset(names), tests)
 
 
 def changed_files(base):

@@ -2,10 +2,14 @@
 
 `sampling.py` says what a run takes. `pytest --platform cuda` runs the suite on a GPU."""
 
+import argparse
 import collections
 import ctypes
+import math
 import os
 import pathlib
+import random
+import time
 
 import costs
 import hypothesis
@@ -17,10 +21,16 @@ pytest.register_assert_rewrite("laws")
 def pytest_addoption(parser):
     parser.addoption("--platform", default="cpu", choices=("cpu", "cuda"), help="where the ops run")
     parser.addoption("--full", action="store_true", help="every case in every dtype, compiled as users compile")
+    parser.addoption(
+        "--changed", nargs="?", const="main", metavar="BASE", help="all of the ops that differ from a commit"
+    )
+    parser.addoption("--budget", type=float, metavar="SECONDS", help="leave out, at random, what takes longer")
+    parser.addoption("--deadline", type=float, default=math.inf, help=argparse.SUPPRESS)
     parser.addoption("--sample", type=int, help="the seed of the sample; by default the number of commits")
     parser.addoption("--costs", type=int, default=0, metavar="N", help="print the N tests that cost most")
 
 
+LEFT_OUT = "left out: the time is over"
 MEMORY = 2 << 30  # bytes of a process
 # Nearly all time of the suite is XLA's, which compiles small programs. These halve it and more.
 QUICK = (
@@ -46,8 +56,12 @@ def pytest_configure(config):
 
     jax.config.update("jax_enable_x64", True)
     config.addinivalue_line("markers", "exhaustive: a default run takes all parameters, since they cost little")
+    config.addinivalue_line("markers", "large: takes GBs of memory and long on a CPU, where --full alone runs it")
     if option.sample is None:  # workers have the controller's options
         option.sample = seed_of(config.rootpath)
+    if option.budget and option.deadline == math.inf:
+        option.deadline = time.time() + option.budget
+    config.tier = _tier(option)
     option.hypothesis_seed = option.hypothesis_seed or str(option.sample)
     hypothesis.settings.register_profile("default", deadline=None, max_examples=4)
     hypothesis.settings.register_profile("full", deadline=None, max_examples=40)
@@ -56,6 +70,23 @@ def pytest_configure(config):
     meter.listen()
     config.pluginmanager.register(meter)
     _poison(platform)
+
+
+def _tier(option):
+    from sampling import Tier
+
+    from baracuda_jax._core.op import OPS
+
+    if option.full:
+        return Tier((option.sample,), frozenset(OPS))
+    if option.changed is None:
+        return Tier((option.sample,))
+    import changes
+
+    try:
+        return changes.tier(option.changed, option.sample)
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def _import_the_installed_package():
@@ -116,37 +147,41 @@ def _no_measurements(request, monkeypatch):
 def pytest_generate_tests(metafunc):
     """A test with an argument `example` runs on each op, in one case and dtype; `op` on one op of each kind, `derivable_op` on
     those that have a derivative; `law` goes with an example to which it applies."""
-    import sampling
+    import laws
     from examples_of import examples, has_derivative
+    from sampling import one_of_each_kind, turn_of
 
     from baracuda_jax._core.op import OPS
 
-    every, seed = metafunc.config.getoption("full"), metafunc.config.getoption("sample")
+    tier, name = metafunc.config.tier, metafunc.function.__qualname__
     if "law" in metafunc.fixturenames:
-        import laws
-
-        pairs = list(laws.chosen(every, seed))
+        pairs = list(laws.chosen(tier))
         metafunc.parametrize("law, example", pairs, ids=[f"{law.name}-{example}" for law, example in pairs])
         return
-    name = metafunc.function.__qualname__
     if "example" in metafunc.fixturenames:
-        metafunc.parametrize("example", examples(every, sampling.turn_of(seed, name)), ids=str)
+        metafunc.parametrize("example", examples(tier, name), ids=str)
     for argument, keep in {"op": lambda op: True, "derivable_op": has_derivative}.items():
         if argument in metafunc.fixturenames:
             ops = [op for op in OPS.values() if keep(op)]
-            if not every and metafunc.definition.get_closest_marker("exhaustive") is None:
-                ops = sampling.one_of_each_kind(ops, sampling.turn_of(seed, name))
+            if metafunc.definition.get_closest_marker("exhaustive") is None:
+                ops = tier.of(ops, lambda seed, ops=ops: one_of_each_kind(ops, turn_of(seed, name)))
             metafunc.parametrize(argument, ops, ids=[op.name for op in ops])
 
 
 def pytest_collection_modifyitems(config, items):
-    if config.getoption("full"):
-        return
-    from sampling import sampled
-
-    kept = sampled(items, config.getoption("sample"))
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    is_small = config.option.platform == "cpu" and not config.tier.is_full
+    kept = [item for item in config.tier.items(items) if not (is_small and item.get_closest_marker("large"))]
+    known = set(map(id, kept))
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in known])
+    if config.option.budget:  # whatever is left out may be anything
+        random.Random(config.option.sample).shuffle(kept)
     items[:] = kept
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    if time.time() > item.config.option.deadline:
+        pytest.skip(LEFT_OUT)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -8,7 +8,7 @@ import zlib
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sampling import case_and_dtype
+from sampling import case_and_dtype, turn_of
 
 from baracuda_jax._core import compat
 from baracuda_jax._core.case import Case, cast
@@ -138,11 +138,16 @@ def has_derivative(op):
     return bool(op.differentiable) and not op.codes
 
 
-def examples(every, turn):
-    """Every case in every dtype; or one of each op."""
-    if every:
-        return [Example(op, case, dtype) for op in OPS.values() for case in op.cases for dtype in op.dtypes]
-    return [Example(op, *case_and_dtype(op.cases, op.dtypes, turn)) for op in OPS.values()]
+def examples(tier, name):
+    """Every case in every dtype of the ops that are tested in full; of the others one for each seed, others for another test."""
+    found = [
+        Example(OPS[op], case, dtype) for op in sorted(tier.ops) for case in OPS[op].cases for dtype in OPS[op].dtypes
+    ]
+    for op in OPS.values():
+        turns = (turn_of(seed, name) for seed in tier.seeds if op.name not in tier.ops)
+        pairs = dict.fromkeys(case_and_dtype(range(len(op.cases)), op.dtypes, turn) for turn in turns)
+        found += [Example(op, op.cases[case], dtype) for case, dtype in pairs]
+    return found
 
 
 def stacked(arrays, axis=0):

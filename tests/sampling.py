@@ -7,6 +7,7 @@ default     each property of an op on every op, each property of the machinery t
 --full      everything
 """
 
+import dataclasses
 import datetime
 import math
 import random
@@ -95,14 +96,60 @@ def covering(items, seed):
     return taken
 
 
-def sampled(items, seed):
-    """The items of a default run. All of a test marked `exhaustive`, and of laws, whose examples are a sample already."""
-    groups = {}
-    for item in items:
-        groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    keep = set()
-    for name, group in groups.items():
-        is_whole = len(group) == 1 or group[0].get_closest_marker("exhaustive") or "law" in group[0].callspec.params
-        chosen = group if is_whole else covering(group, turn_of(seed, name))
-        keep.update(map(id, chosen))
-    return [item for item in items if id(item) in keep]
+# ---------------------------------------------------------------------------------------------------------------------
+# Tiers
+
+
+@dataclasses.dataclass(frozen=True)
+class Tier:
+    """`ops` and `files` are run in full, of all else the samples of the seeds."""
+
+    seeds: tuple[int, ...]
+    ops: frozenset[str] = frozenset()
+    files: frozenset[str] = frozenset()  # of tests
+
+    @property
+    def is_full(self):
+        return self.ops == frozenset(OPS)
+
+    def of(self, ops, sample):
+        """The ops that are run in full, and those of the samples."""
+        full = [op for op in ops if op.name in self.ops]
+        return list(dict.fromkeys((*full, *(op for seed in self.seeds for op in sample(seed)))))
+
+    def items(self, items):
+        """All items of tests marked `exhaustive`, and of laws, whose examples are a sample already."""
+        groups = {}
+        for item in items:
+            groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        return [item for name, group in groups.items() for item in self._of_test(name, group)]
+
+    def _of_test(self, name, group):
+        if self.is_full or group[0].path.name in self.files or _has_chosen_examples(group[0]):
+            return group
+        full = [item for item in group if _ops_of(item) & self.ops]
+        rest = [item for item in group if not _ops_of(item) & self.ops]
+        if not self.seeds or not rest:
+            return full
+        is_whole = len(rest) == 1 or rest[0].get_closest_marker("exhaustive")
+        samples = [rest] if is_whole else [covering(rest, turn_of(seed, name)) for seed in self.seeds]
+        return full + list({id(item): item for sample in samples for item in sample}.values())
+
+
+def _has_chosen_examples(item):
+    return hasattr(item, "callspec") and "law" in item.callspec.params
+
+
+def _op_name(value):
+    """That of an op, or of what has one."""
+    value = getattr(value, "op", value)
+    value = getattr(value, "name", value)
+    return value if isinstance(value, str) else None
+
+
+def _ops_of(item):
+    """The ops that a test is about: those of its parameters, else those of its file's family."""
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    named = {name for name in map(_op_name, values) if name in OPS}
+    family = getattr(item.module, "FAMILY", item.path.stem.removeprefix("test_"))
+    return named or {op.name for op in OPS.values() if op.family == family}

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 import baracuda_jax as bj
 from baracuda_jax._core.op import OPS
 
+FAMILY = "shape"
+
 BACKENDS = ("native", "xla")
 DTYPES = OPS["repeat"].dtypes
 

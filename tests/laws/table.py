@@ -74,18 +74,18 @@ def _example(op, case, dtype):
     return Example(OPS[op], OPS[op].cases[case], dtype)
 
 
-def chosen(every, seed):
-    """The pairs (law, example) to run: all; or of each law one example of the ops that show what it is about. Laws take the
-    same examples as far as they apply, others for another seed."""
-    samples = {"functor": lambda ops, turn: ops, "declaration": one_of_each_kin, "machinery": one_of_each_kind}
+def chosen(tier):
+    """The pairs (law, example) to run: of ops that are tested in full, all; of the others one example each of those that show
+    what the law is about. Laws take the same examples as far as they apply, others for another seed."""
+    samples = {"functor": lambda ops, seed: ops, "declaration": one_of_each_kin, "machinery": one_of_each_kind}
     for law in LAWS.values():
         speaks_of = {op.name: [dtype for dtype in op.dtypes if law.applies(op, dtype) is None] for op in OPS.values()}
         ops = [op for op in OPS.values() if speaks_of[op.name]]
-        if every:
-            pairs = ((op, i, dtype) for op in ops for i in range(len(op.cases)) for dtype in speaks_of[op.name])
-        else:
-            pairs = ((op, *_pick(op, speaks_of[op.name], seed)) for op in samples[law.about](ops, seed))
-        yield from ((law, _example(op.name, *which)) for op, *which in pairs)
+        full = [op for op in ops if op.name in tier.ops]
+        pairs = [(op.name, i, dtype) for op in full for i in range(len(op.cases)) for dtype in speaks_of[op.name]]
+        for seed in tier.seeds:
+            pairs += [(op.name, *_pick(op, speaks_of[op.name], seed)) for op in samples[law.about](ops, seed)]
+        yield from ((law, _example(*which)) for which in dict.fromkeys(pairs))
 
 
 def _pick(op, dtypes, seed):
