@@ -185,8 +185,20 @@ def pytest_runtest_setup(item):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """The law matrix: what ran, what does not apply and why."""
+    """The tier; and the law matrix: what ran, what does not apply and why."""
     import laws
+
+    option, tier = terminalreporter.config.option, terminalreporter.config.tier
+    terminalreporter.section("tier")
+    what = (
+        "everything"
+        if tier.is_full
+        else f"samples {tier.seeds}, {len(tier.ops)} ops and {len(tier.files)} files in full"
+    )
+    terminalreporter.write_line(what)
+    skipped = terminalreporter.stats.get("skipped", [])
+    if left := sum(LEFT_OUT in str(report.longrepr) for report in skipped):
+        terminalreporter.write_line(f"{left} tests were left out, as they did not fit into {option.budget:.0f} s")
 
     reports = [r for outcome in ("passed", "failed") for r in terminalreporter.stats.get(outcome, [])]
     ids = [r.nodeid.partition("::test_law[")[2] for r in reports if getattr(r, "when", "") == "call"]

@@ -71,10 +71,14 @@ def turn_of(seed, name):
 # Parameters of tests
 
 
+# Parameters that are uses of ops: what of the op a test is about.
+SHARED_BY = {"sharded": lambda op: op.kin or op.name, "silent": kind}
+
+
 def _feature(name, value):
     """What one parameter of a test adds to a run."""
-    if isinstance(op := getattr(value, "op", None), str):
-        return name, OPS[op].kin or op
+    if name in SHARED_BY:
+        return name, SHARED_BY[name](OPS[value.op])
     return name, repr(value) if isinstance(value, str | bool | int | float | type(None)) else id(value)
 
 
