@@ -7,6 +7,7 @@ import pytest
 
 import baracuda_jax as bj
 
+pytestmark = pytest.mark.exhaustive
 SEGMENT = ("sum", "mean", "max", "min", "prod")
 X, IDS = jnp.ones((6, 3)), jnp.zeros(6, jnp.int32)
 H = X.astype(jnp.bfloat16)

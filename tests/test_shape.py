@@ -9,7 +9,7 @@ import numpy as np
 import oracle
 import pytest
 from examples_of import close, same_bits
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import baracuda_jax as bj
@@ -55,10 +55,8 @@ def _agree(fun, want, x):
 extents = st.sampled_from((0, 1, 1, 2, 3, 5, 8, 16, 33))
 shapes = st.lists(extents, min_size=1, max_size=5).filter(lambda shape: math.prod(shape) < 20_000)
 some_dtypes = st.sampled_from(("float64", "bfloat16", "int16", "uint8", "complex128", "complex64"))
-anything = functools.partial(settings, deadline=None)
 
 
-@anything(max_examples=8)
 @given(st.data())
 def test_orders_of_any_shape(data):
     shape, dtype = data.draw(shapes), data.draw(some_dtypes)
@@ -71,7 +69,6 @@ def test_orders_of_any_shape(data):
     _agree(lambda x, p: bj.roll(x, 7, prefer=p), np.roll(x, 7), x)
 
 
-@anything(max_examples=8)
 @given(st.data())
 def test_pads_of_any_shape(data):
     """Values are NumPy's, also where what is put on is many times what is there; below 0 cells are taken away."""
@@ -89,7 +86,6 @@ def test_pads_of_any_shape(data):
     _agree(lambda x, p: bj.pad(x, pairs, mode, prefer=p), oracle._pad(np.asarray(x), pairs, mode), x)
 
 
-@anything(max_examples=8)
 @given(st.data())
 def test_windows_of_any_shape(data):
     """Values are those of the formula; of integers too. Sums are those of the formula in float64."""
@@ -113,7 +109,6 @@ def test_windows_of_any_shape(data):
             same_bits(pulled, bj.unfold(dy, **window, prefer=prefer))
 
 
-@anything(max_examples=8)
 @given(st.data())
 def test_joined_arrays_of_any_shape(data):
     shape, dtype = data.draw(shapes), data.draw(some_dtypes)
@@ -128,7 +123,6 @@ def test_joined_arrays_of_any_shape(data):
             same_bits(part, x)
 
 
-@anything(max_examples=8)
 @given(st.data())
 def test_blocks_of_any_shape(data):
     """Values are those of jax.lax, for starts that are static, traced, or outside."""
@@ -151,7 +145,6 @@ def _clamped(start, n, m):
     return max(0, min(start + n if start < 0 else start, n - m))
 
 
-@anything(max_examples=8)
 @given(st.data())
 def test_repeated_cells_of_any_shape(data):
     shape, dtype = data.draw(shapes), data.draw(some_dtypes)
