@@ -4,7 +4,7 @@ import jax
 import pytest
 from examples_of import forget_traces
 from jax.sharding import PartitionSpec as P
-from laws.set_mesh import along, called, unplaced
+from laws.set_mesh import unplaced
 from laws.sharding import communicates, shard_map_over_all_axes
 from sharded import SHARDED, devices
 
@@ -77,10 +77,6 @@ def every_shard_takes_itself_for_the_first(patch):
 )
 def the_state_before_a_shard_is_forgotten(patch):
     patch.setattr(_of_scans, "_shard_before", lambda x, axes, reverse: 0 * x[0])
-
-
-def one_operand_along_one_dimension(e, operand, dimension, kind, program):
-    along(called(e), operand, dimension, kind, program)
 
 
 @fault("cumsum", "features", ("auto", "forward"), ("explicit", "as they come"), law=unplaced)
