@@ -21,6 +21,7 @@ from ._core.case import Case
 from ._core.kernel import kernel
 from ._core.op import Body, as_they_are, declare
 from ._core.sku import OpCategory
+from ._core.wide import wide, wide_dtype, with_unrounded
 
 FORMATS = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
@@ -40,6 +41,8 @@ _DOC = """{rank}-dimensional LP pooling: the p-norm of each window.
         ceil_mode: whether the number of windows, (size - window) / strides + 1, is rounded up instead of down. The last
             window then holds only the cells that are in the input; it is dropped if it would hold none.
         data_format: "{format}" or "{last}".
+        return_residuals: also return y before it is rounded, in float32 for float16 and bfloat16 and else y itself, which
+            the backward function reads.
         prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
@@ -48,7 +51,8 @@ _DOC = """{rank}-dimensional LP pooling: the p-norm of each window.
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: float16 and bfloat16 compute in float32. |x|^p is not scaled: it overflows where the dtype computed in does.
+    Precision: float16 and bfloat16 compute in float32, and so does the gradient, from y before it is rounded. |x|^p is not
+    scaled: it over- and underflows where the dtype computed in does.
 
     Source: torch.nn.functional.lp_pool{rank}d, which sums x^p without the absolute value and rescales windows that are cut
     off; Gulcehre et al., Learned-Norm Pooling for Deep Feedforward and Recurrent Neural Networks (2014).
@@ -57,8 +61,10 @@ _DOC = """{rank}-dimensional LP pooling: the p-norm of each window.
 _BACKWARD_DOC = """The gradient of `lp_pool{rank}d`: see its formula for dx.
 
     Args:
-        x, y: the input and the result of `lp_pool{rank}d`. For further derivatives y is taken to be a function of x.
-        dy: the cotangent of y.
+        x: the input of `lp_pool{rank}d`.
+        y: its result before that is rounded, the second one with return_residuals: float32 for float16 and bfloat16, else
+            the result itself. For further derivatives y is taken to be a function of x.
+        dy: the cotangent of the result, of x's dtype.
         norm_type, window, strides, ceil_mode, data_format, prefer: as for `lp_pool{rank}d`.
 
     Returns:
@@ -145,17 +151,18 @@ def _root(s, p):
 
 def _reference(x, *, norm_type, window, strides, ceil_mode, channels_last):
     shape = dict(window=window, strides=strides, ceil_mode=ceil_mode, channels_last=channels_last)
-    wide = x.astype(jnp.float32) if x.dtype.itemsize == 2 else x
     if math.isinf(norm_type):
-        return (_maximum(wide, **shape).astype(x.dtype),)
+        y = _maximum(wide(x), **shape)
+        return y.astype(x.dtype), y
     out = _output_shape(x.shape, **shape)
     begin = x.ndim - channels_last - len(window)
     full = lambda values: (1,) * begin + values + (1,) * channels_last
     cut = [(o - 1) * s + k - n for o, s, k, n in zip(out, full(strides), full(window), x.shape, strict=True)]
     padding = [(0, max(c, 0) if begin <= i < begin + len(window) else 0) for i, c in enumerate(cut)]
-    powers = _power(wide, norm_type)
+    powers = _power(wide(x), norm_type)
     total = lax.reduce_window(powers, np.zeros((), powers.dtype), lax.add, full(window), full(strides), padding)
-    return (_root(total, norm_type).astype(x.dtype),)
+    y = _root(total, norm_type)
+    return y.astype(x.dtype), y
 
 
 def _maximum(x, *, window, strides, ceil_mode, channels_last):
@@ -179,7 +186,7 @@ def _maximum(x, *, window, strides, ceil_mode, channels_last):
 
 
 def _tangent_reference(x, y, t, **params):
-    return jax.jvp(lambda x: _reference(x, **params), (x,), (t,))[1]
+    return jax.jvp(lambda x: _reference(x, **params)[:1], (x,), (t,))[1]
 
 
 def _backward_reference(x, y, dy, **params):
@@ -190,27 +197,30 @@ def _backward_reference(x, y, dy, **params):
 # Kernel calls
 
 
-def _call(target, out, operands, shapes, *, norm_type, window, strides, channels_last, **_):
-    """`shapes` says of each array whether it has the input's cells ("x") or the windows ("y")."""
+def _call(target, shape, dtypes, operands, shapes, *, norm_type, window, strides, channels_last, **_):
+    """`shapes` says of each array whether it has the input's cells ("x") or the windows ("y"); the last is that of all
+    results."""
     channel = "c" if channels_last else ""
     dims = {"x": f"...{'dhw'[3 - len(window) :]}{channel}", "y": f"...{'pqr'[3 - len(window) :]}{channel}"}
     *of_operands, of_result = (dims[s] for s in shapes)
     return kernel(
-        target, f"{', '.join(of_operands)} -> {of_result}", *operands, out=[out],
+        target, f"{', '.join(of_operands)} -> {', '.join([of_result] * len(dtypes))}", *operands,
+        out=[jax.ShapeDtypeStruct(shape, dtype) for dtype in dtypes],
         norm_type=norm_type, window=window, strides=strides, channels_last=channels_last,
     )  # fmt: skip
 
 
 def _native(x, *, save, **params):
-    return _call("lp_pool", jax.ShapeDtypeStruct(_output_shape(x.shape, **params), x.dtype), [x], "xy", **params)
+    call = lambda dtypes: _call("lp_pool", _output_shape(x.shape, **params), dtypes, [x], "xy", **params)
+    return with_unrounded(call, x.dtype, wide_dtype(x.dtype), save)
 
 
 def _tangent_native(x, y, t, **params):
-    return _call("lp_pool_tangent", jax.ShapeDtypeStruct(y.shape, t.dtype), [x, y, t], "xyxy", **params)
+    return _call("lp_pool_tangent", y.shape, [t.dtype], [x, y, t], "xyxy", **params)
 
 
 def _backward_native(x, y, dy, **params):
-    return _call("lp_pool_backward", jax.ShapeDtypeStruct(x.shape, x.dtype), [x, y, dy], "xyyx", **params)
+    return _call("lp_pool_backward", x.shape, [x.dtype], [x, y, dy], "xyyx", **params)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -221,31 +231,39 @@ def _document(rank, template):
     return template.format(rank=rank, format=FORMATS[rank][0], last=FORMATS[rank][1])
 
 
-def _lp_pool(rank, x, norm_type, window, strides, ceil_mode, data_format, prefer):
+def _lp_pool(rank, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, prefer):
     op = f"lp_pool{rank}d"
     x, params = _arguments(op, rank, x, norm_type, window, strides, ceil_mode, data_format)
-    return _OPS[rank](x, **params, prefer=prefer)
+    save = checks.flag(op, "return_residuals", return_residuals)
+    return _OPS[rank](x, **params, save=save, prefer=prefer)
 
 
 def _lp_pool_backward(rank, x, y, dy, norm_type, window, strides, ceil_mode, data_format, prefer):
     op = f"lp_pool{rank}d_backward"
     x, params = _arguments(op, rank, x, norm_type, window, strides, ceil_mode, data_format)
+    checks.saved_dtype(op, "y", y, wide_dtype(x.dtype), "x", x)
+    checks.same_dtype(op, "dy", dy, "x", x)
     for name, value in (("y", y), ("dy", dy)):
-        checks.same_dtype(op, name, value, "x", x)
         checks.shape(op, name, value, _output_shape(x.shape, **params), "that of the pooled x")
     return _OPS[rank].vjp(x, y, dy, **params, prefer=prefer)
 
 
-def lp_pool1d(x, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCL", prefer=None):
-    return _lp_pool(1, x, norm_type, window, strides, ceil_mode, data_format, prefer)
+def lp_pool1d(
+    x, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCL", return_residuals=False, prefer=None
+):
+    return _lp_pool(1, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, prefer)
 
 
-def lp_pool2d(x, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCHW", prefer=None):
-    return _lp_pool(2, x, norm_type, window, strides, ceil_mode, data_format, prefer)
+def lp_pool2d(
+    x, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCHW", return_residuals=False, prefer=None
+):
+    return _lp_pool(2, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, prefer)
 
 
-def lp_pool3d(x, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCDHW", prefer=None):
-    return _lp_pool(3, x, norm_type, window, strides, ceil_mode, data_format, prefer)
+def lp_pool3d(
+    x, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCDHW", return_residuals=False, prefer=None
+):
+    return _lp_pool(3, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, prefer)
 
 
 def lp_pool1d_backward(
@@ -306,7 +324,8 @@ _OPS = {
         cases=_cases(rank),
         operands=("x",),
         differentiable=("x",),
-        residuals=("x", "y"),
+        results=("y", "wide_y"),
+        residuals=("x", "wide_y"),
         forward=Body(_reference, _native),
         tangent=Body(_tangent_reference, _tangent_native),
         backward=Body(_backward_reference, _backward_native),

@@ -29,7 +29,9 @@ extensions = [
 exclude_patterns = ["_build"]
 nitpicky = True
 # Types that occur in signatures of ours but are others', or are not public.
-nitpick_ignore_regex = [("py:.*", r"(jax|jaxlib|numpy|typing|enum|Any|Planned|Call|_call|Types|functools)\b.*")]
+nitpick_ignore_regex = [
+    ("py:.*", r"(jax|jaxlib|numpy|typing|enum|Any|Planned|PlannedCall|Traced|Call|_call|Types|functools)\b.*")
+]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3

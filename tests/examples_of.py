@@ -8,6 +8,7 @@ import zlib
 import jax
 import jax.numpy as jnp
 import numpy as np
+from sampling import case_and_dtype, turn_of
 
 from baracuda_jax._core import compat
 from baracuda_jax._core.case import Case, cast
@@ -142,16 +143,16 @@ def has_derivative(op):
     return bool(op.differentiable) and not op.codes
 
 
-@functools.cache
-def examples(every=False):
-    """The first case in every dtype, the others in float64 and one more each; or every case in every dtype."""
-    return [
-        Example(op, case, dtype)
-        for op in OPS.values()
-        for i, case in enumerate(op.cases)
-        for j, dtype in enumerate(op.dtypes)
-        if every or i == 0 or dtype == "float64" or j == i % len(op.dtypes)
+def examples(tier, name):
+    """Every case in every dtype of the ops that are tested in full; of the others one for each seed, others for another test."""
+    found = [
+        Example(OPS[op], case, dtype) for op in sorted(tier.ops) for case in OPS[op].cases for dtype in OPS[op].dtypes
     ]
+    for op in OPS.values():
+        turns = (turn_of(seed, name) for seed in tier.seeds if op.name not in tier.ops)
+        pairs = dict.fromkeys(case_and_dtype(range(len(op.cases)), op.dtypes, turn) for turn in turns)
+        found += [Example(op, op.cases[case], dtype) for case, dtype in pairs]
+    return found
 
 
 def stacked(arrays, axis=0):

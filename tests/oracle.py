@@ -355,8 +355,11 @@ def quantile(name, a, q=0.5, axis=None, method="linear", keepdims=False):
 
 
 def _pad(x, pad_width, mode="constant", constant_values=0):
-    """The cells that NumPy puts on; cells that are taken away, by slices."""
+    """The elements that NumPy puts on; those that are taken away, by slices: before, where the rest goes round."""
     pairs = np.broadcast_to(pad_width, (x.ndim, 2))
+    if mode in ("circular", "wrap"):
+        x = x[tuple(slice(max(-low, 0), n - max(-high, 0)) for n, (low, high) in zip(x.shape, pairs, strict=True))]
+        pairs = np.maximum(pairs, 0)
     names = {"replicate": "edge", "circular": "wrap"}
     more = dict(constant_values=constant_values) if mode == "constant" else {}
     y = np.pad(x, np.maximum(pairs, 0), names.get(mode, mode), **more)

@@ -1,23 +1,160 @@
-"""What a sample takes: of the ops of one kin, which differ in a functor alone, each fourth, and of the others each second."""
+"""What a run takes of all tests.
+
+default     each property of an op on every op, each property of the machinery that ops share on one op of each kind, and each
+            value of every other parameter of a test once. Which case, dtype and combination it is rotates with the seed, so that
+            successive runs meet all of them.
+--changed   everything there is about the ops that a change touches (`changes.py`)
+--full      everything
+"""
+
+import dataclasses
+import datetime
+import math
+import random
+import subprocess
+import zlib
 
 from baracuda_jax._core.op import OPS
 
 
-def _places():
-    """Where each op stands among those of its kin."""
-    kin = {}
-    for op in OPS.values():
-        kin.setdefault(op.kin, []).append(op.name)
-    return {name: place for names in kin.values() for place, name in enumerate(names)}
+def seed_of(root):
+    """The number of commits, so that a commit always runs the same sample; without a repository, the day."""
+    try:
+        count = subprocess.run(
+            ["git", "rev-list", "--count", "HEAD"], cwd=root, capture_output=True, text=True, check=True
+        )
+        return int(count.stdout)
+    except (OSError, subprocess.CalledProcessError):
+        return datetime.date.today().toordinal()
 
 
-_PLACES = _places()
+def kind(op):
+    """What ops share whose declarations take the same paths through the machinery."""
+    star = any(name.startswith("*") for name in op.operands)
+    shape = len(op.operands), len(op.results), len(op.outputs), len(op.differentiable)
+    made = op.has_kernels, bool(op.made_of), bool(op.aliases)
+    return op.kin or (*shape, *made, star, op.is_linear, op.codes, bool(op.beside))
 
 
-def stride(op):
-    return 4 if op.kin else 2
+def rotated(options, turn):
+    """One of the options, another one each turn until all have been taken."""
+    return options[turn % len(options)]
 
 
-def is_in_turn(op, turn):
-    """Whether the op is in the sample of that number: it is in one of `stride(op)` that follow each other."""
-    return (_PLACES[op.name] + turn) % stride(op) == 0
+def _one_of_each(key_of, ops, turn):
+    groups = {}
+    for op in ops:
+        groups.setdefault(key_of(op), []).append(op)
+    return [rotated(members, turn + zlib.crc32(repr(key).encode())) for key, members in groups.items()]
+
+
+def one_of_each_kind(ops, turn):
+    return _one_of_each(kind, ops, turn)
+
+
+def one_of_each_kin(ops, turn):
+    """Each op, and one of those that differ in their functors alone."""
+    return _one_of_each(lambda op: op.kin or op.name, ops, turn)
+
+
+def case_and_dtype(cases, dtypes, turn):
+    """A pair, all of which are met in as many turns as there are, all dtypes and all cases in the fewest."""
+    n, m = len(cases), len(dtypes)
+    return cases[(turn + turn // math.lcm(n, m)) % n], dtypes[turn % m]
+
+
+def turn_of(seed, name):
+    """Where the rotation of this name starts in a run of that seed."""
+    return seed + zlib.crc32(name.encode()) % 4096
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Parameters of tests
+
+
+# Parameters that are uses of ops: what of the op a test is about.
+SHARED_BY = {"sharded": lambda op: op.kin or op.name, "silent": kind}
+
+
+def _feature(name, value):
+    """What one parameter of a test adds to a run."""
+    if name in SHARED_BY:
+        return name, SHARED_BY[name](OPS[value.op])
+    return name, repr(value) if isinstance(value, str | bool | int | float | type(None)) else id(value)
+
+
+def features(item):
+    return frozenset(_feature(name, value) for name, value in item.callspec.params.items())
+
+
+def covering(items, seed):
+    """Few of the items of one test that together have every value of every parameter, others for another seed."""
+    items = list(items)
+    random.Random(seed).shuffle(items)
+    wanted = {id(item): features(item) for item in items}
+    missing, taken = frozenset().union(*wanted.values()), []
+    for new in range(max(map(len, wanted.values())), 0, -1):  # first what adds most
+        for item in items:
+            if len(wanted[id(item)] & missing) >= new:
+                taken.append(item)
+                missing -= wanted[id(item)]
+    return taken
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Tiers
+
+
+@dataclasses.dataclass(frozen=True)
+class Tier:
+    """`ops` and `files` are run in full, of all else the samples of the seeds."""
+
+    seeds: tuple[int, ...]
+    ops: frozenset[str] = frozenset()
+    files: frozenset[str] = frozenset()  # of tests
+
+    @property
+    def is_full(self):
+        return self.ops == frozenset(OPS)
+
+    def of(self, ops, sample):
+        """The ops that are run in full, and those of the samples."""
+        full = [op for op in ops if op.name in self.ops]
+        return list(dict.fromkeys((*full, *(op for seed in self.seeds for op in sample(seed)))))
+
+    def items(self, items):
+        """All items of tests marked `exhaustive`, and of laws, whose examples are a sample already."""
+        groups = {}
+        for item in items:
+            groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        return [item for name, group in groups.items() for item in self._of_test(name, group)]
+
+    def _of_test(self, name, group):
+        if self.is_full or group[0].path.name in self.files or _has_chosen_examples(group[0]):
+            return group
+        full = [item for item in group if _ops_of(item) & self.ops]
+        rest = [item for item in group if not _ops_of(item) & self.ops]
+        if not self.seeds or not rest:
+            return full
+        is_whole = len(rest) == 1 or rest[0].get_closest_marker("exhaustive")
+        samples = [rest] if is_whole else [covering(rest, turn_of(seed, name)) for seed in self.seeds]
+        return full + list({id(item): item for sample in samples for item in sample}.values())
+
+
+def _has_chosen_examples(item):
+    return hasattr(item, "callspec") and "law" in item.callspec.params
+
+
+def _op_name(value):
+    """That of an op, or of what has one."""
+    value = getattr(value, "op", value)
+    value = getattr(value, "name", value)
+    return value if isinstance(value, str) else None
+
+
+def _ops_of(item):
+    """The ops that a test is about: those of its parameters, else those of its file's family."""
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    named = {name for name in map(_op_name, values) if name in OPS}
+    family = getattr(item.module, "FAMILY", item.path.stem.removeprefix("test_"))
+    return named or {op.name for op in OPS.values() if op.family == family}

@@ -194,6 +194,7 @@ def _moves():
     yield from _moved("write_slice", x, _float(8, 8), place, ways=written, moving=2)
     rows = {"another axis": ((ROWS, P()), ROWS), "the axis": ((COLUMNS, P()), P())}
     times = np.arange(16, dtype=np.int32) % 3
+    rows |= {"repeats": ((P(), P("d")), P())}
     yield from _moved("repeat_interleave", x, times, ways=rows, axis=1, total_repeat_length=16)
     fill = lambda x: jax.vmap(lambda x: bj.fill(x, (3, 4), prefer="native"))(x)
     yield from _moved("fill", _float(8), ways={"batches": ((P("d"),), P("d"))}, fun=fill)

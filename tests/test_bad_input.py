@@ -7,8 +7,10 @@ import pytest
 
 import baracuda_jax as bj
 
+pytestmark = pytest.mark.exhaustive
 SEGMENT = ("sum", "mean", "max", "min", "prod")
 X, IDS = jnp.ones((6, 3)), jnp.zeros(6, jnp.int32)
+H = X.astype(jnp.bfloat16)
 IMAGE = jnp.ones((2, 3, 8, 8))
 
 
@@ -345,9 +347,12 @@ def test_reductions(name, error, match, kwargs):
         (bj.reduce_to, TypeError, "shape must be a tuple of integers, got 3", (X, 3), {}),
         (bj.sum_backward, ValueError, r"dy must have shape \(3,\), that of shape reduced, got \(6,\)", (X[:, 0], (6, 3), 0), {}),
         (bj.mean_backward, TypeError, "dy must have one of the dtypes.*got int32", (IDS, (6, 3), 1), {}),
-        (bj.max_backward, TypeError, "ties must have one of the dtypes float32, got float64", (X, X[0], X[0], X[0], 0), {}),
-        (bj.prod_backward, TypeError, "zeros must have one of the dtypes uint8", (X, X[0], X[0], X[0], 0), {}),
-        (bj.logsumexp_backward, TypeError, "dy must have the dtype of a, float64, got float32", (X, X[0], X[0].astype(jnp.float32), 0), {}),
+        (bj.max_backward, TypeError, "ties must have dtype float32, .*got float64", (X, X[0], X[0], X[0], 0), {}),
+        (bj.prod_backward, TypeError, "zeros must have dtype uint8", (X, X[0], X[0], X[0], 0), {}),
+        (bj.logsumexp_backward, TypeError, "dy must have the dtype of a, float64, got float32", (X, X[0], X[0], X[0].astype(jnp.float32), 0), {}),
+        (bj.logsumexp_backward, TypeError, "rest must have dtype float32, as return_residuals gives it for a of bfloat16, got bfloat16", (H, H[0], H[0], H[0], 0), {}),
+        (bj.norm_backward, TypeError, "y must have dtype float32, as return_residuals gives it for x of bfloat16, got bfloat16", (H, H[0], H[0], 2, 0), {}),
+        (bj.norm, ValueError, "return_residuals must be False for ord=inf, -inf and 0, got ord=inf", (X, jnp.inf), {"return_residuals": True}),
         (bj.norm_backward, ValueError, "ord must be finite and not 0, got inf", (X, X[0], X[0], jnp.inf, 0), {}),
         (bj.std_backward, ValueError, r"mean must have shape \(3,\), that of a reduced", (X, X[0], X, X[0], 0), {}),
         (bj.trace_backward, ValueError, r"dy must have shape \(\), that of \(6, 3\) without the two axes", (X, (6, 3)), {}),
@@ -453,7 +458,9 @@ DY = jnp.ones((4, 3))
         (bj.cumsum_backward, TypeError, "dy must have one of the dtypes.*int32", (IDS,)),
         (bj.cumprod_backward, ValueError, r"y must have shape \(4, 3\), that of dy, got \(6, 3\)", (DY, X, DY)),
         (bj.cumprod_backward, TypeError, "operand must have the dtype of dy, float64, got int32", (DY.astype(jnp.int32), DY, DY)),
-        (bj.logcumsumexp_backward, ValueError, r"operand must have shape \(4, 3\), that of dy", (DY[0], DY, DY)),
+        (bj.logcumsumexp_backward, ValueError, r"operand must have shape \(4, 3\), that of dy", (DY[0], DY, DY, DY)),
+        (bj.logcumsumexp_backward, TypeError, "rest must have dtype float32, as return_residuals gives it for dy of bfloat16", (H, H, H, H)),
+        (bj.associative_linear_scan_backward, TypeError, "h must have dtype float32", (H.astype(jnp.float16),) * 3),
         (bj.cummax_backward, TypeError, "index must have one of the dtypes int32, got float64", (DY, DY)),
         (bj.cummin_backward, ValueError, r"index must have shape \(4, 3\), that of dy, got \(6,\)", (IDS, DY)),
         (bj.associative_linear_scan_backward, ValueError, r"dy must have shape \(4, 3\), that of a", (DY, DY, X)),
@@ -464,6 +471,7 @@ DY = jnp.ones((4, 3))
         (bj.repeat_backward, ValueError, "shape must be given where a repeat is 0", (DY[:0], (0, 1))),
         (bj.repeat_backward, ValueError, r"shape\[0\] must be at least 0, got -2", (DY, 2, (-2, 3))),
         (bj.repeat_backward, TypeError, "shape must be a tuple of integers, got 3", (DY, 2, 3)),
+        (bj.lp_pool2d_backward, TypeError, "y must have dtype float32, as return_residuals gives it", (IMAGE.astype(jnp.float16),) * 3 + (2, 2)),
         (bj.lp_pool2d_backward, ValueError, "y must have shape", (IMAGE, IMAGE, IMAGE, 2, 2)),
         (bj.lp_pool2d_backward, TypeError, "dy must have the dtype of x", (IMAGE, IMAGE[..., ::2, ::2], IMAGE[..., ::2, ::2].astype(jnp.float16), 2, 2)),
     ],

@@ -12,6 +12,8 @@ from examples_of import close
 import baracuda_jax as bj
 from baracuda_jax.elementwise._made import MADE
 
+FAMILY = "elementwise"
+
 mpmath = pytest.importorskip("mpmath")
 mp = mpmath.mp.clone() if hasattr(mpmath.mp, "clone") else mpmath.MPContext()
 mp.prec = 200

@@ -11,6 +11,7 @@ S = jax.ShapeDtypeStruct
 F, U, I = jnp.float32, jnp.uint32, jnp.int32
 DATA, PERM, OFFSETS, IDS = S((6, 3), F), S((6,), U), S((5,), U), S((6,), I)
 Y, DX = S((4, 3), F), S((6, 3), F)
+HALF = S((6, 3), jnp.float16)
 BITS = {"empty_bits": np.int64(0)}
 POOL = dict(window=np.array([2, 2]), strides=np.array([2, 2]), norm_type=np.float64(2), channels_last=False)
 REVERSE = {"reverse": True}
@@ -73,12 +74,18 @@ def _call(target, operands, out, attributes):
         ("reduce_extremum: ties must have the shape of the result", "reduce_extremum", [DATA], (W, S((3,), F), S((6,), F)), EXTREMUM),
         ("reduce_extremum: operand must be a float or an integer", "reduce_extremum", [S((6, 3), jnp.complex64)], (W, S((3,), jnp.complex64)), EXTREMUM),
         ("reduce_logsumexp: operand must be float16", "reduce_logsumexp", [S((6, 3), I)], (W, S((3,), I)), {"rank": 2}),
+        ("reduce_logsumexp: expected one or two results, got 3", "reduce_logsumexp", [DATA], (W, *[S((3,), F)] * 3), {"rank": 2}),
+        ("reduce_logsumexp: rest must be of type", "reduce_logsumexp", [HALF], (W, *[S((3,), HALF.dtype)] * 2), {"rank": 2}),
+        ("reduce_norm: expected one result, got 2", "reduce_norm", [DATA], (W, S((3,), F), S((3,), F)), {"rank": 2, "p": np.float64(2)}),
         ("reduce_norm: p must be finite and not 0", "reduce_norm", [DATA], (W, S((3,), F)), {"rank": 2, "p": np.float64(0)}),
         ("reduce_variance: mean must be of type", "reduce_variance", [DATA], (W, S((3,), F), S((3,), I)), {"rank": 2, "divisor": np.float64(1), "root": False}),
         ("reduce_sum_backward: dy must have the dimensions", "reduce_sum_backward", [Y], DX, {"rank": 2, "divisor": np.float64(1)}),
-        ("reduce_logsumexp_backward: y must have the shape of dy", "reduce_logsumexp_backward", [DATA, S((6,), F), S((3,), F)], DX, {"rank": 2}),
+        ("reduce_logsumexp_backward: y must have the shape of dy", "reduce_logsumexp_backward", [DATA, S((6,), F), S((3,), F), S((3,), F)], DX, {"rank": 2}),
+        ("reduce_logsumexp_backward: rest must be of type", "reduce_logsumexp_backward", [HALF, *[S((3,), HALF.dtype)] * 3], HALF, {"rank": 2}),
         ("reduce_extremum_backward: ties must be of type", "reduce_extremum_backward", [DATA, S((3,), F), S((3,), I), S((3,), F)], DX, {"rank": 2, "magnitude": False}),
         ("reduce_norm_backward: dy must have the dtype", "reduce_norm_backward", [DATA, S((3,), F), S((3,), I)], DX, {"rank": 2, "p": np.float64(2)}),
+        ("reduce_norm_backward: y must be of type", "reduce_norm_backward", [HALF, *[S((3,), HALF.dtype)] * 2], HALF, {"rank": 2, "p": np.float64(2)}),
+        ("reduce_variance_backward: y must be of type", "reduce_variance_backward", [HALF, S((3,), HALF.dtype), S((3,), F), S((3,), HALF.dtype)], HALF, {"rank": 2, "divisor": np.float64(1), "root": True}),
         ("trace: operand must have rank 4 or more", "trace", [DATA], (W, S((), F)), {"offset": 0}),
         ("trace_backward: dy must have the dimensions of the result", "trace_backward", [Y], S((4, 6, 4, 3), F), {"offset": 0}),
         ("take_along: x must be", "take_along", [S((4, 3), I), S((6, 2), F)], Y, {}),
@@ -117,13 +124,14 @@ def _call(target, operands, out, attributes):
         ("lp_pool: ", "lp_pool", [IMAGE], S((2, 6, 4), F), POOL),
         ("lp_pool: ", "lp_pool", [IMAGE], S((3, 4, 4), F), POOL),
         ("lp_pool: ", "lp_pool", [S((2, 8, 8), I)], S((2, 4, 4), I), POOL),
+        ("lp_pool: expected fewer results, got 2", "lp_pool", [IMAGE], (POOLED, POOLED), POOL),
         ("lp_pool_tangent: ", "lp_pool_tangent", [IMAGE, POOLED, POOLED], POOLED, POOL),
         ("lp_pool_backward: ", "lp_pool_backward", [IMAGE, IMAGE, POOLED], IMAGE, POOL),
         ("move: axes must be 1 to 9 pairs", "move", [DATA], DATA, MOVE | {"axes": np.ones(20, np.int64)}),
         ("move: axes must be 1 to 9 pairs", "move", [DATA], DATA, MOVE | {"axes": np.array([3])}),
         ("move: terms must be at most 6 lists of 5 numbers", "move", [DATA], DATA, MOVE | {"terms": np.ones(4, np.int64)}),
-        ("move: terms must have folds from 0 to 3", "move", [DATA], DATA, MOVE | {"terms": np.array([4, 3, 0, 0, 1])}),
-        ("move: terms must have folds from 0 to 3", "move", [DATA], DATA, MOVE | {"terms": np.array([1, 0, 0, 0, 1])}),
+        ("move: terms must have folds from 0 to 4", "move", [DATA], DATA, MOVE | {"terms": np.array([5, 3, 0, 0, 1])}),
+        ("move: terms must have folds from 0 to 4", "move", [DATA], DATA, MOVE | {"terms": np.array([1, 0, 0, 0, 1])}),
         ("move: the last dimension of the result must be 3", "move", [DATA], S((6, 4), F), MOVE),
         ("move: the result must have the shape of x", "move", [DATA], S((5, 3), F), MOVE),
         ("move: the result must have the dtype of x", "move", [DATA], S((6, 3), I), MOVE),
@@ -173,7 +181,12 @@ def _call(target, operands, out, attributes):
         ("cumprod_backward: y must have the shape of operand", "cumprod_backward", [DATA, Y, DATA], (W, DATA), REVERSE),
         ("cumextremum_backward: index must be of type", "cumextremum_backward", [DATA, DATA], (W, DATA), REVERSE),
         ("cumextremum_backward: index must have the shape of dy", "cumextremum_backward", [S((4, 3), I), DATA], (W, DATA), REVERSE),
-        ("logcumsumexp_backward: dy must have the dtype", "logcumsumexp_backward", [DATA, DATA, S((6, 3), I)], (W, DATA), REVERSE),
+        ("logcumsumexp_backward: dy must have the dtype", "logcumsumexp_backward", [DATA, DATA, DATA, S((6, 3), I)], (W, DATA), REVERSE),
+        ("logcumsumexp_backward: rest must be of type", "logcumsumexp_backward", [HALF] * 4, (W, HALF), REVERSE),
+        ("cumprod: expected one result, got 2", "cumprod", [DATA], (W, DATA, DATA), SCAN),
+        ("cumprod: the second result must be of type", "cumprod", [HALF], (W, HALF, HALF), SCAN),
+        ("cumprod_backward: y must be of type", "cumprod_backward", [HALF] * 3, (W, HALF), REVERSE),
+        ("linear_scan_backward: h must be of type", "linear_scan_backward", [HALF] * 3, (W, HALF, HALF), REVERSE),
         ("take_along: x must be bool, a number", "take_along", [S((4, 3), I), S((6, 3), jnp.float8_e4m3fn)], S((4, 3), jnp.float8_e4m3fn), {}),
         ("take_along: index must be int32", "take_along", [Y, DATA], Y, {}),
         ("put_along: index must have the shape of dy", "put_along", [S((4, 2), I), Y], (W, S((4, 7), F)), UNIQUE),

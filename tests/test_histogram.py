@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from examples_of import close, same_bits
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 from programs import FLOATS, is_one_call, same_bits_every_time, wide
@@ -39,16 +39,16 @@ def _of(dtype, x):
 
 @each_side
 @pytest.mark.parametrize("dtype", NUMBERS)
-def test_searches_are_those_of_numpy(dtype, side):
-    """Sequences of every length about a power of two, with cells that tie; numbers of values that leave some over."""
+@pytest.mark.parametrize("n", (0, 1, 2, 7, 8, 9, 1025))
+def test_searches_are_those_of_numpy(n, dtype, side):
+    """Sequences of every length about a power of two, with elements that tie; numbers of values that leave some over."""
     rng = _rng()
-    for n in (0, 1, 2, 7, 8, 9, 1025):
-        sequence = np.sort(_of(dtype, rng.standard_normal(n)))
-        values = np.concatenate([_of(dtype, rng.standard_normal(201)), sequence])
-        for prefer in BACKENDS:
-            got = bj.searchsorted(jnp.asarray(sequence), jnp.asarray(values), side=side, prefer=prefer)
-            assert got.dtype == jnp.int32
-            np.testing.assert_array_equal(got, np.searchsorted(wide(sequence), wide(values), side))
+    sequence = np.sort(_of(dtype, rng.standard_normal(n)))
+    values = np.concatenate([_of(dtype, rng.standard_normal(201)), sequence])
+    for prefer in BACKENDS:
+        got = bj.searchsorted(jnp.asarray(sequence), jnp.asarray(values), side=side, prefer=prefer)
+        assert got.dtype == jnp.int32
+        np.testing.assert_array_equal(got, np.searchsorted(wide(sequence), wide(values), side))
 
 
 @each_side
@@ -86,7 +86,6 @@ def test_the_ends_of_integers(dtype, side, prefer):
     np.testing.assert_array_equal(got, np.searchsorted(x, x[::-1], side))
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_searches_of_any_shape(data):
     """What is found brackets the value."""
@@ -242,30 +241,31 @@ def _counted(x, edges):
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
-def test_histograms_are_those_of_jax(dtype):
-    rng = _rng()
-    for n, bins, how in itertools.product((1, 300), (1, 33), ({}, {"range": (-1.0, 2.0)}, {"range": (1, 1)})):
-        a = _of(dtype, rng.standard_normal(n))
-        want, their_edges = jnp.histogram(a, bins, **how)
-        for prefer in BACKENDS:
-            y, edges = bj.histogram(a, bins, **how, prefer=prefer)
-            same_bits(edges, their_edges)
-            assert y.dtype == want.dtype
-            if n < 200 or y.dtype.itemsize > 2:  # theirs count in the dtype, half types no further than 256
-                np.testing.assert_array_equal(wide(y), wide(want))
-            close(y, _counted(a, edges), y.dtype.name)
+@pytest.mark.parametrize("n", (1, 300))
+@pytest.mark.parametrize("bins", (1, 33))
+@pytest.mark.parametrize("how", ({}, {"range": (-1.0, 2.0)}, {"range": (1, 1)}), ids=str)
+def test_histograms_are_those_of_jax(how, bins, n, dtype):
+    a = _of(dtype, _rng().standard_normal(n))
+    want, their_edges = jnp.histogram(a, bins, **how)
+    for prefer in BACKENDS:
+        y, edges = bj.histogram(a, bins, **how, prefer=prefer)
+        same_bits(edges, their_edges)
+        assert y.dtype == want.dtype
+        if n < 200 or y.dtype.itemsize > 2:  # theirs count in the dtype, 16-bit floats no further than 256
+            np.testing.assert_array_equal(wide(y), wide(want))
+        close(y, _counted(a, edges), y.dtype.name)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16", "int32"])
-def test_edges_of_any_width(dtype):
+@pytest.mark.parametrize("n", (2, 3, 9, 100))
+def test_edges_of_any_width(n, dtype):
     rng = _rng()
-    for n in (2, 3, 9, 100):
-        edges = jnp.sort(_of(dtype, rng.standard_normal(n)))
-        a = jnp.concatenate([_of(dtype, rng.standard_normal(100)), edges])
-        for prefer in BACKENDS:
-            y, same = bj.histogram(a, edges, prefer=prefer)
-            np.testing.assert_array_equal(wide(same), wide(edges))
-            np.testing.assert_array_equal(wide(y), _counted(a, edges))
+    edges = np.sort(_of(dtype, rng.standard_normal(n)))
+    a = jnp.asarray(np.concatenate([_of(dtype, rng.standard_normal(100)), edges]))
+    for prefer in BACKENDS:
+        y, same = bj.histogram(a, jnp.asarray(edges), prefer=prefer)
+        np.testing.assert_array_equal(wide(same), wide(edges))
+        np.testing.assert_array_equal(wide(y), _counted(a, edges))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -315,16 +315,18 @@ def test_nan_and_infinity(prefer):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "int32"])
 @pytest.mark.parametrize("density", [None, False, True])
-def test_weights_and_density(dtype, density):
+@pytest.mark.parametrize("bins", [5, (-1.0, 0.0, 0.5, 2.0)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_weights_and_density(weighted, bins, dtype, density):
     rng = _rng()
     a, w = _of(dtype, rng.standard_normal((4, 50))), _of(dtype, np.abs(rng.standard_normal((4, 50))))
-    for bins, weights in itertools.product((5, jnp.array([-1.0, 0.0, 0.5, 2.0])), (None, w)):
-        want, their_edges = jnp.histogram(a, bins, weights=weights, density=density)
-        for prefer in BACKENDS:
-            got, edges = bj.histogram(a, bins, weights=weights, density=density, prefer=prefer)
-            np.testing.assert_array_equal(wide(edges), wide(their_edges))
-            assert got.dtype == want.dtype
-            close(got, want, got.dtype.name, scale=20)
+    bins, weights = bins if bins == 5 else jnp.asarray(bins), w if weighted else None
+    want, their_edges = jnp.histogram(a, bins, weights=weights, density=density)
+    for prefer in BACKENDS:
+        got, edges = bj.histogram(a, bins, weights=weights, density=density, prefer=prefer)
+        np.testing.assert_array_equal(wide(edges), wide(their_edges))
+        assert got.dtype == want.dtype
+        close(got, want, got.dtype.name, scale=20)
 
 
 def test_half_counts_do_not_stop():
@@ -332,7 +334,6 @@ def test_half_counts_do_not_stop():
     assert bj.histogram(a, 3, (-1, 1))[0][1] == jnp.bfloat16(3000)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2000), st.integers(1, 300), st.integers(0, 100))
 def test_nothing_is_lost(n, bins, seed):
     a = _rng(seed).standard_normal(n).astype(np.float32)
@@ -361,22 +362,32 @@ def test_batches_have_edges_of_their_own(prefer):
         np.testing.assert_array_equal(edges[i][np.array([0, -1])], [a[i].min(), a[i].max()])
 
 
+EDGES = np.array([-1.0, 0.0, 2.0])
+GRIDS = {
+    "alike": (4, None),
+    "ranges": ([3, 4, 2], [(-1, 1), None, (0, 2)]),
+    "some edges": ([3, EDGES, 5], None),
+    "edges": ([EDGES, EDGES, EDGES], None),
+}
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "int32"])
-def test_grids_are_those_of_jax(dtype):
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("density", [None, True])
+def test_grids_are_those_of_jax(density, weighted, grid, dtype):
     rng = _rng()
     points = _of(dtype, rng.standard_normal((150, 3)))
-    w = _of(dtype, np.abs(rng.standard_normal(150)))
-    edges = jnp.array([-1.0, 0.0, 2.0])
-    ranges = [(-1, 1), None, (0, 2)]
-    cases = ((4, None), ([3, 4, 2], ranges), ([3, edges, 5], None), ([edges, edges, edges], None))
-    for (bins, range), weights, density in itertools.product(cases, (None, w), (None, True)):
-        want, theirs = jnp.histogramdd(points, bins, range, weights, density)
-        for prefer in BACKENDS:
-            got, edges_of = bj.histogramdd(points, bins, range, weights, density, prefer=prefer)
-            for mine, other in zip(edges_of, theirs, strict=True):
-                np.testing.assert_array_equal(wide(mine), wide(other))
-            assert got.shape == want.shape and ((weights is None and not density) or got.dtype == want.dtype)
-            close(got, want, want.dtype.name, scale=100 if density else 20)
+    weights = _of(dtype, np.abs(rng.standard_normal(150))) if weighted else None
+    bins, range = GRIDS[grid]
+    bins = [n if isinstance(n, int) else jnp.asarray(n) for n in bins] if isinstance(bins, list) else bins
+    want, theirs = jnp.histogramdd(points, bins, range, weights, density)
+    for prefer in BACKENDS:
+        got, edges_of = bj.histogramdd(points, bins, range, weights, density, prefer=prefer)
+        for mine, other in zip(edges_of, theirs, strict=True):
+            np.testing.assert_array_equal(wide(mine), wide(other))
+        assert got.shape == want.shape and ((weights is None and not density) or got.dtype == want.dtype)
+        close(got, want, want.dtype.name, scale=100 if density else 20)
 
 
 def test_a_point_that_is_nowhere_in_one_dimension_is_nowhere():

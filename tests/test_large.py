@@ -7,6 +7,7 @@ import pytest
 
 import baracuda_jax as bj
 
+pytestmark = pytest.mark.large
 ROWS, COLUMNS = 2**26 + 3, 32
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from examples_of import close, has_derivative, loss_of, same_bits
 from plans import IDS, IMAGE, X, calls, example_of, plan_of
-from sampling import is_in_turn
 
 import baracuda_jax as bj
 from baracuda_jax import ArchSku, BackendKind, ElementKind, MathPrecision, OpCategory
@@ -103,9 +102,7 @@ def test_it_computes_what_the_function_does(op):
     same(jax.jit(planned)(x), called(x))
 
 
-def test_it_is_transformed_as_the_function_is(op, request):
-    if not is_in_turn(op, 0) and not request.config.getoption("full"):
-        pytest.skip("not in the sample")
+def test_it_is_transformed_as_the_function_is(op):
     planned, called, x, same = _planned_and_called(op)
     xs = jnp.stack([x, (x + 1).astype(x.dtype)])
     same(jax.vmap(planned)(xs), jnp.stack([called(x) for x in xs]))
@@ -165,19 +162,21 @@ def test_backward_is_the_gradient():
 
 
 def test_backward_is_the_plan_of_the_public_backward_function(op):
-    if not op.differentiable:
+    example = example_of(op)
+    plan = plan_of(example)
+    if not op.differentiable and not op.name.startswith("unique"):  # whose values have the gradient of their cells
         with pytest.raises(TypeError, match=f"plan of {op.name}: there is no derivative"):
-            _ = plan_of(example_of(op)).backward
+            _ = plan.backward
         return
-    backward = plan_of(example_of(op)).backward
+    backward = plan.backward
     arrays = _random(backward.inputs)
-    leaves = jax.tree.leaves(backward(*arrays))
-    gradient = jnp.stack(leaves) if op.operands[0].startswith("*") else leaves[0]
-    shape = example_of(op).args[0].shape
-    assert gradient.shape == (() if op.name == "fill" else shape)  # whose value may have one dimension
+    gradient = jax.tree.leaves(backward(*arrays))[0]
+    assert gradient.shape == (() if op.name == "fill" else example.args[0].shape)  # whose value may have one dimension
     if backward.name in bj.__all__:
         assert bj.plan(backward.name, *arrays, **dict(backward.params)) == backward
-    with pytest.raises(TypeError, match=f"plan of {op.name}_backward: a backward plan has no backward plan"):
+    else:
+        assert backward.name == f"vjp of {plan.name}"
+    with pytest.raises(TypeError, match=f"plan of {backward.name}: a backward plan has no backward plan"):
         _ = backward.backward
 
 
@@ -196,7 +195,9 @@ def test_workspace_is_that_of_the_cuda_program(op, kind):
     results = [line.rpartition("->")[2] for line in text.splitlines() if "@baracuda." in line]
     found = [re.match(r" \(?tensor<([\dx]+)xui8>", r) for r in results]
     assert sum(int(np.prod([int(n) for n in f[1].split("x")])) for f in found if f) == plan.workspace_bytes
-    assert calls(text) == set(plan.targets)
+    unread = calls(text) - set(plan.targets)  # what XLA drops, where a result is saved and the others are not read
+    assert not unread or plan.name.startswith("vjp of ")
+    assert calls(text) >= set(plan.targets)
     scratch = {"baracuda.segment_index", "baracuda.nonzero", "baracuda.run_starts"}
     is_sorted = op.name == "repeat_interleave"  # and then the index needs none
     assert (plan.workspace_bytes > 0) == (bool(scratch & set(plan.targets)) and not is_sorted)

@@ -8,7 +8,7 @@ import numpy as np
 import oracle
 import pytest
 from examples_of import close
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import baracuda_jax as bj
@@ -18,7 +18,6 @@ POWERS = (0.5, 1, 1.5, 2, 3, 4.5, math.inf)
 
 
 @pytest.mark.parametrize("rank", POOLS)
-@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_any_shape(rank, data):
     size = [data.draw(st.integers(1, 12)) for _ in range(rank)]

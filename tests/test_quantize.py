@@ -217,6 +217,7 @@ def test_the_platforms_kernels_run():
         (ValueError, "dynamic_quantize: x must have at least one dimension", lambda x: bj.dynamic_quantize(x[0, 0])),
     ],
 )  # fmt: skip
+@pytest.mark.exhaustive
 def test_bad_input(error, match, call):
     with pytest.raises(error, match=f"^{match}"):
         call(jnp.ones((4, 6), jnp.float32))

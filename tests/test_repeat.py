@@ -5,11 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from examples_of import close, same_bits
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import baracuda_jax as bj
 from baracuda_jax._core.op import OPS
+
+FAMILY = "shape"
 
 BACKENDS = ("native", "xla")
 DTYPES = OPS["repeat"].dtypes
@@ -23,7 +25,6 @@ def _random(shape, dtype, seed=0):
     return jnp.asarray(x + 1j * rng.integers(0, 9, shape) if "complex" in dtype else x).astype(dtype)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_any_shape(data):
     """Values are jnp.tile's, gradients those of jnp.tile in float64."""

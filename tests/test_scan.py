@@ -9,7 +9,7 @@ import numpy as np
 import oracle
 import pytest
 from examples_of import close, same_bits
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 from programs import FLOATS, is_one_call, normal, same_bits_every_time, wide
@@ -38,7 +38,6 @@ def _values(name, shape, seed=0):
 
 
 @each_op
-@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_any_shape(name, data):
     shape = tuple(data.draw(st.lists(st.sampled_from((0, 1, 2, 3, 7, 20)), min_size=1, max_size=4)))
@@ -53,7 +52,6 @@ def test_any_shape(name, data):
         close(y, oracle.cumulative(name, x, **how), "float64")
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_linear_scan_of_any_shape(data):
     shape = tuple(data.draw(st.lists(st.sampled_from((0, 1, 2, 3, 7, 20)), min_size=1, max_size=4)))

@@ -13,6 +13,8 @@ from programs import FLOATS, normal, ratio, same_bits_every_time, seconds, wide
 
 import baracuda_jax as bj
 
+FAMILY = "quantize"
+
 both = pytest.mark.parametrize("prefer", ["native", "xla"])
 each_float = pytest.mark.parametrize("dtype", FLOATS)
 each_float_both = pytest.mark.parametrize("dtype, prefer", [*itertools.product(FLOATS, ["native"]), ("float32", "xla")])

@@ -1,9 +1,6 @@
-"""Law: sharded arrays give what whole ones give, and communicate what the table says, on every kind of mesh.
-
-`pytest tests/test_sharding.py --full` runs every program, not a sample."""
+"""Law: sharded arrays give what whole ones give, and communicate what the table says, on every kind of mesh."""
 
 import functools
-import zlib
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +17,6 @@ from laws.sharding import (
     shard_map_over_all_axes,
     shard_map_over_some_axes,
 )
-from sampling import is_in_turn
 from sharded import SHARDED, collectives, devices, mesh, put
 
 from baracuda_jax._core.op import OPS
@@ -35,33 +31,13 @@ def _several_devices():
         pytest.skip("needs several devices")
 
 
-def _cells(full):
-    """All; or forward and gradient in turn on one kind of mesh and on the other, and of the other programs one; of ops of
-    one kin, one of these."""
-    for e in SHARDED:
-        others = [name for name in programs(e) if name not in ("forward", "gradient")]
-        turn = zlib.crc32(str(e).encode())
-        sample = [("forward", KINDS[turn % 2]), ("gradient", KINDS[(turn + 1) % 2])]
-        sample = [
-            *filter(lambda cell: cell[0] in programs(e), sample),
-            (others[turn % len(others)], KINDS[turn // 7 % 2]),
-        ]
-        if OPS[e.op].kin:
-            sample = [sample[turn // 11 % len(sample)]]
-        for kind in KINDS:
-            for name in programs(e):
-                if full or (name, kind) in sample:
-                    yield pytest.param(e, kind, name, id=f"{e}-{kind}-{name.replace(' ', '_')}")
-
-
 def pytest_generate_tests(metafunc):
     if "sharded" in metafunc.fixturenames:
-        metafunc.parametrize("sharded, kind, program", list(_cells(metafunc.config.getoption("full"))))
+        runs = [(e, kind, program) for e in SHARDED for kind in KINDS for program in programs(e)]
+        names = ["-".join((str(e), kind, program.replace(" ", "_"))) for e, kind, program in runs]
+        metafunc.parametrize("sharded, kind, program", runs, ids=names)
     if "silent" in metafunc.fixturenames:
-        full = metafunc.config.getoption("full")
-        metafunc.parametrize(
-            "silent", [e for e in SILENT if full or not OPS[e.op].kin or is_in_turn(OPS[e.op], 0)], ids=str
-        )
+        metafunc.parametrize("silent", SILENT, ids=str)
 
 
 def test_communicates_what_the_table_says(sharded, kind, program):
@@ -124,17 +100,10 @@ BATCHED = ("second", "shared forward", "shared gradient")
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("program", BATCHED)
-def test_batches_need_no_communication(op, kind, program, request):
+def test_batches_need_no_communication(op, kind, program):
     if not has_derivative(op) and "forward" not in program:
         pytest.skip("the op has no derivative")
-    cell = 3 * KINDS.index(kind) + BATCHED.index(program)
-    if not request.config.getoption("full") and not is_in_turn(op, cell):
-        pytest.skip("not in the sample")
     programs, many, shared = _batched(op)
-    if program == "second" and kind == "explicit" and op.name in ("prod", "segment_prod"):
-        pytest.xfail(
-            "gathers of the reference, and JAX's derivative of a product, do not run on sharded explicit arrays yet"
-        )
     args = shared if program.startswith("shared") else many
     want = programs[program](*jax.device_put(args, devices()[0]))
     over = mesh(kind)

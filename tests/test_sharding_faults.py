@@ -4,6 +4,7 @@ import jax
 import pytest
 from examples_of import forget_traces
 from jax.sharding import PartitionSpec as P
+from laws.set_mesh import unplaced
 from laws.sharding import communicates, shard_map_over_all_axes
 from sharded import SHARDED, devices
 
@@ -11,9 +12,11 @@ from baracuda_jax._core import compat, partition
 from baracuda_jax._core import op as declaration
 from baracuda_jax.scan import _partition as _of_scans
 from baracuda_jax.segment import _partition
+from baracuda_jax.shape import _repeat_interleave
 
 CASES = {(e.op, e.way): e for e in SHARDED}
 FAULTS = {}
+ERRORS = AssertionError, ValueError, TypeError, jax.errors.JaxRuntimeError
 
 
 def fault(op, way, *programs, law=communicates):
@@ -21,7 +24,7 @@ def fault(op, way, *programs, law=communicates):
 
     def enter(break_):
         for program in programs or [()]:
-            FAULTS[" ".join((break_.__name__, op, *program))] = break_, law, CASES[op, way], program
+            FAULTS[" ".join(map(str, (break_.__name__, op, *program)))] = break_, law, CASES[op, way], program
         return break_
 
     return enter
@@ -76,6 +79,17 @@ def the_state_before_a_shard_is_forgotten(patch):
     patch.setattr(_of_scans, "_shard_before", lambda x, axes, reverse: 0 * x[0])
 
 
+@fault("cumsum", "features", ("auto", "forward"), ("explicit", "as they come"), law=unplaced)
+@fault("segment_max", "rows", ("auto", "made inside"), law=unplaced)
+def tiles_are_read_by_a_mesh_that_all_programs_have(patch):
+    patch.setattr(compat, "placed", lambda mesh, args: (mesh, [arg.sharding.spec for arg in args]))
+
+
+@fault("repeat_interleave", "repeats", ("auto", "forward"))
+def repeats_are_summed_on_shards(patch):
+    patch.setattr(_repeat_interleave, "_on_every_device", lambda x, prefer: x)
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda name: name.replace(" ", "-"))
 def test_a_fault_is_caught(monkeypatch, fault):
     break_, law, case, program = FAULTS[fault]
@@ -83,7 +97,7 @@ def test_a_fault_is_caught(monkeypatch, fault):
         pytest.skip("needs several devices")
     forget_traces()
     try:
-        with monkeypatch.context() as patch, pytest.raises((AssertionError, ValueError, TypeError)):
+        with monkeypatch.context() as patch, pytest.raises(ERRORS):
             break_(patch)
             law(case, *program)
     finally:

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+FAMILY = "elementwise"
+
 NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d+(?:e[-+]?\d+)?")
 SCRIPT = pathlib.Path(__file__).parent / "special_coefficients.py"
 SERIES = SCRIPT.parent.parent / "ffi" / "kernels" / "special" / "series.h"

@@ -17,6 +17,8 @@ from examples_of import TOLERANCE
 import baracuda_jax as bj
 from baracuda_jax.elementwise._made import MADE
 
+FAMILY = "elementwise"
+
 FLOATS = ("float64", "float32", "float16", "bfloat16")
 BACKENDS = ("native", "xla")
 EDGES = [

@@ -134,6 +134,8 @@ def _moves(prefer):
     yield of("pad", ((-1, 2), (1, -2))), lambda t: F.pad(t, (1, -2, -1, 2)), (4, 5)
     for mode in ("reflect", "replicate", "circular"):
         yield of("pad", around, mode), lambda t, mode=mode: F.pad(t, (3, 0, 1, 2), mode), (2, 3, 4, 5)
+    less = ((0, 0), (0, 0), (-1, 2), (3, -2))
+    yield of("pad", less, "circular"), lambda t: F.pad(t, (3, -2, -1, 2), "circular"), (2, 3, 4, 5)
     yield of("unfold", **window), lambda t: F.unfold(t, **window), (2, 3, 7, 6)
     yield of("fold", (7, 6), **window), lambda t: F.fold(t, (7, 6), **window), (2, 18, 16)
     yield of("pixel_shuffle", 2), lambda t: F.pixel_shuffle(t, 2), (2, 8, 3, 2)

@@ -1,14 +1,13 @@
 """What places and distinct values are at the edges."""
 
 import functools
-import itertools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from examples_of import same_bits
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from programs import FLOATS, same_bits_every_time, wide
 
@@ -46,19 +45,18 @@ def _equal(ours, theirs):
 
 
 @each_cell
-def test_places_are_those_of_jax(dtype):
-    turn = itertools.count(checks.REAL.index(dtype))  # of sizes and fill values each dtype takes every third
-    for shape in ((40,), (6, 7), (2, 3, 4)):
-        a = _few(dtype, *shape)
-        for prefer in BACKENDS:
-            exact = bj.nonzero(a, prefer=prefer)
-            assert all(x.dtype == jnp.int32 for x in exact)
-            _equal(exact, np.nonzero(np.asarray(a)))
-        for size, fill in itertools.product((0, 5, 60), (None, -1, tuple(range(7, 7 + len(shape))))):
-            if next(turn) % 3 == 0:
-                want = jnp.nonzero(a, size=size, fill_value=fill)
-                for prefer in BACKENDS:
-                    _equal(bj.nonzero(a, size=size, fill_value=fill, prefer=prefer), want)
+@pytest.mark.parametrize("shape", [(40,), (6, 7), (2, 3, 4)])
+@pytest.mark.parametrize("size", [0, 5, 60])
+@pytest.mark.parametrize("fill", ["none", "one", "each"])
+def test_places_are_those_of_jax(fill, size, shape, dtype):
+    a = _few(dtype, *shape)
+    fill = {"none": None, "one": -1, "each": tuple(range(7, 7 + len(shape)))}[fill]
+    want = jnp.nonzero(a, size=size, fill_value=fill)
+    for prefer in BACKENDS:
+        exact = bj.nonzero(a, prefer=prefer)
+        assert all(x.dtype == jnp.int32 for x in exact)
+        _equal(exact, np.nonzero(np.asarray(a)))
+        _equal(bj.nonzero(a, size=size, fill_value=fill, prefer=prefer), want)
 
 
 @each_backend
@@ -101,7 +99,6 @@ def test_no_cells_have_no_places(shape, prefer):
     _equal(bj.nonzero(a, size=2, fill_value=4, prefer=prefer), [np.array([4, 4])] * len(shape))
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 3000), st.floats(0, 1), st.integers(0, 100))
 def test_places_are_those_of_the_mask(n, share, seed):
     mask = np.random.default_rng(seed).random(n) < share
@@ -116,22 +113,26 @@ def test_places_are_those_of_the_mask(n, share, seed):
 
 
 @each_cell
-def test_distinct_values_are_those_of_jax(dtype):
-    row, matrix = _few(dtype, 40), _few(dtype, 6, 7)
-    for x, how in (
-        (row, {}),
-        (matrix, ALL),
-        (row, dict(**ALL, size=0)),
-        (row, dict(**ALL, size=2)),
-        (matrix, dict(**ALL, size=9)),
-        (matrix, dict(**ALL, size=9, fill_value=1)),
-    ):
-        want = jnp.unique(x, **how)
-        for prefer in BACKENDS:
-            got = bj.unique(x, **how, prefer=prefer)
-            assert [y.dtype.name for y in jax.tree.leaves(got)] == [x.dtype.name, *["int32"] * 3][: 4 if how else 1]
-            _equal(got, want)
-            same_bits(jax.tree.leaves(got)[0], jax.tree.leaves(want)[0])
+@pytest.mark.parametrize(
+    "shape, how",
+    [
+        ((40,), {}),
+        ((6, 7), ALL),
+        ((40,), dict(**ALL, size=0)),
+        ((40,), dict(**ALL, size=2)),
+        ((6, 7), dict(**ALL, size=9)),
+        ((6, 7), dict(**ALL, size=9, fill_value=1)),
+    ],
+    ids=str,
+)
+def test_distinct_values_are_those_of_jax(shape, how, dtype):
+    x = _few(dtype, *shape)
+    want = jnp.unique(x, **how)
+    for prefer in BACKENDS:
+        got = bj.unique(x, **how, prefer=prefer)
+        assert [y.dtype.name for y in jax.tree.leaves(got)] == [x.dtype.name, *["int32"] * 3][: 4 if how else 1]
+        _equal(got, want)
+        same_bits(jax.tree.leaves(got)[0], jax.tree.leaves(want)[0])
 
 
 @pytest.mark.parametrize("equal_nan", [True, False])
@@ -148,7 +149,6 @@ def test_nan_is_last_and_one_value_or_many(dtype, equal_nan):
         )
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 500), st.integers(1, 50), st.integers(0, 100))
 def test_the_inverse_makes_the_array_again(n, values, seed):
     x = np.random.default_rng(seed).integers(0, values, n).astype(np.float32) / 4
@@ -164,12 +164,16 @@ def test_the_inverse_makes_the_array_again(n, values, seed):
 
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16", "int8", "bool"])
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_distinct_slices_are_those_of_jax(axis, dtype):
+@pytest.mark.parametrize("how", [{}, dict(size=3), dict(size=12), dict(size=12, fill_value=1)], ids=str)
+def test_distinct_slices_are_those_of_jax(how, axis, dtype):
     x = _few(dtype, 8, 2, 1) if axis == 0 else jnp.moveaxis(_few(dtype, 8, 2, 2), 0, axis)
-    for how in ({}, dict(size=3), dict(size=12), dict(size=12, fill_value=1)):
-        want = jnp.unique(x, **ALL, **how, axis=axis)
-        for prefer in BACKENDS:
-            _equal(bj.unique(x, **ALL, **how, axis=axis, prefer=prefer), want)
+    want = jnp.unique(x, **ALL, **how, axis=axis)
+    for prefer in BACKENDS:
+        _equal(bj.unique(x, **ALL, **how, axis=axis, prefer=prefer), want)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16", "int8", "bool"])
+def test_slices_of_a_row_are_its_elements(dtype):
     want = jnp.unique(_few(dtype, 20), size=8)
     for prefer in BACKENDS:
         _equal(bj.unique(_few(dtype, 20), axis=0, size=8, prefer=prefer), want)
@@ -200,19 +204,19 @@ def _runs(x):
 
 @each_cell
 @each_backend
-def test_runs_are_those_of_the_definition(dtype, prefer):
-    for shape in ((1,), (60,), (6, 7)):
-        x = _few(dtype, *shape)
-        values, inverse, counts = bj.unique_consecutive(x, True, True, prefer=prefer)
-        want = _runs(x)
-        assert inverse.shape == shape
-        _equal((values, inverse.ravel(), counts), want)
-        k = len(want[0])
-        values, _, counts = bj.unique_consecutive(x, True, True, size=k + 2, fill_value=1, prefer=prefer)
-        np.testing.assert_array_equal(counts, [*want[2], 0, 0])
-        np.testing.assert_array_equal(wide(values), [*wide(want[0]), 1, 1])
-        few = bj.unique_consecutive(x, return_counts=True, size=k // 2, prefer=prefer)
-        _equal(few, (want[0][: k // 2], want[2][: k // 2]))
+@pytest.mark.parametrize("shape", [(1,), (60,), (6, 7)])
+def test_runs_are_those_of_the_definition(shape, dtype, prefer):
+    x = _few(dtype, *shape)
+    values, inverse, counts = bj.unique_consecutive(x, True, True, prefer=prefer)
+    want = _runs(x)
+    assert inverse.shape == shape
+    _equal((values, inverse.ravel(), counts), want)
+    k = len(want[0])
+    values, _, counts = bj.unique_consecutive(x, True, True, size=k + 2, fill_value=1, prefer=prefer)
+    np.testing.assert_array_equal(counts, [*want[2], 0, 0])
+    np.testing.assert_array_equal(wide(values), [*wide(want[0]), 1, 1])
+    few = bj.unique_consecutive(x, return_counts=True, size=k // 2, prefer=prefer)
+    _equal(few, (want[0][: k // 2], want[2][: k // 2]))
 
 
 @each_backend

@@ -17,13 +17,15 @@ UNORDERED = ("cuda", "rocm")  # where threads that scatter to one cell do so in 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Call:
-    """`kind` is forward, tangent or backward; operands and results are types; params are the primitive's."""
+    """`kind` is forward, tangent or backward; operands and results are types; params are the primitive's. `is_used` says
+    which results somebody reads, by default all."""
 
     op: Any  # the declared Op
     kind: str
     operands: tuple
     results: tuple
     params: dict
+    is_used: tuple | None = None
 
     @property
     def name(self):
@@ -64,7 +66,9 @@ class Call:
     @property
     def _kernels(self):
         native = self.op.bodies[self.kind].native
-        return workspaces(_trace(native, self.operands, self.params)) if native else []
+        if native is None:
+            return []
+        return workspaces(compat.without_dead_code(_trace(native, self.operands, self.params), self.is_used)[0])
 
     def is_deterministic(self, backend, platform):
         """Kernels are, and all of plain JAX but scatters of floats to cells that may be the same: on a GPU their order is
@@ -73,12 +77,12 @@ class Call:
             return True
         body = self.op.bodies[self.kind]
         jaxpr = _trace(body.native if backend == "native" else body.reference, self.operands, self.params)
-        return not any(map(_is_unordered, compat.equations(jaxpr)))
+        return not any(map(is_unordered, compat.equations(jaxpr)))
 
     def vjp(self):
         """The call of the backward primitive that belongs to a forward call, for a cotangent of the first output; or None
-        where floats are lacking."""
-        if not self.op.differentiable or not jnp.issubdtype(self.dtype, jnp.floating):
+        where there is no derivative."""
+        if not self.op.differentiable or not jnp.issubdtype(self.dtype, jnp.inexact):
             return None
         params = {**self.params, "save": True}
         saved = _trace(self.op.bodies["forward"].typed, self.operands, params).out_avals
@@ -103,7 +107,8 @@ def _trace(fun, avals, params):
         return compat.trace(fun, [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals], params)
 
 
-def _is_unordered(equation):
+def is_unordered(equation):
+    """Whether it scatters floats to elements that may be the same."""
     name = equation.primitive.name
     is_scatter = name.startswith("scatter") or name == "select_and_scatter_add"
     is_float = any(jnp.issubdtype(y.aval.dtype, jnp.inexact) for y in equation.outvars)

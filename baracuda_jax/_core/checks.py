@@ -86,6 +86,15 @@ def same_dtype(op, name, x, other_name, other):
         raise TypeError(f"{op}: {name} must have the dtype of {other_name}, {other.dtype.name}, got {x.dtype.name}")
 
 
+def saved_dtype(op, name, y, expected, other_name, other):
+    """Of a result that is saved for the gradient as it was computed."""
+    if y.dtype != expected:
+        raise TypeError(
+            f"{op}: {name} must have dtype {expected.name}, as return_residuals gives it for {other_name} of "
+            f"{other.dtype.name}, got {y.dtype.name}"
+        )
+
+
 def axis(op, name, x, value, argument="axis"):
     """An axis of the array `name`, counted from the first."""
     value = integer(op, argument, value, -x.ndim)

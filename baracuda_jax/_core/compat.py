@@ -3,8 +3,11 @@
 import functools
 
 import jax
-from jax._src import dispatch, sharding_impls
+import numpy as np
+from jax._src import dispatch, dtypes, sharding_impls
+from jax._src.interpreters import partial_eval
 from jax._src.interpreters.batching import bdim_at_front
+from jax._src.lax import lax
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, xla
@@ -13,10 +16,13 @@ __all__ = [
     "Primitive",
     "ad",
     "apply",
+    "as_type",
     "batching",
     "bdim_at_front",
+    "common_type",
     "custom_partitioning",
     "equations",
+    "instantiated",
     "ir",
     "is_cut_by_compiler",
     "lower_fun",
@@ -24,10 +30,13 @@ __all__ = [
     "no_mesh",
     "partitioned",
     "place_as",
+    "placed",
+    "read",
     "register_batcher",
     "register_lowering",
     "trace",
     "with_type",
+    "without_dead_code",
 ]
 
 ir = mlir.ir
@@ -58,18 +67,55 @@ def is_cut_by_compiler(ctx):
     return several and not ctx.module_context.lowering_parameters.for_export
 
 
-def with_type(avals, shape, dtype, spec):
+def placed(mesh, args):
+    """The mesh and the specs by which the compiler has placed the arguments of a custom_partitioning, which has
+    `decode_shardings=False`. The compiler knows tiles and no axes: the mesh is empty where no argument of the program has
+    one, and tiles may be parts of an axis, as after a reshape. Then it is a mesh of as many axes as the number of devices
+    has prime factors, in an order that tells all tiles."""
+    devices = next((a.sharding._device_assignment for a in args if a.sharding is not None), tuple(mesh.devices.flat))
+    for each in (mesh, *(_mesh_of(devices, sizes) for sizes in _factored(len(devices)))):
+        specs = [_spec(each, a) for a in args]
+        if None not in specs:
+            return each, specs
+    return each, [spec or (None,) * len(a.shape) for spec, a in zip(specs, args, strict=True)]
+
+
+def _factored(n):
+    """The prime factors of n, in each order."""
+    if n == 1:
+        yield ()
+    for factor in (f for f in range(2, n + 1) if n % f == 0 and all(f % g for g in range(2, f))):
+        yield from ((factor, *rest) for rest in _factored(n // factor))
+
+
+def _mesh_of(devices, sizes):
+    return jax.sharding.Mesh(np.array(devices).reshape(sizes), tuple(f"part{i}" for i in range(len(sizes))))
+
+
+def _spec(mesh, arg):
+    """One entry a dimension, or None where the axes of the mesh do not tell the tiles."""
+    try:
+        found = (
+            () if arg.sharding is None else sharding_impls.parse_flatten_op_sharding(arg.sharding._hlo_sharding, mesh)
+        )
+    except (AssertionError, LookupError, NotImplementedError, StopIteration, ValueError):
+        return None
+    spec = tuple(found[0]) if found else ()
+    return (*(entry or None for entry in spec), *(None,) * (len(arg.shape) - len(spec)))
+
+
+def with_type(avals, shape, dtype, spec, is_weak=False):
     """The type of an array that shares the operands' mesh and manual axes. `spec` has one entry a dimension."""
     aval = next((a for a in avals if not a.sharding.mesh.empty), avals[0])  # constants may have no mesh
     sharding = aval.sharding.update(spec=jax.sharding.PartitionSpec(*spec))
-    return aval.update(shape=tuple(shape), dtype=jax.numpy.dtype(dtype), weak_type=False, sharding=sharding)
+    return aval.update(shape=tuple(shape), dtype=jax.numpy.dtype(dtype), weak_type=is_weak, sharding=sharding)
 
 
 def place_as(x, aval):
     """x, sharded as the type says: on an explicit mesh a cotangent has its operand's type."""
     mesh, spec = aval.sharding.mesh, aval.sharding.spec
     is_other = not mesh.empty and mesh.explicit_axes and jax.typeof(x).sharding.spec != spec
-    return jax.sharding.reshard(x, spec) if is_other else x
+    return jax.sharding.reshard(x, aval.sharding) if is_other else x
 
 
 def manual_axes(aval):
@@ -88,6 +134,17 @@ def trace(fun, avals, params):
     return _trace(fun, tuple(avals), tuple(sorted(params.items())), mesh, jax.config.jax_enable_x64)
 
 
+def instantiated(t):
+    """A tangent or cotangent as an array. Zeros are computed, not sent to the device."""
+    is_plain = type(t) is ad.Zero and t.aval.sharding.mesh.empty and not manual_axes(t.aval)
+    return _zeros(t.aval) if is_plain else ad.instantiate_zeros(t)
+
+
+@functools.partial(jax.jit, static_argnums=0, inline=True)
+def _zeros(aval):
+    return ad.instantiate_zeros(ad.Zero(aval))
+
+
 def no_mesh():
     """A context without the mesh of the surroundings, in which operands have no sharding."""
     return jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), ()))
@@ -101,3 +158,35 @@ def equations(jaxpr):
             for inner in value if isinstance(value, tuple | list) else (value,):
                 if hasattr(inner, "eqns"):
                     yield from equations(inner)
+
+
+def without_dead_code(jaxpr, is_used=None):
+    """The jaxpr without equations whose results nobody uses, all of its own being used, or some; and of each input whether
+    it is used."""
+    return partial_eval.dce_jaxpr(jaxpr.jaxpr, list(is_used or [True] * len(jaxpr.jaxpr.outvars)))
+
+
+def read(jaxpr):
+    """All variables that the equations of a jaxpr, and of those inside it, or its results are computed from."""
+    inner = [getattr(jaxpr, "jaxpr", jaxpr)]
+    for equation in equations(jaxpr):
+        for value in equation.params.values():
+            inner += [
+                getattr(j, "jaxpr", j)
+                for j in (value if isinstance(value, tuple | list) else (value,))
+                if hasattr(j, "eqns")
+            ]
+    atoms = (a for j in inner for a in (*j.outvars, *(x for equation in j.eqns for x in equation.invars)))
+    return {a for a in atoms if not hasattr(a, "val")}
+
+
+def as_type(x, dtype, is_weak):
+    """x as an array of this dtype, weakly typed or not."""
+    if x.dtype == dtype and jax.typeof(x).weak_type == is_weak:
+        return x
+    return lax._convert_element_type(x, dtype, is_weak)
+
+
+def common_type(*values):
+    """(dtype, whether it is weak) to which JAX promotes arrays and Python numbers."""
+    return dtypes.result_type(*values, return_weak_type_flag=True)

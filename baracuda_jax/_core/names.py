@@ -1,6 +1,11 @@
 """The names of operands and results. One of an op's may begin with a star: it stands for as many arrays as there are."""
 
 
+def unrounded(name):
+    """That of the result which is `name` as it was computed, before it is rounded to the operands' dtype."""
+    return f"wide_{name}"
+
+
 def has_star(names):
     return any(name.startswith("*") for name in names)
 

@@ -21,8 +21,8 @@ function that is made of other ops has no primitive of its own: `compose` puts i
 
 Derivatives of any order: the tangent and backward primitives are linear in their last operands, so there they serve as
 their own derivatives and each other's transposes; with respect to the residuals, JAX differentiates their references. Among
-these the output has the tangent that the operands give it. Results after it have none: references must either recompute them
-or not depend on them smoothly.
+these the output has the tangent that the operands give it, and so has the result wide_y of an output y, which is y before
+it is rounded. Other results after it have none: references must either recompute them or not depend on them smoothly.
 """
 
 import dataclasses
@@ -32,11 +32,12 @@ from typing import NamedTuple
 
 import jax
 
-from . import choice, compat, complete, partition
+from . import choice, compat, complete, explicit, partition, promote
 from . import prefer as preference
 from .call import Call, untyped
 from .compat import ad
-from .names import has_star, spelled
+from .compiled import full
+from .names import has_star, spelled, unrounded
 from .sku import OpCategory
 
 
@@ -76,6 +77,7 @@ class Op:
     beside: tuple[str, ...]  # other ops that the public function calls
     kin: str | None
     default: str
+    weak: bool
     forward: compat.Primitive | None  # None where the op is made of other ops
     tangent: compat.Primitive | None  # as backward, None where there is no derivative
     backward: compat.Primitive | None
@@ -86,9 +88,9 @@ class Op:
     is_linear: bool
 
     def __call__(self, *operands, prefer=None, save=False, **params):
-        """The first output, or with `save` all results."""
+        """The first output, or with `save` a tuple of all results."""
         outs = bind(self.forward, *operands, save=save, prefer=self._resolved(self.name, prefer), **params)
-        return outs if save else outs[0]
+        return tuple(outs) if save else outs[0]
 
     @property
     def has_kernels(self):
@@ -114,11 +116,14 @@ class Op:
         return outs if len(self.differentiable) > 1 or has_star(self.differentiable) else outs[0]
 
     def _resolved(self, name, prefer):
-        """A context that wants kernels wants those that there are: of an op without any it says nothing."""
         found = preference.resolve(name, prefer)
-        if self.has_kernels or prefer is not None or not isinstance(found, preference.PlanPreference):
-            return found
-        return dataclasses.replace(found, backend=None)
+        return self.of_context(found) if prefer is None else found
+
+    def of_context(self, prefer):
+        """A context that wants kernels wants those that there are: of an op without any it says nothing."""
+        if self.has_kernels or not isinstance(prefer, preference.PlanPreference):
+            return prefer
+        return dataclasses.replace(prefer, backend=None)
 
 
 OPS: dict[str, Op] = {}
@@ -160,6 +165,7 @@ def declare(
     kin: str | None = None,
     default: str = "native",
     library: str | None = None,
+    weak: bool = False,
 ) -> Op:
     """Declares an op and puts it in the table `OPS`; `complete.py` says what must not be left out.
 
@@ -190,6 +196,8 @@ def declare(
     beside          other ops, of which every call of the public function calls the kernels too
     kin             what ops that differ in their functors alone have in common; a sample of the laws takes some of them
     default         what automatic means for this op: "native", the kernel where there is one, or "xla"
+    weak            whether the output, of the operands' dtype, is weakly typed where they are, as Python numbers: so are the
+                    results of JAX's elementwise functions and of those that move elements
     """
     constant, shared, follows = constant or {}, shared or {}, follows or {}
     aliases, outputs = aliases or {}, tuple(outputs or results[:1])
@@ -241,7 +249,7 @@ def declare(
     for kind, body in bodies.items():
         of_kind = functools.partial(names, kind)
         of_call = rule and functools.partial(partition.of_call, rule, kind, of_kind, follows)
-        primitives[kind] = _primitive(name, kind, body, of_call, primitives)
+        primitives[kind] = _primitive(name, kind, body, of_call, primitives, weak)
         _batch(primitives[kind], of_kind, shared, follows, batched)
     if backward:
         _differentiate(primitives, bodies, *map(tuple, (operands, differentiable, residuals, results, outputs)))
@@ -270,6 +278,7 @@ def declare(
         beside=tuple(beside),
         kin=kin,
         default=default,
+        weak=weak,
         bodies=bodies,
         output=output,
         codes=codes,
@@ -329,6 +338,7 @@ def compose(
         beside=(),
         kin=kin,
         default="native",
+        weak=False,
         bodies={},
         output=0,
         codes=False,
@@ -411,17 +421,26 @@ def bind(primitive, *operands, **params):
     return primitive.bind(*operands, **params)
 
 
-def _primitive(name, kind, body, cut_of, primitives):
+def _primitive(name, kind, body, cut_of, primitives, weak):
     p = compat.Primitive(name if kind == "forward" else f"{name}_{kind}")
     p.multiple_results = True
     p.def_impl(compat.apply(p))
 
     def types(*avals, prefer, **params):
         if cut_of is None:
-            return compat.trace(body.typed, avals, params).out_avals
+            outs = compat.trace(body.typed, avals, params).out_avals
+            return [y.update(weak_type=is_weak) for y, is_weak in zip(outs, weakness(avals, outs), strict=True)]
         outs = untyped(body.typed, avals, params)
         specs = partition.result_specs(cut_of(params, avals, outs), avals)
-        return [compat.with_type(avals, y.shape, y.dtype, spec) for y, spec in zip(outs, specs, strict=True)]
+        return [
+            compat.with_type(avals, y.shape, y.dtype, spec, is_weak)
+            for y, spec, is_weak in zip(outs, specs, weakness(avals, outs), strict=True)
+        ]
+
+    def weakness(avals, outs):
+        """Of each result. Those of a forward call after the first are indices and the like."""
+        may = [weak and (kind != "forward" or i == 0) for i in range(len(outs))]
+        return [is_one and promote.follows(y, avals) for is_one, y in zip(may, outs, strict=True)]
 
     def lower(ctx, *operands, prefer, **params):
         backend, _ = chosen(ctx, prefer, params)
@@ -436,18 +455,10 @@ def _primitive(name, kind, body, cut_of, primitives):
 
     def chosen(ctx, prefer, params):
         call = Call(OPS[name], kind, tuple(ctx.avals_in), tuple(ctx.avals_out), params)
-        return choice.choose(call, preference.for_kind(prefer, kind), ctx.module_context.platforms)
+        return choice.choose(call, preference.for_call(prefer, call), ctx.module_context.platforms)
 
     def reference(*operands, types, **params):
-        """The reference, on an explicit mesh with the compiler left to place it."""
-        mesh = jax.sharding.get_abstract_mesh()
-        if not mesh.explicit_axes:
-            return body.reference(*operands, **params)
-        auto = jax.sharding.auto_axes(
-            functools.partial(body.reference, **params), axes=mesh.explicit_axes,
-            out_sharding=tuple(t.sharding.spec for t in types),
-        )  # fmt: skip
-        return auto(*operands)
+        return explicit.left_to_compiler(functools.partial(body.reference, **params), types)(*operands)
 
     p.def_abstract_eval(types)
     for platform in (None, "tpu", "rocm"):
@@ -509,7 +520,9 @@ def _differentiate(primitives, bodies, operands, differentiable, residuals, resu
         some = {"outputs": outputs if save else outputs[:1]} if len(outputs) > 1 else {}
         moved = bind(tangent, *(values[name] for name in residuals), *dots, **params, **some)
         outs = outs if save else outs[:1]
-        return outs, [*moved, *(_zero(y) for y in outs[len(moved) :])]
+        same = {unrounded(name): dot for name, dot in zip(outputs, moved, strict=False)}
+        more = list(zip(results, outs, strict=False))[len(moved) :]
+        return outs, [*moved, *(same[name].astype(y.dtype) if name in same else _zero(y) for name, y in more)]
 
     ad.primitive_jvps[forward] = forward_jvp
     for p, kind in ((tangent, "tangent"), (backward, "backward")):
@@ -544,31 +557,36 @@ def _no_derivative(p, primals, tangents, **params):
 def _tangent(t, output):
     """A tangent as an array. That of integers, which have none, is zeros of the output's dtype."""
     if type(t) is ad.Zero and t.aval.dtype == jax.dtypes.float0:
-        return jax.numpy.zeros(t.aval.shape, output.dtype)
-    return ad.instantiate_zeros(t)
+        return full(t.aval.shape, 0, output.dtype)
+    return compat.instantiated(t)
 
 
 def _linear_jvp(p, body, n, is_backward, primals, tangents, **params):
     """Linear operands: the kernel again. Residuals: the derivative of the reference."""
     outs = bind(p, *primals, **params)
-    known, linear = primals[:n], primals[n:]
-    moving = [i for i, t in enumerate(tangents[:n]) if type(t) is not ad.Zero]
+    count, moving = len(primals), [i for i, t in enumerate(tangents[:n]) if type(t) is not ad.Zero]
     dots = [_zero(y) for y in outs]
     if any(type(t) is not ad.Zero for t in tangents[n:]):
         same, moved = params, tangents[n:]
         if is_backward and "outputs" in params:
             outputs, moved = _not_zero(params["outputs"], moved)
             same = params | {"outputs": outputs}
-        dots = bind(p, *known, *map(ad.instantiate_zeros, moved), **same)
+        dots = bind(p, *primals[:n], *map(compat.instantiated, moved), **same)
     if moving:
 
-        def of_residuals(*some):
-            residuals = list(known)
-            for i, x in zip(moving, some, strict=True):
-                residuals[i] = x
-            return tuple(body.reference(*residuals, *linear, **{k: v for k, v in params.items() if k != "prefer"}))
+        def derivative(*operands):
+            values, turns = operands[:count], operands[count:]
 
-        more = jax.jvp(of_residuals, tuple(known[i] for i in moving), tuple(tangents[i] for i in moving))[1]
+            def of_residuals(*some):
+                known = dict(zip(moving, some, strict=True))
+                values_ = (known.get(i, x) for i, x in enumerate(values))
+                return tuple(body.reference(*values_, **{k: v for k, v in params.items() if k != "prefer"}))
+
+            return jax.jvp(of_residuals, tuple(values[i] for i in moving), turns)[1]
+
+        more = explicit.left_to_compiler(derivative, list(map(jax.typeof, outs)))(
+            *primals, *(tangents[i] for i in moving)
+        )
         dots = [ad.add_tangents(a, b) for a, b in zip(dots, more, strict=True)]
     return outs, dots
 
@@ -577,7 +595,7 @@ def _linear_transpose(transposed, n, cotangents, *operands, **params):
     nothing = [None] * n
     if all(type(ct) is ad.Zero for ct in cotangents):
         return [*nothing, *(ad.Zero(x.aval) if ad.is_undefined_primal(x) else None for x in operands[n:])]
-    outs = bind(transposed, *operands[:n], *map(ad.instantiate_zeros, cotangents), **params)
+    outs = bind(transposed, *operands[:n], *map(compat.instantiated, cotangents), **params)
     linear = zip(outs, operands[n:], strict=True)
     return [*nothing, *(compat.place_as(ct, x.aval) if ad.is_undefined_primal(x) else None for ct, x in linear)]
 

@@ -40,18 +40,29 @@ class Partition:
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """One primitive's call: the labels of its operands, of its results, and of what each result is computed from."""
+    """One primitive's call: the labels of its operands, of its results, and of what each result is computed from; and the
+    shapes of operands and results."""
 
     partition: Partition
     kind: str
     operands: tuple[tuple[str, ...], ...]
     results: tuple[tuple[str, ...], ...]
     sources: tuple[frozenset[str], ...]
+    shapes: tuple[tuple[int, ...], ...]
 
-    def axes(self, shapes, specs, sizes):
+    @property
+    def least(self):
+        """{label: the least size of a dimension that has it}"""
+        least = {}
+        for labels, shape in zip((*self.operands, *self.results), self.shapes, strict=True):
+            for label, size in zip(labels, shape, strict=True):
+                least[label] = min(size, least.get(label, size))
+        return least
+
+    def axes(self, specs, sizes):
         """{label: mesh axes}, from how operands are cut. Of two labels that share a mesh axis the first has it, and no
         dimension is cut into parts that are not equal."""
-        axes, taken, least = {}, set(), _least(self.operands, shapes)
+        axes, taken, least = {}, set(), self.least
         for labels, spec in zip(self.operands, specs, strict=True):
             for label, entry in zip(labels, spec, strict=True):
                 names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
@@ -85,15 +96,6 @@ class Cut:
         return jax.lax.psum(y, tuple(gone)) if gone else y
 
 
-def _least(sides, shapes):
-    """{label: the least size of a dimension that has it}"""
-    least = {}
-    for labels, shape in zip(sides, shapes, strict=True):
-        for label, size in zip(labels, shape, strict=True):
-            least[label] = min(size, least.get(label, size))
-    return least
-
-
 def of_call(partition, kind, names_of, follows, params, operands, outs):
     """The cut of a call on `operands` with results `outs`, given as types; `names_of` gives the names of both."""
     names, results = names_of(params)
@@ -103,7 +105,8 @@ def of_call(partition, kind, names_of, follows, params, operands, outs):
     known = dict(zip(names, labels[:count], strict=True))
     every = frozenset().union(*labels[:count])
     sources = (frozenset(known[follows[name]]) if name in follows else every for name in results)
-    return Cut(partition, kind, tuple(labels[:count]), tuple(labels[count:]), tuple(sources))
+    shapes = tuple(x.shape for x in (*operands, *outs))
+    return Cut(partition, kind, tuple(labels[:count]), tuple(labels[count:]), tuple(sources), shapes)
 
 
 def result_specs(cut, avals):
@@ -114,7 +117,7 @@ def result_specs(cut, avals):
 def _explicit_axes(cut, avals):
     if not _is_cut_explicitly(avals):
         return {}
-    return cut.axes([a.shape for a in avals], [a.sharding.spec for a in avals], _mesh_of(avals).shape)
+    return cut.axes([a.sharding.spec for a in avals], _mesh_of(avals).shape)
 
 
 def _is_cut_explicitly(avals):
@@ -158,8 +161,8 @@ def _when_asked(ctx, cut, run, params):
     """A call that the compiler asks how it may be cut."""
 
     def partition(mesh, args, results):
-        specs = [(*arg.sharding.spec, *(None,) * len(arg.shape))[: len(arg.shape)] for arg in args]
-        axes = cut.axes([arg.shape for arg in args], specs, mesh.shape)
+        mesh, specs = compat.placed(mesh, args)
+        axes = cut.axes(specs, mesh.shape)
         place = lambda side: tuple(NamedSharding(mesh, spec) for spec in cut.specs(axes, side))
         return mesh, _without_mesh(cut.local(run, axes, params)), place(cut.results), place(cut.operands)
 
@@ -167,11 +170,12 @@ def _when_asked(ctx, cut, run, params):
         return tuple(run[cut.kind](*operands, **params))
 
     fun = compat.custom_partitioning(uncut)
-    terms, sizes = _rule(cut, [x.shape for x in (*ctx.avals_in, *ctx.avals_out)])
+    terms, sizes = _rule(cut)
     known, kept = (dict.fromkeys(label for labels in side for label in labels) for side in (cut.operands, cut.results))
     whole = [label for label in known | kept if label in cut.partition.whole]
     fun.def_partition(
         partition,
+        decode_shardings=False,
         sharding_rule=" -> ".join(map(", ".join, (terms[: len(cut.operands)], terms[len(cut.operands) :]))),
         reduction_factors=tuple(label for label in known if label not in kept and label not in whole),
         need_replication_factors=tuple(whole),
@@ -190,11 +194,11 @@ def _without_mesh(fun):
     return on_shard
 
 
-def _rule(cut, shapes):
+def _rule(cut):
     """Shardy's terms, and the sizes of their factors. A dimension that is a multiple of others of its label is a factor of
     theirs by one of its own."""
     sides = (*cut.operands, *cut.results)
-    least, sizes = _least(sides, shapes), {}
+    least, sizes = cut.least, {}
 
     def term(label, size):
         times = size // max(least[label], 1)
@@ -203,4 +207,4 @@ def _rule(cut, shapes):
         sizes[f"{label}_by{times}"] = times
         return f"({label} {label}_by{times})"
 
-    return [" ".join(map(term, labels, shape)) for labels, shape in zip(sides, shapes, strict=True)], sizes
+    return [" ".join(map(term, labels, shape)) for labels, shape in zip(sides, cut.shapes, strict=True)], sizes

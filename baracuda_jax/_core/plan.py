@@ -1,39 +1,83 @@
-"""Plans: what a call of an op will run, known and fixed before it runs."""
+"""Plans: what a call of a public function will run, known and fixed before it runs."""
 
 import dataclasses
 import functools
-import importlib
 import inspect
 from typing import Any
 
 import jax
-import numpy as np
 
-from . import checks, choice, compat, library
+from . import checks, choice, library, promote
 from . import prefer as preference
-from .call import Call
+from .call import UNORDERED, Call
+from .names import unrounded
 from .op import OPS
 from .sku import ArchSku, BackendKind, ElementKind, KernelSku, PrecisionGuarantee, precision
+from .traced import (
+    VJP,
+    Traced,
+    cotangents_of,
+    has_slot,
+    is_array,
+    is_inexact,
+    of_arrays,
+    public,
+    split,
+    trace,
+    type_of,
+)
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
-Types = Any  # a ShapeDtypeStruct, or a tuple of them
+Types = Any  # a ShapeDtypeStruct, or a tree of them
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedCall:
+    """One call of an op's primitive that a plan makes.
+
+    Attributes:
+        name: the primitive, such as segment_max or segment_max_backward.
+        backend: "native" or "xla".
+        why: what the choice rests on.
+        targets: the FFI targets that it calls; none where XLA computes.
+        workspace_bytes: scratch memory of these; 0 where XLA computes.
+    """
+
+    call: Call = dataclasses.field(repr=False)
+    backend: str
+    why: str
+
+    @property
+    def name(self):
+        return self.call.name
+
+    @property
+    def targets(self):
+        return self.call.targets if self.backend == "native" else ()
+
+    @property
+    def workspace_bytes(self):
+        return self.call.workspace_bytes if self.backend == "native" else 0
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Plan:
-    """A call of an op on arrays of known types, its backend chosen; `baracuda_jax.plan` makes it.
+    """A call of a public function on arrays of known types, its backends chosen; `baracuda_jax.plan` makes it.
 
     Called with arrays it runs what it says, under any transformation. Plans of the same call are equal, and they may be
-    static arguments of jit. A plan that is differentiated takes the backend of `backward` for its derivatives.
+    static arguments of jit. A plan that is differentiated takes the backends of `backward` for its derivatives.
+
+    A function may call one op, several, or none. Each op has its own backend. What a plan says of one call, as `sku`, is
+    of the main one: that of the function's own op, or else the call with the most bytes.
 
     Attributes:
         name: the public function.
-        inputs: (argument, type) of its arrays.
+        inputs: (argument, type) of its arrays. An array in a sequence is named by its index, as xs[0].
         params: (argument, value) of its other arguments, the defaults too.
         platform: the platform planned for, on which the facts hold.
-        backends: the chosen backends: `forward`, and `derivative`.
-        reasons: why these were chosen.
-        out_avals: the type of the result, or a tuple of types.
+        backends: the chosen backends, of each op that is called.
+        calls: each call of an op in the program, a tuple of PlannedCalls.
+        out_avals: the type of the result, or a tree of types.
     """
 
     name: str
@@ -41,16 +85,16 @@ class Plan:
     params: tuple[tuple[str, Any], ...]
     platform: str
     backends: preference.Planned
-    reasons: preference.Planned = dataclasses.field(compare=False)
+    calls: tuple[PlannedCall, ...] = dataclasses.field(compare=False)
     out_avals: Types = dataclasses.field(compare=False)
-    _call: Call = dataclasses.field(compare=False)
-    _beside: tuple[Call, ...] = dataclasses.field(compare=False, default=())  # calls of other ops, all of one backend
+    _traced: Traced = dataclasses.field(compare=False)
+    _reasons: preference.Planned = dataclasses.field(compare=False)
 
     def __call__(self, *arrays):
         """Runs the plan on arrays of the planned types, as many as `inputs` has."""
         self.can_implement(*arrays)
-        names = (name for name, _ in self.inputs)
-        return _function(self.name)(**dict(zip(names, arrays, strict=True)), **dict(self.params), prefer=self.backends)
+        run = of_arrays(self.name, [name for name, _ in self.inputs], self.params)
+        return run(*map(promote.strong, arrays), prefer=self.backends)
 
     def can_implement(self, *args):
         """Checks that the plan can be called with such arguments.
@@ -66,9 +110,9 @@ class Plan:
             names = ", ".join(name for name, _ in self.inputs)
             raise TypeError(f"plan of {self.name}: expected {len(self.inputs)} arrays, {names}, got {len(args)}")
         for (name, expected), value in zip(self.inputs, args, strict=True):
-            if not _is_array(value):
+            if not is_array(value):
                 raise TypeError(f"plan of {self.name}: {name} must be an array, got {type(value).__name__}")
-            got = _type(value)
+            got = type_of(value)
             if got.dtype != expected.dtype:
                 raise TypeError(
                     f"plan of {self.name}: {name} must have the planned dtype {expected.dtype.name}, got {got.dtype.name}"
@@ -79,78 +123,132 @@ class Plan:
                 )
 
     @property
+    def _main(self):
+        """The call that the plan is named after, or None where there is none."""
+        calls = self.calls
+        if self.name.startswith(VJP):
+            calls = [planned for planned in calls if planned.call.kind != "forward"] or calls
+        else:
+            own = [planned for planned in calls if planned.call.op.public is public()[self.name]]
+            calls = own or calls
+        return max(calls, key=lambda planned: planned.call.bytes, default=None)
+
+    @property
     def backend(self):
         """ "native" or "xla"."""
-        return self.backends.of(self._call.kind)
+        return self._main.backend if self._main else "xla"
 
     @property
     def why(self):
         """Why this backend: what the caller asked for, the row of the table, or what overrode it."""
-        return self.reasons.of(self._call.kind)
+        return self._main.why if self._main else "no op is called"
 
     @functools.cached_property
     def sku(self):
         """The identity of what runs, a KernelSku."""
-        aux = self._call.aux_dtype
+        main = self._main and self._main.call
+        aux = main and main.aux_dtype
         return KernelSku(
-            category=self._call.op.category,
-            op=self._call.name,
-            element=ElementKind.of(self._call.dtype),
+            category=main.op.category if main else _category(self.name),
+            op=main.name if main else self.name,
+            element=ElementKind.of(self._dtype),
             aux_element=None if aux is None else ElementKind.of(aux),
             layout=None,
             epilogue=None,
             arch=ArchSku.of(self.platform),
-            backend=BackendKind.of(self.backend, self._call.op.library, self.platform),
+            backend=BackendKind.of(self.backend, main and main.op.library, self.platform),
             precision=self.precision,
         )
+
+    @property
+    def _dtype(self):
+        """That of what is computed."""
+        return self._main.call.dtype if self._main else jax.tree.leaves(self.out_avals)[0].dtype
 
     @functools.cached_property
     def precision(self) -> PrecisionGuarantee:
         """The numerical contract of what runs, a PrecisionGuarantee."""
-        return precision(self._call.dtype, self._call.is_deterministic(self.backend, self.platform))
+        is_ordered = self._traced.is_ordered or self.platform not in UNORDERED
+        return precision(
+            self._dtype, is_ordered and all(p.call.is_deterministic(p.backend, self.platform) for p in self.calls)
+        )
 
     @property
     def targets(self):
         """The FFI targets that the program calls; none where XLA computes."""
-        calls = (self._call, *self._beside) if self.backend == "native" else ()
-        return tuple(dict.fromkeys(target for call in calls for target in call.targets))
+        return tuple(dict.fromkeys(target for planned in self.calls for target in planned.targets))
 
     @property
     def workspace_bytes(self):
         """Scratch memory of the program's kernel calls, as lowered; XLA makes equal calls one, and reuses memory. Its own
         temporary memory is not counted: where XLA computes, this is 0."""
-        return sum(call.workspace_bytes for call in (self._call, *self._beside)) if self.backend == "native" else 0
+        return sum(planned.workspace_bytes for planned in self.calls)
 
     @functools.cached_property
     def backward(self):
-        """The plan of the derivative: callable on (residuals..., dy), in the order of the public backward function.
+        """The plan of the derivative. Where the function is one op's call and nothing else, and the op has a public backward
+        function, it is that function's plan: callable on (residuals..., dy), in its order. Else it is called with all
+        arrays of this plan and dy, the cotangents of the results that have one, and gives the cotangents of the arrays
+        that have one. `inputs` says which of these.
 
         Raises:
             TypeError: where there is none: for integers, and for a plan that is a backward plan itself. That one is linear
                 in dy, and JAX differentiates it.
         """
-        if self._call.kind != "forward":
+        if self.name.startswith(VJP) or any(planned.call.kind != "forward" for planned in self.calls):
             raise TypeError(f"plan of {self.name}: a backward plan has no backward plan; differentiate a call of it")
-        call = self._call.vjp()
-        if call is None:
-            raise TypeError(f"plan of {self.name}: there is no derivative for {self._call.dtype.name}")
-        op = self._call.op
-        name = f"{op.name}_backward"
-        operands = dict(zip((*op.residuals, "dy"), map(_type, call.operands), strict=True))
-        if name in _public():
-            y = self.out_avals[0] if isinstance(self.out_avals, tuple) else self.out_avals
-            known = (
-                operands
-                | call.params
-                | dict(self.params)
-                | dict(self.inputs)
-                | {op.results[0]: y, "dy": operands["dy"], f"d{op.results[0]}": operands["dy"]}
-            )
-            parameters = inspect.signature(_function(name)).parameters.items()
-            arguments = {p: known.get(p, parameter.default) for p, parameter in parameters if p != "prefer"}
-        else:
-            arguments = operands | call.params
-        return _plan(name, arguments, self.backends, self.platform, self.reasons.derivative)
+        if self._traced.is_one_call or (self.calls and self.calls[0].call.op.codes):
+            call = self.calls[0].call.vjp()
+            if call is None:
+                raise TypeError(f"plan of {self.name}: there is no derivative for {self._dtype.name}")
+            if (planned := self._of_public_backward(call)) is not None:
+                return planned
+        return self._of_vjp()
+
+    def _of_public_backward(self, call):
+        """The plan of the public backward function, or None where there is none that makes this call of the backward
+        primitive."""
+        name = f"{self.name}_backward"
+        if name not in public():
+            return None
+        op, params = call.op, dict(self.params)
+        known = dict(zip((*op.residuals, "dy"), map(type_of, call.operands), strict=True)) | call.params
+        known |= params | dict(self.inputs)
+        y = jax.tree.leaves(self.out_avals)[op.output]
+        dy = jax.ShapeDtypeStruct(y.shape, call.operands[-1].dtype)
+        try:
+            known |= self._residuals(op)
+        except (TypeError, ValueError):  # its arguments mean something else for this call
+            return None
+        y = known.get(unrounded(op.results[0]), y)
+        known |= {op.results[0]: y, "dy": dy, f"d{op.results[0]}": dy}
+        parameters = inspect.signature(public()[name]).parameters.items()
+        arguments = {p: known.get(p, parameter.default) for p, parameter in parameters if p != "prefer"}
+        if inspect.Parameter.empty in arguments.values():
+            return None
+        try:
+            inputs, params = split(name, arguments)
+            planned = _plan(name, inputs, params, self.backends, self.platform, self._reasons)
+        except (TypeError, ValueError):  # its arguments mean something else for this call
+            return None
+        return planned if [_signature(p.call) for p in planned.calls] == [_signature(call)] else None
+
+    def _residuals(self, op):
+        """The types of what the function returns with return_residuals, by the names of the op's results."""
+        params = dict(self.params)
+        if "return_residuals" not in params:
+            return {}
+        out = trace(self.name, self.inputs, tuple((params | {"return_residuals": True}).items())).out
+        return dict(zip(op.results, out, strict=True))
+
+    def _of_vjp(self):
+        cotangents = cotangents_of(self.out_avals)
+        if cotangents and any(is_inexact(x) for _, x in self.inputs):
+            inputs = (*self.inputs, *cotangents)
+            planned = _plan(VJP + self.name, inputs, self.params, self.backends, self.platform, self._reasons)
+            if any(planned._traced.is_used[len(self.inputs) :]):
+                return planned
+        raise TypeError(f"plan of {self.name}: there is no derivative for {self._dtype.name}")
 
     def lower(self, platform=None):
         """The plan's program, lowered for its platform or another: a jax.stages.Lowered, which need not run here."""
@@ -158,33 +256,38 @@ class Plan:
         return traced.lower(lowering_platforms=(platform or self.platform,))
 
     def __repr__(self):
-        parameters = inspect.signature(_function(self.name)).parameters
+        parameters = inspect.signature(public()[self.name.removeprefix(VJP)]).parameters
         arguments = [f"{name}: {_short(aval)}" for name, aval in self.inputs]
         arguments += [
             f"{name}={value!r}"
             for name, value in self.params
-            if name not in parameters or value != parameters[name].default
+            if not has_slot(value) and value != parameters[name].default
         ]
-        results = self.out_avals if isinstance(self.out_avals, tuple) else (self.out_avals,)
         facts = self.precision
+        chosen = dict.fromkeys((planned.backend, planned.why) for planned in self.calls)
+        if len(chosen) > 1:
+            each = dict.fromkeys(f"{planned.name} {planned.backend} ({planned.why})" for planned in self.calls)
+            runs = f"on {self.sku.arch}: {', '.join(each)}"
+        else:
+            runs = f"{self.backend} on {self.sku.arch} ({self.why})"
         lines = {
-            "runs": f"{self.backend} on {self.sku.arch} ({self.why})",
+            "runs": runs,
             "calls": ", ".join(self.targets) or "no kernel",
             "workspace": f"{self.workspace_bytes} bytes",
             "precision": f"{facts.math_precision} math, {facts.accumulator} accumulator, "
             + ("deterministic" if facts.deterministic else "not deterministic"),
         }
-        head = f"Plan {self.name}({', '.join(arguments)}) -> {', '.join(map(_short, results))}"
+        head = f"Plan {self.name}({', '.join(arguments)}) -> {', '.join(map(_short, jax.tree.leaves(self.out_avals)))}"
         return "\n".join([head, *(f"  {title:<10} {text}" for title, text in lines.items())])
 
 
 def plan(op, *args, prefer=None, platform=None, **params):
-    """What a call of an op will run.
+    """What a call of a public function will run.
 
     Args:
         op: a public function of the package, such as `segment_max` or `segment_max_backward`, or its name.
         *args, **params: the function's arguments, positions and names as in a call. Arrays, tracers and ShapeDtypeStructs
-            stand for their types; all other arguments are fixed by their values.
+            stand for their types, also in a list or tuple; all other arguments are fixed by their values.
         prefer: "native", "xla", a PlanPreference, or None for what the context says, else automatic.
         platform: "cpu", "cuda", "rocm" or "tpu"; by default that of the default device. It need not be on this machine.
 
@@ -195,109 +298,65 @@ def plan(op, *args, prefer=None, platform=None, **params):
         TypeError, ValueError: as the function itself, for arguments that it does not take.
     """
     name = _name(op)
-    arguments = _arguments(name, args, params)
+    inputs, params = split(name, _arguments(name, args, params))
     platform = checks.choice("plan", "platform", platform or library.default_platform(), PLATFORMS)
-    return _plan(name, arguments, preference.resolve(name, prefer), platform)
+    wanted = preference.resolve(name, prefer)
+    return _plan(name, inputs, params, wanted, platform, of_context=prefer is None)
 
 
-def _plan(name, arguments, prefer, platform, why=None):
-    """`why` is the reason for the preference, where that is not the caller's."""
-    inputs = tuple((key, _type(value)) for key, value in arguments.items() if _is_array(value))
-    static = tuple((key, _hashable(name, key, value)) for key, value in arguments.items() if not _is_array(value))
-    inputs, call, beside, out_avals = _trace(name, inputs, static)
-    backend, reason = choice.choose(call, preference.for_kind(prefer, call.kind), (platform,))
-    vjp = call.vjp() if call.kind == "forward" else None
-    of_vjp = choice.choose(vjp, preference.for_kind(prefer, "backward"), (platform,)) if vjp else (backend, reason)
-    backends, reasons = map(preference.Planned, (backend, why or reason), (of_vjp[0], why or of_vjp[1]))
-    return Plan(name, inputs, static, platform, backends, reasons, out_avals, call, beside)
+def _plan(name, inputs, params, prefer, platform, reasons=None, of_context=False):
+    """`reasons` are those of the plan of whose derivative this is the plan; `prefer` is then what that one chose."""
+
+    def choose(call):
+        wanted = call.op.of_context(prefer) if of_context else prefer
+        return choice.choose(call, preference.for_call(wanted, call), (platform,))
+
+    found = trace(name, inputs, params)
+    forward, derivative = {}, {}
+    for call in sorted(found.calls, key=lambda call: call.bytes):  # of calls that are alike the largest says for all
+        chosen = choose(call)
+        key = call.op.name, call.dtype.name
+        if call.kind == "forward":
+            forward[key], vjp = chosen, call.vjp()
+            if vjp:
+                derivative[key] = choose(vjp)
+        else:
+            derivative[key] = chosen
+    table = [(*key, forward.get(key) or derivative[key], derivative.get(key) or forward[key])
+             for key in sorted({*forward, *derivative})]  # fmt: skip
+    backends, whys = (preference.Planned(tuple((*row[:2], row[2][i], row[3][i]) for row in table)) for i in (0, 1))
+    whys = reasons or whys
+    calls = tuple(PlannedCall(call, backends.of(call), whys.of(call)) for call in found.calls)
+    return Plan(name, inputs, params, platform, backends, calls, found.out, found, whys)
 
 
-def _trace(name, inputs, static):
-    """The inputs as JAX types them, the call of a primitive that the function makes, those beside it, and the types of its
-    results."""
-    names = [key for key, _ in inputs]
-    fun = _function(name)
-    whatever = preference.Planned("native", "native")  # types do not depend on it
-    primitives = {getattr(op, kind): (op, kind) for op in OPS.values() for kind in ("forward", "tangent", "backward")}
-    with compat.no_mesh():
-        jaxpr, out = jax.make_jaxpr(
-            lambda *arrays: fun(**dict(zip(names, arrays, strict=True)), **dict(static), prefer=whatever),
-            return_shape=True,
-        )(*(aval for _, aval in inputs))
-    calls = [_call_of(*primitives[e.primitive], e) for e in compat.equations(jaxpr) if e.primitive in primitives]
-    own = calls if len(calls) == 1 else [call for call in calls if call.op.public is fun]
-    if len(own) != 1:
-        raise ValueError(f"plan of {name}: expected a call of one op, got {len(own)}")
-    beside = tuple(call for call in calls if call is not own[0])
-    typed = tuple(zip(names, map(_type, jaxpr.in_avals), strict=True))
-    return typed, own[0], beside, jax.tree.map(_type, out)
+def _signature(call):
+    types = lambda avals: [(x.shape, x.dtype) for x in avals]
+    return call.name, types(call.operands), types(call.results)
 
 
-def _call_of(op, kind, equation):
-    params = {key: value for key, value in equation.params.items() if key != "prefer"}
-    return Call(op, kind, tuple(x.aval for x in equation.invars), tuple(y.aval for y in equation.outvars), params)
-
-
-@functools.cache
-def _public():
-    """The public functions of ops, by name."""
-    package = importlib.import_module(__package__.partition(".")[0])
-    functions = {name: getattr(package, name) for name in package.__all__}
-    return {name: fun for name, fun in functions.items() if _is_op_function(fun)}
-
-
-def _is_op_function(fun):
-    return inspect.isfunction(fun) and fun is not plan and "prefer" in inspect.signature(fun).parameters
+def _category(name):
+    """That of the family whose function it is."""
+    family = public()[name.removeprefix(VJP)].__module__.split(".")[1]
+    return next(op.category for op in OPS.values() if op.family == family)
 
 
 def _name(op):
-    public = _public()
-    for name, fun in public.items():
+    for name, fun in public().items():
         if op == name or op is fun:
             return name
     shown = op if isinstance(op, str) else getattr(op, "__name__", repr(op))
-    raise ValueError(f"plan: op must be a public function or its name, one of {', '.join(public)}, got {shown}")
-
-
-@functools.cache
-def _function(name):
-    """The public function; or, of an op without a public backward function, the backward primitive as one."""
-    if name in (public := _public()):
-        return public[name]
-    op = OPS[name.removesuffix("_backward")]
-
-    def backward(*, prefer, **arguments):
-        operands = [arguments.pop(operand) for operand in (*op.residuals, "dy")]
-        return op.vjp(*operands, prefer=prefer, **arguments)
-
-    return backward
+    raise ValueError(f"plan: op must be a public function or its name, one of {', '.join(public())}, got {shown}")
 
 
 def _arguments(name, args, params):
     """The function's arguments by name, the defaults too."""
     try:
-        bound = inspect.signature(_function(name)).bind(*args, **params)
+        bound = inspect.signature(public()[name]).bind(*args, **params)
     except TypeError as error:
         raise TypeError(f"plan of {name}: {error}") from None
     bound.apply_defaults()
     return {key: value for key, value in bound.arguments.items() if key != "prefer"}
-
-
-def _hashable(name, key, value):
-    value = tuple(value) if isinstance(value, list) else value
-    try:
-        hash(value)
-    except TypeError:
-        raise TypeError(f"plan of {name}: {key} must be an array or a hashable value, got {value!r}") from None
-    return value
-
-
-def _is_array(value):
-    return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, np.generic)
-
-
-def _type(x):
-    return jax.ShapeDtypeStruct(tuple(x.shape), jax.dtypes.canonicalize_dtype(x.dtype))
 
 
 def _short(aval):

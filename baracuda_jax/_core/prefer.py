@@ -41,13 +41,16 @@ class PlanPreference:
 
 @dataclasses.dataclass(frozen=True)
 class Planned:
-    """What a Plan has chosen: the backend of the op, and that of its derivatives."""
+    """What a Plan has chosen for each op that it calls, as rows (op, dtype, of a forward call, of its derivatives)."""
 
-    forward: str
-    derivative: str
+    rows: tuple[tuple[str, str, str, str], ...]
 
-    def of(self, kind):
-        return self.forward if kind == "forward" else self.derivative
+    def of(self, call):
+        """What was chosen for a call, or None where the plan has no call of this op. A derivative may have another dtype
+        than the op."""
+        rows = [row for row in self.rows if row[0] == call.op.name]
+        row = next((row for row in rows if row[1] == call.dtype.name), rows[0] if rows else None)
+        return row and row[2 if call.kind == "forward" else 3]
 
 
 def _checked(prefer, where):
@@ -87,6 +90,6 @@ def resolve(op, prefer):
     )
 
 
-def for_kind(prefer, kind):
-    """The preference for one of an op's primitives: forward, tangent or backward."""
-    return PlanPreference(prefer.of(kind)) if isinstance(prefer, Planned) else prefer
+def for_call(prefer, call):
+    """The preference for one call of an op's primitive."""
+    return PlanPreference(prefer.of(call)) if isinstance(prefer, Planned) else prefer

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._core import checks
 from .._core.case import Case
+from .._core.compiled import compiled
 from .._core.kernel import kernel
 from .._core.op import Body, as_they_are, declare
 from .._core.partition import Partition
@@ -81,8 +82,14 @@ def _position(op, position, shape, new):
     checks.dtype(op, "position", position, checks.INTEGERS)
     if position.ndim > len(shape) - 2 or position.shape != shape[: position.ndim]:
         raise ValueError(f"{op}: position must have the first dimensions of cache, {shape[:-2]}, got {position.shape}")
-    info = jnp.iinfo(position.dtype)  # no further out than the block is long
-    return jnp.clip(position, max(info.min, -new[-2]), min(info.max, shape[-2])).astype(jnp.int32)
+    return _near(position, rows=new[-2], length=shape[-2])
+
+
+@compiled("rows", "length")
+def _near(position, *, rows, length):
+    """The position, no further out than the block is long."""
+    info = jnp.iinfo(position.dtype)
+    return jnp.clip(position, max(info.min, -rows), min(info.max, length)).astype(jnp.int32)
 
 
 def _each_batch(fun, arrays, position):

@@ -39,7 +39,7 @@ gelu_tanh, gelu_tanh_backward = unary("gelu_tanh", "Gaussian error linear unit b
     "torch.nn.functional.gelu(approximate='tanh'); jax.nn.gelu",
     precision="without cancellation for x < 0. float16 and bfloat16 compute in float32.")  # fmt: skip
 sigmoid, sigmoid_backward = holomorphic("sigmoid", "Logistic function.", "1 / (1 + e^-x)", "y (1 - y) dy", jax.nn.sigmoid,
-    "torch.sigmoid; jax.nn.sigmoid")  # fmt: skip
+    "torch.sigmoid; jax.nn.sigmoid", slope=lambda x, t: jax.nn.sigmoid(x) * jax.nn.sigmoid(-x) * t)  # fmt: skip
 silu, silu_backward = unary("silu", "Sigmoid linear unit.", "x s, s = 1 / (1 + e^-x)", "s (1 + x (1 - s)) dy", jax.nn.silu,
     "torch.nn.functional.silu; jax.nn.silu")  # fmt: skip
 mish, mish_backward = unary("mish", "Self-regularised unit.", "x tanh(log(1 + e^x))", "its derivative times dy",

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core import checks
+from .._core import checks, promote
 from .._core.wide import wide, wide_dtype
 
 _DOC = """
@@ -96,7 +96,7 @@ def weight(op, value, name, x):
     """A weight, of x's dtype or float32 beside halves; a Python number gets the type that is computed in."""
     dtype = wide_dtype(x.dtype)
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return jnp.asarray(value, dtype)
+        return promote.cast(jnp.asarray(value), dtype, is_weak=True)
     value = checks.array(op, "weight", value)
     if value.dtype not in (x.dtype, dtype):
         either = x.dtype.name if dtype == x.dtype else f"{x.dtype.name}, or float32"

@@ -142,5 +142,6 @@ _WHERE = declare(
     batched=as_they_are,
     kernels={"forward": ("where",), "tangent": ("where_tangent",), "backward": ("where_backward",)},
     kin="nary",
+    weak=True,
     default="xla",
 )

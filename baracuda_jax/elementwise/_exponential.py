@@ -110,5 +110,6 @@ _LDEXP = declare(
     batched=as_they_are,
     kernels=dict.fromkeys(("forward", "tangent", "backward"), ("ldexp",)),
     kin="nary",
+    weak=True,
     default="xla",
 )

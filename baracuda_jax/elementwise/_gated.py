@@ -9,7 +9,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, as_they_are, declare
@@ -32,7 +32,7 @@ def gated(name, summary, gate, activation, source):
     def fun(x, axis=-1, *, prefer=None):
         x, axis = _halved(name, x, axis)
         y = op(_rows(x, axis), prefer=prefer)
-        return y.reshape(*x.shape[:axis], x.shape[axis] // 2, *x.shape[axis + 1 :])
+        return explicit.reshape(y, *x.shape[:axis], x.shape[axis] // 2, *x.shape[axis + 1 :])
 
     def backward(x, dy, axis=-1, *, prefer=None):
         x, axis = _halved(backward.__name__, x, axis)
@@ -41,7 +41,8 @@ def gated(name, summary, gate, activation, source):
         half = (*x.shape[:axis], x.shape[axis] // 2, *x.shape[axis + 1 :])
         checks.shape(backward.__name__, "dy", dy, half, "that of the result")
         rows = _rows(x, axis)
-        return op.vjp(rows, dy.reshape(*rows.shape[:-2], rows.shape[-1]), prefer=prefer).reshape(x.shape)
+        dy = explicit.reshape(dy, *rows.shape[:-2], rows.shape[-1])
+        return explicit.reshape(op.vjp(rows, dy, prefer=prefer), *x.shape)
 
     document(_FORMULA.format(gate=gate), _ARGS, source, returns=_RETURNS)(named(fun, name, summary))
     value = lambda x: x[..., 0, :] * activation(x[..., 1, :])
@@ -83,6 +84,7 @@ def gated(name, summary, gate, activation, source):
         kernels={"forward": (name,), "tangent": (f"{name}_tangent",), "backward": (f"{name}_backward",)},
         kin="gated",
         default="xla",
+        weak=True,
     )
     return fun, backward_of(fun)(named(backward, f"{name}_backward", None))
 
@@ -97,7 +99,7 @@ def _halved(op, x, axis):
 
 def _rows(x, axis):
     """The halves of a row beside each other; what is before the axis are batches."""
-    return x.reshape(*x.shape[:axis], 2, math.prod(x.shape[axis:]) // 2)
+    return explicit.reshape(x, *x.shape[:axis], 2, math.prod(x.shape[axis:]) // 2)
 
 
 def _case(name, shape, axis):

@@ -111,4 +111,5 @@ _LERP = declare(
     batched=as_they_are,
     kernels={"forward": ("lerp",), "tangent": ("lerp_tangent",), "backward": ("lerp_backward", "lerp_backward_weight")},
     default="xla",
+    weak=True,
 )

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core import checks
+from .._core import checks, promote
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
@@ -70,10 +70,10 @@ def operands(op, names, values, dtypes):
     """The arguments, of one dtype and rank, and their shapes."""
     arrays = [checks.array(op, name, value) for name, value in zip(names, values, strict=True)]
     plain = [v if isinstance(v, bool | int | float | complex) else x for v, x in zip(values, arrays, strict=True)]
-    dtype = jnp.result_type(*plain)
+    dtype, is_weak = promote.common(plain)
     for name, x in zip(names, arrays, strict=True):
         checks.dtype(op, name, x if x.dtype == dtype else jax.ShapeDtypeStruct(x.shape, dtype), dtypes)
-    return broadcasting(op, names, [x.astype(dtype) for x in arrays])
+    return broadcasting(op, names, [promote.cast(x, dtype, is_weak) for x in arrays])
 
 
 def vjp(op, names, values, dy, prefer, **params):
@@ -134,6 +134,7 @@ def declare_nary(public, names, value, slopes, cases, *, dtypes=checks.FLOATS, r
         forward=Body(reference, native),
         batched=as_they_are,
         kin="nary",
+        weak=True,
         default="xla",
         **(more if slopes else dict(constant=dict.fromkeys(names, why), kernels={"forward": (name,)})),
     )

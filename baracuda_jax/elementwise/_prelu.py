@@ -118,4 +118,5 @@ _PRELU = declare(
         "backward": ("prelu_backward", "prelu_backward_weight"),
     },
     default="xla",
+    weak=True,
 )

@@ -114,6 +114,7 @@ def declare_unary(
         batched=as_they_are,
         kin="unary",
         default="xla",
+        weak=True,
         **(more if slope else dict(constant={"x": why}, kernels={"forward": (name,)})),
     )
 

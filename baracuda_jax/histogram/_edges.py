@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._core import checks
+from .._core import checks, explicit
+from .._core.compiled import compiled, sent
 from ._arguments import floating, numbers
 
 
@@ -19,7 +20,7 @@ def edges_of(op, x, bins, range):
         if bins > checks.MOST_PLACES:
             raise ValueError(f"{op}: bins must be at most {checks.MOST_PLACES}, got {bins}")
         return _uniform(op, x, bins, range), True
-    edges = numbers(op, "bins", bins)
+    edges = explicit.whole(numbers(op, "bins", bins))
     if edges.ndim != 1 or edges.shape[0] < 2:
         raise ValueError(f"{op}: bins must be an integer or two or more edges [n], got shape {tuple(edges.shape)}")
     return floating(edges).astype(x.dtype), False
@@ -52,7 +53,7 @@ def _uniform(op, x, bins, range):
         ) from None
     if not (math.isfinite(low) and math.isfinite(high)) or low > high:
         raise ValueError(f"{op}: range must be two finite numbers, the second not below the first, got {range!r}")
-    return jnp.asarray(_known(low, high, bins, x.dtype.name))
+    return sent(_known(low, high, bins, x.dtype.name))
 
 
 @functools.lru_cache(maxsize=16)
@@ -61,7 +62,8 @@ def _known(low, high, bins, dtype):
     end = jax.ShapeDtypeStruct((), dtype)
     spread = functools.partial(jnp.linspace, num=bins + 1, dtype=dtype)
     low, high = _ends(*(np.asarray(end, dtype) for end in (low, high)), np)
-    edges = np.asarray(jax.jit(spread).lower(end, end).compile()(low, high))
+    with jax.transfer_guard("allow"):
+        edges = np.asarray(jax.jit(spread).lower(end, end).compile()(low, high))
     return np.maximum.accumulate(np.minimum(edges, high))
 
 
@@ -71,6 +73,7 @@ def _ends(low, high, numpy):
     return numpy.where(low == high, low - half, low), numpy.where(low == high, high + half, high)
 
 
+@compiled("bins", "dtype")
 def _between(low, high, bins, dtype):
     low, high = _ends(low, high, jnp)
     edges = jnp.linspace(low, high, bins + 1, dtype=dtype)

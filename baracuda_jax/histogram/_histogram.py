@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
+from .._core.compiled import compiled
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.wide import wide
@@ -58,13 +59,15 @@ def histogram(a, bins=10, range=None, weights=None, density=None, *, prefer=None
         checks.shape(op, "weights", weights, a.shape, "that of a")
         a, weights = _promoted(a, weights)
     density = density is not None and checks.flag(op, "density", density)
-    cells = a.ravel()
+    cells = explicit.reshape(a, -1)
     checks.places(op, "a", cells.shape[0])
     edges, is_uniform = edges_of(op, cells, bins, range)
     if weights is None:
         counts = _histogram(cells, edges, uniform=is_uniform, prefer=prefer)
     else:
-        counts = segment_sum(weights.ravel(), _bin(cells, edges, prefer), edges.shape[0] - 1, prefer=prefer)
+        counts = segment_sum(
+            explicit.reshape(weights, -1), _bin(cells, edges, prefer), edges.shape[0] - 1, prefer=prefer
+        )
     if density:
         counts = _density(counts.astype(wide(edges).dtype), [wide(edges)])
     return counts.astype(a.dtype), edges
@@ -98,7 +101,7 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, pref
     Source: jax.numpy.histogramdd; torch.histogramdd.
     """
     op = "histogramdd"
-    sample = numbers(op, "sample", sample)
+    sample = explicit.whole(numbers(op, "sample", sample), (1,))
     if sample.ndim != 2 or not sample.shape[1]:
         raise ValueError(f"{op}: sample must be [n, d], n points of d coordinates, got shape {tuple(sample.shape)}")
     if weights is None:
@@ -117,11 +120,7 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, pref
     shape = tuple(e.shape[0] - 1 for e in edges)
     if math.prod(shape) > checks.MOST_PLACES:
         raise ValueError(f"{op}: bins may make at most {checks.MOST_PLACES} boxes, got {' x '.join(map(str, shape))}")
-    box, inside = jnp.int32(0), True
-    for x, e, size in zip(columns, edges, shape, strict=True):
-        b = _bin(x, e, prefer)
-        box, inside = box * size + b, inside & (b >= 0) & (b < size)
-    box = jnp.where(inside, box, -1)
+    box = _box([_bin(x, e, prefer) for x, e in zip(columns, edges, strict=True)], shape=shape)
     if weights is None:
         counts = count_ids(box, math.prod(shape), prefer)
     else:
@@ -130,6 +129,15 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, pref
     if density:
         counts = _density(counts.astype(wide(sample).dtype), list(map(wide, edges))).astype(sample.dtype)
     return counts, edges
+
+
+@compiled("shape")
+def _box(bins, *, shape):
+    """The number of the box of each point; -1 outside of all."""
+    box, inside = 0, True
+    for b, size in zip(bins, shape, strict=True):
+        box, inside = box * size + b, inside & (b >= 0) & (b < size)
+    return jnp.where(inside, box, -1)
 
 
 def _promoted(a, weights):
@@ -152,10 +160,15 @@ def _each(op, name, value, count, are_several):
 
 def _bin(x, edges, prefer):
     """The number of each cell's bin; less or more where it is in none."""
-    place = search(edges, x, right=True, prefer=prefer)
+    return _with_last(search(edges, x, right=True, prefer=prefer), x, edges)
+
+
+@compiled()
+def _with_last(place, x, edges):
     return jnp.where(x == edges[-1], edges.shape[0] - 1, place) - 1
 
 
+@compiled()
 def _density(counts, edges):
     counts = counts / counts.sum()
     for i, e in enumerate(edges):

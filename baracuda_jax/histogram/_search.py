@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
+from .._core.compiled import compiled
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from ..segment._references import per_batch
@@ -56,7 +57,8 @@ def searchsorted(sorted_sequence, values, *, side="left", sorter=None, dtype="in
         sorter = checks.array(op, "sorter", sorter)
         checks.dtype(op, "sorter", sorter, checks.INTEGERS)
         checks.shape(op, "sorter", sorter, sequence.shape, "that of sorted_sequence")
-        sequence = jnp.take_along_axis(sequence, sorter, -1)
+        last = (sequence.ndim - 1,)
+        sequence = jnp.take_along_axis(explicit.whole(sequence, last), explicit.whole(sorter, last), -1)
     checks.choice(op, "dtype", jnp.dtype(dtype).name, ("int32", "int64"))
     return search(sequence, values, right=side == "right", prefer=prefer).astype(dtype)
 
@@ -90,14 +92,24 @@ def digitize(x, bins, right=False, *, prefer=None):
     Source: jax.numpy.digitize; torch.bucketize.
     """
     op = "digitize"
-    x, bins = numbers(op, "x", x), vector(op, "bins", bins)
+    x, bins = numbers(op, "x", x), explicit.whole(vector(op, "bins", bins))
     right = checks.flag(op, "right", right)
     checks.places(op, "bins", bins.shape[0])
     if not bins.shape[0]:
         return jnp.zeros(x.shape, jnp.int32)
+    is_rising, rising = _rising(bins)
+    return _turned(is_rising, search(rising, x, right=not right, prefer=prefer), count=bins.shape[0])
+
+
+@compiled()
+def _rising(bins):
     is_rising = bins[-1] >= bins[0]
-    place = search(jnp.where(is_rising, bins, jnp.flip(bins)), x, right=not right, prefer=prefer)
-    return jnp.where(is_rising, place, bins.shape[0] - place)
+    return is_rising, jnp.where(is_rising, bins, jnp.flip(bins))
+
+
+@compiled("count")
+def _turned(is_rising, place, *, count):
+    return jnp.where(is_rising, place, count - place)
 
 
 def _native(sequence, values, *, save, right):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks
+from .._core.compiled import full
 from .._core.partition import Partition
 
 
@@ -22,7 +23,7 @@ def slices(op, x, axis, **parameters):
 
     def of_slice(name, value, default):
         if value is None:
-            return jnp.full(math.prod(sizes), default, x.dtype)
+            return full((math.prod(sizes),), default, x.dtype)
         value = checks.array(op, name, value)
         checks.same_dtype(op, name, value, "x", x)
         checks.shape(op, name, value, sizes, f"that of the normalized axes of x of shape {x.shape}")

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks
+from .._core.compiled import compiled
 from ._kernels import kept_of
 
 _DOC = """
@@ -101,8 +102,13 @@ def cast(op, x, dtype):
 
 
 def masked(op, name, x, where, nothing):
-    """x, with `nothing` in the cells that don't count."""
-    return x if where is None else jnp.where(mask_of(op, name, x, where), x, jnp.asarray(nothing, x.dtype))
+    """x, with the number `nothing` in the elements that don't count."""
+    return x if where is None else only(x, mask_of(op, name, x, where), nothing=nothing)
+
+
+@compiled("nothing")
+def only(x, mask, *, nothing):
+    return jnp.where(mask, x, jnp.asarray(nothing, x.dtype))
 
 
 def mask_of(op, name, x, where):
@@ -159,7 +165,7 @@ def per_line(op, x_name, x, axes, keepdims, arrays, **dtypes):
         found.append(y.reshape(kept_of(x.shape, axes)))
     for name, y in zip(arrays, found, strict=True):
         if name in dtypes:
-            checks.dtype(op, name, y, (dtypes[name],))
+            checks.saved_dtype(op, name, y, jnp.dtype(dtypes[name]), x_name, x)
         else:
             checks.same_dtype(op, name, y, x_name, x)
     return found

@@ -95,8 +95,8 @@ def min_backward(a, y, ties, dy, axis=None, *, keepdims=False, prefer=None):
 
 
 def weakest(dtype, is_max):
-    value = not is_max if dtype == jnp.bool_ else lowest(dtype) if is_max else highest(dtype)
-    return jnp.asarray(value, dtype)
+    """As a number."""
+    return not is_max if dtype == jnp.bool_ else lowest(dtype) if is_max else highest(dtype)
 
 
 def _slope(x, y, ties, *, axes, magnitude):
@@ -112,7 +112,7 @@ def _backward(x, y, ties, dy, *, axes, magnitude):
 def _declare(public, is_max):
     def reference(x, *, axes, magnitude):
         x = jnp.abs(x) if magnitude else x
-        y = (jnp.max if is_max else jnp.min)(x, axes, initial=weakest(x.dtype, is_max))
+        y = (jnp.max if is_max else jnp.min)(x, axes, initial=jnp.asarray(weakest(x.dtype, is_max), x.dtype))
         return y, same(x, lines(y, axes)).sum(axes, dtype=jnp.float32)
 
     def native(x, *, axes, magnitude, save):

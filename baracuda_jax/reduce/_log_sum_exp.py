@@ -1,41 +1,46 @@
 """The logarithm of the sum of exponentials."""
 
-import jax
 import jax.numpy as jnp
 
 from .._core import checks
 from .._core.op import Body, declare
-from .._core.wide import wide
-from ._arguments import HALVES, array, axes_of, document, masked, per_line, with_axes
+from .._core.wide import wide, wide_dtype, with_rest
+from ._arguments import HALVES, array, axes_of, document, masked, per_line, with_residuals
 from ._family import AXES, cases, derivatives, lines
 from ._kernels import reduce, spread
 from ._partition import log_sum_exp_by_lines
+from ._references import log_sum_exp_reference
 
 
 @document(
     "y = log(sum of e^(x_i) over the cells of a line); dx_i = dy e^(x_i - y)",
     "jax.scipy.special.logsumexp; torch.logsumexp",
     "where",
+    "return_residuals",
     dtypes="a float type; integers and bool are cast to one",
+    residuals="what rounding took from y, in float32 for float16 and bfloat16,",
     precision=f"{HALVES} Sums are kept beside their maximum: nothing overflows. -inf adds nothing and has gradient 0, +inf "
-    "gives +inf, NaN gives NaN, and a line without cells -inf.",
+    "gives +inf, NaN gives NaN, and a line without cells -inf. The gradient's weights are of y before it is rounded: their "
+    "sum is 1, however large the cells are.",
 )
-def logsumexp(a, axis=None, *, keepdims=False, where=None, prefer=None):
+def logsumexp(a, axis=None, *, keepdims=False, where=None, return_residuals=False, prefer=None):
     """Logarithm of the sum of exponentials of the cells along axes."""
     op = "logsumexp"
     a = array(op, "a", a, checks.FLOATS, to_float=True)
+    save = checks.flag(op, "return_residuals", return_residuals)
     axes = axes_of(op, "a", a, axis)
     a = masked(op, "a", a, where, -jnp.inf)
-    return with_axes(op, _log_sum_exp(a, axes=axes, prefer=prefer), axes, keepdims)
+    return with_residuals(op, _log_sum_exp(a, axes=axes, save=save, prefer=prefer), axes, keepdims, save)
 
 
-def logsumexp_backward(a, y, dy, axis=None, *, keepdims=False, prefer=None):
-    """The gradient of `logsumexp`: dx_i = dy e^(x_i - y).
+def logsumexp_backward(a, y, rest, dy, axis=None, *, keepdims=False, prefer=None):
+    """The gradient of `logsumexp`: dx_i = dy e^(x_i - y), y being the sum of `y` and `rest`.
 
     Args:
         a: floats, the exponents.
-        y: the result of `logsumexp`.
-        dy: its cotangent. All three have one dtype.
+        y, rest: as `logsumexp` returns them with return_residuals: the result, and what rounding took from it, which is
+            float32 for float16 and bfloat16.
+        dy: the cotangent of y, of its shape and of a's dtype.
         axis, keepdims: as in `logsumexp`.
         prefer: "native", "xla" or None.
 
@@ -45,27 +50,28 @@ def logsumexp_backward(a, y, dy, axis=None, *, keepdims=False, prefer=None):
     op = "logsumexp_backward"
     a = array(op, "a", a, checks.FLOATS)
     axes = axes_of(op, "a", a, axis)
-    y, dy = per_line(op, "a", a, axes, keepdims, {"y": y, "dy": dy})
-    return _log_sum_exp.vjp(a, y, dy, axes=axes, prefer=prefer)
+    arrays = {"y": y, "rest": rest, "dy": dy}
+    y, rest, dy = per_line(op, "a", a, axes, keepdims, arrays, rest=wide_dtype(a.dtype))
+    return _log_sum_exp.vjp(a, y, rest, dy, axes=axes, prefer=prefer)
 
 
 def _reference(x, *, axes):
-    return (jax.nn.logsumexp(wide(x), axes).astype(x.dtype),)
+    return with_rest(*log_sum_exp_reference(wide(x), axes), x.dtype)
 
 
 def _native(x, *, axes, save):
-    return reduce("reduce_logsumexp", x, axes, [x.dtype])
+    return reduce("reduce_logsumexp", x, axes, [x.dtype, wide_dtype(x.dtype)][: 2 if save else 1])
 
 
-def _slope(x, y, *, axes):
+def _slope(x, y, rest, *, axes):
     """e^(x - y), 0 for -inf, 1 for equal infinities, which have no difference."""
     y = lines(y, axes)
     is_nothing, is_same = x == -jnp.inf, jnp.isinf(x) & (x == y)
-    return jnp.where(is_nothing, 0, jnp.exp(jnp.where(is_nothing | is_same, 0, x - y)))
+    return jnp.where(is_nothing, 0, jnp.exp(jnp.where(is_nothing | is_same, 0, x - y) - lines(rest, axes)))
 
 
-def _backward(x, y, dy, *, axes):
-    return spread("reduce_logsumexp_backward", x.shape, axes, [x], [y, dy])
+def _backward(x, y, rest, dy, *, axes):
+    return spread("reduce_logsumexp_backward", x.shape, axes, [x], [y, rest, dy])
 
 
 _log_sum_exp = declare(
@@ -76,7 +82,8 @@ _log_sum_exp = declare(
     public=logsumexp,
     dtypes=checks.FLOATS,
     cases=cases(),
-    residuals=("a", "y"),
+    results=("y", "rest"),
+    residuals=("a", "y", "rest"),
     cut=log_sum_exp_by_lines,
     forward=Body(_reference, _native),
     **derivatives(_slope, _backward),

@@ -8,8 +8,8 @@ import numpy as np
 
 from .._core import checks
 from .._core.op import Body, declare
-from .._core.wide import wide
-from ._arguments import HALVES, array, axes_of, cells_of, document, per_line, promoted, with_axes
+from .._core.wide import wide, wide_dtype, with_unrounded
+from ._arguments import HALVES, array, axes_of, cells_of, document, per_line, promoted, with_axes, with_residuals
 from ._count import counted
 from ._extremum import greatest_magnitude
 from ._family import AXES, cases, derivatives, lines, spaced
@@ -22,18 +22,23 @@ from ._references import norm_reference
     "y = (sum of |x_i|^p over the cells of a line)^(1/p) with p = ord; for p = inf and -inf the greatest and the least "
     "|x_i|, for p = 0 the number of cells that are not zero; dx_i = dy sign(x_i) (|x_i| / y)^(p - 1), 0 where x_i or y is 0",
     "jax.numpy.linalg.vector_norm; torch.linalg.vector_norm",
+    "return_residuals",
     name="x",
     before="        ord: static number, the order p of the norm, or inf, -inf or 0.\n",
     dtypes="a float type; integers and bool are cast to one",
+    residuals="y before it is rounded, in float32 for float16 and bfloat16 and else y itself,",
     precision=f"{HALVES} Powers are those of ratios to the greatest cell, and squares are scaled: nothing over- or "
     "underflows but what the result's dtype can't hold.",
 )
-def norm(x, ord=2, axis=None, *, keepdims=False, prefer=None):
+def norm(x, ord=2, axis=None, *, keepdims=False, return_residuals=False, prefer=None):
     """Norm of the cells along axes, as of a vector."""
     op = "norm"
     x = array(op, "x", x, checks.FLOATS, to_float=True)
     p = _order(op, ord)
     axes = axes_of(op, "x", x, axis)
+    save = checks.flag(op, "return_residuals", return_residuals)
+    if save and (p == 0 or math.isinf(p)):
+        raise ValueError(f"{op}: return_residuals must be False for ord=inf, -inf and 0, got ord={ord!r}")
     if math.isinf(p):
         if not cells_of(x, axes) and p < 0:
             raise ValueError(f"{op}: x must have at least one cell along axis for ord=-inf, got shape {x.shape}")
@@ -45,7 +50,8 @@ def norm(x, ord=2, axis=None, *, keepdims=False, prefer=None):
     elif p == 0:
         y = counted("count", x, axes, promoted(jnp.dtype(bool)), prefer).astype(x.dtype)
     else:
-        y = _norm(x, axes=axes, order=p, prefer=prefer)
+        y = _norm(x, axes=axes, order=p, save=save, prefer=prefer)
+        return with_residuals(op, y, axes, keepdims, save)
     return with_axes(op, y, axes, keepdims)
 
 
@@ -54,8 +60,9 @@ def norm_backward(x, y, dy, ord=2, axis=None, *, keepdims=False, prefer=None):
 
     Args:
         x: floats, what was reduced.
-        y: the result of `norm`.
-        dy: its cotangent. All three have one dtype.
+        y: the result of `norm` before it is rounded, the second one with return_residuals: float32 for float16 and
+            bfloat16, else the result itself.
+        dy: the cotangent of the result, of its shape and dtype.
         ord: the order p, finite and not 0.
         axis, keepdims: as in `norm`.
         prefer: "native", "xla" or None.
@@ -68,7 +75,7 @@ def norm_backward(x, y, dy, ord=2, axis=None, *, keepdims=False, prefer=None):
     if p == 0 or math.isinf(p):
         raise ValueError(f"{op}: ord must be finite and not 0, got {ord!r}")
     axes = axes_of(op, "x", x, axis)
-    y, dy = per_line(op, "x", x, axes, keepdims, {"y": y, "dy": dy})
+    y, dy = per_line(op, "x", x, axes, keepdims, {"y": y, "dy": dy}, y=wide_dtype(x.dtype))
     return _norm.vjp(x, y, dy, axes=axes, order=p, prefer=prefer)
 
 
@@ -85,11 +92,16 @@ def _order(op, p):
 
 
 def _reference(x, *, axes, order):
-    return (norm_reference(wide(x), axes, order).astype(x.dtype),)
+    y = norm_reference(wide(x), axes, order)
+    return y.astype(x.dtype), y
 
 
 def _native(x, *, axes, order, save):
-    return reduce("reduce_norm", x, axes, [x.dtype], p=order)
+    call = lambda dtypes: reduce("reduce_norm", x, axes, dtypes, p=order)
+    if order == 1:  # whose gradient reads no norm
+        (y,) = call([x.dtype])
+        return [y, wide(y)] if save else [y]
+    return with_unrounded(call, x.dtype, wide_dtype(x.dtype), save)
 
 
 def _slope(x, y, *, axes, order):
@@ -125,7 +137,8 @@ _norm = declare(
         *cases(_off_zero, ord=0.5)[3:4],
         *cases(_off_zero, ord=-1.5)[4:5],
     ),
-    residuals=("x", "y"),
+    results=("y", "wide_y"),
+    residuals=("x", "wide_y"),
     cut=norm_by_lines,
     forward=Body(_reference, _native),
     **derivatives(_slope, _backward),

@@ -3,14 +3,13 @@ one collective for each result. `over` are the axes of the mesh."""
 
 import math
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
 from .._core.extreme import extreme, same
 from .._core.partition import Partition
-from .._core.wide import wide
-from ._references import joined_variance, norm_reference
+from .._core.wide import wide, with_rest
+from ._references import joined_log_sum_exp, joined_variance, norm_reference
 
 _REDUCED = tuple(f"reduced{i}" for i in range(64))
 _FULL = ("a", "x")
@@ -77,18 +76,19 @@ def _prod_forward(run, over, x, /, *, save, **params):
 prod_by_lines = _by_lines(forward=_prod_forward)
 
 
-def _log_sum_exp_forward(run, over, x, /, **params):
-    parts = lax.all_gather(run["forward"](wide(x), **params)[0], over)
-    return [jax.nn.logsumexp(parts, 0).astype(x.dtype)]
+def _log_sum_exp_forward(run, over, x, /, *, save, **params):
+    parts, rests = lax.all_gather(jnp.stack(run["forward"](wide(x), save=True, **params)), over, axis=1)
+    return with_rest(*joined_log_sum_exp(parts, rests), x.dtype)[: None if save else 1]
 
 
 log_sum_exp_by_lines = _by_lines(forward=_log_sum_exp_forward)
 
 
-def _norm_forward(run, over, x, /, **params):
+def _norm_forward(run, over, x, /, *, save, **params):
     """The norm of the shards' norms."""
-    parts = lax.all_gather(run["forward"](wide(x), **params)[0], over)
-    return [norm_reference(parts, (0,), params["order"]).astype(x.dtype)]
+    parts = lax.all_gather(run["forward"](wide(x), save=False, **params)[0], over)
+    y = norm_reference(parts, (0,), params["order"])
+    return [y.astype(x.dtype), y][: None if save else 1]
 
 
 norm_by_lines = _by_lines(forward=_norm_forward)
@@ -97,13 +97,13 @@ norm_by_lines = _by_lines(forward=_norm_forward)
 def variance_by_lines(root):
     def forward(run, over, x, /, *, save, divisor, **params):
         count = math.prod(x.shape[i] for i in params["axes"])
-        y, mean = run["forward"](wide(x), save=True, divisor=float(count), **params)
+        y, mean, *_ = run["forward"](wide(x), save=True, divisor=float(count), **params)
         variance = jnp.square(y) if root else y
         variances, means = (a for a in lax.all_gather(jnp.stack([variance, mean]), over, axis=1))
         squares, mean = joined_variance(variances, means, count)
         y = squares / divisor if divisor > 0 else jnp.full_like(squares, math.nan)
-        y = (jnp.sqrt(y) if root else y).astype(x.dtype)
-        return [y, mean] if save else [y]
+        y = jnp.sqrt(y) if root else y
+        return [y.astype(x.dtype), mean, *([y] if root else [])][: None if save else 1]
 
     return _by_lines(forward=forward)
 

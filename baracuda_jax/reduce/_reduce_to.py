@@ -1,5 +1,7 @@
 """The adjoint of broadcasting."""
 
+import numpy as np
+
 from .._core import checks
 from ._arguments import array, static_shape
 from ._extremum import max as greatest
@@ -43,7 +45,7 @@ def reduce_to(x, shape, op="sum", *, prefer=None):
     if op in ("max", "min"):
         array(name, "x", x, checks.REAL)
         if not all(x.shape[i] for i in axes):
-            options = {"initial": weakest(x.dtype, op == "max")}
+            options = {"initial": np.asarray(weakest(x.dtype, op == "max"), x.dtype)}
     return _OPS[op](x, axes, **options, prefer=prefer).reshape(shape)
 
 

@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core import prefer as preference
+from .._core.compiled import compiled
 from .._core.op import Body, declare
 from .._core.wide import wide
 from ._arguments import (
@@ -16,6 +18,7 @@ from ._arguments import (
     joined,
     mask_of,
     masked,
+    only,
     per_line,
     promoted,
     static_shape,
@@ -66,10 +69,15 @@ def mean(a, axis=None, dtype=None, *, keepdims=False, where=None, prefer=None):
     if where is None:
         y = _mean(a, axes=axes, shape=a.shape, dtype=a.dtype, divisor=float(cells_of(a, axes)), prefer=prefer)
         return with_axes(op, y, axes, keepdims)
-    mask = mask_of(op, "a", a, where)
-    y = total(wide(jnp.where(mask, a, jnp.zeros((), a.dtype))), axes, wide(a).dtype, prefer)
+    y = _mean_of_some(a, mask_of(op, "a", a, where), axes=axes, prefer=preference.resolve(op, prefer))
+    return with_axes(op, y, axes, keepdims)
+
+
+@compiled("axes", "prefer")
+def _mean_of_some(a, mask, *, axes, prefer):
+    y = total(wide(only(a, mask, nothing=0)), axes, wide(a).dtype, prefer)
     count = total(mask, axes, promoted(mask.dtype), prefer)
-    return with_axes(op, (y / count.astype(y.real.dtype)).astype(a.dtype), axes, keepdims)
+    return (y / count.astype(y.real.dtype)).astype(a.dtype)
 
 
 def total(a, axes, dtype, prefer):

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core import prefer as preference
+from .._core.compiled import compiled
 from .._core.op import Body, declare
 from .._core.wide import wide, wide_dtype
 from ._arguments import (
@@ -29,17 +31,18 @@ from ._sum import total
 
 _DOC = dict(
     dtypes="a float type; integers and bool are cast to one",
-    residuals="the mean of each slice, in float32 for 16-bit floats, which receives a gradient too,",
     precision=f"{HALVES} Differences are those from a mean, which is joined from those of a few cells each: equal cells "
     "give exactly 0.",
 )
 _ARGUMENTS = "ddof", "where", "return_residuals"
+_MEAN = "the mean of each slice, in float32 for float16 and bfloat16, which has a gradient too"
 
 
 @document(
     "y = (sum of (x_i - mean)^2 over the cells of a line) / (n - ddof); dx_i = 2 dy (x_i - mean) / (n - ddof)",
     "jax.numpy.var; torch.var, of correction 1 by default",
     *_ARGUMENTS,
+    residuals=f"{_MEAN},",
     **_DOC,
 )
 def var(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, prefer=None):
@@ -52,6 +55,7 @@ def var(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, re
     "where y is 0",
     "jax.numpy.std; torch.std, of correction 1 by default",
     *_ARGUMENTS,
+    residuals=f"{_MEAN}, and y before it is rounded, in float32 for these too,",
     **_DOC,
 )
 def std(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, prefer=None):
@@ -66,7 +70,8 @@ def _variance(op, which, a, axis, ddof, correction, keepdims, where, save, prefe
     if where is not None:
         if save:
             raise ValueError(f"{op}: return_residuals must be False where `where` is given")
-        y = _of_some(which is _std, a, mask_of(op, "a", a, where), axes, ddof, prefer)
+        how = dict(root=which is _std, axes=axes, ddof=ddof, prefer=preference.resolve(op, prefer))
+        y = _of_some(a, mask_of(op, "a", a, where), **how)
         return with_axes(op, y, axes, keepdims)
     out = which(a, **_params(a, axes, ddof), save=save, prefer=prefer)
     return with_residuals(op, out, axes, keepdims, save)
@@ -77,7 +82,8 @@ def _params(a, axes, ddof):
     return dict(axes=axes, count=float(count), divisor=count - ddof)
 
 
-def _of_some(root, a, mask, axes, ddof, prefer):
+@compiled("root", "axes", "ddof", "prefer")
+def _of_some(a, mask, *, root, axes, ddof, prefer):
     """Of the cells that count, by sums."""
     x = wide(a)
     count = lines(total(mask, axes, promoted(mask.dtype), prefer).astype(x.dtype), axes)
@@ -106,8 +112,9 @@ def _ddof(op, ddof, correction):
 def _variance_backward(op, which, a, y, mean, dy, axis, ddof, correction, keepdims, prefer):
     a = array(op, "a", a, checks.FLOATS)
     axes, ddof = axes_of(op, "a", a, axis), _ddof(op, ddof, correction)
-    arrays = {"y": y, "mean": mean, "dy": dy}
-    y, mean, dy = per_line(op, "a", a, axes, keepdims, arrays, mean=wide_dtype(a.dtype).name)
+    arrays, saved = {"y": y, "mean": mean, "dy": dy}, wide_dtype(a.dtype)
+    dtypes = dict(y=saved, mean=saved) if which is _std else dict(mean=saved)
+    y, mean, dy = per_line(op, "a", a, axes, keepdims, arrays, **dtypes)
     return which.vjp(a, y, mean, dy, **_params(a, axes, ddof), prefer=prefer)
 
 
@@ -128,7 +135,19 @@ def var_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims
 
 
 def std_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, prefer=None):
-    """The gradient of `std`: dx_i = dy (x_i - mean) / ((n - ddof) y), 0 where y is 0. Arguments as in `var_backward`."""
+    """The gradient of `std`: dx_i = dy (x_i - mean) / ((n - ddof) y), 0 where y is 0.
+
+    Args:
+        a: floats, what was reduced.
+        y, mean: the third and the second result of `std` with return_residuals: float32 for float16 and bfloat16, for which
+            y is the result before it is rounded.
+        dy: the cotangent of the result, of its shape and dtype.
+        axis, ddof, correction, keepdims: as in `std`.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangent of a.
+    """
     return _variance_backward("std_backward", _std, a, y, mean, dy, axis, ddof, correction, keepdims, prefer)
 
 
@@ -163,16 +182,22 @@ def _with_cotangent_of_mean(of_y):
 
 
 def _declare(public, root):
+    results = ("y", "mean", "wide_y") if root else ("y", "mean")
+
     def reference(a, *, axes, count, divisor):
         x = wide(a)
         mean = x.mean(axes)
         squares = jnp.square(x - lines(mean, axes)).sum(axes)
         y = squares / divisor if divisor > 0 else jnp.full_like(squares, math.nan)
-        return (_root(y) if root else y).astype(a.dtype), mean
+        y = _root(y) if root else y
+        return (y.astype(a.dtype), mean, y)[: len(results)]
 
     def native(a, *, axes, count, divisor, save):
-        dtypes = [a.dtype, wide_dtype(a.dtype)][: 2 if save else 1]
-        return reduce("reduce_variance", a, axes, dtypes, divisor=divisor, root=root)
+        saved = wide_dtype(a.dtype)
+        is_rounded = root and saved != a.dtype
+        dtypes = [a.dtype, saved, saved][: 2 + is_rounded if save else 1]
+        outs = reduce("reduce_variance", a, axes, dtypes, divisor=divisor, root=root)
+        return [*outs, outs[0]] if save and root and not is_rounded else outs
 
     def slope(x, y, mean, *, axes, divisor):
         difference = x - lines(x.mean(axes), axes)
@@ -196,9 +221,9 @@ def _declare(public, root):
         public=public,
         dtypes=checks.FLOATS,
         cases=(*cases(), *cases(ddof=1)[:1], *_with_mean(cases(return_residuals=True)[1:2])),
-        results=("y", "mean"),
+        results=results,
         outputs=("y", "mean"),
-        residuals=("a", "y", "mean"),
+        residuals=("a", "wide_y" if root else "y", "mean"),
         cut=variance_by_lines(root),
         forward=Body(reference, native),
         tangent=Body(

@@ -57,13 +57,30 @@ def direction(op, name, x, axis, reverse):
     return {"axis": checks.axis(op, name, x, axis), "reverse": checks.flag(op, "reverse", reverse)}
 
 
-def backward_arguments(op, arrays, axis, reverse, exclusive):
-    """Checks a backward function's arguments: floats, by name, all of the shape and dtype of the last, the cotangent."""
+RESIDUALS = """\
+        return_residuals: also return {residuals}, which the backward function reads. Floats only.
+"""
+
+
+def saving(op, name, x, return_residuals):
+    """Whether residuals are asked for, which floats alone have."""
+    save = checks.flag(op, "return_residuals", return_residuals)
+    if save:
+        checks.dtype(op, f"{name} (with return_residuals)", x, checks.INEXACT)
+    return save
+
+
+def backward_arguments(op, arrays, axis, reverse, exclusive, **dtypes):
+    """Checks a backward function's arguments: floats, by name, all of the shape of the last, the cotangent, and of its dtype
+    or that which `dtypes` makes of it."""
     arrays = {name: checks.array(op, name, x) for name, x in arrays.items()}
     *rest, (last, dy) = arrays.items()
     checks.dtype(op, last, dy, checks.FLOATS)
     for name, x in rest:
-        checks.same_dtype(op, name, x, last, dy)
+        if name in dtypes:
+            checks.saved_dtype(op, name, x, dtypes[name](dy.dtype), last, dy)
+        else:
+            checks.same_dtype(op, name, x, last, dy)
         checks.shape(op, name, x, dy.shape, f"that of {last}")
     params = direction(op, last, dy, axis, reverse) | {"exclusive": checks.flag(op, "exclusive", exclusive)}
     return list(arrays.values()), params

@@ -1,5 +1,6 @@
 """The derivatives of exclusive scans: those of inclusive ones, with residuals, tangents and cotangents moved by one cell."""
 
+import jax.numpy as jnp
 from jax import lax
 
 from .._core.op import Body
@@ -41,10 +42,12 @@ def behind(y, end, *, axis, reverse):
 
 
 def with_last(join):
-    """`inclusive` of residuals (operand, y), where `join` puts the last cell to what comes before it."""
+    """`inclusive` of residuals (operand, y) and what rounding took from y, if that is there, where `join` puts the last cell
+    to what comes before it."""
 
-    def inclusive(x, y, **params):
-        end = lax.stop_gradient(join(last(y, **params), last(x, **params)))
-        return x, behind(y, end, **params)
+    def inclusive(x, y, *rest, **params):
+        end = lax.stop_gradient(join(last(y, **params), last(x, **params).astype(y.dtype)))
+        nothing = lambda r: jnp.zeros_like(last(r, **params))
+        return x, behind(y, end, **params), *(behind(r, nothing(r), **params) for r in rest)
 
     return inclusive

@@ -20,8 +20,7 @@ def _extremum(op, which, operand, axis, reverse, exclusive, indices, prefer):
     count = operand.shape[params["axis"]]
     checks.places(op, "operand", count, "cells along axis")
     save = checks.flag(op, "return_indices", indices)
-    out = which(operand, **params, save=save, prefer=prefer)
-    return tuple(out) if save else out
+    return which(operand, **params, save=save, prefer=prefer)
 
 
 _EXTREMUM_ARGUMENTS = """\
@@ -117,6 +116,7 @@ def _declare(name, public, beats, nothing):
         dtypes=checks.NUMBERS,
         cases=cases(),
         results=("y", "index"),
+        weak=True,
         residuals=("index",),
         cut=whole_axis,
         forward=Body(reference, native),

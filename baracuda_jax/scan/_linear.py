@@ -2,9 +2,9 @@
 
 from .._core import checks
 from .._core.op import Body, declare
-from .._core.wide import wide
+from .._core.wide import ranged_dtype, wide, with_unrounded
 from . import _kernels, _references
-from ._arguments import direction
+from ._arguments import direction, saving
 from ._family import FAMILY, cases, spaced
 from ._kernels import call
 from ._partition import linear_by_totals
@@ -13,7 +13,7 @@ from ._references import adjoint, before
 DTYPES = checks.INEXACT
 
 
-def associative_linear_scan(a, b, axis=0, *, reverse=False, prefer=None):
+def associative_linear_scan(a, b, axis=0, *, reverse=False, return_residuals=False, prefer=None):
     """The states of a linear recurrence along an axis.
 
     Formula:
@@ -25,6 +25,8 @@ def associative_linear_scan(a, b, axis=0, *, reverse=False, prefer=None):
         b: array of a's shape and dtype, what is added. To broadcast one against the other is left to the caller.
         axis: static integer, the axis that is scanned; a negative one counts from the last.
         reverse: scan from the end of the axis: "before" is then what lies behind.
+        return_residuals: also return h in float32 for float16, whose range it may leave, and else h itself, which the
+            backward function reads.
         prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
@@ -39,8 +41,10 @@ def associative_linear_scan(a, b, axis=0, *, reverse=False, prefer=None):
 
     Source: jax.lax.associative_scan, of pairs; recurrent and state space layers.
     """
-    (a, b), params = _arguments("associative_linear_scan", {"a": a, "b": b}, axis, reverse)
-    return _linear(a, b, **params, prefer=prefer)
+    op = "associative_linear_scan"
+    (a, b), params = _arguments(op, {"a": a, "b": b}, axis, reverse)
+    save = saving(op, "a", a, return_residuals)
+    return _linear(a, b, **params, save=save, prefer=prefer)
 
 
 def associative_linear_scan_backward(a, h, dy, axis=0, *, reverse=False, prefer=None):
@@ -48,34 +52,41 @@ def associative_linear_scan_backward(a, h, dy, axis=0, *, reverse=False, prefer=
 
     Args:
         a: array of a float or complex type, the factors.
-        h: the result of `associative_linear_scan`.
-        dy: its cotangent. All three have one shape and dtype; of complex numbers none is conjugated.
+        h: the second result of `associative_linear_scan` with return_residuals: float32 for float16, else the result itself.
+        dy: the cotangent of the result. All three have one shape, and but for h one dtype; of complex numbers none is
+            conjugated.
         axis, reverse: as in `associative_linear_scan`.
         prefer: "native", "xla" or None.
 
     Returns:
         The cotangents of a and b.
     """
-    arrays, params = _arguments("associative_linear_scan_backward", {"a": a, "h": h, "dy": dy}, axis, reverse)
+    arrays = {"a": a, "h": h, "dy": dy}
+    arrays, params = _arguments("associative_linear_scan_backward", arrays, axis, reverse, h=ranged_dtype)
     return tuple(_linear.vjp(*arrays, **params, prefer=prefer))
 
 
-def _arguments(op, arrays, axis, reverse):
+def _arguments(op, arrays, axis, reverse, **dtypes):
     arrays = {name: checks.array(op, name, x) for name, x in arrays.items()}
     a = arrays["a"]
     checks.dtype(op, "a", a, DTYPES)
     for name, x in arrays.items():
-        checks.same_dtype(op, name, x, "a", a)
+        if name in dtypes:
+            checks.saved_dtype(op, name, x, dtypes[name](a.dtype), "a", a)
+        else:
+            checks.same_dtype(op, name, x, "a", a)
         checks.shape(op, name, x, a.shape, "that of a")
     return list(arrays.values()), direction(op, "a", a, axis, reverse)
 
 
 def _native(a, b, *, save, **params):
-    return call("linear_scan", a, b, **params)
+    kernel = lambda dtypes: call("linear_scan", a, b, dtypes=dtypes, **params)
+    return with_unrounded(kernel, b.dtype, ranged_dtype(b.dtype), save)
 
 
 def _reference(a, b, **params):
-    return (_references.linear_scan(wide(a), wide(b), **params).astype(b.dtype),)
+    h = _references.linear_scan(wide(a), wide(b), **params)
+    return h.astype(b.dtype), h.astype(ranged_dtype(b.dtype))
 
 
 def _tangent_by(linear_scan):
@@ -110,8 +121,8 @@ _linear = declare(
     public=associative_linear_scan,
     dtypes=DTYPES,
     cases=cases(_pair, exclusive=False),
-    results=("h",),
-    residuals=("a", "h"),
+    results=("h", "wide_h"),
+    residuals=("a", "wide_h"),
     cut=linear_by_totals,
     forward=Body(_reference, _native),
     tangent=Body(_tangent_by(_references.linear_scan), _tangent_by(_kernels.linear_scan)),

@@ -5,9 +5,9 @@ from jax import lax
 
 from .._core import checks
 from .._core.op import Body, declare
-from .._core.wide import wide
+from .._core.wide import wide, wide_dtype, with_rest
 from . import _kernels, _references
-from ._arguments import arguments, backward_arguments, document
+from ._arguments import RESIDUALS, arguments, backward_arguments, document, saving
 from ._exclusive import derivatives, with_last
 from ._family import CUMULATIVE, cases
 from ._kernels import call
@@ -21,71 +21,94 @@ from ._references import adjoint, before, prefixes
     nothing="-inf",
     source="jax.lax.cumlogsumexp; torch.logcumsumexp",
     dtypes="a float type",
+    more=RESIDUALS.format(residuals="what rounding took from y, in float32 for float16 and bfloat16"),
     precision="float16 and bfloat16 accumulate in float32 and are rounded once. Sums are kept beside their maximum: nothing "
-    "overflows; -inf adds nothing and has no gradient, +inf gives +inf, and NaN is NaN from there on.",
+    "overflows; -inf adds nothing and has no gradient, +inf gives +inf, and NaN is NaN from there on. The gradient's "
+    "weights are of y before it is rounded, however large the cells are.",
 )
-def logcumsumexp(operand, axis=0, *, reverse=False, exclusive=False, prefer=None):
+def logcumsumexp(operand, axis=0, *, reverse=False, exclusive=False, return_residuals=False, prefer=None):
     """Logarithm of the sum of exponentials of what comes before each cell along an axis."""
-    operand, params = arguments("logcumsumexp", operand, axis, reverse, exclusive, checks.FLOATS)
-    return _log_sum_exp(operand, **params, prefer=prefer)
+    op = "logcumsumexp"
+    operand, params = arguments(op, operand, axis, reverse, exclusive, checks.FLOATS)
+    save = saving(op, "operand", operand, return_residuals)
+    return _log_sum_exp(operand, **params, save=save, prefer=prefer)
 
 
-def logcumsumexp_backward(operand, y, dy, axis=0, *, reverse=False, exclusive=False, prefer=None):
-    """The gradient of `logcumsumexp`: dx_i = e^(x_i - y_i) s_i with s_i = dy_i + e^(y_i - y_{i+1}) s_{i+1}.
+def logcumsumexp_backward(operand, y, rest, dy, axis=0, *, reverse=False, exclusive=False, prefer=None):
+    """The gradient of `logcumsumexp`: dx_i = e^(x_i - y_i) s_i with s_i = dy_i + e^(y_i - y_{i+1}) s_{i+1}, y_i being the
+    sum of `y` and `rest`.
 
     Args:
         operand: floats, the exponents x.
-        y: the result of `logcumsumexp`, with the same exclusive.
-        dy: the cotangent of the result. All three have one shape and dtype.
+        y, rest: as `logcumsumexp` returns them with return_residuals, with the same exclusive: the result, and what rounding
+            took from it, which is float32 for float16 and bfloat16.
+        dy: the cotangent of the result. All have one shape, and but for rest one dtype.
         axis, reverse, exclusive: as in `logcumsumexp`.
         prefer: "native", "xla" or None.
 
     Returns:
         The cotangent of operand.
     """
-    arrays = {"operand": operand, "y": y, "dy": dy}
-    arrays, params = backward_arguments("logcumsumexp_backward", arrays, axis, reverse, exclusive)
+    arrays = {"operand": operand, "y": y, "rest": rest, "dy": dy}
+    arrays, params = backward_arguments("logcumsumexp_backward", arrays, axis, reverse, exclusive, rest=wide_dtype)
     return _log_sum_exp.vjp(*arrays, **params, prefer=prefer)
 
 
 def _native(x, *, save, **params):
-    return call("logcumsumexp", x, **params)
+    return call("logcumsumexp", x, dtypes=[x.dtype, wide_dtype(x.dtype)][: 2 if save else 1], **params)
 
 
 def _reference(x, **params):
-    return (prefixes(lax.cumlogsumexp, x, -jnp.inf, **params),)
+    most, total = prefixes(_largest_and_sum, x, -jnp.inf, **params)
+    return with_rest(most, jnp.log(total), x.dtype)
 
 
-def _share(less, more):
-    """e^(less - more), 1 for equal infinities, which have no difference."""
+def _largest_and_sum(x, *, axis, reverse):
+    """The largest so far, and the sum of e^(x - largest)."""
+
+    def join(a, b):
+        (largest, total), (other, more) = a, b
+        most = jnp.maximum(largest, other)
+        return most, total * _share(largest, most) + more * _share(other, most)
+
+    return lax.associative_scan(join, (x, jnp.ones_like(x)), reverse=reverse, axis=axis)
+
+
+def _share(less, more, rest=0):
+    """e^(less - more + rest); equal infinities have no difference."""
     is_infinite = jnp.isinf(less) & (less == more)
-    return jnp.exp(jnp.where(is_infinite, 0, less - more))
+    return jnp.exp(jnp.where(is_infinite, 0, less - more) + rest)
 
 
-def _own(x, y, s):
-    """e^(x - y) s: what a cell adds; -inf adds nothing."""
-    return jnp.where(x == -jnp.inf, 0, _share(x, y) * s)
+def _own(x, y, rest, s):
+    """e^(x - y - rest) s: what a cell adds; -inf adds nothing."""
+    return jnp.where(x == -jnp.inf, 0, _share(x, y, -rest) * s)
+
+
+def _kept(y, rest, **params):
+    """e^(y_{i-1} - y_i): how much of what is before a cell is in its sum."""
+    return _share(before(y, -jnp.inf, **params), y, before(rest, 0, **params) - rest)
 
 
 def _tangent_by(linear_scan):
     """dy_i = e^(y_{i-1} - y_i) dy_{i-1} + e^(x_i - y_i) dx_i"""
 
-    def tangent(x, y, t, **params):
+    def tangent(x, y, rest, t, **params):
         top = wide(y)
-        kept = _share(before(top, -jnp.inf, **params), top)
-        return (linear_scan(kept, _own(wide(x), top, wide(t)), **params).astype(t.dtype),)
+        added = _own(wide(x), top, rest, wide(t))
+        return (linear_scan(_kept(top, rest, **params), added, **params).astype(t.dtype),)
 
     return tangent
 
 
-def _backward_reference(x, y, dy, **params):
+def _backward_reference(x, y, rest, dy, **params):
     top = wide(y)
-    s = adjoint(_share(before(top, -jnp.inf, **params), top), wide(dy), **params)
-    return (_own(wide(x), top, s).astype(x.dtype),)
+    s = adjoint(_kept(top, rest, **params), wide(dy), **params)
+    return (_own(wide(x), top, rest, s).astype(x.dtype),)
 
 
-def _backward_native(x, y, dy, **params):
-    return call("logcumsumexp_backward", x, y, dy, **params)
+def _backward_native(x, y, rest, dy, **params):
+    return call("logcumsumexp_backward", x, y, rest, dy, **params)
 
 
 _log_sum_exp = declare(
@@ -94,7 +117,8 @@ _log_sum_exp = declare(
     public=logcumsumexp,
     dtypes=checks.FLOATS,
     cases=cases(),
-    residuals=("operand", "y"),
+    results=("y", "rest"),
+    residuals=("operand", "y", "rest"),
     cut=whole_axis,
     forward=Body(_reference, _native),
     **derivatives(

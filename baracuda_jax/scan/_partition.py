@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core.partition import Partition
-from .._core.wide import wide
+from .._core.wide import ranged_dtype, wide
 from ._references import before, last, linear_scan
 
 
@@ -95,7 +95,8 @@ def _states(run, a, b, axes, params):
 
 
 def _linear_forward(run, axes, a, b, *, save, **params):
-    return [_states(run, wide(a), wide(b), axes, params).astype(b.dtype)]
+    h = _states(run, wide(a), wide(b), axes, params)
+    return [h.astype(b.dtype), h.astype(ranged_dtype(b.dtype))][: None if save else 1]
 
 
 def _linear_tangent(run, axes, a, h, da, db, **params):

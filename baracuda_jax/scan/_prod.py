@@ -4,9 +4,9 @@ from jax import lax
 
 from .._core import checks
 from .._core.op import Body, declare
-from .._core.wide import wide
+from .._core.wide import ranged_dtype, wide, with_unrounded
 from . import _kernels, _references
-from ._arguments import arguments, backward_arguments, document
+from ._arguments import RESIDUALS, arguments, backward_arguments, document, saving
 from ._exclusive import derivatives, with_last
 from ._family import CUMULATIVE, cases
 from ._kernels import call
@@ -18,13 +18,16 @@ from ._references import adjoint, before, prefixes
     "y_i = x_0 ... x_i, and exclusive x_0 ... x_{i-1}; dx_i = y_{i-1} s_i with s_i = dy_i + x_{i+1} s_{i+1}",
     nothing="1",
     source="jax.lax.cumprod; torch.cumprod",
+    more=RESIDUALS.format(residuals="y in float32 for float16, whose range it may leave, and else y itself"),
     precision="float16 and bfloat16 accumulate in float32 and are rounded once; integers wrap. No derivative divides, so "
     "that all are exact where factors are zero.",
 )
-def cumprod(operand, axis=0, *, reverse=False, exclusive=False, prefer=None):
+def cumprod(operand, axis=0, *, reverse=False, exclusive=False, return_residuals=False, prefer=None):
     """Product of what comes before each cell along an axis."""
-    operand, params = arguments("cumprod", operand, axis, reverse, exclusive, checks.NUMBERS)
-    return _prod(operand, **params, prefer=prefer)
+    op = "cumprod"
+    operand, params = arguments(op, operand, axis, reverse, exclusive, checks.NUMBERS)
+    save = saving(op, "operand", operand, return_residuals)
+    return _prod(operand, **params, save=save, prefer=prefer)
 
 
 def cumprod_backward(operand, y, dy, axis=0, *, reverse=False, exclusive=False, prefer=None):
@@ -32,8 +35,9 @@ def cumprod_backward(operand, y, dy, axis=0, *, reverse=False, exclusive=False, 
 
     Args:
         operand: floats, the factors x.
-        y: the result of `cumprod`, with the same exclusive.
-        dy: the cotangent of the result. All three have one shape and dtype.
+        y: the second result of `cumprod` with return_residuals, with the same exclusive: float32 for float16, else the
+            result itself.
+        dy: the cotangent of the result. All three have one shape, and but for y one dtype.
         axis, reverse, exclusive: as in `cumprod`.
         prefer: "native", "xla" or None.
 
@@ -41,16 +45,18 @@ def cumprod_backward(operand, y, dy, axis=0, *, reverse=False, exclusive=False, 
         The cotangent of operand.
     """
     arrays = {"operand": operand, "y": y, "dy": dy}
-    arrays, params = backward_arguments("cumprod_backward", arrays, axis, reverse, exclusive)
+    arrays, params = backward_arguments("cumprod_backward", arrays, axis, reverse, exclusive, y=ranged_dtype)
     return _prod.vjp(*arrays, **params, prefer=prefer)
 
 
 def _native(x, *, save, **params):
-    return call("cumprod", x, **params)
+    kernel = lambda dtypes: call("cumprod", x, dtypes=dtypes, **params)
+    return with_unrounded(kernel, x.dtype, ranged_dtype(x.dtype), save)
 
 
 def _reference(x, **params):
-    return (prefixes(lax.cumprod, x, 1, **params),)
+    y = prefixes(lax.cumprod, x, 1, **params)
+    return y.astype(x.dtype), y.astype(ranged_dtype(x.dtype))
 
 
 def _tangent_by(linear_scan):
@@ -83,7 +89,8 @@ _prod = declare(
     public=cumprod,
     dtypes=checks.NUMBERS,
     cases=cases(_factors),
-    residuals=("operand", "y"),
+    results=("y", "wide_y"),
+    residuals=("operand", "wide_y"),
     cut=whole_axis,
     forward=Body(_reference, _native),
     **derivatives(

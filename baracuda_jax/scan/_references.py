@@ -1,5 +1,6 @@
 """The pieces of plain JAX that the references are made of."""
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -7,12 +8,13 @@ from .._core.wide import wide
 
 
 def prefixes(scan, x, nothing, *, axis, reverse, exclusive):
-    """A scan that begins with `nothing`, of which each cell sees what is up to it, or before it."""
+    """A scan that begins with `nothing`, of which each cell sees what is up to it, or before it: its results, in the dtype
+    that is computed in."""
     n, rows = x.shape[axis], wide(x)
     start = jnp.full((*x.shape[:axis], 1, *x.shape[axis + 1 :]), nothing, rows.dtype)
     y = scan(lax.concatenate([rows, start] if reverse else [start, rows], axis), axis=axis, reverse=reverse)
     first = int(reverse == exclusive)
-    return lax.slice_in_dim(y, first, first + n, axis=axis).astype(x.dtype)
+    return jax.tree.map(lambda y: lax.slice_in_dim(y, first, first + n, axis=axis), y)
 
 
 def linear_scan(a, b, *, axis, reverse):

@@ -42,7 +42,7 @@ def _native(x, *, save=False, **params):
 
 
 def _reference(x, **params):
-    return (prefixes(lax.cumsum, x, 0, **params),)
+    return (prefixes(lax.cumsum, x, 0, **params).astype(x.dtype),)
 
 
 def _turned(body):

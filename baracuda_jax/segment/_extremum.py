@@ -33,8 +33,7 @@ def _extremum(op, first, split, data, segment_ids, num_segments, indices_are_sor
         empty = lowest(data.dtype) if op == "segment_max" else highest(data.dtype)
     bits = bits_of(op, empty, data.dtype)
     which = first if checks.choice(op, "ties", ties, ("first", "split")) == "first" else split
-    out = which(data, ids, **params, empty_bits=bits, save=save, prefer=prefer)
-    return tuple(out) if save else out
+    return which(data, ids, **params, empty_bits=bits, save=save, prefer=prefer)
 
 
 _EXTREMUM_ARGUMENTS = """\
@@ -171,7 +170,7 @@ def _declare_extremum(name, public, extremum):
 
     def backward_reference(ids, winner, dy, *, axis, **_):
         rows = jnp.arange(ids.shape[-1], dtype=winner.dtype)
-        rows = rows.reshape((-1,) + (1,) * (dy.ndim - axis - 1))
+        rows = rows.reshape((1,) * axis + (-1,) + (1,) * (dy.ndim - axis - 1))
         return (jnp.where(take(winner, ids, axis=axis) == rows, take(dy, ids, axis=axis), 0),)
 
     def backward_native(ids, winner, dy, **params):

@@ -35,8 +35,7 @@ def segment_mean(
     data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.FLOATS)
     save = checks.flag(op, "return_residuals", return_residuals)
     bits = bits_of(op, empty_value, data.dtype)
-    out = _mean(data, ids, **params, empty_bits=bits, save=save, prefer=prefer)
-    return tuple(out) if save else out
+    return _mean(data, ids, **params, empty_bits=bits, save=save, prefer=prefer)
 
 
 def segment_mean_backward(segment_ids, counts, dy, *, indices_are_sorted=False, prefer=None):

@@ -6,7 +6,7 @@ from jax import lax
 
 from .._core import checks
 from .._core.op import Body, declare
-from .._core.wide import wide
+from .._core.wide import wide, wide_dtype
 from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
 from ._kernels import (
@@ -44,8 +44,7 @@ def segment_prod(
     if save:
         checks.dtype(op, "data (with return_residuals)", data, checks.FLOATS)
     bits = bits_of(op, empty_value, data.dtype)
-    out = _prod(data, ids, **params, empty_bits=bits, save=save, prefer=prefer)
-    return tuple(out) if save else out
+    return _prod(data, ids, **params, empty_bits=bits, save=save, prefer=prefer)
 
 
 def segment_prod_backward(data, segment_ids, product, zeros, dy, *, indices_are_sorted=False, prefer=None):
@@ -71,18 +70,14 @@ def segment_prod_backward(data, segment_ids, product, zeros, dy, *, indices_are_
     )
     checks.same_dtype(op, "data", data, "dy", dy)
     checks.shape(op, "data", data, (*ids.shape, *dy.shape[ids.ndim :]), "one row an id")
-    checks.dtype(op, "product", product, (_wide_dtype(dy.dtype).name,))
+    checks.dtype(op, "product", product, (wide_dtype(dy.dtype).name,))
     checks.dtype(op, "zeros", zeros, ("uint8",))
     return _prod.vjp(data, ids, product, zeros, dy, **params, prefer=prefer)
 
 
-def _wide_dtype(dtype):
-    return jnp.dtype(jnp.float32) if dtype.itemsize == 2 else jnp.dtype(dtype)
-
-
 def _prod_native(data, ids, *, save, axis, num_segments, sorted, empty_bits):
     index = index_of(ids, num_segments, sorted)
-    out = [data.dtype, _wide_dtype(data.dtype), jnp.uint8][: 3 if save else 1]
+    out = [data.dtype, wide_dtype(data.dtype), jnp.uint8][: 3 if save else 1]
     return reduce("segment_prod", data, index, out, axis=axis, num_segments=num_segments, empty_bits=empty_bits)
 
 
@@ -92,11 +87,11 @@ def _prod_backward_native(data, ids, product, zeros, dy, **params):
 
 def _prod_tangent_native(data, ids, product, zeros, t, *, axis, num_segments, sorted, empty_bits):
     """The sum over the rows of t times the product of the other factors."""
-    others = _prod_backward_native(
-        data, ids, product, zeros, jnp.ones(product.shape, data.dtype), axis=axis, sorted=sorted
-    )[0]
+    one = jnp.ones_like(product)
+    others = _prod_backward_native(wide(data), ids, product, zeros, one, axis=axis, sorted=sorted)[0]
     shape = dict(axis=axis, num_segments=num_segments, empty_bits=0)
-    return reduce("segment_sum", others * t, index_of(ids, num_segments, sorted), [t.dtype], **shape)
+    (y,) = reduce("segment_sum", others * wide(t), index_of(ids, num_segments, sorted), [one.dtype], **shape)
+    return (y.astype(t.dtype),)
 
 
 def _prod_reference(data, ids, **params):

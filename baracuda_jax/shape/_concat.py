@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jax import lax
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from ._family import FAMILY, case, operand
@@ -40,11 +40,13 @@ def concat(xs, axis=0, *, prefer=None):
     op = "concat"
     if not hasattr(xs, "__len__") or isinstance(xs, str | dict):
         raise TypeError(f"{op}: xs must be a sequence of arrays, got {type(xs).__name__}")
-    arrays = [operand(op, f"xs[{i}]", xs[i]) for i in range(len(xs))]
+    xs = explicit.whole(xs, (0,)) if isinstance(xs, jax.Array) else xs
+    one = (lambda i: lax.index_in_dim(xs, i, keepdims=False)) if isinstance(xs, jax.Array) else (lambda i: xs[i])
+    arrays = [operand(op, f"xs[{i}]", one(i)) for i in range(len(xs))]
     if not arrays:
         raise ValueError(f"{op}: xs must have one array at least, got none")
     if axis is None:
-        arrays, axis = [x.reshape(-1) for x in arrays], 0
+        arrays, axis = [explicit.reshape(x, -1) for x in arrays], 0
     first = arrays[0]
     axis = checks.axis(op, "xs[0]", first, axis)
     for i, x in enumerate(arrays):

@@ -12,7 +12,7 @@ from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
 from ._map import move
 
-FAMILY = dict(family="shape", category=OpCategory.SHAPE_LAYOUT, dtypes=checks.EVERY, batched=as_they_are)
+FAMILY = dict(family="shape", category=OpCategory.SHAPE_LAYOUT, dtypes=checks.EVERY, batched=as_they_are, weak=True)
 OF_X = FAMILY | dict(operands=("x",), differentiable=("x",), linear=lambda params: params)
 
 

@@ -4,7 +4,7 @@ import math
 
 import jax.numpy as jnp
 
-from .._core import checks
+from .._core import checks, promote
 from .._core.case import Case
 from .._core.op import Body, declare
 from .._core.wide import wide
@@ -72,7 +72,10 @@ def full_like(x, fill_value, dtype=None, *, prefer=None):
         Array of x's shape.
     """
     x = checks.array("full_like", "x", x)
-    return full(x.shape, fill_value, x.dtype if dtype is None else dtype, prefer=prefer)
+    if dtype is None:
+        value = checks.array("full_like", "fill_value", fill_value)
+        return fill(promote.cast(value, x.dtype, promote.is_weak(x)), x.shape, prefer=prefer)
+    return full(x.shape, fill_value, dtype, prefer=prefer)
 
 
 def fill_backward(dy, *, prefer=None):

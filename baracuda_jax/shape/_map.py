@@ -15,7 +15,7 @@ import numpy as np
 
 from .._core.kernel import kernel
 
-CONSTANT, CLAMP, REFLECT, WRAP = range(4)
+CONSTANT, CLAMP, REFLECT, WRAP, SYMMETRIC = range(5)
 MOST_AXES, MOST_TERMS, MOST_ADDED_AXES, MOST_ADDED_TERMS = 9, 6, 8, 5
 
 

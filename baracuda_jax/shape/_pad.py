@@ -1,7 +1,8 @@
-"""Cells put before the first and behind the last along axes, or taken away there.
+"""Elements put before the first and after the last along axes, or taken away there.
 
-Outside of x there is a constant, or x again: mirrored, its end, or as it is. With a constant the gradient is the other way
-round, dy without what was put on. Else each cell of dx adds all cells of dy that came from it."""
+Outside of x there is a constant, or x again: mirrored, with or without its ends once more, its ends alone, or as it is. With
+a constant the gradient is the other way round, dy without what was put on. Else each element of dx adds all elements of dy
+that came from it."""
 
 import math
 
@@ -14,11 +15,11 @@ from .._core import checks
 from .._core.op import Body, declare
 from .._core.wide import wide
 from ._family import OF_X, case, operand
-from ._map import CLAMP, CONSTANT, REFLECT, WRAP, Axis, Map, Origin, Term, move, move_add, strides
+from ._map import CLAMP, CONSTANT, REFLECT, SYMMETRIC, WRAP, Axis, Map, Origin, Term, move, move_add, strides
 from ._partition import whole_along
 
-FOLDS = {"reflect": REFLECT, "replicate": CLAMP, "circular": WRAP}
-JAX_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+FOLDS = {"reflect": REFLECT, "symmetric": SYMMETRIC, "replicate": CLAMP, "circular": WRAP}
+JAX_MODES = {"reflect": "reflect", "symmetric": "symmetric", "replicate": "edge", "circular": "wrap"}
 ALIASES = {"edge": "replicate", "wrap": "circular"}
 MODES = ("constant", *FOLDS, *ALIASES)
 
@@ -28,15 +29,17 @@ def pad(x, pad_width, mode="constant", constant_values=0, *, prefer=None):
 
     Formula:
         y[i_1, ..., i_k] = x[f(i_1 - low_1), ..., f(i_k - low_k)], with n + low + high cells along an axis of n; where f(q)
-        is q inside of x, and outside max(0, min(q, n - 1)) for "replicate", q mod n for "circular", and q mirrored at the
-        first and the last cell, as often as needed, for "reflect". For "constant", y is constant_values there.
+        is q inside of x, and outside max(0, min(q, n - 1)) for "replicate", q mod n for "circular", and q mirrored as often
+        as needed, at the first and the last element for "reflect", before and after them for "symmetric", which repeats
+        them. For "constant", y is constant_values there.
         dx[j] = sum of dy over the cells that came from j.
 
     Args:
         x: array of any rank: floats, integers, bool or complex.
         pad_width: static integers: one pair (low, high) for each axis; or one pair, or one number, for all. Below 0 that
             many cells are taken away.
-        mode: "constant", "reflect", "replicate" or "circular"; the last two are also named "edge" and "wrap".
+        mode: "constant", "reflect", "symmetric", "replicate" or "circular"; the last two are also named "edge" and "wrap".
+            With "circular" elements are taken away first: what is left goes round.
         constant_values: a static number, for mode "constant" alone.
         prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
@@ -58,8 +61,11 @@ def pad(x, pad_width, mode="constant", constant_values=0, *, prefer=None):
     if mode == "constant":
         return _pad(x, widths=widths, value=_value(op, constant_values, x.dtype), prefer=prefer)
     _check_constant(op, mode, constant_values)
-    _check_folds(op, x.shape, widths, mode)
-    return _pad_folded(x, widths=widths, mode=mode, prefer=prefer)
+    less, more = _parts(widths, mode)
+    if less:
+        x = _pad(x, widths=less, value=bytes(x.dtype.itemsize), prefer=prefer)
+    _check_folds(op, x.shape, more, mode)
+    return _pad_folded(x, widths=more, mode=mode, prefer=prefer)
 
 
 def pad_backward(dy, pad_width, mode="constant", *, prefer=None):
@@ -78,9 +84,10 @@ def pad_backward(dy, pad_width, mode="constant", *, prefer=None):
     mode, widths = _mode(op, mode), _widths(op, dy.shape, pad_width, -1)
     if mode == "constant":
         return _pad.vjp(dy, widths=widths, value=bytes(dy.dtype.itemsize), prefer=prefer)
-    shape = _grown(dy.shape, _turned(widths))
-    _check_folds(op, shape, widths, mode)
-    return _pad_folded.vjp(dy, widths=widths, mode=mode, prefer=prefer)
+    less, more = _parts(widths, mode)
+    _check_folds(op, _grown(dy.shape, _turned(more)), more, mode)
+    dx = _pad_folded.vjp(dy, widths=more, mode=mode, prefer=prefer)
+    return _pad.vjp(dx, widths=less, value=bytes(dy.dtype.itemsize), prefer=prefer) if less else dx
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -133,6 +140,13 @@ def _value(op, value, dtype):
 def _check_constant(op, mode, value):
     if not (isinstance(value, int | float) and value == 0):
         raise ValueError(f"{op}: constant_values must be left out with mode {mode!r}, got {value!r}")
+
+
+def _parts(widths, mode):
+    """What is taken away before, and what is put on. Only where the rest goes round is the order seen."""
+    if mode != "circular" or min((n for pair in widths for n in pair), default=0) >= 0:
+        return (), widths
+    return tuple(tuple(tuple(bound(n, 0) for n in pair) for pair in widths) for bound in (min, max))
 
 
 def _check_folds(op, shape, widths, mode):
@@ -192,6 +206,8 @@ def _folded_native(x, *, save=False, widths, mode):
 
 
 def _folded_reference(x, *, widths, mode):
+    if not widths:
+        return (x,)
     lead = x.ndim - len(widths)
     more = [(max(low, 0), max(high, 0)) for low, high in widths]
     y = jnp.pad(x, [(0, 0)] * lead + more, JAX_MODES[mode])
@@ -255,6 +271,7 @@ _pad_folded = declare(
         case("wide reflect", (3, 4), pad_width=((7, 8), (1, 5)), mode="reflect"),
         case("wide circular", (3, 4, 2), pad_width=((0, 0), (9, 6), (0, 0)), mode="circular"),
         case("less", (7, 9), pad_width=((-2, 3), (1, -4)), mode="replicate"),
+        case("symmetric", (3, 4), pad_width=((7, 8), (-1, 5)), mode="symmetric"),
     ),
     forward=Body(_folded_reference, _folded_native),
     backward=Body(_folded_backward_reference, _folded_backward_native),

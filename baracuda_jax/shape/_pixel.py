@@ -183,8 +183,12 @@ def _channel_map(shape, *, axis, groups):
     return _reordered((groups, channels // groups, math.prod(rest)), (1, 0, 2), shape)
 
 
+def _groups_back(channels, groups):
+    return max(channels // groups, 1)  # of no channels too
+
+
 def _channel_map_back(shape, *, axis, groups):
-    return _channel_map(shape, axis=axis, groups=shape[0] // groups)
+    return _channel_map(shape, axis=axis, groups=_groups_back(shape[0], groups))
 
 
 def _shuffle_reference(x, *, r):
@@ -208,7 +212,7 @@ def _channel_reference(x, *, axis, groups):
 
 
 def _channel_reference_back(x, *, axis, groups):
-    return _channel_reference(x, axis=axis, groups=x.shape[axis] // groups)
+    return _channel_reference(x, axis=axis, groups=_groups_back(x.shape[axis], groups))
 
 
 def _pixel_op(public, cases, forward, backward):

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, as_they_are, declare
@@ -51,7 +51,7 @@ def repeat(x, repeats, *, prefer=None):
     x = checks.array(op, "x", x)
     checks.dtype(op, "x", x, _repeat.dtypes)
     params = _params(op, x.shape, _repeats(op, repeats))
-    return _repeat(x.reshape(params["shape"]), **params, prefer=prefer)
+    return _repeat(explicit.reshape(x, *params["shape"]), **params, prefer=prefer)
 
 
 tile = repeat
@@ -79,7 +79,7 @@ def repeat_backward(dy, repeats, shape=None, *, prefer=None):
     shape = tuple(checks.integer(op, f"shape[{i}]", n, 0) for i, n in enumerate(shape))
     params = _params(op, shape, repeats)
     checks.shape(op, "dy", dy, _y_shape(**params), f"that of x {shape} repeated {repeats}")
-    return _repeat.vjp(dy, **params, prefer=prefer).reshape(shape)
+    return explicit.reshape(_repeat.vjp(dy, **params, prefer=prefer), *shape)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -154,17 +154,17 @@ def _call(target, operand, result, *, shape, repeats, is_backward):
     """`result` is the shape of what comes out, after the dimensions that vmap put before it."""
     count, axes = _axes(shape, repeats)
     if not axes:
-        return operand.reshape(*operand.shape[: operand.ndim - len(shape)], *result)
+        return explicit.reshape(operand, *operand.shape[: operand.ndim - len(shape)], *result)
     more = operand.ndim - len(shape)
     batches = operand.shape[: more + count]
     x, y = ((*batches, *dims) for dims in ([n for n, _ in axes], [n * r for n, r in axes]))
     source, out = (y, x) if is_backward else (x, y)
     dims = ["..." + letters[: len(axes)] for letters in ("abcdefgh", "pqrstuvw")]
     (moved,) = kernel(
-        target, " -> ".join(dims), operand.reshape(source), out=[jax.ShapeDtypeStruct(out, operand.dtype)],
+        target, " -> ".join(dims), explicit.reshape(operand, *source), out=[jax.ShapeDtypeStruct(out, operand.dtype)],
         workspace=_workspace(axes, operand.dtype) if is_backward else None, repeats=tuple(r for _, r in axes),
     )  # fmt: skip
-    return moved.reshape(*operand.shape[:more], *result)
+    return explicit.reshape(moved, *operand.shape[:more], *result)
 
 
 def copies(x, *, shape, repeats):
@@ -236,4 +236,5 @@ _repeat = declare(
     batched=as_they_are,
     cut="copies of a shard do not lie beside each other",
     kernels={"forward": ("repeat",), "backward": ("repeat_backward",)},
+    weak=True,
 )

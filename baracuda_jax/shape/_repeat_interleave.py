@@ -9,12 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core import checks
+from .._core import checks, explicit
+from .._core import prefer as preference
 from .._core.case import Case
+from .._core.compiled import compiled, sent
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.partition import Partition
 from .._core.wide import wide
+from ..histogram._search import search
 from ..segment._kernels import index_of, reduce
 from ._family import FAMILY, operand, spaced
 from ._partition import WHOLE
@@ -52,14 +55,14 @@ def repeat_interleave(x, repeats, axis=None, *, total_repeat_length=None, prefer
     op = "repeat_interleave"
     x = operand(op, "x", x)
     if axis is None:
-        x, axis = x.reshape(-1), 0
+        x, axis = explicit.reshape(x, -1), 0
     axis = checks.axis(op, "x", x, axis)
     if _is_one(repeats) and total_repeat_length is None:
         times = checks.integer(op, "repeats", repeats, 0)
         outer, inner = x.shape[: axis + 1], x.shape[axis + 1 :]
-        y = repeat(x.reshape(*outer, 1, *inner), (times, *(1,) * len(inner)), prefer=prefer)
-        return y.reshape(*x.shape[:axis], times * x.shape[axis], *inner)
-    rows = _rows(op, x.shape[axis], repeats, total_repeat_length)
+        y = repeat(explicit.reshape(x, *outer, 1, *inner), (times, *(1,) * len(inner)), prefer=prefer)
+        return explicit.reshape(y, *x.shape[:axis], times * x.shape[axis], *inner)
+    rows = _rows(op, x.shape[axis], repeats, total_repeat_length, prefer)
     return _repeat_interleave(x, rows, axis=axis - x.ndim, count=x.shape[axis], prefer=prefer)
 
 
@@ -83,7 +86,7 @@ def repeat_interleave_backward(dy, repeats, axis=None, *, prefer=None):
     )
     if repeats.ndim != 1:
         raise ValueError(f"{op}: repeats must have one dimension, got shape {tuple(repeats.shape)}")
-    rows = _rows(op, repeats.shape[0], repeats, dy.shape[axis])
+    rows = _rows(op, repeats.shape[0], repeats, dy.shape[axis], prefer)
     return _repeat_interleave.vjp(rows, dy, axis=axis - dy.ndim, count=repeats.shape[0], prefer=prefer)
 
 
@@ -98,10 +101,12 @@ def _is_one(repeats):
     )
 
 
-def _rows(op, count, repeats, total):
+def _rows(op, count, repeats, total, prefer):
     """Of each cell of y the one of x that it is a copy of: int32 numbers that rise."""
-    known = None if isinstance(repeats, jax.core.Tracer) else np.asarray(repeats)
-    repeats = checks.array(op, "repeats", repeats if known is None else known)
+    # What is on the device stays there, unless the result's shape depends on it.
+    is_known = not isinstance(repeats, jax.Array) or (total is None and not isinstance(repeats, jax.core.Tracer))
+    known = np.asarray(repeats) if is_known else None
+    repeats = checks.array(op, "repeats", repeats) if known is None else known
     checks.dtype(op, "repeats", repeats, checks.INTEGERS)
     if repeats.shape not in ((), (1,), (count,)):
         raise ValueError(
@@ -112,7 +117,7 @@ def _rows(op, count, repeats, total):
     if total is None:
         if known is None:
             raise TypeError(f"{op}: total_repeat_length must be given where repeats are traced")
-        total = int(np.broadcast_to(known, (count,)).sum())
+        total = int(_at_most(known, count, checks.MOST_PLACES + 1).sum())
     total = checks.integer(op, "total_repeat_length", total, 0)
     checks.places(op, "the result", max(total, count), "cells along the axis")
     if count == 0:
@@ -120,14 +125,37 @@ def _rows(op, count, repeats, total):
             raise ValueError(f"{op}: total_repeat_length must be 0 where x has no cells along the axis, got {total}")
         return jnp.zeros(0, jnp.int32)
     if known is not None:
-        each = np.repeat(np.arange(count, dtype=np.int32), np.broadcast_to(known, (count,)))[:total]
-        return jnp.asarray(np.pad(each, (0, total - each.size), constant_values=count - 1))
-    # Where a cell's copies begin, there the number rises by one. Those behind the end are of nobody.
-    each = jnp.broadcast_to(repeats, (count,))
+        return sent(_known_rows(known, count, total))
+    prefer = preference.resolve(op, prefer)  # the compiled piece is kept, whatever the context says later
+    return _traced_rows(repeats, count=count, total=total, prefer=prefer)
+
+
+def _at_most(repeats, count, most):
+    """One for each element. Greater numbers than `most` say no more than that one, and the sum stays in 64 bits."""
+    return np.minimum(np.broadcast_to(repeats, (count,)).astype(np.uint64), np.uint64(most)).astype(np.int64)
+
+
+def _known_rows(repeats, count, total):
+    ends = np.minimum(np.cumsum(_at_most(repeats, count, total)), total)
+    each = np.repeat(np.arange(count, dtype=np.int32), np.diff(ends, prepend=0))
+    return np.pad(each, (0, total - each.size), constant_values=count - 1)
+
+
+@compiled("count", "total", "prefer")
+def _traced_rows(repeats, *, count, total, prefer):
+    """The number of an element is how many ends of copies are not after it. These are searched and not scattered: where the
+    shards of indices are unequal, XLA adds some twice."""
+    each = _on_every_device(jnp.broadcast_to(repeats, (count,)), prefer)
     most = jnp.minimum(each, jnp.asarray(min(total, jnp.iinfo(each.dtype).max), each.dtype)).astype(jnp.int32)
     ends = jax.lax.associative_scan(lambda a, b: jnp.minimum(a, total - b) + b, jnp.maximum(most, 0))
-    rises = jnp.zeros(total + 1, jnp.int32).at[ends[:-1]].add(1, mode="drop")
-    return jnp.cumsum(rises[:total], dtype=jnp.int32)
+    rows = search(ends, jnp.arange(total, dtype=jnp.int32), right=True, prefer=prefer)
+    return jnp.minimum(rows, count - 1)
+
+
+def _on_every_device(x, prefer):
+    """x, gathered as the op gathers what it takes from: a scan of shards would communicate at each of its steps."""
+    x = explicit.whole(x)
+    return _repeat_interleave(x, jnp.arange(x.shape[0], dtype=jnp.int32), axis=-1, count=x.shape[0], prefer=prefer)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

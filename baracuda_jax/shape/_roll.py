@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from .._core import checks
+from .._core import checks, explicit
 from ._family import Way, axes_of, case, operand, rearrangement
 from ._map import WRAP, Axis, Map, Term, strides
 from ._partition import whole_along
@@ -51,8 +51,8 @@ def roll_backward(dy, shift, axis=None, *, prefer=None):
 
 def _rolled(op, run, x, shift, axis, prefer):
     if axis is None:
-        line = x.reshape(-1)
-        return run(line, **_params(op, line, shift, -1), prefer=prefer).reshape(x.shape)
+        line = explicit.reshape(x, -1)
+        return explicit.reshape(run(line, **_params(op, line, shift, -1), prefer=prefer), *x.shape)
     return run(x, **_params(op, x, shift, axis), prefer=prefer)
 
 

@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
+from .._core.compiled import compiled, sent
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.partition import Partition
@@ -101,13 +102,17 @@ def _start(op, start, shape):
     if isinstance(start, int | np.integer):
         start = (start,)
     if not isinstance(start, tuple | list):
-        start = checks.array(op, "start", start)
-        start = (start,) if start.ndim == 0 else [start[i] for i in range(start.shape[0])]
+        start = explicit.whole(checks.array(op, "start", start))
+        start = (
+            (start,) if start.ndim == 0 else [lax.index_in_dim(start, i, keepdims=False) for i in range(start.shape[0])]
+        )
     if len(start) != len(shape):
         raise ValueError(f"{op}: start must have one number for each of {len(shape)} axes, got {len(start)}")
     numbers = [_number(op, f"start[{i}]", s, n) for i, (s, n) in enumerate(zip(start, shape, strict=True))]
     is_static = all(isinstance(number, np.ndarray) for number in numbers)
-    return jnp.asarray(np.stack(numbers)) if is_static and numbers else jnp.stack(numbers) if numbers else None
+    if not numbers:
+        return None
+    return sent(np.stack(numbers)) if is_static else jnp.stack(numbers)
 
 
 def _number(op, name, start, n):
@@ -118,6 +123,11 @@ def _number(op, name, start, n):
     checks.dtype(op, name, start, checks.INTEGERS)
     if start.ndim:
         raise ValueError(f"{op}: {name} must be one integer, got shape {tuple(start.shape)}")
+    return _inside(start, n=n, dtype=dtype)
+
+
+@compiled("n", "dtype")
+def _inside(start, *, n, dtype):
     info, most = jnp.iinfo(start.dtype), jnp.iinfo(dtype).max
     start = jnp.clip(start, max(info.min, -most), min(info.max, most)).astype(dtype)
     return jnp.maximum(jnp.where(start < 0, start + n, start), 0)

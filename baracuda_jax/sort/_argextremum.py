@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jax import lax
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.op import Body, declare
 from . import _kernels
 from ._arguments import along, document, keys
@@ -37,7 +37,7 @@ def _arg(op, which, operand, axis, keepdims, prefer):
     keepdims = checks.flag(op, "keepdims", keepdims)
     removed = tuple(range(operand.ndim))
     if axis is None:
-        operand, axis = operand.reshape(-1), 0
+        operand, axis = explicit.reshape(operand, -1), 0
         along(op, "operand", operand, axis)
     else:
         axis = along(op, "operand", operand, axis)

@@ -88,6 +88,7 @@ _values = declare(
     ),
     results=("y", "indices"),
     cut=whole_axis("keys", "values"),
+    weak=True,
     forward=Body(_reference, _native),
     kernels={"forward": ("sort", "take_along"), **TARGETS},
 )

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.compiled import full
 from ._arguments import OPERAND, along, backward_arguments, document, keys, rank
 from ._family import cases
 from ._statistics import statistics
@@ -28,7 +29,7 @@ def kthvalue(operand, k, axis=-1, *, keepdims=False, prefer=None):
     count = operand.shape[axis]
     k = rank("kthvalue", "k", k, 1, count, "the length of operand along axis")
     keep = checks.flag("kthvalue", "keepdims", keepdims)
-    rows, ranks = jnp.moveaxis(operand, axis, -1), jnp.full(1, k - 1, jnp.int32)
+    rows, ranks = jnp.moveaxis(operand, axis, -1), full(1, k - 1, jnp.int32)
     found = _kthvalue(rows, ranks, count=count, save=True, prefer=prefer)
     return tuple(jnp.moveaxis(y, -1, axis) if keep else y[..., 0] for y in found)
 

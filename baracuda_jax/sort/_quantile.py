@@ -1,14 +1,17 @@
 """Medians and quantiles: between two order statistics, by plain JAX, which differentiates that."""
 
+import functools
 import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
+from .._core.compiled import compiled
 from .._core.wide import wide_dtype
+from . import _ranks
 from ._arguments import document
 from ._family import cases, spaced
 from ._statistics import statistics
@@ -51,7 +54,7 @@ _QUANTILE = dict(
 )
 def median(a, axis=None, *, keepdims=False, prefer=None):
     """The element in the middle, or the mean of the two there."""
-    return _between("median", _median, a, 0.5, axis, "midpoint", keepdims, False, prefer)
+    return _between("median", _median, a, None, axis, "midpoint", keepdims, False, prefer)
 
 
 @document(
@@ -61,7 +64,7 @@ def median(a, axis=None, *, keepdims=False, prefer=None):
 )
 def nanmedian(a, axis=None, *, keepdims=False, prefer=None):
     """The median of the elements that are not NaN."""
-    return _between("nanmedian", _nanmedian, a, 0.5, axis, "midpoint", keepdims, True, prefer)
+    return _between("nanmedian", _nanmedian, a, None, axis, "midpoint", keepdims, True, prefer)
 
 
 @document(
@@ -89,9 +92,10 @@ def nanquantile(a, q, axis=None, *, method="linear", keepdims=False, prefer=None
 
 
 def _between(op, statistics, a, q, axis, method, keepdims, skips_nan, prefer):
+    """`q` is None for the middle."""
     a = checks.array(op, "a", a)
     checks.dtype(op, "a", a, checks.NUMBERS)
-    q = _share(op, q)
+    q = None if q is None else explicit.whole(_share(op, q))
     method = checks.choice(op, "method", method, METHODS)
     axes = _axes(op, a, axis)
     keepdims = checks.flag(op, "keepdims", keepdims)
@@ -99,49 +103,59 @@ def _between(op, statistics, a, q, axis, method, keepdims, skips_nan, prefer):
     *batch, n = rows.shape
     checks.places(op, "a", n, "elements along axis")
     kept = [1 if i in axes else size for i, size in enumerate(a.shape)] if keepdims else batch
-    dtype = jnp.result_type(a.dtype, float)
+    dtype, many = jnp.result_type(a.dtype, float), () if q is None else q.shape
     if not n:
-        return jnp.full((*q.shape, *kept), jnp.nan, dtype)
-    of = wide_dtype(jnp.result_type(jnp.zeros((), dtype), q))
-    y = _interpolate(statistics, rows, jnp.atleast_1d(q).astype(of), method, skips_nan, prefer)
-    y = jnp.moveaxis(y.astype(dtype), -1, 0) if q.ndim else y[..., 0].astype(dtype)
-    return y.reshape((*q.shape, *kept))
+        return jnp.full((*many, *kept), jnp.nan, dtype)
+    of = wide_dtype(dtype if q is None else jnp.result_type(dtype, q))
+    if many == ():
+        q = q if q is None else q.reshape(1)
+    is_float = jnp.issubdtype(a.dtype, jnp.floating)
+    how = dict(method=method, has_last=is_float and not skips_nan, dtype=of)  # NaNs come last
+    ranks, weight, is_share = _wanted(rows, q, skips_nan=is_float and skips_nan, **how)
+    y = _value(statistics(rows, ranks, count=n, prefer=prefer), weight, is_share, **how).astype(dtype)
+    return explicit.reshape(jnp.moveaxis(y, -1, 0) if many else y, *many, *kept)
 
 
-def _interpolate(statistics, rows, q, method, skips_nan, prefer):
-    """Of rows [*batch, n] at the shares q [m]: [*batch, m]."""
+def _beside(x, rank):
+    """With so many dimensions."""
+    return jax.lax.expand_dims(x, range(rank - x.ndim))
+
+
+@compiled("method", "skips_nan", "has_last", "dtype")
+def _wanted(rows, q, *, method, skips_nan, has_last, dtype):
+    """The ranks whose elements are needed, [m'] or, of rows without their NaN, [*batch, m']; with as many dimensions as rows
+    have, the fraction between two of them, and whether it is of a share in [0, 1]."""
     n = rows.shape[-1]
-    has_nan = jnp.issubdtype(rows.dtype, jnp.floating)
-    count = jnp.full(1, n - 1, q.dtype)
-    if skips_nan and has_nan:
-        count = (~jnp.isnan(rows)).sum(-1, dtype=jnp.int32, keepdims=True).astype(q.dtype) - 1
-    place = count * q
-    low, high = jnp.floor(place), jnp.ceil(place)
-    weight = place - low
-    of = {"lower": [low], "higher": [high]}.get(method, [low, high])
-    ranks = [jnp.nan_to_num(jnp.clip(rank, 0, jnp.maximum(count, 0))).astype(jnp.int32) for rank in of]
-    if has_nan and not skips_nan:  # NaNs come last
-        ranks.append(jnp.full((*ranks[0].shape[:-1], 1), n - 1, jnp.int32))
-    found = statistics(rows, jnp.concatenate(ranks, -1), count=n, prefer=prefer).astype(q.dtype)
-    m = q.shape[-1]
-    first, second = found[..., :m], found[..., (len(of) - 1) * m : len(of) * m]
+    q = jnp.full(1, 0.5, dtype) if q is None else q.astype(dtype)
+    is_share = (q >= 0) & (q <= 1)
+    share, count = jnp.where(is_share, q, 0), jnp.full(1, n - 1, jnp.int32)
+    if skips_nan:
+        count = jnp.maximum((~jnp.isnan(rows)).sum(-1, dtype=jnp.int32, keepdims=True) - 1, 0)
+        share = _beside(share, rows.ndim)
+    low, high, weight = _ranks.between(count, share)
+    ranks = {"lower": [low], "higher": [high]}.get(method, [low, high])
+    if has_last:
+        ranks.append(jnp.full((*low.shape[:-1], 1), n - 1, jnp.int32))
+    return jnp.concatenate(ranks, -1), _beside(weight, rows.ndim), _beside(is_share, rows.ndim)
+
+
+@functools.partial(jax.jit, static_argnames=("method", "has_last", "dtype"))
+def _value(found, weight, is_share, *, method, has_last, dtype):
+    """Of the found elements, [*batch, m]. One program, also where others are run step by step: products and their sum are
+    rounded alike."""
+    found, m = found.astype(dtype), weight.shape[-1]
+    first, second = found[..., :m], found[..., :m] if method in ("lower", "higher") else found[..., m : 2 * m]
     if method == "linear":
-        y = _weigh(first, second, weight)
+        # Where only one element counts, another that is infinite must not.
+        idle = (weight == 0) & jnp.isinf(second)
+        y = first * (1 - weight) + jnp.where(idle, 0, second) * weight
     elif method == "midpoint":
-        y = jnp.where(weight == 0, first, (first + second) * jnp.asarray(0.5, q.dtype))
+        y = jnp.where(weight == 0, first, (first + second) * jnp.asarray(0.5, dtype))
     else:
         y = jnp.where(weight <= 0.5, first, second) if method == "nearest" else first
-    if has_nan and not skips_nan:
+    if has_last:
         y = jnp.where(jnp.isnan(found[..., -1:]), jnp.nan, y)
-    return jnp.where((q >= 0) & (q <= 1), y, jnp.nan)
-
-
-@jax.jit
-def _weigh(first, second, weight):
-    """One program, also where others are run step by step: products and their sum are rounded alike."""
-    # Where only one element counts, another that is infinite must not.
-    idle = (weight == 0) & jnp.isinf(second)
-    return first * (1 - weight) + jnp.where(idle, 0, second) * weight
+    return jnp.where(is_share, y, jnp.nan)
 
 
 def _share(op, q):
@@ -177,7 +191,7 @@ def _rows(a, axes):
     """[*batch, n], with these axes made one, behind the others."""
     rest = [i for i in range(a.ndim) if i not in axes]
     n = math.prod(a.shape[i] for i in axes)
-    return a.transpose(*rest, *axes).reshape(*(a.shape[i] for i in rest), n)
+    return explicit.reshape(a.transpose(*rest, *axes), *(a.shape[i] for i in rest), n)
 
 
 _SHAPES = {

@@ -93,6 +93,7 @@ _sort = declare(
     cut=whole_axis("operand"),
     forward=Body(_references.sort, _native),
     kernels={"forward": ("sort",), **TARGETS},
+    weak=True,
 )
 _argsort = declare(
     "argsort",

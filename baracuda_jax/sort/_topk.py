@@ -79,4 +79,5 @@ _topk = declare(
     cut=whole_axis("operand"),
     forward=Body(_reference, _native),
     kernels={"forward": ("sort",), **TARGETS},
+    weak=True,
 )

@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
+from .._core.compiled import compiled
 from .._core.sku import OpCategory
 from ._arguments import array, document, fill, known_size
 from ._compact import declare_places, found, places
@@ -40,7 +41,7 @@ def nonzero(a, *, size=None, fill_value=None, prefer=None):
     a = array(op, "a", a)
     if a.ndim < 1:
         raise ValueError(f"{op}: a must have at least one dimension, got a scalar")
-    cells = a.ravel()
+    cells = explicit.reshape(a, -1)
     checks.places(op, "a", cells.shape[0])
     size = known_size(op, "a", a, size, lambda: found(nonzero_cells, cells, prefer, fill=-1))
     fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * a.ndim
@@ -48,12 +49,23 @@ def nonzero(a, *, size=None, fill_value=None, prefer=None):
         raise ValueError(f"{op}: fill_value must be a scalar or {a.ndim}, one for each dimension, got {fill_value!r}")
     if a.ndim == 1 and _is_number(fills[0]):  # a place is the coordinate
         return (places(nonzero_cells, cells, size, prefer, fill=int(fills[0])),)
-    fills = [fill(op, value, jnp.int32) for value in fills]
     place = places(nonzero_cells, cells, size, prefer, fill=-1)
+    if all(map(_is_number, fills)):
+        return _filled_by(place, shape=a.shape, fills=tuple(map(int, fills)))
+    return _filled(place, [fill(op, value, jnp.int32) for value in fills], shape=a.shape)
+
+
+@compiled("shape")
+def _filled(place, fills, *, shape):
     is_there = place >= 0
     return tuple(
-        jnp.where(is_there, along, value) for along, value in zip(_coordinates(place, a.shape), fills, strict=True)
+        jnp.where(is_there, along, value) for along, value in zip(_coordinates(place, shape), fills, strict=True)
     )
+
+
+@compiled("shape", "fills")
+def _filled_by(place, *, shape, fills):
+    return _filled(place, [jnp.int32(value) for value in fills], shape=shape)
 
 
 def _is_number(value):

@@ -1,12 +1,12 @@
 """Distinct values, of all cells or of runs."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import PartitionSpec as P
 
-from .._core import checks
+from .._core import checks, explicit
+from .._core import prefer as preference
 from .._core.case import Case
+from .._core.compiled import compiled
 from .._core.sku import OpCategory
 from ..scan import cumsum
 from . import _sorted
@@ -56,14 +56,12 @@ def unique(
     wanted = _wanted(op, return_index=return_index, return_inverse=return_inverse, return_counts=return_counts)
     equal_nan = checks.flag(op, "equal_nan", equal_nan)
     rows, axis = _rows(op, "ar", "axis", ar, axis)
-    rows = _whole(rows)
     if rows.ndim == 1:
+        rows = explicit.whole(rows)
         needs_order = bool({"return_index", "return_inverse"} & wanted)
         rows, order = _sorted.sorted_cells(rows, needs_order, prefer)
     else:
-        order = jnp.lexsort(rows.reshape(rows.shape[0], -1).T[::-1]) if rows.size else jnp.zeros(rows.shape[0], int)
-        order = order.astype(jnp.int32)
-        rows = rows[order]
+        rows, order = _sorted_slices(rows)
     return _runs(op, "ar", _unique, ar, rows, axis, wanted, order, size, fill_value, equal_nan, prefer)
 
 
@@ -111,28 +109,12 @@ def _wanted(op, **flags):
 def _rows(op, name, axis_name, x, axis):
     """The cells or slices whose runs are wanted, along the first axis; and that axis of x, or None."""
     if axis is None:
-        rows = x.ravel()
+        rows = explicit.reshape(x, -1)
     else:
         axis = checks.axis(op, name, x, axis, axis_name)
-        rows = jnp.moveaxis(x, axis, 0)
+        rows = jnp.moveaxis(explicit.whole(x), axis, 0)
     checks.places(op, name, rows.shape[0])
     return rows, axis
-
-
-def _is_cut(x):
-    """Whether it is, along explicit axes of a mesh."""
-    return any(entry is not None for entry in jax.typeof(x).sharding.spec)
-
-
-def _whole(x):
-    """A sort takes its axis whole."""
-    return jax.sharding.reshard(x, P(*(None,) * x.ndim)) if _is_cut(x) else x
-
-
-def _take(rows, index):
-    """On every device, also from rows that are cut."""
-    place = P(*(None,) * rows.ndim) if _is_cut(rows) else None
-    return rows.at[index].get(mode="promise_in_bounds", out_sharding=place)
 
 
 def _differs(a, before, equal_nan):
@@ -140,9 +122,18 @@ def _differs(a, before, equal_nan):
     y = a != before
     if equal_nan:
         y &= ~((a != a) & (before != before))
-    return y.reshape(y.shape[0], -1).any(1) if y.ndim > 1 else y
+    return y.any(range(1, y.ndim)) if y.ndim > 1 else y
 
 
+@compiled()
+def _sorted_slices(rows):
+    """And where they were."""
+    order = jnp.lexsort(rows.reshape(rows.shape[0], -1).T[::-1]) if rows.size else jnp.arange(rows.shape[0])
+    order = order.astype(jnp.int32)
+    return rows[order], order
+
+
+@compiled("equal_nan")
 def _is_start(rows, equal_nan):
     start = jnp.ones(min(rows.shape[0], 1), bool)
     return jnp.concatenate([start, _differs(rows[1:], rows[:-1], equal_nan)])
@@ -157,27 +148,37 @@ def _runs(op, name, which, x, rows, axis, wanted, order, size, fill_value, equal
     size = known_size(op, name, x, size, lambda: found(which, cells, prefer, **params))
     if not n and size and fill_value is None:
         raise ValueError(f"{op}: fill_value must be given where {name} has no cells and size is not 0")
-    has_counts = "return_counts" in wanted
-    starts = places(which, cells, size + has_counts, prefer, **params)
+    fill_value = None if fill_value is None else fill(op, fill_value, rows.dtype)
+    results = _of_runs(
+        rows, cells, order, fill_value, which=which, params=tuple(params.items()), shape=x.shape, axis=axis,
+        wanted=frozenset(wanted), size=size, equal_nan=equal_nan, prefer=preference.resolve(op, prefer),
+    )  # fmt: skip
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@compiled("which", "params", "shape", "axis", "wanted", "size", "equal_nan", "prefer")
+def _of_runs(rows, cells, order, fill_value, *, which, params, shape, axis, wanted, size, equal_nan, prefer):
+    n, has_counts = rows.shape[0], "return_counts" in wanted
+    starts = places(which, cells, size + has_counts, prefer, **dict(params))
     if which is nonzero_cells:
         starts = jnp.where(starts < 0, n, starts)
     first = starts[:size]
     index = jnp.where(first < n, first, 0)
-    values = _take(rows, index) if n else jnp.zeros((size, *rows.shape[1:]), rows.dtype)
+    values = explicit.take(rows, index) if n else jnp.zeros((size, *rows.shape[1:]), rows.dtype)
     if fill_value is not None:
         is_there = (first < n).reshape(-1, *(1,) * (rows.ndim - 1))
-        values = jnp.where(is_there, values, fill(op, fill_value, values.dtype))
+        values = jnp.where(is_there, values, fill_value)
     results = [jnp.moveaxis(values, 0, axis) if axis is not None else values]
     if "return_index" in wanted:
         results.append(order[index] if n else index)
     if "return_inverse" in wanted:
-        run = cumsum(_is_start(rows, equal_nan).astype(jnp.int32), prefer=prefer) - 1
+        run = cumsum(_is_start(explicit.whole(rows), equal_nan).astype(jnp.int32), prefer=prefer) - 1
         if order is not None:
             run = jnp.zeros(n, jnp.int32).at[order].set(run, unique_indices=True)
-        results.append(run.reshape(x.shape) if axis is None else run)
+        results.append(run.reshape(shape) if axis is None else run)
     if has_counts:
         results.append(jnp.diff(starts))
-    return results[0] if len(results) == 1 else tuple(results)
+    return results
 
 
 def _draw(rng, *shape):

@@ -5,9 +5,9 @@
 // clang-format off
 #define BARACUDA_QUOTED(x) #x
 #ifdef BARACUDA_CUDA
-#define BARACUDA_DRIVER(pattern) BARACUDA_QUOTED(../patterns/pattern##_cuda.h)
+#define BARACUDA_DRIVER(pattern) BARACUDA_QUOTED(patterns/pattern##_cuda.h)
 #else
-#define BARACUDA_DRIVER(pattern) BARACUDA_QUOTED(../patterns/pattern##_cpu.h)
+#define BARACUDA_DRIVER(pattern) BARACUDA_QUOTED(patterns/pattern##_cpu.h)
 #endif
 // clang-format on
 

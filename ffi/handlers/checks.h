@@ -23,6 +23,15 @@ inline ffi::Error to_error(const char* op, Status status) {
   return ffi::Error(ffi::ErrorCode::kInternal, std::string(op) + ": " + status.error);
 }
 
+template <class T>
+const T* in(const ffi::AnyBuffer& array) {
+  return static_cast<const T*>(array.untyped_data());
+}
+template <class T>
+T* out(ffi::Result<ffi::AnyBuffer>& array) {
+  return static_cast<T*>(array->untyped_data());
+}
+
 using Dimensions = ffi::Span<const int64_t>;
 
 inline std::string describe(Dimensions dims) {

@@ -1,17 +1,15 @@
 // FFI targets that find the places of cells of [batches..., cells], as many as the result has room for.
-#include <optional>
-
 #include "target.h"
 #include BARACUDA_DRIVER(compact)
 
 namespace baracuda {
 namespace {
 
-// predicate(type) makes one. Behind the last place is `fill`, by default the number of cells.
+// predicate(type) makes one. After the last index comes `fill`, or, where that is null, the number of elements.
 template <class Predicate>
 ffi::Error compact(const char* op, Device& device, const ffi::AnyBuffer& x, const ffi::AnyBuffer& workspace,
                    const ffi::AnyBuffer& index, const ffi::AnyBuffer& found, const Predicate& predicate,
-                   std::optional<int64_t> fill = std::nullopt) {
+                   const int64_t* fill) {
   auto cells = x.dimensions(), places = index.dimensions(), rows = found.dimensions();
   Checks checks(op);
   checks.require(cells.size() >= 1, "the operand must have rank 1 or more, got ", describe(cells))
@@ -27,7 +25,7 @@ ffi::Error compact(const char* op, Device& device, const ffi::AnyBuffer& x, cons
       .require(cells.back() <= std::numeric_limits<int32_t>::max(), "the operand may have at most 2^31 - 1 cells, got ",
                cells.back());
   if (checks.failed()) return checks.error();
-  CompactShape shape{product(rows, 0, rows.size()), cells.back(), places.back(), int32_t(fill.value_or(cells.back()))};
+  CompactShape shape{product(rows, 0, rows.size()), cells.back(), places.back(), int32_t(fill ? *fill : cells.back())};
   return for_key(op, "the operand", x.element_type(), [&](auto type) {
     using Key = typename SortKey<typename decltype(type)::type>::Key;
     return to_error(
@@ -40,13 +38,13 @@ ffi::Error compact(const char* op, Device& device, const ffi::AnyBuffer& x, cons
 ffi::Error cells_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> workspace,
                          ffi::Result<ffi::AnyBuffer> index, ffi::Result<ffi::AnyBuffer> found, int64_t fill) {
   auto predicate = [](auto type) { return NonZero<typename decltype(type)::type>{}; };
-  return compact("nonzero", device, x, *workspace, *index, *found, predicate, fill);
+  return compact("nonzero", device, x, *workspace, *index, *found, predicate, &fill);
 }
 
 ffi::Error starts_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> workspace,
                           ffi::Result<ffi::AnyBuffer> index, ffi::Result<ffi::AnyBuffer> found, bool equal_nan) {
   auto predicate = [&](auto type) { return RunStart<typename decltype(type)::type>{equal_nan}; };
-  return compact("run_starts", device, x, *workspace, *index, *found, predicate);
+  return compact("run_starts", device, x, *workspace, *index, *found, predicate, nullptr);
 }
 
 // The workspace, the places, and how many there are.

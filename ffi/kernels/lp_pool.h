@@ -114,11 +114,13 @@ struct LpPool {
     BARACUDA_HD Cells<1> one(int k) const { return {{raised[k]}}; }
   };
   const T* x;
+  Wide* wide;  // y before it is rounded; null when nobody asks for it
   P power;
 
-  LpPool after(int64_t x_cells, int64_t) const {
+  LpPool after(int64_t x_cells, int64_t y_cells) const {
     LpPool later = *this;
     later.x += x_cells;
+    if (wide != nullptr) later.wide += y_cells;
     return later;
   }
 
@@ -140,10 +142,15 @@ struct LpPool {
       s.sum[k] = !P::is_max ? sum + more : (more > sum) | (more != more) ? more : sum;
     }
   }
-  template <int V>
-  BARACUDA_HD Vector<T, V> finish(const State<V>& s) const {
+  template <int V, class Index>
+  BARACUDA_HD Vector<T, V> finish(const State<V>& s, Index y_cell) const {
     Vector<T, V> out;
-    for (int k = 0; k < V; ++k) out.lane[k] = T(power.root(s.sum[k]));
+    Wide root[V];
+    for (int k = 0; k < V; ++k) out.lane[k] = T(root[k] = power.root(s.sum[k]));
+    if constexpr (is_half<T>) {  // of other types that is y
+      if (wide != nullptr)
+        for (int k = 0; k < V; ++k) wide[y_cell + k] = root[k];
+    }
     return out;
   }
 };
@@ -166,7 +173,7 @@ struct LpPoolTangent {
     BARACUDA_HD Cells<1> one(int k) const { return {{x[k]}, {t[k]}}; }
   };
   const T* x;
-  const T* y;
+  const Wide* y;
   const T* t;
   P power;
 
@@ -181,7 +188,7 @@ struct LpPoolTangent {
   template <int V, class Index>
   BARACUDA_HD void start(State<V>& s, Index y_cell) const {
     for (int k = 0; k < V; ++k) {
-      s.y[k] = Wide(y[y_cell + k]), s.held[k] = power.hold(s.y[k]);
+      s.y[k] = y[y_cell + k], s.held[k] = power.hold(s.y[k]);
       s.sum[k] = Wide(0), s.open[k] = Wide(1);
     }
   }
@@ -207,8 +214,8 @@ struct LpPoolTangent {
       }
     }
   }
-  template <int V>
-  BARACUDA_HD Vector<T, V> finish(const State<V>& s) const {
+  template <int V, class Index>
+  BARACUDA_HD Vector<T, V> finish(const State<V>& s, Index) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k)
       out.lane[k] = T((P::is_max || P::needs_ratio) && s.y[k] == Wide(0) ? Wide(0) : s.sum[k]);
@@ -231,7 +238,7 @@ struct LpPoolBackward {
     Wide change[V], held[V];
   };
   const T* x;
-  const T* y;
+  const Wide* y;
   const T* dy;
   P power;
 
@@ -250,11 +257,11 @@ struct LpPoolBackward {
   template <int V, class Index>
   BARACUDA_HD Terms<V> stage(Index y_cell) const {
     Vector<T, V> change = load<V>(dy + y_cell);
-    Vector<T, V> root{};
+    Vector<Wide, V> root{};
     if constexpr (P::is_max || P::needs_ratio) root = load<V>(y + y_cell);
     Terms<V> terms;
     for (int k = 0; k < V; ++k) {
-      Wide top = Wide(root.lane[k]);
+      Wide top = root.lane[k];
       terms.held[k] = power.hold(top);
       terms.change[k] = P::needs_ratio && top == Wide(0) ? Wide(0) : Wide(change.lane[k]);
     }

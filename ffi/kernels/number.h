@@ -100,6 +100,10 @@ struct Wide<T, std::enable_if_t<std::is_integral_v<T>>> {
 template <class T>
 using Accumulator = typename internal::Wide<T>::type;
 
+// What has the sums and products of T: signed integers those of unsigned ones, bit by bit.
+template <class T>
+using Modular = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+
 // What values are compared in: float for halves, the type itself otherwise.
 template <class T>
 using Comparable = std::conditional_t<is_half<T>, float, T>;

@@ -13,6 +13,7 @@
 #include "complex.h"
 #include "exponential.h"
 #include "extreme.h"
+#include "rest.h"
 
 namespace baracuda {
 
@@ -169,26 +170,52 @@ struct CumSum : Cumulative<T, Accumulator<T>> {
   BARACUDA_HD static State join(State a, State b) { return a + b; }
 };
 
+// Stores what a gradient reads in place of y where that is a Half, and it was asked for.
+template <class T, class At, class Value>
+BARACUDA_HD void store_ranged(const At& at, Ranged<T>* to, const Value& value) {
+  if constexpr (std::is_same_v<T, Half>) {
+    if (to != nullptr) at.store(to, value);
+  }
+}
+
 template <class T>
 struct CumProd : Cumulative<T, Accumulator<T>> {
   using State = Accumulator<T>;
+  Ranged<T>* ranged;
+
   BARACUDA_HD static State none() { return State(1); }
   BARACUDA_HD static State join(State a, State b) { return a * b; }
+  template <class At, class In, class States>
+  BARACUDA_HD void write(const At& at, const In&, const States& s) const {
+    at.store(this->y, [&](int k) { return T(s[k]); });
+    store_ranged<T>(at, ranged, [&](int k) { return Ranged<T>(s[k]); });
+  }
 };
 
 // The extreme value so far.
-template <class T, bool is_max>
+template <class T>
 struct CumExtremum : Cumulative<T, Comparable<T>> {
+  using Order = Extreme<T>;
   using State = Comparable<T>;
-  BARACUDA_HD static State none() { return Extreme<T, is_max>::weakest(); }
-  BARACUDA_HD static State join(State a, State b) { return Extreme<T, is_max>::beats(b, a) ? b : a; }
+  Order order;
+
+  BARACUDA_HD static State none() { return Order::weakest(); }
+  BARACUDA_HD static State join(State a, State b) { return Order::beats(b, a) ? b : a; }
+  template <class At, class In>
+  BARACUDA_HD State term(const At&, const In& in, int k) const {
+    return order.value(in.lane[k]);
+  }
+  template <class At, class In, class States>
+  BARACUDA_HD void write(const At& at, const In&, const States& s) const {
+    at.store(this->y, [&](int k) { return order.number(s[k]); });
+  }
 };
 
 // The extreme value so far and the first cell that has it. While all are as weak as the value before the first, there
 // is no index: it is then that of the scan's first cell.
-template <class T, bool is_max>
+template <class T>
 struct CumArgExtremum {
-  using Order = Extreme<T, is_max>;
+  using Order = Extreme<T>;
   using Value = Comparable<T>;
   using Element = T;
   struct State {
@@ -200,6 +227,7 @@ struct CumArgExtremum {
   T* y;
   int32_t* index;  // which cell of the axis has it; before an exclusive scan's first, the number of all
   bool exclusive;
+  Order order;
 
   BARACUDA_HD static State none() { return {Order::weakest(), -1}; }
   template <class At>
@@ -208,7 +236,7 @@ struct CumArgExtremum {
   }
   template <class At, class In>
   BARACUDA_HD State term(const At& at, const In& in, int k) const {
-    Value value = Value(in.lane[k]);
+    Value value = order.value(in.lane[k]);
     return {value, Order::beats(value, Order::weakest()) ? at.index(k) : -1};
   }
   // Member by member, since GCC would choose between addresses, which does not vectorise.
@@ -218,7 +246,7 @@ struct CumArgExtremum {
   }
   template <class At, class In, class States>
   BARACUDA_HD void write(const At& at, const In&, const States& s) const {
-    at.store(y, [&](int k) { return T(s[k].value); });
+    at.store(y, [&](int k) { return order.number(s[k].value); });
     at.store(index, [&](int k) {
       if (s[k].index >= 0) return s[k].index;
       return exclusive && at.is_first(k) ? int32_t(at.count) : at.first_index();
@@ -244,6 +272,11 @@ template <class Wide>
 BARACUDA_HD Wide exp_of_difference(Wide less, Wide more) {
   return less == more ? Wide(1) : share_of(less - more);
 }
+// The same of numbers and what rounding took from them; `rest` is the difference of that.
+template <class Wide>
+BARACUDA_HD Wide exp_of_difference(Wide less, Wide more, Wide rest) {
+  return share_of((less == more ? Wide(0) : less - more) + rest);
+}
 
 // log of a sum of at least 1. The processor's logarithm is off by 2^-22 at most, or by three units in the last place.
 template <class Wide>
@@ -258,7 +291,8 @@ BARACUDA_HD Wide log_of_sum(Wide sum) {
   return logarithm(sum);
 }
 
-// log of the sum of e^x as a maximum and a sum of e^(x - maximum): no overflow, and -inf is no NaN.
+// log of the sum of e^x as a maximum and a sum of e^(x - maximum): no overflow, and -inf is no NaN. A gradient raises e
+// to differences of results, and so needs what rounding took from them: `rest`.
 template <class T>
 struct LogCumSumExp {
   using Wide = Accumulator<T>;
@@ -270,6 +304,7 @@ struct LogCumSumExp {
   static constexpr Wide near = 8;  // how far below the maximum that it is relative to a sum's logarithm may be
   const T* x;
   T* y;
+  Wide* rest;  // null when nobody asks for it
 
   BARACUDA_HD static State none() { return {-std::numeric_limits<Wide>::infinity(), Wide(0)}; }
   template <class At>
@@ -333,7 +368,11 @@ struct LogCumSumExp {
   }
   template <class At, class In, class States>
   BARACUDA_HD void write(const At& at, const In&, const States& s) const {
-    at.store(y, [&](int k) { return T(s[k].most + log_of_sum(s[k].sum)); });
+    if (rest == nullptr) return at.store(y, [&](int k) { return T(s[k].most + log_of_sum(s[k].sum)); });
+    Wide log[At::lanes];
+    for (int k = 0; k < At::lanes; ++k) log[k] = log_of_sum(s[k].sum);
+    at.store(y, [&](int k) { return T(s[k].most + log[k]); });
+    at.store(rest, [&](int k) { return rest_of(s[k].most, log[k], Wide(T(s[k].most + log[k]))); });
   }
 };
 
@@ -357,6 +396,7 @@ struct LinearScan : LinearStep<Accumulator<T>> {
   const T* a;
   const T* b;
   T* h;
+  Ranged<T>* ranged;
 
   template <class At>
   BARACUDA_HD auto read(const At& at) const {
@@ -370,6 +410,7 @@ struct LinearScan : LinearStep<Accumulator<T>> {
   template <class At, class In, class States>
   BARACUDA_HD void write(const At& at, const In&, const States& s) const {
     at.store(h, [&](int k) { return T(s[k].b); });
+    store_ranged<T>(at, ranged, [&](int k) { return Ranged<T>(s[k].b); });
   }
 };
 

@@ -14,7 +14,7 @@ struct LinearAdjoint : LinearStep<Accumulator<T>> {
   using Element = T;
   static constexpr int inputs = 3;
   const T* x;
-  const T* y;
+  const Ranged<T>* y;
   const T* dy;
   T* dx;
 
@@ -54,33 +54,39 @@ struct LinearScanBackward : LinearAdjoint<T> {
   }
 };
 
-// s_i = dy_i + e^(y_i - y_{i+1}) s_{i+1}, dx_i = e^(x_i - y_i) s_i: y rises, so that no exponential exceeds 1.
+// s_i = dy_i + e^(y_i - y_{i+1}) s_{i+1}, dx_i = e^(x_i - y_i) s_i: y rises, so that no exponential exceeds 1. Each y
+// has a rest, which rounding took from it.
 template <class T>
 struct LogCumSumExpBackward : LinearStep<Accumulator<T>> {
   using Wide = Accumulator<T>;
   using State = LinearStep<Wide>;
   using Element = T;
-  static constexpr int inputs = 3;
+  static constexpr int inputs = 4;
   const T* x;
   const T* y;
+  const Wide* rest;
   const T* dy;
   T* dx;
 
   template <class At>
   BARACUDA_HD auto read(const At& at) const {
-    return Pair{at.with_before(y), Pair{at.load(dy), at.load(x)}};
+    return Triple{at.with_before(y), at.with_before(rest), Pair{at.load(dy), at.load(x)}};
   }
   template <class At, class In>
   BARACUDA_HD State term(const At& at, const In& in, int k) const {
-    return {at.is_first(k) ? Wide(0) : exp_of_difference(Wide(in.first.second.lane[k]), Wide(in.first.first.lane[k])),
-            Wide(in.second.first.lane[k])};
+    const auto& [later, here] = in.first;
+    const auto& [later_rest, here_rest] = in.second;
+    Wide rest = here_rest.lane[k] - later_rest.lane[k];
+    return {at.is_first(k) ? Wide(0) : exp_of_difference(Wide(here.lane[k]), Wide(later.lane[k]), rest),
+            Wide(in.third.first.lane[k])};
   }
   template <class At, class In, class States>
   BARACUDA_HD void write(const At& at, const In& in, const States& s) const {
     at.store(dx, [&](int k) {
-      Wide term = Wide(in.second.second.lane[k]);
+      Wide term = Wide(in.third.second.lane[k]);
       bool nothing = term == -std::numeric_limits<Wide>::infinity();
-      return T(nothing ? Wide(0) : exp_of_difference(term, Wide(in.first.second.lane[k])) * s[k].b);
+      Wide own = exp_of_difference(term, Wide(in.first.second.lane[k]), -in.second.second.lane[k]);
+      return T(nothing ? Wide(0) : own * s[k].b);
     });
   }
 };

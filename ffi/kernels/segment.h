@@ -73,10 +73,10 @@ struct SegmentMean : SegmentSum<T> {
 
 // The extreme value and the lowest row that has it; a NaN beats every number, and the first NaN wins. The state begins
 // with a value that beats none: where it is still there at the end, all rows have it, and the first one wins.
-template <class T, bool is_max>
+template <class T>
 struct SegmentExtremum {
   using Element = T;
-  using Order = Extreme<T, is_max>;
+  using Order = Extreme<T>;
   using Value = Comparable<T>;
   template <int V>
   struct State {
@@ -87,6 +87,7 @@ struct SegmentExtremum {
   uint32_t* winner;  // null when nobody asks for it
   T empty_value;
   uint32_t empty_winner;
+  Order order;
 
   template <int V>
   BARACUDA_HD void start(State<V>& s) const {
@@ -99,7 +100,7 @@ struct SegmentExtremum {
   }
   template <int V>
   BARACUDA_HD void push(State<V>& s, const T* x, uint32_t row) const {
-    for (int k = 0; k < V; ++k) add(s.value[k], s.row[k], Value(x[k]), row);
+    for (int k = 0; k < V; ++k) add(s.value[k], s.row[k], order.value(x[k]), row);
   }
   template <int V>
   BARACUDA_HD void merge(State<V>& s, const State<V>& later) const {
@@ -108,7 +109,7 @@ struct SegmentExtremum {
   template <int V>
   BARACUDA_HD void finish(const State<V>& s, const SegmentRows& rows, int64_t, int64_t cell) const {
     Vector<T, V> out;
-    for (int k = 0; k < V; ++k) out.lane[k] = T(s.value[k]);
+    for (int k = 0; k < V; ++k) out.lane[k] = order.number(s.value[k]);
     store<V>(y + cell, out);
     if (winner == nullptr) return;
     Vector<uint32_t, V> won;
@@ -127,20 +128,16 @@ struct SegmentExtremum {
   }
 };
 
-template <class T>
-using SegmentMax = SegmentExtremum<T, true>;
-template <class T>
-using SegmentMin = SegmentExtremum<T, false>;
-
 template <class Value>
 BARACUDA_HD bool same(Value x, Value y) {
   return (x == y) | ((x != x) & (y != y));
 }
 
 // The extreme value and how many rows have it; NaNs are the same.
-template <class T, bool is_max>
+template <class T>
 struct SegmentTies {
   using Element = T;
+  using Order = Extreme<T>;
   using Value = Comparable<T>;
   template <int V>
   struct State {
@@ -150,19 +147,20 @@ struct SegmentTies {
   T* y;
   float* ties;
   T empty_value;
+  Order order;
 
   template <int V>
   BARACUDA_HD void start(State<V>& s) const {
-    for (int k = 0; k < V; ++k) s.value[k] = Extreme<T, is_max>::weakest(), s.ties[k] = 0;
+    for (int k = 0; k < V; ++k) s.value[k] = Order::weakest(), s.ties[k] = 0;
   }
   static BARACUDA_HD void add(Value& best, uint32_t& ties, Value value, uint32_t count) {
-    bool take = Extreme<T, is_max>::beats(value, best);
+    bool take = Order::beats(value, best);
     ties = take ? count : ties + (same(value, best) ? count : 0);
     best = take ? value : best;
   }
   template <int V>
   BARACUDA_HD void push(State<V>& s, const T* x, uint32_t) const {
-    for (int k = 0; k < V; ++k) add(s.value[k], s.ties[k], Value(x[k]), 1);
+    for (int k = 0; k < V; ++k) add(s.value[k], s.ties[k], order.value(x[k]), 1);
   }
   template <int V>
   BARACUDA_HD void merge(State<V>& s, const State<V>& later) const {
@@ -172,7 +170,7 @@ struct SegmentTies {
   BARACUDA_HD void finish(const State<V>& s, const SegmentRows&, int64_t, int64_t cell) const {
     Vector<T, V> out;
     Vector<float, V> counts;
-    for (int k = 0; k < V; ++k) out.lane[k] = T(s.value[k]), counts.lane[k] = float(s.ties[k]);
+    for (int k = 0; k < V; ++k) out.lane[k] = order.number(s.value[k]), counts.lane[k] = float(s.ties[k]);
     store<V>(y + cell, out);
     store<V>(ties + cell, counts);
   }

@@ -11,10 +11,10 @@
 namespace baracuda {
 namespace internal {
 
-template <class T, bool is_max>
+template <class T>
 struct ArgExtremum {
-  using Extreme_ = Extreme<T, is_max>;
-  using Value = typename Extreme_::Value;
+  using Order = Extreme<T>;
+  using Value = typename Order::Value;
   // As wide as a value, so that one vector of conditions serves both.
   using Index = std::conditional_t<sizeof(Value) == 8, int64_t, int32_t>;
   static constexpr int64_t lanes = 64 / sizeof(Index);
@@ -22,44 +22,48 @@ struct ArgExtremum {
     Value value;
     int64_t index;
   };
+  Order order;
 
   // Lanes [0, V) of x, in steps first ... last - 1, which are `step` cells apart.
   template <int64_t V>
-  static void of_lanes(const T* x, int64_t first, int64_t last, int64_t step, Value (&best)[V], Index (&at)[V]) {
-    for (int64_t k = 0; k < V; ++k) best[k] = Value(x[first * step + k]), at[k] = Index(first);
+  void of_lanes(const T* x, int64_t first, int64_t last, int64_t step, Value (&best)[V], Index (&at)[V]) const {
+    for (int64_t k = 0; k < V; ++k) best[k] = order.value(x[first * step + k]), at[k] = Index(first);
     for (int64_t i = first + 1; i < last; ++i)
       for (int64_t k = 0; k < V; ++k) {
-        Value value = Value(x[i * step + k]);
-        bool better = Extreme_::beats(value, best[k]);
+        Value value = order.value(x[i * step + k]);
+        bool better = Order::beats(value, best[k]);
         best[k] = better ? value : best[k];
         at[k] = better ? Index(i) : at[k];
       }
   }
+  // Without a branch, which would be foreseen seldom.
   static Best join(const Best& a, const Best& b) {
-    if (a.index < b.index) return Extreme_::beats(b.value, a.value) ? b : a;
-    return Extreme_::beats(a.value, b.value) ? a : b;
+    bool later = a.index < b.index;
+    const bool of_b = later ? Order::beats(b.value, a.value) : !Order::beats(a.value, b.value);
+    return {of_b ? b.value : a.value, of_b ? b.index : a.index};
   }
   // Of count > 0 neighbouring cells.
-  static Best of_row(const T* x, int64_t count) {
+  Best of_row(const T* x, int64_t count) const {
     constexpr int64_t V = 4 * lanes;  // enough that no step waits for the last
     int64_t steps = count / V;
-    Best found{Value(x[0]), 0};
+    Best found{order.value(x[0]), 0};
     if (steps > 0) {
       Value best[V];
       Index at[V];
       of_lanes<V>(x, 0, steps, V, best, at);
       for (int64_t k = 0; k < V; ++k) found = join(found, {best[k], int64_t(at[k]) * V + k});
     }
-    for (int64_t i = steps * V; i < count; ++i) found = join(found, {Value(x[i]), i});
+    for (int64_t i = steps * V; i < count; ++i) found = join(found, {order.value(x[i]), i});
     return found;
   }
 };
 
 }  // namespace internal
 
-template <class T, bool is_max>
-Status argextremum(Executor executor, const T* x, int32_t* index, int64_t outer, int64_t count, int64_t inner) {
-  using Op = internal::ArgExtremum<T, is_max>;
+template <class T>
+Status argextremum(const Executor& executor, const internal::ArgExtremum<T> op, const T* x, int32_t* index,
+                   int64_t outer, int64_t count, int64_t inner) {
+  using Op = internal::ArgExtremum<T>;
   using Best = typename Op::Best;
   if (outer * count * inner == 0) return {};
   if (inner == 1) {
@@ -70,11 +74,11 @@ Status argextremum(Executor executor, const T* x, int32_t* index, int64_t outer,
     parallel_for(executor, ceil_div(outer, rows) * parts, rows * length / 2, [&](int64_t task) {
       if (parts == 1) {
         for (int64_t row = task * rows; row < std::min(outer, (task + 1) * rows); ++row)
-          index[row] = int32_t(Op::of_row(x + row * count, count).index);
+          index[row] = int32_t(op.of_row(x + row * count, count).index);
         return;
       }
       int64_t row = task / parts, from = std::min(task % parts * length, count - 1);
-      Best best = Op::of_row(x + row * count + from, std::min(length, count - from));
+      Best best = op.of_row(x + row * count + from, std::min(length, count - from));
       found[size_t(task)] = {best.value, best.index + from};
     });
     for (int64_t row = 0; parts > 1 && row < outer; ++row) {
@@ -93,13 +97,20 @@ Status argextremum(Executor executor, const T* x, int32_t* index, int64_t outer,
     auto lanes = [&](auto width, int64_t k) {
       typename Op::Value best[decltype(width)::value];
       typename Op::Index at[decltype(width)::value];
-      Op::of_lanes(from + k, 0, count, inner, best, at);
+      op.of_lanes(from + k, 0, count, inner, best, at);
       for (int64_t j = 0; j < decltype(width)::value; ++j) to[k + j] = int32_t(at[j]);
     };
     if (column + V <= inner) return lanes(std::integral_constant<int64_t, V>(), 0);
     for (int64_t k = 0; column + k < inner; ++k) lanes(std::integral_constant<int64_t, 1>(), k);
   });
   return {};
+}
+
+template <class T>
+Status argextremum(const Executor& executor, const T* x, int32_t* index, int64_t outer, int64_t count, int64_t inner,
+                   bool is_max) {
+  using Of = Ordered<T>;
+  return argextremum<Of>(executor, {extreme<T>(is_max)}, reinterpret_cast<const Of*>(x), index, outer, count, inner);
 }
 
 }  // namespace baracuda

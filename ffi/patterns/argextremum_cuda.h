@@ -168,8 +168,9 @@ Status arg_of_lines(Executor executor, ArgSearch<Key> search) {
 
 }  // namespace internal
 
-template <class T, bool is_max>
-Status argextremum(Executor executor, const T* x, int32_t* index, int64_t outer, int64_t count, int64_t inner) {
+template <class T>
+Status argextremum(Executor executor, const T* x, int32_t* index, int64_t outer, int64_t count, int64_t inner,
+                   bool is_max) {
   using Key = typename SortKey<T>::Key;
   internal::ArgSearch<Key> search{reinterpret_cast<const Key*>(x), outer, count,  inner, 1, SortKey<T>::order(is_max),
                                   Key(is_float<T> && !is_max),     index, nullptr};

@@ -17,7 +17,7 @@ struct WritePlaces {
 };
 
 // What is behind the last place, by `warps` for each row.
-__global__ inline void __launch_bounds__(compact_block)
+static __global__ void __launch_bounds__(compact_block)
     fill_places(int32_t* index, const int32_t* found, CompactShape shape, int64_t warps) {
   int64_t step = int64_t(gridDim.x) * compact_warps, lane = threadIdx.x % 32;
   for (int64_t job = int64_t(blockIdx.x) * compact_warps + threadIdx.x / 32; job < shape.rows * warps; job += step) {

@@ -7,14 +7,7 @@
 #ifdef BARACUDA_CUDA
 #include <cuda_runtime.h>
 #else
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <memory>
-#include <mutex>
-#include <vector>
 #endif
 
 namespace baracuda {
@@ -63,13 +56,13 @@ struct Executor {
   void (*schedule)(void* pool, std::function<void()> task);
 };
 
-inline void pause_thread() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
+// Tasks of a body whose type is forgotten: tasks [begin, end) of it. Code that is compiled for each body would be most
+// of what a build compiles.
+struct TaskBody {
+  const void* body;
+  void (*run)(const void* body, int64_t begin, int64_t end);
+};
+void run_tasks(const Executor& executor, int64_t tasks, int64_t cost, TaskBody body);
 
 // Runs body(0) ... body(tasks - 1), each once, in any order. `cost` is a task's number of simple steps: work too small
 // to pay for waking threads stays on the caller. The caller takes tasks too and waits only for tasks that have begun,
@@ -79,48 +72,10 @@ inline void pause_thread() {
 // what it wrote in the call before.
 template <class Body>
 void parallel_for(const Executor& executor, int64_t tasks, int64_t cost, const Body& body) {
-  constexpr int64_t grain = 1 << 16;
-  int64_t workers = 1 + std::min({executor.threads - 1, tasks - 1, tasks * cost / grain});
-  if (workers <= 1) {
-    for (int64_t task = 0; task < tasks; ++task) body(task);
-    return;
-  }
-  struct Range {
-    alignas(64) std::atomic<int64_t> next;
-    int64_t end;
-  };
-  struct Shared {
-    std::vector<Range> ranges;
-    std::atomic<int64_t> done{0};
-    std::mutex mutex;
-    std::condition_variable all_done;
-
-    Shared(int64_t workers, int64_t tasks) : ranges(size_t(workers)) {
-      for (int64_t i = 0; i < workers; ++i) {
-        ranges[size_t(i)].next = i * tasks / workers;
-        ranges[size_t(i)].end = (i + 1) * tasks / workers;
-      }
-    }
-  };
-  auto shared = std::make_shared<Shared>(workers, tasks);
-  auto work = [shared, workers, tasks, &body](int64_t own) {
-    int64_t mine = 0;
-    for (int64_t i = 0; i < workers; ++i) {
-      Range& range = shared->ranges[size_t((own + i) % workers)];
-      for (int64_t task; (task = range.next.fetch_add(1)) < range.end; ++mine) body(task);
-    }
-    if (mine == 0 || shared->done.fetch_add(mine) + mine < tasks) return;
-    std::lock_guard<std::mutex> lock(shared->mutex);
-    shared->all_done.notify_all();
-  };
-  for (int64_t i = 1; i < workers; ++i) executor.schedule(executor.pool, [work, i] { work(i); });
-  work(0);
-  auto all_done = [&] { return shared->done == tasks; };
-  using Clock = std::chrono::steady_clock;
-  for (auto end = Clock::now() + std::chrono::microseconds(100); !all_done() && Clock::now() < end;) pause_thread();
-  if (all_done()) return;
-  std::unique_lock<std::mutex> lock(shared->mutex);
-  shared->all_done.wait(lock, all_done);
+  run_tasks(executor, tasks, cost, {&body, [](const void* body, int64_t begin, int64_t end) {
+                                      for (int64_t task = begin; task < end; ++task)
+                                        (*static_cast<const Body*>(body))(task);
+                                    }});
 }
 
 #endif

@@ -17,9 +17,10 @@ namespace baracuda {
 
 inline constexpr int move_axes = 10, move_terms = 6;
 
-// What is outside of an axis: the fill value, the cell at its end, or the axis again, mirrored or as it is.
-enum class Fold : int32_t { constant, clamp, reflect, wrap };
-inline constexpr int64_t folds = 4;
+// What is outside of an axis: the fill value, the element at its end, or the axis again: mirrored at its last element,
+// as it is, or mirrored after its last element.
+enum class Fold : int32_t { constant, clamp, reflect, wrap, symmetric };
+inline constexpr int64_t folds = 5;
 
 // The place in [0, n) that q stands for; -1 where that is the fill value.
 template <class Index>
@@ -27,9 +28,10 @@ BARACUDA_HD Index folded(Fold fold, Index q, Index n) {
   if (q >= 0 && q < n) return q;
   if (fold == Fold::constant) return -1;
   if (fold == Fold::clamp) return q < 0 ? 0 : n - 1;
-  if (fold == Fold::wrap) {
-    Index rest = q % n;
-    return rest < 0 ? rest + n : rest;
+  if (fold == Fold::wrap || fold == Fold::symmetric) {
+    Index period = fold == Fold::wrap ? n : 2 * n, rest = q % period;
+    if (rest < 0) rest += period;
+    return rest < n ? rest : period - 1 - rest;
   }
   if (n == 1) return 0;
   Index period = 2 * (n - 1), rest = (q < 0 ? -q : q) % period;

@@ -94,12 +94,12 @@ struct Origins {
       Index some = end > begin ? end - begin : 0;
       return {begin, 0, 1, some, some};
     }
-    bool is_mirrored = fold == Fold::reflect && size > 1;
-    Index period = is_mirrored ? 2 * (size - 1) : size;
+    bool is_symmetric = fold == Fold::symmetric, is_mirrored = is_symmetric || (fold == Fold::reflect && size > 1);
+    Index period = is_symmetric ? 2 * size : is_mirrored ? 2 * (size - 1) : size;
     Walk walk{from(j - offset, period), 0, period, 0, 0};
     walk.split = walk.candidates = until(walk.first, period);
-    if (is_mirrored && j > 0 && j < size - 1) {
-      walk.second = from(-j - offset, period);
+    if (is_symmetric || (is_mirrored && j > 0 && j < size - 1)) {
+      walk.second = from(-j - is_symmetric - offset, period);
       walk.candidates += until(walk.second, period);
     }
     return walk;

@@ -28,9 +28,13 @@ inline FoldRun fold_run(Fold fold, int64_t q, int64_t n, int64_t step, int64_t m
     return {first, 0, is_leaving || n == 0 ? most : std::min(most, ceil_div(q < 0 ? -q : q - (n - 1), ahead))};
   if (fold == Fold::wrap || n == 1)
     return n == 1 ? FoldRun{0, 0, most} : FoldRun{first, 1, until(step > 0 ? n - 1 - first : first, ahead)};
-  int64_t period = 2 * (n - 1), rest = ((q % period) + period) % period;
-  bool is_rising = rest < n - 1 || (rest == n - 1 && step < 0);
-  if (rest == 0 && step < 0) is_rising = false;
+  bool is_symmetric = fold == Fold::symmetric;
+  int64_t period = is_symmetric ? 2 * n : 2 * (n - 1), rest = ((q % period) + period) % period;
+  bool is_rising = rest < n;
+  if (!is_symmetric) {  // at an end, an element is of both directions
+    if (rest == n - 1) is_rising = step < 0;
+    if (rest == 0 && step < 0) is_rising = false;
+  }
   bool goes_up = is_rising == (step > 0);
   return {first, is_rising ? 1 : -1, until(goes_up ? n - 1 - first : first, ahead)};
 }

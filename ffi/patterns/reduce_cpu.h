@@ -15,11 +15,6 @@ namespace internal {
 
 inline constexpr int reduce_lanes = 32, reduce_ahead = 8;
 
-// One loop of the pool for the many bodies of reductions, which would each have their own.
-inline void run_tasks(const Executor& executor, int64_t tasks, int64_t cost, const std::function<void(int64_t)>& body) {
-  parallel_for(executor, tasks, cost, body);
-}
-
 // Cells that follow each other in lanes, `step` apart.
 template <class T>
 struct CellsApart {
@@ -139,7 +134,7 @@ class LineReduction {
   Status run_rows(const Executor& executor) const {
     if (shape_.count <= short_cells && shape_.reduced.rank <= 1 && shape_.reduced.inner_step() == 1) {
       int64_t lines = V * std::max<int64_t>(1, task_cells / V / std::max<int64_t>(1, shape_.count));
-      run_tasks(executor, ceil_div(shape_.lines, lines), lines * shape_.count, [&](int64_t task) {
+      parallel_for(executor, ceil_div(shape_.lines, lines), lines * shape_.count, [&](int64_t task) {
         int64_t end = std::min(shape_.lines, (task + 1) * lines);
         for (int64_t line = task * lines; line < end; line += V) of_short_rows(line, std::min<int64_t>(V, end - line));
       });
@@ -148,17 +143,17 @@ class LineReduction {
     int64_t parts = std::max<int64_t>(1, ceil_div(shape_.count, part_cells)), length = part_cells;
     int64_t stretch = parts > 1 ? 1 : std::max<int64_t>(1, task_cells / std::max<int64_t>(1, shape_.count));
     std::vector<State<1>> states(size_t(parts > 1 ? shape_.lines * parts : 0));
-    run_tasks(executor, ceil_div(shape_.lines, stretch) * parts, std::min(shape_.count, length) * stretch,
-              [&](int64_t task) {
-                int64_t first = task / parts * stretch, begin = task % parts * length;
-                for (int64_t line = first; line < std::min(first + stretch, shape_.lines); ++line) {
-                  State<1> s = of_row(x_ + shape_.kept.offset(line), begin, std::min(shape_.count, begin + length));
-                  if (parts > 1)
-                    states[size_t(task)] = s;
-                  else
-                    reducer_.template finish<1>(s, line);
-                }
-              });
+    parallel_for(executor, ceil_div(shape_.lines, stretch) * parts, std::min(shape_.count, length) * stretch,
+                 [&](int64_t task) {
+                   int64_t first = task / parts * stretch, begin = task % parts * length;
+                   for (int64_t line = first; line < std::min(first + stretch, shape_.lines); ++line) {
+                     State<1> s = of_row(x_ + shape_.kept.offset(line), begin, std::min(shape_.count, begin + length));
+                     if (parts > 1)
+                       states[size_t(task)] = s;
+                     else
+                       reducer_.template finish<1>(s, line);
+                   }
+                 });
     if (parts > 1) finish_parts(executor, states, parts, 1);
     return {};
   }
@@ -168,7 +163,7 @@ class LineReduction {
                     int64_t columns) const {
     constexpr int64_t stretch = 1 << 8;
     int64_t tasks = ceil_div(columns, stretch);
-    run_tasks(executor, shape_.lines * tasks, parts * std::min(columns, stretch), [&](int64_t task) {
+    parallel_for(executor, shape_.lines * tasks, parts * std::min(columns, stretch), [&](int64_t task) {
       int64_t line = task / tasks, end = std::min(columns, (task % tasks + 1) * stretch);
       for (int64_t column = task % tasks * stretch; column < end; ++column) {
         const State<1>* first = states.data() + line * parts * columns + column;
@@ -190,7 +185,7 @@ class LineReduction {
     int64_t cells = std::max<int64_t>(1, std::min(shape_.count, length)) * wide;
     int64_t stretch = parts > 1 || blocks > 1 ? 1 : std::max<int64_t>(1, task_cells / cells);
     std::vector<State<1>> states(size_t(parts > 1 ? shape_.results() * parts : 0));
-    run_tasks(executor, ceil_div(shape_.lines, stretch) * parts * blocks, cells * stretch, [&](int64_t task) {
+    parallel_for(executor, ceil_div(shape_.lines, stretch) * parts * blocks, cells * stretch, [&](int64_t task) {
       int64_t block = task % blocks, part = task / blocks % parts, first_line = task / blocks / parts * stretch;
       int64_t column = block * wide, width = std::min(wide, columns - column);
       int64_t begin = part * length, end = std::min(shape_.count, begin + length);
@@ -294,7 +289,7 @@ Status spread_lines(const Executor& executor, const Spreader& spreader, const Re
   if (shape.results() * shape.count == 0) return {};
   int64_t length = std::max<int64_t>(1, std::min(shape.count, steps / columns)), parts = ceil_div(shape.count, length);
   int64_t stretch = parts > 1 ? 1 : std::max<int64_t>(1, steps / (length * columns));
-  internal::run_tasks(executor, ceil_div(shape.lines, stretch) * parts, stretch * length * columns, [&](int64_t task) {
+  parallel_for(executor, ceil_div(shape.lines, stretch) * parts, stretch * length * columns, [&](int64_t task) {
     int64_t first = task / parts * stretch, begin = task % parts * length;
     for (int64_t line = first; line < std::min(first + stretch, shape.lines); ++line) {
       int64_t from = shape.first + shape.kept.offset(line), end = std::min(shape.count, begin + length);

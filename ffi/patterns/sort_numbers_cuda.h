@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(nan_block)
   }
 }
 
-inline __global__ void __launch_bounds__(cells_block) write_places(uint32_t* places, uint32_t count) {
+static __global__ void __launch_bounds__(cells_block) write_places(uint32_t* places, uint32_t count) {
   each_cell(1, count, [&](int64_t, int64_t i) { places[i] = uint32_t(i); });
 }
 

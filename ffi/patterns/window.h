@@ -79,7 +79,8 @@ struct Windows {
   BARACUDA_HD Vector<typename Reducer::Element, V> reduce(const Reducer& reducer, Index batch, Index d, Index h,
                                                           Index w, Index channel, Step step) const {
     typename Reducer::template State<V> state;
-    reducer.start(state, y_cell(batch, d, h, w, channel));
+    Index to = y_cell(batch, d, h, w, channel);
+    reducer.start(state, to);
     d *= stride[0].value, h *= stride[1].value, w *= stride[2].value;
     Index extent_d = extent(0, d), extent_h = extent(1, h), extent_w = extent(2, w);
     Index plane = x_cell(batch, d, h, w, channel);
@@ -88,7 +89,7 @@ struct Windows {
       for (Index j = 0; j < extent_h; ++j, row += in[2] * channels)
         for (Index k = 0; k < extent_w; ++k) reducer.push(state, reducer.template stage<V>(row + k * channels, step));
     }
-    return reducer.finish(state);
+    return reducer.finish(state, to);
   }
 
   // Gathers from lane 0's windows `ds` x `hs` x `ws`, and from what lies as they do for the other lanes.

@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(window_rows_block)
           for (int k = 0; k < width; ++k) reducer.push(state, reducer.template stage<1>(cell + k, Constant<1>{}));
       }
     }
-    store<1>(y + to, reducer.finish(state));
+    store<1>(y + to, reducer.finish(state, to));
   });
 }
 

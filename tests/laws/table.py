@@ -1,12 +1,12 @@
 """The table of laws, and which ops and dtypes a law speaks of."""
 
 import dataclasses
-import zlib
+import functools
 from collections.abc import Callable
 
 import jax.numpy as jnp
 from examples_of import Example
-from sampling import is_in_turn
+from sampling import case_and_dtype, one_of_each_kin, one_of_each_kind, turn_of
 
 from baracuda_jax._core.op import OPS
 
@@ -20,18 +20,18 @@ class Law:
     name: str
     check: Callable[[Example], None]
     conditions: tuple[Callable, ...]
-    each_case: bool  # also in a sample
+    about: str  # the functor that each op has, the declaration that ops of one kin share, or the machinery of a kind of ops
 
     def applies(self, op, dtype):
         """None, or the reason why not."""
         return next((reason for condition in self.conditions if (reason := condition(op, jnp.dtype(dtype)))), None)
 
 
-def law(*conditions, each_case=False):
+def law(*conditions, about="machinery"):
     """Enters a function of an example into the table, under its name."""
 
     def enter(check):
-        LAWS[check.__name__] = Law(check.__name__, check, conditions, each_case)
+        LAWS[check.__name__] = Law(check.__name__, check, conditions, about)
         return check
 
     return enter
@@ -68,18 +68,27 @@ def cells():
     }
 
 
-def chosen(every, seed):
-    """The pairs (law, example) to run: all, or a sample of each law's, in cases and dtypes that change from law to law."""
-    for i, law in enumerate(LAWS.values()):
-        for op in OPS.values():
-            dtypes = [dtype for dtype in op.dtypes if law.applies(op, dtype) is None]
-            if every:
-                yield from ((law, Example(op, case, dtype)) for case in op.cases for dtype in dtypes)
-                continue
-            if not is_in_turn(op, i + seed):
-                continue
-            turn = zlib.crc32(f"{seed} {op.name}".encode()) + i
-            count = len(op.cases) if law.each_case else 1
-            for j in range(count if dtypes else 0):
-                case = op.cases[(turn // 5 + j) % len(op.cases)]
-                yield law, Example(op, case, dtypes[(turn * count + j) % len(dtypes)])
+@functools.cache
+def _example(op, case, dtype):
+    """One object for all laws, which share what was computed of it."""
+    return Example(OPS[op], OPS[op].cases[case], dtype)
+
+
+def chosen(tier):
+    """The pairs (law, example) to run: of ops that are tested in full, all; of the others one example each of those that show
+    what the law is about. Laws take the same examples as far as they apply, others for another seed."""
+    samples = {"functor": lambda ops, seed: ops, "declaration": one_of_each_kin, "machinery": one_of_each_kind}
+    for law in LAWS.values():
+        speaks_of = {op.name: [dtype for dtype in op.dtypes if law.applies(op, dtype) is None] for op in OPS.values()}
+        ops = [op for op in OPS.values() if speaks_of[op.name]]
+        full = [op for op in ops if op.name in tier.ops]
+        pairs = [(op.name, i, dtype) for op in full for i in range(len(op.cases)) for dtype in speaks_of[op.name]]
+        for seed in tier.seeds:
+            pairs += [(op.name, *_pick(op, speaks_of[op.name], seed)) for op in samples[law.about](ops, seed)]
+        yield from ((law, _example(*which)) for which in dict.fromkeys(pairs))
+
+
+def _pick(op, dtypes, seed):
+    turn = turn_of(seed, op.name)
+    case, dtype = case_and_dtype(range(len(op.cases)), op.dtypes, turn)
+    return (case, dtype) if dtype in dtypes else case_and_dtype(range(len(op.cases)), dtypes, turn)

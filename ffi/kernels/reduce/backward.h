@@ -88,24 +88,25 @@ struct SpreadProd {
   }
 };
 
-// dy e^(x - y); -inf adds nothing and has none.
+// dy e^(x - y - rest), rest being what rounding took from y; -inf adds nothing and has none.
 template <class T>
 struct SpreadLogSumExp {
   using Element = T;
   using Wide = Comparable<T>;
   static constexpr bool reads = true;
   struct Part {
-    Wide y, dy;
+    Wide y, rest, dy;
   };
   const T* y;
+  const Wide* rest;
   const T* dy;
 
-  BARACUDA_HD Part part(int64_t cell) const { return {Wide(y[cell]), Wide(dy[cell])}; }
+  BARACUDA_HD Part part(int64_t cell) const { return {Wide(y[cell]), rest[cell], Wide(dy[cell])}; }
   BARACUDA_HD T at(const Part& part, T cell) const {
     constexpr Wide infinity = std::numeric_limits<Wide>::infinity();
     Wide x = Wide(cell);
-    // y may be rounded to less than x.
-    Wide below = x == part.y ? Wide(0) : x - part.y;
+    // Rounding may leave a bit more than x.
+    Wide below = (x == part.y ? Wide(0) : x - part.y) - part.rest;
     Wide own = below > 0 ? Wide(1) + below : exponential<T>(below);
     own = below != below ? below : own;
     return T(x == -infinity ? Wide(0) : part.dy * own);
@@ -121,14 +122,14 @@ struct SpreadNorm {
   struct Part {
     Wide y, dy, inverse;  // 1 / y, or 0 where that has not all its digits
   };
-  const T* y;
+  const Wide* y;
   const T* dy;
   double p;
   bool is_one, is_two;
 
-  SpreadNorm(const T* y, const T* dy, double p) : y(y), dy(dy), p(p), is_one(p == 1), is_two(p == 2) {}
+  SpreadNorm(const Wide* y, const T* dy, double p) : y(y), dy(dy), p(p), is_one(p == 1), is_two(p == 2) {}
   BARACUDA_HD Part part(int64_t cell) const {
-    Wide size = Wide(y[cell]);
+    Wide size = y[cell];
     return {size, Wide(dy[cell]), (size > Wide(0x1p-120f)) & (size < Wide(0x1p120f)) ? 1 / size : Wide(0)};
   }
   BARACUDA_HD T at(const Part& part, T cell) const {
@@ -150,13 +151,13 @@ struct SpreadVariance {
     Wide mean, scale;
   };
   const Wide* mean;
-  const T* y;
+  const Wide* y;  // the root, read where that is asked for
   const T* dy;
   Wide divisor;
   bool root;
 
   BARACUDA_HD Part part(int64_t cell) const {
-    Wide value = root ? Wide(y[cell]) : Wide(0.5);
+    Wide value = root ? y[cell] : Wide(0.5);
     Wide scale = divisor > 0 ? Wide(dy[cell]) / divisor / value : std::numeric_limits<Wide>::quiet_NaN();
     return {mean[cell], value == 0 ? Wide(0) : scale};
   }

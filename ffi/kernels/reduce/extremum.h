@@ -53,11 +53,12 @@ struct ReduceExtremum {
         Key bits[V];
         strongest<V, n>(order, x, bits);
         for (int k = 0; k < V; ++k) s.value[k] = best(s.value[k], order.template of<true>(bits[k]));
-        return;
+      } else {
+        push_keys<V, n, sizeof(Key) != 1>(s, x);
       }
-      return push_keys<V, n, sizeof(Key) != 1>(s, x);
+    } else {
+      push_keys<V, n, false>(s, x);
     }
-    push_keys<V, n, false>(s, x);
   }
   template <int V>
   BARACUDA_HD void merge(State<V>& s, const State<V>& other) const {
@@ -111,11 +112,11 @@ struct ReduceTies {
         add(s.first[k], s.second[k], key,
             added<n>([&](int i) { return Count(order.tied(order.template of<true>(x(i, k))) == level); }));
       }
-      return;
+    } else {
+      BARACUDA_UNROLL
+      for (int i = 0; i < n; ++i)
+        for (int k = 0; k < V; ++k) add(s.first[k], s.second[k], order.template of<true>(x(i, k)), 1);
     }
-    BARACUDA_UNROLL
-    for (int i = 0; i < n; ++i)
-      for (int k = 0; k < V; ++k) add(s.first[k], s.second[k], order.template of<true>(x(i, k)), 1);
   }
   template <int V>
   BARACUDA_HD void merge(State<V>& s, const State<V>& other) const {

@@ -32,6 +32,13 @@ BARACUDA_HD auto added(const Term& term) {
   return folded<0, n>(term, [](auto a, auto b) { return a + b; });
 }
 
+// Results of V lanes before they are rounded, where somebody asks for them.
+template <class Wide, int V>
+BARACUDA_HD void store_unrounded(Wide* to, int64_t cell, const Wide (&value)[V]) {
+  if (to == nullptr) return;
+  for (int k = 0; k < V; ++k) to[cell + k] = value[k];
+}
+
 template <class Wide, int V>
 struct LaneState {
   Wide value[V];

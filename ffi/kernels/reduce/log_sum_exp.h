@@ -3,6 +3,7 @@
 
 #include "../exponential.h"
 #include "../greater.h"
+#include "../rest.h"
 #include "lanes.h"
 
 namespace baracuda {
@@ -14,7 +15,9 @@ BARACUDA_HD Wide greatest(Wide a, Wide b) {
   return (b > a) | (b != b) ? b : a;
 }
 
-// log(sum of e^x): the greatest x, and the sum of e^(x - greatest). Where that is not finite it is the result.
+// log(sum of e^x): the greatest x, and the sum of e^(x - greatest). Where that is not finite it is the result. A
+// gradient raises e to differences from the result, and so needs what rounding took from it: `rest`, 0 where it is not
+// finite.
 template <class T>
 struct ReduceLogSumExp {
   using Element = T;
@@ -23,6 +26,7 @@ struct ReduceLogSumExp {
   template <int V>
   using State = LanePair<Wide, Wide, V>;
   T* y;
+  Wide* rest;  // null when nobody asks for it
 
   template <int V>
   BARACUDA_HD void none(State<V>& s) const {
@@ -63,11 +67,15 @@ struct ReduceLogSumExp {
   template <int V>
   BARACUDA_HD void finish(const State<V>& s, int64_t cell) const {
     Vector<T, V> out;
+    Wide more[V];
     for (int k = 0; k < V; ++k) {
       bool is_finite = s.first[k] - s.first[k] == 0;
-      out.lane[k] = T(is_finite ? s.first[k] + logarithm(s.second[k]) : s.first[k]);
+      more[k] = is_finite ? logarithm(s.second[k]) : Wide(0);
+      out.lane[k] = T(s.first[k] + more[k]);
     }
     store<V>(y + cell, out);
+    if (rest == nullptr) return;
+    for (int k = 0; k < V; ++k) rest[cell + k] = rest_of(s.first[k], more[k], Wide(out.lane[k]));
   }
 };
 

@@ -31,6 +31,7 @@ struct ReduceNormTwo {
                         grow = is_double ? Wide(0x1p600) : Wide(0x1p90f),
                         alone = is_double ? Wide(0x1p-400) : Wide(0x1p-53f);  // beside this small ones are nothing
   T* y;
+  Wide* wide;  // y of halves before it is rounded; null when nobody asks for it
 
   template <int V>
   BARACUDA_HD void none(State<V>& s) const {
@@ -69,8 +70,10 @@ struct ReduceNormTwo {
   template <int V>
   BARACUDA_HD void finish(const State<V>& s, int64_t cell) const {
     Vector<T, V> out;
-    for (int k = 0; k < V; ++k) out.lane[k] = T(root(s.great[k], s.middle[k], s.small[k]));
+    Wide value[V];
+    for (int k = 0; k < V; ++k) out.lane[k] = T(value[k] = root(s.great[k], s.middle[k], s.small[k]));
     store<V>(y + cell, out);
+    if constexpr (is_half<T>) store_unrounded(wide, cell, value);
   }
 
  private:
@@ -102,6 +105,7 @@ struct ReduceNorm {
   template <int V>
   using State = LanePair<Wide, Wide, V>;
   T* y;
+  Wide* wide;  // y of halves before it is rounded; null when nobody asks for it
   double p;
 
   template <int V>
@@ -137,11 +141,14 @@ struct ReduceNorm {
   template <int V>
   BARACUDA_HD void finish(const State<V>& s, int64_t cell) const {
     Vector<T, V> out;
+    Wide value[V];
     for (int k = 0; k < V; ++k) {
       Wide most = s.first[k];
-      out.lane[k] = T(is_scale(most) ? most * called_power(s.second[k], 1 / p) : most);
+      value[k] = is_scale(most) ? most * called_power(s.second[k], 1 / p) : most;
+      out.lane[k] = T(value[k]);
     }
     store<V>(y + cell, out);
+    if constexpr (is_half<T>) store_unrounded(wide, cell, value);
   }
 
  private:

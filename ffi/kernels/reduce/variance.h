@@ -26,7 +26,7 @@ struct ReduceVariance {
     }
   };
   T* y;
-  Wide* mean;  // null when nobody asks for it
+  Wide *mean, *wide;  // and y of halves before it is rounded; null when nobody asks for them
   Wide divisor;
   bool root;
 
@@ -66,13 +66,16 @@ struct ReduceVariance {
   template <int V>
   BARACUDA_HD void finish(const State<V>& s, int64_t cell) const {
     Vector<T, V> out;
+    Wide value[V];
     for (int k = 0; k < V; ++k) {
       Wide variance = divisor > 0 ? s.squares[k] / divisor : std::numeric_limits<Wide>::quiet_NaN();
-      out.lane[k] = T(root ? std::sqrt(variance) : variance);
+      value[k] = root ? std::sqrt(variance) : variance;
+      out.lane[k] = T(value[k]);
     }
     store<V>(y + cell, out);
-    if (mean == nullptr) return;
-    for (int k = 0; k < V; ++k) mean[cell + k] = Wide(s.mean[k]);
+    if (mean != nullptr)
+      for (int k = 0; k < V; ++k) mean[cell + k] = Wide(s.mean[k]);
+    if constexpr (is_half<T>) store_unrounded(wide, cell, value);
   }
 };
 

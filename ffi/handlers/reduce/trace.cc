@@ -1,6 +1,7 @@
 // FFI targets of traces: x [batches..., rows, middle, columns, inner], y [batches..., middle, inner].
-#include "../kernels/reduce/backward.h"
 #include "reduce.h"
+
+#include "kernels/reduce/backward.h"
 #include BARACUDA_DRIVER(gather)
 
 namespace baracuda {

@@ -3,22 +3,15 @@
 // operands.
 #pragma once
 
-#include "target.h"
+#include "handlers/saved.h"
+#include "handlers/target.h"
+#include "kernels/reduce/sum.h"
 #include BARACUDA_DRIVER(reduce)
 
 namespace baracuda {
 
 using Array = ffi::AnyBuffer;
 using Output = ffi::Result<ffi::AnyBuffer>;
-
-template <class T>
-const T* in(const Array& array) {
-  return static_cast<const T*>(array.untyped_data());
-}
-template <class T>
-T* out(Output& array) {
-  return static_cast<T*>(array->untyped_data());
-}
 
 // The shapes of what is reduced and what it comes to.
 struct Reducing {
@@ -67,13 +60,59 @@ struct Reducing {
   }
 };
 
-// What sums of this dtype are saved as.
-inline ffi::DataType wide(ffi::DataType dtype) {
-  return dtype == ffi::DataType::F16 || dtype == ffi::DataType::BF16 ? ffi::DataType::F32 : dtype;
+// The sum, or the mean, of floats, complex numbers, integers or bool; or of the magnitudes of floats.
+ffi::Error sum(Reducing reducing, Device& device, const Array& workspace, Output& y, double divisor,
+               bool magnitudes = false);
+
+// The array that a target returns beside its first result when a gradient or the caller needs it, or null.
+template <class T>
+ffi::ErrorOr<T*> saved(Reducing& reducing, ffi::RemainingRets& more, size_t place, const char* name,
+                       ffi::DataType dtype) {
+  auto array = more.get<Array>(place);
+  if (array.has_error()) return ffi::Unexpected(array.error());
+  reducing.per_line(name, **array);
+  reducing.checks.dtype(name, **array, dtype);
+  if (reducing.checks.failed()) return ffi::Unexpected(reducing.checks.error());
+  return out<T>(*array);
 }
 
-// The sum, or the mean, of floats, complex numbers, integers or bool.
-ffi::Error sum(Reducing reducing, Device& device, const ffi::AnyBuffer& workspace, Output& y, double divisor);
+// The only array that a target may return next to its first result, in the dtype that is computed in; or null.
+template <class T>
+ffi::ErrorOr<Comparable<T>*> saved_wide(Reducing& reducing, ffi::RemainingRets& more, const char* name) {
+  reducing.checks.require(more.size() <= 1, "expected one or two results, got ", more.size() + 1);
+  if (reducing.checks.failed()) return ffi::Unexpected(reducing.checks.error());
+  if (more.size() == 0) return static_cast<Comparable<T>*>(nullptr);
+  return saved<Comparable<T>>(reducing, more, 0, name, wide(reducing.x.element_type()));
+}
+
+inline int width_of(ffi::DataType dtype) { return int(ffi::ByteWidth(dtype)); }
+
+inline bool is_inexact(ffi::DataType dtype) {
+  switch (dtype) {
+#define BARACUDA_FLOAT(NAME, TYPE) case ffi::DataType::NAME:
+    BARACUDA_FLOATS(BARACUDA_FLOAT)
+#undef BARACUDA_FLOAT
+    case ffi::DataType::C64:
+    case ffi::DataType::C128:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Floats and complex numbers keep their dtype; integers and bool come to integers.
+inline Reducing& check_result(Reducing& reducing) {
+  ffi::DataType dtype = reducing.y.element_type();
+  if (is_inexact(reducing.x.element_type()))
+    reducing.checks.same_dtype("the result", reducing.y, "operand", reducing.x);
+  else
+    reducing.checks.require(!is_inexact(dtype) && dtype != ffi::DataType::PRED && width_of(dtype) > 0,
+                            "the result must be an integer, got type ", int(dtype));
+  return reducing;
+}
+
+// Of integers and bool, or of cells that are counted.
+ffi::Error reduce_integers(const Reducing& reducing, Device& device, const Array& workspace, Output& y, Counting what);
 
 // The workspace and the first result.
 inline auto reduced() { return operands<1>().Ret<Array>().Ret<Array>(); }

@@ -1,7 +1,7 @@
 // FFI targets of gradients of reductions.
-#include "../kernels/reduce/backward.h"
-
 #include "reduce.h"
+
+#include "kernels/reduce/backward.h"
 
 namespace baracuda {
 namespace {
@@ -50,35 +50,38 @@ ffi::Error prod_backward_handler(Device device, Array x, Array product, Array ze
   });
 }
 
-ffi::Error log_sum_exp_backward_handler(Device device, Array x, Array y, Array dy, Output dx, int64_t rank) {
-  Reducing reducing = gradient("reduce_logsumexp_backward", x, dy, dx, rank).per_line("y", y);
-  reducing.checks.same_dtype("y", y, "operand", x);
+ffi::Error log_sum_exp_backward_handler(Device device, Array x, Array y, Array rest, Array dy, Output dx,
+                                        int64_t rank) {
+  Reducing reducing = gradient("reduce_logsumexp_backward", x, dy, dx, rank).per_line("y", y).per_line("rest", rest);
+  reducing.checks.same_dtype("y", y, "operand", x).dtype("rest", rest, wide(x.element_type()));
   if (reducing.checks.failed()) return reducing.checks.error();
   return for_float(reducing.op, "operand", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
-    return reducing.spread(device, SpreadLogSumExp<T>{in<T>(y), in<T>(dy)}, x, dx);
+    return reducing.spread(device, SpreadLogSumExp<T>{in<T>(y), in<Comparable<T>>(rest), in<T>(dy)}, x, dx);
   });
 }
 
 ffi::Error norm_backward_handler(Device device, Array x, Array y, Array dy, Output dx, int64_t rank, double p) {
   Reducing reducing = gradient("reduce_norm_backward", x, dy, dx, rank).per_line("y", y);
-  reducing.checks.same_dtype("y", y, "operand", x);
+  reducing.checks.dtype("y", y, wide(x.element_type()));
   if (reducing.checks.failed()) return reducing.checks.error();
   return for_float(reducing.op, "operand", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
-    return reducing.spread(device, SpreadNorm<T>{in<T>(y), in<T>(dy), p}, x, dx);
+    return reducing.spread(device, SpreadNorm<T>{in<Comparable<T>>(y), in<T>(dy), p}, x, dx);
   });
 }
 
 ffi::Error variance_backward_handler(Device device, Array x, Array y, Array mean, Array dy, Output dx, int64_t rank,
                                      double divisor, bool root) {
   Reducing reducing = gradient("reduce_variance_backward", x, dy, dx, rank).per_line("y", y).per_line("mean", mean);
-  reducing.checks.same_dtype("y", y, "operand", x).dtype("mean", mean, wide(x.element_type()));
+  ffi::DataType dtype = x.element_type();
+  reducing.checks.dtype("y", y, root ? wide(dtype) : dtype).dtype("mean", mean, wide(dtype));
   if (reducing.checks.failed()) return reducing.checks.error();
   return for_float(reducing.op, "operand", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     using Wide = Accumulator<T>;
-    return reducing.spread(device, SpreadVariance<T>{in<Wide>(mean), in<T>(y), in<T>(dy), Wide(divisor), root}, x, dx);
+    return reducing.spread(device, SpreadVariance<T>{in<Wide>(mean), in<Wide>(y), in<T>(dy), Wide(divisor), root}, x,
+                           dx);
   });
 }
 
@@ -93,7 +96,7 @@ auto spread() {
 BARACUDA_TARGET(reduce_sum_backward, sum_backward_handler, spread<1>().Attr<double>("divisor"));
 BARACUDA_TARGET(reduce_prod_backward, prod_backward_handler, spread<4>());
 BARACUDA_TARGET(reduce_extremum_backward, extremum_backward_handler, spread<4>().Attr<bool>("magnitude"));
-BARACUDA_TARGET(reduce_logsumexp_backward, log_sum_exp_backward_handler, spread<3>());
+BARACUDA_TARGET(reduce_logsumexp_backward, log_sum_exp_backward_handler, spread<4>());
 BARACUDA_TARGET(reduce_norm_backward, norm_backward_handler, spread<3>().Attr<double>("p"));
 BARACUDA_TARGET(reduce_variance_backward, variance_backward_handler,
                 spread<4>().Attr<double>("divisor").Attr<bool>("root"));

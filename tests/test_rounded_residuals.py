@@ -1,0 +1,227 @@
+"""What a gradient reads of a rounded result: in 16 bits it is within a few roundings of float64's, of the same operands, by the
+kernel and by the definition alike."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from examples_of import forget_traces, has_derivative
+
+import baracuda_jax as bj
+from baracuda_jax._core.op import OPS
+from baracuda_jax.reduce import _log_sum_exp
+
+HALVES = ("float16", "bfloat16")
+MOST = 2.0  # units in the last place of the largest element
+
+
+def _saves_floats(op):
+    """Whether the gradient reads a float that is computed, such as the result."""
+    if not has_derivative(op) or "bfloat16" not in op.dtypes or op.family in ("elementwise", "quantize"):
+        return False
+    return bool(set(op.residuals) & set(op.results) - {"index", "indices", "winner", "counts", "zeros"})
+
+
+FAMILIES = {}
+for _op in filter(_saves_floats, OPS.values()):
+    FAMILIES.setdefault(_op.family, []).append(_op)
+
+
+def _scaled(x, name, dtype):
+    """Operands that are large, small, or large with small differences. float32 holds their cubes and those of their
+    reciprocals, as it must for what is computed in it."""
+    large = float(jnp.finfo(dtype).max) * 0.9 if dtype == "float16" else 2.0**40
+    return {
+        "drawn": x,
+        "around 60": x + 60,
+        "around -3000": x - 3000,
+        "large": x / np.abs(x).max() * large,
+        "small": x / np.abs(x).max() * (2.0**-15 if dtype == "float16" else 2.0**-40),
+    }[name]
+
+
+def _products(x, name, dtype):
+    """Factors whose products leave float16's range, and come back."""
+    if name == "drawn":
+        return x
+    n = x.shape[-1]
+    return x * 2.0 ** np.where((np.arange(n) < n // 2) == (name == "up and down"), 3, -3)
+
+
+SCALES = {
+    _scaled: ("drawn", "around 60", "around -3000", "large", "small"),
+    _products: ("drawn", "down and up", "up and down"),
+}
+
+
+class Gradients:
+    """The gradients and tangents of a case of some ops: in a dtype by kernel and definition, and in float64."""
+
+    def __init__(self, calls, dtype):
+        self.calls, self.dtype = calls, dtype
+        self.run = jax.jit(lambda *given: [self._all(*call, *one) for call, one in zip(calls, given, strict=True)])
+
+    def _all(self, op, case, args, tangents, cotangent):
+        up = functools.partial(jax.tree.map, lambda x: x.astype("float64") if x.dtype == self.dtype else x)
+        given = args, tangents, cotangent
+        return [_gradient(op, case, prefer, *given) for prefer in ("native", "xla")], _gradient(
+            op, case, "xla", *up(given)
+        )
+
+    def check(self, scale):
+        given = [self._draw(op, case, scale) for op, case in self.calls]
+        found = self.run(*given)
+        for (op, case), (halves, exact) in zip(self.calls, found, strict=True):
+            for prefer, got in zip(("native", "xla"), halves, strict=True):
+                for kind, a, b in zip(("tangent", *op.differentiable), got, exact, strict=True):
+                    _within(a, b, self.dtype, f"{op.name} {case.name} {prefer}, {scale}: {kind}")
+
+    def _draw(self, op, case, scale):
+        rng = np.random.default_rng(len(op.name))
+        args = list(case.arguments(rng, "float64"))
+        args[0] = _scale_of(op)(np.asarray(args[0]), scale, self.dtype)
+        cast = lambda x: jnp.asarray(x).astype(self.dtype) if np.issubdtype(np.asarray(x).dtype, np.floating) else x
+        args = [cast(x) for x in args]
+        y = jax.eval_shape(lambda *args: _output(op, case, "xla", *args), *args)
+        return args, [cast(rng.standard_normal(args[i].shape)) for i in _moving(op)], cast(rng.standard_normal(y.shape))
+
+
+def _scale_of(op):
+    return _products if "prod" in op.name or "linear" in op.name else _scaled
+
+
+def _moving(op):
+    return [op.operands.index(name) for name in op.differentiable]
+
+
+def _output(op, case, prefer, *args):
+    return op.public(*args, **case.kwargs, prefer=prefer)
+
+
+def _gradient(op, case, prefer, args, tangents, cotangent):
+    """The tangent, and the operands' cotangents."""
+
+    def fun(*moving):
+        known = dict(zip(_moving(op), moving, strict=True))
+        return _output(op, case, prefer, *(known.get(i, x) for i, x in enumerate(args)))
+
+    primals = [args[i] for i in _moving(op)]
+    return jax.jvp(fun, primals, tangents)[1], *jax.vjp(fun, *primals)[1](cotangent)
+
+
+def _within(got, exact, dtype, what):
+    """Where float64's are numbers that the dtype has."""
+    got, exact, limits = np.asarray(got).astype(np.float64), np.asarray(exact), jnp.finfo(dtype)
+    known = np.isfinite(exact) & (np.abs(exact) <= float(limits.max))
+    size = max(np.abs(exact[known]).max(initial=0), float(limits.tiny))
+    error = np.abs(got - exact)[known] / (float(limits.eps) * 2.0 ** np.floor(np.log2(size)))
+    assert not (worst := error[~(error <= MOST)]).size, f"{what} is {worst.max():.3g} units in the last place off"
+
+
+def _calls(family, every):
+    return [(op, case) for op in FAMILIES[family] for case in op.cases[: None if every else 1]]
+
+
+@functools.cache
+def _gradients(family, dtype, scale_of, every):
+    calls = [(op, case) for op, case in _calls(family, every) if _scale_of(op) is scale_of]
+    return calls and Gradients(calls, dtype)
+
+
+PAIRS = [(family, dtype) for family in FAMILIES for dtype in HALVES]
+
+
+@pytest.mark.parametrize("family, dtype", PAIRS)
+def test_gradients_are_within_a_few_roundings(request, family, dtype):
+    every, sample = (request.config.getoption(name) for name in ("full", "sample"))
+    if not every and PAIRS.index((family, dtype)) % 3 != (sample + 1) % 3:
+        pytest.skip("not in this sample")
+    for scale_of, scales in SCALES.items():
+        for scale in scales:
+            if gradients := _gradients(family, dtype, scale_of, every):
+                gradients.check(scale)
+
+
+def test_a_rounded_residual_is_found(monkeypatch):
+    """Weights e^(x - y) of a rounded y."""
+    op = OPS["logsumexp"]
+    exact = _log_sum_exp.with_rest
+    monkeypatch.setattr(_log_sum_exp, "with_rest", lambda *sum: (exact(*sum)[0], jnp.zeros_like(sum[0])))
+    forget_traces()
+    try:
+        with pytest.raises(AssertionError, match="logsumexp rows xla, around 60: tangent is .* off"):
+            Gradients([(op, op.cases[0])], "bfloat16").check("around 60")
+    finally:
+        forget_traces()
+
+
+@pytest.mark.parametrize("prefer", ["native", "xla"])
+def test_weights_of_a_log_sum_are_a_share_of_1(prefer):
+    """Also where the logarithm is nothing compared with the largest, as in a row whose every element is masked by a large
+    number, and in every float dtype."""
+    rows = np.random.default_rng(0).standard_normal((4, 24))
+    rows += [[0.0], [60.0], [-3e4], [0.0]]
+    rows[3] = -3e38
+
+    @jax.jit
+    def sums(arrays):
+        grad = lambda fun, x: jax.vjp(fun, x)[1](jnp.ones_like(fun(x)))[0].astype(jnp.float64).sum(1)
+        one = lambda x: bj.logsumexp(x, 1, prefer=prefer)
+        last = lambda x: bj.logcumsumexp(x, 1, prefer=prefer)[:, -1]
+        return [(grad(one, x), grad(last, x)) for x in arrays]
+
+    arrays = [jnp.asarray(rows, dtype) for dtype in ("bfloat16", "float32", "float64")]
+    arrays.append(jnp.asarray(rows[:3], "float16"))
+    for x, found in zip(arrays, sums(arrays), strict=True):
+        for total in found:
+            np.testing.assert_allclose(total, 1, rtol=8 * float(jnp.finfo(x.dtype).eps))
+
+
+@pytest.mark.parametrize(
+    "fun, back, kwargs",
+    [
+        (bj.logsumexp, bj.logsumexp_backward, dict(axis=1)),
+        (bj.norm, bj.norm_backward, dict(axis=1)),
+        (bj.std, bj.std_backward, dict(axis=1)),
+        (bj.logcumsumexp, bj.logcumsumexp_backward, dict(axis=1)),
+        (bj.cumprod, bj.cumprod_backward, dict(axis=1)),
+        (bj.lp_pool1d, bj.lp_pool1d_backward, dict(norm_type=2, window=2)),
+    ],
+)
+def test_residuals_are_what_the_backward_function_takes(fun, back, kwargs):
+    """In the dtype that they are computed in; others are refused. Of dtypes that are not rounded they are the result."""
+    name = back.__name__
+    for dtype in ("float16", "bfloat16", "float32", "float64"):
+        x = jax.ShapeDtypeStruct((3, 8), dtype)
+        y, *saved = jax.eval_shape(functools.partial(fun, return_residuals=True, **kwargs), x)
+        assert y.dtype == x.dtype
+        wide = jnp.float32 if dtype == "float16" or (dtype == "bfloat16" and fun is not bj.cumprod) else dtype
+        assert all(s.dtype == wide and s.shape == y.shape for s in saved)
+        read = [y, *saved] if "logsumexp" in name or "cumsumexp" in name else saved[::-1]
+        take = functools.partial(back, **kwargs)
+        assert jax.eval_shape(take, x, *read, y).dtype == x.dtype
+        if wide != dtype:
+            rounded = [*read[:-1], jax.ShapeDtypeStruct(y.shape, dtype)] if len(read) > 1 else [y]
+            with pytest.raises(TypeError, match=f"^{name}: .* must have dtype float32, as return_residuals gives it"):
+                jax.eval_shape(take, x, *rounded, y)
+
+
+def test_a_plan_of_the_gradient_knows_what_is_saved():
+    x = jax.ShapeDtypeStruct((4, 16), jnp.bfloat16)
+    wide, line = jax.ShapeDtypeStruct((4,), jnp.float32), jax.ShapeDtypeStruct((4,), jnp.bfloat16)
+    inputs = lambda fun, *args: [aval for _, aval in bj.plan(fun, *args).backward.inputs]
+    assert inputs(bj.logsumexp, x, 1) == [x, line, wide, line]
+    assert inputs(bj.norm, x, 2, 1) == [x, wide, line]
+    assert inputs(bj.std, x, 1) == [x, wide, wide, line]
+    half = jax.ShapeDtypeStruct((4, 16), jnp.float16)
+    assert inputs(bj.cumprod, half) == [half, jax.ShapeDtypeStruct((4, 16), jnp.float32), half]
+    assert inputs(bj.cumprod, x) == [x, x, x]
+
+
+def test_integers_have_no_residuals():
+    with pytest.raises(
+        TypeError, match=r"^cumprod: operand \(with return_residuals\) must have one of the dtypes.*int32"
+    ):
+        bj.cumprod(jnp.arange(3, dtype=jnp.int32), return_residuals=True)
