@@ -51,7 +51,7 @@ def test_the_compiled_program_holds_exactly_the_declared_calls(op):
         text = jax.jit(fun).lower(*args).compile().as_text()
         found = set(re.findall(r'custom_call_target="([^"]+)"', text))
         ours = {target.removeprefix(PREFIX) for target in found if target.startswith(PREFIX)}
-        beside = {target for name in op.beside for target in OPS[name].kernels[kind]}
+        beside = {target for name in op.beside for target in OPS[name].kernels.get(kind, ())}
         declared, any_of_the_op = {*op.kernels[kind], *beside}, beside.union(*op.kernels.values())
         # The derivatives' programs hold what is left of the forward one, which made the residuals.
         assert ours == declared if kind == "forward" else declared <= ours <= any_of_the_op, (kind, ours)

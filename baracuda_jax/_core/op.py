@@ -193,7 +193,7 @@ def declare(
     batched         the batching rule: params -> params of the op with one more leading batch dimension, or `as_they_are`
     cut             the sharding rule: which dimensions besides batches may be sharded, and how shards are combined; or the
                     reason why none may
-    beside          other ops, of which every call of the public function calls the kernels too
+    beside          other ops whose kernels the public function calls too
     kin             what ops that differ in their functors alone have in common; a sample of the laws takes some of them
     default         what automatic means for this op: "native", the kernel where there is one, or "xla"
     weak            whether the output, of the operands' dtype, is weakly typed where they are, as Python numbers: so are the

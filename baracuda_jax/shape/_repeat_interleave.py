@@ -241,5 +241,6 @@ _repeat_interleave = declare(
     forward=Body(_reference, _native),
     backward=Body(_backward_reference, _backward_native),
     cut=Partition(_labels, whole=WHOLE | {"rows"}),
+    beside=("searchsorted",),
     kernels={"forward": ("pick_rows",), "backward": ("segment_index", "segment_sum")},
 )

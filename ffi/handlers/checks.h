@@ -36,8 +36,8 @@ using Dimensions = ffi::Span<const int64_t>;
 
 inline std::string describe(Dimensions dims) {
   std::string text = "[";
-  for (size_t i = 0; i < dims.size(); ++i) text += (i ? ", " : "") + std::to_string(dims[i]);
-  return text + "]";
+  for (size_t i = 0; i < dims.size(); ++i) text.append(i ? ", " : "").append(std::to_string(dims[i]));
+  return text.append("]");
 }
 
 inline int64_t product(Dimensions dims, size_t first, size_t last) {

@@ -309,7 +309,12 @@ struct DynamicQuantize {
   template <int V>
   BARACUDA_HD void push(State& s, const Vector<T, V>& values) const {
 #ifdef __CUDA_ARCH__
-    if constexpr (is_half<T> && V > 1) {  // two to an instruction
+    constexpr bool has_pairs = is_half<T> && V > 1;
+#else
+    constexpr bool has_pairs = false;
+#endif
+    if constexpr (has_pairs) {  // two to an instruction
+#ifdef __CUDA_ARCH__
       using Pair = std::conditional_t<std::is_same_v<T, Half>, __half2, __nv_bfloat162>;
       const Pair* pairs = reinterpret_cast<const Pair*>(values.lane);
       Pair high = pairs[0], low = pairs[0];
@@ -317,13 +322,13 @@ struct DynamicQuantize {
       for (int k = 1; k < V / 2; ++k) high = __hmax2_nan(high, pairs[k]), low = __hmin2_nan(low, pairs[k]);
       s.high = larger(larger(s.high, Wide(high.x)), Wide(high.y));
       s.low = larger(larger(s.low, -Wide(low.x)), -Wide(low.y));
-      return;
-    }
 #endif
-    for (int k = 0; k < V; ++k) {
-      Wide value = Wide(values.lane[k]);
-      s.high = larger(s.high, key(value));
-      s.low = larger(s.low, key(-value));  // of the least value, the opposite
+    } else {
+      for (int k = 0; k < V; ++k) {
+        Wide value = Wide(values.lane[k]);
+        s.high = larger(s.high, key(value));
+        s.low = larger(s.low, key(-value));  // of the least value, the opposite
+      }
     }
   }
   BARACUDA_HD void merge(State& s, const State& other) const {

@@ -13,9 +13,9 @@ ffi::Error sum(Reducing reducing, Device& device, const Array& workspace, Output
     using Reducer = ReduceSum<typename decltype(type)::type>;
     using Bits = typename Reducer::Bits;
     Bits all = Bits(~Bits(0));
-    return reducing.reduce(
-        device, workspace,
-        Reducer{out<typename Reducer::Element>(y), typename Reducer::Real(divisor), magnitudes ? all >> 1 : all});
+    Bits kept = magnitudes ? Bits(all >> 1) : all;  // without the sign
+    return reducing.reduce(device, workspace,
+                           Reducer{out<typename Reducer::Element>(y), typename Reducer::Real(divisor), kept});
   });
 }
 

@@ -17,8 +17,10 @@ BARACUDA_HD W negated(W x) {
 }
 template <class W>
 BARACUDA_HD W signum(W x) {
-  if constexpr (std::is_unsigned_v<W>) return W(x != 0);
-  return x > W(0) ? W(1) : x < W(0) ? W(-1) : x;
+  if constexpr (std::is_unsigned_v<W>)
+    return W(x != 0);
+  else
+    return x > W(0) ? W(1) : x < W(0) ? W(-1) : x;
 }
 // The derivative of a root of 0 is infinite; no cotangent is nothing still.
 template <class W>

@@ -41,7 +41,10 @@ BARACUDA_HD W shifted_left(W x, W count) {
 }
 template <class W>
 BARACUDA_HD W shifted_right(W x, W count) {
-  return bits_of(count) < width<W> ? W(x >> count) : W(x < 0 ? -1 : 0);
+  if constexpr (std::is_unsigned_v<W>)
+    return bits_of(count) < width<W> ? W(x >> count) : W(0);
+  else
+    return bits_of(count) < width<W> ? W(x >> count) : W(x < 0 ? -1 : 0);
 }
 
 BARACUDA_UNARY_VALUE(bitwise_not, T, inverted(x))

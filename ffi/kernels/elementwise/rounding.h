@@ -24,8 +24,10 @@ BARACUDA_HD W truncated_remainder(W x, W y) {
 template <class W>
 BARACUDA_HD W floored_remainder(W x, W y) {
   W rest = truncated_remainder(x, y);
-  if constexpr (std::is_unsigned_v<W>) return rest;
-  return rest != W(0) && (rest < W(0)) != (y < W(0)) ? W(rest + y) : rest;
+  if constexpr (std::is_unsigned_v<W>)
+    return rest;
+  else
+    return rest != W(0) && (rest < W(0)) != (y < W(0)) ? W(rest + y) : rest;
 }
 // The largest integer that is not above x / y. That of rounded x / y would be 10 for 1 / 0.1. Of integers, -1 where y
 // is 0.
