@@ -29,6 +29,11 @@ def _constant(fun):
     return functools.cached_property(functools.wraps(fun)(compute))
 
 
+def kernels_of(op):
+    """The preference of its kernels, or none where a library computes."""
+    return "native" if op.has_kernels else None
+
+
 @dataclasses.dataclass(frozen=True)
 class Example:
     op: Op
@@ -114,7 +119,7 @@ class Example:
     def call(self, *args, prefer="native"):
         """The op's output as a function of all its arguments; several, as one vector. An op without kernels has one
         backend."""
-        prefer = None if prefer == "native" and not self.op.has_kernels else prefer
+        prefer = kernels_of(self.op) if prefer == "native" else prefer
         first = self.op.output
         leaves = jax.tree.leaves(self.op.public(*args, **self.case.kwargs, prefer=prefer))
         outputs = leaves[first : first + len(self.op.outputs)]

@@ -345,6 +345,9 @@ def test_a_kernel_that_is_not_there_is_refused_by_name_only(declared):
         softmax_lse(x, prefer="native")
     with bj.prefer("native"):
         same_bits(softmax_lse(x)[0], softmax_lse(x, prefer="xla")[0])
+        assert bj.plan("layer_norm", x).backend == "xla"
+    with pytest.raises(ValueError, match="layer_norm: prefer='native', but the op has no kernel; xla computes it"):
+        bj.plan("layer_norm", x, prefer="native")
 
 
 @pytest.mark.parametrize(

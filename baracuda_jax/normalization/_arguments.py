@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.compiled import full
 from .._core.partition import Partition
 
@@ -27,12 +27,13 @@ def slices(op, x, axis, **parameters):
         value = checks.array(op, name, value)
         checks.same_dtype(op, name, value, "x", x)
         checks.shape(op, name, value, sizes, f"that of the normalized axes of x of shape {x.shape}")
-        return value.ravel()
+        return explicit.reshape(value, math.prod(sizes))
 
     moved = jnp.moveaxis(x, axes, last)
-    found = moved.reshape(*moved.shape[: x.ndim - len(axes)], math.prod(sizes))
+    found = explicit.reshape(moved, *moved.shape[: x.ndim - len(axes)], math.prod(sizes))
     vectors = [of_slice(name, *of) for name, of in parameters.items()]
-    return found, *vectors, lambda y: jnp.moveaxis(y.reshape(moved.shape), last, axes), lambda p: p.reshape(sizes)
+    back = lambda y: jnp.moveaxis(explicit.reshape(y, *moved.shape), last, axes)
+    return found, *vectors, back, lambda p: explicit.reshape(p, *sizes)
 
 
 def of_each(parameter, x):
