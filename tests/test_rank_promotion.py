@@ -18,7 +18,7 @@ def _traces(fun, *args):
         if equation.primitive in PRIMITIVES:
             op, kind = PRIMITIVES[equation.primitive]
             params = {key: value for key, value in equation.params.items() if key != "prefer"}
-            for body in op.bodies[kind]:
+            for body in filter(None, op.bodies[kind]):
                 values = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
                 jax.make_jaxpr(lambda *xs, body=body, params=params: body(*xs, **params))(*values)
 

@@ -124,7 +124,9 @@ def _backward_reference(position, dy, *, rows):
 def _moved(block, position, first):
     """The block as what begins at `first` instead, and whether a row of it is there."""
     spread = lambda p: p.reshape(*p.shape, *(1,) * (block.ndim - p.ndim))
-    index = jnp.arange(block.shape[-2], dtype=first.dtype).reshape(-1, 1) + spread(first - position)
+    index = jnp.arange(block.shape[-2], dtype=first.dtype).reshape(*(1,) * (block.ndim - 2), -1, 1) + spread(
+        first - position
+    )
     inside = jnp.clip(index, 0, block.shape[-2] - 1)
     return jnp.take_along_axis(block, inside, -2), index == inside
 
