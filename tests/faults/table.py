@@ -76,7 +76,7 @@ class Fault:
     given: dict
 
     def __str__(self):
-        return "-".join(filter(None, (self.break_.__name__, self.found_by, self.op)))
+        return "-".join(filter(None, (self.break_.__name__, self.found_by, self.op, *map(str, self.given.values()))))
 
     def runs(self, seed):
         """What finds it, of a run of its tier; (run, the op that it runs)."""
