@@ -97,6 +97,6 @@ def parts_of_shards_are_added_up(patch, op):
     patch.setattr(partition.Cut, "local", without_combine)
 
 
-@sharded(kind="explicit", tier="default")
+@sharded(kind="explicit", program="forward", tier="default")
 def nothing_is_taken_for_cut(patch, op):
     patch.setattr(partition, "_is_cut_explicitly", lambda avals: False)
