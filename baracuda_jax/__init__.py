@@ -4,9 +4,11 @@ from ._core.library import export_checks
 from ._core.plan import Plan, plan
 from ._core.prefer import PlanPreference, prefer
 from ._core.sku import ArchSku, BackendKind, ElementKind, KernelSku, MathPrecision, OpCategory, PrecisionGuarantee
+from .attention import kv_cache_append, kv_cache_append_backward
 from .elementwise import *  # noqa: F403
 from .elementwise import __all__ as _elementwise
 from .histogram import bincount, digitize, histogram, histogramdd, searchsorted
+from .normalization import layer_norm, layer_norm_backward
 from .pool import (
     lp_pool1d,
     lp_pool1d_backward,
@@ -142,6 +144,10 @@ __all__ = [
     "kthvalue_backward",
     "logcumsumexp",
     "logcumsumexp_backward",
+    "kv_cache_append",
+    "kv_cache_append_backward",
+    "layer_norm",
+    "layer_norm_backward",
     "lp_pool1d",
     "lp_pool1d_backward",
     "lp_pool2d",

@@ -29,6 +29,11 @@ def _constant(fun):
     return functools.cached_property(functools.wraps(fun)(compute))
 
 
+def kernels_of(op):
+    """The preference of its kernels, or none where a library computes."""
+    return "native" if op.has_kernels else None
+
+
 @dataclasses.dataclass(frozen=True)
 class Example:
     op: Op
@@ -112,8 +117,13 @@ class Example:
         return args
 
     def call(self, *args, prefer="native"):
-        """The op's output as a function of all its arguments."""
-        return jax.tree.leaves(self.op.public(*args, **self.case.kwargs, prefer=prefer))[self.op.output]
+        """The op's output as a function of all its arguments; several, as one vector. An op without kernels has one
+        backend."""
+        prefer = kernels_of(self.op) if prefer == "native" else prefer
+        first = self.op.output
+        leaves = jax.tree.leaves(self.op.public(*args, **self.case.kwargs, prefer=prefer))
+        outputs = leaves[first : first + len(self.op.outputs)]
+        return outputs[0] if len(outputs) == 1 else jnp.concatenate([y.ravel().astype(self.dtype) for y in outputs])
 
     def random(self, like, seed=0):
         """A random array of `like`'s shape and dtype."""

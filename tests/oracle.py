@@ -455,6 +455,12 @@ _MOVED = {
 }
 
 
+def _with_mean(fun, x, return_residuals=False, ddof=0, **k):
+    """Of several outputs, as one vector."""
+    y = fun(x, ddof=ddof, **k)
+    return np.concatenate([y.ravel(), x.mean(**k).ravel()]) if return_residuals else y
+
+
 _REDUCE = {
     "sum": lambda x, **k: x.sum(**k),
     "mean": lambda x, **k: x.mean(**k),
@@ -463,8 +469,8 @@ _REDUCE = {
     "prod": lambda x, **k: x.prod(**k),
     "logsumexp": lambda x, **k: np.log(np.exp(x).sum(**k)),
     "norm": lambda x, ord=2, **k: (np.abs(x) ** float(ord)).sum(**k) ** (1 / ord),
-    "var": lambda x, **k: x.var(**k),
-    "std": lambda x, **k: x.std(**k),
+    "var": lambda x, **k: _with_mean(np.var, x, **k),
+    "std": lambda x, **k: _with_mean(np.std, x, **k),
     "count_nonzero": lambda x, **k: (x != 0).sum(**k),
     "any": lambda x, **k: (x != 0).any(**k),
     "all": lambda x, **k: (x != 0).all(**k),
@@ -478,6 +484,27 @@ def reduction(name, x, **kwargs):
     wide = x if x.dtype.kind in "iub" else _wide(x)
     with np.errstate(over="ignore"):
         return _REDUCE[name](wide, **kwargs)
+
+
+def layer_norm(x, weight, bias, axis=-1, eps=1e-5):
+    """Slice by slice."""
+    axes = tuple(a % x.ndim for a in (axis if isinstance(axis, tuple) else (axis,)))
+    x, weight, bias, y = (_wide(a) for a in (x, weight, bias, x))
+    for i in np.ndindex(*(1 if a in axes else n for a, n in enumerate(x.shape))):
+        at = tuple(slice(None) if a in axes else k for a, k in enumerate(i))
+        y[at] = (x[at] - x[at].mean()) / np.sqrt(x[at].var() + eps) * weight + bias
+    return y
+
+
+def kv_cache_append(cache, new, position):
+    """Row by row."""
+    y, new = np.array(cache), np.asarray(new)
+    for batch in np.ndindex(y.shape[:-2]):
+        p = int(position[batch[: position.ndim]])
+        for i, row in enumerate(new[batch]):
+            if 0 <= p + i < y.shape[-2]:
+                y[(*batch, p + i)] = row
+    return y
 
 
 def value(example):
@@ -502,6 +529,10 @@ def value(example):
         return _MOVED[name](*map(np.asarray, args), **kwargs)
     if example.op.family == "reduce":
         return reduction(name, *args, **kwargs)
+    if name == "kv_cache_append":
+        return kv_cache_append(*map(np.asarray, args))
+    if name == "layer_norm":
+        return layer_norm(*args, **kwargs)
     if name == "repeat":
         return np.tile(np.asarray(args[0]), kwargs["repeats"])
     if name.startswith("lp_pool"):

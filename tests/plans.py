@@ -4,7 +4,7 @@ import re
 
 import jax
 import jax.numpy as jnp
-from examples_of import Example, usual_dtype
+from examples_of import Example, kernels_of, usual_dtype
 
 import baracuda_jax as bj
 
@@ -17,6 +17,9 @@ def example_of(op, dtype=None):
 
 
 def plan_of(example, **options):
+    """With prefer="native" the automatic plan where the op has no kernels."""
+    if options.get("prefer") == "native":
+        options["prefer"] = kernels_of(example.op)
     return bj.plan(example.op.public, *example.args, **example.case.kwargs, **options)
 
 

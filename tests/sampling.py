@@ -31,8 +31,9 @@ def seed_of(root):
 def kind(op):
     """What ops share whose declarations take the same paths through the machinery."""
     star = any(name.startswith("*") for name in op.operands)
-    shape = len(op.operands), len(op.results), len(op.differentiable)
-    return op.kin or (*shape, star, op.is_linear, op.codes, bool(op.beside))
+    shape = len(op.operands), len(op.results), len(op.outputs), len(op.differentiable)
+    made = op.has_kernels, bool(op.made_of), bool(op.aliases)
+    return op.kin or (*shape, *made, star, op.is_linear, op.codes, bool(op.beside))
 
 
 def rotated(options, turn):

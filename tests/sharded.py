@@ -273,6 +273,20 @@ def _trace():
     yield Sharded("trace", "rows", fun, (_float(8, 16, 16),), (P(None, "d"),), P(), 1)
 
 
+def _layer_norm():
+    fun = lambda x, weight, bias: bj.layer_norm(x, weight, bias)
+    args = _float(8, 16), _float(16), _float(16)
+    yield Sharded("layer_norm", "rows", fun, args, (ROWS, P(), P()), ROWS, 3)
+    yield Sharded("layer_norm", "the normalized axis", fun, args, (COLUMNS, P("d"), P("d")), COLUMNS, 3)
+
+
+def _append():
+    fun = lambda cache, new, position: bj.kv_cache_append(cache, new, position, prefer="native")
+    args = _float(8, 16, 8), _float(8, 2, 8), np.arange(8, dtype=np.int32) * 2
+    for way, spec, position in (("batches", P("d"), P("d")), ("features", P(None, None, "d"), P())):
+        yield Sharded("kv_cache_append", way, fun, args, (spec, spec, position), spec, 2)
+
+
 REDUCTIONS = (
     "sum", "mean", "max", "min", "prod", "logsumexp", "norm", "var", "std", "count_nonzero", "any", "all",
 )  # fmt: skip
@@ -321,6 +335,8 @@ def _all():
     for op in REDUCTIONS:
         yield from _reduce(op)
     yield from _trace()
+    yield from _layer_norm()
+    yield from _append()
 
 
 SHARDED = tuple(_all())

@@ -17,26 +17,29 @@ from baracuda_jax.bench import cases
 
 def missing(op):
     """What the declaration lacks that only shows where the op runs: rules of primitives, kernels, sharding, benchmarks."""
-    kinds = ("forward", "tangent", "backward") if op.backward else ("forward",)
+    kinds = ("forward", "tangent", "backward") if op.backward else ("forward",) if op.forward else ()
     for kind in kinds:
         p = getattr(op, kind)
         rules = {"batching": compat.batching.fancy_primitive_batchers, "derivative": compat.ad.primitive_jvps}
         rules |= {"transposition": compat.ad.primitive_transposes} if kind != "forward" else {}
         yield from (f"{p.name} has no rule of {name}" for name, table in rules.items() if p not in table)
     for kind, calls in _kernels_of_a_batch(op).items():
-        for target, rank in calls:
+        if kind == "forward" and bool(op.aliases) != any(is_in_place for *_, is_in_place in calls):
+            yield "its forward kernel calls and its declaration differ in what they write in place"
+        for target, rank, _ in calls:
             if target not in op.kernels[kind]:
                 yield f"the {kind} kernels do not name {target}"
             if not rank:
                 yield f"the {kind} call of {target} has no rule of sharding: its operands share no batch dimension"
-        for target in set(op.kernels[kind]) - {target for target, _ in calls}:
+        for target in set(op.kernels[kind]) - {target for target, *_ in calls}:
             yield f"the {kind} program does not call {target}"
     if op.name not in cases.OPS:
         yield "baracuda_jax/bench/cases has no case of it"
 
 
 def _kernels_of_a_batch(op):
-    """{kind: (target, number of dimensions along which XLA may cut the call) of each call} where all operands are mapped."""
+    """{kind: (target, number of dimensions along which XLA may cut the call, whether it is in place) of each call} where all
+    operands are mapped."""
     e = Example(op, op.cases[0], usual_dtype(op))
     twice = lambda *arrays: [stacked([a] * 2) for a in arrays]
     programs = {"forward": (jax.vmap(e.call), twice(*e.args))}
@@ -51,9 +54,9 @@ def _kernels_of_a_batch(op):
         for equation in compat.equations(jaxpr):
             if equation.primitive is getattr(op, kind):
                 params = {name: value for name, value in equation.params.items() if name != "prefer"}
-                native = compat.trace(op.bodies[kind].native, [v.aval for v in equation.invars], params)
+                native = compat.trace(op.bodies[kind].typed, [v.aval for v in equation.invars], params)
                 found[kind] = [
-                    (call.params["target"], _batch_rank(call.params["dims_in"]))
+                    (call.params["target"], _batch_rank(call.params["dims_in"]), bool(call.params["aliases"]))
                     for call in compat.equations(native)
                     if call.primitive is _kernel
                 ]

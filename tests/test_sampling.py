@@ -78,6 +78,7 @@ def test_a_change_touches_the_ops_of_its_file():
 
 
 def test_every_op_has_a_declaration_and_a_handler():
-    for folder, pattern in (("baracuda_jax", "*.py"), ("ffi", "*.cc")):
+    native = {name for name, op in OPS.items() if op.has_kernels}
+    for folder, pattern, ops in (("baracuda_jax", "*.py", set(OPS)), ("ffi", "*.cc", native)):
         files = map(changes._name, changes._sources(folder, pattern))
-        assert set().union(*map(changes._ops_of, files)) == set(OPS)
+        assert set().union(*map(changes._ops_of, files)) == ops

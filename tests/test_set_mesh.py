@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from examples_of import Example, forget_traces, usual_dtype
+from examples_of import Example, forget_traces, kernels_of, usual_dtype
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 from laws.set_mesh import UNPLACED, Called, along, dimensions, unplaced
@@ -42,7 +42,7 @@ def _is_chosen(text, one_in, config):
 
 def _of_case(op, case):
     example = Example(op, case, "float64" if "float64" in op.dtypes else usual_dtype(op))
-    fun = functools.partial(op.public, **case.kwargs, prefer="native")
+    fun = functools.partial(op.public, **case.kwargs, prefer=kernels_of(op))
     return Called(f"{op.name} {case.name}", fun, example.args, example.moving if example.has_derivative else ())
 
 

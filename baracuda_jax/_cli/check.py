@@ -75,6 +75,7 @@ def _device(platform):
 
 
 def _check_platform(console, platform, device, ops, jobs):
+    ops = [op for op in ops if op.has_kernels]
     trials = [Trial(op, case, dtype) for op in ops for case in op.cases for dtype in op.dtypes]
     waiting = collections.Counter(trial.op.name for trial in trials)
     errors = collections.defaultdict(lambda: collections.defaultdict(float))

@@ -29,7 +29,8 @@ def ops(markdown):
 def row(op):
     names = ", ".join(name.removeprefix("*") for name in op.differentiable)
     derivative = f"none: {reason}" if (reason := op.no_derivative) else f"in {names}, any order"
-    return op.name, op.family, compact(op.dtypes), derivative, kernels(op, "cpu"), kernels(op, "cuda")
+    name = f"{op.name} ({' + '.join(op.made_of)})" if op.made_of else op.name
+    return name, op.family, compact(op.dtypes), derivative, kernels(op, "cpu"), kernels(op, "cuda")
 
 
 def compact(dtypes):
@@ -45,11 +46,15 @@ def compact(dtypes):
 
 def kernels(op, platform):
     """Which of forward, tangent and backward are native in this installation."""
+    if not op.has_kernels:
+        return f"none: {op.library} computes"
     library = LIBRARIES[platform]
     if library.problem:
         return "not loaded"
     loaded = [
-        kind for kind, targets in op.kernels.items() if all(PREFIX + target in library.targets for target in targets)
+        kind
+        for kind, targets in op.kernels.items()
+        if targets and all(PREFIX + target in library.targets for target in targets)
     ]
     order = [kind for kind in ("forward", "tangent", "backward") if kind in loaded]
     return ", ".join(order) or "none"

@@ -65,8 +65,10 @@ class Call:
 
     @property
     def _kernels(self):
-        jaxpr = _trace(self.op.bodies[self.kind].native, self.operands, self.params)
-        return workspaces(compat.without_dead_code(jaxpr, self.is_used)[0])
+        native = self.op.bodies[self.kind].native
+        if native is None:
+            return []
+        return workspaces(compat.without_dead_code(_trace(native, self.operands, self.params), self.is_used)[0])
 
     def is_deterministic(self, backend, platform):
         """Kernels are, and all of plain JAX but scatters of floats to cells that may be the same: on a GPU their order is
@@ -78,17 +80,19 @@ class Call:
         return not any(map(is_unordered, compat.equations(jaxpr)))
 
     def vjp(self):
-        """The call of the backward primitive that belongs to a forward call, or None where there is no derivative."""
+        """The call of the backward primitive that belongs to a forward call, for a cotangent of the first output; or None
+        where there is no derivative."""
         if not self.op.differentiable or not jnp.issubdtype(self.dtype, jnp.inexact):
             return None
         params = {**self.params, "save": True}
-        saved = _trace(self.op.bodies["forward"].native, self.operands, params).out_avals
+        saved = _trace(self.op.bodies["forward"].typed, self.operands, params).out_avals
         names = spelled(self.op.operands, len(self.operands))
         known = dict(zip((*names, *self.op.results), (*self.operands, *saved), strict=True))
         dy = jax.ShapeDtypeStruct(saved[0].shape, self.dtype if self.op.codes else saved[0].dtype)
         operands = (*(known[name] for name in self.op.residuals), dy)
         params = {name: value for name, value in self.params.items() if name != "save"}
-        results = _trace(self.op.bodies["backward"].native, operands, params).out_avals
+        params |= {"outputs": self.op.outputs[:1]} if len(self.op.outputs) > 1 else {}
+        results = _trace(self.op.bodies["backward"].typed, operands, params).out_avals
         return Call(self.op, "backward", operands, tuple(results), params)
 
 

@@ -63,6 +63,8 @@ def choose(call, prefer, platforms):
     if prefer.backend == "native":
         _demand_native(call, prefer, platforms)
         return "native", "asked for"
+    if not call.op.kernels[call.kind]:
+        return "xla", f"there is no kernel; {call.op.library} computes"
     choices = [_automatic(call, prefer, platform) for platform in platforms]
     if len({backend for backend, _ in choices}) == 1:
         return choices[0]
@@ -72,6 +74,8 @@ def choose(call, prefer, platforms):
 
 
 def _demand_native(call, prefer, platforms):
+    if not call.op.kernels[call.kind]:
+        raise ValueError(f"{call.name}: prefer='native', but the op has no kernel; {call.op.library} computes it")
     missing = [platform for platform in platforms if platform not in library.MODULES]
     if missing:
         raise ValueError(f"{call.name}: prefer='native', but there is no kernel for platform {', '.join(missing)}")

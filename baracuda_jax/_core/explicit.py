@@ -43,15 +43,15 @@ def reshape(x, *shape):
     return jax.lax.reshape(x, shape, out_sharding=_with(x, after))
 
 
-def left_to_compiler(fun, results):
+def left_to_compiler(fun, types):
     """fun, where its operands are on explicit axes with the compiler left to place what it computes; its results then have
-    the types of these."""
+    these types."""
 
     def placed(*operands):
         axes = next((a for x in operands if (a := jax.typeof(x).sharding.mesh.explicit_axes)), ())
         if not axes:
             return fun(*operands)
-        shardings = tuple(jax.typeof(y).sharding for y in results)
+        shardings = tuple(y.sharding for y in types)
         return jax.sharding.auto_axes(lambda *xs: tuple(fun(*xs)), axes=axes, out_sharding=shardings)(*operands)
 
     return placed

@@ -26,7 +26,8 @@ def kernel(target, dims, *operands, out, workspace=None, aliases=(), **attribute
     target that never needs any has none.
 
     `aliases` has pairs (operand, result) that may be one array: where nobody else reads the operand the kernel finds the
-    result where that was. Where it is not so, as on shards, the kernel copies."""
+    result where that was. Where it is not so the kernel copies. Such an operand is not reshaped, since XLA would copy it:
+    operands without batches are repeated instead, so they should be small."""
     sides = [[term.strip() for term in side.split(",")] for side in dims.split("->")]
     core_in, core_out = ([tuple(term.replace("...", "")) for term in side] for side in sides)
     for term, core, x in zip(sides[0], core_in, operands, strict=True):
@@ -38,6 +39,9 @@ def kernel(target, dims, *operands, out, workspace=None, aliases=(), **attribute
     batches = [operand.ndim - len(core) for operand, core in zip(operands, core_in, strict=True)]
     ones = _extra_batches(batches, operands)
     most = max(batches)
+    if ones and aliases:
+        shape, ones = operands[aliases[0][0]].shape[:most], 0
+        operands = [x if n else jnp.broadcast_to(x, (*shape, *x.shape)) for x, n in zip(operands, batches, strict=True)]
     if workspace is not None:
         out = [jax.ShapeDtypeStruct((*out[0].shape[:most], workspace), jnp.uint8), *out]
         core_out = [("workspace",), *core_out]

@@ -96,8 +96,9 @@ class Cut:
         return jax.lax.psum(y, tuple(gone)) if gone else y
 
 
-def of_call(partition, kind, names, results, follows, params, operands, outs):
-    """The cut of a call on `operands` with results `outs`, given as types."""
+def of_call(partition, kind, names_of, follows, params, operands, outs):
+    """The cut of a call on `operands` with results `outs`, given as types; `names_of` gives the names of both."""
+    names, results = names_of(params)
     count, names = len(operands), spelled(names, len(operands))
     results = spelled(results, len(outs)) if has_star(results) else results[: len(outs)]
     labels = [tuple(x) for x in partition.labels((*names, *results), (*operands, *outs), params)]

@@ -156,7 +156,7 @@ class Plan:
             layout=None,
             epilogue=None,
             arch=ArchSku.of(self.platform),
-            backend=BackendKind(self.backend),
+            backend=BackendKind.of(self.backend, main and main.op.library, self.platform),
             precision=self.precision,
         )
 
@@ -300,20 +300,26 @@ def plan(op, *args, prefer=None, platform=None, **params):
     name = _name(op)
     inputs, params = split(name, _arguments(name, args, params))
     platform = checks.choice("plan", "platform", platform or library.default_platform(), PLATFORMS)
-    return _plan(name, inputs, params, preference.resolve(name, prefer), platform)
+    wanted = preference.resolve(name, prefer)
+    return _plan(name, inputs, params, wanted, platform, of_context=prefer is None)
 
 
-def _plan(name, inputs, params, prefer, platform, reasons=None):
+def _plan(name, inputs, params, prefer, platform, reasons=None, of_context=False):
     """`reasons` are those of the plan of whose derivative this is the plan; `prefer` is then what that one chose."""
+
+    def choose(call):
+        wanted = call.op.of_context(prefer) if of_context else prefer
+        return choice.choose(call, preference.for_call(wanted, call), (platform,))
+
     found = trace(name, inputs, params)
     forward, derivative = {}, {}
     for call in sorted(found.calls, key=lambda call: call.bytes):  # of calls that are alike the largest says for all
-        chosen = choice.choose(call, preference.for_call(prefer, call), (platform,))
+        chosen = choose(call)
         key = call.op.name, call.dtype.name
         if call.kind == "forward":
             forward[key], vjp = chosen, call.vjp()
             if vjp:
-                derivative[key] = choice.choose(vjp, preference.for_call(prefer, vjp), (platform,))
+                derivative[key] = choose(vjp)
         else:
             derivative[key] = chosen
     table = [(*key, forward.get(key) or derivative[key], derivative.get(key) or forward[key])

@@ -37,10 +37,19 @@ class OpCategory(enum.StrEnum):
 
 
 class BackendKind(enum.StrEnum):
-    """Who computes: our kernel, or what XLA makes of the op's definition in plain JAX."""
+    """Who computes: our kernel, what XLA makes of the op's definition in plain JAX, or a library that XLA calls for that."""
 
     NATIVE = "native"
     XLA = "xla"
+    CUDNN = "cudnn"
+    CUBLASLT = "cublaslt"
+    CUFFT = "cufft"
+    CUSOLVER = "cusolver"
+
+    @classmethod
+    def of(cls, backend, library, platform):
+        """That of a backend; of an op without kernels, on CUDA, the library that is named for it."""
+        return cls(library if library and backend == "xla" and platform == "cuda" else backend)
 
 
 class ElementKind(enum.StrEnum):

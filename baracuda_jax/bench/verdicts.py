@@ -41,7 +41,7 @@ def _rows(results):
     rows = {}
     for result in results["rows"]:
         milliseconds = of_backends(result)
-        if result["even"] or None in milliseconds:
+        if result["even"] or None in milliseconds or not OPS[result["op"]].has_kernels:
             continue
         new = {
             "op": result["op"], "pass": PASSES[result["pass"]], "platform": results["platform"],

@@ -1,5 +1,7 @@
 """The variance and the standard deviation."""
 
+import dataclasses
+import functools
 import math
 
 import jax
@@ -33,14 +35,14 @@ _DOC = dict(
     "give exactly 0.",
 )
 _ARGUMENTS = "ddof", "where", "return_residuals"
-_MEAN = "the mean of each line, in float32 for halves,"
+_MEAN = "the mean of each slice, in float32 for float16 and bfloat16, which has a gradient too"
 
 
 @document(
     "y = (sum of (x_i - mean)^2 over the cells of a line) / (n - ddof); dx_i = 2 dy (x_i - mean) / (n - ddof)",
     "jax.numpy.var; torch.var, of correction 1 by default",
     *_ARGUMENTS,
-    residuals=_MEAN,
+    residuals=f"{_MEAN},",
     **_DOC,
 )
 def var(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, prefer=None):
@@ -53,7 +55,7 @@ def var(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, re
     "where y is 0",
     "jax.numpy.std; torch.std, of correction 1 by default",
     *_ARGUMENTS,
-    residuals="the mean of each line, and y before it is rounded, both in float32 for float16 and bfloat16,",
+    residuals=f"{_MEAN}, and y before it is rounded, in float32 for these too,",
     **_DOC,
 )
 def std(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, prefer=None):
@@ -71,8 +73,13 @@ def _variance(op, which, a, axis, ddof, correction, keepdims, where, save, prefe
         how = dict(root=which is _std, axes=axes, ddof=ddof, prefer=preference.resolve(op, prefer))
         y = _of_some(a, mask_of(op, "a", a, where), **how)
         return with_axes(op, y, axes, keepdims)
-    out = which(a, axes=axes, divisor=cells_of(a, axes) - ddof, save=save, prefer=prefer)
+    out = which(a, **_params(a, axes, ddof), save=save, prefer=prefer)
     return with_residuals(op, out, axes, keepdims, save)
+
+
+def _params(a, axes, ddof):
+    count = cells_of(a, axes)
+    return dict(axes=axes, count=float(count), divisor=count - ddof)
 
 
 @compiled("root", "axes", "ddof", "prefer")
@@ -108,7 +115,7 @@ def _variance_backward(op, which, a, y, mean, dy, axis, ddof, correction, keepdi
     arrays, saved = {"y": y, "mean": mean, "dy": dy}, wide_dtype(a.dtype)
     dtypes = dict(y=saved, mean=saved) if which is _std else dict(mean=saved)
     y, mean, dy = per_line(op, "a", a, axes, keepdims, arrays, **dtypes)
-    return which.vjp(a, y, mean, dy, axes=axes, divisor=cells_of(a, axes) - ddof, prefer=prefer)
+    return which.vjp(a, y, mean, dy, **_params(a, axes, ddof), prefer=prefer)
 
 
 def var_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, prefer=None):
@@ -144,10 +151,40 @@ def std_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims
     return _variance_backward("std_backward", _std, a, y, mean, dy, axis, ddof, correction, keepdims, prefer)
 
 
+def _with_mean(cases):
+    return (dataclasses.replace(case, name=f"{case.name} with the mean") for case in cases)
+
+
+def _mean_reference(t, axes, count):
+    return wide(t).sum(axes) / count
+
+
+def _mean_native(t, axes, count):
+    return reduce("reduce_sum", wide(t), axes, [wide_dtype(t.dtype)], divisor=count)[0]
+
+
+def _with_tangent_of_mean(of_y, of_mean):
+    def tangent(a, y, mean, t, *, axes, count, **params):
+        return *of_y(a, y, mean, t, axes=axes, **params), of_mean(t, axes, count)
+
+    return tangent
+
+
+def _with_cotangent_of_mean(of_y):
+    def backward(a, y, mean, dy, dmean, *, axes, count, **params):
+        parts = [] if dy is None else [wide(x) for x in of_y(a, y, mean, dy, axes=axes, **params)]
+        if dmean is None:
+            return (parts[0].astype(a.dtype),)
+        parts.append(jnp.broadcast_to(lines(dmean / count, axes), a.shape))
+        return (functools.reduce(jnp.add, parts).astype(a.dtype),)
+
+    return backward
+
+
 def _declare(public, root):
     results = ("y", "mean", "wide_y") if root else ("y", "mean")
 
-    def reference(a, *, axes, divisor):
+    def reference(a, *, axes, count, divisor):
         x = wide(a)
         mean = x.mean(axes)
         squares = jnp.square(x - lines(mean, axes)).sum(axes)
@@ -155,7 +192,7 @@ def _declare(public, root):
         y = _root(y) if root else y
         return (y.astype(a.dtype), mean, y)[: len(results)]
 
-    def native(a, *, axes, divisor, save):
+    def native(a, *, axes, count, divisor, save):
         saved = wide_dtype(a.dtype)
         is_rounded = root and saved != a.dtype
         dtypes = [a.dtype, saved, saved][: 2 + is_rounded if save else 1]
@@ -175,6 +212,7 @@ def _declare(public, root):
         params = dict(divisor=divisor, root=root)
         return spread("reduce_variance_backward", x.shape, axes, [x], [y, mean, dy], **params)
 
+    bodies = derivatives(slope, backward)
     return declare(
         public.__name__,
         **AXES,
@@ -182,12 +220,17 @@ def _declare(public, root):
         differentiable=("a",),
         public=public,
         dtypes=checks.FLOATS,
-        cases=(*cases(), *cases(ddof=1)[:1]),
+        cases=(*cases(), *cases(ddof=1)[:1], *_with_mean(cases(return_residuals=True)[1:2])),
         results=results,
+        outputs=("y", "mean"),
         residuals=("a", "wide_y" if root else "y", "mean"),
         cut=variance_by_lines(root),
         forward=Body(reference, native),
-        **derivatives(slope, backward),
+        tangent=Body(
+            _with_tangent_of_mean(bodies["tangent"].reference, _mean_reference),
+            _with_tangent_of_mean(bodies["tangent"].native, _mean_native),
+        ),
+        backward=Body(*map(_with_cotangent_of_mean, bodies["backward"])),
         kernels={
             "forward": ("reduce_variance",),
             "tangent": ("reduce_variance_backward", "reduce_sum"),

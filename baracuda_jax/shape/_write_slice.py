@@ -212,6 +212,7 @@ _write_slice = declare(
         _case("vector", (30,), (7,), (11,)),
     ),
     operands=("x", "update", "start"),
+    aliases={"x": "y"},
     differentiable=("x", "update"),
     constant={"start": "places are integers"},
     residuals=("start",),

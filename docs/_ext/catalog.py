@@ -35,7 +35,13 @@ def ops():
 
     for op in OPS.values():
         _, family, dtypes, derivative, *_ = row(op)
-        yield op.name, op.public.__name__, (family, dtypes, derivative, ", ".join(k for k in KINDS if k in op.kernels))
+        yield op.name, op.public.__name__, (family, dtypes, derivative, _computed(op))
+
+
+def _computed(op):
+    """By kernels or libraries, and of which ops."""
+    kinds = ", ".join(kind for kind in KINDS if op.kernels.get(kind)) or f"none: {op.library}"
+    return f"{kinds}; of {', '.join(op.made_of)}" if op.made_of else kinds
 
 
 def reasons():

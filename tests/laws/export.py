@@ -49,9 +49,10 @@ def export_for_both(e):
 
 @law(derivable)
 def export_of_the_gradient(e):
-    """As a program of its own, and as the derivative of an exported one."""
+    """As a program of its own, and as the derivative of an exported one. What XLA fuses may round otherwise there."""
     gradient = jax.jit(jax.grad(e.loss))(e.x)
-    same_bits(_again(jax.grad(e.loss), e.x).call(e.x), gradient)
+    again = _again(jax.grad(e.loss), e.x).call(e.x)
+    same_bits(again, gradient) if e.op.has_kernels else close(again, gradient, e.dtype)
     again = _again(e.loss, e.x, vjp_order=1)
     close(jax.grad(again.call)(e.x), gradient, e.dtype)
 

@@ -1,6 +1,7 @@
 """Laws of values: however a program is traced, compiled and run, it gives the bits of the op run alone."""
 
 import functools
+import re
 import warnings
 
 import jax
@@ -8,7 +9,7 @@ import jax.extend
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from examples_of import same_bits
+from examples_of import same_bits, stacked
 
 from baracuda_jax._core import compat
 
@@ -45,6 +46,29 @@ def donated_arguments(e):
         warnings.filterwarnings("ignore", "Some donated buffers were not usable")
         y = jax.jit(e.call, donate_argnums=tuple(range(len(e.args))))(*map(jnp.copy, e.args))
     same_bits(y, e.y)
+
+
+def _aliases(op, dtype):
+    return None if op.aliases else "the op writes nothing in place"
+
+
+def in_place(text, x):
+    """Whether a compiled program's result takes the memory of its first argument of x's type, and no such array is copied."""
+    dims = ",".join(map(str, x.shape))
+    return "input_output_alias={ {}: (0, {}," in text and not re.search(rf"\[{dims}\]\S* copy(-start)?\(", text)
+
+
+@law(_aliases)
+def operands_updated_in_place(e):
+    """Alone and in a batch: where the operand is donated, nothing is copied; where it is kept, it stays as it was."""
+    assert list(e.op.operands).index(*e.op.aliases) == 0
+    batch = [stacked([a, np.flip(a, 0) if a.ndim else a]) for a in e.args]
+    for fun, args in ((e.call, e.args), (jax.vmap(e.call), batch)):
+        assert in_place(jax.jit(fun, donate_argnums=0).lower(*args).compile().as_text(), args[0])
+        before = np.array(args[0])
+        y = jax.jit(fun)(*args)
+        same_bits(args[0], before)
+        assert np.asarray(y).tobytes() != before.tobytes()
 
 
 @law()

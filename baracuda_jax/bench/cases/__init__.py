@@ -1,8 +1,34 @@
 """The benchmarks, a file for each family of ops. Each op has one at least."""
 
-from . import elementwise, histogram, pool, quantize, reduce, scan, segment, shape, sort, unique
+from . import (
+    attention,
+    elementwise,
+    histogram,
+    normalization,
+    pool,
+    quantize,
+    reduce,
+    scan,
+    segment,
+    shape,
+    sort,
+    unique,
+)
 
-FAMILIES = (segment, pool, shape, elementwise, quantize, scan, sort, histogram, unique, reduce)
+FAMILIES = (
+    segment,
+    pool,
+    shape,
+    elementwise,
+    quantize,
+    scan,
+    sort,
+    histogram,
+    unique,
+    reduce,
+    normalization,
+    attention,
+)
 
 
 def benchmarks(size):

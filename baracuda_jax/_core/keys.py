@@ -1,0 +1,32 @@
+"""PRNG keys as operands: their bits, uint32 [..., 2], which primitives take, batch, shard and export as any array."""
+
+import jax
+import jax.numpy as jnp
+
+from . import checks
+
+IMPLEMENTATION = "threefry2x32"  # whose bits do not depend on how arrays are batched and sharded
+
+
+def bits_of(op, name, key):
+    """Those of one key, typed (`jax.random.key`) or raw (`jax.random.PRNGKey`)."""
+    if hasattr(key, "dtype") and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        implementation = str(jax.random.key_impl(key))
+        if implementation != IMPLEMENTATION:
+            raise TypeError(f"{op}: {name} must be a key of {IMPLEMENTATION}, got one of {implementation}")
+        key = jax.random.key_data(key)
+    key = checks.array(op, name, key)
+    if key.dtype != jnp.uint32 or key.shape != (2,):
+        raise TypeError(
+            f"{op}: {name} must be one key, typed or uint32 of shape (2,), got {key.dtype.name} of shape {key.shape}"
+        )
+    return key
+
+
+def each_key(fun, key, *arrays):
+    """fun(typed key, *arrays without the batches that the keys have), for all of these: a key draws the same for its batch
+    alone as among others."""
+    of_one = lambda bits, *arrays: fun(jax.random.wrap_key_data(bits, impl=IMPLEMENTATION), *arrays)
+    for _ in range(key.ndim - 1):
+        of_one = jax.vmap(of_one)
+    return of_one(key, *arrays)

@@ -1,0 +1,192 @@
+"""Rows written into a cache, each batch from a position of its own, in place.
+
+The kernels write a block that is inside of the array. So the block is moved inside, and keeps the rows of the cache there
+that nobody writes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core import checks
+from .._core.case import Case
+from .._core.compiled import compiled
+from .._core.kernel import kernel
+from .._core.op import Body, as_they_are, declare
+from .._core.partition import Partition
+from .._core.sku import OpCategory
+
+
+def kv_cache_append(cache, new, position, *, prefer=None):
+    """A cache of keys or values with new rows, written in place.
+
+    Formula:
+        y[..., p + i, :] = new[..., i, :] for the rows i of new with 0 <= p + i < length, p being the batch's position; all
+        else is as in cache. dcache is dy with zeros in these rows, and dnew has these rows, and zeros where there are none.
+
+    Args:
+        cache: array [..., length, d] of floats, integers or bool, such as [batch, heads, length, d].
+        new: array [..., n, d] of cache's dtype, with the batches and d of cache, and n <= length.
+        position: integers, of the shape of cache's first dimensions, as [batch]; or one number.
+        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        Array of cache's shape and dtype. Where cache is donated, or nobody reads it after, it is cache's memory, and only
+        the new rows are written.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type or shape, naming it.
+
+    Precision: values are moved as they are.
+
+    Source: jax.lax.dynamic_update_slice, which moves a block inside instead of leaving rows out.
+    """
+    op = "kv_cache_append"
+    cache, new = checks.array(op, "cache", cache), checks.array(op, "new", new)
+    checks.dtype(op, "cache", cache, checks.REAL)
+    checks.same_dtype(op, "new", new, "cache", cache)
+    position = _position(op, position, cache.shape, new.shape)
+    return _append(cache, new, position, rows=new.shape[-2], prefer=prefer) if new.size else cache
+
+
+def kv_cache_append_backward(dy, position, rows, *, prefer=None):
+    """The gradient of `kv_cache_append`.
+
+    Args:
+        dy: floats [..., length, d], the cotangent of the result.
+        position: as for `kv_cache_append`.
+        rows: static integer, n, 1 or more: how many rows were written.
+        prefer: "native", "xla" or None.
+
+    Returns:
+        The cotangents of cache and of new.
+    """
+    op = "kv_cache_append_backward"
+    dy = checks.array(op, "dy", dy)
+    checks.dtype(op, "dy", dy, checks.FLOATS)
+    rows = checks.integer(op, "rows", rows, 1)
+    position = _position(op, position, dy.shape, (*dy.shape[:-2], rows, *dy.shape[-1:]))
+    return tuple(_append.vjp(position, dy, rows=rows, prefer=prefer))
+
+
+def _position(op, position, shape, new):
+    if (
+        len(shape) < 2
+        or len(new) != len(shape)
+        or (*new[:-2], new[-1]) != (*shape[:-2], shape[-1])
+        or new[-2] > shape[-2]
+    ):
+        raise ValueError(
+            f"{op}: cache must be [..., length, d] and new [..., n, d] with n <= length, got {shape} and {new}"
+        )
+    position = checks.array(op, "position", position)
+    checks.dtype(op, "position", position, checks.INTEGERS)
+    if position.ndim > len(shape) - 2 or position.shape != shape[: position.ndim]:
+        raise ValueError(f"{op}: position must have the first dimensions of cache, {shape[:-2]}, got {position.shape}")
+    return _near(position, rows=new[-2], length=shape[-2])
+
+
+@compiled("rows", "length")
+def _near(position, *, rows, length):
+    """The position, no further out than the block is long."""
+    info = jnp.iinfo(position.dtype)
+    return jnp.clip(position, max(info.min, -rows), min(info.max, length)).astype(jnp.int32)
+
+
+def _each_batch(fun, arrays, position):
+    """fun(*arrays [length, d], number), for all batches; positions have the first of them."""
+    batches = arrays[0].ndim - 2
+    for i in range(batches):
+        fun = jax.vmap(fun, (*(0 for _ in arrays), 0 if i >= batches - position.ndim else None))
+    return fun(*arrays, position)
+
+
+def _rows(position, rows, length):
+    """The rows of the cache; those outside are behind its end, each at an index of its own."""
+    index = position + jnp.arange(rows, dtype=position.dtype)
+    return jnp.where(index < 0, length + jnp.arange(rows, dtype=position.dtype), index)
+
+
+def _reference(cache, new, position, *, rows):
+    def write(cache, new, position):
+        return cache.at[_rows(position, rows, len(cache))].set(new, mode="drop", unique_indices=True)
+
+    return (_each_batch(write, (cache, new), position),)
+
+
+def _backward_reference(position, dy, *, rows):
+    def read(dy, position):
+        return dy.at[_rows(position, rows, len(dy))].get(mode="fill", fill_value=0)
+
+    dnew = _each_batch(read, (dy,), position)
+    return *_reference(dy, jnp.zeros_like(dnew), position, rows=rows), dnew
+
+
+def _moved(block, position, first):
+    """The block as what begins at `first` instead, and whether a row of it is there."""
+    spread = lambda p: p.reshape(*p.shape, *(1,) * (block.ndim - p.ndim))
+    index = jnp.arange(block.shape[-2], dtype=first.dtype).reshape(-1, 1) + spread(first - position)
+    inside = jnp.clip(index, 0, block.shape[-2] - 1)
+    return jnp.take_along_axis(block, inside, -2), index == inside
+
+
+def _read(x, first, rows):
+    out = [jax.ShapeDtypeStruct((*x.shape[:-2], rows, x.shape[-1]), x.dtype)]
+    return kernel("read_slice", "...sd, ...k -> ...nd", x, _start(first), out=out)[0]
+
+
+def _start(first):
+    return jnp.stack([first, jnp.zeros_like(first)], -1)
+
+
+def _native(cache, new, position, *, rows, save=False):
+    first = jnp.clip(position, 0, cache.shape[-2] - rows)
+    block, is_new = _moved(new, position, first)
+    block = jnp.where(is_new, block, _read(cache, first, rows))
+    out = [jax.ShapeDtypeStruct(cache.shape, cache.dtype)]
+    return kernel("write_slice", "...sd, ...nd, ...k -> ...sd", cache, block, _start(first), out=out, aliases=((0, 0),))
+
+
+def _backward_native(position, dy, *, rows):
+    first = jnp.clip(position, 0, dy.shape[-2] - rows)
+    dnew, is_there = _moved(_read(dy, first, rows), first, position)
+    dnew = jnp.where(is_there, dnew, 0)
+    return *_native(dy, jnp.zeros_like(dnew), position, rows=rows), dnew
+
+
+def _labels(names, types, params):
+    of = {"cache": ("length", "d"), "y": ("length", "d"), "new": ("rows", "d"), "position": ()}
+    return [(*(f"batch{i}" for i in range(x.ndim - len(of[n]))), *of[n]) for n, x in zip(names, types, strict=True)]
+
+
+def _case(name, batch, length, rows, position):
+    draw = lambda rng: (
+        rng.standard_normal((*batch, length, 5)),
+        rng.standard_normal((*batch, rows, 5)),
+        np.array(position),
+    )
+    return Case(name, draw)
+
+
+_append = declare(
+    "kv_cache_append",
+    family="attention",
+    category=OpCategory.ATTENTION,
+    public=kv_cache_append,
+    cases=(
+        _case("batches", (3, 2), 7, 2, [1, 5, 0]),
+        _case("partly outside", (4,), 6, 3, [-1, 4, 9, -3]),
+        _case("one position", (2,), 8, 1, 3),
+    ),
+    dtypes=checks.REAL,
+    operands=("cache", "new", "position"),
+    aliases={"cache": "y"},
+    differentiable=("cache", "new"),
+    constant={"position": "positions are integers"},
+    residuals=("position",),
+    linear=as_they_are,
+    forward=Body(_reference, _native),
+    backward=Body(_backward_reference, _backward_native),
+    batched=as_they_are,
+    cut=Partition(_labels, whole=frozenset({"length", "rows"})),
+    kernels={"forward": ("read_slice", "write_slice"), "backward": ("read_slice", "write_slice")},
+)
