@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 FAMILIES = {op.family for op in OPS.values()}
 # What no single op owns: a change of these is met by a wider sample of all.
 SHARED = re.compile(
-    r"baracuda_jax/(_core/|__init__)|ffi/(module\.cc|handlers/\w+\.h)|tests/(laws/|(?!test_)\w+\.py)|CMakeLists|pyproject"
+    r"baracuda_jax/(_core/|__init__)|ffi/(module\.cc|handlers/\w+\.h)|tests/(laws/|faults/|(?!test_)\w+\.py)|CMakeLists|pyproject"
 )
 
 

@@ -99,7 +99,7 @@ def _planned_and_called(op):
 def test_it_computes_what_the_function_does(op):
     planned, called, x, same = _planned_and_called(op)
     same(planned(x), called(x))
-    same(jax.jit(planned)(x), called(x))
+    same(jax.jit(planned)(x), jax.jit(called)(x))
 
 
 def test_it_is_transformed_as_the_function_is(op):

@@ -30,6 +30,17 @@ def test_ranks_are_exact(share, count):
             assert abs(float(exact - exact.__floor__()) - fraction[i, j]) < 2**-22, (n, q)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_ranks_of_short_rows_are_numpys(dtype):
+    """0.1 of 30 is 3, and not between 3 and 4."""
+    count, shares = np.arange(200, dtype=np.int32)[:, None], (np.arange(101) / 100).astype(dtype)
+    low, high, fraction = _ranks.around(jnp.asarray(count), jnp.asarray(shares), 200)
+    product = count.astype(dtype) * shares
+    np.testing.assert_array_equal(low, np.floor(product))
+    np.testing.assert_array_equal(high, np.ceil(product))
+    np.testing.assert_array_equal(fraction, product - np.floor(product))
+
+
 @pytest.mark.parametrize("name", ["median", "nanmedian", "quantile"])
 def test_the_middle_of_a_long_row(name):
     """Of 2^23 + 1 zeros and as many ones, 0.5."""

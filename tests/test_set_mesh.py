@@ -1,7 +1,6 @@
 """Under `jax.set_mesh`, arrays that no mesh knows, and arrays sharded along any dimension, give what arrays on one device give.
 
-`pytest tests/test_set_mesh.py --full` shards each operand of each case along each dimension; by default a sample does, which
-`--sample N` changes."""
+In full, each operand of each case is sharded along each dimension; a sample takes few of them."""
 
 import functools
 import itertools
@@ -13,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from examples_of import Example, kernels_of, usual_dtype
+from examples_of import Example, forget_traces, kernels_of, usual_dtype
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 from laws.set_mesh import UNPLACED, Called, along, dimensions, unplaced
@@ -33,7 +32,8 @@ def _several_devices():
 
 
 def _is_chosen(text, one_in, config):
-    return config.getoption("full") or zlib.crc32(text.encode()) % one_in == config.getoption("sample") % one_in
+    tier, name = config.tier, text.split()[0]
+    return name in tier.ops or any(zlib.crc32(text.encode()) % one_in == seed % one_in for seed in tier.seeds)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -184,3 +184,25 @@ def test_a_reshape_keeps_what_it_can(shape, spec, new, want):
         y = jax.eval_shape(lambda x: explicit.reshape(x, *new), x)
     assert y.shape == np.empty(shape).reshape(new).shape
     assert y.sharding.spec == want
+
+
+@pytest.mark.parametrize(
+    "op, way, kind, program",
+    [
+        ("cumsum", "features", "auto", "forward"),
+        ("cumsum", "features", "explicit", "as they come"),
+        ("segment_max", "rows", "auto", "made inside"),
+    ],
+)
+def test_tiles_read_by_a_mesh_that_all_programs_have_are_found(monkeypatch, op, way, kind, program):
+    """A fault that is planted: the mesh of the program's arguments, which may have none."""
+    case = next(e for e in SHARDED if (e.op, e.way) == (op, way))
+    forget_traces()
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(compat, "placed", lambda mesh, args: (mesh, [arg.sharding.spec for arg in args]))
+            with pytest.raises((AssertionError, AttributeError, ValueError, jax.errors.JaxRuntimeError)):
+                unplaced(case, kind, program)
+    finally:
+        forget_traces()
+    unplaced(case, kind, program)

@@ -32,4 +32,4 @@ def with_rest(most, log, dtype):
     total = most + log
     to = jnp.finfo(dtype)
     y = lax.reduce_precision(total, to.nexp, to.nmant)  # which, unlike a cast and its return, the compiler leaves alone
-    return total.astype(dtype), jnp.where(jnp.isfinite(y), (most - y) + log, 0)
+    return y.astype(dtype), jnp.where(jnp.isfinite(y), (most - y) + log, 0)

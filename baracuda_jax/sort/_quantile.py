@@ -132,7 +132,7 @@ def _wanted(rows, q, *, method, skips_nan, has_last, dtype):
     if skips_nan:
         count = jnp.maximum((~jnp.isnan(rows)).sum(-1, dtype=jnp.int32, keepdims=True) - 1, 0)
         share = _beside(share, rows.ndim)
-    low, high, weight = _ranks.between(count, share)
+    low, high, weight = _ranks.around(count, share, n - 1)
     ranks = {"lower": [low], "higher": [high]}.get(method, [low, high])
     if has_last:
         ranks.append(jnp.full((*low.shape[:-1], 1), n - 1, jnp.int32))

@@ -18,7 +18,7 @@ def document(fun):
 def array(op, name, value):
     x = checks.array(op, name, value)
     checks.dtype(op, name, x, checks.REAL)
-    return x
+    return x.astype(x.dtype)  # values that are taken are no weaker than those of other ops
 
 
 def known_size(op, name, x, size, found):

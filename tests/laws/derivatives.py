@@ -91,6 +91,26 @@ def vjp(e):
     close((jv * w).sum() / size, (v * jw).sum() / size, e.dtype)
 
 
+def _several(op, dtype):
+    return None if len(op.differentiable) > 1 else "the op has a derivative in one argument alone"
+
+
+@law(derivable, _several)
+def derivative_in_one_argument(e):
+    """Next to arguments that do not move, each is as it is next to those whose tangents are zeros."""
+    moving = [e.args[i] for i in e.moving]
+    fun = lambda *xs: e.call(*(xs[e.moving.index(i)] if i in e.moving else a for i, a in enumerate(e.args)))
+    tangents = [e.random(x, i) for i, x in enumerate(moving)]
+
+    def pair(i, *xs):
+        zeros = (jnp.zeros_like(t) if k != i else t for k, t in enumerate(tangents))
+        alone = jax.jvp(lambda x: fun(*xs[:i], x, *xs[i + 1 :]), xs[i : i + 1], (tangents[i],))[1]
+        return alone, jax.jvp(fun, xs, tuple(zeros))[1]
+
+    for got, want in jax.jit(lambda *xs: [pair(i, *xs) for i in range(len(xs))])(*moving):
+        close(got, want, e.dtype, scale=4)
+
+
 @law(derivable)
 def linearize(e):
     y, push = jax.linearize(e.fun, e.x)
