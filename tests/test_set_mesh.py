@@ -187,16 +187,16 @@ def test_a_reshape_keeps_what_it_can(shape, spec, new, want):
 
 
 @pytest.mark.parametrize(
-    "op, way, kind, program",
+    "name, way, kind, program",
     [
         ("cumsum", "features", "auto", "forward"),
         ("cumsum", "features", "explicit", "as they come"),
         ("segment_max", "rows", "auto", "made inside"),
     ],
 )
-def test_tiles_read_by_a_mesh_that_all_programs_have_are_found(monkeypatch, op, way, kind, program):
+def test_tiles_read_by_a_mesh_that_all_programs_have_are_found(monkeypatch, name, way, kind, program):
     """A fault that is planted: the mesh of the program's arguments, which may have none."""
-    case = next(e for e in SHARDED if (e.op, e.way) == (op, way))
+    case = next(e for e in SHARDED if (e.op, e.way) == (name, way))
     forget_traces()
     try:
         with monkeypatch.context() as patch:

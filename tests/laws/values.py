@@ -121,7 +121,7 @@ def weak_types(e):
     with jax.enable_x64(e.dtype.endswith("64")):
         weak = _filled(e)
         assert weak.weak_type and weak.dtype == e.x.dtype
-        assert not jax.eval_shape(e.fun, weak).weak_type
+        assert e.op.weak or not jax.eval_shape(e.fun, weak).weak_type
         e = e.with_arguments(jnp.asarray(np.asarray(a)) for a in e.args)
 
         @jax.jit
