@@ -18,7 +18,7 @@ bool broadcasts(Dimensions dims, Dimensions shape, std::vector<bool>& repeats) {
 
 std::string described(const Dtypes& dtypes) {
   std::string text;
-  for (ffi::DataType dtype : dtypes) text += (text.empty() ? "" : ", ") + std::to_string(int(dtype));
+  for (ffi::DataType dtype : dtypes) text.append(text.empty() ? "" : ", ").append(std::to_string(int(dtype)));
   return text;
 }
 
