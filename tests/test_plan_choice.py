@@ -150,6 +150,8 @@ def test_a_plan_and_a_call_choose_alike(op):
         text = call.trace(*example.args).lower(lowering_platforms=(platform,)).as_text()
         assert calls(text) == set(plan.targets)
         assert bool(plan.targets) == any(call.backend == "native" for call in plan.calls)
+        if len(plan.calls) == 1:
+            assert (plan.sku.backend == "native") == (plan.calls[0].backend == "native")
 
 
 @pytest.mark.measured
