@@ -20,6 +20,11 @@ def _bend(before, here, after):
     return jnp.max(jnp.abs(right - left), initial=0) / jnp.maximum(1e-5, jnp.max(jnp.abs(right), initial=0))
 
 
+def _lines(e):
+    """Points and directions: those of the example, and others near them."""
+    return ((e.x + 1e-3 * i * e.random(e.x, 100 + i), e.random(e.x, 1 + i)) for i in range(8))
+
+
 @law(derivable, smooth, _sharp, about="functor")
 def limits_of_differences(e):
     """The first, forward and reverse; the second, forward over reverse and reverse over reverse, along two directions. Between
@@ -42,8 +47,7 @@ def limits_of_differences(e):
             "grad of grad": (jax.grad(lambda x: jnp.vdot(gradient(x), v))(x), of_gradient),
         }
 
-    for draw in range(8):
-        x, v = e.x + 1e-3 * draw * e.random(e.x, 100 + draw), e.random(e.x, 1 + draw)
+    for x, v in _lines(e):
         bend, compared = pairs(x, v)
         if bend < 1e-3:
             break
@@ -164,9 +168,16 @@ def third_derivative(e):
             want = third("xla")
         close(third("native"), want, e.dtype, scale=100)
         return
-    second, step = jax.jit(jax.grad(jax.grad(along("native")))), 1e-5
-    want = (second(step) - second(-step)) / (2 * step)
-    np.testing.assert_allclose(third("native"), want, rtol=1e-5, atol=1e-5)
+    step = 1e-5
+    # The line and its origin are arguments, so that other lines, where this one has a kink, are of the same program.
+    on_line = lambda t, x, v: loss_of(lambda t: e.fun(x + t * v))(t)
+    second = jax.grad(jax.grad(on_line))
+    both = jax.jit(lambda x, v: ([second(t, x, v) for t in (-step, 0.0, step)], jax.grad(second)(0.0, x, v)))
+    for x, v in _lines(e):
+        (before, here, after), got = both(x, v)
+        if _bend(before, here, after) < 1e-3:
+            break
+    np.testing.assert_allclose(got, (after - before) / (2 * step), rtol=1e-5, atol=1e-5)
 
 
 @law(derivable)
