@@ -44,7 +44,14 @@ def parser():
         metavar="FILE",
         nargs="?",
         const=pathlib.Path(__file__).parent / "backends.json",
-        help="also time the reference, and merge the verdicts into FILE, by default that of this installation",
+        help="time both backends over a grid of sizes; merge these times into FILE, by default that of this installation",
+    )
+    bench.add_argument("--tune", action="store_true", help="the same, into your own table for this device")
+    bench.add_argument(
+        "--regret",
+        type=int,
+        metavar="N",
+        help="time both backends at N random sizes: what is chosen, over the faster one",
     )
     return top
 

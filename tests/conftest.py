@@ -138,10 +138,10 @@ def pytest_runtest_teardown():
 @pytest.fixture(autouse=True)
 def _no_measurements(request, monkeypatch):
     """The laws are about the kernels, also those that XLA beats; tests of the choice are marked `measured`."""
-    from baracuda_jax._core import choice
+    from baracuda_jax._core import measurements
 
     if request.node.get_closest_marker("measured") is None:
-        monkeypatch.setattr(choice, "table", dict)
+        monkeypatch.setattr(measurements, "table", dict)
 
 
 def pytest_generate_tests(metafunc):

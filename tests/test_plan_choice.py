@@ -1,5 +1,7 @@
 """Plans: bad input, preferences, and the automatic choice."""
 
+import contextlib
+import itertools
 import json
 
 import jax
@@ -10,8 +12,9 @@ from plans import IDS, IMAGE, X, calls, example_of, plan_of
 
 import baracuda_jax as bj
 from baracuda_jax import PlanPreference
-from baracuda_jax._core import choice
+from baracuda_jax._core import choice, measurements
 from baracuda_jax._core.op import OPS
+from baracuda_jax._core.regime import by_rows, by_size
 
 # ---------------------------------------------------------------------------------------------------------------------
 # What is wrong is said
@@ -102,25 +105,35 @@ def test_a_workspace_that_is_too_large():
 
 
 @pytest.mark.measured
-def test_the_rows_follow_from_their_measurements():
-    rows = json.loads(choice.PATH.read_text())["rows"]
-    keys = [(r["op"], r["pass"], r["platform"], r["dtype"], r["size"]) for r in rows]
+def test_the_table_is_whole():
+    rows = json.loads(measurements.PATH.read_text())["rows"]
+    keys = [(r["op"], r["pass"], r["platform"], r["dtype"]) for r in rows]
     assert len(set(keys)) == len(keys)
     for row in rows:
-        assert row["op"] in OPS and row["pass"] in ("forward", "backward") and row["size"] in choice.SIZES
-        assert row["dtype"] in OPS[row["op"]].dtypes and row["device"] and row["jax"] and row["date"]
-        total = lambda name: sum(case[name] for case in row["cases"])
-        assert row["backend"] == choice.verdict(total("native_ms"), total("xla_ms"), OPS[row["op"]].default)
+        op = OPS[row["op"]]
+        assert row["pass"] in ("forward", "backward") and row["dtype"] in op.dtypes
+        assert row["device"] and row["jax"] and row["date"] and row["cases"]
+        names = {by_size: set(), by_rows: {"length", "inner", "sorted"}}.get(op.regime, {"length", "inner"})
+        for case in row["cases"]:
+            assert set(case["regime"]) == names | {"bytes"} and case["native_ms"] > 0 and case["xla_ms"] > 0
+
+
+@pytest.mark.measured
+def test_what_was_measured_is_chosen_well():
+    """At the sizes of the table itself the choice costs no more than interpolation does."""
+    for row in json.loads(measurements.PATH.read_text())["rows"]:
+        for case in row["cases"]:
+            key = row["op"], row["pass"], row["platform"], row["dtype"]
+            backend = measurements.decision(measurements.measured(*key, case["regime"])[0], OPS[row["op"]].default)
+            best = min(case["native_ms"], case["xla_ms"])
+            alike = [c for c in row["cases"] if c["regime"] == case["regime"]]
+            if len(alike) == 1:
+                assert case[f"{backend}_ms"] <= 1.15 * best, (key, case)
 
 
 def test_the_default_stays_unless_the_other_is_faster():
-    assert [choice.verdict(1.0, xla, "native") for xla in (0.9, 0.97, 1.0, 1.1)] == [
-        "xla",
-        "native",
-        "native",
-        "native",
-    ]
-    assert [choice.verdict(1.0, xla, "xla") for xla in (0.9, 1.0, 1.03, 1.1)] == ["xla", "xla", "xla", "native"]
+    assert [measurements.decision(1 / xla, "native") for xla in (0.9, 0.97, 1.0, 1.1)] == ["xla", *["native"] * 3]
+    assert [measurements.decision(1 / xla, "xla") for xla in (0.9, 1.0, 1.03, 1.1)] == [*["xla"] * 3, "native"]
 
 
 @pytest.mark.measured
@@ -129,14 +142,13 @@ def test_the_table_chooses_where_nobody_asks():
     width = ((0, 0),) * (len(IMAGE.shape) - 1) + ((2, 3),)
     program = jax.jit(lambda x: bj.pad(x, width))
     gradient = jax.jit(jax.grad(lambda x: (bj.pad(x, width) ** 2).sum()))
-    for platform, size, is_native in (("cuda", "large", False), ("cpu", "medium", True)):
+    for platform, is_native in (("cuda", False), ("cpu", True)):
         plan = bj.plan("pad", IMAGE, width, platform=platform)
-        assert plan.why == f"measured: forward float32 {size}"
+        assert plan.why.startswith("measured: ") and plan.why.endswith("float32, forward")
         assert (plan.sku.backend == "native") == (plan.backward.sku.backend == "native") == is_native
         for fun in (program, gradient):
             assert bool(calls(fun.trace(IMAGE).lower(lowering_platforms=(platform,)).as_text())) == is_native
     assert bj.plan("pad", IMAGE, width, platform="cuda", prefer="native").sku.backend == "native"
-    assert bj.plan("segment_max", X, IDS, 3, platform="cuda").why == "measured: forward float32 large"
     with bj.prefer("native"):
         assert bj.plan("pad", IMAGE, width, platform="cuda").sku.backend == "native"
 
@@ -160,24 +172,96 @@ def test_one_program_for_platforms_that_disagree_is_native():
     assert calls(text) == {"baracuda.lp_pool"}
 
 
+def case_of(ratio, **regime):
+    """A case in which the kernel takes so many times as long as XLA's program."""
+    return {"case": str(regime), "regime": {"bytes": 2**16} | regime, "native_ms": ratio, "xla_ms": 1.0}
+
+
 def _with_rows(monkeypatch, rows, op="segment_sum", pass_="forward", platform="cuda"):
-    monkeypatch.setattr(choice, "table", lambda: {(op, pass_, platform): rows})
+    monkeypatch.setattr(measurements, "table", lambda: {(op, pass_, platform): rows})
 
 
-def test_a_call_without_a_row_has_its_nearest(monkeypatch):
-    rows = {("float32", "tiny"): "native", ("float32", "large"): "xla", ("bfloat16", "small"): "native"}
+ROWS = dict(length=5, inner=3, sorted=False)
+
+
+def test_a_call_has_the_mean_of_cases_near_it(monkeypatch):
+    short, long = case_of(0.25, length=16), case_of(4.0, length=2**16)
+    of = lambda length, cases=(short, long): measurements.interpolated(cases, {"bytes": 2**16, "length": length})
+    assert of(16)[0] == pytest.approx(0.25, rel=0.02) and of(2**16)[0] == pytest.approx(4, rel=0.02)
+    assert of(2**10)[0] == pytest.approx(1.0)  # half-way
+    assert of(2**5) == (pytest.approx(0.25, rel=0.1), short["case"]) and of(2**22)[1] == long["case"]
+    assert all(a < b for a, b in itertools.pairwise(of(2**k)[0] for k in range(4, 17)))
+
+
+def test_a_flag_is_far(monkeypatch):
+    cases = [case_of(0.5, sorted=True), case_of(2.0, sorted=False)]
+    for is_sorted, ratio in ((True, 0.5), (False, 2.0)):
+        found = measurements.interpolated(cases, {"bytes": 2**20, "sorted": is_sorted})
+        assert found[0] == pytest.approx(ratio, rel=0.05)
+
+
+def test_a_call_without_cases_in_its_dtype_has_those_of_the_nearest(monkeypatch):
+    rows = {"float32": [case_of(0.5)], "bfloat16": [case_of(2.0)]}
     _with_rows(monkeypatch, rows)
-    nearest = lambda dtype, size: choice.measured("segment_sum", "forward", "cuda", dtype, size)
-    assert nearest("float32", "small") == ("native", "forward float32 tiny")
-    assert nearest("float32", "medium") == ("xla", "forward float32 large")
-    assert nearest("float16", "large") == ("native", "forward bfloat16 small")
-    assert nearest("float64", "large") == ("xla", "forward float32 large")
-    assert choice.measured("segment_sum", "backward", "cuda", "float32", "large") is None
-    assert [choice.size_class(n) for n in (0, 2**16, 2**20, 2**26)] == ["tiny", "small", "medium", "large"]
+    measured = lambda dtype: measurements.measured("segment_sum", "forward", "cuda", dtype, {"bytes": 1})[0]
+    assert list(map(measured, ("float32", "float64", "bfloat16", "float16"))) == pytest.approx([0.5, 0.5, 2.0, 2.0])
+    assert measurements.measured("segment_sum", "backward", "cuda", "float32", {"bytes": 1}) is None
+
+
+def test_an_export_for_any_size_has_the_largest(monkeypatch):
+    small, large = case_of(0.5, bytes=2**10), case_of(2.0, bytes=2**30)
+    _with_rows(monkeypatch, {"float32": [small, large]}, op="flip")
+    assert measurements.measured("flip", "forward", "cuda", "float32", None)[0] == pytest.approx(2.0, rel=0.02)
+    (rows,) = jax.export.symbolic_shape("rows")
+    export = jax.export.export(jax.jit(bj.flip), platforms=("cuda",), disabled_checks=bj.export_checks)
+    assert not calls(export(jax.ShapeDtypeStruct((rows, 3), jnp.float32)).mlir_module())
+    assert calls(export(jax.ShapeDtypeStruct((8, 3), jnp.float32)).mlir_module())
+
+
+@pytest.mark.parametrize("fun, regime", [
+    (lambda x: bj.sum(x, axis=1), {"bytes": 4 * 2 * 5 * 3, "length": 5, "inner": 3}),
+    (lambda x: bj.sum(x, axis=(0, 2)), {"bytes": 4 * 2 * 5 * 3, "length": 6, "inner": 1}),
+    (lambda x: bj.cumsum(x, -2), {"bytes": 4 * 2 * 5 * 3, "length": 5, "inner": 3}),
+    (lambda x: bj.median(x, -1), {"bytes": 4 * 2 * 5 * 3, "length": 3, "inner": 1}),
+    (lambda x: bj.flip(x), {"bytes": 4 * 2 * 5 * 3}),
+    (lambda x: bj.segment_sum(x, jnp.zeros(2, int), 4), {"bytes": 4 * 4 * 5 * 3, "length": 2, "inner": 15, "sorted": False}),
+])  # fmt: skip
+def test_the_regime_of_a_call_and_of_its_derivative(fun, regime):
+    x = jax.ShapeDtypeStruct((2, 5, 3), jnp.float32)
+    with plans_of_calls() as found:
+        jax.jit(jax.grad(lambda x: fun(x).sum())).lower(x)
+    assert found
+    for call in found:
+        known = {name: n for name, n in call.regime.items() if name in ("inner", "sorted")}
+        assert known == {name: n for name, n in regime.items() if name in known}
+    with plans_of_calls() as found:
+        jax.jit(fun).lower(x)
+    assert regime in [call.regime for call in found]
+
+
+@contextlib.contextmanager
+def plans_of_calls():
+    """Yields a list, which has the calls that a backend is chosen for meanwhile."""
+    found, choose = [], choice.choose
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choice, "choose", lambda call, *rest: (found.append(call), choose(call, *rest))[1])
+        yield found
+
+
+def test_the_users_own_table_goes_before_the_packages(monkeypatch, tmp_path):
+    monkeypatch.setenv(measurements.FOLDER, str(tmp_path))
+    x = jnp.ones((4, 3))
+    for ratio, backend in ((0.5, "native"), (2.0, "xla")):
+        row = {"op": "flip", "pass": "forward", "platform": "cpu", "dtype": "float32", "cases": [case_of(ratio)]}
+        measurements.user_table(jax.devices("cpu")[0].device_kind).write_text(json.dumps({"rows": [row]}))
+        measurements.tuned.cache_clear()
+        plan = bj.plan("flip", x, platform="cpu")
+        assert plan.backend == backend and plan.why.startswith(f"measured: {ratio:.2f} of XLA's time near")
+    measurements.tuned.cache_clear()
 
 
 def test_determinism_goes_before_speed(monkeypatch):
-    _with_rows(monkeypatch, {("float32", "tiny"): "xla"})
+    _with_rows(monkeypatch, {"float32": [case_of(2.0, **ROWS)]})
     backend = lambda x, **fields: (
         bj.plan("segment_sum", x, IDS, 3, platform="cuda", prefer=PlanPreference(**fields)).sku.backend
     )
@@ -188,7 +272,7 @@ def test_determinism_goes_before_speed(monkeypatch):
 
 def test_a_derivative_has_one_backend_in_both_passes(monkeypatch):
     """The row of the backward pass is that of the op with its derivative."""
-    _with_rows(monkeypatch, {("float32", "tiny"): "xla"}, "segment_sum", "backward", "cpu")
+    _with_rows(monkeypatch, {"float32": [case_of(2.0, **ROWS)]}, "segment_sum", "backward", "cpu")
     plan = bj.plan("segment_sum", X, IDS, 3, platform="cpu")
     assert (plan.sku.backend, plan.backward.sku.backend) == ("native", "xla")
     loss = lambda x: jnp.sin(bj.segment_sum(x, IDS, 3)).sum()

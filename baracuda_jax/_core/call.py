@@ -50,8 +50,26 @@ class Call:
 
     @property
     def bytes(self):
-        """Of operands and results, which makes a call and its derivative about equal."""
-        return sum(math.prod(x.shape) * x.dtype.itemsize for x in (*self.operands, *self.results))
+        """Of operands and results."""
+        return sum(map(_bytes, (*self.operands, *self.results)))
+
+    @property
+    def largest(self):
+        """The type of the operand or result with the most bytes."""
+        return max((*self.operands, *self.results), key=_bytes)
+
+    def operand(self, name):
+        """The type of an operand, or of a residual."""
+        names = self.op.operands if self.kind == "forward" else self.op.residuals
+        return self.operands[names.index(name)]
+
+    @property
+    def regime(self):
+        """The sizes on which the choice of backend depends, {name: size}; None where an export leaves them open. They are
+        about the same of a call and of its derivative."""
+        if not all(isinstance(n, int) for x in (*self.operands, *self.results) for n in x.shape):
+            return None
+        return {"bytes": _bytes(self.largest)} | self.op.regime(self)
 
     @property
     def targets(self):
@@ -94,6 +112,10 @@ class Call:
         params |= {"outputs": self.op.outputs[:1]} if len(self.op.outputs) > 1 else {}
         results = _trace(self.op.bodies["backward"].typed, operands, params).out_avals
         return Call(self.op, "backward", operands, tuple(results), params)
+
+
+def _bytes(x):
+    return math.prod(x.shape) * x.dtype.itemsize
 
 
 def untyped(fun, avals, params):

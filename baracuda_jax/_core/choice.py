@@ -1,58 +1,7 @@
-"""The choice of backend: what the caller asks for, or else what was measured to be faster.
-
-The table, `backends.json` in the package, has rows for (op, pass, platform, dtype, size class), the pass being "forward"
-for an op alone, and "backward" for an op with its derivative, both parts of which have one backend. `python -m
-baracuda_jax bench --write-table` writes it."""
-
-import functools
-import json
-import pathlib
-
-import jax.numpy as jnp
+"""The choice of backend: what the caller asks for, or else what was measured to be faster."""
 
 from . import library
-
-PATH = pathlib.Path(__file__).parent.parent / "backends.json"
-SIZES = {"tiny": 2**16, "small": 2**20, "medium": 2**26, "large": float("inf")}  # bytes that are too many
-
-
-def size_class(count):
-    """The class of a call by its bytes of operands and results; the last if an export leaves them open."""
-    if not isinstance(count, int):
-        return list(SIZES)[-1]
-    return next(name for name, limit in SIZES.items() if count < limit)
-
-
-@functools.cache
-def table():
-    """{(op, pass, platform): {(dtype, size class): backend}}"""
-    found = {}
-    for row in json.loads(PATH.read_text())["rows"]:
-        key = row["op"], row["pass"], row["platform"]
-        found.setdefault(key, {})[row["dtype"], row["size"]] = row["backend"]
-    return found
-
-
-def verdict(native_ms, xla_ms, default):
-    """The backend that a row says: the op's default, unless the other one is faster by 5% or more. An op that XLA fuses with
-    its neighbours, by default XLA's, has to gain something."""
-    times = {"native": native_ms, "xla": xla_ms}
-    (other,) = times.keys() - {default}
-    return other if times[default] >= 1.05 * times[other] else default
-
-
-def measured(op, pass_, platform, dtype, size):
-    """(backend, the row it is from), or None. A call without a row has its neighbour's: the nearest size, the larger of
-    two, in the same dtype, or else in that of the nearest width."""
-    rows = table().get((op, pass_, platform), {})
-    order = list(SIZES)
-
-    def distance(row):
-        apart = abs(jnp.dtype(row[0]).itemsize - jnp.dtype(dtype).itemsize)
-        return row[0] != dtype, apart, abs(order.index(row[1]) - order.index(size)), -order.index(row[1]), row[0]
-
-    row = min(rows, key=distance, default=None)
-    return row and (rows[row], f"{pass_} {' '.join(row)}")
+from .measurements import decision, measured
 
 
 def choose(call, prefer, platforms):
@@ -99,8 +48,8 @@ def _automatic(call, prefer, platform):
     if _exceeds(call, prefer):
         return "xla", f"the kernel needs {call.workspace_bytes} bytes of workspace"
     pass_ = "backward" if call.is_differentiated else "forward"
-    found = measured(call.op.name, pass_, platform, call.dtype.name, size_class(call.bytes))
-    backend, why = (found[0], f"measured: {found[1]}") if found else (call.op.default, "by default")
+    found = measured(call.op.name, pass_, platform, call.dtype.name, call.regime)
+    backend, why = (decision(found[0], call.op.default), found[1]) if found else (call.op.default, "by default")
     if backend == "xla" and prefer.deterministic and not call.is_deterministic("xla", platform):
         return "native", "XLA's program is not deterministic"
     return backend, why

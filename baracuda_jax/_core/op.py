@@ -38,6 +38,7 @@ from .call import Call, untyped
 from .compat import ad
 from .compiled import full
 from .names import has_star, spelled, unrounded
+from .regime import by_size
 from .sku import OpCategory
 
 
@@ -77,6 +78,7 @@ class Op:
     beside: tuple[str, ...]  # other ops that the public function calls
     kin: str | None
     default: str
+    regime: Callable
     weak: bool
     forward: compat.Primitive | None  # None where the op is made of other ops
     tangent: compat.Primitive | None  # as backward, None where there is no derivative
@@ -164,6 +166,7 @@ def declare(
     beside: Sequence[str] = (),
     kin: str | None = None,
     default: str = "native",
+    regime: Callable = by_size,
     library: str | None = None,
     weak: bool = False,
 ) -> Op:
@@ -196,6 +199,7 @@ def declare(
     beside          other ops whose kernels the public function calls too
     kin             what ops that differ in their functors alone have in common; a sample of the laws takes some of them
     default         what automatic means for this op: "native", the kernel where there is one, or "xla"
+    regime          the sizes besides bytes on which the choice of backend depends: a rule of `regime.py`
     weak            whether the output, of the operands' dtype, is weakly typed where they are, as Python numbers: so are the
                     results of JAX's elementwise functions and of those that move elements
     """
@@ -278,6 +282,7 @@ def declare(
         beside=tuple(beside),
         kin=kin,
         default=default,
+        regime=regime,
         weak=weak,
         bodies=bodies,
         output=output,
@@ -338,6 +343,7 @@ def compose(
         beside=(),
         kin=kin,
         default="native",
+        regime=by_size,
         weak=False,
         bodies={},
         output=0,

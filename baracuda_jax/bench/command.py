@@ -2,17 +2,20 @@
 
 import importlib.util
 import sys
+import time
 
 import jax
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .._core.library import LIBRARIES
-from . import kinds, results, table, verdicts
+from .._core.measurements import user_table
+from . import backends, kinds, results, table
 from .floor import copy_bandwidth
 from .programs import first_line
 
 WIDTH = 170  # of what is printed to a file
+WRITE_SECONDS = 5.0
 
 
 def bench(options):
@@ -28,7 +31,9 @@ def bench(options):
     for failure in failures:
         console.print(f"[red]failed[/red]  {failure}", highlight=False, soft_wrap=True)
     if options.write_table:
-        verdicts.write(options.write_table, found)
+        backends.write(options.write_table, found)
+    if options.tune:
+        backends.write(user_table(found["device"]), found)
     if options.plot and found["rows"]:
         from . import curves, plot
 
@@ -78,7 +83,7 @@ def _measure(kind, options):
         bandwidth = copy_bandwidth(platform)
         settings = kinds.Settings.of(kind, options, platform, bandwidth)
         about = results.about(device, platform, bandwidth, settings.repeats, "torch" in settings.against)
-        jobs = kind.jobs(settings)
+        jobs, due = kind.jobs(settings), 0.0
         task = bar.add_task("", total=len(jobs))
         for number, (name, measure) in enumerate(jobs.items(), 1):
             bar.update(task, description=name)
@@ -90,8 +95,9 @@ def _measure(kind, options):
                         failures.append(_said(row))
                         continue
                     rows.append(row)
-                    if options.json:  # now, so that a run that is cut off leaves what it has
+                    if options.json and time.monotonic() > due:  # a run that is cut off leaves what it has
                         results.write(options.json, about | {"rows": rows})
+                        due = time.monotonic() + WRITE_SECONDS
             except Exception as error:  # one that fails, as for lack of memory, leaves the others their times
                 failures.append(f"{name}: {_said(error)}")
             bar.advance(task)

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
-from . import cases, overhead, sweep
+from . import cases, overhead, regimes, sweep
 from .cases import by_size
 from .run import run
 
@@ -36,7 +36,7 @@ class Settings:
     dtypes: tuple[str, ...]
     size: str
     against: tuple[str, ...]
-    with_reference: bool
+    regret: int
 
     @staticmethod
     def of(kind, options, platform, bandwidth):
@@ -48,7 +48,7 @@ class Settings:
             tuple(options.dtype or ()),
             options.size or "small",
             options.against or ("xla",),
-            bool(options.write_table),
+            options.regret or 0,
         )
 
 
@@ -57,8 +57,12 @@ def _cases(of):
         b for b in cases.benchmarks(of.size)
         if b.op in of.ops and b.dtype in (of.dtypes or (b.dtype,))
     ]  # fmt: skip
-    measure = lambda b: run(b, of.size, of.platform, of.bandwidth, of.against, of.with_reference, of.repeats)
+    measure = lambda b: run(b, of.size, of.platform, of.bandwidth, of.against, of.repeats)
     return {str(b): lambda b=b: measure(b) for b in chosen}
+
+
+def _regimes(of):
+    return regimes.regret(of, of.regret) if of.regret else regimes.grid(of)
 
 
 def _sweep(of):
@@ -76,11 +80,14 @@ def _overhead(of):
     return {name: lambda part=part: part(of.platform, of.repeats) for name, part in overhead.PARTS.items()}
 
 
-CASES = Kind("cases", cases.OPS, ("op", "dtype", "size", "against", "plot", "write_table"), 15, _cases)
+CASES = Kind("cases", cases.OPS, ("op", "dtype", "size", "against", "plot"), 15, _cases)
+REGIMES = Kind("regimes", regimes.ops(), ("op", "dtype", "write_table", "tune", "regret"), regimes.REPEATS, _regimes)
 SWEEP = Kind("sweep", by_size.OPS, ("op", "dtype", "plot"), sweep.REPEATS, _sweep)
 OVERHEAD = Kind("overhead", (), (), overhead.REPEATS, _overhead)
 
 
 def of(options):
     """The kind that was asked for."""
+    if options.write_table or options.tune or options.regret:
+        return REGIMES
     return SWEEP if options.sweep else OVERHEAD if options.overhead else CASES

@@ -4,8 +4,8 @@
     built_for                                                                            of our kernels
     copy_bytes_per_s, repeats                                                            of the method
     rows     op, family, pass, dtype, size, case, variant, even (the case to compare a skewed one with), native_ms,
-             quartiles_ms of native's times, xla_ms, reference_ms, torch_ms, between_ms (native and reference, of an
-             elementwise op between others), floor_ms, floor_bytes, bytes (of operands and result), note
+             quartiles_ms of native's times, xla_ms, torch_ms, floor_ms, floor_bytes, bytes (of operands
+             and result), note
 
 What was not measured is null."""
 

@@ -41,12 +41,20 @@ def overhead_cells(row):
     return row["measure"], row["case"], row["unit"], value("native"), value("xla")
 
 
+def regime_cells(row):
+    """A row's of both backends, under their header."""
+    words = row["op"], row["pass"], row["dtype"], row["case"]
+    times = f"{row['native_ms']:.4f}", f"{row['xla_ms']:.4f}"
+    return *words, *times, row["chosen"], f"{row['regret']:.2f}"
+
+
 # Kind of results: names of the columns, how many of these are words, and cells of a row.
 COLUMNS = {
     "cases": (HEADER, TEXTS, cells),
     "sweep": (
         (*HEADER[:TEXTS], "elements", "native ns / element", "/ floor", "XLA / native", "checked"), TEXTS, sweep_cells
     ),
+    "regimes": ((*HEADER[:TEXTS], "native ms", "XLA ms", "chosen", "chosen / best"), TEXTS, regime_cells),
     "overhead": (("measure", "case", "unit", "native", "XLA"), 3, overhead_cells),
 }  # fmt: skip
 

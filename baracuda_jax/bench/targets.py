@@ -14,10 +14,7 @@ import fnmatch
 import pathlib
 import statistics
 
-from .._core import choice
-from .._core.op import OPS
 from .results import beside_even
-from .verdicts import PASSES, of_backends
 
 
 def read(file):
@@ -101,14 +98,9 @@ def _skewed(rows, results):
 
 
 def _chosen(rows, results):
-    """The time of the backend that is chosen, over the faster one's. A choice is made before ids are known."""
+    """The time of the backend that is chosen, over the faster one's, at random sizes."""
     for row in rows:
-        times = dict(zip(("native", "xla"), of_backends(row), strict=True))
-        if None not in times.values() and not row["even"]:
-            size = choice.size_class(row["bytes"])
-            found = choice.measured(row["op"], PASSES[row["pass"]], results["platform"], row["dtype"], size)
-            backend = found[0] if found else OPS[row["op"]].default
-            yield times[backend] / min(times.values()), f"{_name(row)}: {backend}"
+        yield row["regret"], f"{_name(row)}, {row['case']}: {row['chosen']}"
 
 
 XLA, TORCH = _against("xla_ms"), _against("torch_ms")

@@ -1,8 +1,8 @@
 """Times of programs, taken in turn: on CPU of calls that are waited for, on a GPU of the kernels that they run.
 
-A GPU's kernels are timed by a profile. What passes between them is left out: it is the host's, which launches them, and a
-larger program has none. So small ops need no program that repeats them. One program's work is told from another's by
-annotations of the host's, in which it is waited for.
+A GPU's kernels are timed by a profile. The host's time between them is left out, since a larger program has none; each
+kernel counts a microsecond more, the gap between two kernels of a CUDA graph. So small ops need no program that repeats
+them. One program's work is told from another's by annotations of the host's, in which it is waited for.
 """
 
 import contextlib
@@ -11,12 +11,14 @@ import pathlib
 import tempfile
 import time
 import typing
+from bisect import bisect_left
 from collections.abc import Callable
 
 import jax
 
 MARK = "timed "
-WARM_SECONDS, IN_A_ROW = 0.01, 3
+WARM_SECONDS, IN_A_ROW, CALLS = 0.01, 3, 100
+GAP_NS = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,9 +42,9 @@ def on(program, sets):
     return Program(lambda i: program(*sets[i % len(sets)]))
 
 
-def measure(platform, programs, repeats):
-    """{name: seconds of a call, in each repeat}"""
-    return (_waited_for if platform == "cpu" else _of_kernels)(programs, repeats)
+def measure(platform, programs, repeats, calls=CALLS):
+    """{name: seconds of a call, in each repeat}, of so many calls at most."""
+    return _waited_for(programs, repeats) if platform == "cpu" else _of_kernels(programs, repeats, calls)
 
 
 def _in_turn(programs, repeats):
@@ -64,11 +66,11 @@ def _waited_for(programs, repeats):
     return times
 
 
-def _of_kernels(programs, repeats):
+def _of_kernels(programs, repeats, most):
     calls = {}
     for name, program in programs.items():
         program.seconds(3)
-        calls[name] = max(3, min(100, int(0.005 / program.seconds(5))))
+        calls[name] = max(3, min(most, int(0.005 / program.seconds(5))))
         program.seconds(calls[name])
     with profile() as events:
         for repeat, name, program in _in_turn(programs, repeats):
@@ -76,8 +78,12 @@ def _of_kernels(programs, repeats):
                 program.seconds(calls[name], repeat)
     spans, kernels = _spans_and_kernels(events)
     times = {name: [] for name in programs}
+    kernels.sort()
+    starts = [start for start, _ in kernels]
     for name, begin, end in spans:
-        inside = sum(duration for start, duration in kernels if begin <= start < end)
+        inside = sum(
+            duration + GAP_NS for _, duration in kernels[bisect_left(starts, begin) : bisect_left(starts, end)]
+        )
         if not inside:
             raise RuntimeError(f"the profile has no kernels of {name}")
         times[name].append(1e-9 * inside / calls[name])
@@ -98,7 +104,7 @@ class Event(typing.NamedTuple):
 def profile():
     """Yields a list, which afterwards has the Events of what ran meanwhile."""
     options = jax.profiler.ProfileOptions()
-    options.python_tracer_level = 0
+    options.python_tracer_level, options.host_tracer_level = 0, 1  # annotations alone
     events = []
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder, profiler_options=options):

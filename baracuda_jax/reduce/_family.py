@@ -7,11 +7,12 @@ import numpy as np
 
 from .._core.case import Case
 from .._core.op import Body
+from .._core.regime import along_axes
 from .._core.sku import OpCategory
 from .._core.wide import wide
 from . import _kernels
 
-FAMILY = dict(family="reduce", category=OpCategory.REDUCTION)
+FAMILY = dict(family="reduce", category=OpCategory.REDUCTION, regime=along_axes)
 AXES = FAMILY | dict(batched=lambda params: {**params, "axes": tuple(i + 1 for i in params["axes"])})
 SHAPES = {
     "rows": ((5, 41), dict(axis=-1)),

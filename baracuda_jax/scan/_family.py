@@ -5,11 +5,13 @@ import math
 import numpy as np
 
 from .._core.case import Case
+from .._core.regime import along_axes
 from .._core.sku import OpCategory
 
 FAMILY = dict(
     family="scan",
     category=OpCategory.SCAN,
+    regime=along_axes,
     batched=lambda params: {**params, "axis": params["axis"] + 1},
 )
 CUMULATIVE = FAMILY | dict(operands=("operand",), differentiable=("operand",))

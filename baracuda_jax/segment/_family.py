@@ -5,11 +5,13 @@ import math
 import numpy as np
 
 from .._core.case import Case
+from .._core.regime import by_rows
 from .._core.sku import OpCategory
 
 FAMILY = dict(
     family="segment",
     category=OpCategory.SEGMENT_OPS,
+    regime=by_rows,
     operands=("data", "segment_ids"),
     differentiable=("data",),
     constant={"segment_ids": "they are integers"},

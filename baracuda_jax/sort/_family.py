@@ -7,10 +7,11 @@ import numpy as np
 
 from .._core.case import Case
 from .._core.partition import Partition
+from .._core.regime import along_axes
 from .._core.sku import OpCategory
 
 FAMILY = dict(family="sort", category=OpCategory.SORTING)
-AXIS = FAMILY | dict(batched=lambda params: {**params, "axis": params["axis"] + 1})
+AXIS = FAMILY | dict(batched=lambda params: {**params, "axis": params["axis"] + 1}, regime=along_axes)
 NO_DERIVATIVE = "the result is made of indices"
 
 

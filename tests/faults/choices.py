@@ -3,7 +3,7 @@
 import dataclasses
 import os
 
-from baracuda_jax._core import call, choice, plan
+from baracuda_jax._core import call, choice, measurements, plan
 from baracuda_jax._core import prefer as preference
 
 from .table import fault
@@ -60,9 +60,14 @@ def the_limit_of_the_workspace_is_ignored(patch, op):
     patch.setattr(choice, "_exceeds", lambda *_: False)
 
 
-@fault("test_plan_choice.test_a_call_without_a_row_has_its_nearest", op="segment_sum")
-def a_size_belongs_to_the_class_that_it_ends(patch, op):
-    patch.setattr(choice, "size_class", lambda n: next(name for name, limit in choice.SIZES.items() if n <= limit))
+@fault("test_plan_choice.test_a_call_has_the_mean_of_cases_near_it", op="segment_sum")
+def all_cases_count_alike(patch, op):
+    patch.setattr(measurements, "distance", lambda a, b: 0.0)
+
+
+@fault("test_plan_choice.test_a_flag_is_far", op="segment_sum")
+def sorted_ids_are_taken_for_others(patch, op):
+    patch.setattr(measurements, "FLAG", 0.0)
 
 
 @fault("test_plan_choice.test_a_derivative_has_one_backend_in_both_passes", op="segment_sum")

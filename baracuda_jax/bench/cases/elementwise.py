@@ -119,15 +119,22 @@ def prelu(matrix, dtype):
     )  # fmt: skip
 
 
-def benchmarks(size):
-    for dtype in DTYPES:
-        yield from (unary(op, MATRICES[size], dtype) for op in UNARY)
-        yield lerp(MATRICES[size], dtype)
-        yield prelu(MATRICES[size], dtype)
-        yield from (made(op, MATRICES[size], dtype) for op, line in MADE.items() if dtype in line.dtypes)
-        yield from (gated(op, MATRICES[size], dtype) for op in ("glu", "reglu", "swiglu", "geglu", "geglu_tanh"))
-        yield from (three(op, MATRICES[size], dtype) for op in ("fma", "addcmul", "addcdiv", "clamp_between"))
-        yield from (where(MATRICES[size], dtype), ldexp(MATRICES[size], dtype))
+def of(matrix, dtype):
+    """All ops that take the dtype, on one matrix. Those that take no floats are there with integers, or else with bools."""
+    if dtype in DTYPES:
+        yield from (unary(op, matrix, dtype) for op in UNARY)
+        yield lerp(matrix, dtype)
+        yield prelu(matrix, dtype)
+        yield from (made(op, matrix, dtype) for op, line in MADE.items() if dtype in line.dtypes)
+        yield from (gated(op, matrix, dtype) for op in ("glu", "reglu", "swiglu", "geglu", "geglu_tanh"))
+        yield from (three(op, matrix, dtype) for op in ("fma", "addcmul", "addcdiv", "clamp_between"))
+        yield from (where(matrix, dtype), ldexp(matrix, dtype))
+        return
     for op, line in MADE.items():
-        if "float32" not in line.dtypes:
-            yield made(op, MATRICES[size], "int32" if "int32" in line.dtypes else "bool")
+        takes = "int32" if "int32" in line.dtypes else "bool"
+        if "float32" not in line.dtypes and takes == dtype:
+            yield made(op, matrix, dtype)
+
+
+def benchmarks(size):
+    return [b for dtype in (*DTYPES, "int32", "bool") for b in of(MATRICES[size], dtype)]

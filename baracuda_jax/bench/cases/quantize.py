@@ -80,13 +80,16 @@ def dynamic_quantize(code, group, shape, dtype):
     )  # fmt: skip
 
 
+def of(shape, dtype):
+    """All ops on one matrix."""
+    for kind in SCALES:
+        yield quantize(kind, shape, dtype)
+        yield dequantize(kind, shape, dtype)
+    for op, axis in itertools.product(("fake_quantize", "fake_quantize_lsq"), (None, 1)):
+        yield fake_quantize(op, axis, shape, dtype)
+    for code, group in (("int8", None), ("float8_e4m3fn", None), ("int8", GROUP)):
+        yield dynamic_quantize(code, group, shape, dtype)
+
+
 def benchmarks(size):
-    shape = MATRICES[size]
-    for dtype in DTYPES:
-        for kind in SCALES:
-            yield quantize(kind, shape, dtype)
-            yield dequantize(kind, shape, dtype)
-        for op, axis in itertools.product(("fake_quantize", "fake_quantize_lsq"), (None, 1)):
-            yield fake_quantize(op, axis, shape, dtype)
-        for code, group in (("int8", None), ("float8_e4m3fn", None), ("int8", GROUP)):
-            yield dynamic_quantize(code, group, shape, dtype)
+    return [b for dtype in DTYPES for b in of(MATRICES[size], dtype)]

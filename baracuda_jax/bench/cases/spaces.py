@@ -1,0 +1,169 @@
+"""The sizes over which the choice of a backend is measured: a grid for ops that are measured alike, and random ones."""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable
+
+from ..benchmark import DTYPES
+from . import attention, elementwise, histogram, pool, quantize, reduce, scan, segment, shape, sort, unique
+
+ELEMENTS = {"cpu": (2**12, 2**16, 2**20, 2**23), "cuda": (2**12, 2**18, 2**25)}
+RANGE = {"cpu": (2**10, 2**23), "cuda": (2**10, 2**26)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """Elements of the largest array; the length of an axis along which an op reads, and the elements after it."""
+
+    elements: int
+    length: int = 1
+    inner: int = 1
+
+    @property
+    def matrix(self):
+        """(shape, axis)"""
+        rows = self.elements // (self.length * self.inner)
+        shape = [(rows, 0), (self.length, 1), (self.inner, 0)]
+        kept = [pair for pair in shape if pair[1] or pair[0] > 1]
+        return tuple(n for n, _ in kept), [is_axis for _, is_axis in kept].index(1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Space:
+    """Ops that are measured at the same sizes.
+
+    of          (Sizes, dtype) -> Benchmarks
+    lengths     those of the grid; none where the time depends on the number of elements alone
+    inner       the numbers of elements after the axis, the same
+    dtypes      of the benchmarks
+    is_batched  whether there are more slices than one
+    """
+
+    of: Callable
+    lengths: tuple[int, ...] = ()
+    inner: tuple[int, ...] = (1,)
+    dtypes: tuple[str, ...] = DTYPES
+    is_batched: bool = True
+
+    def grid(self, platform):
+        """Sizes on all sides of each crossing that is known."""
+        if not self.lengths:
+            return [Sizes(elements) for elements in ELEMENTS[platform]]
+        if not self.is_batched:
+            slices = [Sizes(length * inner, length, inner) for length in self.lengths for inner in self.inner]
+            return [sizes for sizes in slices if sizes.elements <= RANGE[platform][1]]
+        every = itertools.product(ELEMENTS[platform], self.lengths, self.inner)
+        return [Sizes(*sizes) for sizes in every if sizes[1] * sizes[2] <= sizes[0]]
+
+    def between(self, a, b):
+        """Sizes half-way between two, as ratios go."""
+        return Sizes(*(math.isqrt(x * y) for x, y in zip(dataclasses.astuple(a), dataclasses.astuple(b), strict=True)))
+
+    def random(self, rng, platform):
+        """Sizes within those of the grid, uniform in their logarithms; odd ones too."""
+        draw = lambda low, high: int(math.exp(rng.uniform(math.log(low), math.log(high + 1))))
+        elements = draw(*RANGE[platform])
+        if not self.lengths:
+            return Sizes(elements)
+        length = draw(min(self.lengths), min(elements, max(self.lengths)))
+        inner = draw(1, min(elements // length, max(self.inner))) if rng.random() < 0.5 else 1
+        inner = inner if max(self.inner) > 1 else 1
+        slices = max(1, elements // (length * inner)) if self.is_batched else 1
+        return Sizes(length * inner * slices, length, inner)
+
+
+def _reductions(sizes, dtype):
+    matrix, axis = sizes.matrix
+    return [reduce.reduction(op, matrix, axis, dtype) for op in reduce.OPS]
+
+
+def _scans(sizes, dtype):
+    matrix, axis = sizes.matrix
+    return [*(scan.cumulative(op, matrix, axis, dtype) for op in scan.CUMULATIVE), scan.linear(matrix, axis, dtype)]
+
+
+def _sorts(sizes, dtype):
+    rows = sizes.matrix[0]
+    made = [sort.sort(rows, dtype), sort.argsort(rows, dtype), sort.sort_key_val(rows, dtype)]
+    made += [sort.topk(rows, min(16, rows[-1]), dtype), sort.kthvalue(rows, dtype)] if rows[-1] >= 4 else []
+    made += [sort.median(op, rows, dtype) for op in ("median", "nanmedian")]
+    made += [sort.quantile(op, rows, dtype) for op in ("quantile", "nanquantile")]
+    return made + [sort.argextremum(op, rows, dtype) for op in ("argmax", "argmin")]
+
+
+def _segments(sizes, dtype):
+    rows = sizes.length, sizes.inner, max(1, sizes.length // 16)
+    ops = (*segment.PLAIN, "segment_max_split", "segment_min_split")
+    return [segment.benchmark(op, rows, dtype, is_sorted) for op in ops for is_sorted in (False, True)]
+
+
+def _matrix(elements):
+    columns = max(16, 2 ** (int(math.log2(elements)) // 2))
+    return max(1, elements // columns), columns
+
+
+def _image(elements):
+    side = max(8, min(112, math.isqrt(elements // 8)))
+    channels = max(8, min(64, elements // side**2 // 8 * 8))
+    return max(1, elements // (channels * side**2)), channels, side, side
+
+
+def _moves(sizes, dtype):
+    return [*shape.matrices(_matrix(sizes.elements), dtype), *shape.images(_image(sizes.elements), dtype)]
+
+
+def _pools(sizes, dtype):
+    image = _image(sizes.elements)
+    return [
+        pool.images(image, dtype),
+        pool.lines_or_volumes(1, 4, image, dtype),
+        pool.lines_or_volumes(3, 2, image, dtype),
+    ]
+
+
+def _quantizations(sizes, dtype):
+    rows, columns = _matrix(sizes.elements)
+    matrix = rows, max(quantize.GROUP, columns // quantize.GROUP * quantize.GROUP)
+    return quantize.of(matrix, dtype)
+
+
+def _searches(sizes, dtype):
+    return [histogram.values(sizes.elements, dtype), histogram.searches(sizes.elements, dtype)]
+
+
+def _distinct(sizes, dtype):
+    return [unique.distinct(sizes.elements, dtype), unique.runs(sizes.elements, dtype)]
+
+
+def _traces(sizes, dtype):
+    side = 2 ** (int(math.log2(sizes.elements)) // 3)
+    return [reduce.trace((sizes.elements // side**2, side, side), dtype)]
+
+
+def _caches(sizes, dtype):
+    length = 2 ** (int(math.log2(sizes.elements)) // 2)
+    return [attention.append(max(1, sizes.elements // (length * 128)), 2, max(1, length), 64, dtype)]
+
+
+def _functions(sizes, dtype):
+    return elementwise.of(_matrix(sizes.elements), dtype)
+
+
+ROWS = (16, 256, 4096, 2**16, 2**25)
+SPACES = {
+    "segment": Space(_segments, (256, 4096, 2**16, 2**19), (1, 64), is_batched=False),
+    "reduce": Space(_reductions, ROWS, (1, 64)),
+    "shape": Space(_moves),
+    "scan": Space(_scans, ROWS, (1, 64)),
+    "sort": Space(_sorts, ROWS),
+    "pool": Space(_pools),
+    "quantize": Space(_quantizations),
+    "search": Space(_searches),
+    "ids": Space(lambda sizes, dtype: [histogram.ids(sizes.elements)], dtypes=("int32",)),
+    "nonzero": Space(lambda sizes, dtype: [unique.places(sizes.elements)], dtypes=("float32",)),
+    "unique": Space(_distinct, dtypes=("float32", "int32")),
+    "trace": Space(_traces),
+    "cache": Space(_caches),
+    "elementwise": Space(_functions, dtypes=(*DTYPES, "int32", "bool")),
+}
