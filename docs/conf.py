@@ -24,6 +24,7 @@ extensions = [
     "timings",
     "sweep",
     "overhead",
+    "regret",
     "targets",
 ]
 exclude_patterns = ["_build"]

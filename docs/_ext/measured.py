@@ -7,7 +7,7 @@ from sphinx.util.docutils import SphinxDirective
 from baracuda_jax.bench import results, table
 
 RESULTS = pathlib.Path(__file__).parent.parent.parent / "benchmarks/results"
-KINDS = ("sweep", "overhead")
+KINDS = ("sweep", "overhead", "regret")
 
 
 class Measured(SphinxDirective):

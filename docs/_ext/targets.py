@@ -1,6 +1,6 @@
 """The directive `targets`: benchmarks/targets.csv beside what was measured."""
 
-from measured import RESULTS, Measured, files, markdown
+from measured import KINDS, RESULTS, Measured, files, markdown
 
 from baracuda_jax.bench import results, targets
 
@@ -11,7 +11,7 @@ class Targets(Measured):
     kind = ""
 
     def text(self):
-        found = {file.stem: results.read(file) for file in files(self.kind)}
+        found = {file.stem: results.read(file) for kind in ("", *KINDS) for file in files(kind)}
         rows = [cells(target, found.get(target["results"])) for target in targets.read(TARGETS)]
         return markdown(("what", "measure", "target", "measured", "met?", "worst case"), rows, 2)
 
