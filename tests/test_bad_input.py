@@ -35,7 +35,7 @@ IMAGE = jnp.ones((2, 3, 8, 8))
         (TypeError, "indices_are_sorted must be True or False, got 'yes'", (X, IDS, 3), {"indices_are_sorted": "yes"}),
         (TypeError, "empty_value must be a static scalar", (X, IDS, 3), {"empty_value": np.ones(3)}),
         (ValueError, r"empty_value must be an integer in \[-128, 127\], got 300", (X.astype(jnp.int8), IDS, 3), {"empty_value": 300}),
-        (ValueError, r"prefer must be one of \('native', 'xla'\), a PlanPreference or None, got 'cuda'", (X, IDS, 3), {"prefer": "cuda"}),
+        (ValueError, r"implementation must be one of \('native', 'xla'\), a PlanPreference or None, got 'cuda'", (X, IDS, 3), {"implementation": "cuda"}),
     ],
 )  # fmt: skip
 def test_segment(name, error, match, args, kwargs):
@@ -81,7 +81,7 @@ def test_traced_num_segments():
         (TypeError, "x must be an array, got str", ("image", 2, 2), {}),
         (ValueError, "data_format must be one of 'NCHW', 'NHWC', got 'NWHC'", (IMAGE, 2, 2), {"data_format": "NWHC"}),
         (TypeError, "ceil_mode must be True or False, got 1", (IMAGE, 2, 2), {"ceil_mode": 1}),
-        (ValueError, "prefer must be one of", (IMAGE, 2, 2), {"prefer": "gpu"}),
+        (ValueError, "implementation must be one of", (IMAGE, 2, 2), {"implementation": "gpu"}),
     ],
 )  # fmt: skip
 def test_lp_pool(error, match, args, kwargs):
@@ -109,7 +109,7 @@ NINE = (2,) * 9
         (TypeError, r"repeats\[0\] must be an integer, got .*1", (X, np.ones(2)), {}),
         (TypeError, "x must be an array, got str", ("rows", 2), {}),
         (ValueError, "repeats must repeat at most 8 axes.*repeats 9 axes of", (jnp.ones(NINE), NINE), {}),
-        (ValueError, r"prefer must be one of \('native', 'xla'\), a PlanPreference or None, got 'cuda'", (X, 2), {"prefer": "cuda"}),
+        (ValueError, r"implementation must be one of \('native', 'xla'\), a PlanPreference or None, got 'cuda'", (X, 2), {"implementation": "cuda"}),
     ],
 )  # fmt: skip
 def test_repeat(error, match, args, kwargs):
@@ -168,7 +168,7 @@ def test_repeat(error, match, args, kwargs):
         ("pixel_shuffle", ValueError, "upscale_factor squared must divide the 3 channels of x, got 2", (IMAGE, 2), {}),
         ("pixel_unshuffle", ValueError, r"downscale_factor must divide the rows and columns of x, \(8, 8\), got 3", (IMAGE, 3), {}),
         ("channel_shuffle", ValueError, "groups must divide the 3 channels of x, got 2", (IMAGE, 2), {}),
-        ("flip", ValueError, r"prefer must be one of \('native', 'xla'\)", (X,), {"prefer": "cuda"}),
+        ("flip", ValueError, r"implementation must be one of \('native', 'xla'\)", (X,), {"implementation": "cuda"}),
     ],
 )  # fmt: skip
 def test_moves(name, error, match, args, kwargs):
@@ -255,7 +255,7 @@ def test_traced_parameters():
         (TypeError, "operand must be an array, got str", ("rows",), {}),
         (TypeError, "reverse must be True or False, got 1", (X,), {"reverse": 1}),
         (TypeError, "exclusive must be True or False, got 'yes'", (X,), {"exclusive": "yes"}),
-        (ValueError, r"prefer must be one of \('native', 'xla'\), a PlanPreference or None, got 'cuda'", (X,), {"prefer": "cuda"}),
+        (ValueError, r"implementation must be one of \('native', 'xla'\), a PlanPreference or None, got 'cuda'", (X,), {"implementation": "cuda"}),
     ],
 )  # fmt: skip
 def test_scan(name, error, match, args, kwargs):
@@ -307,7 +307,7 @@ C = X.astype(jnp.complex64)
         (ValueError, r"axis must name each axis once, got \(0, -2\)", {"axis": (0, -2)}),
         (TypeError, r"axis\[1\] must be an integer, got 'rows'", {"axis": (0, "rows")}),
         (TypeError, "keepdims must be True or False, got 1", {"keepdims": 1}),
-        (ValueError, r"prefer must be one of \('native', 'xla'\), a PlanPreference or None, got 'cuda'", {"prefer": "cuda"}),
+        (ValueError, r"implementation must be one of \('native', 'xla'\), a PlanPreference or None, got 'cuda'", {"implementation": "cuda"}),
     ],
 )  # fmt: skip
 def test_reductions(name, error, match, kwargs):
@@ -436,8 +436,8 @@ def test_other_arguments_of_sorts():
     for fun in (bj.topk, bj.kthvalue):
         with pytest.raises(TypeError, match=f"^{fun.__name__}: k must be a static integer, got a traced value"):
             jax.jit(lambda k, fun=fun: fun(X, k))(1)
-    with pytest.raises(ValueError, match="^sort: prefer must be one of"):
-        bj.sort(X, prefer="cuda")
+    with pytest.raises(ValueError, match="^sort: implementation must be one of"):
+        bj.sort(X, implementation="cuda")
 
 
 DY = jnp.ones((4, 3))
@@ -499,7 +499,7 @@ POINTS = jnp.ones((6, 2))
         (bj.searchsorted, ValueError, r"sorter must have shape \(3,\), that of sorted_sequence, got \(6,\)", (X[0], X), {"sorter": IDS}),
         (bj.searchsorted, TypeError, "sorter must have one of the dtypes int8.*got float64", (X[0], X), {"sorter": X[0]}),
         (bj.searchsorted, ValueError, "dtype must be one of 'int32', 'int64', got 'int8'", (X[0], X), {"dtype": "int8"}),
-        (bj.searchsorted, ValueError, r"prefer must be one of \('native', 'xla'\)", (X[0], X), {"prefer": "cuda"}),
+        (bj.searchsorted, ValueError, r"implementation must be one of \('native', 'xla'\)", (X[0], X), {"implementation": "cuda"}),
         (bj.digitize, ValueError, r"bins must have one dimension, got shape \(6, 3\)", (X, X), {}),
         (bj.digitize, TypeError, "x must have one of the dtypes.*complex64", (X.astype(jnp.complex64), X[0]), {}),
         (bj.digitize, TypeError, "right must be True or False, got 1", (X, X[0], 1), {}),

@@ -75,7 +75,7 @@ def test_every_case_has_a_plan_and_its_derivative_one(op):
 def test_every_argument_has_a_plan(name):
     args, kwargs = MADE_OF_OTHERS[name]
     for backend in (None, "native", "xla"):
-        plan = bj.plan(name, *args, **kwargs, prefer=backend)
+        plan = bj.plan(name, *args, **kwargs, implementation=backend)
         backward = _whole(plan)
         assert backward is not None and _whole(backward) is None
         for p in (plan, backward):

@@ -67,7 +67,7 @@ def _traces(fun, x):
         if equation.primitive not in PRIMITIVES:
             continue
         op, kind = PRIMITIVES[equation.primitive]
-        params = {key: value for key, value in equation.params.items() if key != "prefer"}
+        params = {key: value for key, value in equation.params.items() if key != "implementation"}
         avals = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
         outs = compat.trace(op.bodies[kind].reference, avals, params).out_avals
         assert [(y.shape, y.dtype) for y in outs] == [(v.aval.shape, v.aval.dtype) for v in equation.outvars], (

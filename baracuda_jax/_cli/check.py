@@ -165,7 +165,7 @@ def _evaluate(trial, arguments, backend):
             full = list(arguments)
             for i, x in zip(moving, some, strict=True):
                 full[i] = x
-            leaves = jax.tree.leaves(op.public(*full, **kwargs, prefer=backend))
+            leaves = jax.tree.leaves(op.public(*full, **kwargs, implementation=backend))
             is_float = [jnp.issubdtype(y.dtype, jnp.inexact) for y in leaves]
             floats = [y for y, yes in zip(leaves, is_float, strict=True) if yes]
             return floats, [y for y, yes in zip(leaves, is_float, strict=True) if not yes]

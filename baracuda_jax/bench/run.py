@@ -45,8 +45,8 @@ def run(benchmark, size, platform, bandwidth, against, with_reference, repeats):
 
 def compile_ours(benchmark, program_of, name, arguments):
     """The op, by the kernel or by its definition."""
-    prefer = BACKENDS[name] if benchmark.ours_is_native else None
-    return program_of(lambda *a: benchmark.ours(*a, prefer=prefer)).lower(*arguments).compile()
+    implementation = BACKENDS[name] if benchmark.ours_is_native else None
+    return program_of(lambda *a: benchmark.ours(*a, implementation=implementation)).lower(*arguments).compile()
 
 
 def compile_between(benchmark, program_of, sets):

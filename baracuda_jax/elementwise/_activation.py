@@ -75,16 +75,16 @@ tanhshrink, tanhshrink_backward = unary("tanhshrink", "What the hyperbolic tange
     beta: static number, not 0.""",
     "torch.nn.functional.softplus, which is x where beta x > 20; jax.nn.softplus.",
 )
-def softplus(x, beta=1.0, *, prefer=None):
+def softplus(x, beta=1.0, *, implementation=None):
     """Smooth rectifier."""
-    return _SOFTPLUS(floats("softplus", "x", x), beta=_not_zero("softplus", beta), prefer=prefer)
+    return _SOFTPLUS(floats("softplus", "x", x), beta=_not_zero("softplus", beta), implementation=implementation)
 
 
 @backward_of(softplus)
-def softplus_backward(x, dy, beta=1.0, *, prefer=None):
+def softplus_backward(x, dy, beta=1.0, *, implementation=None):
     op = "softplus_backward"
     x = floats(op, "x", x)
-    return _SOFTPLUS.vjp(x, cotangent(op, dy, x), beta=_not_zero(op, beta), prefer=prefer)
+    return _SOFTPLUS.vjp(x, cotangent(op, dy, x), beta=_not_zero(op, beta), implementation=implementation)
 
 
 def _not_zero(op, beta):

@@ -22,16 +22,16 @@ from ._unary import backward_of, cases_around, declare_unary
     min_val, max_val: static numbers, min_val <= max_val.""",
     "torch.nn.functional.hardtanh; jax.nn.hard_tanh.",
 )
-def hardtanh(x, min_val=-1.0, max_val=1.0, *, prefer=None):
+def hardtanh(x, min_val=-1.0, max_val=1.0, *, implementation=None):
     """Clamp with a gradient of 0 at the bounds."""
-    return _HARDTANH(floats("hardtanh", "x", x), **_range("hardtanh", min_val, max_val), prefer=prefer)
+    return _HARDTANH(floats("hardtanh", "x", x), **_range("hardtanh", min_val, max_val), implementation=implementation)
 
 
 @backward_of(hardtanh)
-def hardtanh_backward(x, dy, min_val=-1.0, max_val=1.0, *, prefer=None):
+def hardtanh_backward(x, dy, min_val=-1.0, max_val=1.0, *, implementation=None):
     op = "hardtanh_backward"
     x = floats(op, "x", x)
-    return _HARDTANH.vjp(x, cotangent(op, dy, x), **_range(op, min_val, max_val), prefer=prefer)
+    return _HARDTANH.vjp(x, cotangent(op, dy, x), **_range(op, min_val, max_val), implementation=implementation)
 
 
 def _range(op, min_val, max_val):
@@ -66,18 +66,18 @@ _HARDTANH = declare_unary(
     "torch.clamp, whose gradient at a bound is dy too; jnp.clip, whose gradient there is dy / 2.",
     precision="Exact. NaN propagates.",
 )
-def clamp(x, min=None, max=None, *, prefer=None):
+def clamp(x, min=None, max=None, *, implementation=None):
     """Clamp to a range."""
     x = checks.array("clamp", "x", x)
     checks.dtype("clamp", "x", x, checks.NUMBERS)
-    return _CLAMP(x, **_bounds("clamp", min, max, x.dtype), prefer=prefer)
+    return _CLAMP(x, **_bounds("clamp", min, max, x.dtype), implementation=implementation)
 
 
 @backward_of(clamp)
-def clamp_backward(x, dy, min=None, max=None, *, prefer=None):
+def clamp_backward(x, dy, min=None, max=None, *, implementation=None):
     op = "clamp_backward"
     x = floats(op, "x", x)
-    return _CLAMP.vjp(x, cotangent(op, dy, x), **_bounds(op, min, max, x.dtype), prefer=prefer)
+    return _CLAMP.vjp(x, cotangent(op, dy, x), **_bounds(op, min, max, x.dtype), implementation=implementation)
 
 
 def _bounds(op, low, high, dtype):

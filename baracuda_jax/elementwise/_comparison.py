@@ -71,19 +71,19 @@ heaviside, heaviside_backward = binary("heaviside", "The unit step.", "0 where x
     returns=RETURNS,
     precision="exact: values are moved.",
 )
-def where(condition, x, y, *, prefer=None):
+def where(condition, x, y, *, implementation=None):
     """Values of one array or the other."""
     arrays, _ = _where_operands("where", condition, x, y)
-    return _WHERE(*arrays, prefer=prefer)
+    return _WHERE(*arrays, implementation=implementation)
 
 
 @backward_of(where, "condition, x, y", of="x, y")
-def where_backward(condition, x, y, dout, *, prefer=None):
+def where_backward(condition, x, y, dout, *, implementation=None):
     op = "where_backward"
     arrays, shapes = _where_operands(op, condition, x, y)
     checks.dtype(op, "x", arrays[1], checks.INEXACT)
     dout = cotangent_of_result(op, dout, arrays, arrays[1], "x", "dout")
-    cotangents = _WHERE.vjp(*arrays, dout, prefer=prefer)
+    cotangents = _WHERE.vjp(*arrays, dout, implementation=implementation)
     return tuple(ct.reshape(shape) for ct, shape in zip(cotangents, shapes, strict=True))
 
 

@@ -50,18 +50,18 @@ pow, pow_backward = binary("pow", "The power.", "x1^x2",
     returns="An array of the shape that the arguments broadcast to, of x's dtype.",
     precision="exact, but for overflow and subnormal numbers.",
 )
-def ldexp(x, n, *, prefer=None):
+def ldexp(x, n, *, implementation=None):
     """A float times a power of 2."""
     arrays, _ = _scaled("ldexp", x, n)
-    return _LDEXP(*arrays, prefer=prefer)
+    return _LDEXP(*arrays, implementation=implementation)
 
 
 @backward_of(ldexp, "x, n", of="x")
-def ldexp_backward(x, n, dy, *, prefer=None):
+def ldexp_backward(x, n, dy, *, implementation=None):
     op = "ldexp_backward"
     arrays, shapes = _scaled(op, x, n)
     dy = cotangent_of_result(op, dy, arrays, arrays[0], "x")
-    return _LDEXP.vjp(*arrays, dy, prefer=prefer).reshape(shapes[0])
+    return _LDEXP.vjp(*arrays, dy, implementation=implementation).reshape(shapes[0])
 
 
 def _scaled(op, x, n):

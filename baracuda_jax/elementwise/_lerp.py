@@ -22,19 +22,19 @@ from ._arguments import broadcasting, cotangent_of_result, document, floats, wei
     returns="An array of the broadcast shape and of start's dtype.",
     precision="float16 and bfloat16 compute in float32. Weights of 0 and 1 give the ends exactly. NaN propagates.",
 )
-def lerp(start, end, weight, *, prefer=None):
+def lerp(start, end, weight, *, implementation=None):
     """Linear interpolation."""
     operands, _ = _arguments("lerp", start, end, weight)
-    return _LERP(*operands, prefer=prefer)
+    return _LERP(*operands, implementation=implementation)
 
 
-def lerp_backward(start, end, weight, dy, *, prefer=None):
+def lerp_backward(start, end, weight, dy, *, implementation=None):
     """The gradient of `lerp`: see its formula.
 
     Args:
         start, end, weight: the arguments of `lerp`.
         dy: the cotangent of its result, of the broadcast shape and start's dtype.
-        prefer: as there.
+        implementation: as there.
 
     Returns:
         The cotangents of start, end and weight, each of its argument's shape.
@@ -42,7 +42,7 @@ def lerp_backward(start, end, weight, dy, *, prefer=None):
     op = "lerp_backward"
     operands, shapes = _arguments(op, start, end, weight)
     dy = cotangent_of_result(op, dy, operands, operands[0], "start")
-    cotangents = _LERP.vjp(*operands, dy, prefer=prefer)
+    cotangents = _LERP.vjp(*operands, dy, implementation=implementation)
     return tuple(ct.reshape(shape) for ct, shape in zip(cotangents, shapes, strict=True))
 
 

@@ -22,16 +22,18 @@ _MOST = 2**31 - 1
     "torch.pow; jax.lax.integer_pow.",
     precision="float16 and bfloat16 compute in float32. By repeated squaring; 1 / x^-exponent where that is negative.",
 )
-def powi(x, exponent, *, prefer=None):
+def powi(x, exponent, *, implementation=None):
     """Integer power."""
-    return _POWI(floats("powi", "x", x, checks.INEXACT), exponent=_exponent("powi", exponent), prefer=prefer)
+    return _POWI(
+        floats("powi", "x", x, checks.INEXACT), exponent=_exponent("powi", exponent), implementation=implementation
+    )
 
 
 @backward_of(powi)
-def powi_backward(x, dy, exponent, *, prefer=None):
+def powi_backward(x, dy, exponent, *, implementation=None):
     op = "powi_backward"
     x = floats(op, "x", x, checks.INEXACT)
-    return _POWI.vjp(x, cotangent(op, dy, x), exponent=_exponent(op, exponent), prefer=prefer)
+    return _POWI.vjp(x, cotangent(op, dy, x), exponent=_exponent(op, exponent), implementation=implementation)
 
 
 def _exponent(op, value):
@@ -63,19 +65,24 @@ _POWI = declare_unary(
     scale, shift: static numbers.""",
     "x * scale + shift in plain JAX.",
 )
-def affine(x, scale, shift, *, prefer=None):
+def affine(x, scale, shift, *, implementation=None):
     """Scale and shift by numbers."""
     op = "affine"
     return _AFFINE(
-        floats(op, "x", x), scale=number(op, "scale", scale), shift=number(op, "shift", shift), prefer=prefer
+        floats(op, "x", x),
+        scale=number(op, "scale", scale),
+        shift=number(op, "shift", shift),
+        implementation=implementation,
     )
 
 
-@backward_of(affine, "scale, prefer: as there.")
-def affine_backward(x, dy, scale, *, prefer=None):
+@backward_of(affine, "scale, implementation: as there.")
+def affine_backward(x, dy, scale, *, implementation=None):
     op = "affine_backward"
     x = floats(op, "x", x)
-    return _AFFINE.vjp(x, cotangent(op, dy, x), scale=number(op, "scale", scale), shift=0.0, prefer=prefer)
+    return _AFFINE.vjp(
+        x, cotangent(op, dy, x), scale=number(op, "scale", scale), shift=0.0, implementation=implementation
+    )
 
 
 _AFFINE = declare_unary(

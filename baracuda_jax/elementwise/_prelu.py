@@ -19,26 +19,26 @@ from ._arguments import cotangent, document, floats, weight, widen
         bfloat16, of float32. It may be traced.""",
     "torch.nn.functional.prelu. He et al., Delving deep into rectifiers (2015).",
 )
-def prelu(x, weight, *, prefer=None):
+def prelu(x, weight, *, implementation=None):
     """Leaky rectifier whose slope is an array."""
     x, weight, _ = _arguments("prelu", x, weight)
-    return _PRELU(x, weight, prefer=prefer)
+    return _PRELU(x, weight, implementation=implementation)
 
 
-def prelu_backward(x, weight, dy, *, prefer=None):
+def prelu_backward(x, weight, dy, *, implementation=None):
     """The gradient of `prelu`: see its formula.
 
     Args:
         x, weight: the arguments of `prelu`.
         dy: the cotangent of its result, of x's shape and dtype.
-        prefer: as there.
+        implementation: as there.
 
     Returns:
         The cotangents of x and weight.
     """
     op = "prelu_backward"
     x, weight, shape = _arguments(op, x, weight)
-    dx, dweight = _PRELU.vjp(x, weight, cotangent(op, dy, x), prefer=prefer)
+    dx, dweight = _PRELU.vjp(x, weight, cotangent(op, dy, x), implementation=implementation)
     return dx, dweight.reshape(shape)
 
 

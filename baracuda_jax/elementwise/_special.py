@@ -43,16 +43,16 @@ digamma, digamma_backward = unary("digamma", "The derivative of the logarithm of
     "torch.logit; jax.scipy.special.logit.",
     precision=EXACT,
 )
-def logit(x, eps=None, *, prefer=None):
+def logit(x, eps=None, *, implementation=None):
     """The inverse of the logistic function."""
-    return _LOGIT(floats("logit", "x", x), eps=_eps("logit", eps), prefer=prefer)
+    return _LOGIT(floats("logit", "x", x), eps=_eps("logit", eps), implementation=implementation)
 
 
 @backward_of(logit)
-def logit_backward(x, dy, eps=None, *, prefer=None):
+def logit_backward(x, dy, eps=None, *, implementation=None):
     op = "logit_backward"
     x = floats(op, "x", x)
-    return _LOGIT.vjp(x, cotangent(op, dy, x), eps=_eps(op, eps), prefer=prefer)
+    return _LOGIT.vjp(x, cotangent(op, dy, x), eps=_eps(op, eps), implementation=implementation)
 
 
 def _eps(op, eps):

@@ -21,14 +21,14 @@ _THREE = "arrays or numbers, which broadcast; JAX promotes their dtypes to one o
     returns=RETURNS,
     precision="rounded once; float16 and bfloat16 compute in float32, and round again. Plain JAX may round twice.",
 )
-def fma(x1, x2, x3, *, prefer=None):
+def fma(x1, x2, x3, *, implementation=None):
     """The product of two, and the sum with a third."""
-    return _FMA(*operands("fma", NAMES, (x1, x2, x3), checks.FLOATS)[0], prefer=prefer)
+    return _FMA(*operands("fma", NAMES, (x1, x2, x3), checks.FLOATS)[0], implementation=implementation)
 
 
 @backward_of(fma, "x1, x2, x3")
-def fma_backward(x1, x2, x3, dy, *, prefer=None):
-    return vjp(_FMA, NAMES, (x1, x2, x3), dy, prefer)
+def fma_backward(x1, x2, x3, dy, *, implementation=None):
+    return vjp(_FMA, NAMES, (x1, x2, x3), dy, implementation)
 
 
 _FMA = declare_nary(
@@ -51,15 +51,17 @@ _FMA = declare_nary(
     "torch.addcmul.",
     returns=RETURNS,
 )
-def addcmul(x1, x2, x3, value=1.0, *, prefer=None):
+def addcmul(x1, x2, x3, value=1.0, *, implementation=None):
     """A sum with a scaled product."""
     value = number("addcmul", "value", value)
-    return _ADDCMUL(*operands("addcmul", NAMES, (x1, x2, x3), checks.FLOATS)[0], value=value, prefer=prefer)
+    return _ADDCMUL(
+        *operands("addcmul", NAMES, (x1, x2, x3), checks.FLOATS)[0], value=value, implementation=implementation
+    )
 
 
 @backward_of(addcmul, "x1, x2, x3, value")
-def addcmul_backward(x1, x2, x3, dy, value=1.0, *, prefer=None):
-    return vjp(_ADDCMUL, NAMES, (x1, x2, x3), dy, prefer, value=number("addcmul_backward", "value", value))
+def addcmul_backward(x1, x2, x3, dy, value=1.0, *, implementation=None):
+    return vjp(_ADDCMUL, NAMES, (x1, x2, x3), dy, implementation, value=number("addcmul_backward", "value", value))
 
 
 @document(
@@ -70,15 +72,17 @@ def addcmul_backward(x1, x2, x3, dy, value=1.0, *, prefer=None):
     "torch.addcdiv.",
     returns=RETURNS,
 )
-def addcdiv(x1, x2, x3, value=1.0, *, prefer=None):
+def addcdiv(x1, x2, x3, value=1.0, *, implementation=None):
     """A sum with a scaled quotient."""
     value = number("addcdiv", "value", value)
-    return _ADDCDIV(*operands("addcdiv", NAMES, (x1, x2, x3), checks.FLOATS)[0], value=value, prefer=prefer)
+    return _ADDCDIV(
+        *operands("addcdiv", NAMES, (x1, x2, x3), checks.FLOATS)[0], value=value, implementation=implementation
+    )
 
 
 @backward_of(addcdiv, "x1, x2, x3, value")
-def addcdiv_backward(x1, x2, x3, dy, value=1.0, *, prefer=None):
-    return vjp(_ADDCDIV, NAMES, (x1, x2, x3), dy, prefer, value=number("addcdiv_backward", "value", value))
+def addcdiv_backward(x1, x2, x3, dy, value=1.0, *, implementation=None):
+    return vjp(_ADDCDIV, NAMES, (x1, x2, x3), dy, implementation, value=number("addcdiv_backward", "value", value))
 
 
 _ADDCMUL = declare_nary(
@@ -111,14 +115,16 @@ BOUNDS = ("x", "min", "max")
     returns=RETURNS,
     precision="exact. NaN in any of the three propagates.",
 )
-def clamp_between(x, min, max, *, prefer=None):
+def clamp_between(x, min, max, *, implementation=None):
     """Clamp to a range whose bounds are arrays; `clamp` takes static numbers."""
-    return _CLAMP_BETWEEN(*operands("clamp_between", BOUNDS, (x, min, max), checks.FLOATS)[0], prefer=prefer)
+    return _CLAMP_BETWEEN(
+        *operands("clamp_between", BOUNDS, (x, min, max), checks.FLOATS)[0], implementation=implementation
+    )
 
 
 @backward_of(clamp_between, "x, min, max")
-def clamp_between_backward(x, min, max, dy, *, prefer=None):
-    return vjp(_CLAMP_BETWEEN, BOUNDS, (x, min, max), dy, prefer)
+def clamp_between_backward(x, min, max, dy, *, implementation=None):
+    return vjp(_CLAMP_BETWEEN, BOUNDS, (x, min, max), dy, implementation)
 
 
 def _between(x, low, high):

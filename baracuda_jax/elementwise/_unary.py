@@ -21,7 +21,7 @@ def unary(
 ):  # fmt: skip
     """The op and its backward function. `y` and `dx` are formulas for readers, and `value(x)` and `slope(x, t)`, the
     derivative times t, what they say in plain JAX; by default JAX's own derivative. Cases are drawn from the range `at`, not
-    near `kinks`, where the derivative jumps. `of_complex(x, prefer)` is what other ops make of complex numbers."""
+    near `kinks`, where the derivative jumps. `of_complex(x, implementation)` is what other ops make of complex numbers."""
     slope = slope or (lambda x, t: jax.jvp(value, (x,), (t,))[1])
     return _make(
         name, summary, f"y = {y}\ndx = {dx}", value, slope, source, dtypes, at, kinks, precision, of_complex=of_complex
@@ -40,18 +40,18 @@ def _make(name, summary, formula, value, slope, source, dtypes, at, kinks, preci
     taken = (*dtypes, *(checks.COMPLEX if of_complex else ()))
     is_composed = lambda x: of_complex is not None and x.dtype.name in checks.COMPLEX
 
-    def fun(x, *, prefer=None):
+    def fun(x, *, implementation=None):
         x = checks.array(name, "x", x)
         x = x.astype(bool) if dtypes == BOOL else x  # what is not 0 is true
         checks.dtype(name, "x", x, taken)
-        return of_complex(x, prefer) if is_composed(x) else op(x, prefer=prefer)
+        return of_complex(x, implementation) if is_composed(x) else op(x, implementation=implementation)
 
-    def backward(x, dy, *, prefer=None):
+    def backward(x, dy, *, implementation=None):
         x = floats(backward.__name__, "x", x, taken)
         if is_composed(x):
-            y, pull = jax.vjp(lambda x: of_complex(x, prefer), x)
+            y, pull = jax.vjp(lambda x: of_complex(x, implementation), x)
             return pull(cotangent(backward.__name__, dy, y, "the result"))[0]
-        return op.vjp(x, cotangent(backward.__name__, dy, x), prefer=prefer)
+        return op.vjp(x, cotangent(backward.__name__, dy, x), implementation=implementation)
 
     args = f"x: array of any shape: {listed(taken)}."
     document(formula, args, source, precision=precision or PRECISION)(named(fun, name, summary))

@@ -22,7 +22,7 @@ from ._partition import counts_are_added
 from ._search import search
 
 
-def histogram(a, bins=10, range=None, weights=None, density=None, *, prefer=None):
+def histogram(a, bins=10, range=None, weights=None, density=None, *, implementation=None):
     """How many values are in each bin, or the sum of their weights.
 
     Formula:
@@ -35,7 +35,7 @@ def histogram(a, bins=10, range=None, weights=None, density=None, *, prefer=None
         range: the first and the last edge, where bins is a number; by default the least and the greatest value.
         weights: array of a's shape and a float or integer type.
         density: whether the result is one over whose bins the integral is 1.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         (y, edges), [bins] and [bins + 1] of a's dtype, or of that which a and weights promote to; integers are taken as
@@ -63,17 +63,20 @@ def histogram(a, bins=10, range=None, weights=None, density=None, *, prefer=None
     checks.places(op, "a", cells.shape[0])
     edges, is_uniform = edges_of(op, cells, bins, range)
     if weights is None:
-        counts = _histogram(cells, edges, uniform=is_uniform, prefer=prefer)
+        counts = _histogram(cells, edges, uniform=is_uniform, implementation=implementation)
     else:
         counts = segment_sum(
-            explicit.reshape(weights, -1), _bin(cells, edges, prefer), edges.shape[0] - 1, prefer=prefer
+            explicit.reshape(weights, -1),
+            _bin(cells, edges, implementation),
+            edges.shape[0] - 1,
+            implementation=implementation,
         )
     if density:
         counts = _density(counts.astype(wide(edges).dtype), [wide(edges)])
     return counts.astype(a.dtype), edges
 
 
-def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, prefer=None):
+def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, implementation=None):
     """How many points are in each box of a grid, or the sum of their weights.
 
     Formula:
@@ -87,7 +90,7 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, pref
         range: None, or for each dimension None or the first and the last edge.
         weights: array [n] of a float or integer type.
         density: whether the result is one whose integral over the grid is 1.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         (y, edges): y of rank d, int32, or of the dtype of weights as they promote with sample, or of sample's where density
@@ -120,11 +123,11 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, pref
     shape = tuple(e.shape[0] - 1 for e in edges)
     if math.prod(shape) > checks.MOST_PLACES:
         raise ValueError(f"{op}: bins may make at most {checks.MOST_PLACES} boxes, got {' x '.join(map(str, shape))}")
-    box = _box([_bin(x, e, prefer) for x, e in zip(columns, edges, strict=True)], shape=shape)
+    box = _box([_bin(x, e, implementation) for x, e in zip(columns, edges, strict=True)], shape=shape)
     if weights is None:
-        counts = count_ids(box, math.prod(shape), prefer)
+        counts = count_ids(box, math.prod(shape), implementation)
     else:
-        counts = segment_sum(weights, box, math.prod(shape), prefer=prefer)
+        counts = segment_sum(weights, box, math.prod(shape), implementation=implementation)
     counts = counts.reshape(shape)
     if density:
         counts = _density(counts.astype(wide(sample).dtype), list(map(wide, edges))).astype(sample.dtype)
@@ -158,9 +161,9 @@ def _each(op, name, value, count, are_several):
     return values
 
 
-def _bin(x, edges, prefer):
+def _bin(x, edges, implementation):
     """The number of each cell's bin; less or more where it is in none."""
-    return _with_last(search(edges, x, right=True, prefer=prefer), x, edges)
+    return _with_last(search(edges, x, right=True, implementation=implementation), x, edges)
 
 
 @compiled()

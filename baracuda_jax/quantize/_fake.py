@@ -24,7 +24,7 @@ def fake_quantize(
     axis=None,
     group_size=None,
     gradient="straight_through",
-    prefer=None,
+    implementation=None,
 ):
     """x quantised and dequantised: what a network computes with codes.
 
@@ -44,7 +44,7 @@ def fake_quantize(
         axis: static, the dimension of channels; None for one scale.
         group_size: static, the number of neighbours along the last dimension that share a scale; it must divide it.
         gradient: "straight_through", with none for scale and zero_point, or "lsq".
-        prefer: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
 
     Returns:
         Floats of x's shape and dtype. NaN becomes 0; an infinite x saturates.
@@ -60,7 +60,7 @@ def fake_quantize(
     op = "fake_quantize"
     operands, params = _arguments(op, x, scale, zero_point, qmin, qmax, axis, group_size, gradient)
     which = _straight_through if gradient == "straight_through" else _learned
-    return which(*operands, **params, prefer=prefer)
+    return which(*operands, **params, implementation=implementation)
 
 
 def fake_quantize_backward(
@@ -74,12 +74,12 @@ def fake_quantize_backward(
     axis=None,
     group_size=None,
     gradient="straight_through",
-    prefer=None,
+    implementation=None,
 ):
     """The gradient of `fake_quantize`: see its formula.
 
     Args:
-        x, scale, zero_point, qmin, qmax, axis, group_size, gradient, prefer: as for `fake_quantize`.
+        x, scale, zero_point, qmin, qmax, axis, group_size, gradient, implementation: as for `fake_quantize`.
         dy: floats of x's shape and dtype, the cotangent of the result.
 
     Returns:
@@ -91,8 +91,8 @@ def fake_quantize_backward(
     checks.shape(op, "dy", dy, operands[0].shape, "that of x")
     checks.same_dtype(op, "dy", dy, "x", operands[0])
     if gradient == "straight_through":
-        return _straight_through.vjp(*operands, dy, **params, prefer=prefer)
-    return tuple(_learned.vjp(*operands, dy, **params, prefer=prefer))
+        return _straight_through.vjp(*operands, dy, **params, implementation=implementation)
+    return tuple(_learned.vjp(*operands, dy, **params, implementation=implementation))
 
 
 def _arguments(op, x, scale, zero_point, qmin, qmax, axis, group_size, gradient):

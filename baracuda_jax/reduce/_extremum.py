@@ -26,9 +26,9 @@ _ARGUMENTS = "initial", "where", "return_residuals"
     *_ARGUMENTS,
     **_DOC,
 )
-def max(a, axis=None, *, keepdims=False, initial=None, where=None, return_residuals=False, prefer=None):
+def max(a, axis=None, *, keepdims=False, initial=None, where=None, return_residuals=False, implementation=None):
     """Greatest of the cells along axes."""
-    return _extremum("max", _max, a, axis, keepdims, initial, where, return_residuals, prefer)
+    return _extremum("max", _max, a, axis, keepdims, initial, where, return_residuals, implementation)
 
 
 @document(
@@ -37,12 +37,12 @@ def max(a, axis=None, *, keepdims=False, initial=None, where=None, return_residu
     *_ARGUMENTS,
     **_DOC,
 )
-def min(a, axis=None, *, keepdims=False, initial=None, where=None, return_residuals=False, prefer=None):
+def min(a, axis=None, *, keepdims=False, initial=None, where=None, return_residuals=False, implementation=None):
     """Least of the cells along axes."""
-    return _extremum("min", _min, a, axis, keepdims, initial, where, return_residuals, prefer)
+    return _extremum("min", _min, a, axis, keepdims, initial, where, return_residuals, implementation)
 
 
-def _extremum(op, which, a, axis, keepdims, initial, where, save, prefer):
+def _extremum(op, which, a, axis, keepdims, initial, where, save, implementation):
     a = array(op, "a", a, checks.REAL)
     save = checks.flag(op, "return_residuals", save)
     if save:
@@ -55,25 +55,25 @@ def _extremum(op, which, a, axis, keepdims, initial, where, save, prefer):
     if initial is None and not cells_of(a, axes):
         raise ValueError(f"{op}: a must have at least one cell along axis, or initial be given, got shape {a.shape}")
     a = masked(op, "a", a, where, weakest(a.dtype, which is _max))
-    out = which(a, axes=axes, magnitude=False, save=save, prefer=prefer)
+    out = which(a, axes=axes, magnitude=False, save=save, implementation=implementation)
     if not save:
         out = joined(op, out, initial, jnp.maximum if which is _max else jnp.minimum)
     return with_residuals(op, out, axes, keepdims, save)
 
 
-def greatest_magnitude(x, axes, is_max, prefer):
+def greatest_magnitude(x, axes, is_max, implementation):
     """The norms of order inf and -inf."""
-    return (_max if is_max else _min)(x, axes=axes, magnitude=True, prefer=prefer)
+    return (_max if is_max else _min)(x, axes=axes, magnitude=True, implementation=implementation)
 
 
-def _extremum_backward(op, which, a, y, ties, dy, axis, keepdims, prefer):
+def _extremum_backward(op, which, a, y, ties, dy, axis, keepdims, implementation):
     a = array(op, "a", a, checks.FLOATS)
     axes = axes_of(op, "a", a, axis)
     y, ties, dy = per_line(op, "a", a, axes, keepdims, {"y": y, "ties": ties, "dy": dy}, ties="float32")
-    return which.vjp(a, y, ties, dy, axes=axes, magnitude=False, prefer=prefer)
+    return which.vjp(a, y, ties, dy, axes=axes, magnitude=False, implementation=implementation)
 
 
-def max_backward(a, y, ties, dy, axis=None, *, keepdims=False, prefer=None):
+def max_backward(a, y, ties, dy, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `max`: dx_i = dy / ties where x_i = y, else 0.
 
     Args:
@@ -81,17 +81,17 @@ def max_backward(a, y, ties, dy, axis=None, *, keepdims=False, prefer=None):
         y, ties: as `max` returns them with return_residuals.
         dy: the cotangent of y, of its shape and dtype.
         axis, keepdims: as in `max`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of a.
     """
-    return _extremum_backward("max_backward", _max, a, y, ties, dy, axis, keepdims, prefer)
+    return _extremum_backward("max_backward", _max, a, y, ties, dy, axis, keepdims, implementation)
 
 
-def min_backward(a, y, ties, dy, axis=None, *, keepdims=False, prefer=None):
+def min_backward(a, y, ties, dy, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `min`: see `max_backward`."""
-    return _extremum_backward("min_backward", _min, a, y, ties, dy, axis, keepdims, prefer)
+    return _extremum_backward("min_backward", _min, a, y, ties, dy, axis, keepdims, implementation)
 
 
 def weakest(dtype, is_max):

@@ -23,17 +23,19 @@ from ._references import log_sum_exp_reference
     "gives +inf, NaN gives NaN, and a line without cells -inf. The gradient's weights are of y before it is rounded: their "
     "sum is 1, however large the cells are.",
 )
-def logsumexp(a, axis=None, *, keepdims=False, where=None, return_residuals=False, prefer=None):
+def logsumexp(a, axis=None, *, keepdims=False, where=None, return_residuals=False, implementation=None):
     """Logarithm of the sum of exponentials of the cells along axes."""
     op = "logsumexp"
     a = array(op, "a", a, checks.FLOATS, to_float=True)
     save = checks.flag(op, "return_residuals", return_residuals)
     axes = axes_of(op, "a", a, axis)
     a = masked(op, "a", a, where, -jnp.inf)
-    return with_residuals(op, _log_sum_exp(a, axes=axes, save=save, prefer=prefer), axes, keepdims, save)
+    return with_residuals(
+        op, _log_sum_exp(a, axes=axes, save=save, implementation=implementation), axes, keepdims, save
+    )
 
 
-def logsumexp_backward(a, y, rest, dy, axis=None, *, keepdims=False, prefer=None):
+def logsumexp_backward(a, y, rest, dy, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `logsumexp`: dx_i = dy e^(x_i - y), y being the sum of `y` and `rest`.
 
     Args:
@@ -42,7 +44,7 @@ def logsumexp_backward(a, y, rest, dy, axis=None, *, keepdims=False, prefer=None
             float32 for float16 and bfloat16.
         dy: the cotangent of y, of its shape and of a's dtype.
         axis, keepdims: as in `logsumexp`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of a.
@@ -52,7 +54,7 @@ def logsumexp_backward(a, y, rest, dy, axis=None, *, keepdims=False, prefer=None
     axes = axes_of(op, "a", a, axis)
     arrays = {"y": y, "rest": rest, "dy": dy}
     y, rest, dy = per_line(op, "a", a, axes, keepdims, arrays, rest=wide_dtype(a.dtype))
-    return _log_sum_exp.vjp(a, y, rest, dy, axes=axes, prefer=prefer)
+    return _log_sum_exp.vjp(a, y, rest, dy, axes=axes, implementation=implementation)
 
 
 def _reference(x, *, axes):

@@ -30,7 +30,7 @@ from ._references import norm_reference
     precision=f"{HALVES} Powers are those of ratios to the greatest cell, and squares are scaled: nothing over- or "
     "underflows but what the result's dtype can't hold.",
 )
-def norm(x, ord=2, axis=None, *, keepdims=False, return_residuals=False, prefer=None):
+def norm(x, ord=2, axis=None, *, keepdims=False, return_residuals=False, implementation=None):
     """Norm of the cells along axes, as of a vector."""
     op = "norm"
     x = array(op, "x", x, checks.FLOATS, to_float=True)
@@ -43,19 +43,19 @@ def norm(x, ord=2, axis=None, *, keepdims=False, return_residuals=False, prefer=
         if not cells_of(x, axes) and p < 0:
             raise ValueError(f"{op}: x must have at least one cell along axis for ord=-inf, got shape {x.shape}")
         y = (
-            greatest_magnitude(x, axes, p > 0, prefer)
+            greatest_magnitude(x, axes, p > 0, implementation)
             if cells_of(x, axes)
             else jnp.zeros(kept_of(x.shape, axes), x.dtype)
         )
     elif p == 0:
-        y = counted("count", x, axes, promoted(jnp.dtype(bool)), prefer).astype(x.dtype)
+        y = counted("count", x, axes, promoted(jnp.dtype(bool)), implementation).astype(x.dtype)
     else:
-        y = _norm(x, axes=axes, order=p, save=save, prefer=prefer)
+        y = _norm(x, axes=axes, order=p, save=save, implementation=implementation)
         return with_residuals(op, y, axes, keepdims, save)
     return with_axes(op, y, axes, keepdims)
 
 
-def norm_backward(x, y, dy, ord=2, axis=None, *, keepdims=False, prefer=None):
+def norm_backward(x, y, dy, ord=2, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `norm`: dx_i = dy sign(x_i) (|x_i| / y)^(p - 1), 0 where x_i or y is 0.
 
     Args:
@@ -65,7 +65,7 @@ def norm_backward(x, y, dy, ord=2, axis=None, *, keepdims=False, prefer=None):
         dy: the cotangent of the result, of its shape and dtype.
         ord: the order p, finite and not 0.
         axis, keepdims: as in `norm`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
@@ -76,7 +76,7 @@ def norm_backward(x, y, dy, ord=2, axis=None, *, keepdims=False, prefer=None):
         raise ValueError(f"{op}: ord must be finite and not 0, got {ord!r}")
     axes = axes_of(op, "x", x, axis)
     y, dy = per_line(op, "x", x, axes, keepdims, {"y": y, "dy": dy}, y=wide_dtype(x.dtype))
-    return _norm.vjp(x, y, dy, axes=axes, order=p, prefer=prefer)
+    return _norm.vjp(x, y, dy, axes=axes, order=p, implementation=implementation)
 
 
 def _order(op, p):

@@ -34,7 +34,9 @@ from ._partition import prod_by_lines
     precision=f"{HALVES} Integers wrap. The gradient divides the product of the cells that are not zero by a cell: where "
     "that over- or underflows, so may the gradient.",
 )  # fmt: skip
-def prod(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, return_residuals=False, prefer=None):
+def prod(
+    a, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, return_residuals=False, implementation=None
+):
     """Product of the cells along axes."""
     op = "prod"
     a = array(op, "a", a, checks.EVERY)
@@ -47,11 +49,11 @@ def prod(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, 
         raise ValueError(f"{op}: return_residuals must be False where initial is given, which is no cell of a")
     axes = axes_of(op, "a", a, axis)
     a = masked(op, "a", a, where, 1)
-    y = _prod(a, axes=axes, dtype=jnp.dtype(out or a.dtype), save=save, prefer=prefer)
+    y = _prod(a, axes=axes, dtype=jnp.dtype(out or a.dtype), save=save, implementation=implementation)
     return with_residuals(op, y if save else joined(op, y, initial, jnp.multiply), axes, keepdims, save)
 
 
-def prod_backward(a, product, zeros, dy, axis=None, *, keepdims=False, prefer=None):
+def prod_backward(a, product, zeros, dy, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `prod`: dx_i = dy times the product of the others.
 
     Args:
@@ -59,7 +61,7 @@ def prod_backward(a, product, zeros, dy, axis=None, *, keepdims=False, prefer=No
         product, zeros: as `prod` returns them with return_residuals.
         dy: the cotangent of the result, of its shape and of a's dtype.
         axis, keepdims: as in `prod`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of a.
@@ -70,7 +72,7 @@ def prod_backward(a, product, zeros, dy, axis=None, *, keepdims=False, prefer=No
     arrays = {"product": product, "zeros": zeros, "dy": dy}
     dtypes = {"product": wide_dtype(a.dtype).name, "zeros": "uint8"}
     product, zeros, dy = per_line(op, "a", a, axes, keepdims, arrays, **dtypes)
-    return _prod.vjp(a, product, zeros, dy, axes=axes, dtype=a.dtype, prefer=prefer)
+    return _prod.vjp(a, product, zeros, dy, axes=axes, dtype=a.dtype, implementation=implementation)
 
 
 def _factors(x):

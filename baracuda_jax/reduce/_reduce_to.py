@@ -11,7 +11,7 @@ from ._prod import prod
 from ._sum import sum as total
 
 
-def reduce_to(x, shape, op="sum", *, prefer=None):
+def reduce_to(x, shape, op="sum", *, implementation=None):
     """Reduces x to a shape that broadcasts to x's: over the dimensions along which broadcasting would repeat it.
 
     Formula:
@@ -21,7 +21,7 @@ def reduce_to(x, shape, op="sum", *, prefer=None):
         x: array of any rank: any number type or bool; of real ones for "max" and "min".
         shape: tuple of static integers, which broadcasts to x's.
         op: "sum", "max", "min" or "prod".
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of this shape, of the dtype that the op gives. Of no cells: 0, the lowest value, the highest, 1.
@@ -46,7 +46,7 @@ def reduce_to(x, shape, op="sum", *, prefer=None):
         array(name, "x", x, checks.REAL)
         if not all(x.shape[i] for i in axes):
             options = {"initial": np.asarray(weakest(x.dtype, op == "max"), x.dtype)}
-    return _OPS[op](x, axes, **options, prefer=prefer).reshape(shape)
+    return _OPS[op](x, axes, **options, implementation=implementation).reshape(shape)
 
 
 _OPS = {"sum": total, "max": greatest, "min": least, "prod": prod}

@@ -42,7 +42,7 @@ _PRECISION = (
     "where JAX has 64 bits, else of int32 or uint32.",
     precision=f"{_PRECISION} Integers wrap.",
 )  # fmt: skip
-def sum(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, prefer=None):
+def sum(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, implementation=None):
     """Sum of the cells along axes."""
     op = "sum"
     a = array(op, "a", a, checks.EVERY)
@@ -50,7 +50,7 @@ def sum(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, p
     a = cast(op, a, dtype)
     axes = axes_of(op, "a", a, axis)
     a = masked(op, "a", a, where, 0)
-    y = total(a, axes, out or a.dtype, prefer)
+    y = total(a, axes, out or a.dtype, implementation)
     return with_axes(op, joined(op, y, initial, jnp.add), axes, keepdims)
 
 
@@ -61,57 +61,59 @@ def sum(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, p
     dtypes="any number type or bool; integers and bool are cast to a float type",
     precision=_PRECISION,
 )  # fmt: skip
-def mean(a, axis=None, dtype=None, *, keepdims=False, where=None, prefer=None):
+def mean(a, axis=None, dtype=None, *, keepdims=False, where=None, implementation=None):
     """Mean of the cells along axes."""
     op = "mean"
     a = array(op, "a", cast(op, checks.array(op, "a", a), dtype), checks.INEXACT, to_float=True)
     axes = axes_of(op, "a", a, axis)
     if where is None:
-        y = _mean(a, axes=axes, shape=a.shape, dtype=a.dtype, divisor=float(cells_of(a, axes)), prefer=prefer)
+        y = _mean(
+            a, axes=axes, shape=a.shape, dtype=a.dtype, divisor=float(cells_of(a, axes)), implementation=implementation
+        )
         return with_axes(op, y, axes, keepdims)
-    y = _mean_of_some(a, mask_of(op, "a", a, where), axes=axes, prefer=preference.resolve(op, prefer))
+    y = _mean_of_some(a, mask_of(op, "a", a, where), axes=axes, implementation=preference.resolve(op, implementation))
     return with_axes(op, y, axes, keepdims)
 
 
-@compiled("axes", "prefer")
-def _mean_of_some(a, mask, *, axes, prefer):
-    y = total(wide(only(a, mask, nothing=0)), axes, wide(a).dtype, prefer)
-    count = total(mask, axes, promoted(mask.dtype), prefer)
+@compiled("axes", "implementation")
+def _mean_of_some(a, mask, *, axes, implementation):
+    y = total(wide(only(a, mask, nothing=0)), axes, wide(a).dtype, implementation)
+    count = total(mask, axes, promoted(mask.dtype), implementation)
     return (y / count.astype(y.real.dtype)).astype(a.dtype)
 
 
-def total(a, axes, dtype, prefer):
+def total(a, axes, dtype, implementation):
     """The sum, of the given dtype."""
-    return _sum(a, axes=axes, shape=a.shape, dtype=jnp.dtype(dtype), divisor=1.0, prefer=prefer)
+    return _sum(a, axes=axes, shape=a.shape, dtype=jnp.dtype(dtype), divisor=1.0, implementation=implementation)
 
 
-def _backward(op, which, dy, shape, axis, keepdims, divided, prefer):
+def _backward(op, which, dy, shape, axis, keepdims, divided, implementation):
     dy = array(op, "dy", dy, checks.INEXACT)
     x = jax.ShapeDtypeStruct(static_shape(op, shape), dy.dtype)
     axes = axes_of(op, "an array", x, axis)
     (dy,) = per_line(op, "shape", x, axes, keepdims, {"dy": dy})
     divisor = float(cells_of(x, axes)) if divided else 1.0
-    return which.vjp(dy, axes=axes, shape=x.shape, dtype=dy.dtype, divisor=divisor, prefer=prefer)
+    return which.vjp(dy, axes=axes, shape=x.shape, dtype=dy.dtype, divisor=divisor, implementation=implementation)
 
 
-def sum_backward(dy, shape, axis=None, *, keepdims=False, prefer=None):
+def sum_backward(dy, shape, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `sum`: dx_i = dy.
 
     Args:
         dy: floats or complex numbers, the cotangent of the result.
         shape: tuple of integers, that of what was reduced.
         axis, keepdims: as in `sum`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of a.
     """
-    return _backward("sum_backward", _sum, dy, shape, axis, keepdims, False, prefer)
+    return _backward("sum_backward", _sum, dy, shape, axis, keepdims, False, implementation)
 
 
-def mean_backward(dy, shape, axis=None, *, keepdims=False, prefer=None):
+def mean_backward(dy, shape, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `mean`: dx_i = dy / n. Arguments as in `sum_backward`."""
-    return _backward("mean_backward", _mean, dy, shape, axis, keepdims, True, prefer)
+    return _backward("mean_backward", _mean, dy, shape, axis, keepdims, True, implementation)
 
 
 def _reference(a, *, axes, shape, dtype, divisor):

@@ -17,7 +17,7 @@ from ._partition import trace_by_lines
 from ._sum import full_shape
 
 
-def trace(a, offset=0, axis1=0, axis2=1, *, prefer=None):
+def trace(a, offset=0, axis1=0, axis2=1, *, implementation=None):
     """Sum of a diagonal of matrices.
 
     Formula:
@@ -29,7 +29,7 @@ def trace(a, offset=0, axis1=0, axis2=1, *, prefer=None):
         offset: static integer, which diagonal: positive above the main one, negative below.
         axis1: static integer, the axis of rows.
         axis2: static integer, that of columns, another one.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array without the two axes: of a's dtype for floats and complex numbers; of int64 or uint64 for integers and bool,
@@ -46,17 +46,17 @@ def trace(a, offset=0, axis1=0, axis2=1, *, prefer=None):
     op = "trace"
     a = array(op, "a", a, checks.EVERY)
     params = _params(op, a.shape, offset, axis1, axis2)
-    return _trace(a, **params, dtype=promoted(a.dtype), prefer=prefer)
+    return _trace(a, **params, dtype=promoted(a.dtype), implementation=implementation)
 
 
-def trace_backward(dy, shape, offset=0, axis1=0, axis2=1, *, prefer=None):
+def trace_backward(dy, shape, offset=0, axis1=0, axis2=1, *, implementation=None):
     """The gradient of `trace`: dy on the diagonal, 0 elsewhere.
 
     Args:
         dy: floats or complex numbers, the cotangent of the result.
         shape: tuple of integers, that of a.
         offset, axis1, axis2: as in `trace`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of a.
@@ -66,7 +66,7 @@ def trace_backward(dy, shape, offset=0, axis1=0, axis2=1, *, prefer=None):
     shape = static_shape(op, shape)
     params = _params(op, shape, offset, axis1, axis2)
     checks.shape(op, "dy", dy, kept_of(shape, params["axes"]), f"that of {shape} without the two axes")
-    return _trace.vjp(dy, **params, dtype=dy.dtype, prefer=prefer)
+    return _trace.vjp(dy, **params, dtype=dy.dtype, implementation=implementation)
 
 
 def _params(op, shape, offset, axis1, axis2):

@@ -45,9 +45,11 @@ _MEAN = "the mean of each slice, in float32 for float16 and bfloat16, which has 
     residuals=f"{_MEAN},",
     **_DOC,
 )
-def var(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, prefer=None):
+def var(
+    a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, implementation=None
+):
     """Variance of the cells along axes."""
-    return _variance("var", _var, a, axis, ddof, correction, keepdims, where, return_residuals, prefer)
+    return _variance("var", _var, a, axis, ddof, correction, keepdims, where, return_residuals, implementation)
 
 
 @document(
@@ -58,22 +60,24 @@ def var(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, re
     residuals=f"{_MEAN}, and y before it is rounded, in float32 for these too,",
     **_DOC,
 )
-def std(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, prefer=None):
+def std(
+    a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, implementation=None
+):
     """Standard deviation of the cells along axes."""
-    return _variance("std", _std, a, axis, ddof, correction, keepdims, where, return_residuals, prefer)
+    return _variance("std", _std, a, axis, ddof, correction, keepdims, where, return_residuals, implementation)
 
 
-def _variance(op, which, a, axis, ddof, correction, keepdims, where, save, prefer):
+def _variance(op, which, a, axis, ddof, correction, keepdims, where, save, implementation):
     a = array(op, "a", a, checks.FLOATS, to_float=True)
     axes, ddof = axes_of(op, "a", a, axis), _ddof(op, ddof, correction)
     save = checks.flag(op, "return_residuals", save)
     if where is not None:
         if save:
             raise ValueError(f"{op}: return_residuals must be False where `where` is given")
-        how = dict(root=which is _std, axes=axes, ddof=ddof, prefer=preference.resolve(op, prefer))
+        how = dict(root=which is _std, axes=axes, ddof=ddof, implementation=preference.resolve(op, implementation))
         y = _of_some(a, mask_of(op, "a", a, where), **how)
         return with_axes(op, y, axes, keepdims)
-    out = which(a, **_params(a, axes, ddof), save=save, prefer=prefer)
+    out = which(a, **_params(a, axes, ddof), save=save, implementation=implementation)
     return with_residuals(op, out, axes, keepdims, save)
 
 
@@ -82,16 +86,16 @@ def _params(a, axes, ddof):
     return dict(axes=axes, count=float(count), divisor=count - ddof)
 
 
-@compiled("root", "axes", "ddof", "prefer")
-def _of_some(a, mask, *, root, axes, ddof, prefer):
+@compiled("root", "axes", "ddof", "implementation")
+def _of_some(a, mask, *, root, axes, ddof, implementation):
     """Of the cells that count, by sums."""
     x = wide(a)
-    count = lines(total(mask, axes, promoted(mask.dtype), prefer).astype(x.dtype), axes)
+    count = lines(total(mask, axes, promoted(mask.dtype), implementation).astype(x.dtype), axes)
     some = jnp.where(mask, x, 0)
-    center = lines(total(some, axes, x.dtype, prefer), axes) / count
+    center = lines(total(some, axes, x.dtype, implementation), axes) / count
     squares = jnp.where(mask, jnp.square(some - center), 0)
     left = jnp.squeeze(count, axes) - ddof
-    y = jnp.where(left > 0, total(squares, axes, x.dtype, prefer) / jnp.where(left > 0, left, 1), math.nan)
+    y = jnp.where(left > 0, total(squares, axes, x.dtype, implementation) / jnp.where(left > 0, left, 1), math.nan)
     return (_root(y) if root else y).astype(a.dtype)
 
 
@@ -109,16 +113,16 @@ def _ddof(op, ddof, correction):
     return float(value)
 
 
-def _variance_backward(op, which, a, y, mean, dy, axis, ddof, correction, keepdims, prefer):
+def _variance_backward(op, which, a, y, mean, dy, axis, ddof, correction, keepdims, implementation):
     a = array(op, "a", a, checks.FLOATS)
     axes, ddof = axes_of(op, "a", a, axis), _ddof(op, ddof, correction)
     arrays, saved = {"y": y, "mean": mean, "dy": dy}, wide_dtype(a.dtype)
     dtypes = dict(y=saved, mean=saved) if which is _std else dict(mean=saved)
     y, mean, dy = per_line(op, "a", a, axes, keepdims, arrays, **dtypes)
-    return which.vjp(a, y, mean, dy, **_params(a, axes, ddof), prefer=prefer)
+    return which.vjp(a, y, mean, dy, **_params(a, axes, ddof), implementation=implementation)
 
 
-def var_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, prefer=None):
+def var_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, implementation=None):
     """The gradient of `var`: dx_i = 2 dy (x_i - mean) / (n - ddof).
 
     Args:
@@ -126,15 +130,15 @@ def var_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims
         y, mean: as `var` returns them with return_residuals.
         dy: the cotangent of y, of its shape and dtype.
         axis, ddof, correction, keepdims: as in `var`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of a.
     """
-    return _variance_backward("var_backward", _var, a, y, mean, dy, axis, ddof, correction, keepdims, prefer)
+    return _variance_backward("var_backward", _var, a, y, mean, dy, axis, ddof, correction, keepdims, implementation)
 
 
-def std_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, prefer=None):
+def std_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, implementation=None):
     """The gradient of `std`: dx_i = dy (x_i - mean) / ((n - ddof) y), 0 where y is 0.
 
     Args:
@@ -143,12 +147,12 @@ def std_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims
             y is the result before it is rounded.
         dy: the cotangent of the result, of its shape and dtype.
         axis, ddof, correction, keepdims: as in `std`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of a.
     """
-    return _variance_backward("std_backward", _std, a, y, mean, dy, axis, ddof, correction, keepdims, prefer)
+    return _variance_backward("std_backward", _std, a, y, mean, dy, axis, ddof, correction, keepdims, implementation)
 
 
 def _with_mean(cases):

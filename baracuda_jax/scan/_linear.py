@@ -13,7 +13,7 @@ from ._references import adjoint, before
 DTYPES = checks.INEXACT
 
 
-def associative_linear_scan(a, b, axis=0, *, reverse=False, return_residuals=False, prefer=None):
+def associative_linear_scan(a, b, axis=0, *, reverse=False, return_residuals=False, implementation=None):
     """The states of a linear recurrence along an axis.
 
     Formula:
@@ -27,7 +27,7 @@ def associative_linear_scan(a, b, axis=0, *, reverse=False, return_residuals=Fal
         reverse: scan from the end of the axis: "before" is then what lies behind.
         return_residuals: also return h in float32 for float16, whose range it may leave, and else h itself, which the
             backward function reads.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         h, an array of their shape and dtype.
@@ -44,10 +44,10 @@ def associative_linear_scan(a, b, axis=0, *, reverse=False, return_residuals=Fal
     op = "associative_linear_scan"
     (a, b), params = _arguments(op, {"a": a, "b": b}, axis, reverse)
     save = saving(op, "a", a, return_residuals)
-    return _linear(a, b, **params, save=save, prefer=prefer)
+    return _linear(a, b, **params, save=save, implementation=implementation)
 
 
-def associative_linear_scan_backward(a, h, dy, axis=0, *, reverse=False, prefer=None):
+def associative_linear_scan_backward(a, h, dy, axis=0, *, reverse=False, implementation=None):
     """The gradient of `associative_linear_scan`: db_i = s_i, da_i = h_{i-1} s_i with s_i = dy_i + a_{i+1} s_{i+1}.
 
     Args:
@@ -56,14 +56,14 @@ def associative_linear_scan_backward(a, h, dy, axis=0, *, reverse=False, prefer=
         dy: the cotangent of the result. All three have one shape, and but for h one dtype; of complex numbers none is
             conjugated.
         axis, reverse: as in `associative_linear_scan`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangents of a and b.
     """
     arrays = {"a": a, "h": h, "dy": dy}
     arrays, params = _arguments("associative_linear_scan_backward", arrays, axis, reverse, h=ranged_dtype)
-    return tuple(_linear.vjp(*arrays, **params, prefer=prefer))
+    return tuple(_linear.vjp(*arrays, **params, implementation=implementation))
 
 
 def _arguments(op, arrays, axis, reverse, **dtypes):

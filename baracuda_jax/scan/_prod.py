@@ -22,15 +22,15 @@ from ._references import adjoint, before, prefixes
     precision="float16 and bfloat16 accumulate in float32 and are rounded once; integers wrap. No derivative divides, so "
     "that all are exact where factors are zero.",
 )
-def cumprod(operand, axis=0, *, reverse=False, exclusive=False, return_residuals=False, prefer=None):
+def cumprod(operand, axis=0, *, reverse=False, exclusive=False, return_residuals=False, implementation=None):
     """Product of what comes before each cell along an axis."""
     op = "cumprod"
     operand, params = arguments(op, operand, axis, reverse, exclusive, checks.NUMBERS)
     save = saving(op, "operand", operand, return_residuals)
-    return _prod(operand, **params, save=save, prefer=prefer)
+    return _prod(operand, **params, save=save, implementation=implementation)
 
 
-def cumprod_backward(operand, y, dy, axis=0, *, reverse=False, exclusive=False, prefer=None):
+def cumprod_backward(operand, y, dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
     """The gradient of `cumprod`: dx_i = y_{i-1} s_i with s_i = dy_i + x_{i+1} s_{i+1}.
 
     Args:
@@ -39,14 +39,14 @@ def cumprod_backward(operand, y, dy, axis=0, *, reverse=False, exclusive=False, 
             result itself.
         dy: the cotangent of the result. All three have one shape, and but for y one dtype.
         axis, reverse, exclusive: as in `cumprod`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of operand.
     """
     arrays = {"operand": operand, "y": y, "dy": dy}
     arrays, params = backward_arguments("cumprod_backward", arrays, axis, reverse, exclusive, y=ranged_dtype)
-    return _prod.vjp(*arrays, **params, prefer=prefer)
+    return _prod.vjp(*arrays, **params, implementation=implementation)
 
 
 def _native(x, *, save, **params):

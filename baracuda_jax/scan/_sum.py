@@ -16,25 +16,25 @@ from ._references import prefixes
     nothing="0",
     source="jax.lax.cumsum; torch.cumsum",
 )
-def cumsum(operand, axis=0, *, reverse=False, exclusive=False, prefer=None):
+def cumsum(operand, axis=0, *, reverse=False, exclusive=False, implementation=None):
     """Sum of what comes before each cell along an axis."""
     operand, params = arguments("cumsum", operand, axis, reverse, exclusive, checks.NUMBERS)
-    return _sum(operand, **params, prefer=prefer)
+    return _sum(operand, **params, implementation=implementation)
 
 
-def cumsum_backward(dy, axis=0, *, reverse=False, exclusive=False, prefer=None):
+def cumsum_backward(dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
     """The gradient of `cumsum`: the cumulative sum of dy in the other direction.
 
     Args:
         dy: floats, the cotangent of the result.
         axis, reverse, exclusive: as in `cumsum`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of operand.
     """
     (dy,), params = backward_arguments("cumsum_backward", {"dy": dy}, axis, reverse, exclusive)
-    return _sum.vjp(dy, **params, prefer=prefer)
+    return _sum.vjp(dy, **params, implementation=implementation)
 
 
 def _native(x, *, save=False, **params):

@@ -13,13 +13,13 @@ from ._partition import whole_behind_batches
 from ._repeat import copies, sum_of_copies
 
 
-def meshgrid(*xs, indexing="xy", prefer=None):
+def meshgrid(*xs, indexing="xy", implementation=None):
     """The coordinates of the points of a grid, from those along each axis: each `spread` over the grid.
 
     Args:
         xs: arrays of rank 1, or numbers: floats, integers, bool or complex.
         indexing: "ij", where axis k of the grid is that of xs[k], or "xy", where the first two axes are exchanged.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         List of as many arrays as xs, each of its x's dtype and of the shape of the grid.
@@ -34,10 +34,12 @@ def meshgrid(*xs, indexing="xy", prefer=None):
     if indexing == "xy":
         places[:2] = places[1::-1]
     shape = tuple(xs[place].size for place in places)
-    return [spread(x.reshape(-1), shape, place, prefer=prefer) for x, place in zip(xs, places, strict=True)]
+    return [
+        spread(x.reshape(-1), shape, place, implementation=implementation) for x, place in zip(xs, places, strict=True)
+    ]
 
 
-def spread(x, shape, axis, *, prefer=None):
+def spread(x, shape, axis, *, implementation=None):
     """x along one axis of an array, and copies of it along the others.
 
     Formula:
@@ -47,7 +49,7 @@ def spread(x, shape, axis, *, prefer=None):
         x: array of rank 1: floats, integers, bool or complex.
         shape: of the result, static integers.
         axis: the one of the result that is x's, a static integer.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array [*shape] of x's dtype.
@@ -65,23 +67,23 @@ def spread(x, shape, axis, *, prefer=None):
     shape = sizes(op, shape)
     axis = checks.axis(op, "the result", jax.ShapeDtypeStruct(shape, x.dtype), axis)
     checks.shape(op, "x", x, shape[axis : axis + 1], f"the size of axis {axis} of shape {shape}")
-    return _spread(x, shape=shape, axis=axis, prefer=prefer)
+    return _spread(x, shape=shape, axis=axis, implementation=implementation)
 
 
-def spread_backward(dy, axis, *, prefer=None):
+def spread_backward(dy, axis, *, implementation=None):
     """The gradient of `spread`: the sum of dy over all axes but one.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         axis: as for `spread`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
     """
     op = "spread_backward"
     dy = operand(op, "dy", dy, checks.INEXACT)
-    return _spread.vjp(dy, shape=tuple(dy.shape), axis=checks.axis(op, "dy", dy, axis), prefer=prefer)
+    return _spread.vjp(dy, shape=tuple(dy.shape), axis=checks.axis(op, "dy", dy, axis), implementation=implementation)
 
 
 def _reference(x, *, shape, axis):

@@ -22,7 +22,7 @@ from .._core.sku import OpCategory
 MOST_AXES = 8
 
 
-def repeat(x, repeats, *, prefer=None):
+def repeat(x, repeats, *, implementation=None):
     """Copies of x laid side by side, repeats[i] of them along axis i.
 
     Formula:
@@ -33,7 +33,7 @@ def repeat(x, repeats, *, prefer=None):
         x: array of any rank: floats, integers, bool or complex.
         repeats: static integers of at least 0, one for each axis, or one integer. If there are more than x has axes, x gets
             leading axes of size 1; if there are fewer, they are those of the last axes, and the others are not repeated.
-        prefer: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
 
     Returns:
         The array of copies, of x's dtype.
@@ -51,20 +51,20 @@ def repeat(x, repeats, *, prefer=None):
     x = checks.array(op, "x", x)
     checks.dtype(op, "x", x, _repeat.dtypes)
     params = _params(op, x.shape, _repeats(op, repeats))
-    return _repeat(explicit.reshape(x, *params["shape"]), **params, prefer=prefer)
+    return _repeat(explicit.reshape(x, *params["shape"]), **params, implementation=implementation)
 
 
 tile = repeat
 
 
-def repeat_backward(dy, repeats, shape=None, *, prefer=None):
+def repeat_backward(dy, repeats, shape=None, *, implementation=None):
     """The gradient of `repeat`: dx[j] = sum of dy over the copies of j.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         repeats: as for `repeat`.
         shape: the shape of x; by default that of dy divided by repeats, which must be given where a repeat is 0.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
@@ -79,7 +79,7 @@ def repeat_backward(dy, repeats, shape=None, *, prefer=None):
     shape = tuple(checks.integer(op, f"shape[{i}]", n, 0) for i, n in enumerate(shape))
     params = _params(op, shape, repeats)
     checks.shape(op, "dy", dy, _y_shape(**params), f"that of x {shape} repeated {repeats}")
-    return explicit.reshape(_repeat.vjp(dy, **params, prefer=prefer), *shape)
+    return explicit.reshape(_repeat.vjp(dy, **params, implementation=implementation), *shape)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from ._map import CONSTANT, Axis, Map, Origin, Term, move, move_add, strides
 from ._partition import whole_behind_batches
 
 
-def unfold(x, kernel_size, dilation=1, padding=0, stride=1, *, prefer=None):
+def unfold(x, kernel_size, dilation=1, padding=0, stride=1, *, implementation=None):
     """The windows of x as columns, of an image (im2col), a line or a volume.
 
     Formula:
@@ -32,7 +32,7 @@ def unfold(x, kernel_size, dilation=1, padding=0, stride=1, *, prefer=None):
             two.
         dilation, padding, stride: static integers, or one for each spatial axis: how far apart a window's cells are, how
             many zeros are around x, and how far apart windows are.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array [..., C K, L] of x's dtype, K being the cells of a window and L the number of windows.
@@ -52,27 +52,29 @@ def unfold(x, kernel_size, dilation=1, padding=0, stride=1, *, prefer=None):
     if x.ndim < spatial + 1:
         raise ValueError(f"{op}: x must be [..., C, *spatial] with {spatial} spatial axes, got shape {tuple(x.shape)}")
     _check_windows(op, "x", x.shape[-spatial:], window)
-    return _unfold(x, output_size=tuple(x.shape[-spatial:]), **window, prefer=prefer)
+    return _unfold(x, output_size=tuple(x.shape[-spatial:]), **window, implementation=implementation)
 
 
-def unfold_backward(dy, output_size, kernel_size, dilation=1, padding=0, stride=1, *, prefer=None):
+def unfold_backward(dy, output_size, kernel_size, dilation=1, padding=0, stride=1, *, implementation=None):
     """The gradient of `unfold`: `fold` of dy.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         output_size: the spatial size of x, as for `fold`.
         kernel_size, dilation, padding, stride: as for `unfold`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
     """
     op = "unfold_backward"
     dy = operand(op, "dy", dy, checks.INEXACT)
-    return _unfold.vjp(dy, **_columns(op, "dy", dy, output_size, kernel_size, dilation, padding, stride), prefer=prefer)
+    return _unfold.vjp(
+        dy, **_columns(op, "dy", dy, output_size, kernel_size, dilation, padding, stride), implementation=implementation
+    )
 
 
-def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1, *, prefer=None):
+def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1, *, implementation=None):
     """The sum of windows that are given as columns, each in its place in an image (col2im), a line or a volume.
 
     Formula:
@@ -84,7 +86,7 @@ def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1, *, prefer
         x: array [..., C K, L] of floats or complex numbers: K cells of each of L windows.
         output_size: the spatial size of y, static integers, one for each spatial axis; one integer stands for two.
         kernel_size, dilation, padding, stride: as for `unfold`, with as many spatial axes as output_size.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array [..., C, *output_size] of x's dtype.
@@ -99,16 +101,20 @@ def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1, *, prefer
     Source: torch.nn.functional.fold.
     """
     x = operand("fold", "x", x, checks.INEXACT)
-    return _fold(x, **_columns("fold", "x", x, output_size, kernel_size, dilation, padding, stride), prefer=prefer)
+    return _fold(
+        x,
+        **_columns("fold", "x", x, output_size, kernel_size, dilation, padding, stride),
+        implementation=implementation,
+    )
 
 
-def fold_backward(dy, kernel_size, dilation=1, padding=0, stride=1, *, prefer=None):
+def fold_backward(dy, kernel_size, dilation=1, padding=0, stride=1, *, implementation=None):
     """The gradient of `fold`: `unfold` of dy.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         kernel_size, dilation, padding, stride: as for `fold`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
@@ -122,7 +128,7 @@ def fold_backward(dy, kernel_size, dilation=1, padding=0, stride=1, *, prefer=No
             f"{op}: dy must be [..., C, *spatial] with {spatial} spatial axes, got shape {tuple(dy.shape)}"
         )
     _check_windows(op, "dy", dy.shape[-spatial:], window)
-    return _fold.vjp(dy, output_size=tuple(dy.shape[-spatial:]), **window, prefer=prefer)
+    return _fold.vjp(dy, output_size=tuple(dy.shape[-spatial:]), **window, implementation=implementation)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from ._partition import WHOLE
 MOST_RANK = 8
 
 
-def write_slice(x, update, start, *, prefer=None):
+def write_slice(x, update, start, *, implementation=None):
     """x with a block of its cells replaced.
 
     Formula:
@@ -30,7 +30,7 @@ def write_slice(x, update, start, *, prefer=None):
         x: array of any rank: floats, integers, bool or complex.
         update: array of x's rank and dtype, which fits into x.
         start: one integer for each axis, static or traced; or an array of these.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's shape and dtype. Where x is donated, or nobody reads it after, it is x's memory, and only the block is
@@ -51,18 +51,18 @@ def write_slice(x, update, start, *, prefer=None):
     return (
         update
         if not x.ndim
-        else _write_slice(x, update, start, update_shape=_block(x.shape, update.shape), prefer=prefer)
+        else _write_slice(x, update, start, update_shape=_block(x.shape, update.shape), implementation=implementation)
     )
 
 
-def write_slice_backward(dy, start, update_shape, *, prefer=None):
+def write_slice_backward(dy, start, update_shape, *, implementation=None):
     """The gradient of `write_slice`: dy with zeros in the block, and the block.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         start: as for `write_slice`.
         update_shape: the shape of update, static integers; -1 for the size of dy.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangents of x and of update.
@@ -77,7 +77,7 @@ def write_slice_backward(dy, start, update_shape, *, prefer=None):
     start = _start(op, start, dy.shape)
     if not dy.ndim:
         return [jnp.zeros_like(dy), dy]
-    return _write_slice.vjp(start, dy, update_shape=_block(dy.shape, shape), prefer=prefer)
+    return _write_slice.vjp(start, dy, update_shape=_block(dy.shape, shape), implementation=implementation)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

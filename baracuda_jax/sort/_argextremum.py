@@ -21,18 +21,18 @@ _DOC = dict(
 
 
 @document("the least i with x_i = max(x)", source="jax.numpy.argmax; torch.argmax", **_DOC)
-def argmax(operand, axis=None, *, keepdims=False, prefer=None):
+def argmax(operand, axis=None, *, keepdims=False, implementation=None):
     """Where along an axis the greatest element is."""
-    return _arg("argmax", _max, operand, axis, keepdims, prefer)
+    return _arg("argmax", _max, operand, axis, keepdims, implementation)
 
 
 @document("the least i with x_i = min(x)", source="jax.numpy.argmin; torch.argmin", **_DOC)
-def argmin(operand, axis=None, *, keepdims=False, prefer=None):
+def argmin(operand, axis=None, *, keepdims=False, implementation=None):
     """Where along an axis the least element is."""
-    return _arg("argmin", _min, operand, axis, keepdims, prefer)
+    return _arg("argmin", _min, operand, axis, keepdims, implementation)
 
 
-def _arg(op, which, operand, axis, keepdims, prefer):
+def _arg(op, which, operand, axis, keepdims, implementation):
     operand = keys(op, "operand", operand)
     keepdims = checks.flag(op, "keepdims", keepdims)
     removed = tuple(range(operand.ndim))
@@ -44,7 +44,7 @@ def _arg(op, which, operand, axis, keepdims, prefer):
         removed = (axis,)
     if not operand.shape[axis]:
         raise ValueError(f"{op}: operand must have at least one element along axis, got shape {operand.shape}")
-    index = which(operand, axis=axis, prefer=prefer)
+    index = which(operand, axis=axis, implementation=implementation)
     return jnp.expand_dims(index, removed) if keepdims else index
 
 

@@ -8,7 +8,7 @@ _DOC = """
         {formula}
 
     Args:
-{args}        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+{args}        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         {returns}

@@ -52,9 +52,9 @@ _QUANTILE = dict(
     source="jax.numpy.median; torch.quantile with q=0.5 and midpoint, torch.median takes the lower one",
     **_MEDIAN,
 )
-def median(a, axis=None, *, keepdims=False, prefer=None):
+def median(a, axis=None, *, keepdims=False, implementation=None):
     """The element in the middle, or the mean of the two there."""
-    return _between("median", _median, a, None, axis, "midpoint", keepdims, False, prefer)
+    return _between("median", _median, a, None, axis, "midpoint", keepdims, False, implementation)
 
 
 @document(
@@ -62,9 +62,9 @@ def median(a, axis=None, *, keepdims=False, prefer=None):
     source="jax.numpy.nanmedian; torch.nanmedian takes the lower one",
     **_MEDIAN,
 )
-def nanmedian(a, axis=None, *, keepdims=False, prefer=None):
+def nanmedian(a, axis=None, *, keepdims=False, implementation=None):
     """The median of the elements that are not NaN."""
-    return _between("nanmedian", _nanmedian, a, None, axis, "midpoint", keepdims, True, prefer)
+    return _between("nanmedian", _nanmedian, a, None, axis, "midpoint", keepdims, True, implementation)
 
 
 @document(
@@ -73,9 +73,9 @@ def nanmedian(a, axis=None, *, keepdims=False, prefer=None):
     source="jax.numpy.quantile; torch.quantile",
     **_QUANTILE,
 )
-def quantile(a, q, axis=None, *, method="linear", keepdims=False, prefer=None):
+def quantile(a, q, axis=None, *, method="linear", keepdims=False, implementation=None):
     """The element below which a share q of all is."""
-    return _between("quantile", _quantile, a, q, axis, method, keepdims, False, prefer)
+    return _between("quantile", _quantile, a, q, axis, method, keepdims, False, implementation)
 
 
 @document(
@@ -83,15 +83,15 @@ def quantile(a, q, axis=None, *, method="linear", keepdims=False, prefer=None):
     source="jax.numpy.nanquantile; torch.nanquantile",
     **_QUANTILE,
 )
-def nanquantile(a, q, axis=None, *, method="linear", keepdims=False, prefer=None):
+def nanquantile(a, q, axis=None, *, method="linear", keepdims=False, implementation=None):
     """The quantile of the elements that are not NaN."""
-    return _between("nanquantile", _nanquantile, a, q, axis, method, keepdims, True, prefer)
+    return _between("nanquantile", _nanquantile, a, q, axis, method, keepdims, True, implementation)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _between(op, statistics, a, q, axis, method, keepdims, skips_nan, prefer):
+def _between(op, statistics, a, q, axis, method, keepdims, skips_nan, implementation):
     """`q` is None for the middle."""
     a = checks.array(op, "a", a)
     checks.dtype(op, "a", a, checks.NUMBERS)
@@ -112,7 +112,7 @@ def _between(op, statistics, a, q, axis, method, keepdims, skips_nan, prefer):
     is_float = jnp.issubdtype(a.dtype, jnp.floating)
     how = dict(method=method, has_last=is_float and not skips_nan, dtype=of)  # NaNs come last
     ranks, weight, is_share = _wanted(rows, q, skips_nan=is_float and skips_nan, **how)
-    y = _value(statistics(rows, ranks, count=n, prefer=prefer), weight, is_share, **how).astype(dtype)
+    y = _value(statistics(rows, ranks, count=n, implementation=implementation), weight, is_share, **how).astype(dtype)
     return explicit.reshape(jnp.moveaxis(y, -1, 0) if many else y, *many, *kept)
 
 

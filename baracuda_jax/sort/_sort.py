@@ -26,10 +26,10 @@ def _arguments(op, operand, axis, descending):
     returns="Array of operand's shape and dtype.",
     source="jax.numpy.sort; torch.sort",
 )
-def sort(operand, axis=-1, *, descending=False, prefer=None):
+def sort(operand, axis=-1, *, descending=False, implementation=None):
     """The elements along an axis, in order."""
     operand, params = _arguments("sort", operand, axis, descending)
-    return _sort(operand, **params, prefer=prefer)
+    return _sort(operand, **params, implementation=implementation)
 
 
 @document(
@@ -38,10 +38,10 @@ def sort(operand, axis=-1, *, descending=False, prefer=None):
     returns="int32 array of operand's shape.",
     source="jax.numpy.argsort; torch.argsort with stable=True",
 )
-def argsort(operand, axis=-1, *, descending=False, prefer=None):
+def argsort(operand, axis=-1, *, descending=False, implementation=None):
     """Where along an axis the elements are, in their order."""
     operand, params = _arguments("argsort", operand, axis, descending)
-    return _argsort(operand, **params, prefer=prefer)
+    return _argsort(operand, **params, implementation=implementation)
 
 
 @document(
@@ -50,26 +50,26 @@ def argsort(operand, axis=-1, *, descending=False, prefer=None):
     returns="Array of operand's shape and dtype.",
     source="torch.msort",
 )
-def msort(operand, *, prefer=None):
+def msort(operand, *, implementation=None):
     """The elements along the first axis, in ascending order."""
     operand, params = _arguments("msort", operand, 0, False)
-    return _sort(operand, **params, prefer=prefer)
+    return _sort(operand, **params, implementation=implementation)
 
 
-def sort_backward(indices, dy, axis=-1, *, prefer=None):
+def sort_backward(indices, dy, axis=-1, *, implementation=None):
     """The gradient of `sort`: dx[p_i] = dy_i. It is the same for both directions.
 
     Args:
         indices: int32, p as `argsort` returns it: along the axis each place once.
         dy: floats of the same shape, the cotangent of the result.
         axis: as in `sort`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of operand.
     """
     indices, dy, axis = backward_arguments("sort_backward", indices, dy, axis)
-    return _sort.vjp(indices, dy, axis=axis, descending=False, prefer=prefer)
+    return _sort.vjp(indices, dy, axis=axis, descending=False, implementation=implementation)
 
 
 def _native(x, *, save, **params):

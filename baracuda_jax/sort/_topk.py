@@ -22,17 +22,17 @@ _LARGEST = """\
     "with the lower index comes first.",
     source="torch.topk; jax.lax.top_k",
 )
-def topk(operand, k, axis=-1, *, largest=True, prefer=None):
+def topk(operand, k, axis=-1, *, largest=True, implementation=None):
     """The k greatest elements along an axis, in order, and where they are."""
     operand = keys("topk", "operand", operand)
     axis = along("topk", "operand", operand, axis)
     count = operand.shape[axis]
     k = rank("topk", "k", k, 0, count, "the length of operand along axis")
     params = dict(axis=axis, k=k, descending=checks.flag("topk", "largest", largest), count=count)
-    return tuple(_topk(operand, **params, save=True, prefer=prefer))
+    return tuple(_topk(operand, **params, save=True, implementation=implementation))
 
 
-def topk_backward(indices, dy, count, axis=-1, *, prefer=None):
+def topk_backward(indices, dy, count, axis=-1, *, implementation=None):
     """The gradient of `topk`: dx[p_i] = dy_i, 0 elsewhere.
 
     Args:
@@ -40,7 +40,7 @@ def topk_backward(indices, dy, count, axis=-1, *, prefer=None):
         dy: floats of the same shape, the cotangent of the values.
         count: static integer, the length of operand along the axis.
         axis: as in `topk`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of operand.
@@ -48,7 +48,7 @@ def topk_backward(indices, dy, count, axis=-1, *, prefer=None):
     indices, dy, axis = backward_arguments("topk_backward", indices, dy, axis)
     k = dy.shape[axis]
     count = checks.integer("topk_backward", "count", count, k)
-    return _topk.vjp(indices, dy, axis=axis, k=k, descending=True, count=count, prefer=prefer)
+    return _topk.vjp(indices, dy, axis=axis, k=k, descending=True, count=count, implementation=implementation)
 
 
 def _reference(x, *, count, **params):

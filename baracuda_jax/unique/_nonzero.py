@@ -15,7 +15,7 @@ from ._compact import declare_places, found, places
 
 
 @document
-def nonzero(a, *, size=None, fill_value=None, prefer=None):
+def nonzero(a, *, size=None, fill_value=None, implementation=None):
     """Where an array is not zero.
 
     Formula:
@@ -25,7 +25,7 @@ def nonzero(a, *, size=None, fill_value=None, prefer=None):
         a: array of a float or integer type or bool, of rank 1 or more.
         {size}
         fill_value: what is behind the last place: a scalar, or a tuple of one for each dimension; by default 0.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Tuple of int32 arrays [size], one for each dimension of a.
@@ -43,13 +43,13 @@ def nonzero(a, *, size=None, fill_value=None, prefer=None):
         raise ValueError(f"{op}: a must have at least one dimension, got a scalar")
     cells = explicit.reshape(a, -1)
     checks.places(op, "a", cells.shape[0])
-    size = known_size(op, "a", a, size, lambda: found(nonzero_cells, cells, prefer, fill=-1))
+    size = known_size(op, "a", a, size, lambda: found(nonzero_cells, cells, implementation, fill=-1))
     fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * a.ndim
     if len(fills) != a.ndim:
         raise ValueError(f"{op}: fill_value must be a scalar or {a.ndim}, one for each dimension, got {fill_value!r}")
     if a.ndim == 1 and _is_number(fills[0]):  # a place is the coordinate
-        return (places(nonzero_cells, cells, size, prefer, fill=int(fills[0])),)
-    place = places(nonzero_cells, cells, size, prefer, fill=-1)
+        return (places(nonzero_cells, cells, size, implementation, fill=int(fills[0])),)
+    place = places(nonzero_cells, cells, size, implementation, fill=-1)
     if all(map(_is_number, fills)):
         return _filled_by(place, shape=a.shape, fills=tuple(map(int, fills)))
     return _filled(place, [fill(op, value, jnp.int32) for value in fills], shape=a.shape)

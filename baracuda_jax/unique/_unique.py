@@ -18,7 +18,7 @@ from ._nonzero import nonzero_cells
 @document
 def unique(
     ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, size=None, fill_value=None,
-    equal_nan=True, prefer=None,
+    equal_nan=True, implementation=None,
 ):  # fmt: skip
     """The distinct values of an array, sorted.
 
@@ -36,7 +36,7 @@ def unique(
         {size}
         fill_value: what is behind the last value; by default the first value.
         equal_nan: whether all NaN are one value.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         values [size] of ar's dtype, or with `size` slices along axis; with the others a tuple: index [size], inverse of ar's
@@ -59,15 +59,15 @@ def unique(
     if rows.ndim == 1:
         rows = explicit.whole(rows)
         needs_order = bool({"return_index", "return_inverse"} & wanted)
-        rows, order = _sorted.sorted_cells(rows, needs_order, prefer)
+        rows, order = _sorted.sorted_cells(rows, needs_order, implementation)
     else:
         rows, order = _sorted_slices(rows)
-    return _runs(op, "ar", _unique, ar, rows, axis, wanted, order, size, fill_value, equal_nan, prefer)
+    return _runs(op, "ar", _unique, ar, rows, axis, wanted, order, size, fill_value, equal_nan, implementation)
 
 
 @document
 def unique_consecutive(
-    input, return_inverse=False, return_counts=False, dim=None, *, size=None, fill_value=None, prefer=None
+    input, return_inverse=False, return_counts=False, dim=None, *, size=None, fill_value=None, implementation=None
 ):
     """The first cell of each run of equal cells.
 
@@ -81,7 +81,7 @@ def unique_consecutive(
         dim: static integer; then the runs of equal slices along this axis. By default those of the flat array.
         {size}
         fill_value: what is behind the last value; by default the first value.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         values [size] of input's dtype, or with `size` slices along dim; with the others a tuple: inverse of input's shape,
@@ -99,7 +99,7 @@ def unique_consecutive(
     x = array(op, "input", input)
     wanted = _wanted(op, return_inverse=return_inverse, return_counts=return_counts)
     rows, axis = _rows(op, "input", "dim", x, dim)
-    return _runs(op, "input", _consecutive, x, rows, axis, wanted, None, size, fill_value, False, prefer)
+    return _runs(op, "input", _consecutive, x, rows, axis, wanted, None, size, fill_value, False, implementation)
 
 
 def _wanted(op, **flags):
@@ -139,27 +139,27 @@ def _is_start(rows, equal_nan):
     return jnp.concatenate([start, _differs(rows[1:], rows[:-1], equal_nan)])
 
 
-def _runs(op, name, which, x, rows, axis, wanted, order, size, fill_value, equal_nan, prefer):
+def _runs(op, name, which, x, rows, axis, wanted, order, size, fill_value, equal_nan, implementation):
     """What is asked for of the runs of `rows`, which were at `order` in x."""
     n = rows.shape[0]
     cells, params = rows, {"equal_nan": equal_nan}
     if rows.ndim > 1:  # slices: where they start is a mask
         which, cells, params = nonzero_cells, _is_start(rows, equal_nan), {"fill": -1}
-    size = known_size(op, name, x, size, lambda: found(which, cells, prefer, **params))
+    size = known_size(op, name, x, size, lambda: found(which, cells, implementation, **params))
     if not n and size and fill_value is None:
         raise ValueError(f"{op}: fill_value must be given where {name} has no cells and size is not 0")
     fill_value = None if fill_value is None else fill(op, fill_value, rows.dtype)
     results = _of_runs(
         rows, cells, order, fill_value, which=which, params=tuple(params.items()), shape=x.shape, axis=axis,
-        wanted=frozenset(wanted), size=size, equal_nan=equal_nan, prefer=preference.resolve(op, prefer),
+        wanted=frozenset(wanted), size=size, equal_nan=equal_nan, implementation=preference.resolve(op, implementation),
     )  # fmt: skip
     return results[0] if len(results) == 1 else tuple(results)
 
 
-@compiled("which", "params", "shape", "axis", "wanted", "size", "equal_nan", "prefer")
-def _of_runs(rows, cells, order, fill_value, *, which, params, shape, axis, wanted, size, equal_nan, prefer):
+@compiled("which", "params", "shape", "axis", "wanted", "size", "equal_nan", "implementation")
+def _of_runs(rows, cells, order, fill_value, *, which, params, shape, axis, wanted, size, equal_nan, implementation):
     n, has_counts = rows.shape[0], "return_counts" in wanted
-    starts = places(which, cells, size + has_counts, prefer, **dict(params))
+    starts = places(which, cells, size + has_counts, implementation, **dict(params))
     if which is nonzero_cells:
         starts = jnp.where(starts < 0, n, starts)
     first = starts[:size]
@@ -172,7 +172,7 @@ def _of_runs(rows, cells, order, fill_value, *, which, params, shape, axis, want
     if "return_index" in wanted:
         results.append(order[index] if n else index)
     if "return_inverse" in wanted:
-        run = cumsum(_is_start(explicit.whole(rows), equal_nan).astype(jnp.int32), prefer=prefer) - 1
+        run = cumsum(_is_start(explicit.whole(rows), equal_nan).astype(jnp.int32), implementation=implementation) - 1
         if order is not None:
             run = jnp.zeros(n, jnp.int32).at[order].set(run, unique_indices=True)
         results.append(run.reshape(shape) if axis is None else run)

@@ -100,7 +100,7 @@ def parts_of_shards_are_added_up(patch, op):
 
 @sharded("repeat_interleave", "repeats", "auto", "forward")
 def repeats_are_summed_on_shards(patch, op):
-    patch.setattr(_repeat_interleave, "_on_every_device", lambda x, prefer: x)
+    patch.setattr(_repeat_interleave, "_on_every_device", lambda x, implementation: x)
 
 
 @sharded(kind="explicit", program="forward", tier="default")

@@ -16,8 +16,8 @@ LEFT, RIGHT = (2, 3), (5, 2)
 
 def _of(op, words, dtype, shape, ours, plain=None, torch=None, **more):
     """`ours` has the op as its first argument."""
-    run = lambda *arrays, prefer: ours(
-        lambda *args, **kw: getattr(baracuda_jax, op)(*args, prefer=prefer, **kw), *arrays
+    run = lambda *arrays, implementation: ours(
+        lambda *args, **kw: getattr(baracuda_jax, op)(*args, implementation=implementation, **kw), *arrays
     )
     name, draw = more.pop("name", op), more.pop("draw", normal(*shape))
     return Benchmark(name, f"{list(shape)}, {words}", dtype, draw, run, plain, torch, **more)
