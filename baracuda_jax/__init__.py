@@ -41,8 +41,6 @@ from .quantize import (
 from .reduce import *  # noqa: F403
 from .reduce import __all__ as _reduce
 from .scan import (
-    associative_linear_scan,
-    associative_linear_scan_backward,
     cummax,
     cummax_backward,
     cummin,
@@ -51,6 +49,8 @@ from .scan import (
     cumprod_backward,
     cumsum,
     cumsum_backward,
+    linear_scan,
+    linear_scan_backward,
     logcumsumexp,
     logcumsumexp_backward,
 )
@@ -83,6 +83,7 @@ from .sort import (
     sort_backward,
     sort_key_val,
     sort_key_val_backward,
+    top_k,
     topk,
     topk_backward,
 )
@@ -114,8 +115,8 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
-    "associative_linear_scan",
-    "associative_linear_scan_backward",
+    "linear_scan",
+    "linear_scan_backward",
     "bincount",
     "cummax",
     "cummax_backward",
@@ -185,6 +186,7 @@ __all__ = [
     "sort_backward",
     "sort_key_val",
     "sort_key_val_backward",
+    "top_k",
     "topk",
     "topk_backward",
     "unique",

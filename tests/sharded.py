@@ -78,7 +78,7 @@ def _alike():
     counts |= {"softplus": (1, True), "logit": (1, True), "ldexp": (2, True), "where": (3, True)}
     counts |= dict.fromkeys(("fma", "addcmul", "addcdiv", "clamp_between"), (3, True))
     for i, (op, (arrays, is_float)) in enumerate(counts.items()):
-        fun = functools.partial(getattr(bj, op), implementation="native")
+        fun = functools.partial(OPS[op].public, implementation="native")
         way, spec = list(BOTH.items())[i % 2]
         args = [0.2 + 0.6 * np.abs(_float(8, 16)) for _ in range(arrays)]
         args = args if is_float else [np.round(9 * a).astype(np.int32) for a in args]
@@ -181,9 +181,9 @@ def _moves():
     batches = {"batches": ((P("d"),), P("d")), "another axis": ((P(None, None, "d"),), P())}
     for op in ("triu", "tril"):
         yield from _moved(op, image, ways=batches)
-    yield from _moved("unfold", image, ways=batches, kernel_size=3)
+    yield from _moved("unfold", image, ways=batches, window=3)
     columns = {"batches": ((P("d"),), P("d")), "another axis": ((P(None, "d"),), P())}
-    yield from _moved("fold", _float(8, 72, 36), ways=columns, output_size=8, kernel_size=3)
+    yield from _moved("fold", _float(8, 72, 36), ways=columns, output_size=8, window=3)
     yield from _moved("pixel_shuffle", image, ways=batches, upscale_factor=2)
     yield from _moved("pixel_unshuffle", image, ways=batches, downscale_factor=2)
     channels = {"another axis": ((P("d"),), P("d")), "channels": ((P(None, "d"),), P())}
@@ -193,16 +193,18 @@ def _moves():
     yield from _moved("concat", x, _float(8, 8), ways=joined, moving=2, fun=concat)
     place = np.array([0, 3], np.int32)
     written = {"an axis that is whole": ((ROWS, ROWS, P()), ROWS), "another axis": ((COLUMNS, COLUMNS, P()), P())}
-    yield from _moved("write_slice", x, _float(8, 8), place, ways=written, moving=2)
+    yield from _moved("dynamic_update_slice", x, _float(8, 8), place, ways=written, moving=2)
     rows = {"another axis": ((ROWS, P()), ROWS), "the axis": ((COLUMNS, P()), P())}
     times = np.arange(16, dtype=np.int32) % 3
     rows |= {"repeats": ((P(), P("d")), P())}
     yield from _moved("repeat_interleave", x, times, ways=rows, axis=1, total_repeat_length=16)
     fill = lambda x: jax.vmap(lambda x: bj.fill(x, (3, 4), implementation="native"))(x)
     yield from _moved("fill", _float(8), ways={"batches": ((P("d"),), P("d"))}, fun=fill)
-    spread = lambda x: jax.vmap(lambda x: bj.spread(x, (16, 3), 0, implementation="native"))(x)
-    yield from _moved("spread", x, ways={"batches": ((ROWS,), P("d"))}, fun=spread)
-    yield from _moved("spread", _float(16), ways={"an axis": ((P("d"),), P())}, shape=(16, 3), axis=0)
+    rows = lambda x: jax.vmap(lambda x: bj.broadcast_in_dim(x, (16, 3), (0,), implementation="native"))(x)
+    yield from _moved("broadcast_in_dim", x, ways={"batches": ((ROWS,), P("d"))}, fun=rows)
+    yield from _moved(
+        "broadcast_in_dim", _float(16), ways={"an axis": ((P("d"),), P())}, shape=(16, 3), broadcast_dimensions=(0,)
+    )
 
 
 def _scan(op, arrays, **options):
@@ -211,7 +213,7 @@ def _scan(op, arrays, **options):
     ways = {"batches": P("d"), "the scanned axis": P(None, "d"), "features": P(None, None, "d")}
     args = tuple(0.4 * (i + 1) * np.roll(_float(8, 16, 8), i) for i in range(arrays))
     for way, spec in ways.items():
-        is_whole = way == "the scanned axis" and op not in ("cumsum", "associative_linear_scan")
+        is_whole = way == "the scanned axis" and op not in ("cumsum", "linear_scan")
         yield Sharded(op, way, fun, args, (spec,) * arrays, P() if is_whole else spec, arrays)
 
 
@@ -290,12 +292,12 @@ def _append():
 
 
 REDUCTIONS = (
-    "sum", "mean", "max", "min", "prod", "logsumexp", "norm", "var", "std", "count_nonzero", "any", "all",
+    "sum", "mean", "max", "min", "prod", "logsumexp", "vector_norm", "var", "std", "count_nonzero", "any", "all",
 )  # fmt: skip
 
 UNARY = {
     "leaky_relu": (0.1,), "elu": (), "threshold": (0.1, 0.5), "hardtanh": (), "softshrink": (), "hardshrink": (),
-    "powi": (3,), "affine": (2.0, 1.0), "clamp": (-1.0, 1.0),
+    "integer_pow": (3,), "affine": (2.0, 1.0), "clamp": (-1.0, 1.0),
 }  # fmt: skip
 
 
@@ -321,7 +323,7 @@ def _all():
     yield from _moves()
     for op in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"):
         yield from _scan(op, 1)
-    yield from _scan("associative_linear_scan", 2)
+    yield from _scan("linear_scan", 2)
     yield from _counting()
     yield from _sort("sort")
     yield from _sort("argsort")

@@ -182,7 +182,7 @@ def test_floors_by_hand():
     assert floors("lerp", "", both, [x, x], x) == (4000 + 4000 + 4000) + (4000 + 4000 + 4000)
     assert floors("cumsum", "", both, [x], x) == (4000 + 4000) + (4000 + 4000)
     assert floors("cumprod", "", both, [x], x) == (4000 + 4000) + (4000 + 4000) + (4000 + 4000)
-    linear = floors("associative_linear_scan", "", both, [x, x], x)
+    linear = floors("linear_scan", "", both, [x, x], x)
     assert linear == (4000 + 4000 + 4000) + (4000 + 4000 + 4000) + (4000 + 4000)
     assert floors("segment_sum", "sorted", forward, [x, ids], y) == 4000 + 400 + 200
     assert floors("segment_sum", "sorted", both, [x, ids], y) == (4000 + 400 + 200) + (200 + 4000) + 400

@@ -34,7 +34,9 @@ UNARY = {
     "clamp min": ((0.5,), lambda x: torch.clamp(x, min=0.5)),
     "clamp max": ((None, 0.5), lambda x: torch.clamp(x, max=0.5)),
     "clamp crossed": ((2.0, -0.5), lambda x: torch.clamp(x, 2.0, -0.5)),
-} | {f"powi {n}": ((n,), functools.partial(lambda n, x: x.to(_wide(x)) ** n, n)) for n in (0, 1, 2, 3, 5, -1, -2)}
+} | {
+    f"integer_pow {n}": ((n,), functools.partial(lambda n, x: x.to(_wide(x)) ** n, n)) for n in (0, 1, 2, 3, 5, -1, -2)
+}
 
 # NaN, infinities, zeros, and each kink with its neighbours.
 EDGES = [np.nan, np.inf, -np.inf, 0.0, -0.0, 0.5, -0.5, 2.0, -2.0, 1.0, -1.0, 0.499, 0.501, 1e-3, 100.0, -100.0]
@@ -61,7 +63,7 @@ def test_unary_ops_are_torchs(name, dtype, implementation):
     params, theirs = UNARY[name]
     op, back = (getattr(bj, name.split()[0] + end) for end in ("", "_backward"))
     x = _x(dtype)
-    if name.startswith("powi"):
+    if name.startswith("integer_pow"):
         x = jnp.where(jnp.abs(x) < 0.1, 0, x)  # no overflow, which rounds differently
     dy = jnp.asarray(np.random.default_rng(1).uniform(0.5, 2, x.shape)).astype(dtype)
     assert np.isnan(x[0])
@@ -201,11 +203,11 @@ def test_powers_are_exact():
     x = jnp.array([-3.0, -1.0, 2.0, 3.0])
     for implementation in BACKENDS:
         np.testing.assert_array_equal(
-            bj.powi(x, 11, implementation=implementation), np.array([-177147, -1, 2048, 177147])
+            bj.integer_pow(x, 11, implementation=implementation), np.array([-177147, -1, 2048, 177147])
         )
-        np.testing.assert_array_equal(bj.powi(x, 0, implementation=implementation), np.ones(4))
-        np.testing.assert_array_equal(bj.powi(x[1:3], 2**31 - 1, implementation=implementation), [-1, np.inf])
-        np.testing.assert_array_equal(bj.powi(x[1:3], -3, implementation=implementation), [-1, 0.125])
+        np.testing.assert_array_equal(bj.integer_pow(x, 0, implementation=implementation), np.ones(4))
+        np.testing.assert_array_equal(bj.integer_pow(x[1:3], 2**31 - 1, implementation=implementation), [-1, np.inf])
+        np.testing.assert_array_equal(bj.integer_pow(x[1:3], -3, implementation=implementation), [-1, 0.125])
 
 
 def test_mixed_ranks_under_vmap():
@@ -241,3 +243,35 @@ def test_a_shared_weight_needs_no_communication(kind):
         want = np.where(x > 0, x, x * np.array([0.1, 0.2, 0.3], np.float32)[:, None])
         close(fun(put(x, "d"), channels), want, "float32")
         close(fun(put(x, None, None, None), channels), want, "float32")
+
+
+@pytest.mark.parametrize("implementation", BACKENDS)
+def test_clamp_takes_numbers_arrays_and_none(implementation):
+    x, low, high = jnp.array([[-2.0, 0.5, 3.0]]), jnp.array([[-1.0], [0.7]]), np.float32([0.0, 1.0, 2.0])
+    clamp = functools.partial(bj.clamp, implementation=implementation)
+    for bounds in ((low, high), (low, None), (None, high), (low, 1.0), (-1, high), (0.5, 1)):
+        np.testing.assert_array_equal(clamp(x, *bounds), np.clip(x, *bounds))
+    dy = jnp.arange(6.0).reshape(2, 3)
+    _, pull = jax.vjp(clamp, x, low, high)
+    for got, want in zip(bj.clamp_backward(x, dy, low, high, implementation=implementation), pull(dy), strict=True):
+        np.testing.assert_array_equal(got, want)
+    dx, dlow, dhigh = bj.clamp_backward(x, dy, min=low, implementation=implementation)
+    assert dhigh is None and dx.shape == x.shape and dlow.shape == low.shape
+    integers = jnp.arange(-3, 4, dtype=jnp.int8)
+    for bounds in ((None, integers[::-1]), (integers * 2, None), (jnp.int8(-1), jnp.int8(2)), (-1, integers + 4)):
+        got = clamp(integers, *bounds)
+        assert got.dtype == jnp.int8
+        np.testing.assert_array_equal(got, np.clip(integers, *bounds))
+    wide = clamp(integers, jnp.float32(200.5))  # None is no bound, also where the dtype grows
+    np.testing.assert_array_equal(wide, np.full(7, 200.5, np.float32))
+
+
+@pytest.mark.parametrize("implementation", BACKENDS)
+def test_gelu_approximately_is_gelu_tanh(implementation):
+    x, dy = jnp.linspace(-3, 3, 7), jnp.ones(7)
+    k = dict(implementation=implementation)
+    np.testing.assert_array_equal(bj.gelu(x, True, **k), bj.gelu_tanh(x, **k))
+    np.testing.assert_array_equal(bj.gelu_backward(x, dy, approximate=True, **k), bj.gelu_tanh_backward(x, dy, **k))
+    assert (bj.gelu(x, approximate=False, **k) != bj.gelu_tanh(x, **k)).any()
+    with pytest.raises(TypeError, match="^gelu: approximate must be True or False, got 'tanh'"):
+        bj.gelu(x, "tanh")

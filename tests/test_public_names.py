@@ -1,5 +1,6 @@
 """Public names: each is found again by pickle, as another process needs. Nothing is compiled here."""
 
+import inspect
 import pathlib
 import pickle
 
@@ -25,3 +26,31 @@ def test_an_op_that_is_not_a_function_of_its_name_is_explained():
         if op.name not in bj.__all__:
             assert f"`{op.name}`" in page, op.name
         assert getattr(bj, op.public.__name__) is op.public
+
+
+def test_names_that_other_libraries_have_too():
+    for alias, name in (
+        ("concatenate", "concat"),
+        ("powi", "integer_pow"),
+        ("reduce_to", "unbroadcast"),
+        ("remainder", "mod"),
+        ("top_k", "topk"),
+        ("transpose", "permute"),
+        ("write_slice", "dynamic_update_slice"),
+    ):
+        assert getattr(bj, alias) is getattr(bj, name)
+    for name in ("clamp_between", "norm", "spread", "associative_linear_scan"):
+        assert not hasattr(bj, name), name
+
+
+def test_segments_alone_call_their_first_operand_otherwise():
+    """One name for the first operand: x, except where it is no plain array of elements or has a partner."""
+    others = {
+        "segment_": "data", "dequantize_": "codes", "lerp": "start", "linear_scan": "a", "where": "condition",
+        "searchsorted": "sorted_sequence", "sort_key_val": "keys", "kv_cache_append": "cache", "fill": "value", "full": "shape",
+        "histogramdd": "sample", "concat": "xs", "meshgrid": "xs",
+    }  # fmt: skip
+    for op in OPS.values():
+        name, first = op.public.__name__, next(iter(inspect.signature(op.public).parameters))
+        known = [other for start, other in others.items() if name.startswith(start)]
+        assert first in ("x", "x1", *known), name

@@ -14,11 +14,11 @@ import baracuda_jax as bj
 
 NAN, INF = math.nan, math.inf
 BOTH = pytest.mark.parametrize("implementation", ["native", "xla"])
-NAMES = ("sum", "mean", "max", "min", "prod", "logsumexp", "norm", "var", "std", "count_nonzero", "any", "all")
+NAMES = ("sum", "mean", "max", "min", "prod", "logsumexp", "vector_norm", "var", "std", "count_nonzero", "any", "all")
 DERIVABLE = NAMES[:9]
 NUMPY = {
     "logsumexp": lambda x, axis: np.log(np.exp(x).sum(axis)),
-    "norm": lambda x, axis: np.sqrt((x * x).sum(axis)),
+    "vector_norm": lambda x, axis: np.sqrt((x * x).sum(axis)),
 }
 
 
@@ -61,7 +61,9 @@ LARGE = [
 def test_parts_of_long_lines(shape, axis, dtype):
     """Also those of rows that are turned, of columns in tiles, and of less than a tile."""
     x = jnp.asarray(_draw(*shape)).astype(dtype)
-    names = [name for name in NAMES if name != "prod" and not (dtype == "int8" and name in ("logsumexp", "norm"))]
+    names = [
+        name for name in NAMES if name != "prod" and not (dtype == "int8" and name in ("logsumexp", "vector_norm"))
+    ]
     got = jax.jit(lambda x: [getattr(bj, name)(x, axis=axis, implementation="native") for name in names])(x)
     wide = np.asarray(x.astype(jnp.float64))
     for name, y in zip(names, got, strict=True):
@@ -73,7 +75,7 @@ def test_parts_of_long_lines(shape, axis, dtype):
 @pytest.mark.parametrize("shape, axis", LARGE[:4], ids=str)
 def test_gradients_of_long_lines(shape, axis):
     x = jnp.asarray(_draw(*shape))
-    for name in ("sum", "max", "logsumexp", "norm", "std"):
+    for name in ("sum", "max", "logsumexp", "vector_norm", "std"):
         both = [
             jax.jit(
                 jax.grad(lambda x, p=p, name=name: jnp.sin(getattr(bj, name)(x, axis=axis, implementation=p)).sum())
@@ -106,7 +108,7 @@ def test_scalars_and_no_axes(name, implementation):
 
 
 EMPTY = {
-    "sum": 0, "mean": NAN, "prod": 1, "logsumexp": -INF, "norm": 0, "var": NAN, "std": NAN, "count_nonzero": 0,
+    "sum": 0, "mean": NAN, "prod": 1, "logsumexp": -INF, "vector_norm": 0, "var": NAN, "std": NAN, "count_nonzero": 0,
     "any": False, "all": True,
 }  # fmt: skip
 
@@ -125,7 +127,7 @@ def test_of_no_cells(name, implementation):
 @BOTH
 def test_extrema_of_no_cells(implementation):
     for fun in (bj.max, bj.min):
-        with pytest.raises(ValueError, match="a must have at least one cell along axis, or initial be given"):
+        with pytest.raises(ValueError, match="x must have at least one cell along axis, or initial be given"):
             fun(jnp.zeros((3, 0)), 1, implementation=implementation)
         np.testing.assert_array_equal(fun(jnp.zeros((3, 0)), 1, initial=2, implementation=implementation), [2] * 3)
         np.testing.assert_array_equal(
@@ -148,7 +150,7 @@ SPECIAL = [
 def test_special_values(name, implementation):
     """As JAX's in float64, but where its own sums overflow."""
     x = jnp.asarray(SPECIAL)
-    theirs = {"logsumexp": jax.nn.logsumexp, "norm": lambda x, axis: jnp.linalg.vector_norm(x, axis=axis)}
+    theirs = {"logsumexp": jax.nn.logsumexp, "vector_norm": lambda x, axis: jnp.linalg.vector_norm(x, axis=axis)}
     want = theirs.get(name, getattr(jnp, name, None))(x, axis=1)
     np.testing.assert_allclose(getattr(bj, name)(x, axis=1, implementation=implementation), want, rtol=1e-12)
 
@@ -170,7 +172,9 @@ def test_gradients_at_ties(implementation):
     x = jnp.asarray([[1.0, 3.0, 3.0, 3.0], [0.0, -0.0, -1.0, 0.0], [NAN, 1.0, NAN, 2.0]])
     dx = jax.grad(lambda x: (bj.max(x, 1, implementation=implementation) * jnp.array([3.0, 6.0, 1.0])).sum())(x)
     np.testing.assert_allclose(dx, [[0, 1, 1, 1], [2, 2, 0, 2], [0.5, 0, 0.5, 0]])
-    dx = jax.grad(lambda x: bj.norm(x, INF, 1, implementation=implementation).sum())(jnp.asarray([[1.0, -3.0, 3.0]]))
+    dx = jax.grad(lambda x: bj.vector_norm(x, INF, 1, implementation=implementation).sum())(
+        jnp.asarray([[1.0, -3.0, 3.0]])
+    )
     np.testing.assert_allclose(dx, [[0, -0.5, 0.5]])
 
 
@@ -193,9 +197,9 @@ def test_gradients_where_others_have_none(implementation):
     grad = lambda fun, x: jax.grad(lambda x: fun(x, axis=-1, implementation=implementation).sum())(jnp.asarray(x))
     np.testing.assert_array_equal(grad(bj.std, [[2.0, 2.0, 2.0]]), [[0, 0, 0]])
     for order in (1, 2, 3, 0.5, -2):
-        dx = grad(functools.partial(bj.norm, ord=order), [[0.0, 0.0]])
+        dx = grad(functools.partial(bj.vector_norm, ord=order), [[0.0, 0.0]])
         np.testing.assert_array_equal(dx, [[0, 0]])
-    np.testing.assert_allclose(grad(bj.norm, [[3.0, -4.0, 0.0]]), [[0.6, -0.8, 0]])
+    np.testing.assert_allclose(grad(bj.vector_norm, [[3.0, -4.0, 0.0]]), [[0.6, -0.8, 0]])
     np.testing.assert_array_equal(grad(bj.logsumexp, [[-INF, -INF], [-INF, 0.0]]), [[0, 0], [0, 1]])
 
 
@@ -204,7 +208,7 @@ def test_gradients_where_others_have_none(implementation):
 def test_norms(order, implementation):
     x = np.random.default_rng(0).standard_normal((6, 37))
     x[0, 3] = 0
-    fun = functools.partial(bj.norm, ord=order, axis=1, implementation=implementation)
+    fun = functools.partial(bj.vector_norm, ord=order, axis=1, implementation=implementation)
     for dtype in ("float32", "float64", "float16"):
         y = fun(jnp.asarray(x, dtype))
         with np.errstate(divide="ignore"):
@@ -306,19 +310,22 @@ def test_backward_functions(implementation):
     pull = lambda fun: jax.vjp(lambda x: fun(x, **k), x)[1](dy)[0]
     same_bits(bj.sum_backward(dy, x.shape, **k), pull(bj.sum))
     same_bits(bj.mean_backward(dy[None, :, None], x.shape, keepdims=True, **k), pull(bj.mean))
-    for name in ("max", "min", "prod", "var", "std", "logsumexp", "norm"):
+    for name in ("max", "min", "prod", "var", "std", "logsumexp", "vector_norm"):
         fun, back = getattr(bj, name), getattr(bj, f"{name}_backward")
         for kept in (False, True):
             y, *saved = fun(x, return_residuals=True, keepdims=kept, **k)
             ct = dy[None, :, None] if kept else dy
-            read = saved if name in ("prod", "norm") else saved[::-1] if name == "std" else [y, *saved]
+            read = saved if name in ("prod", "vector_norm") else saved[::-1] if name == "std" else [y, *saved]
             same_bits(back(x, *read, ct, keepdims=kept, **k), pull(fun))
-    same_bits(bj.norm_backward(x, bj.norm(x, 3, **k), dy, 3, **k), pull(functools.partial(bj.norm, ord=3)))
+    same_bits(
+        bj.vector_norm_backward(x, bj.vector_norm(x, 3, **k), dy, 3, **k),
+        pull(functools.partial(bj.vector_norm, ord=3)),
+    )
 
 
 @BOTH
 @pytest.mark.parametrize("shape", [(4, 5), (1, 5), (4, 1), (5,), (1,), (), (1, 1)])
-def test_reduce_to(shape, implementation):
+def test_unbroadcast(shape, implementation):
     x = _draw(3, 4, 5)
     for op, join in {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}.items():
         want = x
@@ -326,16 +333,16 @@ def test_reduce_to(shape, implementation):
             i = axis - 3 + len(shape)
             if i < 0 or shape[i] == 1:
                 want = join.reduce(want, axis, keepdims=True)
-        close(bj.reduce_to(x, shape, op, implementation=implementation), want.reshape(shape), "float64")
+        close(bj.unbroadcast(x, shape, op, implementation=implementation), want.reshape(shape), "float64")
     pull = jax.linear_transpose(lambda y: jnp.broadcast_to(y, x.shape), jnp.zeros(shape))
-    close(bj.reduce_to(x, shape, implementation=implementation), pull(x)[0], "float64")
+    close(bj.unbroadcast(x, shape, implementation=implementation), pull(x)[0], "float64")
 
 
-def test_reduce_to_of_no_cells():
+def test_unbroadcast_of_no_cells():
     x = jnp.zeros((0, 3))
     for op, want in {"sum": 0, "max": -INF, "min": INF, "prod": 1}.items():
-        np.testing.assert_array_equal(bj.reduce_to(x, (1, 3), op), [[want] * 3])
-    assert bj.reduce_to(x.astype(jnp.int8), (3,), "max")[0] == -128 and not bj.reduce_to(x > 0, (3,), "max")[0]
+        np.testing.assert_array_equal(bj.unbroadcast(x, (1, 3), op), [[want] * 3])
+    assert bj.unbroadcast(x.astype(jnp.int8), (3,), "max")[0] == -128 and not bj.unbroadcast(x > 0, (3,), "max")[0]
 
 
 @BOTH
@@ -381,7 +388,7 @@ def test_pytorchs_gradients():
     data = np.round(4 * np.random.default_rng(0).standard_normal((5, 9))) / 2
     theirs = {
         "sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": torch.amin, "prod": torch.prod,
-        "logsumexp": torch.logsumexp, "norm": lambda x, dim: torch.linalg.vector_norm(x, dim=dim),
+        "logsumexp": torch.logsumexp, "vector_norm": lambda x, dim: torch.linalg.vector_norm(x, dim=dim),
         "var": lambda x, dim: torch.var(x, dim, correction=0), "std": lambda x, dim: torch.std(x, dim, correction=0),
     }  # fmt: skip
     for name, fun in theirs.items():

@@ -54,7 +54,7 @@ def test_any_shape(data):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     "shape, repeats",
-    [((), 3), ((9,), 4), ((3, 64), (2, 2)), ((5, 1), (1, 37)), ((4, 1000), (1, 3)), ((2, 3, 6), (3, 1, 5)), ((7, 3), (2, 1, 3, 2))],
+    [((), (3,)), ((9,), (4,)), ((3, 64), (2, 2)), ((5, 1), (1, 37)), ((4, 1000), (1, 3)), ((2, 3, 6), (3, 1, 5)), ((7, 3), (2, 1, 3, 2))],
 )  # fmt: skip
 def test_values_in_every_dtype(dtype, shape, repeats):
     x = _random(shape, dtype)
@@ -80,7 +80,7 @@ def test_every_rank(rank):
 
 def test_no_copies_and_no_cells():
     x = _random((3, 4), "float32")
-    for repeats in ((0, 1), (2, 0), 0):
+    for repeats in ((0, 1), (2, 0), (0,)):
         for implementation in BACKENDS:
             y, pull = jax.vjp(lambda x: bj.repeat(x, repeats, implementation=implementation), x)
             assert y.shape == jnp.tile(x, repeats).shape and y.size == 0
@@ -119,5 +119,7 @@ def test_complex_gradient():
     np.testing.assert_allclose(*gradients, rtol=1e-5)
 
 
-def test_tile_is_repeat():
-    assert bj.tile is bj.repeat
+def test_tile_takes_an_integer_too():
+    x = jnp.arange(6.0).reshape(2, 3)
+    for repeats in (2, np.int64(2), (2,), (2, 1), [1, 2, 3]):
+        np.testing.assert_array_equal(bj.tile(x, repeats), np.tile(x, repeats))

@@ -185,7 +185,7 @@ def test_weights_of_a_log_sum_are_a_share_of_1(implementation):
     "fun, back, kwargs",
     [
         (bj.logsumexp, bj.logsumexp_backward, dict(axis=1)),
-        (bj.norm, bj.norm_backward, dict(axis=1)),
+        (bj.vector_norm, bj.vector_norm_backward, dict(axis=1)),
         (bj.std, bj.std_backward, dict(axis=1)),
         (bj.logcumsumexp, bj.logcumsumexp_backward, dict(axis=1)),
         (bj.cumprod, bj.cumprod_backward, dict(axis=1)),
@@ -215,7 +215,7 @@ def test_a_plan_of_the_gradient_knows_what_is_saved():
     wide, line = jax.ShapeDtypeStruct((4,), jnp.float32), jax.ShapeDtypeStruct((4,), jnp.bfloat16)
     inputs = lambda fun, *args: [aval for _, aval in bj.plan(fun, *args).backward.inputs]
     assert inputs(bj.logsumexp, x, 1) == [x, line, wide, line]
-    assert inputs(bj.norm, x, 2, 1) == [x, wide, line]
+    assert inputs(bj.vector_norm, x, 2, 1) == [x, wide, line]
     assert inputs(bj.std, x, 1) == [x, wide, wide, line]
     half = jax.ShapeDtypeStruct((4, 16), jnp.float16)
     assert inputs(bj.cumprod, half) == [half, jax.ShapeDtypeStruct((4, 16), jnp.float32), half]

@@ -60,7 +60,7 @@ def test_linear_scan_of_any_shape(data):
     if data.draw(st.booleans()):
         a, b = a + 1j * b, b - 2j * a
     for implementation in BACKENDS:
-        h = bj.associative_linear_scan(jnp.asarray(a), jnp.asarray(b), **how, implementation=implementation)
+        h = bj.linear_scan(jnp.asarray(a), jnp.asarray(b), **how, implementation=implementation)
         close(h, oracle.linear_scan(a, b, **how), str(a.dtype), scale=100)
 
 
@@ -140,7 +140,7 @@ def test_a_very_long_row(count, reverse):
     rising = x + np.arange(count) // 1000
     np.testing.assert_array_equal(scan(bj.cummax, rising), np.maximum.accumulate(turn(rising)))
     signs = np.where(x == 0, 1, x)
-    states = scan(bj.associative_linear_scan, signs, x)
+    states = scan(bj.linear_scan, signs, x)
     np.testing.assert_array_equal(states[1:], turn(signs)[1:] * states[:-1] + turn(x)[1:])
 
 
@@ -149,7 +149,7 @@ def test_long_linear_scans(shape, axis):
     a, b = np.random.default_rng(0).uniform(-1, 1, shape), np.asarray(normal(shape))
     dh = normal(shape, seed=1)
     for reverse in (False, True):
-        fun = functools.partial(bj.associative_linear_scan, axis=axis, reverse=reverse, implementation="native")
+        fun = functools.partial(bj.linear_scan, axis=axis, reverse=reverse, implementation="native")
         h, pull = jax.vjp(fun, jnp.asarray(a), jnp.asarray(b))
         want = oracle.linear_scan(a, b, axis, reverse)
         moved = lambda x, step: np.moveaxis(np.roll(np.moveaxis(x, axis, 0), step, 0), 0, axis)
@@ -188,7 +188,7 @@ def test_empty_and_single_cells(name, shape):
 def test_empty_and_single_linear_scans(shape):
     x = jnp.full(shape, 0.5)
     for axis, implementation in itertools.product(range(len(shape)), BACKENDS):
-        h, pull = jax.vjp(lambda a, b: bj.associative_linear_scan(a, b, axis, implementation=implementation), x, x)
+        h, pull = jax.vjp(lambda a, b: bj.linear_scan(a, b, axis, implementation=implementation), x, x)
         assert h.shape == shape and all(ct.shape == shape for ct in pull(h))
 
 
@@ -248,7 +248,7 @@ def test_half_types_accumulate_wide(dtype, implementation):
         gradient = lambda name: jax.vjp(functools.partial(getattr(bj, name), implementation=implementation), ones)[1](
             ones
         )[0][0]
-        h = bj.associative_linear_scan(ones, ones, implementation=implementation)
+        h = bj.linear_scan(ones, ones, implementation=implementation)
         exact = bj.cumsum(ones, implementation=implementation)[-1], gradient("cumsum"), gradient("cummax"), h[-1]
         near = (
             bj.logcumsumexp(0 * ones, implementation=implementation)[-1],
@@ -275,9 +275,7 @@ def test_programs_are_one_call():
     x = jnp.ones((4, 5, 6))
     for name in NAMES:
         is_one_call(lambda x, name=name: getattr(bj, name)(x, 1, implementation="native"), f"baracuda.{name}", x)
-    is_one_call(
-        lambda a, b: bj.associative_linear_scan(a, b, 1, implementation="native"), "baracuda.linear_scan", x, 2 * x
-    )
+    is_one_call(lambda a, b: bj.linear_scan(a, b, 1, implementation="native"), "baracuda.linear_scan", x, 2 * x)
     backward = functools.partial(bj.cumprod_backward, axis=1, implementation="native")
     is_one_call(backward, "baracuda.cumprod_backward", x, 2 * x, 3 * x)
 
@@ -291,7 +289,7 @@ def test_same_bits_every_time(name):
 
 def test_python_lists_are_arrays():
     np.testing.assert_array_equal(bj.cumsum([1.0, 2, 3]), [1, 3, 6])
-    np.testing.assert_array_equal(bj.associative_linear_scan([2.0, 2, 2], [1.0, 1, 1]), [1, 3, 7])
+    np.testing.assert_array_equal(bj.linear_scan([2.0, 2, 2], [1.0, 1, 1]), [1, 3, 7])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -412,7 +410,7 @@ def test_logcumsumexp_does_not_overflow():
 
 @each_backend
 def test_a_factor_before_the_first_cell_multiplies_nothing(implementation):
-    fun = functools.partial(bj.associative_linear_scan, implementation=implementation)
+    fun = functools.partial(bj.linear_scan, implementation=implementation)
     for first in (INF, NAN, 1e308):
         a, b = jnp.array([first, 2.0, 0, 3]), jnp.array([1.0, 1, 5, 1])
         h, pull = jax.vjp(fun, a, b)
@@ -425,13 +423,13 @@ def test_a_factor_before_the_first_cell_multiplies_nothing(implementation):
 def test_complex_gradients_are_not_conjugated():
     rng = np.random.default_rng(0)
     a, b, dh = (jnp.asarray(rng.standard_normal((5, 30)) + 1j * rng.standard_normal((5, 30))) / 2 for _ in range(3))
-    fun = lambda implementation: lambda a, b: bj.associative_linear_scan(a, b, 1, implementation=implementation)
+    fun = lambda implementation: lambda a, b: bj.linear_scan(a, b, 1, implementation=implementation)
     plain = lambda a, b: jax.lax.associative_scan(lambda s, t: (t[0] * s[0], t[0] * s[1] + t[1]), (a, b), axis=1)[1]
     want = jax.vjp(plain, a, b)[1](dh)
     for implementation in BACKENDS:
         for got, expected in zip(jax.vjp(fun(implementation), a, b)[1](dh), want, strict=True):
             close(got, expected, "complex128")
-    for got, expected in zip(bj.associative_linear_scan_backward(a, plain(a, b), dh, 1), want, strict=True):
+    for got, expected in zip(bj.linear_scan_backward(a, plain(a, b), dh, 1), want, strict=True):
         close(got, expected, "complex128")
 
 
@@ -484,7 +482,7 @@ def test_linear_scans_of_shards(reverse, kind, dtype):
     if len(devices()) < 8:
         pytest.skip("needs eight devices")
     a, b = (jnp.asarray(0.7 * _values("", (3, 32), seed)).astype(dtype) for seed in (0, 1))
-    fun = lambda a, b: bj.associative_linear_scan(a, b, 1, reverse=reverse)
+    fun = lambda a, b: bj.linear_scan(a, b, 1, reverse=reverse)
     both = lambda a, b: (fun(a, b), *jax.vjp(fun, a, b)[1](b), jax.jvp(fun, (a, b), (b, a))[1])
     for axes, spec in ((1, "d"), (2, ("d", "e"))):
         over = mesh(kind, axes)

@@ -79,12 +79,12 @@ def _others():
     yield of("unique", few, return_index=True, return_inverse=True, return_counts=True, size=8)
     yield of("unique", few, return_index=True, return_inverse=True, return_counts=True, axis=1, size=8)
     yield of("unique_consecutive", few, return_inverse=True, return_counts=True, size=80)
-    yield of("unique_consecutive", few, return_inverse=True, dim=1, size=8)
+    yield of("unique_consecutive", few, return_inverse=True, axis=1, size=8)
     yield of("repeat_interleave", x, np.arange(128) % 3, total_repeat_length=200)
     yield of("repeat_interleave", x, repeats=3, axis=1)
     yield of("repeat_interleave_backward", _draw(16, 8), np.full(8, 2), axis=0)
     yield of("glu_backward", x, _draw(4, 16), moving=(0, 1), axis=0)
-    yield of("write_slice", x, _draw(4, 8), np.array([2, 4]), moving=(0, 1))
+    yield of("dynamic_update_slice", x, _draw(4, 8), np.array([2, 4]), moving=(0, 1))
     yield of("dynamic_quantize", _draw(8, 32), moving=none, group_size=8)
 
 

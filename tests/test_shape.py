@@ -92,7 +92,7 @@ def test_windows_of_any_shape(data):
     count = data.draw(st.integers(1, 3))
     draw = lambda least, most: tuple(data.draw(st.integers(least, most)) for _ in range(count))
     spatial, kernel, dilation, padding, stride = draw(1, 9), draw(1, 4), draw(1, 3), draw(0, 3), draw(1, 4)
-    window = dict(kernel_size=kernel, dilation=dilation, padding=padding, stride=stride)
+    window = dict(window=kernel, strides=stride, padding=padding, dilation=dilation)
     each = zip(spatial, kernel, dilation, padding, strict=True)
     if any(n + 2 * p < d * (k - 1) + 1 for n, k, d, p in each):
         return
@@ -136,11 +136,11 @@ def test_blocks_of_any_shape(data):
     x, update = _random(shape, dtype), _random(block, dtype, 1)
     want = jax.lax.dynamic_update_slice(x, update, start)
     for implementation in BACKENDS:
-        same_bits(bj.write_slice(x, update, start, implementation=implementation), want)
-        traced = jax.jit(functools.partial(bj.write_slice, implementation=implementation))
+        same_bits(bj.dynamic_update_slice(x, update, start, implementation=implementation), want)
+        traced = jax.jit(functools.partial(bj.dynamic_update_slice, implementation=implementation))
         same_bits(traced(x, update, jnp.asarray(start, data.draw(st.sampled_from(("int8", "int32", "int64"))))), want)
         if dtype in FLOATS:
-            dx, block_of_dy = bj.write_slice_backward(x, start, block, implementation=implementation)
+            dx, block_of_dy = bj.dynamic_update_slice_backward(x, start, block, implementation=implementation)
             same_bits(dx, jax.lax.dynamic_update_slice(x, jnp.zeros_like(update), start))
             same_bits(block_of_dy, jax.lax.dynamic_slice(x, [*map(_clamped, start, shape, block)], block))
 
@@ -189,7 +189,9 @@ def test_values_in_every_dtype(dtype):
         _same(lambda v, p: bj.fill(v, shape, implementation=p), np.full(shape, value), value)
         line = x.ravel()[:11]
         _same(
-            lambda v, p: bj.spread(v, (4, 11, 3), 1, implementation=p), np.broadcast_to(line[:, None], (4, 11, 3)), line
+            lambda v, p: bj.broadcast_in_dim(v, (4, 11, 3), (1,), implementation=p),
+            np.broadcast_to(line[:, None], (4, 11, 3)),
+            line,
         )
         same_bits(bj.concat([x, x[..., :3], x], -1, implementation="native"), np.concatenate([x, x[..., :3], x], -1))
 
@@ -205,7 +207,7 @@ def test_bits_are_moved_as_they_are():
         (run(bj.roll, shift=3, axis=1), np.roll(bits, 3, 1)),
         (run(bj.pad, pad_width=3, mode="reflect"), np.pad(bits, 3, "reflect")),
         (run(bj.triu), np.triu(bits)),
-        (run(bj.unfold, kernel_size=(24,)), bits.reshape(-1, 1)),
+        (run(bj.unfold, window=(24,)), bits.reshape(-1, 1)),
     ):
         np.testing.assert_array_equal(of(fun(x, implementation="native")), want)
     for value, sign in ((-0.0, True), (0.0, False)):
@@ -256,7 +258,9 @@ def test_no_cells(implementation):
     assert bj.triu(x, implementation=implementation).shape == x.shape
     assert bj.fill(1.0, (0, 3), implementation=implementation).shape == (0, 3)
     assert bj.fill_backward(jnp.zeros((0, 3)), implementation=implementation) == 0
-    assert bj.write_slice(jnp.ones((3, 4)), jnp.zeros((0, 2)), (1, 1), implementation=implementation).sum() == 12
+    assert (
+        bj.dynamic_update_slice(jnp.ones((3, 4)), jnp.zeros((0, 2)), (1, 1), implementation=implementation).sum() == 12
+    )
     assert bj.pixel_shuffle(jnp.zeros((0, 4, 2, 2)), 2, implementation=implementation).shape == (0, 1, 4, 4)
     assert bj.repeat_interleave(x, np.zeros(3, int), 0, implementation=implementation).shape == (0, 0, 4)
     np.testing.assert_array_equal(
@@ -269,7 +273,7 @@ def test_scalars(implementation):
     x = jnp.float32(3)
     for fun in (bj.flip, bj.permute, functools.partial(bj.roll, shift=1), functools.partial(bj.pad, pad_width=())):
         assert fun(x, implementation=implementation) == 3
-    assert bj.write_slice(x, jnp.float32(5), (), implementation=implementation) == 5
+    assert bj.dynamic_update_slice(x, jnp.float32(5), (), implementation=implementation) == 5
     assert bj.repeat_interleave(x, 3, implementation=implementation).tolist() == [3, 3, 3]
     assert bj.concat([x, x], None, implementation=implementation).tolist() == [3, 3]
 
@@ -326,7 +330,7 @@ def _aliased(text):
 def test_a_donated_array_is_written_in_place():
     """The program has no copy of x; where x is read after, it has one, or the kernel makes it."""
     x, update = jnp.zeros((64, 64)), jnp.ones((8, 8))
-    write = lambda x, update: bj.write_slice(x, update, (3, 5), implementation="native")
+    write = lambda x, update: bj.dynamic_update_slice(x, update, (3, 5), implementation="native")
     text = jax.jit(write, donate_argnums=0).lower(x, update).compile().as_text()
     assert _aliased(text) and " copy(" not in text
     kept = jax.jit(write)
@@ -342,7 +346,7 @@ def test_a_donated_array_is_written_in_place():
 
 def test_blocks_written_in_a_loop():
     def body(i, x):
-        return bj.write_slice(x, jnp.full((1, 4), i, x.dtype), (i, 2), implementation="native")
+        return bj.dynamic_update_slice(x, jnp.full((1, 4), i, x.dtype), (i, 2), implementation="native")
 
     x = jax.jit(lambda x: jax.lax.fori_loop(0, 9, body, x))(jnp.zeros((9, 8)))
     want = np.zeros((9, 8))
@@ -354,7 +358,7 @@ def test_blocks_written_in_a_loop():
 def test_starts_of_each_batch(implementation):
     x, update = _random((3, 6, 5), "float32"), _random((3, 2, 2), "float32", 1)
     start = jnp.array([[0, 0], [9, 1], [-2, 3]])
-    write = functools.partial(bj.write_slice, implementation=implementation)
+    write = functools.partial(bj.dynamic_update_slice, implementation=implementation)
     want = np.stack(
         [jax.lax.dynamic_update_slice(*args[:2], list(args[2])) for args in zip(x, update, start, strict=True)]
     )
@@ -389,7 +393,7 @@ def test_arrays_of_one_value():
 
 
 def test_other_names():
-    assert bj.transpose is bj.permute and bj.concatenate is bj.concat and bj.tile is bj.repeat
+    assert bj.transpose is bj.permute and bj.concatenate is bj.concat
 
 
 @both

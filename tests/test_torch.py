@@ -138,8 +138,9 @@ def _moves(implementation):
         yield of("pad", around, mode), lambda t, mode=mode: F.pad(t, (3, 0, 1, 2), mode), (2, 3, 4, 5)
     less = ((0, 0), (0, 0), (-1, 2), (3, -2))
     yield of("pad", less, "circular"), lambda t: F.pad(t, (3, -2, -1, 2), "circular"), (2, 3, 4, 5)
-    yield of("unfold", **window), lambda t: F.unfold(t, **window), (2, 3, 7, 6)
-    yield of("fold", (7, 6), **window), lambda t: F.fold(t, (7, 6), **window), (2, 18, 16)
+    ours = dict(window=(3, 2), strides=(2, 1), padding=(1, 0), dilation=(1, 2))
+    yield of("unfold", **ours), lambda t: F.unfold(t, **window), (2, 3, 7, 6)
+    yield of("fold", (7, 6), **ours), lambda t: F.fold(t, (7, 6), **window), (2, 18, 16)
     yield of("pixel_shuffle", 2), lambda t: F.pixel_shuffle(t, 2), (2, 8, 3, 2)
     yield of("pixel_unshuffle", 3), lambda t: F.pixel_unshuffle(t, 3), (2, 2, 3, 6)
     yield of("channel_shuffle", 3), lambda t: F.channel_shuffle(t, 3), (2, 6, 3, 2)
@@ -166,7 +167,7 @@ def test_joined_and_written_arrays_are_torchs(implementation):
     xs = [normal((3, n, 2), "float32", n) for n in (1, 4, 2)]
     _agree(lambda *xs: bj.concat(xs, 1, implementation=implementation), lambda *ts: torch.cat(ts, 1), xs, "float32")
     x, update = normal((4, 6), "float32"), normal((2, 6), "float32", 1)
-    write = lambda x, update: bj.write_slice(x, update, (1, 0), implementation=implementation)
+    write = lambda x, update: bj.dynamic_update_slice(x, update, (1, 0), implementation=implementation)
     _agree(write, lambda t, u: t.slice_scatter(u, 0, 1, 3), [x, update], "float32")
     for got, want in zip(
         bj.meshgrid(xs[0].ravel(), xs[2].ravel(), indexing="ij", implementation=implementation),

@@ -55,8 +55,8 @@ OTHERS = {
     "nonzero": ((X,), dict(size=3, fill_value=-1)),
     "unique": ((X,), dict(axis=0, size=2, return_index=True, return_inverse=True, return_counts=True)),
     "repeat_interleave": ((X,), dict(repeats=(1, 0, 2), axis=0)),
-    "write_slice": ((X, X, (0, 1)), {}),
-    "reduce_to": ((X, (1, 4)), {}),
+    "dynamic_update_slice": ((X, X, (0, 1)), {}),
+    "unbroadcast": ((X, (1, 4)), {}),
     "meshgrid": ((X[0], X[1]), {}),
     "concat": (([X, X],), {}),
 }

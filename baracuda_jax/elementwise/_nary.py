@@ -76,20 +76,22 @@ def operands(op, names, values, dtypes):
     return broadcasting(op, names, [promote.cast(x, dtype, is_weak) for x in arrays])
 
 
-def vjp(op, names, values, dy, implementation, **params):
-    """The cotangents of an op's arguments, each of its shape."""
-    name = f"{op.name}_backward"
+def vjp(op, names, values, dy, implementation, name=None, **params):
+    """The cotangents of an op's arguments, each of its shape. `name` is the backward function's."""
+    name = name or f"{op.name}_backward"
     arrays, shapes = operands(name, names, values, derivable(op.dtypes))
     dy = cotangent_of_result(name, dy, arrays, arrays[0], names[0])
     cotangents = op.vjp(*arrays, dy, implementation=implementation, **params)
     return tuple(ct.reshape(shape) for ct, shape in zip(cotangents, shapes, strict=True))
 
 
-def declare_nary(public, names, value, slopes, cases, *, dtypes=checks.FLOATS, result=None, why=None, widens=True):
+def declare_nary(
+    public, names, value, slopes, cases, *, dtypes=checks.FLOATS, result=None, why=None, widens=True, name=None
+):
     """`value(*operands, **params)` and `slopes(*operands, d, **params)`, what d becomes of each operand, compute in the wide
     type on arrays that broadcast, the value in their own where not `widens`. An op without slopes has no derivative, and
-    `why` says why."""
-    name, count = public.__name__, len(names)
+    `why` says why. `name` is the op's where the public function is several ops."""
+    name, count = name or public.__name__, len(names)
 
     def reference(*args, **params):
         values = widen(*args) if widens else args

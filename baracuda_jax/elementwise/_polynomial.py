@@ -8,7 +8,7 @@ from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary
 
 # ---------------------------------------------------------------------------------------------------------------------
-# powi
+# integer_pow
 
 
 _MOST = 2**31 - 1
@@ -22,18 +22,23 @@ _MOST = 2**31 - 1
     "torch.pow; jax.lax.integer_pow.",
     precision="float16 and bfloat16 compute in float32. By repeated squaring; 1 / x^-exponent where that is negative.",
 )
-def powi(x, exponent, *, implementation=None):
+def integer_pow(x, exponent, *, implementation=None):
     """Integer power."""
-    return _POWI(
-        floats("powi", "x", x, checks.INEXACT), exponent=_exponent("powi", exponent), implementation=implementation
+    return _INTEGER_POW(
+        floats("integer_pow", "x", x, checks.INEXACT),
+        exponent=_exponent("integer_pow", exponent),
+        implementation=implementation,
     )
 
 
-@backward_of(powi)
-def powi_backward(x, dy, exponent, *, implementation=None):
-    op = "powi_backward"
+powi = integer_pow
+
+
+@backward_of(integer_pow)
+def integer_pow_backward(x, dy, exponent, *, implementation=None):
+    op = "integer_pow_backward"
     x = floats(op, "x", x, checks.INEXACT)
-    return _POWI.vjp(x, cotangent(op, dy, x), exponent=_exponent(op, exponent), implementation=implementation)
+    return _INTEGER_POW.vjp(x, cotangent(op, dy, x), exponent=_exponent(op, exponent), implementation=implementation)
 
 
 def _exponent(op, value):
@@ -46,12 +51,13 @@ def _exponent(op, value):
     return float(value)
 
 
-_POWI = declare_unary(
-    powi,
+_INTEGER_POW = declare_unary(
+    integer_pow,
     lambda x, exponent: lax.integer_pow(x, int(exponent)),
     lambda x, t, exponent: exponent * lax.integer_pow(x, int(exponent) - 1) * t if exponent else jnp.zeros_like(t),
     cases_around([0], {"exponent": 3}, {"exponent": -2}, {"exponent": 1}, gap=0.6),
     dtypes=checks.INEXACT,
+    target="powi",
 )
 
 # ---------------------------------------------------------------------------------------------------------------------

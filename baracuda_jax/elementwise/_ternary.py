@@ -1,7 +1,5 @@
 """Ops of three arrays."""
 
-import jax.numpy as jnp
-
 from .._core import checks
 from ._arguments import document, number
 from ._nary import RETURNS, backward_of, broadcast_cases, declare_nary, operands, vjp
@@ -99,43 +97,3 @@ _ADDCDIV = declare_nary(
     lambda x, y, z, d, value: (d, value * (d / z), -value * (y / z) * (d / z)),
     broadcast_cases((-3, 3), (-3, 3), (0.5, 3), value=1.3),
 )
-
-# ---------------------------------------------------------------------------------------------------------------------
-# clamp_between
-
-BOUNDS = ("x", "min", "max")
-
-
-@document(
-    """y = min(max(x, min), max)
-    dx = dy where min <= x <= max, else 0
-    dmin = dy where x < min < max, else 0; dmax = dy where x > max or min > max, else 0""",
-    f"x, min, max: {_THREE}",
-    "torch.clamp with tensors; jnp.clip, whose gradient at a bound is split.",
-    returns=RETURNS,
-    precision="exact. NaN in any of the three propagates.",
-)
-def clamp_between(x, min, max, *, implementation=None):
-    """Clamp to a range whose bounds are arrays; `clamp` takes static numbers."""
-    return _CLAMP_BETWEEN(
-        *operands("clamp_between", BOUNDS, (x, min, max), checks.FLOATS)[0], implementation=implementation
-    )
-
-
-@backward_of(clamp_between, "x, min, max")
-def clamp_between_backward(x, min, max, dy, *, implementation=None):
-    return vjp(_CLAMP_BETWEEN, BOUNDS, (x, min, max), dy, implementation)
-
-
-def _between(x, low, high):
-    return jnp.minimum(jnp.maximum(x, low), high)
-
-
-def _between_slopes(x, low, high, d):
-    some = lambda condition: jnp.where(condition, d, 0)
-    return some((x >= low) & (x <= high)), some((x < low) & (low < high)), some((x > high) | (high < low))
-
-
-# XLA's compiler for CPUs (jaxlib 0.10.2) ends at the derivatives in float16 of a column, a row and a matrix.
-_CASES = tuple(case for case in broadcast_cases((-3, 3), (-2, 0), (0.2, 2)) if case.name != "columns")
-_CLAMP_BETWEEN = declare_nary(clamp_between, BOUNDS, _between, _between_slopes, _CASES)

@@ -44,7 +44,7 @@ ARGUMENTS = {
 }
 
 
-def document(formula, source, *arguments, before="", dtypes="a float type", returns=None, name="a", **text):
+def document(formula, source, *arguments, before="", dtypes="a float type", returns=None, name="x", **text):
     def decorate(fun):
         more = "".join(ARGUMENTS[key].format(name=name, **text) for key in arguments)
         fun.__doc__ = (fun.__doc__ or "") + _DOC.format(

@@ -15,12 +15,12 @@ from ._partition import whole_axis
 from ._references import after, before, last
 
 
-def _extremum(op, which, operand, axis, reverse, exclusive, indices, implementation):
-    operand, params = arguments(op, operand, axis, reverse, exclusive, checks.NUMBERS)
-    count = operand.shape[params["axis"]]
-    checks.places(op, "operand", count, "cells along axis")
+def _extremum(op, which, x, axis, reverse, exclusive, indices, implementation):
+    x, params = arguments(op, x, axis, reverse, exclusive, checks.NUMBERS)
+    count = x.shape[params["axis"]]
+    checks.places(op, "x", count, "cells along axis")
     save = checks.flag(op, "return_indices", indices)
-    return which(operand, **params, save=save, implementation=implementation)
+    return which(x, **params, save=save, implementation=implementation)
 
 
 _EXTREMUM_ARGUMENTS = """\
@@ -29,7 +29,7 @@ _EXTREMUM_ARGUMENTS = """\
 """
 _EXTREMUM = dict(
     more=_EXTREMUM_ARGUMENTS,
-    returns="Array of operand's shape and dtype; with return_indices also an int32 array of the shape.",
+    returns="Array of x's shape and dtype; with return_indices also an int32 array of the shape.",
     precision="exact. A NaN beats every number, and the first NaN stays. The cell at the index has the gradient.",
 )
 
@@ -40,9 +40,9 @@ _EXTREMUM = dict(
     source="jax.lax.cummax; torch.cummax",
     **_EXTREMUM,
 )
-def cummax(operand, axis=0, *, reverse=False, exclusive=False, return_indices=False, implementation=None):
+def cummax(x, axis=0, *, reverse=False, exclusive=False, return_indices=False, implementation=None):
     """Maximum of what comes before each cell along an axis."""
-    return _extremum("cummax", _max, operand, axis, reverse, exclusive, return_indices, implementation)
+    return _extremum("cummax", _max, x, axis, reverse, exclusive, return_indices, implementation)
 
 
 @document(
@@ -51,9 +51,9 @@ def cummax(operand, axis=0, *, reverse=False, exclusive=False, return_indices=Fa
     source="jax.lax.cummin; torch.cummin",
     **_EXTREMUM,
 )
-def cummin(operand, axis=0, *, reverse=False, exclusive=False, return_indices=False, implementation=None):
+def cummin(x, axis=0, *, reverse=False, exclusive=False, return_indices=False, implementation=None):
     """Minimum of what comes before each cell along an axis."""
-    return _extremum("cummin", _min, operand, axis, reverse, exclusive, return_indices, implementation)
+    return _extremum("cummin", _min, x, axis, reverse, exclusive, return_indices, implementation)
 
 
 def _extremum_backward(op, which, index, dy, axis, reverse, exclusive, implementation):
@@ -74,7 +74,7 @@ def cummax_backward(index, dy, axis=0, *, reverse=False, exclusive=False, implem
         implementation: "native", "xla" or None.
 
     Returns:
-        The cotangent of operand.
+        The cotangent of x.
     """
     return _extremum_backward("cummax_backward", _max, index, dy, axis, reverse, exclusive, implementation)
 

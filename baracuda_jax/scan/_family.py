@@ -12,7 +12,7 @@ FAMILY = dict(
     category=OpCategory.SCAN,
     batched=lambda params: {**params, "axis": params["axis"] + 1},
 )
-CUMULATIVE = FAMILY | dict(operands=("operand",), differentiable=("operand",))
+CUMULATIVE = FAMILY | dict(operands=("x",), differentiable=("x",))
 
 
 def spaced(rng, *shape):

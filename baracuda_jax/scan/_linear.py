@@ -13,7 +13,7 @@ from ._references import adjoint, before
 DTYPES = checks.INEXACT
 
 
-def associative_linear_scan(a, b, axis=0, *, reverse=False, return_residuals=False, implementation=None):
+def linear_scan(a, b, axis=0, *, reverse=False, return_residuals=False, implementation=None):
     """The states of a linear recurrence along an axis.
 
     Formula:
@@ -41,28 +41,28 @@ def associative_linear_scan(a, b, axis=0, *, reverse=False, return_residuals=Fal
 
     Source: jax.lax.associative_scan, of pairs; recurrent and state space layers.
     """
-    op = "associative_linear_scan"
+    op = "linear_scan"
     (a, b), params = _arguments(op, {"a": a, "b": b}, axis, reverse)
     save = saving(op, "a", a, return_residuals)
     return _linear(a, b, **params, save=save, implementation=implementation)
 
 
-def associative_linear_scan_backward(a, h, dy, axis=0, *, reverse=False, implementation=None):
-    """The gradient of `associative_linear_scan`: db_i = s_i, da_i = h_{i-1} s_i with s_i = dy_i + a_{i+1} s_{i+1}.
+def linear_scan_backward(a, h, dy, axis=0, *, reverse=False, implementation=None):
+    """The gradient of `linear_scan`: db_i = s_i, da_i = h_{i-1} s_i with s_i = dy_i + a_{i+1} s_{i+1}.
 
     Args:
         a: array of a float or complex type, the factors.
-        h: the second result of `associative_linear_scan` with return_residuals: float32 for float16, else the result itself.
+        h: the second result of `linear_scan` with return_residuals: float32 for float16, else the result itself.
         dy: the cotangent of the result. All three have one shape, and but for h one dtype; of complex numbers none is
             conjugated.
-        axis, reverse: as in `associative_linear_scan`.
+        axis, reverse: as in `linear_scan`.
         implementation: "native", "xla" or None.
 
     Returns:
         The cotangents of a and b.
     """
     arrays = {"a": a, "h": h, "dy": dy}
-    arrays, params = _arguments("associative_linear_scan_backward", arrays, axis, reverse, h=ranged_dtype)
+    arrays, params = _arguments("linear_scan_backward", arrays, axis, reverse, h=ranged_dtype)
     return tuple(_linear.vjp(*arrays, **params, implementation=implementation))
 
 
@@ -114,11 +114,11 @@ def _pair(rng, *shape):
 
 
 _linear = declare(
-    "associative_linear_scan",
+    "linear_scan",
     **FAMILY,
     operands=("a", "b"),
     differentiable=("a", "b"),
-    public=associative_linear_scan,
+    public=linear_scan,
     dtypes=DTYPES,
     cases=cases(_pair, exclusive=False),
     results=("h", "wide_h"),

@@ -16,10 +16,10 @@ from ._references import prefixes
     nothing="0",
     source="jax.lax.cumsum; torch.cumsum",
 )
-def cumsum(operand, axis=0, *, reverse=False, exclusive=False, implementation=None):
+def cumsum(x, axis=0, *, reverse=False, exclusive=False, implementation=None):
     """Sum of what comes before each cell along an axis."""
-    operand, params = arguments("cumsum", operand, axis, reverse, exclusive, checks.NUMBERS)
-    return _sum(operand, **params, implementation=implementation)
+    x, params = arguments("cumsum", x, axis, reverse, exclusive, checks.NUMBERS)
+    return _sum(x, **params, implementation=implementation)
 
 
 def cumsum_backward(dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
@@ -31,7 +31,7 @@ def cumsum_backward(dy, axis=0, *, reverse=False, exclusive=False, implementatio
         implementation: "native", "xla" or None.
 
     Returns:
-        The cotangent of operand.
+        The cotangent of x.
     """
     (dy,), params = backward_arguments("cumsum_backward", {"dy": dy}, axis, reverse, exclusive)
     return _sum.vjp(dy, **params, implementation=implementation)

@@ -21,7 +21,7 @@ _DOC = """
     Source: {source}.
     """
 OPERAND = """\
-        operand: array of rank 1 or more, of a float, integer or bool type.
+        x: array of rank 1 or more, of a float, integer or bool type.
         axis: static integer, the axis; a negative one counts from the last.
 """
 DESCENDING = """\

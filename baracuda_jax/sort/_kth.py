@@ -19,17 +19,17 @@ _KEEP = """\
 @document(
     "y = sort(x)_{k-1}, at the place argsort(x)_{k-1}; dx is dy there, 0 elsewhere",
     args=OPERAND.replace("        axis:", f"{_K}        axis:") + _KEEP,
-    returns="(values, indices): arrays without the axis, of operand's dtype and int32.",
+    returns="(values, indices): arrays without the axis, of x's dtype and int32.",
     source="torch.kthvalue",
 )
-def kthvalue(operand, k, axis=-1, *, keepdims=False, implementation=None):
+def kthvalue(x, k, axis=-1, *, keepdims=False, implementation=None):
     """The k-th least element along an axis, and where it is."""
-    operand = keys("kthvalue", "operand", operand)
-    axis = along("kthvalue", "operand", operand, axis)
-    count = operand.shape[axis]
-    k = rank("kthvalue", "k", k, 1, count, "the length of operand along axis")
+    x = keys("kthvalue", "x", x)
+    axis = along("kthvalue", "x", x, axis)
+    count = x.shape[axis]
+    k = rank("kthvalue", "k", k, 1, count, "the length of x along axis")
     keep = checks.flag("kthvalue", "keepdims", keepdims)
-    rows, ranks = jnp.moveaxis(operand, axis, -1), full(1, k - 1, jnp.int32)
+    rows, ranks = jnp.moveaxis(x, axis, -1), full(1, k - 1, jnp.int32)
     found = _kthvalue(rows, ranks, count=count, save=True, implementation=implementation)
     return tuple(jnp.moveaxis(y, -1, axis) if keep else y[..., 0] for y in found)
 
@@ -54,7 +54,7 @@ def kthvalue_backward(indices, dy, count, *, implementation=None):
 
 _kthvalue = statistics(
     "kthvalue",
-    "operand",
+    "x",
     public=kthvalue,
     dtypes=checks.REAL,
     cases=cases(

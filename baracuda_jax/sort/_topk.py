@@ -18,18 +18,21 @@ _LARGEST = """\
 @document(
     "the first k of sort(x, descending=largest), and of argsort; dx[p_i] = dy_i, 0 elsewhere",
     args=OPERAND.replace("        axis:", f"{_K}        axis:") + _LARGEST,
-    returns="(values, indices): arrays with k along the axis, of operand's dtype and int32. Of elements that tie the one "
+    returns="(values, indices): arrays with k along the axis, of x's dtype and int32. Of elements that tie the one "
     "with the lower index comes first.",
     source="torch.topk; jax.lax.top_k",
 )
-def topk(operand, k, axis=-1, *, largest=True, implementation=None):
+def topk(x, k, axis=-1, *, largest=True, implementation=None):
     """The k greatest elements along an axis, in order, and where they are."""
-    operand = keys("topk", "operand", operand)
-    axis = along("topk", "operand", operand, axis)
-    count = operand.shape[axis]
-    k = rank("topk", "k", k, 0, count, "the length of operand along axis")
+    x = keys("topk", "x", x)
+    axis = along("topk", "x", x, axis)
+    count = x.shape[axis]
+    k = rank("topk", "k", k, 0, count, "the length of x along axis")
     params = dict(axis=axis, k=k, descending=checks.flag("topk", "largest", largest), count=count)
-    return tuple(_topk(operand, **params, save=True, implementation=implementation))
+    return tuple(_topk(x, **params, save=True, implementation=implementation))
+
+
+top_k = topk
 
 
 def topk_backward(indices, dy, count, axis=-1, *, implementation=None):
@@ -38,12 +41,12 @@ def topk_backward(indices, dy, count, axis=-1, *, implementation=None):
     Args:
         indices: int32, p as `topk` returns it: along the axis no place twice.
         dy: floats of the same shape, the cotangent of the values.
-        count: static integer, the length of operand along the axis.
+        count: static integer, the length of x along the axis.
         axis: as in `topk`.
         implementation: "native", "xla" or None.
 
     Returns:
-        The cotangent of operand.
+        The cotangent of x.
     """
     indices, dy, axis = backward_arguments("topk_backward", indices, dy, axis)
     k = dy.shape[axis]
@@ -63,8 +66,8 @@ _topk = declare(
     "topk",
     **AXIS,
     **DERIVATIVES,
-    operands=("operand",),
-    differentiable=("operand",),
+    operands=("x",),
+    differentiable=("x",),
     public=topk,
     dtypes=checks.REAL,
     cases=cases(
@@ -76,7 +79,7 @@ _topk = declare(
         }
     ),
     results=("y", "indices"),
-    cut=whole_axis("operand"),
+    cut=whole_axis("x"),
     forward=Body(_reference, _native),
     kernels={"forward": ("sort",), **TARGETS},
     weak=True,

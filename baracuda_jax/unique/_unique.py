@@ -17,17 +17,17 @@ from ._nonzero import nonzero_cells
 
 @document
 def unique(
-    ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, size=None, fill_value=None,
+    x, return_index=False, return_inverse=False, return_counts=False, axis=None, *, size=None, fill_value=None,
     equal_nan=True, implementation=None,
 ):  # fmt: skip
     """The distinct values of an array, sorted.
 
     Formula:
-        values: each value of ar once, rising, NaN last; values[inverse] = ar, and ar.ravel()[index] = values, where index is
+        values: each value of x once, rising, NaN last; values[inverse] = x, and x.ravel()[index] = values, where index is
         the first place of each.
 
     Args:
-        ar: array of a float or integer type or bool, of any shape.
+        x: array of a float or integer type or bool, of any shape.
         return_index: also return where in the flat array, or along axis, each value is first.
         return_inverse: also return where in values each cell is.
         return_counts: also return how often each value is there.
@@ -39,7 +39,7 @@ def unique(
         implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
-        values [size] of ar's dtype, or with `size` slices along axis; with the others a tuple: index [size], inverse of ar's
+        values [size] of x's dtype, or with `size` slices along axis; with the others a tuple: index [size], inverse of x's
         shape, or one for each slice, counts [size], int32. Behind the last value index is that of the first value, and
         counts are 0. Inverse is that of all values, also where there is no room for all.
 
@@ -52,39 +52,39 @@ def unique(
     Source: jax.numpy.unique; torch.unique.
     """
     op = "unique"
-    ar = array(op, "ar", ar)
+    x = array(op, "x", x)
     wanted = _wanted(op, return_index=return_index, return_inverse=return_inverse, return_counts=return_counts)
     equal_nan = checks.flag(op, "equal_nan", equal_nan)
-    rows, axis = _rows(op, "ar", "axis", ar, axis)
+    rows, axis = _rows(op, "x", x, axis)
     if rows.ndim == 1:
         rows = explicit.whole(rows)
         needs_order = bool({"return_index", "return_inverse"} & wanted)
         rows, order = _sorted.sorted_cells(rows, needs_order, implementation)
     else:
         rows, order = _sorted_slices(rows)
-    return _runs(op, "ar", _unique, ar, rows, axis, wanted, order, size, fill_value, equal_nan, implementation)
+    return _runs(op, "x", _unique, x, rows, axis, wanted, order, size, fill_value, equal_nan, implementation)
 
 
 @document
 def unique_consecutive(
-    input, return_inverse=False, return_counts=False, dim=None, *, size=None, fill_value=None, implementation=None
+    x, return_inverse=False, return_counts=False, axis=None, *, size=None, fill_value=None, implementation=None
 ):
     """The first cell of each run of equal cells.
 
     Formula:
-        values: the cells that differ from the one before; values[inverse] = input.
+        values: the cells that differ from the one before; values[inverse] = x.
 
     Args:
-        input: array of a float or integer type or bool, of any shape.
+        x: array of a float or integer type or bool, of any shape.
         return_inverse: also return which run each cell is in.
         return_counts: also return how long each run is.
-        dim: static integer; then the runs of equal slices along this axis. By default those of the flat array.
+        axis: static integer; then the runs of equal slices along this axis. By default those of the flat array.
         {size}
         fill_value: what is behind the last value; by default the first value.
         implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
-        values [size] of input's dtype, or with `size` slices along dim; with the others a tuple: inverse of input's shape,
+        values [size] of x's dtype, or with `size` slices along axis; with the others a tuple: inverse of x's shape,
         or one for each slice, counts [size], int32. Behind the last value counts are 0.
 
     Raises:
@@ -96,22 +96,22 @@ def unique_consecutive(
     Source: torch.unique_consecutive.
     """
     op = "unique_consecutive"
-    x = array(op, "input", input)
+    x = array(op, "x", x)
     wanted = _wanted(op, return_inverse=return_inverse, return_counts=return_counts)
-    rows, axis = _rows(op, "input", "dim", x, dim)
-    return _runs(op, "input", _consecutive, x, rows, axis, wanted, None, size, fill_value, False, implementation)
+    rows, axis = _rows(op, "x", x, axis)
+    return _runs(op, "x", _consecutive, x, rows, axis, wanted, None, size, fill_value, False, implementation)
 
 
 def _wanted(op, **flags):
     return {name for name, flag in flags.items() if checks.flag(op, name, flag)}
 
 
-def _rows(op, name, axis_name, x, axis):
+def _rows(op, name, x, axis):
     """The cells or slices whose runs are wanted, along the first axis; and that axis of x, or None."""
     if axis is None:
         rows = explicit.reshape(x, -1)
     else:
-        axis = checks.axis(op, name, x, axis, axis_name)
+        axis = checks.axis(op, name, x, axis)
         rows = jnp.moveaxis(explicit.whole(x), axis, 0)
     checks.places(op, name, rows.shape[0])
     return rows, axis
@@ -193,8 +193,8 @@ _unique = declare_places(
     "unique",
     **_RUNS,
     public=unique,
-    operands=("ar",),
-    constant={"ar": _WHY},
+    operands=("x",),
+    constant={"x": _WHY},
     cases=(
         Case("vector", lambda r: (_draw(r, 100),), dict(size=12)),
         Case("matrix", lambda r: (_draw(r, 9, 7),), dict(size=4, fill_value=0)),
@@ -211,8 +211,8 @@ _consecutive = declare_places(
     "unique_consecutive",
     **_RUNS,
     public=unique_consecutive,
-    operands=("input",),
-    constant={"input": _WHY},
+    operands=("x",),
+    constant={"x": _WHY},
     cases=(
         Case("vector", lambda r: (_draw(r, 60),), dict(size=50)),
         Case("few", lambda r: (_draw(r, 9, 7),), dict(size=9, return_counts=True)),

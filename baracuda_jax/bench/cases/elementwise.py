@@ -6,6 +6,7 @@ from jax import lax
 
 import baracuda_jax
 
+from ..._core.op import OPS
 from ...elementwise._made import MADE
 from ..benchmark import DTYPES, MATRICES, PASSES, Benchmark, normal
 
@@ -31,7 +32,7 @@ UNARY = {
         lambda x: jnp.where(jnp.abs(x) > 0.5, x, 0),
         lambda t, x: t.nn.functional.hardshrink(x, 0.5),
     ),
-    "powi": ((3,), lambda x: lax.integer_pow(x, 3), lambda t, x: t.pow(x, 3)),
+    "integer_pow": ((3,), lambda x: lax.integer_pow(x, 3), lambda t, x: t.pow(x, 3)),
     "affine": ((2.0, 1.0), lambda x: 2 * x + 1, lambda t, x: 2 * x + 1),
     "softplus": ((), jax.nn.softplus, lambda t, x: t.nn.functional.softplus(x)),
     "logit": ((0.1,), None, lambda t, x: t.logit(x, 0.1)),
@@ -79,7 +80,7 @@ def three(op, shape, dtype):
     return Benchmark(
         op, f"{list(shape)}", dtype,
         lambda draws: (draws.normal(shape), draws.uniform(shape, 0.5, 1), draws.uniform(shape, 1, 2)),
-        lambda *arrays, implementation: getattr(baracuda_jax, op)(*arrays, implementation=implementation), None, torch,
+        lambda *arrays, implementation: OPS[op].public(*arrays, implementation=implementation), None, torch,
         moving=3, needs=(0, 1, 2),
     )  # fmt: skip
 

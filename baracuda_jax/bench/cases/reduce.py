@@ -46,7 +46,7 @@ OPS = {
     "min": (jnp.min, _torch("amin"), (X, "y")),
     "prod": (jnp.prod, _torch_prod, (X, "y")),
     "logsumexp": (jax.nn.logsumexp, _torch("logsumexp"), (X, "y")),
-    "norm": (
+    "vector_norm": (
         lambda x, axis: jnp.linalg.vector_norm(x, axis=axis),
         lambda torch, x, axis: torch.linalg.vector_norm(x, dim=axis),
         (X, "y"),

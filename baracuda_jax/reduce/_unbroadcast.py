@@ -11,7 +11,7 @@ from ._prod import prod
 from ._sum import sum as total
 
 
-def reduce_to(x, shape, op="sum", *, implementation=None):
+def unbroadcast(x, shape, op="sum", *, implementation=None):
     """Reduces x to a shape that broadcasts to x's: over the dimensions along which broadcasting would repeat it.
 
     Formula:
@@ -33,7 +33,7 @@ def reduce_to(x, shape, op="sum", *, implementation=None):
 
     Source: torch.Tensor.sum_to_size; the transpose of jax.numpy.broadcast_to.
     """
-    name = "reduce_to"
+    name = "unbroadcast"
     checks.choice(name, "op", op, tuple(_OPS))
     x = checks.array(name, "x", x)
     shape = static_shape(name, shape)
@@ -49,4 +49,5 @@ def reduce_to(x, shape, op="sum", *, implementation=None):
     return _OPS[op](x, axes, **options, implementation=implementation).reshape(shape)
 
 
+reduce_to = unbroadcast
 _OPS = {"sum": total, "max": greatest, "min": least, "prod": prod}
