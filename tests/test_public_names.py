@@ -1,5 +1,6 @@
 """Public names: each is found again by pickle, as another process needs. Nothing is compiled here."""
 
+import builtins
 import inspect
 import pathlib
 import pickle
@@ -7,10 +8,11 @@ import pickle
 import pytest
 
 import baracuda_jax as bj
+from baracuda_jax._core import traced
 from baracuda_jax._core.op import OPS
 
 
-@pytest.mark.parametrize("name", bj.__all__)
+@pytest.mark.parametrize("name", traced.names())
 def test_public_names_pickle(name):
     value = getattr(bj, name)
     if callable(value):
@@ -23,7 +25,7 @@ def test_an_op_that_is_not_a_function_of_its_name_is_explained():
     """An op of the tables is public under its name, or the page that has the table says which function calls it."""
     page = (pathlib.Path(__file__).parent.parent / "docs" / "ops.md").read_text()
     for op in OPS.values():
-        if op.name not in bj.__all__:
+        if op.name not in traced.names():
             assert f"`{op.name}`" in page, op.name
         assert getattr(bj, op.public.__name__) is op.public
 
@@ -54,3 +56,23 @@ def test_segments_alone_call_their_first_operand_otherwise():
         name, first = op.public.__name__, next(iter(inspect.signature(op.public).parameters))
         known = [other for start, other in others.items() if name.startswith(start)]
         assert first in ("x", "x1", *known), name
+
+
+def test_a_star_import_shadows_no_builtin():
+    names = {}
+    exec("from baracuda_jax import *", names)
+    found = {name for name in names if not name.startswith("__")}
+    assert found == set(bj.__all__) and not found & set(dir(builtins))
+    assert {"sum", "max", "min", "abs", "round", "pow", "all", "any"} <= traced.public().keys()
+
+
+def test_forward_and_backward_functions_are_listed_apart():
+    backward = [name for name in traced.public() if name.endswith("_backward")]
+    assert set(backward) == set(bj.backward.__all__) and not set(backward) & set(bj.__all__)
+    assert set(traced.names()) - set(bj.__all__) - set(backward) == traced.public().keys() & set(dir(builtins))
+    for name in backward:
+        assert getattr(bj.backward, name) is getattr(bj, name)
+
+
+def test_a_plan_has_the_own_name_of_a_function_of_several_names():
+    assert bj.plan(bj.remainder, 1.0, 2.0).name == "mod" and bj.plan("remainder", 1.0, 2.0).name == "remainder"

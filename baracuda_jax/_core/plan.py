@@ -342,8 +342,9 @@ def _category(name):
 
 
 def _name(op):
-    for name, fun in public().items():
-        if op == name or op is fun:
+    own = getattr(op, "__name__", None)  # of several names for a function
+    for name in (own, *public()):
+        if name in public() and (op == name or op is public()[name]):
             return name
     shown = op if isinstance(op, str) else getattr(op, "__name__", repr(op))
     raise ValueError(f"plan: op must be a public function or its name, one of {', '.join(public())}, got {shown}")

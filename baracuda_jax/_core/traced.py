@@ -32,10 +32,18 @@ LAYOUT = {
 
 @functools.cache
 def public():
-    """The public functions of ops, by name."""
-    package = importlib.import_module(__package__.partition(".")[0])
-    functions = {name: getattr(package, name) for name in package.__all__}
-    return {name: fun for name, fun in functions.items() if _is_op_function(fun)}
+    """The public functions of ops, by name: also those that `__all__` leaves out."""
+    return {name: fun for name, fun in vars(_package()).items() if _is_op_function(fun)}
+
+
+@functools.cache
+def names():
+    """All public names, sorted."""
+    return sorted({*_package().__all__, *public()})
+
+
+def _package():
+    return importlib.import_module(__package__.partition(".")[0])
 
 
 def _is_op_function(fun):
