@@ -1,7 +1,7 @@
 """Machine-learning ops as JAX primitives, with hand-written forward and backward kernels on CUDA and CPU.
 
-`from baracuda_jax import *` leaves out the functions that have the names of Python's builtins, such as `sum`, and the backward
-functions, which `baracuda_jax.backward` lists.
+`from baracuda_jax import *` leaves out the functions that have the names of Python's builtins, such as `sum`, and the
+backward functions, which `baracuda_jax.backward` lists.
 """
 
 from typing import TYPE_CHECKING

@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from ._core import checks
+from ._core.api import api
 from ._core.case import Case
 from ._core.kernel import kernel
 from ._core.op import Body, as_they_are, declare
@@ -248,6 +249,7 @@ def _lp_pool_backward(rank, x, y, dy, norm_type, window, strides, ceil_mode, dat
     return _OPS[rank].vjp(x, y, dy, **params, implementation=implementation)
 
 
+@api
 def lp_pool1d(
     x,
     norm_type,
@@ -262,6 +264,7 @@ def lp_pool1d(
     return _lp_pool(1, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, implementation)
 
 
+@api
 def lp_pool2d(
     x,
     norm_type,
@@ -276,6 +279,7 @@ def lp_pool2d(
     return _lp_pool(2, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, implementation)
 
 
+@api
 def lp_pool3d(
     x,
     norm_type,
@@ -290,18 +294,21 @@ def lp_pool3d(
     return _lp_pool(3, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, implementation)
 
 
+@api
 def lp_pool1d_backward(
     x, y, dy, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCL", implementation=None
 ):  # fmt: skip
     return _lp_pool_backward(1, x, y, dy, norm_type, window, strides, ceil_mode, data_format, implementation)
 
 
+@api
 def lp_pool2d_backward(
     x, y, dy, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCHW", implementation=None
 ):  # fmt: skip
     return _lp_pool_backward(2, x, y, dy, norm_type, window, strides, ceil_mode, data_format, implementation)
 
 
+@api
 def lp_pool3d_backward(
     x, y, dy, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCDHW", implementation=None
 ):  # fmt: skip

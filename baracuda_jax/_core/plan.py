@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from . import checks, choice, library, promote
+from . import checks, choice, hints, library, promote
 from . import prefer as preference
 from .call import UNORDERED, Call
 from .names import unrounded
@@ -352,8 +352,13 @@ def _name(op):
 
 def _arguments(name, args, params):
     """The function's arguments by name, the defaults too."""
+    signature = inspect.signature(public()[name])
+    for key in params:
+        if key not in signature.parameters:
+            told = hints.of_keyword(key, [*signature.parameters])
+            raise TypeError(f"plan of {name}: got an unexpected keyword argument {key!r}; {told}")
     try:
-        bound = inspect.signature(public()[name]).bind(*args, **params)
+        bound = signature.bind(*args, **params)
     except TypeError as error:
         raise TypeError(f"plan of {name}: {error}") from None
     bound.apply_defaults()

@@ -53,7 +53,7 @@ class Planned:
         return row and row[2 if call.kind == "forward" else 3]
 
 
-def _checked(implementation, where):
+def checked(implementation, where):
     """A preference as an object, or None where there is none."""
     if implementation is None or isinstance(implementation, PlanPreference | Planned):
         return implementation
@@ -74,7 +74,7 @@ def prefer(backend):
     Raises:
         ValueError: for anything else.
     """
-    token = _context.set(_checked(backend, "baracuda_jax.prefer"))
+    token = _context.set(checked(backend, "baracuda_jax.prefer"))
     try:
         yield
     finally:
@@ -85,9 +85,9 @@ def resolve(op, implementation):
     """The preference that holds for a call. The first that is given holds whole: a PlanPreference with backend=None is
     automatic also where the context names a backend."""
     return (
-        _checked(implementation, op)
+        checked(implementation, op)
         or _context.get()
-        or _checked(os.environ.get(VARIABLE) or None, f"environment {VARIABLE}")
+        or checked(os.environ.get(VARIABLE) or None, f"environment {VARIABLE}")
         or PlanPreference()
     )
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.kernel import kernel
@@ -16,6 +17,7 @@ from .._core.partition import Partition
 from .._core.sku import OpCategory
 
 
+@api
 def kv_cache_append(cache, new, position, *, implementation=None):
     """A cache of keys or values with new rows, written in place.
 
@@ -48,6 +50,7 @@ def kv_cache_append(cache, new, position, *, implementation=None):
     return _append(cache, new, position, rows=new.shape[-2], implementation=implementation) if new.size else cache
 
 
+@api
 def kv_cache_append_backward(dy, position, rows, *, implementation=None):
     """The gradient of `kv_cache_append`.
 

@@ -5,6 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
+from .._core.api import api
 from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary, holomorphic, unary
 
@@ -69,6 +70,7 @@ tanhshrink, tanhshrink_backward = unary("tanhshrink", "What the hyperbolic tange
 # softplus
 
 
+@api
 @document(
     """y = log(1 + e^(beta x)) / beta
     dx = dy / (1 + e^(-beta x))""",
@@ -81,6 +83,7 @@ def softplus(x, beta=1.0, *, implementation=None):
     return _SOFTPLUS(floats("softplus", "x", x), beta=_not_zero("softplus", beta), implementation=implementation)
 
 
+@api
 @backward_of(softplus)
 def softplus_backward(x, dy, beta=1.0, *, implementation=None):
     op = "softplus_backward"

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks
+from .._core.api import api
 from .._core.bits import from_bits, highest, lowest, to_bits
 from .._core.wide import wide_dtype
 from ._arguments import cotangent, document, floats, number
@@ -18,6 +19,7 @@ from ._unary import backward_of, cases_around, declare_unary
 # hardtanh
 
 
+@api
 @document(
     """y = min(max(x, min_val), max_val)
     dx = 0 where x <= min_val or x >= max_val, else dy""",
@@ -30,6 +32,7 @@ def hardtanh(x, min_val=-1.0, max_val=1.0, *, implementation=None):
     return _HARDTANH(floats("hardtanh", "x", x), **_range("hardtanh", min_val, max_val), implementation=implementation)
 
 
+@api
 @backward_of(hardtanh)
 def hardtanh_backward(x, dy, min_val=-1.0, max_val=1.0, *, implementation=None):
     op = "hardtanh_backward"
@@ -61,6 +64,7 @@ _HARDTANH = declare_unary(
 # clamp
 
 
+@api
 @document(
     """y = min(max(x, min), max)
     dx = dy where min <= x <= max, else 0
@@ -81,6 +85,7 @@ def clamp(x, min=None, max=None, *, implementation=None):
     return _CLAMP(x, **_bounds("clamp", min, max, x.dtype), implementation=implementation)
 
 
+@api
 def clamp_backward(x, dy, min=None, max=None, *, implementation=None):
     """The gradient of `clamp`: see its formula.
 

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
@@ -62,6 +63,7 @@ heaviside, heaviside_backward = binary("heaviside", "The unit step.", "0 where x
 # where
 
 
+@api
 @document(
     """out = x where condition, else y
     dx = dout where condition, else 0; dy = dout - dx for the cotangent dout""",
@@ -77,6 +79,7 @@ def where(condition, x, y, *, implementation=None):
     return _WHERE(*arrays, implementation=implementation)
 
 
+@api
 @backward_of(where, "condition, x, y", of="x, y")
 def where_backward(condition, x, y, dout, *, implementation=None):
     op = "where_backward"

@@ -5,6 +5,7 @@ import math
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from . import _pattern
@@ -41,6 +42,7 @@ pow, pow_backward = binary("pow", "The power.", "x1^x2",
 # ldexp
 
 
+@api
 @document(
     """y = x 2^n
     dx = 2^n dy, summed over the dimensions along which x broadcasts""",
@@ -56,6 +58,7 @@ def ldexp(x, n, *, implementation=None):
     return _LDEXP(*arrays, implementation=implementation)
 
 
+@api
 @backward_of(ldexp, "x, n", of="x")
 def ldexp_backward(x, n, dy, *, implementation=None):
     op = "ldexp_backward"

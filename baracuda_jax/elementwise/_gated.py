@@ -44,7 +44,7 @@ def gated(name, summary, gate, activation, source):
         dy = explicit.reshape(dy, *rows.shape[:-2], rows.shape[-1])
         return explicit.reshape(op.vjp(rows, dy, implementation=implementation), *x.shape)
 
-    document(_FORMULA.format(gate=gate), _ARGS, source, returns=_RETURNS)(named(fun, name, summary))
+    fun = document(_FORMULA.format(gate=gate), _ARGS, source, returns=_RETURNS)(named(fun, name, summary))
     value = lambda x: x[..., 0, :] * activation(x[..., 1, :])
 
     def reference(x):

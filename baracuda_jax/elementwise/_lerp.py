@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
@@ -10,6 +11,7 @@ from . import _pattern
 from ._arguments import broadcasting, cotangent_of_result, document, floats, weight, widen
 
 
+@api
 @document(
     """y = start + weight (end - start)
     dstart = (1 - weight) dy, dend = weight dy, dweight = (end - start) dy,
@@ -28,6 +30,7 @@ def lerp(start, end, weight, *, implementation=None):
     return _LERP(*operands, implementation=implementation)
 
 
+@api
 def lerp_backward(start, end, weight, dy, *, implementation=None):
     """The gradient of `lerp`: see its formula.
 

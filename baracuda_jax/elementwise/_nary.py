@@ -30,7 +30,7 @@ def binary(
     def backward(x1, x2, dy, *, implementation=None):
         return vjp(op, NAMES, (x1, x2), dy, implementation)
 
-    _document(named(fun, name, summary), f"y = {y}\n{gradient}", source, dtypes, precision)
+    fun = _document(named(fun, name, summary), f"y = {y}\n{gradient}", source, dtypes, precision)
     ranges = at if isinstance(at[0], tuple) else (at, at)
     MADE[name] = Made(name, 2, tuple(dtypes), value, ranges, source, True)
     op = declare_nary(
@@ -49,7 +49,7 @@ def binary_value(name, summary, y, value, source, *, dtypes, why, result=None, p
         return op(*operands(name, NAMES, (x1, x2), dtypes)[0], implementation=implementation)
 
     returns = f"An array of {result} of the shape that the arguments broadcast to." if result else RETURNS
-    _document(named(fun, name, summary), f"y = {y}", source, dtypes, precision, returns)
+    fun = _document(named(fun, name, summary), f"y = {y}", source, dtypes, precision, returns)
     at = (-3, 3)
     MADE[name] = Made(name, 2, tuple(dtypes), value, (at, at), source, False)
     op = declare_nary(fun, NAMES, value, None, broadcast_cases(at, at), dtypes=dtypes, result=result, why=why)

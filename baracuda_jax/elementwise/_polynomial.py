@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary
 
@@ -14,6 +15,7 @@ from ._unary import backward_of, cases_around, declare_unary
 _MOST = 2**31 - 1
 
 
+@api
 @document(
     """y = x^exponent
     dx = exponent x^(exponent - 1) dy, 0 for exponent 0""",
@@ -34,6 +36,7 @@ def integer_pow(x, exponent, *, implementation=None):
 powi = integer_pow
 
 
+@api
 @backward_of(integer_pow)
 def integer_pow_backward(x, dy, exponent, *, implementation=None):
     op = "integer_pow_backward"
@@ -64,6 +67,7 @@ _INTEGER_POW = declare_unary(
 # affine
 
 
+@api
 @document(
     """y = scale x + shift
     dx = scale dy""",
@@ -82,6 +86,7 @@ def affine(x, scale, shift, *, implementation=None):
     )
 
 
+@api
 @backward_of(affine, "scale, implementation: as there.")
 def affine_backward(x, dy, scale, *, implementation=None):
     op = "affine_backward"

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
@@ -10,6 +11,7 @@ from . import _pattern
 from ._arguments import cotangent, document, floats, weight, widen
 
 
+@api
 @document(
     """y = x where x > 0, else weight x
     dx = dy where x > 0, else weight dy
@@ -25,6 +27,7 @@ def prelu(x, weight, *, implementation=None):
     return _PRELU(x, weight, implementation=implementation)
 
 
+@api
 def prelu_backward(x, weight, dy, *, implementation=None):
     """The gradient of `prelu`: see its formula.
 

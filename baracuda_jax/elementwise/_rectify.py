@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from .._core.api import api
 from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary
 
@@ -9,6 +10,7 @@ from ._unary import backward_of, cases_around, declare_unary
 # leaky_relu
 
 
+@api
 @document(
     """y = x where x > 0, else negative_slope x
     dx = dy where x > 0, else negative_slope dy""",
@@ -24,6 +26,7 @@ def leaky_relu(x, negative_slope=0.01, *, implementation=None):
     )
 
 
+@api
 @backward_of(leaky_relu)
 def leaky_relu_backward(x, dy, negative_slope=0.01, *, implementation=None):
     op = "leaky_relu_backward"
@@ -45,6 +48,7 @@ _LEAKY_RELU = declare_unary(
 # elu
 
 
+@api
 @document(
     """y = x where x > 0, else alpha (exp(x) - 1)
     dx = dy where x > 0, else alpha exp(x) dy""",
@@ -57,6 +61,7 @@ def elu(x, alpha=1.0, *, implementation=None):
     return _ELU(floats("elu", "x", x), alpha=number("elu", "alpha", alpha), implementation=implementation)
 
 
+@api
 @backward_of(elu)
 def elu_backward(x, dy, alpha=1.0, *, implementation=None):
     op = "elu_backward"
@@ -80,6 +85,7 @@ _ELU = declare_unary(
 # threshold
 
 
+@api
 @document(
     """y = value where x <= threshold, else x
     dx = 0 where x <= threshold, else dy""",
@@ -98,6 +104,7 @@ def threshold(x, threshold, value, *, implementation=None):
     )
 
 
+@api
 @backward_of(threshold, "threshold, implementation: as there.")
 def threshold_backward(x, dy, threshold, *, implementation=None):
     op = "threshold_backward"

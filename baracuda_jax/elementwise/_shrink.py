@@ -2,10 +2,12 @@
 
 import jax.numpy as jnp
 
+from .._core.api import api
 from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary
 
 
+@api
 @document(
     """y = x - lambd where x > lambd, x + lambd where x < -lambd, else 0
     dx = 0 where |x| <= lambd, else dy""",
@@ -20,6 +22,7 @@ def softshrink(x, lambd=0.5, *, implementation=None):
     )
 
 
+@api
 @backward_of(softshrink)
 def softshrink_backward(x, dy, lambd=0.5, *, implementation=None):
     op = "softshrink_backward"
@@ -27,6 +30,7 @@ def softshrink_backward(x, dy, lambd=0.5, *, implementation=None):
     return _SOFTSHRINK.vjp(x, cotangent(op, dy, x), lambd=_not_negative(op, lambd), implementation=implementation)
 
 
+@api
 @document(
     """y = 0 where |x| <= lambd, else x
     dx = 0 where |x| <= lambd, else dy""",
@@ -41,6 +45,7 @@ def hardshrink(x, lambd=0.5, *, implementation=None):
     )
 
 
+@api
 @backward_of(hardshrink)
 def hardshrink_backward(x, dy, lambd=0.5, *, implementation=None):
     op = "hardshrink_backward"

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.scipy.special import polygamma
 
+from .._core.api import api
 from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary, unary
 
@@ -35,6 +36,7 @@ digamma, digamma_backward = unary("digamma", "The derivative of the logarithm of
 # logit
 
 
+@api
 @document(
     """y = log(x / (1 - x)), of x clamped to [eps, 1 - eps]
     dx = dy / (x (1 - x)), 0 where x was clamped""",
@@ -48,6 +50,7 @@ def logit(x, eps=None, *, implementation=None):
     return _LOGIT(floats("logit", "x", x), eps=_eps("logit", eps), implementation=implementation)
 
 
+@api
 @backward_of(logit)
 def logit_backward(x, dy, eps=None, *, implementation=None):
     op = "logit_backward"

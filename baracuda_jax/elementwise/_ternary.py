@@ -1,6 +1,7 @@
 """Ops of three arrays."""
 
 from .._core import checks
+from .._core.api import api
 from ._arguments import document, number
 from ._nary import RETURNS, backward_of, broadcast_cases, declare_nary, operands, vjp
 
@@ -11,6 +12,7 @@ _THREE = "arrays or numbers, which broadcast; JAX promotes their dtypes to one o
 # fma
 
 
+@api
 @document(
     """y = x1 x2 + x3
     dx1 = x2 dy, dx2 = x1 dy, dx3 = dy""",
@@ -24,6 +26,7 @@ def fma(x1, x2, x3, *, implementation=None):
     return _FMA(*operands("fma", NAMES, (x1, x2, x3), checks.FLOATS)[0], implementation=implementation)
 
 
+@api
 @backward_of(fma, "x1, x2, x3")
 def fma_backward(x1, x2, x3, dy, *, implementation=None):
     return vjp(_FMA, NAMES, (x1, x2, x3), dy, implementation)
@@ -41,6 +44,7 @@ _FMA = declare_nary(
 # addcmul, addcdiv
 
 
+@api
 @document(
     """y = x1 + value x2 x3
     dx1 = dy, dx2 = value x3 dy, dx3 = value x2 dy""",
@@ -57,11 +61,13 @@ def addcmul(x1, x2, x3, value=1.0, *, implementation=None):
     )
 
 
+@api
 @backward_of(addcmul, "x1, x2, x3, value")
 def addcmul_backward(x1, x2, x3, dy, value=1.0, *, implementation=None):
     return vjp(_ADDCMUL, NAMES, (x1, x2, x3), dy, implementation, value=number("addcmul_backward", "value", value))
 
 
+@api
 @document(
     """y = x1 + value x2 / x3
     dx1 = dy, dx2 = value dy / x3, dx3 = -value x2 dy / x3^2""",
@@ -78,6 +84,7 @@ def addcdiv(x1, x2, x3, value=1.0, *, implementation=None):
     )
 
 
+@api
 @backward_of(addcdiv, "x1, x2, x3, value")
 def addcdiv_backward(x1, x2, x3, dy, value=1.0, *, implementation=None):
     return vjp(_ADDCDIV, NAMES, (x1, x2, x3), dy, implementation, value=number("addcdiv_backward", "value", value))

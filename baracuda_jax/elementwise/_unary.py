@@ -60,7 +60,7 @@ def _make(name, summary, formula, value, slope, source, dtypes, at, kinks, preci
     if approximation:
         fun, backward = approximable(approximation, fun, backward)
         args += f"\napproximate: static, whether to compute `{approximation[0].__name__}` instead."
-    document(formula, args, source, precision=precision or PRECISION)(named(fun, name, summary))
+    fun = document(formula, args, source, precision=precision or PRECISION)(named(fun, name, summary))
     shapes = (3, 5, 7), (2, 16), (33,)
     cases = tuple(Case(f"{len(shape)} axes", _draw(*shape, at=at, avoid=kinks, gap=0.02)) for shape in shapes)
     MADE[name] = Made(name, 1, tuple(dtypes), value, (at,), source, slope is not None)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
@@ -16,6 +17,7 @@ from ._family import FAMILY
 from ._partition import counts_are_added
 
 
+@api
 def bincount(x, weights=None, minlength=0, *, length=None, implementation=None):
     """How often each id is in an array, or the sum of its weights.
 

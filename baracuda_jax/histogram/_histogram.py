@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks, explicit
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.kernel import kernel
@@ -22,6 +23,7 @@ from ._partition import counts_are_added
 from ._search import search
 
 
+@api
 def histogram(x, bins=10, range=None, weights=None, density=None, *, implementation=None):
     """How many values are in each bin, or the sum of their weights.
 
@@ -76,6 +78,7 @@ def histogram(x, bins=10, range=None, weights=None, density=None, *, implementat
     return counts.astype(x.dtype), edges
 
 
+@api
 def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, implementation=None):
     """How many points are in each box of a grid, or the sum of their weights.
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks, explicit
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.kernel import kernel
@@ -17,6 +18,7 @@ from ._partition import each_value
 SIDES = ("left", "right")
 
 
+@api
 def searchsorted(sorted_sequence, values, *, side="left", sorter=None, dtype="int32", implementation=None):
     """Where values would be put into a sorted sequence, so that it stays sorted.
 
@@ -68,6 +70,7 @@ def search(sequence, values, *, right, implementation):
     return _search(sequence.astype(common), values.astype(common), right=right, implementation=implementation)
 
 
+@api
 def digitize(x, bins, right=False, *, implementation=None):
     """The number of the bin that each value is in; of rising or falling edges, which their values decide.
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
@@ -11,6 +12,7 @@ from .._core.wide import wide
 from ._arguments import BY_SLICES, epsilon, of_each, slices
 
 
+@api
 def layer_norm(x, weight=None, bias=None, axis=-1, *, eps=1e-5, implementation=None):
     """Layer normalization: each slice gets mean 0 and variance 1, and then a weight and a bias.
 
@@ -43,6 +45,7 @@ def layer_norm(x, weight=None, bias=None, axis=-1, *, eps=1e-5, implementation=N
     return back(_layer_norm(x, weight, bias, eps=epsilon(op, eps), implementation=implementation))
 
 
+@api
 def layer_norm_backward(x, weight, dy, axis=-1, *, eps=1e-5, implementation=None):
     """The gradient of `layer_norm`.
 

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from . import _kernels as k
 from ._arguments import CODES, granularity, scales
@@ -117,41 +118,49 @@ def _gradient(kind, dy, *arguments, implementation, **more):
     return tuple(_OPS[kind].vjp(*operands, dy, **params, implementation=implementation))
 
 
+@api
 @_document
 def dequantize_per_tensor(codes, scale, zero_point=None, dtype=None, *, implementation=None):
     return _forward("tensor", codes, scale, zero_point, dtype, implementation=implementation)
 
 
+@api
 @_document
 def dequantize_per_channel(codes, scale, zero_point=None, axis=-1, dtype=None, *, implementation=None):
     return _forward("channel", codes, scale, zero_point, dtype, axis=axis, implementation=implementation)
 
 
+@api
 @_document
 def dequantize_per_token(codes, scale, zero_point=None, dtype=None, *, implementation=None):
     return _forward("token", codes, scale, zero_point, dtype, implementation=implementation)
 
 
+@api
 @_document
 def dequantize_per_group(codes, scale, zero_point=None, group_size=128, dtype=None, *, implementation=None):
     return _forward("group", codes, scale, zero_point, dtype, group_size=group_size, implementation=implementation)
 
 
+@api
 @_document
 def dequantize_per_tensor_backward(codes, scale, zero_point, dy, *, implementation=None):
     return _gradient("tensor", dy, codes, scale, zero_point, implementation=implementation)
 
 
+@api
 @_document
 def dequantize_per_channel_backward(codes, scale, zero_point, dy, axis=-1, *, implementation=None):
     return _gradient("channel", dy, codes, scale, zero_point, axis=axis, implementation=implementation)
 
 
+@api
 @_document
 def dequantize_per_token_backward(codes, scale, zero_point, dy, *, implementation=None):
     return _gradient("token", dy, codes, scale, zero_point, implementation=implementation)
 
 
+@api
 @_document
 def dequantize_per_group_backward(codes, scale, zero_point, dy, group_size=128, *, implementation=None):
     return _gradient("group", dy, codes, scale, zero_point, group_size=group_size, implementation=implementation)

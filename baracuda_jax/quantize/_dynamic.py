@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
@@ -12,6 +13,7 @@ from ._arguments import code_range, granularity, is_float8, wide_dtype
 from ._family import BY_ROW, FAMILY, normal
 
 
+@api
 def dynamic_quantize(x, dtype="int8", *, group_size=None, symmetric=True, implementation=None):
     """Codes of x, each row or group of a row with a scale of its own.
 

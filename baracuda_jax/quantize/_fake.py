@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, declare
 from . import _kernels as k
@@ -14,6 +15,7 @@ from ._quantize import STRAIGHT_THROUGH
 _KINDS = ("straight_through", "lsq")
 
 
+@api
 def fake_quantize(
     x,
     scale,
@@ -63,6 +65,7 @@ def fake_quantize(
     return which(*operands, **params, implementation=implementation)
 
 
+@api
 def fake_quantize_backward(
     x,
     scale,

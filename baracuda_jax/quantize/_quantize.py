@@ -1,6 +1,7 @@
 """Floats to codes, with scales that are given."""
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from . import _kernels as k
 from ._arguments import code_range, granularity, scales
@@ -115,11 +116,13 @@ def _backward(kind, dy, *arguments, implementation, **more):
     return _OPS[kind].vjp(*operands, dy, **params, implementation=implementation)
 
 
+@api
 @_document
 def quantize_per_tensor(x, scale, zero_point=None, dtype="int8", *, qmin=None, qmax=None, implementation=None):
     return _forward("tensor", x, scale, zero_point, dtype, qmin, qmax, implementation=implementation)
 
 
+@api
 @_document
 def quantize_per_channel(
     x, scale, zero_point=None, axis=-1, dtype="int8", *, qmin=None, qmax=None, implementation=None
@@ -127,11 +130,13 @@ def quantize_per_channel(
     return _forward("channel", x, scale, zero_point, dtype, qmin, qmax, axis=axis, implementation=implementation)
 
 
+@api
 @_document
 def quantize_per_token(x, scale, zero_point=None, dtype="int8", *, qmin=None, qmax=None, implementation=None):
     return _forward("token", x, scale, zero_point, dtype, qmin, qmax, implementation=implementation)
 
 
+@api
 @_document
 def quantize_per_group(
     x, scale, zero_point=None, group_size=128, dtype="int8", *, qmin=None, qmax=None, implementation=None
@@ -141,11 +146,13 @@ def quantize_per_group(
     )
 
 
+@api
 @_document
 def quantize_per_tensor_backward(x, scale, zero_point, dy, dtype="int8", *, qmin=None, qmax=None, implementation=None):
     return _backward("tensor", dy, x, scale, zero_point, dtype, qmin, qmax, implementation=implementation)
 
 
+@api
 @_document
 def quantize_per_channel_backward(
     x, scale, zero_point, dy, axis=-1, dtype="int8", *, qmin=None, qmax=None, implementation=None
@@ -153,11 +160,13 @@ def quantize_per_channel_backward(
     return _backward("channel", dy, x, scale, zero_point, dtype, qmin, qmax, axis=axis, implementation=implementation)
 
 
+@api
 @_document
 def quantize_per_token_backward(x, scale, zero_point, dy, dtype="int8", *, qmin=None, qmax=None, implementation=None):
     return _backward("token", dy, x, scale, zero_point, dtype, qmin, qmax, implementation=implementation)
 
 
+@api
 @_document
 def quantize_per_group_backward(
     x, scale, zero_point, dy, group_size=128, dtype="int8", *, qmin=None, qmax=None, implementation=None

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.bits import highest, lowest
 from .._core.extreme import same
 from .._core.op import Body, declare
@@ -20,6 +21,7 @@ _DOC = dict(
 _ARGUMENTS = "initial", "where", "return_residuals"
 
 
+@api
 @document(
     "y = max of the cells x_i of a line; dx_i = dy / (number of cells that have the value) where x_i = y, else 0",
     "jax.numpy.max; torch.amax",
@@ -31,6 +33,7 @@ def max(x, axis=None, *, keepdims=False, initial=None, where=None, return_residu
     return _extremum("max", _max, x, axis, keepdims, initial, where, return_residuals, implementation)
 
 
+@api
 @document(
     "y = min of the cells x_i of a line; dx_i = dy / (number of cells that have the value) where x_i = y, else 0",
     "jax.numpy.min; torch.amin",
@@ -73,6 +76,7 @@ def _extremum_backward(op, which, x, y, ties, dy, axis, keepdims, implementation
     return which.vjp(x, y, ties, dy, axes=axes, magnitude=False, implementation=implementation)
 
 
+@api
 def max_backward(x, y, ties, dy, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `max`: dx_i = dy / ties where x_i = y, else 0.
 
@@ -89,6 +93,7 @@ def max_backward(x, y, ties, dy, axis=None, *, keepdims=False, implementation=No
     return _extremum_backward("max_backward", _max, x, y, ties, dy, axis, keepdims, implementation)
 
 
+@api
 def min_backward(x, y, ties, dy, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `min`: see `max_backward`."""
     return _extremum_backward("min_backward", _min, x, y, ties, dy, axis, keepdims, implementation)

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import wide, wide_dtype, with_rest
 from ._arguments import HALVES, array, axes_of, document, masked, per_line, with_residuals
@@ -12,6 +13,7 @@ from ._partition import log_sum_exp_by_lines
 from ._references import log_sum_exp_reference
 
 
+@api
 @document(
     "y = log(sum of e^(x_i) over the cells of a line); dx_i = dy e^(x_i - y)",
     "jax.scipy.special.logsumexp; torch.logsumexp",
@@ -35,6 +37,7 @@ def logsumexp(x, axis=None, *, keepdims=False, where=None, return_residuals=Fals
     )
 
 
+@api
 def logsumexp_backward(x, y, rest, dy, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `logsumexp`: dx_i = dy e^(x_i - y), y being the sum of `y` and `rest`.
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import wide, wide_dtype
 from ._arguments import (
@@ -23,6 +24,7 @@ from ._kernels import reduce, spread
 from ._partition import prod_by_lines
 
 
+@api
 @document(
     "y = product of the cells x_i of a line; dx_i = dy times the product of the others",
     "jax.numpy.prod; torch.prod",
@@ -53,6 +55,7 @@ def prod(
     return with_residuals(op, y if save else joined(op, y, initial, jnp.multiply), axes, keepdims, save)
 
 
+@api
 def prod_backward(x, product, zeros, dy, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `prod`: dx_i = dy times the product of the others.
 

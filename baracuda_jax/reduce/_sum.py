@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from .._core import checks
 from .._core import prefer as preference
+from .._core.api import api
 from .._core.compiled import compiled
 from .._core.op import Body, declare
 from .._core.wide import wide
@@ -33,6 +34,7 @@ _PRECISION = (
 )
 
 
+@api
 @document(
     "y = sum of the cells x_i of a line; dx_i = dy",
     "jax.numpy.sum; torch.sum",
@@ -54,6 +56,7 @@ def sum(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, i
     return with_axes(op, joined(op, y, initial, jnp.add), axes, keepdims)
 
 
+@api
 @document(
     "y = (sum of the cells x_i of a line) / n, n being their number; dx_i = dy / n",
     "jax.numpy.mean; torch.mean",
@@ -96,6 +99,7 @@ def _backward(op, which, dy, shape, axis, keepdims, divided, implementation):
     return which.vjp(dy, axes=axes, shape=x.shape, dtype=dy.dtype, divisor=divisor, implementation=implementation)
 
 
+@api
 def sum_backward(dy, shape, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `sum`: dx_i = dy.
 
@@ -111,6 +115,7 @@ def sum_backward(dy, shape, axis=None, *, keepdims=False, implementation=None):
     return _backward("sum_backward", _sum, dy, shape, axis, keepdims, False, implementation)
 
 
+@api
 def mean_backward(dy, shape, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `mean`: dx_i = dy / n. Arguments as in `sum_backward`."""
     return _backward("mean_backward", _mean, dy, shape, axis, keepdims, True, implementation)

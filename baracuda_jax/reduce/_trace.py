@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
@@ -17,6 +18,7 @@ from ._partition import trace_by_lines
 from ._sum import full_shape
 
 
+@api
 def trace(x, offset=0, axis1=0, axis2=1, *, implementation=None):
     """Sum of a diagonal of matrices.
 
@@ -49,6 +51,7 @@ def trace(x, offset=0, axis1=0, axis2=1, *, implementation=None):
     return _trace(x, **params, dtype=promoted(x.dtype), implementation=implementation)
 
 
+@api
 def trace_backward(dy, shape, offset=0, axis1=0, axis2=1, *, implementation=None):
     """The gradient of `trace`: dy on the diagonal, 0 elsewhere.
 

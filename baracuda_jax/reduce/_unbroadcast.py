@@ -3,6 +3,7 @@
 import numpy as np
 
 from .._core import checks
+from .._core.api import api
 from ._arguments import array, static_shape
 from ._extremum import max as greatest
 from ._extremum import min as least
@@ -11,6 +12,7 @@ from ._prod import prod
 from ._sum import sum as total
 
 
+@api
 def unbroadcast(x, shape, op="sum", *, implementation=None):
     """Reduces x to a shape that broadcasts to x's: over the dimensions along which broadcasting would repeat it.
 

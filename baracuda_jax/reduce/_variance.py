@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from .._core import checks
 from .._core import prefer as preference
+from .._core.api import api
 from .._core.compiled import compiled
 from .._core.op import Body, declare
 from .._core.wide import wide, wide_dtype
@@ -38,6 +39,7 @@ _ARGUMENTS = "ddof", "where", "return_residuals"
 _MEAN = "the mean of each slice, in float32 for float16 and bfloat16, which has a gradient too"
 
 
+@api
 @document(
     "y = (sum of (x_i - mean)^2 over the cells of a line) / (n - ddof); dx_i = 2 dy (x_i - mean) / (n - ddof)",
     "jax.numpy.var; torch.var, of correction 1 by default",
@@ -52,6 +54,7 @@ def var(
     return _variance("var", _var, x, axis, ddof, correction, keepdims, where, return_residuals, implementation)
 
 
+@api
 @document(
     "y = sqrt((sum of (x_i - mean)^2 over the cells of a line) / (n - ddof)); dx_i = dy (x_i - mean) / ((n - ddof) y), 0 "
     "where y is 0",
@@ -122,6 +125,7 @@ def _variance_backward(op, which, x, y, mean, dy, axis, ddof, correction, keepdi
     return which.vjp(x, y, mean, dy, **_params(x, axes, ddof), implementation=implementation)
 
 
+@api
 def var_backward(x, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, implementation=None):
     """The gradient of `var`: dx_i = 2 dy (x_i - mean) / (n - ddof).
 
@@ -138,6 +142,7 @@ def var_backward(x, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims
     return _variance_backward("var_backward", _var, x, y, mean, dy, axis, ddof, correction, keepdims, implementation)
 
 
+@api
 def std_backward(x, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, implementation=None):
     """The gradient of `std`: dx_i = dy (x_i - mean) / ((n - ddof) y), 0 where y is 0.
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import wide, wide_dtype, with_unrounded
 from ._arguments import HALVES, array, axes_of, cells_of, document, per_line, promoted, with_axes, with_residuals
@@ -18,6 +19,7 @@ from ._partition import norm_by_lines
 from ._references import norm_reference
 
 
+@api
 @document(
     "y = (sum of |x_i|^p over the cells of a line)^(1/p) with p = ord; for p = inf and -inf the greatest and the least "
     "|x_i|, for p = 0 the number of cells that are not zero; dx_i = dy sign(x_i) (|x_i| / y)^(p - 1), 0 where x_i or y is 0",
@@ -55,6 +57,7 @@ def vector_norm(x, ord=2, axis=None, *, keepdims=False, return_residuals=False, 
     return with_axes(op, y, axes, keepdims)
 
 
+@api
 def vector_norm_backward(x, y, dy, ord=2, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `vector_norm`: dx_i = dy sign(x_i) (|x_i| / y)^(p - 1), 0 where x_i or y is 0.
 

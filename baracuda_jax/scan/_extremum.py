@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.bits import highest, lowest
 from .._core.op import Body, declare
 from .._core.wide import wide
@@ -34,6 +35,7 @@ _EXTREMUM = dict(
 )
 
 
+@api
 @document(
     "y_i = max(x_0, ..., x_i), and exclusive up to x_{i-1}; dx_j = sum of dy_i over the cells i whose index is j",
     nothing="-inf, or the lowest integer",
@@ -45,6 +47,7 @@ def cummax(x, axis=0, *, reverse=False, exclusive=False, return_indices=False, i
     return _extremum("cummax", _max, x, axis, reverse, exclusive, return_indices, implementation)
 
 
+@api
 @document(
     "y_i = min(x_0, ..., x_i), and exclusive up to x_{i-1}; dx_j = sum of dy_i over the cells i whose index is j",
     nothing="+inf, or the highest integer",
@@ -64,6 +67,7 @@ def _extremum_backward(op, which, index, dy, axis, reverse, exclusive, implement
     return which.vjp(index, dy, **params, implementation=implementation)
 
 
+@api
 def cummax_backward(index, dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
     """The gradient of `cummax`: dx_j = sum of dy_i over the cells i with index_i == j.
 
@@ -79,6 +83,7 @@ def cummax_backward(index, dy, axis=0, *, reverse=False, exclusive=False, implem
     return _extremum_backward("cummax_backward", _max, index, dy, axis, reverse, exclusive, implementation)
 
 
+@api
 def cummin_backward(index, dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
     """The gradient of `cummin`: see `cummax_backward`."""
     return _extremum_backward("cummin_backward", _min, index, dy, axis, reverse, exclusive, implementation)

@@ -1,6 +1,7 @@
 """The linear recurrence, as a scan."""
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import ranged_dtype, wide, with_unrounded
 from . import _kernels, _references
@@ -13,6 +14,7 @@ from ._references import adjoint, before
 DTYPES = checks.INEXACT
 
 
+@api
 def linear_scan(a, b, axis=0, *, reverse=False, return_residuals=False, implementation=None):
     """The states of a linear recurrence along an axis.
 
@@ -47,6 +49,7 @@ def linear_scan(a, b, axis=0, *, reverse=False, return_residuals=False, implemen
     return _linear(a, b, **params, save=save, implementation=implementation)
 
 
+@api
 def linear_scan_backward(a, h, dy, axis=0, *, reverse=False, implementation=None):
     """The gradient of `linear_scan`: db_i = s_i, da_i = h_{i-1} s_i with s_i = dy_i + a_{i+1} s_{i+1}.
 

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import wide, wide_dtype, with_rest
 from . import _kernels, _references
@@ -15,6 +16,7 @@ from ._partition import whole_axis
 from ._references import adjoint, before, prefixes
 
 
+@api
 @document(
     "y_i = log(e^(x_0) + ... + e^(x_i)), and exclusive up to x_{i-1}; "
     "dx_i = e^(x_i - y_i) s_i with s_i = dy_i + e^(y_i - y_{i+1}) s_{i+1}",
@@ -34,6 +36,7 @@ def logcumsumexp(x, axis=0, *, reverse=False, exclusive=False, return_residuals=
     return _log_sum_exp(x, **params, save=save, implementation=implementation)
 
 
+@api
 def logcumsumexp_backward(x, y, rest, dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
     """The gradient of `logcumsumexp`: dx_i = e^(x_i - y_i) s_i with s_i = dy_i + e^(y_i - y_{i+1}) s_{i+1}, y_i being the
     sum of `y` and `rest`.

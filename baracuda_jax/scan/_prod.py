@@ -3,6 +3,7 @@
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import ranged_dtype, wide, with_unrounded
 from . import _kernels, _references
@@ -14,6 +15,7 @@ from ._partition import whole_axis
 from ._references import adjoint, before, prefixes
 
 
+@api
 @document(
     "y_i = x_0 ... x_i, and exclusive x_0 ... x_{i-1}; dx_i = y_{i-1} s_i with s_i = dy_i + x_{i+1} s_{i+1}",
     nothing="1",
@@ -30,6 +32,7 @@ def cumprod(x, axis=0, *, reverse=False, exclusive=False, return_residuals=False
     return _prod(x, **params, save=save, implementation=implementation)
 
 
+@api
 def cumprod_backward(x, y, dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
     """The gradient of `cumprod`: dx_i = y_{i-1} s_i with s_i = dy_i + x_{i+1} s_{i+1}.
 

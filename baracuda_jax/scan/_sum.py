@@ -3,6 +3,7 @@
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from ._arguments import arguments, backward_arguments, document
 from ._family import CUMULATIVE, cases
@@ -11,6 +12,7 @@ from ._partition import sum_by_totals
 from ._references import prefixes
 
 
+@api
 @document(
     "y_i = x_0 + ... + x_i, and exclusive x_0 + ... + x_{i-1}; dx_i = dy_i + dy_{i+1} + ...",
     nothing="0",
@@ -22,6 +24,7 @@ def cumsum(x, axis=0, *, reverse=False, exclusive=False, implementation=None):
     return _sum(x, **params, implementation=implementation)
 
 
+@api
 def cumsum_backward(dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
     """The gradient of `cumsum`: the cumulative sum of dy in the other direction.
 

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.bits import from_bits, highest, lowest
 from .._core.kernel import kernel
 from .._core.op import Body, declare
@@ -46,6 +47,7 @@ _EXTREMUM_ARGUMENTS = """\
 """
 
 
+@api
 @document(
     "y[s] = max of data[n] over the rows n with segment_ids[n] == s; NaN if any of them is",
     empty="-inf, or the lowest integer",
@@ -68,6 +70,7 @@ def segment_max(
     return _extremum("segment_max", _max, _max_split, *rest)
 
 
+@api
 @document(
     "y[s] = min of data[n] over the rows n with segment_ids[n] == s; NaN if any of them is",
     empty="+inf, or the highest integer",
@@ -96,6 +99,7 @@ def _extremum_backward(op, which, segment_ids, winner, dy, indices_are_sorted, i
     return which.vjp(ids, winner, dy, **params, implementation=implementation)
 
 
+@api
 def segment_max_backward(segment_ids, winner, dy, *, indices_are_sorted=False, implementation=None):
     """The gradient of `segment_max` with ties="first": dx[n] = dy[s] if winner[s] == n, else 0, with s = segment_ids[n].
 
@@ -112,6 +116,7 @@ def segment_max_backward(segment_ids, winner, dy, *, indices_are_sorted=False, i
     return _extremum_backward("segment_max_backward", _max, segment_ids, winner, dy, indices_are_sorted, implementation)
 
 
+@api
 def segment_min_backward(segment_ids, winner, dy, *, indices_are_sorted=False, implementation=None):
     """The gradient of `segment_min` with ties="first": see `segment_max_backward`."""
     return _extremum_backward("segment_min_backward", _min, segment_ids, winner, dy, indices_are_sorted, implementation)

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.bits import from_bits
 from .._core.op import Body, declare
 from .._core.wide import wide
@@ -14,6 +15,7 @@ from ._partition import mean_by_rows
 from ._references import column, count, per_batch, segment_or_last, spread, take
 
 
+@api
 @document(
     "y[s] = (sum of data[n] over the rows n with segment_ids[n] == s) / (number of those rows)",
     empty="0",
@@ -38,6 +40,7 @@ def segment_mean(
     return _mean(data, ids, **params, empty_bits=bits, save=save, implementation=implementation)
 
 
+@api
 def segment_mean_backward(segment_ids, counts, dy, *, indices_are_sorted=False, implementation=None):
     """The gradient of `segment_mean`: dx[n] = dy[s] / counts[s] with s = segment_ids[n], zero for dropped rows.
 

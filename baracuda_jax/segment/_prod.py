@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import wide, wide_dtype
 from ._arguments import arguments, backward_arguments, bits_of, document
@@ -18,6 +19,7 @@ from ._partition import prod_by_rows
 from ._references import column, per_batch, reduce_by, segment_or_last, spread
 
 
+@api
 @document(
     "y[s] = product of data[n] over the rows n with segment_ids[n] == s",
     empty="1",
@@ -47,6 +49,7 @@ def segment_prod(
     return _prod(data, ids, **params, empty_bits=bits, save=save, implementation=implementation)
 
 
+@api
 def segment_prod_backward(data, segment_ids, product, zeros, dy, *, indices_are_sorted=False, implementation=None):
     """The gradient of `segment_prod`: dx[n] = dy[s] * product of data[m] over the rows m of s but n, s = segment_ids[n].
 

@@ -3,6 +3,7 @@
 import jax
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
@@ -15,6 +16,7 @@ from ._partition import sum_by_rows
 from ._references import reduce_by, take
 
 
+@api
 @document("y[s] = sum of data[n] over the rows n with segment_ids[n] == s", empty="0")
 def segment_sum(data, segment_ids, num_segments=None, *, indices_are_sorted=False, empty_value=0, implementation=None):
     """Sum of the rows of each segment."""
@@ -23,6 +25,7 @@ def segment_sum(data, segment_ids, num_segments=None, *, indices_are_sorted=Fals
     return _sum(data, ids, **params, empty_bits=bits_of(op, empty_value, data.dtype), implementation=implementation)
 
 
+@api
 def segment_sum_backward(segment_ids, dy, *, indices_are_sorted=False, implementation=None):
     """The gradient of `segment_sum`: dx[n] = dy[segment_ids[n]], zero for dropped rows.
 

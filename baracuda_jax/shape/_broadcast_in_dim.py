@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import wide
 from ._family import OF_X, case, operand, sizes
@@ -18,6 +19,7 @@ from ._partition import whole_behind_batches
 from ._repeat import MOST_AXES, axes_and_batches, copies, sum_of_copies
 
 
+@api
 def broadcast_in_dim(x, shape, broadcast_dimensions, *, implementation=None):
     """Broadcast to a shape, each dimension of x to a chosen dimension of the result.
 
@@ -50,6 +52,7 @@ def broadcast_in_dim(x, shape, broadcast_dimensions, *, implementation=None):
     return _broadcast_in_dim(x, **params, implementation=implementation)
 
 
+@api
 def broadcast_in_dim_backward(dy, broadcast_dimensions, shape=None, *, implementation=None):
     """The gradient of `broadcast_in_dim`: the sum of dy over all elements that one of x was copied to.
 

@@ -8,12 +8,14 @@ import numpy as np
 from jax import lax
 
 from .._core import checks, explicit
+from .._core.api import api
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from ._family import FAMILY, case, operand
 from ._partition import whole_along
 
 
+@api
 def concat(xs, axis=0, *, implementation=None):
     """Arrays behind each other along an axis.
 
@@ -48,6 +50,11 @@ def concat(xs, axis=0, *, implementation=None):
     if axis is None:
         arrays, axis = [explicit.reshape(x, -1) for x in arrays], 0
     first = arrays[0]
+    if np.ndim(axis):
+        raise TypeError(
+            f"{op}: axis must be an integer, got an array of shape {np.shape(axis)}; the arrays are one argument, as in "
+            "concat([x, y])"
+        )
     axis = checks.axis(op, "xs[0]", first, axis)
     for i, x in enumerate(arrays):
         checks.same_dtype(op, f"xs[{i}]", x, "xs[0]", first)
@@ -63,6 +70,7 @@ def concat(xs, axis=0, *, implementation=None):
 concatenate = concat
 
 
+@api
 def concat_backward(dy, sizes, axis=0, *, implementation=None):
     """The gradient of `concat`: dy, cut apart.
 

@@ -7,6 +7,7 @@ import numpy as np
 from jax import lax
 
 from .._core import checks, explicit
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled, sent
 from .._core.kernel import kernel
@@ -18,6 +19,7 @@ from ._partition import WHOLE
 MOST_RANK = 8
 
 
+@api
 def dynamic_update_slice(x, update, start, *, implementation=None):
     """x with a block of its cells replaced.
 
@@ -60,6 +62,7 @@ def dynamic_update_slice(x, update, start, *, implementation=None):
 write_slice = dynamic_update_slice
 
 
+@api
 def dynamic_update_slice_backward(dy, start, update_shape, *, implementation=None):
     """The gradient of `dynamic_update_slice`: dy with zeros in the block, and the block.
 

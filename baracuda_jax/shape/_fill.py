@@ -5,6 +5,7 @@ import math
 import jax.numpy as jnp
 
 from .._core import checks, promote
+from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, declare
 from .._core.wide import wide
@@ -14,6 +15,7 @@ from ._partition import whole_behind_batches
 from ._repeat import sum_of_copies
 
 
+@api
 def fill(value, shape, *, implementation=None):
     """An array of one value.
 
@@ -43,6 +45,7 @@ def fill(value, shape, *, implementation=None):
     return _fill(value.reshape(()), shape=sizes(op, shape), implementation=implementation)
 
 
+@api
 def full(shape, fill_value, dtype=None, *, implementation=None):
     """An array of one value, `fill` with the arguments of `jax.numpy.full`.
 
@@ -59,6 +62,7 @@ def full(shape, fill_value, dtype=None, *, implementation=None):
     return fill(value if dtype is None else value.astype(dtype), shape, implementation=implementation)
 
 
+@api
 def full_like(x, fill_value, dtype=None, *, implementation=None):
     """An array of one value, of the shape of another, and of its dtype unless one is given.
 
@@ -78,6 +82,7 @@ def full_like(x, fill_value, dtype=None, *, implementation=None):
     return full(x.shape, fill_value, dtype, implementation=implementation)
 
 
+@api
 def fill_backward(dy, *, implementation=None):
     """The gradient of `fill`: the sum of dy.
 

@@ -3,11 +3,13 @@
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from ._family import Way, axes_of, case, operand, rearrangement
 from ._map import Axis, Map, strides
 from ._partition import whole_along
 
 
+@api
 def flip(x, axis=None, *, implementation=None):
     """The cells of x in the other order, along axes.
 
@@ -33,6 +35,7 @@ def flip(x, axis=None, *, implementation=None):
     return _flip(x, axes=axes_of("flip", x, axis), implementation=implementation)
 
 
+@api
 def flip_backward(dy, axis=None, *, implementation=None):
     """The gradient of `flip`: dy turned round.
 

@@ -1,10 +1,12 @@
 """The coordinates of a grid."""
 
 from .._core import checks
+from .._core.api import api
 from ._broadcast_in_dim import broadcast_in_dim
 from ._family import operand
 
 
+@api
 def meshgrid(*xs, indexing="xy", implementation=None):
     """The coordinates of the points of a grid, from those along each axis: each broadcast to the grid (`broadcast_in_dim`).
 

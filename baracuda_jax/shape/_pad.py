@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import wide
 from ._family import OF_X, case, operand
@@ -24,6 +25,7 @@ ALIASES = {"edge": "replicate", "wrap": "circular"}
 MODES = ("constant", *FOLDS, *ALIASES)
 
 
+@api
 def pad(x, pad_width, mode="constant", constant_values=0, *, implementation=None):
     """x with cells put before its first and behind its last, along its axes.
 
@@ -68,6 +70,7 @@ def pad(x, pad_width, mode="constant", constant_values=0, *, implementation=None
     return _pad_folded(x, widths=more, mode=mode, implementation=implementation)
 
 
+@api
 def pad_backward(dy, pad_width, mode="constant", *, implementation=None):
     """The gradient of `pad`: dx[j] = sum of dy over the cells that came from j.
 

@@ -4,11 +4,13 @@ import numpy as np
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.partition import Partition
 from ._family import Way, case, operand, rearrangement
 from ._map import Axis, Map, strides
 
 
+@api
 def permute(x, axes=None, *, implementation=None):
     """The axes of x in another order.
 
@@ -38,6 +40,7 @@ def permute(x, axes=None, *, implementation=None):
 transpose = permute
 
 
+@api
 def permute_backward(dy, axes=None, *, implementation=None):
     """The gradient of `permute`: dy with its axes put back.
 

@@ -3,6 +3,7 @@
 import math
 
 from .._core import checks
+from .._core.api import api
 from ._family import Way, case, operand, rearrangement
 from ._map import Axis, Map, strides
 from ._partition import whole_along
@@ -10,6 +11,7 @@ from ._partition import whole_along
 _RANK = 3  # channels, rows and columns
 
 
+@api
 def pixel_shuffle(x, upscale_factor, *, implementation=None):
     """Images of r times the rows and columns, whose pixels were channels.
 
@@ -35,6 +37,7 @@ def pixel_shuffle(x, upscale_factor, *, implementation=None):
     return _shuffle(x, r=r, implementation=implementation)
 
 
+@api
 def pixel_unshuffle(x, downscale_factor, *, implementation=None):
     """Images of one row and column for r, whose other pixels became channels.
 
@@ -60,6 +63,7 @@ def pixel_unshuffle(x, downscale_factor, *, implementation=None):
     return _unshuffle(x, r=r, implementation=implementation)
 
 
+@api
 def pixel_shuffle_backward(dy, upscale_factor, *, implementation=None):
     """The gradient of `pixel_shuffle`: `pixel_unshuffle` of dy.
 
@@ -75,6 +79,7 @@ def pixel_shuffle_backward(dy, upscale_factor, *, implementation=None):
     return _shuffle.vjp(dy, r=r, implementation=implementation)
 
 
+@api
 def pixel_unshuffle_backward(dy, downscale_factor, *, implementation=None):
     """The gradient of `pixel_unshuffle`: `pixel_shuffle` of dy.
 
@@ -90,6 +95,7 @@ def pixel_unshuffle_backward(dy, downscale_factor, *, implementation=None):
     return _unshuffle.vjp(dy, r=r, implementation=implementation)
 
 
+@api
 def channel_shuffle(x, groups, *, axis=-3, implementation=None):
     """The channels of several groups in turn: the first of each, the second of each, and so on.
 
@@ -117,6 +123,7 @@ def channel_shuffle(x, groups, *, axis=-3, implementation=None):
     return _channels(x, **_channel_params(op, "x", x, groups, axis), implementation=implementation)
 
 
+@api
 def channel_shuffle_backward(dy, groups, *, axis=-3, implementation=None):
     """The gradient of `channel_shuffle`: dy with its channels put back.
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks, explicit
+from .._core.api import api
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, as_they_are, declare
@@ -22,6 +23,7 @@ from .._core.sku import OpCategory
 MOST_AXES = 8
 
 
+@api
 def repeat(x, repeats, *, implementation=None):
     """Copies of x laid side by side, repeats[i] of them along axis i.
 
@@ -51,6 +53,7 @@ def repeat(x, repeats, *, implementation=None):
     return _copied("repeat", x, _repeats("repeat", repeats), implementation)
 
 
+@api
 def tile(x, repeats, *, implementation=None):
     """Copies of x laid side by side: `repeat`, which also takes one integer, for the last axis.
 
@@ -72,6 +75,7 @@ def _copied(op, x, repeats, implementation):
     return _repeat(explicit.reshape(x, *params["shape"]), **params, implementation=implementation)
 
 
+@api
 def repeat_backward(dy, repeats, shape=None, *, implementation=None):
     """The gradient of `repeat` and `tile`: dx[j] = sum of dy over the copies of j.
 

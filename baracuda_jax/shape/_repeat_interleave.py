@@ -11,6 +11,7 @@ import numpy as np
 
 from .._core import checks, explicit
 from .._core import prefer as preference
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled, sent
 from .._core.kernel import kernel
@@ -24,6 +25,7 @@ from ._partition import WHOLE
 from ._repeat import repeat
 
 
+@api
 def repeat_interleave(x, repeats, axis=None, *, total_repeat_length=None, implementation=None):
     """Each cell of x several times behind itself, along an axis.
 
@@ -66,6 +68,7 @@ def repeat_interleave(x, repeats, axis=None, *, total_repeat_length=None, implem
     return _repeat_interleave(x, rows, axis=axis - x.ndim, count=x.shape[axis], implementation=implementation)
 
 
+@api
 def repeat_interleave_backward(dy, repeats, axis=None, *, implementation=None):
     """The gradient of `repeat_interleave`: dx[..., i, ...] = sum of dy over the copies of i.
 

@@ -4,11 +4,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks, explicit
+from .._core.api import api
 from ._family import Way, axes_of, case, operand, rearrangement
 from ._map import WRAP, Axis, Map, Term, strides
 from ._partition import whole_along
 
 
+@api
 def roll(x, shift, axis=None, *, implementation=None):
     """x with its cells moved along axes; those that are moved past the last cell come in before the first.
 
@@ -35,6 +37,7 @@ def roll(x, shift, axis=None, *, implementation=None):
     return _rolled("roll", _roll, operand("roll", "x", x), shift, axis, implementation)
 
 
+@api
 def roll_backward(dy, shift, axis=None, *, implementation=None):
     """The gradient of `roll`: dy moved back.
 

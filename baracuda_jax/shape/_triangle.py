@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from ._family import Way, case, operand, rearrangement
 from ._map import CONSTANT, Axis, Map, Term, strides
 from ._partition import whole_along
@@ -37,16 +38,19 @@ def _document(side, relation):
     return set_on
 
 
+@api
 @_document("upper", ">=")
 def triu(x, k=0, *, implementation=None):
     return _triu(*_arguments("triu", "x", x), k=_diagonal("triu", k), implementation=implementation)
 
 
+@api
 @_document("lower", "<=")
 def tril(x, k=0, *, implementation=None):
     return _tril(*_arguments("tril", "x", x), k=_diagonal("tril", k), implementation=implementation)
 
 
+@api
 def triu_backward(dy, k=0, *, implementation=None):
     """The gradient of `triu`: the same triangle of dy.
 
@@ -62,6 +66,7 @@ def triu_backward(dy, k=0, *, implementation=None):
     return _triu.vjp(*_arguments(op, "dy", dy, checks.INEXACT), k=_diagonal(op, k), implementation=implementation)
 
 
+@api
 def tril_backward(dy, k=0, *, implementation=None):
     """The gradient of `tril`: the same triangle of dy.
 

@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import wide
 from ._family import OF_X, case, operand
@@ -18,6 +19,7 @@ from ._map import CONSTANT, Axis, Map, Origin, Term, move, move_add, strides
 from ._partition import whole_behind_batches
 
 
+@api
 def unfold(x, window, *, strides=1, padding=0, dilation=1, implementation=None):
     """The windows of x as columns, of an image (im2col), a line or a volume.
 
@@ -55,6 +57,7 @@ def unfold(x, window, *, strides=1, padding=0, dilation=1, implementation=None):
     return _unfold(x, output_size=tuple(x.shape[-spatial:]), **windows, implementation=implementation)
 
 
+@api
 def unfold_backward(dy, output_size, window, *, strides=1, padding=0, dilation=1, implementation=None):
     """The gradient of `unfold`: `fold` of dy.
 
@@ -74,6 +77,7 @@ def unfold_backward(dy, output_size, window, *, strides=1, padding=0, dilation=1
     )
 
 
+@api
 def fold(x, output_size, window, *, strides=1, padding=0, dilation=1, implementation=None):
     """The sum of windows that are given as columns, each in its place in an image (col2im), a line or a volume.
 
@@ -108,6 +112,7 @@ def fold(x, output_size, window, *, strides=1, padding=0, dilation=1, implementa
     )
 
 
+@api
 def fold_backward(dy, window, *, strides=1, padding=0, dilation=1, implementation=None):
     """The gradient of `fold`: `unfold` of dy.
 

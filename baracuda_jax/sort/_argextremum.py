@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core import checks, explicit
+from .._core.api import api
 from .._core.op import Body, declare
 from . import _kernels
 from ._arguments import along, document, keys
@@ -20,12 +21,14 @@ _DOC = dict(
 )
 
 
+@api
 @document("the least i with x_i = max(x)", source="jax.numpy.argmax; torch.argmax", **_DOC)
 def argmax(x, axis=None, *, keepdims=False, implementation=None):
     """Where along an axis the greatest element is."""
     return _arg("argmax", _max, x, axis, keepdims, implementation)
 
 
+@api
 @document("the least i with x_i = min(x)", source="jax.numpy.argmin; torch.argmin", **_DOC)
 def argmin(x, axis=None, *, keepdims=False, implementation=None):
     """Where along an axis the least element is."""

@@ -1,6 +1,7 @@
 """Values in the order of keys."""
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from . import _kernels, _references
 from ._arguments import DESCENDING, along, backward_arguments, document, keys
@@ -15,6 +16,7 @@ _ARGUMENTS = """\
 """
 
 
+@api
 @document(
     "(k[p], v[p]) with p = argsort(k); dk[p_i] = dy_i for the keys' cotangent, dv[p_i] = dy_i for each value's",
     args=_ARGUMENTS + DESCENDING,
@@ -30,6 +32,7 @@ def sort_key_val(keys, values, axis=-1, *, descending=False, implementation=None
     return ordered, tuple(moved) if isinstance(values, tuple | list) else moved[0]
 
 
+@api
 def sort_key_val_backward(indices, dy, axis=-1, *, implementation=None):
     """The gradient of `sort_key_val` in a value: dv[p_i] = dy_i.
 

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.compiled import full
 from ._arguments import OPERAND, along, backward_arguments, document, keys, rank
 from ._family import cases
@@ -16,6 +17,7 @@ _KEEP = """\
 """
 
 
+@api
 @document(
     "y = sort(x)_{k-1}, at the place argsort(x)_{k-1}; dx is dy there, 0 elsewhere",
     args=OPERAND.replace("        axis:", f"{_K}        axis:") + _KEEP,
@@ -34,6 +36,7 @@ def kthvalue(x, k, axis=-1, *, keepdims=False, implementation=None):
     return tuple(jnp.moveaxis(y, -1, axis) if keep else y[..., 0] for y in found)
 
 
+@api
 def kthvalue_backward(indices, dy, count, *, implementation=None):
     """The gradient of elements of each row, such as those of `kthvalue`, `median` and `quantile`: dx[p_j] is the sum of dy_j
     over the j with that p_j, 0 elsewhere.

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks, explicit
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.wide import wide_dtype
@@ -47,6 +48,7 @@ _QUANTILE = dict(
 )
 
 
+@api
 @document(
     "y = (s_{floor(h)} + s_{ceil(h)}) / 2, h = (n - 1) / 2, s = sort(x); NaN if any element is. dy goes to these elements",
     source="jax.numpy.median; torch.quantile with q=0.5 and midpoint, torch.median takes the lower one",
@@ -57,6 +59,7 @@ def median(x, axis=None, *, keepdims=False, implementation=None):
     return _between("median", _median, x, None, axis, "midpoint", keepdims, False, implementation)
 
 
+@api
 @document(
     "that of `median`, of the elements that are not NaN; NaN where there is none",
     source="jax.numpy.nanmedian; torch.nanmedian takes the lower one",
@@ -67,6 +70,7 @@ def nanmedian(x, axis=None, *, keepdims=False, implementation=None):
     return _between("nanmedian", _nanmedian, x, None, axis, "midpoint", keepdims, True, implementation)
 
 
+@api
 @document(
     "y = (1 - w) s_{floor(h)} + w s_{ceil(h)}, h = q (n - 1), w = h - floor(h), s = sort(x); NaN if any element is. "
     "dy goes to these elements, by their weights; dq = (n - 1) (s_{ceil(h)} - s_{floor(h)}) dy",
@@ -78,6 +82,7 @@ def quantile(x, q, axis=None, *, method="linear", keepdims=False, implementation
     return _between("quantile", _quantile, x, q, axis, method, keepdims, False, implementation)
 
 
+@api
 @document(
     "that of `quantile`, of the elements that are not NaN; NaN where there is none",
     source="jax.numpy.nanquantile; torch.nanquantile",

@@ -1,6 +1,7 @@
 """Sorts of values, and of the places of values."""
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from . import _kernels, _references
 from ._arguments import DESCENDING, OPERAND, along, backward_arguments, document, keys
@@ -20,6 +21,7 @@ def _arguments(op, x, axis, descending):
     return x, dict(axis=along(op, "x", x, axis), descending=checks.flag(op, "descending", descending))
 
 
+@api
 @document(
     "y = x[p], x[p_0] <= x[p_1] <= ..., with p_i < p_{i+1} where x[p_i] == x[p_{i+1}]; dx[p_i] = dy_i",
     args=OPERAND + DESCENDING,
@@ -32,6 +34,7 @@ def sort(x, axis=-1, *, descending=False, implementation=None):
     return _sort(x, **params, implementation=implementation)
 
 
+@api
 @document(
     "p with x[p_0] <= x[p_1] <= ..., and p_i < p_{i+1} where x[p_i] == x[p_{i+1}]",
     args=OPERAND + DESCENDING,
@@ -44,6 +47,7 @@ def argsort(x, axis=-1, *, descending=False, implementation=None):
     return _argsort(x, **params, implementation=implementation)
 
 
+@api
 @document(
     "that of `sort`",
     args="        x: array of rank 1 or more, of a float, integer or bool type.\n",
@@ -56,6 +60,7 @@ def msort(x, *, implementation=None):
     return _sort(x, **params, implementation=implementation)
 
 
+@api
 def sort_backward(indices, dy, axis=-1, *, implementation=None):
     """The gradient of `sort`: dx[p_i] = dy_i. It is the same for both directions.
 

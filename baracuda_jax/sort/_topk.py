@@ -1,6 +1,7 @@
 """The greatest or least few elements along an axis."""
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from . import _kernels, _references
 from ._arguments import OPERAND, along, backward_arguments, document, keys, rank
@@ -15,6 +16,7 @@ _LARGEST = """\
 """
 
 
+@api
 @document(
     "the first k of sort(x, descending=largest), and of argsort; dx[p_i] = dy_i, 0 elsewhere",
     args=OPERAND.replace("        axis:", f"{_K}        axis:") + _LARGEST,
@@ -35,6 +37,7 @@ def topk(x, k, axis=-1, *, largest=True, implementation=None):
 top_k = topk
 
 
+@api
 def topk_backward(indices, dy, count, axis=-1, *, implementation=None):
     """The gradient of `topk`: dx[p_i] = dy_i, 0 elsewhere.
 

@@ -7,6 +7,7 @@ import numpy as np
 from jax import lax
 
 from .._core import checks, explicit
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.sku import OpCategory
@@ -14,6 +15,7 @@ from ._arguments import array, document, fill, known_size
 from ._compact import declare_places, found, places
 
 
+@api
 @document
 def nonzero(x, *, size=None, fill_value=None, implementation=None):
     """Where an array is not zero.

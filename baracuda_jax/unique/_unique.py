@@ -5,6 +5,7 @@ import numpy as np
 
 from .._core import checks, explicit
 from .._core import prefer as preference
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.sku import OpCategory
@@ -15,6 +16,7 @@ from ._compact import declare_places, found, places
 from ._nonzero import nonzero_cells
 
 
+@api
 @document
 def unique(
     x, return_index=False, return_inverse=False, return_counts=False, axis=None, *, size=None, fill_value=None,
@@ -65,6 +67,7 @@ def unique(
     return _runs(op, "x", _unique, x, rows, axis, wanted, order, size, fill_value, equal_nan, implementation)
 
 
+@api
 @document
 def unique_consecutive(
     x, return_inverse=False, return_counts=False, axis=None, *, size=None, fill_value=None, implementation=None
