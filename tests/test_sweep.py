@@ -139,6 +139,6 @@ def test_options_that_do_not_go_together(capsys):
     assert run("cpu", "--overhead", "--op", "affine") == 1
     assert "--overhead takes no --op" in capsys.readouterr().err
     assert run("cpu", "--sweep", "--op", "affine") == 1
-    assert "No such op: affine. There are segment_sum" in capsys.readouterr().err
+    assert "No such op: affine (--sweep has segment_sum" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         run("cpu", "--sweep", "--overhead")
