@@ -1,4 +1,4 @@
-"""python -m baracuda_jax info | ops | check | bench"""
+"""baracuda-jax info | ops | check | bench, also as python -m baracuda_jax"""
 
 import argparse
 import importlib.util
@@ -7,15 +7,16 @@ import sys
 
 
 def parser():
-    top = argparse.ArgumentParser("python -m baracuda_jax", description="What this installation is, has and computes.")
+    top = argparse.ArgumentParser("baracuda-jax", description="What this installation is, has and computes.")
     commands = top.add_subparsers(dest="command", required=True, metavar="info | ops | check | bench")
     commands.add_parser("info", help="versions, devices and compiled modules")
-    ops = commands.add_parser("ops", help="the table of ops")
+    ops = commands.add_parser("ops", help="the table of ops, or all about some")
+    ops.add_argument("names", nargs="*", metavar="NAME", help="show the page of this op instead of the table")
     ops.add_argument("--markdown", action="store_true", help="print a Markdown table")
     check = commands.add_parser(
         "check", help="self-test: every kernel against its reference; exit status 1 on a failure"
     )
-    check.add_argument("--op", action="append", metavar="NAME", help="only this op; may be repeated")
+    check.add_argument("--op", action="extend", nargs="+", metavar="NAME", help="only these ops")
     check.add_argument("--platform", action="append", choices=["cpu", "cuda"], help="only this platform")
     check.add_argument("--jobs", type=int, metavar="N", help="how many programs to compile at a time")
     bench = commands.add_parser(
@@ -80,7 +81,7 @@ def main(arguments=None):
     if options.command == "ops":
         from ._cli.ops import ops
 
-        return ops(options.markdown)
+        return ops(options.markdown, options.names)
     if options.command == "bench":
         from .bench.command import bench
 

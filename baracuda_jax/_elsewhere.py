@@ -1,11 +1,14 @@
 """The names that others have for our ops, and what is said to who looks for one of them here."""
 
 import csv
+import difflib
 import functools
+import importlib
 import pathlib
 
 import numpy
 
+from ._core import traced
 from .elementwise._made import MADE
 
 SAME = "positional arguments alone; half precisions compute in float32"
@@ -29,6 +32,10 @@ def rows():
     return found
 
 
+# Where a name is looked for that has no counterpart here.
+LIBRARIES = ("jax.nn", "jax.numpy", "jax.lax", "jax.ops", "jax.random", "jax.numpy.linalg", "jax.scipy.special", "jax")
+
+
 def no_such(name):
     """The error for a name that is not ours, which tells what is ours where the name is another's."""
     text = f"module 'baracuda_jax' has no attribute {name!r}"
@@ -39,4 +46,13 @@ def no_such(name):
     for (ours, differs), theirs in told.items():
         text += f"; {', '.join(theirs)} is {' or '.join(ours.split())} here"
         text += "" if differs in (SAME, "nothing") else f" ({differs.replace('`', '')})"
-    return AttributeError(text)
+    return AttributeError(text if told or name.startswith("_") else f"{text}{_other(name)}")
+
+
+def _other(name):
+    """JAX's function of this name; else ours of the nearest."""
+    for library in LIBRARIES:
+        if hasattr(importlib.import_module(library), name):
+            return f"; there is no op of this name here, use {library}.{name}"
+    near = difflib.get_close_matches(name, traced.names(), 3)
+    return f"; did you mean {' or '.join(near)}?" if near else ""

@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from ._core import checks
+from ._core.api import api
 from ._core.case import Case
 from ._core.kernel import kernel
 from ._core.op import Body, as_they_are, declare
@@ -43,7 +44,7 @@ _DOC = """{rank}-dimensional LP pooling: the p-norm of each window.
         data_format: "{format}" or "{last}".
         return_residuals: also return y before it is rounded, in float32 for float16 and bfloat16 and else y itself, which
             the backward function reads.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         The pooled array, of x's dtype.
@@ -65,7 +66,7 @@ _BACKWARD_DOC = """The gradient of `lp_pool{rank}d`: see its formula for dx.
         y: its result before that is rounded, the second one with return_residuals: float32 for float16 and bfloat16, else
             the result itself. For further derivatives y is taken to be a function of x.
         dy: the cotangent of the result, of x's dtype.
-        norm_type, window, strides, ceil_mode, data_format, prefer: as for `lp_pool{rank}d`.
+        norm_type, window, strides, ceil_mode, data_format, implementation: as for `lp_pool{rank}d`.
 
     Returns:
         The cotangent of x.
@@ -231,57 +232,87 @@ def _document(rank, template):
     return template.format(rank=rank, format=FORMATS[rank][0], last=FORMATS[rank][1])
 
 
-def _lp_pool(rank, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, prefer):
+def _lp_pool(rank, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, implementation):
     op = f"lp_pool{rank}d"
     x, params = _arguments(op, rank, x, norm_type, window, strides, ceil_mode, data_format)
     save = checks.flag(op, "return_residuals", return_residuals)
-    return _OPS[rank](x, **params, save=save, prefer=prefer)
+    return _OPS[rank](x, **params, save=save, implementation=implementation)
 
 
-def _lp_pool_backward(rank, x, y, dy, norm_type, window, strides, ceil_mode, data_format, prefer):
+def _lp_pool_backward(rank, x, y, dy, norm_type, window, strides, ceil_mode, data_format, implementation):
     op = f"lp_pool{rank}d_backward"
     x, params = _arguments(op, rank, x, norm_type, window, strides, ceil_mode, data_format)
     checks.saved_dtype(op, "y", y, wide_dtype(x.dtype), "x", x)
     checks.same_dtype(op, "dy", dy, "x", x)
     for name, value in (("y", y), ("dy", dy)):
         checks.shape(op, name, value, _output_shape(x.shape, **params), "that of the pooled x")
-    return _OPS[rank].vjp(x, y, dy, **params, prefer=prefer)
+    return _OPS[rank].vjp(x, y, dy, **params, implementation=implementation)
 
 
+@api
 def lp_pool1d(
-    x, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCL", return_residuals=False, prefer=None
+    x,
+    norm_type,
+    window,
+    strides=None,
+    *,
+    ceil_mode=False,
+    data_format="NCL",
+    return_residuals=False,
+    implementation=None,
 ):
-    return _lp_pool(1, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, prefer)
+    return _lp_pool(1, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, implementation)
 
 
+@api
 def lp_pool2d(
-    x, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCHW", return_residuals=False, prefer=None
+    x,
+    norm_type,
+    window,
+    strides=None,
+    *,
+    ceil_mode=False,
+    data_format="NCHW",
+    return_residuals=False,
+    implementation=None,
 ):
-    return _lp_pool(2, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, prefer)
+    return _lp_pool(2, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, implementation)
 
 
+@api
 def lp_pool3d(
-    x, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCDHW", return_residuals=False, prefer=None
+    x,
+    norm_type,
+    window,
+    strides=None,
+    *,
+    ceil_mode=False,
+    data_format="NCDHW",
+    return_residuals=False,
+    implementation=None,
 ):
-    return _lp_pool(3, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, prefer)
+    return _lp_pool(3, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, implementation)
 
 
+@api
 def lp_pool1d_backward(
-    x, y, dy, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCL", prefer=None
+    x, y, dy, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCL", implementation=None
 ):  # fmt: skip
-    return _lp_pool_backward(1, x, y, dy, norm_type, window, strides, ceil_mode, data_format, prefer)
+    return _lp_pool_backward(1, x, y, dy, norm_type, window, strides, ceil_mode, data_format, implementation)
 
 
+@api
 def lp_pool2d_backward(
-    x, y, dy, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCHW", prefer=None
+    x, y, dy, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCHW", implementation=None
 ):  # fmt: skip
-    return _lp_pool_backward(2, x, y, dy, norm_type, window, strides, ceil_mode, data_format, prefer)
+    return _lp_pool_backward(2, x, y, dy, norm_type, window, strides, ceil_mode, data_format, implementation)
 
 
+@api
 def lp_pool3d_backward(
-    x, y, dy, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCDHW", prefer=None
+    x, y, dy, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCDHW", implementation=None
 ):  # fmt: skip
-    return _lp_pool_backward(3, x, y, dy, norm_type, window, strides, ceil_mode, data_format, prefer)
+    return _lp_pool_backward(3, x, y, dy, norm_type, window, strides, ceil_mode, data_format, implementation)
 
 
 _PUBLIC = {1: lp_pool1d, 2: lp_pool2d, 3: lp_pool3d}

@@ -85,9 +85,9 @@ class Example:
         """The output's tangent, of the op run alone."""
         return jax.jvp(self.fun, (self.x,), (self.v,))[1]
 
-    def loss(self, x, prefer="native"):
+    def loss(self, x, implementation="native"):
         """A real scalar function of x, linear in the finite results."""
-        y = self.fun(x, prefer)
+        y = self.fun(x, implementation)
         return jnp.sum(jnp.where(jnp.isfinite(y), y, 0) * self.w).real
 
     @_constant
@@ -101,9 +101,9 @@ class Example:
         other.__dict__["args"] = tuple(args)
         return other
 
-    def fun(self, x, prefer="native"):
+    def fun(self, x, implementation="native"):
         """The op as a function of its differentiable arguments."""
-        return self.call(*self.arguments(x), prefer=prefer)
+        return self.call(*self.arguments(x), implementation=implementation)
 
     def arguments(self, x):
         """The arguments, with x for the differentiable ones."""
@@ -116,12 +116,12 @@ class Example:
             args[i] = part.reshape(self.args[i].shape)
         return args
 
-    def call(self, *args, prefer="native"):
+    def call(self, *args, implementation="native"):
         """The op's output as a function of all its arguments; several, as one vector. An op without kernels has one
         backend."""
-        prefer = kernels_of(self.op) if prefer == "native" else prefer
+        implementation = kernels_of(self.op) if implementation == "native" else implementation
         first = self.op.output
-        leaves = jax.tree.leaves(self.op.public(*args, **self.case.kwargs, prefer=prefer))
+        leaves = jax.tree.leaves(self.op.public(*args, **self.case.kwargs, implementation=implementation))
         outputs = leaves[first : first + len(self.op.outputs)]
         return outputs[0] if len(outputs) == 1 else jnp.concatenate([y.ravel().astype(self.dtype) for y in outputs])
 

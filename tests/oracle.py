@@ -166,7 +166,7 @@ _ELEMENTWISE = {
     "geglu_tanh": lambda x, axis: _gated(
         x, axis, lambda b: b * (1 + np.tanh(math.sqrt(2 / math.pi) * (b + 0.044715 * b**3))) / 2
     ),
-    "powi": lambda x, exponent: np.power(x, float(exponent)),
+    "integer_pow": lambda x, exponent: np.power(x, float(exponent)),
     "affine": lambda x, scale, shift: scale * x + shift,
     "clamp": lambda x, min=-math.inf, max=math.inf: np.minimum(np.maximum(x, min), max),
     "lerp": lambda start, end, weight: (1 - weight) * start + weight * end,
@@ -366,10 +366,15 @@ def _pad(x, pad_width, mode="constant", constant_values=0):
     return y[tuple(slice(max(-low, 0), n - max(-high, 0)) for n, (low, high) in zip(y.shape, pairs, strict=True))]
 
 
-def _windows_of(x, kernel_size, dilation=1, padding=0, stride=1):
+def _broadcast_in_dim(x, shape, broadcast_dimensions):
+    kept = dict(zip(broadcast_dimensions, x.shape, strict=True))
+    return np.broadcast_to(x.reshape([kept.get(i, 1) for i in range(len(shape))]), shape)
+
+
+def _windows_of(x, window, strides=1, padding=0, dilation=1):
     """The cells of a padded array's windows, by their numbers: [C K, L]."""
-    count = len(kernel_size) if np.ndim(kernel_size) else 2
-    size, d, p, s = (_spread(value, count) for value in (kernel_size, dilation, padding, stride))
+    count = len(window) if np.ndim(window) else 2
+    size, d, p, s = (_spread(value, count) for value in (window, dilation, padding, strides))
     spatial = x.shape[x.ndim - count :]
     counts = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in zip(spatial, size, d, p, s, strict=True)]
     columns = []
@@ -385,9 +390,7 @@ def _windows_of(x, kernel_size, dilation=1, padding=0, stride=1):
 
 
 def _fold(x, output_size, **window):
-    cells = math.prod(
-        _spread(window["kernel_size"], 2) if np.ndim(window["kernel_size"]) == 0 else window["kernel_size"]
-    )
+    cells = math.prod(_spread(window["window"], 2) if np.ndim(window["window"]) == 0 else window["window"])
     *batch, rows, count = x.shape
     places = _windows_of(1 + np.arange(math.prod(output_size)).reshape(1, *output_size), **window)
     wide = _wide(x).reshape(*batch, rows // cells, cells * count)
@@ -419,7 +422,7 @@ def _channel_shuffle(x, groups, axis=-3):
     return np.take(x, np.arange(channels).reshape(groups, -1).T.ravel(), axis)
 
 
-def _write_slice(x, update, start):
+def _dynamic_update_slice(x, update, start):
     y = x.copy()
     start = [s + n if s < 0 else s for s, n in zip(start, x.shape, strict=True)]
     begin = [max(0, min(s, n - m)) for s, n, m in zip(start, x.shape, update.shape, strict=True)]
@@ -443,9 +446,9 @@ _MOVED = {
     "triu": np.triu,
     "tril": np.tril,
     "concat": np.concatenate,
-    "spread": lambda x, shape, axis: np.moveaxis(np.broadcast_to(x, (*np.delete(shape, axis), x.size)), -1, axis),
+    "broadcast_in_dim": _broadcast_in_dim,
     "fill": lambda value, shape: np.full(shape, value),
-    "write_slice": _write_slice,
+    "dynamic_update_slice": _dynamic_update_slice,
     "repeat_interleave": _repeat_interleave,
     "unfold": _windows_of,
     "fold": _fold,
@@ -468,7 +471,7 @@ _REDUCE = {
     "min": lambda x, **k: x.min(**k),
     "prod": lambda x, **k: x.prod(**k),
     "logsumexp": lambda x, **k: np.log(np.exp(x).sum(**k)),
-    "norm": lambda x, ord=2, **k: (np.abs(x) ** float(ord)).sum(**k) ** (1 / ord),
+    "vector_norm": lambda x, ord=2, **k: (np.abs(x) ** float(ord)).sum(**k) ** (1 / ord),
     "var": lambda x, **k: _with_mean(np.var, x, **k),
     "std": lambda x, **k: _with_mean(np.std, x, **k),
     "count_nonzero": lambda x, **k: (x != 0).sum(**k),
@@ -515,7 +518,7 @@ def value(example):
         return segment(name.removeprefix("segment_"), *args, **kwargs)
     if name in _SCAN:
         return cumulative(name, *args, **kwargs)
-    if name == "associative_linear_scan":
+    if name == "linear_scan":
         return linear_scan(*args, **kwargs)
     if name in COUNTING:
         return COUNTING[name](*map(np.asarray, args), **kwargs)

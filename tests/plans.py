@@ -17,9 +17,9 @@ def example_of(op, dtype=None):
 
 
 def plan_of(example, **options):
-    """With prefer="native" the automatic plan where the op has no kernels."""
-    if options.get("prefer") == "native":
-        options["prefer"] = kernels_of(example.op)
+    """With implementation="native" the automatic plan where the op has no kernels."""
+    if options.get("implementation") == "native":
+        options["implementation"] = kernels_of(example.op)
     return bj.plan(example.op.public, *example.args, **example.case.kwargs, **options)
 
 

@@ -58,7 +58,7 @@ def _scale(*shape):
 def _segments(op, **options):
     """Rows [n, features], and batches of them."""
     ids = np.random.default_rng(0).integers(-1, 5, 16).astype(np.int32)
-    fun = functools.partial(getattr(bj, op.removesuffix("_split")), num_segments=5, prefer="native", **options)
+    fun = functools.partial(getattr(bj, op.removesuffix("_split")), num_segments=5, implementation="native", **options)
     make = functools.partial(Sharded, op, fun=fun, moving=1)
     rows, batches = (_float(16, 8), ids), (_float(8, 16, 4), np.stack([np.roll(ids, i) for i in range(8)]))
     yield make("rows", args=rows, specs=(ROWS, P("d")), out=P())
@@ -67,7 +67,7 @@ def _segments(op, **options):
 
 
 def _unary(op, *parameters):
-    fun = lambda x: getattr(bj, op)(x, *parameters, prefer="native")
+    fun = lambda x: getattr(bj, op)(x, *parameters, implementation="native")
     for way, spec in BOTH.items():
         yield Sharded(op, way, fun, (_float(8, 16),), (spec,), spec, 1)
 
@@ -78,7 +78,7 @@ def _alike():
     counts |= {"softplus": (1, True), "logit": (1, True), "ldexp": (2, True), "where": (3, True)}
     counts |= dict.fromkeys(("fma", "addcmul", "addcdiv", "clamp_between"), (3, True))
     for i, (op, (arrays, is_float)) in enumerate(counts.items()):
-        fun = functools.partial(getattr(bj, op), prefer="native")
+        fun = functools.partial(OPS[op].public, implementation="native")
         way, spec = list(BOTH.items())[i % 2]
         args = [0.2 + 0.6 * np.abs(_float(8, 16)) for _ in range(arrays)]
         args = args if is_float else [np.round(9 * a).astype(np.int32) for a in args]
@@ -88,23 +88,23 @@ def _alike():
             args[0] += 1
         moving = arrays if is_float and OPS[op].differentiable else 0
         if op == "where":
-            fun = lambda x, y, c: bj.where(c > 0.5, x, y, prefer="native")
+            fun = lambda x, y, c: bj.where(c > 0.5, x, y, implementation="native")
             moving = 2
         yield Sharded(op, way, fun, tuple(args), (spec,) * arrays, spec, 1 if op == "ldexp" else moving)
     for op in ("glu", "reglu", "swiglu", "geglu", "geglu_tanh"):
-        fun = functools.partial(getattr(bj, op), prefer="native")
+        fun = functools.partial(getattr(bj, op), implementation="native")
         yield Sharded(op, "rows", fun, (_float(8, 16),), (BOTH["rows"],), BOTH["rows"], 1)
 
 
 def _lerp():
-    fun = functools.partial(bj.lerp, prefer="native")
+    fun = functools.partial(bj.lerp, implementation="native")
     for way, spec in BOTH.items():
         args = _float(8, 16), -_float(8, 16), np.abs(_float(16)) / 4
         yield Sharded("lerp", f"{way}, a weight for each feature", fun, args, (spec, spec, P(spec[1])), spec, 3)
 
 
 def _prelu():
-    fun = functools.partial(bj.prelu, prefer="native")
+    fun = functools.partial(bj.prelu, implementation="native")
     for way, spec in BOTH.items():
         args = _float(8, 16), np.abs(_float(16)) / 4
         yield Sharded("prelu", f"{way}, a slope for each feature", fun, args, (spec, P(spec[1])), spec, 2)
@@ -122,7 +122,7 @@ def _by_scale(name, fun, first, moving):
     def ways(kind):
         shape, by_rows, by_features, options = SCALES[kind]
         for (way, spec), of_scale in zip(BOTH.items(), (by_rows, by_features), strict=True):
-            args, call = (first, _scale(*shape)), functools.partial(fun(kind), prefer="native", **options)
+            args, call = (first, _scale(*shape)), functools.partial(fun(kind), implementation="native", **options)
             yield Sharded(name.format(kind), way, call, args, (spec, of_scale), spec, moving)
 
     return ways
@@ -141,13 +141,13 @@ def _fake(gradient):
 
 
 def _dynamic():
-    fun = lambda x: bj.dynamic_quantize(x, prefer="native")[0]
+    fun = lambda x: bj.dynamic_quantize(x, implementation="native")[0]
     yield Sharded("dynamic_quantize", "rows", fun, (_float(8, 16),), (ROWS,), ROWS, 0)
     yield Sharded("dynamic_quantize", "features", fun, (_float(8, 16),), (COLUMNS,), P(), 0)
 
 
 def _pool(rank):
-    fun = lambda x: getattr(bj, f"lp_pool{rank}d")(x, 3, 2, prefer="native")
+    fun = lambda x: getattr(bj, f"lp_pool{rank}d")(x, 3, 2, implementation="native")
     for way, place in {"batches": 0, "channels": 1, "pixels": 2}.items():
         spec = P(*(None,) * place, "d")
         args = (np.abs(_float(8, 8, *(16, 4, 4)[:rank])) + 0.1,)
@@ -155,14 +155,16 @@ def _pool(rank):
 
 
 def _repeat():
-    fun = lambda x: bj.repeat(x, (1, 2), prefer="native")
+    fun = lambda x: bj.repeat(x, (1, 2), implementation="native")
     yield Sharded("repeat", "a dimension before the first that is repeated", fun, (_float(8, 16),), (ROWS,), ROWS, 1)
     yield Sharded("repeat", "another dimension", fun, (_float(8, 16),), (COLUMNS,), P(), 1)
 
 
 def _moved(op, *args, ways, argument=None, moving=1, fun=None, **params):
     """`ways`: {the way: (how args are cut, how the result is)}"""
-    fun = fun or (lambda *args: jax.tree.leaves(getattr(bj, argument or op)(*args, prefer="native", **params))[0])
+    fun = fun or (
+        lambda *args: jax.tree.leaves(getattr(bj, argument or op)(*args, implementation="native", **params))[0]
+    )
     for way, (specs, out) in ways.items():
         yield Sharded(op, way, fun, args, specs, out, moving)
 
@@ -179,43 +181,45 @@ def _moves():
     batches = {"batches": ((P("d"),), P("d")), "another axis": ((P(None, None, "d"),), P())}
     for op in ("triu", "tril"):
         yield from _moved(op, image, ways=batches)
-    yield from _moved("unfold", image, ways=batches, kernel_size=3)
+    yield from _moved("unfold", image, ways=batches, window=3)
     columns = {"batches": ((P("d"),), P("d")), "another axis": ((P(None, "d"),), P())}
-    yield from _moved("fold", _float(8, 72, 36), ways=columns, output_size=8, kernel_size=3)
+    yield from _moved("fold", _float(8, 72, 36), ways=columns, output_size=8, window=3)
     yield from _moved("pixel_shuffle", image, ways=batches, upscale_factor=2)
     yield from _moved("pixel_unshuffle", image, ways=batches, downscale_factor=2)
     channels = {"another axis": ((P("d"),), P("d")), "channels": ((P(None, "d"),), P())}
     yield from _moved("channel_shuffle", image, ways=channels, groups=2)
     joined = {"another axis": ((ROWS, ROWS), ROWS), "the axis": ((COLUMNS, COLUMNS), P())}
-    concat = lambda *xs: bj.concat(xs, 1, prefer="native")
+    concat = lambda *xs: bj.concat(xs, 1, implementation="native")
     yield from _moved("concat", x, _float(8, 8), ways=joined, moving=2, fun=concat)
     place = np.array([0, 3], np.int32)
     written = {"an axis that is whole": ((ROWS, ROWS, P()), ROWS), "another axis": ((COLUMNS, COLUMNS, P()), P())}
-    yield from _moved("write_slice", x, _float(8, 8), place, ways=written, moving=2)
+    yield from _moved("dynamic_update_slice", x, _float(8, 8), place, ways=written, moving=2)
     rows = {"another axis": ((ROWS, P()), ROWS), "the axis": ((COLUMNS, P()), P())}
     times = np.arange(16, dtype=np.int32) % 3
     rows |= {"repeats": ((P(), P("d")), P())}
     yield from _moved("repeat_interleave", x, times, ways=rows, axis=1, total_repeat_length=16)
-    fill = lambda x: jax.vmap(lambda x: bj.fill(x, (3, 4), prefer="native"))(x)
+    fill = lambda x: jax.vmap(lambda x: bj.fill(x, (3, 4), implementation="native"))(x)
     yield from _moved("fill", _float(8), ways={"batches": ((P("d"),), P("d"))}, fun=fill)
-    spread = lambda x: jax.vmap(lambda x: bj.spread(x, (16, 3), 0, prefer="native"))(x)
-    yield from _moved("spread", x, ways={"batches": ((ROWS,), P("d"))}, fun=spread)
-    yield from _moved("spread", _float(16), ways={"an axis": ((P("d"),), P())}, shape=(16, 3), axis=0)
+    rows = lambda x: jax.vmap(lambda x: bj.broadcast_in_dim(x, (16, 3), (0,), implementation="native"))(x)
+    yield from _moved("broadcast_in_dim", x, ways={"batches": ((ROWS,), P("d"))}, fun=rows)
+    yield from _moved(
+        "broadcast_in_dim", _float(16), ways={"an axis": ((P("d"),), P())}, shape=(16, 3), broadcast_dimensions=(0,)
+    )
 
 
 def _scan(op, arrays, **options):
     """The middle axis of three, and those beside it."""
-    fun = functools.partial(getattr(bj, op), axis=1, prefer="native", **options)
+    fun = functools.partial(getattr(bj, op), axis=1, implementation="native", **options)
     ways = {"batches": P("d"), "the scanned axis": P(None, "d"), "features": P(None, None, "d")}
     args = tuple(0.4 * (i + 1) * np.roll(_float(8, 16, 8), i) for i in range(arrays))
     for way, spec in ways.items():
-        is_whole = way == "the scanned axis" and op not in ("cumsum", "associative_linear_scan")
+        is_whole = way == "the scanned axis" and op not in ("cumsum", "linear_scan")
         yield Sharded(op, way, fun, args, (spec,) * arrays, P() if is_whole else spec, arrays)
 
 
 def _searches():
     """Eight sequences, and one for all values."""
-    fun = functools.partial(bj.searchsorted, prefer="native")
+    fun = functools.partial(bj.searchsorted, implementation="native")
     many = np.sort(_float(8, 16), -1), _float(8, 32)
     one = many[0][0], many[1]
     yield Sharded("searchsorted", "batches", fun, many, (ROWS, ROWS), ROWS, 0)
@@ -232,12 +236,12 @@ def _counts(op, fun, x):
 def _counting():
     yield from _searches()
     ids = np.random.default_rng(0).integers(-1, 5, 64).astype(np.int32)
-    yield from _counts("bincount", functools.partial(bj.bincount, length=5, prefer="native"), ids)
-    yield from _counts("histogram", lambda a: bj.histogram(a, 5, (-1, 1), prefer="native")[0], _float(64))
+    yield from _counts("bincount", functools.partial(bj.bincount, length=5, implementation="native"), ids)
+    yield from _counts("histogram", lambda a: bj.histogram(a, 5, (-1, 1), implementation="native")[0], _float(64))
     few = np.round(_float(64))
-    yield from _counts("nonzero", lambda a: bj.nonzero(a, size=40, prefer="native")[0], few)
-    yield from _counts("unique", lambda a: bj.unique(a, size=5, prefer="native"), few)
-    yield from _counts("unique_consecutive", lambda a: bj.unique_consecutive(a, size=50, prefer="native"), few)
+    yield from _counts("nonzero", lambda a: bj.nonzero(a, size=40, implementation="native")[0], few)
+    yield from _counts("unique", lambda a: bj.unique(a, size=5, implementation="native"), few)
+    yield from _counts("unique_consecutive", lambda a: bj.unique_consecutive(a, size=50, implementation="native"), few)
 
 
 def _sort(op, reduces=False, arrays=1, **options):
@@ -245,10 +249,10 @@ def _sort(op, reduces=False, arrays=1, **options):
     of = bj._core.op.OPS[op]
 
     def fun(*args):
-        return jax.tree.leaves(getattr(bj, op)(*args, axis=1, prefer="native", **options))[of.output]
+        return jax.tree.leaves(getattr(bj, op)(*args, axis=1, implementation="native", **options))[of.output]
 
     if arrays == 2:  # what has a derivative comes first
-        fun = lambda values, keys: bj.sort_key_val(keys, values, axis=1, prefer="native")[1]
+        fun = lambda values, keys: bj.sort_key_val(keys, values, axis=1, implementation="native")[1]
     place = {"batches": 0, "the sorted axis": 1, "features": 2}
     args = tuple(np.roll(_float(8, 16, 8), i) for i in range(arrays))
     for way, axis in place.items():
@@ -259,7 +263,7 @@ def _sort(op, reduces=False, arrays=1, **options):
 
 def _reduce(op):
     """The middle axis of three, and those beside it."""
-    fun = lambda x: getattr(bj, op)(x, axis=1, prefer="native")
+    fun = lambda x: getattr(bj, op)(x, axis=1, implementation="native")
     moving = 1 if bj._core.op.OPS[op].differentiable else 0
     x = 1 + 0.2 * _float(8, 16, 8)
     yield Sharded(op, "batches", fun, (x,), (P("d"),), P("d"), moving)
@@ -268,7 +272,7 @@ def _reduce(op):
 
 
 def _trace():
-    fun = lambda x: bj.trace(x, axis1=1, axis2=2, prefer="native")
+    fun = lambda x: bj.trace(x, axis1=1, axis2=2, implementation="native")
     yield Sharded("trace", "batches", fun, (_float(8, 16, 16),), (P("d"),), P("d"), 1)
     yield Sharded("trace", "rows", fun, (_float(8, 16, 16),), (P(None, "d"),), P(), 1)
 
@@ -281,19 +285,19 @@ def _layer_norm():
 
 
 def _append():
-    fun = lambda cache, new, position: bj.kv_cache_append(cache, new, position, prefer="native")
+    fun = lambda cache, new, position: bj.kv_cache_append(cache, new, position, implementation="native")
     args = _float(8, 16, 8), _float(8, 2, 8), np.arange(8, dtype=np.int32) * 2
     for way, spec, position in (("batches", P("d"), P("d")), ("features", P(None, None, "d"), P())):
         yield Sharded("kv_cache_append", way, fun, args, (spec, spec, position), spec, 2)
 
 
 REDUCTIONS = (
-    "sum", "mean", "max", "min", "prod", "logsumexp", "norm", "var", "std", "count_nonzero", "any", "all",
+    "sum", "mean", "max", "min", "prod", "logsumexp", "vector_norm", "var", "std", "count_nonzero", "any", "all",
 )  # fmt: skip
 
 UNARY = {
     "leaky_relu": (0.1,), "elu": (), "threshold": (0.1, 0.5), "hardtanh": (), "softshrink": (), "hardshrink": (),
-    "powi": (3,), "affine": (2.0, 1.0), "clamp": (-1.0, 1.0),
+    "integer_pow": (3,), "affine": (2.0, 1.0), "clamp": (-1.0, 1.0),
 }  # fmt: skip
 
 
@@ -319,7 +323,7 @@ def _all():
     yield from _moves()
     for op in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"):
         yield from _scan(op, 1)
-    yield from _scan("associative_linear_scan", 2)
+    yield from _scan("linear_scan", 2)
     yield from _counting()
     yield from _sort("sort")
     yield from _sort("argsort")

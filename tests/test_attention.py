@@ -9,14 +9,14 @@ from programs import normal
 import baracuda_jax as bj
 
 
-@pytest.mark.parametrize("prefer", ["native", "xla"])
-def test_a_cache_that_is_filled_step_by_step(prefer):
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+def test_a_cache_that_is_filled_step_by_step(implementation):
     """Rows that have no place are left out, and everything else stays."""
     new, start = normal((5, 3, 2, 1, 4)), jnp.array([0, 2, 3])
 
     @jax.jit
     def fill(cache):
-        step = lambda cache, i: (bj.kv_cache_append(cache, new[i], start + i, prefer=prefer), None)
+        step = lambda cache, i: (bj.kv_cache_append(cache, new[i], start + i, implementation=implementation), None)
         return jax.lax.scan(step, cache, jnp.arange(5))[0]
 
     got, want = fill(jnp.zeros((3, 2, 6, 4))), np.zeros((3, 2, 6, 4))
@@ -27,12 +27,12 @@ def test_a_cache_that_is_filled_step_by_step(prefer):
     np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize("prefer", ["native", "xla"])
+@pytest.mark.parametrize("implementation", ["native", "xla"])
 @pytest.mark.parametrize("dtype", ["int8", "int32", "uint64"])
-def test_positions_far_outside_write_nothing(prefer, dtype):
+def test_positions_far_outside_write_nothing(implementation, dtype):
     cache, new, info = normal((2, 4, 3)), normal((2, 2, 3), seed=1), jnp.iinfo(dtype)
     for position in (info.max, info.min if info.min else info.max - 1):
-        y = bj.kv_cache_append(cache, new, jnp.full(2, position, dtype), prefer=prefer)
+        y = bj.kv_cache_append(cache, new, jnp.full(2, position, dtype), implementation=implementation)
         np.testing.assert_array_equal(y, cache)
 
 

@@ -88,9 +88,9 @@ def wrong(monkeypatch, change):
     """Native results are changed before they leave."""
     true = baracuda_jax.affine
 
-    def affine(x, scale, shift, prefer):
-        y = true(x, scale, shift, prefer=prefer)
-        return change(y) if prefer == "native" else y
+    def affine(x, scale, shift, implementation):
+        y = true(x, scale, shift, implementation=implementation)
+        return change(y) if implementation == "native" else y
 
     monkeypatch.setattr(baracuda_jax, "affine", affine)
 
@@ -113,7 +113,7 @@ def test_a_wrong_result_has_no_time(monkeypatch, capsys, platform, tmp_path, cha
 
 
 def test_a_program_without_our_kernel_has_no_time(monkeypatch, capsys, platform, tmp_path):
-    monkeypatch.setattr(baracuda_jax, "affine", lambda x, scale, shift, prefer: scale * x + shift)
+    monkeypatch.setattr(baracuda_jax, "affine", lambda x, scale, shift, implementation: scale * x + shift)
     assert run(platform, *ONE, "--json", tmp_path / "times.json") == 1
     assert "the native program calls no kernel of ours" in capsys.readouterr().out
     assert results.read(tmp_path / "times.json")["rows"] == []
@@ -177,7 +177,7 @@ def test_floors_by_hand():
     assert floors("lerp", "", both, [x, x], x) == (4000 + 4000 + 4000) + (4000 + 4000 + 4000)
     assert floors("cumsum", "", both, [x], x) == (4000 + 4000) + (4000 + 4000)
     assert floors("cumprod", "", both, [x], x) == (4000 + 4000) + (4000 + 4000) + (4000 + 4000)
-    linear = floors("associative_linear_scan", "", both, [x, x], x)
+    linear = floors("linear_scan", "", both, [x, x], x)
     assert linear == (4000 + 4000 + 4000) + (4000 + 4000 + 4000) + (4000 + 4000)
     assert floors("segment_sum", "sorted", forward, [x, ids], y) == 4000 + 400 + 200
     assert floors("segment_sum", "sorted", both, [x, ids], y) == (4000 + 400 + 200) + (200 + 4000) + 400
@@ -233,7 +233,7 @@ def test_a_program_between_others_has_the_op(name):
     """Of floats, truth values and integers."""
     benchmark = next(b for b in cases.benchmarks("tiny") if b.op == name)
     drawn = jax.jit(benchmark.drawn)(0)
-    ours = lambda *arrays: benchmark.ours(*arrays, prefer="native")
+    ours = lambda *arrays: benchmark.ours(*arrays, implementation="native")
     ((_, *more),) = between.sets(benchmark, [drawn])
     y, want, gate = between.program(ours)(*more), ours(*drawn[1:]), more[-1]
     np.testing.assert_array_equal(y, want & gate if want.dtype == bool else want * gate)

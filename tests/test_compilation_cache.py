@@ -22,8 +22,8 @@ for op in map(OPS.__getitem__, sys.argv[1:]):
     args = op.cases[0].arguments(np.random.default_rng(0), dtype)
 
     def program(x, *args):
-        prefer = "native" if op.has_kernels else None
-        call = lambda x: jax.tree.leaves(op.public(x, *args, **op.cases[0].kwargs, prefer=prefer))[0]
+        implementation = "native" if op.has_kernels else None
+        call = lambda x: jax.tree.leaves(op.public(x, *args, **op.cases[0].kwargs, implementation=implementation))[0]
         return jax.vjp(call, x)[1](call(x)) if op.differentiable and not op.codes else call(x)
 
     jax.jit(program)(*args)

@@ -53,7 +53,7 @@ def _kernels_of_a_batch(op):
         jaxpr = jax.make_jaxpr(program)(*args)
         for equation in compat.equations(jaxpr):
             if equation.primitive is getattr(op, kind):
-                params = {name: value for name, value in equation.params.items() if name != "prefer"}
+                params = {name: value for name, value in equation.params.items() if name != "implementation"}
                 native = compat.trace(op.bodies[kind].typed, [v.aval for v in equation.invars], params)
                 found[kind] = [
                     (call.params["target"], _batch_rank(call.params["dims_in"]), bool(call.params["aliases"]))
@@ -70,14 +70,14 @@ def test_an_op_is_complete(op):
 def test_a_public_backward_kernel(op):
     if op.name.endswith(("_split", "_lsq", "_folded", "median", "quantile")) or not op.differentiable:
         pytest.skip("it has another op's, or none")
-    assert f"{op.name}_backward" in baracuda_jax.__all__
+    assert f"{op.name}_backward" in baracuda_jax.backward.__all__
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # What a broken declaration is told
 
 
-def double(x, prefer=None):
+def double(x, implementation=None):
     """Twice x.
 
     Formula:
@@ -85,7 +85,7 @@ def double(x, prefer=None):
 
     Args:
         x: floats.
-        prefer: the backend.
+        implementation: the backend.
 
     Returns:
         y.
@@ -97,10 +97,10 @@ def double(x, prefer=None):
 
     Source: none.
     """
-    return declaration.OPS["double"](jnp.asarray(x), prefer=prefer)
+    return declaration.OPS["double"](jnp.asarray(x), implementation=implementation)
 
 
-def _undocumented(x, prefer=None):
+def _undocumented(x, implementation=None):
     """Twice x."""
 
 
@@ -139,7 +139,7 @@ def toys(monkeypatch):
 
 BROKEN = {
     "no sections": (dict(public=_undocumented), "the docstring of _undocumented has no section Formula; .* Source"),
-    "an argument without a word": (dict(public=_undocumented), "_undocumented does not say what prefer is"),
+    "an argument without a word": (dict(public=_undocumented), "_undocumented does not say what implementation is"),
     "no derivative, no reason": (CONSTANT, "x must be differentiable, or constant for a stated reason"),
     "no derivative, an empty reason": (CONSTANT | dict(constant={"x": " "}), "no reason is stated why x is constant"),
     "a derivative and a reason": (dict(constant={"x": "it is"}), "x must be differentiable, or constant .* not both"),

@@ -34,7 +34,9 @@ UNARY = {
     "clamp min": ((0.5,), lambda x: torch.clamp(x, min=0.5)),
     "clamp max": ((None, 0.5), lambda x: torch.clamp(x, max=0.5)),
     "clamp crossed": ((2.0, -0.5), lambda x: torch.clamp(x, 2.0, -0.5)),
-} | {f"powi {n}": ((n,), functools.partial(lambda n, x: x.to(_wide(x)) ** n, n)) for n in (0, 1, 2, 3, 5, -1, -2)}
+} | {
+    f"integer_pow {n}": ((n,), functools.partial(lambda n, x: x.to(_wide(x)) ** n, n)) for n in (0, 1, 2, 3, 5, -1, -2)
+}
 
 # NaN, infinities, zeros, and each kink with its neighbours.
 EDGES = [np.nan, np.inf, -np.inf, 0.0, -0.0, 0.5, -0.5, 2.0, -2.0, 1.0, -1.0, 0.499, 0.501, 1e-3, 100.0, -100.0]
@@ -54,25 +56,25 @@ def _x(dtype, size=61):
     return jnp.asarray(np.concatenate([EDGES, rng.uniform(-3, 3, size)])).astype(dtype)
 
 
-@pytest.mark.parametrize("prefer", BACKENDS)
+@pytest.mark.parametrize("implementation", BACKENDS)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", UNARY)
-def test_unary_ops_are_torchs(name, dtype, prefer):
+def test_unary_ops_are_torchs(name, dtype, implementation):
     params, theirs = UNARY[name]
     op, back = (getattr(bj, name.split()[0] + end) for end in ("", "_backward"))
     x = _x(dtype)
-    if name.startswith("powi"):
+    if name.startswith("integer_pow"):
         x = jnp.where(jnp.abs(x) < 0.1, 0, x)  # no overflow, which rounds differently
     dy = jnp.asarray(np.random.default_rng(1).uniform(0.5, 2, x.shape)).astype(dtype)
     assert np.isnan(x[0])
     want, (gradient,) = by_torch.vjp(theirs, [x], dy)
-    y, pull = jax.vjp(lambda x: op(x, *params, prefer=prefer), x)
+    y, pull = jax.vjp(lambda x: op(x, *params, implementation=implementation), x)
     (dx,) = pull(dy)
     assert y.dtype == dx.dtype == x.dtype
     _equal(y, want, dtype)
     _equal(dx[1:], gradient[1:], dtype)  # at NaN, PyTorch's CPU and CUDA kernels differ
     rest = params[:1] if name in ("threshold", "affine") else params
-    same_bits(back(x, dy, *rest, prefer=prefer), dx)
+    same_bits(back(x, dy, *rest, implementation=implementation), dx)
 
 
 def _lerp(dtype, shapes):
@@ -99,14 +101,16 @@ LAYOUTS = [
 ]
 
 
-@pytest.mark.parametrize("prefer", BACKENDS)
+@pytest.mark.parametrize("implementation", BACKENDS)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
-def test_lerp_broadcasts_in_every_layout(layout, prefer):
+def test_lerp_broadcasts_in_every_layout(layout, implementation):
     args, dy = _lerp("float64", layout)
     want, gradients = by_torch.vjp(torch.lerp, args, dy)
-    y, pull = jax.vjp(functools.partial(bj.lerp, prefer=prefer), *args)
+    y, pull = jax.vjp(functools.partial(bj.lerp, implementation=implementation), *args)
     close(y, want, "float64")
-    for got, again, gradient in zip(pull(dy), bj.lerp_backward(*args, dy, prefer=prefer), gradients, strict=True):
+    for got, again, gradient in zip(
+        pull(dy), bj.lerp_backward(*args, dy, implementation=implementation), gradients, strict=True
+    ):
         close(got, gradient, "float64")
         np.testing.assert_array_equal(again, got)
 
@@ -117,50 +121,54 @@ def test_lerp_broadcasts_in_every_way():
     for three in itertools.product(shapes, repeat=3):
         args, _ = _lerp("float32", three)
         start, end, weight = (np.asarray(a, np.float64) for a in args)
-        close(bj.lerp(*args, prefer="native"), start + weight * (end - start), "float32")
+        close(bj.lerp(*args, implementation="native"), start + weight * (end - start), "float32")
 
 
-@pytest.mark.parametrize("prefer", BACKENDS)
+@pytest.mark.parametrize("implementation", BACKENDS)
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_a_number_as_weight_is_exact_and_changes_no_dtype(dtype, prefer):
+def test_a_number_as_weight_is_exact_and_changes_no_dtype(dtype, implementation):
     """0.999 is 1 in bfloat16."""
     start, end = jnp.zeros(5, dtype), jnp.full(5, 64.0, dtype)
-    y = bj.lerp(start, end, 0.999, prefer=prefer)
+    y = bj.lerp(start, end, 0.999, implementation=implementation)
     assert y.dtype == jnp.dtype(dtype)
     np.testing.assert_array_equal(np.asarray(y, np.float64), np.float64(jnp.asarray(0.999 * 64).astype(dtype)))
     weight = jnp.float32(0.999) if jnp.dtype(dtype).itemsize == 2 else jnp.asarray(0.999, dtype)
-    np.testing.assert_array_equal(bj.lerp(start, end, weight, prefer=prefer), y)
-    dweight = jax.jit(jax.grad(lambda w: bj.lerp(start, end, w, prefer=prefer).sum().astype(w.dtype)))(weight)
+    np.testing.assert_array_equal(bj.lerp(start, end, weight, implementation=implementation), y)
+    dweight = jax.jit(jax.grad(lambda w: bj.lerp(start, end, w, implementation=implementation).sum().astype(w.dtype)))(
+        weight
+    )
     assert dweight.dtype == weight.dtype
     assert dweight == 320
 
 
 def test_lerp_ends_are_exact_and_nan_propagates():
     start, end = jnp.array([1e30, 1.0, jnp.nan, 1.0]), jnp.array([1.0, 1e-30, 1.0, 1.0])
-    for prefer in BACKENDS:
-        np.testing.assert_array_equal(bj.lerp(start, end, 0.0, prefer=prefer)[:2], start[:2])
-        np.testing.assert_array_equal(bj.lerp(start, end, 1.0, prefer=prefer)[:2], end[:2])
-        y = bj.lerp(start, end, jnp.array([0.5, 0.5, 0.5, jnp.nan]), prefer=prefer)
+    for implementation in BACKENDS:
+        np.testing.assert_array_equal(bj.lerp(start, end, 0.0, implementation=implementation)[:2], start[:2])
+        np.testing.assert_array_equal(bj.lerp(start, end, 1.0, implementation=implementation)[:2], end[:2])
+        y = bj.lerp(start, end, jnp.array([0.5, 0.5, 0.5, jnp.nan]), implementation=implementation)
         np.testing.assert_array_equal(jnp.isnan(y), [False, False, True, True])
 
 
-@pytest.mark.parametrize("prefer", BACKENDS)
+@pytest.mark.parametrize("implementation", BACKENDS)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(
     "shape, weights",
     [((4, 3, 5), 3), ((4, 3, 5), 1), ((4, 16), 16), ((7,), 1), ((), 1), ((2, 3, 4, 5), 3), ((0, 3), 3), ((2, 3, 1, 2, 1, 2, 1, 2), 3)],
     ids=str,
 )  # fmt: skip
-def test_prelu_is_torchs(shape, weights, dtype, prefer):
+def test_prelu_is_torchs(shape, weights, dtype, implementation):
     rng = np.random.default_rng(2)
     x = rng.uniform(-2, 2, shape)
     if x.size > 8:
         x.flat[:3] = [0.0, -0.0, np.inf]
     x, weight, dy = (jnp.asarray(a).astype(dtype) for a in (x, rng.uniform(0.1, 1, weights), rng.uniform(-1, 1, shape)))
     want, gradients = by_torch.vjp(F.prelu, [x, weight], dy)
-    y, pull = jax.vjp(functools.partial(bj.prelu, prefer=prefer), x, weight)
+    y, pull = jax.vjp(functools.partial(bj.prelu, implementation=implementation), x, weight)
     close(y, want, dtype, scale=2)
-    for got, again, gradient in zip(pull(dy), bj.prelu_backward(x, weight, dy, prefer=prefer), gradients, strict=True):
+    for got, again, gradient in zip(
+        pull(dy), bj.prelu_backward(x, weight, dy, implementation=implementation), gradients, strict=True
+    ):
         close(got, gradient, dtype, scale=2)
         np.testing.assert_array_equal(again, got)
 
@@ -173,8 +181,8 @@ def test_clamp_of_integers(dtype):
         want = [v for v in x.tolist()]
         want = want if low is None else [max(v, low) for v in want]
         want = np.array(want if high is None else [min(v, high) for v in want], dtype)
-        for prefer in BACKENDS:
-            y = bj.clamp(jnp.asarray(x), low, high, prefer=prefer)
+        for implementation in BACKENDS:
+            y = bj.clamp(jnp.asarray(x), low, high, implementation=implementation)
             assert y.dtype == jnp.dtype(dtype)
             np.testing.assert_array_equal(y, want)
     np.testing.assert_array_equal(bj.clamp(jnp.asarray(x), -(10**30), 10**30), x)
@@ -187,24 +195,26 @@ def test_every_rank_and_size(dtype):
     shapes += [*((2,) * rank for rank in range(2, 9)), (3, 0, 2), (1,) * 8, (5, 1, 3)]
     for shape in shapes:
         x = np.asarray(jnp.asarray(np.random.default_rng(3).uniform(-2, 2, shape)).astype(dtype))
-        y = bj.hardshrink(x, 0.75, prefer="native")
+        y = bj.hardshrink(x, 0.75, implementation="native")
         np.testing.assert_array_equal(np.asarray(y), np.where(np.abs(x) <= 0.75, np.zeros_like(x), x))
 
 
 def test_powers_are_exact():
     x = jnp.array([-3.0, -1.0, 2.0, 3.0])
-    for prefer in BACKENDS:
-        np.testing.assert_array_equal(bj.powi(x, 11, prefer=prefer), np.array([-177147, -1, 2048, 177147]))
-        np.testing.assert_array_equal(bj.powi(x, 0, prefer=prefer), np.ones(4))
-        np.testing.assert_array_equal(bj.powi(x[1:3], 2**31 - 1, prefer=prefer), [-1, np.inf])
-        np.testing.assert_array_equal(bj.powi(x[1:3], -3, prefer=prefer), [-1, 0.125])
+    for implementation in BACKENDS:
+        np.testing.assert_array_equal(
+            bj.integer_pow(x, 11, implementation=implementation), np.array([-177147, -1, 2048, 177147])
+        )
+        np.testing.assert_array_equal(bj.integer_pow(x, 0, implementation=implementation), np.ones(4))
+        np.testing.assert_array_equal(bj.integer_pow(x[1:3], 2**31 - 1, implementation=implementation), [-1, np.inf])
+        np.testing.assert_array_equal(bj.integer_pow(x[1:3], -3, implementation=implementation), [-1, 0.125])
 
 
 def test_mixed_ranks_under_vmap():
     """An operand that is mapped, beside others that are not and broadcast."""
     rng = np.random.default_rng(4)
     start, end, weight = (jnp.asarray(rng.uniform(0, 1, s)) for s in ((5, 3, 4), (3, 4), (5, 4)))
-    grad = jax.grad(lambda *a: jnp.sum(jnp.sin(bj.lerp(*a, prefer="native"))), (0, 1, 2))
+    grad = jax.grad(lambda *a: jnp.sum(jnp.sin(bj.lerp(*a, implementation="native"))), (0, 1, 2))
     got = jax.vmap(grad, (0, None, 0))(start, end, weight)
     for i, parts in enumerate(zip(*(grad(s, end, w) for s, w in zip(start, weight, strict=True)), strict=True)):
         close(got[i], jnp.stack(parts), "float64")
@@ -223,13 +233,45 @@ def test_a_shared_weight_needs_no_communication(kind):
             rng.uniform(0, 1, (5,)).astype(np.float32),
             rng.uniform(0, 1, (3, 1)).astype(np.float32),
         ):
-            fun = jax.jit(lambda x, y, w: bj.lerp(x, y, w, prefer="native"))
+            fun = jax.jit(lambda x, y, w: bj.lerp(x, y, w, implementation="native"))
             args = put(x, "d"), put(y, "d"), put(weight)
             assert not sharded.collectives(fun.lower(*args).compile().as_text())
             close(fun(*args), x + weight * (y - x), "float32")
         channels = put(np.array([0.1, 0.2, 0.3], np.float32))
-        fun = jax.jit(lambda x, w: bj.prelu(x, w, prefer="native"))
+        fun = jax.jit(lambda x, w: bj.prelu(x, w, implementation="native"))
         assert not sharded.collectives(fun.lower(put(x, "d"), channels).compile().as_text())
         want = np.where(x > 0, x, x * np.array([0.1, 0.2, 0.3], np.float32)[:, None])
         close(fun(put(x, "d"), channels), want, "float32")
         close(fun(put(x, None, None, None), channels), want, "float32")
+
+
+@pytest.mark.parametrize("implementation", BACKENDS)
+def test_clamp_takes_numbers_arrays_and_none(implementation):
+    x, low, high = jnp.array([[-2.0, 0.5, 3.0]]), jnp.array([[-1.0], [0.7]]), np.float32([0.0, 1.0, 2.0])
+    clamp = functools.partial(bj.clamp, implementation=implementation)
+    for bounds in ((low, high), (low, None), (None, high), (low, 1.0), (-1, high), (0.5, 1)):
+        np.testing.assert_array_equal(clamp(x, *bounds), np.clip(x, *bounds))
+    dy = jnp.arange(6.0).reshape(2, 3)
+    _, pull = jax.vjp(clamp, x, low, high)
+    for got, want in zip(bj.clamp_backward(x, dy, low, high, implementation=implementation), pull(dy), strict=True):
+        np.testing.assert_array_equal(got, want)
+    dx, dlow, dhigh = bj.clamp_backward(x, dy, min=low, implementation=implementation)
+    assert dhigh is None and dx.shape == x.shape and dlow.shape == low.shape
+    integers = jnp.arange(-3, 4, dtype=jnp.int8)
+    for bounds in ((None, integers[::-1]), (integers * 2, None), (jnp.int8(-1), jnp.int8(2)), (-1, integers + 4)):
+        got = clamp(integers, *bounds)
+        assert got.dtype == jnp.int8
+        np.testing.assert_array_equal(got, np.clip(integers, *bounds))
+    wide = clamp(integers, jnp.float32(200.5))  # None is no bound, also where the dtype grows
+    np.testing.assert_array_equal(wide, np.full(7, 200.5, np.float32))
+
+
+@pytest.mark.parametrize("implementation", BACKENDS)
+def test_gelu_approximately_is_gelu_tanh(implementation):
+    x, dy = jnp.linspace(-3, 3, 7), jnp.ones(7)
+    k = dict(implementation=implementation)
+    np.testing.assert_array_equal(bj.gelu(x, True, **k), bj.gelu_tanh(x, **k))
+    np.testing.assert_array_equal(bj.gelu_backward(x, dy, approximate=True, **k), bj.gelu_tanh_backward(x, dy, **k))
+    assert (bj.gelu(x, approximate=False, **k) != bj.gelu_tanh(x, **k)).any()
+    with pytest.raises(TypeError, match="^gelu: approximate must be True or False, got 'tanh'"):
+        bj.gelu(x, "tanh")

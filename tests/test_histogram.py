@@ -20,7 +20,7 @@ from baracuda_jax._core import checks
 BACKENDS = ("native", "xla")
 INF, NAN = np.inf, np.nan
 NUMBERS = (*FLOATS, *checks.INTEGERS)
-each_backend = pytest.mark.parametrize("prefer", BACKENDS)
+each_backend = pytest.mark.parametrize("implementation", BACKENDS)
 each_side = pytest.mark.parametrize("side", ["left", "right"])
 
 
@@ -45,8 +45,8 @@ def test_searches_are_those_of_numpy(n, dtype, side):
     rng = _rng()
     sequence = np.sort(_of(dtype, rng.standard_normal(n)))
     values = np.concatenate([_of(dtype, rng.standard_normal(201)), sequence])
-    for prefer in BACKENDS:
-        got = bj.searchsorted(jnp.asarray(sequence), jnp.asarray(values), side=side, prefer=prefer)
+    for implementation in BACKENDS:
+        got = bj.searchsorted(jnp.asarray(sequence), jnp.asarray(values), side=side, implementation=implementation)
         assert got.dtype == jnp.int32
         np.testing.assert_array_equal(got, np.searchsorted(wide(sequence), wide(values), side))
 
@@ -58,8 +58,8 @@ def test_nan_is_the_greatest_and_zeros_are_equal(dtype, side):
     values = jnp.asarray([*edges, -NAN, 1.0, -5.0], dtype)
     for n in range(len(edges) + 1):
         want = np.searchsorted(np.asarray(edges[:n], np.float64), wide(values), side)
-        for prefer in BACKENDS:
-            got = bj.searchsorted(jnp.asarray(edges[:n], dtype), values, side=side, prefer=prefer)
+        for implementation in BACKENDS:
+            got = bj.searchsorted(jnp.asarray(edges[:n], dtype), values, side=side, implementation=implementation)
             np.testing.assert_array_equal(got, want)
 
 
@@ -71,18 +71,18 @@ def test_every_half_is_found(side):
         exact = np.sort(wide(x))
         sequence = x[np.argsort(wide(x), stable=True)]
         np.testing.assert_array_equal(
-            bj.searchsorted(sequence, x, side=side, prefer="native"), np.searchsorted(exact, wide(x), side)
+            bj.searchsorted(sequence, x, side=side, implementation="native"), np.searchsorted(exact, wide(x), side)
         )
 
 
 @each_side
 @each_backend
 @pytest.mark.parametrize("dtype", ["int64", "uint64", "int8", "uint8"])
-def test_the_ends_of_integers(dtype, side, prefer):
+def test_the_ends_of_integers(dtype, side, implementation):
     info = jnp.iinfo(dtype)
     x = np.sort(_rng().integers(info.min, info.max, 300, dtype, endpoint=True))
     x[0], x[-1] = info.min, info.max
-    got = bj.searchsorted(jnp.asarray(x), jnp.asarray(x[::-1]), side=side, prefer=prefer)
+    got = bj.searchsorted(jnp.asarray(x), jnp.asarray(x[::-1]), side=side, implementation=implementation)
     np.testing.assert_array_equal(got, np.searchsorted(x, x[::-1], side))
 
 
@@ -95,9 +95,11 @@ def test_searches_of_any_shape(data):
     rng = _rng()
     sequence = np.sort(np.round(3 * rng.standard_normal((*batch, n))), -1)
     values = np.round(3 * rng.standard_normal((*batch, m)))
-    for prefer in BACKENDS:
+    for implementation in BACKENDS:
         left, right = (
-            np.asarray(bj.searchsorted(jnp.asarray(sequence), jnp.asarray(values), side=side, prefer=prefer))
+            np.asarray(
+                bj.searchsorted(jnp.asarray(sequence), jnp.asarray(values), side=side, implementation=implementation)
+            )
             for side in ("left", "right")
         )
         below = (sequence[..., None, :] < values[..., None]).sum(-1)
@@ -111,7 +113,7 @@ def test_searches_of_any_shape(data):
 def test_long_searches(n, m, side):
     """Few values in a long sequence, many in a short one, and both."""
     sequence, values = np.sort(_rng().standard_normal(n)), _rng(1).standard_normal(m)
-    got = bj.searchsorted(jnp.asarray(sequence), jnp.asarray(values), side=side, prefer="native")
+    got = bj.searchsorted(jnp.asarray(sequence), jnp.asarray(values), side=side, implementation="native")
     np.testing.assert_array_equal(got, np.searchsorted(sequence, values, side))
 
 
@@ -123,7 +125,7 @@ def test_a_sequence_serves_values_of_any_shape():
     want = jnp.searchsorted(sequence, values)
     for x, y in ((values, want), (values[0, 0, 0], want[0, 0, 0]), (values[:, :0], want[:, :0])):
         np.testing.assert_array_equal(bj.searchsorted(sequence, x), y)
-    few = jax.vmap(lambda v: bj.searchsorted(sequence, v, prefer="native"))
+    few = jax.vmap(lambda v: bj.searchsorted(sequence, v, implementation="native"))
     same_bits(jax.jit(few)(values), want.astype(jnp.int32))
     text = jax.jit(few).lower(values).as_text()
     assert "stablehlo.broadcast" not in text  # one sequence for all
@@ -147,16 +149,16 @@ def _with_edges(rng, shape):
 @each_backend
 @pytest.mark.parametrize("right", [False, True])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "int32", "uint8"])
-def test_digitize_is_that_of_numpy(dtype, right, prefer):
+def test_digitize_is_that_of_numpy(dtype, right, implementation):
     rng = _rng()
     x = _of(dtype, rng.standard_normal((5, 30)))
     for n in (0, 1, 2, 9):
         bins = np.sort(_of(dtype, rng.standard_normal(n)))
         for edges in (bins, bins[::-1]):
-            got = bj.digitize(x, jnp.asarray(edges), right, prefer=prefer)
+            got = bj.digitize(x, jnp.asarray(edges), right, implementation=implementation)
             assert got.dtype == jnp.int32
             np.testing.assert_array_equal(got, np.digitize(wide(x), wide(edges), right) if n else 0)
-    traced = jax.jit(lambda x, bins: bj.digitize(x, bins, right, prefer=prefer))(x, bins[::-1])
+    traced = jax.jit(lambda x, bins: bj.digitize(x, bins, right, implementation=implementation))(x, bins[::-1])
     np.testing.assert_array_equal(traced, np.digitize(wide(x), wide(bins[::-1]), right))
 
 
@@ -166,12 +168,12 @@ def test_digitize_is_that_of_numpy(dtype, right, prefer):
 
 @each_backend
 @pytest.mark.parametrize("dtype", checks.INTEGERS)
-def test_ids_out_of_range_are_dropped(dtype, prefer):
+def test_ids_out_of_range_are_dropped(dtype, implementation):
     info = jnp.iinfo(dtype)
     x = _rng().integers(max(info.min, -20), 40, 500).astype(dtype)
     x[:4] = info.min, info.max, info.max, 3
     for length in (0, 1, 7, 30, 100):
-        y = bj.bincount(jnp.asarray(x), length=length, prefer=prefer)
+        y = bj.bincount(jnp.asarray(x), length=length, implementation=implementation)
         assert y.dtype == jnp.int32
         inside = x[(x >= 0) & (x.astype(np.float64) < length)]
         np.testing.assert_array_equal(y, np.bincount(inside.astype(np.int64), minlength=length)[:length])
@@ -185,13 +187,13 @@ def test_long_counts(n, bins):
     x = _rng().integers(-1, bins + 1, n)
     want = np.bincount(x[(x >= 0) & (x < bins)], minlength=bins)
     for dtype in ("int32", "int64"):
-        np.testing.assert_array_equal(bj.bincount(jnp.asarray(x, dtype), length=bins, prefer="native"), want)
+        np.testing.assert_array_equal(bj.bincount(jnp.asarray(x, dtype), length=bins, implementation="native"), want)
 
 
 @pytest.mark.parametrize("rows, n, bins", [(300, 100, 7), (2, 100_000, 9), (5000, 3, 4), (7, 0, 3), (0, 5, 3)])
 def test_batches_of_counts(rows, n, bins):
     x = _rng().integers(-1, bins + 1, (rows, n))
-    many = jax.vmap(functools.partial(bj.bincount, length=bins, prefer="native"))(jnp.asarray(x))
+    many = jax.vmap(functools.partial(bj.bincount, length=bins, implementation="native"))(jnp.asarray(x))
     np.testing.assert_array_equal(many, (x[:, :, None] == np.arange(bins)).sum(1))
 
 
@@ -208,10 +210,10 @@ def test_length_is_by_default_that_of_the_values():
 
 @each_backend
 @pytest.mark.parametrize("dtype", [*FLOATS, "int32", "uint8"])
-def test_weights_are_summed(dtype, prefer):
+def test_weights_are_summed(dtype, implementation):
     rng = _rng()
     x, w = rng.integers(-2, 12, 200), _of(dtype, np.abs(rng.standard_normal(200)))
-    y = bj.bincount(jnp.asarray(x), w, length=10, prefer=prefer)
+    y = bj.bincount(jnp.asarray(x), w, length=10, implementation=implementation)
     assert y.dtype == w.dtype
     keep = (x >= 0) & (x < 10)
     want = np.bincount(x[keep], wide(w)[keep], minlength=10)
@@ -247,8 +249,8 @@ def _counted(x, edges):
 def test_histograms_are_those_of_jax(how, bins, n, dtype):
     a = _of(dtype, _rng().standard_normal(n))
     want, their_edges = jnp.histogram(a, bins, **how)
-    for prefer in BACKENDS:
-        y, edges = bj.histogram(a, bins, **how, prefer=prefer)
+    for implementation in BACKENDS:
+        y, edges = bj.histogram(a, bins, **how, implementation=implementation)
         same_bits(edges, their_edges)
         assert y.dtype == want.dtype
         if n < 200 or y.dtype.itemsize > 2:  # theirs count in the dtype, 16-bit floats no further than 256
@@ -262,8 +264,8 @@ def test_edges_of_any_width(n, dtype):
     rng = _rng()
     edges = np.sort(_of(dtype, rng.standard_normal(n)))
     a = jnp.asarray(np.concatenate([_of(dtype, rng.standard_normal(100)), edges]))
-    for prefer in BACKENDS:
-        y, same = bj.histogram(a, jnp.asarray(edges), prefer=prefer)
+    for implementation in BACKENDS:
+        y, same = bj.histogram(a, jnp.asarray(edges), implementation=implementation)
         np.testing.assert_array_equal(wide(same), wide(edges))
         np.testing.assert_array_equal(wide(y), _counted(a, edges))
 
@@ -280,37 +282,37 @@ def test_values_on_edges_and_beside_them(dtype, bins, low, high):
     place = np.searchsorted(wide(edges), wide(a), "right")
     place = np.where(wide(a) == wide(edges)[-1], bins, place)
     want = np.bincount(place, minlength=bins + 2)[1 : bins + 1]
-    np.testing.assert_array_equal(bj.histogram(a, bins, (low, high), prefer="native")[0], want.astype(dtype))
-    one_by_one = jax.vmap(lambda x: bj.histogram(x[None], bins, (low, high), prefer="native")[0])(a)
+    np.testing.assert_array_equal(bj.histogram(a, bins, (low, high), implementation="native")[0], want.astype(dtype))
+    one_by_one = jax.vmap(lambda x: bj.histogram(x[None], bins, (low, high), implementation="native")[0])(a)
     np.testing.assert_array_equal(np.asarray(one_by_one, np.float64).sum(0), want)
     # XLA's CPU threads take subnormal numbers for zero.
     a = a[(np.abs(wide(a)) >= float(jnp.finfo(dtype).tiny)) | (wide(a) == 0)]
-    y, z = (bj.histogram(a, bins, (low, high), prefer=prefer)[0] for prefer in BACKENDS)
+    y, z = (bj.histogram(a, bins, (low, high), implementation=implementation)[0] for implementation in BACKENDS)
     np.testing.assert_array_equal(y, z)
 
 
 @each_backend
-def test_bins_narrower_than_the_numbers(prefer):
+def test_bins_narrower_than_the_numbers(implementation):
     """Edges that coincide, so that a guess is off by many."""
     for dtype in ("float32", "bfloat16"):
         low = jnp.asarray(1000.0, dtype)
         high = jnp.nextafter(jnp.nextafter(low, jnp.asarray(INF, dtype)), jnp.asarray(INF, dtype))
         a = jnp.stack([low, low, jnp.nextafter(low, high), high, high, high])
-        y, edges = bj.histogram(a, 1000, (float(low), float(high)), prefer=prefer)
+        y, edges = bj.histogram(a, 1000, (float(low), float(high)), implementation=implementation)
         want = jnp.histogram(a, edges)[0]
         np.testing.assert_array_equal(wide(y), wide(want))
         assert wide(y).sum() == 6
 
 
 @each_backend
-def test_nan_and_infinity(prefer):
+def test_nan_and_infinity(implementation):
     x = jnp.array([1.0, NAN, 3, 2, INF, -INF])
-    np.testing.assert_array_equal(bj.histogram(x, 3, (1, 3), prefer=prefer)[0], [1, 1, 1])
-    np.testing.assert_array_equal(bj.histogram(x, 3, prefer=prefer)[0], 0)  # the edges are NaN
+    np.testing.assert_array_equal(bj.histogram(x, 3, (1, 3), implementation=implementation)[0], [1, 1, 1])
+    np.testing.assert_array_equal(bj.histogram(x, 3, implementation=implementation)[0], 0)  # the edges are NaN
     edges = jnp.array([-INF, 0.0, INF])
-    np.testing.assert_array_equal(bj.histogram(x, edges, prefer=prefer)[0], jnp.histogram(x, edges)[0])
+    np.testing.assert_array_equal(bj.histogram(x, edges, implementation=implementation)[0], jnp.histogram(x, edges)[0])
     edges = jnp.array([0.0, 2.0, NAN])
-    np.testing.assert_array_equal(bj.histogram(x, edges, prefer=prefer)[0], jnp.histogram(x, edges)[0])
+    np.testing.assert_array_equal(bj.histogram(x, edges, implementation=implementation)[0], jnp.histogram(x, edges)[0])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "int32"])
@@ -322,8 +324,8 @@ def test_weights_and_density(weighted, bins, dtype, density):
     a, w = _of(dtype, rng.standard_normal((4, 50))), _of(dtype, np.abs(rng.standard_normal((4, 50))))
     bins, weights = bins if bins == 5 else jnp.asarray(bins), w if weighted else None
     want, their_edges = jnp.histogram(a, bins, weights=weights, density=density)
-    for prefer in BACKENDS:
-        got, edges = bj.histogram(a, bins, weights=weights, density=density, prefer=prefer)
+    for implementation in BACKENDS:
+        got, edges = bj.histogram(a, bins, weights=weights, density=density, implementation=implementation)
         np.testing.assert_array_equal(wide(edges), wide(their_edges))
         assert got.dtype == want.dtype
         close(got, want, got.dtype.name, scale=20)
@@ -337,8 +339,8 @@ def test_half_counts_do_not_stop():
 @given(st.integers(0, 2000), st.integers(1, 300), st.integers(0, 100))
 def test_nothing_is_lost(n, bins, seed):
     a = _rng(seed).standard_normal(n).astype(np.float32)
-    for prefer in BACKENDS:
-        y = np.asarray(bj.histogram(jnp.asarray(a), bins, (-1, 1.5), prefer=prefer)[0])
+    for implementation in BACKENDS:
+        y = np.asarray(bj.histogram(jnp.asarray(a), bins, (-1, 1.5), implementation=implementation)[0])
         assert y.sum() == ((a >= -1) & (a <= 1.5)).sum()
 
 
@@ -347,16 +349,18 @@ def test_nothing_is_lost(n, bins, seed):
 def test_long_histograms(n, bins, uniform):
     a = _rng().standard_normal(n).astype(np.float32)
     edges = np.linspace(-2, 2, bins + 1, dtype=np.float32)
-    y, edges = bj.histogram(jnp.asarray(a), *((bins, (-2, 2)) if uniform else (jnp.asarray(edges),)), prefer="native")
+    y, edges = bj.histogram(
+        jnp.asarray(a), *((bins, (-2, 2)) if uniform else (jnp.asarray(edges),)), implementation="native"
+    )
     place = np.searchsorted(np.asarray(edges), a, "right")
     place = np.where(a == np.asarray(edges)[-1], bins, place)
     np.testing.assert_array_equal(y, np.bincount(place, minlength=bins + 2)[1 : bins + 1])
 
 
 @each_backend
-def test_batches_have_edges_of_their_own(prefer):
+def test_batches_have_edges_of_their_own(implementation):
     a = jnp.asarray(_rng().standard_normal((6, 50)) * np.arange(1, 7)[:, None])
-    y, edges = jax.jit(jax.vmap(lambda a: bj.histogram(a, 8, prefer=prefer)))(a)
+    y, edges = jax.jit(jax.vmap(lambda a: bj.histogram(a, 8, implementation=implementation)))(a)
     for i in range(6):
         np.testing.assert_array_equal(y[i], _counted(a[i], edges[i]))
         np.testing.assert_array_equal(edges[i][np.array([0, -1])], [a[i].min(), a[i].max()])
@@ -382,8 +386,8 @@ def test_grids_are_those_of_jax(density, weighted, grid, dtype):
     bins, range = GRIDS[grid]
     bins = [n if isinstance(n, int) else jnp.asarray(n) for n in bins] if isinstance(bins, list) else bins
     want, theirs = jnp.histogramdd(points, bins, range, weights, density)
-    for prefer in BACKENDS:
-        got, edges_of = bj.histogramdd(points, bins, range, weights, density, prefer=prefer)
+    for implementation in BACKENDS:
+        got, edges_of = bj.histogramdd(points, bins, range, weights, density, implementation=implementation)
         for mine, other in zip(edges_of, theirs, strict=True):
             np.testing.assert_array_equal(wide(mine), wide(other))
         assert got.shape == want.shape and ((weights is None and not density) or got.dtype == want.dtype)
@@ -402,15 +406,15 @@ def test_a_point_that_is_nowhere_in_one_dimension_is_nowhere():
 
 def test_programs_are_one_call():
     x = jnp.linspace(0, 1, 100, dtype=jnp.float32)
-    is_one_call(lambda s, v: bj.searchsorted(s, v, prefer="native"), "baracuda.searchsorted", x, x[::-1])
-    is_one_call(lambda i: bj.bincount(i, length=7, prefer="native"), "baracuda.bincount", jnp.arange(9))
+    is_one_call(lambda s, v: bj.searchsorted(s, v, implementation="native"), "baracuda.searchsorted", x, x[::-1])
+    is_one_call(lambda i: bj.bincount(i, length=7, implementation="native"), "baracuda.bincount", jnp.arange(9))
 
 
 def test_same_bits_every_time():
     x = jnp.asarray(_rng().standard_normal(200_001), jnp.float32)
-    same_bits_every_time(lambda x: bj.histogram(x, 77, prefer="native")[0], x)
-    same_bits_every_time(lambda x: bj.histogram(x, 77, weights=x, prefer="native")[0], x)
-    same_bits_every_time(lambda x: bj.searchsorted(jnp.sort(x[:999]), x, prefer="native"), x)
+    same_bits_every_time(lambda x: bj.histogram(x, 77, implementation="native")[0], x)
+    same_bits_every_time(lambda x: bj.histogram(x, 77, weights=x, implementation="native")[0], x)
+    same_bits_every_time(lambda x: bj.searchsorted(jnp.sort(x[:999]), x, implementation="native"), x)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

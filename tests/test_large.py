@@ -14,20 +14,22 @@ ROWS, COLUMNS = 2**26 + 3, 32
 def test_segments_of_more_than_2_31_elements():
     data = jnp.zeros((ROWS, COLUMNS), jnp.uint8).at[-1, -1].set(7)
     ids = jnp.arange(ROWS, dtype=jnp.int32) % 3
-    y, winner = bj.segment_max(data, ids, 4, return_residuals=True, prefer="native")
+    y, winner = bj.segment_max(data, ids, 4, return_residuals=True, implementation="native")
     last = (ROWS - 1) % 3
     want = np.zeros((4, COLUMNS))
     want[last, -1] = 7
     np.testing.assert_array_equal(y, want)
     assert winner[last, -1] == ROWS - 1
-    np.testing.assert_array_equal(bj.segment_sum(data, ids, 4, prefer="native"), want)
+    np.testing.assert_array_equal(bj.segment_sum(data, ids, 4, implementation="native"), want)
 
 
 def test_gradients_of_more_than_2_31_elements(platform):
     if platform == "cpu":
         pytest.skip("takes 4 GiB and long on a CPU")
     ids = jnp.arange(ROWS, dtype=jnp.int32) % 3
-    dx = bj.segment_sum_backward(ids, jnp.arange(3 * COLUMNS, dtype=jnp.bfloat16).reshape(3, COLUMNS), prefer="native")
+    dx = bj.segment_sum_backward(
+        ids, jnp.arange(3 * COLUMNS, dtype=jnp.bfloat16).reshape(3, COLUMNS), implementation="native"
+    )
     want = jnp.arange(3 * COLUMNS, dtype=jnp.bfloat16).reshape(3, COLUMNS)
     for first in (0, ROWS // 2, ROWS - 3):
         np.testing.assert_array_equal(
@@ -37,16 +39,20 @@ def test_gradients_of_more_than_2_31_elements(platform):
 
 def test_reductions_of_more_than_2_31_elements(platform):
     x = jnp.zeros((ROWS, COLUMNS), jnp.int8).at[-1, -1].set(7).at[0, 0].set(-3)
-    assert bj.sum(x, prefer="native") == 4 and bj.max(x, prefer="native") == 7 and bj.any(x[-1:], prefer="native")
+    assert (
+        bj.sum(x, implementation="native") == 4
+        and bj.max(x, implementation="native") == 7
+        and bj.any(x[-1:], implementation="native")
+    )
     want = np.zeros(COLUMNS)
     want[0], want[-1] = -3, 7
-    np.testing.assert_array_equal(bj.sum(x, 0, prefer="native"), want)
-    rows = bj.min(x, 1, prefer="native")
+    np.testing.assert_array_equal(bj.sum(x, 0, implementation="native"), want)
+    rows = bj.min(x, 1, implementation="native")
     assert rows[0] == -3 and rows[-1] == 0
     if platform == "cpu":
         return
     x = jnp.ones((ROWS, COLUMNS), jnp.bfloat16)
-    y, pull = jax.vjp(lambda x: bj.mean(x, 0, prefer="native"), x)
+    y, pull = jax.vjp(lambda x: bj.mean(x, 0, implementation="native"), x)
     np.testing.assert_array_equal(y.astype(jnp.float32), 1)
     assert pull(y)[0][-1, -1] == jnp.bfloat16(1 / ROWS)
 
@@ -56,14 +62,14 @@ def test_the_error_of_a_sum_of_2_28_elements(platform):
         pytest.skip("takes 3 GiB and long on a CPU")
     x = jax.random.uniform(jax.random.key(0), (2**28,), jnp.float32)
     want = np.asarray(x).sum(dtype=np.float64)
-    assert abs(float(bj.sum(x, prefer="native")) - want) <= (28 + 8) * 2.0**-24 * want
+    assert abs(float(bj.sum(x, implementation="native")) - want) <= (28 + 8) * 2.0**-24 * want
 
 
 def test_windows_of_more_than_2_31_elements(platform):
     if platform == "cpu":
         pytest.skip("takes 4 GiB and long on a CPU")
     x = jnp.ones((2**19 + 1, 1, 4096), jnp.bfloat16).at[-1, 0, -1].set(-3)
-    y, pull = jax.vjp(lambda x: bj.lp_pool1d(x, 1, 2, prefer="native"), x)
+    y, pull = jax.vjp(lambda x: bj.lp_pool1d(x, 1, 2, implementation="native"), x)
     assert y.shape == (2**19 + 1, 1, 2048)
     np.testing.assert_array_equal(y[-1, 0, -2:].astype(jnp.float32), [2, 4])
     np.testing.assert_array_equal(y[0, 0, :2].astype(jnp.float32), [2, 2])

@@ -23,9 +23,9 @@ def _example(op):
     return Example(op, op.cases[0], "float32" if "float32" in op.dtypes else op.dtypes[0])
 
 
-def _programs(example, prefer="native"):
+def _programs(example, implementation="native"):
     """Forward, tangent and backward alone."""
-    fun = functools.partial(example.fun, prefer=prefer)
+    fun = functools.partial(example.fun, implementation=implementation)
     x, y = example.x, fun(example.x)
     if not has_derivative(example.op):
         return {"forward": (fun, (x,))}
@@ -64,13 +64,13 @@ def test_cuda_programs_lower_without_cuda(op):
 
 
 def test_automatic_is_what_the_op_declares(op):
-    for kind, (fun, args) in _programs(_example(op), prefer=None).items():
+    for kind, (fun, args) in _programs(_example(op), implementation=None).items():
         called = _calls(jax.jit(fun).lower(*args).as_text())
         assert set(op.kernels[kind]) <= called if op.default == "native" else not called
 
 
 def test_other_platforms_get_the_reference(op):
-    for fun, args in _programs(_example(op), prefer=None).values():
+    for fun, args in _programs(_example(op), implementation=None).values():
         assert not _calls(jax.jit(fun).trace(*args).lower(lowering_platforms=("tpu",)).as_text())
 
 
@@ -123,10 +123,10 @@ def test_the_backend_is_chosen_by_call_then_context_then_environment(monkeypatch
     ids = jnp.zeros(3, jnp.int32)
     native = lambda **kw: "baracuda." in jax.jit(lambda x: bj.segment_sum(x, ids, 2, **kw)).lower(jnp.ones(3)).as_text()
     assert native()
-    assert not native(prefer="xla")
+    assert not native(implementation="xla")
     with bj.prefer("xla"):
         assert not native()
-        assert native(prefer="native")
+        assert native(implementation="native")
     monkeypatch.setenv("BARACUDA_JAX_PREFER", "xla")
     assert not native()
     with bj.prefer("native"):

@@ -45,7 +45,7 @@ def test_weight_and_bias_may_be_left_out():
         (ValueError, r"weight must have shape \(3,\), that of the normalized axes .*, got \(2,\)", (), {"weight": jnp.ones(2)}),
         (TypeError, "bias must have the dtype of x, float64, got float32", (), {"bias": jnp.ones(3, jnp.float32)}),
         (ValueError, "eps must be a static number of at least 0, got -1", (), {"eps": -1}),
-        (ValueError, "prefer='native', but the op has no kernel; xla computes it", (), {"prefer": "native"}),
+        (ValueError, "implementation='native', but the op has no kernel; xla computes it", (), {"implementation": "native"}),
     ],
 )  # fmt: skip
 def test_what_is_refused(error, match, args, kwargs):

@@ -49,7 +49,7 @@ def test_can_implement(error, match, args):
         (ValueError, "segment_max: num_segments must be given", ("segment_max", X, IDS), {}),
         (TypeError, "plan of lp_pool2d: window must be an array or a hashable value", ("lp_pool2d", IMAGE, 3, {2}), {}),
         (ValueError, "plan: platform must be one of 'cpu', 'cuda', 'rocm', 'tpu', got 'gpu'", ("segment_max", X, IDS, 3), {"platform": "gpu"}),
-        (ValueError, "segment_max: prefer='native', but there is no kernel for platform tpu", ("segment_max", X, IDS, 3), {"platform": "tpu", "prefer": "native"}),
+        (ValueError, "segment_max: implementation='native', but there is no kernel for platform tpu", ("segment_max", X, IDS, 3), {"platform": "tpu", "implementation": "native"}),
     ],
 )  # fmt: skip
 def test_what_cannot_be_planned(error, match, args, kwargs):
@@ -77,27 +77,29 @@ def test_preferences_are_checked(error, match, fields):
 
 def test_a_preference_is_a_string_or_an_object():
     native = lambda **kw: bool(calls(jax.jit(lambda x: bj.segment_sum(x, IDS, 3, **kw)).lower(X).as_text()))
-    assert native(prefer=PlanPreference()) and native(prefer=PlanPreference("native"))
-    assert not native(prefer=PlanPreference("xla"))
+    assert native(implementation=PlanPreference()) and native(implementation=PlanPreference("native"))
+    assert not native(implementation=PlanPreference("xla"))
     with bj.prefer(PlanPreference("xla")):
-        assert not native() and native(prefer="native")
-        assert native(prefer=PlanPreference(deterministic=False))  # taken whole: automatic
+        assert not native() and native(implementation="native")
+        assert native(implementation=PlanPreference(deterministic=False))  # taken whole: automatic
 
 
 def test_a_workspace_that_is_too_large():
     need = bj.plan("segment_sum", X, IDS, 3).workspace_bytes
     for limit, backend in ((need, "native"), (need - 1, "xla")):
-        prefer = PlanPreference(max_workspace_bytes=limit)
-        plan = bj.plan("segment_sum", X, IDS, 3, prefer=prefer)
-        text = jax.jit(lambda x: bj.segment_sum(x, IDS, 3, prefer=prefer)).lower(X).as_text()
+        implementation = PlanPreference(max_workspace_bytes=limit)
+        plan = bj.plan("segment_sum", X, IDS, 3, implementation=implementation)
+        text = jax.jit(lambda x: bj.segment_sum(x, IDS, 3, implementation=implementation)).lower(X).as_text()
         assert plan.sku.backend == backend and plan.workspace_bytes <= limit
         assert calls(text) == set(plan.targets)
-    prefer = PlanPreference("native", max_workspace_bytes=need - 1)
-    message = f"segment_sum: prefer has backend='native' and max_workspace_bytes={need - 1}, but.* needs {need} bytes"
+    implementation = PlanPreference("native", max_workspace_bytes=need - 1)
+    message = (
+        f"segment_sum: implementation has backend='native' and max_workspace_bytes={need - 1}, but.* needs {need} bytes"
+    )
     with pytest.raises(ValueError, match=message):
-        bj.plan("segment_sum", X, IDS, 3, prefer=prefer)
+        bj.plan("segment_sum", X, IDS, 3, implementation=implementation)
     with pytest.raises(ValueError, match=message):
-        bj.segment_sum(X, IDS, 3, prefer=prefer)
+        bj.segment_sum(X, IDS, 3, implementation=implementation)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -148,7 +150,7 @@ def test_the_table_chooses_where_nobody_asks():
         assert (plan.sku.backend == "native") == (plan.backward.sku.backend == "native") == is_native
         for fun in (program, gradient):
             assert bool(calls(fun.trace(IMAGE).lower(lowering_platforms=(platform,)).as_text())) == is_native
-    assert bj.plan("pad", IMAGE, width, platform="cuda", prefer="native").sku.backend == "native"
+    assert bj.plan("pad", IMAGE, width, platform="cuda", implementation="native").sku.backend == "native"
     with bj.prefer("native"):
         assert bj.plan("pad", IMAGE, width, platform="cuda").sku.backend == "native"
 
@@ -158,7 +160,7 @@ def test_a_plan_and_a_call_choose_alike(op):
     example = example_of(op)
     for platform in ("cpu", "cuda", "tpu"):
         plan = plan_of(example, platform=platform)
-        call = jax.jit(lambda *args: example.call(*args, prefer=None))
+        call = jax.jit(lambda *args: example.call(*args, implementation=None))
         text = call.trace(*example.args).lower(lowering_platforms=(platform,)).as_text()
         assert calls(text) == set(plan.targets)
         assert bool(plan.targets) == any(call.backend == "native" for call in plan.calls)
@@ -263,7 +265,7 @@ def test_the_users_own_table_goes_before_the_packages(monkeypatch, tmp_path):
 def test_determinism_goes_before_speed(monkeypatch):
     _with_rows(monkeypatch, {"float32": [case_of(2.0, **ROWS)]})
     backend = lambda x, **fields: (
-        bj.plan("segment_sum", x, IDS, 3, platform="cuda", prefer=PlanPreference(**fields)).sku.backend
+        bj.plan("segment_sum", x, IDS, 3, platform="cuda", implementation=PlanPreference(**fields)).sku.backend
     )
     assert backend(X) == "native" and backend(X, deterministic=False) == "xla"
     assert backend(X.astype(jnp.int32)) == "xla"  # whose sum has no roundings

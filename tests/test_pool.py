@@ -33,8 +33,11 @@ def test_any_shape(rank, data):
     want = oracle.lp_pool(rank, x, p, **kwargs)
     dy = rng.standard_normal(want.shape)
     want_dx = oracle.lp_pool_gradient(rank, x, dy, p, **kwargs)
-    for prefer in ("native", "xla"):
-        y, pull = jax.vjp(lambda x, prefer=prefer: POOLS[rank](x, p, **kwargs, prefer=prefer), jnp.asarray(x))
+    for implementation in ("native", "xla"):
+        y, pull = jax.vjp(
+            lambda x, implementation=implementation: POOLS[rank](x, p, **kwargs, implementation=implementation),
+            jnp.asarray(x),
+        )
         close(y, want, "float64", scale=10)
         close(pull(jnp.asarray(dy))[0], want_dx, "float64", scale=100)
 
@@ -50,7 +53,7 @@ def test_values_and_gradients_in_every_dtype(p, dtype, shape, window, strides):
     wide = np.asarray(x, np.float64)
     want = oracle.lp_pool(2, wide, p, window, strides)
     dy = jnp.asarray(rng.standard_normal(want.shape), dtype)
-    y, pull = jax.vjp(lambda x: bj.lp_pool2d(x, p, window, strides, prefer="native"), x)
+    y, pull = jax.vjp(lambda x: bj.lp_pool2d(x, p, window, strides, implementation="native"), x)
     close(y, want, dtype, scale=4)
     # The ratio |x| / y is formed with the rounded y, and raised to p - 1.
     want_dx = oracle.lp_pool_gradient(2, wide, np.asarray(dy, np.float64), p, window, strides)
@@ -72,7 +75,7 @@ def test_usual_windows_on_images_of_any_size(window, strides, ceil_mode, dtype, 
         kwargs = dict(window=window, strides=strides, ceil_mode=ceil_mode)
         want = oracle.lp_pool(2, np.asarray(x, np.float64), p, **kwargs)
         dy = jnp.asarray(rng.standard_normal(want.shape), dtype)
-        y, pull = jax.vjp(lambda x, kwargs=kwargs: bj.lp_pool2d(x, p, **kwargs, prefer="native"), x)
+        y, pull = jax.vjp(lambda x, kwargs=kwargs: bj.lp_pool2d(x, p, **kwargs, implementation="native"), x)
         close(y, want, dtype, scale=4)
         want_dx = oracle.lp_pool_gradient(2, np.asarray(x, np.float64), np.asarray(dy, np.float64), p, **kwargs)
         close(pull(dy)[0], want_dx, dtype, scale=16)
@@ -86,18 +89,18 @@ def test_usual_windows_on_lines(length, window, strides, p):
     x = jnp.asarray(rng.standard_normal((2, 3, length)))
     want = oracle.lp_pool(1, np.asarray(x), p, window, strides)
     dy = rng.standard_normal(want.shape)
-    y, pull = jax.vjp(lambda x: bj.lp_pool1d(x, p, window, strides, prefer="native"), x)
+    y, pull = jax.vjp(lambda x: bj.lp_pool1d(x, p, window, strides, implementation="native"), x)
     close(y, want, "float64", scale=4)
     close(
         pull(jnp.asarray(dy))[0], oracle.lp_pool_gradient(1, np.asarray(x), dy, p, window, strides), "float64", scale=16
     )
 
 
-@pytest.mark.parametrize("prefer", ["native", "xla"])
+@pytest.mark.parametrize("implementation", ["native", "xla"])
 @pytest.mark.parametrize("p", POWERS)
-def test_zeros_have_no_gradient(p, prefer):
+def test_zeros_have_no_gradient(p, implementation):
     x = jnp.zeros((1, 1, 4, 4)).at[0, 0, 0, 0].set(-2.0)
-    fun = lambda x: bj.lp_pool2d(x, p, 2, prefer=prefer)
+    fun = lambda x: bj.lp_pool2d(x, p, 2, implementation=implementation)
     np.testing.assert_allclose(fun(x), [[[[2, 0], [0, 0]]]], rtol=1e-14)
     want = np.zeros((1, 1, 4, 4))
     want[0, 0, 0, 0] = -1
@@ -105,28 +108,28 @@ def test_zeros_have_no_gradient(p, prefer):
     assert np.isfinite(jax.hessian(lambda x: fun(x).sum())(x)).all()
 
 
-@pytest.mark.parametrize("prefer", ["native", "xla"])
-def test_the_first_of_tied_maxima_takes_the_gradient(prefer):
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+def test_the_first_of_tied_maxima_takes_the_gradient(implementation):
     x = jnp.array([[[1.0, -3, 3, 3, 2, -2, 2]]])
-    y, pull = jax.vjp(lambda x: bj.lp_pool1d(x, math.inf, 3, 2, prefer=prefer), x)
+    y, pull = jax.vjp(lambda x: bj.lp_pool1d(x, math.inf, 3, 2, implementation=implementation), x)
     np.testing.assert_array_equal(y, [[[3, 3, 2]]])
     np.testing.assert_array_equal(pull(jnp.array([[[1.0, 10, 100]]]))[0], [[[0, -1, 10, 0, 100, 0, 0]]])
 
 
-@pytest.mark.parametrize("prefer", ["native", "xla"])
+@pytest.mark.parametrize("implementation", ["native", "xla"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("p", POWERS)
-def test_nan_and_infinity_propagate(p, dtype, prefer):
+def test_nan_and_infinity_propagate(p, dtype, implementation):
     x = jnp.array([[[1, np.nan, 2, 0, np.inf, 3, 4, 5, -np.inf, np.nan]]], dtype)
-    y = bj.lp_pool1d(x, p, 2, prefer=prefer)
+    y = bj.lp_pool1d(x, p, 2, implementation=implementation)
     np.testing.assert_array_equal(np.isnan(np.asarray(y, float)), [[[1, 0, 0, 0, 1]]])
     assert np.asarray(y, float)[0, 0, 2] == np.inf
 
 
 def test_the_maximum_of_a_nan_window_sends_its_gradient_to_the_first_nan():
     x = jnp.array([[[1.0, np.nan, 5, np.nan]]])
-    for prefer in ("native", "xla"):
-        grad = jax.grad(lambda x: bj.lp_pool1d(x, math.inf, 4, prefer=prefer).sum())(x)
+    for implementation in ("native", "xla"):
+        grad = jax.grad(lambda x: bj.lp_pool1d(x, math.inf, 4, implementation=implementation).sum())(x)
         np.testing.assert_array_equal(grad, [[[0, 1, 0, 0]]])
 
 
@@ -134,7 +137,7 @@ def test_extreme_magnitudes_have_a_gradient():
     """The ratio |x| / y stays in range where powers of y would not."""
     for scale in (1e-11, 1e11):
         x = jnp.asarray([[[3.0, -4.0, 1.0, 2.0]]], jnp.float32) * scale
-        grad = jax.grad(lambda x: bj.lp_pool1d(x, 3, 2, prefer="native").sum())(x)
+        grad = jax.grad(lambda x: bj.lp_pool1d(x, 3, 2, implementation="native").sum())(x)
         want = oracle.lp_pool_gradient(1, np.asarray(x), np.ones((1, 1, 2)), 3, 2)
         np.testing.assert_allclose(grad, want, rtol=1e-5)
 

@@ -11,7 +11,7 @@ import baracuda_jax as bj
 INTEGERS = {"int8": (-128, 127), "uint8": (0, 255), "int4": (-8, 7), "uint4": (0, 15)}
 FLOAT8 = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
 FLOATS = ("float32", "float64", "float16", "bfloat16")
-both = pytest.mark.parametrize("prefer", ["native", "xla"])
+both = pytest.mark.parametrize("implementation", ["native", "xla"])
 
 
 def _codes(x, scale, zero, low, high):
@@ -21,20 +21,20 @@ def _codes(x, scale, zero, low, high):
 @both
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (64,), (33, 5), (4, 6, 8)])
-def test_integer_codes_per_tensor(shape, dtype, prefer):
+def test_integer_codes_per_tensor(shape, dtype, implementation):
     x = jnp.asarray(np.random.default_rng(0).standard_normal(shape), jnp.float32)
     low, high = INTEGERS[dtype]
-    q = bj.quantize_per_tensor(x, 0.25, 3, dtype, prefer=prefer)
+    q = bj.quantize_per_tensor(x, 0.25, 3, dtype, implementation=implementation)
     assert q.dtype == dtype and q.shape == shape
     np.testing.assert_array_equal(np.asarray(q, np.float64), _codes(x, 0.25, 3, low, high))
-    y = bj.dequantize_per_tensor(q, 0.25, 3, prefer=prefer)
+    y = bj.dequantize_per_tensor(q, 0.25, 3, implementation=implementation)
     np.testing.assert_array_equal(y, (np.asarray(q, np.float32) - 3) * np.float32(0.25))
 
 
 @both
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOAT8])
 @pytest.mark.parametrize("x_dtype", FLOATS)
-def test_every_granularity_is_the_same_with_its_scales_spread(x_dtype, dtype, prefer):
+def test_every_granularity_is_the_same_with_its_scales_spread(x_dtype, dtype, implementation):
     rng = np.random.default_rng(1)
     x = jnp.asarray(rng.standard_normal((4, 6, 10)), x_dtype)
     call = {"channel": {"axis": 1}, "token": {}, "group": {"group_size": 5}}
@@ -46,7 +46,9 @@ def test_every_granularity_is_the_same_with_its_scales_spread(x_dtype, dtype, pr
     }
     for kind, more in call.items():
         scale = 0.05 + 0.1 * rng.random(shapes[kind])
-        q = getattr(bj, f"quantize_per_{kind}")(x, jnp.asarray(scale), dtype=dtype, prefer=prefer, **more)
+        q = getattr(bj, f"quantize_per_{kind}")(
+            x, jnp.asarray(scale), dtype=dtype, implementation=implementation, **more
+        )
         wide = np.float64 if x_dtype == "float64" else np.float32
         ratio = np.asarray(x).astype(wide) / spread[kind](scale.astype(wide))
         low, high = INTEGERS.get(dtype, (-FLOAT8.get(dtype, 0), FLOAT8.get(dtype, 0)))
@@ -57,43 +59,45 @@ def test_every_granularity_is_the_same_with_its_scales_spread(x_dtype, dtype, pr
             np.testing.assert_allclose(np.asarray(q, np.float64), want, rtol=0.13, atol=2e-3)
         else:
             np.testing.assert_array_equal(np.asarray(q, np.float64), want)
-        y = getattr(bj, f"dequantize_per_{kind}")(q, jnp.asarray(scale), dtype=x_dtype, prefer=prefer, **more)
+        y = getattr(bj, f"dequantize_per_{kind}")(
+            q, jnp.asarray(scale), dtype=x_dtype, implementation=implementation, **more
+        )
         close(y, np.asarray(q, np.float64) * spread[kind](scale), x_dtype)
 
 
 @both
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("channels", [2, 6, 16, 130])
-def test_channels_on_the_last_axis(channels, dtype, prefer):
+def test_channels_on_the_last_axis(channels, dtype, implementation):
     rng = np.random.default_rng(channels)
     x = jnp.asarray(rng.standard_normal((37, channels)), jnp.float32)
     scale = np.float32(0.05 + 0.1 * rng.random(channels))
-    q = bj.quantize_per_channel(x, jnp.asarray(scale), dtype=dtype, prefer=prefer)
+    q = bj.quantize_per_channel(x, jnp.asarray(scale), dtype=dtype, implementation=implementation)
     np.testing.assert_array_equal(np.asarray(q, np.float32), np.clip(np.rint(x / scale), *INTEGERS[dtype]))
-    y = bj.dequantize_per_channel(q, jnp.asarray(scale), prefer=prefer)
+    y = bj.dequantize_per_channel(q, jnp.asarray(scale), implementation=implementation)
     np.testing.assert_array_equal(y, np.asarray(q, np.float32) * scale)
 
 
 @both
-def test_edges_of_the_values(prefer):
+def test_edges_of_the_values(implementation):
     x = jnp.asarray([np.inf, -np.inf, np.nan, 3e38, -3e38, 0.5, 1.5, 2.5, -0.5, -0.0], jnp.float32)
-    q = bj.quantize_per_tensor(x, 1.0, 100, prefer=prefer)
+    q = bj.quantize_per_tensor(x, 1.0, 100, implementation=implementation)
     np.testing.assert_array_equal(q, [127, -128, 100, 127, -128, 100, 102, 102, 100, 100])
     np.testing.assert_array_equal(
-        bj.quantize_per_tensor(x, 1.0, jnp.int32(100), qmin=-10, qmax=10, prefer=prefer),
+        bj.quantize_per_tensor(x, 1.0, jnp.int32(100), qmin=-10, qmax=10, implementation=implementation),
         [10, -10, 10, 10, -10, 10, 10, 10, 10, 10],
     )
     for dtype, most in FLOAT8.items():
-        y = np.asarray(bj.quantize_per_tensor(x[:5], 1.0, dtype=dtype, prefer=prefer), np.float32)
+        y = np.asarray(bj.quantize_per_tensor(x[:5], 1.0, dtype=dtype, implementation=implementation), np.float32)
         np.testing.assert_array_equal(y, [most, -most, np.nan, most, -most])
 
 
 @both
-def test_scales_that_are_no_scales(prefer):
+def test_scales_that_are_no_scales(implementation):
     """Zero, infinite, NaN and negative scales, as data, have the results that the formula gives."""
     x = jnp.asarray([[2.0, 0.0, -3.0]] * 5, jnp.float32)
     scale = jnp.asarray([0.0, np.inf, np.nan, -1.0, 1e-42])
-    q = bj.quantize_per_token(x, scale, jnp.full(5, 7), prefer=prefer)
+    q = bj.quantize_per_token(x, scale, jnp.full(5, 7), implementation=implementation)
     rows = [[127, 7, -128], [7, 7, 7], [7, 7, 7], [5, 7, 10]]
     np.testing.assert_array_equal(q[:4], rows)
     np.testing.assert_array_equal(q[4], rows[0])
@@ -104,35 +108,38 @@ def test_every_float8_survives(dtype):
     bits = np.arange(256, dtype=np.uint8).view(dtype)
     values = bits.astype(np.float32)
     finite = np.isfinite(values)
-    y = bj.dequantize_per_tensor(jnp.asarray(bits), 1.0, prefer="native")
+    y = bj.dequantize_per_tensor(jnp.asarray(bits), 1.0, implementation="native")
     np.testing.assert_array_equal(y, values)
-    same_bits(bj.quantize_per_tensor(jnp.asarray(values[finite]), 1.0, dtype=dtype, prefer="native"), bits[finite])
+    same_bits(
+        bj.quantize_per_tensor(jnp.asarray(values[finite]), 1.0, dtype=dtype, implementation="native"), bits[finite]
+    )
     # Ties between neighbours go to the even one, everything else to the nearer.
     ordered = np.sort(values[finite])
     middle = (ordered[1:] + ordered[:-1]) / 2
     near = np.concatenate([middle, np.nextafter(middle, np.inf), np.nextafter(middle, -np.inf)]).astype(np.float32)
-    got = bj.quantize_per_tensor(jnp.asarray(near), 1.0, dtype=dtype, prefer="native")
+    got = bj.quantize_per_tensor(jnp.asarray(near), 1.0, dtype=dtype, implementation="native")
     np.testing.assert_array_equal(np.asarray(got, np.float32), near.astype(dtype).astype(np.float32))
 
 
 @both
-def test_quantize_backward_is_straight_through(prefer):
+def test_quantize_backward_is_straight_through(implementation):
     x = jnp.asarray([-40.0, -3.0, 0.2, 3.0, 40.0])
     dy = jnp.asarray([1.0, 2.0, 3.0, 4.0, 5.0])
-    dx = bj.quantize_per_tensor_backward(x, 0.25, 2, dy, prefer=prefer)
+    dx = bj.quantize_per_tensor_backward(x, 0.25, 2, dy, implementation=implementation)
     np.testing.assert_array_equal(dx, [0, 8, 12, 16, 0])
     assert jax.grad(lambda x: bj.quantize_per_tensor(x, 0.25).astype(jnp.float32).sum())(x).sum() == 0
     np.testing.assert_array_equal(
-        jax.grad(lambda dy: bj.quantize_per_tensor_backward(x, 0.25, 2, dy, prefer=prefer).sum())(dy), [0, 4, 4, 4, 0]
+        jax.grad(lambda dy: bj.quantize_per_tensor_backward(x, 0.25, 2, dy, implementation=implementation).sum())(dy),
+        [0, 4, 4, 4, 0],
     )
 
 
 @both
-def test_lsq_gradients_are_the_formulas(prefer):
+def test_lsq_gradients_are_the_formulas(implementation):
     rng = np.random.default_rng(5)
     x, dy = (jnp.asarray(rng.standard_normal((4, 6))) for _ in range(2))
     scale, zero = jnp.asarray([0.1, 0.03, 0.2, 0.01]), jnp.asarray([1.0, -2.0, 0.0, 3.0])
-    call = lambda x, s, z: bj.fake_quantize(x, s, z, -20, 20, axis=0, gradient="lsq", prefer=prefer)
+    call = lambda x, s, z: bj.fake_quantize(x, s, z, -20, 20, axis=0, gradient="lsq", implementation=implementation)
     dx, ds, dz = jax.vjp(call, x, scale, zero)[1](dy)
     ratio, s, z = np.asarray(x) / np.asarray(scale)[:, None], np.asarray(scale)[:, None], np.asarray(zero)[:, None]
     code = np.rint(ratio) + z
@@ -146,31 +153,31 @@ def test_lsq_gradients_are_the_formulas(prefer):
 @both
 @pytest.mark.parametrize("x_dtype", FLOATS)
 @pytest.mark.parametrize("columns", [1, 2, 24, 40, 513, 3000])
-def test_dynamic_quantize(columns, x_dtype, prefer, platform):
+def test_dynamic_quantize(columns, x_dtype, implementation, platform):
     rng = np.random.default_rng(6)
     x = jnp.asarray(rng.standard_normal((5, columns)) * 10.0 ** rng.integers(-2, 3, (5, 1)), x_dtype).at[3].set(0)
-    q, scale = bj.dynamic_quantize(x, prefer=prefer)
+    q, scale = bj.dynamic_quantize(x, implementation=implementation)
     wide = np.asarray(x).astype(np.float64 if x_dtype == "float64" else np.float32)
     want = np.abs(wide).max(-1) / wide.dtype.type(127)
     want[3] = 1
-    if prefer == "xla" and platform == "cuda":  # whose quotients may be off by their last bit
+    if implementation == "xla" and platform == "cuda":  # whose quotients may be off by their last bit
         np.testing.assert_allclose(scale, want, rtol=1e-6)
         np.testing.assert_allclose(np.asarray(q, int), np.rint(wide / want[:, None]), atol=1)
     else:
         np.testing.assert_array_equal(scale, want)
         np.testing.assert_array_equal(q, np.rint(wide / want[:, None]))
-    q, scale, zero = bj.dynamic_quantize(x, "uint8", symmetric=False, prefer=prefer)
+    q, scale, zero = bj.dynamic_quantize(x, "uint8", symmetric=False, implementation=implementation)
     assert q.dtype == jnp.uint8 and zero.dtype == jnp.int32
-    back = bj.dequantize_per_token(q, scale, zero, "float64", prefer=prefer)
+    back = bj.dequantize_per_token(q, scale, zero, "float64", implementation=implementation)
     step = np.asarray(scale, np.float64)[:, None]
     assert (np.abs(np.asarray(back) - wide) <= step * 1.001).all()
     np.testing.assert_array_equal(np.asarray(back)[3], 0)
 
 
 @both
-def test_dynamic_quantize_of_rows_without_a_scale(prefer):
+def test_dynamic_quantize_of_rows_without_a_scale(implementation):
     x = jnp.asarray([[np.inf, 1.0], [np.nan, 1.0], [0.0, -0.0]], jnp.float32)
-    q, scale = bj.dynamic_quantize(x, prefer=prefer)
+    q, scale = bj.dynamic_quantize(x, implementation=implementation)
     np.testing.assert_array_equal(scale, [np.inf, np.nan, 1])
     np.testing.assert_array_equal(q, 0)
 

@@ -17,7 +17,7 @@ def _traces(fun, *args):
     for equation in compat.equations(jax.make_jaxpr(fun)(*args)):
         if equation.primitive in PRIMITIVES:
             op, kind = PRIMITIVES[equation.primitive]
-            params = {key: value for key, value in equation.params.items() if key != "prefer"}
+            params = {key: value for key, value in equation.params.items() if key != "implementation"}
             for body in filter(None, op.bodies[kind]):
                 values = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
                 jax.make_jaxpr(lambda *xs, body=body, params=params: body(*xs, **params))(*values)

@@ -46,7 +46,7 @@ def test_the_middle_of_a_long_row(name):
     """Of 2^23 + 1 zeros and as many ones, 0.5."""
     x = jnp.asarray(np.arange(2**24 + 2) > 2**23, jnp.int8 if name == "median" else jnp.float32)
     args = (jnp.float32(0.5),) if name == "quantile" else ()
-    assert float(getattr(bj, name)(x, *args, prefer="native")) == 0.5
+    assert float(getattr(bj, name)(x, *args, implementation="native")) == 0.5
 
 
 def test_the_derivative_in_the_share():

@@ -99,7 +99,9 @@ def test_random_sizes_end_to_end(platform, tmp_path):
 
 def test_a_wrong_kernel_has_no_row(monkeypatch, capsys, platform, tmp_path):
     true = baracuda_jax.mean
-    wrong = lambda x, axis, prefer: true(x, axis=axis, prefer=prefer) + (1 if prefer == "native" else 0)
+    wrong = lambda x, axis, implementation: (
+        true(x, axis=axis, implementation=implementation) + (1 if implementation == "native" else 0)
+    )
     monkeypatch.setattr(baracuda_jax, "mean", wrong)
     table = tmp_path / "backends.json"
     assert run(platform, *ONE, "--regret", 1, "--write-table", table) == 1

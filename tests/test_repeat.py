@@ -35,30 +35,36 @@ def test_any_shape(data):
     if np.prod(shape, dtype=np.int64) * np.prod(repeats, dtype=np.int64) > 1e6:
         return
     x = _random(shape, dtype)
-    for prefer in BACKENDS:
-        y = bj.repeat(x, repeats, prefer=prefer)
+    for implementation in BACKENDS:
+        y = bj.repeat(x, repeats, implementation=implementation)
         same_bits(y, jnp.tile(x, repeats))
         if dtype == "float64":
             dy = jnp.asarray(np.random.default_rng(1).standard_normal(y.shape))
             want = jax.vjp(lambda x: jnp.tile(x, repeats), x)[1](dy)[0]
-            close(jax.vjp(lambda x, prefer=prefer: bj.repeat(x, repeats, prefer=prefer), x)[1](dy)[0], want, dtype)
-            close(bj.repeat_backward(dy, repeats, shape, prefer=prefer), want, dtype)
+            close(
+                jax.vjp(
+                    lambda x, implementation=implementation: bj.repeat(x, repeats, implementation=implementation), x
+                )[1](dy)[0],
+                want,
+                dtype,
+            )
+            close(bj.repeat_backward(dy, repeats, shape, implementation=implementation), want, dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     "shape, repeats",
-    [((), 3), ((9,), 4), ((3, 64), (2, 2)), ((5, 1), (1, 37)), ((4, 1000), (1, 3)), ((2, 3, 6), (3, 1, 5)), ((7, 3), (2, 1, 3, 2))],
+    [((), (3,)), ((9,), (4,)), ((3, 64), (2, 2)), ((5, 1), (1, 37)), ((4, 1000), (1, 3)), ((2, 3, 6), (3, 1, 5)), ((7, 3), (2, 1, 3, 2))],
 )  # fmt: skip
 def test_values_in_every_dtype(dtype, shape, repeats):
     x = _random(shape, dtype)
-    for prefer in BACKENDS:
-        same_bits(bj.repeat(x, repeats, prefer=prefer), jnp.tile(x, repeats))
+    for implementation in BACKENDS:
+        same_bits(bj.repeat(x, repeats, implementation=implementation), jnp.tile(x, repeats))
 
 
 def test_bits_are_moved_as_they_are():
     bits = np.random.default_rng(0).integers(0, 2**32, (33, 5), np.uint32)
-    y = bj.repeat(jnp.asarray(bits.view(np.float32)), (3, 7), prefer="native")
+    y = bj.repeat(jnp.asarray(bits.view(np.float32)), (3, 7), implementation="native")
     np.testing.assert_array_equal(np.asarray(y).view(np.uint32), np.tile(bits, (3, 7)))
 
 
@@ -67,20 +73,22 @@ def test_every_rank(rank):
     """Every axis repeated: none can be merged with its neighbour."""
     x = _random((2, 3, 2, 1, 3, 2, 2, 2)[:rank], "float32")
     for repeats in ((2,) * rank, (1, 3) * (rank // 2) + (2,) * (rank % 2)):
-        y, pull = jax.vjp(lambda x: bj.repeat(x, repeats, prefer="native"), x)
+        y, pull = jax.vjp(lambda x: bj.repeat(x, repeats, implementation="native"), x)
         same_bits(y, jnp.tile(x, repeats))
         close(pull(y)[0], x * (y.size // x.size), "float32")
 
 
 def test_no_copies_and_no_cells():
     x = _random((3, 4), "float32")
-    for repeats in ((0, 1), (2, 0), 0):
-        for prefer in BACKENDS:
-            y, pull = jax.vjp(lambda x: bj.repeat(x, repeats, prefer=prefer), x)
+    for repeats in ((0, 1), (2, 0), (0,)):
+        for implementation in BACKENDS:
+            y, pull = jax.vjp(lambda x: bj.repeat(x, repeats, implementation=implementation), x)
             assert y.shape == jnp.tile(x, repeats).shape and y.size == 0
             np.testing.assert_array_equal(pull(y)[0], np.zeros((3, 4)))
-            np.testing.assert_array_equal(bj.repeat_backward(y, repeats, (3, 4), prefer=prefer), np.zeros((3, 4)))
-    y, pull = jax.vjp(lambda x: bj.repeat(x, (2, 3), prefer="native"), x[:0])
+            np.testing.assert_array_equal(
+                bj.repeat_backward(y, repeats, (3, 4), implementation=implementation), np.zeros((3, 4))
+            )
+    y, pull = jax.vjp(lambda x: bj.repeat(x, (2, 3), implementation="native"), x[:0])
     assert y.shape == (0, 12) and pull(y)[0].shape == (0, 4)
 
 
@@ -91,23 +99,27 @@ def test_many_copies(shape, repeats):
     """Copies cut into shares: right, and the same bits twice."""
     dy = np.random.default_rng(2).standard_normal(np.tile(np.ones(shape), repeats).shape)
     for dtype in ("float64", "float32"):
-        run = jax.jit(lambda dy: bj.repeat_backward(dy, repeats, prefer="native"))
+        run = jax.jit(lambda dy: bj.repeat_backward(dy, repeats, implementation="native"))
         got = run(jnp.asarray(dy, dtype))
-        close(got, bj.repeat_backward(jnp.asarray(dy), repeats, prefer="xla"), dtype, scale=100)
+        close(got, bj.repeat_backward(jnp.asarray(dy), repeats, implementation="xla"), dtype, scale=100)
         same_bits(got, run(jnp.asarray(dy, dtype)))
 
 
 def test_bits_of_a_batch_are_those_of_a_single():
     dy = jnp.asarray(np.random.default_rng(3).standard_normal((5, 48_000)), jnp.float32)
-    run = lambda dy: bj.repeat_backward(dy, 16_000, prefer="native")
+    run = lambda dy: bj.repeat_backward(dy, 16_000, implementation="native")
     same_bits(jax.vmap(run)(dy), jnp.stack([run(row) for row in dy]))
 
 
 def test_complex_gradient():
     x = _random((3, 5), "complex64")
-    gradients = [jax.grad(lambda x, p=p: jnp.abs(bj.repeat(x, (2, 40), prefer=p)).sum())(x + 1) for p in BACKENDS]
+    gradients = [
+        jax.grad(lambda x, p=p: jnp.abs(bj.repeat(x, (2, 40), implementation=p)).sum())(x + 1) for p in BACKENDS
+    ]
     np.testing.assert_allclose(*gradients, rtol=1e-5)
 
 
-def test_tile_is_repeat():
-    assert bj.tile is bj.repeat
+def test_tile_takes_an_integer_too():
+    x = jnp.arange(6.0).reshape(2, 3)
+    for repeats in (2, np.int64(2), (2,), (2, 1), [1, 2, 3]):
+        np.testing.assert_array_equal(bj.tile(x, repeats), np.tile(x, repeats))

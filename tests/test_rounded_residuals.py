@@ -66,7 +66,7 @@ class Gradients:
     def _all(self, op, case, args, tangents, cotangent):
         up = functools.partial(jax.tree.map, lambda x: x.astype("float64") if x.dtype == self.dtype else x)
         given = args, tangents, cotangent
-        return [_gradient(op, case, prefer, *given) for prefer in ("native", "xla")], _gradient(
+        return [_gradient(op, case, implementation, *given) for implementation in ("native", "xla")], _gradient(
             op, case, "xla", *up(given)
         )
 
@@ -74,9 +74,9 @@ class Gradients:
         given = [self._draw(op, case, scale) for op, case in self.calls]
         found = self.run(*given)
         for (op, case), (halves, exact) in zip(self.calls, found, strict=True):
-            for prefer, got in zip(("native", "xla"), halves, strict=True):
+            for implementation, got in zip(("native", "xla"), halves, strict=True):
                 for kind, a, b in zip(("tangent", *op.differentiable), got, exact, strict=True):
-                    _within(a, b, self.dtype, f"{op.name} {case.name} {prefer}, {scale}: {kind}")
+                    _within(a, b, self.dtype, f"{op.name} {case.name} {implementation}, {scale}: {kind}")
 
     def _draw(self, op, case, scale):
         rng = np.random.default_rng(len(op.name))
@@ -96,16 +96,16 @@ def _moving(op):
     return [op.operands.index(name) for name in op.differentiable]
 
 
-def _output(op, case, prefer, *args):
-    return op.public(*args, **case.kwargs, prefer=prefer)
+def _output(op, case, implementation, *args):
+    return op.public(*args, **case.kwargs, implementation=implementation)
 
 
-def _gradient(op, case, prefer, args, tangents, cotangent):
+def _gradient(op, case, implementation, args, tangents, cotangent):
     """The tangent, and the operands' cotangents."""
 
     def fun(*moving):
         known = dict(zip(_moving(op), moving, strict=True))
-        return _output(op, case, prefer, *(known.get(i, x) for i, x in enumerate(args)))
+        return _output(op, case, implementation, *(known.get(i, x) for i, x in enumerate(args)))
 
     primals = [args[i] for i in _moving(op)]
     return jax.jvp(fun, primals, tangents)[1], *jax.vjp(fun, *primals)[1](cotangent)
@@ -159,8 +159,8 @@ def test_a_rounded_residual_is_found(monkeypatch):
         forget_traces()
 
 
-@pytest.mark.parametrize("prefer", ["native", "xla"])
-def test_weights_of_a_log_sum_are_a_share_of_1(prefer):
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+def test_weights_of_a_log_sum_are_a_share_of_1(implementation):
     """Also where the logarithm is nothing compared with the largest, as in a row whose every element is masked by a large
     number, and in every float dtype."""
     rows = np.random.default_rng(0).standard_normal((4, 24))
@@ -170,8 +170,8 @@ def test_weights_of_a_log_sum_are_a_share_of_1(prefer):
     @jax.jit
     def sums(arrays):
         grad = lambda fun, x: jax.vjp(fun, x)[1](jnp.ones_like(fun(x)))[0].astype(jnp.float64).sum(1)
-        one = lambda x: bj.logsumexp(x, 1, prefer=prefer)
-        last = lambda x: bj.logcumsumexp(x, 1, prefer=prefer)[:, -1]
+        one = lambda x: bj.logsumexp(x, 1, implementation=implementation)
+        last = lambda x: bj.logcumsumexp(x, 1, implementation=implementation)[:, -1]
         return [(grad(one, x), grad(last, x)) for x in arrays]
 
     arrays = [jnp.asarray(rows, dtype) for dtype in ("bfloat16", "float32", "float64")]
@@ -185,7 +185,7 @@ def test_weights_of_a_log_sum_are_a_share_of_1(prefer):
     "fun, back, kwargs",
     [
         (bj.logsumexp, bj.logsumexp_backward, dict(axis=1)),
-        (bj.norm, bj.norm_backward, dict(axis=1)),
+        (bj.vector_norm, bj.vector_norm_backward, dict(axis=1)),
         (bj.std, bj.std_backward, dict(axis=1)),
         (bj.logcumsumexp, bj.logcumsumexp_backward, dict(axis=1)),
         (bj.cumprod, bj.cumprod_backward, dict(axis=1)),
@@ -215,7 +215,7 @@ def test_a_plan_of_the_gradient_knows_what_is_saved():
     wide, line = jax.ShapeDtypeStruct((4,), jnp.float32), jax.ShapeDtypeStruct((4,), jnp.bfloat16)
     inputs = lambda fun, *args: [aval for _, aval in bj.plan(fun, *args).backward.inputs]
     assert inputs(bj.logsumexp, x, 1) == [x, line, wide, line]
-    assert inputs(bj.norm, x, 2, 1) == [x, wide, line]
+    assert inputs(bj.vector_norm, x, 2, 1) == [x, wide, line]
     assert inputs(bj.std, x, 1) == [x, wide, wide, line]
     half = jax.ShapeDtypeStruct((4, 16), jnp.float16)
     assert inputs(bj.cumprod, half) == [half, jax.ShapeDtypeStruct((4, 16), jnp.float32), half]

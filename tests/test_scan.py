@@ -22,7 +22,7 @@ NAMES = ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
 BACKENDS = ("native", "xla")
 INF, NAN = np.inf, np.nan
 each_op = pytest.mark.parametrize("name", NAMES)
-each_backend = pytest.mark.parametrize("prefer", BACKENDS)
+each_backend = pytest.mark.parametrize("implementation", BACKENDS)
 WAYS = list(itertools.product((False, True), repeat=2))
 each_way = pytest.mark.parametrize("reverse, exclusive", WAYS)
 extrema = pytest.mark.parametrize("name", ("cummax", "cummin"))
@@ -47,8 +47,8 @@ def test_any_shape(name, data):
         exclusive=data.draw(st.booleans()),
     )
     x = _values(name, shape)
-    for prefer in BACKENDS:
-        y = getattr(bj, name)(jnp.asarray(x), **how, prefer=prefer)
+    for implementation in BACKENDS:
+        y = getattr(bj, name)(jnp.asarray(x), **how, implementation=implementation)
         close(y, oracle.cumulative(name, x, **how), "float64")
 
 
@@ -59,8 +59,8 @@ def test_linear_scan_of_any_shape(data):
     a, b = (_values("", shape, seed) for seed in (0, 1))
     if data.draw(st.booleans()):
         a, b = a + 1j * b, b - 2j * a
-    for prefer in BACKENDS:
-        h = bj.associative_linear_scan(jnp.asarray(a), jnp.asarray(b), **how, prefer=prefer)
+    for implementation in BACKENDS:
+        h = bj.linear_scan(jnp.asarray(a), jnp.asarray(b), **how, implementation=implementation)
         close(h, oracle.linear_scan(a, b, **how), str(a.dtype), scale=100)
 
 
@@ -105,7 +105,7 @@ def test_long_axes(name, shape, axis):
     value, gradient = ACCUMULATE[name]
     for reverse in (False, True):
         turn = lambda a: front(a)[:: -1 if reverse else 1]
-        fun = functools.partial(getattr(bj, name), axis=axis, reverse=reverse, prefer="native")
+        fun = functools.partial(getattr(bj, name), axis=axis, reverse=reverse, implementation="native")
         y, pull = jax.vjp(fun, jnp.asarray(x))
         want = value(turn(x))
         close(turn(y), want, "float64", scale=10)
@@ -124,7 +124,7 @@ def test_logcumsumexp_of_near_and_far_numbers(spread, shape):
     x[rng.random(shape) < 0.01] = -INF
     x[0, :2000] = -INF
     want = np.logaddexp.accumulate(x.astype(np.float64), 1)
-    y = bj.logcumsumexp(jnp.asarray(x), 1, prefer="native")
+    y = bj.logcumsumexp(jnp.asarray(x), 1, implementation="native")
     eps = np.finfo(np.float32).eps
     np.testing.assert_allclose(y, want, rtol=20 * eps, atol=40 * eps)
 
@@ -135,12 +135,12 @@ def test_a_very_long_row(count, reverse):
     """Sums of many parts, and of groups of groups of them, of numbers that are added without rounding."""
     x = np.random.default_rng(0).integers(-1, 2, count).astype(np.float32)
     turn = lambda a: np.asarray(a)[:: -1 if reverse else 1]
-    scan = lambda fun, *arrays: turn(fun(*map(jnp.asarray, arrays), reverse=reverse, prefer="native"))
+    scan = lambda fun, *arrays: turn(fun(*map(jnp.asarray, arrays), reverse=reverse, implementation="native"))
     np.testing.assert_array_equal(scan(bj.cumsum, x), np.cumsum(turn(x)))
     rising = x + np.arange(count) // 1000
     np.testing.assert_array_equal(scan(bj.cummax, rising), np.maximum.accumulate(turn(rising)))
     signs = np.where(x == 0, 1, x)
-    states = scan(bj.associative_linear_scan, signs, x)
+    states = scan(bj.linear_scan, signs, x)
     np.testing.assert_array_equal(states[1:], turn(signs)[1:] * states[:-1] + turn(x)[1:])
 
 
@@ -149,7 +149,7 @@ def test_long_linear_scans(shape, axis):
     a, b = np.random.default_rng(0).uniform(-1, 1, shape), np.asarray(normal(shape))
     dh = normal(shape, seed=1)
     for reverse in (False, True):
-        fun = functools.partial(bj.associative_linear_scan, axis=axis, reverse=reverse, prefer="native")
+        fun = functools.partial(bj.linear_scan, axis=axis, reverse=reverse, implementation="native")
         h, pull = jax.vjp(fun, jnp.asarray(a), jnp.asarray(b))
         want = oracle.linear_scan(a, b, axis, reverse)
         moved = lambda x, step: np.moveaxis(np.roll(np.moveaxis(x, axis, 0), step, 0), 0, axis)
@@ -167,15 +167,15 @@ def test_long_linear_scans(shape, axis):
 def test_empty_and_single_cells(name, shape):
     ways = list(itertools.product(range(len(shape)), (False, True)))
 
-    def everything(x, prefer):
+    def everything(x, implementation):
         for axis, exclusive in ways:
-            fun = functools.partial(getattr(bj, name), axis=axis, exclusive=exclusive, prefer=prefer)
+            fun = functools.partial(getattr(bj, name), axis=axis, exclusive=exclusive, implementation=implementation)
             y, pull = jax.vjp(fun, x)
             yield y, pull(jnp.ones(shape))[0], jax.jvp(fun, (x,), (jnp.ones(shape),))[1]
 
     x = jnp.full(shape, 0.5)
-    for prefer in BACKENDS:
-        found = jax.jit(lambda x: list(everything(x, prefer)))(x)
+    for implementation in BACKENDS:
+        found = jax.jit(lambda x: list(everything(x, implementation)))(x)
         for (axis, exclusive), (y, gradient, tangent) in zip(ways, found, strict=True):
             assert y.shape == gradient.shape == tangent.shape == shape
             if shape[axis] == 1:
@@ -187,8 +187,8 @@ def test_empty_and_single_cells(name, shape):
 @pytest.mark.parametrize("shape", [(0,), (0, 4), (5, 0), (1,), (4, 1, 3)])
 def test_empty_and_single_linear_scans(shape):
     x = jnp.full(shape, 0.5)
-    for axis, prefer in itertools.product(range(len(shape)), BACKENDS):
-        h, pull = jax.vjp(lambda a, b: bj.associative_linear_scan(a, b, axis, prefer=prefer), x, x)
+    for axis, implementation in itertools.product(range(len(shape)), BACKENDS):
+        h, pull = jax.vjp(lambda a, b: bj.linear_scan(a, b, axis, implementation=implementation), x, x)
         assert h.shape == shape and all(ct.shape == shape for ct in pull(h))
 
 
@@ -199,7 +199,9 @@ def test_every_four_of_the_edges(name, reverse, exclusive, dtype):
     """NaN, infinities, zeros of both signs and numbers: the kernel's values are the definition's and the oracle's."""
     x = np.array(list(itertools.product([NAN, INF, -INF, 0.0, -0.0, 2.0, -3.0], repeat=4)))
     how = dict(axis=1, reverse=reverse, exclusive=exclusive)
-    native, reference = (getattr(bj, name)(jnp.asarray(x, dtype), **how, prefer=prefer) for prefer in BACKENDS)
+    native, reference = (
+        getattr(bj, name)(jnp.asarray(x, dtype), **how, implementation=implementation) for implementation in BACKENDS
+    )
     close(native, reference, dtype)
     if name in ("cumsum", "cumprod"):
         same_bits(jnp.where(native != native, NAN, native), jnp.where(reference != reference, NAN, reference))
@@ -217,11 +219,11 @@ def _wide_range(dtype):
 def test_integers_keep_their_dtype_and_wrap(name, dtype):
     x = _wide_range(dtype)
     jaxs = {"cumsum": jnp.cumsum, "cumprod": jnp.cumprod}.get(name)
-    for prefer in BACKENDS:
-        y = getattr(bj, name)(jnp.asarray(x), 1, prefer=prefer)
+    for implementation in BACKENDS:
+        y = getattr(bj, name)(jnp.asarray(x), 1, implementation=implementation)
         same_bits(y, jaxs(x, 1, dtype=dtype) if jaxs else getattr(jax.lax, name)(jnp.asarray(x), 1))
         for reverse in (False, True):
-            y = getattr(bj, name)(jnp.asarray(x), 0, reverse=reverse, exclusive=True, prefer=prefer)
+            y = getattr(bj, name)(jnp.asarray(x), 0, reverse=reverse, exclusive=True, implementation=implementation)
             same_bits(y, oracle.cumulative(name, x, 0, reverse, exclusive=True))
 
 
@@ -231,22 +233,27 @@ def test_values_are_those_of_lax(name, dtype):
     x = jnp.asarray(_values(name, (9, 33)), dtype)
     theirs = getattr(jax.lax, {"logcumsumexp": "cumlogsumexp"}.get(name, name))
     for reverse in (False, True):
-        close(getattr(bj, name)(x, 1, reverse=reverse, prefer="native"), theirs(x, 1, reverse), dtype, scale=4)
+        close(getattr(bj, name)(x, 1, reverse=reverse, implementation="native"), theirs(x, 1, reverse), dtype, scale=4)
 
 
 @each_backend
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_half_types_accumulate_wide(dtype, prefer):
+def test_half_types_accumulate_wide(dtype, implementation):
     """Ones, of which a narrow accumulator would lose all but the first few."""
     n, step = (4096, 2.0**-7) if dtype == "bfloat16" else (8192, 2.0**-10)
     ones = jnp.ones(n, dtype)
 
     @jax.jit
     def ends(ones):
-        gradient = lambda name: jax.vjp(functools.partial(getattr(bj, name), prefer=prefer), ones)[1](ones)[0][0]
-        h = bj.associative_linear_scan(ones, ones, prefer=prefer)
-        exact = bj.cumsum(ones, prefer=prefer)[-1], gradient("cumsum"), gradient("cummax"), h[-1]
-        near = bj.logcumsumexp(0 * ones, prefer=prefer)[-1], bj.cumprod(ones[:512] + step, prefer=prefer)[-1]
+        gradient = lambda name: jax.vjp(functools.partial(getattr(bj, name), implementation=implementation), ones)[1](
+            ones
+        )[0][0]
+        h = bj.linear_scan(ones, ones, implementation=implementation)
+        exact = bj.cumsum(ones, implementation=implementation)[-1], gradient("cumsum"), gradient("cummax"), h[-1]
+        near = (
+            bj.logcumsumexp(0 * ones, implementation=implementation)[-1],
+            bj.cumprod(ones[:512] + step, implementation=implementation)[-1],
+        )
         return exact, near
 
     exact, near = ends(ones)
@@ -259,7 +266,7 @@ def test_every_half_survives_the_kernel(name):
     """A scan of one cell is that cell, for each of the 65,536 bit patterns."""
     for dtype in (jnp.float16, jnp.bfloat16):
         x = jax.lax.bitcast_convert_type(jnp.arange(65536, dtype=jnp.uint16), dtype)[:, None]
-        y, want = (np.asarray(a, np.float64) for a in (getattr(bj, name)(x, 1, prefer="native"), x))
+        y, want = (np.asarray(a, np.float64) for a in (getattr(bj, name)(x, 1, implementation="native"), x))
         subnormal = np.abs(want) < np.finfo(np.float32).tiny  # XLA's CPU threads flush those of float32 to zero
         np.testing.assert_array_equal(np.where(subnormal, 0, y), np.where(subnormal, 0, want))
 
@@ -267,22 +274,22 @@ def test_every_half_survives_the_kernel(name):
 def test_programs_are_one_call():
     x = jnp.ones((4, 5, 6))
     for name in NAMES:
-        is_one_call(lambda x, name=name: getattr(bj, name)(x, 1, prefer="native"), f"baracuda.{name}", x)
-    is_one_call(lambda a, b: bj.associative_linear_scan(a, b, 1, prefer="native"), "baracuda.linear_scan", x, 2 * x)
-    backward = functools.partial(bj.cumprod_backward, axis=1, prefer="native")
+        is_one_call(lambda x, name=name: getattr(bj, name)(x, 1, implementation="native"), f"baracuda.{name}", x)
+    is_one_call(lambda a, b: bj.linear_scan(a, b, 1, implementation="native"), "baracuda.linear_scan", x, 2 * x)
+    backward = functools.partial(bj.cumprod_backward, axis=1, implementation="native")
     is_one_call(backward, "baracuda.cumprod_backward", x, 2 * x, 3 * x)
 
 
 @each_op
 def test_same_bits_every_time(name):
     x = jnp.asarray(_values(name, (3, 50001)), jnp.float32)
-    fun = functools.partial(getattr(bj, name), axis=1, prefer="native")
+    fun = functools.partial(getattr(bj, name), axis=1, implementation="native")
     same_bits_every_time(lambda x: (y := fun(x), jax.vjp(fun, x)[1](y))[0], x)
 
 
 def test_python_lists_are_arrays():
     np.testing.assert_array_equal(bj.cumsum([1.0, 2, 3]), [1, 3, 6])
-    np.testing.assert_array_equal(bj.associative_linear_scan([2.0, 2, 2], [1.0, 1, 1]), [1, 3, 7])
+    np.testing.assert_array_equal(bj.linear_scan([2.0, 2, 2], [1.0, 1, 1]), [1, 3, 7])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -293,7 +300,7 @@ def test_python_lists_are_arrays():
 @each_way
 @each_backend
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "int8", "uint32"])
-def test_the_index_is_that_of_the_first_extreme(name, reverse, exclusive, prefer, dtype):
+def test_the_index_is_that_of_the_first_extreme(name, reverse, exclusive, implementation, dtype):
     """In the direction of the scan; a NaN beats all, and the first NaN stays."""
     rng = np.random.default_rng(0)
     x = rng.integers(0, 5, (40, 30)).astype(np.float64)
@@ -312,7 +319,7 @@ def test_the_index_is_that_of_the_first_extreme(name, reverse, exclusive, prefer
             best = i if beats or (new > old if name == "cummax" else new < old) else best
             if not exclusive:
                 want[row, i] = best
-    how = dict(reverse=reverse, exclusive=exclusive, prefer=prefer)
+    how = dict(reverse=reverse, exclusive=exclusive, implementation=implementation)
     y, index = getattr(bj, name)(jnp.asarray(x, dtype), -1, return_indices=True, **how)
     assert index.dtype == jnp.int32
     np.testing.assert_array_equal(index, want)
@@ -323,9 +330,9 @@ def test_the_index_is_that_of_the_first_extreme(name, reverse, exclusive, prefer
 
 @extrema
 @each_backend
-def test_the_first_of_those_that_tie_has_the_gradient(name, prefer):
+def test_the_first_of_those_that_tie_has_the_gradient(name, implementation):
     x = jnp.array([1.0, 3, 3, 2, 5, 5]) * (1 if name == "cummax" else -1)
-    fun = functools.partial(getattr(bj, name), prefer=prefer)
+    fun = functools.partial(getattr(bj, name), implementation=implementation)
     pull = lambda dy, **how: jax.vjp(functools.partial(fun, **how), x)[1](jnp.asarray(dy))[0]
     dy = [1.0, 2, 4, 8, 16, 32]
     np.testing.assert_array_equal(pull(dy), [1, 14, 0, 0, 48, 0])
@@ -339,10 +346,10 @@ def test_the_first_of_those_that_tie_has_the_gradient(name, prefer):
 
 @extrema
 @each_backend
-def test_an_infinite_cotangent_stays_where_it_belongs(name, prefer):
+def test_an_infinite_cotangent_stays_where_it_belongs(name, implementation):
     x = jnp.array([1.0, 2, 2, 3]) * (1 if name == "cummax" else -1)
     dy = jnp.array([INF, 1, -INF, NAN])
-    dx = jax.vjp(lambda x: getattr(bj, name)(x, prefer=prefer), x)[1](dy)[0]
+    dx = jax.vjp(lambda x: getattr(bj, name)(x, implementation=implementation), x)[1](dy)[0]
     np.testing.assert_array_equal(dx, [INF, -INF, 0, NAN])
 
 
@@ -361,7 +368,7 @@ def test_backward_function_takes_the_index(name):
 
 
 @each_backend
-def test_prod_gradient_is_exact_with_zeros(prefer):
+def test_prod_gradient_is_exact_with_zeros(implementation):
     """No zero, one, two: the definition is the product of the others."""
     x = np.array([[2.0, 3, 5, 7], [2, 0, 5, 7], [0, 3, 0, 7], [0, 0, 0, 0]])
     dy = np.array([1.0, 10, 100, 1000])
@@ -369,7 +376,7 @@ def test_prod_gradient_is_exact_with_zeros(prefer):
     for i, j in itertools.product(range(4), repeat=2):
         if j <= i:
             want[:, j] += dy[i] * np.delete(x[:, : i + 1], j, 1).prod(1)
-    loss = lambda x: jnp.sum(bj.cumprod(x, 1, prefer=prefer) * dy)
+    loss = lambda x: jnp.sum(bj.cumprod(x, 1, implementation=implementation) * dy)
     gradient, hessian = jax.jit(lambda x: (jax.grad(loss)(x), jax.hessian(loss)(x)))(jnp.asarray(x))
     np.testing.assert_array_equal(gradient, want)
     np.testing.assert_array_equal(hessian[2, 0, 2, 2], (dy[2] + dy[3] * 7) * 3)
@@ -379,10 +386,10 @@ def test_prod_gradient_is_exact_with_zeros(prefer):
 
 @each_way
 @each_backend
-def test_logcumsumexp_of_minus_infinity_is_no_nan(reverse, exclusive, prefer):
+def test_logcumsumexp_of_minus_infinity_is_no_nan(reverse, exclusive, implementation):
     """Nor is its gradient, or the second derivative: what adds nothing has none."""
     x = jnp.array([[-INF, -INF, 1, -INF, 2, -INF], [-INF] * 6, [0, 1, -INF, 3, 1e4, -1e4]])
-    fun = lambda x: bj.logcumsumexp(x, 1, reverse=reverse, exclusive=exclusive, prefer=prefer)
+    fun = lambda x: bj.logcumsumexp(x, 1, reverse=reverse, exclusive=exclusive, implementation=implementation)
     loss = lambda x: jnp.where(jnp.isfinite(y := fun(x)), jnp.sin(y), 0).sum()
     close(fun(x), oracle.cumulative("logcumsumexp", x, 1, reverse, exclusive), "float64")
     gradient, second = jax.jvp(jax.grad(loss), (x,), (jnp.ones(x.shape),))
@@ -402,8 +409,8 @@ def test_logcumsumexp_does_not_overflow():
 
 
 @each_backend
-def test_a_factor_before_the_first_cell_multiplies_nothing(prefer):
-    fun = functools.partial(bj.associative_linear_scan, prefer=prefer)
+def test_a_factor_before_the_first_cell_multiplies_nothing(implementation):
+    fun = functools.partial(bj.linear_scan, implementation=implementation)
     for first in (INF, NAN, 1e308):
         a, b = jnp.array([first, 2.0, 0, 3]), jnp.array([1.0, 1, 5, 1])
         h, pull = jax.vjp(fun, a, b)
@@ -416,13 +423,13 @@ def test_a_factor_before_the_first_cell_multiplies_nothing(prefer):
 def test_complex_gradients_are_not_conjugated():
     rng = np.random.default_rng(0)
     a, b, dh = (jnp.asarray(rng.standard_normal((5, 30)) + 1j * rng.standard_normal((5, 30))) / 2 for _ in range(3))
-    fun = lambda prefer: lambda a, b: bj.associative_linear_scan(a, b, 1, prefer=prefer)
+    fun = lambda implementation: lambda a, b: bj.linear_scan(a, b, 1, implementation=implementation)
     plain = lambda a, b: jax.lax.associative_scan(lambda s, t: (t[0] * s[0], t[0] * s[1] + t[1]), (a, b), axis=1)[1]
     want = jax.vjp(plain, a, b)[1](dh)
-    for prefer in BACKENDS:
-        for got, expected in zip(jax.vjp(fun(prefer), a, b)[1](dh), want, strict=True):
+    for implementation in BACKENDS:
+        for got, expected in zip(jax.vjp(fun(implementation), a, b)[1](dh), want, strict=True):
             close(got, expected, "complex128")
-    for got, expected in zip(bj.associative_linear_scan_backward(a, plain(a, b), dh, 1), want, strict=True):
+    for got, expected in zip(bj.linear_scan_backward(a, plain(a, b), dh, 1), want, strict=True):
         close(got, expected, "complex128")
 
 
@@ -475,7 +482,7 @@ def test_linear_scans_of_shards(reverse, kind, dtype):
     if len(devices()) < 8:
         pytest.skip("needs eight devices")
     a, b = (jnp.asarray(0.7 * _values("", (3, 32), seed)).astype(dtype) for seed in (0, 1))
-    fun = lambda a, b: bj.associative_linear_scan(a, b, 1, reverse=reverse)
+    fun = lambda a, b: bj.linear_scan(a, b, 1, reverse=reverse)
     both = lambda a, b: (fun(a, b), *jax.vjp(fun, a, b)[1](b), jax.jvp(fun, (a, b), (b, a))[1])
     for axes, spec in ((1, "d"), (2, ("d", "e"))):
         over = mesh(kind, axes)

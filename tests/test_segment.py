@@ -17,7 +17,7 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 
 
 def _check(name, data, ids, num_segments, dtype="float64", **kwargs):
-    got = OPS[name](jnp.asarray(data), jnp.asarray(ids), num_segments, prefer="native", **kwargs)
+    got = OPS[name](jnp.asarray(data), jnp.asarray(ids), num_segments, implementation="native", **kwargs)
     close(got, oracle.segment(name, data, ids, num_segments, kwargs.get("empty_value")), dtype)
     return got
 
@@ -50,7 +50,7 @@ def test_many_rows(name, columns, skew):
     }[skew]
     data = 1 + 0.01 * rng.standard_normal((rows, columns)) if name == "prod" else rng.standard_normal((rows, columns))
     dtype = ("float32", "float64")[(columns + len(skew) + len(name)) % 2]
-    got = OPS[name](jnp.asarray(data, dtype), jnp.asarray(ids), num_segments, prefer="native")
+    got = OPS[name](jnp.asarray(data, dtype), jnp.asarray(ids), num_segments, implementation="native")
     want = oracle.segment(name, np.asarray(data, dtype), ids, num_segments)
     close(got, want, dtype, scale=20)
 
@@ -60,7 +60,7 @@ def test_sorted_and_unsorted_give_the_same_bits(name):
     rng = np.random.default_rng(2)
     ids = np.sort(rng.integers(-2, 40, 5000))
     data = jnp.asarray(rng.standard_normal((5000, 7)), jnp.float32)
-    call = lambda x, **kw: OPS[name](x, jnp.asarray(ids), 38, prefer="native", **kw)
+    call = lambda x, **kw: OPS[name](x, jnp.asarray(ids), 38, implementation="native", **kw)
     same_bits(call(data), call(data, indices_are_sorted=True))
     grad = lambda **kw: jax.grad(lambda x: jnp.where(jnp.isfinite(y := call(x, **kw)), y, 0).sum())(data)
     same_bits(grad(), grad(indices_are_sorted=True))
@@ -113,9 +113,9 @@ def test_all_ids_out_of_range(name):
 def test_empty_value(name, dtype):
     if name == "mean" and "int" in dtype:
         pytest.skip("mean takes floats")
-    y = OPS[name](jnp.ones((2, 3), dtype), jnp.array([0, 2]), 4, empty_value=5, prefer="native")
+    y = OPS[name](jnp.ones((2, 3), dtype), jnp.array([0, 2]), 4, empty_value=5, implementation="native")
     np.testing.assert_array_equal(np.asarray(y, np.float64), [[1] * 3, [5] * 3, [1] * 3, [5] * 3])
-    same_bits(y, OPS[name](jnp.ones((2, 3), dtype), jnp.array([0, 2]), 4, empty_value=5, prefer="xla"))
+    same_bits(y, OPS[name](jnp.ones((2, 3), dtype), jnp.array([0, 2]), 4, empty_value=5, implementation="xla"))
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -142,8 +142,8 @@ def test_nan_and_infinity_propagate(name, dtype):
     ids = np.array([0, 0, 1, 1, 2, 3, 3])
     with np.errstate(invalid="ignore"):
         want = oracle.segment(name, data, ids, 4)
-    for prefer in ("native", "xla"):
-        got = OPS[name](jnp.asarray(data, dtype), jnp.asarray(ids), 4, prefer=prefer)
+    for implementation in ("native", "xla"):
+        got = OPS[name](jnp.asarray(data, dtype), jnp.asarray(ids), 4, implementation=implementation)
         np.testing.assert_array_equal(np.asarray(got, np.float64), want)
 
 
@@ -156,15 +156,17 @@ def test_a_segment_of_infinities_has_a_winner(name):
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
-@pytest.mark.parametrize("prefer", ["native", "xla"])
+@pytest.mark.parametrize("implementation", ["native", "xla"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
-def test_ties(name, prefer, dtype):
+def test_ties(name, implementation, dtype):
     """First: the lowest row takes all. Split: equal parts, NaN among them, whatever the order of the rows."""
     data = jnp.array([[2, 1], [3, np.nan], [3, 0], [3, np.nan], [3, 5]], dtype)
     ids = jnp.array([0, 1, 1, 1, 0])
     data = -data if name == "min" else data
     dy = jnp.full((3, 2), 6, dtype)
-    grad = lambda ties: jax.vjp(lambda x: OPS[name](x, ids, 3, ties=ties, prefer=prefer), data)[1](dy)[0]
+    grad = lambda ties: jax.vjp(lambda x: OPS[name](x, ids, 3, ties=ties, implementation=implementation), data)[1](dy)[
+        0
+    ]
     first, split = jax.jit(lambda: (grad("first"), grad("split")))()
     np.testing.assert_array_equal(np.asarray(first, float), [[0, 0], [6, 6], [0, 0], [0, 0], [6, 6]])
     np.testing.assert_array_equal(np.asarray(split, float), [[0, 0], [2, 3], [2, 0], [2, 3], [6, 6]])
@@ -184,7 +186,7 @@ def test_the_winner_is_where_the_value_came_from():
     data = jnp.asarray(rng.integers(0, 50, (9000, 5)), jnp.bfloat16)
     ids = rng.integers(0, 5, 9000)
     for name in ("max", "min"):
-        _, winner = OPS[name](data, jnp.asarray(ids), 5, return_residuals=True, prefer="native")
+        _, winner = OPS[name](data, jnp.asarray(ids), 5, return_residuals=True, implementation="native")
         for s in range(5):
             rows = np.flatnonzero(ids == s)
             values = np.asarray(data, float)[rows]
@@ -197,8 +199,8 @@ def test_the_winner_is_where_the_value_came_from():
         np.testing.assert_array_equal(np.asarray(dx, float), want)
 
 
-@pytest.mark.parametrize("prefer", ["native", "xla"])
-def test_prod_gradient_is_exact_with_zeros(prefer):
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+def test_prod_gradient_is_exact_with_zeros(implementation):
     """No zero, one, two, in one segment; the definition is the product of the others."""
     data = np.array([[2.0, 0, 0], [3, 5, 0], [4, 7, 6], [0, 0, 9]])
     ids = np.array([0, 0, 0, 1])
@@ -207,7 +209,7 @@ def test_prod_gradient_is_exact_with_zeros(prefer):
     for n in range(4):
         others = (ids == ids[n]) & (np.arange(4) != n)
         want[n] = dy[ids[n]] * data[others].prod(0)
-    fun = lambda x: bj.segment_prod(x, jnp.asarray(ids), 2, prefer=prefer)
+    fun = lambda x: bj.segment_prod(x, jnp.asarray(ids), 2, implementation=implementation)
     loss = lambda x: jnp.vdot(fun(x), dy)
     gradient, hessian = jax.jit(lambda x: (jax.grad(loss)(x), jax.hessian(loss)(x)))(jnp.asarray(data))
     np.testing.assert_allclose(gradient, want, rtol=1e-14)
@@ -240,7 +242,7 @@ def test_a_broken_promise_of_sorted_ids_touches_no_other_memory(name):
     rng = np.random.default_rng(7)
     for _ in range(20):
         ids = jnp.asarray(rng.integers(-5, 60, 6000))
-        y = OPS[name](jnp.ones((6000, 5)), ids, 50, indices_are_sorted=True, prefer="native")
+        y = OPS[name](jnp.ones((6000, 5)), ids, 50, indices_are_sorted=True, implementation="native")
         assert y.shape == (50, 5)
 
 
@@ -249,7 +251,7 @@ def test_every_half_survives_the_kernel(name):
     """A segment of one row is that row, for each of the 65,536 bit patterns."""
     for dtype in (jnp.float16, jnp.bfloat16):
         data = jax.lax.bitcast_convert_type(jnp.arange(65536, dtype=jnp.uint16), dtype)
-        y = OPS[name](data, jnp.arange(65536), 65536, prefer="native")
+        y = OPS[name](data, jnp.arange(65536), 65536, implementation="native")
         want = np.asarray(data, np.float64)
         subnormal = np.abs(want) < np.finfo(np.float32).tiny  # XLA's CPU threads flush those of float32 to zero
         np.testing.assert_array_equal(np.where(subnormal, 0, np.asarray(y, np.float64)), np.where(subnormal, 0, want))
@@ -261,7 +263,7 @@ def test_sums_of_halves_are_rounded_to_nearest():
         a = rng.standard_normal(20000) * 2.0 ** rng.integers(*exponents, 20000)
         data = jnp.asarray(a, dtype)
         pairs = data.reshape(-1, 2).astype(jnp.float32)
-        y = bj.segment_sum(data, jnp.repeat(jnp.arange(10000), 2), 10000, prefer="native")
+        y = bj.segment_sum(data, jnp.repeat(jnp.arange(10000), 2), 10000, implementation="native")
         want = (pairs[:, 0] + pairs[:, 1]).astype(dtype)
         np.testing.assert_array_equal(np.asarray(y, np.float64), np.asarray(want, np.float64))
 

@@ -42,7 +42,7 @@ def _is_chosen(text, one_in, config):
 
 def _of_case(op, case):
     example = Example(op, case, "float64" if "float64" in op.dtypes else usual_dtype(op))
-    fun = functools.partial(op.public, **case.kwargs, prefer=kernels_of(op))
+    fun = functools.partial(op.public, **case.kwargs, implementation=kernels_of(op))
     return Called(f"{op.name} {case.name}", fun, example.args, example.moving if example.has_derivative else ())
 
 
@@ -55,13 +55,15 @@ def _others():
     x, few, part = _draw(8, 16), np.round(_draw(8, 16)), np.linspace(0, 1, 8)
     of = lambda name, *args, moving=(0,), fun=None, **options: Called(
         f"{name} {'of ' + str(len(args)) if fun is None else 'again'} {'-'.join(options)}".strip(),
-        functools.partial(fun or getattr(bj, name), **options, prefer="native"), args, moving,
+        functools.partial(fun or getattr(bj, name), **options, implementation="native"), args, moving,
     )  # fmt: skip
     none = ()
     edges = np.linspace(-1, 1, 8)
-    histogramdd = lambda *args, prefer: bj.histogramdd(args[0], 4, ((-2.0, 2.0),) * 4, *args[1:], prefer=prefer)[0]
+    histogramdd = lambda *args, implementation: bj.histogramdd(
+        args[0], 4, ((-2.0, 2.0),) * 4, *args[1:], implementation=implementation
+    )[0]
     places = np.arange(16)[::-1].copy()
-    search = lambda a, v, order, prefer: bj.searchsorted(a, v, sorter=order, prefer=prefer)
+    search = lambda a, v, order, implementation: bj.searchsorted(a, v, sorter=order, implementation=implementation)
     yield of("histogramdd", _draw(8, 4), _draw(8), moving=(1,), fun=histogramdd)
     yield of("histogram", x, edges, moving=none, density=True)
     yield of("histogram", x, moving=none, bins=4)
@@ -77,12 +79,12 @@ def _others():
     yield of("unique", few, return_index=True, return_inverse=True, return_counts=True, size=8)
     yield of("unique", few, return_index=True, return_inverse=True, return_counts=True, axis=1, size=8)
     yield of("unique_consecutive", few, return_inverse=True, return_counts=True, size=80)
-    yield of("unique_consecutive", few, return_inverse=True, dim=1, size=8)
+    yield of("unique_consecutive", few, return_inverse=True, axis=1, size=8)
     yield of("repeat_interleave", x, np.arange(128) % 3, total_repeat_length=200)
     yield of("repeat_interleave", x, repeats=3, axis=1)
     yield of("repeat_interleave_backward", _draw(16, 8), np.full(8, 2), axis=0)
     yield of("glu_backward", x, _draw(4, 16), moving=(0, 1), axis=0)
-    yield of("write_slice", x, _draw(4, 8), np.array([2, 4]), moving=(0, 1))
+    yield of("dynamic_update_slice", x, _draw(4, 8), np.array([2, 4]), moving=(0, 1))
     yield of("dynamic_quantize", _draw(8, 32), moving=none, group_size=8)
 
 
@@ -154,7 +156,7 @@ def test_tiles_are_told_without_a_mesh(sizes, is_known):
 def test_tiles_that_are_parts_of_an_axis():
     x = _draw(8, 16)
     placed = jax.device_put(x.ravel(), NamedSharding(mesh("auto"), P("d")))
-    fun = lambda x: bj.cumsum(x.reshape(2, 64), 1, prefer="native")
+    fun = lambda x: bj.cumsum(x.reshape(2, 64), 1, implementation="native")
     np.testing.assert_allclose(jax.jit(fun)(placed), np.cumsum(x.reshape(2, 64), 1), rtol=1e-12, atol=1e-12)
 
 

@@ -17,7 +17,7 @@ from baracuda_jax._core import checks
 BACKENDS = ("native", "xla")
 INF, NAN = np.inf, np.nan
 METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
-each_backend = pytest.mark.parametrize("prefer", BACKENDS)
+each_backend = pytest.mark.parametrize("implementation", BACKENDS)
 each_dtype = pytest.mark.parametrize("dtype", checks.REAL)
 each_way = pytest.mark.parametrize("descending", (False, True))
 # Short rows, digits of 8 and of 11 bits, one row for all threads, many for few.
@@ -66,12 +66,12 @@ def test_sorts_are_stable_and_keep_every_bit(shape, dtype, descending):
     x = _awkward(shape, dtype)
     order = _order(x, descending)
     want = np.take_along_axis(np.asarray(x), order, -1)
-    for prefer in BACKENDS:
-        how = dict(descending=descending, prefer=prefer)
+    for implementation in BACKENDS:
+        how = dict(descending=descending, implementation=implementation)
         same_bits(bj.sort(x, **how), want)
         same_bits(bj.argsort(x, **how), order.astype(np.int32))
-        if prefer == "native":
-            same_bits(bj.topk(x, shape[-1], largest=descending, prefer=prefer)[0], want)
+        if implementation == "native":
+            same_bits(bj.topk(x, shape[-1], largest=descending, implementation=implementation)[0], want)
 
 
 @each_way
@@ -80,7 +80,7 @@ def test_numbers_without_ties_or_zeros_are_sorted_too(shape, descending):
     """Their keys alone are enough."""
     x = normal(shape, "float32")
     want = np.sort(np.asarray(x), -1)
-    same_bits(bj.sort(x, descending=descending, prefer="native"), np.flip(want, -1) if descending else want)
+    same_bits(bj.sort(x, descending=descending, implementation="native"), np.flip(want, -1) if descending else want)
 
 
 @each_way
@@ -91,8 +91,8 @@ def test_nans_of_a_long_row(nans, dtype, descending):
     x = np.array(normal((70000,), dtype))
     x[[5, 60000, 3][: len(nans)]] = nans
     order = _order(x, descending)
-    same_bits(bj.sort(jnp.asarray(x), descending=descending, prefer="native"), x[order])
-    same_bits(bj.argsort(jnp.asarray(x), descending=descending, prefer="native"), order.astype(np.int32))
+    same_bits(bj.sort(jnp.asarray(x), descending=descending, implementation="native"), x[order])
+    same_bits(bj.argsort(jnp.asarray(x), descending=descending, implementation="native"), order.astype(np.int32))
 
 
 @pytest.mark.parametrize("missing", [0, 70000])
@@ -100,8 +100,8 @@ def test_gradient_of_a_row_beyond_the_cache(missing):
     """Of all of its cells, or with zeros between."""
     x = jnp.asarray(normal((2**24 + 70003,), "float32"))
     dy = x[missing:][::-1]
-    index = bj.topk(x, dy.size, prefer="native")[1]
-    (dx,) = jax.vjp(lambda x: bj.topk(x, dy.size, prefer="native")[0], x)[1](dy)
+    index = bj.topk(x, dy.size, implementation="native")[1]
+    (dx,) = jax.vjp(lambda x: bj.topk(x, dy.size, implementation="native")[0], x)[1](dy)
     want = np.zeros(x.size, np.float32)
     want[index] = dy
     same_bits(dx, want)
@@ -116,9 +116,9 @@ def test_any_shape(data):
     k = data.draw(st.integers(0, shape[axis]))
     cut = [slice(None)] * len(shape)
     cut[axis] = slice(k)
-    for prefer in BACKENDS:
-        np.testing.assert_array_equal(bj.argsort(x, axis, descending=descending, prefer=prefer), order)
-        values, indices = bj.topk(x, k, axis, largest=descending, prefer=prefer)
+    for implementation in BACKENDS:
+        np.testing.assert_array_equal(bj.argsort(x, axis, descending=descending, implementation=implementation), order)
+        values, indices = bj.topk(x, k, axis, largest=descending, implementation=implementation)
         np.testing.assert_array_equal(indices, order[tuple(cut)])
         same_bits(values, np.take_along_axis(np.asarray(x), order, axis)[tuple(cut)])
 
@@ -128,7 +128,7 @@ def test_any_shape(data):
 def test_topk_is_the_beginning_of_the_sort(dtype, largest):
     for shape, k in (((3, 97), 5), ((2, 5000), 64), ((2, 5000), 700), ((300000,), 100)):
         x = _awkward(shape, dtype)
-        values, indices = bj.topk(x, k, largest=largest, prefer="native")
+        values, indices = bj.topk(x, k, largest=largest, implementation="native")
         order = _order(x, largest)[..., :k]
         np.testing.assert_array_equal(indices, order)
         same_bits(values, np.take_along_axis(np.asarray(x), order, -1))
@@ -139,7 +139,7 @@ def test_topk_of_rows_that_are_in_order(largest):
     """Each element beats those before it, or none does."""
     for x in (jnp.arange(20000.0), -jnp.arange(20000.0), jnp.zeros(20000)):
         order = _order(x, largest)[:50]
-        np.testing.assert_array_equal(bj.topk(x, 50, largest=largest, prefer="native")[1], order)
+        np.testing.assert_array_equal(bj.topk(x, 50, largest=largest, implementation="native")[1], order)
 
 
 def test_msort_sorts_the_first_axis():
@@ -149,11 +149,11 @@ def test_msort_sorts_the_first_axis():
 
 @each_backend
 @pytest.mark.parametrize("dtype", checks.EVERY)
-def test_values_move_with_their_keys(dtype, prefer):
+def test_values_move_with_their_keys(dtype, implementation):
     x = _awkward((4, 60), "float32")
     values = _awkward((4, 60), "float64", 1).astype(dtype) if "complex" in dtype else _awkward((4, 60), dtype, 1)
     order = _order(x, False)
-    ordered, (one, two) = bj.sort_key_val(x, (values, x), prefer=prefer)
+    ordered, (one, two) = bj.sort_key_val(x, (values, x), implementation=implementation)
     same_bits(ordered, np.take_along_axis(np.asarray(x), order, -1))
     same_bits(two, ordered)
     same_bits(one, np.take_along_axis(np.asarray(values), order, -1))
@@ -168,11 +168,11 @@ def test_keys_and_values_share_one_sort():
 
 
 @each_backend
-def test_both_keys_and_values_have_gradients(prefer):
+def test_both_keys_and_values_have_gradients(implementation):
     keys, values = normal((3, 8)), normal((3, 8), seed=1)
     order = _order(keys, False)
     dk, dv = normal((3, 8), seed=2), normal((3, 8), seed=3)
-    got = jax.vjp(lambda k, v: bj.sort_key_val(k, v, prefer=prefer), keys, values)[1]((dk, dv))
+    got = jax.vjp(lambda k, v: bj.sort_key_val(k, v, implementation=implementation), keys, values)[1]((dk, dv))
     for ct, dy in zip(got, (dk, dv), strict=True):
         want = np.zeros((3, 8))
         np.put_along_axis(want, order, np.asarray(dy), -1)
@@ -181,65 +181,65 @@ def test_both_keys_and_values_have_gradients(prefer):
 
 @each_backend
 @each_way
-def test_the_gradient_of_a_sort_is_the_permutations_transpose(prefer, descending):
+def test_the_gradient_of_a_sort_is_the_permutations_transpose(implementation, descending):
     x = _awkward((3, 300), "float64")
     dy, t = normal(x.shape, seed=1), normal(x.shape, seed=2)
-    fun = functools.partial(bj.sort, descending=descending, prefer=prefer)
+    fun = functools.partial(bj.sort, descending=descending, implementation=implementation)
     order = _order(x, descending)
     want = np.zeros(x.shape)
     np.put_along_axis(want, order, np.asarray(dy), -1)
     same_bits(jax.vjp(fun, x)[1](dy)[0], want)
-    same_bits(bj.sort_backward(jnp.asarray(order, jnp.int32), dy, prefer=prefer), want)
+    same_bits(bj.sort_backward(jnp.asarray(order, jnp.int32), dy, implementation=implementation), want)
     same_bits(jax.jvp(fun, (x,), (t,))[1], np.take_along_axis(np.asarray(t), order, -1))
 
 
 @each_backend
-def test_gradients_of_selections_are_put_where_they_come_from(prefer):
+def test_gradients_of_selections_are_put_where_they_come_from(implementation):
     x, dy = normal((5, 40)), normal((5, 3), seed=1)
-    _, indices = bj.topk(x, 3, prefer=prefer)
+    _, indices = bj.topk(x, 3, implementation=implementation)
     want = np.zeros((5, 40))
     np.put_along_axis(want, np.asarray(indices), np.asarray(dy), -1)
-    same_bits(jax.vjp(lambda x: bj.topk(x, 3, prefer=prefer)[0], x)[1](dy)[0], want)
-    same_bits(bj.topk_backward(indices, dy, 40, prefer=prefer), want)
-    same_bits(bj.kthvalue_backward(indices, dy, 40, prefer=prefer), want)
+    same_bits(jax.vjp(lambda x: bj.topk(x, 3, implementation=implementation)[0], x)[1](dy)[0], want)
+    same_bits(bj.topk_backward(indices, dy, 40, implementation=implementation), want)
+    same_bits(bj.kthvalue_backward(indices, dy, 40, implementation=implementation), want)
 
 
 @each_backend
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_cotangents_of_one_element_are_added(dtype, prefer):
+def test_cotangents_of_one_element_are_added(dtype, implementation):
     """In float32 for halves, of which a narrow sum would lose the small ones."""
     dy = jnp.asarray([[256.0, 1, 1, 1, 1]], dtype)
-    dx = bj.kthvalue_backward(jnp.asarray([[1, 1, 1, 1, 1]], jnp.int32), dy, 4, prefer=prefer)
+    dx = bj.kthvalue_backward(jnp.asarray([[1, 1, 1, 1, 1]], jnp.int32), dy, 4, implementation=implementation)
     np.testing.assert_array_equal(wide(dx), [[0, 260, 0, 0]])
 
 
 def test_a_place_that_is_not_there_is_dropped():
     indices, dy = jnp.asarray([[0, 9, 2, -1]], jnp.int32), jnp.ones((1, 4))
-    np.testing.assert_array_equal(bj.kthvalue_backward(indices, dy, 5, prefer="native"), [[1, 0, 1, 0, 0]])
-    np.testing.assert_array_equal(bj.topk_backward(indices, dy, 5, prefer="native"), [[1, 0, 1, 0, 0]])
+    np.testing.assert_array_equal(bj.kthvalue_backward(indices, dy, 5, implementation="native"), [[1, 0, 1, 0, 0]])
+    np.testing.assert_array_equal(bj.topk_backward(indices, dy, 5, implementation="native"), [[1, 0, 1, 0, 0]])
 
 
 def test_indices_are_formed_where_they_are_needed():
     """Those of a sort for its derivative alone."""
     x = normal((3, 200))
     results = lambda fun: jax.jit(fun).lower(x).as_text().count("xi32>")
-    assert results(lambda x: bj.sort(x, prefer="native")) == 0
-    assert results(lambda x: jax.vjp(lambda x: bj.sort(x, prefer="native"), x)[1](x)[0]) > 0
+    assert results(lambda x: bj.sort(x, implementation="native")) == 0
+    assert results(lambda x: jax.vjp(lambda x: bj.sort(x, implementation="native"), x)[1](x)[0]) > 0
 
 
 def test_programs_are_one_call():
     x = normal((4, 50))
-    is_one_call(lambda x: bj.sort(x, prefer="native"), "baracuda.sort", x)
-    is_one_call(lambda x: bj.argsort(x, prefer="native"), "baracuda.sort", x)
-    is_one_call(lambda x: bj.topk(x, 3, prefer="native"), "baracuda.sort", x)
-    is_one_call(lambda x: bj.argmax(x, 1, prefer="native"), "baracuda.argextremum", x)
-    is_one_call(lambda i, dy: bj.sort_backward(i, dy, prefer="native"), "baracuda.put_along", bj.argsort(x), x)
+    is_one_call(lambda x: bj.sort(x, implementation="native"), "baracuda.sort", x)
+    is_one_call(lambda x: bj.argsort(x, implementation="native"), "baracuda.sort", x)
+    is_one_call(lambda x: bj.topk(x, 3, implementation="native"), "baracuda.sort", x)
+    is_one_call(lambda x: bj.argmax(x, 1, implementation="native"), "baracuda.argextremum", x)
+    is_one_call(lambda i, dy: bj.sort_backward(i, dy, implementation="native"), "baracuda.put_along", bj.argsort(x), x)
 
 
 @pytest.mark.parametrize("shape", ((3, 50001), (70000,), (2000, 31)))
 def test_same_bits_every_time(shape):
     x = _awkward(shape, "float32")
-    fun = functools.partial(bj.sort, prefer="native")
+    fun = functools.partial(bj.sort, implementation="native")
     everything = lambda x: [fun(x), *jax.vjp(fun, x)[1](x), *bj.topk(x, 9), bj.median(x, -1)]
     same_bits_every_time(lambda x: jnp.concatenate([y.ravel().astype(x.dtype) for y in everything(x)]), x)
 
@@ -254,8 +254,8 @@ def test_kthvalue_is_an_element_of_the_sort(shape, dtype):
     x = _awkward(shape, dtype)
     order = _order(x, False)
     for k in {1, shape[-1] // 3 + 1, shape[-1]}:
-        for prefer in BACKENDS:
-            value, index = bj.kthvalue(x, k, prefer=prefer)
+        for implementation in BACKENDS:
+            value, index = bj.kthvalue(x, k, implementation=implementation)
             np.testing.assert_array_equal(index, order[..., k - 1])
             same_bits(value, np.take_along_axis(np.asarray(x), order, -1)[..., k - 1])
 
@@ -274,8 +274,8 @@ def test_quantiles_are_jaxs(name, method, dtype, q):
         return jax.jit(lambda a, q: (fun(a, q), *gradient(a, q)))(a, q)
 
     value, da, dq = both(functools.partial(getattr(jnp, name), axis=1, method=method))
-    for prefer in BACKENDS:
-        y, *gradient = both(functools.partial(getattr(bj, name), axis=1, method=method, prefer=prefer))
+    for implementation in BACKENDS:
+        y, *gradient = both(functools.partial(getattr(bj, name), axis=1, method=method, implementation=implementation))
         close(y, value, dtype)
         close(gradient[0], da, dtype, scale=4)
         close(gradient[1], dq, dtype, scale=400)
@@ -286,30 +286,36 @@ def test_medians_are_jaxs_of_any_axes(name):
     a = normal((3, 4, 5)).at[0, 1, 2].set(NAN)
     for axis in (None, 0, -1, (0, 2), (1,), (2, 0, 1)):
         for keepdims in (False, True):
-            got = getattr(bj, name)(a, axis, keepdims=keepdims, prefer="native")
+            got = getattr(bj, name)(a, axis, keepdims=keepdims, implementation="native")
             close(got, getattr(jnp, name)(a, axis, keepdims=keepdims), "float64")
     for got, want in ((getattr(fun, name)(jnp.arange(7)[::-1]), 3.0) for fun in (bj, jnp)):
         assert got == want
 
 
 @each_backend
-def test_the_gradient_of_a_row_with_nan_is_zero(prefer):
+def test_the_gradient_of_a_row_with_nan_is_zero(implementation):
     a = jnp.asarray([[1.0, NAN, 3], [1, 5, 2]])
-    gradient = jax.grad(lambda a: jnp.where(jnp.isnan(y := bj.median(a, 1, prefer=prefer)), 0, y).sum())(a)
+    gradient = jax.grad(
+        lambda a: jnp.where(jnp.isnan(y := bj.median(a, 1, implementation=implementation)), 0, y).sum()
+    )(a)
     np.testing.assert_array_equal(gradient, [[0, 0, 0], [0, 0, 1]])
-    gradient = jax.grad(lambda a: bj.nanmedian(a, 1, prefer=prefer).sum())(a)
+    gradient = jax.grad(lambda a: bj.nanmedian(a, 1, implementation=implementation).sum())(a)
     np.testing.assert_array_equal(gradient, [[0.5, 0, 0.5], [0, 0, 1]])
 
 
 @each_backend
-def test_an_infinite_element_without_weight_leaves_no_nan(prefer):
+def test_an_infinite_element_without_weight_leaves_no_nan(implementation):
     a = jnp.asarray([-INF, 1.0, INF])
-    np.testing.assert_array_equal(bj.quantile(a, jnp.asarray([0.0, 0.5, 1.0]), prefer=prefer), [-INF, 1, INF])
+    np.testing.assert_array_equal(
+        bj.quantile(a, jnp.asarray([0.0, 0.5, 1.0]), implementation=implementation), [-INF, 1, INF]
+    )
 
 
 @each_backend
-def test_a_traced_share_outside_the_unit_interval_gives_nan(prefer):
-    y = jax.jit(lambda q: bj.quantile(jnp.arange(5.0), q, prefer=prefer))(jnp.asarray([-0.1, 0.25, 1.5, NAN]))
+def test_a_traced_share_outside_the_unit_interval_gives_nan(implementation):
+    y = jax.jit(lambda q: bj.quantile(jnp.arange(5.0), q, implementation=implementation))(
+        jnp.asarray([-0.1, 0.25, 1.5, NAN])
+    )
     np.testing.assert_array_equal(y, [NAN, 1, NAN, NAN])
 
 
@@ -338,8 +344,8 @@ def test_the_first_extremum_wins_and_the_first_nan_before_it(name, dtype):
     for shape, axis in (((7, 5), 0), ((3, 97), 1), ((2, 5000), 1), ((300000,), 0), ((3, 50, 70), 1), ((40, 3), None)):
         x = _awkward(shape, dtype)
         want = getattr(np, name)(_keys(x), axis)
-        for prefer in BACKENDS:
-            got = getattr(bj, name)(x, axis, prefer=prefer)
+        for implementation in BACKENDS:
+            got = getattr(bj, name)(x, axis, implementation=implementation)
             assert got.dtype == jnp.int32
             np.testing.assert_array_equal(got, want)
     keep = getattr(bj, name)(_awkward((3, 4), dtype), keepdims=True)

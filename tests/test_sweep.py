@@ -46,7 +46,7 @@ def test_no_cell_escapes_the_check(series, monkeypatch):
     arguments = jax.jit(benchmark.drawn)(0)
     program_of = lambda fun: programs.BY_PASS[benchmark.passes[-1]](fun, benchmark.moving)
     compare = parts.program(series, benchmark, program_of, parts.number_of_parts(size))
-    right = program_of(lambda *arrays: benchmark.ours(*arrays, prefer="native"))(*arguments)
+    right = program_of(lambda *arrays: benchmark.ours(*arrays, implementation="native"))(*arguments)
     parts.check(compare, 2, arguments, right, benchmark.flips)
     for i, y in enumerate(right):
         for cell in (0, y.size // 2 + 1, y.size - 1):
@@ -78,9 +78,9 @@ def test_a_wrong_size_has_no_row(platform, monkeypatch, tmp_path, capsys):
 
     true = baracuda_jax.hardtanh
 
-    def hardtanh(x, prefer):
-        y = true(x, prefer=prefer)
-        return y.at[-1, -1].add(0.01) if prefer == "native" and x.size == 2**12 else y
+    def hardtanh(x, implementation):
+        y = true(x, implementation=implementation)
+        return y.at[-1, -1].add(0.01) if implementation == "native" and x.size == 2**12 else y
 
     monkeypatch.setattr(baracuda_jax, "hardtanh", hardtanh)
     monkeypatch.setattr(sweep, "SIZES", (2**10, 2**12, 2**14))
@@ -139,6 +139,6 @@ def test_options_that_do_not_go_together(capsys):
     assert run("cpu", "--overhead", "--op", "affine") == 1
     assert "--overhead takes no --op" in capsys.readouterr().err
     assert run("cpu", "--sweep", "--op", "affine") == 1
-    assert "No such op: affine. There are segment_sum" in capsys.readouterr().err
+    assert "No such op: affine (--sweep has segment_sum" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         run("cpu", "--sweep", "--overhead")

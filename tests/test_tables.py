@@ -112,15 +112,15 @@ def _close(got, want, dtype, keep, scale=2.0):
     np.testing.assert_allclose(got, want, rtol=scale * TOLERANCE[dtype], atol=scale * TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("prefer", BACKENDS)
+@pytest.mark.parametrize("implementation", BACKENDS)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", [*_named("torch", 1), *_named("torch", 2)])
-def test_values_are_torchs(name, dtype, prefer):
+def test_values_are_torchs(name, dtype, implementation):
     arrays, line = _arrays(name, dtype), MADE[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         want = by_torch.numbers(line.call_theirs(torch, *map(by_torch.tensor, arrays)))
-    y = getattr(bj, name)(*arrays, prefer=prefer)
+    y = getattr(bj, name)(*arrays, implementation=implementation)
     _close(y, want, dtype, _inside(name, arrays, ELSEWHERE))
 
 
@@ -128,12 +128,12 @@ def test_values_are_torchs(name, dtype, prefer):
 WITHOUT = ("floor_divide", "nextafter", "copysign", "heaviside", "fmod", "fmax", "fmin", "digamma")
 
 
-@pytest.mark.parametrize("prefer", BACKENDS)
+@pytest.mark.parametrize("implementation", BACKENDS)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(
     "name", [n for n in [*_named("torch", 1, True), *_named("torch", 2, True)] if n not in WITHOUT]
 )
-def test_gradients_are_torchs(name, dtype, prefer):
+def test_gradients_are_torchs(name, dtype, implementation):
     arrays, line = _arrays(name, dtype), MADE[name]
     dy = jnp.asarray(np.random.default_rng(1).uniform(0.5, 2, arrays[0].shape)).astype(dtype)
     _, gradients = by_torch.vjp(lambda *a: line.call_theirs(torch, *a), arrays, dy)
@@ -141,35 +141,35 @@ def test_gradients_are_torchs(name, dtype, prefer):
     keep &= ~np.any([np.isnan(np.asarray(x, np.float64)) for x in arrays], 0)
     # Beyond a half's largest number PyTorch's steps overflow; ours are of float32.
     keep &= ~np.any([~np.isfinite(g) for g in gradients], 0) if dtype == "float16" else True
-    got = jax.vjp(lambda *a: getattr(bj, name)(*a, prefer=prefer), *arrays)[1](dy)
+    got = jax.vjp(lambda *a: getattr(bj, name)(*a, implementation=implementation), *arrays)[1](dy)
     for ct, want in zip(got, gradients, strict=True):
         _close(ct, want, dtype, keep, scale=4.0 * (ROUGH.get(name, 1) if dtype == "float64" else 1))
 
 
-@pytest.mark.parametrize("prefer", BACKENDS)
+@pytest.mark.parametrize("implementation", BACKENDS)
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_trigamma_is_mpmaths(dtype, prefer):
+def test_trigamma_is_mpmaths(dtype, implementation):
     mpmath = pytest.importorskip("mpmath")
     x = jnp.asarray([-7.7, -2.5, -0.3, 1e-3, 0.2, 0.5, 0.9, 1.0, 1.5, 3.0, 9.5, 10.5, 40.0, 1e4]).astype(dtype)
     want = [float(mpmath.polygamma(1, mpmath.mpf(float(v)))) for v in x]
-    got = bj.digamma_backward(x, jnp.ones_like(x), prefer=prefer)
-    rough = 100 if prefer == "xla" else 4  # the series of JAX's Hurwitz zeta function
+    got = bj.digamma_backward(x, jnp.ones_like(x), implementation=implementation)
+    rough = 100 if implementation == "xla" else 4  # the series of JAX's Hurwitz zeta function
     keep = np.abs(want) < 6e4  # of float16
     np.testing.assert_allclose(np.asarray(got, np.float64)[keep], np.array(want)[keep], rtol=rough * TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("prefer", BACKENDS)
-def test_equal_arguments_of_fmax_give_the_second_all(prefer):
+@pytest.mark.parametrize("implementation", BACKENDS)
+def test_equal_arguments_of_fmax_give_the_second_all(implementation):
     for fun in (bj.fmax, bj.fmin):
-        grad = jax.grad(functools.partial(fun, prefer=prefer), (0, 1))
+        grad = jax.grad(functools.partial(fun, implementation=implementation), (0, 1))
         assert grad(1.0, 1.0) == (0, 1)
         assert grad(jnp.nan, 1.0) == (0, 1)
         assert grad(1.0, jnp.nan) == (1, 0)
 
 
-@pytest.mark.parametrize("prefer", BACKENDS)
+@pytest.mark.parametrize("implementation", BACKENDS)
 @pytest.mark.parametrize("name", [name for name, line in MADE.items() if "int32" in line.dtypes])
-def test_integers_at_the_edges_are_numpys(name, prefer):
+def test_integers_at_the_edges_are_numpys(name, implementation):
     line = MADE[name]
     for dtype in line.dtypes:
         if "int" not in dtype:
@@ -184,24 +184,26 @@ def test_integers_at_the_edges_are_numpys(name, prefer):
                 arrays = [a[keep] for a in arrays]
         with np.errstate(all="ignore"):
             want = oracle.made(line, *arrays)
-        got = getattr(bj, name)(*map(jnp.asarray, arrays), prefer=prefer)
+        got = getattr(bj, name)(*map(jnp.asarray, arrays), implementation=implementation)
         np.testing.assert_array_equal(np.asarray(got), want.astype(got.dtype), err_msg=dtype)
 
 
 def test_dtypes_promote_as_jaxs():
     x = jnp.ones(3, jnp.float16)
     for other in (2, 2.5, jnp.int32(1), jnp.ones(3, jnp.float32), np.float32(2), jnp.ones((2, 1), jnp.bfloat16)):
-        y, want = bj.add(x, other, prefer="native"), jnp.add(x, other)
+        y, want = bj.add(x, other, implementation="native"), jnp.add(x, other)
         assert y.dtype == want.dtype and y.shape == want.shape
         np.testing.assert_array_equal(y, want)
     assert bj.maximum(jnp.arange(3), 1).dtype == jnp.arange(3).dtype
     assert bj.logical_and(jnp.arange(3), jnp.array([0.0, 2.0, jnp.nan])).tolist() == [False, True, True]
 
 
-@pytest.mark.parametrize("prefer", BACKENDS)
-def test_derivatives_that_stay_finite(prefer):
+@pytest.mark.parametrize("implementation", BACKENDS)
+def test_derivatives_that_stay_finite(implementation):
     """Where mathematics says so, or where no cotangent comes."""
-    grad = lambda name, *args: jax.grad(lambda *a: getattr(bj, name)(*a, prefer=prefer), tuple(range(len(args))))(*args)
+    grad = lambda name, *args: jax.grad(
+        lambda *a: getattr(bj, name)(*a, implementation=implementation), tuple(range(len(args)))
+    )(*args)
     assert grad("hypot", 0.0, 0.0) == (0, 0)
     assert grad("atan2", 0.0, 0.0) == (0, 0)
     assert grad("pow", 0.0, 2.0) == (0, 0)
@@ -209,6 +211,6 @@ def test_derivatives_that_stay_finite(prefer):
     for name in ("softplus", "mish", "gelu", "silu"):
         for x, slope in ((1e4, 1), (-1e4, 0)):
             assert grad(name, x) == (slope,), name
-    assert jax.vjp(lambda x: bj.sqrt(x, prefer=prefer), 0.0)[1](0.0) == (0,)
-    assert jax.grad(lambda x: bj.logit(x, 0.1, prefer=prefer))(0.0) == 0
+    assert jax.vjp(lambda x: bj.sqrt(x, implementation=implementation), 0.0)[1](0.0) == (0,)
+    assert jax.grad(lambda x: bj.logit(x, 0.1, implementation=implementation))(0.0) == 0
     np.testing.assert_allclose(grad("hypot", 1e200, 1e200), [0.5**0.5] * 2)

@@ -16,7 +16,7 @@ from baracuda_jax._core import checks
 
 BACKENDS = ("native", "xla")
 INF, NAN = np.inf, np.nan
-each_backend = pytest.mark.parametrize("prefer", BACKENDS)
+each_backend = pytest.mark.parametrize("implementation", BACKENDS)
 each_cell = pytest.mark.parametrize("dtype", checks.REAL)
 ALL = dict(return_index=True, return_inverse=True, return_counts=True)
 
@@ -52,21 +52,21 @@ def test_places_are_those_of_jax(fill, size, shape, dtype):
     a = _few(dtype, *shape)
     fill = {"none": None, "one": -1, "each": tuple(range(7, 7 + len(shape)))}[fill]
     want = jnp.nonzero(a, size=size, fill_value=fill)
-    for prefer in BACKENDS:
-        exact = bj.nonzero(a, prefer=prefer)
+    for implementation in BACKENDS:
+        exact = bj.nonzero(a, implementation=implementation)
         assert all(x.dtype == jnp.int32 for x in exact)
         _equal(exact, np.nonzero(np.asarray(a)))
-        _equal(bj.nonzero(a, size=size, fill_value=fill, prefer=prefer), want)
+        _equal(bj.nonzero(a, size=size, fill_value=fill, implementation=implementation), want)
 
 
 @each_backend
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_nan_is_not_zero_and_minus_zero_is(dtype, prefer):
+def test_nan_is_not_zero_and_minus_zero_is(dtype, implementation):
     a = _edges(dtype, 100)
-    _equal(bj.nonzero(a, prefer=prefer), np.nonzero(wide(a)))
+    _equal(bj.nonzero(a, implementation=implementation), np.nonzero(wide(a)))
     bits = {2: jnp.uint16, 4: jnp.uint32, 8: jnp.uint64}[a.dtype.itemsize]
     smallest = jax.lax.bitcast_convert_type(jnp.ones(3, bits), a.dtype)
-    np.testing.assert_array_equal(bj.nonzero(smallest, size=3, prefer="native")[0], [0, 1, 2])
+    np.testing.assert_array_equal(bj.nonzero(smallest, size=3, implementation="native")[0], [0, 1, 2])
 
 
 @pytest.mark.parametrize("n", [1, 1023, 1024, 1025, 65_536, 65_537, 400_003])
@@ -76,7 +76,7 @@ def test_long_arrays(n, share):
     mask = np.random.default_rng(0).random(n) < share
     want = np.flatnonzero(mask)
     for size in {0, 1, len(want) // 2, len(want), len(want) + 3}:
-        got = np.asarray(bj.nonzero(jnp.asarray(mask), size=size, fill_value=-5, prefer="native")[0])
+        got = np.asarray(bj.nonzero(jnp.asarray(mask), size=size, fill_value=-5, implementation="native")[0])
         np.testing.assert_array_equal(got[: len(want)], want[:size])
         np.testing.assert_array_equal(got[len(want) :], -5)
 
@@ -84,7 +84,7 @@ def test_long_arrays(n, share):
 @pytest.mark.parametrize("rows, n, size", [(300, 40, 17), (2, 70_000, 30_000), (2000, 3, 5), (0, 5, 3), (4, 0, 3)])
 def test_batches_of_places(rows, n, size):
     mask = np.random.default_rng(0).random((rows, n)) < 0.5
-    got = jax.vmap(lambda a: bj.nonzero(a, size=size, fill_value=-1, prefer="native")[0])(jnp.asarray(mask))
+    got = jax.vmap(lambda a: bj.nonzero(a, size=size, fill_value=-1, implementation="native")[0])(jnp.asarray(mask))
     for row, cells in zip(np.asarray(got), mask, strict=True):
         want = np.flatnonzero(cells)[:size]
         np.testing.assert_array_equal(row, np.concatenate([want, np.full(size - len(want), -1)]))
@@ -92,18 +92,18 @@ def test_batches_of_places(rows, n, size):
 
 @each_backend
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
-def test_no_cells_have_no_places(shape, prefer):
+def test_no_cells_have_no_places(shape, implementation):
     a = jnp.zeros(shape)
-    assert [x.shape for x in bj.nonzero(a, prefer=prefer)] == [(0,)] * len(shape)
-    _equal(bj.nonzero(a, size=2, prefer=prefer), jnp.nonzero(a, size=2))
-    _equal(bj.nonzero(a, size=2, fill_value=4, prefer=prefer), [np.array([4, 4])] * len(shape))
+    assert [x.shape for x in bj.nonzero(a, implementation=implementation)] == [(0,)] * len(shape)
+    _equal(bj.nonzero(a, size=2, implementation=implementation), jnp.nonzero(a, size=2))
+    _equal(bj.nonzero(a, size=2, fill_value=4, implementation=implementation), [np.array([4, 4])] * len(shape))
 
 
 @given(st.integers(0, 3000), st.floats(0, 1), st.integers(0, 100))
 def test_places_are_those_of_the_mask(n, share, seed):
     mask = np.random.default_rng(seed).random(n) < share
-    for prefer in BACKENDS:
-        places = np.asarray(bj.nonzero(jnp.asarray(mask), size=n, fill_value=n, prefer=prefer)[0])
+    for implementation in BACKENDS:
+        places = np.asarray(bj.nonzero(jnp.asarray(mask), size=n, fill_value=n, implementation=implementation)[0])
         found = places[places < n]
         assert mask[found].all() and len(found) == mask.sum() and (np.diff(found) > 0).all()
 
@@ -128,8 +128,8 @@ def test_places_are_those_of_the_mask(n, share, seed):
 def test_distinct_values_are_those_of_jax(shape, how, dtype):
     x = _few(dtype, *shape)
     want = jnp.unique(x, **how)
-    for prefer in BACKENDS:
-        got = bj.unique(x, **how, prefer=prefer)
+    for implementation in BACKENDS:
+        got = bj.unique(x, **how, implementation=implementation)
         assert [y.dtype.name for y in jax.tree.leaves(got)] == [x.dtype.name, *["int32"] * 3][: 4 if how else 1]
         _equal(got, want)
         same_bits(jax.tree.leaves(got)[0], jax.tree.leaves(want)[0])
@@ -141,10 +141,10 @@ def test_nan_is_last_and_one_value_or_many(dtype, equal_nan):
     x = _edges(dtype, 60)
     for how in (dict(**ALL, equal_nan=equal_nan), dict(**ALL, equal_nan=equal_nan, size=4)):
         want = jnp.unique(x, **how)
-        for prefer in BACKENDS:
-            _equal(bj.unique(x, **how, prefer=prefer), want)
-    for prefer in BACKENDS:
-        assert np.isnan(wide(bj.unique(x, equal_nan=equal_nan, prefer=prefer))).sum() == (
+        for implementation in BACKENDS:
+            _equal(bj.unique(x, **how, implementation=implementation), want)
+    for implementation in BACKENDS:
+        assert np.isnan(wide(bj.unique(x, equal_nan=equal_nan, implementation=implementation))).sum() == (
             1 if equal_nan else np.isnan(wide(x)).sum()
         )
 
@@ -152,12 +152,12 @@ def test_nan_is_last_and_one_value_or_many(dtype, equal_nan):
 @given(st.integers(1, 500), st.integers(1, 50), st.integers(0, 100))
 def test_the_inverse_makes_the_array_again(n, values, seed):
     x = np.random.default_rng(seed).integers(0, values, n).astype(np.float32) / 4
-    for prefer in BACKENDS:
-        y, index, inverse, counts = bj.unique(jnp.asarray(x), **ALL, size=n, prefer=prefer)
+    for implementation in BACKENDS:
+        y, index, inverse, counts = bj.unique(jnp.asarray(x), **ALL, size=n, implementation=implementation)
         np.testing.assert_array_equal(y[inverse], x)
         np.testing.assert_array_equal(x[index], y)
         assert counts.sum() == n
-        y, inverse, counts = bj.unique_consecutive(jnp.asarray(x), True, True, size=n, prefer=prefer)
+        y, inverse, counts = bj.unique_consecutive(jnp.asarray(x), True, True, size=n, implementation=implementation)
         np.testing.assert_array_equal(y[inverse], x)
         assert counts.sum() == n
 
@@ -168,27 +168,27 @@ def test_the_inverse_makes_the_array_again(n, values, seed):
 def test_distinct_slices_are_those_of_jax(how, axis, dtype):
     x = _few(dtype, 8, 2, 1) if axis == 0 else jnp.moveaxis(_few(dtype, 8, 2, 2), 0, axis)
     want = jnp.unique(x, **ALL, **how, axis=axis)
-    for prefer in BACKENDS:
-        _equal(bj.unique(x, **ALL, **how, axis=axis, prefer=prefer), want)
+    for implementation in BACKENDS:
+        _equal(bj.unique(x, **ALL, **how, axis=axis, implementation=implementation), want)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16", "int8", "bool"])
 def test_slices_of_a_row_are_its_elements(dtype):
     want = jnp.unique(_few(dtype, 20), size=8)
-    for prefer in BACKENDS:
-        _equal(bj.unique(_few(dtype, 20), axis=0, size=8, prefer=prefer), want)
+    for implementation in BACKENDS:
+        _equal(bj.unique(_few(dtype, 20), axis=0, size=8, implementation=implementation), want)
 
 
 @each_backend
-def test_no_cells_have_no_values(prefer):
+def test_no_cells_have_no_values(implementation):
     for fun in (bj.unique, bj.unique_consecutive):
         x = jnp.zeros((0, 3))
-        assert fun(x, prefer=prefer).shape == (0,)
-        np.testing.assert_array_equal(fun(x, size=2, fill_value=7, prefer=prefer), [7, 7])
-        values, inverse, counts = fun(x, return_inverse=True, return_counts=True, size=0, prefer=prefer)
+        assert fun(x, implementation=implementation).shape == (0,)
+        np.testing.assert_array_equal(fun(x, size=2, fill_value=7, implementation=implementation), [7, 7])
+        values, inverse, counts = fun(x, return_inverse=True, return_counts=True, size=0, implementation=implementation)
         assert (values.shape, inverse.shape, counts.shape) == ((0,), (0, 3), (0,))
         with pytest.raises(ValueError, match=f"^{fun.__name__}: fill_value must be given where"):
-            fun(x, size=2, prefer=prefer)
+            fun(x, size=2, implementation=implementation)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -205,24 +205,24 @@ def _runs(x):
 @each_cell
 @each_backend
 @pytest.mark.parametrize("shape", [(1,), (60,), (6, 7)])
-def test_runs_are_those_of_the_definition(shape, dtype, prefer):
+def test_runs_are_those_of_the_definition(shape, dtype, implementation):
     x = _few(dtype, *shape)
-    values, inverse, counts = bj.unique_consecutive(x, True, True, prefer=prefer)
+    values, inverse, counts = bj.unique_consecutive(x, True, True, implementation=implementation)
     want = _runs(x)
     assert inverse.shape == shape
     _equal((values, inverse.ravel(), counts), want)
     k = len(want[0])
-    values, _, counts = bj.unique_consecutive(x, True, True, size=k + 2, fill_value=1, prefer=prefer)
+    values, _, counts = bj.unique_consecutive(x, True, True, size=k + 2, fill_value=1, implementation=implementation)
     np.testing.assert_array_equal(counts, [*want[2], 0, 0])
     np.testing.assert_array_equal(wide(values), [*wide(want[0]), 1, 1])
-    few = bj.unique_consecutive(x, return_counts=True, size=k // 2, prefer=prefer)
+    few = bj.unique_consecutive(x, return_counts=True, size=k // 2, implementation=implementation)
     _equal(few, (want[0][: k // 2], want[2][: k // 2]))
 
 
 @each_backend
-def test_a_nan_is_a_run_of_its_own(prefer):
+def test_a_nan_is_a_run_of_its_own(implementation):
     x = jnp.array([NAN, NAN, 1, 1, NAN, -0.0, 0.0])
-    values, counts = bj.unique_consecutive(x, return_counts=True, prefer=prefer)
+    values, counts = bj.unique_consecutive(x, return_counts=True, implementation=implementation)
     np.testing.assert_array_equal(values, [NAN, NAN, 1, NAN, 0])
     np.testing.assert_array_equal(counts, [1, 1, 2, 1, 2])
 
@@ -232,7 +232,9 @@ def test_long_runs(n):
     """That begin and end with a chunk, or not."""
     for x in (np.arange(n) // 65_536, np.arange(n) // 1000, np.zeros(n, int)):
         want = _runs(x)
-        got = bj.unique_consecutive(jnp.asarray(x, jnp.float32), True, True, size=len(want[0]) + 1, prefer="native")
+        got = bj.unique_consecutive(
+            jnp.asarray(x, jnp.float32), True, True, size=len(want[0]) + 1, implementation="native"
+        )
         np.testing.assert_array_equal(got[0][:-1], want[0])
         np.testing.assert_array_equal(got[1], want[1])
         np.testing.assert_array_equal(got[2][:-1], want[2])
@@ -243,10 +245,10 @@ def test_long_runs(n):
 
 
 @each_backend
-def test_values_have_the_gradient_of_their_cells(prefer):
+def test_values_have_the_gradient_of_their_cells(implementation):
     x = jnp.array([3.0, 0.0, 3.0, 3.0, 1.0])
     w = jnp.array([1.0, 10, 100, 1000])
-    weigh = lambda fun, x, **how: (fun(x, size=4, prefer=prefer, **how) * w).sum()
+    weigh = lambda fun, x, **how: (fun(x, size=4, implementation=implementation, **how) * w).sum()
     np.testing.assert_array_equal(jax.grad(lambda x: weigh(bj.unique, x, fill_value=0))(x), [100, 1, 0, 0, 10])
     np.testing.assert_array_equal(jax.grad(lambda x: weigh(bj.unique_consecutive, x))(x), [1, 10, 100, 0, 1000])
     batch = jax.vmap(jax.grad(lambda x: weigh(bj.unique, x, fill_value=0)))(jnp.stack([x, x[::-1]]))
@@ -263,13 +265,13 @@ def test_sizes_must_be_known_under_jit():
 
 def test_programs_are_one_call():
     x = jnp.ones(100)
-    text = jax.jit(lambda x: bj.unique_consecutive(x, size=7, prefer="native")).lower(x).as_text()
+    text = jax.jit(lambda x: bj.unique_consecutive(x, size=7, implementation="native")).lower(x).as_text()
     assert text.count("@baracuda.run_starts(") == 1
-    text = jax.jit(lambda x: bj.nonzero(x, size=7, prefer="native")).lower(x).as_text()
+    text = jax.jit(lambda x: bj.nonzero(x, size=7, implementation="native")).lower(x).as_text()
     assert text.count("@baracuda.nonzero(") == 1
 
 
 def test_same_bits_every_time():
     x = _few("float32", 300_001)
-    same_bits_every_time(lambda x: bj.nonzero(x, size=200_000, prefer="native")[0], x)
-    same_bits_every_time(lambda x: bj.unique(x, size=9, prefer="native"), x)
+    same_bits_every_time(lambda x: bj.nonzero(x, size=200_000, implementation="native")[0], x)
+    same_bits_every_time(lambda x: bj.unique(x, size=9, implementation="native"), x)

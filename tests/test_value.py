@@ -9,14 +9,18 @@ from examples_of import close
 
 def test_value_is_the_oracles(example, platform):
     want = oracle.value(example)
-    values = jax.jit(lambda x: {prefer: example.fun(x, prefer=prefer) for prefer in ("native", "xla")})(example.x)
-    for prefer, y in values.items():
+    values = jax.jit(
+        lambda x: {
+            implementation: example.fun(x, implementation=implementation) for implementation in ("native", "xla")
+        }
+    )(example.x)
+    for implementation, y in values.items():
         if example.op.name in oracle.COUNTING and not example.op.name.startswith("unique"):
             np.testing.assert_array_equal(np.asarray(y, np.float64), want)  # places and counts
             continue
         if example.op.codes:
             # XLA's quotients on a GPU may be off by their last bit, which can move a tie.
-            steps = 1 if prefer == "xla" and platform == "cuda" else 0
+            steps = 1 if implementation == "xla" and platform == "cuda" else 0
             np.testing.assert_allclose(np.asarray(y, np.float64), want, rtol=0.13 * steps, atol=steps)
             continue
         if example.op.results == ("indices",):
@@ -41,8 +45,13 @@ def test_types_are_the_references(op):
         return
     for case in op.cases:
         args = case.arguments(np.random.default_rng(0), op.dtypes[0])
-        of = lambda prefer, case=case: jax.jit(lambda *a: op.public(*a, **case.kwargs, prefer=prefer)).lower(*args)
-        types = [jax.tree.map(lambda x: (x.shape, x.dtype), of(prefer).out_info) for prefer in ("native", "xla")]
+        of = lambda implementation, case=case: jax.jit(
+            lambda *a: op.public(*a, **case.kwargs, implementation=implementation)
+        ).lower(*args)
+        types = [
+            jax.tree.map(lambda x: (x.shape, x.dtype), of(implementation).out_info)
+            for implementation in ("native", "xla")
+        ]
         assert types[0] == types[1]
 
 
@@ -51,7 +60,7 @@ def test_half_types_accumulate_wide():
     import baracuda_jax as bj
 
     for dtype, n in ((jnp.bfloat16, 4096), (jnp.float16, 8192)):
-        y = bj.segment_sum(jnp.ones((n, 3), dtype), jnp.zeros(n, jnp.int32), 1, prefer="native")
+        y = bj.segment_sum(jnp.ones((n, 3), dtype), jnp.zeros(n, jnp.int32), 1, implementation="native")
         np.testing.assert_array_equal(np.asarray(y, np.float64), n)
         mean = bj.segment_mean(
             jnp.full((n, 3), 60000 if dtype == jnp.float16 else 3, dtype), jnp.zeros(n, jnp.int32), 1

@@ -1,1 +1,1 @@
-"""The commands of `python -m baracuda_jax`, a file each."""
+"""The commands of `baracuda-jax`, a file each."""

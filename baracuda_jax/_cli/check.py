@@ -9,6 +9,7 @@ import dataclasses
 import inspect
 import os
 import re
+import sys
 import zlib
 
 import jax
@@ -19,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .._core.library import LIBRARIES, PREFIX
 from .._core.op import OPS
+from .names import unknown
 
 # The error is |native - reference| / max(1, |reference|). Integers must be equal.
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}
@@ -44,9 +46,11 @@ class Trial:
 def check(names, platforms, jobs):
     jax.config.update("jax_enable_x64", True)
     console = Console()
-    unknown = sorted(set(names or ()) - set(OPS))
-    if unknown:
-        console.print(f"No such op: {', '.join(unknown)}. There are {', '.join(OPS)}.")
+    problem = unknown(names, OPS) or (
+        f"--jobs must be at least 1, got {jobs}" if jobs is not None and jobs < 1 else None
+    )
+    if problem:
+        print(problem, file=sys.stderr)
         return 1
     failures = []
     for platform in platforms or LIBRARIES:
@@ -165,7 +169,7 @@ def _evaluate(trial, arguments, backend):
             full = list(arguments)
             for i, x in zip(moving, some, strict=True):
                 full[i] = x
-            leaves = jax.tree.leaves(op.public(*full, **kwargs, prefer=backend))
+            leaves = jax.tree.leaves(op.public(*full, **kwargs, implementation=backend))
             is_float = [jnp.issubdtype(y.dtype, jnp.inexact) for y in leaves]
             floats = [y for y, yes in zip(leaves, is_float, strict=True) if yes]
             return floats, [y for y, yes in zip(leaves, is_float, strict=True) if not yes]

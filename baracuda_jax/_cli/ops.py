@@ -1,18 +1,23 @@
 """ops: the table of ops."""
 
+import sys
+
 from rich.console import Console
 from rich.table import Table
 
 from .._core import checks
 from .._core.library import LIBRARIES, PREFIX
 from .._core.op import OPS
+from .names import unknown
 
 SHORT = {"bfloat16": "bf16"} | {name: name[0] + name.lstrip("abcdefghijklmnopqrstuvwxyz") for name in checks.FLOATS[:3]}
 SHORT |= {name: ("u" if name[0] == "u" else "i") + name.partition("int")[2] for name in checks.INTEGERS}
 COLUMNS = ("op", "family", "dtypes", "derivative", "kernels on cpu", "kernels on cuda")
 
 
-def ops(markdown):
+def ops(markdown, names=()):
+    if names:
+        return _pages(names)
     rows = [row(op) for op in OPS.values()]
     if markdown:
         print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
@@ -23,6 +28,16 @@ def ops(markdown):
     for cells in rows:
         table.add_row(*cells)
     Console().print(table)
+    return 0
+
+
+def _pages(names):
+    from .page import known, page
+
+    if problem := unknown(names, known()):
+        print(problem, file=sys.stderr)
+        return 1
+    print("\n\n".join("\n".join(page(name)) for name in names))
     return 0
 
 

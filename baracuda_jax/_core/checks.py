@@ -20,7 +20,7 @@ def array(op, name, value):
     """`value` as an array, or a TypeError."""
     try:
         return jnp.asarray(value)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:  # a ValueError for lists of different lengths
         raise TypeError(f"{op}: {name} must be an array, got {type(value).__name__}") from error
 
 
@@ -46,6 +46,8 @@ def integer(op, name, value, least):
         )
     if isinstance(value, bool | np.bool_):
         raise TypeError(f"{op}: {name} must be an integer, got {value!r}")
+    if isinstance(value, jax.Array | np.ndarray) and value.ndim:
+        raise TypeError(f"{op}: {name} must be an integer, got an array of {value.dtype.name} of shape {value.shape}")
     try:
         value = operator.index(value)
     except TypeError:

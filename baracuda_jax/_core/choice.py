@@ -4,17 +4,17 @@ from . import library
 from .measurements import decision, measured
 
 
-def choose(call, prefer, platforms):
+def choose(call, implementation, platforms):
     """(backend, why) of a call, on platforms that one program is for. Where these disagree the backend is native, if all
     have the kernels."""
-    if prefer.backend == "xla":
+    if implementation.backend == "xla":
         return "xla", "asked for"
-    if prefer.backend == "native":
-        _demand_native(call, prefer, platforms)
+    if implementation.backend == "native":
+        _demand_native(call, implementation, platforms)
         return "native", "asked for"
     if not call.op.kernels[call.kind]:
         return "xla", f"there is no kernel; {call.op.library} computes"
-    choices = [_automatic(call, prefer, platform) for platform in platforms]
+    choices = [_automatic(call, implementation, platform) for platform in platforms]
     if len({backend for backend, _ in choices}) == 1:
         return choices[0]
     if all(library.available(platform, call.op.kernels[call.kind]) for platform in platforms):
@@ -22,34 +22,39 @@ def choose(call, prefer, platforms):
     return "xla", "not all platforms have a kernel"
 
 
-def _demand_native(call, prefer, platforms):
+def _demand_native(call, implementation, platforms):
     if not call.op.kernels[call.kind]:
-        raise ValueError(f"{call.name}: prefer='native', but the op has no kernel; {call.op.library} computes it")
+        raise ValueError(
+            f"{call.name}: implementation='native', but the op has no kernel; {call.op.library} computes it"
+        )
     missing = [platform for platform in platforms if platform not in library.MODULES]
     if missing:
-        raise ValueError(f"{call.name}: prefer='native', but there is no kernel for platform {', '.join(missing)}")
-    if _exceeds(call, prefer):
         raise ValueError(
-            f"{call.name}: prefer has backend='native' and max_workspace_bytes={prefer.max_workspace_bytes}, but the native "
-            f"kernel needs {call.workspace_bytes} bytes"
+            f"{call.name}: implementation='native', but there is no kernel for platform {', '.join(missing)}"
+        )
+    if _exceeds(call, implementation):
+        raise ValueError(
+            f"{call.name}: implementation has backend='native' and "
+            f"max_workspace_bytes={implementation.max_workspace_bytes}, but the "
+            f"native kernel needs {call.workspace_bytes} bytes"
         )
 
 
-def _exceeds(call, prefer):
-    if prefer.max_workspace_bytes is None:
+def _exceeds(call, implementation):
+    if implementation.max_workspace_bytes is None:
         return False
     need = call.workspace_bytes
-    return not isinstance(need, int) or need > prefer.max_workspace_bytes
+    return not isinstance(need, int) or need > implementation.max_workspace_bytes
 
 
-def _automatic(call, prefer, platform):
+def _automatic(call, implementation, platform):
     if not library.available(platform, call.op.kernels[call.kind]):
         return "xla", f"there is no kernel on {platform}"
-    if _exceeds(call, prefer):
+    if _exceeds(call, implementation):
         return "xla", f"the kernel needs {call.workspace_bytes} bytes of workspace"
     pass_ = "backward" if call.is_differentiated else "forward"
     found = measured(call.op.name, pass_, platform, call.dtype.name, call.regime)
     backend, why = (decision(found[0], call.op.default), found[1]) if found else (call.op.default, "by default")
-    if backend == "xla" and prefer.deterministic and not call.is_deterministic("xla", platform):
+    if backend == "xla" and implementation.deterministic and not call.is_deterministic("xla", platform):
         return "native", "XLA's program is not deterministic"
     return backend, why

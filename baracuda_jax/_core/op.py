@@ -89,9 +89,11 @@ class Op:
     surrogate: bool
     is_linear: bool
 
-    def __call__(self, *operands, prefer=None, save=False, **params):
+    def __call__(self, *operands, implementation=None, save=False, **params):
         """The first output, or with `save` a tuple of all results."""
-        outs = bind(self.forward, *operands, save=save, prefer=self._resolved(self.name, prefer), **params)
+        outs = bind(
+            self.forward, *operands, save=save, implementation=self._resolved(self.name, implementation), **params
+        )
         return tuple(outs) if save else outs[0]
 
     @property
@@ -106,7 +108,7 @@ class Op:
             return "the output is made of codes"
         return None if self.differentiable else "; ".join(dict.fromkeys(self.constant.values()))
 
-    def vjp(self, *operands, prefer=None, **params):
+    def vjp(self, *operands, implementation=None, **params):
         """The backward primitive, on (*residuals, *cotangents of outputs): one cotangent, or a list of several. An output
         whose cotangent is None, or left out at the end, has none."""
         if len(self.outputs) > 1:
@@ -114,18 +116,20 @@ class Op:
             given = [(name, ct) for name, ct in zip(self.outputs, operands[n:], strict=False) if ct is not None]
             operands = (*operands[:n], *(ct for _, ct in given))
             params |= {"outputs": tuple(name for name, _ in given)}
-        outs = bind(self.backward, *operands, prefer=self._resolved(f"{self.name}_backward", prefer), **params)
+        outs = bind(
+            self.backward, *operands, implementation=self._resolved(f"{self.name}_backward", implementation), **params
+        )
         return outs if len(self.differentiable) > 1 or has_star(self.differentiable) else outs[0]
 
-    def _resolved(self, name, prefer):
-        found = preference.resolve(name, prefer)
-        return self.of_context(found) if prefer is None else found
+    def _resolved(self, name, implementation):
+        found = preference.resolve(name, implementation)
+        return self.of_context(found) if implementation is None else found
 
-    def of_context(self, prefer):
+    def of_context(self, implementation):
         """A context that wants kernels wants those that there are: of an op without any it says nothing."""
-        if self.has_kernels or not isinstance(prefer, preference.PlanPreference):
-            return prefer
-        return dataclasses.replace(prefer, backend=None)
+        if self.has_kernels or not isinstance(implementation, preference.PlanPreference):
+            return implementation
+        return dataclasses.replace(implementation, backend=None)
 
 
 OPS: dict[str, Op] = {}
@@ -432,7 +436,7 @@ def _primitive(name, kind, body, cut_of, primitives, weak):
     p.multiple_results = True
     p.def_impl(compat.apply(p))
 
-    def types(*avals, prefer, **params):
+    def types(*avals, implementation, **params):
         if cut_of is None:
             outs = compat.trace(body.typed, avals, params).out_avals
             return [y.update(weak_type=is_weak) for y, is_weak in zip(outs, weakness(avals, outs), strict=True)]
@@ -448,20 +452,22 @@ def _primitive(name, kind, body, cut_of, primitives, weak):
         may = [weak and (kind != "forward" or i == 0) for i in range(len(outs))]
         return [is_one and promote.follows(y, avals) for is_one, y in zip(may, outs, strict=True)]
 
-    def lower(ctx, *operands, prefer, **params):
-        backend, _ = chosen(ctx, prefer, params)
+    def lower(ctx, *operands, implementation, **params):
+        backend, _ = chosen(ctx, implementation, params)
         cut = cut_of and cut_of(params, ctx.avals_in, ctx.avals_out)
         if cut and (backend == "native" or cut.partition.plain):
-            run = {kind: functools.partial(bind, q, prefer=prefer) for kind, q in primitives.items() if q}
+            run = {
+                kind: functools.partial(bind, q, implementation=implementation) for kind, q in primitives.items() if q
+            }
             outs = partition.lower(ctx, cut, run, params, operands)
             if outs is not None:
                 return outs
         fun = body.native if backend == "native" else functools.partial(reference, types=ctx.avals_out)
         return compat.lower_fun(functools.partial(fun, **params), multiple_results=True)(ctx, *operands)
 
-    def chosen(ctx, prefer, params):
+    def chosen(ctx, implementation, params):
         call = Call(OPS[name], kind, tuple(ctx.avals_in), tuple(ctx.avals_out), params)
-        return choice.choose(call, preference.for_call(prefer, call), ctx.module_context.platforms)
+        return choice.choose(call, preference.for_call(implementation, call), ctx.module_context.platforms)
 
     def reference(*operands, types, **params):
         return explicit.left_to_compiler(functools.partial(body.reference, **params), types)(*operands)
@@ -586,7 +592,7 @@ def _linear_jvp(p, body, n, is_backward, primals, tangents, **params):
             def of_residuals(*some):
                 known = dict(zip(moving, some, strict=True))
                 values_ = (known.get(i, x) for i, x in enumerate(values))
-                return tuple(body.reference(*values_, **{k: v for k, v in params.items() if k != "prefer"}))
+                return tuple(body.reference(*values_, **{k: v for k, v in params.items() if k != "implementation"}))
 
             return jax.jvp(of_residuals, tuple(values[i] for i in moving), turns)[1]
 

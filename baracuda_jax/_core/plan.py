@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from . import checks, choice, library, promote
+from . import checks, choice, hints, library, promote
 from . import prefer as preference
 from .call import UNORDERED, Call
 from .names import unrounded
@@ -94,7 +94,7 @@ class Plan:
         """Runs the plan on arrays of the planned types, as many as `inputs` has."""
         self.can_implement(*arrays)
         run = of_arrays(self.name, [name for name, _ in self.inputs], self.params)
-        return run(*map(promote.strong, arrays), prefer=self.backends)
+        return run(*map(promote.strong, arrays), implementation=self.backends)
 
     def can_implement(self, *args):
         """Checks that the plan can be called with such arguments.
@@ -223,7 +223,7 @@ class Plan:
         y = known.get(unrounded(op.results[0]), y)
         known |= {op.results[0]: y, "dy": dy, f"d{op.results[0]}": dy}
         parameters = inspect.signature(public()[name]).parameters.items()
-        arguments = {p: known.get(p, parameter.default) for p, parameter in parameters if p != "prefer"}
+        arguments = {p: known.get(p, parameter.default) for p, parameter in parameters if p != "implementation"}
         if inspect.Parameter.empty in arguments.values():
             return None
         try:
@@ -281,14 +281,14 @@ class Plan:
         return "\n".join([head, *(f"  {title:<10} {text}" for title, text in lines.items())])
 
 
-def plan(op, *args, prefer=None, platform=None, **params):
+def plan(op, *args, implementation=None, platform=None, **params):
     """What a call of a public function will run.
 
     Args:
         op: a public function of the package, such as `segment_max` or `segment_max_backward`, or its name.
         *args, **params: the function's arguments, positions and names as in a call. Arrays, tracers and ShapeDtypeStructs
             stand for their types, also in a list or tuple; all other arguments are fixed by their values.
-        prefer: "native", "xla", a PlanPreference, or None for what the context says, else automatic.
+        implementation: "native", "xla", a PlanPreference, or None for what the context says, else automatic.
         platform: "cpu", "cuda", "rocm" or "tpu"; by default that of the default device. It need not be on this machine.
 
     Returns:
@@ -300,15 +300,15 @@ def plan(op, *args, prefer=None, platform=None, **params):
     name = _name(op)
     inputs, params = split(name, _arguments(name, args, params))
     platform = checks.choice("plan", "platform", platform or library.default_platform(), PLATFORMS)
-    wanted = preference.resolve(name, prefer)
-    return _plan(name, inputs, params, wanted, platform, of_context=prefer is None)
+    wanted = preference.resolve(name, implementation)
+    return _plan(name, inputs, params, wanted, platform, of_context=implementation is None)
 
 
-def _plan(name, inputs, params, prefer, platform, reasons=None, of_context=False):
-    """`reasons` are those of the plan of whose derivative this is the plan; `prefer` is then what that one chose."""
+def _plan(name, inputs, params, implementation, platform, reasons=None, of_context=False):
+    """`reasons` are those of the plan of whose derivative this is the plan; `implementation` is then what that one chose."""
 
     def choose(call):
-        wanted = call.op.of_context(prefer) if of_context else prefer
+        wanted = call.op.of_context(implementation) if of_context else implementation
         return choice.choose(call, preference.for_call(wanted, call), (platform,))
 
     found = trace(name, inputs, params)
@@ -342,8 +342,9 @@ def _category(name):
 
 
 def _name(op):
-    for name, fun in public().items():
-        if op == name or op is fun:
+    own = getattr(op, "__name__", None)  # of several names for a function
+    for name in (own, *public()):
+        if name in public() and (op == name or op is public()[name]):
             return name
     shown = op if isinstance(op, str) else getattr(op, "__name__", repr(op))
     raise ValueError(f"plan: op must be a public function or its name, one of {', '.join(public())}, got {shown}")
@@ -351,12 +352,17 @@ def _name(op):
 
 def _arguments(name, args, params):
     """The function's arguments by name, the defaults too."""
+    signature = inspect.signature(public()[name])
+    for key in params:
+        if key not in signature.parameters:
+            told = hints.of_keyword(key, [*signature.parameters])
+            raise TypeError(f"plan of {name}: got an unexpected keyword argument {key!r}; {told}")
     try:
-        bound = inspect.signature(public()[name]).bind(*args, **params)
+        bound = signature.bind(*args, **params)
     except TypeError as error:
         raise TypeError(f"plan of {name}: {error}") from None
     bound.apply_defaults()
-    return {key: value for key, value in bound.arguments.items() if key != "prefer"}
+    return {key: value for key, value in bound.arguments.items() if key != "implementation"}
 
 
 def _short(aval):

@@ -53,18 +53,20 @@ class Planned:
         return row and row[2 if call.kind == "forward" else 3]
 
 
-def _checked(prefer, where):
+def checked(implementation, where):
     """A preference as an object, or None where there is none."""
-    if prefer is None or isinstance(prefer, PlanPreference | Planned):
-        return prefer
-    if not isinstance(prefer, str) or prefer not in BACKENDS:
-        raise ValueError(f"{where}: prefer must be one of {BACKENDS}, a PlanPreference or None, got {prefer!r}")
-    return PlanPreference(prefer)
+    if implementation is None or isinstance(implementation, PlanPreference | Planned):
+        return implementation
+    if not isinstance(implementation, str) or implementation not in BACKENDS:
+        raise ValueError(
+            f"{where}: implementation must be one of {BACKENDS}, a PlanPreference or None, got {implementation!r}"
+        )
+    return PlanPreference(implementation)
 
 
 @contextlib.contextmanager
 def prefer(backend):
-    """Within this context, ops without an argument `prefer` use `backend`.
+    """Within this context, ops without an argument `implementation` use `backend`.
 
     Args:
         backend: "native", "xla", a PlanPreference, or None for automatic.
@@ -72,24 +74,24 @@ def prefer(backend):
     Raises:
         ValueError: for anything else.
     """
-    token = _context.set(_checked(backend, "baracuda_jax.prefer"))
+    token = _context.set(checked(backend, "baracuda_jax.prefer"))
     try:
         yield
     finally:
         _context.reset(token)
 
 
-def resolve(op, prefer):
+def resolve(op, implementation):
     """The preference that holds for a call. The first that is given holds whole: a PlanPreference with backend=None is
     automatic also where the context names a backend."""
     return (
-        _checked(prefer, op)
+        checked(implementation, op)
         or _context.get()
-        or _checked(os.environ.get(VARIABLE) or None, f"environment {VARIABLE}")
+        or checked(os.environ.get(VARIABLE) or None, f"environment {VARIABLE}")
         or PlanPreference()
     )
 
 
-def for_call(prefer, call):
+def for_call(implementation, call):
     """The preference for one call of an op's primitive."""
-    return PlanPreference(prefer.of(call)) if isinstance(prefer, Planned) else prefer
+    return PlanPreference(implementation.of(call)) if isinstance(implementation, Planned) else implementation

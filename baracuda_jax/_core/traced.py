@@ -32,17 +32,25 @@ LAYOUT = {
 
 @functools.cache
 def public():
-    """The public functions of ops, by name."""
-    package = importlib.import_module(__package__.partition(".")[0])
-    functions = {name: getattr(package, name) for name in package.__all__}
-    return {name: fun for name, fun in functions.items() if _is_op_function(fun)}
+    """The public functions of ops, by name: also those that `__all__` leaves out."""
+    return {name: fun for name, fun in vars(_package()).items() if _is_op_function(fun)}
+
+
+@functools.cache
+def names():
+    """All public names, sorted."""
+    return sorted({*_package().__all__, *public()})
+
+
+def _package():
+    return importlib.import_module(__package__.partition(".")[0])
 
 
 def _is_op_function(fun):
     return (
         inspect.isfunction(fun)
         and fun.__module__ != f"{__package__}.plan"
-        and "prefer" in inspect.signature(fun).parameters
+        and "implementation" in inspect.signature(fun).parameters
     )
 
 
@@ -97,14 +105,14 @@ def has_slot(value):
 
 
 def of_arrays(name, names, params):
-    """The function of that name, on the arrays of these names, with `prefer`; its other arguments are fixed."""
+    """The function of that name, on the arrays of these names, with `implementation`; its other arguments are fixed."""
     if name.startswith(VJP):
         count = sum(not is_cotangent(n) for n in names)
         return _pulled_back(of_arrays(name.removeprefix(VJP), names[:count], params), count)
     fun = public()[name]
     signature = inspect.signature(fun)
 
-    def run(*arrays, prefer):
+    def run(*arrays, implementation):
         known = dict(zip(names, arrays, strict=True))
 
         def filled(value):
@@ -115,7 +123,7 @@ def of_arrays(name, names, params):
         given = {key: filled(value) for key, value in params}
         given |= known
         bound = inspect.BoundArguments(signature, {key: given[key] for key in signature.parameters if key in given})
-        return fun(*bound.args, **bound.kwargs, prefer=prefer)
+        return fun(*bound.args, **bound.kwargs, implementation=implementation)
 
     return run
 
@@ -134,7 +142,7 @@ def is_cotangent(name):
 def _pulled_back(fun, count):
     """From `count` arrays and the cotangents of the results, those of the arrays that have one."""
 
-    def run(*arrays, prefer):
+    def run(*arrays, implementation):
         primals, cotangents = list(arrays[:count]), list(arrays[count:])
         moving = [i for i, x in enumerate(primals) if is_inexact(x)]
 
@@ -142,7 +150,7 @@ def _pulled_back(fun, count):
             values = list(primals)
             for i, x in zip(moving, some, strict=True):
                 values[i] = x
-            return [y for y in jax.tree.leaves(fun(*values, prefer=prefer)) if is_inexact(y)]
+            return [y for y in jax.tree.leaves(fun(*values, implementation=implementation)) if is_inexact(y)]
 
         found = jax.vjp(of_moving, *(primals[i] for i in moving))[1](cotangents)
         return found if len(found) > 1 else found[0]
@@ -168,7 +176,9 @@ class Traced:
 
 def trace(name, inputs, params):
     names = [key for key, _ in inputs]
-    run = functools.partial(of_arrays(name, names, params), prefer=preference.Planned(()))  # types do not depend on it
+    run = functools.partial(
+        of_arrays(name, names, params), implementation=preference.Planned(())
+    )  # types do not depend on it
     primitives = {getattr(op, kind): (op, kind) for op in OPS.values() for kind in ("forward", "tangent", "backward")}
     with compat.no_mesh():
         jaxpr, out = jax.make_jaxpr(run, return_shape=True)(*(aval for _, aval in inputs))
@@ -189,7 +199,7 @@ def trace(name, inputs, params):
 
 
 def _call_of(op, kind, equation, read):
-    params = {key: value for key, value in equation.params.items() if key != "prefer"}
+    params = {key: value for key, value in equation.params.items() if key != "implementation"}
     operands, results = (tuple(x.aval for x in side) for side in (equation.invars, equation.outvars))
     return Call(op, kind, operands, results, params, tuple(y in read for y in equation.outvars))
 

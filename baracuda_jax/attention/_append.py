@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.kernel import kernel
@@ -16,7 +17,8 @@ from .._core.partition import Partition
 from .._core.sku import OpCategory
 
 
-def kv_cache_append(cache, new, position, *, prefer=None):
+@api
+def kv_cache_append(cache, new, position, *, implementation=None):
     """A cache of keys or values with new rows, written in place.
 
     Formula:
@@ -27,7 +29,7 @@ def kv_cache_append(cache, new, position, *, prefer=None):
         cache: array [..., length, d] of floats, integers or bool, such as [batch, heads, length, d].
         new: array [..., n, d] of cache's dtype, with the batches and d of cache, and n <= length.
         position: integers, of the shape of cache's first dimensions, as [batch]; or one number.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of cache's shape and dtype. Where cache is donated, or nobody reads it after, it is cache's memory, and only
@@ -45,17 +47,18 @@ def kv_cache_append(cache, new, position, *, prefer=None):
     checks.dtype(op, "cache", cache, checks.REAL)
     checks.same_dtype(op, "new", new, "cache", cache)
     position = _position(op, position, cache.shape, new.shape)
-    return _append(cache, new, position, rows=new.shape[-2], prefer=prefer) if new.size else cache
+    return _append(cache, new, position, rows=new.shape[-2], implementation=implementation) if new.size else cache
 
 
-def kv_cache_append_backward(dy, position, rows, *, prefer=None):
+@api
+def kv_cache_append_backward(dy, position, rows, *, implementation=None):
     """The gradient of `kv_cache_append`.
 
     Args:
         dy: floats [..., length, d], the cotangent of the result.
         position: as for `kv_cache_append`.
         rows: static integer, n, 1 or more: how many rows were written.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangents of cache and of new.
@@ -65,7 +68,7 @@ def kv_cache_append_backward(dy, position, rows, *, prefer=None):
     checks.dtype(op, "dy", dy, checks.FLOATS)
     rows = checks.integer(op, "rows", rows, 1)
     position = _position(op, position, dy.shape, (*dy.shape[:-2], rows, *dy.shape[-1:]))
-    return tuple(_append.vjp(position, dy, rows=rows, prefer=prefer))
+    return tuple(_append.vjp(position, dy, rows=rows, implementation=implementation))
 
 
 def _position(op, position, shape, new):

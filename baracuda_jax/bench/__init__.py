@@ -1,1 +1,1 @@
-"""`python -m baracuda_jax bench`: our kernels' times beside the floor, XLA's programs and PyTorch's."""
+"""`baracuda-jax bench`: our kernels' times beside the floor, XLA's programs and PyTorch's."""

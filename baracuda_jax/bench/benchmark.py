@@ -22,7 +22,7 @@ class Benchmark:
     op, variant     the op's name, and which of its cases where there are several
     shape           of the operands, in words
     draw            Draws -> arrays; floats are cast to `dtype`, but those at positions in `wide`
-    ours            (*arrays, prefer) -> y
+    ours            (*arrays, implementation) -> y
     plain           (*arrays) -> y: what one writes in JAX without us; None for our reference
     torch           (torch, *tensors) -> y
     moving          so many arrays, the first, have gradients
@@ -79,7 +79,7 @@ class Benchmark:
 
     def result_type(self, arrays):
         """Shape and dtype of y."""
-        return jax.eval_shape(lambda *a: self.ours(*a, prefer="xla"), *arrays)
+        return jax.eval_shape(lambda *a: self.ours(*a, implementation="xla"), *arrays)
 
     def _cast(self, i, x):
         return x.astype(self.dtype) if x.dtype == jnp.float32 and i not in self.wide else x

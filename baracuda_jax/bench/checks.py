@@ -22,7 +22,7 @@ def check(benchmark, program_of, native, inputs):
         demand_kernel(native)
     compare = lambda ours, expected: refuse_wrong(errors(ours, expected, benchmark.tolerance), benchmark.flips)
     ours = native(*inputs)
-    compare(ours, program_of(lambda *a: benchmark.ours(*a, prefer="xla"))(*inputs))
+    compare(ours, program_of(lambda *a: benchmark.ours(*a, implementation="xla"))(*inputs))
     if benchmark.plain:
         wide = [x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x for x in inputs[1:]]
         compare(ours[:1], (jax.jit(benchmark.plain)(*wide),))

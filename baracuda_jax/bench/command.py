@@ -1,6 +1,7 @@
-"""What `python -m baracuda_jax bench` does with its options."""
+"""What `baracuda-jax bench` does with its options."""
 
 import importlib.util
+import pathlib
 import sys
 import time
 
@@ -8,6 +9,7 @@ import jax
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from .._cli.names import unknown
 from .._core.library import LIBRARIES
 from .._core.measurements import user_table
 from . import backends, kinds, results, table
@@ -52,12 +54,16 @@ def _problem(kind, options):
         if is_needed and importlib.util.find_spec(module) is None:
             how = "baracuda-jax[bench]" if module == "matplotlib" else module
             return f"This needs {module}, which is not installed: pip install '{how}'"
-    unknown = sorted(set(options.op or ()) - set(kind.ops))
-    if unknown:
-        return f"No such op: {', '.join(unknown)}. There are {', '.join(kind.ops)}."
+    where = "`baracuda-jax ops` lists all" if kind is kinds.CASES else f"--{kind.name} has {', '.join(kind.ops)}"
+    if problem := unknown(options.op, kind.ops, where):
+        return problem
+    if options.repeats is not None and options.repeats < 1:
+        return f"--repeats must be at least 1, got {options.repeats}"
     if options.read:
         more = options.op or options.dtype or options.json
-        return "--from measures nothing, and takes no --op, --dtype or --json" if more else None
+        if more:
+            return "--from measures nothing, and takes no --op, --dtype or --json"
+        return None if pathlib.Path(options.read).is_file() else f"No such file: {options.read}"
     try:
         _, platform = _device(options)
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""The kinds of measurements that `python -m baracuda_jax bench` has, and what each takes of its options."""
+"""The kinds of measurements that `baracuda-jax bench` has, and what each takes of its options."""
 
 import dataclasses
 from collections.abc import Callable

@@ -163,7 +163,7 @@ def _lowered(benchmark):
         return between.sets(benchmark, [arrays])[0] if is_between else arrays
 
     def program(title, backend):
-        fun = lambda *a: benchmark.ours(*a, prefer=backend)
+        fun = lambda *a: benchmark.ours(*a, implementation=backend)
         return programs.BY_PASS[title](between.program(fun) if is_between else fun, benchmark.moving)
 
     arguments = jax.eval_shape(draw, 0)
@@ -188,7 +188,7 @@ def _check(benchmark, compiled, arguments):
 def regime(benchmark):
     """Of the op's own call in the benchmark."""
     op, arrays = OPS[benchmark.op], jax.eval_shape(benchmark.drawn, 0)[1:]
-    jaxpr = jax.make_jaxpr(lambda *a: benchmark.ours(*a, prefer="native"))(*arrays)
+    jaxpr = jax.make_jaxpr(lambda *a: benchmark.ours(*a, implementation="native"))(*arrays)
     call = next(e for e in compat.equations(jaxpr) if e.primitive is op.forward)
     types = lambda variables: tuple(v.aval for v in variables)
     return Call(op, "forward", types(call.invars), types(call.outvars), call.params).regime

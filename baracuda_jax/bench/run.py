@@ -37,8 +37,8 @@ def run(benchmark, size, platform, bandwidth, against, repeats):
 
 def compile_ours(benchmark, program_of, name, arguments):
     """The op, by the kernel or by its definition."""
-    prefer = name if benchmark.ours_is_native else None
-    return program_of(lambda *a: benchmark.ours(*a, prefer=prefer)).lower(*arguments).compile()
+    implementation = name if benchmark.ours_is_native else None
+    return program_of(lambda *a: benchmark.ours(*a, implementation=implementation)).lower(*arguments).compile()
 
 
 def compile_all(benchmark, program_of, arguments, against):

@@ -72,8 +72,8 @@ def compile_all(series, cases):
         arguments = jax.eval_shape(draw, 0)
         for title in benchmark.passes:
             program_of = lambda fun, title=title: programs.BY_PASS[title](fun, benchmark.moving)
-            native = program_of(lambda *arrays: benchmark.ours(*arrays, prefer="native"))
-            xla = program_of(benchmark.plain or (lambda *arrays: benchmark.ours(*arrays, prefer="xla")))
+            native = program_of(lambda *arrays: benchmark.ours(*arrays, implementation="native"))
+            xla = program_of(benchmark.plain or (lambda *arrays: benchmark.ours(*arrays, implementation="xla")))
             compare = parts.program(series, benchmark, program_of, parts.number_of_parts(size))
             lowered[size, title, "native"] = native.lower(*arguments)
             lowered[size, title, "xla"] = xla.lower(*arguments)

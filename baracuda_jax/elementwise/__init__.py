@@ -45,7 +45,7 @@ from ._lerp import (
     lerp, lerp_backward
 )
 from ._polynomial import (
-    affine, affine_backward, powi, powi_backward
+    affine, affine_backward, integer_pow, integer_pow_backward, powi
 )
 from ._prelu import (
     prelu, prelu_backward
@@ -66,7 +66,7 @@ from ._special import (
     lgamma_backward, logit, logit_backward
 )
 from ._ternary import (
-    addcdiv, addcdiv_backward, addcmul, addcmul_backward, clamp_between, clamp_between_backward, fma, fma_backward
+    addcdiv, addcdiv_backward, addcmul, addcmul_backward, fma, fma_backward
 )
 from ._trigonometric import (
     acos, acos_backward, acosh, acosh_backward, asin, asin_backward, asinh, asinh_backward, atan, atan2,

@@ -5,6 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
+from .._core.api import api
 from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary, holomorphic, unary
 
@@ -29,14 +30,15 @@ relu, relu_backward = unary("relu", "Rectifier.", "max(x, 0)", "dy where x > 0, 
 relu6, relu6_backward = unary("relu6", "Rectifier that stops at 6.", "min(max(x, 0), 6)", "dy where 0 < x < 6, else 0",
     lambda x: jnp.where(x <= 0, 0, jnp.where(x > 6, 6, x)), "torch.nn.functional.relu6; jax.nn.relu6",
     slope=_piece(0, 6), at=(-3, 9), kinks=[0, 6], precision="exact. NaN propagates.")  # fmt: skip
-gelu, gelu_backward = unary("gelu", "Gaussian error linear unit; its approximation is `gelu_tanh`.",
-    "x Phi(x), Phi being the normal distribution function", "(Phi(x) + x phi(x)) dy, phi being the density", _gelu,
-    "torch.nn.functional.gelu; jax.nn.gelu(approximate=False)", slope=_normal_slope,
-    precision="without cancellation for x < 0. float16 and bfloat16 compute in float32.")  # fmt: skip
 gelu_tanh, gelu_tanh_backward = unary("gelu_tanh", "Gaussian error linear unit by a hyperbolic tangent.",
     "x (1 + tanh(u)) / 2, u = (2 / pi)^(1/2) (x + 0.044715 x^3)", "((1 + tanh(u)) / 2 + x u' / (2 cosh(u)^2)) dy",
     lambda x: x * jax.nn.sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)),
     "torch.nn.functional.gelu(approximate='tanh'); jax.nn.gelu",
+    precision="without cancellation for x < 0. float16 and bfloat16 compute in float32.")  # fmt: skip
+gelu, gelu_backward = unary("gelu", "Gaussian error linear unit.",
+    "x Phi(x), Phi being the normal distribution function", "(Phi(x) + x phi(x)) dy, phi being the density", _gelu,
+    "torch.nn.functional.gelu; jax.nn.gelu(approximate=False)", slope=_normal_slope,
+    approximation=(gelu_tanh, gelu_tanh_backward),
     precision="without cancellation for x < 0. float16 and bfloat16 compute in float32.")  # fmt: skip
 sigmoid, sigmoid_backward = holomorphic("sigmoid", "Logistic function.", "1 / (1 + e^-x)", "y (1 - y) dy", jax.nn.sigmoid,
     "torch.sigmoid; jax.nn.sigmoid", slope=lambda x, t: jax.nn.sigmoid(x) * jax.nn.sigmoid(-x) * t)  # fmt: skip
@@ -68,6 +70,7 @@ tanhshrink, tanhshrink_backward = unary("tanhshrink", "What the hyperbolic tange
 # softplus
 
 
+@api
 @document(
     """y = log(1 + e^(beta x)) / beta
     dx = dy / (1 + e^(-beta x))""",
@@ -75,16 +78,17 @@ tanhshrink, tanhshrink_backward = unary("tanhshrink", "What the hyperbolic tange
     beta: static number, not 0.""",
     "torch.nn.functional.softplus, which is x where beta x > 20; jax.nn.softplus.",
 )
-def softplus(x, beta=1.0, *, prefer=None):
+def softplus(x, beta=1.0, *, implementation=None):
     """Smooth rectifier."""
-    return _SOFTPLUS(floats("softplus", "x", x), beta=_not_zero("softplus", beta), prefer=prefer)
+    return _SOFTPLUS(floats("softplus", "x", x), beta=_not_zero("softplus", beta), implementation=implementation)
 
 
+@api
 @backward_of(softplus)
-def softplus_backward(x, dy, beta=1.0, *, prefer=None):
+def softplus_backward(x, dy, beta=1.0, *, implementation=None):
     op = "softplus_backward"
     x = floats(op, "x", x)
-    return _SOFTPLUS.vjp(x, cotangent(op, dy, x), beta=_not_zero(op, beta), prefer=prefer)
+    return _SOFTPLUS.vjp(x, cotangent(op, dy, x), beta=_not_zero(op, beta), implementation=implementation)
 
 
 def _not_zero(op, beta):

@@ -18,8 +18,8 @@ _DOC = """
 
     Args:
         {args}
-        prefer: "native" (our kernel), "xla" (plain JAX), or None for automatic, which is plain JAX: XLA fuses it with what
-            comes before and after.
+        implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic, which is plain JAX: XLA fuses it
+            with what comes before and after.
 
     Returns:
         {returns}

@@ -22,7 +22,7 @@ neg, neg_backward = unary("neg", "The negative.", "-x", "-dy", jnp.negative, "to
 abs, abs_backward = unary("abs", "The absolute value.", "|x|, of a complex number hypot(real, imag), a float",
     "sign(x) dy, 0 at 0; of a complex number its conjugate / |x| dy", jnp.abs, "torch.abs; jax.numpy.abs",
     slope=lambda x, t: jnp.sign(x) * t, dtypes=SIGNED, kinks=[0], precision=WRAPS,
-    of_complex=lambda x, prefer: hypot(jnp.real(x), jnp.imag(x), prefer=prefer))  # fmt: skip
+    of_complex=lambda x, implementation: hypot(jnp.real(x), jnp.imag(x), implementation=implementation))  # fmt: skip
 sign, sign_backward = unary("sign", "The sign.", "-1, 0 or 1, of x's sign; NaN at NaN", "0", jnp.sign,
     "torch.sign, which is 0 at NaN; jax.numpy.sign", slope=lambda x, t: jnp.zeros_like(t),
     dtypes=checks.NUMBERS, kinks=[0], precision="exact.")  # fmt: skip

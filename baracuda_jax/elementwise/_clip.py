@@ -2,19 +2,24 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks
+from .._core.api import api
 from .._core.bits import from_bits, highest, lowest, to_bits
 from .._core.wide import wide_dtype
 from ._arguments import cotangent, document, floats, number
+from ._comparison import maximum, minimum
+from ._nary import broadcast_cases, declare_nary, operands, vjp
 from ._unary import backward_of, cases_around, declare_unary
 
 # ---------------------------------------------------------------------------------------------------------------------
 # hardtanh
 
 
+@api
 @document(
     """y = min(max(x, min_val), max_val)
     dx = 0 where x <= min_val or x >= max_val, else dy""",
@@ -22,16 +27,17 @@ from ._unary import backward_of, cases_around, declare_unary
     min_val, max_val: static numbers, min_val <= max_val.""",
     "torch.nn.functional.hardtanh; jax.nn.hard_tanh.",
 )
-def hardtanh(x, min_val=-1.0, max_val=1.0, *, prefer=None):
+def hardtanh(x, min_val=-1.0, max_val=1.0, *, implementation=None):
     """Clamp with a gradient of 0 at the bounds."""
-    return _HARDTANH(floats("hardtanh", "x", x), **_range("hardtanh", min_val, max_val), prefer=prefer)
+    return _HARDTANH(floats("hardtanh", "x", x), **_range("hardtanh", min_val, max_val), implementation=implementation)
 
 
+@api
 @backward_of(hardtanh)
-def hardtanh_backward(x, dy, min_val=-1.0, max_val=1.0, *, prefer=None):
+def hardtanh_backward(x, dy, min_val=-1.0, max_val=1.0, *, implementation=None):
     op = "hardtanh_backward"
     x = floats(op, "x", x)
-    return _HARDTANH.vjp(x, cotangent(op, dy, x), **_range(op, min_val, max_val), prefer=prefer)
+    return _HARDTANH.vjp(x, cotangent(op, dy, x), **_range(op, min_val, max_val), implementation=implementation)
 
 
 def _range(op, min_val, max_val):
@@ -58,26 +64,71 @@ _HARDTANH = declare_unary(
 # clamp
 
 
+@api
 @document(
     """y = min(max(x, min), max)
-    dx = dy where min <= x <= max, else 0""",
+    dx = dy where min <= x <= max, else 0
+    dmin = dy where x < min < max, else 0; dmax = dy where x > max or min > max, else 0, of bounds that are arrays""",
     """x: array of floats or integers.
-    min, max: static numbers, integers for an x of integers, or None for no bound. They are rounded to x's dtype.""",
+    min, max: None for no bound, numbers, or arrays. Numbers are static, integers for an x of integers, and are rounded to
+        x's dtype. Arrays broadcast with x, and JAX promotes their dtypes to one; they have gradients.""",
     "torch.clamp, whose gradient at a bound is dy too; jnp.clip, whose gradient there is dy / 2.",
-    precision="Exact. NaN propagates.",
+    returns="An array of x's shape and dtype, or those of x and bounds that are arrays.",
+    precision="Exact. NaN in x or a bound propagates.",
 )
-def clamp(x, min=None, max=None, *, prefer=None):
+def clamp(x, min=None, max=None, *, implementation=None):
     """Clamp to a range."""
+    if _is_array(min) or _is_array(max):
+        return _clamped_by_arrays(x, min, max, implementation)
     x = checks.array("clamp", "x", x)
     checks.dtype("clamp", "x", x, checks.NUMBERS)
-    return _CLAMP(x, **_bounds("clamp", min, max, x.dtype), prefer=prefer)
+    return _CLAMP(x, **_bounds("clamp", min, max, x.dtype), implementation=implementation)
 
 
-@backward_of(clamp)
-def clamp_backward(x, dy, min=None, max=None, *, prefer=None):
+@api
+def clamp_backward(x, dy, min=None, max=None, *, implementation=None):
+    """The gradient of `clamp`: see its formula.
+
+    Args:
+        x, min, max: the arguments of `clamp`; x of floats.
+        dy: the cotangent of its result, of its shape and dtype.
+        implementation: as there.
+
+    Returns:
+        The cotangent of x; where a bound is an array, a tuple of those of x, min and max, None for a bound that is none.
+    """
     op = "clamp_backward"
+    if _is_array(min) or _is_array(max):
+        found = vjp(_CLAMP_BETWEEN, BOUNDS, (x, *_filled(min, max)), dy, implementation, op)
+        return tuple(
+            ct if i == 0 or _is_array(b) else None for i, (ct, b) in enumerate(zip(found, (x, min, max), strict=True))
+        )
     x = floats(op, "x", x)
-    return _CLAMP.vjp(x, cotangent(op, dy, x), **_bounds(op, min, max, x.dtype), prefer=prefer)
+    return _CLAMP.vjp(x, cotangent(op, dy, x), **_bounds(op, min, max, x.dtype), implementation=implementation)
+
+
+BOUNDS = ("x", "min", "max")
+
+
+def _is_array(bound):
+    return isinstance(bound, jax.Array | np.ndarray)
+
+
+def _clamped_by_arrays(x, low, high, implementation):
+    given = {name: value for name, value in zip(BOUNDS, (x, low, high), strict=True) if value is not None}
+    arrays = dict(zip(given, operands("clamp", tuple(given), tuple(given.values()), checks.NUMBERS)[0], strict=True))
+    y = arrays["x"]
+    if jnp.issubdtype(y.dtype, jnp.inexact):
+        return _CLAMP_BETWEEN(
+            *operands("clamp", BOUNDS, (x, *_filled(low, high)), checks.FLOATS)[0], implementation=implementation
+        )
+    y = maximum(y, arrays["min"], implementation=implementation) if "min" in arrays else y
+    return minimum(y, arrays["max"], implementation=implementation) if "max" in arrays else y
+
+
+def _filled(low, high):
+    """Both bounds; one that is None is infinite, of a weak type that changes no dtype."""
+    return -math.inf if low is None else low, math.inf if high is None else high
 
 
 def _bounds(op, low, high, dtype):
@@ -89,7 +140,6 @@ def _bounds(op, low, high, dtype):
 def _bound(op, name, value, without, *, dtype):
     if value is None:
         return without
-    checks.no_array(op, name, value, "clamp_between")
     if not jnp.issubdtype(dtype, jnp.integer):
         return number(op, name, value)
     least, most = jnp.iinfo(dtype).min, jnp.iinfo(dtype).max
@@ -112,3 +162,17 @@ _CLAMP = declare_unary(
     dtypes=checks.NUMBERS,
     decode=_bounds_of,
 )
+
+
+def _between(x, low, high):
+    return jnp.minimum(jnp.maximum(x, low), high)
+
+
+def _between_slopes(x, low, high, d):
+    some = lambda condition: jnp.where(condition, d, 0)
+    return some((x >= low) & (x <= high)), some((x < low) & (low < high)), some((x > high) | (high < low))
+
+
+# XLA's compiler for CPUs (jaxlib 0.10.2) ends at the derivatives in float16 of a column, a row and a matrix.
+_CASES = tuple(case for case in broadcast_cases((-3, 3), (-2, 0), (0.2, 2)) if case.name != "columns")
+_CLAMP_BETWEEN = declare_nary(clamp, BOUNDS, _between, _between_slopes, _CASES, name="clamp_between")

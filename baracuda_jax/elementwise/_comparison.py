@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
@@ -62,6 +63,7 @@ heaviside, heaviside_backward = binary("heaviside", "The unit step.", "0 where x
 # where
 
 
+@api
 @document(
     """out = x where condition, else y
     dx = dout where condition, else 0; dy = dout - dx for the cotangent dout""",
@@ -71,19 +73,20 @@ heaviside, heaviside_backward = binary("heaviside", "The unit step.", "0 where x
     returns=RETURNS,
     precision="exact: values are moved.",
 )
-def where(condition, x, y, *, prefer=None):
+def where(condition, x, y, *, implementation=None):
     """Values of one array or the other."""
     arrays, _ = _where_operands("where", condition, x, y)
-    return _WHERE(*arrays, prefer=prefer)
+    return _WHERE(*arrays, implementation=implementation)
 
 
+@api
 @backward_of(where, "condition, x, y", of="x, y")
-def where_backward(condition, x, y, dout, *, prefer=None):
+def where_backward(condition, x, y, dout, *, implementation=None):
     op = "where_backward"
     arrays, shapes = _where_operands(op, condition, x, y)
     checks.dtype(op, "x", arrays[1], checks.INEXACT)
     dout = cotangent_of_result(op, dout, arrays, arrays[1], "x", "dout")
-    cotangents = _WHERE.vjp(*arrays, dout, prefer=prefer)
+    cotangents = _WHERE.vjp(*arrays, dout, implementation=implementation)
     return tuple(ct.reshape(shape) for ct, shape in zip(cotangents, shapes, strict=True))
 
 

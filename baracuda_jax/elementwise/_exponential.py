@@ -5,6 +5,7 @@ import math
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from . import _pattern
@@ -41,6 +42,7 @@ pow, pow_backward = binary("pow", "The power.", "x1^x2",
 # ldexp
 
 
+@api
 @document(
     """y = x 2^n
     dx = 2^n dy, summed over the dimensions along which x broadcasts""",
@@ -50,18 +52,19 @@ pow, pow_backward = binary("pow", "The power.", "x1^x2",
     returns="An array of the shape that the arguments broadcast to, of x's dtype.",
     precision="exact, but for overflow and subnormal numbers.",
 )
-def ldexp(x, n, *, prefer=None):
+def ldexp(x, n, *, implementation=None):
     """A float times a power of 2."""
     arrays, _ = _scaled("ldexp", x, n)
-    return _LDEXP(*arrays, prefer=prefer)
+    return _LDEXP(*arrays, implementation=implementation)
 
 
+@api
 @backward_of(ldexp, "x, n", of="x")
-def ldexp_backward(x, n, dy, *, prefer=None):
+def ldexp_backward(x, n, dy, *, implementation=None):
     op = "ldexp_backward"
     arrays, shapes = _scaled(op, x, n)
     dy = cotangent_of_result(op, dy, arrays, arrays[0], "x")
-    return _LDEXP.vjp(*arrays, dy, prefer=prefer).reshape(shapes[0])
+    return _LDEXP.vjp(*arrays, dy, implementation=implementation).reshape(shapes[0])
 
 
 def _scaled(op, x, n):

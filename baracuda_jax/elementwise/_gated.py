@@ -29,12 +29,12 @@ _RETURNS = "An array of x's dtype, half as long along axis."
 def gated(name, summary, gate, activation, source):
     """y = a gate(b), where `gate` is a formula for readers and `activation` what it says in plain JAX."""
 
-    def fun(x, axis=-1, *, prefer=None):
+    def fun(x, axis=-1, *, implementation=None):
         x, axis = _halved(name, x, axis)
-        y = op(_rows(x, axis), prefer=prefer)
+        y = op(_rows(x, axis), implementation=implementation)
         return explicit.reshape(y, *x.shape[:axis], x.shape[axis] // 2, *x.shape[axis + 1 :])
 
-    def backward(x, dy, axis=-1, *, prefer=None):
+    def backward(x, dy, axis=-1, *, implementation=None):
         x, axis = _halved(backward.__name__, x, axis)
         dy = checks.array(backward.__name__, "dy", dy)
         checks.same_dtype(backward.__name__, "dy", dy, "x", x)
@@ -42,9 +42,9 @@ def gated(name, summary, gate, activation, source):
         checks.shape(backward.__name__, "dy", dy, half, "that of the result")
         rows = _rows(x, axis)
         dy = explicit.reshape(dy, *rows.shape[:-2], rows.shape[-1])
-        return explicit.reshape(op.vjp(rows, dy, prefer=prefer), *x.shape)
+        return explicit.reshape(op.vjp(rows, dy, implementation=implementation), *x.shape)
 
-    document(_FORMULA.format(gate=gate), _ARGS, source, returns=_RETURNS)(named(fun, name, summary))
+    fun = document(_FORMULA.format(gate=gate), _ARGS, source, returns=_RETURNS)(named(fun, name, summary))
     value = lambda x: x[..., 0, :] * activation(x[..., 1, :])
 
     def reference(x):

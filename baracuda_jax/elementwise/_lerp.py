@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
@@ -10,6 +11,7 @@ from . import _pattern
 from ._arguments import broadcasting, cotangent_of_result, document, floats, weight, widen
 
 
+@api
 @document(
     """y = start + weight (end - start)
     dstart = (1 - weight) dy, dend = weight dy, dweight = (end - start) dy,
@@ -22,19 +24,20 @@ from ._arguments import broadcasting, cotangent_of_result, document, floats, wei
     returns="An array of the broadcast shape and of start's dtype.",
     precision="float16 and bfloat16 compute in float32. Weights of 0 and 1 give the ends exactly. NaN propagates.",
 )
-def lerp(start, end, weight, *, prefer=None):
+def lerp(start, end, weight, *, implementation=None):
     """Linear interpolation."""
     operands, _ = _arguments("lerp", start, end, weight)
-    return _LERP(*operands, prefer=prefer)
+    return _LERP(*operands, implementation=implementation)
 
 
-def lerp_backward(start, end, weight, dy, *, prefer=None):
+@api
+def lerp_backward(start, end, weight, dy, *, implementation=None):
     """The gradient of `lerp`: see its formula.
 
     Args:
         start, end, weight: the arguments of `lerp`.
         dy: the cotangent of its result, of the broadcast shape and start's dtype.
-        prefer: as there.
+        implementation: as there.
 
     Returns:
         The cotangents of start, end and weight, each of its argument's shape.
@@ -42,7 +45,7 @@ def lerp_backward(start, end, weight, dy, *, prefer=None):
     op = "lerp_backward"
     operands, shapes = _arguments(op, start, end, weight)
     dy = cotangent_of_result(op, dy, operands, operands[0], "start")
-    cotangents = _LERP.vjp(*operands, dy, prefer=prefer)
+    cotangents = _LERP.vjp(*operands, dy, implementation=implementation)
     return tuple(ct.reshape(shape) for ct, shape in zip(cotangents, shapes, strict=True))
 
 

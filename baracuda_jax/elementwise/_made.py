@@ -5,6 +5,8 @@ import functools
 import sys
 from collections.abc import Callable
 
+from .._core.api import api
+
 
 @dataclasses.dataclass(frozen=True)
 class Made:
@@ -36,11 +38,11 @@ MADE: dict[str, Made] = {}
 
 
 def named(fun, name, doc):
-    """A function made for the module in which the line of the table is: there it is found again, as by pickle."""
+    """A public function made for the module in which the line of the table is: there it is found again, as by pickle."""
     frame = sys._getframe(1)
     while frame.f_code.co_name != "<module>":
         frame = frame.f_back
     fun.__name__ = fun.__qualname__ = name
     fun.__module__ = frame.f_globals["__name__"]
     fun.__doc__ = doc
-    return fun
+    return api(fun)

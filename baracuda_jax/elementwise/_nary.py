@@ -24,13 +24,13 @@ def binary(
     d)`, what d becomes of x1 and of x2, are what they say in plain JAX; by default slopes are JAX's. Cases are drawn from
     the range `at`, or from one for each."""
 
-    def fun(x1, x2, *, prefer=None):
-        return op(*operands(name, NAMES, (x1, x2), dtypes)[0], prefer=prefer)
+    def fun(x1, x2, *, implementation=None):
+        return op(*operands(name, NAMES, (x1, x2), dtypes)[0], implementation=implementation)
 
-    def backward(x1, x2, dy, *, prefer=None):
-        return vjp(op, NAMES, (x1, x2), dy, prefer)
+    def backward(x1, x2, dy, *, implementation=None):
+        return vjp(op, NAMES, (x1, x2), dy, implementation)
 
-    _document(named(fun, name, summary), f"y = {y}\n{gradient}", source, dtypes, precision)
+    fun = _document(named(fun, name, summary), f"y = {y}\n{gradient}", source, dtypes, precision)
     ranges = at if isinstance(at[0], tuple) else (at, at)
     MADE[name] = Made(name, 2, tuple(dtypes), value, ranges, source, True)
     op = declare_nary(
@@ -43,13 +43,13 @@ def binary_value(name, summary, y, value, source, *, dtypes, why, result=None, p
     """An op without a derivative, for the reason `why`; its results are of the dtype `result`, or that of its arguments.
     One of bool takes other dtypes too: what is not 0 is true."""
 
-    def fun(x1, x2, *, prefer=None):
+    def fun(x1, x2, *, implementation=None):
         if dtypes == BOOL:
             x1, x2 = (checks.array(name, *pair).astype(bool) for pair in (("x1", x1), ("x2", x2)))
-        return op(*operands(name, NAMES, (x1, x2), dtypes)[0], prefer=prefer)
+        return op(*operands(name, NAMES, (x1, x2), dtypes)[0], implementation=implementation)
 
     returns = f"An array of {result} of the shape that the arguments broadcast to." if result else RETURNS
-    _document(named(fun, name, summary), f"y = {y}", source, dtypes, precision, returns)
+    fun = _document(named(fun, name, summary), f"y = {y}", source, dtypes, precision, returns)
     at = (-3, 3)
     MADE[name] = Made(name, 2, tuple(dtypes), value, (at, at), source, False)
     op = declare_nary(fun, NAMES, value, None, broadcast_cases(at, at), dtypes=dtypes, result=result, why=why)
@@ -76,20 +76,22 @@ def operands(op, names, values, dtypes):
     return broadcasting(op, names, [promote.cast(x, dtype, is_weak) for x in arrays])
 
 
-def vjp(op, names, values, dy, prefer, **params):
-    """The cotangents of an op's arguments, each of its shape."""
-    name = f"{op.name}_backward"
+def vjp(op, names, values, dy, implementation, name=None, **params):
+    """The cotangents of an op's arguments, each of its shape. `name` is the backward function's."""
+    name = name or f"{op.name}_backward"
     arrays, shapes = operands(name, names, values, derivable(op.dtypes))
     dy = cotangent_of_result(name, dy, arrays, arrays[0], names[0])
-    cotangents = op.vjp(*arrays, dy, prefer=prefer, **params)
+    cotangents = op.vjp(*arrays, dy, implementation=implementation, **params)
     return tuple(ct.reshape(shape) for ct, shape in zip(cotangents, shapes, strict=True))
 
 
-def declare_nary(public, names, value, slopes, cases, *, dtypes=checks.FLOATS, result=None, why=None, widens=True):
+def declare_nary(
+    public, names, value, slopes, cases, *, dtypes=checks.FLOATS, result=None, why=None, widens=True, name=None
+):
     """`value(*operands, **params)` and `slopes(*operands, d, **params)`, what d becomes of each operand, compute in the wide
     type on arrays that broadcast, the value in their own where not `widens`. An op without slopes has no derivative, and
-    `why` says why."""
-    name, count = public.__name__, len(names)
+    `why` says why. `name` is the op's where the public function is several ops."""
+    name, count = name or public.__name__, len(names)
 
     def reference(*args, **params):
         values = widen(*args) if widens else args
@@ -170,7 +172,7 @@ _BACKWARD = """The gradient of `{op}`: see its formula.
     Args:
         {arguments}: the arguments of `{op}`.
         dy: the cotangent of its result, of the shape that they broadcast to.
-        prefer: as there.
+        implementation: as there.
 
     Returns:
         The cotangents of {of}, each of its argument's shape.

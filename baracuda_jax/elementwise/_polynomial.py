@@ -4,16 +4,18 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary
 
 # ---------------------------------------------------------------------------------------------------------------------
-# powi
+# integer_pow
 
 
 _MOST = 2**31 - 1
 
 
+@api
 @document(
     """y = x^exponent
     dx = exponent x^(exponent - 1) dy, 0 for exponent 0""",
@@ -22,16 +24,24 @@ _MOST = 2**31 - 1
     "torch.pow; jax.lax.integer_pow.",
     precision="float16 and bfloat16 compute in float32. By repeated squaring; 1 / x^-exponent where that is negative.",
 )
-def powi(x, exponent, *, prefer=None):
+def integer_pow(x, exponent, *, implementation=None):
     """Integer power."""
-    return _POWI(floats("powi", "x", x, checks.INEXACT), exponent=_exponent("powi", exponent), prefer=prefer)
+    return _INTEGER_POW(
+        floats("integer_pow", "x", x, checks.INEXACT),
+        exponent=_exponent("integer_pow", exponent),
+        implementation=implementation,
+    )
 
 
-@backward_of(powi)
-def powi_backward(x, dy, exponent, *, prefer=None):
-    op = "powi_backward"
+powi = integer_pow
+
+
+@api
+@backward_of(integer_pow)
+def integer_pow_backward(x, dy, exponent, *, implementation=None):
+    op = "integer_pow_backward"
     x = floats(op, "x", x, checks.INEXACT)
-    return _POWI.vjp(x, cotangent(op, dy, x), exponent=_exponent(op, exponent), prefer=prefer)
+    return _INTEGER_POW.vjp(x, cotangent(op, dy, x), exponent=_exponent(op, exponent), implementation=implementation)
 
 
 def _exponent(op, value):
@@ -44,18 +54,20 @@ def _exponent(op, value):
     return float(value)
 
 
-_POWI = declare_unary(
-    powi,
+_INTEGER_POW = declare_unary(
+    integer_pow,
     lambda x, exponent: lax.integer_pow(x, int(exponent)),
     lambda x, t, exponent: exponent * lax.integer_pow(x, int(exponent) - 1) * t if exponent else jnp.zeros_like(t),
     cases_around([0], {"exponent": 3}, {"exponent": -2}, {"exponent": 1}, gap=0.6),
     dtypes=checks.INEXACT,
+    target="powi",
 )
 
 # ---------------------------------------------------------------------------------------------------------------------
 # affine
 
 
+@api
 @document(
     """y = scale x + shift
     dx = scale dy""",
@@ -63,19 +75,25 @@ _POWI = declare_unary(
     scale, shift: static numbers.""",
     "x * scale + shift in plain JAX.",
 )
-def affine(x, scale, shift, *, prefer=None):
+def affine(x, scale, shift, *, implementation=None):
     """Scale and shift by numbers."""
     op = "affine"
     return _AFFINE(
-        floats(op, "x", x), scale=number(op, "scale", scale), shift=number(op, "shift", shift), prefer=prefer
+        floats(op, "x", x),
+        scale=number(op, "scale", scale),
+        shift=number(op, "shift", shift),
+        implementation=implementation,
     )
 
 
-@backward_of(affine, "scale, prefer: as there.")
-def affine_backward(x, dy, scale, *, prefer=None):
+@api
+@backward_of(affine, "scale, implementation: as there.")
+def affine_backward(x, dy, scale, *, implementation=None):
     op = "affine_backward"
     x = floats(op, "x", x)
-    return _AFFINE.vjp(x, cotangent(op, dy, x), scale=number(op, "scale", scale), shift=0.0, prefer=prefer)
+    return _AFFINE.vjp(
+        x, cotangent(op, dy, x), scale=number(op, "scale", scale), shift=0.0, implementation=implementation
+    )
 
 
 _AFFINE = declare_unary(

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
@@ -10,6 +11,7 @@ from . import _pattern
 from ._arguments import cotangent, document, floats, weight, widen
 
 
+@api
 @document(
     """y = x where x > 0, else weight x
     dx = dy where x > 0, else weight dy
@@ -19,26 +21,27 @@ from ._arguments import cotangent, document, floats, weight, widen
         bfloat16, of float32. It may be traced.""",
     "torch.nn.functional.prelu. He et al., Delving deep into rectifiers (2015).",
 )
-def prelu(x, weight, *, prefer=None):
+def prelu(x, weight, *, implementation=None):
     """Leaky rectifier whose slope is an array."""
     x, weight, _ = _arguments("prelu", x, weight)
-    return _PRELU(x, weight, prefer=prefer)
+    return _PRELU(x, weight, implementation=implementation)
 
 
-def prelu_backward(x, weight, dy, *, prefer=None):
+@api
+def prelu_backward(x, weight, dy, *, implementation=None):
     """The gradient of `prelu`: see its formula.
 
     Args:
         x, weight: the arguments of `prelu`.
         dy: the cotangent of its result, of x's shape and dtype.
-        prefer: as there.
+        implementation: as there.
 
     Returns:
         The cotangents of x and weight.
     """
     op = "prelu_backward"
     x, weight, shape = _arguments(op, x, weight)
-    dx, dweight = _PRELU.vjp(x, weight, cotangent(op, dy, x), prefer=prefer)
+    dx, dweight = _PRELU.vjp(x, weight, cotangent(op, dy, x), implementation=implementation)
     return dx, dweight.reshape(shape)
 
 

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from .._core.api import api
 from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary
 
@@ -9,6 +10,7 @@ from ._unary import backward_of, cases_around, declare_unary
 # leaky_relu
 
 
+@api
 @document(
     """y = x where x > 0, else negative_slope x
     dx = dy where x > 0, else negative_slope dy""",
@@ -16,18 +18,23 @@ from ._unary import backward_of, cases_around, declare_unary
     negative_slope: static number.""",
     "torch.nn.functional.leaky_relu; jax.nn.leaky_relu.",
 )
-def leaky_relu(x, negative_slope=0.01, *, prefer=None):
+def leaky_relu(x, negative_slope=0.01, *, implementation=None):
     """Leaky rectifier."""
     x = floats("leaky_relu", "x", x)
-    return _LEAKY_RELU(x, negative_slope=number("leaky_relu", "negative_slope", negative_slope), prefer=prefer)
+    return _LEAKY_RELU(
+        x, negative_slope=number("leaky_relu", "negative_slope", negative_slope), implementation=implementation
+    )
 
 
+@api
 @backward_of(leaky_relu)
-def leaky_relu_backward(x, dy, negative_slope=0.01, *, prefer=None):
+def leaky_relu_backward(x, dy, negative_slope=0.01, *, implementation=None):
     op = "leaky_relu_backward"
     x = floats(op, "x", x)
     dy = cotangent(op, dy, x)
-    return _LEAKY_RELU.vjp(x, dy, negative_slope=number(op, "negative_slope", negative_slope), prefer=prefer)
+    return _LEAKY_RELU.vjp(
+        x, dy, negative_slope=number(op, "negative_slope", negative_slope), implementation=implementation
+    )
 
 
 _LEAKY_RELU = declare_unary(
@@ -41,6 +48,7 @@ _LEAKY_RELU = declare_unary(
 # elu
 
 
+@api
 @document(
     """y = x where x > 0, else alpha (exp(x) - 1)
     dx = dy where x > 0, else alpha exp(x) dy""",
@@ -48,16 +56,17 @@ _LEAKY_RELU = declare_unary(
     alpha: static number.""",
     "torch.nn.functional.elu; jax.nn.elu. Clevert et al., Exponential linear units (2016).",
 )
-def elu(x, alpha=1.0, *, prefer=None):
+def elu(x, alpha=1.0, *, implementation=None):
     """Exponential linear unit."""
-    return _ELU(floats("elu", "x", x), alpha=number("elu", "alpha", alpha), prefer=prefer)
+    return _ELU(floats("elu", "x", x), alpha=number("elu", "alpha", alpha), implementation=implementation)
 
 
+@api
 @backward_of(elu)
-def elu_backward(x, dy, alpha=1.0, *, prefer=None):
+def elu_backward(x, dy, alpha=1.0, *, implementation=None):
     op = "elu_backward"
     x = floats(op, "x", x)
-    return _ELU.vjp(x, cotangent(op, dy, x), alpha=number(op, "alpha", alpha), prefer=prefer)
+    return _ELU.vjp(x, cotangent(op, dy, x), alpha=number(op, "alpha", alpha), implementation=implementation)
 
 
 def _below(x):
@@ -76,6 +85,7 @@ _ELU = declare_unary(
 # threshold
 
 
+@api
 @document(
     """y = value where x <= threshold, else x
     dx = 0 where x <= threshold, else dy""",
@@ -83,23 +93,24 @@ _ELU = declare_unary(
     threshold, value: static numbers.""",
     "torch.nn.functional.threshold.",
 )
-def threshold(x, threshold, value, *, prefer=None):
+def threshold(x, threshold, value, *, implementation=None):
     """What is not above a threshold becomes a value."""
     op = "threshold"
     return _THRESHOLD(
         floats(op, "x", x),
         threshold=number(op, "threshold", threshold),
         value=number(op, "value", value),
-        prefer=prefer,
+        implementation=implementation,
     )
 
 
-@backward_of(threshold, "threshold, prefer: as there.")
-def threshold_backward(x, dy, threshold, *, prefer=None):
+@api
+@backward_of(threshold, "threshold, implementation: as there.")
+def threshold_backward(x, dy, threshold, *, implementation=None):
     op = "threshold_backward"
     x = floats(op, "x", x)
     dy = cotangent(op, dy, x)
-    return _THRESHOLD.vjp(x, dy, threshold=number(op, "threshold", threshold), value=0.0, prefer=prefer)
+    return _THRESHOLD.vjp(x, dy, threshold=number(op, "threshold", threshold), value=0.0, implementation=implementation)
 
 
 _THRESHOLD = declare_unary(

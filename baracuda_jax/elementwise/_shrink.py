@@ -2,10 +2,12 @@
 
 import jax.numpy as jnp
 
+from .._core.api import api
 from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary
 
 
+@api
 @document(
     """y = x - lambd where x > lambd, x + lambd where x < -lambd, else 0
     dx = 0 where |x| <= lambd, else dy""",
@@ -13,18 +15,22 @@ from ._unary import backward_of, cases_around, declare_unary
     lambd: static number >= 0.""",
     "torch.nn.functional.softshrink.",
 )
-def softshrink(x, lambd=0.5, *, prefer=None):
+def softshrink(x, lambd=0.5, *, implementation=None):
     """Shrinks towards 0."""
-    return _SOFTSHRINK(floats("softshrink", "x", x), lambd=_not_negative("softshrink", lambd), prefer=prefer)
+    return _SOFTSHRINK(
+        floats("softshrink", "x", x), lambd=_not_negative("softshrink", lambd), implementation=implementation
+    )
 
 
+@api
 @backward_of(softshrink)
-def softshrink_backward(x, dy, lambd=0.5, *, prefer=None):
+def softshrink_backward(x, dy, lambd=0.5, *, implementation=None):
     op = "softshrink_backward"
     x = floats(op, "x", x)
-    return _SOFTSHRINK.vjp(x, cotangent(op, dy, x), lambd=_not_negative(op, lambd), prefer=prefer)
+    return _SOFTSHRINK.vjp(x, cotangent(op, dy, x), lambd=_not_negative(op, lambd), implementation=implementation)
 
 
+@api
 @document(
     """y = 0 where |x| <= lambd, else x
     dx = 0 where |x| <= lambd, else dy""",
@@ -32,16 +38,19 @@ def softshrink_backward(x, dy, lambd=0.5, *, prefer=None):
     lambd: static number; nothing is shrunk if it is negative.""",
     "torch.nn.functional.hardshrink.",
 )
-def hardshrink(x, lambd=0.5, *, prefer=None):
+def hardshrink(x, lambd=0.5, *, implementation=None):
     """What is near 0 becomes 0."""
-    return _HARDSHRINK(floats("hardshrink", "x", x), lambd=number("hardshrink", "lambd", lambd), prefer=prefer)
+    return _HARDSHRINK(
+        floats("hardshrink", "x", x), lambd=number("hardshrink", "lambd", lambd), implementation=implementation
+    )
 
 
+@api
 @backward_of(hardshrink)
-def hardshrink_backward(x, dy, lambd=0.5, *, prefer=None):
+def hardshrink_backward(x, dy, lambd=0.5, *, implementation=None):
     op = "hardshrink_backward"
     x = floats(op, "x", x)
-    return _HARDSHRINK.vjp(x, cotangent(op, dy, x), lambd=number(op, "lambd", lambd), prefer=prefer)
+    return _HARDSHRINK.vjp(x, cotangent(op, dy, x), lambd=number(op, "lambd", lambd), implementation=implementation)
 
 
 def _not_negative(op, lambd):

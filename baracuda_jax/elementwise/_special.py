@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.scipy.special import polygamma
 
+from .._core.api import api
 from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary, unary
 
@@ -35,6 +36,7 @@ digamma, digamma_backward = unary("digamma", "The derivative of the logarithm of
 # logit
 
 
+@api
 @document(
     """y = log(x / (1 - x)), of x clamped to [eps, 1 - eps]
     dx = dy / (x (1 - x)), 0 where x was clamped""",
@@ -43,16 +45,17 @@ digamma, digamma_backward = unary("digamma", "The derivative of the logarithm of
     "torch.logit; jax.scipy.special.logit.",
     precision=EXACT,
 )
-def logit(x, eps=None, *, prefer=None):
+def logit(x, eps=None, *, implementation=None):
     """The inverse of the logistic function."""
-    return _LOGIT(floats("logit", "x", x), eps=_eps("logit", eps), prefer=prefer)
+    return _LOGIT(floats("logit", "x", x), eps=_eps("logit", eps), implementation=implementation)
 
 
+@api
 @backward_of(logit)
-def logit_backward(x, dy, eps=None, *, prefer=None):
+def logit_backward(x, dy, eps=None, *, implementation=None):
     op = "logit_backward"
     x = floats(op, "x", x)
-    return _LOGIT.vjp(x, cotangent(op, dy, x), eps=_eps(op, eps), prefer=prefer)
+    return _LOGIT.vjp(x, cotangent(op, dy, x), eps=_eps(op, eps), implementation=implementation)
 
 
 def _eps(op, eps):

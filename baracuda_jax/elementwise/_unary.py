@@ -17,15 +17,17 @@ from ._made import MADE, Made, named
 
 def unary(
     name, summary, y, dx, value, source, *, slope=None, dtypes=checks.FLOATS, at=(-3, 3), kinks=(), precision=None,
-    of_complex=None,
+    of_complex=None, approximation=None,
 ):  # fmt: skip
     """The op and its backward function. `y` and `dx` are formulas for readers, and `value(x)` and `slope(x, t)`, the
     derivative times t, what they say in plain JAX; by default JAX's own derivative. Cases are drawn from the range `at`, not
-    near `kinks`, where the derivative jumps. `of_complex(x, prefer)` is what other ops make of complex numbers."""
+    near `kinks`, where the derivative jumps. `of_complex(x, implementation)` is what other ops make of complex numbers.
+    `approximation` is the op and the backward function that `approximate=True` calls."""
     slope = slope or (lambda x, t: jax.jvp(value, (x,), (t,))[1])
     return _make(
-        name, summary, f"y = {y}\ndx = {dx}", value, slope, source, dtypes, at, kinks, precision, of_complex=of_complex
-    )
+        name, summary, f"y = {y}\ndx = {dx}", value, slope, source, dtypes, at, kinks, precision, of_complex=of_complex,
+        approximation=approximation,
+    )  # fmt: skip
 
 
 holomorphic = functools.partial(unary, dtypes=checks.INEXACT)
@@ -36,30 +38,49 @@ def unary_value(name, summary, y, value, source, *, dtypes, why, precision="exac
     return _make(name, summary, f"y = {y}", value, None, source, dtypes, (-3, 3), (), precision, why)[0]
 
 
-def _make(name, summary, formula, value, slope, source, dtypes, at, kinks, precision, why=None, of_complex=None):
+def _make(name, summary, formula, value, slope, source, dtypes, at, kinks, precision, why=None, of_complex=None,
+          approximation=None):  # fmt: skip
     taken = (*dtypes, *(checks.COMPLEX if of_complex else ()))
     is_composed = lambda x: of_complex is not None and x.dtype.name in checks.COMPLEX
 
-    def fun(x, *, prefer=None):
+    def fun(x, *, implementation=None):
         x = checks.array(name, "x", x)
         x = x.astype(bool) if dtypes == BOOL else x  # what is not 0 is true
         checks.dtype(name, "x", x, taken)
-        return of_complex(x, prefer) if is_composed(x) else op(x, prefer=prefer)
+        return of_complex(x, implementation) if is_composed(x) else op(x, implementation=implementation)
 
-    def backward(x, dy, *, prefer=None):
+    def backward(x, dy, *, implementation=None):
         x = floats(backward.__name__, "x", x, taken)
         if is_composed(x):
-            y, pull = jax.vjp(lambda x: of_complex(x, prefer), x)
+            y, pull = jax.vjp(lambda x: of_complex(x, implementation), x)
             return pull(cotangent(backward.__name__, dy, y, "the result"))[0]
-        return op.vjp(x, cotangent(backward.__name__, dy, x), prefer=prefer)
+        return op.vjp(x, cotangent(backward.__name__, dy, x), implementation=implementation)
 
     args = f"x: array of any shape: {listed(taken)}."
-    document(formula, args, source, precision=precision or PRECISION)(named(fun, name, summary))
+    if approximation:
+        fun, backward = approximable(approximation, fun, backward)
+        args += f"\napproximate: static, whether to compute `{approximation[0].__name__}` instead."
+    fun = document(formula, args, source, precision=precision or PRECISION)(named(fun, name, summary))
     shapes = (3, 5, 7), (2, 16), (33,)
     cases = tuple(Case(f"{len(shape)} axes", _draw(*shape, at=at, avoid=kinks, gap=0.02)) for shape in shapes)
     MADE[name] = Made(name, 1, tuple(dtypes), value, (at,), source, slope is not None)
     op = declare_unary(fun, value, slope, cases, dtypes=dtypes, why=why)
     return fun, backward_of(fun)(named(backward, f"{name}_backward", None))
+
+
+def approximable(approximation, exact, exact_backward):
+    """The op and its backward function, which take `approximate=True` for another op's pair."""
+    other, other_backward = approximation
+
+    def fun(x, approximate=False, *, implementation=None):
+        chosen = other if checks.flag(fun.__name__, "approximate", approximate) else exact
+        return chosen(x, implementation=implementation)
+
+    def backward(x, dy, approximate=False, *, implementation=None):
+        chosen = other_backward if checks.flag(backward.__name__, "approximate", approximate) else exact_backward
+        return chosen(x, dy, implementation=implementation)
+
+    return fun, backward
 
 
 def declare_unary(
@@ -72,34 +93,36 @@ def declare_unary(
     backward=None,
     decode=lambda dtype, **params: params,
     why=None,
+    target=None,
 ):
     """`value(x, **params)` and `slope(x, t, **params)`, the derivative times t, compute in the wide type. Since the
     derivative is a number for each element, tangent and backward are one kernel, which gets the parameters `backward`, or
     all. `decode(dtype, **params)` gives the parameters of value and slope where these are not the kernel's. An op without a
-    slope has no derivative, and `why` says why."""
+    slope has no derivative, and `why` says why. `target` is the kernel's name where it is not the op's."""
     name = public.__name__
+    target = target or name
 
     def reference(x, **params):
         return (value(*widen(x), **decode(x.dtype, **params)).astype(x.dtype),)
 
     def native(x, *, save, **params):
-        return _pattern.call(name, [x], [x.dtype], **params)
+        return _pattern.call(target, [x], [x.dtype], **params)
 
     def slope_reference(x, t, **params):
         return (slope(*widen(x, t), **decode(x.dtype, **params)).astype(t.dtype),)
 
     def slope_native(x, t, **params):
         read = {key: params[key] for key in backward or params}
-        return _pattern.call(f"{name}_backward", [x, t], [t.dtype], **read)
+        return _pattern.call(f"{target}_backward", [x, t], [t.dtype], **read)
 
     derivative = Body(slope_reference, slope_native)
-    targets = (f"{name}_backward",)
+    targets = (f"{target}_backward",)
     more = dict(
         differentiable=("x",),
         residuals=("x",),
         tangent=derivative,
         backward=derivative,
-        kernels={"forward": (name,), "tangent": targets, "backward": targets},
+        kernels={"forward": (target,), "tangent": targets, "backward": targets},
     )
     return declare(
         name,
@@ -115,7 +138,7 @@ def declare_unary(
         kin="unary",
         default="xla",
         weak=True,
-        **(more if slope else dict(constant={"x": why}, kernels={"forward": (name,)})),
+        **(more if slope else dict(constant={"x": why}, kernels={"forward": (target,)})),
     )
 
 

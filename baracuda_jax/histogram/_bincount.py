@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
@@ -16,7 +17,8 @@ from ._family import FAMILY
 from ._partition import counts_are_added
 
 
-def bincount(x, weights=None, minlength=0, *, length=None, prefer=None):
+@api
+def bincount(x, weights=None, minlength=0, *, length=None, implementation=None):
     """How often each id is in an array, or the sum of its weights.
 
     Formula:
@@ -28,7 +30,7 @@ def bincount(x, weights=None, minlength=0, *, length=None, prefer=None):
         minlength: static integer, the least length where `length` is not given.
         length: static integer, the length of the result; by default max(x) + 1 or minlength, which is computed from the
             values and must therefore be given under jit.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         int32 array [length], or one of weights' dtype.
@@ -48,10 +50,10 @@ def bincount(x, weights=None, minlength=0, *, length=None, prefer=None):
     if ids.dtype == jnp.bool_:
         ids = ids.astype(jnp.int32)
     if weights is None:
-        return count_ids(ids, length, prefer)
+        return count_ids(ids, length, implementation)
     weights = vector(op, "weights", weights)
     checks.shape(op, "weights", weights, ids.shape, "that of x")
-    return segment_sum(weights, ids, length, prefer=prefer)
+    return segment_sum(weights, ids, length, implementation=implementation)
 
 
 def _length(op, ids, least, length):
@@ -68,8 +70,8 @@ def _length(op, ids, least, length):
     return length
 
 
-def count_ids(ids, length, prefer):
-    return _count(ids, length=length, prefer=prefer)
+def count_ids(ids, length, implementation):
+    return _count(ids, length=length, implementation=implementation)
 
 
 def _native(x, *, save, length):

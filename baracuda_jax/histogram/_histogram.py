@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks, explicit
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.kernel import kernel
@@ -22,23 +23,24 @@ from ._partition import counts_are_added
 from ._search import search
 
 
-def histogram(a, bins=10, range=None, weights=None, density=None, *, prefer=None):
+@api
+def histogram(x, bins=10, range=None, weights=None, density=None, *, implementation=None):
     """How many values are in each bin, or the sum of their weights.
 
     Formula:
-        y[b] = the number of values with edges[b] <= a < edges[b + 1], and of the last bin <= edges[b + 1]; or the sum of
+        y[b] = the number of values with edges[b] <= x < edges[b + 1], and of the last bin <= edges[b + 1]; or the sum of
         their weights. With density, that over the width of the bin and over the sum of all bins.
 
     Args:
-        a: array of a float or integer type, of any shape. Values outside all bins, and NaN, are in none.
+        x: array of a float or integer type, of any shape. Values outside all bins, and NaN, are in none.
         bins: static integer, the number of bins of one width; or their edges, an array [bins + 1] that rises.
         range: the first and the last edge, where bins is a number; by default the least and the greatest value.
-        weights: array of a's shape and a float or integer type.
+        weights: array of x's shape and a float or integer type.
         density: whether the result is one over whose bins the integral is 1.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
-        (y, edges), [bins] and [bins + 1] of a's dtype, or of that which a and weights promote to; integers are taken as
+        (y, edges), [bins] and [bins + 1] of x's dtype, or of that which a and weights promote to; integers are taken as
         the floats that jax.numpy makes of them.
 
     Raises:
@@ -51,29 +53,33 @@ def histogram(a, bins=10, range=None, weights=None, density=None, *, prefer=None
     Source: jax.numpy.histogram; torch.histogram, torch.histc.
     """
     op = "histogram"
-    a = numbers(op, "a", a)
+    x = numbers(op, "x", x)
     if weights is None:
-        a = floating(a)
+        x = floating(x)
     else:
         weights = numbers(op, "weights", weights)
-        checks.shape(op, "weights", weights, a.shape, "that of a")
-        a, weights = _promoted(a, weights)
+        checks.shape(op, "weights", weights, x.shape, "that of x")
+        x, weights = _promoted(x, weights)
     density = density is not None and checks.flag(op, "density", density)
-    cells = explicit.reshape(a, -1)
-    checks.places(op, "a", cells.shape[0])
+    cells = explicit.reshape(x, -1)
+    checks.places(op, "x", cells.shape[0])
     edges, is_uniform = edges_of(op, cells, bins, range)
     if weights is None:
-        counts = _histogram(cells, edges, uniform=is_uniform, prefer=prefer)
+        counts = _histogram(cells, edges, uniform=is_uniform, implementation=implementation)
     else:
         counts = segment_sum(
-            explicit.reshape(weights, -1), _bin(cells, edges, prefer), edges.shape[0] - 1, prefer=prefer
+            explicit.reshape(weights, -1),
+            _bin(cells, edges, implementation),
+            edges.shape[0] - 1,
+            implementation=implementation,
         )
     if density:
         counts = _density(counts.astype(wide(edges).dtype), [wide(edges)])
-    return counts.astype(a.dtype), edges
+    return counts.astype(x.dtype), edges
 
 
-def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, prefer=None):
+@api
+def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, implementation=None):
     """How many points are in each box of a grid, or the sum of their weights.
 
     Formula:
@@ -87,7 +93,7 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, pref
         range: None, or for each dimension None or the first and the last edge.
         weights: array [n] of a float or integer type.
         density: whether the result is one whose integral over the grid is 1.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         (y, edges): y of rank d, int32, or of the dtype of weights as they promote with sample, or of sample's where density
@@ -120,11 +126,11 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, pref
     shape = tuple(e.shape[0] - 1 for e in edges)
     if math.prod(shape) > checks.MOST_PLACES:
         raise ValueError(f"{op}: bins may make at most {checks.MOST_PLACES} boxes, got {' x '.join(map(str, shape))}")
-    box = _box([_bin(x, e, prefer) for x, e in zip(columns, edges, strict=True)], shape=shape)
+    box = _box([_bin(x, e, implementation) for x, e in zip(columns, edges, strict=True)], shape=shape)
     if weights is None:
-        counts = count_ids(box, math.prod(shape), prefer)
+        counts = count_ids(box, math.prod(shape), implementation)
     else:
-        counts = segment_sum(weights, box, math.prod(shape), prefer=prefer)
+        counts = segment_sum(weights, box, math.prod(shape), implementation=implementation)
     counts = counts.reshape(shape)
     if density:
         counts = _density(counts.astype(wide(sample).dtype), list(map(wide, edges))).astype(sample.dtype)
@@ -140,9 +146,9 @@ def _box(bins, *, shape):
     return jnp.where(inside, box, -1)
 
 
-def _promoted(a, weights):
-    dtype = jnp.result_type(a, weights)
-    return floating(a.astype(dtype)), floating(weights.astype(dtype))
+def _promoted(x, weights):
+    dtype = jnp.result_type(x, weights)
+    return floating(x.astype(dtype)), floating(weights.astype(dtype))
 
 
 def _each(op, name, value, count, are_several):
@@ -158,9 +164,9 @@ def _each(op, name, value, count, are_several):
     return values
 
 
-def _bin(x, edges, prefer):
+def _bin(x, edges, implementation):
     """The number of each cell's bin; less or more where it is in none."""
-    return _with_last(search(edges, x, right=True, prefer=prefer), x, edges)
+    return _with_last(search(edges, x, right=True, implementation=implementation), x, edges)
 
 
 @compiled()
@@ -176,19 +182,19 @@ def _density(counts, edges):
     return counts
 
 
-def _native(a, bins, *, save, uniform):
-    out = jax.ShapeDtypeStruct((*a.shape[:-1], bins.shape[-1] - 1), jnp.int32)
-    return kernel("histogram", "...n, ...e -> ...b", a, bins, out=[out], uniform=uniform)
+def _native(x, bins, *, save, uniform):
+    out = jax.ShapeDtypeStruct((*x.shape[:-1], bins.shape[-1] - 1), jnp.int32)
+    return kernel("histogram", "...n, ...e -> ...b", x, bins, out=[out], uniform=uniform)
 
 
-def _reference(a, bins, *, uniform):
+def _reference(x, bins, *, uniform):
     def one(x, edges):
         count = edges.shape[0] - 1
         place = jnp.searchsorted(edges, x, side="right").astype(jnp.int32)
         place = jnp.where(x == edges[-1], count, place)
         return jnp.zeros(count + 1, jnp.int32).at[place].add(1, mode="drop")[1:]
 
-    return (per_batch(one, a.ndim - 1)(a, spread(bins, a.shape[:-1])),)
+    return (per_batch(one, x.ndim - 1)(x, spread(bins, x.shape[:-1])),)
 
 
 def _edges(rng, *shape):
@@ -199,8 +205,8 @@ _histogram = declare(
     "histogram",
     **FAMILY,
     public=histogram,
-    operands=("a", "bins"),
-    constant={"a": COUNTS, "bins": COUNTS},
+    operands=("x", "bins"),
+    constant={"x": COUNTS, "bins": COUNTS},
     dtypes=checks.NUMBERS,
     cases=(
         Case("uniform", lambda r: (r.standard_normal(200),), dict(bins=8, range=(-2, 2))),

@@ -17,7 +17,7 @@ def _search_labels(names, types, params):
 
 def _count_labels(names, types, params):
     """Cells [*batch, n], edges and counts with batches and what the name says."""
-    last = {"x": "n", "a": "n", "bins": "edges", "y": "bins"}
+    last = {"x": "n", "bins": "edges", "y": "bins"}
     return [(*_batches(x.ndim - 1), last[name]) for name, x in zip(names, types, strict=True)]
 
 

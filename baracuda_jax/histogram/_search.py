@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks, explicit
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.kernel import kernel
@@ -17,7 +18,8 @@ from ._partition import each_value
 SIDES = ("left", "right")
 
 
-def searchsorted(sorted_sequence, values, *, side="left", sorter=None, dtype="int32", prefer=None):
+@api
+def searchsorted(sorted_sequence, values, *, side="left", sorter=None, dtype="int32", implementation=None):
     """Where values would be put into a sorted sequence, so that it stays sorted.
 
     Formula:
@@ -32,7 +34,7 @@ def searchsorted(sorted_sequence, values, *, side="left", sorter=None, dtype="in
         sorter: integers of sorted_sequence's shape that sort it along its last axis, as argsort gives; then
             sorted_sequence may be in any order.
         dtype: of the result, int32 or int64.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of values' shape: places in [0, n].
@@ -60,15 +62,16 @@ def searchsorted(sorted_sequence, values, *, side="left", sorter=None, dtype="in
         last = (sequence.ndim - 1,)
         sequence = jnp.take_along_axis(explicit.whole(sequence, last), explicit.whole(sorter, last), -1)
     checks.choice(op, "dtype", jnp.dtype(dtype).name, ("int32", "int64"))
-    return search(sequence, values, right=side == "right", prefer=prefer).astype(dtype)
+    return search(sequence, values, right=side == "right", implementation=implementation).astype(dtype)
 
 
-def search(sequence, values, *, right, prefer):
+def search(sequence, values, *, right, implementation):
     common = jnp.result_type(sequence, values)
-    return _search(sequence.astype(common), values.astype(common), right=right, prefer=prefer)
+    return _search(sequence.astype(common), values.astype(common), right=right, implementation=implementation)
 
 
-def digitize(x, bins, right=False, *, prefer=None):
+@api
+def digitize(x, bins, right=False, *, implementation=None):
     """The number of the bin that each value is in; of rising or falling edges, which their values decide.
 
     Formula:
@@ -79,7 +82,7 @@ def digitize(x, bins, right=False, *, prefer=None):
         x: array of a float or integer type, of any shape.
         bins: array [n] of a float or integer type, rising or falling.
         right: whether a bin has its right edge, and not its left one.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         int32 array of x's shape: numbers in [0, n], 0 for what is before the first edge.
@@ -98,7 +101,7 @@ def digitize(x, bins, right=False, *, prefer=None):
     if not bins.shape[0]:
         return jnp.zeros(x.shape, jnp.int32)
     is_rising, rising = _rising(bins)
-    return _turned(is_rising, search(rising, x, right=not right, prefer=prefer), count=bins.shape[0])
+    return _turned(is_rising, search(rising, x, right=not right, implementation=implementation), count=bins.shape[0])
 
 
 @compiled()

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
@@ -11,7 +12,8 @@ from .._core.wide import wide
 from ._arguments import BY_SLICES, epsilon, of_each, slices
 
 
-def layer_norm(x, weight=None, bias=None, axis=-1, *, eps=1e-5, prefer=None):
+@api
+def layer_norm(x, weight=None, bias=None, axis=-1, *, eps=1e-5, implementation=None):
     """Layer normalization: each slice gets mean 0 and variance 1, and then a weight and a bias.
 
     Formula:
@@ -25,7 +27,7 @@ def layer_norm(x, weight=None, bias=None, axis=-1, *, eps=1e-5, prefer=None):
         bias: as weight; None for 0.
         axis: static integer or a tuple of them, the axes that a slice consists of.
         eps: static number, what is added to the variance.
-        prefer: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
 
     Returns:
         Array of x's shape and dtype.
@@ -40,10 +42,11 @@ def layer_norm(x, weight=None, bias=None, axis=-1, *, eps=1e-5, prefer=None):
     """
     op = "layer_norm"
     x, weight, bias, back, _ = slices(op, x, axis, weight=(weight, 1), bias=(bias, 0))
-    return back(_layer_norm(x, weight, bias, eps=epsilon(op, eps), prefer=prefer))
+    return back(_layer_norm(x, weight, bias, eps=epsilon(op, eps), implementation=implementation))
 
 
-def layer_norm_backward(x, weight, dy, axis=-1, *, eps=1e-5, prefer=None):
+@api
+def layer_norm_backward(x, weight, dy, axis=-1, *, eps=1e-5, implementation=None):
     """The gradient of `layer_norm`.
 
     Args:
@@ -51,7 +54,7 @@ def layer_norm_backward(x, weight, dy, axis=-1, *, eps=1e-5, prefer=None):
         weight: as for `layer_norm`; None for 1.
         dy: the cotangent of the result, of x's shape and dtype.
         axis, eps: as for `layer_norm`.
-        prefer: "xla" or None.
+        implementation: "xla" or None.
 
     Returns:
         The cotangents of x, of weight and of bias.
@@ -61,7 +64,9 @@ def layer_norm_backward(x, weight, dy, axis=-1, *, eps=1e-5, prefer=None):
     checks.shape(op, "dy", dy, jnp.shape(x), "that of x")
     x, weight, bias, back, of_slice = slices(op, x, axis, weight=(weight, 1), bias=(None, 0))
     checks.same_dtype(op, "dy", dy, "x", x)
-    dx, *rest = _layer_norm.vjp(x, weight, bias, slices(op, dy, axis)[0], eps=epsilon(op, eps), prefer=prefer)
+    dx, *rest = _layer_norm.vjp(
+        x, weight, bias, slices(op, dy, axis)[0], eps=epsilon(op, eps), implementation=implementation
+    )
     return back(dx), *map(of_slice, rest)
 
 

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from . import _kernels as k
 from ._arguments import CODES, granularity, scales
@@ -20,7 +21,7 @@ _DOC = """Floats from codes, with a scale and a zero point per {kind}.
         zero_point: integers of the shape of scale; None for 0.
 {more}        dtype: that of the result, float32, float64, float16 or bfloat16; by default that of codes which are floats of
             such a dtype, else float32.
-        prefer: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
 
     Returns:
         The floats, shaped as the codes. They are differentiable in scale, and in the codes where these are floats.
@@ -36,7 +37,7 @@ _DOC = """Floats from codes, with a scale and a zero point per {kind}.
 _BACKWARD_DOC = """The gradients of `{name}`: dcodes = dy * scale, dscale = the sum of dy * (codes - zero_point).
 
     Args:
-        codes, scale, zero_point{names}, prefer: as for `{name}`.
+        codes, scale, zero_point{names}, implementation: as for `{name}`.
         dy: floats shaped as the codes, the cotangent of the result.
 
     Returns:
@@ -103,58 +104,66 @@ def _arguments(op, kind, codes, scale, zero_point, dtype, **more):
     return (codes, scale, zero_point), {"by": by, "dtype": dtype}
 
 
-def _forward(kind, *arguments, prefer, **more):
+def _forward(kind, *arguments, implementation, **more):
     operands, params = _arguments(f"dequantize_per_{kind}", kind, *arguments, **more)
-    return _OPS[kind](*operands, **params, prefer=prefer)
+    return _OPS[kind](*operands, **params, implementation=implementation)
 
 
-def _gradient(kind, dy, *arguments, prefer, **more):
+def _gradient(kind, dy, *arguments, implementation, **more):
     op = f"dequantize_per_{kind}_backward"
     dy = checks.array(op, "dy", dy)
     checks.dtype(op, "dy", dy, checks.FLOATS)
     operands, params = _arguments(op, kind, *arguments, dy.dtype, **more)
     checks.shape(op, "dy", dy, operands[0].shape, "that of codes")
-    return tuple(_OPS[kind].vjp(*operands, dy, **params, prefer=prefer))
+    return tuple(_OPS[kind].vjp(*operands, dy, **params, implementation=implementation))
 
 
+@api
 @_document
-def dequantize_per_tensor(codes, scale, zero_point=None, dtype=None, *, prefer=None):
-    return _forward("tensor", codes, scale, zero_point, dtype, prefer=prefer)
+def dequantize_per_tensor(codes, scale, zero_point=None, dtype=None, *, implementation=None):
+    return _forward("tensor", codes, scale, zero_point, dtype, implementation=implementation)
 
 
+@api
 @_document
-def dequantize_per_channel(codes, scale, zero_point=None, axis=-1, dtype=None, *, prefer=None):
-    return _forward("channel", codes, scale, zero_point, dtype, axis=axis, prefer=prefer)
+def dequantize_per_channel(codes, scale, zero_point=None, axis=-1, dtype=None, *, implementation=None):
+    return _forward("channel", codes, scale, zero_point, dtype, axis=axis, implementation=implementation)
 
 
+@api
 @_document
-def dequantize_per_token(codes, scale, zero_point=None, dtype=None, *, prefer=None):
-    return _forward("token", codes, scale, zero_point, dtype, prefer=prefer)
+def dequantize_per_token(codes, scale, zero_point=None, dtype=None, *, implementation=None):
+    return _forward("token", codes, scale, zero_point, dtype, implementation=implementation)
 
 
+@api
 @_document
-def dequantize_per_group(codes, scale, zero_point=None, group_size=128, dtype=None, *, prefer=None):
-    return _forward("group", codes, scale, zero_point, dtype, group_size=group_size, prefer=prefer)
+def dequantize_per_group(codes, scale, zero_point=None, group_size=128, dtype=None, *, implementation=None):
+    return _forward("group", codes, scale, zero_point, dtype, group_size=group_size, implementation=implementation)
 
 
+@api
 @_document
-def dequantize_per_tensor_backward(codes, scale, zero_point, dy, *, prefer=None):
-    return _gradient("tensor", dy, codes, scale, zero_point, prefer=prefer)
+def dequantize_per_tensor_backward(codes, scale, zero_point, dy, *, implementation=None):
+    return _gradient("tensor", dy, codes, scale, zero_point, implementation=implementation)
 
 
+@api
 @_document
-def dequantize_per_channel_backward(codes, scale, zero_point, dy, axis=-1, *, prefer=None):
-    return _gradient("channel", dy, codes, scale, zero_point, axis=axis, prefer=prefer)
+def dequantize_per_channel_backward(codes, scale, zero_point, dy, axis=-1, *, implementation=None):
+    return _gradient("channel", dy, codes, scale, zero_point, axis=axis, implementation=implementation)
 
 
+@api
 @_document
-def dequantize_per_token_backward(codes, scale, zero_point, dy, *, prefer=None):
-    return _gradient("token", dy, codes, scale, zero_point, prefer=prefer)
+def dequantize_per_token_backward(codes, scale, zero_point, dy, *, implementation=None):
+    return _gradient("token", dy, codes, scale, zero_point, implementation=implementation)
 
 
+@api
 @_document
-def dequantize_per_group_backward(codes, scale, zero_point, dy, group_size=128, *, prefer=None):
-    return _gradient("group", dy, codes, scale, zero_point, group_size=group_size, prefer=prefer)
+def dequantize_per_group_backward(codes, scale, zero_point, dy, group_size=128, *, implementation=None):
+    return _gradient("group", dy, codes, scale, zero_point, group_size=group_size, implementation=implementation)
 
 
 _OPS = {

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
@@ -12,7 +13,8 @@ from ._arguments import code_range, granularity, is_float8, wide_dtype
 from ._family import BY_ROW, FAMILY, normal
 
 
-def dynamic_quantize(x, dtype="int8", *, group_size=None, symmetric=True, prefer=None):
+@api
+def dynamic_quantize(x, dtype="int8", *, group_size=None, symmetric=True, implementation=None):
     """Codes of x, each row or group of a row with a scale of its own.
 
     Formula:
@@ -29,7 +31,7 @@ def dynamic_quantize(x, dtype="int8", *, group_size=None, symmetric=True, prefer
         dtype: that of the codes: int8, uint8, int4, uint4, float8_e4m3fn or float8_e5m2.
         group_size: static, the number of neighbours that share a scale; None for whole rows. It must divide n.
         symmetric: static; False, for integers alone, has zero points. uint8 and uint4 need it to be False.
-        prefer: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
 
     Returns:
         (codes, scale), or (codes, scale, zero_point) where not symmetric. Codes are shaped as x; scale, in float32 (float64
@@ -52,7 +54,7 @@ def dynamic_quantize(x, dtype="int8", *, group_size=None, symmetric=True, prefer
     if not symmetric and is_float8(params["code"]):
         raise ValueError(f"{op}: symmetric must be True with dtype {params['code']}, got False")
     by = granularity(op, x, "token" if group_size is None else "group", group_size=group_size)
-    codes, scale, *zero = _dynamic(x, by=by, symmetric=symmetric, **params, save=True, prefer=prefer)
+    codes, scale, *zero = _dynamic(x, by=by, symmetric=symmetric, **params, save=True, implementation=implementation)
     return (codes, scale, *zero)
 
 

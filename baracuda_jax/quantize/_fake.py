@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, declare
 from . import _kernels as k
@@ -14,6 +15,7 @@ from ._quantize import STRAIGHT_THROUGH
 _KINDS = ("straight_through", "lsq")
 
 
+@api
 def fake_quantize(
     x,
     scale,
@@ -24,7 +26,7 @@ def fake_quantize(
     axis=None,
     group_size=None,
     gradient="straight_through",
-    prefer=None,
+    implementation=None,
 ):
     """x quantised and dequantised: what a network computes with codes.
 
@@ -44,7 +46,7 @@ def fake_quantize(
         axis: static, the dimension of channels; None for one scale.
         group_size: static, the number of neighbours along the last dimension that share a scale; it must divide it.
         gradient: "straight_through", with none for scale and zero_point, or "lsq".
-        prefer: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
 
     Returns:
         Floats of x's shape and dtype. NaN becomes 0; an infinite x saturates.
@@ -60,9 +62,10 @@ def fake_quantize(
     op = "fake_quantize"
     operands, params = _arguments(op, x, scale, zero_point, qmin, qmax, axis, group_size, gradient)
     which = _straight_through if gradient == "straight_through" else _learned
-    return which(*operands, **params, prefer=prefer)
+    return which(*operands, **params, implementation=implementation)
 
 
+@api
 def fake_quantize_backward(
     x,
     scale,
@@ -74,12 +77,12 @@ def fake_quantize_backward(
     axis=None,
     group_size=None,
     gradient="straight_through",
-    prefer=None,
+    implementation=None,
 ):
     """The gradient of `fake_quantize`: see its formula.
 
     Args:
-        x, scale, zero_point, qmin, qmax, axis, group_size, gradient, prefer: as for `fake_quantize`.
+        x, scale, zero_point, qmin, qmax, axis, group_size, gradient, implementation: as for `fake_quantize`.
         dy: floats of x's shape and dtype, the cotangent of the result.
 
     Returns:
@@ -91,8 +94,8 @@ def fake_quantize_backward(
     checks.shape(op, "dy", dy, operands[0].shape, "that of x")
     checks.same_dtype(op, "dy", dy, "x", operands[0])
     if gradient == "straight_through":
-        return _straight_through.vjp(*operands, dy, **params, prefer=prefer)
-    return tuple(_learned.vjp(*operands, dy, **params, prefer=prefer))
+        return _straight_through.vjp(*operands, dy, **params, implementation=implementation)
+    return tuple(_learned.vjp(*operands, dy, **params, implementation=implementation))
 
 
 def _arguments(op, x, scale, zero_point, qmin, qmax, axis, group_size, gradient):

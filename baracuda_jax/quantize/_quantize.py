@@ -1,6 +1,7 @@
 """Floats to codes, with scales that are given."""
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from . import _kernels as k
 from ._arguments import code_range, granularity, scales
@@ -21,7 +22,7 @@ _DOC = """Codes of x, with a scale and a zero point per {kind}.
         zero_point: integers of the shape of scale; None for 0.
 {more}        dtype: that of the codes: int8, uint8, int4, uint4, float8_e4m3fn or float8_e5m2.
         qmin, qmax: static range of the codes; by default the dtype's.
-        prefer: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
 
     Returns:
         The codes, shaped as x. They carry no derivative: see `fake_quantize`, and `{name}_backward`.
@@ -37,7 +38,7 @@ _DOC = """Codes of x, with a scale and a zero point per {kind}.
 _BACKWARD_DOC = """The straight-through gradient of `{name}`: dx = dy / scale where the code is not clamped, else 0.
 
     Args:
-        x, scale, zero_point{names}, dtype, qmin, qmax, prefer: as for `{name}`.
+        x, scale, zero_point{names}, dtype, qmin, qmax, implementation: as for `{name}`.
         dy: floats shaped as x, the cotangent of the codes, which JAX itself has not.
 
     Returns:
@@ -101,62 +102,78 @@ def _arguments(op, kind, x, scale, zero_point, dtype, qmin, qmax, **more):
     return (x, *scales(op, x, x.dtype, by, scale, zero_point, **params)), {"by": by, **params}
 
 
-def _forward(kind, *arguments, prefer, **more):
+def _forward(kind, *arguments, implementation, **more):
     operands, params = _arguments(f"quantize_per_{kind}", kind, *arguments, **more)
-    return _OPS[kind](*operands, **params, prefer=prefer)
+    return _OPS[kind](*operands, **params, implementation=implementation)
 
 
-def _backward(kind, dy, *arguments, prefer, **more):
+def _backward(kind, dy, *arguments, implementation, **more):
     op = f"quantize_per_{kind}_backward"
     operands, params = _arguments(op, kind, *arguments, **more)
     dy = checks.array(op, "dy", dy)
     checks.shape(op, "dy", dy, operands[0].shape, "that of x")
     checks.same_dtype(op, "dy", dy, "x", operands[0])
-    return _OPS[kind].vjp(*operands, dy, **params, prefer=prefer)
+    return _OPS[kind].vjp(*operands, dy, **params, implementation=implementation)
 
 
+@api
 @_document
-def quantize_per_tensor(x, scale, zero_point=None, dtype="int8", *, qmin=None, qmax=None, prefer=None):
-    return _forward("tensor", x, scale, zero_point, dtype, qmin, qmax, prefer=prefer)
+def quantize_per_tensor(x, scale, zero_point=None, dtype="int8", *, qmin=None, qmax=None, implementation=None):
+    return _forward("tensor", x, scale, zero_point, dtype, qmin, qmax, implementation=implementation)
 
 
+@api
 @_document
-def quantize_per_channel(x, scale, zero_point=None, axis=-1, dtype="int8", *, qmin=None, qmax=None, prefer=None):
-    return _forward("channel", x, scale, zero_point, dtype, qmin, qmax, axis=axis, prefer=prefer)
+def quantize_per_channel(
+    x, scale, zero_point=None, axis=-1, dtype="int8", *, qmin=None, qmax=None, implementation=None
+):
+    return _forward("channel", x, scale, zero_point, dtype, qmin, qmax, axis=axis, implementation=implementation)
 
 
+@api
 @_document
-def quantize_per_token(x, scale, zero_point=None, dtype="int8", *, qmin=None, qmax=None, prefer=None):
-    return _forward("token", x, scale, zero_point, dtype, qmin, qmax, prefer=prefer)
+def quantize_per_token(x, scale, zero_point=None, dtype="int8", *, qmin=None, qmax=None, implementation=None):
+    return _forward("token", x, scale, zero_point, dtype, qmin, qmax, implementation=implementation)
 
 
+@api
 @_document
-def quantize_per_group(x, scale, zero_point=None, group_size=128, dtype="int8", *, qmin=None, qmax=None, prefer=None):
-    return _forward("group", x, scale, zero_point, dtype, qmin, qmax, group_size=group_size, prefer=prefer)
+def quantize_per_group(
+    x, scale, zero_point=None, group_size=128, dtype="int8", *, qmin=None, qmax=None, implementation=None
+):
+    return _forward(
+        "group", x, scale, zero_point, dtype, qmin, qmax, group_size=group_size, implementation=implementation
+    )
 
 
+@api
 @_document
-def quantize_per_tensor_backward(x, scale, zero_point, dy, dtype="int8", *, qmin=None, qmax=None, prefer=None):
-    return _backward("tensor", dy, x, scale, zero_point, dtype, qmin, qmax, prefer=prefer)
+def quantize_per_tensor_backward(x, scale, zero_point, dy, dtype="int8", *, qmin=None, qmax=None, implementation=None):
+    return _backward("tensor", dy, x, scale, zero_point, dtype, qmin, qmax, implementation=implementation)
 
 
+@api
 @_document
 def quantize_per_channel_backward(
-    x, scale, zero_point, dy, axis=-1, dtype="int8", *, qmin=None, qmax=None, prefer=None
+    x, scale, zero_point, dy, axis=-1, dtype="int8", *, qmin=None, qmax=None, implementation=None
 ):
-    return _backward("channel", dy, x, scale, zero_point, dtype, qmin, qmax, axis=axis, prefer=prefer)
+    return _backward("channel", dy, x, scale, zero_point, dtype, qmin, qmax, axis=axis, implementation=implementation)
 
 
+@api
 @_document
-def quantize_per_token_backward(x, scale, zero_point, dy, dtype="int8", *, qmin=None, qmax=None, prefer=None):
-    return _backward("token", dy, x, scale, zero_point, dtype, qmin, qmax, prefer=prefer)
+def quantize_per_token_backward(x, scale, zero_point, dy, dtype="int8", *, qmin=None, qmax=None, implementation=None):
+    return _backward("token", dy, x, scale, zero_point, dtype, qmin, qmax, implementation=implementation)
 
 
+@api
 @_document
 def quantize_per_group_backward(
-    x, scale, zero_point, dy, group_size=128, dtype="int8", *, qmin=None, qmax=None, prefer=None
+    x, scale, zero_point, dy, group_size=128, dtype="int8", *, qmin=None, qmax=None, implementation=None
 ):
-    return _backward("group", dy, x, scale, zero_point, dtype, qmin, qmax, group_size=group_size, prefer=prefer)
+    return _backward(
+        "group", dy, x, scale, zero_point, dtype, qmin, qmax, group_size=group_size, implementation=implementation
+    )
 
 
 _OPS = {

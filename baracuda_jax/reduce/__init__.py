@@ -11,12 +11,12 @@ neighbours: reduced and kept in turn. Throughout, `axes` are rising and counted 
 from ._count import all, any, count_nonzero
 from ._extremum import max, max_backward, min, min_backward
 from ._log_sum_exp import logsumexp, logsumexp_backward
-from ._norm import norm, norm_backward
 from ._prod import prod, prod_backward
-from ._reduce_to import reduce_to
 from ._sum import mean, mean_backward, sum, sum_backward
 from ._trace import trace, trace_backward
+from ._unbroadcast import reduce_to, unbroadcast
 from ._variance import std, std_backward, var, var_backward
+from ._vector_norm import vector_norm, vector_norm_backward
 
 __all__ = [
     "all",
@@ -30,8 +30,6 @@ __all__ = [
     "mean_backward",
     "min",
     "min_backward",
-    "norm",
-    "norm_backward",
     "prod",
     "prod_backward",
     "reduce_to",
@@ -41,6 +39,9 @@ __all__ = [
     "sum_backward",
     "trace",
     "trace_backward",
+    "unbroadcast",
     "var",
     "var_backward",
+    "vector_norm",
+    "vector_norm_backward",
 ]

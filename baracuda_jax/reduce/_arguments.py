@@ -20,7 +20,7 @@ _DOC = """
 {before}        axis: static integer or tuple of integers, the axes that are reduced; negative ones count from the last; None
             for all, () for none.
         keepdims: keep the axes, with size 1.
-{more}        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+{more}        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         {returns}
@@ -44,7 +44,7 @@ ARGUMENTS = {
 }
 
 
-def document(formula, source, *arguments, before="", dtypes="a float type", returns=None, name="a", **text):
+def document(formula, source, *arguments, before="", dtypes="a float type", returns=None, name="x", **text):
     def decorate(fun):
         more = "".join(ARGUMENTS[key].format(name=name, **text) for key in arguments)
         fun.__doc__ = (fun.__doc__ or "") + _DOC.format(

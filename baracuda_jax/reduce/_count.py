@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from ._arguments import array, axes_of, document, masked, promoted, with_axes
 from ._family import AXES, cases
@@ -13,52 +14,55 @@ _DOC = dict(dtypes="any number type or bool; NaN is not zero", precision="exact.
 _WHETHER = _DOC | dict(returns="bool array without the axes.")
 
 
+@api
 @document("y = number of cells x_i of a line with x_i != 0", "jax.numpy.count_nonzero; torch.count_nonzero", **_DOC,
           returns="Array without the axes, of int64 where JAX has 64 bits, else of int32.")  # fmt: skip
-def count_nonzero(a, axis=None, *, keepdims=False, prefer=None):
+def count_nonzero(x, axis=None, *, keepdims=False, implementation=None):
     """Number of the cells along axes that are not zero."""
-    return _count("count_nonzero", "count", a, axis, keepdims, None, True, prefer)
+    return _count("count_nonzero", "count", x, axis, keepdims, None, True, implementation)
 
 
+@api
 @document("y = whether x_i != 0 for any cell of a line", "jax.numpy.any; torch.any", "where", **_WHETHER)
-def any(a, axis=None, *, keepdims=False, where=None, prefer=None):
+def any(x, axis=None, *, keepdims=False, where=None, implementation=None):
     """Whether any of the cells along axes is not zero; of none, False."""
-    return _count("any", "any", a, axis, keepdims, where, False, prefer)
+    return _count("any", "any", x, axis, keepdims, where, False, implementation)
 
 
+@api
 @document("y = whether x_i != 0 for all cells of a line", "jax.numpy.all; torch.all", "where", **_WHETHER)
-def all(a, axis=None, *, keepdims=False, where=None, prefer=None):
+def all(x, axis=None, *, keepdims=False, where=None, implementation=None):
     """Whether all of the cells along axes are not zero; of none, True."""
-    return _count("all", "all", a, axis, keepdims, where, True, prefer)
+    return _count("all", "all", x, axis, keepdims, where, True, implementation)
 
 
-def _count(op, what, a, axis, keepdims, where, nothing, prefer):
-    a = array(op, "a", a, checks.EVERY)
-    axes = axes_of(op, "a", a, axis)
-    a = masked(op, "a", a, where, nothing)
+def _count(op, what, x, axis, keepdims, where, nothing, implementation):
+    x = array(op, "x", x, checks.EVERY)
+    axes = axes_of(op, "x", x, axis)
+    x = masked(op, "x", x, where, nothing)
     dtype = promoted(jnp.dtype(bool)) if what == "count" else jnp.dtype(bool)
-    return with_axes(op, counted(what, a, axes, dtype, prefer), axes, keepdims)
+    return with_axes(op, counted(what, x, axes, dtype, implementation), axes, keepdims)
 
 
-def counted(what, a, axes, dtype, prefer):
-    return _OPS[what](a, axes=axes, dtype=dtype, prefer=prefer)
+def counted(what, x, axes, dtype, implementation):
+    return _OPS[what](x, axes=axes, dtype=dtype, implementation=implementation)
 
 
 def _declare(public, what):
-    def reference(a, *, axes, dtype):
+    def reference(x, *, axes, dtype):
         if what == "count":
-            return ((a != 0).sum(axes, dtype=dtype),)
-        return ((a != 0).any(axes) if what == "any" else (a != 0).all(axes),)
+            return ((x != 0).sum(axes, dtype=dtype),)
+        return ((x != 0).any(axes) if what == "any" else (x != 0).all(axes),)
 
-    def native(a, *, axes, dtype, save):
-        a = a != 0 if jnp.iscomplexobj(a) else a
-        return reduce("reduce_count", a, axes, [dtype], what=what)
+    def native(x, *, axes, dtype, save):
+        x = x != 0 if jnp.iscomplexobj(x) else x
+        return reduce("reduce_count", x, axes, [dtype], what=what)
 
     return declare(
         public.__name__,
         **AXES,
-        operands=("a",),
-        constant={"a": "the result is made of counts"},
+        operands=("x",),
+        constant={"x": "the result is made of counts"},
         public=public,
         dtypes=checks.EVERY,
         cases=cases(),

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.bits import highest, lowest
 from .._core.extreme import same
 from .._core.op import Body, declare
@@ -20,78 +21,82 @@ _DOC = dict(
 _ARGUMENTS = "initial", "where", "return_residuals"
 
 
+@api
 @document(
     "y = max of the cells x_i of a line; dx_i = dy / (number of cells that have the value) where x_i = y, else 0",
     "jax.numpy.max; torch.amax",
     *_ARGUMENTS,
     **_DOC,
 )
-def max(a, axis=None, *, keepdims=False, initial=None, where=None, return_residuals=False, prefer=None):
+def max(x, axis=None, *, keepdims=False, initial=None, where=None, return_residuals=False, implementation=None):
     """Greatest of the cells along axes."""
-    return _extremum("max", _max, a, axis, keepdims, initial, where, return_residuals, prefer)
+    return _extremum("max", _max, x, axis, keepdims, initial, where, return_residuals, implementation)
 
 
+@api
 @document(
     "y = min of the cells x_i of a line; dx_i = dy / (number of cells that have the value) where x_i = y, else 0",
     "jax.numpy.min; torch.amin",
     *_ARGUMENTS,
     **_DOC,
 )
-def min(a, axis=None, *, keepdims=False, initial=None, where=None, return_residuals=False, prefer=None):
+def min(x, axis=None, *, keepdims=False, initial=None, where=None, return_residuals=False, implementation=None):
     """Least of the cells along axes."""
-    return _extremum("min", _min, a, axis, keepdims, initial, where, return_residuals, prefer)
+    return _extremum("min", _min, x, axis, keepdims, initial, where, return_residuals, implementation)
 
 
-def _extremum(op, which, a, axis, keepdims, initial, where, save, prefer):
-    a = array(op, "a", a, checks.REAL)
+def _extremum(op, which, x, axis, keepdims, initial, where, save, implementation):
+    x = array(op, "x", x, checks.REAL)
     save = checks.flag(op, "return_residuals", save)
     if save:
-        checks.dtype(op, "a", a, checks.FLOATS)
-    axes = axes_of(op, "a", a, axis)
+        checks.dtype(op, "x", x, checks.FLOATS)
+    axes = axes_of(op, "x", x, axis)
     if initial is None and where is not None:
         raise ValueError(f"{op}: initial must be given beside where, for lines in which no cell counts")
     if save and initial is not None:
-        raise ValueError(f"{op}: return_residuals must be False where initial is given, which is no cell of a")
-    if initial is None and not cells_of(a, axes):
-        raise ValueError(f"{op}: a must have at least one cell along axis, or initial be given, got shape {a.shape}")
-    a = masked(op, "a", a, where, weakest(a.dtype, which is _max))
-    out = which(a, axes=axes, magnitude=False, save=save, prefer=prefer)
+        raise ValueError(f"{op}: return_residuals must be False where initial is given, which is no cell of x")
+    if initial is None and not cells_of(x, axes):
+        raise ValueError(f"{op}: x must have at least one cell along axis, or initial be given, got shape {x.shape}")
+    x = masked(op, "x", x, where, weakest(x.dtype, which is _max))
+    out = which(x, axes=axes, magnitude=False, save=save, implementation=implementation)
     if not save:
         out = joined(op, out, initial, jnp.maximum if which is _max else jnp.minimum)
     return with_residuals(op, out, axes, keepdims, save)
 
 
-def greatest_magnitude(x, axes, is_max, prefer):
+def greatest_magnitude(x, axes, is_max, implementation):
     """The norms of order inf and -inf."""
-    return (_max if is_max else _min)(x, axes=axes, magnitude=True, prefer=prefer)
+    return (_max if is_max else _min)(x, axes=axes, magnitude=True, implementation=implementation)
 
 
-def _extremum_backward(op, which, a, y, ties, dy, axis, keepdims, prefer):
-    a = array(op, "a", a, checks.FLOATS)
-    axes = axes_of(op, "a", a, axis)
-    y, ties, dy = per_line(op, "a", a, axes, keepdims, {"y": y, "ties": ties, "dy": dy}, ties="float32")
-    return which.vjp(a, y, ties, dy, axes=axes, magnitude=False, prefer=prefer)
+def _extremum_backward(op, which, x, y, ties, dy, axis, keepdims, implementation):
+    x = array(op, "x", x, checks.FLOATS)
+    axes = axes_of(op, "x", x, axis)
+    y, ties, dy = per_line(op, "x", x, axes, keepdims, {"y": y, "ties": ties, "dy": dy}, ties="float32")
+    return which.vjp(x, y, ties, dy, axes=axes, magnitude=False, implementation=implementation)
 
 
-def max_backward(a, y, ties, dy, axis=None, *, keepdims=False, prefer=None):
+@api
+def max_backward(x, y, ties, dy, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `max`: dx_i = dy / ties where x_i = y, else 0.
 
     Args:
-        a: floats, what was reduced.
+        x: floats, what was reduced.
         y, ties: as `max` returns them with return_residuals.
         dy: the cotangent of y, of its shape and dtype.
         axis, keepdims: as in `max`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
-        The cotangent of a.
+        The cotangent of x.
     """
-    return _extremum_backward("max_backward", _max, a, y, ties, dy, axis, keepdims, prefer)
+    return _extremum_backward("max_backward", _max, x, y, ties, dy, axis, keepdims, implementation)
 
 
-def min_backward(a, y, ties, dy, axis=None, *, keepdims=False, prefer=None):
+@api
+def min_backward(x, y, ties, dy, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `min`: see `max_backward`."""
-    return _extremum_backward("min_backward", _min, a, y, ties, dy, axis, keepdims, prefer)
+    return _extremum_backward("min_backward", _min, x, y, ties, dy, axis, keepdims, implementation)
 
 
 def weakest(dtype, is_max):
@@ -122,13 +127,13 @@ def _declare(public, is_max):
     return declare(
         public.__name__,
         **AXES,
-        operands=("a",),
-        differentiable=("a",),
+        operands=("x",),
+        differentiable=("x",),
         public=public,
         dtypes=checks.REAL,
         cases=cases(),
         results=("y", "ties"),
-        residuals=("a", "y", "ties"),
+        residuals=("x", "y", "ties"),
         cut=extremum_by_lines(is_max),
         forward=Body(reference, native),
         **derivatives(_slope, _backward),

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import wide, wide_dtype, with_rest
 from ._arguments import HALVES, array, axes_of, document, masked, per_line, with_residuals
@@ -12,6 +13,7 @@ from ._partition import log_sum_exp_by_lines
 from ._references import log_sum_exp_reference
 
 
+@api
 @document(
     "y = log(sum of e^(x_i) over the cells of a line); dx_i = dy e^(x_i - y)",
     "jax.scipy.special.logsumexp; torch.logsumexp",
@@ -23,36 +25,39 @@ from ._references import log_sum_exp_reference
     "gives +inf, NaN gives NaN, and a line without cells -inf. The gradient's weights are of y before it is rounded: their "
     "sum is 1, however large the cells are.",
 )
-def logsumexp(a, axis=None, *, keepdims=False, where=None, return_residuals=False, prefer=None):
+def logsumexp(x, axis=None, *, keepdims=False, where=None, return_residuals=False, implementation=None):
     """Logarithm of the sum of exponentials of the cells along axes."""
     op = "logsumexp"
-    a = array(op, "a", a, checks.FLOATS, to_float=True)
+    x = array(op, "x", x, checks.FLOATS, to_float=True)
     save = checks.flag(op, "return_residuals", return_residuals)
-    axes = axes_of(op, "a", a, axis)
-    a = masked(op, "a", a, where, -jnp.inf)
-    return with_residuals(op, _log_sum_exp(a, axes=axes, save=save, prefer=prefer), axes, keepdims, save)
+    axes = axes_of(op, "x", x, axis)
+    x = masked(op, "x", x, where, -jnp.inf)
+    return with_residuals(
+        op, _log_sum_exp(x, axes=axes, save=save, implementation=implementation), axes, keepdims, save
+    )
 
 
-def logsumexp_backward(a, y, rest, dy, axis=None, *, keepdims=False, prefer=None):
+@api
+def logsumexp_backward(x, y, rest, dy, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `logsumexp`: dx_i = dy e^(x_i - y), y being the sum of `y` and `rest`.
 
     Args:
-        a: floats, the exponents.
+        x: floats, the exponents.
         y, rest: as `logsumexp` returns them with return_residuals: the result, and what rounding took from it, which is
             float32 for float16 and bfloat16.
-        dy: the cotangent of y, of its shape and of a's dtype.
+        dy: the cotangent of y, of its shape and of x's dtype.
         axis, keepdims: as in `logsumexp`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
-        The cotangent of a.
+        The cotangent of x.
     """
     op = "logsumexp_backward"
-    a = array(op, "a", a, checks.FLOATS)
-    axes = axes_of(op, "a", a, axis)
+    x = array(op, "x", x, checks.FLOATS)
+    axes = axes_of(op, "x", x, axis)
     arrays = {"y": y, "rest": rest, "dy": dy}
-    y, rest, dy = per_line(op, "a", a, axes, keepdims, arrays, rest=wide_dtype(a.dtype))
-    return _log_sum_exp.vjp(a, y, rest, dy, axes=axes, prefer=prefer)
+    y, rest, dy = per_line(op, "x", x, axes, keepdims, arrays, rest=wide_dtype(x.dtype))
+    return _log_sum_exp.vjp(x, y, rest, dy, axes=axes, implementation=implementation)
 
 
 def _reference(x, *, axes):
@@ -77,13 +82,13 @@ def _backward(x, y, rest, dy, *, axes):
 _log_sum_exp = declare(
     "logsumexp",
     **AXES,
-    operands=("a",),
-    differentiable=("a",),
+    operands=("x",),
+    differentiable=("x",),
     public=logsumexp,
     dtypes=checks.FLOATS,
     cases=cases(),
     results=("y", "rest"),
-    residuals=("a", "y", "rest"),
+    residuals=("x", "y", "rest"),
     cut=log_sum_exp_by_lines,
     forward=Body(_reference, _native),
     **derivatives(_slope, _backward),

@@ -12,7 +12,7 @@ from .._core.wide import wide, with_rest
 from ._references import joined_log_sum_exp, joined_variance, norm_reference
 
 _REDUCED = tuple(f"reduced{i}" for i in range(64))
-_FULL = ("a", "x")
+_FULL = ("x", "x")
 
 
 def _labels(names, types, params):

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import wide, wide_dtype
 from ._arguments import (
@@ -23,54 +24,58 @@ from ._kernels import reduce, spread
 from ._partition import prod_by_lines
 
 
+@api
 @document(
     "y = product of the cells x_i of a line; dx_i = dy times the product of the others",
     "jax.numpy.prod; torch.prod",
     "dtype", "initial", "where", "return_residuals",
     dtypes="any number type or bool",
     residuals="the product of the cells that are not zero, and the number of zeros, uint8, at most 2,",
-    returns="Array without the axes: of a's dtype for floats and complex numbers; of int64 or uint64 for integers and bool, "
+    returns="Array without the axes: of x's dtype for floats and complex numbers; of int64 or uint64 for integers and bool, "
     "where JAX has 64 bits, else of int32 or uint32.",
     precision=f"{HALVES} Integers wrap. The gradient divides the product of the cells that are not zero by a cell: where "
     "that over- or underflows, so may the gradient.",
 )  # fmt: skip
-def prod(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, return_residuals=False, prefer=None):
+def prod(
+    x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, return_residuals=False, implementation=None
+):
     """Product of the cells along axes."""
     op = "prod"
-    a = array(op, "a", a, checks.EVERY)
-    out = promoted(a.dtype) if dtype is None else None
-    a = cast(op, a, dtype)
+    x = array(op, "x", x, checks.EVERY)
+    out = promoted(x.dtype) if dtype is None else None
+    x = cast(op, x, dtype)
     save = checks.flag(op, "return_residuals", return_residuals)
     if save:
-        checks.dtype(op, "a", a, checks.INEXACT)
+        checks.dtype(op, "x", x, checks.INEXACT)
     if save and initial is not None:
-        raise ValueError(f"{op}: return_residuals must be False where initial is given, which is no cell of a")
-    axes = axes_of(op, "a", a, axis)
-    a = masked(op, "a", a, where, 1)
-    y = _prod(a, axes=axes, dtype=jnp.dtype(out or a.dtype), save=save, prefer=prefer)
+        raise ValueError(f"{op}: return_residuals must be False where initial is given, which is no cell of x")
+    axes = axes_of(op, "x", x, axis)
+    x = masked(op, "x", x, where, 1)
+    y = _prod(x, axes=axes, dtype=jnp.dtype(out or x.dtype), save=save, implementation=implementation)
     return with_residuals(op, y if save else joined(op, y, initial, jnp.multiply), axes, keepdims, save)
 
 
-def prod_backward(a, product, zeros, dy, axis=None, *, keepdims=False, prefer=None):
+@api
+def prod_backward(x, product, zeros, dy, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `prod`: dx_i = dy times the product of the others.
 
     Args:
-        a: floats or complex numbers, what was reduced.
+        x: floats or complex numbers, what was reduced.
         product, zeros: as `prod` returns them with return_residuals.
-        dy: the cotangent of the result, of its shape and of a's dtype.
+        dy: the cotangent of the result, of its shape and of x's dtype.
         axis, keepdims: as in `prod`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
-        The cotangent of a.
+        The cotangent of x.
     """
     op = "prod_backward"
-    a = array(op, "a", a, checks.INEXACT)
-    axes = axes_of(op, "a", a, axis)
+    x = array(op, "x", x, checks.INEXACT)
+    axes = axes_of(op, "x", x, axis)
     arrays = {"product": product, "zeros": zeros, "dy": dy}
-    dtypes = {"product": wide_dtype(a.dtype).name, "zeros": "uint8"}
-    product, zeros, dy = per_line(op, "a", a, axes, keepdims, arrays, **dtypes)
-    return _prod.vjp(a, product, zeros, dy, axes=axes, dtype=a.dtype, prefer=prefer)
+    dtypes = {"product": wide_dtype(x.dtype).name, "zeros": "uint8"}
+    product, zeros, dy = per_line(op, "x", x, axes, keepdims, arrays, **dtypes)
+    return _prod.vjp(x, product, zeros, dy, axes=axes, dtype=x.dtype, implementation=implementation)
 
 
 def _factors(x):
@@ -79,17 +84,17 @@ def _factors(x):
     return jnp.where(x == 0, one if jnp.iscomplexobj(x) else jnp.copysign(one, x), x)
 
 
-def _reference(a, *, axes, dtype):
-    if not jnp.issubdtype(a.dtype, jnp.inexact):
-        return (a.prod(axes, dtype=dtype),)
-    x = wide(a)
+def _reference(x, *, axes, dtype):
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        return (x.prod(axes, dtype=dtype),)
+    x = wide(x)
     zeros = jnp.minimum((x == 0).sum(axes, dtype=jnp.int32), 2).astype(jnp.uint8)
     return x.prod(axes).astype(dtype), _factors(x).prod(axes), zeros
 
 
-def _native(a, *, axes, dtype, save):
-    dtypes = [dtype, wide_dtype(a.dtype), jnp.uint8]
-    return reduce("reduce_prod", a, axes, dtypes[: None if save else 1])
+def _native(x, *, axes, dtype, save):
+    dtypes = [dtype, wide_dtype(x.dtype), jnp.uint8]
+    return reduce("reduce_prod", x, axes, dtypes[: None if save else 1])
 
 
 def _product_of(x, axes):
@@ -129,13 +134,13 @@ def _near_one(rng, *shape):
 _prod = declare(
     "prod",
     **AXES,
-    operands=("a",),
-    differentiable=("a",),
+    operands=("x",),
+    differentiable=("x",),
     public=prod,
     dtypes=checks.EVERY,
     cases=cases(_near_one),
     results=("y", "product", "zeros"),
-    residuals=("a", "product", "zeros"),
+    residuals=("x", "product", "zeros"),
     cut=prod_by_lines,
     forward=Body(_reference, _native),
     tangent=Body(_tangent_reference, _tangent_native),

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from .._core import checks
 from .._core import prefer as preference
+from .._core.api import api
 from .._core.compiled import compiled
 from .._core.op import Body, declare
 from .._core.wide import wide
@@ -33,27 +34,29 @@ _PRECISION = (
 )
 
 
+@api
 @document(
     "y = sum of the cells x_i of a line; dx_i = dy",
     "jax.numpy.sum; torch.sum",
     "dtype", "initial", "where",
     dtypes="any number type or bool",
-    returns="Array without the axes: of a's dtype for floats and complex numbers; of int64 or uint64 for integers and bool, "
+    returns="Array without the axes: of x's dtype for floats and complex numbers; of int64 or uint64 for integers and bool, "
     "where JAX has 64 bits, else of int32 or uint32.",
     precision=f"{_PRECISION} Integers wrap.",
 )  # fmt: skip
-def sum(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, prefer=None):
+def sum(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, implementation=None):
     """Sum of the cells along axes."""
     op = "sum"
-    a = array(op, "a", a, checks.EVERY)
-    out = promoted(a.dtype) if dtype is None else None
-    a = cast(op, a, dtype)
-    axes = axes_of(op, "a", a, axis)
-    a = masked(op, "a", a, where, 0)
-    y = total(a, axes, out or a.dtype, prefer)
+    x = array(op, "x", x, checks.EVERY)
+    out = promoted(x.dtype) if dtype is None else None
+    x = cast(op, x, dtype)
+    axes = axes_of(op, "x", x, axis)
+    x = masked(op, "x", x, where, 0)
+    y = total(x, axes, out or x.dtype, implementation)
     return with_axes(op, joined(op, y, initial, jnp.add), axes, keepdims)
 
 
+@api
 @document(
     "y = (sum of the cells x_i of a line) / n, n being their number; dx_i = dy / n",
     "jax.numpy.mean; torch.mean",
@@ -61,67 +64,71 @@ def sum(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, p
     dtypes="any number type or bool; integers and bool are cast to a float type",
     precision=_PRECISION,
 )  # fmt: skip
-def mean(a, axis=None, dtype=None, *, keepdims=False, where=None, prefer=None):
+def mean(x, axis=None, dtype=None, *, keepdims=False, where=None, implementation=None):
     """Mean of the cells along axes."""
     op = "mean"
-    a = array(op, "a", cast(op, checks.array(op, "a", a), dtype), checks.INEXACT, to_float=True)
-    axes = axes_of(op, "a", a, axis)
+    x = array(op, "x", cast(op, checks.array(op, "x", x), dtype), checks.INEXACT, to_float=True)
+    axes = axes_of(op, "x", x, axis)
     if where is None:
-        y = _mean(a, axes=axes, shape=a.shape, dtype=a.dtype, divisor=float(cells_of(a, axes)), prefer=prefer)
+        y = _mean(
+            x, axes=axes, shape=x.shape, dtype=x.dtype, divisor=float(cells_of(x, axes)), implementation=implementation
+        )
         return with_axes(op, y, axes, keepdims)
-    y = _mean_of_some(a, mask_of(op, "a", a, where), axes=axes, prefer=preference.resolve(op, prefer))
+    y = _mean_of_some(x, mask_of(op, "x", x, where), axes=axes, implementation=preference.resolve(op, implementation))
     return with_axes(op, y, axes, keepdims)
 
 
-@compiled("axes", "prefer")
-def _mean_of_some(a, mask, *, axes, prefer):
-    y = total(wide(only(a, mask, nothing=0)), axes, wide(a).dtype, prefer)
-    count = total(mask, axes, promoted(mask.dtype), prefer)
-    return (y / count.astype(y.real.dtype)).astype(a.dtype)
+@compiled("axes", "implementation")
+def _mean_of_some(x, mask, *, axes, implementation):
+    y = total(wide(only(x, mask, nothing=0)), axes, wide(x).dtype, implementation)
+    count = total(mask, axes, promoted(mask.dtype), implementation)
+    return (y / count.astype(y.real.dtype)).astype(x.dtype)
 
 
-def total(a, axes, dtype, prefer):
+def total(x, axes, dtype, implementation):
     """The sum, of the given dtype."""
-    return _sum(a, axes=axes, shape=a.shape, dtype=jnp.dtype(dtype), divisor=1.0, prefer=prefer)
+    return _sum(x, axes=axes, shape=x.shape, dtype=jnp.dtype(dtype), divisor=1.0, implementation=implementation)
 
 
-def _backward(op, which, dy, shape, axis, keepdims, divided, prefer):
+def _backward(op, which, dy, shape, axis, keepdims, divided, implementation):
     dy = array(op, "dy", dy, checks.INEXACT)
     x = jax.ShapeDtypeStruct(static_shape(op, shape), dy.dtype)
     axes = axes_of(op, "an array", x, axis)
     (dy,) = per_line(op, "shape", x, axes, keepdims, {"dy": dy})
     divisor = float(cells_of(x, axes)) if divided else 1.0
-    return which.vjp(dy, axes=axes, shape=x.shape, dtype=dy.dtype, divisor=divisor, prefer=prefer)
+    return which.vjp(dy, axes=axes, shape=x.shape, dtype=dy.dtype, divisor=divisor, implementation=implementation)
 
 
-def sum_backward(dy, shape, axis=None, *, keepdims=False, prefer=None):
+@api
+def sum_backward(dy, shape, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `sum`: dx_i = dy.
 
     Args:
         dy: floats or complex numbers, the cotangent of the result.
         shape: tuple of integers, that of what was reduced.
         axis, keepdims: as in `sum`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
-        The cotangent of a.
+        The cotangent of x.
     """
-    return _backward("sum_backward", _sum, dy, shape, axis, keepdims, False, prefer)
+    return _backward("sum_backward", _sum, dy, shape, axis, keepdims, False, implementation)
 
 
-def mean_backward(dy, shape, axis=None, *, keepdims=False, prefer=None):
+@api
+def mean_backward(dy, shape, axis=None, *, keepdims=False, implementation=None):
     """The gradient of `mean`: dx_i = dy / n. Arguments as in `sum_backward`."""
-    return _backward("mean_backward", _mean, dy, shape, axis, keepdims, True, prefer)
+    return _backward("mean_backward", _mean, dy, shape, axis, keepdims, True, implementation)
 
 
-def _reference(a, *, axes, shape, dtype, divisor):
-    if not jnp.issubdtype(a.dtype, jnp.inexact):
-        return (a.sum(axes, dtype=dtype),)
-    return ((wide(a).sum(axes) / divisor).astype(dtype),)
+def _reference(x, *, axes, shape, dtype, divisor):
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        return (x.sum(axes, dtype=dtype),)
+    return ((wide(x).sum(axes) / divisor).astype(dtype),)
 
 
-def _native(a, *, axes, shape, dtype, divisor, save=False):
-    return reduce("reduce_sum", a, axes, [dtype], divisor=divisor)
+def _native(x, *, axes, shape, dtype, divisor, save=False):
+    return reduce("reduce_sum", x, axes, [dtype], divisor=divisor)
 
 
 def full_shape(dy, axes, shape):
@@ -146,8 +153,8 @@ def _declare(public, dtypes):
     return declare(
         public.__name__,
         **AXES,
-        operands=("a",),
-        differentiable=("a",),
+        operands=("x",),
+        differentiable=("x",),
         public=public,
         dtypes=dtypes,
         cases=cases(),

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
@@ -17,22 +18,23 @@ from ._partition import trace_by_lines
 from ._sum import full_shape
 
 
-def trace(a, offset=0, axis1=0, axis2=1, *, prefer=None):
+@api
+def trace(x, offset=0, axis1=0, axis2=1, *, implementation=None):
     """Sum of a diagonal of matrices.
 
     Formula:
-        y = sum of a[i, i + offset] over the cells that there are, i along axis1 and i + offset along axis2; dx is dy on that
+        y = sum of x[i, i + offset] over the cells that there are, i along axis1 and i + offset along axis2; dx is dy on that
         diagonal, and 0 elsewhere.
 
     Args:
-        a: array of any number type or bool, of rank 2 or more; the other axes are batches.
+        x: array of any number type or bool, of rank 2 or more; the other axes are batches.
         offset: static integer, which diagonal: positive above the main one, negative below.
         axis1: static integer, the axis of rows.
         axis2: static integer, that of columns, another one.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
-        Array without the two axes: of a's dtype for floats and complex numbers; of int64 or uint64 for integers and bool,
+        Array without the two axes: of x's dtype for floats and complex numbers; of int64 or uint64 for integers and bool,
         where JAX has 64 bits, else of int32 or uint32.
 
     Raises:
@@ -44,37 +46,38 @@ def trace(a, offset=0, axis1=0, axis2=1, *, prefer=None):
     Source: jax.numpy.trace; torch.trace, of one matrix.
     """
     op = "trace"
-    a = array(op, "a", a, checks.EVERY)
-    params = _params(op, a.shape, offset, axis1, axis2)
-    return _trace(a, **params, dtype=promoted(a.dtype), prefer=prefer)
+    x = array(op, "x", x, checks.EVERY)
+    params = _params(op, x.shape, offset, axis1, axis2)
+    return _trace(x, **params, dtype=promoted(x.dtype), implementation=implementation)
 
 
-def trace_backward(dy, shape, offset=0, axis1=0, axis2=1, *, prefer=None):
+@api
+def trace_backward(dy, shape, offset=0, axis1=0, axis2=1, *, implementation=None):
     """The gradient of `trace`: dy on the diagonal, 0 elsewhere.
 
     Args:
         dy: floats or complex numbers, the cotangent of the result.
-        shape: tuple of integers, that of a.
+        shape: tuple of integers, that of x.
         offset, axis1, axis2: as in `trace`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
-        The cotangent of a.
+        The cotangent of x.
     """
     op = "trace_backward"
     dy = array(op, "dy", dy, checks.INEXACT)
     shape = static_shape(op, shape)
     params = _params(op, shape, offset, axis1, axis2)
     checks.shape(op, "dy", dy, kept_of(shape, params["axes"]), f"that of {shape} without the two axes")
-    return _trace.vjp(dy, **params, dtype=dy.dtype, prefer=prefer)
+    return _trace.vjp(dy, **params, dtype=dy.dtype, implementation=implementation)
 
 
 def _params(op, shape, offset, axis1, axis2):
     """The axes rising, and the offset from the first to the second."""
     like = jax.ShapeDtypeStruct(shape, jnp.float32)
     if like.ndim < 2:
-        raise ValueError(f"{op}: a must have rank 2 or more, got shape {tuple(shape)}")
-    axes = checks.axis(op, "a", like, axis1, "axis1"), checks.axis(op, "a", like, axis2, "axis2")
+        raise ValueError(f"{op}: x must have rank 2 or more, got shape {tuple(shape)}")
+    axes = checks.axis(op, "x", like, axis1, "axis1"), checks.axis(op, "x", like, axis2, "axis2")
     if axes[0] == axes[1]:
         raise ValueError(f"{op}: axis1 and axis2 must be two axes, got {axis1} and {axis2} for shape {tuple(shape)}")
     offset = checks.integer(op, "offset", offset, -(2**62))
@@ -95,23 +98,23 @@ def _diagonal(x, axes, offset):
     return jnp.diagonal(x, offset, *axes)
 
 
-def _reference(a, *, axes, shape, offset, dtype):
-    cells = _diagonal(a, axes, offset)
-    if not jnp.issubdtype(a.dtype, jnp.inexact):
+def _reference(x, *, axes, shape, offset, dtype):
+    cells = _diagonal(x, axes, offset)
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
         return (cells.sum(-1, dtype=dtype),)
     return (wide(cells).sum(-1).astype(dtype),)
 
 
-def _native(a, *, axes, shape, offset, dtype, save=False):
-    layout = _layout(a.shape, axes)
+def _native(x, *, axes, shape, offset, dtype, save=False):
+    layout = _layout(x.shape, axes)
     batch, (rows, middle, columns, inner) = layout[:-4], layout[-4:]
     count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     out = [jax.ShapeDtypeStruct((*batch, middle, inner), dtype)]
-    size = workspace((*batch, middle), [count, inner] if inner > 1 else [count], a.dtype)
+    size = workspace((*batch, middle), [count, inner] if inner > 1 else [count], x.dtype)
     (y,) = kernel(
-        "trace", "...abcd -> ...bd", a.reshape(layout), out=out, workspace=size * middle, offset=offset
+        "trace", "...abcd -> ...bd", x.reshape(layout), out=out, workspace=size * middle, offset=offset
     )  # fmt: skip
-    return (y.reshape(kept_of(a.shape, axes)),)
+    return (y.reshape(kept_of(x.shape, axes)),)
 
 
 def _backward_reference(dy, *, axes, shape, offset, dtype):
@@ -136,8 +139,8 @@ _trace = declare(
     "trace",
     **FAMILY,
     batched=lambda params: {**params, "axes": tuple(i + 1 for i in params["axes"])},
-    operands=("a",),
-    differentiable=("a",),
+    operands=("x",),
+    differentiable=("x",),
     public=trace,
     dtypes=checks.EVERY,
     cases=(

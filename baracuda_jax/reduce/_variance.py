@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from .._core import checks
 from .._core import prefer as preference
+from .._core.api import api
 from .._core.compiled import compiled
 from .._core.op import Body, declare
 from .._core.wide import wide, wide_dtype
@@ -38,6 +39,7 @@ _ARGUMENTS = "ddof", "where", "return_residuals"
 _MEAN = "the mean of each slice, in float32 for float16 and bfloat16, which has a gradient too"
 
 
+@api
 @document(
     "y = (sum of (x_i - mean)^2 over the cells of a line) / (n - ddof); dx_i = 2 dy (x_i - mean) / (n - ddof)",
     "jax.numpy.var; torch.var, of correction 1 by default",
@@ -45,11 +47,14 @@ _MEAN = "the mean of each slice, in float32 for float16 and bfloat16, which has 
     residuals=f"{_MEAN},",
     **_DOC,
 )
-def var(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, prefer=None):
+def var(
+    x, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, implementation=None
+):
     """Variance of the cells along axes."""
-    return _variance("var", _var, a, axis, ddof, correction, keepdims, where, return_residuals, prefer)
+    return _variance("var", _var, x, axis, ddof, correction, keepdims, where, return_residuals, implementation)
 
 
+@api
 @document(
     "y = sqrt((sum of (x_i - mean)^2 over the cells of a line) / (n - ddof)); dx_i = dy (x_i - mean) / ((n - ddof) y), 0 "
     "where y is 0",
@@ -58,41 +63,43 @@ def var(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, re
     residuals=f"{_MEAN}, and y before it is rounded, in float32 for these too,",
     **_DOC,
 )
-def std(a, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, prefer=None):
+def std(
+    x, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, implementation=None
+):
     """Standard deviation of the cells along axes."""
-    return _variance("std", _std, a, axis, ddof, correction, keepdims, where, return_residuals, prefer)
+    return _variance("std", _std, x, axis, ddof, correction, keepdims, where, return_residuals, implementation)
 
 
-def _variance(op, which, a, axis, ddof, correction, keepdims, where, save, prefer):
-    a = array(op, "a", a, checks.FLOATS, to_float=True)
-    axes, ddof = axes_of(op, "a", a, axis), _ddof(op, ddof, correction)
+def _variance(op, which, x, axis, ddof, correction, keepdims, where, save, implementation):
+    x = array(op, "x", x, checks.FLOATS, to_float=True)
+    axes, ddof = axes_of(op, "x", x, axis), _ddof(op, ddof, correction)
     save = checks.flag(op, "return_residuals", save)
     if where is not None:
         if save:
             raise ValueError(f"{op}: return_residuals must be False where `where` is given")
-        how = dict(root=which is _std, axes=axes, ddof=ddof, prefer=preference.resolve(op, prefer))
-        y = _of_some(a, mask_of(op, "a", a, where), **how)
+        how = dict(root=which is _std, axes=axes, ddof=ddof, implementation=preference.resolve(op, implementation))
+        y = _of_some(x, mask_of(op, "x", x, where), **how)
         return with_axes(op, y, axes, keepdims)
-    out = which(a, **_params(a, axes, ddof), save=save, prefer=prefer)
+    out = which(x, **_params(x, axes, ddof), save=save, implementation=implementation)
     return with_residuals(op, out, axes, keepdims, save)
 
 
-def _params(a, axes, ddof):
-    count = cells_of(a, axes)
+def _params(x, axes, ddof):
+    count = cells_of(x, axes)
     return dict(axes=axes, count=float(count), divisor=count - ddof)
 
 
-@compiled("root", "axes", "ddof", "prefer")
-def _of_some(a, mask, *, root, axes, ddof, prefer):
+@compiled("root", "axes", "ddof", "implementation")
+def _of_some(x, mask, *, root, axes, ddof, implementation):
     """Of the cells that count, by sums."""
-    x = wide(a)
-    count = lines(total(mask, axes, promoted(mask.dtype), prefer).astype(x.dtype), axes)
-    some = jnp.where(mask, x, 0)
-    center = lines(total(some, axes, x.dtype, prefer), axes) / count
+    dtype = wide(x).dtype
+    count = lines(total(mask, axes, promoted(mask.dtype), implementation).astype(dtype), axes)
+    some = jnp.where(mask, wide(x), 0)
+    center = lines(total(some, axes, dtype, implementation), axes) / count
     squares = jnp.where(mask, jnp.square(some - center), 0)
     left = jnp.squeeze(count, axes) - ddof
-    y = jnp.where(left > 0, total(squares, axes, x.dtype, prefer) / jnp.where(left > 0, left, 1), math.nan)
-    return (_root(y) if root else y).astype(a.dtype)
+    y = jnp.where(left > 0, total(squares, axes, dtype, implementation) / jnp.where(left > 0, left, 1), math.nan)
+    return (_root(y) if root else y).astype(x.dtype)
 
 
 def _root(variance):
@@ -109,46 +116,48 @@ def _ddof(op, ddof, correction):
     return float(value)
 
 
-def _variance_backward(op, which, a, y, mean, dy, axis, ddof, correction, keepdims, prefer):
-    a = array(op, "a", a, checks.FLOATS)
-    axes, ddof = axes_of(op, "a", a, axis), _ddof(op, ddof, correction)
-    arrays, saved = {"y": y, "mean": mean, "dy": dy}, wide_dtype(a.dtype)
+def _variance_backward(op, which, x, y, mean, dy, axis, ddof, correction, keepdims, implementation):
+    x = array(op, "x", x, checks.FLOATS)
+    axes, ddof = axes_of(op, "x", x, axis), _ddof(op, ddof, correction)
+    arrays, saved = {"y": y, "mean": mean, "dy": dy}, wide_dtype(x.dtype)
     dtypes = dict(y=saved, mean=saved) if which is _std else dict(mean=saved)
-    y, mean, dy = per_line(op, "a", a, axes, keepdims, arrays, **dtypes)
-    return which.vjp(a, y, mean, dy, **_params(a, axes, ddof), prefer=prefer)
+    y, mean, dy = per_line(op, "x", x, axes, keepdims, arrays, **dtypes)
+    return which.vjp(x, y, mean, dy, **_params(x, axes, ddof), implementation=implementation)
 
 
-def var_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, prefer=None):
+@api
+def var_backward(x, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, implementation=None):
     """The gradient of `var`: dx_i = 2 dy (x_i - mean) / (n - ddof).
 
     Args:
-        a: floats, what was reduced.
+        x: floats, what was reduced.
         y, mean: as `var` returns them with return_residuals.
         dy: the cotangent of y, of its shape and dtype.
         axis, ddof, correction, keepdims: as in `var`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
-        The cotangent of a.
+        The cotangent of x.
     """
-    return _variance_backward("var_backward", _var, a, y, mean, dy, axis, ddof, correction, keepdims, prefer)
+    return _variance_backward("var_backward", _var, x, y, mean, dy, axis, ddof, correction, keepdims, implementation)
 
 
-def std_backward(a, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, prefer=None):
+@api
+def std_backward(x, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, implementation=None):
     """The gradient of `std`: dx_i = dy (x_i - mean) / ((n - ddof) y), 0 where y is 0.
 
     Args:
-        a: floats, what was reduced.
+        x: floats, what was reduced.
         y, mean: the third and the second result of `std` with return_residuals: float32 for float16 and bfloat16, for which
             y is the result before it is rounded.
         dy: the cotangent of the result, of its shape and dtype.
         axis, ddof, correction, keepdims: as in `std`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
-        The cotangent of a.
+        The cotangent of x.
     """
-    return _variance_backward("std_backward", _std, a, y, mean, dy, axis, ddof, correction, keepdims, prefer)
+    return _variance_backward("std_backward", _std, x, y, mean, dy, axis, ddof, correction, keepdims, implementation)
 
 
 def _with_mean(cases):
@@ -164,19 +173,19 @@ def _mean_native(t, axes, count):
 
 
 def _with_tangent_of_mean(of_y, of_mean):
-    def tangent(a, y, mean, t, *, axes, count, **params):
-        return *of_y(a, y, mean, t, axes=axes, **params), of_mean(t, axes, count)
+    def tangent(x, y, mean, t, *, axes, count, **params):
+        return *of_y(x, y, mean, t, axes=axes, **params), of_mean(t, axes, count)
 
     return tangent
 
 
 def _with_cotangent_of_mean(of_y):
-    def backward(a, y, mean, dy, dmean, *, axes, count, **params):
-        parts = [] if dy is None else [wide(x) for x in of_y(a, y, mean, dy, axes=axes, **params)]
+    def backward(x, y, mean, dy, dmean, *, axes, count, **params):
+        parts = [] if dy is None else [wide(x) for x in of_y(x, y, mean, dy, axes=axes, **params)]
         if dmean is None:
-            return (parts[0].astype(a.dtype),)
-        parts.append(jnp.broadcast_to(lines(dmean / count, axes), a.shape))
-        return (functools.reduce(jnp.add, parts).astype(a.dtype),)
+            return (parts[0].astype(x.dtype),)
+        parts.append(jnp.broadcast_to(lines(dmean / count, axes), x.shape))
+        return (functools.reduce(jnp.add, parts).astype(x.dtype),)
 
     return backward
 
@@ -184,19 +193,18 @@ def _with_cotangent_of_mean(of_y):
 def _declare(public, root):
     results = ("y", "mean", "wide_y") if root else ("y", "mean")
 
-    def reference(a, *, axes, count, divisor):
-        x = wide(a)
-        mean = x.mean(axes)
-        squares = jnp.square(x - lines(mean, axes)).sum(axes)
+    def reference(x, *, axes, count, divisor):
+        mean = wide(x).mean(axes)
+        squares = jnp.square(wide(x) - lines(mean, axes)).sum(axes)
         y = squares / divisor if divisor > 0 else jnp.full_like(squares, math.nan)
         y = _root(y) if root else y
-        return (y.astype(a.dtype), mean, y)[: len(results)]
+        return (y.astype(x.dtype), mean, y)[: len(results)]
 
-    def native(a, *, axes, count, divisor, save):
-        saved = wide_dtype(a.dtype)
-        is_rounded = root and saved != a.dtype
-        dtypes = [a.dtype, saved, saved][: 2 + is_rounded if save else 1]
-        outs = reduce("reduce_variance", a, axes, dtypes, divisor=divisor, root=root)
+    def native(x, *, axes, count, divisor, save):
+        saved = wide_dtype(x.dtype)
+        is_rounded = root and saved != x.dtype
+        dtypes = [x.dtype, saved, saved][: 2 + is_rounded if save else 1]
+        outs = reduce("reduce_variance", x, axes, dtypes, divisor=divisor, root=root)
         return [*outs, outs[0]] if save and root and not is_rounded else outs
 
     def slope(x, y, mean, *, axes, divisor):
@@ -216,14 +224,14 @@ def _declare(public, root):
     return declare(
         public.__name__,
         **AXES,
-        operands=("a",),
-        differentiable=("a",),
+        operands=("x",),
+        differentiable=("x",),
         public=public,
         dtypes=checks.FLOATS,
         cases=(*cases(), *cases(ddof=1)[:1], *_with_mean(cases(return_residuals=True)[1:2])),
         results=results,
         outputs=("y", "mean"),
-        residuals=("a", "wide_y" if root else "y", "mean"),
+        residuals=("x", "wide_y" if root else "y", "mean"),
         cut=variance_by_lines(root),
         forward=Body(reference, native),
         tangent=Body(

@@ -8,14 +8,12 @@ Throughout, `axis` is the number of dimensions before the one that is scanned.
 """
 
 from ._extremum import cummax, cummax_backward, cummin, cummin_backward
-from ._linear import associative_linear_scan, associative_linear_scan_backward
+from ._linear import linear_scan, linear_scan_backward
 from ._log_sum_exp import logcumsumexp, logcumsumexp_backward
 from ._prod import cumprod, cumprod_backward
 from ._sum import cumsum, cumsum_backward
 
 __all__ = [
-    "associative_linear_scan",
-    "associative_linear_scan_backward",
     "cummax",
     "cummax_backward",
     "cummin",
@@ -24,6 +22,8 @@ __all__ = [
     "cumprod_backward",
     "cumsum",
     "cumsum_backward",
+    "linear_scan",
+    "linear_scan_backward",
     "logcumsumexp",
     "logcumsumexp_backward",
 ]

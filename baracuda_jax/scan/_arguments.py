@@ -8,11 +8,11 @@ _DOC = """
         {formula}
 
     Args:
-        operand: array of {dtypes}, of rank 1 or more.
+        x: array of {dtypes}, of rank 1 or more.
         axis: static integer, the axis that is scanned; a negative one counts from the last.
         reverse: scan from the end of the axis: "before" is then what lies behind.
         exclusive: a cell sees what comes before it alone, and the first {nothing}.
-{more}        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+{more}        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         {returns}
@@ -34,7 +34,7 @@ def document(formula, nothing, source, more="", returns=None, precision=None, dt
             source=source,
             more=more,
             dtypes=dtypes,
-            returns=returns or "Array of operand's shape and dtype.",
+            returns=returns or "Array of x's shape and dtype.",
             precision=precision or "float16 and bfloat16 accumulate in float32 and are rounded once; integers wrap.",
         )
         return fun
@@ -42,12 +42,12 @@ def document(formula, nothing, source, more="", returns=None, precision=None, dt
     return decorate
 
 
-def arguments(op, operand, axis, reverse, exclusive, dtypes):
-    """The operand and the primitive's parameters."""
-    operand = checks.array(op, "operand", operand)
-    checks.dtype(op, "operand", operand, dtypes)
-    params = direction(op, "operand", operand, axis, reverse)
-    return operand, params | {"exclusive": checks.flag(op, "exclusive", exclusive)}
+def arguments(op, x, axis, reverse, exclusive, dtypes):
+    """x and the primitive's parameters."""
+    x = checks.array(op, "x", x)
+    checks.dtype(op, "x", x, dtypes)
+    params = direction(op, "x", x, axis, reverse)
+    return x, params | {"exclusive": checks.flag(op, "exclusive", exclusive)}
 
 
 def direction(op, name, x, axis, reverse):

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.bits import highest, lowest
 from .._core.op import Body, declare
 from .._core.wide import wide
@@ -15,12 +16,12 @@ from ._partition import whole_axis
 from ._references import after, before, last
 
 
-def _extremum(op, which, operand, axis, reverse, exclusive, indices, prefer):
-    operand, params = arguments(op, operand, axis, reverse, exclusive, checks.NUMBERS)
-    count = operand.shape[params["axis"]]
-    checks.places(op, "operand", count, "cells along axis")
+def _extremum(op, which, x, axis, reverse, exclusive, indices, implementation):
+    x, params = arguments(op, x, axis, reverse, exclusive, checks.NUMBERS)
+    count = x.shape[params["axis"]]
+    checks.places(op, "x", count, "cells along axis")
     save = checks.flag(op, "return_indices", indices)
-    return which(operand, **params, save=save, prefer=prefer)
+    return which(x, **params, save=save, implementation=implementation)
 
 
 _EXTREMUM_ARGUMENTS = """\
@@ -29,59 +30,63 @@ _EXTREMUM_ARGUMENTS = """\
 """
 _EXTREMUM = dict(
     more=_EXTREMUM_ARGUMENTS,
-    returns="Array of operand's shape and dtype; with return_indices also an int32 array of the shape.",
+    returns="Array of x's shape and dtype; with return_indices also an int32 array of the shape.",
     precision="exact. A NaN beats every number, and the first NaN stays. The cell at the index has the gradient.",
 )
 
 
+@api
 @document(
     "y_i = max(x_0, ..., x_i), and exclusive up to x_{i-1}; dx_j = sum of dy_i over the cells i whose index is j",
     nothing="-inf, or the lowest integer",
     source="jax.lax.cummax; torch.cummax",
     **_EXTREMUM,
 )
-def cummax(operand, axis=0, *, reverse=False, exclusive=False, return_indices=False, prefer=None):
+def cummax(x, axis=0, *, reverse=False, exclusive=False, return_indices=False, implementation=None):
     """Maximum of what comes before each cell along an axis."""
-    return _extremum("cummax", _max, operand, axis, reverse, exclusive, return_indices, prefer)
+    return _extremum("cummax", _max, x, axis, reverse, exclusive, return_indices, implementation)
 
 
+@api
 @document(
     "y_i = min(x_0, ..., x_i), and exclusive up to x_{i-1}; dx_j = sum of dy_i over the cells i whose index is j",
     nothing="+inf, or the highest integer",
     source="jax.lax.cummin; torch.cummin",
     **_EXTREMUM,
 )
-def cummin(operand, axis=0, *, reverse=False, exclusive=False, return_indices=False, prefer=None):
+def cummin(x, axis=0, *, reverse=False, exclusive=False, return_indices=False, implementation=None):
     """Minimum of what comes before each cell along an axis."""
-    return _extremum("cummin", _min, operand, axis, reverse, exclusive, return_indices, prefer)
+    return _extremum("cummin", _min, x, axis, reverse, exclusive, return_indices, implementation)
 
 
-def _extremum_backward(op, which, index, dy, axis, reverse, exclusive, prefer):
+def _extremum_backward(op, which, index, dy, axis, reverse, exclusive, implementation):
     (dy,), params = backward_arguments(op, {"dy": dy}, axis, reverse, exclusive)
     index = checks.array(op, "index", index)
     checks.dtype(op, "index", index, ("int32",))
     checks.shape(op, "index", index, dy.shape, "that of dy")
-    return which.vjp(index, dy, **params, prefer=prefer)
+    return which.vjp(index, dy, **params, implementation=implementation)
 
 
-def cummax_backward(index, dy, axis=0, *, reverse=False, exclusive=False, prefer=None):
+@api
+def cummax_backward(index, dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
     """The gradient of `cummax`: dx_j = sum of dy_i over the cells i with index_i == j.
 
     Args:
         index: int32, as `cummax` returns it with return_indices, with the same exclusive.
         dy: floats of the same shape, the cotangent of the result.
         axis, reverse, exclusive: as in `cummax`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
-        The cotangent of operand.
+        The cotangent of x.
     """
-    return _extremum_backward("cummax_backward", _max, index, dy, axis, reverse, exclusive, prefer)
+    return _extremum_backward("cummax_backward", _max, index, dy, axis, reverse, exclusive, implementation)
 
 
-def cummin_backward(index, dy, axis=0, *, reverse=False, exclusive=False, prefer=None):
+@api
+def cummin_backward(index, dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
     """The gradient of `cummin`: see `cummax_backward`."""
-    return _extremum_backward("cummin_backward", _min, index, dy, axis, reverse, exclusive, prefer)
+    return _extremum_backward("cummin_backward", _min, index, dy, axis, reverse, exclusive, implementation)
 
 
 def _at(x, index, axis, nothing):

@@ -14,7 +14,7 @@ FAMILY = dict(
     regime=along_axes,
     batched=lambda params: {**params, "axis": params["axis"] + 1},
 )
-CUMULATIVE = FAMILY | dict(operands=("operand",), differentiable=("operand",))
+CUMULATIVE = FAMILY | dict(operands=("x",), differentiable=("x",))
 
 
 def spaced(rng, *shape):

@@ -1,6 +1,7 @@
 """The linear recurrence, as a scan."""
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import ranged_dtype, wide, with_unrounded
 from . import _kernels, _references
@@ -13,7 +14,8 @@ from ._references import adjoint, before
 DTYPES = checks.INEXACT
 
 
-def associative_linear_scan(a, b, axis=0, *, reverse=False, return_residuals=False, prefer=None):
+@api
+def linear_scan(a, b, axis=0, *, reverse=False, return_residuals=False, implementation=None):
     """The states of a linear recurrence along an axis.
 
     Formula:
@@ -27,7 +29,7 @@ def associative_linear_scan(a, b, axis=0, *, reverse=False, return_residuals=Fal
         reverse: scan from the end of the axis: "before" is then what lies behind.
         return_residuals: also return h in float32 for float16, whose range it may leave, and else h itself, which the
             backward function reads.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         h, an array of their shape and dtype.
@@ -41,29 +43,30 @@ def associative_linear_scan(a, b, axis=0, *, reverse=False, return_residuals=Fal
 
     Source: jax.lax.associative_scan, of pairs; recurrent and state space layers.
     """
-    op = "associative_linear_scan"
+    op = "linear_scan"
     (a, b), params = _arguments(op, {"a": a, "b": b}, axis, reverse)
     save = saving(op, "a", a, return_residuals)
-    return _linear(a, b, **params, save=save, prefer=prefer)
+    return _linear(a, b, **params, save=save, implementation=implementation)
 
 
-def associative_linear_scan_backward(a, h, dy, axis=0, *, reverse=False, prefer=None):
-    """The gradient of `associative_linear_scan`: db_i = s_i, da_i = h_{i-1} s_i with s_i = dy_i + a_{i+1} s_{i+1}.
+@api
+def linear_scan_backward(a, h, dy, axis=0, *, reverse=False, implementation=None):
+    """The gradient of `linear_scan`: db_i = s_i, da_i = h_{i-1} s_i with s_i = dy_i + a_{i+1} s_{i+1}.
 
     Args:
         a: array of a float or complex type, the factors.
-        h: the second result of `associative_linear_scan` with return_residuals: float32 for float16, else the result itself.
+        h: the second result of `linear_scan` with return_residuals: float32 for float16, else the result itself.
         dy: the cotangent of the result. All three have one shape, and but for h one dtype; of complex numbers none is
             conjugated.
-        axis, reverse: as in `associative_linear_scan`.
-        prefer: "native", "xla" or None.
+        axis, reverse: as in `linear_scan`.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangents of a and b.
     """
     arrays = {"a": a, "h": h, "dy": dy}
-    arrays, params = _arguments("associative_linear_scan_backward", arrays, axis, reverse, h=ranged_dtype)
-    return tuple(_linear.vjp(*arrays, **params, prefer=prefer))
+    arrays, params = _arguments("linear_scan_backward", arrays, axis, reverse, h=ranged_dtype)
+    return tuple(_linear.vjp(*arrays, **params, implementation=implementation))
 
 
 def _arguments(op, arrays, axis, reverse, **dtypes):
@@ -114,11 +117,11 @@ def _pair(rng, *shape):
 
 
 _linear = declare(
-    "associative_linear_scan",
+    "linear_scan",
     **FAMILY,
     operands=("a", "b"),
     differentiable=("a", "b"),
-    public=associative_linear_scan,
+    public=linear_scan,
     dtypes=DTYPES,
     cases=cases(_pair, exclusive=False),
     results=("h", "wide_h"),

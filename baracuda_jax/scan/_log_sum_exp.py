@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import wide, wide_dtype, with_rest
 from . import _kernels, _references
@@ -15,6 +16,7 @@ from ._partition import whole_axis
 from ._references import adjoint, before, prefixes
 
 
+@api
 @document(
     "y_i = log(e^(x_0) + ... + e^(x_i)), and exclusive up to x_{i-1}; "
     "dx_i = e^(x_i - y_i) s_i with s_i = dy_i + e^(y_i - y_{i+1}) s_{i+1}",
@@ -26,32 +28,33 @@ from ._references import adjoint, before, prefixes
     "overflows; -inf adds nothing and has no gradient, +inf gives +inf, and NaN is NaN from there on. The gradient's "
     "weights are of y before it is rounded, however large the cells are.",
 )
-def logcumsumexp(operand, axis=0, *, reverse=False, exclusive=False, return_residuals=False, prefer=None):
+def logcumsumexp(x, axis=0, *, reverse=False, exclusive=False, return_residuals=False, implementation=None):
     """Logarithm of the sum of exponentials of what comes before each cell along an axis."""
     op = "logcumsumexp"
-    operand, params = arguments(op, operand, axis, reverse, exclusive, checks.FLOATS)
-    save = saving(op, "operand", operand, return_residuals)
-    return _log_sum_exp(operand, **params, save=save, prefer=prefer)
+    x, params = arguments(op, x, axis, reverse, exclusive, checks.FLOATS)
+    save = saving(op, "x", x, return_residuals)
+    return _log_sum_exp(x, **params, save=save, implementation=implementation)
 
 
-def logcumsumexp_backward(operand, y, rest, dy, axis=0, *, reverse=False, exclusive=False, prefer=None):
+@api
+def logcumsumexp_backward(x, y, rest, dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
     """The gradient of `logcumsumexp`: dx_i = e^(x_i - y_i) s_i with s_i = dy_i + e^(y_i - y_{i+1}) s_{i+1}, y_i being the
     sum of `y` and `rest`.
 
     Args:
-        operand: floats, the exponents x.
+        x: floats, the exponents.
         y, rest: as `logcumsumexp` returns them with return_residuals, with the same exclusive: the result, and what rounding
             took from it, which is float32 for float16 and bfloat16.
         dy: the cotangent of the result. All have one shape, and but for rest one dtype.
         axis, reverse, exclusive: as in `logcumsumexp`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
-        The cotangent of operand.
+        The cotangent of x.
     """
-    arrays = {"operand": operand, "y": y, "rest": rest, "dy": dy}
+    arrays = {"x": x, "y": y, "rest": rest, "dy": dy}
     arrays, params = backward_arguments("logcumsumexp_backward", arrays, axis, reverse, exclusive, rest=wide_dtype)
-    return _log_sum_exp.vjp(*arrays, **params, prefer=prefer)
+    return _log_sum_exp.vjp(*arrays, **params, implementation=implementation)
 
 
 def _native(x, *, save, **params):
@@ -118,7 +121,7 @@ _log_sum_exp = declare(
     dtypes=checks.FLOATS,
     cases=cases(),
     results=("y", "rest"),
-    residuals=("operand", "y", "rest"),
+    residuals=("x", "y", "rest"),
     cut=whole_axis,
     forward=Body(_reference, _native),
     **derivatives(

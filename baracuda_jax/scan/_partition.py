@@ -13,10 +13,10 @@ from ._references import before, last, linear_scan
 
 
 def _labels(names, types, params, seen="n"):
-    """[*batch, n, *features]; `seen` is the scanned axis of all but the operand."""
+    """[*batch, n, *features]; `seen` is the scanned axis of all but x."""
 
     def of(name, rank):
-        axis, n = params["axis"], "n" if name == "operand" else seen
+        axis, n = params["axis"], "n" if name == "x" else seen
         return (*(f"batch{i}" for i in range(axis)), n, *(f"feature{i}" for i in range(rank - axis - 1)))
 
     return [of(name, x.ndim) for name, x in zip(names, types, strict=True)]

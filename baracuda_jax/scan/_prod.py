@@ -3,6 +3,7 @@
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import ranged_dtype, wide, with_unrounded
 from . import _kernels, _references
@@ -14,6 +15,7 @@ from ._partition import whole_axis
 from ._references import adjoint, before, prefixes
 
 
+@api
 @document(
     "y_i = x_0 ... x_i, and exclusive x_0 ... x_{i-1}; dx_i = y_{i-1} s_i with s_i = dy_i + x_{i+1} s_{i+1}",
     nothing="1",
@@ -22,31 +24,32 @@ from ._references import adjoint, before, prefixes
     precision="float16 and bfloat16 accumulate in float32 and are rounded once; integers wrap. No derivative divides, so "
     "that all are exact where factors are zero.",
 )
-def cumprod(operand, axis=0, *, reverse=False, exclusive=False, return_residuals=False, prefer=None):
+def cumprod(x, axis=0, *, reverse=False, exclusive=False, return_residuals=False, implementation=None):
     """Product of what comes before each cell along an axis."""
     op = "cumprod"
-    operand, params = arguments(op, operand, axis, reverse, exclusive, checks.NUMBERS)
-    save = saving(op, "operand", operand, return_residuals)
-    return _prod(operand, **params, save=save, prefer=prefer)
+    x, params = arguments(op, x, axis, reverse, exclusive, checks.NUMBERS)
+    save = saving(op, "x", x, return_residuals)
+    return _prod(x, **params, save=save, implementation=implementation)
 
 
-def cumprod_backward(operand, y, dy, axis=0, *, reverse=False, exclusive=False, prefer=None):
+@api
+def cumprod_backward(x, y, dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
     """The gradient of `cumprod`: dx_i = y_{i-1} s_i with s_i = dy_i + x_{i+1} s_{i+1}.
 
     Args:
-        operand: floats, the factors x.
+        x: floats, the factors.
         y: the second result of `cumprod` with return_residuals, with the same exclusive: float32 for float16, else the
             result itself.
         dy: the cotangent of the result. All three have one shape, and but for y one dtype.
         axis, reverse, exclusive: as in `cumprod`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
-        The cotangent of operand.
+        The cotangent of x.
     """
-    arrays = {"operand": operand, "y": y, "dy": dy}
+    arrays = {"x": x, "y": y, "dy": dy}
     arrays, params = backward_arguments("cumprod_backward", arrays, axis, reverse, exclusive, y=ranged_dtype)
-    return _prod.vjp(*arrays, **params, prefer=prefer)
+    return _prod.vjp(*arrays, **params, implementation=implementation)
 
 
 def _native(x, *, save, **params):
@@ -90,7 +93,7 @@ _prod = declare(
     dtypes=checks.NUMBERS,
     cases=cases(_factors),
     results=("y", "wide_y"),
-    residuals=("operand", "wide_y"),
+    residuals=("x", "wide_y"),
     cut=whole_axis,
     forward=Body(_reference, _native),
     **derivatives(

@@ -3,6 +3,7 @@
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from ._arguments import arguments, backward_arguments, document
 from ._family import CUMULATIVE, cases
@@ -11,30 +12,32 @@ from ._partition import sum_by_totals
 from ._references import prefixes
 
 
+@api
 @document(
     "y_i = x_0 + ... + x_i, and exclusive x_0 + ... + x_{i-1}; dx_i = dy_i + dy_{i+1} + ...",
     nothing="0",
     source="jax.lax.cumsum; torch.cumsum",
 )
-def cumsum(operand, axis=0, *, reverse=False, exclusive=False, prefer=None):
+def cumsum(x, axis=0, *, reverse=False, exclusive=False, implementation=None):
     """Sum of what comes before each cell along an axis."""
-    operand, params = arguments("cumsum", operand, axis, reverse, exclusive, checks.NUMBERS)
-    return _sum(operand, **params, prefer=prefer)
+    x, params = arguments("cumsum", x, axis, reverse, exclusive, checks.NUMBERS)
+    return _sum(x, **params, implementation=implementation)
 
 
-def cumsum_backward(dy, axis=0, *, reverse=False, exclusive=False, prefer=None):
+@api
+def cumsum_backward(dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
     """The gradient of `cumsum`: the cumulative sum of dy in the other direction.
 
     Args:
         dy: floats, the cotangent of the result.
         axis, reverse, exclusive: as in `cumsum`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
-        The cotangent of operand.
+        The cotangent of x.
     """
     (dy,), params = backward_arguments("cumsum_backward", {"dy": dy}, axis, reverse, exclusive)
-    return _sum.vjp(dy, **params, prefer=prefer)
+    return _sum.vjp(dy, **params, implementation=implementation)
 
 
 def _native(x, *, save=False, **params):

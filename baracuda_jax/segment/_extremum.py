@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.bits import from_bits, highest, lowest
 from .._core.kernel import kernel
 from .._core.op import Body, declare
@@ -26,14 +27,16 @@ from ._partition import extremum_by_rows, same, split_by_rows
 from ._references import column, per_batch, reduce_by, segment_or_last, spread, take
 
 
-def _extremum(op, first, split, data, segment_ids, num_segments, indices_are_sorted, ties, residuals, empty, prefer):
+def _extremum(
+    op, first, split, data, segment_ids, num_segments, indices_are_sorted, ties, residuals, empty, implementation
+):
     data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.NUMBERS)
     save = checks.flag(op, "return_residuals", residuals)
     if empty is None:
         empty = lowest(data.dtype) if op == "segment_max" else highest(data.dtype)
     bits = bits_of(op, empty, data.dtype)
     which = first if checks.choice(op, "ties", ties, ("first", "split")) == "first" else split
-    return which(data, ids, **params, empty_bits=bits, save=save, prefer=prefer)
+    return which(data, ids, **params, empty_bits=bits, save=save, implementation=implementation)
 
 
 _EXTREMUM_ARGUMENTS = """\
@@ -44,6 +47,7 @@ _EXTREMUM_ARGUMENTS = """\
 """
 
 
+@api
 @document(
     "y[s] = max of data[n] over the rows n with segment_ids[n] == s; NaN if any of them is",
     empty="-inf, or the lowest integer",
@@ -59,13 +63,14 @@ def segment_max(
     ties="first",
     return_residuals=False,
     empty_value=None,
-    prefer=None,
+    implementation=None,
 ):
     """Maximum of the rows of each segment."""
-    rest = (data, segment_ids, num_segments, indices_are_sorted, ties, return_residuals, empty_value, prefer)
+    rest = (data, segment_ids, num_segments, indices_are_sorted, ties, return_residuals, empty_value, implementation)
     return _extremum("segment_max", _max, _max_split, *rest)
 
 
+@api
 @document(
     "y[s] = min of data[n] over the rows n with segment_ids[n] == s; NaN if any of them is",
     empty="+inf, or the highest integer",
@@ -81,20 +86,21 @@ def segment_min(
     ties="first",
     return_residuals=False,
     empty_value=None,
-    prefer=None,
+    implementation=None,
 ):
     """Minimum of the rows of each segment."""
-    rest = (data, segment_ids, num_segments, indices_are_sorted, ties, return_residuals, empty_value, prefer)
+    rest = (data, segment_ids, num_segments, indices_are_sorted, ties, return_residuals, empty_value, implementation)
     return _extremum("segment_min", _min, _min_split, *rest)
 
 
-def _extremum_backward(op, which, segment_ids, winner, dy, indices_are_sorted, prefer):
+def _extremum_backward(op, which, segment_ids, winner, dy, indices_are_sorted, implementation):
     checks.dtype(op, "winner", winner, ("int32", "uint32"))
     ids, params = backward_arguments(op, segment_ids, dy, indices_are_sorted, same=[("winner", winner)])
-    return which.vjp(ids, winner, dy, **params, prefer=prefer)
+    return which.vjp(ids, winner, dy, **params, implementation=implementation)
 
 
-def segment_max_backward(segment_ids, winner, dy, *, indices_are_sorted=False, prefer=None):
+@api
+def segment_max_backward(segment_ids, winner, dy, *, indices_are_sorted=False, implementation=None):
     """The gradient of `segment_max` with ties="first": dx[n] = dy[s] if winner[s] == n, else 0, with s = segment_ids[n].
 
     Args:
@@ -102,17 +108,18 @@ def segment_max_backward(segment_ids, winner, dy, *, indices_are_sorted=False, p
         winner: int32 [num_segments, ...], the row that each cell came from, as `segment_max` returns it.
         dy: floats [num_segments, ...], the cotangent of the result.
         indices_are_sorted: as in `segment_max`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of data, [N, ...].
     """
-    return _extremum_backward("segment_max_backward", _max, segment_ids, winner, dy, indices_are_sorted, prefer)
+    return _extremum_backward("segment_max_backward", _max, segment_ids, winner, dy, indices_are_sorted, implementation)
 
 
-def segment_min_backward(segment_ids, winner, dy, *, indices_are_sorted=False, prefer=None):
+@api
+def segment_min_backward(segment_ids, winner, dy, *, indices_are_sorted=False, implementation=None):
     """The gradient of `segment_min` with ties="first": see `segment_max_backward`."""
-    return _extremum_backward("segment_min_backward", _min, segment_ids, winner, dy, indices_are_sorted, prefer)
+    return _extremum_backward("segment_min_backward", _min, segment_ids, winner, dy, indices_are_sorted, implementation)
 
 
 def _best(extremum, is_nan_free, data, ids, num_segments):

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.bits import from_bits
 from .._core.op import Body, declare
 from .._core.wide import wide
@@ -14,6 +15,7 @@ from ._partition import mean_by_rows
 from ._references import column, count, per_batch, segment_or_last, spread, take
 
 
+@api
 @document(
     "y[s] = (sum of data[n] over the rows n with segment_ids[n] == s) / (number of those rows)",
     empty="0",
@@ -28,17 +30,18 @@ def segment_mean(
     indices_are_sorted=False,
     return_residuals=False,
     empty_value=0,
-    prefer=None,
+    implementation=None,
 ):
     """Mean of the rows of each segment."""
     op = "segment_mean"
     data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.FLOATS)
     save = checks.flag(op, "return_residuals", return_residuals)
     bits = bits_of(op, empty_value, data.dtype)
-    return _mean(data, ids, **params, empty_bits=bits, save=save, prefer=prefer)
+    return _mean(data, ids, **params, empty_bits=bits, save=save, implementation=implementation)
 
 
-def segment_mean_backward(segment_ids, counts, dy, *, indices_are_sorted=False, prefer=None):
+@api
+def segment_mean_backward(segment_ids, counts, dy, *, indices_are_sorted=False, implementation=None):
     """The gradient of `segment_mean`: dx[n] = dy[s] / counts[s] with s = segment_ids[n], zero for dropped rows.
 
     Args:
@@ -46,7 +49,7 @@ def segment_mean_backward(segment_ids, counts, dy, *, indices_are_sorted=False, 
         counts: int32 [num_segments], the number of rows of each segment, as `segment_mean` returns it.
         dy: floats [num_segments, ...], the cotangent of the result.
         indices_are_sorted: as in `segment_mean`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of data, [N, ...].
@@ -54,7 +57,7 @@ def segment_mean_backward(segment_ids, counts, dy, *, indices_are_sorted=False, 
     op = "segment_mean_backward"
     checks.dtype(op, "counts", counts, ("int32",))
     ids, params = backward_arguments(op, segment_ids, dy, indices_are_sorted, per_segment=[("counts", counts)])
-    return _mean.vjp(ids, counts, dy, **params, prefer=prefer)
+    return _mean.vjp(ids, counts, dy, **params, implementation=implementation)
 
 
 def _align(ids, counts):

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import wide, wide_dtype
 from ._arguments import arguments, backward_arguments, bits_of, document
@@ -18,6 +19,7 @@ from ._partition import prod_by_rows
 from ._references import column, per_batch, reduce_by, segment_or_last, spread
 
 
+@api
 @document(
     "y[s] = product of data[n] over the rows n with segment_ids[n] == s",
     empty="1",
@@ -35,7 +37,7 @@ def segment_prod(
     indices_are_sorted=False,
     return_residuals=False,
     empty_value=1,
-    prefer=None,
+    implementation=None,
 ):
     """Product of the rows of each segment."""
     op = "segment_prod"
@@ -44,10 +46,11 @@ def segment_prod(
     if save:
         checks.dtype(op, "data (with return_residuals)", data, checks.FLOATS)
     bits = bits_of(op, empty_value, data.dtype)
-    return _prod(data, ids, **params, empty_bits=bits, save=save, prefer=prefer)
+    return _prod(data, ids, **params, empty_bits=bits, save=save, implementation=implementation)
 
 
-def segment_prod_backward(data, segment_ids, product, zeros, dy, *, indices_are_sorted=False, prefer=None):
+@api
+def segment_prod_backward(data, segment_ids, product, zeros, dy, *, indices_are_sorted=False, implementation=None):
     """The gradient of `segment_prod`: dx[n] = dy[s] * product of data[m] over the rows m of s but n, s = segment_ids[n].
 
     It is formed as product / data[n], or product where data[n] is the only zero, or 0 where another factor is zero.
@@ -59,7 +62,7 @@ def segment_prod_backward(data, segment_ids, product, zeros, dy, *, indices_are_
             functions of data.
         dy: floats [num_segments, ...], the cotangent of the result.
         indices_are_sorted: as in `segment_prod`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of data, [N, ...].
@@ -72,7 +75,7 @@ def segment_prod_backward(data, segment_ids, product, zeros, dy, *, indices_are_
     checks.shape(op, "data", data, (*ids.shape, *dy.shape[ids.ndim :]), "one row an id")
     checks.dtype(op, "product", product, (wide_dtype(dy.dtype).name,))
     checks.dtype(op, "zeros", zeros, ("uint8",))
-    return _prod.vjp(data, ids, product, zeros, dy, **params, prefer=prefer)
+    return _prod.vjp(data, ids, product, zeros, dy, **params, implementation=implementation)
 
 
 def _prod_native(data, ids, *, save, axis, num_segments, sorted, empty_bits):

@@ -3,6 +3,7 @@
 import jax
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
@@ -15,28 +16,30 @@ from ._partition import sum_by_rows
 from ._references import reduce_by, take
 
 
+@api
 @document("y[s] = sum of data[n] over the rows n with segment_ids[n] == s", empty="0")
-def segment_sum(data, segment_ids, num_segments=None, *, indices_are_sorted=False, empty_value=0, prefer=None):
+def segment_sum(data, segment_ids, num_segments=None, *, indices_are_sorted=False, empty_value=0, implementation=None):
     """Sum of the rows of each segment."""
     op = "segment_sum"
     data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.NUMBERS)
-    return _sum(data, ids, **params, empty_bits=bits_of(op, empty_value, data.dtype), prefer=prefer)
+    return _sum(data, ids, **params, empty_bits=bits_of(op, empty_value, data.dtype), implementation=implementation)
 
 
-def segment_sum_backward(segment_ids, dy, *, indices_are_sorted=False, prefer=None):
+@api
+def segment_sum_backward(segment_ids, dy, *, indices_are_sorted=False, implementation=None):
     """The gradient of `segment_sum`: dx[n] = dy[segment_ids[n]], zero for dropped rows.
 
     Args:
         segment_ids: integers [N] (or with batches [*batch, N]).
         dy: floats [num_segments, ...], the cotangent of the result.
         indices_are_sorted: as in `segment_sum`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of data, [N, ...].
     """
     ids, params = backward_arguments("segment_sum_backward", segment_ids, dy, indices_are_sorted)
-    return _sum.vjp(ids, dy, **params, prefer=prefer)
+    return _sum.vjp(ids, dy, **params, implementation=implementation)
 
 
 def _sum_native(data, ids, *, save, axis, num_segments, sorted, empty_bits):

@@ -10,10 +10,12 @@ Leading dimensions along which nothing moves are batches. The others are merged 
 that a kernel sees few axes; what moves is counted in bytes, whatever the dtype.
 """
 
+from ._broadcast_in_dim import broadcast_in_dim, broadcast_in_dim_backward
 from ._concat import concat, concat_backward, concatenate
+from ._dynamic_update_slice import dynamic_update_slice, dynamic_update_slice_backward, write_slice
 from ._fill import fill, fill_backward, full, full_like
 from ._flip import flip, flip_backward
-from ._meshgrid import meshgrid, spread, spread_backward
+from ._meshgrid import meshgrid
 from ._pad import pad, pad_backward
 from ._permute import permute, permute_backward, transpose
 from ._pixel import (
@@ -29,14 +31,17 @@ from ._repeat_interleave import repeat_interleave, repeat_interleave_backward
 from ._roll import roll, roll_backward
 from ._triangle import tril, tril_backward, triu, triu_backward
 from ._unfold import fold, fold_backward, unfold, unfold_backward
-from ._write_slice import write_slice, write_slice_backward
 
 __all__ = [
+    "broadcast_in_dim",
+    "broadcast_in_dim_backward",
     "channel_shuffle",
     "channel_shuffle_backward",
     "concat",
     "concat_backward",
     "concatenate",
+    "dynamic_update_slice",
+    "dynamic_update_slice_backward",
     "fill",
     "fill_backward",
     "flip",
@@ -60,8 +65,6 @@ __all__ = [
     "repeat_interleave_backward",
     "roll",
     "roll_backward",
-    "spread",
-    "spread_backward",
     "tile",
     "transpose",
     "tril",
@@ -71,5 +74,4 @@ __all__ = [
     "unfold",
     "unfold_backward",
     "write_slice",
-    "write_slice_backward",
 ]

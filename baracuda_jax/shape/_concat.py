@@ -8,13 +8,15 @@ import numpy as np
 from jax import lax
 
 from .._core import checks, explicit
+from .._core.api import api
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from ._family import FAMILY, case, operand
 from ._partition import whole_along
 
 
-def concat(xs, axis=0, *, prefer=None):
+@api
+def concat(xs, axis=0, *, implementation=None):
     """Arrays behind each other along an axis.
 
     Formula:
@@ -25,7 +27,7 @@ def concat(xs, axis=0, *, prefer=None):
         xs: a sequence of arrays of one dtype, floats, integers, bool or complex, whose shapes differ along the axis at most;
             or one array, whose leading axis is such a sequence.
         axis: a static integer; None for the cells of each array in one line.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of their dtype.
@@ -48,6 +50,11 @@ def concat(xs, axis=0, *, prefer=None):
     if axis is None:
         arrays, axis = [explicit.reshape(x, -1) for x in arrays], 0
     first = arrays[0]
+    if np.ndim(axis):
+        raise TypeError(
+            f"{op}: axis must be an integer, got an array of shape {np.shape(axis)}; the arrays are one argument, as in "
+            "concat([x, y])"
+        )
     axis = checks.axis(op, "xs[0]", first, axis)
     for i, x in enumerate(arrays):
         checks.same_dtype(op, f"xs[{i}]", x, "xs[0]", first)
@@ -55,20 +62,23 @@ def concat(xs, axis=0, *, prefer=None):
             raise ValueError(
                 f"{op}: xs[{i}] must have the shape of xs[0], {first.shape}, but for axis {axis}, got {x.shape}"
             )
-    return _concat(*arrays, axis=axis - first.ndim, sizes=tuple(x.shape[axis] for x in arrays), prefer=prefer)
+    return _concat(
+        *arrays, axis=axis - first.ndim, sizes=tuple(x.shape[axis] for x in arrays), implementation=implementation
+    )
 
 
 concatenate = concat
 
 
-def concat_backward(dy, sizes, axis=0, *, prefer=None):
+@api
+def concat_backward(dy, sizes, axis=0, *, implementation=None):
     """The gradient of `concat`: dy, cut apart.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         sizes: those of the arrays along the axis, static integers that add up to that of dy.
         axis: as for `concat`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         List of the arrays' cotangents.
@@ -81,7 +91,7 @@ def concat_backward(dy, sizes, axis=0, *, prefer=None):
     sizes = tuple(checks.integer(op, f"sizes[{i}]", n, 0) for i, n in enumerate(sizes))
     if sum(sizes) != dy.shape[axis]:
         raise ValueError(f"{op}: sizes must add up to the {dy.shape[axis]} cells of dy's axis {axis}, got {sizes}")
-    return _concat.vjp(dy, axis=axis - dy.ndim, sizes=sizes, prefer=prefer)
+    return _concat.vjp(dy, axis=axis - dy.ndim, sizes=sizes, implementation=implementation)
 
 
 def _others(shape, axis):

@@ -5,6 +5,7 @@ import math
 import jax.numpy as jnp
 
 from .._core import checks, promote
+from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, declare
 from .._core.wide import wide
@@ -14,7 +15,8 @@ from ._partition import whole_behind_batches
 from ._repeat import sum_of_copies
 
 
-def fill(value, shape, *, prefer=None):
+@api
+def fill(value, shape, *, implementation=None):
     """An array of one value.
 
     Formula:
@@ -23,7 +25,7 @@ def fill(value, shape, *, prefer=None):
     Args:
         value: a number, or array of one: floats, integers, bool or complex. It may be traced.
         shape: static integers, or one.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array [*shape] of value's dtype.
@@ -40,33 +42,35 @@ def fill(value, shape, *, prefer=None):
     value = operand(op, "value", value)
     if value.size != 1:
         raise ValueError(f"{op}: value must be one number, got shape {tuple(value.shape)}")
-    return _fill(value.reshape(()), shape=sizes(op, shape), prefer=prefer)
+    return _fill(value.reshape(()), shape=sizes(op, shape), implementation=implementation)
 
 
-def full(shape, fill_value, dtype=None, *, prefer=None):
+@api
+def full(shape, fill_value, dtype=None, *, implementation=None):
     """An array of one value, `fill` with the arguments of `jax.numpy.full`.
 
     Args:
         shape: static integers, or one.
         fill_value: a number, or array of one. It may be traced.
         dtype: of the result; by default that of fill_value.
-        prefer: "native", "xla", a PlanPreference, or None for automatic.
+        implementation: "native", "xla", a PlanPreference, or None for automatic.
 
     Returns:
         Array [*shape].
     """
     value = checks.array("full", "fill_value", fill_value)
-    return fill(value if dtype is None else value.astype(dtype), shape, prefer=prefer)
+    return fill(value if dtype is None else value.astype(dtype), shape, implementation=implementation)
 
 
-def full_like(x, fill_value, dtype=None, *, prefer=None):
+@api
+def full_like(x, fill_value, dtype=None, *, implementation=None):
     """An array of one value, of the shape of another, and of its dtype unless one is given.
 
     Args:
         x: array whose shape and dtype are taken; its cells are not read.
         fill_value: a number, or array of one. It may be traced.
         dtype: of the result; by default that of x.
-        prefer: "native", "xla", a PlanPreference, or None for automatic.
+        implementation: "native", "xla", a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's shape.
@@ -74,22 +78,23 @@ def full_like(x, fill_value, dtype=None, *, prefer=None):
     x = checks.array("full_like", "x", x)
     if dtype is None:
         value = checks.array("full_like", "fill_value", fill_value)
-        return fill(promote.cast(value, x.dtype, promote.is_weak(x)), x.shape, prefer=prefer)
-    return full(x.shape, fill_value, dtype, prefer=prefer)
+        return fill(promote.cast(value, x.dtype, promote.is_weak(x)), x.shape, implementation=implementation)
+    return full(x.shape, fill_value, dtype, implementation=implementation)
 
 
-def fill_backward(dy, *, prefer=None):
+@api
+def fill_backward(dy, *, implementation=None):
     """The gradient of `fill`: the sum of dy.
 
     Args:
         dy: floats or complex, the cotangent of the result.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of value.
     """
     dy = operand("fill_backward", "dy", dy, checks.INEXACT)
-    return _fill.vjp(dy, shape=tuple(dy.shape), prefer=prefer)
+    return _fill.vjp(dy, shape=tuple(dy.shape), implementation=implementation)
 
 
 def _reference(value, *, shape):

@@ -3,12 +3,14 @@
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from ._family import Way, axes_of, case, operand, rearrangement
 from ._map import Axis, Map, strides
 from ._partition import whole_along
 
 
-def flip(x, axis=None, *, prefer=None):
+@api
+def flip(x, axis=None, *, implementation=None):
     """The cells of x in the other order, along axes.
 
     Formula:
@@ -17,7 +19,7 @@ def flip(x, axis=None, *, prefer=None):
     Args:
         x: array of any rank: floats, integers, bool or complex.
         axis: a static integer, or several, each axis once; None for all.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's shape and dtype.
@@ -30,23 +32,24 @@ def flip(x, axis=None, *, prefer=None):
     Source: jax.numpy.flip; torch.flip.
     """
     x = operand("flip", "x", x)
-    return _flip(x, axes=axes_of("flip", x, axis), prefer=prefer)
+    return _flip(x, axes=axes_of("flip", x, axis), implementation=implementation)
 
 
-def flip_backward(dy, axis=None, *, prefer=None):
+@api
+def flip_backward(dy, axis=None, *, implementation=None):
     """The gradient of `flip`: dy turned round.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         axis: as for `flip`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
     """
     op = "flip_backward"
     dy = operand(op, "dy", dy, checks.INEXACT)
-    return _flip.vjp(dy, axes=axes_of(op, dy, axis), prefer=prefer)
+    return _flip.vjp(dy, axes=axes_of(op, dy, axis), implementation=implementation)
 
 
 def _map(shape, *, axes):

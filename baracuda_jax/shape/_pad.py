@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import wide
 from ._family import OF_X, case, operand
@@ -24,7 +25,8 @@ ALIASES = {"edge": "replicate", "wrap": "circular"}
 MODES = ("constant", *FOLDS, *ALIASES)
 
 
-def pad(x, pad_width, mode="constant", constant_values=0, *, prefer=None):
+@api
+def pad(x, pad_width, mode="constant", constant_values=0, *, implementation=None):
     """x with cells put before its first and behind its last, along its axes.
 
     Formula:
@@ -41,7 +43,7 @@ def pad(x, pad_width, mode="constant", constant_values=0, *, prefer=None):
         mode: "constant", "reflect", "symmetric", "replicate" or "circular"; the last two are also named "edge" and "wrap".
             With "circular" elements are taken away first: what is left goes round.
         constant_values: a static number, for mode "constant" alone.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's dtype.
@@ -59,22 +61,23 @@ def pad(x, pad_width, mode="constant", constant_values=0, *, prefer=None):
     x = operand(op, "x", x)
     mode, widths = _mode(op, mode), _widths(op, x.shape, pad_width)
     if mode == "constant":
-        return _pad(x, widths=widths, value=_value(op, constant_values, x.dtype), prefer=prefer)
+        return _pad(x, widths=widths, value=_value(op, constant_values, x.dtype), implementation=implementation)
     _check_constant(op, mode, constant_values)
     less, more = _parts(widths, mode)
     if less:
-        x = _pad(x, widths=less, value=bytes(x.dtype.itemsize), prefer=prefer)
+        x = _pad(x, widths=less, value=bytes(x.dtype.itemsize), implementation=implementation)
     _check_folds(op, x.shape, more, mode)
-    return _pad_folded(x, widths=more, mode=mode, prefer=prefer)
+    return _pad_folded(x, widths=more, mode=mode, implementation=implementation)
 
 
-def pad_backward(dy, pad_width, mode="constant", *, prefer=None):
+@api
+def pad_backward(dy, pad_width, mode="constant", *, implementation=None):
     """The gradient of `pad`: dx[j] = sum of dy over the cells that came from j.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         pad_width, mode: as for `pad`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
@@ -83,11 +86,11 @@ def pad_backward(dy, pad_width, mode="constant", *, prefer=None):
     dy = operand(op, "dy", dy, checks.INEXACT)
     mode, widths = _mode(op, mode), _widths(op, dy.shape, pad_width, -1)
     if mode == "constant":
-        return _pad.vjp(dy, widths=widths, value=bytes(dy.dtype.itemsize), prefer=prefer)
+        return _pad.vjp(dy, widths=widths, value=bytes(dy.dtype.itemsize), implementation=implementation)
     less, more = _parts(widths, mode)
     _check_folds(op, _grown(dy.shape, _turned(more)), more, mode)
-    dx = _pad_folded.vjp(dy, widths=more, mode=mode, prefer=prefer)
-    return _pad.vjp(dx, widths=less, value=bytes(dy.dtype.itemsize), prefer=prefer) if less else dx
+    dx = _pad_folded.vjp(dy, widths=more, mode=mode, implementation=implementation)
+    return _pad.vjp(dx, widths=less, value=bytes(dy.dtype.itemsize), implementation=implementation) if less else dx
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -4,12 +4,14 @@ import numpy as np
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.partition import Partition
 from ._family import Way, case, operand, rearrangement
 from ._map import Axis, Map, strides
 
 
-def permute(x, axes=None, *, prefer=None):
+@api
+def permute(x, axes=None, *, implementation=None):
     """The axes of x in another order.
 
     Formula:
@@ -18,7 +20,7 @@ def permute(x, axes=None, *, prefer=None):
     Args:
         x: array of any rank: floats, integers, bool or complex.
         axes: static integers, each axis of x once; None turns their order round.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's dtype.
@@ -32,26 +34,27 @@ def permute(x, axes=None, *, prefer=None):
     Source: jax.numpy.transpose; torch.permute.
     """
     x = operand("permute", "x", x)
-    return _permute(x, axes=_axes("permute", x, axes), prefer=prefer)
+    return _permute(x, axes=_axes("permute", x, axes), implementation=implementation)
 
 
 transpose = permute
 
 
-def permute_backward(dy, axes=None, *, prefer=None):
+@api
+def permute_backward(dy, axes=None, *, implementation=None):
     """The gradient of `permute`: dy with its axes put back.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         axes: as for `permute`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
     """
     op = "permute_backward"
     dy = operand(op, "dy", dy, checks.INEXACT)
-    return _permute.vjp(dy, axes=_axes(op, dy, axes), prefer=prefer)
+    return _permute.vjp(dy, axes=_axes(op, dy, axes), implementation=implementation)
 
 
 def _axes(op, x, axes):

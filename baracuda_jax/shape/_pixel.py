@@ -3,6 +3,7 @@
 import math
 
 from .._core import checks
+from .._core.api import api
 from ._family import Way, case, operand, rearrangement
 from ._map import Axis, Map, strides
 from ._partition import whole_along
@@ -10,7 +11,8 @@ from ._partition import whole_along
 _RANK = 3  # channels, rows and columns
 
 
-def pixel_shuffle(x, upscale_factor, *, prefer=None):
+@api
+def pixel_shuffle(x, upscale_factor, *, implementation=None):
     """Images of r times the rows and columns, whose pixels were channels.
 
     Formula:
@@ -19,7 +21,7 @@ def pixel_shuffle(x, upscale_factor, *, prefer=None):
     Args:
         x: array [..., C r r, H, W]: floats, integers, bool or complex.
         upscale_factor: r, a static integer of at least 1.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array [..., C, H r, W r] of x's dtype.
@@ -32,10 +34,11 @@ def pixel_shuffle(x, upscale_factor, *, prefer=None):
     Source: torch.nn.functional.pixel_shuffle.
     """
     x, r = _pixels("pixel_shuffle", "x", x, upscale_factor, True)
-    return _shuffle(x, r=r, prefer=prefer)
+    return _shuffle(x, r=r, implementation=implementation)
 
 
-def pixel_unshuffle(x, downscale_factor, *, prefer=None):
+@api
+def pixel_unshuffle(x, downscale_factor, *, implementation=None):
     """Images of one row and column for r, whose other pixels became channels.
 
     Formula:
@@ -44,7 +47,7 @@ def pixel_unshuffle(x, downscale_factor, *, prefer=None):
     Args:
         x: array [..., C, H r, W r]: floats, integers, bool or complex.
         downscale_factor: r, a static integer of at least 1.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array [..., C r r, H, W] of x's dtype.
@@ -57,40 +60,43 @@ def pixel_unshuffle(x, downscale_factor, *, prefer=None):
     Source: torch.nn.functional.pixel_unshuffle.
     """
     x, r = _pixels("pixel_unshuffle", "x", x, downscale_factor, False)
-    return _unshuffle(x, r=r, prefer=prefer)
+    return _unshuffle(x, r=r, implementation=implementation)
 
 
-def pixel_shuffle_backward(dy, upscale_factor, *, prefer=None):
+@api
+def pixel_shuffle_backward(dy, upscale_factor, *, implementation=None):
     """The gradient of `pixel_shuffle`: `pixel_unshuffle` of dy.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         upscale_factor: as for `pixel_shuffle`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
     """
     dy, r = _pixels("pixel_shuffle_backward", "dy", dy, upscale_factor, False, checks.INEXACT)
-    return _shuffle.vjp(dy, r=r, prefer=prefer)
+    return _shuffle.vjp(dy, r=r, implementation=implementation)
 
 
-def pixel_unshuffle_backward(dy, downscale_factor, *, prefer=None):
+@api
+def pixel_unshuffle_backward(dy, downscale_factor, *, implementation=None):
     """The gradient of `pixel_unshuffle`: `pixel_shuffle` of dy.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         downscale_factor: as for `pixel_unshuffle`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
     """
     dy, r = _pixels("pixel_unshuffle_backward", "dy", dy, downscale_factor, True, checks.INEXACT)
-    return _unshuffle.vjp(dy, r=r, prefer=prefer)
+    return _unshuffle.vjp(dy, r=r, implementation=implementation)
 
 
-def channel_shuffle(x, groups, *, axis=-3, prefer=None):
+@api
+def channel_shuffle(x, groups, *, axis=-3, implementation=None):
     """The channels of several groups in turn: the first of each, the second of each, and so on.
 
     Formula:
@@ -100,7 +106,7 @@ def channel_shuffle(x, groups, *, axis=-3, prefer=None):
         x: array with an axis of channels: floats, integers, bool or complex.
         groups: a static integer that divides the number of channels.
         axis: that of the channels: by default the one before rows and columns.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's shape and dtype.
@@ -114,23 +120,24 @@ def channel_shuffle(x, groups, *, axis=-3, prefer=None):
     """
     op = "channel_shuffle"
     x = operand(op, "x", x)
-    return _channels(x, **_channel_params(op, "x", x, groups, axis), prefer=prefer)
+    return _channels(x, **_channel_params(op, "x", x, groups, axis), implementation=implementation)
 
 
-def channel_shuffle_backward(dy, groups, *, axis=-3, prefer=None):
+@api
+def channel_shuffle_backward(dy, groups, *, axis=-3, implementation=None):
     """The gradient of `channel_shuffle`: dy with its channels put back.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         groups, axis: as for `channel_shuffle`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
     """
     op = "channel_shuffle_backward"
     dy = operand(op, "dy", dy, checks.INEXACT)
-    return _channels.vjp(dy, **_channel_params(op, "dy", dy, groups, axis), prefer=prefer)
+    return _channels.vjp(dy, **_channel_params(op, "dy", dy, groups, axis), implementation=implementation)
 
 
 def _pixels(op, name, x, factor, grows, dtypes=checks.EVERY):

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks, explicit
+from .._core.api import api
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, as_they_are, declare
@@ -22,7 +23,8 @@ from .._core.sku import OpCategory
 MOST_AXES = 8
 
 
-def repeat(x, repeats, *, prefer=None):
+@api
+def repeat(x, repeats, *, implementation=None):
     """Copies of x laid side by side, repeats[i] of them along axis i.
 
     Formula:
@@ -31,9 +33,9 @@ def repeat(x, repeats, *, prefer=None):
 
     Args:
         x: array of any rank: floats, integers, bool or complex.
-        repeats: static integers of at least 0, one for each axis, or one integer. If there are more than x has axes, x gets
-            leading axes of size 1; if there are fewer, they are those of the last axes, and the others are not repeated.
-        prefer: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        repeats: tuple of static integers of at least 0, one for each axis. If there are more than x has axes, x gets leading
+            axes of size 1; if there are fewer, they are those of the last axes, and the others are not repeated.
+        implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
 
     Returns:
         The array of copies, of x's dtype.
@@ -45,32 +47,49 @@ def repeat(x, repeats, *, prefer=None):
     Precision: values are moved as they are. The gradient's sums are formed in float32 for float16 and bfloat16, in the dtype
     itself for others, in an order that depends on the shapes alone: results are the same bits every time.
 
-    Source: jax.numpy.tile; torch.Tensor.repeat, which has no rule for fewer repeats than axes.
+    Source: torch.Tensor.repeat, which has no rule for fewer repeats than axes; jax.numpy.tile. numpy.repeat is
+    `repeat_interleave`.
     """
-    op = "repeat"
+    return _copied("repeat", x, _repeats("repeat", repeats), implementation)
+
+
+@api
+def tile(x, repeats, *, implementation=None):
+    """Copies of x laid side by side: `repeat`, which also takes one integer, for the last axis.
+
+    Args:
+        x: array of any rank: floats, integers, bool or complex.
+        repeats: static integer, or a tuple of them, one for each axis, of at least 0.
+        implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+
+    Returns:
+        The array of copies, of x's dtype.
+    """
+    return _copied("tile", x, _counts("tile", repeats), implementation)
+
+
+def _copied(op, x, repeats, implementation):
     x = checks.array(op, "x", x)
     checks.dtype(op, "x", x, _repeat.dtypes)
-    params = _params(op, x.shape, _repeats(op, repeats))
-    return _repeat(explicit.reshape(x, *params["shape"]), **params, prefer=prefer)
+    params = _params(op, x.shape, repeats)
+    return _repeat(explicit.reshape(x, *params["shape"]), **params, implementation=implementation)
 
 
-tile = repeat
-
-
-def repeat_backward(dy, repeats, shape=None, *, prefer=None):
-    """The gradient of `repeat`: dx[j] = sum of dy over the copies of j.
+@api
+def repeat_backward(dy, repeats, shape=None, *, implementation=None):
+    """The gradient of `repeat` and `tile`: dx[j] = sum of dy over the copies of j.
 
     Args:
         dy: floats or complex, the cotangent of the result.
-        repeats: as for `repeat`.
+        repeats: as for `tile`.
         shape: the shape of x; by default that of dy divided by repeats, which must be given where a repeat is 0.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
     """
     op = "repeat_backward"
-    dy, repeats = checks.array(op, "dy", dy), _repeats(op, repeats)
+    dy, repeats = checks.array(op, "dy", dy), _counts(op, repeats)
     checks.dtype(op, "dy", dy, checks.INEXACT)
     if shape is None:
         shape = _divided(op, dy.shape, repeats)
@@ -79,18 +98,37 @@ def repeat_backward(dy, repeats, shape=None, *, prefer=None):
     shape = tuple(checks.integer(op, f"shape[{i}]", n, 0) for i, n in enumerate(shape))
     params = _params(op, shape, repeats)
     checks.shape(op, "dy", dy, _y_shape(**params), f"that of x {shape} repeated {repeats}")
-    return explicit.reshape(_repeat.vjp(dy, **params, prefer=prefer), *shape)
+    return explicit.reshape(_repeat.vjp(dy, **params, implementation=implementation), *shape)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Arguments
 
 
+_OF_ELEMENTS = "repeat_interleave, which repeats elements and not the whole,"
+
+
 def _repeats(op, repeats):
-    checks.no_array(op, "repeats", repeats, "repeat_interleave, which repeats cells and not the whole,")
-    if not isinstance(repeats, tuple | list | np.ndarray) or (isinstance(repeats, np.ndarray) and repeats.ndim == 0):
+    """An integer alone is refused: in numpy.repeat it repeats elements, in numpy.tile the whole."""
+    checks.no_array(op, "repeats", repeats, _OF_ELEMENTS)
+    if not _is_sequence(repeats):
+        raise TypeError(
+            f"{op}: repeats must be a tuple of integers, one for each axis, got {repeats!r}; repeat_interleave repeats "
+            "elements (numpy.repeat), tile takes an integer (numpy.tile)"
+        )
+    return _counts(op, repeats)
+
+
+def _counts(op, repeats):
+    """As a tuple. One integer is that of the last axis."""
+    checks.no_array(op, "repeats", repeats, _OF_ELEMENTS)
+    if not _is_sequence(repeats):
         return (checks.integer(op, "repeats", repeats, 0),)
     return tuple(checks.integer(op, f"repeats[{i}]", r, 0) for i, r in enumerate(repeats))
+
+
+def _is_sequence(repeats):
+    return isinstance(repeats, tuple | list) or (isinstance(repeats, np.ndarray) and repeats.ndim > 0)
 
 
 def _params(op, shape, repeats):
@@ -98,7 +136,7 @@ def _params(op, shape, repeats):
     rank = max(len(shape), len(repeats))
     pad = lambda values: (1,) * (rank - len(values)) + tuple(values)
     params = {"shape": pad(shape), "repeats": pad(repeats)}
-    if len(axes := _axes(**params)[1]) > MOST_AXES:
+    if len(axes := axes_and_batches(**params)[1]) > MOST_AXES:
         raise ValueError(
             f"{op}: repeats must repeat at most {MOST_AXES} axes, after merging neighbours, got {repeats}, which repeats "
             f"{len(axes)} axes of {tuple(shape)}"
@@ -119,7 +157,7 @@ def _y_shape(shape, repeats):
     return tuple(n * r for n, r in zip(shape, repeats, strict=True))
 
 
-def _axes(shape, repeats):
+def axes_and_batches(shape, repeats):
     """How many dimensions are batches, and the merged axes after them, as (size, repeats)."""
     batches = next((i for i, r in enumerate(repeats) if r != 1), len(repeats))
     axes = []
@@ -152,7 +190,7 @@ def _backward_reference(dy, *, shape, repeats):
 
 def _call(target, operand, result, *, shape, repeats, is_backward):
     """`result` is the shape of what comes out, after the dimensions that vmap put before it."""
-    count, axes = _axes(shape, repeats)
+    count, axes = axes_and_batches(shape, repeats)
     if not axes:
         return explicit.reshape(operand, *operand.shape[: operand.ndim - len(shape)], *result)
     more = operand.ndim - len(shape)
@@ -220,7 +258,7 @@ _repeat = declare(
     dtypes=checks.EVERY,
     cases=(
         _case("both axes", (6, 4), (2, 3)),
-        _case("vector", (7,), 3),
+        _case("vector", (7,), (3,)),
         _case("inner", (5, 8), (1, 4)),
         _case("outer", (4, 16), (3, 1)),
         _case("more axes", (4, 3), (2, 1, 3, 1)),

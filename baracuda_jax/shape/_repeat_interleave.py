@@ -11,6 +11,7 @@ import numpy as np
 
 from .._core import checks, explicit
 from .._core import prefer as preference
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled, sent
 from .._core.kernel import kernel
@@ -24,7 +25,8 @@ from ._partition import WHOLE
 from ._repeat import repeat
 
 
-def repeat_interleave(x, repeats, axis=None, *, total_repeat_length=None, prefer=None):
+@api
+def repeat_interleave(x, repeats, axis=None, *, total_repeat_length=None, implementation=None):
     """Each cell of x several times behind itself, along an axis.
 
     Formula:
@@ -38,7 +40,7 @@ def repeat_interleave(x, repeats, axis=None, *, total_repeat_length=None, prefer
         axis: a static integer; None for the cells of x in one line.
         total_repeat_length: how many cells y has along the axis, a static integer: copies behind these are left out, and if
             there are fewer the last cell is repeated. By default the sum of repeats.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's dtype.
@@ -60,20 +62,21 @@ def repeat_interleave(x, repeats, axis=None, *, total_repeat_length=None, prefer
     if _is_one(repeats) and total_repeat_length is None:
         times = checks.integer(op, "repeats", repeats, 0)
         outer, inner = x.shape[: axis + 1], x.shape[axis + 1 :]
-        y = repeat(explicit.reshape(x, *outer, 1, *inner), (times, *(1,) * len(inner)), prefer=prefer)
+        y = repeat(explicit.reshape(x, *outer, 1, *inner), (times, *(1,) * len(inner)), implementation=implementation)
         return explicit.reshape(y, *x.shape[:axis], times * x.shape[axis], *inner)
-    rows = _rows(op, x.shape[axis], repeats, total_repeat_length, prefer)
-    return _repeat_interleave(x, rows, axis=axis - x.ndim, count=x.shape[axis], prefer=prefer)
+    rows = _rows(op, x.shape[axis], repeats, total_repeat_length, implementation)
+    return _repeat_interleave(x, rows, axis=axis - x.ndim, count=x.shape[axis], implementation=implementation)
 
 
-def repeat_interleave_backward(dy, repeats, axis=None, *, prefer=None):
+@api
+def repeat_interleave_backward(dy, repeats, axis=None, *, implementation=None):
     """The gradient of `repeat_interleave`: dx[..., i, ...] = sum of dy over the copies of i.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         repeats: an array of integers, one for each cell of x along the axis. It may be traced.
         axis: a static integer; None for that of a dy of one axis.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
@@ -86,8 +89,8 @@ def repeat_interleave_backward(dy, repeats, axis=None, *, prefer=None):
     )
     if repeats.ndim != 1:
         raise ValueError(f"{op}: repeats must have one dimension, got shape {tuple(repeats.shape)}")
-    rows = _rows(op, repeats.shape[0], repeats, dy.shape[axis], prefer)
-    return _repeat_interleave.vjp(rows, dy, axis=axis - dy.ndim, count=repeats.shape[0], prefer=prefer)
+    rows = _rows(op, repeats.shape[0], repeats, dy.shape[axis], implementation)
+    return _repeat_interleave.vjp(rows, dy, axis=axis - dy.ndim, count=repeats.shape[0], implementation=implementation)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -101,7 +104,7 @@ def _is_one(repeats):
     )
 
 
-def _rows(op, count, repeats, total, prefer):
+def _rows(op, count, repeats, total, implementation):
     """Of each cell of y the one of x that it is a copy of: int32 numbers that rise."""
     # What is on the device stays there, unless the result's shape depends on it.
     is_known = not isinstance(repeats, jax.Array) or (total is None and not isinstance(repeats, jax.core.Tracer))
@@ -126,8 +129,10 @@ def _rows(op, count, repeats, total, prefer):
         return jnp.zeros(0, jnp.int32)
     if known is not None:
         return sent(_known_rows(known, count, total))
-    prefer = preference.resolve(op, prefer)  # the compiled piece is kept, whatever the context says later
-    return _traced_rows(repeats, count=count, total=total, prefer=prefer)
+    implementation = preference.resolve(
+        op, implementation
+    )  # the compiled piece is kept, whatever the context says later
+    return _traced_rows(repeats, count=count, total=total, implementation=implementation)
 
 
 def _at_most(repeats, count, most):
@@ -141,21 +146,23 @@ def _known_rows(repeats, count, total):
     return np.pad(each, (0, total - each.size), constant_values=count - 1)
 
 
-@compiled("count", "total", "prefer")
-def _traced_rows(repeats, *, count, total, prefer):
+@compiled("count", "total", "implementation")
+def _traced_rows(repeats, *, count, total, implementation):
     """The number of an element is how many ends of copies are not after it. These are searched and not scattered: where the
     shards of indices are unequal, XLA adds some twice."""
-    each = _on_every_device(jnp.broadcast_to(repeats, (count,)), prefer)
+    each = _on_every_device(jnp.broadcast_to(repeats, (count,)), implementation)
     most = jnp.minimum(each, jnp.asarray(min(total, jnp.iinfo(each.dtype).max), each.dtype)).astype(jnp.int32)
     ends = jax.lax.associative_scan(lambda a, b: jnp.minimum(a, total - b) + b, jnp.maximum(most, 0))
-    rows = search(ends, jnp.arange(total, dtype=jnp.int32), right=True, prefer=prefer)
+    rows = search(ends, jnp.arange(total, dtype=jnp.int32), right=True, implementation=implementation)
     return jnp.minimum(rows, count - 1)
 
 
-def _on_every_device(x, prefer):
+def _on_every_device(x, implementation):
     """x, gathered as the op gathers what it takes from: a scan of shards would communicate at each of its steps."""
     x = explicit.whole(x)
-    return _repeat_interleave(x, jnp.arange(x.shape[0], dtype=jnp.int32), axis=-1, count=x.shape[0], prefer=prefer)
+    return _repeat_interleave(
+        x, jnp.arange(x.shape[0], dtype=jnp.int32), axis=-1, count=x.shape[0], implementation=implementation
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------

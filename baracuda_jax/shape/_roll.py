@@ -4,12 +4,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks, explicit
+from .._core.api import api
 from ._family import Way, axes_of, case, operand, rearrangement
 from ._map import WRAP, Axis, Map, Term, strides
 from ._partition import whole_along
 
 
-def roll(x, shift, axis=None, *, prefer=None):
+@api
+def roll(x, shift, axis=None, *, implementation=None):
     """x with its cells moved along axes; those that are moved past the last cell come in before the first.
 
     Formula:
@@ -20,7 +22,7 @@ def roll(x, shift, axis=None, *, prefer=None):
         shift: a static integer, or one for each axis. Above 0 cells move to greater indices.
         axis: a static integer, or several, where shifts along the same axis add up; None for the cells of x in one line,
             in their order.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's shape and dtype.
@@ -32,28 +34,31 @@ def roll(x, shift, axis=None, *, prefer=None):
 
     Source: jax.numpy.roll; torch.roll.
     """
-    return _rolled("roll", _roll, operand("roll", "x", x), shift, axis, prefer)
+    return _rolled("roll", _roll, operand("roll", "x", x), shift, axis, implementation)
 
 
-def roll_backward(dy, shift, axis=None, *, prefer=None):
+@api
+def roll_backward(dy, shift, axis=None, *, implementation=None):
     """The gradient of `roll`: dy moved back.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         shift, axis: as for `roll`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
     """
-    return _rolled("roll_backward", _roll.vjp, operand("roll_backward", "dy", dy, checks.INEXACT), shift, axis, prefer)
+    return _rolled(
+        "roll_backward", _roll.vjp, operand("roll_backward", "dy", dy, checks.INEXACT), shift, axis, implementation
+    )
 
 
-def _rolled(op, run, x, shift, axis, prefer):
+def _rolled(op, run, x, shift, axis, implementation):
     if axis is None:
         line = explicit.reshape(x, -1)
-        return explicit.reshape(run(line, **_params(op, line, shift, -1), prefer=prefer), *x.shape)
-    return run(x, **_params(op, x, shift, axis), prefer=prefer)
+        return explicit.reshape(run(line, **_params(op, line, shift, -1), implementation=implementation), *x.shape)
+    return run(x, **_params(op, x, shift, axis), implementation=implementation)
 
 
 def _params(op, x, shift, axis):

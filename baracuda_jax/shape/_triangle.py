@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from ._family import Way, case, operand, rearrangement
 from ._map import CONSTANT, Axis, Map, Term, strides
 from ._partition import whole_along
@@ -20,7 +21,7 @@ def _document(side, relation):
     Args:
         x: array of rank 2 or more, matrices in its last two axes: floats, integers, bool or complex.
         k: the diagonal where the triangle ends, a static integer: 0 is the main one, those above it are positive.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's shape and dtype.
@@ -37,44 +38,48 @@ def _document(side, relation):
     return set_on
 
 
+@api
 @_document("upper", ">=")
-def triu(x, k=0, *, prefer=None):
-    return _triu(*_arguments("triu", "x", x), k=_diagonal("triu", k), prefer=prefer)
+def triu(x, k=0, *, implementation=None):
+    return _triu(*_arguments("triu", "x", x), k=_diagonal("triu", k), implementation=implementation)
 
 
+@api
 @_document("lower", "<=")
-def tril(x, k=0, *, prefer=None):
-    return _tril(*_arguments("tril", "x", x), k=_diagonal("tril", k), prefer=prefer)
+def tril(x, k=0, *, implementation=None):
+    return _tril(*_arguments("tril", "x", x), k=_diagonal("tril", k), implementation=implementation)
 
 
-def triu_backward(dy, k=0, *, prefer=None):
+@api
+def triu_backward(dy, k=0, *, implementation=None):
     """The gradient of `triu`: the same triangle of dy.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         k: as for `triu`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
     """
     op = "triu_backward"
-    return _triu.vjp(*_arguments(op, "dy", dy, checks.INEXACT), k=_diagonal(op, k), prefer=prefer)
+    return _triu.vjp(*_arguments(op, "dy", dy, checks.INEXACT), k=_diagonal(op, k), implementation=implementation)
 
 
-def tril_backward(dy, k=0, *, prefer=None):
+@api
+def tril_backward(dy, k=0, *, implementation=None):
     """The gradient of `tril`: the same triangle of dy.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         k: as for `tril`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
     """
     op = "tril_backward"
-    return _tril.vjp(*_arguments(op, "dy", dy, checks.INEXACT), k=_diagonal(op, k), prefer=prefer)
+    return _tril.vjp(*_arguments(op, "dy", dy, checks.INEXACT), k=_diagonal(op, k), implementation=implementation)
 
 
 def _arguments(op, name, x, dtypes=checks.EVERY):

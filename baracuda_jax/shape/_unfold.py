@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from .._core.wide import wide
 from ._family import OF_X, case, operand
@@ -18,21 +19,22 @@ from ._map import CONSTANT, Axis, Map, Origin, Term, move, move_add, strides
 from ._partition import whole_behind_batches
 
 
-def unfold(x, kernel_size, dilation=1, padding=0, stride=1, *, prefer=None):
+@api
+def unfold(x, window, *, strides=1, padding=0, dilation=1, implementation=None):
     """The windows of x as columns, of an image (im2col), a line or a volume.
 
     Formula:
-        y[..., c, k, l] = x[..., c, l stride + k dilation - padding], and 0 where that is outside, for each spatial axis;
+        y[..., c, k, l] = x[..., c, l strides + k dilation - padding], and 0 where that is outside, for each spatial axis;
         k counts the cells of a window and l the windows, the last axis fastest, and c and k make one dimension of y.
         dx is `fold` of dy.
 
     Args:
         x: array [..., C, *spatial]: floats, integers, bool or complex.
-        kernel_size: static integers, one for each spatial axis, of which there are as many, 1 to 3; one integer stands for
+        window: static integers, one for each spatial axis, of which there are as many, 1 to 3; one integer stands for
             two.
-        dilation, padding, stride: static integers, or one for each spatial axis: how far apart a window's cells are, how
-            many zeros are around x, and how far apart windows are.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        strides, padding, dilation: static integers, or one for each spatial axis: how far apart windows are, how many zeros
+            are around x, and how far apart the cells of a window are.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array [..., C K, L] of x's dtype, K being the cells of a window and L the number of windows.
@@ -47,44 +49,48 @@ def unfold(x, kernel_size, dilation=1, padding=0, stride=1, *, prefer=None):
     """
     op = "unfold"
     x = operand(op, "x", x)
-    window = _window(op, kernel_size, dilation, padding, stride)
-    spatial = len(window["kernel_size"])
+    windows = _window(op, window, strides, padding, dilation)
+    spatial = len(windows["window"])
     if x.ndim < spatial + 1:
         raise ValueError(f"{op}: x must be [..., C, *spatial] with {spatial} spatial axes, got shape {tuple(x.shape)}")
-    _check_windows(op, "x", x.shape[-spatial:], window)
-    return _unfold(x, output_size=tuple(x.shape[-spatial:]), **window, prefer=prefer)
+    _check_windows(op, "x", x.shape[-spatial:], windows)
+    return _unfold(x, output_size=tuple(x.shape[-spatial:]), **windows, implementation=implementation)
 
 
-def unfold_backward(dy, output_size, kernel_size, dilation=1, padding=0, stride=1, *, prefer=None):
+@api
+def unfold_backward(dy, output_size, window, *, strides=1, padding=0, dilation=1, implementation=None):
     """The gradient of `unfold`: `fold` of dy.
 
     Args:
         dy: floats or complex, the cotangent of the result.
         output_size: the spatial size of x, as for `fold`.
-        kernel_size, dilation, padding, stride: as for `unfold`.
-        prefer: "native", "xla" or None.
+        window, strides, padding, dilation: as for `unfold`.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
     """
     op = "unfold_backward"
     dy = operand(op, "dy", dy, checks.INEXACT)
-    return _unfold.vjp(dy, **_columns(op, "dy", dy, output_size, kernel_size, dilation, padding, stride), prefer=prefer)
+    return _unfold.vjp(
+        dy, **_columns(op, "dy", dy, output_size, window, strides, padding, dilation), implementation=implementation
+    )
 
 
-def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1, *, prefer=None):
+@api
+def fold(x, output_size, window, *, strides=1, padding=0, dilation=1, implementation=None):
     """The sum of windows that are given as columns, each in its place in an image (col2im), a line or a volume.
 
     Formula:
-        y[..., c, i] = the sum of x[..., c, k, l] over k and l with l stride + k dilation - padding = i, for each spatial
+        y[..., c, i] = the sum of x[..., c, k, l] over k and l with l strides + k dilation - padding = i, for each spatial
         axis; k counts the cells of a window and l the windows, the last axis fastest, and c and k are one dimension of x.
         dx is `unfold` of dy.
 
     Args:
         x: array [..., C K, L] of floats or complex numbers: K cells of each of L windows.
         output_size: the spatial size of y, static integers, one for each spatial axis; one integer stands for two.
-        kernel_size, dilation, padding, stride: as for `unfold`, with as many spatial axes as output_size.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        window, strides, padding, dilation: as for `unfold`, with as many spatial axes as output_size.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array [..., C, *output_size] of x's dtype.
@@ -99,70 +105,75 @@ def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1, *, prefer
     Source: torch.nn.functional.fold.
     """
     x = operand("fold", "x", x, checks.INEXACT)
-    return _fold(x, **_columns("fold", "x", x, output_size, kernel_size, dilation, padding, stride), prefer=prefer)
+    return _fold(
+        x,
+        **_columns("fold", "x", x, output_size, window, strides, padding, dilation),
+        implementation=implementation,
+    )
 
 
-def fold_backward(dy, kernel_size, dilation=1, padding=0, stride=1, *, prefer=None):
+@api
+def fold_backward(dy, window, *, strides=1, padding=0, dilation=1, implementation=None):
     """The gradient of `fold`: `unfold` of dy.
 
     Args:
         dy: floats or complex, the cotangent of the result.
-        kernel_size, dilation, padding, stride: as for `fold`.
-        prefer: "native", "xla" or None.
+        window, strides, padding, dilation: as for `fold`.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
     """
     op = "fold_backward"
     dy = operand(op, "dy", dy, checks.INEXACT)
-    window = _window(op, kernel_size, dilation, padding, stride)
-    spatial = len(window["kernel_size"])
+    windows = _window(op, window, strides, padding, dilation)
+    spatial = len(windows["window"])
     if dy.ndim < spatial + 1:
         raise ValueError(
             f"{op}: dy must be [..., C, *spatial] with {spatial} spatial axes, got shape {tuple(dy.shape)}"
         )
-    _check_windows(op, "dy", dy.shape[-spatial:], window)
-    return _fold.vjp(dy, output_size=tuple(dy.shape[-spatial:]), **window, prefer=prefer)
+    _check_windows(op, "dy", dy.shape[-spatial:], windows)
+    return _fold.vjp(dy, output_size=tuple(dy.shape[-spatial:]), **windows, implementation=implementation)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Arguments
 
 
-def _window(op, kernel_size, dilation, padding, stride):
-    spatial = len(kernel_size) if isinstance(kernel_size, tuple | list | np.ndarray) else 2
+def _window(op, window, strides, padding, dilation):
+    spatial = len(window) if isinstance(window, tuple | list | np.ndarray) else 2
     if not 1 <= spatial <= 3:
-        raise ValueError(f"{op}: kernel_size must have 1 to 3 numbers, got {kernel_size}")
+        raise ValueError(f"{op}: window must have 1 to 3 numbers, got {window}")
     return dict(
-        kernel_size=checks.integers(op, "kernel_size", kernel_size, spatial, 1),
+        window=checks.integers(op, "window", window, spatial, 1),
         dilation=checks.integers(op, "dilation", dilation, spatial, 1),
         padding=checks.integers(op, "padding", padding, spatial, 0),
-        stride=checks.integers(op, "stride", stride, spatial, 1),
+        strides=checks.integers(op, "strides", strides, spatial, 1),
     )
 
 
-def _check_windows(op, name, size, window):
-    if min(_windows(size, **window), default=1) < 1:
+def _check_windows(op, name, size, windows):
+    if min(_windows(size, **windows), default=1) < 1:
         raise ValueError(
-            f"{op}: kernel_size must fit into {name}'s spatial shape {tuple(size)} with its padding, got {window}"
+            f"{op}: window must fit into {name}'s spatial shape {tuple(size)} with its padding, got {windows}"
         )
 
 
-def _columns(op, name, x, output_size, kernel_size, dilation, padding, stride):
-    window = _window(op, kernel_size, dilation, padding, stride)
-    size = checks.integers(op, "output_size", output_size, len(window["kernel_size"]), 0)
-    _check_windows(op, "output_size", size, window)
-    cells, count = math.prod(window["kernel_size"]), math.prod(_windows(size, **window))
+def _columns(op, name, x, output_size, window, strides, padding, dilation):
+    windows = _window(op, window, strides, padding, dilation)
+    size = checks.integers(op, "output_size", output_size, len(windows["window"]), 0)
+    _check_windows(op, "output_size", size, windows)
+    cells, count = math.prod(windows["window"]), math.prod(_windows(size, **windows))
     if x.ndim < 2 or x.shape[-1] != count or x.shape[-2] % cells:
         raise ValueError(
             f"{op}: {name} must be [..., C {cells}, {count}], columns of the cells of all windows, got {tuple(x.shape)}"
         )
-    return dict(output_size=size, **window)
+    return dict(output_size=size, **windows)
 
 
-def _windows(size, *, kernel_size, dilation, padding, stride):
+def _windows(size, *, window, strides, padding, dilation):
     """How many there are along each axis."""
-    each = zip(size, kernel_size, dilation, padding, stride, strict=True)
+    each = zip(size, window, dilation, padding, strides, strict=True)
     return [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in each]
 
 
@@ -170,61 +181,61 @@ def _windows(size, *, kernel_size, dilation, padding, stride):
 # References and kernel calls
 
 
-def _spread_reference(x, *, output_size, **window):
+def _spread_reference(x, *, output_size, **windows):
     *batch, channels = x.shape[: x.ndim - len(output_size)]
-    counts, kernel_size = _windows(output_size, **window), window["kernel_size"]
+    counts, window = _windows(output_size, **windows), windows["window"]
     none = ((0, 0, 0),) * (len(batch) + 1)
-    x = lax.pad(x, np.zeros((), x.dtype), (*none, *((p, p, 0) for p in window["padding"])))
-    each = list(zip(counts, window["dilation"], window["stride"], strict=True))
+    x = lax.pad(x, np.zeros((), x.dtype), (*none, *((p, p, 0) for p in windows["padding"])))
+    each = list(zip(counts, windows["dilation"], windows["strides"], strict=True))
 
     def of(place):
         begin = [k * d for k, (_, d, _) in zip(place, each, strict=True)]
         end = [b + (count - 1) * s + 1 for b, (count, _, s) in zip(begin, each, strict=True)]
         lead = len(batch) + 1
-        return lax.slice(x, (*(0,) * lead, *begin), (*x.shape[:lead], *end), (*(1,) * lead, *window["stride"]))
+        return lax.slice(x, (*(0,) * lead, *begin), (*x.shape[:lead], *end), (*(1,) * lead, *windows["strides"]))
 
-    columns = jnp.stack([of(place) for place in np.ndindex(*kernel_size)], len(batch) + 1)
-    return (columns.reshape(*batch, channels * math.prod(kernel_size), math.prod(counts)),)
+    columns = jnp.stack([of(place) for place in np.ndindex(*window)], len(batch) + 1)
+    return (columns.reshape(*batch, channels * math.prod(window), math.prod(counts)),)
 
 
-def _sum_reference(x, *, output_size, **window):
-    channels = x.shape[-2] // math.prod(window["kernel_size"])
+def _sum_reference(x, *, output_size, **windows):
+    channels = x.shape[-2] // math.prod(windows["window"])
     image = jax.ShapeDtypeStruct((*x.shape[:-2], channels, *output_size), wide(x).dtype)
-    (y,) = jax.linear_transpose(lambda image: _spread_reference(image, output_size=output_size, **window)[0], image)(
+    (y,) = jax.linear_transpose(lambda image: _spread_reference(image, output_size=output_size, **windows)[0], image)(
         wide(x)
     )
     return (y.astype(x.dtype),)
 
 
-def _each(output_size, window):
+def _each(output_size, windows):
     """(stride in the image, stride among a window's cells, stride among windows, cells, windows, ...) of each axis"""
-    counts, kernel_size = _windows(output_size, **window), window["kernel_size"]
-    windows = math.prod(counts)
+    counts, window = _windows(output_size, **windows), windows["window"]
+    total = math.prod(counts)
     return zip(
-        output_size, strides(output_size), kernel_size, [n * windows for n in strides(kernel_size)], counts, strides(counts),
-        window["dilation"], window["padding"], window["stride"], strict=True,
+        output_size, strides(output_size), window, [n * total for n in strides(window)], counts, strides(counts),
+        windows["dilation"], windows["padding"], windows["strides"], strict=True,
     )  # fmt: skip
 
 
-def _spread_native(x, *, save=False, output_size, **window):
+def _spread_native(x, *, save=False, output_size, **windows):
     lead = x.ndim - len(output_size)
-    cells, windows, terms = [], [], []
-    for t, (n, step, k, _, count, _, d, p, s) in enumerate(_each(output_size, window)):
+    cells, places, terms = [], [], []
+    for t, (n, step, k, _, count, _, d, p, s) in enumerate(_each(output_size, windows)):
         cells.append(Axis(k, 0, t, d))
-        windows.append(Axis(count, 0, t, s))
+        places.append(Axis(count, 0, t, s))
         terms.append(Term(CONSTANT, n, -p, step))
-    of = Map((*cells, *windows), tuple(terms))
-    rows, columns = (math.prod(axis.size for axis in axes) for axes in (cells, windows))
+    of = Map((*cells, *places), tuple(terms))
+    rows, columns = (math.prod(axis.size for axis in axes) for axes in (cells, places))
     y = move("unfold", x, lead, of, (rows, columns))
     return [y.reshape(*x.shape[: lead - 1], x.shape[lead - 1] * rows, columns)]
 
 
-def _sum_native(x, *, save=False, output_size, **window):
-    lead, cells = x.ndim - 1, math.prod(window["kernel_size"])
+def _sum_native(x, *, save=False, output_size, **windows):
+    lead, cells = x.ndim - 1, math.prod(windows["window"])
     columns = x.reshape(*x.shape[:-2], x.shape[-2] // cells, cells * x.shape[-1])
     terms = [
         Origin(CONSTANT, count, -p, windows_step, k, cells_step, d, s)
-        for _, _, k, cells_step, count, windows_step, d, p, s in _each(output_size, window)
+        for _, _, k, cells_step, count, windows_step, d, p, s in _each(output_size, windows)
     ]
     axes = [Axis(n, 0, t) for t, n in enumerate(output_size)]
     return [move_add("fold", columns, lead, axes, terms, output_size)]
@@ -237,11 +248,11 @@ _unfold = declare(
     **OF_X,
     public=unfold,
     cases=(
-        case("images", (2, 3, 6, 7), kernel_size=3),
-        case("strides", (2, 2, 9, 8), kernel_size=(3, 2), dilation=(1, 2), padding=(1, 0), stride=(2, 3)),
-        case("lines", (3, 2, 17), kernel_size=(4,), padding=2, stride=2),
-        case("patches", (2, 8, 8), kernel_size=4, stride=4),
-        case("volumes", (1, 2, 4, 3, 5), kernel_size=(2, 2, 2), padding=1),
+        case("images", (2, 3, 6, 7), window=3),
+        case("strides", (2, 2, 9, 8), window=(3, 2), dilation=(1, 2), padding=(1, 0), strides=(2, 3)),
+        case("lines", (3, 2, 17), window=(4,), padding=2, strides=2),
+        case("patches", (2, 8, 8), window=4, strides=4),
+        case("volumes", (1, 2, 4, 3, 5), window=(2, 2, 2), padding=1),
     ),
     forward=_spread,
     backward=_sum,
@@ -253,18 +264,18 @@ _fold = declare(
     **OF_X | dict(dtypes=checks.INEXACT),
     public=fold,
     cases=(
-        case("images", (2, 27, 20), output_size=(6, 7), kernel_size=3),
+        case("images", (2, 27, 20), output_size=(6, 7), window=3),
         case(
             "strides",
             (2, 12, 10),
             output_size=(9, 8),
-            kernel_size=(3, 2),
+            window=(3, 2),
             dilation=(1, 2),
             padding=(1, 0),
-            stride=(2, 3),
+            strides=(2, 3),
         ),
-        case("lines", (3, 8, 9), output_size=(17,), kernel_size=(4,), padding=2, stride=2),
-        case("patches", (32, 4), output_size=(8, 8), kernel_size=4, stride=4),
+        case("lines", (3, 8, 9), output_size=(17,), window=(4,), padding=2, strides=2),
+        case("patches", (32, 4), output_size=(8, 8), window=4, strides=4),
     ),
     forward=_sum,
     backward=_spread,

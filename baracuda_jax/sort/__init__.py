@@ -11,7 +11,7 @@ from ._key_val import sort_key_val, sort_key_val_backward
 from ._kth import kthvalue, kthvalue_backward
 from ._quantile import median, nanmedian, nanquantile, quantile
 from ._sort import argsort, msort, sort, sort_backward
-from ._topk import topk, topk_backward
+from ._topk import top_k, topk, topk_backward
 
 __all__ = [
     "argmax",
@@ -28,6 +28,7 @@ __all__ = [
     "sort_backward",
     "sort_key_val",
     "sort_key_val_backward",
+    "top_k",
     "topk",
     "topk_backward",
 ]

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core import checks, explicit
+from .._core.api import api
 from .._core.op import Body, declare
 from . import _kernels
 from ._arguments import along, document, keys
@@ -11,7 +12,7 @@ from ._family import AXIS, NO_DERIVATIVE, cases, whole_axis
 
 _DOC = dict(
     args="""\
-        operand: array of rank 1 or more, of a float, integer or bool type.
+        x: array of rank 1 or more, of a float, integer or bool type.
         axis: static integer, the axis; a negative one counts from the last; None for all, as one vector.
         keepdims: keep the axis, with length 1.
 """,
@@ -20,31 +21,33 @@ _DOC = dict(
 )
 
 
+@api
 @document("the least i with x_i = max(x)", source="jax.numpy.argmax; torch.argmax", **_DOC)
-def argmax(operand, axis=None, *, keepdims=False, prefer=None):
+def argmax(x, axis=None, *, keepdims=False, implementation=None):
     """Where along an axis the greatest element is."""
-    return _arg("argmax", _max, operand, axis, keepdims, prefer)
+    return _arg("argmax", _max, x, axis, keepdims, implementation)
 
 
+@api
 @document("the least i with x_i = min(x)", source="jax.numpy.argmin; torch.argmin", **_DOC)
-def argmin(operand, axis=None, *, keepdims=False, prefer=None):
+def argmin(x, axis=None, *, keepdims=False, implementation=None):
     """Where along an axis the least element is."""
-    return _arg("argmin", _min, operand, axis, keepdims, prefer)
+    return _arg("argmin", _min, x, axis, keepdims, implementation)
 
 
-def _arg(op, which, operand, axis, keepdims, prefer):
-    operand = keys(op, "operand", operand)
+def _arg(op, which, x, axis, keepdims, implementation):
+    x = keys(op, "x", x)
     keepdims = checks.flag(op, "keepdims", keepdims)
-    removed = tuple(range(operand.ndim))
+    removed = tuple(range(x.ndim))
     if axis is None:
-        operand, axis = explicit.reshape(operand, -1), 0
-        along(op, "operand", operand, axis)
+        x, axis = explicit.reshape(x, -1), 0
+        along(op, "x", x, axis)
     else:
-        axis = along(op, "operand", operand, axis)
+        axis = along(op, "x", x, axis)
         removed = (axis,)
-    if not operand.shape[axis]:
-        raise ValueError(f"{op}: operand must have at least one element along axis, got shape {operand.shape}")
-    index = which(operand, axis=axis, prefer=prefer)
+    if not x.shape[axis]:
+        raise ValueError(f"{op}: x must have at least one element along axis, got shape {x.shape}")
+    index = which(x, axis=axis, implementation=implementation)
     return jnp.expand_dims(index, removed) if keepdims else index
 
 
@@ -61,8 +64,8 @@ def _declare(name, public, plain):
     return declare(
         name,
         **AXIS,
-        operands=("operand",),
-        constant={"operand": NO_DERIVATIVE},
+        operands=("x",),
+        constant={"x": NO_DERIVATIVE},
         public=public,
         dtypes=checks.REAL,
         cases=cases(
@@ -74,7 +77,7 @@ def _declare(name, public, plain):
             }
         ),
         results=("indices",),
-        cut=whole_axis("operand", reduces=True),
+        cut=whole_axis("x", reduces=True),
         forward=Body(
             lambda x, *, axis: (_first(plain, x, axis),),
             lambda x, *, save, axis: (_kernels.argextremum(x, axis=axis, is_max=name == "argmax"),),

@@ -8,7 +8,7 @@ _DOC = """
         {formula}
 
     Args:
-{args}        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+{args}        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         {returns}
@@ -21,7 +21,7 @@ _DOC = """
     Source: {source}.
     """
 OPERAND = """\
-        operand: array of rank 1 or more, of a float, integer or bool type.
+        x: array of rank 1 or more, of a float, integer or bool type.
         axis: static integer, the axis; a negative one counts from the last.
 """
 DESCENDING = """\

@@ -1,6 +1,7 @@
 """Values in the order of keys."""
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from . import _kernels, _references
 from ._arguments import DESCENDING, along, backward_arguments, document, keys
@@ -15,35 +16,37 @@ _ARGUMENTS = """\
 """
 
 
+@api
 @document(
     "(k[p], v[p]) with p = argsort(k); dk[p_i] = dy_i for the keys' cotangent, dv[p_i] = dy_i for each value's",
     args=_ARGUMENTS + DESCENDING,
     returns="The sorted keys, and the values, moved alike: an array, or a tuple of arrays, as they were given.",
     source="jax.lax.sort_key_val; torch.sort and torch.gather",
 )
-def sort_key_val(keys, values, axis=-1, *, descending=False, prefer=None):
+def sort_key_val(keys, values, axis=-1, *, descending=False, implementation=None):
     """Keys along an axis in order, and values in the order of their keys."""
     keys, several, params = _arguments("sort_key_val", keys, values, axis, descending)
     # One sort serves all: equal calls of a compiled program are one.
-    moved = [_values(keys, x, **params, prefer=prefer) for x in several]
-    ordered, _ = _sort(keys, **params, save=True, prefer=prefer)
+    moved = [_values(keys, x, **params, implementation=implementation) for x in several]
+    ordered, _ = _sort(keys, **params, save=True, implementation=implementation)
     return ordered, tuple(moved) if isinstance(values, tuple | list) else moved[0]
 
 
-def sort_key_val_backward(indices, dy, axis=-1, *, prefer=None):
+@api
+def sort_key_val_backward(indices, dy, axis=-1, *, implementation=None):
     """The gradient of `sort_key_val` in a value: dv[p_i] = dy_i.
 
     Args:
         indices: int32, p as `argsort` of the keys returns it: along the axis each place once.
         dy: floats of the same shape, the cotangent of the moved value.
         axis: as in `sort_key_val`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of the value.
     """
     indices, dy, axis = backward_arguments("sort_key_val_backward", indices, dy, axis)
-    return _values.vjp(indices, dy, axis=axis, descending=False, prefer=prefer)
+    return _values.vjp(indices, dy, axis=axis, descending=False, implementation=implementation)
 
 
 def _arguments(op, keys_, values, axis, descending):

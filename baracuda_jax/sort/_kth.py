@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.api import api
 from .._core.compiled import full
 from ._arguments import OPERAND, along, backward_arguments, document, keys, rank
 from ._family import cases
@@ -16,25 +17,27 @@ _KEEP = """\
 """
 
 
+@api
 @document(
     "y = sort(x)_{k-1}, at the place argsort(x)_{k-1}; dx is dy there, 0 elsewhere",
     args=OPERAND.replace("        axis:", f"{_K}        axis:") + _KEEP,
-    returns="(values, indices): arrays without the axis, of operand's dtype and int32.",
+    returns="(values, indices): arrays without the axis, of x's dtype and int32.",
     source="torch.kthvalue",
 )
-def kthvalue(operand, k, axis=-1, *, keepdims=False, prefer=None):
+def kthvalue(x, k, axis=-1, *, keepdims=False, implementation=None):
     """The k-th least element along an axis, and where it is."""
-    operand = keys("kthvalue", "operand", operand)
-    axis = along("kthvalue", "operand", operand, axis)
-    count = operand.shape[axis]
-    k = rank("kthvalue", "k", k, 1, count, "the length of operand along axis")
+    x = keys("kthvalue", "x", x)
+    axis = along("kthvalue", "x", x, axis)
+    count = x.shape[axis]
+    k = rank("kthvalue", "k", k, 1, count, "the length of x along axis")
     keep = checks.flag("kthvalue", "keepdims", keepdims)
-    rows, ranks = jnp.moveaxis(operand, axis, -1), full(1, k - 1, jnp.int32)
-    found = _kthvalue(rows, ranks, count=count, save=True, prefer=prefer)
+    rows, ranks = jnp.moveaxis(x, axis, -1), full(1, k - 1, jnp.int32)
+    found = _kthvalue(rows, ranks, count=count, save=True, implementation=implementation)
     return tuple(jnp.moveaxis(y, -1, axis) if keep else y[..., 0] for y in found)
 
 
-def kthvalue_backward(indices, dy, count, *, prefer=None):
+@api
+def kthvalue_backward(indices, dy, count, *, implementation=None):
     """The gradient of elements of each row, such as those of `kthvalue`, `median` and `quantile`: dx[p_j] is the sum of dy_j
     over the j with that p_j, 0 elsewhere.
 
@@ -42,19 +45,19 @@ def kthvalue_backward(indices, dy, count, *, prefer=None):
         indices: int32 [..., m], p: where in its row of `count` elements each is.
         dy: floats of the same shape, the cotangent of the elements.
         count: static integer, the length of a row.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of the rows, [..., count].
     """
     indices, dy, _ = backward_arguments("kthvalue_backward", indices, dy, -1)
     count = checks.integer("kthvalue_backward", "count", count, 1)
-    return _kthvalue.vjp(indices, dy, count=count, prefer=prefer)
+    return _kthvalue.vjp(indices, dy, count=count, implementation=implementation)
 
 
 _kthvalue = statistics(
     "kthvalue",
-    "operand",
+    "x",
     public=kthvalue,
     dtypes=checks.REAL,
     cases=cases(

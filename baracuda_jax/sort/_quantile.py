@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks, explicit
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.wide import wide_dtype
@@ -19,7 +20,7 @@ from ._statistics import statistics
 METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 _A = """\
-        a: array of a float or integer type.
+        x: array of a float or integer type.
 """
 _AXIS = """\
         axis: static integer or a tuple of them, the axes along which it is taken; None for all.
@@ -36,83 +37,87 @@ _METHOD = """\
 _PRECISION = "floats of 16 bits are interpolated in float32, and rounded once. Elements themselves are exact."
 _MEDIAN = dict(
     args=_A + _AXIS + _KEEP,
-    returns="Array without these axes, of a's dtype; for integers of the default float type.",
+    returns="Array without these axes, of x's dtype; for integers of the default float type.",
     precision=_PRECISION,
 )
 _QUANTILE = dict(
     args=_A + _Q + _AXIS + _METHOD + _KEEP,
-    returns="Array without these axes, behind one of q's length if q is a vector; of a's dtype, for integers of the default "
+    returns="Array without these axes, behind one of q's length if q is a vector; of x's dtype, for integers of the default "
     "float type. NaN where a traced q is outside [0, 1].",
     precision=_PRECISION,
 )
 
 
+@api
 @document(
-    "y = (s_{floor(h)} + s_{ceil(h)}) / 2, h = (n - 1) / 2, s = sort(a); NaN if any element is. dy goes to these elements",
+    "y = (s_{floor(h)} + s_{ceil(h)}) / 2, h = (n - 1) / 2, s = sort(x); NaN if any element is. dy goes to these elements",
     source="jax.numpy.median; torch.quantile with q=0.5 and midpoint, torch.median takes the lower one",
     **_MEDIAN,
 )
-def median(a, axis=None, *, keepdims=False, prefer=None):
+def median(x, axis=None, *, keepdims=False, implementation=None):
     """The element in the middle, or the mean of the two there."""
-    return _between("median", _median, a, None, axis, "midpoint", keepdims, False, prefer)
+    return _between("median", _median, x, None, axis, "midpoint", keepdims, False, implementation)
 
 
+@api
 @document(
     "that of `median`, of the elements that are not NaN; NaN where there is none",
     source="jax.numpy.nanmedian; torch.nanmedian takes the lower one",
     **_MEDIAN,
 )
-def nanmedian(a, axis=None, *, keepdims=False, prefer=None):
+def nanmedian(x, axis=None, *, keepdims=False, implementation=None):
     """The median of the elements that are not NaN."""
-    return _between("nanmedian", _nanmedian, a, None, axis, "midpoint", keepdims, True, prefer)
+    return _between("nanmedian", _nanmedian, x, None, axis, "midpoint", keepdims, True, implementation)
 
 
+@api
 @document(
-    "y = (1 - w) s_{floor(h)} + w s_{ceil(h)}, h = q (n - 1), w = h - floor(h), s = sort(a); NaN if any element is. "
+    "y = (1 - w) s_{floor(h)} + w s_{ceil(h)}, h = q (n - 1), w = h - floor(h), s = sort(x); NaN if any element is. "
     "dy goes to these elements, by their weights; dq = (n - 1) (s_{ceil(h)} - s_{floor(h)}) dy",
     source="jax.numpy.quantile; torch.quantile",
     **_QUANTILE,
 )
-def quantile(a, q, axis=None, *, method="linear", keepdims=False, prefer=None):
+def quantile(x, q, axis=None, *, method="linear", keepdims=False, implementation=None):
     """The element below which a share q of all is."""
-    return _between("quantile", _quantile, a, q, axis, method, keepdims, False, prefer)
+    return _between("quantile", _quantile, x, q, axis, method, keepdims, False, implementation)
 
 
+@api
 @document(
     "that of `quantile`, of the elements that are not NaN; NaN where there is none",
     source="jax.numpy.nanquantile; torch.nanquantile",
     **_QUANTILE,
 )
-def nanquantile(a, q, axis=None, *, method="linear", keepdims=False, prefer=None):
+def nanquantile(x, q, axis=None, *, method="linear", keepdims=False, implementation=None):
     """The quantile of the elements that are not NaN."""
-    return _between("nanquantile", _nanquantile, a, q, axis, method, keepdims, True, prefer)
+    return _between("nanquantile", _nanquantile, x, q, axis, method, keepdims, True, implementation)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _between(op, statistics, a, q, axis, method, keepdims, skips_nan, prefer):
+def _between(op, statistics, x, q, axis, method, keepdims, skips_nan, implementation):
     """`q` is None for the middle."""
-    a = checks.array(op, "a", a)
-    checks.dtype(op, "a", a, checks.NUMBERS)
+    x = checks.array(op, "x", x)
+    checks.dtype(op, "x", x, checks.NUMBERS)
     q = None if q is None else explicit.whole(_share(op, q))
     method = checks.choice(op, "method", method, METHODS)
-    axes = _axes(op, a, axis)
+    axes = _axes(op, x, axis)
     keepdims = checks.flag(op, "keepdims", keepdims)
-    rows = _rows(a, axes)
+    rows = _rows(x, axes)
     *batch, n = rows.shape
-    checks.places(op, "a", n, "elements along axis")
-    kept = [1 if i in axes else size for i, size in enumerate(a.shape)] if keepdims else batch
-    dtype, many = jnp.result_type(a.dtype, float), () if q is None else q.shape
+    checks.places(op, "x", n, "elements along axis")
+    kept = [1 if i in axes else size for i, size in enumerate(x.shape)] if keepdims else batch
+    dtype, many = jnp.result_type(x.dtype, float), () if q is None else q.shape
     if not n:
         return jnp.full((*many, *kept), jnp.nan, dtype)
     of = wide_dtype(dtype if q is None else jnp.result_type(dtype, q))
     if many == ():
         q = q if q is None else q.reshape(1)
-    is_float = jnp.issubdtype(a.dtype, jnp.floating)
+    is_float = jnp.issubdtype(x.dtype, jnp.floating)
     how = dict(method=method, has_last=is_float and not skips_nan, dtype=of)  # NaNs come last
     ranks, weight, is_share = _wanted(rows, q, skips_nan=is_float and skips_nan, **how)
-    y = _value(statistics(rows, ranks, count=n, prefer=prefer), weight, is_share, **how).astype(dtype)
+    y = _value(statistics(rows, ranks, count=n, implementation=implementation), weight, is_share, **how).astype(dtype)
     return explicit.reshape(jnp.moveaxis(y, -1, 0) if many else y, *many, *kept)
 
 
@@ -170,28 +175,28 @@ def _share(op, q):
     return x
 
 
-def _axes(op, a, axis):
+def _axes(op, x, axis):
     """The axes, counted from the first, in order."""
     if axis is None:
-        return tuple(range(a.ndim))
+        return tuple(range(x.ndim))
     several = axis if isinstance(axis, tuple | list) else (axis,)
     axes = []
     for i, value in enumerate(several):
         name = f"axis[{i}]" if isinstance(axis, tuple | list) else "axis"
-        value = checks.integer(op, name, value, -a.ndim)
-        if value >= a.ndim:
-            raise ValueError(f"{op}: {name} must be in [{-a.ndim}, {a.ndim - 1}] for a of shape {a.shape}, got {value}")
-        axes.append(value % a.ndim)
+        value = checks.integer(op, name, value, -x.ndim)
+        if value >= x.ndim:
+            raise ValueError(f"{op}: {name} must be in [{-x.ndim}, {x.ndim - 1}] for x of shape {x.shape}, got {value}")
+        axes.append(value % x.ndim)
     if len(set(axes)) != len(axes):
         raise ValueError(f"{op}: axis must name each axis once, got {axis}")
     return tuple(sorted(axes))
 
 
-def _rows(a, axes):
+def _rows(x, axes):
     """[*batch, n], with these axes made one, behind the others."""
-    rest = [i for i in range(a.ndim) if i not in axes]
-    n = math.prod(a.shape[i] for i in axes)
-    return explicit.reshape(a.transpose(*rest, *axes), *(a.shape[i] for i in rest), n)
+    rest = [i for i in range(x.ndim) if i not in axes]
+    n = math.prod(x.shape[i] for i in axes)
+    return explicit.reshape(x.transpose(*rest, *axes), *(x.shape[i] for i in rest), n)
 
 
 _SHAPES = {
@@ -215,7 +220,7 @@ def _quantile_cases():
 
 
 def _declare(name, public, cases):
-    return statistics(name, "a", public=public, cases=cases, dtypes=checks.FLOATS)
+    return statistics(name, "x", public=public, cases=cases, dtypes=checks.FLOATS)
 
 
 _median = _declare("median", median, cases(_SHAPES))

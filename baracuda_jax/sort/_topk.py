@@ -1,6 +1,7 @@
 """The greatest or least few elements along an axis."""
 
 from .._core import checks
+from .._core.api import api
 from .._core.op import Body, declare
 from . import _kernels, _references
 from ._arguments import OPERAND, along, backward_arguments, document, keys, rank
@@ -15,40 +16,45 @@ _LARGEST = """\
 """
 
 
+@api
 @document(
     "the first k of sort(x, descending=largest), and of argsort; dx[p_i] = dy_i, 0 elsewhere",
     args=OPERAND.replace("        axis:", f"{_K}        axis:") + _LARGEST,
-    returns="(values, indices): arrays with k along the axis, of operand's dtype and int32. Of elements that tie the one "
+    returns="(values, indices): arrays with k along the axis, of x's dtype and int32. Of elements that tie the one "
     "with the lower index comes first.",
     source="torch.topk; jax.lax.top_k",
 )
-def topk(operand, k, axis=-1, *, largest=True, prefer=None):
+def topk(x, k, axis=-1, *, largest=True, implementation=None):
     """The k greatest elements along an axis, in order, and where they are."""
-    operand = keys("topk", "operand", operand)
-    axis = along("topk", "operand", operand, axis)
-    count = operand.shape[axis]
-    k = rank("topk", "k", k, 0, count, "the length of operand along axis")
+    x = keys("topk", "x", x)
+    axis = along("topk", "x", x, axis)
+    count = x.shape[axis]
+    k = rank("topk", "k", k, 0, count, "the length of x along axis")
     params = dict(axis=axis, k=k, descending=checks.flag("topk", "largest", largest), count=count)
-    return tuple(_topk(operand, **params, save=True, prefer=prefer))
+    return tuple(_topk(x, **params, save=True, implementation=implementation))
 
 
-def topk_backward(indices, dy, count, axis=-1, *, prefer=None):
+top_k = topk
+
+
+@api
+def topk_backward(indices, dy, count, axis=-1, *, implementation=None):
     """The gradient of `topk`: dx[p_i] = dy_i, 0 elsewhere.
 
     Args:
         indices: int32, p as `topk` returns it: along the axis no place twice.
         dy: floats of the same shape, the cotangent of the values.
-        count: static integer, the length of operand along the axis.
+        count: static integer, the length of x along the axis.
         axis: as in `topk`.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
-        The cotangent of operand.
+        The cotangent of x.
     """
     indices, dy, axis = backward_arguments("topk_backward", indices, dy, axis)
     k = dy.shape[axis]
     count = checks.integer("topk_backward", "count", count, k)
-    return _topk.vjp(indices, dy, axis=axis, k=k, descending=True, count=count, prefer=prefer)
+    return _topk.vjp(indices, dy, axis=axis, k=k, descending=True, count=count, implementation=implementation)
 
 
 def _reference(x, *, count, **params):
@@ -63,8 +69,8 @@ _topk = declare(
     "topk",
     **AXIS,
     **DERIVATIVES,
-    operands=("operand",),
-    differentiable=("operand",),
+    operands=("x",),
+    differentiable=("x",),
     public=topk,
     dtypes=checks.REAL,
     cases=cases(
@@ -76,7 +82,7 @@ _topk = declare(
         }
     ),
     results=("y", "indices"),
-    cut=whole_axis("operand"),
+    cut=whole_axis("x"),
     forward=Body(_reference, _native),
     kernels={"forward": ("sort",), **TARGETS},
     weak=True,

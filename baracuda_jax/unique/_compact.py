@@ -57,13 +57,13 @@ def declare_places(name, target, keeps, **declaration):
     )
 
 
-def places(op, x, size, prefer, **params):
-    return op(x, size=size, prefer=prefer, **params)
+def places(op, x, size, implementation, **params):
+    return op(x, size=size, implementation=implementation, **params)
 
 
-def found(op, x, prefer, **params):
+def found(op, x, implementation, **params):
     """How many there are in all."""
-    return op(x, size=0, save=True, prefer=prefer, **params)[1]
+    return op(x, size=0, save=True, implementation=implementation, **params)[1]
 
 
 def _workspace(count):

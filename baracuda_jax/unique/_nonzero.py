@@ -7,6 +7,7 @@ import numpy as np
 from jax import lax
 
 from .._core import checks, explicit
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.sku import OpCategory
@@ -14,21 +15,22 @@ from ._arguments import array, document, fill, known_size
 from ._compact import declare_places, found, places
 
 
+@api
 @document
-def nonzero(a, *, size=None, fill_value=None, prefer=None):
+def nonzero(x, *, size=None, fill_value=None, implementation=None):
     """Where an array is not zero.
 
     Formula:
-        (i_k, j_k, ...) is the k-th place, row by row, with a[i_k, j_k, ...] != 0. NaN is not zero; -0 is.
+        (i_k, j_k, ...) is the k-th place, row by row, with x[i_k, j_k, ...] != 0. NaN is not zero; -0 is.
 
     Args:
-        a: array of a float or integer type or bool, of rank 1 or more.
+        x: array of a float or integer type or bool, of rank 1 or more.
         {size}
         fill_value: what is behind the last place: a scalar, or a tuple of one for each dimension; by default 0.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
-        Tuple of int32 arrays [size], one for each dimension of a.
+        Tuple of int32 arrays [size], one for each dimension of x.
 
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
@@ -38,21 +40,21 @@ def nonzero(a, *, size=None, fill_value=None, prefer=None):
     Source: jax.numpy.nonzero; torch.nonzero.
     """
     op = "nonzero"
-    a = array(op, "a", a)
-    if a.ndim < 1:
-        raise ValueError(f"{op}: a must have at least one dimension, got a scalar")
-    cells = explicit.reshape(a, -1)
-    checks.places(op, "a", cells.shape[0])
-    size = known_size(op, "a", a, size, lambda: found(nonzero_cells, cells, prefer, fill=-1))
-    fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * a.ndim
-    if len(fills) != a.ndim:
-        raise ValueError(f"{op}: fill_value must be a scalar or {a.ndim}, one for each dimension, got {fill_value!r}")
-    if a.ndim == 1 and _is_number(fills[0]):  # a place is the coordinate
-        return (places(nonzero_cells, cells, size, prefer, fill=int(fills[0])),)
-    place = places(nonzero_cells, cells, size, prefer, fill=-1)
+    x = array(op, "x", x)
+    if x.ndim < 1:
+        raise ValueError(f"{op}: x must have at least one dimension, got a scalar")
+    cells = explicit.reshape(x, -1)
+    checks.places(op, "x", cells.shape[0])
+    size = known_size(op, "x", x, size, lambda: found(nonzero_cells, cells, implementation, fill=-1))
+    fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * x.ndim
+    if len(fills) != x.ndim:
+        raise ValueError(f"{op}: fill_value must be a scalar or {x.ndim}, one for each dimension, got {fill_value!r}")
+    if x.ndim == 1 and _is_number(fills[0]):  # a place is the coordinate
+        return (places(nonzero_cells, cells, size, implementation, fill=int(fills[0])),)
+    place = places(nonzero_cells, cells, size, implementation, fill=-1)
     if all(map(_is_number, fills)):
-        return _filled_by(place, shape=a.shape, fills=tuple(map(int, fills)))
-    return _filled(place, [fill(op, value, jnp.int32) for value in fills], shape=a.shape)
+        return _filled_by(place, shape=x.shape, fills=tuple(map(int, fills)))
+    return _filled(place, [fill(op, value, jnp.int32) for value in fills], shape=x.shape)
 
 
 @compiled("shape")
@@ -90,8 +92,8 @@ nonzero_cells = declare_places(
     lambda row: row.astype(bool),
     category=OpCategory.INDEXING,
     public=nonzero,
-    operands=("a",),
-    constant={"a": "places do not move with it, but jump"},
+    operands=("x",),
+    constant={"x": "places do not move with it, but jump"},
     cases=(
         Case("vector", lambda r: (_half(r, 100),), dict(size=30)),
         Case("image", lambda r: (_half(r, 7, 12),), dict(size=90, fill_value=-1)),

@@ -5,6 +5,7 @@ import numpy as np
 
 from .._core import checks, explicit
 from .._core import prefer as preference
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.sku import OpCategory
@@ -15,19 +16,20 @@ from ._compact import declare_places, found, places
 from ._nonzero import nonzero_cells
 
 
+@api
 @document
 def unique(
-    ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, size=None, fill_value=None,
-    equal_nan=True, prefer=None,
+    x, return_index=False, return_inverse=False, return_counts=False, axis=None, *, size=None, fill_value=None,
+    equal_nan=True, implementation=None,
 ):  # fmt: skip
     """The distinct values of an array, sorted.
 
     Formula:
-        values: each value of ar once, rising, NaN last; values[inverse] = ar, and ar.ravel()[index] = values, where index is
+        values: each value of x once, rising, NaN last; values[inverse] = x, and x.ravel()[index] = values, where index is
         the first place of each.
 
     Args:
-        ar: array of a float or integer type or bool, of any shape.
+        x: array of a float or integer type or bool, of any shape.
         return_index: also return where in the flat array, or along axis, each value is first.
         return_inverse: also return where in values each cell is.
         return_counts: also return how often each value is there.
@@ -36,10 +38,10 @@ def unique(
         {size}
         fill_value: what is behind the last value; by default the first value.
         equal_nan: whether all NaN are one value.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
-        values [size] of ar's dtype, or with `size` slices along axis; with the others a tuple: index [size], inverse of ar's
+        values [size] of x's dtype, or with `size` slices along axis; with the others a tuple: index [size], inverse of x's
         shape, or one for each slice, counts [size], int32. Behind the last value index is that of the first value, and
         counts are 0. Inverse is that of all values, also where there is no room for all.
 
@@ -52,39 +54,40 @@ def unique(
     Source: jax.numpy.unique; torch.unique.
     """
     op = "unique"
-    ar = array(op, "ar", ar)
+    x = array(op, "x", x)
     wanted = _wanted(op, return_index=return_index, return_inverse=return_inverse, return_counts=return_counts)
     equal_nan = checks.flag(op, "equal_nan", equal_nan)
-    rows, axis = _rows(op, "ar", "axis", ar, axis)
+    rows, axis = _rows(op, "x", x, axis)
     if rows.ndim == 1:
         rows = explicit.whole(rows)
         needs_order = bool({"return_index", "return_inverse"} & wanted)
-        rows, order = _sorted.sorted_cells(rows, needs_order, prefer)
+        rows, order = _sorted.sorted_cells(rows, needs_order, implementation)
     else:
         rows, order = _sorted_slices(rows)
-    return _runs(op, "ar", _unique, ar, rows, axis, wanted, order, size, fill_value, equal_nan, prefer)
+    return _runs(op, "x", _unique, x, rows, axis, wanted, order, size, fill_value, equal_nan, implementation)
 
 
+@api
 @document
 def unique_consecutive(
-    input, return_inverse=False, return_counts=False, dim=None, *, size=None, fill_value=None, prefer=None
+    x, return_inverse=False, return_counts=False, axis=None, *, size=None, fill_value=None, implementation=None
 ):
     """The first cell of each run of equal cells.
 
     Formula:
-        values: the cells that differ from the one before; values[inverse] = input.
+        values: the cells that differ from the one before; values[inverse] = x.
 
     Args:
-        input: array of a float or integer type or bool, of any shape.
+        x: array of a float or integer type or bool, of any shape.
         return_inverse: also return which run each cell is in.
         return_counts: also return how long each run is.
-        dim: static integer; then the runs of equal slices along this axis. By default those of the flat array.
+        axis: static integer; then the runs of equal slices along this axis. By default those of the flat array.
         {size}
         fill_value: what is behind the last value; by default the first value.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
-        values [size] of input's dtype, or with `size` slices along dim; with the others a tuple: inverse of input's shape,
+        values [size] of x's dtype, or with `size` slices along axis; with the others a tuple: inverse of x's shape,
         or one for each slice, counts [size], int32. Behind the last value counts are 0.
 
     Raises:
@@ -96,22 +99,22 @@ def unique_consecutive(
     Source: torch.unique_consecutive.
     """
     op = "unique_consecutive"
-    x = array(op, "input", input)
+    x = array(op, "x", x)
     wanted = _wanted(op, return_inverse=return_inverse, return_counts=return_counts)
-    rows, axis = _rows(op, "input", "dim", x, dim)
-    return _runs(op, "input", _consecutive, x, rows, axis, wanted, None, size, fill_value, False, prefer)
+    rows, axis = _rows(op, "x", x, axis)
+    return _runs(op, "x", _consecutive, x, rows, axis, wanted, None, size, fill_value, False, implementation)
 
 
 def _wanted(op, **flags):
     return {name for name, flag in flags.items() if checks.flag(op, name, flag)}
 
 
-def _rows(op, name, axis_name, x, axis):
+def _rows(op, name, x, axis):
     """The cells or slices whose runs are wanted, along the first axis; and that axis of x, or None."""
     if axis is None:
         rows = explicit.reshape(x, -1)
     else:
-        axis = checks.axis(op, name, x, axis, axis_name)
+        axis = checks.axis(op, name, x, axis)
         rows = jnp.moveaxis(explicit.whole(x), axis, 0)
     checks.places(op, name, rows.shape[0])
     return rows, axis
@@ -139,27 +142,27 @@ def _is_start(rows, equal_nan):
     return jnp.concatenate([start, _differs(rows[1:], rows[:-1], equal_nan)])
 
 
-def _runs(op, name, which, x, rows, axis, wanted, order, size, fill_value, equal_nan, prefer):
+def _runs(op, name, which, x, rows, axis, wanted, order, size, fill_value, equal_nan, implementation):
     """What is asked for of the runs of `rows`, which were at `order` in x."""
     n = rows.shape[0]
     cells, params = rows, {"equal_nan": equal_nan}
     if rows.ndim > 1:  # slices: where they start is a mask
         which, cells, params = nonzero_cells, _is_start(rows, equal_nan), {"fill": -1}
-    size = known_size(op, name, x, size, lambda: found(which, cells, prefer, **params))
+    size = known_size(op, name, x, size, lambda: found(which, cells, implementation, **params))
     if not n and size and fill_value is None:
         raise ValueError(f"{op}: fill_value must be given where {name} has no cells and size is not 0")
     fill_value = None if fill_value is None else fill(op, fill_value, rows.dtype)
     results = _of_runs(
         rows, cells, order, fill_value, which=which, params=tuple(params.items()), shape=x.shape, axis=axis,
-        wanted=frozenset(wanted), size=size, equal_nan=equal_nan, prefer=preference.resolve(op, prefer),
+        wanted=frozenset(wanted), size=size, equal_nan=equal_nan, implementation=preference.resolve(op, implementation),
     )  # fmt: skip
     return results[0] if len(results) == 1 else tuple(results)
 
 
-@compiled("which", "params", "shape", "axis", "wanted", "size", "equal_nan", "prefer")
-def _of_runs(rows, cells, order, fill_value, *, which, params, shape, axis, wanted, size, equal_nan, prefer):
+@compiled("which", "params", "shape", "axis", "wanted", "size", "equal_nan", "implementation")
+def _of_runs(rows, cells, order, fill_value, *, which, params, shape, axis, wanted, size, equal_nan, implementation):
     n, has_counts = rows.shape[0], "return_counts" in wanted
-    starts = places(which, cells, size + has_counts, prefer, **dict(params))
+    starts = places(which, cells, size + has_counts, implementation, **dict(params))
     if which is nonzero_cells:
         starts = jnp.where(starts < 0, n, starts)
     first = starts[:size]
@@ -172,7 +175,7 @@ def _of_runs(rows, cells, order, fill_value, *, which, params, shape, axis, want
     if "return_index" in wanted:
         results.append(order[index] if n else index)
     if "return_inverse" in wanted:
-        run = cumsum(_is_start(explicit.whole(rows), equal_nan).astype(jnp.int32), prefer=prefer) - 1
+        run = cumsum(_is_start(explicit.whole(rows), equal_nan).astype(jnp.int32), implementation=implementation) - 1
         if order is not None:
             run = jnp.zeros(n, jnp.int32).at[order].set(run, unique_indices=True)
         results.append(run.reshape(shape) if axis is None else run)
@@ -193,8 +196,8 @@ _unique = declare_places(
     "unique",
     **_RUNS,
     public=unique,
-    operands=("ar",),
-    constant={"ar": _WHY},
+    operands=("x",),
+    constant={"x": _WHY},
     cases=(
         Case("vector", lambda r: (_draw(r, 100),), dict(size=12)),
         Case("matrix", lambda r: (_draw(r, 9, 7),), dict(size=4, fill_value=0)),
@@ -211,8 +214,8 @@ _consecutive = declare_places(
     "unique_consecutive",
     **_RUNS,
     public=unique_consecutive,
-    operands=("input",),
-    constant={"input": _WHY},
+    operands=("x",),
+    constant={"x": _WHY},
     cases=(
         Case("vector", lambda r: (_draw(r, 60),), dict(size=50)),
         Case("few", lambda r: (_draw(r, 9, 7),), dict(size=9, return_counts=True)),

@@ -6,6 +6,7 @@ import pathlib
 import re
 
 import baracuda_jax
+from baracuda_jax._core import traced
 from baracuda_jax._core.op import OPS
 from baracuda_jax._elsewhere import rows
 
@@ -16,7 +17,7 @@ KINDS = ("forward", "tangent", "backward")
 def names_of(family):
     """The public functions of a family, in the order of declaration, each followed by its backward function."""
     package = f"{baracuda_jax.__name__}.{family}"
-    public = {name: getattr(baracuda_jax, name) for name in baracuda_jax.__all__}
+    public = {name: getattr(baracuda_jax, name) for name in traced.names()}
     names = [
         name for name, x in public.items() if inspect.isfunction(x) and f"{x.__module__}.".startswith(f"{package}.")
     ]

@@ -6,6 +6,7 @@ import re
 from sphinx.util import logging
 
 import baracuda_jax
+from baracuda_jax._core import traced
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ def prose(text):
     for match in CODE.finditer(text):
         out.append(re.sub(r"([\\*_|`])", r"\\\1", text[end : match.start()]))
         name, end = (match[1] or match[2]).removeprefix("baracuda_jax."), match.end()
-        link = getattr(baracuda_jax, name, None) if name in baracuda_jax.__all__ else None
+        link = getattr(baracuda_jax, name, None) if name in traced.names() else None
         role = "class" if isinstance(link, type) else "func"
         # The empty comments keep the markup apart from letters beside it.
         out.append(f"\\ :py:{role}:`~baracuda_jax.{name}`\\ " if link else f"\\ ``{name}``\\ ")

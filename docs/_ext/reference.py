@@ -8,6 +8,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 import baracuda_jax
+from baracuda_jax._core import traced
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ def documented(name):
 
 def check(app, env):
     have = env.get_domain("py").objects
-    for name in baracuda_jax.__all__:
+    for name in traced.names():
         if f"baracuda_jax.{name}" not in have:
             logger.warning("baracuda_jax.%s is on no page: its family's page needs a `reference` directive", name)
 

@@ -13,10 +13,10 @@ from .table import fault
 def a_program_is_found_again_for_another_preference(patch, op):
     choose, known = choice.choose, {}
 
-    def remembered(call, prefer, platforms):
+    def remembered(call, implementation, platforms):
         key = call.name, tuple(x.shape for x in call.operands), tuple(platforms)
         if key not in known:
-            known[key] = choose(call, prefer, platforms)
+            known[key] = choose(call, implementation, platforms)
         return known[key]
 
     patch.setattr(choice, "choose", remembered)
@@ -26,9 +26,9 @@ def a_program_is_found_again_for_another_preference(patch, op):
 def the_environment_goes_before_the_context(patch, op):
     resolve = preference.resolve
 
-    def other(name, prefer):
+    def other(name, implementation):
         known = os.environ.get(preference.VARIABLE)
-        return resolve(name, prefer if prefer is not None or not known else known)
+        return resolve(name, implementation if implementation is not None or not known else known)
 
     patch.setattr(preference, "resolve", other)
 
@@ -83,7 +83,7 @@ def plans_of_several_backends_are_equal(patch, op):
 @fault("test_native.test_other_platforms_get_the_reference", op="segment_sum")
 def the_default_holds_on_platforms_without_kernels(patch, op):
     automatic = choice._automatic
-    patch.setattr(choice, "_automatic", lambda call, prefer, platform: automatic(call, prefer, "cpu"))
+    patch.setattr(choice, "_automatic", lambda call, implementation, platform: automatic(call, implementation, "cpu"))
 
 
 @fault("test_plan.test_the_context_does_not_move_a_plan", op="segment_sum")

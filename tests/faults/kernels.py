@@ -77,7 +77,7 @@ def the_last_of_equal_ranks_is_selected():
     return _from_the_end("order_statistics", -1)
 
 
-@planted("test_segment.test_ties", op="segment_max", prefer="native")
+@planted("test_segment.test_ties", op="segment_max", implementation="native")
 def the_last_of_rows_that_tie_wins():
     def turned(data, perm, offsets, **_):
         n, place = data.shape[-2], jnp.arange(perm.shape[-1])
@@ -92,33 +92,35 @@ def the_last_of_rows_that_tie_wins():
     return of_kernel("segment_max segment_min", operands=turned, results=back)
 
 
-@planted("test_segment.test_ties", op="segment_max_split", prefer="native")
+@planted("test_segment.test_ties", op="segment_max_split", implementation="native")
 def ties_are_counted_as_one():
     return of_kernel("segment_max segment_min", results=_result(1, lambda n: jnp.minimum(n, jnp.ones_like(n))))
 
 
-@planted("test_reduce.test_gradients_at_ties", op="max", prefer="native")
+@planted("test_reduce.test_gradients_at_ties", op="max", implementation="native")
 def the_maximum_passes_over_nan():
     hidden = lambda x: jnp.where(jnp.isnan(x), jnp.asarray(-jnp.inf, x.dtype), x)
     return of_kernel("reduce_extremum", operands=_operand(0, hidden))
 
 
-@planted("test_elementwise.test_unary_ops_are_torchs", op="clamp", tier="changed", name="clamp", prefer="native")
+@planted(
+    "test_elementwise.test_unary_ops_are_torchs", op="clamp", tier="changed", name="clamp", implementation="native"
+)
 def a_clamped_nan_is_a_number():
     return of_kernel("clamp", results=_result(0, lambda y: jnp.where(jnp.isnan(y), jnp.zeros_like(y), y)))
 
 
-@planted("test_reduce.test_signs_of_zeros", op="max", prefer="native")
+@planted("test_reduce.test_signs_of_zeros", op="max", implementation="native")
 def the_maximum_forgets_the_sign_of_zero():
     return of_kernel("reduce_extremum", results=_result(0, lambda y: jnp.where(y == 0, jnp.zeros_like(y), y)))
 
 
-@planted("test_reduce.test_gradients_of_products_with_zeros", op="prod", prefer="native")
+@planted("test_reduce.test_gradients_of_products_with_zeros", op="prod", implementation="native")
 def zero_factors_are_not_counted():
     return of_kernel("reduce_prod", results=_result(2, jnp.zeros_like))
 
 
-@planted("test_segment.test_prod_gradient_is_exact_with_zeros", op="segment_prod", prefer="native")
+@planted("test_segment.test_prod_gradient_is_exact_with_zeros", op="segment_prod", implementation="native")
 def zero_factors_of_segments_are_not_counted():
     return of_kernel("segment_prod", results=_result(2, jnp.zeros_like))
 
@@ -128,12 +130,12 @@ def each_nan_is_a_value_of_its_own():
     return of_kernel("run_starts", attributes=lambda **_: {"equal_nan": False})
 
 
-@planted("test_scan.test_logcumsumexp_of_minus_infinity_is_no_nan", op="logcumsumexp", prefer="native")
+@planted("test_scan.test_logcumsumexp_of_minus_infinity_is_no_nan", op="logcumsumexp", implementation="native")
 def the_logarithm_of_nothing_is_nan():
     return of_kernel("logcumsumexp", results=_result(0, lambda y: jnp.where(jnp.isneginf(y), jnp.nan, y)))
 
 
-@planted("test_scan.test_a_factor_before_the_first_cell_multiplies_nothing", op="associative_linear_scan")
+@planted("test_scan.test_a_factor_before_the_first_cell_multiplies_nothing", op="linear_scan")
 def the_first_factor_multiplies_a_state_of_zero():
     return of_kernel("linear_scan", results=lambda ys, a, b, **_: [ys[0] + 0 * a[..., :1, :]])
 
@@ -153,17 +155,17 @@ def the_sum_of_a_mean_overflows():
     return of_kernel("segment_mean", results=_result(0, over))
 
 
-@planted("test_scan.test_half_types_accumulate_wide", op="cumsum", prefer="native")
+@planted("test_scan.test_half_types_accumulate_wide", op="cumsum", implementation="native")
 def a_scan_stops_growing():
     return of_kernel("cumsum", results=_narrow)
 
 
-@planted("test_shape.test_halves_add_up_in_float32", op="fold", prefer="native")
+@planted("test_shape.test_halves_add_up_in_float32", op="fold", implementation="native")
 def the_sum_of_windows_stops_growing():
     return of_kernel("move_add", results=_narrow)
 
 
-@planted("test_sort.test_cotangents_of_one_element_are_added", op="kthvalue", prefer="native")
+@planted("test_sort.test_cotangents_of_one_element_are_added", op="kthvalue", implementation="native")
 def the_last_cotangent_of_an_element_replaces_the_others():
     return of_kernel("put_along", attributes=lambda **_: {"unique": True})
 
@@ -193,7 +195,11 @@ def ids_out_of_range_are_clamped():
 
 
 @planted(
-    "test_histogram.test_ids_out_of_range_are_dropped", op="bincount", tier="changed", dtype="int32", prefer="native"
+    "test_histogram.test_ids_out_of_range_are_dropped",
+    op="bincount",
+    tier="changed",
+    dtype="int32",
+    implementation="native",
 )
 def negative_ids_count_from_the_end():
     wrapped = lambda x, out, **_: [jnp.where(x < 0, x + out[0][0][-1], x).astype(x.dtype)]
@@ -225,7 +231,7 @@ def what_fills_the_indices_is_forgotten():
     return of_kernel("nonzero", attributes=lambda fill, **_: {"fill": fill + 1})
 
 
-@planted(VALUE, op="write_slice", tier="changed", case="matrix", dtype="float32")
+@planted(VALUE, op="dynamic_update_slice", tier="changed", case="matrix", dtype="float32")
 def a_block_begins_one_element_late():
     return of_kernel("write_slice", operands=_operand(2, lambda start: start + 1))
 
@@ -309,6 +315,6 @@ def the_gradients_of_two_operands_are_swapped():
     return of_kernel("where_backward", results=lambda ys, *_, **__: ys[::-1])
 
 
-@planted("test_scan.test_complex_gradients_are_not_conjugated", op="associative_linear_scan")
+@planted("test_scan.test_complex_gradients_are_not_conjugated", op="linear_scan")
 def a_complex_gradient_is_conjugated():
     return of_kernel("linear_scan_backward", results=lambda ys, *_, **__: [jax.numpy.conj(y) for y in ys])

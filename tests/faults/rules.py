@@ -107,7 +107,7 @@ def the_backward_kernel_is_constant_in_the_cotangent(patch, op):
 
 
 @fault("limits_of_differences", op="tanh")
-@fault("limits_of_differences", "third_derivative", op="powi", tier="changed")
+@fault("limits_of_differences", "third_derivative", op="integer_pow", tier="changed")
 def second_derivatives_forget_the_residuals(patch, op):
     rule = ad.primitive_jvps[op.backward]
     n = len(op.residuals)

@@ -69,9 +69,9 @@ def every_shard_takes_itself_for_the_first(patch, op):
     patch.setattr(jax.lax, "axis_index", lambda axes: 0)
 
 
-@sharded("associative_linear_scan", "the scanned axis", "auto", "gradient")
-@sharded("associative_linear_scan", "the scanned axis", "explicit", "gradient")
-@sharded("associative_linear_scan", "the scanned axis", "auto", "tangent")
+@sharded("linear_scan", "the scanned axis", "auto", "gradient")
+@sharded("linear_scan", "the scanned axis", "explicit", "gradient")
+@sharded("linear_scan", "the scanned axis", "auto", "tangent")
 def the_state_before_a_shard_is_forgotten(patch, op):
     patch.setattr(_of_scans, "_shard_before", lambda x, axes, reverse: 0 * x[0])
 
@@ -100,7 +100,7 @@ def parts_of_shards_are_added_up(patch, op):
 
 @sharded("repeat_interleave", "repeats", "auto", "forward")
 def repeats_are_summed_on_shards(patch, op):
-    patch.setattr(_repeat_interleave, "_on_every_device", lambda x, prefer: x)
+    patch.setattr(_repeat_interleave, "_on_every_device", lambda x, implementation: x)
 
 
 @sharded(kind="explicit", program="forward", tier="default")

@@ -58,9 +58,9 @@ def limits_of_differences(e):
 
 @law(derivable, about="functor")
 def derivatives_of_the_definition(e):
-    fun = lambda prefer: lambda x: e.fun(x, prefer)
+    fun = lambda implementation: lambda x: e.fun(x, implementation)
     both = lambda fun, x, v, w: (jax.vjp(fun, x)[1](w)[0], jax.jvp(fun, (x,), (v,))[1])
-    each = jax.jit(lambda *args: [both(fun(prefer), *args) for prefer in ("native", "xla")])
+    each = jax.jit(lambda *args: [both(fun(implementation), *args) for implementation in ("native", "xla")])
     for native, reference in zip(*each(e.x, e.v, e.w), strict=True):
         close(native, reference, e.dtype, scale=4)
 
@@ -161,8 +161,8 @@ def hessian(e):
 def third_derivative(e):
     """Along a line: the limit of differences where float64 shows it, else that of the definition. This runs on a CPU: XLA's
     GPU program for the third derivative of a recurrence reads memory that is not its own."""
-    along = lambda prefer: loss_of(lambda t: e.fun(e.x + t * e.v, prefer))
-    third = lambda prefer: jax.jit(jax.grad(jax.grad(jax.grad(along(prefer)))))(jnp.zeros((), e.dtype))
+    along = lambda implementation: loss_of(lambda t: e.fun(e.x + t * e.v, implementation))
+    third = lambda implementation: jax.jit(jax.grad(jax.grad(jax.grad(along(implementation)))))(jnp.zeros((), e.dtype))
     if e.dtype != "float64":
         with jax.default_device(jax.devices("cpu")[0]):
             want = third("xla")

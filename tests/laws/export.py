@@ -61,10 +61,10 @@ def export_of_the_gradient(e):
 def export_for_any_batch(e):
     (b,) = jax.export.symbolic_shape("b")
     types = [jax.ShapeDtypeStruct((b, *a.shape), a.dtype) for a in e.args]
-    for prefer in ("native", None):
-        again = _again(jax.vmap(functools.partial(e.call, prefer=prefer)), *types)
+    for implementation in ("native", None):
+        again = _again(jax.vmap(functools.partial(e.call, implementation=implementation)), *types)
         many = [stacked([a] * 3) for a in e.args]
-        if prefer:
+        if implementation:
             same_bits(again.call(*many), stacked([e.y] * 3))
 
 

@@ -156,8 +156,8 @@ def strict_promotion(e):
     compat._trace.cache_clear()
     with jax.numpy_dtype_promotion("strict"):
         same_bits(jax.jit(e.fun)(e.x), e.y)
-        for prefer in ("native", "xla"):
-            fun = functools.partial(e.fun, prefer=prefer)
+        for implementation in ("native", "xla"):
+            fun = functools.partial(e.fun, implementation=implementation)
             jax.jit(fun).lower(e.x)
             if derivable(e.op, e.x.dtype) is None:
                 jax.jit(lambda x, w: jax.vjp(fun, x)[1](w)).lower(e.x, e.w)

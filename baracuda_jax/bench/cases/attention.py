@@ -22,7 +22,7 @@ def append(batch, heads, length, d, dtype):
             draws.normal((batch, heads, length, d)), draws.normal((batch, heads, 1, d)),
             draws.integers((batch,), 0, length, jnp.int32),
         ),
-        lambda *arrays, prefer: baracuda_jax.kv_cache_append(*arrays, prefer=prefer),
+        lambda *arrays, implementation: baracuda_jax.kv_cache_append(*arrays, implementation=implementation),
         plain,
         moving=2, needs=(2,), passes=PASSES[:1],
     )  # fmt: skip

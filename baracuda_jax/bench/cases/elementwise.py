@@ -6,6 +6,7 @@ from jax import lax
 
 import baracuda_jax
 
+from ..._core.op import OPS
 from ...elementwise._made import MADE
 from ..benchmark import DTYPES, MATRICES, PASSES, Benchmark, normal
 
@@ -31,7 +32,7 @@ UNARY = {
         lambda x: jnp.where(jnp.abs(x) > 0.5, x, 0),
         lambda t, x: t.nn.functional.hardshrink(x, 0.5),
     ),
-    "powi": ((3,), lambda x: lax.integer_pow(x, 3), lambda t, x: t.pow(x, 3)),
+    "integer_pow": ((3,), lambda x: lax.integer_pow(x, 3), lambda t, x: t.pow(x, 3)),
     "affine": ((2.0, 1.0), lambda x: 2 * x + 1, lambda t, x: 2 * x + 1),
     "softplus": ((), jax.nn.softplus, lambda t, x: t.nn.functional.softplus(x)),
     "logit": ((0.1,), None, lambda t, x: t.logit(x, 0.1)),
@@ -43,7 +44,7 @@ def unary(op, shape, dtype):
     parameters, plain, torch = UNARY[op]
     return Benchmark(
         op, f"{list(shape)}", dtype, normal(*shape),
-        lambda x, prefer: getattr(baracuda_jax, op)(x, *parameters, prefer=prefer), plain, torch,
+        lambda x, implementation: getattr(baracuda_jax, op)(x, *parameters, implementation=implementation), plain, torch,
         needs=() if op == "affine" else (X,),
     )  # fmt: skip
 
@@ -58,7 +59,8 @@ def made(op, shape, dtype):
         return tuple(draws.uniform(shape, low, high) for low, high in line.at)
 
     return Benchmark(
-        op, f"{list(shape)}", dtype, draw, lambda *arrays, prefer: getattr(baracuda_jax, op)(*arrays, prefer=prefer),
+        op, f"{list(shape)}", dtype, draw,
+        lambda *arrays, implementation: getattr(baracuda_jax, op)(*arrays, implementation=implementation),
         line.value, (lambda torch, *arrays: line.call_theirs(torch, *arrays)) if line.theirs("torch") else None,
         moving=line.arrays, needs=tuple(range(line.arrays)), passes=PASSES if line.has_derivative else PASSES[:1],
     )  # fmt: skip
@@ -66,7 +68,8 @@ def made(op, shape, dtype):
 
 def gated(op, shape, dtype):
     return Benchmark(
-        op, f"{list(shape)}", dtype, normal(*shape), lambda x, prefer: getattr(baracuda_jax, op)(x, prefer=prefer),
+        op, f"{list(shape)}", dtype, normal(*shape),
+        lambda x, implementation: getattr(baracuda_jax, op)(x, implementation=implementation),
         torch=(lambda torch, x: torch.nn.functional.glu(x)) if op == "glu" else None, needs=(X,),
     )  # fmt: skip
 
@@ -77,14 +80,15 @@ def three(op, shape, dtype):
     return Benchmark(
         op, f"{list(shape)}", dtype,
         lambda draws: (draws.normal(shape), draws.uniform(shape, 0.5, 1), draws.uniform(shape, 1, 2)),
-        lambda *arrays, prefer: getattr(baracuda_jax, op)(*arrays, prefer=prefer), None, torch, moving=3, needs=(0, 1, 2),
+        lambda *arrays, implementation: OPS[op].public(*arrays, implementation=implementation), None, torch,
+        moving=3, needs=(0, 1, 2),
     )  # fmt: skip
 
 
 def where(shape, dtype):
     return Benchmark(
         "where", f"{list(shape)}", dtype, lambda draws: tuple(draws.normal(shape) for _ in range(3)),
-        lambda x, y, c, prefer: baracuda_jax.where(c > 0, x, y, prefer=prefer),
+        lambda x, y, c, implementation: baracuda_jax.where(c > 0, x, y, implementation=implementation),
         lambda x, y, c: jnp.where(c > 0, x, y), lambda torch, x, y, c: torch.where(c > 0, x, y), moving=2, needs=(2,),
     )  # fmt: skip
 
@@ -92,8 +96,8 @@ def where(shape, dtype):
 def ldexp(shape, dtype):
     return Benchmark(
         "ldexp", f"{list(shape)}", dtype, lambda draws: (draws.normal(shape), draws.integers(shape, -9, 9)),
-        lambda x, n, prefer: baracuda_jax.ldexp(x, n, prefer=prefer), None, lambda torch, x, n: torch.ldexp(x, n),
-        needs=(1,),
+        lambda x, n, implementation: baracuda_jax.ldexp(x, n, implementation=implementation), None,
+        lambda torch, x, n: torch.ldexp(x, n), needs=(1,),
     )  # fmt: skip
 
 
@@ -101,7 +105,7 @@ def lerp(shape, dtype):
     return Benchmark(
         "lerp", f"{list(shape)}, one weight", dtype,
         lambda draws: tuple(draws.normal(shape) for _ in range(2)),
-        lambda a, b, prefer: baracuda_jax.lerp(a, b, 0.3, prefer=prefer),
+        lambda a, b, implementation: baracuda_jax.lerp(a, b, 0.3, implementation=implementation),
         lambda a, b: a + jnp.asarray(0.3, a.dtype) * (b - a),
         lambda torch, a, b: torch.lerp(a, b, 0.3), moving=2,
     )  # fmt: skip
@@ -113,7 +117,7 @@ def prelu(matrix, dtype):
     return Benchmark(
         "prelu", f"{list(shape)}, a slope for each channel", dtype,
         lambda draws: (draws.normal(shape), draws.uniform(shape[1:2])),
-        lambda x, w, prefer: baracuda_jax.prelu(x, w, prefer=prefer),
+        lambda x, w, implementation: baracuda_jax.prelu(x, w, implementation=implementation),
         lambda x, w: jnp.where(x > 0, x, w[:, None] * x),
         lambda torch, x, w: torch.nn.functional.prelu(x, w), moving=2, needs=(X, SLOPES),
     )  # fmt: skip

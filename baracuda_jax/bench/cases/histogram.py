@@ -19,7 +19,7 @@ def searches(cells, dtype):
     return Benchmark(
         "searchsorted", f"[{cells}] in [{SEQUENCE}]", dtype,
         lambda draws: (jnp.sort(draws.normal((SEQUENCE,))), draws.normal((cells,))),
-        lambda sequence, values, prefer: baracuda_jax.searchsorted(sequence, values, prefer=prefer),
+        lambda sequence, values, implementation: baracuda_jax.searchsorted(sequence, values, implementation=implementation),
         jnp.searchsorted, torch, passes=FORWARD,
     )  # fmt: skip
 
@@ -28,7 +28,7 @@ def ids(cells):
     return Benchmark(
         "bincount", f"[{cells}] into {IDS}", "int32",
         lambda draws: (draws.integers((cells,), 0, IDS),),
-        lambda x, prefer: baracuda_jax.bincount(x, length=IDS, prefer=prefer),
+        lambda x, implementation: baracuda_jax.bincount(x, length=IDS, implementation=implementation),
         lambda x: jnp.bincount(x, length=IDS),
         lambda torch, x: torch.bincount(x, minlength=IDS),
         passes=FORWARD,
@@ -39,7 +39,7 @@ def values(cells, dtype):
     return Benchmark(
         "histogram", f"[{cells}] into {BINS}", dtype,
         lambda draws: (draws.normal((cells,)),),
-        lambda a, prefer: baracuda_jax.histogram(a, BINS, RANGE, prefer=prefer)[0],
+        lambda a, implementation: baracuda_jax.histogram(a, BINS, RANGE, implementation=implementation)[0],
         lambda a: jnp.histogram(a, BINS, RANGE)[0],
         (lambda torch, a: torch.histc(a, BINS, *RANGE)) if dtype == "float32" else None,
         passes=FORWARD,

@@ -15,7 +15,7 @@ def layers(rows, columns, dtype):
     return Benchmark(
         "layer_norm", f"[{rows}, {columns}]", dtype,
         lambda draws: (draws.normal((rows, columns)), draws.normal((columns,)), jnp.zeros((columns,), jnp.float32)),
-        lambda *arrays, prefer: baracuda_jax.layer_norm(*arrays, prefer=prefer),
+        lambda *arrays, implementation: baracuda_jax.layer_norm(*arrays, implementation=implementation),
         plain,
         lambda torch, x, weight, bias: torch.nn.functional.layer_norm(x, (columns,), weight, bias),
         moving=3, needs=(0, 1),

@@ -21,7 +21,7 @@ def plain_lp_pool(x):
 def images(shape, dtype):
     return Benchmark(
         "lp_pool2d", f"{list(shape)}, p=3, window 3, stride 2", dtype, normal(*shape),
-        lambda x, prefer: baracuda_jax.lp_pool2d(x, 3, 3, 2, prefer=prefer), plain_lp_pool,
+        lambda x, implementation: baracuda_jax.lp_pool2d(x, 3, 3, 2, implementation=implementation), plain_lp_pool,
         lambda torch, x: torch.nn.functional.lp_pool2d(x, 3.0, 3, 2), needs=(X, "y"),
     )  # fmt: skip
 
@@ -32,7 +32,7 @@ def lines_or_volumes(rank, window, images, dtype):
     op = f"lp_pool{rank}d"
     return Benchmark(
         op, f"{list(shape)}, p=2, window {window}, stride 2", dtype, normal(*shape),
-        lambda x, prefer: getattr(baracuda_jax, op)(x, 2, window, 2, prefer=prefer),
+        lambda x, implementation: getattr(baracuda_jax, op)(x, 2, window, 2, implementation=implementation),
         torch=lambda torch, x: getattr(torch.nn.functional, op)(x, 2.0, window, 2), needs=(X, "y"),
     )  # fmt: skip
 

@@ -34,7 +34,7 @@ def quantize(kind, shape, dtype):
     return Benchmark(
         op, f"{list(shape)} to int8", dtype,
         lambda draws: (draws.normal(shape), scales(draws, kind, shape)),
-        lambda x, scale, prefer: getattr(baracuda_jax, op)(x, scale, **more, prefer=prefer),
+        lambda x, scale, implementation: getattr(baracuda_jax, op)(x, scale, **more, implementation=implementation),
         torch=torch if dtype == "float32" and kind != "group" else None, passes=FORWARD, wide=(1,),
     )  # fmt: skip
 
@@ -45,7 +45,9 @@ def dequantize(kind, shape, dtype):
     return Benchmark(
         op, f"{list(shape)} from int8", dtype,
         lambda draws: (scales(draws, kind, shape), draws.integers(shape, -128, 128, jnp.int8)),
-        lambda scale, codes, prefer: getattr(baracuda_jax, op)(codes, scale, **more, dtype=dtype, prefer=prefer),
+        lambda scale, codes, implementation: getattr(baracuda_jax, op)(
+            codes, scale, **more, dtype=dtype, implementation=implementation
+        ),
         needs=(codes,), wide=(0,),
     )  # fmt: skip
 
@@ -54,9 +56,9 @@ def fake_quantize(op, axis, shape, dtype):
     kind, lsq = "tensor" if axis is None else "channel", op.endswith("lsq")
     x, scale = 0, 1
 
-    def ours(x, scale, prefer):
+    def ours(x, scale, implementation):
         gradient = "lsq" if lsq else "straight_through"
-        return baracuda_jax.fake_quantize(x, scale, axis=axis, gradient=gradient, prefer=prefer)
+        return baracuda_jax.fake_quantize(x, scale, axis=axis, gradient=gradient, implementation=implementation)
 
     def torch(torch, x, scale):
         if kind == "tensor":
@@ -75,7 +77,7 @@ def fake_quantize(op, axis, shape, dtype):
 def dynamic_quantize(code, group, shape, dtype):
     return Benchmark(
         "dynamic_quantize", f"{list(shape)}", dtype, normal(*shape),
-        lambda x, prefer: baracuda_jax.dynamic_quantize(x, code, group_size=group, prefer=prefer)[0],
+        lambda x, implementation: baracuda_jax.dynamic_quantize(x, code, group_size=group, implementation=implementation)[0],
         variant=f"to {code}, {f'groups of {group}' if group else 'per token'}", passes=FORWARD,
     )  # fmt: skip
 

@@ -46,7 +46,7 @@ OPS = {
     "min": (jnp.min, _torch("amin"), (X, "y")),
     "prod": (jnp.prod, _torch_prod, (X, "y")),
     "logsumexp": (jax.nn.logsumexp, _torch("logsumexp"), (X, "y")),
-    "norm": (
+    "vector_norm": (
         lambda x, axis: jnp.linalg.vector_norm(x, axis=axis),
         lambda torch, x, axis: torch.linalg.vector_norm(x, dim=axis),
         (X, "y"),
@@ -69,7 +69,7 @@ def reduction(op, shape, axis, dtype):
     has_gradient = op not in ("count_nonzero", "any", "all")
     return Benchmark(
         op, f"{list(shape)}, axis {axis}", dtype, draw,
-        lambda x, prefer: getattr(baracuda_jax, op)(x, axis=axis, prefer=prefer),
+        lambda x, implementation: getattr(baracuda_jax, op)(x, axis=axis, implementation=implementation),
         functools.partial(plain, axis=axis),
         lambda library, x: torch(library, x, axis),
         needs=needs,
@@ -81,7 +81,7 @@ def trace(shape, dtype):
     return Benchmark(
         "trace", str(list(shape)), dtype,
         lambda draws: (draws.normal(shape),),
-        lambda x, prefer: baracuda_jax.trace(x, axis1=-2, axis2=-1, prefer=prefer),
+        lambda x, implementation: baracuda_jax.trace(x, axis1=-2, axis2=-1, implementation=implementation),
         lambda x: jnp.trace(x, axis1=-2, axis2=-1),
         lambda torch, x: torch.diagonal(x, dim1=-2, dim2=-1).sum(-1),
     )  # fmt: skip

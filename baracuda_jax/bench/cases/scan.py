@@ -35,7 +35,7 @@ def cumulative(op, shape, axis, dtype):
 
     return Benchmark(
         op, f"{list(shape)}, axis {axis}", dtype, draw,
-        lambda x, prefer: getattr(baracuda_jax, op)(x, axis, prefer=prefer),
+        lambda x, implementation: getattr(baracuda_jax, op)(x, axis, implementation=implementation),
         lambda x: plain(x, axis),
         lambda library, x: torch(library, x, axis),
         needs=needs,
@@ -49,9 +49,9 @@ def linear(shape, axis, dtype):
         return later[0] * earlier[0], later[0] * earlier[1] + later[1]
 
     return Benchmark(
-        "associative_linear_scan", f"{list(shape)}, axis {axis}", dtype,
+        "linear_scan", f"{list(shape)}, axis {axis}", dtype,
         lambda draws: (draws.uniform(shape, 0.5, 1.0), draws.normal(shape)),
-        lambda a, b, prefer: baracuda_jax.associative_linear_scan(a, b, axis, prefer=prefer),
+        lambda a, b, implementation: baracuda_jax.linear_scan(a, b, axis, implementation=implementation),
         lambda a, b: lax.associative_scan(step, (a, b), axis=axis)[1],
         moving=2, needs=(A, "y"),
     )  # fmt: skip

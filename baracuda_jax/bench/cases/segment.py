@@ -68,7 +68,9 @@ def benchmark(op, shape, dtype, is_sorted, ids_of=even_ids, **more):
         f"[{rows}, {columns}] into {segments}",
         dtype,
         draw,
-        lambda data, ids, prefer: getattr(baracuda_jax, public)(data, ids, segments, **options, **ties, prefer=prefer),
+        lambda data, ids, implementation: getattr(baracuda_jax, public)(
+            data, ids, segments, **options, **ties, implementation=implementation
+        ),
         lambda data, ids: PLAIN[public](data, ids, segments, **options),
         torch,
         needs=NEEDS[public],

@@ -16,8 +16,8 @@ LEFT, RIGHT = (2, 3), (5, 2)
 
 def _of(op, words, dtype, shape, ours, plain=None, torch=None, **more):
     """`ours` has the op as its first argument."""
-    run = lambda *arrays, prefer: ours(
-        lambda *args, **kw: getattr(baracuda_jax, op)(*args, prefer=prefer, **kw), *arrays
+    run = lambda *arrays, implementation: ours(
+        lambda *args, **kw: getattr(baracuda_jax, op)(*args, implementation=implementation, **kw), *arrays
     )
     name, draw = more.pop("name", op), more.pop("draw", normal(*shape))
     return Benchmark(name, f"{list(shape)}, {words}", dtype, draw, run, plain, torch, **more)
@@ -60,17 +60,17 @@ def matrices(shape, dtype):
         lambda torch, *xs: torch.cat(xs, 1), draw=lambda draws: tuple(draws.normal(shape) for _ in range(3)), moving=3,
     )  # fmt: skip
     yield _of(
-        "write_slice", "a quarter, anywhere", dtype, shape,
+        "dynamic_update_slice", "a quarter, anywhere", dtype, shape,
         lambda op, x, update, start: op(x, update, start),
         lambda x, update, start: lax.dynamic_update_slice(x, update, (start[0], start[1])),
         draw=lambda draws: (draws.normal(shape), draws.normal((rows // 2, columns // 2)), jnp.array([9, 3])), moving=2,
     )  # fmt: skip
     yield _of(
-        "spread",
+        "broadcast_in_dim",
         "along the rows",
         dtype,
         shape,
-        lambda op, x: op(x, shape, 0),
+        lambda op, x: op(x, shape, (0,)),
         lambda x: jnp.broadcast_to(x[:, None], shape),
         lambda torch, x: x[:, None].expand(shape).contiguous(),
         draw=lambda draws: (draws.normal((rows,)),),
@@ -83,7 +83,7 @@ def matrices(shape, dtype):
 
 def images(shape, dtype):
     batch, channels, rows, columns = shape
-    windows = dict(kernel_size=3, padding=1)
+    windows = dict(padding=1)
     width = ((0, 0), (0, 0), LEFT, RIGHT)
     around = (*RIGHT, *LEFT)
     yield _of(
@@ -100,13 +100,13 @@ def images(shape, dtype):
         )  # fmt: skip
     columns_of = (batch, 9 * channels // 8, rows * columns)
     yield _of(
-        "unfold", "windows of 3 x 3", dtype, (batch, channels // 8, rows, columns), lambda op, x: op(x, **windows),
-        lambda x: _patches(x, 3), lambda torch, x: torch.nn.functional.unfold(x, **windows),
+        "unfold", "windows of 3 x 3", dtype, (batch, channels // 8, rows, columns), lambda op, x: op(x, 3, **windows),
+        lambda x: _patches(x, 3), lambda torch, x: torch.nn.functional.unfold(x, 3, **windows),
     )  # fmt: skip
     yield _of(
-        "fold", "windows of 3 x 3", dtype, columns_of, lambda op, x: op(x, (rows, columns), **windows),
+        "fold", "windows of 3 x 3", dtype, columns_of, lambda op, x: op(x, (rows, columns), 3, **windows),
         lambda x: _joined(x, (batch, channels // 8, rows, columns), 3),
-        lambda torch, x: torch.nn.functional.fold(x, (rows, columns), **windows),
+        lambda torch, x: torch.nn.functional.fold(x, (rows, columns), 3, **windows),
     )  # fmt: skip
     yield _of(
         "pixel_shuffle", "r = 2", dtype, shape, lambda op, x: op(x, 2), None,

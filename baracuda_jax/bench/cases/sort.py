@@ -29,7 +29,7 @@ def _benchmark(op, shape, dtype, ours, plain, torch=None, **options):
 def sort(shape, dtype):
     return _benchmark(
         "sort", shape, dtype,
-        lambda x, prefer: baracuda_jax.sort(x, prefer=prefer),
+        lambda x, implementation: baracuda_jax.sort(x, implementation=implementation),
         lambda x: jnp.sort(x, axis=-1),
         lambda torch, x: torch.sort(x, stable=True).values,
         needs=(0,), saved=_indices(shape),
@@ -39,7 +39,7 @@ def sort(shape, dtype):
 def argsort(shape, dtype):
     return _benchmark(
         "argsort", shape, dtype,
-        lambda x, prefer: baracuda_jax.argsort(x, prefer=prefer),
+        lambda x, implementation: baracuda_jax.argsort(x, implementation=implementation),
         lambda x: jnp.argsort(x, axis=-1).astype(jnp.int32),
         lambda torch, x: torch.argsort(x, stable=True),
         passes=FORWARD,
@@ -49,7 +49,7 @@ def argsort(shape, dtype):
 def sort_key_val(shape, dtype):
     return _benchmark(
         "sort_key_val", shape, dtype,
-        lambda values, keys, prefer: baracuda_jax.sort_key_val(keys, values, prefer=prefer)[1],
+        lambda values, keys, implementation: baracuda_jax.sort_key_val(keys, values, implementation=implementation)[1],
         lambda values, keys: lax.sort_key_val(keys, values)[1],
         lambda torch, values, keys: torch.gather(values, -1, torch.argsort(keys, stable=True)),
         draw=lambda draws: (draws.normal(shape), draws.normal(shape)),
@@ -61,7 +61,7 @@ def topk(shape, k, dtype):
     found = (*shape[:-1], k)
     return _benchmark(
         "topk", shape, dtype,
-        lambda x, prefer: baracuda_jax.topk(x, k, prefer=prefer)[0],
+        lambda x, implementation: baracuda_jax.topk(x, k, implementation=implementation)[0],
         lambda x: lax.top_k(x, k)[0],
         lambda torch, x: torch.topk(x, k).values,
         variant=f"k={k}", saved=_indices(found), needs=(0,),
@@ -72,7 +72,7 @@ def kthvalue(shape, dtype):
     k = shape[-1] // 4
     return _benchmark(
         "kthvalue", shape, dtype,
-        lambda x, prefer: baracuda_jax.kthvalue(x, k, prefer=prefer)[0],
+        lambda x, implementation: baracuda_jax.kthvalue(x, k, implementation=implementation)[0],
         lambda x: jnp.sort(x, axis=-1)[..., k - 1],
         lambda torch, x: torch.kthvalue(x, k).values,
         saved=_indices(shape[:-1]), needs=(0,),
@@ -82,7 +82,7 @@ def kthvalue(shape, dtype):
 def median(op, shape, dtype):
     return _benchmark(
         op, shape, dtype,
-        lambda x, prefer: getattr(baracuda_jax, op)(x, -1, prefer=prefer),
+        lambda x, implementation: getattr(baracuda_jax, op)(x, -1, implementation=implementation),
         lambda x: getattr(jnp, op)(x, -1),
         saved=_indices((*shape[:-1], 2)), needs=(0,),
     )  # fmt: skip
@@ -91,7 +91,7 @@ def median(op, shape, dtype):
 def quantile(op, shape, dtype):
     return _benchmark(
         op, shape, dtype,
-        lambda x, prefer: getattr(baracuda_jax, op)(x, Q, -1, prefer=prefer),
+        lambda x, implementation: getattr(baracuda_jax, op)(x, Q, -1, implementation=implementation),
         lambda x: getattr(jnp, op)(x, Q, -1),
         variant=f"q={Q}", saved=_indices((*shape[:-1], 2)), needs=(0,),
     )  # fmt: skip
@@ -100,7 +100,7 @@ def quantile(op, shape, dtype):
 def argextremum(op, shape, dtype):
     return _benchmark(
         op, shape, dtype,
-        lambda x, prefer: getattr(baracuda_jax, op)(x, -1, prefer=prefer),
+        lambda x, implementation: getattr(baracuda_jax, op)(x, -1, implementation=implementation),
         lambda x: getattr(jnp, op)(x, -1).astype(jnp.int32),
         lambda torch, x: getattr(torch, op)(x, -1),
         passes=FORWARD,

@@ -21,7 +21,7 @@ def places(cells):
     return Benchmark(
         "nonzero", f"[{cells}], half of them", "float32",
         lambda draws: (jnp.maximum(draws.normal((cells,)), 0),),
-        lambda a, prefer: baracuda_jax.nonzero(a, size=size, prefer=prefer)[0],
+        lambda a, implementation: baracuda_jax.nonzero(a, size=size, implementation=implementation)[0],
         lambda a: jnp.nonzero(a, size=size)[0],
         torch, passes=FORWARD,
     )  # fmt: skip
@@ -31,7 +31,7 @@ def distinct(cells, dtype):
     return Benchmark(
         "unique", f"[{cells}] of {VALUES} values", dtype,
         lambda draws: (draws.integers((cells,), 0, VALUES, jnp.dtype(dtype)),),
-        lambda x, prefer: baracuda_jax.unique(x, size=VALUES, prefer=prefer),
+        lambda x, implementation: baracuda_jax.unique(x, size=VALUES, implementation=implementation),
         lambda x: jnp.unique(x, size=VALUES),
         lambda torch, x: torch.unique(x),
         passes=FORWARD,
@@ -42,7 +42,7 @@ def runs(cells, dtype):
     return Benchmark(
         "unique_consecutive", f"[{cells}] in {VALUES} runs", dtype,
         lambda draws: (jnp.sort(draws.integers((cells,), 0, VALUES, jnp.dtype(dtype))),),
-        lambda x, prefer: baracuda_jax.unique_consecutive(x, size=VALUES, prefer=prefer),
+        lambda x, implementation: baracuda_jax.unique_consecutive(x, size=VALUES, implementation=implementation),
         None,
         lambda torch, x: torch.unique_consecutive(x),
         passes=FORWARD,

@@ -3,6 +3,7 @@
 import numpy as np
 
 from .._core import checks
+from .._core.api import api
 from ._arguments import array, static_shape
 from ._extremum import max as greatest
 from ._extremum import min as least
@@ -11,7 +12,8 @@ from ._prod import prod
 from ._sum import sum as total
 
 
-def reduce_to(x, shape, op="sum", *, prefer=None):
+@api
+def unbroadcast(x, shape, op="sum", *, implementation=None):
     """Reduces x to a shape that broadcasts to x's: over the dimensions along which broadcasting would repeat it.
 
     Formula:
@@ -21,7 +23,7 @@ def reduce_to(x, shape, op="sum", *, prefer=None):
         x: array of any rank: any number type or bool; of real ones for "max" and "min".
         shape: tuple of static integers, which broadcasts to x's.
         op: "sum", "max", "min" or "prod".
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of this shape, of the dtype that the op gives. Of no cells: 0, the lowest value, the highest, 1.
@@ -33,7 +35,7 @@ def reduce_to(x, shape, op="sum", *, prefer=None):
 
     Source: torch.Tensor.sum_to_size; the transpose of jax.numpy.broadcast_to.
     """
-    name = "reduce_to"
+    name = "unbroadcast"
     checks.choice(name, "op", op, tuple(_OPS))
     x = checks.array(name, "x", x)
     shape = static_shape(name, shape)
@@ -46,7 +48,8 @@ def reduce_to(x, shape, op="sum", *, prefer=None):
         array(name, "x", x, checks.REAL)
         if not all(x.shape[i] for i in axes):
             options = {"initial": np.asarray(weakest(x.dtype, op == "max"), x.dtype)}
-    return _OPS[op](x, axes, **options, prefer=prefer).reshape(shape)
+    return _OPS[op](x, axes, **options, implementation=implementation).reshape(shape)
 
 
+reduce_to = unbroadcast
 _OPS = {"sum": total, "max": greatest, "min": least, "prod": prod}

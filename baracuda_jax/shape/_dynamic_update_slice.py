@@ -7,6 +7,7 @@ import numpy as np
 from jax import lax
 
 from .._core import checks, explicit
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled, sent
 from .._core.kernel import kernel
@@ -18,7 +19,8 @@ from ._partition import WHOLE
 MOST_RANK = 8
 
 
-def write_slice(x, update, start, *, prefer=None):
+@api
+def dynamic_update_slice(x, update, start, *, implementation=None):
     """x with a block of its cells replaced.
 
     Formula:
@@ -30,7 +32,7 @@ def write_slice(x, update, start, *, prefer=None):
         x: array of any rank: floats, integers, bool or complex.
         update: array of x's rank and dtype, which fits into x.
         start: one integer for each axis, static or traced; or an array of these.
-        prefer: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's shape and dtype. Where x is donated, or nobody reads it after, it is x's memory, and only the block is
@@ -43,7 +45,7 @@ def write_slice(x, update, start, *, prefer=None):
 
     Source: jax.lax.dynamic_update_slice; torch.slice_scatter.
     """
-    op = "write_slice"
+    op = "dynamic_update_slice"
     x, update = operand(op, "x", x), operand(op, "update", update)
     checks.same_dtype(op, "update", update, "x", x)
     _check_fits(op, x.shape, "update", update.shape)
@@ -51,23 +53,29 @@ def write_slice(x, update, start, *, prefer=None):
     return (
         update
         if not x.ndim
-        else _write_slice(x, update, start, update_shape=_block(x.shape, update.shape), prefer=prefer)
+        else _dynamic_update_slice(
+            x, update, start, update_shape=_block(x.shape, update.shape), implementation=implementation
+        )
     )
 
 
-def write_slice_backward(dy, start, update_shape, *, prefer=None):
-    """The gradient of `write_slice`: dy with zeros in the block, and the block.
+write_slice = dynamic_update_slice
+
+
+@api
+def dynamic_update_slice_backward(dy, start, update_shape, *, implementation=None):
+    """The gradient of `dynamic_update_slice`: dy with zeros in the block, and the block.
 
     Args:
         dy: floats or complex, the cotangent of the result.
-        start: as for `write_slice`.
+        start: as for `dynamic_update_slice`.
         update_shape: the shape of update, static integers; -1 for the size of dy.
-        prefer: "native", "xla" or None.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangents of x and of update.
     """
-    op = "write_slice_backward"
+    op = "dynamic_update_slice_backward"
     dy = operand(op, "dy", dy, checks.INEXACT)
     if not isinstance(update_shape, tuple | list | np.ndarray):
         raise TypeError(f"{op}: update_shape must be a tuple of integers, got {update_shape!r}")
@@ -77,7 +85,7 @@ def write_slice_backward(dy, start, update_shape, *, prefer=None):
     start = _start(op, start, dy.shape)
     if not dy.ndim:
         return [jnp.zeros_like(dy), dy]
-    return _write_slice.vjp(start, dy, update_shape=_block(dy.shape, shape), prefer=prefer)
+    return _dynamic_update_slice.vjp(start, dy, update_shape=_block(dy.shape, shape), implementation=implementation)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -200,10 +208,10 @@ def _case(name, shape, block, start):
     return Case(name, lambda rng: (spaced(rng, *shape), rng.standard_normal(block), np.array(start)))
 
 
-_write_slice = declare(
-    "write_slice",
+_dynamic_update_slice = declare(
+    "dynamic_update_slice",
     **FAMILY,
-    public=write_slice,
+    public=dynamic_update_slice,
     cases=(
         _case("matrix", (6, 8), (2, 3), (1, 4)),
         _case("rows", (9, 5), (3, 5), (4, 0)),

@@ -1,0 +1,77 @@
+"""What is said to who calls a function by a keyword that it does not have: the table of other libraries' keywords."""
+
+import difflib
+
+FIRST = "the first argument"
+# Another library's keyword: the arguments of ours that may stand for it, of which a function has one; or a sentence.
+KEYWORDS = {
+    "a": (FIRST,),
+    "a_max": ("max",),
+    "a_min": ("min",),
+    "approximate": "geglu_tanh is a function of its own, as gelu_tanh is",
+    "ar": (FIRST,),
+    "arr": (FIRST,),
+    "array": (FIRST,),
+    "arrays": ("xs",),
+    "axes": ("axis", "axes"),
+    "axis": ("axes", "broadcast_dimensions"),
+    "backend": ("implementation",),
+    "boundaries": ("bins", "sorted_sequence"),
+    "codes": ("q",),
+    "ddof": ("correction",),
+    "diagonal": ("k", "offset"),
+    "dim": ("axis", "axes", "axis1"),
+    "dim1": ("axis1",),
+    "dim2": ("axis2",),
+    "dims": ("axis", "axes"),
+    "epsilon": ("eps",),
+    "index": ("segment_ids",),
+    "input": (FIRST,),
+    "interpolation": ("method",),
+    "is_stable": "sorts are always stable",
+    "keepdim": ("keepdims",),
+    "kernel_size": ("window",),
+    "kind": "sorts are always stable",
+    "largest": ("descending",),
+    "n": ("k",),
+    "operand": (FIRST,),
+    "operands": ("xs",),
+    "ord": ("norm_type",),
+    "other": ("x2",),
+    "out": "results are new arrays",
+    "p": ("ord", "norm_type"),
+    "padding_mode": ("mode",),
+    "prefer": ("implementation",),
+    "reps": ("repeats",),
+    "right": 'use side="right"',
+    "self": (FIRST,),
+    "shifts": ("shift",),
+    "sorted": "the elements are always in order",
+    "src": ("data",),
+    "stable": "sorts are always stable",
+    "start_indices": ("start",),
+    "stride": ("strides",),
+    "tensor": (FIRST,),
+    "tensors": ("xs",),
+    "unbiased": ("correction",),
+    "window_dimensions": ("window",),
+    "window_shape": ("window",),
+    "window_strides": ("strides",),
+    "x": (FIRST,),
+    "x1": (FIRST,),
+    "y": ("x2",),
+}
+
+
+def of_keyword(keyword, parameters):
+    """The sentence after the error, for a function with these parameters."""
+    told = KEYWORDS.get(keyword, ())
+    if isinstance(told, str):
+        return told
+    for name in told:
+        if name == FIRST and parameters:
+            return f"use {parameters[0]}"
+        if name in parameters:
+            return f"use {name}"
+    near = difflib.get_close_matches(keyword, parameters, 1)
+    return f"use {near[0]}" if near else f"it takes {', '.join(parameters)}"
