@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 
 import baracuda_jax
-from baracuda_jax._core import choice, compat, kernel
-from baracuda_jax._core import op as declaration
+from baracuda_jax._core import choice, compat, derivatives, kernel
 from baracuda_jax._core.compat import ad
 
 from .table import fault
@@ -103,7 +102,7 @@ def a_linear_op_has_no_transpose(patch, op):
 
 @fault("derivative_of_the_backward_kernel", op="segment_mean")
 def the_backward_kernel_is_constant_in_the_cotangent(patch, op):
-    around(patch, ad.primitive_jvps, op.backward, lambda out: (out[0], [declaration._zero(y) for y in out[0]]))
+    around(patch, ad.primitive_jvps, op.backward, lambda out: (out[0], [derivatives._zero(y) for y in out[0]]))
 
 
 @fault("limits_of_differences", op="tanh")
@@ -113,7 +112,7 @@ def second_derivatives_forget_the_residuals(patch, op):
     n = len(op.residuals)
 
     def linear_alone(primals, tangents, **params):
-        still = [declaration._zero(x) for x in primals[:n]]
+        still = [derivatives._zero(x) for x in primals[:n]]
         return rule(primals, [*still, *tangents[n:]], **params)
 
     patch.setitem(ad.primitive_jvps, op.backward, linear_alone)
@@ -143,7 +142,7 @@ def a_symbolic_zero_is_taken_for_ones(patch, op):
     def tangent(t, output):
         return jnp.ones(t.aval.shape, output.dtype) if type(t) is ad.Zero else t
 
-    patch.setattr(declaration, "_tangent", tangent)
+    patch.setattr(derivatives, "_tangent", tangent)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

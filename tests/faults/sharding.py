@@ -5,7 +5,7 @@ import dataclasses
 import jax
 from jax.sharding import PartitionSpec as P
 
-from baracuda_jax._core import compat, partition
+from baracuda_jax._core import compat, derivatives, partition, primitive
 from baracuda_jax._core import op as declaration
 from baracuda_jax.scan import _partition as _of_scans
 from baracuda_jax.segment import _partition
@@ -41,7 +41,8 @@ def results_have_the_wrong_sharding(patch, op):
 
 @sharded("segment_sum", "features", by="test_sharding.test_shard_map_over_all_axes")
 def operands_keep_different_manual_axes(patch, op):
-    patch.setattr(declaration, "bind", lambda primitive, *operands, **params: primitive.bind(*operands, **params))
+    for module in (declaration, derivatives, primitive):
+        patch.setattr(module, "bind", lambda primitive, *operands, **params: primitive.bind(*operands, **params))
 
 
 @sharded("segment_sum", "rows", "auto", "forward")

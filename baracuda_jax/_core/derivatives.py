@@ -1,0 +1,132 @@
+"""The derivatives of an op's primitives.
+
+The tangent and backward primitives are linear in their last operands: there they serve as their own derivatives and as
+each other's transposes. With respect to the residuals, JAX differentiates their references. Among the results the output
+has the tangent that the operands give it, and so has the result wide_y of an output y, which is y before it is rounded.
+Other results after the outputs have none: references must either recompute them or not depend on them smoothly."""
+
+import functools
+
+import jax
+
+from . import compat, explicit
+from .compat import ad
+from .compiled import full
+from .names import spelled, unrounded
+from .primitive import bind
+
+
+def differentiate(primitives, bodies, operands, differentiable, residuals, results, outputs):
+    forward, tangent, backward = (primitives[kind] for kind in ("forward", "tangent", "backward"))
+    n = len(residuals)
+
+    def forward_jvp(primals, tangents, *, save, **params):
+        names = spelled(operands, len(primals))
+        values, dots = dict(zip(names, primals, strict=True)), dict(zip(names, tangents, strict=True))
+        dots = [dots[name] for name in spelled(differentiable, len(primals) - len(operands) + len(differentiable))]
+        if all(type(t) is ad.Zero for t in dots):
+            return no_derivative(forward, primals, tangents, save=save, **params)
+        outs = bind(forward, *primals, save=True, **params)
+        values |= zip(results, outs, strict=True)
+        dots = [_tangent(t, outs[0]) for t in dots]
+        some = {"outputs": outputs if save else outputs[:1]} if len(outputs) > 1 else {}
+        moved = bind(tangent, *(values[name] for name in residuals), *dots, **params, **some)
+        outs = outs if save else outs[:1]
+        same = {unrounded(name): dot for name, dot in zip(outputs, moved, strict=False)}
+        more = list(zip(results, outs, strict=False))[len(moved) :]
+        return outs, [*moved, *(same[name].astype(y.dtype) if name in same else _zero(y) for name, y in more)]
+
+    ad.primitive_jvps[forward] = forward_jvp
+    for p, kind in ((tangent, "tangent"), (backward, "backward")):
+        ad.primitive_jvps[p] = functools.partial(_linear_jvp, p, bodies[kind], n, kind == "backward")
+    ad.primitive_transposes[tangent] = functools.partial(_tangent_transpose, backward, n)
+    ad.primitive_transposes[backward] = functools.partial(_linear_transpose, tangent, n)
+
+
+def transpose(primitives, operands, residuals, outputs, linear):
+    """jax.linear_transpose of a linear op, all of whose residuals are operands."""
+
+    def rule(cotangents, *values, save, **params):
+        known = dict(zip(spelled(operands, len(values)), values, strict=True))
+        inner = [known[name] for name in residuals]
+        moved = [x for name, x in known.items() if name not in residuals]
+        n = len(inner)
+        some = {"outputs": outputs if save else outputs[:1]} if len(outputs) > 1 else {}
+        cotangents = cotangents[: len(outputs)]
+        cts = _tangent_transpose(primitives["backward"], n, cotangents, *inner, *moved, **linear(params), **some)
+        known |= dict.fromkeys(residuals)
+        known |= zip((name for name in known if name not in residuals), cts[n:], strict=True)
+        return list(known.values())
+
+    ad.primitive_transposes[primitives["forward"]] = rule
+
+
+def no_derivative(p, primals, tangents, **params):
+    outs = bind(p, *primals, **params)
+    return outs, [_zero(y) for y in outs]
+
+
+def _tangent(t, output):
+    """A tangent as an array. That of integers, which have none, is zeros of the output's dtype."""
+    if type(t) is ad.Zero and t.aval.dtype == jax.dtypes.float0:
+        return full(t.aval.shape, 0, output.dtype)
+    return compat.instantiated(t)
+
+
+def _linear_jvp(p, body, n, is_backward, primals, tangents, **params):
+    """Linear operands: the kernel again. Residuals: the derivative of the reference."""
+    outs = bind(p, *primals, **params)
+    count, moving = len(primals), [i for i, t in enumerate(tangents[:n]) if type(t) is not ad.Zero]
+    dots = [_zero(y) for y in outs]
+    if any(type(t) is not ad.Zero for t in tangents[n:]):
+        same, moved = params, tangents[n:]
+        if is_backward and "outputs" in params:
+            outputs, moved = _not_zero(params["outputs"], moved)
+            same = params | {"outputs": outputs}
+        dots = bind(p, *primals[:n], *map(compat.instantiated, moved), **same)
+    if moving:
+
+        def derivative(*operands):
+            values, turns = operands[:count], operands[count:]
+
+            def of_residuals(*some):
+                known = dict(zip(moving, some, strict=True))
+                values_ = (known.get(i, x) for i, x in enumerate(values))
+                return tuple(body.reference(*values_, **{k: v for k, v in params.items() if k != "implementation"}))
+
+            return jax.jvp(of_residuals, tuple(values[i] for i in moving), turns)[1]
+
+        more = explicit.left_to_compiler(derivative, list(map(jax.typeof, outs)))(
+            *primals, *(tangents[i] for i in moving)
+        )
+        dots = [ad.add_tangents(a, b) for a, b in zip(dots, more, strict=True)]
+    return outs, dots
+
+
+def _linear_transpose(transposed, n, cotangents, *operands, **params):
+    nothing = [None] * n
+    if all(type(ct) is ad.Zero for ct in cotangents):
+        return [*nothing, *(ad.Zero(x.aval) if ad.is_undefined_primal(x) else None for x in operands[n:])]
+    outs = bind(transposed, *operands[:n], *map(compat.instantiated, cotangents), **params)
+    linear = zip(outs, operands[n:], strict=True)
+    return [*nothing, *(compat.place_as(ct, x.aval) if ad.is_undefined_primal(x) else None for ct, x in linear)]
+
+
+def _tangent_transpose(backward, n, cotangents, *operands, outputs=None, **params):
+    """Of several outputs, those that have a cotangent take part."""
+    if outputs is None:
+        return _linear_transpose(backward, n, cotangents, *operands, **params)
+    if not all(type(ct) is ad.Zero for ct in cotangents):
+        outputs, cotangents = _not_zero(outputs, cotangents)
+    return _linear_transpose(backward, n, cotangents, *operands, outputs=outputs, **params)
+
+
+def _not_zero(outputs, values):
+    """The outputs whose tangents or cotangents are not symbolic zeros, and these."""
+    return tuple(
+        zip(*((name, x) for name, x in zip(outputs, values, strict=True) if type(x) is not ad.Zero), strict=True)
+    )
+
+
+def _zero(x):
+    return ad.Zero(jax.typeof(x).to_tangent_aval())
