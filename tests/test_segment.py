@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import baracuda_jax as bj
+from baracuda_jax.segment._kernels import index_of
 
 OPS = {name: getattr(bj, f"segment_{name}") for name in ("sum", "mean", "max", "min", "prod")}
 each_op = pytest.mark.parametrize("name", OPS)
@@ -53,6 +54,77 @@ def test_many_rows(name, columns, skew):
     got = OPS[name](jnp.asarray(data, dtype), jnp.asarray(ids), num_segments, implementation="native")
     want = oracle.segment(name, np.asarray(data, dtype), ids, num_segments)
     close(got, want, dtype, scale=20)
+
+
+def _skewed(skew, rng, shape, num_segments, dtype):
+    """Ids of which some are of no segment."""
+    ids = rng.integers(-1, num_segments + 2, shape)
+    if skew == "one segment":
+        ids = np.where(rng.random(shape) < 0.99, num_segments // 2, ids)
+    return np.clip(ids, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
+
+
+@pytest.mark.parametrize("num_segments", [0, 1, 255, 256, 700, 16384, 16385])
+@pytest.mark.parametrize("rows", [0, 1, 31, 1024, 1025, 4096, 4097, 16384, 16385])
+@pytest.mark.parametrize("skew", ["even", "one segment"])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_the_index_is_a_stable_sort(dtype, skew, rows, num_segments):
+    """Of batches that a block sorts, and of larger ones."""
+    ids = _skewed(skew, np.random.default_rng(rows + num_segments), (3, rows), num_segments, dtype)
+    segment = np.where((ids < 0) | (ids > num_segments), num_segments, ids)
+    perm, offsets = index_of(jnp.asarray(ids), num_segments, False)
+    np.testing.assert_array_equal(perm, np.argsort(segment, axis=1, kind="stable"))
+    begins = [np.searchsorted(np.sort(row), np.arange(num_segments + 1)) for row in segment]
+    np.testing.assert_array_equal(offsets, begins)
+    none, same = index_of(jnp.asarray(np.sort(segment)), num_segments, True)
+    assert none.shape == (3, 0)
+    np.testing.assert_array_equal(same, begins)
+
+
+@pytest.mark.parametrize("batches", [2048, 2049])
+@pytest.mark.parametrize("rows", [3, 511, 512])
+def test_the_index_of_many_batches(rows, batches):
+    ids = np.random.default_rng(rows).integers(-1, 6, (batches, rows))
+    perm, offsets = index_of(jnp.asarray(ids), 5, False)
+    segment = np.where(ids < 0, 5, np.minimum(ids, 5))
+    np.testing.assert_array_equal(perm, np.argsort(segment, axis=1, kind="stable"))
+    np.testing.assert_array_equal(offsets, (segment[:, :, None] < np.arange(6)).sum(1))
+
+
+@each_op
+@pytest.mark.parametrize(
+    "columns, dtype", [(3, "float32"), (4, "float32"), (64, "float32"), (64, "float16"), (65, "int8")]
+)
+@pytest.mark.parametrize("skew", ["even", "one segment"])
+def test_the_same_bits_alone_and_in_a_batch(name, skew, columns, dtype):
+    """A batch of which the work is too much for a few blocks, and one of its members, with its gradient."""
+    if name == "mean" and dtype == "int8":
+        pytest.skip("mean takes floats")
+    rng, rows, num_segments = np.random.default_rng(10), 1500, 180
+    batches = 140 if columns < 8 else 40
+    ids = jnp.asarray(_skewed(skew, rng, rows, num_segments, "int32"))
+    data = jnp.asarray(1 + 0.1 * rng.standard_normal((batches, rows, columns)), dtype)
+    call = lambda x: OPS[name](x, ids, num_segments, empty_value=1, prefer="native")
+    every = call if dtype == "int8" else lambda x: (lambda y, pull: (y, *pull(y)))(*jax.vjp(call, x))
+    alone, batch = jax.jit(every), jax.jit(jax.vmap(every))(data)
+    for i in (0, batches - 1):
+        jax.tree.map(lambda one, many, i=i: same_bits(one, many[i]), alone(data[i]), batch)
+
+
+@each_op
+@pytest.mark.parametrize(
+    "rows, num_segments", [(14564, 1820), (14565, 1820), (8000, 8191), (8000, 8192), (16383, 1), (16384, 1)]
+)
+def test_rows_of_a_block_and_more(name, rows, num_segments):
+    """As many rows and segments as a block reduces, and one more."""
+    rng = np.random.default_rng(rows)
+    ids = _skewed("even", rng, rows, num_segments, "int32")
+    _check(
+        name,
+        rng.integers(0, 3, (rows, 5)).astype(np.int32) if name != "mean" else rng.random((rows, 5)),
+        ids,
+        num_segments,
+    )
 
 
 @each_op

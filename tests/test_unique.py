@@ -81,6 +81,23 @@ def test_long_arrays(n, share):
         np.testing.assert_array_equal(got[len(want) :], -5)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("tiles", [1, 2, 4, 5])
+@pytest.mark.parametrize("more", [-16, 1])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_rows_of_a_few_tiles(rows, more, tiles, dtype):
+    """Rows that a block takes alone, and a little longer ones; places for all cells, for fewer and for many more."""
+    tile = (1 << 15) // max(4, jnp.dtype(dtype).itemsize)
+    n = tiles * tile + more
+    mask = np.random.default_rng(tiles).random((rows, n)) < 0.3
+    a = jnp.asarray(mask, dtype)
+    for size in (n // 5, n, n + 4096, n + 4097):
+        got = jax.vmap(lambda a, size=size: bj.nonzero(a, size=size, fill_value=-1, prefer="native")[0])(a)
+        for row, cells in zip(np.asarray(got), mask, strict=True):
+            want = np.flatnonzero(cells)[:size]
+            np.testing.assert_array_equal(row, np.concatenate([want, np.full(size - len(want), -1)]))
+
+
 @pytest.mark.parametrize("rows, n, size", [(300, 40, 17), (2, 70_000, 30_000), (2000, 3, 5), (0, 5, 3), (4, 0, 3)])
 def test_batches_of_places(rows, n, size):
     mask = np.random.default_rng(0).random((rows, n)) < 0.5

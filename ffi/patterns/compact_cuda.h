@@ -1,4 +1,5 @@
-// The compact pattern on a CUDA grid: the places of chosen cells are written, then what is behind.
+// The compact pattern on a CUDA grid: the indices of chosen cells are written, then `fill` after the last one. Where a
+// warp or a block has a whole row, one kernel does both.
 #pragma once
 
 #include "compact.h"
@@ -10,9 +11,15 @@ namespace internal {
 struct WritePlaces {
   int32_t* index;
   int64_t size;
+  int32_t fill;
+  bool fills;  // after the last index
 
   __device__ void operator()(int64_t row, uint32_t place, int64_t i) const {
     if (place < size) index[row * size + place] = int32_t(i);
+  }
+  __device__ void end(int64_t row, uint32_t found, int thread, int threads) const {
+    if (!fills) return;
+    for (int64_t i = int64_t(found) + thread; i < size; i += threads) index[row * size + i] = fill;
   }
 };
 
@@ -34,15 +41,16 @@ template <class Predicate, class Key>
 Status compact_rows(Executor executor, const Predicate& predicate, const Key* x, int32_t* index, int32_t* found,
                     CompactShape shape) {
   using namespace internal;
-  constexpr int64_t fill_warps = 8448;
+  constexpr int64_t fill_warps = 8448, few_fills = 4096;
   if (shape.rows == 0) return {};
   if (shape.count == 0) {
     cudaError_t error = cudaMemsetAsync(found, 0, size_t(shape.rows) * sizeof(int32_t), executor.stream);
     if (error != cudaSuccess) return {cudaGetErrorString(error)};
   } else {
-    WritePlaces write{index, shape.size};
+    bool fills = CompactCut<Key>(shape.rows, shape.count).is_whole() && shape.size <= shape.count + few_fills;
+    WritePlaces write{index, shape.size, shape.fill, fills};
     Status status = write_compacted(executor, x, predicate, write, found, shape.rows, shape.count);
-    if (!status.ok()) return status;
+    if (!status.ok() || fills) return status;
   }
   if (shape.size == 0) return {};
   int64_t warps = std::min<int64_t>(ceil_div(shape.size, 32), std::max<int64_t>(1, fill_warps / shape.rows));

@@ -1,5 +1,5 @@
-// Which cells of rows are chosen, and how many of a row's are before each. Cells are read once: by tiles that look back
-// or, where rows are short, by a warp for each.
+// Which cells of rows are chosen, and how many of a row's are before each. Cells are read once: by a warp for each row
+// where rows are short, by a block for each where they are a few tiles, else by tiles that look back.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +17,13 @@ template <class Predicate>
 __device__ bool is_idle(const Predicate& chosen, int64_t row) {
   if constexpr (requires { chosen.idle(row); }) return chosen.idle(row);
   return false;
+}
+
+// Called by all threads of the warp or the block that has a whole row, after its last chosen cell: a writer may have
+// more to write.
+template <class Write>
+__device__ void end_row(const Write& write, int64_t row, uint32_t found, int thread, int threads) {
+  if constexpr (requires { write.end(row, found, thread, threads); }) write.end(row, found, thread, threads);
 }
 
 // How many chosen cells there are.
@@ -86,40 +93,79 @@ struct WarpParts {
   }
 };
 
-// Calls write(row, how many chosen cells of the row are before it, cell) for each chosen cell; `found` gets how many
-// there are.
+template <class Key>
+struct TileMemory {
+  uint32_t places[compact_warps];
+  uint16_t ordered[compact_warps][WarpParts<Key>::cells];
+};
+
+// Calls write(row, how many chosen cells of the row precede it, cell) for each chosen cell of a tile, by a block. The
+// first warp calls before(how many the tile has), which returns how many of the row precede the tile.
+template <class Key, class Predicate, class Write, class Before>
+__device__ void compact_tile(TileMemory<Key>& memory, const WarpParts<Key>& parts, const Predicate& chosen,
+                             const Write& write, int64_t row, int64_t tile, const Before& before) {
+  int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  uint32_t part = uint32_t(tile) * compact_warps + warp;
+  uint32_t bits = parts.chosen(chosen, part), mine = __reduce_add_sync(~0u, __popc(bits));
+  if (lane == 0) memory.places[warp] = mine;
+  __syncthreads();
+  if (warp == 0) {
+    uint32_t of_warp = lane < compact_warps ? memory.places[lane] : 0, up_to = scan_in_warp<ChosenCells>(of_warp);
+    uint32_t first = before(state_of_lane(up_to, 31));
+    if (lane < compact_warps) memory.places[lane] = first + up_to - of_warp;
+  }
+  __syncthreads();
+  uint32_t place = memory.places[warp];
+  parts.each(bits, mine, part, memory.ordered[warp], [&](uint32_t k, uint32_t i) { write(row, place + k, i); });
+  __syncthreads();
+}
+
+// Rows of many tiles, a block for each tile. `found` gets how many chosen cells there are.
 template <class Key, class Predicate, class Write, class Found>
 __global__ void __launch_bounds__(compact_block, 6)
     compact_tiles(const Key* x, Predicate chosen, Write write, LookBack<ChosenCells> look, Found* found,
                   int64_t count) {
-  using Parts = WarpParts<Key>;
-  __shared__ uint32_t places[compact_warps];
-  __shared__ uint16_t ordered[compact_warps][Parts::cells];
-  int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  __shared__ TileMemory<Key> memory;
   int64_t tiles = look.parts;
   for (int64_t job = blockIdx.x; job < look.rows * tiles; job += gridDim.x) {
     int64_t row = job / tiles, tile = job - row * tiles;
     if (is_idle(chosen, row)) continue;
-    Parts parts{{x + row * count, 0, uint32_t(count)}};
-    uint32_t part = uint32_t(tile) * compact_warps + warp;
-    uint32_t bits = parts.chosen(chosen, part), mine = __reduce_add_sync(~0u, __popc(bits));
-    if (lane == 0) places[warp] = mine;
-    __syncthreads();
-    if (warp == 0) {
-      uint32_t of_warp = lane < compact_warps ? places[lane] : 0, up_to = scan_in_warp<ChosenCells>(of_warp);
-      uint32_t own = state_of_lane(up_to, 31);
-      uint32_t before = tiles > 1 ? look.before(row, tile, own) : 0;
-      if (lane < compact_warps) places[lane] = before + up_to - of_warp;
-      if (lane == 0 && tile == tiles - 1 && found) found[row] = Found(before + own);
-    }
-    __syncthreads();
-    uint32_t place = places[warp];
-    parts.each(bits, mine, part, ordered[warp], [&](uint32_t k, uint32_t i) { write(row, place + k, i); });
-    __syncthreads();
+    WarpParts<Key> parts{{x + row * count, 0, uint32_t(count)}};
+    compact_tile(memory, parts, chosen, write, row, tile, [&](uint32_t own) {
+      uint32_t before = look.before(row, tile, own);
+      if (threadIdx.x == 0 && tile == tiles - 1 && found) found[row] = Found(before + own);
+      return before;
+    });
   }
 }
 
-// The same where rows are short.
+// Rows of a few tiles, a block for each row.
+template <class Key, class Predicate, class Write, class Found>
+__global__ void __launch_bounds__(compact_block, 6)
+    compact_by_blocks(const Key* x, Predicate chosen, Write write, Found* found, int64_t rows, int64_t tiles,
+                      int64_t count) {
+  __shared__ TileMemory<Key> memory;
+  __shared__ uint32_t found_here;
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    if (is_idle(chosen, row)) continue;
+    WarpParts<Key> parts{{x + row * count, 0, uint32_t(count)}};
+    uint32_t so_far = 0;  // known to the first warp
+    for (int64_t tile = 0; tile < tiles; ++tile)
+      compact_tile(memory, parts, chosen, write, row, tile, [&](uint32_t own) {
+        uint32_t before = so_far;
+        so_far += own;
+        return before;
+      });
+    if (threadIdx.x == 0) {
+      found_here = so_far;
+      if (found) found[row] = Found(so_far);
+    }
+    __syncthreads();
+    end_row(write, row, found_here, threadIdx.x, compact_block);
+  }
+}
+
+// Short rows, a warp for each row.
 template <class Parts, class Key, class Predicate, class Write, class Found>
 __global__ void __launch_bounds__(compact_block)
     compact_short(const Key* x, Predicate chosen, Write write, Found* found, int64_t rows, int64_t count) {
@@ -136,28 +182,58 @@ __global__ void __launch_bounds__(compact_block)
       place += mine;
     }
     if (lane == 0 && found) found[row] = Found(place);
+    end_row(write, row, place, lane, 32);
   }
+}
+
+// How rows are cut into tiles, and whether a warp or a block has a whole row.
+template <class Key>
+struct CompactCut {
+  static constexpr int64_t many_rows = 4096, few_tiles = 4;
+  int64_t tiles;
+  bool by_warps, by_blocks;
+
+  CompactCut(int64_t rows, int64_t count) {
+    int64_t parts = WarpParts<Key>::parts(count);
+    tiles = ceil_div(parts, compact_warps);
+    by_warps = parts == 1 || (tiles == 1 && rows >= many_rows);
+    by_blocks = !by_warps && tiles <= few_tiles;
+  }
+  bool is_whole() const { return by_warps || by_blocks; }
+};
+
+inline constexpr int64_t most_compact_blocks = 0x7fffffff;
+
+// By tiles that look back: for rows of many tiles, and correct for any with a cell.
+template <class Key, class Predicate, class Write, class Found>
+Status compact_long_rows(Executor executor, const Key* x, const Predicate& chosen, const Write& write, Found* found,
+                         int64_t rows, int64_t count) {
+  int64_t tiles = CompactCut<Key>(rows, count).tiles;
+  LookBack<ChosenCells> look{nullptr, rows, tiles};
+  if (!look.begin(executor)) return small_workspace;
+  unsigned blocks = unsigned(std::min(rows * tiles, most_compact_blocks));
+  compact_tiles<<<blocks, compact_block, 0, executor.stream>>>(x, chosen, write, look, found, count);
+  return launched();
 }
 
 template <class Key, class Predicate, class Write, class Found>
 Status write_compacted(Executor executor, const Key* x, const Predicate& chosen, const Write& write, Found* found,
                        int64_t rows, int64_t count) {
-  constexpr int64_t most_blocks = 0x7fffffff, many_rows = 4096;
-  using Parts = WarpParts<Key>;
   using FewCells = WarpParts<Key, 2>;
-  int64_t parts = Parts::parts(count), tiles = ceil_div(parts, compact_warps);
-  if (parts == 1 || (tiles == 1 && rows >= many_rows)) {
-    unsigned blocks = unsigned(std::min(ceil_div(rows, compact_warps), most_blocks));
+  CompactCut<Key> cut(rows, count);
+  if (cut.by_warps) {
+    unsigned blocks = unsigned(std::min(ceil_div(rows, compact_warps), most_compact_blocks));
     auto kernel = count <= FewCells::cells ? compact_short<FewCells, Key, Predicate, Write, Found>
-                                           : compact_short<Parts, Key, Predicate, Write, Found>;
+                                           : compact_short<WarpParts<Key>, Key, Predicate, Write, Found>;
     kernel<<<blocks, compact_block, 0, executor.stream>>>(x, chosen, write, found, rows, count);
     return launched();
   }
-  LookBack<ChosenCells> look{nullptr, rows, tiles};
-  if (tiles > 1 && !look.begin(executor)) return small_workspace;
-  unsigned blocks = unsigned(std::min(rows * tiles, most_blocks));
-  compact_tiles<<<blocks, compact_block, 0, executor.stream>>>(x, chosen, write, look, found, count);
-  return launched();
+  if (cut.by_blocks) {
+    unsigned blocks = unsigned(std::min(rows, most_compact_blocks));
+    compact_by_blocks<<<blocks, compact_block, 0, executor.stream>>>(x, chosen, write, found, rows, cut.tiles, count);
+    return launched();
+  }
+  return compact_long_rows(executor, x, chosen, write, found, rows, count);
 }
 
 }  // namespace internal

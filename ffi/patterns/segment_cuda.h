@@ -2,7 +2,8 @@
 //
 // A worker is a group of lanes, a power of two, each with V neighbouring columns. Reductions take two kernels: one
 // reduces every worker's share, the other joins the segments that span workers, between them one for those that span
-// many; spreads take one.
+// many. Small reductions take one kernel, which does both: a block for a few columns of a batch. Shares and the order
+// in which they are joined are the same there, so results have the same bits. Spreads take one kernel.
 #pragma once
 
 #include "segment_index_cuda.h"
@@ -29,6 +30,10 @@ struct SegmentGrid {
 struct SegmentHead {
   uint32_t segment;
   int32_t spans;
+
+  static __device__ SegmentHead of(const Segments& segments, const SegmentShare& share, int64_t worker, int64_t items) {
+    return {uint32_t(share.first), share.has_head ? int32_t(worker - segments.first_item(share.first) / items) : 0};
+  }
 };
 
 // Many lanes in flight hide the memory's latency, few workers leave few segments to join. Fixed by the shapes of a
@@ -53,11 +58,10 @@ __noinline__ __device__ void write_empty(const Reducer reducer, int64_t segment,
 
 // One lane's part of a worker's share. The rows stream by in steps of the same size wherever segments end, so that the
 // workers of a warp stay together, and the rows of the next step are known before this one's have come.
-template <int V, class Reducer>
+template <int V, class Reducer, int step>
 struct SegmentStream {
   using Element = typename Reducer::Element;
   using State = typename Reducer::template State<V>;
-  static constexpr int step = 3;
 
   const Reducer& reducer;
   const Segments& segments;
@@ -116,6 +120,22 @@ struct SegmentStream {
   }
 };
 
+// Reduces a worker's share of a lane's columns, `step` rows at a time.
+template <int V, int step, class Reducer, class State = typename Reducer::template State<V>>
+__device__ void reduce_share(const Reducer& reducer, const SegmentShape& shape, const Segments& segments,
+                             const SegmentShare& share, int64_t batch, int64_t column,
+                             const typename Reducer::Element* x, State* head, State* tail) {
+  SegmentStream<V, Reducer, step> stream{reducer,
+                                         segments,
+                                         share,
+                                         shape.columns,
+                                         batch * shape.segments * shape.columns + column,
+                                         shape.ids_batch(batch) * shape.segments,
+                                         head};
+  stream.run(x + batch * shape.rows * shape.columns + column);
+  if (share.has_tail) *tail = stream.state;
+}
+
 template <int V, class Reducer>
 __global__ void __launch_bounds__(segment_block, segment_blocks)
     reduce_shares(Reducer reducer, SegmentIndex index, const typename Reducer::Element* x, SegmentGrid grid,
@@ -128,37 +148,28 @@ __global__ void __launch_bounds__(segment_block, segment_blocks)
   Segments segments(index, batch);
   SegmentShare share(segments, worker, grid.items);
   if (starts && blockIdx.y == 0 && threadIdx.x % grid.lanes == 0)
-    starts[global_worker] = {uint32_t(share.first),
-                             share.has_head ? int32_t(worker - segments.first_item(share.first) / grid.items) : 0};
+    starts[global_worker] = SegmentHead::of(segments, share, worker, grid.items);
   for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
     int64_t lane = tile * grid.lanes + threadIdx.x % grid.lanes, column = lane * V;
     if (column >= shape.columns) break;
     int64_t partial = global_worker * grid.tiles * grid.lanes + lane;
-    SegmentStream<V, Reducer> stream{reducer,
-                                     segments,
-                                     share,
-                                     shape.columns,
-                                     batch * shape.segments * shape.columns + column,
-                                     shape.ids_batch(batch) * shape.segments,
-                                     heads + partial};
-    stream.run(x + batch * shape.rows * shape.columns + column);
-    if (share.has_tail) tails[partial] = stream.state;
+    reduce_share<V, 3>(reducer, shape, segments, share, batch, column, x, heads + partial, tails + partial);
   }
 }
 
-// The merger of states part(0) ... part(count - 1), for the block's first group of lanes: every group merges
+// The merger of states part(0) ... part(count - 1), for the block's first group of lanes: each of so many groups merges
 // neighbouring ones, and the first what those gave. All threads of the block take part; `in_range` is whether the lane
 // has columns.
 template <class Reducer, class State, class Part>
-__device__ State merge_in_block(const Reducer& reducer, State* memory, int lanes, bool in_range, int64_t count,
-                                const Part& part) {
-  int groups = segment_block / lanes, group = threadIdx.x / lanes;
+__device__ State merge_in_block(const Reducer& reducer, State* memory, int lanes, int groups, bool in_range,
+                                int64_t count, const Part& part) {
+  int group = threadIdx.x / lanes;
   int64_t used = count < groups ? count : groups;
   State state;
   reducer.start(state);
   if (in_range && group < used)
     for (int64_t i = group * count / used; i < (group + 1) * count / used; ++i) reducer.merge(state, part(i));
-  memory[threadIdx.x] = state;
+  if (group < groups) memory[threadIdx.x] = state;
   __syncthreads();
   if (in_range && group == 0)
     for (int k = 1; k < used; ++k) reducer.merge(state, memory[k * lanes + threadIdx.x]);
@@ -188,15 +199,87 @@ __global__ void __launch_bounds__(segment_block)
   for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
     int64_t lane = tile * grid.lanes + threadIdx.x % grid.lanes, lanes = grid.tiles * grid.lanes;
     bool in_range = lane * V < columns;
-    State state = merge_in_block(reducer, reinterpret_cast<State*>(memory), grid.lanes, in_range, run_length,
-                                 [&](int64_t i) { return tails[(first + i) * lanes + lane]; });
+    State state = merge_in_block(reducer, reinterpret_cast<State*>(memory), grid.lanes, segment_block / grid.lanes,
+                                 in_range, run_length, [&](int64_t i) { return tails[(first + i) * lanes + lane]; });
     if (in_range && threadIdx.x < grid.lanes) runs[run * lanes + lane] = state;
   }
 }
 
-// Joins the segments that span workers. A block looks after as many workers as it has lane groups. Where a worker ends
-// a segment that began a few workers before, its group merges their tails; where many workers before, all of the
-// block's groups do, and take whole runs of them for one.
+// Joins the segments that span workers. Where a worker ends a segment that began a few workers before, its group merges
+// their tails; where many workers before, several of the block's groups do, and take whole runs of them for one.
+template <int V, class Reducer>
+struct SegmentJoin {
+  using State = typename Reducer::template State<V>;
+  static constexpr int64_t few = 16;
+
+  const Reducer& reducer;
+  const SegmentIndex& index;
+  const SegmentGrid& grid;
+  int64_t runs_of_batch;
+  const State *heads, *tails, *runs;
+  int64_t first_worker;       // of the block's first group, among those of all batches
+  int mergers;                // how many groups merge the tails of one segment
+  State* memory;              // shared, for these groups
+  const SegmentHead* starts;  // shared, of all groups
+  uint32_t* spans_many;       // shared, a bit for each thread
+
+  __device__ int64_t batch_of(int64_t worker) const { return index.shape.batches == 1 ? 0 : worker / grid.workers; }
+  __device__ int64_t partial(int64_t worker, int64_t lane) const { return worker * grid.tiles * grid.lanes + lane; }
+
+  // Called by all threads of the block when `starts` are there, before any tile.
+  __device__ void begin() const {
+    bool is_many = threadIdx.x % grid.lanes == 0 && starts[threadIdx.x / grid.lanes].spans > few;
+    uint32_t many = __ballot_sync(~0u, is_many);
+    if (threadIdx.x % 32 == 0) spans_many[threadIdx.x / 32] = many;
+    __syncthreads();
+  }
+
+  // Called by all threads of the block.
+  __device__ void run(int64_t tile) const {
+    int group = threadIdx.x / grid.lanes;
+    int64_t lane = tile * grid.lanes + threadIdx.x % grid.lanes;
+    bool in_range = lane * V < index.shape.columns;
+    if (SegmentHead start = starts[group]; in_range && start.spans > 0 && start.spans <= few) {
+      int64_t worker = first_worker + group;
+      State state;
+      reducer.start(state);
+      for (int64_t w = worker - start.spans; w < worker; ++w) reducer.merge(state, tails[partial(w, lane)]);
+      finish(state, worker, lane, start.segment);
+    }
+    for (int warp = 0; warp < int(blockDim.x) / 32; ++warp)
+      for (uint32_t left = spans_many[warp]; left; left &= left - 1)
+        join_many((warp * 32 + __ffs(left) - 1) / grid.lanes, lane, in_range);
+  }
+
+ private:
+  __device__ void finish(State& state, int64_t worker, int64_t lane, uint32_t segment) const {
+    int64_t batch = batch_of(worker);
+    reducer.merge(state, heads[partial(worker, lane)]);
+    reducer.finish(state, Segments(index, batch).rows(segment),
+                   index.shape.ids_batch(batch) * index.shape.segments + segment,
+                   (batch * index.shape.segments + segment) * index.shape.columns + lane * V);
+  }
+
+  // Workers before the first run, runs, and workers behind the last. The first worker may have other segments too.
+  __device__ void join_many(int group, int64_t lane, bool in_range) const {
+    SegmentHead start = starts[group];
+    int64_t worker = first_worker + group, batch = batch_of(worker), first = worker - start.spans;
+    int64_t in_batch = first - batch * grid.workers;
+    int64_t run = in_batch / run_length + 1, whole = (in_batch + start.spans) / run_length - run;
+    if (whole < 0 || runs_of_batch == 0) whole = 0;
+    int64_t leading = whole > 0 ? run * run_length - in_batch : start.spans;
+    State state = merge_in_block(reducer, memory, grid.lanes, mergers, in_range, start.spans - whole * (run_length - 1),
+                                 [&](int64_t i) {
+                                   if (i < leading) return tails[partial(first + i, lane)];
+                                   if (i < leading + whole)
+                                     return runs[partial(batch * runs_of_batch + run + i - leading, lane)];
+                                   return tails[partial(first + i + whole * (run_length - 1), lane)];
+                                 });
+    if (in_range && threadIdx.x < grid.lanes) finish(state, worker, lane, start.segment);
+  }
+};
+
+// A block looks after as many workers as it has groups of lanes.
 template <int V, class Reducer>
 __global__ void __launch_bounds__(segment_block)
     join_shares(Reducer reducer, SegmentIndex index, SegmentGrid grid, int64_t runs_of_batch, const SegmentHead* starts,
@@ -205,50 +288,74 @@ __global__ void __launch_bounds__(segment_block)
   using State = typename Reducer::template State<V>;
   __shared__ alignas(16) unsigned char memory[segment_block * sizeof(State)];
   __shared__ SegmentHead shared_starts[segment_block];
-  constexpr int64_t few = 16;
-  const SegmentShape& shape = index.shape;
-  int groups = segment_block / grid.lanes, group = threadIdx.x / grid.lanes, lane_in_group = threadIdx.x % grid.lanes;
-  int64_t first_worker = int64_t(blockIdx.x) * groups, total = shape.batches * grid.workers;
-  if (lane_in_group == 0)
+  __shared__ uint32_t spans_many[segment_block / 32];
+  int groups = segment_block / grid.lanes, group = threadIdx.x / grid.lanes;
+  int64_t first_worker = int64_t(blockIdx.x) * groups, total = index.shape.batches * grid.workers;
+  if (threadIdx.x % grid.lanes == 0)
     shared_starts[group] = first_worker + group < total ? starts[first_worker + group] : SegmentHead{0, 0};
   __syncthreads();
-  auto batch_of = [&](int64_t worker) { return shape.batches == 1 ? 0 : worker / grid.workers; };
-  auto partial = [&](int64_t w, int64_t lane) { return w * grid.tiles * grid.lanes + lane; };
-  auto finish = [&](State& state, int64_t worker, int64_t lane, uint32_t segment) {
-    int64_t batch = batch_of(worker);
-    reducer.merge(state, heads[partial(worker, lane)]);
-    reducer.finish(state, Segments(index, batch).rows(segment), shape.ids_batch(batch) * shape.segments + segment,
-                   (batch * shape.segments + segment) * shape.columns + lane * V);
+  SegmentJoin<V, Reducer> join{reducer,       index,     grid,         runs_of_batch, heads,
+                               tails,         runs,      first_worker, groups,        reinterpret_cast<State*>(memory),
+                               shared_starts, spans_many};
+  join.begin();
+  for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) join.run(tile);
+}
+
+// The one kernel of a small reduction: a block has a tile of a few columns, and all workers of a batch.
+inline constexpr int fused_block = 512, fused_bytes = 1 << 15;
+
+// Its grid; without tiles where the reduction is not small. A narrow tile makes many blocks, but should not be narrower
+// than what memory reads at once. The workspace for `grid` is large enough: it has as many workers, and its tiles are
+// no narrower.
+inline SegmentGrid fused_grid(const SegmentShape& shape, const SegmentGrid& grid, int lane_bytes, int width) {
+  constexpr int64_t sector = 32, most_blocks = 132, most_offsets = fused_bytes / sizeof(uint32_t);
+  SegmentGrid fused{1, 0, grid.items, grid.workers};
+  if (segment_runs(grid) > 0 || shape.segments >= most_offsets) return fused;
+  auto blocks = [&] {
+    fused.tiles = ceil_div(shape.columns, int64_t(fused.lanes) * width);
+    return shape.batches * fused.tiles;
   };
-  for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
+  auto may_widen = [&] { return fused.lanes < grid.lanes && 2 * fused.lanes * grid.workers <= fused_block; };
+  while (fused.lanes * lane_bytes < sector && may_widen()) fused.lanes *= 2;
+  while (blocks() > most_blocks && may_widen()) fused.lanes *= 2;
+  if (blocks() > most_blocks || fused.lanes * grid.workers > fused_block) fused.tiles = 0;
+  return fused;
+}
+
+template <int V, class Reducer>
+__global__ void __launch_bounds__(fused_block)
+    reduce_fused(Reducer reducer, SegmentIndex index, const typename Reducer::Element* x, SegmentGrid grid, int mergers,
+                 typename Reducer::template State<V>* heads, typename Reducer::template State<V>* tails) {
+  using State = typename Reducer::template State<V>;
+  constexpr int step = 6;
+  __shared__ alignas(16) unsigned char memory[fused_bytes];  // offsets, then states
+  __shared__ SegmentHead starts[fused_block];
+  __shared__ uint32_t spans_many[fused_block / 32];
+  static_assert(segment_block * sizeof(State) <= fused_bytes);
+  const SegmentShape& shape = index.shape;
+  int64_t batch = blockIdx.x / grid.tiles, tile = blockIdx.x - batch * grid.tiles, first_worker = batch * grid.workers;
+  Segments segments(index, batch);
+  uint32_t* offsets = reinterpret_cast<uint32_t*>(memory);
+  for (int64_t s = threadIdx.x; s <= segments.count; s += blockDim.x) offsets[s] = segments.offsets[s];
+  segments.offsets = offsets;
+  __syncthreads();
+  int worker = threadIdx.x / grid.lanes, lane_in_group = threadIdx.x % grid.lanes;
+  SegmentHead start{0, 0};
+  if (worker < grid.workers) {
+    SegmentShare share(segments, worker, grid.items);
+    start = SegmentHead::of(segments, share, worker, grid.items);
     int64_t lane = tile * grid.lanes + lane_in_group;
-    bool in_range = lane * V < shape.columns;
-    if (SegmentHead start = shared_starts[group]; in_range && start.spans > 0 && start.spans <= few) {
-      int64_t worker = first_worker + group;
-      State state;
-      reducer.start(state);
-      for (int64_t w = worker - start.spans; w < worker; ++w) reducer.merge(state, tails[partial(w, lane)]);
-      finish(state, worker, lane, start.segment);
-    }
-    for (int g = 0; g < groups; ++g) {
-      SegmentHead start = shared_starts[g];
-      if (start.spans <= few) continue;
-      // Workers before the first run, runs, and workers behind the last. The first worker may have other segments too.
-      int64_t worker = first_worker + g, batch = batch_of(worker), first = worker - start.spans;
-      int64_t in_batch = first - batch * grid.workers;
-      int64_t run = in_batch / run_length + 1, whole = (in_batch + start.spans) / run_length - run;
-      if (whole < 0 || runs_of_batch == 0) whole = 0;
-      int64_t leading = whole > 0 ? run * run_length - in_batch : start.spans;
-      State state = merge_in_block(reducer, reinterpret_cast<State*>(memory), grid.lanes, in_range,
-                                   start.spans - whole * (run_length - 1), [&](int64_t i) {
-                                     if (i < leading) return tails[partial(first + i, lane)];
-                                     if (i < leading + whole)
-                                       return runs[partial(batch * runs_of_batch + run + i - leading, lane)];
-                                     return tails[partial(first + i + whole * (run_length - 1), lane)];
-                                   });
-      if (in_range && group == 0) finish(state, worker, lane, start.segment);
-    }
+    int64_t partial = (first_worker + worker) * grid.tiles * grid.lanes + lane;
+    if (lane * V < shape.columns)
+      reduce_share<V, step>(reducer, shape, segments, share, batch, lane * V, x, heads + partial, tails + partial);
   }
+  if (lane_in_group == 0) starts[worker] = start;
+  __syncthreads();
+  SegmentJoin<V, Reducer> join{reducer, index,     grid,         0,       heads,
+                               tails,   nullptr,   first_worker, mergers, reinterpret_cast<State*>(memory),
+                               starts,  spans_many};
+  join.begin();
+  join.run(tile);
 }
 
 template <int V, class Reducer>
@@ -265,6 +372,14 @@ Status reduce_segments_by(Executor executor, const Reducer& reducer, const Segme
     heads = executor.scratch<State>(partials), tails = executor.scratch<State>(partials);
     merged = executor.scratch<State>(index.shape.batches * runs * grid.tiles * grid.lanes);
     if (!starts || !heads || !tails || !merged) return small_workspace;
+    SegmentGrid fused = fused_grid(index.shape, grid, V * sizeof(typename Reducer::Element), V);
+    if (fused.tiles > 0) {
+      int64_t blocks = index.shape.batches * fused.tiles, threads = ceil_div(fused.workers * fused.lanes, 32) * 32;
+      threads = threads < segment_block ? segment_block : threads;
+      reduce_fused<V><<<unsigned(blocks), unsigned(threads), 0, executor.stream>>>(
+          reducer, index, x, fused, segment_block / grid.lanes, heads, tails);
+      return launched();
+    }
   }
   dim3 blocks = grid.blocks(index.shape);
   reduce_shares<V><<<blocks, segment_block, 0, executor.stream>>>(reducer, index, x, grid, starts, heads, tails);

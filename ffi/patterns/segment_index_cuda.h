@@ -1,11 +1,14 @@
 // The index of segments on a CUDA grid: rows in the order of their ids, by a stable sort over only the
 // bits that the number of segments needs, so that rows of a segment stay in order; and where each segment begins.
+// A batch of few rows and few segments is sorted by one block, in shared memory: that is one kernel. Larger batches are
+// sorted together, by keys that begin with the batch. A stable sort has one result, so both give the same index.
 #pragma once
 
 #include <algorithm>
 
 #include "key_sort_cuda.h"
 #include "segment.h"
+#include "sort_block_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -17,7 +20,8 @@ inline dim3 offset_blocks(int64_t batches, int64_t segments) {
   return dim3(unsigned(ceil_div(segments + 1, index_block)), unsigned(std::min<int64_t>(batches, 65535)));
 }
 
-// The sort key of a row: its batch and its segment, rows of no segment last in their batch.
+// The sort key of a row: its batch and its segment, rows of no segment last in their batch. Where a block sorts a
+// batch, `segment` is the key.
 template <class Id, class KeyType>
 struct SegmentKeys {
   using Key = KeyType;
@@ -26,11 +30,11 @@ struct SegmentKeys {
 
   __device__ int64_t batch(int64_t i) const { return batches == 1 ? 0 : i / rows; }
   __device__ uint32_t number(int64_t i) const { return uint32_t(i - batch(i) * rows); }
-  __device__ Key key(int64_t i) const {
-    Id id = ids[i];
+  __device__ Key segment(Id id) const {
     bool inside = id >= 0 && int64_t(id) < segments;
-    return Key(batch(i) * (segments + 1)) + Key(inside ? id : segments);
+    return Key(inside ? id : segments);
   }
+  __device__ Key key(int64_t i) const { return Key(batch(i) * (segments + 1)) + segment(ids[i]); }
 };
 
 // offsets[batch, s] = how many of the batch's keys are less than batch * batch_step + s. A batch has fewer than 2^32.
@@ -53,11 +57,17 @@ __global__ void __launch_bounds__(index_block)
   }
 }
 
+// How many bits the numbers up to `last` have, at least one.
+inline int bits_up_to(int64_t last) {
+  int bits = 1;
+  while (last >> bits) ++bits;
+  return bits;
+}
+
 template <class Key, class Id>
 Status sort_segments(const Executor& executor, const Id* ids, int64_t batches, int64_t rows, int64_t segments,
                      uint32_t* perm, uint32_t* offsets) {
-  int bits = 1;
-  while ((batches * (segments + 1) - 1) >> bits) ++bits;
+  int bits = bits_up_to(batches * (segments + 1) - 1);
   Key* keys = nullptr;
   SegmentKeys<Id, Key> source{ids, batches, rows, segments};
   if (rows > 0)
@@ -65,6 +75,88 @@ Status sort_segments(const Executor& executor, const Id* ids, int64_t batches, i
   segment_offsets<<<offset_blocks(batches, segments), index_block, 0, executor.stream>>>(keys, batches, rows, segments,
                                                                                          segments + 1, offsets);
   return launched();
+}
+
+// The most rows, and segments, of a batch that a block indexes.
+inline constexpr int64_t most_indexed_by_block = 16384;
+
+// A block takes about as long for few rows as for `few_rows_of_batch`. As long as all blocks run at once, that does not
+// matter; more of them would take longer than one sort of all batches.
+inline bool is_indexed_by_blocks(int64_t batches, int64_t rows, int64_t segments) {
+  constexpr int64_t few_rows_of_batch = 512, most_idle_blocks = 2048;
+  return rows <= most_indexed_by_block && segments <= most_indexed_by_block &&
+         (rows >= few_rows_of_batch || batches <= most_idle_blocks);
+}
+
+// Writes where each segment begins, by all threads of a block. `segment_at(position)` is the segment of a sorted row.
+// All segments after that of the preceding row, up to its own, begin at a row's position.
+template <class SegmentAt>
+__device__ void write_offsets(int rows, int segments, uint32_t* offsets, const SegmentAt& segment_at) {
+  constexpr int few = 4;
+  int lane = threadIdx.x % 32;
+  for (int first = int(threadIdx.x) - lane; first <= rows; first += int(blockDim.x)) {
+    int position = first + lane, begin = 0, end = 0;
+    if (position <= rows) {
+      begin = position > 0 ? segment_at(position - 1) + 1 : 0;
+      end = position < rows ? segment_at(position) + 1 : segments + 1;
+    }
+#pragma unroll
+    for (int k = 0; k < few; ++k)
+      if (begin + k < end) offsets[begin + k] = uint32_t(position);
+    // Many empty segments would keep one lane busy: the warp writes them together.
+    for (uint32_t left = __ballot_sync(~0u, end - begin > few); left; left &= left - 1) {
+      int of_lane = __ffs(left) - 1, from = __shfl_sync(~0u, begin, of_lane), to = __shfl_sync(~0u, end, of_lane);
+      for (int segment = from + few + lane; segment < to; segment += 32) offsets[segment] = uint32_t(first + of_lane);
+      __syncwarp();
+    }
+  }
+}
+
+template <class Sort, class Id>
+__global__ void __launch_bounds__(Sort::threads)
+    index_by_blocks(SegmentKeys<Id, typename Sort::Key> source, int bits, uint32_t* perm, uint32_t* offsets) {
+  using Key = typename Sort::Key;
+  extern __shared__ __align__(16) char memory[];
+  Sort& sort = *reinterpret_cast<Sort*>(memory);
+  int rows = int(source.rows), segments = int(source.segments), steps = Sort::steps_for(rows);
+  for (int64_t batch = blockIdx.x; batch < source.batches; batch += gridDim.x) {
+    constexpr int ahead = 8;
+    for (int first = threadIdx.x; first < steps * Sort::threads; first += ahead * Sort::threads) {
+      Id ids[ahead];
+#pragma unroll
+      for (int k = 0; k < ahead; ++k)
+        if (int i = first + k * Sort::threads; i < rows) ids[k] = source.ids[batch * rows + i];
+#pragma unroll
+      for (int k = 0; k < ahead; ++k)
+        if (int i = first + k * Sort::threads; i < steps * Sort::threads)
+          sort.keys[i] = i < rows ? source.segment(ids[k]) : Key(~Key(0));
+    }
+    __syncthreads();
+    sort.sort(steps, bits);
+    for (int i = threadIdx.x; i < rows; i += Sort::threads) perm[batch * rows + i] = sort.order[i];
+    write_offsets(rows, segments, offsets + batch * (segments + 1),
+                  [&](int position) { return int(sort.keys[sort.order[position]]); });
+    __syncthreads();
+  }
+}
+
+template <int threads, int items, class Id>
+Status index_by(const Executor& executor, const Id* ids, int64_t batches, int64_t rows, int64_t segments,
+                uint32_t* perm, uint32_t* offsets) {
+  using Sort = RowSort<uint16_t, threads, items>;
+  auto kernel = index_by_blocks<Sort, Id>;
+  if (Status status = allow_shared_memory(kernel, sizeof(Sort)); !status.ok()) return status;
+  SegmentKeys<Id, uint16_t> source{ids, batches, rows, segments};
+  kernel<<<grid_of(batches), threads, sizeof(Sort), executor.stream>>>(source, bits_up_to(segments), perm, offsets);
+  return launched();
+}
+
+template <class Id>
+Status index_small_batches(const Executor& executor, const Id* ids, int64_t batches, int64_t rows, int64_t segments,
+                           uint32_t* perm, uint32_t* offsets) {
+  if (rows <= 1024) return index_by<128, 8>(executor, ids, batches, rows, segments, perm, offsets);
+  if (rows <= 4096) return index_by<512, 8>(executor, ids, batches, rows, segments, perm, offsets);
+  return index_by<512, 32>(executor, ids, batches, rows, segments, perm, offsets);
 }
 
 }  // namespace internal
@@ -79,6 +171,8 @@ Status index_segments(const Executor& executor, const Id* ids, int64_t batches, 
                                                                                            0, offsets);
     return launched();
   }
+  if (internal::is_indexed_by_blocks(batches, rows, segments))
+    return internal::index_small_batches(executor, ids, batches, rows, segments, perm, offsets);
   if (batches * (segments + 1) <= int64_t(1) << 32)
     return internal::sort_segments<uint32_t>(executor, ids, batches, rows, segments, perm, offsets);
   return internal::sort_segments<uint64_t>(executor, ids, batches, rows, segments, perm, offsets);

@@ -29,13 +29,14 @@ struct RowSort {
   // How many steps of 32 cells each warp takes for so many cells. What is beyond them has the last keys of all.
   static __device__ int steps_for(int count) { return (count + 32 * warps - 1) / (32 * warps); }
 
-  __device__ void sort(int steps) {
+  // By so many of the keys' lowest bits.
+  __device__ void sort(int steps, int bits = 8 * sizeof(Key)) {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, first = warp * 32 * steps + lane;
     for (int i = lane; i < row_digits; i += 32) masks[warp][i] = 0;
 #pragma unroll
     for (int k = 0; k < items; ++k)
       if (k < steps) order[first + k * 32] = uint16_t(first + k * 32);
-    for (int shift = 0; shift < int(8 * sizeof(Key)); shift += row_digit_bits) sort_by(shift, steps, warp, lane, first);
+    for (int shift = 0; shift < bits; shift += row_digit_bits) sort_by(shift, steps, warp, lane, first);
   }
 
  private:

@@ -53,7 +53,7 @@ Status restore_shared(Executor executor, const Rows<Key>& rows, Key* sorted) {
     SharedCells<Key> cells{rows, sorted, ranges, Key(key ^ rows.order.inverted)};
     find_shared<<<unsigned(std::min<int64_t>(ceil_div(2 * rows.rows, 128), 1024)), 128, 0, executor.stream>>>(cells);
     int32_t* uncounted = nullptr;
-    Status status = write_compacted(executor, rows.x, cells, cells, uncounted, rows.rows, rows.count);
+    Status status = compact_long_rows(executor, rows.x, cells, cells, uncounted, rows.rows, rows.count);
     if (!status.ok()) return status;
   }
   return {};
