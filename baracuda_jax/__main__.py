@@ -4,9 +4,10 @@ import argparse
 import importlib.util
 import pathlib
 import sys
+from collections.abc import Sequence
 
 
-def parser():
+def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser("baracuda-jax", description="What this installation is, has and computes.")
     commands = top.add_subparsers(dest="command", required=True, metavar="info | ops | check | bench")
     commands.add_parser("info", help="versions, devices and compiled modules")
@@ -57,7 +58,7 @@ def parser():
     return top
 
 
-def contenders(text):
+def contenders(text: str) -> tuple[str, ...]:
     """What native is timed against, separated by commas."""
     names = tuple(text.split(","))
     if not set(names) <= {"xla", "torch"}:
@@ -65,7 +66,7 @@ def contenders(text):
     return names
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     if importlib.util.find_spec("rich") is None:
         extra = "bench" if options.command == "bench" else "cli"

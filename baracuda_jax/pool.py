@@ -10,11 +10,13 @@ batches.
 import functools
 import math
 import numbers
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from ._core import checks
 from ._core.api import api
@@ -22,6 +24,7 @@ from ._core.case import Case
 from ._core.kernel import kernel
 from ._core.op import Body, as_they_are, declare
 from ._core.sku import OpCategory
+from ._core.types import Decorator, Implementation, Integers
 from ._core.wide import wide, wide_dtype, with_unrounded
 
 FORMATS = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
@@ -228,7 +231,7 @@ def _backward_native(x, y, dy, **params):
 # The public functions, and one op for each number of spatial dimensions
 
 
-def _document(rank, template):
+def _document(rank, template) -> Decorator:
     return template.format(rank=rank, format=FORMATS[rank][0], last=FORMATS[rank][1])
 
 
@@ -251,67 +254,94 @@ def _lp_pool_backward(rank, x, y, dy, norm_type, window, strides, ceil_mode, dat
 
 @api
 def lp_pool1d(
-    x,
-    norm_type,
-    window,
-    strides=None,
+    x: ArrayLike,
+    norm_type: float,
+    window: int | Integers,
+    strides: int | Integers | None = None,
     *,
-    ceil_mode=False,
-    data_format="NCL",
-    return_residuals=False,
-    implementation=None,
-):
+    ceil_mode: bool = False,
+    data_format: Literal["NCL", "NLC"] = "NCL",
+    return_residuals: bool = False,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     return _lp_pool(1, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, implementation)
 
 
 @api
 def lp_pool2d(
-    x,
-    norm_type,
-    window,
-    strides=None,
+    x: ArrayLike,
+    norm_type: float,
+    window: int | Integers,
+    strides: int | Integers | None = None,
     *,
-    ceil_mode=False,
-    data_format="NCHW",
-    return_residuals=False,
-    implementation=None,
-):
+    ceil_mode: bool = False,
+    data_format: Literal["NCHW", "NHWC"] = "NCHW",
+    return_residuals: bool = False,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     return _lp_pool(2, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, implementation)
 
 
 @api
 def lp_pool3d(
-    x,
-    norm_type,
-    window,
-    strides=None,
+    x: ArrayLike,
+    norm_type: float,
+    window: int | Integers,
+    strides: int | Integers | None = None,
     *,
-    ceil_mode=False,
-    data_format="NCDHW",
-    return_residuals=False,
-    implementation=None,
-):
+    ceil_mode: bool = False,
+    data_format: Literal["NCDHW", "NDHWC"] = "NCDHW",
+    return_residuals: bool = False,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     return _lp_pool(3, x, norm_type, window, strides, ceil_mode, data_format, return_residuals, implementation)
 
 
 @api
 def lp_pool1d_backward(
-    x, y, dy, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCL", implementation=None
-):  # fmt: skip
+    x: ArrayLike,
+    y: ArrayLike,
+    dy: ArrayLike,
+    norm_type: float,
+    window: int | Integers,
+    strides: int | Integers | None = None,
+    *,
+    ceil_mode: bool = False,
+    data_format: Literal["NCL", "NLC"] = "NCL",
+    implementation: Implementation = None,
+) -> Array:
     return _lp_pool_backward(1, x, y, dy, norm_type, window, strides, ceil_mode, data_format, implementation)
 
 
 @api
 def lp_pool2d_backward(
-    x, y, dy, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCHW", implementation=None
-):  # fmt: skip
+    x: ArrayLike,
+    y: ArrayLike,
+    dy: ArrayLike,
+    norm_type: float,
+    window: int | Integers,
+    strides: int | Integers | None = None,
+    *,
+    ceil_mode: bool = False,
+    data_format: Literal["NCHW", "NHWC"] = "NCHW",
+    implementation: Implementation = None,
+) -> Array:
     return _lp_pool_backward(2, x, y, dy, norm_type, window, strides, ceil_mode, data_format, implementation)
 
 
 @api
 def lp_pool3d_backward(
-    x, y, dy, norm_type, window, strides=None, *, ceil_mode=False, data_format="NCDHW", implementation=None
-):  # fmt: skip
+    x: ArrayLike,
+    y: ArrayLike,
+    dy: ArrayLike,
+    norm_type: float,
+    window: int | Integers,
+    strides: int | Integers | None = None,
+    *,
+    ceil_mode: bool = False,
+    data_format: Literal["NCDHW", "NDHWC"] = "NCDHW",
+    implementation: Implementation = None,
+) -> Array:
     return _lp_pool_backward(3, x, y, dy, norm_type, window, strides, ceil_mode, data_format, implementation)
 
 

@@ -3,11 +3,12 @@
 import inspect
 import pathlib
 import re
+import typing
 
 import jax
 
 import baracuda_jax
-from baracuda_jax._core import traced
+from baracuda_jax._core import traced, types
 from baracuda_jax._core.op import OPS
 
 PACKAGE = pathlib.Path(baracuda_jax.__file__).parent
@@ -59,3 +60,37 @@ def test_public_functions_are_jittable_with_static_parameters(op):
 
 def test_op_names_are_those_of_the_table():
     assert all(name == op.name for name, op in OPS.items())
+
+
+def test_public_functions_are_annotated():
+    """Those made from lines of tables too, each argument and the result; the package says so to type checkers."""
+    assert (PACKAGE / "py.typed").exists()
+    for name, fun in traced.public().items():
+        signature = inspect.signature(fun)
+        assert signature.return_annotation is not signature.empty, name
+        for argument, parameter in signature.parameters.items():
+            assert parameter.annotation is not parameter.empty, f"{name}: {argument}"
+        assert signature.parameters["implementation"].annotation == types.Implementation, name
+
+
+def test_results_are_of_the_annotated_kind(op):
+    """An array, a tuple of arrays, or a list of them."""
+    import numpy as np
+
+    case = op.cases[0]
+    args = case.arguments(np.random.default_rng(0), op.dtypes[0])
+    result = jax.eval_shape(lambda *args: op.public(*args, **case.kwargs), *args)
+    annotated = inspect.signature(op.public).return_annotation
+    kinds = typing.get_args(annotated) if isinstance(annotated, type(int | str)) else [annotated]
+    kinds = [typing.get_origin(kind) or kind for kind in kinds]
+    assert any(kind is (jax.Array if isinstance(result, jax.ShapeDtypeStruct) else type(result)) for kind in kinds)
+
+
+def test_gradients_are_of_the_annotated_kind(op):
+    """A backward function gives one cotangent, or several."""
+    fun = traced.public().get(f"{op.public.__name__}_backward")
+    if fun is None or fun.__name__ in ("clamp_backward", "fake_quantize_backward"):  # by an argument
+        return
+    annotated = inspect.signature(fun).return_annotation
+    several = len(op.differentiable) > 1 or op.differentiable[0].startswith("*")
+    assert (annotated is not jax.Array) == several, f"{fun.__name__}: {annotated}"

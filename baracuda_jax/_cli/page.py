@@ -18,13 +18,21 @@ def page(name):
     """Lines of text."""
     fun = OPS[name].public if name in OPS else public()[name]
     ops = [op for op in OPS.values() if op.public is fun]
-    yield f"{fun.__name__}{inspect.signature(fun)}"
+    yield f"{fun.__name__}{_plain(inspect.signature(fun))}"
     yield from ("", *(f"    {line}".rstrip() for line in (inspect.getdoc(fun) or "").splitlines()))
     also = [other for other, value in public().items() if value is fun and other != fun.__name__]
     if also:
         yield from ("", f"It is also named {', '.join(also)}.")
     for op in ops:
         yield from ("", *_facts(op))
+
+
+def _plain(signature):
+    """Without types, which are long."""
+    empty = inspect.Signature.empty
+    return signature.replace(
+        parameters=[p.replace(annotation=empty) for p in signature.parameters.values()], return_annotation=empty
+    )
 
 
 def _facts(op):

@@ -5,9 +5,10 @@ import inspect
 
 from . import hints
 from . import prefer as preference
+from .types import F
 
 
-def api(fun):
+def api(fun: F) -> F:
     """`fun`, whose error for a keyword that it does not have says what to use. An `implementation` that there is not is an
     error also where the body would choose none."""
 
@@ -26,4 +27,4 @@ def api(fun):
         told = hints.of_keyword(unknown, names)
         raise TypeError(f"{call.__name__}: got an unexpected keyword argument {unknown!r}; {told}")
 
-    return call
+    return call  # type: ignore

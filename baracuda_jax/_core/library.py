@@ -53,7 +53,7 @@ def _load_all():
 LIBRARIES = _load_all()
 #: For `jax.export.export(..., disabled_checks=export_checks)`. JAX exports only calls that it knows to stay compatible, and
 #: those it is told of: here are all of this package, on every platform.
-export_checks = tuple(
+export_checks: tuple[export.DisabledSafetyCheck, ...] = tuple(
     export.DisabledSafetyCheck.custom_call(target)
     for target in sorted({name for library in LIBRARIES.values() for name in library.targets})
 )

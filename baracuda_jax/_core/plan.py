@@ -3,9 +3,11 @@
 import dataclasses
 import functools
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import jax
+from jax.typing import ArrayLike
 
 from . import checks, choice, hints, library, promote
 from . import prefer as preference
@@ -26,6 +28,7 @@ from .traced import (
     trace,
     type_of,
 )
+from .types import Implementation
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 Types = Any  # a ShapeDtypeStruct, or a tree of them
@@ -48,15 +51,15 @@ class PlannedCall:
     why: str
 
     @property
-    def name(self):
+    def name(self) -> str:
         return self.call.name
 
     @property
-    def targets(self):
+    def targets(self) -> tuple[str, ...]:
         return self.call.targets if self.backend == "native" else ()
 
     @property
-    def workspace_bytes(self):
+    def workspace_bytes(self) -> Any:
         return self.call.workspace_bytes if self.backend == "native" else 0
 
 
@@ -90,13 +93,13 @@ class Plan:
     _traced: Traced = dataclasses.field(compare=False)
     _reasons: preference.Planned = dataclasses.field(compare=False)
 
-    def __call__(self, *arrays):
+    def __call__(self, *arrays: ArrayLike) -> Any:
         """Runs the plan on arrays of the planned types, as many as `inputs` has."""
         self.can_implement(*arrays)
         run = of_arrays(self.name, [name for name, _ in self.inputs], self.params)
         return run(*map(promote.strong, arrays), implementation=self.backends)
 
-    def can_implement(self, *args):
+    def can_implement(self, *args: Any) -> bool:
         """Checks that the plan can be called with such arguments.
 
         Args:
@@ -134,17 +137,17 @@ class Plan:
         return max(calls, key=lambda planned: planned.call.bytes, default=None)
 
     @property
-    def backend(self):
+    def backend(self) -> str:
         """ "native" or "xla"."""
         return self._main.backend if self._main else "xla"
 
     @property
-    def why(self):
+    def why(self) -> str:
         """Why this backend: what the caller asked for, the row of the table, or what overrode it."""
         return self._main.why if self._main else "no op is called"
 
     @functools.cached_property
-    def sku(self):
+    def sku(self) -> KernelSku:
         """The identity of what runs, a KernelSku."""
         main = self._main and self._main.call
         aux = main and main.aux_dtype
@@ -174,18 +177,18 @@ class Plan:
         )
 
     @property
-    def targets(self):
+    def targets(self) -> tuple[str, ...]:
         """The FFI targets that the program calls; none where XLA computes."""
         return tuple(dict.fromkeys(target for planned in self.calls for target in planned.targets))
 
     @property
-    def workspace_bytes(self):
+    def workspace_bytes(self) -> Any:
         """Scratch memory of the program's kernel calls, as lowered; XLA makes equal calls one, and reuses memory. Its own
         temporary memory is not counted: where XLA computes, this is 0."""
         return sum(planned.workspace_bytes for planned in self.calls)
 
     @functools.cached_property
-    def backward(self):
+    def backward(self) -> "Plan":
         """The plan of the derivative. Where the function is one op's call and nothing else, and the op has a public backward
         function, it is that function's plan: callable on (residuals..., dy), in its order. Else it is called with all
         arrays of this plan and dy, the cotangents of the results that have one, and gives the cotangents of the arrays
@@ -250,12 +253,12 @@ class Plan:
                 return planned
         raise TypeError(f"plan of {self.name}: there is no derivative for {self._dtype.name}")
 
-    def lower(self, platform=None):
+    def lower(self, platform: str | None = None) -> jax.stages.Lowered:
         """The plan's program, lowered for its platform or another: a jax.stages.Lowered, which need not run here."""
         traced = jax.jit(self).trace(*(aval for _, aval in self.inputs))
         return traced.lower(lowering_platforms=(platform or self.platform,))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         parameters = inspect.signature(public()[self.name.removeprefix(VJP)]).parameters
         arguments = [f"{name}: {_short(aval)}" for name, aval in self.inputs]
         arguments += [
@@ -281,7 +284,9 @@ class Plan:
         return "\n".join([head, *(f"  {title:<10} {text}" for title, text in lines.items())])
 
 
-def plan(op, *args, implementation=None, platform=None, **params):
+def plan(
+    op: str | Callable, *args: Any, implementation: Implementation = None, platform: str | None = None, **params: Any
+) -> Plan:
     """What a call of a public function will run.
 
     Args:

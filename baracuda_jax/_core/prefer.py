@@ -4,6 +4,8 @@ import contextlib
 import contextvars
 import dataclasses
 import os
+from collections.abc import Iterator
+from typing import Any
 
 from . import checks
 
@@ -31,7 +33,7 @@ class PlanPreference:
     deterministic: bool = True
     max_workspace_bytes: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.backend not in (None, *BACKENDS):
             raise ValueError(f"PlanPreference: backend must be one of {BACKENDS} or None, got {self.backend!r}")
         checks.flag("PlanPreference", "deterministic", self.deterministic)
@@ -45,7 +47,7 @@ class Planned:
 
     rows: tuple[tuple[str, str, str, str], ...]
 
-    def of(self, call):
+    def of(self, call: Any) -> str | None:
         """What was chosen for a call, or None where the plan has no call of this op. A derivative may have another dtype
         than the op."""
         rows = [row for row in self.rows if row[0] == call.op.name]
@@ -65,7 +67,7 @@ def checked(implementation, where):
 
 
 @contextlib.contextmanager
-def prefer(backend):
+def prefer(backend: str | PlanPreference | None) -> Iterator[None]:
     """Within this context, ops without an argument `implementation` use `backend`.
 
     Args:

@@ -5,6 +5,7 @@ import enum
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 
 class OpCategory(enum.StrEnum):
@@ -47,7 +48,7 @@ class BackendKind(enum.StrEnum):
     CUSOLVER = "cusolver"
 
     @classmethod
-    def of(cls, backend, library, platform):
+    def of(cls, backend: str, library: str | None, platform: str) -> "BackendKind":
         """That of a backend; of an op without kernels, on CUDA, the library that is named for it."""
         return cls(library if library and backend == "xla" and platform == "cuda" else backend)
 
@@ -77,7 +78,7 @@ class ElementKind(enum.StrEnum):
     C128 = "complex128"
 
     @classmethod
-    def of(cls, dtype):
+    def of(cls, dtype: DTypeLike) -> "ElementKind":
         return cls(jnp.dtype(dtype).name)
 
 
@@ -105,7 +106,7 @@ class ArchSku(enum.StrEnum):
     TPU = "tpu"
 
     @classmethod
-    def of(cls, platform):
+    def of(cls, platform: str) -> "ArchSku":
         if platform == "cuda":
             try:
                 capability = getattr(jax.devices("cuda")[0], "compute_capability", "")

@@ -6,6 +6,8 @@ that nobody writes."""
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
@@ -15,10 +17,13 @@ from .._core.kernel import kernel
 from .._core.op import Body, as_they_are, declare
 from .._core.partition import Partition
 from .._core.sku import OpCategory
+from .._core.types import Implementation
 
 
 @api
-def kv_cache_append(cache, new, position, *, implementation=None):
+def kv_cache_append(
+    cache: ArrayLike, new: ArrayLike, position: ArrayLike, *, implementation: Implementation = None
+) -> Array:
     """A cache of keys or values with new rows, written in place.
 
     Formula:
@@ -51,7 +56,9 @@ def kv_cache_append(cache, new, position, *, implementation=None):
 
 
 @api
-def kv_cache_append_backward(dy, position, rows, *, implementation=None):
+def kv_cache_append_backward(
+    dy: ArrayLike, position: ArrayLike, rows: ArrayLike, *, implementation: Implementation = None
+) -> tuple[Array, ...]:
     """The gradient of `kv_cache_append`.
 
     Args:

@@ -1,11 +1,15 @@
 """Activations."""
 
 import math
+from typing import cast
 
 import jax
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core.api import api
+from .._core.types import Approximable, ApproximableBackward, Implementation
 from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary, holomorphic, unary
 
@@ -35,11 +39,11 @@ gelu_tanh, gelu_tanh_backward = unary("gelu_tanh", "Gaussian error linear unit b
     lambda x: x * jax.nn.sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)),
     "torch.nn.functional.gelu(approximate='tanh'); jax.nn.gelu",
     precision="without cancellation for x < 0. float16 and bfloat16 compute in float32.")  # fmt: skip
-gelu, gelu_backward = unary("gelu", "Gaussian error linear unit.",
+gelu, gelu_backward = cast(tuple[Approximable, ApproximableBackward], unary("gelu", "Gaussian error linear unit.",
     "x Phi(x), Phi being the normal distribution function", "(Phi(x) + x phi(x)) dy, phi being the density", _gelu,
     "torch.nn.functional.gelu; jax.nn.gelu(approximate=False)", slope=_normal_slope,
     approximation=(gelu_tanh, gelu_tanh_backward),
-    precision="without cancellation for x < 0. float16 and bfloat16 compute in float32.")  # fmt: skip
+    precision="without cancellation for x < 0. float16 and bfloat16 compute in float32."))  # fmt: skip
 sigmoid, sigmoid_backward = holomorphic("sigmoid", "Logistic function.", "1 / (1 + e^-x)", "y (1 - y) dy", jax.nn.sigmoid,
     "torch.sigmoid; jax.nn.sigmoid", slope=lambda x, t: jax.nn.sigmoid(x) * jax.nn.sigmoid(-x) * t)  # fmt: skip
 silu, silu_backward = unary("silu", "Sigmoid linear unit.", "x s, s = 1 / (1 + e^-x)", "s (1 + x (1 - s)) dy", jax.nn.silu,
@@ -78,14 +82,16 @@ tanhshrink, tanhshrink_backward = unary("tanhshrink", "What the hyperbolic tange
     beta: static number, not 0.""",
     "torch.nn.functional.softplus, which is x where beta x > 20; jax.nn.softplus.",
 )
-def softplus(x, beta=1.0, *, implementation=None):
+def softplus(x: ArrayLike, beta: float = 1.0, *, implementation: Implementation = None) -> Array:
     """Smooth rectifier."""
     return _SOFTPLUS(floats("softplus", "x", x), beta=_not_zero("softplus", beta), implementation=implementation)
 
 
 @api
 @backward_of(softplus)
-def softplus_backward(x, dy, beta=1.0, *, implementation=None):
+def softplus_backward(
+    x: ArrayLike, dy: ArrayLike, beta: float = 1.0, *, implementation: Implementation = None
+) -> Array:
     op = "softplus_backward"
     x = floats(op, "x", x)
     return _SOFTPLUS.vjp(x, cotangent(op, dy, x), beta=_not_zero(op, beta), implementation=implementation)

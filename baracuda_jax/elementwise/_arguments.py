@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks, promote
+from .._core.types import Decorator
 from .._core.wide import wide, wide_dtype
 
 _DOC = """
@@ -36,7 +37,7 @@ BOOL = ("bool",)
 PRECISION = "float16 and bfloat16 compute in float32. NaN propagates."
 
 
-def document(formula, args, source, returns="An array of x's shape and dtype.", precision=PRECISION):
+def document(formula, args, source, returns="An array of x's shape and dtype.", precision=PRECISION) -> Decorator:
     indent = lambda text, by: ("\n" + by * " ").join(line.strip() for line in text.strip().splitlines())
 
     def decorate(fun):

@@ -5,10 +5,13 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.bits import from_bits, highest, lowest, to_bits
+from .._core.types import Implementation
 from .._core.wide import wide_dtype
 from ._arguments import cotangent, document, floats, number
 from ._comparison import maximum, minimum
@@ -27,14 +30,18 @@ from ._unary import backward_of, cases_around, declare_unary
     min_val, max_val: static numbers, min_val <= max_val.""",
     "torch.nn.functional.hardtanh; jax.nn.hard_tanh.",
 )
-def hardtanh(x, min_val=-1.0, max_val=1.0, *, implementation=None):
+def hardtanh(
+    x: ArrayLike, min_val: float = -1.0, max_val: float = 1.0, *, implementation: Implementation = None
+) -> Array:
     """Clamp with a gradient of 0 at the bounds."""
     return _HARDTANH(floats("hardtanh", "x", x), **_range("hardtanh", min_val, max_val), implementation=implementation)
 
 
 @api
 @backward_of(hardtanh)
-def hardtanh_backward(x, dy, min_val=-1.0, max_val=1.0, *, implementation=None):
+def hardtanh_backward(
+    x: ArrayLike, dy: ArrayLike, min_val: float = -1.0, max_val: float = 1.0, *, implementation: Implementation = None
+) -> Array:
     op = "hardtanh_backward"
     x = floats(op, "x", x)
     return _HARDTANH.vjp(x, cotangent(op, dy, x), **_range(op, min_val, max_val), implementation=implementation)
@@ -76,7 +83,9 @@ _HARDTANH = declare_unary(
     returns="An array of x's shape and dtype, or those of x and bounds that are arrays.",
     precision="Exact. NaN in x or a bound propagates.",
 )
-def clamp(x, min=None, max=None, *, implementation=None):
+def clamp(
+    x: ArrayLike, min: ArrayLike | None = None, max: ArrayLike | None = None, *, implementation: Implementation = None
+) -> Array:
     """Clamp to a range."""
     if _is_array(min) or _is_array(max):
         return _clamped_by_arrays(x, min, max, implementation)
@@ -86,7 +95,14 @@ def clamp(x, min=None, max=None, *, implementation=None):
 
 
 @api
-def clamp_backward(x, dy, min=None, max=None, *, implementation=None):
+def clamp_backward(
+    x: ArrayLike,
+    dy: ArrayLike,
+    min: ArrayLike | None = None,
+    max: ArrayLike | None = None,
+    *,
+    implementation: Implementation = None,
+) -> Array | tuple[Array | None, ...]:
     """The gradient of `clamp`: see its formula.
 
     Args:

@@ -1,12 +1,15 @@
 """Comparisons, and what they choose."""
 
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
+from .._core.types import Implementation
 from . import _pattern
 from ._arguments import aligned, broadcast, cotangent_of_result, document
 from ._nary import RETURNS, backward_of, binary, binary_value, operands
@@ -73,7 +76,7 @@ heaviside, heaviside_backward = binary("heaviside", "The unit step.", "0 where x
     returns=RETURNS,
     precision="exact: values are moved.",
 )
-def where(condition, x, y, *, implementation=None):
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, *, implementation: Implementation = None) -> Array:
     """Values of one array or the other."""
     arrays, _ = _where_operands("where", condition, x, y)
     return _WHERE(*arrays, implementation=implementation)
@@ -81,7 +84,9 @@ def where(condition, x, y, *, implementation=None):
 
 @api
 @backward_of(where, "condition, x, y", of="x, y")
-def where_backward(condition, x, y, dout, *, implementation=None):
+def where_backward(
+    condition: ArrayLike, x: ArrayLike, y: ArrayLike, dout: ArrayLike, *, implementation: Implementation = None
+) -> tuple[Array, ...]:
     op = "where_backward"
     arrays, shapes = _where_operands(op, condition, x, y)
     checks.dtype(op, "x", arrays[1], checks.INEXACT)

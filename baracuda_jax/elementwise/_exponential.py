@@ -3,11 +3,14 @@
 import math
 
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
+from .._core.types import Implementation
 from . import _pattern
 from ._arguments import broadcasting, cotangent_of_result, document, floats, wide, wide_dtype
 from ._nary import CATEGORIES, backward_of, binary
@@ -52,7 +55,7 @@ pow, pow_backward = binary("pow", "The power.", "x1^x2",
     returns="An array of the shape that the arguments broadcast to, of x's dtype.",
     precision="exact, but for overflow and subnormal numbers.",
 )
-def ldexp(x, n, *, implementation=None):
+def ldexp(x: ArrayLike, n: ArrayLike, *, implementation: Implementation = None) -> Array:
     """A float times a power of 2."""
     arrays, _ = _scaled("ldexp", x, n)
     return _LDEXP(*arrays, implementation=implementation)
@@ -60,7 +63,7 @@ def ldexp(x, n, *, implementation=None):
 
 @api
 @backward_of(ldexp, "x, n", of="x")
-def ldexp_backward(x, n, dy, *, implementation=None):
+def ldexp_backward(x: ArrayLike, n: ArrayLike, dy: ArrayLike, *, implementation: Implementation = None) -> Array:
     op = "ldexp_backward"
     arrays, shapes = _scaled(op, x, n)
     dy = cotangent_of_result(op, dy, arrays, arrays[0], "x")

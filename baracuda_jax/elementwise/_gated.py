@@ -8,12 +8,15 @@ import math
 
 import jax
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks, explicit
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
+from .._core.types import Gated, GatedBackward, Implementation
 from ._activation import _gelu
 from ._arguments import document, floats, widen
 from ._made import named
@@ -26,15 +29,15 @@ _ARGS = """x: array of floats.
 _RETURNS = "An array of x's dtype, half as long along axis."
 
 
-def gated(name, summary, gate, activation, source):
+def gated(name, summary, gate, activation, source) -> tuple[Gated, GatedBackward]:
     """y = a gate(b), where `gate` is a formula for readers and `activation` what it says in plain JAX."""
 
-    def fun(x, axis=-1, *, implementation=None):
+    def fun(x: ArrayLike, axis: int = -1, *, implementation: Implementation = None) -> Array:
         x, axis = _halved(name, x, axis)
         y = op(_rows(x, axis), implementation=implementation)
         return explicit.reshape(y, *x.shape[:axis], x.shape[axis] // 2, *x.shape[axis + 1 :])
 
-    def backward(x, dy, axis=-1, *, implementation=None):
+    def backward(x: ArrayLike, dy: ArrayLike, axis: int = -1, *, implementation: Implementation = None) -> Array:
         x, axis = _halved(backward.__name__, x, axis)
         dy = checks.array(backward.__name__, "dy", dy)
         checks.same_dtype(backward.__name__, "dy", dy, "x", x)

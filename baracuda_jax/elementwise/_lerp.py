@@ -1,12 +1,15 @@
 """Linear interpolation."""
 
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
+from .._core.types import Implementation
 from . import _pattern
 from ._arguments import broadcasting, cotangent_of_result, document, floats, weight, widen
 
@@ -24,14 +27,16 @@ from ._arguments import broadcasting, cotangent_of_result, document, floats, wei
     returns="An array of the broadcast shape and of start's dtype.",
     precision="float16 and bfloat16 compute in float32. Weights of 0 and 1 give the ends exactly. NaN propagates.",
 )
-def lerp(start, end, weight, *, implementation=None):
+def lerp(start: ArrayLike, end: ArrayLike, weight: ArrayLike, *, implementation: Implementation = None) -> Array:
     """Linear interpolation."""
     operands, _ = _arguments("lerp", start, end, weight)
     return _LERP(*operands, implementation=implementation)
 
 
 @api
-def lerp_backward(start, end, weight, dy, *, implementation=None):
+def lerp_backward(
+    start: ArrayLike, end: ArrayLike, weight: ArrayLike, dy: ArrayLike, *, implementation: Implementation = None
+) -> tuple[Array, ...]:
     """The gradient of `lerp`: see its formula.
 
     Args:

@@ -3,11 +3,14 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks, promote
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
+from .._core.types import Binary, BinaryBackward, Decorator, Implementation
 from . import _pattern
 from ._arguments import BOOL, PRECISION, broadcasting, cotangent_of_result, derivable, document, listed, widen
 from ._made import MADE, Made, named
@@ -19,15 +22,17 @@ RETURNS = "An array of the shape that the arguments broadcast to, and of the dty
 
 def binary(
     name, summary, y, gradient, value, source, *, slopes=None, dtypes=checks.FLOATS, at=(-3, 3), precision=None, widens=True
-):  # fmt: skip
+) -> tuple[Binary, BinaryBackward]:  # fmt: skip
     """The op and its backward function. `y` and `gradient` are formulas for readers. `value(x1, x2)` and `slopes(x1, x2,
     d)`, what d becomes of x1 and of x2, are what they say in plain JAX; by default slopes are JAX's. Cases are drawn from
     the range `at`, or from one for each."""
 
-    def fun(x1, x2, *, implementation=None):
+    def fun(x1: ArrayLike, x2: ArrayLike, *, implementation: Implementation = None) -> Array:
         return op(*operands(name, NAMES, (x1, x2), dtypes)[0], implementation=implementation)
 
-    def backward(x1, x2, dy, *, implementation=None):
+    def backward(
+        x1: ArrayLike, x2: ArrayLike, dy: ArrayLike, *, implementation: Implementation = None
+    ) -> tuple[Array, ...]:
         return vjp(op, NAMES, (x1, x2), dy, implementation)
 
     fun = _document(named(fun, name, summary), f"y = {y}\n{gradient}", source, dtypes, precision)
@@ -39,11 +44,11 @@ def binary(
     return fun, backward_of(fun, "x1, x2")(named(backward, f"{name}_backward", None))
 
 
-def binary_value(name, summary, y, value, source, *, dtypes, why, result=None, precision="exact."):
+def binary_value(name, summary, y, value, source, *, dtypes, why, result=None, precision="exact.") -> Binary:
     """An op without a derivative, for the reason `why`; its results are of the dtype `result`, or that of its arguments.
     One of bool takes other dtypes too: what is not 0 is true."""
 
-    def fun(x1, x2, *, implementation=None):
+    def fun(x1: ArrayLike, x2: ArrayLike, *, implementation: Implementation = None) -> Array:
         if dtypes == BOOL:
             x1, x2 = (checks.array(name, *pair).astype(bool) for pair in (("x1", x1), ("x2", x2)))
         return op(*operands(name, NAMES, (x1, x2), dtypes)[0], implementation=implementation)
@@ -179,7 +184,7 @@ _BACKWARD = """The gradient of `{op}`: see its formula.
     """
 
 
-def backward_of(forward, arguments, of=None):
+def backward_of(forward, arguments, of=None) -> Decorator:
     """Documents the backward function of `forward`, of arguments of which those that `of` names, or all, have cotangents."""
 
     def decorate(fun):

@@ -1,10 +1,12 @@
 """Integer powers, and scale and shift."""
 
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
+from .._core.types import Implementation
 from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary
 
@@ -24,7 +26,7 @@ _MOST = 2**31 - 1
     "torch.pow; jax.lax.integer_pow.",
     precision="float16 and bfloat16 compute in float32. By repeated squaring; 1 / x^-exponent where that is negative.",
 )
-def integer_pow(x, exponent, *, implementation=None):
+def integer_pow(x: ArrayLike, exponent: int, *, implementation: Implementation = None) -> Array:
     """Integer power."""
     return _INTEGER_POW(
         floats("integer_pow", "x", x, checks.INEXACT),
@@ -38,7 +40,7 @@ powi = integer_pow
 
 @api
 @backward_of(integer_pow)
-def integer_pow_backward(x, dy, exponent, *, implementation=None):
+def integer_pow_backward(x: ArrayLike, dy: ArrayLike, exponent: int, *, implementation: Implementation = None) -> Array:
     op = "integer_pow_backward"
     x = floats(op, "x", x, checks.INEXACT)
     return _INTEGER_POW.vjp(x, cotangent(op, dy, x), exponent=_exponent(op, exponent), implementation=implementation)
@@ -75,7 +77,7 @@ _INTEGER_POW = declare_unary(
     scale, shift: static numbers.""",
     "x * scale + shift in plain JAX.",
 )
-def affine(x, scale, shift, *, implementation=None):
+def affine(x: ArrayLike, scale: float, shift: float, *, implementation: Implementation = None) -> Array:
     """Scale and shift by numbers."""
     op = "affine"
     return _AFFINE(
@@ -88,7 +90,7 @@ def affine(x, scale, shift, *, implementation=None):
 
 @api
 @backward_of(affine, "scale, implementation: as there.")
-def affine_backward(x, dy, scale, *, implementation=None):
+def affine_backward(x: ArrayLike, dy: ArrayLike, scale: float, *, implementation: Implementation = None) -> Array:
     op = "affine_backward"
     x = floats(op, "x", x)
     return _AFFINE.vjp(

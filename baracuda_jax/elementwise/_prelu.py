@@ -1,12 +1,15 @@
 """The rectifier whose slope is learned."""
 
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
+from .._core.types import Implementation
 from . import _pattern
 from ._arguments import cotangent, document, floats, weight, widen
 
@@ -21,14 +24,16 @@ from ._arguments import cotangent, document, floats, weight, widen
         bfloat16, of float32. It may be traced.""",
     "torch.nn.functional.prelu. He et al., Delving deep into rectifiers (2015).",
 )
-def prelu(x, weight, *, implementation=None):
+def prelu(x: ArrayLike, weight: ArrayLike, *, implementation: Implementation = None) -> Array:
     """Leaky rectifier whose slope is an array."""
     x, weight, _ = _arguments("prelu", x, weight)
     return _PRELU(x, weight, implementation=implementation)
 
 
 @api
-def prelu_backward(x, weight, dy, *, implementation=None):
+def prelu_backward(
+    x: ArrayLike, weight: ArrayLike, dy: ArrayLike, *, implementation: Implementation = None
+) -> tuple[Array, ...]:
     """The gradient of `prelu`: see its formula.
 
     Args:

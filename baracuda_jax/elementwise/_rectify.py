@@ -1,8 +1,11 @@
 """Linear above 0, or above a threshold, and something else below."""
 
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core.api import api
+from .._core.types import Implementation
 from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary
 
@@ -18,7 +21,7 @@ from ._unary import backward_of, cases_around, declare_unary
     negative_slope: static number.""",
     "torch.nn.functional.leaky_relu; jax.nn.leaky_relu.",
 )
-def leaky_relu(x, negative_slope=0.01, *, implementation=None):
+def leaky_relu(x: ArrayLike, negative_slope: float = 0.01, *, implementation: Implementation = None) -> Array:
     """Leaky rectifier."""
     x = floats("leaky_relu", "x", x)
     return _LEAKY_RELU(
@@ -28,7 +31,9 @@ def leaky_relu(x, negative_slope=0.01, *, implementation=None):
 
 @api
 @backward_of(leaky_relu)
-def leaky_relu_backward(x, dy, negative_slope=0.01, *, implementation=None):
+def leaky_relu_backward(
+    x: ArrayLike, dy: ArrayLike, negative_slope: float = 0.01, *, implementation: Implementation = None
+) -> Array:
     op = "leaky_relu_backward"
     x = floats(op, "x", x)
     dy = cotangent(op, dy, x)
@@ -56,14 +61,14 @@ _LEAKY_RELU = declare_unary(
     alpha: static number.""",
     "torch.nn.functional.elu; jax.nn.elu. Clevert et al., Exponential linear units (2016).",
 )
-def elu(x, alpha=1.0, *, implementation=None):
+def elu(x: ArrayLike, alpha: float = 1.0, *, implementation: Implementation = None) -> Array:
     """Exponential linear unit."""
     return _ELU(floats("elu", "x", x), alpha=number("elu", "alpha", alpha), implementation=implementation)
 
 
 @api
 @backward_of(elu)
-def elu_backward(x, dy, alpha=1.0, *, implementation=None):
+def elu_backward(x: ArrayLike, dy: ArrayLike, alpha: float = 1.0, *, implementation: Implementation = None) -> Array:
     op = "elu_backward"
     x = floats(op, "x", x)
     return _ELU.vjp(x, cotangent(op, dy, x), alpha=number(op, "alpha", alpha), implementation=implementation)
@@ -93,7 +98,7 @@ _ELU = declare_unary(
     threshold, value: static numbers.""",
     "torch.nn.functional.threshold.",
 )
-def threshold(x, threshold, value, *, implementation=None):
+def threshold(x: ArrayLike, threshold: float, value: float, *, implementation: Implementation = None) -> Array:
     """What is not above a threshold becomes a value."""
     op = "threshold"
     return _THRESHOLD(
@@ -106,7 +111,9 @@ def threshold(x, threshold, value, *, implementation=None):
 
 @api
 @backward_of(threshold, "threshold, implementation: as there.")
-def threshold_backward(x, dy, threshold, *, implementation=None):
+def threshold_backward(
+    x: ArrayLike, dy: ArrayLike, threshold: float, *, implementation: Implementation = None
+) -> Array:
     op = "threshold_backward"
     x = floats(op, "x", x)
     dy = cotangent(op, dy, x)

@@ -1,8 +1,11 @@
 """What is near 0 becomes 0."""
 
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core.api import api
+from .._core.types import Implementation
 from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary
 
@@ -15,7 +18,7 @@ from ._unary import backward_of, cases_around, declare_unary
     lambd: static number >= 0.""",
     "torch.nn.functional.softshrink.",
 )
-def softshrink(x, lambd=0.5, *, implementation=None):
+def softshrink(x: ArrayLike, lambd: float = 0.5, *, implementation: Implementation = None) -> Array:
     """Shrinks towards 0."""
     return _SOFTSHRINK(
         floats("softshrink", "x", x), lambd=_not_negative("softshrink", lambd), implementation=implementation
@@ -24,7 +27,9 @@ def softshrink(x, lambd=0.5, *, implementation=None):
 
 @api
 @backward_of(softshrink)
-def softshrink_backward(x, dy, lambd=0.5, *, implementation=None):
+def softshrink_backward(
+    x: ArrayLike, dy: ArrayLike, lambd: float = 0.5, *, implementation: Implementation = None
+) -> Array:
     op = "softshrink_backward"
     x = floats(op, "x", x)
     return _SOFTSHRINK.vjp(x, cotangent(op, dy, x), lambd=_not_negative(op, lambd), implementation=implementation)
@@ -38,7 +43,7 @@ def softshrink_backward(x, dy, lambd=0.5, *, implementation=None):
     lambd: static number; nothing is shrunk if it is negative.""",
     "torch.nn.functional.hardshrink.",
 )
-def hardshrink(x, lambd=0.5, *, implementation=None):
+def hardshrink(x: ArrayLike, lambd: float = 0.5, *, implementation: Implementation = None) -> Array:
     """What is near 0 becomes 0."""
     return _HARDSHRINK(
         floats("hardshrink", "x", x), lambd=number("hardshrink", "lambd", lambd), implementation=implementation
@@ -47,7 +52,9 @@ def hardshrink(x, lambd=0.5, *, implementation=None):
 
 @api
 @backward_of(hardshrink)
-def hardshrink_backward(x, dy, lambd=0.5, *, implementation=None):
+def hardshrink_backward(
+    x: ArrayLike, dy: ArrayLike, lambd: float = 0.5, *, implementation: Implementation = None
+) -> Array:
     op = "hardshrink_backward"
     x = floats(op, "x", x)
     return _HARDSHRINK.vjp(x, cotangent(op, dy, x), lambd=number(op, "lambd", lambd), implementation=implementation)

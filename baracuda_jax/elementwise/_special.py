@@ -1,10 +1,12 @@
 """Error and gamma functions, and the inverse of the logistic one."""
 
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
 from jax.scipy.special import polygamma
+from jax.typing import ArrayLike
 
 from .._core.api import api
+from .._core.types import Implementation
 from ._arguments import cotangent, document, floats, number
 from ._unary import backward_of, cases_around, declare_unary, unary
 
@@ -45,14 +47,16 @@ digamma, digamma_backward = unary("digamma", "The derivative of the logarithm of
     "torch.logit; jax.scipy.special.logit.",
     precision=EXACT,
 )
-def logit(x, eps=None, *, implementation=None):
+def logit(x: ArrayLike, eps: float | None = None, *, implementation: Implementation = None) -> Array:
     """The inverse of the logistic function."""
     return _LOGIT(floats("logit", "x", x), eps=_eps("logit", eps), implementation=implementation)
 
 
 @api
 @backward_of(logit)
-def logit_backward(x, dy, eps=None, *, implementation=None):
+def logit_backward(
+    x: ArrayLike, dy: ArrayLike, eps: float | None = None, *, implementation: Implementation = None
+) -> Array:
     op = "logit_backward"
     x = floats(op, "x", x)
     return _LOGIT.vjp(x, cotangent(op, dy, x), eps=_eps(op, eps), implementation=implementation)

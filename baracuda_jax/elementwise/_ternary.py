@@ -1,7 +1,11 @@
 """Ops of three arrays."""
 
+from jax import Array
+from jax.typing import ArrayLike
+
 from .._core import checks
 from .._core.api import api
+from .._core.types import Implementation
 from ._arguments import document, number
 from ._nary import RETURNS, backward_of, broadcast_cases, declare_nary, operands, vjp
 
@@ -21,14 +25,16 @@ _THREE = "arrays or numbers, which broadcast; JAX promotes their dtypes to one o
     returns=RETURNS,
     precision="rounded once; float16 and bfloat16 compute in float32, and round again. Plain JAX may round twice.",
 )
-def fma(x1, x2, x3, *, implementation=None):
+def fma(x1: ArrayLike, x2: ArrayLike, x3: ArrayLike, *, implementation: Implementation = None) -> Array:
     """The product of two, and the sum with a third."""
     return _FMA(*operands("fma", NAMES, (x1, x2, x3), checks.FLOATS)[0], implementation=implementation)
 
 
 @api
 @backward_of(fma, "x1, x2, x3")
-def fma_backward(x1, x2, x3, dy, *, implementation=None):
+def fma_backward(
+    x1: ArrayLike, x2: ArrayLike, x3: ArrayLike, dy: ArrayLike, *, implementation: Implementation = None
+) -> tuple[Array, ...]:
     return vjp(_FMA, NAMES, (x1, x2, x3), dy, implementation)
 
 
@@ -53,7 +59,9 @@ _FMA = declare_nary(
     "torch.addcmul.",
     returns=RETURNS,
 )
-def addcmul(x1, x2, x3, value=1.0, *, implementation=None):
+def addcmul(
+    x1: ArrayLike, x2: ArrayLike, x3: ArrayLike, value: float = 1.0, *, implementation: Implementation = None
+) -> Array:
     """A sum with a scaled product."""
     value = number("addcmul", "value", value)
     return _ADDCMUL(
@@ -63,7 +71,15 @@ def addcmul(x1, x2, x3, value=1.0, *, implementation=None):
 
 @api
 @backward_of(addcmul, "x1, x2, x3, value")
-def addcmul_backward(x1, x2, x3, dy, value=1.0, *, implementation=None):
+def addcmul_backward(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    x3: ArrayLike,
+    dy: ArrayLike,
+    value: float = 1.0,
+    *,
+    implementation: Implementation = None,
+) -> tuple[Array, ...]:
     return vjp(_ADDCMUL, NAMES, (x1, x2, x3), dy, implementation, value=number("addcmul_backward", "value", value))
 
 
@@ -76,7 +92,9 @@ def addcmul_backward(x1, x2, x3, dy, value=1.0, *, implementation=None):
     "torch.addcdiv.",
     returns=RETURNS,
 )
-def addcdiv(x1, x2, x3, value=1.0, *, implementation=None):
+def addcdiv(
+    x1: ArrayLike, x2: ArrayLike, x3: ArrayLike, value: float = 1.0, *, implementation: Implementation = None
+) -> Array:
     """A sum with a scaled quotient."""
     value = number("addcdiv", "value", value)
     return _ADDCDIV(
@@ -86,7 +104,15 @@ def addcdiv(x1, x2, x3, value=1.0, *, implementation=None):
 
 @api
 @backward_of(addcdiv, "x1, x2, x3, value")
-def addcdiv_backward(x1, x2, x3, dy, value=1.0, *, implementation=None):
+def addcdiv_backward(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    x3: ArrayLike,
+    dy: ArrayLike,
+    value: float = 1.0,
+    *,
+    implementation: Implementation = None,
+) -> tuple[Array, ...]:
     return vjp(_ADDCDIV, NAMES, (x1, x2, x3), dy, implementation, value=number("addcdiv_backward", "value", value))
 
 

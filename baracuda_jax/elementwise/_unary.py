@@ -5,11 +5,14 @@ import math
 
 import jax
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
+from .._core.types import Decorator, Implementation, Unary, UnaryBackward
 from . import _pattern
 from ._arguments import BOOL, PRECISION, cotangent, document, floats, listed, widen
 from ._made import MADE, Made, named
@@ -18,7 +21,7 @@ from ._made import MADE, Made, named
 def unary(
     name, summary, y, dx, value, source, *, slope=None, dtypes=checks.FLOATS, at=(-3, 3), kinks=(), precision=None,
     of_complex=None, approximation=None,
-):  # fmt: skip
+) -> tuple[Unary, UnaryBackward]:  # fmt: skip
     """The op and its backward function. `y` and `dx` are formulas for readers, and `value(x)` and `slope(x, t)`, the
     derivative times t, what they say in plain JAX; by default JAX's own derivative. Cases are drawn from the range `at`, not
     near `kinks`, where the derivative jumps. `of_complex(x, implementation)` is what other ops make of complex numbers.
@@ -33,7 +36,7 @@ def unary(
 holomorphic = functools.partial(unary, dtypes=checks.INEXACT)
 
 
-def unary_value(name, summary, y, value, source, *, dtypes, why, precision="exact."):
+def unary_value(name, summary, y, value, source, *, dtypes, why, precision="exact.") -> Unary:
     """An op without a derivative, for the reason `why`."""
     return _make(name, summary, f"y = {y}", value, None, source, dtypes, (-3, 3), (), precision, why)[0]
 
@@ -43,13 +46,13 @@ def _make(name, summary, formula, value, slope, source, dtypes, at, kinks, preci
     taken = (*dtypes, *(checks.COMPLEX if of_complex else ()))
     is_composed = lambda x: of_complex is not None and x.dtype.name in checks.COMPLEX
 
-    def fun(x, *, implementation=None):
+    def fun(x: ArrayLike, *, implementation: Implementation = None) -> Array:
         x = checks.array(name, "x", x)
         x = x.astype(bool) if dtypes == BOOL else x  # what is not 0 is true
         checks.dtype(name, "x", x, taken)
         return of_complex(x, implementation) if is_composed(x) else op(x, implementation=implementation)
 
-    def backward(x, dy, *, implementation=None):
+    def backward(x: ArrayLike, dy: ArrayLike, *, implementation: Implementation = None) -> Array:
         x = floats(backward.__name__, "x", x, taken)
         if is_composed(x):
             y, pull = jax.vjp(lambda x: of_complex(x, implementation), x)
@@ -72,11 +75,13 @@ def approximable(approximation, exact, exact_backward):
     """The op and its backward function, which take `approximate=True` for another op's pair."""
     other, other_backward = approximation
 
-    def fun(x, approximate=False, *, implementation=None):
+    def fun(x: ArrayLike, approximate: bool = False, *, implementation: Implementation = None) -> Array:
         chosen = other if checks.flag(fun.__name__, "approximate", approximate) else exact
         return chosen(x, implementation=implementation)
 
-    def backward(x, dy, approximate=False, *, implementation=None):
+    def backward(
+        x: ArrayLike, dy: ArrayLike, approximate: bool = False, *, implementation: Implementation = None
+    ) -> Array:
         chosen = other_backward if checks.flag(backward.__name__, "approximate", approximate) else exact_backward
         return chosen(x, dy, implementation=implementation)
 
@@ -179,7 +184,7 @@ _BACKWARD = """The gradient of `{}`: its derivative at x, see the formula for dx
     """
 
 
-def backward_of(forward, others="the other arguments: as there."):
+def backward_of(forward, others="the other arguments: as there.") -> Decorator:
     """Documents the backward function of `forward`."""
 
     def decorate(fun):

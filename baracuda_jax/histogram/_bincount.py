@@ -3,12 +3,15 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from ..segment import segment_sum
 from ..segment._kernels import kernel_ids
 from ..segment._references import count
@@ -18,7 +21,14 @@ from ._partition import counts_are_added
 
 
 @api
-def bincount(x, weights=None, minlength=0, *, length=None, implementation=None):
+def bincount(
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    implementation: Implementation = None,
+) -> Array:
     """How often each id is in an array, or the sum of its weights.
 
     Formula:

@@ -1,10 +1,13 @@
 """How many values are between each two edges."""
 
 import math
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks, explicit
 from .._core.api import api
@@ -12,6 +15,7 @@ from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.kernel import kernel
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from .._core.wide import wide
 from ..segment import segment_sum
 from ..segment._references import per_batch, spread
@@ -24,7 +28,15 @@ from ._search import search
 
 
 @api
-def histogram(x, bins=10, range=None, weights=None, density=None, *, implementation=None):
+def histogram(
+    x: ArrayLike,
+    bins: int | ArrayLike = 10,
+    range: tuple[ArrayLike, ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+    *,
+    implementation: Implementation = None,
+) -> tuple[Array, Array]:
     """How many values are in each bin, or the sum of their weights.
 
     Formula:
@@ -79,7 +91,15 @@ def histogram(x, bins=10, range=None, weights=None, density=None, *, implementat
 
 
 @api
-def histogramdd(sample, bins=10, range=None, weights=None, density=None, *, implementation=None):
+def histogramdd(
+    sample: ArrayLike,
+    bins: int | Sequence[int | ArrayLike] = 10,
+    range: Sequence[tuple[ArrayLike, ArrayLike] | None] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+    *,
+    implementation: Implementation = None,
+) -> tuple[Array, list[Array]]:
     """How many points are in each box of a grid, or the sum of their weights.
 
     Formula:

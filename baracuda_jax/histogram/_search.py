@@ -1,8 +1,12 @@
 """Where values are in a sorted sequence."""
 
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike, DTypeLike
 
 from .._core import checks, explicit
 from .._core.api import api
@@ -10,6 +14,7 @@ from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.kernel import kernel
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from ..segment._references import per_batch
 from ._arguments import numbers, vector
 from ._family import FAMILY, PLACES
@@ -19,7 +24,15 @@ SIDES = ("left", "right")
 
 
 @api
-def searchsorted(sorted_sequence, values, *, side="left", sorter=None, dtype="int32", implementation=None):
+def searchsorted(
+    sorted_sequence: ArrayLike,
+    values: ArrayLike,
+    *,
+    side: Literal["left", "right"] = "left",
+    sorter: ArrayLike | None = None,
+    dtype: DTypeLike = "int32",
+    implementation: Implementation = None,
+) -> Array:
     """Where values would be put into a sorted sequence, so that it stays sorted.
 
     Formula:
@@ -71,7 +84,9 @@ def search(sequence, values, *, right, implementation):
 
 
 @api
-def digitize(x, bins, right=False, *, implementation=None):
+def digitize(
+    x: ArrayLike, bins: int | ArrayLike, right: bool = False, *, implementation: Implementation = None
+) -> Array:
     """The number of the bin that each value is in; of rising or falling edges, which their values decide.
 
     Formula:

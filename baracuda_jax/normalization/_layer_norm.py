@@ -1,19 +1,32 @@
 """Layer normalization."""
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
+from .._core.types import Implementation
 from .._core.wide import wide
 from ._arguments import BY_SLICES, epsilon, of_each, slices
 
 
 @api
-def layer_norm(x, weight=None, bias=None, axis=-1, *, eps=1e-5, implementation=None):
+def layer_norm(
+    x: ArrayLike,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    axis: int | Sequence[int] = -1,
+    *,
+    eps: float = 1e-5,
+    implementation: Implementation = None,
+) -> Array:
     """Layer normalization: each slice gets mean 0 and variance 1, and then a weight and a bias.
 
     Formula:
@@ -46,7 +59,15 @@ def layer_norm(x, weight=None, bias=None, axis=-1, *, eps=1e-5, implementation=N
 
 
 @api
-def layer_norm_backward(x, weight, dy, axis=-1, *, eps=1e-5, implementation=None):
+def layer_norm_backward(
+    x: ArrayLike,
+    weight: ArrayLike,
+    dy: ArrayLike,
+    axis: int | Sequence[int] = -1,
+    *,
+    eps: float = 1e-5,
+    implementation: Implementation = None,
+) -> tuple[Array, ...]:
     """The gradient of `layer_norm`.
 
     Args:

@@ -1,10 +1,13 @@
 """Codes to floats."""
 
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike, DTypeLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import F, Implementation
 from . import _kernels as k
 from ._arguments import CODES, granularity, scales
 from ._family import BY_CELL, FAMILY, SIGNATURES, cases, float_codes
@@ -79,7 +82,7 @@ def _backward(dequantize):
 # Public functions
 
 
-def _document(fun):
+def _document(fun: F) -> F:
     kind = fun.__name__.removesuffix("_backward").removeprefix("dequantize_per_")
     more, more_doc, shape = SIGNATURES[kind]
     if fun.__name__.endswith("_backward"):
@@ -120,49 +123,109 @@ def _gradient(kind, dy, *arguments, implementation, **more):
 
 @api
 @_document
-def dequantize_per_tensor(codes, scale, zero_point=None, dtype=None, *, implementation=None):
+def dequantize_per_tensor(
+    codes: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    implementation: Implementation = None,
+) -> Array:
     return _forward("tensor", codes, scale, zero_point, dtype, implementation=implementation)
 
 
 @api
 @_document
-def dequantize_per_channel(codes, scale, zero_point=None, axis=-1, dtype=None, *, implementation=None):
+def dequantize_per_channel(
+    codes: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None = None,
+    axis: int = -1,
+    dtype: DTypeLike | None = None,
+    *,
+    implementation: Implementation = None,
+) -> Array:
     return _forward("channel", codes, scale, zero_point, dtype, axis=axis, implementation=implementation)
 
 
 @api
 @_document
-def dequantize_per_token(codes, scale, zero_point=None, dtype=None, *, implementation=None):
+def dequantize_per_token(
+    codes: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    implementation: Implementation = None,
+) -> Array:
     return _forward("token", codes, scale, zero_point, dtype, implementation=implementation)
 
 
 @api
 @_document
-def dequantize_per_group(codes, scale, zero_point=None, group_size=128, dtype=None, *, implementation=None):
+def dequantize_per_group(
+    codes: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None = None,
+    group_size: int = 128,
+    dtype: DTypeLike | None = None,
+    *,
+    implementation: Implementation = None,
+) -> Array:
     return _forward("group", codes, scale, zero_point, dtype, group_size=group_size, implementation=implementation)
 
 
 @api
 @_document
-def dequantize_per_tensor_backward(codes, scale, zero_point, dy, *, implementation=None):
+def dequantize_per_tensor_backward(
+    codes: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None,
+    dy: ArrayLike,
+    *,
+    implementation: Implementation = None,
+) -> tuple[Array, ...]:
     return _gradient("tensor", dy, codes, scale, zero_point, implementation=implementation)
 
 
 @api
 @_document
-def dequantize_per_channel_backward(codes, scale, zero_point, dy, axis=-1, *, implementation=None):
+def dequantize_per_channel_backward(
+    codes: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None,
+    dy: ArrayLike,
+    axis: int = -1,
+    *,
+    implementation: Implementation = None,
+) -> tuple[Array, ...]:
     return _gradient("channel", dy, codes, scale, zero_point, axis=axis, implementation=implementation)
 
 
 @api
 @_document
-def dequantize_per_token_backward(codes, scale, zero_point, dy, *, implementation=None):
+def dequantize_per_token_backward(
+    codes: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None,
+    dy: ArrayLike,
+    *,
+    implementation: Implementation = None,
+) -> tuple[Array, ...]:
     return _gradient("token", dy, codes, scale, zero_point, implementation=implementation)
 
 
 @api
 @_document
-def dequantize_per_group_backward(codes, scale, zero_point, dy, group_size=128, *, implementation=None):
+def dequantize_per_group_backward(
+    codes: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None,
+    dy: ArrayLike,
+    group_size: int = 128,
+    *,
+    implementation: Implementation = None,
+) -> tuple[Array, ...]:
     return _gradient("group", dy, codes, scale, zero_point, group_size=group_size, implementation=implementation)
 
 

@@ -2,19 +2,29 @@
 
 import jax
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike, DTypeLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from . import _kernels as k
 from ._arguments import code_range, granularity, is_float8, wide_dtype
 from ._family import BY_ROW, FAMILY, normal
 
 
 @api
-def dynamic_quantize(x, dtype="int8", *, group_size=None, symmetric=True, implementation=None):
+def dynamic_quantize(
+    x: ArrayLike,
+    dtype: DTypeLike = "int8",
+    *,
+    group_size: int | None = None,
+    symmetric: bool = True,
+    implementation: Implementation = None,
+) -> tuple[Array, ...]:
     """Codes of x, each row or group of a row with a scale of its own.
 
     Formula:

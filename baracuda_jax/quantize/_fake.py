@@ -1,11 +1,16 @@
 """Quantised and dequantised at once, with a gradient: training for quantisation."""
 
+from typing import Literal
+
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from . import _kernels as k
 from ._arguments import check_range, granularity, scales
 from ._family import BY_CELL, FAMILY, normal, random_scale, random_zero
@@ -17,17 +22,17 @@ _KINDS = ("straight_through", "lsq")
 
 @api
 def fake_quantize(
-    x,
-    scale,
-    zero_point=None,
-    qmin=-128,
-    qmax=127,
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None = None,
+    qmin: int = -128,
+    qmax: int = 127,
     *,
-    axis=None,
-    group_size=None,
-    gradient="straight_through",
-    implementation=None,
-):
+    axis: int | None = None,
+    group_size: int | None = None,
+    gradient: Literal["straight_through", "lsq"] = "straight_through",
+    implementation: Implementation = None,
+) -> Array:
     """x quantised and dequantised: what a network computes with codes.
 
     Formula:
@@ -67,18 +72,18 @@ def fake_quantize(
 
 @api
 def fake_quantize_backward(
-    x,
-    scale,
-    zero_point,
-    dy,
-    qmin=-128,
-    qmax=127,
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None,
+    dy: ArrayLike,
+    qmin: int = -128,
+    qmax: int = 127,
     *,
-    axis=None,
-    group_size=None,
-    gradient="straight_through",
-    implementation=None,
-):
+    axis: int | None = None,
+    group_size: int | None = None,
+    gradient: Literal["straight_through", "lsq"] = "straight_through",
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """The gradient of `fake_quantize`: see its formula.
 
     Args:

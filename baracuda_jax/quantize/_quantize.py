@@ -1,8 +1,12 @@
 """Floats to codes, with scales that are given."""
 
+from jax import Array
+from jax.typing import ArrayLike, DTypeLike
+
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import F, Implementation
 from . import _kernels as k
 from ._arguments import code_range, granularity, scales
 from ._family import BY_CELL, FAMILY, SIGNATURES, cases, normal, shared_ranks
@@ -83,7 +87,7 @@ _OVER_SCALE = Body(_derivative(k.straight_through_reference, True), _derivative(
 # Public functions
 
 
-def _document(fun):
+def _document(fun: F) -> F:
     kind = fun.__name__.removesuffix("_backward").removeprefix("quantize_per_")
     more, more_doc, shape = SIGNATURES[kind]
     if fun.__name__.endswith("_backward"):
@@ -118,29 +122,63 @@ def _backward(kind, dy, *arguments, implementation, **more):
 
 @api
 @_document
-def quantize_per_tensor(x, scale, zero_point=None, dtype="int8", *, qmin=None, qmax=None, implementation=None):
+def quantize_per_tensor(
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None = None,
+    dtype: DTypeLike = "int8",
+    *,
+    qmin: int | None = None,
+    qmax: int | None = None,
+    implementation: Implementation = None,
+) -> Array:
     return _forward("tensor", x, scale, zero_point, dtype, qmin, qmax, implementation=implementation)
 
 
 @api
 @_document
 def quantize_per_channel(
-    x, scale, zero_point=None, axis=-1, dtype="int8", *, qmin=None, qmax=None, implementation=None
-):
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None = None,
+    axis: int = -1,
+    dtype: DTypeLike = "int8",
+    *,
+    qmin: int | None = None,
+    qmax: int | None = None,
+    implementation: Implementation = None,
+) -> Array:
     return _forward("channel", x, scale, zero_point, dtype, qmin, qmax, axis=axis, implementation=implementation)
 
 
 @api
 @_document
-def quantize_per_token(x, scale, zero_point=None, dtype="int8", *, qmin=None, qmax=None, implementation=None):
+def quantize_per_token(
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None = None,
+    dtype: DTypeLike = "int8",
+    *,
+    qmin: int | None = None,
+    qmax: int | None = None,
+    implementation: Implementation = None,
+) -> Array:
     return _forward("token", x, scale, zero_point, dtype, qmin, qmax, implementation=implementation)
 
 
 @api
 @_document
 def quantize_per_group(
-    x, scale, zero_point=None, group_size=128, dtype="int8", *, qmin=None, qmax=None, implementation=None
-):
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None = None,
+    group_size: int = 128,
+    dtype: DTypeLike = "int8",
+    *,
+    qmin: int | None = None,
+    qmax: int | None = None,
+    implementation: Implementation = None,
+) -> Array:
     return _forward(
         "group", x, scale, zero_point, dtype, qmin, qmax, group_size=group_size, implementation=implementation
     )
@@ -148,29 +186,67 @@ def quantize_per_group(
 
 @api
 @_document
-def quantize_per_tensor_backward(x, scale, zero_point, dy, dtype="int8", *, qmin=None, qmax=None, implementation=None):
+def quantize_per_tensor_backward(
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None,
+    dy: ArrayLike,
+    dtype: DTypeLike = "int8",
+    *,
+    qmin: int | None = None,
+    qmax: int | None = None,
+    implementation: Implementation = None,
+) -> Array:
     return _backward("tensor", dy, x, scale, zero_point, dtype, qmin, qmax, implementation=implementation)
 
 
 @api
 @_document
 def quantize_per_channel_backward(
-    x, scale, zero_point, dy, axis=-1, dtype="int8", *, qmin=None, qmax=None, implementation=None
-):
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None,
+    dy: ArrayLike,
+    axis: int = -1,
+    dtype: DTypeLike = "int8",
+    *,
+    qmin: int | None = None,
+    qmax: int | None = None,
+    implementation: Implementation = None,
+) -> Array:
     return _backward("channel", dy, x, scale, zero_point, dtype, qmin, qmax, axis=axis, implementation=implementation)
 
 
 @api
 @_document
-def quantize_per_token_backward(x, scale, zero_point, dy, dtype="int8", *, qmin=None, qmax=None, implementation=None):
+def quantize_per_token_backward(
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None,
+    dy: ArrayLike,
+    dtype: DTypeLike = "int8",
+    *,
+    qmin: int | None = None,
+    qmax: int | None = None,
+    implementation: Implementation = None,
+) -> Array:
     return _backward("token", dy, x, scale, zero_point, dtype, qmin, qmax, implementation=implementation)
 
 
 @api
 @_document
 def quantize_per_group_backward(
-    x, scale, zero_point, dy, group_size=128, dtype="int8", *, qmin=None, qmax=None, implementation=None
-):
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None,
+    dy: ArrayLike,
+    group_size: int = 128,
+    dtype: DTypeLike = "int8",
+    *,
+    qmin: int | None = None,
+    qmax: int | None = None,
+    implementation: Implementation = None,
+) -> Array:
     return _backward(
         "group", dy, x, scale, zero_point, dtype, qmin, qmax, group_size=group_size, implementation=implementation
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._core import checks
 from .._core.compiled import compiled
+from .._core.types import Decorator
 from ._kernels import kept_of
 
 _DOC = """
@@ -44,7 +45,9 @@ ARGUMENTS = {
 }
 
 
-def document(formula, source, *arguments, before="", dtypes="a float type", returns=None, name="x", **text):
+def document(
+    formula, source, *arguments, before="", dtypes="a float type", returns=None, name="x", **text
+) -> Decorator:
     def decorate(fun):
         more = "".join(ARGUMENTS[key].format(name=name, **text) for key in arguments)
         fun.__doc__ = (fun.__doc__ or "") + _DOC.format(

@@ -1,10 +1,13 @@
 """How many cells are not zero, whether any is, and whether all are."""
 
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Axes, Implementation
 from ._arguments import array, axes_of, document, masked, promoted, with_axes
 from ._family import AXES, cases
 from ._kernels import reduce
@@ -17,21 +20,37 @@ _WHETHER = _DOC | dict(returns="bool array without the axes.")
 @api
 @document("y = number of cells x_i of a line with x_i != 0", "jax.numpy.count_nonzero; torch.count_nonzero", **_DOC,
           returns="Array without the axes, of int64 where JAX has 64 bits, else of int32.")  # fmt: skip
-def count_nonzero(x, axis=None, *, keepdims=False, implementation=None):
+def count_nonzero(
+    x: ArrayLike, axis: Axes = None, *, keepdims: bool = False, implementation: Implementation = None
+) -> Array:
     """Number of the cells along axes that are not zero."""
     return _count("count_nonzero", "count", x, axis, keepdims, None, True, implementation)
 
 
 @api
 @document("y = whether x_i != 0 for any cell of a line", "jax.numpy.any; torch.any", "where", **_WHETHER)
-def any(x, axis=None, *, keepdims=False, where=None, implementation=None):
+def any(
+    x: ArrayLike,
+    axis: Axes = None,
+    *,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    implementation: Implementation = None,
+) -> Array:
     """Whether any of the cells along axes is not zero; of none, False."""
     return _count("any", "any", x, axis, keepdims, where, False, implementation)
 
 
 @api
 @document("y = whether x_i != 0 for all cells of a line", "jax.numpy.all; torch.all", "where", **_WHETHER)
-def all(x, axis=None, *, keepdims=False, where=None, implementation=None):
+def all(
+    x: ArrayLike,
+    axis: Axes = None,
+    *,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    implementation: Implementation = None,
+) -> Array:
     """Whether all of the cells along axes are not zero; of none, True."""
     return _count("all", "all", x, axis, keepdims, where, True, implementation)
 

@@ -1,12 +1,15 @@
 """The greatest and the least cell. Those that tie share the gradient."""
 
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.bits import highest, lowest
 from .._core.extreme import same
 from .._core.op import Body, declare
+from .._core.types import Axes, Implementation
 from ._arguments import array, axes_of, cells_of, document, joined, masked, per_line, with_residuals
 from ._family import AXES, cases, derivatives, lines
 from ._kernels import reduce, spread
@@ -28,7 +31,16 @@ _ARGUMENTS = "initial", "where", "return_residuals"
     *_ARGUMENTS,
     **_DOC,
 )
-def max(x, axis=None, *, keepdims=False, initial=None, where=None, return_residuals=False, implementation=None):
+def max(
+    x: ArrayLike,
+    axis: Axes = None,
+    *,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    return_residuals: bool = False,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """Greatest of the cells along axes."""
     return _extremum("max", _max, x, axis, keepdims, initial, where, return_residuals, implementation)
 
@@ -40,7 +52,16 @@ def max(x, axis=None, *, keepdims=False, initial=None, where=None, return_residu
     *_ARGUMENTS,
     **_DOC,
 )
-def min(x, axis=None, *, keepdims=False, initial=None, where=None, return_residuals=False, implementation=None):
+def min(
+    x: ArrayLike,
+    axis: Axes = None,
+    *,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    return_residuals: bool = False,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """Least of the cells along axes."""
     return _extremum("min", _min, x, axis, keepdims, initial, where, return_residuals, implementation)
 
@@ -77,7 +98,16 @@ def _extremum_backward(op, which, x, y, ties, dy, axis, keepdims, implementation
 
 
 @api
-def max_backward(x, y, ties, dy, axis=None, *, keepdims=False, implementation=None):
+def max_backward(
+    x: ArrayLike,
+    y: ArrayLike,
+    ties: ArrayLike,
+    dy: ArrayLike,
+    axis: Axes = None,
+    *,
+    keepdims: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `max`: dx_i = dy / ties where x_i = y, else 0.
 
     Args:
@@ -94,7 +124,16 @@ def max_backward(x, y, ties, dy, axis=None, *, keepdims=False, implementation=No
 
 
 @api
-def min_backward(x, y, ties, dy, axis=None, *, keepdims=False, implementation=None):
+def min_backward(
+    x: ArrayLike,
+    y: ArrayLike,
+    ties: ArrayLike,
+    dy: ArrayLike,
+    axis: Axes = None,
+    *,
+    keepdims: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `min`: see `max_backward`."""
     return _extremum_backward("min_backward", _min, x, y, ties, dy, axis, keepdims, implementation)
 

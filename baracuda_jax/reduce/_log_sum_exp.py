@@ -1,10 +1,13 @@
 """The logarithm of the sum of exponentials."""
 
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Axes, Implementation
 from .._core.wide import wide, wide_dtype, with_rest
 from ._arguments import HALVES, array, axes_of, document, masked, per_line, with_residuals
 from ._family import AXES, cases, derivatives, lines
@@ -25,7 +28,15 @@ from ._references import log_sum_exp_reference
     "gives +inf, NaN gives NaN, and a line without cells -inf. The gradient's weights are of y before it is rounded: their "
     "sum is 1, however large the cells are.",
 )
-def logsumexp(x, axis=None, *, keepdims=False, where=None, return_residuals=False, implementation=None):
+def logsumexp(
+    x: ArrayLike,
+    axis: Axes = None,
+    *,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    return_residuals: bool = False,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """Logarithm of the sum of exponentials of the cells along axes."""
     op = "logsumexp"
     x = array(op, "x", x, checks.FLOATS, to_float=True)
@@ -38,7 +49,16 @@ def logsumexp(x, axis=None, *, keepdims=False, where=None, return_residuals=Fals
 
 
 @api
-def logsumexp_backward(x, y, rest, dy, axis=None, *, keepdims=False, implementation=None):
+def logsumexp_backward(
+    x: ArrayLike,
+    y: ArrayLike,
+    rest: ArrayLike,
+    dy: ArrayLike,
+    axis: Axes = None,
+    *,
+    keepdims: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `logsumexp`: dx_i = dy e^(x_i - y), y being the sum of `y` and `rest`.
 
     Args:

@@ -2,10 +2,13 @@
 
 import jax
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike, DTypeLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Axes, Implementation
 from .._core.wide import wide, wide_dtype
 from ._arguments import (
     HALVES,
@@ -37,8 +40,16 @@ from ._partition import prod_by_lines
     "that over- or underflows, so may the gradient.",
 )  # fmt: skip
 def prod(
-    x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, return_residuals=False, implementation=None
-):
+    x: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    return_residuals: bool = False,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """Product of the cells along axes."""
     op = "prod"
     x = array(op, "x", x, checks.EVERY)
@@ -56,7 +67,16 @@ def prod(
 
 
 @api
-def prod_backward(x, product, zeros, dy, axis=None, *, keepdims=False, implementation=None):
+def prod_backward(
+    x: ArrayLike,
+    product: ArrayLike,
+    zeros: ArrayLike,
+    dy: ArrayLike,
+    axis: Axes = None,
+    *,
+    keepdims: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `prod`: dx_i = dy times the product of the others.
 
     Args:

@@ -2,12 +2,15 @@
 
 import jax
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike, DTypeLike
 
 from .._core import checks
 from .._core import prefer as preference
 from .._core.api import api
 from .._core.compiled import compiled
 from .._core.op import Body, declare
+from .._core.types import Axes, Implementation, Integers
 from .._core.wide import wide
 from ._arguments import (
     HALVES,
@@ -44,7 +47,16 @@ _PRECISION = (
     "where JAX has 64 bits, else of int32 or uint32.",
     precision=f"{_PRECISION} Integers wrap.",
 )  # fmt: skip
-def sum(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, implementation=None):
+def sum(
+    x: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    implementation: Implementation = None,
+) -> Array:
     """Sum of the cells along axes."""
     op = "sum"
     x = array(op, "x", x, checks.EVERY)
@@ -64,7 +76,15 @@ def sum(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, i
     dtypes="any number type or bool; integers and bool are cast to a float type",
     precision=_PRECISION,
 )  # fmt: skip
-def mean(x, axis=None, dtype=None, *, keepdims=False, where=None, implementation=None):
+def mean(
+    x: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    implementation: Implementation = None,
+) -> Array:
     """Mean of the cells along axes."""
     op = "mean"
     x = array(op, "x", cast(op, checks.array(op, "x", x), dtype), checks.INEXACT, to_float=True)
@@ -100,7 +120,14 @@ def _backward(op, which, dy, shape, axis, keepdims, divided, implementation):
 
 
 @api
-def sum_backward(dy, shape, axis=None, *, keepdims=False, implementation=None):
+def sum_backward(
+    dy: ArrayLike,
+    shape: int | Integers,
+    axis: Axes = None,
+    *,
+    keepdims: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `sum`: dx_i = dy.
 
     Args:
@@ -116,7 +143,14 @@ def sum_backward(dy, shape, axis=None, *, keepdims=False, implementation=None):
 
 
 @api
-def mean_backward(dy, shape, axis=None, *, keepdims=False, implementation=None):
+def mean_backward(
+    dy: ArrayLike,
+    shape: int | Integers,
+    axis: Axes = None,
+    *,
+    keepdims: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `mean`: dx_i = dy / n. Arguments as in `sum_backward`."""
     return _backward("mean_backward", _mean, dy, shape, axis, keepdims, True, implementation)
 

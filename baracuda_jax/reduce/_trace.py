@@ -4,12 +4,15 @@ import math
 
 import jax
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, declare
+from .._core.types import Implementation, Integers
 from .._core.wide import wide
 from ._arguments import array, promoted, static_shape
 from ._family import FAMILY, spaced
@@ -19,7 +22,9 @@ from ._sum import full_shape
 
 
 @api
-def trace(x, offset=0, axis1=0, axis2=1, *, implementation=None):
+def trace(
+    x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, *, implementation: Implementation = None
+) -> Array:
     """Sum of a diagonal of matrices.
 
     Formula:
@@ -52,7 +57,15 @@ def trace(x, offset=0, axis1=0, axis2=1, *, implementation=None):
 
 
 @api
-def trace_backward(dy, shape, offset=0, axis1=0, axis2=1, *, implementation=None):
+def trace_backward(
+    dy: ArrayLike,
+    shape: int | Integers,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    *,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `trace`: dy on the diagonal, 0 elsewhere.
 
     Args:

@@ -1,9 +1,14 @@
 """The adjoint of broadcasting."""
 
+from typing import Literal
+
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
+from .._core.types import Implementation, Integers
 from ._arguments import array, static_shape
 from ._extremum import max as greatest
 from ._extremum import min as least
@@ -13,7 +18,13 @@ from ._sum import sum as total
 
 
 @api
-def unbroadcast(x, shape, op="sum", *, implementation=None):
+def unbroadcast(
+    x: ArrayLike,
+    shape: int | Integers,
+    op: Literal["sum", "max", "min", "prod"] = "sum",
+    *,
+    implementation: Implementation = None,
+) -> Array:
     """Reduces x to a shape that broadcasts to x's: over the dimensions along which broadcasting would repeat it.
 
     Formula:

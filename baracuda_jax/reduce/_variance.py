@@ -6,12 +6,15 @@ import math
 
 import jax
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core import prefer as preference
 from .._core.api import api
 from .._core.compiled import compiled
 from .._core.op import Body, declare
+from .._core.types import Axes, Implementation
 from .._core.wide import wide, wide_dtype
 from ._arguments import (
     HALVES,
@@ -48,8 +51,16 @@ _MEAN = "the mean of each slice, in float32 for float16 and bfloat16, which has 
     **_DOC,
 )
 def var(
-    x, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, implementation=None
-):
+    x: ArrayLike,
+    axis: Axes = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    return_residuals: bool = False,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """Variance of the cells along axes."""
     return _variance("var", _var, x, axis, ddof, correction, keepdims, where, return_residuals, implementation)
 
@@ -64,8 +75,16 @@ def var(
     **_DOC,
 )
 def std(
-    x, axis=None, *, ddof=0, correction=None, keepdims=False, where=None, return_residuals=False, implementation=None
-):
+    x: ArrayLike,
+    axis: Axes = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    return_residuals: bool = False,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """Standard deviation of the cells along axes."""
     return _variance("std", _std, x, axis, ddof, correction, keepdims, where, return_residuals, implementation)
 
@@ -126,7 +145,18 @@ def _variance_backward(op, which, x, y, mean, dy, axis, ddof, correction, keepdi
 
 
 @api
-def var_backward(x, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, implementation=None):
+def var_backward(
+    x: ArrayLike,
+    y: ArrayLike,
+    mean: ArrayLike,
+    dy: ArrayLike,
+    axis: Axes = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `var`: dx_i = 2 dy (x_i - mean) / (n - ddof).
 
     Args:
@@ -143,7 +173,18 @@ def var_backward(x, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims
 
 
 @api
-def std_backward(x, y, mean, dy, axis=None, *, ddof=0, correction=None, keepdims=False, implementation=None):
+def std_backward(
+    x: ArrayLike,
+    y: ArrayLike,
+    mean: ArrayLike,
+    dy: ArrayLike,
+    axis: Axes = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `std`: dx_i = dy (x_i - mean) / ((n - ddof) y), 0 where y is 0.
 
     Args:

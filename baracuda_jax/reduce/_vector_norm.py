@@ -5,10 +5,13 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Axes, Implementation
 from .._core.wide import wide, wide_dtype, with_unrounded
 from ._arguments import HALVES, array, axes_of, cells_of, document, per_line, promoted, with_axes, with_residuals
 from ._count import counted
@@ -32,7 +35,15 @@ from ._references import norm_reference
     precision=f"{HALVES} Powers are those of ratios to the greatest cell, and squares are scaled: nothing over- or "
     "underflows but what the result's dtype can't hold.",
 )
-def vector_norm(x, ord=2, axis=None, *, keepdims=False, return_residuals=False, implementation=None):
+def vector_norm(
+    x: ArrayLike,
+    ord: float = 2,
+    axis: Axes = None,
+    *,
+    keepdims: bool = False,
+    return_residuals: bool = False,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """Norm of the cells along axes, as of a vector."""
     op = "vector_norm"
     x = array(op, "x", x, checks.FLOATS, to_float=True)
@@ -58,7 +69,16 @@ def vector_norm(x, ord=2, axis=None, *, keepdims=False, return_residuals=False, 
 
 
 @api
-def vector_norm_backward(x, y, dy, ord=2, axis=None, *, keepdims=False, implementation=None):
+def vector_norm_backward(
+    x: ArrayLike,
+    y: ArrayLike,
+    dy: ArrayLike,
+    ord: float = 2,
+    axis: Axes = None,
+    *,
+    keepdims: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `vector_norm`: dx_i = dy sign(x_i) (|x_i| / y)^(p - 1), 0 where x_i or y is 0.
 
     Args:

@@ -1,6 +1,7 @@
 """The arguments of scans: their documentation and their checks."""
 
 from .._core import checks
+from .._core.types import Decorator
 
 _DOC = """
 
@@ -26,7 +27,9 @@ _DOC = """
     """
 
 
-def document(formula, nothing, source, more="", returns=None, precision=None, dtypes="a float or integer type"):
+def document(
+    formula, nothing, source, more="", returns=None, precision=None, dtypes="a float or integer type"
+) -> Decorator:
     def decorate(fun):
         fun.__doc__ = (fun.__doc__ or "") + _DOC.format(
             formula=formula,

@@ -1,12 +1,14 @@
 """The cumulative maximum and minimum. The first cell that has the extreme value takes the gradient."""
 
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.bits import highest, lowest
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from .._core.wide import wide
 from ._arguments import arguments, backward_arguments, document
 from ._exclusive import behind, derivatives
@@ -42,7 +44,15 @@ _EXTREMUM = dict(
     source="jax.lax.cummax; torch.cummax",
     **_EXTREMUM,
 )
-def cummax(x, axis=0, *, reverse=False, exclusive=False, return_indices=False, implementation=None):
+def cummax(
+    x: ArrayLike,
+    axis: int = 0,
+    *,
+    reverse: bool = False,
+    exclusive: bool = False,
+    return_indices: bool = False,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """Maximum of what comes before each cell along an axis."""
     return _extremum("cummax", _max, x, axis, reverse, exclusive, return_indices, implementation)
 
@@ -54,7 +64,15 @@ def cummax(x, axis=0, *, reverse=False, exclusive=False, return_indices=False, i
     source="jax.lax.cummin; torch.cummin",
     **_EXTREMUM,
 )
-def cummin(x, axis=0, *, reverse=False, exclusive=False, return_indices=False, implementation=None):
+def cummin(
+    x: ArrayLike,
+    axis: int = 0,
+    *,
+    reverse: bool = False,
+    exclusive: bool = False,
+    return_indices: bool = False,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """Minimum of what comes before each cell along an axis."""
     return _extremum("cummin", _min, x, axis, reverse, exclusive, return_indices, implementation)
 
@@ -68,7 +86,15 @@ def _extremum_backward(op, which, index, dy, axis, reverse, exclusive, implement
 
 
 @api
-def cummax_backward(index, dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
+def cummax_backward(
+    index: ArrayLike,
+    dy: ArrayLike,
+    axis: int = 0,
+    *,
+    reverse: bool = False,
+    exclusive: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `cummax`: dx_j = sum of dy_i over the cells i with index_i == j.
 
     Args:
@@ -84,7 +110,15 @@ def cummax_backward(index, dy, axis=0, *, reverse=False, exclusive=False, implem
 
 
 @api
-def cummin_backward(index, dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
+def cummin_backward(
+    index: ArrayLike,
+    dy: ArrayLike,
+    axis: int = 0,
+    *,
+    reverse: bool = False,
+    exclusive: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `cummin`: see `cummax_backward`."""
     return _extremum_backward("cummin_backward", _min, index, dy, axis, reverse, exclusive, implementation)
 

@@ -1,8 +1,12 @@
 """The linear recurrence, as a scan."""
 
+from jax import Array
+from jax.typing import ArrayLike
+
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from .._core.wide import ranged_dtype, wide, with_unrounded
 from . import _kernels, _references
 from ._arguments import direction, saving
@@ -15,7 +19,15 @@ DTYPES = checks.INEXACT
 
 
 @api
-def linear_scan(a, b, axis=0, *, reverse=False, return_residuals=False, implementation=None):
+def linear_scan(
+    a: ArrayLike,
+    b: ArrayLike,
+    axis: int = 0,
+    *,
+    reverse: bool = False,
+    return_residuals: bool = False,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """The states of a linear recurrence along an axis.
 
     Formula:
@@ -50,7 +62,15 @@ def linear_scan(a, b, axis=0, *, reverse=False, return_residuals=False, implemen
 
 
 @api
-def linear_scan_backward(a, h, dy, axis=0, *, reverse=False, implementation=None):
+def linear_scan_backward(
+    a: ArrayLike,
+    h: ArrayLike,
+    dy: ArrayLike,
+    axis: int = 0,
+    *,
+    reverse: bool = False,
+    implementation: Implementation = None,
+) -> tuple[Array, ...]:
     """The gradient of `linear_scan`: db_i = s_i, da_i = h_{i-1} s_i with s_i = dy_i + a_{i+1} s_{i+1}.
 
     Args:

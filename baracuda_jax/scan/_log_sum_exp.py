@@ -1,11 +1,13 @@
 """The logarithm of the cumulative sum of exponentials."""
 
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from .._core.wide import wide, wide_dtype, with_rest
 from . import _kernels, _references
 from ._arguments import RESIDUALS, arguments, backward_arguments, document, saving
@@ -28,7 +30,15 @@ from ._references import adjoint, before, prefixes
     "overflows; -inf adds nothing and has no gradient, +inf gives +inf, and NaN is NaN from there on. The gradient's "
     "weights are of y before it is rounded, however large the cells are.",
 )
-def logcumsumexp(x, axis=0, *, reverse=False, exclusive=False, return_residuals=False, implementation=None):
+def logcumsumexp(
+    x: ArrayLike,
+    axis: int = 0,
+    *,
+    reverse: bool = False,
+    exclusive: bool = False,
+    return_residuals: bool = False,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """Logarithm of the sum of exponentials of what comes before each cell along an axis."""
     op = "logcumsumexp"
     x, params = arguments(op, x, axis, reverse, exclusive, checks.FLOATS)
@@ -37,7 +47,17 @@ def logcumsumexp(x, axis=0, *, reverse=False, exclusive=False, return_residuals=
 
 
 @api
-def logcumsumexp_backward(x, y, rest, dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
+def logcumsumexp_backward(
+    x: ArrayLike,
+    y: ArrayLike,
+    rest: ArrayLike,
+    dy: ArrayLike,
+    axis: int = 0,
+    *,
+    reverse: bool = False,
+    exclusive: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `logcumsumexp`: dx_i = e^(x_i - y_i) s_i with s_i = dy_i + e^(y_i - y_{i+1}) s_{i+1}, y_i being the
     sum of `y` and `rest`.
 

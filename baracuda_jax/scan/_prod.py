@@ -1,10 +1,12 @@
 """The cumulative product."""
 
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from .._core.wide import ranged_dtype, wide, with_unrounded
 from . import _kernels, _references
 from ._arguments import RESIDUALS, arguments, backward_arguments, document, saving
@@ -24,7 +26,15 @@ from ._references import adjoint, before, prefixes
     precision="float16 and bfloat16 accumulate in float32 and are rounded once; integers wrap. No derivative divides, so "
     "that all are exact where factors are zero.",
 )
-def cumprod(x, axis=0, *, reverse=False, exclusive=False, return_residuals=False, implementation=None):
+def cumprod(
+    x: ArrayLike,
+    axis: int = 0,
+    *,
+    reverse: bool = False,
+    exclusive: bool = False,
+    return_residuals: bool = False,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """Product of what comes before each cell along an axis."""
     op = "cumprod"
     x, params = arguments(op, x, axis, reverse, exclusive, checks.NUMBERS)
@@ -33,7 +43,16 @@ def cumprod(x, axis=0, *, reverse=False, exclusive=False, return_residuals=False
 
 
 @api
-def cumprod_backward(x, y, dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
+def cumprod_backward(
+    x: ArrayLike,
+    y: ArrayLike,
+    dy: ArrayLike,
+    axis: int = 0,
+    *,
+    reverse: bool = False,
+    exclusive: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `cumprod`: dx_i = y_{i-1} s_i with s_i = dy_i + x_{i+1} s_{i+1}.
 
     Args:

@@ -1,10 +1,12 @@
 """The cumulative sum."""
 
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from ._arguments import arguments, backward_arguments, document
 from ._family import CUMULATIVE, cases
 from ._kernels import call
@@ -18,14 +20,28 @@ from ._references import prefixes
     nothing="0",
     source="jax.lax.cumsum; torch.cumsum",
 )
-def cumsum(x, axis=0, *, reverse=False, exclusive=False, implementation=None):
+def cumsum(
+    x: ArrayLike,
+    axis: int = 0,
+    *,
+    reverse: bool = False,
+    exclusive: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """Sum of what comes before each cell along an axis."""
     x, params = arguments("cumsum", x, axis, reverse, exclusive, checks.NUMBERS)
     return _sum(x, **params, implementation=implementation)
 
 
 @api
-def cumsum_backward(dy, axis=0, *, reverse=False, exclusive=False, implementation=None):
+def cumsum_backward(
+    dy: ArrayLike,
+    axis: int = 0,
+    *,
+    reverse: bool = False,
+    exclusive: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `cumsum`: the cumulative sum of dy in the other direction.
 
     Args:

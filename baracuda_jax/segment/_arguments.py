@@ -6,6 +6,7 @@ import numpy as np
 
 from .._core import checks
 from .._core.bits import to_bits
+from .._core.types import Decorator
 
 MOST_ROWS = 2**32 - 2
 MOST_SEGMENTS = 2**31 - 1
@@ -38,7 +39,7 @@ _DOC = """
     """
 
 
-def document(formula, empty, more="", returns=None, precision=None, dtypes="a float or integer type"):
+def document(formula, empty, more="", returns=None, precision=None, dtypes="a float or integer type") -> Decorator:
     def decorate(fun):
         name = fun.__name__.removeprefix("segment_")
         fun.__doc__ = (fun.__doc__ or "") + _DOC.format(

@@ -1,15 +1,19 @@
 """The maximum and minimum of each segment's rows: the lowest row that has the extreme value takes the gradient, or all that
 have it share it."""
 
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.bits import from_bits, highest, lowest
 from .._core.kernel import kernel
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from .._core.wide import wide
 from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
@@ -55,16 +59,16 @@ _EXTREMUM_ARGUMENTS = """\
     precision="exact.",
 )
 def segment_max(
-    data,
-    segment_ids,
-    num_segments=None,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
     *,
-    indices_are_sorted=False,
-    ties="first",
-    return_residuals=False,
-    empty_value=None,
-    implementation=None,
-):
+    indices_are_sorted: bool = False,
+    ties: Literal["first", "split"] = "first",
+    return_residuals: bool = False,
+    empty_value: float | None = None,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """Maximum of the rows of each segment."""
     rest = (data, segment_ids, num_segments, indices_are_sorted, ties, return_residuals, empty_value, implementation)
     return _extremum("segment_max", _max, _max_split, *rest)
@@ -78,16 +82,16 @@ def segment_max(
     precision="exact.",
 )
 def segment_min(
-    data,
-    segment_ids,
-    num_segments=None,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
     *,
-    indices_are_sorted=False,
-    ties="first",
-    return_residuals=False,
-    empty_value=None,
-    implementation=None,
-):
+    indices_are_sorted: bool = False,
+    ties: Literal["first", "split"] = "first",
+    return_residuals: bool = False,
+    empty_value: float | None = None,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """Minimum of the rows of each segment."""
     rest = (data, segment_ids, num_segments, indices_are_sorted, ties, return_residuals, empty_value, implementation)
     return _extremum("segment_min", _min, _min_split, *rest)
@@ -100,7 +104,14 @@ def _extremum_backward(op, which, segment_ids, winner, dy, indices_are_sorted, i
 
 
 @api
-def segment_max_backward(segment_ids, winner, dy, *, indices_are_sorted=False, implementation=None):
+def segment_max_backward(
+    segment_ids: ArrayLike,
+    winner: ArrayLike,
+    dy: ArrayLike,
+    *,
+    indices_are_sorted: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `segment_max` with ties="first": dx[n] = dy[s] if winner[s] == n, else 0, with s = segment_ids[n].
 
     Args:
@@ -117,7 +128,14 @@ def segment_max_backward(segment_ids, winner, dy, *, indices_are_sorted=False, i
 
 
 @api
-def segment_min_backward(segment_ids, winner, dy, *, indices_are_sorted=False, implementation=None):
+def segment_min_backward(
+    segment_ids: ArrayLike,
+    winner: ArrayLike,
+    dy: ArrayLike,
+    *,
+    indices_are_sorted: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `segment_min` with ties="first": see `segment_max_backward`."""
     return _extremum_backward("segment_min_backward", _min, segment_ids, winner, dy, indices_are_sorted, implementation)
 

@@ -2,11 +2,14 @@
 
 import jax
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.bits import from_bits
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from .._core.wide import wide
 from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
@@ -23,15 +26,15 @@ from ._references import column, count, per_batch, segment_or_last, spread, take
     dtypes="a float type",
 )
 def segment_mean(
-    data,
-    segment_ids,
-    num_segments=None,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
     *,
-    indices_are_sorted=False,
-    return_residuals=False,
-    empty_value=0,
-    implementation=None,
-):
+    indices_are_sorted: bool = False,
+    return_residuals: bool = False,
+    empty_value: float = 0,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """Mean of the rows of each segment."""
     op = "segment_mean"
     data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.FLOATS)
@@ -41,7 +44,14 @@ def segment_mean(
 
 
 @api
-def segment_mean_backward(segment_ids, counts, dy, *, indices_are_sorted=False, implementation=None):
+def segment_mean_backward(
+    segment_ids: ArrayLike,
+    counts: ArrayLike,
+    dy: ArrayLike,
+    *,
+    indices_are_sorted: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `segment_mean`: dx[n] = dy[s] / counts[s] with s = segment_ids[n], zero for dropped rows.
 
     Args:

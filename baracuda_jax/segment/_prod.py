@@ -2,11 +2,13 @@
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from .._core.wide import wide, wide_dtype
 from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
@@ -30,15 +32,15 @@ from ._references import column, per_batch, reduce_by, segment_or_last, spread
     precision="float16 and bfloat16 accumulate in float32; integers wrap. The gradient is exact where factors are zero.",
 )
 def segment_prod(
-    data,
-    segment_ids,
-    num_segments=None,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
     *,
-    indices_are_sorted=False,
-    return_residuals=False,
-    empty_value=1,
-    implementation=None,
-):
+    indices_are_sorted: bool = False,
+    return_residuals: bool = False,
+    empty_value: float = 1,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """Product of the rows of each segment."""
     op = "segment_prod"
     data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.NUMBERS)
@@ -50,7 +52,16 @@ def segment_prod(
 
 
 @api
-def segment_prod_backward(data, segment_ids, product, zeros, dy, *, indices_are_sorted=False, implementation=None):
+def segment_prod_backward(
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    product: ArrayLike,
+    zeros: ArrayLike,
+    dy: ArrayLike,
+    *,
+    indices_are_sorted: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `segment_prod`: dx[n] = dy[s] * product of data[m] over the rows m of s but n, s = segment_ids[n].
 
     It is formed as product / data[n], or product where data[n] is the only zero, or 0 where another factor is zero.

@@ -1,10 +1,13 @@
 """The sum of each segment's rows."""
 
 import jax
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
 from ._kernels import (
@@ -18,7 +21,15 @@ from ._references import reduce_by, take
 
 @api
 @document("y[s] = sum of data[n] over the rows n with segment_ids[n] == s", empty="0")
-def segment_sum(data, segment_ids, num_segments=None, *, indices_are_sorted=False, empty_value=0, implementation=None):
+def segment_sum(
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
+    *,
+    indices_are_sorted: bool = False,
+    empty_value: float = 0,
+    implementation: Implementation = None,
+) -> Array:
     """Sum of the rows of each segment."""
     op = "segment_sum"
     data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.NUMBERS)
@@ -26,7 +37,9 @@ def segment_sum(data, segment_ids, num_segments=None, *, indices_are_sorted=Fals
 
 
 @api
-def segment_sum_backward(segment_ids, dy, *, indices_are_sorted=False, implementation=None):
+def segment_sum_backward(
+    segment_ids: ArrayLike, dy: ArrayLike, *, indices_are_sorted: bool = False, implementation: Implementation = None
+) -> Array:
     """The gradient of `segment_sum`: dx[n] = dy[segment_ids[n]], zero for dropped rows.
 
     Args:

@@ -8,11 +8,13 @@ import itertools
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Implementation, Integers
 from .._core.wide import wide
 from ._family import OF_X, case, operand, sizes
 from ._partition import whole_behind_batches
@@ -20,7 +22,9 @@ from ._repeat import MOST_AXES, axes_and_batches, copies, sum_of_copies
 
 
 @api
-def broadcast_in_dim(x, shape, broadcast_dimensions, *, implementation=None):
+def broadcast_in_dim(
+    x: ArrayLike, shape: int | Integers, broadcast_dimensions: Integers, *, implementation: Implementation = None
+) -> Array:
     """Broadcast to a shape, each dimension of x to a chosen dimension of the result.
 
     Formula:
@@ -53,7 +57,13 @@ def broadcast_in_dim(x, shape, broadcast_dimensions, *, implementation=None):
 
 
 @api
-def broadcast_in_dim_backward(dy, broadcast_dimensions, shape=None, *, implementation=None):
+def broadcast_in_dim_backward(
+    dy: ArrayLike,
+    broadcast_dimensions: Integers,
+    shape: int | Integers | None = None,
+    *,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `broadcast_in_dim`: the sum of dy over all elements that one of x was copied to.
 
     Args:

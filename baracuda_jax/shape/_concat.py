@@ -2,21 +2,24 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import jax
 import numpy as np
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from .._core import checks, explicit
 from .._core.api import api
 from .._core.kernel import kernel
 from .._core.op import Body, declare
+from .._core.types import Implementation, Integers
 from ._family import FAMILY, case, operand
 from ._partition import whole_along
 
 
 @api
-def concat(xs, axis=0, *, implementation=None):
+def concat(xs: Sequence[ArrayLike] | Array, axis: int = 0, *, implementation: Implementation = None) -> Array:
     """Arrays behind each other along an axis.
 
     Formula:
@@ -71,7 +74,9 @@ concatenate = concat
 
 
 @api
-def concat_backward(dy, sizes, axis=0, *, implementation=None):
+def concat_backward(
+    dy: ArrayLike, sizes: Integers, axis: int = 0, *, implementation: Implementation = None
+) -> list[Array]:
     """The gradient of `concat`: dy, cut apart.
 
     Args:

@@ -1,10 +1,13 @@
 """A block of an array written anew, where the device says. In place, where nobody else reads the array: then the block
 alone is written. Of dy, the block is the gradient of what was written, and the rest is that of the array."""
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from .._core import checks, explicit
 from .._core.api import api
@@ -13,6 +16,7 @@ from .._core.compiled import compiled, sent
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.partition import Partition
+from .._core.types import Implementation, Integers
 from ._family import FAMILY, operand, spaced
 from ._partition import WHOLE
 
@@ -20,7 +24,9 @@ MOST_RANK = 8
 
 
 @api
-def dynamic_update_slice(x, update, start, *, implementation=None):
+def dynamic_update_slice(
+    x: ArrayLike, update: ArrayLike, start: ArrayLike | Sequence[ArrayLike], *, implementation: Implementation = None
+) -> Array:
     """x with a block of its cells replaced.
 
     Formula:
@@ -63,7 +69,13 @@ write_slice = dynamic_update_slice
 
 
 @api
-def dynamic_update_slice_backward(dy, start, update_shape, *, implementation=None):
+def dynamic_update_slice_backward(
+    dy: ArrayLike,
+    start: ArrayLike | Sequence[ArrayLike],
+    update_shape: Integers,
+    *,
+    implementation: Implementation = None,
+) -> tuple[Array, ...]:
     """The gradient of `dynamic_update_slice`: dy with zeros in the block, and the block.
 
     Args:

@@ -3,11 +3,14 @@
 import math
 
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike, DTypeLike
 
 from .._core import checks, promote
 from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, declare
+from .._core.types import Implementation, Integers
 from .._core.wide import wide
 from ._family import FAMILY, operand, sizes
 from ._map import Axis, Map, move
@@ -16,7 +19,7 @@ from ._repeat import sum_of_copies
 
 
 @api
-def fill(value, shape, *, implementation=None):
+def fill(value: ArrayLike, shape: int | Integers, *, implementation: Implementation = None) -> Array:
     """An array of one value.
 
     Formula:
@@ -46,7 +49,13 @@ def fill(value, shape, *, implementation=None):
 
 
 @api
-def full(shape, fill_value, dtype=None, *, implementation=None):
+def full(
+    shape: int | Integers,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    implementation: Implementation = None,
+) -> Array:
     """An array of one value, `fill` with the arguments of `jax.numpy.full`.
 
     Args:
@@ -63,7 +72,9 @@ def full(shape, fill_value, dtype=None, *, implementation=None):
 
 
 @api
-def full_like(x, fill_value, dtype=None, *, implementation=None):
+def full_like(
+    x: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, implementation: Implementation = None
+) -> Array:
     """An array of one value, of the shape of another, and of its dtype unless one is given.
 
     Args:
@@ -83,7 +94,7 @@ def full_like(x, fill_value, dtype=None, *, implementation=None):
 
 
 @api
-def fill_backward(dy, *, implementation=None):
+def fill_backward(dy: ArrayLike, *, implementation: Implementation = None) -> Array:
     """The gradient of `fill`: the sum of dy.
 
     Args:

@@ -1,16 +1,18 @@
 """The order of cells turned round along axes. Its gradient is itself."""
 
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
+from .._core.types import Axes, Implementation
 from ._family import Way, axes_of, case, operand, rearrangement
 from ._map import Axis, Map, strides
 from ._partition import whole_along
 
 
 @api
-def flip(x, axis=None, *, implementation=None):
+def flip(x: ArrayLike, axis: Axes = None, *, implementation: Implementation = None) -> Array:
     """The cells of x in the other order, along axes.
 
     Formula:
@@ -36,7 +38,7 @@ def flip(x, axis=None, *, implementation=None):
 
 
 @api
-def flip_backward(dy, axis=None, *, implementation=None):
+def flip_backward(dy: ArrayLike, axis: Axes = None, *, implementation: Implementation = None) -> Array:
     """The gradient of `flip`: dy turned round.
 
     Args:

@@ -1,13 +1,21 @@
 """The coordinates of a grid."""
 
+from typing import Literal
+
+from jax import Array
+from jax.typing import ArrayLike
+
 from .._core import checks
 from .._core.api import api
+from .._core.types import Implementation
 from ._broadcast_in_dim import broadcast_in_dim
 from ._family import operand
 
 
 @api
-def meshgrid(*xs, indexing="xy", implementation=None):
+def meshgrid(
+    *xs: ArrayLike, indexing: Literal["xy", "ij"] = "xy", implementation: Implementation = None
+) -> list[Array]:
     """The coordinates of the points of a grid, from those along each axis: each broadcast to the grid (`broadcast_in_dim`).
 
     Args:

@@ -5,15 +5,18 @@ a constant the gradient is the other way round, dy without what was put on. Else
 that came from it."""
 
 import math
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Implementation, PadWidth
 from .._core.wide import wide
 from ._family import OF_X, case, operand
 from ._map import CLAMP, CONSTANT, REFLECT, SYMMETRIC, WRAP, Axis, Map, Origin, Term, move, move_add, strides
@@ -26,7 +29,14 @@ MODES = ("constant", *FOLDS, *ALIASES)
 
 
 @api
-def pad(x, pad_width, mode="constant", constant_values=0, *, implementation=None):
+def pad(
+    x: ArrayLike,
+    pad_width: PadWidth,
+    mode: Literal["constant", "reflect", "symmetric", "replicate", "circular"] = "constant",
+    constant_values: ArrayLike = 0,
+    *,
+    implementation: Implementation = None,
+) -> Array:
     """x with cells put before its first and behind its last, along its axes.
 
     Formula:
@@ -71,7 +81,13 @@ def pad(x, pad_width, mode="constant", constant_values=0, *, implementation=None
 
 
 @api
-def pad_backward(dy, pad_width, mode="constant", *, implementation=None):
+def pad_backward(
+    dy: ArrayLike,
+    pad_width: PadWidth,
+    mode: Literal["constant", "reflect", "symmetric", "replicate", "circular"] = "constant",
+    *,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `pad`: dx[j] = sum of dy over the cells that came from j.
 
     Args:

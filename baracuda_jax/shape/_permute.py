@@ -1,17 +1,19 @@
 """Axes in another order. The gradient puts them back."""
 
 import numpy as np
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.partition import Partition
+from .._core.types import Implementation, Integers
 from ._family import Way, case, operand, rearrangement
 from ._map import Axis, Map, strides
 
 
 @api
-def permute(x, axes=None, *, implementation=None):
+def permute(x: ArrayLike, axes: Integers | None = None, *, implementation: Implementation = None) -> Array:
     """The axes of x in another order.
 
     Formula:
@@ -41,7 +43,7 @@ transpose = permute
 
 
 @api
-def permute_backward(dy, axes=None, *, implementation=None):
+def permute_backward(dy: ArrayLike, axes: Integers | None = None, *, implementation: Implementation = None) -> Array:
     """The gradient of `permute`: dy with its axes put back.
 
     Args:

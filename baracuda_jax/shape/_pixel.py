@@ -2,8 +2,12 @@
 
 import math
 
+from jax import Array
+from jax.typing import ArrayLike
+
 from .._core import checks
 from .._core.api import api
+from .._core.types import Implementation
 from ._family import Way, case, operand, rearrangement
 from ._map import Axis, Map, strides
 from ._partition import whole_along
@@ -12,7 +16,7 @@ _RANK = 3  # channels, rows and columns
 
 
 @api
-def pixel_shuffle(x, upscale_factor, *, implementation=None):
+def pixel_shuffle(x: ArrayLike, upscale_factor: int, *, implementation: Implementation = None) -> Array:
     """Images of r times the rows and columns, whose pixels were channels.
 
     Formula:
@@ -38,7 +42,7 @@ def pixel_shuffle(x, upscale_factor, *, implementation=None):
 
 
 @api
-def pixel_unshuffle(x, downscale_factor, *, implementation=None):
+def pixel_unshuffle(x: ArrayLike, downscale_factor: int, *, implementation: Implementation = None) -> Array:
     """Images of one row and column for r, whose other pixels became channels.
 
     Formula:
@@ -64,7 +68,7 @@ def pixel_unshuffle(x, downscale_factor, *, implementation=None):
 
 
 @api
-def pixel_shuffle_backward(dy, upscale_factor, *, implementation=None):
+def pixel_shuffle_backward(dy: ArrayLike, upscale_factor: int, *, implementation: Implementation = None) -> Array:
     """The gradient of `pixel_shuffle`: `pixel_unshuffle` of dy.
 
     Args:
@@ -80,7 +84,7 @@ def pixel_shuffle_backward(dy, upscale_factor, *, implementation=None):
 
 
 @api
-def pixel_unshuffle_backward(dy, downscale_factor, *, implementation=None):
+def pixel_unshuffle_backward(dy: ArrayLike, downscale_factor: int, *, implementation: Implementation = None) -> Array:
     """The gradient of `pixel_unshuffle`: `pixel_shuffle` of dy.
 
     Args:
@@ -96,7 +100,7 @@ def pixel_unshuffle_backward(dy, downscale_factor, *, implementation=None):
 
 
 @api
-def channel_shuffle(x, groups, *, axis=-3, implementation=None):
+def channel_shuffle(x: ArrayLike, groups: int, *, axis: int = -3, implementation: Implementation = None) -> Array:
     """The channels of several groups in turn: the first of each, the second of each, and so on.
 
     Formula:
@@ -124,7 +128,9 @@ def channel_shuffle(x, groups, *, axis=-3, implementation=None):
 
 
 @api
-def channel_shuffle_backward(dy, groups, *, axis=-3, implementation=None):
+def channel_shuffle_backward(
+    dy: ArrayLike, groups: int, *, axis: int = -3, implementation: Implementation = None
+) -> Array:
     """The gradient of `channel_shuffle`: dy with its channels put back.
 
     Args:

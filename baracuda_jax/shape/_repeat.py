@@ -12,6 +12,8 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks, explicit
 from .._core.api import api
@@ -19,12 +21,13 @@ from .._core.case import Case
 from .._core.kernel import kernel
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
+from .._core.types import Implementation, Integers
 
 MOST_AXES = 8
 
 
 @api
-def repeat(x, repeats, *, implementation=None):
+def repeat(x: ArrayLike, repeats: Integers, *, implementation: Implementation = None) -> Array:
     """Copies of x laid side by side, repeats[i] of them along axis i.
 
     Formula:
@@ -54,7 +57,7 @@ def repeat(x, repeats, *, implementation=None):
 
 
 @api
-def tile(x, repeats, *, implementation=None):
+def tile(x: ArrayLike, repeats: int | Integers, *, implementation: Implementation = None) -> Array:
     """Copies of x laid side by side: `repeat`, which also takes one integer, for the last axis.
 
     Args:
@@ -76,7 +79,13 @@ def _copied(op, x, repeats, implementation):
 
 
 @api
-def repeat_backward(dy, repeats, shape=None, *, implementation=None):
+def repeat_backward(
+    dy: ArrayLike,
+    repeats: int | Integers,
+    shape: int | Integers | None = None,
+    *,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `repeat` and `tile`: dx[j] = sum of dy over the copies of j.
 
     Args:

@@ -8,6 +8,8 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks, explicit
 from .._core import prefer as preference
@@ -17,6 +19,7 @@ from .._core.compiled import compiled, sent
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.partition import Partition
+from .._core.types import Implementation
 from .._core.wide import wide
 from ..histogram._search import search
 from ..segment._kernels import index_of, reduce
@@ -26,7 +29,14 @@ from ._repeat import repeat
 
 
 @api
-def repeat_interleave(x, repeats, axis=None, *, total_repeat_length=None, implementation=None):
+def repeat_interleave(
+    x: ArrayLike,
+    repeats: ArrayLike,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    implementation: Implementation = None,
+) -> Array:
     """Each cell of x several times behind itself, along an axis.
 
     Formula:
@@ -69,7 +79,9 @@ def repeat_interleave(x, repeats, axis=None, *, total_repeat_length=None, implem
 
 
 @api
-def repeat_interleave_backward(dy, repeats, axis=None, *, implementation=None):
+def repeat_interleave_backward(
+    dy: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, implementation: Implementation = None
+) -> Array:
     """The gradient of `repeat_interleave`: dx[..., i, ...] = sum of dy over the copies of i.
 
     Args:

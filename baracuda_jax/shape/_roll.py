@@ -2,16 +2,19 @@
 
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks, explicit
 from .._core.api import api
+from .._core.types import Axes, Implementation, Integers
 from ._family import Way, axes_of, case, operand, rearrangement
 from ._map import WRAP, Axis, Map, Term, strides
 from ._partition import whole_along
 
 
 @api
-def roll(x, shift, axis=None, *, implementation=None):
+def roll(x: ArrayLike, shift: int | Integers, axis: Axes = None, *, implementation: Implementation = None) -> Array:
     """x with its cells moved along axes; those that are moved past the last cell come in before the first.
 
     Formula:
@@ -38,7 +41,9 @@ def roll(x, shift, axis=None, *, implementation=None):
 
 
 @api
-def roll_backward(dy, shift, axis=None, *, implementation=None):
+def roll_backward(
+    dy: ArrayLike, shift: int | Integers, axis: Axes = None, *, implementation: Implementation = None
+) -> Array:
     """The gradient of `roll`: dy moved back.
 
     Args:

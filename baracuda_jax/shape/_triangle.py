@@ -1,15 +1,18 @@
 """The cells of matrices on one side of a diagonal. The gradient is the same."""
 
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
+from .._core.types import Decorator, Implementation
 from ._family import Way, case, operand, rearrangement
 from ._map import CONSTANT, Axis, Map, Term, strides
 from ._partition import whole_along
 
 
-def _document(side, relation):
+def _document(side, relation) -> Decorator:
     """Sets the docstring of the op on this side."""
 
     def set_on(fun):
@@ -40,18 +43,18 @@ def _document(side, relation):
 
 @api
 @_document("upper", ">=")
-def triu(x, k=0, *, implementation=None):
+def triu(x: ArrayLike, k: int = 0, *, implementation: Implementation = None) -> Array:
     return _triu(*_arguments("triu", "x", x), k=_diagonal("triu", k), implementation=implementation)
 
 
 @api
 @_document("lower", "<=")
-def tril(x, k=0, *, implementation=None):
+def tril(x: ArrayLike, k: int = 0, *, implementation: Implementation = None) -> Array:
     return _tril(*_arguments("tril", "x", x), k=_diagonal("tril", k), implementation=implementation)
 
 
 @api
-def triu_backward(dy, k=0, *, implementation=None):
+def triu_backward(dy: ArrayLike, k: int = 0, *, implementation: Implementation = None) -> Array:
     """The gradient of `triu`: the same triangle of dy.
 
     Args:
@@ -67,7 +70,7 @@ def triu_backward(dy, k=0, *, implementation=None):
 
 
 @api
-def tril_backward(dy, k=0, *, implementation=None):
+def tril_backward(dy: ArrayLike, k: int = 0, *, implementation: Implementation = None) -> Array:
     """The gradient of `tril`: the same triangle of dy.
 
     Args:

@@ -8,11 +8,13 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Implementation, Integers
 from .._core.wide import wide
 from ._family import OF_X, case, operand
 from ._map import CONSTANT, Axis, Map, Origin, Term, move, move_add, strides
@@ -20,7 +22,15 @@ from ._partition import whole_behind_batches
 
 
 @api
-def unfold(x, window, *, strides=1, padding=0, dilation=1, implementation=None):
+def unfold(
+    x: ArrayLike,
+    window: int | Integers,
+    *,
+    strides: int | Integers = 1,
+    padding: int | Integers = 0,
+    dilation: int | Integers = 1,
+    implementation: Implementation = None,
+) -> Array:
     """The windows of x as columns, of an image (im2col), a line or a volume.
 
     Formula:
@@ -58,7 +68,16 @@ def unfold(x, window, *, strides=1, padding=0, dilation=1, implementation=None):
 
 
 @api
-def unfold_backward(dy, output_size, window, *, strides=1, padding=0, dilation=1, implementation=None):
+def unfold_backward(
+    dy: ArrayLike,
+    output_size: int | Integers,
+    window: int | Integers,
+    *,
+    strides: int | Integers = 1,
+    padding: int | Integers = 0,
+    dilation: int | Integers = 1,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `unfold`: `fold` of dy.
 
     Args:
@@ -78,7 +97,16 @@ def unfold_backward(dy, output_size, window, *, strides=1, padding=0, dilation=1
 
 
 @api
-def fold(x, output_size, window, *, strides=1, padding=0, dilation=1, implementation=None):
+def fold(
+    x: ArrayLike,
+    output_size: int | Integers,
+    window: int | Integers,
+    *,
+    strides: int | Integers = 1,
+    padding: int | Integers = 0,
+    dilation: int | Integers = 1,
+    implementation: Implementation = None,
+) -> Array:
     """The sum of windows that are given as columns, each in its place in an image (col2im), a line or a volume.
 
     Formula:
@@ -113,7 +141,15 @@ def fold(x, output_size, window, *, strides=1, padding=0, dilation=1, implementa
 
 
 @api
-def fold_backward(dy, window, *, strides=1, padding=0, dilation=1, implementation=None):
+def fold_backward(
+    dy: ArrayLike,
+    window: int | Integers,
+    *,
+    strides: int | Integers = 1,
+    padding: int | Integers = 0,
+    dilation: int | Integers = 1,
+    implementation: Implementation = None,
+) -> Array:
     """The gradient of `fold`: `unfold` of dy.
 
     Args:

@@ -1,11 +1,13 @@
 """Where along an axis the greatest and the least element are."""
 
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from .._core import checks, explicit
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from . import _kernels
 from ._arguments import along, document, keys
 from ._family import AXIS, NO_DERIVATIVE, cases, whole_axis
@@ -23,14 +25,18 @@ _DOC = dict(
 
 @api
 @document("the least i with x_i = max(x)", source="jax.numpy.argmax; torch.argmax", **_DOC)
-def argmax(x, axis=None, *, keepdims=False, implementation=None):
+def argmax(
+    x: ArrayLike, axis: int | None = None, *, keepdims: bool = False, implementation: Implementation = None
+) -> Array:
     """Where along an axis the greatest element is."""
     return _arg("argmax", _max, x, axis, keepdims, implementation)
 
 
 @api
 @document("the least i with x_i = min(x)", source="jax.numpy.argmin; torch.argmin", **_DOC)
-def argmin(x, axis=None, *, keepdims=False, implementation=None):
+def argmin(
+    x: ArrayLike, axis: int | None = None, *, keepdims: bool = False, implementation: Implementation = None
+) -> Array:
     """Where along an axis the least element is."""
     return _arg("argmin", _min, x, axis, keepdims, implementation)
 

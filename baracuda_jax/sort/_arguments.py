@@ -1,6 +1,7 @@
 """The arguments of sorts: their documentation and their checks."""
 
 from .._core import checks
+from .._core.types import Decorator
 
 _DOC = """
 
@@ -30,7 +31,7 @@ DESCENDING = """\
 EXACT = "exact: elements keep their bits. NaN is the greatest number, -0 equals 0."
 
 
-def document(formula, source, args, returns, precision=EXACT):
+def document(formula, source, args, returns, precision=EXACT) -> Decorator:
     def decorate(fun):
         fun.__doc__ = (fun.__doc__ or "") + _DOC.format(
             formula=formula, source=source, args=args, returns=returns, precision=precision

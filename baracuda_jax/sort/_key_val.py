@@ -1,8 +1,12 @@
 """Values in the order of keys."""
 
+from jax import Array
+from jax.typing import ArrayLike
+
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from . import _kernels, _references
 from ._arguments import DESCENDING, along, backward_arguments, document, keys
 from ._family import AXIS, cases, whole_axis
@@ -23,7 +27,14 @@ _ARGUMENTS = """\
     returns="The sorted keys, and the values, moved alike: an array, or a tuple of arrays, as they were given.",
     source="jax.lax.sort_key_val; torch.sort and torch.gather",
 )
-def sort_key_val(keys, values, axis=-1, *, descending=False, implementation=None):
+def sort_key_val(
+    keys: ArrayLike,
+    values: ArrayLike,
+    axis: int = -1,
+    *,
+    descending: bool = False,
+    implementation: Implementation = None,
+) -> tuple[Array, Array]:
     """Keys along an axis in order, and values in the order of their keys."""
     keys, several, params = _arguments("sort_key_val", keys, values, axis, descending)
     # One sort serves all: equal calls of a compiled program are one.
@@ -33,7 +44,9 @@ def sort_key_val(keys, values, axis=-1, *, descending=False, implementation=None
 
 
 @api
-def sort_key_val_backward(indices, dy, axis=-1, *, implementation=None):
+def sort_key_val_backward(
+    indices: ArrayLike, dy: ArrayLike, axis: int = -1, *, implementation: Implementation = None
+) -> Array:
     """The gradient of `sort_key_val` in a value: dv[p_i] = dy_i.
 
     Args:

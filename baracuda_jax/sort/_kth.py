@@ -1,10 +1,13 @@
 """The k-th least element along an axis."""
 
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
 from .._core.compiled import full
+from .._core.types import Implementation
 from ._arguments import OPERAND, along, backward_arguments, document, keys, rank
 from ._family import cases
 from ._statistics import statistics
@@ -24,7 +27,9 @@ _KEEP = """\
     returns="(values, indices): arrays without the axis, of x's dtype and int32.",
     source="torch.kthvalue",
 )
-def kthvalue(x, k, axis=-1, *, keepdims=False, implementation=None):
+def kthvalue(
+    x: ArrayLike, k: int, axis: int = -1, *, keepdims: bool = False, implementation: Implementation = None
+) -> tuple[Array, Array]:
     """The k-th least element along an axis, and where it is."""
     x = keys("kthvalue", "x", x)
     axis = along("kthvalue", "x", x, axis)
@@ -37,7 +42,7 @@ def kthvalue(x, k, axis=-1, *, keepdims=False, implementation=None):
 
 
 @api
-def kthvalue_backward(indices, dy, count, *, implementation=None):
+def kthvalue_backward(indices: ArrayLike, dy: ArrayLike, count: int, *, implementation: Implementation = None) -> Array:
     """The gradient of elements of each row, such as those of `kthvalue`, `median` and `quantile`: dx[p_j] is the sum of dy_j
     over the j with that p_j, 0 elsewhere.
 

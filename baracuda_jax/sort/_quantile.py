@@ -2,15 +2,19 @@
 
 import functools
 import math
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks, explicit
 from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
+from .._core.types import Axes, Implementation
 from .._core.wide import wide_dtype
 from . import _ranks
 from ._arguments import document
@@ -54,7 +58,7 @@ _QUANTILE = dict(
     source="jax.numpy.median; torch.quantile with q=0.5 and midpoint, torch.median takes the lower one",
     **_MEDIAN,
 )
-def median(x, axis=None, *, keepdims=False, implementation=None):
+def median(x: ArrayLike, axis: Axes = None, *, keepdims: bool = False, implementation: Implementation = None) -> Array:
     """The element in the middle, or the mean of the two there."""
     return _between("median", _median, x, None, axis, "midpoint", keepdims, False, implementation)
 
@@ -65,7 +69,9 @@ def median(x, axis=None, *, keepdims=False, implementation=None):
     source="jax.numpy.nanmedian; torch.nanmedian takes the lower one",
     **_MEDIAN,
 )
-def nanmedian(x, axis=None, *, keepdims=False, implementation=None):
+def nanmedian(
+    x: ArrayLike, axis: Axes = None, *, keepdims: bool = False, implementation: Implementation = None
+) -> Array:
     """The median of the elements that are not NaN."""
     return _between("nanmedian", _nanmedian, x, None, axis, "midpoint", keepdims, True, implementation)
 
@@ -77,7 +83,15 @@ def nanmedian(x, axis=None, *, keepdims=False, implementation=None):
     source="jax.numpy.quantile; torch.quantile",
     **_QUANTILE,
 )
-def quantile(x, q, axis=None, *, method="linear", keepdims=False, implementation=None):
+def quantile(
+    x: ArrayLike,
+    q: ArrayLike,
+    axis: Axes = None,
+    *,
+    method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
+    keepdims: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The element below which a share q of all is."""
     return _between("quantile", _quantile, x, q, axis, method, keepdims, False, implementation)
 
@@ -88,7 +102,15 @@ def quantile(x, q, axis=None, *, method="linear", keepdims=False, implementation
     source="jax.numpy.nanquantile; torch.nanquantile",
     **_QUANTILE,
 )
-def nanquantile(x, q, axis=None, *, method="linear", keepdims=False, implementation=None):
+def nanquantile(
+    x: ArrayLike,
+    q: ArrayLike,
+    axis: Axes = None,
+    *,
+    method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
+    keepdims: bool = False,
+    implementation: Implementation = None,
+) -> Array:
     """The quantile of the elements that are not NaN."""
     return _between("nanquantile", _nanquantile, x, q, axis, method, keepdims, True, implementation)
 

@@ -1,8 +1,12 @@
 """Sorts of values, and of the places of values."""
 
+from jax import Array
+from jax.typing import ArrayLike
+
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from . import _kernels, _references
 from ._arguments import DESCENDING, OPERAND, along, backward_arguments, document, keys
 from ._family import AXIS, NO_DERIVATIVE, cases, whole_axis
@@ -28,7 +32,7 @@ def _arguments(op, x, axis, descending):
     returns="Array of x's shape and dtype.",
     source="jax.numpy.sort; torch.sort",
 )
-def sort(x, axis=-1, *, descending=False, implementation=None):
+def sort(x: ArrayLike, axis: int = -1, *, descending: bool = False, implementation: Implementation = None) -> Array:
     """The elements along an axis, in order."""
     x, params = _arguments("sort", x, axis, descending)
     return _sort(x, **params, implementation=implementation)
@@ -41,7 +45,7 @@ def sort(x, axis=-1, *, descending=False, implementation=None):
     returns="int32 array of x's shape.",
     source="jax.numpy.argsort; torch.argsort with stable=True",
 )
-def argsort(x, axis=-1, *, descending=False, implementation=None):
+def argsort(x: ArrayLike, axis: int = -1, *, descending: bool = False, implementation: Implementation = None) -> Array:
     """Where along an axis the elements are, in their order."""
     x, params = _arguments("argsort", x, axis, descending)
     return _argsort(x, **params, implementation=implementation)
@@ -54,14 +58,14 @@ def argsort(x, axis=-1, *, descending=False, implementation=None):
     returns="Array of x's shape and dtype.",
     source="torch.msort",
 )
-def msort(x, *, implementation=None):
+def msort(x: ArrayLike, *, implementation: Implementation = None) -> Array:
     """The elements along the first axis, in ascending order."""
     x, params = _arguments("msort", x, 0, False)
     return _sort(x, **params, implementation=implementation)
 
 
 @api
-def sort_backward(indices, dy, axis=-1, *, implementation=None):
+def sort_backward(indices: ArrayLike, dy: ArrayLike, axis: int = -1, *, implementation: Implementation = None) -> Array:
     """The gradient of `sort`: dx[p_i] = dy_i. It is the same for both directions.
 
     Args:

@@ -1,8 +1,12 @@
 """The greatest or least few elements along an axis."""
 
+from jax import Array
+from jax.typing import ArrayLike
+
 from .._core import checks
 from .._core.api import api
 from .._core.op import Body, declare
+from .._core.types import Implementation
 from . import _kernels, _references
 from ._arguments import OPERAND, along, backward_arguments, document, keys, rank
 from ._family import AXIS, cases, whole_axis
@@ -24,7 +28,9 @@ _LARGEST = """\
     "with the lower index comes first.",
     source="torch.topk; jax.lax.top_k",
 )
-def topk(x, k, axis=-1, *, largest=True, implementation=None):
+def topk(
+    x: ArrayLike, k: int, axis: int = -1, *, largest: bool = True, implementation: Implementation = None
+) -> tuple[Array, Array]:
     """The k greatest elements along an axis, in order, and where they are."""
     x = keys("topk", "x", x)
     axis = along("topk", "x", x, axis)
@@ -38,7 +44,9 @@ top_k = topk
 
 
 @api
-def topk_backward(indices, dy, count, axis=-1, *, implementation=None):
+def topk_backward(
+    indices: ArrayLike, dy: ArrayLike, count: int, axis: int = -1, *, implementation: Implementation = None
+) -> Array:
     """The gradient of `topk`: dx[p_i] = dy_i, 0 elsewhere.
 
     Args:

@@ -3,6 +3,7 @@
 import jax
 
 from .._core import checks
+from .._core.types import F
 
 SIZE = """\
 size: static integer, how many there is room for; the first ones are kept. By default as many as there are, which is
@@ -10,7 +11,7 @@ size: static integer, how many there is room for; the first ones are kept. By de
 """
 
 
-def document(fun):
+def document(fun: F) -> F:
     fun.__doc__ = fun.__doc__ and fun.__doc__.replace("{size}", SIZE.rstrip())
     return fun
 

@@ -4,20 +4,28 @@ import math
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 
 from .._core import checks, explicit
 from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.sku import OpCategory
+from .._core.types import Implementation
 from ._arguments import array, document, fill, known_size
 from ._compact import declare_places, found, places
 
 
 @api
 @document
-def nonzero(x, *, size=None, fill_value=None, implementation=None):
+def nonzero(
+    x: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+    implementation: Implementation = None,
+) -> tuple[Array, ...]:
     """Where an array is not zero.
 
     Formula:

@@ -2,6 +2,8 @@
 
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
 
 from .._core import checks, explicit
 from .._core import prefer as preference
@@ -9,6 +11,7 @@ from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.sku import OpCategory
+from .._core.types import Implementation
 from ..scan import cumsum
 from . import _sorted
 from ._arguments import array, document, fill, known_size
@@ -19,9 +22,17 @@ from ._nonzero import nonzero_cells
 @api
 @document
 def unique(
-    x, return_index=False, return_inverse=False, return_counts=False, axis=None, *, size=None, fill_value=None,
-    equal_nan=True, implementation=None,
-):  # fmt: skip
+    x: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    equal_nan: bool = True,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """The distinct values of an array, sorted.
 
     Formula:
@@ -70,8 +81,15 @@ def unique(
 @api
 @document
 def unique_consecutive(
-    x, return_inverse=False, return_counts=False, axis=None, *, size=None, fill_value=None, implementation=None
-):
+    x: ArrayLike,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:
     """The first cell of each run of equal cells.
 
     Formula:
