@@ -104,7 +104,7 @@ def test_the_same_bits_alone_and_in_a_batch(name, skew, columns, dtype):
     batches = 140 if columns < 8 else 40
     ids = jnp.asarray(_skewed(skew, rng, rows, num_segments, "int32"))
     data = jnp.asarray(1 + 0.1 * rng.standard_normal((batches, rows, columns)), dtype)
-    call = lambda x: OPS[name](x, ids, num_segments, empty_value=1, prefer="native")
+    call = lambda x: OPS[name](x, ids, num_segments, empty_value=1, implementation="native")
     every = call if dtype == "int8" else lambda x: (lambda y, pull: (y, *pull(y)))(*jax.vjp(call, x))
     alone, batch = jax.jit(every), jax.jit(jax.vmap(every))(data)
     for i in (0, batches - 1):

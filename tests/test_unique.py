@@ -92,7 +92,7 @@ def test_rows_of_a_few_tiles(rows, more, tiles, dtype):
     mask = np.random.default_rng(tiles).random((rows, n)) < 0.3
     a = jnp.asarray(mask, dtype)
     for size in (n // 5, n, n + 4096, n + 4097):
-        got = jax.vmap(lambda a, size=size: bj.nonzero(a, size=size, fill_value=-1, prefer="native")[0])(a)
+        got = jax.vmap(lambda a, size=size: bj.nonzero(a, size=size, fill_value=-1, implementation="native")[0])(a)
         for row, cells in zip(np.asarray(got), mask, strict=True):
             want = np.flatnonzero(cells)[:size]
             np.testing.assert_array_equal(row, np.concatenate([want, np.full(size - len(want), -1)]))
