@@ -99,7 +99,7 @@ DIFFERENCES = {
     ),
     "repeat with fewer repeats than axes": (
         lambda: _raises(lambda: torch.ones(1, 2).repeat(2)),
-        lambda: bj.repeat(jnp.ones((1, 2)), 2),
+        lambda: bj.repeat(jnp.ones((1, 2)), (2,)),
         "an error", [[1, 1, 1, 1]],
         "they are those of the last axes, as in numpy.tile",
     ),
