@@ -88,6 +88,10 @@ from .sort import (
 )
 from .unique import nonzero, unique, unique_consecutive
 
+# Mirrors call what is above.
+from . import lax as lax, nn as nn, numpy as numpy, ops as ops  # isort: skip
+from ._mirror.patch import patch_jax, unpatch_jax  # isort: skip
+
 __version__ = "0.1.0"
 
 
@@ -159,6 +163,7 @@ __all__ = [
     "nanmedian",
     "nanquantile",
     "nonzero",
+    "patch_jax",
     "plan",
     "prefer",
     "quantile",
@@ -189,4 +194,5 @@ __all__ = [
     "topk_backward",
     "unique",
     "unique_consecutive",
+    "unpatch_jax",
 ]
