@@ -1,8 +1,8 @@
 """Mirrors: functions with JAX's names, signatures and semantics that compute by ops of ours where these can.
 
-A mirror is an adapter with JAX's parameters. It calls our ops, or it returns NotImplemented. JAX's function then takes the
-call, with the arguments as they came. So arguments without a native implementation, and wrong arguments, have JAX's results and
-errors. Adapters catch no errors of our ops: they ask first.
+A mirror is an adapter with JAX's parameters. It calls our ops, or it returns NotImplemented. JAX's function then takes
+the call, with the arguments as they came. So arguments without a native implementation, and wrong arguments, have JAX's
+results and errors. Adapters catch no errors of our ops: they ask first.
 """
 
 import dataclasses
