@@ -1,5 +1,5 @@
-"""The directives `ops`, `reasons`, `plans`, `coming-from`, `mirrors` and `collectives`: tables made from the declared ops, from
-mirrors and from CSV files."""
+"""The directives `ops`, `reasons`, `plans`, `coming-from`, `mirrors` and `collectives`: tables of declared ops, of mirrors and
+of CSV files."""
 
 import catalog
 from sphinx.util.docutils import SphinxDirective
