@@ -1,5 +1,5 @@
-"""The directives `ops`, `reasons`, `plans`, `coming-from`, `mirrors` and `collectives`: tables of declared ops, of mirrors and
-of CSV files."""
+"""The directives `ops`, `reasons`, `plans`, `coming-from`, `mirrors` and `collectives`: tables of declared ops, of mirrors
+and of CSV files."""
 
 import catalog
 from sphinx.util.docutils import SphinxDirective
