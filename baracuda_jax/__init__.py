@@ -249,6 +249,10 @@ from .unique import (
     unique_consecutive,
 )
 
+# Mirrors call what is above.
+from . import lax as lax, nn as nn, numpy as numpy, ops as ops  # isort: skip
+from ._mirror.patch import patch_jax, unpatch_jax  # isort: skip
+
 __version__ = "0.1.0"
 
 if not TYPE_CHECKING:  # which would take every name for one of ours
@@ -395,6 +399,7 @@ __all__ = [
     "nextafter",
     "nonzero",
     "pad",
+    "patch_jax",
     "permute",
     "pixel_shuffle",
     "pixel_unshuffle",
@@ -458,6 +463,7 @@ __all__ = [
     "unfold",
     "unique",
     "unique_consecutive",
+    "unpatch_jax",
     "var",
     "vector_norm",
     "where",

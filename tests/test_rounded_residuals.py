@@ -223,7 +223,5 @@ def test_a_plan_of_the_gradient_knows_what_is_saved():
 
 
 def test_integers_have_no_residuals():
-    with pytest.raises(
-        TypeError, match=r"^cumprod: x \(with return_residuals\) must have one of the dtypes.*int32"
-    ):
+    with pytest.raises(TypeError, match=r"^cumprod: x \(with return_residuals\) must have one of the dtypes.*int32"):
         bj.cumprod(jnp.arange(3, dtype=jnp.int32), return_residuals=True)

@@ -1,6 +1,7 @@
 """Every touch of JAX below its public surface, and what differs between its versions: this file alone."""
 
 import functools
+import sys
 
 import jax
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = [
     "as_type",
     "batching",
     "bdim_at_front",
+    "calling_module",
     "common_type",
     "custom_partitioning",
     "equations",
@@ -190,3 +192,38 @@ def as_type(x, dtype, is_weak):
 def common_type(*values):
     """(dtype, whether it is weak) to which JAX promotes arrays and Python numbers."""
     return dtypes.result_type(*values, return_weak_type_flag=True)
+
+
+# Where JAX calls the functions that its transformations are given.
+_TRANSFORMATIONS = (
+    "ad_checkpoint",
+    "api",
+    "api_util",
+    "core",
+    "custom_derivatives",
+    "interpreters",
+    "lax.control_flow",
+    "linear_util",
+    "pjit",
+    "profiler",
+    "shard_map",
+    "source_info_util",
+    "traceback_util",
+    "tree",
+    "tree_util",
+    "util",
+)
+
+
+def calling_module(depth):
+    """The name of the module that calls a function, `depth` frames above this one. Code of a transformation stands for who
+    asked for the transformation."""
+    frame = sys._getframe(depth + 1)
+    while frame is not None and _transforms(name := frame.f_globals.get("__name__") or ""):
+        frame = frame.f_back
+    return "" if frame is None else name
+
+
+@functools.cache
+def _transforms(module):
+    return any(f"{module}.".startswith(f"jax._src.{part}.") for part in _TRANSFORMATIONS)

@@ -179,7 +179,7 @@ def trace(name, inputs, params):
     run = functools.partial(
         of_arrays(name, names, params), implementation=preference.Planned(())
     )  # types do not depend on it
-    primitives = {getattr(op, kind): (op, kind) for op in OPS.values() for kind in ("forward", "tangent", "backward")}
+    primitives = _primitives()
     with compat.no_mesh():
         jaxpr, out = jax.make_jaxpr(run, return_shape=True)(*(aval for _, aval in inputs))
     jaxpr, is_used = compat.without_dead_code(jaxpr)
@@ -196,6 +196,18 @@ def trace(name, inputs, params):
         is_ordered=not any(map(is_unordered, others)),
         is_used=tuple(is_used),
     )
+
+
+def calls_in(jaxpr):
+    """The calls of ops in a jaxpr whose results are used."""
+    primitives = _primitives()
+    jaxpr, _ = compat.without_dead_code(jaxpr)
+    read, found = compat.read(jaxpr), [e for e in compat.equations(jaxpr) if e.primitive in primitives]
+    return [_call_of(*primitives[equation.primitive], equation, read) for equation in found]
+
+
+def _primitives():
+    return {getattr(op, kind): (op, kind) for op in OPS.values() for kind in ("forward", "tangent", "backward")}
 
 
 def _call_of(op, kind, equation, read):

@@ -9,6 +9,7 @@ import baracuda_jax
 from baracuda_jax._core import traced
 from baracuda_jax._core.op import OPS
 from baracuda_jax._elsewhere import rows
+from baracuda_jax._mirror.mirror import MIRRORS
 
 DOCS = pathlib.Path(__file__).parent.parent
 KINDS = ("forward", "tangent", "backward")
@@ -82,6 +83,13 @@ def referenced(page):
     """The public names that a page's `reference` directives put on it."""
     found = re.findall(r"^```\{reference\} *(.*)\n((?:(?!```).*\n)*)```", page.read_text(), re.M)
     return [name for family, body in found for name in (names_of(family) if family else body.split())]
+
+
+def mirrors(namespace):
+    """A row for each mirror in a namespace: its name, what runs natively, what differs."""
+    for mirror in MIRRORS.values():
+        if mirror.name.rpartition(".")[0] == namespace:
+            yield mirror.name, mirror.native, mirror.differs
 
 
 def collectives():

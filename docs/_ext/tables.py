@@ -1,5 +1,5 @@
-"""The directives `ops`, `reasons`, `plans`, `coming-from` and `collectives`: tables made from the declared ops and from CSV
-files."""
+"""The directives `ops`, `reasons`, `plans`, `coming-from`, `mirrors` and `collectives`: tables of declared ops, of mirrors
+and of CSV files."""
 
 import catalog
 from sphinx.util.docutils import SphinxDirective
@@ -63,6 +63,18 @@ class ComingFrom(Table):
         return ["theirs", "ours", "what differs"], cells
 
 
+class Mirrors(Table):
+    """The mirrors in a namespace."""
+
+    required_arguments = 1
+    optional_arguments = 0
+
+    def table(self):
+        found = catalog.mirrors(self.arguments[0])
+        cells = [[f"`jax.{name}`", escaped(native), escaped(differs) or "nothing"] for name, native, differs in found]
+        return ["function", "what is native", "what differs"], cells
+
+
 class Collectives(Table):
     """What each op communicates, ops that communicate alike in one row."""
 
@@ -88,5 +100,6 @@ def setup(app):
     app.add_directive("reasons", Reasons)
     app.add_directive("plans", Plans)
     app.add_directive("coming-from", ComingFrom)
+    app.add_directive("mirrors", Mirrors)
     app.add_directive("collectives", Collectives)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,127 @@
+"""Functions of `jax.lax` with native kernels: the same names, signatures and semantics."""
+
+import jax
+import jax.lax
+import jax.numpy as jnp
+
+import baracuda_jax as bj
+
+from ._mirror.mirror import derived_by, has_axis, is_integer, mirror, takes
+
+__all__ = [
+    "argmax",
+    "argmin",
+    "cumlogsumexp",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
+    "sort",
+    "sort_key_val",
+    "top_k",
+]
+
+_cummax, _cummin, _cumlogsumexp = jax.lax.cummax, jax.lax.cummin, jax.lax.cumlogsumexp
+
+
+def _scans(op, operand, axis, reverse):
+    """JAX's scans take no negative axes."""
+    return takes(op, operand) and is_integer(axis) and 0 <= axis < operand.ndim and isinstance(reverse, bool)
+
+
+def _derived_scan(op, theirs, operand, axis, reverse):
+    if not _scans(op, operand, axis, reverse):
+        return NotImplemented
+    native = lambda x: getattr(bj, op)(x, axis, reverse=reverse)
+    return derived_by(lambda x: theirs(x, axis, reverse), native, operand)
+
+
+@mirror(jax.lax, "cumsum")
+def cumsum(operand, axis=0, reverse=False):
+    """As jax.lax.cumsum; native for real operands."""
+    return bj.cumsum(operand, axis, reverse=reverse) if _scans("cumsum", operand, axis, reverse) else NotImplemented
+
+
+@mirror(jax.lax, "cumprod", differs="gradients of products with NaN or infinity")
+def cumprod(operand, axis=0, reverse=False):
+    """As jax.lax.cumprod; native for real operands."""
+    return bj.cumprod(operand, axis, reverse=reverse) if _scans("cumprod", operand, axis, reverse) else NotImplemented
+
+
+@mirror(jax.lax, "cummax")
+def cummax(operand, axis=0, reverse=False):
+    """As jax.lax.cummax; native for real operands, unless derivatives are taken."""
+    return _derived_scan("cummax", _cummax, operand, axis, reverse)
+
+
+@mirror(jax.lax, "cummin")
+def cummin(operand, axis=0, reverse=False):
+    """As jax.lax.cummin; native for real operands, unless derivatives are taken."""
+    return _derived_scan("cummin", _cummin, operand, axis, reverse)
+
+
+@mirror(jax.lax, "logcumsumexp")
+def cumlogsumexp(operand, axis=0, reverse=False):
+    """As jax.lax.cumlogsumexp; native for real floats, unless derivatives are taken."""
+    return _derived_scan("logcumsumexp", _cumlogsumexp, operand, axis, reverse)
+
+
+@mirror(jax.lax, "sort", "sort_key_val")
+def sort(operand, dimension=-1, is_stable=True, num_keys=1):
+    """As jax.lax.sort; native for one real array, or for a key with arrays that move along."""
+    if num_keys != 1 or not isinstance(is_stable, bool):
+        return NotImplemented
+    if not isinstance(operand, tuple | list):
+        return bj.sort(operand, dimension) if _sorts(operand, dimension) else NotImplemented
+    if not operand or not all(_sorts(x, dimension) and x.shape == operand[0].shape for x in operand):
+        return NotImplemented
+    if len(operand) == 1:
+        return (bj.sort(operand[0], dimension),)
+    keys, values = bj.sort_key_val(operand[0], tuple(operand[1:]), dimension)
+    return (keys, *values)
+
+
+def _sorts(x, dimension):
+    return takes("sort", x) and has_axis(x, dimension)
+
+
+@mirror(jax.lax, "sort_key_val")
+def sort_key_val(keys, values, dimension=-1, is_stable=True):
+    """As jax.lax.sort_key_val; native for real keys and values."""
+    if not (_sorts(keys, dimension) and _sorts(values, dimension) and keys.shape == values.shape):
+        return NotImplemented
+    return tuple(bj.sort_key_val(keys, values, dimension))
+
+
+@mirror(jax.lax, "topk", differs="0 and -0 tie, and XLA puts 0 first")
+def top_k(operand, k, *, axis=-1, is_stable=True):
+    """As jax.lax.top_k; native for real operands."""
+    if not takes("topk", operand) or not has_axis(operand, axis) or not is_integer(k):
+        return NotImplemented
+    if not 0 <= k <= operand.shape[axis]:
+        return NotImplemented
+    return list(bj.topk(operand, int(k), axis))
+
+
+def _position(op, operand, axis, index_dtype):
+    if not takes(op, operand) or not is_integer(axis) or not 0 <= axis < operand.ndim or not operand.shape[axis]:
+        return NotImplemented
+    try:
+        dtype = jnp.dtype(index_dtype)
+    except TypeError:
+        return NotImplemented
+    if dtype.name not in ("int32", "uint32", "int64", "uint64") or jax.dtypes.canonicalize_dtype(dtype) != dtype:
+        return NotImplemented
+    return getattr(bj, op)(operand, axis).astype(dtype)
+
+
+@mirror(jax.lax, "argmax")
+def argmax(operand, axis, index_dtype):
+    """As jax.lax.argmax; native for real operands and indices of 32 and 64 bits."""
+    return _position("argmax", operand, axis, index_dtype)
+
+
+@mirror(jax.lax, "argmin")
+def argmin(operand, axis, index_dtype):
+    """As jax.lax.argmin; native for real operands and indices of 32 and 64 bits."""
+    return _position("argmin", operand, axis, index_dtype)
