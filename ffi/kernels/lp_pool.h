@@ -30,7 +30,7 @@ BARACUDA_HD Wide cube_root(Wide a) {
   }
   x = tiny ? x * Wide(0x1p-18) : x;
   // Zero, infinity and NaN are their own roots.
-  return (a == Wide(0)) | !(a <= std::numeric_limits<Wide>::max()) ? a : x;
+  return ((a == Wide(0)) | !(a <= std::numeric_limits<Wide>::max())) ? a : x;
 #endif
 }
 
@@ -139,7 +139,7 @@ struct LpPool {
   BARACUDA_HD void push(State<V>& s, const Cells<V>& cells) const {
     for (int k = 0; k < V; ++k) {
       Wide more = cells.raised[k], sum = s.sum[k];
-      s.sum[k] = !P::is_max ? sum + more : (more > sum) | (more != more) ? more : sum;
+      s.sum[k] = !P::is_max ? sum + more : ((more > sum) | (more != more)) ? more : sum;
     }
   }
   template <int V, class Index>

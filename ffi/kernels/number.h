@@ -12,6 +12,7 @@
 #include <cuda_fp16.h>
 #define BARACUDA_HD __host__ __device__ __forceinline__
 #else
+#include "shuffle.h"
 #define BARACUDA_HD inline __attribute__((always_inline))
 #endif
 
@@ -153,9 +154,10 @@ inline Vector<T, V> load_even(const T* from) {
     Pack low, high, even;
     memcpy(&low, from + 2 * first, sizeof(Pack));
     memcpy(&high, from + 2 * first + lanes - last, sizeof(Pack));
-    Pack pick;
-    for (int k = 0; k < lanes; ++k) pick[k] = Bits(2 * k < lanes ? 2 * k : 2 * k + last);
-    even = __builtin_shuffle(low, high, pick);
+    if (last)
+      shuffle<lanes>(low, high, even, [](int k) { return 2 * k < lanes ? 2 * k : 2 * k + 1; });
+    else
+      shuffle<lanes>(low, high, even, [](int k) { return 2 * k; });
     memcpy(value.lane + first, &even, sizeof(Pack));
   }
   return value;

@@ -50,7 +50,7 @@ __device__ __forceinline__ Wide reciprocal(Wide scale, Wide zero) {
   } else {
     inverse = 1 / scale;
   }
-  return (size > Wide(1e-12)) & (size < Wide(1e12)) & (fabs(zero) < Wide(1 << 20)) ? inverse : Wide(NAN);
+  return ((size > Wide(1e-12)) & (size < Wide(1e12)) & (fabs(zero) < Wide(1 << 20))) ? inverse : Wide(NAN);
 }
 
 // Added to a number below 2^22 it leaves no bits for a fraction: that rounds it, and puts the integer in the low bits.
@@ -300,7 +300,7 @@ struct DynamicQuantize {
       return most;
     }
 #endif
-    return (b > a) | (b != b) ? b : a;
+    return ((b > a) | (b != b)) ? b : a;
   }
 
   static BARACUDA_HD Key key(Wide value) { return bit_cast<Key>(value); }

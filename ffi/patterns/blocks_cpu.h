@@ -2,6 +2,7 @@
 #pragma once
 
 #include "blocks.h"
+#include "vectorize_cpu.h"
 
 namespace baracuda {
 namespace internal {
@@ -12,14 +13,14 @@ namespace internal {
 template <class Functor, class Parameters>
 void write_cells(const Functor functor, int64_t first, int64_t count, const Parameters& parameters) {
   constexpr int W = Functor::least_width;
-#pragma GCC ivdep
+  BARACUDA_INDEPENDENT
   for (int64_t k = first / W; k < (first + count) / W; ++k)
     functor.write(k * W, functor.template read<W>(k * W), parameters);
 }
 template <class Functor>
 void write_columns(const Functor functor, int64_t first, int64_t count, int64_t block) {
   constexpr int W = Functor::least_width;
-#pragma GCC ivdep
+  BARACUDA_INDEPENDENT
   for (int64_t k = 0; k < count / W; ++k) {
     int64_t cell = (first / W + k) * W;
     functor.write(cell, functor.template read<W>(cell), functor.template block<W>(block + k * W));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "elementwise.h"
+#include "vectorize_cpu.h"
 
 namespace baracuda {
 
@@ -35,7 +36,7 @@ void elementwise_loop(const Functor functor, const ElementwiseArrays& arrays, in
                       std::integer_sequence<int, i...>, std::integer_sequence<int, j...>) {
   using F = ElementwiseTypes<Functor>;
   auto loop = [&](const typename F::In::template at<i>*... in, typename F::Out::template at<j>*... out) {
-#pragma GCC ivdep
+    BARACUDA_INDEPENDENT
     for (int64_t k = 0; k < count; ++k) {
       auto value = functor(Comparable<typename F::In::template at<i>>(in[k])...);
       ((out[k] = typename F::Out::template at<j>(result_of<j>(value))), ...);

@@ -66,7 +66,7 @@ struct BlockOfEdges {
     for (int64_t i = 0; i < length; ++i) {
       Key key = wide_key(x[i]);
       int32_t b = bin[i] + (key >= ends[bin[i]]);
-      bin[i] = (key >= least) & (key <= most) ? b : int32_t(all.count);
+      bin[i] = ((key >= least) & (key <= most)) ? b : int32_t(all.count);
     }
   }
 

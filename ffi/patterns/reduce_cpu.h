@@ -9,6 +9,7 @@
 #include "../kernels/number.h"
 #include "reduce.h"
 #include "square_cpu.h"
+#include "vectorize_cpu.h"
 
 namespace baracuda {
 namespace internal {
@@ -264,12 +265,12 @@ class LineReduction {
 // The functor is a copy, which no store may change.
 template <class Spreader, class T>
 void spread_row(const Spreader spreader, const typename Spreader::Part part, const T* x, T* dx, int64_t count) {
-#pragma GCC ivdep
+  BARACUDA_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) dx[i] = spreader.at(part, Spreader::reads ? x[i] : T{});
 }
 template <class Spreader, class T>
 void spread_columns(const Spreader spreader, int64_t cell, const T* x, T* dx, int64_t count) {
-#pragma GCC ivdep
+  BARACUDA_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) dx[i] = spreader.at(spreader.part(cell + i), Spreader::reads ? x[i] : T{});
 }
 

@@ -130,14 +130,14 @@ struct SpreadNorm {
   SpreadNorm(const Wide* y, const T* dy, double p) : y(y), dy(dy), p(p), is_one(p == 1), is_two(p == 2) {}
   BARACUDA_HD Part part(int64_t cell) const {
     Wide size = y[cell];
-    return {size, Wide(dy[cell]), (size > Wide(0x1p-120f)) & (size < Wide(0x1p120f)) ? 1 / size : Wide(0)};
+    return {size, Wide(dy[cell]), ((size > Wide(0x1p-120f)) & (size < Wide(0x1p120f))) ? 1 / size : Wide(0)};
   }
   BARACUDA_HD T at(const Part& part, T cell) const {
     Wide x = Wide(cell);
     if (is_one) return T(x != x ? x : part.dy * sign_of(x));
     Wide ratio = part.inverse != 0 ? x * part.inverse : x / part.y, slope = ratio;
     if (!is_two) slope = power_of(std::fabs(ratio), p - 1) * (x < 0 ? -1 : 1);
-    return T((x == 0) | (part.y == 0) ? Wide(0) : part.dy * slope);
+    return T(((x == 0) | (part.y == 0)) ? Wide(0) : part.dy * slope);
   }
 };
 

@@ -12,7 +12,7 @@ namespace baracuda {
 template <class Wide>
 BARACUDA_HD Wide greatest(Wide a, Wide b) {
   if constexpr (has_extreme_instructions && sizeof(Wide) == 4) return greater(a, b);
-  return (b > a) | (b != b) ? b : a;
+  return ((b > a) | (b != b)) ? b : a;
 }
 
 // log(sum of e^x): the greatest x, and the sum of e^(x - greatest). Where that is not finite it is the result. A

@@ -112,7 +112,7 @@ struct ReduceNorm {
   BARACUDA_HD void none(State<V>& s) const {
     for (int k = 0; k < V; ++k) s.first[k] = p > 0 ? Wide(0) : Limits::infinity(), s.second[k] = 0;
   }
-  BARACUDA_HD Wide extreme(Wide a, Wide b) const { return (p > 0 ? b > a : b < a) | (b != b) ? b : a; }
+  BARACUDA_HD Wide extreme(Wide a, Wide b) const { return ((p > 0 ? b > a : b < a) | (b != b)) ? b : a; }
   static BARACUDA_HD bool is_scale(Wide a) { return (a > 0) & (a <= Limits::max()); }
   template <int V, int n, class Cells>
   BARACUDA_HD void push(State<V>& s, const Cells& x) const {
