@@ -1,4 +1,4 @@
-// The compact pattern on a CUDA grid: the places of chosen cells are written, then what is behind.
+// The compact pattern on a CUDA grid: the positions of chosen elements are written, then what is after them.
 #pragma once
 
 #include "compact.h"
@@ -7,18 +7,18 @@
 namespace baracuda {
 namespace internal {
 
-struct WritePlaces {
+struct WritePositions {
   int32_t* index;
   int64_t size;
 
-  __device__ void operator()(int64_t row, uint32_t place, int64_t i) const {
-    if (place < size) index[row * size + place] = int32_t(i);
+  __device__ void operator()(int64_t row, uint32_t position, int64_t i) const {
+    if (position < size) index[row * size + position] = int32_t(i);
   }
 };
 
-// What is behind the last place, by `warps` for each row.
+// What is after the last position, by `warps` for each row.
 static __global__ void __launch_bounds__(compact_block)
-    fill_places(int32_t* index, const int32_t* found, CompactShape shape, int64_t warps) {
+    fill_positions(int32_t* index, const int32_t* found, CompactShape shape, int64_t warps) {
   int64_t step = int64_t(gridDim.x) * compact_warps, lane = threadIdx.x % 32;
   for (int64_t job = int64_t(blockIdx.x) * compact_warps + threadIdx.x / 32; job < shape.rows * warps; job += step) {
     int64_t row = job / warps;
@@ -29,7 +29,7 @@ static __global__ void __launch_bounds__(compact_block)
 
 }  // namespace internal
 
-// `x` are the bits of the cells.
+// `x` are the bits of the elements.
 template <class Predicate, class Key>
 Status compact_rows(Executor executor, const Predicate& predicate, const Key* x, int32_t* index, int32_t* found,
                     CompactShape shape) {
@@ -40,14 +40,14 @@ Status compact_rows(Executor executor, const Predicate& predicate, const Key* x,
     cudaError_t error = cudaMemsetAsync(found, 0, size_t(shape.rows) * sizeof(int32_t), executor.stream);
     if (error != cudaSuccess) return {cudaGetErrorString(error)};
   } else {
-    WritePlaces write{index, shape.size};
+    WritePositions write{index, shape.size};
     Status status = write_compacted(executor, x, predicate, write, found, shape.rows, shape.count);
     if (!status.ok()) return status;
   }
   if (shape.size == 0) return {};
   int64_t warps = std::min<int64_t>(ceil_div(shape.size, 32), std::max<int64_t>(1, fill_warps / shape.rows));
   unsigned grid = unsigned(std::min<int64_t>(ceil_div(shape.rows * warps, compact_warps), 0x7fffffff));
-  fill_places<<<grid, compact_block, 0, executor.stream>>>(index, found, shape, warps);
+  fill_positions<<<grid, compact_block, 0, executor.stream>>>(index, found, shape, warps);
   return launched();
 }
 

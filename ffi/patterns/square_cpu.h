@@ -1,4 +1,4 @@
-// Squares of cells that are transposed in vector registers, on a CPU.
+// Squares of elements that are transposed in vector registers, on a CPU.
 #pragma once
 
 #include <cstdint>
@@ -65,14 +65,14 @@ struct Square {
 
 }  // namespace internal
 
-// y[j * step + i] = rows[i][j] for i < count and j in [first, columns), by squares of V rows, of less, and by cells.
-template <int V = 16, class Cell>
-void turn(const Cell* const* rows, int64_t count, int64_t first, int64_t columns, Cell* y, int64_t step) {
-  if constexpr (V == 1 || sizeof(Cell) > 8) {
+// y[j * step + i] = rows[i][j] for i < count and j in [first, columns), by squares of V rows, of less, and by elements.
+template <int V = 16, class Element>
+void turn(const Element* const* rows, int64_t count, int64_t first, int64_t columns, Element* y, int64_t step) {
+  if constexpr (V == 1 || sizeof(Element) > 8) {
     for (int64_t i = 0; i < count; ++i)
       for (int64_t j = first; j < columns; ++j) y[j * step + i] = rows[i][j];
   } else {
-    using Square = internal::Square<Cell, V>;
+    using Square = internal::Square<Element, V>;
     constexpr int N = Square::N;
     int64_t past_rows = count - count % N, past = columns - (columns - first) % N;
     for (int64_t i = 0; i < past_rows; i += N)

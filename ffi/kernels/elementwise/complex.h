@@ -14,7 +14,7 @@ BARACUDA_HD Complex<T> squared(Complex<T> x) {
   return Complex<T>((x.real - x.imag) * (x.real + x.imag), 2 * x.real * x.imag);
 }
 // By quarters where a sum of two large products would overflow. By 0 the parts are divided, as in NumPy; by an infinity
-// what is finite is 0. Free of branches, so that loops vectorise.
+// what is finite is 0. Free of branches, so that loops vectorize.
 template <class T>
 BARACUDA_HD Complex<T> quotient(Complex<T> x, Complex<T> y) {
   constexpr T most = std::numeric_limits<T>::max(), large = most / 4;
