@@ -38,12 +38,12 @@ LOOP(add<uint8_t>) LOOP(mul<uint32_t>)
 #define COMPLEX(NAME) LOOP(complex::NAME<baracuda::Complex<float>>) LOOP(complex::NAME##_backward<baracuda::Complex<float>>)
 COMPLEX(neg) COMPLEX(square) COMPLEX(reciprocal) COMPLEX(add) COMPLEX(mul) COMPLEX(div) LOOP(complex::eq<baracuda::Complex<float>>)
 """,
-    "blocks": """
+    "blockwise": """
 #include "kernels/quantize.h"
 #include "patterns/rows_cpu.h"
 template <class Functor>
 void loop(const Functor& functor, int64_t first, int64_t count, int64_t block) {
-  baracuda::internal::write_cells(functor, first, count, functor.template block<1>(block));
+  baracuda::internal::write_elements(functor, first, count, functor.template block<1>(block));
 }
 template <class Functor>
 void columns(const Functor& functor, int64_t first, int64_t count, int64_t block) {
@@ -62,16 +62,16 @@ LOOPS(float) LOOPS(baracuda::Half) LOOPS(baracuda::BFloat16)
     "reduce": """
 #include "kernels/reduce/backward.h"
 #include "patterns/reduce_cpu.h"
-template <class Spreader, class T>
-void loops(const Spreader& spreader, const typename Spreader::Part& part, const T* x, T* dx, int64_t count) {
-  baracuda::internal::spread_row(spreader, part, x, dx, count);
-  baracuda::internal::spread_columns(spreader, count, x, dx, count);
+template <class Broadcaster, class T>
+void loops(const Broadcaster& broadcaster, const typename Broadcaster::Part& part, const T* x, T* dx, int64_t count) {
+  baracuda::internal::broadcast_row(broadcaster, part, x, dx, count);
+  baracuda::internal::broadcast_columns(broadcaster, count, x, dx, count);
 }
 #define LOOP(T, ...) \\
   template void loops(const baracuda::__VA_ARGS__&, const baracuda::__VA_ARGS__::Part&, const T*, T*, int64_t);
 #define LOOPS(T) \\
-  LOOP(T, SpreadSum<T>) LOOP(T, SpreadExtremum<T>) LOOP(T, SpreadProd<T>) LOOP(T, SpreadLogSumExp<T>) \\
-  LOOP(T, SpreadNorm<T>) LOOP(T, SpreadVariance<T>)
+  LOOP(T, BroadcastSum<T>) LOOP(T, BroadcastExtremum<T>) LOOP(T, BroadcastProd<T>) LOOP(T, BroadcastLogSumExp<T>) \\
+  LOOP(T, BroadcastNorm<T>) LOOP(T, BroadcastVariance<T>)
 LOOPS(float) LOOPS(baracuda::Half) LOOPS(baracuda::BFloat16)
 """,
 }
@@ -81,7 +81,7 @@ MORE = {"elementwise": "-fno-thread-jumps", "reduce": "-fno-thread-jumps"}
 def _loops(pattern):
     """The lines of the loops that are marked as having no dependences."""
     lines = (PATTERNS / f"{pattern}_cpu.h").read_text().splitlines()
-    return {number + 1 for number, line in enumerate(lines, 1) if line.startswith("#pragma GCC ivdep")}
+    return {number + 1 for number, line in enumerate(lines, 1) if line.strip() == "BARACUDA_INDEPENDENT"}
 
 
 @pytest.mark.skipif(not shutil.which("g++") or platform.machine() != "x86_64", reason="the report is of GCC on x86-64")

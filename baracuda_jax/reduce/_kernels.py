@@ -6,7 +6,7 @@ import jax
 
 from .._core.kernel import kernel
 
-MOST = 10  # dimensions, of lines and beside them in turn, that a kernel sees: CellDimensions of ffi/patterns/reduce.h
+MOST = 10  # dimensions, of slices and others in turn, that a kernel sees: ElementDimensions of ffi/patterns/reduce.h
 _LETTERS = "abcdefghij"
 
 

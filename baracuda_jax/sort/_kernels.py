@@ -76,7 +76,7 @@ def _parts_workspace(rows, count, inner, itemsize):
 
 def _parted_workspace(items, itemsize):
     """Bytes for a row's elements with their places, twice, and for the counters of CUB: where elements are too many for the
-    L2 cache, the CUDA driver parts them (ffi/patterns/put_parted_cuda.h). Without these bytes it puts them as they come."""
+    L2 cache, the CUDA driver parts them (ffi/patterns/scatter_parted_cuda.h). Without them it puts them as they come."""
     if not isinstance(items, int) or items * itemsize < 2**26:
         return 0  # or in an export for any size
     return 2 * items * (4 + itemsize) + items // 2 + 65536

@@ -50,7 +50,7 @@ BARACUDA_INEXACT_SMOOTH(powi, "exponent");
 BARACUDA_ACTIVATION(affine, "scale", "shift");
 BARACUDA_ACTIVATION(affine_backward, "scale");
 
-// The weight has the dtype of the other arrays or, beside halves, is of float.
+// The weight has the dtype of the other arrays or, with 16-bit floats, is float32.
 template <template <class, class> class Functor>
 Variants weighted() {
   return {variant<Functor<float, float>>(),

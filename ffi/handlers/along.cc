@@ -1,8 +1,8 @@
-// FFI targets that take cells from where an index along an axis says, and put them there.
+// FFI targets that take elements from where an index along an axis says, and put them there.
 #include "../kernels/along.h"
 #include "target.h"
 #include BARACUDA_DRIVER(gather)
-#include BARACUDA_DRIVER(put)
+#include BARACUDA_DRIVER(scatter)
 
 namespace baracuda {
 namespace {
@@ -11,7 +11,7 @@ struct Bits128 {
   uint64_t low, high;
 };
 
-// Calls `body` with a type of the size of the dtype's: cells are moved as they are.
+// Calls `body` with a type of the size of the dtype's: elements are moved as they are.
 template <class Body>
 ffi::Error for_bits(const char* op, const char* argument, ffi::DataType dtype, const Body& body) {
   switch (dtype) {
@@ -56,16 +56,16 @@ ffi::Error take_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer x, f
   return for_bits(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     int64_t batches = product(in, 0, in.size() - 2), items = y[y.size() - 2];
-    TakeAlong<T> cell{in[in.size() - 2], items, y.back(), static_cast<const uint32_t*>(index.untyped_data()),
-                      static_cast<const T*>(x.untyped_data())};
+    TakeAlong<T> element{in[in.size() - 2], items, y.back(), static_cast<const uint32_t*>(index.untyped_data()),
+                         static_cast<const T*>(x.untyped_data())};
     return to_error(op,
-                    gather(device.executor(), cell, static_cast<T*>(out->untyped_data()), batches, items, y.back()));
+                    gather(device.executor(), element, static_cast<T*>(out->untyped_data()), batches, items, y.back()));
   });
 }
 
 // index and dy [batches..., items], dx [batches..., count].
-ffi::Error put_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuffer> workspace,
-                       ffi::Result<ffi::AnyBuffer> dx, bool unique) {
+ffi::Error scatter_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer dy,
+                           ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> dx, bool unique) {
   constexpr const char* op = "put_along";
   Checks checks(op);
   auto in = dy.dimensions(), out = dx->dimensions();
@@ -77,8 +77,9 @@ ffi::Error put_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer dy, f
   if (checks.failed()) return checks.error();
   auto put = [&](auto type) {
     using T = typename decltype(type)::type;
-    PutShape shape{product(in, 0, in.size() - 1), out.back(), in.back(), unique};
-    return to_error(op, put_rows(device.executor(*workspace), static_cast<const int32_t*>(index.untyped_data()),
+    ScatterShape shape{product(in, 0, in.size() - 1), out.back(), in.back(), unique};
+    return to_error(op,
+                    scatter_rows(device.executor(*workspace), static_cast<const int32_t*>(index.untyped_data()),
                                  static_cast<const T*>(dy.untyped_data()), static_cast<T*>(dx->untyped_data()), shape));
   };
   if (dy.element_type() == ffi::DataType::S32) return put(Type<int32_t>{});
@@ -86,7 +87,8 @@ ffi::Error put_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer dy, f
 }
 
 BARACUDA_TARGET(take_along, take_handler, operands<2>().Ret<ffi::AnyBuffer>());
-BARACUDA_TARGET(put_along, put_handler, operands<2>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<bool>("unique"));
+BARACUDA_TARGET(put_along, scatter_handler,
+                operands<2>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<bool>("unique"));
 
 }  // namespace
 }  // namespace baracuda

@@ -51,7 +51,7 @@ BARACUDA_NUMBER_OP(maximum, variants);
 BARACUDA_NUMBER_OP(minimum, variants);
 BARACUDA_FLOAT_OP(fmax);
 BARACUDA_FLOAT_OP(fmin);
-// Functors of the stored types themselves, whose neighbours are wanted.
+// Functors of the stored types themselves, whose neighbors are wanted.
 BARACUDA_ELEMENTWISE(nextafter, (Variants{variant<op::nextafter<float>>(), variant<op::nextafter<double>>(),
                                           variant<op::nextafter<Half>>(), variant<op::nextafter<BFloat16>>()}));
 BARACUDA_DERIVATIVE(nextafter, nextafter_slopes);
@@ -80,7 +80,7 @@ BARACUDA_ELEMENTWISE(logical_and, variants<op::logical_and>(Types<bool>{}));
 BARACUDA_ELEMENTWISE(logical_or, variants<op::logical_or>(Types<bool>{}));
 BARACUDA_ELEMENTWISE(logical_xor, variants<op::logical_xor>(Types<bool>{}));
 
-// Cells of any dtype are moved as bits.
+// Elements of any dtype are moved as bits.
 template <class T>
 using Bits =
     std::conditional_t<sizeof(T) == 16, T,

@@ -2,7 +2,7 @@
 // expected and what came.
 #pragma once
 
-#include <sstream>
+#include <charconv>
 #include <string>
 
 #include "../kernels/complex.h"
@@ -10,12 +10,25 @@
 
 namespace baracuda {
 
+// Not by a stream: its digits depend on the locale of the process, and on the copy of the standard library that other
+// modules may have loaded.
+template <class Part>
+void append(std::string& text, const Part& part) {
+  if constexpr (std::is_floating_point_v<Part>) {
+    char digits[32];
+    text.append(digits, std::to_chars(digits, digits + sizeof(digits), part).ptr);
+  } else if constexpr (std::is_integral_v<Part>) {
+    text += std::to_string(part);
+  } else {
+    text += part;
+  }
+}
+
 template <class... Parts>
 ffi::Error invalid(const char* op, const Parts&... parts) {
-  std::ostringstream text;
-  text << op << ": ";
-  (text << ... << parts);
-  return ffi::Error(ffi::ErrorCode::kInvalidArgument, text.str());
+  std::string text = std::string(op) + ": ";
+  (append(text, parts), ...);
+  return ffi::Error(ffi::ErrorCode::kInvalidArgument, std::move(text));
 }
 
 inline ffi::Error to_error(const char* op, Status status) {

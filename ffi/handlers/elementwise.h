@@ -59,7 +59,7 @@ Variant variant() {
           [](const Parameter* parameters, void* functor) { new (functor) Functor(made_of<Functor>(parameters)); }};
 }
 
-// On a CPU halves are computed with by the functor of floats.
+// On a CPU 16-bit floats are computed with by the functor of floats.
 #ifdef BARACUDA_CUDA
 template <class T>
 using Computed = T;

@@ -1,4 +1,4 @@
-// FFI targets of the histogram family. Arrays are [batches..., cells]; a sequence, or edges, may have fewer batches
+// FFI targets of the histogram family. Arrays are [batches..., elements]; a sequence, or edges, may have fewer batches
 // than what is looked up in them: each of theirs then serves several of the others.
 #include "target.h"
 #include BARACUDA_DRIVER(histogram)
@@ -7,9 +7,9 @@
 namespace baracuda {
 namespace {
 
-constexpr int64_t most_cells = std::numeric_limits<int32_t>::max();
+constexpr int64_t most_elements = std::numeric_limits<int32_t>::max();
 
-// Whether the batches of `few` are the first ones of `many`. Both end with cells.
+// Whether the batches of `few` are the first ones of `many`. Both end with elements.
 bool begins_with(Dimensions many, Dimensions few) {
   return few.size() >= 1 && few.size() <= many.size() && std::equal(few.begin(), few.end() - 1, many.begin());
 }
@@ -18,27 +18,28 @@ int64_t rows_of(Dimensions dims) { return product(dims, 0, dims.size() - 1); }
 ffi::Error search_handler(Device device, ffi::AnyBuffer sequence, ffi::AnyBuffer values,
                           ffi::Result<ffi::AnyBuffer> index, bool right) {
   constexpr const char* op = "searchsorted";
-  auto cells = sequence.dimensions(), many = values.dimensions();
+  auto elements = sequence.dimensions(), many = values.dimensions();
   Checks checks(op);
   checks
-      .require(begins_with(many, cells), "sorted_sequence must be cells, or dimensions that values begins with, ",
-               describe(many), ", and cells, got ", describe(cells))
+      .require(begins_with(many, elements), "sorted_sequence must be elements, or dimensions that values begins with, ",
+               describe(many), ", and elements, got ", describe(elements))
       .same_dtype("values", values, "sorted_sequence", sequence)
       .dtype("the result", *index, ffi::DataType::S32)
       .same_shape("the result", *index, "values", values);
   if (checks.failed()) return checks.error();
-  checks.require(cells.back() <= most_cells, "sorted_sequence may have at most 2^31 - 1 cells, got ", cells.back());
+  checks.require(elements.back() <= most_elements, "sorted_sequence may have at most 2^31 - 1 elements, got ",
+                 elements.back());
   if (checks.failed()) return checks.error();
   return for_number(op, "sorted_sequence", sequence.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
-    SearchShape shape{rows_of(many), cells.back(), many.back(), rows_of(cells)};
+    SearchShape shape{rows_of(many), elements.back(), many.back(), rows_of(elements)};
     return to_error(op, search_rows(device.executor(), static_cast<const T*>(sequence.untyped_data()),
                                     static_cast<const T*>(values.untyped_data()),
                                     static_cast<int32_t*>(index->untyped_data()), right, shape));
   });
 }
 
-// What both kinds of counts share: cells x [batches..., n], and counts [batches..., bins].
+// What both kinds of counts share: elements x [batches..., n], and counts [batches..., bins].
 struct Counting {
   const char* op;
   Checks checks;
@@ -46,16 +47,16 @@ struct Counting {
 
   Counting(const char* op, const char* name, const ffi::AnyBuffer& x, const ffi::AnyBuffer& counts)
       : op(op), checks(op) {
-    auto cells = x.dimensions(), bins = counts.dimensions();
-    checks.require(cells.size() >= 1, name, " must have rank 1 or more, got ", describe(cells))
+    auto elements = x.dimensions(), bins = counts.dimensions();
+    checks.require(elements.size() >= 1, name, " must have rank 1 or more, got ", describe(elements))
         .dtype("the result", counts, ffi::DataType::S32);
     if (checks.failed()) return;
     checks
-        .require(bins.size() == cells.size() && begins_with(cells, bins), "the result must be the batches of ", name,
-                 " by bins, of ", describe(cells), ", got ", describe(bins))
-        .require(cells.back() <= most_cells, name, " may have at most 2^31 - 1 cells, got ", cells.back());
+        .require(bins.size() == elements.size() && begins_with(elements, bins), "the result must be the batches of ",
+                 name, " by bins, of ", describe(elements), ", got ", describe(bins))
+        .require(elements.back() <= most_elements, name, " may have at most 2^31 - 1 elements, got ", elements.back());
     if (checks.failed()) return;
-    shape = {rows_of(cells), cells.back(), bins.back()};
+    shape = {rows_of(elements), elements.back(), bins.back()};
   }
 
   template <class Functor>
@@ -78,11 +79,11 @@ ffi::Error edges_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer edges, 
                          bool uniform) {
   Counting counting("histogram", "a", x, *counts);
   Checks& checks = counting.checks;
-  auto cells = x.dimensions(), ends = edges.dimensions();
+  auto elements = x.dimensions(), ends = edges.dimensions();
   int64_t bins = counting.shape.bins;
   checks.same_dtype("edges", edges, "a", x)
-      .require(begins_with(cells, ends), "edges must be numbers, or dimensions that a begins with, ", describe(cells),
-               ", and numbers, got ", describe(ends));
+      .require(begins_with(elements, ends), "edges must be numbers, or dimensions that a begins with, ",
+               describe(elements), ", and numbers, got ", describe(ends));
   if (checks.failed()) return checks.error();
   checks.require(bins >= 1 && ends.back() == bins + 1, "edges must be one more than the bins, ", bins, ", got ",
                  ends.back());

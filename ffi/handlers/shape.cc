@@ -1,10 +1,10 @@
-// FFI targets of ops that move cells. Repeat: x [batches..., n_1, ..., n_k], y [batches..., r_1 n_1, ..., r_k n_k] with
-// repeats r.
+// FFI targets of ops that move elements. Repeat: x [batches..., n_1, ..., n_k], y [batches..., r_1 n_1, ..., r_k n_k]
+// with repeats r.
 #include "target.h"
 #include BARACUDA_DRIVER(tile)
 
 #include "../kernels/repeat.h"
-#include "cells.h"
+#include "elements.h"
 
 namespace baracuda {
 namespace {
@@ -43,15 +43,15 @@ ffi::Error forward_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::Any
   constexpr const char* op = "repeat";
   int64_t bytes = bytes_of(x.element_type());
   Repeating repeating(op, "x", x, "the result", *y, repeats);
-  require_cells(repeating.checks, "x", x);
+  require_elements(repeating.checks, "x", x);
   if (repeating.checks.failed()) return repeating.checks.error();
   TileShape shape = repeating.shape;
   int64_t& inner = shape.size[shape.axes - 1];
-  return to_error(op, for_cell(inner * bytes, [&](auto cell) {
-                    using Cell = decltype(cell);
-                    inner = inner * bytes / int64_t(sizeof(Cell));
-                    return copy_cells(device.executor(), shape, static_cast<const Cell*>(x.untyped_data()),
-                                      static_cast<Cell*>(y->untyped_data()));
+  return to_error(op, for_element(inner * bytes, [&](auto element) {
+                    using Element = decltype(element);
+                    inner = inner * bytes / int64_t(sizeof(Element));
+                    return copy_elements(device.executor(), shape, static_cast<const Element*>(x.untyped_data()),
+                                         static_cast<Element*>(y->untyped_data()));
                   }));
 }
 
@@ -62,7 +62,7 @@ ffi::Error backward_handler(Device device, ffi::AnyBuffer dy, ffi::Result<ffi::A
   if (repeating.checks.failed()) return repeating.checks.error();
   TileShape shape = repeating.shape;
   ffi::DataType dtype = dy.element_type();
-  // A complex number is two neighbours.
+  // A complex number is two neighbors.
   if (dtype == ffi::DataType::C64 || dtype == ffi::DataType::C128) {
     shape.size[shape.axes - 1] *= 2;
     dtype = dtype == ffi::DataType::C64 ? ffi::DataType::F32 : ffi::DataType::F64;

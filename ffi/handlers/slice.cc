@@ -3,7 +3,7 @@
 #include "target.h"
 #include BARACUDA_DRIVER(slice)
 
-#include "cells.h"
+#include "elements.h"
 
 namespace baracuda {
 namespace {
@@ -15,7 +15,7 @@ struct Slicing {
   Slicing(const char* op, const ffi::AnyBuffer& x, const ffi::AnyBuffer& block, const ffi::AnyBuffer& start)
       : checks(op) {
     auto whole = x.dimensions(), part = block.dimensions(), first = start.dimensions();
-    require_cells(checks, "x", x);
+    require_elements(checks, "x", x);
     checks.same_dtype("the block", block, "x", x)
         .require(start.element_type() == ffi::DataType::S32 || start.element_type() == ffi::DataType::S64,
                  "start must be int32 or int64, got type ", int(start.element_type()))
@@ -45,12 +45,12 @@ struct Slicing {
 
   template <bool is_write>
   Status run(Device& device, int64_t bytes, void* whole, void* block) {
-    if (shape.batches * shape.cells == 0) return {};
-    return for_cell(shape.axis[shape.axes - 1].unit * bytes, [&](auto cell) {
-      using Cell = decltype(cell);
-      int64_t width = int64_t(sizeof(Cell)) / bytes;
+    if (shape.batches * shape.elements == 0) return {};
+    return for_element(shape.axis[shape.axes - 1].unit * bytes, [&](auto element) {
+      using Element = decltype(element);
+      int64_t width = int64_t(sizeof(Element)) / bytes;
       shape.widen(width);
-      return move_block<is_write>(device.executor(), shape, static_cast<Cell*>(whole), static_cast<Cell*>(block));
+      return move_block<is_write>(device.executor(), shape, static_cast<Element*>(whole), static_cast<Element*>(block));
     });
   }
 };
@@ -62,9 +62,9 @@ ffi::Error write_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer update,
   slicing.checks.same_shape("the result", *y, "x", x).same_dtype("the result", *y, "x", x);
   if (slicing.checks.failed()) return slicing.checks.error();
   int64_t bytes = bytes_of(x.element_type());
-  // XLA gives both one place if it may: then all but the block is there.
+  // XLA stores both in the same memory if it may: then all but the block is there.
   if (x.untyped_data() != y->untyped_data()) {
-    int64_t all = bytes * slicing.shape.batches * slicing.shape.whole_cells;
+    int64_t all = bytes * slicing.shape.batches * slicing.shape.whole_elements;
     Status status = all ? copy_bytes(device.executor(), x.untyped_data(), y->untyped_data(), all) : Status{};
     if (!status.ok()) return to_error(op, status);
   }

@@ -5,7 +5,7 @@
 
 namespace baracuda {
 
-// Each of `items` cells of a line is x's of `count` where the index says, 0 where that is past the end.
+// Each of `items` elements of a slice is x's of `count` where the index says, 0 where that is past the end.
 template <class T>
 struct TakeAlong {
   using Element = T;

@@ -1,5 +1,5 @@
-// Codes of quantised numbers: integers of 8 and 4 bits, and floats of 8 bits. Integers of 4 bits lie two to a byte, the
-// first in the low half.
+// Quantized values: integers of 8 and 4 bits, and floats of 8 bits. Integers of 4 bits lie two to a
+// byte, the first in the low half.
 #pragma once
 
 #include "number.h"
@@ -73,7 +73,7 @@ using Float8E5M2 = Float8<2, 15, true>;
 template <bool is_signed>
 struct Integer4 {};
 
-// How codes of a kind lie in memory. A Lane is one code in a register.
+// How quantized values of a kind are stored in memory. A Lane is one quantized value in a register.
 template <class Code>
 struct CodeArray {
   using Lane = Code;
@@ -82,12 +82,12 @@ struct CodeArray {
   static constexpr int least_width = 1;
 
   template <int V>
-  static BARACUDA_HD Vector<Lane, V> get(const Memory* from, int64_t cell) {
-    return load<V>(from + cell);
+  static BARACUDA_HD Vector<Lane, V> get(const Memory* from, int64_t element) {
+    return load<V>(from + element);
   }
   template <int V>
-  static BARACUDA_HD void put(Memory* to, int64_t cell, const Vector<Lane, V>& codes) {
-    store<V>(to + cell, codes);
+  static BARACUDA_HD void put(Memory* to, int64_t element, const Vector<Lane, V>& quantized) {
+    store<V>(to + element, quantized);
   }
 };
 
@@ -99,22 +99,22 @@ struct CodeArray<Integer4<is_signed>> {
   static constexpr int least_width = 2;
 
   template <int V>
-  static BARACUDA_HD Vector<Lane, V> get(const Memory* from, int64_t cell) {
-    Vector<Memory, V / 2> bytes = load<V / 2>(from + cell / 2);
-    Vector<Lane, V> codes;
+  static BARACUDA_HD Vector<Lane, V> get(const Memory* from, int64_t element) {
+    Vector<Memory, V / 2> bytes = load<V / 2>(from + element / 2);
+    Vector<Lane, V> quantized;
     for (int k = 0; k < V / 2; ++k) {
       uint8_t low = bytes.lane[k] & 15u, high = bytes.lane[k] >> 4;
-      codes.lane[2 * k] = is_signed ? int8_t(int8_t(low ^ 8u) - 8) : int8_t(low);
-      codes.lane[2 * k + 1] = is_signed ? int8_t(int8_t(high ^ 8u) - 8) : int8_t(high);
+      quantized.lane[2 * k] = is_signed ? int8_t(int8_t(low ^ 8u) - 8) : int8_t(low);
+      quantized.lane[2 * k + 1] = is_signed ? int8_t(int8_t(high ^ 8u) - 8) : int8_t(high);
     }
-    return codes;
+    return quantized;
   }
   template <int V>
-  static BARACUDA_HD void put(Memory* to, int64_t cell, const Vector<Lane, V>& codes) {
+  static BARACUDA_HD void put(Memory* to, int64_t element, const Vector<Lane, V>& quantized) {
     Vector<Memory, V / 2> bytes;
     for (int k = 0; k < V / 2; ++k)
-      bytes.lane[k] = uint8_t((uint8_t(codes.lane[2 * k]) & 15u) | uint8_t(codes.lane[2 * k + 1] << 4));
-    store<V / 2>(to + cell / 2, bytes);
+      bytes.lane[k] = uint8_t((uint8_t(quantized.lane[2 * k]) & 15u) | uint8_t(quantized.lane[2 * k + 1] << 4));
+    store<V / 2>(to + element / 2, bytes);
   }
 };
 

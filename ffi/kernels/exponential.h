@@ -1,4 +1,4 @@
-// Exponentials and logarithms where a library's would be calls that do not vectorise.
+// Exponentials and logarithms where a library's would be calls that do not vectorize.
 #pragma once
 
 #include "number.h"
@@ -7,7 +7,7 @@ namespace baracuda {
 
 #ifndef __CUDACC__
 // e^x = scale * (1 + rest) for x <= 0, scale being a power of 2 and rest small: a few lines without branches, which
-// vectorise. Both that and scale * rest + (scale - 1) are within 2 units in the last place.
+// vectorize. Both that and scale * rest + (scale - 1) are within 2 units in the last place.
 struct Exponential {
   float scale, rest;
 
@@ -25,7 +25,8 @@ struct Exponential {
 };
 #endif
 
-// e^x and e^x - 1 for x <= 0, to the last bits of T. The CUDA library's would take longer for halves than their memory.
+// e^x and e^x - 1 for x <= 0, to the last bits of T. The CUDA library's would take longer for 16-bit floats than their
+// memory.
 template <class T>
 BARACUDA_HD Comparable<T> exponential(Comparable<T> x) {
 #ifdef __CUDA_ARCH__

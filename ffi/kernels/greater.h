@@ -19,8 +19,8 @@ BARACUDA_EXTREME(lesser, "min.NaN.f32")
 #undef BARACUDA_EXTREME
 #else
 inline constexpr bool has_extreme_instructions = false;
-BARACUDA_HD float greater(float a, float b) { return (b > a) | (b != b) ? b : a; }
-BARACUDA_HD float lesser(float a, float b) { return (b < a) | (b != b) ? b : a; }
+BARACUDA_HD float greater(float a, float b) { return ((b > a) | (b != b)) ? b : a; }
+BARACUDA_HD float lesser(float a, float b) { return ((b < a) | (b != b)) ? b : a; }
 #endif
 
 }  // namespace baracuda

@@ -1,11 +1,11 @@
-// Which bin a cell of x [rows, count] is counted in; -1 for none.
+// Which bin an element of x [rows, count] is counted in; -1 for none.
 #pragma once
 
 #include "search.h"
 
 namespace baracuda {
 
-// The cell is the bin's number.
+// The element is the bin's number.
 template <class I>
 struct BinOfId {
   const I* x;
@@ -17,7 +17,8 @@ struct BinOfId {
   }
 };
 
-// The bins of one row of rising edges. Bin b has what is in [edges[b], edges[b + 1]), the last one its right edge too.
+// The bins of one row of ascending edges. Bin b has what is in [edges[b], edges[b + 1]), the last one its right edge
+// too.
 template <class T>
 struct Bins {
   using Value = Comparable<T>;
@@ -34,11 +35,11 @@ struct Bins {
     uniform = is_uniform && scale > Value(0) && scale < std::numeric_limits<Value>::max();
   }
   BARACUDA_HD Key edge(int64_t i) const { return SortKey<T>::of(edges[i], false); }
-  // Where the bins are all alike, a cell's bin or one nearby, for a cell between the first and the last edge.
+  // Where the bins are all alike, an element's bin or one nearby, for an element between the first and the last edge.
   BARACUDA_HD int64_t guess(T x) const {
-    Value place = (Value(x) - low) * scale;
-    place = place > Value(0) ? place : Value(0);
-    return place < Value(count - 1) ? int64_t(place) : count - 1;
+    Value position = (Value(x) - low) * scale;
+    position = position > Value(0) ? position : Value(0);
+    return position < Value(count - 1) ? int64_t(position) : count - 1;
   }
   BARACUDA_HD int64_t of(T x) const {
     Key key = SortKey<T>::of(x, false);
@@ -49,13 +50,13 @@ struct Bins {
       while (bin > 0 && key < edge(bin)) --bin;
       return bin;
     }
-    int64_t place =
+    int64_t position =
         key == edge(count) && key != SortKey<T>::all ? count : Search<T>{edges, count + 1, true}.of_key(key);
-    return place <= count ? place - 1 : -1;
+    return position <= count ? position - 1 : -1;
   }
 };
 
-// The cell is between the bin's edges, of [edges_rows, bins + 1]: those of one row serve neighbouring rows of x.
+// The element is between the bin's edges, of [edges_rows, bins + 1]: those of one row serve neighboring rows of x.
 template <class T>
 struct BinOfEdges {
   const T* x;

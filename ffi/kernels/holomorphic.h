@@ -87,7 +87,7 @@ BARACUDA_HD Complex<T> sqrt(Complex<T> z) {
   return Complex<T>(scale * root, scale * other);
 }
 
-inline constexpr int steep = 20;  // e^-40 is nothing beside 1 in double
+inline constexpr int steep = 20;  // e^-40 is nothing compared with 1 in double
 
 // Beyond `steep` both are half of an exponential, which may not overflow.
 template <class T>

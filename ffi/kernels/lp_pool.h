@@ -8,7 +8,7 @@
 
 namespace baracuda {
 
-// The cube root. The library's, on CPU, is a call for each lane; this is free of branches and so vectorises: a third of
+// The cube root. The library's, on CPU, is a call for each lane; this is free of branches and so vectorizes: a third of
 // the exponent, by the bits, and Halley's iteration, which triples the number of right digits.
 template <class Wide>
 BARACUDA_HD Wide cube_root(Wide a) {
@@ -30,7 +30,7 @@ BARACUDA_HD Wide cube_root(Wide a) {
   }
   x = tiny ? x * Wide(0x1p-18) : x;
   // Zero, infinity and NaN are their own roots.
-  return (a == Wide(0)) | !(a <= std::numeric_limits<Wide>::max()) ? a : x;
+  return ((a == Wide(0)) | !(a <= std::numeric_limits<Wide>::max())) ? a : x;
 #endif
 }
 
@@ -93,7 +93,7 @@ struct PowerMax {
   BARACUDA_HD Wide raise(Wide magnitude) const { return magnitude; }
   BARACUDA_HD Wide root(Wide best) const { return best; }
   BARACUDA_HD Wide hold(Wide y) const { return y; }
-  // Whether a cell has its window's maximum.
+  // Whether an element has its window's maximum.
   static BARACUDA_HD bool has(Wide magnitude, Wide y) {
     return (magnitude == y) | ((magnitude != magnitude) & (y != y));
   }
@@ -109,18 +109,18 @@ struct LpPool {
     Wide sum[V];
   };
   template <int V>
-  struct Cells {
+  struct Elements {
     Wide raised[V];
-    BARACUDA_HD Cells<1> one(int k) const { return {{raised[k]}}; }
+    BARACUDA_HD Elements<1> one(int k) const { return {{raised[k]}}; }
   };
   const T* x;
   Wide* wide;  // y before it is rounded; null when nobody asks for it
   P power;
 
-  LpPool after(int64_t x_cells, int64_t y_cells) const {
+  LpPool after(int64_t x_elements, int64_t y_elements) const {
     LpPool later = *this;
-    later.x += x_cells;
-    if (wide != nullptr) later.wide += y_cells;
+    later.x += x_elements;
+    if (wide != nullptr) later.wide += y_elements;
     return later;
   }
 
@@ -129,34 +129,34 @@ struct LpPool {
     for (int k = 0; k < V; ++k) s.sum[k] = Wide(0);
   }
   template <int V, class Index, class Step>
-  BARACUDA_HD Cells<V> stage(Index x_cell, Step step) const {
-    Vector<T, V> value = load<V>(x + x_cell, step);
-    Cells<V> cells;
-    for (int k = 0; k < V; ++k) cells.raised[k] = power.raise(std::fabs(Wide(value.lane[k])));
-    return cells;
+  BARACUDA_HD Elements<V> stage(Index x_element, Step step) const {
+    Vector<T, V> value = load<V>(x + x_element, step);
+    Elements<V> elements;
+    for (int k = 0; k < V; ++k) elements.raised[k] = power.raise(std::fabs(Wide(value.lane[k])));
+    return elements;
   }
   template <int V>
-  BARACUDA_HD void push(State<V>& s, const Cells<V>& cells) const {
+  BARACUDA_HD void push(State<V>& s, const Elements<V>& elements) const {
     for (int k = 0; k < V; ++k) {
-      Wide more = cells.raised[k], sum = s.sum[k];
-      s.sum[k] = !P::is_max ? sum + more : (more > sum) | (more != more) ? more : sum;
+      Wide more = elements.raised[k], sum = s.sum[k];
+      s.sum[k] = !P::is_max ? sum + more : ((more > sum) | (more != more)) ? more : sum;
     }
   }
   template <int V, class Index>
-  BARACUDA_HD Vector<T, V> finish(const State<V>& s, Index y_cell) const {
+  BARACUDA_HD Vector<T, V> finish(const State<V>& s, Index y_element) const {
     Vector<T, V> out;
     Wide root[V];
     for (int k = 0; k < V; ++k) out.lane[k] = T(root[k] = power.root(s.sum[k]));
     if constexpr (is_half<T>) {  // of other types that is y
       if (wide != nullptr)
-        for (int k = 0; k < V; ++k) wide[y_cell + k] = root[k];
+        for (int k = 0; k < V; ++k) wide[y_element + k] = root[k];
     }
     return out;
   }
 };
 
 // sum of t * sign(x) * (|x| / y)^(p - 1); a term with x == 0 or y == 0 is 0. With p = 1 there is no ratio and no y.
-// With an infinite p the first cell that has the maximum takes it all, and a NaN has sign 1.
+// With an infinite p the first element that has the maximum takes it all, and a NaN has sign 1.
 template <class T, class P>
 struct LpPoolTangent {
   using Element = T;
@@ -168,49 +168,49 @@ struct LpPoolTangent {
     Wide open[V];  // 1 until the maximum is found
   };
   template <int V>
-  struct Cells {
+  struct Elements {
     Wide x[V], t[V];
-    BARACUDA_HD Cells<1> one(int k) const { return {{x[k]}, {t[k]}}; }
+    BARACUDA_HD Elements<1> one(int k) const { return {{x[k]}, {t[k]}}; }
   };
   const T* x;
   const Wide* y;
   const T* t;
   P power;
 
-  LpPoolTangent after(int64_t x_cells, int64_t y_cells) const {
+  LpPoolTangent after(int64_t x_elements, int64_t y_elements) const {
     LpPoolTangent later = *this;
-    later.x += x_cells;
-    later.t += x_cells;
-    later.y += y_cells;
+    later.x += x_elements;
+    later.t += x_elements;
+    later.y += y_elements;
     return later;
   }
 
   template <int V, class Index>
-  BARACUDA_HD void start(State<V>& s, Index y_cell) const {
+  BARACUDA_HD void start(State<V>& s, Index y_element) const {
     for (int k = 0; k < V; ++k) {
-      s.y[k] = y[y_cell + k], s.held[k] = power.hold(s.y[k]);
+      s.y[k] = y[y_element + k], s.held[k] = power.hold(s.y[k]);
       s.sum[k] = Wide(0), s.open[k] = Wide(1);
     }
   }
   template <int V, class Index, class Step>
-  BARACUDA_HD Cells<V> stage(Index x_cell, Step step) const {
-    Vector<T, V> value = load<V>(x + x_cell, step), tangent = load<V>(t + x_cell, step);
-    Cells<V> cells;
-    for (int k = 0; k < V; ++k) cells.x[k] = Wide(value.lane[k]), cells.t[k] = Wide(tangent.lane[k]);
-    return cells;
+  BARACUDA_HD Elements<V> stage(Index x_element, Step step) const {
+    Vector<T, V> value = load<V>(x + x_element, step), tangent = load<V>(t + x_element, step);
+    Elements<V> elements;
+    for (int k = 0; k < V; ++k) elements.x[k] = Wide(value.lane[k]), elements.t[k] = Wide(tangent.lane[k]);
+    return elements;
   }
   template <int V>
-  BARACUDA_HD void push(State<V>& s, const Cells<V>& cells) const {
+  BARACUDA_HD void push(State<V>& s, const Elements<V>& elements) const {
     for (int k = 0; k < V; ++k) {
-      Wide cell = cells.x[k], change = cells.t[k], magnitude = std::fabs(cell);
+      Wide element = elements.x[k], change = elements.t[k], magnitude = std::fabs(element);
       if constexpr (P::is_max) {
         bool first = (s.open[k] != Wide(0)) & P::has(magnitude, s.held[k]);
-        s.sum[k] = first ? (cell < Wide(0) ? -change : change) : s.sum[k];
+        s.sum[k] = first ? (element < Wide(0) ? -change : change) : s.sum[k];
         s.open[k] = first ? Wide(0) : s.open[k];
       } else {
-        Wide term = change * (cell > Wide(0) ? Wide(1) : cell < Wide(0) ? Wide(-1) : cell);
+        Wide term = change * (element > Wide(0) ? Wide(1) : element < Wide(0) ? Wide(-1) : element);
         if constexpr (P::needs_ratio) term *= power.slope(magnitude, s.held[k]);
-        s.sum[k] += cell == Wide(0) ? Wide(0) : term;
+        s.sum[k] += element == Wide(0) ? Wide(0) : term;
       }
     }
   }
@@ -242,11 +242,11 @@ struct LpPoolBackward {
   const T* dy;
   P power;
 
-  LpPoolBackward after(int64_t x_cells, int64_t y_cells) const {
+  LpPoolBackward after(int64_t x_elements, int64_t y_elements) const {
     LpPoolBackward later = *this;
-    later.x += x_cells;
-    later.y += y_cells;
-    later.dy += y_cells;
+    later.x += x_elements;
+    later.y += y_elements;
+    later.dy += y_elements;
     return later;
   }
 
@@ -255,10 +255,10 @@ struct LpPoolBackward {
     for (int k = 0; k < V; ++k) s.x[k] = Wide(x.lane[k]), s.sum[k] = Wide(0);
   }
   template <int V, class Index>
-  BARACUDA_HD Terms<V> stage(Index y_cell) const {
-    Vector<T, V> change = load<V>(dy + y_cell);
+  BARACUDA_HD Terms<V> stage(Index y_element) const {
+    Vector<T, V> change = load<V>(dy + y_element);
     Vector<Wide, V> root{};
-    if constexpr (P::is_max || P::needs_ratio) root = load<V>(y + y_cell);
+    if constexpr (P::is_max || P::needs_ratio) root = load<V>(y + y_element);
     Terms<V> terms;
     for (int k = 0; k < V; ++k) {
       Wide top = root.lane[k];
@@ -267,14 +267,14 @@ struct LpPoolBackward {
     }
     return terms;
   }
-  template <int V, class Geometry, class Index, class Step, class Place>
-  BARACUDA_HD void push(State<V>& s, const Terms<V>& terms, const Geometry& windows, Index x_cell, Step step,
-                        const Place& place) const {
+  template <int V, class Geometry, class Index, class Step, class Position>
+  BARACUDA_HD void push(State<V>& s, const Terms<V>& terms, const Geometry& windows, Index x_element, Step step,
+                        const Position& position) const {
     if constexpr (P::is_max) {
       Flags<V> takes = tops(s, terms);
       Flag any = 0;
       for (int k = 0; k < V; ++k) any |= takes.flag[k];
-      if (any) leave_first(takes, windows, x_cell, step, place, terms);
+      if (any) leave_first(takes, windows, x_element, step, position, terms);
       for (int k = 0; k < V; ++k) s.sum[k] += takes.flag[k] ? terms.change[k] : Wide(0);
     } else if constexpr (P::needs_ratio) {
       for (int k = 0; k < V; ++k) s.sum[k] += terms.change[k] * power.slope(std::fabs(s.x[k]), terms.held[k]);
@@ -306,16 +306,16 @@ struct LpPoolBackward {
     for (int k = 0; k < V; ++k) flags.flag[k] = P::has(std::fabs(s.x[k]), terms.held[k]) & (terms.held[k] != Wide(0));
     return flags;
   }
-  // Clears the flags of the lanes where an earlier cell of the window has the maximum too.
-  template <int V, class Geometry, class Index, class Step, class Place>
-  BARACUDA_HD void leave_first(Flags<V>& flags, const Geometry& windows, Index x_cell, Step step, const Place& place,
-                               const Terms<V>& terms) const {
-    for (Index d = 0; d < place.extent[0]; ++d)
-      for (Index h = 0; h < place.extent[1]; ++h) {
-        Index cell = place.first + (d * windows.in[1] + h) * windows.in[2] * windows.channels;
-        for (Index w = 0; w < place.extent[2]; ++w, cell += windows.channels) {
-          if (cell == x_cell) return;
-          Vector<T, V> value = load<V>(x + cell, step);
+  // Clears the flags of the lanes where an earlier element of the window has the maximum too.
+  template <int V, class Geometry, class Index, class Step, class Position>
+  BARACUDA_HD void leave_first(Flags<V>& flags, const Geometry& windows, Index x_element, Step step,
+                               const Position& position, const Terms<V>& terms) const {
+    for (Index d = 0; d < position.extent[0]; ++d)
+      for (Index h = 0; h < position.extent[1]; ++h) {
+        Index element = position.first + (d * windows.in[1] + h) * windows.in[2] * windows.channels;
+        for (Index w = 0; w < position.extent[2]; ++w, element += windows.channels) {
+          if (element == x_element) return;
+          Vector<T, V> value = load<V>(x + element, step);
           for (int k = 0; k < V; ++k) flags.flag[k] &= !P::has(std::fabs(Wide(value.lane[k])), terms.held[k]);
         }
       }

@@ -12,6 +12,7 @@
 #include <cuda_fp16.h>
 #define BARACUDA_HD __host__ __device__ __forceinline__
 #else
+#include "shuffle.h"
 #define BARACUDA_HD inline __attribute__((always_inline))
 #endif
 
@@ -39,7 +40,7 @@ struct BFloat16 {
   BARACUDA_HD operator float() const { return bit_cast<float>(uint32_t(bits) << 16); }
 };
 
-// The host conversions are free of branches, so that loops over them vectorise, and never touch a subnormal float:
+// The host conversions are free of branches, so that loops over them vectorize, and never touch a subnormal float:
 // XLA's CPU threads flush those to zero.
 BARACUDA_HD Half::operator float() const {
 #ifdef __CUDA_ARCH__
@@ -96,7 +97,8 @@ struct Wide<T, std::enable_if_t<std::is_integral_v<T>>> {
 };
 }  // namespace internal
 
-// What sums and products are formed in: float for halves; unsigned for integers, whose overflow wraps and is defined.
+// What sums and products are formed in: float for 16-bit floats; unsigned for integers, whose overflow wraps and is
+// defined.
 template <class T>
 using Accumulator = typename internal::Wide<T>::type;
 
@@ -104,11 +106,11 @@ using Accumulator = typename internal::Wide<T>::type;
 template <class T>
 using Modular = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
 
-// What values are compared in: float for halves, the type itself otherwise.
+// What values are compared in: float for 16-bit floats, the type itself otherwise.
 template <class T>
 using Comparable = std::conditional_t<is_half<T>, float, T>;
 
-// The value, or 0: on CPU without the branch that GCC might make, with which a loop does not vectorise.
+// The value, or 0: on CPU without the branch that GCC might make, with which a loop does not vectorize.
 template <class Wide>
 BARACUDA_HD Wide value_if(bool condition, Wide value) {
 #ifdef __CUDA_ARCH__
@@ -124,7 +126,7 @@ BARACUDA_HD Wide value_if(bool condition, Wide value) {
 template <class... T>
 struct Types {};
 
-// V neighbours, moved as one access: on CUDA the driver sees to the alignment that this needs.
+// V neighbors, moved as one access: on CUDA the driver sees to the alignment that this needs.
 template <class T, int V>
 #ifdef __CUDACC__
 struct alignas(sizeof(T) * V) Vector {
@@ -141,7 +143,7 @@ BARACUDA_HD Vector<T, V> load(const T* from) {
 }
 
 #ifndef __CUDACC__
-// V values, two apart. None behind the last is read: for that the vectoriser would leave some lanes to scalar code.
+// V values, two apart. None after the last is read: for that the vectoriser would leave some lanes to scalar code.
 template <int V, class T>
 inline Vector<T, V> load_even(const T* from) {
   constexpr int lanes = V * int(sizeof(T)) < 32 ? V : 32 / int(sizeof(T));
@@ -153,9 +155,10 @@ inline Vector<T, V> load_even(const T* from) {
     Pack low, high, even;
     memcpy(&low, from + 2 * first, sizeof(Pack));
     memcpy(&high, from + 2 * first + lanes - last, sizeof(Pack));
-    Pack pick;
-    for (int k = 0; k < lanes; ++k) pick[k] = Bits(2 * k < lanes ? 2 * k : 2 * k + last);
-    even = __builtin_shuffle(low, high, pick);
+    if (last)
+      shuffle<lanes>(low, high, even, [](int k) { return 2 * k < lanes ? 2 * k : 2 * k + 1; });
+    else
+      shuffle<lanes>(low, high, even, [](int k) { return 2 * k; });
     memcpy(value.lane + first, &even, sizeof(Pack));
   }
   return value;

@@ -1,8 +1,8 @@
-// Affine quantisation: q = clamp(round(x / scale) + zero, low, high) and x = (q - zero) * scale, and their derivatives.
+// Affine quantization: q = clamp(round(x / scale) + zero, low, high) and x = (q - zero) * scale, and their derivatives.
 //
-// Cells come in blocks that share a scale and a zero point. A functor has three steps: `block<K>` reads the scales of K
-// lanes (or one for all), `read<V>` reads V neighbouring cells, and `write` does them with the scales. A driver may
-// read much before it writes.
+// Elements come in blocks that share a scale and a zero point. A functor has three steps: `block<K>` reads the scales
+// of K lanes (or one for all), `read<V>` reads V neighboring elements, and `write` does them with the scales. A driver
+// may read much before it writes.
 #pragma once
 
 #include "code.h"
@@ -10,7 +10,7 @@
 namespace baracuda {
 
 template <class Wide>
-struct CodeRange {
+struct QuantizedRange {
   Wide low, high;
 
   // NaN, which has no code, gets the zero point's.
@@ -24,7 +24,7 @@ struct CodeRange {
 
 // The code of x, as a float.
 template <class Wide>
-BARACUDA_HD Wide code(Wide x, Wide scale, Wide zero, const CodeRange<Wide>& range) {
+BARACUDA_HD Wide code(Wide x, Wide scale, Wide zero, const QuantizedRange<Wide>& range) {
   return range.clamp(std::rint(x / scale) + zero, zero);
 }
 
@@ -40,7 +40,7 @@ __device__ __forceinline__ Wide mended(Wide x, Wide scale, Wide inverse) {
   return fma(fma(-ratio, scale, x), inverse, ratio);
 }
 
-// NaN also where the zero point is so large that codes are no longer found by adding `integer_shift`.
+// NaN also where the zero point is so large that quantized values are no longer found by adding `integer_shift`.
 template <class Wide>
 __device__ __forceinline__ Wide reciprocal(Wide scale, Wide zero) {
   Wide size = fabs(scale), inverse;
@@ -50,7 +50,7 @@ __device__ __forceinline__ Wide reciprocal(Wide scale, Wide zero) {
   } else {
     inverse = 1 / scale;
   }
-  return (size > Wide(1e-12)) & (size < Wide(1e12)) & (fabs(zero) < Wide(1 << 20)) ? inverse : Wide(NAN);
+  return ((size > Wide(1e-12)) & (size < Wide(1e12)) & (fabs(zero) < Wide(1 << 20))) ? inverse : Wide(NAN);
 }
 
 // Added to a number below 2^22 it leaves no bits for a fraction: that rounds it, and puts the integer in the low bits.
@@ -64,7 +64,7 @@ __noinline__ __device__ Wide slow_quotient(Wide x, Wide scale) {
   return x / scale;
 }
 template <class Wide>
-__noinline__ __device__ Wide slow_code(Wide x, Wide scale, Wide zero, const CodeRange<Wide> range) {
+__noinline__ __device__ Wide slow_code(Wide x, Wide scale, Wide zero, const QuantizedRange<Wide> range) {
   return code(x, scale, zero, range);
 }
 #endif
@@ -121,9 +121,10 @@ BARACUDA_HD Vector<Wide, V> divided(const Vector<T, V>& x, const Scales<Wide, K>
   return out;
 }
 
-// The codes of V values, as floats.
+// V values quantized, as floats.
 template <class Wide, int V, int K, class T>
-BARACUDA_HD Vector<Wide, V> codes_of(const Vector<T, V>& x, const Scales<Wide, K>& s, const CodeRange<Wide>& range) {
+BARACUDA_HD Vector<Wide, V> quantized_of(const Vector<T, V>& x, const Scales<Wide, K>& s,
+                                         const QuantizedRange<Wide>& range) {
   Vector<Wide, V> q;
 #ifdef __CUDA_ARCH__
   bool sure = (range.low > Wide(-(1 << 20))) & (range.high < Wide(1 << 20));
@@ -154,7 +155,7 @@ BARACUDA_HD int32_t as_integer(Wide q) {
   return int32_t(q);
 }
 
-// What the functors over cells of T share.
+// What the functors over elements of T share.
 template <class T, int width = 1>
 struct Scaled {
   using Element = T;
@@ -174,24 +175,24 @@ struct Quantize : Scaled<T, CodeArray<Code>::least_width> {
   using Wide = Accumulator<T>;
   using Array = CodeArray<Code>;
   const T* x;
-  typename Array::Memory* codes;
-  CodeRange<Wide> range;
+  typename Array::Memory* quantized;
+  QuantizedRange<Wide> range;
 
   template <int V>
-  BARACUDA_HD Vector<T, V> read(int64_t cell) const {
-    return load<V>(x + cell);
+  BARACUDA_HD Vector<T, V> read(int64_t element) const {
+    return load<V>(x + element);
   }
   template <int V, int K>
-  BARACUDA_HD void write(int64_t cell, const Vector<T, V>& values, const Scales<Wide, K>& s) const {
+  BARACUDA_HD void write(int64_t element, const Vector<T, V>& values, const Scales<Wide, K>& s) const {
     Vector<typename Array::Lane, V> out;
     if constexpr (Array::is_float) {
       Vector<Wide, V> ratio = divided(values, s);
       for (int k = 0; k < V; ++k) out.lane[k] = Code(ratio.lane[k]);
     } else {
-      Vector<Wide, V> q = codes_of(values, s, range);
+      Vector<Wide, V> q = quantized_of(values, s, range);
       for (int k = 0; k < V; ++k) out.lane[k] = typename Array::Lane(as_integer(q.lane[k]));
     }
-    Array::template put<V>(codes, cell, out);
+    Array::template put<V>(quantized, element, out);
   }
 };
 
@@ -200,64 +201,64 @@ struct Dequantize : Scaled<T, CodeArray<Code>::least_width> {
   using Wide = Accumulator<T>;
   using Array = CodeArray<Code>;
   static constexpr bool works_on_parameters = !is_half<T>;  // as measured; there is little work
-  const typename Array::Memory* codes;
+  const typename Array::Memory* quantized;
   T* y;
 
   template <int V>
-  BARACUDA_HD Vector<typename Array::Lane, V> read(int64_t cell) const {
-    return Array::template get<V>(codes, cell);
+  BARACUDA_HD Vector<typename Array::Lane, V> read(int64_t element) const {
+    return Array::template get<V>(quantized, element);
   }
   template <int V, int K>
-  BARACUDA_HD void write(int64_t cell, const Vector<typename Array::Lane, V>& in, const Scales<Wide, K>& s) const {
+  BARACUDA_HD void write(int64_t element, const Vector<typename Array::Lane, V>& in, const Scales<Wide, K>& s) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = T((Wide(in.lane[k]) - s.zero[k % K]) * s.scale[k % K]);
-    store<V>(y + cell, out);
+    store<V>(y + element, out);
   }
 };
 
-// Quantised and dequantised at once.
+// Quantized and dequantized at once.
 template <class T>
 struct FakeQuantize : Scaled<T> {
   using Wide = Accumulator<T>;
   const T* x;
   T* y;
-  CodeRange<Wide> range;
+  QuantizedRange<Wide> range;
 
   template <int V>
-  BARACUDA_HD Vector<T, V> read(int64_t cell) const {
-    return load<V>(x + cell);
+  BARACUDA_HD Vector<T, V> read(int64_t element) const {
+    return load<V>(x + element);
   }
   template <int V, int K>
-  BARACUDA_HD void write(int64_t cell, const Vector<T, V>& values, const Scales<Wide, K>& s) const {
-    Vector<Wide, V> q = codes_of(values, s, range);
+  BARACUDA_HD void write(int64_t element, const Vector<T, V>& values, const Scales<Wide, K>& s) const {
+    Vector<Wide, V> q = quantized_of(values, s, range);
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) {
       Wide zero = s.zero[k % K];
       out.lane[k] = T((q.lane[k] - zero) * s.scale[k % K]);
     }
-    store<V>(y + cell, out);
+    store<V>(y + element, out);
   }
 };
 
-// The straight-through gradient: dy, over the scale where `divides`, for cells whose code is inside the range.
+// The straight-through gradient: dy, over the scale where `divides`, for elements whose code is inside the range.
 template <class T, bool divides>
 struct QuantizeBackward : Scaled<T> {
   using Wide = Accumulator<T>;
   const T* x;
   const T* dy;
   T* dx;
-  CodeRange<Wide> range;
+  QuantizedRange<Wide> range;
 
   template <int V>
-  struct Cells {
+  struct Elements {
     Vector<T, V> x, dy;
   };
   template <int V>
-  BARACUDA_HD Cells<V> read(int64_t cell) const {
-    return {load<V>(x + cell), load<V>(dy + cell)};
+  BARACUDA_HD Elements<V> read(int64_t element) const {
+    return {load<V>(x + element), load<V>(dy + element)};
   }
   template <int V, int K>
-  BARACUDA_HD void write(int64_t cell, const Cells<V>& in, const Scales<Wide, K>& s) const {
+  BARACUDA_HD void write(int64_t element, const Elements<V>& in, const Scales<Wide, K>& s) const {
     Vector<Wide, V> ratio = divided(in.x, s), part;
     if constexpr (divides)
       part = divided(in.dy, s);
@@ -266,12 +267,12 @@ struct QuantizeBackward : Scaled<T> {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k)
       out.lane[k] = T(value_if(range.holds(std::rint(ratio.lane[k]) + s.zero[k % K]), part.lane[k]));
-    store<V>(dx + cell, out);
+    store<V>(dx + element, out);
   }
 };
 
-// A row's own scale: a reduction over the row, then its codes. Symmetric: scale = max |x| / high and no zero point.
-// Asymmetric: [min, max], made to hold 0, becomes [low, high]. A row of zeros has scale 1.
+// A row's own scale: a reduction over the row, then its quantized values. Symmetric: scale = max |x| / high and no zero
+// point. Asymmetric: [min, max], made to hold 0, becomes [low, high]. A row of zeros has scale 1.
 template <class T, class Code>
 struct DynamicQuantize {
   using Element = T;
@@ -280,7 +281,7 @@ struct DynamicQuantize {
 #ifdef __CUDACC__
   using Key = Wide;
 #else
-  // Their bits: of numbers above 0 those are in order, and NaN is the largest. Loops over integers vectorise.
+  // Their bits: of numbers above 0 those are in order, and NaN is the largest. Loops over integers vectorize.
   using Key = std::conditional_t<sizeof(Wide) == 8, int64_t, int32_t>;
 #endif
   struct State {
@@ -300,7 +301,7 @@ struct DynamicQuantize {
       return most;
     }
 #endif
-    return (b > a) | (b != b) ? b : a;
+    return ((b > a) | (b != b)) ? b : a;
   }
 
   static BARACUDA_HD Key key(Wide value) { return bit_cast<Key>(value); }
@@ -327,7 +328,7 @@ struct DynamicQuantize {
       for (int k = 0; k < V; ++k) {
         Wide value = Wide(values.lane[k]);
         s.high = larger(s.high, key(value));
-        s.low = larger(s.low, key(-value));  // of the least value, the opposite
+        s.low = larger(s.low, key(-value));  // of the smallest value, the opposite
       }
     }
   }
@@ -335,13 +336,13 @@ struct DynamicQuantize {
     s.high = larger(s.high, other.high), s.low = larger(s.low, other.low);
   }
   BARACUDA_HD Scales<Wide, 1> block(const State& s) const {
-    const CodeRange<Wide>& range = quantize.range;
+    const QuantizedRange<Wide>& range = quantize.range;
     Wide high = bit_cast<Wide>(s.high), low = bit_cast<Wide>(s.low);
     Scales<Wide, 1> out;
     Wide size;
     if (zero == nullptr)
       size = larger(high, low) / range.high;
-    else  // halves: the sum does not overflow
+    else  // 16-bit floats: the sum does not overflow
       size = (high / 2 + low / 2) / ((range.high - range.low) / 2);
     out.scale[0] = size == Wide(0) ? Wide(1) : size;
     out.zero[0] = Wide(0);
@@ -359,12 +360,12 @@ struct DynamicQuantize {
     if (zero) zero[row] = int32_t(s.zero[0]);
   }
   template <int V>
-  BARACUDA_HD Vector<T, V> read(int64_t cell) const {
-    return quantize.template read<V>(cell);
+  BARACUDA_HD Vector<T, V> read(int64_t element) const {
+    return quantize.template read<V>(element);
   }
   template <int V>
-  BARACUDA_HD void write(int64_t cell, const Vector<T, V>& values, const Scales<Wide, 1>& s) const {
-    quantize.write(cell, values, s);
+  BARACUDA_HD void write(int64_t element, const Vector<T, V>& values, const Scales<Wide, 1>& s) const {
+    quantize.write(element, values, s);
   }
 };
 

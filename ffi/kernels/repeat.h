@@ -1,4 +1,4 @@
-// What a cell's copies come to: their sum, formed in the accumulator of the dtype and rounded once.
+// What an element's copies come to: their sum, formed in the accumulator of the dtype and rounded once.
 #pragma once
 
 #include "number.h"

@@ -1,10 +1,10 @@
 // Scans: what is carried along an axis of an array.
 //
-// A functor has a State, and five steps: `none` (of no cell), `read` (the inputs of a few neighbouring cells), `term`
-// (of one of these cells), `join` (two neighbouring stretches, the earlier first; it is associative) and `write` (what
-// these cells see, `s[k]` of lane k: all up to it, or all before it). `inputs` is the number of arrays that are read.
-// It may have ways that are shorter than joins: `total` and `walk` of neighbouring cells, `align` of many stretches.
-// The cells, and their neighbours in the direction of the scan, are a ScanColumns or a ScanRow.
+// A functor has a State, and five steps: `none` (of no element), `read` (the inputs of a few neighboring elements),
+// `term` (of one of these elements), `join` (two neighboring ranges, the earlier first; it is associative) and `write`
+// (what these elements see, `s[k]` of lane k: all up to it, or all before it). `inputs` is the number of arrays that
+// are read. It may have ways that are shorter than joins: `total` and `walk` of neighboring elements, `align` of many
+// ranges. The elements, and their neighbors in the direction of the scan, are a ScanColumns or a ScanRow.
 #pragma once
 
 #include <cmath>
@@ -34,50 +34,50 @@ struct Triple {
 template <class First, class Second, class Third>
 Triple(First, Second, Third) -> Triple<First, Second, Third>;
 
-// One position of V neighbouring lines. Positions count from where the scan begins.
+// One position of V neighboring slices. Positions count from where the scan begins.
 template <int V>
 struct ScanColumns {
   static constexpr int lanes = V;
-  int64_t cell, step;  // the next position is at cell + step
+  int64_t element, step;  // the next position is at element + step
   int64_t position, count;
 
   BARACUDA_HD bool is_first(int) const { return position == 0; }
   BARACUDA_HD bool is_last(int) const { return position + 1 == count; }
-  // Which place on the axis lane k has.
+  // Which position on the axis lane k has.
   BARACUDA_HD int32_t index(int) const { return int32_t(step < 0 ? count - 1 - position : position); }
   BARACUDA_HD int32_t first_index() const { return int32_t(step < 0 ? count - 1 : 0); }
 
   template <class T>
   BARACUDA_HD Vector<T, V> load(const T* x) const {
-    return baracuda::load<V>(x + cell);
+    return baracuda::load<V>(x + element);
   }
-  // The cells before; anything where there is none.
+  // The elements before; anything where there is none.
   template <class T>
   BARACUDA_HD Vector<T, V> before(const T* x) const {
-    return baracuda::load<V>(x + (position == 0 ? cell : cell - step));
+    return baracuda::load<V>(x + (position == 0 ? element : element - step));
   }
-  // The cells before, and these.
+  // The elements before, and these.
   template <class T>
   BARACUDA_HD auto with_before(const T* x) const {
     return Pair{before(x), load(x)};
   }
   template <class T>
   BARACUDA_HD Vector<T, V> after(const T* x) const {
-    return baracuda::load<V>(x + (position + 1 == count ? cell : cell + step));
+    return baracuda::load<V>(x + (position + 1 == count ? element : element + step));
   }
   template <class T, class Value>
   BARACUDA_HD void store(T* y, const Value& value) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = value(k);
-    baracuda::store<V>(y + cell, out);
+    baracuda::store<V>(y + element, out);
   }
 };
 
-// V neighbouring positions of one line, whose cells are neighbours in memory.
+// V neighboring positions of one slice, whose elements are neighbors in memory.
 template <int V>
 struct ScanRow {
   static constexpr int lanes = V;
-  int64_t cell;  // of lane 0
+  int64_t element;  // of lane 0
   int64_t position, count;
   bool reverse;
 
@@ -110,9 +110,9 @@ struct ScanRow {
     baracuda::store<V>(y + low(), in_order(out));
   }
 
-  // The cell that is first in memory.
-  BARACUDA_HD int64_t low() const { return reverse ? cell - (V - 1) : cell; }
-  // Cells in the order of the scan, of those in the order of memory; or the other way round.
+  // The element that is first in memory.
+  BARACUDA_HD int64_t low() const { return reverse ? element - (V - 1) : element; }
+  // Elements in the order of the scan, of those in the order of memory; or the other way round.
   template <class T>
   BARACUDA_HD Vector<T, V> in_order(const Vector<T, V>& lanes) const {
     if (!reverse) return lanes;
@@ -120,18 +120,18 @@ struct ScanRow {
     for (int k = 0; k < V; ++k) out.lane[k] = lanes.lane[V - 1 - k];
     return out;
   }
-  // The neighbours of cells of x.
+  // The neighbors of elements of x.
   template <class T>
   BARACUDA_HD Vector<T, V> moved_up(const Vector<T, V>& here, const T* x) const {
     Vector<T, V> out;
-    out.lane[0] = position == 0 ? here.lane[0] : x[cell - step()];
+    out.lane[0] = position == 0 ? here.lane[0] : x[element - step()];
     for (int k = 1; k < V; ++k) out.lane[k] = here.lane[k - 1];
     return out;
   }
   template <class T>
   BARACUDA_HD Vector<T, V> moved_down(const Vector<T, V>& here, const T* x) const {
     Vector<T, V> out;
-    out.lane[V - 1] = position + V == count ? here.lane[V - 1] : x[cell + V * step()];
+    out.lane[V - 1] = position + V == count ? here.lane[V - 1] : x[element + V * step()];
     for (int k = 1; k < V; ++k) out.lane[k - 1] = here.lane[k];
     return out;
   }
@@ -140,7 +140,7 @@ struct ScanRow {
   BARACUDA_HD int64_t step() const { return reverse ? -1 : 1; }
 };
 
-// A scan of one array, which a cell of it begins as a stretch of its own.
+// A scan of one array, which an element of it begins as a range of its own.
 template <class T, class State_>
 struct Cumulative {
   using Element = T;
@@ -211,8 +211,8 @@ struct CumExtremum : Cumulative<T, Comparable<T>> {
   }
 };
 
-// The extreme value so far and the first cell that has it. While all are as weak as the value before the first, there
-// is no index: it is then that of the scan's first cell.
+// The extreme value so far and the first element that has it. While all are as weak as the value before the first,
+// there is no index: it is then that of the scan's first element.
 template <class T>
 struct CumArgExtremum {
   using Order = Extreme<T>;
@@ -225,7 +225,7 @@ struct CumArgExtremum {
   static constexpr int inputs = 1;
   const T* x;
   T* y;
-  int32_t* index;  // which cell of the axis has it; before an exclusive scan's first, the number of all
+  int32_t* index;  // which element of the axis has it; before an exclusive scan's first, the number of all
   bool exclusive;
   Order order;
 
@@ -239,7 +239,7 @@ struct CumArgExtremum {
     Value value = order.value(in.lane[k]);
     return {value, Order::beats(value, Order::weakest()) ? at.index(k) : -1};
   }
-  // Member by member, since GCC would choose between addresses, which does not vectorise.
+  // Member by member, since GCC would choose between addresses, which does not vectorize.
   BARACUDA_HD static State join(const State& a, const State& b) {
     bool beats = Order::beats(b.value, a.value);
     return {beats ? b.value : a.value, beats ? b.index : a.index};
@@ -257,7 +257,7 @@ struct CumArgExtremum {
 // e^x for x <= 0. What it is multiplied by is added to more than it, or less than 1 / |x| of the whole: the error of
 // the processor's power of 2 does not show.
 template <class Wide>
-BARACUDA_HD Wide share_of(Wide x) {
+BARACUDA_HD Wide chunk_of(Wide x) {
 #ifdef __CUDA_ARCH__
   if constexpr (sizeof(Wide) == 4) {
     float share;
@@ -270,12 +270,12 @@ BARACUDA_HD Wide share_of(Wide x) {
 // e^(less - more), where less is at most more; equal infinities have no difference.
 template <class Wide>
 BARACUDA_HD Wide exp_of_difference(Wide less, Wide more) {
-  return less == more ? Wide(1) : share_of(less - more);
+  return less == more ? Wide(1) : chunk_of(less - more);
 }
 // The same of numbers and what rounding took from them; `rest` is the difference of that.
 template <class Wide>
 BARACUDA_HD Wide exp_of_difference(Wide less, Wide more, Wide rest) {
-  return share_of((less == more ? Wide(0) : less - more) + rest);
+  return chunk_of((less == more ? Wide(0) : less - more) + rest);
 }
 
 // log of a sum of at least 1. The processor's logarithm is off by 2^-22 at most, or by three units in the last place.
@@ -321,8 +321,8 @@ struct LogCumSumExp {
     Wide share = exp_of_difference(less, most);
     return {most, first ? a.sum + b.sum * share : b.sum + a.sum * share};
   }
-  // Sums relative to one maximum, of stretches that may be joined in any grouping; false where one would be so small
-  // that its logarithm would have lost places. `lanes` are those who have the other stretches.
+  // Sums relative to one maximum, of ranges that may be joined in any grouping; false where one would be so small
+  // that its logarithm would have lost places. `lanes` are those who have the other ranges.
   struct Sums {
     using State = Wide;
     BARACUDA_HD static Wide none() { return 0; }
@@ -336,31 +336,31 @@ struct LogCumSumExp {
       most = std::fmax(most, s[k].most);
       if (s[k].sum != 0) least = std::fmin(least, s[k].most);
     }
-    most = lanes.greatest(most);
+    most = lanes.largest(most);
     if (!lanes.all(std::isfinite(most) && !(most - least > near))) return false;
-    for (int k = 0; k < K; ++k) sums[k] = s[k].sum * share_of(s[k].most - most);
+    for (int k = 0; k < K; ++k) sums[k] = s[k].sum * chunk_of(s[k].most - most);
     return true;
   }
-  // Of neighbouring cells, with fewer steps than by joining them: relative to the largest. An infinite one has no
-  // differences.
+  // Of neighboring elements, with fewer steps than by joining them: relative to the largest. An infinite one has
+  // no differences.
   template <int V>
   BARACUDA_HD State total(const Vector<T, V>& x) const {
     Wide most = Wide(x.lane[0]), sum = Wide(0);
     for (int k = 1; k < V; ++k) most = std::fmax(most, Wide(x.lane[k]));
     Wide from = std::isinf(most) ? Wide(0) : most;
-    for (int k = 0; k < V; ++k) sum += share_of(Wide(x.lane[k]) - from);
+    for (int k = 0; k < V; ++k) sum += chunk_of(Wide(x.lane[k]) - from);
     return {most, sum};
   }
-  // What each of neighbouring cells sees, in the same way; false where the first ones would be too small for it.
+  // What each of neighboring elements sees, in the same way; false where the first ones would be too small for it.
   template <int V>
   BARACUDA_HD bool walk(const Vector<T, V>& x, const State& before, bool exclusive, State (&seen)[V]) const {
     constexpr Wide infinity = std::numeric_limits<Wide>::infinity();
     Wide first = exclusive ? before.most : std::fmax(before.most, Wide(x.lane[0])), most = before.most;
     for (int k = 0; k < V; ++k) most = std::fmax(most, Wide(x.lane[k]));
     if (!(most < infinity) || most - first > near) return false;
-    Wide from = most == -infinity ? Wide(0) : most, sum = before.sum * share_of(before.most - from);
+    Wide from = most == -infinity ? Wide(0) : most, sum = before.sum * chunk_of(before.most - from);
     for (int k = 0; k < V; ++k) {
-      Wide after = sum + share_of(Wide(x.lane[k]) - from);
+      Wide after = sum + chunk_of(Wide(x.lane[k]) - from);
       seen[k] = {from, exclusive ? sum : after};
       sum = after;
     }
@@ -376,7 +376,7 @@ struct LogCumSumExp {
   }
 };
 
-// h = a h_before + b. A stretch is such a step too.
+// h = a h_before + b. A range is such a step too.
 template <class Wide>
 struct LinearStep {
   Wide a, b;
@@ -402,7 +402,7 @@ struct LinearScan : LinearStep<Accumulator<T>> {
   BARACUDA_HD auto read(const At& at) const {
     return Pair{at.load(a), at.load(b)};
   }
-  // Before the first cell there is nothing to multiply, not even by infinity.
+  // Before the first element there is nothing to multiply, not even by infinity.
   template <class At, class In>
   BARACUDA_HD State term(const At& at, const In& in, int k) const {
     return {at.is_first(k) ? Wide(0) : Wide(in.first.lane[k]), Wide(in.second.lane[k])};

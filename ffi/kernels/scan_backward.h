@@ -91,7 +91,7 @@ struct LogCumSumExpBackward : LinearStep<Accumulator<T>> {
   }
 };
 
-// The winner takes the sum of dy over its run of cells, which ends, in this direction, where the winner is.
+// The element at the arg takes the sum of dy over its run of elements, which ends there in this direction.
 template <class T>
 struct CumExtremumBackward {
   using Wide = Accumulator<T>;

@@ -5,7 +5,7 @@
 
 namespace baracuda {
 
-// How many cells of the sequence are below a value, or, from the right, are not above it. There are no branches, and
+// How many elements of the sequence are below a value, or, from the right, are not above it. There are no branches, and
 // where the search looks depends on `count` and on earlier outcomes alone: an unsorted sequence gives some index.
 template <class T>
 struct Search {
@@ -25,8 +25,8 @@ struct Search {
     return first + (left == 1 && is_before(first, key));
   }
   BARACUDA_HD bool is_before(int64_t i, Key key) const {
-    Key cell = SortKey<T>::of(sequence[i], false);
-    return right ? cell <= key : cell < key;
+    Key element = SortKey<T>::of(sequence[i], false);
+    return right ? element <= key : element < key;
   }
 };
 

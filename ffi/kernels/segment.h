@@ -1,8 +1,8 @@
 // Segment reductions: what one segment does with its rows, in row order, V columns at a time.
 //
 // A reducer has a State of V columns and five steps: start, push (one more row), merge (a state of later rows), finish
-// (write the results of a segment that has these rows, at least one) and empty (of one that has none). `cell` indexes
-// the result [B, S, D]; `segment` indexes what every column shares, [batches of ids, S].
+// (write the results of a segment that has these rows, at least one) and empty (of one that has none). `element`
+// indexes the result [B, S, D]; `segment` indexes what every column shares, [batches of ids, S].
 #pragma once
 
 #include "extreme.h"
@@ -43,14 +43,14 @@ struct SegmentSum {
     for (int k = 0; k < V; ++k) s.sum[k] += later.sum[k];
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, const SegmentRows&, int64_t, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows&, int64_t, int64_t element) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = T(s.sum[k]);
-    store<V>(y + cell, out);
+    store<V>(y + element, out);
   }
   template <int V>
-  BARACUDA_HD void empty(int64_t, int64_t cell) const {
-    fill<V>(y + cell, empty_value);
+  BARACUDA_HD void empty(int64_t, int64_t element) const {
+    fill<V>(y + element, empty_value);
   }
 };
 
@@ -63,11 +63,11 @@ struct SegmentMean : SegmentSum<T> {
   const int32_t* counts;
 
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, const SegmentRows& rows, int64_t segment, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows& rows, int64_t segment, int64_t element) const {
     Sum count = counted ? Sum(counts[segment]) : Sum(rows.count());
     State<V> mean;
     for (int k = 0; k < V; ++k) mean.sum[k] = s.sum[k] / count;
-    SegmentSum<T>::template finish<V>(mean, rows, segment, cell);
+    SegmentSum<T>::template finish<V>(mean, rows, segment, element);
   }
 };
 
@@ -84,9 +84,9 @@ struct SegmentExtremum {
     uint32_t row[V];
   };
   T* y;
-  uint32_t* winner;  // null when nobody asks for it
+  uint32_t* arg;  // null when nobody asks for it
   T empty_value;
-  uint32_t empty_winner;
+  uint32_t empty_arg;
   Order order;
 
   template <int V>
@@ -107,11 +107,11 @@ struct SegmentExtremum {
     for (int k = 0; k < V; ++k) add(s.value[k], s.row[k], later.value[k], later.row[k]);
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, const SegmentRows& rows, int64_t, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows& rows, int64_t, int64_t element) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = order.number(s.value[k]);
-    store<V>(y + cell, out);
-    if (winner == nullptr) return;
+    store<V>(y + element, out);
+    if (arg == nullptr) return;
     Vector<uint32_t, V> won;
     bool all_weakest = false;
     for (int k = 0; k < V; ++k) won.lane[k] = s.row[k], all_weakest |= s.row[k] == no_row;
@@ -119,12 +119,12 @@ struct SegmentExtremum {
       uint32_t first = rows.first();
       for (int k = 0; k < V; ++k) won.lane[k] = won.lane[k] == no_row ? first : won.lane[k];
     }
-    store<V>(winner + cell, won);
+    store<V>(arg + element, won);
   }
   template <int V>
-  BARACUDA_HD void empty(int64_t, int64_t cell) const {
-    fill<V>(y + cell, empty_value);
-    if (winner != nullptr) fill<V>(winner + cell, empty_winner);
+  BARACUDA_HD void empty(int64_t, int64_t element) const {
+    fill<V>(y + element, empty_value);
+    if (arg != nullptr) fill<V>(arg + element, empty_arg);
   }
 };
 
@@ -167,17 +167,17 @@ struct SegmentTies {
     for (int k = 0; k < V; ++k) add(s.value[k], s.ties[k], later.value[k], later.ties[k]);
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, const SegmentRows&, int64_t, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows&, int64_t, int64_t element) const {
     Vector<T, V> out;
     Vector<float, V> counts;
     for (int k = 0; k < V; ++k) out.lane[k] = order.number(s.value[k]), counts.lane[k] = float(s.ties[k]);
-    store<V>(y + cell, out);
-    store<V>(ties + cell, counts);
+    store<V>(y + element, out);
+    store<V>(ties + element, counts);
   }
   template <int V>
-  BARACUDA_HD void empty(int64_t, int64_t cell) const {
-    fill<V>(y + cell, empty_value);
-    fill<V>(ties + cell, 0.0f);
+  BARACUDA_HD void empty(int64_t, int64_t element) const {
+    fill<V>(y + element, empty_value);
+    fill<V>(ties + element, 0.0f);
   }
 };
 
@@ -214,37 +214,37 @@ struct SegmentProd {
     for (int k = 0; k < V; ++k) s.product[k] *= later.product[k], s.zeros[k] += later.zeros[k];
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, const SegmentRows&, int64_t, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows&, int64_t, int64_t element) const {
     Vector<T, V> out;
-    // Times zero, not zero: an infinite or NaN factor beside a zero gives NaN.
+    // Times zero, not zero: an infinite or NaN factor next to a zero gives NaN.
     for (int k = 0; k < V; ++k) out.lane[k] = T(s.zeros[k] ? s.product[k] * Product(0) : s.product[k]);
-    store<V>(y + cell, out);
+    store<V>(y + element, out);
     if (product == nullptr) return;
     Vector<Product, V> factors;
     Vector<uint8_t, V> count;
     for (int k = 0; k < V; ++k) factors.lane[k] = s.product[k];
     for (int k = 0; k < V; ++k) count.lane[k] = uint8_t(s.zeros[k] < 2 ? s.zeros[k] : 2);
-    store<V>(product + cell, factors);
-    store<V>(zeros + cell, count);
+    store<V>(product + element, factors);
+    store<V>(zeros + element, count);
   }
   template <int V>
-  BARACUDA_HD void empty(int64_t, int64_t cell) const {
-    fill<V>(y + cell, empty_value);
+  BARACUDA_HD void empty(int64_t, int64_t element) const {
+    fill<V>(y + element, empty_value);
     if (product == nullptr) return;
-    fill<V>(product + cell, Product(1)), fill<V>(zeros + cell, uint8_t(0));
+    fill<V>(product + element, Product(1)), fill<V>(zeros + element, uint8_t(0));
   }
 };
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Gradients: what a segment gives each of its rows. A spreader has a Part of V columns, which `part` reads once for a
-// segment, and `row` makes the row's cells of dx of it. `segment` and `cell` are a reduction's, `x_cell` indexes
-// dx [B, N, D]. Rows of no segment get zero.
+// Gradients: what a segment gives each of its rows. A broadcaster has a Part of V columns, which `part` reads once for
+// a segment, and `row` makes the row's elements of dx of it. `segment` and `element` are a reduction's, `x_element`
+// indexes dx [B, N, D]. Rows of no segment get zero.
 
 struct SegmentShape {
   int64_t batches, rows, segments, columns;
-  int64_t share;  // how many neighbouring batches have the same ids
+  int64_t sharing;  // how many neighboring batches have the same ids
 
-  BARACUDA_HD int64_t ids_batch(int64_t batch) const { return share == 1 ? batch : batch / share; }
+  BARACUDA_HD int64_t ids_batch(int64_t batch) const { return sharing == 1 ? batch : batch / sharing; }
 };
 
 template <class T>
@@ -255,8 +255,8 @@ struct SegmentSumBackward {
   const T* dy;
 
   template <int V>
-  BARACUDA_HD Part<V> part(int64_t, int64_t cell) const {
-    return load<V>(dy + cell);
+  BARACUDA_HD Part<V> part(int64_t, int64_t element) const {
+    return load<V>(dy + element);
   }
   template <int V>
   BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t, int64_t) const {
@@ -272,8 +272,8 @@ struct SegmentMeanBackward : SegmentSumBackward<T> {
   const int32_t* counts;
 
   template <int V>
-  BARACUDA_HD Part<V> part(int64_t segment, int64_t cell) const {
-    Part<V> part = load<V>(this->dy + cell);
+  BARACUDA_HD Part<V> part(int64_t segment, int64_t element) const {
+    Part<V> part = load<V>(this->dy + element);
     for (int k = 0; k < V; ++k) part.lane[k] = T(Wide(part.lane[k]) / Wide(counts[segment]));
     return part;
   }
@@ -285,18 +285,18 @@ struct SegmentExtremumBackward : SegmentSumBackward<T> {
   template <int V>
   struct Part {
     Vector<T, V> dy;
-    Vector<uint32_t, V> winner;
+    Vector<uint32_t, V> arg;
   };
-  const uint32_t* winner;
+  const uint32_t* arg;
 
   template <int V>
-  BARACUDA_HD Part<V> part(int64_t, int64_t cell) const {
-    return {load<V>(this->dy + cell), load<V>(winner + cell)};
+  BARACUDA_HD Part<V> part(int64_t, int64_t element) const {
+    return {load<V>(this->dy + element), load<V>(arg + element)};
   }
   template <int V>
   BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t row, int64_t) const {
     Vector<T, V> dx;
-    for (int k = 0; k < V; ++k) dx.lane[k] = part.winner.lane[k] == row ? part.dy.lane[k] : T{};
+    for (int k = 0; k < V; ++k) dx.lane[k] = part.arg.lane[k] == row ? part.dy.lane[k] : T{};
     return dx;
   }
 };
@@ -314,16 +314,16 @@ struct SegmentTiesBackward : SegmentSumBackward<T> {
   const float* ties;
 
   template <int V>
-  BARACUDA_HD Part<V> part(int64_t, int64_t cell) const {
-    Part<V> part{load<V>(this->dy + cell), load<V>(y + cell)};
-    Vector<float, V> count = load<V>(ties + cell);
+  BARACUDA_HD Part<V> part(int64_t, int64_t element) const {
+    Part<V> part{load<V>(this->dy + element), load<V>(y + element)};
+    Vector<float, V> count = load<V>(ties + element);
     for (int k = 0; k < V; ++k)
       part.dy.lane[k] = T(Wide(part.dy.lane[k]) / Wide(count.lane[k] > 1 ? count.lane[k] : 1));
     return part;
   }
   template <int V>
-  BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t, int64_t x_cell) const {
-    Vector<T, V> dx = load<V>(x + x_cell);
+  BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t, int64_t x_element) const {
+    Vector<T, V> dx = load<V>(x + x_element);
     for (int k = 0; k < V; ++k) dx.lane[k] = same(Wide(dx.lane[k]), Wide(part.y.lane[k])) ? part.dy.lane[k] : T{};
     return dx;
   }
@@ -344,12 +344,12 @@ struct SegmentProdBackward : SegmentSumBackward<T> {
   const uint8_t* zeros;
 
   template <int V>
-  BARACUDA_HD Part<V> part(int64_t, int64_t cell) const {
-    return {load<V>(this->dy + cell), load<V>(product + cell), load<V>(zeros + cell)};
+  BARACUDA_HD Part<V> part(int64_t, int64_t element) const {
+    return {load<V>(this->dy + element), load<V>(product + element), load<V>(zeros + element)};
   }
   template <int V>
-  BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t, int64_t x_cell) const {
-    Vector<T, V> dx = load<V>(x + x_cell);
+  BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t, int64_t x_element) const {
+    Vector<T, V> dx = load<V>(x + x_element);
     for (int k = 0; k < V; ++k) {
       Wide factor = Wide(dx.lane[k]), others = part.product.lane[k];
       bool is_zero = factor == Wide(0);

@@ -5,7 +5,7 @@
 
 namespace baracuda {
 
-// Keys of the bits of numbers. NaN is the greatest number, and there is one; -0 and 0 are equal. Descending is the
+// Keys of the bits of numbers. NaN is the largest number, and there is one; -0 and 0 are equal. Descending is the
 // opposite order, NaN first.
 template <class Key>
 struct KeyOrder {
@@ -17,7 +17,7 @@ struct KeyOrder {
   BARACUDA_HD Key of(Key bits) const {
     Key key = bits ^ flipped;
     if (infinity) {
-      // In steps that vectorise.
+      // In steps that vectorize.
       Key magnitude = bits & Key(~high), value = magnitude ? bits : Key(0);
       key = value & high ? Key(~value) : Key(value | high);
       key = magnitude > infinity ? all : key;

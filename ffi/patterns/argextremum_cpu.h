@@ -1,5 +1,5 @@
-// Where extrema are, on CPU threads. A thread has several lines in the lanes of a vector: neighbouring columns, or what
-// a row is cut into, every so many cells.
+// Where extrema are, on CPU threads. A thread has several slices in the lanes of a vector: neighboring columns, or
+// what a row is cut into, every so many elements.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct ArgExtremum {
   };
   Order order;
 
-  // Lanes [0, V) of x, in steps first ... last - 1, which are `step` cells apart.
+  // Lanes [0, V) of x, in steps first ... last - 1, which are `step` elements apart.
   template <int64_t V>
   void of_lanes(const T* x, int64_t first, int64_t last, int64_t step, Value (&best)[V], Index (&at)[V]) const {
     for (int64_t k = 0; k < V; ++k) best[k] = order.value(x[first * step + k]), at[k] = Index(first);
@@ -42,7 +42,7 @@ struct ArgExtremum {
     const bool of_b = later ? Order::beats(b.value, a.value) : !Order::beats(a.value, b.value);
     return {of_b ? b.value : a.value, of_b ? b.index : a.index};
   }
-  // Of count > 0 neighbouring cells.
+  // Of count > 0 neighboring elements.
   Best of_row(const T* x, int64_t count) const {
     constexpr int64_t V = 4 * lanes;  // enough that no step waits for the last
     int64_t steps = count / V;
@@ -67,8 +67,8 @@ Status argextremum(const Executor& executor, const internal::ArgExtremum<T> op, 
   using Best = typename Op::Best;
   if (outer * count * inner == 0) return {};
   if (inner == 1) {
-    constexpr int64_t stretch = 1 << 15;
-    int64_t parts = outer < executor.threads ? ceil_div(count, stretch) : 1, length = ceil_div(count, parts);
+    constexpr int64_t range = 1 << 15;
+    int64_t parts = outer < executor.threads ? ceil_div(count, range) : 1, length = ceil_div(count, parts);
     std::vector<Best> found(static_cast<size_t>(parts > 1 ? outer * parts : 0));
     int64_t rows = parts > 1 ? 1 : std::max<int64_t>(1, (1 << 14) / count);
     parallel_for(executor, ceil_div(outer, rows) * parts, rows * length / 2, [&](int64_t task) {

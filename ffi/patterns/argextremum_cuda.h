@@ -1,4 +1,4 @@
-// Where extrema are, on a CUDA grid. Few lines are cut into parts, each of which leaves its best.
+// Where extrema are, on a CUDA grid. Few slices are cut into parts, each of which leaves its best.
 #pragma once
 
 #include <algorithm>
@@ -14,30 +14,30 @@ namespace internal {
 inline constexpr int arg_block = 256, arg_ahead = 8, arg_loads = 4;
 
 struct EarlierKey {
-  template <class Cell>
-  __device__ Cell operator()(const Cell& a, const Cell& b) const {
+  template <class Element>
+  __device__ Element operator()(const Element& a, const Element& b) const {
     return b < a ? b : a;
   }
 };
 
-// Lines of x [outer, count, inner], whose smallest keys are sought.
+// Slices of x [outer, count, inner], whose smallest keys are sought.
 template <class KeyType>
 struct ArgSearch {
   using Key = KeyType;
-  using Cell = KeyAt<Key>;
+  using Element = KeyAt<Key>;
   const Key* x;
   int64_t outer, count, inner, parts;
   KeyOrder<Key> order;
   Key shift;  // which makes of the last key, NaN, the first
   int32_t* index;
-  Cell* bests;  // [outer, parts, inner], where there are several parts
+  Element* bests;  // [outer, parts, inner], where there are several parts
 
   __device__ int64_t part() const { return (count + parts - 1) / parts; }
   __device__ Key key(Key bits) const { return Key(order.of(bits) + shift); }
-  // The best of the cells begin ... end - 1 of a column.
-  __device__ Cell best_of_column(const Key* column, int64_t begin, int64_t end) const {
+  // The best of the elements begin ... end - 1 of a column.
+  __device__ Element best_of_column(const Key* column, int64_t begin, int64_t end) const {
     Key best = Key(~Key(0));
-    uint32_t at = uint32_t(begin), last = uint32_t(end);  // no cell is before the first, if none has another key
+    uint32_t at = uint32_t(begin), last = uint32_t(end);  // no element is before the first, if none has another key
     column += begin * inner;
     for (uint32_t i = uint32_t(begin); i < last; i += arg_ahead, column += arg_ahead * inner) {
       Key bits[arg_ahead];
@@ -49,9 +49,9 @@ struct ArgSearch {
         if (i + k < last)
           if (Key other = key(bits[k]); other < best) best = other, at = i + k;
     }
-    return Cell(best, at);
+    return Element(best, at);
   }
-  __device__ void write(int64_t o, int64_t part, int64_t column, const Cell& best) const {
+  __device__ void write(int64_t o, int64_t part, int64_t column, const Element& best) const {
     if (parts == 1)
       index[o * inner + column] = int32_t(best.at());
     else
@@ -59,13 +59,13 @@ struct ArgSearch {
   }
 };
 
-// A warp, or a block, for each part of a row. It finds the load that has the best cell first, and then the cell.
+// A warp, or a block, for each part of a row. It finds the load that has the best element first, and then the element.
 template <int threads, class Search>
 __global__ void __launch_bounds__(arg_block, 4) arg_of_rows(Search search) {
   using Key = typename Search::Key;
-  using Cell = typename Search::Cell;
+  using Element = typename Search::Element;
   using Loads = RowLoads<threads, Key>;
-  using Reduce = cub::BlockReduce<Cell, arg_block>;
+  using Reduce = cub::BlockReduce<Element, arg_block>;
   __shared__ typename Reduce::TempStorage memory;
   constexpr int teams = arg_block / threads;
   int64_t jobs = search.outer * search.parts, part = search.part();
@@ -76,22 +76,22 @@ __global__ void __launch_bounds__(arg_block, 4) arg_of_rows(Search search) {
     Key least = Key(~Key(0));
     uint32_t at = 0;  // the offset of its load
     loads.template each<std::min<int>(sizeof(Key), arg_loads)>([&](const auto& load, uint32_t offset) {
-      uint32_t place = loads.place(offset);
-      uint32_t mask = loads.mask(place);
-      Key keys[Loads::cells], best = Key(~Key(0));
+      uint32_t position = loads.position(offset);
+      uint32_t mask = loads.mask(position);
+      Key keys[Loads::elements], best = Key(~Key(0));
       Loads::keys_of(search.order, load, keys);
 #pragma unroll
-      for (uint32_t j = 0; j < Loads::cells; ++j) keys[j] += search.shift;
+      for (uint32_t j = 0; j < Loads::elements; ++j) keys[j] += search.shift;
       if (mask != Loads::whole) {
 #pragma unroll
-        for (uint32_t j = 0; j < Loads::cells; ++j)
+        for (uint32_t j = 0; j < Loads::elements; ++j)
           if (!(mask >> j & 1)) keys[j] = best;
       }
 #pragma unroll
-      for (uint32_t j = 0; j < Loads::cells; ++j) best = EarlierKey{}(best, keys[j]);
+      for (uint32_t j = 0; j < Loads::elements; ++j) best = EarlierKey{}(best, keys[j]);
       if (best < least) least = best, at = offset;
     });
-    Cell best(least, at);
+    Element best(least, at);
     if constexpr (threads == arg_block) {
       best = Reduce(memory).Reduce(best, EarlierKey{});
       __syncthreads();
@@ -100,9 +100,9 @@ __global__ void __launch_bounds__(arg_block, 4) arg_of_rows(Search search) {
       for (int lane = 16; lane > 0; lane /= 2) best = EarlierKey{}(best, best.of_lane(lane));
     }
     if (threadIdx.x % threads == 0) {
-      uint32_t place = loads.place(best.at());
-      while (!loads.has(place) || search.key(search.x[row * search.count + place]) != best.key()) ++place;
-      search.write(row, job % search.parts, 0, Cell(best.key(), place));
+      uint32_t position = loads.position(best.at());
+      while (!loads.has(position) || search.key(search.x[row * search.count + position]) != best.key()) ++position;
+      search.write(row, job % search.parts, 0, Element(best.key(), position));
     }
   }
 }
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(arg_block) arg_of_columns(Search search) {
   }
 }
 
-// So many threads for the parts of each line.
+// So many threads for the parts of each slice.
 template <int threads, class Search>
 __global__ void __launch_bounds__(arg_block) arg_of_parts(Search search) {
   constexpr int teams = arg_block / threads;
@@ -142,27 +142,27 @@ inline unsigned arg_blocks(int64_t threads) {
 }
 
 template <class Key>
-Status arg_of_lines(Executor executor, ArgSearch<Key> search) {
-  int64_t lines = search.outer * search.inner;
-  if (lines == 0) return {};
+Status arg_of_slices(Executor executor, ArgSearch<Key> search) {
+  int64_t slices = search.outer * search.inner;
+  if (slices == 0) return {};
   // Parts that fill the device, but are long enough to be worth it, and have room in the workspace.
   bool rows = search.inner == 1;
   int64_t most = rows ? 132 * 8 : 132 * 4096, shortest = rows ? 4096 : 64;
-  int64_t room = int64_t(executor.workspace_bytes / sizeof(KeyAt<Key>)) / lines;
-  search.parts = std::max<int64_t>(1, std::min({ceil_div(most, lines), search.count / shortest, room}));
+  int64_t room = int64_t(executor.workspace_bytes / sizeof(KeyAt<Key>)) / slices;
+  search.parts = std::max<int64_t>(1, std::min({ceil_div(most, slices), search.count / shortest, room}));
   search.parts = ceil_div(search.count, ceil_div(search.count, search.parts));
-  if (search.parts > 1) search.bests = executor.scratch<KeyAt<Key>>(lines * search.parts);
+  if (search.parts > 1) search.bests = executor.scratch<KeyAt<Key>>(slices * search.parts);
   if (search.parts > 1 && !search.bests) return small_workspace;
   if (!rows)
-    arg_of_columns<<<arg_blocks(lines * search.parts), arg_block, 0, executor.stream>>>(search);
+    arg_of_columns<<<arg_blocks(slices * search.parts), arg_block, 0, executor.stream>>>(search);
   else if (search.count <= 1024)
-    arg_of_rows<32><<<arg_blocks(lines * 32), arg_block, 0, executor.stream>>>(search);
+    arg_of_rows<32><<<arg_blocks(slices * 32), arg_block, 0, executor.stream>>>(search);
   else
-    arg_of_rows<arg_block><<<arg_blocks(lines * search.parts * arg_block), arg_block, 0, executor.stream>>>(search);
+    arg_of_rows<arg_block><<<arg_blocks(slices * search.parts * arg_block), arg_block, 0, executor.stream>>>(search);
   if (search.parts >= 32)
-    arg_of_parts<32><<<arg_blocks(lines * 32), arg_block, 0, executor.stream>>>(search);
+    arg_of_parts<32><<<arg_blocks(slices * 32), arg_block, 0, executor.stream>>>(search);
   else if (search.parts > 1)
-    arg_of_parts<1><<<arg_blocks(lines), arg_block, 0, executor.stream>>>(search);
+    arg_of_parts<1><<<arg_blocks(slices), arg_block, 0, executor.stream>>>(search);
   return launched();
 }
 
@@ -174,7 +174,7 @@ Status argextremum(Executor executor, const T* x, int32_t* index, int64_t outer,
   using Key = typename SortKey<T>::Key;
   internal::ArgSearch<Key> search{reinterpret_cast<const Key*>(x), outer, count,  inner, 1, SortKey<T>::order(is_max),
                                   Key(is_float<T> && !is_max),     index, nullptr};
-  return internal::arg_of_lines(executor, search);
+  return internal::arg_of_slices(executor, search);
 }
 
 }  // namespace baracuda

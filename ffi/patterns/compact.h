@@ -1,6 +1,6 @@
-// The compact pattern: of each row of [rows, count] the places of the cells that a predicate keeps, in rising order,
-// the first `size` of them. Places of the result behind the last hold `fill`. `found` [rows] says how many there are in
-// all.
+// The compact pattern: of each row of [rows, count] the positions of the elements that a predicate keeps, in ascending
+// order, the first `size` of them. Positions of the result after the last hold `fill`. `found` [rows] says how many
+// there are in all.
 #pragma once
 
 #include "../kernels/compact.h"

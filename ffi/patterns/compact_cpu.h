@@ -11,37 +11,38 @@
 namespace baracuda {
 namespace internal {
 
-// Calls body(i, kept) for each cell of a row.
+// Calls body(i, kept) for each element of a row.
 template <class Predicate, class Key, class Body>
-void each_cell(const Predicate predicate, const Key* row, int64_t first, int64_t last, const Body& body) {
+void each_element(const Predicate predicate, const Key* row, int64_t first, int64_t last, const Body& body) {
   if (first == 0 && last > 0) body(first, predicate(row[0], row[0], true)), ++first;
   for (int64_t i = first; i < last; ++i) body(i, predicate(row[i], row[i - 1], false));
 }
 
 template <class Predicate, class Key>
-int64_t count_stretch(const Predicate predicate, const Key* row, int64_t first, int64_t last) {
+int64_t count_range(const Predicate predicate, const Key* row, int64_t first, int64_t last) {
   int64_t many = 0;
   for (; first < last; first += 1 << 15) {
     int32_t here = 0;
     int64_t end = std::min<int64_t>(last, first + (1 << 15));
-    each_cell(predicate, row, first, end, [&](int64_t, bool keep) { here += keep; });
+    each_element(predicate, row, first, end, [&](int64_t, bool keep) { here += keep; });
     many += here;
   }
   return many;
 }
 
-// Writes the places in [first, last) that are kept from `at` on, none behind `size`. Returns where the next one goes.
+// Writes the positions in [first, last) that are kept from `at` on, none after `size`. Returns where the next one
+// goes.
 template <class Predicate, class Key>
-int64_t compact_stretch(const Predicate predicate, const Key* row, int64_t first, int64_t last, int64_t at,
-                        int64_t size, int32_t* index) {
+int64_t compact_range(const Predicate predicate, const Key* row, int64_t first, int64_t last, int64_t at, int64_t size,
+                      int32_t* index) {
   constexpr int64_t block = 1024, word = 8;
   alignas(word) uint8_t keeps[block] = {};
   int32_t kept[block];
   for (; first < last; first += block) {
-    int64_t cells = std::min(last - first, block), many = 0;
-    each_cell(predicate, row, first, first + cells, [&](int64_t i, bool keep) { keeps[i - first] = keep; });
+    int64_t elements = std::min(last - first, block), many = 0;
+    each_element(predicate, row, first, first + elements, [&](int64_t i, bool keep) { keeps[i - first] = keep; });
     int32_t found = 0;
-    for (int64_t k = 0; k < cells; ++k) found += keeps[k];
+    for (int64_t k = 0; k < elements; ++k) found += keeps[k];
     if (found == 0 || at >= size) {
       at += found;
       continue;
@@ -50,13 +51,13 @@ int64_t compact_stretch(const Predicate predicate, const Key* row, int64_t first
       for (int64_t k = from; k < to; ++k) kept[many] = int32_t(first + k), many += keeps[k];
     };
     if (found < block / word) {
-      for (int64_t k = 0; k < cells; k += word) {
+      for (int64_t k = 0; k < elements; k += word) {
         uint64_t any;
         memcpy(&any, keeps + k, word);
-        if (any) keep(k, std::min(k + word, cells));
+        if (any) keep(k, std::min(k + word, elements));
       }
     } else {
-      keep(0, cells);
+      keep(0, elements);
     }
     std::copy_n(kept, std::min(many, size - at), index + at);
     at += many;
@@ -66,7 +67,7 @@ int64_t compact_stretch(const Predicate predicate, const Key* row, int64_t first
 
 }  // namespace internal
 
-// `x` are the bits of the cells.
+// `x` are the bits of the elements.
 template <class Predicate, class Key>
 Status compact_rows(Executor executor, const Predicate& predicate, const Key* x, int32_t* index, int32_t* found,
                     CompactShape shape) {
@@ -78,11 +79,11 @@ Status compact_rows(Executor executor, const Predicate& predicate, const Key* x,
     found[row] = int32_t(many);
   };
   if (shape.rows >= executor.threads || shape.count <= chunk) {
-    int64_t stretch = chunk / 4 / (shape.count + shape.size + 1) + 1, cost = stretch * (shape.count + shape.size);
-    parallel_for(executor, ceil_div(shape.rows, stretch), cost, [&](int64_t task) {
-      for (int64_t row = task * stretch; row < std::min(shape.rows, (task + 1) * stretch); ++row)
-        finish(row, internal::compact_stretch(predicate, x + row * shape.count, 0, shape.count, 0, shape.size,
-                                              index + row * shape.size));
+    int64_t range = chunk / 4 / (shape.count + shape.size + 1) + 1, cost = range * (shape.count + shape.size);
+    parallel_for(executor, ceil_div(shape.rows, range), cost, [&](int64_t task) {
+      for (int64_t row = task * range; row < std::min(shape.rows, (task + 1) * range); ++row)
+        finish(row, internal::compact_range(predicate, x + row * shape.count, 0, shape.count, 0, shape.size,
+                                            index + row * shape.size));
     });
     return {};
   }
@@ -95,7 +96,7 @@ Status compact_rows(Executor executor, const Predicate& predicate, const Key* x,
     });
   };
   each([&](int64_t task, int64_t row, int64_t first, int64_t last) {
-    before[size_t(task)] = internal::count_stretch(predicate, x + row * shape.count, first, last);
+    before[size_t(task)] = internal::count_range(predicate, x + row * shape.count, first, last);
   });
   for (int64_t row = 0; row < shape.rows; ++row) {
     int64_t many = 0;
@@ -107,8 +108,8 @@ Status compact_rows(Executor executor, const Predicate& predicate, const Key* x,
   }
   each([&](int64_t task, int64_t row, int64_t first, int64_t last) {
     if (before[size_t(task)] < shape.size)
-      internal::compact_stretch(predicate, x + row * shape.count, first, last, before[size_t(task)], shape.size,
-                                index + row * shape.size);
+      internal::compact_range(predicate, x + row * shape.count, first, last, before[size_t(task)], shape.size,
+                              index + row * shape.size);
   });
   return {};
 }

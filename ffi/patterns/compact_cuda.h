@@ -1,5 +1,5 @@
-// The compact pattern on a CUDA grid: the indices of chosen cells are written, then `fill` after the last one. Where a
-// warp or a block has a whole row, one kernel does both.
+// The compact pattern on a CUDA grid: the indices of chosen elements are written, then `fill` after the last one. Where
+// a warp or a block has a whole row, one kernel does both.
 #pragma once
 
 #include "compact.h"
@@ -8,14 +8,14 @@
 namespace baracuda {
 namespace internal {
 
-struct WritePlaces {
+struct WritePositions {
   int32_t* index;
   int64_t size;
   int32_t fill;
   bool fills;  // after the last index
 
-  __device__ void operator()(int64_t row, uint32_t place, int64_t i) const {
-    if (place < size) index[row * size + place] = int32_t(i);
+  __device__ void operator()(int64_t row, uint32_t position, int64_t i) const {
+    if (position < size) index[row * size + position] = int32_t(i);
   }
   __device__ void end(int64_t row, uint32_t found, int thread, int threads) const {
     if (!fills) return;
@@ -23,9 +23,9 @@ struct WritePlaces {
   }
 };
 
-// What is behind the last place, by `warps` for each row.
+// What is after the last position, by `warps` for each row.
 static __global__ void __launch_bounds__(compact_block)
-    fill_places(int32_t* index, const int32_t* found, CompactShape shape, int64_t warps) {
+    fill_positions(int32_t* index, const int32_t* found, CompactShape shape, int64_t warps) {
   int64_t step = int64_t(gridDim.x) * compact_warps, lane = threadIdx.x % 32;
   for (int64_t job = int64_t(blockIdx.x) * compact_warps + threadIdx.x / 32; job < shape.rows * warps; job += step) {
     int64_t row = job / warps;
@@ -36,7 +36,7 @@ static __global__ void __launch_bounds__(compact_block)
 
 }  // namespace internal
 
-// `x` are the bits of the cells.
+// `x` are the bits of the elements.
 template <class Predicate, class Key>
 Status compact_rows(Executor executor, const Predicate& predicate, const Key* x, int32_t* index, int32_t* found,
                     CompactShape shape) {
@@ -48,14 +48,14 @@ Status compact_rows(Executor executor, const Predicate& predicate, const Key* x,
     if (error != cudaSuccess) return {cudaGetErrorString(error)};
   } else {
     bool fills = CompactCut<Key>(shape.rows, shape.count).is_whole() && shape.size <= shape.count + few_fills;
-    WritePlaces write{index, shape.size, shape.fill, fills};
+    WritePositions write{index, shape.size, shape.fill, fills};
     Status status = write_compacted(executor, x, predicate, write, found, shape.rows, shape.count);
     if (!status.ok() || fills) return status;
   }
   if (shape.size == 0) return {};
   int64_t warps = std::min<int64_t>(ceil_div(shape.size, 32), std::max<int64_t>(1, fill_warps / shape.rows));
   unsigned grid = unsigned(std::min<int64_t>(ceil_div(shape.rows * warps, compact_warps), 0x7fffffff));
-  fill_places<<<grid, compact_block, 0, executor.stream>>>(index, found, shape, warps);
+  fill_positions<<<grid, compact_block, 0, executor.stream>>>(index, found, shape, warps);
   return launched();
 }
 

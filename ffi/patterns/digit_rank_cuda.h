@@ -1,4 +1,4 @@
-// The place of a digit among the equal ones before it: the core of stable radix sorts.
+// The position of a digit among the equal ones before it: the core of stable radix sorts.
 #pragma once
 
 #include <cstdint>

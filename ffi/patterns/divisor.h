@@ -1,11 +1,11 @@
-// Division by extents and strides, which index arithmetic does for every cell.
+// Division by extents and strides, which index arithmetic does for every element.
 #pragma once
 
 #include "../kernels/number.h"
 
 namespace baracuda {
 
-// Below this many cells, 32 bits are enough for the place of one, and for what a block goes beyond the last.
+// Below this many elements, 32 bits are enough for the position of one, and for what a block goes beyond the last.
 inline constexpr int64_t narrow_reach = (int64_t(1) << 31) - (1 << 20);
 
 // A number that is divided by often. In 32 bits, a multiplication does it (Granlund and Montgomery, Division by

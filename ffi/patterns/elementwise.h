@@ -32,7 +32,7 @@ struct ElementwiseArrays {
 };
 
 // The extents of the results, and the step of each operand along each: 0 where it broadcasts. Dimensions of size 1 are
-// dropped, and neighbours that all operands treat alike are one. So the steps of the last dimension are 0 or 1.
+// dropped, and neighbors that all operands treat alike are one. So the steps of the last dimension are 0 or 1.
 struct ElementwiseShape {
   int operands;
   int rank = 1;
@@ -48,7 +48,7 @@ struct ElementwiseShape {
   }
   int64_t columns() const { return extent[rank - 1]; }
 
-  // Puts one more dimension behind the others; false if there are too many. `broadcast(i)` is of operand i.
+  // Puts one more dimension after the others; false if there are too many. `broadcast(i)` is of operand i.
   template <class Broadcast>
   bool push(int64_t size, const Broadcast& broadcast) {
     if (size == 1) return true;

@@ -1,13 +1,14 @@
-// The elementwise pattern on CPU threads: equal stretches of the results.
+// The elementwise pattern on CPU threads: equal ranges of the results.
 #pragma once
 
 #include <algorithm>
 
 #include "elementwise.h"
+#include "vectorize_cpu.h"
 
 namespace baracuda {
 
-// How an array lies in memory: halves are floats to a functor.
+// How an array lies in memory: 16-bit floats are floats to a functor.
 enum class Storage { as_it_is, half, bfloat16 };
 
 // Of an array of `Stored` that a functor takes as one of T.
@@ -29,13 +30,13 @@ struct ElementwiseKernel {
 
 namespace internal {
 
-// The compiler vectorises this loop. The functor is a copy, which no store may change.
+// The compiler vectorizes this loop. The functor is a copy, which no store may change.
 template <class Functor, int... i, int... j>
 void elementwise_loop(const Functor functor, const ElementwiseArrays& arrays, int64_t count,
                       std::integer_sequence<int, i...>, std::integer_sequence<int, j...>) {
   using F = ElementwiseTypes<Functor>;
   auto loop = [&](const typename F::In::template at<i>*... in, typename F::Out::template at<j>*... out) {
-#pragma GCC ivdep
+    BARACUDA_INDEPENDENT
     for (int64_t k = 0; k < count; ++k) {
       auto value = functor(Comparable<typename F::In::template at<i>>(in[k])...);
       ((out[k] = typename F::Out::template at<j>(result_of<j>(value))), ...);
@@ -56,10 +57,10 @@ void elementwise_loop_of(const void* functor, const ElementwiseArrays& arrays, i
 template <class T>
 void repeat_elements(const T* array, int rank, const int64_t* extent, const int64_t* step, int64_t to, int64_t count,
                      T* out) {
-  int64_t place[elementwise_rank], last = rank - 1;
-  for (int64_t d = last; d >= 0; to /= extent[d], --d) array += (place[d] = to % extent[d]) * step[d];
+  int64_t position[elementwise_rank], last = rank - 1;
+  for (int64_t d = last; d >= 0; to /= extent[d], --d) array += (position[d] = to % extent[d]) * step[d];
   while (count > 0) {
-    int64_t length = std::min(count, extent[last] - place[last]);
+    int64_t length = std::min(count, extent[last] - position[last]);
     if (step[last]) {
       std::copy_n(array, length, out);
     } else {
@@ -67,20 +68,20 @@ void repeat_elements(const T* array, int rank, const int64_t* extent, const int6
       for (int64_t k = 0; k < length; ++k) out[k] = value;
     }
     out += length, count -= length;
-    array += length * step[last], place[last] += length;
-    for (int64_t d = last; d > 0 && place[d] == extent[d]; --d) {
+    array += length * step[last], position[last] += length;
+    for (int64_t d = last; d > 0 && position[d] == extent[d]; --d) {
       array += step[d - 1] - extent[d] * step[d];
-      place[d] = 0, ++place[d - 1];
+      position[d] = 0, ++position[d - 1];
     }
   }
 }
 
 inline void repeat_elements_of(int bytes, const void* array, const ElementwiseShape& shape, int operand, int64_t to,
                                int64_t count, void* out) {
-  auto repeat = [&](auto cell) {
-    using Cell = decltype(cell);
-    repeat_elements(static_cast<const Cell*>(array), shape.rank, shape.extent, shape.step[operand], to, count,
-                    static_cast<Cell*>(out));
+  auto repeat = [&](auto element) {
+    using Element = decltype(element);
+    repeat_elements(static_cast<const Element*>(array), shape.rank, shape.extent, shape.step[operand], to, count,
+                    static_cast<Element*>(out));
   };
   if (bytes == 1) return repeat(uint8_t{});
   if (bytes == 2) return repeat(uint16_t{});
@@ -102,18 +103,18 @@ inline void narrow_elements(Storage storage, const float* from, int64_t count, v
     for (int64_t k = 0; k < count; ++k) static_cast<BFloat16*>(to)[k] = BFloat16(from[k]);
 }
 
-inline constexpr int64_t elementwise_piece = 1 << 10;
+inline constexpr int64_t elementwise_chunk = 1 << 10;
 
-// `count` elements of arrays that do not broadcast, as they are in memory: those of halves piece by piece.
+// `count` elements of arrays that do not broadcast, as they are in memory: 16-bit floats chunk by chunk.
 inline void elementwise_dense(const ElementwiseKernel& kernel, const void* functor, const ElementwiseArrays& arrays,
                               int64_t count) {
   bool is_wide = true;
   for (int i = 0; i < kernel.operands; ++i) is_wide = is_wide && kernel.in_storage[i] == Storage::as_it_is;
   for (int j = 0; j < kernel.results; ++j) is_wide = is_wide && kernel.out_storage[j] == Storage::as_it_is;
   if (is_wide) return kernel.loop(functor, arrays, count);
-  alignas(64) float in[elementwise_operands][elementwise_piece], out[elementwise_results][elementwise_piece];
-  for (int64_t first = 0; first < count; first += elementwise_piece) {
-    int64_t length = std::min(elementwise_piece, count - first);
+  alignas(64) float in[elementwise_operands][elementwise_chunk], out[elementwise_results][elementwise_chunk];
+  for (int64_t first = 0; first < count; first += elementwise_chunk) {
+    int64_t length = std::min(elementwise_chunk, count - first);
     ElementwiseArrays part;
     for (int i = 0; i < kernel.operands; ++i) {
       part.in[i] = static_cast<const char*>(arrays.in[i]) + first * kernel.in_bytes[i];
@@ -132,7 +133,7 @@ inline void elementwise_dense(const ElementwiseKernel& kernel, const void* funct
 
 }  // namespace internal
 
-// `Functor` is what computes: that of floats, where arrays in memory are of halves, which `Stored` says.
+// `Functor` is what computes: that of floats, where arrays in memory are of 16-bit floats, which `Stored` says.
 template <class Functor, class Stored, bool is_flat, bool has_rows>
 ElementwiseKernel elementwise_kernel() {
   using F = internal::ElementwiseTypes<Stored>;
@@ -151,11 +152,11 @@ ElementwiseKernel elementwise_kernel() {
   return kernel;
 }
 
-// Operands that broadcast are written out, piece by piece, so that one loop does for all.
+// Operands that broadcast are written out, chunk by chunk, so that one loop does for all.
 inline Status elementwise(const Executor& executor, const ElementwiseKernel& kernel, const void* functor,
                           const ElementwiseArrays& arrays, const ElementwiseShape& shape) {
   using namespace internal;
-  constexpr int64_t stretch = 1 << 14;
+  constexpr int64_t range = 1 << 14;
   int64_t elements = shape.elements();
   bool broadcasts[elementwise_operands], any = false;
   for (int i = 0; i < kernel.operands; ++i) {
@@ -163,11 +164,11 @@ inline Status elementwise(const Executor& executor, const ElementwiseKernel& ker
     for (int d = 0; d < shape.rank; ++d) broadcasts[i] = broadcasts[i] || shape.step[i][d] == 0;
     any = any || broadcasts[i];
   }
-  parallel_for(executor, ceil_div(elements, stretch), stretch, [&](int64_t task) {
-    alignas(64) char repeated[elementwise_operands][elementwise_piece * 16];
-    int64_t end = std::min(elements, (task + 1) * stretch);
-    for (int64_t to = task * stretch, count; to < end; to += count) {
-      count = std::min(end - to, any ? elementwise_piece : stretch);
+  parallel_for(executor, ceil_div(elements, range), range, [&](int64_t task) {
+    alignas(64) char repeated[elementwise_operands][elementwise_chunk * 16];
+    int64_t end = std::min(elements, (task + 1) * range);
+    for (int64_t to = task * range, count; to < end; to += count) {
+      count = std::min(end - to, any ? elementwise_chunk : range);
       ElementwiseArrays part;
       for (int i = 0; i < kernel.operands; ++i) {
         part.in[i] = static_cast<const char*>(arrays.in[i]) + to * kernel.in_bytes[i];
@@ -186,14 +187,14 @@ inline Status elementwise(const Executor& executor, const ElementwiseKernel& ker
 // The same of rows.
 inline Status elementwise(const Executor& executor, const ElementwiseKernel& kernel, const void* functor,
                           const ElementwiseArrays& arrays, const ElementwiseRows& shape) {
-  constexpr int64_t stretch = 1 << 14;
+  constexpr int64_t range = 1 << 14;
   if (shape.columns == 0) return {};
-  int64_t length = std::min(shape.columns, stretch), pieces = ceil_div(shape.columns, length);
-  int64_t together = stretch / length;
-  parallel_for(executor, ceil_div(shape.rows * pieces, together), together * length, [&](int64_t task) {
-    int64_t end = std::min(shape.rows * pieces, (task + 1) * together);
+  int64_t length = std::min(shape.columns, range), chunks = ceil_div(shape.columns, length);
+  int64_t together = range / length;
+  parallel_for(executor, ceil_div(shape.rows * chunks, together), together * length, [&](int64_t task) {
+    int64_t end = std::min(shape.rows * chunks, (task + 1) * together);
     for (int64_t job = task * together; job < end; ++job) {
-      int64_t row = job / pieces, first = job % pieces * length;
+      int64_t row = job / chunks, first = job % chunks * length;
       ElementwiseArrays part;
       for (int i = 0; i < kernel.operands; ++i)
         part.in[i] = static_cast<const char*>(arrays.in[i]) + (row * shape.in_pitch[i] + first) * kernel.in_bytes[i];

@@ -1,4 +1,4 @@
-// The elementwise pattern on a CUDA grid: a thread for V neighbouring elements of the results, 16 bytes of the widest
+// The elementwise pattern on a CUDA grid: a thread for V neighboring elements of the results, 16 bytes of the widest
 // array. There are three kinds of kernels, each for any shape of its kind: arrays as they lie, operands that broadcast,
 // rows. A functor has those that its ops need.
 #pragma once
@@ -106,11 +106,11 @@ __global__ void __launch_bounds__(elementwise_block)
   auto same = [&](int i) { return (scalars >> i & 1) != 0; };
   thread.read(arrays, count, vector, [&](int i, int k) { return same(i) ? 0 : first + k; }, same);
   int64_t to[ElementwiseTypes<Functor>::results];
-  for (int64_t& place : to) place = first;
+  for (int64_t& position : to) position = first;
   thread.write(functor, arrays, count, vector, to);
 }
 
-// Division of places below 2^31 is a multiplication.
+// Division of positions below 2^31 is a multiplication.
 struct ElementwiseDivisor {
   Divisor<int32_t> narrow;
   int64_t value;
@@ -125,18 +125,18 @@ struct ElementwiseGrid {
   ElementwiseDivisor extent[elementwise_rank];
   int64_t step[elementwise_operands][elementwise_rank];
 
-  // from[i]: where operand i's element for the result at `place` is.
+  // from[i]: where operand i's element for the result at `position` is.
   template <int operands>
-  __device__ void find(int64_t place, int64_t (&from)[operands]) const {
+  __device__ void find(int64_t position, int64_t (&from)[operands]) const {
 #pragma unroll
     for (int i = 0; i < operands; ++i) from[i] = 0;
     for (int d = rank - 1; d >= 0; --d) {
-      int64_t rest = place, quotient = 0;
+      int64_t rest = position, quotient = 0;
       if (d > 0) {
-        quotient = is_narrow ? extent[d].narrow.quotient(int32_t(place)) : place / extent[d].value;
+        quotient = is_narrow ? extent[d].narrow.quotient(int32_t(position)) : position / extent[d].value;
         rest -= quotient * extent[d].value;
       }
-      place = quotient;
+      position = quotient;
 #pragma unroll
       for (int i = 0; i < operands; ++i) from[i] += rest * step[i][d];
     }
@@ -156,11 +156,11 @@ __global__ void __launch_bounds__(elementwise_block)
       arrays, 1, grid.aligned, [&](int i, int) { return from[i]; },
       [&](int i) { return grid.step[i][grid.rank - 1] == 0; });
   int64_t to[ElementwiseTypes<Functor>::results];
-  for (int64_t& place : to) place = first;
+  for (int64_t& position : to) position = first;
   thread.write(functor, arrays, 1, grid.aligned, to);
 }
 
-// Threads of a row beside each other; `groups` of V elements in a row.
+// Threads of a row next to each other; `groups` of V elements in a row.
 template <int V, class Functor>
 __global__ void __launch_bounds__(elementwise_block)
     elementwise_rows(Functor functor, ElementwiseArrays arrays, const __grid_constant__ ElementwiseRows shape,
@@ -189,7 +189,7 @@ inline bool elementwise_aligned(const ElementwiseKernel& kernel, const Elementwi
   return bits % 16 == 0;
 }
 
-// `arguments` are those of the kernel behind the functor and the arrays.
+// `arguments` are those of the kernel after the functor and the arrays.
 template <class... Argument>
 Status launch_elementwise(const Executor& executor, const void* kernel, const void* functor,
                           const ElementwiseArrays& arrays, int64_t threads, Argument... arguments) {

@@ -29,14 +29,14 @@ struct Executor {
   char* workspace = nullptr;
   size_t workspace_bytes = 0;
 
-  // The next piece of the workspace, or null.
+  // The next chunk of the workspace, or null.
   template <class T>
   T* scratch(int64_t count) {
     size_t bytes = (size_t(count) * sizeof(T) + 255) / 256 * 256;
     if (bytes > workspace_bytes) return nullptr;
-    T* piece = reinterpret_cast<T*>(workspace);
+    T* chunk = reinterpret_cast<T*>(workspace);
     workspace += bytes, workspace_bytes -= bytes;
-    return piece;
+    return chunk;
   }
 };
 
@@ -68,7 +68,7 @@ void run_tasks(const Executor& executor, int64_t tasks, int64_t cost, TaskBody b
 // to pay for waking threads stays on the caller. The caller takes tasks too and waits only for tasks that have begun,
 // so it may itself be the pool's last free thread. It sleeps only if that takes longer than to be woken would.
 //
-// Each thread has a range of neighbouring tasks, and helps others when it is through: so a thread finds in its cache
+// Each thread has a range of neighboring tasks, and helps others when it is through: so a thread finds in its cache
 // what it wrote in the call before.
 template <class Body>
 void parallel_for(const Executor& executor, int64_t tasks, int64_t cost, const Body& body) {

@@ -1,4 +1,4 @@
-// The gather pattern on a CUDA grid: each output cell computes itself, V neighbouring columns of a few rows to a
+// The gather pattern on a CUDA grid: each output element computes itself, V neighboring columns of a few rows to a
 // thread.
 #pragma once
 
@@ -11,19 +11,20 @@ namespace internal {
 inline constexpr int gather_block = 256, gather_rows = 4;
 
 // A block is `lanes` threads along the columns by gather_block / lanes rows, so no division by an extent; a thread's
-// rows are that many apart. All its cells are computed before any is stored, so that their loads are in flight
+// rows are that many apart. All its elements are computed before any is stored, so that their loads are in flight
 // together.
-template <int V, class Cell>
+template <int V, class Gather>
 __global__ void __launch_bounds__(gather_block)
-    gather_cells(Cell cell, typename Cell::Element* out, int64_t batches, int64_t rows, int64_t columns, int lanes) {
+    gather_elements(Gather element, typename Gather::Element* out, int64_t batches, int64_t rows, int64_t columns,
+                    int lanes) {
   int step = gather_block / lanes;
   int64_t first = int64_t(blockIdx.x) * step * gather_rows + threadIdx.x / lanes;
   for (int64_t batch = blockIdx.y; batch < batches; batch += gridDim.y)
     for (int64_t column = threadIdx.x % lanes * V; column < columns; column += lanes * V) {
-      Vector<typename Cell::Element, V> values[gather_rows];
+      Vector<typename Gather::Element, V> values[gather_rows];
 #pragma unroll
       for (int i = 0; i < gather_rows; ++i)
-        if (first + i * step < rows) values[i] = cell.template at<V>(batch, first + i * step, column);
+        if (first + i * step < rows) values[i] = element.template at<V>(batch, first + i * step, column);
 #pragma unroll
       for (int i = 0; i < gather_rows; ++i)
         if (int64_t row = first + i * step; row < rows)
@@ -31,26 +32,26 @@ __global__ void __launch_bounds__(gather_block)
     }
 }
 
-template <int V, class Cell>
-Status gather_by(const Executor& executor, const Cell& cell, typename Cell::Element* out, int64_t batches, int64_t rows,
-                 int64_t columns) {
+template <int V, class Gather>
+Status gather_by(const Executor& executor, const Gather& element, typename Gather::Element* out, int64_t batches,
+                 int64_t rows, int64_t columns) {
   int lanes = 1;
   while (lanes < gather_block && lanes * V < columns) lanes *= 2;
   dim3 blocks(unsigned(ceil_div(rows, gather_block / lanes * gather_rows)),
               unsigned(batches < 65535 ? batches : 65535));
-  gather_cells<V><<<blocks, gather_block, 0, executor.stream>>>(cell, out, batches, rows, columns, lanes);
+  gather_elements<V><<<blocks, gather_block, 0, executor.stream>>>(element, out, batches, rows, columns, lanes);
   return launched();
 }
 
 }  // namespace internal
 
-template <class Cell>
-Status gather(const Executor& executor, const Cell& cell, typename Cell::Element* out, int64_t batches, int64_t rows,
-              int64_t columns) {
-  constexpr int V = 16 / sizeof(typename Cell::Element);
+template <class Gather>
+Status gather(const Executor& executor, const Gather& element, typename Gather::Element* out, int64_t batches,
+              int64_t rows, int64_t columns) {
+  constexpr int V = 16 / sizeof(typename Gather::Element);
   if (batches * rows * columns == 0) return {};
-  if (columns % V == 0) return internal::gather_by<V>(executor, cell, out, batches, rows, columns);
-  return internal::gather_by<1>(executor, cell, out, batches, rows, columns);
+  if (columns % V == 0) return internal::gather_by<V>(executor, element, out, batches, rows, columns);
+  return internal::gather_by<1>(executor, element, out, batches, rows, columns);
 }
 
 }  // namespace baracuda

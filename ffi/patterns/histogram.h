@@ -1,4 +1,4 @@
-// The histogram pattern: how many cells of each row of [rows, count] are in each of [rows, bins].
+// The histogram pattern: how many elements of each row of [rows, count] are in each of [rows, bins].
 #pragma once
 
 #include "../kernels/histogram.h"

@@ -1,5 +1,5 @@
-// The histogram pattern on CPU threads. A worker finds the bins of a block of cells, and then counts them in tables of
-// its own. Where rows are few and long they are cut, and the tables added.
+// The histogram pattern on CPU threads. A worker finds the bins of a block of elements, and then counts them in tables
+// of its own. Where rows are few and long they are cut, and the tables added.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ namespace internal {
 inline constexpr int count_block = 512;
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The bins of up to count_block cells of one row, `bins` for none
+// The bins of up to count_block elements of one row, `bins` for none
 
 template <class I>
 struct BlockOfIds {
@@ -54,9 +54,9 @@ struct BlockOfEdges {
 
  private:
   static int32_t guess(T x, const Bins<T>& bins) {
-    Value place = (Value(x) - bins.low) * bins.scale - Value(0.5), last = Value(bins.count - 1);
-    place = place > Value(0) ? place : Value(0);
-    return int32_t(place < last ? place : last);
+    Value position = (Value(x) - bins.low) * bins.scale - Value(0.5), last = Value(bins.count - 1);
+    position = position > Value(0) ? position : Value(0);
+    return int32_t(position < last ? position : last);
   }
 
   void find_by_guess(const T* x, int64_t length, int32_t* bin) const {
@@ -66,7 +66,7 @@ struct BlockOfEdges {
     for (int64_t i = 0; i < length; ++i) {
       Key key = wide_key(x[i]);
       int32_t b = bin[i] + (key >= ends[bin[i]]);
-      bin[i] = (key >= least) & (key <= most) ? b : int32_t(all.count);
+      bin[i] = ((key >= least) & (key <= most)) ? b : int32_t(all.count);
     }
   }
 
@@ -76,8 +76,8 @@ struct BlockOfEdges {
     const int32_t none = int32_t(bins.count);
     bool ends_with_nan = keys.back() == SortKey<T>::all;
     for (int64_t i = 0; i < length; ++i) {
-      int32_t place = !ends_with_nan && wide_key(x[i]) == most ? none : bin[i];
-      bin[i] = place > 0 && place <= none ? place - 1 : none;
+      int32_t position = !ends_with_nan && wide_key(x[i]) == most ? none : bin[i];
+      bin[i] = position > 0 && position <= none ? position - 1 : none;
     }
   }
 };
@@ -94,8 +94,8 @@ BlockOfEdges<T> block_of(const BinOfEdges<T>& functor, int64_t row) {
 // ---------------------------------------------------------------------------------------------------------------------
 // Tables
 
-// Cells that follow one another go to different tables: a count would wait for the one before, were it in the same
-// place. What has no bin is counted behind the last.
+// Elements that follow one another go to different tables: a count would wait for the one before, were it in the same
+// position. What has no bin is counted after the last.
 class Tables {
  public:
   explicit Tables(int64_t bins) : bins_(bins), counts_(size_t((bins <= 4096 ? ways : 1) * (bins + 1))) {}
@@ -141,14 +141,14 @@ Status count_bins(Executor executor, const Functor& functor, int32_t* counts, Co
   using namespace internal;
   constexpr int64_t steps = 1 << 15;
   if (shape.rows * shape.bins == 0) return {};
-  // A part is long beside the table that it needs.
+  // A part is long compared with the table that it needs.
   int64_t parts = std::max<int64_t>(1, std::min(executor.threads, shape.count / std::max(4 * shape.bins, steps)));
   if (shape.rows >= executor.threads || parts == 1) {
-    int64_t stretch = steps / (shape.count + shape.bins) + 1;
-    parallel_for(executor, ceil_div(shape.rows, stretch), stretch * (shape.count + shape.bins), [&](int64_t task) {
+    int64_t range = steps / (shape.count + shape.bins) + 1;
+    parallel_for(executor, ceil_div(shape.rows, range), range * (shape.count + shape.bins), [&](int64_t task) {
       Tables tables(shape.bins);
-      for (int64_t row = task * stretch; row < std::min(shape.rows, (task + 1) * stretch); ++row) {
-        if (row > task * stretch) tables.clear();
+      for (int64_t row = task * range; row < std::min(shape.rows, (task + 1) * range); ++row) {
+        if (row > task * range) tables.clear();
         tables.count(block_of(functor, row), row, 0, shape.count);
         tables.write(counts + row * shape.bins);
       }

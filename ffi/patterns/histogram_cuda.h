@@ -1,4 +1,4 @@
-// The histogram pattern on a CUDA grid: a block counts its cells in shared memory, several times over where there is
+// The histogram pattern on a CUDA grid: a block counts its elements in shared memory, several times over where there is
 // room, so that lanes with the same bin do not wait for each other; then it adds what it has to the result. Additions
 // of integers give the same in any order.
 #pragma once
@@ -8,7 +8,7 @@
 #include "histogram.h"
 #include "search_tree_cuda.h"
 #include "shared_memory_cuda.h"
-#include "uniform_places_cuda.h"
+#include "uniform_positions_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -17,14 +17,14 @@ inline constexpr int count_threads = 1024;
 inline constexpr int64_t most_counts = 32768, roomy_counts = 16384;  // of a block: 128 KiB, and 64
 
 // ---------------------------------------------------------------------------------------------------------------------
-// How the threads of a block find the counters of cells of a row. Counter b + 1 is that of bin b; before the first and
-// behind the last is one for cells that are in no bin.
+// How the threads of a block find the counters of elements of a row. Counter b + 1 is that of bin b; before the first
+// and after the last is one for elements that are in no bin.
 
 // What a thread reads at once.
-template <class Cell>
-struct alignas(std::min<int>(16, 4 * sizeof(Cell))) CellsRead {
-  static constexpr int count = std::min<int>(4, 16 / sizeof(Cell));
-  Cell cells[count];
+template <class Element>
+struct alignas(std::min<int>(16, 4 * sizeof(Element))) ElementsRead {
+  static constexpr int count = std::min<int>(4, 16 / sizeof(Element));
+  Element elements[count];
 };
 
 template <class Functor>
@@ -32,7 +32,7 @@ struct CounterFinder;
 
 template <class I>
 struct CounterFinder<BinOfId<I>> {
-  using Cell = I;
+  using Element = I;
   BinOfId<I> functor;
 
   static int levels(int64_t) { return 0; }
@@ -49,18 +49,18 @@ struct CounterFinder<BinOfId<I>> {
   }
 };
 
-// The edges are in shared memory. Where they are uniform a cell's place among them is computed, and only a cell near an
-// edge is compared, with that one; else they are a tree.
+// The edges are in shared memory. Where they are uniform an element's position among them is computed, and only a
+// element near an edge is compared, with that one; else they are a tree.
 template <class T>
 struct CounterFinder<BinOfEdges<T>> {
-  using Cell = T;
+  using Element = T;
   using Key = typename SortKey<T>::Key;
   using Value = Comparable<T>;
   BinOfEdges<T> functor;
   Bins<T> bins{};
   Key* memory = nullptr;
   int tree_levels = 0;
-  UniformPlaces<Value> places{};
+  UniformPositions<Value> positions{};
 
   static int levels(int64_t bins) {
     int levels = 1;
@@ -70,8 +70,8 @@ struct CounterFinder<BinOfEdges<T>> {
   static BARACUDA_HD int64_t bytes(int levels) { return (int64_t(sizeof(T)) << levels) + 15 & -16; }
   __device__ void prepare(char* at, int64_t row, int levels) {
     bins = functor.of_row(row), memory = reinterpret_cast<Key*>(at), tree_levels = levels;
-    places = UniformPlaces<Value>(bins);
-    if (!places.known())
+    positions = UniformPositions<Value>(bins);
+    if (!positions.known())
       tree().plant();
     else
       for (int i = threadIdx.x; i <= bins.count; i += count_threads) edges()[i] = bins.edges[i];
@@ -79,7 +79,7 @@ struct CounterFinder<BinOfEdges<T>> {
   static __device__ T none() { return SortKey<T>::number(SortKey<T>::all, false); }  // NaN
   template <class Count>
   __device__ void run(const Count& count) const {
-    places.known() ? run_by_places(count) : run_by_tree(count);
+    positions.known() ? run_by_positions(count) : run_by_tree(count);
   }
 
  private:
@@ -87,17 +87,17 @@ struct CounterFinder<BinOfEdges<T>> {
   __device__ SearchTree<T, true> tree() const { return {bins.edges, bins.count + 1, 1, memory, tree_levels}; }
 
   template <class Count>
-  __device__ void run_by_places(const Count& count) const {
+  __device__ void run_by_positions(const Count& count) const {
     const T* edges = this->edges();
     uint32_t last = uint32_t(bins.count);
-    count([edges, last, places = places]<int n>(const T(&x)[n], uint32_t (&counter)[n]) {
+    count([edges, last, positions = positions]<int n>(const T(&x)[n], uint32_t (&counter)[n]) {
       Value off[n], most = 0;
 #pragma unroll
-      for (int k = 0; k < n; ++k) counter[k] = places.of(Value(x[k]), off[k]), most = fmax(most, fabs(off[k]));
-      if (places.sure(most)) return;
+      for (int k = 0; k < n; ++k) counter[k] = positions.of(Value(x[k]), off[k]), most = fmax(most, fabs(off[k]));
+      if (positions.sure(most)) return;
 #pragma unroll
       for (int k = 0; k < n; ++k) {
-        if (places.sure(off[k])) continue;
+        if (positions.sure(off[k])) continue;
         uint32_t edge = counter[k] - (off[k] < Value(0));
         Value value = Value(x[k]), start = Value(edges[edge]);
         counter[k] = edge + (value > start || (value == start && edge < last));
@@ -126,8 +126,8 @@ __global__ void __launch_bounds__(count_threads, 2)
     count_in_blocks(CounterFinder<Functor> finder, int32_t* counts, CountShape shape, int64_t blocks, int copies,
                     int levels) {
   using Finder = CounterFinder<Functor>;
-  using Cell = typename Finder::Cell;
-  using Read = CellsRead<Cell>;
+  using Element = typename Finder::Element;
+  using Read = ElementsRead<Element>;
   extern __shared__ __align__(16) char memory[];
   uint32_t* counters = reinterpret_cast<uint32_t*>(memory + Finder::bytes(levels));
   int bins = int(shape.bins);
@@ -139,8 +139,8 @@ __global__ void __launch_bounds__(count_threads, 2)
     finder.prepare(memory, row, levels);
     __syncthreads();
     // Reads are aligned: the first one may begin before the row.
-    const Cell* x = finder.functor.x + row * shape.count;
-    uint32_t before = uint32_t(reinterpret_cast<uintptr_t>(x) / sizeof(Cell) % Read::count);
+    const Element* x = finder.functor.x + row * shape.count;
+    uint32_t before = uint32_t(reinterpret_cast<uintptr_t>(x) / sizeof(Element) % Read::count);
     const Read* reads = reinterpret_cast<const Read*>(x - before);
     uint32_t end = (count + before + Read::count - 1) / Read::count, step = uint32_t(blocks) * count_threads;
     finder.run([&](auto find) {
@@ -151,8 +151,8 @@ __global__ void __launch_bounds__(count_threads, 2)
           read = reads[at];
         else
 #pragma unroll
-          for (int k = 0; k < Read::count; ++k) read.cells[k] = first + k < count ? x[first + k] : Finder::none();
-        find(read.cells, counter);
+          for (int k = 0; k < Read::count; ++k) read.elements[k] = first + k < count ? x[first + k] : Finder::none();
+        find(read.elements, counter);
 #pragma unroll
         for (int k = 0; k < Read::count; ++k) atomicAdd(mine + counter[k] * copies, 1u);
       }
@@ -187,10 +187,10 @@ Status count_bins(Executor executor, const Functor& functor, int32_t* counts, Co
   cudaError_t error = cudaMemsetAsync(counts, 0, size_t(shape.rows * shape.bins) * sizeof(int32_t), executor.stream);
   if (error != cudaSuccess) return {cudaGetErrorString(error)};
   if (shape.count == 0) return {};
-  // A block has more cells than counters, if there are as many.
-  int64_t cells =
-      std::max<int64_t>(count_threads * CellsRead<typename CounterFinder<Functor>::Cell>::count, shape.bins);
-  int64_t blocks = std::clamp<int64_t>(ceil_div(264, shape.rows), 1, ceil_div(shape.count, cells));
+  // A block has more elements than counters, if there are as many.
+  int64_t elements =
+      std::max<int64_t>(count_threads * ElementsRead<typename CounterFinder<Functor>::Element>::count, shape.bins);
+  int64_t blocks = std::clamp<int64_t>(ceil_div(264, shape.rows), 1, ceil_div(shape.count, elements));
   unsigned grid = unsigned(std::min<int64_t>(shape.rows * blocks, 0x7fffffff));
   int levels = CounterFinder<Functor>::levels(shape.bins);
   int64_t bytes = CounterFinder<Functor>::bytes(levels), of_block = ceil_div(shape.count, blocks), copies = 1;

@@ -1,4 +1,4 @@
-// Keys with the places that they are from.
+// Keys with the positions that they are from.
 #pragma once
 
 #include <cstdint>
@@ -41,25 +41,25 @@ struct KeyAt<Key, true> {
   }
 };
 
-// Sorts so many cells in shared memory, by all threads of the block: a bitonic network. There is room for as many as
+// Sorts so many elements in shared memory, by all threads of the block: a bitonic network. There is room for as many as
 // the next power of two. A warp sorts a few alone, which then wait for no others.
 template <class Key>
-__device__ void sort_in_block(KeyAt<Key>* cells, uint32_t found) {
+__device__ void sort_in_block(KeyAt<Key>* elements, uint32_t found) {
   uint32_t size = 2;
   while (size < found) size *= 2;
   bool alone = size <= 64;
   uint32_t threads = alone ? 32 : blockDim.x;
   auto wait = [&] { alone ? __syncwarp() : __syncthreads(); };
   if (threadIdx.x < threads) {
-    for (uint32_t i = found + threadIdx.x; i < size; i += threads) cells[i] = KeyAt<Key>(Key(~Key(0)), ~0u);
+    for (uint32_t i = found + threadIdx.x; i < size; i += threads) elements[i] = KeyAt<Key>(Key(~Key(0)), ~0u);
     wait();
     for (uint32_t run = 2; run <= size; run *= 2)
       for (uint32_t step = run / 2; step > 0; step /= 2) {
         for (uint32_t pair = threadIdx.x; pair < size / 2; pair += threads) {
           uint32_t i = 2 * pair - (pair & (step - 1)), j = i + step;
-          KeyAt<Key> a = cells[i], b = cells[j];
-          bool rising = (i & run) == 0;
-          if (rising ? b < a : a < b) cells[i] = b, cells[j] = a;
+          KeyAt<Key> a = elements[i], b = elements[j];
+          bool ascending = (i & run) == 0;
+          if (ascending ? b < a : a < b) elements[i] = b, elements[j] = a;
         }
         wait();
       }

@@ -94,7 +94,7 @@ struct SortPass {
       typename Scan::TempStorage scan;
       typename TotalScan::TempStorage total_scan;
     };
-    Count places[sort_digits];
+    Count positions[sort_digits];
     uint32_t tile;
   };
 
@@ -119,7 +119,7 @@ struct SortPass {
     volatile Count* mine = lookback + tile * sort_digits + threadIdx.x;
     next_lookback[tile * sort_digits + threadIdx.x] = 0;
 
-    // The items of a warp are neighbours. Behind the last there are keys that come last.
+    // The items of a warp are neighbors. After the last there are keys that come last.
     int first = warp * (32 * sort_items) + lane;
     Key key[sort_items];
 #pragma unroll
@@ -159,7 +159,7 @@ struct SortPass {
     if (threadIdx.x <= digit.mask) {
       if (tile > 0) earlier = look_back(mine);
       *mine = (earlier + here) | Lookback<Count>::of_all;
-      shared.places[threadIdx.x] = earlier - before;
+      shared.positions[threadIdx.x] = earlier - before;
     }
     __syncthreads();
     Count to[sort_items];
@@ -167,7 +167,7 @@ struct SortPass {
     for (int k = 0; k < sort_items; ++k) {
       int i = threadIdx.x + k * sort_block;
       Key sorted = shared.keys[i];
-      to[k] = Count(i) + shared.places[digit.of(sorted)];
+      to[k] = Count(i) + shared.positions[digit.of(sorted)];
       if (i < count) keys[to[k]] = sorted;
     }
     __syncthreads();

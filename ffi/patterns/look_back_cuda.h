@@ -18,10 +18,10 @@ struct LookBack {
   uint64_t* memory;  // zeros: for the parts of each row, then its groups, then groups of these
   int64_t rows, parts;
 
-  static __host__ __device__ int64_t places_of_row(int64_t parts) { return parts + parts / 32 + parts / 1024 + 3; }
+  static __host__ __device__ int64_t positions_of_row(int64_t parts) { return parts + parts / 32 + parts / 1024 + 3; }
   // Takes its memory, as zeros; false if the workspace has no room for it.
   bool begin(Executor& executor) {
-    int64_t size = rows * places_of_row(parts) * words;
+    int64_t size = rows * positions_of_row(parts) * words;
     memory = executor.scratch<uint64_t>(size);
     return memory && cudaMemsetAsync(memory, 0, size_t(size) * sizeof(uint64_t), executor.stream) == cudaSuccess;
   }
@@ -30,7 +30,7 @@ struct LookBack {
   __device__ State before(int64_t row, int64_t part, const State& total) const {
     int lane = threadIdx.x % 32, in_group = int(part % 32), in_large = int(part / 32 % 32);
     int64_t large = part / 1024;
-    uint64_t* of_row = memory + row * places_of_row(parts) * words;
+    uint64_t* of_row = memory + row * positions_of_row(parts) * words;
     uint64_t* of_group = of_row + (part - in_group) * words;
     uint64_t* of_large = of_row + (parts + large * 32) * words;
     uint64_t* larges = of_row + (parts + parts / 32 + 1) * words;

@@ -1,9 +1,11 @@
-// The reduce pattern: lines of cells of x, each of which comes to a cell of y.
+// The reduce pattern: slices of elements of x, each of which is reduced to an element of y.
 //
-// It has two directions. `reduce_lines`: each line is reduced, its cells in an order that the shape alone decides.
-// `spread_lines`: each cell of dx, which is shaped like x, is computed from its cell of x and what its line has.
+// It has two directions. `reduce_slices`: each slice is reduced, its elements in an order that the shape alone decides.
+// `broadcast_slices`: each element of dx, which is shaped like x, is computed from its element of x and what its slice
+// has.
 //
-// Lines of neighbouring cells are rows. Where the last dimension is kept, lines are columns, neighbours of each other.
+// Slices of neighboring elements are rows. Where the last dimension is kept, slices are columns, neighbors of each
+// other.
 #pragma once
 
 #include "divisor.h"
@@ -31,8 +33,8 @@ struct Extent {
   }
 };
 
-// Dimensions that are counted as one, the last fastest, and how far their cells are apart.
-struct CellDimensions {
+// Dimensions that are counted as one, the last fastest, and how far their elements are apart.
+struct ElementDimensions {
   static constexpr int most = 10;
   int rank = 0;
   Extent extent[most];
@@ -50,21 +52,21 @@ struct CellDimensions {
   int64_t inner() const { return rank ? extent[rank - 1].size : 1; }
   BARACUDA_HD int64_t inner_step() const { return rank ? step[rank - 1] : 1; }
   BARACUDA_HD int64_t offset(int64_t index) const {
-    int64_t cells = 0;
+    int64_t elements = 0;
     for (int d = rank - 1; d > 0; --d) {
       int64_t rest = extent[d].quotient(index);
-      cells += (index - rest * extent[d].size) * step[d];
+      elements += (index - rest * extent[d].size) * step[d];
       index = rest;
     }
-    return rank ? cells + index * step[0] : 0;
+    return rank ? elements + index * step[0] : 0;
   }
 };
 
-// y is [lines, columns]. The cell e of the line at a column is x[first + kept.offset(line) + column +
+// y is [slices, columns]. The element e of the slice at a column is x[first + kept.offset(slice) + column +
 // reduced.offset(e)].
 struct ReduceShape {
-  CellDimensions kept, reduced;
-  int64_t lines = 1, columns = 1, count = 1, first = 0;
+  ElementDimensions kept, reduced;
+  int64_t slices = 1, columns = 1, count = 1, first = 0;
 
   // x [batches, extents...], of which the first is reduced, the second kept, the third reduced, and so on.
   template <class Sizes>
@@ -81,12 +83,12 @@ struct ReduceShape {
       else
         columns = extents[d];
     }
-    lines = kept.size(), count = reduced.size();
+    slices = kept.size(), count = reduced.size();
   }
   ReduceShape() = default;
 
-  int64_t results() const { return lines * columns; }
-  // Lines of neighbours, with no lines beside them.
+  int64_t results() const { return slices * columns; }
+  // Slices of neighbors, with no slices next to them.
   bool has_rows() const { return columns == 1 && reduced.inner_step() == 1; }
 };
 

@@ -1,4 +1,4 @@
-// A stretch of a row as a block or a warp reads it: 16 bytes a load, wherever the row begins.
+// A range of a row as a block or a warp reads it: 16 bytes a load, wherever the row begins.
 #pragma once
 
 #include "../kernels/sort_key.h"
@@ -6,12 +6,12 @@
 namespace baracuda {
 namespace internal {
 
-// Loads of neighbouring cells, of which each thread has one in every chunk. They begin where memory is aligned, so that
-// the first may have cells before the stretch, and the last behind it: these are 0, and not in the stretch.
+// Loads of neighboring elements, of which each thread has one in every chunk. They begin where memory is aligned, so
+// that the first may have elements before the range, and the last after it: these are 0, and not in the range.
 template <int threads, class Key>
 struct RowLoads {
-  static constexpr uint32_t cells = 16 / sizeof(Key), chunk = threads * cells, whole = (1u << cells) - 1;
-  using Load = Vector<Key, cells>;
+  static constexpr uint32_t elements = 16 / sizeof(Key), chunk = threads * elements, whole = (1u << elements) - 1;
+  using Load = Vector<Key, elements>;
 
   const Key* from;
   uint32_t begin, before, length;
@@ -21,23 +21,23 @@ struct RowLoads {
     from = row + begin - before, length = end - begin + before;
   }
   __device__ uint32_t chunks() const { return (length + chunk - 1) / chunk; }
-  __device__ uint32_t offset(uint32_t number) const { return number * chunk + threadIdx.x % threads * cells; }
-  // The place of a load's first cell.
-  __device__ uint32_t place(uint32_t offset) const { return begin - before + offset; }
-  __device__ bool has(uint32_t place) const { return place - begin < length - before; }
-  // A bit for each cell of a load, the first of which has this place: whether it is in the stretch.
-  __device__ uint32_t mask(uint32_t place) const {
-    if (has(place) && has(place + cells - 1)) return whole;
+  __device__ uint32_t offset(uint32_t number) const { return number * chunk + threadIdx.x % threads * elements; }
+  // The position of a load's first element.
+  __device__ uint32_t position(uint32_t offset) const { return begin - before + offset; }
+  __device__ bool has(uint32_t position) const { return position - begin < length - before; }
+  // A bit for each element of a load, the first of which has this position: whether it is in the range.
+  __device__ uint32_t mask(uint32_t position) const {
+    if (has(position) && has(position + elements - 1)) return whole;
     uint32_t mask = 0;
 #pragma unroll
-    for (uint32_t j = 0; j < cells; ++j) mask |= uint32_t(has(place + j)) << j;
+    for (uint32_t j = 0; j < elements; ++j) mask |= uint32_t(has(position + j)) << j;
     return mask;
   }
   __device__ Load load(uint32_t first) const {
-    if (first >= before && first + cells <= length) return baracuda::load<int(cells)>(from + first);
+    if (first >= before && first + elements <= length) return baracuda::load<int(elements)>(from + first);
     Load some{};
 #pragma unroll
-    for (uint32_t j = 0; j < cells; ++j)
+    for (uint32_t j = 0; j < elements; ++j)
       if (first + j >= before && first + j < length) some.lane[j] = from[first + j];
     return some;
   }
@@ -46,7 +46,7 @@ struct RowLoads {
   __device__ void load_chunks(const uint32_t (&numbers)[n], Load (&loads)[n]) const {
     if (numbers[0] * chunk >= before && (numbers[n - 1] + 1) * chunk <= length) {
 #pragma unroll
-      for (int k = 0; k < n; ++k) loads[k] = baracuda::load<int(cells)>(from + offset(numbers[k]));
+      for (int k = 0; k < n; ++k) loads[k] = baracuda::load<int(elements)>(from + offset(numbers[k]));
     } else {
 #pragma unroll
       for (int k = 0; k < n; ++k)
@@ -69,13 +69,13 @@ struct RowLoads {
   }
 
   // One branch by the kind of numbers for all of them.
-  static __device__ void keys_of(const KeyOrder<Key>& order, const Load& load, Key (&keys)[cells]) {
+  static __device__ void keys_of(const KeyOrder<Key>& order, const Load& load, Key (&keys)[elements]) {
     if (order.infinity) {
 #pragma unroll
-      for (uint32_t j = 0; j < cells; ++j) keys[j] = order.of(load.lane[j]);
+      for (uint32_t j = 0; j < elements; ++j) keys[j] = order.of(load.lane[j]);
     } else {
 #pragma unroll
-      for (uint32_t j = 0; j < cells; ++j) keys[j] = order.of(load.lane[j]);
+      for (uint32_t j = 0; j < elements; ++j) keys[j] = order.of(load.lane[j]);
     }
   }
 };

@@ -11,15 +11,15 @@ __device__ State from_lane(const State& state, int offset) {
   return moved(state, [&](uint32_t word) { return __shfl_xor_sync(0xffffffffu, word, offset); });
 }
 
-// The state of `lanes` neighbouring threads of a warp, a power of two, in each of them.
+// The state of `lanes` neighboring threads of a warp, a power of two, in each of them.
 template <class Functor, class State>
 __device__ State of_lanes(const Functor& functor, State state, int lanes) {
   for (int offset = 1; offset < 32 && offset < lanes; offset *= 2) functor.merge(state, from_lane(state, offset));
   return state;
 }
 
-// The state of the lanes of a row, in each of them. All threads of the block take part; `shared` has a place for each
-// warp.
+// The state of the lanes of a row, in each of them. All threads of the block take part; `shared` has an element for
+// each warp.
 template <class Functor, class State>
 __device__ State of_row(const Functor& functor, State state, State* shared) {
   int lanes = blockDim.x;

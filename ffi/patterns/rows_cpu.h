@@ -1,16 +1,17 @@
 // The rows pattern on CPU threads: each row is reduced, and then written with what that gave.
 //
 // The functor reads (`read<V>`), reduces (`start`, `push`, `merge`), turns a row's state into its block (`block`),
-// writes what the row has once (`finish`), and then its cells (`write`).
+// writes what the row has once (`finish`), and then its elements (`write`).
 #pragma once
 
-#include "blocks_cpu.h"
+#include "blockwise_cpu.h"
 
 namespace baracuda {
 
 namespace internal {
 
-// The state of the cells [first, first + count). The functor is a copy, and the loop such as the compiler vectorises.
+// The state of the elements [first, first + count). The functor is a copy, and the loop such as the compiler
+// vectorizes.
 template <class Functor>
 auto reduce_row(const Functor functor, int64_t first, int64_t count) {
   auto state = functor.start();
@@ -24,12 +25,12 @@ template <class Functor>
 Status run_rows(const Executor& executor, const Functor& functor, int64_t rows, int64_t columns) {
   constexpr int64_t steps = 1 << 14;
   if (rows == 0) return {};
-  int64_t stretch = steps / (columns + 1) + 1;
-  parallel_for(executor, ceil_div(rows, stretch), stretch * columns, [&](int64_t task) {
-    for (int64_t row = task * stretch; row < std::min((task + 1) * stretch, rows); ++row) {
+  int64_t range = steps / (columns + 1) + 1;
+  parallel_for(executor, ceil_div(rows, range), range * columns, [&](int64_t task) {
+    for (int64_t row = task * range; row < std::min((task + 1) * range, rows); ++row) {
       auto block = functor.block(internal::reduce_row(functor, row * columns, columns));
       functor.finish(row, block);
-      internal::write_cells(functor, row * columns, columns, block);
+      internal::write_elements(functor, row * columns, columns, block);
     }
   });
   return {};

@@ -55,11 +55,11 @@ struct ScanBlock {
   }
 };
 
-// Whether a functor says what neighbouring cells come to, instead of joining them.
+// Whether a functor says what neighboring elements come to, instead of joining them.
 template <class Functor, int V>
 concept HasTotal = requires(Functor f, ScanRow<V> row) { f.total(f.read(row)); };
 
-// What neighbouring cells of a row come to.
+// What neighboring elements of a row come to.
 template <class Functor, class At, class In>
 __device__ typename Functor::State total_of(const Functor& functor, const At& at, const In& in) {
   if constexpr (HasTotal<Functor, At::lanes>) {
@@ -71,7 +71,7 @@ __device__ typename Functor::State total_of(const Functor& functor, const At& at
     return total;
   }
 }
-// Writes what these cells see, after what comes before them.
+// Writes what these elements see, after what comes before them.
 template <class Functor, class At, class In, class State = typename Functor::State>
 __device__ void write_span(const Functor& functor, const At& at, const In& in, State state, bool exclusive) {
   State seen[At::lanes];

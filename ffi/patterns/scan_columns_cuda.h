@@ -1,6 +1,6 @@
-// The scan pattern on a CUDA grid, for lines whose cells are not neighbours: a lane has V lines. The warps of a block
-// take stretches of them that follow one another; what these come to is joined by a thread for each line. Where lines
-// are few and long, chunks of them have blocks of their own, and what these come to is formed first.
+// The scan pattern on a CUDA grid, for slices whose elements are not neighbors: a lane has V slices. The warps of a
+// block take ranges of them that follow one another; what these come to is joined by a thread for each slice. Where
+// slices are few and long, chunks of them have blocks of their own, and what these come to is formed first.
 #pragma once
 
 #include "scan_block_cuda.h"
@@ -8,15 +8,15 @@
 namespace baracuda {
 namespace internal {
 
-// Of the parts that lines are to be cut into, as many as the workspace has room for the totals of; at least one.
+// Of the parts that slices are to be cut into, as many as the workspace has room for the totals of; at least one.
 template <class State>
-int64_t parts_that_fit(const Executor& executor, int64_t lines, int64_t parts) {
-  int64_t room = int64_t(executor.workspace_bytes / 256 * 256 / (size_t(lines) * sizeof(State)));
+int64_t parts_that_fit(const Executor& executor, int64_t slices, int64_t parts) {
+  int64_t room = int64_t(executor.workspace_bytes / 256 * 256 / (size_t(slices) * sizeof(State)));
   parts = parts < room ? parts : room;
   return parts > 1 ? parts : 1;
 }
 
-// Puts what comes before each part of a line in the place of its total.
+// Puts what comes before each part of a slice in the place of its total.
 template <class Functor>
 struct ScanTotals {
   using State = typename Functor::State;
@@ -25,7 +25,7 @@ struct ScanTotals {
   BARACUDA_HD static State none() { return Functor::none(); }
   template <class At>
   BARACUDA_HD State read(const At& at) const {
-    return totals[at.cell];
+    return totals[at.element];
   }
   template <class At>
   BARACUDA_HD State term(const At&, const State& total, int) const {
@@ -34,13 +34,13 @@ struct ScanTotals {
   BARACUDA_HD static State join(const State& a, const State& b) { return Functor::join(a, b); }
   template <class At>
   BARACUDA_HD void write(const At& at, const State&, const State (&s)[1]) const {
-    totals[at.cell] = s[0];
+    totals[at.element] = s[0];
   }
 };
 
 inline constexpr int64_t least_column_blocks = 192, most_column_blocks = 264;
 
-// Totals of chunks are [chunks, lines]. Kernels that form them write nothing else.
+// Totals of chunks are [chunks, slices]. Kernels that form them write nothing else.
 template <int V, int R, class Functor>
 __global__ void __launch_bounds__(scan_block, 2) scan_columns_by(Functor functor, ScanShape shape, int64_t length,
                                                                  typename Functor::State* totals, bool forms_totals) {
@@ -50,12 +50,12 @@ __global__ void __launch_bounds__(scan_block, 2) scan_columns_by(Functor functor
   State* of_warps = reinterpret_cast<State*>(memory);
   State* before = of_warps + blockDim.x * V;  // the warps of this step
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-  int64_t lines = shape.outer * shape.inner, first_line = int64_t(blockIdx.x) * width, line = first_line + lane * V;
-  int64_t row = shape.inner == 1 ? line : line / shape.inner, column = line - row * shape.inner, chunk = blockIdx.y;
+  int64_t slices = shape.outer * shape.inner, first_slice = int64_t(blockIdx.x) * width, slice = first_slice + lane * V;
+  int64_t row = shape.inner == 1 ? slice : slice / shape.inner, column = slice - row * shape.inner, chunk = blockIdx.y;
   int64_t begin = chunk * length, last = begin + length < shape.count ? begin + length : shape.count;
-  int64_t end = line < lines ? last : begin;
-  int64_t of_chunk = chunk * lines + first_line;
-  int mine = int(lines - first_line < width ? lines - first_line : width);
+  int64_t end = slice < slices ? last : begin;
+  int64_t of_chunk = chunk * slices + first_slice;
+  int mine = int(slices - first_slice < width ? slices - first_slice : width);
   for (int i = threadIdx.x; i < width; i += blockDim.x)
     before[i] = totals && !forms_totals && i < mine ? totals[of_chunk + i] : Functor::none();
   using In = decltype(functor.read(shape.columns<V>(0, 0, 0)));
@@ -118,17 +118,17 @@ template <int V, class Functor>
 Status scan_columns_of(Executor executor, const Functor& functor, const ScanShape& shape) {
   using State = typename Functor::State;
   constexpr int R = 8 / (Functor::inputs > 2 ? 4 : Functor::inputs);
-  int64_t lines = shape.outer * shape.inner, blocks = ceil_div(lines, 32 * V);
+  int64_t slices = shape.outer * shape.inner, blocks = ceil_div(slices, 32 * V);
   int64_t warps = ceil_div(shape.count, R);
   warps = warps < scan_block / 32 ? warps : scan_block / 32;
   int64_t steps = ceil_div(shape.count, warps * R),
           chunks = blocks < least_column_blocks ? ceil_div(most_column_blocks, blocks) : 1;
-  chunks = parts_that_fit<State>(executor, lines, chunks < steps / 4 ? chunks : steps / 4);
+  chunks = parts_that_fit<State>(executor, slices, chunks < steps / 4 ? chunks : steps / 4);
   State* totals = nullptr;
   int64_t length = shape.count;
   if (chunks > 1) {
     length = ceil_div(steps, chunks) * warps * R, chunks = ceil_div(shape.count, length);
-    totals = executor.scratch<State>(chunks * lines);
+    totals = executor.scratch<State>(chunks * slices);
     if (!totals) return small_workspace;
     scan_columns_by<V, R><<<dim3{unsigned(blocks), unsigned(chunks), 1}, unsigned(warps * 32), 0, executor.stream>>>(
         functor, shape, length, totals, true);
@@ -137,9 +137,9 @@ Status scan_columns_of(Executor executor, const Functor& functor, const ScanShap
     int64_t warps_of_totals = ceil_div(chunks, R_of_totals);
     warps_of_totals = warps_of_totals < scan_block / 32 ? warps_of_totals : scan_block / 32;
     scan_columns_by<1, R_of_totals>
-        <<<unsigned(ceil_div(lines, 32)), unsigned(warps_of_totals * 32), 0, executor.stream>>>(
-            ScanTotals<Functor>{totals}, ScanShape{1, chunks, lines, false, true}, chunks, static_cast<State*>(nullptr),
-            false);
+        <<<unsigned(ceil_div(slices, 32)), unsigned(warps_of_totals * 32), 0, executor.stream>>>(
+            ScanTotals<Functor>{totals}, ScanShape{1, chunks, slices, false, true}, chunks,
+            static_cast<State*>(nullptr), false);
     if (Status status = launched(); !status.ok()) return status;
   }
   scan_columns_by<V, R><<<dim3{unsigned(blocks), unsigned(chunks), 1}, unsigned(warps * 32), 0, executor.stream>>>(
@@ -151,8 +151,8 @@ template <class Functor>
 Status scan_columns(const Executor& executor, const Functor& functor, const ScanShape& shape) {
   constexpr int size = sizeof(typename Functor::Element), V = size < 4 ? 4 : size < 16 ? 16 / size : 1;
   // Wide ones, unless they would be too few for all multiprocessors, and narrow ones would not.
-  int64_t lines = shape.outer * shape.inner;
-  bool few = lines < least_column_blocks * 32 * V && lines >= least_column_blocks * 32;
+  int64_t slices = shape.outer * shape.inner;
+  bool few = slices < least_column_blocks * 32 * V && slices >= least_column_blocks * 32;
   if (shape.inner % V == 0 && !few) return scan_columns_of<V>(executor, functor, shape);
   return scan_columns_of<1>(executor, functor, shape);
 }

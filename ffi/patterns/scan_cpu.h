@@ -1,6 +1,6 @@
-// The scan pattern on CPU threads. A worker has many lines at once, in the lanes of vectors: neighbouring columns, or
-// rows, whose cells are transposed. A line that is alone is cut into stretches, which are scanned side by side. Where
-// lines are few and long, they are cut into chunks, whose totals are formed first.
+// The scan pattern on CPU threads. A worker has many slices at once, in the lanes of vectors: neighboring columns, or
+// rows, whose elements are transposed. A slice that is alone is cut into ranges, which are scanned side by side. Where
+// slices are few and long, they are cut into chunks, whose totals are formed first.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace baracuda {
 namespace internal {
 
-// Neighbouring columns of one row of blocks, first ... first + lanes - 1: V at a time, of which the last share some
+// Neighboring columns of one row of blocks, first ... first + lanes - 1: V at a time, of which the last share some
 // with those before them.
 template <class Functor>
 struct ScanColumnStrip {
@@ -43,11 +43,11 @@ struct ScanColumnStrip {
   }
 
  private:
-  // The last strip has the columns behind the last whole vector too.
+  // The last strip has the columns after the last whole vector too.
   static int64_t each(const ScanShape& shape) { return ceil_div(shape.inner / V, 16); }
 };
 
-// Lines of one column, `pitch` cells apart; or stretches of one line, whose positions are `apart`.
+// Slices of one column, `pitch` elements apart; or ranges of one slice, whose positions are `apart`.
 template <int V, class Functor>
 void scan_tiles(const Functor functor, const ScanShape& shape, int64_t row, int64_t column, int64_t from, int64_t to,
                 int64_t apart, bool writes, typename Functor::State* state) {
@@ -58,8 +58,8 @@ void scan_tiles(const Functor functor, const ScanShape& shape, int64_t row, int6
   auto run = [&](auto positions) {
     constexpr int P = decltype(positions)::value;
     for (; from + P <= to; from += P) {
-      int64_t cell = (row * shape.count + shape.index(from)) * shape.inner + column;
-      ScanTile<V, P> at(cell, step, pitch, from, apart, shape.count);
+      int64_t element = (row * shape.count + shape.index(from)) * shape.inner + column;
+      ScanTile<V, P> at(element, step, pitch, from, apart, shape.count);
       scan_step<V>(functor, at, shape.exclusive, writes, now);
     }
   };
@@ -113,63 +113,63 @@ void scan_strips(const Executor& executor, const Functor& functor, const ScanSha
   each(true, chunks);
 }
 
-// A line in chunks, each of which is V stretches of one length and a rest. A short one is a rest alone, so that its
-// bits are those which it has among many lines.
+// A slice in chunks, each of which is V ranges of one length and a rest. A short one is a rest alone, so that its
+// bits are those which it has among many slices.
 template <class Functor>
-struct ScanLine {
+struct ScanSlice {
   using State = typename Functor::State;
   static constexpr int V = scan_lanes<Functor>;
   static constexpr int64_t chunk = 1 << 14, least_stretched = 1 << 10;
   const ScanShape& shape;
   int64_t row, column;
 
-  // The states before each stretch and the rest are in `state`; then those after.
+  // The states before each range and the rest are in `state`; then those after.
   void run(const Functor& functor, int64_t number, bool writes, State (&state)[V + 1]) const {
     int64_t from = number * chunk, to = std::min(from + chunk, shape.count);
-    int64_t stretch = shape.count < least_stretched ? 0 : (to - from) / (V * V) * V;
-    if (stretch > 0) scan_tiles<V>(functor, shape, row, column, from, from + stretch, stretch, writes, state);
-    scan_tiles<1>(functor, shape, row, column, from + V * stretch, to, 0, writes, state + V);
+    int64_t range = shape.count < least_stretched ? 0 : (to - from) / (V * V) * V;
+    if (range > 0) scan_tiles<V>(functor, shape, row, column, from, from + range, range, writes, state);
+    scan_tiles<1>(functor, shape, row, column, from + V * range, to, 0, writes, state + V);
   }
 };
 
 template <class Functor>
-void scan_lines(const Executor& executor, const Functor& functor, const ScanShape& shape, int64_t first_row) {
+void scan_slices(const Executor& executor, const Functor& functor, const ScanShape& shape, int64_t first_row) {
   using State = typename Functor::State;
-  using Line = ScanLine<Functor>;
+  using Slice = ScanSlice<Functor>;
   struct Before {
-    State stretch[Line::V + 1];
+    State range[Slice::V + 1];
   };
-  int64_t lines = (shape.outer - first_row) * shape.inner, chunks = ceil_div(shape.count, Line::chunk);
-  auto line = [&](int64_t k) { return Line{shape, first_row + k / shape.inner, k % shape.inner}; };
+  int64_t slices = (shape.outer - first_row) * shape.inner, chunks = ceil_div(shape.count, Slice::chunk);
+  auto slice = [&](int64_t k) { return Slice{shape, first_row + k / shape.inner, k % shape.inner}; };
   auto total = [&](int64_t k, int64_t chunk, Before& before) {
-    std::fill_n(before.stretch, Line::V + 1, Functor::none());
-    line(k).run(functor, chunk, false, before.stretch);
+    std::fill_n(before.range, Slice::V + 1, Functor::none());
+    slice(k).run(functor, chunk, false, before.range);
   };
   auto join = [&](State& state, Before& before) {
-    for (State& stretch : before.stretch) stretch = std::exchange(state, Functor::join(state, stretch));
+    for (State& range : before.range) range = std::exchange(state, Functor::join(state, range));
   };
-  if (lines >= executor.threads || chunks == 1) {
-    parallel_for(executor, lines, shape.count, [&](int64_t k) {
+  if (slices >= executor.threads || chunks == 1) {
+    parallel_for(executor, slices, shape.count, [&](int64_t k) {
       State state = Functor::none();
       for (int64_t chunk = 0; chunk < chunks; ++chunk) {
         Before before;
         total(k, chunk, before), join(state, before);
-        line(k).run(functor, chunk, true, before.stretch);
+        slice(k).run(functor, chunk, true, before.range);
       }
     });
     return;
   }
-  std::vector<Before> before(size_t(lines * chunks));
+  std::vector<Before> before(size_t(slices * chunks));
   auto each = [&](const auto& body) {
-    parallel_for(executor, lines * chunks, Line::chunk,
+    parallel_for(executor, slices * chunks, Slice::chunk,
                  [&](int64_t task) { body(task / chunks, task % chunks, before[size_t(task)]); });
   };
   each(total);
-  for (int64_t k = 0; k < lines; ++k) {
+  for (int64_t k = 0; k < slices; ++k) {
     State state = Functor::none();
     for (int64_t chunk = 0; chunk < chunks; ++chunk) join(state, before[size_t(k * chunks + chunk)]);
   }
-  each([&](int64_t k, int64_t chunk, Before& before) { line(k).run(functor, chunk, true, before.stretch); });
+  each([&](int64_t k, int64_t chunk, Before& before) { slice(k).run(functor, chunk, true, before.range); });
 }
 
 }  // namespace internal
@@ -177,13 +177,13 @@ void scan_lines(const Executor& executor, const Functor& functor, const ScanShap
 template <class Functor>
 Status scan(const Executor& executor, const Functor& functor, const ScanShape& shape) {
   constexpr int V = internal::scan_lanes<Functor>;
-  if (shape.cells() == 0) return {};
+  if (shape.elements() == 0) return {};
   if (shape.inner >= V) {
     internal::scan_strips<internal::ScanColumnStrip<Functor>>(executor, functor, shape);
     return {};
   }
   if (shape.outer >= V) internal::scan_strips<internal::ScanRowStrip<Functor>>(executor, functor, shape);
-  if (shape.outer % V > 0) internal::scan_lines(executor, functor, shape, shape.outer / V * V);
+  if (shape.outer % V > 0) internal::scan_slices(executor, functor, shape, shape.outer / V * V);
   return {};
 }
 

@@ -1,6 +1,6 @@
-// The scan pattern on a CUDA grid. Lines that are rows of memory are cut into tiles, which a block scans one by one;
+// The scan pattern on a CUDA grid. Slices that are rows of memory are cut into tiles, which a block scans one by one;
 // where rows are few and long, parts of them have blocks of their own (scan_parts_cuda.h). Short rows have a few lanes
-// each. Lines across memory are scanned by scan_columns_cuda.h.
+// each. Slices across memory are scanned by scan_columns_cuda.h.
 #pragma once
 
 #include <utility>
@@ -11,7 +11,7 @@
 namespace baracuda {
 namespace internal {
 
-// A thread's part of a tile: K spans of V cells. Neighbouring threads have neighbouring spans.
+// A thread's part of a tile: K spans of V elements. Neighboring threads have neighboring spans.
 template <int V, int K, class Functor>
 struct ScanTile {
   using State = typename Functor::State;
@@ -46,9 +46,9 @@ template <int V, int K, class Functor>
 __global__ void __launch_bounds__(scan_block, 4) scan_rows(Functor functor, ScanShape shape) {
   using State = typename Functor::State;
   __shared__ ScanBlock<K, Functor> block;
-  int64_t cells = int64_t(blockDim.x) * V * K;
+  int64_t elements = int64_t(blockDim.x) * V * K;
   State before_tile = Functor::none();
-  for (int64_t i = 0; i * cells < shape.count; ++i) {
+  for (int64_t i = 0; i * elements < shape.count; ++i) {
     ScanTile<V, K, Functor> tile;
     State spans[K];
     tile.read(functor, shape, blockIdx.x, i);
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(scan_block, 4) scan_rows(Functor functor, Scan
   }
 }
 
-// Rows of at most 32 V cells: a warp has K times as many as it has groups of `lanes` lanes.
+// Rows of at most 32 V elements: a warp has K times as many as it has groups of `lanes` lanes.
 template <int V, int K, class Functor>
 __global__ void __launch_bounds__(scan_block, 4) scan_short_rows(Functor functor, ScanShape shape, int lanes) {
   using State = typename Functor::State;
@@ -98,7 +98,7 @@ Status scan_rows_by(Executor executor, const Functor& functor, const ScanShape& 
   }
   constexpr int64_t many_rows = 512;
   if (shape.outer < many_rows) {
-    // Longer spans where their cells take fewer steps together.
+    // Longer spans where their elements take fewer steps together.
     constexpr int W = V > 1 && HasTotal<Functor, V> ? 2 * V : V;
     Status status;
     if (shape.count % W == 0 && scans_in_parts<W>(executor, functor, shape, status)) return status;
@@ -115,7 +115,7 @@ Status scan_rows_by(Executor executor, const Functor& functor, const ScanShape& 
 template <class Functor>
 Status scan(Executor executor, const Functor& functor, const ScanShape& shape) {
   constexpr int size = sizeof(typename Functor::Element), V = size < 16 ? 16 / size : 1;
-  if (shape.cells() == 0) return {};
+  if (shape.elements() == 0) return {};
   if (shape.inner > 1) return internal::scan_columns(executor, functor, shape);
   if (shape.count % V == 0) return internal::scan_rows_by<V>(executor, functor, shape);
   return internal::scan_rows_by<1>(executor, functor, shape);

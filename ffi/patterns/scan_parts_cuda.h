@@ -1,5 +1,5 @@
 // Rows that are few and long, in one pass: a block has a part of one, in shared memory, where it waits for what comes
-// before. Cells are copied there on their own: while a block waits, those of the others on its multiprocessor come.
+// before. Elements are copied there on their own: while a block waits, those of the others on its multiprocessor come.
 #pragma once
 
 #include <utility>
@@ -27,13 +27,13 @@ __device__ void copy_to_shared(char* to, const char* from) {
 }
 __device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-// A thread's neighbouring cells of each array that a functor reads, in shared memory. Those that are `asked` for are
+// A thread's neighboring elements of each array that a functor reads, in shared memory. Those that are `asked` for are
 // copied there; what is read of them means nothing.
 template <int V, bool asked>
 struct SharedRow : ScanRow<V> {
   mutable char* next;  // of the array that is read next
 
-  __device__ SharedRow(const ScanRow<V>& row, char* cells) : ScanRow<V>(row), next(cells) {}
+  __device__ SharedRow(const ScanRow<V>& row, char* elements) : ScanRow<V>(row), next(elements) {}
 
   template <class T>
   __device__ Vector<T, V> load(const T* x) const {
@@ -75,15 +75,16 @@ template <int V, int K, class Functor>
 __global__ void __launch_bounds__(scan_block, 3) scan_parts(Functor functor, ScanShape shape, LookBack<Functor> look) {
   using State = typename Functor::State;
   constexpr int span = scan_block * span_bytes<V, Functor>;
-  extern __shared__ __align__(16) char cells[];
+  extern __shared__ __align__(16) char elements[];
   __shared__ ScanBlock<K, Functor> block;
   int64_t row = blockIdx.x / look.parts, part = blockIdx.x - row * look.parts;
   int64_t first = (part * K * scan_block + threadIdx.x) * V;
   auto position = [&](int k) { return first + int64_t(k) * scan_block * V; };
-  auto held = [&](int k) { return SharedRow<V, false>(shape.row<V>(row, position(k)), cells + k * span); };
+  auto held = [&](int k) { return SharedRow<V, false>(shape.row<V>(row, position(k)), elements + k * span); };
 #pragma unroll
   for (int k = 0; k < K; ++k)
-    if (position(k) < shape.count) functor.read(SharedRow<V, true>(shape.row<V>(row, position(k)), cells + k * span));
+    if (position(k) < shape.count)
+      functor.read(SharedRow<V, true>(shape.row<V>(row, position(k)), elements + k * span));
   wait_for_copies();
   State spans[K];
 #pragma unroll

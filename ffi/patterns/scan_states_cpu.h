@@ -16,7 +16,7 @@ auto members(const T& state) {
   return Pair{first, second};
 }
 
-// N states, each of their members an array of its own, so that loops over them vectorise.
+// N states, each of their members an array of its own, so that loops over them vectorize.
 template <class State, int N, bool is_word = std::is_arithmetic_v<State>>
 struct States {
   State word[N];
@@ -41,7 +41,7 @@ struct States<State, N, false> {
 template <class Functor>
 inline constexpr int scan_lanes = sizeof(typename Functor::Element) <= 4 ? 16 : 64 / sizeof(typename Functor::Element);
 
-// Joins the terms of the cells at `at`, one position of V lanes after the other, to the lanes' states.
+// Joins the terms of the elements at `at`, one position of V lanes after the other, to the lanes' states.
 template <int V, class Functor, class At>
 BARACUDA_HD void scan_step(const Functor& functor, const At& at, bool exclusive, bool writes,
                            States<typename Functor::State, V>& states) {

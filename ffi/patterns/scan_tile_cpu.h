@@ -1,4 +1,4 @@
-// P positions of V lines, or of V stretches of one line, as a scan on CPU threads sees them: lanes are lines, so what
+// P positions of V slices, or of V ranges of one slice, as a scan on CPU threads sees them: lanes are slices, so what
 // follows one another in memory is transposed.
 #pragma once
 
@@ -11,17 +11,17 @@ namespace baracuda {
 
 template <int V, int P>
 struct ScanTile {
-  static constexpr int lanes = V * P;  // lane p * V + v is position p of line v
-  int64_t cell, step;                  // the next position of a line is at cell + step
-  int64_t pitch;                       // the next line
-  int64_t position, apart;             // of line 0; by how much the next line's differs
+  static constexpr int lanes = V * P;  // lane p * V + v is position p of slice v
+  int64_t element, step;               // the next position of a slice is at element + step
+  int64_t pitch;                       // the next slice
+  int64_t position, apart;             // of slice 0; by how much the next slice's differs
   int64_t count;
-  int firsts, lasts;  // lanes below and from which on a line begins or ends
+  int firsts, lasts;  // lanes below and from which on a slice begins or ends
 
-  ScanTile(int64_t cell, int64_t step, int64_t pitch, int64_t position, int64_t apart, int64_t count)
-      : cell(cell), step(step), pitch(pitch), position(position), apart(apart), count(count) {
+  ScanTile(int64_t element, int64_t step, int64_t pitch, int64_t position, int64_t apart, int64_t count)
+      : element(element), step(step), pitch(pitch), position(position), apart(apart), count(count) {
     firsts = position > 0 ? 0 : apart ? 1 : V;
-    int64_t left = count - 1 - position - (V - 1) * apart;  // positions behind the last line's first one
+    int64_t left = count - 1 - position - (V - 1) * apart;  // positions after the last slice's first one
     lasts = left >= P ? lanes : int(left) * V + (apart ? V - 1 : 0);
   }
 
@@ -47,11 +47,11 @@ struct ScanTile {
       });
     } else {
       for (int p = 0; p < P; ++p)
-        for (int v = 0; v < V; ++v) out.lane[p * V + v] = x[cell + p * step + v * pitch];
+        for (int v = 0; v < V; ++v) out.lane[p * V + v] = x[element + p * step + v * pitch];
     }
     return out;
   }
-  // The cells before; anything where there is none.
+  // The elements before; anything where there is none.
   template <class T>
   BARACUDA_HD Vector<T, lanes> before(const T* x) const {
     return with_before(x).first;
@@ -60,7 +60,7 @@ struct ScanTile {
   BARACUDA_HD auto with_before(const T* x) const {
     Vector<T, lanes> here = load(x), out;
     for (int k = V; k < lanes; ++k) out.lane[k] = here.lane[k - V];
-    for (int v = 0; v < V; ++v) out.lane[v] = x[cell + v * pitch - (v < firsts ? 0 : step)];
+    for (int v = 0; v < V; ++v) out.lane[v] = x[element + v * pitch - (v < firsts ? 0 : step)];
     return Pair{out, here};
   }
   template <class T>
@@ -68,7 +68,7 @@ struct ScanTile {
     Vector<T, lanes> here = load(x), out;
     for (int k = V; k < lanes; ++k) out.lane[k - V] = here.lane[k];
     for (int v = 0, k = lanes - V; v < V; ++v, ++k)
-      out.lane[k] = x[cell + v * pitch + (P - (k < lasts ? 0 : 1)) * step];
+      out.lane[k] = x[element + v * pitch + (P - (k < lasts ? 0 : 1)) * step];
     return out;
   }
   template <class T, class Value>
@@ -87,7 +87,7 @@ struct ScanTile {
       });
     } else {
       for (int p = 0; p < P; ++p)
-        for (int v = 0; v < V; ++v) y[cell + p * step + v * pitch] = out.lane[p * V + v];
+        for (int v = 0; v < V; ++v) y[element + p * step + v * pitch] = out.lane[p * V + v];
     }
   }
 
@@ -102,8 +102,8 @@ struct ScanTile {
         body(square, v, p);
       }
   }
-  // Where N positions of line v, from p on, begin in memory, and which lane the i-th of them has in line v.
-  BARACUDA_HD int64_t low(int v, int p, int N) const { return cell + v * pitch + (step < 0 ? -p - (N - 1) : p); }
+  // Where N positions of slice v, from p on, begin in memory, and which lane the i-th of them has in slice v.
+  BARACUDA_HD int64_t low(int v, int p, int N) const { return element + v * pitch + (step < 0 ? -p - (N - 1) : p); }
   BARACUDA_HD int lane(int v, int p, int i, int N) const { return (step < 0 ? p + N - 1 - i : p + i) * V + v; }
 };
 

@@ -1,5 +1,5 @@
-// The search pattern: each value finds its place in a sorted sequence, [sequence_rows, count] for values
-// [rows, values]. A sequence serves neighbouring rows of values.
+// The search pattern: each value finds its position in a sorted sequence, [sequence_rows, count] for values
+// [rows, values]. A sequence serves neighboring rows of values.
 #pragma once
 
 #include "../kernels/search.h"

@@ -32,7 +32,7 @@ inline WideKey<T> wide_key(T x) {
 template <bool right, class T>
 void search_keys(const WideKey<T>* keys, int64_t count, const T* values, int64_t many, int32_t* index) {
   constexpr int W = search_lanes;
-  auto before = [](WideKey<T> cell, WideKey<T> key) { return right ? cell <= key : cell < key; };
+  auto before = [](WideKey<T> element, WideKey<T> key) { return right ? element <= key : element < key; };
   auto group = [&](const T* values, int32_t* index) {
     WideKey<T> key[W];
     int32_t first[W];
@@ -40,8 +40,8 @@ void search_keys(const WideKey<T>* keys, int64_t count, const T* values, int64_t
     int32_t left = int32_t(count);
     while (left > 1) {
       int32_t half = left / 2;
-      const WideKey<T>* cells = keys + half - 1;
-      for (int k = 0; k < W; ++k) first[k] += before(cells[first[k]], key[k]) ? half : 0;
+      const WideKey<T>* elements = keys + half - 1;
+      for (int k = 0; k < W; ++k) first[k] += before(elements[first[k]], key[k]) ? half : 0;
       left -= half;
     }
     for (int k = 0; k < W; ++k) index[k] = first[k] + (left == 1 && before(keys[first[k]], key[k]));
@@ -56,14 +56,14 @@ void search_keys(const WideKey<T>* keys, int64_t count, const T* values, int64_t
   std::copy(found, found + (many - i), index + i);
 }
 
-// The keys of [rows, count] cells.
+// The keys of [rows, count] elements.
 template <class T>
-std::vector<WideKey<T>> keys_of(const Executor& executor, const T* cells, int64_t many) {
-  constexpr int64_t stretch = 1 << 15;
+std::vector<WideKey<T>> keys_of(const Executor& executor, const T* elements, int64_t many) {
+  constexpr int64_t range = 1 << 15;
   std::vector<WideKey<T>> keys(static_cast<size_t>(many));
-  parallel_for(executor, ceil_div(many, stretch), stretch, [&](int64_t task) {
-    int64_t end = std::min(many, (task + 1) * stretch);
-    for (int64_t i = task * stretch; i < end; ++i) keys[size_t(i)] = wide_key(cells[i]);
+  parallel_for(executor, ceil_div(many, range), range, [&](int64_t task) {
+    int64_t end = std::min(many, (task + 1) * range);
+    for (int64_t i = task * range; i < end; ++i) keys[size_t(i)] = wide_key(elements[i]);
   });
   return keys;
 }
@@ -73,17 +73,17 @@ std::vector<WideKey<T>> keys_of(const Executor& executor, const T* cells, int64_
 template <class T>
 Status search_rows(Executor executor, const T* sequence, const T* values, int32_t* index, bool right,
                    SearchShape shape) {
-  constexpr int64_t stretch = 1 << 12;
+  constexpr int64_t range = 1 << 12;
   if (shape.rows * shape.values == 0) return {};
-  // Those of one sequence are neighbours.
-  int64_t many = shape.rows / shape.sequence_rows * shape.values, stretches = ceil_div(many, stretch), steps = 1;
+  // Those of one sequence are neighbors.
+  int64_t many = shape.rows / shape.sequence_rows * shape.values, ranges = ceil_div(many, range), steps = 1;
   while (steps < 32 && shape.count >> steps) ++steps;
   bool by_keys = shape.count > 0 && many * steps >= shape.count;
   auto keys = internal::keys_of(executor, sequence, by_keys ? shape.sequence_rows * shape.count : 0);
-  int64_t cost = std::min(many, stretch) * steps;
-  parallel_for(executor, shape.sequence_rows * stretches, cost, [&](int64_t task) {
-    int64_t row = task / stretches, from = row * many + task % stretches * stretch;
-    int64_t length = std::min(stretch, (row + 1) * many - from);
+  int64_t cost = std::min(many, range) * steps;
+  parallel_for(executor, shape.sequence_rows * ranges, cost, [&](int64_t task) {
+    int64_t row = task / ranges, from = row * many + task % ranges * range;
+    int64_t length = std::min(range, (row + 1) * many - from);
     if (by_keys) {
       auto search = right ? internal::search_keys<true, T> : internal::search_keys<false, T>;
       return search(keys.data() + row * shape.count, shape.count, values + from, length, index + from);

@@ -16,14 +16,14 @@ inline constexpr int search_tree_levels = 31 - std::countl_zero(uint32_t((1 << 1
 
 template <bool right, bool by_reads, class T>
 __global__ void __launch_bounds__(search_threads, 2)
-    search_with_trees(const T* sequence, const T* values, int32_t* index, SearchShape shape, int levels,
-                      int64_t stretch, int64_t blocks) {
+    search_with_trees(const T* sequence, const T* values, int32_t* index, SearchShape shape, int levels, int64_t range,
+                      int64_t blocks) {
   using Key = typename SortKey<T>::Key;
   extern __shared__ __align__(16) char memory[];
   uint32_t count = uint32_t(shape.values), step = uint32_t(blocks) * search_threads;
   for (int64_t job = blockIdx.x; job < shape.rows * blocks; job += gridDim.x) {
     int64_t row = job / blocks;
-    SearchTree<T, right> tree{sequence + shape.sequence_row(row) * shape.count, shape.count, stretch,
+    SearchTree<T, right> tree{sequence + shape.sequence_row(row) * shape.count, shape.count, range,
                               reinterpret_cast<Key*>(memory), levels};
     tree.plant();
     __syncthreads();
@@ -70,7 +70,7 @@ Status search_rows(Executor executor, const T* sequence, const T* values, int32_
       std::clamp<int64_t>(ceil_div(264, shape.rows), 1, ceil_div(shape.values, search_threads * search_ahead));
   using Tree = SearchTree<T, true>;
   int levels = Tree::levels_of(shape.count, search_tree_levels<T>);
-  int64_t stretch = Tree::stretch_of(shape.count, levels);
+  int64_t range = Tree::range_of(shape.count, levels);
   // A tree pays when it is used for several times its nodes.
   if (shape.values > 1 << 30 || (int64_t(4) << levels) > shape.values / blocks) {
     unsigned grid = unsigned(std::min<int64_t>(ceil_div(total, 256), 132 * 64));
@@ -79,13 +79,12 @@ Status search_rows(Executor executor, const T* sequence, const T* values, int32_
   }
   bool aligned = reinterpret_cast<uintptr_t>(sequence) % sizeof(typename Tree::Read) == 0 &&
                  (shape.count % Tree::one_read == 0 || shape.rows == 1);
-  auto kernel = stretch > 1 && aligned
-                    ? (right ? search_with_trees<true, true, T> : search_with_trees<false, true, T>)
-                    : (right ? search_with_trees<true, false, T> : search_with_trees<false, false, T>);
+  auto kernel = range > 1 && aligned ? (right ? search_with_trees<true, true, T> : search_with_trees<false, true, T>)
+                                     : (right ? search_with_trees<true, false, T> : search_with_trees<false, false, T>);
   int bytes = int(sizeof(T) << levels);
   if (Status status = allow_shared_memory(kernel, bytes); !status.ok()) return status;
   unsigned grid = unsigned(std::min<int64_t>(shape.rows * blocks, 0x7fffffff));
-  kernel<<<grid, search_threads, size_t(bytes), executor.stream>>>(sequence, values, index, shape, levels, stretch,
+  kernel<<<grid, search_threads, size_t(bytes), executor.stream>>>(sequence, values, index, shape, levels, range,
                                                                    blocks);
   return launched();
 }

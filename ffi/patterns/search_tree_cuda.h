@@ -1,5 +1,5 @@
-// Some cells of a sorted sequence in a block's shared memory, as a tree in the order of levels: nodes of one level lie
-// side by side, so the lanes of a warp, each elsewhere in it, meet in few banks.
+// Some elements of a sorted sequence in a block's shared memory, as a tree in the order of levels: nodes of one level
+// lie side by side, so the lanes of a warp, each elsewhere in it, meet in few banks.
 #pragma once
 
 #include <algorithm>
@@ -9,17 +9,17 @@
 namespace baracuda {
 namespace internal {
 
-// The nodes 1 ... 2^levels - 1; the s-th of them from the left is the last cell of stretch s of the sequence, which the
-// search goes on in.
+// The nodes 1 ... 2^levels - 1; the s-th of them from the left is the last element of range s of the sequence, which
+// the search goes on in.
 template <class T, bool right>
 struct SearchTree {
   using Key = typename SortKey<T>::Key;
   static constexpr int one_read = 4;
   struct alignas(one_read * sizeof(T)) Read {
-    T cells[one_read];
+    T elements[one_read];
   };
   const T* sequence;
-  int64_t count, stretch;
+  int64_t count, range;
   Key* nodes;
   int levels;
 
@@ -31,66 +31,66 @@ struct SearchTree {
       for (levels = most; levels > 1 && int64_t(one_read) << (levels - 1) >= count;) --levels;
     return levels;
   }
-  // The cells of a stretch: one, which its node is; otherwise as many reads as a power of two.
-  static int64_t stretch_of(int64_t count, int levels) {
+  // The elements of a range: one, which its node is; otherwise as many reads as a power of two.
+  static int64_t range_of(int64_t count, int levels) {
     if (count >> levels == 0) return 1;
-    int64_t stretch = one_read;
-    while (stretch << levels < count) stretch *= 2;
-    return stretch;
+    int64_t range = one_read;
+    while (range << levels < count) range *= 2;
+    return range;
   }
 
   __device__ void plant() const {
     for (int node = threadIdx.x + 1; node < 1 << levels; node += blockDim.x) {
       int level = 31 - __clz(node);
       int64_t from_left = ((2 * int64_t(node - (1 << level)) + 1) << (levels - 1 - level)) - 1;
-      int64_t cell = (from_left + 1) * stretch - 1;
-      nodes[node] = cell < count ? SortKey<T>::of(sequence[cell], false) : SortKey<T>::all;
+      int64_t element = (from_left + 1) * range - 1;
+      nodes[node] = element < count ? SortKey<T>::of(sequence[element], false) : SortKey<T>::all;
     }
   }
-  static __device__ bool is_before(Key cell, Key key) { return right ? cell <= key : cell < key; }
+  static __device__ bool is_before(Key element, Key key) { return right ? element <= key : element < key; }
 
-  // How many cells are before each key.
+  // How many elements are before each key.
   template <int n>
   __device__ void find(const Key (&keys)[n], int (&found)[n]) const {
     descend(keys, found);
-    if (stretch > 1)
+    if (range > 1)
 #pragma unroll
       for (int k = 0; k < n; ++k)
-        found[k] += int(Search<T>{sequence + found[k], min(stretch, count - found[k]), right}.of_key(keys[k]));
+        found[k] += int(Search<T>{sequence + found[k], min(range, count - found[k]), right}.of_key(keys[k]));
   }
 
-  // The same where stretches are made of reads, which are aligned. All keys ask before the first needs an answer.
+  // The same where ranges are made of reads, which are aligned. All keys ask before the first needs an answer.
   template <int n>
   __device__ void find_by_reads(const Key (&keys)[n], int (&found)[n]) const {
     descend(keys, found);
-    int cells = int(count);
-    for (int half = int(stretch / 2); half >= one_read; half /= 2)
+    int elements = int(count);
+    for (int half = int(range / 2); half >= one_read; half /= 2)
 #pragma unroll
       for (int k = 0; k < n; ++k) {
-        uint32_t next = min(uint32_t(found[k]) + half, uint32_t(cells));
+        uint32_t next = min(uint32_t(found[k]) + half, uint32_t(elements));
         if (is_before(SortKey<T>::of(sequence[next - 1], false), keys[k])) found[k] = int(next);
       }
     // The sequence may end within a read.
     Read reads[n];
 #pragma unroll
     for (int k = 0; k < n; ++k)
-      if (found[k] <= cells - one_read)
+      if (found[k] <= elements - one_read)
         reads[k] = *reinterpret_cast<const Read*>(sequence + found[k]);
       else
 #pragma unroll
         for (int i = 0; i < one_read; ++i)
-          reads[k].cells[i] =
-              i < cells - found[k] ? sequence[found[k] + i] : SortKey<T>::number(SortKey<T>::all, false);
+          reads[k].elements[i] =
+              i < elements - found[k] ? sequence[found[k] + i] : SortKey<T>::number(SortKey<T>::all, false);
 #pragma unroll
     for (int k = 0; k < n; ++k) {
 #pragma unroll
-      for (int i = 0; i < one_read; ++i) found[k] += is_before(SortKey<T>::of(reads[k].cells[i], false), keys[k]);
-      found[k] = min(found[k], cells);
+      for (int i = 0; i < one_read; ++i) found[k] += is_before(SortKey<T>::of(reads[k].elements[i], false), keys[k]);
+      found[k] = min(found[k], elements);
     }
   }
 
  private:
-  // Where each key's stretch begins. Its last cell is the node behind it, of which the key is known to be before; to
+  // Where each key's range begins. Its last element is the node after it, of which the key is known to be before; to
   // ask it again changes nothing.
   template <int n>
   __device__ void descend(const Key (&keys)[n], int (&first)[n]) const {
@@ -108,8 +108,8 @@ struct SearchTree {
       }
 #pragma unroll
     for (int k = 0; k < n; ++k) {
-      uint32_t of_stretch = (at[k] - root) / uint32_t(sizeof(Key)) - (1u << levels);
-      first[k] = int(min(of_stretch * uint32_t(stretch), uint32_t(count)));
+      uint32_t of_range = (at[k] - root) / uint32_t(sizeof(Key)) - (1u << levels);
+      first[k] = int(min(of_range * uint32_t(range), uint32_t(count)));
     }
   }
 };

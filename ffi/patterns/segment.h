@@ -1,9 +1,9 @@
-// The segment pattern: rows in the order of their segments, cut into equal shares of work. A reduction reads them, a
+// The segment pattern: rows in the order of their segments, cut into equal chunks of work. A reduction reads them, a
 // spread writes them.
 //
-// The index of a batch is CSR: segment s holds the rows perm[offsets[s]] ... perm[offsets[s + 1] - 1], in rising order
-// (the rows themselves where perm is null, for sorted ids). Work is a list of items: each row is one, and the end of
-// each segment is one, behind its rows (the "merge path" of Merrill and Garland, Merge-based parallel sparse
+// The index of a batch is CSR: segment s holds the rows perm[offsets[s]] ... perm[offsets[s + 1] - 1], in ascending
+// order (the rows themselves where perm is null, for sorted ids). Work is a list of items: each row is one, and the end
+// of each segment is one, after its rows (the "merge path" of Merrill and Garland, Merge-based parallel sparse
 // matrix-vector multiplication, 2016). Worker w takes items [w * items, (w + 1) * items), so neither one huge segment
 // nor a million empty ones unbalances it. A segment that spans workers leaves one partial state with each worker but
 // the last, which puts them together, in row order. What is computed depends on the shapes and the ids alone, never on
@@ -46,7 +46,7 @@ struct Segments {
   }
   BARACUDA_HD int64_t items() const { return end(count - 1) - first_row + count; }
 
-  // The rows of no segment come before the first segment's or behind the last one's.
+  // The rows of no segment come before the first segment's or after the last one's.
   BARACUDA_HD int64_t dropped(int64_t rows) const { return first_row + rows - end(count - 1); }
   BARACUDA_HD uint32_t dropped_row(int64_t i) const { return row(i < first_row ? i : i - first_row + end(count - 1)); }
 
@@ -64,14 +64,14 @@ struct Segments {
   }
 };
 
-// A worker's share: it ends the segments [first, last), and may begin segment `last`.
-struct SegmentShare {
+// A worker's chunk: it ends the segments [first, last), and may begin segment `last`.
+struct SegmentChunk {
   int64_t first, last;
   int64_t begin, end;  // positions of rows
   bool has_head;       // the first segment began with an earlier worker
   bool has_tail;       // the last segment's rows so far are a partial state
 
-  BARACUDA_HD SegmentShare(const Segments& segments, int64_t worker, int64_t items) {
+  BARACUDA_HD SegmentChunk(const Segments& segments, int64_t worker, int64_t items) {
     int64_t total = segments.items(), from = worker * items, to = from + items;
     from = from < total ? from : total, to = to < total ? to : total;
     first = segments.ended_before(from, 0, from), last = segments.ended_before(to, first, first + to - from);

@@ -13,7 +13,7 @@ inline constexpr int64_t segment_items = 2048;
 
 namespace internal {
 
-// Columns whose State is 256 bytes at most: four to eight registers. Fewer would read a row in more pieces, each of
+// Columns whose State is 256 bytes at most: four to eight registers. Fewer would read a row in more chunks, each of
 // which the processor waits for.
 template <class Reducer>
 constexpr int segment_width() {
@@ -42,10 +42,10 @@ struct SegmentColumns {
     tails.resize(size_t(index.shape.batches * workers * tiles));
   }
 
-  int64_t cell(int64_t batch, int64_t segment, int64_t tile) const {
+  int64_t element(int64_t batch, int64_t segment, int64_t tile) const {
     return (batch * index.shape.segments + segment) * index.shape.columns + first_column + tile * V;
   }
-  int64_t shared_cell(int64_t batch, int64_t segment) const {
+  int64_t shared_element(int64_t batch, int64_t segment) const {
     return index.shape.ids_batch(batch) * index.shape.segments + segment;
   }
   int64_t partial(int64_t batch, int64_t worker, int64_t tile) const {
@@ -71,38 +71,38 @@ struct SegmentColumns {
 
   void reduce(int64_t batch, int64_t worker) {
     Segments segments(index, batch);
-    SegmentShare share(segments, worker, segment_items);
+    SegmentChunk chunk(segments, worker, segment_items);
     for (int64_t tile = 0; tile < tiles; ++tile) {
       const Element* from = x + batch * index.shape.rows * index.shape.columns + first_column + tile * V;
-      int64_t position = share.begin;
-      for (int64_t s = share.first; s < share.last; ++s) {
+      int64_t position = chunk.begin;
+      for (int64_t s = chunk.first; s < chunk.last; ++s) {
         int64_t end = segments.end(s);
         State state = take(segments, from, position, end);
-        if (s == share.first && share.has_head)
+        if (s == chunk.first && chunk.has_head)
           heads[partial(batch, worker, tile)] = state;
         else if (end > segments.begin(s))
-          reducer.finish(state, segments.rows(s), shared_cell(batch, s), cell(batch, s, tile));
+          reducer.finish(state, segments.rows(s), shared_element(batch, s), element(batch, s, tile));
         else
-          reducer.template empty<V>(shared_cell(batch, s), cell(batch, s, tile));
+          reducer.template empty<V>(shared_element(batch, s), element(batch, s, tile));
         position = end;
       }
-      if (share.has_tail) tails[partial(batch, worker, tile)] = take(segments, from, position, share.end);
+      if (chunk.has_tail) tails[partial(batch, worker, tile)] = take(segments, from, position, chunk.end);
     }
   }
 
   // The last worker of a segment that spans several puts its parts together.
   void join(int64_t batch, int64_t worker) {
     Segments segments(index, batch);
-    SegmentShare share(segments, worker, segment_items);
-    if (!share.has_head) return;
-    int64_t first = segments.first_item(share.first) / segment_items;
+    SegmentChunk chunk(segments, worker, segment_items);
+    if (!chunk.has_head) return;
+    int64_t first = segments.first_item(chunk.first) / segment_items;
     for (int64_t tile = 0; tile < tiles; ++tile) {
       State state;
       reducer.start(state);
       for (int64_t w = first; w < worker; ++w) reducer.merge(state, tails[partial(batch, w, tile)]);
       reducer.merge(state, heads[partial(batch, worker, tile)]);
-      reducer.finish(state, segments.rows(share.first), shared_cell(batch, share.first),
-                     cell(batch, share.first, tile));
+      reducer.finish(state, segments.rows(chunk.first), shared_element(batch, chunk.first),
+                     element(batch, chunk.first, tile));
     }
   }
 
@@ -134,41 +134,42 @@ Status reduce_segments(const Executor& executor, const Reducer& reducer, const S
 
 // Rows are written in the order of memory: new memory comes in pages, which are in the cache only when they come. For
 // that the index is turned around first, into each row's segment.
-template <class Spreader>
-Status spread_segments(const Executor& executor, const Spreader& spreader, const SegmentIndex& index,
-                       typename Spreader::Element* dx) {
-  using Element = typename Spreader::Element;
+template <class Broadcaster>
+Status broadcast_segments(const Executor& executor, const Broadcaster& broadcaster, const SegmentIndex& index,
+                          typename Broadcaster::Element* dx) {
+  using Element = typename Broadcaster::Element;
   constexpr int V = 64 / sizeof(Element);
   const SegmentShape& shape = index.shape;
   int64_t rows = shape.rows, columns = shape.columns;
   if (shape.batches * rows * columns == 0) return {};
   if (shape.segments == 0) return std::fill_n(dx, shape.batches * rows * columns, Element{}), Status{};
-  int64_t workers = ceil_div(rows + shape.segments, segment_items), id_batches = shape.batches / shape.share;
+  int64_t workers = ceil_div(rows + shape.segments, segment_items), id_batches = shape.batches / shape.sharing;
   std::vector<uint32_t> segment_of(size_t(id_batches * rows), no_row);
   parallel_for(executor, id_batches * workers, segment_items, [&](int64_t task) {
     int64_t batch = task / workers;
-    Segments segments(index, batch * shape.share);
-    SegmentShare share(segments, task % workers, segment_items);
-    int64_t position = share.begin;
-    for (int64_t segment = share.first; position < share.end && segment < segments.count; ++segment)
-      for (int64_t end = std::min(segments.end(segment), share.end); position < end; ++position)
+    Segments segments(index, batch * shape.sharing);
+    SegmentChunk chunk(segments, task % workers, segment_items);
+    int64_t position = chunk.begin;
+    for (int64_t segment = chunk.first; position < chunk.end && segment < segments.count; ++segment)
+      for (int64_t end = std::min(segments.end(segment), chunk.end); position < end; ++position)
         segment_of[size_t(batch * rows + segments.row(position))] = uint32_t(segment);
   });
-  int64_t stretches = ceil_div(rows, segment_items);
-  parallel_for(executor, shape.batches * stretches, segment_items * columns, [&](int64_t task) {
-    int64_t batch = task / stretches, first = task % stretches * segment_items;
+  int64_t ranges = ceil_div(rows, segment_items);
+  parallel_for(executor, shape.batches * ranges, segment_items * columns, [&](int64_t task) {
+    int64_t batch = task / ranges, first = task % ranges * segment_items;
     int64_t shared = shape.ids_batch(batch) * shape.segments;
     for (int64_t row = first; row < std::min(rows, first + segment_items); ++row) {
       int64_t segment = segment_of[size_t(shape.ids_batch(batch) * rows + row)];
-      int64_t x_cell = (batch * rows + row) * columns, cell = (batch * shape.segments + segment) * columns, column = 0;
+      int64_t x_element = (batch * rows + row) * columns, element = (batch * shape.segments + segment) * columns,
+              column = 0;
       if (segment == no_row) {
-        std::fill_n(dx + x_cell, columns, Element{});
+        std::fill_n(dx + x_element, columns, Element{});
         continue;
       }
       auto give = [&](auto width) {
         constexpr int W = decltype(width)::value;
-        auto part = spreader.template part<W>(shared + segment, cell + column);
-        store<W>(dx + x_cell + column, spreader.template row<W>(part, uint32_t(row), x_cell + column));
+        auto part = broadcaster.template part<W>(shared + segment, element + column);
+        store<W>(dx + x_element + column, broadcaster.template row<W>(part, uint32_t(row), x_element + column));
       };
       for (; column + V <= columns; column += V) give(std::integral_constant<int, V>());
       for (; column < columns; ++column) give(std::integral_constant<int, 1>());

@@ -1,7 +1,7 @@
 // The segment pattern on a CUDA grid.
 //
-// A worker is a group of lanes, a power of two, each with V neighbouring columns. Reductions take two kernels: one
-// reduces every worker's share, the other joins the segments that span workers, between them one for those that span
+// A worker is a group of lanes, a power of two, each with V neighboring columns. Reductions take two kernels: one
+// reduces every worker's chunk, the other joins the segments that span workers, between them one for those that span
 // many. Small reductions take one kernel, which does both: a block for a few columns of a batch. Shares and the order
 // in which they are joined are the same there, so results have the same bits. Spreads take one kernel.
 #pragma once
@@ -31,8 +31,8 @@ struct SegmentHead {
   uint32_t segment;
   int32_t spans;
 
-  static __device__ SegmentHead of(const Segments& segments, const SegmentShare& share, int64_t worker, int64_t items) {
-    return {uint32_t(share.first), share.has_head ? int32_t(worker - segments.first_item(share.first) / items) : 0};
+  static __device__ SegmentHead of(const Segments& segments, const SegmentChunk& chunk, int64_t worker, int64_t items) {
+    return {uint32_t(chunk.first), chunk.has_head ? int32_t(worker - segments.first_item(chunk.first) / items) : 0};
   }
 };
 
@@ -52,11 +52,11 @@ inline SegmentGrid segment_grid(const SegmentShape& shape, int width) {
 
 // Out of line: inside a stream it would take registers from rows on their way.
 template <int V, class Reducer>
-__noinline__ __device__ void write_empty(const Reducer reducer, int64_t segment, int64_t cell) {
-  reducer.template empty<V>(segment, cell);
+__noinline__ __device__ void write_empty(const Reducer reducer, int64_t segment, int64_t element) {
+  reducer.template empty<V>(segment, element);
 }
 
-// One lane's part of a worker's share. The rows stream by in steps of the same size wherever segments end, so that the
+// One lane's part of a worker's chunk. The rows stream by in steps of the same size wherever segments end, so that the
 // workers of a warp stay together, and the rows of the next step are known before this one's have come.
 template <int V, class Reducer, int step>
 struct SegmentStream {
@@ -65,8 +65,8 @@ struct SegmentStream {
 
   const Reducer& reducer;
   const Segments& segments;
-  const SegmentShare& share;
-  int64_t columns, cell, shared;
+  const SegmentChunk& chunk;
+  int64_t columns, element, shared;
   State* head;
   State state;
   int32_t segment;      // that is being reduced
@@ -80,23 +80,23 @@ struct SegmentStream {
   }
   // Ends every segment whose rows end at `position`.
   __device__ void close(uint32_t position) {
-    while (segment < share.last && end <= position) {
-      if (segment == share.first && share.has_head)
+    while (segment < chunk.last && end <= position) {
+      if (segment == chunk.first && chunk.has_head)
         *head = state;
       else if (end > begin)
         reducer.finish(state, SegmentRows{segments.perm, begin, end}, shared + segment,
-                       cell + int64_t(segment) * columns);
+                       element + int64_t(segment) * columns);
       else
-        write_empty<V>(reducer, shared + segment, cell + int64_t(segment) * columns);
+        write_empty<V>(reducer, shared + segment, element + int64_t(segment) * columns);
       open(segment + 1);
     }
   }
   __device__ void run(const Element* x) {
-    end = uint32_t(share.first < segments.count ? segments.begin(share.first) : share.begin);
-    open(int32_t(share.first));
-    close(uint32_t(share.begin));
-    uint32_t rows[step], next[step], position = uint32_t(share.begin);
-    int64_t left = share.end - share.begin;
+    end = uint32_t(chunk.first < segments.count ? segments.begin(chunk.first) : chunk.begin);
+    open(int32_t(chunk.first));
+    close(uint32_t(chunk.begin));
+    uint32_t rows[step], next[step], position = uint32_t(chunk.begin);
+    int64_t left = chunk.end - chunk.begin;
 #pragma unroll
     for (int i = 0; i < step; ++i)
       if (i < left) next[i] = segments.row(position + i);
@@ -120,25 +120,25 @@ struct SegmentStream {
   }
 };
 
-// Reduces a worker's share of a lane's columns, `step` rows at a time.
+// Reduces a worker's chunk of a lane's columns, `step` rows at a time.
 template <int V, int step, class Reducer, class State = typename Reducer::template State<V>>
-__device__ void reduce_share(const Reducer& reducer, const SegmentShape& shape, const Segments& segments,
-                             const SegmentShare& share, int64_t batch, int64_t column,
+__device__ void reduce_chunk(const Reducer& reducer, const SegmentShape& shape, const Segments& segments,
+                             const SegmentChunk& chunk, int64_t batch, int64_t column,
                              const typename Reducer::Element* x, State* head, State* tail) {
   SegmentStream<V, Reducer, step> stream{reducer,
                                          segments,
-                                         share,
+                                         chunk,
                                          shape.columns,
                                          batch * shape.segments * shape.columns + column,
                                          shape.ids_batch(batch) * shape.segments,
                                          head};
   stream.run(x + batch * shape.rows * shape.columns + column);
-  if (share.has_tail) *tail = stream.state;
+  if (chunk.has_tail) *tail = stream.state;
 }
 
 template <int V, class Reducer>
 __global__ void __launch_bounds__(segment_block, segment_blocks)
-    reduce_shares(Reducer reducer, SegmentIndex index, const typename Reducer::Element* x, SegmentGrid grid,
+    reduce_chunks(Reducer reducer, SegmentIndex index, const typename Reducer::Element* x, SegmentGrid grid,
                   SegmentHead* starts, typename Reducer::template State<V>* heads,
                   typename Reducer::template State<V>* tails) {
   const SegmentShape& shape = index.shape;
@@ -146,19 +146,19 @@ __global__ void __launch_bounds__(segment_block, segment_blocks)
   if (global_worker >= shape.batches * grid.workers) return;
   int64_t batch = shape.batches == 1 ? 0 : global_worker / grid.workers, worker = global_worker - batch * grid.workers;
   Segments segments(index, batch);
-  SegmentShare share(segments, worker, grid.items);
+  SegmentChunk chunk(segments, worker, grid.items);
   if (starts && blockIdx.y == 0 && threadIdx.x % grid.lanes == 0)
-    starts[global_worker] = SegmentHead::of(segments, share, worker, grid.items);
+    starts[global_worker] = SegmentHead::of(segments, chunk, worker, grid.items);
   for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
     int64_t lane = tile * grid.lanes + threadIdx.x % grid.lanes, column = lane * V;
     if (column >= shape.columns) break;
     int64_t partial = global_worker * grid.tiles * grid.lanes + lane;
-    reduce_share<V, 3>(reducer, shape, segments, share, batch, column, x, heads + partial, tails + partial);
+    reduce_chunk<V, 3>(reducer, shape, segments, chunk, batch, column, x, heads + partial, tails + partial);
   }
 }
 
 // The merger of states part(0) ... part(count - 1), for the block's first group of lanes: each of so many groups merges
-// neighbouring ones, and the first what those gave. All threads of the block take part; `in_range` is whether the lane
+// neighboring ones, and the first what those gave. All threads of the block take part; `in_range` is whether the lane
 // has columns.
 template <class Reducer, class State, class Part>
 __device__ State merge_in_block(const Reducer& reducer, State* memory, int lanes, int groups, bool in_range,
@@ -177,7 +177,7 @@ __device__ State merge_in_block(const Reducer& reducer, State* memory, int lanes
   return state;
 }
 
-// Merges the tails of so many neighbouring workers that all have rows of one segment alone, a block for each such run.
+// Merges the tails of so many neighboring workers that all have rows of one segment alone, a block for each such run.
 // Where one segment has most of the rows, one block could not read all workers' tails.
 inline constexpr int run_length = 64;
 
@@ -260,7 +260,7 @@ struct SegmentJoin {
                    (batch * index.shape.segments + segment) * index.shape.columns + lane * V);
   }
 
-  // Workers before the first run, runs, and workers behind the last. The first worker may have other segments too.
+  // Workers before the first run, runs, and workers after the last. The first worker may have other segments too.
   __device__ void join_many(int group, int64_t lane, bool in_range) const {
     SegmentHead start = starts[group];
     int64_t worker = first_worker + group, batch = batch_of(worker), first = worker - start.spans;
@@ -282,7 +282,7 @@ struct SegmentJoin {
 // A block looks after as many workers as it has groups of lanes.
 template <int V, class Reducer>
 __global__ void __launch_bounds__(segment_block)
-    join_shares(Reducer reducer, SegmentIndex index, SegmentGrid grid, int64_t runs_of_batch, const SegmentHead* starts,
+    join_chunks(Reducer reducer, SegmentIndex index, SegmentGrid grid, int64_t runs_of_batch, const SegmentHead* starts,
                 const typename Reducer::template State<V>* heads, const typename Reducer::template State<V>* tails,
                 const typename Reducer::template State<V>* runs) {
   using State = typename Reducer::template State<V>;
@@ -342,12 +342,12 @@ __global__ void __launch_bounds__(fused_block)
   int worker = threadIdx.x / grid.lanes, lane_in_group = threadIdx.x % grid.lanes;
   SegmentHead start{0, 0};
   if (worker < grid.workers) {
-    SegmentShare share(segments, worker, grid.items);
-    start = SegmentHead::of(segments, share, worker, grid.items);
+    SegmentChunk chunk(segments, worker, grid.items);
+    start = SegmentHead::of(segments, chunk, worker, grid.items);
     int64_t lane = tile * grid.lanes + lane_in_group;
     int64_t partial = (first_worker + worker) * grid.tiles * grid.lanes + lane;
     if (lane * V < shape.columns)
-      reduce_share<V, step>(reducer, shape, segments, share, batch, lane * V, x, heads + partial, tails + partial);
+      reduce_chunk<V, step>(reducer, shape, segments, chunk, batch, lane * V, x, heads + partial, tails + partial);
   }
   if (lane_in_group == 0) starts[worker] = start;
   __syncthreads();
@@ -382,7 +382,7 @@ Status reduce_segments_by(Executor executor, const Reducer& reducer, const Segme
     }
   }
   dim3 blocks = grid.blocks(index.shape);
-  reduce_shares<V><<<blocks, segment_block, 0, executor.stream>>>(reducer, index, x, grid, starts, heads, tails);
+  reduce_chunks<V><<<blocks, segment_block, 0, executor.stream>>>(reducer, index, x, grid, starts, heads, tails);
   if (Status status = launched(); !status.ok() || grid.workers == 1) return status;
   if (runs > 0) {
     dim3 of_runs(unsigned(index.shape.batches * runs), blocks.y);
@@ -390,59 +390,59 @@ Status reduce_segments_by(Executor executor, const Reducer& reducer, const Segme
                                                                   tails, merged);
     if (Status status = launched(); !status.ok()) return status;
   }
-  join_shares<V>
+  join_chunks<V>
       <<<blocks, segment_block, 0, executor.stream>>>(reducer, index, grid, runs, starts, heads, tails, merged);
   return launched();
 }
 
-// A worker writes the rows of its share, wherever in memory they are, and its part of the rows of no segment.
-template <int V, class Spreader>
+// A worker writes the rows of its chunk, wherever in memory they are, and its part of the rows of no segment.
+template <int V, class Broadcaster>
 __global__ void __launch_bounds__(segment_block, segment_blocks)
-    spread_shares(Spreader spreader, SegmentIndex index, typename Spreader::Element* dx, SegmentGrid grid) {
-  using Element = typename Spreader::Element;
+    broadcast_chunks(Broadcaster broadcaster, SegmentIndex index, typename Broadcaster::Element* dx, SegmentGrid grid) {
+  using Element = typename Broadcaster::Element;
   constexpr int step = 4;
   const SegmentShape& shape = index.shape;
   int64_t global_worker = int64_t(blockIdx.x) * (segment_block / grid.lanes) + threadIdx.x / grid.lanes;
   if (global_worker >= shape.batches * grid.workers) return;
   int64_t batch = shape.batches == 1 ? 0 : global_worker / grid.workers, worker = global_worker - batch * grid.workers;
   Segments segments(index, batch);
-  SegmentShare share(segments, worker, grid.items);
+  SegmentChunk chunk(segments, worker, grid.items);
   for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
     int64_t column = (tile * grid.lanes + threadIdx.x % grid.lanes) * V;
     if (column >= shape.columns) break;
-    int64_t first_cell = batch * shape.segments * shape.columns + column,
+    int64_t first_element = batch * shape.segments * shape.columns + column,
             shared = shape.ids_batch(batch) * shape.segments;
-    int64_t first_x_cell = batch * shape.rows * shape.columns + column;
-    int64_t segment = share.first - 1;
+    int64_t first_x_element = batch * shape.rows * shape.columns + column;
+    int64_t segment = chunk.first - 1;
     uint32_t end = 0;
-    typename Spreader::template Part<V> part;
-    for (int64_t position = share.begin; position < share.end; position += step) {
+    typename Broadcaster::template Part<V> part;
+    for (int64_t position = chunk.begin; position < chunk.end; position += step) {
       uint32_t rows[step];
 #pragma unroll
       for (int i = 0; i < step; ++i)
-        if (position + i < share.end) rows[i] = segments.row(position + i);
+        if (position + i < chunk.end) rows[i] = segments.row(position + i);
 #pragma unroll
       for (int i = 0; i < step; ++i)
-        if (position + i < share.end) {
-          if (segment < share.first || position + i >= end) {
+        if (position + i < chunk.end) {
+          if (segment < chunk.first || position + i >= end) {
             do end = segments.offsets[++segment + 1];
             while (position + i >= end && segment + 1 < segments.count);
-            part = spreader.template part<V>(shared + segment, first_cell + segment * shape.columns);
+            part = broadcaster.template part<V>(shared + segment, first_element + segment * shape.columns);
           }
-          int64_t x_cell = first_x_cell + int64_t(rows[i]) * shape.columns;
-          store<V>(dx + x_cell, spreader.template row<V>(part, rows[i], x_cell));
+          int64_t x_element = first_x_element + int64_t(rows[i]) * shape.columns;
+          store<V>(dx + x_element, broadcaster.template row<V>(part, rows[i], x_element));
         }
     }
     for (int64_t i = worker; i < segments.dropped(shape.rows); i += grid.workers)
-      store<V>(dx + first_x_cell + int64_t(segments.dropped_row(i)) * shape.columns, Vector<Element, V>{});
+      store<V>(dx + first_x_element + int64_t(segments.dropped_row(i)) * shape.columns, Vector<Element, V>{});
   }
 }
 
-template <int V, class Spreader>
-Status spread_segments_by(const Executor& executor, const Spreader& spreader, const SegmentIndex& index,
-                          typename Spreader::Element* dx) {
+template <int V, class Broadcaster>
+Status broadcast_segments_by(const Executor& executor, const Broadcaster& broadcaster, const SegmentIndex& index,
+                             typename Broadcaster::Element* dx) {
   SegmentGrid grid = segment_grid(index.shape, V);
-  spread_shares<V><<<grid.blocks(index.shape), segment_block, 0, executor.stream>>>(spreader, index, dx, grid);
+  broadcast_chunks<V><<<grid.blocks(index.shape), segment_block, 0, executor.stream>>>(broadcaster, index, dx, grid);
   return launched();
 }
 
@@ -458,19 +458,19 @@ Status reduce_segments(const Executor& executor, const Reducer& reducer, const S
   return internal::reduce_segments_by<1>(executor, reducer, index, x);
 }
 
-template <class Spreader>
-Status spread_segments(const Executor& executor, const Spreader& spreader, const SegmentIndex& index,
-                       typename Spreader::Element* dx) {
+template <class Broadcaster>
+Status broadcast_segments(const Executor& executor, const Broadcaster& broadcaster, const SegmentIndex& index,
+                          typename Broadcaster::Element* dx) {
   const SegmentShape& shape = index.shape;
-  int64_t cells = shape.batches * shape.rows * shape.columns;
-  if (cells == 0) return {};
+  int64_t elements = shape.batches * shape.rows * shape.columns;
+  if (elements == 0) return {};
   if (shape.segments == 0) {
-    cudaError_t error = cudaMemsetAsync(dx, 0, size_t(cells) * sizeof(*dx), executor.stream);
+    cudaError_t error = cudaMemsetAsync(dx, 0, size_t(elements) * sizeof(*dx), executor.stream);
     return {error == cudaSuccess ? nullptr : cudaGetErrorString(error)};
   }
-  constexpr int V = 16 / sizeof(typename Spreader::Element);
-  if (shape.columns % V == 0) return internal::spread_segments_by<V>(executor, spreader, index, dx);
-  return internal::spread_segments_by<1>(executor, spreader, index, dx);
+  constexpr int V = 16 / sizeof(typename Broadcaster::Element);
+  if (shape.columns % V == 0) return internal::broadcast_segments_by<V>(executor, broadcaster, index, dx);
+  return internal::broadcast_segments_by<1>(executor, broadcaster, index, dx);
 }
 
 }  // namespace baracuda

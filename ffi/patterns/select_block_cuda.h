@@ -1,5 +1,5 @@
-// Cells of a few ranks of a row, a block for each row, without sorting it. The first digits of all keys are counted
-// once for all ranks. The cells of the digits in which these fall are few, mostly, and are put into shared memory,
+// Elements of a few ranks of a row, a block for each row, without sorting it. The first digits of all keys are counted
+// once for all ranks. The elements of the digits in which these fall are few, mostly, and are put into shared memory,
 // where one is found for each rank.
 #pragma once
 
@@ -19,7 +19,7 @@ inline constexpr int64_t most_ranks = 8;  // of a row, for which this is faster 
 template <class KeyType>
 struct RankSearch {
   using Key = KeyType;
-  using Cell = KeyAt<Key>;
+  using Element = KeyAt<Key>;
   static constexpr int threads = 256, ahead = std::min<int>(sizeof(Key), 4);
   static constexpr uint32_t few = 4096;
   using Loads = RowLoads<threads, Key>;
@@ -30,29 +30,29 @@ struct RankSearch {
     RankDigit first[most_ranks];
     uint32_t ranks[most_ranks];
     uint32_t found;
-    alignas(16) Cell cells[few];
+    alignas(16) Element elements[few];
   };
 
   Rows<Key> rows;
-  CellsOfRanks<Key> out;
+  ElementsOfRanks<Key> out;
 
   __device__ void run(Shared& shared, int64_t row) const {
     uint32_t count = uint32_t(rows.count);
     Loads loads(rows.x + row * rows.count, 0, count);
     auto of_row = [&](const auto& body) {
       loads.template each<ahead>([&](const auto& load, uint32_t offset) {
-        Key keys[Loads::cells];
+        Key keys[Loads::elements];
         Loads::keys_of(rows.order, load, keys);
-        uint32_t place = loads.place(offset);
-        body(keys, place, loads.mask(place));
+        uint32_t position = loads.position(offset);
+        body(keys, position, loads.mask(position));
       });
     };
     auto found = [&](const auto& body) {
       for (uint32_t first = 0; first < shared.found; first += threads) {
         uint32_t i = first + threadIdx.x;
-        Cell cell = shared.cells[min(i, few - 1)];
-        Key keys[1] = {cell.key()};
-        body(keys, cell.at(), uint32_t(i < shared.found));
+        Element element = shared.elements[min(i, few - 1)];
+        Key keys[1] = {element.key()};
+        body(keys, element.at(), uint32_t(i < shared.found));
       }
     };
     int items = int(out.items);
@@ -85,73 +85,73 @@ struct RankSearch {
   }
 
  private:
-  // `each` calls a body(keys, the place of the first, a bit for each of them that there is).
+  // `each` calls a body(keys, the position of the first, a bit for each of them that there is).
   template <class Each>
   static __device__ auto keys_of(const Each& each) {
     return [&](const auto& body) { each([&](const auto& keys, uint32_t, uint32_t mask) { body(keys, mask); }); };
   }
 
-  // The rank up to which the cells of their first digits are few.
+  // The rank up to which the elements of their first digits are few.
   __device__ int together(const Shared& shared, int item, int items) const {
-    uint32_t cells = shared.first[item].left;
+    uint32_t elements = shared.first[item].left;
     int next = item + 1;
     for (; next < items; ++next) {
       bool is_new = true;
       for (int i = item; i < next; ++i) is_new &= shared.first[i].digit != shared.first[next].digit;
-      if (is_new) cells += shared.first[next].left;
-      if (cells > few) break;
+      if (is_new) elements += shared.first[next].left;
+      if (elements > few) break;
     }
     return next;
   }
 
-  // Puts the cells whose keys begin in one of so many ways into shared memory.
+  // Puts the elements whose keys begin in one of so many ways into shared memory.
   template <class Wanted>
   __device__ void collect(Shared& shared, const Loads& loads, int shift, int ways, const Wanted& wanted) const {
     if (threadIdx.x == 0) shared.found = 0;
     __syncthreads();
     loads.template each<ahead>([&](const auto& load, uint32_t offset) {
-      uint32_t place = loads.place(offset);
-      Key keys[Loads::cells];
+      uint32_t position = loads.position(offset);
+      Key keys[Loads::elements];
       uint32_t hits = 0;
       Loads::keys_of(rows.order, load, keys);
       for (int way = 0; way < ways; ++way) {
         Key begins = wanted(way);
 #pragma unroll
-        for (uint32_t j = 0; j < Loads::cells; ++j) hits |= uint32_t(Key(keys[j] >> shift) == begins) << j;
+        for (uint32_t j = 0; j < Loads::elements; ++j) hits |= uint32_t(Key(keys[j] >> shift) == begins) << j;
       }
-      if (hits) hits &= loads.mask(place);
+      if (hits) hits &= loads.mask(position);
       if (!hits) return;
 #pragma unroll
-      for (uint32_t j = 0; j < Loads::cells; ++j)
-        if (hits >> j & 1) shared.cells[atomicAdd(&shared.found, 1u)] = Cell(keys[j], place + j);
+      for (uint32_t j = 0; j < Loads::elements; ++j)
+        if (hits >> j & 1) shared.elements[atomicAdd(&shared.found, 1u)] = Element(keys[j], position + j);
     });
     __syncthreads();
   }
 
-  // The cell of a rank: of cells with one key, by their places.
+  // The element of a rank: of elements with one key, by their positions.
   template <class Each>
   __device__ void finish(Shared& shared, int64_t row, int64_t item, RankPrefix<Key> prefix, const Each& each) const {
     Digits::narrow(shared.digits, prefix, 1, keys_of(each));
-    RankPrefix<uint32_t> place(prefix.rank, prefix.left, uint32_t(rows.count));
-    Digits::narrow(shared.digits, place, 1, [&](const auto& body) {
+    RankPrefix<uint32_t> position(prefix.rank, prefix.left, uint32_t(rows.count));
+    Digits::narrow(shared.digits, position, 1, [&](const auto& body) {
       each([&]<int n>(const Key(&keys)[n], uint32_t at, uint32_t mask) {
-        uint32_t places[n];
+        uint32_t positions[n];
 #pragma unroll
         for (int j = 0; j < n; ++j) {
-          places[j] = at + j;
+          positions[j] = at + j;
           if (!prefix.has(keys[j])) mask &= ~(1u << j);
         }
-        body(places, mask);
+        body(positions, mask);
       });
     });
     auto write = [&](uint32_t at) { out.write(row, item, rows.x[row * rows.count + at], at); };
-    if (place.end == 0) {
-      if (threadIdx.x == 0) write(place.found);
+    if (position.end == 0) {
+      if (threadIdx.x == 0) write(position.found);
     } else {
       each([&]<int n>(const Key(&keys)[n], uint32_t at, uint32_t mask) {
 #pragma unroll
         for (int j = 0; j < n; ++j)
-          if (mask >> j & 1 && prefix.has(keys[j]) && place.has(at + j)) write(at + j);
+          if (mask >> j & 1 && prefix.has(keys[j]) && position.has(at + j)) write(at + j);
       });
     }
     __syncthreads();
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(RankSearch<Key>::threads, 4) find_ranks(RankSe
 }
 
 template <class Key>
-Status select_by_counts(Executor executor, const Rows<Key>& rows, const CellsOfRanks<Key>& out) {
+Status select_by_counts(Executor executor, const Rows<Key>& rows, const ElementsOfRanks<Key>& out) {
   using Search = RankSearch<Key>;
   constexpr int bytes = int(sizeof(typename Search::Shared));
   if (Status status = allow_shared_memory(find_ranks<Key>, bytes); !status.ok()) return status;

@@ -14,7 +14,7 @@ template <class T>
 class Selection {
  public:
   using Key = typename SortKey<T>::Key;
-  using Item = KeyAndPlace<Key>;
+  using Item = KeyAndPosition<Key>;
   static constexpr int bits = 8 * int(sizeof(Key)), width = bits < 11 ? bits : 11, buckets = 1 << width;
 
   // Finds the elements of `ranks` of x, and calls found(j, item) for each.
@@ -36,7 +36,7 @@ class Selection {
       first_[size_t(b) + 1] = first_[size_t(b)];
       for (int64_t part = 0; part < parts; ++part) first_[size_t(b) + 1] += counts_[size_t(part * buckets + b)];
     }
-    // The wanted buckets lie one behind the other; a part writes behind the parts before it.
+    // The wanted buckets lie one after the other; a part writes after the parts before it.
     wanted_.assign(buckets, 0), begins_.assign(buckets, 0), holder_.resize(size_t(many));
     for (int64_t j = 0; j < many; ++j) {
       holder_[size_t(j)] = int(std::upper_bound(first_.begin(), first_.end(), ranks[j]) - first_.begin()) - 1;
@@ -49,11 +49,11 @@ class Selection {
       for (int64_t part = 0; part < parts; ++part) total += std::exchange(counts_[size_t(part * buckets + b)], total);
     }
     items_.resize(total);
-    each([&](int64_t from, int64_t to, uint32_t* to_place) {
+    each([&](int64_t from, int64_t to, uint32_t* to_position) {
       for (int64_t i = from; i < to; ++i) {
         Key key = SortKey<T>::of(x[i], false);
         int b = int(key >> (bits - width));
-        if (wanted_[size_t(b)]) items_[to_place[b]++] = Item::of(key, i);
+        if (wanted_[size_t(b)]) items_[to_position[b]++] = Item::of(key, i);
       }
     });
     for (int64_t j = 0; j < many; ++j) {
@@ -79,7 +79,7 @@ class Selection {
 template <class T>
 Status select_rows(Executor executor, const T* x, const int32_t* ranks, T* values, int32_t* indices,
                    SelectShape shape) {
-  using Item = internal::KeyAndPlace<typename SortKey<T>::Key>;
+  using Item = internal::KeyAndPosition<typename SortKey<T>::Key>;
   if (shape.rows * shape.ranks == 0 || shape.count == 0) return {};
   auto of_row = [&](const Executor& executor, int64_t r, int64_t parts, internal::Selection<T>& selection,
                     std::vector<int32_t>& wanted, std::vector<Item>& items) {
@@ -89,7 +89,7 @@ Status select_rows(Executor executor, const T* x, const int32_t* ranks, T* value
     for (int64_t j = 0; j < shape.ranks; ++j)
       wanted[size_t(j)] = std::min(std::max(from[j], 0), int32_t(shape.count - 1));
     auto found = [&](int64_t j, const Item& item) {
-      values[r * shape.ranks + j] = row[item.place()], indices[r * shape.ranks + j] = item.place();
+      values[r * shape.ranks + j] = row[item.position()], indices[r * shape.ranks + j] = item.position();
     };
     if (shape.ranks <= internal::few_ranks && shape.count > 1024)
       return selection.run(executor, row, shape.count, wanted.data(), shape.ranks, parts, found);

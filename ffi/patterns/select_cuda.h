@@ -1,4 +1,4 @@
-// Cells of given ranks of rows on a CUDA grid.
+// Elements of given ranks of rows on a CUDA grid.
 #pragma once
 
 #include "select_block_cuda.h"
@@ -8,7 +8,7 @@ namespace baracuda {
 namespace internal {
 
 template <class Key>
-Status select_bits(Executor executor, const Rows<Key>& rows, const CellsOfRanks<Key>& out) {
+Status select_bits(Executor executor, const Rows<Key>& rows, const ElementsOfRanks<Key>& out) {
   if (rows.rows * out.items == 0) return {};
   if (rows.count <= warp_sort_most) return sort_short_rows(executor, rows, out);
   // Of few long rows a block for each would leave the others idle.
@@ -24,7 +24,7 @@ template <class T>
 Status select_rows(Executor executor, const T* x, const int32_t* ranks, T* values, int32_t* indices,
                    SelectShape shape) {
   using Key = typename SortKey<T>::Key;
-  internal::CellsOfRanks<Key> out{{reinterpret_cast<Key*>(values), indices, shape.ranks}, ranks, shape};
+  internal::ElementsOfRanks<Key> out{{reinterpret_cast<Key*>(values), indices, shape.ranks}, ranks, shape};
   return internal::select_bits(executor, internal::rows_of(x, shape.rows, shape.count, false), out);
 }
 

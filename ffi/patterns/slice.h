@@ -9,8 +9,8 @@ namespace baracuda {
 
 inline constexpr int slice_axes = 8;
 
-// An axis of the block: `size` cells, which begin a whole number of units on, `most` at most; which number is in place
-// `start` of the starts. A step goes `stride` cells of the array.
+// An axis of the block: `size` elements, which begin a whole number of units on, `most` at most; which number is in
+// place `start` of the starts. A step goes `stride` elements of the array.
 struct SliceAxis {
   int64_t size, stride, unit, most;
   int start;
@@ -19,14 +19,14 @@ struct SliceAxis {
 struct SliceShape {
   int axes = 0;
   SliceAxis axis[slice_axes];
-  int64_t batches = 1, cells = 1, whole_cells = 1;  // those of a batch of the block, and of the array
-  int64_t starts = 0, sharing = 1;                  // numbers for each batch of them, which so many batches share
+  int64_t batches = 1, elements = 1, whole_elements = 1;  // those of a batch of the block, and of the array
+  int64_t starts = 0, sharing = 1;                        // numbers for each batch of them, which so many batches share
   const void* start = nullptr;
   bool is_wide = false;  // int64, not int32
 
-  // The next axis, behind the others. One along which the block is whole is part of the axis before it.
+  // The next axis, after the others. One along which the block is whole is part of the axis before it.
   void add(int64_t n, int64_t m) {
-    cells *= m, whole_cells *= n;
+    elements *= m, whole_elements *= n;
     if (axes > 0 && m == n) {
       SliceAxis& last = axis[axes - 1];
       last.size *= n, last.unit *= n;
@@ -37,10 +37,10 @@ struct SliceShape {
     }
     ++starts;
   }
-  // The same in wider cells, `width` of the old ones, which divides all but the starts.
+  // The same in wider elements, `width` of the old ones, which divides all but the starts.
   void widen(int64_t width) {
     if (width == 1) return;
-    cells /= width, whole_cells /= width;
+    elements /= width, whole_elements /= width;
     for (int k = 0; k < axes; ++k)
       if (k == axes - 1)
         axis[k].size /= width, axis[k].unit /= width;
@@ -49,15 +49,15 @@ struct SliceShape {
   }
   // Where the block of a batch begins in the array.
   BARACUDA_HD int64_t begin(int64_t batch) const {
-    int64_t place = batch * whole_cells;
+    int64_t position = batch * whole_elements;
     for (int k = 0; k < slice_axes; ++k) {
       if (k >= axes) continue;
       int64_t at = batch / sharing * starts + axis[k].start;
       int64_t first = is_wide ? static_cast<const int64_t*>(start)[at] : static_cast<const int32_t*>(start)[at];
       first = first < 0 ? 0 : first > axis[k].most ? axis[k].most : first;
-      place += first * axis[k].unit * axis[k].stride;
+      position += first * axis[k].unit * axis[k].stride;
     }
-    return place;
+    return position;
   }
 };
 

@@ -15,24 +15,24 @@ inline Status copy_bytes(const Executor& executor, const void* from, void* to, i
 }
 
 // The block is written into the array, or read from it.
-template <bool is_write, class Cell>
-Status move_block(const Executor& executor, const SliceShape& shape, Cell* whole, Cell* block) {
-  constexpr int64_t task_cells = (1 << 17) / sizeof(Cell);
+template <bool is_write, class Element>
+Status move_block(const Executor& executor, const SliceShape& shape, Element* whole, Element* block) {
+  constexpr int64_t task_elements = (1 << 17) / sizeof(Element);
   int last = shape.axes - 1;
-  int64_t columns = shape.axis[last].size, rows = shape.cells / columns;
-  int64_t width = std::min(columns, task_cells), parts = ceil_div(columns, width), stretch = task_cells / width;
-  int64_t tasks = ceil_div(shape.batches * rows, stretch) * parts;
-  parallel_for(executor, tasks, stretch * (width + 16) * int64_t(sizeof(Cell)) / 4, [&](int64_t task) {
-    int64_t row = task / parts * stretch, end = std::min(shape.batches * rows, row + stretch);
+  int64_t columns = shape.axis[last].size, rows = shape.elements / columns;
+  int64_t width = std::min(columns, task_elements), parts = ceil_div(columns, width), range = task_elements / width;
+  int64_t tasks = ceil_div(shape.batches * rows, range) * parts;
+  parallel_for(executor, tasks, range * (width + 16) * int64_t(sizeof(Element)) / 4, [&](int64_t task) {
+    int64_t row = task / parts * range, end = std::min(shape.batches * rows, row + range);
     int64_t first = task % parts * width, count = std::min(columns - first, width);
     for (; row < end; ++row) {
-      int64_t rest = row % rows, place = shape.begin(row / rows) + first;
+      int64_t rest = row % rows, position = shape.begin(row / rows) + first;
       for (int k = last - 1; k >= 0; --k) {
-        place += rest % shape.axis[k].size * shape.axis[k].stride;
+        position += rest % shape.axis[k].size * shape.axis[k].stride;
         rest /= shape.axis[k].size;
       }
-      Cell *there = whole + place, *here = block + row * columns + first;
-      memcpy(is_write ? there : here, is_write ? here : there, size_t(count) * sizeof(Cell));
+      Element *there = whole + position, *here = block + row * columns + first;
+      memcpy(is_write ? there : here, is_write ? here : there, size_t(count) * sizeof(Element));
     }
   });
   return {};

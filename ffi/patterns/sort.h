@@ -1,6 +1,7 @@
 // Rows that are sorted, of which some elements are found, or into which some are put: what the drivers are given.
 //
-// An element's place in its row settles ties, so every order is total: any way to sort is stable, and gives the same.
+// An element's position in its row settles ties, so every order is total: any way to sort is stable, and gives the
+// same.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ struct SortShape {
   bool descending;
 };
 
-// The elements of some ranks of each row. A row of ranks serves neighbouring rows.
+// The elements of some ranks of each row. A row of ranks serves neighboring rows.
 struct SelectShape {
   int64_t rows, count, ranks;
   int64_t rank_rows;
@@ -24,8 +25,8 @@ struct SelectShape {
   BARACUDA_HD int64_t rank_row(int64_t row) const { return row / (rows / rank_rows); }
 };
 
-// `items` elements of each row go to places among `count`; `unique` promises that no two go to one.
-struct PutShape {
+// `items` elements of each row go to positions among `count`; `unique` promises that no two go to one.
+struct ScatterShape {
   int64_t rows, count, items;
   bool unique;
 };

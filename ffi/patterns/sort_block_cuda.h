@@ -1,5 +1,5 @@
 // Rows in order, a block for each: a radix sort in shared memory. Keys stay where they are; what moves is the order,
-// two bytes for a cell.
+// two bytes for an element.
 #pragma once
 
 #include <cub/block/block_scan.cuh>
@@ -26,7 +26,7 @@ struct RowSort {
   uint32_t masks[warps][row_digits];
   typename Scan::TempStorage scan;
 
-  // How many steps of 32 cells each warp takes for so many cells. What is beyond them has the last keys of all.
+  // How many steps of 32 elements each warp takes for so many elements. What is beyond them has the last keys of all.
   static __device__ int steps_for(int count) { return (count + 32 * warps - 1) / (32 * warps); }
 
   // By so many of the keys' lowest bits.
@@ -45,12 +45,12 @@ struct RowSort {
   __device__ void sort_by(int shift, int steps, int warp, int lane, int first) {
     for (int i = lane; i < row_digits / 2; i += 32) reinterpret_cast<uint32_t*>(counts[warp])[i] = 0;
     __syncwarp();
-    uint32_t cell[items];  // which, and its rank among those of its warp with its digit
+    uint32_t element[items];  // which, and its rank among those of its warp with its digit
 #pragma unroll
     for (int k = 0; k < items; ++k)
       if (k < steps) {
         uint32_t at = order[first + k * 32];
-        cell[k] = at | uint32_t(rank_in_warp(counts[warp], masks[warp], digit(at, shift))) << 16;
+        element[k] = at | uint32_t(rank_in_warp(counts[warp], masks[warp], digit(at, shift))) << 16;
       }
     __syncthreads();
     // What each warp has of a digit becomes what comes before it.
@@ -78,8 +78,8 @@ struct RowSort {
 #pragma unroll
     for (int k = 0; k < items; ++k)
       if (k < steps) {
-        uint32_t at = cell[k] & 0xffff;
-        order[(cell[k] >> 16) + counts[warp][digit(at, shift)]] = uint16_t(at);
+        uint32_t at = element[k] & 0xffff;
+        order[(element[k] >> 16) + counts[warp][digit(at, shift)]] = uint16_t(at);
       }
     __syncthreads();
   }
@@ -91,17 +91,17 @@ __global__ void __launch_bounds__(Sort::threads) sort_rows_by_blocks(Rows<typena
   Sort& sort = *reinterpret_cast<Sort*>(memory);
   int count = int(rows.count), steps = Sort::steps_for(count);
   for (int64_t row = blockIdx.x; row < rows.rows; row += gridDim.x) {
-    auto cells = rows.row(row);
+    auto elements = rows.row(row);
     constexpr int ahead = 8;
     for (int first = threadIdx.x; first < steps * Sort::threads; first += ahead * Sort::threads) {
       typename Sort::Key bits[ahead];
 #pragma unroll
       for (int k = 0; k < ahead; ++k)
-        if (first + k * Sort::threads < count) bits[k] = cells.x[first + k * Sort::threads];
+        if (first + k * Sort::threads < count) bits[k] = elements.x[first + k * Sort::threads];
 #pragma unroll
       for (int k = 0; k < ahead; ++k)
         if (int i = first + k * Sort::threads; i < steps * Sort::threads)
-          sort.keys[i] = i < count ? cells.order.of(bits[k]) : KeyOrder<typename Sort::Key>::all;
+          sort.keys[i] = i < count ? elements.order.of(bits[k]) : KeyOrder<typename Sort::Key>::all;
     }
     __syncthreads();
     sort.sort(steps);

@@ -13,27 +13,27 @@
 namespace baracuda {
 namespace internal {
 
-// What is moved where places matter. Of equal keys the earlier place comes first.
+// What is moved where positions matter. Of equal keys the earlier position comes first.
 template <class Key_, bool is_wide = (sizeof(Key_) == 8)>
-struct KeyAndPlace {
+struct KeyAndPosition {
   using Key = Key_;
   uint64_t bits;
 
-  static KeyAndPlace of(Key key, int64_t place) { return {uint64_t(key) << 32 | uint64_t(place)}; }
+  static KeyAndPosition of(Key key, int64_t position) { return {uint64_t(key) << 32 | uint64_t(position)}; }
   Key key() const { return Key(bits >> 32); }
-  int32_t place() const { return int32_t(bits); }
-  bool operator<(const KeyAndPlace& other) const { return bits < other.bits; }
+  int32_t position() const { return int32_t(bits); }
+  bool operator<(const KeyAndPosition& other) const { return bits < other.bits; }
 };
 template <class Key_>
-struct KeyAndPlace<Key_, true> {
+struct KeyAndPosition<Key_, true> {
   using Key = Key_;
   Key high;
   uint32_t low;
 
-  static KeyAndPlace of(Key key, int64_t place) { return {key, uint32_t(place)}; }
+  static KeyAndPosition of(Key key, int64_t position) { return {key, uint32_t(position)}; }
   Key key() const { return high; }
-  int32_t place() const { return int32_t(low); }
-  bool operator<(const KeyAndPlace& other) const { return high != other.high ? high < other.high : low < other.low; }
+  int32_t position() const { return int32_t(low); }
+  bool operator<(const KeyAndPosition& other) const { return high != other.high ? high < other.high : low < other.low; }
 };
 
 // What is moved where they do not.
@@ -44,7 +44,7 @@ struct KeyAlone {
 
   static KeyAlone of(Key key, int64_t) { return {key}; }
   Key key() const { return bits; }
-  int32_t place() const { return 0; }
+  int32_t position() const { return 0; }
   bool operator<(const KeyAlone& other) const { return bits < other.bits; }
 };
 
@@ -58,8 +58,8 @@ struct Items {
 };
 
 template <int width, class Item>
-int digit(const Item& item, int place) {
-  return int(item.key() >> (place * width)) & ((1 << width) - 1);
+int digit(const Item& item, int position) {
+  return int(item.key() >> (position * width)) & ((1 << width) - 1);
 }
 
 // One row, by one thread. Returns which of the two has the result.
@@ -90,7 +90,7 @@ Item* sort_items(Item* items, Item* other, int64_t count) {
   return radix_sort<8>(items, other, count);
 }
 
-// One row, by all threads. A part's items of one digit go behind those of the parts before it.
+// One row, by all threads. A part's items of one digit go after those of the parts before it.
 template <class Item>
 Item* sort_items(const Executor& executor, Item* items, Item* other, int64_t count, int64_t parts) {
   constexpr int width = 8, buckets = 1 << width, digits = int(sizeof(typename Item::Key));
@@ -154,9 +154,9 @@ struct SortRow {
     if (plain)
       for (int64_t i = from; i < to; ++i) values[i] = SortKey<T>::number(items[i].key(), descending);
     else
-      for (int64_t i = from; i < to; ++i) values[i] = x[items[i].place()];
+      for (int64_t i = from; i < to; ++i) values[i] = x[items[i].position()];
     if (indices)
-      for (int64_t i = from; i < to; ++i) indices[i] = items[i].place();
+      for (int64_t i = from; i < to; ++i) indices[i] = items[i].position();
   }
 };
 
@@ -167,7 +167,7 @@ SortRow<T> sort_row(const T* x, T* values, int32_t* indices, const SortShape& sh
 }
 
 // A key that at least `kept` of items [from, to) do not exceed: of the best of many lanes, the one with that rank. The
-// greatest key where items are too few to say.
+// largest key where items are too few to say.
 template <class T, class Key = typename SortKey<T>::Key>
 Key least_of_lanes(const SortRow<T>& row, int64_t from, int64_t to, int64_t kept, std::vector<Key>& least) {
   constexpr int64_t most_steps = 64;
@@ -189,7 +189,7 @@ Key least_of_lanes(const SortRow<T>& row, int64_t from, int64_t to, int64_t kept
 template <class T>
 struct Best {
   using Key = typename SortKey<T>::Key;
-  using Item = KeyAndPlace<Key>;
+  using Item = KeyAndPosition<Key>;
   std::vector<Item> items;
   std::vector<Key> least;
 
@@ -217,8 +217,8 @@ struct Best {
       int64_t end = std::min(to, i + block);
       Key keys[block];
       Key least_here = Key(~Key(0));
-      auto form = [&](auto cells) {
-        for (int64_t k = 0; k < cells; ++k) {
+      auto form = [&](auto elements) {
+        for (int64_t k = 0; k < elements; ++k) {
           keys[k] = SortKey<T>::of(row.x[i + k], row.descending);
           least_here = keys[k] < least_here ? keys[k] : least_here;
         }
@@ -239,7 +239,7 @@ struct Best {
   }
 };
 
-// Tasks of neighbouring rows, few enough that each may have memory of its own.
+// Tasks of neighboring rows, few enough that each may have memory of its own.
 template <class Body>
 void for_rows(const Executor& executor, int64_t rows, int64_t cost, const Body& body) {
   int64_t tasks = std::min(rows, std::max<int64_t>(16, 8 * executor.threads)), each = ceil_div(rows, tasks);
@@ -296,7 +296,7 @@ void sort_row_by_all(const Executor& executor, const SortRow<T>& row, const Sort
 template <class T>
 Status sort_rows(Executor executor, const T* x, T* values, int32_t* indices, SortShape shape) {
   using Key = typename SortKey<T>::Key;
-  using internal::KeyAlone, internal::KeyAndPlace, internal::Items;
+  using internal::KeyAlone, internal::KeyAndPosition, internal::Items;
   if (shape.rows * shape.kept == 0) return {};
   if (shape.kept * 8 <= shape.count) {
     internal::sort_best(executor, x, values, indices, shape);
@@ -310,12 +310,12 @@ Status sort_rows(Executor executor, const T* x, T* values, int32_t* indices, Sor
       if (row.plain && !indices)
         internal::sort_row_by_all<KeyAlone<Key>>(executor, row, shape, parts);
       else
-        internal::sort_row_by_all<KeyAndPlace<Key>>(executor, row, shape, parts);
+        internal::sort_row_by_all<KeyAndPosition<Key>>(executor, row, shape, parts);
     }
     return {};
   }
   internal::for_rows(executor, shape.rows, cost, [&](int64_t first, int64_t last) {
-    Items<KeyAndPlace<Key>> items(2 * shape.count);
+    Items<KeyAndPosition<Key>> items(2 * shape.count);
     for (int64_t r = first; r < last; ++r) {
       auto row = internal::sort_row(x, values, indices, shape, r);
       row.plain = internal::are_plain(row.x, shape.count, shape.descending);

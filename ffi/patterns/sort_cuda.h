@@ -1,4 +1,5 @@
-// The sort pattern on a CUDA grid: what sorts a row depends on how long it is, and on how many of its cells are kept.
+// The sort pattern on a CUDA grid: what sorts a row depends on how long it is, and on how many of its elements are
+// kept.
 #pragma once
 
 #include "sort_block_cuda.h"
@@ -17,14 +18,14 @@ Rows<typename SortKey<T>::Key> rows_of(const T* x, int64_t rows, int64_t count, 
 }
 
 template <class T, class Key = typename SortKey<T>::Key>
-Status sort_by(Executor executor, const Rows<Key>& rows, const FirstCells<Key>& out) {
+Status sort_by(Executor executor, const Rows<Key>& rows, const FirstElements<Key>& out) {
   int64_t kept = out.items;
   if (rows.rows * kept == 0) return {};
-  if (kept <= most_top_of_warp && kept < rows.count && rows.count <= most_cells_of_warp)
+  if (kept <= most_top_of_warp && kept < rows.count && rows.count <= most_elements_of_warp)
     return top_of_short_rows(executor, rows, out);
   if (rows.count <= warp_sort_most) return sort_short_rows(executor, rows, out);
   if (kept <= most_top && kept <= rows.count / 4)
-    return top_cells(executor, rows, nullptr, TopResult<Key>{out, rows}, int(kept));
+    return top_elements(executor, rows, nullptr, TopResult<Key>{out, rows}, int(kept));
   if (rows.count <= most_in_block<Key>) return sort_middle_rows(executor, rows, out);
   bool shared = rows.rows <= few_rows || rows.count >= long_row;  // each by all multiprocessors
   if (shared && kept == rows.count) return sort_numbers<T>(executor, rows, out);
@@ -37,7 +38,7 @@ Status sort_by(Executor executor, const Rows<Key>& rows, const FirstCells<Key>& 
 template <class T>
 Status sort_rows(Executor executor, const T* x, T* values, int32_t* indices, SortShape shape) {
   using Key = typename SortKey<T>::Key;
-  internal::FirstCells<Key> out{reinterpret_cast<Key*>(values), indices, shape.kept};
+  internal::FirstElements<Key> out{reinterpret_cast<Key*>(values), indices, shape.kept};
   return internal::sort_by<T>(executor, internal::rows_of(x, shape.rows, shape.count, shape.descending), out);
 }
 

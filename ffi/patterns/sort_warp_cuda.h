@@ -22,8 +22,8 @@ __device__ void sort_in_warp(Thing (&thing)[items]) {
         for (int i = 0; i < items; ++i) {
           int other = i ^ (step / 32);
           if (other < i) continue;
-          bool rising = (i * 32 & run) == 0;
-          if (rising ? thing[other] < thing[i] : thing[i] < thing[other]) {
+          bool ascending = (i * 32 & run) == 0;
+          if (ascending ? thing[other] < thing[i] : thing[i] < thing[other]) {
             Thing swapped = thing[i];
             thing[i] = thing[other], thing[other] = swapped;
           }
@@ -32,8 +32,8 @@ __device__ void sort_in_warp(Thing (&thing)[items]) {
 #pragma unroll
         for (int i = 0; i < items; ++i) {
           Thing other = thing[i].of_lane(step);
-          bool rising = ((i * 32 + lane) & run) == 0, lower = (lane & step) == 0;
-          if ((rising == lower) == (other < thing[i])) thing[i] = other;
+          bool ascending = ((i * 32 + lane) & run) == 0, lower = (lane & step) == 0;
+          if ((ascending == lower) == (other < thing[i])) thing[i] = other;
         }
       }
     }
@@ -41,17 +41,17 @@ __device__ void sort_in_warp(Thing (&thing)[items]) {
 
 template <int items, class Key, class Output>
 __global__ void __launch_bounds__(warp_sort_block) sort_rows_by_warps(Rows<Key> rows, Output out) {
-  __shared__ uint16_t places[warp_sort_block / 32][32 * items];
+  __shared__ uint16_t positions[warp_sort_block / 32][32 * items];
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  uint16_t* order = places[warp];
+  uint16_t* order = positions[warp];
   int64_t step = int64_t(gridDim.x) * (warp_sort_block / 32);
   for (int64_t row = int64_t(blockIdx.x) * (warp_sort_block / 32) + warp; row < rows.rows; row += step) {
-    auto cells = rows.row(row);
+    auto elements = rows.row(row);
     KeyAt<Key> thing[items];
 #pragma unroll
     for (int i = 0; i < items; ++i) {
       int at = i * 32 + lane;
-      thing[i] = {at < rows.count ? cells.key(at) : KeyOrder<Key>::all, uint32_t(at)};
+      thing[i] = {at < rows.count ? elements.key(at) : KeyOrder<Key>::all, uint32_t(at)};
     }
     sort_in_warp(thing);
 #pragma unroll

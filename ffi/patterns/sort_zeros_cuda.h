@@ -8,15 +8,15 @@
 namespace baracuda {
 namespace internal {
 
-// The cells of one of the keys that several numbers share.
+// The elements of one of the keys that several numbers chunk.
 template <class Key>
-struct SharedCells {
+struct SharedElements {
   Rows<Key> rows;
   Key* sorted;
-  uint32_t* ranges;  // of each row's sorted cells
+  uint32_t* ranges;  // of each row's sorted elements
   Key key;
 
-  // Where the sorted row's cells have keys of at least this, or of more.
+  // Where the sorted row's elements have keys of at least this, or of more.
   __device__ uint32_t first(int64_t row, bool after) const {
     int64_t low = 0, high = rows.count;
     while (low < high) {
@@ -31,17 +31,17 @@ struct SharedCells {
   }
 
   __device__ bool idle(int64_t row) const { return ranges[2 * row] == ranges[2 * row + 1]; }
-  __device__ bool operator()(Key cell, Key, bool) const { return rows.order.of(cell) == key; }
-  __device__ void operator()(int64_t row, uint32_t place, int64_t i) const {
-    sorted[row * rows.count + ranges[2 * row] + place] = rows.x[row * rows.count + i];
+  __device__ bool operator()(Key element, Key, bool) const { return rows.order.of(element) == key; }
+  __device__ void operator()(int64_t row, uint32_t position, int64_t i) const {
+    sorted[row * rows.count + ranges[2 * row] + position] = rows.x[row * rows.count + i];
   }
 };
 
 template <class Key>
-__global__ void find_shared(SharedCells<Key> cells) {
+__global__ void find_shared(SharedElements<Key> elements) {
   int64_t step = int64_t(gridDim.x) * blockDim.x;
-  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < 2 * cells.rows.rows; i += step)
-    cells.ranges[i] = cells.first(i / 2, i % 2 == 1);
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < 2 * elements.rows.rows; i += step)
+    elements.ranges[i] = elements.first(i / 2, i % 2 == 1);
 }
 
 template <class Key>
@@ -50,10 +50,10 @@ Status restore_shared(Executor executor, const Rows<Key>& rows, Key* sorted) {
   if (!ranges) return small_workspace;
   constexpr Key of_zeros = KeyOrder<Key>::high, of_nans = KeyOrder<Key>::all;
   for (Key key : {of_zeros, of_nans}) {
-    SharedCells<Key> cells{rows, sorted, ranges, Key(key ^ rows.order.inverted)};
-    find_shared<<<unsigned(std::min<int64_t>(ceil_div(2 * rows.rows, 128), 1024)), 128, 0, executor.stream>>>(cells);
+    SharedElements<Key> elements{rows, sorted, ranges, Key(key ^ rows.order.inverted)};
+    find_shared<<<unsigned(std::min<int64_t>(ceil_div(2 * rows.rows, 128), 1024)), 128, 0, executor.stream>>>(elements);
     int32_t* uncounted = nullptr;
-    Status status = compact_long_rows(executor, rows.x, cells, cells, uncounted, rows.rows, rows.count);
+    Status status = compact_long_rows(executor, rows.x, elements, elements, uncounted, rows.rows, rows.count);
     if (!status.ok()) return status;
   }
   return {};

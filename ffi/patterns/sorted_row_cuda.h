@@ -1,5 +1,5 @@
-// What becomes of a row when the order of its cells is known: the first cells of the order are written, or those of
-// given ranks.
+// What becomes of a row when the order of its elements is known: the first elements of the order are written, or those
+// of given ranks.
 #pragma once
 
 #include "sort.h"
@@ -7,7 +7,7 @@
 namespace baracuda {
 namespace internal {
 
-// Rows [rows, count] by the bits of their cells.
+// Rows [rows, count] by the bits of their elements.
 template <class KeyType>
 struct Rows {
   using Key = KeyType;
@@ -15,7 +15,7 @@ struct Rows {
   int64_t rows, count;
   KeyOrder<Key> order;
 
-  // One of them, which has less than 2^31 cells.
+  // One of them, which has less than 2^31 elements.
   struct Row {
     const Key* x;
     KeyOrder<Key> order;
@@ -28,7 +28,7 @@ struct Rows {
 };
 
 template <class Key>
-struct FirstCells {
+struct FirstElements {
   Key* values;
   int32_t* indices;  // or null
   int64_t items;     // of a row
@@ -41,7 +41,7 @@ struct FirstCells {
 };
 
 template <class Key>
-struct CellsOfRanks : FirstCells<Key> {
+struct ElementsOfRanks : FirstElements<Key> {
   const int32_t* ranks;
   SelectShape shape;
 
@@ -51,7 +51,7 @@ struct CellsOfRanks : FirstCells<Key> {
   }
 };
 
-// `index_of(rank)` is where the order has its cell from.
+// `index_of(rank)` is where the order has its element from.
 template <class Key, class Output, class Order>
 __device__ void write_row(const Output& out, const Rows<Key>& rows, int64_t row, int threads, int thread,
                           const Order& index_of) {

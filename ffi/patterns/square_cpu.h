@@ -1,9 +1,11 @@
-// Squares of cells that are transposed in vector registers, on a CPU.
+// Squares of elements that are transposed in vector registers, on a CPU.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+
+#include "../kernels/shuffle.h"
 
 namespace baracuda {
 namespace internal {
@@ -25,12 +27,10 @@ struct Square {
   typedef Bits Pack __attribute__((vector_size(N * size)));
   Pack row[N];
 
-  void transpose() {
-    Pack low, high;
-    for (int k = 0; k < N; ++k) {
-      int in_part = k % part;
-      low[k] = Bits(k - in_part + in_part / 2 + in_part % 2 * N), high[k] = Bits(low[k] + part / 2);
-    }
+  static constexpr int interleaved(int k) { return k - k % part + k % part / 2 + k % part % 2 * N; }
+  static constexpr int exchanged(int k, int distance) { return k & distance ? N + k - distance : k; }
+
+  inline __attribute__((always_inline)) void transpose() {
 #pragma GCC unroll 4
     for (int width = 1; width < part; width *= 2) {
       Pack other[N];
@@ -39,35 +39,40 @@ struct Square {
 #pragma GCC unroll 16
       for (int i = 0; i < N; ++i) {
         int from = i - i % part + i % part / 2;
-        row[i] = __builtin_shuffle(other[from], other[from + part / 2], i % 2 ? high : low);
+        if (i % 2)
+          shuffle<N>(other[from], other[from + part / 2], row[i], [](int k) { return interleaved(k) + part / 2; });
+        else
+          shuffle<N>(other[from], other[from + part / 2], row[i], [](int k) { return interleaved(k); });
       }
     }
-#pragma GCC unroll 2
-    for (int distance = part; distance < N; distance *= 2) {
-      for (int k = 0; k < N; ++k) {
-        bool moves = k & distance;
-        low[k] = Bits(moves ? N + k - distance : k), high[k] = Bits(moves ? N + k : k + distance);
-      }
+    exchange<part>();
+  }
+
+  template <int distance>
+  inline __attribute__((always_inline)) void exchange() {
+    if constexpr (distance < N) {
 #pragma GCC unroll 8
       for (int pair = 0; pair < N / 2; ++pair) {
         int i = pair / distance * 2 * distance + pair % distance;
         Pack a = row[i], b = row[i + distance];
-        row[i] = __builtin_shuffle(a, b, low), row[i + distance] = __builtin_shuffle(a, b, high);
+        shuffle<N>(a, b, row[i], [](int k) { return exchanged(k, distance); });
+        shuffle<N>(a, b, row[i + distance], [](int k) { return exchanged(k, distance) + distance; });
       }
+      exchange<2 * distance>();
     }
   }
 };
 
 }  // namespace internal
 
-// y[j * step + i] = rows[i][j] for i < count and j in [first, columns), by squares of V rows, of less, and by cells.
-template <int V = 16, class Cell>
-void turn(const Cell* const* rows, int64_t count, int64_t first, int64_t columns, Cell* y, int64_t step) {
-  if constexpr (V == 1 || sizeof(Cell) > 8) {
+// y[j * step + i] = rows[i][j] for i < count and j in [first, columns), by squares of V rows, of less, and by elements.
+template <int V = 16, class Element>
+void turn(const Element* const* rows, int64_t count, int64_t first, int64_t columns, Element* y, int64_t step) {
+  if constexpr (V == 1 || sizeof(Element) > 8) {
     for (int64_t i = 0; i < count; ++i)
       for (int64_t j = first; j < columns; ++j) y[j * step + i] = rows[i][j];
   } else {
-    using Square = internal::Square<Cell, V>;
+    using Square = internal::Square<Element, V>;
     constexpr int N = Square::N;
     int64_t past_rows = count - count % N, past = columns - (columns - first) % N;
     for (int64_t i = 0; i < past_rows; i += N)

@@ -1,9 +1,9 @@
 // The tile pattern: x [batches, n_1, ..., n_k] is laid out r_1 times along its first axis, r_2 times along its second,
 // and so on, which gives y [batches, r_1 n_1, ..., r_k n_k].
 //
-// It has two directions. `copy_cells`: each cell of y takes its cell of x. `reduce_copies`: each cell of x reduces its
-// copies in y. A row is a run of neighbours along the last axis; the copies of a row are numbered in the order in which
-// they lie in memory, the last axis fastest.
+// It has two directions. `copy_elements`: each element of y takes its element of x. `reduce_copies`: each element of x
+// reduces its copies in y. A row is a run of neighbors along the last axis; the copies of a row are numbered in the
+// order in which they lie in memory, the last axis fastest.
 #pragma once
 
 #include "divisor.h"
@@ -20,18 +20,18 @@ struct TileShape {
 
   int64_t inner() const { return size[axes - 1]; }
   int64_t inner_repeats() const { return repeats[axes - 1]; }
-  int64_t cells() const {  // of x, in a batch
+  int64_t elements() const {  // of x, in a batch
     int64_t count = 1;
     for (int k = 0; k < axes; ++k) count *= size[k];
     return count;
   }
-  int64_t copies() const {  // of each cell
+  int64_t copies() const {  // of each element
     int64_t count = 1;
     for (int k = 0; k < axes; ++k) count *= repeats[k];
     return count;
   }
-  int64_t x_cells() const { return batches * cells(); }
-  int64_t y_cells() const { return x_cells() * copies(); }
+  int64_t x_elements() const { return batches * elements(); }
+  int64_t y_elements() const { return x_elements() * copies(); }
 };
 
 // The geometry as rows see it; neither sizes nor repeats may be 0.
@@ -57,7 +57,7 @@ struct Tiles {
     x_batch = Index(x), y_batch = Index(y);
   }
 
-  // The first cells of a row of x and of a row of y that is made of it.
+  // The first elements of a row of x and of a row of y that is made of it.
   struct Rows {
     Index x, y;
   };
@@ -76,18 +76,18 @@ struct Tiles {
   }
   // The first copy of a row of x.
   BARACUDA_HD Index first(Index row) const {
-    Index cell = 0;
+    Index element = 0;
     for (int k = tile_axes - 2; k >= 0; --k)
-      if (k < outer) cell += split(size[k], row) * y_stride[k];
-    return cell + row * y_batch;
+      if (k < outer) element += split(size[k], row) * y_stride[k];
+    return element + row * y_batch;
   }
   // How far a copy is from the first one.
   BARACUDA_HD Index offset(Index copy) const {
     if (outer == 0) return copy * inner.value;
-    Index cells = split(inner_repeats, copy) * inner.value;
+    Index elements = split(inner_repeats, copy) * inner.value;
     for (int k = tile_axes - 2; k >= 0; --k)
-      if (k < outer) cells += (k == 0 ? copy : split(repeats[k], copy)) * size[k].value * y_stride[k];
-    return cells;
+      if (k < outer) elements += (k == 0 ? copy : split(repeats[k], copy)) * size[k].value * y_stride[k];
+    return elements;
   }
 
  private:

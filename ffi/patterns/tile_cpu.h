@@ -8,36 +8,37 @@
 namespace baracuda {
 namespace internal {
 
-// A short row of y, which is `times` times `period` cells of x.
-template <class Cell>
-inline void copy_short_row(const Cell* from, int64_t period, Cell* to, int64_t times) {
+// A short row of y, which is `times` times `period` elements of x.
+template <class T>
+inline void copy_short_row(const T* from, int64_t period, T* to, int64_t times) {
   for (int64_t k = 0; k < period; ++k) {
-    Cell value = from[k];
+    T value = from[k];
     for (int64_t i = 0; i < times; ++i) to[i * period + k] = value;
   }
 }
 
-// Cells [begin, end) of a row of y that repeats `period` cells of x. Short periods are doubled, from what is written.
-template <class Cell>
-[[gnu::noinline]] void copy_row(const Cell* from, int64_t period, Cell* to, int64_t begin, int64_t end) {
+// Elements [begin, end) of a row of y that repeats `period` elements of x. Short periods are doubled, from what is
+// written.
+template <class T>
+[[gnu::noinline]] void copy_row(const T* from, int64_t period, T* to, int64_t begin, int64_t end) {
   constexpr int64_t long_bytes = 4096;
   int64_t done = begin, written = std::min(end, begin + period);
   while (done < written) {
     int64_t k = done % period, count = std::min(written - done, period - k);
-    memcpy(to + done, from + k, size_t(count) * sizeof(Cell));
+    memcpy(to + done, from + k, size_t(count) * sizeof(T));
     done += count;
   }
-  bool is_long = period * int64_t(sizeof(Cell)) >= long_bytes;
+  bool is_long = period * int64_t(sizeof(T)) >= long_bytes;
   while (done < end) {
     int64_t whole = is_long ? period : (done - begin) / period * period, count = std::min(end - done, whole);
-    memcpy(to + done, to + begin + (done - begin) % period, size_t(count) * sizeof(Cell));
+    memcpy(to + done, to + begin + (done - begin) % period, size_t(count) * sizeof(T));
     done += count;
   }
 }
 
 // Copies are added side by side, in lanes, of which the shape alone says how many. Where rows of y are short, lanes are
-// all cells of neighbouring rows: the copies along the axes before the last are added first, then those in each row.
-// Where they are long, lanes are cells of a row of x, and of a few neighbouring copies where these cells are few.
+// all elements of neighboring rows: the copies along the axes before the last are added first, then those in each row.
+// Where they are long, lanes are elements of a row of x, and of a few neighboring copies where these elements are few.
 template <class Reducer, class Value, bool last>
 struct CopyReduction {
   using Wide = typename Reducer::Wide;
@@ -51,11 +52,11 @@ struct CopyReduction {
   bool is_short = tiles.y_inner.value <= most_lanes / 2;
   int64_t copies = is_short ? shape.copies() / shape.inner_repeats() : shape.copies();
 
-  // Where cells are few and copies many, these are cut into shares: as many as the shape of a batch says.
-  int64_t shares() const {
-    constexpr int64_t many_cells = 1 << 13, share_steps = 1 << 15, most = 64;
-    if (shape.cells() >= many_cells) return 1;
-    return std::max<int64_t>(1, std::min({most, copies, shape.cells() * shape.copies() / share_steps}));
+  // Where elements are few and copies many, these are cut into chunks: as many as the shape of a batch says.
+  int64_t chunks() const {
+    constexpr int64_t many_elements = 1 << 13, chunk_steps = 1 << 15, most = 64;
+    if (shape.elements() >= many_elements) return 1;
+    return std::max<int64_t>(1, std::min({most, copies, shape.elements() * shape.copies() / chunk_steps}));
   }
 
   // `rows` rows from `row` on, copies [begin, end) along the axes before the last.
@@ -79,7 +80,7 @@ struct CopyReduction {
       for (int64_t k = 0; k < inner; ++k) to[i * inner + k] = finished(of_row[k]);
     }
   }
-  // Cells [column, column + count) of a row, copies [begin, end).
+  // Elements [column, column + count) of a row, copies [begin, end).
   void reduce_long(int64_t row, int64_t column, int64_t count, int64_t begin, int64_t end, Out* to) const {
     Wide sums[most_lanes];
     int64_t inner = shape.inner(), repeats = shape.inner_repeats(), together = 1;
@@ -107,28 +108,29 @@ struct CopyReduction {
       return sum;
   }
 
-  // x [batches, shares, cells]
-  void run(const Executor& executor, int64_t shares, Out* x) const {
+  // x [batches, chunks, elements]
+  void run(const Executor& executor, int64_t chunks, Out* x) const {
     constexpr int64_t task_steps = 1 << 15;
-    int64_t inner = shape.inner(), batch_rows = shape.cells() / inner;
-    // Neighbouring rows of x whose copies are neighbours too.
-    int64_t line = tiles.outer ? shape.size[tiles.outer - 1] : shape.batches;
-    int64_t lines = shape.x_cells() / inner / line;
+    int64_t inner = shape.inner(), batch_rows = shape.elements() / inner;
+    // Neighboring rows of x whose copies are neighbors too.
+    int64_t slice = tiles.outer ? shape.size[tiles.outer - 1] : shape.batches;
+    int64_t slices = shape.x_elements() / inner / slice;
     int64_t rows = is_short ? most_lanes / tiles.y_inner.value : 1, columns = is_short ? inner : most_lanes;
-    int64_t row_parts = ceil_div(line, rows), column_parts = ceil_div(inner, columns), share = ceil_div(copies, shares);
-    int64_t items = lines * row_parts * column_parts * shares;
-    int64_t cost = share * (is_short ? rows * tiles.y_inner.value : std::min(inner, columns)) + 32;
-    int64_t stretch = task_steps / cost + 1;
-    parallel_for(executor, ceil_div(items, stretch), stretch * cost, [&](int64_t task) {
-      for (int64_t item = task * stretch; item < std::min(items, (task + 1) * stretch); ++item) {
-        int64_t part = item % shares, column = item / shares % column_parts * columns;
-        int64_t in_line = item / shares / column_parts % row_parts * rows;
-        int64_t row = item / shares / column_parts / row_parts * line + in_line;
-        int64_t place = shares == 1 ? row : (row / batch_rows * shares + part) * batch_rows + row % batch_rows;
-        int64_t begin = std::min(copies, part * share), end = std::min(copies, begin + share);
-        Out* to = x + place * inner + column;
+    int64_t row_parts = ceil_div(slice, rows), column_parts = ceil_div(inner, columns),
+            chunk = ceil_div(copies, chunks);
+    int64_t items = slices * row_parts * column_parts * chunks;
+    int64_t cost = chunk * (is_short ? rows * tiles.y_inner.value : std::min(inner, columns)) + 32;
+    int64_t range = task_steps / cost + 1;
+    parallel_for(executor, ceil_div(items, range), range * cost, [&](int64_t task) {
+      for (int64_t item = task * range; item < std::min(items, (task + 1) * range); ++item) {
+        int64_t part = item % chunks, column = item / chunks % column_parts * columns;
+        int64_t in_slice = item / chunks / column_parts % row_parts * rows;
+        int64_t row = item / chunks / column_parts / row_parts * slice + in_slice;
+        int64_t position = chunks == 1 ? row : (row / batch_rows * chunks + part) * batch_rows + row % batch_rows;
+        int64_t begin = std::min(copies, part * chunk), end = std::min(copies, begin + chunk);
+        Out* to = x + position * inner + column;
         if (is_short)
-          reduce_short(row, std::min(rows, line - in_line), begin, end, to);
+          reduce_short(row, std::min(rows, slice - in_slice), begin, end, to);
         else
           reduce_long(row, column, std::min(columns, inner - column), begin, end, to);
       }
@@ -138,28 +140,28 @@ struct CopyReduction {
 
 }  // namespace internal
 
-template <class Cell>
-Status copy_cells(const Executor& executor, const TileShape& shape, const Cell* x, Cell* y) {
-  if (shape.y_cells() == 0) return {};
-  constexpr int64_t task_cells = (1 << 17) / sizeof(Cell), short_cells = 32;
+template <class T>
+Status copy_elements(const Executor& executor, const TileShape& shape, const T* x, T* y) {
+  if (shape.y_elements() == 0) return {};
+  constexpr int64_t task_elements = (1 << 17) / sizeof(T), short_elements = 32;
   Tiles<int64_t> tiles(shape);
-  int64_t inner = shape.inner(), columns = tiles.y_inner.value, rows = shape.y_cells() / columns;
-  int64_t parts = ceil_div(columns, task_cells), stretch = task_cells / columns + 1;
-  if (parts > 1) stretch = 1;
-  int64_t line = tiles.outer ? shape.size[tiles.outer - 1] : shape.batches;
+  int64_t inner = shape.inner(), columns = tiles.y_inner.value, rows = shape.y_elements() / columns;
+  int64_t parts = ceil_div(columns, task_elements), range = task_elements / columns + 1;
+  if (parts > 1) range = 1;
+  int64_t slice = tiles.outer ? shape.size[tiles.outer - 1] : shape.batches;
   int64_t times = tiles.outer ? shape.repeats[tiles.outer - 1] : 1;
-  int64_t width = ceil_div(columns, parts), cost = std::min(columns, width) * stretch * sizeof(Cell) / 4;
-  parallel_for(executor, ceil_div(rows, stretch) * parts, cost, [&](int64_t task) {
-    int64_t first = task / parts * stretch, begin = task % parts * width;
-    int64_t last = std::min(rows, first + stretch), end = std::min(columns, begin + width);
+  int64_t width = ceil_div(columns, parts), cost = std::min(columns, width) * range * sizeof(T) / 4;
+  parallel_for(executor, ceil_div(rows, range) * parts, cost, [&](int64_t task) {
+    int64_t first = task / parts * range, begin = task % parts * width;
+    int64_t last = std::min(rows, first + range), end = std::min(columns, begin + width);
     for (int64_t row = first; row < last;) {
-      // The rest of a line: rows of x that are neighbours, each with its copies along one axis.
-      int64_t place = row % (line * times), i = place / times, copy = place % times;
-      auto start = tiles.rows(row - place);
-      for (; i < line && row < last; ++i, copy = 0)
+      // The rest of a slice: rows of x that are neighbors, each with its copies along one axis.
+      int64_t position = row % (slice * times), i = position / times, copy = position % times;
+      auto start = tiles.rows(row - position);
+      for (; i < slice && row < last; ++i, copy = 0)
         for (; copy < times && row < last; ++copy, ++row) {
-          Cell* to = y + start.y + (i + copy * line) * columns;
-          if (columns <= short_cells)
+          T* to = y + start.y + (i + copy * slice) * columns;
+          if (columns <= short_elements)
             internal::copy_short_row(x + start.x + i * inner, inner, to, shape.inner_repeats());
           else
             internal::copy_row(x + start.x + i * inner, inner, to, begin, end);
@@ -174,20 +176,20 @@ Status reduce_copies(const Executor& executor, const Reducer& reducer, const Til
                      const typename Reducer::Element* y, typename Reducer::Element* x) {
   using Element = typename Reducer::Element;
   using Wide = typename Reducer::Wide;
-  if (shape.x_cells() == 0) return {};
+  if (shape.x_elements() == 0) return {};
   if (shape.copies() == 0) {
-    std::fill(x, x + shape.x_cells(), reducer.finish(reducer.start()));
+    std::fill(x, x + shape.x_elements(), reducer.finish(reducer.start()));
     return {};
   }
   internal::CopyReduction<Reducer, Element, true> whole{reducer, shape, y};
-  int64_t shares = whole.shares();
-  if (shares == 1) {
+  int64_t chunks = whole.chunks();
+  if (chunks == 1) {
     whole.run(executor, 1, x);
     return {};
   }
-  std::vector<Wide> parts(size_t(shape.x_cells() * shares));
-  internal::CopyReduction<Reducer, Element, false>{reducer, shape, y}.run(executor, shares, parts.data());
-  TileShape of_parts{shape.batches, 1, {shape.cells()}, {shares}};
+  std::vector<Wide> parts(size_t(shape.x_elements() * chunks));
+  internal::CopyReduction<Reducer, Element, false>{reducer, shape, y}.run(executor, chunks, parts.data());
+  TileShape of_parts{shape.batches, 1, {shape.elements()}, {chunks}};
   internal::CopyReduction<Reducer, Wide, true>{reducer, of_parts, parts.data()}.run(executor, 1, x);
   return {};
 }

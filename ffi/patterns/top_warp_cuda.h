@@ -1,4 +1,4 @@
-// The first few cells of a short row's order, a warp for each row: the first of all, as many times as are asked for.
+// The first few elements of a short row's order, a warp for each row: the first of all, as many times as are asked for.
 #pragma once
 
 #include "sorted_row_cuda.h"
@@ -6,7 +6,7 @@
 namespace baracuda {
 namespace internal {
 
-inline constexpr int64_t most_top_of_warp = 8, most_cells_of_warp = 1024;
+inline constexpr int64_t most_top_of_warp = 8, most_elements_of_warp = 1024;
 inline constexpr int top_warps = 4;
 
 __device__ inline uint32_t least_of_warp(uint32_t key) { return __reduce_min_sync(~0u, key); }
@@ -16,26 +16,26 @@ __device__ inline uint64_t least_of_warp(uint64_t key) {
 }
 
 template <int items, class Key>
-__global__ void __launch_bounds__(32 * top_warps) find_top_of_short(Rows<Key> rows, FirstCells<Key> out) {
+__global__ void __launch_bounds__(32 * top_warps) find_top_of_short(Rows<Key> rows, FirstElements<Key> out) {
   using Wide = std::conditional_t<sizeof(Key) == 8, uint64_t, uint32_t>;
   int lane = threadIdx.x % 32;
   int64_t step = int64_t(gridDim.x) * top_warps;
   for (int64_t row = int64_t(blockIdx.x) * top_warps + threadIdx.x / 32; row < rows.rows; row += step) {
-    auto cells = rows.row(row);
+    auto elements = rows.row(row);
     Key keys[items];
-    uint32_t left = 0;  // a bit for each cell that was not first yet
+    uint32_t left = 0;  // a bit for each element that was not first yet
 #pragma unroll
     for (int k = 0; k < items; ++k)
-      if (int64_t i = k * 32 + lane; i < rows.count) keys[k] = cells.key(i), left |= 1u << k;
+      if (int64_t i = k * 32 + lane; i < rows.count) keys[k] = elements.key(i), left |= 1u << k;
     for (int64_t item = 0; item < out.items; ++item) {
       Wide first = ~Wide(0);
-      uint32_t place = ~0u;
+      uint32_t position = ~0u;
 #pragma unroll
       for (int k = 0; k < items; ++k)
-        if (left >> k & 1 && (place == ~0u || keys[k] < first)) first = keys[k], place = k * 32 + lane;
+        if (left >> k & 1 && (position == ~0u || keys[k] < first)) first = keys[k], position = k * 32 + lane;
       Wide best = least_of_warp(first);
-      uint32_t at = least_of_warp(first == best ? place : ~0u);
-      if (at == place) {
+      uint32_t at = least_of_warp(first == best ? position : ~0u);
+      if (at == position) {
         left ^= 1u << (at / 32);
         out.write(row, item, rows.x[row * rows.count + at], at);
       }
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(32 * top_warps) find_top_of_short(Rows<Key> ro
 }
 
 template <class Key>
-Status top_of_short_rows(Executor executor, const Rows<Key>& rows, const FirstCells<Key>& out) {
+Status top_of_short_rows(Executor executor, const Rows<Key>& rows, const FirstElements<Key>& out) {
   unsigned blocks = grid_of(ceil_div(rows.rows, top_warps));
   if (rows.count <= 128)
     find_top_of_short<4><<<blocks, 32 * top_warps, 0, executor.stream>>>(rows, out);

@@ -30,7 +30,7 @@ __device__ State state_of_lane(const State& state, int lane) {
   return moved(state, [&](uint32_t word) { return __shfl_sync(0xffffffffu, word, lane); });
 }
 
-// Each lane's state joined to all of the lanes before, of `lanes` neighbouring ones.
+// Each lane's state joined to all of the lanes before, of `lanes` neighboring ones.
 template <class Functor, class State = typename Functor::State>
 __device__ State scan_in_warp(State state, int lanes = 32) {
   int lane = threadIdx.x % lanes;
@@ -45,7 +45,7 @@ __device__ State scan_in_warp(State state, int lanes = 32) {
 
 struct WarpLanes {
   template <class T>
-  __device__ T greatest(T x) const {
+  __device__ T largest(T x) const {
 #pragma unroll
     for (int distance = 1; distance < 32; distance *= 2) x = fmax(x, __shfl_xor_sync(0xffffffffu, x, distance));
     return x;

@@ -1,11 +1,11 @@
-// The window pattern: windows of a fixed size slide over the spatial axes of x [B, D, H, W, C], one for each cell of
+// The window pattern: windows of a fixed size slide over the spatial axes of x [B, D, H, W, C], one for each element of
 // y [B, OD, OH, OW, C]. Window o starts at o * stride, inside x; one that sticks out over the high end is cut off
 // there.
 //
-// It has two directions. `reduce_windows`: each cell of y looks at the cells of its window. `gather_windows`: each cell
-// of x looks at the windows that hold it. What is looked at is read by `stage` and taken by `push`, so that a driver
-// may keep it for others. Both work on V lanes: neighbouring channels, or, where there is one channel, neighbouring
-// windows along W. Lane k's cell of y is y_cell + k, its cell of x is x_cell + k * step.
+// It has two directions. `reduce_windows`: each element of y looks at the elements of its window. `gather_windows`:
+// each element of x looks at the windows that hold it. What is looked at is read by `stage` and taken by `push`, so
+// that a driver may keep it for others. Both work on V lanes: neighboring channels, or, where there is one channel,
+// neighboring windows along W. Lane k's element of y is y_element + k, its element of x is x_element + k * step.
 #pragma once
 
 #include "../kernels/number.h"
@@ -23,18 +23,18 @@ struct WindowShape {
   int64_t batches = 1, channels = 1;
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, size[3] = {1, 1, 1}, stride[3] = {1, 1, 1};
 
-  int64_t x_cells() const { return batches * in[0] * in[1] * in[2] * channels; }
-  int64_t y_cells() const { return batches * out[0] * out[1] * out[2] * channels; }
+  int64_t x_elements() const { return batches * in[0] * in[1] * in[2] * channels; }
+  int64_t y_elements() const { return batches * out[0] * out[1] * out[2] * channels; }
 };
 
-// A window as a cell of x that it holds sees it: all lanes' windows have the same extents.
+// A window as an element of x that it holds sees it: all lanes' windows have the same extents.
 template <class Index>
-struct WindowPlace {
-  Index y_cell, first;  // lane 0's cell of y, and the first cell of its window
+struct WindowPosition {
+  Index y_element, first;  // lane 0's element of y, and the first element of its window
   Index extent[3];
 };
 
-// The geometry as the cells see it.
+// The geometry as the elements see it.
 template <class Index>
 struct Windows {
   Index channels, in[3], out[3], size[3];
@@ -46,10 +46,10 @@ struct Windows {
       stride[a] = Divisor<Index>(shape.stride[a]);
     }
   }
-  BARACUDA_HD Index x_cell(Index batch, Index d, Index h, Index w, Index channel) const {
+  BARACUDA_HD Index x_element(Index batch, Index d, Index h, Index w, Index channel) const {
     return (((batch * in[0] + d) * in[1] + h) * in[2] + w) * channels + channel;
   }
-  BARACUDA_HD Index y_cell(Index batch, Index d, Index h, Index w, Index channel) const {
+  BARACUDA_HD Index y_element(Index batch, Index d, Index h, Index w, Index channel) const {
     return (((batch * out[0] + d) * out[1] + h) * out[2] + w) * channels + channel;
   }
   BARACUDA_HD Index extent(int axis, Index first) const {
@@ -57,10 +57,10 @@ struct Windows {
     return size[axis] < room ? size[axis] : room;
   }
 
-  BARACUDA_HD WindowPlace<Index> place(Index batch, Index d, Index h, Index w, Index channel) const {
+  BARACUDA_HD WindowPosition<Index> position(Index batch, Index d, Index h, Index w, Index channel) const {
     Index from[3] = {d * stride[0].value, h * stride[1].value, w * stride[2].value};
-    return {y_cell(batch, d, h, w, channel),
-            x_cell(batch, from[0], from[1], from[2], channel),
+    return {y_element(batch, d, h, w, channel),
+            x_element(batch, from[0], from[1], from[2], channel),
             {extent(0, from[0]), extent(1, from[1]), extent(2, from[2])}};
   }
 
@@ -79,11 +79,11 @@ struct Windows {
   BARACUDA_HD Vector<typename Reducer::Element, V> reduce(const Reducer& reducer, Index batch, Index d, Index h,
                                                           Index w, Index channel, Step step) const {
     typename Reducer::template State<V> state;
-    Index to = y_cell(batch, d, h, w, channel);
+    Index to = y_element(batch, d, h, w, channel);
     reducer.start(state, to);
     d *= stride[0].value, h *= stride[1].value, w *= stride[2].value;
     Index extent_d = extent(0, d), extent_h = extent(1, h), extent_w = extent(2, w);
-    Index plane = x_cell(batch, d, h, w, channel);
+    Index plane = x_element(batch, d, h, w, channel);
     for (Index i = 0; i < extent_d; ++i, plane += in[1] * in[2] * channels) {
       Index row = plane;
       for (Index j = 0; j < extent_h; ++j, row += in[2] * channels)
@@ -95,14 +95,15 @@ struct Windows {
   // Gathers from lane 0's windows `ds` x `hs` x `ws`, and from what lies as they do for the other lanes.
   template <int V, class Gatherer, class Step>
   BARACUDA_HD Vector<typename Gatherer::Element, V> gather(const Gatherer& gatherer, Index batch, Index channel,
-                                                           Index cell, Range ds, Range hs, Range ws, Step step) const {
+                                                           Index element, Range ds, Range hs, Range ws,
+                                                           Step step) const {
     typename Gatherer::template State<V> state;
-    gatherer.start(state, load<V>(gatherer.x + cell, step));
+    gatherer.start(state, load<V>(gatherer.x + element, step));
     for (Index d = ds.first; d < ds.end; ++d)
       for (Index h = hs.first; h < hs.end; ++h)
         for (Index w = ws.first; w < ws.end; ++w) {
-          auto window = place(batch, d, h, w, channel);
-          gatherer.push(state, gatherer.template stage<V>(window.y_cell), *this, cell, step, window);
+          auto window = position(batch, d, h, w, channel);
+          gatherer.push(state, gatherer.template stage<V>(window.y_element), *this, element, step, window);
         }
     return gatherer.finish(state);
   }

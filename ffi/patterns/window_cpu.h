@@ -1,7 +1,7 @@
 // The window pattern on CPU threads.
 //
-// Of n lanes, the last V are done together with some of those before them, and only the new ones are stored. Cells
-// whose windows are not those of their neighbours, at the ends of W, are done one by one.
+// Of n lanes, the last V are done together with some of those before them, and only the new ones are stored. Elements
+// whose windows are not those of their neighbors, at the ends of W, are done one by one.
 #pragma once
 
 #include <algorithm>
@@ -50,13 +50,13 @@ auto step_of(Step step) {
     return step;
 }
 
-// body(batch, d, h) for every row, in tasks of many cells. `steps` is a row's cost.
+// body(batch, d, h) for every row, in tasks of many elements. `steps` is a row's cost.
 template <class Body>
 void for_rows(const Executor& executor, int64_t batches, const int64_t* extents, int64_t steps, const Body& body) {
   constexpr int64_t task_steps = 1 << 15;
-  int64_t rows = batches * extents[0] * extents[1], stretch = task_steps / steps + 1;
-  parallel_for(executor, ceil_div(rows, stretch), stretch * steps, [&](int64_t task) {
-    for (int64_t row = task * stretch; row < std::min(rows, (task + 1) * stretch); ++row)
+  int64_t rows = batches * extents[0] * extents[1], range = task_steps / steps + 1;
+  parallel_for(executor, ceil_div(rows, range), range * steps, [&](int64_t task) {
+    for (int64_t row = task * range; row < std::min(rows, (task + 1) * range); ++row)
       body(row / extents[1] / extents[0], row / extents[1] % extents[0], row % extents[1]);
   });
 }
@@ -75,7 +75,7 @@ struct WindowReduction {
   [[gnu::noinline]] void tile(int64_t batch, int64_t d, int64_t h, int64_t w, int64_t channel, Step step,
                               int skip) const {
     auto value = windows.template reduce<V>(reducer, batch, d, h, w, channel, step);
-    T* to = y + windows.y_cell(batch, d, h, w, channel);
+    T* to = y + windows.y_element(batch, d, h, w, channel);
     if (skip == 0) return store<V>(to, value);
     for (int k = skip; k < V; ++k) to[k] = value.lane[k];
   }
@@ -123,32 +123,32 @@ struct WindowGather {
   };
 
   template <int V, class Step>
-  [[gnu::noinline]] Vector<T, V> lanes(const Row& row, int64_t channel, int64_t cell, Range ws, Step step) const {
-    return windows.template gather<V>(gatherer, row.batch, channel, cell, row.ds, row.hs, ws, step);
+  [[gnu::noinline]] Vector<T, V> lanes(const Row& row, int64_t channel, int64_t element, Range ws, Step step) const {
+    return windows.template gather<V>(gatherer, row.batch, channel, element, row.ds, row.hs, ws, step);
   }
 
   void along_channels(const Row& row, int64_t w) const {
     Range ws = windows.holding(2, w);
     for_lanes<widest>(0, shape.channels, [&](int64_t channel, int skip, auto width) {
-      int64_t cell = row.first + w * shape.channels + channel;
-      auto value = lanes<width.value>(row, channel, cell, ws, Constant<1>{});
-      for (int k = skip; k < width; ++k) dx[cell + k] = value.lane[k];
+      int64_t element = row.first + w * shape.channels + channel;
+      auto value = lanes<width.value>(row, channel, element, ws, Constant<1>{});
+      for (int k = skip; k < width; ++k) dx[element + k] = value.lane[k];
     });
   }
 
-  // The cells [q * stride, (q + V) * stride), one phase after the other: lanes `stride` cells apart lie alike in their
-  // windows.
+  // The elements [q * stride, (q + V) * stride), one phase after the other: lanes `stride` elements apart lie alike in
+  // their windows.
   template <int V, class Stride>
   void along_w(const Row& row, int64_t q, Stride stride, int skip) const {
-    int64_t cell = row.first + q * stride;
+    int64_t element = row.first + q * stride;
     auto phase = [&](int64_t i) {
       int64_t count = i < shape.size[2] ? (shape.size[2] - 1 - i) / stride + 1 : 0;
-      return lanes<V>(row, 0, cell + i, {q + 1 - count, q + 1}, step_of<V>(stride));
+      return lanes<V>(row, 0, element + i, {q + 1 - count, q + 1}, step_of<V>(stride));
     };
     if constexpr (std::is_same_v<Stride, int64_t>) {
       for (int64_t i = 0; i < stride; ++i) {
         auto value = phase(i);
-        for (int k = skip; k < V; ++k) dx[cell + k * stride + i] = value.lane[k];
+        for (int k = skip; k < V; ++k) dx[element + k * stride + i] = value.lane[k];
       }
     } else {
       constexpr int phases = Stride::value;
@@ -157,15 +157,16 @@ struct WindowGather {
       Vector<T, V * phases> all;
       for (int k = 0; k < V; ++k)
         for (int i = 0; i < phases; ++i) all.lane[k * phases + i] = value[i].lane[k];
-      if (skip == 0) return store<V * phases>(dx + cell, all);
-      for (int k = skip * phases; k < V * phases; ++k) dx[cell + k] = all.lane[k];
+      if (skip == 0) return store<V * phases>(dx + element, all);
+      for (int k = skip * phases; k < V * phases; ++k) dx[element + k] = all.lane[k];
     }
   }
 
   void run(const Executor& executor) const {
     int64_t columns = shape.in[2], cost = Gatherer::vectorises ? 4 : 64;
     for (int a = 0; a < 3; ++a) cost *= ceil_div(shape.size[a], shape.stride[a]);
-    // For these q, the windows that hold the cells [q * stride, (q + 1) * stride) are all there, and none is cut off.
+    // For these q, the windows that hold the elements [q * stride, (q + 1) * stride) are all there, and none is cut
+    // off.
     int64_t uncut = (columns - shape.size[2]) / shape.stride[2] + 1;
     int64_t begin = ceil_div(shape.size[2], shape.stride[2]) - 1;
     int64_t end = std::min({shape.out[2], uncut, columns / shape.stride[2]});
@@ -173,7 +174,7 @@ struct WindowGather {
     for_stride<Gatherer::vectorises>(shape.stride[2], [&](auto stride) {
       for_rows(executor, shape.batches, shape.in, columns * shape.channels * cost,
                [&](int64_t b, int64_t d, int64_t h) {
-                 Row row{b, windows.x_cell(b, d, h, 0, 0), windows.holding(0, d), windows.holding(1, h)};
+                 Row row{b, windows.x_element(b, d, h, 0, 0), windows.holding(0, d), windows.holding(1, h)};
                  for (int64_t w = 0; w < begin * stride; ++w) along_channels(row, w);
                  for_lanes<widest>(
                      begin, end, [&](int64_t q, int skip, auto width) { along_w<width.value>(row, q, stride, skip); });
@@ -188,7 +189,7 @@ struct WindowGather {
 template <class Reducer>
 Status reduce_windows(const Executor& executor, const Reducer& reducer, const WindowShape& shape,
                       typename Reducer::Element* y) {
-  if (shape.y_cells() == 0) return {};
+  if (shape.y_elements() == 0) return {};
   internal::WindowReduction<Reducer>{reducer, shape, Windows<int64_t>(shape), y}.run(executor);
   return {};
 }
@@ -196,7 +197,7 @@ Status reduce_windows(const Executor& executor, const Reducer& reducer, const Wi
 template <class Gatherer>
 Status gather_windows(const Executor& executor, const Gatherer& gatherer, const WindowShape& shape,
                       typename Gatherer::Element* dx) {
-  if (shape.x_cells() == 0) return {};
+  if (shape.x_elements() == 0) return {};
   internal::WindowGather<Gatherer>{gatherer, shape, Windows<int64_t>(shape), dx}.run(executor);
   return {};
 }

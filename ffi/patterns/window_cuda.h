@@ -1,5 +1,5 @@
-// The window pattern on a CUDA grid: down rows where there is one channel, otherwise a thread for each V neighbouring
-// channels of a cell of y, or of x, in the order of memory.
+// The window pattern on a CUDA grid: down rows where there is one channel, otherwise a thread for each V neighboring
+// channels of an element of y, or of x, in the order of memory.
 #pragma once
 
 #include "window_rows_cuda.h"
@@ -9,7 +9,7 @@ namespace internal {
 
 inline constexpr int window_block = 256;
 
-// A thread's place in an array [batches, D, H, W, channels / V].
+// A thread's position in an array [batches, D, H, W, channels / V].
 template <class Index>
 struct WindowGrid {
   int64_t threads;
@@ -21,7 +21,7 @@ struct WindowGrid {
         h(extents[1]),
         w(extents[2]),
         groups(groups) {}
-  struct Place {
+  struct Position {
     Index batch, d, h, w, group;
   };
   static __device__ Index split(const Divisor<Index>& extent, Index& index) {
@@ -29,46 +29,47 @@ struct WindowGrid {
     index = quotient;
     return rest;
   }
-  __device__ Place place(Index index) const {
-    Place place;
-    place.group = split(groups, index);
-    place.w = split(w, index);
-    place.h = split(h, index);
-    place.d = split(d, index);
-    place.batch = index;
-    return place;
+  __device__ Position position(Index index) const {
+    Position position;
+    position.group = split(groups, index);
+    position.w = split(w, index);
+    position.h = split(h, index);
+    position.d = split(d, index);
+    position.batch = index;
+    return position;
   }
 };
 
 template <int V, class Index, class Reducer>
 __global__ void __launch_bounds__(window_block)
-    reduce_window_cells(Reducer reducer, Windows<Index> windows, WindowGrid<Index> grid, typename Reducer::Element* y) {
+    reduce_window_elements(Reducer reducer, Windows<Index> windows, WindowGrid<Index> grid,
+                           typename Reducer::Element* y) {
   int64_t index = int64_t(blockIdx.x) * window_block + threadIdx.x;
   if (index >= grid.threads) return;
-  auto [batch, d, h, w, group] = grid.place(Index(index));
+  auto [batch, d, h, w, group] = grid.position(Index(index));
   store<V>(y + index * V, windows.template reduce<V>(reducer, batch, d, h, w, Index(group * V), Constant<1>{}));
 }
 
 template <int V, class Index, class Gatherer>
 __global__ void __launch_bounds__(window_block)
-    gather_window_cells(Gatherer gatherer, Windows<Index> windows, WindowGrid<Index> grid,
-                        typename Gatherer::Element* dx) {
+    gather_window_elements(Gatherer gatherer, Windows<Index> windows, WindowGrid<Index> grid,
+                           typename Gatherer::Element* dx) {
   int64_t index = int64_t(blockIdx.x) * window_block + threadIdx.x;
   if (index >= grid.threads) return;
-  auto [batch, d, h, w, group] = grid.place(Index(index));
+  auto [batch, d, h, w, group] = grid.position(Index(index));
   store<V>(dx + index * V,
            windows.template gather<V>(gatherer, batch, Index(group * V), Index(index * V), windows.holding(0, d),
                                       windows.holding(1, h), windows.holding(2, w), Constant<1>{}));
 }
 
-// Fewer cells than this 32 bits reach, and a step beyond.
+// Fewer elements than this 32 bits reach, and a step beyond.
 inline constexpr int64_t window_reach = (int64_t(1) << 31) - (1 << 16);
 
 inline bool is_in_reach(const WindowShape& shape) {
-  return shape.x_cells() < window_reach && shape.y_cells() < window_reach;
+  return shape.x_elements() < window_reach && shape.y_elements() < window_reach;
 }
 
-// body(Constant<V>, Index): V channels where they are aligned, 32 bits where they reach every cell.
+// body(Constant<V>, Index): V channels where they are aligned, 32 bits where they reach every element.
 template <class T, class Body>
 Status for_window_grid(const WindowShape& shape, const Body& body) {
   constexpr int V = 16 / sizeof(T) < 4 ? 16 / sizeof(T) : 4;
@@ -86,7 +87,7 @@ Status reduce_windows_of(const Executor& executor, const Reducer& reducer, const
     using Index = decltype(index);
     WindowGrid<Index> grid(shape.batches, shape.out, shape.channels / V);
     unsigned blocks = unsigned(ceil_div(grid.threads, window_block));
-    reduce_window_cells<V><<<blocks, window_block, 0, executor.stream>>>(reducer, Windows<Index>(shape), grid, y);
+    reduce_window_elements<V><<<blocks, window_block, 0, executor.stream>>>(reducer, Windows<Index>(shape), grid, y);
     return launched();
   });
 }
@@ -100,18 +101,18 @@ Status gather_windows_of(const Executor& executor, const Gatherer& gatherer, con
     using Index = decltype(index);
     WindowGrid<Index> grid(shape.batches, shape.in, shape.channels / V);
     unsigned blocks = unsigned(ceil_div(grid.threads, window_block));
-    gather_window_cells<V><<<blocks, window_block, 0, executor.stream>>>(gatherer, Windows<Index>(shape), grid, dx);
+    gather_window_elements<V><<<blocks, window_block, 0, executor.stream>>>(gatherer, Windows<Index>(shape), grid, dx);
     return launched();
   });
 }
 
-// body(part, cells of x before it, cells of y before it) for as many batches at a time as 32 bits reach; one that they
-// do not reach stands alone.
+// body(part, elements of x before it, elements of y before it) for as many batches at a time as 32 bits reach; one that
+// they do not reach stands alone.
 template <class Body>
 Status for_parts_in_reach(const WindowShape& shape, const Body& body) {
   WindowShape part = shape;
   part.batches = 1;
-  int64_t x_batch = part.x_cells(), y_batch = part.y_cells();
+  int64_t x_batch = part.x_elements(), y_batch = part.y_elements();
   int64_t together = (window_reach - 1) / (x_batch > y_batch ? x_batch : y_batch);
   if (together < 1) together = 1;
   for (int64_t first = 0; first < shape.batches; first += together) {
@@ -126,7 +127,7 @@ Status for_parts_in_reach(const WindowShape& shape, const Body& body) {
 template <class Reducer>
 Status reduce_windows(const Executor& executor, const Reducer& reducer, const WindowShape& shape,
                       typename Reducer::Element* y) {
-  if (shape.y_cells() == 0) return {};
+  if (shape.y_elements() == 0) return {};
   return internal::for_parts_in_reach(shape, [&](const WindowShape& part, int64_t x_before, int64_t y_before) {
     return internal::reduce_windows_of(executor, reducer.after(x_before, y_before), part, y + y_before);
   });
@@ -135,7 +136,7 @@ Status reduce_windows(const Executor& executor, const Reducer& reducer, const Wi
 template <class Gatherer>
 Status gather_windows(const Executor& executor, const Gatherer& gatherer, const WindowShape& shape,
                       typename Gatherer::Element* dx) {
-  if (shape.x_cells() == 0) return {};
+  if (shape.x_elements() == 0) return {};
   return internal::for_parts_in_reach(shape, [&](const WindowShape& part, int64_t x_before, int64_t y_before) {
     return internal::gather_windows_of(executor, gatherer.after(x_before, y_before), part, dx + x_before);
   });

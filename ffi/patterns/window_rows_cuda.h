@@ -1,6 +1,6 @@
-// The window pattern on a CUDA grid for one channel, where neighbours along W are next to each other in memory: a
+// The window pattern on a CUDA grid for one channel, where neighbors along W are next to each other in memory: a
 // thread goes down some rows of the result. Usual sizes and strides along W are known to the compiler, since the
-// arithmetic of places would otherwise cost more than the reading.
+// arithmetic of positions would otherwise cost more than the reading.
 #pragma once
 
 #include "window.h"
@@ -10,48 +10,48 @@ namespace internal {
 
 inline constexpr int window_rows_block = 128, window_rows_each = 4;
 
-// A thread for `steps` places in the planes of an array [B, D, H, W], which are its B * D: pieces of rows, one below
-// the other, or, along lines, in one row and as far apart as `across` says.
-template <bool is_line>
+// A thread for `steps` positions in the planes of an array [B, D, H, W], which are its B * D: chunks of rows, one below
+// the other, or, along slices, in one row and as far apart as `across` says.
+template <bool is_slice>
 struct WindowRows {
-  Divisor<int32_t> pieces, groups, depth;
-  int steps, piece, across, threads;
+  Divisor<int32_t> chunks, groups, depth;
+  int steps, chunk, across, threads;
 
-  WindowRows(int64_t batches, const int64_t* extents, int steps, int piece)
-      : pieces(ceil_div(extents[2], is_line ? piece * steps : piece)),
-        groups(is_line ? extents[1] : ceil_div(extents[1], steps)),
+  WindowRows(int64_t batches, const int64_t* extents, int steps, int chunk)
+      : chunks(ceil_div(extents[2], is_slice ? chunk * steps : chunk)),
+        groups(is_slice ? extents[1] : ceil_div(extents[1], steps)),
         depth(extents[0]),
         steps(steps),
-        piece(piece),
-        across(pieces.value * piece),
-        threads(int(batches * extents[0] * groups.value * pieces.value)) {}
+        chunk(chunk),
+        across(chunks.value * chunk),
+        threads(int(batches * extents[0] * groups.value * chunks.value)) {}
   unsigned blocks() const { return unsigned(ceil_div(threads, window_rows_block)); }
 
-  struct Place {
+  struct Position {
     int batch, d, row, column;
   };
-  __device__ Place place(int thread) const {
-    int line = pieces.quotient(thread), plane = groups.quotient(line), batch = depth.quotient(plane);
-    return {batch, plane - batch * depth.value, (line - plane * groups.value) * (is_line ? 1 : steps),
-            (thread - line * pieces.value) * piece};
+  __device__ Position position(int thread) const {
+    int slice = chunks.quotient(thread), plane = groups.quotient(slice), batch = depth.quotient(plane);
+    return {batch, plane - batch * depth.value, (slice - plane * groups.value) * (is_slice ? 1 : steps),
+            (thread - slice * chunks.value) * chunk};
   }
-  // body(row, column) for the thread's places.
+  // body(row, column) for the thread's positions.
   template <class Body>
-  __device__ void for_steps(const Place& place, const int* extents, const Body& body) const {
-    if constexpr (is_line) {
-      int column = place.column;
-      body(place.row, column);
-      while (across < extents[2] - column) body(place.row, column += across);  // the sum does not overflow
+  __device__ void for_steps(const Position& position, const int* extents, const Body& body) const {
+    if constexpr (is_slice) {
+      int column = position.column;
+      body(position.row, column);
+      while (across < extents[2] - column) body(position.row, column += across);  // the sum does not overflow
     } else {
-      int end = min(place.row + steps, extents[1]);
-      for (int row = place.row; row < end; ++row) body(row, place.column);
+      int end = min(position.row + steps, extents[1]);
+      for (int row = position.row; row < end; ++row) body(row, position.column);
     }
   }
 };
 
-// V cells of a row, `left` of which are there; a row of whole vectors has them aligned.
+// V elements of a row, `left` of which are there; a row of whole vectors has them aligned.
 template <int V, class T>
-__device__ Vector<T, V> load_piece(const T* from, int left, bool is_aligned) {
+__device__ Vector<T, V> load_chunk(const T* from, int left, bool is_aligned) {
   if (is_aligned) return load<V>(from);
   Vector<T, V> values{};
 #pragma unroll
@@ -60,7 +60,7 @@ __device__ Vector<T, V> load_piece(const T* from, int left, bool is_aligned) {
   return values;
 }
 template <int V, class T>
-__device__ void store_piece(T* to, const Vector<T, V>& values, int left, bool is_aligned) {
+__device__ void store_chunk(T* to, const Vector<T, V>& values, int left, bool is_aligned) {
   if (is_aligned) return store<V>(to, values);
 #pragma unroll
   for (int k = 0; k < V; ++k)
@@ -79,38 +79,38 @@ __global__ void __launch_bounds__(window_rows_block)
                        typename Reducer::Element* y) {
   int thread = blockIdx.x * window_rows_block + threadIdx.x;
   if (thread >= grid.threads) return;
-  auto place = grid.place(thread);
-  int from_d = place.d * windows.stride[0].value, depth = windows.extent(0, from_d);
-  grid.for_steps(place, windows.out, [&](int row, int column) {
+  auto position = grid.position(thread);
+  int from_d = position.d * windows.stride[0].value, depth = windows.extent(0, from_d);
+  grid.for_steps(position, windows.out, [&](int row, int column) {
     int from_h = row * windows.stride[1].value, height = windows.extent(1, from_h);
     int from_w = column * windows.stride[2].value, width = windows.extent(2, from_w);
-    int to = windows.y_cell(place.batch, place.d, row, column, 0);
+    int to = windows.y_element(position.batch, position.d, row, column, 0);
     typename Reducer::template State<1> state;
     reducer.start(state, to);
     for (int i = 0; i < depth; ++i) {
-      int cell = windows.x_cell(place.batch, from_d + i, from_h, from_w, 0);
+      int element = windows.x_element(position.batch, from_d + i, from_h, from_w, 0);
       if (Extent::columns > 0 && height == Extent::rows && width == Extent::columns) {
         // All are read before any is used.
-        typename Reducer::template Cells<1> cells[std::max(Extent::rows, 1)][std::max(Extent::columns, 1)];
+        typename Reducer::template Elements<1> elements[std::max(Extent::rows, 1)][std::max(Extent::columns, 1)];
 #pragma unroll
         for (int j = 0; j < Extent::rows; ++j)
 #pragma unroll
           for (int k = 0; k < Extent::columns; ++k)
-            cells[j][k] = reducer.template stage<1>(cell + j * windows.in[2] + k, Constant<1>{});
+            elements[j][k] = reducer.template stage<1>(element + j * windows.in[2] + k, Constant<1>{});
 #pragma unroll
         for (int j = 0; j < Extent::rows; ++j)
 #pragma unroll
-          for (int k = 0; k < Extent::columns; ++k) reducer.push(state, cells[j][k]);
+          for (int k = 0; k < Extent::columns; ++k) reducer.push(state, elements[j][k]);
       } else {
-        for (int j = 0; j < height; ++j, cell += windows.in[2])
-          for (int k = 0; k < width; ++k) reducer.push(state, reducer.template stage<1>(cell + k, Constant<1>{}));
+        for (int j = 0; j < height; ++j, element += windows.in[2])
+          for (int k = 0; k < width; ++k) reducer.push(state, reducer.template stage<1>(element + k, Constant<1>{}));
       }
     }
     store<1>(y + to, reducer.finish(state, to));
   });
 }
 
-// Cells of x in pieces of V, by windows of any kind.
+// Elements of x in chunks of V, by windows of any kind.
 template <int V, class Gatherer>
 __global__ void __launch_bounds__(window_rows_block)
     gather_window_rows(Gatherer gatherer, Windows<int32_t> windows, WindowRows<false> grid,
@@ -119,12 +119,12 @@ __global__ void __launch_bounds__(window_rows_block)
   using Range = typename Windows<int32_t>::Range;
   int thread = blockIdx.x * window_rows_block + threadIdx.x;
   if (thread >= grid.threads) return;
-  auto place = grid.place(thread);
+  auto position = grid.position(thread);
   bool is_aligned = windows.in[2] % V == 0;
-  Range ds = windows.holding(0, place.d);
-  grid.for_steps(place, windows.in, [&](int row, int column) {
-    int cell = windows.x_cell(place.batch, place.d, row, column, 0), left = windows.in[2] - column;
-    Vector<T, V> x = load_piece<V>(gatherer.x + cell, left, is_aligned);
+  Range ds = windows.holding(0, position.d);
+  grid.for_steps(position, windows.in, [&](int row, int column) {
+    int element = windows.x_element(position.batch, position.d, row, column, 0), left = windows.in[2] - column;
+    Vector<T, V> x = load_chunk<V>(gatherer.x + element, left, is_aligned);
     typename Gatherer::template State<1> state[V];
 #pragma unroll
     for (int k = 0; k < V; ++k) gatherer.start(state[k], Vector<T, 1>{x.lane[k]});
@@ -133,35 +133,35 @@ __global__ void __launch_bounds__(window_rows_block)
     for (int i = ds.first; i < ds.end; ++i)
       for (int j = hs.first; j < hs.end; ++j)
         for (int w = ws.first; w < ws.end; ++w) {
-          auto window = windows.place(place.batch, i, j, w, 0);
-          auto term = gatherer.template stage<1>(window.y_cell);
+          auto window = windows.position(position.batch, i, j, w, 0);
+          auto term = gatherer.template stage<1>(window.y_element);
           int offset = column - w * windows.stride[2].value;
 #pragma unroll
           for (int k = 0; k < V; ++k)
             if (unsigned(offset + k) < unsigned(windows.size[2]))
-              gatherer.push(state[k], term, windows, cell + k, Constant<1>{}, window);
+              gatherer.push(state[k], term, windows, element + k, Constant<1>{}, window);
         }
     Vector<T, V> out;
 #pragma unroll
     for (int k = 0; k < V; ++k) out.lane[k] = gatherer.finish(state[k]).lane[0];
-    store_piece<V>(dx + cell, out, left, is_aligned);
+    store_chunk<V>(dx + element, out, left, is_aligned);
   });
 }
 
-// A window's size and stride along an axis, and the windows that hold some of `cells` cells, the first of which is a
-// multiple of the stride: `before` that many strides begin before it, and so on.
-template <int size, int stride, int cells>
+// A window's size and stride along an axis, and the windows that hold some of `elements` elements, the first of which
+// is a multiple of the stride: `before` that many strides begin before it, and so on.
+template <int size, int stride, int elements>
 struct WindowSteps {
-  static_assert(cells % stride == 0);
-  static constexpr int before = (size - 1) / stride, count = before + cells / stride;
-  static __device__ int first(int cell) { return cell / stride - before; }
-  static constexpr __host__ __device__ bool holds(int window, int cell) {
-    return unsigned(cell + (before - window) * stride) < unsigned(size);
+  static_assert(elements % stride == 0);
+  static constexpr int before = (size - 1) / stride, count = before + elements / stride;
+  static __device__ int first(int element) { return element / stride - before; }
+  static constexpr __host__ __device__ bool holds(int window, int element) {
+    return unsigned(element + (before - window) * stride) < unsigned(size);
   }
 };
 
-// The same for windows that the compiler knows along H and W: a thread has R rows of V cells at once, and each of the
-// windows is read once for all of them.
+// The same for windows that the compiler knows along H and W: a thread has R rows of V elements at once, and each of
+// the windows is read once for all of them.
 template <int R, int V, class Along, class Across, class Gatherer>
 __global__ void __launch_bounds__(window_rows_block)
     gather_known_window_rows(Gatherer gatherer, Windows<int32_t> windows, WindowRows<false> grid,
@@ -169,14 +169,14 @@ __global__ void __launch_bounds__(window_rows_block)
   using T = typename Gatherer::Element;
   int thread = blockIdx.x * window_rows_block + threadIdx.x;
   if (thread >= grid.threads) return;
-  auto [batch, d, row, column] = grid.place(thread);
+  auto [batch, d, row, column] = grid.position(thread);
   bool is_aligned = windows.in[2] % V == 0;
-  int cell = windows.x_cell(batch, d, row, column, 0), left = windows.in[2] - column;
+  int element = windows.x_element(batch, d, row, column, 0), left = windows.in[2] - column;
   Vector<T, V> x[R];
 #pragma unroll
   for (int r = 0; r < R; ++r) {
     int there = min(r, windows.in[1] - 1 - row);
-    x[r] = load_piece<V>(gatherer.x + cell + there * windows.in[2], left, is_aligned);
+    x[r] = load_chunk<V>(gatherer.x + element + there * windows.in[2], left, is_aligned);
   }
   typename Gatherer::template State<1> state[R][V];
 #pragma unroll
@@ -189,22 +189,22 @@ __global__ void __launch_bounds__(window_rows_block)
 #pragma unroll
     for (int h = 0; h < Along::count; ++h) {
       if (unsigned(first_h + h) >= unsigned(windows.out[1])) continue;
-      int line = windows.y_cell(batch, i, first_h + h, first_w, 0);
+      int slice = windows.y_element(batch, i, first_h + h, first_w, 0);
       typename Gatherer::template Terms<1> terms[Across::count];
       auto in_range = [&](int w) { return unsigned(first_w + w) < unsigned(windows.out[2]); };
 #pragma unroll
       for (int w = 0; w < Across::count; ++w)
-        if (in_range(w)) terms[w] = gatherer.template stage<1>(line + w);
+        if (in_range(w)) terms[w] = gatherer.template stage<1>(slice + w);
 #pragma unroll
       for (int w = 0; w < Across::count; ++w) {
         if (!in_range(w)) continue;
-        auto window = windows.place(batch, i, first_h + h, first_w + w, 0);
+        auto window = windows.position(batch, i, first_h + h, first_w + w, 0);
 #pragma unroll
         for (int r = 0; r < R; ++r)
 #pragma unroll
           for (int k = 0; k < V; ++k)
             if (Along::holds(h, r) && Across::holds(w, k))
-              gatherer.push(state[r][k], terms[w], windows, cell + r * windows.in[2] + k, Constant<1>{}, window);
+              gatherer.push(state[r][k], terms[w], windows, element + r * windows.in[2] + k, Constant<1>{}, window);
       }
     }
 #pragma unroll
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(window_rows_block)
     Vector<T, V> out;
 #pragma unroll
     for (int k = 0; k < V; ++k) out.lane[k] = gatherer.finish(state[r][k]).lane[0];
-    store_piece<V>(dx + cell + r * windows.in[2], out, left, is_aligned);
+    store_chunk<V>(dx + element + r * windows.in[2], out, left, is_aligned);
   }
 }
 

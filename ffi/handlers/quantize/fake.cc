@@ -1,6 +1,6 @@
-// FFI targets of fake quantisation and of gradients.
+// FFI targets of fake quantization and of gradients.
 #include "quantize.h"
-#include BARACUDA_DRIVER(blocks)
+#include BARACUDA_DRIVER(blockwise)
 
 namespace baracuda {
 namespace {
@@ -16,7 +16,7 @@ ffi::Error fake_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer scale, f
     using T = typename decltype(type)::type;
     using Wide = Accumulator<T>;
     FakeQuantize<T> kernel{{blocks.scales<Wide>()}, memory<const T>(x), memory<T>(*y), range_of<Wide>(low, high)};
-    return to_error(op, run_blocks(device.executor(), kernel, blocks.shape));
+    return to_error(op, run_blockwise(device.executor(), kernel, blocks.shape));
   });
 }
 
@@ -34,7 +34,7 @@ ffi::Error gradient_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer dy, 
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     using Wide = Accumulator<T>;
-    auto run = [&](auto kernel) { return to_error(op, run_blocks(device.executor(), kernel, blocks.shape)); };
+    auto run = [&](auto kernel) { return to_error(op, run_blockwise(device.executor(), kernel, blocks.shape)); };
     Scaled<T> scaled{blocks.scales<Wide>()};
     auto range = range_of<Wide>(low, high);
     if (divides)
@@ -44,9 +44,9 @@ ffi::Error gradient_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer dy, 
 }
 
 BARACUDA_TARGET(fake_quantize, fake_handler,
-                with_range(cells().Arg<ffi::AnyBuffer>().RemainingArgs().Ret<ffi::AnyBuffer>()));
+                with_range(elements().Arg<ffi::AnyBuffer>().RemainingArgs().Ret<ffi::AnyBuffer>()));
 BARACUDA_TARGET(quantize_backward, gradient_handler,
-                with_range(cells().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>().RemainingArgs().Ret<ffi::AnyBuffer>())
+                with_range(elements().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>().RemainingArgs().Ret<ffi::AnyBuffer>())
                     .Attr<bool>("divides"));
 
 }  // namespace

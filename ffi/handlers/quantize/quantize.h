@@ -1,10 +1,10 @@
-// What FFI targets of quantisation share: cells [batches..., channels, inner] with scales and zero points [batches...,
-// channels], which may have fewer of the batches. Zero points may be left out where all are 0.
+// What FFI targets of quantization share: elements [batches..., channels, inner] with scales and zero points
+// [batches..., channels], which may have fewer of the batches. Zero points may be left out where all are 0.
 #pragma once
 
 #include "handlers/target.h"
 #include "kernels/quantize.h"
-#include "patterns/blocks.h"
+#include "patterns/blockwise.h"
 
 namespace baracuda {
 
@@ -36,7 +36,7 @@ T* memory(const ffi::AnyBuffer& buffer) {
   return static_cast<T*>(buffer.untyped_data());
 }
 
-// Operands (x or codes, scale, zero point or nothing); `wide` is the float array that says what dtype scales have.
+// Operands (x or q, scale, zero point or nothing); `wide` is the float array that says what dtype scales have.
 struct Blocks {
   Checks checks;
   BlockShape shape{0, 1, 1, 1};
@@ -67,8 +67,8 @@ struct Blocks {
   }
   void check_code(ffi::DataType code, double low, double high) {
     checks.require(low <= high, "qmin must be at most qmax, got ", low, " and ", high)
-        .require(!is_packed(code) || shape.columns % 2 == 0 || shape.cells() == 0,
-                 "rows of codes of 4 bits must be even, got ", shape.columns);
+        .require(!is_packed(code) || shape.columns % 2 == 0 || shape.elements() == 0,
+                 "rows of quantized values of 4 bits must be even, got ", shape.columns);
   }
   template <class Wide>
   ScaleArrays<Wide> scales() const {
@@ -77,11 +77,11 @@ struct Blocks {
 };
 
 template <class Wide>
-CodeRange<Wide> range_of(double low, double high) {
+QuantizedRange<Wide> range_of(double low, double high) {
   return {Wide(low), Wide(high)};
 }
 
-inline auto cells() { return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>(); }
+inline auto elements() { return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>(); }
 template <class Binding>
 auto with_range(Binding binding) {
   return std::move(binding).template Attr<double>("low").template Attr<double>("high");

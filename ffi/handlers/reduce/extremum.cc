@@ -20,7 +20,7 @@ auto extreme_order(bool is_max, bool magnitude) {
   return order;
 }
 
-// The greatest or the least, by the bits of magnitudes where these are asked for; as second result how many have it.
+// The largest or the smallest, by the bits of magnitudes where these are asked for; as second result how many have it.
 ffi::Error extremum_handler(Device device, Array x, Output workspace, Output y, ffi::RemainingRets more, int64_t rank,
                             bool is_max, bool magnitude) {
   Reducing reducing("reduce_extremum", "operand", x, "the result", *y, rank);

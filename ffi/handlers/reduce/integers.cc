@@ -6,9 +6,9 @@
 namespace baracuda {
 namespace {
 
-// Integers and bool as cells of so many bytes.
+// Integers and bool as elements of so many bytes.
 template <class Body>
-ffi::Error for_cell(int bytes, const Body& body) {
+ffi::Error for_element(int bytes, const Body& body) {
   if (bytes == 1) return body(uint8_t{});
   if (bytes == 2) return body(uint16_t{});
   if (bytes == 4) return body(uint32_t{});
@@ -26,22 +26,22 @@ ffi::Error reduce_integers(const Reducing& reducing, Device& device, const Array
   ffi::DataType dtype = reducing.x.element_type();
   if (dtype == ffi::DataType::C64 || dtype == ffi::DataType::C128 || width_of(dtype) > 8)
     return invalid(reducing.op, "operand must be bool, a float or an integer of 8 to 64 bits, got type ", int(dtype));
-  return for_cell(width_of(dtype), [&](auto cell) {
-    using Cell = decltype(cell);
-    Cell high = Cell(Cell(1) << (8 * sizeof(Cell) - 1)), all = Cell(~Cell(0));
-    ReduceIntegers<Cell> reducer{y->untyped_data(),
-                                 width_of(y->element_type()),
-                                 what,
-                                 is_signed(dtype) ? high : Cell(0),
-                                 is_inexact(dtype) ? Cell(all ^ high) : all,
-                                 uint64_t(reducing.shape.count)};
+  return for_element(width_of(dtype), [&](auto element) {
+    using Element = decltype(element);
+    Element high = Element(Element(1) << (8 * sizeof(Element) - 1)), all = Element(~Element(0));
+    ReduceIntegers<Element> reducer{y->untyped_data(),
+                                    width_of(y->element_type()),
+                                    what,
+                                    is_signed(dtype) ? high : Element(0),
+                                    is_inexact(dtype) ? Element(all ^ high) : all,
+                                    uint64_t(reducing.shape.count)};
     return reducing.reduce(device, workspace, reducer);
   });
 }
 
 namespace {
 
-// How many cells are not zero, whether any is, or all are.
+// How many elements are not zero, whether any is, or all are.
 ffi::Error count_handler(Device device, Array x, Output workspace, Output y, int64_t rank, std::string_view what) {
   Reducing reducing("reduce_count", "operand", x, "the result", *y, rank);
   reducing.checks

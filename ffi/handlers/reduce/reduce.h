@@ -26,8 +26,8 @@ struct Reducing {
     auto full = x.dimensions(), kept = y.dimensions();
     int64_t batches = int64_t(full.size()) - rank;
     checks
-        .require(1 <= rank && rank <= CellDimensions::most, "rank must be in [1, ", CellDimensions::most, "], got ",
-                 rank)
+        .require(1 <= rank && rank <= ElementDimensions::most, "rank must be in [1, ", ElementDimensions::most,
+                 "], got ", rank)
         .require(batches >= 0, x_name, " must have rank ", rank, " or more, got ", describe(full));
     if (checks.failed()) return;
     bool fits = int64_t(kept.size()) == batches + rank / 2;
@@ -39,24 +39,24 @@ struct Reducing {
     shape = ReduceShape(product(full, 0, batches), full.begin() + batches, int(rank));
   }
 
-  // Lines of another kind.
+  // Slices of another kind.
   Reducing(const char* op, const Array& x, const Array& y, const ReduceShape& shape)
       : op(op), checks(op), names{"operand", "the result"}, x(x), y(y), shape(shape) {}
 
-  // Another array of which each line has a cell.
-  Reducing& per_line(const char* name, const Array& array) {
+  // Another array of which each slice has an element.
+  Reducing& per_slice(const char* name, const Array& array) {
     checks.same_shape(name, array, names[1], y);
     return *this;
   }
   template <class Reducer>
   ffi::Error reduce(Device& device, const Array& workspace, const Reducer& reducer) const {
-    return to_error(op, reduce_lines(device.executor(workspace), reducer, shape, in<typename Reducer::Element>(x)));
+    return to_error(op, reduce_slices(device.executor(workspace), reducer, shape, in<typename Reducer::Element>(x)));
   }
   // dx is x in this shape.
-  template <class Spreader>
-  ffi::Error spread(Device& device, const Spreader& spreader, const Array& from, Output& dx) const {
-    using T = typename Spreader::Element;
-    return to_error(op, spread_lines(device.executor(), spreader, shape, in<T>(from), out<T>(dx)));
+  template <class Broadcaster>
+  ffi::Error broadcast(Device& device, const Broadcaster& broadcaster, const Array& from, Output& dx) const {
+    using T = typename Broadcaster::Element;
+    return to_error(op, broadcast_slices(device.executor(), broadcaster, shape, in<T>(from), out<T>(dx)));
   }
 };
 
@@ -64,13 +64,13 @@ struct Reducing {
 ffi::Error sum(Reducing reducing, Device& device, const Array& workspace, Output& y, double divisor,
                bool magnitudes = false);
 
-// The array that a target returns beside its first result when a gradient or the caller needs it, or null.
+// The array that a target returns after its first result when a gradient or the caller needs it, or null.
 template <class T>
-ffi::ErrorOr<T*> saved(Reducing& reducing, ffi::RemainingRets& more, size_t place, const char* name,
+ffi::ErrorOr<T*> saved(Reducing& reducing, ffi::RemainingRets& more, size_t position, const char* name,
                        ffi::DataType dtype) {
-  auto array = more.get<Array>(place);
+  auto array = more.get<Array>(position);
   if (array.has_error()) return ffi::Unexpected(array.error());
-  reducing.per_line(name, **array);
+  reducing.per_slice(name, **array);
   reducing.checks.dtype(name, **array, dtype);
   if (reducing.checks.failed()) return ffi::Unexpected(reducing.checks.error());
   return out<T>(*array);
@@ -111,7 +111,7 @@ inline Reducing& check_result(Reducing& reducing) {
   return reducing;
 }
 
-// Of integers and bool, or of cells that are counted.
+// Of integers and bool, or of elements that are counted.
 ffi::Error reduce_integers(const Reducing& reducing, Device& device, const Array& workspace, Output& y, Counting what);
 
 // The workspace and the first result.

@@ -24,7 +24,7 @@ struct Tracing {
     batches = product(full, 0, lead), rows = full[lead], middle = full[lead + 1], columns = full[lead + 2];
     inner = full[lead + 3];
   }
-  // The cells of a diagonal are lines.
+  // The elements of a diagonal are slices.
   ReduceShape shape(int64_t offset) const {
     ReduceShape shape;
     int64_t row = middle * columns * inner, begin = offset < 0 ? -offset : 0, first = offset > 0 ? offset : 0;
@@ -32,7 +32,7 @@ struct Tracing {
     shape.first = begin * row + first * inner;
     shape.kept.push(batches, rows * row), shape.kept.push(middle, columns * inner);
     shape.reduced.push(shape.count, row + inner);
-    shape.lines = batches * middle, shape.columns = inner;
+    shape.slices = batches * middle, shape.columns = inner;
     return shape;
   }
 };
@@ -50,8 +50,8 @@ ffi::Error diagonal_backward_handler(Device device, Array dy, Output dx, int64_t
   if (tracing.checks.failed()) return tracing.checks.error();
   return for_inexact(op, "dy", dy.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
-    SpreadTrace<T> cell{in<T>(dy), tracing.rows, tracing.middle, tracing.columns, tracing.inner, offset};
-    return to_error(op, gather(device.executor(), cell, out<T>(dx), tracing.batches, tracing.rows,
+    BroadcastTrace<T> element{in<T>(dy), tracing.rows, tracing.middle, tracing.columns, tracing.inner, offset};
+    return to_error(op, gather(device.executor(), element, out<T>(dx), tracing.batches, tracing.rows,
                                tracing.middle * tracing.columns * tracing.inner));
   });
 }

@@ -4,15 +4,15 @@
 namespace baracuda {
 namespace {
 
-ffi::Error extremum_backward_handler(Device device, ffi::AnyBuffer perm, ffi::AnyBuffer offsets, ffi::AnyBuffer winner,
+ffi::Error extremum_backward_handler(Device device, ffi::AnyBuffer perm, ffi::AnyBuffer offsets, ffi::AnyBuffer arg,
                                      ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuffer> dx) {
   constexpr const char* op = "segment_extremum_backward";
   Gradient gradient(op, perm, offsets, dy, *dx);
-  gradient.checks.same_shape("winner", winner, "dy", dy)
-      .require(winner.element_type() == ffi::DataType::S32 || winner.element_type() == ffi::DataType::U32,
-               "winner must be int32 or uint32, got type ", int(winner.element_type()));
-  return gradient.run<SegmentExtremumBackward>(op, device, dy, *dx, [&](auto& spreader, auto) {
-    spreader.winner = static_cast<const uint32_t*>(winner.untyped_data());
+  gradient.checks.same_shape("arg", arg, "dy", dy)
+      .require(arg.element_type() == ffi::DataType::S32 || arg.element_type() == ffi::DataType::U32,
+               "arg must be int32 or uint32, got type ", int(arg.element_type()));
+  return gradient.run<SegmentExtremumBackward>(op, device, dy, *dx, [&](auto& broadcaster, auto) {
+    broadcaster.arg = static_cast<const uint32_t*>(arg.untyped_data());
   });
 }
 
@@ -27,11 +27,11 @@ ffi::Error ties_backward_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuf
       .same_dtype("y", y, "dy", dy)
       .same_shape("ties", ties, "dy", dy)
       .dtype("ties", ties, ffi::DataType::F32);
-  return gradient.run<SegmentTiesBackward>(op, device, dy, *dx, [&](auto& spreader, auto type) {
+  return gradient.run<SegmentTiesBackward>(op, device, dy, *dx, [&](auto& broadcaster, auto type) {
     using T = typename decltype(type)::type;
-    spreader.x = static_cast<const T*>(data.untyped_data());
-    spreader.y = static_cast<const T*>(y.untyped_data());
-    spreader.ties = static_cast<const float*>(ties.untyped_data());
+    broadcaster.x = static_cast<const T*>(data.untyped_data());
+    broadcaster.y = static_cast<const T*>(y.untyped_data());
+    broadcaster.ties = static_cast<const float*>(ties.untyped_data());
   });
 }
 

@@ -19,7 +19,7 @@ ffi::Error index_handler(Device device, ffi::AnyBuffer ids, ffi::Result<ffi::Any
                "perm must have the shape of ids, ", describe(in), ", or no column for sorted ids, got ",
                describe(order))
       .require(out.size() == in.size() && std::equal(in.begin(), in.end() - 1, out.begin()) && out.back() >= 1,
-               "offsets must be ", describe(in), " with segments + 1 in the last place, got ", describe(out))
+               "offsets must be ", describe(in), " with segments + 1 in the last position, got ", describe(out))
       .require(in.back() < int64_t(no_row), "at most 2^32 - 2 rows are supported, got ", in.back());
   if (checks.failed()) return checks.error();
   return for_index(op, "ids", ids.element_type(), [&](auto id) {

@@ -48,11 +48,11 @@ ffi::Error prod_backward_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuf
       .same_shape("zeros", zeros, "dy", dy)
       .dtype("product", nonzero, wide ? ffi::DataType::F64 : ffi::DataType::F32)
       .dtype("zeros", zeros, ffi::DataType::U8);
-  return gradient.run<SegmentProdBackward>(op, device, dy, *dx, [&](auto& spreader, auto type) {
+  return gradient.run<SegmentProdBackward>(op, device, dy, *dx, [&](auto& broadcaster, auto type) {
     using T = typename decltype(type)::type;
-    spreader.x = static_cast<const T*>(data.untyped_data());
-    spreader.product = static_cast<const Accumulator<T>*>(nonzero.untyped_data());
-    spreader.zeros = static_cast<const uint8_t*>(zeros.untyped_data());
+    broadcaster.x = static_cast<const T*>(data.untyped_data());
+    broadcaster.product = static_cast<const Accumulator<T>*>(nonzero.untyped_data());
+    broadcaster.zeros = static_cast<const uint8_t*>(zeros.untyped_data());
   });
 }
 

@@ -88,16 +88,17 @@ struct Gradient : Indexed {
            const ffi::AnyBuffer& dx)
       : Indexed(op, perm, offsets, "the result", dx, "dy", dy) {}
 
-  // fill(spreader, type) sets what this spreader has beside dy.
-  template <template <class> class Spreader, class Fill>
+  // fill(broadcaster, type) sets what this broadcaster has besides dy.
+  template <template <class> class Broadcaster, class Fill>
   ffi::Error run(const char* op, Device& device, const ffi::AnyBuffer& dy, const ffi::AnyBuffer& dx, const Fill& fill) {
     if (checks.failed()) return checks.error();
     return for_float(op, "dy", dy.element_type(), [&](auto type) {
       using T = typename decltype(type)::type;
-      Spreader<T> spreader{};
-      spreader.dy = static_cast<const T*>(dy.untyped_data());
-      fill(spreader, type);
-      return to_error(op, spread_segments(device.executor(), spreader, index, static_cast<T*>(dx.untyped_data())));
+      Broadcaster<T> broadcaster{};
+      broadcaster.dy = static_cast<const T*>(dy.untyped_data());
+      fill(broadcaster, type);
+      return to_error(op,
+                      broadcast_segments(device.executor(), broadcaster, index, static_cast<T*>(dx.untyped_data())));
     });
   }
 };

@@ -51,8 +51,8 @@ ffi::Error mean_backward_handler(Device device, ffi::AnyBuffer perm, ffi::AnyBuf
   constexpr const char* op = "segment_mean_backward";
   Gradient gradient(op, perm, offsets, dy, *dx);
   gradient.check_counts(counts, offsets);
-  return gradient.run<SegmentMeanBackward>(op, device, dy, *dx, [&](auto& spreader, auto) {
-    spreader.counts = static_cast<const int32_t*>(counts.untyped_data());
+  return gradient.run<SegmentMeanBackward>(op, device, dy, *dx, [&](auto& broadcaster, auto) {
+    broadcaster.counts = static_cast<const int32_t*>(counts.untyped_data());
   });
 }
 

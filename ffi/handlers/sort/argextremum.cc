@@ -17,7 +17,8 @@ ffi::Error extremum_index_handler(Device device, ffi::AnyBuffer x, ffi::Result<f
                describe(out));
   if (checks.failed()) return checks.error();
   int64_t count = in[in.size() - 2];
-  checks.require(count > 0 && count <= INT32_MAX, "operand must have 1 to 2^31 - 1 cells along the axis, got ", count);
+  checks.require(count > 0 && count <= INT32_MAX, "operand must have 1 to 2^31 - 1 elements along the axis, got ",
+                 count);
   if (checks.failed()) return checks.error();
   return for_key(op, "operand", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;

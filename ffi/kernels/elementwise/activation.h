@@ -6,7 +6,7 @@
 
 namespace baracuda::op {
 
-// Linear pieces of clamped x, which NaN passes.
+// Linear parts of clamped x, which NaN passes.
 template <class W>
 BARACUDA_HD W clamped(W x, W low, W high) {
   W raised = x < low ? low : x;

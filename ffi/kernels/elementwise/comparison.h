@@ -12,7 +12,7 @@ BARACUDA_BINARY_VALUE(ge, bool, x >= y)
 BARACUDA_BINARY_VALUE(lt, bool, x < y)
 BARACUDA_BINARY_VALUE(le, bool, x <= y)
 
-// A cotangent's share of the greater of two, half of it where they are equal.
+// The part of a cotangent of the greater of two, half of it where they are equal.
 template <class W>
 BARACUDA_HD W share(bool greater, bool equal, W d) {
   return greater ? d : equal ? d / 2 : W(0);
@@ -24,7 +24,7 @@ BARACUDA_BINARY_OP(fmin, x < y || y != y ? x : y, x < y || y != y ? d : W(0), x 
 // 0 below 0, y at 0, 1 above.
 BARACUDA_BINARY_OP(heaviside, x > 0 ? W(1) : x < 0 ? W(0) : x == 0 ? y : x, W(0), x == 0 ? d : W(0))
 
-// Cells are moved, as unsigned integers of their width.
+// Elements are moved, as unsigned integers of their width.
 template <class T>
 struct where {
   using Operands = Types<bool, T, T>;

@@ -14,13 +14,13 @@ BARACUDA_HD Complex<T> squared(Complex<T> x) {
   return Complex<T>((x.real - x.imag) * (x.real + x.imag), 2 * x.real * x.imag);
 }
 // By quarters where a sum of two large products would overflow. By 0 the parts are divided, as in NumPy; by an infinity
-// what is finite is 0. Free of branches, so that loops vectorise.
+// what is finite is 0. Free of branches, so that loops vectorize.
 template <class T>
 BARACUDA_HD Complex<T> quotient(Complex<T> x, Complex<T> y) {
   constexpr T most = std::numeric_limits<T>::max(), large = most / 4;
   T size_of_x = std::abs(x.real) > std::abs(x.imag) ? std::abs(x.real) : std::abs(x.imag);
   T size_of_y = std::abs(y.real) > std::abs(y.imag) ? std::abs(y.real) : std::abs(y.imag);
-  T scale = (size_of_x > large) | (size_of_y > large) ? T(0.25) : T(1), zero = std::abs(y.real);
+  T scale = ((size_of_x > large) | (size_of_y > large)) ? T(0.25) : T(1), zero = std::abs(y.real);
   Complex<T> z = (scale * x) / (scale * y);
   bool by_zero = (y.real == 0) & (y.imag == 0), vanishes = (size_of_y > most) & (size_of_x <= most);
   auto part = [&](T x, T z) { return vanishes ? T(0) : by_zero ? x / zero : z; };

@@ -1,5 +1,5 @@
-// What functors of the elementwise pattern are made of. They compute in Comparable: float for halves, the type itself
-// otherwise. Conditions are written so that NaN comes out wherever it goes in.
+// What functors of the elementwise pattern are made of. They compute in Comparable: float for 16-bit floats, the type
+// itself otherwise. Conditions are written so that NaN comes out wherever it goes in.
 //
 // An op of one array is a line: its name, the result y at x, and what a cotangent (or a tangent) d of y (or x) becomes.
 // An op of two is the same, of x and y, with what d becomes of each.

@@ -17,7 +17,7 @@ BARACUDA_HD W any_power(W x, uint64_t n) {
 }
 
 #ifndef __CUDACC__
-// Out of line: a loop inside the loop over elements would keep that from being vectorised.
+// Out of line: a loop inside the loop over elements would keep that from being vectorized.
 template <class W>
 __attribute__((noinline)) W large_power(W x, uint64_t n) {
   return any_power(x, n);

@@ -1,7 +1,7 @@
-// Gradients of reductions: what each cell of x has of its line's cotangent.
+// Gradients of reductions: what each element of x has of its slice's cotangent.
 //
-// A spreader makes a Part of what the line has, once, and a cell of dx of that and the cell of x, which it may not
-// read.
+// A broadcaster makes a Part of what the slice has, once, and an element of dx of that and the element of x, which it
+// may not read.
 #pragma once
 
 #include "../complex.h"
@@ -17,28 +17,28 @@ BARACUDA_HD Wide sign_of(Wide x) {
 }
 
 template <class T>
-struct SpreadSum {
+struct BroadcastSum {
   using Element = T;
   using Part = T;
   static constexpr bool reads = false;
   const T* dy;
   double divisor;
 
-  BARACUDA_HD Part part(int64_t cell) const {
+  BARACUDA_HD Part part(int64_t element) const {
     if constexpr (is_complex<T>) {
       using Real = decltype(T::real);
-      return dy[cell] / Real(divisor);
+      return dy[element] / Real(divisor);
     } else {
       using Wide = Comparable<T>;
-      return T(Wide(dy[cell]) / Wide(divisor));
+      return T(Wide(dy[element]) / Wide(divisor));
     }
   }
   BARACUDA_HD T at(const Part& part, T) const { return part; }
 };
 
-// The cells that have the extreme value share the cotangent. A NaN has it where one is.
+// The elements that have the extreme value share the cotangent. A NaN has it where one is.
 template <class T>
-struct SpreadExtremum {
+struct BroadcastExtremum {
   using Element = T;
   using Wide = Comparable<T>;
   static constexpr bool reads = true;
@@ -51,23 +51,23 @@ struct SpreadExtremum {
   const T* dy;
   bool magnitude;
 
-  BARACUDA_HD Part part(int64_t cell) const {
-    float count = ties[cell];
-    Wide most = Wide(y[cell]), share = Wide(dy[cell]) / Wide(count > 1 ? count : 1);
+  BARACUDA_HD Part part(int64_t element) const {
+    float count = ties[element];
+    Wide most = Wide(y[element]), share = Wide(dy[element]) / Wide(count > 1 ? count : 1);
     // A magnitude has no slope at 0 and at NaN.
     if (magnitude && !(most > 0)) share *= 0;
     return {most, T(share), T(magnitude ? -share : share)};
   }
-  BARACUDA_HD T at(const Part& part, T cell) const {
-    Wide x = Wide(cell), value = magnitude ? std::fabs(x) : x;
-    bool same = (value == part.y) | (value != value);  // of a line with a NaN the extreme value is NaN
+  BARACUDA_HD T at(const Part& part, T element) const {
+    Wide x = Wide(element), value = magnitude ? std::fabs(x) : x;
+    bool same = (value == part.y) | (value != value);  // of a slice with a NaN the extreme value is NaN
     return value_if(same, x < 0 ? part.below : part.share);
   }
 };
 
-// dy times the product of the line's other factors.
+// dy times the product of the slice's other factors.
 template <class T>
-struct SpreadProd {
+struct BroadcastProd {
   using Element = T;
   using Wide = std::conditional_t<is_complex<T>, T, Accumulator<T>>;
   static constexpr bool reads = true;
@@ -80,9 +80,9 @@ struct SpreadProd {
   const T* dy;
 
   static BARACUDA_HD Wide wide(T x) { return Wide(x); }
-  BARACUDA_HD Part part(int64_t cell) const { return {wide(dy[cell]), product[cell], zeros[cell]}; }
-  BARACUDA_HD T at(const Part& part, T cell) const {
-    Wide x = wide(cell), others = part.product / factor_of(x);
+  BARACUDA_HD Part part(int64_t element) const { return {wide(dy[element]), product[element], zeros[element]}; }
+  BARACUDA_HD T at(const Part& part, T element) const {
+    Wide x = wide(element), others = part.product / factor_of(x);
     bool vanishes = part.zeros > uint32_t(x == Wide(0));
     return T(part.dy * (vanishes ? others * Wide(0) : others));
   }
@@ -90,7 +90,7 @@ struct SpreadProd {
 
 // dy e^(x - y - rest), rest being what rounding took from y; -inf adds nothing and has none.
 template <class T>
-struct SpreadLogSumExp {
+struct BroadcastLogSumExp {
   using Element = T;
   using Wide = Comparable<T>;
   static constexpr bool reads = true;
@@ -101,10 +101,10 @@ struct SpreadLogSumExp {
   const Wide* rest;
   const T* dy;
 
-  BARACUDA_HD Part part(int64_t cell) const { return {Wide(y[cell]), rest[cell], Wide(dy[cell])}; }
-  BARACUDA_HD T at(const Part& part, T cell) const {
+  BARACUDA_HD Part part(int64_t element) const { return {Wide(y[element]), rest[element], Wide(dy[element])}; }
+  BARACUDA_HD T at(const Part& part, T element) const {
     constexpr Wide infinity = std::numeric_limits<Wide>::infinity();
-    Wide x = Wide(cell);
+    Wide x = Wide(element);
     // Rounding may leave a bit more than x.
     Wide below = (x == part.y ? Wide(0) : x - part.y) - part.rest;
     Wide own = below > 0 ? Wide(1) + below : exponential<T>(below);
@@ -115,7 +115,7 @@ struct SpreadLogSumExp {
 
 // dy sign(x) (|x| / y)^(p - 1), 0 where x or y is 0.
 template <class T>
-struct SpreadNorm {
+struct BroadcastNorm {
   using Element = T;
   using Wide = Comparable<T>;
   static constexpr bool reads = true;
@@ -127,23 +127,23 @@ struct SpreadNorm {
   double p;
   bool is_one, is_two;
 
-  SpreadNorm(const Wide* y, const T* dy, double p) : y(y), dy(dy), p(p), is_one(p == 1), is_two(p == 2) {}
-  BARACUDA_HD Part part(int64_t cell) const {
-    Wide size = y[cell];
-    return {size, Wide(dy[cell]), (size > Wide(0x1p-120f)) & (size < Wide(0x1p120f)) ? 1 / size : Wide(0)};
+  BroadcastNorm(const Wide* y, const T* dy, double p) : y(y), dy(dy), p(p), is_one(p == 1), is_two(p == 2) {}
+  BARACUDA_HD Part part(int64_t element) const {
+    Wide size = y[element];
+    return {size, Wide(dy[element]), ((size > Wide(0x1p-120f)) & (size < Wide(0x1p120f))) ? 1 / size : Wide(0)};
   }
-  BARACUDA_HD T at(const Part& part, T cell) const {
-    Wide x = Wide(cell);
+  BARACUDA_HD T at(const Part& part, T element) const {
+    Wide x = Wide(element);
     if (is_one) return T(x != x ? x : part.dy * sign_of(x));
     Wide ratio = part.inverse != 0 ? x * part.inverse : x / part.y, slope = ratio;
     if (!is_two) slope = power_of(std::fabs(ratio), p - 1) * (x < 0 ? -1 : 1);
-    return T((x == 0) | (part.y == 0) ? Wide(0) : part.dy * slope);
+    return T(((x == 0) | (part.y == 0)) ? Wide(0) : part.dy * slope);
   }
 };
 
 // dy scale (x - mean), over y for the root, 0 where that is 0.
 template <class T>
-struct SpreadVariance {
+struct BroadcastVariance {
   using Element = T;
   using Wide = Accumulator<T>;
   static constexpr bool reads = true;
@@ -156,27 +156,27 @@ struct SpreadVariance {
   Wide divisor;
   bool root;
 
-  BARACUDA_HD Part part(int64_t cell) const {
-    Wide value = root ? y[cell] : Wide(0.5);
-    Wide scale = divisor > 0 ? Wide(dy[cell]) / divisor / value : std::numeric_limits<Wide>::quiet_NaN();
-    return {mean[cell], value == 0 ? Wide(0) : scale};
+  BARACUDA_HD Part part(int64_t element) const {
+    Wide value = root ? y[element] : Wide(0.5);
+    Wide scale = divisor > 0 ? Wide(dy[element]) / divisor / value : std::numeric_limits<Wide>::quiet_NaN();
+    return {mean[element], value == 0 ? Wide(0) : scale};
   }
   BARACUDA_HD T at(const Part& part, T x) const { return T((Wide(x) - part.mean) * part.scale); }
 };
 
 // The gradient of a trace: dx [batches, rows, middle, columns, inner], where column - row = offset dy's, elsewhere 0.
 template <class T>
-struct SpreadTrace {
+struct BroadcastTrace {
   using Element = T;
   const T* dy;  // [batches, middle, inner]
   int64_t rows, middle, columns, inner, offset;
 
-  // V neighbours from `place` on in [middle, columns, inner].
+  // V neighbors from `position` on in [middle, columns, inner].
   template <int V>
-  BARACUDA_HD Vector<T, V> at(int64_t batch, int64_t row, int64_t place) const {
+  BARACUDA_HD Vector<T, V> at(int64_t batch, int64_t row, int64_t position) const {
     Vector<T, V> out{};
     for (int k = 0; k < V; ++k) {
-      int64_t column = place + k, i = 0;
+      int64_t column = position + k, i = 0;
       if (middle * inner > 1) {
         i = column % inner, column /= inner;
         i += column / columns * inner, column %= columns;

@@ -1,18 +1,18 @@
-// Reductions to the greatest and the least cell.
+// Reductions to the largest and the smallest element.
 #pragma once
 
-#include "strongest.h"
+#include "extremum_instructions.h"
 
 namespace baracuda {
 
-// The order that extrema have, as keys of the bits of numbers, the greatest of which is sought. NaN, of which there is
+// The order that extrema have, as keys of the bits of numbers, the largest of which is sought. NaN, of which there is
 // one, beats all; -0 is less than 0.
 template <class Key>
 struct ExtremeOrder {
   static constexpr Key high = Key(Key(1) << (8 * sizeof(Key) - 1)), all = Key(~Key(0));
   Key infinity;  // of floats; 0 for integers
   Key flipped;   // what makes unsigned integers of signed ones
-  Key inverted;  // all, where the least is sought
+  Key inverted;  // all, where the smallest is sought
   Key mask;      // all, or all but the sign, for magnitudes
   Key weakest;   // the key of what beats nothing
 
@@ -29,7 +29,7 @@ struct ExtremeOrder {
     if (infinity) return key & high ? Key(key ^ high) : Key(~key);
     return key ^ flipped;
   }
-  // -0 and 0 have neighbouring keys; here the one of the greater, so that they tie.
+  // -0 and 0 have neighboring keys; here the one of the greater, so that they tie.
   BARACUDA_HD Key tied(Key key) const { return key == Key(high - 1) ? high : key; }
 };
 
@@ -46,12 +46,12 @@ struct ReduceExtremum {
     for (int k = 0; k < V; ++k) s.value[k] = order.weakest;
   }
   static BARACUDA_HD Key best(Key a, Key b) { return a > b ? a : b; }
-  template <int V, int n, class Cells>
-  BARACUDA_HD void push(State<V>& s, const Cells& x) const {
+  template <int V, int n, class Elements>
+  BARACUDA_HD void push(State<V>& s, const Elements& x) const {
     if (sizeof(Key) > 1 && order.infinity) {
-      if constexpr (has_strongest<Key>) {
+      if constexpr (has_extremum<Key>) {
         Key bits[V];
-        strongest<V, n>(order, x, bits);
+        extremum<V, n>(order, x, bits);
         for (int k = 0; k < V; ++k) s.value[k] = best(s.value[k], order.template of<true>(bits[k]));
       } else {
         push_keys<V, n, sizeof(Key) != 1>(s, x);
@@ -65,22 +65,22 @@ struct ReduceExtremum {
     for (int k = 0; k < V; ++k) s.value[k] = best(s.value[k], other.value[k]);
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, int64_t element) const {
     Vector<Key, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = order.bits(s.value[k]);
-    store<V>(y + cell, out);
+    store<V>(y + element, out);
   }
 
  private:
-  template <int V, int n, bool is_float, class Cells>
-  BARACUDA_HD void push_keys(State<V>& s, const Cells& x) const {
+  template <int V, int n, bool is_float, class Elements>
+  BARACUDA_HD void push_keys(State<V>& s, const Elements& x) const {
     auto key = [&](int i, int k) { return order.template of<is_float>(x(i, k)); };
     auto better = [](Key a, Key b) { return best(a, b); };
     for (int k = 0; k < V; ++k) s.value[k] = best(s.value[k], folded<0, n>([&](int i) { return key(i, k); }, better));
   }
 };
 
-// The extreme value of floats, and how many cells have it.
+// The extreme value of floats, and how many elements have it.
 template <class Key>
 struct ReduceTies {
   using Element = Key;
@@ -100,12 +100,12 @@ struct ReduceTies {
     ties = b > a ? count : ties + (b == a ? count : 0);
     best = key > best ? key : best;
   }
-  template <int V, int n, class Cells>
-  BARACUDA_HD void push(State<V>& s, const Cells& x) const {
-    if constexpr (has_strongest<Key>) {
-      // Cells are counted where some are as good as those before, which is seldom.
+  template <int V, int n, class Elements>
+  BARACUDA_HD void push(State<V>& s, const Elements& x) const {
+    if constexpr (has_extremum<Key>) {
+      // Elements are counted where some are as good as those before, which is seldom.
       Key bits[V];
-      strongest<V, n>(order, x, bits);
+      extremum<V, n>(order, x, bits);
       for (int k = 0; k < V; ++k) {
         Key key = order.template of<true>(bits[k]), level = order.tied(key);
         if (level < order.tied(s.first[k])) continue;
@@ -123,11 +123,11 @@ struct ReduceTies {
     for (int k = 0; k < V; ++k) add(s.first[k], s.second[k], other.first[k], other.second[k]);
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, int64_t element) const {
     Vector<Key, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = order.bits(s.first[k]);
-    store<V>(y + cell, out);
-    for (int k = 0; k < V; ++k) ties[cell + k] = float(s.second[k]);
+    store<V>(y + element, out);
+    for (int k = 0; k < V; ++k) ties[element + k] = float(s.second[k]);
   }
 };
 

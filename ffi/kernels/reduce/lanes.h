@@ -1,16 +1,16 @@
-// Reductions: what the cells of a line come to.
+// Reductions: what the elements of a slice come to.
 //
 // A reducer has a State of V lanes, which it treats alike, and
-//   none    the state of no cells
-//   push    n cells x(0, k) ... x(n - 1, k) of each lane k
+//   none    the state of no elements
+//   push    n elements x(0, k) ... x(n - 1, k) of each lane k
 //   merge   another state, lane by lane
-//   finish  writes the results of V lanes, whose cells of y are neighbours.
-// Sums of several cells are formed pairwise.
+//   finish  writes the results of V lanes, whose elements of y are neighbors.
+// Sums of several elements are formed pairwise.
 #pragma once
 
 #include "../complex.h"
 
-// Loops over cells that are in registers on CUDA.
+// Loops over elements that are in registers on CUDA.
 #ifdef __CUDA_ARCH__
 #define BARACUDA_UNROLL _Pragma("unroll")
 #else
@@ -34,9 +34,9 @@ BARACUDA_HD auto added(const Term& term) {
 
 // Results of V lanes before they are rounded, where somebody asks for them.
 template <class Wide, int V>
-BARACUDA_HD void store_unrounded(Wide* to, int64_t cell, const Wide (&value)[V]) {
+BARACUDA_HD void store_unrounded(Wide* to, int64_t element, const Wide (&value)[V]) {
   if (to == nullptr) return;
-  for (int k = 0; k < V; ++k) to[cell + k] = value[k];
+  for (int k = 0; k < V; ++k) to[element + k] = value[k];
 }
 
 template <class Wide, int V>
@@ -75,7 +75,7 @@ struct Sums<Complex<T>> {
   using Real = T;
 };
 template <class T>
-struct CellBits {
+struct ElementBits {
   using type = std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
 };
 }  // namespace internal

@@ -10,12 +10,12 @@ namespace baracuda {
 
 // The greater, NaN where one is.
 template <class Wide>
-BARACUDA_HD Wide greatest(Wide a, Wide b) {
+BARACUDA_HD Wide largest(Wide a, Wide b) {
   if constexpr (has_extreme_instructions && sizeof(Wide) == 4) return greater(a, b);
-  return (b > a) | (b != b) ? b : a;
+  return ((b > a) | (b != b)) ? b : a;
 }
 
-// log(sum of e^x): the greatest x, and the sum of e^(x - greatest). Where that is not finite it is the result. A
+// log(sum of e^x): the largest x, and the sum of e^(x - largest). Where that is not finite it is the result. A
 // gradient raises e to differences from the result, and so needs what rounding took from it: `rest`, 0 where it is not
 // finite.
 template <class T>
@@ -34,19 +34,19 @@ struct ReduceLogSumExp {
   }
   // What is taken from the exponents: -inf has no difference from itself.
   static BARACUDA_HD Wide base(Wide most) { return most == -Limits::infinity() ? Wide(0) : most; }
-  template <int V, int n, class Cells>
-  BARACUDA_HD void push(State<V>& s, const Cells& x) const {
+  template <int V, int n, class Elements>
+  BARACUDA_HD void push(State<V>& s, const Elements& x) const {
     Wide from[V];
     for (int k = 0; k < V; ++k) from[k] = s.first[k];
     BARACUDA_UNROLL
     for (int i = 0; i < n; ++i)
-      for (int k = 0; k < V; ++k) from[k] = greatest(from[k], Wide(x(i, k)));
+      for (int k = 0; k < V; ++k) from[k] = largest(from[k], Wide(x(i, k)));
     rescale(s, from);
     BARACUDA_UNROLL
     for (int i = 0; i < n; ++i)
       for (int k = 0; k < V; ++k) s.second[k] += exponential<T>(Wide(x(i, k)) - from[k]);
   }
-  // To the greatest of more cells, which then is what is taken from them.
+  // To the largest of more elements, which then is what is taken from them.
   template <int V>
   static BARACUDA_HD void rescale(State<V>& s, Wide (&most)[V]) {
     for (int k = 0; k < V; ++k) {
@@ -58,14 +58,14 @@ struct ReduceLogSumExp {
   template <int V>
   BARACUDA_HD void merge(State<V>& s, const State<V>& other) const {
     for (int k = 0; k < V; ++k) {
-      Wide most = greatest(s.first[k], other.first[k]), from = base(most);
+      Wide most = largest(s.first[k], other.first[k]), from = base(most);
       s.second[k] =
           s.second[k] * exponential<T>(s.first[k] - from) + other.second[k] * exponential<T>(other.first[k] - from);
       s.first[k] = most;
     }
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, int64_t element) const {
     Vector<T, V> out;
     Wide more[V];
     for (int k = 0; k < V; ++k) {
@@ -73,9 +73,9 @@ struct ReduceLogSumExp {
       more[k] = is_finite ? logarithm(s.second[k]) : Wide(0);
       out.lane[k] = T(s.first[k] + more[k]);
     }
-    store<V>(y + cell, out);
+    store<V>(y + element, out);
     if (rest == nullptr) return;
-    for (int k = 0; k < V; ++k) rest[cell + k] = rest_of(s.first[k], more[k], Wide(out.lane[k]));
+    for (int k = 0; k < V; ++k) rest[element + k] = rest_of(s.first[k], more[k], Wide(out.lane[k]));
   }
 };
 

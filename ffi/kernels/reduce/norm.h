@@ -29,18 +29,20 @@ struct ReduceNormTwo {
                         least = is_double ? Wide(0x1p-511) : Wide(0x1p-63f),
                         shrink = is_double ? Wide(0x1p-600) : Wide(0x1p-96f),
                         grow = is_double ? Wide(0x1p600) : Wide(0x1p90f),
-                        alone = is_double ? Wide(0x1p-400) : Wide(0x1p-53f);  // beside this small ones are nothing
+                        alone =
+                            is_double ? Wide(0x1p-400) : Wide(0x1p-53f);  // compared with this small ones are nothing
   T* y;
-  Wide* wide;  // y of halves before it is rounded; null when nobody asks for it
+  Wide* wide;  // y of 16-bit floats before it is rounded; null when nobody asks for it
 
   template <int V>
   BARACUDA_HD void none(State<V>& s) const {
     for (int k = 0; k < V; ++k) s.great[k] = s.middle[k] = s.small[k] = 0;
   }
-  template <int V, int n, class Cells>
-  BARACUDA_HD void push(State<V>& s, const Cells& x) const {
+  template <int V, int n, class Elements>
+  BARACUDA_HD void push(State<V>& s, const Elements& x) const {
 #ifdef __CUDA_ARCH__
-    // Most often the greatest of the cells is so middling that beside it small ones are nothing, and none is great.
+    // Most often the largest of the elements is so middling that compared with it small ones are nothing, and none is
+    // great.
     constexpr Wide grown = is_double ? Wide(0x1p-440) : Wide(0x1p-43f);
     bool plain = true;
     for (int k = 0; k < V; ++k) {
@@ -68,12 +70,12 @@ struct ReduceNormTwo {
       s.great[k] += other.great[k], s.middle[k] += other.middle[k], s.small[k] += other.small[k];
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, int64_t element) const {
     Vector<T, V> out;
     Wide value[V];
     for (int k = 0; k < V; ++k) out.lane[k] = T(value[k] = root(s.great[k], s.middle[k], s.small[k]));
-    store<V>(y + cell, out);
-    if constexpr (is_half<T>) store_unrounded(wide, cell, value);
+    store<V>(y + element, out);
+    if constexpr (is_half<T>) store_unrounded(wide, element, value);
   }
 
  private:
@@ -95,7 +97,7 @@ BARACUDA_HD
   return power_of(a, p);
 }
 
-// (sum of |x|^p)^(1/p): the greatest magnitude, for p < 0 the least, and the sum of the powers of the ratios to it,
+// (sum of |x|^p)^(1/p): the largest magnitude, for p < 0 the smallest, and the sum of the powers of the ratios to it,
 // which are at most 1. Where it is 0, infinite or NaN it is the result.
 template <class T>
 struct ReduceNorm {
@@ -105,17 +107,17 @@ struct ReduceNorm {
   template <int V>
   using State = LanePair<Wide, Wide, V>;
   T* y;
-  Wide* wide;  // y of halves before it is rounded; null when nobody asks for it
+  Wide* wide;  // y of 16-bit floats before it is rounded; null when nobody asks for it
   double p;
 
   template <int V>
   BARACUDA_HD void none(State<V>& s) const {
     for (int k = 0; k < V; ++k) s.first[k] = p > 0 ? Wide(0) : Limits::infinity(), s.second[k] = 0;
   }
-  BARACUDA_HD Wide extreme(Wide a, Wide b) const { return (p > 0 ? b > a : b < a) | (b != b) ? b : a; }
+  BARACUDA_HD Wide extreme(Wide a, Wide b) const { return ((p > 0 ? b > a : b < a) | (b != b)) ? b : a; }
   static BARACUDA_HD bool is_scale(Wide a) { return (a > 0) & (a <= Limits::max()); }
-  template <int V, int n, class Cells>
-  BARACUDA_HD void push(State<V>& s, const Cells& x) const {
+  template <int V, int n, class Elements>
+  BARACUDA_HD void push(State<V>& s, const Elements& x) const {
     Wide scale[V];
     for (int k = 0; k < V; ++k) scale[k] = s.first[k];
     BARACUDA_UNROLL
@@ -139,7 +141,7 @@ struct ReduceNorm {
     }
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, int64_t element) const {
     Vector<T, V> out;
     Wide value[V];
     for (int k = 0; k < V; ++k) {
@@ -147,8 +149,8 @@ struct ReduceNorm {
       value[k] = is_scale(most) ? most * called_power(s.second[k], 1 / p) : most;
       out.lane[k] = T(value[k]);
     }
-    store<V>(y + cell, out);
-    if constexpr (is_half<T>) store_unrounded(wide, cell, value);
+    store<V>(y + element, out);
+    if constexpr (is_half<T>) store_unrounded(wide, element, value);
   }
 
  private:

@@ -12,7 +12,7 @@ struct ReduceSum {
   using Element = T;
   using Wide = typename internal::Sums<T>::Wide;
   using Real = typename internal::Sums<T>::Real;
-  using Bits = typename internal::CellBits<T>::type;
+  using Bits = typename internal::ElementBits<T>::type;
   template <int V>
   using State = LaneState<Wide, V>;
   T* y;
@@ -29,8 +29,8 @@ struct ReduceSum {
     else
       return Wide(bit_cast<T>(Bits(bit_cast<Bits>(x) & mask)));
   }
-  template <int V, int n, class Cells>
-  BARACUDA_HD void push(State<V>& s, const Cells& x) const {
+  template <int V, int n, class Elements>
+  BARACUDA_HD void push(State<V>& s, const Elements& x) const {
     for (int k = 0; k < V; ++k) s.value[k] = s.value[k] + added<n>([&](int i) { return term(x(i, k)); });
   }
   template <int V>
@@ -38,35 +38,35 @@ struct ReduceSum {
     for (int k = 0; k < V; ++k) s.value[k] = s.value[k] + other.value[k];
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, int64_t element) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = T(s.value[k] / divisor);
-    store<V>(y + cell, out);
+    store<V>(y + element, out);
   }
 };
 
-// Integers: their sum or product, which wrap; or how many cells are not zero, whether any is, or all are.
+// Integers: their sum or product, which wrap; or how many elements are not zero, whether any is, or all are.
 enum class Counting { sum, prod, count, any, all };
 
-template <class Cell>
+template <class T>
 struct ReduceIntegers {
-  using Element = Cell;
+  using Element = T;
   template <int V>
   using State = LaneState<uint64_t, V>;
   void* y;
-  int bytes;  // of a cell of y
+  int bytes;  // of an element of y
   Counting what;
-  Cell sign;  // the sign bit of signed integers
-  Cell mask;  // the bits that make a cell not zero: all but the sign of floats
+  T sign;  // the sign bit of signed integers
+  T mask;  // the bits that make an element not zero: all but the sign of floats
   uint64_t count;
 
   template <int V>
   BARACUDA_HD void none(State<V>& s) const {
     for (int k = 0; k < V; ++k) s.value[k] = what == Counting::prod;
   }
-  BARACUDA_HD uint64_t integer(Cell x) const { return uint64_t(Cell(x ^ sign)) - uint64_t(sign); }
-  template <int V, int n, class Cells>
-  BARACUDA_HD void push(State<V>& s, const Cells& x) const {
+  BARACUDA_HD uint64_t integer(T x) const { return uint64_t(T(x ^ sign)) - uint64_t(sign); }
+  template <int V, int n, class Elements>
+  BARACUDA_HD void push(State<V>& s, const Elements& x) const {
     if (what == Counting::sum) {
       for (int k = 0; k < V; ++k) s.value[k] += added<n>([&](int i) { return integer(x(i, k)); });
     } else if (what == Counting::prod) {
@@ -82,17 +82,17 @@ struct ReduceIntegers {
       s.value[k] = what == Counting::prod ? s.value[k] * other.value[k] : s.value[k] + other.value[k];
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, int64_t cell) const {
-    if (bytes == 8) return write<V, uint64_t>(s, cell);
-    if (bytes == 4) return write<V, uint32_t>(s, cell);
-    if (bytes == 2) return write<V, uint16_t>(s, cell);
-    write<V, uint8_t>(s, cell);
+  BARACUDA_HD void finish(const State<V>& s, int64_t element) const {
+    if (bytes == 8) return write<V, uint64_t>(s, element);
+    if (bytes == 4) return write<V, uint32_t>(s, element);
+    if (bytes == 2) return write<V, uint16_t>(s, element);
+    write<V, uint8_t>(s, element);
   }
 
  private:
   template <int V, class Out>
-  BARACUDA_HD void write(const State<V>& s, int64_t cell) const {
-    Out* to = static_cast<Out*>(y) + cell;
+  BARACUDA_HD void write(const State<V>& s, int64_t element) const {
+    Out* to = static_cast<Out*>(y) + element;
     for (int k = 0; k < V; ++k) {
       uint64_t value = s.value[k];
       if (what == Counting::any) value = value > 0;
@@ -119,8 +119,8 @@ struct ReduceProd {
   BARACUDA_HD void none(State<V>& s) const {
     for (int k = 0; k < V; ++k) s.first[k] = Wide(1), s.second[k] = 0;
   }
-  template <int V, int n, class Cells>
-  BARACUDA_HD void push(State<V>& s, const Cells& x) const {
+  template <int V, int n, class Elements>
+  BARACUDA_HD void push(State<V>& s, const Elements& x) const {
     for (int k = 0; k < V; ++k) {
       auto times = [](auto a, auto b) { return a * b; };
       s.first[k] = s.first[k] * folded<0, n>([&](int i) { return factor_of(Wide(x(i, k))); }, times);
@@ -132,16 +132,16 @@ struct ReduceProd {
     for (int k = 0; k < V; ++k) s.first[k] = s.first[k] * other.first[k], s.second[k] += other.second[k];
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, int64_t element) const {
     Vector<T, V> out;
-    // Times zero, not zero: an infinite or NaN factor beside a zero gives NaN.
+    // Times zero, not zero: an infinite or NaN factor next to a zero gives NaN.
     for (int k = 0; k < V; ++k) out.lane[k] = T(s.second[k] ? s.first[k] * Wide(0) : s.first[k]);
-    store<V>(y + cell, out);
+    store<V>(y + element, out);
     if (product == nullptr) return;
     Vector<uint8_t, V> count;
     for (int k = 0; k < V; ++k)
-      product[cell + k] = s.first[k], count.lane[k] = uint8_t(s.second[k] < 2 ? s.second[k] : 2);
-    store<V>(zeros + cell, count);
+      product[element + k] = s.first[k], count.lane[k] = uint8_t(s.second[k] < 2 ? s.second[k] : 2);
+    store<V>(zeros + element, count);
   }
 };
 

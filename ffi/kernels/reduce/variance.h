@@ -5,16 +5,16 @@
 
 namespace baracuda {
 
-// The sum of squared differences from the mean, over a divisor, or the root of that. A few cells have a mean of their
-// own, reckoned from the first of them so that equal cells have none but it; it is joined to the mean of those before
-// (Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, 1979).
+// The sum of squared differences from the mean, over a divisor, or the root of that. A few elements have a mean of
+// their own, reckoned from the first of them so that equal elements have none but it; it is joined to the mean of those
+// before (Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, 1979).
 template <class T>
 struct ReduceVariance {
   using Element = T;
   using Wide = Accumulator<T>;
   template <int V>
   struct State {
-    double mean[V];  // of which a difference has the digits that cells far from 0 leave it
+    double mean[V];  // of which a difference has the digits that elements far from 0 leave it
     Wide squares[V], count;
     BARACUDA_HD State<1> lane(int k) const { return {{mean[k]}, {squares[k]}, count}; }
     template <int n>
@@ -26,7 +26,7 @@ struct ReduceVariance {
     }
   };
   T* y;
-  Wide *mean, *wide;  // and y of halves before it is rounded; null when nobody asks for them
+  Wide *mean, *wide;  // and y of 16-bit floats before it is rounded; null when nobody asks for them
   Wide divisor;
   bool root;
 
@@ -35,8 +35,8 @@ struct ReduceVariance {
     s.count = 0;
     for (int k = 0; k < V; ++k) s.mean[k] = 0, s.squares[k] = 0;
   }
-  template <int V, int n, class Cells>
-  BARACUDA_HD void push(State<V>& s, const Cells& x) const {
+  template <int V, int n, class Elements>
+  BARACUDA_HD void push(State<V>& s, const Elements& x) const {
     Wide total = s.count + Wide(n), share = Wide(n) / total, weight = s.count * share;
     for (int k = 0; k < V; ++k) {
       Wide first = Wide(x(0, k));
@@ -64,7 +64,7 @@ struct ReduceVariance {
     s.count = total;
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, int64_t cell) const {
+  BARACUDA_HD void finish(const State<V>& s, int64_t element) const {
     Vector<T, V> out;
     Wide value[V];
     for (int k = 0; k < V; ++k) {
@@ -72,10 +72,10 @@ struct ReduceVariance {
       value[k] = root ? std::sqrt(variance) : variance;
       out.lane[k] = T(value[k]);
     }
-    store<V>(y + cell, out);
+    store<V>(y + element, out);
     if (mean != nullptr)
-      for (int k = 0; k < V; ++k) mean[cell + k] = Wide(s.mean[k]);
-    if constexpr (is_half<T>) store_unrounded(wide, cell, value);
+      for (int k = 0; k < V; ++k) mean[element + k] = Wide(s.mean[k]);
+    if constexpr (is_half<T>) store_unrounded(wide, element, value);
   }
 };
 

@@ -1,5 +1,5 @@
 // Exponentials and logarithms for what is computed in double: of a result in double by the library, of one in float to
-// 30 bits and more, in a few lines without branches, which vectorise.
+// 30 bits and more, in a few lines without branches, which vectorize.
 #pragma once
 
 #include "series.h"

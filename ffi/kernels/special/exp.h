@@ -5,7 +5,7 @@
 
 namespace baracuda::special {
 
-// On a CPU a library's functions of floats would be calls that do not vectorise.
+// On a CPU a library's functions of floats would be calls that do not vectorize.
 #ifdef __CUDACC__
 #define BARACUDA_FLOAT(Y)
 #else

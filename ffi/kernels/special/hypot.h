@@ -1,4 +1,4 @@
-// sqrt(x^2 + y^2), without overflow; infinite where x or y is, beside NaN too.
+// sqrt(x^2 + y^2), without overflow; infinite where x or y is, even if the other is NaN.
 #pragma once
 
 #include "../number.h"

@@ -20,7 +20,7 @@ BARACUDA_HD Pair exact_sum_ordered(double a, double b) {
 }
 BARACUDA_HD Pair exact_product(double a, double b) {
 #ifdef __CUDA_ARCH__
-  double product = __dmul_rn(a, b);  // which is not fused with a sum behind it
+  double product = __dmul_rn(a, b);  // which is not fused with a sum after it
 #else
   double product = a * b;
 #endif

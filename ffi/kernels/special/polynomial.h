@@ -16,7 +16,7 @@ BARACUDA_HD W polynomial(W t, W c, Rest... rest) {
 }
 
 // The same with the highest coefficients first, of which `high` is what polynomial() gave of all before. The errors go
-// by a polynomial of their own beside it (Graillat, Langlois and Louvet, 2005), which takes half as long as to add
+// by a polynomial of their own in addition (Graillat, Langlois and Louvet, 2005), which takes half as long as to add
 // pairs.
 BARACUDA_HD Pair pair_polynomial(double, Pair sum) { return exact_sum_ordered(sum.high, sum.low); }
 template <class... Rest>

@@ -1,5 +1,5 @@
 // Activations in float alone, for a GPU, which has fewer units for doubles than a copy leaves idle: of float within a
-// few units, and with shorter series of halves, whose last bits are rounded away. T is the type in memory.
+// few units, and with shorter series of 16-bit floats, whose last bits are rounded away. T is the type in memory.
 #pragma once
 
 #include "../greater.h"
@@ -24,7 +24,7 @@ __device__ float reciprocal(float d) {
   return is_half<T> ? first : fmaf(first, fmaf(-d, first, 1), first);
 }
 __device__ inline float any_exp(float x) { return __expf(x); }
-// Rounded, and not fused with a sum behind it.
+// Rounded, and not fused with a sum after it.
 __device__ inline float product(float a, float b) { return __fmul_rn(a, b); }
 #else
 template <class T>
@@ -54,7 +54,7 @@ struct NormalTail {
     size = lesser(std::abs(x), 14.9f);
     float square = size * size;
     power = exp<T>(-0.5f * square);
-    // What the square has lost, which in halves is nothing.
+    // What the square has lost, which is nothing in 16-bit floats.
     if constexpr (!is_half<T>) power = std::fma(power, -0.5f * std::fma(size, size, -square), power);
     float inverse = reciprocal<T>(std::fma(0.3f, size, 1.f));
     ratio = inverse * series::scaled_normal_cdf_single<T>(1 - inverse);

@@ -1,7 +1,7 @@
-// The blocks pattern: cells in rows, each cell with a block's parameters. A block is a row, or several, or each column
-// is one. The functor reads a block's parameters (`block<K>(index)`) and V neighbouring cells (`read<V>(cell)`), and
-// writes what they make (`write(cell, values, block)`); K is 1 where the V cells share a block, V where each has its
-// own.
+// The blockwise pattern: elements in rows, each element with a block's parameters. A block is a row, or several, or
+// each column is one. The functor reads a block's parameters (`block<K>(index)`) and V neighboring elements
+// (`read<V>(element)`), and writes what they make (`write(element, values, block)`); K is 1 where the V elements share
+// a block, V where each has its own.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace baracuda {
 
-// Cells [batches, channels, inner] with parameters [batches / share, channels].
+// Elements [batches, channels, inner] with parameters [batches / share, channels].
 struct BlockShape {
   int64_t rows, columns;
   int64_t channels, share;
@@ -23,16 +23,16 @@ struct BlockShape {
     int64_t parameter_batches = parameters / std::max<int64_t>(channels, 1);
     if (parameter_batches > 0) share = std::max<int64_t>(batches / parameter_batches, 1);
     if (channels == 1 && parameters == 1) {  // one block: rows of any length
-      int64_t cells = rows * columns;
-      columns = std::min<int64_t>(cells & -cells, 4096);
-      if (columns < 64) columns = cells;
-      rows = columns ? cells / columns : 0;
+      int64_t elements = rows * columns;
+      columns = std::min<int64_t>(elements & -elements, 4096);
+      if (columns < 64) columns = elements;
+      rows = columns ? elements / columns : 0;
       share = std::max<int64_t>(rows, 1);
     } else if (inner == 1) {
       rows = batches, columns = channels, by_column = true;
     }
   }
-  int64_t cells() const { return rows * columns; }
+  int64_t elements() const { return rows * columns; }
 };
 
 // Where a row's parameters begin: those of its batch, and there its channel's.

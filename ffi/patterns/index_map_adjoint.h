@@ -1,12 +1,12 @@
-// The adjoint of the move pattern: each cell of x [batches, n] adds the cells of y [batches, m] that came from it, in a
-// fixed order.
+// The adjoint of the index_map pattern: each element of x [batches, n] adds the elements of y [batches, m] that came
+// from it, in a fixed order.
 //
-// The map sees x as an array of axes. Along an axis without a term, the place in y moves by a stride. A term says for
-// each place on its axis which places along y came from it: all that are folded there, or those of windows, in each of
-// which it was at most once. Terms are in the order of their axes.
+// The map sees x as an array of axes. Along an axis without a term, the position in y moves by a stride. A term says
+// for each position on its axis which positions along y came from it: all that are folded there, or those of windows,
+// in each of which it was at most once. Terms are in the order of their axes.
 #pragma once
 
-#include "move.h"
+#include "index_map.h"
 
 namespace baracuda {
 
@@ -14,7 +14,7 @@ inline constexpr int add_axes = 10, add_terms = 5;
 
 struct AddTerm {
   Fold fold;
-  // i < count along y was folded from i + offset. Of windows, of which there are so many, window i has cell k of
+  // i < count along y was folded from i + offset. Of windows, of which there are so many, window i has element k of
   // `kernel` at i * step + k * dilation + offset.
   int64_t count, offset, stride;
   int64_t kernel = 1, kernel_stride = 0, dilation = 1, step = 1;
@@ -27,20 +27,20 @@ struct AddMap {
   AddTerm term[add_terms];
 
   int last() const { return axes - 1; }
-  int64_t cells() const {
+  int64_t elements() const {
     int64_t count = 1;
     for (int k = 0; k < axes; ++k) count *= size[k];
     return count;
   }
-  void add_batches(int64_t batches, int64_t cells) {
-    if (axes > 0 && term_of[0] < 0 && stride[0] * size[0] == cells) {
+  void add_batches(int64_t batches, int64_t elements) {
+    if (axes > 0 && term_of[0] < 0 && stride[0] * size[0] == elements) {
       size[0] *= batches;
       return;
     }
     for (int k = axes++; k > 0; --k) size[k] = size[k - 1], stride[k] = stride[k - 1], term_of[k] = term_of[k - 1];
-    size[0] = batches, stride[0] = cells, term_of[0] = -1;
+    size[0] = batches, stride[0] = elements, term_of[0] = -1;
   }
-  // The last place of y that is read; the first is 0.
+  // The last position of y that is read; the first is 0.
   int64_t reach() const {
     int64_t last = 0;
     for (int k = 0; k < axes; ++k)
@@ -62,7 +62,7 @@ struct AddMap {
   }
 };
 
-// A term, as its cells see it.
+// A term, as its elements see it.
 template <class Index>
 struct Origins {
   Fold fold;
@@ -81,7 +81,8 @@ struct Origins {
         dilation(Index(term.dilation)),
         step(term.step) {}
 
-  // Candidates for what came from one place: of two sequences, each up to `count`, or one for each cell of a window.
+  // Candidates for what came from one position: of two sequences, each up to `count`, or one for each element of a
+  // window.
   struct Walk {
     Index first, second, period, split, candidates;
   };
@@ -104,8 +105,8 @@ struct Origins {
     }
     return walk;
   }
-  // The place along y of a candidate, or -1.
-  BARACUDA_HD Index place(const Walk& walk, Index k) const {
+  // The position along y of a candidate, or -1.
+  BARACUDA_HD Index position(const Walk& walk, Index k) const {
     if (fold == Fold::constant) {
       Index ahead = walk.first - k * dilation;
       if (ahead < 0) return -1;
@@ -125,20 +126,20 @@ struct Origins {
   }
 };
 
-// body(place) for what came from places j of terms t, t + 1, ... `terms` - 1, in order; these are `most` at most.
+// body(position) for what came from positions j of terms t, t + 1, ... `terms` - 1, in order; these are `most` at most.
 template <int most, int t = 0, class Index, class Body>
-BARACUDA_HD void for_origins(const Origins<Index>* term, int terms, const Index* j, Index place, const Body& body) {
+BARACUDA_HD void for_origins(const Origins<Index>* term, int terms, const Index* j, Index position, const Body& body) {
   if constexpr (t < most) {
     if (t < terms) {
       auto walk = term[t].walk(j[t]);
       for (Index k = 0; k < walk.candidates; ++k) {
-        Index more = term[t].place(walk, k);
-        if (more >= 0) for_origins<most, t + 1>(term, terms, j, place + more, body);
+        Index more = term[t].position(walk, k);
+        if (more >= 0) for_origins<most, t + 1>(term, terms, j, position + more, body);
       }
       return;
     }
   }
-  body(place);
+  body(position);
 }
 
 }  // namespace baracuda

@@ -1,31 +1,31 @@
-// The blocks pattern on a CUDA grid: a few vectors of V neighbouring columns to a thread, all read before any is
+// The blockwise pattern on a CUDA grid: a few vectors of V neighboring columns to a thread, all read before any is
 // written.
 #pragma once
 
-#include "blocks.h"
+#include "blockwise.h"
 
 namespace baracuda {
 namespace internal {
 
-inline constexpr int blocks_block = 128;
-// So many vectors to a thread: down a few rows, or along one row that is long. Either way a block's cells are next to
-// each other in memory; spread over more rows, writes take a tenth more time.
-inline constexpr int blocks_rows = 4, blocks_vectors = 8;
+inline constexpr int blockwise_block = 128;
+// So many vectors to a thread: down a few rows, or along one row that is long. Either way a block's elements are next
+// to each other in memory; spread over more rows, writes take a tenth more time.
+inline constexpr int blockwise_rows = 4, blockwise_vectors = 8;
 // Columns have parameters for each lane, which more rows should share.
-inline constexpr int blocks_column_rows = 8;
+inline constexpr int blockwise_column_rows = 8;
 
 // A block is threads along the columns by threads along the rows. A thread's vectors are as far apart as the block is
 // wide or, in the other direction, high.
 template <int V, int rows_each, int vectors_each, class Functor, class Index>
-__global__ void __launch_bounds__(blocks_block)
-    row_cells(Functor functor, BlockIndex<Index> index, Index rows, int64_t columns) {
+__global__ void __launch_bounds__(blockwise_block)
+    row_elements(Functor functor, BlockIndex<Index> index, Index rows, int64_t columns) {
   constexpr int count = rows_each * vectors_each;
   Index row = Index(blockIdx.x) * (blockDim.y * rows_each) + threadIdx.y, last = rows - 1;
   int64_t down = blockDim.y * columns, along = blockDim.x * V;
   for (int64_t tile = blockIdx.y; tile * along * vectors_each < columns; tile += gridDim.y) {
-    int64_t column = tile * along * vectors_each + threadIdx.x * V, cell = row * columns + column;
+    int64_t column = tile * along * vectors_each + threadIdx.x * V, element = row * columns + column;
     if (column >= columns) return;
-    auto at = [&](int k) { return cell + (k / vectors_each) * down + (k % vectors_each) * along; };
+    auto at = [&](int k) { return element + (k / vectors_each) * down + (k % vectors_each) * along; };
     auto in_range = [&](int k) {
       return row + (k / vectors_each) * int(blockDim.y) <= last && column + (k % vectors_each) * along < columns;
     };
@@ -50,37 +50,37 @@ __global__ void __launch_bounds__(blocks_block)
   }
 }
 
-// Each column has its parameters. Neighbouring blocks do neighbouring columns: down the rows first, what is written at
+// Each column has its parameters. Neighboring blocks do neighboring columns: down the rows first, what is written at
 // a time lies far apart.
 template <int V, class Functor, class Index>
-__global__ void __launch_bounds__(blocks_block)
-    column_cells(Functor functor, BlockIndex<Index> index, Index rows, int64_t columns) {
-  constexpr int rows_each = blocks_column_rows;
+__global__ void __launch_bounds__(blockwise_block)
+    column_elements(Functor functor, BlockIndex<Index> index, Index rows, int64_t columns) {
+  constexpr int rows_each = blockwise_column_rows;
   int64_t column = (int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * V, down = blockDim.y * columns;
   if (column >= columns) return;
   Index last = rows - 1, step = Index(gridDim.y) * (blockDim.y * rows_each);
   for (Index row = Index(blockIdx.y) * (blockDim.y * rows_each) + threadIdx.y; row <= last; row += step) {
-    int64_t cell = row * columns + column;
+    int64_t element = row * columns + column;
     auto parameters = [&](int k) { return index(row + k * Index(blockDim.y)) + column; };
     auto in_range = [&](int k) { return row + k * Index(blockDim.y) <= last; };
     decltype(functor.template read<V>(0)) values[rows_each];
 #pragma unroll
     for (int k = 0; k < rows_each; ++k)
-      if (in_range(k)) values[k] = functor.template read<V>(cell + k * down);
+      if (in_range(k)) values[k] = functor.template read<V>(element + k * down);
     auto block = functor.template block<V>(parameters(0));
 #pragma unroll
     for (int k = 0; k < rows_each; ++k) {
       if (!in_range(k)) break;
       if (k > 0 && parameters(k) != parameters(k - 1)) block = functor.template block<V>(parameters(k));  // seldom
-      functor.write(cell + k * down, values[k], block);
+      functor.write(element + k * down, values[k], block);
     }
   }
 }
 
 inline dim3 blocks_of_threads(const BlockShape& shape, int V) {
   unsigned lanes = 1;
-  while (lanes < blocks_block && lanes * V < shape.columns) lanes *= 2;
-  return dim3(lanes, blocks_block / lanes);
+  while (lanes < blockwise_block && lanes * V < shape.columns) lanes *= 2;
+  return dim3(lanes, blockwise_block / lanes);
 }
 
 template <int V, int rows_each, int vectors_each, class Index, class Functor>
@@ -88,7 +88,7 @@ Status run_rows(const Executor& executor, const Functor& functor, const BlockSha
   dim3 block = blocks_of_threads(shape, V);
   int64_t tiles = ceil_div(shape.columns, int64_t(block.x) * V * vectors_each);
   dim3 grid(unsigned(ceil_div(shape.rows, int64_t(block.y) * rows_each)), unsigned(std::min<int64_t>(tiles, 65535)));
-  row_cells<V, rows_each, vectors_each>
+  row_elements<V, rows_each, vectors_each>
       <<<grid, block, 0, executor.stream>>>(functor, BlockIndex<Index>(shape), Index(shape.rows), shape.columns);
   return launched();
 }
@@ -96,9 +96,9 @@ Status run_rows(const Executor& executor, const Functor& functor, const BlockSha
 template <int V, class Index, class Functor>
 Status run_columns(const Executor& executor, const Functor& functor, const BlockShape& shape) {
   dim3 block = blocks_of_threads(shape, V);
-  int64_t groups = ceil_div(shape.rows, int64_t(block.y) * blocks_column_rows);
+  int64_t groups = ceil_div(shape.rows, int64_t(block.y) * blockwise_column_rows);
   dim3 grid(unsigned(ceil_div(shape.columns, int64_t(block.x) * V)), unsigned(std::min<int64_t>(groups, 65535)));
-  column_cells<V>
+  column_elements<V>
       <<<grid, block, 0, executor.stream>>>(functor, BlockIndex<Index>(shape), Index(shape.rows), shape.columns);
   return launched();
 }
@@ -106,22 +106,23 @@ Status run_columns(const Executor& executor, const Functor& functor, const Block
 }  // namespace internal
 
 template <class Functor>
-Status run_blocks(const Executor& executor, const Functor& functor, const BlockShape& shape) {
+Status run_blockwise(const Executor& executor, const Functor& functor, const BlockShape& shape) {
   using namespace internal;
   constexpr int V = 16 / sizeof(typename Functor::Element), W = Functor::least_width;
-  constexpr int vectors = std::min<int>(blocks_vectors, 32 / V);
+  constexpr int vectors = std::min<int>(blockwise_vectors, 32 / V);
   constexpr int64_t reach = (int64_t(1) << 31) - (1 << 27);  // a step beyond the end, too
-  if (shape.cells() == 0) return {};
+  if (shape.elements() == 0) return {};
   bool is_far = shape.rows >= reach, is_uneven = shape.columns % V != 0;
   if (shape.by_column) {
     if (is_far) return run_columns<W, int64_t>(executor, functor, shape);
     if (is_uneven) return run_columns<W, int32_t>(executor, functor, shape);
     return run_columns<V, int32_t>(executor, functor, shape);
   }
-  if (is_far) return run_rows<W, blocks_rows, 1, int64_t>(executor, functor, shape);
-  if (is_uneven) return run_rows<W, blocks_rows, 1, int32_t>(executor, functor, shape);
-  if (shape.columns > blocks_block * V * vectors / 2) return run_rows<V, 1, vectors, int32_t>(executor, functor, shape);
-  return run_rows<V, blocks_rows, 1, int32_t>(executor, functor, shape);
+  if (is_far) return run_rows<W, blockwise_rows, 1, int64_t>(executor, functor, shape);
+  if (is_uneven) return run_rows<W, blockwise_rows, 1, int32_t>(executor, functor, shape);
+  if (shape.columns > blockwise_block * V * vectors / 2)
+    return run_rows<V, 1, vectors, int32_t>(executor, functor, shape);
+  return run_rows<V, blockwise_rows, 1, int32_t>(executor, functor, shape);
 }
 
 }  // namespace baracuda

@@ -5,18 +5,18 @@
 #include <algorithm>
 
 #include "../kernels/sort_key.h"
-#include "put_parted_cuda.h"
+#include "scatter_parted_cuda.h"
 #include "shared_memory_cuda.h"
 
 namespace baracuda {
 namespace internal {
 
-inline constexpr int put_block = 256, put_row_block = 1024;
-inline constexpr int64_t least_put_row = 4096, most_put_row = 200 * 1024;  // bytes
+inline constexpr int scatter_block = 256, scatter_row_block = 1024;
+inline constexpr int64_t least_scatter_row = 4096, most_scatter_row = 200 * 1024;  // bytes
 
-// Puts element `item` of a row. Where several go to one place the first of them adds them up, in their order.
+// Puts element `item` of a row. Where several go to one position the first of them adds them up, in their order.
 template <bool unique, class T>
-__device__ void put_one(const int32_t* index, const T* dy, T* dx, const PutShape& shape, int64_t item) {
+__device__ void scatter_one(const int32_t* index, const T* dy, T* dx, const ScatterShape& shape, int64_t item) {
   int32_t to = index[item];
   if (uint64_t(int64_t(to)) >= uint64_t(shape.count)) return;
   if constexpr (unique) {
@@ -32,7 +32,8 @@ __device__ void put_one(const int32_t* index, const T* dy, T* dx, const PutShape
 }
 
 template <bool unique, class T>
-__global__ void __launch_bounds__(put_row_block) put_by_rows(const int32_t* index, const T* dy, T* dx, PutShape shape) {
+__global__ void __launch_bounds__(scatter_row_block)
+    scatter_by_rows(const int32_t* index, const T* dy, T* dx, ScatterShape shape) {
   extern __shared__ __align__(16) char memory[];
   T* mine = reinterpret_cast<T*>(memory);
   int count = int(shape.count);
@@ -40,7 +41,7 @@ __global__ void __launch_bounds__(put_row_block) put_by_rows(const int32_t* inde
     if (!unique || shape.items < count)
       for (int i = threadIdx.x; i < count; i += blockDim.x) mine[i] = T{};
     __syncthreads();
-    const int32_t* places = index + row * shape.items;
+    const int32_t* positions = index + row * shape.items;
     const T* from = dy + row * shape.items;
     if constexpr (unique) {
       constexpr int ahead = 8;
@@ -50,14 +51,14 @@ __global__ void __launch_bounds__(put_row_block) put_by_rows(const int32_t* inde
         T values[ahead];
 #pragma unroll
         for (int k = 0; k < ahead; ++k)
-          if (int item = first + k * blockDim.x; item < items) to[k] = places[item], values[k] = from[item];
+          if (int item = first + k * blockDim.x; item < items) to[k] = positions[item], values[k] = from[item];
 #pragma unroll
         for (int k = 0; k < ahead; ++k)
           if (int(first + k * blockDim.x) < items && uint32_t(to[k]) < uint32_t(count)) mine[to[k]] = values[k];
       }
     } else {
       for (int64_t item = threadIdx.x; item < shape.items; item += blockDim.x)
-        put_one<unique>(places, from, mine, shape, item);
+        scatter_one<unique>(positions, from, mine, shape, item);
     }
     __syncthreads();
 #pragma unroll 4
@@ -67,25 +68,26 @@ __global__ void __launch_bounds__(put_row_block) put_by_rows(const int32_t* inde
 }
 
 template <bool unique, class T>
-__global__ void __launch_bounds__(put_block) put_each(const int32_t* index, const T* dy, T* dx, PutShape shape) {
-  int64_t step = int64_t(gridDim.x) * put_block;
+__global__ void __launch_bounds__(scatter_block)
+    scatter_each(const int32_t* index, const T* dy, T* dx, ScatterShape shape) {
+  int64_t step = int64_t(gridDim.x) * scatter_block;
   for (int64_t row = blockIdx.y; row < shape.rows; row += gridDim.y)
-    for (int64_t item = int64_t(blockIdx.x) * put_block + threadIdx.x; item < shape.items; item += step)
-      put_one<unique>(index + row * shape.items, dy + row * shape.items, dx + row * shape.count, shape, item);
+    for (int64_t item = int64_t(blockIdx.x) * scatter_block + threadIdx.x; item < shape.items; item += step)
+      scatter_one<unique>(index + row * shape.items, dy + row * shape.items, dx + row * shape.count, shape, item);
 }
 
 }  // namespace internal
 
 template <class T>
-Status put_rows(Executor executor, const int32_t* index, const T* dy, T* dx, PutShape shape) {
+Status scatter_rows(Executor executor, const int32_t* index, const T* dy, T* dx, ScatterShape shape) {
   using namespace internal;
   bool is_permutation = shape.unique && shape.items == shape.count;
   if (shape.rows * shape.count == 0) return {};
   int64_t bytes = shape.count * int64_t(sizeof(T));
-  if (bytes >= least_put_row && bytes <= most_put_row) {
-    auto kernel = shape.unique ? put_by_rows<true, T> : put_by_rows<false, T>;
-    if (Status status = allow_shared_memory(kernel, most_put_row); !status.ok()) return status;
-    unsigned threads = bytes > 32 * 1024 ? put_row_block : 256;
+  if (bytes >= least_scatter_row && bytes <= most_scatter_row) {
+    auto kernel = shape.unique ? scatter_by_rows<true, T> : scatter_by_rows<false, T>;
+    if (Status status = allow_shared_memory(kernel, most_scatter_row); !status.ok()) return status;
+    unsigned threads = bytes > 32 * 1024 ? scatter_row_block : 256;
     unsigned blocks = unsigned(std::min<int64_t>(shape.rows, 0x7fffffff));
     kernel<<<blocks, threads, size_t(bytes), executor.stream>>>(index, dy, dx, shape);
     return launched();
@@ -98,12 +100,12 @@ Status put_rows(Executor executor, const int32_t* index, const T* dy, T* dx, Put
   // Without a workspace, as in an export for any size, elements are put as they come.
   if (is_parted<T>(shape) && executor.workspace_bytes > 0) {
     using Bits = typename SortKey<T>::Key;
-    return put_parted(executor, index, reinterpret_cast<const Bits*>(dy), reinterpret_cast<Bits*>(dx), shape);
+    return scatter_parted(executor, index, reinterpret_cast<const Bits*>(dy), reinterpret_cast<Bits*>(dx), shape);
   }
-  dim3 blocks{unsigned(std::min<int64_t>(ceil_div(shape.items, put_block), 132 * 64)),
+  dim3 blocks{unsigned(std::min<int64_t>(ceil_div(shape.items, scatter_block), 132 * 64)),
               unsigned(std::min<int64_t>(shape.rows, 65535)), 1};
-  auto kernel = shape.unique ? put_each<true, T> : put_each<false, T>;
-  kernel<<<blocks, put_block, 0, executor.stream>>>(index, dy, dx, shape);
+  auto kernel = shape.unique ? scatter_each<true, T> : scatter_each<false, T>;
+  kernel<<<blocks, scatter_block, 0, executor.stream>>>(index, dy, dx, shape);
   return launched();
 }
 

@@ -1,18 +1,18 @@
 // The FFI target that picks rows: x [batches..., n, d] and index [some of the batches..., m], which give y [batches...,
 // m, d].
 #include "target.h"
-#include BARACUDA_DRIVER(pick)
+#include BARACUDA_DRIVER(take)
 
-#include "cells.h"
+#include "elements.h"
 
 namespace baracuda {
 namespace {
 
-ffi::Error pick_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer index, ffi::Result<ffi::AnyBuffer> y) {
+ffi::Error take_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer index, ffi::Result<ffi::AnyBuffer> y) {
   constexpr const char* op = "pick_rows";
   Checks checks(op);
   auto in = x.dimensions(), order = index.dimensions(), out = y->dimensions();
-  require_cells(checks, "x", x);
+  require_elements(checks, "x", x);
   checks.dtype("index", index, ffi::DataType::S32)
       .same_dtype("the result", *y, "x", x)
       .require(in.size() >= 2, "x must have rank 2 or more, got ", describe(in))
@@ -23,21 +23,22 @@ ffi::Error pick_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer index, f
                "the result must be x's ", describe(in), " with ", order.size() ? order.back() : 0, " rows, got ",
                describe(out));
   if (checks.failed()) return checks.error();
-  PickShape shape{product(in, 0, in.size() - 2), in[in.size() - 2], order.back(), in.back(), 1};
+  TakeShape shape{product(in, 0, in.size() - 2), in[in.size() - 2], order.back(), in.back(), 1};
   if (shape.batches * shape.rows * shape.columns == 0) return ffi::Error::Success();
   checks.require(shape.count > 0, "x must have rows to pick from, got ", describe(in));
   if (checks.failed()) return checks.error();
   shape.sharing = shape.batches / product(order, 0, order.size() - 1);
   int64_t bytes = bytes_of(x.element_type());
-  return to_error(op, for_cell(shape.columns * bytes, [&](auto cell) {
-                    using Cell = decltype(cell);
-                    shape.columns = shape.columns * bytes / int64_t(sizeof(Cell));
-                    return pick_rows(device.executor(), shape, static_cast<const int32_t*>(index.untyped_data()),
-                                     static_cast<const Cell*>(x.untyped_data()), static_cast<Cell*>(y->untyped_data()));
+  return to_error(op, for_element(shape.columns * bytes, [&](auto element) {
+                    using Element = decltype(element);
+                    shape.columns = shape.columns * bytes / int64_t(sizeof(Element));
+                    return take_rows(device.executor(), shape, static_cast<const int32_t*>(index.untyped_data()),
+                                     static_cast<const Element*>(x.untyped_data()),
+                                     static_cast<Element*>(y->untyped_data()));
                   }));
 }
 
-BARACUDA_TARGET(pick_rows, pick_handler, operands<2>().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(pick_rows, take_handler, operands<2>().Ret<ffi::AnyBuffer>());
 
 }  // namespace
 }  // namespace baracuda

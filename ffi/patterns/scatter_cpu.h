@@ -1,5 +1,5 @@
 // Elements that are put into rows of zeros, on CPU threads: a thread has whole rows, or parts of the elements where no
-// two go to one place.
+// two go to one position.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 namespace baracuda {
 
 template <class T>
-Status put_rows(Executor executor, const int32_t* index, const T* dy, T* dx, PutShape shape) {
+Status scatter_rows(Executor executor, const int32_t* index, const T* dy, T* dx, ScatterShape shape) {
   using Wide = Accumulator<T>;
-  constexpr int64_t stretch = 1 << 14;
+  constexpr int64_t range = 1 << 14;
   if (shape.rows * shape.count == 0) return {};
   if (shape.unique) {
     bool is_permutation = shape.items == shape.count;
-    int64_t length = std::max(shape.count, stretch), parts = ceil_div(shape.count, length);
-    if (shape.rows < executor.threads) length = stretch, parts = ceil_div(shape.count, length);
+    int64_t length = std::max(shape.count, range), parts = ceil_div(shape.count, length);
+    if (shape.rows < executor.threads) length = range, parts = ceil_div(shape.count, length);
     if (!is_permutation)
       parallel_for(executor, shape.rows * parts, length / 4, [&](int64_t task) {
         int64_t row = task / parts, from = task % parts * length;

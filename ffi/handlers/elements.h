@@ -1,11 +1,11 @@
-// Cells that are moved as they are: what matters is how many bytes go at a time.
+// Elements that are moved as they are: what matters is how many bytes go at a time.
 #pragma once
 
 #include "checks.h"
 
 namespace baracuda {
 
-// Of one cell; 0 for types that no kernel here knows.
+// Of one element; 0 for types that no kernel here knows.
 inline int64_t bytes_of(ffi::DataType dtype) {
 #define BARACUDA_BYTES(NAME, TYPE) \
   case ffi::DataType::NAME:        \
@@ -25,14 +25,14 @@ inline int64_t bytes_of(ffi::DataType dtype) {
 #undef BARACUDA_BYTES
 }
 
-inline void require_cells(Checks& checks, const char* name, const ffi::AnyBuffer& x) {
+inline void require_elements(Checks& checks, const char* name, const ffi::AnyBuffer& x) {
   checks.require(bytes_of(x.element_type()) > 0, name,
                  " must be bool, a float, an integer of 8 to 64 bits or complex, got type ", int(x.element_type()));
 }
 
-// body(cell) with the widest cell of which there is a whole number in so many bytes.
+// body(element) with the widest element of which there is a whole number in so many bytes.
 template <class Body>
-Status for_cell(int64_t bytes, const Body& body) {
+Status for_element(int64_t bytes, const Body& body) {
   if (bytes % 16 == 0) return body(Vector<uint32_t, 4>{});
   if (bytes % 8 == 0) return body(uint64_t{});
   if (bytes % 4 == 0) return body(uint32_t{});

@@ -1,4 +1,4 @@
-// The pick pattern: rows of x [batches, count, columns] in the order of an index [batches, rows], which gives
+// The take pattern: rows of x [batches, count, columns] in the order of an index [batches, rows], which gives
 // y [batches, rows, columns]. Numbers outside of x are moved to its ends.
 #pragma once
 
@@ -7,12 +7,12 @@
 
 namespace baracuda {
 
-struct PickShape {
+struct TakeShape {
   int64_t batches, count, rows, columns;
   int64_t sharing;  // batches that have one index
 
   // Where row `row` of all of y comes from.
-  BARACUDA_HD int64_t place(const int32_t* index, int64_t row) const {
+  BARACUDA_HD int64_t position(const int32_t* index, int64_t row) const {
     int64_t batch = row / rows, from = index[batch / sharing * rows + row - batch * rows];
     from = from < 0 ? 0 : from >= count ? count - 1 : from;
     return (batch * count + from) * columns;

@@ -1,4 +1,4 @@
-// The greatest or the least of the bits of floats, NaN where one is and 0 above -0, by the GPU's own instructions.
+// The largest or the smallest of the bits of floats, NaN where one is and 0 above -0, by the GPU's own instructions.
 #pragma once
 
 #include "../greater.h"
@@ -6,9 +6,9 @@
 
 namespace baracuda {
 
-// Whether there are instructions for the strongest of several floats of so many bytes.
+// Whether there are instructions for the extremum of several floats of so many bytes.
 template <class Key>
-inline constexpr bool has_strongest = has_extreme_instructions && (sizeof(Key) == 2 || sizeof(Key) == 4);
+inline constexpr bool has_extremum = has_extreme_instructions && (sizeof(Key) == 2 || sizeof(Key) == 4);
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 namespace internal {
@@ -37,15 +37,16 @@ struct StrongerFloat {
 
 }  // namespace internal
 
-// Of n cells of each of V lanes, of float32, or of float16 or bfloat16 two at a time. `mask` are the bits that count.
-template <int V, int n, class Cells, class Stronger>
-__device__ void strongest_by(const Stronger& stronger, const Cells& x, uint32_t mask, uint32_t (&best)[V]) {
+// Of n elements of each of V lanes, of float32, or of float16 or bfloat16 two at a time. `mask` are the bits that
+// count.
+template <int V, int n, class Elements, class Stronger>
+__device__ void extremum_by(const Stronger& stronger, const Elements& x, uint32_t mask, uint32_t (&best)[V]) {
   for (int k = 0; k < V; ++k) best[k] = folded<0, n>([&](int i) { return x(i, k) & mask; }, stronger);
 }
-template <int V, int n, class Cells, class Stronger>
-__device__ void strongest_by(const Stronger& stronger, const Cells& x, uint16_t mask, uint16_t (&best)[V]) {
+template <int V, int n, class Elements, class Stronger>
+__device__ void extremum_by(const Stronger& stronger, const Elements& x, uint16_t mask, uint16_t (&best)[V]) {
   uint32_t masks = mask * 0x10001u;
-  // Two neighbours, as the register that has them.
+  // Two neighbors, as the register that has them.
   auto pair = [&](const uint16_t& first) {
     uint32_t both;
     memcpy(&both, &first, sizeof(both));
@@ -67,23 +68,23 @@ __device__ void strongest_by(const Stronger& stronger, const Cells& x, uint16_t 
   }
 }
 
-template <int V, int n, class Order, class Cells>
-__device__ void strongest(const Order& order, const Cells& x, uint32_t (&best)[V]) {
-  if (order.inverted) return strongest_by<V, n>(internal::StrongerFloat<false>{}, x, order.mask, best);
-  strongest_by<V, n>(internal::StrongerFloat<true>{}, x, order.mask, best);
+template <int V, int n, class Order, class Elements>
+__device__ void extremum(const Order& order, const Elements& x, uint32_t (&best)[V]) {
+  if (order.inverted) return extremum_by<V, n>(internal::StrongerFloat<false>{}, x, order.mask, best);
+  extremum_by<V, n>(internal::StrongerFloat<true>{}, x, order.mask, best);
 }
-template <int V, int n, class Order, class Cells>
-__device__ void strongest(const Order& order, const Cells& x, uint16_t (&best)[V]) {
+template <int V, int n, class Order, class Elements>
+__device__ void extremum(const Order& order, const Elements& x, uint16_t (&best)[V]) {
   bool is_half = order.infinity == 0x7c00u;
-  if (is_half && order.inverted) return strongest_by<V, n>(internal::LesserHalves{}, x, order.mask, best);
-  if (is_half) return strongest_by<V, n>(internal::GreaterHalves{}, x, order.mask, best);
-  if (order.inverted) return strongest_by<V, n>(internal::LesserBFloat16s{}, x, order.mask, best);
-  strongest_by<V, n>(internal::GreaterBFloat16s{}, x, order.mask, best);
+  if (is_half && order.inverted) return extremum_by<V, n>(internal::LesserHalves{}, x, order.mask, best);
+  if (is_half) return extremum_by<V, n>(internal::GreaterHalves{}, x, order.mask, best);
+  if (order.inverted) return extremum_by<V, n>(internal::LesserBFloat16s{}, x, order.mask, best);
+  extremum_by<V, n>(internal::GreaterBFloat16s{}, x, order.mask, best);
 }
 
 #else
 template <int V, int n, class... Any>
-void strongest(const Any&...);
+void extremum(const Any&...);
 #endif
 
 }  // namespace baracuda

@@ -1,10 +1,10 @@
-// The adjoint of the move pattern on CPU threads: a row of x, along its last axis, adds up stretches of y.
+// The adjoint of the index_map pattern on CPU threads: a row of x, along its last axis, adds up ranges of y.
 #pragma once
 
 #include <vector>
 
-#include "move_add.h"
-#include "move_cpu.h"
+#include "index_map_adjoint.h"
+#include "index_map_cpu.h"
 
 namespace baracuda {
 namespace internal {
@@ -45,11 +45,11 @@ void add_row(const AddMap& map, const T* y, Wide* sums) {
 
 // `map` has one axis at least, and no empty one.
 template <class T>
-Status add_moved(const Executor& executor, const AddMap& map, const T* y, T* x) {
+Status add_mapped(const Executor& executor, const AddMap& map, const T* y, T* x) {
   using Wide = Accumulator<T>;
   constexpr int64_t task_steps = 1 << 15;
   int last = map.last();
-  int64_t columns = map.size[last], rows = map.cells() / columns, steps = columns;
+  int64_t columns = map.size[last], rows = map.elements() / columns, steps = columns;
   int outer = map.terms - (map.term_of[last] >= 0);
   Origins<int64_t> terms[add_terms];
   for (int k = 0; k < map.axes; ++k)
@@ -57,21 +57,22 @@ Status add_moved(const Executor& executor, const AddMap& map, const T* y, T* x) 
       terms[t] = Origins<int64_t>(map.term[t], map.size[k]);
       steps *= map.term[t].kernel;
     }
-  int64_t stretch = task_steps / (steps + 32) + 1;
-  parallel_for(executor, ceil_div(rows, stretch), stretch * (steps + 32), [&](int64_t task) {
+  int64_t range = task_steps / (steps + 32) + 1;
+  parallel_for(executor, ceil_div(rows, range), range * (steps + 32), [&](int64_t task) {
     std::vector<Wide> sums(size_t(columns), Wide(0));
-    for (int64_t row = task * stretch; row < std::min(rows, (task + 1) * stretch); ++row) {
-      int64_t place = 0, rest = row, j[add_terms];
+    for (int64_t row = task * range; row < std::min(rows, (task + 1) * range); ++row) {
+      int64_t position = 0, rest = row, j[add_terms];
       for (int k = last - 1; k >= 0; --k) {
         int64_t i = rest % map.size[k];
         rest /= map.size[k];
         if (int t = map.term_of[k]; t >= 0)
           j[t] = i;
         else
-          place += i * map.stride[k];
+          position += i * map.stride[k];
       }
       std::fill(sums.begin(), sums.end(), Wide(0));
-      for_origins<add_terms>(terms, outer, j, place, [&](int64_t at) { internal::add_row(map, y + at, sums.data()); });
+      for_origins<add_terms>(terms, outer, j, position,
+                             [&](int64_t at) { internal::add_row(map, y + at, sums.data()); });
       for (int64_t i = 0; i < columns; ++i) x[row * columns + i] = T(sums[size_t(i)]);
     }
   });

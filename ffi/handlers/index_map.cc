@@ -1,30 +1,30 @@
-// FFI targets that move cells by a map, and add what was moved: x [batches..., n] and y [batches..., m].
+// FFI targets that move elements by a map, and add what was moved: x [batches..., n] and y [batches..., m].
 #include "target.h"
-#include BARACUDA_DRIVER(move)
-#include BARACUDA_DRIVER(move_add)
+#include BARACUDA_DRIVER(index_map)
+#include BARACUDA_DRIVER(index_map_adjoint)
 
-#include "cells.h"
+#include "elements.h"
 
 namespace baracuda {
 namespace {
 
 // The attributes, and the arrays that they are checked against. `axes` has (size, stride) of each axis of y, `terms`
 // (fold, size, offset, stride, the step of each axis) of each term.
-struct Moving {
-  MoveMap map;
+struct Mapping {
+  IndexMap map;
   Checks checks;
-  int64_t batches = 0, x_cells = 0;
+  int64_t batches = 0, x_elements = 0;
 
-  Moving(const char* op, const ffi::AnyBuffer& x, const ffi::AnyBuffer& y, Dimensions axes, Dimensions terms,
-         int64_t base)
+  Mapping(const char* op, const ffi::AnyBuffer& x, const ffi::AnyBuffer& y, Dimensions axes, Dimensions terms,
+          int64_t base)
       : checks(op) {
     auto in = x.dimensions(), out = y.dimensions();
     size_t rank = axes.size() / 2, numbers = 4 + rank;
     checks
-        .require(axes.size() % 2 == 0 && 1 <= rank && rank < move_axes, "axes must be 1 to ", move_axes - 1,
+        .require(axes.size() % 2 == 0 && 1 <= rank && rank < map_axes, "axes must be 1 to ", map_axes - 1,
                  " pairs, got ", describe(axes))
-        .require(terms.size() % numbers == 0 && terms.size() / numbers <= move_terms, "terms must be at most ",
-                 move_terms, " lists of ", numbers, " numbers, got ", describe(terms))
+        .require(terms.size() % numbers == 0 && terms.size() / numbers <= map_terms, "terms must be at most ",
+                 map_terms, " lists of ", numbers, " numbers, got ", describe(terms))
         .require(in.size() >= 1 && in.size() == out.size() && std::equal(in.begin(), in.end() - 1, out.begin()),
                  "the result must have the shape of x, ", describe(in), ", but for the last dimension, got ",
                  describe(out))
@@ -39,22 +39,22 @@ struct Moving {
       map.term[t] = {Fold(term[0]), term[1], term[2], term[3]};
       for (size_t k = 0; k < rank; ++k) map.step[t][k] = term[4 + k];
     }
-    x_cells = in.back(), batches = product(in, 0, in.size() - 1);
-    checks.require(map.cells() == out.back(), "the last dimension of the result must be ", map.cells(),
-                   ", the cells of the axes ", describe(axes), ", got ", describe(out));
-    if (checks.failed() || map.cells() == 0) return;
+    x_elements = in.back(), batches = product(in, 0, in.size() - 1);
+    checks.require(map.elements() == out.back(), "the last dimension of the result must be ", map.elements(),
+                   ", the elements of the axes ", describe(axes), ", got ", describe(out));
+    if (checks.failed() || map.elements() == 0) return;
     auto [first, last] = map.reach();
     bool is_filled = false;
     for (int t = 0; t < map.terms; ++t) is_filled |= map.term[t].size == 0;
-    checks.require((0 <= first && last < x_cells) || is_filled, "the map must stay in the ", x_cells,
-                   " cells of a batch of x, got places from ", first, " to ", last);
+    checks.require((0 <= first && last < x_elements) || is_filled, "the map must stay in the ", x_elements,
+                   " elements of a batch of x, got positions from ", first, " to ", last);
   }
-  bool is_empty() const { return batches == 0 || map.cells() == 0; }
+  bool is_empty() const { return batches == 0 || map.elements() == 0; }
 };
 
-// Of Wide cells, if the map is one of so many bytes at a time.
+// Of Wide elements, if the map is one of so many bytes at a time.
 template <class Wide>
-std::optional<Status> move_as(Device& device, MoveMap map, int64_t bytes, const void* x, void* y,
+std::optional<Status> move_as(Device& device, IndexMap map, int64_t bytes, const void* x, void* y,
                               const int64_t* fill_bits) {
   int64_t width = int64_t(sizeof(Wide)) / bytes;
   if (width == 0 || (width > 1 && !map.widen(int(width)))) return std::nullopt;
@@ -62,21 +62,21 @@ std::optional<Status> move_as(Device& device, MoveMap map, int64_t bytes, const 
   for (size_t i = 0; i < sizeof(Wide); i += bytes) memcpy(pattern + i, fill_bits, size_t(bytes));
   Wide fill;
   memcpy(&fill, pattern, sizeof(Wide));
-  return move_cells(device.executor(), map, fill, static_cast<const Wide*>(x), static_cast<Wide*>(y));
+  return map_elements(device.executor(), map, fill, static_cast<const Wide*>(x), static_cast<Wide*>(y));
 }
 
-ffi::Error cells_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> y, Dimensions axes,
-                         Dimensions terms, int64_t base, Dimensions fill) {
+ffi::Error elements_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> y, Dimensions axes,
+                            Dimensions terms, int64_t base, Dimensions fill) {
   constexpr const char* op = "move";
-  Moving moving(op, x, *y, axes, terms, base);
-  require_cells(moving.checks, "x", x);
-  moving.checks.require(fill.size() == 2, "fill must be two numbers, got ", describe(fill));
-  if (moving.checks.failed()) return moving.checks.error();
-  if (moving.is_empty()) return ffi::Error::Success();
-  if (moving.batches > 1) moving.map.add_batches(moving.batches, moving.x_cells);
-  auto as = [&](auto cell) {
-    return move_as<decltype(cell)>(device, moving.map, bytes_of(x.element_type()), x.untyped_data(), y->untyped_data(),
-                                   fill.begin());
+  Mapping mapping(op, x, *y, axes, terms, base);
+  require_elements(mapping.checks, "x", x);
+  mapping.checks.require(fill.size() == 2, "fill must be two numbers, got ", describe(fill));
+  if (mapping.checks.failed()) return mapping.checks.error();
+  if (mapping.is_empty()) return ffi::Error::Success();
+  if (mapping.batches > 1) mapping.map.add_batches(mapping.batches, mapping.x_elements);
+  auto as = [&](auto element) {
+    return move_as<decltype(element)>(device, mapping.map, bytes_of(x.element_type()), x.untyped_data(),
+                                      y->untyped_data(), fill.begin());
   };
   auto status = as(Vector<uint32_t, 4>{});
   if (!status) status = as(uint64_t{});
@@ -126,19 +126,19 @@ ffi::Error add_handler(Device device, ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuf
                    ", counts and strides of 0 or more, and windows, got ", describe(terms));
     map.term[t] = {Fold(term[0]), term[1], term[2], term[3], term[4], term[5], term[6], term[7]};
   }
-  checks.require(map.cells() == out.back(), "the last dimension of the result must be ", map.cells(),
-                 ", the cells of the axes ", describe(axes), ", got ", describe(out));
+  checks.require(map.elements() == out.back(), "the last dimension of the result must be ", map.elements(),
+                 ", the elements of the axes ", describe(axes), ", got ", describe(out));
   if (checks.failed()) return checks.error();
   int64_t batches = product(out, 0, out.size() - 1);
   if (batches == 0 || out.back() == 0) return ffi::Error::Success();
   bool is_empty = false;
   for (int t = 0; t < map.terms; ++t) is_empty |= map.term[t].count == 0;
   checks.require(is_empty || map.reach() < in.back(), "the map must stay in the ", in.back(),
-                 " cells of a batch of dy, got places up to ", map.reach());
+                 " elements of a batch of dy, got positions up to ", map.reach());
   if (checks.failed()) return checks.error();
   if (batches > 1) map.add_batches(batches, in.back());
   ffi::DataType dtype = dy.element_type();
-  // A complex number is two neighbours.
+  // A complex number is two neighbors.
   if (dtype == ffi::DataType::C64 || dtype == ffi::DataType::C128) {
     for (int k = 0; k < map.axes; ++k) map.stride[k] *= 2;
     for (int t = 0; t < map.terms; ++t) map.term[t].stride *= 2, map.term[t].kernel_stride *= 2;
@@ -148,12 +148,12 @@ ffi::Error add_handler(Device device, ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuf
   }
   return for_float(op, "dy", dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    return to_error(op, add_moved(device.executor(), map, static_cast<const T*>(dy.untyped_data()),
-                                  static_cast<T*>(dx->untyped_data())));
+    return to_error(op, add_mapped(device.executor(), map, static_cast<const T*>(dy.untyped_data()),
+                                   static_cast<T*>(dx->untyped_data())));
   });
 }
 
-BARACUDA_TARGET(move, cells_handler,
+BARACUDA_TARGET(move, elements_handler,
                 ffi::Ffi::Bind()
                     .Ctx<Device>()
                     .Arg<ffi::AnyBuffer>()
