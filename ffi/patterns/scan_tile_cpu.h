@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "../kernels/complex.h"
 #include "../kernels/scan.h"
 #include "square_cpu.h"
 
@@ -75,7 +76,10 @@ struct ScanTile {
   BARACUDA_HD void store(T* y, const Value& value) const {
     Vector<T, lanes> out;
     for (int p = 0; p < P; ++p)  // two loops: GCC would make a call of one that copies
-      for (int v = 0; v < V; ++v) out.lane[p * V + v] = value(p * V + v);
+      for (int v = 0; v < V; ++v) {
+        out.lane[p * V + v] = value(p * V + v);
+        if constexpr (is_complex<T>) asm volatile("" ::: "memory");  // GCC 12 vectorizes products of these wrongly
+      }
     if constexpr (is_square<T>) {
       each_square<T>([&](auto& square, int v, int p) {
         constexpr int N = std::decay_t<decltype(square)>::N;
