@@ -1,31 +1,32 @@
-"""The directive `targets`: benchmarks/targets.csv beside what was measured."""
+"""Prints targets.csv with what was measured.
 
-from measured import KINDS, RESULTS, Measured, files, markdown
+python benchmarks/targets.py
+"""
+
+import pathlib
+
+from rich.console import Console
+from rich.table import Table
 
 from baracuda_jax.bench import results, targets
 
-TARGETS = RESULTS.parent / "targets.csv"
-
-
-class Targets(Measured):
-    kind = ""
-
-    def text(self):
-        found = {file.stem: results.read(file) for kind in ("", *KINDS) for file in files(kind)}
-        rows = [cells(target, found.get(target["results"])) for target in targets.read(TARGETS)]
-        return markdown(("what", "measure", "target", "measured", "met?", "worst case"), rows, 2)
+FOLDER = pathlib.Path(__file__).parent
+HEAD = "what", "measure", "target", "measured", "met", "worst case"
 
 
 def cells(target, found):
-    """A row's. `found` is None where the device was not measured."""
-    judged = targets.judge(target, found) if found else None
+    """A row's. `found` has the results by name; a device may not be measured."""
     words = target["what"], target["measure"], target["bound"]
-    if judged is None:
+    judged = target["results"] in found and targets.judge(target, found[target["results"]])
+    if not judged:
         return *words, "not measured", "", ""
     value, case, is_met = judged
-    return *words, f"{value:.2f}", "yes" if is_met else "**no**", case
+    return *words, f"{value:.2f}", "yes" if is_met else "no", case
 
 
-def setup(app):
-    app.add_directive("targets", Targets)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+if __name__ == "__main__":
+    table = Table(*HEAD)
+    found = {file.stem: results.read(file) for file in sorted((FOLDER / "results").glob("*.json"))}
+    for target in targets.read(FOLDER / "targets.csv"):
+        table.add_row(*cells(target, found))
+    Console().print(table)
