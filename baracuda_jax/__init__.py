@@ -253,7 +253,7 @@ from .unique import (
 from . import lax as lax, nn as nn, numpy as numpy, ops as ops  # isort: skip
 from ._mirror.patch import patch_jax, unpatch_jax  # isort: skip
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if not TYPE_CHECKING:  # which would take every name for one of ours
 

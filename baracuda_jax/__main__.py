@@ -69,11 +69,7 @@ def contenders(text: str) -> tuple[str, ...]:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     if importlib.util.find_spec("rich") is None:
-        extra = "bench" if options.command == "bench" else "cli"
-        print(
-            f"This command prints with rich, which is not installed: pip install 'baracuda-jax[{extra}]'",
-            file=sys.stderr,
-        )
+        print("This command prints with rich, which is not installed: pip install rich", file=sys.stderr)
         return 1
     if options.command == "info":
         from ._cli.info import info

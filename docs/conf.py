@@ -25,7 +25,6 @@ extensions = [
     "sweep",
     "overhead",
     "regret",
-    "targets",
 ]
 exclude_patterns = ["_build"]
 nitpicky = True

@@ -2,10 +2,13 @@
 
 import dataclasses
 import importlib
+import importlib.util
 import warnings
 
 import jax
 from jax import export
+
+from . import processor
 
 PREFIX = "baracuda."
 MODULES = {"cpu": "_cpu", "cuda": "_cuda"}
@@ -25,6 +28,9 @@ class Library:
 def _load(platform, module_name):
     name = f"{__package__.partition('.')[0]}.{module_name}"
     try:
+        spec = importlib.util.find_spec(name)
+        if platform == "cpu" and spec:
+            processor.check(spec.origin)
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name:

@@ -52,8 +52,7 @@ def _problem(kind, options):
     needed = {"matplotlib": options.plot, "torch": "torch" in against and not options.read}
     for module, is_needed in needed.items():
         if is_needed and importlib.util.find_spec(module) is None:
-            how = "baracuda-jax[bench]" if module == "matplotlib" else module
-            return f"This needs {module}, which is not installed: pip install '{how}'"
+            return f"This needs {module}, which is not installed: pip install {module}"
     where = "`baracuda-jax ops` lists all" if kind is kinds.CASES else f"--{kind.name} has {', '.join(kind.ops)}"
     if problem := unknown(options.op, kind.ops, where):
         return problem

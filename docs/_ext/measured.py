@@ -11,7 +11,7 @@ KINDS = ("sweep", "overhead", "regret")
 
 
 class Measured(SphinxDirective):
-    """A section: the directive's argument is its title, and `text` stands below its content. None where that is empty."""
+    """A section: the directive's argument is its title, and `text` follows its content. None where that is empty."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -34,11 +34,10 @@ class Measured(SphinxDirective):
 
 
 def files(kind):
-    """Results of a kind; those of cases have no kind in their names."""
+    """Results of a kind, those of GPUs first. Names of results of cases have no kind."""
     kind_of = lambda file: file.stem.partition("_")[0]
-    return [
-        file for file in sorted(RESULTS.glob("*.json")) if (kind_of(file) if kind_of(file) in KINDS else "") == kind
-    ]
+    ordered = sorted(RESULTS.glob("*.json"), key=lambda file: (file.stem.endswith("cpu"), file.stem))
+    return [file for file in ordered if (kind_of(file) if kind_of(file) in KINDS else "") == kind]
 
 
 def image(env, name, draw, alt):

@@ -15,7 +15,7 @@ class Sweep(Measured):
         yield from ("", f"Sizes from {2**31:,} elements:", "", *markdown(HEAD, largest(found["rows"]), 3))
 
 
-HEAD = ("op", "pass", "case", "elements", "native ns / element", "/ floor", "XLA / native", "checked")
+HEAD = ("op", "pass", "case", "elements", "native ns / element", "/ bound", "XLA / native", "checked")
 
 
 def largest(rows):

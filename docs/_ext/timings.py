@@ -17,8 +17,8 @@ class Timings(Measured):
 
     def device(self, stem, found):
         sizes = " and ".join(size for (size,) in split(found["rows"], "size"))
-        yield from ("", f"## {found['device']}, {sizes} arrays", "", measured_on(found), "")
-        yield from (*summary(found["rows"]), "", SUMMARY)
+        yield from ("", f"## {machine(found)}, {sizes} arrays", "", measured_on(found), "")
+        yield from (*summary(found["rows"]), "", SUMMARY, *([CACHED] if any(map(is_cached, found["rows"])) else []))
         even = [row for row in found["rows"] if not row["even"]]
         for (family,), rows in split(even, "family").items():
             yield from ("", f"### {family.capitalize()}", "", ":::::{tab-set}")
@@ -29,7 +29,8 @@ class Timings(Measured):
         yield from skewed(found["rows"])
 
     def image(self, name, found):
-        alt = f"Times over the floor, {name.removesuffix('.svg').replace('-', ', ')}: the table below has the numbers"
+        words = name.removesuffix(".svg").replace("-", ", ")
+        alt = f"Times over the bandwidth bound, {words}: the table below has the numbers"
         return image(self.env, name, lambda file: plot.draw(found, file), alt)
 
 
@@ -40,11 +41,22 @@ def summary(rows):
         for title in PASSES:
             of_pass = [row for row in some if row["pass"] == title]
             if of_pass:
-                over = statistics.median(row["native_ms"] / row["floor_ms"] for row in of_pass)
-                cells.append(
-                    (family, title, f"{over:.2f}", *(middle(of_pass, name) for name in ("xla_ms", "torch_ms")))
-                )
-    return markdown(("family", "pass", "/ floor", "XLA / native", "PyTorch / native"), cells, 2)
+                over = [row["native_ms"] / row["floor_ms"] for row in of_pass if not is_cached(row)]
+                middle_over = f"{statistics.median(over):.2f}" if over else ""
+                cells.append((family, title, middle_over, *(middle(of_pass, name) for name in ("xla_ms", "torch_ms"))))
+    return markdown(("family", "pass", "/ bound", "XLA / native", "PyTorch / native"), cells, 2)
+
+
+def is_cached(row):
+    """Whether a cache may hold a case's arrays. A program may then be faster than the memory's bandwidth allows."""
+    return row["bytes"] < CACHE_BYTES
+
+
+def machine(found):
+    """The device; a CPU's instruction set and number of cores too."""
+    if found["platform"] != "cpu":
+        return found["device"]
+    return f"CPU, {found['built_for'].removeprefix('CPU, ').split()[0]}, {found['cpus']} cores"
 
 
 def middle(rows, name):
@@ -60,34 +72,44 @@ def numbers(rows):
         names = [f"`{case[0]['op']}`", case[0]["case"]]
         names = names if len(case) > 1 else ["<br>".join(names)]
         cells += [
-            (name, row["pass"].removeprefix("forward "), *table.cells(row)[table.TEXTS :])
-            for name, row in zip(names, case, strict=True)
+            (name, row["pass"].removeprefix("forward "), *ratios(row)) for name, row in zip(names, case, strict=True)
         ]
     return markdown(("op", "pass", *RATIOS), cells, 2)
 
 
-RATIOS = [name.replace(" / ", " /<br>") for name in table.HEADER[table.TEXTS :]]
+def ratios(row):
+    """The columns of numbers, under RATIOS."""
+    ms, over, *others = table.cells(row)[table.TEXTS :]
+    return ms, "" if is_cached(row) else over, *others
+
+
+CACHE_BYTES = 2**26  # more than the L2 cache of an H200
+RATIOS = "ms", "/ bound", "XLA /<br>native", "PyTorch /<br>native"
 
 
 def skewed(rows):
-    """Skewed cases beside the even one."""
+    """Skewed cases next to the even one."""
     cells = []
     for row, even in results.beside_even(rows, rows):
-        op, _, dtype, _, ms, over, *ratios = table.cells(row)
-        of_even = f"{even['native_ms'] / even['floor_ms']:.2f}"
-        cells.append((f"`{op}`<br>{row['variant']}", dtype, ms, over, of_even, *ratios))
+        ms, over, *others = ratios(row)
+        of_even = "" if is_cached(even) else f"{even['native_ms'] / even['floor_ms']:.2f}"
+        cells.append((f"`{row['op']}`<br>{row['variant']}", row["dtype"], ms, over, of_even, *others))
     if not cells:
         return []
-    head = "op", "dtype", *RATIOS[:2], "/ floor,<br>even ids", *RATIOS[2:]
+    head = "op", "dtype", *RATIOS[:2], "/ bound,<br>even ids", *RATIOS[2:]
     return ["", "### Skewed segments", "", SKEWED, "", *markdown(head, cells, 2)]
 
 
-SUMMARY = "Medians over the cases in both dtypes, in brackets the lowest and the highest ratio."
-SKEWED = "Forward and backward of ids that are not spread evenly, beside ids that are."
+SUMMARY = "Medians over the cases in both dtypes, in parentheses the lowest and the highest ratio."
+CACHED = (
+    f"`/ bound` is blank where the arrays of a case take less than {CACHE_BYTES >> 20} MiB: a cache may hold them, and the "
+    "bound assumes that it does not. Bars of such cases compare programs with each other only."
+)
+SKEWED = "Forward and backward of skewed ids, next to evenly drawn ids."
 
 
 def split(rows, *names):
-    """{what stands under the names: the rows that have it}, in order."""
+    """{values under the names: the rows that have them}, in order."""
     found = {}
     for row in rows:
         found.setdefault(tuple(row[name] for name in names), []).append(row)

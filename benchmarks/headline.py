@@ -1,0 +1,126 @@
+"""Draws the chart of the README: a dozen ops on an H200, from results/h200.json.
+
+    python benchmarks/headline.py
+
+Each bar is a program's time over the bandwidth bound. The SVG is written here, not by a plotting library: the same results
+give the same bytes, which a test compares, and its colors follow the reader's theme.
+"""
+
+import math
+import pathlib
+from xml.sax.saxutils import escape
+
+from baracuda_jax.bench import results
+from baracuda_jax.bench.benchmark import PASSES
+
+ROOT = pathlib.Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks/results/h200.json"
+CHART = ROOT / "docs/_static/h200.svg"
+
+FORWARD, BOTH = PASSES
+# (op, case in the results, pass, what the reader is told of the case)
+BARS = (
+    ("segment_sum", "[4194304, 64] into 262144, unsorted", BOTH, "4M rows of 64, random ids"),
+    ("segment_max", "[4194304, 64] into 262144, unsorted", BOTH, "4M rows of 64, random ids"),
+    ("cumsum", "[4096, 32768], axis 1", BOTH, "4096 rows of 32768"),
+    ("linear_scan", "[4096, 32768], axis 1", BOTH, "4096 rows of 32768"),
+    ("sort", "[4096, 32768]", BOTH, "4096 rows of 32768"),
+    ("topk", "[4096, 32768], k=64", BOTH, "4096 rows of 32768, k=64"),
+    ("median", "[4096, 32768]", BOTH, "4096 rows of 32768"),
+    ("searchsorted", "[67108864] in [65536]", FORWARD, "67M queries in 65536"),
+    ("histogram", "[67108864] into 256", FORWARD, "67M values, 256 bins"),
+    ("unique", "[16777216] of 4096 values", FORWARD, "17M elements, 4096 values"),
+    ("dynamic_quantize", "[16384, 4096], to int8, per token", FORWARD, "16384 rows of 4096, to int8"),
+    ("permute", "[32, 64, 112, 112], channels last", BOTH, "images to channels last"),
+)
+PROGRAMS = (("native_ms", "baracuda_jax", "a"), ("xla_ms", "XLA", "b"), ("torch_ms", "PyTorch", "c"))
+
+LEFT, RIGHT, TOP, WIDTH = 286, 56, 62, 870
+GROUP, BAR = 42, 10
+LOW, HIGH = 0.8, 1000
+TICKS = (1, 3, 10, 30, 100, 300, 1000)
+# Blue, orange and grey differ in brightness too.
+STYLE = """
+text { font: 12px system-ui, sans-serif; fill: #1f2328 }
+.op { font: 600 12.5px ui-monospace, monospace }
+.note { font-size: 10.5px; fill: #59636e }
+.ground { fill: #ffffff }
+.grid { stroke: #d9dce1 }
+.bound { stroke: #1f2328 }
+.a { fill: #1f5fa8 } .b { fill: #e8a33d } .c { fill: #a9adb3 }
+@media (prefers-color-scheme: dark) {
+text { fill: #e6edf3 } .note { fill: #9198a1 } .ground { fill: #0d1117 } .grid { stroke: #30363d } .bound { stroke: #e6edf3 }
+.a { fill: #58a6ff } .b { fill: #d29922 } .c { fill: #6e7681 }
+}
+"""
+
+
+def rows(found):
+    """(op, case in words, {program: time over the bound, or None}) of each group of bars."""
+    for op, case, title, words in BARS:
+        (row,) = [
+            row
+            for row in found["rows"]
+            if (row["op"], row["case"], row["pass"], row["dtype"]) == (op, case, title, "float32")
+        ]
+        bound = row["floor_ms"]
+        yield op, f"{words}, {title}", {name: row[key] and row[key] / bound for key, name, _ in PROGRAMS}
+
+
+def draw(found):
+    """The SVG's text."""
+    groups = list(rows(found))
+    bottom = TOP + GROUP * len(groups)
+    alt = "; ".join(
+        f"{op} " + ", ".join(f"{name} {value:.2f}" for name, value in times.items() if value) for op, _, times in groups
+    )
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {bottom + 40}" role="img">',
+        f"<title>Times over the bandwidth bound on one {found['device']}</title>",
+        f"<desc>{escape(alt)}</desc>",
+        f"<style>{STYLE}</style>",
+        f'<rect class="ground" width="{WIDTH}" height="{bottom + 40}" rx="6"/>',
+        f'<text x="16" y="24" font-weight="600">Time over the bandwidth bound, one {found["device"]}, float32</text>',
+    ]
+    x = LEFT
+    for _, name, kind in PROGRAMS:
+        lines += [f'<rect class="{kind}" x="{x}" y="35" width="10" height="10"/>', text(x + 15, 44, name)]
+        x += 36 + 7 * len(name)
+    lines.append(text(WIDTH - 16, 44, "shorter is faster, logarithmic", "note", "end"))
+    for tick in TICKS:
+        kind, at = "bound" if tick == 1 else "grid", position(tick)
+        lines.append(f'<line class="{kind}" x1="{at}" x2="{at}" y1="{TOP - 4}" y2="{bottom}"/>')
+        lines.append(text(at, bottom + 16, f"{tick}", "note", "middle"))
+    lines.append(text(position(1), bottom + 31, "bandwidth bound", "note", "middle"))
+    for i, (op, words, times) in enumerate(groups):
+        y = TOP + GROUP * i + 4
+        lines += [text(16, y + 13, op, "op"), text(16, y + 27, words, "note")]
+        for j, (_, name, kind) in enumerate(PROGRAMS):
+            y_bar, value = y + j * (BAR + 1), times[name]
+            if value:
+                width = position(value) - LEFT
+                lines.append(f'<rect class="{kind}" x="{LEFT}" y="{y_bar}" width="{width:.1f}" height="{BAR}"/>')
+            told = shown(value) if value else f"{name}: not timed"
+            lines.append(text((position(value) if value else position(1)) + 5, y_bar + 9, told, "note"))
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def position(value):
+    """Horizontal position of a ratio."""
+    share = math.log(value / LOW) / math.log(HIGH / LOW)
+    return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
+
+
+def shown(value):
+    """A ratio to three digits."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def text(x, y, words, kind="", anchor="start"):
+    """A text element."""
+    return f'<text class="{kind}" x="{x}" y="{y}" text-anchor="{anchor}">{escape(words)}</text>'
+
+
+if __name__ == "__main__":
+    CHART.write_text(draw(results.read(RESULTS)))
+    print(CHART.relative_to(ROOT))
