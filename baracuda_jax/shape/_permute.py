@@ -65,11 +65,11 @@ def _axes(op, x, axes):
         axes = tuple(reversed(range(x.ndim)))
     if not isinstance(axes, tuple | list | np.ndarray):
         raise TypeError(f"{op}: axes must be a tuple of integers, got {axes!r}")
-    places = [checks.axis(op, "x", x, axis, f"axes[{i}]") for i, axis in enumerate(axes)]
-    if sorted(places) != list(range(x.ndim)):
+    positions = [checks.axis(op, "x", x, axis, f"axes[{i}]") for i, axis in enumerate(axes)]
+    if sorted(positions) != list(range(x.ndim)):
         raise ValueError(f"{op}: axes must name each of the {x.ndim} axes of x once, got {tuple(axes)}")
-    stay = next((i for i, place in enumerate(places) if place != i), x.ndim)
-    return tuple(place - x.ndim for place in places[stay:])
+    stay = next((i for i, position in enumerate(positions) if position != i), x.ndim)
+    return tuple(position - x.ndim for position in positions[stay:])
 
 
 def _map(shape, *, axes):

@@ -1,4 +1,4 @@
-"""The derivatives of what an index of elements gives, no element twice: each comes from one place and goes back there."""
+"""The derivatives of what an index of elements gives, no element twice: each comes from one position and goes back there."""
 
 from .._core.op import Body
 from . import _kernels, _references

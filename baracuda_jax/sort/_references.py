@@ -1,4 +1,4 @@
-"""The pieces of plain JAX that the references are made of."""
+"""The parts of plain JAX that the references are made of."""
 
 import math
 
