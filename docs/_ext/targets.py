@@ -1,4 +1,4 @@
-"""The directive `targets`: benchmarks/targets.csv beside what was measured."""
+"""The directive `targets`: benchmarks/targets.csv compared with what was measured."""
 
 from measured import KINDS, RESULTS, Measured, files, markdown
 

@@ -54,7 +54,7 @@ def middle(rows, name):
 
 
 def numbers(rows):
-    """The table under a plot: rows of a case share their name, the op beside the forward pass and the case under it."""
+    """The table under a plot: rows of a case share their name, the op next to the forward pass and the case under it."""
     cells = []
     for case in split(rows, "op", "case").values():
         names = [f"`{case[0]['op']}`", case[0]["case"]]
@@ -70,9 +70,9 @@ RATIOS = [name.replace(" / ", " /<br>") for name in table.HEADER[table.TEXTS :]]
 
 
 def skewed(rows):
-    """Skewed cases beside the even one."""
+    """Skewed cases compared with the even one."""
     cells = []
-    for row, even in results.beside_even(rows, rows):
+    for row, even in results.with_even(rows, rows):
         op, _, dtype, _, ms, over, *ratios = table.cells(row)
         of_even = f"{even['native_ms'] / even['floor_ms']:.2f}"
         cells.append((f"`{op}`<br>{row['variant']}", dtype, ms, over, of_even, *ratios))
@@ -83,7 +83,7 @@ def skewed(rows):
 
 
 SUMMARY = "Medians over the cases in both dtypes, in brackets the lowest and the highest ratio."
-SKEWED = "Forward and backward of ids that are not spread evenly, beside ids that are."
+SKEWED = "Forward and backward of ids that are not spread evenly, compared with ids that are."
 
 
 def split(rows, *names):
