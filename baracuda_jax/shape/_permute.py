@@ -1,4 +1,4 @@
-"""Axes in another order. The gradient puts them back."""
+"""Permutation of axes. The gradient permutes them back."""
 
 import numpy as np
 from jax import Array, lax
@@ -17,7 +17,7 @@ def permute(x: ArrayLike, axes: Integers | None = None, *, implementation: Imple
     """The axes of x in another order.
 
     Formula:
-        axis k of y is axis axes[k] of x; dx is dy with its axes put back.
+        axis k of y is axis axes[k] of x; dx is dy with its axes permuted back.
 
     Args:
         x: array of any rank: floats, integers, bool or complex.
@@ -44,7 +44,7 @@ transpose = permute
 
 @api
 def permute_backward(dy: ArrayLike, axes: Integers | None = None, *, implementation: Implementation = None) -> Array:
-    """The gradient of `permute`: dy with its axes put back.
+    """The gradient of `permute`: dy with its axes permuted back.
 
     Args:
         dy: floats or complex, the cotangent of the result.

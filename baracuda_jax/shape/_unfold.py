@@ -1,7 +1,7 @@
 """Windows of images as columns, and their sums, each the other's gradient.
 
 Forward, each element of a column takes its element of the image, or 0 outside. Of the sums, each element of the image adds
-the elements of the columns that stand for it, in a fixed order."""
+the elements of the columns that are copies of it, in a fixed order."""
 
 import math
 

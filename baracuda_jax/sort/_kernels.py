@@ -37,7 +37,7 @@ def take(x, index, axis):
     return jnp.moveaxis(y[..., 0], -1, axis)
 
 
-def put(index, dy, count, axis, *, unique):
+def scatter(index, dy, count, axis, *, unique):
     """Zeros, `count` along the axis, with dy added where the index says; `unique`: no position twice."""
     index, dy = jnp.moveaxis(index, axis, -1), jnp.moveaxis(dy, axis, -1)
     out = jax.ShapeDtypeStruct((*dy.shape[:-1], count), dy.dtype)

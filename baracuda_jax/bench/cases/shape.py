@@ -1,4 +1,4 @@
-"""Elements moved: copies, orders of axes and of elements, and what is put around, next to and into arrays."""
+"""Elements moved: copies, orders of axes and of elements, padding, concatenation and updates of arrays."""
 
 import jax
 import jax.numpy as jnp
