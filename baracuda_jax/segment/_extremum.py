@@ -46,7 +46,7 @@ def _extremum(
 _EXTREMUM_ARGUMENTS = """\
         ties: where rows tie, "first" gives the whole gradient to the lowest row number, "split" gives equal parts to all,
             as jax.ops does.
-        return_residuals: also return what the backward function needs: with ties="first" the winning row of each element
+        return_residuals: also return what the backward function needs: with ties="first" `arg`, the row of each element
             (N where there is none), with ties="split" the number of rows that tie.
 """
 
@@ -164,7 +164,7 @@ def _arg(extremum, data, ids, *, axis, num_segments, **_):
 
 
 def _at(x, arg, axis, otherwise):
-    """x [*batch, N, ...] at the winning rows."""
+    """x [*batch, N, ...] at the rows `arg`."""
     if not x.shape[axis]:
         return jnp.full(arg.shape, otherwise, x.dtype)
     row = jnp.minimum(arg, x.shape[axis] - 1)

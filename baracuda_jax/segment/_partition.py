@@ -89,13 +89,13 @@ def _first_row(rows, axes, dtype):
 
 
 def _arg_here(arg, rows, axes):
-    """The winning row of this shard, `rows` where another shard has it."""
+    """The row of this shard, `rows` where another shard has it."""
     first = _first_row(rows, axes, arg.dtype)
     return jnp.where((arg >= first) & (arg < first + rows), arg - first, rows)
 
 
 def _first_arg(has_it, arg, rows, axes):
-    """Of the shards' winning rows, where they have the value of all, the first; the number of all rows where none has."""
+    """Of the shards' rows `arg`, where they have the value of all, the first; the number of all rows where none has."""
     total = rows * lax.axis_size(axes)
     dtype = index_dtype(total)
     mine = arg.astype(dtype) + _first_row(rows, axes, dtype)
