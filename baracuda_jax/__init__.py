@@ -255,10 +255,10 @@ from ._mirror.patch import patch_jax, unpatch_jax  # isort: skip
 
 __version__ = "0.2.0"
 
-if not TYPE_CHECKING:  # which would take every name for one of ours
+if not TYPE_CHECKING:  # which would take every name for a public one
 
     def __getattr__(name):
-        """Names of others lead to ours."""
+        """Names of other libraries lead to the names here."""
         from ._elsewhere import no_such
 
         raise no_such(name)

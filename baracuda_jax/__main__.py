@@ -21,7 +21,7 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument("--platform", action="append", choices=["cpu", "cuda"], help="only this platform")
     check.add_argument("--jobs", type=int, metavar="N", help="how many programs to compile at a time")
     bench = commands.add_parser(
-        "bench", help="time kernels beside the floor, XLA and PyTorch; exit status 1 on a failure"
+        "bench", help="time kernels against the floor, XLA and PyTorch; exit status 1 on a failure"
     )
     kind = bench.add_mutually_exclusive_group()
     kind.add_argument(
@@ -34,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
     bench.add_argument("--platform", choices=["cpu", "cuda"], help="by default the GPU if there is one")
     bench.add_argument("--size", choices=["small", "large"], help="of the arrays, by default small")
     bench.add_argument("--dtype", action="extend", nargs="+", choices=["float32", "bfloat16"], help="only these")
-    bench.add_argument("--against", type=contenders, help="xla, torch, or xla,torch; by default xla")
+    bench.add_argument("--against", type=baselines, help="xla, torch, or xla,torch; by default xla")
     bench.add_argument(
         "--repeats", type=int, metavar="N", help="of which the median counts, by default 15; 5 of a sweep"
     )
@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def contenders(text: str) -> tuple[str, ...]:
+def baselines(text: str) -> tuple[str, ...]:
     """What native is timed against, separated by commas."""
     names = tuple(text.split(","))
     if not set(names) <= {"xla", "torch"}:

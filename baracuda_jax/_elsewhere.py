@@ -16,8 +16,8 @@ SAME = "positional arguments alone; half precisions compute in float32"
 
 @functools.cache
 def rows():
-    """Of coming_from.csv: a name of theirs, names of ours, what differs; and those of ops that are a line of a table, where
-    arguments mean the same."""
+    """Of coming_from.csv: another library's name, the names here, what differs; and those of ops that are a line of a table,
+    where arguments mean the same."""
     with (pathlib.Path(__file__).parent / "coming_from.csv").open(newline="") as file:
         found = list(csv.DictReader(file))
     known = {(row["theirs"], ours) for row in found for ours in row["ours"].split()}
@@ -37,7 +37,7 @@ LIBRARIES = ("jax.nn", "jax.numpy", "jax.lax", "jax.ops", "jax.random", "jax.num
 
 
 def no_such(name):
-    """The error for a name that is not ours, which tells what is ours where the name is another's."""
+    """The error for a name that is not public, which tells the name here where it is another library's."""
     text = f"module 'baracuda_jax' has no attribute {name!r}"
     told = {}
     for row in rows():
@@ -50,7 +50,7 @@ def no_such(name):
 
 
 def _other(name):
-    """JAX's function of this name; else ours of the nearest."""
+    """JAX's function of this name; else the nearest names here."""
     for library in LIBRARIES:
         if hasattr(importlib.import_module(library), name):
             return f"; there is no op of this name here, use {library}.{name}"

@@ -1,6 +1,6 @@
 """The gradients of ops as functions: `<op>_backward`. They can be jitted, mapped and differentiated themselves.
 
-They are attributes of `baracuda_jax` too, beside their ops.
+They are attributes of `baracuda_jax` too, next to their ops.
 """
 
 from .attention import (

@@ -1,7 +1,7 @@
 """LP pooling: each window of the input is reduced to its p-norm.
 
-Data flow: forward and tangent, each output cell reads its window; backward, each input cell reads the windows that hold it,
-so that every cell is written once. Pattern: window.
+Data flow: forward and tangent, each output element reads its window; backward, each input element reads the windows that
+hold it, so that every element is written once. Pattern: window.
 
 Arrays are [..., *spatial], or [..., *spatial, channels] where channels_last; all dimensions before the spatial ones are
 batches.
@@ -32,9 +32,9 @@ FORMATS = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 _DOC = """{rank}-dimensional LP pooling: the p-norm of each window.
 
     Formula:
-        y[o] = (sum over the cells i of window o of |x[i]|^p)^(1/p), the maximum of |x[i]| for p = inf,
+        y[o] = (sum over the elements i of window o of |x[i]|^p)^(1/p), the maximum of |x[i]| for p = inf,
         dx[i] = sum over the windows o that hold i of dy[o] sign(x[i]) (|x[i]| / y[o])^(p - 1), 0 where x[i] or y[o] is 0;
-        for p = inf, the first cell with |x[i]| = y[o] takes dy[o].
+        for p = inf, the first element with |x[i]| = y[o] takes dy[o].
         Window o begins at o * strides. There is no padding.
 
     Args:
@@ -43,7 +43,7 @@ _DOC = """{rank}-dimensional LP pooling: the p-norm of each window.
         window: static window size, an integer or one for each spatial dimension.
         strides: static step between windows; by default the window size.
         ceil_mode: whether the number of windows, (size - window) / strides + 1, is rounded up instead of down. The last
-            window then holds only the cells that are in the input; it is dropped if it would hold none.
+            window then holds only the elements that are in the input; it is dropped if it would hold none.
         data_format: "{format}" or "{last}".
         return_residuals: also return y before it is rounded, in float32 for float16 and bfloat16 and else y itself, which
             the backward function reads.
@@ -170,7 +170,7 @@ def _reference(x, *, norm_type, window, strides, ceil_mode, channels_last):
 
 
 def _maximum(x, *, window, strides, ceil_mode, channels_last):
-    """The largest |x| of each window; the first such cell has the gradient."""
+    """The largest |x| of each window; the first such element has the gradient."""
     out = _spatial(
         _output_shape(x.shape, window=window, strides=strides, ceil_mode=ceil_mode, channels_last=channels_last),
         window=window, channels_last=channels_last,
@@ -179,14 +179,14 @@ def _maximum(x, *, window, strides, ceil_mode, channels_last):
     size = _abs(x)
     for i, (n, k, s) in enumerate(zip(out, window, strides, strict=True)):
         axis = begin + i
-        cells = np.arange(n)[:, None] * s + np.arange(k)
-        inside = cells < x.shape[axis]
-        taken = jnp.take(size, jnp.asarray(np.where(inside, cells, 0)), axis=axis)  # [..., windows, cells, ...]
+        elements = np.arange(n)[:, None] * s + np.arange(k)
+        inside = elements < x.shape[axis]
+        taken = jnp.take(size, jnp.asarray(np.where(inside, elements, 0)), axis=axis)  # [..., windows, elements, ...]
         inside = inside.reshape((n, k) + (1,) * (taken.ndim - axis - 2))
         size = jnp.moveaxis(jnp.where(inside, taken, -1), axis + 1, -1)
-    cells = size.reshape(*size.shape[: x.ndim], math.prod(window))
-    first = jnp.argmax(cells, axis=-1, keepdims=True)
-    return jnp.take_along_axis(cells, first, axis=-1)[..., 0]
+    elements = size.reshape(*size.shape[: x.ndim], math.prod(window))
+    first = jnp.argmax(elements, axis=-1, keepdims=True)
+    return jnp.take_along_axis(elements, first, axis=-1)[..., 0]
 
 
 def _tangent_reference(x, y, t, **params):
@@ -202,7 +202,7 @@ def _backward_reference(x, y, dy, **params):
 
 
 def _call(target, shape, dtypes, operands, shapes, *, norm_type, window, strides, channels_last, **_):
-    """`shapes` says of each array whether it has the input's cells ("x") or the windows ("y"); the last is that of all
+    """`shapes` says of each array whether it has the input's elements ("x") or the windows ("y"); the last is that of all
     results."""
     channel = "c" if channels_last else ""
     dims = {"x": f"...{'dhw'[3 - len(window) :]}{channel}", "y": f"...{'pqr'[3 - len(window) :]}{channel}"}

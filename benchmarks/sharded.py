@@ -1,4 +1,4 @@
-"""Times the sum of segments whose rows are sharded over all devices, beside what XLA makes of jax.ops.segment_sum.
+"""Times the sum of segments whose rows are sharded over all devices, compared with what XLA makes of jax.ops.segment_sum.
 
     python benchmarks/sharded.py [--rows N]
 

@@ -28,7 +28,7 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 nitpicky = True
-# Types that occur in signatures of ours but are others', or are not public.
+# Types that occur in signatures here but are others', or are not public.
 nitpick_ignore_regex = [
     ("py:.*", r"(jax|jaxlib|numpy|typing|enum|Any|Planned|PlannedCall|Traced|Call|_call|Types|functools)\b.*")
 ]

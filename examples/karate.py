@@ -1,6 +1,6 @@
 """Guesses who joins which club: message passing on Zachary's karate club graph, from three known members of each side.
 
-A member's message is made of its own features and, of its neighbours', the mean (`segment_mean`) and the maximum
+A member's message is made of its own features and, of its neighbors', the mean (`segment_mean`) and the maximum
 (`segment_max`). Run: python examples/karate.py. Writes karate.png into the current folder."""
 
 import functools
@@ -68,12 +68,12 @@ def train_step(params, momentum, *graph):
 
 
 def plot(graph, chances, clubs, accuracy):
-    places = nx.spring_layout(graph, k=0.5, seed=19, iterations=300)
+    positions = nx.spring_layout(graph, k=0.5, seed=19, iterations=300)
     guessed = [member for member in graph if member not in KNOWN]
     wrong = [member for member in guessed if (chances[member] > 0.5) != clubs[member]]
     right = [member for member in guessed if member not in wrong]
     figure, axes = plt.subplots(figsize=(9, 6), layout="constrained")
-    nx.draw_networkx_edges(graph, places, ax=axes, edge_color="0.8")
+    nx.draw_networkx_edges(graph, positions, ax=axes, edge_color="0.8")
     groups = (
         ("given", KNOWN, "s", "black"),
         ("guessed right", right, "o", "white"),
@@ -81,7 +81,7 @@ def plot(graph, chances, clubs, accuracy):
     )
     for name, members, shape, edge in groups:
         points = nx.draw_networkx_nodes(
-            graph, places, members, 420, chances[list(members)], shape, cmap="coolwarm", vmin=0, vmax=1, ax=axes,
+            graph, positions, members, 420, chances[list(members)], shape, cmap="coolwarm", vmin=0, vmax=1, ax=axes,
             edgecolors=edge, linewidths=2.5,
         )  # fmt: skip
         axes.scatter(
@@ -91,7 +91,7 @@ def plot(graph, chances, clubs, accuracy):
             figure.colorbar(points, ax=axes, shrink=0.6, label="chance to join the officer's club, not Mr. Hi's")
     for color, is_dark in (("white", True), ("black", False)):
         labels = {member: member for member in graph if (abs(chances[member] - 0.5) > 0.3) == is_dark}
-        nx.draw_networkx_labels(graph, places, labels, font_size=9, font_color=color, ax=axes)
+        nx.draw_networkx_labels(graph, positions, labels, font_size=9, font_color=color, ax=axes)
     axes.set_title(f"Karate club: {accuracy:.1%} of {len(guessed)} members guessed right")
     axes.legend(frameon=False, loc="upper left")
     axes.set_axis_off()

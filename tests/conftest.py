@@ -205,14 +205,14 @@ def pytest_terminal_summary(terminalreporter):
     runs = [id.rstrip("]").split("-") for id in ids if id]
     if not runs:
         return
-    cells = laws.cells()
+    entries = laws.entries()
     ran = {(law, op, dtype) for law, op, *_, dtype in runs}
-    reasons = collections.Counter(filter(None, cells.values()))
+    reasons = collections.Counter(filter(None, entries.values()))
     write = terminalreporter.write_line
     terminalreporter.section("law matrix")
     for reason, count in reasons.most_common():
-        write(f"{count:6} cells do not apply: {reason}")
+        write(f"{count:6} entries do not apply: {reason}")
     write(
-        f"{len(laws.LAWS)} laws on ops x dtypes: {len(cells)} cells, of which {reasons.total()} do not apply, "
-        f"{len(ran)} ran ({len(runs)} examples), {len(cells) - reasons.total() - len(ran)} are not in this sample"
+        f"{len(laws.LAWS)} laws on ops x dtypes: {len(entries)} entries, of which {reasons.total()} do not apply, "
+        f"{len(ran)} ran ({len(runs)} examples), {len(entries) - reasons.total() - len(ran)} are not in this sample"
     )

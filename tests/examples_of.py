@@ -54,10 +54,10 @@ class Example:
 
     @functools.cached_property
     def moving(self):
-        """The places of the differentiable arguments, or of the first where there is none."""
+        """The positions of the differentiable arguments, or of the first where there is none."""
         names = list(inspect.signature(self.op.public).parameters)
-        places = (names.index(name.removeprefix("*")) for name in self.op.differentiable)
-        return tuple(i for i in places if self.args[i].dtype == self.dtype) or (0,)
+        positions = (names.index(name.removeprefix("*")) for name in self.op.differentiable)
+        return tuple(i for i in positions if self.args[i].dtype == self.dtype) or (0,)
 
     @_constant
     def x(self):
@@ -145,7 +145,7 @@ def usual_dtype(op):
 
 
 def has_derivative(op):
-    return bool(op.differentiable) and not op.codes
+    return bool(op.differentiable) and not op.quantized
 
 
 def examples(tier, name):

@@ -198,7 +198,7 @@ CALLS = {
                            call("zeros", jnp.asarray([-0.0, 0.0, 0.0]), jnp.asarray([0.0, -0.0]))],
     "numpy.digitize": [*(call(f"{name} {right}", x, jnp.sort(V), right) for right in (False, True)
                          for name, x in some("floats", "NaN", "integers", "bfloat16").items()),
-                       call("falling", X, -jnp.sort(-V)), call("falling, right", X, -jnp.sort(-V), right=True)],
+                       call("descending", X, -jnp.sort(-V)), call("descending, right", X, -jnp.sort(-V), right=True)],
     "numpy.nonzero": [*(c for c in each(REAL) if not c[0].startswith("rank")), *each(some("floats", "cube"), size=30),
                       *each(some("floats", "NaN"), size=5), *each(some("cube"), size=30, fill_value=-1),
                       *each(some("cube"), size=30, fill_value=(1, 2, 3)), *each(some("equal"), size=3)],

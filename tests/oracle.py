@@ -39,19 +39,19 @@ def segment(name, data, ids, num_segments, empty_value=None, **_):
 
 
 def _windows(shape, window, strides, ceil_mode):
-    """Each window's place among the outputs, and the slices of its cells."""
+    """Each window's position among the outputs, and the slices of its elements."""
     counts = []
     for n, k, s in zip(shape, window, strides, strict=True):
         count = (math.ceil((n - k) / s) if ceil_mode else (n - k) // s) + 1
         counts.append(count - (ceil_mode and (count - 1) * s >= n))
-    places = itertools.product(*map(range, counts))
+    positions = itertools.product(*map(range, counts))
     return counts, {
         o: tuple(slice(i * s, min(i * s + k, n)) for i, s, k, n in zip(o, strides, window, shape, strict=True))
-        for o in places
+        for o in positions
     }
 
 
-def _spread(value, rank):
+def _per_axis(value, rank):
     return (value,) * rank if np.ndim(value) == 0 else tuple(value)
 
 
@@ -61,49 +61,51 @@ def _channels_first(rank, x, data_format):
 
 def lp_pool(rank, x, norm_type, window, strides=None, ceil_mode=False, data_format=None):
     x = _channels_first(rank, np.asarray(x).astype(np.float64), data_format)
-    window = _spread(window, rank)
-    counts, places = _windows(x.shape[2:], window, window if strides is None else _spread(strides, rank), ceil_mode)
+    window = _per_axis(window, rank)
+    counts, positions = _windows(
+        x.shape[2:], window, window if strides is None else _per_axis(strides, rank), ceil_mode
+    )
     y = np.empty((*x.shape[:2], *counts))
-    for o, cells in places.items():
-        part = np.abs(x[(..., *cells)])
+    for o, elements in positions.items():
+        part = np.abs(x[(..., *elements)])
         part = part.reshape(*x.shape[:2], math.prod(part.shape[2:]))
         y[(..., *o)] = part.max(-1) if math.isinf(norm_type) else (part**norm_type).sum(-1) ** (1 / norm_type)
     return np.moveaxis(y, 1, -1) if data_format and not data_format.startswith("NC") else y
 
 
 def lp_pool_gradient(rank, x, dy, norm_type, window, strides=None, ceil_mode=False, data_format=None):
-    """0 where the cell or the norm is 0; the first largest cell for an infinite p."""
+    """0 where the element or the norm is 0; the first largest element for an infinite p."""
     if data_format and not data_format.startswith("NC"):
         first = lambda a: np.moveaxis(np.asarray(a), -1, 1)
         dx = lp_pool_gradient(rank, first(x), first(dy), norm_type, window, strides, ceil_mode)
         return np.moveaxis(dx, 1, -1)
     x, dy = np.asarray(x).astype(np.float64), np.asarray(dy).astype(np.float64)
     y = lp_pool(rank, x, norm_type, window, strides, ceil_mode)
-    window = _spread(window, rank)
-    _, places = _windows(x.shape[2:], window, window if strides is None else _spread(strides, rank), ceil_mode)
+    window = _per_axis(window, rank)
+    _, positions = _windows(x.shape[2:], window, window if strides is None else _per_axis(strides, rank), ceil_mode)
     dx = np.zeros_like(x)
-    for o, cells in places.items():
+    for o, elements in positions.items():
         for b in np.ndindex(*x.shape[:2]):
-            part, norm, ct = x[(*b, *cells)], y[(*b, *o)], dy[(*b, *o)]
+            part, norm, ct = x[(*b, *elements)], y[(*b, *o)], dy[(*b, *o)]
             if norm == 0:
                 continue
             if math.isinf(norm_type):
                 slope = np.zeros(part.size)
                 magnitude = np.abs(part).ravel()
-                winner = np.argmax(magnitude)
-                slope[winner] = -1 if part.ravel()[winner] < 0 else 1
+                arg = np.argmax(magnitude)
+                slope[arg] = -1 if part.ravel()[arg] < 0 else 1
                 slope = slope.reshape(part.shape)
             else:
                 safe = np.where(part == 0, 1, np.abs(part))
                 slope = np.where(part == 0, 0, np.sign(part) * (safe / norm) ** (norm_type - 1))
-            dx[(*b, *cells)] += ct * slope
+            dx[(*b, *elements)] += ct * slope
     return dx
 
 
 def quantize(
     name, x, scale=None, zero_point=None, *, dtype="int8", qmin=None, qmax=None, axis=None, group_size=None, **_
 ):
-    """quantize_*, dequantize_*, fake_quantize and dynamic_quantize, cell by cell of an array with its scale beside it."""
+    """quantize_*, dequantize_*, fake_quantize and dynamic_quantize, element by element of an array with its scale next to it."""
     wide = np.float64 if x.dtype == np.float64 else np.float32
     x = np.asarray(x).astype(wide)
     code = jnp.dtype(dtype)
@@ -113,10 +115,10 @@ def quantize(
     high = float(info.max) if qmax is None else qmax
     if name == "dynamic_quantize":
         rows = x.reshape(*x.shape[:-1], -1, group_size) if group_size else x[..., None, :]
-        most, least = np.maximum(rows.max(-1), 0), np.maximum(-rows.min(-1), 0)
+        most, smallest = np.maximum(rows.max(-1), 0), np.maximum(-rows.min(-1), 0)
         symmetric = low < 0
-        scale = np.maximum(most, least) / wide(high) if symmetric else (most + least) / wide(high - low)
-        zero_point = np.zeros(scale.shape) if symmetric else np.rint(low + least / scale)
+        scale = np.maximum(most, smallest) / wide(high) if symmetric else (most + smallest) / wide(high - low)
+        zero_point = np.zeros(scale.shape) if symmetric else np.rint(low + smallest / scale)
         x, shape = rows, x.shape
         scale, zero_point = scale[..., None], zero_point[..., None]
     else:
@@ -237,7 +239,7 @@ _SCAN = {
 
 
 def cumulative(name, x, axis=0, reverse=False, exclusive=False):
-    """Cell by cell: what comes before it, and the cell, as one array that is reduced."""
+    """Element by element: what comes before it, and the element, as one array that is reduced."""
     x = np.asarray(x)
     is_integer = np.issubdtype(x.dtype, np.integer)
     x = np.moveaxis(x if is_integer else x.astype(np.float64), axis, 0)
@@ -264,9 +266,9 @@ def linear_scan(a, b, axis=0, reverse=False):
 
 def _search(sequence, values, side="left"):
     """By counting."""
-    cells = sequence[..., None, :] if sequence.ndim > 1 else sequence
+    elements = sequence[..., None, :] if sequence.ndim > 1 else sequence
     x = values[..., None]
-    return (cells < x if side == "left" else cells <= x).sum(-1)
+    return (elements < x if side == "left" else elements <= x).sum(-1)
 
 
 def _histogram(a, bins, range=None):
@@ -274,7 +276,7 @@ def _histogram(a, bins, range=None):
     a = np.asarray(a, np.float64)
     last = len(edges) - 2
     inside = [(a >= edges[b]) & ((a < edges[b + 1]) | ((b == last) & (a == edges[-1]))) for b in np.arange(last + 1)]
-    return np.asarray([cells.sum() for cells in inside], np.float64)
+    return np.asarray([elements.sum() for elements in inside], np.float64)
 
 
 def _padded(values, size, fill):
@@ -307,7 +309,7 @@ COUNTING = {
 
 
 def _order(rows, descending=False):
-    """A stable order of the last axis, by comparing each pair: NaN is the greatest."""
+    """A stable order of the last axis, by comparing each pair: NaN is the largest."""
     x = np.asarray(rows)
     x = x.astype(np.float64) if x.dtype.kind not in "iub" else x
     a, b = x[..., :, None], x[..., None, :]
@@ -351,7 +353,7 @@ def quantile(name, a, q=0.5, axis=None, method="linear", keepdims=False):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Ops that move cells
+# Ops that move elements
 
 
 def _pad(x, pad_width, mode="constant", constant_values=0):
@@ -372,17 +374,19 @@ def _broadcast_in_dim(x, shape, broadcast_dimensions):
 
 
 def _windows_of(x, window, strides=1, padding=0, dilation=1):
-    """The cells of a padded array's windows, by their numbers: [C K, L]."""
+    """The elements of a padded array's windows, by their numbers: [C K, L]."""
     count = len(window) if np.ndim(window) else 2
-    size, d, p, s = (_spread(value, count) for value in (window, dilation, padding, strides))
+    size, d, p, s = (_per_axis(value, count) for value in (window, dilation, padding, strides))
     spatial = x.shape[x.ndim - count :]
     counts = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in zip(spatial, size, d, p, s, strict=True)]
     columns = []
-    for cell in np.ndindex(*size):
-        places = [np.arange(m) * s + k * d - p for m, k, d, p, s in zip(counts, cell, d, p, s, strict=True)]
-        places = np.meshgrid(*places, indexing="ij")
-        inside = np.logical_and.reduce([(place >= 0) & (place < n) for place, n in zip(places, spatial, strict=True)])
-        at = [np.clip(place, 0, n - 1) for place, n in zip(places, spatial, strict=True)]
+    for element in np.ndindex(*size):
+        positions = [np.arange(m) * s + k * d - p for m, k, d, p, s in zip(counts, element, d, p, s, strict=True)]
+        positions = np.meshgrid(*positions, indexing="ij")
+        inside = np.logical_and.reduce(
+            [(position >= 0) & (position < n) for position, n in zip(positions, spatial, strict=True)]
+        )
+        at = [np.clip(position, 0, n - 1) for position, n in zip(positions, spatial, strict=True)]
         columns.append(np.where(inside, x[(..., *at)], np.zeros((), x.dtype)))
     lead = x.shape[: x.ndim - count]
     y = np.stack(columns, x.ndim - count)
@@ -390,13 +394,13 @@ def _windows_of(x, window, strides=1, padding=0, dilation=1):
 
 
 def _fold(x, output_size, **window):
-    cells = math.prod(_spread(window["window"], 2) if np.ndim(window["window"]) == 0 else window["window"])
+    elements = math.prod(_per_axis(window["window"], 2) if np.ndim(window["window"]) == 0 else window["window"])
     *batch, rows, count = x.shape
-    places = _windows_of(1 + np.arange(math.prod(output_size)).reshape(1, *output_size), **window)
-    wide = _wide(x).reshape(*batch, rows // cells, cells * count)
-    y = np.zeros((*batch, rows // cells, math.prod(output_size) + 1), wide.dtype)
-    np.add.at(y, (..., places.reshape(-1)), wide)
-    return y[..., 1:].reshape(*batch, rows // cells, *output_size)
+    positions = _windows_of(1 + np.arange(math.prod(output_size)).reshape(1, *output_size), **window)
+    wide = _wide(x).reshape(*batch, rows // elements, elements * count)
+    y = np.zeros((*batch, rows // elements, math.prod(output_size) + 1), wide.dtype)
+    np.add.at(y, (..., positions.reshape(-1)), wide)
+    return y[..., 1:].reshape(*batch, rows // elements, *output_size)
 
 
 def _pixel_shuffle(x, upscale_factor):

@@ -24,5 +24,5 @@ def plan_of(example, **options):
 
 
 def calls(text):
-    """The targets of ours in a program's text."""
+    """The targets of baracuda_jax in a program's text."""
     return set(re.findall(r"\bbaracuda\.\w+", text))

@@ -48,7 +48,7 @@ def seconds(fun, *args):
 
 
 def ratio(measure, limit):
-    """The least of up to three measurements: others use the machine too."""
+    """The smallest of up to three measurements: others use the machine too."""
     ratios = []
     while len(ratios) < 3 and (not ratios or ratios[-1] >= limit):
         ratios.append(measure())

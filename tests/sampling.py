@@ -33,7 +33,7 @@ def kind(op):
     star = any(name.startswith("*") for name in op.operands)
     shape = len(op.operands), len(op.results), len(op.outputs), len(op.differentiable)
     made = op.has_kernels, bool(op.made_of), bool(op.aliases)
-    return op.kin or (*shape, *made, star, op.is_linear, op.codes, bool(op.beside))
+    return op.kin or (*shape, *made, star, op.is_linear, op.quantized, bool(op.also))
 
 
 def rotated(options, turn):

@@ -73,7 +73,7 @@ def _unary(op, *parameters):
 
 
 def _alike():
-    """Ops whose arrays have one shape and lie alike, each cut in one of the two ways."""
+    """Ops whose arrays have one shape and are stored alike, each cut in one of the two ways."""
     counts = {name: (line.arrays, "float32" in line.dtypes) for name, line in MADE.items()}
     counts |= {"softplus": (1, True), "logit": (1, True), "ldexp": (2, True), "where": (3, True)}
     counts |= dict.fromkeys(("fma", "addcmul", "addcdiv", "clamp_between"), (3, True))
@@ -148,10 +148,10 @@ def _dynamic():
 
 def _pool(rank):
     fun = lambda x: getattr(bj, f"lp_pool{rank}d")(x, 3, 2, implementation="native")
-    for way, place in {"batches": 0, "channels": 1, "pixels": 2}.items():
-        spec = P(*(None,) * place, "d")
+    for way, position in {"batches": 0, "channels": 1, "pixels": 2}.items():
+        spec = P(*(None,) * position, "d")
         args = (np.abs(_float(8, 8, *(16, 4, 4)[:rank])) + 0.1,)
-        yield Sharded(f"lp_pool{rank}d", way, fun, args, (spec,), spec if place < 2 else P(), 1)
+        yield Sharded(f"lp_pool{rank}d", way, fun, args, (spec,), spec if position < 2 else P(), 1)
 
 
 def _repeat():
@@ -170,7 +170,7 @@ def _moved(op, *args, ways, argument=None, moving=1, fun=None, **params):
 
 
 def _moves():
-    """Cells that move along some dimensions. The others may be cut."""
+    """Elements that move along some dimensions. The others may be cut."""
     x, image = _float(8, 16), _float(8, 8, 8, 8)
     along = {"another axis": ((ROWS,), ROWS), "the axis": ((COLUMNS,), P())}
     yield from _moved("flip", x, ways=along, axis=1)
@@ -191,9 +191,9 @@ def _moves():
     joined = {"another axis": ((ROWS, ROWS), ROWS), "the axis": ((COLUMNS, COLUMNS), P())}
     concat = lambda *xs: bj.concat(xs, 1, implementation="native")
     yield from _moved("concat", x, _float(8, 8), ways=joined, moving=2, fun=concat)
-    place = np.array([0, 3], np.int32)
+    position = np.array([0, 3], np.int32)
     written = {"an axis that is whole": ((ROWS, ROWS, P()), ROWS), "another axis": ((COLUMNS, COLUMNS, P()), P())}
-    yield from _moved("dynamic_update_slice", x, _float(8, 8), place, ways=written, moving=2)
+    yield from _moved("dynamic_update_slice", x, _float(8, 8), position, ways=written, moving=2)
     rows = {"another axis": ((ROWS, P()), ROWS), "the axis": ((COLUMNS, P()), P())}
     times = np.arange(16, dtype=np.int32) % 3
     rows |= {"repeats": ((P(), P("d")), P())}
@@ -208,7 +208,7 @@ def _moves():
 
 
 def _scan(op, arrays, **options):
-    """The middle axis of three, and those beside it."""
+    """The middle axis of three, and those next to it."""
     fun = functools.partial(getattr(bj, op), axis=1, implementation="native", **options)
     ways = {"batches": P("d"), "the scanned axis": P(None, "d"), "features": P(None, None, "d")}
     args = tuple(0.4 * (i + 1) * np.roll(_float(8, 16, 8), i) for i in range(arrays))
@@ -228,9 +228,9 @@ def _searches():
 
 
 def _counts(op, fun, x):
-    """Cells that are counted, and batches of them."""
+    """Elements that are counted, and batches of them."""
     yield Sharded(op, "batches", jax.vmap(fun), (np.stack([np.roll(x, i) for i in range(8)]),), (P("d"),), P("d"), 0)
-    yield Sharded(op, "the cells", fun, (x,), (P("d"),), P(), 0)
+    yield Sharded(op, "the elements", fun, (x,), (P("d"),), P(), 0)
 
 
 def _counting():
@@ -245,7 +245,7 @@ def _counting():
 
 
 def _sort(op, reduces=False, arrays=1, **options):
-    """The middle axis of three, and those beside it; those of indices and of a first result that is not the op's too."""
+    """The middle axis of three, and those next to it; those of indices and of a first result that is not the op's too."""
     of = bj._core.op.OPS[op]
 
     def fun(*args):
@@ -253,16 +253,16 @@ def _sort(op, reduces=False, arrays=1, **options):
 
     if arrays == 2:  # what has a derivative comes first
         fun = lambda values, keys: bj.sort_key_val(keys, values, axis=1, implementation="native")[1]
-    place = {"batches": 0, "the sorted axis": 1, "features": 2}
+    position = {"batches": 0, "the sorted axis": 1, "features": 2}
     args = tuple(np.roll(_float(8, 16, 8), i) for i in range(arrays))
-    for way, axis in place.items():
+    for way, axis in position.items():
         spec = P(*(None,) * axis, "d")
         out = P() if axis == 1 else P(None, "d") if reduces and axis == 2 else spec
         yield Sharded(op, way, fun, args, (spec,) * arrays, out, 1 if of.differentiable else 0)
 
 
 def _reduce(op):
-    """The middle axis of three, and those beside it."""
+    """The middle axis of three, and those next to it."""
     fun = lambda x: getattr(bj, op)(x, axis=1, implementation="native")
     moving = 1 if bj._core.op.OPS[op].differentiable else 0
     x = 1 + 0.2 * _float(8, 16, 8)
@@ -372,8 +372,8 @@ def collectives(text):
 def expected():
     """{(op, way): ({collective: count} of the forward pass, of it and the gradient)}, from the table."""
 
-    def counts(cell):
-        parts = [] if cell.startswith("no") else cell.split(", ")
+    def counts(element):
+        parts = [] if element.startswith("no") else element.split(", ")
         return {name: int(count) for count, name in map(str.split, parts)}
 
     with TABLE.open() as file:

@@ -1,6 +1,6 @@
-"""Prints ffi/kernels/special/series.h, but for clang-format's line breaks. Needs mpmath.
+"""Prints ffi/kernels/special/series.h, except for clang-format's line breaks. Needs mpmath.
 
-Each polynomial interpolates at Chebyshev nodes and has the least degree whose relative error is below what is asked.
+Each polynomial interpolates at Chebyshev nodes and has the smallest degree whose relative error is below what is asked.
 """
 
 from mpmath import cos, digamma, erf, erfc, erfinv, exp, findroot, log, loggamma, mp, mpf, pi, rgamma, sqrt, tanh
@@ -52,7 +52,7 @@ def series(name, what, f, low, high, *, single=None, double=True):
 
 
 def single(name, what, f, low, high, *, floats=True):
-    """In float alone: of halves, and of floats if asked."""
+    """In float alone: of half precision, and of floats if asked."""
     fit = lambda error: body(fitted(f, low, high, error), "f")
     print(f"\n// {what}\ntemplate <class T>\nBARACUDA_HD float {name}_single(float t) {{")
     print(f"if constexpr (is_half<T>) return {fit(HALF)};\nreturn {fit(SINGLE)};" if floats else f"return {fit(HALF)};")
@@ -60,7 +60,7 @@ def single(name, what, f, low, high, *, floats=True):
 
 
 def pairs(name, what, f, low, high):
-    """As sums of two doubles, but for powers so high that one will do."""
+    """As sums of two doubles, except for powers so high that one will do."""
     powers = fitted(f, low, high, PAIR)
     two = sum(abs(c) * mpf(high) ** k > abs(powers[0]) * mpf(2) ** -52 for k, c in enumerate(powers))
     print(f"\n// {what}\nBARACUDA_HD Pair {name}(double t) {{\nreturn pair_polynomial(t, {body(powers[two:])}", end="")
@@ -208,7 +208,7 @@ series(
 )  # fmt: skip
 for name, what, f, span in (
     ("gelu_slope", "Slope of x Phi(x)", gelu_slope, 1),
-    ("gelu_tanh_slope", "Slope of gelu's tanh flavour", gelu_tanh_slope, 0.5),
+    ("gelu_tanh_slope", "Slope of gelu's tanh flavor", gelu_tanh_slope, 0.5),
     ("mish_slope", "Slope of mish", mish_slope, 1),
 ):
     f = near_root(f, roots[name + "_root"])

@@ -11,7 +11,7 @@ import baracuda_jax as bj
 
 @pytest.mark.parametrize("implementation", ["native", "xla"])
 def test_a_cache_that_is_filled_step_by_step(implementation):
-    """Rows that have no place are left out, and everything else stays."""
+    """Rows that have no position are left out, and everything else stays."""
     new, start = normal((5, 3, 2, 1, 4)), jnp.array([0, 2, 3])
 
     @jax.jit

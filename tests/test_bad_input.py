@@ -132,21 +132,21 @@ def test_repeat(error, match, args, kwargs):
         ("permute", TypeError, "axes must be a tuple of integers, got 1", (X, 1), {}),
         ("permute", ValueError, "x must have at most 9 axes", (jnp.ones((2,) * 10),), {}),
         ("pad", ValueError, "pad_width must be a number, a pair .* each of 2 axes", (X, ((1, 1),) * 3), {}),
-        ("pad", ValueError, r"pad_width\[1\] must leave 0 cells or more of 3, got \(-2, -2\)", (X, ((0, 0), (-2, -2))), {}),
+        ("pad", ValueError, r"pad_width\[1\] must leave 0 elements or more of 3, got \(-2, -2\)", (X, ((0, 0), (-2, -2))), {}),
         ("pad", TypeError, r"pad_width\[0\]\[0\] must be an integer, got 1.5", (X, 1.5), {}),
         ("pad", ValueError, "mode must be one of 'constant', 'reflect'.*got 'mirror'", (X, 1, "mirror"), {}),
         ("pad", ValueError, "constant_values must be left out with mode 'reflect', got 3", (X, 1, "reflect", 3), {}),
         ("pad", TypeError, "constant_values must be a static number, got '3'", (X, 1), {"constant_values": "3"}),
         ("pad", TypeError, "constant_values must be a number for x of dtype float", (X, 1), {"constant_values": 1j}),
         ("pad", ValueError, r"constant_values must be an integer in \[-128, 127\]", (IDS.astype(jnp.int8), 1), {"constant_values": 300}),
-        ("pad", ValueError, "x must have cells along axes that are padded with mode 'edge'|'replicate'", (X[:0], 1, "edge"), {}),
-        ("pad", ValueError, "x must have at most 9 axes, and 6 with places outside", (jnp.ones((2,) * 7), 1), {}),
+        ("pad", ValueError, "x must have elements along axes that are padded with mode 'edge'|'replicate'", (X[:0], 1, "edge"), {}),
+        ("pad", ValueError, "x must have at most 9 axes, and 6 with positions outside", (jnp.ones((2,) * 7), 1), {}),
         ("triu", ValueError, r"x must have at least two dimensions, got shape \(6,\)", (IDS,), {}),
         ("tril", TypeError, "k must be an integer, got 0.5", (X, 0.5), {}),
         ("concat", ValueError, "xs must have one array at least, got none", ((),), {}),
         ("concat", TypeError, "xs must be a sequence of arrays, got int", (3,), {}),
         ("concat", TypeError, r"xs\[1\] must have the dtype of xs\[0\], float64, got int32", ((X, IDS),), {}),
-        ("concat", ValueError, r"xs\[1\] must have the shape of xs\[0\], \(6, 3\), but for axis 0, got \(6, 2\)", ((X, X[:, :2]),), {}),
+        ("concat", ValueError, r"xs\[1\] must have the shape of xs\[0\], \(6, 3\), except for axis 0, got \(6, 2\)", ((X, X[:, :2]),), {}),
         ("meshgrid", ValueError, "indexing must be one of 'xy', 'ij', got 'yx'", (IDS,), {"indexing": "yx"}),
         ("meshgrid", ValueError, r"xs\[1\] must have at most one dimension", (IDS, X), {}),
         ("broadcast_in_dim", ValueError, r"x must have size 1 or 4 along dimension 0, which becomes dimension 1 of \(3, 4\), got shape \(6,\)", (IDS, (3, 4), (1,)), {}),
@@ -180,7 +180,7 @@ def test_moves(name, error, match, args, kwargs):
         getattr(bj, name)(*args, **kwargs)
 
 
-def test_traced_repeats_of_cells():
+def test_traced_repeats_of_elements():
     with pytest.raises(
         TypeError, match="^repeat_interleave: total_repeat_length must be given where repeats are traced"
     ):
@@ -290,7 +290,7 @@ def test_other_arguments_of_scans():
     with pytest.raises(TypeError, match="^cumsum: axis must be a static integer, got a traced value"):
         jax.jit(lambda axis: bj.cumsum(X, axis))(1)
     long = jax.ShapeDtypeStruct((2, 2**31), jnp.int8)
-    with pytest.raises(ValueError, match="^cummin: x may have at most 2147483647 cells along axis, got 2147483648"):
+    with pytest.raises(ValueError, match="^cummin: x may have at most 2147483647 elements along axis, got 2147483648"):
         jax.eval_shape(lambda x: bj.cummin(x, 1), long)
 
 
@@ -324,8 +324,8 @@ def test_reductions(name, error, match, kwargs):
     "fun, error, match, args, kwargs",
     [
         (bj.max, TypeError, "x must have one of the dtypes.*got complex64", (C,), {}),
-        (bj.min, ValueError, "initial must be given beside where", (X,), {"where": X > 0}),
-        (bj.max, ValueError, r"x must have at least one cell along axis, or initial be given, got shape \(0, 3\)", (X[:0], 0), {}),
+        (bj.min, ValueError, "initial must be given with where", (X,), {"where": X > 0}),
+        (bj.max, ValueError, r"x must have at least one element along axis, or initial be given, got shape \(0, 3\)", (X[:0], 0), {}),
         (bj.max, ValueError, r"initial must be a number, got shape \(3,\)", (X, 0), {"initial": jnp.ones(3)}),
         (bj.max, TypeError, "return_residuals must be True or False, got 1", (X,), {"return_residuals": 1}),
         (bj.max, ValueError, "return_residuals must be False where initial is given", (X,), {"return_residuals": True, "initial": 0}),
@@ -336,7 +336,7 @@ def test_reductions(name, error, match, kwargs):
         (bj.vector_norm, TypeError, "x must have one of the dtypes.*got complex64", (C,), {}),
         (bj.vector_norm, TypeError, "ord must be a number, got 'fro'", (X, "fro"), {}),
         (bj.vector_norm, ValueError, "ord must be a number, got nan", (X, float("nan")), {}),
-        (bj.vector_norm, ValueError, "x must have at least one cell along axis for ord=-inf", (X[:0], -jnp.inf, 0), {}),
+        (bj.vector_norm, ValueError, "x must have at least one element along axis for ord=-inf", (X[:0], -jnp.inf, 0), {}),
         (bj.var, TypeError, "ddof must be a static number, got 'one'", (X,), {"ddof": "one"}),
         (bj.std, ValueError, "one of ddof and correction must be given, got 1 and 2", (X,), {"ddof": 1, "correction": 2}),
         (bj.var, ValueError, "return_residuals must be False where `where` is given", (X,), {"where": X > 0, "return_residuals": True}),
@@ -454,8 +454,8 @@ DY = jnp.ones((4, 3))
         (bj.segment_sum_backward, ValueError, "dy must be", (jnp.zeros((2, 6), jnp.int32), DY)),
         (bj.segment_mean_backward, TypeError, "counts must have one of.*float", (IDS, jnp.ones(4), DY)),
         (bj.segment_mean_backward, ValueError, r"counts must have shape \(4,\).*got \(3,\)", (IDS, jnp.ones(3, jnp.int32), DY)),
-        (bj.segment_max_backward, TypeError, "winner must have one of", (IDS, jnp.ones((4, 3)), DY)),
-        (bj.segment_max_backward, ValueError, "winner must have shape", (IDS, jnp.ones((4, 2), jnp.int32), DY)),
+        (bj.segment_max_backward, TypeError, "arg must have one of", (IDS, jnp.ones((4, 3)), DY)),
+        (bj.segment_max_backward, ValueError, "arg must have shape", (IDS, jnp.ones((4, 2), jnp.int32), DY)),
         (bj.segment_prod_backward, TypeError, "zeros must have one of", (X, IDS, DY, jnp.zeros((4, 3), jnp.int32), DY)),
         (bj.segment_prod_backward, ValueError, "data must have shape", (X[1:], IDS, DY, jnp.zeros((4, 3), jnp.uint8), DY)),
         (bj.cumsum_backward, TypeError, "dy must have one of the dtypes.*int32", (IDS,)),
@@ -485,7 +485,7 @@ def test_backward(fun, error, match, args):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Searches, counts and places
+# Searches, counts and positions
 
 POINTS = jnp.ones((6, 2))
 
@@ -575,5 +575,5 @@ def test_sizes_of_counting_are_static_and_limited():
         (lambda x: bj.unique(x, size=3), "unique: x"),
         (lambda x: bj.unique_consecutive(x, size=3), "unique_consecutive: x"),
     ):
-        with pytest.raises(ValueError, match=f"^{name} may have at most 2147483647 cells, got 2147483648"):
+        with pytest.raises(ValueError, match=f"^{name} may have at most 2147483647 elements, got 2147483648"):
             jax.eval_shape(fun, long)

@@ -101,7 +101,7 @@ def wrong(monkeypatch, change):
         (lambda y: y.at[3, 5].add(0.01), "result 0 is wrong: error"),
         (lambda y: y.at[3, 5].set(jnp.nan), "result 0 is wrong: error inf"),
     ],
-    ids=["a cell", "a NaN"],
+    ids=["an element", "a NaN"],
 )
 def test_a_wrong_result_has_no_time(monkeypatch, capsys, platform, tmp_path, change, message):
     wrong(monkeypatch, change)
@@ -115,7 +115,7 @@ def test_a_wrong_result_has_no_time(monkeypatch, capsys, platform, tmp_path, cha
 def test_a_program_without_our_kernel_has_no_time(monkeypatch, capsys, platform, tmp_path):
     monkeypatch.setattr(baracuda_jax, "affine", lambda x, scale, shift, implementation: scale * x + shift)
     assert run(platform, *ONE, "--json", tmp_path / "times.json") == 1
-    assert "the native program calls no kernel of ours" in capsys.readouterr().out
+    assert "the native program calls no kernel of baracuda_jax" in capsys.readouterr().out
     assert results.read(tmp_path / "times.json")["rows"] == []
 
 
@@ -185,16 +185,16 @@ def test_floors_by_hand():
 
 
 def test_the_floor_of_a_maximum_takes_the_smaller_way():
-    """The winners, written and read, are int32 of the result's shape."""
+    """The residuals `arg`, written and read, are int32 of the result's shape."""
     both = PASSES[1]
     by_variant = {b.variant: b for b in cases.benchmarks("small") if (b.op, b.dtype) == ("segment_max", "bfloat16")}
 
     def again(benchmark):
-        (winners,) = benchmark.saved
+        (args,) = benchmark.saved
         x = jax.ShapeDtypeStruct((131072, 64), jnp.bfloat16)
-        ids, y = jax.ShapeDtypeStruct((131072,), jnp.int32), jax.ShapeDtypeStruct(winners.shape, jnp.bfloat16)
-        least = floor.BY_PASS[both](benchmark, [x, ids], y)
-        return least - floor.forward(benchmark, [x, ids], y) - floor.size([y, x])
+        ids, y = jax.ShapeDtypeStruct((131072,), jnp.int32), jax.ShapeDtypeStruct(args.shape, jnp.bfloat16)
+        smallest = floor.BY_PASS[both](benchmark, [x, ids], y)
+        return smallest - floor.forward(benchmark, [x, ids], y) - floor.size([y, x])
 
     assert again(by_variant["sorted"]) == 2 * 4 * 8192 * 64
     assert again(by_variant["sorted, one row a segment"]) == 2 * 131072 * 64 * 2 + 4 * 131072

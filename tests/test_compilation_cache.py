@@ -24,7 +24,7 @@ for op in map(OPS.__getitem__, sys.argv[1:]):
     def program(x, *args):
         implementation = "native" if op.has_kernels else None
         call = lambda x: jax.tree.leaves(op.public(x, *args, **op.cases[0].kwargs, implementation=implementation))[0]
-        return jax.vjp(call, x)[1](call(x)) if op.differentiable and not op.codes else call(x)
+        return jax.vjp(call, x)[1](call(x)) if op.differentiable and not op.quantized else call(x)
 
     jax.jit(program)(*args)
 print(counts["cache_hits"], counts["cache_misses"])

@@ -109,7 +109,7 @@ def _native(x, dims="...n -> ...n"):
 
 
 def _whole(x, **_):
-    """A kernel on all cells at once, whatever the batches."""
+    """A kernel on all elements at once, whatever the batches."""
     return [_native(x.ravel(), "n -> n")[0].reshape(x.shape)]
 
 

@@ -30,7 +30,7 @@ def _with_code():
 
 
 def _steps(page):
-    """(code, what it prints or None) of each Python block. A text block right behind one is its output."""
+    """(code, what it prints or None) of each Python block. A text block right after one is its output."""
     text, steps, end = page.read_text(), [], None
     for match in BLOCK.finditer(text):
         kind, body = match.groups()

@@ -38,7 +38,7 @@ UNARY = {
     f"integer_pow {n}": ((n,), functools.partial(lambda n, x: x.to(_wide(x)) ** n, n)) for n in (0, 1, 2, 3, 5, -1, -2)
 }
 
-# NaN, infinities, zeros, and each kink with its neighbours.
+# NaN, infinities, zeros, and each kink with its neighbors.
 EDGES = [np.nan, np.inf, -np.inf, 0.0, -0.0, 0.5, -0.5, 2.0, -2.0, 1.0, -1.0, 0.499, 0.501, 1e-3, 100.0, -100.0]
 
 
@@ -211,7 +211,7 @@ def test_powers_are_exact():
 
 
 def test_mixed_ranks_under_vmap():
-    """An operand that is mapped, beside others that are not and broadcast."""
+    """An operand that is mapped, with others that are not and broadcast."""
     rng = np.random.default_rng(4)
     start, end, weight = (jnp.asarray(rng.uniform(0, 1, s)) for s in ((5, 3, 4), (3, 4), (5, 4)))
     grad = jax.grad(lambda *a: jnp.sum(jnp.sin(bj.lerp(*a, implementation="native"))), (0, 1, 2))
@@ -222,7 +222,7 @@ def test_mixed_ranks_under_vmap():
 
 @pytest.mark.parametrize("kind", ["auto", "explicit"])
 def test_a_shared_weight_needs_no_communication(kind):
-    """Sharded along the leading dimension, beside operands that broadcast along it."""
+    """Sharded along the leading dimension, with operands that broadcast along it."""
     rng = np.random.default_rng(5)
     x, y = (rng.uniform(-1, 1, (16, 3, 5)).astype(np.float32) for _ in range(2))
     at = sharded.mesh(kind)

@@ -53,7 +53,7 @@ def test_searches_are_those_of_numpy(n, dtype, side):
 
 @each_side
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_nan_is_the_greatest_and_zeros_are_equal(dtype, side):
+def test_nan_is_the_largest_and_zeros_are_equal(dtype, side):
     edges = [-INF, -2.0, -0.0, 0.0, 0.0, 3.0, INF, NAN, NAN]
     values = jnp.asarray([*edges, -NAN, 1.0, -5.0], dtype)
     for n in range(len(edges) + 1):
@@ -274,14 +274,14 @@ def test_edges_of_any_width(n, dtype):
 @pytest.mark.parametrize(
     "bins, low, high", [(10, -1, 1), (256, -4, 4), (100, 0.1, 0.7), (1000, -1e-3, 3), (7, 100, 101), (3000, 1, 2)]
 )
-def test_values_on_edges_and_beside_them(dtype, bins, low, high):
-    """Each edge and its neighbours of the dtype: in the bin that a search in the edges says."""
+def test_values_on_edges_and_next_to_them(dtype, bins, low, high):
+    """Each edge and its neighbors of the dtype: in the bin that a search in the edges says."""
     edges = bj.histogram(jnp.zeros(1, dtype), bins, (low, high))[1]
     up, down = (jnp.nextafter(edges, jnp.asarray(to, dtype)) for to in (INF, -INF))
     a = jnp.concatenate([edges, up, down, jnp.asarray([NAN, INF, -INF, 0.0, -0.0], dtype)])
-    place = np.searchsorted(wide(edges), wide(a), "right")
-    place = np.where(wide(a) == wide(edges)[-1], bins, place)
-    want = np.bincount(place, minlength=bins + 2)[1 : bins + 1]
+    position = np.searchsorted(wide(edges), wide(a), "right")
+    position = np.where(wide(a) == wide(edges)[-1], bins, position)
+    want = np.bincount(position, minlength=bins + 2)[1 : bins + 1]
     np.testing.assert_array_equal(bj.histogram(a, bins, (low, high), implementation="native")[0], want.astype(dtype))
     one_by_one = jax.vmap(lambda x: bj.histogram(x[None], bins, (low, high), implementation="native")[0])(a)
     np.testing.assert_array_equal(np.asarray(one_by_one, np.float64).sum(0), want)
@@ -352,9 +352,9 @@ def test_long_histograms(n, bins, uniform):
     y, edges = bj.histogram(
         jnp.asarray(a), *((bins, (-2, 2)) if uniform else (jnp.asarray(edges),)), implementation="native"
     )
-    place = np.searchsorted(np.asarray(edges), a, "right")
-    place = np.where(a == np.asarray(edges)[-1], bins, place)
-    np.testing.assert_array_equal(y, np.bincount(place, minlength=bins + 2)[1 : bins + 1])
+    position = np.searchsorted(np.asarray(edges), a, "right")
+    position = np.where(a == np.asarray(edges)[-1], bins, position)
+    np.testing.assert_array_equal(y, np.bincount(position, minlength=bins + 2)[1 : bins + 1])
 
 
 @each_backend

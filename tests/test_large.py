@@ -14,12 +14,12 @@ ROWS, COLUMNS = 2**26 + 3, 32
 def test_segments_of_more_than_2_31_elements():
     data = jnp.zeros((ROWS, COLUMNS), jnp.uint8).at[-1, -1].set(7)
     ids = jnp.arange(ROWS, dtype=jnp.int32) % 3
-    y, winner = bj.segment_max(data, ids, 4, return_residuals=True, implementation="native")
+    y, arg = bj.segment_max(data, ids, 4, return_residuals=True, implementation="native")
     last = (ROWS - 1) % 3
     want = np.zeros((4, COLUMNS))
     want[last, -1] = 7
     np.testing.assert_array_equal(y, want)
-    assert winner[last, -1] == ROWS - 1
+    assert arg[last, -1] == ROWS - 1
     np.testing.assert_array_equal(bj.segment_sum(data, ids, 4, implementation="native"), want)
 
 

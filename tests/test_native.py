@@ -51,8 +51,8 @@ def test_the_compiled_program_holds_exactly_the_declared_calls(op):
         text = jax.jit(fun).lower(*args).compile().as_text()
         found = set(re.findall(r'custom_call_target="([^"]+)"', text))
         ours = {target.removeprefix(PREFIX) for target in found if target.startswith(PREFIX)}
-        declared = {*op.kernels[kind], *(t for name in op.beside for t in OPS[name].kernels.get(kind, ()))}
-        any_of_the_op = {t for o in (op, *map(OPS.get, op.beside)) for names in o.kernels.values() for t in names}
+        declared = {*op.kernels[kind], *(t for name in op.also for t in OPS[name].kernels.get(kind, ()))}
+        any_of_the_op = {t for o in (op, *map(OPS.get, op.also)) for names in o.kernels.values() for t in names}
         # The derivatives' programs hold what is left of the forward one, which made the residuals.
         assert ours == declared if kind == "forward" else declared <= ours <= any_of_the_op, (kind, ours)
 
@@ -84,7 +84,7 @@ def test_a_platform_without_kernels_refuses_native(op):
         pytest.skip("it has none on any platform")
     example = _example(op)
     traced = jax.jit(lambda x: example.fun(x, "native")).trace(example.x)
-    names = "|".join((op.name, *op.beside))
+    names = "|".join((op.name, *op.also))
     with pytest.raises(ValueError, match=rf"({names}).*native.*tpu"):
         traced.lower(lowering_platforms=("tpu",))
 

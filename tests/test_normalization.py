@@ -1,4 +1,4 @@
-"""Normalization beside PyTorch's, and what it refuses."""
+"""Normalization compared with PyTorch's, and what it refuses."""
 
 import by_torch
 import jax

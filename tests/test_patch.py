@@ -155,7 +155,7 @@ def test_what_a_transformation_calls_is_the_programs(transformed):
     ids=range(9),
 )
 def test_jaxs_own_code_keeps_jaxs_functions(library):
-    """Its traces are cached: one with an op of ours would be found by the op's own reference."""
+    """Its traces are cached: one with an op of baracuda_jax would be found by the op's own reference."""
     with bj.patch_jax(list(MIRRORS)):
         assert not ours_in(library, X)
 
@@ -200,7 +200,7 @@ def test_a_reference_that_names_its_mirror_keeps_jaxs_function(name):
 
 
 def test_traces_within_a_patch_do_not_reach_references():
-    """JAX's functions may be traced first within a patch: what they cache has no op of ours."""
+    """JAX's functions may be traced first within a patch: what they cache has no op of baracuda_jax."""
     jax.clear_caches()
     with bj.patch_jax(list(MIRRORS)):
         jax.jit(lambda x: jnp.quantile(x, x[0, 1] / 2) + jnp.sum(x, initial=1.0) + jnp.nanmax(x) + jnp.sort(x)[0, 0])(X)

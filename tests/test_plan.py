@@ -88,13 +88,13 @@ def test_repr_is_one_glance():
 def _planned_and_called(op):
     """The plan and the function, as functions of an array that has a derivative, or of the first, and that array."""
     example = example_of(op)
-    plan, place = plan_of(example), example.moving[0]
-    arguments = lambda x: [*example.args[:place], x, *example.args[place + 1 :]]
+    plan, position = plan_of(example), example.moving[0]
+    arguments = lambda x: [*example.args[:position], x, *example.args[position + 1 :]]
     planned = lambda x: jax.tree.leaves(plan(*arguments(x)))[op.output]
     called = lambda x: example.call(*arguments(x), implementation=None)
     # XLA may fuse a program of its own, and round it, otherwise in each program.
     same = same_bits if plan.targets else functools.partial(close, dtype="float32")
-    return planned, called, example.args[place], same
+    return planned, called, example.args[position], same
 
 
 def test_it_computes_what_the_function_does(op):
@@ -122,8 +122,8 @@ def test_out_avals_are_those_of_the_function(op):
 
 
 def test_out_avals_with_residuals():
-    y, winner = bj.plan("segment_max", X, IDS, 3, return_residuals=True).out_avals
-    assert (y.dtype, winner.dtype, winner.shape) == (jnp.float32, jnp.int32, (3, 3))
+    y, arg = bj.plan("segment_max", X, IDS, 3, return_residuals=True).out_avals
+    assert (y.dtype, arg.dtype, arg.shape) == (jnp.float32, jnp.int32, (3, 3))
 
 
 @pytest.mark.parametrize("backend", ["native", "xla"])
@@ -153,9 +153,9 @@ def test_the_gradient_of_a_plan_runs_its_backward_plan(derivable_op, platform):
 
 def test_backward_is_the_gradient():
     plan = bj.plan("segment_max", X, IDS, 3)
-    y, winner = bj.segment_max(X, IDS, 3, return_residuals=True)
+    y, arg = bj.segment_max(X, IDS, 3, return_residuals=True)
     want = jax.vjp(lambda x: bj.segment_max(x, IDS, 3), X)[1](y)[0]
-    same_bits(plan.backward(IDS, winner, y), want)
+    same_bits(plan.backward(IDS, arg, y), want)
     image = jnp.sin(jnp.arange(2.0 * 3 * 8 * 8, dtype=jnp.float32)).reshape(2, 3, 8, 8)
     pool = bj.plan("lp_pool2d", image, 3, 3, strides=2)
     y = pool(image)
@@ -165,7 +165,7 @@ def test_backward_is_the_gradient():
 def test_backward_is_the_plan_of_the_public_backward_function(op):
     example = example_of(op)
     plan = plan_of(example)
-    if not op.differentiable and not op.name.startswith("unique"):  # whose values have the gradient of their cells
+    if not op.differentiable and not op.name.startswith("unique"):  # whose values have the gradient of their elements
         with pytest.raises(TypeError, match=f"plan of {op.name}: there is no derivative"):
             _ = plan.backward
         return
@@ -249,8 +249,8 @@ def test_every_op_and_dtype_has_a_sku(op):
             dtype = plan.sku.element
             assert dtype in ("float32", "float64")
         assert plan.sku.element == dtype and plan.sku.category in set(OpCategory)
-        halves = dtype in ("float16", "bfloat16")
-        assert plan.precision.accumulator == ("float32" if halves else dtype)
+        is_half = dtype in ("float16", "bfloat16")
+        assert plan.precision.accumulator == ("float32" if is_half else dtype)
 
 
 @pytest.mark.parametrize("backend", ["native", "xla"])

@@ -1,4 +1,4 @@
-"""What the laws do not say of quantisation: PyTorch's values, codes of every kind, edges, and the gradients of LSQ."""
+"""What the laws do not say of quantization: PyTorch's values, dtypes of every kind, edges, and the gradients of LSQ."""
 
 import jax
 import jax.numpy as jnp
@@ -14,19 +14,19 @@ FLOATS = ("float32", "float64", "float16", "bfloat16")
 both = pytest.mark.parametrize("implementation", ["native", "xla"])
 
 
-def _codes(x, scale, zero, low, high):
+def _quantized(x, scale, zero, low, high):
     return np.clip(np.rint(np.asarray(x, np.float64) / np.asarray(scale, np.float64)) + zero, low, high)
 
 
 @both
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (64,), (33, 5), (4, 6, 8)])
-def test_integer_codes_per_tensor(shape, dtype, implementation):
+def test_integer_values_per_tensor(shape, dtype, implementation):
     x = jnp.asarray(np.random.default_rng(0).standard_normal(shape), jnp.float32)
     low, high = INTEGERS[dtype]
     q = bj.quantize_per_tensor(x, 0.25, 3, dtype, implementation=implementation)
     assert q.dtype == dtype and q.shape == shape
-    np.testing.assert_array_equal(np.asarray(q, np.float64), _codes(x, 0.25, 3, low, high))
+    np.testing.assert_array_equal(np.asarray(q, np.float64), _quantized(x, 0.25, 3, low, high))
     y = bj.dequantize_per_tensor(q, 0.25, 3, implementation=implementation)
     np.testing.assert_array_equal(y, (np.asarray(q, np.float32) - 3) * np.float32(0.25))
 
@@ -39,7 +39,7 @@ def test_every_granularity_is_the_same_with_its_scales_spread(x_dtype, dtype, im
     x = jnp.asarray(rng.standard_normal((4, 6, 10)), x_dtype)
     call = {"channel": {"axis": 1}, "token": {}, "group": {"group_size": 5}}
     shapes = {"channel": (6,), "token": (4, 6), "group": (4, 6, 2)}
-    spread = {
+    expanded = {
         "channel": lambda s: s[:, None],
         "token": lambda s: s[..., None],
         "group": lambda s: np.repeat(s, 5, -1),
@@ -50,7 +50,7 @@ def test_every_granularity_is_the_same_with_its_scales_spread(x_dtype, dtype, im
             x, jnp.asarray(scale), dtype=dtype, implementation=implementation, **more
         )
         wide = np.float64 if x_dtype == "float64" else np.float32
-        ratio = np.asarray(x).astype(wide) / spread[kind](scale.astype(wide))
+        ratio = np.asarray(x).astype(wide) / expanded[kind](scale.astype(wide))
         low, high = INTEGERS.get(dtype, (-FLOAT8.get(dtype, 0), FLOAT8.get(dtype, 0)))
         want = np.clip(np.rint(ratio) if dtype in INTEGERS else ratio, low, high)
         if dtype in FLOAT8 and wide == np.float32:
@@ -62,7 +62,7 @@ def test_every_granularity_is_the_same_with_its_scales_spread(x_dtype, dtype, im
         y = getattr(bj, f"dequantize_per_{kind}")(
             q, jnp.asarray(scale), dtype=x_dtype, implementation=implementation, **more
         )
-        close(y, np.asarray(q, np.float64) * spread[kind](scale), x_dtype)
+        close(y, np.asarray(q, np.float64) * expanded[kind](scale), x_dtype)
 
 
 @both
@@ -113,7 +113,7 @@ def test_every_float8_survives(dtype):
     same_bits(
         bj.quantize_per_tensor(jnp.asarray(values[finite]), 1.0, dtype=dtype, implementation="native"), bits[finite]
     )
-    # Ties between neighbours go to the even one, everything else to the nearer.
+    # Ties between neighbors go to the even one, everything else to the nearer.
     ordered = np.sort(values[finite])
     middle = (ordered[1:] + ordered[:-1]) / 2
     near = np.concatenate([middle, np.nextafter(middle, np.inf), np.nextafter(middle, -np.inf)]).astype(np.float32)
@@ -204,9 +204,9 @@ def test_the_platforms_kernels_run():
         (ValueError, "quantize_per_tensor: zero_point must be an integer in .*got 300", lambda x: bj.quantize_per_tensor(x, 1.0, 300)),
         (TypeError, "quantize_per_tensor: zero_point must have one of the dtypes", lambda x: bj.quantize_per_tensor(x, 1.0, jnp.float32(1))),
         (ValueError, "quantize_per_tensor: qmin must be at most qmax, got 3 and 2", lambda x: bj.quantize_per_tensor(x, 1.0, qmin=3, qmax=2)),
-        (ValueError, r"quantize_per_tensor: qmin and qmax must lie in the range of int4", lambda x: bj.quantize_per_tensor(x, 1.0, dtype="int4", qmax=8)),
+        (ValueError, r"quantize_per_tensor: qmin and qmax must be in the range of int4", lambda x: bj.quantize_per_tensor(x, 1.0, dtype="int4", qmax=8)),
         (TypeError, "quantize_per_tensor: dtype must be one of int8.*got int32", lambda x: bj.quantize_per_tensor(x, 1.0, dtype="int32")),
-        (ValueError, "quantize_per_tensor: zero_point must be None with codes of dtype float8", lambda x: bj.quantize_per_tensor(x, 1.0, 1, "float8_e5m2")),
+        (ValueError, "quantize_per_tensor: zero_point must be None with dtype float8", lambda x: bj.quantize_per_tensor(x, 1.0, 1, "float8_e5m2")),
         (ValueError, r"quantize_per_channel: scale must have shape \(6,\), one per channel.*got \(4,\)", lambda x: bj.quantize_per_channel(x, jnp.ones(4), axis=1)),
         (ValueError, r"quantize_per_channel: axis must be in \[-2, 1\].*got 2", lambda x: bj.quantize_per_channel(x, jnp.ones(4), axis=2)),
         (ValueError, "quantize_per_channel: axis must be at least -2, got -3", lambda x: bj.quantize_per_channel(x, jnp.ones(4), axis=-3)),
@@ -214,7 +214,7 @@ def test_the_platforms_kernels_run():
         (ValueError, "quantize_per_group: group_size must divide x's last dimension, 6, got 4", lambda x: bj.quantize_per_group(x, jnp.ones((4, 2)), group_size=4)),
         (ValueError, r"quantize_per_token: zero_point must have shape \(4,\)", lambda x: bj.quantize_per_token(x, jnp.ones(4), jnp.ones(3, int))),
         (ValueError, r"quantize_per_token_backward: dy must have shape \(4, 6\)", lambda x: bj.quantize_per_token_backward(x, jnp.ones(4), None, x[0])),
-        (TypeError, "dequantize_per_tensor: codes must have one of the dtypes int8.*got int", lambda x: bj.dequantize_per_tensor(jnp.arange(3), 1.0)),
+        (TypeError, "dequantize_per_tensor: q must have one of the dtypes int8.*got int", lambda x: bj.dequantize_per_tensor(jnp.arange(3), 1.0)),
         (TypeError, "dequantize_per_tensor: dtype must be float32, float64.*got int8", lambda x: bj.dequantize_per_tensor(jnp.ones(3, jnp.int8), 1.0, dtype="int8")),
         (TypeError, "dequantize_per_tensor: scale must be of a float dtype, got int", lambda x: bj.dequantize_per_tensor(jnp.ones(3, jnp.int8), 1)),
         (ValueError, "fake_quantize: axis and group_size exclude each other", lambda x: bj.fake_quantize(x, 1.0, axis=0, group_size=2)),

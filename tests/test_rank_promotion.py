@@ -37,11 +37,11 @@ def test_no_rank_is_promoted(op):
         with jax.numpy_rank_promotion("raise"):
             _traces(lambda *args, case=case: op.public(*args, **case.kwargs), *args)
             if has_derivative(op):
-                place = example.moving[0]
-                put = lambda x, place=place, args=args: (*args[:place], x, *args[place + 1 :])
+                position = example.moving[0]
+                put = lambda x, position=position, args=args: (*args[:position], x, *args[position + 1 :])
                 _traces(
                     jax.grad(_loss(lambda x, put=put, case=case: op.public(*put(x), **case.kwargs))),
-                    example.args[place],
+                    example.args[position],
                 )
 
 

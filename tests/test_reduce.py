@@ -1,4 +1,4 @@
-"""Reductions beside NumPy's, JAX's and PyTorch's: edges, masks, accuracy, and shapes of every kind."""
+"""Reductions compared with NumPy's, JAX's and PyTorch's: edges, masks, accuracy, and shapes of every kind."""
 
 import functools
 import itertools
@@ -115,7 +115,7 @@ EMPTY = {
 
 @BOTH
 @pytest.mark.parametrize("name", EMPTY)
-def test_of_no_cells(name, implementation):
+def test_of_no_elements(name, implementation):
     fun = functools.partial(getattr(bj, name), implementation=implementation)
     np.testing.assert_array_equal(fun(jnp.zeros((3, 0)), axis=1), [EMPTY[name]] * 3)
     np.testing.assert_array_equal(fun(jnp.zeros((0, 3)), axis=0), [EMPTY[name]] * 3)
@@ -125,9 +125,9 @@ def test_of_no_cells(name, implementation):
 
 
 @BOTH
-def test_extrema_of_no_cells(implementation):
+def test_extrema_of_no_elements(implementation):
     for fun in (bj.max, bj.min):
-        with pytest.raises(ValueError, match="x must have at least one cell along axis, or initial be given"):
+        with pytest.raises(ValueError, match="x must have at least one element along axis, or initial be given"):
             fun(jnp.zeros((3, 0)), 1, implementation=implementation)
         np.testing.assert_array_equal(fun(jnp.zeros((3, 0)), 1, initial=2, implementation=implementation), [2] * 3)
         np.testing.assert_array_equal(
@@ -287,7 +287,7 @@ def test_where_and_initial(implementation):
         close(getattr(bj, name)(x, 0, **k), getattr(np, name)(x, 0, where=mask), "float64")
         ours = jax.grad(lambda x, name=name: getattr(bj, name)(x, 0, **k).sum())(x)
         theirs = jax.grad(lambda x, name=name: getattr(jnp, name)(x, 0, where=mask).sum())(x)
-        close(ours, np.nan_to_num(theirs), "float64", 4)  # NaN where one cell counts
+        close(ours, np.nan_to_num(theirs), "float64", 4)  # NaN where one element counts
         np.testing.assert_array_equal(np.asarray(ours)[~mask], 0)
     row = bj.sum(x, 1, where=mask[0], implementation=implementation)
     close(row, x.sum(1, where=np.broadcast_to(mask[0], x.shape)), "float64")
@@ -338,7 +338,7 @@ def test_unbroadcast(shape, implementation):
     close(bj.unbroadcast(x, shape, implementation=implementation), pull(x)[0], "float64")
 
 
-def test_unbroadcast_of_no_cells():
+def test_unbroadcast_of_no_elements():
     x = jnp.zeros((0, 3))
     for op, want in {"sum": 0, "max": -INF, "min": INF, "prod": 1}.items():
         np.testing.assert_array_equal(bj.unbroadcast(x, (1, 3), op), [[want] * 3])
@@ -366,7 +366,7 @@ def test_traces_of_integers():
 
 
 def test_two_reduced_axes_over_two_axes_of_a_mesh():
-    """What shards come to is joined once, over both."""
+    """Results of shards are combined once, over both."""
     if len(jax.devices("cpu")) < 8:
         pytest.skip("takes eight devices")
     mesh = jax.make_mesh(

@@ -70,7 +70,7 @@ def test_bits_are_moved_as_they_are():
 
 @pytest.mark.parametrize("rank", range(9))
 def test_every_rank(rank):
-    """Every axis repeated: none can be merged with its neighbour."""
+    """Every axis repeated: none can be merged with its neighbor."""
     x = _random((2, 3, 2, 1, 3, 2, 2, 2)[:rank], "float32")
     for repeats in ((2,) * rank, (1, 3) * (rank // 2) + (2,) * (rank % 2)):
         y, pull = jax.vjp(lambda x: bj.repeat(x, repeats, implementation="native"), x)
@@ -78,7 +78,7 @@ def test_every_rank(rank):
         close(pull(y)[0], x * (y.size // x.size), "float32")
 
 
-def test_no_copies_and_no_cells():
+def test_no_copies_and_no_elements():
     x = _random((3, 4), "float32")
     for repeats in ((0, 1), (2, 0), (0,)):
         for implementation in BACKENDS:
@@ -96,7 +96,7 @@ def test_no_copies_and_no_cells():
     "shape, repeats", [((16,), 100_003), ((2, 3), (999, 1001)), ((5000, 1), (2, 300)), ((40, 600), (7, 3))]
 )
 def test_many_copies(shape, repeats):
-    """Copies cut into shares: right, and the same bits twice."""
+    """Copies cut into chunks: right, and the same bits twice."""
     dy = np.random.default_rng(2).standard_normal(np.tile(np.ones(shape), repeats).shape)
     for dtype in ("float64", "float32"):
         run = jax.jit(lambda dy: bj.repeat_backward(dy, repeats, implementation="native"))

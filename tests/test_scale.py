@@ -1,4 +1,4 @@
-"""Arrays of more than 2^31 elements, an op for each pattern of data flow: all cells of the result and of the gradients, by the
+"""Arrays of more than 2^31 elements, an op for each pattern of data flow: all elements of the result and of the gradients, by the
 op's definition on parts of the arrays. On a GPU, which computes these in seconds."""
 
 import jax

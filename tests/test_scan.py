@@ -98,7 +98,7 @@ ACCUMULATE = {
 @each_op
 @pytest.mark.parametrize("shape, axis", LONG)
 def test_long_axes(name, shape, axis):
-    """Chunks of a line, lines side by side, and those that are left over."""
+    """Chunks of a slice, slices side by side, and those that are left over."""
     x = _values(name, shape)
     x = np.sign(x) if name == "cumprod" else x
     front = lambda a: np.moveaxis(np.asarray(a), axis, 0).reshape(shape[axis], -1)
@@ -117,7 +117,7 @@ def test_long_axes(name, shape, axis):
 @pytest.mark.parametrize("shape", [(3, 300_000), (600, 5000)])
 @pytest.mark.parametrize("spread", (1.0, 20.0, 300.0))
 def test_logcumsumexp_of_near_and_far_numbers(spread, shape):
-    """Sums are relative to a maximum that many cells share, where these are near it, and to their own elsewhere."""
+    """Sums are relative to a maximum that many elements share, where these are near it, and to their own elsewhere."""
     rng = np.random.default_rng(0)
     x = (spread * rng.standard_normal(shape)).astype(np.float32)
     x[:, ::7] = np.cumsum(spread / 100 * rng.standard_normal(x[:, ::7].shape), 1)
@@ -137,8 +137,8 @@ def test_a_very_long_row(count, reverse):
     turn = lambda a: np.asarray(a)[:: -1 if reverse else 1]
     scan = lambda fun, *arrays: turn(fun(*map(jnp.asarray, arrays), reverse=reverse, implementation="native"))
     np.testing.assert_array_equal(scan(bj.cumsum, x), np.cumsum(turn(x)))
-    rising = x + np.arange(count) // 1000
-    np.testing.assert_array_equal(scan(bj.cummax, rising), np.maximum.accumulate(turn(rising)))
+    ascending = x + np.arange(count) // 1000
+    np.testing.assert_array_equal(scan(bj.cummax, ascending), np.maximum.accumulate(turn(ascending)))
     signs = np.where(x == 0, 1, x)
     states = scan(bj.linear_scan, signs, x)
     np.testing.assert_array_equal(states[1:], turn(signs)[1:] * states[:-1] + turn(x)[1:])
@@ -164,7 +164,7 @@ def test_long_linear_scans(shape, axis):
 @pytest.mark.parametrize(
     "shape", [(0,), (0, 4), (5, 0), (2, 0, 3), (1,), (1, 1, 1), (4, 1, 3), (2, 1, 1, 1, 1, 1, 1, 2)]
 )
-def test_empty_and_single_cells(name, shape):
+def test_empty_and_single_elements(name, shape):
     ways = list(itertools.product(range(len(shape)), (False, True)))
 
     def everything(x, implementation):
@@ -263,7 +263,7 @@ def test_half_types_accumulate_wide(dtype, implementation):
 
 @pytest.mark.parametrize("name", ("cumsum", "cumprod", "cummax", "cummin"))
 def test_every_half_survives_the_kernel(name):
-    """A scan of one cell is that cell, for each of the 65,536 bit patterns."""
+    """A scan of one element is that element, for each of the 65,536 bit patterns."""
     for dtype in (jnp.float16, jnp.bfloat16):
         x = jax.lax.bitcast_convert_type(jnp.arange(65536, dtype=jnp.uint16), dtype)[:, None]
         y, want = (np.asarray(a, np.float64) for a in (getattr(bj, name)(x, 1, implementation="native"), x))
@@ -309,12 +309,12 @@ def test_the_index_is_that_of_the_first_extreme(name, reverse, exclusive, implem
         x[rng.random(x.shape) < 0.02] = -INF if name == "cummax" else INF
     n, steps = 30, range(30)[:: -1 if reverse else 1]
     want = np.full(x.shape, n)
-    for row, cells in enumerate(x):
+    for row, elements in enumerate(x):
         best = n
         for i in steps:
             if exclusive:
                 want[row, i] = best
-            new, old = cells[i], cells[best] if best < n else None
+            new, old = elements[i], elements[best] if best < n else None
             beats = old is None or (np.isnan(new) and not np.isnan(old))
             best = i if beats or (new > old if name == "cummax" else new < old) else best
             if not exclusive:
@@ -396,7 +396,7 @@ def test_logcumsumexp_of_minus_infinity_is_no_nan(reverse, exclusive, implementa
     assert np.isfinite(gradient).all() and np.isfinite(second).all()
     np.testing.assert_array_equal(gradient[jnp.isneginf(x)], 0)
     push = jax.jvp(fun, (x,), (jnp.ones(x.shape),))[1]
-    close(push, np.where(np.isfinite(fun(x)), 1, 0), "float64")  # a shift of all cells is one of the result
+    close(push, np.where(np.isfinite(fun(x)), 1, 0), "float64")  # a shift of all elements is one of the result
 
 
 def test_logcumsumexp_does_not_overflow():
@@ -409,7 +409,7 @@ def test_logcumsumexp_does_not_overflow():
 
 
 @each_backend
-def test_a_factor_before_the_first_cell_multiplies_nothing(implementation):
+def test_a_factor_before_the_first_element_multiplies_nothing(implementation):
     fun = functools.partial(bj.linear_scan, implementation=implementation)
     for first in (INF, NAN, 1e308):
         a, b = jnp.array([first, 2.0, 0, 3]), jnp.array([1.0, 1, 5, 1])

@@ -16,13 +16,13 @@ from programs import FLOATS, is_one_call, normal, ratio, same_bits_every_time, s
 import baracuda_jax as bj
 from baracuda_jax import ElementKind, MathPrecision
 
-HALVES = ("float16", "bfloat16")
+HALF_PRECISION = ("float16", "bfloat16")
 both = pytest.mark.parametrize("implementation", ["native", "xla"])
 each_float = pytest.mark.parametrize("dtype", FLOATS)
 each_float_both = pytest.mark.parametrize(
     "dtype, implementation", [*itertools.product(FLOATS, ["native"]), ("float32", "xla")]
 )
-each_half = pytest.mark.parametrize("dtype", HALVES)
+each_half = pytest.mark.parametrize("dtype", HALF_PRECISION)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def test_lp_pool2d_backward_needs_no_zeroing():
 
 
 @each_float
-def test_lp_pool2d_backward_writes_cells_that_no_window_holds(dtype):
+def test_lp_pool2d_backward_writes_elements_that_no_window_holds(dtype):
     """conftest.py fills fresh memory with garbage."""
     x = normal((2, 3, 64, 64), dtype)
     y, pull = jax.vjp(lambda x: bj.lp_pool2d(x, 2, 2, 5, implementation="native"), x)
@@ -70,7 +70,7 @@ def test_lp_pool2d_backward_is_bitwise_stable(dtype):
 
 
 def test_lp_pool2d_backward_is_deterministic_as_its_plan_says():
-    """No scatter, no atomics: each cell of dx gathers from its windows."""
+    """No scatter, no atomics: each element of dx gathers from its windows."""
     x = jax.ShapeDtypeStruct((4, 8, 40, 40), jnp.float32)
     for target in ("cpu", "cuda"):
         plan = bj.plan("lp_pool2d", x, 3, 5, 1, platform=target, implementation="native").backward
@@ -104,7 +104,7 @@ def test_lp_pool1d_takes_magnitudes(implementation):
 
 
 @both
-def test_lp_pool1d_counts_only_cells_of_the_input_under_ceil_mode(implementation):
+def test_lp_pool1d_counts_only_elements_of_the_input_under_ceil_mode(implementation):
     """The windows that are cut off are norms of what they hold, not rescaled."""
     x = jnp.array([[[1.0, 2, 3]]])
     y, pull = jax.vjp(lambda x: bj.lp_pool1d(x, 1, 2, ceil_mode=True, implementation=implementation), x)
@@ -124,15 +124,15 @@ def test_lp_pool1d_powers_are_precise(p):
 
 
 @each_half
-def test_lp_pool2d_backward_rounds_halves_once(dtype):
+def test_lp_pool2d_backward_rounds_half_precision_once(dtype):
     """Overlapping windows: the sum is rounded, not each part of it."""
     p, k = 3, 5
     x, dy = jnp.abs(normal((2, 4, 24, 24), dtype)), normal((2, 4, 20, 20), dtype, 1)
     _, y = bj.lp_pool2d(x, p, k, 1, return_residuals=True, implementation="native")
     parts = np.zeros((k * k, *x.shape))
     for i, (a, b) in enumerate(np.ndindex(k, k)):
-        cells = (..., slice(a, a + 20), slice(b, b + 20))
-        parts[i][cells] = wide(dy) * (wide(x)[cells] / wide(y)) ** (p - 1)
+        elements = (..., slice(a, a + 20), slice(b, b + 20))
+        parts[i][elements] = wide(dy) * (wide(x)[elements] / wide(y)) ** (p - 1)
     exact = parts.sum(0)
     ulp = 2.0 ** (np.floor(np.log2(np.abs(exact) + 1e-30)) + 1) * float(jnp.finfo(dtype).eps) / 2
     ulp = np.maximum(ulp, float(jnp.finfo(dtype).smallest_subnormal))
@@ -175,8 +175,8 @@ def test_repeat_backward_reads_each_cotangent_once(repeats):
     np.testing.assert_array_equal(run(dy), want)
 
 
-def test_repeat_backward_shares_the_copies_of_a_cell():
-    """Many workers add the copies of one cell, where there are few cells; one each, where there are many."""
+def test_repeat_backward_shares_the_copies_of_an_element():
+    """Many workers add the copies of one element, where there are few elements; one each, where there are many."""
     dy = jax.ShapeDtypeStruct((2**22,), jnp.float32)
     partial_sums = lambda repeats: (
         bj.plan("repeat_backward", dy, repeats, platform="cuda", implementation="native").workspace_bytes
@@ -184,8 +184,8 @@ def test_repeat_backward_shares_the_copies_of_a_cell():
     assert partial_sums(2**22) > 4 * 64 and partial_sums(2) == 0
 
 
-def test_repeat_backward_takes_as_long_for_one_cell_as_for_many():
-    """A worker for each cell would walk all copies alone where there is one cell, and stride through memory else."""
+def test_repeat_backward_takes_as_long_for_one_element_as_for_many():
+    """A worker for each element would walk all copies alone where there is one element, and stride through memory else."""
     size = 2**20
     run = lambda repeats: lambda dy: bj.repeat_backward(dy, repeats, implementation="native")
     flat = jnp.ones(size, jnp.float32)
@@ -203,7 +203,7 @@ def test_repeat_backward_takes_as_long_for_one_cell_as_for_many():
 @pytest.mark.parametrize(
     "shape, repeats", [((1,), 4096), ((3, 5), (64, 64)), ((4, 600), (4096, 1)), ((2, 1), (64, 64))]
 )
-def test_repeat_backward_accumulates_halves_in_float32(shape, repeats, dtype, implementation):
+def test_repeat_backward_accumulates_half_precision_in_float32(shape, repeats, dtype, implementation):
     """4096 ones: a narrow accumulator stops growing."""
     dy = jnp.ones(np.tile(np.ones(shape), repeats).shape, dtype)
     np.testing.assert_array_equal(
@@ -220,9 +220,9 @@ def test_repeat_backward_accumulates_float64_in_float64(copies, implementation):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("copies, cells", [(100_003, 3), (300, 5000), (2, 100_000)])
-def test_repeat_backward_is_bitwise_stable(copies, cells, dtype):
-    dy = normal((copies, cells) if copies < 1000 else (copies * cells,), dtype)
+@pytest.mark.parametrize("copies, elements", [(100_003, 3), (300, 5000), (2, 100_000)])
+def test_repeat_backward_is_bitwise_stable(copies, elements, dtype):
+    dy = normal((copies, elements) if copies < 1000 else (copies * elements,), dtype)
     repeats = (copies, 1) if dy.ndim == 2 else copies
     same_bits_every_time(lambda dy: bj.repeat_backward(dy, repeats, implementation="native"), dy)
 

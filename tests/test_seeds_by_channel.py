@@ -1,5 +1,5 @@
 """The ops that the library began with, as in tests/test_seeds.py: lerp, the maximum of segments in any order, and
-dequantisation with a scale for each channel."""
+dequantization with a scale for each channel."""
 
 import itertools
 
@@ -66,7 +66,7 @@ def test_lerp_weight_has_a_gradient_of_its_own(implementation):
 
 @both
 def test_lerp_takes_arrays_in_any_layout(implementation):
-    """Transposed views, and arrays that lie in memory column by column, have the results of rows."""
+    """Transposed views, and arrays that are stored column by column, have the results of rows."""
     start, end, dy = (normal((6, 4), seed=seed) for seed in range(3))
     weight = normal((4,), seed=3)
     run = lambda *args: jax.vjp(lambda *a: bj.lerp(*a, implementation=implementation), *args[:3])[1](args[3])
@@ -96,13 +96,13 @@ def _ties(dtype, rows=900, columns=3, num_segments=7):
 
 @each_float_both
 def test_unsorted_segment_max_backward(dtype, implementation):
-    """dx[n] = dy[s] where row n is the winner of segment s, else 0."""
+    """dx[n] = dy[s] where n = arg[s], else 0."""
     data, ids, num_segments = _ties(dtype)
     dy = normal((num_segments, 3), dtype)
-    _, winner = bj.segment_max(data, ids, num_segments, return_residuals=True, implementation=implementation)
+    _, arg = bj.segment_max(data, ids, num_segments, return_residuals=True, implementation=implementation)
     want = np.zeros(data.shape)
-    np.put_along_axis(want, np.asarray(winner), wide(dy), 0)
-    dx = bj.segment_max_backward(ids, winner, dy, implementation=implementation)
+    np.put_along_axis(want, np.asarray(arg), wide(dy), 0)
+    dx = bj.segment_max_backward(ids, arg, dy, implementation=implementation)
     np.testing.assert_array_equal(wide(dx), want)
     same_bits(
         jax.vjp(lambda x: bj.segment_max(x, ids, num_segments, implementation=implementation), data)[1](dy)[0], dx
@@ -126,11 +126,11 @@ def test_unsorted_segment_max_agrees_with_its_gradient_on_ties(dtype, implementa
 
 
 def test_unsorted_segment_max_backward_does_not_look_at_data():
-    """It could not scan rows for their maximum: it has the winners."""
+    """It could not scan rows for their maximum: it has `arg`."""
     data, ids, num_segments = _ties("float32")
     for target in ("cpu", "cuda"):
         plan = bj.plan("segment_max", data, ids, num_segments, platform=target, implementation="native").backward
-        assert [name for name, _ in plan.inputs] == ["segment_ids", "winner", "dy"]
+        assert [name for name, _ in plan.inputs] == ["segment_ids", "arg", "dy"]
 
 
 def test_unsorted_segment_max_backward_is_linear_in_rows():
@@ -143,7 +143,7 @@ def test_unsorted_segment_max_backward_is_linear_in_rows():
 
 @each_float_both
 def test_unsorted_segment_max_of_an_empty_segment_is_minus_infinity(dtype, implementation):
-    """As jax.ops has it, and as with sorted ids; not the least finite number."""
+    """As jax.ops has it, and as with sorted ids; not the smallest finite number."""
     data, ids = jnp.ones((3, 2), dtype), jnp.array([2, 0, 2])
     y = bj.segment_max(data, ids, 4, implementation=implementation)
     np.testing.assert_array_equal(wide(y), [[1] * 2, [-np.inf] * 2, [1] * 2, [-np.inf] * 2])
@@ -173,27 +173,25 @@ def test_unsorted_segment_max_is_bitwise_stable(dtype):
     run = lambda x, ids: bj.segment_max(x, ids, 5, return_residuals=True, implementation="native")
     for i in (0, 1):
         same_bits_every_time(lambda x, ids, i=i: run(x, ids)[i], data, ids)
-    y, winner = run(data, ids)
-    np.testing.assert_array_equal(winner, [[np.flatnonzero(np.asarray(ids) == s)[0]] * 3 for s in range(5)])
-    np.testing.assert_array_equal(
-        np.signbit(wide(y)), np.signbit(np.take_along_axis(wide(data), np.asarray(winner), 0))
-    )
+    y, arg = run(data, ids)
+    np.testing.assert_array_equal(arg, [[np.flatnonzero(np.asarray(ids) == s)[0]] * 3 for s in range(5)])
+    np.testing.assert_array_equal(np.signbit(wide(y)), np.signbit(np.take_along_axis(wide(data), np.asarray(arg), 0)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # dequantize_per_channel
 
 
-def _codes(shape, axis, scale_dtype="float32"):
+def _quantized(shape, axis, scale_dtype="float32"):
     rng = np.random.default_rng(4)
     n = shape[axis]
-    spread = np.ones(len(shape), int)
-    spread[axis] = n
+    expanded = np.ones(len(shape), int)
+    expanded[axis] = n
     return (
         jnp.asarray(rng.integers(-128, 128, shape), jnp.int8),
         jnp.asarray(rng.uniform(0.01, 1, n), scale_dtype),
         jnp.asarray(rng.integers(-9, 9, n)),
-        lambda s: np.asarray(s).reshape(spread),
+        lambda s: np.asarray(s).reshape(expanded),
     )
 
 
@@ -204,46 +202,48 @@ each_rank = pytest.mark.parametrize("rank", range(1, 7))
 @both
 @each_rank
 def test_dequantize_per_channel_backward(rank, implementation):
-    """dcodes = dy * scale, a float beside codes that are integers; dscale = sum of dy * (codes - zero_point)."""
+    """dq = dy * scale, a float where q is integers; dscale = sum of dy * (q - zero_point)."""
     for axis in {0, rank // 2, rank - 1}:
         shape = SHAPE[:rank]
-        q, scale, zero, spread = _codes(shape, axis)
+        q, scale, zero, expanded = _quantized(shape, axis)
         dy = normal(shape, "float32")
         dq, ds = bj.dequantize_per_channel_backward(q, scale, zero, dy, axis, implementation=implementation)
         assert dq.dtype == dy.dtype
-        np.testing.assert_array_equal(dq, np.asarray(dy) * spread(scale))
-        terms = wide(dy) * (wide(q) - spread(zero))
+        np.testing.assert_array_equal(dq, np.asarray(dy) * expanded(scale))
+        terms = wide(dy) * (wide(q) - expanded(zero))
         close(ds, terms.sum(tuple(i for i in range(rank) if i != axis)), "float32", scale=4)
 
 
 @both
 @each_rank
 def test_dequantize_per_channel_takes_any_rank_and_axis(rank, implementation):
-    """There and back: quantising gives the codes again. Axes count from the end too."""
+    """There and back: quantizing gives q again. Axes count from the end too."""
     for axis in {0, rank // 2, rank - 1}:
-        q, scale, zero, spread = _codes(SHAPE[:rank], axis)
+        q, scale, zero, expanded = _quantized(SHAPE[:rank], axis)
         y = bj.dequantize_per_channel(q, scale, zero, axis, implementation=implementation)
-        np.testing.assert_array_equal(y, (np.asarray(q, np.float32) - spread(zero).astype(np.float32)) * spread(scale))
+        np.testing.assert_array_equal(
+            y, (np.asarray(q, np.float32) - expanded(zero).astype(np.float32)) * expanded(scale)
+        )
         same_bits(bj.dequantize_per_channel(q, scale, zero, axis - rank, implementation=implementation), y)
         same_bits(bj.quantize_per_channel(y, scale, zero, axis, implementation=implementation), q)
 
 
 @both
 def test_dequantize_per_channel_scale_has_a_gradient(implementation):
-    q, scale, zero, spread = _codes((3, 4, 5), 1, "float64")
+    q, scale, zero, expanded = _quantized((3, 4, 5), 1, "float64")
     dy = normal((3, 4, 5))
     call = lambda s: jnp.vdot(bj.dequantize_per_channel(q, s, zero, 1, "float64", implementation=implementation), dy)
-    np.testing.assert_allclose(jax.grad(call)(scale), (dy * (wide(q) - spread(zero))).sum((0, 2)), rtol=1e-12)
+    np.testing.assert_allclose(jax.grad(call)(scale), (dy * (wide(q) - expanded(zero))).sum((0, 2)), rtol=1e-12)
 
 
 @each_float_both
-def test_dequantize_per_channel_codes_that_are_floats_have_a_gradient(dtype, implementation):
+def test_dequantize_per_channel_values_that_are_floats_have_a_gradient(dtype, implementation):
     """JAX's own, where integers have none; the backward function gives the same for integers."""
-    q, scale, zero, spread = _codes((3, 4, 5), -2)
+    q, scale, zero, expanded = _quantized((3, 4, 5), -2)
     dy = normal((3, 4, 5), dtype)
     call = lambda q: bj.dequantize_per_channel(q, scale, zero, -2, dtype, implementation=implementation)
     (dq,) = jax.vjp(call, q.astype(dtype))[1](dy)
     assert dq.dtype == jnp.dtype(dtype)
-    close(dq, wide(dy) * spread(scale), dtype)
+    close(dq, wide(dy) * expanded(scale), dtype)
     same_bits(bj.dequantize_per_channel_backward(q, scale, zero, dy, -2, implementation=implementation)[0], dq)
     assert jax.vjp(call, q)[1](dy)[0].dtype == jax.dtypes.float0

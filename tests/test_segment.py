@@ -220,10 +220,10 @@ def test_nan_and_infinity_propagate(name, dtype):
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
-def test_a_segment_of_infinities_has_a_winner(name):
+def test_a_segment_of_infinities_has_an_arg(name):
     worst = -np.inf if name == "max" else np.inf
-    y, winner = OPS[name](jnp.full((3, 2), worst), jnp.array([1, 1, 1]), 3, return_residuals=True)
-    np.testing.assert_array_equal(winner, [[3, 3], [0, 0], [3, 3]])
+    y, arg = OPS[name](jnp.full((3, 2), worst), jnp.array([1, 1, 1]), 3, return_residuals=True)
+    np.testing.assert_array_equal(arg, [[3, 3], [0, 0], [3, 3]])
     np.testing.assert_array_equal(y, worst)
 
 
@@ -252,22 +252,22 @@ def test_ties_split_as_jax_ops():
         close(grad(lambda x: ours(x, ids, 7, ties="split")), grad(lambda x: theirs(x, ids, 7)), "float32")
 
 
-def test_the_winner_is_where_the_value_came_from():
+def test_the_arg_is_where_the_value_came_from():
     """Over many rows, ties and workers: backward agrees with forward."""
     rng = np.random.default_rng(6)
     data = jnp.asarray(rng.integers(0, 50, (9000, 5)), jnp.bfloat16)
     ids = rng.integers(0, 5, 9000)
     for name in ("max", "min"):
-        _, winner = OPS[name](data, jnp.asarray(ids), 5, return_residuals=True, implementation="native")
+        _, arg = OPS[name](data, jnp.asarray(ids), 5, return_residuals=True, implementation="native")
         for s in range(5):
             rows = np.flatnonzero(ids == s)
             values = np.asarray(data, float)[rows]
             first = rows[values.argmax(0) if name == "max" else values.argmin(0)]
-            np.testing.assert_array_equal(winner[s], first)
+            np.testing.assert_array_equal(arg[s], first)
         dy = jnp.asarray(rng.standard_normal((5, 5)), jnp.bfloat16)
-        dx = getattr(bj, f"segment_{name}_backward")(jnp.asarray(ids), winner, dy)
+        dx = getattr(bj, f"segment_{name}_backward")(jnp.asarray(ids), arg, dy)
         want = np.zeros((9000, 5))
-        np.put_along_axis(want, np.asarray(winner), np.asarray(dy, float), 0)
+        np.put_along_axis(want, np.asarray(arg), np.asarray(dy, float), 0)
         np.testing.assert_array_equal(np.asarray(dx, float), want)
 
 
@@ -289,7 +289,7 @@ def test_prod_gradient_is_exact_with_zeros(implementation):
     np.testing.assert_allclose(hessian[0, 2, 1, 2], dy[0, 2] * 6)
 
 
-def test_prod_of_halves_keeps_range():
+def test_prod_of_half_precision_keeps_range():
     """The saved product is float32, so it neither overflows nor vanishes where its float16 would."""
     data = jnp.asarray([1000.0, 1000.0, 0.001, 0.0], jnp.float16)
     grad = jax.grad(lambda x: bj.segment_prod(x, jnp.zeros(4, jnp.int32), 1).astype(jnp.float32).sum())(data)
@@ -329,7 +329,7 @@ def test_every_half_survives_the_kernel(name):
         np.testing.assert_array_equal(np.where(subnormal, 0, np.asarray(y, np.float64)), np.where(subnormal, 0, want))
 
 
-def test_sums_of_halves_are_rounded_to_nearest():
+def test_sums_of_half_precision_are_rounded_to_nearest():
     rng = np.random.default_rng(8)
     for dtype, exponents in ((jnp.float16, (-26, 17)), (jnp.bfloat16, (-100, 120))):
         a = rng.standard_normal(20000) * 2.0 ** rng.integers(*exponents, 20000)

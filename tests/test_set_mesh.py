@@ -62,13 +62,13 @@ def _others():
     histogramdd = lambda *args, implementation: bj.histogramdd(
         args[0], 4, ((-2.0, 2.0),) * 4, *args[1:], implementation=implementation
     )[0]
-    places = np.arange(16)[::-1].copy()
+    positions = np.arange(16)[::-1].copy()
     search = lambda a, v, order, implementation: bj.searchsorted(a, v, sorter=order, implementation=implementation)
     yield of("histogramdd", _draw(8, 4), _draw(8), moving=(1,), fun=histogramdd)
     yield of("histogram", x, edges, moving=none, density=True)
     yield of("histogram", x, moving=none, bins=4)
     yield of("digitize", x, edges[::-1].copy(), moving=none)
-    yield of("searchsorted", _draw(16), _draw(8), places, moving=none, fun=search)
+    yield of("searchsorted", _draw(16), _draw(8), positions, moving=none, fun=search)
     yield of("concat", _draw(8, 4, 4), axis=1)
     yield of("roll", x, shift=5)
     yield of("argmax", x, moving=none, keepdims=True)

@@ -1,4 +1,4 @@
-"""What the ops that move cells do in every dtype, of any shape, and at the edges; tests/test_repeat.py has `repeat`."""
+"""What the ops that move elements do in every dtype, of any shape, and at the edges; tests/test_repeat.py has `repeat`."""
 
 import functools
 import math
@@ -71,7 +71,7 @@ def test_orders_of_any_shape(data):
 
 @given(st.data())
 def test_pads_of_any_shape(data):
-    """Values are NumPy's, also where what is put on is many times what is there; below 0 cells are taken away."""
+    """Values are NumPy's, also where what is put on is many times what is there; below 0 elements are taken away."""
     shape, dtype = data.draw(shapes), data.draw(some_dtypes)
     mode = data.draw(st.sampled_from(("constant", "reflect", "symmetric", "replicate", "circular", "edge", "wrap")))
     width = st.integers(-3, 12 if len(shape) < 4 else 3)
@@ -90,7 +90,7 @@ def test_pads_of_any_shape(data):
 def test_windows_of_any_shape(data):
     """Values are those of the formula; of integers too. Sums are those of the formula in float64."""
     count = data.draw(st.integers(1, 3))
-    draw = lambda least, most: tuple(data.draw(st.integers(least, most)) for _ in range(count))
+    draw = lambda smallest, most: tuple(data.draw(st.integers(smallest, most)) for _ in range(count))
     spatial, kernel, dilation, padding, stride = draw(1, 9), draw(1, 4), draw(1, 3), draw(0, 3), draw(1, 4)
     window = dict(window=kernel, strides=stride, padding=padding, dilation=dilation)
     each = zip(spatial, kernel, dilation, padding, strict=True)
@@ -150,7 +150,7 @@ def _clamped(start, n, m):
 
 
 @given(st.data())
-def test_repeated_cells_of_any_shape(data):
+def test_repeated_elements_of_any_shape(data):
     shape, dtype = data.draw(shapes), data.draw(some_dtypes)
     x, axis = _random(shape, dtype), data.draw(st.integers(0, len(shape) - 1))
     times = data.draw(st.integers(0, 4))
@@ -172,7 +172,7 @@ def test_repeated_cells_of_any_shape(data):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_in_every_dtype(dtype):
-    """Of rows that are moved as a whole, in parts, and cell by cell."""
+    """Of rows that are moved as a whole, in parts, and element by element."""
     for shape in ((3, 64), (5, 37), (2, 33, 18)):
         x = _random(shape, dtype)
         _same(lambda x, p: bj.flip(x, 0, implementation=p), np.flip(x, 0), x)
@@ -187,11 +187,11 @@ def test_values_in_every_dtype(dtype):
         _same(lambda x, p: bj.pad(x, 2, "reflect", implementation=p), np.pad(x, 2, "reflect"), x)
         value = x.ravel()[7]
         _same(lambda v, p: bj.fill(v, shape, implementation=p), np.full(shape, value), value)
-        line = x.ravel()[:11]
+        row = x.ravel()[:11]
         _same(
             lambda v, p: bj.broadcast_in_dim(v, (4, 11, 3), (1,), implementation=p),
-            np.broadcast_to(line[:, None], (4, 11, 3)),
-            line,
+            np.broadcast_to(row[:, None], (4, 11, 3)),
+            row,
         )
         same_bits(bj.concat([x, x[..., :3], x], -1, implementation="native"), np.concatenate([x, x[..., :3], x], -1))
 
@@ -236,7 +236,7 @@ def range_of(rank):
     return tuple(range(min(rank, 6)))
 
 
-def test_axes_that_stay_neighbours_are_merged():
+def test_axes_that_stay_neighbors_are_merged():
     """Of rank 12, as three."""
     x = _random((2,) * 12, "int32")
     _same(lambda x, p: bj.flip(x, (4, 5), implementation=p), np.flip(x, (4, 5)), x)
@@ -245,7 +245,7 @@ def test_axes_that_stay_neighbours_are_merged():
 
 
 @both
-def test_no_cells(implementation):
+def test_no_elements(implementation):
     x = jnp.zeros((3, 0, 4))
     assert bj.flip(x, implementation=implementation).shape == x.shape
     assert bj.permute(x, implementation=implementation).shape == (4, 0, 3)
@@ -280,7 +280,7 @@ def test_scalars(implementation):
 
 @both
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_halves_add_up_in_float32(dtype, implementation):
+def test_half_precision_adds_up_in_float32(dtype, implementation):
     """Hundreds and thousands of ones: a narrow accumulator stops growing."""
     dx = bj.pad_backward(jnp.ones(4096, dtype), (4095, 0), "replicate", implementation=implementation)
     assert dx.dtype == dtype and float(dx[0]) == 4096
@@ -338,9 +338,9 @@ def test_a_donated_array_is_written_in_place():
     y = kept(x, update)
     np.testing.assert_array_equal(x, before)
     assert float(y.sum()) == 64
-    place = jax.jit(write, donate_argnums=0)
+    position = jax.jit(write, donate_argnums=0)
     for _ in range(3):
-        x = place(x, update)
+        x = position(x, update)
     np.testing.assert_array_equal(x, y)
 
 
@@ -458,5 +458,5 @@ def test_what_is_left_goes_round(implementation):
     x, pairs = jnp.arange(5.0), (-1, 3)
     assert bj.pad(x, pairs, "circular", implementation=implementation).tolist() == [1, 2, 3, 4, 1, 2, 3]
     assert bj.pad_backward(jnp.ones(7), pairs, "circular", implementation=implementation).tolist() == [0, 2, 2, 2, 1]
-    with pytest.raises(ValueError, match="^pad: x must have cells along axes that are padded"):
+    with pytest.raises(ValueError, match="^pad: x must have elements along axes that are padded"):
         bj.pad(x, (-5, 5), "circular", implementation=implementation)

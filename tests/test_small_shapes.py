@@ -1,5 +1,5 @@
 """Law: sizes of 0 and 1 along any axis are no special case: forward and gradient trace, and the definition has the types of the
-kernels. Nothing is compiled here, but for distinct slices."""
+kernels. Nothing is compiled here, except for distinct slices."""
 
 import itertools
 
@@ -85,7 +85,7 @@ def test_sizes_of_0_and_1(name):
             try:
                 jax.eval_shape(lambda x, axis=axis: fun(x, axis), x)
             except (ValueError, TypeError) as error:
-                # The op says what is wrong with it, such as no elements to take the greatest of.
+                # The op says what is wrong with it, such as no elements to take the largest of.
                 assert str(error).startswith(tuple(traced.names())), (shape, axis)
                 continue
             ran += 1

@@ -48,7 +48,7 @@ def _keys(x):
 
 
 def _order(x, descending):
-    """NumPy's stable order, of the last axis; NaN is the greatest there too."""
+    """NumPy's stable order, of the last axis; NaN is the largest there too."""
     x = _keys(x)
     order = np.argsort(np.flip(x, -1) if descending else x, -1, kind="stable")
     return x.shape[-1] - 1 - np.flip(order, -1) if descending else order
@@ -62,7 +62,7 @@ def _order(x, descending):
 @each_way
 @pytest.mark.parametrize("shape", SHAPES)
 def test_sorts_are_stable_and_keep_every_bit(shape, dtype, descending):
-    """Whether places are asked for or not, which sorts other things."""
+    """Whether positions are asked for or not, which sorts other things."""
     x = _awkward(shape, dtype)
     order = _order(x, descending)
     want = np.take_along_axis(np.asarray(x), order, -1)
@@ -87,7 +87,7 @@ def test_numbers_without_ties_or_zeros_are_sorted_too(shape, descending):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("nans", ([], [NAN], [NAN, NAN], [-NAN, -NAN], [NAN, -NAN, NAN]))
 def test_nans_of_a_long_row(nans, dtype, descending):
-    """They are the greatest, whatever their sign, in the order that they have in the row."""
+    """They are the largest, whatever their sign, in the order that they have in the row."""
     x = np.array(normal((70000,), dtype))
     x[[5, 60000, 3][: len(nans)]] = nans
     order = _order(x, descending)
@@ -97,7 +97,7 @@ def test_nans_of_a_long_row(nans, dtype, descending):
 
 @pytest.mark.parametrize("missing", [0, 70000])
 def test_gradient_of_a_row_beyond_the_cache(missing):
-    """Of all of its cells, or with zeros between."""
+    """Of all of its elements, or with zeros between."""
     x = jnp.asarray(normal((2**24 + 70003,), "float32"))
     dy = x[missing:][::-1]
     index = bj.topk(x, dy.size, implementation="native")[1]
@@ -207,13 +207,13 @@ def test_gradients_of_selections_are_put_where_they_come_from(implementation):
 @each_backend
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_cotangents_of_one_element_are_added(dtype, implementation):
-    """In float32 for halves, of which a narrow sum would lose the small ones."""
+    """In float32 for half precision, of which a narrow sum would lose the small ones."""
     dy = jnp.asarray([[256.0, 1, 1, 1, 1]], dtype)
     dx = bj.kthvalue_backward(jnp.asarray([[1, 1, 1, 1, 1]], jnp.int32), dy, 4, implementation=implementation)
     np.testing.assert_array_equal(wide(dx), [[0, 260, 0, 0]])
 
 
-def test_a_place_that_is_not_there_is_dropped():
+def test_a_position_that_is_not_there_is_dropped():
     indices, dy = jnp.asarray([[0, 9, 2, -1]], jnp.int32), jnp.ones((1, 4))
     np.testing.assert_array_equal(bj.kthvalue_backward(indices, dy, 5, implementation="native"), [[1, 0, 1, 0, 0]])
     np.testing.assert_array_equal(bj.topk_backward(indices, dy, 5, implementation="native"), [[1, 0, 1, 0, 0]])
@@ -324,8 +324,8 @@ def test_shares_and_rows_are_mapped():
     for axes in ((0, None), (None, 0), (0, 0)):
         a_, q_ = (a if axes[0] == 0 else a[0]), (q if axes[1] == 0 else q[2])
         got = jax.vmap(bj.quantile, axes)(a_, q_)
-        pick = lambda x, axis, i: x[i] if axis == 0 else x
-        want = [bj.quantile(pick(a_, axes[0], i), pick(q_, axes[1], i)) for i in range(4)]
+        take = lambda x, axis, i: x[i] if axis == 0 else x
+        want = [bj.quantile(take(a_, axes[0], i), take(q_, axes[1], i)) for i in range(4)]
         close(got, np.stack(want), "float64")
 
 

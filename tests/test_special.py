@@ -1,4 +1,4 @@
-"""The series of the special functions are what the script beside this file fits."""
+"""The series of the special functions are what the script next to this file fits."""
 
 import pathlib
 import re

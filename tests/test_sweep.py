@@ -1,4 +1,4 @@
-"""Benchmarks by size, and of what calls cost beside their kernels: what the command writes, and what it refuses."""
+"""Benchmarks by size, and of what calls cost besides their kernels: what the command writes, and what it refuses."""
 
 import jax
 import jax.numpy as jnp
@@ -38,8 +38,8 @@ def test_parts_divide_the_axes_of_large_arrays():
 
 
 @pytest.mark.parametrize("series", SERIES, ids=str)
-def test_no_cell_escapes_the_check(series, monkeypatch):
-    """Right results pass, and one wrong cell in any part is found, of the result and of each gradient."""
+def test_no_element_escapes_the_check(series, monkeypatch):
+    """Right results pass, and one wrong element in any part is found, of the result and of each gradient."""
     monkeypatch.setattr(parts, "PART", 2**17)
     size = 2**18
     benchmark = series.of(size, "float32")
@@ -49,8 +49,8 @@ def test_no_cell_escapes_the_check(series, monkeypatch):
     right = program_of(lambda *arrays: benchmark.ours(*arrays, implementation="native"))(*arguments)
     parts.check(compare, 2, arguments, right, benchmark.flips)
     for i, y in enumerate(right):
-        for cell in (0, y.size // 2 + 1, y.size - 1):
-            off = y.ravel().at[cell].set(100 if y.ravel()[cell] < 0 else -100).reshape(y.shape)
+        for element in (0, y.size // 2 + 1, y.size - 1):
+            off = y.ravel().at[element].set(100 if y.ravel()[element] < 0 else -100).reshape(y.shape)
             with pytest.raises(WrongError, match=f"result {i} is wrong"):
                 parts.check(compare, 2, arguments, [*right[:i], off, *right[i + 1 :]], benchmark.flips)
 

@@ -1,4 +1,4 @@
-"""Elementwise ops that are lines of tables, beside the functions of PyTorch and NumPy that their lines name: at NaN, infinities,
+"""Elementwise ops that are lines of tables, compared with the functions of PyTorch and NumPy that their lines name: at NaN, infinities,
 signed zeros, ties and kinks, in every dtype, forward and backward."""
 
 import functools
@@ -47,7 +47,7 @@ FEW = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 0.1, 1e-3, 1e4]
 # op: where PyTorch's CPU differs on purpose or by mistake, at least one argument being there
 ELSEWHERE = {
     "sign": np.isnan,  # 0 there
-    "frac": np.isinf,  # NaN here too, but 0 with a sign in its vectorised kernels
+    "frac": np.isinf,  # NaN here too, but 0 with a sign in its vectorized kernels
     "floor_divide": lambda x: np.isnan(x) | np.isinf(x),  # PyTorch's NaN of what is infinite
     "copysign": np.isnan,  # whose sign PyTorch's bfloat16 does not keep
     "heaviside": np.isnan,  # 0 there
@@ -139,7 +139,7 @@ def test_gradients_are_torchs(name, dtype, implementation):
     _, gradients = by_torch.vjp(lambda *a: line.call_theirs(torch, *a), arrays, dy)
     keep = _inside(name, arrays, ELSEWHERE) & _inside(name, arrays, GRADIENT_ELSEWHERE)
     keep &= ~np.any([np.isnan(np.asarray(x, np.float64)) for x in arrays], 0)
-    # Beyond a half's largest number PyTorch's steps overflow; ours are of float32.
+    # Beyond a half's largest number PyTorch's steps overflow; baracuda_jax's are of float32.
     keep &= ~np.any([~np.isfinite(g) for g in gradients], 0) if dtype == "float16" else True
     got = jax.vjp(lambda *a: getattr(bj, name)(*a, implementation=implementation), *arrays)[1](dy)
     for ct, want in zip(got, gradients, strict=True):

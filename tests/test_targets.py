@@ -1,4 +1,4 @@
-"""Targets beside what was measured."""
+"""Targets compared with what was measured."""
 
 import pathlib
 

@@ -77,7 +77,7 @@ def test_lp_pool_is_torchs(rank, dtype, implementation):
 
 @each_float
 def test_lp_pool_is_torchs_at_the_edges(dtype, implementation):
-    """NaN, infinities and zeros; windows and arrays of one cell; no batches; a last window that is dropped."""
+    """NaN, infinities and zeros; windows and arrays of one element; no batches; a last window that is dropped."""
     x = jnp.asarray([[[NAN, 1, INF, 1, INF, INF, -INF, 2, 3, 0, 0, 0, -0.0, -4]]], dtype)
     _agree(*_pools(1, 2, 2, None, implementation), [x], dtype)
     for shape, window in (((2, 3, 1, 1), 1), ((1, 1, 2, 2), 2), ((0, 3, 4, 4), 2)):
@@ -118,7 +118,7 @@ def test_repeat_is_torchs_in_other_dtypes(dtype):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Ops that move cells
+# Ops that move elements
 
 
 def _moves(implementation):
@@ -155,7 +155,7 @@ def _moves(implementation):
 
 @each_float
 def test_moves_are_torchs(dtype, implementation):
-    """Gradients are sums of few cells, which PyTorch rounds one by one in half precisions."""
+    """Gradients are sums of few elements, which PyTorch rounds one by one in half precisions."""
     for ours, theirs, shape in _moves(implementation):
         x = normal(shape, dtype)
         x = x.at[(0,) * x.ndim].set(NAN).at[(-1,) * x.ndim].set(INF)
@@ -188,14 +188,14 @@ SCANS = {
     "cummin": lambda x, axis: torch.cummin(x, axis).values,
     "logcumsumexp": torch.logcumsumexp,
 }
-LINES = [((5, 40), 1), ((40, 5), 0), ((3, 20, 4), -2), ((30,), 0), ((1, 1), 1), ((0, 3), 0)]
+SLICES = [((5, 40), 1), ((40, 5), 0), ((3, 20, 4), -2), ((30,), 0), ((1, 1), 1), ((0, 3), 0)]
 
 
 @each_float
 @pytest.mark.parametrize("name", SCANS)
 def test_scans_are_torchs(name, dtype, implementation):
     """Of values that do not tie. PyTorch forms the gradients of half types in steps, each rounded."""
-    for shape, axis in LINES:
+    for shape, axis in SLICES:
         x = np.random.default_rng(0).permutation(np.linspace(-1.5, 1.5, math.prod(shape))).reshape(shape)
         x = jnp.asarray(x + (1 if name == "cumprod" else 0) / 2, dtype)
         ours = functools.partial(getattr(bj, name), axis=axis, implementation=implementation)
@@ -224,7 +224,7 @@ def test_indices_of_extrema_are_torchs(implementation):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Searches, counts and places
+# Searches, counts and positions
 
 
 def _rounded(shape, dtype, seed=0):
@@ -276,7 +276,7 @@ def test_histograms_are_torchs(implementation):
 
 
 @each_float
-def test_places_and_values_are_torchs(dtype, implementation):
+def test_positions_and_values_are_torchs(dtype, implementation):
     x = _rounded((6, 9), dtype)
     theirs = torch.nonzero(by_torch.tensor(x), as_tuple=True)
     for ours, want in zip(bj.nonzero(x, implementation=implementation), theirs, strict=True):
@@ -307,7 +307,7 @@ SORTED = {
     ),
     "msort": (bj.msort, torch.msort),
     "topk": (lambda x, **how: bj.topk(x, 3, **how)[0], lambda t: torch.topk(t, 3).values),
-    "least": (
+    "smallest": (
         lambda x, **how: bj.topk(x, 3, largest=False, **how)[0],
         lambda t: torch.topk(t, 3, largest=False).values,
     ),
@@ -382,7 +382,7 @@ def test_lerp_is_torchs(dtype, implementation):
 
 @each_float
 def test_lerp_is_torchs_at_the_edges(dtype, implementation):
-    """Every three of NaN, infinities, both zeros and numbers, to the bit but for the sign of zero."""
+    """Every three of NaN, infinities, both zeros and numbers, to the bit except for the sign of zero."""
     edges = [NAN, INF, -INF, 0.0, -0.0, 1.0, -2.0, 0.5]
     args = [jnp.asarray(a, dtype) for a in np.array(list(itertools.product(edges, repeat=3))).T]
     dy = jnp.ones_like(args[0])
@@ -394,19 +394,19 @@ def test_lerp_is_torchs_at_the_edges(dtype, implementation):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Quantisation with a scale for each channel
+# Quantization with a scale for each channel
 
 
 def _channels(shape, axis, dtype, powers):
     """Values up to and past the ends of the range. PyTorch multiplies by 1 / scale: either scales are powers of two, or
-    values lie between the ties."""
+    values are between the ties."""
     rng = np.random.default_rng(3)
     n = shape[axis]
     scale = 2.0 ** rng.integers(-6, -3, n) if powers else rng.uniform(0.02, 0.1, n).astype(np.float32)
     steps = rng.integers(-200, 200, shape) + (rng.choice([0, 0.25, 0.5], shape) if powers else 0)
-    spread = np.ones(len(shape), int)
-    spread[axis] = n
-    x = steps * scale.reshape(spread)
+    expanded = np.ones(len(shape), int)
+    expanded[axis] = n
+    x = steps * scale.reshape(expanded)
     return jnp.asarray(x, dtype), jnp.asarray(scale, jnp.float32), 2 * rng.integers(-2, 3, n)
 
 
@@ -449,7 +449,7 @@ def test_fake_quantize_per_channel_is_torchs(dtype, implementation):
 
 @each_float
 def test_fake_quantize_per_channel_is_torchs_at_the_edges(dtype, implementation):
-    """Zeros, ties, the ends of the range and what is just past them; also with odd zero points, and without cells."""
+    """Zeros, ties, the ends of the range and what is just past them; also with odd zero points, and without elements."""
     edges = jnp.asarray([[0.0, -0.0, 0.5, 1.5, -0.5, -1.5, 117.0, 118.0, -137.0, -138.0, -139.0, 1000.0]] * 2, dtype)
     for x, zero in ((edges, [0, 10]), (edges, [9, -7]), (edges[:, :1], [0, 1]), (edges[:, :0], [0, 1])):
         ours = lambda x, z=zero: bj.fake_quantize(x, jnp.ones(2), jnp.array(z), axis=0, implementation=implementation)

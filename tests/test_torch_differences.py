@@ -45,11 +45,11 @@ def _fake(x, zero=0):
     return bj.fake_quantize(jnp.asarray(x, jnp.float32), jnp.ones(1), jnp.array([zero]), axis=0)
 
 
-def _codes(x, scale, zero):
+def _quantized(x, scale, zero):
     return bj.quantize_per_channel(jnp.asarray(x, jnp.float32), jnp.array([scale]), jnp.array([zero]), 0)
 
 
-def _torch_codes(x, scale, zero):
+def _torch_quantized(x, scale, zero):
     return by_torch.quantized(np.array(x, np.float32), [scale], [zero], 0, torch.qint8).int_repr()
 
 
@@ -77,7 +77,7 @@ DIFFERENCES = {
         lambda: F.lp_pool1d(torch.tensor(_column(1.0, 1, 1)), 1, 2, ceil_mode=True),
         lambda: bj.lp_pool1d(jnp.array(_column(1.0, 1, 1)), 1, 2, ceil_mode=True),
         _column(2, 2), _column(2, 1),
-        "the norm of the cells that are there; PyTorch scales their mean to the whole window",
+        "the norm of the elements that are there; PyTorch scales their mean to the whole window",
     ),
     "lp_pool's gradient at 0, p < 1": (
         lambda: _torch_grad(lambda x: F.lp_pool1d(x, 0.5, 2), _column(0.0, 4)),
@@ -133,22 +133,22 @@ DIFFERENCES = {
         2, 3,
         "the mean of the two in the middle, as in jax.numpy",
     ),
-    "codes of ties, zero point odd": (
-        lambda: _torch_codes([[0.5, 1.5, 2.5]], 1.0, 1),
-        lambda: _codes([[0.5, 1.5, 2.5]], 1.0, 1),
+    "values at ties, zero point odd": (
+        lambda: _torch_quantized([[0.5, 1.5, 2.5]], 1.0, 1),
+        lambda: _quantized([[0.5, 1.5, 2.5]], 1.0, 1),
         UNDEFINED, [[1, 3, 3]],
         "round(x / scale) + zero_point is the definition, and what PyTorch's fake_quantize does; on some processors its "
-        "codes round the sum",
+        "PyTorch rounds the sum",
     ),
-    "codes next to ties": (
-        lambda: _torch_codes([[10.849999]], 0.7, 0),
-        lambda: _codes([[10.849999]], 0.7, 0),
+    "values next to ties": (
+        lambda: _torch_quantized([[10.849999]], 0.7, 0),
+        lambda: _quantized([[10.849999]], 0.7, 0),
         [[16]], [[15]],
         "x / scale, here below 15.5, is rounded once; PyTorch multiplies by 1 / scale",
     ),
-    "codes of NaN": (
-        lambda: _torch_codes([[NAN]], 1.0, 10),
-        lambda: _codes([[NAN]], 1.0, 10),
+    "values at NaN": (
+        lambda: _torch_quantized([[NAN]], 1.0, 10),
+        lambda: _quantized([[NAN]], 1.0, 10),
         UNDEFINED, [[10]],
         "NaN is the zero point, on every platform",
     ),
@@ -168,13 +168,13 @@ DIFFERENCES = {
         lambda: by_torch.quantized(np.array([[3.0]], np.float32), [1 / 3], [0], 0, torch.qint8).dequantize(),
         lambda: bj.dequantize_per_channel(jnp.array([[9]], jnp.int8), jnp.array([1 / 3]), None, 0, "float64") - 3,
         [[np.float32(1 / 3) * np.float32(9)]], [[0]],
-        "PyTorch's result is float32; ours is of the dtype asked for, with a scale as precise",
+        "PyTorch's result is float32; baracuda_jax's has the dtype asked for, with a scale as precise",
     ),
     "the gradient of a maximum among ties": (
         lambda: _torch_grad(_torch_max, [3.0, 3]),
         lambda: _grad(lambda x: bj.segment_max(x, jnp.array([0, 0]), 1), [3.0, 3]),
         [0.5, 0.5], [1, 0],
-        'the first row is the winner; ties="split" is PyTorch\'s rule',
+        'the first row decides; ties="split" is PyTorch\'s rule',
     ),
     "the maximum of no rows": (
         lambda: torch.zeros(1).scatter_reduce(0, torch.zeros(0, dtype=int), torch.zeros(0), "amax", include_self=False),

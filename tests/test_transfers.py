@@ -37,9 +37,9 @@ DERIVABLE = [op for op in KIN.values() if has_derivative(op) and op.name != "con
 def test_gradient(declared):
     """In one of several arguments: the others' tangents are zeros."""
     example = _example(declared)
-    place = example.moving[0]
-    fun = lambda x: example.call(*(x if i == place else a for i, a in enumerate(example.args)), implementation=None)
-    x = example.args[place]
+    position = example.moving[0]
+    fun = lambda x: example.call(*(x if i == position else a for i, a in enumerate(example.args)), implementation=None)
+    x = example.args[position]
     _sends_nothing(lambda x, dy: jax.vjp(fun, x)[1](dy), x, fun(x))
 
 

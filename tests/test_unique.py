@@ -1,4 +1,4 @@
-"""What places and distinct values are at the edges."""
+"""What positions and distinct values are at the edges."""
 
 import functools
 
@@ -17,7 +17,7 @@ from baracuda_jax._core import checks
 BACKENDS = ("native", "xla")
 INF, NAN = np.inf, np.nan
 each_backend = pytest.mark.parametrize("implementation", BACKENDS)
-each_cell = pytest.mark.parametrize("dtype", checks.REAL)
+each_element = pytest.mark.parametrize("dtype", checks.REAL)
 ALL = dict(return_index=True, return_inverse=True, return_counts=True)
 
 
@@ -44,11 +44,11 @@ def _equal(ours, theirs):
 # nonzero
 
 
-@each_cell
+@each_element
 @pytest.mark.parametrize("shape", [(40,), (6, 7), (2, 3, 4)])
 @pytest.mark.parametrize("size", [0, 5, 60])
 @pytest.mark.parametrize("fill", ["none", "one", "each"])
-def test_places_are_those_of_jax(fill, size, shape, dtype):
+def test_positions_are_those_of_jax(fill, size, shape, dtype):
     a = _few(dtype, *shape)
     fill = {"none": None, "one": -1, "each": tuple(range(7, 7 + len(shape)))}[fill]
     want = jnp.nonzero(a, size=size, fill_value=fill)
@@ -86,30 +86,30 @@ def test_long_arrays(n, share):
 @pytest.mark.parametrize("more", [-16, 1])
 @pytest.mark.parametrize("rows", [1, 3])
 def test_rows_of_a_few_tiles(rows, more, tiles, dtype):
-    """Rows that a block takes alone, and a little longer ones; places for all cells, for fewer and for many more."""
+    """Rows that a block takes alone, and a little longer ones; positions for all elements, for fewer and for many more."""
     tile = (1 << 15) // max(4, jnp.dtype(dtype).itemsize)
     n = tiles * tile + more
     mask = np.random.default_rng(tiles).random((rows, n)) < 0.3
     a = jnp.asarray(mask, dtype)
     for size in (n // 5, n, n + 4096, n + 4097):
         got = jax.vmap(lambda a, size=size: bj.nonzero(a, size=size, fill_value=-1, implementation="native")[0])(a)
-        for row, cells in zip(np.asarray(got), mask, strict=True):
-            want = np.flatnonzero(cells)[:size]
+        for row, elements in zip(np.asarray(got), mask, strict=True):
+            want = np.flatnonzero(elements)[:size]
             np.testing.assert_array_equal(row, np.concatenate([want, np.full(size - len(want), -1)]))
 
 
 @pytest.mark.parametrize("rows, n, size", [(300, 40, 17), (2, 70_000, 30_000), (2000, 3, 5), (0, 5, 3), (4, 0, 3)])
-def test_batches_of_places(rows, n, size):
+def test_batches_of_positions(rows, n, size):
     mask = np.random.default_rng(0).random((rows, n)) < 0.5
     got = jax.vmap(lambda a: bj.nonzero(a, size=size, fill_value=-1, implementation="native")[0])(jnp.asarray(mask))
-    for row, cells in zip(np.asarray(got), mask, strict=True):
-        want = np.flatnonzero(cells)[:size]
+    for row, elements in zip(np.asarray(got), mask, strict=True):
+        want = np.flatnonzero(elements)[:size]
         np.testing.assert_array_equal(row, np.concatenate([want, np.full(size - len(want), -1)]))
 
 
 @each_backend
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
-def test_no_cells_have_no_places(shape, implementation):
+def test_no_elements_have_no_positions(shape, implementation):
     a = jnp.zeros(shape)
     assert [x.shape for x in bj.nonzero(a, implementation=implementation)] == [(0,)] * len(shape)
     _equal(bj.nonzero(a, size=2, implementation=implementation), jnp.nonzero(a, size=2))
@@ -117,11 +117,11 @@ def test_no_cells_have_no_places(shape, implementation):
 
 
 @given(st.integers(0, 3000), st.floats(0, 1), st.integers(0, 100))
-def test_places_are_those_of_the_mask(n, share, seed):
+def test_positions_are_those_of_the_mask(n, share, seed):
     mask = np.random.default_rng(seed).random(n) < share
     for implementation in BACKENDS:
-        places = np.asarray(bj.nonzero(jnp.asarray(mask), size=n, fill_value=n, implementation=implementation)[0])
-        found = places[places < n]
+        positions = np.asarray(bj.nonzero(jnp.asarray(mask), size=n, fill_value=n, implementation=implementation)[0])
+        found = positions[positions < n]
         assert mask[found].all() and len(found) == mask.sum() and (np.diff(found) > 0).all()
 
 
@@ -129,7 +129,7 @@ def test_places_are_those_of_the_mask(n, share, seed):
 # unique
 
 
-@each_cell
+@each_element
 @pytest.mark.parametrize(
     "shape, how",
     [
@@ -197,7 +197,7 @@ def test_slices_of_a_row_are_its_elements(dtype):
 
 
 @each_backend
-def test_no_cells_have_no_values(implementation):
+def test_no_elements_have_no_values(implementation):
     for fun in (bj.unique, bj.unique_consecutive):
         x = jnp.zeros((0, 3))
         assert fun(x, implementation=implementation).shape == (0,)
@@ -213,13 +213,13 @@ def test_no_cells_have_no_values(implementation):
 
 
 def _runs(x):
-    """In NumPy, of the cells of a flat array."""
+    """In NumPy, of the elements of a flat array."""
     x = np.asarray(x).ravel()
     start = np.concatenate([np.ones(min(len(x), 1), bool), x[1:] != x[:-1]])
     return x[start], np.cumsum(start) - 1, np.diff(np.append(np.flatnonzero(start), len(x)))
 
 
-@each_cell
+@each_element
 @each_backend
 @pytest.mark.parametrize("shape", [(1,), (60,), (6, 7)])
 def test_runs_are_those_of_the_definition(shape, dtype, implementation):
@@ -262,7 +262,7 @@ def test_long_runs(n):
 
 
 @each_backend
-def test_values_have_the_gradient_of_their_cells(implementation):
+def test_values_have_the_gradient_of_their_elements(implementation):
     x = jnp.array([3.0, 0.0, 3.0, 3.0, 1.0])
     w = jnp.array([1.0, 10, 100, 1000])
     weigh = lambda fun, x, **how: (fun(x, size=4, implementation=implementation, **how) * w).sum()

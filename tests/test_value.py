@@ -16,9 +16,9 @@ def test_value_is_the_oracles(example, platform):
     )(example.x)
     for implementation, y in values.items():
         if example.op.name in oracle.COUNTING and not example.op.name.startswith("unique"):
-            np.testing.assert_array_equal(np.asarray(y, np.float64), want)  # places and counts
+            np.testing.assert_array_equal(np.asarray(y, np.float64), want)  # positions and counts
             continue
-        if example.op.codes:
+        if example.op.quantized:
             # XLA's quotients on a GPU may be off by their last bit, which can move a tie.
             steps = 1 if implementation == "xla" and platform == "cuda" else 0
             np.testing.assert_allclose(np.asarray(y, np.float64), want, rtol=0.13 * steps, atol=steps)

@@ -138,7 +138,7 @@ def _compare(trial, device):
         reference, called_by_reference = _evaluate(trial, arguments, "xla")
     for kind, arrays in reference.items():
         if not called & set(trial.op.kernels[kind]) and any(x.size for x in arrays):
-            return np.inf, f"the native {kind} calls no kernel of ours"
+            return np.inf, f"the native {kind} calls no kernel of baracuda_jax"
     if called_by_reference:
         return np.inf, f"the reference calls kernels: {', '.join(sorted(called_by_reference))}"
     worst = 0.0
@@ -178,7 +178,7 @@ def _evaluate(trial, arguments, backend):
             floats, others = outputs()
             return {"forward": [*floats, *others]}
         floats, vjp, others = jax.vjp(outputs, *(arguments[i] for i in moving), has_aux=True)
-        if not floats:  # codes carry no derivative
+        if not floats:  # quantized values carry no derivative
             return {"forward": others}
         return {"forward": [*floats, *others], "backward": list(vjp([_cotangent(y) for y in floats]))}
 

@@ -38,7 +38,7 @@ def info():
         table.add_row("  built for", library.built_for)
         if library.platform == "cuda":
             table.add_row("  CUDA architectures", _architectures(library.built_for))
-        table.add_row("  FFI API", f"{_dotted(library.ffi_api_version)} {_verdict(library.ffi_api_version, runtime)}")
+        table.add_row("  FFI API", f"{_dotted(library.ffi_api_version)} {_decision(library.ffi_api_version, runtime)}")
     Console().print(table)
     return 0
 
@@ -71,7 +71,7 @@ def _dotted(version):
     return ".".join(map(str, version)) if version else "unknown"
 
 
-def _verdict(module, runtime):
+def _decision(module, runtime):
     if runtime is None:
         return ""
     if module[0] == runtime[0] and module[1] <= runtime[1]:

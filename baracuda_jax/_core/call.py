@@ -12,7 +12,7 @@ from .kernel import workspaces
 from .library import PREFIX
 from .names import spelled
 
-UNORDERED = ("cuda", "rocm")  # where threads that scatter to one cell do so in any order
+UNORDERED = ("cuda", "rocm")  # where threads that scatter to one element do so in any order
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Call:
         return workspaces(compat.without_dead_code(_trace(native, self.operands, self.params), self.is_used)[0])
 
     def is_deterministic(self, backend, platform):
-        """Kernels are, and all of plain JAX but scatters of floats to cells that may be the same: on a GPU their order is
+        """Kernels are, and all of plain JAX but scatters of floats to elements that may be the same: on a GPU their order is
         that of the threads, and so the roundings of a sum, or the sign of a zero, differ from run to run."""
         if platform not in UNORDERED:
             return True
@@ -106,7 +106,7 @@ class Call:
         saved = _trace(self.op.bodies["forward"].typed, self.operands, params).out_avals
         names = spelled(self.op.operands, len(self.operands))
         known = dict(zip((*names, *self.op.results), (*self.operands, *saved), strict=True))
-        dy = jax.ShapeDtypeStruct(saved[0].shape, self.dtype if self.op.codes else saved[0].dtype)
+        dy = jax.ShapeDtypeStruct(saved[0].shape, self.dtype if self.op.quantized else saved[0].dtype)
         operands = (*(known[name] for name in self.op.residuals), dy)
         params = {name: value for name, value in self.params.items() if name != "save"}
         params |= {"outputs": self.op.outputs[:1]} if len(self.op.outputs) > 1 else {}

@@ -13,7 +13,7 @@ COMPLEX = ("complex64", "complex128")
 INEXACT = (*FLOATS, *COMPLEX)
 REAL = (*NUMBERS, "bool")
 EVERY = (*REAL, *COMPLEX)
-MOST_PLACES = 2**31 - 1
+MOST_POSITIONS = 2**31 - 1
 
 
 def array(op, name, value):
@@ -37,8 +37,8 @@ def no_array(op, name, value, instead):
         )
 
 
-def integer(op, name, value, least):
-    """A static integer of at least `least`."""
+def integer(op, name, value, smallest):
+    """A static integer of at least `smallest`."""
     if isinstance(value, jax.core.Tracer):
         raise TypeError(
             f"{op}: {name} must be a static integer, got a traced value; under jit, pass it as a Python int or mark it in "
@@ -52,18 +52,18 @@ def integer(op, name, value, least):
         value = operator.index(value)
     except TypeError:
         raise TypeError(f"{op}: {name} must be an integer, got {value!r}") from None
-    if value < least:
-        raise ValueError(f"{op}: {name} must be at least {least}, got {value}")
+    if value < smallest:
+        raise ValueError(f"{op}: {name} must be at least {smallest}, got {value}")
     return value
 
 
-def integers(op, name, value, count, least):
+def integers(op, name, value, count, smallest):
     """`count` static integers; one integer stands for all."""
     if isinstance(value, tuple | list | np.ndarray):
         if len(value) != count:
             raise ValueError(f"{op}: {name} must be an integer or {count} integers, got {tuple(value)}")
-        return tuple(integer(op, f"{name}[{i}]", v, least) for i, v in enumerate(value))
-    return (integer(op, name, value, least),) * count
+        return tuple(integer(op, f"{name}[{i}]", v, smallest) for i, v in enumerate(value))
+    return (integer(op, name, value, smallest),) * count
 
 
 def choice(op, name, value, allowed):
@@ -107,7 +107,7 @@ def axis(op, name, x, value, argument="axis"):
     return value % x.ndim
 
 
-def places(op, name, count, what="cells"):
-    """Places are int32."""
-    if isinstance(count, int) and count > MOST_PLACES:
-        raise ValueError(f"{op}: {name} may have at most {MOST_PLACES} {what}, got {count}")
+def positions(op, name, count, what="elements"):
+    """Positions are int32."""
+    if isinstance(count, int) and count > MOST_POSITIONS:
+        raise ValueError(f"{op}: {name} may have at most {MOST_POSITIONS} {what}, got {count}")

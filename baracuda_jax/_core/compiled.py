@@ -1,4 +1,4 @@
-"""Pieces of plain JAX in public functions, each as one program, also where JAX runs step by step. Their constants are then
+"""Parts of plain JAX in public functions, each as one program, also where JAX runs step by step. Their constants are then
 the compiler's: none is sent to the device at each call, which `jax.transfer_guard` may forbid."""
 
 import functools

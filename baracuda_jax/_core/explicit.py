@@ -22,8 +22,8 @@ def whole(x, axes=None):
 
 def take(x, index):
     """x[index] on every device, of indices in bounds, also from rows that are on several."""
-    place = _with(x, [None] * x.ndim) if is_sharded(x) else None
-    return x.at[index].get(mode="promise_in_bounds", out_sharding=place)
+    sharding = _with(x, [None] * x.ndim) if is_sharded(x) else None
+    return x.at[index].get(mode="promise_in_bounds", out_sharding=sharding)
 
 
 def reshape(x, *shape):

@@ -3,7 +3,7 @@
 import difflib
 
 FIRST = "the first argument"
-# Another library's keyword: the arguments of ours that may stand for it, of which a function has one; or a sentence.
+# Another library's keyword: the arguments of baracuda_jax that may replace it, of which a function has one; or a sentence.
 KEYWORDS = {
     "a": (FIRST,),
     "a_max": ("max",),
@@ -57,6 +57,7 @@ KEYWORDS = {
     "window_dimensions": ("window",),
     "window_shape": ("window",),
     "window_strides": ("strides",),
+    "winner": ("arg",),
     "x": (FIRST,),
     "x1": (FIRST,),
     "y": ("x2",),

@@ -34,7 +34,7 @@ def kernel(target, dims, *operands, out, workspace=None, aliases=(), **attribute
         if x.ndim < len(core) or (x.ndim > len(core) and not term.startswith("...")):
             raise ValueError(
                 f"kernel {target}: an operand of rank {x.ndim} came for the dimensions {term!r}; dots before them leave "
-                "place for batches, those of vmap and of shards"
+                "room for batches, those of vmap and of shards"
             )
     batches = [operand.ndim - len(core) for operand, core in zip(operands, core_in, strict=True)]
     ones = _extra_batches(batches, operands)
@@ -73,8 +73,8 @@ def _extra_batches(batches, operands):
     """XLA cuts every operand along the first k dimensions, k being the number of batch dimensions, except those that have
     fewer than k. So that an operand without batches is left whole, the others get batch dimensions of size 1 until k is
     more than its rank."""
-    most, least = max(batches), min(batches)
-    if least == most or least > 0:
+    most, smallest = max(batches), min(batches)
+    if smallest == most or smallest > 0:
         return 0
     whole = max(x.ndim for x, n in zip(operands, batches, strict=True) if n == 0)
     return max(0, whole + 1 - most) if all(n in (0, most) for n in batches) else 0

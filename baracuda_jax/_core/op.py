@@ -58,7 +58,7 @@ class Op:
     kernels: Mapping[str, tuple[str, ...]]  # of forward, tangent and backward; none where a library computes
     library: str | None = None  # which one then
     made_of: tuple[str, ...] = ()  # the ops that a composed op calls
-    beside: tuple[str, ...] = ()  # other ops that the public function calls
+    also: tuple[str, ...] = ()  # other ops that the public function calls
     kin: str | None = None
     default: str = "native"
     regime: Callable = by_size
@@ -68,7 +68,7 @@ class Op:
     backward: compat.Primitive | None = None
     bodies: Mapping[str, Body] = dataclasses.field(default_factory=dict)
     output: int = 0
-    codes: bool = False
+    quantized: bool = False
     surrogate: bool = False
     is_linear: bool = False
 
@@ -87,8 +87,8 @@ class Op:
     @property
     def no_derivative(self):
         """The reason why the op has none, or None where it has."""
-        if self.codes:
-            return "the output is made of codes"
+        if self.quantized:
+            return "the output is quantized"
         return None if self.differentiable else "; ".join(dict.fromkeys(self.constant.values()))
 
     def vjp(self, *operands, implementation=None, **params):
@@ -145,12 +145,12 @@ def declare(
     aliases: Mapping[str, str] | None = None,
     tangent: Body | None = None,
     output: int = 0,
-    codes: bool = False,
+    quantized: bool = False,
     surrogate: bool = False,
     linear: Callable[[dict], dict] | None = None,
     shared: Mapping[str, int] | None = None,
     follows: Mapping[str, str] | None = None,
-    beside: Sequence[str] = (),
+    also: Sequence[str] = (),
     kin: str | None = None,
     default: str = "native",
     regime: Callable = by_size,
@@ -168,7 +168,8 @@ def declare(
                     the native body says so to the kernel call
     constant        operand -> the reason why it has no derivative, for each that is not `differentiable`
     output          which of the public function's results the output is, where others are of other calls
-    codes           the output is made of codes, which carry no tangents: the derivatives are there for the public backward
+    quantized       the output is quantized values, which carry no tangents: the derivatives are there for the public
+                    backward
                     function alone
     surrogate       the derivatives are not the limits of differences but a convention, such as straight-through
     residuals       operands and results that the derivatives read
@@ -183,7 +184,7 @@ def declare(
     batched         the batching rule: params -> params of the op with one more leading batch dimension, or `as_they_are`
     cut             the sharding rule: which dimensions besides batches may be sharded, and how shards are combined; or the
                     reason why none may
-    beside          other ops whose kernels the public function calls too
+    also            other ops whose kernels the public function calls too
     kin             what ops that differ in their functors alone have in common; a sample of the laws takes some of them
     default         what automatic means for this op: "native", the kernel where there is one, or "xla"
     regime          the sizes besides bytes on which the choice of backend depends: a rule of `regime.py`
@@ -246,7 +247,7 @@ def declare(
         differentiate(primitives, bodies, *map(tuple, (operands, differentiable, residuals, results, outputs)))
     if linear:
         transpose(primitives, tuple(operands), tuple(residuals), outputs, linear)
-    if codes or not backward:
+    if quantized or not backward:
         ad.primitive_jvps[primitives["forward"]] = functools.partial(no_derivative, primitives["forward"])
     op = OPS[name] = Op(
         name=name,
@@ -266,14 +267,14 @@ def declare(
         dtypes=tuple(dtypes),
         public=public,
         cases=tuple(cases),
-        beside=tuple(beside),
+        also=tuple(also),
         kin=kin,
         default=default,
         regime=regime,
         weak=weak,
         bodies=bodies,
         output=output,
-        codes=codes,
+        quantized=quantized,
         surrogate=surrogate,
         is_linear=linear is not None,
         **primitives,

@@ -51,24 +51,24 @@ class Cut:
     shapes: tuple[tuple[int, ...], ...]
 
     @property
-    def least(self):
-        """{label: the least size of a dimension that has it}"""
-        least = {}
+    def smallest(self):
+        """{label: the smallest size of a dimension that has it}"""
+        smallest = {}
         for labels, shape in zip((*self.operands, *self.results), self.shapes, strict=True):
             for label, size in zip(labels, shape, strict=True):
-                least[label] = min(size, least.get(label, size))
-        return least
+                smallest[label] = min(size, smallest.get(label, size))
+        return smallest
 
     def axes(self, specs, sizes):
         """{label: mesh axes}, from how operands are cut. Of two labels that share a mesh axis the first has it, and no
         dimension is cut into parts that are not equal."""
-        axes, taken, least = {}, set(), self.least
+        axes, taken, smallest = {}, set(), self.smallest
         for labels, spec in zip(self.operands, specs, strict=True):
             for label, entry in zip(labels, spec, strict=True):
                 names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
                 if not names or label in axes or label in self.partition.whole or taken & set(names):
                     continue
-                if least[label] % math.prod(sizes[name] for name in names) == 0:
+                if smallest[label] % math.prod(sizes[name] for name in names) == 0:
                     axes[label] = names
                     taken |= set(names)
         return axes
@@ -163,8 +163,8 @@ def _when_asked(ctx, cut, run, params):
     def partition(mesh, args, results):
         mesh, specs = compat.placed(mesh, args)
         axes = cut.axes(specs, mesh.shape)
-        place = lambda side: tuple(NamedSharding(mesh, spec) for spec in cut.specs(axes, side))
-        return mesh, _without_mesh(cut.local(run, axes, params)), place(cut.results), place(cut.operands)
+        sharded = lambda side: tuple(NamedSharding(mesh, spec) for spec in cut.specs(axes, side))
+        return mesh, _without_mesh(cut.local(run, axes, params)), sharded(cut.results), sharded(cut.operands)
 
     def uncut(*operands):
         return tuple(run[cut.kind](*operands, **params))
@@ -198,10 +198,10 @@ def _rule(cut):
     """Shardy's terms, and the sizes of their factors. A dimension that is a multiple of others of its label is a factor of
     theirs by one of its own."""
     sides = (*cut.operands, *cut.results)
-    least, sizes = cut.least, {}
+    smallest, sizes = cut.smallest, {}
 
     def term(label, size):
-        times = size // max(least[label], 1)
+        times = size // max(smallest[label], 1)
         if times <= 1:
             return label
         sizes[f"{label}_by{times}"] = times

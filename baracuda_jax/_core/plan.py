@@ -200,7 +200,7 @@ class Plan:
         """
         if self.name.startswith(VJP) or any(planned.call.kind != "forward" for planned in self.calls):
             raise TypeError(f"plan of {self.name}: a backward plan has no backward plan; differentiate a call of it")
-        if self._traced.is_one_call or (self.calls and self.calls[0].call.op.codes):
+        if self._traced.is_one_call or (self.calls and self.calls[0].call.op.quantized):
             call = self.calls[0].call.vjp()
             if call is None:
                 raise TypeError(f"plan of {self.name}: there is no derivative for {self._dtype.name}")

@@ -1,4 +1,4 @@
-"""Mirrors: functions with JAX's names, signatures and semantics that compute by ops of ours where these can.
+"""Mirrors: functions with JAX's names, signatures and semantics that compute by ops of baracuda_jax where these can.
 
 A mirror is an adapter with JAX's parameters. It calls our ops, or it returns NotImplemented. JAX's function then takes
 the call, with the arguments as they came. So arguments without a native implementation, and wrong arguments, have JAX's
@@ -23,7 +23,7 @@ PACKAGE = __name__.partition(".")[0]
 
 @dataclasses.dataclass(frozen=True)
 class Mirror:
-    """One function of JAX's and ours.
+    """One function of JAX's and its mirror.
 
     Args:
         name: the name below `jax`, such as "numpy.cumsum".

@@ -2,8 +2,8 @@
 
 A patched module holds stand-ins for JAX's functions. A stand-in looks at who calls it. A program gets the mirror. This
 package, whose references are made of JAX's functions, gets JAX's function: so no op is computed by itself. JAX's own
-library gets it too: so no trace that JAX caches for itself holds an op of ours. Transformations stand for their callers:
-the program that calls `jax.vmap(jax.numpy.cumsum)` gets the mirror.
+library gets it too: so no trace that JAX caches for itself holds an op of baracuda_jax. Transformations stand for their
+callers: the program that calls `jax.vmap(jax.numpy.cumsum)` gets the mirror.
 """
 
 import functools
@@ -131,16 +131,16 @@ def _stand_in(name):
 def _computed_by(mirror, args, kwargs):
     """What computes a call: for each op, its kernels or XLA; or JAX's function."""
     leaves, tree = jax.tree.flatten((args, kwargs))
-    places = [i for i, x in enumerate(leaves) if isinstance(x, jax.Array)]
+    positions = [i for i, x in enumerate(leaves) if isinstance(x, jax.Array)]
 
     def adapted(arrays):
         filled = list(leaves)
-        for i, x in zip(places, arrays, strict=True):
+        for i, x in zip(positions, arrays, strict=True):
             filled[i] = x
         args, kwargs = jax.tree.unflatten(tree, filled)
         return mirror.adapter(*args, **kwargs)
 
-    arrays = [leaves[i] for i in places]
+    arrays = [leaves[i] for i in positions]
     if jax.eval_shape(lambda arrays: () if adapted(arrays) is NotImplemented else 0, arrays) == ():
         if mirror.adapter(*args, **kwargs) is NotImplemented:
             return "JAX's function, for these arguments"

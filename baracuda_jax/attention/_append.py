@@ -24,7 +24,7 @@ from .._core.types import Implementation
 def kv_cache_append(
     cache: ArrayLike, new: ArrayLike, position: ArrayLike, *, implementation: Implementation = None
 ) -> Array:
-    """A cache of keys or values with new rows, written in place.
+    """Write new rows into a cache of keys or values, in place.
 
     Formula:
         y[..., p + i, :] = new[..., i, :] for the rows i of new with 0 <= p + i < length, p being the batch's position; all
@@ -111,7 +111,7 @@ def _each_batch(fun, arrays, position):
 
 
 def _rows(position, rows, length):
-    """The rows of the cache; those outside are behind its end, each at an index of its own."""
+    """The rows of the cache; those outside are after its end, each at an index of its own."""
     index = position + jnp.arange(rows, dtype=position.dtype)
     return jnp.where(index < 0, length + jnp.arange(rows, dtype=position.dtype), index)
 
@@ -133,8 +133,8 @@ def _backward_reference(position, dy, *, rows):
 
 def _moved(block, position, first):
     """The block as what begins at `first` instead, and whether a row of it is there."""
-    spread = lambda p: p.reshape(*p.shape, *(1,) * (block.ndim - p.ndim))
-    index = jnp.arange(block.shape[-2], dtype=first.dtype).reshape(*(1,) * (block.ndim - 2), -1, 1) + spread(
+    expanded = lambda p: p.reshape(*p.shape, *(1,) * (block.ndim - p.ndim))
+    index = jnp.arange(block.shape[-2], dtype=first.dtype).reshape(*(1,) * (block.ndim - 2), -1, 1) + expanded(
         first - position
     )
     inside = jnp.clip(index, 0, block.shape[-2] - 1)

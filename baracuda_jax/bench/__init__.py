@@ -1,1 +1,1 @@
-"""`baracuda-jax bench`: our kernels' times beside the floor, XLA's programs and PyTorch's."""
+"""`baracuda-jax bench`: times of kernels compared with the floor, XLA's programs and PyTorch's."""

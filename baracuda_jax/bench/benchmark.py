@@ -28,9 +28,9 @@ class Benchmark:
     moving          so many arrays, the first, have gradients
     needs           what the gradient's formula reads besides the cotangent: positions of operands, and "y"
     saved           what the forward pass may write for the gradient to read instead of `needs`
-    passes          those that are timed; codes have no gradient
+    passes          those that are timed; quantized values have no gradient
     even            of skewed data: the case of the same op that is not
-    flips           the share of cells that may differ, where XLA, which divides by multiplying, rounds ties otherwise
+    flips           the fraction of elements that may differ, where XLA, which divides by multiplying, rounds ties otherwise
     rough           how many times the usual error is allowed, where what XLA adds up in float32 is off by so much
     """
 
@@ -58,12 +58,12 @@ class Benchmark:
 
     @property
     def tolerance(self):
-        """The error that is allowed, relative to the largest cell."""
+        """The error that is allowed, relative to the largest element."""
         return self.rough * {"float32": 1e-5, "bfloat16": 3e-2, "int32": 0, "bool": 0}[self.dtype]
 
     @property
     def ours_is_native(self):
-        """Whether kernels compute it; an op without has one program, which is timed as ours."""
+        """Whether kernels compute it; an op without has one program, which is timed as native."""
         return OPS[self.op].has_kernels
 
     @property
@@ -72,7 +72,7 @@ class Benchmark:
         return OPS[self.op].family
 
     def drawn(self, seed):
-        """(dy, *arrays), where the program that calls this runs; codes have no dy."""
+        """(dy, *arrays), where the program that calls this runs; quantized values have no dy."""
         arrays = tuple(self._cast(i, x) for i, x in enumerate(self.draw(Draws(seed, "arrays"))))
         y = self.result_type(arrays)
         return None if is_code(y) else Draws(seed, "cotangent").normal(y.shape).astype(y.dtype), *arrays
@@ -94,5 +94,5 @@ def normal(*shape):
 
 
 def is_code(x):
-    """Codes of a quantised array: they are compared in steps, and have no gradient."""
+    """Quantized values: they are compared in steps, and have no gradient."""
     return x.dtype.itemsize == 1

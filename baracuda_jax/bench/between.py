@@ -10,7 +10,7 @@ def has(family):
 
 
 def program(fun):
-    """The op with a bias and a gate, which come behind its operands."""
+    """The op with a bias and a gate, which come after its operands."""
 
     def between(*arrays):
         *operands, bias, gate = arrays

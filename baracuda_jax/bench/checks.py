@@ -32,9 +32,9 @@ def check(benchmark, program_of, native, inputs):
 
 
 def demand_kernel(native):
-    """Refuses a compiled program that calls no kernel of ours."""
+    """Refuses a compiled program that calls no kernel of baracuda_jax."""
     if "baracuda." not in native.as_text():
-        raise WrongError("the native program calls no kernel of ours")
+        raise WrongError("the native program calls no kernel of baracuda_jax")
 
 
 def refuse_wrong(found, flips):
@@ -42,18 +42,18 @@ def refuse_wrong(found, flips):
     for i, (largest, allowed, share) in enumerate([tuple(map(float, of)) for of in found]):
         if share > flips:
             raise WrongError(
-                f"result {i} is wrong: error {largest:.1e}, allowed {allowed:.0e}, in {share:.1e} of its cells"
+                f"result {i} is wrong: error {largest:.1e}, allowed {allowed:.0e}, in {share:.1e} of its elements"
             )
 
 
 @functools.partial(jax.jit, static_argnames="tolerance")
 def errors(ours, expected, tolerance):
-    """Of each result, in a program: the largest error, what is allowed, and the share of cells where it is more."""
+    """Of each result, in a program: the largest error, what is allowed, and the fraction of elements where it is more."""
     return [_error(a, b, tolerance) for a, b in zip(ours, expected, strict=True)]
 
 
 def _error(ours, expected, tolerance):
-    """Relative to the largest finite cell, or in steps where these are codes."""
+    """Relative to the largest finite element, or in steps where these are quantized values."""
     allowed = 32 if ours.dtype.name.startswith("float8") else 1 if is_code(ours) else tolerance
     wide_ours, wide = ours.astype(jnp.float32), expected.astype(jnp.float32)
     # Equal infinities, as of the maximum of no rows, differ by NaN. Other NaNs are errors, which max may not see on a CPU.

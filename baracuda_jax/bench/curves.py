@@ -7,7 +7,7 @@ from matplotlib import ticker
 from matplotlib.lines import Line2D
 
 from .benchmark import PASSES
-from .plot import CONTENDERS, GRID, INK, STYLE
+from .plot import BASELINES, GRID, INK, STYLE
 
 LINES = {"native_ms": "-", "xla_ms": "--"}
 FILLS = dict(zip(PASSES, (True, False), strict=True))
@@ -55,7 +55,7 @@ def _panel(axis, rows):
         of_pass = [row for row in rows if row["pass"] == title]
         _curve(axis, of_pass, "floor_ms", color=INK, linewidth=0.7, linestyle=":")
         for name, line in LINES.items():
-            _, color = CONTENDERS[name]
+            _, color = BASELINES[name]
             _curve(axis, of_pass, name, color=color, linestyle=line, **_marker(title, color))
     axis.set_xscale("log", base=2)
     axis.set_yscale("log")
@@ -82,7 +82,7 @@ def _marker(title, color):
 def _legend(rows):
     shown = [
         Line2D([], [], color=color, linestyle=LINES[name], linewidth=1.3, label=label)
-        for name, (label, color) in CONTENDERS.items()
+        for name, (label, color) in BASELINES.items()
         if name in LINES
     ]
     passes = [title for title in PASSES if any(row["pass"] == title for row in rows)]

@@ -4,7 +4,7 @@
     forward + backward   that, then the cotangent read, the gradients written, and what the gradient needs read again
 
 The backward pass begins when the forward pass has ended, so nothing is still at hand. Where the forward pass may write an
-index for the backward pass to read, as the winning rows of a maximum, the smaller of both ways counts."""
+index for the backward pass to read, as `arg` of a maximum, the smaller of both ways counts."""
 
 import statistics
 

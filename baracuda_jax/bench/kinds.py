@@ -13,7 +13,7 @@ class Kind:
     """One kind of measurement.
 
     ops         those that can be chosen from
-    options     what it takes beside --platform, --repeats, --json and --from
+    options     what it takes besides --platform, --repeats, --json and --from
     repeats     by default
     jobs        Settings -> {what is measured: () -> rows, and errors of what has no row}
     """

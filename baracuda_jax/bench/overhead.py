@@ -1,4 +1,4 @@
-"""What a call costs beside its kernel: the host's time of tiny calls, of long chains of them, of compiling and importing.
+"""What a call costs besides its kernel: the host's time of tiny calls, of long chains of them, of compiling and importing.
 
 Each part yields rows of {"measure", "case", "unit", "native", "xla"}, one of the last two being null where there is none."""
 

@@ -1,5 +1,5 @@
-"""Whether all cells of large results are right: part by part, since the reference of a part needs little memory, and has no
-offsets of more than 32 bits itself."""
+"""Whether all elements of large results are right: part by part, since the reference of a part needs little memory, and has
+no offsets of more than 32 bits itself."""
 
 import jax
 from jax import lax
@@ -37,7 +37,8 @@ def program(series, benchmark, program_of, parts):
 
 
 def _part(x, axis, length, part, parts):
-    """Where x is longer than `length` along the axis, it has copies behind each other of what is cut, as repeat's result."""
+    """Where x is longer than `length` along the axis, it has copies one after the other of what is cut, as repeat's
+    result."""
     apart = x.reshape(*x.shape[:axis], -1, length, *x.shape[axis + 1 :])
     some = lax.dynamic_slice_in_dim(apart, part * (length // parts), length // parts, axis + 1)
     return some.reshape(*x.shape[:axis], -1, *x.shape[axis + 1 :])

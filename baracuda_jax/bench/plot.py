@@ -5,8 +5,8 @@ from matplotlib import ticker
 
 from .benchmark import PASSES
 
-# Blue, orange and grey are told apart by every kind of colour blindness, and by brightness.
-CONTENDERS = {
+# Blue, orange and grey are told apart by every kind of color blindness, and by brightness.
+BASELINES = {
     "native_ms": ("baracuda_jax", "#1f5fa8"),
     "xla_ms": ("XLA", "#e8a33d"),
     "torch_ms": ("PyTorch", "#a9adb3"),
@@ -27,7 +27,7 @@ STYLE = {
 def draw(results, file):
     """An SVG of panels: families below each other, passes and dtypes side by side."""
     rows = results["rows"]
-    ratios = [row[name] / row["floor_ms"] for row in rows for name in CONTENDERS if row[name]]
+    ratios = [row[name] / row["floor_ms"] for row in rows for name in BASELINES if row[name]]
     limits = min(0.5, 0.8 * min(ratios)), 1.1 * max(1, *ratios)
     families = list(dict.fromkeys(row["family"] for row in rows))
     columns = [
@@ -53,7 +53,7 @@ def draw(results, file):
         for j, (dtype, title) in enumerate(columns):
             axes[0, j].set_title(f"{title}, {dtype}", loc="right", fontsize=9, pad=4)
             axes[-1, j].set_xlabel("time / floor, which is the line")
-        timed = [shown for name, shown in CONTENDERS.items() if any(row[name] for row in rows)]
+        timed = [shown for name, shown in BASELINES.items() if any(row[name] for row in rows)]
         handles = [plt.Rectangle((0, 0), 1, 1, color=color) for _, color in timed]
         names = [name for name, _ in timed]
         figure.legend(handles, names, loc="outside upper left", ncols=3, frameon=False, handlelength=1, handleheight=1)
@@ -69,13 +69,13 @@ def _label(row, rows):
 
 def _panel(axis, by_label, labels, limits):
     low, _ = limits
-    width = 0.8 / len(CONTENDERS)
-    for i, (name, (_, color)) in enumerate(CONTENDERS.items()):
-        for place, label in enumerate(labels):
+    width = 0.8 / len(BASELINES)
+    for i, (name, (_, color)) in enumerate(BASELINES.items()):
+        for position, label in enumerate(labels):
             row = by_label.get(label)
             if row and row[name]:
                 times = row[name] / row["floor_ms"]
-                y = place + (i - 1) * width
+                y = position + (i - 1) * width
                 axis.barh(y, times - low, width * 0.9, low, color=color)
     axis.set_xscale("log")
     axis.set_xlim(limits)

@@ -58,7 +58,7 @@ def read(file):
     return json.loads(pathlib.Path(file).read_text())
 
 
-def beside_even(rows, among):
+def with_even(rows, among):
     """Yields (row, that of even ids) for the skewed ones of `rows`, where `among` has both."""
     key = lambda row, case: (row["op"], row["pass"], row["dtype"], row["size"], case)
     by_case = {key(row, row["case"]): row for row in among}

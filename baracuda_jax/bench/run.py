@@ -24,13 +24,13 @@ def run(benchmark, size, platform, bandwidth, against, repeats):
             timed |= {"torch": torch} if torch else {}
         seconds = times.measure(platform, timed, repeats)
         ms = lambda name, seconds=seconds: 1e3 * statistics.median(seconds[name]) if name in seconds else None
-        least = floor.BY_PASS[title](benchmark, operands, y)
+        smallest = floor.BY_PASS[title](benchmark, operands, y)
         yield {
             "op": benchmark.op, "family": benchmark.family, "pass": title, "dtype": benchmark.dtype,
             "size": size, "case": benchmark.case, "variant": benchmark.variant, "even": benchmark.even,
             "native_ms": ms("native"), "quartiles_ms": [1e3 * float(q) for q in np.percentile(seconds["native"], (25, 75))],
             "xla_ms": ms("xla"), "torch_ms": ms("torch"),
-            "floor_ms": 1e3 * least / bandwidth, "floor_bytes": least, "bytes": floor.size((*operands, y)),
+            "floor_ms": 1e3 * smallest / bandwidth, "floor_bytes": smallest, "bytes": floor.size((*operands, y)),
             "note": note,
         }  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Time against size: each series of cases, from arrays that fit in a cache to those whose offsets need 64 bits.
 
 The programs of a series are compiled first, several at a time. Then each size's arrays are drawn, and both passes run: all
-cells of native's results are compared with the reference's, and native and XLA's program are timed in turn on one set of
+elements of native's results are compared with the reference's, and native and XLA's program are timed in turn on one set of
 inputs."""
 
 import concurrent.futures
@@ -36,9 +36,9 @@ def run(series, platform, dtype, bandwidth, repeats):
                 except checks.WrongError as error:
                     yield checks.WrongError(f"{benchmark}, {title}: {error}")
                     continue
-                least = floor.BY_PASS[title](benchmark, arguments[1:], benchmark.result_type(arguments[1:]))
+                smallest = floor.BY_PASS[title](benchmark, arguments[1:], benchmark.result_type(arguments[1:]))
                 about = {"op": benchmark.op, "pass": title, "dtype": dtype, "size": size, "case": benchmark.case}
-                more = {"variant": benchmark.variant, "floor_ms": 1e3 * least / bandwidth}
+                more = {"variant": benchmark.variant, "floor_ms": 1e3 * smallest / bandwidth}
                 yield about | measured | more
         except jax.errors.JaxRuntimeError as error:
             yield RuntimeError(f"{benchmark}: {programs.first_line(error)}")

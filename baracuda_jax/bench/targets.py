@@ -1,4 +1,4 @@
-"""What is aimed at, beside what was measured.
+"""What is aimed at, compared with what was measured.
 
 A target is a row of a CSV file:
 
@@ -14,7 +14,7 @@ import fnmatch
 import pathlib
 import statistics
 
-from .results import beside_even
+from .results import with_even
 
 
 def read(file):
@@ -93,7 +93,7 @@ def _gradient(rows, results):
 def _skewed(rows, results):
     """Times over the floor, over those of even ids."""
     over = lambda row: row["native_ms"] / row["floor_ms"]
-    for row, even in beside_even(rows, results["rows"]):
+    for row, even in with_even(rows, results["rows"]):
         yield over(row) / over(even), _name(row)
 
 

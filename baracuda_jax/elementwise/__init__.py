@@ -4,7 +4,7 @@ elementwise, with operands that are halves of an array as its rows.
 An op without static parameters is a line in a table: what it computes in plain JAX, and formulas for readers. Its kernels
 are a line in ffi/kernels/elementwise and one in ffi/handlers.
 
-XLA fuses elementwise work with its neighbours, which a kernel of ours would end, so plain JAX is the automatic choice here.
+XLA fuses elementwise work with its neighbors, which a kernel would end, so plain JAX is the automatic choice here.
 """
 
 import inspect

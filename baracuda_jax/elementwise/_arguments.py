@@ -94,7 +94,7 @@ def number(op, name, value):
 
 
 def weight(op, value, name, x):
-    """A weight, of x's dtype or float32 beside halves; a Python number gets the type that is computed in."""
+    """A weight, of x's dtype, or float32 with half precision; a Python number gets the type that is computed in."""
     dtype = wide_dtype(x.dtype)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return promote.cast(jnp.asarray(value), dtype, is_weak=True)

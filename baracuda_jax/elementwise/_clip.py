@@ -158,11 +158,11 @@ def _bound(op, name, value, without, *, dtype):
         return without
     if not jnp.issubdtype(dtype, jnp.integer):
         return number(op, name, value)
-    least, most = jnp.iinfo(dtype).min, jnp.iinfo(dtype).max
-    value = checks.integer(op, name, value, least if name == "max" else -math.inf)
+    smallest, most = jnp.iinfo(dtype).min, jnp.iinfo(dtype).max
+    value = checks.integer(op, name, value, smallest if name == "max" else -math.inf)
     if name == "min" and value > most:
         raise ValueError(f"{op}: min must be at most {most}, the largest {dtype.name}, got {value}")
-    return min(max(value, least), most)
+    return min(max(value, smallest), most)
 
 
 def _bounds_of(dtype, *, min_bits, max_bits):

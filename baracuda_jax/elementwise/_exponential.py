@@ -53,7 +53,7 @@ pow, pow_backward = binary("pow", "The power.", "x1^x2",
     n: array of integers, which broadcasts with x, or an integer.""",
     "torch.ldexp; jax.numpy.ldexp.",
     returns="An array of the shape that the arguments broadcast to, of x's dtype.",
-    precision="exact, but for overflow and subnormal numbers.",
+    precision="exact, except for overflow and subnormal numbers.",
 )
 def ldexp(x: ArrayLike, n: ArrayLike, *, implementation: Implementation = None) -> Array:
     """A float times a power of 2."""

@@ -72,7 +72,7 @@ def gated(name, summary, gate, activation, source) -> tuple[Gated, GatedBackward
         operands=("x",),
         differentiable=("x",),
         residuals=("x",),
-        cut="the halves of an axis lie apart",
+        cut="the halves of an axis are stored apart",
         forward=Body(reference, lambda x, *, save: kernel(name, "...hn -> ...n", x, out=[half(x)])),
         tangent=Body(
             tangent_reference, lambda x, t: kernel(f"{name}_tangent", "...hn, ...hn -> ...n", x, t, out=[half(x)])
@@ -101,7 +101,7 @@ def _halved(op, x, axis):
 
 
 def _rows(x, axis):
-    """The halves of a row beside each other; what is before the axis are batches."""
+    """The halves of a row next to each other; what is before the axis are batches."""
     return explicit.reshape(x, *x.shape[:axis], 2, math.prod(x.shape[axis:]) // 2)
 
 

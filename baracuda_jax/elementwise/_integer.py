@@ -23,9 +23,9 @@ bitwise_not = unary_value("bitwise_not", "Every bit inverted.", "~x", jnp.bitwis
     "torch.bitwise_not; jax.numpy.bitwise_not", **OF_BITS)  # fmt: skip
 population_count = unary_value("population_count", "How many bits are 1.", "the number of ones among x's bits",
     lax.population_count, "jax.lax.population_count", **OF_INTEGERS)  # fmt: skip
-clz = unary_value("clz", "How many leading bits are 0.", "the number of zeros before the highest 1", lax.clz,
+clz = unary_value("clz", "Number of leading bits that are 0.", "the number of zeros before the highest 1", lax.clz,
     "jax.lax.clz", **OF_INTEGERS)  # fmt: skip
-ctz = unary_value("ctz", "How many trailing bits are 0.", "the number of zeros behind the lowest 1", _ctz, "none",
+ctz = unary_value("ctz", "Number of trailing bits that are 0.", "the number of zeros below the lowest 1", _ctz, "none",
     **OF_INTEGERS)  # fmt: skip
 
 bitwise_and = binary_value("bitwise_and", "Bits that both have.", "x1 & x2", jnp.bitwise_and,

@@ -21,7 +21,7 @@ from ._arguments import broadcasting, cotangent_of_result, document, floats, wei
     summed over the dimensions along which the argument broadcasts.""",
     """start: array of floats.
     end: array of start's dtype.
-    weight: number, or array of start's dtype or, beside float16 and bfloat16, of float32. It may be traced. A Python
+    weight: number, or array of start's dtype or, with float16 and bfloat16, of float32. It may be traced. A Python
         number is taken in the precision computed in, and changes no dtype. The three broadcast.""",
     "torch.lerp.",
     returns="An array of the broadcast shape and of start's dtype.",

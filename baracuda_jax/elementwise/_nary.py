@@ -159,7 +159,7 @@ def broadcast_cases(*ranges, **kwargs):
     def draw(shapes):
         def of(rng):
             total = sum(int(np.prod(shape)) for shape in shapes)
-            spread = rng.permutation(total)  # shares of the ranges, so that no two arrays have a value in common
+            spread = rng.permutation(total)  # parts of the ranges, so that no two arrays have a value in common
             arrays = []
             for shape, (low, high) in zip(shapes, ranges, strict=True):
                 count = int(np.prod(shape))

@@ -55,7 +55,8 @@ def _letters(dims, shape):
 
 
 def _aligned(names, types, params):
-    """Dimensions are cut together, but for those of size 1, along which an operand broadcasts or a cotangent was summed."""
+    """Dimensions are cut together, except for those of size 1, along which an operand broadcasts or a cotangent was
+    summed."""
     most = [max(sizes) for sizes in zip(*(x.shape for x in types), strict=True)]
     return [[f"dim{i}" if n == most[i] else f"one{i}" for i, n in enumerate(x.shape)] for x in types]
 

@@ -20,7 +20,7 @@ from ._arguments import cotangent, document, floats, weight, widen
     dx = dy where x > 0, else weight dy
     dweight = sum over the elements that a weight serves of x dy where x <= 0""",
     """x: array of floats [N, C, ...].
-    weight: array [C], or one number: an array [1] or [], or a Python number. Of x's dtype or, beside float16 and
+    weight: array [C], or one number: an array [1] or [], or a Python number. Of x's dtype or, with float16 and
         bfloat16, of float32. It may be traced.""",
     "torch.nn.functional.prelu. He et al., Delving deep into rectifiers (2015).",
 )

@@ -99,7 +99,7 @@ _ELU = declare_unary(
     "torch.nn.functional.threshold.",
 )
 def threshold(x: ArrayLike, threshold: float, value: float, *, implementation: Implementation = None) -> Array:
-    """What is not above a threshold becomes a value."""
+    """Replace what is not above a threshold by a value."""
     op = "threshold"
     return _THRESHOLD(
         floats(op, "x", x),

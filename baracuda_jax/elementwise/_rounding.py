@@ -1,4 +1,4 @@
-"""Rounding, division with a remainder, and neighbours among floats."""
+"""Rounding, division with a remainder, and neighbors among floats."""
 
 import jax.numpy as jnp
 from jax import lax
@@ -19,7 +19,7 @@ def _nothing(x, y, d):
 
 floor, floor_backward = unary("floor", "The next integer below.", "the largest integer <= x", ZERO, jnp.floor,
     "torch.floor; jax.numpy.floor", kinks=INTEGERS, **EXACT)  # fmt: skip
-ceil, ceil_backward = unary("ceil", "The next integer above.", "the least integer >= x", ZERO, jnp.ceil,
+ceil, ceil_backward = unary("ceil", "The next integer above.", "the smallest integer >= x", ZERO, jnp.ceil,
     "torch.ceil; jax.numpy.ceil", kinks=INTEGERS, **EXACT)  # fmt: skip
 round, round_backward = unary("round", "The nearest integer, of two the even one.", "the integer nearest to x", ZERO,
     jnp.round, "torch.round; jax.numpy.round", kinks=HALVES, **EXACT)  # fmt: skip
@@ -48,6 +48,6 @@ copysign, copysign_backward = binary("copysign", "The size of x1 with the sign o
     slopes=lambda x, y, d: (jnp.where(x == 0, 0, jnp.where(jnp.signbit(x) == jnp.signbit(y), d, -d)), jnp.zeros_like(d)),
     precision="exact.")  # fmt: skip
 nextafter, nextafter_backward = binary("nextafter", "The next number of x1's dtype towards x2.",
-    "the neighbour of x1 on x2's side", "dx1 = dy, dx2 = 0", jnp.nextafter, "torch.nextafter; jax.numpy.nextafter",
+    "the neighbor of x1 on x2's side", "dx1 = dy, dx2 = 0", jnp.nextafter, "torch.nextafter; jax.numpy.nextafter",
     slopes=lambda x, y, d: (d, jnp.zeros_like(d)), widens=False,
     precision="exact: in the steps of float16 and bfloat16 too.")  # fmt: skip

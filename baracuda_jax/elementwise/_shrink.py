@@ -1,4 +1,4 @@
-"""What is near 0 becomes 0."""
+"""Set to 0 what is near 0."""
 
 import jax.numpy as jnp
 from jax import Array
@@ -19,7 +19,7 @@ from ._unary import backward_of, cases_around, declare_unary
     "torch.nn.functional.softshrink.",
 )
 def softshrink(x: ArrayLike, lambd: float = 0.5, *, implementation: Implementation = None) -> Array:
-    """Shrinks towards 0."""
+    """Shrink towards 0."""
     return _SOFTSHRINK(
         floats("softshrink", "x", x), lambd=_not_negative("softshrink", lambd), implementation=implementation
     )
@@ -44,7 +44,7 @@ def softshrink_backward(
     "torch.nn.functional.hardshrink.",
 )
 def hardshrink(x: ArrayLike, lambd: float = 0.5, *, implementation: Implementation = None) -> Array:
-    """What is near 0 becomes 0."""
+    """Set to 0 what is near 0."""
     return _HARDSHRINK(
         floats("hardshrink", "x", x), lambd=number("hardshrink", "lambd", lambd), implementation=implementation
     )

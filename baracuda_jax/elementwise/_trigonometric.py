@@ -10,7 +10,7 @@ def _cosine_of_arc(x):
     return jnp.sqrt((1 - x) * (1 + x))
 
 
-def _root_beside_square(x):
+def _root_of_one_and_square(x):
     """(1 + x^2)^(1/2), without overflow."""
     if jnp.iscomplexobj(x):
         return jnp.sqrt(1 + 1j * x) * jnp.sqrt(1 - 1j * x)
@@ -40,7 +40,7 @@ cosh, cosh_backward = holomorphic("cosh", "The hyperbolic cosine.", "cosh(x)", "
 tanh, tanh_backward = holomorphic("tanh", "The hyperbolic tangent.", "tanh(x)", "dy / cosh(x)^2", jnp.tanh,
     "torch.tanh; jax.numpy.tanh", slope=lambda x, t: _sech_squared(x) * t)  # fmt: skip
 asinh, asinh_backward = holomorphic("asinh", "The inverse hyperbolic sine.", "arsinh(x)", "dy / (1 + x^2)^(1/2)",
-    jnp.arcsinh, "torch.asinh; jax.numpy.arcsinh", slope=lambda x, t: t / _root_beside_square(x))  # fmt: skip
+    jnp.arcsinh, "torch.asinh; jax.numpy.arcsinh", slope=lambda x, t: t / _root_of_one_and_square(x))  # fmt: skip
 acosh, acosh_backward = holomorphic("acosh", "The inverse hyperbolic cosine.", "arcosh(x)", "dy / (x^2 - 1)^(1/2)",
     jnp.arccosh, "torch.acosh; jax.numpy.arccosh", slope=lambda x, t: t / jnp.sqrt(x - 1) / jnp.sqrt(x + 1),
     at=(1.2, 4))  # fmt: skip

@@ -29,15 +29,15 @@ def bincount(
     length: int | None = None,
     implementation: Implementation = None,
 ) -> Array:
-    """How often each id is in an array, or the sum of its weights.
+    """Count of each id in an array, or sum of its weights.
 
     Formula:
-        y[b] = the number of cells with x == b, or the sum of their weights.
+        y[b] = the number of elements with x == b, or the sum of their weights.
 
     Args:
         x: integers or bool, [n]. Those outside [0, length), negative ones too, are dropped.
         weights: array of x's shape and a float or integer type; then the counts are sums of weights.
-        minlength: static integer, the least length where `length` is not given.
+        minlength: static integer, the smallest length where `length` is not given.
         length: static integer, the length of the result; by default max(x) + 1 or minlength, which is computed from the
             values and must therefore be given under jit.
         implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
@@ -55,7 +55,7 @@ def bincount(
     """
     op = "bincount"
     ids = vector(op, "x", x, (*checks.INTEGERS, "bool"))
-    checks.places(op, "x", ids.shape[0])
+    checks.positions(op, "x", ids.shape[0])
     length = _length(op, ids, checks.integer(op, "minlength", minlength, 0), length)
     if ids.dtype == jnp.bool_:
         ids = ids.astype(jnp.int32)
@@ -66,17 +66,17 @@ def bincount(
     return segment_sum(weights, ids, length, implementation=implementation)
 
 
-def _length(op, ids, least, length):
+def _length(op, ids, smallest, length):
     if length is None:
         if isinstance(ids, jax.core.Tracer):
             raise ValueError(
                 f"{op}: length must be given under jit and other transformations, where the values of x are not known: the "
                 "result's shape depends on it"
             )
-        length = max(least, int(np.asarray(ids).max(initial=0)) + 1 if ids.size else 0)
+        length = max(smallest, int(np.asarray(ids).max(initial=0)) + 1 if ids.size else 0)
     length = checks.integer(op, "length", length, 0)
-    if length > checks.MOST_PLACES:
-        raise ValueError(f"{op}: length must be at most {checks.MOST_PLACES}, got {length}")
+    if length > checks.MOST_POSITIONS:
+        raise ValueError(f"{op}: length must be at most {checks.MOST_POSITIONS}, got {length}")
     return length
 
 

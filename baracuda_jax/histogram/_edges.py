@@ -17,8 +17,8 @@ def edges_of(op, x, bins, range):
     """The edges, in x's dtype, and whether they are meant to be uniform."""
     if np.ndim(bins) == 0:
         bins = checks.integer(op, "bins", _number(bins), 1)
-        if bins > checks.MOST_PLACES:
-            raise ValueError(f"{op}: bins must be at most {checks.MOST_PLACES}, got {bins}")
+        if bins > checks.MOST_POSITIONS:
+            raise ValueError(f"{op}: bins must be at most {checks.MOST_POSITIONS}, got {bins}")
         return _uniform(op, x, bins, range), True
     edges = explicit.whole(numbers(op, "bins", bins))
     if edges.ndim != 1 or edges.shape[0] < 2:

@@ -4,5 +4,5 @@ from .._core.op import as_they_are
 from .._core.sku import OpCategory
 
 FAMILY = dict(family="histogram", category=OpCategory.SORTING, batched=as_they_are)
-PLACES = "a place does not move with it, but jumps"
+POSITIONS = "a position does not move with it, but jumps"
 COUNTS = "a count does not move with it, but jumps"

@@ -18,7 +18,7 @@ from .._core.op import Body, declare
 from .._core.types import Implementation
 from .._core.wide import wide
 from ..segment import segment_sum
-from ..segment._references import per_batch, spread
+from ..segment._references import broadcast, per_batch
 from ._arguments import floating, numbers
 from ._bincount import count_ids
 from ._edges import edges_of
@@ -37,7 +37,7 @@ def histogram(
     *,
     implementation: Implementation = None,
 ) -> tuple[Array, Array]:
-    """How many values are in each bin, or the sum of their weights.
+    """Count of the values in each bin, or sum of their weights.
 
     Formula:
         y[b] = the number of values with edges[b] <= x < edges[b + 1], and of the last bin <= edges[b + 1]; or the sum of
@@ -46,7 +46,7 @@ def histogram(
     Args:
         x: array of a float or integer type, of any shape. Values outside all bins, and NaN, are in none.
         bins: static integer, the number of bins of one width; or their edges, an array [bins + 1] that rises.
-        range: the first and the last edge, where bins is a number; by default the least and the greatest value.
+        range: the first and the last edge, where bins is a number; by default the smallest and the largest value.
         weights: array of x's shape and a float or integer type.
         density: whether the result is one over whose bins the integral is 1.
         implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
@@ -73,15 +73,15 @@ def histogram(
         checks.shape(op, "weights", weights, x.shape, "that of x")
         x, weights = _promoted(x, weights)
     density = density is not None and checks.flag(op, "density", density)
-    cells = explicit.reshape(x, -1)
-    checks.places(op, "x", cells.shape[0])
-    edges, is_uniform = edges_of(op, cells, bins, range)
+    elements = explicit.reshape(x, -1)
+    checks.positions(op, "x", elements.shape[0])
+    edges, is_uniform = edges_of(op, elements, bins, range)
     if weights is None:
-        counts = _histogram(cells, edges, uniform=is_uniform, implementation=implementation)
+        counts = _histogram(elements, edges, uniform=is_uniform, implementation=implementation)
     else:
         counts = segment_sum(
             explicit.reshape(weights, -1),
-            _bin(cells, edges, implementation),
+            _bin(elements, edges, implementation),
             edges.shape[0] - 1,
             implementation=implementation,
         )
@@ -100,7 +100,7 @@ def histogramdd(
     *,
     implementation: Implementation = None,
 ) -> tuple[Array, list[Array]]:
-    """How many points are in each box of a grid, or the sum of their weights.
+    """Count of the points in each box of a grid, or sum of their weights.
 
     Formula:
         y[b, c, ...] = the number of points whose first coordinate is in bin b of the first dimension, whose second is in bin
@@ -137,15 +137,17 @@ def histogramdd(
         checks.shape(op, "weights", weights, sample.shape[:1], "one a point")
         sample, weights = _promoted(sample, weights)
     density = density is not None and checks.flag(op, "density", density)
-    checks.places(op, "sample", sample.shape[0])
+    checks.positions(op, "sample", sample.shape[0])
     count = sample.shape[1]
     bins = _each(op, "bins", bins, count, isinstance(bins, tuple | list))
     ranges = _each(op, "range", range, count, range is not None)
     columns = list(sample.T)
     edges = [edges_of(op, *which)[0] for which in zip(columns, bins, ranges, strict=True)]
     shape = tuple(e.shape[0] - 1 for e in edges)
-    if math.prod(shape) > checks.MOST_PLACES:
-        raise ValueError(f"{op}: bins may make at most {checks.MOST_PLACES} boxes, got {' x '.join(map(str, shape))}")
+    if math.prod(shape) > checks.MOST_POSITIONS:
+        raise ValueError(
+            f"{op}: bins may make at most {checks.MOST_POSITIONS} boxes, got {' x '.join(map(str, shape))}"
+        )
     box = _box([_bin(x, e, implementation) for x, e in zip(columns, edges, strict=True)], shape=shape)
     if weights is None:
         counts = count_ids(box, math.prod(shape), implementation)
@@ -185,13 +187,13 @@ def _each(op, name, value, count, are_several):
 
 
 def _bin(x, edges, implementation):
-    """The number of each cell's bin; less or more where it is in none."""
+    """The number of each element's bin; less or more where it is in none."""
     return _with_last(search(edges, x, right=True, implementation=implementation), x, edges)
 
 
 @compiled()
-def _with_last(place, x, edges):
-    return jnp.where(x == edges[-1], edges.shape[0] - 1, place) - 1
+def _with_last(position, x, edges):
+    return jnp.where(x == edges[-1], edges.shape[0] - 1, position) - 1
 
 
 @compiled()
@@ -210,11 +212,11 @@ def _native(x, bins, *, save, uniform):
 def _reference(x, bins, *, uniform):
     def one(x, edges):
         count = edges.shape[0] - 1
-        place = jnp.searchsorted(edges, x, side="right").astype(jnp.int32)
-        place = jnp.where(x == edges[-1], count, place)
-        return jnp.zeros(count + 1, jnp.int32).at[place].add(1, mode="drop")[1:]
+        position = jnp.searchsorted(edges, x, side="right").astype(jnp.int32)
+        position = jnp.where(x == edges[-1], count, position)
+        return jnp.zeros(count + 1, jnp.int32).at[position].add(1, mode="drop")[1:]
 
-    return (per_batch(one, x.ndim - 1)(x, spread(bins, x.shape[:-1])),)
+    return (per_batch(one, x.ndim - 1)(x, broadcast(bins, x.shape[:-1])),)
 
 
 def _edges(rng, *shape):

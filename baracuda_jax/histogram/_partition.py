@@ -1,5 +1,5 @@
-"""Searches and counts on shards. Values are looked up each by itself, in sequences that are whole. Cells are counted on each
-shard, and the counts added."""
+"""Searches and counts on shards. Values are looked up each by itself, in sequences that are whole. Elements are counted on
+each shard, and the counts added."""
 
 from .._core.partition import Partition
 
@@ -9,14 +9,14 @@ def _batches(count):
 
 
 def _search_labels(names, types, params):
-    """Sequences [*batch, n], values and places [*batch, ...]."""
+    """Sequences [*batch, n], values and positions [*batch, ...]."""
     batch = _batches(types[0].ndim - 1)
     values = (*batch, *(f"value{i}" for i in range(types[1].ndim - len(batch))))
     return [(*batch, "n"), values, values]
 
 
 def _count_labels(names, types, params):
-    """Cells [*batch, n], edges and counts with batches and what the name says."""
+    """Elements [*batch, n], edges and counts with batches and what the name says."""
     last = {"x": "n", "bins": "edges", "y": "bins"}
     return [(*_batches(x.ndim - 1), last[name]) for name, x in zip(names, types, strict=True)]
 

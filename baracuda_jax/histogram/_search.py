@@ -17,7 +17,7 @@ from .._core.op import Body, declare
 from .._core.types import Implementation
 from ..segment._references import per_batch
 from ._arguments import numbers, vector
-from ._family import FAMILY, PLACES
+from ._family import FAMILY, POSITIONS
 from ._partition import each_value
 
 SIDES = ("left", "right")
@@ -33,15 +33,15 @@ def searchsorted(
     dtype: DTypeLike = "int32",
     implementation: Implementation = None,
 ) -> Array:
-    """Where values would be put into a sorted sequence, so that it stays sorted.
+    """Positions at which values can be inserted into a sorted sequence, so that it stays sorted.
 
     Formula:
-        y = the number of cells of sorted_sequence that are below the value; with side="right", that are not above it.
+        y = the number of elements of sorted_sequence that are below the value; with side="right", that are not above it.
         NaN is above every number and equal to itself; -0 and 0 are equal.
 
     Args:
         sorted_sequence: array of a float or integer type, [n], for values of any shape; or [..., n] for values
-            [..., m] with the same leading dimensions. Rising along the last axis; else the places are unspecified.
+            [..., m] with the same leading dimensions. Ascending along the last axis; else the positions are unspecified.
         values: array of a float or integer type. Where the two dtypes differ both become the one that jax.numpy promotes to.
         side: "left" or "right".
         sorter: integers of sorted_sequence's shape that sort it along its last axis, as argsort gives; then
@@ -50,7 +50,7 @@ def searchsorted(
         implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
-        Array of values' shape: places in [0, n].
+        Array of values' shape: positions in [0, n].
 
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
@@ -66,7 +66,7 @@ def searchsorted(
             f"{op}: values must have the leading dimensions of sorted_sequence, [*{tuple(sequence.shape[:-1])}, m], since "
             f"that has more than one dimension; got {tuple(values.shape)}"
         )
-    checks.places(op, "sorted_sequence", sequence.shape[-1])
+    checks.positions(op, "sorted_sequence", sequence.shape[-1])
     checks.choice(op, "side", side, SIDES)
     if sorter is not None:
         sorter = checks.array(op, "sorter", sorter)
@@ -87,15 +87,15 @@ def search(sequence, values, *, right, implementation):
 def digitize(
     x: ArrayLike, bins: int | ArrayLike, right: bool = False, *, implementation: Implementation = None
 ) -> Array:
-    """The number of the bin that each value is in; of rising or falling edges, which their values decide.
+    """Index of the bin of each value, for edges in ascending or descending order.
 
     Formula:
-        bins rising: y is the number of edges that are not above the value; with right=True, that are below it.
-        bins falling: y is the number of edges that are above the value; with right=True, that are not below it.
+        bins ascending: y is the number of edges that are not above the value; with right=True, that are below it.
+        bins descending: y is the number of edges that are above the value; with right=True, that are not below it.
 
     Args:
         x: array of a float or integer type, of any shape.
-        bins: array [n] of a float or integer type, rising or falling.
+        bins: array [n] of a float or integer type, ascending or descending.
         right: whether a bin has its right edge, and not its left one.
         implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
@@ -112,22 +112,24 @@ def digitize(
     op = "digitize"
     x, bins = numbers(op, "x", x), explicit.whole(vector(op, "bins", bins))
     right = checks.flag(op, "right", right)
-    checks.places(op, "bins", bins.shape[0])
+    checks.positions(op, "bins", bins.shape[0])
     if not bins.shape[0]:
         return jnp.zeros(x.shape, jnp.int32)
-    is_rising, rising = _rising(bins)
-    return _turned(is_rising, search(rising, x, right=not right, implementation=implementation), count=bins.shape[0])
+    is_ascending, ascending = _ascending(bins)
+    return _turned(
+        is_ascending, search(ascending, x, right=not right, implementation=implementation), count=bins.shape[0]
+    )
 
 
 @compiled()
-def _rising(bins):
-    is_rising = bins[-1] >= bins[0]
-    return is_rising, jnp.where(is_rising, bins, jnp.flip(bins))
+def _ascending(bins):
+    is_ascending = bins[-1] >= bins[0]
+    return is_ascending, jnp.where(is_ascending, bins, jnp.flip(bins))
 
 
 @compiled("count")
-def _turned(is_rising, place, *, count):
-    return jnp.where(is_rising, place, count - place)
+def _turned(is_ascending, position, *, count):
+    return jnp.where(is_ascending, position, count - position)
 
 
 def _native(sequence, values, *, save, right):
@@ -146,7 +148,7 @@ def _reference(sequence, values, *, right):
 
 
 def _sorted(rng, *shape):
-    """With cells that tie; above zero, so that they are sorted as unsigned integers too."""
+    """With elements that tie; above zero, so that they are sorted as unsigned integers too."""
     return np.sort(np.abs(np.round(4 * rng.standard_normal(shape)) / 4))
 
 
@@ -162,7 +164,7 @@ _search = declare(
     **FAMILY,
     public=searchsorted,
     operands=("sorted_sequence", "values"),
-    constant={"sorted_sequence": PLACES, "values": PLACES},
+    constant={"sorted_sequence": POSITIONS, "values": POSITIONS},
     dtypes=checks.NUMBERS,
     cases=CASES,
     shared={"sorted_sequence": 1},

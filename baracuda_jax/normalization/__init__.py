@@ -1,4 +1,4 @@
-"""Normalization of slices: XLA computes it at the bandwidth bound, so that these ops have no kernels of ours."""
+"""Normalization of slices: XLA computes it at the bandwidth bound, so that these ops have no kernels."""
 
 from ._layer_norm import layer_norm, layer_norm_backward
 

@@ -134,7 +134,7 @@ def triu(m, k=0):
     return _triangle("triu", m, k)
 
 
-def _joined(arrays, axis, dtype=None):
+def _concatenated(arrays, axis, dtype=None):
     if dtype is not None or not isinstance(arrays, tuple | list) or not arrays or not takes("concat", *arrays):
         return NotImplemented
     first = arrays[0]
@@ -147,10 +147,10 @@ def _joined(arrays, axis, dtype=None):
 @mirror(jnp, "concat")
 def concatenate(arrays, axis=0, dtype=None):
     """As jax.numpy.concatenate; native for arrays of one dtype, along an axis."""
-    return _joined(arrays, axis, dtype)
+    return _concatenated(arrays, axis, dtype)
 
 
 @mirror(jnp, "concat")
 def concat(arrays, /, *, axis=0):
     """As jax.numpy.concat; native for arrays of one dtype, along an axis."""
-    return _joined(arrays, axis)
+    return _concatenated(arrays, axis)

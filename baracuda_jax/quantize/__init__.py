@@ -1,9 +1,9 @@
-"""Quantisation: floats as codes of 4 or 8 bits, and back.
+"""Quantization: floats to values of 4 or 8 bits, and back.
 
-Data flow: an array is cells [..., channels, inner], and each channel of each batch has a scale and a zero point; per tensor
-there is one channel, per channel the chosen dimension is that of channels, per token each row is a channel, per group each
-stretch of a row. One kernel serves all four. Pattern: blocks. Dynamic quantisation finds each row's scale first, reading the
-row once. Pattern: rows.
+Data flow: an array is seen as [..., channels, inner], and each channel of each batch has a scale and a zero point; per
+tensor there is one channel, per channel the chosen dimension is that of channels, per token each row is a channel, per group
+each chunk of a row. One kernel serves all four. Pattern: blockwise. Dynamic quantization finds each row's scale first,
+reading the row once. Pattern: rows.
 """
 
 from ._dequantize import (

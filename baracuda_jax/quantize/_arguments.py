@@ -1,4 +1,4 @@
-"""The arguments of quantisation: codes, ranges, scales and zero points, and their checks."""
+"""The arguments of quantization: dtypes, ranges, scales and zero points, and their checks."""
 
 import math
 import numbers
@@ -10,7 +10,7 @@ import numpy as np
 from .._core import checks
 from ._granularity import TENSOR, TOKEN, Granularity
 
-CODES = ("int8", "uint8", "int4", "uint4", "float8_e4m3fn", "float8_e5m2")
+DTYPES = ("int8", "uint8", "int4", "uint4", "float8_e4m3fn", "float8_e5m2")
 RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int4": (-8, 7), "uint4": (0, 15)}
 LARGEST = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
 
@@ -24,21 +24,23 @@ def is_float8(name):
 
 
 def code_range(op, dtype, qmin, qmax):
-    """{"code", "low", "high"}: the codes' dtype, by name, and the range that they are clamped to."""
+    """{"code", "low", "high"}: the dtype of q, by name, and the range that q is clamped to."""
     try:
         name = jnp.dtype(dtype).name
     except TypeError:
         name = repr(dtype)
-    if name not in CODES:
-        raise TypeError(f"{op}: dtype must be one of {', '.join(CODES)}, got {name}")
+    if name not in DTYPES:
+        raise TypeError(f"{op}: dtype must be one of {', '.join(DTYPES)}, got {name}")
     if is_float8(name):
         if qmin is not None or qmax is not None:
             raise ValueError(f"{op}: qmin and qmax must be left out with dtype {name}, got {qmin} and {qmax}")
         return {"code": name, "low": -LARGEST[name], "high": LARGEST[name]}
-    least, most = RANGES[name]
-    low, high = check_range(op, least if qmin is None else qmin, most if qmax is None else qmax)
-    if low < least or high > most:
-        raise ValueError(f"{op}: qmin and qmax must lie in the range of {name}, [{least}, {most}], got [{low}, {high}]")
+    smallest, largest = RANGES[name]
+    low, high = check_range(op, smallest if qmin is None else qmin, largest if qmax is None else qmax)
+    if low < smallest or high > largest:
+        raise ValueError(
+            f"{op}: qmin and qmax must be in the range of {name}, [{smallest}, {largest}], got [{low}, {high}]"
+        )
     return {"code": name, "low": float(low), "high": float(high)}
 
 
@@ -84,7 +86,7 @@ def scales(op, x, dtype, by, scale, zero_point, low, high, code=None):
     if zero_point is None:
         return scale, jnp.zeros(shape, jnp.int32)
     if code and is_float8(code):
-        raise ValueError(f"{op}: zero_point must be None with codes of dtype {code}")
+        raise ValueError(f"{op}: zero_point must be None with dtype {code}")
     if isinstance(zero_point, numbers.Real | np.number) and not isinstance(zero_point, jax.Array):
         if zero_point != int(zero_point) or not low <= zero_point <= high:
             raise ValueError(f"{op}: zero_point must be an integer in [{low:g}, {high:g}], got {zero_point}")

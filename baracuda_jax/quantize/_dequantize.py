@@ -1,4 +1,4 @@
-"""Codes to floats."""
+"""Dequantization: quantized values to floats."""
 
 import jax.numpy as jnp
 from jax import Array
@@ -9,25 +9,25 @@ from .._core.api import api
 from .._core.op import Body, declare
 from .._core.types import F, Implementation
 from . import _kernels as k
-from ._arguments import CODES, granularity, scales
-from ._family import BY_CELL, FAMILY, SIGNATURES, cases, float_codes
-from ._granularity import beside, compact, sum_to
+from ._arguments import DTYPES, granularity, scales
+from ._family import BY_ELEMENT, FAMILY, SIGNATURES, cases, float_values
+from ._granularity import compact, expanded, sum_to
 
-_DOC = """Floats from codes, with a scale and a zero point per {kind}.
+_DOC = """Dequantize q, with a scale and a zero point per {kind}.
 
     Formula:
-        y = (codes - zero_point) * scale
+        y = (q - zero_point) * scale
 
     Args:
-        codes: int8, uint8, int4, uint4, float8_e4m3fn, float8_e5m2, or floats of the result's dtype [...].
+        q: int8, uint8, int4, uint4, float8_e4m3fn, float8_e5m2, or floats of the result's dtype [...].
         scale: floats, {shape}.
         zero_point: integers of the shape of scale; None for 0.
-{more}        dtype: that of the result, float32, float64, float16 or bfloat16; by default that of codes which are floats of
+{more}        dtype: that of the result, float32, float64, float16 or bfloat16; by default that of q where that is floats of
             such a dtype, else float32.
         implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
 
     Returns:
-        The floats, shaped as the codes. They are differentiable in scale, and in the codes where these are floats.
+        The floats, shaped as q. They are differentiable in scale, and in q where that is floats.
 
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
@@ -37,43 +37,43 @@ _DOC = """Floats from codes, with a scale and a zero point per {kind}.
     Source: torch.dequantize.
     """
 
-_BACKWARD_DOC = """The gradients of `{name}`: dcodes = dy * scale, dscale = the sum of dy * (codes - zero_point).
+_BACKWARD_DOC = """The gradients of `{name}`: dq = dy * scale, dscale = the sum of dy * (q - zero_point).
 
     Args:
-        codes, scale, zero_point{names}, implementation: as for `{name}`.
-        dy: floats shaped as the codes, the cotangent of the result.
+        q, scale, zero_point{names}, implementation: as for `{name}`.
+        dy: floats shaped as q, the cotangent of the result.
 
     Returns:
-        (dcodes, dscale): the cotangents of the codes, a float of dy's dtype even where these are integers, and of scale.
+        (dq, dscale): the cotangents of q, floats of dy's dtype even where q is integers, and of scale.
     """
 
 
-def _reference(codes, scale, zero_point, *, by, dtype):
-    y = k.dequantize_reference(by.cells(codes), by.per_channel(scale), by.per_channel(zero_point), dtype)
-    return (y.reshape(codes.shape),)
+def _reference(q, scale, zero_point, *, by, dtype):
+    y = k.dequantize_reference(by.elements(q), by.per_channel(scale), by.per_channel(zero_point), dtype)
+    return (y.reshape(q.shape),)
 
 
-def _native(codes, scale, zero_point, *, save=False, by, dtype):
-    cells = by.cells(codes, whole_rows=codes.dtype.name in ("int4", "uint4"))
-    return (k.dequantize(cells, by.per_channel(scale), by.per_channel(zero_point), dtype).reshape(codes.shape),)
+def _native(q, scale, zero_point, *, save=False, by, dtype):
+    elements = by.elements(q, whole_rows=q.dtype.name in ("int4", "uint4"))
+    return (k.dequantize(elements, by.per_channel(scale), by.per_channel(zero_point), dtype).reshape(q.shape),)
 
 
 def _tangent(dequantize):
-    def body(codes, scale, zero_point, dcodes, dscale, *, by, dtype):
-        (of_codes,) = dequantize(dcodes, scale, jnp.zeros_like(zero_point), by=by, dtype=dtype)
-        (of_scale,) = dequantize(codes, dscale, zero_point, by=by, dtype=dtype)
-        return (of_codes + of_scale,)
+    def body(q, scale, zero_point, dq, dscale, *, by, dtype):
+        (of_q,) = dequantize(dq, scale, jnp.zeros_like(zero_point), by=by, dtype=dtype)
+        (of_scale,) = dequantize(q, dscale, zero_point, by=by, dtype=dtype)
+        return (of_q + of_scale,)
 
     return body
 
 
 def _backward(dequantize):
-    def body(codes, scale, zero_point, dy, *, by, dtype):
-        (dcodes,) = dequantize(dy, scale, jnp.zeros_like(zero_point), by=by, dtype=dtype)
-        cells, change = by.cells(codes).astype(scale.dtype), by.cells(dy).astype(scale.dtype)
-        per_channel, zero = beside(by.per_channel(scale), cells), k.offset(by.per_channel(zero_point), cells)
-        cells, change, per_channel, zero = compact(cells, change, per_channel, zero)
-        return dcodes, sum_to(change * (cells - zero), per_channel).reshape(scale.shape).astype(scale.dtype)
+    def body(q, scale, zero_point, dy, *, by, dtype):
+        (dq,) = dequantize(dy, scale, jnp.zeros_like(zero_point), by=by, dtype=dtype)
+        elements, change = by.elements(q).astype(scale.dtype), by.elements(dy).astype(scale.dtype)
+        per_channel, zero = expanded(by.per_channel(scale), elements), k.offset(by.per_channel(zero_point), elements)
+        elements, change, per_channel, zero = compact(elements, change, per_channel, zero)
+        return dq, sum_to(change * (elements - zero), per_channel).reshape(scale.shape).astype(scale.dtype)
 
     return body
 
@@ -93,18 +93,18 @@ def _document(fun: F) -> F:
     return fun
 
 
-def _arguments(op, kind, codes, scale, zero_point, dtype, **more):
-    codes = checks.array(op, "codes", codes)
-    checks.dtype(op, "codes", codes, (*CODES, *checks.FLOATS))
-    is_float = codes.dtype.name in checks.FLOATS
-    dtype = jnp.dtype(dtype if dtype is not None else codes.dtype if is_float else jnp.float32)
-    if dtype.name not in checks.FLOATS or (is_float and dtype != codes.dtype):
-        allowed = codes.dtype.name if is_float else ", ".join(checks.FLOATS)
+def _arguments(op, kind, q, scale, zero_point, dtype, **more):
+    q = checks.array(op, "q", q)
+    checks.dtype(op, "q", q, (*DTYPES, *checks.FLOATS))
+    is_float = q.dtype.name in checks.FLOATS
+    dtype = jnp.dtype(dtype if dtype is not None else q.dtype if is_float else jnp.float32)
+    if dtype.name not in checks.FLOATS or (is_float and dtype != q.dtype):
+        allowed = q.dtype.name if is_float else ", ".join(checks.FLOATS)
         raise TypeError(f"{op}: dtype must be {allowed}, got {dtype.name}")
-    by = granularity(op, codes, kind, **more)
+    by = granularity(op, q, kind, **more)
     low, high = -(2.0**24), 2.0**24
-    scale, zero_point = scales(op, codes, dtype, by, scale, zero_point, low, high)
-    return (codes, scale, zero_point), {"by": by, "dtype": dtype}
+    scale, zero_point = scales(op, q, dtype, by, scale, zero_point, low, high)
+    return (q, scale, zero_point), {"by": by, "dtype": dtype}
 
 
 def _forward(kind, *arguments, implementation, **more):
@@ -117,27 +117,27 @@ def _gradient(kind, dy, *arguments, implementation, **more):
     dy = checks.array(op, "dy", dy)
     checks.dtype(op, "dy", dy, checks.FLOATS)
     operands, params = _arguments(op, kind, *arguments, dy.dtype, **more)
-    checks.shape(op, "dy", dy, operands[0].shape, "that of codes")
+    checks.shape(op, "dy", dy, operands[0].shape, "that of q")
     return tuple(_OPS[kind].vjp(*operands, dy, **params, implementation=implementation))
 
 
 @api
 @_document
 def dequantize_per_tensor(
-    codes: ArrayLike,
+    q: ArrayLike,
     scale: ArrayLike,
     zero_point: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     *,
     implementation: Implementation = None,
 ) -> Array:
-    return _forward("tensor", codes, scale, zero_point, dtype, implementation=implementation)
+    return _forward("tensor", q, scale, zero_point, dtype, implementation=implementation)
 
 
 @api
 @_document
 def dequantize_per_channel(
-    codes: ArrayLike,
+    q: ArrayLike,
     scale: ArrayLike,
     zero_point: ArrayLike | None = None,
     axis: int = -1,
@@ -145,26 +145,26 @@ def dequantize_per_channel(
     *,
     implementation: Implementation = None,
 ) -> Array:
-    return _forward("channel", codes, scale, zero_point, dtype, axis=axis, implementation=implementation)
+    return _forward("channel", q, scale, zero_point, dtype, axis=axis, implementation=implementation)
 
 
 @api
 @_document
 def dequantize_per_token(
-    codes: ArrayLike,
+    q: ArrayLike,
     scale: ArrayLike,
     zero_point: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     *,
     implementation: Implementation = None,
 ) -> Array:
-    return _forward("token", codes, scale, zero_point, dtype, implementation=implementation)
+    return _forward("token", q, scale, zero_point, dtype, implementation=implementation)
 
 
 @api
 @_document
 def dequantize_per_group(
-    codes: ArrayLike,
+    q: ArrayLike,
     scale: ArrayLike,
     zero_point: ArrayLike | None = None,
     group_size: int = 128,
@@ -172,26 +172,26 @@ def dequantize_per_group(
     *,
     implementation: Implementation = None,
 ) -> Array:
-    return _forward("group", codes, scale, zero_point, dtype, group_size=group_size, implementation=implementation)
+    return _forward("group", q, scale, zero_point, dtype, group_size=group_size, implementation=implementation)
 
 
 @api
 @_document
 def dequantize_per_tensor_backward(
-    codes: ArrayLike,
+    q: ArrayLike,
     scale: ArrayLike,
     zero_point: ArrayLike | None,
     dy: ArrayLike,
     *,
     implementation: Implementation = None,
 ) -> tuple[Array, ...]:
-    return _gradient("tensor", dy, codes, scale, zero_point, implementation=implementation)
+    return _gradient("tensor", dy, q, scale, zero_point, implementation=implementation)
 
 
 @api
 @_document
 def dequantize_per_channel_backward(
-    codes: ArrayLike,
+    q: ArrayLike,
     scale: ArrayLike,
     zero_point: ArrayLike | None,
     dy: ArrayLike,
@@ -199,26 +199,26 @@ def dequantize_per_channel_backward(
     *,
     implementation: Implementation = None,
 ) -> tuple[Array, ...]:
-    return _gradient("channel", dy, codes, scale, zero_point, axis=axis, implementation=implementation)
+    return _gradient("channel", dy, q, scale, zero_point, axis=axis, implementation=implementation)
 
 
 @api
 @_document
 def dequantize_per_token_backward(
-    codes: ArrayLike,
+    q: ArrayLike,
     scale: ArrayLike,
     zero_point: ArrayLike | None,
     dy: ArrayLike,
     *,
     implementation: Implementation = None,
 ) -> tuple[Array, ...]:
-    return _gradient("token", dy, codes, scale, zero_point, implementation=implementation)
+    return _gradient("token", dy, q, scale, zero_point, implementation=implementation)
 
 
 @api
 @_document
 def dequantize_per_group_backward(
-    codes: ArrayLike,
+    q: ArrayLike,
     scale: ArrayLike,
     zero_point: ArrayLike | None,
     dy: ArrayLike,
@@ -226,20 +226,20 @@ def dequantize_per_group_backward(
     *,
     implementation: Implementation = None,
 ) -> tuple[Array, ...]:
-    return _gradient("group", dy, codes, scale, zero_point, group_size=group_size, implementation=implementation)
+    return _gradient("group", dy, q, scale, zero_point, group_size=group_size, implementation=implementation)
 
 
 _OPS = {
     kind: declare(
         public.__name__,
         **FAMILY,
-        cut=BY_CELL,
+        cut=BY_ELEMENT,
         public=public,
-        operands=("codes", "scale", "zero_point"),
-        differentiable=("codes", "scale"),
+        operands=("q", "scale", "zero_point"),
+        differentiable=("q", "scale"),
         constant={"zero_point": "it is made of integers"},
-        residuals=("codes", "scale", "zero_point"),
-        cases=cases(kind, float_codes),
+        residuals=("q", "scale", "zero_point"),
+        cases=cases(kind, float_values),
         forward=Body(_reference, _native),
         tangent=Body(_tangent(_reference), _tangent(_native)),
         backward=Body(_backward(_reference), _backward(_native)),

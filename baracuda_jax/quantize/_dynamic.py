@@ -1,4 +1,4 @@
-"""Quantisation with scales that are found in the data."""
+"""Quantization with scales that are found in the data."""
 
 import jax
 import jax.numpy as jnp
@@ -25,26 +25,26 @@ def dynamic_quantize(
     symmetric: bool = True,
     implementation: Implementation = None,
 ) -> tuple[Array, ...]:
-    """Codes of x, each row or group of a row with a scale of its own.
+    """Quantize x, with a scale found for each row or group of a row.
 
     Formula:
         symmetric: scale = max |x| / qmax, q = clamp(round(x / scale), qmin, qmax)
         asymmetric: low = min(x, 0), high = max(x, 0), scale = (high - low) / (qmax - qmin),
             zero_point = round(qmin - low / scale), q = clamp(round(x / scale) + zero_point, qmin, qmax)
-        over the last dimension, or over groups of it; [qmin, qmax] is the codes' range
+        over the last dimension, or over groups of it; [qmin, qmax] is the range of q
 
-    Edges: a row of zeros has scale 1. A row that holds infinity or NaN has that for its scale, and codes of zero_point,
+    Edges: a row of zeros has scale 1. A row that holds infinity or NaN has that for its scale, and q of zero_point,
     or NaN in float8_*.
 
     Args:
         x: floats [..., n].
-        dtype: that of the codes: int8, uint8, int4, uint4, float8_e4m3fn or float8_e5m2.
-        group_size: static, the number of neighbours that share a scale; None for whole rows. It must divide n.
+        dtype: that of q: int8, uint8, int4, uint4, float8_e4m3fn or float8_e5m2.
+        group_size: static, the number of neighbors that share a scale; None for whole rows. It must divide n.
         symmetric: static; False, for integers alone, has zero points. uint8 and uint4 need it to be False.
         implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
 
     Returns:
-        (codes, scale), or (codes, scale, zero_point) where not symmetric. Codes are shaped as x; scale, in float32 (float64
+        (q, scale), or (q, scale, zero_point) where not symmetric. q is shaped as x; scale, in float32 (float64
         for float64), and zero_point, int32, are [...], or [..., n / group_size]. They carry no derivative.
 
     Raises:
@@ -52,7 +52,7 @@ def dynamic_quantize(
 
     Precision: computed in float32, or in float64 for float64. The row is read once.
 
-    Source: Dettmers et al., LLM.int8() (2022); Yao et al., ZeroQuant (2022), which quantises by token and by group.
+    Source: Dettmers et al., LLM.int8() (2022); Yao et al., ZeroQuant (2022), which quantizes by token and by group.
     """
     op = "dynamic_quantize"
     x = checks.array(op, "x", x)
@@ -60,16 +60,16 @@ def dynamic_quantize(
     params = code_range(op, dtype, None, None)
     symmetric = checks.flag(op, "symmetric", symmetric)
     if symmetric and params["low"] == 0:
-        raise ValueError(f"{op}: symmetric must be False with dtype {params['code']}, which has no negative codes")
+        raise ValueError(f"{op}: symmetric must be False with dtype {params['code']}, which has no negative values")
     if not symmetric and is_float8(params["code"]):
         raise ValueError(f"{op}: symmetric must be True with dtype {params['code']}, got False")
     by = granularity(op, x, "token" if group_size is None else "group", group_size=group_size)
-    codes, scale, *zero = _dynamic(x, by=by, symmetric=symmetric, **params, save=True, implementation=implementation)
-    return (codes, scale, *zero)
+    q, scale, *zero = _dynamic(x, by=by, symmetric=symmetric, **params, save=True, implementation=implementation)
+    return (q, scale, *zero)
 
 
 def _rows(x, by):
-    return x if by.kind == "token" else by.cells(x)
+    return x if by.kind == "token" else by.elements(x)
 
 
 def _reference(x, *, by, symmetric, code, low, high):
@@ -78,15 +78,15 @@ def _reference(x, *, by, symmetric, code, low, high):
         size = k.divide(jnp.max(jnp.abs(rows), axis=-1, initial=0), high)
         zero = None
     else:
-        most, least = jnp.max(rows, axis=-1, initial=0), jnp.max(-rows, axis=-1, initial=0)
-        size = k.divide(most / 2 + least / 2, (high - low) / 2)
+        most, smallest = jnp.max(rows, axis=-1, initial=0), jnp.max(-rows, axis=-1, initial=0)
+        size = k.divide(most / 2 + smallest / 2, (high - low) / 2)
     scale = jnp.where(size == 0, 1, size)
     if not symmetric:
-        zero = jnp.round(low + k.divide(least, scale))
+        zero = jnp.round(low + k.divide(smallest, scale))
         zero = jnp.clip(jnp.where(jnp.isnan(zero), jnp.clip(0.0, low, high), zero), low, high).astype(jnp.int32)
-    cells, zeros = rows[..., None, :], zero if zero is not None else jnp.zeros(scale.shape, jnp.int32)
-    codes = k.quantize_reference(cells, scale[..., None], zeros[..., None], code=code, low=low, high=high)
-    return (codes.reshape(x.shape), scale, *(() if zero is None else (zero,)))
+    elements, zeros = rows[..., None, :], zero if zero is not None else jnp.zeros(scale.shape, jnp.int32)
+    q = k.quantize_reference(elements, scale[..., None], zeros[..., None], code=code, low=low, high=high)
+    return (q.reshape(x.shape), scale, *(() if zero is None else (zero,)))
 
 
 def _native(x, *, save, by, symmetric, code, low, high):
@@ -95,8 +95,8 @@ def _native(x, *, save, by, symmetric, code, low, high):
     like = lambda last, dtype: jax.ShapeDtypeStruct((*rows.shape[:-1], last), dtype)
     out = [like(rows.shape[-1], memory), like(1, wide_dtype(x.dtype)), *([] if symmetric else [like(1, jnp.int32)])]
     dims = ", ".join(["...i", "...u", "...u"][: len(out)])
-    codes, *scales = kernel("dynamic_quantize", f"...i -> {dims}", rows, out=out, low=low, high=high)
-    results = (codes.astype(code).reshape(x.shape), *(s[..., 0] for s in scales))
+    q, *scales = kernel("dynamic_quantize", f"...i -> {dims}", rows, out=out, low=low, high=high)
+    results = (q.astype(code).reshape(x.shape), *(s[..., 0] for s in scales))
     return results if save else results[:1]
 
 
@@ -114,10 +114,10 @@ _dynamic = declare(
     cut=BY_ROW,
     public=dynamic_quantize,
     operands=("x",),
-    constant={"x": "the output is made of codes"},
-    results=("codes", "scale", "zero_point"),
+    constant={"x": "the output is quantized"},
+    results=("q", "scale", "zero_point"),
     cases=_CASES,
-    codes=True,
+    quantized=True,
     forward=Body(_reference, _native),
     kernels={"forward": ("dynamic_quantize",)},
 )

@@ -1,4 +1,4 @@
-"""Quantised and dequantised at once, with a gradient: training for quantisation."""
+"""Quantized and dequantized at once, with a gradient: training for quantization."""
 
 from typing import Literal
 
@@ -13,8 +13,8 @@ from .._core.op import Body, declare
 from .._core.types import Implementation
 from . import _kernels as k
 from ._arguments import check_range, granularity, scales
-from ._family import BY_CELL, FAMILY, normal, random_scale, random_zero
-from ._granularity import beside, compact, sum_to
+from ._family import BY_ELEMENT, FAMILY, normal, random_scale, random_zero
+from ._granularity import compact, expanded, sum_to
 from ._quantize import STRAIGHT_THROUGH
 
 _KINDS = ("straight_through", "lsq")
@@ -33,23 +33,23 @@ def fake_quantize(
     gradient: Literal["straight_through", "lsq"] = "straight_through",
     implementation: Implementation = None,
 ) -> Array:
-    """x quantised and dequantised: what a network computes with codes.
+    """Quantize and dequantize x: what a network computes with quantized values.
 
     Formula:
         y = (clamp(round(x / scale) + zero_point, qmin, qmax) - zero_point) * scale
         dx = dy where the code is not clamped, else 0
-        and with gradient="lsq" also, summed over the cells that share a scale,
+        and with gradient="lsq" also, summed over the elements that share a scale,
         dscale = dy * (round(x / scale) - x / scale) where the code is not clamped, else dy * (code - zero_point)
         dzero_point = 0 where the code is not clamped, else -dy * scale
 
     Args:
         x: floats [...].
-        scale: floats: a scalar, or [channels] with `axis`, or x's shape with last dimension / group_size in the last place
+        scale: floats: a scalar, or [channels] with `axis`, or x's shape with last dimension / group_size as the last size
             with `group_size`.
         zero_point: integers of the shape of scale, None for 0; with gradient="lsq" floats too, which are rounded.
-        qmin, qmax: static integers, the range of the codes.
+        qmin, qmax: static integers, the range of the quantized values.
         axis: static, the dimension of channels; None for one scale.
-        group_size: static, the number of neighbours along the last dimension that share a scale; it must divide it.
+        group_size: static, the number of neighbors along the last dimension that share a scale; it must divide it.
         gradient: "straight_through", with none for scale and zero_point, or "lsq".
         implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
 
@@ -123,7 +123,9 @@ def _arguments(op, x, scale, zero_point, qmin, qmax, axis, group_size, gradient)
 
 def _body(fake_quantize):
     def body(x, scale, zero_point, *, by, low, high, save=False):
-        y = fake_quantize(by.cells(x), by.per_channel(scale), _rounded(by.per_channel(zero_point)), low=low, high=high)
+        y = fake_quantize(
+            by.elements(x), by.per_channel(scale), _rounded(by.per_channel(zero_point)), low=low, high=high
+        )
         return (y.reshape(x.shape),)
 
     return body
@@ -134,19 +136,24 @@ def _rounded(zero_point):
 
 
 def _slopes(x, scale, zero_point, low, high):
-    """dy / dscale and dy / dzero_point of each cell."""
-    wide, s = k.wide(x), beside(scale, x)
+    """dy / dscale and dy / dzero_point of each element."""
+    wide, s = k.wide(x), expanded(scale, x)
     inside = k.inside_reference(x, scale, zero_point, low=low, high=high)
-    code = k.codes_reference(x, scale, zero_point, low=low, high=high)
+    code = k.clamped_reference(x, scale, zero_point, low=low, high=high)
     return code - k.offset(zero_point, code) - jnp.where(inside, wide / s, 0), jnp.where(inside, 0, -s)
 
 
 def _learned_tangent(straight_through):
     def body(x, scale, zero_point, dx, dscale, dzero, *, by, low, high):
-        cells, per_channel = by.cells(x), [by.per_channel(a) for a in (scale, _rounded(zero_point), dscale, dzero)]
+        elements, per_channel = (
+            by.elements(x),
+            [by.per_channel(a) for a in (scale, _rounded(zero_point), dscale, dzero)],
+        )
         (of_x,) = straight_through(x, scale, _rounded(zero_point), dx, by=by, low=low, high=high)
-        to_scale, to_zero = _slopes(cells, *per_channel[:2], low, high)
-        more = to_scale * beside(per_channel[2], cells) + to_zero * beside(per_channel[3], cells).astype(to_zero.dtype)
+        to_scale, to_zero = _slopes(elements, *per_channel[:2], low, high)
+        more = to_scale * expanded(per_channel[2], elements) + to_zero * expanded(per_channel[3], elements).astype(
+            to_zero.dtype
+        )
         return (of_x + more.reshape(x.shape).astype(x.dtype),)
 
     return body
@@ -155,11 +162,11 @@ def _learned_tangent(straight_through):
 def _learned_backward(straight_through):
     def body(x, scale, zero_point, dy, *, by, low, high):
         (dx,) = straight_through(x, scale, _rounded(zero_point), dy, by=by, low=low, high=high)
-        cells, zero = by.cells(x), _rounded(by.per_channel(zero_point))
-        cells, change, per_channel, zero = compact(
-            cells, k.wide(by.cells(dy)), beside(by.per_channel(scale), cells), beside(zero, cells)
+        elements, zero = by.elements(x), _rounded(by.per_channel(zero_point))
+        elements, change, per_channel, zero = compact(
+            elements, k.wide(by.elements(dy)), expanded(by.per_channel(scale), elements), expanded(zero, elements)
         )
-        to_scale, to_zero = _slopes(cells, per_channel, zero, low, high)
+        to_scale, to_zero = _slopes(elements, per_channel, zero, low, high)
         of = lambda slope: sum_to(change * slope, per_channel).reshape(scale.shape).astype(scale.dtype)
         return dx, of(to_scale), of(to_zero)
 
@@ -182,7 +189,7 @@ def _cases(**kwargs):
 _straight_through = declare(
     "fake_quantize",
     **FAMILY,
-    cut=BY_CELL,
+    cut=BY_ELEMENT,
     public=fake_quantize,
     operands=("x", "scale", "zero_point"),
     differentiable=("x",),
@@ -198,7 +205,7 @@ _straight_through = declare(
 _learned = declare(
     "fake_quantize_lsq",
     **FAMILY,
-    cut=BY_CELL,
+    cut=BY_ELEMENT,
     public=fake_quantize,
     operands=("x", "scale", "zero_point"),
     differentiable=("x", "scale", "zero_point"),

@@ -1,4 +1,4 @@
-"""What the quantisation ops share in their declarations and their documentation."""
+"""What the quantization ops share in their declarations and their documentation."""
 
 import functools
 
@@ -12,25 +12,25 @@ from .._core.sku import OpCategory
 
 
 def _labels(names, types, params, *, reads_rows=False):
-    """Scales are cut as the cells that they belong to. Groups stay whole, and so do bytes of codes that are packed."""
+    """Scales are cut as the elements that they belong to. Groups stay whole, and so do bytes of packed values."""
     by, rank = params["by"], types[0].ndim
     is_packed = any(x.dtype.name.endswith("int4") for x in types)
-    cells = [f"dim{i}" for i in range(rank)]
+    elements = [f"dim{i}" for i in range(rank)]
     if rank and ((is_packed and (by.group_size or 1) % 2) or (reads_rows and by.kind != "group")):
-        cells[-1] = "row"
+        elements[-1] = "row"
 
     def of_scale(rank):
         if by.kind in ("tensor", "token"):
-            return cells[:rank]
-        return [*cells[: rank - 1], cells[-1 if by.kind == "group" else by.axis]]
+            return elements[:rank]
+        return [*elements[: rank - 1], elements[-1 if by.kind == "group" else by.axis]]
 
     return [
-        of_scale(x.ndim) if name in ("scale", "zero_point") else cells for name, x in zip(names, types, strict=True)
+        of_scale(x.ndim) if name in ("scale", "zero_point") else elements for name, x in zip(names, types, strict=True)
     ]
 
 
 _WHOLE = frozenset({"row"})
-BY_CELL, BY_ROW = Partition(_labels, _WHOLE), Partition(functools.partial(_labels, reads_rows=True), _WHOLE)
+BY_ELEMENT, BY_ROW = Partition(_labels, _WHOLE), Partition(functools.partial(_labels, reads_rows=True), _WHOLE)
 FAMILY = dict(family="quantize", category=OpCategory.QUANTIZATION, dtypes=checks.FLOATS, batched=as_they_are)
 
 # kind: (arguments between zero_point and dtype, their documentation, the scale's shape)
@@ -40,9 +40,9 @@ SIGNATURES = {
     "token": ((), "", "x's shape without the last dimension"),
     "group": (
         ("group_size",),
-        "        group_size: static, the number of neighbours along the last dimension that share a scale. It must divide\n"
+        "        group_size: static, the number of neighbors along the last dimension that share a scale. It must divide\n"
         "            that dimension.\n",
-        "x's shape with last dimension / group_size in the last place",
+        "x's shape with last dimension / group_size as the last size",
     ),
 }
 
@@ -62,7 +62,7 @@ def random_zero(rng, *shape):
 
 
 def cases(kind, first, **kwargs):
-    """`first(rng, *shape)` draws x or the codes."""
+    """`first(rng, *shape)` draws x or q."""
     table = {
         "tensor": {
             "image": (lambda r: (first(r, 3, 8, 5), random_scale(r), random_zero(r)), {}),
@@ -88,5 +88,5 @@ def normal(rng, *shape):
     return rng.standard_normal(shape)
 
 
-def float_codes(rng, *shape):
+def float_values(rng, *shape):
     return rng.integers(-20, 20, shape) + 0.25

@@ -1,4 +1,4 @@
-"""Which cells share a scale: the four granularities, as views of an array as cells [..., channels, inner]."""
+"""Which elements share a scale: the four granularities, as views of an array as elements [..., channels, inner]."""
 
 import dataclasses
 import math
@@ -24,8 +24,8 @@ class Granularity:
             "group": lambda: (*shape[:-1], shape[-1] // self.group_size),
         }[self.kind]()
 
-    def cells(self, x, whole_rows=False):
-        """x as cells. Per tensor all dimensions are batches, or all but the last with `whole_rows`."""
+    def elements(self, x, whole_rows=False):
+        """x as elements. Per tensor all dimensions are batches, or all but the last with `whole_rows`."""
         if self.kind == "tensor":
             return x.reshape(*x.shape[:-1], 1, x.shape[-1] if x.ndim else 1) if whole_rows else x[..., None, None]
         if self.kind == "channel":
@@ -36,29 +36,30 @@ class Granularity:
         return x.reshape(*x.shape[:-1], x.shape[-1] // self.group_size, self.group_size)
 
     def per_channel(self, scale):
-        """A scale or a zero point as [..., channels]; it may have fewer leading dimensions than the cells."""
+        """A scale or a zero point as [..., channels]; it may have fewer leading dimensions than the elements."""
         return scale[..., None] if self.kind in ("tensor", "token") else scale
 
 
-def beside(scale, cells):
-    """[..., channels] shaped to go with cells [..., channels, inner], if it is not yet."""
-    if scale.ndim == cells.ndim:
+def expanded(scale, elements):
+    """[..., channels] with the dimensions of elements [..., channels, inner], if it has them not yet."""
+    if scale.ndim == elements.ndim:
         return scale
-    missing = cells.ndim - 1 - scale.ndim
+    missing = elements.ndim - 1 - scale.ndim
     return scale.reshape(*scale.shape[:-1], *(1,) * missing, scale.shape[-1], 1)
 
 
 def sum_to(x, scale):
-    """The sum of cells over those that share a scale, which is beside them."""
+    """The sum of elements over those that share a scale, `expanded`."""
     return jnp.sum(x, axis=[d for d, n in enumerate(scale.shape) if n == 1])
 
 
-def compact(cells, *beside_them):
-    """Cells, and what is beside them, without last dimensions of 1: with these XLA's sums on CPU take ten times as long."""
+def compact(elements, *arrays):
+    """Elements and arrays expanded to them, without last dimensions of 1: with these XLA's sums on CPU take
+    ten times as long."""
     count = 0
-    while count < cells.ndim and cells.shape[cells.ndim - 1 - count] == 1:
+    while count < elements.ndim and elements.shape[elements.ndim - 1 - count] == 1:
         count += 1
-    return [lax.squeeze(x, range(x.ndim - count, x.ndim)) for x in (cells, *beside_them)]
+    return [lax.squeeze(x, range(x.ndim - count, x.ndim)) for x in (elements, *arrays)]
 
 
 TENSOR, TOKEN = Granularity("tensor"), Granularity("token")

@@ -1,28 +1,28 @@
-"""The kernel calls that the native bodies are made of, and the same in plain JAX for the references. Operands are cells, and
-scales and zero points per channel, as `Granularity` makes them."""
+"""The kernel calls that the native bodies are made of, and the same in plain JAX for the references. Operands are elements,
+and scales and zero points per channel, as `Granularity` makes them."""
 
 import jax
 import jax.numpy as jnp
 
 from .._core.kernel import kernel
 from ._arguments import is_float8
-from ._granularity import beside
+from ._granularity import expanded
 
 
 def wide(x):
     return x.astype(jnp.float32) if x.dtype.itemsize <= 2 else x
 
 
-def _call(target, cells, scale, zero_point, out, **attributes):
+def _call(target, elements, scale, zero_point, out, **attributes):
     per_channel = [scale] if zero_point is None else _aligned(scale, zero_point)
-    dims = ", ".join(["...ci"] * len(cells) + ["...c"] * len(per_channel))
-    return kernel(target, f"{dims} -> ...ci", *cells, *per_channel, out=[out], **attributes)[0]
+    dims = ", ".join(["...ci"] * len(elements) + ["...c"] * len(per_channel))
+    return kernel(target, f"{dims} -> ...ci", *elements, *per_channel, out=[out], **attributes)[0]
 
 
 def _aligned(*arrays):
     """Arrays [..., channels] with the batches of the one that has most."""
     most = max(arrays, key=lambda x: x.ndim)
-    return [jnp.broadcast_to(beside(x, most[..., None])[..., 0], most.shape) for x in arrays]
+    return [jnp.broadcast_to(expanded(x, most[..., None])[..., 0], most.shape) for x in arrays]
 
 
 def _like(x, dtype=None):
@@ -30,12 +30,12 @@ def _like(x, dtype=None):
 
 
 def kernel_code(code, row):
-    """The codes that a kernel reads or writes. Those of 4 bits share bytes, and so a row must not end inside one."""
+    """The dtype that a kernel reads or writes. Values of 4 bits share bytes, and so a row must not end inside one."""
     return code.replace("4", "8") if code in ("int4", "uint4") and row % 2 else code
 
 
-def _row(cells):
-    return cells.shape[-1] if cells.shape[-1] > 1 else cells.shape[-2]
+def _row(elements):
+    return elements.shape[-1] if elements.shape[-1] > 1 else elements.shape[-2]
 
 
 def quantize(x, scale, zero_point, *, code, low, high):
@@ -43,9 +43,9 @@ def quantize(x, scale, zero_point, *, code, low, high):
     return _call("quantize", [x], scale, zero_point, out, low=low, high=high).astype(code)
 
 
-def dequantize(codes, scale, zero_point, dtype):
-    codes = codes.astype(kernel_code(codes.dtype.name, _row(codes)))
-    return _call("dequantize", [codes], scale, zero_point, _like(codes, dtype))
+def dequantize(q, scale, zero_point, dtype):
+    q = q.astype(kernel_code(q.dtype.name, _row(q)))
+    return _call("dequantize", [q], scale, zero_point, _like(q, dtype))
 
 
 def fake_quantize(x, scale, zero_point, *, low, high):
@@ -53,7 +53,7 @@ def fake_quantize(x, scale, zero_point, *, low, high):
 
 
 def straight_through(x, dy, scale, zero_point, *, low, high, divides):
-    """dy, over the scale where `divides`, for cells whose code is in the range."""
+    """dy, over the scale where `divides`, for elements whose code is in the range."""
     return _call("quantize_backward", [x, dy], scale, zero_point, _like(x), low=low, high=high, divides=divides)
 
 
@@ -68,17 +68,17 @@ def divide(x, y):
 
 
 def unclamped_reference(x, scale, zero_point):
-    q = jnp.round(divide(wide(x), beside(scale, x)))
+    q = jnp.round(divide(wide(x), expanded(scale, x)))
     return q + offset(zero_point, q)
 
 
-def offset(zero_point, cells):
-    """The zero point beside cells, and of their dtype."""
-    return beside(zero_point, cells).astype(cells.dtype)
+def offset(zero_point, elements):
+    """The zero point expanded to elements, and of their dtype."""
+    return expanded(zero_point, elements).astype(elements.dtype)
 
 
-def codes_reference(x, scale, zero_point, *, low, high):
-    """The codes of integers, as floats: NaN, which has none, gets the zero point's."""
+def clamped_reference(x, scale, zero_point, *, low, high):
+    """q of integer dtypes, as floats: NaN gets the zero point."""
     q = unclamped_reference(x, scale, zero_point)
     q = jnp.where(jnp.isnan(q), offset(zero_point, q), q)
     return jnp.clip(q, low, high)
@@ -86,19 +86,19 @@ def codes_reference(x, scale, zero_point, *, low, high):
 
 def quantize_reference(x, scale, zero_point, *, code, low, high):
     if is_float8(code):
-        ratio = divide(wide(x), beside(scale, x))
+        ratio = divide(wide(x), expanded(scale, x))
         return jnp.clip(ratio, low, high).astype(code)
-    return codes_reference(x, scale, zero_point, low=low, high=high).astype(jnp.int32).astype(code)
+    return clamped_reference(x, scale, zero_point, low=low, high=high).astype(jnp.int32).astype(code)
 
 
-def dequantize_reference(codes, scale, zero_point, dtype):
-    codes = codes.astype(scale.dtype)
-    return ((codes - offset(zero_point, codes)) * beside(scale, codes)).astype(dtype)
+def dequantize_reference(q, scale, zero_point, dtype):
+    q = q.astype(scale.dtype)
+    return ((q - offset(zero_point, q)) * expanded(scale, q)).astype(dtype)
 
 
 def fake_quantize_reference(x, scale, zero_point, *, low, high):
-    q = codes_reference(x, scale, zero_point, low=low, high=high)
-    return ((q - offset(zero_point, q)) * beside(scale, x)).astype(x.dtype)
+    q = clamped_reference(x, scale, zero_point, low=low, high=high)
+    return ((q - offset(zero_point, q)) * expanded(scale, x)).astype(x.dtype)
 
 
 def inside_reference(x, scale, zero_point, *, low, high):
@@ -107,5 +107,5 @@ def inside_reference(x, scale, zero_point, *, low, high):
 
 
 def straight_through_reference(x, dy, scale, zero_point, *, low, high, divides):
-    part = divide(wide(dy), beside(scale, dy)) if divides else wide(dy)
+    part = divide(wide(dy), expanded(scale, dy)) if divides else wide(dy)
     return jnp.where(inside_reference(x, scale, zero_point, low=low, high=high), part, 0).astype(dy.dtype)

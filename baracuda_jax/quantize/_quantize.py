@@ -1,4 +1,4 @@
-"""Floats to codes, with scales that are given."""
+"""Quantization with scales that are given."""
 
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
@@ -9,9 +9,9 @@ from .._core.op import Body, declare
 from .._core.types import F, Implementation
 from . import _kernels as k
 from ._arguments import code_range, granularity, scales
-from ._family import BY_CELL, FAMILY, SIGNATURES, cases, normal, shared_ranks
+from ._family import BY_ELEMENT, FAMILY, SIGNATURES, cases, normal, shared_ranks
 
-_DOC = """Codes of x, with a scale and a zero point per {kind}.
+_DOC = """Quantize x, with a scale and a zero point per {kind}.
 
     Formula:
         q = clamp(round(x / scale) + zero_point, qmin, qmax), rounding half to even
@@ -24,12 +24,12 @@ _DOC = """Codes of x, with a scale and a zero point per {kind}.
         x: floats [...].
         scale: floats, {shape}. As a Python number it must be finite and above 0.
         zero_point: integers of the shape of scale; None for 0.
-{more}        dtype: that of the codes: int8, uint8, int4, uint4, float8_e4m3fn or float8_e5m2.
-        qmin, qmax: static range of the codes; by default the dtype's.
+{more}        dtype: that of q: int8, uint8, int4, uint4, float8_e4m3fn or float8_e5m2.
+        qmin, qmax: static range of q; by default the dtype's.
         implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
 
     Returns:
-        The codes, shaped as x. They carry no derivative: see `fake_quantize`, and `{name}_backward`.
+        q, shaped as x. It carries no derivative: see `fake_quantize`, and `{name}_backward`.
 
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
@@ -43,7 +43,7 @@ _BACKWARD_DOC = """The straight-through gradient of `{name}`: dx = dy / scale wh
 
     Args:
         x, scale, zero_point{names}, dtype, qmin, qmax, implementation: as for `{name}`.
-        dy: floats shaped as x, the cotangent of the codes, which JAX itself has not.
+        dy: floats shaped as x, the cotangent of q, which JAX itself has not.
 
     Returns:
         The cotangent of x.
@@ -53,25 +53,25 @@ _SOURCES = {
     "tensor": "torch.quantize_per_tensor, which multiplies by 1 / scale.",
     "channel": "torch.quantize_per_channel, which multiplies by 1 / scale.",
     "token": "Yao et al., ZeroQuant (2022).",
-    "group": "Frantar et al., GPTQ (2022), which quantises weights in groups.",
+    "group": "Frantar et al., GPTQ (2022), which quantizes weights in groups.",
 }
 
 
 def _reference(x, scale, zero_point, *, by, **params):
-    codes = k.quantize_reference(by.cells(x), by.per_channel(scale), by.per_channel(zero_point), **params)
-    return (codes.reshape(x.shape),)
+    q = k.quantize_reference(by.elements(x), by.per_channel(scale), by.per_channel(zero_point), **params)
+    return (q.reshape(x.shape),)
 
 
 def _native(x, scale, zero_point, *, save, by, code, low, high):
-    cells = by.cells(x, whole_rows=code in ("int4", "uint4"))
-    codes = k.quantize(cells, by.per_channel(scale), by.per_channel(zero_point), code=code, low=low, high=high)
-    return (codes.reshape(x.shape),)
+    elements = by.elements(x, whole_rows=code in ("int4", "uint4"))
+    q = k.quantize(elements, by.per_channel(scale), by.per_channel(zero_point), code=code, low=low, high=high)
+    return (q.reshape(x.shape),)
 
 
 def _derivative(straight_through, divides):
     def body(x, scale, zero_point, change, *, by, low, high, **_):
         out = straight_through(
-            by.cells(x), by.cells(change), by.per_channel(scale), by.per_channel(zero_point),
+            by.elements(x), by.elements(change), by.per_channel(scale), by.per_channel(zero_point),
             low=low, high=high, divides=divides,
         )  # fmt: skip
         return (out.reshape(x.shape),)
@@ -256,15 +256,15 @@ _OPS = {
     kind: declare(
         public.__name__,
         **FAMILY,
-        cut=BY_CELL,
+        cut=BY_ELEMENT,
         public=public,
         operands=("x", "scale", "zero_point"),
         differentiable=("x",),
-        constant=dict.fromkeys(("scale", "zero_point"), "the output is made of codes"),
+        constant=dict.fromkeys(("scale", "zero_point"), "the output is quantized"),
         residuals=("x", "scale", "zero_point"),
         shared=shared_ranks(kind),
         cases=cases(kind, normal),
-        codes=True,
+        quantized=True,
         surrogate=True,
         forward=Body(_reference, _native),
         tangent=_OVER_SCALE,

@@ -1,11 +1,12 @@
-"""Reductions: what the cells along axes come to.
+"""Reductions of the elements along axes.
 
-Data flow: forward, every cell is read once, and each line of cells comes to a few numbers, its state, which are joined in
-an order that the shapes alone decide; backward, every cell of dx is written once, of its cell of x and what its line has.
+Data flow: forward, every element is read once, and each slice of elements is reduced to a few numbers, its state, which are
+combined in an order that the shapes alone decide; backward, every element of dx is written once, of its element of x and
+what its slice has.
 Pattern: reduce.
 
 Of an array's dimensions, those before the first that is reduced are batches. The others are merged as far as they are
-neighbours: reduced and kept in turn. Throughout, `axes` are rising and counted from the first.
+neighbors: reduced and kept in turn. Throughout, `axes` are ascending and counted from the first.
 """
 
 from ._count import all, any, count_nonzero

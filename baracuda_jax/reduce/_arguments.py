@@ -29,17 +29,17 @@ _DOC = """
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: {precision} The order of the cells is decided by the shapes alone: results are the same bits every time.
+    Precision: {precision} The order of the elements is decided by the shapes alone: results are the same bits every time.
 
     Source: {source}.
     """
 
-HALVES = "float16 and bfloat16 are computed in float32 and rounded once."
+ROUNDING = "float16 and bfloat16 are computed in float32 and rounded once."
 ARGUMENTS = {
     "dtype": "        dtype: the dtype that {name} is cast to before.\n",
-    "initial": "        initial: a number that is one more cell of each line.\n",
-    "where": "        where: bool array that broadcasts to {name}'s shape, the cells that count; None for all.\n",
-    "ddof": "        ddof: static number, what is taken from the number of cells; where none is left the result is NaN.\n"
+    "initial": "        initial: a number that is one more element of each slice.\n",
+    "where": "        where: bool array that broadcasts to {name}'s shape, the elements that count; None for all.\n",
+    "ddof": "        ddof: static number, what is taken from the number of elements; where none is left the result is NaN.\n"
     "        correction: another name for ddof.\n",
     "return_residuals": "        return_residuals: also return {residuals}, which the backward function reads.\n",
 }
@@ -58,7 +58,7 @@ def document(
             name=name,
             more=more,
             returns=returns or f"Array of {name}'s dtype, without the axes.",
-            precision=text.get("precision", HALVES),
+            precision=text.get("precision", ROUNDING),
         )
         return fun
 
@@ -66,8 +66,8 @@ def document(
 
 
 def array(op, name, x, dtypes, to_float=False):
-    """An array of one of the dtypes; with to_float, integers and bool become floats of as many bits, 32 at
-    least."""
+    """An array of one of the dtypes; with to_float, integers and bool become floats of as many bits, at least
+    32."""
     x = checks.array(op, name, x)
     if to_float and not jnp.issubdtype(x.dtype, jnp.inexact):
         x = x.astype(jnp.float64 if x.dtype.itemsize == 8 else jnp.float32)
@@ -76,7 +76,7 @@ def array(op, name, x, dtypes, to_float=False):
 
 
 def axes_of(op, name, x, axis, argument="axis"):
-    """The axes, rising."""
+    """The axes, ascending."""
     if axis is None:
         return tuple(range(x.ndim))
     if not isinstance(axis, tuple | list):
@@ -87,8 +87,8 @@ def axes_of(op, name, x, axis, argument="axis"):
     return tuple(sorted(axes))
 
 
-def cells_of(x, axes):
-    """How many cells a line has."""
+def elements_of(x, axes):
+    """How many elements a slice has."""
     return math.prod(x.shape[i] for i in axes)
 
 
@@ -123,14 +123,14 @@ def mask_of(op, name, x, where):
         raise ValueError(f"{op}: where must broadcast to {name}'s shape {x.shape}, got {where.shape}") from error
 
 
-def joined(op, y, initial, join):
-    """The result with one more cell, a number."""
+def with_initial(op, y, initial, combine):
+    """The result with one more element, a number."""
     if initial is None:
         return y
     initial = checks.array(op, "initial", initial)
     if initial.ndim:
         raise ValueError(f"{op}: initial must be a number, got shape {initial.shape}")
-    return join(y, initial.astype(y.dtype))
+    return combine(y, initial.astype(y.dtype))
 
 
 def with_axes(op, y, axes, keepdims):
@@ -157,8 +157,9 @@ def static_shape(op, shape):
     return tuple(checks.integer(op, f"shape[{i}]", n, 0) for i, n in enumerate(shape))
 
 
-def per_line(op, x_name, x, axes, keepdims, arrays, **dtypes):
-    """Arrays of which each line has a cell, by name, without the axes. They have x's dtype where `dtypes` has no other."""
+def per_slice(op, x_name, x, axes, keepdims, arrays, **dtypes):
+    """Arrays of which each slice has an element, by name, without the axes. They have x's dtype where `dtypes` has no
+    other."""
     kept = checks.flag(op, "keepdims", keepdims)
     want = [1 if i in axes else n for i, n in enumerate(x.shape) if kept or i not in axes]
     found = []

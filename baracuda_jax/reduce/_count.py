@@ -1,4 +1,4 @@
-"""How many cells are not zero, whether any is, and whether all are."""
+"""How many elements are not zero, whether any is, and whether all are."""
 
 import jax.numpy as jnp
 from jax import Array
@@ -11,24 +11,24 @@ from .._core.types import Axes, Implementation
 from ._arguments import array, axes_of, document, masked, promoted, with_axes
 from ._family import AXES, cases
 from ._kernels import reduce
-from ._partition import count_by_lines
+from ._partition import count_by_slices
 
 _DOC = dict(dtypes="any number type or bool; NaN is not zero", precision="exact.")
 _WHETHER = _DOC | dict(returns="bool array without the axes.")
 
 
 @api
-@document("y = number of cells x_i of a line with x_i != 0", "jax.numpy.count_nonzero; torch.count_nonzero", **_DOC,
+@document("y = number of elements x_i of a slice with x_i != 0", "jax.numpy.count_nonzero; torch.count_nonzero", **_DOC,
           returns="Array without the axes, of int64 where JAX has 64 bits, else of int32.")  # fmt: skip
 def count_nonzero(
     x: ArrayLike, axis: Axes = None, *, keepdims: bool = False, implementation: Implementation = None
 ) -> Array:
-    """Number of the cells along axes that are not zero."""
+    """Number of the elements along axes that are not zero."""
     return _count("count_nonzero", "count", x, axis, keepdims, None, True, implementation)
 
 
 @api
-@document("y = whether x_i != 0 for any cell of a line", "jax.numpy.any; torch.any", "where", **_WHETHER)
+@document("y = whether x_i != 0 for any element of a slice", "jax.numpy.any; torch.any", "where", **_WHETHER)
 def any(
     x: ArrayLike,
     axis: Axes = None,
@@ -37,12 +37,12 @@ def any(
     where: ArrayLike | None = None,
     implementation: Implementation = None,
 ) -> Array:
-    """Whether any of the cells along axes is not zero; of none, False."""
+    """Whether any of the elements along axes is not zero; of none, False."""
     return _count("any", "any", x, axis, keepdims, where, False, implementation)
 
 
 @api
-@document("y = whether x_i != 0 for all cells of a line", "jax.numpy.all; torch.all", "where", **_WHETHER)
+@document("y = whether x_i != 0 for all elements of a slice", "jax.numpy.all; torch.all", "where", **_WHETHER)
 def all(
     x: ArrayLike,
     axis: Axes = None,
@@ -51,7 +51,7 @@ def all(
     where: ArrayLike | None = None,
     implementation: Implementation = None,
 ) -> Array:
-    """Whether all of the cells along axes are not zero; of none, True."""
+    """Whether all of the elements along axes are not zero; of none, True."""
     return _count("all", "all", x, axis, keepdims, where, True, implementation)
 
 
@@ -85,7 +85,7 @@ def _declare(public, what):
         public=public,
         dtypes=checks.EVERY,
         cases=cases(),
-        cut=count_by_lines(what),
+        cut=count_by_slices(what),
         forward=Body(reference, native),
         kernels={"forward": ("reduce_count",)},
     )

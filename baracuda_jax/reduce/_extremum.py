@@ -1,4 +1,4 @@
-"""The greatest and the least cell. Those that tie share the gradient."""
+"""The largest and the smallest element. Those that tie share the gradient."""
 
 import jax.numpy as jnp
 from jax import Array
@@ -10,23 +10,23 @@ from .._core.bits import highest, lowest
 from .._core.extreme import same
 from .._core.op import Body, declare
 from .._core.types import Axes, Implementation
-from ._arguments import array, axes_of, cells_of, document, joined, masked, per_line, with_residuals
-from ._family import AXES, cases, derivatives, lines
-from ._kernels import reduce, spread
-from ._partition import extremum_by_lines
+from ._arguments import array, axes_of, document, elements_of, masked, per_slice, with_initial, with_residuals
+from ._family import AXES, cases, derivatives, slices
+from ._kernels import broadcast, reduce
+from ._partition import extremum_by_slices
 
 _DOC = dict(
     dtypes="a float or integer type, or bool",
-    residuals="the number of cells that have the value, float32,",
-    precision="exact. A NaN beats every number, and NaNs are the same; -0 is less than 0, but ties with it. Lines without "
-    "cells are an error, unless initial is given.",
+    residuals="the number of elements that have the value, float32,",
+    precision="exact. A NaN beats every number, and NaNs are the same; -0 is less than 0, but ties with it. Slices without "
+    "elements are an error, unless initial is given.",
 )
 _ARGUMENTS = "initial", "where", "return_residuals"
 
 
 @api
 @document(
-    "y = max of the cells x_i of a line; dx_i = dy / (number of cells that have the value) where x_i = y, else 0",
+    "y = max of the elements x_i of a slice; dx_i = dy / (number of elements that have the value) where x_i = y, else 0",
     "jax.numpy.max; torch.amax",
     *_ARGUMENTS,
     **_DOC,
@@ -41,13 +41,13 @@ def max(
     return_residuals: bool = False,
     implementation: Implementation = None,
 ) -> Array | tuple[Array, ...]:
-    """Greatest of the cells along axes."""
+    """Largest of the elements along axes."""
     return _extremum("max", _max, x, axis, keepdims, initial, where, return_residuals, implementation)
 
 
 @api
 @document(
-    "y = min of the cells x_i of a line; dx_i = dy / (number of cells that have the value) where x_i = y, else 0",
+    "y = min of the elements x_i of a slice; dx_i = dy / (number of elements that have the value) where x_i = y, else 0",
     "jax.numpy.min; torch.amin",
     *_ARGUMENTS,
     **_DOC,
@@ -62,7 +62,7 @@ def min(
     return_residuals: bool = False,
     implementation: Implementation = None,
 ) -> Array | tuple[Array, ...]:
-    """Least of the cells along axes."""
+    """Smallest of the elements along axes."""
     return _extremum("min", _min, x, axis, keepdims, initial, where, return_residuals, implementation)
 
 
@@ -73,19 +73,19 @@ def _extremum(op, which, x, axis, keepdims, initial, where, save, implementation
         checks.dtype(op, "x", x, checks.FLOATS)
     axes = axes_of(op, "x", x, axis)
     if initial is None and where is not None:
-        raise ValueError(f"{op}: initial must be given beside where, for lines in which no cell counts")
+        raise ValueError(f"{op}: initial must be given with where, for slices in which no element counts")
     if save and initial is not None:
-        raise ValueError(f"{op}: return_residuals must be False where initial is given, which is no cell of x")
-    if initial is None and not cells_of(x, axes):
-        raise ValueError(f"{op}: x must have at least one cell along axis, or initial be given, got shape {x.shape}")
+        raise ValueError(f"{op}: return_residuals must be False where initial is given, which is no element of x")
+    if initial is None and not elements_of(x, axes):
+        raise ValueError(f"{op}: x must have at least one element along axis, or initial be given, got shape {x.shape}")
     x = masked(op, "x", x, where, weakest(x.dtype, which is _max))
     out = which(x, axes=axes, magnitude=False, save=save, implementation=implementation)
     if not save:
-        out = joined(op, out, initial, jnp.maximum if which is _max else jnp.minimum)
+        out = with_initial(op, out, initial, jnp.maximum if which is _max else jnp.minimum)
     return with_residuals(op, out, axes, keepdims, save)
 
 
-def greatest_magnitude(x, axes, is_max, implementation):
+def largest_magnitude(x, axes, is_max, implementation):
     """The norms of order inf and -inf."""
     return (_max if is_max else _min)(x, axes=axes, magnitude=True, implementation=implementation)
 
@@ -93,7 +93,7 @@ def greatest_magnitude(x, axes, is_max, implementation):
 def _extremum_backward(op, which, x, y, ties, dy, axis, keepdims, implementation):
     x = array(op, "x", x, checks.FLOATS)
     axes = axes_of(op, "x", x, axis)
-    y, ties, dy = per_line(op, "x", x, axes, keepdims, {"y": y, "ties": ties, "dy": dy}, ties="float32")
+    y, ties, dy = per_slice(op, "x", x, axes, keepdims, {"y": y, "ties": ties, "dy": dy}, ties="float32")
     return which.vjp(x, y, ties, dy, axes=axes, magnitude=False, implementation=implementation)
 
 
@@ -145,19 +145,19 @@ def weakest(dtype, is_max):
 
 def _slope(x, y, ties, *, axes, magnitude):
     value = jnp.abs(x) if magnitude else x
-    share = lines(1 / jnp.maximum(ties, 1).astype(x.dtype), axes)
-    return jnp.where(same(value, lines(y, axes)), share * jnp.sign(x) if magnitude else share, 0)
+    share = slices(1 / jnp.maximum(ties, 1).astype(x.dtype), axes)
+    return jnp.where(same(value, slices(y, axes)), share * jnp.sign(x) if magnitude else share, 0)
 
 
 def _backward(x, y, ties, dy, *, axes, magnitude):
-    return spread("reduce_extremum_backward", x.shape, axes, [x], [y, ties, dy], magnitude=magnitude)
+    return broadcast("reduce_extremum_backward", x.shape, axes, [x], [y, ties, dy], magnitude=magnitude)
 
 
 def _declare(public, is_max):
     def reference(x, *, axes, magnitude):
         x = jnp.abs(x) if magnitude else x
         y = (jnp.max if is_max else jnp.min)(x, axes, initial=jnp.asarray(weakest(x.dtype, is_max), x.dtype))
-        return y, same(x, lines(y, axes)).sum(axes, dtype=jnp.float32)
+        return y, same(x, slices(y, axes)).sum(axes, dtype=jnp.float32)
 
     def native(x, *, axes, magnitude, save):
         dtypes = [x.dtype, jnp.float32][: 2 if save else 1]
@@ -173,7 +173,7 @@ def _declare(public, is_max):
         cases=cases(),
         results=("y", "ties"),
         residuals=("x", "y", "ties"),
-        cut=extremum_by_lines(is_max),
+        cut=extremum_by_slices(is_max),
         forward=Body(reference, native),
         **derivatives(_slope, _backward),
         kernels={

@@ -37,17 +37,17 @@ def cases(draw=spaced, **kwargs):
     )
 
 
-def lines(y, axes):
-    """What each line has, beside its cells."""
+def slices(y, axes):
+    """What each slice has, expanded to its elements."""
     return jnp.expand_dims(y, axes)
 
 
 def derivatives(slope, backward):
     """The tangent and the backward Body of a reduction of one array.
 
-    `slope(x, *residuals, **params)` is the derivative of a line's result by each of its cells, in plain JAX and in the wide
-    dtype; `backward(x, *residuals, dy, **params)` calls the kernel that multiplies it by a cotangent. Tangents are sums of
-    what that gives for the cotangent 1."""
+    `slope(x, *residuals, **params)` is the derivative of a slice's result by each of its elements, in plain JAX and in the
+    wide dtype; `backward(x, *residuals, dy, **params)` calls the kernel that multiplies it by a cotangent. Tangents are sums
+    of what that gives for the cotangent 1."""
 
     def tangent_reference(x, *rest, axes, **params):
         *residuals, t = rest
@@ -57,14 +57,14 @@ def derivatives(slope, backward):
     def tangent_native(x, *rest, axes, **params):
         *residuals, t = rest
         one = jnp.ones(_kernels.kept_of(x.shape, axes), wide(t).dtype)
-        by_cell = backward(wide(x), *map(wide, residuals), one, axes=axes, **params)
-        (y,) = _kernels.reduce("reduce_sum", by_cell * wide(t), axes, [one.dtype], divisor=1.0)
+        by_element = backward(wide(x), *map(wide, residuals), one, axes=axes, **params)
+        (y,) = _kernels.reduce("reduce_sum", by_element * wide(t), axes, [one.dtype], divisor=1.0)
         return (y.astype(t.dtype),)
 
     def backward_reference(x, *rest, axes, **params):
         *residuals, dy = rest
-        by_cell = slope(wide(x), *map(wide, residuals), axes=axes, **params)
-        return ((by_cell * lines(wide(dy), axes)).astype(x.dtype),)
+        by_element = slope(wide(x), *map(wide, residuals), axes=axes, **params)
+        return ((by_element * slices(wide(dy), axes)).astype(x.dtype),)
 
     def backward_native(*arrays, **params):
         return (backward(*arrays, **params),)

@@ -28,8 +28,8 @@ def reduce(target, x, axes, dtypes, **attributes):
     return [y.reshape(kept) for y in results]
 
 
-def spread(target, shape, axes, full, per_line, **attributes):
-    """Calls a gradient, of the shape of what was reduced over axes: `full` are arrays of that shape, `per_line` of the
+def broadcast(target, shape, axes, full, per_slice, **attributes):
+    """Calls a gradient, of the shape of what was reduced over axes: `full` are arrays of that shape, `per_slice` of the
     result's."""
     order = _order(shape, axes)
     if order is not None:
@@ -37,10 +37,10 @@ def spread(target, shape, axes, full, per_line, **attributes):
         axes = tuple(range(len(shape) - len(axes), len(shape)))
         shape, full = [shape[i] for i in order], [turned(x) for x in full]
     batch, core = _layout(shape, axes)
-    whole, lines = (*batch, *core), (*batch, *core[1::2])
-    arrays = *(x.reshape(whole) for x in full), *(y.reshape(lines) for y in per_line)
-    dims = _dims(core, [True] * len(full) + [False] * len(per_line), [True])
-    out = [jax.ShapeDtypeStruct(whole, per_line[-1].dtype)]
+    whole, slices = (*batch, *core), (*batch, *core[1::2])
+    arrays = *(x.reshape(whole) for x in full), *(y.reshape(slices) for y in per_slice)
+    dims = _dims(core, [True] * len(full) + [False] * len(per_slice), [True])
+    out = [jax.ShapeDtypeStruct(whole, per_slice[-1].dtype)]
     (dx,) = kernel(target, dims, *arrays, out=out, rank=len(core), **attributes)
     dx = dx.reshape(shape)
     return dx if order is None else dx.transpose([order.index(i) for i in range(len(order))])
@@ -78,14 +78,14 @@ def _dims(core, operands, results):
 
 
 def workspace(batch, core, dtype):
-    """Bytes for each batch of the states of parts of lines: ReduceGrid of ffi/patterns/reduce_cuda.h says how many parts
+    """Bytes for each batch of the states of parts of slices: ReduceGrid of ffi/patterns/reduce_cuda.h says how many parts
     there are. A state has at most three numbers of 8 bytes."""
     if not all(isinstance(n, int) for n in (*batch, *core)):
         return 0  # in an export for any size
     batches, count, has_columns = math.prod(batch), math.prod(core[::2]), len(core) % 2 == 0
     columns = core[-1] if has_columns else 1
-    lines = batches * math.prod(core[1::2]) // max(columns, 1)
-    if not batches or not lines * columns * count:
+    slices = batches * math.prod(core[1::2]) // max(columns, 1)
+    if not batches or not slices * columns * count:
         return 0
     width = min(16 // dtype.itemsize, 8)
     width = width if core[-1] % width == 0 else 1
@@ -102,8 +102,8 @@ def workspace(batch, core, dtype):
             lanes *= 2
         lanes = min(lanes, wide)
         tiles = -(-columns // (lanes * width))
-    cells = (groups if has_columns else lanes * width) * ahead
-    blocks = -(-lines // min(256 // (lanes * groups), 64 if has_columns else 256)) * tiles
+    elements = (groups if has_columns else lanes * width) * ahead
+    blocks = -(-slices // min(256 // (lanes * groups), 64 if has_columns else 256)) * tiles
     parts = -(-1056 // blocks) if blocks < 1056 else 1
-    parts = max(min(parts, count // (8 * cells)), -(-count // (256 * cells)))
-    return -(-(lines * columns * parts * 24 + 256) // batches) if parts > 1 else 0
+    parts = max(min(parts, count // (8 * elements)), -(-count // (256 * elements)))
+    return -(-(slices * columns * parts * 24 + 256) // batches) if parts > 1 else 0

@@ -9,24 +9,24 @@ from .._core.api import api
 from .._core.op import Body, declare
 from .._core.types import Axes, Implementation
 from .._core.wide import wide, wide_dtype, with_rest
-from ._arguments import HALVES, array, axes_of, document, masked, per_line, with_residuals
-from ._family import AXES, cases, derivatives, lines
-from ._kernels import reduce, spread
-from ._partition import log_sum_exp_by_lines
+from ._arguments import ROUNDING, array, axes_of, document, masked, per_slice, with_residuals
+from ._family import AXES, cases, derivatives, slices
+from ._kernels import broadcast, reduce
+from ._partition import log_sum_exp_by_slices
 from ._references import log_sum_exp_reference
 
 
 @api
 @document(
-    "y = log(sum of e^(x_i) over the cells of a line); dx_i = dy e^(x_i - y)",
+    "y = log(sum of e^(x_i) over the elements of a slice); dx_i = dy e^(x_i - y)",
     "jax.scipy.special.logsumexp; torch.logsumexp",
     "where",
     "return_residuals",
     dtypes="a float type; integers and bool are cast to one",
     residuals="what rounding took from y, in float32 for float16 and bfloat16,",
-    precision=f"{HALVES} Sums are kept beside their maximum: nothing overflows. -inf adds nothing and has gradient 0, +inf "
-    "gives +inf, NaN gives NaN, and a line without cells -inf. The gradient's weights are of y before it is rounded: their "
-    "sum is 1, however large the cells are.",
+    precision=f"{ROUNDING} Sums are kept with their maximum: nothing overflows. -inf adds nothing and has gradient 0, "
+    "+inf gives +inf, NaN gives NaN, and a slice without elements -inf. The gradient's weights are of y before it is "
+    "rounded: their sum is 1, however large the elements are.",
 )
 def logsumexp(
     x: ArrayLike,
@@ -37,7 +37,7 @@ def logsumexp(
     return_residuals: bool = False,
     implementation: Implementation = None,
 ) -> Array | tuple[Array, ...]:
-    """Logarithm of the sum of exponentials of the cells along axes."""
+    """Logarithm of the sum of exponentials of the elements along axes."""
     op = "logsumexp"
     x = array(op, "x", x, checks.FLOATS, to_float=True)
     save = checks.flag(op, "return_residuals", return_residuals)
@@ -76,7 +76,7 @@ def logsumexp_backward(
     x = array(op, "x", x, checks.FLOATS)
     axes = axes_of(op, "x", x, axis)
     arrays = {"y": y, "rest": rest, "dy": dy}
-    y, rest, dy = per_line(op, "x", x, axes, keepdims, arrays, rest=wide_dtype(x.dtype))
+    y, rest, dy = per_slice(op, "x", x, axes, keepdims, arrays, rest=wide_dtype(x.dtype))
     return _log_sum_exp.vjp(x, y, rest, dy, axes=axes, implementation=implementation)
 
 
@@ -90,13 +90,13 @@ def _native(x, *, axes, save):
 
 def _slope(x, y, rest, *, axes):
     """e^(x - y), 0 for -inf, 1 for equal infinities, which have no difference."""
-    y = lines(y, axes)
+    y = slices(y, axes)
     is_nothing, is_same = x == -jnp.inf, jnp.isinf(x) & (x == y)
-    return jnp.where(is_nothing, 0, jnp.exp(jnp.where(is_nothing | is_same, 0, x - y) - lines(rest, axes)))
+    return jnp.where(is_nothing, 0, jnp.exp(jnp.where(is_nothing | is_same, 0, x - y) - slices(rest, axes)))
 
 
 def _backward(x, y, rest, dy, *, axes):
-    return spread("reduce_logsumexp_backward", x.shape, axes, [x], [y, rest, dy])
+    return broadcast("reduce_logsumexp_backward", x.shape, axes, [x], [y, rest, dy])
 
 
 _log_sum_exp = declare(
@@ -109,7 +109,7 @@ _log_sum_exp = declare(
     cases=cases(),
     results=("y", "rest"),
     residuals=("x", "y", "rest"),
-    cut=log_sum_exp_by_lines,
+    cut=log_sum_exp_by_slices,
     forward=Body(_reference, _native),
     **derivatives(_slope, _backward),
     kernels={

@@ -1,5 +1,5 @@
-"""Reductions on shards: what is kept is apart from each other; what shards of the reduced dimensions come to is joined, by
-one collective for each result. `over` are the axes of the mesh."""
+"""Reductions on shards: what is kept is apart from each other; the results of shards of the reduced dimensions are combined,
+by one collective for each result. `over` are the axes of the mesh."""
 
 import math
 
@@ -9,7 +9,7 @@ from jax import lax
 from .._core.extreme import extreme, same
 from .._core.partition import Partition
 from .._core.wide import wide, with_rest
-from ._references import joined_log_sum_exp, joined_variance, norm_reference
+from ._references import combined_log_sum_exp, combined_variance, norm_reference
 
 _REDUCED = tuple(f"reduced{i}" for i in range(64))
 _FULL = ("x", "x")
@@ -29,7 +29,7 @@ def _labels(names, types, params):
     return [of(name, x) for name, x in zip(names, types, strict=True)]
 
 
-def _by_lines(**combine):
+def _by_slices(**combine):
     return Partition(_labels, combine=dict.fromkeys(_REDUCED, combine))
 
 
@@ -43,11 +43,11 @@ def _sum_of(kind):
     return run_on_shards
 
 
-sum_by_lines = _by_lines(forward=_sum_of("forward"), tangent=_sum_of("tangent"))
-trace_by_lines = Partition(_labels, whole=frozenset(_REDUCED))
+sum_by_slices = _by_slices(forward=_sum_of("forward"), tangent=_sum_of("tangent"))
+trace_by_slices = Partition(_labels, whole=frozenset(_REDUCED))
 
 
-def extremum_by_lines(is_max):
+def extremum_by_slices(is_max):
     def forward(run, over, x, /, *, save, **params):
         part, *ties = run["forward"](x, save=save, **params)
         if x.dtype == bool:
@@ -55,7 +55,7 @@ def extremum_by_lines(is_max):
         y = extreme(part, over, is_max)
         return [y, *(lax.psum(jnp.where(same(part, y), count, 0), over) for count in ties)]
 
-    return _by_lines(forward=forward)
+    return _by_slices(forward=forward)
 
 
 def _multiply(x, axes):
@@ -73,15 +73,15 @@ def _prod_forward(run, over, x, /, *, save, **params):
     return [y, _multiply(more[0], over), jnp.minimum(zeros, 2).astype(more[1].dtype)]
 
 
-prod_by_lines = _by_lines(forward=_prod_forward)
+prod_by_slices = _by_slices(forward=_prod_forward)
 
 
 def _log_sum_exp_forward(run, over, x, /, *, save, **params):
     parts, rests = lax.all_gather(jnp.stack(run["forward"](wide(x), save=True, **params)), over, axis=1)
-    return with_rest(*joined_log_sum_exp(parts, rests), x.dtype)[: None if save else 1]
+    return with_rest(*combined_log_sum_exp(parts, rests), x.dtype)[: None if save else 1]
 
 
-log_sum_exp_by_lines = _by_lines(forward=_log_sum_exp_forward)
+log_sum_exp_by_slices = _by_slices(forward=_log_sum_exp_forward)
 
 
 def _norm_forward(run, over, x, /, *, save, **params):
@@ -91,28 +91,28 @@ def _norm_forward(run, over, x, /, *, save, **params):
     return [y.astype(x.dtype), y][: None if save else 1]
 
 
-norm_by_lines = _by_lines(forward=_norm_forward)
+norm_by_slices = _by_slices(forward=_norm_forward)
 
 
-def variance_by_lines(root):
+def variance_by_slices(root):
     def forward(run, over, x, /, *, save, divisor, **params):
         count = math.prod(x.shape[i] for i in params["axes"])
         y, mean, *_ = run["forward"](wide(x), save=True, divisor=float(count), **params)
         variance = jnp.square(y) if root else y
         variances, means = (a for a in lax.all_gather(jnp.stack([variance, mean]), over, axis=1))
-        squares, mean = joined_variance(variances, means, count)
+        squares, mean = combined_variance(variances, means, count)
         y = squares / divisor if divisor > 0 else jnp.full_like(squares, math.nan)
         y = jnp.sqrt(y) if root else y
         return [y.astype(x.dtype), mean, *([y] if root else [])][: None if save else 1]
 
-    return _by_lines(forward=forward)
+    return _by_slices(forward=forward)
 
 
-def count_by_lines(what):
+def count_by_slices(what):
     def forward(run, over, x, /, **params):
         (y,) = run["forward"](x, **params)
         if what == "count":
             return [lax.psum(y, over)]
         return [extreme(y.astype(jnp.int32), over, what == "any").astype(bool)]
 
-    return _by_lines(forward=forward)
+    return _by_slices(forward=forward)

@@ -11,33 +11,33 @@ from .._core.op import Body, declare
 from .._core.types import Axes, Implementation
 from .._core.wide import wide, wide_dtype
 from ._arguments import (
-    HALVES,
+    ROUNDING,
     array,
     axes_of,
     cast,
     document,
-    joined,
     masked,
-    per_line,
+    per_slice,
     promoted,
+    with_initial,
     with_residuals,
 )
 from ._family import AXES, cases
-from ._kernels import reduce, spread
-from ._partition import prod_by_lines
+from ._kernels import broadcast, reduce
+from ._partition import prod_by_slices
 
 
 @api
 @document(
-    "y = product of the cells x_i of a line; dx_i = dy times the product of the others",
+    "y = product of the elements x_i of a slice; dx_i = dy times the product of the others",
     "jax.numpy.prod; torch.prod",
     "dtype", "initial", "where", "return_residuals",
     dtypes="any number type or bool",
-    residuals="the product of the cells that are not zero, and the number of zeros, uint8, at most 2,",
+    residuals="the product of the elements that are not zero, and the number of zeros, uint8, at most 2,",
     returns="Array without the axes: of x's dtype for floats and complex numbers; of int64 or uint64 for integers and bool, "
     "where JAX has 64 bits, else of int32 or uint32.",
-    precision=f"{HALVES} Integers wrap. The gradient divides the product of the cells that are not zero by a cell: where "
-    "that over- or underflows, so may the gradient.",
+    precision=f"{ROUNDING} Integers wrap. The gradient divides the product of the elements that are not zero by an element: "
+    "where that over- or underflows, so may the gradient.",
 )  # fmt: skip
 def prod(
     x: ArrayLike,
@@ -50,7 +50,7 @@ def prod(
     return_residuals: bool = False,
     implementation: Implementation = None,
 ) -> Array | tuple[Array, ...]:
-    """Product of the cells along axes."""
+    """Product of the elements along axes."""
     op = "prod"
     x = array(op, "x", x, checks.EVERY)
     out = promoted(x.dtype) if dtype is None else None
@@ -59,11 +59,11 @@ def prod(
     if save:
         checks.dtype(op, "x", x, checks.INEXACT)
     if save and initial is not None:
-        raise ValueError(f"{op}: return_residuals must be False where initial is given, which is no cell of x")
+        raise ValueError(f"{op}: return_residuals must be False where initial is given, which is no element of x")
     axes = axes_of(op, "x", x, axis)
     x = masked(op, "x", x, where, 1)
     y = _prod(x, axes=axes, dtype=jnp.dtype(out or x.dtype), save=save, implementation=implementation)
-    return with_residuals(op, y if save else joined(op, y, initial, jnp.multiply), axes, keepdims, save)
+    return with_residuals(op, y if save else with_initial(op, y, initial, jnp.multiply), axes, keepdims, save)
 
 
 @api
@@ -94,7 +94,7 @@ def prod_backward(
     axes = axes_of(op, "x", x, axis)
     arrays = {"product": product, "zeros": zeros, "dy": dy}
     dtypes = {"product": wide_dtype(x.dtype).name, "zeros": "uint8"}
-    product, zeros, dy = per_line(op, "x", x, axes, keepdims, arrays, **dtypes)
+    product, zeros, dy = per_slice(op, "x", x, axes, keepdims, arrays, **dtypes)
     return _prod.vjp(x, product, zeros, dy, axes=axes, dtype=x.dtype, implementation=implementation)
 
 
@@ -118,7 +118,7 @@ def _native(x, *, axes, dtype, save):
 
 
 def _product_of(x, axes):
-    """The wide product of each line, whose derivatives by JAX are exact where factors are zero."""
+    """The wide product of each slice, whose derivatives by JAX are exact where factors are zero."""
     return wide(x).prod(axes)
 
 
@@ -128,8 +128,8 @@ def _tangent_reference(x, product, zeros, t, *, axes, dtype):
 
 def _tangent_native(x, product, zeros, t, *, axes, dtype):
     one = jnp.ones(product.shape, product.dtype)
-    by_cell = _spread(wide(x), product, zeros, one, axes)
-    (y,) = reduce("reduce_sum", by_cell * wide(t), axes, [one.dtype], divisor=1.0)
+    by_element = _broadcast(wide(x), product, zeros, one, axes)
+    (y,) = reduce("reduce_sum", by_element * wide(t), axes, [one.dtype], divisor=1.0)
     return (y.astype(t.dtype),)
 
 
@@ -137,12 +137,12 @@ def _backward_reference(x, product, zeros, dy, *, axes, dtype):
     return (jax.vjp(lambda x: _product_of(x, axes), x)[1](wide(dy))[0],)
 
 
-def _spread(x, product, zeros, dy, axes):
-    return spread("reduce_prod_backward", x.shape, axes, [x], [product, zeros, dy])
+def _broadcast(x, product, zeros, dy, axes):
+    return broadcast("reduce_prod_backward", x.shape, axes, [x], [product, zeros, dy])
 
 
 def _backward_native(x, product, zeros, dy, *, axes, dtype):
-    return (_spread(x, product, zeros, dy, axes),)
+    return (_broadcast(x, product, zeros, dy, axes),)
 
 
 def _near_one(rng, *shape):
@@ -161,7 +161,7 @@ _prod = declare(
     cases=cases(_near_one),
     results=("y", "product", "zeros"),
     residuals=("x", "product", "zeros"),
-    cut=prod_by_lines,
+    cut=prod_by_slices,
     forward=Body(_reference, _native),
     tangent=Body(_tangent_reference, _tangent_native),
     backward=Body(_backward_reference, _backward_native),

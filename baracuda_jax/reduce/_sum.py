@@ -13,33 +13,33 @@ from .._core.op import Body, declare
 from .._core.types import Axes, Implementation, Integers
 from .._core.wide import wide
 from ._arguments import (
-    HALVES,
+    ROUNDING,
     array,
     axes_of,
     cast,
-    cells_of,
     document,
-    joined,
+    elements_of,
     mask_of,
     masked,
     only,
-    per_line,
+    per_slice,
     promoted,
     static_shape,
     with_axes,
+    with_initial,
 )
-from ._family import AXES, cases, lines
-from ._kernels import reduce, spread
-from ._partition import sum_by_lines
+from ._family import AXES, cases, slices
+from ._kernels import broadcast, reduce
+from ._partition import sum_by_slices
 
 _PRECISION = (
-    f"{HALVES} Sums are formed pairwise or in short runs, so that errors grow with the logarithm of their length."
+    f"{ROUNDING} Sums are formed pairwise or in short runs, so that errors grow with the logarithm of their length."
 )
 
 
 @api
 @document(
-    "y = sum of the cells x_i of a line; dx_i = dy",
+    "y = sum of the elements x_i of a slice; dx_i = dy",
     "jax.numpy.sum; torch.sum",
     "dtype", "initial", "where",
     dtypes="any number type or bool",
@@ -57,7 +57,7 @@ def sum(
     where: ArrayLike | None = None,
     implementation: Implementation = None,
 ) -> Array:
-    """Sum of the cells along axes."""
+    """Sum of the elements along axes."""
     op = "sum"
     x = array(op, "x", x, checks.EVERY)
     out = promoted(x.dtype) if dtype is None else None
@@ -65,12 +65,12 @@ def sum(
     axes = axes_of(op, "x", x, axis)
     x = masked(op, "x", x, where, 0)
     y = total(x, axes, out or x.dtype, implementation)
-    return with_axes(op, joined(op, y, initial, jnp.add), axes, keepdims)
+    return with_axes(op, with_initial(op, y, initial, jnp.add), axes, keepdims)
 
 
 @api
 @document(
-    "y = (sum of the cells x_i of a line) / n, n being their number; dx_i = dy / n",
+    "y = (sum of the elements x_i of a slice) / n, n being their number; dx_i = dy / n",
     "jax.numpy.mean; torch.mean",
     "dtype", "where",
     dtypes="any number type or bool; integers and bool are cast to a float type",
@@ -85,13 +85,18 @@ def mean(
     where: ArrayLike | None = None,
     implementation: Implementation = None,
 ) -> Array:
-    """Mean of the cells along axes."""
+    """Mean of the elements along axes."""
     op = "mean"
     x = array(op, "x", cast(op, checks.array(op, "x", x), dtype), checks.INEXACT, to_float=True)
     axes = axes_of(op, "x", x, axis)
     if where is None:
         y = _mean(
-            x, axes=axes, shape=x.shape, dtype=x.dtype, divisor=float(cells_of(x, axes)), implementation=implementation
+            x,
+            axes=axes,
+            shape=x.shape,
+            dtype=x.dtype,
+            divisor=float(elements_of(x, axes)),
+            implementation=implementation,
         )
         return with_axes(op, y, axes, keepdims)
     y = _mean_of_some(x, mask_of(op, "x", x, where), axes=axes, implementation=preference.resolve(op, implementation))
@@ -114,8 +119,8 @@ def _backward(op, which, dy, shape, axis, keepdims, divided, implementation):
     dy = array(op, "dy", dy, checks.INEXACT)
     x = jax.ShapeDtypeStruct(static_shape(op, shape), dy.dtype)
     axes = axes_of(op, "an array", x, axis)
-    (dy,) = per_line(op, "shape", x, axes, keepdims, {"dy": dy})
-    divisor = float(cells_of(x, axes)) if divided else 1.0
+    (dy,) = per_slice(op, "shape", x, axes, keepdims, {"dy": dy})
+    divisor = float(elements_of(x, axes)) if divided else 1.0
     return which.vjp(dy, axes=axes, shape=x.shape, dtype=dy.dtype, divisor=divisor, implementation=implementation)
 
 
@@ -176,11 +181,11 @@ def full_shape(dy, axes, shape):
 
 def _backward_reference(dy, *, axes, shape, dtype, divisor):
     dx = (wide(dy) / divisor).astype(dy.dtype)
-    return (jnp.broadcast_to(lines(dx, axes), full_shape(dy, axes, shape)),)
+    return (jnp.broadcast_to(slices(dx, axes), full_shape(dy, axes, shape)),)
 
 
 def _backward_native(dy, *, axes, shape, dtype, divisor):
-    return (spread("reduce_sum_backward", full_shape(dy, axes, shape), axes, [], [dy], divisor=divisor),)
+    return (broadcast("reduce_sum_backward", full_shape(dy, axes, shape), axes, [], [dy], divisor=divisor),)
 
 
 def _declare(public, dtypes):
@@ -193,7 +198,7 @@ def _declare(public, dtypes):
         dtypes=dtypes,
         cases=cases(),
         linear=lambda params: params,
-        cut=sum_by_lines,
+        cut=sum_by_slices,
         forward=Body(_reference, _native),
         backward=Body(_backward_reference, _backward_native),
         kernels={"forward": ("reduce_sum",), "backward": ("reduce_sum_backward",)},

@@ -17,7 +17,7 @@ from .._core.wide import wide
 from ._arguments import array, promoted, static_shape
 from ._family import FAMILY, spaced
 from ._kernels import kept_of, workspace
-from ._partition import trace_by_lines
+from ._partition import trace_by_slices
 from ._sum import full_shape
 
 
@@ -28,8 +28,8 @@ def trace(
     """Sum of a diagonal of matrices.
 
     Formula:
-        y = sum of x[i, i + offset] over the cells that there are, i along axis1 and i + offset along axis2; dx is dy on that
-        diagonal, and 0 elsewhere.
+        y = sum of x[i, i + offset] over the elements that there are, i along axis1 and i + offset along axis2; dx is dy on
+        that diagonal, and 0 elsewhere.
 
     Args:
         x: array of any number type or bool, of rank 2 or more; the other axes are batches.
@@ -86,7 +86,7 @@ def trace_backward(
 
 
 def _params(op, shape, offset, axis1, axis2):
-    """The axes rising, and the offset from the first to the second."""
+    """The axes ascending, and the offset from the first to the second."""
     like = jax.ShapeDtypeStruct(shape, jnp.float32)
     if like.ndim < 2:
         raise ValueError(f"{op}: x must have rank 2 or more, got shape {tuple(shape)}")
@@ -96,7 +96,7 @@ def _params(op, shape, offset, axis1, axis2):
     offset = checks.integer(op, "offset", offset, -(2**62))
     if axes[0] > axes[1]:
         axes, offset = axes[::-1], -offset
-    # No further than the last cell, and within 64 bits.
+    # No further than the last element, and within 64 bits.
     rows, columns = (shape[i] for i in axes)
     return {"axes": axes, "shape": tuple(shape), "offset": max(-rows, min(offset, columns))}
 
@@ -112,10 +112,10 @@ def _diagonal(x, axes, offset):
 
 
 def _reference(x, *, axes, shape, offset, dtype):
-    cells = _diagonal(x, axes, offset)
+    elements = _diagonal(x, axes, offset)
     if not jnp.issubdtype(x.dtype, jnp.inexact):
-        return (cells.sum(-1, dtype=dtype),)
-    return (wide(cells).sum(-1).astype(dtype),)
+        return (elements.sum(-1, dtype=dtype),)
+    return (wide(elements).sum(-1).astype(dtype),)
 
 
 def _native(x, *, axes, shape, offset, dtype, save=False):
@@ -164,7 +164,7 @@ _trace = declare(
         _case("axes turned", (4, 3, 6, 2), axis1=2, axis2=0, offset=1),
     ),
     linear=lambda params: params,
-    cut=trace_by_lines,
+    cut=trace_by_slices,
     forward=Body(_reference, _native),
     backward=Body(_backward_reference, _backward_native),
     kernels={"forward": ("trace",), "backward": ("trace_backward",)},

@@ -10,8 +10,8 @@ from .._core import checks
 from .._core.api import api
 from .._core.types import Implementation, Integers
 from ._arguments import array, static_shape
-from ._extremum import max as greatest
-from ._extremum import min as least
+from ._extremum import max as largest
+from ._extremum import min as smallest
 from ._extremum import weakest
 from ._prod import prod
 from ._sum import sum as total
@@ -28,7 +28,8 @@ def unbroadcast(
     """Reduces x to a shape that broadcasts to x's: over the dimensions along which broadcasting would repeat it.
 
     Formula:
-        y[j] = sum (or max, min, product) of the cells of x to which broadcasting takes cell j of an array of this shape.
+        y[j] = sum (or max, min, product) of the elements of x to which broadcasting takes element j of an array of this
+        shape.
 
     Args:
         x: array of any rank: any number type or bool; of real ones for "max" and "min".
@@ -37,7 +38,7 @@ def unbroadcast(
         implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
-        Array of this shape, of the dtype that the op gives. Of no cells: 0, the lowest value, the highest, 1.
+        Array of this shape, of the dtype that the op gives. Of no elements: 0, the lowest value, the highest, 1.
 
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
@@ -63,4 +64,4 @@ def unbroadcast(
 
 
 reduce_to = unbroadcast
-_OPS = {"sum": total, "max": greatest, "min": least, "prod": prod}
+_OPS = {"sum": total, "max": largest, "min": smallest, "prod": prod}

@@ -17,26 +17,26 @@ from .._core.op import Body, declare
 from .._core.types import Axes, Implementation
 from .._core.wide import wide, wide_dtype
 from ._arguments import (
-    HALVES,
+    ROUNDING,
     array,
     axes_of,
-    cells_of,
     document,
+    elements_of,
     mask_of,
-    per_line,
+    per_slice,
     promoted,
     with_axes,
     with_residuals,
 )
-from ._family import AXES, cases, derivatives, lines
-from ._kernels import reduce, spread
-from ._partition import variance_by_lines
+from ._family import AXES, cases, derivatives, slices
+from ._kernels import broadcast, reduce
+from ._partition import variance_by_slices
 from ._sum import total
 
 _DOC = dict(
     dtypes="a float type; integers and bool are cast to one",
-    precision=f"{HALVES} Differences are those from a mean, which is joined from those of a few cells each: equal cells "
-    "give exactly 0.",
+    precision=f"{ROUNDING} Differences are those from a mean, which is combined from those of a few elements each: "
+    "equal elements give exactly 0.",
 )
 _ARGUMENTS = "ddof", "where", "return_residuals"
 _MEAN = "the mean of each slice, in float32 for float16 and bfloat16, which has a gradient too"
@@ -44,7 +44,7 @@ _MEAN = "the mean of each slice, in float32 for float16 and bfloat16, which has 
 
 @api
 @document(
-    "y = (sum of (x_i - mean)^2 over the cells of a line) / (n - ddof); dx_i = 2 dy (x_i - mean) / (n - ddof)",
+    "y = (sum of (x_i - mean)^2 over the elements of a slice) / (n - ddof); dx_i = 2 dy (x_i - mean) / (n - ddof)",
     "jax.numpy.var; torch.var, of correction 1 by default",
     *_ARGUMENTS,
     residuals=f"{_MEAN},",
@@ -61,14 +61,14 @@ def var(
     return_residuals: bool = False,
     implementation: Implementation = None,
 ) -> Array | tuple[Array, ...]:
-    """Variance of the cells along axes."""
+    """Variance of the elements along axes."""
     return _variance("var", _var, x, axis, ddof, correction, keepdims, where, return_residuals, implementation)
 
 
 @api
 @document(
-    "y = sqrt((sum of (x_i - mean)^2 over the cells of a line) / (n - ddof)); dx_i = dy (x_i - mean) / ((n - ddof) y), 0 "
-    "where y is 0",
+    "y = sqrt((sum of (x_i - mean)^2 over the elements of a slice) / (n - ddof)); dx_i = dy (x_i - mean) / ((n - ddof) y), "
+    "0 where y is 0",
     "jax.numpy.std; torch.std, of correction 1 by default",
     *_ARGUMENTS,
     residuals=f"{_MEAN}, and y before it is rounded, in float32 for these too,",
@@ -85,7 +85,7 @@ def std(
     return_residuals: bool = False,
     implementation: Implementation = None,
 ) -> Array | tuple[Array, ...]:
-    """Standard deviation of the cells along axes."""
+    """Standard deviation of the elements along axes."""
     return _variance("std", _std, x, axis, ddof, correction, keepdims, where, return_residuals, implementation)
 
 
@@ -104,17 +104,17 @@ def _variance(op, which, x, axis, ddof, correction, keepdims, where, save, imple
 
 
 def _params(x, axes, ddof):
-    count = cells_of(x, axes)
+    count = elements_of(x, axes)
     return dict(axes=axes, count=float(count), divisor=count - ddof)
 
 
 @compiled("root", "axes", "ddof", "implementation")
 def _of_some(x, mask, *, root, axes, ddof, implementation):
-    """Of the cells that count, by sums."""
+    """Of the elements that count, by sums."""
     dtype = wide(x).dtype
-    count = lines(total(mask, axes, promoted(mask.dtype), implementation).astype(dtype), axes)
+    count = slices(total(mask, axes, promoted(mask.dtype), implementation).astype(dtype), axes)
     some = jnp.where(mask, wide(x), 0)
-    center = lines(total(some, axes, dtype, implementation), axes) / count
+    center = slices(total(some, axes, dtype, implementation), axes) / count
     squares = jnp.where(mask, jnp.square(some - center), 0)
     left = jnp.squeeze(count, axes) - ddof
     y = jnp.where(left > 0, total(squares, axes, dtype, implementation) / jnp.where(left > 0, left, 1), math.nan)
@@ -140,7 +140,7 @@ def _variance_backward(op, which, x, y, mean, dy, axis, ddof, correction, keepdi
     axes, ddof = axes_of(op, "x", x, axis), _ddof(op, ddof, correction)
     arrays, saved = {"y": y, "mean": mean, "dy": dy}, wide_dtype(x.dtype)
     dtypes = dict(y=saved, mean=saved) if which is _std else dict(mean=saved)
-    y, mean, dy = per_line(op, "x", x, axes, keepdims, arrays, **dtypes)
+    y, mean, dy = per_slice(op, "x", x, axes, keepdims, arrays, **dtypes)
     return which.vjp(x, y, mean, dy, **_params(x, axes, ddof), implementation=implementation)
 
 
@@ -225,7 +225,7 @@ def _with_cotangent_of_mean(of_y):
         parts = [] if dy is None else [wide(x) for x in of_y(x, y, mean, dy, axes=axes, **params)]
         if dmean is None:
             return (parts[0].astype(x.dtype),)
-        parts.append(jnp.broadcast_to(lines(dmean / count, axes), x.shape))
+        parts.append(jnp.broadcast_to(slices(dmean / count, axes), x.shape))
         return (functools.reduce(jnp.add, parts).astype(x.dtype),)
 
     return backward
@@ -236,7 +236,7 @@ def _declare(public, root):
 
     def reference(x, *, axes, count, divisor):
         mean = wide(x).mean(axes)
-        squares = jnp.square(wide(x) - lines(mean, axes)).sum(axes)
+        squares = jnp.square(wide(x) - slices(mean, axes)).sum(axes)
         y = squares / divisor if divisor > 0 else jnp.full_like(squares, math.nan)
         y = _root(y) if root else y
         return (y.astype(x.dtype), mean, y)[: len(results)]
@@ -249,17 +249,17 @@ def _declare(public, root):
         return [*outs, outs[0]] if save and root and not is_rounded else outs
 
     def slope(x, y, mean, *, axes, divisor):
-        difference = x - lines(x.mean(axes), axes)
+        difference = x - slices(x.mean(axes), axes)
         if not divisor > 0:
             return jnp.full_like(x, math.nan)
         if not root:
             return difference * (2 / divisor)
-        y = lines(y, axes)
+        y = slices(y, axes)
         return jnp.where(y == 0, 0, difference / (divisor * jnp.where(y == 0, 1, y)))
 
     def backward(x, y, mean, dy, *, axes, divisor):
         params = dict(divisor=divisor, root=root)
-        return spread("reduce_variance_backward", x.shape, axes, [x], [y, mean, dy], **params)
+        return broadcast("reduce_variance_backward", x.shape, axes, [x], [y, mean, dy], **params)
 
     bodies = derivatives(slope, backward)
     return declare(
@@ -273,7 +273,7 @@ def _declare(public, root):
         results=results,
         outputs=("y", "mean"),
         residuals=("x", "wide_y" if root else "y", "mean"),
-        cut=variance_by_lines(root),
+        cut=variance_by_slices(root),
         forward=Body(reference, native),
         tangent=Body(
             _with_tangent_of_mean(bodies["tangent"].reference, _mean_reference),

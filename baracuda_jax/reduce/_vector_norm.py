@@ -13,26 +13,37 @@ from .._core.api import api
 from .._core.op import Body, declare
 from .._core.types import Axes, Implementation
 from .._core.wide import wide, wide_dtype, with_unrounded
-from ._arguments import HALVES, array, axes_of, cells_of, document, per_line, promoted, with_axes, with_residuals
+from ._arguments import (
+    ROUNDING,
+    array,
+    axes_of,
+    document,
+    elements_of,
+    per_slice,
+    promoted,
+    with_axes,
+    with_residuals,
+)
 from ._count import counted
-from ._extremum import greatest_magnitude
-from ._family import AXES, cases, derivatives, lines, spaced
-from ._kernels import kept_of, reduce, spread
-from ._partition import norm_by_lines
+from ._extremum import largest_magnitude
+from ._family import AXES, cases, derivatives, slices, spaced
+from ._kernels import broadcast, kept_of, reduce
+from ._partition import norm_by_slices
 from ._references import norm_reference
 
 
 @api
 @document(
-    "y = (sum of |x_i|^p over the cells of a line)^(1/p) with p = ord; for p = inf and -inf the greatest and the least "
-    "|x_i|, for p = 0 the number of cells that are not zero; dx_i = dy sign(x_i) (|x_i| / y)^(p - 1), 0 where x_i or y is 0",
+    "y = (sum of |x_i|^p over the elements of a slice)^(1/p) with p = ord; for p = inf and -inf the largest and the "
+    "smallest |x_i|, for p = 0 the number of elements that are not zero; dx_i = dy sign(x_i) (|x_i| / y)^(p - 1), "
+    "0 where x_i or y is 0",
     "jax.numpy.linalg.vector_norm; torch.linalg.vector_norm",
     "return_residuals",
     name="x",
     before="        ord: static number, the order p of the norm, or inf, -inf or 0.\n",
     dtypes="a float type; integers and bool are cast to one",
     residuals="y before it is rounded, in float32 for float16 and bfloat16 and else y itself,",
-    precision=f"{HALVES} Powers are those of ratios to the greatest cell, and squares are scaled: nothing over- or "
+    precision=f"{ROUNDING} Powers are those of ratios to the largest element, and squares are scaled: nothing over- or "
     "underflows but what the result's dtype can't hold.",
 )
 def vector_norm(
@@ -44,7 +55,7 @@ def vector_norm(
     return_residuals: bool = False,
     implementation: Implementation = None,
 ) -> Array | tuple[Array, ...]:
-    """Norm of the cells along axes, as of a vector."""
+    """Norm of the elements along axes, as of a vector."""
     op = "vector_norm"
     x = array(op, "x", x, checks.FLOATS, to_float=True)
     p = _order(op, ord)
@@ -53,11 +64,11 @@ def vector_norm(
     if save and (p == 0 or math.isinf(p)):
         raise ValueError(f"{op}: return_residuals must be False for ord=inf, -inf and 0, got ord={ord!r}")
     if math.isinf(p):
-        if not cells_of(x, axes) and p < 0:
-            raise ValueError(f"{op}: x must have at least one cell along axis for ord=-inf, got shape {x.shape}")
+        if not elements_of(x, axes) and p < 0:
+            raise ValueError(f"{op}: x must have at least one element along axis for ord=-inf, got shape {x.shape}")
         y = (
-            greatest_magnitude(x, axes, p > 0, implementation)
-            if cells_of(x, axes)
+            largest_magnitude(x, axes, p > 0, implementation)
+            if elements_of(x, axes)
             else jnp.zeros(kept_of(x.shape, axes), x.dtype)
         )
     elif p == 0:
@@ -98,7 +109,7 @@ def vector_norm_backward(
     if p == 0 or math.isinf(p):
         raise ValueError(f"{op}: ord must be finite and not 0, got {ord!r}")
     axes = axes_of(op, "x", x, axis)
-    y, dy = per_line(op, "x", x, axes, keepdims, {"y": y, "dy": dy}, y=wide_dtype(x.dtype))
+    y, dy = per_slice(op, "x", x, axes, keepdims, {"y": y, "dy": dy}, y=wide_dtype(x.dtype))
     return _norm.vjp(x, y, dy, axes=axes, order=p, implementation=implementation)
 
 
@@ -128,7 +139,7 @@ def _native(x, *, axes, order, save):
 
 
 def _slope(x, y, *, axes, order):
-    y = lines(y, axes)
+    y = slices(y, axes)
     if order == 1:
         return jnp.sign(x)
     is_none = (x == 0) | (y == 0)
@@ -137,7 +148,7 @@ def _slope(x, y, *, axes, order):
 
 
 def _backward(x, y, dy, *, axes, order):
-    return spread("reduce_norm_backward", x.shape, axes, [x], [y, dy], p=order)
+    return broadcast("reduce_norm_backward", x.shape, axes, [x], [y, dy], p=order)
 
 
 def _off_zero(rng, *shape):
@@ -162,7 +173,7 @@ _norm = declare(
     ),
     results=("y", "wide_y"),
     residuals=("x", "wide_y"),
-    cut=norm_by_lines,
+    cut=norm_by_slices,
     forward=Body(_reference, _native),
     **derivatives(_slope, _backward),
     kernels={

@@ -1,8 +1,8 @@
-"""Scans: each cell sees what comes before it along an axis.
+"""Scans: each element sees what comes before it along an axis.
 
-Data flow: arrays are [batches, count, inner], and go along the middle axis, from its end where `reverse`. Every cell is read
-once and written once; what a chunk of cells comes to is joined to the chunks before in an order that shapes alone decide.
-Gradients are scans the other way. Pattern: scan.
+Data flow: arrays are [batches, count, inner], and go along the middle axis, from its end where `reverse`. Every element is
+read once and written once; the total of a chunk of elements is combined with those of the chunks before in an order that
+shapes alone decide. Gradients are scans the other way. Pattern: scan.
 
 Throughout, `axis` is the number of dimensions before the one that is scanned.
 """

@@ -11,8 +11,8 @@ _DOC = """
     Args:
         x: array of {dtypes}, of rank 1 or more.
         axis: static integer, the axis that is scanned; a negative one counts from the last.
-        reverse: scan from the end of the axis: "before" is then what lies behind.
-        exclusive: a cell sees what comes before it alone, and the first {nothing}.
+        reverse: scan from the end of the axis: "before" is then what comes after.
+        exclusive: an element sees what comes before it alone, and the first {nothing}.
 {more}        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The cumulative maximum and minimum. The first cell that has the extreme value takes the gradient."""
+"""The cumulative maximum and minimum. The first element that has the extreme value takes the gradient."""
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -11,7 +11,7 @@ from .._core.op import Body, declare
 from .._core.types import Implementation
 from .._core.wide import wide
 from ._arguments import arguments, backward_arguments, document
-from ._exclusive import behind, derivatives
+from ._exclusive import derivatives, shifted
 from ._family import CUMULATIVE, cases
 from ._kernels import call, take
 from ._partition import whole_axis
@@ -21,25 +21,25 @@ from ._references import after, before, last
 def _extremum(op, which, x, axis, reverse, exclusive, indices, implementation):
     x, params = arguments(op, x, axis, reverse, exclusive, checks.NUMBERS)
     count = x.shape[params["axis"]]
-    checks.places(op, "x", count, "cells along axis")
+    checks.positions(op, "x", count, "elements along axis")
     save = checks.flag(op, "return_indices", indices)
     return which(x, **params, save=save, implementation=implementation)
 
 
 _EXTREMUM_ARGUMENTS = """\
         return_indices: also return where along the axis each value is, of those that tie the first in the direction of the
-            scan; the length of the axis where there is nothing before the cell.
+            scan; the length of the axis where there is nothing before the element.
 """
 _EXTREMUM = dict(
     more=_EXTREMUM_ARGUMENTS,
     returns="Array of x's shape and dtype; with return_indices also an int32 array of the shape.",
-    precision="exact. A NaN beats every number, and the first NaN stays. The cell at the index has the gradient.",
+    precision="exact. A NaN beats every number, and the first NaN stays. The element at the index has the gradient.",
 )
 
 
 @api
 @document(
-    "y_i = max(x_0, ..., x_i), and exclusive up to x_{i-1}; dx_j = sum of dy_i over the cells i whose index is j",
+    "y_i = max(x_0, ..., x_i), and exclusive up to x_{i-1}; dx_j = sum of dy_i over the elements i whose index is j",
     nothing="-inf, or the lowest integer",
     source="jax.lax.cummax; torch.cummax",
     **_EXTREMUM,
@@ -53,13 +53,13 @@ def cummax(
     return_indices: bool = False,
     implementation: Implementation = None,
 ) -> Array | tuple[Array, ...]:
-    """Maximum of what comes before each cell along an axis."""
+    """Maximum of what comes before each element along an axis."""
     return _extremum("cummax", _max, x, axis, reverse, exclusive, return_indices, implementation)
 
 
 @api
 @document(
-    "y_i = min(x_0, ..., x_i), and exclusive up to x_{i-1}; dx_j = sum of dy_i over the cells i whose index is j",
+    "y_i = min(x_0, ..., x_i), and exclusive up to x_{i-1}; dx_j = sum of dy_i over the elements i whose index is j",
     nothing="+inf, or the highest integer",
     source="jax.lax.cummin; torch.cummin",
     **_EXTREMUM,
@@ -73,7 +73,7 @@ def cummin(
     return_indices: bool = False,
     implementation: Implementation = None,
 ) -> Array | tuple[Array, ...]:
-    """Minimum of what comes before each cell along an axis."""
+    """Minimum of what comes before each element along an axis."""
     return _extremum("cummin", _min, x, axis, reverse, exclusive, return_indices, implementation)
 
 
@@ -95,7 +95,7 @@ def cummax_backward(
     exclusive: bool = False,
     implementation: Implementation = None,
 ) -> Array:
-    """The gradient of `cummax`: dx_j = sum of dy_i over the cells i with index_i == j.
+    """The gradient of `cummax`: dx_j = sum of dy_i over the elements i with index_i == j.
 
     Args:
         index: int32, as `cummax` returns it with return_indices, with the same exclusive.
@@ -140,8 +140,8 @@ def _declare(name, public, beats, nothing):
 
     def reference(x, *, exclusive, **params):
         axis, n = params["axis"], x.shape[params["axis"]]
-        places = lax.broadcasted_iota(jnp.int32, x.shape, axis)
-        index = lax.associative_scan(better, (x, places), **params)[1]
+        positions = lax.broadcasted_iota(jnp.int32, x.shape, axis)
+        index = lax.associative_scan(better, (x, positions), **params)[1]
         index = before(index, n, **params) if exclusive else index
         return _at(x, index, axis, jnp.asarray(nothing(x.dtype), x.dtype)), index
 
@@ -162,7 +162,7 @@ def _declare(name, public, beats, nothing):
         **derivatives(
             tangent=(_tangent_reference, _tangent_native),
             backward=(_backward_reference, _backward_native),
-            inclusive=lambda index, **params: (behind(index, last(index, **params), **params),),
+            inclusive=lambda index, **params: (shifted(index, last(index, **params), **params),),
         ),
         kernels={
             "forward": (name,),
@@ -181,17 +181,17 @@ def _tangent_native(index, t, *, axis, **_):
 
 
 def _backward_reference(index, dy, *, axis, reverse):
-    """The sum over each run of cells that have one index, at its end in the other direction, where that index is."""
+    """The sum over each run of elements that have one index, at its end in the other direction, where that index is."""
     params = dict(axis=axis, reverse=reverse)
 
-    def join(a, later):
+    def combine(a, later):
         (total, begins), (more, again) = a, later
         return jnp.where(again, more, total + more), begins | again
 
     begins = index != after(index, -1, **params)
-    total = lax.associative_scan(join, (wide(dy), begins), reverse=not reverse, axis=axis)[0]
-    is_winner = index == lax.broadcasted_iota(jnp.int32, index.shape, axis)
-    return (jnp.where(is_winner, total, 0).astype(dy.dtype),)
+    total = lax.associative_scan(combine, (wide(dy), begins), reverse=not reverse, axis=axis)[0]
+    is_arg = index == lax.broadcasted_iota(jnp.int32, index.shape, axis)
+    return (jnp.where(is_arg, total, 0).astype(dy.dtype),)
 
 
 def _backward_native(index, dy, **params):

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core.kernel import kernel
-from .._core.look_back import look_back_places
+from .._core.look_back import look_back_positions
 
 
 def call(target, *operands, axis, dtypes=None, **attributes):
@@ -39,10 +39,10 @@ def _call(target, operands, axis, dtypes, **options):
 
 
 def _workspace(shape, dtype):
-    """Bytes for each batch of what the CUDA drivers tell their blocks of parts of lines, where these are few and long: of
-    rows each state with as many bytes of marks, for parts of 1024 cells at least (ffi/patterns/look_back_cuda.h), of columns
-    the totals of as many parts as make 264 blocks of 128 columns, of all (ffi/patterns/scan_columns_cuda.h). With fewer
-    bytes there are fewer parts. A state has at most two values."""
+    """Bytes for each batch of what the CUDA drivers tell their blocks of parts of slices, where these are few and long: of
+    rows each state with as many bytes of marks, for parts of 1024 elements at least (ffi/patterns/look_back_cuda.h), of
+    columns the totals of as many parts as make 264 blocks of 128 columns, of all (ffi/patterns/scan_columns_cuda.h). With
+    fewer bytes there are fewer parts. A state has at most two values."""
     *batch, count, inner = shape
     rows = math.prod(batch)
     if not all(isinstance(size, int) for size in (rows, count, inner)) or not rows * inner:
@@ -50,6 +50,6 @@ def _workspace(shape, dtype):
     state = 2 * max(jnp.dtype(dtype).itemsize, 4)
     if inner == 1:
         parts = -(-count // 1024)
-        return look_back_places(parts) * 2 * state + 256 if rows < 512 and parts > 1 else 0
+        return look_back_positions(parts) * 2 * state + 256 if rows < 512 and parts > 1 else 0
     blocks = -(-rows * inner // 128)
     return -(-264 // blocks) * inner * state + 256 if blocks < 192 and count >= 64 else 0

@@ -38,7 +38,7 @@ def linear_scan(
         a: array of a float or complex type, of rank 1 or more, the factors.
         b: array of a's shape and dtype, what is added. To broadcast one against the other is left to the caller.
         axis: static integer, the axis that is scanned; a negative one counts from the last.
-        reverse: scan from the end of the axis: "before" is then what lies behind.
+        reverse: scan from the end of the axis: "before" is then what comes after.
         return_residuals: also return h in float32 for float16, whose range it may leave, and else h itself, which the
             backward function reads.
         implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
@@ -49,8 +49,8 @@ def linear_scan(
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: float16 and bfloat16 accumulate in float32 and are rounded once. Stretches of the axis are computed each by
-    itself and then joined, by the products of their factors: where these overflow, so may what comes behind. Results are
+    Precision: float16 and bfloat16 accumulate in float32 and are rounded once. Chunks of the axis are computed each by
+    itself and then combined, by the products of their factors: where these overflow, so may what follows. Results are
     the same bits every time.
 
     Source: jax.lax.associative_scan, of pairs; recurrent and state space layers.
@@ -76,7 +76,7 @@ def linear_scan_backward(
     Args:
         a: array of a float or complex type, the factors.
         h: the second result of `linear_scan` with return_residuals: float32 for float16, else the result itself.
-        dy: the cotangent of the result. All three have one shape, and but for h one dtype; of complex numbers none is
+        dy: the cotangent of the result. All three have one shape, and except for h one dtype; of complex numbers none is
             conjugated.
         axis, reverse: as in `linear_scan`.
         implementation: "native", "xla" or None.

@@ -26,9 +26,9 @@ from ._references import adjoint, before, prefixes
     source="jax.lax.cumlogsumexp; torch.logcumsumexp",
     dtypes="a float type",
     more=RESIDUALS.format(residuals="what rounding took from y, in float32 for float16 and bfloat16"),
-    precision="float16 and bfloat16 accumulate in float32 and are rounded once. Sums are kept beside their maximum: nothing "
+    precision="float16 and bfloat16 accumulate in float32 and are rounded once. Sums are kept with their maximum: nothing "
     "overflows; -inf adds nothing and has no gradient, +inf gives +inf, and NaN is NaN from there on. The gradient's "
-    "weights are of y before it is rounded, however large the cells are.",
+    "weights are of y before it is rounded, however large the elements are.",
 )
 def logcumsumexp(
     x: ArrayLike,
@@ -39,7 +39,7 @@ def logcumsumexp(
     return_residuals: bool = False,
     implementation: Implementation = None,
 ) -> Array | tuple[Array, ...]:
-    """Logarithm of the sum of exponentials of what comes before each cell along an axis."""
+    """Logarithm of the sum of exponentials of what comes before each element along an axis."""
     op = "logcumsumexp"
     x, params = arguments(op, x, axis, reverse, exclusive, checks.FLOATS)
     save = saving(op, "x", x, return_residuals)
@@ -65,7 +65,7 @@ def logcumsumexp_backward(
         x: floats, the exponents.
         y, rest: as `logcumsumexp` returns them with return_residuals, with the same exclusive: the result, and what rounding
             took from it, which is float32 for float16 and bfloat16.
-        dy: the cotangent of the result. All have one shape, and but for rest one dtype.
+        dy: the cotangent of the result. All have one shape, and except for rest one dtype.
         axis, reverse, exclusive: as in `logcumsumexp`.
         implementation: "native", "xla" or None.
 
@@ -89,12 +89,12 @@ def _reference(x, **params):
 def _largest_and_sum(x, *, axis, reverse):
     """The largest so far, and the sum of e^(x - largest)."""
 
-    def join(a, b):
+    def combine(a, b):
         (largest, total), (other, more) = a, b
         most = jnp.maximum(largest, other)
         return most, total * _share(largest, most) + more * _share(other, most)
 
-    return lax.associative_scan(join, (x, jnp.ones_like(x)), reverse=reverse, axis=axis)
+    return lax.associative_scan(combine, (x, jnp.ones_like(x)), reverse=reverse, axis=axis)
 
 
 def _share(less, more, rest=0):
@@ -104,12 +104,12 @@ def _share(less, more, rest=0):
 
 
 def _own(x, y, rest, s):
-    """e^(x - y - rest) s: what a cell adds; -inf adds nothing."""
+    """e^(x - y - rest) s: what an element adds; -inf adds nothing."""
     return jnp.where(x == -jnp.inf, 0, _share(x, y, -rest) * s)
 
 
 def _kept(y, rest, **params):
-    """e^(y_{i-1} - y_i): how much of what is before a cell is in its sum."""
+    """e^(y_{i-1} - y_i): how much of what is before an element is in its sum."""
     return _share(before(y, -jnp.inf, **params), y, before(rest, 0, **params) - rest)
 
 

@@ -1,5 +1,5 @@
 """Scans on shards: all dimensions but the one that is scanned are apart from each other. Sums and linear recurrences are
-computed on each shard of that one too: what the shards come to is gathered, and what is before a shard is added to it. For
+computed on each shard of that one too: the totals of shards are gathered, and what is before a shard is added to it. For
 other scans it is gathered."""
 
 import functools
@@ -27,7 +27,7 @@ def _first(x, *, axis, reverse, **_):
 
 
 def _add_to_first(x, more, *, axis, reverse, **_):
-    """x with `more`, one cell along the axis, added to the first."""
+    """x with `more`, one element along the axis, added to the first."""
     rest = lax.slice_in_dim(x, 0, -1, axis=axis) if reverse else lax.slice_in_dim(x, 1, None, axis=axis)
     end = _first(x, axis=axis, reverse=reverse) + more
     return lax.concatenate([rest, end] if reverse else [end, rest], axis)
@@ -54,9 +54,9 @@ def _sum_of(kind):
         turned = {**params, "reverse": params["reverse"] != (kind == "backward")}
         total = last(y, **turned) + last(x_wide, **turned) if params["exclusive"] else last(y, **turned)
         totals = lax.all_gather(total, axes)
-        place = lax.broadcasted_iota(jnp.int32, totals.shape, 0)
+        position = lax.broadcasted_iota(jnp.int32, totals.shape, 0)
         here = lax.axis_index(axes)
-        is_before = place > here if turned["reverse"] else place < here
+        is_before = position > here if turned["reverse"] else position < here
         return [(y + jnp.where(is_before, totals, 0).sum(0, dtype=y.dtype)).astype(x.dtype)]
 
     return run_on_shards
@@ -73,13 +73,13 @@ sum_by_totals = Partition(
 
 
 def _state_before(factors, states, axes, reverse):
-    """What all shards before this one come to."""
+    """The total of all shards before this one."""
     return _shard_before(linear_scan(factors, states, axis=0, reverse=reverse), axes, reverse)
 
 
-def _gather(axes, *cells):
-    """Cells of all shards, by one collective."""
-    return lax.all_gather(jnp.stack(cells), axes, axis=1)
+def _gather(axes, *elements):
+    """Elements of all shards, by one collective."""
+    return lax.all_gather(jnp.stack(elements), axes, axis=1)
 
 
 def _product(a, *, axis, **_):
@@ -108,7 +108,7 @@ def _linear_tangent(run, axes, a, h, da, db, **params):
 
 
 def _linear_backward(run, axes, a, h, dh, **params):
-    """The recurrence in the other direction, of a shard's s_first = s + (product of the factors behind the first) s_after,
+    """The recurrence in the other direction, of a shard's s_first = s + (product of the factors after the first) s_after,
     where s_after, of the next shard, is its a_first s_first."""
     dtype, a, h, dh = a.dtype, wide(a), wide(h), wide(dh)
     turned = {**params, "reverse": not params["reverse"]}

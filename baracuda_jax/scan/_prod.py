@@ -35,7 +35,7 @@ def cumprod(
     return_residuals: bool = False,
     implementation: Implementation = None,
 ) -> Array | tuple[Array, ...]:
-    """Product of what comes before each cell along an axis."""
+    """Product of what comes before each element along an axis."""
     op = "cumprod"
     x, params = arguments(op, x, axis, reverse, exclusive, checks.NUMBERS)
     save = saving(op, "x", x, return_residuals)
@@ -59,7 +59,7 @@ def cumprod_backward(
         x: floats, the factors.
         y: the second result of `cumprod` with return_residuals, with the same exclusive: float32 for float16, else the
             result itself.
-        dy: the cotangent of the result. All three have one shape, and but for y one dtype.
+        dy: the cotangent of the result. All three have one shape, and except for y one dtype.
         axis, reverse, exclusive: as in `cumprod`.
         implementation: "native", "xla" or None.
 

@@ -28,7 +28,7 @@ def cumsum(
     exclusive: bool = False,
     implementation: Implementation = None,
 ) -> Array:
-    """Sum of what comes before each cell along an axis."""
+    """Sum of what comes before each element along an axis."""
     x, params = arguments("cumsum", x, axis, reverse, exclusive, checks.NUMBERS)
     return _sum(x, **params, implementation=implementation)
 

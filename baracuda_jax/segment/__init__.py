@@ -1,9 +1,9 @@
 """Segment reductions: rows of `data` with the same id are reduced to one.
 
-Data flow: the ids are turned into an index (a stable sort of the row numbers by segment, and the place where each segment
-begins). Forward each segment reads its rows, in order; backward it writes them, wherever they are: cells of segments, which
-many rows share, are read once, and each row of the gradient is written once. Pattern: segment. Ops on the same ids in one
-program share the index, as do forward and backward: XLA computes equal calls once.
+Data flow: the ids are turned into an index (a stable sort of the row numbers by segment, and the position where each segment
+begins). Forward each segment reads its rows, in order; backward it writes them, wherever they are: elements of segments,
+which many rows share, are read once, and each row of the gradient is written once. Pattern: segment. Ops on the same ids in
+one program share the index, as do forward and backward: XLA computes equal calls once.
 
 Throughout, `axis` is the number of leading batch dimensions of the data. The ids have as many, or fewer: each of their
 batches then serves several of the data's.

@@ -28,7 +28,7 @@ from ._kernels import (
     unflat,
 )
 from ._partition import extremum_by_rows, same, split_by_rows
-from ._references import column, per_batch, reduce_by, segment_or_last, spread, take
+from ._references import broadcast, column, per_batch, reduce_by, segment_or_last, take
 
 
 def _extremum(
@@ -46,7 +46,7 @@ def _extremum(
 _EXTREMUM_ARGUMENTS = """\
         ties: where rows tie, "first" gives the whole gradient to the lowest row number, "split" gives equal parts to all,
             as jax.ops does.
-        return_residuals: also return what the backward function needs: with ties="first" the winning row of each cell
+        return_residuals: also return what the backward function needs: with ties="first" `arg`, the row of each element
             (N where there is none), with ties="split" the number of rows that tie.
 """
 
@@ -97,26 +97,26 @@ def segment_min(
     return _extremum("segment_min", _min, _min_split, *rest)
 
 
-def _extremum_backward(op, which, segment_ids, winner, dy, indices_are_sorted, implementation):
-    checks.dtype(op, "winner", winner, ("int32", "uint32"))
-    ids, params = backward_arguments(op, segment_ids, dy, indices_are_sorted, same=[("winner", winner)])
-    return which.vjp(ids, winner, dy, **params, implementation=implementation)
+def _extremum_backward(op, which, segment_ids, arg, dy, indices_are_sorted, implementation):
+    checks.dtype(op, "arg", arg, ("int32", "uint32"))
+    ids, params = backward_arguments(op, segment_ids, dy, indices_are_sorted, same=[("arg", arg)])
+    return which.vjp(ids, arg, dy, **params, implementation=implementation)
 
 
 @api
 def segment_max_backward(
     segment_ids: ArrayLike,
-    winner: ArrayLike,
+    arg: ArrayLike,
     dy: ArrayLike,
     *,
     indices_are_sorted: bool = False,
     implementation: Implementation = None,
 ) -> Array:
-    """The gradient of `segment_max` with ties="first": dx[n] = dy[s] if winner[s] == n, else 0, with s = segment_ids[n].
+    """The gradient of `segment_max` with ties="first": dx[n] = dy[s] if arg[s] == n, else 0, with s = segment_ids[n].
 
     Args:
         segment_ids: integers [N] (or with batches [*batch, N]).
-        winner: int32 [num_segments, ...], the row that each cell came from, as `segment_max` returns it.
+        arg: int32 [num_segments, ...], the row of each element, as `segment_max` returns it.
         dy: floats [num_segments, ...], the cotangent of the result.
         indices_are_sorted: as in `segment_max`.
         implementation: "native", "xla" or None.
@@ -124,20 +124,20 @@ def segment_max_backward(
     Returns:
         The cotangent of data, [N, ...].
     """
-    return _extremum_backward("segment_max_backward", _max, segment_ids, winner, dy, indices_are_sorted, implementation)
+    return _extremum_backward("segment_max_backward", _max, segment_ids, arg, dy, indices_are_sorted, implementation)
 
 
 @api
 def segment_min_backward(
     segment_ids: ArrayLike,
-    winner: ArrayLike,
+    arg: ArrayLike,
     dy: ArrayLike,
     *,
     indices_are_sorted: bool = False,
     implementation: Implementation = None,
 ) -> Array:
     """The gradient of `segment_min` with ties="first": see `segment_max_backward`."""
-    return _extremum_backward("segment_min_backward", _min, segment_ids, winner, dy, indices_are_sorted, implementation)
+    return _extremum_backward("segment_min_backward", _min, segment_ids, arg, dy, indices_are_sorted, implementation)
 
 
 def _best(extremum, is_nan_free, data, ids, num_segments):
@@ -149,7 +149,7 @@ def _best(extremum, is_nan_free, data, ids, num_segments):
     return jnp.where(any_nan, jnp.nan, y)
 
 
-def _winner(extremum, data, ids, *, axis, num_segments, **_):
+def _arg(extremum, data, ids, *, axis, num_segments, **_):
     """The lowest row with the extreme value; the number of rows where there is none."""
     rows = data.shape[axis]
 
@@ -160,15 +160,15 @@ def _winner(extremum, data, ids, *, axis, num_segments, **_):
         row = jnp.where(same(data, best), column(jnp.arange(rows, dtype=index_dtype(rows)), data), rows)
         return jnp.minimum(jax.ops.segment_min(row, ids, num_segments), rows)
 
-    return per_batch(one, axis)(data, spread(ids, data.shape[:axis]))
+    return per_batch(one, axis)(data, broadcast(ids, data.shape[:axis]))
 
 
-def _at(x, winner, axis, otherwise):
-    """x [*batch, N, ...] at the winning rows."""
+def _at(x, arg, axis, otherwise):
+    """x [*batch, N, ...] at the rows `arg`."""
     if not x.shape[axis]:
-        return jnp.full(winner.shape, otherwise, x.dtype)
-    row = jnp.minimum(winner, x.shape[axis] - 1)
-    return jnp.where(winner < x.shape[axis], jnp.take_along_axis(x, row, axis), otherwise)
+        return jnp.full(arg.shape, otherwise, x.dtype)
+    row = jnp.minimum(arg, x.shape[axis] - 1)
+    return jnp.where(arg < x.shape[axis], jnp.take_along_axis(x, row, axis), otherwise)
 
 
 def _native(name, residual):
@@ -184,22 +184,22 @@ def _native(name, residual):
 
 def _declare_extremum(name, public, extremum):
     def reference(data, ids, **params):
-        winner = _winner(extremum, lax.stop_gradient(data), ids, **params)
-        return _at(data, winner, params["axis"], from_bits(params["empty_bits"], data.dtype)), winner
+        arg = _arg(extremum, lax.stop_gradient(data), ids, **params)
+        return _at(data, arg, params["axis"], from_bits(params["empty_bits"], data.dtype)), arg
 
-    def tangent_native(ids, winner, t, *, axis, **_):
+    def tangent_native(ids, arg, t, *, axis, **_):
         rows = flat(t, axis)
-        out = result_type(rows, axis, winner.shape[axis])
-        (y,) = kernel("take_along", "...sd, ...nd -> ...sd", flat(winner, axis), rows, out=[out])
+        out = result_type(rows, axis, arg.shape[axis])
+        (y,) = kernel("take_along", "...sd, ...nd -> ...sd", flat(arg, axis), rows, out=[out])
         return (unflat(y, t, axis),)
 
-    def backward_reference(ids, winner, dy, *, axis, **_):
-        rows = jnp.arange(ids.shape[-1], dtype=winner.dtype)
+    def backward_reference(ids, arg, dy, *, axis, **_):
+        rows = jnp.arange(ids.shape[-1], dtype=arg.dtype)
         rows = rows.reshape((1,) * axis + (-1,) + (1,) * (dy.ndim - axis - 1))
-        return (jnp.where(take(winner, ids, axis=axis) == rows, take(dy, ids, axis=axis), 0),)
+        return (jnp.where(take(arg, ids, axis=axis) == rows, take(dy, ids, axis=axis), 0),)
 
-    def backward_native(ids, winner, dy, **params):
-        return (gradient("segment_extremum_backward", ids, dy, cells=[winner], **params),)
+    def backward_native(ids, arg, dy, **params):
+        return (gradient("segment_extremum_backward", ids, dy, elements=[arg], **params),)
 
     return declare(
         name,
@@ -207,11 +207,11 @@ def _declare_extremum(name, public, extremum):
         public=public,
         dtypes=checks.NUMBERS,
         cases=cases(),
-        results=("y", "winner"),
-        residuals=("segment_ids", "winner"),
+        results=("y", "arg"),
+        residuals=("segment_ids", "arg"),
         cut=extremum_by_rows(name),
         forward=Body(reference, _native(name, index_dtype)),
-        tangent=Body(lambda ids, winner, t, *, axis, **_: (_at(t, winner, axis, 0),), tangent_native),
+        tangent=Body(lambda ids, arg, t, *, axis, **_: (_at(t, arg, axis, 0),), tangent_native),
         backward=Body(backward_reference, backward_native),
         kernels={
             "forward": ("segment_index", name),
@@ -237,8 +237,8 @@ def _declare_split(name, public, extremum):
 
     def tangent_by(each_row, sum_of):
         def tangent(data, ids, y, ties, t, **params):
-            winners = same(data, each_row(y, ids, **params))
-            total = sum_of(jnp.where(winners, wide(t), 0), ids, **{**params, "empty_bits": 0})
+            ties_here = same(data, each_row(y, ids, **params))
+            total = sum_of(jnp.where(ties_here, wide(t), 0), ids, **{**params, "empty_bits": 0})
             return ((total / jnp.maximum(ties, 1).astype(total.dtype)).astype(t.dtype),)
 
         return tangent
@@ -256,7 +256,7 @@ def _declare_split(name, public, extremum):
         return (jnp.where(same(data, take(y, ids, **params)), take(part, ids, **params), 0),)
 
     def backward_native(data, ids, y, ties, dy, **params):
-        return (gradient("segment_ties_backward", ids, dy, data=[data], cells=[y, ties], **params),)
+        return (gradient("segment_ties_backward", ids, dy, data=[data], elements=[y, ties], **params),)
 
     return declare(
         f"{name}_split",

@@ -87,12 +87,14 @@ def reduce(target, data, index, out, *, axis, num_segments, empty_bits, counts=(
     return [unflat(y, data, axis) for y in results]
 
 
-def gradient(target, ids, dy, *, axis, sorted, counts=(), cells=(), data=(), **_):
+def gradient(target, ids, dy, *, axis, sorted, counts=(), elements=(), data=(), **_):
     """Calls a backward target, whose result has a row for each id. Its operands are `data`, shaped as the result, the
-    index, `counts`, one for each segment, `cells`, shaped as dy, and dy."""
+    index, `counts`, one for each segment, `elements`, shaped as dy, and dy."""
     index = index_of(ids, dy.shape[axis], sorted)
-    dims = ", ".join(["...nd"] * len(data) + ["...p", "...q"] + ["...s"] * len(counts) + ["...sd"] * (len(cells) + 1))
-    arrays = [flat(x, axis) for x in (*data, *cells, dy)]
+    dims = ", ".join(
+        ["...nd"] * len(data) + ["...p", "...q"] + ["...s"] * len(counts) + ["...sd"] * (len(elements) + 1)
+    )
+    arrays = [flat(x, axis) for x in (*data, *elements, dy)]
     operands = (*arrays[: len(data)], *index, *counts, *arrays[len(data) :])
     out = result_type(arrays[-1], axis, ids.shape[-1])
     return unflat(kernel(target, f"{dims} -> ...nd", *operands, out=[out])[0], dy, axis)

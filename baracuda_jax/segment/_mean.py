@@ -15,7 +15,7 @@ from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases
 from ._kernels import counts_of, gradient, index_of, reduce
 from ._partition import mean_by_rows
-from ._references import column, count, per_batch, segment_or_last, spread, take
+from ._references import broadcast, column, count, per_batch, segment_or_last, take
 
 
 @api
@@ -73,7 +73,7 @@ def segment_mean_backward(
 def _align(ids, counts):
     """Ids and counts with the same batches, whichever has more."""
     batch = max(ids.shape[:-1], counts.shape[:-1], key=len)
-    return spread(ids, batch), spread(counts, batch)
+    return broadcast(ids, batch), broadcast(counts, batch)
 
 
 def _mean_kernel(data, index, counts=(), *, axis, num_segments, empty_bits, **_):
@@ -101,7 +101,7 @@ def _mean_backward_native(ids, counts, dy, **params):
 
 def _divide(y, counts, axis):
     one = lambda y, counts: (wide(y) / column(jnp.maximum(counts, 1), y).astype(wide(y).dtype)).astype(y.dtype)
-    return per_batch(one, axis)(y, spread(counts, y.shape[:axis]))
+    return per_batch(one, axis)(y, broadcast(counts, y.shape[:axis]))
 
 
 def _mean_of(data, ids, counts, *, axis, num_segments, **_):
@@ -110,14 +110,14 @@ def _mean_of(data, ids, counts, *, axis, num_segments, **_):
         return _divide(total, counts, 0).astype(data.dtype)
 
     batch = data.shape[:axis]
-    return per_batch(one, axis)(data, spread(ids, batch), spread(counts, batch))
+    return per_batch(one, axis)(data, broadcast(ids, batch), broadcast(counts, batch))
 
 
 def _mean_reference(data, ids, **params):
     counts = count(ids, params["num_segments"])
     y, axis = _mean_of(data, ids, counts, **params), params["axis"]
     fill = lambda y, counts: jnp.where(column(counts == 0, y), from_bits(params["empty_bits"], data.dtype), y)
-    return per_batch(fill, axis)(y, spread(counts, y.shape[:axis])), counts
+    return per_batch(fill, axis)(y, broadcast(counts, y.shape[:axis])), counts
 
 
 _mean = declare(

@@ -8,7 +8,7 @@ from .._core.extreme import extreme, same
 from .._core.partition import Partition
 from .._core.wide import wide
 from ._kernels import index_dtype
-from ._references import column, count, per_batch, spread
+from ._references import broadcast, column, count, per_batch
 
 _BY_ROW = ("data", "segment_ids")
 
@@ -37,7 +37,7 @@ def _filled(y, ids, axes, *, axis, num_segments, empty_bits, **_):
 
 def _where_empty(empty, y, axis, bits):
     fill = lambda y, empty: jnp.where(column(empty, y), from_bits(bits, y.dtype), y)
-    return per_batch(fill, axis)(y, spread(empty, y.shape[:axis]))
+    return per_batch(fill, axis)(y, broadcast(empty, y.shape[:axis]))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -88,18 +88,18 @@ def _first_row(rows, axes, dtype):
     return lax.axis_index(axes).astype(dtype) * rows
 
 
-def _winner_here(winner, rows, axes):
-    """The winning row of this shard, `rows` where another shard has it."""
-    first = _first_row(rows, axes, winner.dtype)
-    return jnp.where((winner >= first) & (winner < first + rows), winner - first, rows)
+def _arg_here(arg, rows, axes):
+    """The row of this shard, `rows` where another shard has it."""
+    first = _first_row(rows, axes, arg.dtype)
+    return jnp.where((arg >= first) & (arg < first + rows), arg - first, rows)
 
 
-def _first_winner(has_it, winner, rows, axes):
-    """Of the shards' winning rows, where they have the value of all, the first; the number of all rows where none has."""
+def _first_arg(has_it, arg, rows, axes):
+    """Of the shards' rows `arg`, where they have the value of all, the first; the number of all rows where none has."""
     total = rows * lax.axis_size(axes)
     dtype = index_dtype(total)
-    mine = winner.astype(dtype) + _first_row(rows, axes, dtype)
-    return lax.pmin(jnp.where(has_it & (winner < rows), mine, total), axes)
+    mine = arg.astype(dtype) + _first_row(rows, axes, dtype)
+    return lax.pmin(jnp.where(has_it & (arg < rows), mine, total), axes)
 
 
 def _all_ties(has_it, ties, rows, axes):
@@ -121,14 +121,14 @@ def _extreme_forward(is_max, combine):
 
 
 def extremum_by_rows(name):
-    def tangent(run, axes, ids, winner, t, **params):
-        here = _winner_here(winner, t.shape[params["axis"]], axes)
+    def tangent(run, axes, ids, arg, t, **params):
+        here = _arg_here(arg, t.shape[params["axis"]], axes)
         return [lax.psum(run["tangent"](ids, here, t, **params)[0], axes)]
 
-    def backward(run, axes, ids, winner, dy, **params):
-        return run["backward"](ids, _winner_here(winner, ids.shape[-1], axes), dy, **params)
+    def backward(run, axes, ids, arg, dy, **params):
+        return run["backward"](ids, _arg_here(arg, ids.shape[-1], axes), dy, **params)
 
-    forward = _extreme_forward(name == "segment_max", _first_winner)
+    forward = _extreme_forward(name == "segment_max", _first_arg)
     return _by_rows(forward=forward, tangent=tangent, backward=backward)
 
 

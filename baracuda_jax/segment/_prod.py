@@ -18,7 +18,7 @@ from ._kernels import (
     reduce,
 )
 from ._partition import prod_by_rows
-from ._references import column, per_batch, reduce_by, segment_or_last, spread
+from ._references import broadcast, column, per_batch, reduce_by, segment_or_last
 
 
 @api
@@ -26,7 +26,7 @@ from ._references import column, per_batch, reduce_by, segment_or_last, spread
     "y[s] = product of data[n] over the rows n with segment_ids[n] == s",
     empty="1",
     more="""\
-        return_residuals: also return, for each cell, the product of the factors that are not zero (in float32, or float64
+        return_residuals: also return, for each element, the product of the factors that are not zero (in float32, or float64
             for float64) and the number of zeros, 0, 1 or 2 for more (uint8). Floats only.
 """,
     precision="float16 and bfloat16 accumulate in float32; integers wrap. The gradient is exact where factors are zero.",
@@ -96,7 +96,7 @@ def _prod_native(data, ids, *, save, axis, num_segments, sorted, empty_bits):
 
 
 def _prod_backward_native(data, ids, product, zeros, dy, **params):
-    return (gradient("segment_prod_backward", ids, dy, data=[data], cells=[product, zeros], **params),)
+    return (gradient("segment_prod_backward", ids, dy, data=[data], elements=[product, zeros], **params),)
 
 
 def _prod_tangent_native(data, ids, product, zeros, t, *, axis, num_segments, sorted, empty_bits):
@@ -141,7 +141,7 @@ def _product(data, ids, *, axis, num_segments, **_):
 
     if not data.shape[axis]:
         return jnp.ones((*data.shape[:axis], num_segments, *data.shape[axis + 1 :]), data.dtype)
-    return per_batch(one, axis)(data, spread(ids, data.shape[:axis]))
+    return per_batch(one, axis)(data, broadcast(ids, data.shape[:axis]))
 
 
 def _prod_tangent_reference(data, ids, product, zeros, t, **params):

@@ -1,4 +1,4 @@
-"""The pieces of plain JAX that the references are made of."""
+"""The parts of plain JAX that the references are made of."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ def per_batch(fun, axis):
     return fun
 
 
-def spread(x, batch):
+def broadcast(x, batch):
     """Repeats [batches of ids..., K] for each batch of the data."""
     missing = len(batch) - (x.ndim - 1)
     return jnp.broadcast_to(x.reshape(*x.shape[:-1], *(1,) * missing, x.shape[-1]), (*batch, x.shape[-1]))
@@ -46,7 +46,7 @@ def reduce_by(fun, data, ids, *, axis, num_segments, empty_bits, **_):
         empty = column(count(ids, num_segments) == 0, y)
         return jnp.where(empty, from_bits(empty_bits, data.dtype), y)
 
-    return per_batch(one, axis)(data, spread(ids, data.shape[:axis]))
+    return per_batch(one, axis)(data, broadcast(ids, data.shape[:axis]))
 
 
 def take(x, ids, *, axis, **_):
@@ -58,4 +58,4 @@ def take(x, ids, *, axis, **_):
         inside = (ids >= 0) & (ids < x.shape[0])
         return jnp.where(column(inside, x), x[jnp.where(inside, ids, 0)], 0)
 
-    return per_batch(one, axis)(x, spread(ids, x.shape[:axis]))
+    return per_batch(one, axis)(x, broadcast(ids, x.shape[:axis]))

@@ -1,12 +1,12 @@
-"""Ops that move cells and compute nothing.
+"""Ops that move elements and compute nothing.
 
-Data flow: forward, each cell of y takes the cell of x that a map names, or a fill value (`_map.py`; pattern: move). Most of
-these gradients move cells back, by the same kernel. Where a cell of x has several copies, its gradient adds them in a fixed
-order, so that every cell of dy is read once and every cell of dx written once: whole copies side by side by the pattern
-tile, windows and what is folded at the ends of axes by the adjoint of move, rows that are repeated as often as each says by
-segment.
+Data flow: forward, each element of y takes the element of x that a map names, or a fill value (`_map.py`; pattern:
+index_map). Most of these gradients move elements back, by the same kernel. Where an element of x has several copies, its
+gradient adds them in a fixed order, so that every element of dy is read once and every element of dx written once: whole
+copies side by side by the pattern tile, windows and what is folded at the ends of axes by the adjoint of index_map,
+rows that are repeated as often as each says by segment.
 
-Leading dimensions along which nothing moves are batches. The others are merged as far as their cells stay neighbours, so
+Leading dimensions along which nothing moves are batches. The others are merged as far as their elements stay neighbors, so
 that a kernel sees few axes; what moves is counted in bytes, whatever the dtype.
 """
 

@@ -1,4 +1,4 @@
-"""Arrays behind each other along an axis. The gradient cuts them apart again: one kernel each, for any number of arrays."""
+"""Concatenation of arrays along an axis. The gradient cuts them apart again: one kernel each, for any number of arrays."""
 
 import itertools
 import math
@@ -20,16 +20,16 @@ from ._partition import whole_along
 
 @api
 def concat(xs: Sequence[ArrayLike] | Array, axis: int = 0, *, implementation: Implementation = None) -> Array:
-    """Arrays behind each other along an axis.
+    """Concatenate arrays along an axis.
 
     Formula:
-        y[..., n_1 + ... + n_{k-1} + i, ...] = x_k[..., i, ...], where x_k has n_k cells along the axis;
+        y[..., n_1 + ... + n_{k-1} + i, ...] = x_k[..., i, ...], where x_k has n_k elements along the axis;
         dx_k is what y has of it, of dy.
 
     Args:
         xs: a sequence of arrays of one dtype, floats, integers, bool or complex, whose shapes differ along the axis at most;
             or one array, whose leading axis is such a sequence.
-        axis: a static integer; None for the cells of each array in one line.
+        axis: a static integer; None to flatten each array first.
         implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
@@ -63,7 +63,7 @@ def concat(xs: Sequence[ArrayLike] | Array, axis: int = 0, *, implementation: Im
         checks.same_dtype(op, f"xs[{i}]", x, "xs[0]", first)
         if x.ndim != first.ndim or _others(x.shape, axis) != _others(first.shape, axis):
             raise ValueError(
-                f"{op}: xs[{i}] must have the shape of xs[0], {first.shape}, but for axis {axis}, got {x.shape}"
+                f"{op}: xs[{i}] must have the shape of xs[0], {first.shape}, except for axis {axis}, got {x.shape}"
             )
     return _concat(
         *arrays, axis=axis - first.ndim, sizes=tuple(x.shape[axis] for x in arrays), implementation=implementation
@@ -95,7 +95,7 @@ def concat_backward(
         raise TypeError(f"{op}: sizes must be a tuple of integers, got {sizes!r}")
     sizes = tuple(checks.integer(op, f"sizes[{i}]", n, 0) for i, n in enumerate(sizes))
     if sum(sizes) != dy.shape[axis]:
-        raise ValueError(f"{op}: sizes must add up to the {dy.shape[axis]} cells of dy's axis {axis}, got {sizes}")
+        raise ValueError(f"{op}: sizes must add up to the {dy.shape[axis]} elements of dy's axis {axis}, got {sizes}")
     return _concat.vjp(dy, axis=axis - dy.ndim, sizes=sizes, implementation=implementation)
 
 
@@ -118,12 +118,12 @@ def _backward_reference(dy, *, axis, sizes):
 
 
 def _dims(count):
-    """Each piece has a last dimension of its own, and so has the whole: of letters there are enough among the ideographs."""
+    """Each part has a last dimension of its own, and so has the whole: of letters there are enough among the ideographs."""
     return [f"...{chr(0x4E00 + i)}" for i in range(count + 1)]
 
 
-def _lines(x, axis):
-    """[*batches, the axis with all behind it]"""
+def _rows(x, axis):
+    """[*batches, the axis with all after it]"""
     axis += x.ndim
     return x.reshape(*x.shape[:axis], math.prod(x.shape[axis:]))
 
@@ -131,23 +131,23 @@ def _lines(x, axis):
 def _native(*xs, save=False, axis, sizes):
     if len(xs) == 1:
         return [xs[0]]
-    lines = [_lines(x, axis) for x in xs]
-    batch, cells = lines[0].shape[:-1], sum(line.shape[-1] for line in lines)
-    *pieces, whole = _dims(len(xs))
-    out = [jax.ShapeDtypeStruct((*batch, cells), xs[0].dtype)]
-    (y,) = kernel("concat", f"{', '.join(pieces)} -> {whole}", *lines, out=out)
+    rows = [_rows(x, axis) for x in xs]
+    batch, elements = rows[0].shape[:-1], sum(row.shape[-1] for row in rows)
+    *parts, whole = _dims(len(xs))
+    out = [jax.ShapeDtypeStruct((*batch, elements), xs[0].dtype)]
+    (y,) = kernel("concat", f"{', '.join(parts)} -> {whole}", *rows, out=out)
     return [y.reshape(*batch, sum(sizes), *xs[0].shape[len(batch) + 1 :])]
 
 
 def _backward_native(dy, *, axis, sizes):
     if len(sizes) == 1:
         return [dy]
-    line = _lines(dy, axis)
-    batch, rest = line.shape[:-1], dy.shape[axis + dy.ndim + 1 :]
-    *pieces, whole = _dims(len(sizes))
+    row = _rows(dy, axis)
+    batch, rest = row.shape[:-1], dy.shape[axis + dy.ndim + 1 :]
+    *parts, whole = _dims(len(sizes))
     out = [jax.ShapeDtypeStruct((*batch, n * math.prod(rest)), dy.dtype) for n in sizes]
-    parts = kernel("concat_backward", f"{whole} -> {', '.join(pieces)}", line, out=out)
-    return [part.reshape(*batch, n, *rest) for part, n in zip(parts, sizes, strict=True)]
+    results = kernel("concat_backward", f"{whole} -> {', '.join(parts)}", row, out=out)
+    return [part.reshape(*batch, n, *rest) for part, n in zip(results, sizes, strict=True)]
 
 
 _concat = declare(
@@ -159,7 +159,7 @@ _concat = declare(
         case("rows", (3, 4, 5)),
         case("columns", (4, 3, 6), axis=1),
         case("middle", (2, 3, 4, 8), axis=-2),
-        case("lines", (5, 2, 3), axis=None),
+        case("rows", (5, 2, 3), axis=None),
         case("vectors", (7, 9)),
     ),
     operands=("*xs",),

@@ -27,11 +27,11 @@ MOST_RANK = 8
 def dynamic_update_slice(
     x: ArrayLike, update: ArrayLike, start: ArrayLike | Sequence[ArrayLike], *, implementation: Implementation = None
 ) -> Array:
-    """x with a block of its cells replaced.
+    """Replace a block of x.
 
     Formula:
         y[i] = update[i - s] where that is inside of update, else x[i]; with s = max(0, min(start, n - m)) along each axis of
-        n cells of x and m of update, and n added to a start below 0 before. dx is dy with zeros in the block, dupdate
+        n elements of x and m of update, and n added to a start below 0 before. dx is dy with zeros in the block, dupdate
         the block of dy.
 
     Args:
@@ -234,7 +234,7 @@ _dynamic_update_slice = declare(
     operands=("x", "update", "start"),
     aliases={"x": "y"},
     differentiable=("x", "update"),
-    constant={"start": "places are integers"},
+    constant={"start": "positions are integers"},
     residuals=("start",),
     shared={"start": 1},
     linear=lambda params: params,

@@ -1,4 +1,4 @@
-"""What the ops that move cells share in their declarations."""
+"""What the ops that move elements share in their declarations."""
 
 import math
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from .._core import checks
 from .._core.case import Case
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
-from ._map import move
+from ._map import index_map
 
 FAMILY = dict(family="shape", category=OpCategory.SHAPE_LAYOUT, dtypes=checks.EVERY, batched=as_they_are, weak=True)
 OF_X = FAMILY | dict(operands=("x",), differentiable=("x",), linear=lambda params: params)
@@ -46,14 +46,14 @@ def _body(op, rank_of, way):
     def native(x, *, save=False, **params):
         lead = x.ndim - rank_of(params)
         of, shape = way.map_of(x.shape[lead:], **params)
-        return [move(op, x, lead, of, shape)]
+        return [index_map(op, x, lead, of, shape)]
 
     return Body(reference, native)
 
 
 def rearrangement(name, *, rank_of, forward, backward, **declared):
-    """Declares an op whose gradient moves cells back, from the ways there and back. rank_of(params) is the number of last
-    dimensions along which cells move."""
+    """Declares an op whose gradient moves elements back, from the ways there and back. rank_of(params) is the number of last
+    dimensions along which elements move."""
     return declare(
         name,
         **OF_X | dict(default="xla") | declared,
@@ -73,10 +73,12 @@ def axes_of(op, x, axis):
     """Axes counted from the last, each once, and what was given for them: None stands for all."""
     given = tuple(range(x.ndim)) if axis is None else axis
     given = tuple(given) if isinstance(given, tuple | list | np.ndarray) else (given,)
-    places = tuple(checks.axis(op, "x", x, a, f"axis[{i}]" if len(given) > 1 else "axis") for i, a in enumerate(given))
-    if len(set(places)) < len(places):
+    positions = tuple(
+        checks.axis(op, "x", x, a, f"axis[{i}]" if len(given) > 1 else "axis") for i, a in enumerate(given)
+    )
+    if len(set(positions)) < len(positions):
         raise ValueError(f"{op}: axis must name each axis once, got {axis}")
-    return tuple(place - x.ndim for place in places)
+    return tuple(position - x.ndim for position in positions)
 
 
 def sizes(op, shape):

@@ -1,4 +1,4 @@
-"""Arrays of one value, which may be traced. Its gradient is the sum of all cells."""
+"""Arrays of one value, which may be traced. Its gradient is the sum of all elements."""
 
 import math
 
@@ -13,7 +13,7 @@ from .._core.op import Body, declare
 from .._core.types import Implementation, Integers
 from .._core.wide import wide
 from ._family import FAMILY, operand, sizes
-from ._map import Axis, Map, move
+from ._map import Axis, Map, index_map
 from ._partition import whole_behind_batches
 from ._repeat import sum_of_copies
 
@@ -78,7 +78,7 @@ def full_like(
     """An array of one value, of the shape of another, and of its dtype unless one is given.
 
     Args:
-        x: array whose shape and dtype are taken; its cells are not read.
+        x: array whose shape and dtype are taken; its elements are not read.
         fill_value: a number, or array of one. It may be traced.
         dtype: of the result; by default that of x.
         implementation: "native", "xla", a PlanPreference, or None for automatic.
@@ -117,13 +117,13 @@ def _backward_reference(dy, *, shape):
 
 
 def _native(value, *, save=False, shape):
-    return [move("fill", value, value.ndim, Map((Axis(math.prod(shape), 0),)), shape)]
+    return [index_map("fill", value, value.ndim, Map((Axis(math.prod(shape), 0),)), shape)]
 
 
 def _backward_native(dy, *, shape):
     lead = dy.shape[: dy.ndim - len(shape)]
-    cells = math.prod(shape)
-    return [sum_of_copies(dy.reshape(*lead, cells), shape=(1,), repeats=(cells,)).reshape(lead)]
+    elements = math.prod(shape)
+    return [sum_of_copies(dy.reshape(*lead, elements), shape=(1,), repeats=(elements,)).reshape(lead)]
 
 
 def _case(name, shape):

@@ -1,4 +1,4 @@
-"""The order of cells turned round along axes. Its gradient is itself."""
+"""The order of elements turned round along axes. Its gradient is itself."""
 
 from jax import Array, lax
 from jax.typing import ArrayLike
@@ -13,10 +13,10 @@ from ._partition import whole_along
 
 @api
 def flip(x: ArrayLike, axis: Axes = None, *, implementation: Implementation = None) -> Array:
-    """The cells of x in the other order, along axes.
+    """Reverse the elements of x along axes.
 
     Formula:
-        y[..., i, ...] = x[..., n - 1 - i, ...] along each of the axes, of n cells; dx is dy turned round.
+        y[..., i, ...] = x[..., n - 1 - i, ...] along each of the axes, of n elements; dx is dy turned round.
 
     Args:
         x: array of any rank: floats, integers, bool or complex.

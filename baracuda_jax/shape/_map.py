@@ -1,10 +1,10 @@
-"""Where the cells of a result come from, and the kernel calls that move them.
+"""Where the elements of a result come from, and the kernel calls that move them.
 
-A map sees the result as an array of axes. Along an axis, the place in the operand moves by a stride. What strides can't say
-are terms: a place on an axis of the operand, which axes of the result step along, folded where it leaves that axis. The
-adjoint map sees the operand so: along each axis a stride in the result, or a term that says where its cells went.
+A map sees the result as an array of axes. Along an axis, the position in the operand moves by a stride. What strides can't
+say are terms: a position on an axis of the operand, which axes of the result step along, folded where it leaves that axis.
+The adjoint map sees the operand so: along each axis a stride in the result, or a term that says where its elements went.
 
-Axes whose cells stay neighbours are merged, so that a kernel sees few.
+Axes whose elements stay neighbors are merged, so that a kernel sees few.
 """
 
 import math
@@ -29,8 +29,8 @@ class Axis(NamedTuple):
 
 
 class Term(NamedTuple):
-    """The place offset + (the steps of axes) on an axis of so many cells. With a stride of 0 it only says where the fill
-    value is."""
+    """The position offset + (the steps of axes) on an axis of so many elements. With a stride of 0 it only says where the
+    fill value is."""
 
     fold: int
     size: int
@@ -44,13 +44,13 @@ class Map(NamedTuple):
     base: int = 0
 
     @property
-    def cells(self):
+    def elements(self):
         return math.prod(axis.size for axis in self.axes)
 
 
 class Origin(NamedTuple):
-    """A term of an adjoint map: cell i of `count` came from the folded i + offset; of windows, cell k of window i came from
-    i * step + k * dilation + offset."""
+    """A term of an adjoint map: element i of `count` came from the folded i + offset; of windows, element k of window i came
+    from i * step + k * dilation + offset."""
 
     fold: int
     count: int
@@ -67,7 +67,7 @@ def strides(shape):
 
 
 def merged(axes):
-    """Neighbours without terms become one axis where they may; axes of one cell are dropped."""
+    """Neighbors without terms become one axis where they may; axes of one element are dropped."""
     out = []
     for axis in axes:
         if axis.size == 1 and axis.term < 0:
@@ -82,35 +82,35 @@ def merged(axes):
 def _most(op, axes, terms, most_axes, most_terms):
     if len(axes) > most_axes or len(terms) > most_terms:
         raise ValueError(
-            f"{op}: x must have at most {most_axes} axes, and {most_terms} with places outside, after merging neighbours "
-            f"that stay neighbours; got {len(axes)} and {len(terms)}"
+            f"{op}: x must have at most {most_axes} axes, and {most_terms} with positions outside, after merging neighbors "
+            f"that stay neighbors; got {len(axes)} and {len(terms)}"
         )
 
 
-def move(op, x, lead, of, shape, fill=b""):
+def index_map(op, x, lead, of, shape, fill=b""):
     """The array [*batches, *shape] of x [*batches, ...], which has `lead` batch dimensions. `fill` is the
     fill value's bytes; by default it is 0."""
-    axes, cells = merged(of.axes), math.prod(x.shape[lead:])
+    axes, elements = merged(of.axes), math.prod(x.shape[lead:])
     _most(op, axes, of.terms, MOST_AXES, MOST_TERMS)
     result = (*x.shape[:lead], *shape)
-    if not of.terms and of.base == 0 and axes == merged((Axis(cells, 1),)):
+    if not of.terms and of.base == 0 and axes == merged((Axis(elements, 1),)):
         return x.reshape(result)
     terms = [
         number
         for t, term in enumerate(of.terms)
         for number in (*term, *(axis.step if axis.term == t else 0 for axis in axes))
     ]
-    out = jax.ShapeDtypeStruct((*x.shape[:lead], of.cells), x.dtype)
+    out = jax.ShapeDtypeStruct((*x.shape[:lead], of.elements), x.dtype)
     bits = np.frombuffer(fill.ljust(16, b"\0"), np.int64)
     (y,) = kernel(
-        "move", "...n -> ...m", x.reshape(*x.shape[:lead], cells), out=[out], base=of.base, fill=tuple(map(int, bits)),
+        "move", "...n -> ...m", x.reshape(*x.shape[:lead], elements), out=[out], base=of.base, fill=tuple(map(int, bits)),
         axes=tuple(n for axis in axes for n in axis[:2]), terms=tuple(terms),
     )  # fmt: skip
     return y.reshape(result)
 
 
-def move_add(op, dy, lead, axes, terms, shape):
-    """The array [*batches, *shape], each cell of which adds those of dy [*batches, ...] that came from it. `axes` and
+def index_map_adjoint(op, dy, lead, axes, terms, shape):
+    """The array [*batches, *shape], each element of which adds those of dy [*batches, ...] that came from it. `axes` and
     `terms`, Origins, are of the adjoint map."""
     axes, size = merged(axes), math.prod(axis.size for axis in axes)
     _most(op, axes, terms, MOST_ADDED_AXES, MOST_ADDED_TERMS)

@@ -32,11 +32,11 @@ def meshgrid(
     for i, x in enumerate(xs):
         if x.ndim > 1:
             raise ValueError(f"{op}: xs[{i}] must have at most one dimension, got shape {tuple(x.shape)}")
-    places = list(range(len(xs)))
+    positions = list(range(len(xs)))
     if indexing == "xy":
-        places[:2] = places[1::-1]
-    shape = tuple(xs[place].size for place in places)
+        positions[:2] = positions[1::-1]
+    shape = tuple(xs[position].size for position in positions)
     return [
-        broadcast_in_dim(x.reshape(-1), shape, (place,), implementation=implementation)
-        for x, place in zip(xs, places, strict=True)
+        broadcast_in_dim(x.reshape(-1), shape, (position,), implementation=implementation)
+        for x, position in zip(xs, positions, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""Elements put before the first and after the last along axes, or taken away there.
+"""Elements added before the first and after the last along axes, or removed there.
 
 Outside of x there is a constant, or x again: mirrored, with or without its ends once more, its ends alone, or as it is. With
 a constant the gradient is the other way round, dy without what was put on. Else each element of dx adds all elements of dy
@@ -19,7 +19,20 @@ from .._core.op import Body, declare
 from .._core.types import Implementation, PadWidth
 from .._core.wide import wide
 from ._family import OF_X, case, operand
-from ._map import CLAMP, CONSTANT, REFLECT, SYMMETRIC, WRAP, Axis, Map, Origin, Term, move, move_add, strides
+from ._map import (
+    CLAMP,
+    CONSTANT,
+    REFLECT,
+    SYMMETRIC,
+    WRAP,
+    Axis,
+    Map,
+    Origin,
+    Term,
+    index_map,
+    index_map_adjoint,
+    strides,
+)
 from ._partition import whole_along
 
 FOLDS = {"reflect": REFLECT, "symmetric": SYMMETRIC, "replicate": CLAMP, "circular": WRAP}
@@ -37,19 +50,19 @@ def pad(
     *,
     implementation: Implementation = None,
 ) -> Array:
-    """x with cells put before its first and behind its last, along its axes.
+    """Pad x with elements before its first and after its last, along its axes.
 
     Formula:
-        y[i_1, ..., i_k] = x[f(i_1 - low_1), ..., f(i_k - low_k)], with n + low + high cells along an axis of n; where f(q)
-        is q inside of x, and outside max(0, min(q, n - 1)) for "replicate", q mod n for "circular", and q mirrored as often
-        as needed, at the first and the last element for "reflect", before and after them for "symmetric", which repeats
-        them. For "constant", y is constant_values there.
-        dx[j] = sum of dy over the cells that came from j.
+        y[i_1, ..., i_k] = x[f(i_1 - low_1), ..., f(i_k - low_k)], with n + low + high elements along an axis of n; where
+        f(q) is q inside of x, and outside max(0, min(q, n - 1)) for "replicate", q mod n for "circular", and q mirrored as
+        often as needed, at the first and the last element for "reflect", before and after them for "symmetric", which
+        repeats them. For "constant", y is constant_values there.
+        dx[j] = sum of dy over the elements that came from j.
 
     Args:
         x: array of any rank: floats, integers, bool or complex.
         pad_width: static integers: one pair (low, high) for each axis; or one pair, or one number, for all. Below 0 that
-            many cells are taken away.
+            many elements are taken away.
         mode: "constant", "reflect", "symmetric", "replicate" or "circular"; the last two are also named "edge" and "wrap".
             With "circular" elements are taken away first: what is left goes round.
         constant_values: a static number, for mode "constant" alone.
@@ -60,7 +73,7 @@ def pad(
 
     Raises:
         TypeError, ValueError: for an argument of the wrong type or range, naming it; ValueError for more than 6 padded axes,
-            or 5 that are not padded with a constant, and for such of an axis without cells.
+            or 5 that are not padded with a constant, and for such of an axis without elements.
 
     Precision: values are moved as they are. The gradient's sums are formed in float32 for float16 and bfloat16, in the dtype
         itself for others, in a fixed order: results are the same bits every time.
@@ -88,7 +101,7 @@ def pad_backward(
     *,
     implementation: Implementation = None,
 ) -> Array:
-    """The gradient of `pad`: dx[j] = sum of dy over the cells that came from j.
+    """The gradient of `pad`: dx[j] = sum of dy over the elements that came from j.
 
     Args:
         dy: floats or complex, the cotangent of the result.
@@ -135,7 +148,7 @@ def _widths(op, shape, pad_width, sign=1):
     pairs = tuple(tuple(number(f"pad_width[{i}][{j}]", n) for j, n in enumerate(pair)) for i, pair in enumerate(pairs))
     for i, (n, (low, high)) in enumerate(zip(shape, pairs, strict=True)):
         if n + sign * (low + high) < 0:
-            raise ValueError(f"{op}: pad_width[{i}] must leave 0 cells or more of {n}, got {(low, high)}")
+            raise ValueError(f"{op}: pad_width[{i}] must leave 0 elements or more of {n}, got {(low, high)}")
     stay = next((i for i, pair in enumerate(pairs) if pair != (0, 0)), len(pairs))
     return pairs[stay:]
 
@@ -172,7 +185,7 @@ def _check_folds(op, shape, widths, mode):
     for n, (low, high) in zip(shape[len(shape) - len(widths) :], widths, strict=True):
         if n == 0 and low + high > 0:
             raise ValueError(
-                f"{op}: x must have cells along axes that are padded with mode {mode!r}, got shape {tuple(shape)}"
+                f"{op}: x must have elements along axes that are padded with mode {mode!r}, got shape {tuple(shape)}"
             )
 
 
@@ -205,7 +218,7 @@ def _map(shape, widths, fold):
 def _native(x, *, save=False, widths, value):
     lead = x.ndim - len(widths)
     of, shape = _map(x.shape[lead:], widths, CONSTANT)
-    return [move("pad", x, lead, of, shape, value)]
+    return [index_map("pad", x, lead, of, shape, value)]
 
 
 def _reference(x, *, widths, value):
@@ -214,14 +227,14 @@ def _reference(x, *, widths, value):
 
 
 def _without(body):
-    """dy without what was put on, and with zeros where cells were taken away."""
+    """dy without what was put on, and with zeros where elements were taken away."""
     return lambda dy, *, widths, value: body(dy, widths=_turned(widths), value=bytes(len(value)))
 
 
 def _folded_native(x, *, save=False, widths, mode):
     lead = x.ndim - len(widths)
     of, shape = _map(x.shape[lead:], widths, FOLDS[mode])
-    return [move("pad", x, lead, of, shape)]
+    return [index_map("pad", x, lead, of, shape)]
 
 
 def _folded_reference(x, *, widths, mode):
@@ -249,10 +262,10 @@ def _folded_backward_native(dy, *, widths, mode):
             axes.append(Axis(n, stride))
         else:
             axes.append(Axis(n, 0, len(terms)))
-            # Where nothing was folded, cells that were taken away add nothing.
+            # Where nothing was folded, elements that were taken away add nothing.
             fold = CONSTANT if low <= 0 and high <= 0 else FOLDS[mode]
             terms.append(Origin(fold, m, -low, stride))
-    return [move_add("pad", dy, lead, axes, terms, result)]
+    return [index_map_adjoint("pad", dy, lead, axes, terms, result)]
 
 
 _pad = declare(

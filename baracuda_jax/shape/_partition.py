@@ -1,4 +1,4 @@
-"""Ops that move cells, on shards: dimensions along which none moves may be cut, the others are gathered."""
+"""Ops that move elements, on shards: dimensions along which none moves may be cut, the others are gathered."""
 
 from .._core.partition import Partition
 
@@ -8,7 +8,7 @@ WHOLE = frozenset(f"{name}{i}" for name in "xyu" for i in range(1, MOST_RANK + 1
 
 
 def whole_along(axes_of):
-    """The rule of an op whose cells move along the dimensions axes_of(params), counted from the last: -1, -2, ..."""
+    """The rule of an op whose elements move along the dimensions axes_of(params), counted from the last: -1, -2, ..."""
 
     def labels(names, types, params):
         moved = {-axis for axis in axes_of(params)}
@@ -19,7 +19,7 @@ def whole_along(axes_of):
 
 
 def whole_behind_batches(ranks_of):
-    """The rule of an op that moves cells along all dimensions but leading ones; ranks_of(params) are those of x and y
+    """The rule of an op that moves elements along all dimensions but leading ones; ranks_of(params) are those of x and y
     without these."""
 
     def labels(names, types, params):

@@ -1,4 +1,4 @@
-"""Axes in another order. The gradient puts them back."""
+"""Permutation of axes. The gradient permutes them back."""
 
 import numpy as np
 from jax import Array, lax
@@ -17,7 +17,7 @@ def permute(x: ArrayLike, axes: Integers | None = None, *, implementation: Imple
     """The axes of x in another order.
 
     Formula:
-        axis k of y is axis axes[k] of x; dx is dy with its axes put back.
+        axis k of y is axis axes[k] of x; dx is dy with its axes permuted back.
 
     Args:
         x: array of any rank: floats, integers, bool or complex.
@@ -44,7 +44,7 @@ transpose = permute
 
 @api
 def permute_backward(dy: ArrayLike, axes: Integers | None = None, *, implementation: Implementation = None) -> Array:
-    """The gradient of `permute`: dy with its axes put back.
+    """The gradient of `permute`: dy with its axes permuted back.
 
     Args:
         dy: floats or complex, the cotangent of the result.
@@ -65,11 +65,11 @@ def _axes(op, x, axes):
         axes = tuple(reversed(range(x.ndim)))
     if not isinstance(axes, tuple | list | np.ndarray):
         raise TypeError(f"{op}: axes must be a tuple of integers, got {axes!r}")
-    places = [checks.axis(op, "x", x, axis, f"axes[{i}]") for i, axis in enumerate(axes)]
-    if sorted(places) != list(range(x.ndim)):
+    positions = [checks.axis(op, "x", x, axis, f"axes[{i}]") for i, axis in enumerate(axes)]
+    if sorted(positions) != list(range(x.ndim)):
         raise ValueError(f"{op}: axes must name each of the {x.ndim} axes of x once, got {tuple(axes)}")
-    stay = next((i for i, place in enumerate(places) if place != i), x.ndim)
-    return tuple(place - x.ndim for place in places[stay:])
+    stay = next((i for i, position in enumerate(positions) if position != i), x.ndim)
+    return tuple(position - x.ndim for position in positions[stay:])
 
 
 def _map(shape, *, axes):

@@ -101,7 +101,7 @@ def pixel_unshuffle_backward(dy: ArrayLike, downscale_factor: int, *, implementa
 
 @api
 def channel_shuffle(x: ArrayLike, groups: int, *, axis: int = -3, implementation: Implementation = None) -> Array:
-    """The channels of several groups in turn: the first of each, the second of each, and so on.
+    """Interleave the channels of several groups: the first of each, the second of each, and so on.
 
     Formula:
         y[..., groups i + g, ...] = x[..., g C / groups + i, ...] along an axis of C channels; dx is dy with them put back.

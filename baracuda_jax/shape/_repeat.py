@@ -1,10 +1,10 @@
 """Copies of an array side by side.
 
-Data flow: forward, each cell of y takes its cell of x; backward, each cell of dx adds its copies, so that every cell of dy
-is read once and every cell of dx written once. Pattern: tile.
+Data flow: forward, each element of y takes its element of x; backward, each element of dx adds its copies, so that every
+element of dy is read once and every element of dx written once. Pattern: tile.
 
-Of an array's dimensions, the leading ones that are not repeated are batches. The others are merged as far as their cells
-stay neighbours, so that a kernel sees few axes, each repeated.
+Of an array's dimensions, the leading ones that are not repeated are batches. The others are merged as far as their elements
+stay neighbors, so that a kernel sees few axes, each repeated.
 """
 
 import math
@@ -28,7 +28,7 @@ MOST_AXES = 8
 
 @api
 def repeat(x: ArrayLike, repeats: Integers, *, implementation: Implementation = None) -> Array:
-    """Copies of x laid side by side, repeats[i] of them along axis i.
+    """Copies of x side by side, repeats[i] of them along axis i.
 
     Formula:
         y[i_1, ..., i_k] = x[i_1 mod n_1, ..., i_k mod n_k], where x is [n_1, ..., n_k] and y [repeats[0] n_1, ...],
@@ -45,7 +45,7 @@ def repeat(x: ArrayLike, repeats: Integers, *, implementation: Implementation = 
 
     Raises:
         TypeError, ValueError: for an argument of the wrong type or range, naming it; ValueError for more than 8 repeated
-            axes that can't be merged with their neighbours.
+            axes that can't be merged with their neighbors.
 
     Precision: values are moved as they are. The gradient's sums are formed in float32 for float16 and bfloat16, in the dtype
     itself for others, in an order that depends on the shapes alone: results are the same bits every time.
@@ -58,7 +58,7 @@ def repeat(x: ArrayLike, repeats: Integers, *, implementation: Implementation = 
 
 @api
 def tile(x: ArrayLike, repeats: int | Integers, *, implementation: Implementation = None) -> Array:
-    """Copies of x laid side by side: `repeat`, which also takes one integer, for the last axis.
+    """Copies of x side by side: `repeat`, which also takes one integer, for the last axis.
 
     Args:
         x: array of any rank: floats, integers, bool or complex.
@@ -147,7 +147,7 @@ def _params(op, shape, repeats):
     params = {"shape": pad(shape), "repeats": pad(repeats)}
     if len(axes := axes_and_batches(**params)[1]) > MOST_AXES:
         raise ValueError(
-            f"{op}: repeats must repeat at most {MOST_AXES} axes, after merging neighbours, got {repeats}, which repeats "
+            f"{op}: repeats must repeat at most {MOST_AXES} axes, after merging neighbors, got {repeats}, which repeats "
             f"{len(axes)} axes of {tuple(shape)}"
         )
     return params
@@ -231,13 +231,13 @@ def _backward_native(dy, **params):
 
 
 def _workspace(axes, dtype):
-    """Bytes of the sums of shares of copies that the CUDA driver keeps: `TileGrid` of ffi/patterns/tile_cuda.h says how
-    many shares there are."""
+    """Bytes of the sums of chunks of copies that the CUDA driver keeps: `TileGrid` of ffi/patterns/tile_cuda.h says how
+    many chunks there are."""
     inner, repeats = axes[-1]
-    cells, copies = math.prod(n for n, _ in axes), math.prod(r for _, r in axes)
+    elements, copies = math.prod(n for n, _ in axes), math.prod(r for _, r in axes)
     parts = 2 if dtype.name in checks.COMPLEX else 1
-    inner, cells, itemsize = inner * parts, cells * parts, dtype.itemsize // parts
-    if cells == 0 or copies == 0:
+    inner, elements, itemsize = inner * parts, elements * parts, dtype.itemsize // parts
+    if elements == 0 or copies == 0:
         return 0
     width = 16 // itemsize if inner % (16 // itemsize) == 0 else 1
     lanes, groups = 1, 1
@@ -245,12 +245,12 @@ def _workspace(axes, dtype):
         lanes *= 2
     most = 256 // lanes
     scattered = lambda: inner * itemsize * groups < 128 and 2 * groups <= repeats
-    while groups < most and 8 * groups <= copies and (cells // width * groups < 2**17 or scattered()):
+    while groups < most and 8 * groups <= copies and (elements // width * groups < 2**17 or scattered()):
         groups *= 2
-    shares = 1
+    chunks = 1
     if groups == most:
-        shares = max(1, min(-(-(2**17) // (cells // width * groups)), copies // (16 * groups)))
-    return 0 if shares == 1 else shares * cells * max(itemsize, 4) + 256
+        chunks = max(1, min(-(-(2**17) // (elements // width * groups)), copies // (16 * groups)))
+    return 0 if chunks == 1 else chunks * elements * max(itemsize, 4) + 256
 
 
 def _case(name, shape, repeats):
@@ -281,7 +281,7 @@ _repeat = declare(
     forward=Body(_reference, _native),
     backward=Body(_backward_reference, _backward_native),
     batched=as_they_are,
-    cut="copies of a shard do not lie beside each other",
+    cut="copies of a shard are not next to each other",
     kernels={"forward": ("repeat",), "backward": ("repeat_backward",)},
     weak=True,
 )

@@ -1,7 +1,7 @@
-"""Each cell several times behind itself, along an axis.
+"""Each element several times in a row, along an axis.
 
-With one number for all it is `repeat` of an axis of one cell. With a number for each, rows of x are picked by an index that
-rises, and the gradient sums segments of rows."""
+With one number for all it is `repeat` of an axis of one element. With a number for each, rows of x are taken by an index
+that rises, and the gradient sums segments of rows."""
 
 import math
 
@@ -37,7 +37,7 @@ def repeat_interleave(
     total_repeat_length: int | None = None,
     implementation: Implementation = None,
 ) -> Array:
-    """Each cell of x several times behind itself, along an axis.
+    """Repeat each element of x, along an axis.
 
     Formula:
         y[..., j, ...] = x[..., i, ...], where i is the first with repeats[0] + ... + repeats[i] > j, or the last one;
@@ -45,11 +45,11 @@ def repeat_interleave(
 
     Args:
         x: array of any rank: floats, integers, bool or complex.
-        repeats: one static integer; or an array of integers of at least 0, one for each cell along the axis, or one for all.
-            It may be traced if total_repeat_length is given.
-        axis: a static integer; None for the cells of x in one line.
-        total_repeat_length: how many cells y has along the axis, a static integer: copies behind these are left out, and if
-            there are fewer the last cell is repeated. By default the sum of repeats.
+        repeats: one static integer; or an array of integers of at least 0, one for each element along the axis, or one for
+            all. It may be traced if total_repeat_length is given.
+        axis: a static integer; None to flatten x.
+        total_repeat_length: how many elements y has along the axis, a static integer: copies after these are left out, and
+            if there are fewer the last element is repeated. By default the sum of repeats.
         implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
@@ -86,7 +86,7 @@ def repeat_interleave_backward(
 
     Args:
         dy: floats or complex, the cotangent of the result.
-        repeats: an array of integers, one for each cell of x along the axis. It may be traced.
+        repeats: an array of integers, one for each element of x along the axis. It may be traced.
         axis: a static integer; None for that of a dy of one axis.
         implementation: "native", "xla" or None.
 
@@ -117,7 +117,7 @@ def _is_one(repeats):
 
 
 def _rows(op, count, repeats, total, implementation):
-    """Of each cell of y the one of x that it is a copy of: int32 numbers that rise."""
+    """Of each element of y the one of x that it is a copy of: int32 numbers in ascending order."""
     # What is on the device stays there, unless the result's shape depends on it.
     is_known = not isinstance(repeats, jax.Array) or (total is None and not isinstance(repeats, jax.core.Tracer))
     known = np.asarray(repeats) if is_known else None
@@ -125,25 +125,25 @@ def _rows(op, count, repeats, total, implementation):
     checks.dtype(op, "repeats", repeats, checks.INTEGERS)
     if repeats.shape not in ((), (1,), (count,)):
         raise ValueError(
-            f"{op}: repeats must be one integer or have shape ({count},), one for each cell of x, got {repeats.shape}"
+            f"{op}: repeats must be one integer or have shape ({count},), one for each element of x, got {repeats.shape}"
         )
     if known is not None and known.size and known.min() < 0:
         raise ValueError(f"{op}: repeats must be at least 0, got {known.min()}")
     if total is None:
         if known is None:
             raise TypeError(f"{op}: total_repeat_length must be given where repeats are traced")
-        total = int(_at_most(known, count, checks.MOST_PLACES + 1).sum())
+        total = int(_at_most(known, count, checks.MOST_POSITIONS + 1).sum())
     total = checks.integer(op, "total_repeat_length", total, 0)
-    checks.places(op, "the result", max(total, count), "cells along the axis")
+    checks.positions(op, "the result", max(total, count), "elements along the axis")
     if count == 0:
         if total:
-            raise ValueError(f"{op}: total_repeat_length must be 0 where x has no cells along the axis, got {total}")
+            raise ValueError(f"{op}: total_repeat_length must be 0 where x has no elements along the axis, got {total}")
         return jnp.zeros(0, jnp.int32)
     if known is not None:
         return sent(_known_rows(known, count, total))
     implementation = preference.resolve(
         op, implementation
-    )  # the compiled piece is kept, whatever the context says later
+    )  # the compiled part is kept, whatever the context says later
     return _traced_rows(repeats, count=count, total=total, implementation=implementation)
 
 
@@ -247,19 +247,19 @@ _repeat_interleave = declare(
     cases=(
         _case("rows", (5, 6), (2, 0, 3, 1, 2), 8, axis=0),
         _case("columns", (3, 4), (1, 3, 0, 2), 6, axis=1),
-        _case("one line", (7,), (3, 1, 0, 0, 2, 5, 1), 12),
+        _case("flat", (7,), (3, 1, 0, 0, 2, 5, 1), 12),
         _case("too short", (4, 8), (1, 2, 3, 2), 5, axis=0),
         _case("too long", (2, 3, 4), (2, 1, 1), 7, axis=1),
     ),
     operands=("x", "rows"),
     differentiable=("x",),
-    constant={"rows": "places are integers"},
+    constant={"rows": "positions are integers"},
     residuals=("rows",),
     shared={"rows": 1},
     linear=lambda params: params,
     forward=Body(_reference, _native),
     backward=Body(_backward_reference, _backward_native),
     cut=Partition(_labels, whole=WHOLE | {"rows"}),
-    beside=("searchsorted",),
+    also=("searchsorted",),
     kernels={"forward": ("pick_rows",), "backward": ("segment_index", "segment_sum")},
 )

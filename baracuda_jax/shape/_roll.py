@@ -1,4 +1,4 @@
-"""Cells moved round along axes. The gradient moves them back."""
+"""Elements moved round along axes. The gradient moves them back."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,15 +15,15 @@ from ._partition import whole_along
 
 @api
 def roll(x: ArrayLike, shift: int | Integers, axis: Axes = None, *, implementation: Implementation = None) -> Array:
-    """x with its cells moved along axes; those that are moved past the last cell come in before the first.
+    """Roll the elements of x along axes; those that pass the last element come in before the first.
 
     Formula:
-        y[..., i, ...] = x[..., (i - shift) mod n, ...] along each of the axes, of n cells; dx is dy moved back.
+        y[..., i, ...] = x[..., (i - shift) mod n, ...] along each of the axes, of n elements; dx is dy moved back.
 
     Args:
         x: array of any rank: floats, integers, bool or complex.
-        shift: a static integer, or one for each axis. Above 0 cells move to greater indices.
-        axis: a static integer, or several, where shifts along the same axis add up; None for the cells of x in one line,
+        shift: a static integer, or one for each axis. Above 0 elements move to greater indices.
+        axis: a static integer, or several, where shifts along the same axis add up; None to flatten x,
             in their order.
         implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
@@ -61,8 +61,8 @@ def roll_backward(
 
 def _rolled(op, run, x, shift, axis, implementation):
     if axis is None:
-        line = explicit.reshape(x, -1)
-        return explicit.reshape(run(line, **_params(op, line, shift, -1), implementation=implementation), *x.shape)
+        flat = explicit.reshape(x, -1)
+        return explicit.reshape(run(flat, **_params(op, flat, shift, -1), implementation=implementation), *x.shape)
     return run(x, **_params(op, x, shift, axis), implementation=implementation)
 
 
@@ -102,7 +102,7 @@ _roll = rearrangement(
     cases=(
         case("rows", (5, 7), shift=3, axis=-1),
         case("columns", (6, 8), shift=-2, axis=0),
-        case("one line", (3, 4, 5), shift=17),
+        case("flat", (3, 4, 5), shift=17),
         case("two axes", (4, 3, 5), shift=(1, -7), axis=(0, 2)),
         case("middle", (2, 9, 4), shift=100, axis=1),
     ),

@@ -1,4 +1,4 @@
-"""The cells of matrices on one side of a diagonal. The gradient is the same."""
+"""The elements of matrices on one side of a diagonal. The gradient is the same."""
 
 import jax.numpy as jnp
 from jax import Array
@@ -16,7 +16,7 @@ def _document(side, relation) -> Decorator:
     """Sets the docstring of the op on this side."""
 
     def set_on(fun):
-        fun.__doc__ = f"""The {side} triangle of matrices: its cells, and zeros elsewhere.
+        fun.__doc__ = f"""The {side} triangle of matrices: its elements, and zeros elsewhere.
 
     Formula:
         y[..., i, j] = x[..., i, j] where j - i {relation} k, else 0; dx is the same of dy.
@@ -102,7 +102,7 @@ def _triangle(public, sign, reference):
     def map_of(shape, *, k):
         (rows, columns), (row, column) = shape, strides(shape)
         k = max(-rows, min(k, columns))
-        # How far a cell is from the diagonal, inward: outside, it is below 0.
+        # How far an element is from the diagonal, inward: outside, it is below 0.
         inside = Term(CONSTANT, 2 * (rows + columns) + 1, -sign * k)
         return Map((Axis(rows, row, 0, -sign), Axis(columns, column, 0, sign)), (inside,)), shape
 

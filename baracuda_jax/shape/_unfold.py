@@ -1,7 +1,7 @@
 """Windows of images as columns, and their sums, each the other's gradient.
 
-Forward, each cell of a column takes its cell of the image, or 0 outside. Of the sums, each cell of the image adds the cells
-of the columns that stand for it, in a fixed order."""
+Forward, each element of a column takes its element of the image, or 0 outside. Of the sums, each element of the image adds
+the elements of the columns that are copies of it, in a fixed order."""
 
 import math
 
@@ -17,7 +17,7 @@ from .._core.op import Body, declare
 from .._core.types import Implementation, Integers
 from .._core.wide import wide
 from ._family import OF_X, case, operand
-from ._map import CONSTANT, Axis, Map, Origin, Term, move, move_add, strides
+from ._map import CONSTANT, Axis, Map, Origin, Term, index_map, index_map_adjoint, strides
 from ._partition import whole_behind_batches
 
 
@@ -31,11 +31,11 @@ def unfold(
     dilation: int | Integers = 1,
     implementation: Implementation = None,
 ) -> Array:
-    """The windows of x as columns, of an image (im2col), a line or a volume.
+    """The windows of x as columns, of an image (im2col), a sequence or a volume.
 
     Formula:
         y[..., c, k, l] = x[..., c, l strides + k dilation - padding], and 0 where that is outside, for each spatial axis;
-        k counts the cells of a window and l the windows, the last axis fastest, and c and k make one dimension of y.
+        k counts the elements of a window and l the windows, the last axis fastest, and c and k make one dimension of y.
         dx is `fold` of dy.
 
     Args:
@@ -43,11 +43,11 @@ def unfold(
         window: static integers, one for each spatial axis, of which there are as many, 1 to 3; one integer stands for
             two.
         strides, padding, dilation: static integers, or one for each spatial axis: how far apart windows are, how many zeros
-            are around x, and how far apart the cells of a window are.
+            are around x, and how far apart the elements of a window are.
         implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
-        Array [..., C K, L] of x's dtype, K being the cells of a window and L the number of windows.
+        Array [..., C K, L] of x's dtype, K being the elements of a window and L the number of windows.
 
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it; where no window fits.
@@ -107,15 +107,15 @@ def fold(
     dilation: int | Integers = 1,
     implementation: Implementation = None,
 ) -> Array:
-    """The sum of windows that are given as columns, each in its place in an image (col2im), a line or a volume.
+    """The sum of windows that are given as columns, each at its position in an image (col2im), a sequence or a volume.
 
     Formula:
         y[..., c, i] = the sum of x[..., c, k, l] over k and l with l strides + k dilation - padding = i, for each spatial
-        axis; k counts the cells of a window and l the windows, the last axis fastest, and c and k are one dimension of x.
+        axis; k counts the elements of a window and l the windows, the last axis fastest, and c and k are one dimension of x.
         dx is `unfold` of dy.
 
     Args:
-        x: array [..., C K, L] of floats or complex numbers: K cells of each of L windows.
+        x: array [..., C K, L] of floats or complex numbers: K elements of each of L windows.
         output_size: the spatial size of y, static integers, one for each spatial axis; one integer stands for two.
         window, strides, padding, dilation: as for `unfold`, with as many spatial axes as output_size.
         implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
@@ -199,10 +199,11 @@ def _columns(op, name, x, output_size, window, strides, padding, dilation):
     windows = _window(op, window, strides, padding, dilation)
     size = checks.integers(op, "output_size", output_size, len(windows["window"]), 0)
     _check_windows(op, "output_size", size, windows)
-    cells, count = math.prod(windows["window"]), math.prod(_windows(size, **windows))
-    if x.ndim < 2 or x.shape[-1] != count or x.shape[-2] % cells:
+    elements, count = math.prod(windows["window"]), math.prod(_windows(size, **windows))
+    if x.ndim < 2 or x.shape[-1] != count or x.shape[-2] % elements:
         raise ValueError(
-            f"{op}: {name} must be [..., C {cells}, {count}], columns of the cells of all windows, got {tuple(x.shape)}"
+            f"{op}: {name} must be [..., C {elements}, {count}], columns of the elements of all windows, "
+            f"got {tuple(x.shape)}"
         )
     return dict(output_size=size, **windows)
 
@@ -217,34 +218,34 @@ def _windows(size, *, window, strides, padding, dilation):
 # References and kernel calls
 
 
-def _spread_reference(x, *, output_size, **windows):
+def _unfold_reference(x, *, output_size, **windows):
     *batch, channels = x.shape[: x.ndim - len(output_size)]
     counts, window = _windows(output_size, **windows), windows["window"]
     none = ((0, 0, 0),) * (len(batch) + 1)
     x = lax.pad(x, np.zeros((), x.dtype), (*none, *((p, p, 0) for p in windows["padding"])))
     each = list(zip(counts, windows["dilation"], windows["strides"], strict=True))
 
-    def of(place):
-        begin = [k * d for k, (_, d, _) in zip(place, each, strict=True)]
+    def of(position):
+        begin = [k * d for k, (_, d, _) in zip(position, each, strict=True)]
         end = [b + (count - 1) * s + 1 for b, (count, _, s) in zip(begin, each, strict=True)]
         lead = len(batch) + 1
         return lax.slice(x, (*(0,) * lead, *begin), (*x.shape[:lead], *end), (*(1,) * lead, *windows["strides"]))
 
-    columns = jnp.stack([of(place) for place in np.ndindex(*window)], len(batch) + 1)
+    columns = jnp.stack([of(position) for position in np.ndindex(*window)], len(batch) + 1)
     return (columns.reshape(*batch, channels * math.prod(window), math.prod(counts)),)
 
 
 def _sum_reference(x, *, output_size, **windows):
     channels = x.shape[-2] // math.prod(windows["window"])
     image = jax.ShapeDtypeStruct((*x.shape[:-2], channels, *output_size), wide(x).dtype)
-    (y,) = jax.linear_transpose(lambda image: _spread_reference(image, output_size=output_size, **windows)[0], image)(
+    (y,) = jax.linear_transpose(lambda image: _unfold_reference(image, output_size=output_size, **windows)[0], image)(
         wide(x)
     )
     return (y.astype(x.dtype),)
 
 
 def _each(output_size, windows):
-    """(stride in the image, stride among a window's cells, stride among windows, cells, windows, ...) of each axis"""
+    """(stride in the image, stride among a window's elements, stride among windows, elements, windows, ...) of each axis"""
     counts, window = _windows(output_size, **windows), windows["window"]
     total = math.prod(counts)
     return zip(
@@ -253,31 +254,31 @@ def _each(output_size, windows):
     )  # fmt: skip
 
 
-def _spread_native(x, *, save=False, output_size, **windows):
+def _unfold_native(x, *, save=False, output_size, **windows):
     lead = x.ndim - len(output_size)
-    cells, places, terms = [], [], []
+    elements, positions, terms = [], [], []
     for t, (n, step, k, _, count, _, d, p, s) in enumerate(_each(output_size, windows)):
-        cells.append(Axis(k, 0, t, d))
-        places.append(Axis(count, 0, t, s))
+        elements.append(Axis(k, 0, t, d))
+        positions.append(Axis(count, 0, t, s))
         terms.append(Term(CONSTANT, n, -p, step))
-    of = Map((*cells, *places), tuple(terms))
-    rows, columns = (math.prod(axis.size for axis in axes) for axes in (cells, places))
-    y = move("unfold", x, lead, of, (rows, columns))
+    of = Map((*elements, *positions), tuple(terms))
+    rows, columns = (math.prod(axis.size for axis in axes) for axes in (elements, positions))
+    y = index_map("unfold", x, lead, of, (rows, columns))
     return [y.reshape(*x.shape[: lead - 1], x.shape[lead - 1] * rows, columns)]
 
 
 def _sum_native(x, *, save=False, output_size, **windows):
-    lead, cells = x.ndim - 1, math.prod(windows["window"])
-    columns = x.reshape(*x.shape[:-2], x.shape[-2] // cells, cells * x.shape[-1])
+    lead, elements = x.ndim - 1, math.prod(windows["window"])
+    columns = x.reshape(*x.shape[:-2], x.shape[-2] // elements, elements * x.shape[-1])
     terms = [
-        Origin(CONSTANT, count, -p, windows_step, k, cells_step, d, s)
-        for _, _, k, cells_step, count, windows_step, d, p, s in _each(output_size, windows)
+        Origin(CONSTANT, count, -p, windows_step, k, elements_step, d, s)
+        for _, _, k, elements_step, count, windows_step, d, p, s in _each(output_size, windows)
     ]
     axes = [Axis(n, 0, t) for t, n in enumerate(output_size)]
-    return [move_add("fold", columns, lead, axes, terms, output_size)]
+    return [index_map_adjoint("fold", columns, lead, axes, terms, output_size)]
 
 
-_spread, _sum = Body(_spread_reference, _spread_native), Body(_sum_reference, _sum_native)
+_windowed, _sum = Body(_unfold_reference, _unfold_native), Body(_sum_reference, _sum_native)
 _spatial = lambda params: len(params["output_size"]) + 1
 _unfold = declare(
     "unfold",
@@ -286,11 +287,11 @@ _unfold = declare(
     cases=(
         case("images", (2, 3, 6, 7), window=3),
         case("strides", (2, 2, 9, 8), window=(3, 2), dilation=(1, 2), padding=(1, 0), strides=(2, 3)),
-        case("lines", (3, 2, 17), window=(4,), padding=2, strides=2),
+        case("sequences", (3, 2, 17), window=(4,), padding=2, strides=2),
         case("patches", (2, 8, 8), window=4, strides=4),
         case("volumes", (1, 2, 4, 3, 5), window=(2, 2, 2), padding=1),
     ),
-    forward=_spread,
+    forward=_windowed,
     backward=_sum,
     cut=whole_behind_batches(lambda params: (_spatial(params), 2)),
     kernels={"forward": ("move",), "backward": ("move_add",)},
@@ -310,11 +311,11 @@ _fold = declare(
             padding=(1, 0),
             strides=(2, 3),
         ),
-        case("lines", (3, 8, 9), output_size=(17,), window=(4,), padding=2, strides=2),
+        case("sequences", (3, 8, 9), output_size=(17,), window=(4,), padding=2, strides=2),
         case("patches", (32, 4), output_size=(8, 8), window=4, strides=4),
     ),
     forward=_sum,
-    backward=_spread,
+    backward=_windowed,
     cut=whole_behind_batches(lambda params: (2, _spatial(params))),
     kernels={"forward": ("move_add",), "backward": ("move",)},
 )

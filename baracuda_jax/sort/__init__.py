@@ -1,8 +1,8 @@
 """Sorts, selection and order statistics: where along an axis which of its elements are.
 
-Data flow: numbers become unsigned integers in the same order, with which go their places; these are sorted by radix, or
-looked through for those of some ranks. Places settle ties, so that every order is total, every sort stable, and an index
-enough for all derivatives: a tangent is gathered by it, a cotangent is put where it says. Patterns: sort, select, put,
+Data flow: numbers become unsigned integers in the same order, with which go their positions; these are sorted by radix, or
+looked through for those of some ranks. Positions settle ties, so that every order is total, every sort stable, and an index
+enough for all derivatives: a tangent is gathered by it, a cotangent is scattered to it. Patterns: sort, select, scatter,
 argextremum.
 """
 

@@ -1,4 +1,4 @@
-"""Where along an axis the greatest and the least element are."""
+"""Where along an axis the largest and the smallest element are."""
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -24,20 +24,20 @@ _DOC = dict(
 
 
 @api
-@document("the least i with x_i = max(x)", source="jax.numpy.argmax; torch.argmax", **_DOC)
+@document("the smallest i with x_i = max(x)", source="jax.numpy.argmax; torch.argmax", **_DOC)
 def argmax(
     x: ArrayLike, axis: int | None = None, *, keepdims: bool = False, implementation: Implementation = None
 ) -> Array:
-    """Where along an axis the greatest element is."""
+    """Index of the largest element along an axis."""
     return _arg("argmax", _max, x, axis, keepdims, implementation)
 
 
 @api
-@document("the least i with x_i = min(x)", source="jax.numpy.argmin; torch.argmin", **_DOC)
+@document("the smallest i with x_i = min(x)", source="jax.numpy.argmin; torch.argmin", **_DOC)
 def argmin(
     x: ArrayLike, axis: int | None = None, *, keepdims: bool = False, implementation: Implementation = None
 ) -> Array:
-    """Where along an axis the least element is."""
+    """Index of the smallest element along an axis."""
     return _arg("argmin", _min, x, axis, keepdims, implementation)
 
 

@@ -26,9 +26,9 @@ OPERAND = """\
         axis: static integer, the axis; a negative one counts from the last.
 """
 DESCENDING = """\
-        descending: from the greatest to the least; NaN, the greatest number, comes first, and ties stay in their order.
+        descending: from the largest to the smallest; NaN, the largest number, comes first, and ties stay in their order.
 """
-EXACT = "exact: elements keep their bits. NaN is the greatest number, -0 equals 0."
+EXACT = "exact: elements keep their bits. NaN is the largest number, -0 equals 0."
 
 
 def document(formula, source, args, returns, precision=EXACT) -> Decorator:
@@ -53,13 +53,13 @@ def keys(op, name, x, dtypes=checks.REAL):
 def along(op, name, x, axis):
     """The axis, counted from the first."""
     axis = checks.axis(op, name, x, axis)
-    checks.places(op, name, x.shape[axis], "elements along axis")
+    checks.positions(op, name, x.shape[axis], "elements along axis")
     return axis
 
 
-def rank(op, name, value, least, most, because):
-    """A static integer in [least, most]."""
-    value = checks.integer(op, name, value, least)
+def rank(op, name, value, smallest, most, because):
+    """A static integer in [smallest, most]."""
+    value = checks.integer(op, name, value, smallest)
     if value > most:
         raise ValueError(f"{op}: {name} must be at most {most}, {because}, got {value}")
     return value

@@ -37,8 +37,8 @@ def take(x, index, axis):
     return jnp.moveaxis(y[..., 0], -1, axis)
 
 
-def put(index, dy, count, axis, *, unique):
-    """Zeros, `count` along the axis, with dy added where the index says; `unique`: no place twice."""
+def scatter(index, dy, count, axis, *, unique):
+    """Zeros, `count` along the axis, with dy added where the index says; `unique`: no position twice."""
     index, dy = jnp.moveaxis(index, axis, -1), jnp.moveaxis(dy, axis, -1)
     out = jax.ShapeDtypeStruct((*dy.shape[:-1], count), dy.dtype)
     workspace = _parted_workspace(dy.shape[-1], dy.dtype.itemsize) if unique else 0
@@ -56,16 +56,16 @@ def argextremum(x, *, axis, is_max):
     return index.reshape(shape)
 
 
-def _workspace(n, itemsize, places, ranks=0):
+def _workspace(n, itemsize, positions, ranks=0):
     """Bytes of what the CUDA drivers keep for each row that does not fit into a block: the keys twice, the numbers of the
     elements (of which a sort of keys alone needs fewer), the counters of CUB, and what is known of each rank."""
     if isinstance(n, int) and n <= (16384 if itemsize == 8 else 32768):
         return 0
-    return n * (2 * max(itemsize, 2) + (12 if places else 4)) + n // 2 + 65536 + 8 * ranks
+    return n * (2 * max(itemsize, 2) + (12 if positions else 4)) + n // 2 + 65536 + 8 * ranks
 
 
 def _parts_workspace(rows, count, inner, itemsize):
-    """Bytes of the bests of each line's parts, into which the CUDA driver cuts few long lines (arg_of_lines of
+    """Bytes of the bests of each slice's parts, into which the CUDA driver cuts few long slices (arg_of_slices of
     ffi/patterns/argextremum_cuda.h). With fewer bytes there are fewer parts."""
     if not all(isinstance(size, int) for size in (rows, count, inner)) or not rows * inner:
         return 0  # in an export for any size
@@ -75,8 +75,8 @@ def _parts_workspace(rows, count, inner, itemsize):
 
 
 def _parted_workspace(items, itemsize):
-    """Bytes for a row's elements with their places, twice, and for the counters of CUB: where elements are too many for the
-    L2 cache, the CUDA driver parts them (ffi/patterns/scatter_parted_cuda.h). Without them it puts them as they come."""
+    """Bytes for a row's elements with their positions, twice, and for the counters of CUB: where elements are too many for
+    the L2 cache, the CUDA driver parts them (ffi/patterns/scatter_parted_cuda.h). Without them it puts them as they come."""
     if not isinstance(items, int) or items * itemsize < 2**26:
         return 0  # or in an export for any size
     return 2 * items * (4 + itemsize) + items // 2 + 65536

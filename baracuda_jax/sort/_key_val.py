@@ -35,7 +35,7 @@ def sort_key_val(
     descending: bool = False,
     implementation: Implementation = None,
 ) -> tuple[Array, Array]:
-    """Keys along an axis in order, and values in the order of their keys."""
+    """Sort keys along an axis, and values by their keys."""
     keys, several, params = _arguments("sort_key_val", keys, values, axis, descending)
     # One sort serves all: equal calls of a compiled program are one.
     moved = [_values(keys, x, **params, implementation=implementation) for x in several]
@@ -50,7 +50,7 @@ def sort_key_val_backward(
     """The gradient of `sort_key_val` in a value: dv[p_i] = dy_i.
 
     Args:
-        indices: int32, p as `argsort` of the keys returns it: along the axis each place once.
+        indices: int32, p as `argsort` of the keys returns it: along the axis each position once.
         dy: floats of the same shape, the cotangent of the moved value.
         axis: as in `sort_key_val`.
         implementation: "native", "xla" or None.

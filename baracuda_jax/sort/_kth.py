@@ -1,4 +1,4 @@
-"""The k-th least element along an axis."""
+"""The k-th smallest element along an axis."""
 
 import jax.numpy as jnp
 from jax import Array
@@ -13,7 +13,7 @@ from ._family import cases
 from ._statistics import statistics
 
 _K = """\
-        k: static integer, from 1, the least element, to the length of the axis.
+        k: static integer, from 1, the smallest element, to the length of the axis.
 """
 _KEEP = """\
         keepdims: keep the axis, with length 1.
@@ -22,7 +22,7 @@ _KEEP = """\
 
 @api
 @document(
-    "y = sort(x)_{k-1}, at the place argsort(x)_{k-1}; dx is dy there, 0 elsewhere",
+    "y = sort(x)_{k-1}, at the position argsort(x)_{k-1}; dx is dy there, 0 elsewhere",
     args=OPERAND.replace("        axis:", f"{_K}        axis:") + _KEEP,
     returns="(values, indices): arrays without the axis, of x's dtype and int32.",
     source="torch.kthvalue",
@@ -30,7 +30,7 @@ _KEEP = """\
 def kthvalue(
     x: ArrayLike, k: int, axis: int = -1, *, keepdims: bool = False, implementation: Implementation = None
 ) -> tuple[Array, Array]:
-    """The k-th least element along an axis, and where it is."""
+    """The k-th smallest element along an axis, and its index."""
     x = keys("kthvalue", "x", x)
     axis = along("kthvalue", "x", x, axis)
     count = x.shape[axis]

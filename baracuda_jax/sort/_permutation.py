@@ -1,4 +1,4 @@
-"""The derivatives of what an index of elements gives, no element twice: each comes from one place and goes back there."""
+"""The derivatives of what an index of elements gives, no element twice: each comes from one position and goes back there."""
 
 from .._core.op import Body
 from . import _kernels, _references
@@ -11,9 +11,9 @@ def _tangent_by(take):
     return tangent
 
 
-def _backward_by(put):
+def _backward_by(scatter):
     def backward(index, dy, *, axis, count=None, **_):
-        return (put(index, dy, dy.shape[axis] if count is None else count, axis, unique=True),)
+        return (scatter(index, dy, dy.shape[axis] if count is None else count, axis, unique=True),)
 
     return backward
 
@@ -21,6 +21,6 @@ def _backward_by(put):
 DERIVATIVES = dict(
     residuals=("indices",),
     tangent=Body(_tangent_by(_references.take), _tangent_by(_kernels.take)),
-    backward=Body(_backward_by(_references.put), _backward_by(_kernels.put)),
+    backward=Body(_backward_by(_references.scatter), _backward_by(_kernels.scatter)),
 )
 TARGETS = {"tangent": ("take_along",), "backward": ("put_along",)}

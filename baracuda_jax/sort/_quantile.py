@@ -46,7 +46,7 @@ _MEDIAN = dict(
 )
 _QUANTILE = dict(
     args=_A + _Q + _AXIS + _METHOD + _KEEP,
-    returns="Array without these axes, behind one of q's length if q is a vector; of x's dtype, for integers of the default "
+    returns="Array without these axes, after one of q's length if q is a vector; of x's dtype, for integers of the default "
     "float type. NaN where a traced q is outside [0, 1].",
     precision=_PRECISION,
 )
@@ -59,7 +59,7 @@ _QUANTILE = dict(
     **_MEDIAN,
 )
 def median(x: ArrayLike, axis: Axes = None, *, keepdims: bool = False, implementation: Implementation = None) -> Array:
-    """The element in the middle, or the mean of the two there."""
+    """Median along axes, the mean of the two middle elements where their number is even."""
     return _between("median", _median, x, None, axis, "midpoint", keepdims, False, implementation)
 
 
@@ -128,7 +128,7 @@ def _between(op, statistics, x, q, axis, method, keepdims, skips_nan, implementa
     keepdims = checks.flag(op, "keepdims", keepdims)
     rows = _rows(x, axes)
     *batch, n = rows.shape
-    checks.places(op, "x", n, "elements along axis")
+    checks.positions(op, "x", n, "elements along axis")
     kept = [1 if i in axes else size for i, size in enumerate(x.shape)] if keepdims else batch
     dtype, many = jnp.result_type(x.dtype, float), () if q is None else q.shape
     if not n:
@@ -143,7 +143,7 @@ def _between(op, statistics, x, q, axis, method, keepdims, skips_nan, implementa
     return explicit.reshape(jnp.moveaxis(y, -1, 0) if many else y, *many, *kept)
 
 
-def _beside(x, rank):
+def _expanded(x, rank):
     """With so many dimensions."""
     return jax.lax.expand_dims(x, range(rank - x.ndim))
 
@@ -158,12 +158,12 @@ def _wanted(rows, q, *, method, skips_nan, has_last, dtype):
     share, count = jnp.where(is_share, q, 0), jnp.full(1, n - 1, jnp.int32)
     if skips_nan:
         count = jnp.maximum((~jnp.isnan(rows)).sum(-1, dtype=jnp.int32, keepdims=True) - 1, 0)
-        share = _beside(share, rows.ndim)
+        share = _expanded(share, rows.ndim)
     low, high, weight = _ranks.around(count, share, n - 1)
     ranks = {"lower": [low], "higher": [high]}.get(method, [low, high])
     if has_last:
         ranks.append(jnp.full((*low.shape[:-1], 1), n - 1, jnp.int32))
-    return jnp.concatenate(ranks, -1), _beside(weight, rows.ndim), _beside(is_share, rows.ndim)
+    return jnp.concatenate(ranks, -1), _expanded(weight, rows.ndim), _expanded(is_share, rows.ndim)
 
 
 @functools.partial(jax.jit, static_argnames=("method", "has_last", "dtype"))
@@ -215,7 +215,7 @@ def _axes(op, x, axis):
 
 
 def _rows(x, axes):
-    """[*batch, n], with these axes made one, behind the others."""
+    """[*batch, n], with these axes made one, after the others."""
     rest = [i for i in range(x.ndim) if i not in axes]
     n = math.prod(x.shape[i] for i in axes)
     return explicit.reshape(x.transpose(*rest, *axes), *(x.shape[i] for i in rest), n)

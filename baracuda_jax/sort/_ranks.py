@@ -20,12 +20,14 @@ def split(count, share):
         digit = jnp.floor(rest)
         rest = rest - digit
         digits.append(digit.astype(jnp.uint32))
-    places = [(count >> (_BITS * i)).astype(jnp.uint32) & _MASK for i in range(2 if count.dtype.itemsize == 4 else 3)]
+    positions = [
+        (count >> (_BITS * i)).astype(jnp.uint32) & _MASK for i in range(2 if count.dtype.itemsize == 4 else 3)
+    ]
     # Each column is a sum of halves of products, small enough for its carry. They are of weight 2^-64, 2^-48, ...
     columns = {}
     for i, digit in enumerate(digits, 1):
-        for j, place in enumerate(places):
-            product = digit * place
+        for j, position in enumerate(positions):
+            product = digit * position
             for weight, half in ((j - i, product & _MASK), (j - i + 1, product >> _BITS)):
                 columns.setdefault(weight, []).append(half)
     carry, whole, fraction = jnp.uint32(0), jnp.zeros_like(count), jnp.zeros((), dtype)

@@ -1,4 +1,4 @@
-"""The pieces of plain JAX that the references are made of."""
+"""The parts of plain JAX that the references are made of."""
 
 import math
 
@@ -23,7 +23,7 @@ def take(x, index, axis):
     return jnp.take_along_axis(x, index, axis, mode="clip")
 
 
-def put(index, dy, count, axis, *, unique):
+def scatter(index, dy, count, axis, *, unique):
     """Zeros with dy added where the index says."""
     index, dy = (jnp.moveaxis(a, axis, -1) for a in (index, dy))
     *batch, many = dy.shape

@@ -1,4 +1,4 @@
-"""Sorts of values, and of the places of values."""
+"""Sorts of values, and of the positions of values."""
 
 from jax import Array
 from jax.typing import ArrayLike
@@ -33,7 +33,7 @@ def _arguments(op, x, axis, descending):
     source="jax.numpy.sort; torch.sort",
 )
 def sort(x: ArrayLike, axis: int = -1, *, descending: bool = False, implementation: Implementation = None) -> Array:
-    """The elements along an axis, in order."""
+    """Sort along an axis."""
     x, params = _arguments("sort", x, axis, descending)
     return _sort(x, **params, implementation=implementation)
 
@@ -46,7 +46,7 @@ def sort(x: ArrayLike, axis: int = -1, *, descending: bool = False, implementati
     source="jax.numpy.argsort; torch.argsort with stable=True",
 )
 def argsort(x: ArrayLike, axis: int = -1, *, descending: bool = False, implementation: Implementation = None) -> Array:
-    """Where along an axis the elements are, in their order."""
+    """Indices that sort x along an axis."""
     x, params = _arguments("argsort", x, axis, descending)
     return _argsort(x, **params, implementation=implementation)
 
@@ -59,7 +59,7 @@ def argsort(x: ArrayLike, axis: int = -1, *, descending: bool = False, implement
     source="torch.msort",
 )
 def msort(x: ArrayLike, *, implementation: Implementation = None) -> Array:
-    """The elements along the first axis, in ascending order."""
+    """Sort along the first axis, in ascending order."""
     x, params = _arguments("msort", x, 0, False)
     return _sort(x, **params, implementation=implementation)
 
@@ -69,7 +69,7 @@ def sort_backward(indices: ArrayLike, dy: ArrayLike, axis: int = -1, *, implemen
     """The gradient of `sort`: dx[p_i] = dy_i. It is the same for both directions.
 
     Args:
-        indices: int32, p as `argsort` returns it: along the axis each place once.
+        indices: int32, p as `argsort` returns it: along the axis each position once.
         dy: floats of the same shape, the cotangent of the result.
         axis: as in `sort`.
         implementation: "native", "xla" or None.

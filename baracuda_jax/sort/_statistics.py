@@ -30,9 +30,9 @@ def _tangent_by(take):
     return lambda indices, t, *, count: (take(t, indices, t.ndim - 1),)
 
 
-def _backward_by(put):
+def _backward_by(scatter):
     # Two ranks may be one: the cotangents of an element are added.
-    return lambda indices, dy, *, count: (put(indices, dy, count, dy.ndim - 1, unique=False),)
+    return lambda indices, dy, *, count: (scatter(indices, dy, count, dy.ndim - 1, unique=False),)
 
 
 def statistics(name, operand, *, public, cases, dtypes):
@@ -54,6 +54,6 @@ def statistics(name, operand, *, public, cases, dtypes):
         cut=Partition(_labels, whole=frozenset("nm"), plain=True),
         forward=Body(_reference, _native),
         tangent=Body(_tangent_by(_references.take), _tangent_by(_kernels.take)),
-        backward=Body(_backward_by(_references.put), _backward_by(_kernels.put)),
+        backward=Body(_backward_by(_references.scatter), _backward_by(_kernels.scatter)),
         kernels={"forward": ("order_statistics",), "tangent": ("take_along",), "backward": ("put_along",)},
     )

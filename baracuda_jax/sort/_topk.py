@@ -1,4 +1,4 @@
-"""The greatest or least few elements along an axis."""
+"""The largest or smallest few elements along an axis."""
 
 from jax import Array
 from jax.typing import ArrayLike
@@ -16,7 +16,7 @@ _K = """\
         k: static integer, how many; from 0 to the length of the axis.
 """
 _LARGEST = """\
-        largest: the greatest elements, in descending order; with False the least, in ascending order.
+        largest: the largest elements, in descending order; with False the smallest, in ascending order.
 """
 
 
@@ -31,7 +31,7 @@ _LARGEST = """\
 def topk(
     x: ArrayLike, k: int, axis: int = -1, *, largest: bool = True, implementation: Implementation = None
 ) -> tuple[Array, Array]:
-    """The k greatest elements along an axis, in order, and where they are."""
+    """Largest k elements along an axis, in order, and their indices."""
     x = keys("topk", "x", x)
     axis = along("topk", "x", x, axis)
     count = x.shape[axis]
@@ -50,7 +50,7 @@ def topk_backward(
     """The gradient of `topk`: dx[p_i] = dy_i, 0 elsewhere.
 
     Args:
-        indices: int32, p as `topk` returns it: along the axis no place twice.
+        indices: int32, p as `topk` returns it: along the axis no position twice.
         dy: floats of the same shape, the cotangent of the values.
         count: static integer, the length of x along the axis.
         axis: as in `topk`.
@@ -85,7 +85,7 @@ _topk = declare(
         {
             "rows": ((5, 41), dict(k=3)),
             "columns": ((37, 6), dict(k=5, axis=0)),
-            "least": ((3, 17, 4), dict(k=6, axis=1, largest=False)),
+            "smallest": ((3, 17, 4), dict(k=6, axis=1, largest=False)),
             "long": ((2, 300), dict(k=7)),
         }
     ),

@@ -1,7 +1,8 @@
-"""Cells that are kept: nonzero ones, and the first of each run of equal ones, of which distinct values are made.
+"""Elements that are kept: nonzero ones, and the first of each run of equal ones, of which distinct values are made.
 
-Data flow: arrays are [batches, cells]. Each chunk of a row is counted, and then writes the places of what it keeps behind
-those of the chunks before it. How many there are depends on the data, so results have a static `size`. Pattern: compact.
+Data flow: arrays are [batches, elements]. Each chunk of a row is counted, and then writes the positions of what it keeps
+after those of the chunks before it. How many there are depends on the data, so results have a static `size`. Pattern:
+compact.
 """
 
 from ._nonzero import nonzero

@@ -32,7 +32,7 @@ def known_size(op, name, x, size, found):
             )
         size = int(found())
     size = checks.integer(op, "size", size, 0)
-    checks.places(op, "size", size, "places")
+    checks.positions(op, "size", size, "positions")
     return size
 
 

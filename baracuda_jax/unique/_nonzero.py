@@ -14,7 +14,7 @@ from .._core.compiled import compiled
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from ._arguments import array, document, fill, known_size
-from ._compact import declare_places, found, places
+from ._compact import declare_positions, found, positions
 
 
 @api
@@ -29,12 +29,12 @@ def nonzero(
     """Where an array is not zero.
 
     Formula:
-        (i_k, j_k, ...) is the k-th place, row by row, with x[i_k, j_k, ...] != 0. NaN is not zero; -0 is.
+        (i_k, j_k, ...) is the k-th position, row by row, with x[i_k, j_k, ...] != 0. NaN is not zero; -0 is.
 
     Args:
         x: array of a float or integer type or bool, of rank 1 or more.
         {size}
-        fill_value: what is behind the last place: a scalar, or a tuple of one for each dimension; by default 0.
+        fill_value: what follows the last place: a scalar, or a tuple of one for each dimension; by default 0.
         implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
@@ -51,42 +51,42 @@ def nonzero(
     x = array(op, "x", x)
     if x.ndim < 1:
         raise ValueError(f"{op}: x must have at least one dimension, got a scalar")
-    cells = explicit.reshape(x, -1)
-    checks.places(op, "x", cells.shape[0])
-    size = known_size(op, "x", x, size, lambda: found(nonzero_cells, cells, implementation, fill=-1))
+    elements = explicit.reshape(x, -1)
+    checks.positions(op, "x", elements.shape[0])
+    size = known_size(op, "x", x, size, lambda: found(nonzero_elements, elements, implementation, fill=-1))
     fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * x.ndim
     if len(fills) != x.ndim:
         raise ValueError(f"{op}: fill_value must be a scalar or {x.ndim}, one for each dimension, got {fill_value!r}")
-    if x.ndim == 1 and _is_number(fills[0]):  # a place is the coordinate
-        return (places(nonzero_cells, cells, size, implementation, fill=int(fills[0])),)
-    place = places(nonzero_cells, cells, size, implementation, fill=-1)
+    if x.ndim == 1 and _is_number(fills[0]):  # a position is the coordinate
+        return (positions(nonzero_elements, elements, size, implementation, fill=int(fills[0])),)
+    position = positions(nonzero_elements, elements, size, implementation, fill=-1)
     if all(map(_is_number, fills)):
-        return _filled_by(place, shape=x.shape, fills=tuple(map(int, fills)))
-    return _filled(place, [fill(op, value, jnp.int32) for value in fills], shape=x.shape)
+        return _filled_by(position, shape=x.shape, fills=tuple(map(int, fills)))
+    return _filled(position, [fill(op, value, jnp.int32) for value in fills], shape=x.shape)
 
 
 @compiled("shape")
-def _filled(place, fills, *, shape):
-    is_there = place >= 0
+def _filled(position, fills, *, shape):
+    is_there = position >= 0
     return tuple(
-        jnp.where(is_there, along, value) for along, value in zip(_coordinates(place, shape), fills, strict=True)
+        jnp.where(is_there, along, value) for along, value in zip(_coordinates(position, shape), fills, strict=True)
     )
 
 
 @compiled("shape", "fills")
-def _filled_by(place, *, shape, fills):
-    return _filled(place, [jnp.int32(value) for value in fills], shape=shape)
+def _filled_by(position, *, shape, fills):
+    return _filled(position, [jnp.int32(value) for value in fills], shape=shape)
 
 
 def _is_number(value):
     return isinstance(value, int | np.integer) and -(2**31) <= value < 2**31
 
 
-def _coordinates(place, shape):
-    """Of places in the flat array."""
+def _coordinates(position, shape):
+    """Of positions in the flat array."""
     for i, size in enumerate(shape):
         stride = math.prod(shape[i + 1 :])
-        along = lax.div(place, jnp.int32(stride)) if stride > 1 else place
+        along = lax.div(position, jnp.int32(stride)) if stride > 1 else position
         yield lax.rem(along, jnp.int32(size)) if i and size else along
 
 
@@ -94,14 +94,14 @@ def _half(rng, *shape):
     return np.maximum(rng.standard_normal(shape), 0)
 
 
-nonzero_cells = declare_places(
+nonzero_elements = declare_positions(
     "nonzero",
     "nonzero",
     lambda row: row.astype(bool),
     category=OpCategory.INDEXING,
     public=nonzero,
     operands=("x",),
-    constant={"x": "places do not move with it, but jump"},
+    constant={"x": "positions do not move with it, but jump"},
     cases=(
         Case("vector", lambda r: (_half(r, 100),), dict(size=30)),
         Case("image", lambda r: (_half(r, 7, 12),), dict(size=90, fill_value=-1)),

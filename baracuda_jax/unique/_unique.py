@@ -1,4 +1,4 @@
-"""Distinct values, of all cells or of runs."""
+"""Distinct values, of all elements or of runs."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,8 +15,8 @@ from .._core.types import Implementation
 from ..scan import cumsum
 from . import _sorted
 from ._arguments import array, document, fill, known_size
-from ._compact import declare_places, found, places
-from ._nonzero import nonzero_cells
+from ._compact import declare_positions, found, positions
+from ._nonzero import nonzero_elements
 
 
 @api
@@ -36,31 +36,31 @@ def unique(
     """The distinct values of an array, sorted.
 
     Formula:
-        values: each value of x once, rising, NaN last; values[inverse] = x, and x.ravel()[index] = values, where index is
-        the first place of each.
+        values: each value of x once, ascending, NaN last; values[inverse] = x, and x.ravel()[index] = values, where index is
+        the first position of each.
 
     Args:
         x: array of a float or integer type or bool, of any shape.
         return_index: also return where in the flat array, or along axis, each value is first.
-        return_inverse: also return where in values each cell is.
+        return_inverse: also return where in values each element is.
         return_counts: also return how often each value is there.
-        axis: static integer; then the distinct slices along this axis, in the order of their cells. By default those of
+        axis: static integer; then the distinct slices along this axis, in the order of their elements. By default those of
             the flat array.
         {size}
-        fill_value: what is behind the last value; by default the first value.
+        fill_value: what follows the last value; by default the first value.
         equal_nan: whether all NaN are one value.
         implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         values [size] of x's dtype, or with `size` slices along axis; with the others a tuple: index [size], inverse of x's
-        shape, or one for each slice, counts [size], int32. Behind the last value index is that of the first value, and
+        shape, or one for each slice, counts [size], int32. After the last value index is that of the first value, and
         counts are 0. Inverse is that of all values, also where there is no room for all.
 
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: exact. -0 and 0 are equal, and the value is the first of the cells that are. Values have the gradient of the
-    cells that they are taken from.
+    Precision: exact. -0 and 0 are equal, and the value is the first of the elements that are. Values have the gradient of
+    the elements that they are taken from.
 
     Source: jax.numpy.unique; torch.unique.
     """
@@ -72,7 +72,7 @@ def unique(
     if rows.ndim == 1:
         rows = explicit.whole(rows)
         needs_order = bool({"return_index", "return_inverse"} & wanted)
-        rows, order = _sorted.sorted_cells(rows, needs_order, implementation)
+        rows, order = _sorted.sorted_elements(rows, needs_order, implementation)
     else:
         rows, order = _sorted_slices(rows)
     return _runs(op, "x", _unique, x, rows, axis, wanted, order, size, fill_value, equal_nan, implementation)
@@ -90,29 +90,29 @@ def unique_consecutive(
     fill_value: ArrayLike | None = None,
     implementation: Implementation = None,
 ) -> Array | tuple[Array, ...]:
-    """The first cell of each run of equal cells.
+    """The first element of each run of equal elements.
 
     Formula:
-        values: the cells that differ from the one before; values[inverse] = x.
+        values: the elements that differ from the one before; values[inverse] = x.
 
     Args:
         x: array of a float or integer type or bool, of any shape.
-        return_inverse: also return which run each cell is in.
+        return_inverse: also return which run each element is in.
         return_counts: also return how long each run is.
         axis: static integer; then the runs of equal slices along this axis. By default those of the flat array.
         {size}
-        fill_value: what is behind the last value; by default the first value.
+        fill_value: what follows the last value; by default the first value.
         implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         values [size] of x's dtype, or with `size` slices along axis; with the others a tuple: inverse of x's shape,
-        or one for each slice, counts [size], int32. Behind the last value counts are 0.
+        or one for each slice, counts [size], int32. After the last value counts are 0.
 
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: exact. -0 and 0 are equal; a NaN differs from every cell. Values have the gradient of the cells that they are
-    taken from.
+    Precision: exact. -0 and 0 are equal; a NaN differs from every element. Values have the gradient of the elements that
+    they are taken from.
 
     Source: torch.unique_consecutive.
     """
@@ -128,18 +128,18 @@ def _wanted(op, **flags):
 
 
 def _rows(op, name, x, axis):
-    """The cells or slices whose runs are wanted, along the first axis; and that axis of x, or None."""
+    """The elements or slices whose runs are wanted, along the first axis; and that axis of x, or None."""
     if axis is None:
         rows = explicit.reshape(x, -1)
     else:
         axis = checks.axis(op, name, x, axis)
         rows = jnp.moveaxis(explicit.whole(x), axis, 0)
-    checks.places(op, name, rows.shape[0])
+    checks.positions(op, name, rows.shape[0])
     return rows, axis
 
 
 def _differs(a, before, equal_nan):
-    """Whether cells are the first of a run. Slices do where one of their cells does."""
+    """Whether elements are the first of a run. Slices do where one of their elements does."""
     y = a != before
     if equal_nan:
         y &= ~((a != a) & (before != before))
@@ -163,25 +163,25 @@ def _is_start(rows, equal_nan):
 def _runs(op, name, which, x, rows, axis, wanted, order, size, fill_value, equal_nan, implementation):
     """What is asked for of the runs of `rows`, which were at `order` in x."""
     n = rows.shape[0]
-    cells, params = rows, {"equal_nan": equal_nan}
+    elements, params = rows, {"equal_nan": equal_nan}
     if rows.ndim > 1:  # slices: where they start is a mask
-        which, cells, params = nonzero_cells, _is_start(rows, equal_nan), {"fill": -1}
-    size = known_size(op, name, x, size, lambda: found(which, cells, implementation, **params))
+        which, elements, params = nonzero_elements, _is_start(rows, equal_nan), {"fill": -1}
+    size = known_size(op, name, x, size, lambda: found(which, elements, implementation, **params))
     if not n and size and fill_value is None:
-        raise ValueError(f"{op}: fill_value must be given where {name} has no cells and size is not 0")
+        raise ValueError(f"{op}: fill_value must be given where {name} has no elements and size is not 0")
     fill_value = None if fill_value is None else fill(op, fill_value, rows.dtype)
     results = _of_runs(
-        rows, cells, order, fill_value, which=which, params=tuple(params.items()), shape=x.shape, axis=axis,
+        rows, elements, order, fill_value, which=which, params=tuple(params.items()), shape=x.shape, axis=axis,
         wanted=frozenset(wanted), size=size, equal_nan=equal_nan, implementation=preference.resolve(op, implementation),
     )  # fmt: skip
     return results[0] if len(results) == 1 else tuple(results)
 
 
 @compiled("which", "params", "shape", "axis", "wanted", "size", "equal_nan", "implementation")
-def _of_runs(rows, cells, order, fill_value, *, which, params, shape, axis, wanted, size, equal_nan, implementation):
+def _of_runs(rows, elements, order, fill_value, *, which, params, shape, axis, wanted, size, equal_nan, implementation):
     n, has_counts = rows.shape[0], "return_counts" in wanted
-    starts = places(which, cells, size + has_counts, implementation, **dict(params))
-    if which is nonzero_cells:
+    starts = positions(which, elements, size + has_counts, implementation, **dict(params))
+    if which is nonzero_elements:
         starts = jnp.where(starts < 0, n, starts)
     first = starts[:size]
     index = jnp.where(first < n, first, 0)
@@ -210,7 +210,7 @@ def _draw(rng, *shape):
 _RUNS = dict(target="run_starts", keeps=_is_start, category=OpCategory.SORTING)
 _WHY = "it decides where values are taken from; those that are taken have its gradient"
 
-_unique = declare_places(
+_unique = declare_positions(
     "unique",
     **_RUNS,
     public=unique,
@@ -225,10 +225,10 @@ _unique = declare_places(
             dict(return_index=True, return_inverse=True, return_counts=True, size=8),
         ),
     ),
-    beside=("sort",),
+    also=("sort",),
     kernels={"forward": ("run_starts",)},
 )
-_consecutive = declare_places(
+_consecutive = declare_positions(
     "unique_consecutive",
     **_RUNS,
     public=unique_consecutive,

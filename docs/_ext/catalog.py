@@ -24,11 +24,11 @@ def names_of(family):
     ]
     declared = [op.public.__name__ for op in OPS.values()]
 
-    def place(name):
+    def position(name):
         forward = public[name].__name__.removesuffix("_backward")
         return declared.index(forward) if forward in declared else len(declared), forward, name != forward, name
 
-    return sorted(names, key=place)
+    return sorted(names, key=position)
 
 
 def ops():

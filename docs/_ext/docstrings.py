@@ -25,7 +25,7 @@ def prose(text):
         name, end = (match[1] or match[2]).removeprefix("baracuda_jax."), match.end()
         link = getattr(baracuda_jax, name, None) if name in traced.names() else None
         role = "class" if isinstance(link, type) else "func"
-        # The empty comments keep the markup apart from letters beside it.
+        # The empty comments keep the markup apart from letters next to it.
         out.append(f"\\ :py:{role}:`~baracuda_jax.{name}`\\ " if link else f"\\ ``{name}``\\ ")
     out.append(re.sub(r"([\\*_|`])", r"\\\1", text[end:]))
     return "".join(out)
@@ -33,7 +33,7 @@ def prose(text):
 
 def sections(lines):
     """(section or None, its lines without indentation) in order. A section ends where the indentation does, or, if its
-    text begins beside its name, at an empty line."""
+    text begins next to its name, at an empty line."""
     found = [(None, [])]
     for line in lines:
         name, colon, rest = line.partition(":")

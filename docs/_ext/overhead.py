@@ -1,4 +1,4 @@
-"""The directive `overhead`: what calls cost beside their kernels, of every file in benchmarks/results."""
+"""The directive `overhead`: what calls cost besides their kernels, of every file in benchmarks/results."""
 
 from measured import Measured, markdown, measured_on
 

@@ -37,7 +37,7 @@ class Reasons(Table):
 
 
 class Plans(Table):
-    """The plans of baracuda-kernels, those without an op of ours last in each category."""
+    """The plans of baracuda-kernels, those without an op here last in each category."""
 
     def table(self):
         rows = []
@@ -60,7 +60,7 @@ class ComingFrom(Table):
         cells = [
             [f"`{row['theirs']}`", ", ".join(map(link, row["ours"].split())), escaped(row["differs"])] for row in rows
         ]
-        return ["theirs", "ours", "what differs"], cells
+        return ["PyTorch, JAX, NumPy", "baracuda_jax", "what differs"], cells
 
 
 class Mirrors(Table):

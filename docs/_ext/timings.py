@@ -66,7 +66,7 @@ def middle(rows, name):
 
 
 def numbers(rows):
-    """The table under a plot: rows of a case share their name, the op beside the forward pass and the case under it."""
+    """The table under a plot: rows of a case share their name, the op next to the forward pass and the case under it."""
     cells = []
     for case in split(rows, "op", "case").values():
         names = [f"`{case[0]['op']}`", case[0]["case"]]
@@ -90,7 +90,7 @@ RATIOS = "ms", "/ bound", "XLA /<br>native", "PyTorch /<br>native"
 def skewed(rows):
     """Skewed cases next to the even one."""
     cells = []
-    for row, even in results.beside_even(rows, rows):
+    for row, even in results.with_even(rows, rows):
         ms, over, *others = ratios(row)
         of_even = "" if is_cached(even) else f"{even['native_ms'] / even['floor_ms']:.2f}"
         cells.append((f"`{row['op']}`<br>{row['variant']}", row["dtype"], ms, over, of_even, *others))

@@ -80,10 +80,10 @@ def the_last_of_equal_ranks_is_selected():
 @planted("test_segment.test_ties", op="segment_max", implementation="native")
 def the_last_of_rows_that_tie_wins():
     def turned(data, perm, offsets, **_):
-        n, place = data.shape[-2], jnp.arange(perm.shape[-1])
-        of = jnp.searchsorted(offsets, place, side="right") - 1
+        n, position = data.shape[-2], jnp.arange(perm.shape[-1])
+        of = jnp.searchsorted(offsets, position, side="right") - 1
         ends = offsets[of] + offsets[jnp.minimum(of + 1, offsets.shape[-1] - 1)]
-        return data[::-1], (n - 1 - perm[jnp.clip(ends - 1 - place, 0, n - 1)]).astype(perm.dtype), offsets
+        return data[::-1], (n - 1 - perm[jnp.clip(ends - 1 - position, 0, n - 1)]).astype(perm.dtype), offsets
 
     def back(ys, data, *_, **__):
         n = data.shape[-2]
@@ -135,7 +135,7 @@ def the_logarithm_of_nothing_is_nan():
     return of_kernel("logcumsumexp", results=_result(0, lambda y: jnp.where(jnp.isneginf(y), jnp.nan, y)))
 
 
-@planted("test_scan.test_a_factor_before_the_first_cell_multiplies_nothing", op="linear_scan")
+@planted("test_scan.test_a_factor_before_the_first_element_multiplies_nothing", op="linear_scan")
 def the_first_factor_multiplies_a_state_of_zero():
     return of_kernel("linear_scan", results=lambda ys, a, b, **_: [ys[0] + 0 * a[..., :1, :]])
 
@@ -160,7 +160,7 @@ def a_scan_stops_growing():
     return of_kernel("cumsum", results=_narrow)
 
 
-@planted("test_shape.test_halves_add_up_in_float32", op="fold", implementation="native")
+@planted("test_shape.test_half_precision_adds_up_in_float32", op="fold", implementation="native")
 def the_sum_of_windows_stops_growing():
     return of_kernel("move_add", results=_narrow)
 
@@ -176,7 +176,7 @@ def _pairs_swapped(q):
 
 
 @planted(VALUE, op="dynamic_quantize", tier="changed", case="packed", dtype="float32")
-def the_two_codes_of_a_byte_are_swapped():
+def the_two_values_of_a_byte_are_swapped():
     swap = lambda q: _pairs_swapped(q) if q.dtype.name.endswith("int4") else q
     return of_kernel("dynamic_quantize", results=_result(0, swap))
 
@@ -211,7 +211,7 @@ def empty_segments_are_zero():
     return of_kernel("segment_max", attributes=lambda **_: {"empty_bits": 0})
 
 
-@planted("test_histogram.test_values_on_edges_and_beside_them", op="histogram")
+@planted("test_histogram.test_values_on_edges_and_next_to_them", op="histogram")
 def the_last_bin_has_no_right_edge():
     def open_at_the_end(a, edges, *rest, **_):
         return jnp.where(a == edges[..., -1:], jnp.asarray(jnp.nan, a.dtype), a), edges, *rest
@@ -226,7 +226,7 @@ def the_right_side_is_the_left():
     return of_kernel("searchsorted", operands=whole, attributes=lambda **_: {"right": False})
 
 
-@planted("test_unique.test_places_are_those_of_jax", op="nonzero")
+@planted("test_unique.test_positions_are_those_of_jax", op="nonzero")
 def what_fills_the_indices_is_forgotten():
     return of_kernel("nonzero", attributes=lambda fill, **_: {"fill": fill + 1})
 
@@ -260,7 +260,7 @@ def the_gradient_of_a_scan_from_the_end_goes_the_same_way():
 
 
 def _as_rows(y, x, **_):
-    """The sums of an axis that is not last, as if its elements were neighbours."""
+    """The sums of an axis that is not last, as if its elements were neighbors."""
     return [jnp.cumsum(x.reshape(*x.shape[:-2], x.shape[-1], x.shape[-2]), -1).reshape(x.shape).astype(x.dtype)]
 
 
@@ -281,7 +281,7 @@ def the_largest_are_the_smallest():
 
 
 @planted(VALUE, op="concat")
-def pieces_are_joined_in_the_other_order():
+def chunks_are_joined_in_the_other_order():
     return of_kernel("concat", operands=lambda *xs, **_: xs[::-1])
 
 

@@ -25,10 +25,10 @@ def _few(args, count=3):
 
 def _vmap(e, axis, out_axes):
     """Each argument mapped or not: one program of all maps, and one of a single call."""
-    place = lambda a: min(axis, a.ndim)
+    position = lambda a: min(axis, a.ndim)
     few = _few(e.args)
     ways = [mapped for mapped in np.ndindex(*(2,) * len(e.args)) if any(mapped)]
-    axes = [[place(a) if m else None for a, m in zip(e.args, mapped, strict=True)] for mapped in ways]
+    axes = [[position(a) if m else None for a, m in zip(e.args, mapped, strict=True)] for mapped in ways]
     many = [
         [few[0][k] if d is None else stacked([args[k] for args in few], d) for k, d in enumerate(way)] for way in axes
     ]
@@ -37,8 +37,8 @@ def _vmap(e, axis, out_axes):
     )
     single = jax.jit(e.call)
     for mapped, y in zip(ways, got, strict=True):
-        pick = lambda i: [few[i if m else 0][k] for k, m in enumerate(mapped)]
-        same_bits(y, stacked([single(*pick(i)) for i in range(3)], out_axes))
+        take = lambda i: [few[i if m else 0][k] for k, m in enumerate(mapped)]
+        same_bits(y, stacked([single(*take(i)) for i in range(3)], out_axes))
 
 
 @law()
@@ -78,36 +78,36 @@ def vmap_of_grad(e):
 
 @law(derivable)
 def grad_of_vmap(e):
-    """With the first argument mapped, beside others that serve all, or that are mapped too. The cotangent of one that serves
+    """With the first argument mapped, with others that serve all, or that are mapped too. The cotangent of one that serves
     all is a sum."""
-    few, place = _few(e.args), e.moving[0]
+    few, position = _few(e.args), e.moving[0]
 
     def loss(*args):
         y = e.call(*args)
         return jnp.sum(jnp.where(jnp.isfinite(y), y, 0) * e.w).real
 
-    gradient = jax.jit(jax.grad(loss, place))
+    gradient = jax.jit(jax.grad(loss, position))
     for mapped in {False, len(e.args) > 1}:
         axes = (0, *(0 if mapped else None for _ in e.args[1:]))
         many = [stacked([args[k] for args in few]) if d == 0 else few[0][k] for k, d in enumerate(axes)]
-        got = jax.jit(jax.grad(lambda *args: jax.vmap(loss, axes)(*args).sum(), place))(*many)
+        got = jax.jit(jax.grad(lambda *args: jax.vmap(loss, axes)(*args).sum(), position))(*many)
         rest = lambda args: (args if mapped else few[0])[1:]
         each = stacked([gradient(args[0], *rest(args)) for args in few])
-        close(got, each if axes[place] == 0 else each.sum(0), e.dtype, scale=4)
+        close(got, each if axes[position] == 0 else each.sum(0), e.dtype, scale=4)
 
 
 @law(derivable)
 def grad_of_vmap_of_vmap(e):
     """The cotangent of an argument that has fewer batches than the data is summed over the others."""
-    few, place = _few(e.args, 2), e.moving[0]
+    few, position = _few(e.args, 2), e.moving[0]
     rows = [[args[0], _other(args[0])] for args in few]
     xs, many = stacked([stacked(row) for row in rows]), [stacked(a) for a in list(zip(*few, strict=True))[1:]]
     single = lambda x, *rest: loss_of(e.call)(x, *rest).real
     nested = jax.vmap(lambda row, *rest: jax.vmap(lambda x: single(x, *rest))(row))
-    got = jax.jit(jax.grad(lambda *args: nested(*args).sum(), place))(xs, *many)
-    gradient = jax.jit(jax.grad(single, place))
+    got = jax.jit(jax.grad(lambda *args: nested(*args).sum(), position))(xs, *many)
+    gradient = jax.jit(jax.grad(single, position))
     each = stacked([stacked([gradient(x, *args[1:]) for x in row]) for row, args in zip(rows, few, strict=True)])
-    close(got, each if place == 0 else each.sum(1), e.dtype, scale=4)
+    close(got, each if position == 0 else each.sum(1), e.dtype, scale=4)
 
 
 @law()

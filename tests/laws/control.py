@@ -1,4 +1,4 @@
-"""Laws of control: loops, branches, rematerialisation and rules around an op change nothing."""
+"""Laws of control: loops, branches, rematerialization and rules around an op change nothing."""
 
 import jax
 import jax.numpy as jnp

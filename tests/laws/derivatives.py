@@ -136,8 +136,8 @@ def _of_few(e, count):
     """The op as a function of some elements of x, and these: some spread over it, some of steep gradients."""
     x = e.x.ravel()
     steep = np.argsort(-np.abs(np.nan_to_num(np.asarray(e.gradient).ravel().astype(complex))))[: count // 2]
-    places = np.union1d(np.linspace(0, x.size - 1, min(x.size, count // 2)).astype(int), steep)
-    return lambda some: e.fun(x.at[places].set(some).reshape(e.x.shape)), x[places]
+    positions = np.union1d(np.linspace(0, x.size - 1, min(x.size, count // 2)).astype(int), steep)
+    return lambda some: e.fun(x.at[positions].set(some).reshape(e.x.shape)), x[positions]
 
 
 @law(derivable, real)

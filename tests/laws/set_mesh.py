@@ -61,11 +61,11 @@ def _equal(got, want):
 
 
 def unplaced(e, kind, program):
-    """Arrays made before, on no mesh: run as they come, under jit, or beside a first one that is placed; or made inside."""
+    """Arrays made before, on no mesh: run as they come, under jit, or next to a first one that is placed; or made inside."""
     call, over = called(e), mesh(kind, axes=2)
     want = call.want("gradient" if program == "gradient" else "forward")
     args = list(map(jnp.asarray, e.args))
-    if program == "beside a placed one":
+    if program == "next to a placed one":
         args[0] = jax.device_put(args[0], NamedSharding(over, e.specs[0]))
     with jax.set_mesh(over):
         if program == "as they come":
@@ -77,7 +77,7 @@ def unplaced(e, kind, program):
     _equal(got, want)
 
 
-UNPLACED = ("forward", "gradient", "as they come", "made inside", "beside a placed one")
+UNPLACED = ("forward", "gradient", "as they come", "made inside", "next to a placed one")
 
 
 def dimensions(call, kind):

@@ -40,8 +40,8 @@ def law(*conditions, about="machinery"):
 def derivable(op, dtype):
     if not op.differentiable:
         return "the op has no derivative"
-    if op.codes:
-        return "codes carry no derivative"
+    if op.quantized:
+        return "quantized values carry no derivative"
     if not jnp.issubdtype(dtype, jnp.inexact):
         return "integers and bool carry no derivative"
 
@@ -58,7 +58,7 @@ def smooth(op, dtype):
     return "its derivative is a convention, not a limit" if op.surrogate else None
 
 
-def cells():
+def entries():
     """{(law, op, dtype): None, or the reason why it does not apply}"""
     return {
         (law.name, op.name, dtype): law.applies(op, dtype)
@@ -84,11 +84,11 @@ def chosen(tier):
         full = [op for op in ops if op.name in tier.ops]
         pairs = [(op.name, i, dtype) for op in full for i in range(len(op.cases)) for dtype in speaks_of[op.name]]
         for seed in tier.seeds:
-            pairs += [(op.name, *_pick(op, speaks_of[op.name], seed)) for op in samples[law.about](ops, seed)]
+            pairs += [(op.name, *_take(op, speaks_of[op.name], seed)) for op in samples[law.about](ops, seed)]
         yield from ((law, _example(*which)) for which in dict.fromkeys(pairs))
 
 
-def _pick(op, dtypes, seed):
+def _take(op, dtypes, seed):
     turn = turn_of(seed, op.name)
     case, dtype = case_and_dtype(range(len(op.cases)), op.dtypes, turn)
     return (case, dtype) if dtype in dtypes else case_and_dtype(range(len(op.cases)), dtypes, turn)

@@ -37,7 +37,7 @@ def rows_into_segments(elements):
 
 
 def images(elements):
-    """64 x 64 cells in up to 32 channels, smaller where there are few elements."""
+    """64 x 64 elements in up to 32 channels, smaller where there are few elements."""
     side = 64 if elements >= 64 * 64 else 32
     channels = min(32, elements // side**2)
     return elements // (channels * side**2), channels, side, side

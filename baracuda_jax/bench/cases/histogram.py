@@ -6,28 +6,28 @@ import baracuda_jax
 
 from ..benchmark import DTYPES, PASSES, Benchmark
 
-CELLS = {"tiny": 2**16, "small": 2**20, "large": 2**26}
+ELEMENTS = {"tiny": 2**16, "small": 2**20, "large": 2**26}
 IDS, BINS, SEQUENCE = 4096, 256, 2**16
 RANGE = (-4, 4)  # edges that bfloat16 holds
 FORWARD = PASSES[:1]
 
 
-def searches(cells, dtype):
+def searches(elements, dtype):
     def torch(torch, sequence, values):
         return torch.searchsorted(sequence, values, out_int32=True)
 
     return Benchmark(
-        "searchsorted", f"[{cells}] in [{SEQUENCE}]", dtype,
-        lambda draws: (jnp.sort(draws.normal((SEQUENCE,))), draws.normal((cells,))),
+        "searchsorted", f"[{elements}] in [{SEQUENCE}]", dtype,
+        lambda draws: (jnp.sort(draws.normal((SEQUENCE,))), draws.normal((elements,))),
         lambda sequence, values, implementation: baracuda_jax.searchsorted(sequence, values, implementation=implementation),
         jnp.searchsorted, torch, passes=FORWARD,
     )  # fmt: skip
 
 
-def ids(cells):
+def ids(elements):
     return Benchmark(
-        "bincount", f"[{cells}] into {IDS}", "int32",
-        lambda draws: (draws.integers((cells,), 0, IDS),),
+        "bincount", f"[{elements}] into {IDS}", "int32",
+        lambda draws: (draws.integers((elements,), 0, IDS),),
         lambda x, implementation: baracuda_jax.bincount(x, length=IDS, implementation=implementation),
         lambda x: jnp.bincount(x, length=IDS),
         lambda torch, x: torch.bincount(x, minlength=IDS),
@@ -35,10 +35,10 @@ def ids(cells):
     )  # fmt: skip
 
 
-def values(cells, dtype):
+def values(elements, dtype):
     return Benchmark(
-        "histogram", f"[{cells}] into {BINS}", dtype,
-        lambda draws: (draws.normal((cells,)),),
+        "histogram", f"[{elements}] into {BINS}", dtype,
+        lambda draws: (draws.normal((elements,)),),
         lambda a, implementation: baracuda_jax.histogram(a, BINS, RANGE, implementation=implementation)[0],
         lambda a: jnp.histogram(a, BINS, RANGE)[0],
         (lambda torch, a: torch.histc(a, BINS, *RANGE)) if dtype == "float32" else None,
@@ -47,8 +47,8 @@ def values(cells, dtype):
 
 
 def benchmarks(size):
-    cells = CELLS[size]
-    yield ids(cells)
+    elements = ELEMENTS[size]
+    yield ids(elements)
     for dtype in DTYPES:
-        yield values(cells, dtype)
-        yield searches(cells, dtype)
+        yield values(elements, dtype)
+        yield searches(elements, dtype)

@@ -1,4 +1,4 @@
-"""Pooling of images, and of the same cells as lines and as volumes."""
+"""Pooling of images, and of the same elements as sequences and as volumes."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -1,4 +1,4 @@
-"""Quantisation of [tokens, features], beside our definition in plain JAX."""
+"""Quantization of [tokens, features], versus our definition in plain JAX."""
 
 import itertools
 
@@ -41,14 +41,14 @@ def quantize(kind, shape, dtype):
 
 def dequantize(kind, shape, dtype):
     op, more = f"dequantize_per_{kind}", {"group_size": GROUP} if kind == "group" else {}
-    codes = 1
+    q = 1
     return Benchmark(
         op, f"{list(shape)} from int8", dtype,
         lambda draws: (scales(draws, kind, shape), draws.integers(shape, -128, 128, jnp.int8)),
-        lambda scale, codes, implementation: getattr(baracuda_jax, op)(
-            codes, scale, **more, dtype=dtype, implementation=implementation
+        lambda scale, q, implementation: getattr(baracuda_jax, op)(
+            q, scale, **more, dtype=dtype, implementation=implementation
         ),
-        needs=(codes,), wide=(0,),
+        needs=(q,), wide=(0,),
     )  # fmt: skip
 
 

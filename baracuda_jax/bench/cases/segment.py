@@ -1,7 +1,7 @@
 """Segment reductions: ids drawn evenly, sorted or not; for the sum and the maximum also ids that are not spread evenly.
 
-Skewed ids are timed forward + backward alone, which holds the forward pass. Beside the case of even ids they show what
-balance costs. The table of backends has none, since a backend is chosen before ids are known.
+Skewed ids are timed forward + backward alone, which holds the forward pass. Compared with the case of even ids they show
+what balance costs. The table of backends has none, since a backend is chosen before ids are known.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Cells moved: copies, orders of axes and of cells, and what is put around, beside and into arrays."""
+"""Elements moved: copies, orders of axes and of elements, padding, concatenation and updates of arrays."""
 
 import jax
 import jax.numpy as jnp
@@ -123,7 +123,7 @@ def images(shape, dtype):
 
 
 def _patches(x, k):
-    """Windows of k x k, one shifted array for each of their cells."""
+    """Windows of k x k, one shifted array for each of their elements."""
     batch, channels, rows, columns = x.shape
     x = jnp.pad(x, ((0, 0), (0, 0), (k // 2, k // 2), (k // 2, k // 2)))
     shifted = [x[:, :, i : i + rows, j : j + columns] for i in range(k) for j in range(k)]

@@ -161,7 +161,7 @@ SPACES = {
     "quantize": Space(_quantizations),
     "search": Space(_searches),
     "ids": Space(lambda sizes, dtype: [histogram.ids(sizes.elements)], dtypes=("int32",)),
-    "nonzero": Space(lambda sizes, dtype: [unique.places(sizes.elements)], dtypes=("float32",)),
+    "nonzero": Space(lambda sizes, dtype: [unique.positions(sizes.elements)], dtypes=("float32",)),
     "unique": Space(_distinct, dtypes=("float32", "int32")),
     "trace": Space(_traces),
     "cache": Space(_caches),

@@ -1,4 +1,4 @@
-"""Places of nonzero cells, and distinct values: those of all cells, and of cells that are sorted."""
+"""Positions of nonzero elements, and distinct values: those of all elements, and of elements that are sorted."""
 
 import jax.numpy as jnp
 
@@ -6,31 +6,31 @@ import baracuda_jax
 
 from ..benchmark import PASSES, Benchmark
 
-CELLS = {"tiny": (2**15, 2**15), "small": (2**20, 2**18), "large": (2**26, 2**24)}  # of places, of values
+ELEMENTS = {"tiny": (2**15, 2**15), "small": (2**20, 2**18), "large": (2**26, 2**24)}  # of positions, of values
 VALUES = 4096
 FORWARD = PASSES[:1]
 
 
-def places(cells):
+def positions(elements):
     """About half of them are zero."""
-    size = cells // 2
+    size = elements // 2
 
     def torch(torch, a):
         return torch.nonzero(a)
 
     return Benchmark(
-        "nonzero", f"[{cells}], half of them", "float32",
-        lambda draws: (jnp.maximum(draws.normal((cells,)), 0),),
+        "nonzero", f"[{elements}], half of them", "float32",
+        lambda draws: (jnp.maximum(draws.normal((elements,)), 0),),
         lambda a, implementation: baracuda_jax.nonzero(a, size=size, implementation=implementation)[0],
         lambda a: jnp.nonzero(a, size=size)[0],
         torch, passes=FORWARD,
     )  # fmt: skip
 
 
-def distinct(cells, dtype):
+def distinct(elements, dtype):
     return Benchmark(
-        "unique", f"[{cells}] of {VALUES} values", dtype,
-        lambda draws: (draws.integers((cells,), 0, VALUES, jnp.dtype(dtype)),),
+        "unique", f"[{elements}] of {VALUES} values", dtype,
+        lambda draws: (draws.integers((elements,), 0, VALUES, jnp.dtype(dtype)),),
         lambda x, implementation: baracuda_jax.unique(x, size=VALUES, implementation=implementation),
         lambda x: jnp.unique(x, size=VALUES),
         lambda torch, x: torch.unique(x),
@@ -38,10 +38,10 @@ def distinct(cells, dtype):
     )  # fmt: skip
 
 
-def runs(cells, dtype):
+def runs(elements, dtype):
     return Benchmark(
-        "unique_consecutive", f"[{cells}] in {VALUES} runs", dtype,
-        lambda draws: (jnp.sort(draws.integers((cells,), 0, VALUES, jnp.dtype(dtype))),),
+        "unique_consecutive", f"[{elements}] in {VALUES} runs", dtype,
+        lambda draws: (jnp.sort(draws.integers((elements,), 0, VALUES, jnp.dtype(dtype))),),
         lambda x, implementation: baracuda_jax.unique_consecutive(x, size=VALUES, implementation=implementation),
         None,
         lambda torch, x: torch.unique_consecutive(x),
@@ -50,8 +50,8 @@ def runs(cells, dtype):
 
 
 def benchmarks(size):
-    of_places, of_values = CELLS[size]
-    yield places(of_places)
+    of_positions, of_values = ELEMENTS[size]
+    yield positions(of_positions)
     for dtype in ("float32", "int32"):
         yield distinct(of_values, dtype)
-        yield runs(of_places, dtype)
+        yield runs(of_positions, dtype)

@@ -1,4 +1,4 @@
-// x Phi(x), its tanh flavour x (1 + tanh(u)) / 2 = x / (1 + e^(-2u)), where u = sqrt(2 / pi) (x + 0.044715 x^3), and
+// x Phi(x), its tanh flavor x (1 + tanh(u)) / 2 = x / (1 + e^(-2u)), where u = sqrt(2 / pi) (x + 0.044715 x^3), and
 // the slopes of both, which near their root are a polynomial times the distance from it.
 #pragma once
 

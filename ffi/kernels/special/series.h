@@ -194,7 +194,7 @@ BARACUDA_HD float gelu_slope_single(float t) {
                     -0.0006979592357410705f);
 }
 
-// Slope of gelu's tanh flavour / t, t = x - its root, |t| <= 0.5.
+// Slope of gelu's tanh flavor / t, t = x - its root, |t| <= 0.5.
 template <class T>
 BARACUDA_HD double gelu_tanh_slope(double t) {
   if constexpr (sizeof(T) == 4)

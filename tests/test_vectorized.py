@@ -1,4 +1,4 @@
-"""The inner loops of the CPU's patterns vectorise: what GCC's report says of each, where it is the compiler."""
+"""The inner loops of the CPU's patterns vectorize: what GCC's report says of each, where it is the compiler."""
 
 import pathlib
 import platform
@@ -86,7 +86,7 @@ def _loops(pattern):
 
 @pytest.mark.skipif(not shutil.which("g++") or platform.machine() != "x86_64", reason="the report is of GCC on x86-64")
 @pytest.mark.parametrize("pattern", FUNCTORS)
-def test_inner_loops_vectorise(tmp_path, pattern):
+def test_inner_loops_vectorize(tmp_path, pattern):
     source, flags = tmp_path / "loops.cc", f"{FLAGS} {MORE.get(pattern, '')}".split()
     assert all(flag in (ROOT / "CMakeLists.txt").read_text() for flag in flags)
     source.write_text(FUNCTORS[pattern])
