@@ -33,7 +33,9 @@ def parser() -> argparse.ArgumentParser:
     bench.add_argument("--op", action="extend", nargs="+", metavar="NAME", help="only these ops")
     bench.add_argument("--platform", choices=["cpu", "cuda"], help="by default the GPU if there is one")
     bench.add_argument("--size", choices=["small", "large"], help="of the arrays, by default small")
-    bench.add_argument("--dtype", action="extend", nargs="+", choices=["float32", "bfloat16"], help="only these")
+    bench.add_argument(
+        "--dtype", action="extend", nargs="+", choices=["float32", "bfloat16", "int32", "bool"], help="only these"
+    )
     bench.add_argument("--against", type=baselines, help="xla, torch, or xla,torch; by default xla")
     bench.add_argument(
         "--repeats", type=int, metavar="N", help="of which the median counts, by default 15; 5 of a sweep"

@@ -186,27 +186,29 @@ def _with_rows(monkeypatch, rows, op="segment_sum", pass_="forward", platform="c
 ROWS = dict(length=5, inner=3, sorted=False)
 
 
+def ratio_of(dtype="float32", **regime):
+    return measurements.measured("segment_sum", "forward", "cuda", dtype, {"bytes": 2**16} | regime)[0]
+
+
 def test_a_call_has_the_mean_of_cases_near_it(monkeypatch):
-    short, long = case_of(0.25, length=16), case_of(4.0, length=2**16)
-    of = lambda length, cases=(short, long): measurements.interpolated(cases, {"bytes": 2**16, "length": length})
-    assert of(16)[0] == pytest.approx(0.25, rel=0.02) and of(2**16)[0] == pytest.approx(4, rel=0.02)
-    assert of(2**10)[0] == pytest.approx(1.0)  # half-way
-    assert of(2**5) == (pytest.approx(0.25, rel=0.1), short["case"]) and of(2**22)[1] == long["case"]
-    assert all(a < b for a, b in itertools.pairwise(of(2**k)[0] for k in range(4, 17)))
+    _with_rows(monkeypatch, {"float32": [case_of(0.25, length=16), case_of(4.0, length=2**16)]})
+    assert ratio_of(length=16) == pytest.approx(0.25, rel=0.02)
+    assert ratio_of(length=2**16) == pytest.approx(4, rel=0.02)
+    assert ratio_of(length=2**10) == pytest.approx(1.0)  # half-way
+    assert all(a < b for a, b in itertools.pairwise(ratio_of(length=2**k) for k in range(4, 17)))
 
 
 def test_a_flag_is_far(monkeypatch):
-    cases = [case_of(0.5, sorted=True), case_of(2.0, sorted=False)]
-    for is_sorted, ratio in ((True, 0.5), (False, 2.0)):
-        found = measurements.interpolated(cases, {"bytes": 2**20, "sorted": is_sorted})
-        assert found[0] == pytest.approx(ratio, rel=0.05)
+    _with_rows(monkeypatch, {"float32": [case_of(0.5, sorted=True), case_of(2.0, sorted=False)]})
+    assert ratio_of(sorted=True, bytes=2**20) == pytest.approx(0.5, rel=0.05)
+    assert ratio_of(sorted=False, bytes=2**20) == pytest.approx(2.0, rel=0.05)
 
 
-def test_a_call_without_cases_in_its_dtype_has_those_of_the_nearest(monkeypatch):
-    rows = {"float32": [case_of(0.5)], "bfloat16": [case_of(2.0)]}
-    _with_rows(monkeypatch, rows)
-    measured = lambda dtype: measurements.measured("segment_sum", "forward", "cuda", dtype, {"bytes": 1})[0]
-    assert list(map(measured, ("float32", "float64", "bfloat16", "float16"))) == pytest.approx([0.5, 0.5, 2.0, 2.0])
+def test_another_dtype_is_as_far_as_its_width(monkeypatch):
+    _with_rows(monkeypatch, {"float32": [case_of(0.5)], "bfloat16": [case_of(2.0)]})
+    ratios = [ratio_of(dtype) for dtype in ("float32", "float64", "float16", "bfloat16")]
+    assert ratios == sorted(ratios) and ratios[1] < 0.8 and ratios[2] > 1.3
+    assert (ratios[0], ratios[3]) == pytest.approx((0.5, 2.0), rel=0.02)
     assert measurements.measured("segment_sum", "backward", "cuda", "float32", {"bytes": 1}) is None
 
 

@@ -25,7 +25,7 @@ class Word(NamedTuple):
 WORDS = (
     Word(
         r"cells?", "element",
-        files=r"docs/_ext/|baracuda_jax/_cli/(check|ops)\.py|baracuda_jax/bench/table\.py|examples/digits\.py",
+        files=r"docs/_ext/|baracuda_jax/_cli/(check|ops)\.py|baracuda_jax/bench/table\.py|benchmarks/targets\.py|tests/test_readme\.py|examples/digits\.py",
     ),
     Word(
         r"places?", "index, position",

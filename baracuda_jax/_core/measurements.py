@@ -65,30 +65,32 @@ def decision(native_over_xla, default):
 
 def measured(op, pass_, platform, dtype, regime):
     """(time of the kernel over that of XLA's program, in words what that rests on) of a call, or None where nothing of the
-    op was measured. A call in a dtype without cases has those of the dtype nearest in width."""
+    op was measured."""
     key = op, pass_, platform
     rows = tuned(platform).get(key) or table().get(key)
     if not rows:
         return None
-    width = jnp.dtype(dtype).itemsize
-    nearest = min(rows, key=lambda name: (name != dtype, abs(jnp.dtype(name).itemsize - width), name))
-    cases = rows[nearest]
+    cases = [(case, between_dtypes(name, dtype), name) for name, some in rows.items() for case in some]
     if regime is None:  # an export for any size: as the largest
-        regime = max(cases, key=lambda case: case["regime"]["bytes"])["regime"]
-    ratio, case = interpolated(cases, regime)
-    return ratio, f"measured: {ratio:.2f} of XLA's time near {case}, {nearest}, {pass_}"
+        regime = max((case["regime"] for case, *_ in cases), key=lambda regime: regime["bytes"])
+    distances = [math.hypot(apart, distance(case["regime"], regime)) for case, apart, _ in cases]
+    ratio = interpolated([case["native_ms"] / case["xla_ms"] for case, *_ in cases], distances)
+    nearest, _, name = cases[distances.index(min(distances))]
+    return ratio, f"measured: {ratio:.2f} of XLA's time near {nearest['case']}, {name}, {pass_}"
 
 
-def interpolated(cases, regime):
-    """(the mean of the cases' native_ms / xla_ms, the nearest case's name). The mean is geometric, and weighted by the
-    inverse fourth power of the distance (D. Shepard, 1968)."""
-    total = weights = 0.0
-    distances = [distance(case["regime"], regime) for case in cases]
-    for case, apart in zip(cases, distances, strict=True):
-        weight = (NEAR**2 + apart**2) ** -2
-        total += weight * math.log(case["native_ms"] / case["xla_ms"])
-        weights += weight
-    return math.exp(total / weights), cases[distances.index(min(distances))]["case"]
+def interpolated(ratios, distances):
+    """The mean of ratios. It is geometric, and weighted by the inverse fourth power of the distance (D. Shepard, 1968)."""
+    weights = [(NEAR**2 + apart**2) ** -2 for apart in distances]
+    total = sum(weight * math.log(ratio) for weight, ratio in zip(weights, ratios, strict=True))
+    return math.exp(total / sum(weights))
+
+
+def between_dtypes(a, b):
+    """In octaves: one, and the ratio of their widths."""
+    if a == b:
+        return 0.0
+    return 1 + abs(math.log2(jnp.dtype(a).itemsize / jnp.dtype(b).itemsize))
 
 
 def distance(a, b):
