@@ -132,11 +132,15 @@ def test_results_under_jit_are_jaxs(name, part):
             same(outcome(compiled(mirror.function), args[0]), outcome(compiled(mirror.original), args[0]))
 
 
+ASCENDING = ("numpy.searchsorted",)  # the first argument has to be
+
+
 @parts
 def test_results_under_vmap_are_jaxs(name, part):
     mirror = MIRRORS[name]
     for _, args, kwargs in calls_of(name, part)[:1]:
-        twice = jax.tree.map(lambda x: jnp.stack([jnp.asarray(x), jnp.flip(x)]), args[0])
+        other = (lambda x: x - 1) if name in ASCENDING else jnp.flip
+        twice = jax.tree.map(lambda x: jnp.stack([jnp.asarray(x), other(x)]), args[0])
         mapped = lambda fun, args=args, kwargs=kwargs: jax.vmap(lambda x: fun(x, *args[1:], **kwargs))
         with bj.prefer("native"):
             found, want = outcome(mapped(mirror.function), twice), outcome(mapped(mirror.original), twice)

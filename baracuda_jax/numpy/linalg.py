@@ -15,10 +15,10 @@ DIFFERS = "squares neither overflow nor underflow; the gradient at a zero vector
 def _euclidean(x, axis, keepdims):
     if not is_array(x, FLOATS) or not x.ndim or not isinstance(keepdims, bool) or not has_axes(x, axis):
         return NotImplemented
-    return bj.norm(x, 2, axis, keepdims=keepdims)
+    return bj.vector_norm(x, 2, axis, keepdims=keepdims)
 
 
-@mirror(jnp.linalg, "norm", differs=DIFFERS)
+@mirror(jnp.linalg, "vector_norm", differs=DIFFERS)
 def norm(x, ord=None, axis=None, keepdims=False):
     """As jax.numpy.linalg.norm; native for Euclidean norms of vectors, and of all elements by default."""
     is_vector = is_integer(axis) or (hasattr(x, "ndim") and x.ndim == 1 and axis is None)
@@ -27,7 +27,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
     return NotImplemented
 
 
-@mirror(jnp.linalg, "norm", differs=DIFFERS)
+@mirror(jnp.linalg, "vector_norm", differs=DIFFERS)
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """As jax.numpy.linalg.vector_norm; native for the Euclidean norm."""
     return _euclidean(x, axis, keepdims) if is_integer(ord) and ord == 2 and axis != () else NotImplemented
