@@ -122,15 +122,17 @@ def test_the_table_is_whole():
 
 @pytest.mark.measured
 def test_what_was_measured_is_chosen_well():
-    """At the sizes of the table itself the choice costs no more than interpolation does."""
+    """Of the cases of the table, those whose regime no other has. The mean of neighbors smooths what is noise."""
+    costs = {}
     for row in json.loads(measurements.PATH.read_text())["rows"]:
+        key = row["op"], row["pass"], row["platform"], row["dtype"]
         for case in row["cases"]:
-            key = row["op"], row["pass"], row["platform"], row["dtype"]
-            backend = measurements.decision(measurements.measured(*key, case["regime"])[0], OPS[row["op"]].default)
-            best = min(case["native_ms"], case["xla_ms"])
-            alike = [c for c in row["cases"] if c["regime"] == case["regime"]]
-            if len(alike) == 1:
-                assert case[f"{backend}_ms"] <= 1.15 * best, (key, case)
+            if [other["regime"] for other in row["cases"]].count(case["regime"]) == 1:
+                backend = measurements.decision(measurements.measured(*key, case["regime"])[0], OPS[row["op"]].default)
+                costs[*key, case["case"]] = case[f"{backend}_ms"] / min(case["native_ms"], case["xla_ms"])
+    worst = max(costs, key=costs.get)
+    assert costs[worst] <= 1.3, worst
+    assert sum(cost <= 1.05 for cost in costs.values()) >= 0.98 * len(costs)
 
 
 def test_the_default_stays_unless_the_other_is_faster():
