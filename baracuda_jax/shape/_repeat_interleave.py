@@ -211,7 +211,7 @@ def _backward_reference(rows, dy, *, axis, count):
 def _native(x, rows, *, save=False, axis, count):
     flat = _flat(x, axis)
     out = [jax.ShapeDtypeStruct((*flat.shape[:-2], rows.shape[-1], flat.shape[-1]), x.dtype)]
-    return [_unflat(kernel("pick_rows", "...nd, ...m -> ...md", flat, rows, out=out)[0], x, axis)]
+    return [_unflat(kernel("take_rows", "...nd, ...m -> ...md", flat, rows, out=out)[0], x, axis)]
 
 
 def _backward_native(rows, dy, *, axis, count):
@@ -261,5 +261,5 @@ _repeat_interleave = declare(
     backward=Body(_backward_reference, _backward_native),
     cut=Partition(_labels, whole=WHOLE | {"rows"}),
     also=("searchsorted",),
-    kernels={"forward": ("pick_rows",), "backward": ("segment_index", "segment_sum")},
+    kernels={"forward": ("take_rows",), "backward": ("segment_index", "segment_sum")},
 )
