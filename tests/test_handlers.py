@@ -1,4 +1,4 @@
-"""The checks of the FFI targets, for whoever calls them without our Python."""
+"""The checks of the FFI targets, for whoever calls them without the package's Python."""
 
 import jax
 import jax.numpy as jnp

@@ -50,7 +50,7 @@ def repeat_interleave(
         axis: a static integer; None to flatten x.
         total_repeat_length: how many elements y has along the axis, a static integer: copies after these are left out, and
             if there are fewer the last element is repeated. By default the sum of repeats.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's dtype.
