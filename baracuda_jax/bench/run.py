@@ -31,8 +31,15 @@ def run(benchmark, size, platform, bandwidth, against, repeats):
             "native_ms": ms("native"), "quartiles_ms": [1e3 * float(q) for q in np.percentile(seconds["native"], (25, 75))],
             "xla_ms": ms("xla"), "torch_ms": ms("torch"),
             "floor_ms": 1e3 * smallest / bandwidth, "floor_bytes": smallest, "bytes": bounds.size((*operands, y)),
+            "temporary_bytes": _temporary(compiled["native"]), "xla_temporary_bytes": _temporary(compiled.get("xla")),
             "note": note,
         }  # fmt: skip
+
+
+def _temporary(program):
+    """The bytes that a compiled program has at its peak besides its arguments and results."""
+    sizes = program and program.memory_analysis()
+    return sizes.temp_size_in_bytes if sizes else None
 
 
 def compile_function(benchmark, program_of, name, arguments):
