@@ -21,7 +21,7 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument("--platform", action="append", choices=["cpu", "cuda"], help="only this platform")
     check.add_argument("--jobs", type=int, metavar="N", help="how many programs to compile at a time")
     bench = commands.add_parser(
-        "bench", help="time kernels against the floor, XLA and PyTorch; exit status 1 on a failure"
+        "bench", help="time kernels against the bandwidth bound, XLA and PyTorch; exit status 1 on a failure"
     )
     kind = bench.add_mutually_exclusive_group()
     kind.add_argument(

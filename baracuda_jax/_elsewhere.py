@@ -1,4 +1,4 @@
-"""The names that others have for our ops, and what is said to who looks for one of them here."""
+"""The names that others have for ops of baracuda_jax, and what is said to who looks for one of them here."""
 
 import csv
 import functools
@@ -20,7 +20,7 @@ def rows():
     where arguments mean the same."""
     with (pathlib.Path(__file__).parent / "coming_from.csv").open(newline="") as file:
         found = list(csv.DictReader(file))
-    known = {(row["theirs"], ours) for row in found for ours in row["ours"].split()}
+    known = {(row["theirs"], here) for row in found for here in row["here"].split()}
     for line in MADE.values():
         names = {line.theirs("torch"), line.theirs("jax")} - {None}
         names |= {
@@ -28,7 +28,7 @@ def rows():
         }
         for name in sorted(name.partition("(")[0] for name in names):
             if (name, line.name) not in known:
-                found.append({"theirs": name, "ours": line.name, "differs": SAME})
+                found.append({"theirs": name, "here": line.name, "differs": SAME})
     return found
 
 
@@ -42,9 +42,9 @@ def no_such(name):
     told = {}
     for row in rows():
         if row["theirs"].rpartition(".")[2] == name:
-            told.setdefault((row["ours"], row["differs"]), []).append(row["theirs"])
-    for (ours, differs), theirs in told.items():
-        text += f"; {', '.join(theirs)} is {' or '.join(ours.split())} here"
+            told.setdefault((row["here"], row["differs"]), []).append(row["theirs"])
+    for (here, differs), theirs in told.items():
+        text += f"; {', '.join(theirs)} is {' or '.join(here.split())} here"
         text += "" if differs in (SAME, "nothing") else f" ({differs.replace('`', '')})"
     return AttributeError(text if told or name.startswith("_") else f"{text}{_other(name)}")
 

@@ -46,7 +46,7 @@ _DOC = """{rank}-dimensional LP pooling: the p-norm of each window.
         data_format: "{format}" or "{last}".
         return_residuals: also return y before it is rounded, in float32 for float16 and bfloat16 and else y itself, which
             the backward function reads.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         The pooled array, of x's dtype.

@@ -33,7 +33,7 @@ def main():
         if benchmark.op in (options.ops or [benchmark.op]) and benchmark.dtype == (options.dtype or benchmark.dtype)
     ]
     for benchmark in chosen[options.part[0] :: options.part[1]]:
-        native = lambda *arrays, b=benchmark: b.ours(*arrays, implementation="native")
+        native = lambda *arrays, b=benchmark: b.function(*arrays, implementation="native")
         program = programs.BY_PASS[benchmark.passes[-1]](native, benchmark.moving)
         arrays = jax.jit(benchmark.drawn)(0)
         for _ in range(2):

@@ -32,7 +32,7 @@ def main():
     put = lambda x: jax.device_put(x, NamedSharding(mesh, P("d")))
     data, ids = put(rng.standard_normal((rows, COLUMNS), np.float32)), put(rng.integers(0, segments, rows, np.int32))
     programs = {
-        "ours": lambda data, ids: baracuda_jax.segment_sum(data, ids, segments, implementation="native"),
+        "baracuda_jax": lambda data, ids: baracuda_jax.segment_sum(data, ids, segments, implementation="native"),
         "XLA": lambda data, ids: jax.ops.segment_sum(data, ids, segments),
     }
     compiled = {name: jax.jit(fun).lower(data, ids).compile() for name, fun in programs.items()}

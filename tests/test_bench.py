@@ -1,4 +1,4 @@
-"""The command that times kernels: what it writes, what it refuses, and the floor by hand."""
+"""The command that times kernels: what it writes, what it refuses, and the bandwidth bound by hand."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ import pytest
 from bench_command import run
 
 import baracuda_jax
-from baracuda_jax.bench import between, cases, floor, programs, results
+from baracuda_jax.bench import between, bounds, cases, programs, results
 from baracuda_jax.bench.benchmark import PASSES, SIZES
 from baracuda_jax.bench.draws import Draws
 
@@ -186,34 +186,34 @@ ENTRY %main (x: f32[8]) -> (f32[8], f32[8]) {{
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Floors
+# Bandwidth bounds
 
 
-def floors(op, variant, title, operands, y):
+def bound(op, variant, title, operands, y):
     """Of the benchmark, but on arrays of these types."""
     chosen = [b for b in cases.benchmarks("small") if (b.op, b.variant, b.dtype) == (op, variant, "float32")]
     types = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in operands]
-    return floor.BY_PASS[title](chosen[0], types, jax.ShapeDtypeStruct(*y))
+    return bounds.BY_PASS[title](chosen[0], types, jax.ShapeDtypeStruct(*y))
 
 
-def test_floors_by_hand():
+def test_bounds_by_hand():
     forward, both = PASSES
     x, ids = ((100, 10), jnp.float32), ((100,), jnp.int32)
     y = (5, 10), jnp.float32
-    assert floors("leaky_relu", "", forward, [x], x) == 4000 + 4000
-    assert floors("leaky_relu", "", both, [x], x) == (4000 + 4000) + (4000 + 4000) + 4000  # x again
-    assert floors("affine", "", both, [x], x) == (4000 + 4000) + (4000 + 4000)
-    assert floors("lerp", "", both, [x, x], x) == (4000 + 4000 + 4000) + (4000 + 4000 + 4000)
-    assert floors("cumsum", "", both, [x], x) == (4000 + 4000) + (4000 + 4000)
-    assert floors("cumprod", "", both, [x], x) == (4000 + 4000) + (4000 + 4000) + (4000 + 4000)
-    linear = floors("linear_scan", "", both, [x, x], x)
+    assert bound("leaky_relu", "", forward, [x], x) == 4000 + 4000
+    assert bound("leaky_relu", "", both, [x], x) == (4000 + 4000) + (4000 + 4000) + 4000  # x again
+    assert bound("affine", "", both, [x], x) == (4000 + 4000) + (4000 + 4000)
+    assert bound("lerp", "", both, [x, x], x) == (4000 + 4000 + 4000) + (4000 + 4000 + 4000)
+    assert bound("cumsum", "", both, [x], x) == (4000 + 4000) + (4000 + 4000)
+    assert bound("cumprod", "", both, [x], x) == (4000 + 4000) + (4000 + 4000) + (4000 + 4000)
+    linear = bound("linear_scan", "", both, [x, x], x)
     assert linear == (4000 + 4000 + 4000) + (4000 + 4000 + 4000) + (4000 + 4000)
-    assert floors("segment_sum", "sorted", forward, [x, ids], y) == 4000 + 400 + 200
-    assert floors("segment_sum", "sorted", both, [x, ids], y) == (4000 + 400 + 200) + (200 + 4000) + 400
-    assert floors("segment_prod", "sorted", both, [x, ids], y) == (4000 + 400 + 200) + (200 + 4000) + (4000 + 400 + 200)
+    assert bound("segment_sum", "sorted", forward, [x, ids], y) == 4000 + 400 + 200
+    assert bound("segment_sum", "sorted", both, [x, ids], y) == (4000 + 400 + 200) + (200 + 4000) + 400
+    assert bound("segment_prod", "sorted", both, [x, ids], y) == (4000 + 400 + 200) + (200 + 4000) + (4000 + 400 + 200)
 
 
-def test_the_floor_of_a_maximum_takes_the_smaller_way():
+def test_the_bound_of_a_maximum_takes_the_smaller_way():
     """The residuals `arg`, written and read, are int32 of the result's shape."""
     both = PASSES[1]
     by_variant = {b.variant: b for b in cases.benchmarks("small") if (b.op, b.dtype) == ("segment_max", "bfloat16")}
@@ -222,8 +222,8 @@ def test_the_floor_of_a_maximum_takes_the_smaller_way():
         (args,) = benchmark.saved
         x = jax.ShapeDtypeStruct((131072, 64), jnp.bfloat16)
         ids, y = jax.ShapeDtypeStruct((131072,), jnp.int32), jax.ShapeDtypeStruct(args.shape, jnp.bfloat16)
-        smallest = floor.BY_PASS[both](benchmark, [x, ids], y)
-        return smallest - floor.forward(benchmark, [x, ids], y) - floor.size([y, x])
+        smallest = bounds.BY_PASS[both](benchmark, [x, ids], y)
+        return smallest - bounds.forward(benchmark, [x, ids], y) - bounds.size([y, x])
 
     assert again(by_variant["sorted"]) == 2 * 4 * 8192 * 64
     assert again(by_variant["sorted, one row a segment"]) == 2 * 131072 * 64 * 2 + 4 * 131072
@@ -262,7 +262,7 @@ def test_a_program_between_others_has_the_op(name):
     """Of floats, truth values and integers."""
     benchmark = next(b for b in cases.benchmarks("tiny") if b.op == name)
     drawn = jax.jit(benchmark.drawn)(0)
-    ours = lambda *arrays: benchmark.ours(*arrays, implementation="native")
+    function = lambda *arrays: benchmark.function(*arrays, implementation="native")
     ((_, *more),) = between.sets(benchmark, [drawn])
-    y, want, gate = between.program(ours)(*more), ours(*drawn[1:]), more[-1]
+    y, want, gate = between.program(function)(*more), function(*drawn[1:]), more[-1]
     np.testing.assert_array_equal(y, want & gate if want.dtype == bool else want * gate)

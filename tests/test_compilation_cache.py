@@ -1,4 +1,4 @@
-"""JAX's persistent compilation cache holds programs with our kernels: a second process compiles none of them again."""
+"""JAX's persistent compilation cache holds programs with kernels: a second process compiles none of them again."""
 
 import os
 import subprocess

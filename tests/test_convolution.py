@@ -11,7 +11,7 @@ from programs import FLOATS, normal
 
 import baracuda_jax as bj
 
-# name, x, weight, our arguments, PyTorch's
+# name, x, weight, baracuda_jax's arguments, PyTorch's
 CALLS = {
     "conv1d": ((2, 4, 11), (6, 2, 3), dict(strides=2, padding=1, dilation=2, groups=2), dict(stride=2, padding=1, dilation=2, groups=2)),
     "conv2d": ((2, 3, 7, 8), (4, 3, 3, 2), dict(strides=(2, 1), padding=(1, 2)), dict(stride=(2, 1), padding=(1, 2))),

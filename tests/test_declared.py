@@ -270,9 +270,11 @@ def test_the_mean_of_a_variance_has_a_gradient(fun, of_numpy, implementation):
     def joined(y, mean, *_):
         return jnp.sum(jnp.sin(y) * mean + mean**3)
 
-    ours = lambda x: joined(*fun(x, 1, return_residuals=True, implementation=implementation))
+    function = lambda x: joined(*fun(x, 1, return_residuals=True, implementation=implementation))
     theirs = lambda x: joined(of_numpy(x, 1), x.mean(1))
-    both = jax.jit(lambda x: [(jax.grad(f)(x), jax.jvp(f, (x,), (x,))[1], jax.hessian(f)(x)) for f in (ours, theirs)])
+    both = jax.jit(
+        lambda x: [(jax.grad(f)(x), jax.jvp(f, (x,), (x,))[1], jax.hessian(f)(x)) for f in (function, theirs)]
+    )
     for got, want in zip(*both(x), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
 

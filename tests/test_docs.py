@@ -153,13 +153,13 @@ def _everything():
 
 
 def test_names_of_ours_in_coming_from_exist():
-    ours = {name for row in _everything() for name in row["ours"].split()}
-    assert ours <= set(traced.names())
+    here = {name for row in _everything() for name in row["here"].split()}
+    assert here <= set(traced.names())
 
 
 def test_every_op_with_a_namesake_is_in_coming_from():
     """Of ops that others have under a name of their own; the rest are here alone."""
-    ours = {name for row in _everything() for name in row["ours"].split()}
+    here = {name for row in _everything() for name in row["here"].split()}
     alone = {
         "affine",
         "ctz",
@@ -182,7 +182,7 @@ def test_every_op_with_a_namesake_is_in_coming_from():
         "rope_scaled_table",
         "token_penalty",
     }
-    assert {op.public.__name__ for op in OPS.values()} - ours <= alone
+    assert {op.public.__name__ for op in OPS.values()} - here <= alone
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_every_op_with_a_namesake_is_in_coming_from():
         ("remainder_", "no attribute 'remainder_'; did you mean remainder"),
     ],
 )
-def test_a_name_of_theirs_leads_to_ours(name, told):
+def test_a_name_of_theirs_leads_to_the_name_here(name, told):
     with pytest.raises(AttributeError, match=told):
         getattr(baracuda_jax, name)
 

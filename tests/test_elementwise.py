@@ -21,7 +21,7 @@ F = torch.nn.functional
 FLOATS = ("float64", "float32", "float16", "bfloat16")
 BACKENDS = ("native", "xla")
 
-# name: (our op's arguments, PyTorch's function of x)
+# name: (the op's arguments, PyTorch's function of x)
 UNARY = {
     "leaky_relu": ((0.2,), lambda x: F.leaky_relu(x, 0.2)),
     "elu": ((1.5,), lambda x: F.elu(x, 1.5)),

@@ -85,15 +85,15 @@ def test_dtypes(name, dtype):
 @pytest.mark.parametrize("type", [1, 2, 3, 4])
 @pytest.mark.parametrize("name", ["dct", "idct"])
 def test_cosines_are_scipys(name, type, norm):
-    ours, theirs = getattr(bj, name), getattr(scipy.fft, name)
+    function, theirs = getattr(bj, name), getattr(scipy.fft, name)
     for n in (2, 3, 8, 9) if type == 1 else (1, 2, 3, 8, 9):
         x = np.asarray(normal((n, 3)))
         for own in (None, True, False):
             want = theirs(x, type, axis=0, norm=norm, orthogonalize=own)
-            close(ours(x, type, axis=0, norm=norm, orthogonalize=own), want, "float64", scale=4)
-    close(ours(x, type, 6, 0, norm), theirs(x, type, 6, 0, norm), "float64", scale=4)
+            close(function(x, type, axis=0, norm=norm, orthogonalize=own), want, "float64", scale=4)
+    close(function(x, type, 6, 0, norm), theirs(x, type, 6, 0, norm), "float64", scale=4)
     z = np.asarray(_drawn("fft", (2, 6)))
-    close(ours(z, type, norm=norm), theirs(z, type, norm=norm), "complex128", scale=4)
+    close(function(z, type, norm=norm), theirs(z, type, norm=norm), "complex128", scale=4)
 
 
 @pytest.mark.parametrize("type", [1, 2, 3, 4])

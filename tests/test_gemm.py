@@ -15,7 +15,7 @@ import baracuda_jax as bj
 
 F = torch.nn.functional
 
-# name: (shapes, ours, PyTorch's)
+# name: (shapes, baracuda_jax's function, PyTorch's)
 CALLS = {
     "gemm": (
         ((4, 5), (5, 3), (4, 3)),
@@ -57,11 +57,11 @@ CALLS = {
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", CALLS)
 def test_value_and_gradients_are_torchs(name, dtype):
-    shapes, ours, theirs = CALLS[name]
+    shapes, function, theirs = CALLS[name]
     args = [normal(shape, dtype, i) for i, shape in enumerate(shapes)]
-    dy = normal(jax.eval_shape(ours, *args).shape, dtype, 9)
+    dy = normal(jax.eval_shape(function, *args).shape, dtype, 9)
     want, gradients = by_torch.vjp(theirs, [np.asarray(a, np.float64) for a in args], np.asarray(dy, np.float64))
-    y, pulled = jax.jit(lambda dy, *args: (lambda y, pull: (y, pull(dy)))(*jax.vjp(ours, *args)))(dy, *args)
+    y, pulled = jax.jit(lambda dy, *args: (lambda y, pull: (y, pull(dy)))(*jax.vjp(function, *args)))(dy, *args)
     assert y.dtype == dtype
     close(y, want, dtype, scale=2)
     for got, expected in zip(pulled, gradients, strict=True):

@@ -1,4 +1,4 @@
-"""The checks of the FFI targets, for whoever calls them without our Python."""
+"""The checks of the FFI targets, for whoever calls them without the package's Python."""
 
 import jax
 import jax.numpy as jnp
@@ -154,9 +154,9 @@ def _call(target, operands, out, attributes):
         ("write_slice: start must begin with batches of x", "write_slice", [DATA, DATA, S((5, 1), I)], DATA, {}),
         ("write_slice: the result must have the shape of x", "write_slice", [DATA, DATA, S((2,), I)], Y, {}),
         ("read_slice: x and the block must have rank 3", "read_slice", [DATA, S((3,), I)], DATA, {}),
-        ("pick_rows: index must be of type", "pick_rows", [DATA, S((4,), F)], Y, {}),
-        ("pick_rows: the result must be x's", "pick_rows", [DATA, S((5,), I)], Y, {}),
-        ("pick_rows: x must have rows", "pick_rows", [S((0, 3), F), S((4,), I)], Y, {}),
+        ("take_rows: index must be of type", "take_rows", [DATA, S((4,), F)], Y, {}),
+        ("take_rows: the result must be x's", "take_rows", [DATA, S((5,), I)], Y, {}),
+        ("take_rows: x must have rows", "take_rows", [S((0, 3), F), S((4,), I)], Y, {}),
         ("repeat: repeats must have 1 to 8 numbers, got 0", "repeat", [DATA], DATA, {"repeats": np.array([], np.int64)}),
         ("repeat: repeats must have 1 to 8 numbers, got 9", "repeat", [DATA], DATA, {"repeats": np.ones(9, np.int64)}),
         ("repeat: x must have rank 3 or more", "repeat", [DATA], DATA, {"repeats": np.ones(3, np.int64)}),
@@ -189,10 +189,10 @@ def _call(target, operands, out, attributes):
         ("linear_scan_backward: h must be of type", "linear_scan_backward", [HALF] * 3, (W, HALF, HALF), REVERSE),
         ("take_along: x must be bool, a number", "take_along", [S((4, 3), I), S((6, 3), jnp.float8_e4m3fn)], S((4, 3), jnp.float8_e4m3fn), {}),
         ("take_along: index must be int32", "take_along", [Y, DATA], Y, {}),
-        ("put_along: index must have the shape of dy", "put_along", [S((4, 2), I), Y], (W, S((4, 7), F)), UNIQUE),
-        ("put_along: index must be of type", "put_along", [Y, Y], (W, S((4, 7), F)), UNIQUE),
-        ("put_along: the result must be dy's", "put_along", [S((4, 3), I), Y], (W, S((5, 7), F)), UNIQUE),
-        ("put_along: dy must be float16", "put_along", [S((4, 3), I), S((4, 3), U)], (W, S((4, 7), U)), UNIQUE),
+        ("scatter_along: index must have the shape of dy", "scatter_along", [S((4, 2), I), Y], (W, S((4, 7), F)), UNIQUE),
+        ("scatter_along: index must be of type", "scatter_along", [Y, Y], (W, S((4, 7), F)), UNIQUE),
+        ("scatter_along: the result must be dy's", "scatter_along", [S((4, 3), I), Y], (W, S((5, 7), F)), UNIQUE),
+        ("scatter_along: dy must be float16", "scatter_along", [S((4, 3), I), S((4, 3), U)], (W, S((4, 7), U)), UNIQUE),
         ("sort: the result must be operand's", "sort", [Y], (W, S((4, 5), F)), DESCENDING),
         ("sort: the result must be operand's", "sort", [Y], (W, DATA), DESCENDING),
         ("sort: the result must have the dtype", "sort", [Y], (W, S((4, 3), I)), DESCENDING),

@@ -86,7 +86,7 @@ THEIRS = {
 def test_values_and_gradients_are_torchs(name, dtype):
     if name.startswith("ormqr right") and dtype == "complex128":
         pytest.skip("PyTorch's gradient of it is not that of differences")
-    ours, theirs, draw, shapes = THEIRS[name]
+    function, theirs, draw, shapes = THEIRS[name]
     if name == "eig":
         _needs_eig()
     args = _drawn(draw, *shapes, dtype=dtype)
@@ -97,7 +97,7 @@ def test_values_and_gradients_are_torchs(name, dtype):
 
     @jax.jit
     def both(args):
-        y, pull = jax.vjp(lambda *args: _flat(ours(*args)), *args)
+        y, pull = jax.vjp(lambda *args: _flat(function(*args)), *args)
         return y, pull(jnp.asarray(dy))
 
     y, pulled = both(args)

@@ -56,7 +56,7 @@ def _weight(rng):
     return rng.uniform(0.2, 2, SHAPE[1])
 
 
-# Ours, PyTorch's, what draws the operands, the keywords of both.
+# The op's name, PyTorch's, what draws the operands, the keywords of both.
 LINES = {
     "mse": ("mse_loss", F.mse_loss, (_normal, _normal), {}),
     "mse with a weight": ("mse_loss", F.mse_loss, (_normal, _normal, ("weight", _positive)), {}),
@@ -110,7 +110,7 @@ LINES = {
     "triplet margin of p = inf": ("triplet_margin_loss", F.triplet_margin_loss, (_normal,) * 3, {"p": INF}),
 }  # fmt: skip
 
-# PyTorch's other losses have none; the laws compare ours with differences.
+# PyTorch's other losses have none; the laws compare the ops' gradients with differences.
 WITH_DERIVATIVES_IN_WEIGHTS = ("mse_loss", "l1_loss", "huber_loss", "multilabel_soft_margin_loss")
 
 
@@ -132,10 +132,10 @@ def _called(fun, names, kwargs):
 @pytest.mark.parametrize("line", LINES)
 def test_values_and_gradients_are_torchs(line, dtype, reduction):
     """PyTorch's in float64, of the same operands."""
-    ours, theirs, draws, kwargs = LINES[line]
+    function, theirs, draws, kwargs = LINES[line]
     kwargs = kwargs | {"reduction": reduction}
     names, arrays = _drawn(draws, dtype)
-    ours, theirs = _called(getattr(bj, ours), names, kwargs), _called(theirs, names, kwargs)
+    function, theirs = _called(getattr(bj, function), names, kwargs), _called(theirs, names, kwargs)
     is_float = [jnp.issubdtype(a.dtype, jnp.floating) for a in arrays]
     tensors = [by_torch.tensor(a, "float64" if f else None) for a, f in zip(arrays, is_float, strict=True)]
     fixed = [name is not None and LINES[line][0] not in WITH_DERIVATIVES_IN_WEIGHTS for name in names]
@@ -148,7 +148,7 @@ def test_values_and_gradients_are_torchs(line, dtype, reduction):
 
     @jax.jit
     def both(arrays, dy):
-        of = lambda *some: ours(*(some[moving.index(i)] if i in moving else a for i, a in enumerate(arrays)))
+        of = lambda *some: function(*(some[moving.index(i)] if i in moving else a for i, a in enumerate(arrays)))
         y, pull = jax.vjp(of, *(arrays[i] for i in moving))
         return y, pull(dy)
 
@@ -160,7 +160,7 @@ def test_values_and_gradients_are_torchs(line, dtype, reduction):
 
 
 @pytest.mark.parametrize(
-    "ours, theirs",
+    "function, theirs",
     [
         (
             lambda x, t, q: bj.cross_entropy_loss(x, t, reduction="none"),
@@ -190,10 +190,10 @@ def test_values_and_gradients_are_torchs(line, dtype, reduction):
         ),
     ],
 )
-def test_terms_are_optaxs(ours, theirs):
+def test_terms_are_optaxs(function, theirs):
     rng = np.random.default_rng(0)
     args = jnp.asarray(_normal(rng)), jnp.asarray(_few_classes(rng)), jnp.asarray(_inside(rng))
-    close(ours(*args), theirs(*args), "float64", scale=10)
+    close(function(*args), theirs(*args), "float64", scale=10)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

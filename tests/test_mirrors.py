@@ -195,7 +195,7 @@ def test_only_those_that_differ_say_so():
 
 
 def _lowers_to_kernels(mirror, args, kwargs):
-    """Whether the program holds calls of our kernels, of the arrays in the first argument alone."""
+    """Whether the program holds kernel calls, of the arrays in the first argument alone."""
     leaves, tree = jax.tree.flatten(args[0])
     fun = lambda leaves: mirror.function(jax.tree.unflatten(tree, leaves), *args[1:], **kwargs)
     with bj.prefer("native"):

@@ -50,11 +50,11 @@ def test_the_compiled_program_holds_exactly_the_declared_calls(op):
     for kind, (fun, args) in _programs(_example(op)).items():
         text = jax.jit(fun).lower(*args).compile().as_text()
         found = set(re.findall(r'custom_call_target="([^"]+)"', text))
-        ours = {target.removeprefix(PREFIX) for target in found if target.startswith(PREFIX)}
+        called = {target.removeprefix(PREFIX) for target in found if target.startswith(PREFIX)}
         declared = {*op.kernels[kind], *(t for name in op.also for t in OPS[name].kernels.get(kind, ()))}
         any_of_the_op = {t for o in (op, *map(OPS.get, op.also)) for names in o.kernels.values() for t in names}
         # The derivatives' programs hold what is left of the forward one, which made the residuals.
-        assert ours == declared if kind == "forward" else declared <= ours <= any_of_the_op, (kind, ours)
+        assert called == declared if kind == "forward" else declared <= called <= any_of_the_op, (kind, called)
 
 
 def test_cuda_programs_lower_without_cuda(op):
@@ -94,7 +94,7 @@ def test_a_platform_without_kernels_refuses_native(op):
 def test_gradients_show_our_primitives(derivable_op):
     op, example = derivable_op, _example(derivable_op)
     if op.is_facade:
-        pytest.skip("plain JAX has no primitive of ours")
+        pytest.skip("plain JAX has no primitive of this library")
     text = str(jax.make_jaxpr(jax.grad(lambda x: example.fun(x).sum()))(example.x))
     names = op.made_of or (op.name,)
     assert any(f" {name}[" in text for name in names) and any(f" {name}_backward[" in text for name in names)

@@ -17,7 +17,7 @@ F = torch.nn.functional
 LAST = lambda x: x.movedim(1, -1)
 FIRST = lambda x: x.movedim(-1, 1)
 
-# name: (shape of x, of weight and bias, whether there is a bias, ours, PyTorch's)
+# name: (shape of x, of weight and bias, whether there is a bias, baracuda_jax's function, PyTorch's)
 CALLS = {
     "layer_norm": (
         (3, 4, 5), (4, 5), True,
@@ -67,7 +67,7 @@ CALLS = {
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", CALLS)
 def test_value_and_gradients_are_torchs(name, dtype):
-    shape, of_weight, has_bias, ours, theirs = CALLS[name]
+    shape, of_weight, has_bias, function, theirs = CALLS[name]
     args = [normal(s, dtype, i) for i, s in enumerate([shape, of_weight, of_weight][: 2 + has_bias])]
     dy = normal(shape, dtype, 3)
     wide = [np.asarray(a, np.float64) for a in args]  # PyTorch rounds some steps of half precisions
@@ -75,7 +75,7 @@ def test_value_and_gradients_are_torchs(name, dtype):
 
     @jax.jit
     def both(*args):
-        y, pull = jax.vjp(ours, *args[:-1])
+        y, pull = jax.vjp(function, *args[:-1])
         return y, pull(args[-1])
 
     y, pulled = both(*args, dy)
@@ -99,12 +99,12 @@ def test_weight_and_bias_may_be_left_out():
 @pytest.mark.parametrize("name", [name for name in CALLS if " " not in name])
 def test_half_precisions_take_weights_of_float32(name):
     """Which are not rounded."""
-    shape, of_weight, has_bias, ours, _ = CALLS[name]
+    shape, of_weight, has_bias, function, _ = CALLS[name]
     x, *more = (normal(s, "float32", i) for i, s in enumerate([shape, of_weight, of_weight][: 2 + has_bias]))
     x = x.astype(jnp.bfloat16)
-    y, pull = jax.vjp(ours, x, *more)
+    y, pull = jax.vjp(function, x, *more)
     assert y.dtype == jnp.bfloat16 and [g.dtype for g in pull(y)] == [jnp.bfloat16, *[jnp.float32] * len(more)]
-    same_bits(y, ours(x.astype(jnp.float32), *more).astype(jnp.bfloat16))
+    same_bits(y, function(x.astype(jnp.float32), *more).astype(jnp.bfloat16))
 
 
 def test_means_far_from_0_leave_variances_exact():

@@ -56,7 +56,7 @@ def test_samples_of_pytorch(adapter, pytestconfig):
     for sample in _chosen(_samples(infos()[adapter]), adapter, family, pytestconfig.tier):
         try:
             found = fun(
-                *map(_ours, (sample.input, *sample.args)), **{key: _ours(v) for key, v in sample.kwargs.items()}
+                *map(_drawn, (sample.input, *sample.args)), **{key: _drawn(v) for key, v in sample.kwargs.items()}
             )
         except onnx_adapters.NotApplicable as reason:
             reasons.add(str(reason))
@@ -89,12 +89,12 @@ def _chosen(samples, adapter, family, tier):
     return [samples[(turn * MOST + i) % len(samples)] for turn in turns for i in range(MOST)]
 
 
-def _ours(value):
+def _drawn(value):
     if isinstance(value, torch.Tensor):
         return value.detach().resolve_conj().numpy()
     if isinstance(value, torch.dtype):
         return str(value).removeprefix("torch.")
-    return type(value)(map(_ours, value)) if isinstance(value, list) or type(value) is tuple else value
+    return type(value)(map(_drawn, value)) if isinstance(value, list) or type(value) is tuple else value
 
 
 def _results(value):
@@ -107,5 +107,5 @@ def test_each_adapter_has_an_info():
 
 def test_tensors_become_arrays():
     given = [tensor(np.ones(2)), (tensor(np.zeros(1)), torch.float32), None]
-    ones, (zeros, name), nothing = _ours(given)
+    ones, (zeros, name), nothing = _drawn(given)
     assert ones.tolist() == [1, 1] and zeros.tolist() == [0] and name == "float32" and nothing is None

@@ -29,7 +29,7 @@ def unpatched():
 
 
 def ours_in(fun, *args):
-    """The primitives of our ops in a program."""
+    """The primitives of baracuda_jax's ops in a program."""
     return {e.primitive.name for e in compat.equations(jax.make_jaxpr(fun)(*args)) if e.primitive in PRIMITIVES}
 
 

@@ -155,5 +155,5 @@ def test_shapes_are_torchs():
             for stride in range(1, 6):
                 for ceil_mode in (False, True):
                     theirs = torch.nn.functional.lp_pool1d(torch.ones(1, 1, size), 2, window, stride, ceil_mode)
-                    ours = jax.eval_shape(lambda x: bj.lp_pool1d(x, 2, window, stride, ceil_mode=ceil_mode), x)
-                    assert ours.shape == tuple(theirs.shape), (size, window, stride, ceil_mode)
+                    got = jax.eval_shape(lambda x: bj.lp_pool1d(x, 2, window, stride, ceil_mode=ceil_mode), x)
+                    assert got.shape == tuple(theirs.shape), (size, window, stride, ceil_mode)

@@ -285,10 +285,10 @@ def test_where_and_initial(implementation):
     np.testing.assert_array_equal(bj.all(x > 1, 1, **k), (x > 1).all(1, where=mask))
     for name in ("mean", "var", "std"):
         close(getattr(bj, name)(x, 0, **k), getattr(np, name)(x, 0, where=mask), "float64")
-        ours = jax.grad(lambda x, name=name: getattr(bj, name)(x, 0, **k).sum())(x)
+        got = jax.grad(lambda x, name=name: getattr(bj, name)(x, 0, **k).sum())(x)
         theirs = jax.grad(lambda x, name=name: getattr(jnp, name)(x, 0, where=mask).sum())(x)
-        close(ours, np.nan_to_num(theirs), "float64", 4)  # NaN where one element counts
-        np.testing.assert_array_equal(np.asarray(ours)[~mask], 0)
+        close(got, np.nan_to_num(theirs), "float64", 4)  # NaN where one element counts
+        np.testing.assert_array_equal(np.asarray(got)[~mask], 0)
     row = bj.sum(x, 1, where=mask[0], implementation=implementation)
     close(row, x.sum(1, where=np.broadcast_to(mask[0], x.shape)), "float64")
 
@@ -396,8 +396,6 @@ def test_pytorchs_gradients():
         y = fun(x, 1)
         weights = np.arange(1.0, 6)
         (dx,) = torch.autograd.grad((y * torch.tensor(weights)).sum(), x)
-        ours = jax.value_and_grad(lambda x, name=name: (getattr(bj, name)(x, axis=1) * weights).sum())(
-            jnp.asarray(data)
-        )
-        close(ours[0], (y.detach().numpy() * weights).sum(), "float64", 4)
-        close(ours[1], dx.numpy(), "float64", 4)
+        got = jax.value_and_grad(lambda x, name=name: (getattr(bj, name)(x, axis=1) * weights).sum())(jnp.asarray(data))
+        close(got[0], (y.detach().numpy() * weights).sum(), "float64", 4)
+        close(got[1], dx.numpy(), "float64", 4)

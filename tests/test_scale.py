@@ -32,7 +32,7 @@ def test_ops_beyond_2_31_elements(series, device):
     number = parts.number_of_parts(ELEMENTS)
     for title in benchmark.passes:
         program_of = lambda fun, title=title: programs.BY_PASS[title](fun, benchmark.moving)
-        results = program_of(lambda *arrays: benchmark.ours(*arrays, implementation="native"))(*arguments)
+        results = program_of(lambda *arrays: benchmark.function(*arrays, implementation="native"))(*arguments)
         assert max(x.size for x in (*results, *arguments[1:])) == ELEMENTS
         parts.check(parts.program(series, benchmark, program_of, number), number, arguments, results, benchmark.flips)
         del results

@@ -247,9 +247,9 @@ def test_ties(name, implementation, dtype):
 def test_ties_split_as_jax_ops():
     rng = np.random.default_rng(5)
     data, ids = jnp.asarray(rng.integers(0, 4, (60, 5)), jnp.float32), jnp.asarray(rng.integers(0, 7, 60))
-    for ours, theirs in ((bj.segment_max, jax.ops.segment_max), (bj.segment_min, jax.ops.segment_min)):
+    for function, theirs in ((bj.segment_max, jax.ops.segment_max), (bj.segment_min, jax.ops.segment_min)):
         grad = lambda f: jax.grad(lambda x: jnp.sum(f(x) ** 2))(data)
-        close(grad(lambda x: ours(x, ids, 7, ties="split")), grad(lambda x: theirs(x, ids, 7)), "float32")
+        close(grad(lambda x: function(x, ids, 7, ties="split")), grad(lambda x: theirs(x, ids, 7)), "float32")
 
 
 def test_the_arg_is_where_the_value_came_from():

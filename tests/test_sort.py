@@ -233,7 +233,9 @@ def test_programs_are_one_call():
     is_one_call(lambda x: bj.argsort(x, implementation="native"), "baracuda.sort", x)
     is_one_call(lambda x: bj.topk(x, 3, implementation="native"), "baracuda.sort", x)
     is_one_call(lambda x: bj.argmax(x, 1, implementation="native"), "baracuda.argextremum", x)
-    is_one_call(lambda i, dy: bj.sort_backward(i, dy, implementation="native"), "baracuda.put_along", bj.argsort(x), x)
+    is_one_call(
+        lambda i, dy: bj.sort_backward(i, dy, implementation="native"), "baracuda.scatter_along", bj.argsort(x), x
+    )
 
 
 @pytest.mark.parametrize("shape", ((3, 50001), (70000,), (2000, 31)))

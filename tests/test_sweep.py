@@ -46,7 +46,7 @@ def test_no_element_escapes_the_check(series, monkeypatch):
     arguments = jax.jit(benchmark.drawn)(0)
     program_of = lambda fun: programs.BY_PASS[benchmark.passes[-1]](fun, benchmark.moving)
     compare = parts.program(series, benchmark, program_of, parts.number_of_parts(size))
-    right = program_of(lambda *arrays: benchmark.ours(*arrays, implementation="native"))(*arguments)
+    right = program_of(lambda *arrays: benchmark.function(*arrays, implementation="native"))(*arguments)
     parts.check(compare, 2, arguments, right, benchmark.flips)
     for i, y in enumerate(right):
         for element in (0, y.size // 2 + 1, y.size - 1):
@@ -125,8 +125,8 @@ def test_a_chain_has_as_many_steps_as_it_says(platform, monkeypatch):
             assert (
                 5 <= hlo.count('custom_call_target="baracuda.') <= overhead.steps(hlo)
             )  # ids may need a call of their own
-            ours, theirs = (fun(*arrays) for fun in made.values())
-            assert jnp.allclose(ours, theirs, atol=1e-5)
+            got, theirs = (fun(*arrays) for fun in made.values())
+            assert jnp.allclose(got, theirs, atol=1e-5)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -31,16 +31,16 @@ def judge(measure, bound, *rows, **changes):
 
 def test_the_worst_case_counts():
     rows = row_of("elu"), row_of("repeat", native_ms=3.0), row_of("lerp", variant="odd", native_ms=1.5)
-    assert judge("time / floor", "at most 2.5", *rows) == (3.0, "repeat, float32, forward", False)
-    assert judge("time / floor", "at most 3", *rows) == (3.0, "repeat, float32, forward", True)
+    assert judge("time / bound", "at most 2.5", *rows) == (3.0, "repeat, float32, forward", False)
+    assert judge("time / bound", "at most 3", *rows) == (3.0, "repeat, float32, forward", True)
     assert judge("XLA / native", "at least 2", *rows) == (2.0, "repeat, float32, forward", True)
     assert judge("PyTorch / native", "at least 4", *rows)[2] is False
-    assert judge("time / floor", "at most 2", *rows, op="elu l*") == (2.0, "elu, float32, forward", True)
-    assert judge("time / floor", "at most 2", *rows, variant="o*") == (1.5, "lerp, float32, forward, odd", True)
+    assert judge("time / bound", "at most 2", *rows, op="elu l*") == (2.0, "elu, float32, forward", True)
+    assert judge("time / bound", "at most 2", *rows, variant="o*") == (1.5, "lerp, float32, forward, odd", True)
 
 
 def test_what_was_not_measured():
-    assert judge("time / floor", "at most 2", row_of("elu"), op="lerp") is None
+    assert judge("time / bound", "at most 2", row_of("elu"), op="lerp") is None
     assert judge("PyTorch / native", "at least 2", row_of("elu", torch_ms=None)) is None
     assert judge("PyTorch / native (mean)", "at least 2", row_of("elu", torch_ms=None)) is None
 
@@ -61,12 +61,12 @@ def test_skewed_ids_are_judged_by_even_ones():
     skewed = row_of("segment_sum", case="skewed", variant="all in one", even="even", native_ms=5.0, floor_ms=2.0)
     value, case, is_met = judge("skewed / even", "at most 1.2", even, skewed)
     assert (value, is_met) == (1.25, False) and "all in one" in case
-    assert judge("time / floor", "at most 9", even, skewed)[0] == 2.0  # of even ids alone
+    assert judge("time / bound", "at most 9", even, skewed)[0] == 2.0  # of even ids alone
 
 
 def test_a_case_is_chosen_by_name():
     rows = row_of("sort", case="[8]", native_ms=3.0), row_of("sort", case="[8, 8]")
-    assert judge("time / floor", "at most 2", *rows, case="?8, 8]") == (2.0, "sort, float32, forward, [8, 8]", True)
+    assert judge("time / bound", "at most 2", *rows, case="?8, 8]") == (2.0, "sort, float32, forward, [8, 8]", True)
 
 
 def test_gradients_are_judged_by_what_they_are_gradients_of():

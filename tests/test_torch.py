@@ -30,11 +30,11 @@ def _vjp(fun, args, dy):
     return y, *pull(dy)
 
 
-def _agree(ours, theirs, args, dtype, scale=1.0, exact=False):
+def _agree(function, theirs, args, dtype, scale=1.0, exact=False):
     """Values and gradients, those of a random cotangent."""
-    dy = normal(jax.eval_shape(ours, *args).shape, dtype, 1)
+    dy = normal(jax.eval_shape(function, *args).shape, dtype, 1)
     want, gradients = by_torch.vjp(theirs, args, dy)
-    for got, expected in zip(_vjp(ours, args, dy), (want, *gradients), strict=True):
+    for got, expected in zip(_vjp(function, args, dy), (want, *gradients), strict=True):
         assert got.dtype == jnp.dtype(dtype)
         if exact:
             np.testing.assert_array_equal(wide(got), expected)
@@ -54,9 +54,9 @@ POOLS = {
 
 
 def _pools(rank, p, window, strides, implementation, **kwargs):
-    ours, theirs, _ = POOLS[rank]
+    function, theirs, _ = POOLS[rank]
     return (
-        lambda x: ours(x, p, window, strides, implementation=implementation, **kwargs),
+        lambda x: function(x, p, window, strides, implementation=implementation, **kwargs),
         lambda x: theirs(x, p, window, strides, **kwargs),
     )
 
@@ -99,8 +99,8 @@ def test_repeat_is_torchs(dtype, implementation):
     for shape, repeats in _repeats():
         x = normal(shape, dtype)
         x = x.at[(0,) * x.ndim].set(NAN) if x.size > 1 else x
-        ours = functools.partial(bj.repeat, repeats=repeats, implementation=implementation)
-        _agree(ours, lambda t, r=repeats: t.repeat(r), [x], dtype)
+        function = functools.partial(bj.repeat, repeats=repeats, implementation=implementation)
+        _agree(function, lambda t, r=repeats: t.repeat(r), [x], dtype)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "bool", "complex64", "complex128"])
@@ -122,7 +122,7 @@ def test_repeat_is_torchs_in_other_dtypes(dtype):
 
 
 def _moves(implementation):
-    """(ours, theirs, the shape of x) of each op; where there are several, with other parameters too."""
+    """(function, theirs, the shape of x) of each op; where there are several, with other parameters too."""
     of = lambda name, *args, **kwargs: lambda x: getattr(bj, name)(x, *args, **kwargs, implementation=implementation)
     window = dict(kernel_size=(3, 2), dilation=(1, 2), padding=(1, 0), stride=(2, 1))
     around = ((0, 0), (0, 0), (1, 2), (3, 0))
@@ -138,9 +138,9 @@ def _moves(implementation):
         yield of("pad", around, mode), lambda t, mode=mode: F.pad(t, (3, 0, 1, 2), mode), (2, 3, 4, 5)
     less = ((0, 0), (0, 0), (-1, 2), (3, -2))
     yield of("pad", less, "circular"), lambda t: F.pad(t, (3, -2, -1, 2), "circular"), (2, 3, 4, 5)
-    ours = dict(window=(3, 2), strides=(2, 1), padding=(1, 0), dilation=(1, 2))
-    yield of("unfold", **ours), lambda t: F.unfold(t, **window), (2, 3, 7, 6)
-    yield of("fold", (7, 6), **ours), lambda t: F.fold(t, (7, 6), **window), (2, 18, 16)
+    parameters = dict(window=(3, 2), strides=(2, 1), padding=(1, 0), dilation=(1, 2))
+    yield of("unfold", **parameters), lambda t: F.unfold(t, **window), (2, 3, 7, 6)
+    yield of("fold", (7, 6), **parameters), lambda t: F.fold(t, (7, 6), **window), (2, 18, 16)
     yield of("pixel_shuffle", 2), lambda t: F.pixel_shuffle(t, 2), (2, 8, 3, 2)
     yield of("pixel_unshuffle", 3), lambda t: F.pixel_unshuffle(t, 3), (2, 2, 3, 6)
     yield of("channel_shuffle", 3), lambda t: F.channel_shuffle(t, 3), (2, 6, 3, 2)
@@ -156,10 +156,10 @@ def _moves(implementation):
 @each_float
 def test_moves_are_torchs(dtype, implementation):
     """Gradients are sums of few elements, which PyTorch rounds one by one in half precisions."""
-    for ours, theirs, shape in _moves(implementation):
+    for function, theirs, shape in _moves(implementation):
         x = normal(shape, dtype)
         x = x.at[(0,) * x.ndim].set(NAN).at[(-1,) * x.ndim].set(INF)
-        _agree(ours, theirs, [x], dtype, scale=4)
+        _agree(function, theirs, [x], dtype, scale=4)
 
 
 @both
@@ -198,9 +198,9 @@ def test_scans_are_torchs(name, dtype, implementation):
     for shape, axis in SLICES:
         x = np.random.default_rng(0).permutation(np.linspace(-1.5, 1.5, math.prod(shape))).reshape(shape)
         x = jnp.asarray(x + (1 if name == "cumprod" else 0) / 2, dtype)
-        ours = functools.partial(getattr(bj, name), axis=axis, implementation=implementation)
+        function = functools.partial(getattr(bj, name), axis=axis, implementation=implementation)
         half = dtype in ("float16", "bfloat16")
-        _agree(ours, lambda t, axis=axis: SCANS[name](t, axis), [x], dtype, scale=10 if half else 4)
+        _agree(function, lambda t, axis=axis: SCANS[name](t, axis), [x], dtype, scale=10 if half else 4)
 
 
 @each_float
@@ -279,8 +279,8 @@ def test_histograms_are_torchs(implementation):
 def test_positions_and_values_are_torchs(dtype, implementation):
     x = _rounded((6, 9), dtype)
     theirs = torch.nonzero(by_torch.tensor(x), as_tuple=True)
-    for ours, want in zip(bj.nonzero(x, implementation=implementation), theirs, strict=True):
-        np.testing.assert_array_equal(ours, want)
+    for got, want in zip(bj.nonzero(x, implementation=implementation), theirs, strict=True):
+        np.testing.assert_array_equal(got, want)
     how = dict(return_inverse=True, return_counts=True)
     for name, more in (
         ("unique", {}),
@@ -291,8 +291,8 @@ def test_positions_and_values_are_torchs(dtype, implementation):
         x = x if not more else jnp.repeat(jnp.round(x), 2, more["dim"])
         theirs = getattr(torch, name)(by_torch.tensor(x), **how, **more)
         axis = {"axis": more["dim"]} if more else {}
-        for ours, want in zip(getattr(bj, name)(x, **how, **axis, implementation=implementation), theirs, strict=True):
-            np.testing.assert_array_equal(wide(ours), by_torch.numbers(want))
+        for got, want in zip(getattr(bj, name)(x, **how, **axis, implementation=implementation), theirs, strict=True):
+            np.testing.assert_array_equal(wide(got), by_torch.numbers(want))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -319,11 +319,11 @@ SORTED = {
 @pytest.mark.parametrize("name", SORTED)
 def test_sorts_are_torchs(name, dtype, implementation):
     """Values and gradients, of values that do not tie."""
-    ours, theirs = SORTED[name]
+    function, theirs = SORTED[name]
     for shape in ((5, 40), (3, 4, 20), (50,)):
         x = np.random.default_rng(0).permutation(np.arange(math.prod(shape)) - 99.0).reshape(shape)
         _agree(
-            functools.partial(ours, implementation=implementation),
+            functools.partial(function, implementation=implementation),
             theirs,
             [jnp.asarray(x / 4, dtype)],
             dtype,
@@ -359,13 +359,13 @@ def test_quantiles_are_torchs(method, implementation):
     x = normal((6, 31))
     for name, a in (("quantile", x), ("nanquantile", x.at[:, ::5].set(NAN))):
         for q in (0.1, 0.41, [0.0, 0.37, 1.0]):  # none half-way, where PyTorch's nearest is the even one
-            ours = lambda x, name=name, q=q: getattr(bj, name)(
+            function = lambda x, name=name, q=q: getattr(bj, name)(
                 x, jnp.asarray(q), 1, method=method, implementation=implementation
             )
             theirs = lambda t, name=name, q=q: getattr(torch, name)(
                 t, torch.tensor(q, dtype=t.dtype), 1, interpolation=method
             )
-            _agree(ours, theirs, [a], "float64")
+            _agree(function, theirs, [a], "float64")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -440,11 +440,11 @@ def test_fake_quantize_per_channel_is_torchs(dtype, implementation):
         if not powers and dtype in ("float16", "bfloat16"):
             continue  # rounding makes ties of them
         x, scale, zero = _channels(shape, axis, dtype, powers)
-        ours = lambda x, s=scale, z=zero, a=axis: bj.fake_quantize(
+        function = lambda x, s=scale, z=zero, a=axis: bj.fake_quantize(
             x, s, jnp.asarray(z), -100, 90, axis=a, implementation=implementation
         )
         params = by_torch.tensor(scale), torch.tensor(zero, dtype=torch.int32), axis % len(shape), -100, 90
-        _agree(ours, lambda t, p=params: torch.fake_quantize_per_channel_affine(t, *p), [x], dtype)
+        _agree(function, lambda t, p=params: torch.fake_quantize_per_channel_affine(t, *p), [x], dtype)
 
 
 @each_float
@@ -452,9 +452,11 @@ def test_fake_quantize_per_channel_is_torchs_at_the_edges(dtype, implementation)
     """Zeros, ties, the ends of the range and what is just past them; also with odd zero points, and without elements."""
     edges = jnp.asarray([[0.0, -0.0, 0.5, 1.5, -0.5, -1.5, 117.0, 118.0, -137.0, -138.0, -139.0, 1000.0]] * 2, dtype)
     for x, zero in ((edges, [0, 10]), (edges, [9, -7]), (edges[:, :1], [0, 1]), (edges[:, :0], [0, 1])):
-        ours = lambda x, z=zero: bj.fake_quantize(x, jnp.ones(2), jnp.array(z), axis=0, implementation=implementation)
+        function = lambda x, z=zero: bj.fake_quantize(
+            x, jnp.ones(2), jnp.array(z), axis=0, implementation=implementation
+        )
         params = torch.ones(2), torch.tensor(zero, dtype=torch.int32), 0, -128, 127
-        _agree(ours, lambda t, p=params: torch.fake_quantize_per_channel_affine(t, *p), [x], dtype, exact=True)
+        _agree(function, lambda t, p=params: torch.fake_quantize_per_channel_affine(t, *p), [x], dtype, exact=True)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -471,7 +473,7 @@ def test_segment_max_is_torchs(dtype, implementation):
     def theirs(x):
         return x.new_zeros(5, 3).scatter_reduce(0, index, x, "amax", include_self=False)
 
-    ours = functools.partial(
+    function = functools.partial(
         bj.segment_max, segment_ids=jnp.asarray(ids), num_segments=5, ties="split", implementation=implementation
     )
-    _agree(ours, theirs, [data], dtype)
+    _agree(function, theirs, [data], dtype)

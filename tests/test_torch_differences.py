@@ -59,7 +59,7 @@ def _column(*values):
 
 UNDEFINED = object()  # it depends on the processor, as conversions of what no integer holds
 
-# name: (PyTorch's call, ours, PyTorch's value, ours, why)
+# name: (PyTorch's call, baracuda_jax's, PyTorch's value, baracuda_jax's, why)
 DIFFERENCES = {
     "lp_pool of negative values, p odd": (
         lambda: F.lp_pool1d(torch.tensor(_column(-3.0, -4)), 1, 2),
@@ -199,12 +199,12 @@ DIFFERENCES = {
 
 @pytest.mark.parametrize("name", DIFFERENCES)
 def test_differs_from_torch_on_purpose(name):
-    theirs, ours, their_value, our_value, why = DIFFERENCES[name]
+    theirs, function, their_value, here_value, why = DIFFERENCES[name]
     assert why
-    np.testing.assert_allclose(wide(ours()), our_value, rtol=1e-6)
+    np.testing.assert_allclose(wide(function()), here_value, rtol=1e-6)
     got = theirs()
     if isinstance(their_value, str):
         assert got == their_value
     elif their_value is not UNDEFINED:
         np.testing.assert_allclose(by_torch.numbers(got), their_value, rtol=1e-6)
-        assert np.shape(our_value) != np.shape(their_value) or not np.array_equal(our_value, their_value)
+        assert np.shape(here_value) != np.shape(their_value) or not np.array_equal(here_value, their_value)

@@ -34,8 +34,8 @@ def _edges(dtype, n, seed=0):
     return jnp.asarray(np.random.default_rng(seed).choice([NAN, -NAN, INF, -INF, 0.0, -0.0, 1.0, -2.0], n), dtype)
 
 
-def _equal(ours, theirs):
-    for x, y in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+def _equal(got, theirs):
+    for x, y in zip(jax.tree.leaves(got), jax.tree.leaves(theirs), strict=True):
         assert x.shape == y.shape
         np.testing.assert_array_equal(wide(x), wide(y))
 

@@ -43,7 +43,7 @@ def test_lines_of_tables(made):
 
 
 @pytest.mark.parametrize(
-    "ours, theirs, args",
+    "function, theirs, args",
     [
         (bj.where, jnp.where, (True, 1, 2.5)),
         (bj.where, jnp.where, (True, 1, 2)),
@@ -70,8 +70,8 @@ def test_lines_of_tables(made):
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
-def test_weak_as_jax(ours, theirs, args):
-    assert _type(ours, *args) == _type(theirs, *args)
+def test_weak_as_jax(function, theirs, args):
+    assert _type(function, *args) == _type(theirs, *args)
 
 
 def test_interpolation_by_python_numbers():

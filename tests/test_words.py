@@ -49,6 +49,10 @@ WORDS = (
         files=r"ffi/(kernels/lp_pool|patterns/window_cpu)\.h",
     ),
     Word(r"(neighb|col|flav|behavi)our\w*", "-or"),
+    Word(r"(\w*_)?ours?", "baracuda_jax, this library's, the", files=r"ffi/"),
+    Word(r"(the|a)\s+floors?(?!\()|floors|memory\s+is\s+(the\s+)?floor", "bandwidth bound"),
+    Word(r"pick_\w+|put_(?!along_axis\b|nans_in_order\b)\w+", "take_, scatter_"),
+    Word(r"shares?\s+of\s+(the\s+)?(work|rows|elements)", "chunk, part"),
 )  # fmt: skip
 
 
@@ -86,6 +90,8 @@ def test_replaced_words_are_nowhere():
         ("quantisation of neighbouring colours", ["quantisation", "neighbouring", "colours"]),
         ("all but\nfor one", ["but\nfor"]),
         ("the least of them", ["least"]),
+        ("our kernel, _ours, and what it computes over the floor", ["our", "_ours", "the floor"]),
+        ('kernel("pick_rows"), put_along, a share of the work', ["pick_rows", "put_along", "share of the work"]),
     ],
 )
 def test_a_planted_word_is_found(text, words):
@@ -101,6 +107,8 @@ def test_a_planted_word_is_found(text, words):
         "at\nleast 1",
         "least squares, the least-squares solution",
         "cellular, displaced, barcodes",
+        "jnp.floor(x), floor_divide, the floor(x) below, shared memory, shards, rows that share an id",
+        "np.put_along_axis, jax.device_put, four hours of tours",
     ],
 )
 def test_other_senses_are_allowed(text):

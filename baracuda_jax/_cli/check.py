@@ -1,7 +1,7 @@
 """check: every op, case and dtype, native against reference, on every platform that this machine has.
 
 Outputs are compared, and for float dtypes the gradients too. The lowered programs are read: the native one must call
-our targets, the reference must not."""
+this library's targets, the reference must not."""
 
 import collections
 import concurrent.futures
@@ -143,10 +143,10 @@ def _compare(trial, device):
         return np.inf, f"the reference calls kernels: {', '.join(sorted(called_by_reference))}"
     worst = 0.0
     for kind, arrays in reference.items():
-        for ours, expected in zip(native[kind], arrays, strict=True):
-            if (ours.shape, ours.dtype) != (expected.shape, expected.dtype):
-                return np.inf, f"{kind} is {ours.dtype}{ours.shape}, expected {expected.dtype}{expected.shape}"
-            error = error_of(ours, expected)
+        for computed, expected in zip(native[kind], arrays, strict=True):
+            if (computed.shape, computed.dtype) != (expected.shape, expected.dtype):
+                return np.inf, f"{kind} is {computed.dtype}{computed.shape}, expected {expected.dtype}{expected.shape}"
+            error = error_of(computed, expected)
             allowed = TOLERANCE.get(_kind(expected.dtype.name), 0)
             if error > allowed:
                 return error, f"{kind} has error {error:.1e}, allowed {allowed:.0e}"
@@ -155,7 +155,7 @@ def _compare(trial, device):
 
 
 def _evaluate(trial, arguments, backend):
-    """{"forward": outputs, "backward": gradients}, and the names of our targets that the program calls."""
+    """{"forward": outputs, "backward": gradients}, and the names of this library's targets that the program calls."""
     op, kwargs = trial.op, trial.case.kwargs
     parameters = list(inspect.signature(op.public).parameters)
     differentiable = [name.removeprefix("*") for name in op.differentiable]
@@ -194,13 +194,13 @@ def _cotangent(y):
     return jax.lax.optimization_barrier(values)  # XLA would leave out a rounding that the reference undoes
 
 
-def error_of(ours, expected):
-    """max |ours - expected| / max(1, |expected|); infinite where integers, infinities or NaNs differ."""
+def error_of(computed, expected):
+    """max |computed - expected| / max(1, |expected|); infinite where integers, infinities or NaNs differ."""
     if not jnp.issubdtype(expected.dtype, jnp.inexact):
-        return 0.0 if np.array_equal(ours, expected) else np.inf
+        return 0.0 if np.array_equal(computed, expected) else np.inf
     wide = np.complex128 if np.iscomplexobj(expected) else np.float64
-    ours, expected = ours.astype(wide), expected.astype(wide)
+    computed, expected = computed.astype(wide), expected.astype(wide)
     with np.errstate(invalid="ignore"):
-        error = np.abs(ours - expected) / np.maximum(1, np.abs(expected))
-    error = np.where((ours == expected) | (np.isnan(ours) & np.isnan(expected)), 0, error)
+        error = np.abs(computed - expected) / np.maximum(1, np.abs(expected))
+    error = np.where((computed == expected) | (np.isnan(computed) & np.isnan(expected)), 0, error)
     return float(np.where(np.isfinite(error), error, np.inf).max(initial=0))

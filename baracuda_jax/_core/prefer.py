@@ -19,7 +19,7 @@ class PlanPreference:
     """What a caller asks of the backend of an op.
 
     Args:
-        backend: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        backend: "native" (the kernel), "xla" (plain JAX), or None for automatic.
         deterministic: the automatic choice never prefers an XLA program whose bits may differ from run to run. A backend
             that is asked for by name is taken as it is; the plan says whether it is deterministic.
         max_workspace_bytes: the most scratch memory that a native kernel may take. Where it needs more, the automatic

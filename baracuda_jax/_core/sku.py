@@ -39,7 +39,7 @@ class OpCategory(enum.StrEnum):
 
 
 class BackendKind(enum.StrEnum):
-    """Who computes: our kernel, what XLA makes of the op's definition in plain JAX, or a library that XLA calls for that."""
+    """Who computes: the kernel, what XLA makes of the op's definition in plain JAX, or a library that XLA calls for that."""
 
     NATIVE = "native"
     XLA = "xla"

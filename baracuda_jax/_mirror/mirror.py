@@ -1,8 +1,8 @@
 """Mirrors: functions with JAX's names, signatures and semantics that compute by ops of baracuda_jax where these can.
 
-A mirror is an adapter with JAX's parameters. It calls our ops, or it returns NotImplemented. JAX's function then takes
+A mirror is an adapter with JAX's parameters. It calls these ops, or it returns NotImplemented. JAX's function then takes
 the call, with the arguments as they came. So arguments without a native implementation, and wrong arguments, have JAX's
-results and errors. Adapters catch no errors of our ops: they ask first.
+results and errors. Adapters catch no errors of these ops: they ask first.
 """
 
 import dataclasses
@@ -133,11 +133,11 @@ def length_along(x, axes):
     return n
 
 
-def derived_by(theirs, ours, *arrays):
-    """ours(*arrays), with derivatives of all orders of `theirs`. Where derivatives are taken, `theirs` computes the value
+def derived_by(theirs, native, *arrays):
+    """native(*arrays), with derivatives of all orders of `theirs`. Where derivatives are taken, `theirs` computes the value
     too."""
     if not all(map(is_float, arrays)):
-        return ours(*arrays)
-    function = jax.custom_jvp(ours)
+        return native(*arrays)
+    function = jax.custom_jvp(native)
     function.defjvp(lambda primals, tangents: jax.jvp(theirs, primals, tangents))
     return function(*arrays)

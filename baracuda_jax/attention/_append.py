@@ -34,7 +34,7 @@ def kv_cache_append(
         cache: array [..., length, d] of floats, integers or bool, such as [batch, heads, length, d].
         new: array [..., n, d] of cache's dtype, with the batches and d of cache, and n <= length.
         position: integers, of the shape of cache's first dimensions, as [batch]; or one number.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of cache's shape and dtype. Where cache is donated, or nobody reads it after, it is cache's memory, and only

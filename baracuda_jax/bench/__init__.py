@@ -1,1 +1,1 @@
-"""`baracuda-jax bench`: times of kernels compared with the floor, XLA's programs and PyTorch's."""
+"""`baracuda-jax bench`: times of kernels compared with the bandwidth bound, XLA's programs and PyTorch's."""

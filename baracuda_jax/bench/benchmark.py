@@ -22,8 +22,8 @@ class Benchmark:
     op, variant     the op's name, and which of its cases where there are several
     shape           of the operands, in words
     draw            Draws -> arrays; floats are cast to `dtype`, but those at positions in `wide`
-    ours            (*arrays, implementation) -> y
-    plain           (*arrays) -> y: what one writes in JAX without us; None for our reference
+    function        (*arrays, implementation) -> y
+    plain           (*arrays) -> y: what one writes in JAX without baracuda_jax; None for the reference
     torch           (torch, *tensors) -> y
     moving          so many arrays, the first, have gradients
     needs           what the gradient's formula reads besides the cotangent: positions of operands, and "y"
@@ -38,7 +38,7 @@ class Benchmark:
     shape: str
     dtype: str
     draw: Callable
-    ours: Callable
+    function: Callable
     plain: Callable | None = None
     torch: Callable | None = None
     variant: str = ""
@@ -62,7 +62,7 @@ class Benchmark:
         return self.rough * {"float32": 1e-5, "bfloat16": 3e-2, "int32": 0, "bool": 0}[self.dtype]
 
     @property
-    def ours_is_native(self):
+    def has_native(self):
         """Whether kernels compute it; an op without has one program, which is timed as native."""
         return OPS[self.op].has_kernels
 
@@ -79,7 +79,7 @@ class Benchmark:
 
     def result_type(self, arrays):
         """Shape and dtype of y."""
-        return jax.eval_shape(lambda *a: self.ours(*a, implementation="xla"), *arrays)
+        return jax.eval_shape(lambda *a: self.function(*a, implementation="xla"), *arrays)
 
     def _cast(self, i, x):
         return x.astype(self.dtype) if x.dtype == jnp.float32 and i not in self.wide else x

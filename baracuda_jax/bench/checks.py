@@ -16,18 +16,18 @@ class WrongError(Exception):
 
 
 def check(benchmark, program_of, native, inputs):
-    """Results and gradients against our reference, the first result also against the plain program in float32; runs with
+    """Results and gradients against the reference, the first result also against the plain program in float32; runs with
     each other, bit by bit. `program_of` makes a program of a function, as `native` was made."""
-    if benchmark.ours_is_native:
+    if benchmark.has_native:
         demand_kernel(native)
-    compare = lambda ours, expected: refuse_wrong(errors(ours, expected, benchmark.tolerance), benchmark.flips)
-    ours = native(*inputs)
-    compare(ours, program_of(lambda *a: benchmark.ours(*a, implementation="xla"))(*inputs))
+    compare = lambda computed, expected: refuse_wrong(errors(computed, expected, benchmark.tolerance), benchmark.flips)
+    computed = native(*inputs)
+    compare(computed, program_of(lambda *a: benchmark.function(*a, implementation="xla"))(*inputs))
     if benchmark.plain:
         wide = [x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x for x in inputs[1:]]
-        compare(ours[:1], (jax.jit(benchmark.plain)(*wide),))
+        compare(computed[:1], (jax.jit(benchmark.plain)(*wide),))
     for _ in range(RUNS - 1):
-        if not all(bool(_same_bits(a, b)) for a, b in zip(native(*inputs), ours, strict=True)):
+        if not all(bool(_same_bits(a, b)) for a, b in zip(native(*inputs), computed, strict=True)):
             raise WrongError("two runs on the same inputs differ")
 
 
@@ -47,19 +47,19 @@ def refuse_wrong(found, flips):
 
 
 @functools.partial(jax.jit, static_argnames="tolerance")
-def errors(ours, expected, tolerance):
+def errors(computed, expected, tolerance):
     """Of each result, in a program: the largest error, what is allowed, and the fraction of elements where it is more."""
-    return [_error(a, b, tolerance) for a, b in zip(ours, expected, strict=True)]
+    return [_error(a, b, tolerance) for a, b in zip(computed, expected, strict=True)]
 
 
-def _error(ours, expected, tolerance):
+def _error(computed, expected, tolerance):
     """Relative to the largest finite element, or in steps where these are quantized values."""
-    allowed = 32 if ours.dtype.name.startswith("float8") else 1 if is_code(ours) else tolerance
-    wide_ours, wide = (_parts(y).astype(jnp.float32) for y in (ours, expected))
+    allowed = 32 if computed.dtype.name.startswith("float8") else 1 if is_code(computed) else tolerance
+    wide_computed, wide = (_parts(y).astype(jnp.float32) for y in (computed, expected))
     # Equal infinities, as of the maximum of no rows, differ by NaN. Other NaNs are errors, which max may not see on a CPU.
-    error = jnp.where(wide_ours == wide, 0, jnp.abs(wide_ours - wide))
+    error = jnp.where(wide_computed == wide, 0, jnp.abs(wide_computed - wide))
     error = jnp.where(jnp.isnan(error), jnp.inf, error)
-    if not is_code(ours):
+    if not is_code(computed):
         error /= jnp.maximum(1, jnp.max(jnp.where(jnp.isfinite(wide), jnp.abs(wide), 0)))
     return jnp.max(error), jnp.float32(allowed), jnp.mean(error > allowed)
 

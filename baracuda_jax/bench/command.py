@@ -13,7 +13,7 @@ from .._cli.names import unknown
 from .._core.library import LIBRARIES
 from .._core.measurements import user_table
 from . import backends, kinds, results, table
-from .floor import copy_bandwidth
+from .bounds import copy_bandwidth
 from .programs import first_line
 
 WIDTH = 170  # of what is printed to a file

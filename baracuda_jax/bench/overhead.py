@@ -37,7 +37,7 @@ def tiny(more=0):
 
 def backends(benchmark):
     """{name: the function}"""
-    return {"native": lambda *arrays: benchmark.ours(*arrays, implementation="native"), "xla": benchmark.plain}
+    return {"native": lambda *arrays: benchmark.function(*arrays, implementation="native"), "xla": benchmark.plain}
 
 
 def row(measure, case, unit, native, xla=None):

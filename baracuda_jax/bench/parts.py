@@ -16,7 +16,7 @@ def number_of_parts(elements):
 
 def program(series, benchmark, program_of, parts):
     """(part, arguments, native's results) -> errors. `program_of` makes a program of a function, as native's was made."""
-    reference = program_of(lambda *arrays: benchmark.ours(*arrays, implementation="xla"))
+    reference = program_of(lambda *arrays: benchmark.function(*arrays, implementation="xla"))
     argument_axes = series.result_axis, *series.operand_axes
     result_axes = series.result_axis, *series.operand_axes[: benchmark.moving]
 

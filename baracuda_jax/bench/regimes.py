@@ -170,13 +170,15 @@ def _lowered(benchmark):
         return between.sets(benchmark, [arrays])[0] if is_between else arrays
 
     def program(title, backend):
-        fun = lambda *a: benchmark.ours(*a, implementation=backend)
+        fun = lambda *a: benchmark.function(*a, implementation=backend)
         return programs.BY_PASS[title](between.program(fun) if is_between else fun, benchmark.moving)
 
     arguments = jax.eval_shape(draw, 0)
     every = {(title, name): program(title, name) for title in benchmark.passes for name in BACKENDS}
     results = jax.eval_shape(every[benchmark.passes[-1], "native"], *arguments)
-    errors = jax.jit(lambda ours, expected: checks.errors(ours, expected, benchmark.tolerance)).lower(results, results)
+    errors = jax.jit(lambda function, expected: checks.errors(function, expected, benchmark.tolerance)).lower(
+        results, results
+    )
     lowered = {which: fun.lower(*arguments) for which, fun in every.items()}
     return lowered | {"draw": jax.jit(draw).lower(0), "errors": errors}
 
@@ -195,7 +197,7 @@ def _check(benchmark, compiled, arguments):
 def regime(benchmark):
     """Of the op's own call in the benchmark."""
     op, arrays = OPS[benchmark.op], jax.eval_shape(benchmark.drawn, 0)[1:]
-    jaxpr = jax.make_jaxpr(lambda *a: benchmark.ours(*a, implementation="native"))(*arrays)
+    jaxpr = jax.make_jaxpr(lambda *a: benchmark.function(*a, implementation="native"))(*arrays)
     call = next(e for e in compat.equations(jaxpr) if e.primitive is op.forward)
     types = lambda variables: tuple(v.aval for v in variables)
     return Call(op, "forward", types(call.invars), types(call.outvars), call.params).regime

@@ -1,7 +1,7 @@
 """Results as JSON: what they were measured on, and a row for each benchmark and pass, a line each.
 
     device, platform, platform_version, cpus, processor, jax, jaxlib, baracuda_jax, torch, date     of the machine
-    built_for                                                                                       of our kernels
+    built_for                                                                                       of the kernels
     copy_bytes_per_s, repeats                                                                       of the method
     rows     op, family, pass, dtype, size, case, variant, even (the case to compare a skewed one with), native_ms,
              quartiles_ms of native's times, xla_ms, torch_ms, floor_ms, floor_bytes, bytes (of operands

@@ -5,7 +5,7 @@ import statistics
 import jax
 import numpy as np
 
-from . import floor, programs, times, torch_programs
+from . import bounds, programs, times, torch_programs
 from .checks import check
 
 
@@ -24,13 +24,13 @@ def run(benchmark, size, platform, bandwidth, against, repeats):
             timed |= {"torch": torch} if torch else {}
         seconds = times.measure(platform, timed, repeats)
         ms = lambda name, seconds=seconds: 1e3 * statistics.median(seconds[name]) if name in seconds else None
-        smallest = floor.BY_PASS[title](benchmark, operands, y)
+        smallest = bounds.BY_PASS[title](benchmark, operands, y)
         yield {
             "op": benchmark.op, "family": benchmark.family, "pass": title, "dtype": benchmark.dtype,
             "size": size, "case": benchmark.case, "variant": benchmark.variant, "even": benchmark.even,
             "native_ms": ms("native"), "quartiles_ms": [1e3 * float(q) for q in np.percentile(seconds["native"], (25, 75))],
             "xla_ms": ms("xla"), "torch_ms": ms("torch"),
-            "floor_ms": 1e3 * smallest / bandwidth, "floor_bytes": smallest, "bytes": floor.size((*operands, y)),
+            "floor_ms": 1e3 * smallest / bandwidth, "floor_bytes": smallest, "bytes": bounds.size((*operands, y)),
             "temporary_bytes": _temporary(compiled["native"]), "xla_temporary_bytes": _temporary(compiled.get("xla")),
             "note": note,
         }  # fmt: skip
@@ -42,21 +42,21 @@ def _temporary(program):
     return sizes.temp_size_in_bytes if sizes else None
 
 
-def compile_ours(benchmark, program_of, name, arguments):
+def compile_function(benchmark, program_of, name, arguments):
     """The op, by the kernel or by its definition."""
-    implementation = name if benchmark.ours_is_native else None
-    return program_of(lambda *a: benchmark.ours(*a, implementation=implementation)).lower(*arguments).compile()
+    implementation = name if benchmark.has_native else None
+    return program_of(lambda *a: benchmark.function(*a, implementation=implementation)).lower(*arguments).compile()
 
 
 def compile_all(benchmark, program_of, arguments, against):
-    """({name: compiled program}, what is to be said of XLA's or None). XLA's is of plain JAX, or else of our reference."""
-    compiled, note = {"native": compile_ours(benchmark, program_of, "native", arguments)}, None
+    """({name: compiled program}, what is to be said of XLA's or None). XLA's is of plain JAX, or else of the reference."""
+    compiled, note = {"native": compile_function(benchmark, program_of, "native", arguments)}, None
     if "xla" not in against:
         return compiled, note
     if benchmark.plain:
         xla, note = programs.compile_or_reason(program_of(benchmark.plain), arguments)
     else:
-        xla = compile_ours(benchmark, program_of, "xla", arguments)
+        xla = compile_function(benchmark, program_of, "xla", arguments)
     if xla:
         compiled["xla"] = xla
         if programs.in_one_kernel(xla.as_text()):

@@ -10,7 +10,7 @@ import statistics
 
 import jax
 
-from . import checks, floor, parts, programs, times
+from . import bounds, checks, parts, programs, times
 
 SIZES = (*(2**k for k in range(10, 31, 2)), 2**31, 2**31 + 2**20)
 LARGEST_ON_CPU = 2**26
@@ -36,7 +36,7 @@ def run(series, platform, dtype, bandwidth, repeats):
                 except checks.WrongError as error:
                     yield checks.WrongError(f"{benchmark}, {title}: {error}")
                     continue
-                smallest = floor.BY_PASS[title](benchmark, arguments[1:], benchmark.result_type(arguments[1:]))
+                smallest = bounds.BY_PASS[title](benchmark, arguments[1:], benchmark.result_type(arguments[1:]))
                 about = {"op": benchmark.op, "pass": title, "dtype": dtype, "size": size, "case": benchmark.case}
                 more = {"variant": benchmark.variant, "floor_ms": 1e3 * smallest / bandwidth}
                 yield about | measured | more
@@ -72,8 +72,8 @@ def compile_all(series, cases):
         arguments = jax.eval_shape(draw, 0)
         for title in benchmark.passes:
             program_of = lambda fun, title=title: programs.BY_PASS[title](fun, benchmark.moving)
-            native = program_of(lambda *arrays: benchmark.ours(*arrays, implementation="native"))
-            xla = program_of(benchmark.plain or (lambda *arrays: benchmark.ours(*arrays, implementation="xla")))
+            native = program_of(lambda *arrays: benchmark.function(*arrays, implementation="native"))
+            xla = program_of(benchmark.plain or (lambda *arrays: benchmark.function(*arrays, implementation="xla")))
             compare = parts.program(series, benchmark, program_of, parts.number_of_parts(size))
             lowered[size, title, "native"] = native.lower(*arguments)
             lowered[size, title, "xla"] = xla.lower(*arguments)

@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-HEADER = ("op", "pass", "dtype", "case", "native ms", "/ floor", "XLA / native", "PyTorch / native")
+HEADER = ("op", "pass", "dtype", "case", "native ms", "/ bound", "XLA / native", "PyTorch / native")
 TEXTS = 4  # columns of words, before those of numbers
 
 
@@ -52,7 +52,7 @@ def regime_cells(row):
 COLUMNS = {
     "cases": (HEADER, TEXTS, cells),
     "sweep": (
-        (*HEADER[:TEXTS], "elements", "native ns / element", "/ floor", "XLA / native", "checked"), TEXTS, sweep_cells
+        (*HEADER[:TEXTS], "elements", "native ns / element", "/ bound", "XLA / native", "checked"), TEXTS, sweep_cells
     ),
     "regimes": ((*HEADER[:TEXTS], "native ms", "XLA ms", "chosen", "chosen / best"), TEXTS, regime_cells),
     "overhead": (("measure", "case", "unit", "native", "XLA"), 3, overhead_cells),

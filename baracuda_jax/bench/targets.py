@@ -47,7 +47,7 @@ def _name(row):
     return ", ".join(filter(None, words))
 
 
-def _over_floor(rows, results):
+def _over_bound(rows, results):
     for row in rows:
         if not row["even"]:
             yield row["native_ms"] / row["floor_ms"], _name(row)
@@ -91,7 +91,7 @@ def _gradient(rows, results):
 
 
 def _skewed(rows, results):
-    """Times over the floor, over those of even ids."""
+    """Times over the bandwidth bound, over those of even ids."""
     over = lambda row: row["native_ms"] / row["floor_ms"]
     for row, even in with_even(rows, results["rows"]):
         yield over(row) / over(even), _name(row)
@@ -106,7 +106,7 @@ def _chosen(rows, results):
 XLA, TORCH = _against("xla_ms"), _against("torch_ms")
 #: Each yields (value, name of the case) from the rows that count.
 MEASURES = {
-    "time / floor": _over_floor,
+    "time / bound": _over_bound,
     "XLA / native": XLA,
     "PyTorch / native": TORCH,
     "XLA / native (mean)": _mean(XLA),

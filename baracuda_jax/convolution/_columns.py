@@ -32,7 +32,7 @@ class Sum(Protocol):
 _ARGS = """
         window, strides, padding, dilation: static integers{each}: the size of a window, how far apart windows are, how many
             zeros are around {image}, and how far apart the elements of a window are.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 """
 _EACH = {1: "", 2: ", or one for each spatial axis"}
 _IMAGE = {1: "sequence", 2: "image"}

@@ -19,7 +19,7 @@ _DOC = """
 
     Args:
         {args}
-        implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic, which is plain JAX: XLA fuses it
+        implementation: "native" (the kernel), "xla" (plain JAX), or None for automatic, which is plain JAX: XLA fuses it
             with what comes before and after.
 
     Returns:

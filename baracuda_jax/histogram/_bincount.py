@@ -40,7 +40,7 @@ def bincount(
         minlength: static integer, the smallest length where `length` is not given.
         length: static integer, the length of the result; by default max(x) + 1 or minlength, which is computed from the
             values and must therefore be given under jit.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         int32 array [length], or one of weights' dtype.

@@ -49,7 +49,7 @@ def histogram(
         range: the first and the last edge, where bins is a number; by default the smallest and the largest value.
         weights: array of x's shape and a float or integer type.
         density: whether the result is one over whose bins the integral is 1.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         (y, edges), [bins] and [bins + 1] of x's dtype, or of that which a and weights promote to; integers are taken as
@@ -113,7 +113,7 @@ def histogramdd(
         range: None, or for each dimension None or the first and the last edge.
         weights: array [n] of a float or integer type.
         density: whether the result is one whose integral over the grid is 1.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         (y, edges): y of rank d, int32, or of the dtype of weights as they promote with sample, or of sample's where density

@@ -47,7 +47,7 @@ def searchsorted(
         sorter: integers of sorted_sequence's shape that sort it along its last axis, as argsort gives; then
             sorted_sequence may be in any order.
         dtype: of the result, int32 or int64.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of values' shape: positions in [0, n].
@@ -97,7 +97,7 @@ def digitize(
         x: array of a float or integer type, of any shape.
         bins: array [n] of a float or integer type, ascending or descending.
         right: whether a bin has its right edge, and not its left one.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         int32 array of x's shape: numbers in [0, n], 0 for what is before the first edge.

@@ -40,7 +40,7 @@ def index_add(
         src: array of x's dtype, of x's shape with M along the axis.
         axis: static integer, along which the slices are.
         alpha: static number, an integer for integers.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's shape and dtype.
@@ -102,7 +102,7 @@ def scatter_add(
             [-n, -1] count from the end, n being the size of x along the axis. Others out of range are dropped.
         src: array of x's dtype, of index's sizes or larger ones, whose rest is not read; or a number for all.
         axis: static integer, along which the index is.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's shape and dtype.

@@ -24,7 +24,7 @@ _DOC = """Dequantize q, with a scale and a zero point per {kind}.
         zero_point: integers of the shape of scale; None for 0.
 {more}        dtype: that of the result, float32, float64, float16 or bfloat16; by default that of q where that is floats of
             such a dtype, else float32.
-        implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), or None for automatic.
 
     Returns:
         The floats, shaped as q. They are differentiable in scale, and in q where that is floats.

@@ -41,7 +41,7 @@ def dynamic_quantize(
         dtype: that of q: int8, uint8, int4, uint4, float8_e4m3fn or float8_e5m2.
         group_size: static, the number of neighbors that share a scale; None for whole rows. It must divide n.
         symmetric: static; False, for integers alone, has zero points. uint8 and uint4 need it to be False.
-        implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), or None for automatic.
 
     Returns:
         (q, scale), or (q, scale, zero_point) where not symmetric. q is shaped as x; scale, in float32 (float64

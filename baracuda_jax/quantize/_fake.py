@@ -51,7 +51,7 @@ def fake_quantize(
         axis: static, the dimension of channels; None for one scale.
         group_size: static, the number of neighbors along the last dimension that share a scale; it must divide it.
         gradient: "straight_through", with none for scale and zero_point, or "lsq".
-        implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), or None for automatic.
 
     Returns:
         Floats of x's shape and dtype. NaN becomes 0; an infinite x saturates.

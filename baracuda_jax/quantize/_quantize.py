@@ -26,7 +26,7 @@ _DOC = """Quantize x, with a scale and a zero point per {kind}.
         zero_point: integers of the shape of scale; None for 0.
 {more}        dtype: that of q: int8, uint8, int4, uint4, float8_e4m3fn or float8_e5m2.
         qmin, qmax: static range of q; by default the dtype's.
-        implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), or None for automatic.
 
     Returns:
         q, shaped as x. It carries no derivative: see `fake_quantize`, and `{name}_backward`.

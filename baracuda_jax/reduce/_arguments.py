@@ -21,7 +21,7 @@ _DOC = """
 {before}        axis: static integer or tuple of integers, the axes that are reduced; negative ones count from the last; None
             for all, () for none.
         keepdims: keep the axes, with size 1.
-{more}        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+{more}        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         {returns}

@@ -36,7 +36,7 @@ def trace(
         offset: static integer, which diagonal: positive above the main one, negative below.
         axis1: static integer, the axis of rows.
         axis2: static integer, that of columns, another one.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array without the two axes: of x's dtype for floats and complex numbers; of int64 or uint64 for integers and bool,

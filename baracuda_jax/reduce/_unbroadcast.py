@@ -35,7 +35,7 @@ def unbroadcast(
         x: array of any rank: any number type or bool; of real ones for "max" and "min".
         shape: tuple of static integers, which broadcasts to x's.
         op: "sum", "max", "min" or "prod".
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of this shape, of the dtype that the op gives. Of no elements: 0, the lowest value, the highest, 1.

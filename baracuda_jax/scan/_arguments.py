@@ -13,7 +13,7 @@ _DOC = """
         axis: static integer, the axis that is scanned; a negative one counts from the last.
         reverse: scan from the end of the axis: "before" is then what comes after.
         exclusive: an element sees what comes before it alone, and the first {nothing}.
-{more}        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+{more}        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         {returns}

@@ -41,7 +41,7 @@ def linear_scan(
         reverse: scan from the end of the axis: "before" is then what comes after.
         return_residuals: also return h in float32 for float16, whose range it may leave, and else h itself, which the
             backward function reads.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         h, an array of their shape and dtype.

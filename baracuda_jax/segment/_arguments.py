@@ -25,7 +25,7 @@ _DOC = """
         indices_are_sorted: promise that segment_ids is sorted, which saves the sort. The result is the same. If the
             promise is broken, the result is unspecified.
 {more}        empty_value: static scalar for segments without rows; by default {empty}.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         {returns}

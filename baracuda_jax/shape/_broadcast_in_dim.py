@@ -36,7 +36,7 @@ def broadcast_in_dim(
         shape: shape of the result, static integers.
         broadcast_dimensions: static integers, ascending, one for each dimension of x: the dimension of the result that it
             becomes. x has the result's size there, or size 1.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array [*shape] of x's dtype.

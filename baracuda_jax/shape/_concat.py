@@ -30,7 +30,7 @@ def concat(xs: Sequence[ArrayLike] | Array, axis: int = 0, *, implementation: Im
         xs: a sequence of arrays of one dtype, floats, integers, bool or complex, whose shapes differ along the axis at most;
             or one array, whose leading axis is such a sequence.
         axis: a static integer; None to flatten each array first.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of their dtype.

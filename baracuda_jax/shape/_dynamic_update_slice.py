@@ -38,7 +38,7 @@ def dynamic_update_slice(
         x: array of any rank: floats, integers, bool or complex.
         update: array of x's rank and dtype, which fits into x.
         start: one integer for each axis, static or traced; or an array of these.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's shape and dtype. Where x is donated, or nobody reads it after, it is x's memory, and only the block is

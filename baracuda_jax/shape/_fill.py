@@ -28,7 +28,7 @@ def fill(value: ArrayLike, shape: int | Integers, *, implementation: Implementat
     Args:
         value: a number, or array of one: floats, integers, bool or complex. It may be traced.
         shape: static integers, or one.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array [*shape] of value's dtype.

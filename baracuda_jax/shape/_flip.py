@@ -21,7 +21,7 @@ def flip(x: ArrayLike, axis: Axes = None, *, implementation: Implementation = No
     Args:
         x: array of any rank: floats, integers, bool or complex.
         axis: a static integer, or several, each axis once; None for all.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's shape and dtype.

@@ -21,7 +21,7 @@ def meshgrid(
     Args:
         xs: arrays of rank 1, or numbers: floats, integers, bool or complex.
         indexing: "ij", where axis k of the grid is that of xs[k], or "xy", where the first two axes are exchanged.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         List of as many arrays as xs, each of its x's dtype and of the shape of the grid.

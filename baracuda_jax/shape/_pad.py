@@ -66,7 +66,7 @@ def pad(
         mode: "constant", "reflect", "symmetric", "replicate" or "circular"; the last two are also named "edge" and "wrap".
             With "circular" elements are taken away first: what is left goes round.
         constant_values: a static number, for mode "constant" alone.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's dtype.

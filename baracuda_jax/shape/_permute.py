@@ -22,7 +22,7 @@ def permute(x: ArrayLike, axes: Integers | None = None, *, implementation: Imple
     Args:
         x: array of any rank: floats, integers, bool or complex.
         axes: static integers, each axis of x once; None turns their order round.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's dtype.

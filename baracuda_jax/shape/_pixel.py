@@ -25,7 +25,7 @@ def pixel_shuffle(x: ArrayLike, upscale_factor: int, *, implementation: Implemen
     Args:
         x: array [..., C r r, H, W]: floats, integers, bool or complex.
         upscale_factor: r, a static integer of at least 1.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array [..., C, H r, W r] of x's dtype.
@@ -51,7 +51,7 @@ def pixel_unshuffle(x: ArrayLike, downscale_factor: int, *, implementation: Impl
     Args:
         x: array [..., C, H r, W r]: floats, integers, bool or complex.
         downscale_factor: r, a static integer of at least 1.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array [..., C r r, H, W] of x's dtype.
@@ -110,7 +110,7 @@ def channel_shuffle(x: ArrayLike, groups: int, *, axis: int = -3, implementation
         x: array with an axis of channels: floats, integers, bool or complex.
         groups: a static integer that divides the number of channels.
         axis: that of the channels: by default the one before rows and columns.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's shape and dtype.

@@ -38,7 +38,7 @@ def repeat(x: ArrayLike, repeats: Integers, *, implementation: Implementation = 
         x: array of any rank: floats, integers, bool or complex.
         repeats: tuple of static integers of at least 0, one for each axis. If there are more than x has axes, x gets leading
             axes of size 1; if there are fewer, they are those of the last axes, and the others are not repeated.
-        implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), or None for automatic.
 
     Returns:
         The array of copies, of x's dtype.
@@ -63,7 +63,7 @@ def tile(x: ArrayLike, repeats: int | Integers, *, implementation: Implementatio
     Args:
         x: array of any rank: floats, integers, bool or complex.
         repeats: static integer, or a tuple of them, one for each axis, of at least 0.
-        implementation: "native" (our kernel), "xla" (plain JAX), or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), or None for automatic.
 
     Returns:
         The array of copies, of x's dtype.

@@ -50,7 +50,7 @@ def repeat_interleave(
         axis: a static integer; None to flatten x.
         total_repeat_length: how many elements y has along the axis, a static integer: copies after these are left out, and
             if there are fewer the last element is repeated. By default the sum of repeats.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's dtype.
@@ -211,7 +211,7 @@ def _backward_reference(rows, dy, *, axis, count):
 def _native(x, rows, *, save=False, axis, count):
     flat = _flat(x, axis)
     out = [jax.ShapeDtypeStruct((*flat.shape[:-2], rows.shape[-1], flat.shape[-1]), x.dtype)]
-    return [_unflat(kernel("pick_rows", "...nd, ...m -> ...md", flat, rows, out=out)[0], x, axis)]
+    return [_unflat(kernel("take_rows", "...nd, ...m -> ...md", flat, rows, out=out)[0], x, axis)]
 
 
 def _backward_native(rows, dy, *, axis, count):
@@ -261,5 +261,5 @@ _repeat_interleave = declare(
     backward=Body(_backward_reference, _backward_native),
     cut=Partition(_labels, whole=WHOLE | {"rows"}),
     also=("searchsorted",),
-    kernels={"forward": ("pick_rows",), "backward": ("segment_index", "segment_sum")},
+    kernels={"forward": ("take_rows",), "backward": ("segment_index", "segment_sum")},
 )

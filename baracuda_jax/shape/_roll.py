@@ -25,7 +25,7 @@ def roll(x: ArrayLike, shift: int | Integers, axis: Axes = None, *, implementati
         shift: a static integer, or one for each axis. Above 0 elements move to greater indices.
         axis: a static integer, or several, where shifts along the same axis add up; None to flatten x,
             in their order.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's shape and dtype.

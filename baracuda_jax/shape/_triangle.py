@@ -24,7 +24,7 @@ def _document(side, relation) -> Decorator:
     Args:
         x: array of rank 2 or more, matrices in its last two axes: floats, integers, bool or complex.
         k: the diagonal where the triangle ends, a static integer: 0 is the main one, those above it are positive.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's shape and dtype.

@@ -44,7 +44,7 @@ def unfold(
             two.
         strides, padding, dilation: static integers, or one for each spatial axis: how far apart windows are, how many zeros
             are around x, and how far apart the elements of a window are.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array [..., C K, L] of x's dtype, K being the elements of a window and L the number of windows.
@@ -118,7 +118,7 @@ def fold(
         x: array [..., C K, L] of floats or complex numbers: K elements of each of L windows.
         output_size: the spatial size of y, static integers, one for each spatial axis; one integer stands for two.
         window, strides, padding, dilation: as for `unfold`, with as many spatial axes as output_size.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array [..., C, *output_size] of x's dtype.

@@ -9,7 +9,7 @@ _DOC = """
         {formula}
 
     Args:
-{args}        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+{args}        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         {returns}

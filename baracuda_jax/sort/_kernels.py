@@ -42,7 +42,7 @@ def scatter(index, dy, count, axis, *, unique):
     index, dy = jnp.moveaxis(index, axis, -1), jnp.moveaxis(dy, axis, -1)
     out = jax.ShapeDtypeStruct((*dy.shape[:-1], count), dy.dtype)
     workspace = _parted_workspace(dy.shape[-1], dy.dtype.itemsize) if unique else 0
-    (dx,) = kernel("put_along", "...m, ...m -> ...n", index, dy, out=[out], workspace=workspace, unique=unique)
+    (dx,) = kernel("scatter_along", "...m, ...m -> ...n", index, dy, out=[out], workspace=workspace, unique=unique)
     return jnp.moveaxis(dx, -1, axis)
 
 

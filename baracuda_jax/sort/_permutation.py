@@ -23,4 +23,4 @@ DERIVATIVES = dict(
     tangent=Body(_tangent_by(_references.take), _tangent_by(_kernels.take)),
     backward=Body(_backward_by(_references.scatter), _backward_by(_kernels.scatter)),
 )
-TARGETS = {"tangent": ("take_along",), "backward": ("put_along",)}
+TARGETS = {"tangent": ("take_along",), "backward": ("scatter_along",)}

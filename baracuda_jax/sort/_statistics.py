@@ -55,5 +55,5 @@ def statistics(name, operand, *, public, cases, dtypes):
         forward=Body(_reference, _native),
         tangent=Body(_tangent_by(_references.take), _tangent_by(_kernels.take)),
         backward=Body(_backward_by(_references.scatter), _backward_by(_kernels.scatter)),
-        kernels={"forward": ("order_statistics",), "tangent": ("take_along",), "backward": ("put_along",)},
+        kernels={"forward": ("order_statistics",), "tangent": ("take_along",), "backward": ("scatter_along",)},
     )

@@ -35,7 +35,7 @@ def nonzero(
         x: array of a float or integer type or bool, of rank 1 or more.
         {size}
         fill_value: what follows the last place: a scalar, or a tuple of one for each dimension; by default 0.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Tuple of int32 arrays [size], one for each dimension of x.

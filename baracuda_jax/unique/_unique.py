@@ -49,7 +49,7 @@ def unique(
         {size}
         fill_value: what follows the last value; by default the first value.
         equal_nan: whether all NaN are one value.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         values [size] of x's dtype, or with `size` slices along axis; with the others a tuple: index [size], inverse of x's
@@ -102,7 +102,7 @@ def unique_consecutive(
         axis: static integer; then the runs of equal slices along this axis. By default those of the flat array.
         {size}
         fill_value: what follows the last value; by default the first value.
-        implementation: "native" (our kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         values [size] of x's dtype, or with `size` slices along axis; with the others a tuple: inverse of x's shape,

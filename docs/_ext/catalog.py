@@ -67,7 +67,7 @@ def plans():
     derivable = {op.public.__name__ for op in OPS.values() if not op.no_derivative}
     with (DOCS / "plans.csv").open(newline="") as file:
         for row in csv.DictReader(file):
-            names = row["ours"].split()
+            names = row["here"].split()
             yield row["category"], row["plan"], names, bool(derivable & set(names)), row["note"]
 
 

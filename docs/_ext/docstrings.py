@@ -18,7 +18,7 @@ CODE = re.compile(r"`([^`]+)`|\b((?:torch|jax|jnp|numpy)(?:\.\w+)+)")
 
 
 def prose(text):
-    """Plain text as reStructuredText: names as code, our own linked; everything else is literal."""
+    """Plain text as reStructuredText: names as code, public ones linked; everything else is literal."""
     out, end = [], 0
     for match in CODE.finditer(text):
         out.append(re.sub(r"([\\*_|`])", r"\\\1", text[end : match.start()]))

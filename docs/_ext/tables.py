@@ -46,8 +46,8 @@ class Plans(Table):
             done = [plan for plan in plans if plan[1]]
             rows.append([f"**{category}**", f"**{len(done)} of {len(plans)}**", "", ""])
             for plan, names, has_gradient, note in sorted(plans, key=lambda plan: not plan[1]):
-                ours = ", ".join(map(link, names)) or "not here, on purpose"
-                rows.append([f"`{plan}`", ours, "yes" if has_gradient else "none", escaped(note)])
+                here = ", ".join(map(link, names)) or "not here, on purpose"
+                rows.append([f"`{plan}`", here, "yes" if has_gradient else "none", escaped(note)])
         return ["plan", "op", "gradient", "what differs"], rows
 
 
@@ -58,7 +58,7 @@ class ComingFrom(Table):
     def table(self):
         rows = catalog.coming_from(self.arguments[0].split())
         cells = [
-            [f"`{row['theirs']}`", ", ".join(map(link, row["ours"].split())), escaped(row["differs"])] for row in rows
+            [f"`{row['theirs']}`", ", ".join(map(link, row["here"].split())), escaped(row["differs"])] for row in rows
         ]
         return ["PyTorch, JAX, NumPy", "baracuda_jax", "what differs"], cells
 

@@ -1,4 +1,4 @@
-// The FFI target that picks rows: x [batches..., n, d] and index [some of the batches..., m], which give y [batches...,
+// The FFI target that takes rows: x [batches..., n, d] and index [some of the batches..., m], which give y [batches...,
 // m, d].
 #include "target.h"
 #include BARACUDA_DRIVER(take)
@@ -9,7 +9,7 @@ namespace baracuda {
 namespace {
 
 ffi::Error take_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer index, ffi::Result<ffi::AnyBuffer> y) {
-  constexpr const char* op = "pick_rows";
+  constexpr const char* op = "take_rows";
   Checks checks(op);
   auto in = x.dimensions(), order = index.dimensions(), out = y->dimensions();
   require_elements(checks, "x", x);
@@ -25,7 +25,7 @@ ffi::Error take_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer index, f
   if (checks.failed()) return checks.error();
   TakeShape shape{product(in, 0, in.size() - 2), in[in.size() - 2], order.back(), in.back(), 1};
   if (shape.batches * shape.rows * shape.columns == 0) return ffi::Error::Success();
-  checks.require(shape.count > 0, "x must have rows to pick from, got ", describe(in));
+  checks.require(shape.count > 0, "x must have rows to take from, got ", describe(in));
   if (checks.failed()) return checks.error();
   shape.sharing = shape.batches / product(order, 0, order.size() - 1);
   int64_t bytes = bytes_of(x.element_type());
@@ -38,7 +38,7 @@ ffi::Error take_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer index, f
                   }));
 }
 
-BARACUDA_TARGET(pick_rows, take_handler, operands<2>().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(take_rows, take_handler, operands<2>().Ret<ffi::AnyBuffer>());
 
 }  // namespace
 }  // namespace baracuda

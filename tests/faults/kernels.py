@@ -167,7 +167,7 @@ def the_sum_of_windows_stops_growing():
 
 @planted("test_sort.test_cotangents_of_one_element_are_added", op="kthvalue", implementation="native")
 def the_last_cotangent_of_an_element_replaces_the_others():
-    return of_kernel("put_along", attributes=lambda **_: {"unique": True})
+    return of_kernel("scatter_along", attributes=lambda **_: {"unique": True})
 
 
 def _pairs_swapped(q):

@@ -193,8 +193,8 @@ def programs_for_cuda_do_without_kernels(patch, op):
 
 @fault("export_for_cpu", "export_for_both", "export_of_the_gradient", op="segment_prod")
 def an_export_check_is_missing(patch, op):
-    ours = {f"baracuda.{target}" for target in itertools.chain(*op.kernels.values())}
-    known = [check for check in baracuda_jax.export_checks if not any(target in str(check) for target in ours)]
+    targets = {f"baracuda.{target}" for target in itertools.chain(*op.kernels.values())}
+    known = [check for check in baracuda_jax.export_checks if not any(target in str(check) for target in targets)]
     patch.setattr(baracuda_jax, "export_checks", known)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 
 import baracuda_jax as bj
 
-# Where ONNX ignores no class, its class -1 counts from the end, or is not used; ours is outside.
+# Where ONNX ignores no class, its class -1 counts from the end, or is not used; here it is outside.
 NONE = -(2**31)
 
 

@@ -1,4 +1,4 @@
-"""PyTorch's losses, which broadcast, where ours have operands of one shape."""
+"""PyTorch's losses, which broadcast, where those of baracuda_jax have operands of one shape."""
 
 import numpy as np
 from onnx_adapters import NotApplicable

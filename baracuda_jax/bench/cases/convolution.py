@@ -20,10 +20,12 @@ def _benchmark(name, rank, size, window, plain, torch, dtype, spread=1, **how):
     shape = n, channels, *(elements,) * rank
     weight = channels, channels // spread, *(window,) * rank
     draw = lambda draws: (draws.normal(shape), draws.normal(weight), jnp.zeros((channels,), jnp.float32))
-    ours = lambda *arrays, implementation: getattr(baracuda_jax, name)(*arrays, **how, implementation=implementation)
+    function = lambda *arrays, implementation: getattr(baracuda_jax, name)(
+        *arrays, **how, implementation=implementation
+    )
     # What is summed in bfloat16's gradients is rounded where XLA likes.
     return Benchmark(
-        name, f"{list(shape)}, window {window}", dtype, draw, ours, plain, torch, moving=3, needs=(0, 1), rough=4
+        name, f"{list(shape)}, window {window}", dtype, draw, function, plain, torch, moving=3, needs=(0, 1), rough=4
     )
 
 

@@ -17,9 +17,9 @@ def _torch(name):
 
 
 def _benchmark(name, rows, columns, plain, torch=None, is_complex=False):
-    ours = lambda x, implementation: getattr(baracuda_jax, name)(x, implementation=implementation)
+    function = lambda x, implementation: getattr(baracuda_jax, name)(x, implementation=implementation)
     draw = (_complex if is_complex else normal)(rows, columns)
-    return Benchmark(name, f"[{rows}, {columns}]", "float32", draw, ours, plain, torch)
+    return Benchmark(name, f"[{rows}, {columns}]", "float32", draw, function, plain, torch)
 
 
 def benchmarks(size):

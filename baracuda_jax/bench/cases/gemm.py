@@ -23,9 +23,9 @@ def _benchmark(name, shapes, dtype, plain, torch, **more):
     shrink = shapes[0][-1] ** -0.5
     draw = lambda draws: tuple(draws.normal(shape) * (shrink if i == 0 else 1) for i, shape in enumerate(shapes))
     words = " x ".join(str(list(shape)) for shape in shapes[:2])
-    ours = lambda *arrays, implementation: getattr(baracuda_jax, name)(*arrays, implementation=implementation)
+    function = lambda *arrays, implementation: getattr(baracuda_jax, name)(*arrays, implementation=implementation)
     options = {"moving": len(shapes), "needs": (0, 1), "rough": ROUGH[dtype]} | more
-    return Benchmark(name, words, dtype, draw, ours, plain, torch, **options)
+    return Benchmark(name, words, dtype, draw, function, plain, torch, **options)
 
 
 def _floats(n, dtype):

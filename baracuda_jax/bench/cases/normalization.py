@@ -41,10 +41,10 @@ def mean_squares(rows, columns, dtype):
     )  # fmt: skip
 
 
-def _images(name, shape, dtype, ours, plain, torch):
+def _images(name, shape, dtype, function, plain, torch):
     draw = lambda draws: (draws.normal(shape), draws.normal(shape[1:2]), draws.normal(shape[1:2]))
     return Benchmark(
-        name, f"[{', '.join(map(str, shape))}]", dtype, draw, ours, plain, torch, moving=3, needs=(0, 1),
+        name, f"[{', '.join(map(str, shape))}]", dtype, draw, function, plain, torch, moving=3, needs=(0, 1),
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def _written(name, package):
     return sgd if name == "sgd_step" else adam
 
 
-def _ours(name):
+def _step(name):
     step = getattr(baracuda_jax, name)
 
     def adam(p, g, m, v, implementation):
@@ -52,7 +52,7 @@ def steps(name, rows, columns):
     return Benchmark(
         name, f"[{rows}, {columns}]", "float32",
         lambda draws: tuple(draws.normal((rows, columns)) for _ in range(arrays)),
-        _ours(name), _written(name, jnp), lambda torch, *tensors: _written(name, torch)(*tensors),
+        _step(name), _written(name, jnp), lambda torch, *tensors: _written(name, torch)(*tensors),
         moving=arrays, passes=("forward",),
     )  # fmt: skip
 

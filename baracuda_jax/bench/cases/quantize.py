@@ -1,4 +1,4 @@
-"""Quantization of [tokens, features], versus our definition in plain JAX."""
+"""Quantization of [tokens, features], versus the definition in plain JAX."""
 
 import itertools
 
@@ -56,7 +56,7 @@ def fake_quantize(op, axis, shape, dtype):
     kind, lsq = "tensor" if axis is None else "channel", op.endswith("lsq")
     x, scale = 0, 1
 
-    def ours(x, scale, implementation):
+    def function(x, scale, implementation):
         gradient = "lsq" if lsq else "straight_through"
         return baracuda_jax.fake_quantize(x, scale, axis=axis, gradient=gradient, implementation=implementation)
 
@@ -68,7 +68,7 @@ def fake_quantize(op, axis, shape, dtype):
 
     return Benchmark(
         op, f"{list(shape)}", dtype,
-        lambda draws: (draws.normal(shape), scales(draws, kind, shape)), ours,
+        lambda draws: (draws.normal(shape), scales(draws, kind, shape)), function,
         torch=torch if dtype == "float32" and not lsq else None,
         variant=f"per {kind}", moving=2 if lsq else 1, needs=(x, scale), wide=(1,), flips=1e-5,
     )  # fmt: skip

@@ -14,9 +14,9 @@ IMAGES = {"tiny": (2, 8, 16, 16), "small": (8, 32, 56, 56), "large": (32, 64, 11
 LEFT, RIGHT = (2, 3), (5, 2)
 
 
-def _of(op, words, dtype, shape, ours, plain=None, torch=None, **more):
-    """`ours` has the op as its first argument."""
-    run = lambda *arrays, implementation: ours(
+def _of(op, words, dtype, shape, function, plain=None, torch=None, **more):
+    """`function` has the op as its first argument."""
+    run = lambda *arrays, implementation: function(
         lambda *args, **kw: getattr(baracuda_jax, op)(*args, implementation=implementation, **kw), *arrays
     )
     name, draw = more.pop("name", op), more.pop("draw", normal(*shape))

@@ -22,8 +22,10 @@ def _indices(shape):
     return (jax.ShapeDtypeStruct(shape, jnp.int32),)
 
 
-def _benchmark(op, shape, dtype, ours, plain, torch=None, **options):
-    return Benchmark(op, str(list(shape)), dtype, options.pop("draw", normal(*shape)), ours, plain, torch, **options)
+def _benchmark(op, shape, dtype, function, plain, torch=None, **options):
+    return Benchmark(
+        op, str(list(shape)), dtype, options.pop("draw", normal(*shape)), function, plain, torch, **options
+    )
 
 
 def sort(shape, dtype):

@@ -1,4 +1,4 @@
-"""The floor of a time: what a copy needs for the bytes that any program for the same must move.
+"""The bandwidth bound of a time: what a copy needs for the bytes that any program for the same must move.
 
     forward              operands read, result written
     forward + backward   that, then the cotangent read, the gradients written, and what the gradient needs read again
