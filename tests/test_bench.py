@@ -21,7 +21,8 @@ def row_of(op, title, **changes):
     row = {
         "op": op, "family": "elementwise", "pass": title, "dtype": "float32", "size": "small", "case": "[8]",
         "variant": "", "even": None, "native_ms": 2.0, "quartiles_ms": [1.9, 2.2], "xla_ms": 3.0,
-        "torch_ms": None, "floor_ms": 1.0, "floor_bytes": 64, "bytes": 64, "note": None,
+        "torch_ms": None, "floor_ms": 1.0, "floor_bytes": 64, "bytes": 64, "temporary_bytes": 0, "xla_temporary_bytes": 0,
+        "note": None,
     }  # fmt: skip
     return row | changes
 

@@ -79,7 +79,7 @@ class Fault:
         return "-".join(filter(None, (self.break_.__name__, self.found_by, self.op, *map(str, self.given.values()))))
 
     def runs(self, seed):
-        """What finds it, of a run of its tier; (run, the op that it runs)."""
+        """What finds it, of a run of its tier; (run, the op that it runs). A facade has no rules to break."""
         tier = Tier((seed,)) if self.tier == "default" else Tier((), frozenset({self.op}))
         about, runs = ABOUT, _runs_of_law(self.found_by, tier)
         if runs is None:
@@ -91,7 +91,7 @@ class Fault:
             name = next((name for name in about if name in run.params), None)
             op = _op(run.params[name] if name else self.op)
             same = SAME[about[name] if name and self.tier == "default" else "functor"]
-            is_meant = self.op is None or same(op) == same(OPS[self.op])
+            is_meant = not (op and op.is_facade) if self.op is None else same(op) == same(OPS[self.op])
             if is_meant and all(_is(run.params, *pair) for pair in self.given.items()):
                 found.append((run, op))
         return found[:MOST]
