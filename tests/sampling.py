@@ -32,7 +32,7 @@ def kind(op):
     """What ops share whose declarations take the same paths through the machinery."""
     star = any(name.startswith("*") for name in op.operands)
     shape = len(op.operands), len(op.results), len(op.outputs), len(op.differentiable)
-    made = op.has_kernels, bool(op.made_of), bool(op.aliases), op.is_facade
+    made = op.has_kernels, bool(op.made_of), bool(op.aliases), op.is_facade, bool(op.weak)
     return op.kin or (*shape, *made, star, op.is_linear, op.quantized, bool(op.also))
 
 
