@@ -53,7 +53,7 @@ def test_cast_is_ml_dtypes(to, dtype, scale):
     assert q.dtype == to and amax.dtype == jnp.float32
     _same(q, want)
     _same(amax, largest)
-    _same(bj.fp8_dequant(q, scale), np.asarray(want, np.float32) / np.float32(scale))
+    np.testing.assert_allclose(bj.fp8_dequant(q, scale), want.astype(np.float32) / np.float32(scale), rtol=2e-7)
     assert bj.fp8_dequant(q, scale, dtype="bfloat16").dtype == jnp.bfloat16
 
 
@@ -65,7 +65,7 @@ def test_cast_of_what_is_not_finite(to):
     q, amax = bj.fp8_cast(jnp.array([np.nan, 1.0], jnp.float32), 2.0, to)
     _same(q, [np.nan, 2.0])
     assert np.isnan(amax)
-    q, amax = bj.fp8_cast(jnp.zeros((0, 3)), 2.0, to)
+    q, amax = bj.fp8_cast(jnp.zeros((0, 3), jnp.float32), 2.0, to)
     assert q.shape == (0, 3) and amax == 0
 
 
@@ -122,7 +122,7 @@ def _expected(x, kernel, bias, dy, state):
     )  # fmt: skip
     y = np.einsum("...k,kn->...n", f64(qx), f64(qk)) / (sx * sk) + f64(bias)
     dx = np.einsum("...n,kn->...k", f64(qd), f64(qk)) / (sd * sk)
-    dkernel = np.einsum("...k,...n->kn", f64(qx), f64(qd)) / (sx * sd)
+    dkernel = f64(qx).reshape(-1, x.shape[-1]).T @ f64(qd).reshape(-1, dy.shape[-1]) / (sx * sd)
     new = []
     for h, a, s, to in ((hx, ax, sx, "float8_e4m3fn"), (hk, ak, sk, "float8_e4m3fn"), (hd, ad, sd, "float8_e5m2")):
         h = np.array(h)

@@ -41,7 +41,7 @@ def fp8_cast(
 
     Precision: multiplied in float32, and rounded once.
 
-    Source: Transformer Engine's quantization with delayed scaling; Micikevicius et al., FP8 formats for deep learning (2022).
+    Source: Transformer Engine's quantization; Micikevicius et al., FP8 formats for deep learning (2022).
     """
     op = "fp8_cast"
     x = floats(op, "x", x)

@@ -128,8 +128,19 @@ def _backward(kept, state, dy, *, margin, algorithm, dtypes):
 
 def _product(a, b, contracted, *of):
     """Divided by one scale after the other: their product may overflow."""
-    y = jax.lax.dot_general(a, b, (contracted, ((), ())), preferred_element_type=jnp.float32)
+    y = jax.lax.dot_general(
+        a, b, (contracted, ((), ())), preferred_element_type=jnp.float32, out_sharding=_summed(a, b, contracted)
+    )
     return y / of[0].scale / of[1].scale
+
+
+def _summed(a, b, contracted):
+    """How the product is sharded where explicit axes of a mesh shard what is summed over, which JAX asks for; else None."""
+    specs = [jax.typeof(x).sharding.spec for x in (a, b)]
+    if all(spec[i] is None for spec, axes in zip(specs, contracted, strict=True) for i in axes):
+        return None
+    kept = [e for spec, axes in zip(specs, contracted, strict=True) for i, e in enumerate(spec) if i not in axes]
+    return jax.typeof(a).sharding.update(spec=jax.sharding.PartitionSpec(*kept))
 
 
 class _Dtypes(tuple):
