@@ -1,7 +1,7 @@
 """A linear layer whose products have operands of 8 bits, in both passes.
 
 The gradient of the result is known in the backward pass alone, and so is its largest magnitude. So the backward pass
-returns the new state, in the place of a cotangent of the old one."""
+returns the new state as the cotangent of the old one."""
 
 import functools
 import math
