@@ -165,7 +165,7 @@ def test_backward_is_the_gradient():
 def test_backward_is_the_plan_of_the_public_backward_function(op):
     example = example_of(op)
     plan = plan_of(example)
-    if not op.differentiable and not op.name.startswith("unique"):  # whose values have the gradient of their elements
+    if not op.differentiable and not op.name.startswith(("unique", "fp8_linear")):  # which have gradients all the same
         with pytest.raises(TypeError, match=f"plan of {op.name}: there is no derivative"):
             _ = plan.backward
         return

@@ -31,5 +31,5 @@ for step in where:
     axis.annotate(
         "saturates", (step, magnitudes[step]), (-8, 0), textcoords="offset points", ha="right", color=NOTE, fontsize=13
     )
-axis.set(yscale="log", ylim=(1, 400), xlim=(0, STEPS - 1), xlabel="step")
+axis.set(yscale="log", ylim=(1, 400), xlim=(0, STEPS), xticks=range(0, STEPS, 40), xlabel="step")
 axis.legend(loc="upper right")
