@@ -18,9 +18,9 @@ def fp8_dequant(q, scale):
     return np.asarray(q, np.float64) / scale
 
 
-def fp8_recipe_update(history, scale, dtype="float8_e4m3fn", margin=0, amax_compute_algo="max"):
+def fp8_recipe_update(history, scale, margin=0, amax_compute_algo="max", **to):  # a parameter dtype would get x's
     amax = history.max(-1) if amax_compute_algo == "max" else history[..., 0]
-    found = np.where(amax > 0, _largest(dtype) / amax / 2**margin, scale)
+    found = np.where(amax > 0, _largest(to.get("dtype", "float8_e4m3fn")) / amax / 2**margin, scale)
     return np.concatenate([0 * history[..., :1], history[..., 2:], history[..., :1]], -1), found
 
 
