@@ -249,13 +249,13 @@ def test_every_op_and_dtype_has_a_sku(op):
         if op.name == "histogram" and dtype.lstrip("u").startswith(("int", "bool")):  # counts integers as floats
             dtype = plan.sku.element
             assert dtype in ("float32", "float64")
-        if op.is_facade and op.name != "fp8_cast":  # as integers of bytes give those of 32 bits
+        if op.is_facade:  # as integers of bytes give those of 32 bits
             dtype = jax.tree.leaves(plan.out_avals)[0].dtype.name
         if op.made_of:  # whose parts may compute in float32
             dtype = plan.sku.element
         assert plan.sku.element == dtype and plan.sku.category in set(OpCategory)
-        is_half = dtype in ("float16", "bfloat16")
-        assert plan.precision.accumulator == ("float32" if is_half else dtype)
+        is_narrow = dtype in ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+        assert plan.precision.accumulator == ("float32" if is_narrow else dtype)
 
 
 @pytest.mark.parametrize("backend", ["native", "xla"])
