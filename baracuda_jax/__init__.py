@@ -174,6 +174,13 @@ from .fft import (
     rfft,
     rfftn,
 )
+from .fp8 import (
+    fp8_cast,
+    fp8_dequant,
+    fp8_linear,
+    fp8_recipe_update,
+    fp8_state,
+)
 from .gemm import (
     batched_gemm,
     dense_gemm,
@@ -515,7 +522,12 @@ __all__ = [
     "fmod",
     "fold",
     "fold_2d",
+    "fp8_cast",
+    "fp8_dequant",
     "fp8_gemm",
+    "fp8_linear",
+    "fp8_recipe_update",
+    "fp8_state",
     "frac",
     "full",
     "full_like",

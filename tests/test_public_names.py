@@ -62,6 +62,7 @@ def test_segments_alone_call_their_first_operand_otherwise():
         "triplet_margin_loss": "anchor",
         "gemm_sparse24": "values",
         **dict.fromkeys(("gemm", "gemv", "batched_gemm", "dense_gemm", "grouped_gemm", "int8_gemm", "fp8_gemm"), "a"),
+        "fp8_dequant": "q", "fp8_recipe_update": "history",
         "random_": "key", "token_penalty": "logits",
         **dict.fromkeys(("adam", "lamb", "sgd"), "params"),
     }  # fmt: skip
