@@ -195,6 +195,10 @@ from .gemm import (
     grouped_gemm,
     int8_gemm,
 )
+from .graph import (
+    aggregate,
+    sampled_dot,
+)
 from .histogram import (
     bincount,
     digitize,
@@ -333,11 +337,15 @@ from .scan import (
     logcumsumexp,
 )
 from .segment import (
+    segment_logsumexp,
     segment_max,
     segment_mean,
     segment_min,
     segment_prod,
+    segment_softmax,
+    segment_std,
     segment_sum,
+    segment_var,
 )
 from .shape import (
     broadcast_in_dim,
@@ -425,6 +433,7 @@ __all__ = [
     "addcdiv",
     "addcmul",
     "affine",
+    "aggregate",
     "alibi",
     "argmax",
     "argmin",
@@ -679,15 +688,20 @@ __all__ = [
     "rope_apply_table",
     "rope_scaled_table",
     "rsqrt",
+    "sampled_dot",
     "scatter",
     "scatter_add",
     "sdpa",
     "searchsorted",
+    "segment_logsumexp",
     "segment_max",
     "segment_mean",
     "segment_min",
     "segment_prod",
+    "segment_softmax",
+    "segment_std",
     "segment_sum",
+    "segment_var",
     "selu",
     "sgd_step",
     "sigmoid",

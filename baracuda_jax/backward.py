@@ -140,6 +140,7 @@ from .scan import (
     logcumsumexp_backward,
 )
 from .segment import (
+    segment_logsumexp_backward,
     segment_max_backward,
     segment_mean_backward,
     segment_min_backward,
@@ -286,6 +287,7 @@ __all__ = [
     "round_backward",
     "rsqrt_backward",
     "scatter_add_backward",
+    "segment_logsumexp_backward",
     "segment_max_backward",
     "segment_mean_backward",
     "segment_min_backward",

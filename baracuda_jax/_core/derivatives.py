@@ -1,7 +1,8 @@
 """The derivatives of an op's primitives.
 
 The tangent and backward primitives are linear in their last operands: there they serve as their own derivatives and as
-each other's transposes. With respect to the residuals, JAX differentiates their references. Among the results the output
+each other's transposes. With respect to the residuals, JAX differentiates their references; those of a multilinear op, whose
+derivatives are linear in each residual that they read, are kernels again. Among the results the output
 has the tangent that the operands give it, and so has the result wide_y of an output y, which is y before it is rounded.
 Other results after the outputs have none: references must either recompute them or not depend on them smoothly."""
 
@@ -16,7 +17,7 @@ from .names import spelled, unrounded
 from .primitive import bind
 
 
-def differentiate(primitives, bodies, operands, differentiable, residuals, results, outputs):
+def differentiate(primitives, bodies, operands, differentiable, residuals, results, outputs, multilinear=False):
     forward, tangent, backward = (primitives[kind] for kind in ("forward", "tangent", "backward"))
     n = len(residuals)
 
@@ -37,10 +38,17 @@ def differentiate(primitives, bodies, operands, differentiable, residuals, resul
         return outs, [*moved, *(same[name].astype(y.dtype) if name in same else _zero(y) for name, y in more)]
 
     ad.primitive_jvps[forward] = forward_jvp
-    for p, kind in ((tangent, "tangent"), (backward, "backward")):
-        ad.primitive_jvps[p] = functools.partial(_linear_jvp, p, bodies[kind], n, kind == "backward")
     ad.primitive_transposes[tangent] = functools.partial(_tangent_transpose, backward, n)
     ad.primitive_transposes[backward] = functools.partial(_linear_transpose, tangent, n)
+    for p, kind in ((tangent, "tangent"), (backward, "backward")):
+        of_residuals = functools.partial(_of_reference, bodies[kind])
+        if multilinear:
+            slots = {name: residuals.index(name) for name in differentiable}
+            of_residuals = functools.partial(_of_multilinear, slots, n, kind == "backward")
+            ad.primitive_transposes[p] = functools.partial(
+                _multilinear_transpose, ad.primitive_transposes[p], backward, slots, n, kind == "backward"
+            )
+        ad.primitive_jvps[p] = functools.partial(_linear_jvp, p, of_residuals, n, kind == "backward")
 
 
 def transpose(primitives, operands, residuals, outputs, linear):
@@ -73,10 +81,10 @@ def _tangent(t, output):
     return compat.instantiated(t)
 
 
-def _linear_jvp(p, body, n, is_backward, primals, tangents, **params):
-    """Linear operands: the kernel again. Residuals: the derivative of the reference."""
+def _linear_jvp(p, of_residuals, n, is_backward, primals, tangents, **params):
+    """Linear operands: the kernel again. Residuals: `of_residuals`."""
     outs = bind(p, *primals, **params)
-    count, moving = len(primals), [i for i, t in enumerate(tangents[:n]) if type(t) is not ad.Zero]
+    moving = {i: t for i, t in enumerate(tangents[:n]) if type(t) is not ad.Zero}
     dots = [_zero(y) for y in outs]
     if any(type(t) is not ad.Zero for t in tangents[n:]):
         same, moved = params, tangents[n:]
@@ -85,22 +93,67 @@ def _linear_jvp(p, body, n, is_backward, primals, tangents, **params):
             same = params | {"outputs": outputs}
         dots = bind(p, *primals[:n], *map(compat.instantiated, moved), **same)
     if moving:
-
-        def derivative(*operands):
-            values, turns = operands[:count], operands[count:]
-
-            def of_residuals(*some):
-                known = dict(zip(moving, some, strict=True))
-                values_ = (known.get(i, x) for i, x in enumerate(values))
-                return tuple(body.reference(*values_, **{k: v for k, v in params.items() if k != "implementation"}))
-
-            return jax.jvp(of_residuals, tuple(values[i] for i in moving), turns)[1]
-
-        more = explicit.left_to_compiler(derivative, list(map(jax.typeof, outs)))(
-            *primals, *(tangents[i] for i in moving)
-        )
+        more = of_residuals(p, primals, moving, outs, params)
         dots = [ad.add_tangents(a, b) for a, b in zip(dots, more, strict=True)]
     return outs, dots
+
+
+def _of_reference(body, p, primals, moving, outs, params):
+    """The derivative of the reference in the residuals {position: tangent}."""
+    count = len(primals)
+
+    def derivative(*operands):
+        values, turns = operands[:count], operands[count:]
+
+        def of_residuals(*some):
+            known = dict(zip(moving, some, strict=True))
+            values_ = (known.get(i, x) for i, x in enumerate(values))
+            return tuple(body.reference(*values_, **{k: v for k, v in params.items() if k != "implementation"}))
+
+        return jax.jvp(of_residuals, tuple(values[i] for i in moving), turns)[1]
+
+    return explicit.left_to_compiler(derivative, list(map(jax.typeof, outs)))(*primals, *moving.values())
+
+
+# Multilinear ops. `slots` has the position of each differentiable operand among the residuals, all of which are linear. A
+# cotangent does not depend on the operand that it belongs to; nor does what an operand's tangent gives.
+
+
+def _of_multilinear(slots, n, is_backward, p, primals, moving, outs, params):
+    """The derivative in the residuals {position: tangent}: the same, of the residual's tangent."""
+    dots = [_zero(y) for y in outs]
+    for i, tangent in moving.items():
+        own, operands = list(slots.values()).index(i), [*primals]
+        operands[i] = tangent
+        if not is_backward:
+            operands[n + own] = _zeros(operands[n + own])
+        more = list(bind(p, *operands, **params))
+        if is_backward:
+            more[own] = _zero(more[own])
+        dots = [ad.add_tangents(a, b) for a, b in zip(dots, more, strict=True)]
+    return dots
+
+
+def _multilinear_transpose(in_linear, backward, slots, n, is_backward, cotangents, *operands, **params):
+    """In the linear operands as elsewhere; in a residual the cotangent of its operand, of all that is multiplied with it."""
+    asked = [i for i, x in enumerate(operands[:n]) if ad.is_undefined_primal(x)]
+    if not asked:
+        return in_linear(cotangents, *operands, **params)
+    (i,) = asked
+    own, total = list(slots.values()).index(i), ad.Zero(operands[i].aval)
+    for k, slot in enumerate(slots.values()):
+        factor = cotangents[k] if is_backward else operands[n + k]
+        if k == own or type(factor) is ad.Zero:
+            continue
+        inner = [*operands[:n]]
+        inner[i], inner[slot] = _zeros(operands[i].aval), factor
+        ct = operands[n] if is_backward else cotangents[0]
+        total = ad.add_tangents(total, bind(backward, *inner, ct, **params)[own])
+    return [total if k == i else None for k in range(len(operands))]
+
+
+def _zeros(x):
+    return full(x.shape, 0, x.dtype)
 
 
 def _linear_transpose(transposed, n, cotangents, *operands, **params):

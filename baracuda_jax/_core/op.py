@@ -150,6 +150,7 @@ def declare(
     quantized: bool = False,
     surrogate: bool = False,
     linear: Callable[[dict], dict] | None = None,
+    multilinear: bool = False,
     shared: Mapping[str, int] | None = None,
     follows: Mapping[str, str] | None = None,
     also: Sequence[str] = (),
@@ -176,6 +177,8 @@ def declare(
     surrogate       the derivatives are not the limits of differences but a convention, such as straight-through
     residuals       operands and results that the derivatives read
     tangent         may be left out where the op is its own tangent, under the parameters linear(params)
+    multilinear     whether the op is linear in each of several operands, and its residuals have them: then derivatives of
+                    any order are kernels
     kernels         the FFI targets that each native body calls: {"forward": (...), "tangent": ..., "backward": ...}; or {},
                     where no kernel is better than a library
     library         which library that is on CUDA, a BackendKind: "xla", "cudnn", "cublaslt", ...
@@ -241,7 +244,8 @@ def declare(
         primitives[kind] = primitive(name, kind, body, of_call, primitives, weak, lambda: OPS[name])
         batch(primitives[kind], of_kind, shared, follows, batched)
     if backward:
-        differentiate(primitives, bodies, *map(tuple, (operands, differentiable, residuals, results, outputs)))
+        named = map(tuple, (operands, differentiable, residuals, results, outputs))
+        differentiate(primitives, bodies, *named, multilinear)
     if linear:
         transpose(primitives, tuple(operands), tuple(residuals), outputs, linear)
     if quantized or not backward:

@@ -34,6 +34,15 @@ def by_rows(call):
     return {"length": rows, "inner": inner, "aligned": aligned_to, "sorted": call.params["sorted"]}
 
 
+def by_entries(call):
+    """Rows that entries name and segments reduce: the number of entries, the length of a row, to how many bytes it is
+    aligned, and whether the segments are sorted."""
+    inner = math.prod(call.largest.shape[call.params["axis"] + 1 :])
+    entries = call.operand("receivers").shape[-1]
+    aligned_to = aligned(inner, call.largest.dtype)
+    return {"length": entries, "inner": inner, "aligned": aligned_to, "sorted": call.params["sorted"]}
+
+
 def aligned(elements, dtype):
     """The bytes, at most those of a vector load, to which rows of so many elements are aligned."""
     return math.gcd(VECTOR, elements * dtype.itemsize)

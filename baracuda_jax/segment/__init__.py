@@ -10,11 +10,16 @@ batches then serves several of the data's.
 """
 
 from ._extremum import segment_max, segment_max_backward, segment_min, segment_min_backward
+from ._log_sum_exp import segment_logsumexp, segment_logsumexp_backward
 from ._mean import segment_mean, segment_mean_backward
 from ._prod import segment_prod, segment_prod_backward
+from ._softmax import segment_softmax
 from ._sum import segment_sum, segment_sum_backward
+from ._variance import segment_std, segment_var
 
 __all__ = [
+    "segment_logsumexp",
+    "segment_logsumexp_backward",
     "segment_max",
     "segment_max_backward",
     "segment_mean",
@@ -23,6 +28,9 @@ __all__ = [
     "segment_min_backward",
     "segment_prod",
     "segment_prod_backward",
+    "segment_softmax",
+    "segment_std",
     "segment_sum",
     "segment_sum_backward",
+    "segment_var",
 ]

@@ -24,8 +24,7 @@ _DOC = """
             must be given under jit.
         indices_are_sorted: promise that segment_ids is sorted, which saves the sort. The result is the same. If the
             promise is broken, the result is unspecified.
-{more}        empty_value: static scalar for segments without rows; by default {empty}.
-        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+{more}{empty}        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         {returns}
@@ -38,6 +37,8 @@ _DOC = """
     Source: jax.ops.segment_{name}; torch.scatter_reduce; torch_scatter.
     """
 
+_EMPTY = "        empty_value: static scalar for segments without rows; by default {}.\n"
+
 
 def document(formula, empty, more="", returns=None, precision=None, dtypes="a float or integer type") -> Decorator:
     def decorate(fun):
@@ -45,7 +46,7 @@ def document(formula, empty, more="", returns=None, precision=None, dtypes="a fl
         fun.__doc__ = (fun.__doc__ or "") + _DOC.format(
             name=name,
             formula=formula,
-            empty=empty,
+            empty="" if empty is None else _EMPTY.format(empty),
             more=more,
             dtypes=dtypes,
             returns=returns or "Array [num_segments, ...] (with the batches, if any), of data's dtype.",

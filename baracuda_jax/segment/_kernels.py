@@ -75,14 +75,18 @@ def _reduce_workspace(rows, segments, columns, itemsize):
     return 0 if workers == 1 else workers * 8 + states * tiles * lanes * width * state + 4 * 256
 
 
-def reduce(target, data, index, out, *, axis, num_segments, empty_bits, counts=()):
-    """Calls a reduction. `out` are the dtypes of its results."""
+def reduce(target, data, index, out, *, axis, num_segments, sources=None, more=(), **attributes):
+    """Calls a reduction. `out` are the dtypes of its results; `sources` [..., E] the rows of data that the index's entries
+    name, if these are not the rows themselves; `more` has other operands, as (array, dimensions)."""
     rows = flat(data, axis)
-    dims = f"...nd, ...p, ...q{', ...s' * len(counts)} -> {', '.join(['...sd'] * len(out))}"
-    types = [result_type(rows, axis, num_segments, dtype) for dtype in out]
+    operands = [(rows, "...nd"), *zip(index, ("...p", "...q"), strict=True)]
+    operands += [] if sources is None else [(sources, "...e")]
+    arrays, dims = zip(*operands, *more, strict=True)
+    entries = rows.shape[axis] if sources is None else sources.shape[-1]
     results = kernel(
-        target, dims, rows, *index, *counts, out=types, empty_bits=empty_bits,
-        workspace=_reduce_workspace(rows.shape[axis], num_segments, rows.shape[-1], rows.dtype.itemsize),
+        target, f"{', '.join(dims)} -> {', '.join(['...sd'] * len(out))}", *arrays, **attributes,
+        out=[result_type(rows, axis, num_segments, dtype) for dtype in out],
+        workspace=_reduce_workspace(entries, num_segments, rows.shape[-1], rows.dtype.itemsize),
     )  # fmt: skip
     return [unflat(y, data, axis) for y in results]
 

@@ -79,7 +79,8 @@ def _align(ids, counts):
 def _mean_kernel(data, index, counts=(), *, axis, num_segments, empty_bits, **_):
     """Divides by the number of rows here, or by `counts`."""
     shape = dict(axis=axis, num_segments=num_segments, empty_bits=empty_bits)
-    return reduce("segment_mean", data, index, [data.dtype], counts=counts, **shape)[0]
+    more = [(x, "...s") for x in counts]
+    return reduce("segment_mean", data, index, [data.dtype], more=more, **shape)[0]
 
 
 def _mean_native(data, ids, *, save, **params):

@@ -6,7 +6,7 @@ from jax import lax
 from .._core.bits import from_bits, highest, lowest, to_bits
 from .._core.extreme import extreme, same
 from .._core.partition import Partition
-from .._core.wide import wide
+from .._core.wide import wide, wide_dtype, with_rest
 from ._kernels import index_dtype
 from ._references import broadcast, column, count, per_batch
 
@@ -62,6 +62,24 @@ sum_by_rows = _by_rows(forward=_sum_forward)
 mean_by_rows = _by_rows(forward=_mean_forward)
 
 # ---------------------------------------------------------------------------------------------------------------------
+# The logarithm of a sum of exponentials
+
+
+def _log_sum_exp_forward(run, axes, data, ids, *, save, **params):
+    """Of the shards' parts: the largest, and the logarithm of what they add up to."""
+    nothing = to_bits(lowest(data.dtype), wide_dtype(data.dtype))
+    part, rest = run["forward"](wide(data), ids, save=True, **{**params, "empty_bits": nothing})
+    most = extreme(part, axes, True)
+    is_finite = jnp.isfinite(most)
+    total = lax.psum(jnp.exp((part - jnp.where(is_finite, most, 0)) + rest), axes)
+    y, rest = with_rest(most, jnp.where(is_finite, jnp.log(jnp.where(is_finite, total, 1)), 0), data.dtype)
+    is_default = params["empty_bits"] == to_bits(lowest(data.dtype), data.dtype)
+    return [y if is_default else _filled(y, ids, axes, **params), rest][: None if save else 1]
+
+
+log_sum_exp_by_rows = _by_rows(forward=_log_sum_exp_forward)
+
+# ---------------------------------------------------------------------------------------------------------------------
 # The product: the parts are gathered, for there is no reduction that multiplies
 
 
@@ -94,7 +112,7 @@ def _arg_here(arg, rows, axes):
     return jnp.where((arg >= first) & (arg < first + rows), arg - first, rows)
 
 
-def _first_arg(has_it, arg, rows, axes):
+def first_arg(has_it, arg, rows, axes):
     """Of the shards' rows `arg`, where they have the value of all, the first; the number of all rows where none has."""
     total = rows * lax.axis_size(axes)
     dtype = index_dtype(total)
@@ -128,7 +146,7 @@ def extremum_by_rows(name):
     def backward(run, axes, ids, arg, dy, **params):
         return run["backward"](ids, _arg_here(arg, ids.shape[-1], axes), dy, **params)
 
-    forward = _extreme_forward(name == "segment_max", _first_arg)
+    forward = _extreme_forward(name == "segment_max", first_arg)
     return _by_rows(forward=forward, tangent=tangent, backward=backward)
 
 

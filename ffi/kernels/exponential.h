@@ -55,6 +55,18 @@ BARACUDA_HD Comparable<T> exponential_minus_one(Comparable<T> x) {
   return std::expm1(x);
 }
 
+// e^(x - y - rest) of an element x of a sum of exponentials whose logarithm is y + rest; 0 for -inf, which adds nothing,
+// also to a sum of nothing else.
+template <class T>
+BARACUDA_HD Comparable<T> exponential_below(Comparable<T> x, Comparable<T> y, Comparable<T> rest) {
+  using Wide = Comparable<T>;
+  // Rounding may leave a bit more than x.
+  Wide below = (x == y ? Wide(0) : x - y) - rest;
+  Wide own = below > 0 ? Wide(1) + below : exponential<T>(below);
+  own = below != below ? below : own;
+  return x == -std::numeric_limits<Wide>::infinity() ? Wide(0) : own;
+}
+
 // log(x) of x >= 1, of 0 and of NaN, to the last bits of T.
 template <class T>
 BARACUDA_HD T logarithm(T x) {

@@ -2,7 +2,8 @@
 //
 // A reducer has a State of V columns and five steps: start, push (one more row), merge (a state of later rows), finish
 // (write the results of a segment that has these rows, at least one) and empty (of one that has none). `element`
-// indexes the result [B, S, D]; `segment` indexes what every column shares, [batches of ids, S].
+// indexes the result [B, S, D]; `segment` indexes what every column shares, [batches of ids, S]. What else a row needs,
+// such as its weight, a reducer loads in a step of its own, `more`, so that many rows are on their way at a time.
 #pragma once
 
 #include "extreme.h"
@@ -12,14 +13,46 @@ namespace baracuda {
 inline constexpr uint32_t no_row = 0xffffffffu;
 
 struct SegmentRows {
-  const uint32_t* perm;  // null for rows in their own order
-  uint32_t begin, end;   // positions
+  const uint32_t* perm;     // null for rows in their own order
+  const uint32_t* sources;  // null where each row is its own
+  uint32_t begin, end;      // positions
 
   BARACUDA_HD uint32_t count() const { return end - begin; }
-  BARACUDA_HD uint32_t first() const { return perm ? perm[begin] : begin; }
+  // The first that is not skipped, or none.
+  BARACUDA_HD uint32_t first() const {
+    uint32_t position = begin;
+    while (sources && position < end && sources[position] == no_row) ++position;
+    return position == end ? no_row : perm ? perm[position] : position;
+  }
 };
 
-template <class T>
+// A row on its way to a reducer: its number among those of its batch, its index among those of all batches, and the
+// first of its V columns, also as an index of x.
+struct SegmentRow {
+  uint32_t number;
+  int64_t index, column, x_element;
+};
+
+struct NoMore {};
+
+template <int V, class Reducer>
+BARACUDA_HD auto more_of(const Reducer& reducer, const SegmentRow& row) {
+  if constexpr (requires { reducer.template more<V>(row); })
+    return reducer.template more<V>(row);
+  else
+    return NoMore{};
+}
+
+template <class Reducer, class State, class Element, class More>
+BARACUDA_HD void push_row(const Reducer& reducer, State& state, const Element* x, uint32_t number, const More& more) {
+  if constexpr (std::is_same_v<More, NoMore>)
+    reducer.push(state, x, number);
+  else
+    reducer.push(state, x, number, more);
+}
+
+// Of elements T, written as Out: T, or what sums of T are computed in.
+template <class T, class Out = T>
 struct SegmentSum {
   using Element = T;
   using Sum = Accumulator<T>;
@@ -27,8 +60,8 @@ struct SegmentSum {
   struct State {
     Sum sum[V];
   };
-  T* y;
-  T empty_value;
+  Out* y;
+  Out empty_value;
 
   template <int V>
   BARACUDA_HD void start(State<V>& s) const {
@@ -44,13 +77,59 @@ struct SegmentSum {
   }
   template <int V>
   BARACUDA_HD void finish(const State<V>& s, const SegmentRows&, int64_t, int64_t element) const {
-    Vector<T, V> out;
-    for (int k = 0; k < V; ++k) out.lane[k] = T(s.sum[k]);
+    Vector<Out, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = Out(s.sum[k]);
     store<V>(y + element, out);
   }
   template <int V>
   BARACUDA_HD void empty(int64_t, int64_t element) const {
     fill<V>(y + element, empty_value);
+  }
+};
+
+// The sum of rows times weights [B, N, heads], each for `width` neighboring columns.
+template <class T>
+struct SegmentWeightedSum : SegmentSum<T> {
+  using Sum = Accumulator<T>;
+  template <int V>
+  using State = typename SegmentSum<T>::template State<V>;
+  const Sum* weights;
+  int64_t heads, width;
+
+  template <int V>
+  BARACUDA_HD Vector<Sum, V> more(const SegmentRow& row) const {
+    const Sum* from = weights + row.index * heads;
+    if (width == 1) return load<V>(from + row.column);
+    Vector<Sum, V> out;
+    if (heads == 1 || width % V == 0) {
+      Sum weight = from[heads == 1 ? 0 : row.column / width];
+      for (int k = 0; k < V; ++k) out.lane[k] = weight;
+    } else {
+      for (int k = 0; k < V; ++k) out.lane[k] = from[(row.column + k) / width];
+    }
+    return out;
+  }
+  template <int V>
+  BARACUDA_HD void push(State<V>& s, const T* x, uint32_t, const Vector<Sum, V>& weight) const {
+    for (int k = 0; k < V; ++k) s.sum[k] += weight.lane[k] * Sum(x[k]);
+  }
+};
+
+// The sum of the rows whose elements `arg`, shaped as x, are their numbers.
+template <class T>
+struct SegmentSumOfArg : SegmentSum<T> {
+  using Sum = Accumulator<T>;
+  template <int V>
+  using State = typename SegmentSum<T>::template State<V>;
+  const uint32_t* arg;
+
+  template <int V>
+  BARACUDA_HD Vector<uint32_t, V> more(const SegmentRow& row) const {
+    return load<V>(arg + row.x_element);
+  }
+  template <int V>
+  BARACUDA_HD void push(State<V>& s, const T* x, uint32_t number, const Vector<uint32_t, V>& arg_here) const {
+    for (int k = 0; k < V; ++k) s.sum[k] += arg_here.lane[k] == number ? Sum(x[k]) : Sum(0);
   }
 };
 
@@ -107,19 +186,20 @@ struct SegmentExtremum {
     for (int k = 0; k < V; ++k) add(s.value[k], s.row[k], later.value[k], later.row[k]);
   }
   template <int V>
-  BARACUDA_HD void finish(const State<V>& s, const SegmentRows& rows, int64_t, int64_t element) const {
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows& rows, int64_t segment, int64_t element) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = order.number(s.value[k]);
-    store<V>(y + element, out);
-    if (arg == nullptr) return;
+    if (arg == nullptr && rows.sources == nullptr) return store<V>(y + element, out);
     Vector<uint32_t, V> won;
     bool all_weakest = false;
     for (int k = 0; k < V; ++k) won.lane[k] = s.row[k], all_weakest |= s.row[k] == no_row;
     if (all_weakest) {
       uint32_t first = rows.first();
+      if (first == no_row) return empty<V>(segment, element);
       for (int k = 0; k < V; ++k) won.lane[k] = won.lane[k] == no_row ? first : won.lane[k];
     }
-    store<V>(arg + element, won);
+    store<V>(y + element, out);
+    if (arg != nullptr) store<V>(arg + element, won);
   }
   template <int V>
   BARACUDA_HD void empty(int64_t, int64_t element) const {
@@ -243,6 +323,7 @@ struct SegmentProd {
 struct SegmentShape {
   int64_t batches, rows, segments, columns;
   int64_t sharing;  // how many neighboring batches have the same ids
+  int64_t entries;  // of the index, for each batch: `rows` where each row is in one segment at most
 
   BARACUDA_HD int64_t ids_batch(int64_t batch) const { return sharing == 1 ? batch : batch / sharing; }
 };

@@ -15,30 +15,37 @@
 
 namespace baracuda {
 
+// A segment has the entries perm[offsets[s]] ... of the index. An entry is a row of x; or, where there are `sources`,
+// it names a row that any number of entries may name, and no_row where it is skipped.
 struct SegmentIndex {
   SegmentShape shape;
-  const uint32_t* perm;     // [batches of ids, rows], or null
+  const uint32_t* perm;     // [batches of ids, entries], or null
   const uint32_t* offsets;  // [batches of ids, segments + 1]
+  const uint32_t* sources;  // [batches of ids, entries] in the order of the segments, or null
 };
 
 // One batch's part of the index.
 struct Segments {
   const uint32_t* perm;
   const uint32_t* offsets;
+  const uint32_t* sources;
   int64_t count;
   int64_t first_row;  // position of the first row that is in any segment: dropped rows may come before it
 
   BARACUDA_HD Segments(const SegmentIndex& index, int64_t batch) {
     int64_t ids = index.shape.ids_batch(batch);
     count = index.shape.segments;
-    perm = index.perm ? index.perm + ids * index.shape.rows : nullptr;
+    perm = index.perm ? index.perm + ids * index.shape.entries : nullptr;
+    sources = index.sources ? index.sources + ids * index.shape.entries : nullptr;
     offsets = index.offsets + ids * (count + 1);
     first_row = offsets[0];
   }
   BARACUDA_HD int64_t begin(int64_t s) const { return offsets[s]; }
   BARACUDA_HD int64_t end(int64_t s) const { return offsets[s + 1]; }
-  BARACUDA_HD SegmentRows rows(int64_t s) const { return {perm, offsets[s], offsets[s + 1]}; }
+  BARACUDA_HD SegmentRows rows(int64_t s) const { return {perm, sources, offsets[s], offsets[s + 1]}; }
   BARACUDA_HD uint32_t row(int64_t position) const { return perm ? perm[position] : uint32_t(position); }
+  // The row of x that an entry names, given the entry's number.
+  BARACUDA_HD uint32_t source(int64_t position, uint32_t number) const { return sources ? sources[position] : number; }
   // The item that is the first row of a segment, or its end where it has no row.
   BARACUDA_HD int64_t first_item(int64_t s) const {
     int64_t item = begin(s) - first_row + s;

@@ -52,19 +52,24 @@ struct SegmentColumns {
     return (batch * workers + worker) * tiles + tile;
   }
 
-  State take(const Segments& segments, const Element* from, int64_t begin, int64_t end) const {
+  State take(const Segments& segments, int64_t batch, int64_t tile, int64_t begin, int64_t end) const {
     constexpr int64_t ahead = 8;
-    int64_t columns = index.shape.columns, last = segments.offsets[segments.count];
+    int64_t columns = index.shape.columns, last = segments.offsets[segments.count], column = first_column + tile * V;
+    int64_t first_element = batch * index.shape.rows * columns + column;
     State state;
     reducer.start(state);
     for (int64_t position = begin; position < end; ++position) {
-      uint32_t row = segments.row(position);
-      // Rows in the order of a permutation are anywhere in memory: the processor can't foresee them.
-      if (segments.perm && position + ahead < last) {
-        const Element* soon = from + int64_t(segments.row(position + ahead)) * columns;
+      uint32_t number = segments.row(position), source = segments.source(position, number);
+      // Rows in another order than their own are anywhere in memory: the processor can't foresee them.
+      if ((segments.perm || segments.sources) && position + ahead < last) {
+        uint32_t later = segments.source(position + ahead, segments.row(position + ahead));
+        const Element* soon = x + first_element + (later == no_row ? 0 : int64_t(later) * columns);
         for (int k = 0; k < V; k += 64 / sizeof(Element)) __builtin_prefetch(soon + k);
       }
-      reducer.push(state, from + int64_t(row) * columns, row);
+      if (source == no_row) continue;
+      int64_t x_element = first_element + int64_t(source) * columns;
+      SegmentRow row{number, batch * index.shape.entries + number, column, x_element};
+      push_row(reducer, state, x + x_element, number, more_of<V>(reducer, row));
     }
     return state;
   }
@@ -73,11 +78,10 @@ struct SegmentColumns {
     Segments segments(index, batch);
     SegmentChunk chunk(segments, worker, segment_items);
     for (int64_t tile = 0; tile < tiles; ++tile) {
-      const Element* from = x + batch * index.shape.rows * index.shape.columns + first_column + tile * V;
       int64_t position = chunk.begin;
       for (int64_t s = chunk.first; s < chunk.last; ++s) {
         int64_t end = segments.end(s);
-        State state = take(segments, from, position, end);
+        State state = take(segments, batch, tile, position, end);
         if (s == chunk.first && chunk.has_head)
           heads[partial(batch, worker, tile)] = state;
         else if (end > segments.begin(s))
@@ -86,7 +90,7 @@ struct SegmentColumns {
           reducer.template empty<V>(shared_element(batch, s), element(batch, s, tile));
         position = end;
       }
-      if (chunk.has_tail) tails[partial(batch, worker, tile)] = take(segments, from, position, chunk.end);
+      if (chunk.has_tail) tails[partial(batch, worker, tile)] = take(segments, batch, tile, position, chunk.end);
     }
   }
 
@@ -108,7 +112,7 @@ struct SegmentColumns {
 
   void run(const Executor& executor) {
     if (tiles == 0) return;
-    int64_t cost = std::min(segment_items, index.shape.rows + index.shape.segments) * tiles * V;
+    int64_t cost = std::min(segment_items, index.shape.entries + index.shape.segments) * tiles * V;
     parallel_for(executor, index.shape.batches * workers, cost,
                  [&](int64_t task) { reduce(task / workers, task % workers); });
     if (workers == 1) return;
@@ -125,7 +129,7 @@ Status reduce_segments(const Executor& executor, const Reducer& reducer, const S
   const SegmentShape& shape = index.shape;
   if (shape.batches * shape.segments * shape.columns == 0) return {};
   constexpr int V = internal::segment_width<Reducer>();
-  int64_t workers = ceil_div(shape.rows + shape.segments, segment_items);
+  int64_t workers = ceil_div(shape.entries + shape.segments, segment_items);
   int64_t wide = shape.columns / V * V;
   internal::SegmentColumns<V, Reducer>(reducer, index, x, 0, wide, workers).run(executor);
   internal::SegmentColumns<1, Reducer>(reducer, index, x, wide, shape.columns - wide, workers).run(executor);

@@ -44,9 +44,9 @@ inline SegmentGrid segment_grid(const SegmentShape& shape, int width) {
   grid.lanes = 1;
   while (grid.lanes < 32 && grid.lanes * width < shape.columns) grid.lanes *= 2;
   grid.tiles = ceil_div(shape.columns, int64_t(grid.lanes) * width);
-  int64_t items = ceil_div((shape.rows + shape.segments) * grid.lanes * grid.tiles, wanted_lanes);
+  int64_t items = ceil_div((shape.entries + shape.segments) * grid.lanes * grid.tiles, wanted_lanes);
   grid.items = items < 32 ? 32 : items > 1024 ? 1024 : items;
-  grid.workers = ceil_div(shape.rows + shape.segments, grid.items);
+  grid.workers = ceil_div(shape.entries + shape.segments, grid.items);
   return grid;
 }
 
@@ -62,11 +62,13 @@ template <int V, class Reducer, int step>
 struct SegmentStream {
   using Element = typename Reducer::Element;
   using State = typename Reducer::template State<V>;
+  using More = decltype(more_of<V>(std::declval<const Reducer&>(), SegmentRow{}));
 
   const Reducer& reducer;
   const Segments& segments;
   const SegmentChunk& chunk;
-  int64_t columns, element, shared;
+  int64_t columns, column, element, shared;
+  int64_t first_x_element, first_index;  // of the batch's first row and entry
   State* head;
   State state;
   int32_t segment;      // that is being reduced
@@ -84,7 +86,7 @@ struct SegmentStream {
       if (segment == chunk.first && chunk.has_head)
         *head = state;
       else if (end > begin)
-        reducer.finish(state, SegmentRows{segments.perm, begin, end}, shared + segment,
+        reducer.finish(state, SegmentRows{segments.perm, segments.sources, begin, end}, shared + segment,
                        element + int64_t(segment) * columns);
       else
         write_empty<V>(reducer, shared + segment, element + int64_t(segment) * columns);
@@ -95,25 +97,33 @@ struct SegmentStream {
     end = uint32_t(chunk.first < segments.count ? segments.begin(chunk.first) : chunk.begin);
     open(int32_t(chunk.first));
     close(uint32_t(chunk.begin));
-    uint32_t rows[step], next[step], position = uint32_t(chunk.begin);
+    uint32_t rows[step], next[step], sources[step], next_sources[step], position = uint32_t(chunk.begin);
     int64_t left = chunk.end - chunk.begin;
+    auto look_up = [&](int i, int64_t at) {
+      next[i] = segments.row(at);
+      next_sources[i] = segments.source(at, next[i]);
+    };
 #pragma unroll
     for (int i = 0; i < step; ++i)
-      if (i < left) next[i] = segments.row(position + i);
+      if (i < left) look_up(i, position + i);
     for (; left > 0; left -= step, position += step) {
       Vector<Element, V> values[step];
+      More more[step];
 #pragma unroll
       for (int i = 0; i < step; ++i) {
-        rows[i] = next[i];
-        if (i < left) values[i] = load<V>(x + int64_t(rows[i]) * columns);
+        rows[i] = next[i], sources[i] = i < left ? next_sources[i] : no_row;
+        if (sources[i] == no_row) continue;
+        int64_t x_element = first_x_element + int64_t(sources[i]) * columns;
+        values[i] = load<V>(x + x_element);
+        more[i] = more_of<V>(reducer, SegmentRow{rows[i], first_index + rows[i], column, x_element});
       }
 #pragma unroll
       for (int i = 0; i < step; ++i)
-        if (step + i < left) next[i] = segments.row(int64_t(position) + step + i);
+        if (step + i < left) look_up(i, int64_t(position) + step + i);
 #pragma unroll
       for (int i = 0; i < step; ++i)
         if (i < left) {
-          reducer.push(state, values[i].lane, rows[i]);
+          if (sources[i] != no_row) push_row(reducer, state, values[i].lane, rows[i], more[i]);
           if (position + i + 1 >= end) close(position + i + 1);
         }
     }
@@ -129,10 +139,13 @@ __device__ void reduce_chunk(const Reducer& reducer, const SegmentShape& shape, 
                                          segments,
                                          chunk,
                                          shape.columns,
+                                         column,
                                          batch * shape.segments * shape.columns + column,
                                          shape.ids_batch(batch) * shape.segments,
+                                         batch * shape.rows * shape.columns + column,
+                                         batch * shape.entries,
                                          head};
-  stream.run(x + batch * shape.rows * shape.columns + column);
+  stream.run(x);
   if (chunk.has_tail) *tail = stream.state;
 }
 

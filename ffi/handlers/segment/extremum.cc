@@ -8,11 +8,12 @@ namespace {
 // of rows that tie.
 template <bool is_max>
 ffi::Error extremum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
-                            ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> y,
-                            ffi::RemainingRets more, int64_t empty_bits) {
+                            ffi::RemainingArgs sources, ffi::Result<ffi::AnyBuffer> workspace,
+                            ffi::Result<ffi::AnyBuffer> y, ffi::RemainingRets more, int64_t empty_bits) {
   constexpr const char* op = is_max ? "segment_max" : "segment_min";
-  Reduction reduction(op, data, perm, offsets, *y);
+  Reduction reduction(op, data, perm, offsets, *y, optional_operand(sources));
   Checks& checks = reduction.checks;
+  checks.require(sources.size() <= 1, "expected three or four operands, got ", sources.size() + 3);
   checks.require(more.size() <= 1, "expected one or two results, got ", more.size() + 1);
   if (checks.failed()) return checks.error();
   void* second = nullptr;
@@ -34,15 +35,16 @@ ffi::Error extremum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer p
     T *to = static_cast<T*>(y->untyped_data()), empty = from_bits<T>(empty_bits);
     if (ties)
       return reduction.run(op, device, SegmentTies<T>{to, static_cast<float*>(second), empty, order}, data, *workspace);
-    SegmentExtremum<T> reducer{to, static_cast<uint32_t*>(second), empty, uint32_t(reduction.index.shape.rows), order};
+    SegmentExtremum<T> reducer{to, static_cast<uint32_t*>(second), empty, uint32_t(reduction.index.shape.entries),
+                               order};
     return reduction.run(op, device, reducer, data, *workspace);
   });
 }
 
 BARACUDA_TARGET(segment_max, extremum_handler<true>,
-                reduction(operands<3>()).RemainingRets().Attr<int64_t>("empty_bits"));
+                reduction(operands<3>().RemainingArgs()).RemainingRets().Attr<int64_t>("empty_bits"));
 BARACUDA_TARGET(segment_min, extremum_handler<false>,
-                reduction(operands<3>()).RemainingRets().Attr<int64_t>("empty_bits"));
+                reduction(operands<3>().RemainingArgs()).RemainingRets().Attr<int64_t>("empty_bits"));
 
 }  // namespace
 }  // namespace baracuda

@@ -7,6 +7,14 @@
 
 namespace baracuda {
 
+// The operand after those that a target always has, where it came.
+inline std::optional<ffi::AnyBuffer> optional_operand(const ffi::RemainingArgs& more) {
+  if (more.size() == 0) return {};
+  auto given = more.get<ffi::AnyBuffer>(0);
+  if (given.has_error()) return {};
+  return *given;
+}
+
 // Shapes [batches..., rows or segments, columns] against [batches of ids..., rows or segments].
 template <class Data, class Ids>
 bool batches_match(const Data& data, const Ids& ids) {
@@ -16,36 +24,48 @@ bool batches_match(const Data& data, const Ids& ids) {
 
 inline SegmentShape shape_of(Dimensions data, Dimensions ids, int64_t rows, int64_t segments) {
   int64_t batches = product(data, 0, data.size() - 2), id_batches = product(ids, 0, ids.size() - 1);
-  return {batches, rows, segments, data.back(), id_batches > 0 ? batches / id_batches : 1};
+  return {batches, rows, segments, data.back(), id_batches > 0 ? batches / id_batches : 1, rows};
 }
 
 // What reductions and gradients share: an index, and two arrays, one with rows and one with segments in their place.
+// `sources`, where there are any, are the rows that the index's entries name.
 struct Indexed {
-  SegmentIndex index;
+  SegmentIndex index{};
   Checks checks;
 
   Indexed(const char* op, const ffi::AnyBuffer& perm, const ffi::AnyBuffer& offsets, const char* x_name,
-          const ffi::AnyBuffer& x_array, const char* y_name, const ffi::AnyBuffer& y_array)
+          const ffi::AnyBuffer& x_array, const char* y_name, const ffi::AnyBuffer& y_array,
+          const std::optional<ffi::AnyBuffer>& sources = {})
       : checks(op) {
     auto x = x_array.dimensions(), y = y_array.dimensions(), order = perm.dimensions(), first = offsets.dimensions();
     checks.require(x.size() >= 2, x_name, " must have rank 2 or more, got ", describe(x))
         .require(batches_match(x_array, offsets), "offsets must begin with dimensions of ", x_name, ", ", describe(x),
                  ", got ", describe(first))
-        .same_dtype(y_name, y_array, x_name, x_array)
         .dtype("perm", perm, ffi::DataType::U32)
         .dtype("offsets", offsets, ffi::DataType::U32);
     if (checks.failed()) return;
-    int64_t rows = x[x.size() - 2], segments = first.back() - 1;
+    int64_t rows = x[x.size() - 2], segments = first.back() - 1, entries = rows;
+    auto has_batches = [&](Dimensions dims) {
+      return dims.size() == first.size() && std::equal(dims.begin(), dims.end() - 1, first.begin());
+    };
+    if (sources) {
+      checks.dtype("sources", *sources, ffi::DataType::U32)
+          .require(has_batches(sources->dimensions()), "sources must have the batches of offsets, ", describe(first),
+                   ", got ", describe(sources->dimensions()));
+      if (checks.failed()) return;
+      entries = sources->dimensions().back();
+    }
     checks
-        .require(order.size() == first.size() && std::equal(order.begin(), order.end() - 1, first.begin()) &&
-                     (order.back() == rows || order.back() == 0),
-                 "perm must have the batches of offsets and ", rows, " or 0 columns, got ", describe(order))
+        .require(has_batches(order) && (order.back() == entries || order.back() == 0),
+                 "perm must have the batches of offsets and ", entries, " or 0 columns, got ", describe(order))
         .require(y.size() == x.size() && std::equal(x.begin(), x.end() - 2, y.begin()) && y[y.size() - 2] == segments &&
                      y.back() == x.back(),
                  y_name, " must be ", x_name, "'s ", describe(x), " with ", segments, " segments for rows, got ",
                  describe(y));
     if (checks.failed()) return;
     index.shape = shape_of(x, first, rows, segments);
+    index.shape.entries = entries;
+    if (sources) index.sources = static_cast<const uint32_t*>(sources->untyped_data());
     index.perm = order.back() == 0 ? nullptr : static_cast<const uint32_t*>(perm.untyped_data());
     index.offsets = static_cast<const uint32_t*>(offsets.untyped_data());
   }
@@ -60,11 +80,17 @@ struct Indexed {
   }
 };
 
-// Operands (data, perm, offsets, ...); the first result has data's dtype.
+// Operands (data, perm, offsets, ...); the first result has data's dtype, or, where `may_widen`, float32 for 16-bit
+// floats.
 struct Reduction : Indexed {
   Reduction(const char* op, const ffi::AnyBuffer& data, const ffi::AnyBuffer& perm, const ffi::AnyBuffer& offsets,
-            const ffi::AnyBuffer& y)
-      : Indexed(op, perm, offsets, "data", data, "the result", y) {}
+            const ffi::AnyBuffer& y, const std::optional<ffi::AnyBuffer>& sources = {}, bool may_widen = false)
+      : Indexed(op, perm, offsets, "data", data, "the result", y, sources) {
+    ffi::DataType from = data.element_type();
+    bool is_half = from == ffi::DataType::F16 || from == ffi::DataType::BF16;
+    if (!(may_widen && is_half && y.element_type() == ffi::DataType::F32))
+      checks.same_dtype("the result", y, "data", data);
+  }
 
   template <class Reducer>
   ffi::Error run(const char* op, Device& device, const Reducer& reducer, const ffi::AnyBuffer& data,
@@ -86,7 +112,9 @@ T from_bits(int64_t bits) {
 struct Gradient : Indexed {
   Gradient(const char* op, const ffi::AnyBuffer& perm, const ffi::AnyBuffer& offsets, const ffi::AnyBuffer& dy,
            const ffi::AnyBuffer& dx)
-      : Indexed(op, perm, offsets, "the result", dx, "dy", dy) {}
+      : Indexed(op, perm, offsets, "the result", dx, "dy", dy) {
+    checks.same_dtype("dy", dy, "the result", dx);
+  }
 
   // fill(broadcaster, type) sets what this broadcaster has besides dy.
   template <template <class> class Broadcaster, class Fill>

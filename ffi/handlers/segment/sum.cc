@@ -5,12 +5,20 @@ namespace baracuda {
 namespace {
 
 ffi::Error sum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
-                       ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> y, int64_t empty_bits) {
+                       ffi::RemainingArgs more, ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> y,
+                       int64_t empty_bits) {
   constexpr const char* op = "segment_sum";
-  Reduction reduction(op, data, perm, offsets, *y);
+  Reduction reduction(op, data, perm, offsets, *y, optional_operand(more), /*may_widen=*/true);
+  reduction.checks.require(more.size() <= 1, "expected three or four operands, got ", more.size() + 3);
   if (reduction.checks.failed()) return reduction.checks.error();
+  bool widens = y->element_type() != data.element_type();
   return for_number(op, "data", data.element_type(), [&](auto type) {
     using T = Modular<typename decltype(type)::type>;
+    if constexpr (is_half<T>)
+      if (widens) {
+        SegmentSum<T, float> sum{static_cast<float*>(y->untyped_data()), from_bits<float>(empty_bits)};
+        return reduction.run(op, device, sum, data, *workspace);
+      }
     return reduction.run(op, device, SegmentSum<T>{static_cast<T*>(y->untyped_data()), from_bits<T>(empty_bits)}, data,
                          *workspace);
   });
@@ -24,9 +32,7 @@ ffi::Error mean_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm,
   Reduction reduction(op, data, perm, offsets, *y);
   const int32_t* counts = nullptr;
   reduction.checks.require(more.size() <= 1, "expected three or four operands, got ", more.size() + 3);
-  if (more.size() == 1) {
-    auto given = more.get<ffi::AnyBuffer>(0);
-    if (given.has_error()) return given.error();
+  if (auto given = optional_operand(more)) {
     reduction.check_counts(*given, offsets);
     counts = static_cast<const int32_t*>(given->untyped_data());
   }
@@ -56,7 +62,7 @@ ffi::Error mean_backward_handler(Device device, ffi::AnyBuffer perm, ffi::AnyBuf
   });
 }
 
-BARACUDA_TARGET(segment_sum, sum_handler, reduction(operands<3>()).Attr<int64_t>("empty_bits"));
+BARACUDA_TARGET(segment_sum, sum_handler, reduction(operands<3>().RemainingArgs()).Attr<int64_t>("empty_bits"));
 BARACUDA_TARGET(segment_mean, mean_handler, reduction(operands<3>().RemainingArgs()).Attr<int64_t>("empty_bits"));
 BARACUDA_TARGET(segment_sum_backward, sum_backward_handler, gradient<3>());
 BARACUDA_TARGET(segment_mean_backward, mean_backward_handler, gradient<4>());

@@ -103,13 +103,7 @@ struct BroadcastLogSumExp {
 
   BARACUDA_HD Part part(int64_t element) const { return {Wide(y[element]), rest[element], Wide(dy[element])}; }
   BARACUDA_HD T at(const Part& part, T element) const {
-    constexpr Wide infinity = std::numeric_limits<Wide>::infinity();
-    Wide x = Wide(element);
-    // Rounding may leave a bit more than x.
-    Wide below = (x == part.y ? Wide(0) : x - part.y) - part.rest;
-    Wide own = below > 0 ? Wide(1) + below : exponential<T>(below);
-    own = below != below ? below : own;
-    return T(x == -infinity ? Wide(0) : part.dy * own);
+    return T(part.dy * exponential_below<T>(Wide(element), part.y, part.rest));
   }
 };
 

@@ -1,0 +1,142 @@
+"""Messages along edges, reduced where they arrive."""
+
+from typing import Literal
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from .._core import checks
+from .._core.api import api
+from .._core.compiled import compiled
+from .._core.types import Implementation
+from ..segment import segment_softmax
+from ._arguments import entries, number_of_segments, receivers_of, rows, weights_of
+from ._extremum import declare_extremum
+from ._sum import declare_sum
+from ._weighted import declare_weighted
+
+REDUCTIONS = ("sum", "mean", "max", "min", "softmax")
+
+
+@api
+def aggregate(
+    x: ArrayLike,
+    senders: ArrayLike,
+    receivers: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    num_segments: int | None = None,
+    *,
+    reduce: Literal["sum", "mean", "max", "min", "softmax"] = "sum",
+    indptr: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    implementation: Implementation = None,
+) -> Array:
+    """Rows of an array, taken along the edges of a graph and reduced where these end.
+
+    Formula:
+        y[s] = sum of w[e] x[senders[e]] over the edges e with receivers[e] == s; dx[r] = sum of w[e] dy[receivers[e]] over
+        the edges e with senders[e] == r; dw[e] = <dy[receivers[e]], x[senders[e]]>, over the dimensions that w lacks.
+        "mean" divides by the number of the segment's edges; "max" and "min" take the extreme of x[senders[e]], and on ties
+        the first edge takes the gradient; "softmax" is the sum with w = `segment_softmax` of the weights by receiver.
+
+    Args:
+        x: array [R, ...] of a float or integer type, a row for each node.
+        senders: integers [E], the row that each edge, or entry, takes. Entries with a sender outside [0, R), negative ones
+            too, are dropped.
+        receivers: integers [E], the segment that each edge ends in; entries outside [0, num_segments) are dropped. In any
+            order.
+        weights: floats [E], or [E, ...] with the first of x's other dimensions, such as heads [E, H] of x [R, H, C] or
+            features [E, D] of x [R, D]; of x's dtype, or float32 for float16 and bfloat16. None for 1. Not with "max" and
+            "min".
+        num_segments: static integer, the number of rows of the result; by default R, or what indptr says.
+        reduce: "sum", "mean", "max", "min" or "softmax", which takes the weights for logits.
+        indptr: integers [S + 1] in place of receivers: segment s has the entries indptr[s] ... indptr[s + 1] - 1, as in a
+            CSR matrix whose columns are the senders. Then nothing is sorted for the result.
+        indices_are_sorted: promise that receivers is sorted, which saves the sort. The result is the same. If the promise
+            is broken, the result is unspecified.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        Array [num_segments, ...] of x's dtype; segments without entries are 0.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: float16 and bfloat16 accumulate in float32 and are rounded once; integers wrap. Entries are taken in order,
+    so results are the same bits every time, and so are gradients.
+
+    Source: dgl.ops.gspmm; torch_geometric.nn.MessagePassing; jraph; jax.ops.segment_sum of x[senders].
+    """
+    op = "aggregate"
+    x = rows(op, "x", x, checks.NUMBERS)
+    senders = entries(op, "senders", senders)
+    receivers, num_segments, is_sorted = receivers_of(
+        op, senders, receivers, indptr, num_segments, indices_are_sorted, implementation
+    )
+    num_segments = number_of_segments(op, x.shape[0] if num_segments is None else num_segments)
+    checks.choice(op, "reduce", reduce, REDUCTIONS)
+    params = dict(axis=0, num_segments=num_segments, sorted=is_sorted, implementation=implementation)
+    if weights is None:
+        if reduce == "softmax":
+            raise TypeError(f"{op}: weights must be given with reduce='softmax', whose logits they are, got None")
+        return _unweighted(x, senders, receivers, reduce, params)
+    if reduce in ("max", "min"):
+        raise ValueError(f"{op}: weights must be None with reduce={reduce!r}; multiply x[senders] and use segment_{reduce}")
+    checks.dtype(op, "x", x, checks.FLOATS)
+    weights = weights_of(op, x, weights, senders.shape[0])
+    if reduce == "softmax":
+        weights = _softmax(weights, senders, receivers, x.shape[0], params)
+    if reduce == "mean":
+        weights = _over(weights, _count(x, senders, receivers, params), receivers)
+    return _weighted(x, senders, receivers, weights, **params)
+
+
+def _unweighted(x, senders, receivers, reduce, params):
+    if reduce in ("max", "min"):
+        return {"max": _max, "min": _min}[reduce](x, senders, receivers, num_rows=x.shape[0], **params)
+    of_x = dict(num_rows=x.shape[0], dtype=x.dtype.name)
+    if reduce == "sum":
+        return _sum(x, senders, receivers, is_wide=False, **of_x, **params)
+    checks.dtype("aggregate", "x", x, checks.FLOATS)
+    total = _sum(x, senders, receivers, is_wide=True, **of_x, **params)
+    return _mean(total, _count(x, senders, receivers, params), dtype=x.dtype.name)
+
+
+def _count(x, senders, receivers, params):
+    """The number of entries of each segment."""
+    one = jnp.ones(x.shape[:1], jnp.int32)
+    return _sum(one, senders, receivers, num_rows=x.shape[0], dtype="int32", is_wide=False, **params)
+
+
+@compiled("dtype")
+def _mean(total, counts, *, dtype):
+    counts = jnp.maximum(counts, 1).reshape(counts.shape + (1,) * (total.ndim - 1))
+    return (total / counts.astype(total.dtype)).astype(dtype)
+
+
+@compiled()
+def _over(weights, counts, receivers):
+    each = jnp.maximum(counts.at[receivers].get(mode="fill", fill_value=1), 1)
+    return weights / each.reshape(each.shape + (1,) * (weights.ndim - 1)).astype(weights.dtype)
+
+
+def _softmax(logits, senders, receivers, count, params):
+    """The weights; entries that are dropped for their senders have none."""
+    logits = _without(logits, senders, count=count)
+    return segment_softmax(
+        logits, receivers, params["num_segments"], indices_are_sorted=params["sorted"],
+        implementation=params["implementation"],
+    )  # fmt: skip
+
+
+@compiled("count")
+def _without(logits, senders, *, count):
+    inside = ((senders >= 0) & (senders < count)).reshape(senders.shape + (1,) * (logits.ndim - 1))
+    return jnp.where(inside, logits, -jnp.inf)
+
+
+_sum = declare_sum(aggregate)
+_weighted = declare_weighted(aggregate)
+_max = declare_extremum("aggregate_max", aggregate)
+_min = declare_extremum("aggregate_min", aggregate)

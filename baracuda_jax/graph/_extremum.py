@@ -1,0 +1,154 @@
+"""The extreme value of the rows that entries name: the lowest entry that has it takes the gradient."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from .._core import checks
+from .._core.case import Case
+from .._core.extreme import extreme, same
+from .._core.kernel import kernel
+from .._core.op import Body, declare
+from .._core.wide import wide
+from ..segment._kernels import flat, index_dtype, unflat
+from ..segment._partition import first_arg
+from ..segment._references import column, per_batch, segment_or_last, take
+from ._family import FAMILY, draws
+from ._kernels import by_segment, rows
+from ._partition import aggregation
+from ._references import add_up, each_batch, each_entry, receivers_of
+
+
+def _entry_of(extremum, x, senders, receivers, num_segments):
+    """[S, ...]: the first entry that has the extreme value, their number where there is none."""
+    receivers = segment_or_last(receivers_of(senders, receivers, x.shape[0]), num_segments)
+    messages = each_entry(x, senders, 0)
+    best = extremum(wide(messages), receivers, num_segments).astype(x.dtype)
+    has_it = same(messages, take(best, receivers, axis=0))
+    number = jnp.arange(senders.shape[0], dtype=index_dtype(senders.shape[0]))
+    number = jnp.where(has_it, column(number, messages), senders.shape[0])
+    return jnp.minimum(jax.ops.segment_min(number, receivers, num_segments), senders.shape[0])
+
+
+def _at(x, senders, arg, axis):
+    """x where the entry `arg` of each element says, 0 where that is none."""
+
+    def one(x, senders, arg):
+        sources = jnp.append(rows(senders, x.shape[0]), rows(jnp.full(1, -1), 0))
+        source = sources[jnp.minimum(arg, senders.shape[0])]
+        inside = source < x.shape[0]
+        if not x.shape[0]:
+            return jnp.zeros(arg.shape, x.dtype)
+        return jnp.where(inside, jnp.take_along_axis(x, jnp.where(inside, source, 0).astype(jnp.int32), 0), 0)
+
+    return per_batch(one, axis)(x, each_batch(senders, x.shape[:axis]), arg)
+
+
+def _take_along(index, x):
+    out = jax.ShapeDtypeStruct(index.shape, x.dtype)
+    return kernel("take_along", "...sd, ...nd -> ...sd", index, x, out=[out])[0]
+
+
+def _here(arg, entries, axes):
+    """The entry of this shard, `entries` where another shard has it."""
+    first = lax.axis_index(axes).astype(arg.dtype) * entries
+    return jnp.where((arg >= first) & (arg < first + entries), arg - first, entries)
+
+
+def _on_shards(is_max):
+    def forward(run, axes, x, senders, receivers, *, save, axis, num_segments, **params):
+        """A shard's segment that is empty has 0, which no other shard's value may lose against."""
+        params |= dict(axis=axis, num_segments=num_segments)
+        part, arg = run["forward"](x, senders, receivers, save=True, **params)
+        entries = senders.shape[-1]
+        nothing = -jnp.inf if is_max else jnp.inf
+        if not jnp.issubdtype(x.dtype, jnp.floating):
+            info = jnp.iinfo(x.dtype)
+            nothing = info.min if is_max else info.max
+        has_any = arg < entries
+        y = extreme(jnp.where(has_any, part, nothing), axes, is_max)
+        arg = first_arg(has_any & same(part, y), arg, entries, axes)
+        y = jnp.where(arg < entries * lax.axis_size(axes), y, 0)
+        return [y, arg][: None if save else 1]
+
+    def tangent(run, axes, senders, receivers, arg, t, **params):
+        return [lax.psum(run["tangent"](senders, receivers, _here(arg, senders.shape[-1], axes), t, **params)[0], axes)]
+
+    def backward(run, axes, senders, receivers, arg, dy, **params):
+        here = _here(arg, senders.shape[-1], axes)
+        return [lax.psum(run["backward"](senders, receivers, here, dy, **params)[0], axes)]
+
+    return aggregation(forward=forward, tangent=tangent, backward=backward)
+
+
+def declare_extremum(name, public):
+    kind = name.removeprefix("aggregate_")
+    extremum = {"max": jax.ops.segment_max, "min": jax.ops.segment_min}[kind]
+
+    def reference(x, senders, receivers, *, axis, num_segments, **_):
+        fun = lambda x, s, r: _entry_of(extremum, x, s, r, num_segments)
+        batch = x.shape[:axis]
+        arg = per_batch(fun, axis)(lax.stop_gradient(x), each_batch(senders, batch), each_batch(receivers, batch))
+        return _at(x, senders, arg, axis), arg
+
+    def native(x, senders, receivers, *, save, axis, num_segments, sorted):
+        # Where an entry may name no row, only the second result tells a segment of such entries from others.
+        out = [x.dtype, index_dtype(senders.shape[-1])][: 2 if save else 1]
+        shape = dict(axis=axis, num_segments=num_segments, sorted=sorted)
+        return by_segment(f"segment_{kind}", x, senders, receivers, out, empty_bits=0, **shape)
+
+    def tangent_native(senders, receivers, arg, t, *, axis, **_):
+        x = flat(t, axis)
+        sources = each_batch(rows(senders, t.shape[axis]), x.shape[:axis])
+        # An index past the end takes 0: with 1 added before and taken after, an element without entry has no row.
+        every = arg.reshape(*arg.shape[:axis], -1, 1)
+        of_entry = _take_along(every, sources[..., None] + 1) - 1
+        return (unflat(_take_along(of_entry.reshape(*x.shape[:axis], -1, x.shape[-1]), x), t, axis),)
+
+    def backward_reference(senders, receivers, arg, dy, *, axis, num_rows, num_segments, **_):
+        given, wanted = each_entry(dy, receivers, axis), each_entry(arg + 1, receivers, axis)
+        number = jnp.arange(1, senders.shape[-1] + 1, dtype=arg.dtype)
+        number = number.reshape((1,) * axis + (-1,) + (1,) * (dy.ndim - axis - 1))
+        back = receivers_of(receivers, senders, num_segments)
+        each = jnp.where(wanted == number, wide(given), 0)
+        return (add_up(each, back, axis=axis, num_segments=num_rows).astype(dy.dtype),)
+
+    def backward_native(senders, receivers, arg, dy, *, axis, num_rows, **_):
+        shape = dict(axis=axis, num_segments=num_rows, sorted=False, more=[(flat(arg, axis), "...nd")])
+        return tuple(by_segment("segment_sum_of_arg", dy, receivers, senders, [dy.dtype], **shape))
+
+    def with_rows(fun):
+        return lambda *arrays, num_rows, **params: fun(*arrays, **params)
+
+    return declare(
+        name,
+        **FAMILY,
+        public=public,
+        dtypes=checks.NUMBERS,
+        cases=(
+            Case("edges", draws(11, (6,), 41, 11), dict(reduce=kind)),
+            Case("out of range", draws(7, (3, 2), 30, 9, outside=2), dict(num_segments=9, reduce=kind)),
+            Case(
+                "sorted",
+                draws(9, (8,), 28, 6, is_sorted=True, outside=1),
+                dict(num_segments=6, indices_are_sorted=True, reduce=kind),
+            ),
+        ),
+        operands=("x", "senders", "receivers"),
+        results=("y", "arg"),
+        differentiable=("x",),
+        residuals=("senders", "receivers", "arg"),
+        cut=_on_shards(kind == "max"),
+        forward=Body(with_rows(reference), with_rows(native)),
+        tangent=Body(
+            lambda senders, receivers, arg, t, *, axis, **_: (_at(t, senders, arg, axis),), with_rows(tangent_native)
+        ),
+        backward=Body(backward_reference, backward_native),
+        kernels={
+            "forward": ("segment_index", "take_along", f"segment_{kind}"),
+            "tangent": ("take_along",),
+            "backward": ("segment_index", "take_along", "segment_sum_of_arg"),
+        },
+    )
+
+

@@ -1,0 +1,71 @@
+"""The kernel calls that the native bodies are made of."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+
+from .._core.bits import to_bits
+from .._core.kernel import kernel
+from .._core.wide import wide_dtype
+from ..segment._kernels import flat, index_of, reduce
+from ..segment._references import broadcast
+
+NO_ROW = 2**32 - 1
+
+
+def aligned(*arrays):
+    """Integers [*batch, E], all with the batches of the one that has most."""
+    batch = max((x.shape[:-1] for x in arrays), key=len)
+    return [broadcast(x, batch) for x in arrays]
+
+
+def rows(ids, count):
+    """Row numbers as the kernels read them: uint32, NO_ROW where there is no such row."""
+    info = jnp.iinfo(ids.dtype)
+    inside = (ids >= 0) if info.min < 0 else jnp.ones(ids.shape, bool)
+    inside &= (ids < count) if info.max >= count else True
+    return jnp.where(inside, ids.astype(jnp.uint32), jnp.uint32(NO_ROW))
+
+
+def in_order(perm, sources):
+    """sources in the order of an index's entries."""
+    if perm.shape[-1] == 0:
+        return sources
+    out = jax.ShapeDtypeStruct((*sources.shape, 1), sources.dtype)
+    (taken,) = kernel("take_along", "...sd, ...nd -> ...sd", perm[..., None], sources[..., None], out=[out])
+    return taken[..., 0]
+
+
+def by_segment(target, x, senders, receivers, out, *, axis, num_segments, sorted, more=(), **attributes):
+    """Calls a reduction of the rows of x that senders name, by receivers. `more` has other operands, which are by entry or
+    shaped as x."""
+    senders, receivers = aligned(senders, receivers)
+    index = index_of(receivers, num_segments, sorted)
+    sources = in_order(index[0], rows(senders, x.shape[axis]))
+    return reduce(
+        target, x, index, out, axis=axis, num_segments=num_segments, sources=sources, more=more, **attributes
+    )
+
+
+def total(x, senders, receivers, *, axis, num_segments, sorted, dtype):
+    """The sum, as dtype: that of x, or what it is computed in."""
+    params = dict(axis=axis, num_segments=num_segments, sorted=sorted, empty_bits=to_bits(0, dtype))
+    return by_segment("segment_sum", x, senders, receivers, [dtype], **params)[0]
+
+
+def weighted(x, weights, senders, receivers, *, axis, num_segments, sorted):
+    """The sum of rows times weights [*batch, E, *leading features]."""
+    more = [(flat(weights, axis), "...eh")]
+    params = dict(axis=axis, num_segments=num_segments, sorted=sorted, more=more)
+    return by_segment("segment_weighted_sum", x, senders, receivers, [x.dtype], **params)[0]
+
+
+def dots(x, y, senders, receivers, *, axis, leading):
+    """[*batch, E, *leading features]: the dot products of rows of x and y over the other features."""
+    senders, receivers = aligned(senders, receivers)
+    kept = x.shape[axis + 1 : axis + 1 + leading]
+    out = jax.ShapeDtypeStruct((*x.shape[:axis], senders.shape[-1], math.prod(kept)), wide_dtype(x.dtype))
+    operands = flat(x, axis), flat(y, axis), rows(senders, x.shape[axis]), rows(receivers, y.shape[axis])
+    (d,) = kernel("sampled_dot", "...nd, ...md, ...e, ...e -> ...eh", *operands, out=[out])
+    return d.reshape(*d.shape[:-1], *kept)

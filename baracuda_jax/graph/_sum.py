@@ -1,0 +1,65 @@
+"""The sum of the rows that entries name."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._core import checks
+from .._core.case import Case
+from .._core.op import Body, declare
+from .._core.wide import wide, wide_dtype
+from ._family import FAMILY, draws
+from ._kernels import total
+from ._partition import aggregation
+from ._references import add_up, each_entry, receivers_of
+
+
+def _result(dtype, is_wide):
+    return wide_dtype(jnp.dtype(dtype)) if is_wide else jnp.dtype(dtype)
+
+
+def _reference(x, senders, receivers, *, axis, num_rows, num_segments, sorted, dtype, is_wide):
+    receivers = receivers_of(senders, receivers, num_rows)
+    messages = wide(each_entry(x, senders, axis))
+    return (add_up(messages, receivers, axis=axis, num_segments=num_segments).astype(_result(dtype, is_wide)),)
+
+
+def _native(x, senders, receivers, *, save=False, axis, num_rows, num_segments, sorted, dtype, is_wide):
+    to = _result(dtype, is_wide)
+    return (total(x, senders, receivers, axis=axis, num_segments=num_segments, sorted=sorted, dtype=to),)
+
+
+def _backward_reference(senders, receivers, dy, *, axis, num_rows, num_segments, dtype, **_):
+    senders_or_none = receivers_of(receivers, senders, num_segments)
+    each = wide(each_entry(dy, receivers, axis))
+    return (add_up(each, senders_or_none, axis=axis, num_segments=num_rows).astype(dtype),)
+
+
+def _backward_native(senders, receivers, dy, *, axis, num_rows, num_segments, dtype, **_):
+    dx = total(dy, receivers, senders, axis=axis, num_segments=num_rows, sorted=False, dtype=dy.dtype)
+    return (dx.astype(dtype),)
+
+
+def declare_sum(public):
+    return declare(
+        "aggregate_sum",
+        **FAMILY,
+        public=public,
+        dtypes=checks.NUMBERS,
+        cases=(
+            Case("edges", draws(11, (6,), 41, 11)),
+            Case("out of range", draws(7, (3, 2), 30, 9, dtype=np.int8, outside=2), dict(num_segments=9)),
+            Case("sorted", draws(9, (5,), 28, 6, is_sorted=True), dict(num_segments=6, indices_are_sorted=True)),
+            Case("vector", draws(13, (), 50, 7, dtype=np.uint8), dict(num_segments=7)),
+        ),
+        operands=("x", "senders", "receivers"),
+        differentiable=("x",),
+        residuals=("senders", "receivers"),
+        linear=lambda params: params,
+        cut=aggregation(),
+        forward=Body(_reference, _native),
+        backward=Body(_backward_reference, _backward_native),
+        kernels={
+            "forward": ("segment_index", "take_along", "segment_sum"),
+            "backward": ("segment_index", "take_along", "segment_sum"),
+        },
+    )

@@ -1,0 +1,91 @@
+// The logarithm of the sum of exponentials of a segment's rows, and what a cotangent of it gives them.
+#pragma once
+
+#include "reduce/log_sum_exp.h"
+#include "segment.h"
+
+namespace baracuda {
+
+// As ReduceLogSumExp: the largest x, and the sum of e^(x - largest).
+template <class T>
+struct SegmentLogSumExp {
+  using Element = T;
+  using Wide = Comparable<T>;
+  template <int V>
+  struct State {
+    Wide most[V], sum[V];
+  };
+  T* y;
+  Wide* rest;  // null when nobody asks for it
+  T empty_value;
+
+  static BARACUDA_HD Wide base(Wide most) { return ReduceLogSumExp<T>::base(most); }
+  template <int V>
+  BARACUDA_HD void start(State<V>& s) const {
+    for (int k = 0; k < V; ++k) s.most[k] = -std::numeric_limits<Wide>::infinity(), s.sum[k] = 0;
+  }
+  template <int V>
+  BARACUDA_HD void push(State<V>& s, const T* x, uint32_t) const {
+    for (int k = 0; k < V; ++k) {
+      Wide value = Wide(x[k]), most = largest(s.most[k], value), from = base(most);
+      s.sum[k] = s.sum[k] * exponential<T>(s.most[k] - from) + exponential<T>(value - from);
+      s.most[k] = most;
+    }
+  }
+  template <int V>
+  BARACUDA_HD void merge(State<V>& s, const State<V>& later) const {
+    for (int k = 0; k < V; ++k) {
+      Wide most = largest(s.most[k], later.most[k]), from = base(most);
+      s.sum[k] = s.sum[k] * exponential<T>(s.most[k] - from) + later.sum[k] * exponential<T>(later.most[k] - from);
+      s.most[k] = most;
+    }
+  }
+  template <int V>
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows&, int64_t, int64_t element) const {
+    Vector<T, V> out;
+    Vector<Wide, V> left;
+    for (int k = 0; k < V; ++k) {
+      bool is_finite = s.most[k] - s.most[k] == 0;
+      Wide log = is_finite ? logarithm(s.sum[k]) : Wide(0);
+      out.lane[k] = T(s.most[k] + log);
+      left.lane[k] = rest_of(s.most[k], log, Wide(out.lane[k]));
+    }
+    store<V>(y + element, out);
+    if (rest != nullptr) store<V>(rest + element, left);
+  }
+  template <int V>
+  BARACUDA_HD void empty(int64_t, int64_t element) const {
+    fill<V>(y + element, empty_value);
+    if (rest != nullptr) fill<V>(rest + element, Wide(0));
+  }
+};
+
+// dy e^(x - y - rest).
+template <class T>
+struct SegmentLogSumExpBackward : SegmentSumBackward<T> {
+  using Wide = Comparable<T>;
+  template <int V>
+  struct Part {
+    Vector<T, V> dy, y;
+    Vector<Wide, V> rest;
+  };
+  const T* x;
+  const T* y;
+  const Wide* rest;
+
+  template <int V>
+  BARACUDA_HD Part<V> part(int64_t, int64_t element) const {
+    return {load<V>(this->dy + element), load<V>(y + element), load<V>(rest + element)};
+  }
+  template <int V>
+  BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t, int64_t x_element) const {
+    Vector<T, V> dx = load<V>(x + x_element);
+    for (int k = 0; k < V; ++k) {
+      Wide own = exponential_below<T>(Wide(dx.lane[k]), Wide(part.y.lane[k]), part.rest.lane[k]);
+      dx.lane[k] = T(Wide(part.dy.lane[k]) * own);
+    }
+    return dx;
+  }
+};
+
+}  // namespace baracuda
