@@ -19,6 +19,9 @@ _SEGMENT = {
     "max": (-math.inf, lambda rows: rows.max(0)),
     "min": (math.inf, lambda rows: rows.min(0)),
     "prod": (1, lambda rows: rows.prod(0)),
+    "logsumexp": (-math.inf, lambda rows: np.log(np.exp(rows - rows.max(0)).sum(0)) + rows.max(0)),
+    "var": (0, lambda rows: rows.var(0)),
+    "std": (0, lambda rows: rows.std(0)),
 }
 
 
@@ -38,6 +41,17 @@ def segment(name, data, ids, num_segments, empty_value=None, **_):
         if (ids == s).any():
             with np.errstate(over="ignore"):
                 y[s] = reduce(wide[ids == s]).astype(wide.dtype)
+    return y
+
+
+def segment_softmax(data, ids, num_segments, **_):
+    data, ids = np.asarray(data).astype(np.float64), np.asarray(ids)
+    if ids.ndim > 1:
+        return np.stack([segment_softmax(d, i, num_segments) for d, i in zip(data, ids, strict=True)])
+    y = np.zeros(data.shape)
+    for s in range(num_segments):
+        powers = np.exp(data[ids == s])
+        y[ids == s] = powers / powers.sum(0)
     return y
 
 
@@ -522,8 +536,10 @@ def _of_facade(example):
 def value(example):
     """The oracle's result for an example."""
     name, args, kwargs = example.op.name.removesuffix("_split"), example.args, dict(example.case.kwargs)
-    if example.op.is_facade or example.op.family == "indexing":
+    if example.op.is_facade or example.op.family in ("graph", "indexing"):
         return _of_facade(example)
+    if name == "segment_softmax":
+        return segment_softmax(*args, **kwargs)
     if name.startswith("segment_"):
         kwargs.pop("ties", None)
         return segment(name.removeprefix("segment_"), *args, **kwargs)

@@ -66,6 +66,29 @@ def _segments(op, **options):
     yield make("batches", args=batches, specs=(P("d"), P("d")), out=P("d"))
 
 
+def _graph():
+    """Edges are cut, or features."""
+    ids = lambda seed: np.random.default_rng(seed).integers(-1, 7, 16).astype(np.int32)
+    x, edges, weights = _float(6, 8), (ids(0), ids(1)), _float(16)
+    options = dict(num_segments=5, implementation="native")
+    for op, reduce, more in (
+        ("aggregate_sum", "sum", ()),
+        ("aggregate_weighted_sum", "sum", (weights,)),
+        ("aggregate_max", "max", ()),
+        ("aggregate_min", "min", ()),
+    ):
+        rest = lambda *args: (args[0], *args[-2:], *args[1:-2])
+        fun = lambda *args, rest=rest, reduce=reduce: bj.aggregate(*rest(*args), reduce=reduce, **options)
+        args, moving = (x, *more, *edges), 1 + len(more)
+        by_edge, whole = (P("d"),) * (2 + len(more)), (P(),) * (2 + len(more))
+        yield Sharded(op, "edges", fun, args, (P(), *by_edge), P(), moving)
+        yield Sharded(op, "features", fun, args, (COLUMNS, *whole), COLUMNS, moving)
+    dot = functools.partial(bj.sampled_dot, implementation="native")
+    args = x, _float(5, 8), *edges
+    yield Sharded("sampled_dot", "edges", dot, args, (P(), P(), P("d"), P("d")), P("d"), 2)
+    yield Sharded("sampled_dot", "features", dot, args, (COLUMNS, COLUMNS, P(), P()), P(), 2)
+
+
 def _unary(op, *parameters):
     fun = lambda x: getattr(bj, op)(x, *parameters, implementation="native")
     for way, spec in BOTH.items():
@@ -323,6 +346,8 @@ def _all():
         yield from _segments(f"segment_{op}")
     for op in ("segment_max_split", "segment_min_split"):
         yield from _segments(op, ties="split")
+    yield from _segments("segment_logsumexp")
+    yield from _graph()
     for op, parameters in UNARY.items():
         yield from _unary(op, *parameters)
     yield from _alike()

@@ -69,6 +69,7 @@ compose(
     dtypes=checks.FLOATS,
     operands=FAMILY["operands"],
     made_of=("segment_logsumexp",),
+    more_kernels=dict.fromkeys(("forward", "tangent"), ("segment_sum_backward",)) | {"backward": ("segment_sum",)},
     differentiable=FAMILY["differentiable"],
     constant=FAMILY["constant"],
 )

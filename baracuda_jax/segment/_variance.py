@@ -117,6 +117,7 @@ def _declare(public):
         dtypes=checks.FLOATS,
         operands=FAMILY["operands"],
         made_of=("segment_mean", "segment_sum"),
+        more_kernels=dict.fromkeys(("forward", "tangent"), ("segment_sum_backward",)),
         differentiable=FAMILY["differentiable"],
         constant=FAMILY["constant"],
     )

@@ -7,6 +7,7 @@ from . import (
     fft,
     fp8,
     gemm,
+    graph,
     histogram,
     indexing,
     linalg,
@@ -27,6 +28,7 @@ from . import (
 
 FAMILIES = (
     segment,
+    graph,
     pool,
     shape,
     elementwise,

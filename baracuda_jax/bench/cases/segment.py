@@ -22,18 +22,45 @@ def plain_mean(data, ids, segments, **options):
     return jax.ops.segment_sum(data, ids, segments, **options) / counts[:, None].astype(data.dtype)
 
 
+def plain_softmax(data, ids, segments, **options):
+    most = jax.ops.segment_max(data, ids, segments, **options)
+    powers = jnp.exp((data - most[ids]).astype(jnp.float32))
+    return (powers / jax.ops.segment_sum(powers, ids, segments, **options)[ids]).astype(data.dtype)
+
+
+def plain_logsumexp(data, ids, segments, **options):
+    most = jax.ops.segment_max(data, ids, segments, **options)
+    powers = jnp.exp((data - most[ids]).astype(jnp.float32))
+    return (most + jnp.log(jax.ops.segment_sum(powers, ids, segments, **options))).astype(data.dtype)
+
+
+def plain_var(data, ids, segments, **options):
+    x = data.astype(jnp.float32)
+    squares = jnp.square(x - plain_mean(x, ids, segments, **options)[ids])
+    return plain_mean(squares, ids, segments, **options).astype(data.dtype)
+
+
+def plain_std(data, ids, segments, **options):
+    return jnp.sqrt(plain_var(data, ids, segments, **options))
+
+
 PLAIN = {
     "segment_max": jax.ops.segment_max,
     "segment_min": jax.ops.segment_min,
     "segment_sum": jax.ops.segment_sum,
     "segment_mean": plain_mean,
     "segment_prod": jax.ops.segment_prod,
+    "segment_logsumexp": plain_logsumexp,
+    "segment_softmax": plain_softmax,
+    "segment_var": plain_var,
+    "segment_std": plain_std,
 }
 TORCH = {
     "segment_max": "amax", "segment_min": "amin", "segment_sum": "sum", "segment_mean": "mean", "segment_prod": "prod"
 }  # fmt: skip
 DATA, IDS = 0, 1
-NEEDS = dict.fromkeys(PLAIN, (DATA, IDS, "y")) | {"segment_sum": (IDS,), "segment_mean": (IDS,)}
+NEEDS = dict.fromkeys(PLAIN, (DATA, IDS, "y"))
+NEEDS |= {"segment_sum": (IDS,), "segment_mean": (IDS,), "segment_softmax": (IDS, "y")}
 
 
 def even_ids(draws, rows, segments):
@@ -61,7 +88,16 @@ def benchmark(op, shape, dtype, is_sorted, ids_of=even_ids, **more):
     def torch(torch, data, ids):
         y = torch.zeros(segments, columns, dtype=data.dtype, device=data.device)
         index = ids.long()[:, None].expand(rows, columns)
-        return y.scatter_reduce(0, index, data, TORCH[public], include_self=False)
+        reduce = lambda x, how: y.scatter_reduce(0, index, x, how, include_self=False)
+        if public in TORCH:
+            return reduce(data, TORCH[public])
+        if public in ("segment_var", "segment_std"):
+            squares = reduce((data - reduce(data, "mean").gather(0, index)) ** 2, "mean")
+            return squares if public == "segment_var" else squares.sqrt()
+        most = reduce(data, "amax").detach()
+        powers = (data - most.gather(0, index)).exp()
+        total = reduce(powers, "sum")
+        return powers / total.gather(0, index) if public == "segment_softmax" else most + total.log()
 
     return Benchmark(
         op,

@@ -1,0 +1,98 @@
+"""Aggregation along edges that are drawn evenly, in any order; PyTorch and plain JAX form the messages first."""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+
+import baracuda_jax
+
+from ..benchmark import DTYPES, Benchmark
+
+# Edges, features, nodes.
+SHAPES = {"tiny": (24000, 16, 512), "small": (131072, 64, 8192), "large": (4194304, 64, 262144)}
+REDUCTIONS = {"aggregate_sum": "sum", "aggregate_weighted_sum": "sum", "aggregate_max": "max", "aggregate_min": "min"}
+TORCH = {"sum": "sum", "max": "amax", "min": "amin"}
+
+
+def _draw(op, edges, features, nodes, is_sorted):
+    def draw(draws):
+        x, senders = draws.normal((nodes, features)), draws.integers((edges,), 0, nodes)
+        receivers = draws.integers((edges,), 0, nodes)
+        receivers = jnp.sort(receivers) if is_sorted else receivers
+        weights = (draws.normal((edges,)),) if op == "aggregate_weighted_sum" else ()
+        return x, *weights, senders, receivers
+
+    return draw
+
+
+def _plain(reduce, is_sorted, x, *rest):
+    *weights, senders, receivers = rest
+    messages = x[senders] if not weights else x[senders] * weights[0][:, None].astype(x.dtype)
+    segment = getattr(jax.ops, f"segment_{reduce}")
+    y = segment(messages, receivers, x.shape[0], indices_are_sorted=is_sorted)
+    return y if reduce == "sum" else jnp.where(jnp.isfinite(y), y, 0)
+
+
+def _torch(reduce, torch, x, *rest):
+    *weights, senders, receivers = rest
+    messages = x[senders.long()] if not weights else x[senders.long()] * weights[0][:, None]
+    y = torch.zeros_like(x)
+    index = receivers.long()[:, None].expand(*messages.shape)
+    return y.scatter_reduce(0, index, messages, TORCH[reduce], include_self=False)
+
+
+def benchmark(op, shape, dtype, is_sorted):
+    """Of shape (edges, features, nodes)."""
+    edges, features, nodes = shape
+    reduce, moving = REDUCTIONS[op], 2 if op == "aggregate_weighted_sum" else 1
+    index = (moving, moving + 1)
+
+    def function(x, *rest, implementation):
+        *weights, senders, receivers = rest
+        options = dict(reduce=reduce, indices_are_sorted=is_sorted, implementation=implementation)
+        return baracuda_jax.aggregate(x, senders, receivers, *weights, **options)
+
+    return Benchmark(
+        op,
+        f"{edges} edges of {nodes} nodes [{features}]",
+        dtype,
+        _draw(op, *shape, is_sorted),
+        function,
+        functools.partial(_plain, reduce, is_sorted),
+        functools.partial(_torch, reduce),
+        moving=moving,
+        needs=(0, 1, 2, 3) if moving == 2 else index,
+        saved=(jax.ShapeDtypeStruct((nodes, features), jnp.int32),) if reduce in ("max", "min") else (),
+        variant="sorted" if is_sorted else "unsorted",
+    )
+
+
+def dots(shape, dtype):
+    edges, features, nodes = shape
+
+    def draw(draws):
+        index = lambda: draws.integers((edges,), 0, nodes)
+        return draws.normal((nodes, features)), draws.normal((nodes, features)), index(), index()
+
+    return Benchmark(
+        "sampled_dot",
+        f"{edges} edges of {nodes} nodes [{features}]",
+        dtype,
+        draw,
+        lambda x, y, senders, receivers, implementation: baracuda_jax.sampled_dot(
+            x, y, senders, receivers, implementation=implementation
+        ),
+        lambda x, y, senders, receivers: (x[senders] * y[receivers]).sum(-1),
+        lambda torch, x, y, senders, receivers: (x[senders.long()] * y[receivers.long()]).sum(-1),
+        moving=2,
+        needs=(0, 1, 2, 3),
+    )
+
+
+def benchmarks(size):
+    yield from (
+        benchmark(op, SHAPES[size], *which) for op, *which in itertools.product(REDUCTIONS, DTYPES, (False, True))
+    )
+    yield from (dots(SHAPES[size], dtype) for dtype in DTYPES)

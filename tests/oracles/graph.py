@@ -1,0 +1,50 @@
+"""Aggregation along edges, edge by edge."""
+
+import numpy as np
+
+
+def _edges(x, senders, receivers, num_segments):
+    """(edge, sender, receiver) of those that are not dropped."""
+    for e, (r, s) in enumerate(zip(map(int, senders), map(int, receivers), strict=True)):
+        if 0 <= r < len(x) and 0 <= s < num_segments:
+            yield e, r, s
+
+
+def aggregate_sum(x, senders, receivers, num_segments=None, **_):
+    segments = len(x) if num_segments is None else num_segments
+    y = np.zeros((segments, *x.shape[1:]), x.dtype)
+    with np.errstate(over="ignore"):
+        for _, r, s in _edges(x, senders, receivers, segments):
+            y[s] += x[r]
+    return y
+
+
+def aggregate_weighted_sum(x, senders, receivers, weights, num_segments=None, **_):
+    segments = len(x) if num_segments is None else num_segments
+    y = np.zeros((segments, *x.shape[1:]))
+    for e, r, s in _edges(x, senders, receivers, segments):
+        w = np.asarray(weights[e])
+        y[s] += w.reshape(w.shape + (1,) * (x.ndim - 1 - w.ndim)) * x[r]
+    return y
+
+
+def _extremum(of):
+    def aggregate(x, senders, receivers, num_segments=None, **_):
+        segments = len(x) if num_segments is None else num_segments
+        y, seen = np.zeros((segments, *x.shape[1:]), x.dtype), set()
+        for _, r, s in _edges(x, senders, receivers, segments):
+            y[s] = of(y[s], x[r]) if s in seen else x[r]
+            seen.add(s)
+        return y
+
+    return aggregate
+
+
+aggregate_max, aggregate_min = _extremum(np.maximum), _extremum(np.minimum)
+
+
+def sampled_dot(x, y, senders, receivers):
+    d = np.zeros((len(senders), *x.shape[1:-1]))
+    for e, r, s in _edges(x, senders, receivers, len(y)):
+        d[e] = (x[r] * y[s]).sum(-1)
+    return d
