@@ -1,7 +1,7 @@
 """Guesses who joins which club: message passing on Zachary's karate club graph, from three known members of each side.
 
-A member's message is made of its own features and, of its neighbors', the mean (`segment_mean`) and the maximum
-(`segment_max`). Run: python examples/karate.py. Writes karate.png into the current folder."""
+What a member learns is made of its own features and, of its neighbors', the mean and the maximum (`aggregate`).
+Run: python examples/karate.py. Writes karate.png into the current folder."""
 
 import functools
 import pathlib
@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 from tqdm import tqdm
 
-from baracuda_jax import segment_max, segment_mean
+from baracuda_jax import aggregate
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -43,9 +43,8 @@ def initial_params(key, members):
 
 
 def layer(params, features, senders, receivers):
-    messages, members = features[senders], len(features)
-    mean = segment_mean(messages, receivers, members)
-    most = segment_max(messages, receivers, members, empty_value=0)
+    mean = aggregate(features, senders, receivers, reduce="mean")
+    most = aggregate(features, senders, receivers, reduce="max")
     return jnp.concatenate([features, mean, most], axis=1) @ params["w"] + params["b"]
 
 

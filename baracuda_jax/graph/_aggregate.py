@@ -82,7 +82,9 @@ def aggregate(
             raise TypeError(f"{op}: weights must be given with reduce='softmax', whose logits they are, got None")
         return _unweighted(x, senders, receivers, reduce, params)
     if reduce in ("max", "min"):
-        raise ValueError(f"{op}: weights must be None with reduce={reduce!r}; multiply x[senders] and use segment_{reduce}")
+        raise ValueError(
+            f"{op}: weights must be None with reduce={reduce!r}; multiply x[senders] and use segment_{reduce}"
+        )
     checks.dtype(op, "x", x, checks.FLOATS)
     weights = weights_of(op, x, weights, senders.shape[0])
     if reduce == "softmax":

@@ -1,6 +1,5 @@
 """The arguments of aggregations: their checks."""
 
-import jax
 import jax.numpy as jnp
 
 from .._core import checks
@@ -40,7 +39,9 @@ def same_entries(op, name, ids, other_name, other):
 def receivers_of(op, senders, receivers, indptr, num_segments, is_sorted, implementation):
     """(receivers, number of segments or None, whether they are sorted) from what the caller gave."""
     if (receivers is None) == (indptr is None):
-        raise TypeError(f"{op}: either receivers or indptr must be given, got {'neither' if indptr is None else 'both'}")
+        raise TypeError(
+            f"{op}: either receivers or indptr must be given, got {'neither' if indptr is None else 'both'}"
+        )
     if indptr is None:
         receivers = entries(op, "receivers", receivers)
         same_entries(op, "receivers", receivers, "senders", senders)
@@ -85,5 +86,3 @@ def weights_of(op, x, weights, count):
             f"{tuple(weights.shape)}"
         )
     return weights.astype(wide_dtype(x.dtype))
-
-

@@ -25,8 +25,8 @@ def sampled_dot(
     """Dot products of rows of two arrays, one for each edge of a graph.
 
     Formula:
-        d[e] = <x[senders[e]], y[receivers[e]]> over the last dimension; dx[r] = sum of dd[e] y[receivers[e]] over the edges e
-        with senders[e] == r; dy[s] = sum of dd[e] x[senders[e]] over the edges e with receivers[e] == s.
+        d[e] = <x[senders[e]], y[receivers[e]]> over the last dimension; dx[r] = sum of dd[e] y[receivers[e]] over the edges
+        e with senders[e] == r; dy[s] = sum of dd[e] x[senders[e]] over the edges e with receivers[e] == s.
 
     Args:
         x: floats [R, ..., C], a row for each sender.

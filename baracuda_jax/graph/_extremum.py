@@ -150,5 +150,3 @@ def declare_extremum(name, public):
             "backward": ("segment_index", "take_along", "segment_sum_of_arg"),
         },
     )
-
-

@@ -43,9 +43,7 @@ def by_segment(target, x, senders, receivers, out, *, axis, num_segments, sorted
     senders, receivers = aligned(senders, receivers)
     index = index_of(receivers, num_segments, sorted)
     sources = in_order(index[0], rows(senders, x.shape[axis]))
-    return reduce(
-        target, x, index, out, axis=axis, num_segments=num_segments, sources=sources, more=more, **attributes
-    )
+    return reduce(target, x, index, out, axis=axis, num_segments=num_segments, sources=sources, more=more, **attributes)
 
 
 def total(x, senders, receivers, *, axis, num_segments, sorted, dtype):

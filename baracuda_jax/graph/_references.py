@@ -33,4 +33,3 @@ def add_up(x, receivers, *, axis, num_segments):
 def each_batch(ids, batch):
     missing = len(batch) - (ids.ndim - 1)
     return jnp.broadcast_to(ids.reshape(*ids.shape[:-1], *(1,) * missing, ids.shape[-1]), (*batch, ids.shape[-1]))
-

@@ -18,13 +18,13 @@ from ._sum import each_row_of
 
 @api
 @document(
-    "y[n] = e^data[n] / (sum of e^data[m] over the rows m of n's segment); ddata = y (dy - g), with g[n] the sum of y[m] dy[m] "
-    "over those rows",
+    "y[n] = e^data[n] / (sum of e^data[m] over the rows m of n's segment); ddata = y (dy - g), with g[n] the sum of "
+    "y[m] dy[m] over those rows",
     empty=None,
     dtypes="a float type",
     returns="Array [N, ...] of data's dtype; 0 for dropped rows.",
-    precision="float16 and bfloat16 are computed in float32 and rounded once. -inf has weight 0, also in a segment of nothing "
-    "else; NaN makes its segment NaN, and so does +inf.",
+    precision="float16 and bfloat16 are computed in float32 and rounded once. -inf has weight 0, also in a segment of "
+    "nothing else; NaN makes its segment NaN, and so does +inf.",
 )
 def segment_softmax(
     data: ArrayLike,

@@ -83,5 +83,5 @@ _sum = declare(
 
 
 def each_row_of(x, ids, params, implementation):
-    """Each row's x [*batch, S, ...], zero for rows that are dropped: the gradient of the sum, with derivatives of its own."""
+    """Each row's x [*batch, S, ...], zero for rows that are dropped: the gradient of the sum, as an op with derivatives."""
     return _sum.vjp(ids, x, **{**params, "empty_bits": 0}, implementation=implementation)

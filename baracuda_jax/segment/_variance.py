@@ -27,8 +27,8 @@ _PRECISION = (
 
 @api
 @document(
-    "y[s] = (sum of (data[n] - m[s])^2 over the rows n with segment_ids[n] == s) / (number of those rows - ddof), m[s] being "
-    "their mean; ddata[n] = 2 dy[s] (data[n] - m[s]) / (number of rows - ddof)",
+    "y[s] = (sum of (data[n] - m[s])^2 over the rows n with segment_ids[n] == s) / (number of those rows - ddof), m[s] "
+    "being their mean; ddata[n] = 2 dy[s] (data[n] - m[s]) / (number of rows - ddof)",
     empty="0",
     more=_MORE,
     dtypes="a float type",
@@ -51,8 +51,8 @@ def segment_var(
 
 @api
 @document(
-    "y[s] = the square root of `segment_var`; ddata[n] = dy[s] (data[n] - m[s]) / (y[s] (number of rows - ddof)), 0 where y[s] "
-    "is 0",
+    "y[s] = the square root of `segment_var`; ddata[n] = dy[s] (data[n] - m[s]) / (y[s] (number of rows - ddof)), 0 where "
+    "y[s] is 0",
     empty="0",
     more=_MORE,
     dtypes="a float type",
