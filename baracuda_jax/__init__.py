@@ -15,6 +15,7 @@ from .attention import (
     cascade_attention,
     cascade_merge_states,
     flash_sdpa,
+    flash_sdpa_sm89,
     hyper_connection,
     kv_cache_append,
     paged_kv_append,
@@ -38,6 +39,10 @@ from .convolution import (
     fold_2d,
     im2col_1d,
     im2col_2d,
+)
+from .distributed import (
+    column_parallel_linear,
+    row_parallel_linear,
 )
 from .elementwise import (
     abs as abs,
@@ -269,6 +274,7 @@ from .normalization import (
 from .optim import (
     adam_step,
     adamw_step,
+    distributed_adam_step,
     lamb_step,
     sgd_step,
 )
@@ -459,6 +465,7 @@ __all__ = [
     "clamp",
     "clz",
     "col2im_1d",
+    "column_parallel_linear",
     "concat",
     "concatenate",
     "conv1d",
@@ -491,6 +498,7 @@ __all__ = [
     "det",
     "digamma",
     "digitize",
+    "distributed_adam_step",
     "div",
     "dropout",
     "dynamic_quantize",
@@ -513,6 +521,7 @@ __all__ = [
     "fftshift",
     "fill",
     "flash_sdpa",
+    "flash_sdpa_sm89",
     "flip",
     "floor",
     "floor_divide",
@@ -678,6 +687,7 @@ __all__ = [
     "rope",
     "rope_apply_table",
     "rope_scaled_table",
+    "row_parallel_linear",
     "rsqrt",
     "scatter",
     "scatter_add",
