@@ -238,6 +238,28 @@ def test_an_axis_of_several_names():
     close(jax.jit(fun)(x, kernel, bias), _linear(x, kernel, bias), "float32", scale=4)
 
 
+def test_an_axis_of_vmap():
+    """Which stands for devices where there is one."""
+    x, kernel, bias, _ = _arrays("float32")
+    columns, rows = kernel.reshape(24, 4, 8).swapaxes(0, 1), kernel.reshape(4, 6, 32)
+    column = functools.partial(COLUMN, axis_name="i", gather_output=True)
+    row = functools.partial(ROW, axis_name="i", input_is_parallel=False)
+    for y in (
+        *jax.vmap(column, (None, 0, 0), axis_name="i")(x, columns, bias.reshape(4, 8)),
+        *jax.vmap(row, (None, 0, None), axis_name="i")(x, rows, bias),
+    ):
+        close(y, _linear(x, kernel, bias), "float32", scale=4)
+    params, grads = jnp.ones(5, jnp.float32), normal((4, 5), "float32")
+
+    def step(g):
+        state = DistributedAdamState.zeros(params, axis_name="i")
+        return bj.distributed_adam_step(params, g, state, axis_name="i")[0]
+
+    want = bj.adam_step(params, grads.mean(0), AdamState.zeros(params))[0]
+    for got in jax.vmap(step, axis_name="i")(grads):
+        close(got, want, "float32")
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # distributed_adam_step
 
@@ -407,7 +429,7 @@ def test_a_donated_state_is_updated_in_place():
 # Others
 
 
-@pytest.mark.parametrize("how, gradient", [("shard_map", 7), ("automatic", 5)])
+@pytest.mark.parametrize("how, gradient", [("shard_map", 6), ("automatic", 5)])
 def test_collectives_of_batch_norm_on_a_sharded_batch(how, gradient):
     """The mean, and then the variance about it, are those of all devices. The gradient adds sums for weight and bias, and for
     each use of a statistic, of which XLA finds some to be the same."""
@@ -420,8 +442,7 @@ def test_collectives_of_batch_norm_on_a_sharded_batch(how, gradient):
         fun = jax.shard_map(
             functools.partial(call, axis_name="d"), mesh=over, in_specs=(P("d"), P(), P()), out_specs=P("d")
         )
-    place = lambda a, spec: jax.device_put(a, jax.sharding.NamedSharding(over, spec))
-    args = place(x, P("d")), place(weight, P()), place(bias, P())
+    args = put((x, weight, bias), over, (P("d"), P(), P()))
     y, found = _counted(fun, *args)
     close(y, call(x, weight, bias), "float32", scale=4)
     assert found == {"all-reduce": 2}

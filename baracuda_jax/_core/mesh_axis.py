@@ -31,9 +31,11 @@ def varies(x, axis_name):
 
 
 def varying(x, *axis_names):
-    """x, with a type that varies over the axes. The gradient is summed over those over which it did not."""
+    """x, with a type that varies over the axes. The gradient is summed over those over which it did not. Types know no
+    axes of vmap."""
+    new = jax.sharding.get_abstract_mesh().manual_axes
     known = compat.manual_axes(jax.typeof(x))
-    missing = tuple(name for axis in axis_names for name in _names(axis) if name not in known)
+    missing = tuple(name for axis in axis_names for name in _names(axis) if name in new and name not in known)
     return jax.lax.pcast(x, missing, to="varying") if missing else x
 
 

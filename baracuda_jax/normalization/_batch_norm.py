@@ -97,8 +97,9 @@ def _trained(x, running_mean, running_var, weight, bias, *, axis, eps, momentum,
     if axis_name is not None:
         of_all = lambda value: jax.lax.psum(value, axis_name) / parts  # which have the same number of elements
         whole = of_all(mean)
-        variance = of_all(variance + jnp.square(mean - whole))
-        centered, mean = centered + (mean - whole), whole
+        shift = mean - whole
+        variance = of_all(variance + jnp.square(shift))
+        centered, mean = centered + shift, whole
     y = scaled(centered * jax.lax.rsqrt(variance + eps), weight, bias, axis).astype(x.dtype)
     count = parts * (x.size // max(x.shape[axis], 1))
 
