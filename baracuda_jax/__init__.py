@@ -15,6 +15,7 @@ from .attention import (
     cascade_attention,
     cascade_merge_states,
     flash_sdpa,
+    flash_sdpa_sm89,
     hyper_connection,
     kv_cache_append,
     paged_kv_append,
@@ -38,6 +39,10 @@ from .convolution import (
     fold_2d,
     im2col_1d,
     im2col_2d,
+)
+from .distributed import (
+    column_parallel_linear,
+    row_parallel_linear,
 )
 from .elementwise import (
     abs as abs,
@@ -273,6 +278,7 @@ from .normalization import (
 from .optim import (
     adam_step,
     adamw_step,
+    distributed_adam_step,
     lamb_step,
     sgd_step,
 )
@@ -468,6 +474,7 @@ __all__ = [
     "clamp",
     "clz",
     "col2im_1d",
+    "column_parallel_linear",
     "concat",
     "concatenate",
     "conv1d",
@@ -500,6 +507,7 @@ __all__ = [
     "det",
     "digamma",
     "digitize",
+    "distributed_adam_step",
     "div",
     "dropout",
     "dynamic_quantize",
@@ -522,6 +530,7 @@ __all__ = [
     "fftshift",
     "fill",
     "flash_sdpa",
+    "flash_sdpa_sm89",
     "flip",
     "floor",
     "floor_divide",
@@ -687,6 +696,7 @@ __all__ = [
     "rope",
     "rope_apply_table",
     "rope_scaled_table",
+    "row_parallel_linear",
     "rsqrt",
     "sampled_dot",
     "scatter",

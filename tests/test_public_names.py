@@ -39,6 +39,7 @@ def test_names_that_other_libraries_have_too():
         ("batched_svd", "svd"),
         ("concatenate", "concat"),
         ("norm_strided", "layer_norm"),
+        ("flash_sdpa_sm89", "flash_sdpa"),
         ("powi", "integer_pow"),
         ("reduce_to", "unbroadcast"),
         ("remainder", "mod"),
@@ -64,7 +65,7 @@ def test_segments_alone_call_their_first_operand_otherwise():
         **dict.fromkeys(("gemm", "gemv", "batched_gemm", "dense_gemm", "grouped_gemm", "int8_gemm", "fp8_gemm"), "a"),
         "fp8_dequant": "q", "fp8_recipe_update": "history",
         "random_": "key", "token_penalty": "logits",
-        **dict.fromkeys(("adam", "lamb", "sgd"), "params"),
+        **dict.fromkeys(("adam", "distributed_adam", "lamb", "sgd"), "params"),
     }  # fmt: skip
     for op in OPS.values():
         name, first = op.public.__name__, next(iter(inspect.signature(op.public).parameters))

@@ -36,6 +36,7 @@ class OpCategory(enum.StrEnum):
     LINALG = "linalg"
     MOE = "moe"
     OPTIMIZER = "optimizer"
+    DISTRIBUTED = "distributed"
 
 
 class BackendKind(enum.StrEnum):

@@ -7,13 +7,14 @@ from ._hyper import hyper_connection
 from ._paged import paged_kv_append
 from ._ring import ring_attention
 from ._rope import rope, rope_apply_table, rope_scaled_table
-from ._sdpa import flash_sdpa, sdpa
+from ._sdpa import flash_sdpa, flash_sdpa_sm89, sdpa
 
 __all__ = [
     "alibi",
     "cascade_attention",
     "cascade_merge_states",
     "flash_sdpa",
+    "flash_sdpa_sm89",
     "hyper_connection",
     "kv_cache_append",
     "kv_cache_append_backward",

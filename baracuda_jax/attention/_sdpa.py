@@ -141,6 +141,9 @@ def flash_sdpa(
     return _results(op, x, spec, alignment, return_lse)
 
 
+flash_sdpa_sm89 = flash_sdpa  # of one architecture elsewhere; cuDNN knows it here
+
+
 def _results(op, x, spec, alignment, return_lse):
     return_lse = checks.flag(op, "return_lse", return_lse)
     x, alignment = aligned(op, x, alignment)

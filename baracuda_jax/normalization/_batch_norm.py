@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks
+from .._core import checks, mesh_axis
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.facade import facade, facade_api
@@ -75,25 +75,13 @@ def batch_norm(
     )
     eps, momentum = epsilon(op, eps), number(op, "momentum", momentum, 0, 1)
     if checks.flag(op, "training", training):
-        options = dict(axis=axis, eps=eps, momentum=momentum, parts=_parts(op, axis_name), axis_name=axis_name)
+        options = dict(axis=axis, eps=eps, momentum=momentum, parts=mesh_axis.size(op, axis_name), axis_name=axis_name)
         return _trained(x, mean, var, weight, bias, **options)
     if mean is None or var is None:
         raise ValueError(
             f"{op}: {'running_var' if var is None else 'running_mean'} must be given unless training, got None"
         )
     return _evaluated(x, mean, var, weight, bias, axis=axis, eps=eps), mean, var
-
-
-def _parts(op, axis_name):
-    """How many parts the batch has."""
-    if axis_name is None:
-        return 1
-    try:
-        return jax.lax.axis_size(axis_name)
-    except (NameError, TypeError):
-        raise ValueError(
-            f"{op}: axis_name must be an axis of shard_map, pmap or vmap around the call, got {axis_name!r}"
-        ) from None
 
 
 @compiled("axis", "eps")
@@ -109,8 +97,9 @@ def _trained(x, running_mean, running_var, weight, bias, *, axis, eps, momentum,
     if axis_name is not None:
         of_all = lambda value: jax.lax.psum(value, axis_name) / parts  # which have the same number of elements
         whole = of_all(mean)
-        variance = of_all(variance + jnp.square(mean - whole))
-        centered, mean = centered + (mean - whole), whole
+        shift = mean - whole
+        variance = of_all(variance + jnp.square(shift))
+        centered, mean = centered + shift, whole
     y = scaled(centered * jax.lax.rsqrt(variance + eps), weight, bias, axis).astype(x.dtype)
     count = parts * (x.size // max(x.shape[axis], 1))
 

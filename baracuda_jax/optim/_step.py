@@ -20,6 +20,8 @@ _ARGUMENTS = {
     "params": "an array of floats, or a pytree of them.",
     "grads": "the gradients, a pytree of params' structure and shapes.",
     "adam state": "an optim.AdamState, as optim.AdamState.zeros(params) gives it before the first step.",
+    "distributed state": "the device's part of an optim.DistributedAdamState, whose zeros(params, axis_name=...) gives\n"
+    "            that before the first step.",
     "sgd state": "an optim.SGDState, as optim.SGDState.zeros(params) gives it before the first step.",
     "learning_rate": "number or scalar array, which may be traced.",
     "beta1": "static number in [0, 1), the decay of the first moment.",
@@ -35,6 +37,8 @@ _ARGUMENTS = {
     "nesterov": "whether the step looks ahead by the momentum.",
     "weight_decay_after_momentum": "whether weight_decay params is added after the momentum instead of before.",
     "maximize": "whether the step goes up the gradient.",
+    "axis_name": "name of the mesh axis, or a tuple of names; None for one device, which has the whole state.",
+    "reduction": '"mean" or "sum" of the gradients over the devices.',
     "grad_scale": "number or scalar array that gradients are multiplied by first; may be traced.",
     "implementation": '"xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.',
 }
@@ -56,19 +60,19 @@ _TEXT = """{first}
 
     Precision: float16 and bfloat16 are computed in float32 and rounded once. With state.master, the step is added to
     these, and params are their rounding. The root of a second moment has derivative 0 at 0, so that
-    gradients of a step are finite.
+    gradients of a step are finite.{precision}
 
     Source: {source}.
 """
 
 
-def documented(first, formula, source, state):
+def documented(first, formula, source, state, precision=""):
     """Writes a docstring of the sections that all steps share."""
 
     def write(fun):
         text = lambda name: _ARGUMENTS[f"{state} state" if name == "state" else name]
         args = "\n".join(f"        {name}: {text(name)}" for name in inspect.signature(fun).parameters)
-        fun.__doc__ = _TEXT.format(first=first, formula=formula, source=source, args=args)
+        fun.__doc__ = _TEXT.format(first=first, formula=formula, source=source, args=args, precision=precision)
         return fun
 
     return write
@@ -81,12 +85,17 @@ def step(op, rule, kind, params, grads, state, learning_rate, grad_scale, **opti
     grads = _arguments.like(op, "grads", grads, names, tree, shapes)
     count, slots, master = _arguments.slots(op, state, kind, names, tree, shapes)
     rate = _arguments.scalar(op, "learning_rate", learning_rate)
-    scale = None if isinstance(grad_scale, int | float) and grad_scale == 1 else grad_scale
-    scale = None if scale is None else _arguments.scalar(op, "grad_scale", scale)
+    scale = scale_or_none(op, grad_scale)
     new, master, slots, count = update(
         arrays, grads, slots, master, count, rate, scale, rule=rule, options=tuple(sorted(options.items()))
     )
     return tree.unflatten(new), _arguments.rebuilt(kind, tree, count, slots, master)
+
+
+def scale_or_none(op, grad_scale):
+    """None for the number 1, by which nothing is multiplied."""
+    is_one = isinstance(grad_scale, int | float) and grad_scale == 1
+    return None if is_one else _arguments.scalar(op, "grad_scale", grad_scale)
 
 
 @compiled("rule", "options")

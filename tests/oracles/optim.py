@@ -58,3 +58,11 @@ def sgd_step(
 
     params, b = _each(each, params, grads, state.momentum)
     return params, state._replace(step=np.int32(state.step + 1), momentum=b)
+
+
+def distributed_adam_step(params, grads, state, *args, reduction="mean", **kwargs):
+    """Of one device, whose shards are the arrays in one row."""
+    names = [name for name in ("mu", "nu", "nu_max") if getattr(state, name) is not None]
+    reshaped = {name: jax.tree.map(lambda p, m: m.reshape(p.shape), params, getattr(state, name)) for name in names}
+    params, new = adam_step(params, grads, state._replace(**reshaped), *args, **kwargs)
+    return params, new._replace(**{name: jax.tree.map(np.ravel, getattr(new, name)) for name in names})

@@ -3,6 +3,7 @@
 from . import (
     attention,
     convolution,
+    distributed,
     elementwise,
     fft,
     fp8,
@@ -44,6 +45,7 @@ FAMILIES = (
     gemm,
     fp8,
     optim,
+    distributed,
     attention,
     indexing,
     random,

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 import baracuda_jax
-from baracuda_jax.optim import AdamState, SGDState
+from baracuda_jax.optim import AdamState, DistributedAdamState, SGDState
 
 from ..benchmark import MATRICES, Benchmark
 
@@ -40,11 +40,16 @@ def _step(name):
         p, state = step(p, g, AdamState(jnp.int32(0), m, v * v), RATE, eps=EPS, implementation=implementation)
         return jnp.stack([p, state.mu, state.nu])
 
+    def rows(p, g, m, v, implementation):
+        state = DistributedAdamState(jnp.int32(0), m.reshape(-1), (v * v).reshape(-1))
+        p, state = step(p, g, state, RATE, eps=EPS, implementation=implementation)
+        return jnp.stack([p, *(of.reshape(p.shape) for of in (state.mu, state.nu))])
+
     def sgd(p, g, m, implementation):
         p, state = step(p, g, SGDState(jnp.int32(1), m), RATE, momentum=DECAYS[0], implementation=implementation)
         return jnp.stack([p, state.momentum])
 
-    return sgd if name == "sgd_step" else adam
+    return {"sgd_step": sgd, "distributed_adam_step": rows}.get(name, adam)
 
 
 def steps(name, rows, columns):
@@ -58,5 +63,5 @@ def steps(name, rows, columns):
 
 
 def benchmarks(size):
-    for name in ("adam_step", "adamw_step", "lamb_step", "sgd_step"):
+    for name in ("adam_step", "adamw_step", "lamb_step", "sgd_step", "distributed_adam_step"):
         yield steps(name, *MATRICES[size])
