@@ -62,7 +62,7 @@ def _from_the_end(target, axis):
     return of_kernel(target, operands=turned, results=results)
 
 
-@planted("test_sort.test_sorts_are_stable_and_keep_every_bit", op="sort", shape=(3, 97))
+@planted("test_sort.test_sorts_are_stable_and_keep_every_bit", op="sort", tier="changed", shape=(3, 97))
 def a_sort_is_not_stable():
     return _from_the_end("sort", -1)
 
@@ -72,7 +72,7 @@ def the_last_extremum_wins():
     return _from_the_end("argextremum", -2)
 
 
-@planted("test_sort.test_kthvalue_is_an_element_of_the_sort", op="kthvalue", shape=(3, 97))
+@planted("test_sort.test_kthvalue_is_an_element_of_the_sort", op="kthvalue", tier="changed", shape=(3, 97))
 def the_last_of_equal_ranks_is_selected():
     return _from_the_end("order_statistics", -1)
 
@@ -275,7 +275,7 @@ def channels_that_are_last_are_taken_for_first():
 
 
 @planted(VALUE, op="topk", tier="changed", case="rows", dtype="float32")
-@planted("test_sort.test_topk_is_the_beginning_of_the_sort", op="topk", largest=True)
+@planted("test_sort.test_topk_is_the_beginning_of_the_sort", op="topk", tier="changed", largest=True)
 def the_largest_are_the_smallest():
     return of_kernel("sort", attributes=lambda **_: {"descending": False})
 
@@ -299,18 +299,17 @@ def scales_are_those_of_the_next_channel():
     return of_kernel("dequantize", operands=_operand(1, lambda scale: jnp.roll(scale, 1, -1)))
 
 
-@planted("limits_of_differences", op="segment_mean")
-@planted("derivatives_of_the_definition", op="segment_mean", tier="changed", dtype="float32")
+@planted("limits_of_differences", "derivatives_of_the_definition", op="segment_mean", tier="changed")
 def a_residual_counts_one_row_too_many():
     return of_kernel("segment_mean_backward", operands=_operand(2, lambda counts: counts + 1))
 
 
-@planted("derivatives_of_the_definition", op="mean")
+@planted("derivatives_of_the_definition", op="mean", tier="changed")
 def the_gradient_of_a_mean_is_that_of_a_sum():
     return of_kernel("reduce_sum_backward", attributes=lambda **_: {"divisor": 1.0})
 
 
-@planted("derivatives_of_the_definition", op="where")
+@planted("derivatives_of_the_definition", op="where", tier="changed")
 def the_gradients_of_two_operands_are_swapped():
     return of_kernel("where_backward", results=lambda ys, *_, **__: ys[::-1])
 
