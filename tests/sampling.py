@@ -1,8 +1,8 @@
 """What a run takes of all tests.
 
 default     every op's value; of its other properties, and of those of the machinery that ops share, on one op of each kind, those
-            whose turn it is: RUNS successive runs meet all. Of the other parameters of a test each value once, or as many of them
-            in RUNS successive runs where there are many. Which case, dtype and combination it is rotates too.
+            whose turn it is: RUNS successive runs meet all. Of another test with parameters a part of the items that have each value
+            of each parameter once: RUNS runs have all of these. Which case, dtype and combination it is rotates too.
 --changed   everything there is about the ops that a change touches (`changes.py`); where that is what all ops share, the samples
             of the next RUNS - 1 runs
 --full      everything
@@ -18,7 +18,7 @@ import zlib
 from baracuda_jax._core.op import OPS
 
 RUNS = 4  # successive runs in which each property of an op, and of what ops share, is met
-MANY = 8  # what is more of a test's items, or groups of ops, is met in RUNS runs
+MANY = 8  # where an op of more groups than this shows a property, it is met in RUNS runs, else in each
 
 
 def seed_of(root):
@@ -33,10 +33,12 @@ def seed_of(root):
 
 
 def kind(op):
-    """What ops share whose declarations take the same paths through the machinery."""
+    """What ops share whose declarations take the same paths through the machinery, or those of JAX, where they are plain JAX."""
+    if op.is_facade:
+        return op.family
     star = any(name.startswith("*") for name in op.operands)
     shape = len(op.operands), len(op.results), len(op.outputs), len(op.differentiable)
-    made = op.has_kernels, bool(op.made_of), bool(op.aliases), op.is_facade, bool(op.weak)
+    made = op.has_kernels, bool(op.made_of), bool(op.aliases), bool(op.weak)
     return op.kin or (*shape, *made, star, op.is_linear, op.quantized, bool(op.also))
 
 
@@ -119,12 +121,10 @@ def covering(items, seed):
     return taken
 
 
-def sample(items, seed, is_chosen):
-    """A cover; a part of a long one, except of items that are chosen already: all of it in RUNS successive runs."""
-    cover = covering(items, seed)
-    if is_chosen or len(cover) <= MANY:
-        return cover
-    return covering(items, seed // RUNS)[seed % RUNS :: RUNS]
+def sample(items, seed):
+    """A part of a cover, and all of it in the RUNS runs of one block; at least one item."""
+    cover = covering(items, seed // RUNS)
+    return cover[seed % min(RUNS, len(cover)) :: RUNS]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -164,7 +164,8 @@ class Tier:
             return full
         if len(rest) == 1 or rest[0].get_closest_marker("exhaustive"):
             return full + rest
-        samples = [sample(rest, turn_of(seed, name), _is_chosen(rest[0])) for seed in self.seeds]
+        take = covering if _is_chosen(rest[0]) else sample
+        samples = [take(rest, turn_of(seed, name)) for seed in self.seeds]
         return full + list({id(item): item for taken in samples for item in taken}.values())
 
 

@@ -81,12 +81,13 @@ def test_a_property_meets_every_op_of_a_kind(count):
         assert {kind for run in runs[first : first + sampling.RUNS] for kind, _ in run} == set(range(9))
 
 
-def test_many_items_are_met_in_successive_runs():
-    items = _items(a=range(30), b="xy")
-    runs = [sampling.sample(items, seed, is_chosen=False) for seed in range(sampling.RUNS)]
-    assert {item.callspec.params["a"] for run in runs for item in run} == set(range(30))
-    assert max(map(len, runs)) <= 9
-    assert len(sampling.sample(items, 0, is_chosen=True)) >= 30
+@pytest.mark.parametrize("count", [2, 3, 30])
+def test_items_are_met_in_successive_runs(count):
+    items = _items(a=range(count), b="xy")
+    runs = [sampling.sample(items, seed) for seed in range(sampling.RUNS)]
+    assert {item.callspec.params["a"] for run in runs for item in run} == set(range(count))
+    assert {item.callspec.params["b"] for run in runs for item in run} == set("xy")
+    assert all(1 <= len(run) <= count / sampling.RUNS + 1 for run in runs)
 
 
 def _dtype(name):
