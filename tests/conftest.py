@@ -147,8 +147,8 @@ def _no_measurements(request, monkeypatch):
 
 
 def pytest_generate_tests(metafunc):
-    """A test with an argument `example` runs on each op, in one case and dtype; `op` on one op of each kind, `derivable_op` on
-    those that have a derivative; `law` goes with an example to which it applies."""
+    """A test with an argument `example` runs on each op, in one case and dtype; `op` on one op of each kind whose turn it is,
+    `derivable_op` on those that have a derivative; `law` goes with an example to which it applies."""
     import laws
     from examples_of import examples, has_derivative
     from sampling import due, kind, number_of
