@@ -34,7 +34,7 @@ def the_environment_goes_before_the_context(patch, op):
 
 
 @fault("test_plan.test_the_compiled_program_has_the_planned_calls", op="elu", backend="native", tier="changed")
-@fault("test_plan_choice.test_a_plan_and_a_call_choose_alike")
+@fault("test_plan_every.test_every_argument_has_a_plan")
 def a_plan_reports_another_backend(patch, op):
     patch.setattr(plan.Plan, "backend", "xla")
 

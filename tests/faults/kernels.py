@@ -142,7 +142,7 @@ def the_logarithm_of_nothing_is_nan():
     return of_kernel("logcumsumexp", results=_result(0, lambda y: jnp.where(jnp.isneginf(y), jnp.nan, y)))
 
 
-@planted("test_scan.test_a_factor_before_the_first_element_multiplies_nothing", op="linear_scan")
+@planted("test_scan.test_a_factor_before_the_first_element_multiplies_nothing", op="linear_scan", tier="changed")
 def the_first_factor_multiplies_a_state_of_zero():
     return of_kernel("linear_scan", results=lambda ys, a, b, **_: [ys[0] + 0 * a[..., :1, :]])
 

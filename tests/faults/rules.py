@@ -52,7 +52,8 @@ def only_the_first_of_several_results_is_mapped(patch, op):
     around(patch, rules, op.forward, lambda out: (out[0], [0, *[None] * (len(out[0]) - 1)]))
 
 
-@fault("vmap_front", "vmap_back", among=lambda op: has_primitives(op) and len(op.operands) > 1)
+@fault("vmap_middle", among=lambda op: has_primitives(op) and len(op.operands) > 1)
+@fault("vmap_front", "vmap_back", op="segment_sum", tier="changed")
 def the_second_operand_of_the_first_batch_serves_all(patch, op):
     rules = compat.batching.fancy_primitive_batchers
     rule = rules[op.forward]

@@ -21,7 +21,7 @@ from baracuda_jax._core.op import OPS
 
 TESTS = pathlib.Path(__file__).parent.parent
 FAULTS = []
-MOST = 4  # runs of one fault
+MOST = 32  # runs of one fault
 ABOUT = ("example", "op", "derivable_op", "sharded", "silent")  # parameters of a test that say which op it is about
 
 
