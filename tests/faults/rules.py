@@ -73,7 +73,7 @@ def the_first_batch_serves_all(patch, op):
     around(patch, compat.batching.fancy_primitive_batchers, op.forward, lambda out: (first(out[0]), out[1]))
 
 
-@fault("vmap_with_spmd_axis_name")
+@fault("test_sharding.test_a_kernel_call_says_what_its_batches_are")
 def a_kernel_call_says_nothing_of_its_batches(patch, op):
     patch.setattr(kernel, "_batch_rank", lambda dims: 0)
 

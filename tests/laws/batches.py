@@ -111,7 +111,7 @@ def grad_of_vmap_of_vmap(e):
     close(got, each if position == 0 else each.sum(1), e.dtype, scale=4)
 
 
-@law(about="declaration")
+@law()
 def vmap_with_spmd_axis_name(e):
     """What is mapped over an axis of a mesh stays on it, except where XLA gathers the operands of a library."""
     mesh = jax.make_mesh((2,), ("d",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices("cpu")[:2])
