@@ -7,7 +7,7 @@ import pathlib
 import re
 import subprocess
 
-from sampling import Tier
+from sampling import RUNS, Tier
 
 from baracuda_jax._core import library
 from baracuda_jax._core.op import OPS
@@ -20,7 +20,7 @@ SHARED = re.compile(
 )
 
 
-MORE = 3  # samples of everything, where what all ops share has changed
+MORE = RUNS - 1  # samples where what all ops share has changed: with that of a default run, all of its properties
 
 
 def tier(base, seed):

@@ -147,11 +147,11 @@ def _no_measurements(request, monkeypatch):
 
 
 def pytest_generate_tests(metafunc):
-    """A test with an argument `example` runs on each op, in one case and dtype; `op` on one op of each kind, `derivable_op` on
-    those that have a derivative; `law` goes with an example to which it applies."""
+    """A test with an argument `example` runs on each op, in one case and dtype; `op` on one op of each kind whose turn it is,
+    `derivable_op` on those that have a derivative; `law` goes with an example to which it applies."""
     import laws
     from examples_of import examples, has_derivative
-    from sampling import one_of_each_kind, turn_of
+    from sampling import due, kind, number_of
 
     from baracuda_jax._core.op import OPS
 
@@ -166,7 +166,7 @@ def pytest_generate_tests(metafunc):
         if argument in metafunc.fixturenames:
             ops = [op for op in OPS.values() if keep(op)]
             if metafunc.definition.get_closest_marker("exhaustive") is None:
-                ops = tier.of(ops, lambda seed, ops=ops: one_of_each_kind(ops, turn_of(seed, name)))
+                ops = tier.of(ops, lambda seed, ops=ops: due(ops, kind, seed, number_of(name)))
             metafunc.parametrize(argument, ops, ids=[op.name for op in ops])
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from sampling import case_and_dtype, turn_of
+from sampling import pair, turn_of
 
 from baracuda_jax._core import compat
 from baracuda_jax._core.case import Case, cast
@@ -56,7 +56,7 @@ class Example:
     @_constant
     def args(self):
         """The arrays among the arguments."""
-        return tuple(jnp.asarray(x) for x in jax.tree.leaves(self.drawn))
+        return tuple(map(jax.device_put, jax.tree.leaves(self.drawn)))
 
     def structured(self, args):
         """The arguments of the public function, of arrays."""
@@ -79,12 +79,16 @@ class Example:
     def x(self):
         """The differentiable argument; several, as one vector."""
         moving = [self.args[i] for i in self.moving]
-        return moving[0] if len(moving) == 1 else jnp.concatenate([a.ravel() for a in moving])
+        return moving[0] if len(moving) == 1 else jax.device_put(np.concatenate([np.ravel(a) for a in moving]))
+
+    def alone(self, fun):
+        """fun, whose operations run one by one; compiled as one where the op is plain JAX, of which that would be many programs."""
+        return jax.jit(fun) if self.op.is_facade else fun
 
     @_constant
     def y(self):
         """The output, of the op run alone."""
-        return self.fun(self.x)
+        return self.alone(self.fun)(self.x)
 
     @_constant
     def v(self):
@@ -99,7 +103,7 @@ class Example:
     @_constant
     def push(self):
         """The output's tangent, of the op run alone."""
-        return jax.jvp(self.fun, (self.x,), (self.v,))[1]
+        return self.alone(lambda x, v: jax.jvp(self.fun, (x,), (v,))[1])(self.x, self.v)
 
     def loss(self, x, implementation="native"):
         """A real scalar function of x, linear in the finite results."""
@@ -110,7 +114,11 @@ class Example:
     def gradient(self):
         """That of the loss, of the op run alone."""
         y, w = np.asarray(self.y), np.asarray(self.w)
-        return jax.vjp(self.fun, self.x)[1](jnp.asarray(np.where(np.isfinite(y), w, np.zeros_like(w))))[0]
+        return self.pull(np.where(np.isfinite(y), w, np.zeros_like(w)))
+
+    def pull(self, w):
+        """The cotangent of x, of the op run alone."""
+        return self.alone(lambda x, w: jax.vjp(self.fun, x)[1](w)[0])(self.x, w)
 
     def with_arguments(self, args):
         other = dataclasses.replace(self)
@@ -147,7 +155,7 @@ class Example:
     def random(self, like, seed=0):
         """A random array of `like`'s shape and dtype."""
         rng = np.random.default_rng((self.seed, seed))
-        return jnp.asarray(cast(rng.standard_normal(like.shape), like.dtype))
+        return jax.device_put(cast(rng.standard_normal(like.shape), like.dtype))
 
     def same(self, a, b):
         """The same bits from two programs; of plain JAX, also between ops, which XLA fuses with what is around it, the same
@@ -180,14 +188,14 @@ def examples(tier, name):
     ]
     for op in OPS.values():
         turns = (turn_of(seed, name) for seed in tier.seeds if op.name not in tier.ops)
-        pairs = dict.fromkeys(case_and_dtype(range(len(op.cases)), op.dtypes, turn) for turn in turns)
+        pairs = dict.fromkeys(pair(range(len(op.cases)), op.dtypes, turn) for turn in turns)
         found += [Example(op, op.cases[case], dtype) for case, dtype in pairs]
     return found
 
 
 def stacked(arrays, axis=0):
     """A stack that is made without a compiler, which is what tests wait for."""
-    return jnp.asarray(np.stack([np.asarray(a) for a in arrays], axis))
+    return jax.device_put(np.stack([np.asarray(a) for a in arrays], axis))
 
 
 def loss_of(fun):

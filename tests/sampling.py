@@ -1,9 +1,10 @@
 """What a run takes of all tests.
 
-default     each property of an op on every op, each property of the machinery that ops share on one op of each kind, and each
-            value of every other parameter of a test once. Which case, dtype and combination it is rotates with the seed, so that
-            successive runs meet all of them.
---changed   everything there is about the ops that a change touches (`changes.py`)
+default     every op's value; of its other properties, and of those of the machinery that ops share, on one op of each kind, those
+            whose turn it is: RUNS successive runs meet all. Of another test with parameters a part of the items that have each value
+            of each parameter once: RUNS runs have all of these. Which case, dtype and combination it is rotates too.
+--changed   everything there is about the ops that a change touches (`changes.py`); where that is what all ops share, the samples
+            of the next RUNS - 1 runs
 --full      everything
 """
 
@@ -15,6 +16,9 @@ import subprocess
 import zlib
 
 from baracuda_jax._core.op import OPS
+
+RUNS = 4  # successive runs in which each property of an op, and of what ops share, is met
+MANY = 8  # where an op of more groups than this shows a property, it is met in RUNS runs, else in each
 
 
 def seed_of(root):
@@ -29,48 +33,55 @@ def seed_of(root):
 
 
 def kind(op):
-    """What ops share whose declarations take the same paths through the machinery."""
+    """What ops share whose declarations take the same paths through the machinery, or those of JAX, where they are plain JAX."""
+    if op.is_facade:
+        return op.family
     star = any(name.startswith("*") for name in op.operands)
     shape = len(op.operands), len(op.results), len(op.outputs), len(op.differentiable)
-    made = op.has_kernels, bool(op.made_of), bool(op.aliases), op.is_facade, bool(op.weak)
+    made = op.has_kernels, bool(op.made_of), bool(op.aliases), bool(op.weak)
     return op.kin or (*shape, *made, star, op.is_linear, op.quantized, bool(op.also))
 
 
-def rotated(options, turn):
-    """One of the options, another one each turn until all have been taken."""
-    return options[turn % len(options)]
+def pair(xs, ys, turn):
+    """One of each, all pairs of which are met once in as many successive turns, all xs and all ys in the fewest."""
+    n, m = len(xs), len(ys)
+    turn %= n * m
+    return xs[(turn + turn // math.lcm(n, m)) % n], ys[turn % m]
 
 
-def _one_of_each(key_of, ops, turn):
-    groups = {}
-    for op in ops:
-        groups.setdefault(key_of(op), []).append(op)
-    return [rotated(members, turn + zlib.crc32(repr(key).encode())) for key, members in groups.items()]
-
-
-def one_of_each_kind(ops, turn):
-    return _one_of_each(kind, ops, turn)
-
-
-def one_of_each_kin(ops, turn):
-    """Each op, and one of those that differ in their functors alone."""
-    return _one_of_each(lambda op: op.kin or op.name, ops, turn)
-
-
-def each_but_of_facades_one_of_each_kin(ops, turn):
+def each_but_of_facades_one_of_each_kin(op):
     """JAX differentiates facades, or a rule of this package, of an op without kin."""
-    return _one_of_each(lambda op: op.kin if op.is_facade and op.kin else op.name, ops, turn)
+    return op.kin if op.is_facade and op.kin else op.name
 
 
-def case_and_dtype(cases, dtypes, turn):
-    """A pair, all of which are met in as many turns as there are, all dtypes and all cases in the fewest."""
-    n, m = len(cases), len(dtypes)
-    return cases[(turn + turn // math.lcm(n, m)) % n], dtypes[turn % m]
+def each_kin(op):
+    """Ops of one kin differ in their functors alone."""
+    return op.kin or op.name
+
+
+def due(ops, key, seed, number):
+    """{op: how often it was due before}: one op of each group whose turn it is, for the property of that number. In RUNS successive
+    runs a property meets every group, and in as many times RUNS as a group has ops every op. Properties of successive numbers take
+    turns at a group."""
+    groups, found = {}, {}
+    for op in ops:
+        groups.setdefault(key(op), []).append(op)
+    runs = RUNS if len(groups) > MANY else 1
+    for name, members in groups.items():
+        turn = turn_of(seed, repr(name))
+        op, now = pair(members, range(runs), turn)
+        if now == number % runs:
+            found[op] = turn // (runs * len(members))
+    return found
 
 
 def turn_of(seed, name):
     """Where the rotation of this name starts in a run of that seed."""
-    return seed + zlib.crc32(name.encode()) % 4096
+    return seed + number_of(name) % 4096
+
+
+def number_of(name):
+    return zlib.crc32(name.encode())
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -110,6 +121,12 @@ def covering(items, seed):
     return taken
 
 
+def sample(items, seed):
+    """A part of a cover, and all of it in the RUNS runs of one block; at least one item."""
+    cover = covering(items, seed // RUNS)
+    return cover[seed % min(RUNS, len(cover)) :: RUNS]
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Tiers
 
@@ -139,18 +156,25 @@ class Tier:
         return [item for name, group in groups.items() for item in self._of_test(name, group)]
 
     def _of_test(self, name, group):
-        if self.is_full or group[0].path.name in self.files or _has_chosen_examples(group[0]):
+        if self.is_full or group[0].path.name in self.files or _is_of_a_law(group[0]):
             return group
         full = [item for item in group if _ops_of(item) & self.ops]
         rest = [item for item in group if not _ops_of(item) & self.ops]
         if not self.seeds or not rest:
             return full
-        is_whole = len(rest) == 1 or rest[0].get_closest_marker("exhaustive")
-        samples = [rest] if is_whole else [covering(rest, turn_of(seed, name)) for seed in self.seeds]
-        return full + list({id(item): item for sample in samples for item in sample}.values())
+        if len(rest) == 1 or rest[0].get_closest_marker("exhaustive"):
+            return full + rest
+        take = covering if _is_chosen(rest[0]) else sample
+        samples = [take(rest, turn_of(seed, name)) for seed in self.seeds]
+        return full + list({id(item): item for taken in samples for item in taken}.values())
 
 
-def _has_chosen_examples(item):
+def _is_chosen(item):
+    """By `pytest_generate_tests`."""
+    return any(name in item.callspec.params for name in ("op", "derivable_op", "example"))
+
+
+def _is_of_a_law(item):
     return hasattr(item, "callspec") and "law" in item.callspec.params
 
 
@@ -166,4 +190,5 @@ def _ops_of(item):
     values = item.callspec.params.values() if hasattr(item, "callspec") else ()
     named = {name for name in map(_op_name, values) if name in OPS}
     family = getattr(item.module, "FAMILY", item.path.stem.removeprefix("test_"))
-    return named or {op.name for op in OPS.values() if op.family == family}
+    own = {op.name for op in OPS.values() if op.family == family}
+    return named & own or named | own  # "max" may be that of segments

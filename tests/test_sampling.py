@@ -1,11 +1,14 @@
 """What a run takes: every value of every parameter, all pairs over several runs, and the ops that a change touches."""
 
+import functools
 import types
 
 import changes
 import pytest
 import sampling
+from examples_of import examples
 from laws import LAWS, chosen
+from laws.table import ALIKE
 from sampling import Tier
 
 from baracuda_jax._core.op import OPS
@@ -37,20 +40,54 @@ def test_samples_of_several_seeds_differ():
 
 @pytest.mark.parametrize("n, m", [(1, 1), (3, 4), (4, 6), (5, 5), (1, 7)])
 def test_every_case_meets_every_dtype(n, m):
-    pairs = [sampling.case_and_dtype(range(n), range(m), turn) for turn in range(n * m)]
+    pairs = [sampling.pair(range(n), range(m), turn) for turn in range(n * m)]
     assert len(set(pairs)) == n * m
     assert {dtype for _, dtype in pairs[:m]} == set(range(m))
 
 
-def test_laws_run_on_every_op_or_on_every_kind():
-    pairs = list(chosen(Tier((0,))))
+@functools.cache
+def _pairs(seed):
+    """{(law, op)} of a default run."""
+    return {(law.name, example.op.name) for law, example in chosen(Tier((seed,)))}
+
+
+def test_each_law_meets_every_op_or_every_kind_in_successive_runs():
+    found = set().union(*map(_pairs, range(sampling.RUNS)))
     for law in LAWS.values():
         ops = [op for op in OPS.values() if any(law.applies(op, dtype) is None for dtype in map(_dtype, op.dtypes))]
-        found = {example.op.name for this, example in pairs if this is law}
-        # JAX differentiates facades without rules of their own.
-        each = lambda op: op.kin if op.kin and op.is_facade else op.name
-        key = {"machinery": sampling.kind, "functor": each}.get(law.about, lambda op: op.kin or op.name)
-        assert {key(OPS[name]) for name in found} == {key(op) for op in ops}, law.name
+        assert {ALIKE[law.about](OPS[op]) for name, op in found if name == law.name} == set(
+            map(ALIKE[law.about], ops)
+        ), law.name
+
+
+@pytest.mark.parametrize("seed", range(sampling.RUNS))
+def test_each_run_has_every_law_and_the_value_of_every_op(seed):
+    assert {law for law, _ in _pairs(seed)} == set(LAWS)
+    assert {example.op for example in examples(Tier((seed,)), "test_value")} == set(OPS.values())
+
+
+def test_a_seed_says_what_runs():
+    run = lambda: [(law.name, str(example)) for law, example in chosen(Tier((7,)))]
+    assert run() == run()
+
+
+@pytest.mark.parametrize("count", [1, 3, 6])
+def test_a_property_meets_every_op_of_a_kind(count):
+    """Nine kinds of so many ops: in as many times RUNS runs, once each, and every kind in RUNS runs."""
+    ops = [(kind, i) for kind in range(9) for i in range(count)]
+    runs = [sampling.due(ops, lambda op: op[0], seed, number=2) for seed in range(count * sampling.RUNS)]
+    assert sorted(op for run in runs for op in run) == ops
+    for first in range(len(runs) - sampling.RUNS + 1):
+        assert {kind for run in runs[first : first + sampling.RUNS] for kind, _ in run} == set(range(9))
+
+
+@pytest.mark.parametrize("count", [2, 3, 30])
+def test_items_are_met_in_successive_runs(count):
+    items = _items(a=range(count), b="xy")
+    runs = [sampling.sample(items, seed) for seed in range(sampling.RUNS)]
+    assert {item.callspec.params["a"] for run in runs for item in run} == set(range(count))
+    assert {item.callspec.params["b"] for run in runs for item in run} == set("xy")
+    assert all(1 <= len(run) <= count / sampling.RUNS + 1 for run in runs)
 
 
 def _dtype(name):

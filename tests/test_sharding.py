@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from examples_of import Example, close, has_derivative, loss_of
 from jax.sharding import PartitionSpec as P
+from laws import LAWS
 from laws.sharding import (
     EXPECTED,
     communicates,
@@ -70,6 +71,12 @@ def test_shard_map_over_all_axes(silent):
 
 def test_shard_map_over_some_axes(silent):
     shard_map_over_some_axes(silent)
+
+
+def test_a_kernel_call_says_what_its_batches_are():
+    """A law, on an op whose sharded batches are known by that alone: each run has it."""
+    op = OPS["lp_pool1d"]
+    LAWS["vmap_with_spmd_axis_name"].check(Example(op, op.cases[0], "float32"))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

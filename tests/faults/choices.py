@@ -34,17 +34,17 @@ def the_environment_goes_before_the_context(patch, op):
 
 
 @fault("test_plan.test_the_compiled_program_has_the_planned_calls", op="elu", backend="native", tier="changed")
-@fault("test_plan_choice.test_a_plan_and_a_call_choose_alike", op="segment_sum")
+@fault("test_plan_every.test_every_argument_has_a_plan")
 def a_plan_reports_another_backend(patch, op):
     patch.setattr(plan.Plan, "backend", "xla")
 
 
-@fault("test_plan.test_workspace_is_that_of_the_cuda_program", op="segment_sum")
+@fault("test_plan.test_workspace_is_that_of_the_cuda_program")
 def a_plan_reports_another_workspace(patch, op):
     patch.setattr(call.Call, "workspace_bytes", 8)
 
 
-@fault("test_plan_choice.test_a_plan_and_a_call_choose_alike", op="unique")
+@fault("test_plan_every.test_every_argument_has_a_plan")
 def a_plan_forgets_the_calls_of_other_ops(patch, op):
     patch.setattr(plan.Plan, "targets", property(lambda self: self.calls[0].targets))
 
@@ -80,7 +80,7 @@ def plans_of_several_backends_are_equal(patch, op):
     patch.setattr(preference.Planned, "__eq__", lambda self, other: True)
 
 
-@fault("test_native.test_other_platforms_get_the_reference", op="segment_sum")
+@fault("test_native.test_other_platforms_get_the_reference")
 def the_default_holds_on_platforms_without_kernels(patch, op):
     automatic = choice._automatic
     patch.setattr(choice, "_automatic", lambda call, implementation, platform: automatic(call, implementation, "cpu"))

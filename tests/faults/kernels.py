@@ -62,7 +62,7 @@ def _from_the_end(target, axis):
     return of_kernel(target, operands=turned, results=results)
 
 
-@planted("test_sort.test_sorts_are_stable_and_keep_every_bit", op="sort", shape=(3, 97))
+@planted("test_sort.test_sorts_are_stable_and_keep_every_bit", op="sort", tier="changed", shape=(3, 97))
 def a_sort_is_not_stable():
     return _from_the_end("sort", -1)
 
@@ -72,12 +72,12 @@ def the_last_extremum_wins():
     return _from_the_end("argextremum", -2)
 
 
-@planted("test_sort.test_kthvalue_is_an_element_of_the_sort", op="kthvalue", shape=(3, 97))
+@planted("test_sort.test_kthvalue_is_an_element_of_the_sort", op="kthvalue", tier="changed", shape=(3, 97))
 def the_last_of_equal_ranks_is_selected():
     return _from_the_end("order_statistics", -1)
 
 
-@planted("test_segment.test_ties", op="segment_max", implementation="native")
+@planted("test_segment.test_ties", op="segment_max", tier="changed", implementation="native")
 def the_last_of_rows_that_tie_wins():
     def turned(data, perm, offsets, **_):
         n, position = data.shape[-2], jnp.arange(perm.shape[-1])
@@ -92,12 +92,12 @@ def the_last_of_rows_that_tie_wins():
     return of_kernel("segment_max segment_min", operands=turned, results=back)
 
 
-@planted("test_segment.test_ties", op="segment_max_split", implementation="native")
+@planted("test_segment.test_ties", op="segment_max_split", tier="changed", implementation="native")
 def ties_are_counted_as_one():
     return of_kernel("segment_max segment_min", results=_result(1, lambda n: jnp.minimum(n, jnp.ones_like(n))))
 
 
-@planted("test_reduce.test_gradients_at_ties", op="max", implementation="native")
+@planted("test_reduce.test_gradients_at_ties", op="max", tier="changed", implementation="native")
 def the_maximum_passes_over_nan():
     hidden = lambda x: jnp.where(jnp.isnan(x), jnp.asarray(-jnp.inf, x.dtype), x)
     return of_kernel("reduce_extremum", operands=_operand(0, hidden))
@@ -110,32 +110,39 @@ def a_clamped_nan_is_a_number():
     return of_kernel("clamp", results=_result(0, lambda y: jnp.where(jnp.isnan(y), jnp.zeros_like(y), y)))
 
 
-@planted("test_reduce.test_signs_of_zeros", op="max", implementation="native")
+@planted("test_reduce.test_signs_of_zeros", op="max", tier="changed", implementation="native")
 def the_maximum_forgets_the_sign_of_zero():
     return of_kernel("reduce_extremum", results=_result(0, lambda y: jnp.where(y == 0, jnp.zeros_like(y), y)))
 
 
-@planted("test_reduce.test_gradients_of_products_with_zeros", op="prod", implementation="native")
+@planted("test_reduce.test_gradients_of_products_with_zeros", op="prod", tier="changed", implementation="native")
 def zero_factors_are_not_counted():
     return of_kernel("reduce_prod", results=_result(2, jnp.zeros_like))
 
 
-@planted("test_segment.test_prod_gradient_is_exact_with_zeros", op="segment_prod", implementation="native")
+@planted(
+    "test_segment.test_prod_gradient_is_exact_with_zeros", op="segment_prod", tier="changed", implementation="native"
+)
 def zero_factors_of_segments_are_not_counted():
     return of_kernel("segment_prod", results=_result(2, jnp.zeros_like))
 
 
-@planted("test_unique.test_nan_is_last_and_one_value_or_many", op="unique", equal_nan=True)
+@planted("test_unique.test_nan_is_last_and_one_value_or_many", op="unique", tier="changed", equal_nan=True)
 def each_nan_is_a_value_of_its_own():
     return of_kernel("run_starts", attributes=lambda **_: {"equal_nan": False})
 
 
-@planted("test_scan.test_logcumsumexp_of_minus_infinity_is_no_nan", op="logcumsumexp", implementation="native")
+@planted(
+    "test_scan.test_logcumsumexp_of_minus_infinity_is_no_nan",
+    op="logcumsumexp",
+    tier="changed",
+    implementation="native",
+)
 def the_logarithm_of_nothing_is_nan():
     return of_kernel("logcumsumexp", results=_result(0, lambda y: jnp.where(jnp.isneginf(y), jnp.nan, y)))
 
 
-@planted("test_scan.test_a_factor_before_the_first_element_multiplies_nothing", op="linear_scan")
+@planted("test_scan.test_a_factor_before_the_first_element_multiplies_nothing", op="linear_scan", tier="changed")
 def the_first_factor_multiplies_a_state_of_zero():
     return of_kernel("linear_scan", results=lambda ys, a, b, **_: [ys[0] + 0 * a[..., :1, :]])
 
@@ -155,17 +162,17 @@ def the_sum_of_a_mean_overflows():
     return of_kernel("segment_mean", results=_result(0, over))
 
 
-@planted("test_scan.test_half_types_accumulate_wide", op="cumsum", implementation="native")
+@planted("test_scan.test_half_types_accumulate_wide", op="cumsum", tier="changed", implementation="native")
 def a_scan_stops_growing():
     return of_kernel("cumsum", results=_narrow)
 
 
-@planted("test_shape.test_half_precision_adds_up_in_float32", op="fold", implementation="native")
+@planted("test_shape.test_half_precision_adds_up_in_float32", op="fold", tier="changed", implementation="native")
 def the_sum_of_windows_stops_growing():
     return of_kernel("move_add", results=_narrow)
 
 
-@planted("test_sort.test_cotangents_of_one_element_are_added", op="kthvalue", implementation="native")
+@planted("test_sort.test_cotangents_of_one_element_are_added", op="kthvalue", tier="changed", implementation="native")
 def the_last_cotangent_of_an_element_replaces_the_others():
     return of_kernel("scatter_along", attributes=lambda **_: {"unique": True})
 
@@ -206,7 +213,7 @@ def negative_ids_count_from_the_end():
     return of_kernel("bincount", operands=wrapped)
 
 
-@planted("test_segment.test_empty_value", op="segment_max", name="max")
+@planted("test_segment.test_empty_value", op="segment_max", tier="changed", name="max")
 def empty_segments_are_zero():
     return of_kernel("segment_max", attributes=lambda **_: {"empty_bits": 0})
 
@@ -275,7 +282,7 @@ def channels_that_are_last_are_taken_for_first():
 
 
 @planted(VALUE, op="topk", tier="changed", case="rows", dtype="float32")
-@planted("test_sort.test_topk_is_the_beginning_of_the_sort", op="topk", largest=True)
+@planted("test_sort.test_topk_is_the_beginning_of_the_sort", op="topk", tier="changed", largest=True)
 def the_largest_are_the_smallest():
     return of_kernel("sort", attributes=lambda **_: {"descending": False})
 
@@ -299,18 +306,17 @@ def scales_are_those_of_the_next_channel():
     return of_kernel("dequantize", operands=_operand(1, lambda scale: jnp.roll(scale, 1, -1)))
 
 
-@planted("limits_of_differences", op="segment_mean")
-@planted("derivatives_of_the_definition", op="segment_mean", tier="changed", dtype="float32")
+@planted("limits_of_differences", "derivatives_of_the_definition", op="segment_mean", tier="changed")
 def a_residual_counts_one_row_too_many():
     return of_kernel("segment_mean_backward", operands=_operand(2, lambda counts: counts + 1))
 
 
-@planted("derivatives_of_the_definition", op="mean")
+@planted("derivatives_of_the_definition", op="mean", tier="changed")
 def the_gradient_of_a_mean_is_that_of_a_sum():
     return of_kernel("reduce_sum_backward", attributes=lambda **_: {"divisor": 1.0})
 
 
-@planted("derivatives_of_the_definition", op="where")
+@planted("derivatives_of_the_definition", op="where", tier="changed")
 def the_gradients_of_two_operands_are_swapped():
     return of_kernel("where_backward", results=lambda ys, *_, **__: ys[::-1])
 

@@ -104,6 +104,6 @@ def repeats_are_summed_on_shards(patch, op):
     patch.setattr(_repeat_interleave, "_on_every_device", lambda x, implementation: x)
 
 
-@sharded(kind="explicit", program="forward", tier="default")
+@sharded(kind="explicit", tier="default", by="test_sharding.test_batches_need_no_communication")
 def nothing_is_taken_for_cut(patch, op):
     patch.setattr(partition, "_is_cut_explicitly", lambda avals: False)

@@ -1,11 +1,12 @@
 """The table of faults: what each breaks, what finds it, and in which runs.
 
 A fault claims a tier. "default": every default run finds it, whatever its seed, in the examples that it draws for the law or
-the test: those of the same op where these are about its functor, of one of its kin where they are about the declaration, of an
-op of the same kind where they are about the machinery; of any op where the fault is in what all ops share, and names none.
-"changed": a run of all there is about the op finds it, since it shows in one dtype, case or combination alone."""
+the test: those of the op where the fault names one, else of any op that `among` says is broken by it, as all are by a fault of what
+they share. "changed": a run of all there is about the op finds it, since it shows in one dtype, case or combination alone, or in
+a law that a default run need not try on the op."""
 
 import dataclasses
+import functools
 import importlib
 import inspect
 import itertools
@@ -14,22 +15,14 @@ import types
 from collections.abc import Callable
 
 from laws import LAWS, chosen
-from sampling import Tier, kind
+from sampling import Tier
 
 from baracuda_jax._core.op import OPS
 
 TESTS = pathlib.Path(__file__).parent.parent
 FAULTS = []
-MOST = 4  # runs of one fault
-# What ops must share with the broken one, for a parameter of a test to stand for it.
-ABOUT = {
-    "example": "functor",
-    "op": "machinery",
-    "derivable_op": "machinery",
-    "sharded": "declaration",
-    "silent": "declaration",
-}
-SAME = {"functor": lambda op: op.name, "declaration": lambda op: op.kin or op.name, "machinery": kind}
+MOST = 32  # runs of one fault
+ABOUT = ("example", "op", "derivable_op", "sharded", "silent")  # parameters of a test that say which op it is about
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,32 +59,28 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """`break_(patch, op)` breaks the op, or all where none is named. `found_by` names a law, or a test and its file; `given`
-    what its parameters must be; for an example, the name of its case and its dtype."""
+    """`break_(patch, op)` breaks the op, or any that is `among` the broken ones where none is named. `found_by` names a law, or a
+    test and its file; `given` what its parameters must be; for an example, the name of its case and its dtype."""
 
     break_: Callable
     found_by: str
     tier: str
     op: str | None
+    among: Callable
     given: dict
 
     def __str__(self):
         return "-".join(filter(None, (self.break_.__name__, self.found_by, self.op, *map(str, self.given.values()))))
 
     def runs(self, seed):
-        """What finds it, of a run of its tier; (run, the op that it runs). A facade has no rules to break."""
+        """What finds it, of a run of its tier; (run, the op that it runs)."""
         tier = Tier((seed,)) if self.tier == "default" else Tier((), frozenset({self.op}))
-        about, runs = ABOUT, _runs_of_law(self.found_by, tier)
-        if runs is None:
-            runs = _runs_of_test(self.found_by, tier)
-        else:
-            about = {"example": LAWS[self.found_by].about}
+        runs = _runs_of_law if self.found_by in LAWS else _runs_of_test
         found = []
-        for run in runs:
-            name = next((name for name in about if name in run.params), None)
+        for run in runs(self.found_by, tier):
+            name = next((name for name in ABOUT if name in run.params), None)
             op = _op(run.params[name] if name else self.op)
-            same = SAME[about[name] if name and self.tier == "default" else "functor"]
-            is_meant = not (op and op.is_facade) if self.op is None else same(op) == same(OPS[self.op])
+            is_meant = op is None or (self.among(op) if self.op is None else op.name == self.op)
             if is_meant and all(_is(run.params, *pair) for pair in self.given.items()):
                 found.append((run, op))
         return found[:MOST]
@@ -112,21 +101,29 @@ def _is(params, name, wanted):
     return wanted in values
 
 
-def fault(*found_by, op=None, tier="default", **given):
+def has_rules(op):
+    """Plain JAX has none to break."""
+    return not op.is_facade
+
+
+def fault(*found_by, op=None, tier="default", among=has_rules, **given):
     """Enters a fault into the table; each of the laws or tests must find it."""
 
     def enter(break_):
-        FAULTS.extend(Fault(break_, name, tier, op, given) for name in found_by)
+        FAULTS.extend(Fault(break_, name, tier, op, among, given) for name in found_by)
         return break_
 
     return enter
 
 
 def _runs_of_law(name, tier):
-    if name not in LAWS:
-        return None
     check = lambda example: LAWS[name].check(example)
-    return [Run("", check, {"example": example}) for law, example in chosen(tier) if law.name == name]
+    return [Run("", check, {"example": example}) for law, example in _chosen(tier) if law.name == name]
+
+
+@functools.cache
+def _chosen(tier):
+    return list(chosen(tier))
 
 
 def _runs_of_test(name, tier):

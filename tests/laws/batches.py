@@ -24,10 +24,11 @@ def _few(args, count=3):
 
 
 def _vmap(e, axis, out_axes):
-    """Each argument mapped or not: one program of all maps, and one of a single call."""
+    """All arguments mapped, one alone, all but one: one program of all maps, and one of a single call."""
     position = lambda a: min(axis, a.ndim)
-    few = _few(e.args)
-    ways = [mapped for mapped in np.ndindex(*(2,) * len(e.args)) if any(mapped)]
+    few, n = _few(e.args), len(e.args)
+    alone = [tuple(int(i == k) for i in range(n)) for k in range(n)]
+    ways = dict.fromkeys([(1,) * n, *alone, *(tuple(1 - m for m in way) for way in alone if n > 1)])
     axes = [[position(a) if m else None for a, m in zip(e.args, mapped, strict=True)] for mapped in ways]
     many = [
         [few[0][k] if d is None else stacked([args[k] for args in few], d) for k, d in enumerate(way)] for way in axes

@@ -2,11 +2,12 @@
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable
 
 import jax.numpy as jnp
 from examples_of import Example
-from sampling import case_and_dtype, each_but_of_facades_one_of_each_kin, one_of_each_kin, one_of_each_kind, turn_of
+from sampling import due, each_but_of_facades_one_of_each_kin, each_kin, kind, pair, turn_of
 
 from baracuda_jax._core.op import OPS
 
@@ -74,25 +75,27 @@ def _example(op, case, dtype):
     return Example(OPS[op], OPS[op].cases[case], dtype)
 
 
+# What ops share that show a law alike.
+ALIKE = {"functor": each_but_of_facades_one_of_each_kin, "declaration": each_kin, "machinery": kind}
+
+
 def chosen(tier):
     """The pairs (law, example) to run: of ops that are tested in full, all; of the others one example each of those that show
-    what the law is about. Laws take the same examples as far as they apply, others for another seed."""
-    samples = {
-        "functor": each_but_of_facades_one_of_each_kin,
-        "declaration": one_of_each_kin,
-        "machinery": one_of_each_kind,
-    }
+    what the law is about, and whose turn it is. Laws that meet an op in one run take the same example as far as they apply."""
+    numbers = {about: itertools.count() for about in ALIKE}
     for law in LAWS.values():
         speaks_of = {op.name: [dtype for dtype in op.dtypes if law.applies(op, dtype) is None] for op in OPS.values()}
         ops = [op for op in OPS.values() if speaks_of[op.name]]
         full = [op for op in ops if op.name in tier.ops]
         pairs = [(op.name, i, dtype) for op in full for i in range(len(op.cases)) for dtype in speaks_of[op.name]]
+        number = next(numbers[law.about])
         for seed in tier.seeds:
-            pairs += [(op.name, *_take(op, speaks_of[op.name], seed)) for op in samples[law.about](ops, seed)]
+            found = due(ops, ALIKE[law.about], seed, number).items()
+            pairs += [(op.name, *_take(op, speaks_of[op.name], before)) for op, before in found]
         yield from ((law, _example(*which)) for which in dict.fromkeys(pairs))
 
 
-def _take(op, dtypes, seed):
-    turn = turn_of(seed, op.name)
-    case, dtype = case_and_dtype(range(len(op.cases)), op.dtypes, turn)
-    return (case, dtype) if dtype in dtypes else case_and_dtype(range(len(op.cases)), dtypes, turn)
+def _take(op, dtypes, before):
+    turn, cases = turn_of(before, op.name), range(len(op.cases))
+    case, dtype = pair(cases, op.dtypes, turn)
+    return (case, dtype) if dtype in dtypes else pair(cases, dtypes, turn)
