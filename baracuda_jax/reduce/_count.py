@@ -69,9 +69,10 @@ def counted(what, x, axes, dtype, implementation):
 
 def _declare(public, what):
     def reference(x, *, axes, dtype):
+        counted = x if x.dtype == bool else x != 0
         if what == "count":
-            return ((x != 0).sum(axes, dtype=dtype),)
-        return ((x != 0).any(axes) if what == "any" else (x != 0).all(axes),)
+            return (counted.sum(axes, dtype=dtype),)
+        return (counted.any(axes) if what == "any" else counted.all(axes),)
 
     def native(x, *, axes, dtype, save):
         x = x != 0 if jnp.iscomplexobj(x) else x
