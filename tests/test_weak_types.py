@@ -1,11 +1,14 @@
 """Law: what is made of Python numbers alone is weakly typed where JAX's is, and changes no dtype that it meets. Nothing is
-compiled here."""
+compiled here, except by the last test."""
 
 import jax
 import jax.numpy as jnp
 import pytest
+from examples_of import Example
+from laws import LAWS
 
 import baracuda_jax as bj
+from baracuda_jax._core.op import OPS
 from baracuda_jax.elementwise._made import MADE
 
 # JAX's results are strong here, since its own constants are arrays; and `cube` is a function of two arguments there.
@@ -84,3 +87,9 @@ def test_derivatives_of_python_numbers():
     assert (jax.grad(bj.exp)(0.5) * jnp.ones(2, jnp.bfloat16)).dtype == jnp.bfloat16
     y, t = jax.jvp(bj.mul, (2.0, 3.0), (1.0, 1.0))
     assert y.weak_type and float(t) == 5
+
+
+def test_a_kernels_result_is_not_weak():
+    """A law, on an op whose operand is as the caller gave it: each run has it."""
+    op = OPS["segment_sum"]
+    LAWS["weak_types"].check(Example(op, op.cases[0], "float32"))

@@ -158,7 +158,7 @@ def a_program_differs_from_the_op_run_alone(patch, op):
     patch.setattr(op.forward, "impl", lambda *args, **params: [y + y.dtype.type(1) for y in run(*args, **params)])
 
 
-@fault("weak_types")
+@fault("test_weak_types.test_a_kernels_result_is_not_weak")
 def a_result_is_as_weak_as_the_operand(patch, op):
     rule = compat.with_type
 
