@@ -10,7 +10,9 @@ from .._core import checks
 from .._core.api import api
 from .._core.compiled import compiled
 from .._core.types import Implementation
+from .._core.within import within
 from ..segment import segment_softmax
+from ..segment._references import take
 from ._arguments import entries, number_of_segments, receivers_of, rows, weights_of
 from ._extremum import declare_extremum
 from ._sum import declare_sum
@@ -119,7 +121,7 @@ def _mean(total, counts, *, dtype):
 
 @compiled()
 def _over(weights, counts, receivers):
-    each = jnp.maximum(counts.at[receivers].get(mode="fill", fill_value=1), 1)
+    each = jnp.maximum(take(counts, receivers, axis=0), 1)
     return weights / each.reshape(each.shape + (1,) * (weights.ndim - 1)).astype(weights.dtype)
 
 
@@ -134,7 +136,7 @@ def _softmax(logits, senders, receivers, count, params):
 
 @compiled("count")
 def _without(logits, senders, *, count):
-    inside = ((senders >= 0) & (senders < count)).reshape(senders.shape + (1,) * (logits.ndim - 1))
+    inside = within(senders, count).reshape(senders.shape + (1,) * (logits.ndim - 1))
     return jnp.where(inside, logits, -jnp.inf)
 
 

@@ -79,7 +79,7 @@ def _tangent(by):
 def _backward_reference(x, y, senders, receivers, dd, *, axis, **_):
     of = lambda rows, names, to, like: add_up(
         scaled(each_entry(rows, names, axis), wide(dd)),
-        receivers_of(names, to, rows.shape[axis]),
+        receivers_of(names, to, rows.shape[axis], like.shape[axis]),
         axis=axis,
         num_segments=like.shape[axis],
     ).astype(like.dtype)

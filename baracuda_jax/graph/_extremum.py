@@ -12,7 +12,7 @@ from .._core.op import Body, declare
 from .._core.wide import wide
 from ..segment._kernels import flat, index_dtype, unflat
 from ..segment._partition import first_arg
-from ..segment._references import column, per_batch, segment_or_last, take
+from ..segment._references import column, per_batch, take
 from ._family import FAMILY, draws
 from ._kernels import by_segment, rows
 from ._partition import aggregation
@@ -21,7 +21,7 @@ from ._references import add_up, each_batch, each_entry, receivers_of
 
 def _entry_of(extremum, x, senders, receivers, num_segments):
     """[S, ...]: the first entry that has the extreme value, their number where there is none."""
-    receivers = segment_or_last(receivers_of(senders, receivers, x.shape[0]), num_segments)
+    receivers = receivers_of(senders, receivers, x.shape[0], num_segments)
     messages = each_entry(x, senders, 0)
     best = extremum(wide(messages), receivers, num_segments).astype(x.dtype)
     has_it = same(messages, take(best, receivers, axis=0))
@@ -109,7 +109,7 @@ def declare_extremum(name, public):
         given, wanted = each_entry(dy, receivers, axis), each_entry(arg + 1, receivers, axis)
         number = jnp.arange(1, senders.shape[-1] + 1, dtype=arg.dtype)
         number = number.reshape((1,) * axis + (-1,) + (1,) * (dy.ndim - axis - 1))
-        back = receivers_of(receivers, senders, num_segments)
+        back = receivers_of(receivers, senders, num_segments, num_rows)
         each = jnp.where(wanted == number, wide(given), 0)
         return (add_up(each, back, axis=axis, num_segments=num_rows).astype(dy.dtype),)
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from .._core.bits import to_bits
 from .._core.kernel import kernel
 from .._core.wide import wide_dtype
+from .._core.within import within
 from ..segment._kernels import flat, index_of, reduce
 from ..segment._references import broadcast
 
@@ -22,10 +23,7 @@ def aligned(*arrays):
 
 def rows(ids, count):
     """Row numbers as the kernels read them: uint32, NO_ROW where there is no such row."""
-    info = jnp.iinfo(ids.dtype)
-    inside = (ids >= 0) if info.min < 0 else jnp.ones(ids.shape, bool)
-    inside &= (ids < count) if info.max >= count else True
-    return jnp.where(inside, ids.astype(jnp.uint32), jnp.uint32(NO_ROW))
+    return jnp.where(within(ids, count), ids.astype(jnp.uint32), jnp.uint32(NO_ROW))
 
 
 def in_order(perm, sources):

@@ -4,15 +4,13 @@ import jax
 import jax.numpy as jnp
 
 from .._core.wide import wide
+from .._core.within import within
 from ..segment._references import per_batch, segment_or_last, take
 
 
-def receivers_of(senders, receivers, count):
-    """Receivers, -1 where the sender is none of so many rows."""
-    info = jnp.iinfo(senders.dtype)
-    inside = senders >= 0 if info.min < 0 else jnp.ones(senders.shape, bool)
-    inside &= senders < count if info.max >= count else True
-    return jnp.where(inside, segment_or_last(receivers, 2**31 - 1), -1)
+def receivers_of(senders, receivers, count, num_segments):
+    """Receivers, `num_segments` where these or the senders, of which there are so many, are out of range."""
+    return jnp.where(within(senders, count), segment_or_last(receivers, num_segments), num_segments)
 
 
 def each_entry(x, senders, axis):

@@ -13,7 +13,7 @@ from ._references import add_up, each_entry, receivers_of, scaled
 
 
 def _reference(x, senders, receivers, weights, *, axis, num_segments, sorted):
-    receivers = receivers_of(senders, receivers, x.shape[axis])
+    receivers = receivers_of(senders, receivers, x.shape[axis], num_segments)
     messages = scaled(each_entry(x, senders, axis), weights)
     return (add_up(messages, receivers, axis=axis, num_segments=num_segments).astype(x.dtype),)
 
@@ -31,7 +31,7 @@ def _tangent(by):
 
 
 def _backward_reference(x, senders, receivers, weights, dy, *, axis, num_segments, sorted):
-    back = receivers_of(receivers, senders, num_segments)
+    back = receivers_of(receivers, senders, num_segments, x.shape[axis])
     given = each_entry(dy, receivers, axis)
     dx = add_up(scaled(given, weights), back, axis=axis, num_segments=x.shape[axis]).astype(x.dtype)
     products = scaled(each_entry(x, senders, axis), given.astype(weights.dtype))

@@ -34,7 +34,8 @@ def cases(draw_data=None, **kwargs):
 
     table = {
         "rows": (lambda r: (normal(r, 37, 6), ids(r, 37, 0, 9)), dict(num_segments=9)),
-        "vector": (lambda r: (normal(r, 50), ids(r, 50, 0, 7, np.int8)), dict(num_segments=7)),
+        # The ids' dtype does not hold the number of segments.
+        "vector": (lambda r: (normal(r, 50), ids(r, 50, 0, 7, np.int8)), dict(num_segments=200)),
         "dropped": (lambda r: (normal(r, 23, 3), ids(r, 23, -3, 9)), dict(num_segments=6)),
         "sorted": (
             lambda r: (normal(r, 29, 5), np.sort(ids(r, 29, -1, 12))),

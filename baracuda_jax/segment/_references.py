@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from .._core.bits import from_bits
 from .._core.wide import wide
+from .._core.within import within
 
 
 def per_batch(fun, axis):
@@ -22,7 +23,7 @@ def broadcast(x, batch):
 
 def segment_or_last(ids, num_segments):
     """Ids with `num_segments` for those out of range."""
-    inside = (ids >= 0) & (ids < num_segments) if num_segments else jnp.zeros(ids.shape, bool)
+    inside = within(ids, num_segments)
     return jnp.where(inside, ids, 0).astype(jnp.int32) + jnp.where(inside, 0, num_segments)
 
 
@@ -55,7 +56,7 @@ def take(x, ids, *, axis, **_):
     def one(x, ids):
         if not x.shape[0]:
             return jnp.zeros((*ids.shape, *x.shape[1:]), x.dtype)
-        inside = (ids >= 0) & (ids < x.shape[0])
-        return jnp.where(column(inside, x), x[jnp.where(inside, ids, 0)], 0)
+        inside = within(ids, x.shape[0])
+        return jnp.where(column(inside, x), x[jnp.where(inside, ids, 0).astype(jnp.uint32)], 0)
 
     return per_batch(one, axis)(x, broadcast(ids, x.shape[:axis]))

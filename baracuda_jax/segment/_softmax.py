@@ -10,6 +10,7 @@ from .._core.compiled import compiled
 from .._core.op import compose
 from .._core.types import Implementation
 from .._core.wide import wide
+from .._core.within import within
 from ._arguments import arguments, document
 from ._family import FAMILY, cases
 from ._log_sum_exp import segment_logsumexp
@@ -54,7 +55,7 @@ def _wide(x):
 
 @compiled("dtype", "axis", "num_segments")
 def _weights(x, y, ids, *, dtype, axis, num_segments):
-    inside = (ids >= 0) & (ids < num_segments)
+    inside = within(ids, num_segments)
     is_nothing = (x == -jnp.inf) | ~inside.reshape(inside.shape + (1,) * (x.ndim - inside.ndim))
     below = jnp.where(is_nothing, 0, x) - jnp.where(is_nothing, 0, y)
     return jnp.where(is_nothing, 0, jnp.exp(below)).astype(dtype)
