@@ -351,6 +351,7 @@ from .segment import (
     segment_softmax,
     segment_std,
     segment_sum,
+    segment_take,
     segment_var,
 )
 from .shape import (
@@ -711,6 +712,7 @@ __all__ = [
     "segment_softmax",
     "segment_std",
     "segment_sum",
+    "segment_take",
     "segment_var",
     "selu",
     "sgd_step",

@@ -57,6 +57,7 @@ def pytest_configure(config):
     from sampling import seed_of
 
     jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_default_matmul_precision", "highest")  # a GPU rounds operands of float32 to fewer bits else
     config.addinivalue_line("markers", "exhaustive: a default run takes all parameters, since they cost little")
     config.addinivalue_line("markers", "large: takes GBs of memory and long on a CPU, where --full alone runs it")
     if option.sample is None:  # workers have the controller's options

@@ -44,6 +44,13 @@ def segment(name, data, ids, num_segments, empty_value=None, **_):
     return y
 
 
+def segment_take(x, ids):
+    if ids.ndim > 1:
+        return np.stack([segment_take(a, i) for a, i in zip(x, ids, strict=True)])
+    inside = (ids >= 0) & (ids < len(x))
+    return np.where(inside.reshape(-1, *(1,) * (x.ndim - 1)), x[np.where(inside, ids, 0)].astype(np.float64), 0)
+
+
 def segment_softmax(data, ids, num_segments, **_):
     data, ids = np.asarray(data).astype(np.float64), np.asarray(ids)
     if ids.ndim > 1:
@@ -538,6 +545,8 @@ def value(example):
     name, args, kwargs = example.op.name.removesuffix("_split"), example.args, dict(example.case.kwargs)
     if example.op.is_facade or example.op.family in ("graph", "indexing"):
         return _of_facade(example)
+    if name == "segment_take":
+        return segment_take(*map(np.asarray, args))
     if name == "segment_softmax":
         return segment_softmax(*args, **kwargs)
     if name.startswith("segment_"):

@@ -66,6 +66,13 @@ def _segments(op, **options):
     yield make("batches", args=batches, specs=(P("d"), P("d")), out=P("d"))
 
 
+def _taken():
+    ids = np.random.default_rng(0).integers(-1, 6, 16).astype(np.int32)
+    fun = functools.partial(bj.segment_take, implementation="native")
+    yield Sharded("segment_take", "rows", fun, (_float(5, 8), ids), (P(), P("d")), ROWS, 1)
+    yield Sharded("segment_take", "features", fun, (_float(5, 8), ids), (COLUMNS, P()), COLUMNS, 1)
+
+
 def _graph():
     """Edges are cut, or features."""
     ids = lambda seed: np.random.default_rng(seed).integers(-1, 7, 16).astype(np.int32)
@@ -347,6 +354,7 @@ def _all():
     for op in ("segment_max_split", "segment_min_split"):
         yield from _segments(op, ties="split")
     yield from _segments("segment_logsumexp")
+    yield from _taken()
     yield from _graph()
     for op, parameters in UNARY.items():
         yield from _unary(op, *parameters)

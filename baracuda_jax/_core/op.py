@@ -293,7 +293,6 @@ def compose(
     dtypes: Sequence[str],
     operands: Sequence[str],
     made_of: Sequence[str],
-    more_kernels: Mapping[str, Sequence[str]] | None = None,
     differentiable: Sequence[str] = (),
     constant: Mapping[str, str] | None = None,
     surrogate: bool = False,
@@ -302,8 +301,7 @@ def compose(
     """Puts a public function that calls other ops, and nothing else that matters, into the table `OPS`.
 
     It has no primitive: JAX transforms the ops that it calls, and each has its own choice of backend. `made_of` names these,
-    all of which every call calls, and `more_kernels` targets of other ops' derivatives that it calls, by kind; the other
-    arguments are those of `declare`."""
+    all of which every call calls; the other arguments are those of `declare`."""
     constant = constant or {}
     complete.check_composed(
         name, public=public, cases=cases, dtypes=dtypes, operands=operands, made_of=made_of, known=OPS,
@@ -311,11 +309,7 @@ def compose(
     )  # fmt: skip
     parts = [OPS[part] for part in made_of]
     kinds = ("forward", "tangent", "backward") if differentiable else ("forward",)
-    more = more_kernels or {}
-    targets = {
-        kind: dict.fromkeys((*(t for part in parts for t in part.kernels.get(kind, ())), *more.get(kind, ())))
-        for kind in kinds
-    }
+    targets = {kind: dict.fromkeys(t for part in parts for t in part.kernels.get(kind, ())) for kind in kinds}
     libraries = {part.library for part in parts if part.library}
     op = OPS[name] = Op(
         name=name,

@@ -10,6 +10,7 @@ from .._core import checks
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.facade import facade, facade_api
+from .._core.float8 import to_float8
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from ._arguments import FLOAT8, FLOATS, dtype_name, float32, floats
@@ -85,7 +86,7 @@ def fp8_dequant(
 def cast(x, scale, *, dtype):
     x, scale = jax.lax.stop_gradient((x, scale))
     wide, largest = x.astype(jnp.float32), float(jnp.finfo(dtype).max)
-    return jnp.clip(wide * scale, -largest, largest).astype(dtype), jnp.max(jnp.abs(wide), initial=0)
+    return to_float8(jnp.clip(wide * scale, -largest, largest), dtype), jnp.max(jnp.abs(wide), initial=0)
 
 
 @compiled("dtype")

@@ -62,11 +62,17 @@ def rms_norm(
     return back(_rms_norm(x, weight, eps=epsilon(op, eps), offset=offset if has_weight else 0.0, rounds=rounds))
 
 
+def _rounded(y, dtype):
+    """y as rounded to the dtype; casts to it and back XLA may leave out."""
+    to = jnp.finfo(dtype)
+    return jax.lax.reduce_precision(y, to.nexp, to.nmant)
+
+
 @compiled("eps", "offset", "rounds")
 def _rms_norm(x, weight, *, eps, offset, rounds):
     square = jnp.square(wide(x)).sum(-1, keepdims=True) / max(x.shape[-1], 1)
     y = wide(x) * jax.lax.rsqrt(square + eps)
-    y = wide(y.astype(x.dtype)) if rounds else y
+    y = _rounded(y, x.dtype) if rounds else y
     return (y * (offset + along(weight, x.ndim - 1, x.ndim))).astype(x.dtype)
 
 

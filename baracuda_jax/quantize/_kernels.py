@@ -4,6 +4,7 @@ and scales and zero points per channel, as `Granularity` makes them."""
 import jax
 import jax.numpy as jnp
 
+from .._core.float8 import to_float8
 from .._core.kernel import kernel
 from ._arguments import is_float8
 from ._granularity import expanded
@@ -87,7 +88,7 @@ def clamped_reference(x, scale, zero_point, *, low, high):
 def quantize_reference(x, scale, zero_point, *, code, low, high):
     if is_float8(code):
         ratio = divide(wide(x), expanded(scale, x))
-        return jnp.clip(ratio, low, high).astype(code)
+        return to_float8(jnp.clip(ratio, low, high), code)
     return clamped_reference(x, scale, zero_point, low=low, high=high).astype(jnp.int32).astype(code)
 
 

@@ -10,7 +10,7 @@ from .._core.wide import wide, wide_dtype, with_rest
 from ._kernels import index_dtype
 from ._references import broadcast, column, count, per_batch
 
-_BY_ROW = ("data", "segment_ids")
+_BY_ROW = ("data", "segment_ids", "rows")
 
 
 def _labels(names, types, params):
@@ -59,6 +59,7 @@ def _mean_forward(run, axes, data, ids, *, save, **params):
 
 
 sum_by_rows = _by_rows(forward=_sum_forward)
+taken_by_rows = Partition(_labels, frozenset("s"), plain=True)
 mean_by_rows = _by_rows(forward=_mean_forward)
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from .._core.within import within
 from ._arguments import arguments, document
 from ._family import FAMILY, cases
 from ._log_sum_exp import segment_logsumexp
-from ._sum import each_row_of
+from ._take import take_rows
 
 
 @api
@@ -41,7 +41,8 @@ def segment_softmax(
     x = _wide(data)
     options = dict(indices_are_sorted=params["sorted"], implementation=implementation)
     y = segment_logsumexp(x, ids, params["num_segments"], **options)
-    return _weights(x, each_row_of(y, ids, params, implementation), ids, dtype=data.dtype.name, **_shape(params))
+    each = take_rows(y, ids, **params, implementation=implementation)
+    return _weights(x, each, ids, dtype=data.dtype.name, **_shape(params))
 
 
 def _shape(params):
@@ -69,8 +70,7 @@ compose(
     cases=cases(),
     dtypes=checks.FLOATS,
     operands=FAMILY["operands"],
-    made_of=("segment_logsumexp",),
-    more_kernels=dict.fromkeys(("forward", "tangent"), ("segment_sum_backward",)) | {"backward": ("segment_sum",)},
+    made_of=("segment_logsumexp", "segment_take"),
     differentiable=FAMILY["differentiable"],
     constant=FAMILY["constant"],
 )

@@ -80,8 +80,3 @@ _sum = declare(
     ),
     kernels={"forward": ("segment_index", "segment_sum"), "backward": ("segment_index", "segment_sum_backward")},
 )
-
-
-def each_row_of(x, ids, params, implementation):
-    """Each row's x [*batch, S, ...], zero for rows that are dropped: the gradient of the sum, as an op with derivatives."""
-    return _sum.vjp(ids, x, **{**params, "empty_bits": 0}, implementation=implementation)

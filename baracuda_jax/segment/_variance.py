@@ -13,7 +13,8 @@ from .._core.wide import wide
 from ._arguments import arguments, document
 from ._family import FAMILY, cases
 from ._mean import segment_mean
-from ._sum import each_row_of, segment_sum
+from ._sum import segment_sum
+from ._take import take_rows
 
 _MORE = """\
         ddof: static number, what is taken from the number of rows in the divisor; a segment with no more rows than that is
@@ -82,7 +83,8 @@ def _variance(op, root, data, segment_ids, num_segments, ddof, indices_are_sorte
     options = dict(indices_are_sorted=params["sorted"], implementation=implementation)
     x, count = _wide(data), params["num_segments"]
     mean, counts = segment_mean(x, ids, count, return_residuals=True, **options)
-    squares = segment_sum(_squares(x, each_row_of(mean, ids, params, implementation)), ids, count, **options)
+    each = take_rows(mean, ids, **params, implementation=implementation)
+    squares = segment_sum(_squares(x, each), ids, count, **options)
     static = dict(ddof=float(ddof), root=root, empty=float(empty), dtype=data.dtype.name, axis=params["axis"])
     return _over(squares, counts, **static)
 
@@ -116,8 +118,7 @@ def _declare(public):
         cases=cases(),
         dtypes=checks.FLOATS,
         operands=FAMILY["operands"],
-        made_of=("segment_mean", "segment_sum"),
-        more_kernels=dict.fromkeys(("forward", "tangent"), ("segment_sum_backward",)),
+        made_of=("segment_mean", "segment_take", "segment_sum"),
         differentiable=FAMILY["differentiable"],
         constant=FAMILY["constant"],
     )

@@ -115,6 +115,29 @@ def benchmark(op, shape, dtype, is_sorted, ids_of=even_ids, **more):
     )
 
 
+def take(shape, dtype, is_sorted):
+    """Rows of segments, as an embedding has them: the time is that of its gradient."""
+    rows, columns, segments = shape
+
+    def draw(draws):
+        ids = even_ids(draws, rows, segments)
+        return draws.normal((segments, columns)), jnp.sort(ids) if is_sorted else ids
+
+    return Benchmark(
+        "segment_take",
+        f"[{segments}, {columns}] at {rows}",
+        dtype,
+        draw,
+        lambda x, ids, implementation: baracuda_jax.segment_take(
+            x, ids, indices_are_sorted=is_sorted, implementation=implementation
+        ),
+        lambda x, ids: x.at[ids].get(indices_are_sorted=is_sorted, mode="clip"),
+        lambda torch, x, ids: torch.nn.functional.embedding(ids.long(), x),
+        needs=(IDS,),
+        variant="sorted" if is_sorted else "unsorted",
+    )
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Skewed ids
 
@@ -153,4 +176,5 @@ def skewed(op, size, dtype, skew):
 def benchmarks(size):
     ops = (*PLAIN, "segment_max_split", "segment_min_split")
     yield from (benchmark(op, SHAPES[size], *which) for op, *which in itertools.product(ops, DTYPES, (False, True)))
+    yield from (take(SHAPES[size], *which) for which in itertools.product(DTYPES, (False, True)))
     yield from (skewed(op, size, *which) for op, *which in itertools.product(SKEWED_OPS, DTYPES, SKEWS))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from ..benchmark import DTYPES
-from . import attention, elementwise, histogram, pool, quantize, reduce, scan, segment, shape, sort, unique
+from . import attention, elementwise, graph, histogram, pool, quantize, reduce, scan, segment, shape, sort, unique
 
 ELEMENTS = {"cpu": (2**12, 2**16, 2**20, 2**23), "cuda": (2**12, 2**18, 2**25)}
 RANGE = {"cpu": (2**10, 2**23), "cuda": (2**10, 2**26)}
@@ -99,7 +99,15 @@ def _sorts(sizes, dtype):
 def _segments(sizes, dtype):
     rows = sizes.length, sizes.inner, max(1, sizes.length // 16)
     ops = (*segment.PLAIN, "segment_max_split", "segment_min_split")
-    return [segment.benchmark(op, rows, dtype, is_sorted) for op in ops for is_sorted in (False, True)]
+    made = [segment.benchmark(op, rows, dtype, is_sorted) for op in ops for is_sorted in (False, True)]
+    return made + [segment.take(rows, dtype, is_sorted) for is_sorted in (False, True)]
+
+
+def _graphs(sizes, dtype):
+    """The length is the number of edges."""
+    shape = sizes.length, sizes.inner, max(1, sizes.length // 16)
+    made = [graph.benchmark(op, shape, dtype, is_sorted) for op in graph.REDUCTIONS for is_sorted in (False, True)]
+    return [*made, graph.dots(shape, dtype)]
 
 
 def _matrix(elements):
@@ -158,6 +166,7 @@ ROWS = (16, 256, 4096, 2**16, 2**25)
 ODD = (35, 357, 1867)  # rows that are not aligned
 SPACES = {
     "segment": Space(_segments, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
+    "graph": Space(_graphs, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
     "reduce": Space(_reductions, ROWS, ODD, (1, 64)),
     "shape": Space(_moves),
     "scan": Space(_scans, ROWS, ODD, (1, 64)),
