@@ -39,8 +39,8 @@ def segment_take(
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: exact. The gradient of float16 and bfloat16 accumulates in float32, and rows are added in order: it has the same
-    bits every time, unlike that of x[segment_ids] on a GPU.
+    Precision: exact. The gradient of float16 and bfloat16 accumulates in float32, and rows are added in order: it has the
+    same bits every time, unlike that of x[segment_ids] on a GPU.
 
     Source: x[segment_ids]; dgl.broadcast_nodes; torch.nn.functional.embedding.
     """
@@ -56,6 +56,10 @@ def segment_take(
         axis=axis, num_segments=x.shape[axis], sorted=checks.flag(op, "indices_are_sorted", indices_are_sorted)
     )
     return take_rows(x, ids, **params, implementation=implementation)
+
+
+def _native(x, ids, *, save=False, **params):
+    return (each_row(x, ids, **params),)
 
 
 def _backward_reference(ids, dy, **params):
@@ -93,10 +97,7 @@ take_rows = declare(
     residuals=("segment_ids",),
     linear=lambda params: params,
     cut=taken_by_rows,
-    forward=Body(
-        lambda x, ids, **params: (take(x, ids, **params),),
-        lambda x, ids, save=False, **params: (each_row(x, ids, **params),),
-    ),
+    forward=Body(lambda x, ids, **params: (take(x, ids, **params),), _native),
     backward=Body(_backward_reference, _backward_native),
     kernels={"forward": ("segment_index", "segment_sum_backward"), "backward": ("segment_index", "segment_sum")},
 )
