@@ -99,6 +99,13 @@ from .elementwise import (
     trunc_backward,
     where_backward,
 )
+from .graph import (
+    aggregate_max_backward,
+    aggregate_min_backward,
+    aggregate_sum_backward,
+    aggregate_weighted_sum_backward,
+    sampled_dot_backward,
+)
 from .indexing import (
     index_add_backward,
     scatter_add_backward,
@@ -146,6 +153,7 @@ from .segment import (
     segment_min_backward,
     segment_prod_backward,
     segment_sum_backward,
+    segment_take_backward,
 )
 from .shape import (
     broadcast_in_dim_backward,
@@ -181,6 +189,10 @@ __all__ = [
     "addcdiv_backward",
     "addcmul_backward",
     "affine_backward",
+    "aggregate_max_backward",
+    "aggregate_min_backward",
+    "aggregate_sum_backward",
+    "aggregate_weighted_sum_backward",
     "asin_backward",
     "asinh_backward",
     "atan2_backward",
@@ -286,6 +298,7 @@ __all__ = [
     "roll_backward",
     "round_backward",
     "rsqrt_backward",
+    "sampled_dot_backward",
     "scatter_add_backward",
     "segment_logsumexp_backward",
     "segment_max_backward",
@@ -293,6 +306,7 @@ __all__ = [
     "segment_min_backward",
     "segment_prod_backward",
     "segment_sum_backward",
+    "segment_take_backward",
     "selu_backward",
     "sigmoid_backward",
     "sign_backward",

@@ -168,7 +168,10 @@ def test_second_derivatives_are_jaxs(name, part):
         xs = moving(args)
         if name in MORE or xs is None or not is_native(mirror, args, kwargs) or xs[0].dtype.itemsize < 4:
             continue
-        along = lambda fun, xs=xs, args=args, kwargs=kwargs: jax.jvp(jax.grad(loss(fun, args, kwargs)), (xs,), (xs,))[1]
+        ts = jax.tree.map(lambda x: jnp.where(jnp.isfinite(x), x, 1), xs)  # inf times a slope of 0 may be NaN or 0
+        along = lambda fun, xs=xs, ts=ts, args=args, kwargs=kwargs: jax.jvp(
+            jax.grad(loss(fun, args, kwargs)), (xs,), (ts,)
+        )[1]
         with bj.prefer("native"):
             same(outcome(along, mirror.function), outcome(along, mirror.original))
 

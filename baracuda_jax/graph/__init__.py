@@ -7,6 +7,21 @@ senders and receivers exchanged; one of the weights has a dot product for each e
 """
 
 from ._aggregate import aggregate
+from ._backward import (
+    aggregate_max_backward,
+    aggregate_min_backward,
+    aggregate_sum_backward,
+    aggregate_weighted_sum_backward,
+    sampled_dot_backward,
+)
 from ._dot import sampled_dot
 
-__all__ = ["aggregate", "sampled_dot"]
+__all__ = [
+    "aggregate",
+    "aggregate_max_backward",
+    "aggregate_min_backward",
+    "aggregate_sum_backward",
+    "aggregate_weighted_sum_backward",
+    "sampled_dot",
+    "sampled_dot_backward",
+]

@@ -93,24 +93,24 @@ def aggregate(
         weights = _softmax(weights, senders, receivers, x.shape[0], params)
     if reduce == "mean":
         weights = _over(weights, _count(x, senders, receivers, params), receivers)
-    return _weighted(x, senders, receivers, weights, **params)
+    return WEIGHTED(x, senders, receivers, weights, **params)
 
 
 def _unweighted(x, senders, receivers, reduce, params):
     if reduce in ("max", "min"):
-        return {"max": _max, "min": _min}[reduce](x, senders, receivers, num_rows=x.shape[0], **params)
+        return {"max": MAX, "min": MIN}[reduce](x, senders, receivers, num_rows=x.shape[0], **params)
     of_x = dict(num_rows=x.shape[0], dtype=x.dtype.name)
     if reduce == "sum":
-        return _sum(x, senders, receivers, is_wide=False, **of_x, **params)
+        return SUM(x, senders, receivers, is_wide=False, **of_x, **params)
     checks.dtype("aggregate", "x", x, checks.FLOATS)
-    total = _sum(x, senders, receivers, is_wide=True, **of_x, **params)
+    total = SUM(x, senders, receivers, is_wide=True, **of_x, **params)
     return _mean(total, _count(x, senders, receivers, params), dtype=x.dtype.name)
 
 
 def _count(x, senders, receivers, params):
     """The number of entries of each segment."""
     one = jnp.ones(x.shape[:1], jnp.int32)
-    return _sum(one, senders, receivers, num_rows=x.shape[0], dtype="int32", is_wide=False, **params)
+    return SUM(one, senders, receivers, num_rows=x.shape[0], dtype="int32", is_wide=False, **params)
 
 
 @compiled("dtype")
@@ -140,7 +140,7 @@ def _without(logits, senders, *, count):
     return jnp.where(inside, logits, -jnp.inf)
 
 
-_sum = declare_sum(aggregate)
-_weighted = declare_weighted(aggregate)
-_max = declare_extremum("aggregate_max", aggregate)
-_min = declare_extremum("aggregate_min", aggregate)
+SUM = declare_sum(aggregate)
+WEIGHTED = declare_weighted(aggregate)
+MAX = declare_extremum("aggregate_max", aggregate)
+MIN = declare_extremum("aggregate_min", aggregate)

@@ -67,10 +67,10 @@ def segments_of(indptr, count, implementation):
     return search(ends, positions, right=True, implementation=implementation).astype(jnp.int32) - 1
 
 
-def number_of_segments(op, num_segments):
-    num_segments = checks.integer(op, "num_segments", num_segments, 0)
+def number_of_segments(op, num_segments, name="num_segments"):
+    num_segments = checks.integer(op, name, num_segments, 0)
     if num_segments > MOST_SEGMENTS:
-        raise ValueError(f"{op}: num_segments must be at most {MOST_SEGMENTS}, got {num_segments}")
+        raise ValueError(f"{op}: {name} must be at most {MOST_SEGMENTS}, got {num_segments}")
     return num_segments
 
 

@@ -57,7 +57,7 @@ def sampled_dot(
     senders, receivers = entries(op, "senders", senders), entries(op, "receivers", receivers)
     same_entries(op, "receivers", receivers, "senders", senders)
     params = dict(axis=0, leading=x.ndim - 2, sorted=False)
-    return _dot(x, y, senders, receivers, **params, implementation=implementation)
+    return DOT(x, y, senders, receivers, **params, implementation=implementation)
 
 
 def _reference(x, y, senders, receivers, *, axis, leading, **_):
@@ -100,7 +100,7 @@ def _draw(nodes, others, features, entries, outside=0):
     return draw
 
 
-_dot = declare(
+DOT = declare(
     "sampled_dot",
     **FAMILY,
     public=sampled_dot,

@@ -15,7 +15,7 @@ from ._mean import segment_mean, segment_mean_backward
 from ._prod import segment_prod, segment_prod_backward
 from ._softmax import segment_softmax
 from ._sum import segment_sum, segment_sum_backward
-from ._take import segment_take
+from ._take import segment_take, segment_take_backward
 from ._variance import segment_std, segment_var
 
 __all__ = [
@@ -34,5 +34,6 @@ __all__ = [
     "segment_sum",
     "segment_sum_backward",
     "segment_take",
+    "segment_take_backward",
     "segment_var",
 ]

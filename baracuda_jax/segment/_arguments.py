@@ -57,16 +57,16 @@ def document(formula, empty, more="", returns=None, precision=None, dtypes="a fl
     return decorate
 
 
-def arguments(op, data, segment_ids, num_segments, indices_are_sorted, dtypes):
-    data, ids = checks.array(op, "data", data), checks.array(op, "segment_ids", segment_ids)
-    checks.dtype(op, "data", data, dtypes)
+def arguments(op, data, segment_ids, num_segments, indices_are_sorted, dtypes, name="data"):
+    data, ids = checks.array(op, name, data), checks.array(op, "segment_ids", segment_ids)
+    checks.dtype(op, name, data, dtypes)
     if data.ndim < 1:
-        raise ValueError(f"{op}: data must have at least one dimension, the rows; got a scalar")
+        raise ValueError(f"{op}: {name} must have at least one dimension, the rows; got a scalar")
     ids = check_ids(op, ids)
     if data.shape[: ids.ndim] != ids.shape:
         raise ValueError(
-            f"{op}: segment_ids must have the shape of data's leading dimensions, one id a row: expected "
-            f"{tuple(data.shape[: max(ids.ndim, 1)])} of data {tuple(data.shape)}, got {tuple(ids.shape)}"
+            f"{op}: segment_ids must have the shape of {name}'s leading dimensions, one id a row: expected "
+            f"{tuple(data.shape[: max(ids.ndim, 1)])} of {name} {tuple(data.shape)}, got {tuple(ids.shape)}"
         )
     return data, ids, {
         "axis": ids.ndim - 1,

@@ -10,7 +10,7 @@ from .._core.api import api
 from .._core.case import Case
 from .._core.op import Body, declare
 from .._core.types import Implementation
-from ._arguments import check_ids
+from ._arguments import arguments, check_ids
 from ._family import FAMILY, spaced
 from ._kernels import each_row, index_of, reduce
 from ._partition import taken_by_rows
@@ -56,6 +56,32 @@ def segment_take(
         axis=axis, num_segments=x.shape[axis], sorted=checks.flag(op, "indices_are_sorted", indices_are_sorted)
     )
     return take_rows(x, ids, **params, implementation=implementation)
+
+
+@api
+def segment_take_backward(
+    segment_ids: ArrayLike,
+    dy: ArrayLike,
+    num_segments: int,
+    *,
+    indices_are_sorted: bool = False,
+    implementation: Implementation = None,
+) -> Array:
+    """The gradient of `segment_take`: dx[s] = sum of dy[n] over the rows n with segment_ids[n] == s.
+
+    Args:
+        segment_ids: integers [N] (or with batches [*batch, N]).
+        dy: floats [N, ...], the cotangent of the result.
+        num_segments: static integer, the number of rows of x.
+        indices_are_sorted: as in `segment_take`.
+        implementation: "native", "xla" or None.
+
+    Returns:
+        The cotangent of x, [num_segments, ...].
+    """
+    op = "segment_take_backward"
+    dy, ids, params = arguments(op, dy, segment_ids, num_segments, indices_are_sorted, checks.FLOATS, name="dy")
+    return take_rows.vjp(ids, dy, **params, implementation=implementation)
 
 
 def _native(x, ids, *, save=False, **params):

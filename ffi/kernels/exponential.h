@@ -55,8 +55,8 @@ BARACUDA_HD Comparable<T> exponential_minus_one(Comparable<T> x) {
   return std::expm1(x);
 }
 
-// e^(x - y - rest) of an element x of a sum of exponentials whose logarithm is y + rest; 0 for -inf, which adds nothing,
-// also to a sum of nothing else.
+// e^(x - y - rest) of an element x of a sum of exponentials whose logarithm is y + rest; 0 for -inf, which adds
+// nothing, also to a sum of nothing else.
 template <class T>
 BARACUDA_HD Comparable<T> exponential_below(Comparable<T> x, Comparable<T> y, Comparable<T> rest) {
   using Wide = Comparable<T>;

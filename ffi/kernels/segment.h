@@ -101,17 +101,29 @@ struct SegmentWeightedSum : SegmentSum<T> {
     const Sum* from = weights + row.index * heads;
     if (width == 1) return load<V>(from + row.column);
     Vector<Sum, V> out;
-    if (heads == 1 || width % V == 0) {
-      Sum weight = from[heads == 1 ? 0 : row.column / width];
-      for (int k = 0; k < V; ++k) out.lane[k] = weight;
-    } else {
-      for (int k = 0; k < V; ++k) out.lane[k] = from[(row.column + k) / width];
-    }
+    for (int k = 0; k < V; ++k) out.lane[k] = from[(row.column + k) / width];
     return out;
   }
   template <int V>
   BARACUDA_HD void push(State<V>& s, const T* x, uint32_t, const Vector<Sum, V>& weight) const {
     for (int k = 0; k < V; ++k) s.sum[k] += weight.lane[k] * Sum(x[k]);
+  }
+};
+
+// The same where the columns that are read together have one weight, and so a row on its way needs few registers.
+template <class T>
+struct SegmentEvenlyWeightedSum : SegmentWeightedSum<T> {
+  using Sum = Accumulator<T>;
+  template <int V>
+  using State = typename SegmentSum<T>::template State<V>;
+
+  template <int V>
+  BARACUDA_HD Sum more(const SegmentRow& row) const {
+    return this->weights[row.index * this->heads + (this->heads == 1 ? 0 : row.column / this->width)];
+  }
+  template <int V>
+  BARACUDA_HD void push(State<V>& s, const T* x, uint32_t, Sum weight) const {
+    for (int k = 0; k < V; ++k) s.sum[k] += weight * Sum(x[k]);
   }
 };
 

@@ -123,6 +123,10 @@ struct SegmentColumns {
 
 }  // namespace internal
 
+// The number of neighboring columns that are read together, at most.
+template <class T>
+inline constexpr int segment_columns = 64;
+
 template <class Reducer>
 Status reduce_segments(const Executor& executor, const Reducer& reducer, const SegmentIndex& index,
                        const typename Reducer::Element* x) {

@@ -461,12 +461,16 @@ Status broadcast_segments_by(const Executor& executor, const Broadcaster& broadc
 
 }  // namespace internal
 
+// The number of neighboring columns that are read together.
+template <class T>
+inline constexpr int segment_columns = 16 / sizeof(T);
+
 template <class Reducer>
 Status reduce_segments(const Executor& executor, const Reducer& reducer, const SegmentIndex& index,
                        const typename Reducer::Element* x) {
   const SegmentShape& shape = index.shape;
   if (shape.batches * shape.segments * shape.columns == 0) return {};
-  constexpr int V = 16 / sizeof(typename Reducer::Element);
+  constexpr int V = segment_columns<typename Reducer::Element>;
   if (shape.columns % V == 0) return internal::reduce_segments_by<V>(executor, reducer, index, x);
   return internal::reduce_segments_by<1>(executor, reducer, index, x);
 }

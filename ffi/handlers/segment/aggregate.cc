@@ -28,6 +28,8 @@ ffi::Error weighted_sum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuff
                                   static_cast<const Accumulator<T>*>(weights.untyped_data()),
                                   w.back(),
                                   shape.columns / w.back()};
+    if (reducer.heads == 1 || reducer.width % segment_columns<T> == 0)
+      return reduction.run(op, device, SegmentEvenlyWeightedSum<T>{reducer}, data, *workspace);
     return reduction.run(op, device, reducer, data, *workspace);
   });
 }
