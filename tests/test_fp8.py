@@ -90,7 +90,7 @@ def test_recipe_over_steps(to, margin, algorithm):
         first[0] = amax
         expected = _numpy_update(first, expected[1], LARGEST[to], margin, algorithm)
         _same(history, expected[0])
-        _same(scale, expected[1])
+        np.testing.assert_array_max_ulp(np.asarray(scale), expected[1], 1)  # a GPU's division is not rounded to nearest
     assert scale == np.float32(LARGEST[to] / 2.0**margin) and history[0] == 0
 
 

@@ -156,7 +156,6 @@ def _call(target, operands, out, attributes):
         ("read_slice: x and the block must have rank 3", "read_slice", [DATA, S((3,), I)], DATA, {}),
         ("take_rows: index must be of type", "take_rows", [DATA, S((4,), F)], Y, {}),
         ("take_rows: the result must be x's", "take_rows", [DATA, S((5,), I)], Y, {}),
-        ("take_rows: x must have rows", "take_rows", [S((0, 3), F), S((4,), I)], Y, {}),
         ("repeat: repeats must have 1 to 8 numbers, got 0", "repeat", [DATA], DATA, {"repeats": np.array([], np.int64)}),
         ("repeat: repeats must have 1 to 8 numbers, got 9", "repeat", [DATA], DATA, {"repeats": np.ones(9, np.int64)}),
         ("repeat: x must have rank 3 or more", "repeat", [DATA], DATA, {"repeats": np.ones(3, np.int64)}),

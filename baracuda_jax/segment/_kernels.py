@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core.kernel import kernel
+from .._core.within import within
 from ._arguments import MOST_SEGMENTS
 
 
@@ -104,6 +105,14 @@ def gradient(target, ids, dy, *, axis, sorted, counts=(), elements=(), data=(), 
     return unflat(kernel(target, f"{dims} -> ...nd", *operands, out=[out])[0], dy, axis)
 
 
+def gathered(x, ids, *, axis):
+    """Each row's x [*batch, S, ...], zero for rows that are dropped, read wherever it is."""
+    rows = flat(x, axis)
+    at = jnp.where(within(ids, x.shape[axis]), ids.astype(jnp.int32), -1)
+    (y,) = kernel("take_rows", "...nd, ...m -> ...md", rows, at, out=[result_type(rows, axis, ids.shape[-1])])
+    return unflat(y, x, axis)
+
+
 def each_row(x, ids, **params):
-    """Each row's x [*batch, S, ...], zero for rows that are dropped: the gradient of the sum."""
+    """As `gathered`, but each x is read once, in the order of an index, which the sum that this is the gradient of has."""
     return gradient("segment_sum_backward", ids, x, **params)

@@ -12,7 +12,7 @@ from .._core.op import Body, declare
 from .._core.types import Implementation
 from ._arguments import arguments, check_ids
 from ._family import FAMILY, spaced
-from ._kernels import each_row, index_of, reduce
+from ._kernels import gathered, index_of, reduce
 from ._partition import taken_by_rows
 from ._references import reduce_by, take
 
@@ -85,7 +85,7 @@ def segment_take_backward(
 
 
 def _native(x, ids, *, save=False, **params):
-    return (each_row(x, ids, **params),)
+    return (gathered(x, ids, axis=params["axis"]),)
 
 
 def _backward_reference(ids, dy, **params):
@@ -125,5 +125,5 @@ take_rows = declare(
     cut=taken_by_rows,
     forward=Body(lambda x, ids, **params: (take(x, ids, **params),), _native),
     backward=Body(_backward_reference, _backward_native),
-    kernels={"forward": ("segment_index", "segment_sum_backward"), "backward": ("segment_index", "segment_sum")},
+    kernels={"forward": ("take_rows",), "backward": ("segment_index", "segment_sum")},
 )

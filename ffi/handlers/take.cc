@@ -1,5 +1,5 @@
 // The FFI target that takes rows: x [batches..., n, d] and index [some of the batches..., m], which give y [batches...,
-// m, d].
+// m, d]. Rows whose number is outside of x are 0.
 #include "target.h"
 #include BARACUDA_DRIVER(take)
 
@@ -25,8 +25,6 @@ ffi::Error take_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer index, f
   if (checks.failed()) return checks.error();
   TakeShape shape{product(in, 0, in.size() - 2), in[in.size() - 2], order.back(), in.back(), 1};
   if (shape.batches * shape.rows * shape.columns == 0) return ffi::Error::Success();
-  checks.require(shape.count > 0, "x must have rows to take from, got ", describe(in));
-  if (checks.failed()) return checks.error();
   shape.sharing = shape.batches / product(order, 0, order.size() - 1);
   int64_t bytes = bytes_of(x.element_type());
   return to_error(op, for_element(shape.columns * bytes, [&](auto element) {

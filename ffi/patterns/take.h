@@ -1,5 +1,5 @@
 // The take pattern: rows of x [batches, count, columns] in the order of an index [batches, rows], which gives
-// y [batches, rows, columns]. Numbers outside of x are moved to its ends.
+// y [batches, rows, columns]. Numbers outside of x give rows of zeros.
 #pragma once
 
 #include "divisor.h"
@@ -11,11 +11,10 @@ struct TakeShape {
   int64_t batches, count, rows, columns;
   int64_t sharing;  // batches that have one index
 
-  // Where row `row` of all of y comes from.
+  // Where row `row` of all of y comes from; -1 for zeros.
   BARACUDA_HD int64_t position(const int32_t* index, int64_t row) const {
     int64_t batch = row / rows, from = index[batch / sharing * rows + row - batch * rows];
-    from = from < 0 ? 0 : from >= count ? count - 1 : from;
-    return (batch * count + from) * columns;
+    return from < 0 || from >= count ? -1 : (batch * count + from) * columns;
   }
 };
 

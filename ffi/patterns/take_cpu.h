@@ -15,12 +15,14 @@ Status take_rows(const Executor& executor, const TakeShape& shape, const int32_t
                  int64_t row = task / parts * range, end = std::min(all, row + range);
                  int64_t first = task % parts * width, count = std::min(width, shape.columns - first);
                  for (; row < end; ++row) {
-                   const Element* from = x + shape.position(index, row) + first;
+                   int64_t from = shape.position(index, row);
                    Element* to = y + row * shape.columns + first;
-                   if (count == 1)
-                     *to = *from;
+                   if (from < 0)
+                     std::fill_n(to, count, Element{});
+                   else if (count == 1)
+                     *to = x[from + first];
                    else
-                     memcpy(to, from, size_t(count) * sizeof(Element));
+                     memcpy(to, x + from + first, size_t(count) * sizeof(Element));
                  }
                });
   return {};

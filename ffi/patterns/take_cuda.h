@@ -17,7 +17,8 @@ __global__ void __launch_bounds__(take_block) take_elements(TakeShape shape, Div
   for (int i = 0; i < take_step; ++i) {
     if (first + i * take_block >= elements) continue;
     Index element = Index(first + i * take_block), row = columns.quotient(element);
-    values[i] = x[shape.position(index, row) + element - row * columns.value];
+    int64_t from = shape.position(index, row);
+    values[i] = from < 0 ? Element{} : x[from + element - row * columns.value];
   }
 #pragma unroll
   for (int i = 0; i < take_step; ++i)
