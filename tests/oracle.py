@@ -48,7 +48,9 @@ def segment_take(x, ids):
     if ids.ndim > 1:
         return np.stack([segment_take(a, i) for a, i in zip(x, ids, strict=True)])
     inside = (ids >= 0) & (ids < len(x))
-    return np.where(inside.reshape(-1, *(1,) * (x.ndim - 1)), x[np.where(inside, ids, 0)].astype(np.float64), 0)
+    each = x[np.where(inside, ids, 0)]
+    each = each if np.iscomplexobj(each) else each.astype(np.float64)
+    return np.where(inside.reshape(-1, *(1,) * (x.ndim - 1)), each, 0)
 
 
 def segment_softmax(data, ids, num_segments, **_):

@@ -76,14 +76,15 @@ def index_add_backward(
         dy: floats, the cotangent of the result.
         axis: static integer, along which the slices are.
         alpha: static number.
-        implementation: "native", "xla" or None; XLA computes it.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangents of x and src.
     """
     op = "index_add_backward"
     dy = checks.floats(op, "dy", dy)
-    return dy, _times(index_select(dy, index, axis, fill_value=0), alpha=_alpha(op, dy, alpha))
+    rows = index_select(dy, index, axis, fill_value=0, implementation=implementation)
+    return dy, _times(rows, alpha=_alpha(op, dy, alpha))
 
 
 @api

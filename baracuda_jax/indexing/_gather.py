@@ -2,16 +2,20 @@
 
 from typing import Literal
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks
+from .._core import checks, explicit
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.facade import facade, facade_api
+from .._core.op import compose
 from .._core.sku import OpCategory
 from .._core.types import Decorator, Implementation
+from ..segment._take import take_rows
 from ._arguments import (
     INDEX,
     along,
@@ -35,7 +39,7 @@ _DOC = """
     Args:
         x: array {shape} of any dtype.
         index: integers {index} of any width. {entries}
-{args}        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+{args}        implementation: {implementation}
 
     Returns:
         Array {result} of x's dtype.
@@ -43,10 +47,19 @@ _DOC = """
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: exact. The gradient adds up what comes from equal indices in x's dtype; on a GPU XLA's order is not fixed.
+    Precision: exact. {gradient}
 
     Source: {source}.
     """
+_PLAIN = dict(
+    implementation='"xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.',
+    gradient="The gradient adds up what comes from equal indices in x's dtype; on a GPU XLA's order is not fixed.",
+)
+_ROWS = dict(
+    implementation='"native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.',
+    gradient="The gradient adds up what comes from equal indices in order, of float16 and bfloat16 in float32: it has the\n"
+    "    same bits every time.",
+)
 _ENTRIES = "Entries in [-n, -1] count from the end, n being the axis' size. Others out of range never fail: see mode."
 _MODE = """        axis: static integer, {axis}.
         mode: static, what an entry out of range gives: "fill", the fill value, whose element has no gradient; or "clip", the
@@ -72,6 +85,7 @@ def _document(args, entries=_ENTRIES, **parts) -> Decorator:
     args=_MODE.format(axis="along which is looked up"),
     result="of index's shape,",
     source="torch.gather; jax.numpy.take_along_axis, which broadcasts sizes of 1",
+    **_PLAIN,
 )
 def gather(
     x: ArrayLike,
@@ -91,7 +105,7 @@ def gather(
     return _gather(x, index, axis=axis, mode=mode, fill=fill_of(op, x, mode, fill_value))
 
 
-@facade_api("xla")
+@api
 @_document(
     formula="y[i, j, k] = x[i, index[j], k] with three dimensions and axis 1; dx is the sum of dy by index.",
     shape="of rank 1 or more",
@@ -99,6 +113,7 @@ def gather(
     args=_MODE.format(axis="along which slices are taken"),
     result="of x's shape with M along the axis,",
     source="torch.index_select; jax.numpy.take",
+    **_ROWS,
 )
 def index_select(
     x: ArrayLike,
@@ -115,10 +130,13 @@ def index_select(
     axis = axis_of(op, x, axis)
     one_dimensional(op, index)
     mode = mode_of(op, x, axis, mode)
-    return _select(x, index, axis=axis, mode=mode, fill=fill_of(op, x, mode, fill_value))
+    fill = fill_of(op, x, mode, fill_value)
+    at = _positions(x, index, axis=axis, mode=mode, wraps=True)
+    y = take_rows(x, at, axis=axis, num_segments=x.shape[axis], sorted=False, implementation=implementation)
+    return y if mode == "clip" or fill == 0 else _filled(y, at, axis=axis, size=x.shape[axis], fill=fill)
 
 
-@facade_api("xla")
+@api
 @_document(
     formula="y[...] = x[index[...]], and 0 where index[...] is not in [0, N); dx is the sum of dy by index.",
     shape="[N, ...]",
@@ -127,12 +145,15 @@ def index_select(
     args="",
     result="[*index.shape, ...]",
     source="torch.index_select and jax.numpy.take, which have no rows of 0",
+    **_ROWS,
 )
 def gather_rows(x: ArrayLike, index: ArrayLike, *, implementation: Implementation = None) -> Array:
     """Rows at an index, zeros for padding."""
     x, index = operands("gather_rows", x, index)
     axis_of("gather_rows", x, 0)
-    return _rows(x, index)
+    at = _positions(x, index, axis=0, mode="fill", wraps=False)
+    y = take_rows(x, at, axis=0, num_segments=x.shape[0], sorted=False, implementation=implementation)
+    return _unflat(y, shape=(*index.shape, *x.shape[1:]))
 
 
 @compiled("axis", "mode", "fill")
@@ -141,23 +162,32 @@ def _gather(x, index, *, axis, mode, fill):
     return along(lambda x, at: take(x, at, fill), axis, cut(x, index.shape, axis), at)
 
 
-@compiled("axis", "mode", "fill")
-def _select(x, index, *, axis, mode, fill):
-    at = positions(index, x.shape[axis], mode)
-    return jnp.moveaxis(take(jnp.moveaxis(x, axis, 0), at, fill), 0, axis)
+@compiled("axis", "mode", "wraps")
+def _positions(x, index, *, axis, mode, wraps):
+    """[M]; whole where x is sharded, whose axes of the mesh the result has then."""
+    index = explicit.whole(index) if explicit.is_sharded(x) else index
+    return positions(explicit.reshape(index, -1), x.shape[axis], mode, wraps)
 
 
-@compiled()
-def _rows(x, index):
-    return take(x, positions(index, x.shape[0], wraps=False), 0)
+@compiled("shape")
+def _unflat(y, *, shape):
+    return explicit.reshape(y, *shape)
+
+
+@compiled("axis", "size", "fill")
+def _filled(y, at, *, axis, size, fill):
+    sharding = jax.typeof(y).sharding if explicit.is_sharded(y) else None
+    is_out = jax.lax.broadcast_in_dim(explicit.whole(at) == size, y.shape, (axis,), out_sharding=sharding)
+    return jnp.where(is_out, jnp.asarray(fill, y.dtype), y)
 
 
 def _case(name, shape, index, low, high, **kwargs):
     return Case(name, lambda rng: (rng.standard_normal(shape), draw_index(rng, low, high, index)), kwargs)
 
 
-def _declare(public, *cases):
-    facade(
+def _declare(public, *cases, made_of=()):
+    how = {"made_of": made_of} if made_of else {}
+    (compose if made_of else facade)(
         public.__name__,
         family="indexing",
         category=OpCategory.INDEXING,
@@ -167,6 +197,7 @@ def _declare(public, *cases):
         operands=("x", "index"),
         differentiable=("x",),
         constant=INDEX,
+        **how,
     )
 
 
@@ -181,9 +212,11 @@ _declare(
     _case("rows", (11, 5), (7,), -11, 11),
     _case("columns, some out of range", (4, 9), (12,), -12, 12, axis=-1, fill_value=0),
     _case("clipped", (3, 8, 2), (12,), -12, 12, axis=1, mode="clip"),
+    made_of=("segment_take",),
 )
 _declare(
     gather_rows,
     _case("rows", (11, 5), (14,), -3, 14),
     _case("a table of rows", (6, 2, 3), (3, 4), -1, 6),
+    made_of=("segment_take",),
 )

@@ -108,7 +108,9 @@ def gradient(target, ids, dy, *, axis, sorted, counts=(), elements=(), data=(), 
 def gathered(x, ids, *, axis):
     """Each row's x [*batch, S, ...], zero for rows that are dropped, read wherever it is."""
     rows = flat(x, axis)
-    at = jnp.where(within(ids, x.shape[axis]), ids.astype(jnp.int32), -1)
+    at = kernel_ids(ids)
+    if at.dtype == jnp.int64:
+        at = jnp.where(within(at, x.shape[axis]), at, -1).astype(jnp.int32)
     (y,) = kernel("take_rows", "...nd, ...m -> ...md", rows, at, out=[result_type(rows, axis, ids.shape[-1])])
     return unflat(y, x, axis)
 

@@ -57,6 +57,6 @@ def take(x, ids, *, axis, **_):
         if not x.shape[0]:
             return jnp.zeros((*ids.shape, *x.shape[1:]), x.dtype)
         inside = within(ids, x.shape[0])
-        return jnp.where(column(inside, x), x[jnp.where(inside, ids, 0).astype(jnp.uint32)], 0)
+        return jnp.where(column(inside, x), x[jnp.where(inside, ids, 0).astype(jnp.uint32)], jnp.zeros((), x.dtype))
 
     return per_batch(one, axis)(x, broadcast(ids, x.shape[:axis]))

@@ -1,6 +1,7 @@
 """What each row's segment has: the transpose of the sum."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
@@ -27,7 +28,7 @@ def segment_take(
         y[n] = x[segment_ids[n]]; dx[s] = sum of dy[n] over the rows n with segment_ids[n] == s.
 
     Args:
-        x: floats [S, ...], or with batches [*batch, S, ...] when segment_ids is [*batch, N].
+        x: array [S, ...] of any dtype, or with batches [*batch, S, ...] when segment_ids is [*batch, N].
         segment_ids: integers [N]. Rows whose id is outside [0, S), negative ids too, are 0. In any order.
         indices_are_sorted: promise that segment_ids is sorted, which saves the sort. The result is the same. If the
             promise is broken, the result is unspecified.
@@ -45,7 +46,7 @@ def segment_take(
     Source: x[segment_ids]; dgl.broadcast_nodes; torch.nn.functional.embedding.
     """
     op = "segment_take"
-    x, ids = checks.floats(op, "x", x), check_ids(op, checks.array(op, "segment_ids", segment_ids))
+    x, ids = checks.array(op, "x", x), check_ids(op, checks.array(op, "segment_ids", segment_ids))
     if x.ndim < ids.ndim or x.shape[: ids.ndim - 1] != ids.shape[:-1]:
         raise ValueError(
             f"{op}: x must be [*batch, S, ...] with the batches of segment_ids, {tuple(ids.shape[:-1])}, got "
@@ -71,7 +72,7 @@ def segment_take_backward(
 
     Args:
         segment_ids: integers [N] (or with batches [*batch, N]).
-        dy: floats [N, ...], the cotangent of the result.
+        dy: floats or complex numbers [N, ...], the cotangent of the result.
         num_segments: static integer, the number of rows of x.
         indices_are_sorted: as in `segment_take`.
         implementation: "native", "xla" or None.
@@ -80,7 +81,7 @@ def segment_take_backward(
         The cotangent of x, [num_segments, ...].
     """
     op = "segment_take_backward"
-    dy, ids, params = arguments(op, dy, segment_ids, num_segments, indices_are_sorted, checks.FLOATS, name="dy")
+    dy, ids, params = arguments(op, dy, segment_ids, num_segments, indices_are_sorted, checks.INEXACT, name="dy")
     return take_rows.vjp(ids, dy, **params, implementation=implementation)
 
 
@@ -94,8 +95,11 @@ def _backward_reference(ids, dy, **params):
 
 
 def _backward_native(ids, dy, *, axis, num_segments, sorted):
-    index = index_of(ids, num_segments, sorted)
-    return reduce("segment_sum", dy, index, [dy.dtype], axis=axis, num_segments=num_segments, empty_bits=0)
+    index, params = index_of(ids, num_segments, sorted), dict(axis=axis, num_segments=num_segments, empty_bits=0)
+    if not jnp.iscomplexobj(dy):
+        return reduce("segment_sum", dy, index, [dy.dtype], **params)
+    (parts,) = reduce("segment_sum", jnp.stack([dy.real, dy.imag], -1), index, [dy.real.dtype], **params)
+    return (jax.lax.complex(parts[..., 0], parts[..., 1]),)
 
 
 def _case(name, shape, ids, low, high, dtype=np.int32, is_sorted=False):
@@ -110,7 +114,7 @@ take_rows = declare(
     "segment_take",
     **{**FAMILY, "operands": ("x", "segment_ids"), "differentiable": ("x",)},
     public=segment_take,
-    dtypes=checks.FLOATS,
+    dtypes=checks.EVERY,
     cases=(
         _case("rows", (9, 6), 37, 0, 9),
         _case("vector", (200,), 50, 0, 7, np.int8),

@@ -8,6 +8,15 @@ namespace internal {
 
 inline constexpr int take_block = 256, take_step = 4;
 
+// Of what nobody reads here: the cache is left to x, whose rows may be read again.
+template <class Element>
+__device__ void store_streaming(Element* to, const Element& value) {
+  if constexpr (sizeof(Element) == 16)
+    __stcs(reinterpret_cast<uint4*>(to), reinterpret_cast<const uint4&>(value));
+  else
+    __stcs(to, value);
+}
+
 template <class Index, class Element>
 __global__ void __launch_bounds__(take_block) take_elements(TakeShape shape, Divisor<Index> columns, int64_t elements,
                                                             const int32_t* index, const Element* x, Element* y) {
@@ -22,7 +31,7 @@ __global__ void __launch_bounds__(take_block) take_elements(TakeShape shape, Div
   }
 #pragma unroll
   for (int i = 0; i < take_step; ++i)
-    if (first + i * take_block < elements) y[first + i * take_block] = values[i];
+    if (first + i * take_block < elements) store_streaming(y + first + i * take_block, values[i]);
 }
 
 }  // namespace internal
