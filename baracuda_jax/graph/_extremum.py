@@ -7,16 +7,15 @@ from jax import lax
 from .._core import checks
 from .._core.case import Case
 from .._core.extreme import extreme, same
-from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.wide import wide
-from ..segment._kernels import flat, index_dtype, unflat
-from ..segment._partition import first_arg
-from ..segment._references import column, per_batch, take
+from ..segment._kernels import flat, index_dtype, taken_along, unflat
+from ..segment._partition import arg_here, first_arg
+from ..segment._references import broadcast, column, per_batch, take
 from ._family import FAMILY, draws
 from ._kernels import by_segment, rows
 from ._partition import aggregation
-from ._references import add_up, each_batch, each_entry, receivers_of
+from ._references import add_up, each_entry, receivers_of
 
 
 def _entry_of(extremum, x, senders, receivers, num_segments):
@@ -41,18 +40,7 @@ def _at(x, senders, arg, axis):
             return jnp.zeros(arg.shape, x.dtype)
         return jnp.where(inside, jnp.take_along_axis(x, jnp.where(inside, source, 0).astype(jnp.int32), 0), 0)
 
-    return per_batch(one, axis)(x, each_batch(senders, x.shape[:axis]), arg)
-
-
-def _take_along(index, x):
-    out = jax.ShapeDtypeStruct(index.shape, x.dtype)
-    return kernel("take_along", "...sd, ...nd -> ...sd", index, x, out=[out])[0]
-
-
-def _here(arg, entries, axes):
-    """The entry of this shard, `entries` where another shard has it."""
-    first = lax.axis_index(axes).astype(arg.dtype) * entries
-    return jnp.where((arg >= first) & (arg < first + entries), arg - first, entries)
+    return per_batch(one, axis)(x, broadcast(senders, x.shape[:axis]), arg)
 
 
 def _on_shards(is_max):
@@ -72,10 +60,12 @@ def _on_shards(is_max):
         return [y, arg][: None if save else 1]
 
     def tangent(run, axes, senders, receivers, arg, t, **params):
-        return [lax.psum(run["tangent"](senders, receivers, _here(arg, senders.shape[-1], axes), t, **params)[0], axes)]
+        return [
+            lax.psum(run["tangent"](senders, receivers, arg_here(arg, senders.shape[-1], axes), t, **params)[0], axes)
+        ]
 
     def backward(run, axes, senders, receivers, arg, dy, **params):
-        here = _here(arg, senders.shape[-1], axes)
+        here = arg_here(arg, senders.shape[-1], axes)
         return [lax.psum(run["backward"](senders, receivers, here, dy, **params)[0], axes)]
 
     return aggregation(forward=forward, tangent=tangent, backward=backward)
@@ -88,7 +78,7 @@ def declare_extremum(name, public):
     def reference(x, senders, receivers, *, axis, num_segments, **_):
         fun = lambda x, s, r: _entry_of(extremum, x, s, r, num_segments)
         batch = x.shape[:axis]
-        arg = per_batch(fun, axis)(lax.stop_gradient(x), each_batch(senders, batch), each_batch(receivers, batch))
+        arg = per_batch(fun, axis)(lax.stop_gradient(x), broadcast(senders, batch), broadcast(receivers, batch))
         return _at(x, senders, arg, axis), arg
 
     def native(x, senders, receivers, *, save, axis, num_segments, sorted):
@@ -99,11 +89,11 @@ def declare_extremum(name, public):
 
     def tangent_native(senders, receivers, arg, t, *, axis, **_):
         x = flat(t, axis)
-        sources = each_batch(rows(senders, t.shape[axis]), x.shape[:axis])
+        sources = broadcast(rows(senders, t.shape[axis]), x.shape[:axis])
         # An index past the end takes 0: with 1 added before and taken after, an element without entry has no row.
         every = arg.reshape(*arg.shape[:axis], -1, 1)
-        of_entry = _take_along(every, sources[..., None] + 1) - 1
-        return (unflat(_take_along(of_entry.reshape(*x.shape[:axis], -1, x.shape[-1]), x), t, axis),)
+        of_entry = taken_along(every, sources[..., None] + 1) - 1
+        return (unflat(taken_along(of_entry.reshape(*x.shape[:axis], -1, x.shape[-1]), x), t, axis),)
 
     def backward_reference(senders, receivers, arg, dy, *, axis, num_rows, num_segments, **_):
         given, wanted = each_entry(dy, receivers, axis), each_entry(arg + 1, receivers, axis)

@@ -3,7 +3,6 @@ added. Rows of x and segments are on every device."""
 
 from .._core.partition import Partition
 
-BY_ENTRY = ("senders", "receivers", "weights", "d")
 WHOLE = frozenset({"r", "s"})
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from .._core.wide import wide
 from .._core.within import within
-from ..segment._references import per_batch, segment_or_last, take
+from ..segment._references import broadcast, per_batch, segment_or_last, take
 
 
 def receivers_of(senders, receivers, count, num_segments):
@@ -25,9 +25,4 @@ def scaled(x, weights):
 
 def add_up(x, receivers, *, axis, num_segments):
     add = lambda x, ids: jax.ops.segment_sum(x, segment_or_last(ids, num_segments), num_segments)
-    return per_batch(add, axis)(x, each_batch(receivers, x.shape[:axis]))
-
-
-def each_batch(ids, batch):
-    missing = len(batch) - (ids.ndim - 1)
-    return jnp.broadcast_to(ids.reshape(*ids.shape[:-1], *(1,) * missing, ids.shape[-1]), (*batch, ids.shape[-1]))
+    return per_batch(add, axis)(x, broadcast(receivers, x.shape[:axis]))

@@ -11,7 +11,6 @@ from jax.typing import ArrayLike
 from .._core import checks
 from .._core.api import api
 from .._core.bits import from_bits, highest, lowest
-from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.types import Implementation
 from .._core.wide import wide
@@ -24,7 +23,7 @@ from ._kernels import (
     index_dtype,
     index_of,
     reduce,
-    result_type,
+    taken_along,
     unflat,
 )
 from ._partition import extremum_by_rows, same, split_by_rows
@@ -188,10 +187,7 @@ def _declare_extremum(name, public, extremum):
         return _at(data, arg, params["axis"], from_bits(params["empty_bits"], data.dtype)), arg
 
     def tangent_native(ids, arg, t, *, axis, **_):
-        rows = flat(t, axis)
-        out = result_type(rows, axis, arg.shape[axis])
-        (y,) = kernel("take_along", "...sd, ...nd -> ...sd", flat(arg, axis), rows, out=[out])
-        return (unflat(y, t, axis),)
+        return (unflat(taken_along(flat(arg, axis), flat(t, axis)), t, axis),)
 
     def backward_reference(ids, arg, dy, *, axis, **_):
         rows = jnp.arange(ids.shape[-1], dtype=arg.dtype)

@@ -105,6 +105,12 @@ def gradient(target, ids, dy, *, axis, sorted, counts=(), elements=(), data=(), 
     return unflat(kernel(target, f"{dims} -> ...nd", *operands, out=[out])[0], dy, axis)
 
 
+def taken_along(index, x):
+    """The elements of x [..., N, D] that index [..., S, D] names."""
+    out = jax.ShapeDtypeStruct(index.shape, x.dtype)
+    return kernel("take_along", "...sd, ...nd -> ...sd", index, x, out=[out])[0]
+
+
 def gathered(x, ids, *, axis):
     """Each row's x [*batch, S, ...], zero for rows that are dropped, read wherever it is."""
     rows = flat(x, axis)

@@ -107,7 +107,7 @@ def _first_row(rows, axes, dtype):
     return lax.axis_index(axes).astype(dtype) * rows
 
 
-def _arg_here(arg, rows, axes):
+def arg_here(arg, rows, axes):
     """The row of this shard, `rows` where another shard has it."""
     first = _first_row(rows, axes, arg.dtype)
     return jnp.where((arg >= first) & (arg < first + rows), arg - first, rows)
@@ -141,11 +141,11 @@ def _extreme_forward(is_max, combine):
 
 def extremum_by_rows(name):
     def tangent(run, axes, ids, arg, t, **params):
-        here = _arg_here(arg, t.shape[params["axis"]], axes)
+        here = arg_here(arg, t.shape[params["axis"]], axes)
         return [lax.psum(run["tangent"](ids, here, t, **params)[0], axes)]
 
     def backward(run, axes, ids, arg, dy, **params):
-        return run["backward"](ids, _arg_here(arg, ids.shape[-1], axes), dy, **params)
+        return run["backward"](ids, arg_here(arg, ids.shape[-1], axes), dy, **params)
 
     forward = _extreme_forward(name == "segment_max", first_arg)
     return _by_rows(forward=forward, tangent=tangent, backward=backward)
