@@ -259,10 +259,10 @@ def dense_layer(x, router, up, down):
 @pytest.mark.parametrize("capacity", [None, TOKENS * K])
 def test_a_layer_is_the_sum_over_all_experts(capacity, implementation):
     args = drawn_layer()
-    ours = lambda *args: jnp.sin(layer(*args, implementation, capacity)).sum()
+    sparse = lambda *args: jnp.sin(layer(*args, implementation, capacity)).sum()
     dense = lambda *args: jnp.sin(dense_layer(*args)).sum()
     close(layer(*args, implementation, capacity), dense_layer(*args), "float64")
-    got, want = (jax.jit(jax.grad(fun, (0, 1, 2, 3)))(*args) for fun in (ours, dense))
+    got, want = (jax.jit(jax.grad(fun, (0, 1, 2, 3)))(*args) for fun in (sparse, dense))
     for a, b in zip(got, want, strict=True):
         close(a, b, "float64", scale=10)
 
@@ -365,12 +365,12 @@ L, W = jnp.ones((4, 8)), jnp.ones((6, 2))
         (bj.moe_permute, ValueError, "num_experts must be at least 0, got -1", (X, IDS, -1), {}),
         (bj.moe_permute, ValueError, "capacity must be at least 0, got -1", (X, IDS, 3), {"capacity": -1}),
         (bj.moe_permute, ValueError, "capacity times num_experts must be at most 2147483647, got 1073741824 times 3", (X, IDS, 3), {"capacity": 2**30}),
-        (bj.moe_combine, TypeError, "y must have one of the dtypes.*got int32", (IDS, IDS), {}),
+        (bj.moe_combine, TypeError, "x must have one of the dtypes.*got int32", (IDS, IDS), {}),
         (bj.moe_combine, TypeError, "row_map must have one of the dtypes int8.*got float", (X, X), {}),
         (bj.moe_combine, ValueError, r"row_map must have two dimensions, tokens and slots; got shape \(6,\)", (X, IDS[:, 0]), {}),
         (bj.moe_combine, ValueError, r"weights must have shape \(6, 2\), that of row_map, got \(5, 2\)", (X, IDS, W[:5]), {}),
-        (bj.moe_combine, TypeError, "weights must have the dtype of y, bfloat16, got float16", (X.astype("bfloat16"), IDS, W.astype("float16")), {}),
-        (bj.moe_combine_backward, ValueError, r"dout must have shape \(6, 3\).*got \(5, 3\)", (X, IDS, W, X[:5]), {}),
+        (bj.moe_combine, TypeError, "weights must have the dtype of x, bfloat16, got float16", (X.astype("bfloat16"), IDS, W.astype("float16")), {}),
+        (bj.moe_combine_backward, ValueError, r"dy must have shape \(6, 3\).*got \(5, 3\)", (X, IDS, W, X[:5]), {}),
         (bj.moe_permute_backward, ValueError, "dy must have at least one dimension, the rows; got a scalar", (IDS, 1.0), {}),
     ],
 )  # fmt: skip

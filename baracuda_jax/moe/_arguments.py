@@ -23,9 +23,9 @@ def slots(op, name, ids):
     return ids
 
 
-def weights_of(op, weights, row_map, y):
-    """Weights [T, k], of y's dtype or of what that is computed in."""
+def weights_of(op, weights, row_map, x):
+    """Weights [T, k], of x's dtype or of what that is computed in."""
     weights = checks.floats(op, "weights", weights)
-    checks.dtype_or_wide(op, "weights", weights, "y", y)
+    checks.dtype_or_wide(op, "weights", weights, "x", x)
     checks.shape(op, "weights", weights, row_map.shape, "that of row_map")
     return weights

@@ -54,9 +54,9 @@ def moe_permute(x, experts, num_experts, capacity=None):
     return y, np.array([len(slots) for slots in by_expert], np.int32), row_map
 
 
-def moe_combine(y, row_map, weights=None):
-    out = np.zeros((len(row_map), *y.shape[1:]))
+def moe_combine(x, row_map, weights=None):
+    y = np.zeros((len(row_map), *x.shape[1:]))
     for t, j in np.ndindex(*row_map.shape):
-        if 0 <= row_map[t, j] < len(y):
-            out[t] += (1 if weights is None else weights[t, j]) * y[row_map[t, j]]
-    return out
+        if 0 <= row_map[t, j] < len(x):
+            y[t] += (1 if weights is None else weights[t, j]) * x[row_map[t, j]]
+    return y
