@@ -267,6 +267,11 @@ from .loss import (
     smooth_l1_loss,
     triplet_margin_loss,
 )
+from .moe import (
+    moe_combine,
+    moe_gating_topk,
+    moe_permute,
+)
 from .normalization import (
     batch_norm,
     group_norm,
@@ -641,6 +646,9 @@ __all__ = [
     "minimum",
     "mish",
     "mod",
+    "moe_combine",
+    "moe_gating_topk",
+    "moe_permute",
     "mse_loss",
     "msort",
     "mul",

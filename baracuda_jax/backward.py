@@ -110,6 +110,10 @@ from .indexing import (
     index_add_backward,
     scatter_add_backward,
 )
+from .moe import (
+    moe_combine_backward,
+    moe_permute_backward,
+)
 from .pool import (
     lp_pool1d_backward,
     lp_pool2d_backward,
@@ -274,6 +278,8 @@ __all__ = [
     "minimum_backward",
     "mish_backward",
     "mod_backward",
+    "moe_combine_backward",
+    "moe_permute_backward",
     "mul_backward",
     "neg_backward",
     "nextafter_backward",

@@ -96,6 +96,20 @@ def _graph():
     yield Sharded("sampled_dot", "features", dot, args, (COLUMNS, COLUMNS, P(), P()), P(), 2)
 
 
+def _experts():
+    """Features are cut, and the tokens of sums."""
+    rng = np.random.default_rng(0)
+    native = dict(implementation="native")
+    permute = lambda x, experts: bj.moe_permute(x, experts, 5, **native).x
+    experts = rng.integers(-1, 6, (16, 2)).astype(np.int32)
+    yield Sharded("moe_permute", "features", permute, (_float(16, 8), experts), (COLUMNS, P()), COLUMNS, 1)
+    row_map = rng.permutation(40)[:32].reshape(16, 2).astype(np.int32)
+    combine = lambda y, weights, row_map: bj.moe_combine(y, row_map, weights, **native)
+    args = _float(40, 8), _float(16, 2), row_map
+    yield Sharded("moe_combine", "tokens", combine, args, (P(), ROWS, ROWS), ROWS, 2)
+    yield Sharded("moe_combine", "features", combine, args, (COLUMNS, P(), P()), COLUMNS, 2)
+
+
 def _unary(op, *parameters):
     fun = lambda x: getattr(bj, op)(x, *parameters, implementation="native")
     for way, spec in BOTH.items():
@@ -356,6 +370,7 @@ def _all():
     yield from _segments("segment_logsumexp")
     yield from _taken()
     yield from _graph()
+    yield from _experts()
     for op, parameters in UNARY.items():
         yield from _unary(op, *parameters)
     yield from _alike()

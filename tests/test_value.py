@@ -6,6 +6,8 @@ import numpy as np
 import oracle
 from examples_of import close
 
+from baracuda_jax._core.wide import wide_dtype
+
 
 def test_value_is_the_oracles(example, platform):
     want = oracle.value(example)
@@ -43,6 +45,10 @@ def test_value_is_the_oracles(example, platform):
             continue
         if example.op.is_facade and want.dtype.kind in "iu":
             np.testing.assert_array_equal(y, want)  # whose dtype may be wider
+            continue
+        if example.op.name == "moe_gating_topk":
+            assert y.dtype == wide_dtype(jnp.dtype(example.dtype))
+            close(y, want, example.dtype)
             continue
         assert y.dtype == example.dtype
         close(y, want if example.is_float else want.astype(example.dtype), example.dtype)

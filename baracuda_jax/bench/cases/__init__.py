@@ -13,6 +13,7 @@ from . import (
     indexing,
     linalg,
     loss,
+    moe,
     normalization,
     optim,
     pool,
@@ -30,6 +31,7 @@ from . import (
 FAMILIES = (
     segment,
     graph,
+    moe,
     pool,
     shape,
     elementwise,

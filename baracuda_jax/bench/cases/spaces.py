@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from ..benchmark import DTYPES
-from . import attention, elementwise, graph, histogram, pool, quantize, reduce, scan, segment, shape, sort, unique
+from . import attention, elementwise, graph, histogram, moe, pool, quantize, reduce, scan, segment, shape, sort, unique
 
 ELEMENTS = {"cpu": (2**12, 2**16, 2**20, 2**23), "cuda": (2**12, 2**18, 2**25)}
 RANGE = {"cpu": (2**10, 2**23), "cuda": (2**10, 2**26)}
@@ -110,6 +110,13 @@ def _graphs(sizes, dtype):
     return [*made, graph.dots(shape, dtype)]
 
 
+def _experts(sizes, dtype):
+    """The length is the number of rows, 8 of each token."""
+    k = min(8, sizes.length)
+    shape = sizes.length // k, sizes.inner, 64, k
+    return [moe.permute(shape, dtype), moe.combine(shape, dtype)]
+
+
 def _matrix(elements):
     columns = max(16, 2 ** (int(math.log2(elements)) // 2))
     return max(1, elements // columns), columns
@@ -167,6 +174,7 @@ ODD = (35, 357, 1867)  # rows that are not aligned
 SPACES = {
     "segment": Space(_segments, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
     "graph": Space(_graphs, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
+    "moe": Space(_experts, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
     "reduce": Space(_reductions, ROWS, ODD, (1, 64)),
     "shape": Space(_moves),
     "scan": Space(_scans, ROWS, ODD, (1, 64)),
