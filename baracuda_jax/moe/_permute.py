@@ -15,7 +15,7 @@ from .._core.partition import Partition
 from .._core.types import Implementation
 from .._core.wide import wide
 from ..segment._family import spaced
-from ..segment._kernels import index_of
+from ..segment._kernels import gathered, index_of
 from ..segment._references import count, per_batch, segment_or_last, take
 from . import _arguments, _kernels
 from ._family import FAMILY, MOST_SLOTS, labels
@@ -68,7 +68,7 @@ def moe_permute(
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: exact, except that -0 may become 0. The gradient of float16 and bfloat16 accumulates in float32 and is rounded
+    Precision: exact. The gradient of float16 and bfloat16 accumulates in float32 and is rounded
     once; slots are added in order, so it is the same bits every time.
 
     Source: transformer_engine.pytorch.moe_permute; jnp.take(x, jnp.argsort(experts.ravel()) // k, axis=0).
@@ -149,7 +149,7 @@ def _tangent_reference(row_map, t, *, axis, num_rows, **_):
 
 
 def _tangent_native(row_map, t, *, axis, num_rows, **_):
-    return (_kernels.total(t, _tokens(row_map, num_rows)[..., None], axis=axis),)
+    return (gathered(t, _tokens(row_map, num_rows), axis=axis),)
 
 
 def _backward_reference(row_map, dy, *, axis, **_):
@@ -190,8 +190,8 @@ PERMUTE = declare(
     tangent=Body(_tangent_reference, _tangent_native),
     backward=Body(_backward_reference, _backward_native),
     kernels={
-        "forward": ("segment_index", "segment_sum"),
-        "tangent": ("segment_sum",),
+        "forward": ("segment_index", "take_rows"),
+        "tangent": ("take_rows",),
         "backward": ("segment_sum",),
     },
 )
