@@ -35,14 +35,14 @@ def _everything(fun, args, dy):
     return run(*args)
 
 
-def _agree(ours, theirs, args, dtype, scale=8):
+def _agree(fun, theirs, args, dtype, scale=8):
     """Value and gradients, PyTorch's of float64."""
-    dy = normal(jax.eval_shape(ours, *args).shape, dtype, 1)
+    dy = normal(jax.eval_shape(fun, *args).shape, dtype, 1)
     want, gradients = by_torch.vjp(lambda *a: theirs(*(x.double() for x in a)).to(a[0].dtype), args, dy)
-    y, got = _everything(ours, args, dy)
+    y, got = _everything(fun, args, dy)
     close(y, want, dtype)
-    for ours_, theirs_ in zip(got, gradients, strict=True):
-        close(ours_, theirs_, dtype, scale=scale)
+    for a, b in zip(got, gradients, strict=True):
+        close(a, b, dtype, scale=scale)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
