@@ -13,7 +13,7 @@ def ids_of(op, x):
     x = checks.array(op, "x", x)
     checks.dtype(op, "x", x, checks.INTEGERS)
     checks.positions(op, "x", x.size)
-    return x
+    return x.astype(x.dtype)  # no weaker than of other ops
 
 
 def table_of(op, weight):
@@ -21,7 +21,7 @@ def table_of(op, weight):
     if not weight.ndim:
         raise ValueError(f"{op}: weight must have at least one dimension, the rows; got a scalar")
     checks.positions(op, "weight", weight.shape[0], "rows")
-    return weight
+    return weight.astype(weight.dtype)
 
 
 def padding_of(op, padding_idx, size):
@@ -51,7 +51,7 @@ def gradients_of(op, x, dy, trailing=None):
     if trailing is None:
         trailing = dy.shape[x.ndim :]
     checks.shape(op, "dy", dy, (*x.shape, *trailing), "that of x and of a row")
-    return explicit.reshape(dy, x.size, *trailing)
+    return explicit.reshape(dy.astype(dy.dtype), x.size, *trailing)
 
 
 def flat(x):
