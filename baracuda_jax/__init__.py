@@ -163,6 +163,13 @@ from .elementwise import (
 from .elementwise import (
     round as round,
 )
+from .embedding import (
+    embedding,
+    embedding_adagrad_step,
+    embedding_backward_rows,
+    embedding_bag,
+    embedding_sgd_step,
+)
 from .fft import (
     dct,
     fft,
@@ -212,7 +219,6 @@ from .histogram import (
     searchsorted,
 )
 from .indexing import (
-    embedding,
     gather,
     gather_rows,
     index_add,
@@ -522,6 +528,10 @@ __all__ = [
     "eigh",
     "elu",
     "embedding",
+    "embedding_adagrad_step",
+    "embedding_backward_rows",
+    "embedding_bag",
+    "embedding_sgd_step",
     "eq",
     "erf",
     "erfc",

@@ -99,6 +99,12 @@ from .elementwise import (
     trunc_backward,
     where_backward,
 )
+from .embedding import (
+    embedding_backward,
+    embedding_bag_max_backward,
+    embedding_bag_mean_backward,
+    embedding_bag_sum_backward,
+)
 from .graph import (
     aggregate_max_backward,
     aggregate_min_backward,
@@ -224,6 +230,10 @@ __all__ = [
     "div_backward",
     "dynamic_update_slice_backward",
     "elu_backward",
+    "embedding_backward",
+    "embedding_bag_max_backward",
+    "embedding_bag_mean_backward",
+    "embedding_bag_sum_backward",
     "erf_backward",
     "erfc_backward",
     "erfinv_backward",

@@ -68,12 +68,14 @@ class Example:
 
     @functools.cached_property
     def moving(self):
-        """The positions of the differentiable arguments, or of the first where there is none; a key is none that moves."""
+        """The positions of the differentiable arguments, or of the first of the dtype where there is none, or of the first; a key
+        is none that moves."""
         names = list(inspect.signature(self.op.public).parameters)
         arrays = [len(jax.tree.leaves(argument)) for argument in self.drawn]
         arguments = (names.index(name.removeprefix("*")) for name in self.op.differentiable)
         positions = (sum(arrays[:i]) + k for i in arguments for k in range(arrays[i]))
-        return tuple(i for i in positions if self.args[i].dtype == self.dtype) or (int(names[0] == "key"),)
+        alike = [i for i, a in enumerate(self.args) if a.dtype == self.dtype]
+        return tuple(i for i in positions if i in alike) or (*alike[:1],) or (int(names[0] == "key"),)
 
     @_constant
     def x(self):

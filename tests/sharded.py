@@ -73,6 +73,21 @@ def _taken():
     yield Sharded("segment_take", "features", fun, (_float(5, 8), ids), (COLUMNS, P()), COLUMNS, 1)
 
 
+def _embedding():
+    """The table is on every device, or its features are cut."""
+    ids = np.random.default_rng(0).integers(-1, 6, 16).astype(np.int32)
+    fun = lambda weight, x: bj.embedding(x, weight, implementation="native")
+    yield Sharded("embedding", "ids", fun, (_float(5, 8), ids), (P(), P("d")), ROWS, 1)
+    yield Sharded("embedding", "features", fun, (_float(5, 8), ids), (COLUMNS, P()), COLUMNS, 1)
+    offsets = np.array([0, 3, 3, 10], np.int32)
+    for mode in ("sum", "mean", "max"):
+        fun = lambda weight, x, offsets, mode=mode: bj.embedding_bag(
+            x, weight, offsets, mode=mode, implementation="native"
+        )
+        args, specs = (_float(5, 8), ids, offsets), (COLUMNS, P(), P())
+        yield Sharded(f"embedding_bag_{mode}", "features", fun, args, specs, COLUMNS, 1)
+
+
 def _graph():
     """Edges are cut, or features."""
     ids = lambda seed: np.random.default_rng(seed).integers(-1, 7, 16).astype(np.int32)
@@ -369,6 +384,7 @@ def _all():
         yield from _segments(op, ties="split")
     yield from _segments("segment_logsumexp")
     yield from _taken()
+    yield from _embedding()
     yield from _graph()
     yield from _experts()
     for op, parameters in UNARY.items():

@@ -231,32 +231,6 @@ def test_the_default_dtype_of_one_hot(without_x64):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Tables
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("padding", [None, 2, -1])
-def test_embedding_is_torchs(padding, dtype):
-    """The row of padding is returned, and gets no gradient, of any order."""
-    ids, weight, dy = RNG.integers(0, 4, (3, 8)), normal((4, 5), dtype), normal((3, 8, 5), dtype, 1)
-    theirs = lambda w: torch.nn.functional.embedding(torch.tensor(ids), w.double(), padding).to(w.dtype)
-    want, (gradient,) = by_torch.vjp(theirs, (weight,), dy)
-    y, (got,) = _everything(lambda w: bj.embedding(ids, w, padding_idx=padding), (weight,), dy)
-    close(y, want, dtype)
-    close(got, gradient, dtype, scale=8)
-    curvature = jax.hessian(lambda w: (bj.embedding(ids, w, padding_idx=padding) ** 3).sum())(weight[:, 0])
-    assert padding is None or not np.asarray(curvature)[padding].any()
-
-
-def test_ids_without_a_row_give_zeros():
-    weight, ids = normal((300, 2)), np.array([[0, 255], [44, 7]], np.uint8)
-    same_bits(bj.embedding(ids, weight), weight[ids])
-    assert not bj.embedding(jnp.array([-1, 300, -300]), weight).any()
-    assert bj.embedding(jnp.int32(3), weight[:, 0]) == weight[3, 0]
-    assert not jax.grad(lambda w: bj.embedding(jnp.array([-1, 300]), w).sum())(weight).any()
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # Refused
 
 I = jnp.zeros((4, 2), int)
@@ -290,10 +264,6 @@ I = jnp.zeros((4, 2), int)
         ("masked_fill", ValueError, r"value must have shape \(\), that of one number, got \(6,\)", (X, X > 0, X[0]), {}),
         ("masked_fill", TypeError, "value must be a number for x of dtype int8, got 300", (X.astype(jnp.int8), X > 0, 300), {}),
         ("masked_fill", TypeError, "value must be a number for x of dtype int8, got float32", (X.astype(jnp.int8), X > 0, X[0, 0]), {}),
-        ("embedding", TypeError, "x must have one of the dtypes int8.*got float32", (X, X), {}),
-        ("embedding", TypeError, "weight must have one of the dtypes float32.*got int32", (I, I.astype(jnp.int32)), {}),
-        ("embedding", ValueError, r"padding_idx must be in \[-4, 3\] for 4 rows, got 4", (I, X), {"padding_idx": 4}),
-        ("embedding", TypeError, "got an unexpected keyword argument 'input'; use x", (), {"input": I}),
         ("one_hot", TypeError, "x must have one of the dtypes int8.*got float32", (X, 3), {}),
         ("one_hot", ValueError, "num_classes must be at least 0, got -1", (I, -1), {}),
         ("one_hot", ValueError, r"axis must be in \[-3, 2\] for x of shape \(4, 2\), got 3", (I, 4, 3), {}),

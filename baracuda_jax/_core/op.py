@@ -293,6 +293,8 @@ def compose(
     dtypes: Sequence[str],
     operands: Sequence[str],
     made_of: Sequence[str],
+    kernels: Mapping[str, Sequence[str]] | None = None,
+    outputs: Sequence[str] = ("y",),
     differentiable: Sequence[str] = (),
     constant: Mapping[str, str] | None = None,
     surrogate: bool = False,
@@ -301,7 +303,8 @@ def compose(
     """Puts a public function that calls other ops, and nothing else that matters, into the table `OPS`.
 
     It has no primitive: JAX transforms the ops that it calls, and each has its own choice of backend. `made_of` names these,
-    all of which every call calls; the other arguments are those of `declare`."""
+    all of which every call calls. `kernels` has the targets where these are not all of theirs. The other arguments are those
+    of `declare`."""
     constant = constant or {}
     complete.check_composed(
         name, public=public, cases=cases, dtypes=dtypes, operands=operands, made_of=made_of, known=OPS,
@@ -310,12 +313,15 @@ def compose(
     parts = [OPS[part] for part in made_of]
     kinds = ("forward", "tangent", "backward") if differentiable else ("forward",)
     targets = {kind: dict.fromkeys(t for part in parts for t in part.kernels.get(kind, ())) for kind in kinds}
+    targets = kernels or targets
     libraries = {part.library for part in parts if part.library}
     op = OPS[name] = Op(
         name=name,
         family=family,
         category=category,
         operands=tuple(operands),
+        results=tuple(outputs),
+        outputs=tuple(outputs),
         differentiable=tuple(differentiable),
         constant=dict(constant),
         cut="it is cut as the ops are that it is made of",

@@ -257,7 +257,8 @@ class Plan:
 
     def _of_vjp(self):
         cotangents = cotangents_of(self.out_avals)
-        if cotangents and any(is_inexact(x) for _, x in self.inputs):
+        is_gradient = any(name == "dy" for name, _ in self.inputs)  # a function of a gradient, such as an update
+        if cotangents and not is_gradient and any(is_inexact(x) for _, x in self.inputs):
             inputs = (*self.inputs, *cotangents)
             planned = _plan(VJP + self.name, inputs, self.params, self.backends, self.platform, self._reasons)
             if any(planned._traced.is_used[len(self.inputs) :]):

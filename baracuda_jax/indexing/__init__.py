@@ -2,14 +2,12 @@
 which segments do in order."""
 
 from ._add import index_add, index_add_backward, scatter_add, scatter_add_backward
-from ._embedding import embedding
 from ._gather import gather, gather_rows, index_select
 from ._masked_fill import masked_fill
 from ._one_hot import one_hot
 from ._scatter import scatter
 
 __all__ = [
-    "embedding",
     "gather",
     "gather_rows",
     "index_add",

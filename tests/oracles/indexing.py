@@ -46,10 +46,6 @@ def gather_rows(x, index):
     return y
 
 
-def embedding(x, weight):
-    return gather_rows(weight, x)
-
-
 def scatter(x, index, src, axis=-1):
     axis, y = axis % x.ndim, x.copy()
     for at in np.ndindex(*index.shape):  # in order, so that the last one stays

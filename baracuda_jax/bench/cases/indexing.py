@@ -47,18 +47,6 @@ def masked(rows, columns, dtype):
     )  # fmt: skip
 
 
-def embedded(ids, rows, columns, dtype):
-    """ids and the table, whose gradient is the op's."""
-    return Benchmark(
-        "embedding", f"[{ids}] of [{rows}, {columns}]", dtype,
-        lambda draws: (draws.normal((rows, columns)), draws.integers((ids,), 0, rows)),
-        lambda weight, x, *, implementation: baracuda_jax.embedding(x, weight, implementation=implementation),
-        lambda weight, x: jnp.take(weight, x, 0),
-        lambda torch, weight, x: torch.nn.functional.embedding(x, weight),
-        needs=(1,), rough=4.0,
-    )  # fmt: skip
-
-
 def encoded(rows, columns):
     return Benchmark(
         "one_hot", f"[{rows}], {columns} classes", "int32",
@@ -97,5 +85,4 @@ def benchmarks(size):
             lambda torch, x, i, src: torch.index_add(x, 0, i, src),
         )  # fmt: skip
         yield masked(rows, columns, dtype)
-        yield embedded(2 * rows, rows, columns, dtype)
     yield encoded(rows, columns)
