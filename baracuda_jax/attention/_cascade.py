@@ -70,6 +70,10 @@ def merged(x, lse, axis):
     return y, jnp.where(some, top + jnp.log(total), -jnp.inf).squeeze(axis)
 
 
+_BLOCK = 512
+_SCORES = 2**23  # of a block, 32 MiB in float32: few queries are not worth a loop over many blocks
+
+
 @facade_api("cudnn")
 def cascade_attention(
     query: ArrayLike,
@@ -84,7 +88,7 @@ def cascade_attention(
     query_seq_lengths: ArrayLike | None = None,
     key_value_seq_lengths: ArrayLike | None = None,
     return_lse: bool = False,
-    block_size: int = 512,
+    block_size: int | None = None,
     implementation: Implementation = None,
 ) -> Array | tuple[Array, Array]:
     """Attention over a prefix that all sequences share, followed by keys of their own. The prefix is read once for all.
@@ -106,7 +110,8 @@ def cascade_attention(
         query_seq_lengths: integers [...], the number of queries.
         key_value_seq_lengths: integers [...], the number of keys after the prefix.
         return_lse: static bool, whether lse is returned too.
-        block_size: static integer, the number of keys in a block of plain JAX.
+        block_size: static integer, the number of keys in a block of plain JAX; None for 512, or for more of the prefix
+            where queries are so few that the scores of a block are at most 2^23.
         implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
 
     Returns:
@@ -128,17 +133,19 @@ def cascade_attention(
             f"{op}: prefix_key and prefix_value must have the heads and d of key and value, {x.key.shape[-2:]} and "
             f"{x.value.shape[-2:]}, got {prefix_key.shape[-2:]} and {prefix_value.shape[-2:]}"
         )
-    spec, _ = static(op, x.query, scale=scale, is_causal=is_causal, softcap=softcap, block_size=block_size)
-    y, lse = _cascade(x, prefix_key, prefix_value, spec=spec)
+    own = _BLOCK if block_size is None else block_size
+    spec, _ = static(op, x.query, scale=scale, is_causal=is_causal, softcap=softcap, block_size=own)
+    block = max(_BLOCK, _SCORES // max(math.prod(x.query.shape[:-1]), 1)) if block_size is None else spec.block
+    y, lse = _cascade(x, prefix_key, prefix_value, spec=spec, block=block)
     return (y, lse) if checks.flag(op, "return_lse", return_lse) else y
 
 
-@compiled("spec")
-def _cascade(x, prefix_key, prefix_value, *, spec):
+@compiled("spec", "block")
+def _cascade(x, prefix_key, prefix_value, *, spec, block):
     *batch, t, n, d = x.query.shape
     together = explicit.reshape(x.query, math.prod(batch) * t, n, d)
     prefix = Operands(together, prefix_key, prefix_value)
-    y, lse = call(prefix, spec=spec._replace(is_causal=False), alignment="top_left", save=True)
+    y, lse = call(prefix, spec=spec._replace(is_causal=False, block=block), alignment="top_left", save=True)
     y, lse = explicit.reshape(y, *batch, t, n, y.shape[-1]), explicit.reshape(lse, *batch, t, n)
     if x.rows is not None:  # queries that there are not see nothing of the prefix either
         at = jax.lax.broadcasted_iota(jnp.int32, lse.shape, lse.ndim - 2)

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -253,12 +254,19 @@ def _by_table(x, cos, sin, positions, *, interleaved):
 
 
 def _turned(x, cos, sin, interleaved):
-    n = cos.shape[-1]
-    moved, rest = wide(x[..., : 2 * n]).astype(cos.dtype), x[..., 2 * n :]
-    u, w = (moved[..., ::2], moved[..., 1::2]) if interleaved else (moved[..., :n], moved[..., n:])
-    pair = u * cos - w * sin, u * sin + w * cos
-    y = jnp.stack(pair, -1).reshape(moved.shape) if interleaved else jnp.concatenate(pair, -1)
-    return jnp.concatenate([y.astype(x.dtype), rest], -1) if rest.shape[-1] else y.astype(x.dtype)
+    """Split, not sliced: the gradient is then a concatenation, which slices would pad and add."""
+    n, rest = cos.shape[-1], x.shape[-1] - 2 * cos.shape[-1]
+    if interleaved:
+        moved, *rest = jax.lax.split(x, (2 * n, rest), axis=-1) if rest else (x,)
+        pairs = explicit.reshape(moved, *x.shape[:-1], n, 2)
+        u, w = (part.squeeze(-1) for part in jax.lax.split(pairs, (1, 1), axis=-1))
+    else:
+        u, w, *rest = jax.lax.split(x, (n, n, rest) if rest else (n, n), axis=-1)
+    u, w = (wide(part).astype(cos.dtype) for part in (u, w))
+    pair = [part.astype(x.dtype) for part in (u * cos - w * sin, u * sin + w * cos)]
+    if interleaved:
+        pair = [explicit.reshape(jnp.stack(pair, -1), *x.shape[:-1], 2 * n)]
+    return jnp.concatenate([*pair, *rest], -1)
 
 
 @compiled("freq", "by")

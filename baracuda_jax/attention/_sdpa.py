@@ -67,7 +67,8 @@ def sdpa(
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
     Precision: float16 and bfloat16 are computed in float32 and rounded once. On CUDA, cuDNN computes 16-bit floats without
-    bias, mask, softcap and windows on the right; it rounds the weights to 16 bits. Products of float32 are those of
+    bias, mask, softcap and windows on the right; it rounds the weights to 16 bits, and its gradient is not
+    deterministic unless XLA is told so, by --xla_gpu_deterministic_ops. Products of float32 are those of
     jax.default_matmul_precision. All scores are stored; `flash_sdpa` stores none.
 
     Source: jax.nn.dot_product_attention, torch.nn.functional.scaled_dot_product_attention.

@@ -22,7 +22,7 @@ class Benchmark:
     op, variant     the op's name, and which of its cases where there are several
     shape           of the operands, in words
     draw            Draws -> arrays; floats are cast to `dtype`, but those at positions in `wide`
-    function        (*arrays, implementation) -> y
+    function        (*arrays, implementation) -> y, or a tuple of results, of which the forward pass alone is timed
     plain           (*arrays) -> y: what one writes in JAX without baracuda_jax; None for the reference
     torch           (torch, *tensors) -> y
     moving          so many arrays, the first, have gradients
@@ -31,6 +31,7 @@ class Benchmark:
     passes          those that are timed; quantized values have no gradient
     even            of skewed data: the case of the same op that is not
     flips           the fraction of elements that may differ, where XLA, which divides by multiplying, rounds ties otherwise
+    differs         why two runs of the backward pass may differ, whose bits are not compared then; "" where they must not
     rough           how many times the usual error is allowed, where what XLA adds up in float32 is off by so much
     """
 
@@ -49,6 +50,7 @@ class Benchmark:
     even: str | None = None
     wide: tuple[int, ...] = ()
     flips: float = 0.0
+    differs: str = ""
     rough: float = 1.0
 
     @property
@@ -75,10 +77,12 @@ class Benchmark:
         """(dy, *arrays), where the program that calls this runs; quantized values have no dy."""
         arrays = tuple(self._cast(i, x) for i, x in enumerate(self.draw(Draws(seed, "arrays"))))
         y = self.result_type(arrays)
-        return None if is_code(y) else Draws(seed, "cotangent").normal(y.shape).astype(y.dtype), *arrays
+        return None if isinstance(y, tuple) or is_code(y) else Draws(seed, "cotangent").normal(y.shape).astype(
+            y.dtype
+        ), *arrays
 
     def result_type(self, arrays):
-        """Shape and dtype of y."""
+        """Shape and dtype of y, or of each of its arrays."""
         return jax.eval_shape(lambda *a: self.function(*a, implementation="xla"), *arrays)
 
     def _cast(self, i, x):

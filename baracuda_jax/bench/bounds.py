@@ -16,7 +16,7 @@ from . import times
 
 def size(arrays):
     """Bytes of arrays, or of ShapeDtypeStructs."""
-    return sum(x.size * x.dtype.itemsize for x in arrays)
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(list(arrays)))
 
 
 def forward(benchmark, operands, y):

@@ -10,9 +10,14 @@ from .benchmark import PASSES
 _INSTRUCTION = re.compile(r"^ *(?:ROOT )?%(\S+) = .*? ([a-z][\w-]*)\(((?:%[^\s,()]+(?:, )?)*)\)", re.M)
 
 
+def results(y):
+    """As a tuple, also of one array."""
+    return y if isinstance(y, tuple) else (y,)
+
+
 def forward(fun, moving):
     """The result alone."""
-    return jax.jit(lambda dy, *arrays: (fun(*arrays),))
+    return jax.jit(lambda dy, *arrays: results(fun(*arrays)))
 
 
 def forward_and_backward(fun, moving):

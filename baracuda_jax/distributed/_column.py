@@ -56,7 +56,8 @@ def column_parallel_linear(
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: float16 and bfloat16 are accumulated in float32 and rounded once. dx is summed over the devices in x's dtype.
+    Precision: products of float16 and bfloat16 are accumulated in float32 and rounded. A bias of x's dtype is added to what
+    is rounded, one of float32 before. dx is summed over the devices in x's dtype.
 
     Source: Shoeybi et al., Megatron-LM (arXiv 1909.08053); Korthikanti et al. (arXiv 2205.05198) for sequence_parallel.
     """
@@ -74,7 +75,8 @@ def column_parallel_linear(
 def _column(x, kernel, bias, *, axis_name, gather_output, sequence_axis, precision):
     if sequence_axis is not None and axis_name is not None:
         x = jax.lax.all_gather(mesh_axis.varying(x, axis_name), axis_name, axis=sequence_axis, tiled=True)
-    y = plus(multiplied(x, kernel, axis_name, precision), bias).astype(x.dtype)
+    rounds = bias is None or bias.dtype == x.dtype
+    y = plus(multiplied(x, kernel, axis_name, precision, rounds), bias).astype(x.dtype)
     return mesh_axis.whole(y, axis_name, y.ndim - 1) if gather_output else y
 
 

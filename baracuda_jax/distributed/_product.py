@@ -8,11 +8,14 @@ from .._core.wide import wide
 from ..gemm._product import dimensions, product
 
 
-def multiplied(x, kernel, axis_name, precision):
-    """x kernel, as it was accumulated."""
+def multiplied(x, kernel, axis_name, precision, rounds):
+    """x kernel, as it was accumulated, or rounded to x's dtype."""
     x, kernel = mesh_axis.alike(mesh_axis.varying(x, axis_name), kernel)
-    return product(x, kernel, dimensions(x.ndim, 2), precision)
+    return product(x, kernel, dimensions(x.ndim, 2), precision, rounds)
 
 
 def plus(y, bias):
-    return y if bias is None else y + jnp.expand_dims(wide(bias), range(y.ndim - 1))
+    """In y's dtype; the gradient of bias is summed in float32 or wider."""
+    if bias is None:
+        return y
+    return y + jnp.broadcast_to(jnp.expand_dims(wide(bias), range(y.ndim - 1)), y.shape).astype(y.dtype)

@@ -81,10 +81,9 @@ def row_parallel_linear(
 def _row(x, kernel, bias, *, axis_name, is_whole, sequence_axis, precision):
     if is_whole:
         x = mesh_axis.own(x, axis_name, x.ndim - 1)
-    y = multiplied(x, kernel, axis_name, precision)
+    y = multiplied(x, kernel, axis_name, precision, axis_name is not None or bias is None)
     if axis_name is not None:
-        y = y.astype(x.dtype)
-        y = _summed(y.astype(x.dtype), axis_name, sequence_axis)
+        y = _summed(y, axis_name, sequence_axis)
     return plus(wide(y), bias).astype(x.dtype)
 
 

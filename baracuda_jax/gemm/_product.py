@@ -1,4 +1,4 @@
-"""The product of matrices, which accumulates in float32 or wider and is not rounded, and what comes after it."""
+"""The product of matrices, which accumulates in float32 or wider, and what comes after it, before it is rounded."""
 
 import functools
 
@@ -24,30 +24,35 @@ def dimensions(a_rank, b_rank, transpose_a=False, transpose_b=False):
     return ((of_a,), (of_b,)), (batch, batch)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
-def product(a, b, dims, precision):
-    """XLA's CPU has no products of bfloat16 in float32 for some layouts of batches: there operands are widened, which
-    changes no bit of the sums' terms."""
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3, 4))
+def product(a, b, dims, precision, rounds=False):
+    """`rounds` to the operands' dtype: nothing wider is written then.
+
+    XLA's CPU has no products of bfloat16 in float32 for some layouts of batches: there operands are widened, which changes
+    no bit of the sums' terms."""
+
+    dtype = a.dtype if rounds else wide_dtype(a.dtype)
 
     def of(a, b):
-        return jax.lax.dot_general(a, b, dims, precision, preferred_element_type=wide_dtype(a.dtype))
+        return jax.lax.dot_general(a, b, dims, precision, preferred_element_type=dtype)
 
     if wide_dtype(a.dtype) == a.dtype:
         return of(a, b)
-    return jax.lax.platform_dependent(a, b, cpu=lambda a, b: of(wide(a), wide(b)), default=of)
+    on_cpu = lambda a, b: jax.lax.dot_general(wide(a), wide(b), dims, precision).astype(dtype)
+    return jax.lax.platform_dependent(a, b, cpu=on_cpu, default=of)
 
 
-def _tangent(dims, precision, primals, tangents):
+def _tangent(dims, precision, rounds, primals, tangents):
     """Of 16 bits, tangents and cotangents are rounded to these before they are multiplied: a product of float32 and bfloat16
     would be one of float32, at half the speed and less."""
     (a, b), (da, db) = primals, tangents
     is_zero = lambda t: type(t) is jax.custom_derivatives.SymbolicZero
     terms = [(da, b)] * (not is_zero(da)) + [(a, db)] * (not is_zero(db))
-    y = product(a, b, dims, precision)
+    y = product(a, b, dims, precision, rounds)
     if not terms:
         return y, jnp.zeros_like(y)
     parts = [wide(jax.lax.dot_general(*pair, dims, precision, preferred_element_type=a.dtype)) for pair in terms]
-    return y, sum(parts[1:], parts[0])
+    return y, sum(parts[1:], parts[0]).astype(y.dtype)
 
 
 product.defjvp(_tangent, symbolic_zeros=True)
@@ -56,7 +61,8 @@ product.defjvp(_tangent, symbolic_zeros=True)
 @compiled("dims", "alpha", "beta", "precision", "activation")
 def product_with_epilogue(a, b, c, bias, *, dims, alpha, beta, precision, activation):
     """act(alpha a b + beta c + bias), rounded once."""
-    return epilogue(product(a, b, dims, precision), c, bias, alpha, beta, activation).astype(a.dtype)
+    is_last = alpha == 1 and c is None and bias is None and activation == "identity"
+    return epilogue(product(a, b, dims, precision, is_last), c, bias, alpha, beta, activation).astype(a.dtype)
 
 
 def epilogue(y, c, bias, alpha, beta, activation="identity"):

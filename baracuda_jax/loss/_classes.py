@@ -1,12 +1,14 @@
 """Losses of scores for classes, of which each row has one, or a probability for each."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.types import Implementation
@@ -37,37 +39,62 @@ _SMOOTHING = "static number in [0, 1], how much of each target is distributed ev
 
 
 def _rows(target, classes, axis, ignore_index=None):
-    """Which rows count; the same along `axis`; and where the class of such a row is. A select by position, unlike a gather,
-    has no scatter as its gradient, and fuses."""
+    """Which rows count; the same along `axis`; and the classes along `axis`, -1 of rows that do not count."""
     counts = (target >= 0) & (target < classes)
     if ignore_index is not None and jnp.iinfo(target.dtype).min <= ignore_index <= jnp.iinfo(target.dtype).max:
         counts &= target != ignore_index
-    sizes = [classes if i == axis else 1 for i in range(target.ndim + 1)]
-    position = jax.lax.broadcasted_iota(target.dtype, sizes, axis)
-    wanted = jnp.expand_dims(jnp.where(counts, target, -1), axis)
-    return counts, jnp.expand_dims(counts, axis), position == wanted
+    return counts, jnp.expand_dims(counts, axis), jnp.expand_dims(jnp.where(counts, target, -1), axis)
 
 
-def _at(is_class, x, axis):
-    """x's element at the class of each row."""
-    return jnp.where(is_class, x, 0).sum(axis)
+def _is_class(index, classes, axis):
+    sizes = [classes if i == axis else 1 for i in range(index.ndim)]
+    return jax.lax.broadcasted_iota(index.dtype, sizes, axis) == index
 
 
-def _log_softmax(x, axis):
+def _selected(index, x, axis):
+    return jnp.where(_is_class(index, x.shape[axis], axis), x, 0).sum(axis)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _at(index, x, axis):
+    """x's element at the class of each row, 0 of rows without. x may have size 1 along other axes."""
+    if (
+        not x.size or explicit.is_sharded(x) or explicit.is_sharded(index)
+    ):  # a comparison is sharded as its operands are
+        return _selected(index, x, axis)
+    first = jnp.maximum(index, 0)
+    if all(size == 1 for i, size in enumerate(x.shape) if i != axis):
+        found = explicit.take(x.reshape(-1), first)
+    else:
+        found = jnp.take_along_axis(x, first, axis, mode="promise_in_bounds")
+    return jnp.where(index < 0, 0, found).squeeze(axis)
+
+
+@_at.defjvp
+def _at_tangent(axis, primals, tangents):
+    """By comparison, unlike the value: a gather's transpose is a scatter, which has an order and does not fuse."""
+    index, x = primals
+    return _at(index, x, axis), _selected(index, tangents[1], axis)
+
+
+def _shifted(x, axis):
+    """(x minus the largest of each row, the logarithm of the sum of its exponentials): log_softmax(x) is the difference,
+    which is written nowhere where both are used in sums."""
     peak = jax.lax.stop_gradient(x).max(axis, keepdims=True, initial=-jnp.inf)
     shifted = x - jnp.where(jnp.isfinite(peak), peak, 0)
-    return shifted - jnp.log(jnp.exp(shifted).sum(axis, keepdims=True))
+    return shifted, jnp.log(jnp.exp(shifted).sum(axis))
 
 
-def _dot(q, log_p, axis):
+def _dot(q, shifted, log_sum, axis):
     """The sum of q log(p). Where q is 0 and log(p) is -inf there is no term."""
-    is_none = (q == 0) & (log_p == -jnp.inf)
-    return (q * jnp.where(is_none, 0, log_p)).sum(axis)
+    is_none = (q == 0) & (shifted == -jnp.inf)
+    of = lambda x: jnp.where(is_none, 0, x)
+    return (q * of(shifted)).sum(axis) - log_sum * of(q).sum(axis)
 
 
-def _weights(weight, counts, is_class, axis, dtype):
+def _weights(weight, counts, index, axis, dtype):
     """Those of the rows, by their classes."""
-    return counts.astype(dtype) if weight is None else _at(is_class, wide(weight), axis)
+    return counts.astype(dtype) if weight is None else _at(index, wide(weight), axis)
 
 
 def _case(name, shape, axis=1, **kwargs):
@@ -126,9 +153,9 @@ def _scores(op, x, axis):
 
 @compiled("axis", "ignore_index", "reduction")
 def _nll(x, target, weight, *, axis, ignore_index, reduction):
-    counts, _, is_class = _rows(target, x.shape[axis], axis, ignore_index)
-    terms = _at(is_class, -wide(x), axis)
-    weights = _weights(weight, counts, is_class, axis, terms.dtype)
+    counts, _, index = _rows(target, x.shape[axis], axis, ignore_index)
+    terms = -_at(index, wide(x), axis)
+    weights = _weights(weight, counts, index, axis, terms.dtype)
     return reduced(terms * weights, reduction, x.dtype, weights.sum())
 
 
@@ -173,14 +200,15 @@ def cross_entropy_loss(
 
 @compiled("axis", "ignore_index", "smoothing", "reduction")
 def _entropy(x, target, weight, *, axis, ignore_index, smoothing, reduction):
-    counts, along, is_class = _rows(target, x.shape[axis], axis, ignore_index)
+    counts, along, index = _rows(target, x.shape[axis], axis, ignore_index)
     # Selected before it is computed with: what is in an ignored row is in no gradient.
-    log_p = _log_softmax(jnp.where(along, wide(x), 0), axis)
-    terms = _at(is_class, -log_p, axis)
-    weights = _weights(weight, counts, is_class, axis, terms.dtype)
+    shifted, log_sum = _shifted(jnp.where(along, wide(x), 0), axis)
+    terms = jnp.where(counts, log_sum - _at(index, shifted, axis), 0)
+    weights = _weights(weight, counts, index, axis, terms.dtype)
     terms = terms if weight is None else terms * weights
     if smoothing:
-        even = log_p.sum(axis) if weight is None else _dot(wide(weight), log_p, axis)
+        factors = jnp.ones_like(shifted) if weight is None else jnp.broadcast_to(wide(weight), shifted.shape)
+        even = _dot(factors, shifted, log_sum, axis)
         terms = (1 - smoothing) * terms - jnp.where(counts, even, 0) * (smoothing / x.shape[axis])
     return reduced(terms, reduction, x.dtype, weights.sum())
 
@@ -204,7 +232,7 @@ def _soft_entropy(x, target, weight, *, axis, smoothing, reduction):
     q = wide(target)
     q = (1 - smoothing) * q + smoothing / x.shape[axis] if smoothing else q
     q = q if weight is None else q * wide(weight)
-    return reduced(-_dot(q, _log_softmax(wide(x), axis), axis), reduction, x.dtype)
+    return reduced(-_dot(q, *_shifted(wide(x), axis), axis), reduction, x.dtype)
 
 
 @loss(
@@ -262,10 +290,10 @@ def multi_margin_loss(
 
 @compiled("axis", "p", "margin", "reduction")
 def _margins(x, target, weight, *, axis, p, margin, reduction):
-    counts, along, is_class = _rows(target, x.shape[axis], axis)
+    counts, along, index = _rows(target, x.shape[axis], axis)
     scores = jnp.where(along, wide(x), 0)
-    h = hinge(margin - jnp.expand_dims(_at(is_class, scores, axis), axis) + scores, slope_at_0=0)
-    h = jnp.where(is_class | ~along, 0, h)
+    h = hinge(margin - jnp.expand_dims(_at(index, scores, axis), axis) + scores, slope_at_0=0)
+    h = jnp.where(_is_class(index, x.shape[axis], axis) | ~along, 0, h)
     terms = (jnp.square(h) if p == 2 else h).sum(axis) / x.shape[axis]
-    terms = terms if weight is None else terms * _at(is_class, wide(weight), axis)
+    terms = terms if weight is None else terms * _at(index, wide(weight), axis)
     return reduced(terms, reduction, x.dtype, counts.astype(terms.dtype).sum())

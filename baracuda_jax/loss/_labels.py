@@ -81,15 +81,84 @@ def multilabel_margin_loss(
 def _margins(x, target, *, axis, reduction):
     x_type, x, target = x.dtype, jnp.moveaxis(wide(x), axis, -1), jnp.moveaxis(target, axis, -1)
     classes, labels = x.shape[-1], target.shape[-1]
-    position = lambda size, d: jax.lax.broadcasted_iota(target.dtype, [1] * d + [size] + [1] * (x.ndim - d), d)
-    order = position(labels, x.ndim - 1)[..., 0]
-    count = jnp.where(target < 0, order, labels).min(-1, keepdims=True, initial=labels)
-    taken = jnp.expand_dims(jnp.where((order < count) & (target < classes), target, -1), -1)
-    scores = jnp.expand_dims(x, -2)
-    is_label = taken == position(classes, x.ndim)  # [..., L, C]
-    h = hinge(1 - jnp.where(is_label, scores, 0).sum(-1, keepdims=True) + scores, slope_at_0=0)
-    h = jnp.where((taken >= 0) & ~is_label.any(-2, keepdims=True), h, 0)
-    return reduced(h.sum((-2, -1)) / classes, reduction, x_type)
+    if not classes or not labels:
+        return reduced(jnp.zeros_like(x.sum(-1)) / classes, reduction, x_type)
+    order = jax.lax.broadcasted_iota(jnp.int32, target.shape, target.ndim - 1)
+    count = jnp.where(target < 0, order, labels).min(-1, keepdims=True)
+    taken = jnp.where((order < count) & (target < classes), target, -1)
+    return reduced(_sums(x, taken, count.max(initial=0)) / classes, reduction, x_type)
+
+
+# Few enough that a compiler fuses them, so that x is read once for all.
+_AT_ONCE = 4
+
+
+def _over_labels(part, taken, count):
+    """The sum of part(classes) over the label columns, `_AT_ONCE` classes of each row at a time, of shape [..., 1]. Columns
+    from `count` on, which no row has, are not computed."""
+    missing = -taken.shape[-1] % _AT_ONCE
+    taken = jnp.pad(taken, [(0, 0)] * (taken.ndim - 1) + [(0, missing)], constant_values=-1)
+
+    def at(i):
+        some = jax.lax.dynamic_slice_in_dim(taken, i * _AT_ONCE, _AT_ONCE, -1)
+        return part(jnp.split(some, _AT_ONCE, -1))
+
+    first = at(0)
+    if taken.shape[-1] == _AT_ONCE:
+        return first
+    end = (count.astype(jnp.int32) + _AT_ONCE - 1) // _AT_ONCE
+    return jax.lax.fori_loop(1, end, lambda i, total: total + at(i), first)
+
+
+def _numbers(x):
+    return jax.lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1)
+
+
+def _number_of_labels(x, taken, count):
+    """How often a class is among the labels of its row."""
+    position = _numbers(x).astype(taken.dtype)
+    return _over_labels(lambda some: sum((t == position).astype(jnp.int32) for t in some), taken, count)
+
+
+def _lacks(x, t, is_other):
+    """The classes whose scores lack of the margin below that of class t, and how much."""
+    score = jnp.take_along_axis(x, jnp.maximum(t, 0), -1, mode="promise_in_bounds")
+    return (t >= 0) & is_other, 1 - score + x
+
+
+@jax.custom_jvp
+def _sums(x, taken, count):
+    """The sum over label columns and other classes, of which a column at a time is in memory."""
+    is_other = _number_of_labels(x, taken, count) == 0
+
+    def part(some):
+        terms = [jnp.where(where, hinge(h, slope_at_0=0), 0) for where, h in (_lacks(x, t, is_other) for t in some)]
+        return sum(terms).sum(-1)
+
+    return _over_labels(part, taken, count)
+
+
+@_sums.defjvp
+def _sums_tangent(primals, tangents):
+    """Of piecewise constant slopes, which have no derivatives themselves."""
+    x, taken, count = primals
+    slopes = _slopes(jax.lax.stop_gradient(x), taken, count)
+    return _sums(*primals), (slopes * tangents[0]).sum(-1)
+
+
+def _slopes(x, taken, count):
+    is_other = _number_of_labels(x, taken, count) == 0
+    position = _numbers(x).astype(taken.dtype)
+
+    def part(some):
+        slopes = 0
+        for t in some:
+            where, h = _lacks(x, t, is_other)
+            slope = (where & ~(h <= 0)).astype(x.dtype)
+            slopes = slopes + slope - jnp.where(t == position, slope.sum(-1, keepdims=True), 0)
+        return slopes
+
+    return _over_labels(part, taken, count)
 
 
 @loss(

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks, keys
+from .._core import checks, explicit, keys
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.facade import facade, facade_api
@@ -74,7 +74,10 @@ def _multinomial(x, key, *, count, replacement, logits):
         noise = jax.random.gumbel(key, (count, *x.shape), x.dtype)
         found = jnp.argmax(noise + jnp.broadcast_to(log, noise.shape), -1)
         found = jnp.moveaxis(found, 0, -1)
-        count_left = jnp.broadcast_to(possible.any(-1, keepdims=True), found.shape)
+        if explicit.is_sharded(x):
+            count_left = jnp.broadcast_to(possible.any(-1, keepdims=True), found.shape)
+        else:  # what is found is impossible only where all is, and is less to read
+            count_left = jnp.take_along_axis(possible, found, -1, mode="promise_in_bounds")
     else:
         # A sort and not top_k, of which XLA gathers batches that are sharded.
         ids = jax.lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1)

@@ -72,6 +72,7 @@ def attention(op, shape, dtype):
         lambda *arrays: jax.nn.dot_product_attention(*arrays, is_causal=True),
         _torch,
         moving=3, needs=(0, 1, 2), rough=ROUGH[dtype],
+        differs="cuDNN adds gradients in no fixed order" if dtype == "bfloat16" else "",
     )  # fmt: skip
 
 

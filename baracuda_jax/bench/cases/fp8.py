@@ -17,7 +17,7 @@ def _cast(shape):
     return Benchmark(
         "fp8_cast", str(list(shape)), "float32", lambda draws: (draws.normal(shape),),
         lambda x, implementation: baracuda_jax.fp8_cast(x, SCALE, implementation=implementation), plain,
-        moving=1, passes=("forward",), rough=1e6,
+        moving=1, passes=("forward",),
     )  # fmt: skip
 
 

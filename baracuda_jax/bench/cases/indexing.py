@@ -27,7 +27,11 @@ def written(op, rows, columns, dtype, index, plain, torch):
     def draw(draws):
         src = (*index, columns) if op == "index_add" else index
         x = draws.normal((rows, columns))
-        return x, draws.integers(index, 0, x.shape[axis]), draws.normal(src)
+        if op == "scatter":  # which of duplicates is written, plain JAX does not say
+            ids = jnp.argsort(draws.uniform(x.shape), 1)[:, : index[1]].astype(jnp.int32)
+        else:
+            ids = draws.integers(index, 0, x.shape[axis])
+        return x, ids, draws.normal(src)
 
     return Benchmark(
         op, f"{list(index)} to [{rows}, {columns}]", dtype, draw,

@@ -43,7 +43,8 @@ def _step(name):
     def rows(p, g, m, v, implementation):
         state = DistributedAdamState(jnp.int32(0), m.reshape(-1), (v * v).reshape(-1))
         p, state = step(p, g, state, RATE, eps=EPS, implementation=implementation)
-        return jnp.stack([p, *(of.reshape(p.shape) for of in (state.mu, state.nu))])
+        rows = jnp.stack([p.reshape(-1), state.mu, state.nu])  # in the shape of the step, which XLA fuses with it
+        return rows.reshape(3, *p.shape)
 
     def sgd(p, g, m, implementation):
         p, state = step(p, g, SGDState(jnp.int32(1), m), RATE, momentum=DECAYS[0], implementation=implementation)
