@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 from .._core import checks
 from .._core.api import api
 from .._core.case import Case
-from .._core.compiled import compiled
+from .._core.compiled import compiled, sent
 from .._core.op import compose
 from .._core.sku import OpCategory
 from .._core.types import Implementation
@@ -69,9 +69,8 @@ def rows_of(op, x, dy, count, size, padding_idx, implementation, is_wide=False):
     checks.positions(op, "size", size, "rows")
     at = kept(flat(x), size=count, padding=padding_of(op, padding_idx, count))
     found, order = sorted_elements(at, True, implementation)
-    ids, run = unique_consecutive(
-        found, return_inverse=True, size=size, fill_value=count, implementation=implementation
-    )
+    none = sent(np.asarray(count, np.int32))
+    ids, run = unique_consecutive(found, return_inverse=True, size=size, fill_value=none, implementation=implementation)
     receivers = _receivers(found, run, count=count, size=size)
     params = dict(axis=0, num_rows=dy.shape[0], num_segments=size, dtype=dy.dtype.name, is_wide=is_wide, sorted=True)
     return ids, SUM(dy, order, receivers, **params, implementation=implementation)

@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
-from .._core.compiled import compiled
+from .._core.compiled import compiled, full
 from .._core.types import Implementation
 from .._core.within import within
 from ..segment import segment_softmax
@@ -109,7 +109,7 @@ def _unweighted(x, senders, receivers, reduce, params):
 
 def _count(x, senders, receivers, params):
     """The number of entries of each segment."""
-    one = jnp.ones(x.shape[:1], jnp.int32)
+    one = full(x.shape[:1], 1, jnp.dtype("int32"))
     return SUM(one, senders, receivers, num_rows=x.shape[0], dtype="int32", is_wide=False, **params)
 
 

@@ -55,7 +55,7 @@ def the_compiler_is_not_told(patch, op):
 @sharded("segment_max", "rows", "auto", "gradient")
 @sharded("segment_max", "rows", "explicit", "gradient")
 def rows_are_counted_on_the_shard(patch, op):
-    patch.setattr(_partition, "_arg_here", lambda arg, rows, axes: arg)
+    patch.setattr(_partition, "arg_here", lambda arg, rows, axes: arg)
 
 
 @sharded("segment_min", "rows", "auto", "forward")
