@@ -354,6 +354,8 @@ from .scan import (
     logcumsumexp,
 )
 from .segment import (
+    SegmentIndex,
+    segment_index,
     segment_logsumexp,
     segment_max,
     segment_mean,
@@ -365,6 +367,7 @@ from .segment import (
     segment_take,
     segment_var,
 )
+from .segment._offsets import segment_index_of_offsets
 from .shape import (
     broadcast_in_dim,
     channel_shuffle,
@@ -443,6 +446,7 @@ __all__ = [
     "Plan",
     "PlanPreference",
     "PrecisionGuarantee",
+    "SegmentIndex",
     "acos",
     "acosh",
     "adam_step",
@@ -722,6 +726,8 @@ __all__ = [
     "scatter_add",
     "sdpa",
     "searchsorted",
+    "segment_index",
+    "segment_index_of_offsets",
     "segment_logsumexp",
     "segment_max",
     "segment_mean",

@@ -12,58 +12,6 @@ import pytest
 
 from baracuda_jax.elementwise._made import MADE
 
-# name: (empty value, reduction of rows in order)
-_SEGMENT = {
-    "sum": (0, lambda rows: rows.sum(0)),
-    "mean": (0, lambda rows: rows.sum(0) / len(rows)),
-    "max": (-math.inf, lambda rows: rows.max(0)),
-    "min": (math.inf, lambda rows: rows.min(0)),
-    "prod": (1, lambda rows: rows.prod(0)),
-    "logsumexp": (-math.inf, lambda rows: np.log(np.exp(rows - rows.max(0)).sum(0)) + rows.max(0)),
-    "var": (0, lambda rows: rows.var(0)),
-    "std": (0, lambda rows: rows.std(0)),
-}
-
-
-def segment(name, data, ids, num_segments, empty_value=None, **_):
-    data, ids = np.asarray(data), np.asarray(ids)
-    if ids.ndim > 1:
-        return np.stack([segment(name, d, i, num_segments, empty_value) for d, i in zip(data, ids, strict=True)])
-    dtype = data.dtype
-    empty, reduce = _SEGMENT[name]
-    is_integer = np.issubdtype(dtype, np.integer)
-    if is_integer and math.isinf(empty):
-        empty = np.iinfo(dtype).max if empty > 0 else np.iinfo(dtype).min
-    empty = empty if empty_value is None else empty_value
-    wide = data if is_integer else data.astype(np.float64)
-    y = np.full((num_segments, *data.shape[1:]), empty, wide.dtype)
-    for s in range(num_segments):
-        if (ids == s).any():
-            with np.errstate(over="ignore"):
-                y[s] = reduce(wide[ids == s]).astype(wide.dtype)
-    return y
-
-
-def segment_take(x, ids):
-    if ids.ndim > 1:
-        return np.stack([segment_take(a, i) for a, i in zip(x, ids, strict=True)])
-    inside = (ids >= 0) & (ids < len(x))
-    each = x[np.where(inside, ids, 0)]
-    each = each if np.iscomplexobj(each) else each.astype(np.float64)
-    return np.where(inside.reshape(-1, *(1,) * (x.ndim - 1)), each, 0)
-
-
-def segment_softmax(data, ids, num_segments, **_):
-    data, ids = np.asarray(data).astype(np.float64), np.asarray(ids)
-    if ids.ndim > 1:
-        return np.stack([segment_softmax(d, i, num_segments) for d, i in zip(data, ids, strict=True)])
-    y = np.zeros(data.shape)
-    for s in range(num_segments):
-        powers = np.exp(data[ids == s])
-        y[ids == s] = powers / powers.sum(0)
-    return y
-
-
 def _windows(shape, window, strides, ceil_mode):
     """Each window's position among the outputs, and the slices of its elements."""
     counts = []
@@ -545,15 +493,8 @@ def _of_facade(example):
 def value(example):
     """The oracle's result for an example."""
     name, args, kwargs = example.op.name.removesuffix("_split"), example.args, dict(example.case.kwargs)
-    if example.op.is_facade or example.op.family in ("graph", "indexing", "moe", "embedding"):
+    if example.op.is_facade or example.op.family in ("segment", "graph", "indexing", "moe", "embedding"):
         return _of_facade(example)
-    if name == "segment_take":
-        return segment_take(*map(np.asarray, args))
-    if name == "segment_softmax":
-        return segment_softmax(*args, **kwargs)
-    if name.startswith("segment_"):
-        kwargs.pop("ties", None)
-        return segment(name.removeprefix("segment_"), *args, **kwargs)
     if name in _SCAN:
         return cumulative(name, *args, **kwargs)
     if name == "linear_scan":

@@ -3,11 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import oracle
 import pytest
 from examples_of import close, same_bits
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import segment
 
 import baracuda_jax as bj
 from baracuda_jax.segment._kernels import index_of
@@ -19,7 +19,7 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 
 def _check(name, data, ids, num_segments, dtype="float64", **kwargs):
     got = OPS[name](jnp.asarray(data), jnp.asarray(ids), num_segments, implementation="native", **kwargs)
-    close(got, oracle.segment(name, data, ids, num_segments, kwargs.get("empty_value")), dtype)
+    close(got, segment.reduced(name, data, ids, num_segments, kwargs.get("empty_value")), dtype)
     return got
 
 
@@ -52,7 +52,7 @@ def test_many_rows(name, columns, skew):
     data = 1 + 0.01 * rng.standard_normal((rows, columns)) if name == "prod" else rng.standard_normal((rows, columns))
     dtype = ("float32", "float64")[(columns + len(skew) + len(name)) % 2]
     got = OPS[name](jnp.asarray(data, dtype), jnp.asarray(ids), num_segments, implementation="native")
-    want = oracle.segment(name, np.asarray(data, dtype), ids, num_segments)
+    want = segment.reduced(name, np.asarray(data, dtype), ids, num_segments)
     close(got, want, dtype, scale=20)
 
 
@@ -213,7 +213,7 @@ def test_nan_and_infinity_propagate(name, dtype):
     data = np.array([[1, np.nan], [np.inf, 2], [-np.inf, 3], [np.nan, -np.inf], [4, 5], [0, np.inf], [np.inf, 0]])
     ids = np.array([0, 0, 1, 1, 2, 3, 3])
     with np.errstate(invalid="ignore"):
-        want = oracle.segment(name, data, ids, 4)
+        want = segment.reduced(name, data, ids, 4)
     for implementation in ("native", "xla"):
         got = OPS[name](jnp.asarray(data, dtype), jnp.asarray(ids), 4, implementation=implementation)
         np.testing.assert_array_equal(np.asarray(got, np.float64), want)

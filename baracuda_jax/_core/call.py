@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from . import compat
 from .kernel import workspaces
 from .library import PREFIX
-from .names import spelled
+from .names import has_star, spelled, spelled_as
 
 UNORDERED = ("cuda", "rocm")  # where threads that scatter to one element do so in any order
 
@@ -64,6 +64,13 @@ class Call:
         return self.operands[names.index(name)]
 
     @property
+    def starred(self):
+        """The number of operands that the star of an operand's name stands for."""
+        names = self.op.operands if self.kind == "forward" else self.op.residuals
+        linear = {"forward": 0, "tangent": len(self.op.differentiable)}.get(self.kind, 1)
+        return len(self.operands) - linear - len(names) + 1 if has_star(names) else 0
+
+    @property
     def regime(self):
         """The sizes on which the choice of backend depends, {name: size}; None where an export leaves them open. They are
         about the same of a call and of its derivative."""
@@ -107,7 +114,8 @@ class Call:
         names = spelled(self.op.operands, len(self.operands))
         known = dict(zip((*names, *self.op.results), (*self.operands, *saved), strict=True))
         dy = jax.ShapeDtypeStruct(saved[0].shape, self.dtype if self.op.quantized else saved[0].dtype)
-        operands = (*(known[name] for name in self.op.residuals), dy)
+        saved = spelled_as(self.op.residuals, self.op.operands, len(self.operands))
+        operands = (*(known[name] for name in saved), dy)
         params = {name: value for name, value in self.params.items() if name != "save"}
         params |= {"outputs": self.op.outputs[:1]} if len(self.op.outputs) > 1 else {}
         results = _trace(self.op.bodies["backward"].typed, operands, params).out_avals

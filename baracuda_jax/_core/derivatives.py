@@ -13,42 +13,54 @@ import jax
 from . import compat, explicit
 from .compat import ad
 from .compiled import full
-from .names import spelled, unrounded
+from .names import has_star, spelled, spelled_as, unrounded
 from .primitive import bind
 
 
 def differentiate(primitives, bodies, operands, differentiable, residuals, results, outputs, multilinear=False):
     forward, tangent, backward = (primitives[kind] for kind in ("forward", "tangent", "backward"))
-    n = len(residuals)
+
+    def count(kind, operands, params):
+        """How many of a call's operands are residuals."""
+        linear = differentiable if kind == "tangent" else params.get("outputs", outputs[:1])
+        return len(operands) - len(linear) if has_star(residuals) else len(residuals)
 
     def forward_jvp(primals, tangents, *, save, **params):
         names = spelled(operands, len(primals))
         values, dots = dict(zip(names, primals, strict=True)), dict(zip(names, tangents, strict=True))
-        dots = [dots[name] for name in spelled(differentiable, len(primals) - len(operands) + len(differentiable))]
+        dots = [dots[name] for name in spelled_as(differentiable, operands, len(primals))]
         if all(type(t) is ad.Zero for t in dots):
             return no_derivative(forward, primals, tangents, save=save, **params)
         outs = bind(forward, *primals, save=True, **params)
         values |= zip(results, outs, strict=True)
         dots = [_tangent(t, outs[0]) for t in dots]
         some = {"outputs": outputs if save else outputs[:1]} if len(outputs) > 1 else {}
-        moved = bind(tangent, *(values[name] for name in residuals), *dots, **params, **some)
+        saved = (values[name] for name in spelled_as(residuals, operands, len(primals)))
+        moved = bind(tangent, *saved, *dots, **params, **some)
         outs = outs if save else outs[:1]
         same = {unrounded(name): dot for name, dot in zip(outputs, moved, strict=False)}
         more = list(zip(results, outs, strict=False))[len(moved) :]
         return outs, [*moved, *(same[name].astype(y.dtype) if name in same else _zero(y) for name, y in more)]
 
     ad.primitive_jvps[forward] = forward_jvp
-    ad.primitive_transposes[tangent] = functools.partial(_tangent_transpose, backward, n)
-    ad.primitive_transposes[backward] = functools.partial(_linear_transpose, tangent, n)
+
+    def tangent_transpose(cotangents, *values, **params):
+        return _tangent_transpose(backward, count("tangent", values, params), cotangents, *values, **params)
+
+    def backward_transpose(cotangents, *values, **params):
+        return _linear_transpose(tangent, count("backward", values, params), cotangents, *values, **params)
+
+    ad.primitive_transposes |= {tangent: tangent_transpose, backward: backward_transpose}
     for p, kind in ((tangent, "tangent"), (backward, "backward")):
+        is_backward, split = kind == "backward", functools.partial(count, kind)
         of_residuals = functools.partial(_of_reference, bodies[kind])
         if multilinear:
             slots = {name: residuals.index(name) for name in differentiable}
-            of_residuals = functools.partial(_of_multilinear, slots, n, kind == "backward")
+            of_residuals = functools.partial(_of_multilinear, slots, split, is_backward)
             ad.primitive_transposes[p] = functools.partial(
-                _multilinear_transpose, ad.primitive_transposes[p], backward, slots, n, kind == "backward"
+                _multilinear_transpose, ad.primitive_transposes[p], backward, slots, split, is_backward
             )
-        ad.primitive_jvps[p] = functools.partial(_linear_jvp, p, of_residuals, n, kind == "backward")
+        ad.primitive_jvps[p] = functools.partial(_linear_jvp, p, of_residuals, split, is_backward)
 
 
 def transpose(primitives, operands, residuals, outputs, linear):
@@ -56,14 +68,15 @@ def transpose(primitives, operands, residuals, outputs, linear):
 
     def rule(cotangents, *values, save, **params):
         known = dict(zip(spelled(operands, len(values)), values, strict=True))
-        inner = [known[name] for name in residuals]
-        moved = [x for name, x in known.items() if name not in residuals]
+        saved = spelled_as(residuals, operands, len(values))
+        inner = [known[name] for name in saved]
+        moved = [x for name, x in known.items() if name not in saved]
         n = len(inner)
         some = {"outputs": outputs if save else outputs[:1]} if len(outputs) > 1 else {}
         cotangents = cotangents[: len(outputs)]
         cts = _tangent_transpose(primitives["backward"], n, cotangents, *inner, *moved, **linear(params), **some)
-        known |= dict.fromkeys(residuals)
-        known |= zip((name for name in known if name not in residuals), cts[n:], strict=True)
+        known |= dict.fromkeys(saved)
+        known |= zip((name for name in known if name not in saved), cts[n:], strict=True)
         return list(known.values())
 
     ad.primitive_transposes[primitives["forward"]] = rule
@@ -81,9 +94,9 @@ def _tangent(t, output):
     return compat.instantiated(t)
 
 
-def _linear_jvp(p, of_residuals, n, is_backward, primals, tangents, **params):
+def _linear_jvp(p, of_residuals, split, is_backward, primals, tangents, **params):
     """Linear operands: the kernel again. Residuals: `of_residuals`."""
-    outs = bind(p, *primals, **params)
+    n, outs = split(primals, params), bind(p, *primals, **params)
     moving = {i: t for i, t in enumerate(tangents[:n]) if type(t) is not ad.Zero}
     dots = [_zero(y) for y in outs]
     if any(type(t) is not ad.Zero for t in tangents[n:]):
@@ -119,9 +132,9 @@ def _of_reference(body, p, primals, moving, outs, params):
 # cotangent does not depend on the operand that it belongs to; nor does what an operand's tangent gives.
 
 
-def _of_multilinear(slots, n, is_backward, p, primals, moving, outs, params):
+def _of_multilinear(slots, split, is_backward, p, primals, moving, outs, params):
     """The derivative in the residuals {position: tangent}: the same, of the residual's tangent."""
-    dots = [_zero(y) for y in outs]
+    n, dots = split(primals, params), [_zero(y) for y in outs]
     for i, tangent in moving.items():
         own, operands = list(slots.values()).index(i), [*primals]
         operands[i] = tangent
@@ -134,8 +147,9 @@ def _of_multilinear(slots, n, is_backward, p, primals, moving, outs, params):
     return dots
 
 
-def _multilinear_transpose(in_linear, backward, slots, n, is_backward, cotangents, *operands, **params):
+def _multilinear_transpose(in_linear, backward, slots, split, is_backward, cotangents, *operands, **params):
     """In the linear operands as elsewhere; in a residual the cotangent of its operand, of all that is multiplied with it."""
+    n = split(operands, params)
     asked = [i for i, x in enumerate(operands[:n]) if ad.is_undefined_primal(x)]
     if not asked:
         return in_linear(cotangents, *operands, **params)

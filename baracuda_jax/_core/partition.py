@@ -12,6 +12,7 @@ operands' types say it (shard_map). Inside a shard_map the op is that of the sha
 
 import dataclasses
 import math
+import string
 from collections.abc import Callable, Mapping
 
 import jax
@@ -29,22 +30,25 @@ class Partition:
     combine   label -> {kind: (run, axes, *operands, **params) -> results}, where more than a sum is needed when this
               dimension is cut; `run` has the op's primitives by kind, and operands are this shard's. Labels that have one
               function are combined by one call, along the axes of them all
+    without   label -> the starred operand that a shard goes without when this dimension is cut, since it is about all
     plain     whether this also holds for the op in plain JAX, which the compiler would cut worse by itself
     """
 
     labels: Callable
     whole: frozenset[str] = frozenset()
     combine: Mapping[str, Mapping[str, Callable]] = dataclasses.field(default_factory=dict)
+    without: Mapping[str, str] = dataclasses.field(default_factory=dict)
     plain: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """One primitive's call: the labels of its operands, of its results, and of what each result is computed from; and the
-    shapes of operands and results."""
+    """One primitive's call: its operands' names; the labels of operands, of results, and of what each result is computed
+    from; and the shapes of operands and results."""
 
     partition: Partition
     kind: str
+    names: tuple[str, ...]
     operands: tuple[tuple[str, ...], ...]
     results: tuple[tuple[str, ...], ...]
     sources: tuple[frozenset[str], ...]
@@ -79,7 +83,12 @@ class Cut:
     def local(self, run, axes, params):
         """The computation on a shard."""
 
+        gone = {name.removeprefix("*") for label, name in self.partition.without.items() if label in axes}
+
         def fun(*operands):
+            operands = [
+                x for x, name in zip(operands, self.names, strict=True) if name.rstrip(string.digits) not in gone
+            ]
             combine, names = None, ()
             for label, by_kind in self.partition.combine.items():
                 if label in axes and by_kind.get(self.kind) and combine in (None, by_kind[self.kind]):
@@ -106,7 +115,7 @@ def of_call(partition, kind, names_of, follows, params, operands, outs):
     every = frozenset().union(*labels[:count])
     sources = (frozenset(known[follows[name]]) if name in follows else every for name in results)
     shapes = tuple(x.shape for x in (*operands, *outs))
-    return Cut(partition, kind, tuple(labels[:count]), tuple(labels[count:]), tuple(sources), shapes)
+    return Cut(partition, kind, names, tuple(labels[:count]), tuple(labels[count:]), tuple(sources), shapes)
 
 
 def result_specs(cut, avals):

@@ -11,7 +11,7 @@ import jax
 from . import checks, choice, hints, library, promote
 from . import prefer as preference
 from .call import UNORDERED, Call
-from .names import unrounded
+from .names import spelled, unrounded
 from .op import OPS
 from .sku import ArchSku, BackendKind, ElementKind, KernelSku, PrecisionGuarantee, precision
 from .traced import (
@@ -226,7 +226,8 @@ class Plan:
         if name not in public():
             return None
         op, params = call.op, dict(self.params)
-        known = dict(zip((*op.residuals, "dy"), map(type_of, call.operands), strict=True)) | call.params
+        names = spelled((*op.residuals, "dy"), len(call.operands))
+        known = dict(zip(names, map(type_of, call.operands), strict=True)) | call.params
         known |= params | dict(self.inputs)
         y = jax.tree.leaves(self.out_avals)[op.output]
         dy = jax.ShapeDtypeStruct(y.shape, call.operands[-1].dtype)

@@ -7,7 +7,7 @@ import jax
 from . import choice, compat, explicit, partition, promote
 from . import prefer as preference
 from .call import Call, untyped
-from .names import has_star, spelled
+from .names import has_star, spelled, spelled_keys
 
 
 def bind(primitive, *operands, **params):
@@ -76,9 +76,9 @@ def batch(p, names_of, shared, follows, batched):
         if all(dim is None for dim in dims):
             return (outs := p.bind(*args, **params)), [None] * len(outs)
         names, results = names_of(params)
-        known = spelled(names, len(args))
+        known, ranks = spelled(names, len(args)), spelled_keys(shared, names, len(args))
         kept = {
-            name: dim is None and x.ndim == shared.get(name, -1) for name, x, dim in zip(known, args, dims, strict=True)
+            name: dim is None and x.ndim == ranks.get(name, -1) for name, x, dim in zip(known, args, dims, strict=True)
         }
         args = [
             x if kept[name] else compat.bdim_at_front(x, dim, axis.size, axis.explicit_mesh_axis)

@@ -27,11 +27,11 @@ def along_axes(call):
 
 def by_rows(call):
     """Rows that are reduced by segments: their number, their length, to how many bytes they are aligned, and whether ids are
-    sorted."""
+    sorted, or how they sort is known."""
     rows = call.operand("segment_ids").shape[-1]
     inner = math.prod(call.largest.shape[call.params["axis"] + 1 :])
     aligned_to = aligned(inner, call.largest.dtype)
-    return {"length": rows, "inner": inner, "aligned": aligned_to, "sorted": call.params["sorted"]}
+    return {"length": rows, "inner": inner, "aligned": aligned_to, "sorted": call.params["sorted"] or call.starred > 0}
 
 
 def by_entries(call):
@@ -40,7 +40,12 @@ def by_entries(call):
     inner = math.prod(call.largest.shape[call.params["axis"] + 1 :])
     entries = call.operand("receivers").shape[-1]
     aligned_to = aligned(inner, call.largest.dtype)
-    return {"length": entries, "inner": inner, "aligned": aligned_to, "sorted": call.params["sorted"]}
+    return {
+        "length": entries,
+        "inner": inner,
+        "aligned": aligned_to,
+        "sorted": call.params["sorted"] or call.starred > 0,
+    }
 
 
 def aligned(elements, dtype):

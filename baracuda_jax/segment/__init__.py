@@ -10,15 +10,19 @@ batches then serves several of the data's.
 """
 
 from ._extremum import segment_max, segment_max_backward, segment_min, segment_min_backward
+from ._index import SegmentIndex
 from ._log_sum_exp import segment_logsumexp, segment_logsumexp_backward
 from ._mean import segment_mean, segment_mean_backward
 from ._prod import segment_prod, segment_prod_backward
+from ._segment_index import segment_index
 from ._softmax import segment_softmax
 from ._sum import segment_sum, segment_sum_backward
 from ._take import segment_take, segment_take_backward
 from ._variance import segment_std, segment_var
 
 __all__ = [
+    "SegmentIndex",
+    "segment_index",
     "segment_logsumexp",
     "segment_logsumexp_backward",
     "segment_max",

@@ -11,11 +11,11 @@ from jax.typing import ArrayLike
 from .._core import checks
 from .._core.api import api
 from .._core.bits import from_bits, highest, lowest
-from .._core.op import Body, declare
+from .._core.body import Body
 from .._core.types import Implementation
 from .._core.wide import wide
 from ._arguments import arguments, backward_arguments, bits_of, document
-from ._family import FAMILY, cases
+from ._family import FAMILY, cases, declare_with_index
 from ._kernels import (
     each_row,
     flat,
@@ -33,13 +33,13 @@ from ._references import broadcast, column, per_batch, reduce_by, segment_or_las
 def _extremum(
     op, first, split, data, segment_ids, num_segments, indices_are_sorted, ties, residuals, empty, implementation
 ):
-    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.NUMBERS)
+    data, ids, index, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.NUMBERS)
     save = checks.flag(op, "return_residuals", residuals)
     if empty is None:
         empty = lowest(data.dtype) if op == "segment_max" else highest(data.dtype)
     bits = bits_of(op, empty, data.dtype)
     which = first if checks.choice(op, "ties", ties, ("first", "split")) == "first" else split
-    return which(data, ids, **params, empty_bits=bits, save=save, implementation=implementation)
+    return which(data, ids, *index, **params, empty_bits=bits, save=save, implementation=implementation)
 
 
 _EXTREMUM_ARGUMENTS = """\
@@ -98,8 +98,8 @@ def segment_min(
 
 def _extremum_backward(op, which, segment_ids, arg, dy, indices_are_sorted, implementation):
     checks.dtype(op, "arg", arg, ("int32", "uint32"))
-    ids, params = backward_arguments(op, segment_ids, dy, indices_are_sorted, same=[("arg", arg)])
-    return which.vjp(ids, arg, dy, **params, implementation=implementation)
+    ids, index, params = backward_arguments(op, segment_ids, dy, indices_are_sorted, same=[("arg", arg)])
+    return which.vjp(ids, arg, *index, dy, **params, implementation=implementation)
 
 
 @api
@@ -173,9 +173,9 @@ def _at(x, arg, axis, otherwise):
 def _native(name, residual):
     """The forward kernel: y and, of dtype residual(number of rows), what the gradient needs."""
 
-    def native(data, ids, *, save, axis, num_segments, sorted, empty_bits):
+    def native(data, ids, *, save, axis, num_segments, sorted, empty_bits, index):
         out = [data.dtype, residual(data.shape[axis])][: 2 if save else 1]
-        index = index_of(ids, num_segments, sorted)
+        index = index_of(ids, num_segments, sorted, index)
         return reduce(name, data, index, out, axis=axis, num_segments=num_segments, empty_bits=empty_bits)
 
     return native
@@ -197,7 +197,7 @@ def _declare_extremum(name, public, extremum):
     def backward_native(ids, arg, dy, **params):
         return (gradient("segment_extremum_backward", ids, dy, elements=[arg], **params),)
 
-    return declare(
+    return declare_with_index(
         name,
         **FAMILY,
         public=public,
@@ -239,8 +239,8 @@ def _declare_split(name, public, extremum):
 
         return tangent
 
-    def sum_native(x, ids, *, axis, num_segments, sorted, empty_bits, **_):
-        index = index_of(ids, num_segments, sorted)
+    def sum_native(x, ids, *, axis, num_segments, sorted, empty_bits, index, **_):
+        index = index_of(ids, num_segments, sorted, index)
         (y,) = reduce("segment_sum", x, index, [x.dtype], axis=axis, num_segments=num_segments, empty_bits=empty_bits)
         return y
 
@@ -254,7 +254,7 @@ def _declare_split(name, public, extremum):
     def backward_native(data, ids, y, ties, dy, **params):
         return (gradient("segment_ties_backward", ids, dy, data=[data], elements=[y, ties], **params),)
 
-    return declare(
+    return declare_with_index(
         f"{name}_split",
         **FAMILY,
         public=public,

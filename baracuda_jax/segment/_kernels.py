@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from .._core.kernel import kernel
 from .._core.within import within
 from ._arguments import MOST_SEGMENTS
+from ._references import broadcast
 
 
 def flat(x, axis):
@@ -36,8 +37,12 @@ def kernel_ids(ids):
     return ids.astype(jnp.int32)
 
 
-def index_of(ids, num_segments, sorted):
-    """perm and offsets: the rows of segment s are perm[offsets[s]:offsets[s + 1]]; sorted rows need no perm."""
+def index_of(ids, num_segments, sorted, index=()):
+    """perm and offsets: the rows of segment s are perm[offsets[s]:offsets[s + 1]]; sorted rows need no perm. They are `index`
+    where that is known."""
+    if index:
+        batch = max((x.shape[:-1] for x in index), key=len)
+        return [broadcast(x, batch) for x in index]
     rows, batches = ids.shape[-1], math.prod(ids.shape[:-1])
     shape = lambda last: jax.ShapeDtypeStruct((*ids.shape[:-1], last), jnp.uint32)
     out = [shape(0 if sorted else rows), shape(num_segments + 1)]
@@ -92,10 +97,10 @@ def reduce(target, data, index, out, *, axis, num_segments, sources=None, more=(
     return [unflat(y, data, axis) for y in results]
 
 
-def gradient(target, ids, dy, *, axis, sorted, counts=(), elements=(), data=(), **_):
+def gradient(target, ids, dy, *, axis, sorted, index=(), counts=(), elements=(), data=(), **_):
     """Calls a backward target, whose result has a row for each id. Its operands are `data`, shaped as the result, the
     index, `counts`, one for each segment, `elements`, shaped as dy, and dy."""
-    index = index_of(ids, dy.shape[axis], sorted)
+    index = index_of(ids, dy.shape[axis], sorted, index)
     dims = ", ".join(
         ["...nd"] * len(data) + ["...p", "...q"] + ["...s"] * len(counts) + ["...sd"] * (len(elements) + 1)
     )

@@ -10,11 +10,11 @@ from jax.typing import ArrayLike
 from .._core import checks
 from .._core.api import api
 from .._core.bits import from_bits
-from .._core.op import Body, declare
+from .._core.body import Body
 from .._core.types import Implementation
 from .._core.wide import wide, wide_dtype, with_rest
 from ._arguments import arguments, backward_arguments, bits_of, document
-from ._family import FAMILY, cases
+from ._family import FAMILY, cases, declare_with_index
 from ._kernels import gradient, index_of, reduce
 from ._partition import log_sum_exp_by_rows
 from ._references import broadcast, column, count, per_batch, segment_or_last, take
@@ -43,10 +43,10 @@ def segment_logsumexp(
 ) -> Array | tuple[Array, ...]:
     """Logarithm of the sum of exponentials of the rows of each segment."""
     op = "segment_logsumexp"
-    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.FLOATS)
+    data, ids, index, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.FLOATS)
     save = checks.flag(op, "return_residuals", return_residuals)
     bits = bits_of(op, empty_value, data.dtype)
-    return _log_sum_exp(data, ids, **params, empty_bits=bits, save=save, implementation=implementation)
+    return _log_sum_exp(data, ids, *index, **params, empty_bits=bits, save=save, implementation=implementation)
 
 
 @api
@@ -77,14 +77,14 @@ def segment_logsumexp_backward(
     """
     op = "segment_logsumexp_backward"
     dy, y, rest = (checks.array(op, name, x) for name, x in (("dy", dy), ("y", y), ("rest", rest)))
-    ids, params = backward_arguments(op, segment_ids, dy, indices_are_sorted, same=[("y", y), ("rest", rest)])
+    ids, index, params = backward_arguments(op, segment_ids, dy, indices_are_sorted, same=[("y", y), ("rest", rest)])
     data = checks.array(op, "data", data)
     checks.same_dtype(op, "data", data, "dy", dy)
     expected = (*dy.shape[: params["axis"]], ids.shape[-1], *dy.shape[params["axis"] + 1 :])
     checks.shape(op, "data", data, expected, "that of dy with the rows of segment_ids")
     checks.same_dtype(op, "y", y, "dy", dy)
     checks.dtype(op, "rest", rest, (wide_dtype(dy.dtype).name,))
-    return _log_sum_exp.vjp(data, ids, y, rest, dy, **params, implementation=implementation)
+    return _log_sum_exp.vjp(data, ids, y, rest, *index, dy, **params, implementation=implementation)
 
 
 def _reference(data, ids, *, axis, num_segments, empty_bits, **_):
@@ -103,8 +103,8 @@ def _reference(data, ids, *, axis, num_segments, empty_bits, **_):
     return per_batch(one, axis)(data, broadcast(ids, data.shape[:axis]))
 
 
-def _native(data, ids, *, save, axis, num_segments, sorted, empty_bits):
-    index = index_of(ids, num_segments, sorted)
+def _native(data, ids, *, save, axis, num_segments, sorted, empty_bits, index):
+    index = index_of(ids, num_segments, sorted, index)
     out = [data.dtype, wide_dtype(data.dtype)][: 2 if save else 1]
     shape = dict(axis=axis, num_segments=num_segments)
     return reduce("segment_logsumexp", data, index, out, empty_bits=empty_bits, **shape)
@@ -134,15 +134,16 @@ def _tangent_reference(data, ids, y, rest, t, *, axis, num_segments, **_):
     return (per_batch(add, axis)(moved, broadcast(ids, data.shape[:axis])).astype(t.dtype),)
 
 
-def _tangent_native(data, ids, y, rest, t, *, axis, num_segments, sorted, empty_bits):
+def _tangent_native(data, ids, y, rest, t, *, axis, num_segments, sorted, empty_bits, index):
     shape = dict(axis=axis, num_segments=num_segments)
-    each = _backward(wide(data), ids, wide(y), rest, jnp.ones(y.shape, wide(t).dtype), sorted=sorted, axis=axis)
-    index = index_of(ids, num_segments, sorted)
+    index = index_of(ids, num_segments, sorted, index)
+    one = jnp.ones(y.shape, wide(t).dtype)
+    each = _backward(wide(data), ids, wide(y), rest, one, sorted=sorted, axis=axis, index=index)
     (total,) = reduce("segment_sum", each * wide(t), index, [each.dtype], empty_bits=0, **shape)
     return (total.astype(t.dtype),)
 
 
-_log_sum_exp = declare(
+_log_sum_exp = declare_with_index(
     "segment_logsumexp",
     **FAMILY,
     public=segment_logsumexp,

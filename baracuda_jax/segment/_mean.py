@@ -8,11 +8,11 @@ from jax.typing import ArrayLike
 from .._core import checks
 from .._core.api import api
 from .._core.bits import from_bits
-from .._core.op import Body, declare
+from .._core.body import Body
 from .._core.types import Implementation
 from .._core.wide import wide
 from ._arguments import arguments, backward_arguments, bits_of, document
-from ._family import FAMILY, cases
+from ._family import FAMILY, cases, declare_with_index
 from ._kernels import counts_of, gradient, index_of, reduce
 from ._partition import mean_by_rows
 from ._references import broadcast, column, count, per_batch, segment_or_last, take
@@ -37,10 +37,10 @@ def segment_mean(
 ) -> Array | tuple[Array, ...]:
     """Mean of the rows of each segment."""
     op = "segment_mean"
-    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.FLOATS)
+    data, ids, index, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.FLOATS)
     save = checks.flag(op, "return_residuals", return_residuals)
     bits = bits_of(op, empty_value, data.dtype)
-    return _mean(data, ids, **params, empty_bits=bits, save=save, implementation=implementation)
+    return _mean(data, ids, *index, **params, empty_bits=bits, save=save, implementation=implementation)
 
 
 @api
@@ -66,8 +66,8 @@ def segment_mean_backward(
     """
     op = "segment_mean_backward"
     checks.dtype(op, "counts", counts, ("int32",))
-    ids, params = backward_arguments(op, segment_ids, dy, indices_are_sorted, per_segment=[("counts", counts)])
-    return _mean.vjp(ids, counts, dy, **params, implementation=implementation)
+    ids, index, params = backward_arguments(op, segment_ids, dy, indices_are_sorted, per_segment=[("counts", counts)])
+    return _mean.vjp(ids, counts, *index, dy, **params, implementation=implementation)
 
 
 def _align(ids, counts):
@@ -83,15 +83,15 @@ def _mean_kernel(data, index, counts=(), *, axis, num_segments, empty_bits, **_)
     return reduce("segment_mean", data, index, [data.dtype], more=more, **shape)[0]
 
 
-def _mean_native(data, ids, *, save, **params):
-    index = index_of(ids, params["num_segments"], params["sorted"])
+def _mean_native(data, ids, *, save, index, **params):
+    index = index_of(ids, params["num_segments"], params["sorted"], index)
     y = _mean_kernel(data, index, **params)
     return (y, counts_of(index[1])) if save else (y,)
 
 
-def _mean_tangent_native(ids, counts, t, **params):
+def _mean_tangent_native(ids, counts, t, *, index, **params):
     ids, counts = _align(ids, counts)
-    index = index_of(ids, params["num_segments"], params["sorted"])
+    index = index_of(ids, params["num_segments"], params["sorted"], index)
     return (_mean_kernel(t, index, [counts], **{**params, "empty_bits": 0}),)
 
 
@@ -121,7 +121,7 @@ def _mean_reference(data, ids, **params):
     return per_batch(fill, axis)(y, broadcast(counts, y.shape[:axis])), counts
 
 
-_mean = declare(
+_mean = declare_with_index(
     "segment_mean",
     **FAMILY,
     public=segment_mean,

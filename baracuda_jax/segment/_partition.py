@@ -7,9 +7,11 @@ from .._core.bits import from_bits, highest, lowest, to_bits
 from .._core.extreme import extreme, same
 from .._core.partition import Partition
 from .._core.wide import wide, wide_dtype, with_rest
+from ._family import INDEX
 from ._kernels import index_dtype
 from ._references import broadcast, column, count, per_batch
 
+WHOLE = frozenset({"s", "index0", "index1"})
 _BY_ROW = ("data", "segment_ids", "rows")
 
 
@@ -18,6 +20,8 @@ def _labels(names, types, params):
     have no features."""
 
     def of(name, rank):
+        if name.startswith("index"):
+            return (*(f"batch{i}" for i in range(rank - 1)), name)
         lead = rank - 1 if name in ("segment_ids", "counts") else params["axis"]
         rows = "n" if name in _BY_ROW else "s"
         return (*(f"batch{i}" for i in range(lead)), rows, *(f"feature{i}" for i in range(rank - lead - 1)))
@@ -26,7 +30,7 @@ def _labels(names, types, params):
 
 
 def _by_rows(**combine):
-    return Partition(_labels, frozenset("s"), {"n": combine}, plain=True)
+    return Partition(_labels, WHOLE, {"n": combine}, {"n": INDEX}, plain=True)
 
 
 def _filled(y, ids, axes, *, axis, num_segments, empty_bits, **_):
@@ -59,7 +63,7 @@ def _mean_forward(run, axes, data, ids, *, save, **params):
 
 
 sum_by_rows = _by_rows(forward=_sum_forward)
-taken_by_rows = Partition(_labels, frozenset("s"), plain=True)
+taken_by_rows = Partition(_labels, WHOLE, without={"n": INDEX}, plain=True)
 mean_by_rows = _by_rows(forward=_mean_forward)
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -7,11 +7,11 @@ from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
-from .._core.op import Body, declare
+from .._core.body import Body
 from .._core.types import Implementation
 from .._core.wide import wide, wide_dtype
 from ._arguments import arguments, backward_arguments, bits_of, document
-from ._family import FAMILY, cases
+from ._family import FAMILY, cases, declare_with_index
 from ._kernels import (
     gradient,
     index_of,
@@ -43,12 +43,12 @@ def segment_prod(
 ) -> Array | tuple[Array, ...]:
     """Product of the rows of each segment."""
     op = "segment_prod"
-    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.NUMBERS)
+    data, ids, index, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.NUMBERS)
     save = checks.flag(op, "return_residuals", return_residuals)
     if save:
         checks.dtype(op, "data (with return_residuals)", data, checks.FLOATS)
     bits = bits_of(op, empty_value, data.dtype)
-    return _prod(data, ids, **params, empty_bits=bits, save=save, implementation=implementation)
+    return _prod(data, ids, *index, **params, empty_bits=bits, save=save, implementation=implementation)
 
 
 @api
@@ -79,18 +79,18 @@ def segment_prod_backward(
         The cotangent of data, [N, ...].
     """
     op = "segment_prod_backward"
-    ids, params = backward_arguments(
+    ids, index, params = backward_arguments(
         op, segment_ids, dy, indices_are_sorted, same=[("product", product), ("zeros", zeros)]
     )
     checks.same_dtype(op, "data", data, "dy", dy)
     checks.shape(op, "data", data, (*ids.shape, *dy.shape[ids.ndim :]), "one row an id")
     checks.dtype(op, "product", product, (wide_dtype(dy.dtype).name,))
     checks.dtype(op, "zeros", zeros, ("uint8",))
-    return _prod.vjp(data, ids, product, zeros, dy, **params, implementation=implementation)
+    return _prod.vjp(data, ids, product, zeros, *index, dy, **params, implementation=implementation)
 
 
-def _prod_native(data, ids, *, save, axis, num_segments, sorted, empty_bits):
-    index = index_of(ids, num_segments, sorted)
+def _prod_native(data, ids, *, save, axis, num_segments, sorted, empty_bits, index):
+    index = index_of(ids, num_segments, sorted, index)
     out = [data.dtype, wide_dtype(data.dtype), jnp.uint8][: 3 if save else 1]
     return reduce("segment_prod", data, index, out, axis=axis, num_segments=num_segments, empty_bits=empty_bits)
 
@@ -99,12 +99,12 @@ def _prod_backward_native(data, ids, product, zeros, dy, **params):
     return (gradient("segment_prod_backward", ids, dy, data=[data], elements=[product, zeros], **params),)
 
 
-def _prod_tangent_native(data, ids, product, zeros, t, *, axis, num_segments, sorted, empty_bits):
+def _prod_tangent_native(data, ids, product, zeros, t, *, axis, num_segments, sorted, empty_bits, index):
     """The sum over the rows of t times the product of the other factors."""
-    one = jnp.ones_like(product)
-    others = _prod_backward_native(wide(data), ids, product, zeros, one, axis=axis, sorted=sorted)[0]
+    one, index = jnp.ones_like(product), index_of(ids, num_segments, sorted, index)
+    others = _prod_backward_native(wide(data), ids, product, zeros, one, axis=axis, sorted=sorted, index=index)[0]
     shape = dict(axis=axis, num_segments=num_segments, empty_bits=0)
-    (y,) = reduce("segment_sum", others * wide(t), index_of(ids, num_segments, sorted), [one.dtype], **shape)
+    (y,) = reduce("segment_sum", others * wide(t), index, [one.dtype], **shape)
     return (y.astype(t.dtype),)
 
 
@@ -157,7 +157,7 @@ def _factors(rng, *shape):
     return (1 + 0.3 * rng.standard_normal(shape)) * (rng.random(shape) > 0.1)
 
 
-_prod = declare(
+_prod = declare_with_index(
     "segment_prod",
     **FAMILY,
     public=segment_prod,

@@ -13,6 +13,7 @@ from .._core.wide import wide
 from .._core.within import within
 from ._arguments import arguments, document
 from ._family import FAMILY, cases
+from ._index import with_index
 from ._log_sum_exp import segment_logsumexp
 from ._take import take_rows
 
@@ -37,11 +38,11 @@ def segment_softmax(
 ) -> Array:
     """Softmax of the rows of each segment."""
     op = "segment_softmax"
-    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.FLOATS)
+    data, ids, index, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.FLOATS)
     x = _wide(data)
     options = dict(indices_are_sorted=params["sorted"], implementation=implementation)
-    y = segment_logsumexp(x, ids, params["num_segments"], **options)
-    each = take_rows(y, ids, **params, implementation=implementation)
+    y = segment_logsumexp(x, with_index(ids, index), params["num_segments"], **options)
+    each = take_rows(y, ids, *index, **params, implementation=implementation)
     return _weights(x, each, ids, dtype=data.dtype.name, **_shape(params))
 
 

@@ -6,10 +6,10 @@ from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
-from .._core.op import Body, declare
+from .._core.body import Body
 from .._core.types import Implementation
 from ._arguments import arguments, backward_arguments, bits_of, document
-from ._family import FAMILY, cases
+from ._family import FAMILY, cases, declare_with_index
 from ._kernels import (
     each_row,
     index_of,
@@ -32,8 +32,9 @@ def segment_sum(
 ) -> Array:
     """Sum of the rows of each segment."""
     op = "segment_sum"
-    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.NUMBERS)
-    return _sum(data, ids, **params, empty_bits=bits_of(op, empty_value, data.dtype), implementation=implementation)
+    data, ids, index, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.NUMBERS)
+    bits = bits_of(op, empty_value, data.dtype)
+    return _sum(data, ids, *index, **params, empty_bits=bits, implementation=implementation)
 
 
 @api
@@ -51,12 +52,12 @@ def segment_sum_backward(
     Returns:
         The cotangent of data, [N, ...].
     """
-    ids, params = backward_arguments("segment_sum_backward", segment_ids, dy, indices_are_sorted)
-    return _sum.vjp(ids, dy, **params, implementation=implementation)
+    ids, index, params = backward_arguments("segment_sum_backward", segment_ids, dy, indices_are_sorted)
+    return _sum.vjp(ids, *index, dy, **params, implementation=implementation)
 
 
-def _sum_native(data, ids, *, save, axis, num_segments, sorted, empty_bits):
-    index = index_of(ids, num_segments, sorted)
+def _sum_native(data, ids, *, save, axis, num_segments, sorted, empty_bits, index):
+    index = index_of(ids, num_segments, sorted, index)
     return reduce("segment_sum", data, index, [data.dtype], axis=axis, num_segments=num_segments, empty_bits=empty_bits)
 
 
@@ -64,7 +65,7 @@ def _sum_reference(data, ids, **params):
     return (reduce_by(lambda x, i: jax.ops.segment_sum(x, i, params["num_segments"]), data, ids, **params),)
 
 
-_sum = declare(
+_sum = declare_with_index(
     "segment_sum",
     **FAMILY,
     public=segment_sum,

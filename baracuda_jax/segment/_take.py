@@ -8,11 +8,11 @@ from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
+from .._core.body import Body
 from .._core.case import Case
-from .._core.op import Body, declare
 from .._core.types import Implementation
-from ._arguments import arguments, check_ids
-from ._family import FAMILY, spaced
+from ._arguments import arguments, ids_and_index, segments_of, sorted_of
+from ._family import FAMILY, declare_with_index, spaced
 from ._kernels import gathered, index_of, reduce
 from ._partition import taken_by_rows
 from ._references import reduce_by, take
@@ -46,17 +46,16 @@ def segment_take(
     Source: x[segment_ids]; dgl.broadcast_nodes; torch.nn.functional.embedding.
     """
     op = "segment_take"
-    x, ids = checks.array(op, "x", x), check_ids(op, checks.array(op, "segment_ids", segment_ids))
+    x, (ids, index) = checks.array(op, "x", x), ids_and_index(op, segment_ids)
     if x.ndim < ids.ndim or x.shape[: ids.ndim - 1] != ids.shape[:-1]:
         raise ValueError(
             f"{op}: x must be [*batch, S, ...] with the batches of segment_ids, {tuple(ids.shape[:-1])}, got "
             f"{tuple(x.shape)}"
         )
     axis = ids.ndim - 1
-    params = dict(
-        axis=axis, num_segments=x.shape[axis], sorted=checks.flag(op, "indices_are_sorted", indices_are_sorted)
-    )
-    return take_rows(x, ids, **params, implementation=implementation)
+    is_sorted = sorted_of(op, index, indices_are_sorted)
+    params = dict(axis=axis, num_segments=segments_of(op, segment_ids, index, x.shape[axis], "x"), sorted=is_sorted)
+    return take_rows(x, ids, *index, **params, implementation=implementation)
 
 
 @api
@@ -81,8 +80,8 @@ def segment_take_backward(
         The cotangent of x, [num_segments, ...].
     """
     op = "segment_take_backward"
-    dy, ids, params = arguments(op, dy, segment_ids, num_segments, indices_are_sorted, checks.INEXACT, name="dy")
-    return take_rows.vjp(ids, dy, **params, implementation=implementation)
+    dy, ids, index, params = arguments(op, dy, segment_ids, num_segments, indices_are_sorted, checks.INEXACT, name="dy")
+    return take_rows.vjp(ids, *index, dy, **params, implementation=implementation)
 
 
 def _native(x, ids, *, save=False, **params):
@@ -94,8 +93,8 @@ def _backward_reference(ids, dy, **params):
     return (reduce_by(add, dy, ids, **params, empty_bits=0),)
 
 
-def _backward_native(ids, dy, *, axis, num_segments, sorted):
-    index, params = index_of(ids, num_segments, sorted), dict(axis=axis, num_segments=num_segments, empty_bits=0)
+def _backward_native(ids, dy, *, axis, num_segments, sorted, index):
+    index, params = index_of(ids, num_segments, sorted, index), dict(axis=axis, num_segments=num_segments, empty_bits=0)
     if not jnp.iscomplexobj(dy):
         return reduce("segment_sum", dy, index, [dy.dtype], **params)
     (parts,) = reduce("segment_sum", jnp.stack([dy.real, dy.imag], -1), index, [dy.real.dtype], **params)
@@ -110,7 +109,7 @@ def _case(name, shape, ids, low, high, dtype=np.int32, is_sorted=False):
     return Case(name, draw, dict(indices_are_sorted=is_sorted))
 
 
-take_rows = declare(
+take_rows = declare_with_index(
     "segment_take",
     **{**FAMILY, "operands": ("x", "segment_ids"), "differentiable": ("x",)},
     public=segment_take,

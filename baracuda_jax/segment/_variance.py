@@ -12,6 +12,7 @@ from .._core.types import Implementation
 from .._core.wide import wide
 from ._arguments import arguments, document
 from ._family import FAMILY, cases
+from ._index import with_index
 from ._mean import segment_mean
 from ._sum import segment_sum
 from ._take import take_rows
@@ -75,16 +76,16 @@ def segment_std(
 
 
 def _variance(op, root, data, segment_ids, num_segments, ddof, indices_are_sorted, empty, implementation):
-    data, ids, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.FLOATS)
+    data, ids, index, params = arguments(op, data, segment_ids, num_segments, indices_are_sorted, checks.FLOATS)
     if not checks.is_number(ddof):
         raise TypeError(f"{op}: ddof must be a static number, got {ddof!r}")
     if not checks.is_number(empty):
         raise TypeError(f"{op}: empty_value must be a static scalar, got {empty!r}")
     options = dict(indices_are_sorted=params["sorted"], implementation=implementation)
-    x, count = _wide(data), params["num_segments"]
-    mean, counts = segment_mean(x, ids, count, return_residuals=True, **options)
-    each = take_rows(mean, ids, **params, implementation=implementation)
-    squares = segment_sum(_squares(x, each), ids, count, **options)
+    x, count, indexed = _wide(data), params["num_segments"], with_index(ids, index)
+    mean, counts = segment_mean(x, indexed, count, return_residuals=True, **options)
+    each = take_rows(mean, ids, *index, **params, implementation=implementation)
+    squares = segment_sum(_squares(x, each), indexed, count, **options)
     static = dict(ddof=float(ddof), root=root, empty=float(empty), dtype=data.dtype.name, axis=params["axis"])
     return _over(squares, counts, **static)
 

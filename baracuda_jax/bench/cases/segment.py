@@ -138,6 +138,33 @@ def take(shape, dtype, is_sorted):
     )
 
 
+def index(shape, is_sorted):
+    rows, _, segments = shape
+
+    def draw(draws):
+        ids = even_ids(draws, rows, segments)
+        return (jnp.sort(ids) if is_sorted else ids,)
+
+    def plain(ids):
+        order = jnp.argsort(ids, stable=True).astype(jnp.uint32)
+        return order, jnp.searchsorted(ids[order], jnp.arange(segments + 1, dtype=ids.dtype)).astype(jnp.uint32)
+
+    def function(ids, implementation):
+        made = baracuda_jax.segment_index(ids, segments, indices_are_sorted=is_sorted, implementation=implementation)
+        return made.perm, made.offsets
+
+    return Benchmark(
+        "segment_index",
+        f"[{rows}] into {segments}",
+        "int32",
+        draw,
+        function,
+        lambda ids: (jnp.zeros(0, jnp.uint32), plain(ids)[1]) if is_sorted else plain(ids),
+        passes=PASSES[:1],
+        variant="sorted" if is_sorted else "unsorted",
+    )
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Skewed ids
 
@@ -177,4 +204,5 @@ def benchmarks(size):
     ops = (*PLAIN, "segment_max_split", "segment_min_split")
     yield from (benchmark(op, SHAPES[size], *which) for op, *which in itertools.product(ops, DTYPES, (False, True)))
     yield from (take(SHAPES[size], *which) for which in itertools.product(DTYPES, (False, True)))
+    yield from (index(SHAPES[size], is_sorted) for is_sorted in (False, True))
     yield from (skewed(op, size, *which) for op, *which in itertools.product(SKEWED_OPS, DTYPES, SKEWS))
