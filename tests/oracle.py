@@ -12,6 +12,7 @@ import pytest
 
 from baracuda_jax.elementwise._made import MADE
 
+
 def _windows(shape, window, strides, ceil_mode):
     """Each window's position among the outputs, and the slices of its elements."""
     counts = []

@@ -355,3 +355,73 @@ def test_matches_torch():
         close(fun(jnp.asarray(data))[has_rows], y.detach().numpy()[has_rows], "float64")
         grad = jax.grad(lambda v: jnp.sum(jnp.sin(fun(v)[has_rows])))(jnp.asarray(data))
         close(grad, x.grad.numpy(), "float64", scale=10)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# An index that is built once
+
+
+def _text(fun, *args):
+    return jax.jit(fun).lower(*args).as_text()
+
+
+def test_ops_of_an_index_sort_nothing():
+    ids, x = np.array([3, -1, 0, 3, 9, 0], np.int8), np.arange(12.0).reshape(6, 2)
+    index = bj.segment_index(ids, 5)
+    for name in OPS:
+        loss = lambda x, ids, name=name: (OPS[name](x, ids, 5, implementation="native") ** 2).sum()
+        both = jax.value_and_grad(loss)
+        assert "segment_index" not in _text(both, x, index) and "segment_index" in _text(both, x, ids)
+        for got, want in zip(both(x, index), both(x, ids), strict=True):
+            same_bits(got, want)
+
+
+def test_an_index_passes_through_transformations():
+    ids, x = np.array([[3, 0, 0], [1, 1, 2]]), np.arange(12.0).reshape(2, 3, 2)
+    index = jax.jit(lambda ids: bj.segment_index(ids, 4))(ids)
+    assert index.num_segments == 4 and not index.is_sorted
+    same_bits(bj.segment_sum(x, index), bj.segment_sum(x, ids, 4))
+    same_bits(jax.vmap(bj.segment_sum)(x, index), bj.segment_sum(x, ids, 4))
+    one = jax.tree.map(lambda a: a[0], index)
+    same_bits(jax.vmap(lambda x: bj.segment_mean(x, one))(x), bj.segment_mean(x, np.stack([ids[0]] * 2), 4))
+
+
+def test_sorted_rows_before_the_first_segment_are_dropped():
+    index = bj.segment_index(np.array([-2, -1, 0, 2, 7]), 3, indices_are_sorted=True, implementation="native")
+    assert index.is_sorted and index.offsets.tolist() == [2, 3, 3, 4]
+    assert bj.segment_sum(np.arange(5.0), index).tolist() == [2, 0, 3]
+
+
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+def test_offsets_are_an_index(implementation):
+    index = bj.segment_index_of_offsets(np.array([1, 3, 3, 5], np.int8), 6, implementation=implementation)
+    assert index.segment_ids.tolist() == [-1, 0, 0, 2, 2, 3] and index.is_sorted
+    y = bj.segment_sum(np.arange(6.0), index, implementation=implementation)
+    assert y.tolist() == [3, 0, 7]
+
+
+@pytest.mark.parametrize("offsets", [[5, 0, 3], [0, 90, 2], [-4, 2, 2**31 - 1]])
+def test_offsets_that_are_not_in_order_lead_nowhere(offsets):
+    index = bj.segment_index_of_offsets(np.array(offsets), 4)
+    assert bj.segment_sum(np.ones((4, 3)), index, implementation="native").shape == (2, 3)
+
+
+def test_an_index_that_does_not_fit():
+    index = bj.segment_index(np.array([0, 1, 1]), 2)
+    with pytest.raises(
+        ValueError, match=r"segment_sum: num_segments must be left out or have the 2 segments of the index, got 3"
+    ):
+        bj.segment_sum(np.ones(3), index, 3)
+    with pytest.raises(ValueError, match="segment_sum: segment_ids must have the shape of data's leading dimensions"):
+        bj.segment_sum(np.ones(4), index)
+    with pytest.raises(ValueError, match="segment_take: x must be left out or have the 2 segments"):
+        bj.segment_take(np.ones(3), index)
+    with pytest.raises(ValueError, match="aggregate: senders must be an index of 5 segments, got one of 2"):
+        bj.aggregate(np.ones(5), index, np.array([0, 1, 2]))
+    broken = bj.SegmentIndex(index.segment_ids, index.perm[:2], index.offsets)
+    with pytest.raises(ValueError, match="segment_sum: segment_ids must be a SegmentIndex as segment_index makes it"):
+        bj.segment_sum(np.ones(3), broken)
+    with pytest.raises(TypeError, match="bincount: x must be an array, got SegmentIndex"):
+        bj.bincount(index)
+    with pytest.raises(TypeError, match="segment_index_of_offsets: offsets must have one of the dtypes"):
+        bj.segment_index_of_offsets(np.ones(3), 3)

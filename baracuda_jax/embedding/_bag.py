@@ -84,16 +84,16 @@ def embedding_bag(
     ids = flat(x)
     table = bounded(adjusted(weight, ids, None, by_frequency), bound)
     at = kept(ids, size=size, padding=padding)
-    return aggregate(table, at, weights=per_sample_weights, reduce=mode, **bags, implementation=implementation)
+    params = dict(reduce=mode, indptr=bags, implementation=implementation)
+    return aggregate(table, at, weights=per_sample_weights, **params)
 
 
 def _bags(op, x, offsets, lengths, has_last):
-    """The arguments of `aggregate` that say which entries are in a bag."""
+    """[B + 1], where each bag begins and the last one ends."""
     if x.ndim == 2:
         if offsets is not None or lengths is not None:
             raise ValueError(f"{op}: offsets and lengths must be None for x of two dimensions, whose rows are the bags")
-        count, length = x.shape
-        return dict(receivers=_rows(count=count, length=length), num_segments=count, indices_are_sorted=True)
+        return _even_pointers(count=x.shape[0], length=x.shape[1])
     if x.ndim != 1:
         raise ValueError(f"{op}: x must have one dimension, or two with a bag in each row; got shape {tuple(x.shape)}")
     if (offsets is None) == (lengths is None):
@@ -109,17 +109,16 @@ def _bags(op, x, offsets, lengths, has_last):
             f"{op}: include_last_offset must be False without offsets, of which there must be one at least"
         )
     which = "lengths" if offsets is None else "ends" if has_last else "starts"
-    return dict(indptr=_pointers(bags, which=which, count=x.shape[0]))
+    return _pointers(bags, which=which, count=x.shape[0])
 
 
 @compiled("count", "length")
-def _rows(*, count, length):
-    return jnp.repeat(jnp.arange(count, dtype=jnp.int32), length, total_repeat_length=count * length)
+def _even_pointers(*, count, length):
+    return jnp.arange(count + 1, dtype=jnp.int32) * length
 
 
 @compiled("which", "count")
 def _pointers(bags, *, which, count):
-    """[B + 1], where each bag begins and the last one ends."""
     bags = bags.astype(jnp.int32) if bags.dtype.itemsize < 4 else bags
     if which == "ends":
         return bags
@@ -146,7 +145,6 @@ def draw(rng, count=40, bags=7, table=(11, 5), low=-1, high=12, dtype=np.int32):
 
 
 def _declare(mode, made_of, target, backward):
-    forward = ("segment_index", target)  # and a search, by offsets
     compose(
         f"embedding_bag_{mode}",
         family="embedding",
@@ -168,10 +166,10 @@ def _declare(mode, made_of, target, backward):
         dtypes=checks.FLOATS,
         operands=("x", "weight", "offsets"),
         made_of=(made_of,),
-        # Bags are in order: only gradients sort.
+        # Bags are in order: only gradients sort, and search the bag of each entry.
         kernels={
-            "forward": forward,
-            "tangent": ("take_along",) if mode == "max" else forward,
+            "forward": (target,),
+            "tangent": ("take_along",) if mode == "max" else (target,),
             "backward": ("segment_index", "take_along", backward),
         },
         differentiable=("weight",),

@@ -12,9 +12,12 @@ from .._core.compiled import compiled, full
 from .._core.types import Implementation
 from .._core.within import within
 from ..segment import segment_softmax
+from ..segment._arguments import sorted_of
+from ..segment._index import with_index
 from ..segment._references import take
-from ._arguments import entries, number_of_segments, receivers_of, rows, weights_of
+from ._arguments import edges, entries, number_of_segments, receivers_of, rows, weights_of
 from ._extremum import declare_extremum
+from ._family import by_receiver
 from ._sum import declare_sum
 from ._weighted import declare_weighted
 
@@ -45,9 +48,9 @@ def aggregate(
     Args:
         x: array [R, ...] of a float or integer type, a row for each node.
         senders: integers [E], the row that each edge, or entry, takes. Entries with a sender outside [0, R), negative ones
-            too, are dropped.
+            too, are dropped. Or a SegmentIndex of them, of R segments, with which the gradient of x sorts nothing.
         receivers: integers [E], the segment that each edge ends in; entries outside [0, num_segments) are dropped. In any
-            order.
+            order. Or a SegmentIndex of them, with which the result sorts nothing.
         weights: floats [E], or [E, ...] with the first of x's other dimensions, such as heads [E, H] of x [R, H, C] or
             features [E, D] of x [R, D]; of x's dtype, or float32 for float16 and bfloat16. None for 1. Not with "max" and
             "min".
@@ -72,17 +75,17 @@ def aggregate(
     """
     op = "aggregate"
     x = rows(op, "x", x, checks.NUMBERS)
-    senders = entries(op, "senders", senders)
-    receivers, num_segments, is_sorted = receivers_of(
-        op, senders, receivers, indptr, num_segments, indices_are_sorted, implementation
-    )
+    ids, _ = entries(op, "senders", senders, x.shape[0])
+    receivers, num_segments = receivers_of(op, ids, receivers, indptr, num_segments, implementation)
+    senders, receivers, index = edges(op, senders, receivers, x.shape[0])
+    is_sorted = sorted_of(op, by_receiver(index), indices_are_sorted)
     num_segments = number_of_segments(op, x.shape[0] if num_segments is None else num_segments)
     checks.choice(op, "reduce", reduce, REDUCTIONS)
     params = dict(axis=0, num_segments=num_segments, sorted=is_sorted, implementation=implementation)
     if weights is None:
         if reduce == "softmax":
             raise TypeError(f"{op}: weights must be given with reduce='softmax', whose logits they are, got None")
-        return _unweighted(x, senders, receivers, reduce, params)
+        return _unweighted(x, (senders, receivers, *index), reduce, params)
     if reduce in ("max", "min"):
         raise ValueError(
             f"{op}: weights must be None with reduce={reduce!r}; multiply x[senders] and use segment_{reduce}"
@@ -90,27 +93,27 @@ def aggregate(
     checks.dtype(op, "x", x, checks.FLOATS)
     weights = weights_of(op, x, weights, senders.shape[0])
     if reduce == "softmax":
-        weights = _softmax(weights, senders, receivers, x.shape[0], params)
+        weights = _softmax(weights, senders, with_index(receivers, by_receiver(index)), x.shape[0], params)
     if reduce == "mean":
-        weights = _over(weights, _count(x, senders, receivers, params), receivers)
-    return WEIGHTED(x, senders, receivers, weights, **params)
+        weights = _over(weights, _count(x, (senders, receivers, *index), params), receivers)
+    return WEIGHTED(x, senders, receivers, weights, *index, **params)
 
 
-def _unweighted(x, senders, receivers, reduce, params):
+def _unweighted(x, edges, reduce, params):
     if reduce in ("max", "min"):
-        return {"max": MAX, "min": MIN}[reduce](x, senders, receivers, num_rows=x.shape[0], **params)
+        return {"max": MAX, "min": MIN}[reduce](x, *edges, num_rows=x.shape[0], **params)
     of_x = dict(num_rows=x.shape[0], dtype=x.dtype.name)
     if reduce == "sum":
-        return SUM(x, senders, receivers, is_wide=False, **of_x, **params)
+        return SUM(x, *edges, is_wide=False, **of_x, **params)
     checks.dtype("aggregate", "x", x, checks.FLOATS)
-    total = SUM(x, senders, receivers, is_wide=True, **of_x, **params)
-    return _mean(total, _count(x, senders, receivers, params), dtype=x.dtype.name)
+    total = SUM(x, *edges, is_wide=True, **of_x, **params)
+    return _mean(total, _count(x, edges, params), dtype=x.dtype.name)
 
 
-def _count(x, senders, receivers, params):
+def _count(x, edges, params):
     """The number of entries of each segment."""
     one = full(x.shape[:1], 1, jnp.dtype("int32"))
-    return SUM(one, senders, receivers, num_rows=x.shape[0], dtype="int32", is_wide=False, **params)
+    return SUM(one, *edges, num_rows=x.shape[0], dtype="int32", is_wide=False, **params)
 
 
 @compiled("dtype")

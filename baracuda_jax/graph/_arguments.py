@@ -3,9 +3,11 @@
 import jax.numpy as jnp
 
 from .._core import checks
+from .._core.compiled import full
 from .._core.wide import wide_dtype
-from ..histogram._search import search
-from ..segment._arguments import MOST_ROWS, MOST_SEGMENTS
+from ..segment._arguments import MOST_SEGMENTS, ids_and_index
+from ..segment._index import SegmentIndex
+from ..segment._offsets import of_offsets
 
 
 def rows(op, name, x, allowed):
@@ -17,54 +19,51 @@ def rows(op, name, x, allowed):
     return x
 
 
-def entries(op, name, ids):
-    """Integers, one for each entry."""
-    ids = checks.array(op, name, ids)
-    checks.dtype(op, name, ids, checks.INTEGERS)
+def entries(op, name, ids, segments=None):
+    """(integers, one for each entry; their index or ()), which has so many segments where that is known."""
+    value, (ids, index) = ids, ids_and_index(op, ids, name)
     if ids.ndim != 1:
         raise ValueError(f"{op}: {name} must have one dimension, the entries; got shape {tuple(ids.shape)}")
-    if ids.shape[0] > MOST_ROWS:
-        raise ValueError(f"{op}: {name} may have at most {MOST_ROWS} entries, got {ids.shape[0]}")
-    return ids
+    if index and segments is not None and value.num_segments != segments:
+        raise ValueError(f"{op}: {name} must be an index of {segments} segments, got one of {value.num_segments}")
+    return ids, index
 
 
-def same_entries(op, name, ids, other_name, other):
-    if ids.shape[0] != other.shape[0]:
+def edges(op, senders, receivers, num_rows=None, num_segments=None):
+    """(senders, receivers, the index of receivers and of senders, or ())."""
+    senders, by_sender = entries(op, "senders", senders, num_rows)
+    receivers, by_receiver = entries(op, "receivers", receivers, num_segments)
+    if receivers.shape[0] != senders.shape[0]:
         raise ValueError(
-            f"{op}: {name} must have one element for each entry: expected {other.shape[0]} as {other_name} has, got "
-            f"{ids.shape[0]}"
+            f"{op}: receivers must have one element for each entry: expected {senders.shape[0]} as senders has, got "
+            f"{receivers.shape[0]}"
         )
+    return senders, receivers, _both(by_receiver, by_sender)
 
 
-def receivers_of(op, senders, receivers, indptr, num_segments, is_sorted, implementation):
-    """(receivers, number of segments or None, whether they are sorted) from what the caller gave."""
+def _both(by_receiver, by_sender):
+    """Of one that is not known there are no offsets."""
+    if not by_receiver and not by_sender:
+        return ()
+    unknown = (full((0,), 0, jnp.dtype("uint32")),) * 2
+    return (*(by_receiver or unknown), *(by_sender or unknown))
+
+
+def receivers_of(op, senders, receivers, indptr, num_segments, implementation):
+    """(receivers, number of segments or None) from what the caller gave."""
     if (receivers is None) == (indptr is None):
         raise TypeError(
             f"{op}: either receivers or indptr must be given, got {'neither' if indptr is None else 'both'}"
         )
-    if indptr is None:
-        receivers = entries(op, "receivers", receivers)
-        same_entries(op, "receivers", receivers, "senders", senders)
-        return receivers, num_segments, checks.flag(op, "indices_are_sorted", is_sorted)
-    indptr = checks.array(op, "indptr", indptr)
-    checks.dtype(op, "indptr", indptr, checks.INTEGERS)
-    if indptr.ndim != 1 or indptr.shape[0] < 1:
-        raise ValueError(
-            f"{op}: indptr must have one dimension, with one element more than there are segments; got shape "
-            f"{tuple(indptr.shape)}"
-        )
-    segments = indptr.shape[0] - 1
+    name, index = "receivers", receivers
+    if indptr is not None:
+        name, index = "indptr", of_offsets(op, "indptr", indptr, senders.shape[0], implementation)
+    if not isinstance(index, SegmentIndex):
+        return index, num_segments
+    segments = index.num_segments
     if num_segments is not None and checks.integer(op, "num_segments", num_segments, 0) != segments:
-        raise ValueError(f"{op}: num_segments must be left out or be {segments}, as indptr says, got {num_segments}")
-    return segments_of(indptr, senders.shape[0], implementation), segments, True
-
-
-def segments_of(indptr, count, implementation):
-    """The segment of each of so many entries, of a CSR's row pointers: -1 for entries before the first segment, the number
-    of segments for those after the last."""
-    ends = indptr.astype(jnp.int32) if indptr.dtype.itemsize < 4 else indptr
-    positions = jnp.arange(count, dtype=ends.dtype)
-    return search(ends, positions, right=True, implementation=implementation).astype(jnp.int32) - 1
+        raise ValueError(f"{op}: num_segments must be left out or be {segments}, as {name} says, got {num_segments}")
+    return index, segments
 
 
 def number_of_segments(op, num_segments, name="num_segments"):

@@ -7,15 +7,13 @@ from .._core import checks
 from .._core.api import api
 from .._core.types import Implementation
 from . import _aggregate
-from ._arguments import entries, number_of_segments, rows, same_entries, weights_of
+from ._arguments import edges, number_of_segments, rows, weights_of
 from ._dot import DOT
 
 
 def _arguments(op, senders, receivers, **floats):
-    """Edges, and arrays with a row for each node or segment."""
-    senders, receivers = entries(op, "senders", senders), entries(op, "receivers", receivers)
-    same_entries(op, "receivers", receivers, "senders", senders)
-    return senders, receivers, *(rows(op, name, x, checks.FLOATS) for name, x in floats.items())
+    """(senders, receivers, their index), and arrays with a row for each node or segment."""
+    return edges(op, senders, receivers), *(rows(op, name, x, checks.FLOATS) for name, x in floats.items())
 
 
 def _params(dy, **more):
@@ -39,9 +37,9 @@ def aggregate_sum_backward(
         The cotangent of x, [num_rows, ...].
     """
     op = "aggregate_sum_backward"
-    senders, receivers, dy = _arguments(op, senders, receivers, dy=dy)
+    (senders, receivers, index), dy = _arguments(op, senders, receivers, dy=dy)
     of_x = dict(num_rows=number_of_segments(op, num_rows, "num_rows"), dtype=dy.dtype.name, is_wide=False)
-    return _aggregate.SUM.vjp(senders, receivers, dy, **_params(dy, **of_x), implementation=implementation)
+    return _aggregate.SUM.vjp(senders, receivers, *index, dy, **_params(dy, **of_x), implementation=implementation)
 
 
 @api
@@ -67,21 +65,21 @@ def aggregate_weighted_sum_backward(
         The cotangents of x and of weights, that in float32 for float16 and bfloat16.
     """
     op = "aggregate_weighted_sum_backward"
-    senders, receivers, x, dy = _arguments(op, senders, receivers, x=x, dy=dy)
+    (senders, receivers, index), x, dy = _arguments(op, senders, receivers, x=x, dy=dy)
     checks.same_dtype(op, "dy", dy, "x", x)
     checks.shape(op, "dy", dy, (dy.shape[0], *x.shape[1:]), "x's with segments for rows")
     weights = weights_of(op, x, weights, senders.shape[0])
-    outs = _aggregate.WEIGHTED.vjp(x, senders, receivers, weights, dy, **_params(dy), implementation=implementation)
-    return tuple(outs)
+    saved = (x, senders, receivers, weights, *index)
+    return tuple(_aggregate.WEIGHTED.vjp(*saved, dy, **_params(dy), implementation=implementation))
 
 
 def _extremum_backward(op, which, senders, receivers, arg, dy, num_rows, implementation):
-    senders, receivers, dy = _arguments(op, senders, receivers, dy=dy)
+    (senders, receivers, index), dy = _arguments(op, senders, receivers, dy=dy)
     arg = checks.array(op, "arg", arg)
     checks.dtype(op, "arg", arg, ("int32", "uint32"))
     checks.shape(op, "arg", arg, dy.shape, "that of dy")
     params = _params(dy, num_rows=number_of_segments(op, num_rows, "num_rows"))
-    return which.vjp(senders, receivers, arg, dy, **params, implementation=implementation)
+    return which.vjp(senders, receivers, arg, *index, dy, **params, implementation=implementation)
 
 
 @api
@@ -148,10 +146,10 @@ def sampled_dot_backward(
         The cotangents of x and y.
     """
     op = "sampled_dot_backward"
-    senders, receivers, x, y = _arguments(op, senders, receivers, x=x, y=y)
+    (senders, receivers, index), x, y = _arguments(op, senders, receivers, x=x, y=y)
     checks.same_dtype(op, "y", y, "x", x)
     checks.shape(op, "y", y, (y.shape[0], *x.shape[1:]), "x's with other rows")
     dd = checks.floats(op, "dd", dd)
     checks.shape(op, "dd", dd, (senders.shape[0], *x.shape[1:-1]), "one for each edge and all but x's last dimension")
     params = dict(axis=0, leading=x.ndim - 2, sorted=False)
-    return tuple(DOT.vjp(x, y, senders, receivers, dd, **params, implementation=implementation))
+    return tuple(DOT.vjp(x, y, senders, receivers, *index, dd, **params, implementation=implementation))

@@ -5,16 +5,16 @@ from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
+from .._core.body import Body
 from .._core.case import Case
-from .._core.op import Body, declare
-from .._core.partition import Partition
 from .._core.types import Implementation
 from .._core.wide import wide
-from ..segment._family import spaced
-from ._arguments import entries, rows, same_entries
-from ._family import FAMILY
+from ..segment._family import declare_with_index, spaced
+from ..segment._index import index_of_ids
+from ._arguments import edges, rows
+from ._family import FAMILY, by_receiver, by_sender
 from ._kernels import dots, weighted
-from ._partition import WHOLE, labels
+from ._partition import by_edges, labels
 from ._references import add_up, each_entry, receivers_of, scaled
 
 
@@ -31,8 +31,9 @@ def sampled_dot(
     Args:
         x: floats [R, ..., C], a row for each sender.
         y: floats [S, ..., C] of x's dtype, a row for each receiver.
-        senders: integers [E], the row of x of each edge, or entry. Entries outside [0, R), negative ones too, have 0.
-        receivers: integers [E], the row of y; entries outside [0, S) have 0.
+        senders: integers [E], the row of x of each edge, or entry. Entries outside [0, R), negative ones too, have 0. Or a
+            SegmentIndex of them, of R segments, with which the gradient of x sorts nothing.
+        receivers: integers [E], the row of y; entries outside [0, S) have 0. Or a SegmentIndex, for the gradient of y.
         implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
@@ -54,10 +55,9 @@ def sampled_dot(
             f"{op}: x must have two dimensions or more, and y all but the first of x's; got {tuple(x.shape)} and "
             f"{tuple(y.shape)}"
         )
-    senders, receivers = entries(op, "senders", senders), entries(op, "receivers", receivers)
-    same_entries(op, "receivers", receivers, "senders", senders)
+    senders, receivers, index = edges(op, senders, receivers, x.shape[0], y.shape[0])
     params = dict(axis=0, leading=x.ndim - 2, sorted=False)
-    return DOT(x, y, senders, receivers, **params, implementation=implementation)
+    return DOT(x, y, senders, receivers, *index, **params, implementation=implementation)
 
 
 def _reference(x, y, senders, receivers, *, axis, leading, **_):
@@ -86,21 +86,23 @@ def _backward_reference(x, y, senders, receivers, dd, *, axis, **_):
     return of(y, receivers, senders, x), of(x, senders, receivers, y)
 
 
-def _backward_native(x, y, senders, receivers, dd, *, axis, **_):
-    weights = wide(dd)
-    dx = weighted(y, weights, receivers, senders, axis=axis, num_segments=x.shape[axis], sorted=False)
-    return dx, weighted(x, weights, senders, receivers, axis=axis, num_segments=y.shape[axis], sorted=False)
+def _backward_native(x, y, senders, receivers, dd, *, axis, index, **_):
+    weights, params = wide(dd), dict(axis=axis, sorted=False)
+    dx = weighted(y, weights, receivers, senders, num_segments=x.shape[axis], index=by_sender(index), **params)
+    dy = weighted(x, weights, senders, receivers, num_segments=y.shape[axis], index=by_receiver(index), **params)
+    return dx, dy
 
 
-def _draw(nodes, others, features, entries, outside=0):
+def _draw(nodes, others, features, entries, outside=0, is_indexed=False):
     def draw(rng):
-        index = lambda count: rng.integers(-outside, count + outside, entries).astype("int32")
+        ids = lambda count: rng.integers(-outside, count + outside, entries).astype("int32")
+        index = lambda count: index_of_ids(ids(count), count) if is_indexed else ids(count)
         return spaced(rng, nodes, *features), rng.standard_normal((others, *features)), index(nodes), index(others)
 
     return draw
 
 
-DOT = declare(
+DOT = declare_with_index(
     "sampled_dot",
     **FAMILY,
     public=sampled_dot,
@@ -109,6 +111,7 @@ DOT = declare(
         Case("edges", _draw(11, 9, (6,), 41)),
         Case("heads", _draw(9, 7, (2, 8), 35, outside=2)),
         Case("wide rows", _draw(6, 6, (72,), 19)),
+        Case("index", _draw(9, 7, (8,), 31, outside=1, is_indexed=True)),
     ),
     operands=("x", "y", "senders", "receivers"),
     results=("d",),
@@ -116,7 +119,7 @@ DOT = declare(
     differentiable=("x", "y"),
     residuals=("x", "y", "senders", "receivers"),
     multilinear=True,
-    cut=Partition(labels(("x",), ("y",)), WHOLE),
+    cut=by_edges(labels(("x",), ("y",))),
     forward=Body(_reference, _native),
     tangent=Body(_tangent(_reference), _tangent(_native)),
     backward=Body(_backward_reference, _backward_native),

@@ -5,14 +5,15 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core import checks
+from .._core.body import Body
 from .._core.case import Case
 from .._core.extreme import extreme, same
-from .._core.op import Body, declare
 from .._core.wide import wide
+from ..segment._family import declare_with_index
 from ..segment._kernels import flat, index_dtype, taken_along, unflat
 from ..segment._partition import arg_here, first_arg
 from ..segment._references import broadcast, column, per_batch, take
-from ._family import FAMILY, draws
+from ._family import FAMILY, by_receiver, by_sender, draws
 from ._kernels import by_segment, rows
 from ._partition import aggregation
 from ._references import add_up, each_entry, receivers_of
@@ -81,10 +82,10 @@ def declare_extremum(name, public):
         arg = per_batch(fun, axis)(lax.stop_gradient(x), broadcast(senders, batch), broadcast(receivers, batch))
         return _at(x, senders, arg, axis), arg
 
-    def native(x, senders, receivers, *, save, axis, num_segments, sorted):
+    def native(x, senders, receivers, *, save, axis, num_segments, sorted, index):
         # Where an entry may name no row, only the second result tells a segment of such entries from others.
         out = [x.dtype, index_dtype(senders.shape[-1])][: 2 if save else 1]
-        shape = dict(axis=axis, num_segments=num_segments, sorted=sorted)
+        shape = dict(axis=axis, num_segments=num_segments, sorted=sorted, index=by_receiver(index))
         return by_segment(f"segment_{kind}", x, senders, receivers, out, empty_bits=0, **shape)
 
     def tangent_native(senders, receivers, arg, t, *, axis, **_):
@@ -103,14 +104,15 @@ def declare_extremum(name, public):
         each = jnp.where(wanted == number, wide(given), 0)
         return (add_up(each, back, axis=axis, num_segments=num_rows).astype(dy.dtype),)
 
-    def backward_native(senders, receivers, arg, dy, *, axis, num_rows, **_):
-        shape = dict(axis=axis, num_segments=num_rows, sorted=False, more=[(flat(arg, axis), "...nd")])
-        return tuple(by_segment("segment_sum_of_arg", dy, receivers, senders, [dy.dtype], **shape))
+    def backward_native(senders, receivers, arg, dy, *, axis, num_rows, index, **_):
+        shape = dict(axis=axis, num_segments=num_rows, sorted=False, index=by_sender(index))
+        more = [(flat(arg, axis), "...nd")]
+        return tuple(by_segment("segment_sum_of_arg", dy, receivers, senders, [dy.dtype], more=more, **shape))
 
     def with_rows(fun):
         return lambda *arrays, num_rows, **params: fun(*arrays, **params)
 
-    return declare(
+    return declare_with_index(
         name,
         **FAMILY,
         public=public,
@@ -123,6 +125,7 @@ def declare_extremum(name, public):
                 draws(9, (8,), 28, 6, is_sorted=True, outside=1),
                 dict(num_segments=6, indices_are_sorted=True, reduce=kind),
             ),
+            Case("index", draws(9, (4,), 31, 7, outside=1, is_indexed=True), dict(reduce=kind)),
         ),
         operands=("x", "senders", "receivers"),
         results=("y", "arg"),

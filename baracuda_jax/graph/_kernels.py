@@ -33,26 +33,25 @@ def in_order(perm, sources):
     return taken_along(perm[..., None], sources[..., None])[..., 0]
 
 
-def by_segment(target, x, senders, receivers, out, *, axis, num_segments, sorted, more=(), **attributes):
-    """Calls a reduction of the rows of x that senders name, by receivers. `more` has other operands, which are by entry or
-    shaped as x."""
-    senders, receivers = aligned(senders, receivers)
-    index = index_of(receivers, num_segments, sorted)
+def by_segment(target, x, senders, receivers, out, *, axis, num_segments, sorted, index=(), more=(), **attributes):
+    """Calls a reduction of the rows of x that senders name, by receivers, whose index may be known. `more` has other
+    operands, which are by entry or shaped as x."""
+    senders, receivers, *index = aligned(senders, receivers, *index)
+    index = index_of(receivers, num_segments, sorted, index)
     sources = in_order(index[0], rows(senders, x.shape[axis]))
     return reduce(target, x, index, out, axis=axis, num_segments=num_segments, sources=sources, more=more, **attributes)
 
 
-def total(x, senders, receivers, *, axis, num_segments, sorted, dtype):
+def total(x, senders, receivers, *, axis, dtype, **segments):
     """The sum, as dtype: that of x, or what it is computed in."""
-    params = dict(axis=axis, num_segments=num_segments, sorted=sorted, empty_bits=to_bits(0, dtype))
-    return by_segment("segment_sum", x, senders, receivers, [dtype], **params)[0]
+    empty = to_bits(0, dtype)
+    return by_segment("segment_sum", x, senders, receivers, [dtype], axis=axis, empty_bits=empty, **segments)[0]
 
 
-def weighted(x, weights, senders, receivers, *, axis, num_segments, sorted):
+def weighted(x, weights, senders, receivers, *, axis, **segments):
     """The sum of rows times weights [*batch, E, *leading features]."""
     more = [(flat(weights, axis), "...eh")]
-    params = dict(axis=axis, num_segments=num_segments, sorted=sorted, more=more)
-    return by_segment("segment_weighted_sum", x, senders, receivers, [x.dtype], **params)[0]
+    return by_segment("segment_weighted_sum", x, senders, receivers, [x.dtype], axis=axis, more=more, **segments)[0]
 
 
 def dots(x, y, senders, receivers, *, axis, leading):

@@ -2,8 +2,9 @@
 added. Rows of x and segments are on every device."""
 
 from .._core.partition import Partition
+from ..segment._family import INDEX
 
-WHOLE = frozenset({"r", "s"})
+WHOLE = frozenset({"r", "s", *(f"index{i}" for i in range(4))})
 
 
 def labels(by_row, by_segment):
@@ -16,6 +17,8 @@ def labels(by_row, by_segment):
 
 
 def _of(name, rank, axis, by_row, by_segment):
+    if name.startswith("index"):
+        return (*(f"batch{i}" for i in range(rank - 1)), name)
     lead = rank - 1 if name in ("senders", "receivers") else axis
     rows = "r" if name in by_row else "s" if name in by_segment else "e"
     return (*(f"batch{i}" for i in range(lead)), rows, *(f"feature{i}" for i in range(rank - lead - 1)))
@@ -23,4 +26,9 @@ def _of(name, rank, axis, by_row, by_segment):
 
 def aggregation(**combine):
     """Of x by row and y by segment."""
-    return Partition(labels(("x",), ("y", "arg")), WHOLE, {"e": combine} if combine else {})
+    return by_edges(labels(("x",), ("y", "arg")), **combine)
+
+
+def by_edges(labels, **combine):
+    """A shard of the edges has no index of them all."""
+    return Partition(labels, WHOLE, {"e": combine} if combine else {}, {"e": INDEX})

@@ -4,10 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks
+from .._core.body import Body
 from .._core.case import Case
-from .._core.op import Body, declare
 from .._core.wide import wide, wide_dtype
-from ._family import FAMILY, draws
+from ..segment._family import declare_with_index
+from ._family import FAMILY, by_receiver, by_sender, draws
 from ._kernels import total
 from ._partition import aggregation
 from ._references import add_up, each_entry, receivers_of
@@ -23,9 +24,9 @@ def _reference(x, senders, receivers, *, axis, num_rows, num_segments, sorted, d
     return (add_up(messages, receivers, axis=axis, num_segments=num_segments).astype(_result(dtype, is_wide)),)
 
 
-def _native(x, senders, receivers, *, save=False, axis, num_rows, num_segments, sorted, dtype, is_wide):
-    to = _result(dtype, is_wide)
-    return (total(x, senders, receivers, axis=axis, num_segments=num_segments, sorted=sorted, dtype=to),)
+def _native(x, senders, receivers, *, save=False, axis, num_rows, num_segments, sorted, dtype, is_wide, index):
+    segments = dict(num_segments=num_segments, sorted=sorted, index=by_receiver(index))
+    return (total(x, senders, receivers, axis=axis, dtype=_result(dtype, is_wide), **segments),)
 
 
 def _backward_reference(senders, receivers, dy, *, axis, num_rows, num_segments, dtype, **_):
@@ -34,13 +35,14 @@ def _backward_reference(senders, receivers, dy, *, axis, num_rows, num_segments,
     return (add_up(each, senders_or_none, axis=axis, num_segments=num_rows).astype(dtype),)
 
 
-def _backward_native(senders, receivers, dy, *, axis, num_rows, num_segments, dtype, **_):
-    dx = total(dy, receivers, senders, axis=axis, num_segments=num_rows, sorted=False, dtype=dy.dtype)
+def _backward_native(senders, receivers, dy, *, axis, num_rows, num_segments, dtype, index, **_):
+    rows = dict(num_segments=num_rows, sorted=False, index=by_sender(index))
+    dx = total(dy, receivers, senders, axis=axis, dtype=dy.dtype, **rows)
     return (dx.astype(dtype),)
 
 
 def declare_sum(public):
-    return declare(
+    return declare_with_index(
         "aggregate_sum",
         **FAMILY,
         public=public,
@@ -50,6 +52,7 @@ def declare_sum(public):
             Case("out of range", draws(7, (3, 2), 30, 9, dtype=np.int8, outside=2), dict(num_segments=9)),
             Case("sorted", draws(9, (5,), 28, 6, is_sorted=True), dict(num_segments=6, indices_are_sorted=True)),
             Case("vector", draws(13, (), 50, 7, dtype=np.int8), dict(num_segments=300)),
+            Case("index", draws(9, (4,), 31, 7, outside=1, is_indexed=True)),
         ),
         operands=("x", "senders", "receivers"),
         differentiable=("x",),

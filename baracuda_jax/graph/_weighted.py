@@ -4,9 +4,10 @@ its derivatives: each is this sum, with senders and receivers exchanged or not, 
 import numpy as np
 
 from .._core import checks
+from .._core.body import Body
 from .._core.case import Case
-from .._core.op import Body, declare
-from ._family import FAMILY, draws
+from ..segment._family import declare_with_index
+from ._family import FAMILY, by_receiver, by_sender, draws
 from ._kernels import dots, weighted
 from ._partition import aggregation
 from ._references import add_up, each_entry, receivers_of, scaled
@@ -18,8 +19,9 @@ def _reference(x, senders, receivers, weights, *, axis, num_segments, sorted):
     return (add_up(messages, receivers, axis=axis, num_segments=num_segments).astype(x.dtype),)
 
 
-def _native(x, senders, receivers, weights, *, save=False, axis, num_segments, sorted):
-    return (weighted(x, weights, senders, receivers, axis=axis, num_segments=num_segments, sorted=sorted),)
+def _native(x, senders, receivers, weights, *, save=False, axis, num_segments, sorted, index):
+    segments = dict(num_segments=num_segments, sorted=sorted, index=by_receiver(index))
+    return (weighted(x, weights, senders, receivers, axis=axis, **segments),)
 
 
 def _tangent(by):
@@ -38,13 +40,14 @@ def _backward_reference(x, senders, receivers, weights, dy, *, axis, num_segment
     return dx, products.sum(tuple(range(weights.ndim, x.ndim)))
 
 
-def _backward_native(x, senders, receivers, weights, dy, *, axis, num_segments, sorted):
-    dx = weighted(dy, weights, receivers, senders, axis=axis, num_segments=x.shape[axis], sorted=False)
+def _backward_native(x, senders, receivers, weights, dy, *, axis, num_segments, sorted, index):
+    rows = dict(num_segments=x.shape[axis], sorted=False, index=by_sender(index))
+    dx = weighted(dy, weights, receivers, senders, axis=axis, **rows)
     return dx, dots(x, dy, senders, receivers, axis=axis, leading=weights.ndim - axis - 1)
 
 
 def declare_weighted(public):
-    return declare(
+    return declare_with_index(
         "aggregate_weighted_sum",
         **FAMILY,
         public=public,
@@ -54,6 +57,7 @@ def declare_weighted(public):
             Case("heads", draws(9, (2, 3), 35, 7, (2,), np.int16, outside=1), dict(num_segments=7)),
             Case("edge features", draws(8, (5,), 27, 8, (5,), np.int64)),
             Case("sorted", draws(9, (8,), 28, 6, (), is_sorted=True), dict(num_segments=6, indices_are_sorted=True)),
+            Case("index", draws(9, (2, 4), 31, 7, (2,), outside=1, is_indexed=True)),
         ),
         operands=("x", "senders", "receivers", "weights"),
         differentiable=("x", "weights"),

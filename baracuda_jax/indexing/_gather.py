@@ -2,20 +2,19 @@
 
 from typing import Literal
 
-import jax
-import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
 from .._core import checks, explicit
 from .._core.api import api
+from .._core.bits import to_bytes
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.facade import facade, facade_api
 from .._core.op import compose
 from .._core.sku import OpCategory
 from .._core.types import Decorator, Implementation
-from ..segment._take import take_rows
+from ..segment._take import take_or_zero, take_rows
 from ._arguments import (
     INDEX,
     along,
@@ -132,8 +131,8 @@ def index_select(
     mode = mode_of(op, x, axis, mode)
     fill = fill_of(op, x, mode, fill_value)
     at = _positions(x, index, axis=axis, mode=mode, wraps=True)
-    y = take_rows(x, at, axis=axis, num_segments=x.shape[axis], sorted=False, implementation=implementation)
-    return y if mode == "clip" or fill == 0 else _filled(y, at, axis=axis, size=x.shape[axis], fill=fill)
+    params = dict(axis=axis, num_segments=x.shape[axis], sorted=False, implementation=implementation)
+    return take_rows(x, at, **params, fill=to_bytes(fill, x.dtype))
 
 
 @api
@@ -152,7 +151,7 @@ def gather_rows(x: ArrayLike, index: ArrayLike, *, implementation: Implementatio
     x, index = operands("gather_rows", x, index)
     axis_of("gather_rows", x, 0)
     at = _positions(x, index, axis=0, mode="fill", wraps=False)
-    y = take_rows(x, at, axis=0, num_segments=x.shape[0], sorted=False, implementation=implementation)
+    y = take_or_zero(x, at, axis=0, num_segments=x.shape[0], sorted=False, implementation=implementation)
     return _unflat(y, shape=(*index.shape, *x.shape[1:]))
 
 
@@ -172,13 +171,6 @@ def _positions(x, index, *, axis, mode, wraps):
 @compiled("shape")
 def _unflat(y, *, shape):
     return explicit.reshape(y, *shape)
-
-
-@compiled("axis", "size", "fill")
-def _filled(y, at, *, axis, size, fill):
-    sharding = jax.typeof(y).sharding if explicit.is_sharded(y) else None
-    is_out = jax.lax.broadcast_in_dim(explicit.whole(at) == size, y.shape, (axis,), out_sharding=sharding)
-    return jnp.where(is_out, jnp.asarray(fill, y.dtype), y)
 
 
 def _case(name, shape, index, low, high, **kwargs):

@@ -5,6 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
+from .._core.bits import words
 from .._core.kernel import kernel
 from .._core.within import within
 from ._arguments import MOST_SEGMENTS
@@ -38,8 +39,8 @@ def kernel_ids(ids):
 
 
 def index_of(ids, num_segments, sorted, index=()):
-    """perm and offsets: the rows of segment s are perm[offsets[s]:offsets[s + 1]]; sorted rows need no perm. They are `index`
-    where that is known."""
+    """perm and offsets: the rows of segment s are perm[offsets[s]:offsets[s + 1]]; sorted rows need no perm.
+    They are `index` where that is known."""
     if index:
         batch = max((x.shape[:-1] for x in index), key=len)
         return [broadcast(x, batch) for x in index]
@@ -116,13 +117,14 @@ def taken_along(index, x):
     return kernel("take_along", "...sd, ...nd -> ...sd", index, x, out=[out])[0]
 
 
-def gathered(x, ids, *, axis):
-    """Each row's x [*batch, S, ...], zero for rows that are dropped, read wherever it is."""
+def gathered(x, ids, *, axis, fill=b""):
+    """Each row's x [*batch, S, ...], read wherever it is; for rows that are dropped, the number with the bytes `fill`."""
     rows = flat(x, axis)
     at = kernel_ids(ids)
     if at.dtype == jnp.int64:
         at = jnp.where(within(at, x.shape[axis]), at, -1).astype(jnp.int32)
-    (y,) = kernel("take_rows", "...nd, ...m -> ...md", rows, at, out=[result_type(rows, axis, ids.shape[-1])])
+    out = result_type(rows, axis, ids.shape[-1])
+    (y,) = kernel("take_rows", "...nd, ...m -> ...md", rows, at, out=[out], fill=words(fill))
     return unflat(y, x, axis)
 
 

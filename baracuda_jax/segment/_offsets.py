@@ -30,16 +30,21 @@ def segment_index_of_offsets(offsets: ArrayLike, length: int, *, implementation:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
     """
     op = "segment_index_of_offsets"
-    offsets = checks.array(op, "offsets", offsets)
-    checks.dtype(op, "offsets", offsets, checks.INTEGERS)
-    if offsets.ndim != 1 or offsets.shape[0] < 1:
-        raise ValueError(
-            f"{op}: offsets must have one dimension, with one element more than there are segments; got shape "
-            f"{tuple(offsets.shape)}"
-        )
     length = checks.integer(op, "length", length, 0)
     if length > MOST_ROWS:
         raise ValueError(f"{op}: length must be at most {MOST_ROWS}, got {length}")
+    return of_offsets(op, "offsets", offsets, length, implementation)
+
+
+def of_offsets(op, name, offsets, length, implementation):
+    """The same, of an argument of this name."""
+    offsets = checks.array(op, name, offsets)
+    checks.dtype(op, name, offsets, checks.INTEGERS)
+    if offsets.ndim != 1 or offsets.shape[0] < 1:
+        raise ValueError(
+            f"{op}: {name} must have one dimension, with one element more than there are segments; got shape "
+            f"{tuple(offsets.shape)}"
+        )
     wide, positions, perm, inside = _within_rows(offsets, length=length)
     ids = search(wide, positions, right=True, implementation=implementation)
     return SegmentIndex(_before(ids), perm, inside)

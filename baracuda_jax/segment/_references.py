@@ -50,13 +50,14 @@ def reduce_by(fun, data, ids, *, axis, num_segments, empty_bits, **_):
     return per_batch(one, axis)(data, broadcast(ids, data.shape[:axis]))
 
 
-def take(x, ids, *, axis, **_):
-    """As `kernels.each_row`."""
+def take(x, ids, *, axis, fill=0, **_):
+    """As `kernels.gathered`, of a number `fill`."""
 
     def one(x, ids):
         if not x.shape[0]:
-            return jnp.zeros((*ids.shape, *x.shape[1:]), x.dtype)
+            return jnp.full((*ids.shape, *x.shape[1:]), fill, x.dtype)
         inside = within(ids, x.shape[0])
-        return jnp.where(column(inside, x), x[jnp.where(inside, ids, 0).astype(jnp.uint32)], jnp.zeros((), x.dtype))
+        each = x[jnp.where(inside, ids, 0).astype(jnp.uint32)]
+        return jnp.where(column(inside, x), each, jnp.asarray(fill, x.dtype))
 
     return per_batch(one, axis)(x, broadcast(ids, x.shape[:axis]))

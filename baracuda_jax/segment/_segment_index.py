@@ -90,7 +90,7 @@ _INDEX = declare(
     cases=(
         _case("rows", 37, 0, 9, 9),
         _case("dropped", 23, -3, 9, 6),
-        _case("sorted", 29, -1, 12, 11, indices_are_sorted=True),
+        _case("sorted", 29, 0, 12, 11, indices_are_sorted=True),
         _case("batched", (2, 13), 0, 4, 4),
     ),
     operands=("segment_ids",),

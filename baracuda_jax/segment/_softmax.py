@@ -15,7 +15,7 @@ from ._arguments import arguments, document
 from ._family import FAMILY, cases
 from ._index import with_index
 from ._log_sum_exp import segment_logsumexp
-from ._take import take_rows
+from ._take import take_or_zero
 
 
 @api
@@ -42,7 +42,7 @@ def segment_softmax(
     x = _wide(data)
     options = dict(indices_are_sorted=params["sorted"], implementation=implementation)
     y = segment_logsumexp(x, with_index(ids, index), params["num_segments"], **options)
-    each = take_rows(y, ids, *index, **params, implementation=implementation)
+    each = take_or_zero(y, ids, *index, **params, implementation=implementation)
     return _weights(x, each, ids, dtype=data.dtype.name, **_shape(params))
 
 

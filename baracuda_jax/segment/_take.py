@@ -8,6 +8,7 @@ from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
+from .._core.bits import from_bytes
 from .._core.body import Body
 from .._core.case import Case
 from .._core.types import Implementation
@@ -30,8 +31,8 @@ def segment_take(
     Args:
         x: array [S, ...] of any dtype, or with batches [*batch, S, ...] when segment_ids is [*batch, N].
         segment_ids: integers [N]. Rows whose id is outside [0, S), negative ids too, are 0. In any order.
-        indices_are_sorted: promise that segment_ids is sorted, which saves the sort. The result is the same. If the
-            promise is broken, the result is unspecified.
+        indices_are_sorted: promise that segment_ids is sorted, which saves the gradient's sort. The result is the same.
+            If the promise is broken, that is unspecified.
         implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
@@ -55,7 +56,7 @@ def segment_take(
     axis = ids.ndim - 1
     is_sorted = sorted_of(op, index, indices_are_sorted)
     params = dict(axis=axis, num_segments=segments_of(op, segment_ids, index, x.shape[axis], "x"), sorted=is_sorted)
-    return take_rows(x, ids, *index, **params, implementation=implementation)
+    return take_or_zero(x, ids, *index, **params, implementation=implementation)
 
 
 @api
@@ -81,11 +82,21 @@ def segment_take_backward(
     """
     op = "segment_take_backward"
     dy, ids, index, params = arguments(op, dy, segment_ids, num_segments, indices_are_sorted, checks.INEXACT, name="dy")
-    return take_rows.vjp(ids, *index, dy, **params, implementation=implementation)
+    zero = bytes(dy.dtype.itemsize)
+    return take_rows.vjp(ids, *index, dy, **params, fill=zero, implementation=implementation)
+
+
+def take_or_zero(x, *ids, **params):
+    """The rows that ids name, 0 for those that there are not."""
+    return take_rows(x, *ids, **params, fill=bytes(x.dtype.itemsize))
+
+
+def _reference(x, ids, *, axis, fill, **_):
+    return (take(x, ids, axis=axis, fill=from_bytes(fill, x.dtype)),)
 
 
 def _native(x, ids, *, save=False, **params):
-    return (gathered(x, ids, axis=params["axis"]),)
+    return (gathered(x, ids, axis=params["axis"], fill=params["fill"]),)
 
 
 def _backward_reference(ids, dy, **params):
@@ -93,7 +104,7 @@ def _backward_reference(ids, dy, **params):
     return (reduce_by(add, dy, ids, **params, empty_bits=0),)
 
 
-def _backward_native(ids, dy, *, axis, num_segments, sorted, index):
+def _backward_native(ids, dy, *, axis, num_segments, sorted, index, **_):
     index, params = index_of(ids, num_segments, sorted, index), dict(axis=axis, num_segments=num_segments, empty_bits=0)
     if not jnp.iscomplexobj(dy):
         return reduce("segment_sum", dy, index, [dy.dtype], **params)
@@ -124,9 +135,9 @@ take_rows = declare_with_index(
     results=("rows",),
     outputs=("rows",),
     residuals=("segment_ids",),
-    linear=lambda params: params,
+    linear=lambda params: {**params, "fill": bytes(len(params["fill"]))},
     cut=taken_by_rows,
-    forward=Body(lambda x, ids, **params: (take(x, ids, **params),), _native),
+    forward=Body(_reference, _native),
     backward=Body(_backward_reference, _backward_native),
     kernels={"forward": ("take_rows",), "backward": ("segment_index", "segment_sum")},
 )

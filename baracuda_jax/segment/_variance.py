@@ -15,7 +15,7 @@ from ._family import FAMILY, cases
 from ._index import with_index
 from ._mean import segment_mean
 from ._sum import segment_sum
-from ._take import take_rows
+from ._take import take_or_zero
 
 _MORE = """\
         ddof: static number, what is taken from the number of rows in the divisor; a segment with no more rows than that is
@@ -84,7 +84,7 @@ def _variance(op, root, data, segment_ids, num_segments, ddof, indices_are_sorte
     options = dict(indices_are_sorted=params["sorted"], implementation=implementation)
     x, count, indexed = _wide(data), params["num_segments"], with_index(ids, index)
     mean, counts = segment_mean(x, indexed, count, return_residuals=True, **options)
-    each = take_rows(mean, ids, *index, **params, implementation=implementation)
+    each = take_or_zero(mean, ids, *index, **params, implementation=implementation)
     squares = segment_sum(_squares(x, each), indexed, count, **options)
     static = dict(ddof=float(ddof), root=root, empty=float(empty), dtype=data.dtype.name, axis=params["axis"])
     return _over(squares, counts, **static)

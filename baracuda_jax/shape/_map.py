@@ -11,8 +11,8 @@ import math
 from typing import NamedTuple
 
 import jax
-import numpy as np
 
+from .._core.bits import words
 from .._core.kernel import kernel
 
 CONSTANT, CLAMP, REFLECT, WRAP, SYMMETRIC = range(5)
@@ -101,9 +101,8 @@ def index_map(op, x, lead, of, shape, fill=b""):
         for number in (*term, *(axis.step if axis.term == t else 0 for axis in axes))
     ]
     out = jax.ShapeDtypeStruct((*x.shape[:lead], of.elements), x.dtype)
-    bits = np.frombuffer(fill.ljust(16, b"\0"), np.int64)
     (y,) = kernel(
-        "move", "...n -> ...m", x.reshape(*x.shape[:lead], elements), out=[out], base=of.base, fill=tuple(map(int, bits)),
+        "move", "...n -> ...m", x.reshape(*x.shape[:lead], elements), out=[out], base=of.base, fill=words(fill),
         axes=tuple(n for axis in axes for n in axis[:2]), terms=tuple(terms),
     )  # fmt: skip
     return y.reshape(result)

@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
+from .._core.bits import from_bytes, to_bytes
 from .._core.op import Body, declare
 from .._core.types import Implementation, PadWidth
 from .._core.wide import wide
@@ -166,7 +167,7 @@ def _value(op, value, dtype):
             raise ValueError(
                 f"{op}: constant_values must be an integer in [{info.min}, {info.max}], for {dtype.name}, got {value}"
             )
-    return value.astype(dtype).tobytes()
+    return to_bytes(value, dtype)
 
 
 def _check_constant(op, mode, value):
@@ -223,7 +224,7 @@ def _native(x, *, save=False, widths, value):
 
 def _reference(x, *, widths, value):
     none = ((0, 0),) * (x.ndim - len(widths))
-    return (lax.pad(x, np.frombuffer(value, x.dtype)[0], [(low, high, 0) for low, high in (*none, *widths)]),)
+    return (lax.pad(x, from_bytes(value, x.dtype), [(low, high, 0) for low, high in (*none, *widths)]),)
 
 
 def _without(body):

@@ -14,6 +14,7 @@ from jax.typing import ArrayLike
 from .._core import checks, explicit
 from .._core import prefer as preference
 from .._core.api import api
+from .._core.bits import words
 from .._core.case import Case
 from .._core.compiled import compiled, sent
 from .._core.kernel import kernel
@@ -211,7 +212,7 @@ def _backward_reference(rows, dy, *, axis, count):
 def _native(x, rows, *, save=False, axis, count):
     flat = _flat(x, axis)
     out = [jax.ShapeDtypeStruct((*flat.shape[:-2], rows.shape[-1], flat.shape[-1]), x.dtype)]
-    return [_unflat(kernel("take_rows", "...nd, ...m -> ...md", flat, rows, out=out)[0], x, axis)]
+    return [_unflat(kernel("take_rows", "...nd, ...m -> ...md", flat, rows, out=out, fill=words(b""))[0], x, axis)]
 
 
 def _backward_native(rows, dy, *, axis, count):

@@ -1,6 +1,8 @@
 // Elements that are moved as they are: what matters is how many bytes go at a time.
 #pragma once
 
+#include <cstring>
+
 #include "checks.h"
 
 namespace baracuda {
@@ -38,6 +40,16 @@ Status for_element(int64_t bytes, const Body& body) {
   if (bytes % 4 == 0) return body(uint32_t{});
   if (bytes % 2 == 0) return body(uint16_t{});
   return body(uint8_t{});
+}
+
+// A fill value of so many bytes, as often as there is room for it.
+template <class Wide>
+Wide filled(const int64_t* bits, int64_t bytes) {
+  char pattern[sizeof(Wide)];
+  for (int64_t i = 0; i < int64_t(sizeof(Wide)); i += bytes) memcpy(pattern + i, bits, size_t(bytes));
+  Wide wide;
+  memcpy(&wide, pattern, sizeof(Wide));
+  return wide;
 }
 
 }  // namespace baracuda

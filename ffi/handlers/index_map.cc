@@ -58,11 +58,8 @@ std::optional<Status> move_as(Device& device, IndexMap map, int64_t bytes, const
                               const int64_t* fill_bits) {
   int64_t width = int64_t(sizeof(Wide)) / bytes;
   if (width == 0 || (width > 1 && !map.widen(int(width)))) return std::nullopt;
-  char pattern[sizeof(Wide)];
-  for (size_t i = 0; i < sizeof(Wide); i += bytes) memcpy(pattern + i, fill_bits, size_t(bytes));
-  Wide fill;
-  memcpy(&fill, pattern, sizeof(Wide));
-  return map_elements(device.executor(), map, fill, static_cast<const Wide*>(x), static_cast<Wide*>(y));
+  return map_elements(device.executor(), map, filled<Wide>(fill_bits, bytes), static_cast<const Wide*>(x),
+                      static_cast<Wide*>(y));
 }
 
 ffi::Error elements_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> y, Dimensions axes,

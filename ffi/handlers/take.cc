@@ -1,5 +1,6 @@
 // The FFI target that takes rows: x [batches..., n, d] and index [some of the batches..., m], which give y [batches...,
-// m, d]. Rows whose number is outside of x are 0.
+// m, d]. Rows whose number is outside of x have the element
+// whose 16 bytes are `fill`, or the first of them.
 #include "target.h"
 #include BARACUDA_DRIVER(take)
 
@@ -8,7 +9,8 @@
 namespace baracuda {
 namespace {
 
-ffi::Error take_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer index, ffi::Result<ffi::AnyBuffer> y) {
+ffi::Error take_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer index, ffi::Result<ffi::AnyBuffer> y,
+                        Dimensions fill) {
   constexpr const char* op = "take_rows";
   Checks checks(op);
   auto in = x.dimensions(), order = index.dimensions(), out = y->dimensions();
@@ -22,6 +24,7 @@ ffi::Error take_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer index, f
                    out.back() == in.back() && out[out.size() - 2] == order.back(),
                "the result must be x's ", describe(in), " with ", order.size() ? order.back() : 0, " rows, got ",
                describe(out));
+  checks.require(fill.size() == 2, "fill must be two numbers, got ", describe(fill));
   if (checks.failed()) return checks.error();
   TakeShape shape{product(in, 0, in.size() - 2), in[in.size() - 2], order.back(), in.back(), 1};
   if (shape.batches * shape.rows * shape.columns == 0) return ffi::Error::Success();
@@ -32,11 +35,11 @@ ffi::Error take_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer index, f
                     shape.columns = shape.columns * bytes / int64_t(sizeof(Element));
                     return take_rows(device.executor(), shape, static_cast<const int32_t*>(index.untyped_data()),
                                      static_cast<const Element*>(x.untyped_data()),
-                                     static_cast<Element*>(y->untyped_data()));
+                                     filled<Element>(fill.begin(), bytes), static_cast<Element*>(y->untyped_data()));
                   }));
 }
 
-BARACUDA_TARGET(take_rows, take_handler, operands<2>().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(take_rows, take_handler, operands<2>().Ret<ffi::AnyBuffer>().Attr<Dimensions>("fill"));
 
 }  // namespace
 }  // namespace baracuda

@@ -6,7 +6,8 @@
 namespace baracuda {
 
 template <class Element>
-Status take_rows(const Executor& executor, const TakeShape& shape, const int32_t* index, const Element* x, Element* y) {
+Status take_rows(const Executor& executor, const TakeShape& shape, const int32_t* index, const Element* x, Element fill,
+                 Element* y) {
   constexpr int64_t task_elements = (1 << 17) / sizeof(Element);
   int64_t all = shape.batches * shape.rows, width = std::min(shape.columns, task_elements);
   int64_t parts = ceil_div(shape.columns, width), range = task_elements / width;
@@ -18,7 +19,7 @@ Status take_rows(const Executor& executor, const TakeShape& shape, const int32_t
                    int64_t from = shape.position(index, row);
                    Element* to = y + row * shape.columns + first;
                    if (from < 0)
-                     std::fill_n(to, count, Element{});
+                     std::fill_n(to, count, fill);
                    else if (count == 1)
                      *to = x[from + first];
                    else

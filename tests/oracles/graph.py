@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from oracles.segment import ids_of
+
 
 def _edges(x, senders, receivers, num_segments):
     """(edge, sender, receiver) of those that are not dropped."""
@@ -11,7 +13,10 @@ def _edges(x, senders, receivers, num_segments):
 
 
 def aggregate_sum(x, senders, receivers, num_segments=None, **_):
-    segments = len(x) if num_segments is None else num_segments
+    (senders, _), (receivers, segments) = (
+        ids_of(senders),
+        ids_of(receivers, len(x) if num_segments is None else num_segments),
+    )
     y = np.zeros((segments, *x.shape[1:]), x.dtype)
     with np.errstate(over="ignore"):
         for _, r, s in _edges(x, senders, receivers, segments):
@@ -20,7 +25,10 @@ def aggregate_sum(x, senders, receivers, num_segments=None, **_):
 
 
 def aggregate_weighted_sum(x, senders, receivers, weights, num_segments=None, **_):
-    segments = len(x) if num_segments is None else num_segments
+    (senders, _), (receivers, segments) = (
+        ids_of(senders),
+        ids_of(receivers, len(x) if num_segments is None else num_segments),
+    )
     y = np.zeros((segments, *x.shape[1:]))
     for e, r, s in _edges(x, senders, receivers, segments):
         w = np.asarray(weights[e])
@@ -30,7 +38,10 @@ def aggregate_weighted_sum(x, senders, receivers, weights, num_segments=None, **
 
 def _extremum(of):
     def aggregate(x, senders, receivers, num_segments=None, **_):
-        segments = len(x) if num_segments is None else num_segments
+        (senders, _), (receivers, segments) = (
+            ids_of(senders),
+            ids_of(receivers, len(x) if num_segments is None else num_segments),
+        )
         y, seen = np.zeros((segments, *x.shape[1:]), x.dtype), set()
         for _, r, s in _edges(x, senders, receivers, segments):
             y[s] = of(y[s], x[r]) if s in seen else x[r]
@@ -44,6 +55,7 @@ aggregate_max, aggregate_min = _extremum(np.maximum), _extremum(np.minimum)
 
 
 def sampled_dot(x, y, senders, receivers):
+    (senders, _), (receivers, _) = ids_of(senders), ids_of(receivers)
     d = np.zeros((len(senders), *x.shape[1:-1]))
     for e, r, s in _edges(x, senders, receivers, len(y)):
         d[e] = (x[r] * y[s]).sum(-1)

@@ -18,7 +18,7 @@ REDUCTIONS = {
 }
 
 
-def _ids_of(ids, num_segments=None):
+def ids_of(ids, num_segments=None):
     """Those of an index, and their number."""
     if not hasattr(ids, "offsets"):
         return np.asarray(ids), num_segments
@@ -26,7 +26,7 @@ def _ids_of(ids, num_segments=None):
 
 
 def reduced(name, data, ids, num_segments=None, empty_value=None, **_):
-    data, (ids, num_segments) = np.asarray(data), _ids_of(ids, num_segments)
+    data, (ids, num_segments) = np.asarray(data), ids_of(ids, num_segments)
     if ids.ndim > 1:
         return np.stack([reduced(name, d, i, num_segments, empty_value) for d, i in zip(data, ids, strict=True)])
     dtype = data.dtype
@@ -50,7 +50,7 @@ segment_max_split, segment_min_split = (functools.partial(reduced, name) for nam
 
 
 def segment_take(x, ids, **_):
-    x, (ids, _) = np.asarray(x), _ids_of(ids)
+    x, (ids, _) = np.asarray(x), ids_of(ids)
     if ids.ndim > 1:
         return np.stack([segment_take(a, i) for a, i in zip(x, ids, strict=True)])
     inside = (ids >= 0) & (ids < len(x))
@@ -60,7 +60,7 @@ def segment_take(x, ids, **_):
 
 
 def segment_softmax(data, ids, num_segments=None, **_):
-    data, (ids, num_segments) = np.asarray(data).astype(np.float64), _ids_of(ids, num_segments)
+    data, (ids, num_segments) = np.asarray(data).astype(np.float64), ids_of(ids, num_segments)
     if ids.ndim > 1:
         return np.stack([segment_softmax(d, i, num_segments) for d, i in zip(data, ids, strict=True)])
     y = np.zeros(data.shape)
