@@ -1,5 +1,7 @@
 """Convolutions compared with PyTorch's, what they refuse, and what becomes of windows as columns."""
 
+import functools
+
 import by_torch
 import jax
 import jax.numpy as jnp
@@ -10,6 +12,7 @@ from examples_of import close
 from programs import FLOATS, normal
 
 import baracuda_jax as bj
+from baracuda_jax.convolution import _gradients, _transposed
 
 # name, x, weight, baracuda_jax's arguments, PyTorch's
 CALLS = {
@@ -167,3 +170,25 @@ BAD = [
 def test_what_is_refused(name, error, match, args, kwargs):
     with pytest.raises(error, match=f"^{name}: {match}"):
         getattr(bj, name)(*args, **kwargs)
+
+
+@pytest.mark.parametrize("batched", ["", "x", "both"])
+@pytest.mark.parametrize("name", ["conv_transpose1d", "conv_transpose2d", "conv_transpose3d"])
+def test_the_way_of_cuda_gives_the_same(name, batched):
+    """Computed here: forward, and both gradients."""
+    shape, window, given, _ = CALLS[name]
+    rank = len(shape) - 2
+    each = lambda key, default: (
+        (given.get(key, default),) * rank if isinstance(given.get(key, default), int) else given[key]
+    )
+    how = {key: each(key, n) for key, n in (("strides", 1), ("padding", 0), ("output_padding", 0), ("dilation", 1))}
+    how["groups"] = given.get("groups", 1)
+    x, weight = normal((2, *shape) if batched else shape), normal((2, *window) if batched == "both" else window)
+    reference = lambda x, w: _gradients._batched(functools.partial(_transposed._by_phases, **how), rank, x, w)
+    y, pull = jax.vjp(reference, x, weight)
+    of = lambda fun, x: _gradients._batched(functools.partial(fun, **how), rank, x, weight)
+    close(of(_gradients._forward, x), y, "float64", scale=4)
+    dy = normal(y.shape)
+    got = of(_gradients._convolved, dy), _gradients._of_weight(x, weight, dy, rank, how)
+    for a, b in zip(got, pull(dy), strict=True):
+        close(a, b, "float64", scale=4)

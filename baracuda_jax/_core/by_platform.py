@@ -4,7 +4,7 @@ Each is three primitives, as an op's are, but in no table: a facade calls them. 
 bodies. Derivatives beyond the first, and with respect to residuals, are those of plain JAX."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import jax
 
@@ -22,17 +22,22 @@ def by_platform(
     outputs: Sequence[str],
     forward: Body,
     backward: Callable,
+    saved: Sequence[str] | None = None,
+    shared: Mapping[str, int] | None = None,
 ) -> Callable:
     """The function (*operands, save, **params) -> results; without `save` the first alone.
 
     operands        names; integers are among those that are not differentiable
-    outputs         the results, two or more, all of which have derivatives
+    outputs         the results, all of which have derivatives
     forward         the reference, and what a CUDA program has: native(*operands, save, **params)
-    backward        what a CUDA program has for the gradient: (*operands, *results, *cotangents of results, **params) gives
-                    cotangents of what is differentiable, or None to have those of the reference; a cotangent may be None
+    backward        what a CUDA program has for the gradient: (*operands, *saved results, *cotangents of results, **params)
+                    gives cotangents of what is differentiable, or None to have those of the reference; a cotangent may be
+                    None
+    saved           the results that `backward` reads, by default all
+    shared          operand -> its rank without batches, for operands that need not be repeated for each batch under vmap
 
     The reference takes any number of batch dimensions, in front; so do the others."""
-    names, n = (*operands, *outputs), len(operands)
+    names, n = (*operands, *(outputs if saved is None else saved)), len(operands)
     moving = [operands.index(name) for name in differentiable]
 
     def of_moving(values, params):
@@ -57,7 +62,11 @@ def by_platform(
         return gradient(*values, **params) if found is None else found
 
     bodies = {"forward": all_results(forward)}
-    bodies |= of_some_outputs(Body(tangent, tangent), Body(gradient, native_gradient), tuple(outputs))
+    derivatives = Body(tangent, tangent), Body(gradient, native_gradient)
+    if len(outputs) > 1:
+        bodies |= of_some_outputs(*derivatives, tuple(outputs))
+    else:
+        bodies |= zip(("tangent", "backward"), derivatives, strict=True)
     primitives = {
         kind: _primitive(name if kind == "forward" else f"{name}_{kind}", body) for kind, body in bodies.items()
     }
@@ -71,7 +80,7 @@ def by_platform(
         }[kind]
 
     for kind, p in primitives.items():
-        batch(p, functools.partial(names_of, kind), {}, {}, lambda params: params)
+        batch(p, functools.partial(names_of, kind), shared or {}, {}, lambda params: params)
     differentiate(primitives, bodies, *map(tuple, (operands, differentiable, names, outputs, outputs)))
     return functools.partial(bind, primitives["forward"])
 

@@ -1,6 +1,6 @@
 """Convolutions of sequences, images and volumes, as deep learning has them: cross-correlations with bias and groups.
 
-XLA calls a library for them. `conv_2d_direct` is the definition in plain JAX, shifted products and their sum. In a
+XLA calls a library for them. `conv_2d_direct` is shifted products and their sum, except on CUDA. In a
 depthwise convolution nothing is summed over channels, so shifted products are one loop, and that is how it is computed."""
 
 import functools
@@ -125,6 +125,14 @@ def _summed(products, weight, bias, dtype):
 
 @compiled("strides", "padding", "dilation", "groups")
 def _direct(x, weight, bias, *, groups, **how):
+    """On a GPU XLA's own choice, as `conv2d` has."""
+    on_cuda = functools.partial(_correlated, groups=groups, **how)
+    return lax.platform_dependent(
+        x, weight, bias, cuda=on_cuda, default=functools.partial(_by_products, groups=groups, **how)
+    )
+
+
+def _by_products(x, weight, bias, *, groups, **how):
     def product(part, w):
         part = explicit.reshape(part, part.shape[0], groups, part.shape[1] // groups, *part.shape[2:])
         wide = wide_dtype(x.dtype)

@@ -1,10 +1,11 @@
 """Transposed convolutions: a window is written around each element of x, and windows that overlap are added.
 
 Three ways give the same sums. One is a convolution of x with strides - 1 zeros between its elements; the gradient of a
-convolution in its input, as JAX has it, is the same program. Here a third is taken: the elements of y with the same position
-modulo the strides are a convolution of x, with strides 1, by every strides-th element of the window. All of them together
-are one convolution with so many times the channels, whose result is then rearranged. No product with zeros is computed,
-except where the window is filled up to a multiple of the strides.
+convolution in its input, as JAX has it, is the same program, and cuDNN has a kernel for it: CUDA takes that
+(`_gradients.py`). Elsewhere a third is taken: the elements of y with the same position modulo the strides are a convolution
+of x, with strides 1, by every strides-th element of the window. All of them together are one convolution with so many times
+the channels, whose result is then rearranged. No product with zeros is computed, except where the window is filled up to a
+multiple of the strides.
 
 On CPUs this is as fast as the others or up to 100 times as fast. Zeros around x are written first, and so x is never
 smaller than y's cotangent: otherwise XLA exchanges them in the weight's gradient, for which it has no fast program."""
@@ -23,6 +24,7 @@ from .._core.types import Implementation, Integers
 from .._core.wide import wide_dtype
 from ._arguments import grouped, image, parameters
 from ._conv import _case, declared, finished
+from ._gradients import of_platform
 
 
 class TransposedConvolution(Protocol):
@@ -72,11 +74,11 @@ _DOC = """Transposed convolution of {what}: the gradient of `conv{rank}d` in its
 
 @compiled("strides", "padding", "output_padding", "dilation", "groups")
 def _transposed(x, weight, bias, *, groups, **how):
-    """All platforms take one way; `jax.lax.platform_dependent` here would let GPUs take another."""
-    return finished(_by_phases(x, weight, groups, **how), bias, x.dtype)
+    (y,) = _of_platform(x, weight, save=False, groups=groups, **how)
+    return finished(y, bias, x.dtype)
 
 
-def _by_phases(x, weight, groups, strides, padding, output_padding, dilation):
+def _by_phases(x, weight, *, groups, strides, padding, output_padding, dilation):
     rank, (batch, channels, *spatial) = x.ndim - 2, x.shape
     spans = [d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilation, strict=True)]
     each = zip(spatial, strides, padding, spans, output_padding, strict=True)
@@ -109,6 +111,9 @@ def _by_phases(x, weight, groups, strides, padding, output_padding, dilation):
     ends = [p + o - n for p, o, n in zip(padding, out, y.shape[2:], strict=True)]
     cut = [(-p, end, 0) for p, end in zip(padding, ends, strict=True)]
     return lax.pad(y, jnp.zeros((), y.dtype), ((0, 0, 0), (0, 0, 0), *cut))
+
+
+_of_platform = of_platform(_by_phases)
 
 
 def _check_size(op, x, weight, strides, padding, output_padding, dilation):
