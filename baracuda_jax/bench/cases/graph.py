@@ -1,4 +1,5 @@
-"""Aggregation along edges that are drawn evenly, in any order; PyTorch and plain JAX form the messages first."""
+"""Aggregation along edges that are drawn evenly: in any order, by receiver, or with an index of both that was built before.
+PyTorch and plain JAX form the messages first."""
 
 import functools
 import itertools
@@ -16,56 +17,67 @@ REDUCTIONS = {"aggregate_sum": "sum", "aggregate_weighted_sum": "sum", "aggregat
 TORCH = {"sum": "sum", "max": "amax", "min": "amin"}
 
 
-def _draw(op, edges, features, nodes, is_sorted):
+VARIANTS = ("unsorted", "sorted", "indexed")
+
+
+def _draw(op, edges, features, nodes, variant):
     def draw(draws):
         x, senders = draws.normal((nodes, features)), draws.integers((edges,), 0, nodes)
         receivers = draws.integers((edges,), 0, nodes)
-        receivers = jnp.sort(receivers) if is_sorted else receivers
+        receivers = jnp.sort(receivers) if variant == "sorted" else receivers
         weights = (draws.normal((edges,)),) if op == "aggregate_weighted_sum" else ()
-        return x, *weights, senders, receivers
+        both = [baracuda_jax.segment_index(ids, nodes) for ids in (senders, receivers) if variant == "indexed"]
+        return x, *weights, senders, receivers, *(array for index in both for array in (index.perm, index.offsets))
 
     return draw
 
 
-def _plain(reduce, is_sorted, x, *rest):
-    *weights, senders, receivers = rest
+def _edges(senders, receivers, *index):
+    """With their indices, if there are any."""
+    if not index:
+        return senders, receivers
+    return baracuda_jax.SegmentIndex(senders, *index[:2]), baracuda_jax.SegmentIndex(receivers, *index[2:])
+
+
+def _plain(reduce, count, is_sorted, x, *rest):
+    weights, (senders, receivers) = rest[:count], rest[count : count + 2]
     messages = x[senders] if not weights else x[senders] * weights[0][:, None].astype(x.dtype)
     segment = getattr(jax.ops, f"segment_{reduce}")
     y = segment(messages, receivers, x.shape[0], indices_are_sorted=is_sorted)
     return y if reduce == "sum" else jnp.where(jnp.isfinite(y), y, 0)
 
 
-def _torch(reduce, torch, x, *rest):
-    *weights, senders, receivers = rest
+def _torch(reduce, count, torch, x, *rest):
+    weights, (senders, receivers) = rest[:count], rest[count : count + 2]
     messages = x[senders.long()] if not weights else x[senders.long()] * weights[0][:, None]
     y = torch.zeros_like(x)
     index = receivers.long()[:, None].expand(*messages.shape)
     return y.scatter_reduce(0, index, messages, TORCH[reduce], include_self=False)
 
 
-def benchmark(op, shape, dtype, is_sorted):
+def benchmark(op, shape, dtype, variant):
     """Of shape (edges, features, nodes)."""
     edges, features, nodes = shape
-    reduce, moving = REDUCTIONS[op], 2 if op == "aggregate_weighted_sum" else 1
-    index = (moving, moving + 1)
+    reduce, count, is_sorted = REDUCTIONS[op], int(op == "aggregate_weighted_sum"), variant == "sorted"
+    moving = 1 + count
+    index = tuple(range(moving, moving + (6 if variant == "indexed" else 2)))
 
     def function(x, *rest, implementation):
-        *weights, senders, receivers = rest
         options = dict(reduce=reduce, indices_are_sorted=is_sorted, implementation=implementation)
-        return baracuda_jax.aggregate(x, senders, receivers, *weights, **options)
+        return baracuda_jax.aggregate(x, *_edges(*rest[count:]), *rest[:count], **options)
 
     return Benchmark(
         op,
         f"{edges} edges of {nodes} nodes [{features}]",
         dtype,
-        _draw(op, *shape, is_sorted),
+        _draw(op, *shape, variant),
         function,
-        functools.partial(_plain, reduce, is_sorted),
-        functools.partial(_torch, reduce),
+        functools.partial(_plain, reduce, count, is_sorted),
+        functools.partial(_torch, reduce, count),
         moving=moving,
-        needs=(0, 1, 2, 3) if moving == 2 else index,
+        needs=(0, 1, *index) if moving == 2 else index,
         saved=(jax.ShapeDtypeStruct((nodes, features), jnp.int32),) if reduce in ("max", "min") else (),
-        variant="sorted" if is_sorted else "unsorted",
+        variant=variant,
     )
 
 
@@ -92,7 +104,5 @@ def dots(shape, dtype):
 
 
 def benchmarks(size):
-    yield from (
-        benchmark(op, SHAPES[size], *which) for op, *which in itertools.product(REDUCTIONS, DTYPES, (False, True))
-    )
+    yield from (benchmark(op, SHAPES[size], *which) for op, *which in itertools.product(REDUCTIONS, DTYPES, VARIANTS))
     yield from (dots(SHAPES[size], dtype) for dtype in DTYPES)

@@ -106,7 +106,7 @@ def _segments(sizes, dtype):
 def _graphs(sizes, dtype):
     """The length is the number of edges."""
     shape = sizes.length, sizes.inner, max(1, sizes.length // 16)
-    made = [graph.benchmark(op, shape, dtype, is_sorted) for op in graph.REDUCTIONS for is_sorted in (False, True)]
+    made = [graph.benchmark(op, shape, dtype, order) for op in graph.REDUCTIONS for order in ("unsorted", "sorted")]
     return [*made, graph.dots(shape, dtype)]
 
 
