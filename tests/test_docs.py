@@ -185,6 +185,7 @@ def test_every_op_with_a_namesake_is_in_coming_from():
         "fp8_linear",
         "fp8_recipe_update",
         "segment_logsumexp",
+        "segment_index",
         "moe_gating_topk",
     }
     assert {op.public.__name__ for op in OPS.values()} - here <= alone

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from .._core import checks, explicit
 from .._core.compiled import compiled
-from .._core.within import within
+from ..indexing._arguments import positions
 
 
 def ids_of(op, x):
@@ -61,7 +61,5 @@ def flat(x):
 @compiled("size", "padding")
 def kept(ids, *, size, padding):
     """int32, `size` for ids out of range and for that of padding."""
-    is_kept = within(ids, size)
-    if padding is not None and padding <= jnp.iinfo(ids.dtype).max:
-        is_kept &= ids != padding
-    return jnp.where(is_kept, jnp.where(is_kept, ids, 0).astype(jnp.int32), size)
+    at = positions(ids, size, wraps=False)
+    return at if padding is None else jnp.where(at == padding, size, at)

@@ -11,11 +11,12 @@ from .._core.types import Implementation
 from .._core.wide import wide
 from ..segment._family import declare_with_index, spaced
 from ..segment._index import index_of_ids
+from ..segment._references import take
 from ._arguments import edges, rows
 from ._family import FAMILY, by_receiver, by_sender
 from ._kernels import dots, weighted
 from ._partition import by_edges, labels
-from ._references import add_up, each_entry, receivers_of, scaled
+from ._references import add_up, receivers_of, scaled
 
 
 @api
@@ -61,7 +62,7 @@ def sampled_dot(
 
 
 def _reference(x, y, senders, receivers, *, axis, leading, **_):
-    products = wide(each_entry(x, senders, axis)) * wide(each_entry(y, receivers, axis))
+    products = wide(take(x, senders, axis=axis)) * wide(take(y, receivers, axis=axis))
     return (products.sum(tuple(range(axis + 1 + leading, x.ndim))).astype(x.dtype),)
 
 
@@ -78,7 +79,7 @@ def _tangent(by):
 
 def _backward_reference(x, y, senders, receivers, dd, *, axis, **_):
     of = lambda rows, names, to, like: add_up(
-        scaled(each_entry(rows, names, axis), wide(dd)),
+        scaled(take(rows, names, axis=axis), wide(dd)),
         receivers_of(names, to, rows.shape[axis], like.shape[axis]),
         axis=axis,
         num_segments=like.shape[axis],

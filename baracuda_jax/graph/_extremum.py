@@ -16,13 +16,13 @@ from ..segment._references import broadcast, column, per_batch, take
 from ._family import FAMILY, by_receiver, by_sender, draws
 from ._kernels import by_segment, rows
 from ._partition import aggregation
-from ._references import add_up, each_entry, receivers_of
+from ._references import add_up, receivers_of
 
 
 def _entry_of(extremum, x, senders, receivers, num_segments):
     """[S, ...]: the first entry that has the extreme value, their number where there is none."""
     receivers = receivers_of(senders, receivers, x.shape[0], num_segments)
-    messages = each_entry(x, senders, 0)
+    messages = take(x, senders, axis=0)
     best = extremum(wide(messages), receivers, num_segments).astype(x.dtype)
     has_it = same(messages, take(best, receivers, axis=0))
     number = jnp.arange(senders.shape[0], dtype=index_dtype(senders.shape[0]))
@@ -97,7 +97,7 @@ def declare_extremum(name, public):
         return (unflat(taken_along(of_entry.reshape(*x.shape[:axis], -1, x.shape[-1]), x), t, axis),)
 
     def backward_reference(senders, receivers, arg, dy, *, axis, num_rows, num_segments, **_):
-        given, wanted = each_entry(dy, receivers, axis), each_entry(arg + 1, receivers, axis)
+        given, wanted = take(dy, receivers, axis=axis), take(arg + 1, receivers, axis=axis)
         number = jnp.arange(1, senders.shape[-1] + 1, dtype=arg.dtype)
         number = number.reshape((1,) * axis + (-1,) + (1,) * (dy.ndim - axis - 1))
         back = receivers_of(receivers, senders, num_segments, num_rows)

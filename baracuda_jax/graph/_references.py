@@ -5,17 +5,12 @@ import jax.numpy as jnp
 
 from .._core.wide import wide
 from .._core.within import within
-from ..segment._references import broadcast, per_batch, segment_or_last, take
+from ..segment._references import broadcast, per_batch, segment_or_last
 
 
 def receivers_of(senders, receivers, count, num_segments):
     """Receivers, `num_segments` where these or the senders, of which there are so many, are out of range."""
     return jnp.where(within(senders, count), segment_or_last(receivers, num_segments), num_segments)
-
-
-def each_entry(x, senders, axis):
-    """The rows of x that senders name, zero where there is none."""
-    return take(x, senders, axis=axis)
 
 
 def scaled(x, weights):

@@ -8,10 +8,11 @@ from .._core.body import Body
 from .._core.case import Case
 from .._core.wide import wide, wide_dtype
 from ..segment._family import declare_with_index
+from ..segment._references import take
 from ._family import FAMILY, by_receiver, by_sender, draws
 from ._kernels import total
 from ._partition import aggregation
-from ._references import add_up, each_entry, receivers_of
+from ._references import add_up, receivers_of
 
 
 def _result(dtype, is_wide):
@@ -20,7 +21,7 @@ def _result(dtype, is_wide):
 
 def _reference(x, senders, receivers, *, axis, num_rows, num_segments, sorted, dtype, is_wide):
     receivers = receivers_of(senders, receivers, num_rows, num_segments)
-    messages = wide(each_entry(x, senders, axis))
+    messages = wide(take(x, senders, axis=axis))
     return (add_up(messages, receivers, axis=axis, num_segments=num_segments).astype(_result(dtype, is_wide)),)
 
 
@@ -31,7 +32,7 @@ def _native(x, senders, receivers, *, save=False, axis, num_rows, num_segments, 
 
 def _backward_reference(senders, receivers, dy, *, axis, num_rows, num_segments, dtype, **_):
     senders_or_none = receivers_of(receivers, senders, num_segments, num_rows)
-    each = wide(each_entry(dy, receivers, axis))
+    each = wide(take(dy, receivers, axis=axis))
     return (add_up(each, senders_or_none, axis=axis, num_segments=num_rows).astype(dtype),)
 
 

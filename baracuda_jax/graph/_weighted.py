@@ -7,15 +7,16 @@ from .._core import checks
 from .._core.body import Body
 from .._core.case import Case
 from ..segment._family import declare_with_index
+from ..segment._references import take
 from ._family import FAMILY, by_receiver, by_sender, draws
 from ._kernels import dots, weighted
 from ._partition import aggregation
-from ._references import add_up, each_entry, receivers_of, scaled
+from ._references import add_up, receivers_of, scaled
 
 
 def _reference(x, senders, receivers, weights, *, axis, num_segments, sorted):
     receivers = receivers_of(senders, receivers, x.shape[axis], num_segments)
-    messages = scaled(each_entry(x, senders, axis), weights)
+    messages = scaled(take(x, senders, axis=axis), weights)
     return (add_up(messages, receivers, axis=axis, num_segments=num_segments).astype(x.dtype),)
 
 
@@ -34,9 +35,9 @@ def _tangent(by):
 
 def _backward_reference(x, senders, receivers, weights, dy, *, axis, num_segments, sorted):
     back = receivers_of(receivers, senders, num_segments, x.shape[axis])
-    given = each_entry(dy, receivers, axis)
+    given = take(dy, receivers, axis=axis)
     dx = add_up(scaled(given, weights), back, axis=axis, num_segments=x.shape[axis]).astype(x.dtype)
-    products = scaled(each_entry(x, senders, axis), given.astype(weights.dtype))
+    products = scaled(take(x, senders, axis=axis), given.astype(weights.dtype))
     return dx, products.sum(tuple(range(weights.ndim, x.ndim)))
 
 

@@ -63,7 +63,7 @@ def _reference(ids, *, num_segments, sorted):
     order = lambda ids: jnp.argsort(segment_or_last(ids, num_segments), stable=True).astype(jnp.uint32)
     perm = jnp.zeros((*ids.shape[:-1], 0), jnp.uint32) if sorted else per_batch(order, ids.ndim - 1)(ids)
     ends = jnp.cumsum(count(ids, num_segments), -1, dtype=jnp.uint32)
-    # Rows that are dropped come first where their ids are the least, and nothing is sorted.
+    # Rows that are dropped come first where their ids are the smallest, and nothing is sorted.
     first = ((ids < 0) & sorted).sum(-1, keepdims=True, dtype=jnp.uint32)
     return perm, jnp.concatenate([first, first + ends], -1)
 
