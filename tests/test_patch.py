@@ -269,3 +269,21 @@ def test_a_graph_network_of_jraph(aggregate):
         found = ours_in(step(), graph.nodes)
         assert any(name.startswith("segment") for name in found) and any(name.endswith("_backward") for name in found)
         jax.tree.map(lambda y, z: np.testing.assert_allclose(y, z, rtol=1e-5, atol=1e-5), step()(graph.nodes), want)
+
+
+def test_what_is_faster_may_be_in_any_order_unless_asked():
+    """The preference that a patched program's calls have, which choice.py reads."""
+
+    def preferred(**kwargs):
+        with bj.patch_jax("ops.segment_sum", **kwargs):
+            jaxpr = jax.make_jaxpr(lambda x: jax.ops.segment_sum(x, IDS, 2))(X)
+        return next(e.params["implementation"] for e in compat.equations(jaxpr) if e.primitive in PRIMITIVES)
+
+    assert preferred() == bj.PlanPreference(deterministic=False)
+    assert preferred(deterministic=True) == bj.PlanPreference()
+    with bj.prefer("native"):
+        assert preferred() == bj.PlanPreference("native")
+    with bj.patch_jax(deterministic=True):  # of two patches the stricter one holds
+        assert preferred() == bj.PlanPreference()
+    with pytest.raises(TypeError, match="patch_jax: deterministic must be a bool, got 1"):
+        bj.patch_jax(deterministic=1)

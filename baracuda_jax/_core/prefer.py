@@ -83,6 +83,12 @@ def prefer(backend: str | PlanPreference | None) -> Iterator[None]:
         _context.reset(token)
 
 
+def default(otherwise: PlanPreference) -> contextlib.AbstractContextManager[None]:
+    """A context in which `otherwise` holds where the caller has asked for nothing."""
+    is_given = _context.get() is not None or os.environ.get(VARIABLE)
+    return contextlib.nullcontext() if is_given else prefer(otherwise)
+
+
 def resolve(op, implementation):
     """The preference that holds for a call. The first that is given holds whole: a PlanPreference with backend=None is
     automatic also where the context names a backend."""

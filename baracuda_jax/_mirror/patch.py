@@ -25,11 +25,12 @@ class Patch:
 
     Args:
         names: the names of the replaced functions below `jax`.
+        deterministic: whether results must be the same bits every time.
         report: takes a line of text for each call, or None.
     """
 
-    def __init__(self, names, report=None):
-        self.names, self._report = tuple(names), report
+    def __init__(self, names, deterministic=False, report=None):
+        self.names, self.deterministic, self._report = tuple(names), deterministic, report
 
     def __enter__(self):
         return self
@@ -44,13 +45,15 @@ class Patch:
         return f"Patch({', '.join(self.names)})"
 
 
-def patch_jax(only=None, *, verbose=False):
+def patch_jax(only=None, *, deterministic=False, verbose=False):
     """Replace functions of JAX with their mirrors, for programs that call them as attributes of JAX's modules.
 
     Args:
         only: names of functions such as "ops.segment_sum" and of namespaces such as "ops" or "numpy.linalg"; one or a list.
             By default all functions whose results and derivatives are JAX's up to rounding. A namespace stands for those
             of its functions. A function that differs must be named.
+        deterministic: whether results must be the same bits every time, as is the rule in this package. By default XLA
+            computes what it was measured to be faster at, in any order of a GPU's threads, as it does without the patch.
         verbose: report what is replaced and what computes each call. True prints; a function takes each line, as
             `logging.getLogger("program").info` does.
 
@@ -67,7 +70,9 @@ def patch_jax(only=None, *, verbose=False):
     """
     if not (isinstance(verbose, bool) or callable(verbose)):
         raise TypeError(f"patch_jax: verbose must be a bool or a function of text, got {verbose!r}")
-    patch = Patch(_chosen(only), print if verbose is True else verbose or None)
+    if not isinstance(deterministic, bool):
+        raise TypeError(f"patch_jax: deterministic must be a bool, got {deterministic!r}")
+    patch = Patch(_chosen(only), deterministic, print if verbose is True else verbose or None)
     with _lock:
         _patches.append(patch)
         _install()
@@ -120,10 +125,12 @@ def _stand_in(name):
         patches = [patch for patch in list(_patches) if name in patch.names]
         if caller in ("jax", PACKAGE) or not patches:
             return mirror.original(*args, **kwargs)
-        for patch in patches:
-            if patch._report:
-                patch._report(f"jax.{name}: {_computed_by(mirror, args, kwargs)}")
-        return mirror.function(*args, **kwargs)
+        deterministic = any(patch.deterministic for patch in patches)
+        with preference.default(preference.PlanPreference(deterministic=deterministic)):
+            for patch in patches:
+                if patch._report:
+                    patch._report(f"jax.{name}: {_computed_by(mirror, args, kwargs)}")
+            return mirror.function(*args, **kwargs)
 
     return function
 
