@@ -227,6 +227,9 @@ from .indexing import (
     one_hot,
     scatter,
     scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
 )
 from .linalg import (
     batched_ormqr,
@@ -724,6 +727,9 @@ __all__ = [
     "sampled_dot",
     "scatter",
     "scatter_add",
+    "scatter_max",
+    "scatter_min",
+    "scatter_mul",
     "sdpa",
     "searchsorted",
     "segment_index",

@@ -1,7 +1,8 @@
 """Elements by index. XLA computes them at the bandwidth bound, so that these ops have no kernels, except what is added up,
-which segments do in order."""
+multiplied or compared, which segments do in order."""
 
 from ._add import index_add, index_add_backward, scatter_add, scatter_add_backward
+from ._combine import scatter_max, scatter_min, scatter_mul
 from ._gather import gather, gather_rows, index_select
 from ._masked_fill import masked_fill
 from ._one_hot import one_hot
@@ -18,4 +19,7 @@ __all__ = [
     "scatter",
     "scatter_add",
     "scatter_add_backward",
+    "scatter_max",
+    "scatter_min",
+    "scatter_mul",
 ]

@@ -18,5 +18,5 @@ to_at = row(axes, 4.3, 5.4, aggregate(x, senders, receivers, weights), [GREY] * 
 for sender, receiver, weight in zip(senders.tolist(), receivers.tolist(), weights.tolist(), strict=True):
     (a, b), (u, v) = from_at[sender], to_at[receiver]
     curve(axes, (a, b + 0.5), (u, v - 0.55), colors[sender])
-    note(axes, 0.35 * a + 0.65 * u + 0.25, 3.75, f"{weight:g}")
+    note(axes, 0.5 * (a + u) + 0.25, 3.75, f"{weight:g}")
 name(axes, 0.15, 3.75, "weights")

@@ -22,9 +22,8 @@ def GatherND(data, indices, *, batch_dims=0):
 
 
 def ScatterElements(data, indices, updates, *, axis=0, reduction=b"none"):
-    if reduction not in (b"none", b"add"):
-        raise NotApplicable("elements are written or added")
-    return (bj.scatter if reduction == b"none" else bj.scatter_add)(data, indices, updates, axis)
+    name = "scatter" if reduction == b"none" else f"scatter_{reduction.decode()}"
+    return getattr(bj, name)(data, indices, updates, axis)
 
 
 def OneHot(indices, depth, values, *, axis=-1):

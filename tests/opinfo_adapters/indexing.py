@@ -34,18 +34,23 @@ def gather(x, dim, index, *, sparse_grad=False):
 
 def scatter(x, dim, index, src=None, *, value=None, reduce=None):
     src = value if src is None else src
-    if reduce is not None:
-        raise NotApplicable("elements are written; scatter_add adds them")
-    return _scattered(bj.scatter, x, dim, index, src)
+    return _scattered({None: bj.scatter, "add": bj.scatter_add, "multiply": bj.scatter_mul}[reduce], x, dim, index, src)
 
 
 def scatter_add(x, dim, index, src):
     return _scattered(bj.scatter_add, x, dim, index, src)
 
 
+def scatter_reduce(x, dim, index, src, reduce, *, include_self=True):
+    if reduce == "mean" or not include_self:
+        raise NotApplicable("elements of x take part, in sums, products and extrema")
+    op = {"sum": bj.scatter_add, "prod": bj.scatter_mul, "amax": bj.scatter_max, "amin": bj.scatter_min}[reduce]
+    return _scattered(op, x, dim, index, src)
+
+
 def _scattered(op, x, dim, index, src):
-    if np.asarray(x).dtype.kind in "bc" and op is bj.scatter_add:
-        raise NotApplicable("floats and integers are added")
+    if np.asarray(x).dtype.kind in "bc" and op is not bj.scatter:
+        raise NotApplicable("floats and integers are added, multiplied and compared")
     if np.size(index) == 0:
         return jnp.asarray(x)
     return _as_vector(lambda x, i, s: op(x, i, s, dim), x, index, _source(x, index, src))

@@ -55,14 +55,31 @@ def scatter(x, index, src, axis=-1):
     return y
 
 
-def scatter_add(x, index, src, axis=-1):
+def _combined(x, index, src, axis, combine):
     axis, y = axis % x.ndim, x.copy()
     with np.errstate(over="ignore"):
         for at in np.ndindex(*index.shape):
             i = _position(index[at], x.shape[axis])
             if i is not None:
-                y[_put(at, axis, i)] += src[at]
+                to = _put(at, axis, i)
+                y[to] = combine(y[to], src[at])
     return y
+
+
+def scatter_add(x, index, src, axis=-1):
+    return _combined(x, index, src, axis, np.add)
+
+
+def scatter_mul(x, index, src, axis=-1):
+    return _combined(x, index, src, axis, np.multiply)
+
+
+def scatter_max(x, index, src, axis=-1):
+    return _combined(x, index, src, axis, np.maximum)
+
+
+def scatter_min(x, index, src, axis=-1):
+    return _combined(x, index, src, axis, np.minimum)
 
 
 def index_add(x, index, src, axis=0, alpha=1):

@@ -85,6 +85,16 @@ def benchmarks(size):
             lambda torch, x, i, src: torch.scatter_add(x, 1, i.long(), src),
         )  # fmt: skip
         yield written(
+            "scatter_mul", rows, columns, dtype, some, lambda x, i, src, at=at: at(x, i).multiply(src),
+            lambda torch, x, i, src: torch.scatter_reduce(x, 1, i.long(), src, "prod"),
+        )  # fmt: skip
+        for name, theirs in (("max", "amax"), ("min", "amin")):
+            yield written(
+                f"scatter_{name}", rows, columns, dtype, some,
+                lambda x, i, src, at=at, name=name: getattr(at(x, i), name)(src),
+                lambda torch, x, i, src, theirs=theirs: torch.scatter_reduce(x, 1, i.long(), src, theirs),
+            )  # fmt: skip
+        yield written(
             "index_add", rows, columns, dtype, (rows,), lambda x, i, src: x.at[i].add(src),
             lambda torch, x, i, src: torch.index_add(x, 0, i, src),
         )  # fmt: skip
