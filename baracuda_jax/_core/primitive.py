@@ -80,6 +80,9 @@ def batch(p, names_of, shared, follows, batched):
         kept = {
             name: dim is None and x.ndim == ranks.get(name, -1) for name, x, dim in zip(known, args, dims, strict=True)
         }
+        # What is said of an operand more, by those of the star, is mapped as these are.
+        if not all(kept[name] for name in known if name not in names):
+            kept |= dict.fromkeys(follows.values(), False)
         args = [
             x if kept[name] else compat.bdim_at_front(x, dim, axis.size, axis.explicit_mesh_axis)
             for name, x, dim in zip(known, args, dims, strict=True)

@@ -86,7 +86,7 @@ def _mean_kernel(data, index, counts=(), *, axis, num_segments, empty_bits, **_)
 def _mean_native(data, ids, *, save, index, **params):
     index = index_of(ids, params["num_segments"], params["sorted"], index)
     y = _mean_kernel(data, index, **params)
-    return (y, counts_of(index[1])) if save else (y,)
+    return (y, broadcast(counts_of(index[1]), ids.shape[:-1])) if save else (y,)
 
 
 def _mean_tangent_native(ids, counts, t, *, index, **params):
