@@ -1,5 +1,5 @@
-"""Losses. XLA fuses the terms and reductions of most, and computes them at the bandwidth bound: those have no kernels. Sums over
-alignments, frame by frame, have (pattern: lattice)."""
+"""Losses. XLA fuses the terms and reductions of most, and computes them at the bandwidth bound: those have no kernels.
+Sums over alignments, frame by frame, have (pattern: lattice)."""
 
 from ._classes import cross_entropy_loss, cross_entropy_soft_loss, multi_margin_loss, nll_loss
 from ._ctc import ctc_loss, ctc_loss_backward, ctc_loss_cudnn

@@ -59,7 +59,7 @@ def _sample(x, targets, frames, labels, *, blank, is_log):
     targets = jnp.where(is_class & (jnp.arange(targets.shape[0]) < labels), targets, -1)
     each = _taken(jnp.concatenate([jnp.full((1,), blank, targets.dtype), targets]), log)
     blanks = jnp.broadcast_to(each[:, :1], each.shape)
-    log = jnp.stack([blanks, jnp.roll(each, -1, 1)], 2).reshape(x.shape[0], -1)[:, :-1]
+    log = jnp.stack([blanks, jnp.roll(each, -1, 1)], 2).reshape(x.shape[0], 2 * each.shape[1])[:, :-1]
     differs = jnp.concatenate([jnp.zeros((min(1, targets.size),), bool), targets[1:] != targets[:-1]])
     skips = jnp.stack([jnp.zeros(differs.shape, bool), differs], 1).reshape(-1)
     return _Sample(log, jnp.concatenate([skips, jnp.zeros((1,), bool)]), frames, labels)
@@ -124,12 +124,15 @@ def _half_sums(x, *others, **params):
     t = sample.frame[:, None]
     logs = jnp.where(t < sample.frames // 2, _before(sample), _after(sample))
     logs = jnp.where((t < sample.frames) & (sample.state <= 2 * sample.labels), logs, -jnp.inf)
-    logs = jnp.pad(logs, [(0, 0), (0, 1)], constant_values=-jnp.inf).reshape(x.shape[0], -1, 2)
+    logs = jnp.pad(logs, [(0, 0), (0, 1)], constant_values=-jnp.inf)
+    logs = logs.reshape(*x.shape[:1], logs.shape[1] // 2, 2)
     is_zero = logs == -jnp.inf
     logs = jnp.where(is_zero, 0, logs)
     e = jnp.floor(logs / math.log(2))
     m = jnp.where(is_zero, 0, jnp.exp(logs - e * math.log(2)))
-    return jnp.stack([m, jnp.where(is_zero, -jnp.inf, e)], 1).transpose(0, 3, 1, 2).reshape(x.shape[0], 4, -1)
+    return (
+        jnp.stack([m, jnp.where(is_zero, -jnp.inf, e)], 1).transpose(0, 3, 1, 2).reshape(x.shape[0], 4, logs.shape[1])
+    )
 
 
 def per_sample(fun, **params):

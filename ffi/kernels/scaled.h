@@ -76,7 +76,7 @@ BARACUDA_HD Scaled<T> normalized(Scaled<T> a) {
   return {is_normal ? m : a.m, is_normal ? a.e + power : a.e};
 }
 
-// e^x. +infinity gives NaN.
+// e^x; 0 where e would leave the range of T. +infinity gives NaN.
 template <class T>
 BARACUDA_HD Scaled<T> scaled_exponential(T x) {
   constexpr T log2_e = T(0x1.71547652b82fep0);
@@ -86,7 +86,7 @@ BARACUDA_HD Scaled<T> scaled_exponential(T x) {
   T power = std::ceil(x * log2_e);
   T below = (x - power * high) - power * low;  // in (-log(2), 0], where x has digits for it
   below = below < T(-0.7) ? T(-0.7) : below > T(0.01) ? T(0) : below;
-  bool is_zero = x == minus_infinity<T>;
+  bool is_zero = power == minus_infinity<T>;
   return {is_zero ? T(0) : 2 * exponential<T>(below), power - 1};
 }
 
