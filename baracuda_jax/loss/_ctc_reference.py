@@ -13,6 +13,11 @@ import jax.numpy as jnp
 from .._core.wide import wide
 
 
+def _numbers(count):
+    """Of the type that lengths have."""
+    return jnp.arange(count, dtype=jnp.int32)
+
+
 class _Sample(NamedTuple):
     """One without batch dimensions: the logarithms of the states' probabilities in each frame [T, 2 S + 1], whether an
     alignment may come to a state from the last but one, and masks of the frames and states that there are."""
@@ -24,11 +29,11 @@ class _Sample(NamedTuple):
 
     @property
     def state(self):
-        return jnp.arange(self.log.shape[1])
+        return _numbers(self.log.shape[1])
 
     @property
     def frame(self):
-        return jnp.arange(self.log.shape[0])
+        return _numbers(self.log.shape[0])
 
     @property
     def ends(self):
@@ -52,11 +57,11 @@ def _taken_tangent(primals, tangents):
 
 def _sample(x, targets, frames, labels, *, blank, is_log):
     frames, labels = jnp.clip(frames, 0, x.shape[0]), jnp.clip(labels, 0, targets.shape[0])
-    is_frame = jnp.arange(x.shape[0]) < frames
+    is_frame = _numbers(x.shape[0]) < frames
     x = jnp.where(is_frame[:, None], wide(x), 0)  # what other frames have is in no derivative
     log = jnp.where(x == jnp.inf, jnp.nan, x) if is_log else jax.nn.log_softmax(x, -1)
     is_class = (targets >= 0) & (targets < x.shape[1]) & (targets != blank)
-    targets = jnp.where(is_class & (jnp.arange(targets.shape[0]) < labels), targets, -1)
+    targets = jnp.where(is_class & (_numbers(targets.shape[0]) < labels), targets, -1)
     each = _taken(jnp.concatenate([jnp.full((1,), blank, targets.dtype), targets]), log)
     blanks = jnp.broadcast_to(each[:, :1], each.shape)
     log = jnp.stack([blanks, jnp.roll(each, -1, 1)], 2).reshape(x.shape[0], 2 * each.shape[1])[:, :-1]
