@@ -116,6 +116,7 @@ from .indexing import (
     index_add_backward,
     scatter_add_backward,
 )
+from .loss import ctc_loss_backward
 from .moe import (
     moe_combine_backward,
     moe_permute_backward,
@@ -217,6 +218,7 @@ __all__ = [
     "copysign_backward",
     "cos_backward",
     "cosh_backward",
+    "ctc_loss_backward",
     "cube_backward",
     "cummax_backward",
     "cummin_backward",

@@ -494,7 +494,7 @@ def _of_facade(example):
 def value(example):
     """The oracle's result for an example."""
     name, args, kwargs = example.op.name.removesuffix("_split"), example.args, dict(example.case.kwargs)
-    if example.op.is_facade or example.op.family in ("segment", "graph", "indexing", "moe", "embedding"):
+    if example.op.is_facade or example.op.family in ("segment", "graph", "indexing", "loss", "moe", "embedding"):
         return _of_facade(example)
     if name in _SCAN:
         return cumulative(name, *args, **kwargs)

@@ -38,6 +38,7 @@ def test_names_that_other_libraries_have_too():
         ("batched_qr_materialize", "householder_product"),
         ("batched_svd", "svd"),
         ("concatenate", "concat"),
+        ("ctc_loss_cudnn", "ctc_loss"),
         ("norm_strided", "layer_norm"),
         ("flash_sdpa_sm89", "flash_sdpa"),
         ("powi", "integer_pow"),

@@ -1,6 +1,8 @@
-"""Losses: XLA fuses their terms and reductions, and computes them at the bandwidth bound, so that there are no kernels."""
+"""Losses. XLA fuses the terms and reductions of most, and computes them at the bandwidth bound: those have no kernels.
+Sums over alignments, frame by frame, have (pattern: lattice)."""
 
 from ._classes import cross_entropy_loss, cross_entropy_soft_loss, multi_margin_loss, nll_loss
+from ._ctc import ctc_loss, ctc_loss_backward, ctc_loss_cudnn
 from ._elementwise import (
     bce_loss,
     bce_with_logits_loss,
@@ -23,6 +25,9 @@ __all__ = [
     "cosine_embedding_loss",
     "cross_entropy_loss",
     "cross_entropy_soft_loss",
+    "ctc_loss",
+    "ctc_loss_backward",
+    "ctc_loss_cudnn",
     "gaussian_nll_loss",
     "hinge_embedding_loss",
     "huber_loss",

@@ -183,3 +183,34 @@ def triplet_margin_loss(anchor, positive, negative, axis=-1, margin=1.0, p=2.0, 
     far = distance(anchor, negative)
     far = np.minimum(far, distance(positive, negative)) if swap else far
     return _reduced(np.maximum(0, margin + distance(anchor, positive) - far), reduction)
+
+
+def _alignments(target, blank, p):
+    """The probability of a target: sums over frames in order, of probabilities p [T, C]."""
+    states = [blank, *(s for label in target for s in (int(label), blank))]
+    if any(not 0 <= label < p.shape[1] or label == blank for label in target):
+        return 0.0
+    ways = np.zeros(len(states))
+    ways[:2] = 1
+    for t, row in enumerate(p):
+        if t:
+            before = np.concatenate([[0, 0], ways])
+            skips = [s > 1 and states[s] != blank and states[s] != states[s - 2] for s in range(len(states))]
+            ways = before[2:] + before[1:-1] + np.where(skips, before[:-2], 0)
+        ways = ways * row[states]
+    return ways[-2:].sum() if len(p) else float(not len(target))
+
+
+def ctc_loss(
+    x, targets, input_lengths=None, target_lengths=None, blank=0, reduction="mean", zero_infinity=False, log_probs=False
+):
+    batch = x.shape[:-2]
+    lengths = lambda given, size: np.broadcast_to(size if given is None else given, batch).ravel()
+    frames, labels = lengths(input_lengths, x.shape[-2]), lengths(target_lengths, targets.shape[-1])
+    p = np.exp(x) if log_probs else np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+    rows = zip(p.reshape(-1, *p.shape[-2:]), targets.reshape(-1, targets.shape[-1]), frames, labels, strict=True)
+    with np.errstate(divide="ignore"):
+        losses = -np.log([_alignments(t[:count], blank, q[:length]) for q, t, length, count in rows])
+    losses = np.where(np.isinf(losses), 0, losses) if zero_infinity else losses
+    losses = losses / np.maximum(labels, 1) if reduction == "mean" else losses
+    return _reduced(losses.reshape(batch), reduction)

@@ -1,4 +1,4 @@
-"""Means of losses: of the elements of matrices, or of their rows."""
+"""Means of losses: of the elements of matrices, of their rows, or of sequences of frames."""
 
 import jax
 import jax.numpy as jnp
@@ -138,7 +138,35 @@ def line(op, rows, columns, dtype):
     )  # fmt: skip
 
 
+# Samples, frames, classes, labels.
+SEQUENCES = {"tiny": (4, 64, 32, 12), "small": (32, 512, 64, 64), "large": (64, 1536, 256, 200)}
+
+
+def sequences(batch, frames, classes, labels, dtype):
+    """Of full and of half length in turn."""
+
+    def draw(draws):
+        is_short = jnp.arange(batch) % 2
+        return (
+            draws.normal((batch, frames, classes)), draws.integers((batch, labels), 1, classes),
+            frames >> is_short, labels >> is_short,
+        )  # fmt: skip
+
+    def pytorch(torch, x, targets, *lengths):
+        log_probs = torch.log_softmax(x.float(), -1).transpose(0, 1)
+        lengths = [length.long() for length in lengths]
+        return torch.nn.functional.ctc_loss(log_probs, targets.long(), *lengths).to(x.dtype)
+
+    return Benchmark(
+        "ctc_loss", f"[{batch}, {frames}, {classes}], {labels} labels", dtype, draw,
+        lambda *arrays, implementation: baracuda_jax.ctc_loss(*arrays, implementation=implementation),
+        torch=pytorch, needs=(0, 1, 2, 3),
+        rough=100,  # plain JAX adds logarithms, whose last digits are of their size
+    )  # fmt: skip
+
+
 def benchmarks(size):
+    yield from (sequences(*SEQUENCES[size], dtype) for dtype in DTYPES)
     for op in LINES:
         for dtype in DTYPES:
             yield line(op, *MATRICES[size], dtype)
