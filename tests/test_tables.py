@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import oracle
 import pytest
+import sent
 from by_torch import torch
 from examples_of import TOLERANCE
 
@@ -104,7 +105,7 @@ def _arrays(name, dtype):
     line, rng = MADE[name], np.random.default_rng(5)
     edges = [np.array(EDGES)] if line.arrays == 1 else list(np.array(list(itertools.product(FEW, FEW))).T)
     drawn = [rng.uniform(*at, 200) for at in line.at]
-    return [jnp.asarray(np.concatenate(pair)).astype(dtype) for pair in zip(edges, drawn, strict=True)]
+    return [sent.asarray(np.concatenate(pair)).astype(dtype) for pair in zip(edges, drawn, strict=True)]
 
 
 def _close(got, want, dtype, keep, scale=2.0):
@@ -135,7 +136,7 @@ WITHOUT = ("floor_divide", "nextafter", "copysign", "heaviside", "fmod", "fmax",
 )
 def test_gradients_are_torchs(name, dtype, implementation):
     arrays, line = _arrays(name, dtype), MADE[name]
-    dy = jnp.asarray(np.random.default_rng(1).uniform(0.5, 2, arrays[0].shape)).astype(dtype)
+    dy = sent.asarray(np.random.default_rng(1).uniform(0.5, 2, arrays[0].shape)).astype(dtype)
     _, gradients = by_torch.vjp(lambda *a: line.call_theirs(torch, *a), arrays, dy)
     keep = _inside(name, arrays, ELSEWHERE) & _inside(name, arrays, GRADIENT_ELSEWHERE)
     keep &= ~np.any([np.isnan(np.asarray(x, np.float64)) for x in arrays], 0)
@@ -150,9 +151,9 @@ def test_gradients_are_torchs(name, dtype, implementation):
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_trigamma_is_mpmaths(dtype, implementation):
     mpmath = pytest.importorskip("mpmath")
-    x = jnp.asarray([-7.7, -2.5, -0.3, 1e-3, 0.2, 0.5, 0.9, 1.0, 1.5, 3.0, 9.5, 10.5, 40.0, 1e4]).astype(dtype)
+    x = sent.asarray([-7.7, -2.5, -0.3, 1e-3, 0.2, 0.5, 0.9, 1.0, 1.5, 3.0, 9.5, 10.5, 40.0, 1e4]).astype(dtype)
     want = [float(mpmath.polygamma(1, mpmath.mpf(float(v)))) for v in x]
-    got = bj.digamma_backward(x, jnp.ones_like(x), implementation=implementation)
+    got = bj.digamma_backward(x, sent.ones_like(x), implementation=implementation)
     rough = 100 if implementation == "xla" else 4  # the series of JAX's Hurwitz zeta function
     keep = np.abs(want) < 6e4  # of float16
     np.testing.assert_allclose(np.asarray(got, np.float64)[keep], np.array(want)[keep], rtol=rough * TOLERANCE[dtype])
@@ -184,18 +185,18 @@ def test_integers_at_the_edges_are_numpys(name, implementation):
                 arrays = [a[keep] for a in arrays]
         with np.errstate(all="ignore"):
             want = oracle.made(line, *arrays)
-        got = getattr(bj, name)(*map(jnp.asarray, arrays), implementation=implementation)
+        got = getattr(bj, name)(*map(sent.asarray, arrays), implementation=implementation)
         np.testing.assert_array_equal(np.asarray(got), want.astype(got.dtype), err_msg=dtype)
 
 
 def test_dtypes_promote_as_jaxs():
-    x = jnp.ones(3, jnp.float16)
-    for other in (2, 2.5, jnp.int32(1), jnp.ones(3, jnp.float32), np.float32(2), jnp.ones((2, 1), jnp.bfloat16)):
+    x = sent.ones(3, jnp.float16)
+    for other in (2, 2.5, jnp.int32(1), sent.ones(3, jnp.float32), np.float32(2), sent.ones((2, 1), jnp.bfloat16)):
         y, want = bj.add(x, other, implementation="native"), jnp.add(x, other)
         assert y.dtype == want.dtype and y.shape == want.shape
         np.testing.assert_array_equal(y, want)
-    assert bj.maximum(jnp.arange(3), 1).dtype == jnp.arange(3).dtype
-    assert bj.logical_and(jnp.arange(3), jnp.array([0.0, 2.0, jnp.nan])).tolist() == [False, True, True]
+    assert bj.maximum(sent.arange(3), 1).dtype == sent.arange(3).dtype
+    assert bj.logical_and(sent.arange(3), sent.asarray([0.0, 2.0, jnp.nan])).tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize("implementation", BACKENDS)

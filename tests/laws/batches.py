@@ -119,7 +119,7 @@ def vmap_with_spmd_axis_name(e):
     fun = jax.jit(jax.vmap(e.call, spmd_axis_name="d"))
     single = jax.jit(e.call)
     want = stacked([single(*args) for args in few])
-    put = [jax.device_put(stacked(a), NamedSharding(mesh, P("d"))) for a in zip(*few, strict=True)]
+    put = [jax.device_put(np.stack(a), NamedSharding(mesh, P("d"))) for a in zip(*few, strict=True)]
     with jax.set_mesh(mesh):
         compiled = fun.lower(*put).compile()
         assert "all-" not in compiled.as_text() or e.op.library in ("cudnn", "cufft")
