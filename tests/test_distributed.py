@@ -94,7 +94,7 @@ def test_a_layer_is_that_of_one_device(name, dtype, has_bias):
     bias = bias if has_bias else None
     y = jax.jit(_layer(name))(x, kernel, bias)
     assert y.dtype == dtype
-    close(y, _linear(x, kernel, bias), dtype, scale=4)
+    close(y, jax.jit(_linear)(x, kernel, bias), dtype, scale=4)
     argnums = (0, 1, 2) if has_bias else (0, 1)
     got, want = (jax.jit(jax.grad(_loss(fun, weights), argnums))(x, kernel, bias) for fun in (_layer(name), _linear))
     for a, b in zip(got, want, strict=True):
@@ -179,8 +179,8 @@ def test_two_layers_as_in_a_transformer(sequence_parallel, expected):
     close(y, whole(*args), "float32", scale=8)
     assert found == expected[0]
     for a, b in zip(
-        jax.grad(_loss(sharded, weights), range(5))(*args),
-        jax.grad(_loss(whole, weights), range(5))(*args),
+        jax.jit(jax.grad(_loss(sharded, weights), range(5)))(*args),
+        jax.jit(jax.grad(_loss(whole, weights), range(5)))(*args),
         strict=True,
     ):
         close(a, b, "float32", scale=16)

@@ -54,7 +54,7 @@ def _equal(got, want, dtype):
 
 def _x(dtype, size=61):
     rng = np.random.default_rng(size)
-    return sent.asarray(np.concatenate([EDGES, rng.uniform(-3, 3, size)])).astype(dtype)
+    return sent.asarray(np.concatenate([EDGES, rng.uniform(-3, 3, size)]), dtype)
 
 
 @pytest.mark.parametrize("implementation", BACKENDS)
@@ -66,7 +66,7 @@ def test_unary_ops_are_torchs(name, dtype, implementation):
     x = _x(dtype)
     if name.startswith("integer_pow"):
         x = jnp.where(jnp.abs(x) < 0.1, 0, x)  # no overflow, which rounds differently
-    dy = sent.asarray(np.random.default_rng(1).uniform(0.5, 2, x.shape)).astype(dtype)
+    dy = sent.asarray(np.random.default_rng(1).uniform(0.5, 2, x.shape), dtype)
     assert np.isnan(x[0])
     want, (gradient,) = by_torch.vjp(theirs, [x], dy)
     y, pull = jax.vjp(lambda x: op(x, *params, implementation=implementation), x)
@@ -80,10 +80,10 @@ def test_unary_ops_are_torchs(name, dtype, implementation):
 
 def _lerp(dtype, shapes):
     rng = np.random.default_rng(0)
-    args = [sent.asarray(rng.uniform(-2, 2, s)).astype(dtype) for s in shapes[:2]]
-    args.append(sent.asarray(rng.uniform(-0.5, 1.5, shapes[2])).astype(dtype))
+    args = [sent.asarray(rng.uniform(-2, 2, s), dtype) for s in shapes[:2]]
+    args.append(sent.asarray(rng.uniform(-0.5, 1.5, shapes[2]), dtype))
     full = np.broadcast_shapes(*shapes)
-    return args, sent.asarray(rng.uniform(-1, 1, full)).astype(dtype)
+    return args, sent.asarray(rng.uniform(-1, 1, full), dtype)
 
 
 LAYOUTS = [
@@ -119,10 +119,11 @@ def test_lerp_broadcasts_in_every_layout(layout, implementation):
 def test_lerp_broadcasts_in_every_way():
     """Each operand along each of two dimensions or not."""
     shapes = [(3, 5), (1, 5), (3, 1), (1, 1)]
-    for three in itertools.product(shapes, repeat=3):
-        args, _ = _lerp("float32", three)
+    ways = [_lerp("float32", three)[0] for three in itertools.product(shapes, repeat=3)]
+    results = jax.jit(lambda ways: [bj.lerp(*args, implementation="native") for args in ways])(ways)
+    for args, y in zip(ways, results, strict=True):
         start, end, weight = (np.asarray(a, np.float64) for a in args)
-        close(bj.lerp(*args, implementation="native"), start + weight * (end - start), "float32")
+        close(y, start + weight * (end - start), "float32")
 
 
 @pytest.mark.parametrize("implementation", BACKENDS)
@@ -132,7 +133,7 @@ def test_a_number_as_weight_is_exact_and_changes_no_dtype(dtype, implementation)
     start, end = sent.zeros(5, dtype), sent.full(5, 64.0, dtype)
     y = bj.lerp(start, end, 0.999, implementation=implementation)
     assert y.dtype == jnp.dtype(dtype)
-    np.testing.assert_array_equal(np.asarray(y, np.float64), np.float64(sent.asarray(0.999 * 64).astype(dtype)))
+    np.testing.assert_array_equal(np.asarray(y, np.float64), np.float64(sent.asarray(0.999 * 64, dtype)))
     weight = jnp.float32(0.999) if jnp.dtype(dtype).itemsize == 2 else sent.asarray(0.999, dtype)
     np.testing.assert_array_equal(bj.lerp(start, end, weight, implementation=implementation), y)
     dweight = jax.jit(jax.grad(lambda w: bj.lerp(start, end, w, implementation=implementation).sum().astype(w.dtype)))(
@@ -163,9 +164,7 @@ def test_prelu_is_torchs(shape, weights, dtype, implementation):
     x = rng.uniform(-2, 2, shape)
     if x.size > 8:
         x.flat[:3] = [0.0, -0.0, np.inf]
-    x, weight, dy = (
-        sent.asarray(a).astype(dtype) for a in (x, rng.uniform(0.1, 1, weights), rng.uniform(-1, 1, shape))
-    )
+    x, weight, dy = (sent.asarray(a, dtype) for a in (x, rng.uniform(0.1, 1, weights), rng.uniform(-1, 1, shape)))
     want, gradients = by_torch.vjp(F.prelu, [x, weight], dy)
     y, pull = jax.vjp(functools.partial(bj.prelu, implementation=implementation), x, weight)
     close(y, want, dtype, scale=2)
@@ -196,9 +195,10 @@ def test_every_rank_and_size(dtype):
     """Sizes around a vector and around a task; arrays without elements."""
     shapes = [(), *((n,) for n in (0, 1, 3, 9, 15, 31, 33, 65, 16385, 70001))]
     shapes += [*((2,) * rank for rank in range(2, 9)), (3, 0, 2), (1,) * 8, (5, 1, 3)]
-    for shape in shapes:
-        x = np.asarray(sent.asarray(np.random.default_rng(3).uniform(-2, 2, shape)).astype(dtype))
-        y = bj.hardshrink(x, 0.75, implementation="native")
+    xs = [np.random.default_rng(3).uniform(-2, 2, shape) for shape in shapes]
+    xs = [np.asarray(x).astype(jnp.dtype(dtype)) for x in xs]
+    ys = jax.jit(lambda xs: [bj.hardshrink(x, 0.75, implementation="native") for x in xs])(xs)
+    for x, y in zip(xs, ys, strict=True):
         np.testing.assert_array_equal(np.asarray(y), np.where(np.abs(x) <= 0.75, np.zeros_like(x), x))
 
 

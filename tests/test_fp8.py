@@ -72,9 +72,12 @@ def test_cast_of_what_is_not_finite(to):
 
 def test_derivatives_of_casts():
     x = sent.arange(4.0, dtype=jnp.float32)
-    _same(jax.grad(lambda x: bj.fp8_cast(x, 2.0)[1] + bj.fp8_cast(x, 2.0)[0].astype(jnp.float32).sum())(x), np.zeros(4))
+    _same(
+        jax.jit(jax.grad(lambda x: bj.fp8_cast(x, 2.0)[1] + bj.fp8_cast(x, 2.0)[0].astype(jnp.float32).sum()))(x),
+        np.zeros(4),
+    )
     q = bj.fp8_cast(x, 2.0)[0]
-    assert jax.grad(lambda s: bj.fp8_dequant(q, s).sum())(jnp.float32(2)) == -(0 + 2 + 4 + 6) / 4
+    assert jax.jit(jax.grad(lambda s: bj.fp8_dequant(q, s).sum()))(jnp.float32(2)) == -(0 + 2 + 4 + 6) / 4
 
 
 @pytest.mark.parametrize("algorithm", ["max", "most_recent"])
@@ -189,7 +192,7 @@ def test_state_through_checkpoint_scan_and_vmap():
         got = jax.jit(jax.grad(fun, 1))(kernels, state)
         for a, b in zip(_states(got), _states(want), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5)
-    many = jax.grad(lambda s: jax.vmap(lambda k, s: bj.fp8_linear(x, k, s))(kernels, s).sum())(state)
+    many = jax.jit(jax.grad(lambda s: jax.vmap(lambda k, s: bj.fp8_linear(x, k, s))(kernels, s).sum()))(state)
     for i in range(3):
         one = jax.grad(lambda s, i=i: bj.fp8_linear(x, kernels[i], s).sum())(_state())
         for a, b in zip(_states(many), _states(one), strict=True):
@@ -240,7 +243,7 @@ def test_amax_is_that_of_all_shards(kind):
     fun = jax.jit(
         lambda x: (
             *bj.fp8_cast(x, 2.0),
-            jax.grad(lambda s: bj.fp8_linear(x, sent.eye(16, dtype=x.dtype), s).sum())(_state()),
+            jax.jit(jax.grad(lambda s: bj.fp8_linear(x, sent.eye(16, dtype=x.dtype), s).sum()))(_state()),
         )
     )
     want = fun(x)

@@ -266,8 +266,8 @@ def test_an_ignored_row_has_no_value_and_no_gradient(name):
     target, kwargs = sent.asarray([2, 3, -1]), {"label_smoothing": 0.1} if name == "cross_entropy_loss" else {}
     for weight in (None, sent.asarray([0.5, 2.0, 3.0])):
         mean = functools.partial(fun, target=target, weight=weight, **kwargs)
-        value, gradient = jax.value_and_grad(mean)(x)
-        alone, alone_gradient = jax.value_and_grad(lambda x, w=weight: fun(x, target[:1], w, **kwargs))(x[:1])
+        value, gradient = jax.jit(jax.value_and_grad(mean))(x)
+        alone, alone_gradient = jax.jit(jax.value_and_grad(lambda x, w=weight: fun(x, target[:1], w, **kwargs)))(x[:1])
         close(value, alone, "float64")
         close(gradient[:1], alone_gradient, "float64")
         assert not gradient[1:].any()
@@ -278,7 +278,7 @@ def test_an_ignored_row_has_no_value_and_no_gradient(name):
 @pytest.mark.parametrize("name", ["nll_loss", "cross_entropy_loss", "multi_margin_loss"])
 def test_all_rows_ignored(name):
     fun, x, target = getattr(bj, name), sent.ones((2, 3)), sent.asarray([-100, -100])
-    value, gradient = jax.value_and_grad(fun)(x, target)
+    value, gradient = jax.jit(jax.value_and_grad(fun))(x, target)
     assert jnp.isnan(value) and not gradient.any()
     assert fun(x, target, reduction="sum") == 0
     assert fun(x, target, reduction="none").tolist() == [0, 0]
@@ -299,7 +299,7 @@ def test_no_elements(name):
     fun = getattr(bj, name)
     assert jnp.isnan(fun(*arrays)) and fun(*arrays, reduction="sum") == 0
     assert fun(*arrays, reduction="none").shape[0] == 0
-    assert jax.grad(fun)(*arrays).shape == arrays[0].shape
+    assert jax.jit(jax.grad(fun))(*arrays).shape == arrays[0].shape
 
 
 @pytest.mark.parametrize("name", ["nll_loss", "cross_entropy_loss", "multi_margin_loss", "multilabel_margin_loss"])
@@ -317,14 +317,14 @@ def test_binary_cross_entropy_of_certainty():
     tensors[0].requires_grad_()
     want = F.binary_cross_entropy(*tensors, reduction="none")
     close(bj.bce_loss(x, target, reduction="none"), by_torch.numbers(want), "float64")
-    gradient = jax.grad(fun)(x, target)
+    gradient = jax.jit(jax.grad(fun))(x, target)
     theirs = by_torch.numbers(torch.autograd.grad(want.sum(), tensors[0])[0])
     np.testing.assert_allclose(gradient[sent.asarray([0, 2, 4])], theirs[[0, 2, 4]], rtol=1e-8)
     assert gradient[1] == 1 and gradient[3] == -1
-    assert jnp.isfinite(jax.grad(fun, 1)(x, target)).all()
-    assert jnp.isfinite(jax.hessian(fun)(x, target)).all()
+    assert jnp.isfinite(jax.jit(jax.grad(fun, 1))(x, target)).all()
+    assert jnp.isfinite(jax.jit(jax.hessian(fun))(x, target)).all()
     for dtype in ("float32", "float16", "bfloat16"):
-        some = jax.grad(fun)(x.astype(dtype), target.astype(dtype))
+        some = jax.jit(jax.grad(fun))(x.astype(dtype), target.astype(dtype))
         assert not jnp.isnan(some).any()
 
 
@@ -335,14 +335,17 @@ def test_second_derivatives_at_0():
     assert second(lambda x: bj.huber_loss(x, 0.0)) == 1
     assert second(lambda x: bj.smooth_l1_loss(x, 0.0, beta=0.5)) == 2
     assert second(lambda x: bj.l1_loss(x, 0.0)) == 0
-    assert jax.grad(bj.bce_with_logits_loss)(1e4, 1.0) == 0 and jax.grad(bj.bce_with_logits_loss)(-1e4, 1.0) == -1
+    assert (
+        jax.jit(jax.grad(bj.bce_with_logits_loss))(1e4, 1.0) == 0
+        and jax.jit(jax.grad(bj.bce_with_logits_loss))(-1e4, 1.0) == -1
+    )
 
 
 def test_large_differences():
     for x in (1e300, INF):
-        value, slope = jax.value_and_grad(bj.huber_loss)(x, 0.0)
+        value, slope = jax.jit(jax.value_and_grad(bj.huber_loss))(x, 0.0)
         assert value == x and slope == 1
-        value, slope = jax.value_and_grad(bj.smooth_l1_loss)(-x, 0.0)
+        value, slope = jax.jit(jax.value_and_grad(bj.smooth_l1_loss))(-x, 0.0)
         assert value == x and slope == -1
 
 
@@ -353,7 +356,7 @@ def test_divergence_from_nothing():
     for args, kwargs in (((x[:2], target[:2]), {}), ((x[:2], jnp.log(target[:2])), {"log_target": True})):
         fun = functools.partial(bj.kl_div_loss, reduction="sum", **kwargs)
         assert fun(*args) == 0
-        for gradient in jax.grad(fun, (0, 1))(*args):
+        for gradient in jax.jit(jax.grad(fun, (0, 1)))(*args):
             assert not gradient.any()
     assert bj.kl_div_loss(sent.zeros(()), sent.ones(()), reduction="batchmean") == 0
     ones = sent.ones((2, 3))
@@ -365,15 +368,15 @@ def test_impossible_classes():
     x = sent.asarray([[0.0, -INF, 1.0], [-INF, 2.0, 0.0]])
     soft = sent.asarray([[0.25, 0.0, 0.75], [0.0, 1.0, 0.0]])
     want = bj.cross_entropy_soft_loss(x.at[0, 1].set(-1e9).at[1, 0].set(-1e9), soft)
-    (value, gradients) = jax.value_and_grad(bj.cross_entropy_soft_loss, (0, 1))(x, soft)
+    (value, gradients) = jax.jit(jax.value_and_grad(bj.cross_entropy_soft_loss, (0, 1)))(x, soft)
     close(value, want, "float64")
     assert all(jnp.isfinite(g).all() for g in gradients)
     close(gradients[0].sum(1), np.zeros(2), "float64")
-    value, gradient = jax.value_and_grad(bj.cross_entropy_loss)(x, sent.asarray([2, 1]))
+    value, gradient = jax.jit(jax.value_and_grad(bj.cross_entropy_loss))(x, sent.asarray([2, 1]))
     assert jnp.isfinite(value) and jnp.isfinite(gradient).all() and gradient[0, 1] == 0
     assert bj.cross_entropy_loss(x, sent.asarray([1, 1])) == INF
     # The derivative in a probability of 0 is a number where the logit is.
-    gradient = jax.grad(bj.cross_entropy_soft_loss, 1)(sent.zeros((1, 2)), sent.asarray([[1.0, 0.0]]))
+    gradient = jax.jit(jax.grad(bj.cross_entropy_soft_loss, 1))(sent.zeros((1, 2)), sent.asarray([[1.0, 0.0]]))
     close(gradient, np.full((1, 2), np.log(2)), "float64")
 
 
@@ -383,9 +386,9 @@ def test_the_cosine_of_a_vector_that_is_0(sign):
     target = sent.full(3, sign)
     assert bj.cosine_embedding_loss(x1, x2, target, reduction="none").tolist() == [sign == 1] * 3
     fun = functools.partial(bj.cosine_embedding_loss, target=target)
-    for gradient in jax.grad(fun, (0, 1))(x1, x2):
+    for gradient in jax.jit(jax.grad(fun, (0, 1)))(x1, x2):
         assert not gradient.any()
-    for second in jax.tree.leaves(jax.hessian(fun, (0, 1))(x1, x2)):
+    for second in jax.tree.leaves(jax.jit(jax.hessian(fun, (0, 1)))(x1, x2)):
         assert jnp.isfinite(second).all()
     for scale in (1e-7, 1e-4, 1e100):  # as PyTorch's, or where its squares overflow
         y = bj.cosine_embedding_loss(scale * x2[:1], x2[:1], 1)
@@ -399,17 +402,17 @@ def test_triplets_at_distance_0(p, eps):
     x = sent.asarray([[1.0, 2.0, 3.0]])
     fun = lambda a, b, c: bj.triplet_margin_loss(a, b, c, p=p, eps=eps, swap=True)
     close(fun(x, x, x), 1.0, "float64")
-    for gradient in jax.grad(fun, (0, 1, 2))(x, x, x):
+    for gradient in jax.jit(jax.grad(fun, (0, 1, 2)))(x, x, x):
         assert jnp.isfinite(gradient).all()
-    assert jnp.isfinite(jax.hessian(fun)(x, x + 1, x + 2)).all()
+    assert jnp.isfinite(jax.jit(jax.hessian(fun))(x, x + 1, x + 2)).all()
 
 
 def test_slopes_at_a_kink_are_torchs():
     one, gradient = sent.ones(()), lambda fun, *args: float(jax.grad(fun)(*args))
     assert gradient(bj.margin_ranking_loss, one, one, one) == -1
     assert gradient(bj.hinge_embedding_loss, one, -one) == -1
-    assert not jax.grad(bj.multi_margin_loss)(sent.asarray([[1.0, 0.0]]), sent.asarray([0])).any()
-    assert not jax.grad(bj.multilabel_margin_loss)(sent.asarray([[1.0, 0.0]]), sent.asarray([[0, -1]])).any()
+    assert not jax.jit(jax.grad(bj.multi_margin_loss))(sent.asarray([[1.0, 0.0]]), sent.asarray([0])).any()
+    assert not jax.jit(jax.grad(bj.multilabel_margin_loss))(sent.asarray([[1.0, 0.0]]), sent.asarray([[0, -1]])).any()
 
 
 def test_nan_propagates():

@@ -61,7 +61,7 @@ LARGE = [
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "float64"])
 def test_parts_of_long_lines(shape, axis, dtype):
     """Also those of rows that are turned, of columns in tiles, and of less than a tile."""
-    x = sent.asarray(_draw(*shape)).astype(dtype)
+    x = sent.asarray(_draw(*shape), dtype)
     names = [
         name for name in NAMES if name != "prod" and not (dtype == "int8" and name in ("logsumexp", "vector_norm"))
     ]
@@ -90,7 +90,9 @@ def test_more_groups_of_axes_than_a_kernel_sees():
     x = _draw(*(2,) * 14)
     axes = tuple(range(0, 14, 2))
     np.testing.assert_allclose(bj.sum(x, axes, implementation="native"), x.sum(axes), rtol=1e-12)
-    dx = jax.grad(lambda x: (bj.max(x, axes, implementation="native") * sent.arange(128.0).reshape((2,) * 7)).sum())(x)
+    dx = jax.jit(
+        jax.grad(lambda x: (bj.max(x, axes, implementation="native") * sent.arange(128.0).reshape((2,) * 7)).sum())
+    )(x)
     want = np.where(x == x.max(axes, keepdims=True), np.arange(128.0).reshape((1, 2) * 7), 0)
     np.testing.assert_allclose(dx, want)
 
@@ -122,7 +124,7 @@ def test_of_no_elements(name, implementation):
     np.testing.assert_array_equal(fun(sent.zeros((0, 3)), axis=0), [EMPTY[name]] * 3)
     assert fun(sent.zeros((0, 3)), axis=1).shape == (0,)
     if name in DERIVABLE:
-        assert jax.grad(lambda x: fun(x, axis=1).sum())(sent.zeros((3, 0))).shape == (3, 0)
+        assert jax.jit(jax.grad(lambda x: fun(x, axis=1).sum()))(sent.zeros((3, 0))).shape == (3, 0)
 
 
 @BOTH
@@ -171,9 +173,11 @@ def test_signs_of_zeros(implementation):
 @BOTH
 def test_gradients_at_ties(implementation):
     x = sent.asarray([[1.0, 3.0, 3.0, 3.0], [0.0, -0.0, -1.0, 0.0], [NAN, 1.0, NAN, 2.0]])
-    dx = jax.grad(lambda x: (bj.max(x, 1, implementation=implementation) * sent.asarray([3.0, 6.0, 1.0])).sum())(x)
+    dx = jax.jit(
+        jax.grad(lambda x: (bj.max(x, 1, implementation=implementation) * sent.asarray([3.0, 6.0, 1.0])).sum())
+    )(x)
     np.testing.assert_allclose(dx, [[0, 1, 1, 1], [2, 2, 0, 2], [0.5, 0, 0.5, 0]])
-    dx = jax.grad(lambda x: bj.vector_norm(x, INF, 1, implementation=implementation).sum())(
+    dx = jax.jit(jax.grad(lambda x: bj.vector_norm(x, INF, 1, implementation=implementation).sum()))(
         sent.asarray([[1.0, -3.0, 3.0]])
     )
     np.testing.assert_allclose(dx, [[0, -0.5, 0.5]])
@@ -277,19 +281,37 @@ def test_where_and_initial(implementation):
     mask = np.random.default_rng(1).random((5, 6)) > 0.4
     mask[2] = False
     k = dict(where=mask, implementation=implementation)
-    close(bj.sum(x, 1, initial=2.5, **k), x.sum(1, where=mask, initial=2.5), "float64")
-    close(bj.prod(x, 1, initial=2.5, **k), x.prod(1, where=mask, initial=2.5), "float64")
-    close(bj.max(x, 0, initial=-1, **k), x.max(0, where=mask, initial=-1), "float64")
-    close(bj.min(x, 0, initial=9, **k), x.min(0, where=mask, initial=9), "float64")
-    close(bj.logsumexp(x, 0, **k), np.log(np.exp(x).sum(0, where=mask)), "float64")
-    np.testing.assert_array_equal(bj.any(x > 1, 1, **k), (x > 1).any(1, where=mask))
-    np.testing.assert_array_equal(bj.all(x > 1, 1, **k), (x > 1).all(1, where=mask))
+
+    @jax.jit
+    def everything(x):
+        values = {
+            "sum": bj.sum(x, 1, initial=2.5, **k),
+            "prod": bj.prod(x, 1, initial=2.5, **k),
+            "max": bj.max(x, 0, initial=-1, **k),
+            "min": bj.min(x, 0, initial=9, **k),
+            "logsumexp": bj.logsumexp(x, 0, **k),
+            "any": bj.any(x > 1, 1, **k),
+            "all": bj.all(x > 1, 1, **k),
+        }
+        for name in ("mean", "var", "std"):
+            y, pull = jax.vjp(lambda x, name=name: getattr(bj, name)(x, 0, **k), x)
+            theirs = jax.grad(lambda x, name=name: getattr(jnp, name)(x, 0, where=mask).sum())(x)
+            values[name] = y, pull(jnp.ones_like(y))[0], theirs
+        return values
+
+    got = everything(x)
+    close(got["sum"], x.sum(1, where=mask, initial=2.5), "float64")
+    close(got["prod"], x.prod(1, where=mask, initial=2.5), "float64")
+    close(got["max"], x.max(0, where=mask, initial=-1), "float64")
+    close(got["min"], x.min(0, where=mask, initial=9), "float64")
+    close(got["logsumexp"], np.log(np.exp(x).sum(0, where=mask)), "float64")
+    np.testing.assert_array_equal(got["any"], (x > 1).any(1, where=mask))
+    np.testing.assert_array_equal(got["all"], (x > 1).all(1, where=mask))
     for name in ("mean", "var", "std"):
-        close(getattr(bj, name)(x, 0, **k), getattr(np, name)(x, 0, where=mask), "float64")
-        got = jax.grad(lambda x, name=name: getattr(bj, name)(x, 0, **k).sum())(x)
-        theirs = jax.grad(lambda x, name=name: getattr(jnp, name)(x, 0, where=mask).sum())(x)
-        close(got, np.nan_to_num(theirs), "float64", 4)  # NaN where one element counts
-        np.testing.assert_array_equal(np.asarray(got)[~mask], 0)
+        y, dx, theirs = got[name]
+        close(y, getattr(np, name)(x, 0, where=mask), "float64")
+        close(dx, np.nan_to_num(theirs), "float64", 4)  # NaN where one element counts
+        np.testing.assert_array_equal(np.asarray(dx)[~mask], 0)
     row = bj.sum(x, 1, where=mask[0], implementation=implementation)
     close(row, x.sum(1, where=np.broadcast_to(mask[0], x.shape)), "float64")
 
@@ -408,7 +430,7 @@ def test_pytorchs_gradients():
         y = fun(x, 1)
         weights = np.arange(1.0, 6)
         (dx,) = torch.autograd.grad((y * torch.tensor(weights)).sum(), x)
-        got = jax.value_and_grad(lambda x, name=name: (getattr(bj, name)(x, axis=1) * weights).sum())(
+        got = jax.jit(jax.value_and_grad(lambda x, name=name: (getattr(bj, name)(x, axis=1) * weights).sum()))(
             sent.asarray(data)
         )
         close(got[0], (y.detach().numpy() * weights).sum(), "float64", 4)

@@ -83,7 +83,7 @@ class Gradients:
         rng = np.random.default_rng(len(op.name))
         args = list(case.arguments(rng, "float64"))
         args[0] = _scale_of(op)(np.asarray(args[0]), scale, self.dtype)
-        cast = lambda x: sent.asarray(x).astype(self.dtype) if np.issubdtype(np.asarray(x).dtype, np.floating) else x
+        cast = lambda x: sent.asarray(x, self.dtype) if np.issubdtype(np.asarray(x).dtype, np.floating) else x
         args = [cast(x) for x in args]
         y = jax.eval_shape(lambda *args: _output(op, case, "xla", *args), *args)
         return args, [cast(rng.standard_normal(args[i].shape)) for i in _moving(op)], cast(rng.standard_normal(y.shape))

@@ -51,7 +51,7 @@ def test_lerp_weight_of_float64_is_not_rounded_to_float32(implementation):
         np.testing.assert_array_equal(bj.lerp(start, end, weight, implementation=implementation), weight)
         np.testing.assert_array_equal(bj.lerp(start, end, sent.asarray(weight), implementation=implementation), weight)
         np.testing.assert_array_equal(bj.lerp(start, end, sent.full(3, weight), implementation=implementation), weight)
-        dend = jax.grad(lambda end, w=weight: bj.lerp(start, end, w, implementation=implementation).sum())(end)
+        dend = jax.jit(jax.grad(lambda end, w=weight: bj.lerp(start, end, w, implementation=implementation).sum()))(end)
         np.testing.assert_array_equal(dend, weight)
 
 
@@ -60,7 +60,7 @@ def test_lerp_weight_has_a_gradient_of_its_own(implementation):
     """Summed over what shares a weight; also of a weight that is a number."""
     start, end = normal((5, 3)), normal((5, 3), seed=1)
     for weight, along in ((0.3, (0, 1)), (sent.full(3, 0.3), 0), (sent.full((5, 1), 0.7), 1)):
-        dw = jax.grad(lambda w: bj.lerp(start, end, w, implementation=implementation).sum())(weight)
+        dw = jax.jit(jax.grad(lambda w: bj.lerp(start, end, w, implementation=implementation).sum()))(weight)
         assert jnp.shape(dw) == jnp.shape(weight)
         np.testing.assert_allclose(np.squeeze(dw), (end - start).sum(along), rtol=1e-12)
 
@@ -150,7 +150,9 @@ def test_unsorted_segment_max_of_an_empty_segment_is_minus_infinity(dtype, imple
     np.testing.assert_array_equal(wide(y), [[1] * 2, [-np.inf] * 2, [1] * 2, [-np.inf] * 2])
     same_bits(y, jax.ops.segment_max(data, ids, 4))
     same_bits(y, bj.segment_max(data, jnp.sort(ids), 4, indices_are_sorted=True, implementation=implementation))
-    grad = jax.grad(lambda x: bj.segment_max(x, ids, 4, implementation=implementation).astype(jnp.float32).sum())(data)
+    grad = jax.jit(
+        jax.grad(lambda x: bj.segment_max(x, ids, 4, implementation=implementation).astype(jnp.float32).sum())
+    )(data)
     np.testing.assert_array_equal(wide(grad), [[1] * 2, [1] * 2, [0] * 2])
 
 
@@ -234,7 +236,9 @@ def test_dequantize_per_channel_scale_has_a_gradient(implementation):
     q, scale, zero, expanded = _quantized((3, 4, 5), 1, "float64")
     dy = normal((3, 4, 5))
     call = lambda s: jnp.vdot(bj.dequantize_per_channel(q, s, zero, 1, "float64", implementation=implementation), dy)
-    np.testing.assert_allclose(jax.grad(call)(scale), (dy * (wide(q) - expanded(zero))).sum((0, 2)), rtol=1e-12)
+    np.testing.assert_allclose(
+        jax.jit(jax.grad(call))(scale), (dy * (wide(q) - expanded(zero))).sum((0, 2)), rtol=1e-12
+    )
 
 
 @each_float_both

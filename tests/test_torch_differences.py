@@ -23,7 +23,7 @@ def _torch_grad(fun, *data, **kwargs):
 
 
 def _grad(fun, data):
-    return jax.grad(lambda x: fun(x).sum())(sent.asarray(data, jnp.float32))
+    return jax.jit(jax.grad(lambda x: fun(x).sum()))(sent.asarray(data, jnp.float32))
 
 
 def _raises(call):
