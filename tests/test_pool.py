@@ -5,12 +5,12 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-import oracle
 import pytest
 import sent
 from examples_of import close
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import pool as oracle
 
 import baracuda_jax as bj
 

@@ -6,13 +6,13 @@ import itertools
 import jax
 import jax.numpy as jnp
 import numpy as np
-import oracle
 import pytest
 import sent
 from examples_of import close, same_bits
 from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
+from oracles import scan as oracle
 from programs import FLOATS, is_one_call, normal, same_bits_every_time, wide
 from sharded import devices, mesh, put
 

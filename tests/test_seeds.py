@@ -8,10 +8,10 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-import oracle
 import pytest
 import sent
 from examples_of import close, loss_of, same_bits
+from oracles import pool as oracle
 from programs import FLOATS, is_one_call, normal, ratio, same_bits_every_time, seconds, wide
 
 import baracuda_jax as bj

@@ -3,12 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import oracle
 import pytest
 import sent
 from examples_of import close, same_bits
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import segment as oracle
 
 import baracuda_jax as bj
 from baracuda_jax.segment._kernels import index_of

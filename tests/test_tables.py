@@ -9,11 +9,11 @@ import by_torch
 import jax
 import jax.numpy as jnp
 import numpy as np
-import oracle
 import pytest
 import sent
 from by_torch import torch
 from examples_of import TOLERANCE
+from oracles import elementwise as oracle
 
 import baracuda_jax as bj
 from baracuda_jax.elementwise._made import MADE
