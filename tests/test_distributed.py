@@ -522,6 +522,6 @@ def test_gradients_that_are_summed_already_are_refused():
 
     fun = jax.shard_map(local, mesh=mesh("auto"), in_specs=(P(), P("d")), out_specs=(P(), specs))
     with pytest.raises(ValueError, match=r"^distributed_adam_step: grads\['w'\] must vary over axis_name 'd'"):
-        fun(W, jnp.ones((8, 3), jnp.float32))
+        jax.eval_shape(fun, W, jax.ShapeDtypeStruct((8, 3), jnp.float32))
     with pytest.raises(ValueError, match=r"^DistributedAdamState.zeros: axis_name must be an axis"):
         DistributedAdamState.zeros(W, axis_name="d")

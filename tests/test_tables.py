@@ -142,7 +142,8 @@ def test_gradients_are_torchs(name, dtype, implementation):
     keep &= ~np.any([np.isnan(np.asarray(x, np.float64)) for x in arrays], 0)
     # Beyond a half's largest number PyTorch's steps overflow; baracuda_jax's are of float32.
     keep &= ~np.any([~np.isfinite(g) for g in gradients], 0) if dtype == "float16" else True
-    got = jax.vjp(lambda *a: getattr(bj, name)(*a, implementation=implementation), *arrays)[1](dy)
+    fun = lambda *a: getattr(bj, name)(*a, implementation=implementation)
+    got = jax.jit(lambda arrays, dy: jax.vjp(fun, *arrays)[1](dy))(arrays, dy)
     for ct, want in zip(got, gradients, strict=True):
         _close(ct, want, dtype, keep, scale=4.0 * (ROUGH.get(name, 1) if dtype == "float64" else 1))
 
