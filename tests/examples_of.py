@@ -153,6 +153,16 @@ class Example:
         implementation = kernels_of(self.op) if implementation == "native" else implementation
         return self.outputs(self.public(*args, implementation=implementation))
 
+    @functools.cached_property
+    def single(self):
+        """`call` as a program, one for all laws that meet the example."""
+        return jax.jit(self.call)
+
+    @functools.cached_property
+    def slope(self):
+        """The gradient of the loss as a program, one for all laws that meet the example."""
+        return jax.jit(jax.grad(self.loss))
+
     def outputs(self, results):
         """The output among the results; several, as one vector."""
         results = results if isinstance(results, tuple | list) else (results,)
