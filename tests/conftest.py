@@ -136,6 +136,9 @@ def pytest_runtest_teardown():
     pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
     if pages * os.sysconf("SC_PAGE_SIZE") > MEMORY:
         jax.clear_caches()
+        ctypes.CDLL(None).malloc_trim(
+            0
+        )  # else the process stays as large, and what is shared is compiled again for each test
 
 
 @pytest.fixture(autouse=True)

@@ -104,8 +104,8 @@ class Example:
 
     @_constant
     def push(self):
-        """The output's tangent, of the op run alone."""
-        return self.alone(lambda x, v: jax.jvp(self.fun, (x,), (v,))[1])(self.x, self.v)
+        """The output's tangent, of a program of its own."""
+        return jax.jit(lambda x, v: jax.jvp(self.fun, (x,), (v,))[1])(self.x, self.v)
 
     def loss(self, x, implementation="native"):
         """A real scalar function of x, linear in the finite results."""
@@ -114,13 +114,13 @@ class Example:
 
     @_constant
     def gradient(self):
-        """That of the loss, of the op run alone."""
+        """That of the loss."""
         y, w = np.asarray(self.y), np.asarray(self.w)
         return self.pull(np.where(np.isfinite(y), w, np.zeros_like(w)))
 
     def pull(self, w):
-        """The cotangent of x, of the op run alone."""
-        return self.alone(lambda x, w: jax.vjp(self.fun, x)[1](w)[0])(self.x, w)
+        """The cotangent of x, of a program of its own."""
+        return jax.jit(lambda x, w: jax.vjp(self.fun, x)[1](w)[0])(self.x, w)
 
     def with_arguments(self, args):
         other = dataclasses.replace(self)
@@ -137,9 +137,14 @@ class Example:
         if len(self.moving) == 1:
             args[self.moving[0]] = x
             return args
-        parts = jnp.split(x, np.cumsum([self.args[i].size for i in self.moving])[:-1])
+        cuts = np.cumsum([self.args[i].size for i in self.moving])[:-1]
+        is_traced = isinstance(x, jax.core.Tracer)
+        parts = jnp.split(x, cuts) if is_traced else np.split(np.asarray(x), cuts)  # NumPy compiles nothing
         for i, part in zip(self.moving, parts, strict=True):
-            args[i] = part.reshape(self.args[i].shape)
+            part = part.reshape(self.args[i].shape)
+            args[i] = (
+                part if is_traced else jax.device_put(part, x.sharding if getattr(x, "committed", False) else None)
+            )
         return args
 
     def call(self, *args, implementation="native"):
@@ -148,11 +153,25 @@ class Example:
         implementation = kernels_of(self.op) if implementation == "native" else implementation
         return self.outputs(self.public(*args, implementation=implementation))
 
+    @functools.cached_property
+    def single(self):
+        """`call` as a program, one for all laws that meet the example."""
+        return jax.jit(self.call)
+
+    @functools.cached_property
+    def slope(self):
+        """The gradient of the loss as a program, one for all laws that meet the example."""
+        return jax.jit(jax.grad(self.loss))
+
     def outputs(self, results):
         """The output among the results; several, as one vector."""
         results = results if isinstance(results, tuple | list) else (results,)
         outputs = jax.tree.leaves(results[self.op.output :][: len(self.op.outputs)])
-        return outputs[0] if len(outputs) == 1 else ravel_pytree([y.astype(self.dtype) for y in outputs])[0]
+        if len(outputs) == 1:
+            return outputs[0]
+        if any(isinstance(y, jax.core.Tracer) for y in outputs):
+            return ravel_pytree([y.astype(self.dtype) for y in outputs])[0]
+        return jax.device_put(np.concatenate([np.ravel(y).astype(self.dtype) for y in outputs]))
 
     def random(self, like, seed=0):
         """A random array of `like`'s shape and dtype."""

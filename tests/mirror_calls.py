@@ -2,27 +2,28 @@
 
 import jax.numpy as jnp
 import numpy as np
+import sent
 
 _rng = np.random.default_rng(7)
 _NORMAL = np.round(4 * _rng.standard_normal((4, 6))) / 4 + 0.0  # with ties; no -0
 
-X = jnp.asarray(_NORMAL, jnp.float32)
+X = sent.asarray(_NORMAL, jnp.float32)
 V = X[0]
-CUBE = jnp.asarray(np.round(2 * _rng.standard_normal((2, 3, 4))) + 0.0, jnp.float32)
+CUBE = sent.asarray(np.round(2 * _rng.standard_normal((2, 3, 4))) + 0.0, jnp.float32)
 NAN = X.at[1, 2].set(jnp.nan).at[3, 0].set(jnp.nan).at[2, 3].set(-0.0).at[2, 4].set(0.0)
 INF = X.at[0, 1].set(jnp.inf).at[2, 0].set(-jnp.inf)
 SINGLE = jnp.float32(1.5)  # of rank 0
-EMPTY = jnp.zeros((0, 3), jnp.float32)
-FLAT = jnp.zeros((4, 6), jnp.float32)
-INTEGERS = jnp.asarray(4 * _NORMAL, jnp.int32)
-BYTES = jnp.asarray(np.abs(4 * _NORMAL), jnp.uint8)
+EMPTY = sent.zeros((0, 3), jnp.float32)
+FLAT = sent.zeros((4, 6), jnp.float32)
+INTEGERS = sent.asarray(4 * _NORMAL, jnp.int32)
+BYTES = sent.asarray(np.abs(4 * _NORMAL), jnp.uint8)
 BOOLS = X > 0
 HALF, BRAIN = X.astype(jnp.float16), X.astype(jnp.bfloat16)
 COMPLEX = X + 1j * X[::-1]
 NUMPY = _NORMAL  # of float64 and NumPy's
-MASK = jnp.asarray(_rng.random((4, 6)) > 0.3)
-WEAK = jnp.full((4, 6), 2.0)
-IDS = jnp.asarray([2, 0, 2, 7, -1, 1], jnp.int32)  # with ids out of range, and segment 3 empty
+MASK = sent.asarray(_rng.random((4, 6)) > 0.3)
+WEAK = sent.full((4, 6), 2.0)
+IDS = sent.asarray([2, 0, 2, 7, -1, 1], jnp.int32)  # with ids out of range, and segment 3 empty
 
 ARRAYS = {
     "floats": X, "vector": V, "cube": CUBE, "NaN": NAN, "infinite": INF, "rank 0": SINGLE, "equal": FLAT,
@@ -90,7 +91,7 @@ _QUANTILES = [
 ]
 _PERCENTILES = [(label, (x, 100 * q, *rest), kwargs) for label, (x, q, *rest), kwargs in _QUANTILES]
 _FLOATS = {name: x for name, x in REAL.items() if name != "empty"} | {
-    "kinks": jnp.asarray([-6.0, -3, -1, -0.0, 0, 1, 3, 6])
+    "kinks": sent.asarray([-6.0, -3, -1, -0.0, 0, 1, 3, 6])
 }
 _ACTIVATION = each(_FLOATS)
 _SHAPES = each(ARRAYS)
@@ -104,20 +105,20 @@ def _segments():
     yield call("floats", matrix, ids, 4)
     yield call("no number of segments", matrix, jnp.abs(ids))
     for name in ("NaN", "infinite", "integers", "bytes", "float16", "bfloat16", "NumPy's", "equal", "weak"):
-        yield call(name, jnp.asarray(ARRAYS[name]).T if name != "NumPy's" else NUMPY.T, ids, 4)
+        yield call(name, sent.asarray(ARRAYS[name]).T if name != "NumPy's" else NUMPY.T, ids, 4)
     yield call("vector", V, ids, 3)
     yield call("rank 3", jnp.tile(CUBE.reshape(6, 2, 2), (1, 1, 1)), ids, num_segments=4)
     yield call("no segments", matrix, ids, 0)
-    yield call("no rows", EMPTY, jnp.zeros(0, jnp.int32), 3)
+    yield call("no rows", EMPTY, sent.zeros(0, jnp.int32), 3)
     yield call("sorted", matrix, jnp.sort(ids), 4, indices_are_sorted=True)
-    yield call("unique", matrix, jnp.arange(6), 8, unique_indices=True)
+    yield call("unique", matrix, sent.arange(6), 8, unique_indices=True)
     yield call("unsigned ids", matrix, jnp.abs(ids).astype(jnp.uint8), 4)
     yield call("clip", matrix, ids, 4, mode="clip")
     yield call("drop", matrix, ids, 4, mode="drop")
     yield call("bucket", matrix, ids, 4, bucket_size=2)
     yield call("NumPy ids", matrix, np.asarray(ids), 4)
-    yield call("all equal and -inf", jnp.full((6, 2), -jnp.inf), ids, 4)
-    yield call("all equal and inf", jnp.full((6, 2), jnp.inf), ids, 4)
+    yield call("all equal and -inf", sent.full((6, 2), -jnp.inf), ids, 4)
+    yield call("all equal and inf", sent.full((6, 2), jnp.inf), ids, 4)
 
 
 _SEGMENTS = list(_segments())
@@ -154,10 +155,10 @@ CALLS = {
                                  *each(some("cube"), axis=(0, 2)), *each(some("floats"), axis=0, keepdims=True),
                                  *each(some("floats"), ord=1), call("large", 1e30 * X), call("zero", 0 * V)],
     "numpy.repeat": [*each(ARRAYS, 2), *each(some("floats", "bfloat16", "bools"), 3, 0), *each(some("cube"), 0, -1),
-                     call("each", X, jnp.asarray([2, 0, 1, 3]), 0),
-                     call("each and a longer total", X, jnp.asarray([2, 0, 1, 3]), 0, total_repeat_length=9),
-                     call("each and a shorter total", X, jnp.asarray([2, 0, 1, 3]), 0, total_repeat_length=4),
-                     call("each, flat", V, jnp.asarray([1, 1, 0, 2, 0, 1]), total_repeat_length=5),
+                     call("each", X, sent.asarray([2, 0, 1, 3]), 0),
+                     call("each and a longer total", X, sent.asarray([2, 0, 1, 3]), 0, total_repeat_length=9),
+                     call("each and a shorter total", X, sent.asarray([2, 0, 1, 3]), 0, total_repeat_length=4),
+                     call("each, flat", V, sent.asarray([1, 1, 0, 2, 0, 1]), total_repeat_length=5),
                      call("a list", X, [2, 0, 1, 3], 0), call("NumPy's", X, np.asarray([2, 0, 1, 3]), 0),
                      call("one total", X, 2, 0, total_repeat_length=5)],
     "numpy.tile": [*each(ARRAYS, 2), *each(some("cube", "bfloat16"), (2, 1, 3)), *each(some("cube"), (2, 1)),
@@ -185,9 +186,9 @@ CALLS = {
     "numpy.bincount": [call("ids", jnp.abs(IDS)), call("negative", IDS), call("bools", BOOLS[0]),
                        call("minlength", IDS, minlength=12), call("length", IDS, length=3), call("weights", IDS, V),
                        call("weights and a length", IDS, HALF[0], length=5), call("bytes", BYTES[0], INTEGERS[0]),
-                       call("weak weights", IDS, WEAK[0]), call("empty", jnp.zeros(0, jnp.int32)), call("bools' weights", IDS, BOOLS[0])],
+                       call("weak weights", IDS, WEAK[0]), call("empty", sent.zeros(0, jnp.int32)), call("bools' weights", IDS, BOOLS[0])],
     "numpy.histogram": [*each(some("floats", "cube", "NumPy's", "integers", "infinite")), *each(some("floats"), 4, (-1.0, 1)),
-                        *each(some("NaN"), 4, (-1.0, 1.0)), *each(some("floats", "NaN"), jnp.asarray([-1.0, 0, 0.5, 2])),
+                        *each(some("NaN"), 4, (-1.0, 1.0)), *each(some("floats", "NaN"), sent.asarray([-1.0, 0, 0.5, 2])),
                         *each(some("floats"), 5, density=True), *each(some("floats"), 5, None, X), *each(some("equal"), 3),
                         *each(some("float16"), 3)],
     "numpy.searchsorted": [*(call(f"{name} {side}", jnp.sort(V), x, side) for side in ("left", "right")
@@ -195,7 +196,7 @@ CALLS = {
                            call("NaN among the sorted", jnp.sort(NAN.ravel()), NAN), call("promoted", jnp.sort(INTEGERS[0]), X),
                            call("a number", jnp.sort(V), 0.5), call("a sorter", V, X, sorter=jnp.argsort(V)),
                            call("empty", EMPTY[:, 0], V), call("a method", jnp.sort(V), X, method="sort"),
-                           call("zeros", jnp.asarray([-0.0, 0.0, 0.0]), jnp.asarray([0.0, -0.0]))],
+                           call("zeros", sent.asarray([-0.0, 0.0, 0.0]), sent.asarray([0.0, -0.0]))],
     "numpy.digitize": [*(call(f"{name} {right}", x, jnp.sort(V), right) for right in (False, True)
                          for name, x in some("floats", "NaN", "integers", "bfloat16").items()),
                        call("descending", X, -jnp.sort(-V)), call("descending, right", X, -jnp.sort(-V), right=True)],
@@ -223,7 +224,7 @@ CALLS = {
                          call("bools", BOOLS, X, is_stable=False), call("complex values", X, COMPLEX)],
     "lax.top_k": [*each({k: x for k, x in _MATRICES.items() if k != "NaN"} | some("cube", "bytes", "infinite", "float16"), 2), *each(some("floats"), 3, axis=0),
                   *each(some("floats"), 0), *each(some("floats"), 6), call("NaN", NAN[1], 2),
-                  call("zeros of both signs", jnp.asarray([-0.0, 0.0, -1.0], jnp.float32), 2)],
+                  call("zeros of both signs", sent.asarray([-0.0, 0.0, -1.0], jnp.float32), 2)],
     **alike(("lax.argmax", "lax.argmin"),
                     [*each(_MATRICES | some("bytes", "infinite"), 1, jnp.int32), *each(some("floats"), 0, jnp.uint8),
                      *each(some("floats", "cube"), 0, jnp.int64)]),
@@ -236,7 +237,7 @@ CALLS = {
     "nn.glu": [*each(some("infinite", "floats", "cube", "bfloat16", "integers", "NaN")), *each(some("floats"), 0)],
     "nn.logsumexp": [*(c for c in _AXES if c[0].partition(" ")[0] not in ("complex", "bools", "empty")),
                      *each(some("infinite"), -1), *each(some("floats"), b=X), *each(some("floats"), return_sign=True),
-                     *each(some("floats"), where=MASK), call("all -inf", jnp.full((3,), -jnp.inf))],
+                     *each(some("floats"), where=MASK), call("all -inf", sent.full((3,), -jnp.inf))],
     **{f"ops.segment_{name}": _SEGMENTS for name in ("sum", "prod", "max", "min")},
 }  # fmt: skip
 

@@ -4,11 +4,12 @@ import re
 
 import jax
 import jax.numpy as jnp
+import sent
 from examples_of import Example, kernels_of, usual_dtype
 
 import baracuda_jax as bj
 
-X, IDS = jnp.arange(15, dtype=jnp.float32).reshape(5, 3), jnp.asarray([0, 2, 1, 0, 2])
+X, IDS = sent.arange(15, dtype=jnp.float32).reshape(5, 3), sent.asarray([0, 2, 1, 0, 2])
 IMAGE = jax.ShapeDtypeStruct((32, 64, 112, 112), jnp.float32)
 
 

@@ -4,15 +4,15 @@ import re
 import time
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+import sent
 from examples_of import same_bits
 
 FLOATS = ("float64", "float32", "float16", "bfloat16")
 
 
 def normal(shape, dtype="float64", seed=0):
-    return jnp.asarray(np.random.default_rng(seed).standard_normal(shape), dtype)
+    return sent.asarray(np.random.default_rng(seed).standard_normal(shape), dtype)
 
 
 def wide(x):

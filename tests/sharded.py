@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -442,7 +441,7 @@ def mesh(kind, axes=1):
 
 
 def put(args, mesh, specs):
-    return [jax.device_put(jnp.asarray(a), NamedSharding(mesh, spec)) for a, spec in zip(args, specs, strict=True)]
+    return [jax.device_put(np.asarray(a), NamedSharding(mesh, spec)) for a, spec in zip(args, specs, strict=True)]
 
 
 def collectives(text):

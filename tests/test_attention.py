@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 from programs import normal
 
 import baracuda_jax as bj
@@ -12,14 +13,14 @@ import baracuda_jax as bj
 @pytest.mark.parametrize("implementation", ["native", "xla"])
 def test_a_cache_that_is_filled_step_by_step(implementation):
     """Rows that have no position are left out, and everything else stays."""
-    new, start = normal((5, 3, 2, 1, 4)), jnp.array([0, 2, 3])
+    new, start = normal((5, 3, 2, 1, 4)), sent.asarray([0, 2, 3])
 
     @jax.jit
     def fill(cache):
         step = lambda cache, i: (bj.kv_cache_append(cache, new[i], start + i, implementation=implementation), None)
-        return jax.lax.scan(step, cache, jnp.arange(5))[0]
+        return jax.lax.scan(step, cache, sent.arange(5))[0]
 
-    got, want = fill(jnp.zeros((3, 2, 6, 4))), np.zeros((3, 2, 6, 4))
+    got, want = fill(sent.zeros((3, 2, 6, 4))), np.zeros((3, 2, 6, 4))
     for i in range(5):
         for batch in range(3):
             if start[batch] + i < 6:
@@ -32,7 +33,7 @@ def test_a_cache_that_is_filled_step_by_step(implementation):
 def test_positions_far_outside_write_nothing(implementation, dtype):
     cache, new, info = normal((2, 4, 3)), normal((2, 2, 3), seed=1), jnp.iinfo(dtype)
     for position in (info.max, info.min if info.min else info.max - 1):
-        y = bj.kv_cache_append(cache, new, jnp.full(2, position, dtype), implementation=implementation)
+        y = bj.kv_cache_append(cache, new, sent.full(2, position, dtype), implementation=implementation)
         np.testing.assert_array_equal(y, cache)
 
 
@@ -41,7 +42,7 @@ def test_the_backward_function_is_the_gradient():
         normal((2, 5, 3)),
         normal((2, 3, 3), seed=1),
         normal((2, 5, 3), seed=2),
-        jnp.array([-1, 4]),
+        sent.asarray([-1, 4]),
     )
     want = jax.vjp(lambda *args: bj.kv_cache_append(*args, position), cache, new)[1](dy)
     for got, expected in zip(bj.kv_cache_append_backward(dy, position, 3), want, strict=True):
@@ -56,7 +57,7 @@ def test_the_backward_function_is_the_gradient():
         (
             TypeError,
             "new must have the dtype of cache, float64, got float32",
-            {"new": jnp.ones((2, 1, 3), jnp.float32)},
+            {"new": sent.ones((2, 1, 3), jnp.float32)},
         ),
         (
             ValueError,
@@ -66,13 +67,13 @@ def test_the_backward_function_is_the_gradient():
         (
             ValueError,
             r"position must have the first dimensions of cache, \(2,\), got \(3,\)",
-            {"position": jnp.zeros(3, int)},
+            {"position": sent.zeros(3, int)},
         ),
-        (TypeError, "position must have one of the dtypes .*, got float64", {"position": jnp.zeros(2)}),
+        (TypeError, "position must have one of the dtypes .*, got float64", {"position": sent.zeros(2)}),
     ],
 )
 def test_what_is_refused(error, match, changes):
-    arguments = {"cache": normal((2, 4, 3)), "new": normal((2, 1, 3)), "position": jnp.zeros(2, int)} | changes
+    arguments = {"cache": normal((2, 4, 3)), "new": normal((2, 1, 3)), "position": sent.zeros(2, int)} | changes
     with pytest.raises(error, match=f"^kv_cache_append: {match}"):
         bj.kv_cache_append(**arguments)
 
@@ -139,7 +140,7 @@ def test_what_a_query_sees(options, block_size):
 
     arrays = _qkv(2)
     options = {k: np.array(v) if isinstance(v, list) else v for k, v in options.items()}
-    of_arrays = {k: jnp.asarray(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
+    of_arrays = {k: sent.asarray(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
     op, more = ("sdpa", {}) if block_size is None else ("flash_sdpa", {"block_size": block_size})
     y, lse = getattr(bj, op)(*arrays, **of_arrays, **more, return_lse=True)
     offset, mask = options.get("alignment"), None
@@ -160,7 +161,7 @@ def test_what_a_query_sees(options, block_size):
 def test_a_query_that_sees_nothing(name):
     q, k, v = _qkv(t=3, s=4)
     more = {"block_size": 2} if name == "flash_sdpa" else {}
-    mask = jnp.array([[True] * 4, [False] * 4, [True] * 4])
+    mask = sent.asarray([[True] * 4, [False] * 4, [True] * 4])
 
     def loss(q, k, v):
         y, lse = getattr(bj, name)(q, k, v, mask=mask, return_lse=True, **more)
@@ -232,7 +233,7 @@ def _cudnn_calls(fun, *args, platforms=("cuda",)):
 
 def test_cudnn_computes_what_it_can(with_cudnn):
     x = jax.ShapeDtypeStruct((2, 3, 16, 4, 64), jnp.bfloat16)
-    lengths = jnp.full((2, 3), 7)
+    lengths = sent.full((2, 3), 7)
     calls = lambda dtype=None, platforms=("cuda",), **options: _cudnn_calls(
         lambda *args: bj.flash_sdpa(*args, **options), *[x.update(dtype=dtype or x.dtype)] * 3, platforms=platforms
     )
@@ -240,7 +241,7 @@ def test_cudnn_computes_what_it_can(with_cudnn):
         assert calls(**able) == 1, able
     assert calls(return_lse=True) == 1 and calls(platforms=("cpu", "cuda")) == 1
     assert calls(jnp.float32) == calls(platforms=("cpu",)) == 0
-    for unable in (dict(softcap=1.0), dict(window=2), dict(bias=jnp.ones(16)), dict(is_causal=True, alignment=1)):
+    for unable in (dict(softcap=1.0), dict(window=2), dict(bias=sent.ones(16)), dict(is_causal=True, alignment=1)):
         assert calls(**unable) == 0, unable
 
 
@@ -280,7 +281,7 @@ def test_a_cascade_is_attention_over_both():
     got = bj.cascade_attention(q, *prefix, k, v, is_causal=True, return_lse=True)
     want = bj.sdpa(q, *joined, is_causal=True, alignment="bottom_right", return_lse=True)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12), got, want)
-    few = jnp.array([2, 5])
+    few = sent.asarray([2, 5])
     y, lse = bj.cascade_attention(q, *prefix, k, v, query_seq_lengths=few, return_lse=True)
     assert not y[0, 2:].any() and np.all(lse[0, 2:] == -np.inf) and y[1].all()
 
@@ -349,21 +350,21 @@ def test_frequencies_are_those_of_transformers(scaling):
 
 def test_rotations_of_far_positions_are_exact():
     """Angles of float32, whose sines have no error of their own."""
-    x = jnp.ones((3, 1, 2), jnp.float32)
-    y = bj.rope(x, jnp.array([0, 1_000_003, 16_000_001]))
+    x = sent.ones((3, 1, 2), jnp.float32)
+    y = bj.rope(x, sent.asarray([0, 1_000_003, 16_000_001]))
     angle = np.array([0, 1_000_003, 16_000_001], np.float64)
     np.testing.assert_allclose(y[:, 0, 0], np.cos(angle) - np.sin(angle), atol=1e-6)
 
 
 def test_rotations_keep_products_of_equal_distances():
     q, k = normal((6, 1, 8)), normal((6, 1, 8), seed=1)
-    dot = lambda i, j: jnp.sum(bj.rope(q, jnp.full(6, i)) * bj.rope(k, jnp.full(6, j)))
+    dot = lambda i, j: jnp.sum(bj.rope(q, sent.full(6, i)) * bj.rope(k, sent.full(6, j)))
     np.testing.assert_allclose(dot(3, 1), dot(1007, 1005), rtol=1e-9)
 
 
 def test_tables_are_ropes():
-    x, positions = normal((2, 5, 3, 8)), jnp.arange(10).reshape(2, 5)
-    tables = bj.rope_scaled_table(jnp.arange(10.0), 8)
+    x, positions = normal((2, 5, 3, 8)), sent.arange(10).reshape(2, 5)
+    tables = bj.rope_scaled_table(sent.arange(10.0), 8)
     for interleaved in (False, True):
         want = bj.rope(x, positions, interleaved=interleaved)
         got = bj.rope_apply_table(x, *tables, positions, interleaved=interleaved)
@@ -375,7 +376,7 @@ def test_tables_are_ropes():
 @pytest.mark.parametrize("heads", [1, 4, 6])
 def test_usual_slopes(heads):
     """Those of the paper; for six heads, of four and then every other one of eight."""
-    bias = bj.alibi(jnp.zeros((heads, 3, 3)))
+    bias = bj.alibi(sent.zeros((heads, 3, 3)))
     want = {1: [2**-8], 4: [2**-2, 2**-4, 2**-6, 2**-8], 6: [2**-2, 2**-4, 2**-6, 2**-8, 2**-1, 2**-3]}[heads]
     np.testing.assert_allclose(-bias[:, 2, 0] / 2, want, rtol=1e-12)
     assert not bias[:, 1, 1].any()
@@ -385,8 +386,8 @@ def test_usual_slopes(heads):
 def test_pages_are_written_in_place(dtype):
     from laws.values import in_place
 
-    pages, new = jnp.zeros((64, 4, 2, 8), dtype), jnp.ones((3, 2, 2, 8), dtype)
-    table, position = jnp.arange(24).reshape(3, 8), jnp.array([0, 7, 31])
+    pages, new = sent.zeros((64, 4, 2, 8), dtype), sent.ones((3, 2, 2, 8), dtype)
+    table, position = sent.arange(24).reshape(3, 8), sent.asarray([0, 7, 31])
     step = jax.jit(bj.paged_kv_append, donate_argnums=0)
     assert in_place(step.lower(pages, new, table, position).compile().as_text(), pages)
     y = np.asarray(step(pages, new, table, position), np.float64)
@@ -399,23 +400,23 @@ def test_pages_far_outside_are_not_written(dtype):
     info = jnp.iinfo(dtype)
     pages, new = normal((2, 3, 4)), normal((1, 2, 4), seed=1)
     for table, position in (([[0, 1]], info.max), ([[info.max, 2]], 0), ([[0, 1]], info.min or info.max - 1)):
-        y = bj.paged_kv_append(pages, new, jnp.array(table, dtype), jnp.array([position], dtype))
+        y = bj.paged_kv_append(pages, new, sent.asarray(table, dtype), sent.asarray([position], dtype))
         np.testing.assert_array_equal(y, pages)
 
 
 def test_streams_with_a_layer_between():
     """One stream with open gates is a residual connection; the matrix is doubly stochastic."""
     x, layer = normal((3, 1, 4)), lambda h: 2 * h
-    y = bj.hyper_connection(x, jnp.full(1, 60.0), jnp.zeros(1), jnp.zeros((1, 1)), layer=layer, eps=0.0)
+    y = bj.hyper_connection(x, sent.full(1, 60.0), sent.zeros(1), sent.zeros((1, 1)), layer=layer, eps=0.0)
     h = np.asarray(x[:, 0])
     np.testing.assert_allclose(y[:, 0], h + 2 * h / np.sqrt((h**2).mean(-1, keepdims=True)), rtol=1e-12)
     x = normal((4, 1))
-    closed = jnp.full(4, -800.0)
+    closed = sent.full(4, -800.0)
     y = bj.hyper_connection(x, closed, closed, 300 * normal((4, 4), seed=1), iterations=200)
     np.testing.assert_allclose(y.sum(), x.sum(), rtol=1e-6)
 
 
-Q, K = jnp.ones((2, 5, 4, 8)), jnp.ones((2, 7, 2, 8))
+Q, K = sent.ones((2, 5, 4, 8)), sent.ones((2, 7, 2, 8))
 
 
 @pytest.mark.parametrize(
@@ -429,16 +430,16 @@ Q, K = jnp.ones((2, 5, 4, 8)), jnp.ones((2, 7, 2, 8))
         (bj.sdpa, ValueError, r"key must be \[2, length, heads, 8\], .* got \(1, 7, 2, 8\)", (Q, K[:1], K), {}),
         (bj.sdpa, ValueError, "query must have a multiple of the 2 heads of key, got 3 heads", (Q[:, :, :3], K, K), {}),
         (bj.sdpa, ValueError, "value must have the shape of key, .*, except for the last", (Q, K, K[:, :6]), {}),
-        (bj.sdpa, ValueError, r"bias must broadcast to .*\(2, 4, 5, 7\), got shape \(5, 6\)", (Q, K, K, jnp.ones((5, 6))), {}),
-        (bj.sdpa, TypeError, "mask must have one of the dtypes bool, got float64", (Q, K, K, None, jnp.ones(7)), {}),
+        (bj.sdpa, ValueError, r"bias must broadcast to .*\(2, 4, 5, 7\), got shape \(5, 6\)", (Q, K, K, sent.ones((5, 6))), {}),
+        (bj.sdpa, TypeError, "mask must have one of the dtypes bool, got float64", (Q, K, K, None, sent.ones(7)), {}),
         (bj.sdpa, ValueError, "scale must be a static finite number or None, got nan", (Q, K, K), dict(scale=float("nan"))),
         (bj.sdpa, ValueError, "softcap must be a static number above 0, got 0", (Q, K, K), dict(softcap=0)),
         (bj.sdpa, ValueError, r"window\[1\] must be at least 0, got -1", (Q, K, K), dict(window=(2, -1))),
         (bj.sdpa, ValueError, r"window must be an integer or two, .* got \(1, 2, 3\)", (Q, K, K), dict(window=(1, 2, 3))),
         (bj.sdpa, ValueError, "alignment must be one of 'top_left', 'bottom_right', got 'left'", (Q, K, K), dict(alignment="left")),
-        (bj.sdpa, ValueError, r"alignment must be one of .*, got shape \(3,\)", (Q, K, K), dict(alignment=jnp.arange(3))),
+        (bj.sdpa, ValueError, r"alignment must be one of .*, got shape \(3,\)", (Q, K, K), dict(alignment=sent.arange(3))),
         (bj.sdpa, TypeError, "is_causal must be True or False, got 1", (Q, K, K), dict(is_causal=1)),
-        (bj.sdpa, ValueError, r"query_seq_lengths must have shape \(2,\)", (Q, K, K), dict(query_seq_lengths=jnp.ones(3, int))),
+        (bj.sdpa, ValueError, r"query_seq_lengths must have shape \(2,\)", (Q, K, K), dict(query_seq_lengths=sent.ones(3, int))),
         (bj.sdpa, TypeError, "return_lse must be True or False, got 'yes'", (Q, K, K), dict(return_lse="yes")),
         (bj.sdpa, ValueError, "implementation='native', but the op has no kernel", (Q, K, K), dict(implementation="native")),
         (bj.flash_sdpa, ValueError, "block_size must be at least 1, got 0", (Q, K, K), dict(block_size=0)),
@@ -449,19 +450,19 @@ Q, K = jnp.ones((2, 5, 4, 8)), jnp.ones((2, 7, 2, 8))
         (bj.cascade_merge_states, ValueError, r"axis must be in \[-3, 2\] for lse", (Q, Q[..., 0], 3), {}),
         (bj.rope, ValueError, r"x must be \[..., length, heads, d\], got shape \(4, 8\)", (Q[0, 0],), {}),
         (bj.rope, ValueError, "rotary_dim must be even and at most d, 8, got 3", (Q,), dict(rotary_dim=3)),
-        (bj.rope, ValueError, r"positions must broadcast to .*\(2, 5\), got shape \(4,\)", (Q, jnp.arange(4)), {}),
-        (bj.rope, TypeError, "positions must have one of the dtypes int8.*, got float64", (Q, jnp.ones(5)), {}),
+        (bj.rope, ValueError, r"positions must broadcast to .*\(2, 5\), got shape \(4,\)", (Q, sent.arange(4)), {}),
+        (bj.rope, TypeError, "positions must have one of the dtypes int8.*, got float64", (Q, sent.ones(5)), {}),
         (bj.rope, ValueError, "base must be a static number above 0, got -1", (Q,), dict(base=-1)),
-        (bj.rope_apply_table, ValueError, r"cos must be \[rows, n\] .* got \(6, 4\)", (Q, *[jnp.ones((6, 4))] * 2), {}),
-        (bj.rope_scaled_table, ValueError, "dim must be even, got 3", (jnp.arange(3), 3), {}),
-        (bj.rope_scaled_table, ValueError, "scaling must be one of 'default', .*, got 'ntk'", (jnp.arange(3), 4), dict(scaling="ntk")),
-        (bj.rope_scaled_table, ValueError, "factor must be a static number above 0 for 'linear', got None", (jnp.arange(3), 4), dict(scaling="linear")),
-        (bj.rope_scaled_table, ValueError, "short_factor must have dim / 2, 2, numbers", (jnp.arange(3), 4), dict(scaling="longrope", factor=2.0, original_length=8)),
-        (bj.alibi, ValueError, r"slopes must have shape \(5,\), one for each head", (Q, jnp.ones(4)), {}),
-        (bj.paged_kv_append, ValueError, r"pages must be \[pages, n, ...\] .*", (Q, Q[0], jnp.ones((2, 2), int), jnp.ones(2, int)), {}),
-        (bj.paged_kv_append, ValueError, r"page_table must be \[batch, pages of a sequence\]", (Q, Q, jnp.ones((3, 2), int), jnp.ones(2, int)), {}),
-        (bj.hyper_connection, ValueError, r"pre must have shape \(4,\) or \(2, 5, 4\), got \(3,\)", (Q, jnp.ones(3), jnp.ones(4), jnp.ones((4, 4))), {}),
-        (bj.hyper_connection, TypeError, "layer must be a function or None, got 3", (Q, jnp.ones(4), jnp.ones(4), jnp.ones((4, 4))), dict(layer=3)),
+        (bj.rope_apply_table, ValueError, r"cos must be \[rows, n\] .* got \(6, 4\)", (Q, *[sent.ones((6, 4))] * 2), {}),
+        (bj.rope_scaled_table, ValueError, "dim must be even, got 3", (sent.arange(3), 3), {}),
+        (bj.rope_scaled_table, ValueError, "scaling must be one of 'default', .*, got 'ntk'", (sent.arange(3), 4), dict(scaling="ntk")),
+        (bj.rope_scaled_table, ValueError, "factor must be a static number above 0 for 'linear', got None", (sent.arange(3), 4), dict(scaling="linear")),
+        (bj.rope_scaled_table, ValueError, "short_factor must have dim / 2, 2, numbers", (sent.arange(3), 4), dict(scaling="longrope", factor=2.0, original_length=8)),
+        (bj.alibi, ValueError, r"slopes must have shape \(5,\), one for each head", (Q, sent.ones(4)), {}),
+        (bj.paged_kv_append, ValueError, r"pages must be \[pages, n, ...\] .*", (Q, Q[0], sent.ones((2, 2), int), sent.ones(2, int)), {}),
+        (bj.paged_kv_append, ValueError, r"page_table must be \[batch, pages of a sequence\]", (Q, Q, sent.ones((3, 2), int), sent.ones(2, int)), {}),
+        (bj.hyper_connection, ValueError, r"pre must have shape \(4,\) or \(2, 5, 4\), got \(3,\)", (Q, sent.ones(3), sent.ones(4), sent.ones((4, 4))), {}),
+        (bj.hyper_connection, TypeError, "layer must be a function or None, got 3", (Q, sent.ones(4), sent.ones(4), sent.ones((4, 4))), dict(layer=3)),
     ],
 )  # fmt: skip
 def test_bad_input_of_attention(fun, error, match, args, kwargs):

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 from examples_of import close
 
 import baracuda_jax as bj
@@ -185,11 +186,11 @@ def test_quotients_and_roots_do_not_overflow_before_they_must(dtype):
 
 @pytest.mark.parametrize("implementation", ["native", "xla"])
 def test_abs_of_complex_numbers(implementation):
-    x = jnp.array([3 + 4j, -1e200 - 1e200j, 0, 2j, jnp.inf + 1j * jnp.nan])
+    x = sent.asarray([3 + 4j, -1e200 - 1e200j, 0, 2j, jnp.inf + 1j * jnp.nan])
     fun = lambda x: bj.abs(x, implementation=implementation)
     np.testing.assert_allclose(fun(x), np.abs(x), rtol=1e-15)
     assert fun(x.astype(jnp.complex64)).dtype == jnp.float32
-    dy = jnp.array([1.0, -2.0, 3.0, 0.5])
+    dy = sent.asarray([1.0, -2.0, 3.0, 0.5])
     want = jax.vjp(jnp.abs, x[:4])[1](dy)[0]
     for got in (jax.vjp(fun, x[:4])[1](dy)[0], bj.abs_backward(x[:4], dy, implementation=implementation)):
         np.testing.assert_allclose(got, want, rtol=1e-14)
@@ -198,8 +199,8 @@ def test_abs_of_complex_numbers(implementation):
 
 
 def test_dtypes_promote_as_jaxs():
-    x, z = jnp.ones((3, 1), jnp.float32), jnp.full(4, 1 + 2j, jnp.complex64)
-    others = (z, 2j, jnp.complex128(1j), np.complex64(1j), jnp.arange(4), jnp.ones(4, jnp.float16))
+    x, z = sent.ones((3, 1), jnp.float32), sent.full(4, 1 + 2j, jnp.complex64)
+    others = (z, 2j, jnp.complex128(1j), np.complex64(1j), sent.arange(4), sent.ones(4, jnp.float16))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for (name, theirs), other in itertools.product({"add": jnp.add, "pow": jnp.power}.items(), others):
@@ -211,7 +212,7 @@ def test_dtypes_promote_as_jaxs():
 
 def test_gradients_of_what_broadcasts_are_summed():
     x, y, dy = (
-        jnp.asarray(a + 1j * a[::-1]) for a in (np.arange(1.0, 4), np.ones((2, 1)), np.arange(6.0).reshape(2, 3))
+        sent.asarray(a + 1j * a[::-1]) for a in (np.arange(1.0, 4), np.ones((2, 1)), np.arange(6.0).reshape(2, 3))
     )
     got = bj.mul_backward(x, y, dy, implementation="native")
     np.testing.assert_allclose(got[0], (y * dy).sum(0))

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 from by_torch import torch
 from examples_of import close
 from programs import FLOATS, normal
@@ -57,9 +58,9 @@ def test_values_and_gradients_are_torchs(name, dtype):
 
 def test_16_bits_are_rounded_once():
     """4096 products of 1, of which a narrow sum would miss some; and a bias that only a wide sum keeps."""
-    x, weight = jnp.ones((1, 4096, 1), jnp.bfloat16), jnp.ones((1, 4096, 1), jnp.bfloat16)
+    x, weight = sent.ones((1, 4096, 1), jnp.bfloat16), sent.ones((1, 4096, 1), jnp.bfloat16)
     assert bj.conv1d(x, weight).item() == 4096
-    y = bj.conv1d(x, weight, jnp.full(1, 16.5, jnp.bfloat16), padding=1)
+    y = bj.conv1d(x, weight, sent.full(1, 16.5, jnp.bfloat16), padding=1)
     assert y.tolist() == [[[16.5, float(jnp.bfloat16(4112.5)), 16.5]]]
 
 
@@ -116,10 +117,10 @@ def test_every_way_to_transpose(strides, dilation, window):
 def test_an_empty_batch(name):
     shape, weight_shape, how, _ = CALLS[name]
     weight = normal(weight_shape)
-    y = getattr(bj, name)(jnp.zeros((0, *shape[1:])), weight, **how)
-    one = getattr(bj, name)(jnp.zeros(shape), weight, **how)
+    y = getattr(bj, name)(sent.zeros((0, *shape[1:])), weight, **how)
+    one = getattr(bj, name)(sent.zeros(shape), weight, **how)
     assert y.shape == (0, *one.shape[1:])
-    gradient = jax.grad(lambda w: getattr(bj, name)(jnp.zeros((0, *shape[1:])), w, **how).sum())(weight)
+    gradient = jax.jit(jax.grad(lambda w: getattr(bj, name)(sent.zeros((0, *shape[1:])), w, **how).sum()))(weight)
     assert gradient.shape == weight.shape and not np.any(gradient)
 
 
@@ -141,7 +142,7 @@ def test_windows_as_columns():
         bj.im2col_2d(image, (3,))
 
 
-X, W = jnp.ones((2, 4, 6, 6)), jnp.ones((4, 4, 3, 3))
+X, W = sent.ones((2, 4, 6, 6)), sent.ones((4, 4, 3, 3))
 BAD = [
     ("conv2d", TypeError, "x must have one of the dtypes .*, got int32", (X.astype(jnp.int32), W), {}),
     ("conv2d", ValueError, r"x must have rank 4, NCHW, or 3 without the batch, got shape \(6, 6\)", (X[0, 0], W), {}),
@@ -150,7 +151,7 @@ BAD = [
     ("conv2d", ValueError, r"weight must be .* for the 4 channels of x and 2 groups, got shape \(4, 4, 3, 3\)", (X, W), {"groups": 2}),
     ("conv2d", ValueError, "groups must divide the 4 channels of x and the 4 of weight, got 3", (X, W), {"groups": 3}),
     ("conv2d", ValueError, "groups must be at least 1, got 0", (X, W), {"groups": 0}),
-    ("conv2d", ValueError, r"bias must have shape \(4,\), that of the channels of the result, got \(3,\)", (X, W, jnp.ones(3)), {}),
+    ("conv2d", ValueError, r"bias must have shape \(4,\), that of the channels of the result, got \(3,\)", (X, W, sent.ones(3)), {}),
     ("conv2d", ValueError, "strides must be at least 1, got 0", (X, W), {"strides": 0}),
     ("conv2d", ValueError, "padding must be at least 0, got -1", (X, W), {"padding": -1}),
     ("conv2d", ValueError, "padding must be one of 'same', 'valid', got 'SAME'", (X, W), {"padding": "SAME"}),

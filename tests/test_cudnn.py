@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 from programs import normal
 
 import baracuda_jax as bj
@@ -42,7 +43,7 @@ def _close(got, want, dtype):
 @pytest.mark.parametrize("groups", [4, 2, 1])
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_values_and_gradients(name, dtype, groups, options):
-    options = {key: jnp.array(x) if isinstance(x, list) else x for key, x in options.items()}
+    options = {key: sent.asarray(x) if isinstance(x, list) else x for key, x in options.items()}
     call = lambda *qkv: getattr(bj, name)(*qkv, **options)
     arrays, dy = _arrays(dtype, groups), normal((3, 64, 4, 64), dtype=dtype, seed=9)
 
@@ -62,7 +63,7 @@ def test_values_and_gradients(name, dtype, groups, options):
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_lse(options):
-    options = {key: jnp.array(x) if isinstance(x, list) else x for key, x in options.items()}
+    options = {key: sent.asarray(x) if isinstance(x, list) else x for key, x in options.items()}
     call = jax.jit(lambda *qkv: bj.flash_sdpa(*qkv, **options, return_lse=True))
     arrays = _arrays("bfloat16", 2)
     y, lse = call(*arrays)

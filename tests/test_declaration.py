@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import pytest
+import sent
 from examples_of import Example, has_derivative, stacked, usual_dtype
 
 import baracuda_jax
@@ -99,7 +100,7 @@ def double(x, implementation=None):
 
     Source: none.
     """
-    return declaration.OPS["double"](jnp.asarray(x), implementation=implementation)
+    return declaration.OPS["double"](sent.asarray(x), implementation=implementation)
 
 
 def _undocumented(x, implementation=None):
@@ -172,9 +173,9 @@ def test_a_declaration_that_leaves_a_part_out_fails(toys, part):
 def test_a_kernel_without_place_for_batches_fails(toys):
     body = Body(TWICE.reference, lambda x, **_: _native(x, "n -> n"))
     declare("double", **COMPLETE | dict(forward=body))
-    assert double(jnp.ones(3)).shape == (3,)
+    assert double(sent.ones(3)).shape == (3,)
     with pytest.raises(ValueError, match="kernel affine: an operand of rank 2 came for the dimensions 'n'"):
-        jax.vmap(double)(jnp.ones((2, 3)))
+        jax.vmap(double)(sent.ones((2, 3)))
 
 
 def test_what_only_a_run_shows_is_told_of_each_op(toys):
@@ -198,5 +199,5 @@ def test_what_only_a_run_shows_is_told_of_each_op(toys):
 
 def test_a_complete_toy_is_an_op(toys):
     declare("double", **COMPLETE)
-    x = jnp.arange(6.0).reshape(2, 3)
+    x = sent.arange(6.0).reshape(2, 3)
     assert (jax.jit(jax.vmap(jax.grad(lambda x: jnp.sum(double(x) ** 2))))(x) == 8 * x).all()

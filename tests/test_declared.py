@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import laws
 import numpy as np
 import pytest
+import sent
 import sharded
 from examples_of import Example, close, same_bits
 from jax.sharding import NamedSharding
@@ -64,7 +65,7 @@ def declared():
 @_documented
 def softmax_lse(x, return_lse=True, implementation=None):
     """y = exp(x - lse), and lse = log(sum(exp(x)))."""
-    outs = OPS["softmax_lse"](jnp.asarray(x), save=return_lse, implementation=implementation)
+    outs = OPS["softmax_lse"](sent.asarray(x), save=return_lse, implementation=implementation)
     return tuple(outs) if return_lse else outs
 
 
@@ -142,7 +143,7 @@ def _mean_of_squares():
 @_documented
 def drop(x, key, rate=0.5, implementation=None):
     """y = x / (1 - rate) where a number that the key draws is at least rate, else 0."""
-    x, key = jnp.asarray(x), keys.typed("drop", "key", key)
+    x, key = sent.asarray(x), keys.typed("drop", "key", key)
     keep = jax.random.uniform(key, x.shape, jnp.float32) >= rate  # not of a type that x64 changes
     return jnp.where(keep, x / (1 - rate), 0)
 
@@ -165,7 +166,7 @@ def _drop():
 
 
 def test_a_key_is_typed_or_raw(declared):
-    x, raw = jnp.ones((4, 6)), jax.random.PRNGKey(3)
+    x, raw = sent.ones((4, 6)), jax.random.PRNGKey(3)
     want = jnp.where(jax.random.uniform(raw, x.shape, jnp.float32) >= 0.5, 2 * x, 0)
     for key in (raw, jax.random.key(3), np.asarray(raw)):
         same_bits(drop(x, key), want)
@@ -182,7 +183,7 @@ def test_a_key_is_typed_or_raw(declared):
 
 def test_a_key_draws_the_same_alone_and_in_a_batch(declared):
     """Of typed keys too, and of one key for all."""
-    x, many = jnp.ones((3, 4, 6)), jax.random.split(jax.random.key(0), 3)
+    x, many = sent.ones((3, 4, 6)), jax.random.split(jax.random.key(0), 3)
     want = jnp.stack([drop(x[i], many[i]) for i in range(3)])
     same_bits(jax.vmap(drop)(x, many), want)
     same_bits(jax.vmap(drop)(x, jax.random.key_data(many)), want)
@@ -210,7 +211,7 @@ def test_a_key_draws_the_same_on_shards(declared, spec, kind):
 @_documented
 def descend(params, slopes, rate=0.5, implementation=None):
     """y = params - rate slopes, each in a pytree."""
-    return jax.tree.map(lambda p, s: jnp.asarray(p) - rate * jnp.asarray(s), params, slopes)
+    return jax.tree.map(lambda p, s: sent.asarray(p) - rate * sent.asarray(s), params, slopes)
 
 
 def _descend():
@@ -253,7 +254,7 @@ def _backward_of(fun, *args):
 
 
 def test_a_cotangent_that_is_a_symbolic_zero_is_no_operand(declared):
-    x = jnp.ones((3, 5))
+    x = sent.ones((3, 5))
     of = lambda take: lambda x: jnp.sum(take(*softmax_lse(x)))
     assert _backward_of(jax.grad(of(lambda y, lse: y)), x) == [(("y",), 2)]
     assert _backward_of(jax.grad(of(lambda y, lse: lse)), x) == [(("lse",), 2)]
@@ -265,7 +266,7 @@ def test_a_cotangent_that_is_a_symbolic_zero_is_no_operand(declared):
 @pytest.mark.parametrize("fun, of_numpy", [(bj.var, jnp.var), (bj.std, jnp.std)], ids=["var", "std"])
 @pytest.mark.parametrize("implementation", ["native", "xla"])
 def test_the_mean_of_a_variance_has_a_gradient(fun, of_numpy, implementation):
-    x = jnp.asarray(np.random.default_rng(0).standard_normal((4, 5)))
+    x = sent.asarray(np.random.default_rng(0).standard_normal((4, 5)))
 
     def joined(y, mean, *_):
         return jnp.sum(jnp.sin(y) * mean + mean**3)
@@ -280,11 +281,11 @@ def test_the_mean_of_a_variance_has_a_gradient(fun, of_numpy, implementation):
 
 
 def test_backward_functions_take_the_cotangents_that_there_are(declared):
-    op, x = declared["softmax_lse"], jnp.arange(6.0).reshape(2, 3)
+    op, x = declared["softmax_lse"], sent.arange(6.0).reshape(2, 3)
     y, lse = softmax_lse(x)
     pull = jax.vjp(softmax_lse, x)[1]
-    close(op.vjp(x, y), pull((y, jnp.zeros(2)))[0], "float64")
-    close(op.vjp(x, None, lse), pull((jnp.zeros((2, 3)), lse))[0], "float64")
+    close(op.vjp(x, y), pull((y, sent.zeros(2)))[0], "float64")
+    close(op.vjp(x, None, lse), pull((sent.zeros((2, 3)), lse))[0], "float64")
 
 
 @pytest.mark.parametrize("kind", ["auto", "explicit"])
@@ -296,7 +297,7 @@ def test_gradients_of_several_outputs_on_shards(declared, name, kind):
     loss = lambda x: sum(jnp.sum(jnp.sin(y)) for y in fun(x))
     both = lambda x: (fun(x), jax.grad(loss)(x), jax.jvp(fun, (x,), (x,))[1])
     over = sharded.mesh(kind)
-    want = jax.jit(both)(jnp.asarray(x))
+    want = jax.jit(both)(sent.asarray(x))
     for spec in (P("d", None), P(None, "d")):
         with jax.set_mesh(over):
             compiled = jax.jit(both).lower(jax.device_put(x, NamedSharding(over, spec))).compile()
@@ -322,7 +323,7 @@ def test_operands_are_updated_in_place_on_shards(each, kind):
     with jax.set_mesh(over):
         compiled = jax.jit(each.fun, donate_argnums=0).lower(*args).compile()
         assert laws.values.in_place(compiled.as_text(), shard)
-        close(compiled(*args), each.fun(*map(jnp.asarray, each.args)), "float32")
+        close(compiled(*args), each.fun(*map(sent.asarray, each.args)), "float32")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -350,13 +351,13 @@ def test_plans_name_the_library(declared, monkeypatch):
         assert [bj.plan("softmax_lse", types, platform=p).sku.backend for p in ("cuda", "cpu")] == ["cudnn", "xla"]
     finally:
         declared["softmax_lse"].__dict__["library"] = "xla"
-    x = jnp.arange(15, dtype=jnp.float32).reshape(3, 5)
+    x = sent.arange(15, dtype=jnp.float32).reshape(3, 5)
     want = jax.vjp(softmax_lse, x)[1]((x, x[:, 0]))[0]
     close(plan.backward(x, x, x[:, 0]), want, "float32")
 
 
 def test_a_kernel_that_is_not_there_is_refused_by_name_only(declared):
-    x = jnp.ones((2, 3))
+    x = sent.ones((2, 3))
     with pytest.raises(
         ValueError, match="softmax_lse: implementation='native', but the op has no kernel; xla computes it"
     ):

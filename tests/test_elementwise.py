@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 import sharded
 from by_torch import torch
 from examples_of import TOLERANCE, close, same_bits
@@ -53,7 +54,7 @@ def _equal(got, want, dtype):
 
 def _x(dtype, size=61):
     rng = np.random.default_rng(size)
-    return jnp.asarray(np.concatenate([EDGES, rng.uniform(-3, 3, size)])).astype(dtype)
+    return sent.asarray(np.concatenate([EDGES, rng.uniform(-3, 3, size)]), dtype)
 
 
 @pytest.mark.parametrize("implementation", BACKENDS)
@@ -65,7 +66,7 @@ def test_unary_ops_are_torchs(name, dtype, implementation):
     x = _x(dtype)
     if name.startswith("integer_pow"):
         x = jnp.where(jnp.abs(x) < 0.1, 0, x)  # no overflow, which rounds differently
-    dy = jnp.asarray(np.random.default_rng(1).uniform(0.5, 2, x.shape)).astype(dtype)
+    dy = sent.asarray(np.random.default_rng(1).uniform(0.5, 2, x.shape), dtype)
     assert np.isnan(x[0])
     want, (gradient,) = by_torch.vjp(theirs, [x], dy)
     y, pull = jax.vjp(lambda x: op(x, *params, implementation=implementation), x)
@@ -79,10 +80,10 @@ def test_unary_ops_are_torchs(name, dtype, implementation):
 
 def _lerp(dtype, shapes):
     rng = np.random.default_rng(0)
-    args = [jnp.asarray(rng.uniform(-2, 2, s)).astype(dtype) for s in shapes[:2]]
-    args.append(jnp.asarray(rng.uniform(-0.5, 1.5, shapes[2])).astype(dtype))
+    args = [sent.asarray(rng.uniform(-2, 2, s), dtype) for s in shapes[:2]]
+    args.append(sent.asarray(rng.uniform(-0.5, 1.5, shapes[2]), dtype))
     full = np.broadcast_shapes(*shapes)
-    return args, jnp.asarray(rng.uniform(-1, 1, full)).astype(dtype)
+    return args, sent.asarray(rng.uniform(-1, 1, full), dtype)
 
 
 LAYOUTS = [
@@ -118,21 +119,22 @@ def test_lerp_broadcasts_in_every_layout(layout, implementation):
 def test_lerp_broadcasts_in_every_way():
     """Each operand along each of two dimensions or not."""
     shapes = [(3, 5), (1, 5), (3, 1), (1, 1)]
-    for three in itertools.product(shapes, repeat=3):
-        args, _ = _lerp("float32", three)
+    ways = [_lerp("float32", three)[0] for three in itertools.product(shapes, repeat=3)]
+    results = jax.jit(lambda ways: [bj.lerp(*args, implementation="native") for args in ways])(ways)
+    for args, y in zip(ways, results, strict=True):
         start, end, weight = (np.asarray(a, np.float64) for a in args)
-        close(bj.lerp(*args, implementation="native"), start + weight * (end - start), "float32")
+        close(y, start + weight * (end - start), "float32")
 
 
 @pytest.mark.parametrize("implementation", BACKENDS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_a_number_as_weight_is_exact_and_changes_no_dtype(dtype, implementation):
     """0.999 is 1 in bfloat16."""
-    start, end = jnp.zeros(5, dtype), jnp.full(5, 64.0, dtype)
+    start, end = sent.zeros(5, dtype), sent.full(5, 64.0, dtype)
     y = bj.lerp(start, end, 0.999, implementation=implementation)
     assert y.dtype == jnp.dtype(dtype)
-    np.testing.assert_array_equal(np.asarray(y, np.float64), np.float64(jnp.asarray(0.999 * 64).astype(dtype)))
-    weight = jnp.float32(0.999) if jnp.dtype(dtype).itemsize == 2 else jnp.asarray(0.999, dtype)
+    np.testing.assert_array_equal(np.asarray(y, np.float64), np.float64(sent.asarray(0.999 * 64, dtype)))
+    weight = jnp.float32(0.999) if jnp.dtype(dtype).itemsize == 2 else sent.asarray(0.999, dtype)
     np.testing.assert_array_equal(bj.lerp(start, end, weight, implementation=implementation), y)
     dweight = jax.jit(jax.grad(lambda w: bj.lerp(start, end, w, implementation=implementation).sum().astype(w.dtype)))(
         weight
@@ -142,11 +144,11 @@ def test_a_number_as_weight_is_exact_and_changes_no_dtype(dtype, implementation)
 
 
 def test_lerp_ends_are_exact_and_nan_propagates():
-    start, end = jnp.array([1e30, 1.0, jnp.nan, 1.0]), jnp.array([1.0, 1e-30, 1.0, 1.0])
+    start, end = sent.asarray([1e30, 1.0, jnp.nan, 1.0]), sent.asarray([1.0, 1e-30, 1.0, 1.0])
     for implementation in BACKENDS:
         np.testing.assert_array_equal(bj.lerp(start, end, 0.0, implementation=implementation)[:2], start[:2])
         np.testing.assert_array_equal(bj.lerp(start, end, 1.0, implementation=implementation)[:2], end[:2])
-        y = bj.lerp(start, end, jnp.array([0.5, 0.5, 0.5, jnp.nan]), implementation=implementation)
+        y = bj.lerp(start, end, sent.asarray([0.5, 0.5, 0.5, jnp.nan]), implementation=implementation)
         np.testing.assert_array_equal(jnp.isnan(y), [False, False, True, True])
 
 
@@ -162,7 +164,7 @@ def test_prelu_is_torchs(shape, weights, dtype, implementation):
     x = rng.uniform(-2, 2, shape)
     if x.size > 8:
         x.flat[:3] = [0.0, -0.0, np.inf]
-    x, weight, dy = (jnp.asarray(a).astype(dtype) for a in (x, rng.uniform(0.1, 1, weights), rng.uniform(-1, 1, shape)))
+    x, weight, dy = (sent.asarray(a, dtype) for a in (x, rng.uniform(0.1, 1, weights), rng.uniform(-1, 1, shape)))
     want, gradients = by_torch.vjp(F.prelu, [x, weight], dy)
     y, pull = jax.vjp(functools.partial(bj.prelu, implementation=implementation), x, weight)
     close(y, want, dtype, scale=2)
@@ -182,10 +184,10 @@ def test_clamp_of_integers(dtype):
         want = want if low is None else [max(v, low) for v in want]
         want = np.array(want if high is None else [min(v, high) for v in want], dtype)
         for implementation in BACKENDS:
-            y = bj.clamp(jnp.asarray(x), low, high, implementation=implementation)
+            y = bj.clamp(sent.asarray(x), low, high, implementation=implementation)
             assert y.dtype == jnp.dtype(dtype)
             np.testing.assert_array_equal(y, want)
-    np.testing.assert_array_equal(bj.clamp(jnp.asarray(x), -(10**30), 10**30), x)
+    np.testing.assert_array_equal(bj.clamp(sent.asarray(x), -(10**30), 10**30), x)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -193,14 +195,15 @@ def test_every_rank_and_size(dtype):
     """Sizes around a vector and around a task; arrays without elements."""
     shapes = [(), *((n,) for n in (0, 1, 3, 9, 15, 31, 33, 65, 16385, 70001))]
     shapes += [*((2,) * rank for rank in range(2, 9)), (3, 0, 2), (1,) * 8, (5, 1, 3)]
-    for shape in shapes:
-        x = np.asarray(jnp.asarray(np.random.default_rng(3).uniform(-2, 2, shape)).astype(dtype))
-        y = bj.hardshrink(x, 0.75, implementation="native")
+    xs = [np.random.default_rng(3).uniform(-2, 2, shape) for shape in shapes]
+    xs = [np.asarray(x).astype(jnp.dtype(dtype)) for x in xs]
+    ys = jax.jit(lambda xs: [bj.hardshrink(x, 0.75, implementation="native") for x in xs])(xs)
+    for x, y in zip(xs, ys, strict=True):
         np.testing.assert_array_equal(np.asarray(y), np.where(np.abs(x) <= 0.75, np.zeros_like(x), x))
 
 
 def test_powers_are_exact():
-    x = jnp.array([-3.0, -1.0, 2.0, 3.0])
+    x = sent.asarray([-3.0, -1.0, 2.0, 3.0])
     for implementation in BACKENDS:
         np.testing.assert_array_equal(
             bj.integer_pow(x, 11, implementation=implementation), np.array([-177147, -1, 2048, 177147])
@@ -213,7 +216,7 @@ def test_powers_are_exact():
 def test_mixed_ranks_under_vmap():
     """An operand that is mapped, with others that are not and broadcast."""
     rng = np.random.default_rng(4)
-    start, end, weight = (jnp.asarray(rng.uniform(0, 1, s)) for s in ((5, 3, 4), (3, 4), (5, 4)))
+    start, end, weight = (sent.asarray(rng.uniform(0, 1, s)) for s in ((5, 3, 4), (3, 4), (5, 4)))
     grad = jax.grad(lambda *a: jnp.sum(jnp.sin(bj.lerp(*a, implementation="native"))), (0, 1, 2))
     got = jax.vmap(grad, (0, None, 0))(start, end, weight)
     for i, parts in enumerate(zip(*(grad(s, end, w) for s, w in zip(start, weight, strict=True)), strict=True)):
@@ -247,17 +250,17 @@ def test_a_shared_weight_needs_no_communication(kind):
 
 @pytest.mark.parametrize("implementation", BACKENDS)
 def test_clamp_takes_numbers_arrays_and_none(implementation):
-    x, low, high = jnp.array([[-2.0, 0.5, 3.0]]), jnp.array([[-1.0], [0.7]]), np.float32([0.0, 1.0, 2.0])
+    x, low, high = sent.asarray([[-2.0, 0.5, 3.0]]), sent.asarray([[-1.0], [0.7]]), np.float32([0.0, 1.0, 2.0])
     clamp = functools.partial(bj.clamp, implementation=implementation)
     for bounds in ((low, high), (low, None), (None, high), (low, 1.0), (-1, high), (0.5, 1)):
         np.testing.assert_array_equal(clamp(x, *bounds), np.clip(x, *bounds))
-    dy = jnp.arange(6.0).reshape(2, 3)
+    dy = sent.arange(6.0).reshape(2, 3)
     _, pull = jax.vjp(clamp, x, low, high)
     for got, want in zip(bj.clamp_backward(x, dy, low, high, implementation=implementation), pull(dy), strict=True):
         np.testing.assert_array_equal(got, want)
     dx, dlow, dhigh = bj.clamp_backward(x, dy, min=low, implementation=implementation)
     assert dhigh is None and dx.shape == x.shape and dlow.shape == low.shape
-    integers = jnp.arange(-3, 4, dtype=jnp.int8)
+    integers = sent.arange(-3, 4, dtype=jnp.int8)
     for bounds in ((None, integers[::-1]), (integers * 2, None), (jnp.int8(-1), jnp.int8(2)), (-1, integers + 4)):
         got = clamp(integers, *bounds)
         assert got.dtype == jnp.int8
@@ -268,14 +271,14 @@ def test_clamp_takes_numbers_arrays_and_none(implementation):
 
 @pytest.mark.parametrize("implementation", BACKENDS)
 def test_gelu_approximately_is_gelu_tanh(implementation):
-    x, dy = jnp.linspace(-3, 3, 7), jnp.ones(7)
+    x, dy = sent.linspace(-3, 3, 7), sent.ones(7)
     k = dict(implementation=implementation)
     np.testing.assert_array_equal(bj.gelu(x, True, **k), bj.gelu_tanh(x, **k))
     np.testing.assert_array_equal(bj.gelu_backward(x, dy, approximate=True, **k), bj.gelu_tanh_backward(x, dy, **k))
     assert (bj.gelu(x, approximate=False, **k) != bj.gelu_tanh(x, **k)).any()
-    x = jnp.linspace(-3, 3, 8)
+    x = sent.linspace(-3, 3, 8)
     np.testing.assert_array_equal(bj.geglu(x, 0, True, **k), bj.geglu_tanh(x, 0, **k))
-    dy = jnp.ones(4)
+    dy = sent.ones(4)
     np.testing.assert_array_equal(bj.geglu_backward(x, dy, approximate=True, **k), bj.geglu_tanh_backward(x, dy, **k))
     for op in (bj.gelu, bj.geglu):
         with pytest.raises(TypeError, match=f"^{op.__name__}: approximate must be True or False, got 'tanh'"):

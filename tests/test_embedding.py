@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 from by_torch import torch
 from examples_of import close, same_bits
 from jax.test_util import check_grads
@@ -84,9 +85,9 @@ def _bounded(weight, max_norm, norm_type=2.0):
 @pytest.mark.parametrize("padding", [2, -1])
 def test_the_row_of_padding_has_no_gradient_of_any_order(padding):
     weight = normal((6, 5), "float64")
-    curvature = jax.hessian(lambda w: (bj.embedding(IDS, w, padding_idx=padding) ** 3).sum())(weight[:, 0])
+    curvature = jax.jit(jax.hessian(lambda w: (bj.embedding(IDS, w, padding_idx=padding) ** 3).sum()))(weight[:, 0])
     assert not np.asarray(curvature)[padding].any() and np.asarray(curvature).any()
-    t = jnp.ones_like(weight)
+    t = sent.ones_like(weight)
     tangent = jax.jvp(lambda w: bj.embedding(IDS, w, padding_idx=padding), (weight,), (t,))[1]
     same_bits(tangent, jnp.broadcast_to((padding % 6 != IDS)[..., None], tangent.shape).astype(tangent.dtype))
 
@@ -97,18 +98,18 @@ def test_ids_of_every_width(dtype, implementation):
     """Also where the dtype does not hold the number of rows, and for ids that no row has."""
     weight, ids = normal((300, 2)), np.array([[0, 127], [44, 7], [7, 100]])
     fun = lambda w, x: bj.embedding(x, w, padding_idx=299, implementation=implementation)
-    same_bits(fun(weight, jnp.asarray(ids, dtype)), weight[ids])
-    bag = bj.embedding_bag(jnp.asarray(ids, dtype), weight, padding_idx=299, implementation=implementation)
+    same_bits(fun(weight, sent.asarray(ids, dtype)), weight[ids])
+    bag = bj.embedding_bag(sent.asarray(ids, dtype), weight, padding_idx=299, implementation=implementation)
     close(bag, np.asarray(weight)[ids].mean(1), "float32")
     info = jnp.iinfo(dtype)
-    outside = jnp.array([max(info.min, -(2**40)), min(info.max, 2**40)], dtype)
+    outside = sent.asarray([max(info.min, -(2**40)), min(info.max, 2**40)], dtype)
     fun = lambda w, x: bj.embedding(x, w, implementation=implementation)
-    y, (gradient,) = _everything(lambda w: fun(w, outside), (weight[:100],), jnp.ones((2, 2)))
+    y, (gradient,) = _everything(lambda w: fun(w, outside), (weight[:100],), sent.ones((2, 2)))
     if info.min == 0:
         same_bits(y[0], weight[0])
         y, gradient = y[1:], gradient[1:]
     assert not y.any() and not gradient.any()
-    rows = bj.embedding_backward_rows(outside[1:], jnp.ones((1, 2)), 100, implementation=implementation)
+    rows = bj.embedding_backward_rows(outside[1:], sent.ones((1, 2)), 100, implementation=implementation)
     assert rows[0].tolist() == [100] and not rows[1].any()
 
 
@@ -116,17 +117,17 @@ def test_shapes_without_elements_and_of_any_rank():
     weight = normal((6, 2, 3))
     assert bj.embedding(jnp.int32(3), weight).tolist() == weight[3].tolist()
     assert bj.embedding(jnp.int32(3), weight[:, 0, 0]) == weight[3, 0, 0]
-    assert bj.embedding(jnp.zeros((0, 4), int), weight).shape == (0, 4, 2, 3)
-    assert not bj.embedding(jnp.zeros(4, int), weight[:0]).any()
-    assert not bj.embedding_bag(jnp.zeros(0, int), weight, jnp.zeros(3, int)).any()
-    assert bj.embedding_bag(jnp.zeros((0, 4), int), weight).shape == (0, 2, 3)
-    assert bj.embedding_bag(jnp.zeros((4, 0), int), weight, mode="max").shape == (4, 2, 3)
-    assert not bj.embedding_bag(jnp.zeros((2, 3), int), weight[:0], mode="max").any()
-    gradient = jax.grad(lambda w: bj.embedding_bag(jnp.zeros(0, int), w, jnp.zeros(3, int)).sum())(weight)
+    assert bj.embedding(sent.zeros((0, 4), int), weight).shape == (0, 4, 2, 3)
+    assert not bj.embedding(sent.zeros(4, int), weight[:0]).any()
+    assert not bj.embedding_bag(sent.zeros(0, int), weight, sent.zeros(3, int)).any()
+    assert bj.embedding_bag(sent.zeros((0, 4), int), weight).shape == (0, 2, 3)
+    assert bj.embedding_bag(sent.zeros((4, 0), int), weight, mode="max").shape == (4, 2, 3)
+    assert not bj.embedding_bag(sent.zeros((2, 3), int), weight[:0], mode="max").any()
+    gradient = jax.jit(jax.grad(lambda w: bj.embedding_bag(sent.zeros(0, int), w, sent.zeros(3, int)).sum()))(weight)
     assert not gradient.any()
-    ids, rows = bj.embedding_backward_rows(jnp.zeros((0, 4), int), jnp.zeros((0, 4, 2)), 9)
+    ids, rows = bj.embedding_backward_rows(sent.zeros((0, 4), int), sent.zeros((0, 4, 2)), 9)
     assert ids.shape == (0,) and rows.shape == (0, 2)
-    same_bits(bj.embedding_sgd_step(weight, jnp.zeros(0, int), weight[:0], 0.1), weight)
+    same_bits(bj.embedding_sgd_step(weight, sent.zeros(0, int), weight[:0], 0.1), weight)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -163,7 +164,7 @@ def test_bags_are_torchs(how, dtype):
     _agree(lambda w: bj.embedding_bag(flat, w, lengths=np.diff(OFFSETS), **options), theirs, (weight,), dtype)
     theirs = lambda w: _bag(w, IDS, **options)
     _agree(lambda w: bj.embedding_bag(IDS, w, **options), theirs, (weight,), dtype)
-    at_last = jax.jit(lambda w: bj.embedding_bag(flat, w, jnp.array([0, 24, 24]), **options))(weight)
+    at_last = jax.jit(lambda w: bj.embedding_bag(flat, w, sent.asarray([0, 24, 24]), **options))(weight)
     assert not at_last[1:].any()
 
 
@@ -202,16 +203,16 @@ def test_a_mean_has_weights_too():
         want[b] = np.mean(rows, 0) if rows else 0
     close(bag(weight, w), want, "float64")
     check_grads(bag, (weight, w), order=2, modes=("fwd", "rev"))
-    dw = jax.grad(lambda w: bag(weight, w).sum())(w)
+    dw = jax.jit(jax.grad(lambda w: bag(weight, w).sum()))(w)
     assert not np.asarray(dw)[~kept].any() and np.asarray(dw)[kept].all()
 
 
 @pytest.mark.parametrize("implementation", ["native", "xla"])
 def test_on_ties_the_first_entry_takes_the_gradient_of_a_maximum(implementation):
-    weight = jnp.array([[1.0, 5.0], [1.0, 0.0], [0.0, 5.0]])
-    bag = lambda w: bj.embedding_bag(jnp.array([[1, 0, 2, -1]]), w, mode="max", implementation=implementation)
+    weight = sent.asarray([[1.0, 5.0], [1.0, 0.0], [0.0, 5.0]])
+    bag = lambda w: bj.embedding_bag(sent.asarray([[1, 0, 2, -1]]), w, mode="max", implementation=implementation)
     assert bag(weight).tolist() == [[1, 5]]
-    assert jax.grad(lambda w: bag(w).sum())(weight).tolist() == [[0, 1], [1, 0], [0, 0]]
+    assert jax.jit(jax.grad(lambda w: bag(w).sum()))(weight).tolist() == [[0, 1], [1, 0], [0, 0]]
     assert bag(weight - 9).tolist() == [[-8, -4]]  # the entry that is dropped is not 0
 
 
@@ -251,7 +252,7 @@ def test_rows_of_a_gradient(size, dtype):
     np.testing.assert_array_equal(ids, want[0])
     close(rows, want[1], dtype, scale=4)
     if size is None:
-        dense = jnp.zeros((10, 2, 3), dtype).at[ids].set(rows, mode="drop")
+        dense = sent.zeros((10, 2, 3), dtype).at[ids].set(rows, mode="drop")
         close(dense, bj.backward.embedding_backward(x, dy, 10, padding_idx=-1), dtype)
 
 
@@ -281,7 +282,7 @@ def test_steps_are_those_of_sparse_tables_of_torch(padding):
     close(got, want, "float64")
     same_bits(got[6:], weight[6:])
 
-    start = jnp.full_like(weight, 0.25)
+    start = sent.full_like(weight, 0.25)
     want, sums = _steps_of_torch(
         torch.optim.Adagrad, weight, IDS, dys, padding, lr=0.3, eps=1e-8, initial_accumulator_value=0.25
     )
@@ -296,26 +297,26 @@ def test_steps_are_those_of_sparse_tables_of_torch(padding):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_steps_of_half_precision_are_rounded_once(dtype):
     """Of what is added up in float32, and with accumulators of float32."""
-    weight, x, dy = normal((9, 4), dtype), jnp.zeros(500, int), jnp.ones((500, 4), dtype)
+    weight, x, dy = normal((9, 4), dtype), sent.zeros(500, int), sent.ones((500, 4), dtype)
     got = bj.embedding_sgd_step(weight, x, dy, 1e-3)
     close(got[0], np.asarray(weight[0], np.float64) - 0.5, dtype, scale=0.3)
-    sums = jnp.zeros((9, 4), jnp.float32)
+    sums = sent.zeros((9, 4), jnp.float32)
     new, sums = bj.embedding_adagrad_step(weight, sums, x, dy, 0.5)
     assert new.dtype == dtype and sums.dtype == jnp.float32
-    same_bits(sums[0], jnp.full(4, 250000.0, jnp.float32))
+    same_bits(sums[0], sent.full(4, 250000.0, jnp.float32))
     same_bits(new[0], (weight[0].astype(jnp.float32) - 0.5).astype(dtype))
 
 
 def test_a_step_of_zeros_and_without_eps_changes_nothing():
     weight = normal((9, 4))
-    new, sums = bj.embedding_adagrad_step(weight, jnp.zeros((9, 4)), jnp.arange(3), jnp.zeros((3, 4)), 0.5, eps=0.0)
+    new, sums = bj.embedding_adagrad_step(weight, sent.zeros((9, 4)), sent.arange(3), sent.zeros((3, 4)), 0.5, eps=0.0)
     same_bits(new, weight)
     assert not sums.any()
 
 
 def test_steps_have_no_derivative():
-    weight, x, dy = normal((9, 4)), jnp.arange(3), jnp.ones((3, 4))
-    gradient = jax.grad(lambda w, dy: bj.embedding_sgd_step(w, x, dy, 0.5).sum(), (0, 1))(weight, dy)
+    weight, x, dy = normal((9, 4)), sent.arange(3), sent.ones((3, 4))
+    gradient = jax.jit(jax.grad(lambda w, dy: bj.embedding_sgd_step(w, x, dy, 0.5).sum(), (0, 1)))(weight, dy)
     assert not any(g.any() for g in gradient)
 
 
@@ -386,7 +387,7 @@ def test_steps_update_a_donated_table_in_place():
     assert "copy" not in _made(text, V, D)
     text, _ = _text(
         lambda w, a, x, dy: bj.embedding_adagrad_step(w, a, x, dy, 0.1),
-        weight, jnp.ones_like(weight), x, normal((N, D)), donate=(0, 1),
+        weight, sent.ones_like(weight), x, normal((N, D)), donate=(0, 1),
     )  # fmt: skip
     assert "{0}: (0, {}," in text and "{1}: (1, {}," in text and "copy" not in _made(text, V, D)
 
@@ -395,9 +396,9 @@ def test_under_vmap_and_in_jitted_loops():
     weight, x = normal((3, 6, 5), "float64"), RNG.integers(-1, 7, (3, 8))
     for fun in (
         lambda x, w: bj.embedding(x, w, padding_idx=2, max_norm=1.0, scale_grad_by_freq=True),
-        lambda x, w: bj.embedding_bag(x, w, jnp.array([0, 3, 3]), mode="max", padding_idx=1),
-        lambda x, w: bj.embedding_backward_rows(x, w[jnp.zeros(8, int)], 6)[1],
-        lambda x, w: bj.embedding_sgd_step(w, x, w[jnp.zeros(8, int)], 0.5),
+        lambda x, w: bj.embedding_bag(x, w, sent.asarray([0, 3, 3]), mode="max", padding_idx=1),
+        lambda x, w: bj.embedding_backward_rows(x, w[sent.zeros(8, int)], 6)[1],
+        lambda x, w: bj.embedding_sgd_step(w, x, w[sent.zeros(8, int)], 0.5),
     ):
         mapped = jax.jit(jax.vmap(fun))(x, weight)
         each = np.stack([fun(*a) for a in zip(x, weight, strict=True)])
@@ -407,7 +408,7 @@ def test_under_vmap_and_in_jitted_loops():
 # ---------------------------------------------------------------------------------------------------------------------
 # Refused
 
-I, X, W = jnp.zeros(4, int), jnp.zeros((4, 2), jnp.float32), {"offsets": jnp.zeros(2, int)}
+I, X, W = sent.zeros(4, int), sent.zeros((4, 2), jnp.float32), {"offsets": sent.zeros(2, int)}
 
 
 @pytest.mark.parametrize(

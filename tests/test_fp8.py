@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import optax
 import pytest
+import sent
 import sharded
 from jax.sharding import PartitionSpec as P
 from programs import normal
@@ -47,7 +48,7 @@ def _same(got, want):
 def test_cast_is_ml_dtypes(to, dtype, scale):
     """Of magnitudes from subnormal to out of range, and of what is not finite."""
     magnitudes = np.exp2(np.linspace(-18, 15, 997)) * np.resize([1, -1], 997)
-    x = jnp.asarray(magnitudes, dtype)
+    x = sent.asarray(magnitudes, dtype)
     q, amax = bj.fp8_cast(x, scale, to)
     want, largest = _numpy_cast(x, scale, to)
     assert q.dtype == to and amax.dtype == jnp.float32
@@ -59,21 +60,24 @@ def test_cast_is_ml_dtypes(to, dtype, scale):
 
 @pytest.mark.parametrize("to", LARGEST)
 def test_cast_of_what_is_not_finite(to):
-    q, amax = bj.fp8_cast(jnp.array([np.inf, -np.inf, 1e30, 1.0], jnp.float32), 2.0, to)
+    q, amax = bj.fp8_cast(sent.asarray([np.inf, -np.inf, 1e30, 1.0], jnp.float32), 2.0, to)
     _same(q, [LARGEST[to], -LARGEST[to], LARGEST[to], 2.0])
     assert amax == np.inf
-    q, amax = bj.fp8_cast(jnp.array([np.nan, 1.0], jnp.float32), 2.0, to)
+    q, amax = bj.fp8_cast(sent.asarray([np.nan, 1.0], jnp.float32), 2.0, to)
     _same(q, [np.nan, 2.0])
     assert np.isnan(amax)
-    q, amax = bj.fp8_cast(jnp.zeros((0, 3), jnp.float32), 2.0, to)
+    q, amax = bj.fp8_cast(sent.zeros((0, 3), jnp.float32), 2.0, to)
     assert q.shape == (0, 3) and amax == 0
 
 
 def test_derivatives_of_casts():
-    x = jnp.arange(4.0, dtype=jnp.float32)
-    _same(jax.grad(lambda x: bj.fp8_cast(x, 2.0)[1] + bj.fp8_cast(x, 2.0)[0].astype(jnp.float32).sum())(x), np.zeros(4))
+    x = sent.arange(4.0, dtype=jnp.float32)
+    _same(
+        jax.jit(jax.grad(lambda x: bj.fp8_cast(x, 2.0)[1] + bj.fp8_cast(x, 2.0)[0].astype(jnp.float32).sum()))(x),
+        np.zeros(4),
+    )
     q = bj.fp8_cast(x, 2.0)[0]
-    assert jax.grad(lambda s: bj.fp8_dequant(q, s).sum())(jnp.float32(2)) == -(0 + 2 + 4 + 6) / 4
+    assert jax.jit(jax.grad(lambda s: bj.fp8_dequant(q, s).sum()))(jnp.float32(2)) == -(0 + 2 + 4 + 6) / 4
 
 
 @pytest.mark.parametrize("algorithm", ["max", "most_recent"])
@@ -81,7 +85,7 @@ def test_derivatives_of_casts():
 def test_recipe_over_steps(to, margin, algorithm):
     """A window of all steps: the largest magnitude counts until it leaves the history, and none is lost."""
     magnitudes = [1.0, 8.0, 2.0, 0.5, 0.0, np.inf, 3.0, np.nan, 2.0, 1.0, 1.0, 1.0]
-    history, scale = jnp.zeros(3, jnp.float32), jnp.float32(1)
+    history, scale = sent.zeros(3, jnp.float32), jnp.float32(1)
     expected = np.asarray(history), np.float32(1)
     update = jax.jit(lambda h, s: bj.fp8_recipe_update(h, s, dtype=to, margin=margin, amax_compute_algo=algorithm))
     for amax in magnitudes:
@@ -95,21 +99,21 @@ def test_recipe_over_steps(to, margin, algorithm):
 
 
 def test_recipe_of_many_arrays_one_step_and_tiny_magnitudes():
-    history, scale = np.abs(normal((4, 5), "float32")), jnp.ones(4, jnp.float32)
+    history, scale = np.abs(normal((4, 5), "float32")), sent.ones(4, jnp.float32)
     got = bj.fp8_recipe_update(history, scale)
     for i in range(4):
         want = _numpy_update(np.asarray(history[i]), 1.0, 448.0)
         _same(got[0][i], want[0])
         _same(got[1][i], want[1])
-    history, scale = bj.fp8_recipe_update(jnp.array([7.0], jnp.float32), 1.0)
-    assert scale == 64 and history == jnp.zeros(1)
-    assert bj.fp8_recipe_update(jnp.array([1e-37], jnp.float32), 1.0)[1] == np.finfo(np.float32).max
+    history, scale = bj.fp8_recipe_update(sent.asarray([7.0], jnp.float32), 1.0)
+    assert scale == 64 and history == sent.zeros(1)
+    assert bj.fp8_recipe_update(sent.asarray([1e-37], jnp.float32), 1.0)[1] == np.finfo(np.float32).max
 
 
 def _state(length=3):
     scales = iter((10.0, 40.0, 300.0))
     return Fp8State(
-        *(Fp8Scale(jnp.float32(next(scales)), jnp.array([0, 9.0, 0.25][:length], jnp.float32)) for _ in range(3))
+        *(Fp8Scale(jnp.float32(next(scales)), sent.asarray([0, 9.0, 0.25][:length], jnp.float32)) for _ in range(3))
     )
 
 
@@ -188,7 +192,7 @@ def test_state_through_checkpoint_scan_and_vmap():
         got = jax.jit(jax.grad(fun, 1))(kernels, state)
         for a, b in zip(_states(got), _states(want), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5)
-    many = jax.grad(lambda s: jax.vmap(lambda k, s: bj.fp8_linear(x, k, s))(kernels, s).sum())(state)
+    many = jax.jit(jax.grad(lambda s: jax.vmap(lambda k, s: bj.fp8_linear(x, k, s))(kernels, s).sum()))(state)
     for i in range(3):
         one = jax.grad(lambda s, i=i: bj.fp8_linear(x, kernels[i], s).sum())(_state())
         for a, b in zip(_states(many), _states(one), strict=True):
@@ -198,7 +202,7 @@ def test_state_through_checkpoint_scan_and_vmap():
 def _trained(layer, state, steps=150):
     """Regression of a linear map by Adam; the state is replaced by its gradient."""
     x, true = normal((64, 16), "float32", 7), normal((16, 4), "float32", 8)
-    target, params = x @ true, {"kernel": jnp.zeros((16, 4)), "bias": jnp.zeros(4)}
+    target, params = x @ true, {"kernel": sent.zeros((16, 4)), "bias": sent.zeros(4)}
     params = jax.tree.map(lambda p: p.astype(jnp.float32), params)
     optimizer = optax.adam(0.05)
 
@@ -239,7 +243,7 @@ def test_amax_is_that_of_all_shards(kind):
     fun = jax.jit(
         lambda x: (
             *bj.fp8_cast(x, 2.0),
-            jax.grad(lambda s: bj.fp8_linear(x, jnp.eye(16, dtype=x.dtype), s).sum())(_state()),
+            jax.jit(jax.grad(lambda s: bj.fp8_linear(x, sent.eye(16, dtype=x.dtype), s).sum()))(_state()),
         )
     )
     want = fun(x)
@@ -249,15 +253,15 @@ def test_amax_is_that_of_all_shards(kind):
     jax.tree.map(_same, got, want)
 
 
-X, K = jnp.ones((2, 4), jnp.float32), jnp.ones((4, 3), jnp.float32)
+X, K = sent.ones((2, 4), jnp.float32), sent.ones((4, 3), jnp.float32)
 
 
 @pytest.mark.parametrize(
     "error, message, call",
     [
-        (ValueError, "fp8_cast: scale must have shape ()", lambda: bj.fp8_cast(X, jnp.ones(2, jnp.float32))),
+        (ValueError, "fp8_cast: scale must have shape ()", lambda: bj.fp8_cast(X, sent.ones(2, jnp.float32))),
         (ValueError, "fp8_cast: dtype must be", lambda: bj.fp8_cast(X, 1.0, "int8")),
-        (TypeError, "fp8_cast: x must", lambda: bj.fp8_cast(jnp.ones(2, jnp.int32), 1.0)),
+        (TypeError, "fp8_cast: x must", lambda: bj.fp8_cast(sent.ones(2, jnp.int32), 1.0)),
         (TypeError, "fp8_dequant: q must", lambda: bj.fp8_dequant(X, 1.0)),
         (ValueError, "fp8_recipe_update: history must have a last dimension", lambda: bj.fp8_recipe_update(X[:, :0], X[:, 0])),
         (ValueError, "fp8_recipe_update: scale must have shape (2,)", lambda: bj.fp8_recipe_update(X, 1.0)),

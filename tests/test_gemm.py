@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 from by_torch import torch
 from examples_of import close, same_bits
 from programs import FLOATS, normal
@@ -48,7 +49,7 @@ CALLS = {
     ),
     "grouped_gemm": (
         ((7, 5), (3, 5, 4)),
-        lambda a, b: bj.grouped_gemm(a, b, jnp.array([4, 0, 2])),
+        lambda a, b: bj.grouped_gemm(a, b, sent.asarray([4, 0, 2])),
         lambda a, b: torch.cat([a[:4] @ b[0], a[4:6] @ b[2], 0 * a[6:] @ b[2]]),
     ),
 }  # fmt: skip
@@ -70,17 +71,17 @@ def test_value_and_gradients_are_torchs(name, dtype):
 
 def test_it_is_rounded_once():
     """1 + 2^-8 is no bfloat16: after the product, after the bias or after the factor it would be 1."""
-    a, b = jnp.array([[1.0, 2**-8]], jnp.bfloat16), jnp.ones((2, 1), jnp.bfloat16)
-    assert bj.gemm(a, b, alpha=256)[0, 0] == 256 and bj.gemm(a, b, jnp.array([[-1.0]]).astype(a.dtype))[0, 0] == 2**-8
-    assert bj.gemm_bias_relu(a, b, -jnp.ones(1, jnp.bfloat16))[0, 0] == 2**-8
-    assert bj.gemm_bias(a, b, jnp.full(1, 2.0**-9 - 1, jnp.float32))[0, 0] == 2**-8 + 2**-9
+    a, b = sent.asarray([[1.0, 2**-8]], jnp.bfloat16), sent.ones((2, 1), jnp.bfloat16)
+    assert bj.gemm(a, b, alpha=256)[0, 0] == 256 and bj.gemm(a, b, sent.asarray([[-1.0]], a.dtype))[0, 0] == 2**-8
+    assert bj.gemm_bias_relu(a, b, -sent.ones(1, jnp.bfloat16))[0, 0] == 2**-8
+    assert bj.gemm_bias(a, b, sent.full(1, 2.0**-9 - 1, jnp.float32))[0, 0] == 2**-8 + 2**-9
 
 
 def test_ones_in_16_bits_accumulate_wide():
     for dtype, n in ((jnp.bfloat16, 4096), (jnp.float16, 8192)):
-        ones = jnp.ones((1, n), dtype)
+        ones = sent.ones((1, n), dtype)
         assert bj.gemm(ones, ones, transpose_b=True)[0, 0] == n
-        assert bj.grouped_gemm(ones, ones[None], jnp.array([1]), transpose_b=True)[0, 0] == n
+        assert bj.grouped_gemm(ones, ones[None], sent.asarray([1]), transpose_b=True)[0, 0] == n
 
 
 @pytest.mark.parametrize("name", ["gemm_bias_gelu", "grouped_gemm", "gemm_sparse24"])
@@ -88,7 +89,7 @@ def test_gradients_in_16_bits_are_products_of_16_bits(name):
     """On a GPU, where one of float32 would be slow."""
     if name == "gemm_sparse24":
         args, fun = (normal((4, 4), "bfloat16"), normal((8, 3), "bfloat16")), None
-        metadata = jnp.full((4, 2), 0b1100, jnp.uint8)
+        metadata = sent.full((4, 2), 0b1100, jnp.uint8)
         fun = lambda values, b: bj.gemm_sparse24(values, metadata, b)
     else:
         shapes, fun, _ = CALLS[name]
@@ -111,7 +112,7 @@ def test_a_gradient_in_one_operand_is_one_product():
 
 def test_c_is_not_read_with_a_factor_of_0():
     a, b = normal((4, 5)), normal((5, 3))
-    same_bits(bj.gemm(a, b, jnp.full((4, 3), jnp.nan), beta=0), bj.gemm(a, b))
+    same_bits(bj.gemm(a, b, sent.full((4, 3), jnp.nan), beta=0), bj.gemm(a, b))
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (1, 3), (4, 1), (4, 3)], ids=str)
@@ -119,16 +120,16 @@ def test_c_broadcasts(shape):
     a, b, c = normal((4, 5)), normal((5, 3)), normal(shape, seed=1)
     with jax.numpy_rank_promotion("raise"):
         close(bj.gemm(a, b, c), np.asarray(a) @ np.asarray(b) + np.asarray(c), "float64")
-        gradient = jax.grad(lambda c: bj.gemm(a, b, c).sum())(c)
+        gradient = jax.jit(jax.grad(lambda c: bj.gemm(a, b, c).sum()))(c)
     assert gradient.shape == shape and gradient.sum() == 12
 
 
 @pytest.mark.parametrize("m, k, n", [(0, 3, 2), (2, 0, 3), (2, 3, 0)])
 def test_sizes_of_0(m, k, n):
-    a, b, bias = jnp.ones((m, k)), jnp.ones((k, n)), jnp.ones(n)
+    a, b, bias = sent.ones((m, k)), sent.ones((k, n)), sent.ones(n)
     same_bits(bj.gemm_bias(a, b, bias), np.full((m, n), k + 1.0))
-    same_bits(bj.grouped_gemm(a, b[None], jnp.array([m])), np.full((m, n), float(k)))
-    same_bits(bj.gemv(a, jnp.ones(k)), np.full(m, float(k)))
+    same_bits(bj.grouped_gemm(a, b[None], sent.asarray([m])), np.full((m, n), float(k)))
+    same_bits(bj.gemv(a, sent.ones(k)), np.full(m, float(k)))
     assert (bj.int8_gemm(a.astype(jnp.int8), b.astype(jnp.uint8), b_zero_point=1) == 0).all()
 
 
@@ -142,11 +143,11 @@ def test_2_in_4_are_those_of_a_dense_matrix(dtype):
     metadata = (kept[..., 0] | kept[..., 1] << 2 | 0xA0).astype(np.uint8)  # the other bits say nothing
     sparse = np.zeros_like(groups)
     np.put_along_axis(sparse, kept, np.take_along_axis(groups, kept, -1), -1)
-    sparse = jnp.asarray(sparse.reshape(6, 16))
+    sparse = sent.asarray(sparse.reshape(6, 16))
     fun = lambda values: bj.gemm_sparse24(values, metadata, b)
-    same_bits(fun(jnp.asarray(values)), bj.gemm(sparse, b))
-    gradient = jax.grad(lambda values: fun(values).sum())(jnp.asarray(values))
-    of_dense = np.asarray(jax.grad(lambda a: bj.gemm(a, b).sum())(sparse)).reshape(6, 4, 4)
+    same_bits(fun(sent.asarray(values)), bj.gemm(sparse, b))
+    gradient = jax.jit(jax.grad(lambda values: fun(values).sum()))(sent.asarray(values))
+    of_dense = np.asarray(jax.jit(jax.grad(lambda a: bj.gemm(a, b).sum()))(sparse)).reshape(6, 4, 4)
     same_bits(gradient, np.take_along_axis(of_dense, kept, -1).reshape(6, 8))
 
 
@@ -170,13 +171,13 @@ def test_products_of_integers_are_exact(left, right):
 
 
 def test_quantized_results_are_rounded_to_even_and_saturate():
-    a, b = jnp.array([[1, 3, 5, 127, -128]], jnp.int8).T, jnp.array([[1, -1]], jnp.int8)
+    a, b = sent.asarray([[1, 3, 5, 127, -128]], jnp.int8).T, sent.asarray([[1, -1]], jnp.int8)
     assert bj.int8_gemm(a, b, 0.5).tolist() == [[0, 0], [2, -2], [2, -2], [64, -64], [-64, 64]]
     assert bj.int8_gemm(a, b, 0.5, zero_point=10, dtype="uint8")[:, 1].tolist() == [10, 8, 8, 0, 74]
     assert bj.int8_gemm(a, b, 2.0)[3].tolist() == [127, -128]
-    assert bj.int8_gemm(a, b, 0.5, jnp.ones(2, jnp.int32), activation="relu", dtype="float32")[1].tolist() == [2.5, 0]
-    assert bj.int8_gemm(a, b, jnp.array([jnp.nan, jnp.inf], jnp.float32))[0].tolist() == [0, -128]
-    assert bj.int8_gemm(a, b, None, jnp.array([7, 8], jnp.int32))[0].tolist() == [8, 7]
+    assert bj.int8_gemm(a, b, 0.5, sent.ones(2, jnp.int32), activation="relu", dtype="float32")[1].tolist() == [2.5, 0]
+    assert bj.int8_gemm(a, b, sent.asarray([jnp.nan, jnp.inf], jnp.float32))[0].tolist() == [0, -128]
+    assert bj.int8_gemm(a, b, None, sent.asarray([7, 8], jnp.int32))[0].tolist() == [8, 7]
 
 
 FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
@@ -197,8 +198,8 @@ def test_products_of_8_bit_floats(left, right):
 @pytest.mark.parametrize("dtype", FLOAT8)
 def test_results_of_8_bit_floats_saturate(dtype):
     largest = float(jnp.finfo(dtype).max)
-    a = jnp.array([[448.0, 448.0], [1.0, 0.0], [jnp.nan, 0.0]]).astype(FLOAT8[0])
-    b = jnp.array([[448.0, -448.0], [448.0, -448.0]]).astype(FLOAT8[0])
+    a = sent.asarray([[448.0, 448.0], [1.0, 0.0], [jnp.nan, 0.0]], FLOAT8[0])
+    b = sent.asarray([[448.0, -448.0], [448.0, -448.0]], FLOAT8[0])
     y = bj.fp8_gemm(a, b, dtype=dtype).astype(jnp.float32)
     np.testing.assert_array_equal(y, [[largest, -largest], [448, -448], [np.nan] * 2])
     y = bj.fp8_gemm(a, b, out_scale=896.0, dtype=dtype).astype(jnp.float32)
@@ -228,17 +229,17 @@ OF_FLOATS = [
     ),
 ]
 WITH_C = [
-    (ValueError, r"c must broadcast to the product's shape \(4, 3\), got \(2,\)", {"c": jnp.ones(2)}),
-    (TypeError, "c must have the dtype of a, float64, got float32", {"c": jnp.ones(3, jnp.float32)}),
+    (ValueError, r"c must broadcast to the product's shape \(4, 3\), got \(2,\)", {"c": sent.ones(2)}),
+    (TypeError, "c must have the dtype of a, float64, got float32", {"c": sent.ones(3, jnp.float32)}),
     (TypeError, "beta must be a static number, got True", {"beta": True}),
 ]
 BIASED = [
     *COMMON, *OF_FLOATS, *WITH_C,
-    (ValueError, r"bias must have shape \(3,\), one for each column of the product, got \(4,\)", {"bias": jnp.ones(4)}),
+    (ValueError, r"bias must have shape \(3,\), one for each column of the product, got \(4,\)", {"bias": sent.ones(4)}),
     (TypeError, "bias must be an array, got None; gemm has none", {"bias": None}),
 ]  # fmt: skip
 RANK_2 = [(ValueError, r"a must have rank 2, got shape \(1, 4, 5\)", {"a": A[None]})]
-X, Q = jnp.ones((4, 5), jnp.int8), jnp.ones((5, 3), jnp.int8)
+X, Q = sent.ones((4, 5), jnp.int8), sent.ones((5, 3), jnp.int8)
 E4 = jnp.float8_e4m3fn
 REFUSED = {
     "gemm": [*COMMON, *OF_FLOATS, *WITH_C, *RANK_2],
@@ -250,47 +251,47 @@ REFUSED = {
     **dict.fromkeys(("gemm_bias", "gemm_bias_relu", "gemm_bias_gelu", "gemm_bias_silu"), BIASED),
     "batched_gemm": [(ValueError, r"a must have rank 3, got shape \(4, 5\)", {})],
     "gemv": [
-        (ValueError, r"x must have a contracted size of 5, for a of shape \(4, 5\), got shape \(4,\)", {"x": jnp.ones(4)}),
+        (ValueError, r"x must have a contracted size of 5, for a of shape \(4, 5\), got shape \(4,\)", {"x": sent.ones(4)}),
         (ValueError, r"x must have rank 1, got shape \(5, 3\)", {"x": B}),
-        (ValueError, r"c must broadcast to the product's shape \(4,\), got \(5,\)", {"c": jnp.ones(5)}),
+        (ValueError, r"c must broadcast to the product's shape \(4,\), got \(5,\)", {"c": sent.ones(5)}),
     ],
     "grouped_gemm": [
         (ValueError, r"b must have rank 3, got shape \(5, 3\)", {"b": B}),
-        (ValueError, r"group_sizes must have shape \(1,\), .*, got \(2,\)", {"group_sizes": jnp.array([2, 2])}),
-        (TypeError, "group_sizes must have one of the dtypes int8.*, got float64", {"group_sizes": jnp.ones(1)}),
+        (ValueError, r"group_sizes must have shape \(1,\), .*, got \(2,\)", {"group_sizes": sent.asarray([2, 2])}),
+        (TypeError, "group_sizes must have one of the dtypes int8.*, got float64", {"group_sizes": sent.ones(1)}),
         (ValueError, "b must have a contracted size of 5", {"transpose_b": True}),
     ],
     "gemm_sparse24": [
-        (TypeError, "metadata must have one of the dtypes uint8, got int32", {"metadata": jnp.ones((4, 2), jnp.int32)}),
-        (ValueError, r"metadata must have shape \(4, 2\), .*, got \(4, 3\)", {"metadata": jnp.ones((4, 3), jnp.uint8)}),
+        (TypeError, "metadata must have one of the dtypes uint8, got int32", {"metadata": sent.ones((4, 2), jnp.int32)}),
+        (ValueError, r"metadata must have shape \(4, 2\), .*, got \(4, 3\)", {"metadata": sent.ones((4, 3), jnp.uint8)}),
         (ValueError, r"values must have two elements for each four, got shape \(4, 5\)", {"values": A}),
         (ValueError, r"b must have a contracted size of 8, for values of shape \(4, 4\), got shape \(5, 3\)", {"b": B}),
     ],
     "int8_gemm": [
         *COMMON[3:], (TypeError, "a must have one of the dtypes int8, uint8, got float64", {"a": A}),
         (ValueError, r"b must have a contracted size of 5, for a of shape \(4, 5\), got shape \(4, 5\)", {"b": X}),
-        (TypeError, "scale must have one of the dtypes float32, got int32", {"scale": jnp.ones((), jnp.int32)}),
-        (ValueError, r"scale must have shape \(\) or \(3,\), got \(4,\)", {"scale": jnp.ones(4, jnp.float32)}),
-        (TypeError, "bias must have one of the dtypes int32, got float32", {"bias": jnp.ones(3, jnp.float32)}),
+        (TypeError, "scale must have one of the dtypes float32, got int32", {"scale": sent.ones((), jnp.int32)}),
+        (ValueError, r"scale must have shape \(\) or \(3,\), got \(4,\)", {"scale": sent.ones(4, jnp.float32)}),
+        (TypeError, "bias must have one of the dtypes int32, got float32", {"bias": sent.ones(3, jnp.float32)}),
         (ValueError, "activation must be 'identity' without a scale, got 'relu'", {"activation": "relu"}),
         (ValueError, "activation must be one of 'identity', .*, got 'tanh'", {"activation": "tanh"}),
         (ValueError, "dtype must be one of 'int32', got 'int8'", {"dtype": "int8"}),
         (TypeError, "dtype must be a dtype, got 'int9'", {"dtype": "int9"}),
         (ValueError, "zero_point must be None for a result of int32, got an array", {"zero_point": 1}),
-        (ValueError, r"a_zero_point must have shape \(\) or \(4,\), got \(3,\)", {"a_zero_point": jnp.array([1, 2, 3])}),
+        (ValueError, r"a_zero_point must have shape \(\) or \(4,\), got \(3,\)", {"a_zero_point": sent.asarray([1, 2, 3])}),
     ],
     "fp8_gemm": [
         (TypeError, "a must have one of the dtypes float8_e4m3fn, float8_e5m2, got float64", {"a": A}),
         (ValueError, "dtype must be one of .*, got 'int8'", {"dtype": "int8"}),
         (ValueError, "out_scale must be None for a result of bfloat16, got an array", {"out_scale": 2.0}),
-        (ValueError, r"a_scale must have shape \(\) or \(4,\), got \(3,\)", {"a_scale": jnp.ones(3, jnp.float32)}),
-        (TypeError, "b_scale must have one of the dtypes float32, got float64", {"b_scale": jnp.ones(3)}),
+        (ValueError, r"a_scale must have shape \(\) or \(4,\), got \(3,\)", {"a_scale": sent.ones(3, jnp.float32)}),
+        (TypeError, "b_scale must have one of the dtypes float32, got float64", {"b_scale": sent.ones(3)}),
     ],
 }  # fmt: skip
 GIVEN = {
-    **{f"gemm_bias{end}": {"bias": jnp.ones(3)} for end in ("", "_relu", "_gelu", "_silu")},
-    "grouped_gemm": {"b": B[None], "group_sizes": jnp.array([4])},
-    "gemm_sparse24": {"values": A[:, :4], "metadata": jnp.ones((4, 2), jnp.uint8), "b": jnp.ones((8, 3))},
+    **{f"gemm_bias{end}": {"bias": sent.ones(3)} for end in ("", "_relu", "_gelu", "_silu")},
+    "grouped_gemm": {"b": B[None], "group_sizes": sent.asarray([4])},
+    "gemm_sparse24": {"values": A[:, :4], "metadata": sent.ones((4, 2), jnp.uint8), "b": sent.ones((8, 3))},
     "int8_gemm": {"a": X, "b": Q},
     "fp8_gemm": {"a": A.astype(E4), "b": B.astype(E4)},
 }

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 
 from baracuda_jax._core.library import PREFIX
 
@@ -28,7 +29,7 @@ W = S((2**20,), jnp.uint8)  # the workspace, the first result of the targets tha
 
 
 def _call(target, operands, out, attributes):
-    arrays = [jnp.zeros(o.shape, o.dtype) for o in operands]
+    arrays = [sent.zeros(o.shape, o.dtype) for o in operands]
     return jax.jit(lambda *a: jax.ffi.ffi_call(PREFIX + target, out)(*a, **attributes))(*arrays)
 
 

@@ -4,14 +4,14 @@ import inspect
 import pickle
 
 import jax
-import jax.numpy as jnp
 import pytest
+import sent
 
 import baracuda_jax as bj
 from baracuda_jax._core import hints
 from baracuda_jax._core.traced import public
 
-X = jnp.ones((3, 4))
+X = sent.ones((3, 4))
 
 
 @pytest.mark.parametrize(

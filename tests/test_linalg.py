@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 from by_torch import torch
 from examples_of import close
 
@@ -19,7 +20,7 @@ def _drawn(draw, *shapes, dtype="float64"):
     rng = np.random.default_rng(7)
     part = lambda shape: draw(rng, *shape) if len(shape) > 1 else rng.standard_normal(shape)
     imaginary = lambda shape: 0.3j * rng.standard_normal(shape) if dtype.startswith("complex") else 0
-    return [jnp.asarray(part(shape) + imaginary(shape), dtype) for shape in shapes]
+    return [sent.asarray(part(shape) + imaginary(shape), dtype) for shape in shapes]
 
 
 def _flat(arrays):
@@ -98,7 +99,7 @@ def test_values_and_gradients_are_torchs(name, dtype):
     @jax.jit
     def both(args):
         y, pull = jax.vjp(lambda *args: _flat(function(*args)), *args)
-        return y, pull(jnp.asarray(dy))
+        return y, pull(sent.asarray(dy))
 
     y, pulled = both(args)
     close(y, by_torch.numbers(want), "float64", 20)
@@ -108,7 +109,7 @@ def test_values_and_gradients_are_torchs(name, dtype):
 
 def _needs_eig():
     try:
-        jax.block_until_ready(bj.eig(jnp.eye(2)))
+        jax.block_until_ready(bj.eig(sent.eye(2)))
     except (NotImplementedError, RuntimeError, ValueError) as error:
         pytest.skip(f"JAX has no eigenvalues of general matrices here: {error}")
 
@@ -149,7 +150,7 @@ def test_derivatives_are_limits_of_differences(name, dtype):
     def both(args, others):
         step = 1e-5
         at = lambda t: [a + t * v for a, v in zip(args, others, strict=True)]
-        ends = jax.lax.map(lambda t: (_flat(fun(*at(t))), gradient(at(t))), jnp.array([-step, step]))
+        ends = jax.lax.map(lambda t: (_flat(fun(*at(t))), gradient(at(t))), sent.asarray([-step, step]))
         slope, slope_of_gradient = jax.tree.map(lambda y: (y[1] - y[0]) / (2 * step), ends)
         along = jax.jvp(lambda t: (_flat(fun(*at(t))), gradient(at(t))), (0.0,), (1.0,))[1]
         first = sum(jnp.sum(g * v).real for g, v in zip(gradient(args), others, strict=True))
@@ -173,7 +174,7 @@ def test_factors_multiply_to_the_matrix(dtype):
     def products(x):
         (p, lower, upper), (u, s, vh) = bj.lu(x), bj.svd(x, full_matrices=True)
         (q, r), (packed, tau) = bj.qr(x, mode="complete"), bj.geqrf(x)
-        middle = jnp.eye(5, 3) * s[..., None, :]
+        middle = sent.eye(5, 3) * s[..., None, :]
         return (
             p @ lower @ upper,
             u @ middle @ vh,
@@ -193,7 +194,7 @@ def test_factors_multiply_to_the_matrix(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_signs_are_fixed(dtype):
     """The first of the largest elements is positive and real, whatever LAPACK's signs are."""
-    x = jnp.asarray([[2, 1], [1, 2]], dtype)
+    x = sent.asarray([[2, 1], [1, 2]], dtype)
     half = 0.5**0.5
     close(bj.eigh(x)[1].real, [[half, half], [-half, half]], "float64")
     close(bj.svd(x)[0].real, [[half, half], [half, -half]], "float64")
@@ -204,10 +205,10 @@ def test_signs_are_fixed(dtype):
 
 
 def test_pivots_are_those_of_scipy():
-    x = jnp.asarray([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [1.0, 5.0, 0.0]])
+    x = sent.asarray([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [1.0, 5.0, 0.0]])
     packed, pivots = bj.lu_factor(x)
     assert pivots.dtype == jnp.int32 and pivots.tolist() == [1, 2, 2]
-    close(jax.scipy.linalg.lu_solve((packed, pivots), jnp.ones(3)), np.linalg.solve(x, np.ones(3)), "float64")
+    close(jax.scipy.linalg.lu_solve((packed, pivots), sent.ones(3)), np.linalg.solve(x, np.ones(3)), "float64")
 
 
 def test_many_reflections_are_those_of_torch():
@@ -274,7 +275,7 @@ def _projection(x, fun, degenerate, g):
 @pytest.mark.parametrize("fun", [bj.eigh, bj.svd])
 def test_gradient_of_a_projection_between_repeated_values(fun):
     """The terms of pairs of different values are kept. By default NaN is what says that there is no derivative of vectors."""
-    x = jnp.diag(jnp.array([1.0, 1.0, 2.0, 2.0] if fun is bj.eigh else [2.0, 2.0, 1.0, 1.0]))
+    x = jnp.diag(sent.asarray([1.0, 1.0, 2.0, 2.0] if fun is bj.eigh else [2.0, 2.0, 1.0, 1.0]))
     g = np.random.default_rng(0).standard_normal((4, 4))
     g = g + g.T
     gradient = jax.jit(jax.grad(_projection), static_argnums=(1, 2))
@@ -291,7 +292,7 @@ def test_gradient_of_a_projection_between_repeated_values(fun):
 
 def test_gradient_of_least_squares_with_orthonormal_columns():
     """All singular values are equal."""
-    a, b = jnp.eye(4)[:, :3], jnp.arange(8.0).reshape(4, 2)
+    a, b = sent.eye(4)[:, :3], sent.arange(8.0).reshape(4, 2)
     got, want = (
         jax.jit(jax.grad(lambda a, fun=fun: jnp.sin(fun(a)).sum()))(a)
         for fun in (lambda a: bj.lstsq(a, b)[0], lambda a: jnp.linalg.solve(a.T @ a, a.T @ b))
@@ -316,7 +317,7 @@ WIDE = ("lu", "lu_factor", "qr", "qr complete", "qr raw", "geqrf", "svd", "svd f
 
 def _total(fun):
     inexact = lambda x: [y for y in jax.tree.leaves(fun(x)) if jnp.issubdtype(y.dtype, jnp.inexact)]
-    return lambda x: sum((y.sum().real for y in inexact(x)), jnp.zeros(()))
+    return lambda x: sum((y.sum().real for y in inexact(x)), sent.zeros(()))
 
 
 @pytest.mark.parametrize("name, shape", [
@@ -327,7 +328,7 @@ def test_empty_matrices(name, shape):
     """Results and gradients. What completes no vectors is the identity."""
     if name == "eig":
         _needs_eig()
-    results, gradient = jax.jit(lambda x: (SQUARE[name](x), jax.grad(_total(SQUARE[name]))(x)))(jnp.zeros(shape))
+    results, gradient = jax.jit(lambda x: (SQUARE[name](x), jax.grad(_total(SQUARE[name]))(x)))(sent.zeros(shape))
     assert gradient.shape == shape
     if name == "det":
         assert (results == 1).all()
@@ -359,13 +360,13 @@ def test_what_is_not_finite_stays_in_its_matrix(name, bad):
 
 
 def test_a_failed_factorization_is_nan():
-    x = jnp.stack([jnp.eye(3), -jnp.eye(3)])
+    x = jnp.stack([sent.eye(3), -sent.eye(3)])
     y = bj.cholesky(x)
     close(y[0], np.eye(3), "float64")
     assert np.isnan(y[1]).all()
-    assert bj.lu(jnp.zeros((2, 2)))[2].tolist() == [[0, 0], [0, 0]]
-    assert not np.isfinite(bj.inverse(jnp.zeros((2, 2)))).any()
-    sign, logabsdet = bj.slogdet(jnp.zeros((2, 2)))
+    assert bj.lu(sent.zeros((2, 2)))[2].tolist() == [[0, 0], [0, 0]]
+    assert not np.isfinite(bj.inverse(sent.zeros((2, 2)))).any()
+    sign, logabsdet = bj.slogdet(sent.zeros((2, 2)))
     assert sign == 0 and logabsdet == -jnp.inf
 
 
@@ -386,7 +387,7 @@ def test_half_precision_is_rounded_once(name, dtype):
 # ---------------------------------------------------------------------------------------------------------------------
 # What is refused
 
-X, Y = jnp.ones((2, 3, 3)), jnp.ones((2, 4, 3))
+X, Y = sent.ones((2, 3, 3)), sent.ones((2, 4, 3))
 
 
 @pytest.mark.parametrize("name", [
@@ -395,9 +396,9 @@ X, Y = jnp.ones((2, 3, 3)), jnp.ones((2, 4, 3))
 def test_what_is_no_matrix(name):
     fun, square = getattr(bj, name), name not in ("lu", "lu_factor", "qr", "geqrf", "svd")
     with pytest.raises(ValueError, match=rf"^{name}: x must have at least two dimensions, got shape \(3,\)"):
-        fun(jnp.ones(3))
+        fun(sent.ones(3))
     with pytest.raises(TypeError, match=f"^{name}: x must have one of the dtypes float32, .*, got int32"):
-        fun(jnp.ones((3, 3), jnp.int32))
+        fun(sent.ones((3, 3), jnp.int32))
     if square:
         with pytest.raises(ValueError, match=rf"^{name}: x must be square matrices, .*, got shape \(2, 4, 3\)"):
             fun(Y)
@@ -415,19 +416,19 @@ def test_what_is_no_matrix(name):
         (ValueError, "batched_svda: rank must be at least 0, got -1", bj.batched_svda, (Y, -1), {}),
         (ValueError, "householder_product: x must have at least as many rows .*", bj.householder_product, (Y.mT, X[:, 0]), {}),
         (ValueError, r"householder_product: tau must have shape \(..., k\) .*, got shape \(2, 3, 3\)", bj.householder_product, (Y, X), {}),
-        (ValueError, r"householder_product: tau must have the batch dimensions of x, \(2,\)", bj.householder_product, (Y, jnp.ones((3, 3))), {}),
+        (ValueError, r"householder_product: tau must have the batch dimensions of x, \(2,\)", bj.householder_product, (Y, sent.ones((3, 3))), {}),
         (ValueError, r"ormqr: tau must have at most 3 elements a matrix, got shape \(2, 4\)", bj.ormqr, (Y, Y[:, :, 0], Y), {}),
-        (TypeError, "ormqr: tau must have the dtype of x, float64, got float32", bj.ormqr, (Y, jnp.ones((2, 3), jnp.float32), Y), {}),
+        (TypeError, "ormqr: tau must have the dtype of x, float64, got float32", bj.ormqr, (Y, sent.ones((2, 3), jnp.float32), Y), {}),
         (ValueError, r"ormqr: c must have 4 rows, as x has rows, got shape \(2, 3, 3\)", bj.ormqr, (Y, X[0, :2], X), {}),
         (ValueError, r"ormqr: c must have 4 columns, as x has rows, got shape \(2, 4, 3\)", bj.ormqr, (Y, X[0, :2], Y), {"left": False}),
         (ValueError, r"ormqr: c must have the batch dimensions of x, \(2,\), got shape \(4, 3\)", bj.ormqr, (Y, X[0, :2], Y[0]), {}),
         (ValueError, "ormqr: block must be at least 1, got 0", bj.ormqr, (Y, X[0, :2], Y), {"block": 0}),
         (ValueError, r"solve: b must have shape \(3,\) or \(..., 3, k\) for a of shape \(2, 3, 3\), got \(2, 4, 3\)", bj.solve, (X, Y), {}),
-        (ValueError, r"solve: the batch dimensions of b must broadcast with those of a, \(2,\), got \(3,\)", bj.solve, (X, jnp.ones((3, 3, 1))), {}),
+        (ValueError, r"solve: the batch dimensions of b must broadcast with those of a, \(2,\), got \(3,\)", bj.solve, (X, sent.ones((3, 3, 1))), {}),
         (ValueError, r"lstsq: b must have shape \(4,\) or", bj.lstsq, (Y, jnp.float64(1)), {}),
         (TypeError, "lstsq: rcond must be a static number or None, got 'small'", bj.lstsq, (Y, Y), {"rcond": "small"}),
         (ValueError, "lstsq: rcond must be at least 0, got -1", bj.lstsq, (Y, Y), {"rcond": -1}),
-        (TypeError, "solve: b must have the dtype of a, float64, got float32", bj.solve, (X, jnp.ones(3, jnp.float32)), {}),
+        (TypeError, "solve: b must have the dtype of a, float64, got float32", bj.solve, (X, sent.ones(3, jnp.float32)), {}),
         (ValueError, "qr: implementation='native', but the op has no kernel; cusolver computes it", bj.qr, (X,), {"implementation": "native"}),
     ],
 )  # fmt: skip

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 from examples_of import Example, has_derivative
 
 from baracuda_jax._core import library
@@ -104,9 +105,9 @@ def test_equal_index_calls_are_computed_once():
     """Two segment ops on the same ids sort them once."""
     import baracuda_jax as bj
 
-    ids = jnp.asarray(np.random.default_rng(0).integers(0, 9, 40))
+    ids = sent.asarray(np.random.default_rng(0).integers(0, 9, 40))
     both = jax.jit(lambda x, ids: bj.segment_max(x, ids, 9) + bj.segment_mean(x, ids, 9))
-    text = both.lower(jnp.ones((40, 3)), ids).compile().as_text()
+    text = both.lower(sent.ones((40, 3)), ids).compile().as_text()
     assert text.count('custom_call_target="baracuda.segment_index"') == 1
 
 
@@ -116,17 +117,19 @@ def test_a_missing_module_is_named_when_xla_takes_over(monkeypatch):
     broken = library.Library("cpu", problem="it was left out")
     monkeypatch.setitem(library.LIBRARIES, "cpu", broken)
     monkeypatch.setattr(library, "_warned", set())
-    fun = jax.jit(lambda x: bj.segment_sum(x, jnp.zeros(5, jnp.int32), 3))
+    fun = jax.jit(lambda x: bj.segment_sum(x, sent.zeros(5, jnp.int32), 3))
     with pytest.warns(RuntimeWarning, match="it was left out"):
-        text = fun.trace(jnp.ones(5)).lower(lowering_platforms=("cpu",)).as_text()
+        text = fun.trace(sent.ones(5)).lower(lowering_platforms=("cpu",)).as_text()
     assert not _calls(text)
 
 
 def test_the_backend_is_chosen_by_call_then_context_then_environment(monkeypatch):
     import baracuda_jax as bj
 
-    ids = jnp.zeros(3, jnp.int32)
-    native = lambda **kw: "baracuda." in jax.jit(lambda x: bj.segment_sum(x, ids, 2, **kw)).lower(jnp.ones(3)).as_text()
+    ids = sent.zeros(3, jnp.int32)
+    native = lambda **kw: (
+        "baracuda." in jax.jit(lambda x: bj.segment_sum(x, ids, 2, **kw)).lower(sent.ones(3)).as_text()
+    )
     assert native()
     assert not native(implementation="xla")
     with bj.prefer("xla"):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+import sent
 from by_torch import torch
 from examples_of import close
 from programs import normal
@@ -34,7 +35,7 @@ def _trained(step, params, state):
 
 
 def _gradients(params, i):
-    return jax.tree.map(jnp.zeros_like, params) if i == 0 else _tree(jax.tree.leaves(params)[0].dtype, 3 * i)
+    return jax.tree.map(sent.zeros_like, params) if i == 0 else _tree(jax.tree.leaves(params)[0].dtype, 3 * i)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
@@ -92,12 +93,12 @@ def test_steps_are_optaxs(step, theirs, kwargs):
 
 
 def test_lamb_trusts_a_norm_of_zero_and_bounds_others():
-    params = {"zero": jnp.zeros(3), "large": jnp.full(3, 100.0)}
-    grads, state = jax.tree.map(jnp.ones_like, params), AdamState.zeros(params)
+    params = {"zero": sent.zeros(3), "large": sent.full(3, 100.0)}
+    grads, state = jax.tree.map(sent.ones_like, params), AdamState.zeros(params)
     got, _ = bj.lamb_step(params, grads, state, 0.5, trust_bounds=(0.0, 2.0), eps=0.0)
     close(got["zero"], np.full(3, -0.5), "float32")
     close(got["large"], np.full(3, 99.0), "float32")
-    same, _ = bj.lamb_step(params, jax.tree.map(jnp.zeros_like, params), state)
+    same, _ = bj.lamb_step(params, jax.tree.map(sent.zeros_like, params), state)
     jax.tree.map(np.testing.assert_array_equal, same, params)
 
 
@@ -112,11 +113,11 @@ def test_the_norm_of_all_gradients_is_bounded():
 
 @pytest.mark.parametrize("name", ["adam_step", "adamw_step", "lamb_step", "sgd_step"])
 def test_donated_parameters_and_states_are_updated_in_place(name):
-    params = {"w": jnp.ones((64, 32), jnp.bfloat16), "b": jnp.ones(32, jnp.bfloat16)}
+    params = {"w": sent.ones((64, 32), jnp.bfloat16), "b": sent.ones(32, jnp.bfloat16)}
     kind, options = (SGDState, {"momentum": 0.9}) if name == "sgd_step" else (AdamState, {})
     state = kind.zeros(params, master=True)
     step = jax.jit(functools.partial(getattr(bj, name), **options), donate_argnums=(0, 2), keep_unused=True)
-    compiled = step.lower(params, jax.tree.map(jnp.ones_like, params), state, jnp.float32(0.1)).compile()
+    compiled = step.lower(params, jax.tree.map(sent.ones_like, params), state, jnp.float32(0.1)).compile()
     size = sum(x.nbytes for x in jax.tree.leaves((params, state)))  # params are read from state.master, if there
     assert compiled.memory_analysis().alias_size_in_bytes == size
     assert not re.search(r"\[\d[^ ]* copy\(", compiled.as_text())  # of arrays; the step count may be
@@ -125,14 +126,14 @@ def test_donated_parameters_and_states_are_updated_in_place(name):
 @pytest.mark.parametrize("name", ["adam_step", "adamw_step", "lamb_step", "sgd_step"])
 def test_gradients_of_a_step_are_finite_at_zero(name):
     """Also in the learning rate, and of second order."""
-    params = {"w": jnp.zeros(3), "b": jnp.ones(2)}
+    params = {"w": sent.zeros(3), "b": sent.ones(2)}
     state = (SGDState if name == "sgd_step" else AdamState).zeros(params)
 
     def loss(params, grads, rate):
         new, _ = getattr(bj, name)(params, grads, state, rate)
         return sum(jnp.sum(jnp.sin(p)) for p in jax.tree.leaves(new))
 
-    args = params, jax.tree.map(jnp.zeros_like, params), jnp.float64(0.1)
+    args = params, jax.tree.map(sent.zeros_like, params), jnp.float64(0.1)
     first, second = jax.jit(lambda *a: (jax.grad(loss, (0, 1, 2))(*a), jax.hessian(loss, (0, 1))(*a)))(*args)
     assert all(np.isfinite(g).all() for g in jax.tree.leaves((first, second)))
 
@@ -145,18 +146,18 @@ def test_a_traced_learning_rate_and_scale():
     assert bj.sgd_step({}, {}, SGDState.zeros({}))[0] == {}
 
 
-P, S = {"w": jnp.ones(3, jnp.float32)}, AdamState.zeros({"w": jnp.ones(3, jnp.float32)})
+P, S = {"w": sent.ones(3, jnp.float32)}, AdamState.zeros({"w": sent.ones(3, jnp.float32)})
 
 
 @pytest.mark.parametrize(
     "error, match, args, kwargs",
     [
-        (TypeError, r"params\['w'\] must have one of the dtypes .*, got int32", ({"w": jnp.arange(3, dtype=jnp.int32)}, P, S), {}),
+        (TypeError, r"params\['w'\] must have one of the dtypes .*, got int32", ({"w": sent.arange(3, dtype=jnp.int32)}, P, S), {}),
         (ValueError, "grads must have the structure of params", (P, {"v": P["w"]}, S), {}),
-        (ValueError, r"grads\['w'\] must have shape \(3,\), that of params, got \(2,\)", (P, {"w": jnp.ones(2)}, S), {}),
+        (ValueError, r"grads\['w'\] must have shape \(3,\), that of params, got \(2,\)", (P, {"w": sent.ones(2)}, S), {}),
         (TypeError, "state must be an optim.AdamState, got tuple", (P, P, (1,)), {}),
         (TypeError, "state.step must have one of the dtypes int32, got float32", (P, P, S._replace(step=jnp.float32(1))), {}),
-        (ValueError, r"learning_rate must have shape \(\), one number .*, got \(3,\)", (P, P, S, jnp.ones(3)), {}),
+        (ValueError, r"learning_rate must have shape \(\), one number .*, got \(3,\)", (P, P, S, sent.ones(3)), {}),
         (ValueError, r"beta1 must be a static number in \[0, 1\), got 1.0", (P, P, S), {"beta1": 1.0}),
         (ValueError, "weight_decay must be a static number at least 0, got -1", (P, P, S), {"weight_decay": -1}),
         (TypeError, "maximize must be True or False, got 1", (P, P, S), {"maximize": 1}),
@@ -197,7 +198,7 @@ def test_transformations_train_as_optaxs(name, dtype):
 
 
 def test_transformations_without_params():
-    grads = {"w": jnp.ones(3, jnp.float32)}
+    grads = {"w": sent.ones(3, jnp.float32)}
     optimizer = bj_optax.adam(0.1)
     close(optimizer.update(grads, optimizer.init(grads))[0]["w"], np.full(3, -0.1), "float32")
     optimizer = bj_optax.lamb(0.1)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 from examples_of import Example, has_derivative
 from jax.experimental import sparse
 from plans import calls
@@ -15,7 +16,7 @@ from baracuda_jax._core import compat
 from baracuda_jax._core.op import OPS
 from baracuda_jax._mirror.mirror import MIRRORS
 
-X, IDS = jnp.arange(12.0).reshape(4, 3), jnp.asarray([0, 1, 1, 0])
+X, IDS = sent.arange(12.0).reshape(4, 3), sent.asarray([0, 1, 1, 0])
 PRIMITIVES = {getattr(op, kind) for op in OPS.values() for kind in ("forward", "tangent", "backward")} - {None}
 
 
@@ -176,7 +177,7 @@ def test_no_op_is_made_of_itself(op, prefer):
         texts = [lowered(lambda x: fun(x), example.x)]
         if has_derivative(op):
             gradient = lambda x: jax.vjp(fun, x)[1](example.y)[0]
-            texts += [lowered(gradient, example.x), lowered(jax.vmap(gradient), jnp.stack([example.x] * 2))]
+            texts += [lowered(gradient, example.x), lowered(jax.vmap(gradient), np.stack([example.x] * 2))]
             texts.append(lowered(lambda x: jax.jvp(gradient, (x,), (x,))[1], example.x))
         return texts
 
@@ -253,10 +254,10 @@ def test_a_graph_network_of_jraph(aggregate):
     jraph = pytest.importorskip("jraph")
     rng = np.random.default_rng(0)
     graph = jraph.GraphsTuple(
-        nodes=jnp.asarray(rng.standard_normal((7, 3)), jnp.float32),
-        edges=jnp.asarray(rng.standard_normal((20, 3)), jnp.float32),
-        senders=jnp.asarray(rng.integers(0, 7, 20)), receivers=jnp.asarray(rng.integers(0, 7, 20)),
-        n_node=jnp.asarray([7]), n_edge=jnp.asarray([20]), globals=jnp.zeros((1, 3)),
+        nodes=sent.asarray(rng.standard_normal((7, 3)), jnp.float32),
+        edges=sent.asarray(rng.standard_normal((20, 3)), jnp.float32),
+        senders=sent.asarray(rng.integers(0, 7, 20)), receivers=sent.asarray(rng.integers(0, 7, 20)),
+        n_node=sent.asarray([7]), n_edge=sent.asarray([20]), globals=sent.zeros((1, 3)),
     )  # fmt: skip
     net = jraph.GraphNetwork(
         update_edge_fn=lambda edges, senders, receivers, _: jnp.tanh(edges + 2 * senders - receivers),

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 from plans import IDS, IMAGE, X, calls, example_of, plan_of
 
 import baracuda_jax as bj
@@ -232,7 +233,7 @@ def test_an_export_for_any_size_has_the_largest(monkeypatch):
     (lambda x: bj.cumsum(x, -2), {"bytes": 4 * 2 * 5 * 3, "length": 5, "inner": 3, "aligned": 4}),
     (lambda x: bj.median(x, -1), {"bytes": 4 * 2 * 5 * 3, "length": 3, "inner": 1, "aligned": 4}),
     (lambda x: bj.flip(x), {"bytes": 4 * 2 * 5 * 3}),
-    (lambda x: bj.segment_sum(x, jnp.zeros(2, int), 4), {"bytes": 4 * 4 * 5 * 3, "length": 2, "inner": 15, "aligned": 4, "sorted": False}),
+    (lambda x: bj.segment_sum(x, sent.zeros(2, int), 4), {"bytes": 4 * 4 * 5 * 3, "length": 2, "inner": 15, "aligned": 4, "sorted": False}),
 ])  # fmt: skip
 def test_the_regime_of_a_call_and_of_its_derivative(fun, regime):
     x = jax.ShapeDtypeStruct((2, 5, 3), jnp.float32)
@@ -258,7 +259,7 @@ def plans_of_calls():
 
 def test_the_users_own_table_goes_before_the_packages(monkeypatch, tmp_path):
     monkeypatch.setenv(measurements.FOLDER, str(tmp_path))
-    x = jnp.ones((4, 3))
+    x = sent.ones((4, 3))
     for ratio, backend in ((0.5, "native"), (2.0, "xla")):
         row = {"op": "flip", "pass": "forward", "platform": "cpu", "dtype": "float32", "cases": [case_of(ratio)]}
         measurements.user_table(jax.devices("cpu")[0].device_kind).write_text(json.dumps({"rows": [row]}))

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 from by_torch import torch
 from examples_of import close, same_bits
 from jax.sharding import NamedSharding
@@ -42,7 +43,7 @@ def test_the_bits_of_jax_random(shape, dtype):
             bj.random_uniform(key, -2.0, 3.0, shape=shape, dtype=dtype), jax.random.uniform(KEY, shape, dtype, -2, 3)
         )
         same_bits(bj.random_normal(key, shape=shape, dtype=dtype), jax.random.normal(KEY, shape, dtype))
-        p = jnp.full(shape, 0.3, dtype)
+        p = sent.full(shape, 0.3, dtype)
         same_bits(bj.random_bernoulli(key, p), jax.random.bernoulli(KEY, p))
     same_bits(bj.random_bernoulli(KEY, 0.3, shape=shape), jax.random.bernoulli(KEY, 0.3, shape))
 
@@ -83,7 +84,7 @@ def test_the_mask_on_explicit_axes_stays_on_its_shards():
     if len(devices()) < 8:
         pytest.skip("needs eight devices")
     over = mesh("explicit")
-    x = jax.device_put(jnp.ones((8, 6)), NamedSharding(over, P("d")))
+    x = jax.device_put(sent.ones((8, 6)), NamedSharding(over, P("d")))
     with jax.set_mesh(over):
         for axes in ((), (0,), (1,)):
             fun = jax.jit(jax.value_and_grad(lambda x, axes=axes: bj.dropout(x, RAW, 0.4, broadcast_axes=axes).sum()))
@@ -126,7 +127,7 @@ def test_indices_are_drawn_by_their_weights(replacement):
 
 
 def test_elements_are_dropped_with_the_rate():
-    y = np.asarray(bj.dropout(jnp.ones(100_000), KEY, 0.3))
+    y = np.asarray(bj.dropout(sent.ones(100_000), KEY, 0.3))
     np.testing.assert_allclose(np.unique(y), [0, 1 / 0.7], rtol=1e-6)
     _chi_square([(y == 0).sum(), (y != 0).sum()], [30_000, 70_000])
 
@@ -136,17 +137,17 @@ def test_elements_are_dropped_with_the_rate():
 
 
 def test_indices_of_no_weight_are_never_drawn():
-    weights = jnp.array([[0.0, 2.0, 0.0, 1.0], [0, 0, 0, 0], [jnp.nan, -1, 5, jnp.nan]])
+    weights = sent.asarray([[0.0, 2.0, 0.0, 1.0], [0, 0, 0, 0], [jnp.nan, -1, 5, jnp.nan]])
     got = bj.multinomial(weights, KEY, 3)
     assert sorted(got[0].tolist()) == [-1, 1, 3] and got[1].tolist() == [-1, -1, -1] and got[2].tolist() == [2, -1, -1]
     got = np.asarray(bj.multinomial(weights, KEY, 50, replacement=True))
     assert set(got[0]) == {1, 3} and set(got[1]) == {-1} and set(got[2]) == {2}
-    logits = jnp.array([-jnp.inf, 0.0, jnp.nan])
+    logits = sent.asarray([-jnp.inf, 0.0, jnp.nan])
     assert set(np.asarray(bj.multinomial(logits, KEY, 9, replacement=True, logits=True))) == {1}
 
 
 def test_zero_samples():
-    assert bj.multinomial(jnp.ones((2, 3)), KEY, 0).shape == (2, 0)
+    assert bj.multinomial(sent.ones((2, 3)), KEY, 0).shape == (2, 0)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -154,10 +155,10 @@ def test_zero_samples():
 
 
 def test_rates_of_0_and_1():
-    x = jnp.array([1.0, -2.0, jnp.inf, jnp.nan])
+    x = sent.asarray([1.0, -2.0, jnp.inf, jnp.nan])
     same_bits(bj.dropout(x, KEY, 0.0), x)
     for rate in (1.0, jnp.float32(1)):
-        y, gradient = jax.value_and_grad(lambda x, rate=rate: bj.dropout(x, KEY, rate).sum())(x)
+        y, gradient = jax.jit(jax.value_and_grad(lambda x, rate=rate: bj.dropout(x, KEY, rate).sum()))(x)
         assert y == 0 and (gradient == 0).all()
 
 
@@ -175,7 +176,7 @@ def test_the_mask_is_that_of_flax():
 
 @pytest.mark.parametrize("axes", [0, (1,), (0, -1)], ids=str)
 def test_what_is_dropped_together(axes):
-    y = np.asarray(bj.dropout(jnp.ones((6, 7)), KEY, 0.5, broadcast_axes=axes))
+    y = np.asarray(bj.dropout(sent.ones((6, 7)), KEY, 0.5, broadcast_axes=axes))
     for axis in axes if isinstance(axes, tuple) else (axes,):
         assert (y == np.take(y, [0], axis)).all()
 
@@ -192,7 +193,7 @@ def test_the_gradient_has_the_values_mask(rate, dtype):
     def everything(x):
         y, pull = jax.vjp(lambda x: fun(x, given), x)
         square = lambda x: (fun(x, given).astype(wide) ** 3).sum() / 6
-        return y, pull(jnp.ones_like(x))[0], jax.grad(lambda x: jax.grad(square)(x).sum())(x)
+        return y, pull(sent.ones_like(x))[0], jax.grad(lambda x: jax.grad(square)(x).sum())(x)
 
     y, dx, second = everything(x)
     scale = np.where(np.asarray(y) != 0, 1 / 0.7, 0)
@@ -201,12 +202,12 @@ def test_the_gradient_has_the_values_mask(rate, dtype):
 
 
 def test_a_rate_has_no_gradient():
-    assert jax.grad(lambda rate: bj.dropout(X, KEY, rate).sum())(jnp.float32(0.3)) == 0
+    assert jax.jit(jax.grad(lambda rate: bj.dropout(X, KEY, rate).sum()))(jnp.float32(0.3)) == 0
 
 
 def test_no_mask_is_kept_for_the_gradient():
     """The key is, and the linearized program draws from it."""
-    x = jnp.ones((64, 32))
+    x = sent.ones((64, 32))
     program = lambda x, key: jax.vjp(lambda x: bj.dropout(x, key, 0.3), x)
     kept = jax.tree.leaves(jax.eval_shape(lambda x, key: program(x, key)[1], x, KEY))
     assert [y.shape for y in kept if y.shape] == [] and sum(
@@ -236,7 +237,7 @@ def test_token_penalty_is_torchs(dtype):
     rng = np.random.default_rng(0)
     tokens = rng.integers(-1, 18, (3, 20))
     logits, dy = normal((3, 16), dtype), normal((3, 16), dtype, 1)
-    penalties = [jnp.asarray(a, dtype) for a in (1 + rng.random((3, 3)))]
+    penalties = [sent.asarray(a, dtype) for a in (1 + rng.random((3, 3)))]
     want, gradients = by_torch.vjp(
         lambda logits, *p: _theirs(logits.double(), torch.tensor(tokens), *p).to(logits.dtype), (logits, *penalties), dy
     )
@@ -250,17 +251,17 @@ def test_token_penalty_is_torchs(dtype):
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
 def test_token_ids_of_any_width(dtype):
     """With more tokens than 8 bits count."""
-    logits, info = jnp.ones(300), jnp.iinfo(dtype)
+    logits, info = sent.ones(300), jnp.iinfo(dtype)
     ids = np.array([0, 7, 7, info.max, info.min], dtype)
     want = oracles.token_penalty(np.ones(300), ids, 2.0, 0.25, 0.5)
     close(bj.token_penalty(logits, ids, 2.0, 0.25, 0.5), want, "float64")
 
 
 def test_infinite_logits_and_no_tokens():
-    logits = jnp.array([-jnp.inf, jnp.inf, 3.0])
-    same_bits(bj.token_penalty(logits, jnp.array([0, 1]), 1.5, 1.0, 1.0), logits)
-    same_bits(bj.token_penalty(X, jnp.zeros((5, 0), int), 2.0, 1.0, 1.0), X)
-    same_bits(bj.token_penalty(X, jnp.full((5, 3), -1), 2.0, 1.0, 1.0), X)
+    logits = sent.asarray([-jnp.inf, jnp.inf, 3.0])
+    same_bits(bj.token_penalty(logits, sent.asarray([0, 1]), 1.5, 1.0, 1.0), logits)
+    same_bits(bj.token_penalty(X, sent.zeros((5, 0), int), 2.0, 1.0, 1.0), X)
+    same_bits(bj.token_penalty(X, sent.full((5, 3), -1), 2.0, 1.0, 1.0), X)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -273,14 +274,14 @@ OTHER = jax.random.key(0, impl="rbg")
 @pytest.mark.parametrize(
     "name, error, match, args, kwargs",
     [
-        ("random_uniform", TypeError, r"key must be one key, typed or uint32 of shape \(2,\), got uint32 of shape \(3, 2\)", (jnp.zeros((3, 2), jnp.uint32),), {}),
+        ("random_uniform", TypeError, r"key must be one key, typed or uint32 of shape \(2,\), got uint32 of shape \(3, 2\)", (sent.zeros((3, 2), jnp.uint32),), {}),
         ("random_uniform", TypeError, "key must be a key of threefry2x32, got one of rbg", (OTHER,), {}),
         ("random_uniform", TypeError, "dtype must be one of float32.*, got int32", (KEY,), {"dtype": jnp.int32}),
-        ("random_uniform", ValueError, r"low must broadcast to shape, \(3,\), got \(2,\)", (KEY, jnp.ones(2)), {"shape": 3}),
-        ("random_uniform", ValueError, r"shapes must broadcast, got \(2,\) of low, \(3,\) of high", (KEY, jnp.ones(2), jnp.ones(3)), {}),
+        ("random_uniform", ValueError, r"low must broadcast to shape, \(3,\), got \(2,\)", (KEY, sent.ones(2)), {"shape": 3}),
+        ("random_uniform", ValueError, r"shapes must broadcast, got \(2,\) of low, \(3,\) of high", (KEY, sent.ones(2), sent.ones(3)), {}),
         ("random_uniform", ValueError, r"shape\[1\] must be at least 0, got -1", (KEY,), {"shape": (2, -1)}),
         ("random_normal", ValueError, "std must be at least 0, got -1", (KEY, 0.0, -1.0), {}),
-        ("random_normal", TypeError, "mean must have one of the dtypes float32.*got int32", (KEY, jnp.arange(3, dtype=jnp.int32)), {}),
+        ("random_normal", TypeError, "mean must have one of the dtypes float32.*got int32", (KEY, sent.arange(3, dtype=jnp.int32)), {}),
         ("random_bernoulli", ValueError, "p must be at least 0 and at most 1, got 1.5", (KEY, 1.5), {}),
         ("dropout", ValueError, "rate must be at least 0 and at most 1, got -0.1", (X, KEY, -0.1), {}),
         ("dropout", ValueError, "rate must be at least 0 and at most 1, got nan", (X, KEY, float("nan")), {}),
@@ -288,16 +289,16 @@ OTHER = jax.random.key(0, impl="rbg")
         ("dropout", TypeError, "training must be True or False, got 1", (X, KEY), {"training": 1}),
         ("dropout", ValueError, r"broadcast_axes must be in \[-2, 1\] for x of shape \(5, 8\), got 2", (X, KEY), {"broadcast_axes": (2,)}),
         ("dropout", TypeError, "key must be an array, got NoneType", (X,), {}),
-        ("dropout", TypeError, "x must have one of the dtypes float32.*got int32", (jnp.arange(3, dtype=jnp.int32), KEY), {}),
+        ("dropout", TypeError, "x must have one of the dtypes float32.*got int32", (sent.arange(3, dtype=jnp.int32), KEY), {}),
         ("dropout", TypeError, "got an unexpected keyword argument 'p'; use rate", (X, KEY), {"p": 0.5}),
         ("dropout", TypeError, "got an unexpected keyword argument 'deterministic'; use training, which is its opposite", (X, KEY), {"deterministic": True}),
         ("multinomial", ValueError, "num_samples must be at most 8, the number of weights, without replacement, got 9", (X, KEY, 9), {}),
         ("multinomial", ValueError, r"x must have one weight a row at least, got shape \(\)", (1.0, KEY), {}),
         ("multinomial", TypeError, "replacement must be True or False, got 0", (X, KEY), {"replacement": 0}),
-        ("token_penalty", ValueError, "repetition must be greater than 0, got 0", (X, jnp.zeros((5, 2), int), 0), {}),
-        ("token_penalty", ValueError, r"tokens must be \[..., T\] with the leading dimensions of logits, \(5,\), got shape \(2,\)", (X, jnp.zeros(2, int)), {}),
+        ("token_penalty", ValueError, "repetition must be greater than 0, got 0", (X, sent.zeros((5, 2), int), 0), {}),
+        ("token_penalty", ValueError, r"tokens must be \[..., T\] with the leading dimensions of logits, \(5,\), got shape \(2,\)", (X, sent.zeros(2, int)), {}),
         ("token_penalty", TypeError, "tokens must have one of the dtypes int8.*got float32", (X, X), {}),
-        ("token_penalty", ValueError, r"presence must have shape \(5,\), that of the leading dimensions of logits, got \(8,\)", (X, jnp.zeros((5, 2), int)), {"presence": X[0]}),
+        ("token_penalty", ValueError, r"presence must have shape \(5,\), that of the leading dimensions of logits, got \(8,\)", (X, sent.zeros((5, 2), int)), {"presence": X[0]}),
         ("dropout", ValueError, "implementation='native', but the op has no kernel; xla computes it", (X, KEY), {"implementation": "native"}),
     ],
 )  # fmt: skip

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 from examples_of import forget_traces, has_derivative
 
 import baracuda_jax as bj
@@ -82,7 +83,7 @@ class Gradients:
         rng = np.random.default_rng(len(op.name))
         args = list(case.arguments(rng, "float64"))
         args[0] = _scale_of(op)(np.asarray(args[0]), scale, self.dtype)
-        cast = lambda x: jnp.asarray(x).astype(self.dtype) if np.issubdtype(np.asarray(x).dtype, np.floating) else x
+        cast = lambda x: sent.asarray(x, self.dtype) if np.issubdtype(np.asarray(x).dtype, np.floating) else x
         args = [cast(x) for x in args]
         y = jax.eval_shape(lambda *args: _output(op, case, "xla", *args), *args)
         return args, [cast(rng.standard_normal(args[i].shape)) for i in _moving(op)], cast(rng.standard_normal(y.shape))
@@ -150,7 +151,7 @@ def test_a_rounded_residual_is_found(monkeypatch):
     """Weights e^(x - y) of a rounded y."""
     op = OPS["logsumexp"]
     exact = _log_sum_exp.with_rest
-    monkeypatch.setattr(_log_sum_exp, "with_rest", lambda *sum: (exact(*sum)[0], jnp.zeros_like(sum[0])))
+    monkeypatch.setattr(_log_sum_exp, "with_rest", lambda *sum: (exact(*sum)[0], sent.zeros_like(sum[0])))
     forget_traces()
     try:
         with pytest.raises(AssertionError, match="logsumexp rows xla, around 60: tangent is .* off"):
@@ -169,13 +170,13 @@ def test_weights_of_a_log_sum_are_a_share_of_1(implementation):
 
     @jax.jit
     def sums(arrays):
-        grad = lambda fun, x: jax.vjp(fun, x)[1](jnp.ones_like(fun(x)))[0].astype(jnp.float64).sum(1)
+        grad = lambda fun, x: jax.vjp(fun, x)[1](sent.ones_like(fun(x)))[0].astype(jnp.float64).sum(1)
         one = lambda x: bj.logsumexp(x, 1, implementation=implementation)
         last = lambda x: bj.logcumsumexp(x, 1, implementation=implementation)[:, -1]
         return [(grad(one, x), grad(last, x)) for x in arrays]
 
-    arrays = [jnp.asarray(rows, dtype) for dtype in ("bfloat16", "float32", "float64")]
-    arrays.append(jnp.asarray(rows[:3], "float16"))
+    arrays = [sent.asarray(rows, dtype) for dtype in ("bfloat16", "float32", "float64")]
+    arrays.append(sent.asarray(rows[:3], "float16"))
     for x, found in zip(arrays, sums(arrays), strict=True):
         for total in found:
             np.testing.assert_allclose(total, 1, rtol=8 * float(jnp.finfo(x.dtype).eps))
@@ -224,4 +225,4 @@ def test_a_plan_of_the_gradient_knows_what_is_saved():
 
 def test_integers_have_no_residuals():
     with pytest.raises(TypeError, match=r"^cumprod: x \(with return_residuals\) must have one of the dtypes.*int32"):
-        bj.cumprod(jnp.arange(3, dtype=jnp.int32), return_residuals=True)
+        bj.cumprod(sent.arange(3, dtype=jnp.int32), return_residuals=True)

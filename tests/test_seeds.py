@@ -8,9 +8,10 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-import oracle
 import pytest
+import sent
 from examples_of import close, loss_of, same_bits
+from oracles import pool as oracle
 from programs import FLOATS, is_one_call, normal, ratio, same_bits_every_time, seconds, wide
 
 import baracuda_jax as bj
@@ -56,7 +57,7 @@ def test_lp_pool2d_backward_writes_elements_that_no_window_holds(dtype):
     """conftest.py fills fresh memory with garbage."""
     x = normal((2, 3, 64, 64), dtype)
     y, pull = jax.vjp(lambda x: bj.lp_pool2d(x, 2, 2, 5, implementation="native"), x)
-    (dx,) = pull(jnp.ones_like(y))
+    (dx,) = pull(sent.ones_like(y))
     held = np.arange(64) % 5 < 2
     held = held[:, None] & held
     np.testing.assert_array_equal(wide(dx)[..., ~held], 0)
@@ -89,37 +90,37 @@ def test_lp_pool2d_has_no_empty_windows_under_ceil_mode(ceil_mode):
                 fun = lambda x, k=window, s=stride: bj.lp_pool2d(x, 2, k, s, ceil_mode=ceil_mode)
                 count = jax.eval_shape(fun, x).shape[-1]
                 assert (count - 1) * stride < size
-    assert bj.lp_pool2d(jnp.ones((1, 1, 4, 4)), 2, 2, 4, ceil_mode=ceil_mode).shape == (1, 1, 1, 1)
+    assert bj.lp_pool2d(sent.ones((1, 1, 4, 4)), 2, 2, 4, ceil_mode=ceil_mode).shape == (1, 1, 1, 1)
 
 
 @both
 def test_lp_pool1d_takes_magnitudes(implementation):
     """The norm of odd powers is that of even ones: the sign plays no part, and comes back in the gradient."""
-    x = jnp.array([[[-3.0, -4, 3, -4, -3, 4]]])
+    x = sent.asarray([[[-3.0, -4, 3, -4, -3, 4]]])
     for p, norm in ((1, 7), (2, 5), (3, 91 ** (1 / 3)), (math.inf, 4)):
         y, pull = jax.vjp(lambda x, p=p: bj.lp_pool1d(x, p, 2, implementation=implementation), x)
         np.testing.assert_allclose(y, [[[norm] * 3]], rtol=1e-14)
-        (dx,) = pull(jnp.ones_like(y))
+        (dx,) = pull(sent.ones_like(y))
         np.testing.assert_array_equal(np.sign(dx)[dx != 0], np.sign(x)[dx != 0])
 
 
 @both
 def test_lp_pool1d_counts_only_elements_of_the_input_under_ceil_mode(implementation):
     """The windows that are cut off are norms of what they hold, not rescaled."""
-    x = jnp.array([[[1.0, 2, 3]]])
+    x = sent.asarray([[[1.0, 2, 3]]])
     y, pull = jax.vjp(lambda x: bj.lp_pool1d(x, 1, 2, ceil_mode=True, implementation=implementation), x)
     np.testing.assert_array_equal(y, [[[3, 3]]])
-    np.testing.assert_array_equal(pull(jnp.ones_like(y))[0], [[[1, 1, 1]]])
+    np.testing.assert_array_equal(pull(sent.ones_like(y))[0], [[[1, 1, 1]]])
 
 
 @pytest.mark.parametrize("p", [0.5, 1.5, 2.5, 4.5])
 def test_lp_pool1d_powers_are_precise(p):
     """The error of a fast power grows with the exponent of its result."""
     magnitudes = np.random.default_rng(0).uniform(-4, 4, (1, 4, 4096))
-    x = jnp.asarray(10**magnitudes, jnp.float32)
+    x = sent.asarray(10**magnitudes, jnp.float32)
     y = bj.lp_pool1d(x, p, 2, implementation="native")
     np.testing.assert_allclose(y, oracle.lp_pool(1, x, p, 2), rtol=1e-6)
-    dx = bj.lp_pool1d_backward(x, y, jnp.ones_like(y), p, 2, implementation="native")
+    dx = bj.lp_pool1d_backward(x, y, sent.ones_like(y), p, 2, implementation="native")
     np.testing.assert_allclose(dx, (wide(x) / np.repeat(wide(y), 2, -1)) ** (p - 1), rtol=3e-6)
 
 
@@ -139,9 +140,9 @@ def test_lp_pool2d_backward_rounds_half_precision_once(dtype):
     error = lambda dx: np.abs(wide(dx) - exact) - 1e-6 * np.abs(parts).sum(0)
     dx = bj.lp_pool2d_backward(x, y, dy, p, k, 1, implementation="native")
     assert (error(dx) <= 0.5 * ulp).all()
-    one_by_one = jnp.zeros_like(x)
+    one_by_one = sent.zeros_like(x)
     for part in parts:
-        one_by_one = one_by_one + jnp.asarray(part, dtype)
+        one_by_one = one_by_one + sent.asarray(part, dtype)
     assert (error(one_by_one) > ulp).any()  # the measure tells the two apart
 
 
@@ -160,7 +161,7 @@ def test_repeat_backward(dtype, implementation):
         dx = bj.repeat_backward(dy, repeats, shape, implementation=implementation)
         assert dx.dtype == dy.dtype
         close(dx, want, dtype)
-        x = jnp.zeros(shape, dtype)
+        x = sent.zeros(shape, dtype)
         same_bits(jax.vjp(lambda x, r=repeats: bj.repeat(x, r, implementation=implementation), x)[1](dy)[0], dx)
 
 
@@ -168,7 +169,7 @@ def test_repeat_backward(dtype, implementation):
 def test_repeat_backward_reads_each_cotangent_once(repeats):
     """One kernel call, of dy as it is; sums of integers, which are exact, have each of them once."""
     shape = (12, 40)
-    dy = jnp.asarray(np.random.default_rng(0).integers(-(2**40), 2**40, np.multiply(shape, repeats)), jnp.float64)
+    dy = sent.asarray(np.random.default_rng(0).integers(-(2**40), 2**40, np.multiply(shape, repeats)), jnp.float64)
     run = lambda dy: bj.repeat_backward(dy, repeats, implementation="native")
     is_one_call(run, "baracuda.repeat_backward", dy)
     want = np.asarray(dy).reshape(repeats[0], 12, repeats[1], 40).sum((0, 2))
@@ -188,7 +189,7 @@ def test_repeat_backward_takes_as_long_for_one_element_as_for_many():
     """A worker for each element would walk all copies alone where there is one element, and stride through memory else."""
     size = 2**20
     run = lambda repeats: lambda dy: bj.repeat_backward(dy, repeats, implementation="native")
-    flat = jnp.ones(size, jnp.float32)
+    flat = sent.ones(size, jnp.float32)
 
     def measure():
         times = [seconds(run(copies), flat) for copies in (size, 2**10, 2)]
@@ -205,7 +206,7 @@ def test_repeat_backward_takes_as_long_for_one_element_as_for_many():
 )
 def test_repeat_backward_accumulates_half_precision_in_float32(shape, repeats, dtype, implementation):
     """4096 ones: a narrow accumulator stops growing."""
-    dy = jnp.ones(np.tile(np.ones(shape), repeats).shape, dtype)
+    dy = sent.ones(np.tile(np.ones(shape), repeats).shape, dtype)
     np.testing.assert_array_equal(
         bj.repeat_backward(dy, repeats, implementation=implementation).astype(jnp.float32), 4096
     )
@@ -215,7 +216,7 @@ def test_repeat_backward_accumulates_half_precision_in_float32(shape, repeats, d
 @pytest.mark.parametrize("copies", [3, 300, 70_000])
 def test_repeat_backward_accumulates_float64_in_float64(copies, implementation):
     """float32 would lose the small part."""
-    dy = jnp.zeros(copies).at[0].set(1.0).at[1].set(2.0**-40).at[-1].set(-1.0)
+    dy = sent.zeros(copies).at[0].set(1.0).at[1].set(2.0**-40).at[-1].set(-1.0)
     np.testing.assert_array_equal(bj.repeat_backward(dy, copies, implementation=implementation), [2.0**-40])
 
 
@@ -249,4 +250,4 @@ def test_repeat_of_more_repeats_than_axes_adds_leading_axes(implementation):
     y, pull = jax.vjp(lambda x: bj.repeat(x, (2, 5, 1, 3), implementation=implementation), x)
     assert y.shape == (2, 5, 3, 12)
     np.testing.assert_array_equal(y, np.broadcast_to(np.tile(x, (1, 3)), y.shape))
-    np.testing.assert_array_equal(pull(jnp.ones_like(y))[0], np.full((3, 4), 30))
+    np.testing.assert_array_equal(pull(sent.ones_like(y))[0], np.full((3, 4), 30))

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 from examples_of import close, same_bits
 from jax.experimental.layout import Format, Layout
 from programs import FLOATS, normal, ratio, same_bits_every_time, seconds, wide
@@ -31,7 +32,7 @@ each_float_both = pytest.mark.parametrize(
 def test_binary_param_backward(shape, dtype, implementation):
     """dstart = (1 - w) dy, dend = w dy, and dw = (end - start) dy, summed where w broadcasts."""
     start, end, dy = (normal((4, 6), dtype, seed) for seed in range(3))
-    weight = jnp.asarray(np.random.default_rng(3).uniform(-0.5, 1.5, shape), dtype)
+    weight = sent.asarray(np.random.default_rng(3).uniform(-0.5, 1.5, shape), dtype)
     cotangents = bj.lerp_backward(start, end, weight, dy, implementation=implementation)
     a, b, w, ct = map(wide, (start, end, weight, dy))
     along = tuple(range(2 - len(shape)))
@@ -45,12 +46,12 @@ def test_binary_param_backward(shape, dtype, implementation):
 
 @both
 def test_lerp_weight_of_float64_is_not_rounded_to_float32(implementation):
-    start, end = jnp.zeros(3), jnp.ones(3)
+    start, end = sent.zeros(3), sent.ones(3)
     for weight in (0.1, 1 / 3, 2.0**-40 + 0.75):
         np.testing.assert_array_equal(bj.lerp(start, end, weight, implementation=implementation), weight)
-        np.testing.assert_array_equal(bj.lerp(start, end, jnp.asarray(weight), implementation=implementation), weight)
-        np.testing.assert_array_equal(bj.lerp(start, end, jnp.full(3, weight), implementation=implementation), weight)
-        dend = jax.grad(lambda end, w=weight: bj.lerp(start, end, w, implementation=implementation).sum())(end)
+        np.testing.assert_array_equal(bj.lerp(start, end, sent.asarray(weight), implementation=implementation), weight)
+        np.testing.assert_array_equal(bj.lerp(start, end, sent.full(3, weight), implementation=implementation), weight)
+        dend = jax.jit(jax.grad(lambda end, w=weight: bj.lerp(start, end, w, implementation=implementation).sum()))(end)
         np.testing.assert_array_equal(dend, weight)
 
 
@@ -58,8 +59,8 @@ def test_lerp_weight_of_float64_is_not_rounded_to_float32(implementation):
 def test_lerp_weight_has_a_gradient_of_its_own(implementation):
     """Summed over what shares a weight; also of a weight that is a number."""
     start, end = normal((5, 3)), normal((5, 3), seed=1)
-    for weight, along in ((0.3, (0, 1)), (jnp.full(3, 0.3), 0), (jnp.full((5, 1), 0.7), 1)):
-        dw = jax.grad(lambda w: bj.lerp(start, end, w, implementation=implementation).sum())(weight)
+    for weight, along in ((0.3, (0, 1)), (sent.full(3, 0.3), 0), (sent.full((5, 1), 0.7), 1)):
+        dw = jax.jit(jax.grad(lambda w: bj.lerp(start, end, w, implementation=implementation).sum()))(weight)
         assert jnp.shape(dw) == jnp.shape(weight)
         np.testing.assert_allclose(np.squeeze(dw), (end - start).sum(along), rtol=1e-12)
 
@@ -90,8 +91,8 @@ def test_lerp_takes_arrays_in_any_layout(implementation):
 def _ties(dtype, rows=900, columns=3, num_segments=7):
     """Few values among many rows."""
     rng = np.random.default_rng(0)
-    data = jnp.asarray(rng.integers(-3, 4, (rows, columns)), dtype)
-    return data, jnp.asarray(rng.integers(0, num_segments, rows)), num_segments
+    data = sent.asarray(rng.integers(-3, 4, (rows, columns)), dtype)
+    return data, sent.asarray(rng.integers(0, num_segments, rows)), num_segments
 
 
 @each_float_both
@@ -114,7 +115,7 @@ def test_unsorted_segment_max_agrees_with_its_gradient_on_ties(dtype, implementa
     """The whole gradient goes to one row, which has the value, is in the segment, and is the first such."""
     data, ids, num_segments = _ties(dtype)
     y, pull = jax.vjp(lambda x: bj.segment_max(x, ids, num_segments, implementation=implementation), data)
-    (dx,) = pull(jnp.ones_like(y))
+    (dx,) = pull(sent.ones_like(y))
     data, ids, y, dx = wide(data), np.asarray(ids), wide(y), wide(dx)
     for s in range(num_segments):
         rows = np.flatnonzero(ids == s)
@@ -137,19 +138,21 @@ def test_unsorted_segment_max_backward_is_linear_in_rows():
     """8 times the rows take about 8 times as long, 64 if each row looked at every other."""
     rng = np.random.default_rng(0)
     grad = jax.grad(lambda x, ids: bj.segment_max(x, ids, 64, implementation="native").sum())
-    run = lambda rows: seconds(grad, jnp.ones((rows, 4), jnp.float32), jnp.asarray(rng.integers(0, 64, rows)))
+    run = lambda rows: seconds(grad, sent.ones((rows, 4), jnp.float32), sent.asarray(rng.integers(0, 64, rows)))
     assert ratio(lambda: run(2**19) / run(2**16), 32) < 32
 
 
 @each_float_both
 def test_unsorted_segment_max_of_an_empty_segment_is_minus_infinity(dtype, implementation):
     """As jax.ops has it, and as with sorted ids; not the smallest finite number."""
-    data, ids = jnp.ones((3, 2), dtype), jnp.array([2, 0, 2])
+    data, ids = sent.ones((3, 2), dtype), sent.asarray([2, 0, 2])
     y = bj.segment_max(data, ids, 4, implementation=implementation)
     np.testing.assert_array_equal(wide(y), [[1] * 2, [-np.inf] * 2, [1] * 2, [-np.inf] * 2])
     same_bits(y, jax.ops.segment_max(data, ids, 4))
     same_bits(y, bj.segment_max(data, jnp.sort(ids), 4, indices_are_sorted=True, implementation=implementation))
-    grad = jax.grad(lambda x: bj.segment_max(x, ids, 4, implementation=implementation).astype(jnp.float32).sum())(data)
+    grad = jax.jit(
+        jax.grad(lambda x: bj.segment_max(x, ids, 4, implementation=implementation).astype(jnp.float32).sum())
+    )(data)
     np.testing.assert_array_equal(wide(grad), [[1] * 2, [1] * 2, [0] * 2])
 
 
@@ -160,7 +163,7 @@ def test_unsorted_segment_max_propagates_nan_in_any_order(dtype, implementation)
     call = jax.jit(lambda x, i: bj.segment_max(x, i, 3, implementation=implementation))
     for _ in range(30):
         order = rng.permutation(6)
-        y = call(jnp.asarray(values[order], dtype), jnp.asarray(ids[order]))
+        y = call(sent.asarray(values[order], dtype), sent.asarray(ids[order]))
         np.testing.assert_array_equal(wide(y), [[np.nan], [7], [np.nan]])
 
 
@@ -168,8 +171,8 @@ def test_unsorted_segment_max_propagates_nan_in_any_order(dtype, implementation)
 def test_unsorted_segment_max_is_bitwise_stable(dtype):
     """Also in the sign of a zero, and in which row wins: that of the first of the equal rows."""
     rng = np.random.default_rng(0)
-    data = jnp.asarray(rng.choice([0.0, -0.0], (20_000, 3)), dtype)
-    ids = jnp.asarray(rng.integers(0, 5, 20_000))
+    data = sent.asarray(rng.choice([0.0, -0.0], (20_000, 3)), dtype)
+    ids = sent.asarray(rng.integers(0, 5, 20_000))
     run = lambda x, ids: bj.segment_max(x, ids, 5, return_residuals=True, implementation="native")
     for i in (0, 1):
         same_bits_every_time(lambda x, ids, i=i: run(x, ids)[i], data, ids)
@@ -188,9 +191,9 @@ def _quantized(shape, axis, scale_dtype="float32"):
     expanded = np.ones(len(shape), int)
     expanded[axis] = n
     return (
-        jnp.asarray(rng.integers(-128, 128, shape), jnp.int8),
-        jnp.asarray(rng.uniform(0.01, 1, n), scale_dtype),
-        jnp.asarray(rng.integers(-9, 9, n)),
+        sent.asarray(rng.integers(-128, 128, shape), jnp.int8),
+        sent.asarray(rng.uniform(0.01, 1, n), scale_dtype),
+        sent.asarray(rng.integers(-9, 9, n)),
         lambda s: np.asarray(s).reshape(expanded),
     )
 
@@ -233,7 +236,9 @@ def test_dequantize_per_channel_scale_has_a_gradient(implementation):
     q, scale, zero, expanded = _quantized((3, 4, 5), 1, "float64")
     dy = normal((3, 4, 5))
     call = lambda s: jnp.vdot(bj.dequantize_per_channel(q, s, zero, 1, "float64", implementation=implementation), dy)
-    np.testing.assert_allclose(jax.grad(call)(scale), (dy * (wide(q) - expanded(zero))).sum((0, 2)), rtol=1e-12)
+    np.testing.assert_allclose(
+        jax.jit(jax.grad(call))(scale), (dy * (wide(q) - expanded(zero))).sum((0, 2)), rtol=1e-12
+    )
 
 
 @each_float_both

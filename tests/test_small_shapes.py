@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 
 import baracuda_jax as bj
 from baracuda_jax._core import compat, traced
@@ -27,7 +28,7 @@ ALONG = {
         "sum", "max", "prod", "logsumexp", "vector_norm", "var", "median", "nanmedian", "sort", "argmax", "cumsum", "cumprod", "cummax",
         "logcumsumexp", "flip", "glu", "any",
     )},
-    "quantile": lambda x, axis: bj.quantile(x, jnp.asarray([0.3, 1.0]), axis),
+    "quantile": lambda x, axis: bj.quantile(x, sent.asarray([0.3, 1.0]), axis),
     "nanquantile": lambda x, axis: bj.nanquantile(x, 0.3, axis),
     "roll": lambda x, axis: bj.roll(x, 1, axis),
     "topk": lambda x, axis: bj.topk(x, min(1, x.shape[axis]), axis),
@@ -39,16 +40,16 @@ ALONG = {
     "channel_shuffle": lambda x, axis: bj.channel_shuffle(x, 1, axis=axis),
     "reflect": lambda x, axis: _pad(x, axis, "reflect"),
     "circular": lambda x, axis: _pad(x, axis, "circular"),
-    "fake_quantize": lambda x, axis: bj.fake_quantize(x, jnp.ones(x.shape[axis]), axis=axis),
-    "lsq": lambda x, axis: bj.fake_quantize(x, jnp.ones(x.shape[axis]), axis=axis, gradient="lsq"),
+    "fake_quantize": lambda x, axis: bj.fake_quantize(x, sent.ones(x.shape[axis]), axis=axis),
+    "lsq": lambda x, axis: bj.fake_quantize(x, sent.ones(x.shape[axis]), axis=axis, gradient="lsq"),
     "linear_scan": lambda x, axis: bj.linear_scan(x, x, axis=axis),
     "unique": lambda x, axis: bj.unique(x, True, True, True, axis, size=2, fill_value=0),
     "unique_consecutive": lambda x, axis: bj.unique_consecutive(x, True, True, axis, size=2, fill_value=0),
-    "segment_max": lambda x, axis: bj.segment_max(x, jnp.zeros(x.shape[0], int), 2),
-    "segment_prod": lambda x, axis: bj.segment_prod(x, jnp.zeros(x.shape[0], int), 0),
-    "dynamic_update_slice": lambda x, axis: bj.dynamic_update_slice(x, jnp.zeros((0,) * x.ndim, x.dtype), (0,) * x.ndim),
+    "segment_max": lambda x, axis: bj.segment_max(x, sent.zeros(x.shape[0], int), 2),
+    "segment_prod": lambda x, axis: bj.segment_prod(x, sent.zeros(x.shape[0], int), 0),
+    "dynamic_update_slice": lambda x, axis: bj.dynamic_update_slice(x, sent.zeros((0,) * x.ndim, x.dtype), (0,) * x.ndim),
     "unbroadcast": lambda x, axis: bj.unbroadcast(x, (1,) * x.ndim, "max"),
-    "add": lambda x, axis: bj.add(x, jnp.ones(x.shape[-1:])),
+    "add": lambda x, axis: bj.add(x, sent.ones(x.shape[-1:])),
     "searchsorted": lambda x, axis: bj.searchsorted(x, x),
     "nonzero": lambda x, axis: bj.nonzero(x, size=2),
     "histogram": lambda x, axis: bj.histogram(x, 3, (0, 1)),
@@ -58,7 +59,7 @@ ALONG = {
 
 def _loss(fun, axis):
     inexact = lambda tree: [y for y in jax.tree.leaves(tree) if jnp.issubdtype(y.dtype, jnp.inexact)]
-    return lambda x: sum((y.sum() for y in inexact(fun(x, axis))), jnp.zeros(()))
+    return lambda x: sum((y.sum() for y in inexact(fun(x, axis))), sent.zeros(()))
 
 
 def _traces(fun, x):

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 from by_torch import torch
 from examples_of import close
 from programs import FLOATS, normal, wide
@@ -71,14 +72,14 @@ def test_lp_pool_is_torchs(rank, dtype, implementation):
         if p == INF and not by_torch.has_infinite_norms:
             continue
         x = normal(POOLS[rank][2], dtype)
-        x = x if p in (2, INF) else jnp.abs(x) + jnp.asarray(0.1, dtype)
+        x = x if p in (2, INF) else jnp.abs(x) + sent.asarray(0.1, dtype)
         _agree(*_pools(rank, p, window, strides, implementation), [x], dtype, scale=10)
 
 
 @each_float
 def test_lp_pool_is_torchs_at_the_edges(dtype, implementation):
     """NaN, infinities and zeros; windows and arrays of one element; no batches; a last window that is dropped."""
-    x = jnp.asarray([[[NAN, 1, INF, 1, INF, INF, -INF, 2, 3, 0, 0, 0, -0.0, -4]]], dtype)
+    x = sent.asarray([[[NAN, 1, INF, 1, INF, INF, -INF, 2, 3, 0, 0, 0, -0.0, -4]]], dtype)
     _agree(*_pools(1, 2, 2, None, implementation), [x], dtype)
     for shape, window in (((2, 3, 1, 1), 1), ((1, 1, 2, 2), 2), ((0, 3, 4, 4), 2)):
         _agree(*_pools(2, 2, window, 1, implementation), [normal(shape, dtype)], dtype, scale=4)
@@ -108,7 +109,7 @@ def test_repeat_is_torchs_in_other_dtypes(dtype):
     for shape, repeats in _repeats():
         x = np.random.default_rng(0).integers(0, 100, shape)
         x = (x + 1j * x[::-1] if "complex" in dtype and x.ndim else x).astype(dtype)
-        y = bj.repeat(jnp.asarray(x), repeats, implementation="native")
+        y = bj.repeat(sent.asarray(x), repeats, implementation="native")
         np.testing.assert_array_equal(y, by_torch.tensor(x).repeat(repeats).numpy())
         if "complex" in dtype:
             theirs = by_torch.tensor(x).requires_grad_()
@@ -197,7 +198,7 @@ def test_scans_are_torchs(name, dtype, implementation):
     """Of values that do not tie. PyTorch forms the gradients of half types in steps, each rounded."""
     for shape, axis in SLICES:
         x = np.random.default_rng(0).permutation(np.linspace(-1.5, 1.5, math.prod(shape))).reshape(shape)
-        x = jnp.asarray(x + (1 if name == "cumprod" else 0) / 2, dtype)
+        x = sent.asarray(x + (1 if name == "cumprod" else 0) / 2, dtype)
         function = functools.partial(getattr(bj, name), axis=axis, implementation=implementation)
         half = dtype in ("float16", "bfloat16")
         _agree(function, lambda t, axis=axis: SCANS[name](t, axis), [x], dtype, scale=10 if half else 4)
@@ -208,10 +209,10 @@ def test_scans_are_torchs(name, dtype, implementation):
 def test_scans_are_torchs_at_the_edges(name, dtype, implementation):
     """Every four of NaN, infinities, zeros and numbers; gradients of products where factors are zero."""
     x = np.array(list(itertools.product([NAN, INF, -INF, 0.0, -0.0, 2.0, -3.0], repeat=4)))
-    y = getattr(bj, name)(jnp.asarray(x, dtype), 1, implementation=implementation)
-    close(y, by_torch.numbers(SCANS[name](by_torch.tensor(jnp.asarray(x, dtype)), 1)), dtype)
+    y = getattr(bj, name)(sent.asarray(x, dtype), 1, implementation=implementation)
+    close(y, by_torch.numbers(SCANS[name](by_torch.tensor(sent.asarray(x, dtype)), 1)), dtype)
     if name == "cumprod":
-        x = jnp.asarray(list(itertools.product([0.0, 2.0, -3.0], repeat=4)), dtype)
+        x = sent.asarray(list(itertools.product([0.0, 2.0, -3.0], repeat=4)), dtype)
         _agree(lambda x: bj.cumprod(x, 1, implementation=implementation), lambda t: torch.cumprod(t, 1), [x], dtype)
 
 
@@ -219,7 +220,7 @@ def test_scans_are_torchs_at_the_edges(name, dtype, implementation):
 def test_indices_of_extrema_are_torchs(implementation):
     x = np.random.default_rng(0).standard_normal((7, 50))
     for name in ("cummax", "cummin"):
-        index = getattr(bj, name)(jnp.asarray(x), 1, return_indices=True, implementation=implementation)[1]
+        index = getattr(bj, name)(sent.asarray(x), 1, return_indices=True, implementation=implementation)[1]
         np.testing.assert_array_equal(index, getattr(torch, name)(torch.tensor(x), 1).indices.numpy())
 
 
@@ -229,7 +230,7 @@ def test_indices_of_extrema_are_torchs(implementation):
 
 def _rounded(shape, dtype, seed=0):
     """With values that tie."""
-    return jnp.round(2 * normal(shape, seed=seed)).astype(dtype) / jnp.asarray(2, dtype)
+    return jnp.round(2 * normal(shape, seed=seed)).astype(dtype) / sent.asarray(2, dtype)
 
 
 @each_float
@@ -244,7 +245,7 @@ def test_searches_are_torchs(dtype, implementation):
     sequence = by_torch.tensor(sequence[0, 0])
     for right in (False, True):
         theirs = torch.bucketize(by_torch.tensor(values), sequence, right=not right)
-        np.testing.assert_array_equal(bj.digitize(values, jnp.asarray(sequence.float().numpy(), dtype), right), theirs)
+        np.testing.assert_array_equal(bj.digitize(values, sent.asarray(sequence.float().numpy(), dtype), right), theirs)
 
 
 @both
@@ -260,7 +261,7 @@ def test_counts_are_torchs(implementation):
 @both
 def test_histograms_are_torchs(implementation):
     a, w = normal((30, 5)), jnp.abs(normal((30, 5), seed=1))
-    edges = jnp.array([-1.0, -0.5, 0.25, 2.0])
+    edges = sent.asarray([-1.0, -0.5, 0.25, 2.0])
     for density in (False, True):
         for bins, how in ((edges, {}), (8, {"range": (-2.0, 2.0)})):
             theirs = by_torch.tensor(bins) if bins is edges else bins
@@ -325,7 +326,7 @@ def test_sorts_are_torchs(name, dtype, implementation):
         _agree(
             functools.partial(function, implementation=implementation),
             theirs,
-            [jnp.asarray(x / 4, dtype)],
+            [sent.asarray(x / 4, dtype)],
             dtype,
             exact=True,
         )
@@ -338,18 +339,18 @@ def test_sorts_are_torchs_at_the_edges(implementation):
     t = torch.tensor(x)
     for descending in (False, True):
         want = torch.sort(t, stable=True, descending=descending)
-        values = bj.sort(jnp.asarray(x), descending=descending, implementation=implementation)
+        values = bj.sort(sent.asarray(x), descending=descending, implementation=implementation)
         np.testing.assert_array_equal(values, want.values.numpy())
         np.testing.assert_array_equal(np.signbit(values), np.signbit(want.values.numpy()))
-        indices = bj.argsort(jnp.asarray(x), descending=descending, implementation=implementation)
+        indices = bj.argsort(sent.asarray(x), descending=descending, implementation=implementation)
         np.testing.assert_array_equal(indices, want.indices.numpy())
-        values = bj.topk(jnp.asarray(x), 7, largest=descending, implementation=implementation)[0]
+        values = bj.topk(sent.asarray(x), 7, largest=descending, implementation=implementation)[0]
         np.testing.assert_array_equal(values, torch.topk(t, 7, largest=descending).values.numpy())
     for k in (1, 15, 30):
-        values = bj.kthvalue(jnp.asarray(x), k, implementation=implementation)[0]
+        values = bj.kthvalue(sent.asarray(x), k, implementation=implementation)[0]
         np.testing.assert_array_equal(values, torch.kthvalue(t, k).values.numpy())
     for name in ("argmax", "argmin"):
-        index = getattr(bj, name)(jnp.asarray(x), 1, implementation=implementation)
+        index = getattr(bj, name)(sent.asarray(x), 1, implementation=implementation)
         np.testing.assert_array_equal(index, getattr(torch, name)(t, 1).numpy())
 
 
@@ -360,7 +361,7 @@ def test_quantiles_are_torchs(method, implementation):
     for name, a in (("quantile", x), ("nanquantile", x.at[:, ::5].set(NAN))):
         for q in (0.1, 0.41, [0.0, 0.37, 1.0]):  # none half-way, where PyTorch's nearest is the even one
             function = lambda x, name=name, q=q: getattr(bj, name)(
-                x, jnp.asarray(q), 1, method=method, implementation=implementation
+                x, sent.asarray(q), 1, method=method, implementation=implementation
             )
             theirs = lambda t, name=name, q=q: getattr(torch, name)(
                 t, torch.tensor(q, dtype=t.dtype), 1, interpolation=method
@@ -376,7 +377,7 @@ def test_quantiles_are_torchs(method, implementation):
 def test_lerp_is_torchs(dtype, implementation):
     rng = np.random.default_rng(0)
     for shapes in (((5, 9), (5, 9), (9,)), ((5, 9), (1, 9), (5, 1)), ((1,), (1,), ()), ((0, 3), (3,), ())):
-        args = [jnp.asarray(rng.uniform(-2, 2, shape), dtype) for shape in shapes]
+        args = [sent.asarray(rng.uniform(-2, 2, shape), dtype) for shape in shapes]
         _agree(functools.partial(bj.lerp, implementation=implementation), torch.lerp, args, dtype, scale=2)
 
 
@@ -384,8 +385,8 @@ def test_lerp_is_torchs(dtype, implementation):
 def test_lerp_is_torchs_at_the_edges(dtype, implementation):
     """Every three of NaN, infinities, both zeros and numbers, to the bit except for the sign of zero."""
     edges = [NAN, INF, -INF, 0.0, -0.0, 1.0, -2.0, 0.5]
-    args = [jnp.asarray(a, dtype) for a in np.array(list(itertools.product(edges, repeat=3))).T]
-    dy = jnp.ones_like(args[0])
+    args = [sent.asarray(a, dtype) for a in np.array(list(itertools.product(edges, repeat=3))).T]
+    dy = sent.ones_like(args[0])
     want, gradients = by_torch.vjp(torch.lerp, args, dy)
     for got, expected in zip(
         _vjp(functools.partial(bj.lerp, implementation=implementation), args, dy), (want, *gradients), strict=True
@@ -407,7 +408,7 @@ def _channels(shape, axis, dtype, powers):
     expanded = np.ones(len(shape), int)
     expanded[axis] = n
     x = steps * scale.reshape(expanded)
-    return jnp.asarray(x, dtype), jnp.asarray(scale, jnp.float32), 2 * rng.integers(-2, 3, n)
+    return sent.asarray(x, dtype), sent.asarray(scale, jnp.float32), 2 * rng.integers(-2, 3, n)
 
 
 CHANNELS = [((7,), 0), ((5, 6), 0), ((5, 6), 1), ((3, 4, 5), -2), ((2, 3, 2, 2, 3), 1), ((1, 1), 1)]
@@ -419,18 +420,18 @@ def test_quantize_per_channel_and_back_is_torchs(code, theirs, implementation):
     for (shape, axis), powers in itertools.product(CHANNELS, (True, False)):
         x, scale, zero = _channels(shape, axis, "float32", powers)
         zero = np.abs(zero) if code == "uint8" else zero
-        q = bj.quantize_per_channel(x, scale, jnp.asarray(zero), axis, code, implementation=implementation)
+        q = bj.quantize_per_channel(x, scale, sent.asarray(zero), axis, code, implementation=implementation)
         want = by_torch.quantized(x, scale, zero, axis % len(shape), theirs)
         np.testing.assert_array_equal(q, want.int_repr().numpy())
-        y = bj.dequantize_per_channel(q, scale, jnp.asarray(zero), axis, implementation=implementation)
+        y = bj.dequantize_per_channel(q, scale, sent.asarray(zero), axis, implementation=implementation)
         np.testing.assert_array_equal(y, want.dequantize().numpy())
 
 
 @both
 def test_quantize_per_channel_is_torchs_at_the_edges(implementation):
-    x = jnp.asarray([[INF, -INF, 3e38, -3e38, 0.0, -0.0, 1e-45, 0.5, 1.5, -0.5, 127.5, -128.5]] * 2, jnp.float32)
+    x = sent.asarray([[INF, -INF, 3e38, -3e38, 0.0, -0.0, 1e-45, 0.5, 1.5, -0.5, 127.5, -128.5]] * 2, jnp.float32)
     zero = np.array([0, 10])
-    q = bj.quantize_per_channel(x, jnp.ones(2), jnp.asarray(zero), 0, implementation=implementation)
+    q = bj.quantize_per_channel(x, sent.ones(2), sent.asarray(zero), 0, implementation=implementation)
     np.testing.assert_array_equal(q, by_torch.quantized(x, np.ones(2), zero, 0, torch.qint8).int_repr().numpy())
 
 
@@ -441,7 +442,7 @@ def test_fake_quantize_per_channel_is_torchs(dtype, implementation):
             continue  # rounding makes ties of them
         x, scale, zero = _channels(shape, axis, dtype, powers)
         function = lambda x, s=scale, z=zero, a=axis: bj.fake_quantize(
-            x, s, jnp.asarray(z), -100, 90, axis=a, implementation=implementation
+            x, s, sent.asarray(z), -100, 90, axis=a, implementation=implementation
         )
         params = by_torch.tensor(scale), torch.tensor(zero, dtype=torch.int32), axis % len(shape), -100, 90
         _agree(function, lambda t, p=params: torch.fake_quantize_per_channel_affine(t, *p), [x], dtype)
@@ -450,10 +451,10 @@ def test_fake_quantize_per_channel_is_torchs(dtype, implementation):
 @each_float
 def test_fake_quantize_per_channel_is_torchs_at_the_edges(dtype, implementation):
     """Zeros, ties, the ends of the range and what is just past them; also with odd zero points, and without elements."""
-    edges = jnp.asarray([[0.0, -0.0, 0.5, 1.5, -0.5, -1.5, 117.0, 118.0, -137.0, -138.0, -139.0, 1000.0]] * 2, dtype)
+    edges = sent.asarray([[0.0, -0.0, 0.5, 1.5, -0.5, -1.5, 117.0, 118.0, -137.0, -138.0, -139.0, 1000.0]] * 2, dtype)
     for x, zero in ((edges, [0, 10]), (edges, [9, -7]), (edges[:, :1], [0, 1]), (edges[:, :0], [0, 1])):
         function = lambda x, z=zero: bj.fake_quantize(
-            x, jnp.ones(2), jnp.array(z), axis=0, implementation=implementation
+            x, sent.ones(2), sent.asarray(z), axis=0, implementation=implementation
         )
         params = torch.ones(2), torch.tensor(zero, dtype=torch.int32), 0, -128, 127
         _agree(function, lambda t, p=params: torch.fake_quantize_per_channel_affine(t, *p), [x], dtype, exact=True)
@@ -467,13 +468,13 @@ def test_fake_quantize_per_channel_is_torchs_at_the_edges(dtype, implementation)
 def test_segment_max_is_torchs(dtype, implementation):
     """Gradients are quotients by the number of ties."""
     rng = np.random.default_rng(0)
-    data, ids = jnp.asarray(rng.integers(-3, 4, (60, 3)), dtype), rng.integers(0, 5, 60)
+    data, ids = sent.asarray(rng.integers(-3, 4, (60, 3)), dtype), rng.integers(0, 5, 60)
     index = torch.tensor(ids)[:, None].expand(60, 3)
 
     def theirs(x):
         return x.new_zeros(5, 3).scatter_reduce(0, index, x, "amax", include_self=False)
 
     function = functools.partial(
-        bj.segment_max, segment_ids=jnp.asarray(ids), num_segments=5, ties="split", implementation=implementation
+        bj.segment_max, segment_ids=sent.asarray(ids), num_segments=5, ties="split", implementation=implementation
     )
     _agree(function, theirs, [data], dtype)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sent
 from by_torch import torch
 from programs import wide
 
@@ -22,7 +23,7 @@ def _torch_grad(fun, *data, **kwargs):
 
 
 def _grad(fun, data):
-    return jax.grad(lambda x: fun(x).sum())(jnp.asarray(data, jnp.float32))
+    return jax.jit(jax.grad(lambda x: fun(x).sum()))(sent.asarray(data, jnp.float32))
 
 
 def _raises(call):
@@ -42,11 +43,11 @@ def _torch_fake(x, zero=0, scale=1.0):
 
 
 def _fake(x, zero=0):
-    return bj.fake_quantize(jnp.asarray(x, jnp.float32), jnp.ones(1), jnp.array([zero]), axis=0)
+    return bj.fake_quantize(sent.asarray(x, jnp.float32), sent.ones(1), sent.asarray([zero]), axis=0)
 
 
 def _quantized(x, scale, zero):
-    return bj.quantize_per_channel(jnp.asarray(x, jnp.float32), jnp.array([scale]), jnp.array([zero]), 0)
+    return bj.quantize_per_channel(sent.asarray(x, jnp.float32), sent.asarray([scale]), sent.asarray([zero]), 0)
 
 
 def _torch_quantized(x, scale, zero):
@@ -63,19 +64,19 @@ UNDEFINED = object()  # it depends on the processor, as conversions of what no i
 DIFFERENCES = {
     "lp_pool of negative values, p odd": (
         lambda: F.lp_pool1d(torch.tensor(_column(-3.0, -4)), 1, 2),
-        lambda: bj.lp_pool1d(jnp.array(_column(-3.0, -4)), 1, 2),
+        lambda: bj.lp_pool1d(sent.asarray(_column(-3.0, -4)), 1, 2),
         _column(-7), _column(7),
         "a norm is of magnitudes; PyTorch sums x^p with its sign",
     ),
     "lp_pool of a negative sum": (
         lambda: F.lp_pool1d(torch.tensor(_column(0.0, -4)), 3, 2),
-        lambda: bj.lp_pool1d(jnp.array(_column(0.0, -4)), 3, 2),
+        lambda: bj.lp_pool1d(sent.asarray(_column(0.0, -4)), 3, 2),
         _column(NAN), _column(4),
         "so there is no root of a negative number",
     ),
     "lp_pool of a window that is cut off": (
         lambda: F.lp_pool1d(torch.tensor(_column(1.0, 1, 1)), 1, 2, ceil_mode=True),
-        lambda: bj.lp_pool1d(jnp.array(_column(1.0, 1, 1)), 1, 2, ceil_mode=True),
+        lambda: bj.lp_pool1d(sent.asarray(_column(1.0, 1, 1)), 1, 2, ceil_mode=True),
         _column(2, 2), _column(2, 1),
         "the norm of the elements that are there; PyTorch scales their mean to the whole window",
     ),
@@ -93,19 +94,19 @@ DIFFERENCES = {
     ),
     "lp_pool in float16": (
         lambda: F.lp_pool1d(torch.tensor(_column(300.0, 400), dtype=torch.float16), 2, 2),
-        lambda: bj.lp_pool1d(jnp.array(_column(300.0, 400), jnp.float16), 2, 2),
+        lambda: bj.lp_pool1d(sent.asarray(_column(300.0, 400), jnp.float16), 2, 2),
         _column(INF), _column(500),
         "half types compute in float32, so that powers do not overflow",
     ),
     "repeat with fewer repeats than axes": (
         lambda: _raises(lambda: torch.ones(1, 2).repeat(2)),
-        lambda: bj.repeat(jnp.ones((1, 2)), (2,)),
+        lambda: bj.repeat(sent.ones((1, 2)), (2,)),
         "an error", [[1, 1, 1, 1]],
         "they are those of the last axes, as in numpy.tile",
     ),
     "the index of a cumulative maximum among ties": (
         lambda: torch.cummax(torch.tensor([1.0, 3, 3]), 0).indices,
-        lambda: bj.cummax(jnp.array([1.0, 3, 3]), return_indices=True)[1],
+        lambda: bj.cummax(sent.asarray([1.0, 3, 3]), return_indices=True)[1],
         [0, 1, 2], [0, 1, 1],
         "the first, as of argmax; it has the gradient",
     ),
@@ -123,13 +124,13 @@ DIFFERENCES = {
     ),
     "cumsum of int8": (
         lambda: torch.cumsum(torch.tensor([100, 100], dtype=torch.int8), 0),
-        lambda: bj.cumsum(jnp.array([100, 100], jnp.int8)),
+        lambda: bj.cumsum(sent.asarray([100, 100], jnp.int8)),
         [100, 200], [100, -56],
         "integers keep their dtype, as in jax.lax",
     ),
     "the median of an even number": (
         lambda: torch.median(torch.tensor([1.0, 2, 4, 9])),
-        lambda: bj.median(jnp.array([1.0, 2, 4, 9])),
+        lambda: bj.median(sent.asarray([1.0, 2, 4, 9])),
         2, 3,
         "the mean of the two in the middle, as in jax.numpy",
     ),
@@ -166,31 +167,31 @@ DIFFERENCES = {
     ),
     "dequantize in float64": (
         lambda: by_torch.quantized(np.array([[3.0]], np.float32), [1 / 3], [0], 0, torch.qint8).dequantize(),
-        lambda: bj.dequantize_per_channel(jnp.array([[9]], jnp.int8), jnp.array([1 / 3]), None, 0, "float64") - 3,
+        lambda: bj.dequantize_per_channel(sent.asarray([[9]], jnp.int8), sent.asarray([1 / 3]), None, 0, "float64") - 3,
         [[np.float32(1 / 3) * np.float32(9)]], [[0]],
         "PyTorch's result is float32; baracuda_jax's has the dtype asked for, with a scale as precise",
     ),
     "the gradient of a maximum among ties": (
         lambda: _torch_grad(_torch_max, [3.0, 3]),
-        lambda: _grad(lambda x: bj.segment_max(x, jnp.array([0, 0]), 1), [3.0, 3]),
+        lambda: _grad(lambda x: bj.segment_max(x, sent.asarray([0, 0]), 1), [3.0, 3]),
         [0.5, 0.5], [1, 0],
         'the first row decides; ties="split" is PyTorch\'s rule',
     ),
     "the maximum of no rows": (
         lambda: torch.zeros(1).scatter_reduce(0, torch.zeros(0, dtype=int), torch.zeros(0), "amax", include_self=False),
-        lambda: bj.segment_max(jnp.zeros(0), jnp.zeros(0, int), 1),
+        lambda: bj.segment_max(sent.zeros(0), sent.zeros(0, int), 1),
         [0], [-INF],
         "as in jax.ops; PyTorch leaves what the result held. empty_value sets another",
     ),
     "a negative id that is counted": (
         lambda: _raises(lambda: torch.bincount(torch.tensor([-1, 2]))),
-        lambda: bj.bincount(jnp.array([-1, 2]), length=3),
+        lambda: bj.bincount(sent.asarray([-1, 2]), length=3),
         "an error", [0, 0, 1],
         "it is dropped, as ids of segments are",
     ),
     "distinct values with NaN": (
         lambda: torch.unique(torch.tensor([NAN, NAN, 1])),
-        lambda: bj.unique(jnp.array([NAN, NAN, 1])),
+        lambda: bj.unique(sent.asarray([NAN, NAN, 1])),
         [1, NAN, NAN], [1, NAN],
         "one value, as in jax.numpy; equal_nan=False makes each its own",
     ),

@@ -20,6 +20,8 @@ MOST_POSITIONS = 2**31 - 1
 
 def array(op, name, value):
     """`value` as an array, or a TypeError."""
+    if isinstance(value, jax.Array):
+        return value  # under grad `jnp.asarray` would be a program of its own, and its transpose another
     try:
         return jnp.asarray(value)
     except (TypeError, ValueError) as error:  # a ValueError for lists of different lengths

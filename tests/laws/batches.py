@@ -36,10 +36,9 @@ def _vmap(e, axis, out_axes):
     got = jax.jit(lambda many: [jax.vmap(e.call, way, out_axes)(*args) for way, args in zip(axes, many, strict=True)])(
         many
     )
-    single = jax.jit(e.call)
     for mapped, y in zip(ways, got, strict=True):
         take = lambda i: [few[i if m else 0][k] for k, m in enumerate(mapped)]
-        e.same(y, stacked([single(*take(i)) for i in range(3)], out_axes))
+        e.same(y, stacked([e.single(*take(i)) for i in range(3)], out_axes))
 
 
 @law()
@@ -64,17 +63,14 @@ def vmap_of_vmap(e):
     rows = [[args[0], _other(args[0])] for args in few]
     xs, many = stacked([stacked(row) for row in rows]), [stacked(a) for a in list(zip(*few, strict=True))[1:]]
     nested = jax.vmap(lambda row, *rest: jax.vmap(lambda x: e.call(x, *rest))(row))
-    single = jax.jit(e.call)
-    want = stacked([stacked([single(x, *args[1:]) for x in row]) for row, args in zip(rows, few, strict=True)])
+    want = stacked([stacked([e.single(x, *args[1:]) for x in row]) for row, args in zip(rows, few, strict=True)])
     e.same(jax.jit(nested)(xs, *many), want)
 
 
 @law(derivable, about="declaration")
 def vmap_of_grad(e):
     few = [args[0] for args in _few([e.x])]
-    gradient = jax.grad(e.loss)
-    single = jax.jit(gradient)
-    close(jax.jit(jax.vmap(gradient))(stacked(few)), stacked([single(x) for x in few]), e.dtype, scale=4)
+    close(jax.jit(jax.vmap(jax.grad(e.loss)))(stacked(few)), stacked([e.slope(x) for x in few]), e.dtype, scale=4)
 
 
 @law(derivable)
@@ -117,9 +113,8 @@ def vmap_with_spmd_axis_name(e):
     mesh = jax.make_mesh((2,), ("d",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices("cpu")[:2])
     few = [jax.device_put(args, jax.devices("cpu")[0]) for args in _few(e.args, 2)]
     fun = jax.jit(jax.vmap(e.call, spmd_axis_name="d"))
-    single = jax.jit(e.call)
-    want = stacked([single(*args) for args in few])
-    put = [jax.device_put(stacked(a), NamedSharding(mesh, P("d"))) for a in zip(*few, strict=True)]
+    want = stacked([e.single(*args) for args in few])
+    put = [jax.device_put(np.stack(a), NamedSharding(mesh, P("d"))) for a in zip(*few, strict=True)]
     with jax.set_mesh(mesh):
         compiled = fun.lower(*put).compile()
         assert "all-" not in compiled.as_text() or e.op.library in ("cudnn", "cufft")

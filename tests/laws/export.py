@@ -52,7 +52,7 @@ def export_for_both(e):
 @law(derivable)
 def export_of_the_gradient(e):
     """As a program of its own, and as the derivative of an exported one. What XLA fuses may round otherwise there."""
-    gradient = jax.jit(jax.grad(e.loss))(e.x)
+    gradient = e.slope(e.x)
     again = _again(jax.grad(e.loss), e.x).call(e.x)
     e.same(again, gradient)
     again = _again(e.loss, e.x, vjp_order=1)

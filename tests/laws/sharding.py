@@ -3,7 +3,6 @@
 import zlib
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from examples_of import close, loss_of
 from jax.sharding import NamedSharding
@@ -71,7 +70,7 @@ def communicates(e, kind, program):
 def shard_map_over_all_axes(e):
     """The op of each shard; and the gradient of a replicated scale that multiplies a sharded array, under check_vma."""
     over = mesh("auto")
-    want = e.fun(*jax.device_put(e.args, devices()[0]))
+    want = jax.jit(e.fun)(*jax.device_put(e.args, devices()[0]))
     placed = put(e.args, over, e.specs)
     check_vma = bool(zlib.crc32(str(e).encode()) % 2)
     fun = jax.shard_map(e.fun, mesh=over, in_specs=e.specs, out_specs=e.out, check_vma=check_vma)
@@ -88,15 +87,15 @@ def shard_map_over_all_axes(e):
         local = lambda scale, *args: jax.lax.psum(loss(scale, *args), "d")
         return jax.shard_map(local, mesh=over, in_specs=(P(), *e.specs), out_specs=P(), check_vma=True)(scale, *args)
 
-    scale = jnp.float32(1.1)
+    scale = np.float32(1.1)
     got = jax.jit(jax.grad(total))(jax.device_put(scale, NamedSharding(over, P())), *placed)
-    equal(got, jax.grad(loss)(*jax.device_put((scale, *e.args), devices()[0])), scale=20)
+    equal(got, jax.jit(jax.grad(loss))(*jax.device_put((scale, *e.args), devices()[0])), scale=20)
 
 
 def shard_map_over_some_axes(e):
     """Axis d by hand, another left to the compiler."""
     over = mesh("auto", axes=2)
-    want = e.fun(*jax.device_put(e.args, devices()[0]))
+    want = jax.jit(e.fun)(*jax.device_put(e.args, devices()[0]))
     with jax.set_mesh(over):
         fun = jax.shard_map(e.fun, axis_names={"d"}, in_specs=e.specs, out_specs=e.out)
         equal(jax.jit(fun)(*put(e.args, over, e.specs)), want)

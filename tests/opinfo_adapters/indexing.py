@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import sent
 from onnx_adapters import NotApplicable
 
 import baracuda_jax as bj
@@ -9,8 +10,8 @@ import baracuda_jax as bj
 
 def _as_vector(op, x, *arrays):
     """A call whose arrays may have no dimension."""
-    x = jnp.asarray(x)
-    y = op(jnp.atleast_1d(x), *(jnp.atleast_1d(jnp.asarray(a)) for a in arrays))
+    x = sent.asarray(x)
+    y = op(jnp.atleast_1d(x), *(jnp.atleast_1d(sent.asarray(a)) for a in arrays))
     return y.reshape(x.shape if x.ndim == 0 else y.shape)
 
 
@@ -28,7 +29,7 @@ def gather(x, dim, index, *, sparse_grad=False):
     if np.ndim(x) == 0:
         return _as_vector(lambda x, i: bj.gather(x, i, 0), x, index).reshape(np.shape(index))
     if np.size(index) == 0:
-        return jnp.zeros(np.shape(index), np.asarray(x).dtype)
+        return sent.zeros(np.shape(index), np.asarray(x).dtype)
     return bj.gather(x, index, dim)
 
 
@@ -52,7 +53,7 @@ def _scattered(op, x, dim, index, src):
     if np.asarray(x).dtype.kind in "bc" and op is not bj.scatter:
         raise NotApplicable("floats and integers are added, multiplied and compared")
     if np.size(index) == 0:
-        return jnp.asarray(x)
+        return sent.asarray(x)
     return _as_vector(lambda x, i, s: op(x, i, s, dim), x, index, _source(x, index, src))
 
 

@@ -166,3 +166,14 @@ def hyper_connection(x, pre, post, mix, weight, *, iterations=20, eps=1e-5):
         for i in range(n):
             y[(*at, i)] = sum(matrix[i, j] * streams[j] for j in range(n)) + 2 * gate(after[i]) * h
     return y
+
+
+def kv_cache_append(cache, new, position):
+    """Row by row."""
+    y, new = np.array(cache), np.asarray(new)
+    for batch in np.ndindex(y.shape[:-2]):
+        p = int(position[batch[: position.ndim]])
+        for i, row in enumerate(new[batch]):
+            if 0 <= p + i < y.shape[-2]:
+                y[(*batch, p + i)] = row
+    return y
