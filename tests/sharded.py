@@ -65,6 +65,18 @@ def _segments(op, **options):
     yield make("batches", args=batches, specs=(P("d"), P("d")), out=P("d"))
 
 
+def _indexed():
+    ids = np.random.default_rng(0).integers(-1, 6, (8, 16)).astype(np.int32)
+    fun = lambda ids: bj.segment_index(ids, 5, implementation="native").offsets
+    yield Sharded("segment_index", "batches", fun, (ids,), (P("d"),), P("d"), 0)
+
+
+def _aligned():
+    fun = lambda x, targets: bj.ctc_loss(x, targets, reduction="none", implementation="native")
+    targets = np.random.default_rng(0).integers(1, 5, (8, 2)).astype(np.int32)
+    yield Sharded("ctc_loss", "samples", fun, (_float(8, 6, 5), targets), (P("d"), P("d")), P("d"), 1)
+
+
 def _taken():
     ids = np.random.default_rng(0).integers(-1, 6, 16).astype(np.int32)
     fun = functools.partial(bj.segment_take, implementation="native")
@@ -383,6 +395,8 @@ def _all():
         yield from _segments(op, ties="split")
     yield from _segments("segment_logsumexp")
     yield from _taken()
+    yield from _indexed()
+    yield from _aligned()
     yield from _embedding()
     yield from _graph()
     yield from _experts()

@@ -98,7 +98,8 @@ def _moving(op):
 
 
 def _output(op, case, implementation, *args):
-    return op.public(*args, **case.kwargs, implementation=implementation)
+    found = op.public(*args, **case.kwargs, implementation=implementation)
+    return found[op.output] if isinstance(found, tuple) else found
 
 
 def _gradient(op, case, implementation, args, tangents, cotangent):

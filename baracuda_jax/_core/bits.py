@@ -11,7 +11,8 @@ def to_bits(value, dtype):
 
 
 def from_bits(bits, dtype):
-    return np.frombuffer(bits.to_bytes(8, "little", signed=True)[: dtype.itemsize], dtype)[0]
+    found = bits.to_bytes(8, "little", signed=True).ljust(dtype.itemsize, b"\0")
+    return np.frombuffer(found[: dtype.itemsize], dtype)[0]
 
 
 def to_bytes(value, dtype):

@@ -96,8 +96,8 @@ def scatter_min(
 ) -> Array:
     """An array with elements along an axis lowered to others, at an index for each."""
     x, values, at, axis = _arguments("scatter_min", x, index, src, axis)
-    least = segment_min(values, at, x.shape[axis], implementation=implementation)
-    return _extreme(x, least, axis=axis, is_max=False)
+    lowest = segment_min(values, at, x.shape[axis], implementation=implementation)
+    return _extreme(x, lowest, axis=axis, is_max=False)
 
 
 def _arguments(op, x, index, src, axis):

@@ -161,14 +161,16 @@ def _sum(x):
 
 @compiled()
 def _masked(grouped, groups):
-    is_best = (groups[..., None, :] == jnp.arange(grouped.shape[-2], dtype=groups.dtype)[:, None]).any(-1)
+    shape = (*groups.shape[:-1], grouped.shape[-2], groups.shape[-1])
+    is_best = (groups[..., None, :] == jax.lax.broadcasted_iota(groups.dtype, shape, groups.ndim - 1)).any(-1)
     return jnp.where(is_best[..., None], grouped, -jnp.inf).reshape(*grouped.shape[:-2], -1)
 
 
 @compiled()
 def _chosen(scores, experts):
     """scores[experts], as a masked sum, whose gradient scatters nothing."""
-    is_it = experts[..., None] == jnp.arange(scores.shape[-1], dtype=experts.dtype)
+    shape = (*experts.shape, scores.shape[-1])
+    is_it = experts[..., None] == jax.lax.broadcasted_iota(experts.dtype, shape, experts.ndim)
     return jnp.where(is_it, scores[..., None, :], 0).sum(-1)
 
 

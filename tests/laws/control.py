@@ -24,7 +24,7 @@ def scan(e):
 @law(derivable)
 def grad_of_scan(e):
     xs = _xs(e)
-    zero = np.zeros((), e.x.real.dtype)
+    zero = np.zeros((), jax.eval_shape(e.loss, e.x).dtype)
     total = lambda xs: jax.lax.scan(lambda s, x: (s + e.loss(x), None), zero, xs)[0]
     close(jax.jit(jax.grad(total))(xs), stacked([e.slope(x) for x in np.asarray(xs)]), e.dtype, scale=4)
 

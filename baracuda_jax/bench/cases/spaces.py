@@ -6,7 +6,22 @@ import math
 from collections.abc import Callable
 
 from ..benchmark import DTYPES
-from . import attention, elementwise, graph, histogram, moe, pool, quantize, reduce, scan, segment, shape, sort, unique
+from . import (
+    attention,
+    elementwise,
+    graph,
+    histogram,
+    loss,
+    moe,
+    pool,
+    quantize,
+    reduce,
+    scan,
+    segment,
+    shape,
+    sort,
+    unique,
+)
 
 ELEMENTS = {"cpu": (2**12, 2**16, 2**20, 2**23), "cuda": (2**12, 2**18, 2**25)}
 RANGE = {"cpu": (2**10, 2**23), "cuda": (2**10, 2**26)}
@@ -103,6 +118,16 @@ def _segments(sizes, dtype):
     return made + [segment.take(rows, dtype, is_sorted) for is_sorted in (False, True)]
 
 
+def _ids(sizes, dtype):
+    shape = sizes.elements, 1, max(1, sizes.elements // 16)
+    return [histogram.ids(sizes.elements), *(segment.index(shape, is_sorted) for is_sorted in (False, True))]
+
+
+def _sequences(sizes, dtype):
+    frames, classes = 128, 32
+    return [loss.sequences(max(1, sizes.elements // (frames * classes)), frames, classes, 24, dtype)]
+
+
 def _graphs(sizes, dtype):
     """The length is the number of edges."""
     shape = sizes.length, sizes.inner, max(1, sizes.length // 16)
@@ -182,7 +207,8 @@ SPACES = {
     "pool": Space(_pools),
     "quantize": Space(_quantizations),
     "search": Space(_searches),
-    "ids": Space(lambda sizes, dtype: [histogram.ids(sizes.elements)], dtypes=("int32",)),
+    "ids": Space(_ids, dtypes=("int32",)),
+    "lattice": Space(_sequences),
     "nonzero": Space(lambda sizes, dtype: [unique.positions(sizes.elements)], dtypes=("float32",)),
     "unique": Space(_distinct, dtypes=("float32", "int32")),
     "trace": Space(_traces),
