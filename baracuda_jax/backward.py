@@ -113,6 +113,7 @@ from .graph import (
     sampled_dot_backward,
 )
 from .indexing import (
+    gather_backward,
     index_add_backward,
     scatter_add_backward,
 )
@@ -253,6 +254,7 @@ __all__ = [
     "fmod_backward",
     "fold_backward",
     "frac_backward",
+    "gather_backward",
     "geglu_backward",
     "geglu_tanh_backward",
     "gelu_backward",

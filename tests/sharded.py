@@ -71,6 +71,13 @@ def _indexed():
     yield Sharded("segment_index", "batches", fun, (ids,), (P("d"),), P("d"), 0)
 
 
+def _gathered():
+    index = np.random.default_rng(0).integers(-5, 5, (8, 16)).astype(np.int32)
+    fun = functools.partial(bj.gather, implementation="native")
+    yield Sharded("gather", "rows", fun, (_float(8, 5), index), (ROWS, ROWS), ROWS, 1)
+    yield Sharded("gather", "the index", fun, (_float(8, 5), index), (P(), COLUMNS), COLUMNS, 1)
+
+
 def _aligned():
     fun = lambda x, targets: bj.ctc_loss(x, targets, reduction="none", implementation="native")
     targets = np.random.default_rng(0).integers(1, 5, (8, 2)).astype(np.int32)
@@ -396,6 +403,7 @@ def _all():
     yield from _segments("segment_logsumexp")
     yield from _taken()
     yield from _indexed()
+    yield from _gathered()
     yield from _aligned()
     yield from _embedding()
     yield from _graph()

@@ -252,7 +252,7 @@ I = sent.zeros((4, 2), int)
         ("gather", TypeError, "fill_value must be a number for x of dtype int8, got 300", (X.astype(jnp.int8), I), {"fill_value": 300}),
         ("gather", TypeError, "fill_value must be a number for x of dtype int8, got nan", (X.astype(jnp.int8), I), {"fill_value": float("nan")}),
         ("gather", TypeError, "got an unexpected keyword argument 'dim'; use axis", (X, I), {"dim": 1}),
-        ("gather", ValueError, "implementation='native', but the op has no kernel; xla computes it", (X, I), {"implementation": "native"}),
+        ("scatter", ValueError, "implementation='native', but the op has no kernel; xla computes it", (X, I, X), {"implementation": "native"}),
         ("index_select", ValueError, r"index must have one dimension, got shape \(4, 2\)", (X, I), {}),
         ("scatter", TypeError, "src must have the dtype of x, float32, got int32", (X, I, I.astype(jnp.int32)), {}),
         ("scatter", ValueError, r"src must be a number or have at least the sizes of index, \(4, 2\), got \(4, 1\)", (X, I, X[:, :1]), {}),

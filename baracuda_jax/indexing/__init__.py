@@ -3,13 +3,14 @@ multiplied or compared, which segments do in order."""
 
 from ._add import index_add, index_add_backward, scatter_add, scatter_add_backward
 from ._combine import scatter_max, scatter_min, scatter_mul
-from ._gather import gather, gather_rows, index_select
+from ._gather import gather, gather_backward, gather_rows, index_select
 from ._masked_fill import masked_fill
 from ._one_hot import one_hot
 from ._scatter import scatter
 
 __all__ = [
     "gather",
+    "gather_backward",
     "gather_rows",
     "index_add",
     "index_add_backward",

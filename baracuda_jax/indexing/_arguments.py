@@ -16,13 +16,13 @@ INDEX = {"index": "an index is an integer"}
 MODES = ("fill", "clip")
 
 
-def operands(op, x, index, allowed=checks.EVERY):
-    """x and an index, as arrays of allowed dtypes."""
-    x, index = checks.array(op, "x", x), checks.array(op, "index", index)
-    checks.dtype(op, "x", x, allowed)
+def operands(op, x, index, allowed=checks.EVERY, name="x"):
+    """x, or what has this name, and an index, as arrays of allowed dtypes."""
+    x, index = checks.array(op, name, x), checks.array(op, "index", index)
+    checks.dtype(op, name, x, allowed)
     checks.dtype(op, "index", index, checks.INTEGERS)
     if not x.ndim:
-        raise ValueError(f"{op}: x must have at least one dimension, got a scalar")
+        raise ValueError(f"{op}: {name} must have at least one dimension, got a scalar")
     return x, index
 
 

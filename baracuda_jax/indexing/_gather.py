@@ -10,14 +10,14 @@ from .._core.api import api
 from .._core.bits import to_bytes
 from .._core.case import Case
 from .._core.compiled import compiled
-from .._core.facade import facade, facade_api
-from .._core.op import compose
+from .._core.op import as_they_are, compose, declare
+from .._core.partition import Partition
 from .._core.sku import OpCategory
 from .._core.types import Decorator, Implementation
 from ..segment._take import take_or_zero, take_rows
+from . import _elements
 from ._arguments import (
     INDEX,
-    along,
     axis_of,
     cut,
     draw_index,
@@ -27,7 +27,6 @@ from ._arguments import (
     one_dimensional,
     operands,
     positions,
-    take,
 )
 
 _DOC = """
@@ -50,11 +49,7 @@ _DOC = """
 
     Source: {source}.
     """
-_PLAIN = dict(
-    implementation='"xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.',
-    gradient="The gradient adds up what comes from equal indices in x's dtype; on a GPU XLA's order is not fixed.",
-)
-_ROWS = dict(
+_IN_ORDER = dict(
     implementation='"native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.',
     gradient="The gradient adds up what comes from equal indices in order, of float16 and bfloat16 in float32: it has the\n"
     "    same bits every time.",
@@ -76,7 +71,7 @@ def _document(args, entries=_ENTRIES, **parts) -> Decorator:
     return decorate
 
 
-@facade_api("xla")
+@api
 @_document(
     formula="y[i, j, k] = x[i, index[i, j, k], k] with three dimensions and axis 1; dx is the sum of dy by index.",
     shape="of rank 1 or more",
@@ -84,7 +79,7 @@ def _document(args, entries=_ENTRIES, **parts) -> Decorator:
     args=_MODE.format(axis="along which is looked up"),
     result="of index's shape,",
     source="torch.gather; jax.numpy.take_along_axis, which broadcasts sizes of 1",
-    **_PLAIN,
+    **_IN_ORDER,
 )
 def gather(
     x: ArrayLike,
@@ -101,7 +96,35 @@ def gather(
     axis = axis_of(op, x, axis)
     fits(op, x, index, axis)
     mode = mode_of(op, x, axis, mode)
-    return _gather(x, index, axis=axis, mode=mode, fill=fill_of(op, x, mode, fill_value))
+    fill = to_bytes(fill_of(op, x, mode, fill_value), x.dtype)
+    part, at = _part(x, index, axis=axis, mode=mode)
+    return take_elements(part, at, axis=axis - x.ndim, size=x.shape[axis], fill=fill, implementation=implementation)
+
+
+@api
+def gather_backward(
+    index: ArrayLike, dy: ArrayLike, size: int, axis: int = -1, *, implementation: Implementation = None
+) -> Array:
+    """The gradient of `gather`: dx[i, n, k] = sum of dy[i, j, k] over the j with index[i, j, k] == n, with three dimensions
+    and axis 1.
+
+    Args:
+        index: integers of dy's shape, as in `gather`; entries out of range add nothing.
+        dy: floats or complex numbers, the cotangent of the result.
+        size: static integer, that of x along the axis. Along the others x has dy's sizes.
+        axis: static integer, along which was looked up.
+        implementation: "native", "xla" or None.
+
+    Returns:
+        The cotangent of x.
+    """
+    op = "gather_backward"
+    dy, index = operands(op, dy, index, checks.INEXACT, name="dy")
+    checks.shape(op, "index", index, dy.shape, "that of dy")
+    axis, size = checks.axis(op, "dy", dy, axis), checks.integer(op, "size", size, 0)
+    checks.positions(op, "size", size, "elements along the axis")
+    params = dict(axis=axis - dy.ndim, size=size, fill=bytes(dy.dtype.itemsize))
+    return take_elements.vjp(_wrapped(index, size=size), dy, **params, implementation=implementation)
 
 
 @api
@@ -112,7 +135,7 @@ def gather(
     args=_MODE.format(axis="along which slices are taken"),
     result="of x's shape with M along the axis,",
     source="torch.index_select; jax.numpy.take",
-    **_ROWS,
+    **_IN_ORDER,
 )
 def index_select(
     x: ArrayLike,
@@ -144,7 +167,7 @@ def index_select(
     args="",
     result="[*index.shape, ...]",
     source="torch.index_select and jax.numpy.take, which have no rows of 0",
-    **_ROWS,
+    **_IN_ORDER,
 )
 def gather_rows(x: ArrayLike, index: ArrayLike, *, implementation: Implementation = None) -> Array:
     """Rows at an index, zeros for padding."""
@@ -155,10 +178,15 @@ def gather_rows(x: ArrayLike, index: ArrayLike, *, implementation: Implementatio
     return _unflat(y, shape=(*index.shape, *x.shape[1:]))
 
 
-@compiled("axis", "mode", "fill")
-def _gather(x, index, *, axis, mode, fill):
-    at = positions(index, x.shape[axis], mode)
-    return along(lambda x, at: take(x, at, fill), axis, cut(x, index.shape, axis), at)
+@compiled("axis", "mode")
+def _part(x, index, *, axis, mode):
+    """The part of x that an index reaches, and the positions in it."""
+    return cut(x, index.shape, axis), positions(index, x.shape[axis], mode)
+
+
+@compiled("size")
+def _wrapped(index, *, size):
+    return positions(index, size)
 
 
 @compiled("axis", "mode", "wraps")
@@ -177,9 +205,8 @@ def _case(name, shape, index, low, high, **kwargs):
     return Case(name, lambda rng: (rng.standard_normal(shape), draw_index(rng, low, high, index)), kwargs)
 
 
-def _declare(public, *cases, made_of=()):
-    how = {"made_of": made_of} if made_of else {}
-    (compose if made_of else facade)(
+def _declare(public, *cases):
+    compose(
         public.__name__,
         family="indexing",
         category=OpCategory.INDEXING,
@@ -189,26 +216,40 @@ def _declare(public, *cases, made_of=()):
         operands=("x", "index"),
         differentiable=("x",),
         constant=INDEX,
-        **how,
+        made_of=("segment_take",),
     )
 
 
-_declare(
-    gather,
-    _case("columns", (5, 17), (5, 8), -17, 17),
-    _case("a middle axis, some out of range", (3, 7, 4), (2, 9, 4), -9, 9, axis=1, fill_value=1),
-    _case("clipped", (19,), (30,), -25, 25, mode="clip"),
+take_elements = declare(
+    "gather",
+    family="indexing",
+    category=OpCategory.INDEXING,
+    public=gather,
+    cases=(
+        _case("columns", (5, 17), (5, 8), -17, 17),
+        _case("a middle axis, some out of range", (3, 7, 4), (2, 9, 4), -9, 9, axis=1, fill_value=1),
+        _case("clipped", (19,), (30,), -25, 25, mode="clip"),
+    ),
+    dtypes=checks.EVERY,
+    operands=("x", "index"),
+    differentiable=("x",),
+    constant=INDEX,
+    residuals=("index",),
+    linear=lambda params: {**params, "fill": bytes(len(params["fill"]))},
+    batched=as_they_are,
+    cut=Partition(_elements.labels, frozenset("s")),
+    forward=_elements.FORWARD,
+    backward=_elements.BACKWARD,
+    kernels={"forward": ("take_along",), "backward": ("segment_index", "segment_sum")},
 )
 _declare(
     index_select,
     _case("rows", (11, 5), (7,), -11, 11),
     _case("columns, some out of range", (4, 9), (12,), -12, 12, axis=-1, fill_value=0),
     _case("clipped", (3, 8, 2), (12,), -12, 12, axis=1, mode="clip"),
-    made_of=("segment_take",),
 )
 _declare(
     gather_rows,
     _case("rows", (11, 5), (14,), -3, 14),
     _case("a table of rows", (6, 2, 3), (3, 4), -1, 6),
-    made_of=("segment_take",),
 )

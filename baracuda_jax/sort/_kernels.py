@@ -5,6 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
+from .._core.bits import words
 from .._core.kernel import kernel
 
 
@@ -33,7 +34,7 @@ def take(x, index, axis):
     """x from where the index says, along the axis."""
     rows, index = jnp.moveaxis(x, axis, -1)[..., None], jnp.moveaxis(index, axis, -1)[..., None]
     out = jax.ShapeDtypeStruct(index.shape, x.dtype)
-    (y,) = kernel("take_along", "...md, ...nd -> ...md", index, rows, out=[out])
+    (y,) = kernel("take_along", "...md, ...nd -> ...md", index, rows, out=[out], fill=words(b""))
     return jnp.moveaxis(y[..., 0], -1, axis)
 
 

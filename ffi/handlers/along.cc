@@ -4,6 +4,8 @@
 #include BARACUDA_DRIVER(gather)
 #include BARACUDA_DRIVER(scatter)
 
+#include "elements.h"
+
 namespace baracuda {
 namespace {
 
@@ -40,13 +42,15 @@ ffi::Error for_bits(const char* op, const char* argument, ffi::DataType dtype, c
   }
 }
 
-// x [batches..., count, columns], index and the result [batches..., items, columns].
-ffi::Error take_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
+// x [batches..., count, columns], index and the result [batches..., items, columns]; `fill` as of take_rows.
+ffi::Error take_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out,
+                        Dimensions fill) {
   constexpr const char* op = "take_along";
   Checks checks(op);
   auto in = x.dimensions(), y = out->dimensions();
   checks.same_shape("index", index, "the result", *out)
       .same_dtype("the result", *out, "x", x)
+      .require(fill.size() == 2, "fill must be two numbers, got ", describe(fill))
       .require(index.element_type() == ffi::DataType::S32 || index.element_type() == ffi::DataType::U32,
                "index must be int32 or uint32, got type ", int(index.element_type()))
       .require(in.size() >= 2 && in.size() == y.size() && std::equal(in.begin(), in.end() - 2, y.begin()) &&
@@ -56,8 +60,12 @@ ffi::Error take_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer x, f
   return for_bits(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     int64_t batches = product(in, 0, in.size() - 2), items = y[y.size() - 2];
-    TakeAlong<T> element{in[in.size() - 2], items, y.back(), static_cast<const uint32_t*>(index.untyped_data()),
-                         static_cast<const T*>(x.untyped_data())};
+    TakeAlong<T> element{in[in.size() - 2],
+                         items,
+                         y.back(),
+                         static_cast<const uint32_t*>(index.untyped_data()),
+                         static_cast<const T*>(x.untyped_data()),
+                         filled<T>(fill.begin(), sizeof(T))};
     return to_error(op,
                     gather(device.executor(), element, static_cast<T*>(out->untyped_data()), batches, items, y.back()));
   });
@@ -86,7 +94,7 @@ ffi::Error scatter_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer d
   return for_float(op, "dy", dy.element_type(), scatter);
 }
 
-BARACUDA_TARGET(take_along, take_handler, operands<2>().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(take_along, take_handler, operands<2>().Ret<ffi::AnyBuffer>().Attr<Dimensions>("fill"));
 BARACUDA_TARGET(scatter_along, scatter_handler,
                 operands<2>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<bool>("unique"));
 

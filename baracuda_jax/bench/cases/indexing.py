@@ -19,6 +19,13 @@ def looked_up(op, rows, columns, dtype, index, plain, torch):
     )  # fmt: skip
 
 
+def gathered(rows, columns, dtype):
+    return looked_up(
+        "gather", rows, columns, dtype, (rows, columns // 2), lambda x, i: jnp.take_along_axis(x, i, 1),
+        lambda torch, x, i: torch.gather(x, 1, i.long()),
+    )  # fmt: skip
+
+
 def written(op, rows, columns, dtype, index, plain, torch):
     """Of x, an index, and what is written or added there."""
     public = getattr(baracuda_jax, op)
@@ -66,10 +73,7 @@ def benchmarks(size):
     rows, columns = MATRICES[size]
     some = rows, columns // 2
     for dtype in DTYPES:
-        yield looked_up(
-            "gather", rows, columns, dtype, some, lambda x, i: jnp.take_along_axis(x, i, 1),
-            lambda torch, x, i: torch.gather(x, 1, i.long()),
-        )  # fmt: skip
+        yield gathered(rows, columns, dtype)
         for op in ("index_select", "gather_rows"):
             yield looked_up(
                 op, rows, columns, dtype, (rows,), lambda x, i: jnp.take(x, i, 0),
