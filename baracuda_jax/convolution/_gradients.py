@@ -52,11 +52,15 @@ def _batched(fun, rank, x, weight):
 
 
 def _forward(x, weight, *, groups, strides, padding, output_padding, dilation):
-    spatial = range(2, x.ndim)
     spans = [d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilation, strict=True)]
     around = [(k - 1 - p, k - 1 - p + o) for k, p, o in zip(spans, padding, output_padding, strict=True)]
-    window = jnp.flip(jnp.swapaxes(grouped(weight, groups), 1, 2), tuple(i + 1 for i in spatial))
-    window = explicit.reshape(window, -1, window.shape[2], *weight.shape[2:])
+    # Turned over first: XLA finds cuDNN's kernel by that, where nothing but an exchange of dimensions comes after.
+    window = jnp.flip(weight, tuple(range(2, x.ndim)))
+    if groups == 1:
+        window = jnp.swapaxes(window, 0, 1)
+    else:
+        window = jnp.swapaxes(grouped(window, groups), 1, 2)
+        window = explicit.reshape(window, -1, window.shape[2], *weight.shape[2:])
     return lax.conv_general_dilated(
         x, window, (1,) * len(strides), around, strides, dilation, feature_group_count=groups,
         preferred_element_type=wide_dtype(x.dtype),

@@ -165,12 +165,12 @@ def _declare(mode, made_of, target, backward):
         ),
         dtypes=checks.FLOATS,
         operands=("x", "weight", "offsets"),
-        made_of=(made_of,),
+        made_of=(made_of, "searchsorted"),
         # Bags are in order: only gradients sort, and search the bag of each entry.
         kernels={
             "forward": (target,),
             "tangent": ("take_along",) if mode == "max" else (target,),
-            "backward": ("segment_index", "take_along", backward),
+            "backward": ("searchsorted", "segment_index", "take_along", backward),
         },
         differentiable=("weight",),
         constant={"x": "ids are integers", "offsets": "they are integers"},

@@ -103,7 +103,7 @@ def _linear(x, kernel, bias, state, margin, algorithm):
 def _forward(x, kernel, bias, state):
     (qx, of_x), (qk, of_kernel) = cast(x, state.x.scale, dtype=FORWARD), cast(kernel, state.kernel.scale, dtype=FORWARD)
     y = _product(qx, qk, ((x.ndim - 1,), (0,)), state.x, state.kernel)
-    y = y if bias is None else y + bias.astype(y.dtype)
+    y = y if bias is None else y + jnp.expand_dims(bias.astype(y.dtype), range(y.ndim - 1))
     return y.astype(x.dtype), (qx, qk, of_x, of_kernel)
 
 

@@ -8,9 +8,10 @@ from .._core import checks
 from .._core.body import Body
 from .._core.case import Case
 from .._core.extreme import extreme, same
+from .._core.take_along import take_along
 from .._core.wide import wide
 from ..segment._family import declare_with_index
-from ..segment._kernels import flat, index_dtype, taken_along, unflat
+from ..segment._kernels import flat, index_dtype, unflat
 from ..segment._partition import arg_here, first_arg
 from ..segment._references import broadcast, column, per_batch, take
 from ._family import FAMILY, by_receiver, by_sender, draws
@@ -93,8 +94,8 @@ def declare_extremum(name, public):
         sources = broadcast(rows(senders, t.shape[axis]), x.shape[:axis])
         # An index past the end takes 0: with 1 added before and taken after, an element without entry has no row.
         every = arg.reshape(*arg.shape[:axis], -1, 1)
-        of_entry = taken_along(every, sources[..., None] + 1) - 1
-        return (unflat(taken_along(of_entry.reshape(*x.shape[:axis], -1, x.shape[-1]), x), t, axis),)
+        of_entry = take_along(every, sources[..., None] + 1) - 1
+        return (unflat(take_along(of_entry.reshape(*x.shape[:axis], -1, x.shape[-1]), x), t, axis),)
 
     def backward_reference(senders, receivers, arg, dy, *, axis, num_rows, num_segments, **_):
         given, wanted = take(dy, receivers, axis=axis), take(arg + 1, receivers, axis=axis)

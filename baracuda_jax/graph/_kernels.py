@@ -7,9 +7,10 @@ import jax.numpy as jnp
 
 from .._core.bits import to_bits
 from .._core.kernel import kernel
+from .._core.take_along import take_along
 from .._core.wide import wide_dtype
 from .._core.within import within
-from ..segment._kernels import flat, index_of, reduce, taken_along
+from ..segment._kernels import flat, index_of, reduce
 from ..segment._references import broadcast
 
 NO_ROW = 2**32 - 1
@@ -30,7 +31,7 @@ def in_order(perm, sources):
     """sources in the order of an index's entries."""
     if perm.shape[-1] == 0:
         return sources
-    return taken_along(perm[..., None], sources[..., None])[..., 0]
+    return take_along(perm[..., None], sources[..., None])[..., 0]
 
 
 def by_segment(target, x, senders, receivers, out, *, axis, num_segments, sorted, index=(), more=(), **attributes):

@@ -1,5 +1,6 @@
-"""Elements along an axis, at an index for each: the bodies. The gradient is a sum of segments, a segment for each element
-of x. `axis` counts from the end, and the index has x's sizes along the others."""
+"""Elements along an axis, at an index for each: the bodies. The gradient adds up rows of zeros on chip, where these are
+short; others are sums of segments, a segment for each element of x. `axis` counts from the end, and the index has x's sizes
+along the others."""
 
 import math
 
@@ -8,8 +9,10 @@ import jax.numpy as jnp
 
 from .._core.bits import from_bytes
 from .._core.body import Body
+from .._core.take_along import take_along
 from .._core.wide import wide
-from ..segment._kernels import index_of, reduce, taken_along
+from ..segment._kernels import index_of, reduce
+from ..sort._kernels import scatter
 from ._arguments import along, take
 
 
@@ -27,7 +30,7 @@ def _reference(x, index, *, axis, size, fill):
 
 def _native(x, index, *, save=False, axis, size, fill):
     rows = lambda a: a.reshape(*a.shape[: a.ndim + axis + 1], math.prod(a.shape[a.ndim + axis + 1 :]))
-    return (taken_along(rows(index), rows(x), fill).reshape(index.shape),)
+    return (take_along(rows(index), rows(x), fill).reshape(index.shape),)
 
 
 def _backward_reference(index, dy, *, axis, size, fill):
@@ -36,11 +39,24 @@ def _backward_reference(index, dy, *, axis, size, fill):
 
 
 def _backward_native(index, dy, *, axis, size, fill):
+    total = _added if _is_short(size) and _is_short(index.shape[axis]) else _sorted
+    each = lambda dy: total(index, dy, size, axis)
+    return (jax.lax.complex(each(dy.real), each(dy.imag)) if jnp.iscomplexobj(dy) else each(dy),)
+
+
+def _is_short(size):
+    """Of a row whose sums are made on chip. Longer ones have too few threads for that."""
+    return isinstance(size, int) and size <= 2**15
+
+
+def _added(index, dy, size, axis):
+    return scatter(index, dy, size, axis, unique=False)
+
+
+def _sorted(index, dy, size, axis):
     at, rows = jnp.moveaxis(index, axis, -1), jnp.moveaxis(dy, axis, -1)
     known, how = index_of(at, size, False), dict(axis=at.ndim - 1, num_segments=size, empty_bits=0)
-    total = lambda rows: reduce("segment_sum", rows, known, [rows.dtype], **how)[0]
-    y = jax.lax.complex(total(rows.real), total(rows.imag)) if jnp.iscomplexobj(rows) else total(rows)
-    return (jnp.moveaxis(y, -1, axis),)
+    return jnp.moveaxis(reduce("segment_sum", rows, known, [rows.dtype], **how)[0], -1, axis)
 
 
 FORWARD = Body(_reference, _native)

@@ -240,7 +240,7 @@ take_elements = declare(
     cut=Partition(_elements.labels, frozenset("s")),
     forward=_elements.FORWARD,
     backward=_elements.BACKWARD,
-    kernels={"forward": ("take_along",), "backward": ("segment_index", "segment_sum")},
+    kernels={"forward": ("take_along",), "backward": ("scatter_along",)},
 )
 _declare(
     index_select,

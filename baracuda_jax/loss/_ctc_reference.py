@@ -113,7 +113,7 @@ def _after(sample):
 
 def _loss(x, *others, **params):
     sample = _sample(x, *others, **params)
-    is_end = (sample.frame == sample.frames - 1)[:, None] & sample.ends
+    is_end = (sample.frame == sample.frames - 1)[:, None] & sample.ends[None]
     each = jnp.where(is_end, _before(sample) + sample.log, -jnp.inf)
     most = jax.lax.stop_gradient(each).max(initial=-jnp.inf)
     most = jnp.where(jnp.isfinite(most), most, 0)
@@ -128,7 +128,7 @@ def _half_sums(x, *others, **params):
     sample = _sample(x, *others, **params)
     t = sample.frame[:, None]
     logs = jnp.where(t < sample.frames // 2, _before(sample), _after(sample))
-    logs = jnp.where((t < sample.frames) & (sample.state <= 2 * sample.labels), logs, -jnp.inf)
+    logs = jnp.where((t < sample.frames) & (sample.state <= 2 * sample.labels)[None], logs, -jnp.inf)
     logs = jnp.pad(logs, [(0, 0), (0, 1)], constant_values=-jnp.inf)
     logs = logs.reshape(*x.shape[:1], logs.shape[1] // 2, 2)
     is_zero = logs == -jnp.inf

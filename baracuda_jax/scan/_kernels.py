@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from .._core.kernel import kernel
 from .._core.look_back import look_back_positions
+from .._core.take_along import take_along
 
 
 def call(target, *operands, axis, dtypes=None, **attributes):
@@ -23,7 +24,7 @@ def linear_scan(a, b, *, axis, reverse):
 
 def take(x, index, axis):
     """x from where the index says, 0 where that is past the end."""
-    return _call("take_along", [index, x], axis, [x.dtype])[0]
+    return take_along(index.reshape(_flat(x, axis)), x.reshape(_flat(x, axis))).reshape(x.shape)
 
 
 def _flat(x, axis):

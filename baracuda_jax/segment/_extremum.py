@@ -12,6 +12,7 @@ from .._core import checks
 from .._core.api import api
 from .._core.bits import from_bits, highest, lowest
 from .._core.body import Body
+from .._core.take_along import take_along
 from .._core.types import Implementation
 from .._core.wide import wide
 from ._arguments import arguments, backward_arguments, bits_of, document
@@ -23,7 +24,6 @@ from ._kernels import (
     index_dtype,
     index_of,
     reduce,
-    taken_along,
     unflat,
 )
 from ._partition import extremum_by_rows, same, split_by_rows
@@ -187,7 +187,7 @@ def _declare_extremum(name, public, extremum):
         return _at(data, arg, params["axis"], from_bits(params["empty_bits"], data.dtype)), arg
 
     def tangent_native(ids, arg, t, *, axis, **_):
-        return (unflat(taken_along(flat(arg, axis), flat(t, axis)), t, axis),)
+        return (unflat(take_along(flat(arg, axis), flat(t, axis)), t, axis),)
 
     def backward_reference(ids, arg, dy, *, axis, **_):
         rows = jnp.arange(ids.shape[-1], dtype=arg.dtype)

@@ -111,12 +111,6 @@ def gradient(target, ids, dy, *, axis, sorted, index=(), counts=(), elements=(),
     return unflat(kernel(target, f"{dims} -> ...nd", *operands, out=[out])[0], dy, axis)
 
 
-def taken_along(index, x, fill=b""):
-    """The elements of x [..., N, D] that index [..., S, D] names; past the end, the number with the bytes `fill`."""
-    out = jax.ShapeDtypeStruct(index.shape, x.dtype)
-    return kernel("take_along", "...sd, ...nd -> ...sd", index, x, out=[out], fill=words(fill))[0]
-
-
 def gathered(x, ids, *, axis, fill=b""):
     """Each row's x [*batch, S, ...], read wherever it is; for rows that are dropped, the number with the bytes `fill`."""
     rows = flat(x, axis)

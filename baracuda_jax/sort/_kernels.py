@@ -5,8 +5,8 @@ import math
 import jax
 import jax.numpy as jnp
 
-from .._core.bits import words
 from .._core.kernel import kernel
+from .._core.take_along import take_along
 
 
 def sort(x, *, axis, descending, k=None, indices):
@@ -33,9 +33,7 @@ def order_statistics(x, ranks):
 def take(x, index, axis):
     """x from where the index says, along the axis."""
     rows, index = jnp.moveaxis(x, axis, -1)[..., None], jnp.moveaxis(index, axis, -1)[..., None]
-    out = jax.ShapeDtypeStruct(index.shape, x.dtype)
-    (y,) = kernel("take_along", "...md, ...nd -> ...md", index, rows, out=[out], fill=words(b""))
-    return jnp.moveaxis(y[..., 0], -1, axis)
+    return jnp.moveaxis(take_along(index, rows)[..., 0], -1, axis)
 
 
 def scatter(index, dy, count, axis, *, unique):

@@ -59,15 +59,12 @@ ffi::Error take_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer x, f
   if (checks.failed()) return checks.error();
   return for_bits(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
-    int64_t batches = product(in, 0, in.size() - 2), items = y[y.size() - 2];
-    TakeAlong<T> element{in[in.size() - 2],
-                         items,
-                         y.back(),
-                         static_cast<const uint32_t*>(index.untyped_data()),
-                         static_cast<const T*>(x.untyped_data()),
-                         filled<T>(fill.begin(), sizeof(T))};
-    return to_error(op,
-                    gather(device.executor(), element, static_cast<T*>(out->untyped_data()), batches, items, y.back()));
+    auto element =
+        TakeAlong<T>::of(static_cast<const T*>(x.untyped_data()), static_cast<const uint32_t*>(index.untyped_data()),
+                         filled<T>(fill.begin(), sizeof(T)), in[in.size() - 2], product(in, 0, in.size() - 2),
+                         y[y.size() - 2], y.back());
+    return to_error(op, gather(device.executor(), element, static_cast<T*>(out->untyped_data()), element.batches,
+                               element.items, element.columns));
   });
 }
 

@@ -1,0 +1,12 @@
+"""Elements at an index along the last axis but one, by the kernel."""
+
+import jax
+
+from .bits import words
+from .kernel import kernel
+
+
+def take_along(index, x, fill=b""):
+    """The elements of x [..., N, D] that index [..., M, D] names; past the end, the number with the bytes `fill`."""
+    out = jax.ShapeDtypeStruct(index.shape, x.dtype)
+    return kernel("take_along", "...md, ...nd -> ...md", index, x, out=[out], fill=words(fill))[0]
