@@ -1,6 +1,8 @@
 """Losses compared with PyTorch's and optax's, their edges, and what they refuse."""
 
 import functools
+import math
+import re
 
 import by_torch
 import jax
@@ -195,6 +197,89 @@ def test_terms_are_optaxs(function, theirs):
     rng = np.random.default_rng(0)
     args = sent.asarray(_normal(rng)), sent.asarray(_few_classes(rng)), sent.asarray(_inside(rng))
     close(function(*args), theirs(*args), "float64", scale=10)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Of a linear layer
+
+
+def _layer(dtype="float64", rows=11, width=6, classes=7):
+    rng = np.random.default_rng(5)
+    drawn = rng.standard_normal((rows, width)), rng.standard_normal((classes, width)), rng.standard_normal(classes)
+    target = rng.integers(-1, classes, rows).astype(np.int32)
+    return [sent.asarray(a, dtype) for a in (*drawn, rng.uniform(0.2, 2, classes))], sent.asarray(target)
+
+
+LAYERS = [{}, {"z_loss": 0.01, "softcap": 2.0}, {"label_smoothing": 0.2, "z_loss": 0.1}]
+
+
+@pytest.mark.parametrize("chunk_rows", [4, None])
+@pytest.mark.parametrize("kwargs", LAYERS, ids=str)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_a_layers_cross_entropy_is_that_of_its_logits(reduction, kwargs, chunk_rows):
+    """Also the tangent, the gradient and the gradient's gradient."""
+    arrays, target = _layer()
+    shares = jnp.cos(jnp.arange(11.0)) if reduction == "none" else 1.0
+    more = {"reduction": reduction, **kwargs}
+
+    def ours(x, weight, bias, factors):
+        return (bj.linear_cross_entropy(x, weight, target, bias, factors, chunk_rows=chunk_rows, **more) * shares).sum()
+
+    def plain(x, weight, bias, factors):
+        return (bj.cross_entropy_loss(x @ weight.T + bias, target, factors, **more) * shares).sum()
+
+    def everything(fun):
+        of_all = lambda *arrays: jax.grad(fun, (0, 1, 2, 3))(*arrays)
+        tangents = [jnp.sin(1 + jnp.arange(a.size, dtype=a.dtype)).reshape(a.shape) for a in arrays]
+        along = lambda *arrays: sum((a * t).sum() for a, t in zip(of_all(*arrays), tangents, strict=True))
+        return (*jax.jvp(fun, arrays, tangents), *of_all(*arrays), *jax.grad(along, (0, 1, 2, 3))(*arrays))
+
+    for found, want in zip(
+        jax.jit(everything, static_argnums=0)(ours), jax.jit(everything, static_argnums=0)(plain), strict=True
+    ):
+        close(found, want, "float64", scale=100)
+
+
+def test_a_layers_logits_are_never_whole():
+    """Of either program, whose largest array has a chunk of rows; and a frozen layer has no gradient."""
+    rows, width, classes, chunk = 512, 16, 300, 64
+    x, weight, target = sent.zeros((rows, width)), sent.zeros((classes, width)), sent.zeros(rows, int)
+
+    def sizes(fun):
+        shapes = re.findall(r"tensor<([\dx]+)xf\d+>", jax.jit(fun).lower(x, weight).as_text())
+        return {math.prod(map(int, shape.split("x"))) for shape in shapes}
+
+    for reduction in ("mean", "none"):
+        loss = lambda x, weight, r=reduction: bj.linear_cross_entropy(
+            x, weight, target, reduction=r, chunk_rows=chunk
+        ).sum()
+        assert max(sizes(jax.value_and_grad(loss, (0, 1)))) <= chunk * classes
+    frozen = jax.jit(jax.grad(loss := lambda x, weight: bj.linear_cross_entropy(x, weight, target, chunk_rows=chunk)))
+    products = lambda fun: fun.lower(x, weight).as_text().count("dot_general")
+    assert products(frozen) == 2 and products(jax.jit(jax.grad(loss, (0, 1)))) == 3
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_layers_gradient_is_added_up_in_float32(dtype):
+    """Where a chunk adds less to it than a digit of 16 bits."""
+    rows = 4096
+    x, weight = sent.ones((rows, 1), dtype), sent.zeros((2, 1), dtype)
+    loss = lambda weight: bj.linear_cross_entropy(x, weight, sent.zeros(rows, int), reduction="sum", chunk_rows=1)
+    assert jax.jit(jax.grad(loss))(weight).ravel().tolist() == [-rows / 2, rows / 2]
+
+
+def test_rows_of_a_layer_that_are_ignored():
+    """Whatever is in them, also next to a bias of -inf and in the rows that fill up a chunk."""
+    (x, weight, *_), _ = _layer(rows=4)
+    x = x.at[1].set(NAN)
+    bias = sent.zeros(7).at[0].set(-INF)
+    fun = lambda x, target: bj.linear_cross_entropy(x, weight, target, bias, label_smoothing=0, chunk_rows=3)
+    value, gradient = jax.jit(jax.value_and_grad(fun))(x, sent.asarray([3, -100, 9, 2]))
+    close(value, fun(x[sent.asarray([0, 3])], sent.asarray([3, 2])), "float64")
+    assert jnp.isfinite(gradient).all() and not gradient[sent.asarray([1, 2])].any()
+    nothing, gradient = jax.jit(jax.value_and_grad(fun))(x, sent.full(4, -100))
+    assert jnp.isnan(nothing) and not gradient.any()
+    assert jnp.isnan(fun(x[:0], sent.zeros(0, int)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -458,6 +543,15 @@ SINGLE = sent.ones((2, 3), jnp.float32)
         ("hinge_embedding_loss", TypeError, "target must have the dtype of x, float64, or integers, got complex128", (X, X + 0j), {}),
         ("hinge_embedding_loss", TypeError, "margin must be a static number, got True", (X, X), {"margin": True}),
         ("margin_ranking_loss", ValueError, r"x2 must have shape \(2, 3\), that of x1, got \(3,\)", (X, X[0], X), {}),
+        ("cross_entropy_loss", ValueError, "z_loss must be 0 for a target of probabilities, got 0.5", (X, X), {"z_loss": 0.5}),
+        ("cross_entropy_loss", ValueError, "softcap must be greater than 0, got 0", (X, T), {"softcap": 0}),
+        ("linear_cross_entropy", ValueError, r"linear_weight must have shape \(C, 3\) for x of shape \(2, 3\), got \(3, 2\)", (X, X.T, T), {}),
+        ("linear_cross_entropy", ValueError, r"target must have shape \(2,\), that of x without its last axis, got \(2, 3\)", (X, X, X.astype(int)), {}),
+        ("linear_cross_entropy", ValueError, r"linear_bias must have shape \(2,\), one for each row of linear_weight, got \(3,\)", (X, X, T, X[0]), {}),
+        ("linear_cross_entropy", TypeError, "linear_weight must have the dtype of x", (X, X.astype(jnp.float16), T), {}),
+        ("linear_cross_entropy", ValueError, "chunk_rows must be at least 1, got 0", (X, X, T), {"chunk_rows": 0}),
+        ("linear_cross_entropy", ValueError, "label_smoothing must be at most 1, got 2", (X, X, T), {"label_smoothing": 2}),
+        ("linear_cross_entropy", ValueError, "precision must be one that jax.lax.dot_general takes", (X, X, T), {"precision": "most"}),
         ("nll_loss", TypeError, "target must have one of the dtypes int8.*, got float64", (X, X[:, 0]), {}),
         ("nll_loss", ValueError, r"target must have shape \(2,\), that of x without axis 1, got \(2, 3\)", (X, X.astype(int)), {}),
         ("nll_loss", ValueError, "x must have at least one dimension, got a scalar", (X[0, 0], T[0]), {}),

@@ -17,6 +17,7 @@ from ._elementwise import (
     smooth_l1_loss,
 )
 from ._labels import multilabel_margin_loss, multilabel_soft_margin_loss
+from ._linear import fused_linear_cross_entropy, linear_cross_entropy
 from ._vectors import cosine_embedding_loss, triplet_margin_loss
 
 __all__ = [
@@ -28,11 +29,13 @@ __all__ = [
     "ctc_loss",
     "ctc_loss_backward",
     "ctc_loss_cudnn",
+    "fused_linear_cross_entropy",
     "gaussian_nll_loss",
     "hinge_embedding_loss",
     "huber_loss",
     "kl_div_loss",
     "l1_loss",
+    "linear_cross_entropy",
     "margin_ranking_loss",
     "mse_loss",
     "multi_margin_loss",

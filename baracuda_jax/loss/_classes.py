@@ -1,14 +1,11 @@
 """Losses of scores for classes, of which each row has one, or a probability for each."""
 
-import functools
-
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks, explicit
+from .._core import checks
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.types import Implementation
@@ -27,6 +24,7 @@ from ._arguments import (
     reduced,
     reductions,
 )
+from ._scores import at_class, counted, dot, from_peak, is_class, limit, limited, share, weights_of
 
 _DESCRIBED = {
     "x": "floats of rank 1 or more: scores of the classes along `axis`.",
@@ -36,65 +34,6 @@ _DESCRIBED = {
 _INDEX = "integers of x's shape without `axis`: the class of each row. Rows with a class outside [0, C) are ignored."
 _IGNORE = "static integer, a class of rows that are ignored."
 _SMOOTHING = "static number in [0, 1], how much of each target is distributed evenly over all classes."
-
-
-def _rows(target, classes, axis, ignore_index=None):
-    """Which rows count; the same along `axis`; and the classes along `axis`, -1 of rows that do not count."""
-    counts = (target >= 0) & (target < classes)
-    if ignore_index is not None and jnp.iinfo(target.dtype).min <= ignore_index <= jnp.iinfo(target.dtype).max:
-        counts &= target != ignore_index
-    return counts, jnp.expand_dims(counts, axis), jnp.expand_dims(jnp.where(counts, target, -1), axis)
-
-
-def _is_class(index, classes, axis):
-    sizes = [classes if i == axis else 1 for i in range(index.ndim)]
-    return jax.lax.broadcasted_iota(index.dtype, sizes, axis) == index
-
-
-def _selected(index, x, axis):
-    return jnp.where(_is_class(index, x.shape[axis], axis), x, 0).sum(axis)
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
-def _at(index, x, axis):
-    """x's element at the class of each row, 0 of rows without. x may have size 1 along other axes."""
-    if (
-        not x.size or explicit.is_sharded(x) or explicit.is_sharded(index)
-    ):  # a comparison is sharded as its operands are
-        return _selected(index, x, axis)
-    first = jnp.maximum(index, 0)
-    if all(size == 1 for i, size in enumerate(x.shape) if i != axis):
-        found = explicit.take(x.reshape(-1), first)
-    else:
-        found = jnp.take_along_axis(x, first, axis, mode="promise_in_bounds")
-    return jnp.where(index < 0, 0, found).squeeze(axis)
-
-
-@_at.defjvp
-def _at_tangent(axis, primals, tangents):
-    """By comparison, unlike the value: a gather's transpose is a scatter, which has an order and does not fuse."""
-    index, x = primals
-    return _at(index, x, axis), _selected(index, tangents[1], axis)
-
-
-def _shifted(x, axis):
-    """(x minus the largest of each row, the logarithm of the sum of its exponentials): log_softmax(x) is the difference,
-    which is written nowhere where both are used in sums."""
-    peak = jax.lax.stop_gradient(x).max(axis, keepdims=True, initial=-jnp.inf)
-    shifted = x - jnp.where(jnp.isfinite(peak), peak, 0)
-    return shifted, jnp.log(jnp.exp(shifted).sum(axis))
-
-
-def _dot(q, shifted, log_sum, axis):
-    """The sum of q log(p). Where q is 0 and log(p) is -inf there is no term."""
-    is_none = (q == 0) & (shifted == -jnp.inf)
-    of = lambda x: jnp.where(is_none, 0, x)
-    return (q * of(shifted)).sum(axis) - log_sum * of(q).sum(axis)
-
-
-def _weights(weight, counts, index, axis, dtype):
-    """Those of the rows, by their classes."""
-    return counts.astype(dtype) if weight is None else _at(index, wide(weight), axis)
 
 
 def _case(name, shape, axis=1, **kwargs):
@@ -153,9 +92,9 @@ def _scores(op, x, axis):
 
 @compiled("axis", "ignore_index", "reduction")
 def _nll(x, target, weight, *, axis, ignore_index, reduction):
-    counts, _, index = _rows(target, x.shape[axis], axis, ignore_index)
-    terms = -_at(index, wide(x), axis)
-    weights = _weights(weight, counts, index, axis, terms.dtype)
+    counts, _, index = counted(target, x.shape[axis], axis, ignore_index)
+    terms = -at_class(index, wide(x), axis)
+    weights = weights_of(weight, counts, index, axis, terms.dtype)
     return reduced(terms * weights, reduction, x.dtype, weights.sum())
 
 
@@ -164,75 +103,76 @@ def _nll(x, target, weight, *, axis, ignore_index, reduction):
     "dx = (softmax(x) - q) dl for weights 1, where q is 1 at t; dq = -weight p dl. With label_smoothing e,\n"
     "l = -(1 - e) weight[t] p[t] - e sum(weight p) / C, and q becomes (1 - e) q + e / C. Rows that are ignored have no\n"
     "term. A mean is sum(l) / sum(weight[t]) over the rows that are not, NaN where there is none; of probabilities it\n"
-    "divides by the number of rows.",
+    "divides by the number of rows. With softcap, x is softcap tanh(x / softcap) first. With z_loss, rows of classes have\n"
+    "the further term z_loss lse^2, lse being the logarithm of the sum of exponentials of x.",
     "torch.nn.functional.cross_entropy; optax.losses.softmax_cross_entropy_with_integer_labels, softmax_cross_entropy",
     (
-        _case("rows", (6, 5), label_smoothing=0.1),
-        _case("images", (3, 4, 2, 3), reduction="none"),
+        _case("rows", (6, 5), label_smoothing=0.1, z_loss=0.01),
+        _case("images", (3, 4, 2, 3), reduction="none", softcap=2.0),
         _soft_case("probabilities", (5, 4, 3), reduction="none", label_smoothing=0.2),
     ),
     args={
         "target": _INDEX + " Or\n    floats of x's shape: probabilities.",
         "ignore_index": _IGNORE,
         "label_smoothing": _SMOOTHING,
+        "z_loss": "static number of at least 0, the factor of lse^2; 0 for probabilities.",
+        "softcap": "static number above 0, which no logit exceeds; None for no limit.",
         **_DESCRIBED,
     },
     returns=ROWS,
 )
 def cross_entropy_loss(
     x: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None, *, axis: int | None = None,
-    ignore_index: int = -100, label_smoothing: float = 0.0, reduction: Reduction = "mean",
-    implementation: Implementation = None,
+    ignore_index: int = -100, label_smoothing: float = 0.0, z_loss: float = 0.0, softcap: float | None = None,
+    reduction: Reduction = "mean", implementation: Implementation = None,
 ) -> Array:  # fmt: skip
     """Cross entropy of logits with classes, or with probabilities of them."""
     op = "cross_entropy_loss"
     ignore_index = checks.integer(op, "ignore_index", ignore_index, -(2**63))
     target = checks.array(op, "target", target)
+    z_loss, softcap = number(op, "z_loss", z_loss, 0), limit(op, softcap)
     if jnp.issubdtype(target.dtype, jnp.floating):
-        return _soft(op, x, target, weight, axis, label_smoothing, reduction)
+        if z_loss:
+            raise ValueError(f"{op}: z_loss must be 0 for a target of probabilities, got {z_loss}")
+        return _soft(op, x, target, weight, axis, label_smoothing, reduction, softcap)
     x, axis = _scores(op, x, axis)
     target, weight = class_index(op, target, x, axis), class_weight(op, weight, x, axis)
     return _entropy(
-        x, target, weight, axis=axis, ignore_index=ignore_index, smoothing=_smoothing(op, label_smoothing),
-        reduction=reductions(op, reduction),
+        x, target, weight, axis=axis, ignore_index=ignore_index, smoothing=share(op, label_smoothing), z_loss=z_loss,
+        softcap=softcap, reduction=reductions(op, reduction),
     )  # fmt: skip
 
 
-@compiled("axis", "ignore_index", "smoothing", "reduction")
-def _entropy(x, target, weight, *, axis, ignore_index, smoothing, reduction):
-    counts, along, index = _rows(target, x.shape[axis], axis, ignore_index)
+@compiled("axis", "ignore_index", "smoothing", "z_loss", "softcap", "reduction")
+def _entropy(x, target, weight, *, axis, ignore_index, smoothing, z_loss, softcap, reduction):
+    counts, along, index = counted(target, x.shape[axis], axis, ignore_index)
     # Selected before it is computed with: what is in an ignored row is in no gradient.
-    shifted, log_sum = _shifted(jnp.where(along, wide(x), 0), axis)
-    terms = jnp.where(counts, log_sum - _at(index, shifted, axis), 0)
-    weights = _weights(weight, counts, index, axis, terms.dtype)
+    shifted, log_sum, peak = from_peak(limited(jnp.where(along, wide(x), 0), softcap), axis)
+    terms = jnp.where(counts, log_sum - at_class(index, shifted, axis), 0)
+    weights = weights_of(weight, counts, index, axis, terms.dtype)
     terms = terms if weight is None else terms * weights
     if smoothing:
         factors = jnp.ones_like(shifted) if weight is None else jnp.broadcast_to(wide(weight), shifted.shape)
-        even = _dot(factors, shifted, log_sum, axis)
+        even = dot(factors, shifted, log_sum, axis)
         terms = (1 - smoothing) * terms - jnp.where(counts, even, 0) * (smoothing / x.shape[axis])
+    if z_loss:
+        terms = terms + jnp.where(counts, z_loss * jnp.square(log_sum + peak), 0)
     return reduced(terms, reduction, x.dtype, weights.sum())
 
 
-def _smoothing(op, value):
-    value = number(op, "label_smoothing", value, 0)
-    if value > 1:
-        raise ValueError(f"{op}: label_smoothing must be at most 1, got {value}")
-    return value
-
-
-def _soft(op, x, target, weight, axis, label_smoothing, reduction):
+def _soft(op, x, target, weight, axis, label_smoothing, reduction, softcap=None):
     x, axis = _scores(op, x, axis)
     target, weight = alike(op, "target", target, x), class_weight(op, weight, x, axis)
-    smoothing, reduction = _smoothing(op, label_smoothing), reductions(op, reduction)
-    return _soft_entropy(x, target, weight, axis=axis, smoothing=smoothing, reduction=reduction)
+    smoothing, reduction = share(op, label_smoothing), reductions(op, reduction)
+    return _soft_entropy(x, target, weight, axis=axis, smoothing=smoothing, softcap=softcap, reduction=reduction)
 
 
-@compiled("axis", "smoothing", "reduction")
-def _soft_entropy(x, target, weight, *, axis, smoothing, reduction):
+@compiled("axis", "smoothing", "softcap", "reduction")
+def _soft_entropy(x, target, weight, *, axis, smoothing, softcap, reduction):
     q = wide(target)
     q = (1 - smoothing) * q + smoothing / x.shape[axis] if smoothing else q
     q = q if weight is None else q * wide(weight)
-    return reduced(-_dot(q, *_shifted(wide(x), axis), axis), reduction, x.dtype)
+    return reduced(-dot(q, *from_peak(limited(wide(x), softcap), axis)[:2], axis), reduction, x.dtype)
 
 
 @loss(
@@ -290,10 +230,10 @@ def multi_margin_loss(
 
 @compiled("axis", "p", "margin", "reduction")
 def _margins(x, target, weight, *, axis, p, margin, reduction):
-    counts, along, index = _rows(target, x.shape[axis], axis)
+    counts, along, index = counted(target, x.shape[axis], axis)
     scores = jnp.where(along, wide(x), 0)
-    h = hinge(margin - jnp.expand_dims(_at(index, scores, axis), axis) + scores, slope_at_0=0)
-    h = jnp.where(_is_class(index, x.shape[axis], axis) | ~along, 0, h)
+    h = hinge(margin - jnp.expand_dims(at_class(index, scores, axis), axis) + scores, slope_at_0=0)
+    h = jnp.where(is_class(index, x.shape[axis], axis) | ~along, 0, h)
     terms = (jnp.square(h) if p == 2 else h).sum(axis) / x.shape[axis]
-    terms = terms if weight is None else terms * _at(index, wide(weight), axis)
+    terms = terms if weight is None else terms * at_class(index, wide(weight), axis)
     return reduced(terms, reduction, x.dtype, counts.astype(terms.dtype).sum())

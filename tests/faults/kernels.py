@@ -233,7 +233,7 @@ def the_right_side_is_the_left():
     return of_kernel("searchsorted", operands=whole, attributes=lambda **_: {"right": False})
 
 
-@planted("test_unique.test_positions_are_those_of_jax", op="nonzero")
+@planted("test_unique.test_positions_are_those_of_jax", op="nonzero", tier="changed", size=60)
 def what_fills_the_indices_is_forgotten():
     return of_kernel("nonzero", attributes=lambda fill, **_: {"fill": fill + 1})
 

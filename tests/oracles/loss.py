@@ -120,7 +120,11 @@ def _log_softmax(row):
     return np.log(np.exp(row) / np.exp(row).sum())
 
 
-def cross_entropy_loss(x, target, weight=None, axis=None, ignore_index=-100, label_smoothing=0.0, reduction="mean"):
+def cross_entropy_loss(
+    x, target, weight=None, axis=None, ignore_index=-100, label_smoothing=0.0, reduction="mean",
+    z_loss=0.0, softcap=None,
+):  # fmt: skip
+    x = x if softcap is None else softcap * np.tanh(x / softcap)
     axis = _axis(x, axis)
     if target.dtype.kind == "f":
         return cross_entropy_soft_loss(x, target, weight, axis, label_smoothing, reduction)
@@ -128,9 +132,19 @@ def cross_entropy_loss(x, target, weight=None, axis=None, ignore_index=-100, lab
 
     def term(row, t):
         log_p = _log_softmax(row)
-        return -(1 - label_smoothing) * weight[t] * log_p[t] - label_smoothing * (weight * log_p).mean()
+        square = z_loss * np.log(np.exp(row).sum()) ** 2
+        return -(1 - label_smoothing) * weight[t] * log_p[t] - label_smoothing * (weight * log_p).mean() + square
 
     return _of_rows(term, x, target, weight, axis, ignore_index, reduction)
+
+
+def linear_cross_entropy(
+    x, linear_weight, target, linear_bias=0.0, weight=None, ignore_index=-100, label_smoothing=0.0, z_loss=0.0,
+    softcap=None, reduction="mean", chunk_rows=None,
+):  # fmt: skip
+    logits = np.einsum("...h,ch->...c", x, linear_weight) + linear_bias
+    logits = logits if softcap is None else softcap * np.tanh(logits / softcap)
+    return cross_entropy_loss(logits, target, weight, -1, ignore_index, label_smoothing, reduction, z_loss)
 
 
 def cross_entropy_soft_loss(x, target, weight=None, axis=None, label_smoothing=0.0, reduction="mean"):

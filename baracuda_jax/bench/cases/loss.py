@@ -138,6 +138,28 @@ def line(op, rows, columns, dtype):
     )  # fmt: skip
 
 
+# Rows, features, classes.
+LAYERS = {"tiny": (64, 32, 128), "small": (1024, 256, 4096), "large": (8192, 4096, 128256)}
+
+
+def layers(rows, features, classes, dtype):
+    """A language model's last layer and its loss."""
+
+    def plain(x, weight, target):
+        logits = jax.lax.dot_general(x, weight, (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32)
+        return _picked(jax.nn.log_softmax(logits, 1), target).astype(x.dtype)
+
+    return Benchmark(
+        "linear_cross_entropy", f"[{rows}, {features}] of {classes} classes", dtype,
+        lambda draws: (
+            draws.normal((rows, features)), draws.normal((classes, features)), draws.integers((rows,), 0, classes)
+        ),
+        lambda *arrays, implementation: baracuda_jax.linear_cross_entropy(*arrays, implementation=implementation),
+        plain, lambda torch, x, weight, t: torch.nn.functional.linear_cross_entropy(x, weight, t.long()),
+        moving=2, needs=(0, 1, 2), rough=100,
+    )  # fmt: skip
+
+
 # Samples, frames, classes, labels.
 SEQUENCES = {"tiny": (4, 64, 32, 12), "small": (32, 512, 64, 64), "large": (64, 1536, 256, 200)}
 
@@ -167,6 +189,7 @@ def sequences(batch, frames, classes, labels, dtype):
 
 def benchmarks(size):
     yield from (sequences(*SEQUENCES[size], dtype) for dtype in DTYPES)
+    yield from (layers(*LAYERS[size], dtype) for dtype in DTYPES)
     for op in LINES:
         for dtype in DTYPES:
             yield line(op, *MATRICES[size], dtype)
