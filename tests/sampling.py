@@ -67,8 +67,10 @@ def due(ops, key, seed, number):
     for op in ops:
         groups.setdefault(key(op), []).append(op)
     runs = RUNS if len(groups) > MANY else 1
-    for name, members in groups.items():
-        turn = turn_of(seed, repr(name))
+    # One after the other, so that each run has some; apart by a number of their own, so that cases and dtypes differ.
+    names = sorted(groups, key=lambda name: number_of(repr(name)))
+    for i, name in enumerate(names):
+        members, turn = groups[name], seed + i + RUNS * (number_of(repr(name)) % 1024)
         op, now = pair(members, range(runs), turn)
         if now == number % runs:
             found[op] = turn // (runs * len(members))

@@ -222,7 +222,7 @@ def test_a_layers_cross_entropy_is_that_of_its_logits(reduction, kwargs, chunk_r
     shares = jnp.cos(jnp.arange(11.0)) if reduction == "none" else 1.0
     more = {"reduction": reduction, **kwargs}
 
-    def ours(x, weight, bias, factors):
+    def chunked(x, weight, bias, factors):
         return (bj.linear_cross_entropy(x, weight, target, bias, factors, chunk_rows=chunk_rows, **more) * shares).sum()
 
     def plain(x, weight, bias, factors):
@@ -235,7 +235,7 @@ def test_a_layers_cross_entropy_is_that_of_its_logits(reduction, kwargs, chunk_r
         return (*jax.jvp(fun, arrays, tangents), *of_all(*arrays), *jax.grad(along, (0, 1, 2, 3))(*arrays))
 
     for found, want in zip(
-        jax.jit(everything, static_argnums=0)(ours), jax.jit(everything, static_argnums=0)(plain), strict=True
+        jax.jit(everything, static_argnums=0)(chunked), jax.jit(everything, static_argnums=0)(plain), strict=True
     ):
         close(found, want, "float64", scale=100)
 

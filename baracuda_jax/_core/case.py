@@ -36,5 +36,7 @@ def cast(x, dtype):
     if jnp.issubdtype(dtype, jnp.integer):
         return np.clip(np.round(4 * x), -100, 100).astype(dtype)
     if jnp.issubdtype(dtype, jnp.complexfloating):
-        x = x + 1j * np.flip(x)
+        imaginary = np.flip(x)
+        # Not on the imaginary axis, which may be a branch cut.
+        x = np.where((x == 0) & (imaginary != 0), 1 / 64, x) + 1j * imaginary
     return x.astype(dtype)

@@ -210,7 +210,7 @@ conv1d, conv2d, conv3d = (
     for rank, what in ((1, "sequences"), (2, "images"), (3, "volumes"))
 )  # fmt: skip
 conv_2d_direct = _convolution(
-    "conv_2d_direct", 2, "xla", _direct, "the definition of torch.nn.functional.conv2d",
+    "conv_2d_direct", 2, "cudnn", _direct, "the definition of torch.nn.functional.conv2d",
     "`conv2d` as its definition says it: for each element of the window a product of matrices, and their sum.",
 )  # fmt: skip
 

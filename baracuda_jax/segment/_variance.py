@@ -104,9 +104,10 @@ def _squares(x, mean):
 def _over(squares, counts, *, ddof, root, empty, dtype, axis):
     counts = counts.reshape(counts.shape + (1,) * (squares.ndim - counts.ndim))
     rest = counts.astype(squares.dtype) - ddof
-    y = jnp.where(rest > 0, squares / jnp.where(rest > 0, rest, 1), jnp.nan)
+    y = squares / jnp.where(rest > 0, rest, 1)
     if root:
-        y = jnp.where(squares == 0, y * 0, jnp.sqrt(jnp.where(squares == 0, 1, y)))
+        y = jnp.where(squares == 0, 0, jnp.sqrt(jnp.where(squares == 0, 1, y)))
+    y = jnp.where(rest > 0, y, jnp.nan)
     return jnp.where(counts == 0, empty, y).astype(dtype)
 
 

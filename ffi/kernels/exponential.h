@@ -6,6 +6,13 @@
 namespace baracuda {
 
 #ifndef __CUDACC__
+// first + x (next + x (...)), each product added unrounded: alone and in a vector's lanes these are the same bits.
+inline float horner(float, float last) { return last; }
+template <class... More>
+float horner(float x, float first, More... more) {
+  return std::fma(x, horner(x, more...), first);
+}
+
 // e^x = scale * (1 + rest) for x <= 0, scale being a power of 2 and rest small: a few lines without branches, which
 // vectorize. Both that and scale * rest + (scale - 1) are within 2 units in the last place.
 struct Exponential {
@@ -14,11 +21,11 @@ struct Exponential {
   explicit BARACUDA_HD Exponential(float x) {
     x = x < -104.f ? -104.f : x;        // where e^x is 0
     constexpr float shift = 0x1.8p23f;  // leaves no bits for a fraction, and the integer in the low ones
-    float shifted = x * 0x1.715476p0f + shift, power = shifted - shift;
-    float r = (x - power * 0x1.62e4p-1f) - power * 0x1.7f7d1cp-20f;  // log(2) in two parts, the first of 15 bits
+    float shifted = std::fma(x, 0x1.715476p0f, shift), power = shifted - shift;
+    // log(2) in two parts, the first of 15 bits
+    float r = std::fma(power, -0x1.7f7d1cp-20f, std::fma(power, -0x1.62e4p-1f, x));
     // The Taylor series: its next term is below 2^-29 of the whole.
-    float tail = 1 / 6.f + r * (1 / 24.f + r * (1 / 120.f + r * (1 / 720.f + r * (1 / 5040.f))));
-    rest = r + r * r * (0.5f + r * tail);
+    rest = std::fma(r * r, horner(r, 1 / 2.f, 1 / 6.f, 1 / 24.f, 1 / 120.f, 1 / 720.f, 1 / 5040.f), r);
     int32_t exponent = int32_t(bit_cast<uint32_t>(shifted) - bit_cast<uint32_t>(shift)) + 127;
     scale = bit_cast<float>(uint32_t(exponent < 0 ? 0 : exponent) << 23);  // subnormals are 0
   }
@@ -34,7 +41,7 @@ BARACUDA_HD Comparable<T> exponential(Comparable<T> x) {
 #elif !defined(__CUDACC__)
   if constexpr (sizeof(T) <= 4) {
     Exponential e(x);
-    return e.scale + e.scale * e.rest;
+    return std::fma(e.scale, e.rest, e.scale);
   }
 #endif
   return std::exp(x);
@@ -49,7 +56,7 @@ BARACUDA_HD Comparable<T> exponential_minus_one(Comparable<T> x) {
 #elif !defined(__CUDACC__)
   if constexpr (sizeof(T) <= 4) {
     Exponential e(x);
-    return (e.scale - 1) + e.scale * e.rest;
+    return std::fma(e.scale, e.rest, e.scale - 1);
   }
 #endif
   return std::expm1(x);
@@ -78,8 +85,8 @@ BARACUDA_HD T logarithm(T x) {
     float exponent = float(int32_t(above) >> 23), m = bit_cast<float>((above & 0x7fffffu) + least);
     // log(m) = 2 artanh(s): the series' next term is below 2^-29 of the whole.
     float s = (m - 1) / (m + 1), q = s * s;
-    float tail = q * (1 / 3.f + q * (1 / 5.f + q * (1 / 7.f + q * (1 / 9.f + q * (1 / 11.f)))));
-    float log = exponent * 0x1.62e4p-1f + (exponent * 0x1.7f7d1cp-20f + 2 * (s + s * tail));
+    float tail = q * horner(q, 1 / 3.f, 1 / 5.f, 1 / 7.f, 1 / 9.f, 1 / 11.f);
+    float log = std::fma(exponent, 0x1.62e4p-1f, std::fma(exponent, 0x1.7f7d1cp-20f, 2 * std::fma(s, tail, s)));
     return x > 0 ? log : x == 0 ? -std::numeric_limits<T>::infinity() : x;
   }
 #endif

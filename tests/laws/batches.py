@@ -109,7 +109,8 @@ def grad_of_vmap_of_vmap(e):
 
 @law()
 def vmap_with_spmd_axis_name(e):
-    """What is mapped over an axis of a mesh stays on it, except where XLA gathers the operands of a library."""
+    """What is mapped over an axis of a mesh stays on it, except where XLA gathers the operands of a library, or asks for each
+    step of a loop whether any element needs it."""
     mesh = jax.make_mesh((2,), ("d",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices("cpu")[:2])
     few = [jax.device_put(args, jax.devices("cpu")[0]) for args in _few(e.args, 2)]
     fun = jax.jit(jax.vmap(e.call, spmd_axis_name="d"))
@@ -117,5 +118,6 @@ def vmap_with_spmd_axis_name(e):
     put = [jax.device_put(np.stack(a), NamedSharding(mesh, P("d"))) for a in zip(*few, strict=True)]
     with jax.set_mesh(mesh):
         compiled = fun.lower(*put).compile()
-        assert "all-" not in compiled.as_text() or e.op.library in ("cudnn", "cufft")
+        asks = e.op.name == "multilabel_margin_loss"
+        assert "all-" not in compiled.as_text() or asks or e.op.library in ("cudnn", "cufft")
         e.same(compiled(*put), want)
