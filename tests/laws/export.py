@@ -33,7 +33,7 @@ def export_for_cpu(e):
 
 @law()
 def export_for_cuda(e):
-    """It holds the calls, but for those of an index that is known or of rows in order, and does not run elsewhere."""
+    """It holds the calls, except for those of an index that is known or of rows in order, and does not run elsewhere."""
     again = _again(e.fun, e.x, platforms=("cuda",))
     unneeded = {"segment_index"} if any(isinstance(argument, SegmentIndex) for argument in e.drawn) else set()
     unneeded |= {"take_along"} if e.case.kwargs.get("indices_are_sorted") else set()
