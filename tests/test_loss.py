@@ -203,11 +203,11 @@ def test_terms_are_optaxs(function, theirs):
 # Of a linear layer
 
 
-def _layer(dtype="float64", rows=11, width=6, classes=7):
-    rng = np.random.default_rng(5)
+def _layer(rows=11):
+    rng, width, classes = np.random.default_rng(5), 6, 7
     drawn = rng.standard_normal((rows, width)), rng.standard_normal((classes, width)), rng.standard_normal(classes)
     target = rng.integers(-1, classes, rows).astype(np.int32)
-    return [sent.asarray(a, dtype) for a in (*drawn, rng.uniform(0.2, 2, classes))], sent.asarray(target)
+    return [sent.asarray(a) for a in (*drawn, rng.uniform(0.2, 2, classes))], sent.asarray(target)
 
 
 LAYERS = [{}, {"z_loss": 0.01, "softcap": 2.0}, {"label_smoothing": 0.2, "z_loss": 0.1}]
@@ -254,9 +254,9 @@ def test_a_layers_logits_are_never_whole():
             x, weight, target, reduction=r, chunk_rows=chunk
         ).sum()
         assert max(sizes(jax.value_and_grad(loss, (0, 1)))) <= chunk * classes
-    frozen = jax.jit(jax.grad(loss := lambda x, weight: bj.linear_cross_entropy(x, weight, target, chunk_rows=chunk)))
-    products = lambda fun: fun.lower(x, weight).as_text().count("dot_general")
-    assert products(frozen) == 2 and products(jax.jit(jax.grad(loss, (0, 1)))) == 3
+    loss = lambda x, weight: bj.linear_cross_entropy(x, weight, target, chunk_rows=chunk)
+    products = lambda moving: jax.jit(jax.grad(loss, moving)).lower(x, weight).as_text().count("dot_general")
+    assert products(0) == 2 and products((0, 1)) == 3
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -273,7 +273,7 @@ def test_rows_of_a_layer_that_are_ignored():
     (x, weight, *_), _ = _layer(rows=4)
     x = x.at[1].set(NAN)
     bias = sent.zeros(7).at[0].set(-INF)
-    fun = lambda x, target: bj.linear_cross_entropy(x, weight, target, bias, label_smoothing=0, chunk_rows=3)
+    fun = lambda x, target: bj.linear_cross_entropy(x, weight, target, bias, chunk_rows=3)
     value, gradient = jax.jit(jax.value_and_grad(fun))(x, sent.asarray([3, -100, 9, 2]))
     close(value, fun(x[sent.asarray([0, 3])], sent.asarray([3, 2])), "float64")
     assert jnp.isfinite(gradient).all() and not gradient[sent.asarray([1, 2])].any()

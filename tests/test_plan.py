@@ -205,8 +205,8 @@ def test_workspace_is_that_of_the_cuda_program(op, kind):
     unread = calls(text) - set(plan.targets)  # what XLA drops, where a result is saved and the others are not read
     assert not unread or plan.name.startswith("vjp of ")
     assert calls(text) >= set(plan.targets)
-    scratch = {"baracuda.segment_index", "baracuda.nonzero", "baracuda.run_starts", "baracuda.ctc_loss"}
-    scratch |= {"baracuda.ctc_loss_backward"}
+    some = "segment_index", "nonzero", "run_starts", "ctc_loss", "ctc_loss_backward"
+    scratch = {f"baracuda.{target}" for target in some}
     is_sorted = op.name == "repeat_interleave"  # and then the index needs none
     if op.name.startswith("moe_"):
         return  # their index is known, and a sum has some where it has several workers

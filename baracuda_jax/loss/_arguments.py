@@ -29,6 +29,9 @@ _ARGS = {
     "weight": "floats that broadcast to x's shape, factors of the elements; None for 1.",
     "reduction": '"mean", "sum", or "none" for all terms.',
     "margin": "static number.",
+    "ignore_index": "static integer, a class of rows that are ignored.",
+    "label_smoothing": "static number in [0, 1], how much of each target is distributed evenly over all classes.",
+    "softcap": "static number above 0, which no logit exceeds; None for no limit.",
     "implementation": '"xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.',
 }
 _DOC = """
@@ -193,12 +196,12 @@ def class_weight(op, value, x, axis):
     return jax.lax.expand_dims(value, [i for i in range(x.ndim) if i != axis])
 
 
-def class_index(op, target, x, axis):
-    """An index for each row, int32, or int64, whose range all its values have."""
+def class_index(op, target, x, axis, whose=None):
+    """An index for each row, int32, or int64, whose range all its values have. Errors may say `whose` shape it must have."""
     target = checks.array(op, "target", target)
     checks.dtype(op, "target", target, checks.INTEGERS)
     without = x.shape[:axis] + x.shape[axis + 1 :]
-    checks.shape(op, "target", target, without, f"that of x without axis {axis}")
+    checks.shape(op, "target", target, without, whose or f"that of x without axis {axis}")
     return target.astype(jnp.int64 if target.dtype.itemsize == 8 else jnp.int32)
 
 

@@ -32,8 +32,6 @@ _DESCRIBED = {
     "axis": "static integer, that of the classes; None for 1, and 0 of a vector, as in PyTorch.",
 }
 _INDEX = "integers of x's shape without `axis`: the class of each row. Rows with a class outside [0, C) are ignored."
-_IGNORE = "static integer, a class of rows that are ignored."
-_SMOOTHING = "static number in [0, 1], how much of each target is distributed evenly over all classes."
 
 
 def _case(name, shape, axis=1, **kwargs):
@@ -68,7 +66,6 @@ def _soft_case(name, shape, axis=1, **kwargs):
     constant={"target": INDEX},
     args={
         "target": _INDEX,
-        "ignore_index": _IGNORE,
         **_DESCRIBED | {"x": "floats of rank 1 or more: logarithms of the probabilities of the classes along `axis`."},
     },
     returns=ROWS,
@@ -113,10 +110,7 @@ def _nll(x, target, weight, *, axis, ignore_index, reduction):
     ),
     args={
         "target": _INDEX + " Or\n    floats of x's shape: probabilities.",
-        "ignore_index": _IGNORE,
-        "label_smoothing": _SMOOTHING,
         "z_loss": "static number of at least 0, the factor of lse^2; 0 for probabilities.",
-        "softcap": "static number above 0, which no logit exceeds; None for no limit.",
         **_DESCRIBED,
     },
     returns=ROWS,
@@ -186,7 +180,6 @@ def _soft_entropy(x, target, weight, *, axis, smoothing, softcap, reduction):
     ),
     args={
         "target": "array of x's shape and dtype: the probabilities of the classes.",
-        "label_smoothing": _SMOOTHING,
         **_DESCRIBED,
     },
     returns=ROWS,

@@ -20,8 +20,8 @@ from .._core.types import Implementation
 from .._core.wide import wide, wide_dtype
 from ..gemm._arguments import known_precision
 from ..gemm._product import product
-from ._arguments import INDEX, Reduction, loss, next_to, number, reductions
-from ._scores import at_class, counted, dot, from_peak, is_class, limit, share, weights_of
+from ._arguments import INDEX, Reduction, class_index, loss, next_to, number, reductions
+from ._scores import at_class, counted, dot, from_peak, is_class, limit, limited, share, weights_of
 
 
 def _case(name, shape, classes, **kwargs):
@@ -57,10 +57,7 @@ def _case(name, shape, classes, **kwargs):
         "target": "integers [...], the class of each row. Rows with a class outside [0, C) are ignored.",
         "linear_bias": "floats [C]; None for 0.",
         "weight": "floats [C], a factor for each class; None for 1.",
-        "ignore_index": "static integer, a class of rows that are ignored.",
-        "label_smoothing": "static number in [0, 1], how much of each target is distributed evenly over all classes.",
         "z_loss": "static number of at least 0, the factor of lse^2.",
-        "softcap": "static number above 0, which no logit exceeds; None for no limit.",
         "chunk_rows": "static integer, of how many rows logits are computed at a time. By default as many as half of H,\n"
         "    from 256 to 4096: their logits take half of the memory of linear_weight's gradient in float32.",
         "precision": "that of jax.lax.dot_general.",
@@ -86,9 +83,7 @@ def linear_cross_entropy(
         raise ValueError(
             f"{op}: linear_weight must have shape (C, {x.shape[-1]}) for x of shape {x.shape}, got {kernel.shape}"
         )
-    target = checks.array(op, "target", target)
-    checks.dtype(op, "target", target, checks.INTEGERS)
-    checks.shape(op, "target", target, x.shape[:-1], "that of x without its last axis")
+    target = class_index(op, target, x, x.ndim - 1, "that of x without its last axis")
     of_classes = lambda name, value: None if value is None else _of_classes(op, name, value, x, kernel.shape[0])
     how = _How(
         chunk=_chunk(x.shape[-1]) if chunk_rows is None else checks.integer(op, "chunk_rows", chunk_rows, 1),
@@ -96,8 +91,8 @@ def linear_cross_entropy(
         precision=known_precision(op, precision),
     )
     return _entropy(
-        x, kernel, target.astype(jnp.int64 if target.dtype.itemsize == 8 else jnp.int32),
-        of_classes("linear_bias", linear_bias), of_classes("weight", weight), how=how, smoothing=share(op, label_smoothing),
+        x, kernel, target, of_classes("linear_bias", linear_bias), of_classes("weight", weight), how=how,
+        smoothing=share(op, label_smoothing),
         ignore_index=checks.integer(op, "ignore_index", ignore_index, -(2**63)),
         z_loss=number(op, "z_loss", z_loss, 0), reduction=reductions(op, reduction),
     )  # fmt: skip
@@ -188,11 +183,9 @@ class _Logits(typing.NamedTuple):
 
     @classmethod
     def of(cls, how, x, layer):
-        z, slope = product(x, layer.kernel, (((1,), (1,)), ((), ())), how.precision), None
-        z = z if layer.bias is None else z + layer.bias[None]
-        if how.softcap is not None:
-            bent = jnp.tanh(z / how.softcap)
-            z, slope = how.softcap * bent, 1 - bent * bent
+        z = product(x, layer.kernel, (((1,), (1,)), ((), ())), how.precision)
+        z = limited(z if layer.bias is None else z + layer.bias[None], how.softcap)
+        slope = None if how.softcap is None else 1 - jnp.square(z / how.softcap)
         shifted, log_sum, peak = from_peak(z, 1)
         return cls(slope, shifted, log_sum, log_sum + peak)
 
@@ -208,13 +201,10 @@ class _Logits(typing.NamedTuple):
     def gradient(self, rows, layer):
         """That of the sum of all terms, in the logits before they are limited."""
         nll, even, square = rows.factors
-        shares = [
-            nll,
-            *([] if even is None else [even * layer.even.sum()]),
-            *([] if square is None else [2 * square * self.lse]),
-        ]
+        shares = nll if even is None else nll + even * layer.even.sum()
+        shares = shares if square is None else shares + 2 * square * self.lse
         p = jnp.exp(self.shifted - self.log_sum[:, None])
-        dz = p * sum(shares)[:, None] - jnp.where(is_class(rows.index[:, None], p.shape[1], 1), nll[:, None], 0)
+        dz = p * shares[:, None] - jnp.where(is_class(rows.index[:, None], p.shape[1], 1), nll[:, None], 0)
         dz = dz if even is None else dz - even[:, None] * layer.even[None]
         dz = dz if self.slope is None else dz * self.slope
         return jnp.where((rows.index >= 0)[:, None], dz, 0)
@@ -223,18 +213,23 @@ class _Logits(typing.NamedTuple):
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _total(how, rows, layer):
     """The sum of the rows' terms."""
-    return _terms(how, rows, layer, again=False).sum()
+    return _over_chunks(how, lambda carry, rows: (carry, _terms_of(how, rows, layer)), None, rows)[1].sum()
 
 
-def _terms(how, rows, layer, again=True):
-    """Each row's term. For gradients its logits are computed `again`."""
+def _terms(how, rows, layer):
+    """Each row's term, whose logits are computed again for gradients."""
     kernel = wide(layer.kernel)  # in whose dtype gradients of chunks are added up
 
+    @jax.checkpoint
     def step(carry, rows):
-        here = layer._replace(kernel=kernel.astype(layer.kernel.dtype))
-        return carry, _Logits.of(how, rows.x, here).values(rows, here).dot(rows.factors)
+        return carry, _terms_of(how, rows, layer._replace(kernel=kernel.astype(layer.kernel.dtype)))
 
-    return _over_chunks(how, jax.checkpoint(step) if again else step, None, rows)[1]
+    return _over_chunks(how, step, None, rows)[1]
+
+
+def _terms_of(how, rows, layer):
+    """Those of a chunk."""
+    return _Logits.of(how, rows.x, layer).values(rows, layer).dot(rows.factors)
 
 
 def _total_and_gradients(how, rows, layer, wanted):
@@ -271,8 +266,7 @@ def _total_tangent(how, primals, tangents):
     values, of_x, sums = _total_and_gradients(how, rows, layer, wanted)
     pairs = [(of_x, of_rows.x), *zip(sums, of_layer, strict=True), *zip(values, of_rows.factors, strict=True)]
     total = values.dot(rows.factors).sum()
-    tangent = sum((wide(a) * wide(t)).sum() for a, t in pairs if is_wanted(t))
-    return total, tangent if any(is_wanted(t) for _, t in pairs) else jnp.zeros_like(total)
+    return total, sum(((wide(a) * wide(t)).sum() for a, t in pairs if is_wanted(t)), jnp.zeros_like(total))
 
 
 def _over_chunks(how, step, carry, rows):

@@ -159,19 +159,21 @@ def _sum(x):
     return x.sum(-1)
 
 
+def _is_each(ids, count):
+    """[..., count]: whether an id is each number below `count`."""
+    return ids[..., None] == jax.lax.broadcasted_iota(ids.dtype, (*ids.shape, count), ids.ndim)
+
+
 @compiled()
 def _masked(grouped, groups):
-    shape = (*groups.shape[:-1], grouped.shape[-2], groups.shape[-1])
-    is_best = (groups[..., None, :] == jax.lax.broadcasted_iota(groups.dtype, shape, groups.ndim - 1)).any(-1)
+    is_best = _is_each(groups, grouped.shape[-2]).any(-2)
     return jnp.where(is_best[..., None], grouped, -jnp.inf).reshape(*grouped.shape[:-2], -1)
 
 
 @compiled()
 def _chosen(scores, experts):
     """scores[experts], as a masked sum, whose gradient scatters nothing."""
-    shape = (*experts.shape, scores.shape[-1])
-    is_it = experts[..., None] == jax.lax.broadcasted_iota(experts.dtype, shape, experts.ndim)
-    return jnp.where(is_it, scores[..., None, :], 0).sum(-1)
+    return jnp.where(_is_each(experts, scores.shape[-1]), scores[..., None, :], 0).sum(-1)
 
 
 @compiled("is_after", "renormalize", "scale")

@@ -24,7 +24,8 @@ def linear_scan(a, b, *, axis, reverse):
 
 def take(x, index, axis):
     """x from where the index says, 0 where that is past the end."""
-    return take_along(index.reshape(_flat(x, axis)), x.reshape(_flat(x, axis))).reshape(x.shape)
+    flat = _flat(x, axis)
+    return take_along(index.reshape(flat), x.reshape(flat)).reshape(x.shape)
 
 
 def _flat(x, axis):

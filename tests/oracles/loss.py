@@ -143,8 +143,7 @@ def linear_cross_entropy(
     softcap=None, reduction="mean", chunk_rows=None,
 ):  # fmt: skip
     logits = np.einsum("...h,ch->...c", x, linear_weight) + linear_bias
-    logits = logits if softcap is None else softcap * np.tanh(logits / softcap)
-    return cross_entropy_loss(logits, target, weight, -1, ignore_index, label_smoothing, reduction, z_loss)
+    return cross_entropy_loss(logits, target, weight, -1, ignore_index, label_smoothing, reduction, z_loss, softcap)
 
 
 def cross_entropy_soft_loss(x, target, weight=None, axis=None, label_smoothing=0.0, reduction="mean"):
