@@ -31,16 +31,4 @@ struct LatticeDirection {
   BARACUDA_HD bool stores(bool is_second_half, int i) const { return is_second_half == (i >= saved()); }
 };
 
-// The sums of a frame, in memory: of all blanks m, then e, and of all labels m, then e.
-template <class Wide>
-struct LatticeRow {
-  Wide* first;
-  int pairs;
-
-  BARACUDA_HD Scaled<Wide> blank(int i) const { return {first[i], first[pairs + i]}; }
-  BARACUDA_HD Scaled<Wide> label(int i) const { return {first[2 * pairs + i], first[3 * pairs + i]}; }
-  BARACUDA_HD void set_blank(int i, Scaled<Wide> a) const { first[i] = a.m, first[pairs + i] = a.e; }
-  BARACUDA_HD void set_label(int i, Scaled<Wide> a) const { first[2 * pairs + i] = a.m, first[3 * pairs + i] = a.e; }
-};
-
 }  // namespace baracuda

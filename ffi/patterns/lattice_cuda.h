@@ -14,7 +14,7 @@ namespace baracuda {
 namespace internal {
 
 inline constexpr int lattice_warps = 4;          // of a block that has a frame for each
-inline constexpr int lattice_block_frames = 32;  // of a block that writes gradients
+inline constexpr int lattice_block_frames = 16;  // of a block that writes gradients
 inline constexpr int lattice_most_threads = 1024;
 
 template <class T>
@@ -67,14 +67,30 @@ __global__ void __launch_bounds__(32 * lattice_warps)
   }
 }
 
+// The sums of a frame, in memory: of each pair, in the order of the direction that made them.
+template <class Wide>
+struct alignas(16) LatticePair {
+  CtcPair<Wide> sums;
+};
+
+// The same in the order of the sample's labels.
+template <class Wide>
+struct LatticeSums {
+  const LatticePair<Wide>* pairs;
+  LatticeDirection direction;
+
+  __device__ Scaled<Wide> blank(int i) const { return pairs[direction.blank(i)].sums.blank; }
+  __device__ Scaled<Wide> label(int i) const { return pairs[direction.label(i)].sums.label; }
+};
+
 // What the sweeps read and write: rows of sums, of which `start` has those where the second half begins, `rows` gets
 // those of each frame or is null, and `meeting` [batches, 2] gets those of the middle frame.
 template <class Wide>
 struct LatticeSweep {
   CtcTargets targets;
   const Emission<Wide>* emissions;
-  const Wide* start;
-  Wide *rows, *meeting;
+  const LatticePair<Wide>* start;
+  LatticePair<Wide>*rows, *meeting;
   bool is_second_half;
 };
 
@@ -98,24 +114,19 @@ struct LatticeLane {
       pairs[n] = ctc_start<Wide>(j, direction.sample);
     }
   }
-  __device__ void load(const LatticeDirection& direction, const LatticeRow<Wide>& row, int first) {
-    int labels = direction.sample.labels;
+  __device__ void load(const LatticePair<Wide>* row, int first, int pairs_of_sample) {
 #pragma unroll
-    for (int n = 0; n < N; ++n) {
-      int j = first + n;
-      pairs[n].blank = j <= labels ? row.blank(direction.blank(j)) : scaled_zero<Wide>();
-      pairs[n].label = j < labels ? row.label(direction.label(j)) : scaled_zero<Wide>();
-    }
+    for (int n = 0; n < N; ++n)
+      if (first + n < pairs_of_sample) pairs[n] = row[first + n].sums;
   }
   // Also zeros of states that the sample does not have.
-  __device__ void store(const LatticeDirection& direction, const LatticeRow<Wide>& row, int first) const {
-    int labels = direction.sample.labels;
+  __device__ void store(LatticePair<Wide>* row, int first, int labels, int pairs_of_row) const {
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       int j = first + n;
-      if (j >= row.pairs) break;
-      row.set_blank(j <= labels ? direction.blank(j) : j, j <= labels ? pairs[n].blank : scaled_zero<Wide>());
-      row.set_label(j < labels ? direction.label(j) : j, j < labels ? pairs[n].label : scaled_zero<Wide>());
+      if (j >= pairs_of_row) break;
+      row[j] = {
+          {j <= labels ? pairs[n].blank : scaled_zero<Wide>(), j < labels ? pairs[n].label : scaled_zero<Wide>()}};
     }
   }
 };
@@ -129,35 +140,38 @@ __global__ void __launch_bounds__(is_block ? lattice_most_threads : 32) lattice_
   int64_t b = blockIdx.x;
   int pairs = shape.pairs(), lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = int(threadIdx.x) * N;
   LatticeDirection direction{work.targets.sample(b), blockIdx.y == 1};
-  int frames = direction.sample.frames;
-  auto row_at = [&](Wide* rows, int64_t row) { return LatticeRow<Wide>{rows + row * shape.row(), pairs}; };
+  int frames = direction.sample.frames, labels = direction.sample.labels;
+  auto row = [&](auto* rows, int64_t t) { return rows + (b * shape.frames + t) * pairs; };
 
   if (work.rows != nullptr && !work.is_second_half) {  // frames that the sample does not have
-    for (int64_t t = frames + int(blockIdx.y); t < shape.frames; t += 2) {
-      LatticeRow<Wide> row = row_at(work.rows, b * shape.frames + t);
+    for (int64_t t = frames + int(blockIdx.y); t < shape.frames; t += 2)
       for (int j = threadIdx.x; j < pairs; j += blockDim.x)
-        row.set_blank(j, scaled_zero<Wide>()), row.set_label(j, scaled_zero<Wide>());
-    }
+        row(work.rows, t)[j] = {{scaled_zero<Wide>(), scaled_zero<Wide>()}};
   }
   if (frames == 0) return;
 
   LatticeLane<N, Wide> states(work.targets, b, direction, first);
   int begin = direction.first(work.is_second_half), last = direction.last(work.is_second_half);
   if (work.is_second_half && direction.saved() > 0)
-    states.load(direction, row_at(const_cast<Wide*>(work.start), b * shape.frames + direction.frame(begin)), first);
+    states.load(row(work.start, direction.frame(begin)), first, labels + 1);
 
+  // Both go from frame to frame.
+  int64_t stride = direction.reverse ? -pairs : pairs;
+  const Emission<Wide>* emission = row(work.emissions, direction.frame(begin));
+  LatticePair<Wide>* sums = work.rows == nullptr ? nullptr : row(work.rows, direction.frame(begin));
   auto store = [&](int i) {
-    if (work.rows != nullptr && direction.stores(work.is_second_half, i))
-      states.store(direction, row_at(work.rows, b * shape.frames + direction.frame(i)), first);
+    if (work.rows == nullptr) return;
+    if (direction.stores(work.is_second_half, i)) states.store(sums, first, labels, pairs);
+    sums += stride;
   };
   Scaled<Wide> of_blank[ahead], of_label[ahead][N];
   auto fetch = [&](Scaled<Wide>& blank, Scaled<Wide>(&label)[N], int i) {
     if (i >= last) return;
-    const Emission<Wide>* from = work.emissions + (b * shape.frames + direction.frame(i)) * pairs;
-    blank = from[0].probability;
+    blank = emission[0].probability;
 #pragma unroll
     for (int n = 0; n < N; ++n)
-      label[n] = states.emission[n] >= 0 ? from[states.emission[n]].probability : scaled_zero<Wide>();
+      label[n] = states.emission[n] >= 0 ? emission[states.emission[n]].probability : scaled_zero<Wide>();
+    emission += stride;
   };
   auto step = [&](Scaled<Wide> blank, const Scaled<Wide>(&label)[N], int parity) {
 #pragma unroll
@@ -197,13 +211,13 @@ __global__ void __launch_bounds__(is_block ? lattice_most_threads : 32) lattice_
     }
   }
   store(last);
-  if (work.meeting != nullptr) states.store(direction, row_at(work.meeting, 2 * b + blockIdx.y), first);
+  if (work.meeting != nullptr) states.store(work.meeting + (2 * b + blockIdx.y) * pairs, first, labels, pairs);
 }
 
 // The probability of a sample, from the rows in which its directions meet.
 template <class T>
 __global__ void __launch_bounds__(32 * lattice_warps)
-    lattice_losses(Ctc<T> ctc, const Emission<Accumulator<T>>* emissions, Accumulator<T>* meeting,
+    lattice_losses(Ctc<T> ctc, const Emission<Accumulator<T>>* emissions, const LatticePair<Accumulator<T>>* meeting,
                    Accumulator<T>* losses) {
   using Wide = Accumulator<T>;
   const CtcShape& shape = ctc.shape;
@@ -216,7 +230,7 @@ __global__ void __launch_bounds__(32 * lattice_warps)
     return;
   }
   const Emission<Wide>* emission = emissions + (b * shape.frames + sample.middle()) * pairs;
-  LatticeRow<Wide> before{meeting + 2 * b * shape.row(), pairs}, after{before.first + shape.row(), pairs};
+  LatticeSums<Wide> before{meeting + 2 * b * pairs, {sample, false}}, after{before.pairs + pairs, {sample, true}};
   Scaled<Wide> blank = emission[0].probability, total = scaled_zero<Wide>();
   for (int i = lane; i <= sample.labels; i += 32) {
     total = total + before.blank(i) * after.blank(i) * blank;
@@ -235,7 +249,7 @@ struct LatticeGradient {
   Ctc<T> ctc;
   const Emission<Wide>* emissions;
   const CtcBase<Wide>* bases;
-  const Wide *half, *other_half;  // rows of sums: of each frame one has those before it, the other those after it
+  const LatticePair<Wide>*half, *other_half;  // of each frame one has the sums before it, the other those after it
   const Wide* dy;
   T* dx;
 };
@@ -283,8 +297,9 @@ __global__ void __launch_bounds__(32 * lattice_warps) lattice_gradients(LatticeG
     T* to = work.dx + index * shape.classes;
     bool is_frame = t < sample.frames;
     const Emission<Wide>* emission = work.emissions + index * pairs;
-    LatticeRow<Wide> half{const_cast<Wide*>(work.half) + index * shape.row(), pairs};
-    LatticeRow<Wide> other{const_cast<Wide*>(work.other_half) + index * shape.row(), pairs};
+    bool is_later = t >= sample.middle();
+    LatticeSums<Wide> half{work.half + index * pairs, {sample, is_later}};
+    LatticeSums<Wide> other{work.other_half + index * pairs, {sample, !is_later}};
     Scaled<Wide> of_blank = scaled_zero<Wide>();
     Wide most = minus_infinity<Wide>, total = 0, total_of_blanks = 0;
     if (is_frame) {
@@ -373,11 +388,12 @@ Status lattice(Executor executor, const Ctc<T>& ctc, Accumulator<T>* loss, Accum
   const CtcShape& shape = ctc.shape;
   if (shape.batches == 0) return {};
   auto* emissions = executor.scratch<Emission<Wide>>(shape.batches * shape.frames * shape.pairs());
-  auto* meeting = executor.scratch<Wide>(shape.batches * 2 * shape.row());
+  auto* meeting = executor.scratch<LatticePair<Wide>>(shape.batches * 2 * shape.pairs());
   if (emissions == nullptr || meeting == nullptr) return small_workspace;
   Status status = emit(executor, ctc, emissions, static_cast<CtcBase<Wide>*>(nullptr));
   if (!status.ok()) return status;
-  status = lattice_sweeps(executor, LatticeSweep<Wide>{ctc, emissions, nullptr, half, meeting, false});
+  auto* rows = reinterpret_cast<LatticePair<Wide>*>(half);
+  status = lattice_sweeps(executor, LatticeSweep<Wide>{ctc, emissions, nullptr, rows, meeting, false});
   if (!status.ok()) return status;
   lattice_losses<<<unsigned(ceil_div(shape.batches, lattice_warps)), 32 * lattice_warps, 0, executor.stream>>>(
       ctc, emissions, meeting, loss);
@@ -394,19 +410,20 @@ Status lattice_backward(Executor executor, const Ctc<T>& ctc, const Accumulator<
   int64_t frames = shape.batches * shape.frames;
   if (frames == 0) return {};
   auto* emissions = executor.scratch<Emission<Wide>>(frames * shape.pairs());
-  auto* other_half = executor.scratch<Wide>(frames * shape.row());
+  auto* other_half = executor.scratch<LatticePair<Wide>>(frames * shape.pairs());
   auto* bases = executor.scratch<CtcBase<Wide>>(frames);
   if (emissions == nullptr || other_half == nullptr || bases == nullptr) return small_workspace;
   Status status = emit(executor, ctc, emissions, bases);
   if (!status.ok()) return status;
-  status = lattice_sweeps(executor, LatticeSweep<Wide>{ctc, emissions, half, other_half, nullptr, true});
+  auto* rows = reinterpret_cast<const LatticePair<Wide>*>(half);
+  status = lattice_sweeps(executor, LatticeSweep<Wide>{ctc, emissions, rows, other_half, nullptr, true});
   if (!status.ok()) return status;
   int64_t bytes = shape.labels * int64_t(lattice_warps * sizeof(Wide) + 3 * sizeof(int));
   if (bytes > 48 << 10) status = allow_shared_memory(lattice_gradients<T>, bytes);
   if (!status.ok()) return status;
   int64_t blocks = shape.batches * ceil_div(shape.frames, lattice_block_frames);
   lattice_gradients<<<unsigned(blocks), 32 * lattice_warps, size_t(bytes), executor.stream>>>(
-      LatticeGradient<T>{ctc, emissions, bases, half, other_half, dy, dx});
+      LatticeGradient<T>{ctc, emissions, bases, rows, other_half, dy, dx});
   return launched();
 }
 

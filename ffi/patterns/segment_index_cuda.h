@@ -1,13 +1,14 @@
 // The index of segments on a CUDA grid: rows in the order of their ids, by a stable sort over only the
 // bits that the number of segments needs, so that rows of a segment stay in order; and where each segment begins.
-// A batch of few rows and few segments is sorted by one block, in shared memory: that is one kernel. Larger batches are
-// sorted together, by keys that begin with the batch. A stable sort has one result, so both give the same index.
+// Few rows take one kernel: those of several batches by a block for each that sorts in shared memory, those of
+// few batches by a block for each range of segments. Others are sorted together, by keys that begin with the batch.
+// There is one order, so all give the same index.
 #pragma once
 
 #include <algorithm>
 
 #include "key_sort_cuda.h"
-#include "segment.h"
+#include "segment_index_ranges_cuda.h"
 #include "sort_block_cuda.h"
 
 namespace baracuda {
@@ -19,23 +20,6 @@ inline constexpr int index_block = 256;
 inline dim3 offset_blocks(int64_t batches, int64_t segments) {
   return dim3(unsigned(ceil_div(segments + 1, index_block)), unsigned(std::min<int64_t>(batches, 65535)));
 }
-
-// The sort key of a row: its batch and its segment, rows of no segment last in their batch. Where a block sorts a
-// batch, `segment` is the key.
-template <class Id, class KeyType>
-struct SegmentKeys {
-  using Key = KeyType;
-  const Id* ids;
-  int64_t batches, rows, segments;
-
-  __device__ int64_t batch(int64_t i) const { return batches == 1 ? 0 : i / rows; }
-  __device__ uint32_t number(int64_t i) const { return uint32_t(i - batch(i) * rows); }
-  __device__ Key segment(Id id) const {
-    bool inside = id >= 0 && int64_t(id) < segments;
-    return Key(inside ? id : segments);
-  }
-  __device__ Key key(int64_t i) const { return Key(batch(i) * (segments + 1)) + segment(ids[i]); }
-};
 
 // offsets[batch, s] = how many of the batch's keys are less than batch * batch_step + s. A batch has fewer than 2^32.
 template <class Key>
@@ -171,6 +155,8 @@ Status index_segments(const Executor& executor, const Id* ids, int64_t batches, 
                                                                                            0, offsets);
     return launched();
   }
+  if (internal::is_indexed_by_ranges(batches, rows, segments))
+    return internal::index_by_ranges(executor, ids, batches, rows, segments, perm, offsets);
   if (internal::is_indexed_by_blocks(batches, rows, segments))
     return internal::index_small_batches(executor, ids, batches, rows, segments, perm, offsets);
   if (batches * (segments + 1) <= int64_t(1) << 32)

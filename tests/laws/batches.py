@@ -1,5 +1,7 @@
 """Laws of vmap: a stack of singles, whatever is mapped, along whichever axis."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,15 +20,17 @@ def _other(a):
     return a[np.arange(len(a)) // 2] if a.ndim else a
 
 
-def _few(args, count=3):
-    """The arguments of so many calls."""
-    return [[_other(a) if i == 1 else np.asarray(a) for a in args] for i in range(count)]
+def _few(e, count=3):
+    """The arguments of so many calls, the second of which has others, except for an index, whose parts agree."""
+    owners = [argument for argument in e.drawn for _ in jax.tree.leaves(argument)]
+    others = [np.asarray(a) if dataclasses.is_dataclass(o) else _other(a) for a, o in zip(e.args, owners, strict=True)]
+    return [others if i == 1 else [np.asarray(a) for a in e.args] for i in range(count)]
 
 
 def _vmap(e, axis, out_axes):
     """All arguments mapped, one alone, all but one: one program of all maps, and one of a single call."""
     position = lambda a: min(axis, a.ndim)
-    few, n = _few(e.args), len(e.args)
+    few, n = _few(e), len(e.args)
     alone = [tuple(int(i == k) for i in range(n)) for k in range(n)]
     ways = dict.fromkeys([(1,) * n, *alone, *(tuple(1 - m for m in way) for way in alone if n > 1)])
     axes = [[position(a) if m else None for a, m in zip(e.args, mapped, strict=True)] for mapped in ways]
@@ -59,7 +63,7 @@ def vmap_back(e):
 @law()
 def vmap_of_vmap(e):
     """The outer map has all arguments, the inner the first alone: the others have fewer batches than the data."""
-    few = _few(e.args)
+    few = _few(e)
     rows = [[args[0], _other(args[0])] for args in few]
     xs, many = stacked([stacked(row) for row in rows]), [stacked(a) for a in list(zip(*few, strict=True))[1:]]
     nested = jax.vmap(lambda row, *rest: jax.vmap(lambda x: e.call(x, *rest))(row))
@@ -69,7 +73,7 @@ def vmap_of_vmap(e):
 
 @law(derivable, about="declaration")
 def vmap_of_grad(e):
-    few = [args[0] for args in _few([e.x])]
+    few = [np.asarray(e.x), _other(e.x), np.asarray(e.x)]
     close(jax.jit(jax.vmap(jax.grad(e.loss)))(stacked(few)), stacked([e.slope(x) for x in few]), e.dtype, scale=4)
 
 
@@ -77,7 +81,7 @@ def vmap_of_grad(e):
 def grad_of_vmap(e):
     """With the first argument mapped, with others that serve all, or that are mapped too. The cotangent of one that serves
     all is a sum."""
-    few, position = _few(e.args), e.moving[0]
+    few, position = _few(e), e.moving[0]
 
     def loss(*args):
         y = e.call(*args)
@@ -96,7 +100,7 @@ def grad_of_vmap(e):
 @law(derivable)
 def grad_of_vmap_of_vmap(e):
     """The cotangent of an argument that has fewer batches than the data is summed over the others."""
-    few, position = _few(e.args, 2), e.moving[0]
+    few, position = _few(e, 2), e.moving[0]
     rows = [[args[0], _other(args[0])] for args in few]
     xs, many = stacked([stacked(row) for row in rows]), [stacked(a) for a in list(zip(*few, strict=True))[1:]]
     single = lambda x, *rest: loss_of(e.call)(x, *rest).real
@@ -112,7 +116,7 @@ def vmap_with_spmd_axis_name(e):
     """What is mapped over an axis of a mesh stays on it, except where XLA gathers the operands of a library, or asks for each
     step of a loop whether any element needs it."""
     mesh = jax.make_mesh((2,), ("d",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices("cpu")[:2])
-    few = [jax.device_put(args, jax.devices("cpu")[0]) for args in _few(e.args, 2)]
+    few = [jax.device_put(args, jax.devices("cpu")[0]) for args in _few(e, 2)]
     fun = jax.jit(jax.vmap(e.call, spmd_axis_name="d"))
     want = stacked([e.single(*args) for args in few])
     put = [jax.device_put(np.stack(a), NamedSharding(mesh, P("d"))) for a in zip(*few, strict=True)]
