@@ -23,6 +23,7 @@ EXTREMUM = {"rank": 2, "is_max": True, "magnitude": False}
 TWICE = {"repeats": np.array([2, 1])}
 MOVE = {"axes": np.array([3, 1]), "terms": np.zeros(0, np.int64), "base": np.int64(0), "fill": np.zeros(2, np.int64)}
 ADD, NONE = np.array([3, 1, -1]), np.zeros(0, np.int64)
+SLOT, FACTOR = S((4, 2), U), S((4, 2), F)
 IMAGE, POOLED = S((2, 8, 8), F), S((2, 4, 4), F)
 
 
@@ -156,6 +157,15 @@ def _call(target, operands, out, attributes):
         ("write_slice: start must begin with batches of x", "write_slice", [DATA, DATA, S((5, 1), I)], DATA, {}),
         ("write_slice: the result must have the shape of x", "write_slice", [DATA, DATA, S((2,), I)], Y, {}),
         ("read_slice: x and the block must have rank 3", "read_slice", [DATA, S((3,), I)], DATA, {}),
+        ("slot_sum: items must have the batches and columns of rows", "slot_sum", [DATA, SLOT, FACTOR], S((4, 2), F), {}),
+        ("slot_sum: row must be of type", "slot_sum", [DATA, S((4, 2), I), FACTOR], S((4, 3), F), {}),
+        ("slot_sum: row must be batches of items", "slot_sum", [DATA, SLOT, FACTOR], S((5, 3), F), {}),
+        ("slot_sum: weights must be of type", "slot_sum", [DATA, SLOT, S((4, 2), jnp.float16)], S((4, 3), F), {}),
+        ("slot_sum: weights must have the batches", "slot_sum", [DATA, SLOT, S((4, 1), F)], S((4, 3), F), {}),
+        ("slot_sum: x must be float16", "slot_sum", [S((6, 3), I), SLOT, FACTOR], S((4, 3), I), {}),
+        ("slot_spread: owner must have the batches of row", "slot_spread", [S((4, 3), F), SLOT, S((5,), I), FACTOR], DATA, {}),
+        ("slot_gradient: dots must have the shape of weights", "slot_gradient", [DATA, SLOT, S((6,), I), FACTOR, S((4, 3), F)],
+         (DATA, S((4,), F)), {}),
         ("take_rows: index must be of type", "take_rows", [DATA, S((4,), F)], Y, FILL),
         ("take_rows: the result must be x's", "take_rows", [DATA, S((5,), I)], Y, FILL),
         ("repeat: repeats must have 1 to 8 numbers, got 0", "repeat", [DATA], DATA, {"repeats": np.array([], np.int64)}),

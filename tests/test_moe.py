@@ -309,12 +309,12 @@ def test_gradients_sort_nothing():
     y, w = normal((32, 4), "float32"), normal((16, 2), "float32")
     permute = lambda x: bj.moe_permute(x, experts, 3, implementation="native").x
     combine = lambda y, w, row_map: bj.moe_combine(y, row_map, w, implementation="native")
-    assert targets(permute, x) == {"segment_index", "take_rows"}
-    assert targets(combine, y, w, row_map) == {"segment_weighted_sum"}
+    assert targets(permute, x) == {"segment_index", "slot_spread"}
+    assert targets(combine, y, w, row_map) == {"slot_sum"}
     backward = lambda row_map, dy: bj.moe_permute_backward(row_map, dy, implementation="native")
-    assert targets(backward, row_map, y) == {"segment_sum"}
+    assert targets(backward, row_map, y) == {"slot_sum"}
     pulled = lambda y, w, row_map, dout: jax.vjp(lambda y, w: combine(y, w, row_map), y, w)[1](dout)
-    assert targets(pulled, y, w, row_map, x) == {"segment_weighted_sum", "sampled_dot"}
+    assert targets(pulled, y, w, row_map, x) == {"slot_gradient"}
     # The forward pass of both sorts once, and the backward pass sorts no more.
     both = lambda x, w, experts: bj.moe_combine(*bj.moe_permute(x, experts, 3, implementation="native")[::2], w).sum()
     text = jax.jit(jax.grad(both, (0, 1))).lower(x, w, experts).compile().as_text()

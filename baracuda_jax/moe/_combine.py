@@ -11,13 +11,12 @@ from .._core.op import Body, declare
 from .._core.partition import Partition
 from .._core.types import Implementation
 from .._core.wide import wide, wide_dtype
-from ..graph._kernels import dots
 from ..segment._family import spaced
 from ..segment._references import take
 from . import _arguments, _kernels
 from ._family import FAMILY, labels
 from ._permute import sum_of_rows
-from ._slots import each_slot, flat, slots_of_rows, tokens_of, tokens_of_slots
+from ._slots import each_slot, flat, slots_of_rows, tokens_of
 
 
 @api
@@ -85,19 +84,13 @@ def _column(weights, like):
     return weights.reshape(*weights.shape, *(1,) * (like.ndim - weights.ndim))
 
 
-def _by_row(row_map, weights, num_rows, axis):
-    """The token and the weight of each row; -1 and 0 where no slot has it."""
-    slots = slots_of_rows(row_map, num_rows)
-    return tokens_of(slots, row_map.shape[-1]), take(flat(weights), slots, axis=axis)
-
-
 def _reference(x, row_map, weights, *, axis):
     each = wide(each_slot(x, row_map, axis))
     return ((each * _column(weights, each)).sum(axis + 1).astype(x.dtype),)
 
 
 def _native(x, row_map, weights, *, save=False, axis):
-    return (_kernels.weighted(x, row_map, weights, axis=axis),)
+    return (_kernels.total(x, row_map, weights, axis=axis),)
 
 
 def _tangent(by):
@@ -108,7 +101,8 @@ def _tangent(by):
 
 
 def _backward_reference(x, row_map, weights, dy, *, axis):
-    tokens, scale = _by_row(row_map, weights, x.shape[axis], axis)
+    slots = slots_of_rows(row_map, x.shape[axis])
+    tokens, scale = tokens_of(slots, row_map.shape[-1]), take(flat(weights), slots, axis=axis)
     dx = (wide(take(dy, tokens, axis=axis)) * _column(scale, x)).astype(x.dtype)
     each = wide(each_slot(x, row_map, axis))
     products = each * wide(dy).reshape(*dy.shape[: axis + 1], 1, *dy.shape[axis + 1 :])
@@ -116,10 +110,7 @@ def _backward_reference(x, row_map, weights, dy, *, axis):
 
 
 def _backward_native(x, row_map, weights, dy, *, axis):
-    tokens, scale = _by_row(row_map, weights, x.shape[axis], axis)
-    dx = _kernels.weighted(dy, tokens[..., None], scale[..., None], axis=axis)
-    products = dots(x, dy, flat(row_map), tokens_of_slots(row_map), axis=axis, leading=0)
-    return dx, products.reshape(weights.shape)
+    return _kernels.gradient(x, row_map, weights, dy, axis=axis)
 
 
 def _case(name, rows, features, tokens, k, dtype=np.int32):
@@ -155,8 +146,8 @@ COMBINE = declare(
     tangent=Body(_tangent(_reference), _tangent(_native)),
     backward=Body(_backward_reference, _backward_native),
     kernels={
-        "forward": ("segment_weighted_sum",),
-        "tangent": ("segment_weighted_sum",),
-        "backward": ("segment_weighted_sum", "sampled_dot"),
+        "forward": ("slot_sum",),
+        "tangent": ("slot_sum",),
+        "backward": ("slot_gradient",),
     },
 )

@@ -1,30 +1,51 @@
-"""The kernel calls that the native bodies are made of: sums by rows of a CSR matrix whose row pointers are known, so that
-nothing is sorted."""
+"""The kernel calls that the native bodies are made of: each token's slots name its rows, so nothing is sorted."""
 
+import jax
 import jax.numpy as jnp
 
+from .._core.kernel import kernel
+from .._core.wide import wide_dtype
 from ..graph._kernels import rows
-from ..segment._kernels import flat, reduce
-from ._slots import flat as slots_in_order
+from ..segment._kernels import flat, result_type, unflat
+from ._slots import slots_of_rows
 
 
-def total(x, slots, *, axis):
-    """The sum of each token's rows of x, whose numbers are slots [*batch, T, k]; those out of range name no row."""
-    return reduce("segment_sum", x, _index(slots), [x.dtype], empty_bits=0, **_shape(x, slots, axis))[0]
+def total(x, row_map, weights=None, *, axis):
+    """The sum of each token's rows of x, times weights [*batch, T, k]; slots out of range name no row."""
+    data = flat(x, axis)
+    out = result_type(data, axis, row_map.shape[-2])
+    operands = data, rows(row_map, x.shape[axis]), _factors(data, row_map, weights)
+    (y,) = kernel("slot_sum", "...rd, ...tk, ...tk -> ...td", *operands, out=[out])
+    return unflat(y, x, axis)
 
 
-def weighted(x, slots, weights, *, axis):
-    """The same of rows times weights [*batch, T, k]."""
-    more = [(flat(slots_in_order(weights), axis), "...eh")]
-    return reduce("segment_weighted_sum", x, _index(slots), [x.dtype], more=more, **_shape(x, slots, axis))[0]
+def spread(x, row_map, *, axis, num_rows):
+    """Each token in the rows of its slots, 0 in rows that no slot names."""
+    data = flat(x, axis)
+    row, owner = _names(row_map, num_rows)
+    operands = data, row, owner, _factors(data, row_map, None)
+    out = result_type(data, axis, num_rows)
+    (y,) = kernel("slot_spread", "...td, ...tk, ...r, ...tk -> ...rd", *operands, out=[out])
+    return unflat(y, x, axis)
 
 
-def _index(slots):
-    """That of T segments of k entries, which are in order."""
-    *batch, tokens, k = slots.shape
-    offsets = jnp.broadcast_to(jnp.arange(tokens + 1, dtype=jnp.uint32) * k, (*batch, tokens + 1))
-    return jnp.zeros((*batch, 0), jnp.uint32), offsets
+def gradient(x, row_map, weights, dy, *, axis):
+    """dx of the weighted total, and the dot product of each slot's row and its token's dy."""
+    data = flat(x, axis)
+    out = [result_type(data, axis, x.shape[axis]), jax.ShapeDtypeStruct(weights.shape, weights.dtype)]
+    operands = data, *_names(row_map, x.shape[axis]), weights, flat(dy, axis)
+    dims = "...rd, ...tk, ...r, ...tk, ...td -> ...rd, ...tk"
+    dx, dots = kernel("slot_gradient", dims, *operands, out=out)
+    return unflat(dx, x, axis), dots
 
 
-def _shape(x, slots, axis):
-    return dict(axis=axis, num_segments=slots.shape[-2], sources=rows(slots_in_order(slots), x.shape[axis]))
+def _names(row_map, num_rows):
+    """The row of each slot, and the slot of each row."""
+    return rows(row_map, num_rows), slots_of_rows(row_map, num_rows)
+
+
+def _factors(data, row_map, weights):
+    """Those of all batches of the data."""
+    if weights is not None:
+        return weights
+    return jnp.ones((*data.shape[:-2], *row_map.shape[-2:]), wide_dtype(data.dtype))

@@ -15,7 +15,7 @@ from .._core.partition import Partition
 from .._core.types import Implementation
 from .._core.wide import wide
 from ..segment._family import spaced
-from ..segment._kernels import gathered, index_of
+from ..segment._kernels import index_of
 from ..segment._references import count, per_batch, segment_or_last, take
 from . import _arguments, _kernels
 from ._family import FAMILY, MOST_SLOTS, labels
@@ -149,7 +149,7 @@ def _tangent_reference(row_map, t, *, axis, num_rows, **_):
 
 
 def _tangent_native(row_map, t, *, axis, num_rows, **_):
-    return (gathered(t, _tokens(row_map, num_rows), axis=axis),)
+    return (_kernels.spread(t, row_map, axis=axis, num_rows=num_rows),)
 
 
 def _backward_reference(row_map, dy, *, axis, **_):
@@ -190,8 +190,8 @@ PERMUTE = declare(
     tangent=Body(_tangent_reference, _tangent_native),
     backward=Body(_backward_reference, _backward_native),
     kernels={
-        "forward": ("segment_index", "take_rows"),
-        "tangent": ("take_rows",),
-        "backward": ("segment_sum",),
+        "forward": ("segment_index", "slot_spread"),
+        "tangent": ("slot_spread",),
+        "backward": ("slot_sum",),
     },
 )

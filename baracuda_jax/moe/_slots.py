@@ -42,12 +42,6 @@ def tokens_of(slots, k):
     return jnp.where(slots < 0, -1, slots // max(k, 1))
 
 
-def tokens_of_slots(row_map):
-    """[*batch, T * k]: the token of every slot."""
-    *batch, tokens, k = row_map.shape
-    return jnp.broadcast_to(jnp.repeat(jnp.arange(tokens, dtype=jnp.int32), k), (*batch, tokens * k))
-
-
 def rows_of_slots(experts, perm, offsets, capacity):
     """row_map of experts [*batch, T, k], from the slots in the order of their experts and the first of each expert's."""
 

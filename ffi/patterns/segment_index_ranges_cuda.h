@@ -54,6 +54,7 @@ struct RangePart {
         earlier += int32_t(segment) < 0;
         bool is_ours = segment < segments;
         uint32_t ours = __ballot_sync(~0u, is_ours);
+        if (ours == 0) continue;
         if (is_ours) list[listed + __popc(ours & ((1u << lane) - 1))] = row * base + segment;
         listed += __popc(ours);
       }

@@ -17,8 +17,9 @@ struct SegmentKeys {
   __device__ int64_t batch(int64_t i) const { return batches == 1 ? 0 : i / rows; }
   __device__ uint32_t number(int64_t i) const { return uint32_t(i - batch(i) * rows); }
   __device__ Key segment(Id id) const {
-    bool inside = id >= 0 && int64_t(id) < segments;
-    return Key(inside ? id : segments);
+    // Negative ids are the largest without a sign.
+    if constexpr (sizeof(Id) == 4) return Key(min(uint32_t(id), uint32_t(segments)));
+    return Key(min(uint64_t(id), uint64_t(segments)));
   }
   __device__ Key key(int64_t i) const { return Key(batch(i) * (segments + 1)) + segment(ids[i]); }
 };
