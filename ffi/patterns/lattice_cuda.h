@@ -134,7 +134,7 @@ struct LatticeLane {
 // A block has one direction of one sample. All its branches outside of lanes are those of the whole block.
 template <int N, bool is_block, class Wide>
 __global__ void __launch_bounds__(is_block ? lattice_most_threads : 32) lattice_sweep(LatticeSweep<Wide> work) {
-  constexpr int ahead = is_block ? 2 : 4;
+  constexpr int ahead = is_block || N > 2 ? 2 : 4;  // as many steps as the caches have instructions for
   __shared__ Scaled<Wide> border[2][lattice_most_threads / 32];
   const CtcShape& shape = work.targets.shape;
   int64_t b = blockIdx.x;
@@ -160,17 +160,18 @@ __global__ void __launch_bounds__(is_block ? lattice_most_threads : 32) lattice_
   const Emission<Wide>* emission = row(work.emissions, direction.frame(begin));
   LatticePair<Wide>* sums = work.rows == nullptr ? nullptr : row(work.rows, direction.frame(begin));
   auto store = [&](int i) {
-    if (work.rows == nullptr) return;
-    if (direction.stores(work.is_second_half, i)) states.store(sums, first, labels, pairs);
+    bool is_stored = work.rows != nullptr && direction.stores(work.is_second_half, i);
+    states.store(sums, first, labels, is_stored ? pairs : 0);
     sums += stride;
   };
   Scaled<Wide> of_blank[ahead], of_label[ahead][N];
-  auto fetch = [&](Scaled<Wide>& blank, Scaled<Wide>(&label)[N], int i) {
-    if (i >= last) return;
+  auto fetch = [&](Scaled<Wide>& blank, Scaled<Wide>(&label)[N]) {
     blank = emission[0].probability;
 #pragma unroll
-    for (int n = 0; n < N; ++n)
-      label[n] = states.emission[n] >= 0 ? emission[states.emission[n]].probability : scaled_zero<Wide>();
+    for (int n = 0; n < N; ++n) {
+      label[n] = scaled_zero<Wide>();
+      if (states.emission[n] >= 0) label[n] = emission[states.emission[n]].probability;
+    }
     emission += stride;
   };
   auto step = [&](Scaled<Wide> blank, const Scaled<Wide>(&label)[N], int parity) {
@@ -194,21 +195,39 @@ __global__ void __launch_bounds__(is_block ? lattice_most_threads : 32) lattice_
     states.pairs[0] = ctc_next(states.pairs[0], before, states.skip[0]);
   };
 
-#pragma unroll
-  for (int d = 0; d < ahead; ++d) fetch(of_blank[d], of_label[d], begin + d);
-  for (int i = begin; i < last; i += ahead) {
-#pragma unroll
-    for (int d = 0; d < ahead; ++d) {
-      if (i + d >= last) break;
-      store(i + d);
-      step(of_blank[d], of_label[d], d % 2);
-      fetch(of_blank[d], of_label[d], i + d + ahead);
-    }
+  auto normalize = [&] {
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       states.pairs[n].blank = normalized(states.pairs[n].blank);
       states.pairs[n].label = normalized(states.pairs[n].label);
     }
+  };
+
+#pragma unroll
+  for (int d = 0; d < ahead; ++d)
+    if (begin + d < last) fetch(of_blank[d], of_label[d]);
+  int i = begin;
+  // A lone warp waits for every branch: there is none as long as all frames are there.
+#pragma unroll 1
+  for (; i + 2 * ahead <= last; i += ahead) {
+#pragma unroll
+    for (int d = 0; d < ahead; ++d) {
+      store(i + d);
+      step(of_blank[d], of_label[d], d % 2);
+      fetch(of_blank[d], of_label[d]);
+    }
+    normalize();
+  }
+#pragma unroll 1
+  for (; i < last; i += ahead) {
+#pragma unroll
+    for (int d = 0; d < ahead; ++d) {
+      if (i + d >= last) break;
+      store(i + d);
+      step(of_blank[d], of_label[d], d % 2);
+      if (i + d + ahead < last) fetch(of_blank[d], of_label[d]);
+    }
+    normalize();
   }
   store(last);
   if (work.meeting != nullptr) states.store(work.meeting + (2 * b + blockIdx.y) * pairs, first, labels, pairs);
