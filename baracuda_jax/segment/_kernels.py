@@ -65,21 +65,21 @@ def index_dtype(rows):
 
 
 def _reduce_workspace(rows, segments, columns, itemsize):
-    """Bytes of what the CUDA driver keeps: 8 for each worker, two states for each of its columns, and one for those of each
-    run of workers. `segment_grid` and `segment_runs` of ffi/patterns/segment_cuda.h say how many there are. A state has at
-    most a value and a row number."""
+    """Bytes of what the CUDA driver keeps: 8 for each block, two states for each of its columns, and one for those of each run
+    of blocks. `segment_grid` and `segment_runs` of ffi/patterns/segment_*_cuda.h say how many there are. A state has at most
+    a value and a row number."""
     width = 16 // itemsize
     width = width if columns % width == 0 else 1
     lanes = 1
     while lanes < 32 and lanes * width < columns:
         lanes *= 2
-    tiles = -(-columns // (lanes * width))
-    items = min(max(-(-(rows + segments) * lanes * tiles // 2**18), 32), 1024)
-    workers = -(-(rows + segments) // items)
+    tiles, workers = -(-columns // (lanes * width)), 256 // lanes
+    items = min(max(-(-(rows + segments) * lanes * tiles // 2**18), 8), 1024, 8192 // workers)
+    blocks = -(-(rows + segments) // (items * workers))
     state = 16 if itemsize == 8 else 8
-    runs = (workers - 1) // 64
-    states = 2 * workers + (runs if runs >= 8 else 0)
-    return 0 if workers == 1 else workers * 8 + states * tiles * lanes * width * state + 4 * 256
+    runs = (blocks - 1) // 64
+    states = 2 * blocks + (runs if runs >= 8 else 0)
+    return 0 if blocks == 1 else blocks * 8 + states * tiles * lanes * width * state + 4 * 256
 
 
 def reduce(target, data, index, out, *, axis, num_segments, sources=None, more=(), **attributes):

@@ -78,16 +78,27 @@ struct SegmentChunk {
   bool has_head;       // the first segment began with an earlier worker
   bool has_tail;       // the last segment's rows so far are a partial state
 
-  BARACUDA_HD SegmentChunk(const Segments& segments, int64_t worker, int64_t items) {
-    int64_t total = segments.items(), from = worker * items, to = from + items;
-    from = from < total ? from : total, to = to < total ? to : total;
-    first = segments.ended_before(from, 0, from), last = segments.ended_before(to, first, first + to - from);
+  BARACUDA_HD SegmentChunk(const Segments& segments, int64_t worker, int64_t items)
+      : SegmentChunk(segments, at_most(worker * items, segments), at_most((worker + 1) * items, segments), 0,
+                     segments.count, segments.offsets[segments.count]) {}
+
+  // Items [from, to), before which at least `low` segments end, and at most `high`.
+  BARACUDA_HD SegmentChunk(const Segments& segments, int64_t from, int64_t to, int64_t low, int64_t high,
+                           int64_t limit) {
+    first = segments.ended_before(from, low, from < high ? from : high);
+    int64_t most = first + to - from;
+    last = segments.ended_before(to, first, most < high ? most : high);
     begin = segments.first_row + from - first, end = segments.first_row + to - last;
     // Only ids that are said to be sorted and are not can pass this limit: wrong results, but no wrong address.
-    int64_t limit = segments.offsets[segments.count];
     end = end < limit ? end : limit;
     has_head = first < last && begin > segments.begin(first);
     has_tail = begin < end && (first == last || end > segments.begin(last));
+  }
+
+ private:
+  static BARACUDA_HD int64_t at_most(int64_t item, const Segments& segments) {
+    int64_t total = segments.items();
+    return item < total ? item : total;
   }
 };
 

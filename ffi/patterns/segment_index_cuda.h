@@ -21,23 +21,39 @@ inline dim3 offset_blocks(int64_t batches, int64_t segments) {
   return dim3(unsigned(ceil_div(segments + 1, index_block)), unsigned(std::min<int64_t>(batches, 65535)));
 }
 
+// How many sorted keys are less than a value, for each half of a warp, which asks at 16 places at a time.
+template <class Key>
+__device__ uint32_t count_less_by_half_warp(const Key* keys, uint32_t count, int64_t value) {
+  uint32_t lane = threadIdx.x % 32, low = 0, high = count;
+  while (__any_sync(~0u, low < high)) {
+    uint32_t step = (high - low + 15) / 16, at = low + lane % 16 * step;
+    uint32_t less = __ballot_sync(~0u, at < high && int64_t(keys[at]) < value);
+    uint32_t steps = __popc(less >> (lane & 16) & 0xffff);
+    high = steps == 0 ? low : min(high, low + steps * step);
+    low += steps == 0 ? 0 : (steps - 1) * step + 1;
+  }
+  return low;
+}
+
 // offsets[batch, s] = how many of the batch's keys are less than batch * batch_step + s. A batch has fewer than 2^32.
 template <class Key>
 __global__ void __launch_bounds__(index_block)
     segment_offsets(const Key* keys, int64_t batches, int64_t rows, int64_t segments, int64_t batch_step,
                     uint32_t* offsets) {
   int64_t segment = int64_t(blockIdx.x) * index_block + threadIdx.x;
-  if (segment > segments) return;
+  int lane = threadIdx.x % 32;
   for (int64_t batch = blockIdx.y; batch < batches; batch += gridDim.y) {
     const Key* mine = keys + batch * rows;
     int64_t value = batch * batch_step + segment;
-    uint32_t low = 0;
-    for (uint32_t left = uint32_t(rows); left > 0;) {  // without branches: all searches have the same length
+    // First those of the warp's first segment and of the one after its last.
+    uint32_t ends = count_less_by_half_warp(mine, uint32_t(rows), value - lane + (lane < 16 ? 0 : 32));
+    uint32_t low = __shfl_sync(~0u, ends, 0), high = max(low, __shfl_sync(~0u, ends, 16));
+    for (uint32_t left = high - low; left > 0;) {  // without branches: all searches have the same length
       uint32_t half = left / 2;
       if (int64_t(mine[low + half]) < value) low += left - half;
       left = half;
     }
-    offsets[batch * (segments + 1) + segment] = low;
+    if (segment <= segments) offsets[batch * (segments + 1) + segment] = low;
   }
 }
 

@@ -78,13 +78,14 @@ __global__ void __launch_bounds__(slot_block) slot_spreads(Slots<T> slots, const
   }
 }
 
+// A warp asks of 32 rows, and clears those that are free.
 template <int V, class T>
-__global__ void __launch_bounds__(slot_block) clear_free_rows(Slots<T> slots, T* y, int lanes) {
+__global__ void __launch_bounds__(slot_block) clear_free_rows(Slots<T> slots, T* y) {
   const SlotShape& shape = slots.shape;
-  SlotGroup group = SlotGroup::of<V>(lanes);
-  if (group.index >= shape.all_rows() || !slots.is_free(group.index)) return;
-  for (int64_t column = group.column; column < shape.columns; column += group.step)
-    store<V>(y + group.index * shape.columns + column, Vector<T, V>{});
+  int64_t row = int64_t(blockIdx.x) * slot_block + threadIdx.x, lane = threadIdx.x % 32;
+  for (uint32_t left = __ballot_sync(~0u, row < shape.all_rows() && slots.is_free(row)); left; left &= left - 1)
+    for (int64_t column = lane * V; column < shape.columns; column += 32 * V)
+      store<V>(y + (row - lane + __ffs(left) - 1) * shape.columns + column, Vector<T, V>{});
 }
 
 // A group has all columns of an item. The lanes' parts of a dot product are added in a fixed order.
@@ -155,10 +156,8 @@ inline dim3 slot_grid(int64_t groups, int64_t columns, int width, int lanes) {
 
 template <int V, class T>
 Status clear_free_rows_by(const Executor& executor, const Slots<T>& slots, T* y) {
-  const SlotShape& shape = slots.shape;
-  int lanes = slot_lanes(shape.columns, V, 32);
-  unsigned blocks = unsigned(ceil_div(shape.all_rows(), slot_block / lanes));
-  clear_free_rows<V><<<blocks, slot_block, 0, executor.stream>>>(slots, y, lanes);
+  unsigned blocks = unsigned(ceil_div(slots.shape.all_rows(), slot_block));
+  clear_free_rows<V><<<blocks, slot_block, 0, executor.stream>>>(slots, y);
   return launched();
 }
 

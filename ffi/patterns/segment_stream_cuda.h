@@ -1,0 +1,105 @@
+// One lane's part of a worker's chunk of the segment pattern.
+#pragma once
+
+#include "segment.h"
+
+namespace baracuda {
+namespace internal {
+
+// What a worker knows of its chunk, in 32 bits: registers are what rows on their way need.
+struct WorkerChunk {
+  uint32_t begin, end;  // positions
+  int32_t first, last;  // segments
+  bool has_head, has_tail;
+
+  __device__ explicit WorkerChunk(const SegmentChunk& chunk)
+      : begin(uint32_t(chunk.begin)),
+        end(uint32_t(chunk.end)),
+        first(int32_t(chunk.first)),
+        last(int32_t(chunk.last)),
+        has_head(chunk.has_head),
+        has_tail(chunk.has_tail) {}
+};
+
+// Out of line: inside a stream it would take registers from rows on their way.
+template <int V, class Reducer>
+__noinline__ __device__ void write_empty(const Reducer reducer, int64_t segment, int64_t element) {
+  reducer.template empty<V>(segment, element);
+}
+
+// One lane's part of a worker's chunk. The rows stream by in steps of the same size wherever segments end, so that the
+// workers of a warp stay together, and the rows of the next step are known before this one's have come.
+template <int V, class Reducer, int step>
+struct SegmentStream {
+  using Element = typename Reducer::Element;
+  using State = typename Reducer::template State<V>;
+  using More = decltype(more_of<V>(std::declval<const Reducer&>(), SegmentRow{}));
+
+  const Reducer& reducer;
+  Segments segments;
+  WorkerChunk chunk;
+  int64_t columns, column, element, shared;
+  int64_t first_x_element, first_index;  // of the batch's first row and entry
+  State* head;
+  State state;
+  int32_t segment;      // that is being reduced
+  uint32_t begin, end;  // its rows' positions
+
+  __device__ void open(int32_t next) {
+    segment = next;
+    begin = end;
+    end = segment < segments.count ? segments.offsets[segment + 1] : no_row;
+    reducer.start(state);
+  }
+  // Ends every segment whose rows end at `position`.
+  __device__ void close(uint32_t position) {
+    while (segment < chunk.last && end <= position) {
+      if (segment == chunk.first && chunk.has_head)
+        *head = state;
+      else if (end > begin)
+        reducer.finish(state, SegmentRows{segments.perm, segments.sources, begin, end}, shared + segment,
+                       element + int64_t(segment) * columns);
+      else
+        write_empty<V>(reducer, shared + segment, element + int64_t(segment) * columns);
+      open(segment + 1);
+    }
+  }
+  __device__ void run(const Element* x) {
+    end = chunk.first < segments.count ? segments.offsets[chunk.first] : chunk.begin;
+    open(chunk.first);
+    close(chunk.begin);
+    uint32_t rows[step], next[step], sources[step], next_sources[step], position = chunk.begin;
+    int64_t left = int64_t(chunk.end) - position;
+    auto look_up = [&](int i, int64_t at) {
+      next[i] = segments.row(at);
+      next_sources[i] = segments.source(at, next[i]);
+    };
+#pragma unroll
+    for (int i = 0; i < step; ++i)
+      if (i < left) look_up(i, position + i);
+    for (; left > 0; left -= step, position += step) {
+      Vector<Element, V> values[step];
+      More more[step];
+#pragma unroll
+      for (int i = 0; i < step; ++i) {
+        rows[i] = next[i], sources[i] = i < left ? next_sources[i] : no_row;
+        if (sources[i] == no_row) continue;
+        int64_t x_element = first_x_element + int64_t(sources[i]) * columns;
+        values[i] = load<V>(x + x_element);
+        more[i] = more_of<V>(reducer, SegmentRow{rows[i], first_index + rows[i], column, x_element});
+      }
+#pragma unroll
+      for (int i = 0; i < step; ++i)
+        if (step + i < left) look_up(i, int64_t(position) + step + i);
+#pragma unroll
+      for (int i = 0; i < step; ++i)
+        if (i < left) {
+          if (sources[i] != no_row) push_row(reducer, state, values[i].lane, rows[i], more[i]);
+          if (position + i + 1 >= end) close(position + i + 1);
+        }
+    }
+  }
+};
+
+}  // namespace internal
+}  // namespace baracuda
