@@ -74,7 +74,8 @@ def _reduce_workspace(rows, segments, columns, itemsize):
     while lanes < 32 and lanes * width < columns:
         lanes *= 2
     tiles, workers = -(-columns // (lanes * width)), 256 // lanes
-    items = min(max(-(-(rows + segments) * lanes * tiles // 2**18), 8), 1024, 8192 // workers)
+    parts = lambda count: -(-(rows + segments) * lanes * tiles // count)
+    items = min(max(parts(2**18), min(parts(2**17), 32), 8), 1024, 8192 // workers)
     blocks = -(-(rows + segments) // (items * workers))
     state = 16 if itemsize == 8 else 8
     runs = (blocks - 1) // 64

@@ -134,7 +134,7 @@ struct LatticeLane {
 // A block has one direction of one sample. All its branches outside of lanes are those of the whole block.
 template <int N, bool is_block, class Wide>
 __global__ void __launch_bounds__(is_block ? lattice_most_threads : 32) lattice_sweep(LatticeSweep<Wide> work) {
-  constexpr int ahead = is_block || N > 2 ? 2 : 4;  // as many steps as the caches have instructions for
+  constexpr int ahead = is_block ? 2 : 4;
   __shared__ Scaled<Wide> border[2][lattice_most_threads / 32];
   const CtcShape& shape = work.targets.shape;
   int64_t b = blockIdx.x;

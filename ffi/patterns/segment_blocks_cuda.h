@@ -28,16 +28,19 @@ struct SegmentGrid {
   }
 };
 
-// Many lanes in flight hide the memory's latency, long chunks leave few segments to join.
+// Many lanes in flight hide the memory's latency, long chunks leave few segments to join. Where chunks would be short,
+// no more blocks than run at a time.
 inline SegmentGrid segment_grid(const SegmentShape& shape, int width) {
-  constexpr int64_t wanted_lanes = 1 << 18, least_items = 8, most_items = 1024;
+  constexpr int64_t wanted_lanes = 1 << 18, running_lanes = 1 << 17, least_items = 8, short_items = 32,
+                    most_items = 1024;
   SegmentGrid grid;
   grid.lanes = 1;
   while (grid.lanes < 32 && grid.lanes * width < shape.columns) grid.lanes *= 2;
   grid.workers = segment_block / grid.lanes;
   grid.tiles = ceil_div(shape.columns, int64_t(grid.lanes) * width);
-  int64_t all = shape.entries + shape.segments, most = std::min<int64_t>(most_items, most_block_items / grid.workers);
-  grid.items = std::clamp(ceil_div(all * grid.lanes * grid.tiles, wanted_lanes), least_items, most);
+  int64_t all = shape.entries + shape.segments, lanes = all * grid.lanes * grid.tiles;
+  int64_t items = std::max(ceil_div(lanes, wanted_lanes), std::min(ceil_div(lanes, running_lanes), short_items));
+  grid.items = std::clamp(items, least_items, std::min<int64_t>(most_items, most_block_items / grid.workers));
   grid.blocks = ceil_div(all, grid.block_items());
   return grid;
 }

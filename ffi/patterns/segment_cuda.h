@@ -125,8 +125,18 @@ Status reduce_chunks_by(const Executor& executor, const Reducer& reducer, const 
   return launched();
 }
 
-// Four blocks on a multiprocessor have enough loads in flight to use all of the memory's bandwidth; where there are few
-// blocks, each lane has more rows on their way.
+// Four blocks on a multiprocessor have enough loads in flight to use all of the memory's bandwidth. Fewer are faster
+// where their registers would not hold a state and the rows on their way, with what these bring along.
+template <int V, int step, class Reducer>
+constexpr int blocks_at_once() {
+  using More = typename SegmentStream<V, Reducer, step>::More;
+  constexpr size_t more = std::is_same_v<More, NoMore> ? 0 : sizeof(More);
+  constexpr size_t bytes =
+      sizeof(typename Reducer::template State<V>) + step * (sizeof(Vector<typename Reducer::Element, V>) + more);
+  return bytes > 144 ? 2 : bytes > 80 || more > 0 ? 3 : 4;
+}
+
+// Where there are few blocks, each lane has more rows on their way.
 template <int V, class Reducer>
 Status reduce_segments_by(Executor executor, const Reducer& reducer, const SegmentIndex& index,
                           const typename Reducer::Element* x) {
@@ -144,7 +154,8 @@ Status reduce_segments_by(Executor executor, const Reducer& reducer, const Segme
   }
   Status status = chunks * grid.tiles <= few_blocks
                       ? reduce_chunks_by<V, 6, 2>(executor, reducer, index, x, grid, starts, heads, tails)
-                      : reduce_chunks_by<V, 3, 4>(executor, reducer, index, x, grid, starts, heads, tails);
+                      : reduce_chunks_by<V, 3, blocks_at_once<V, 3, Reducer>()>(executor, reducer, index, x, grid,
+                                                                                starts, heads, tails);
   if (!status.ok() || grid.blocks == 1) return status;
   unsigned tiles = grid.over(1).y;
   if (runs > 0) {
