@@ -402,10 +402,12 @@ from .shape import (
     write_slice,
 )
 from .softmax import (
+    entmax15,
     gumbel_softmax,
     log_softmax,
     softmax,
     softmax_strided,
+    sparsemax,
 )
 from .sort import (
     argmax,
@@ -545,6 +547,7 @@ __all__ = [
     "embedding_backward_rows",
     "embedding_bag",
     "embedding_sgd_step",
+    "entmax15",
     "eq",
     "erf",
     "erfc",
@@ -769,6 +772,7 @@ __all__ = [
     "solve",
     "sort",
     "sort_key_val",
+    "sparsemax",
     "sqrt",
     "square",
     "std",

@@ -186,6 +186,10 @@ from .shape import (
     triu_backward,
     unfold_backward,
 )
+from .softmax import (
+    entmax15_backward,
+    sparsemax_backward,
+)
 from .sort import (
     kthvalue_backward,
     sort_backward,
@@ -237,6 +241,7 @@ __all__ = [
     "embedding_bag_max_backward",
     "embedding_bag_mean_backward",
     "embedding_bag_sum_backward",
+    "entmax15_backward",
     "erf_backward",
     "erfc_backward",
     "erfinv_backward",
@@ -338,6 +343,7 @@ __all__ = [
     "softsign_backward",
     "sort_backward",
     "sort_key_val_backward",
+    "sparsemax_backward",
     "sqrt_backward",
     "square_backward",
     "std_backward",

@@ -321,7 +321,7 @@ def _counting():
     yield from _counts("unique_consecutive", lambda a: bj.unique_consecutive(a, size=50, implementation="native"), few)
 
 
-def _sort(op, reduces=False, arrays=1, **options):
+def _sort(op, reduces=False, arrays=1, axis_name="the sorted axis", **options):
     """The middle axis of three, and those next to it; those of indices and of a first result that is not the op's too."""
     of = bj._core.op.OPS[op]
 
@@ -330,7 +330,7 @@ def _sort(op, reduces=False, arrays=1, **options):
 
     if arrays == 2:  # what has a derivative comes first
         fun = lambda values, keys: bj.sort_key_val(keys, values, axis=1, implementation="native")[1]
-    position = {"batches": 0, "the sorted axis": 1, "features": 2}
+    position = {"batches": 0, axis_name: 1, "features": 2}
     args = tuple(np.roll(_float(8, 16, 8), i) for i in range(arrays))
     for way, axis in position.items():
         spec = P(*(None,) * axis, "d")
@@ -438,6 +438,8 @@ def _all():
         yield from _sort(op, reduces=True, q=0.3)
     for op in ("argmax", "argmin"):
         yield from _sort(op, reduces=True)
+    for op in ("entmax15", "sparsemax"):
+        yield from _sort(op, axis_name="the axis")
     for op in REDUCTIONS:
         yield from _reduce(op)
     yield from _trace()

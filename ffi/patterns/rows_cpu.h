@@ -11,12 +11,22 @@ namespace baracuda {
 namespace internal {
 
 // The state of the elements [first, first + count). The functor is a copy, and the loop such as the compiler
-// vectorizes.
+// vectorizes. Sums of floats have lanes, which are merged in halves.
 template <class Functor>
 auto reduce_row(const Functor functor, int64_t first, int64_t count) {
-  auto state = functor.start();
-  for (int64_t k = first; k < first + count; ++k) functor.push(state, functor.template read<1>(k));
-  return state;
+  if constexpr (requires { Functor::lanes; }) {
+    constexpr int lanes = Functor::lanes;
+    auto state = functor.template start<lanes>();
+    int64_t k = first, whole = first + count - count % lanes;
+    for (; k < whole; k += lanes)
+      for (int lane = 0; lane < lanes; ++lane) functor.push_to(state, lane, functor.template read<1>(k + lane));
+    for (; k < first + count; ++k) functor.push_to(state, int(k - whole), functor.template read<1>(k));
+    return state.merged();
+  } else {
+    auto state = functor.start();
+    for (int64_t k = first; k < first + count; ++k) functor.push(state, functor.template read<1>(k));
+    return state;
+  }
 }
 
 }  // namespace internal

@@ -40,6 +40,13 @@ __global__ void __launch_bounds__(rows_most_lanes) reduce_and_write(Functor func
     functor.write(first + i, functor.template read<V>(first + i), block);
 }
 
+// A functor that reads several arrays may say that a lane has registers for fewer vectors.
+template <class Functor>
+constexpr int rows_most_held() {
+  if constexpr (requires { Functor::most_held; }) return Functor::most_held;
+  return 8;
+}
+
 template <int V, int held, class Functor>
 Status run_rows_by(const Executor& executor, const Functor& functor, int64_t rows, int64_t columns) {
   unsigned lanes = 1;
@@ -53,11 +60,11 @@ Status run_rows_by(const Executor& executor, const Functor& functor, int64_t row
 
 template <class Functor>
 Status run_rows(const Executor& executor, const Functor& functor, int64_t rows, int64_t columns) {
-  constexpr int V = 16 / sizeof(typename Functor::Element);
+  constexpr int V = 16 / sizeof(typename Functor::Element), held = internal::rows_most_held<Functor>();
   if (rows == 0) return {};
-  if (columns % V) return internal::run_rows_by<Functor::least_width, 8>(executor, functor, rows, columns);
+  if (columns % V) return internal::run_rows_by<Functor::least_width, held>(executor, functor, rows, columns);
   if (columns <= 32 * V * 4) return internal::run_rows_by<V, 4>(executor, functor, rows, columns);  // a warp does it
-  return internal::run_rows_by<V, 8>(executor, functor, rows, columns);
+  return internal::run_rows_by<V, held>(executor, functor, rows, columns);
 }
 
 }  // namespace baracuda

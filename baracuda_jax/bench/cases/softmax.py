@@ -31,8 +31,36 @@ def gumbel(shape, dtype):
     )  # fmt: skip
 
 
+def _sparsemax(x):
+    """As one writes it in JAX: with a sort."""
+    z = jnp.sort(x - x.max(-1, keepdims=True), descending=True).astype(jnp.float32)
+    total, rank = jnp.cumsum(z, -1), jnp.arange(1, x.shape[-1] + 1, dtype=z.dtype)
+    count = (1 + rank * z > total).sum(-1, keepdims=True)
+    t = (jnp.take_along_axis(total, count - 1, -1) - 1) / count
+    return jnp.maximum((x - x.max(-1, keepdims=True)) - t, 0).astype(x.dtype)
+
+
+def _entmax15(x):
+    """As one writes it in JAX: with a sort."""
+    shifted = (x - x.max(-1, keepdims=True)).astype(jnp.float32) / 2
+    z, rank = jnp.sort(shifted, descending=True), jnp.arange(1, x.shape[-1] + 1, dtype=jnp.float32)
+    mean, square = jnp.cumsum(z, -1) / rank, jnp.cumsum(z * z, -1) / rank
+    t = mean - jnp.sqrt(jnp.maximum(1 / rank - (square - mean**2), 0))
+    t = jnp.take_along_axis(t, (t <= z).sum(-1, keepdims=True) - 1, -1)
+    return (jnp.maximum(shifted - t, 0) ** 2).astype(x.dtype)
+
+
+def projection(name, plain, shape, dtype):
+    return Benchmark(
+        name, f"[{shape[0]}, {shape[1]}]", dtype, normal(*shape),
+        lambda x, implementation: getattr(baracuda_jax, name)(x, implementation=implementation), plain, needs=("y",),
+    )  # fmt: skip
+
+
 def benchmarks(size):
     for dtype in DTYPES:
+        yield projection("sparsemax", _sparsemax, MATRICES[size], dtype)
+        yield projection("entmax15", _entmax15, MATRICES[size], dtype)
         yield rows("softmax", MATRICES[size], dtype)
         yield rows("log_softmax", MATRICES[size], dtype)
         yield gumbel(MATRICES[size], dtype)

@@ -1,0 +1,86 @@
+"""1.5-entmax: between softmax and sparsemax."""
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from .._core.api import api
+from .._core.types import Implementation
+from ._projection import (
+    arguments,
+    backward_arguments,
+    declared,
+    differences,
+    only,
+    prefixes,
+    root,
+    where_finite,
+    zero_elsewhere,
+)
+
+
+@api
+def entmax15(
+    x: ArrayLike, axis: int = -1, *, where: ArrayLike | None = None, implementation: Implementation = None
+) -> Array:
+    """1.5-entmax: probabilities of each slice, between softmax and sparsemax, of which small ones are 0.
+
+    Formula:
+        y = max(x / 2 - t, 0)^2, with the number t at which the y of a slice add up to 1.
+        dx = w (dy - sum(w dy) / sum(w)) with w = sqrt(y).
+
+    Args:
+        x: floats, of rank 1 or more.
+        axis: static integer, the axis of a slice.
+        where: bool array that broadcasts to x's shape: the elements that take part. The others give 0, whatever they are.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
+
+    Returns:
+        Array of x's shape and dtype. A slice of which nothing takes part is 0, and so is its gradient. A slice with NaN,
+        with +infinity, or with -infinity alone is NaN.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: float16 and bfloat16 are computed in float32 and rounded once. The kernel finds t by Newton's method, without
+        a sort, and reads x once. It adds in a fixed order: results are the same bits every time.
+
+    Source: Peters et al., Sparse Sequence-to-Sequence Models (2019); entmax.entmax15.
+    """
+    x, axis, where = arguments("entmax15", x, axis, where)
+    if where is None:
+        return _entmax15(x, axis=axis, implementation=implementation)
+    return zero_elsewhere(_entmax15(only(x, where), axis=axis, implementation=implementation), where)
+
+
+@api
+def entmax15_backward(y: ArrayLike, dy: ArrayLike, axis: int = -1, *, implementation: Implementation = None) -> Array:
+    """The gradient of `entmax15`: dx = w (dy - sum(w dy) / sum(w)) with w = sqrt(y).
+
+    Args:
+        y: floats, the result of `entmax15`.
+        dy: the cotangent of y, of its shape and dtype.
+        axis: as in `entmax15`.
+        implementation: "native", "xla" or None.
+
+    Returns:
+        The cotangent of x.
+    """
+    y, dy, axis = backward_arguments("entmax15_backward", y, dy, axis)
+    return _entmax15.vjp(y, dy, axis=axis, implementation=implementation)
+
+
+def _reference(x, axis):
+    """The support is the first k sorted elements, for the largest k of which the last is above the threshold of all k."""
+    largest, z, ordered = differences(x, axis, 0.5)
+    rank, above = prefixes(ordered, axis)
+    mean, square = (jnp.cumsum(a, axis) / rank for a in (above, above**2))
+    inside = mean - jnp.sqrt(jnp.maximum(1 / rank - (square - mean**2), 0)) < above
+    over = lambda a: jnp.where(inside, a, 0).sum(axis, keepdims=True)
+    count = over(jnp.ones_like(z))
+    mean = over(ordered) / count
+    threshold = mean - jnp.sqrt(jnp.maximum(1 - over((ordered - mean) ** 2), 0) / count)
+    return where_finite(largest, jnp.maximum(z - threshold, 0) ** 2, x.dtype)
+
+
+_entmax15 = declared("entmax15", entmax15, _reference, root)

@@ -1,0 +1,101 @@
+// The projection pattern on CPU threads: each row becomes differences from its largest element, of which a threshold is
+// found by a few sums, and then results.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "../kernels/sparsemax.h"
+#include "executor.h"
+#include "vectorize_cpu.h"
+
+namespace baracuda {
+namespace internal {
+
+// Element k of each chunk of so many is pushed to lane k, the loop over which the compiler vectorizes.
+template <int lanes, class Push>
+inline __attribute__((always_inline)) void push_in_lanes(int64_t count, const Push& push) {
+  int64_t whole = count - count % lanes;
+  for (int64_t k = 0; k < whole; k += lanes)
+    for (int lane = 0; lane < lanes; ++lane) push(k + lane, lane);
+  for (int64_t k = whole; k < count; ++k) push(k, int(k - whole));
+}
+
+// NaN where one is.
+template <int lanes, class T, class Wide>
+[[gnu::noinline]] Wide largest_of(const T* x, int64_t count, Wide* to) {
+  Wide largest[lanes];
+  for (Wide& value : largest) value = -std::numeric_limits<Wide>::infinity();
+  auto larger = [](Wide a, Wide b) { return ((b > a) | (b != b)) ? b : a; };
+  push_in_lanes<lanes>(count, [&](int64_t k, int lane) {
+    Wide value = Wide(x[k]);
+    to[k] = value, largest[lane] = larger(largest[lane], value);
+  });
+  for (int lane = 1; lane < lanes; ++lane) largest[0] = larger(largest[0], largest[lane]);
+  return largest[0];
+}
+
+// Sums of chunks are added, so that long sums lose no digits.
+template <int lanes, class Projection, class Wide = typename Projection::Wide>
+[[gnu::noinline]] PairSums<Wide, 1> sums_above(const Wide* z, int64_t count, Wide tau) {
+  constexpr int64_t chunk = 1 << 11;
+  PairSums<Wide, lanes> total;
+  total.clear();
+  for (int64_t first = 0; first < count; first += chunk) {
+    PairSums<Wide, lanes> sums;
+    sums.clear();
+    push_in_lanes<lanes>(std::min(chunk, count - first), [&](int64_t k, int lane) {
+      Projection::push(z[first + k], tau, sums.first[lane], sums.second[lane]);
+    });
+    total.add(sums);
+  }
+  return total.merged();
+}
+
+// `z` has memory for the row; it may be that of the results.
+template <int lanes, class Projection, class T = typename Projection::Element, class Wide = typename Projection::Wide>
+void project_row(const T* x, T* y, int64_t count, Wide* z) {
+  Wide largest = largest_of<lanes>(x, count, z), tau = first_threshold(largest);
+  BARACUDA_INDEPENDENT
+  for (int64_t k = 0; k < count; ++k) z[k] = (z[k] - largest) * Projection::scale;
+  for (int number = 0; number < projection_steps; ++number) {
+    PairSums<Wide, 1> sums = sums_above<lanes, Projection>(z, count, tau);
+    Wide next = Projection::next(tau, sums.first[0], sums.second[0]);
+    bool rises = next > tau;
+    if (tau == tau) tau = next;  // also a last correction
+    if (!rises) break;
+  }
+  BARACUDA_INDEPENDENT
+  for (int64_t k = 0; k < count; ++k) y[k] = Projection::value(z[k], tau);
+}
+
+}  // namespace internal
+
+template <class Projection>
+Status project_rows(const Executor& executor, const Projection& projection, int64_t rows, int64_t columns) {
+  using T = typename Projection::Element;
+  using Wide = typename Projection::Wide;
+  constexpr int64_t steps = 1 << 12;
+  if (rows * columns == 0) return {};
+  int64_t range = steps / columns + 1;
+  parallel_for(executor, ceil_div(rows, range), 8 * range * columns, [&](int64_t task) {
+    std::vector<Wide> memory(size_t(is_half<T> ? columns : 0));
+    for (int64_t row = task * range; row < std::min((task + 1) * range, rows); ++row) {
+      const T* x = projection.x + row * columns;
+      T* y = projection.y + row * columns;
+      Wide* z;
+      if constexpr (is_half<T>)
+        z = memory.data();
+      else
+        z = y;
+      if (columns < 32)
+        internal::project_row<1, Projection>(x, y, columns, z);
+      else
+        internal::project_row<32, Projection>(x, y, columns, z);
+    }
+  });
+  return {};
+}
+
+}  // namespace baracuda
