@@ -13,11 +13,13 @@ from .table import derivable, law
 
 
 def _other(a):
-    """Another argument of the same shape, of other elements and not only in another order; what is sorted stays sorted."""
+    """Another argument of the same shape, of other elements and not only in another order; what is sorted stays sorted, and
+    numbers that differ, such as those of rows that are written, differ."""
     a = np.asarray(a)
-    if jnp.issubdtype(a.dtype, jnp.integer):
-        return np.minimum(a, 3)
-    return a[np.arange(len(a)) // 2] if a.ndim else a
+    if not jnp.issubdtype(a.dtype, jnp.integer):
+        return a[np.arange(len(a)) // 2] if a.ndim else a
+    is_sorted, given = (np.diff(a.ravel()) >= 0).all(), a[a >= 0]
+    return np.minimum(a, 3) if is_sorted or len(np.unique(given)) < given.size else np.flip(a)
 
 
 def _few(e, count=3):
