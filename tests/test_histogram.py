@@ -255,7 +255,9 @@ def test_histograms_are_those_of_jax(how, bins, n, dtype):
         close(edges, their_edges, edges.dtype.name)  # which XLA rounds otherwise in a program of more
         assert (y.dtype, edges.dtype) == (want.dtype, their_edges.dtype)
         are_same = np.array_equal(wide(edges), wide(their_edges))
-        if are_same and (n < 200 or y.dtype.itemsize > 2):  # theirs count in the dtype, 16-bit floats no further than 256
+        if are_same and (
+            n < 200 or y.dtype.itemsize > 2
+        ):  # theirs count in the dtype, 16-bit floats no further than 256
             np.testing.assert_array_equal(wide(y), wide(want))
         close(y, _counted(a, edges), y.dtype.name)
 

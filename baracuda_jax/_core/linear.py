@@ -47,6 +47,8 @@ def linear(name: str, fun: Callable, transposed: Callable) -> Callable:
         return [compat.place_as(dx, x.aval)]
 
     def batched(axis, args, dims, /, **params):
+        if dims[0] is None:
+            return bind(p, *args, **params), [None]
         x = compat.bdim_at_front(*args, *dims, axis.size, axis.explicit_mesh_axis)
         return bind(p, x, **params), [0]
 
