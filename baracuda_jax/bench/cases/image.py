@@ -38,7 +38,7 @@ def _boxes(draws, count, height, width):
 
 
 def _regions(name, size, dtype, more, rough=4.0):
-    n, channels, height, width = shape = SHAPES[size]
+    n, _, height, width = shape = SHAPES[size]
     count = BOXES[size]
 
     def draw(draws):
