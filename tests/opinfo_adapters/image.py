@@ -45,10 +45,6 @@ def nn_functional_upsample_nearest(x, size=None, scale_factor=None):
     return bj.interpolate(_images(x), size, scale_factor)
 
 
-def _upsample_bilinear2d_aa(x, output_size=None, align_corners=False, scale_factors=None):
-    raise NotImplementedError
-
-
 def nn_functional_grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     return bj.grid_sample(_images(x), grid, mode, padding_mode, bool(align_corners))
 
