@@ -16,6 +16,7 @@ def images(op, x, ranks):
         raise ValueError(f"{op}: x must be {forms}, got shape {x.shape}")
     if not all(isinstance(n, int) and n > 0 for n in x.shape[2:]):
         raise ValueError(f"{op}: x must have static spatial sizes of at least 1, got shape {x.shape}")
+    checks.positions(op, "x", math.prod(x.shape[2:]), "elements in an image")
     return x
 
 
@@ -27,10 +28,10 @@ def numbers(op, name, value, count):
     return tuple(number(op, name, v) for v in many)
 
 
-def number(op, name, value, above=0.0):
-    """A static finite number above another."""
-    if not checks.is_number(value) or not above < value < math.inf:
-        raise ValueError(f"{op}: {name} must be a static number above {above:g}, got {value!r}")
+def number(op, name, value):
+    """A static finite number above 0."""
+    if not checks.is_number(value) or not 0 < value < math.inf:
+        raise ValueError(f"{op}: {name} must be a static number above 0, got {value!r}")
     return float(value)
 
 

@@ -15,7 +15,7 @@ from .._core.facade import facade, facade_api
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
-from ._arguments import INDEX, next_to, number
+from ._arguments import INDEX, next_to
 from ._boxes import boxes as checked
 from ._boxes import drawn, overlaps
 
@@ -58,9 +58,9 @@ def nms(
     boxes = checked(op, "boxes", boxes, 2)
     scores = next_to(op, "scores", scores, boxes, "boxes")
     checks.shape(op, "scores", scores, boxes.shape[:1], "one for each box")
-    limit = number(op, "iou_threshold", iou_threshold, -1e-300)
-    if limit > 1:
-        raise ValueError(f"{op}: iou_threshold must be in [0, 1], got {iou_threshold!r}")
+    if not checks.is_number(iou_threshold) or not 0 <= iou_threshold <= 1:
+        raise ValueError(f"{op}: iou_threshold must be a static number in [0, 1], got {iou_threshold!r}")
+    limit = float(iou_threshold)
     if classes is not None:
         classes = checks.array(op, "classes", classes)
         checks.dtype(op, "classes", classes, checks.INTEGERS)
