@@ -84,8 +84,8 @@ def _positions(size, out, scale, align_corners):
 
 
 def nearest(size, out, scale, dtype, shift):
-    """The element at floor((o + shift) step), rounded on the way as in PyTorch, which decides where that is an integer: the step
-    to x's dtype, the position that is `shift` less too, and the sum to float32."""
+    """The element at floor((o + shift) step), rounded on the way as in PyTorch, which decides where that is an integer: the
+    step to x's dtype, the position that is `shift` less too, and the sum to float32."""
     number = np.dtype(dtype).type
     step = number(size) / number(out) if scale is None else number(1 / scale)
     position = ((np.arange(out) + shift) * np.float64(step) - shift).astype(number)
