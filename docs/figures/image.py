@@ -8,7 +8,7 @@ from drawing import BLUE, GREEN, GREY, ORANGE, canvas, curve, name, row
 from baracuda_jax import interpolate
 
 x = jnp.asarray([1.0, 6.0, 2.0, 4.0])
-SHOWN = 2  # the element of y whose taps are drawn
+SHOWN = 3  # the element of y whose taps are drawn
 axes = canvas(9.4)
 for i, (mode, color) in enumerate((("nearest", BLUE), ("linear", ORANGE), ("bicubic", GREEN))):
     # Cubics are of images: here one of a single row.
