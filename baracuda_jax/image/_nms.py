@@ -87,7 +87,7 @@ def _nms(boxes, scores, classes, *, limit, size):
     kept, _ = lax.while_loop(lambda state: state[1], step, (jnp.ones_like(order, bool), True))
     first = jnp.argsort(~kept, stable=True)[:size]
     count = jnp.minimum(kept.sum(), size).astype(jnp.int32)
-    indices = jnp.where(jnp.arange(len(first)) < count, order[first], -1)
+    indices = jnp.where(jnp.arange(len(first), dtype=jnp.int32) < count, order[first], -1)
     return jnp.pad(indices, (0, size - len(first)), constant_values=-1), count
 
 
