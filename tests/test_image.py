@@ -70,7 +70,7 @@ def test_taps_of_every_size_are_torchs(mode, dtype):
 
 @pytest.mark.exhaustive
 def test_nearest_elements_of_many_sizes_are_torchs():
-    """Which of two it is where a position is an integer, or would be but for rounding."""
+    """Which of two it is where a position is an integer, or would be without rounding."""
     for mode, dtype in itertools.product(("nearest", "nearest-exact"), ("float32", "float64")):
         for n, out in itertools.product(range(1, 60, 3), range(1, 60)):
             x = torch.arange(n, dtype=getattr(torch, dtype))[None, None]
