@@ -33,15 +33,16 @@ def adapters():
 
 @functools.cache
 def infos():
-    """{name of the adapter: the OpInfo}; of several variants the plain one."""
+    """{name of the adapter: the OpInfo}; without the name of a variant, of several the plain one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch.testing._internal.common_methods_invocations import op_db
     found = {}
     for info in op_db:
-        name = re.sub(r"\W", "_", info.name)
-        if name not in found or not info.variant_test_name:
+        name, variant = (re.sub(r"\W", "_", part) for part in (info.name, info.variant_test_name))
+        if name not in found or not variant:
             found[name] = info
+        found[f"{name}_{variant}"] = info
     return found
 
 

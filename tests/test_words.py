@@ -32,7 +32,7 @@ WORDS = (
         contexts=r"\b(in|last|its|one|to|would|compiler)\s+places?\b",
         files=r"ffi/handlers/(pool/pool|segment/segment)\.h|ffi/kernels/(reduce/norm|scan)\.h|ffi/patterns/(scan_columns_cuda|slice)\.h",
     ),
-    Word(r"stretch(es)?", "chunk, range"),
+    Word(r"stretch(es)?", "chunk, range", contexts=r'b"stretch"'),
     Word(r"pieces?", "chunk, part"),
     Word(r"beside", "next to, compared with, versus"),
     Word(r"behind", "after"),

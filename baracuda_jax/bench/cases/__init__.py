@@ -11,6 +11,7 @@ from . import (
     gemm,
     graph,
     histogram,
+    image,
     indexing,
     linalg,
     loss,
@@ -55,6 +56,7 @@ FAMILIES = (
     random,
     loss,
     convolution,
+    image,
     fft,
 )
 

@@ -1,0 +1,89 @@
+"""Images of twice and of half the size, images that are turned a little, and boxes as detectors have them."""
+
+import jax
+import jax.numpy as jnp
+
+import baracuda_jax
+
+from ..benchmark import DTYPES, Benchmark, normal
+
+# N, C and the height and width of images; how many boxes
+SHAPES = {"tiny": (2, 4, 24, 24), "small": (8, 32, 56, 56), "large": (32, 64, 112, 112)}
+BOXES = {"tiny": 32, "small": 256, "large": 1024}
+
+
+def _resized(size, dtype, mode, factor, method, is_antialiased=False):
+    shape = SHAPES[size]
+    out = *shape[:2], *(int(n * factor) for n in shape[2:])
+    how = dict(size=out[2:], mode=mode) | (dict(antialias=True) if is_antialiased else {})
+    plain = method and (lambda x: jax.image.resize(x, out, method, antialias=is_antialiased))
+    return Benchmark(
+        "interpolate", f"{list(shape)}", dtype, normal(*shape),
+        lambda x, implementation: baracuda_jax.interpolate(x, **how, implementation=implementation), plain,
+        lambda torch, x: torch.nn.functional.interpolate(x, **how),
+        variant=f"{mode}{', antialias' if is_antialiased else ''}, {factor} times", rough=4,
+    )  # fmt: skip
+
+
+def _grids(shape):
+    """Turned by a few degrees, and not of whole elements."""
+    theta = jnp.array([[0.98, -0.17, 0.03], [0.17, 0.98, -0.02]], jnp.float32)
+    return baracuda_jax.affine_grid(jnp.broadcast_to(theta, (shape[0], 2, 3)), shape)
+
+
+def _boxes(draws, count, height, width):
+    """The index of the image comes later."""
+    low = draws.uniform((count, 2)) * jnp.array([0.7 * width, 0.7 * height], jnp.float32)
+    return jnp.concatenate([low, low + draws.uniform((count, 2), 0.05, 0.3) * jnp.array([width, height])], 1)
+
+
+def _regions(name, size, dtype, more, rough=4.0):
+    n, _, height, width = shape = SHAPES[size]
+    count = BOXES[size]
+
+    def draw(draws):
+        image = draws.integers((count, 1), 0, n).astype(jnp.float32)
+        return draws.normal(shape), jnp.concatenate([image, _boxes(draws, count, height, width)], 1)
+
+    function = lambda x, boxes, implementation: getattr(baracuda_jax, name)(
+        x, boxes, 7, **more, implementation=implementation
+    )
+    text = f"{list(shape)}, {count} boxes of 7 by 7"
+    return Benchmark(name, text, dtype, draw, function, needs=(1,), wide=(1,), rough=rough)
+
+
+def benchmarks(size):
+    shape, count = SHAPES[size], BOXES[size]
+    for dtype in DTYPES:
+        yield _resized(size, dtype, "bilinear", 2, "bilinear")
+        yield _resized(size, dtype, "nearest", 2, None)
+        yield _resized(size, dtype, "bicubic", 2, None)
+        yield _resized(size, dtype, "area", 0.5, None)
+        yield _resized(size, dtype, "bilinear", 0.5, "bilinear", is_antialiased=True)
+        yield Benchmark(
+            "affine_grid", f"{list(shape)}", dtype, normal(shape[0], 2, 3),
+            lambda theta, implementation: baracuda_jax.affine_grid(theta, shape, implementation=implementation),
+            torch=lambda torch, theta: torch.nn.functional.affine_grid(theta, shape, False), rough=4,
+        )  # fmt: skip
+        for mode in ("bilinear", "bicubic"):
+            yield Benchmark(
+                "grid_sample", f"{list(shape)}", dtype, lambda draws: (draws.normal(shape), _grids(shape)),
+                lambda x, grid, implementation, mode=mode: baracuda_jax.grid_sample(
+                    x, grid, mode, implementation=implementation
+                ),
+                torch=lambda torch, x, grid, mode=mode: torch.nn.functional.grid_sample(
+                    x, grid.to(x.dtype), mode, align_corners=False
+                ),
+                variant=mode, moving=2, needs=(0, 1), wide=(1,), rough=10,
+            )  # fmt: skip
+        yield _regions("roi_align", size, dtype, dict(sampling_ratio=2, aligned=True))
+        yield _regions("roi_pool", size, dtype, {})
+    pairs = lambda draws: (_boxes(draws, count, 512, 512), _boxes(draws, count, 512, 512))
+    yield Benchmark(
+        "box_iou", f"[{count}, 4] with [{count}, 4]", "float32", pairs,
+        lambda a, b, implementation: baracuda_jax.box_iou(a, b, implementation=implementation), moving=2, needs=(0, 1),
+    )  # fmt: skip
+    yield Benchmark(
+        "nms", f"[{count}, 4]", "float32", lambda draws: (_boxes(draws, count, 512, 512), draws.uniform((count,))),
+        lambda boxes, scores, implementation: baracuda_jax.nms(boxes, scores, 0.5, implementation=implementation),
+    )  # fmt: skip

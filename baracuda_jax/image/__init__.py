@@ -1,0 +1,35 @@
+"""Images of other sizes, sampled at positions and in regions; boxes in images."""
+
+from ._affine_grid import affine_grid, affine_grid_2d
+from ._boxes import box_iou
+from ._grid_sample import grid_sample, grid_sample_2d
+from ._interpolate import (
+    interpolate,
+    interpolate_area_2d,
+    interpolate_bicubic_2d,
+    interpolate_bilinear_2d,
+    interpolate_linear_1d,
+    interpolate_nearest_2d,
+    interpolate_trilinear_3d,
+)
+from ._nms import nms
+from ._roi_align import roi_align
+from ._roi_pool import roi_pool
+
+__all__ = [
+    "affine_grid",
+    "affine_grid_2d",
+    "box_iou",
+    "grid_sample",
+    "grid_sample_2d",
+    "interpolate",
+    "interpolate_area_2d",
+    "interpolate_bicubic_2d",
+    "interpolate_bilinear_2d",
+    "interpolate_linear_1d",
+    "interpolate_nearest_2d",
+    "interpolate_trilinear_3d",
+    "nms",
+    "roi_align",
+    "roi_pool",
+]

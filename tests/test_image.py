@@ -1,0 +1,432 @@
+"""Image ops compared with PyTorch's, at the edges: positions on elements and outside, axes of size 1, NaN, boxes of no area; what
+they refuse; and that gradients of interpolation gather."""
+
+import functools
+import itertools
+import math
+
+import by_torch
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import sent
+from by_torch import torch
+from examples_of import close
+from oracles import image as oracle
+from programs import FLOATS, normal
+
+import baracuda_jax as bj
+from baracuda_jax.image._taps import taps
+
+NAN, INF = math.nan, math.inf
+F = torch.nn.functional
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Tables of taps
+
+
+def _matrix(table):
+    found = np.zeros((len(table.index), table.size))
+    np.add.at(found, (np.arange(len(table.index))[:, None], table.index), table.weight)
+    return found
+
+
+def _torch_matrix(mode, n, dtype, antialias=False, **how):
+    """What PyTorch makes of each row of the identity, along the last axis."""
+    eye = torch.eye(n, dtype=getattr(torch, dtype))[:, None]
+    if mode in ("bilinear", "bicubic"):
+        eye = eye[:, :, None]
+        how |= {key: (1, how[key]) for key in ("size", "scale_factor") if how.get(key)}
+    if mode in ("nearest", "nearest-exact", "area"):
+        how.pop("align_corners", None)
+    return F.interpolate(eye, mode=mode, antialias=antialias, **how).reshape(n, -1).numpy().T
+
+
+MODES = (
+    "nearest", "nearest-exact", "area", "linear", "bilinear", "bicubic", "bilinear antialias", "bicubic antialias",
+)  # fmt: skip
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("mode", MODES)
+def test_taps_of_every_size_are_torchs(mode, dtype):
+    """Larger, smaller, the same and of one element; by size and by scale; with and without corners. The transposed taps are the
+    transposed matrix."""
+    mode, _, antialias = mode.partition(" ")
+    corners = (False, True) if mode.startswith(("linear", "bi")) else (False,)
+    for n, align in itertools.product((1, 2, 3, 5, 8, 13, 32), corners):
+        ways = [(out, None) for out in (1, 2, 3, 5, 8, 9, 16, 41)]
+        ways += [(math.floor(n * s), s) for s in (0.3, 0.5, 0.77, 1.15, 2.0, 3.3) if n * s >= 1]
+        for out, scale in ways:
+            how = dict(scale_factor=scale) if scale else dict(size=out)
+            want = _torch_matrix(mode, n, dtype, bool(antialias), align_corners=align, **how)
+            table = taps(mode, n, out, scale, align, bool(antialias), dtype)
+            np.testing.assert_allclose(_matrix(table), want, atol=1e-12 if dtype == "float64" else 3e-5)
+            np.testing.assert_allclose(_matrix(table.transposed), _matrix(table).T, atol=1e-15)
+
+
+@pytest.mark.exhaustive
+def test_nearest_elements_of_many_sizes_are_torchs():
+    """Which of two it is where a position is an integer, or would be without rounding."""
+    for mode, dtype in itertools.product(("nearest", "nearest-exact"), ("float32", "float64")):
+        for n, out in itertools.product(range(1, 60, 3), range(1, 60)):
+            x = torch.arange(n, dtype=getattr(torch, dtype))[None, None]
+            want = F.interpolate(x, size=out, mode=mode)[0, 0].numpy()
+            np.testing.assert_array_equal(taps(mode, n, out, None, False, False, dtype).index[:, 0], want)
+
+
+@pytest.mark.exhaustive
+def test_equal_tables_are_one_parameter():
+    a, b = (taps.__wrapped__("bicubic", 7, 11, None, False, False, "float32") for _ in range(2))
+    other = taps("bicubic", 7, 12, None, False, False, "float32")
+    assert a is not b and a == b and hash(a) == hash(b) and a != other and a.transposed != a
+    assert a.transposed.transposed.size == 7
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Interpolation
+
+RESIZED = {
+    "bilinear": ((2, 3, 5, 6), dict(size=(9, 4), mode="bilinear")),
+    "nearest": ((2, 2, 5, 4), dict(scale_factor=(1.7, 0.6))),
+    "trilinear": ((1, 2, 3, 4, 3), dict(scale_factor=1.6, mode="trilinear")),
+    "corners": ((1, 2, 6, 5), dict(size=(4, 9), mode="bicubic", align_corners=True)),
+    "many taps": ((1, 2, 70, 5), dict(size=(3, 6), mode="area")),
+    "antialias": ((1, 1, 90, 7), dict(size=(4, 11), mode="bilinear", antialias=True)),
+    "recomputed": ((1, 2, 7), dict(scale_factor=2.3, mode="linear", recompute_scale_factor=True)),
+    "axes of 1": ((1, 1, 1, 1), dict(size=(3, 2), mode="bicubic")),
+}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", RESIZED)
+def test_interpolation_is_torchs(name, dtype):
+    shape, how = RESIZED[name]
+    x = normal(shape, dtype)
+    fun = lambda x: bj.interpolate(x, **how)
+    dy = normal(jax.eval_shape(fun, x).shape, dtype, 1)
+    want, (gradient,) = by_torch.vjp(lambda x: F.interpolate(x, **how), *_wide([x], dy))
+    y, dx = jax.jit(lambda x, dy: (lambda y, pull: (y, pull(dy)[0]))(*jax.vjp(fun, x)))(x, dy)
+    assert y.dtype == dx.dtype == x.dtype
+    close(y, want, dtype)
+    close(dx, gradient, dtype, scale=2)
+
+
+def _wide(args, dy):
+    """The same numbers in float64: PyTorch's half precisions are rounded more often."""
+    return [np.asarray(a).astype(np.float64) for a in args], np.asarray(dy).astype(np.float64)
+
+
+def test_gradients_of_interpolation_gather():
+    """Of any order, and in batches: nothing is scattered."""
+    x = jax.ShapeDtypeStruct((3, 1, 2, 8, 9), jnp.float32)
+    for how in (dict(size=(5, 20), mode="bicubic"), dict(size=(3, 18)), dict(size=(2, 2), mode="area")):
+        loss = lambda x, how=how: jnp.sin(jax.vmap(lambda x: bj.interpolate(x, **how))(x)).sum()
+        twice = jax.grad(lambda x, loss=loss: (jax.grad(loss)(x) ** 2).sum())
+        text = jax.jit(twice).lower(x).as_text()
+        assert "gather" in text and "scatter" not in text
+
+
+def test_what_has_weight_0_is_not_read():
+    """The padding of rows of different lengths, and neighbors of elements that are taken as they are."""
+    x = sent.asarray([[[1.0, 2.0, INF, 3.0, NAN]]])
+    y = bj.interpolate(x, size=5, mode="linear", align_corners=True)
+    np.testing.assert_array_equal(y, x)
+    y = bj.interpolate(x, size=9, mode="linear", align_corners=True)[0, 0]
+    np.testing.assert_array_equal(y, [1, 1.5, 2, INF, INF, INF, 3, NAN, NAN])
+    y = bj.interpolate(x, size=3, mode="area")[0, 0]
+    np.testing.assert_array_equal(y, [1.5, INF, NAN])
+    long = sent.asarray(np.where(np.arange(100) < 50, 1.0, NAN)[None, None])
+    np.testing.assert_allclose(bj.interpolate(long, size=4, mode="area")[0, 0], [1, 1, NAN, NAN], rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "name, mode, rank",
+    [
+        ("interpolate_nearest_2d", "nearest", 2),
+        ("interpolate_area_2d", "area", 2),
+        ("interpolate_linear_1d", "linear", 1),
+        ("interpolate_bilinear_2d", "bilinear", 2),
+        ("interpolate_bicubic_2d", "bicubic", 2),
+        ("interpolate_trilinear_3d", "trilinear", 3),
+    ],
+)
+def test_named_interpolations(name, mode, rank):
+    fun, x = getattr(bj, name), normal((1, 2, *(4, 5, 3)[:rank]))
+    np.testing.assert_array_equal(fun(x, scale_factor=1.5), bj.interpolate(x, None, 1.5, mode))
+    if mode in ("bilinear", "bicubic"):
+        want = bj.interpolate(x, 3, None, mode, True, antialias=True)
+        np.testing.assert_array_equal(fun(x, 3, align_corners=True, antialias=True), want)
+    with pytest.raises(ValueError, match=rf"^{name}: x must be \[N, C.*\], got shape \(1, 2\)"):
+        fun(x[(..., *(0,) * rank)], 3)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Grids
+
+PADDINGS = ("zeros", "border", "reflection")
+GRIDS = [
+    (mode, rank) for mode in ("bilinear", "nearest", "bicubic") for rank in (2, 3) if (mode, rank) != ("bicubic", 3)
+]
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("padding", PADDINGS)
+@pytest.mark.parametrize("mode, rank", GRIDS)
+def test_grids_are_torchs(mode, rank, padding, align):
+    """Positions far outside and on elements, whose derivative is that to the right; and axes of size 1."""
+    of = lambda rng, sizes: np.array(sizes[::-1], np.float64)
+    for sizes in ((5, 4, 3)[:rank], (1,) * rank):
+        rng = np.random.default_rng(0)
+        x, grid = rng.standard_normal((2, 3, *sizes)), rng.uniform(-3, 3, (2, *(4, 3, 2)[:rank], rank))
+        n, on = of(rng, sizes), rng.integers(0, 5, grid[0, 0].shape)
+        grid[0, 0] = 2 * on / np.maximum(n - 1, 1) - 1 if align else (2 * on + 1) / n - 1
+        dy = rng.standard_normal((2, 3, *grid.shape[1:-1]))
+        call = lambda x, grid: F.grid_sample(x, grid, mode, padding, align)
+        want, gradients = by_torch.vjp(call, [x, grid], dy)
+        found = _value_and_gradients(lambda x, grid: bj.grid_sample(x, grid, mode, padding, align), dy, x, grid)
+        for got, expected in zip(found, [want, *gradients], strict=True):
+            close(got, expected, "float64", scale=10)
+
+
+def _value_and_gradients(fun, dy, *args):
+    @jax.jit
+    def run(dy, *args):
+        y, pull = jax.vjp(fun, *args)
+        return y, *pull(dy)
+
+    return run(dy, *args)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_grid_of_float32_next_to_half_precision(dtype):
+    x, grid = (
+        normal((1, 2, 40, 30), dtype),
+        sent.asarray(np.random.default_rng(0).uniform(-1, 1, (1, 9, 8, 2)), jnp.float32),
+    )
+    y, (dx, dgrid) = jax.jit(
+        lambda x, grid: (bj.grid_sample(x, grid), jax.grad(lambda *a: bj.grid_sample(*a).sum(), (0, 1))(x, grid))
+    )(x, grid)
+    want = F.grid_sample(by_torch.tensor(x, "float64"), by_torch.tensor(grid, "float64"), align_corners=False)
+    close(y, want.numpy(), dtype)
+    assert y.dtype == dx.dtype == x.dtype and dgrid.dtype == jnp.float32
+
+
+# position: what is read of [10, 20, 30, 40] in a row, with zeros, border and reflection
+ODD = {
+    ("bilinear", NAN): (NAN, 10, 10),
+    ("bilinear", INF): (NAN, 40, 10),
+    ("bilinear", -INF): (NAN, 10, 10),
+    ("bilinear", 1e9): (0, 40, None),
+    ("nearest", NAN): (0, 10, 10),
+    ("nearest", INF): (0, 40, 10),
+    ("nearest", -INF): (0, 10, 10),
+    ("nearest", 0.0): (30, 30, 30),  # position 1.5, halves to even
+    ("nearest", -0.5): (10, 10, 10),  # 0.5
+    ("bicubic", NAN): (NAN, NAN, NAN),
+    ("bicubic", INF): (NAN, NAN, NAN),
+}
+
+
+def test_positions_that_are_none():
+    """As PyTorch's images on CPUs; there volumes have other rules."""
+    x = sent.asarray([[[[10.0, 20, 30, 40]]]])
+    each = [(mode, at, padding) for mode, at in ODD for padding in PADDINGS]
+    sample = lambda mode, at, padding: bj.grid_sample(x, sent.asarray([[[[at, 0.0]]]]), mode, padding).ravel()
+    found = jax.jit(lambda: jnp.concatenate([sample(*call) for call in each]))()
+    for (mode, at, padding), got in zip(each, np.asarray(found), strict=True):
+        want = ODD[mode, at][PADDINGS.index(padding)]
+        assert want is None or got == want or (math.isnan(want) and math.isnan(got)), (mode, at, padding, got)
+
+
+@pytest.mark.parametrize("size", [(2, 3, 4, 5), (2, 1, 1, 3), (2, 3, 2, 4, 5)])
+def test_affine_grids_are_torchs(size):
+    theta = normal((2, len(size) - 2, len(size) - 1))
+    for align in (False, True):
+        if align and 1 in size[2:]:
+            continue  # PyTorch warns
+        dy = normal((2, *size[2:], len(size) - 2), seed=1)
+        want, gradients = by_torch.vjp(lambda theta, align=align: F.affine_grid(theta, size, align), [theta], dy)
+        found = _value_and_gradients(lambda theta, align=align: bj.affine_grid(theta, size, align), dy, theta)
+        close(found[0], want, "float64")
+        close(found[1], gradients[0], "float64", scale=4)
+
+
+def test_a_transformer_of_images_turns_them():
+    """The identity, and a quarter turn."""
+    x = normal((1, 2, 5, 5))
+    sample = jax.jit(lambda x, theta: bj.grid_sample(x, bj.affine_grid(theta, x.shape)))
+    close(sample(x, sent.asarray([[[1.0, 0, 0], [0, 1, 0]]])), x, "float64")
+    close(sample(x, sent.asarray([[[0.0, 1, 0], [-1, 0, 0]]])), np.rot90(x, -1, (2, 3)), "float64")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Boxes
+
+
+def test_boxes_at_the_edges():
+    """Outside, of no area, turned over, of an image that there is not, of NaN; and none at all."""
+    x = normal((2, 3, 6, 5))
+    boxes = np.array(
+        [
+            [0, 1, 1, 3, 4], [1, 2, 2, 2, 2], [0, -9, -9, -5, -5], [1, 3, 4, 90, 90], [0, 4, 4, 1, 1], [1, -0.5, -1, 4.5, 6],
+        ]
+    )  # fmt: skip
+    none = np.array([[7.0, 0, 0, 3, 3], [-1, 0, 0, 3, 3], [NAN, 0, 0, 3, 3], [0, NAN, NAN, NAN, NAN]])
+    ways = {
+        "align": lambda x, boxes: bj.roi_align(x, boxes, (2, 3)),
+        "aligned": lambda x, boxes: bj.roi_align(x, boxes, (2, 3), aligned=True),
+        "pool": lambda x, boxes: bj.roi_pool(x, boxes, (2, 3)),
+    }
+    found = jax.jit(lambda x, boxes: {key: fun(x, boxes) for key, fun in ways.items()})(
+        x, np.concatenate([boxes, none])
+    )
+    x, n = np.asarray(x), len(boxes)
+    close(found["align"][:n], oracle.roi_align(x, boxes, (2, 3)), "float64")
+    close(found["aligned"][:n], oracle.roi_align(x, boxes, (2, 3), aligned=True), "float64")
+    close(found["pool"][:n], oracle.roi_pool(x, boxes, (2, 3)), "float64")
+    for y in found.values():
+        np.testing.assert_array_equal(y[n:], 0)
+    for fun in ways.values():
+        y = jax.eval_shape(fun, x, boxes[:0])
+        assert y.shape == (0, 3, 2, 3)
+    assert bj.roi_pool(x, boxes[:0], 2).shape == bj.roi_align(x, boxes[:0], 2).shape == (0, 3, 2, 2)
+
+
+def test_boxes_of_each_image_are_boxes_with_an_index():
+    x, low = normal((2, 3, 6, 5)), np.random.default_rng(0).uniform(-1, 3, (2, 4, 2))
+    boxes = np.concatenate([low, low + 2.5], -1)
+    image = np.broadcast_to(np.arange(2.0)[:, None, None], (2, 4, 1))
+    indexed = np.concatenate([image, boxes], -1).reshape(8, 5)
+    for fun in (bj.roi_align, bj.roi_pool):
+        both = jax.jit(lambda x, fun=fun: (fun(x, boxes, 2), fun(x, indexed, 2)))
+        one, other = both(x)
+        np.testing.assert_array_equal(np.reshape(one, (8, 3, 2, 2)), other)
+
+
+def test_maxima_of_bins_at_ties_nan_and_infinities():
+    """The first maximum, row by row, receives the gradient; NaN is the maximum; bins of -inf alone are -inf."""
+    x = np.zeros((1, 1, 4, 4))
+    x[0, 0, 2:, 2:] = [[-INF, -INF], [-INF, -INF]]
+    x[0, 0, :2, 2:] = [[1, NAN], [5, NAN]]
+    x[0, 0, 2:, :2] = [[3, 7], [7, 7]]
+    y, dx = jax.jit(jax.value_and_grad(lambda x: bj.roi_pool(x, BOX, 2)[0, 0].ravel() @ np.array([1.0, 2, 3, 4])))(
+        np.where(np.isfinite(x), x, 0)
+    )
+    assert y == 2 * 5 + 3 * 7
+    np.testing.assert_array_equal(dx[0, 0], [[1, 0, 0, 0], [0, 0, 2, 0], [0, 3, 4, 0], [0, 0, 0, 0]])
+    np.testing.assert_array_equal(bj.roi_pool(x, BOX, 2)[0, 0], [[0, NAN], [7, -INF]])
+
+
+BOX = np.array([[0.0, 0, 0, 3, 3]])
+
+
+def test_gradients_of_boxes_are_limits_of_differences():
+    """Of the boxes too, which torchvision leaves out."""
+    x, boxes = normal((1, 2, 8, 9)), np.array([[0, 1.2, 0.7, 6.3, 5.1]])
+    loss = jax.jit(lambda boxes: jnp.sin(bj.roi_align(x, boxes, 3, 0.9, 3, True)).sum())
+    gradient = jax.jit(jax.grad(loss))(boxes)
+    for i in range(1, 5):
+        step = np.zeros_like(boxes)
+        step[0, i] = 1e-6
+        want = (loss(boxes + step) - loss(boxes - step)) / 2e-6
+        np.testing.assert_allclose(gradient[0, i], want, rtol=1e-6, atol=1e-7)
+    assert gradient[0, 0] == 0
+
+
+def test_overlaps_of_boxes_without_area_are_0():
+    boxes = np.array([[0.0, 0, 1, 1], [0.5, 0.5, 0.5, 0.5], [1, 0, 2, 1], [0, 0, INF, 1]])
+    y, dx = jax.jit(lambda a: (bj.box_iou(a, boxes), jax.grad(lambda a: bj.box_iou(a, a).sum())(boxes[:3])))(boxes)
+    np.testing.assert_array_equal(y[:3, :3], [[1, 0, 0], [0, 0, 0], [0, 0, 1]])
+    assert y[0, 3] == 0 and np.isnan(y[3, 3]) and np.isfinite(dx).all()
+    assert bj.box_iou(boxes[:0], boxes).shape == (0, 4)
+
+
+def _kept(*args, **kwargs):
+    indices, count = bj.nms(*args, **kwargs)
+    assert indices.dtype == count.dtype == jnp.int32
+    return np.asarray(indices).tolist(), int(count)
+
+
+def test_the_best_of_boxes_that_overlap():
+    boxes = np.array([[0, 0, 2, 2], [0, 0, 2, 1], [1, 0, 3, 2], [5, 5, 5, 5], [NAN, 0, 1, 1], [0, 0, 2, 2]])
+    scores = np.array([0.5, 0.9, 0.5, 0.9, NAN, 0.5])
+    assert _kept(boxes, scores, 0.5) == ([1, 3, 0, 2, 4, -1], 5)  # an overlap of 1/2 is not above 1/2
+    assert _kept(boxes, scores, 0.4) == ([1, 3, 2, 4, -1, -1], 4)
+    assert _kept(boxes, scores, 0.4, max_output=2) == ([1, 3], 2)
+    assert _kept(boxes, scores, 0.4, max_output=8) == ([1, 3, 2, 4, -1, -1, -1, -1], 4)
+    assert _kept(boxes, scores, 0.5, classes=np.array([0, 0, 0, 0, 0, 1])) == ([1, 3, 0, 2, 5, 4], 6)
+    assert _kept(boxes, scores, 1.0)[1] == 6
+    assert _kept(boxes[:0], scores[:0], 0.5) == ([], 0)
+    assert _kept(boxes[:0], scores[:0], 0.5, max_output=2) == ([-1, -1], 0)
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.3, 0.7])
+def test_many_boxes_are_kept_as_one_by_one(limit):
+    """Chains of boxes, each of which overlaps the next, are as many steps as they are long; in a batch the longest counts."""
+    rng = np.random.default_rng(0)
+    low = np.concatenate(
+        [rng.uniform(0, 9, (2, 60, 2)), np.stack([np.arange(20) * 0.5, np.zeros(20)], -1)[None].repeat(2, 0)], 1
+    )
+    boxes, scores = np.concatenate([low, low + 1.5], -1), np.round(rng.uniform(0, 1, (2, 80)), 1)
+    indices, count = jax.jit(jax.vmap(functools.partial(bj.nms, iou_threshold=limit, max_output=50)))(boxes, scores)
+    for i in range(2):
+        want = oracle.nms(boxes[i], scores[i], limit, 50)
+        np.testing.assert_array_equal(indices[i], want)
+        assert count[i] == (want >= 0).sum()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is refused
+
+X, GRID, BOXES = sent.ones((2, 3, 6, 6)), sent.zeros((2, 4, 4, 2)), sent.zeros((3, 5))
+BAD = [
+    ("interpolate", TypeError, "x must have one of the dtypes .*, got int32", (X.astype(jnp.int32), 3), {}),
+    ("interpolate", ValueError, r"x must be \[N, C, H, W\], got shape \(3, 6, 6\)", (X[0], 3), {"mode": "bilinear"}),
+    ("interpolate", ValueError, r"x must be \[N, C, L\] or .*, got shape \(6, 6\)", (X[0, 0], 3), {}),
+    ("interpolate", ValueError, "x must have static spatial sizes of at least 1, got shape", (X[..., :0], 3), {}),
+    ("interpolate", ValueError, "mode must be one of 'nearest', .*, got 'cubic'", (X, 3), {"mode": "cubic"}),
+    ("interpolate", ValueError, "either size or scale_factor must be given, got None and None", (X,), {}),
+    ("interpolate", ValueError, "either size or scale_factor must be given, got 3 and 2", (X, 3, 2), {}),
+    ("interpolate", ValueError, r"size must be an integer or 2 integers, got \(3,\)", (X, (3,)), {}),
+    ("interpolate", ValueError, r"size\[1\] must be at least 1, got 0", (X, (3, 0)), {}),
+    ("interpolate", ValueError, "scale_factor must be a static number above 0, got -1", (X, None, -1), {}),
+    ("interpolate", ValueError, r"scale_factor must be a number or 2 numbers, got \(1.0,\)", (X, None, (1.0,)), {}),
+    ("interpolate", ValueError, r"scale_factor must leave elements of the spatial sizes \(6, 6\), got 0.1", (X, None, 0.1), {}),
+    ("interpolate", ValueError, "align_corners must be None or False with mode 'area', got True", (X, 3, None, "area", True), {}),
+    ("interpolate", ValueError, "antialias must be False with mode 'nearest', got True", (X, 3), {"antialias": True}),
+    ("interpolate", ValueError, "recompute_scale_factor must be None or False where size is given", (X, 3), {"recompute_scale_factor": True}),
+    ("interpolate", TypeError, "align_corners must be True or False, got 1", (X, 3, None, "bilinear", 1), {}),
+    ("interpolate", ValueError, "implementation='native', but the op has no kernel; xla computes it", (X, 3), {"implementation": "native"}),
+    ("affine_grid", ValueError, r"theta must be \[N, 2, 3\] or \[N, 3, 4\], got shape \(2, 3\)", (GRID[0, 0, :2, :1].repeat(3, 1), (1, 1, 2, 2)), {}),
+    ("affine_grid", ValueError, r"size must be \(N, C, H, W\) for theta of shape \(2, 2, 3\), got \(2, 2\)", (sent.ones((2, 2, 3)), (2, 2)), {}),
+    ("affine_grid", ValueError, r"size must be \(N, C, H, W\) with N = 2, that of theta, got \(3, 1, 2, 2\)", (sent.ones((2, 2, 3)), (3, 1, 2, 2)), {}),
+    ("affine_grid", ValueError, r"size\[3\] must be at least 1, got 0", (sent.ones((2, 2, 3)), (2, 1, 2, 0)), {}),
+    ("grid_sample", ValueError, r"grid must be \[N, H, W, 2\] with N = 2 for x of shape .*, got \(4, 4, 2\)", (X, GRID[0]), {}),
+    ("grid_sample", TypeError, "grid must have the dtype of x, float64, got float32", (X, GRID.astype(jnp.float32)), {}),
+    ("grid_sample", ValueError, "mode must be one of .*, got 'linear'", (X, GRID, "linear"), {}),
+    ("grid_sample", ValueError, "mode must be 'bilinear' or 'nearest' for x of shape .*, got 'bicubic'", (X[:, :, None], sent.zeros((2, 1, 1, 1, 3)), "bicubic"), {}),
+    ("grid_sample", ValueError, "padding_mode must be one of 'zeros', 'border', 'reflection', got 'wrap'", (X, GRID, "nearest", "wrap"), {}),
+    ("roi_align", ValueError, r"boxes must be \[K, 5\] or \[N, K, 4\], got shape \(3, 4\)", (X, BOXES[:, 1:], 2), {}),
+    ("roi_align", ValueError, r"boxes must be \[N, K, 4\] with N = 2 for x of shape .*, got \(1, 3, 4\)", (X, BOXES[None, :, 1:], 2), {}),
+    ("roi_align", ValueError, "sampling_ratio must be at least 1, got -1", (X, BOXES, 2), {"sampling_ratio": -1}),
+    ("roi_align", ValueError, "spatial_scale must be a static number above 0, got 0", (X, BOXES, 2, 0), {}),
+    ("roi_pool", ValueError, "output_size must be at least 1, got 0", (X, BOXES, 0), {}),
+    ("roi_pool", ValueError, r"x must be \[N, C, H, W\], got shape \(3, 6, 6\)", (X[0], BOXES, 2), {}),
+    ("box_iou", ValueError, r"boxes1 must be \[..., N, 4\], got shape \(3, 5\)", (BOXES, BOXES), {}),
+    ("box_iou", ValueError, r"boxes2 must have the leading axes of boxes1, \(\), got shape \(1, 3, 4\)", (BOXES[:, 1:], BOXES[None, :, 1:]), {}),
+    ("nms", ValueError, r"boxes must be \[N, 4\], got shape \(1, 3, 4\)", (BOXES[None, :, 1:], BOXES[:, 0], 0.5), {}),
+    ("nms", ValueError, r"scores must have shape \(3,\), one for each box, got \(2,\)", (BOXES[:, 1:], BOXES[:2, 0], 0.5), {}),
+    ("nms", ValueError, r"iou_threshold must be a static number in \[0, 1\], got 1.5", (BOXES[:, 1:], BOXES[:, 0], 1.5), {}),
+    ("nms", TypeError, "classes must have one of the dtypes .*, got float64", (BOXES[:, 1:], BOXES[:, 0], 0.5), {"classes": BOXES[:, 0]}),
+    ("nms", ValueError, "max_output must be at least 1, got 0", (BOXES[:, 1:], BOXES[:, 0], 0.5), {"max_output": 0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, error, match, args, kwargs", BAD)
+def test_what_is_refused(name, error, match, args, kwargs):
+    with pytest.raises(error, match=f"^{name}: {match}"):
+        getattr(bj, name)(*args, **kwargs)
