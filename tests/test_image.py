@@ -366,7 +366,7 @@ def test_the_best_of_boxes_that_overlap():
 
 @pytest.mark.parametrize("limit", [0.0, 0.3, 0.7])
 def test_many_boxes_are_kept_as_one_by_one(limit):
-    """Chains of boxes, each of which overlaps the next, are as many steps as they are long; in a batch the longest counts."""
+    """Of random boxes, and of a chain of boxes, each of which overlaps the next; in a batch."""
     rng = np.random.default_rng(0)
     low = np.concatenate(
         [rng.uniform(0, 9, (2, 60, 2)), np.stack([np.arange(20) * 0.5, np.zeros(20)], -1)[None].repeat(2, 0)], 1

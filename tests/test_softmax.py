@@ -4,6 +4,7 @@ import by_torch
 import jax
 import jax.numpy as jnp
 import numpy as np
+import oracles.softmax
 import pytest
 import sent
 from by_torch import torch
@@ -89,6 +90,96 @@ def test_the_gradient_in_16_bits_reads_the_value_before_it_is_rounded():
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Projections on the simplex
+
+PROJECTIONS = ("sparsemax", "entmax15")
+projections = pytest.mark.parametrize("name", PROJECTIONS)
+both = pytest.mark.parametrize("implementation", ["native", "xla"])
+
+
+def _rows(n):
+    """Normal numbers, ties, equal elements, nearly equal ones, and ones far apart."""
+    x = np.random.default_rng(n).standard_normal(n)
+    return np.stack([x, np.round(x), np.zeros(n), 1e-3 * x, 100 * x])
+
+
+@both
+@pytest.mark.parametrize("n", [1, 2, 31, 33, 1000, 4097, 100_003])
+@projections
+def test_rows_of_any_length_and_kind(name, n, implementation):
+    for dtype in FLOATS:
+        x = sent.asarray(_rows(n), dtype)
+        y = getattr(bj, name)(x, implementation=implementation)
+        want = getattr(oracles.softmax, name)(np.asarray(x, np.float64))
+        assert y.dtype == dtype
+        for row, wanted in zip(np.asarray(y, np.float64), want, strict=True):
+            # float32 has the threshold, not the elements above it, to its last digit.
+            close(row, wanted, dtype, scale=1 + n / 1e4)
+            assert (row >= 0).all()
+
+
+@both
+@projections
+def test_edges_of_projections(name, implementation):
+    """A row is NaN as softmax's is; what is -infinity takes no part."""
+    fun = lambda *row: getattr(bj, name)(sent.asarray(row, "float64"), implementation=implementation)
+    for row in ((np.nan, 0, 1), (np.inf, 0, 1), (-np.inf,) * 3, (np.inf, -np.inf, np.nan)):
+        assert np.isnan(fun(*row)).all(), row
+    close(fun(-np.inf, 0, 0), [0, 0.5, 0.5], "float64")
+    np.testing.assert_array_equal(fun(1e300, -1e300, 0), [1, 0, 0])
+    np.testing.assert_array_equal(fun(0, 5), [0, 1])
+
+
+@projections
+def test_projections_of_what_takes_part(name):
+    """The others have no influence, not NaN either, nor has a slice of which nothing takes part."""
+    x = normal((3, 4))
+    spoilt = jnp.where(MASK, x, sent.asarray([jnp.nan, jnp.inf, -jnp.inf, 1e300]))
+    fun = lambda x: getattr(bj, name)(x, where=MASK)
+    loss = lambda x: (fun(x) ** 2).sum()
+
+    @jax.jit
+    def everything(x):
+        return fun(x), jax.grad(loss)(x), jax.jvp(jax.grad(loss), (x,), (sent.ones_like(x) * sent.arange(4.0),))[1]
+
+    y, gradient, second = everything(spoilt)
+    small = x[0, MASK[0]]
+    close(y[0, MASK[0]], getattr(bj, name)(small), "float64")
+    close(y[2], [0, 0, 1, 0], "float64")
+    close(gradient[0, MASK[0]], jax.jit(jax.grad(lambda x: (getattr(bj, name)(x) ** 2).sum()))(small), "float64")
+    for found in (y, gradient, second):
+        assert np.isfinite(found).all() and not np.asarray(found)[~MASK].any()
+
+
+@both
+@projections
+def test_a_cotangent_outside_of_the_support_has_no_influence(name, implementation):
+    back = getattr(bj, f"{name}_backward")
+    y = getattr(bj, name)(sent.asarray([[0.0, 3.0, 2.8]]))
+    dx = back(y, sent.asarray([[np.nan, 1.0, -2.0]]), implementation=implementation)
+    close(dx, back(y, sent.asarray([[7.0, 1.0, -2.0]]), implementation=implementation), "float64")
+    assert dx[0, 0] == 0 and abs(dx.sum()) < 1e-12
+
+
+@both
+def test_the_support_is_kept_where_float16_would_round_it_to_0(implementation):
+    x = sent.asarray([1.0, 2.0**-24], "float16")
+    y = bj.sparsemax(x, implementation=implementation)
+    assert y.tolist() == [1, 2.0**-24]
+    dx = bj.sparsemax_backward(y, sent.asarray([1.0, 0.0], "float16"), implementation=implementation)
+    assert dx.tolist() == [0.5, -0.5]
+
+
+@projections
+def test_rows_have_the_same_bits_alone_and_next_to_others(name):
+    fun = lambda x: getattr(bj, name)(x, implementation="native")
+    for n in (5, 100, 3000):
+        x = normal((7, n), "float32")
+        same_bits(fun(x)[3], fun(x[3]))
+        same_bits(fun(x), fun(x))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # gumbel_softmax
 
 
@@ -168,6 +259,23 @@ def test_a_temperature_may_be_an_array():
     ],
 )  # fmt: skip
 def test_what_is_refused(name, error, match, args, kwargs):
+    with pytest.raises(error, match=f"^{name}: {match}"):
+        getattr(bj, name)(*(args or (normal((2, 3)),)), **kwargs)
+
+
+@pytest.mark.parametrize(
+    "error, match, args, kwargs",
+    [
+        (TypeError, "x must have one of the dtypes .*, got int32", (sent.arange(3, dtype=jnp.int32),), {}),
+        (ValueError, r"axis must be in \[-2, 1\] for x of shape \(2, 3\), got 2", (), {"axis": 2}),
+        (TypeError, r"axis must be an integer, got \(0, 1\)", (), {"axis": (0, 1)}),
+        (ValueError, r"axis must be in \[0, -1\] for x of shape \(\), got -1|axis must be at least 0", (sent.ones(()),), {}),
+        (TypeError, "where must have one of the dtypes bool, got float64", (), {"where": sent.ones(3)}),
+        (ValueError, r"where must broadcast to x's shape \(2, 3\), got \(2,\)", (), {"where": MASK[0, :2]}),
+    ],
+)  # fmt: skip
+@projections
+def test_what_projections_refuse(name, error, match, args, kwargs):
     with pytest.raises(error, match=f"^{name}: {match}"):
         getattr(bj, name)(*(args or (normal((2, 3)),)), **kwargs)
 

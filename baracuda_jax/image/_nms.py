@@ -1,8 +1,8 @@
 """Boxes that no better one overlaps.
 
-A box is kept if no box that is kept comes before it and overlaps it. Kept boxes are the fixed point of that rule: after k
-steps the first k boxes at least are decided, and all of them after as many as the longest chain of overlaps has, which are
-few. Each step is a pass over all pairs, instead of a step for each box."""
+Which pairs overlap is known at once; then each box that is still there, best first, drops those that it overlaps. As many
+steps as boxes, though fewer may decide: a loop that asked whether all is decided would make devices that have a batch each
+wait for each other."""
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -79,15 +79,13 @@ def _nms(boxes, scores, classes, *, limit, size):
         of_class = classes[order]
         suppresses &= of_class[:, None] == of_class[None]
 
-    def step(state):
-        kept, _ = state
-        now = ~jnp.any(suppresses & kept[:, None], 0)
-        return now, jnp.any(now != kept)
-
-    kept, _ = lax.while_loop(lambda state: state[1], step, (jnp.ones_like(order, bool), True))
-    first = jnp.argsort(~kept, stable=True)[:size]
+    drop = lambda i, kept: kept & ~(suppresses[i] & kept[i])
+    kept = jnp.ones_like(order, bool)
+    kept = lax.fori_loop(0, len(order), drop, kept) if len(order) else kept
+    _, first = lax.sort((~kept, order), num_keys=1, is_stable=True)
+    first = first[:size]
     count = jnp.minimum(kept.sum(), size).astype(jnp.int32)
-    indices = jnp.where(jnp.arange(len(first), dtype=jnp.int32) < count, order[first], -1)
+    indices = jnp.where(jnp.arange(len(first), dtype=jnp.int32) < count, first, -1)
     return jnp.pad(indices, (0, size - len(first)), constant_values=-1), count
 
 

@@ -74,7 +74,7 @@ def _roi_align(x, boxes, *, size, scale, samples, aligned):
     n, channels, height, width = x.shape
     (x1, y1, x2, y2), image = boxes_and_images(boxes, scale)
     exists = ((image >= 0) & (image < n))[:, None, None]
-    flat = explicit.reshape(jnp.swapaxes(wide(x), 0, 1), 1, channels, -1)
+    flat = explicit.reshape(jnp.swapaxes(wide(x), 0, 1), channels, -1)[None]
     begin = jnp.where(exists, image[:, None, None], 0) * (height * width)
 
     def of_sample(s, t):

@@ -104,7 +104,7 @@ def _arg(image, rows, columns):
 def _arg_along(values, begin, end):
     """The first maximum in [begin, end) of the last axis; begin where all is -inf, or nothing is there."""
     n = values.shape[-1]
-    at = jnp.arange(n, dtype=jnp.int32)
+    at = jnp.arange(n, dtype=jnp.int32).reshape(*(1,) * (values.ndim - 1), n)
     shape = (1,) * (values.ndim - 1 - begin.ndim)
     begin, end = (jnp.reshape(bound, (*shape, *bound.shape, 1)) for bound in (begin, end))
     inside = (at >= begin) & (at < end)

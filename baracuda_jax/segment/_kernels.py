@@ -65,9 +65,9 @@ def index_dtype(rows):
 
 
 def _reduce_workspace(rows, segments, columns, itemsize):
-    """Bytes of what the CUDA driver keeps: 8 for each block, two states for each of its columns, and one for those of each run
-    of blocks. `segment_grid` and `segment_runs` of ffi/patterns/segment_*_cuda.h say how many there are. A state has at most
-    a value and a row number."""
+    """Bytes of what the CUDA driver keeps: 8 for each block, two states for each of its columns, and one for those of each
+    run of blocks. `segment_grid` and `segment_runs` of ffi/patterns/segment_*_cuda.h say how many there are. A state has
+    at most a value and a row number."""
     width = 16 // itemsize
     width = width if columns % width == 0 else 1
     lanes = 1

@@ -78,8 +78,9 @@ def _reference(x, axis):
     inside = 1 + rank * above > jnp.cumsum(above, axis)
     total, count = (jnp.where(inside, a, 0).sum(axis, keepdims=True) for a in (ordered, jnp.ones_like(ordered)))
     y = jnp.maximum(z - (total - 1) / count, 0)
-    smallest = jnp.finfo(x.dtype).smallest_subnormal if x.dtype == jnp.float16 else 0
-    return where_finite(largest, jnp.where(y > 0, jnp.maximum(y, smallest), 0), x.dtype)
+    if x.dtype == jnp.float16:  # whose range alone is less than that of y
+        y = jnp.where(y > 0, jnp.maximum(y, 2.0**-24), y)
+    return where_finite(largest, y, x.dtype)
 
 
 _sparsemax = declared("sparsemax", sparsemax, _reference, support)

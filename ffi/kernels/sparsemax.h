@@ -38,9 +38,7 @@ BARACUDA_HD T kept_above_zero(Wide value) {
   return T(((value > Wide(0)) & (value < smallest)) ? smallest : value);
 }
 
-// y = max(z - tau, 0). On the support, the elements above tau, the root is that of a linear function: there are only so
-// many steps as elements leave the support, each of which has at most a quarter of the product of what is missing and
-// the number of elements.
+// y = max(z - tau, 0). A step is the exact solution on the elements above tau: the last is where none of them leaves.
 template <class T>
 struct Sparsemax {
   using Element = T;
@@ -87,8 +85,8 @@ struct Entmax15 {
   }
 };
 
-// At most so many steps, each of which has a quarter of the product of what is missing, which is at most the number of
-// elements, and the number of elements in the support: of float64, 64 steps are enough for 2^38 elements.
+// The most steps. Each leaves at most a quarter of the product of the function and its slope, which of n elements is at
+// most n^2 in the beginning: float64 needs no more for 2^38 elements.
 inline constexpr int projection_steps = 64;
 
 // Where Newton's method begins: NaN where the largest element is not finite, and then so is the row.

@@ -45,7 +45,7 @@ inline SegmentGrid segment_grid(const SegmentShape& shape, int width) {
   return grid;
 }
 
-// How many segments end before an item, as Segments::ended_before, by a warp that asks at 32 places at a time.
+// How many segments end before an item, as Segments::ended_before, by a warp that asks at 32 positions at a time.
 __device__ inline int64_t ended_before_by_warp(const Segments& segments, int64_t item) {
   int64_t low = 0, high = min(item, segments.count);
   while (low < high) {

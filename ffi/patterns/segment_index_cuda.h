@@ -21,7 +21,7 @@ inline dim3 offset_blocks(int64_t batches, int64_t segments) {
   return dim3(unsigned(ceil_div(segments + 1, index_block)), unsigned(std::min<int64_t>(batches, 65535)));
 }
 
-// How many sorted keys are less than a value, for each half of a warp, which asks at 16 places at a time.
+// How many sorted keys are less than a value, for each half of a warp, which asks at 16 positions at a time.
 template <class Key>
 __device__ uint32_t count_less_by_half_warp(const Key* keys, uint32_t count, int64_t value) {
   uint32_t lane = threadIdx.x % 32, low = 0, high = count;

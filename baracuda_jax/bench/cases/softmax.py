@@ -50,17 +50,20 @@ def _entmax15(x):
     return (jnp.maximum(shifted - t, 0) ** 2).astype(x.dtype)
 
 
+PROJECTIONS = {"sparsemax": _sparsemax, "entmax15": _entmax15}
+
+
 def projection(name, plain, shape, dtype):
     return Benchmark(
-        name, f"[{shape[0]}, {shape[1]}]", dtype, normal(*shape),
+        name, f"[{', '.join(map(str, shape))}]", dtype, normal(*shape),
         lambda x, implementation: getattr(baracuda_jax, name)(x, implementation=implementation), plain, needs=("y",),
     )  # fmt: skip
 
 
 def benchmarks(size):
     for dtype in DTYPES:
-        yield projection("sparsemax", _sparsemax, MATRICES[size], dtype)
-        yield projection("entmax15", _entmax15, MATRICES[size], dtype)
+        for name, plain in PROJECTIONS.items():
+            yield projection(name, plain, MATRICES[size], dtype)
         yield rows("softmax", MATRICES[size], dtype)
         yield rows("log_softmax", MATRICES[size], dtype)
         yield gumbel(MATRICES[size], dtype)

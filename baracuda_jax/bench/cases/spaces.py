@@ -20,6 +20,7 @@ from . import (
     scan,
     segment,
     shape,
+    softmax,
     sort,
     unique,
 )
@@ -110,6 +111,10 @@ def _sorts(sizes, dtype):
     made += [sort.median(op, rows, dtype) for op in ("median", "nanmedian")]
     made += [sort.quantile(op, rows, dtype) for op in ("quantile", "nanquantile")]
     return made + [sort.argextremum(op, rows, dtype) for op in ("argmax", "argmin")]
+
+
+def _projections(sizes, dtype):
+    return [softmax.projection(name, plain, sizes.matrix[0], dtype) for name, plain in softmax.PROJECTIONS.items()]
 
 
 def _segments(sizes, dtype):
@@ -205,6 +210,7 @@ SPACES = {
     "shape": Space(_moves),
     "scan": Space(_scans, ROWS, ODD, (1, 64)),
     "sort": Space(_sorts, ROWS, ODD),
+    "projection": Space(_projections, ROWS, ODD),
     "pool": Space(_pools),
     "quantize": Space(_quantizations),
     "search": Space(_searches),
