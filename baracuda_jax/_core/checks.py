@@ -106,6 +106,14 @@ def broadcasts(op, name, x, expected, other_name):
         raise ValueError(f"{op}: {name} must broadcast to {other_name} {tuple(expected)}, got {tuple(x.shape)}")
 
 
+def mask(op, where, x, x_name="x"):
+    """`where`, a bool array that broadcasts to x's shape."""
+    where = array(op, "where", where)
+    dtype(op, "where", where, ("bool",))
+    broadcasts(op, "where", where, x.shape, f"{x_name}'s shape")
+    return where
+
+
 def same_dtype(op, name, x, other_name, other):
     if x.dtype != other.dtype:
         raise TypeError(f"{op}: {name} must have the dtype of {other_name}, {other.dtype.name}, got {x.dtype.name}")

@@ -16,11 +16,11 @@ def padded(at, n, padding, align_corners):
     beyond, 1 or -1 of a reflection."""
     if padding == "zeros":
         return at
-    return _clipped(_reflected(at, n, align_corners) if padding == "reflection" else at, n)
+    return clipped(_reflected(at, n, align_corners) if padding == "reflection" else at, n)
 
 
-def _clipped(at, n):
-    """NaN becomes 0."""
+def clipped(at, n):
+    """A coordinate brought to the center of the outermost element, where its slope is 0. NaN becomes 0."""
     return jnp.where(at > 0, jnp.where(at < n - 1, at, n - 1), 0)
 
 

@@ -15,6 +15,7 @@ from .._core.facade import facade, facade_api
 from .._core.sku import OpCategory
 from .._core.types import Implementation, Integers
 from .._core.wide import wide
+from ._coordinates import clipped
 from ._regions import arguments, as_boxes, boxes_and_images
 from ._sample import weighted
 
@@ -110,7 +111,7 @@ def _positions(low, high, bins, part, aligned):
 def _linear(at, n):
     """(index, weight, whether the sample counts) of both elements."""
     inside = (at >= -1) & (at <= n)
-    at = jnp.where(at > 0, jnp.where(at < n - 1, at, n - 1), 0)
+    at = clipped(at, n)
     first = lax.stop_gradient(jnp.floor(at))
     after, index = at - first, first.astype(jnp.int32)
     return (index, 1 - after, inside), (jnp.minimum(index + 1, n - 1), after, inside)

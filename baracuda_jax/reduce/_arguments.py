@@ -115,12 +115,7 @@ def only(x, mask, *, nothing):
 
 
 def mask_of(op, name, x, where):
-    where = checks.array(op, "where", where)
-    checks.dtype(op, "where", where, ("bool",))
-    try:
-        return jnp.broadcast_to(where, x.shape)
-    except ValueError as error:
-        raise ValueError(f"{op}: where must broadcast to {name}'s shape {x.shape}, got {where.shape}") from error
+    return jnp.broadcast_to(checks.mask(op, where, x, name), x.shape)
 
 
 def with_initial(op, y, initial, combine):

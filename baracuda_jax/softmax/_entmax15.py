@@ -6,17 +6,7 @@ from jax.typing import ArrayLike
 
 from .._core.api import api
 from .._core.types import Implementation
-from ._projection import (
-    arguments,
-    backward_arguments,
-    declared,
-    differences,
-    only,
-    prefixes,
-    root,
-    where_finite,
-    zero_elsewhere,
-)
+from ._projection import declared, differences, gradient, prefixes, projected, root, where_finite
 
 
 @api
@@ -47,10 +37,7 @@ def entmax15(
 
     Source: Peters et al., Sparse Sequence-to-Sequence Models (2019); entmax.entmax15.
     """
-    x, axis, where = arguments("entmax15", x, axis, where)
-    if where is None:
-        return _entmax15(x, axis=axis, implementation=implementation)
-    return zero_elsewhere(_entmax15(only(x, where), axis=axis, implementation=implementation), where)
+    return projected("entmax15", _entmax15, x, axis, where, implementation)
 
 
 @api
@@ -66,8 +53,7 @@ def entmax15_backward(y: ArrayLike, dy: ArrayLike, axis: int = -1, *, implementa
     Returns:
         The cotangent of x.
     """
-    y, dy, axis = backward_arguments("entmax15_backward", y, dy, axis)
-    return _entmax15.vjp(y, dy, axis=axis, implementation=implementation)
+    return gradient("entmax15_backward", _entmax15, y, dy, axis, implementation)
 
 
 def _reference(x, axis):

@@ -8,42 +8,31 @@ from jax import lax
 
 from .._core import checks
 from .._core.case import Case
-from .._core.compiled import compiled
 from .._core.kernel import kernel
 from .._core.op import Body, declare
 from .._core.partition import Partition
 from .._core.regime import along_axes
 from .._core.sku import OpCategory
 from .._core.wide import wide
+from ..reduce._arguments import only
 
 
-def arguments(op, x, axis, where):
-    """x, the axis counted from the first, and the mask in x's shape or None."""
+def projected(op, bound, x, axis, where, implementation):
+    """The result of the op, which is `bound`, of arguments that are checked here."""
     x = checks.floats(op, "x", x)
     axis = checks.axis(op, "x", x, axis)
-    if where is not None:
-        where = checks.array(op, "where", where)
-        checks.dtype(op, "where", where, ("bool",))
-        checks.broadcasts(op, "where", where, x.shape, "x's shape")
-    return x, axis, where
+    if where is None:
+        return bound(x, axis=axis, implementation=implementation)
+    where = checks.mask(op, where, x)
+    return only(bound(only(x, where, nothing=-jnp.inf), axis=axis, implementation=implementation), where, nothing=0)
 
 
-def backward_arguments(op, y, dy, axis):
+def gradient(op, bound, y, dy, axis, implementation):
+    """The cotangent of x."""
     y, dy = checks.floats(op, "y", y), checks.array(op, "dy", dy)
     checks.same_dtype(op, "dy", dy, "y", y)
     checks.shape(op, "dy", dy, y.shape, "that of y")
-    return y, dy, checks.axis(op, "y", y, axis)
-
-
-@compiled()
-def only(x, where):
-    """x, with -infinity where an element takes no part."""
-    return jnp.where(where, x, -jnp.inf)
-
-
-@compiled()
-def zero_elsewhere(y, where):
-    return jnp.where(where, y, 0)
+    return bound.vjp(y, dy, axis=checks.axis(op, "y", y, axis), implementation=implementation)
 
 
 def differences(x, axis, scale):

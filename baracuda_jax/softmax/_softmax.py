@@ -92,11 +92,7 @@ def log_softmax(
 def _arguments(op, x, where, axis):
     x = checks.floats(op, "x", x)
     axes = checks.axes(op, "x", x, axis)
-    if where is not None:
-        where = checks.array(op, "where", where)
-        checks.dtype(op, "where", where, ("bool",))
-        checks.broadcasts(op, "where", where, x.shape, "x's shape")
-    return x, where, axes
+    return x, None if where is None else checks.mask(op, where, x), axes
 
 
 @compiled("axis")

@@ -6,17 +6,7 @@ from jax.typing import ArrayLike
 
 from .._core.api import api
 from .._core.types import Implementation
-from ._projection import (
-    arguments,
-    backward_arguments,
-    declared,
-    differences,
-    only,
-    prefixes,
-    support,
-    where_finite,
-    zero_elsewhere,
-)
+from ._projection import declared, differences, gradient, prefixes, projected, support, where_finite
 
 
 @api
@@ -48,10 +38,7 @@ def sparsemax(
 
     Source: Martins and Astudillo, From Softmax to Sparsemax (2016); entmax.sparsemax; optax.projections.projection_simplex.
     """
-    x, axis, where = arguments("sparsemax", x, axis, where)
-    if where is None:
-        return _sparsemax(x, axis=axis, implementation=implementation)
-    return zero_elsewhere(_sparsemax(only(x, where), axis=axis, implementation=implementation), where)
+    return projected("sparsemax", _sparsemax, x, axis, where, implementation)
 
 
 @api
@@ -67,8 +54,7 @@ def sparsemax_backward(y: ArrayLike, dy: ArrayLike, axis: int = -1, *, implement
     Returns:
         The cotangent of x.
     """
-    y, dy, axis = backward_arguments("sparsemax_backward", y, dy, axis)
-    return _sparsemax.vjp(y, dy, axis=axis, implementation=implementation)
+    return gradient("sparsemax_backward", _sparsemax, y, dy, axis, implementation)
 
 
 def _reference(x, axis):
