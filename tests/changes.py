@@ -122,7 +122,7 @@ def _ops_of(name):
     if name.startswith("ffi/handlers/") and path.suffix == ".cc":
         words = set(re.findall(r"\w+", re.sub(r"//.*", "", path.read_text())))
         here = {target for target in _targets() if target in words or target.removesuffix("_backward") in words}
-        return frozenset(op.name for op in OPS.values() if any(here & set(names) for names in op.kernels.values()))
+        return frozenset(op.name for op in OPS.values() if here & op.targets)
     if name.startswith("baracuda_jax/") and path.suffix == ".py":
         family = path.relative_to(ROOT / "baracuda_jax").parts[0].removesuffix(".py")
         nodes = list(ast.walk(ast.parse(path.read_text())))

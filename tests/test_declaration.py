@@ -28,7 +28,7 @@ def missing(op):
         if kind == "forward" and bool(op.aliases) != any(is_in_place for *_, is_in_place in calls):
             yield "its forward kernel calls and its declaration differ in what they write in place"
         for target, rank, _ in calls:
-            if target not in op.kernels[kind]:
+            if target not in (*op.kernels[kind], *op.sometimes):
                 yield f"the {kind} kernels do not name {target}"
             if not rank:
                 yield f"the {kind} call of {target} has no rule of sharding: its operands share no batch dimension"

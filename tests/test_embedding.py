@@ -347,7 +347,7 @@ def test_kernels_compute_an_embedding_and_its_gradient():
     _, called = _text(lambda w, x: bj.embedding(x, w), weight, x)
     assert called == {"take_rows"}
     _, called = _text(lambda w, x: jax.grad(lambda w: (bj.embedding(x, w) ** 2).sum())(w), weight, x)
-    assert {"segment_index", "segment_sum"} <= called
+    assert "segment_sum" in called
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
@@ -374,7 +374,7 @@ def test_weights_of_entries_form_no_row_for_each():
 def test_rows_of_a_gradient_are_not_made_of_all_rows():
     _, x, _ = _arrays()
     text, called = _text(lambda x, dy: bj.embedding_backward_rows(x, dy, V, size=500), x, normal((N, D)))
-    assert called == {"sort", "run_starts", "cumsum", "segment_index", "segment_sum"}
+    assert called == {"sort", "run_starts", "cumsum", "segment_sum"}
     assert not _made(text, V, D) and not _made(text, N, D)
 
 

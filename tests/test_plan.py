@@ -74,7 +74,7 @@ def test_repr_is_one_glance():
     for part in (
         "native on ",
         "asked for",
-        "baracuda.segment_index, baracuda.segment_max",
+        "baracuda.segment_max",
         "bytes",
         "float32 accumulator",
     ):

@@ -57,6 +57,7 @@ class Op:
     cut: partition.Partition | str  # or why batches alone may be sharded
     residuals: tuple[str, ...] = ()
     kernels: Mapping[str, tuple[str, ...]]  # of forward, tangent and backward; none where a library computes
+    sometimes: tuple[str, ...] = ()  # kernels that some calls have besides
     library: str | None = None  # which one then
     made_of: tuple[str, ...] = ()  # the ops that a composed op calls
     also: tuple[str, ...] = ()  # other ops that the public function calls
@@ -80,6 +81,11 @@ class Op:
             self.forward, *operands, save=save, implementation=self._resolved(self.name, implementation), **params
         )
         return tuple(outs) if save else outs[0]
+
+    @property
+    def targets(self):
+        """The FFI targets that calls may have."""
+        return {*self.sometimes, *(target for of_kind in self.kernels.values() for target in of_kind)}
 
     @property
     def has_kernels(self):
@@ -145,6 +151,7 @@ def declare(
     results: Sequence[str] = ("y",),
     outputs: Sequence[str] | None = None,
     aliases: Mapping[str, str] | None = None,
+    sometimes: Sequence[str] = (),
     tangent: Body | None = None,
     output: int = 0,
     quantized: bool = False,
@@ -181,6 +188,7 @@ def declare(
                     any order are kernels
     kernels         the FFI targets that each native body calls: {"forward": (...), "tangent": ..., "backward": ...}; or {},
                     where no kernel is better than a library
+    sometimes       targets that some calls have besides, as those of many rows have an index
     library         which library that is on CUDA, a BackendKind: "xla", "cudnn", "cublaslt", ...
     shared          operand -> its rank without batches, for operands that need not be repeated for each batch under vmap
     follows         result -> the shared operand from which alone it is computed
@@ -263,6 +271,7 @@ def declare(
         cut=cut,
         residuals=tuple(residuals),
         kernels={kind: tuple(kernels.get(kind, ())) for kind in bodies},
+        sometimes=tuple(sometimes),
         library=library,
         made_of=(),
         dtypes=tuple(dtypes),
@@ -326,6 +335,7 @@ def compose(
         constant=dict(constant),
         cut="it is cut as the ops are that it is made of",
         kernels={kind: tuple(found) for kind, found in targets.items()},
+        sometimes=tuple(dict.fromkeys(t for part in parts for t in part.sometimes)),
         library=" ".join(sorted(libraries)) or None,
         made_of=tuple(made_of),
         dtypes=tuple(dtypes),

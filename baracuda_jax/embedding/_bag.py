@@ -170,7 +170,7 @@ def _declare(mode, made_of, target, backward):
         kernels={
             "forward": (target,),
             "tangent": ("take_along",) if mode == "max" else (target,),
-            "backward": ("searchsorted", "segment_index", "take_along", backward),
+            "backward": ("searchsorted", backward),
         },
         differentiable=("weight",),
         constant={"x": "ids are integers", "offsets": "they are integers"},

@@ -100,6 +100,6 @@ compose(
     operands=("x", "dy"),
     outputs=("ids", "rows"),
     made_of=("sort", "unique_consecutive", "aggregate_sum"),
-    kernels={"forward": ("sort", "run_starts", "cumsum", "segment_index", "segment_sum")},
+    kernels={"forward": ("sort", "run_starts", "cumsum", "segment_sum")},
     constant={"x": "ids are integers", "dy": UPDATE},
 )

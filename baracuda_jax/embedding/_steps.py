@@ -183,7 +183,7 @@ def _declare(public, operands, outputs):
         operands=operands,
         outputs=outputs,
         made_of=("sort", "unique_consecutive", "aggregate_sum"),
-        kernels={"forward": ("sort", "run_starts", "cumsum", "segment_index", "segment_sum")},
+        kernels={"forward": ("sort", "run_starts", "cumsum", "segment_sum")},
         constant=dict.fromkeys(operands, UPDATE),
     )
 

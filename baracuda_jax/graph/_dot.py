@@ -127,6 +127,6 @@ DOT = declare_with_index(
     kernels={
         "forward": ("sampled_dot",),
         "tangent": ("sampled_dot",),
-        "backward": ("segment_index", "take_along", "segment_weighted_sum"),
+        "backward": ("segment_weighted_sum",),
     },
 )

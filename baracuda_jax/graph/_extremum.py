@@ -139,8 +139,8 @@ def declare_extremum(name, public):
         ),
         backward=Body(backward_reference, backward_native),
         kernels={
-            "forward": ("segment_index", "take_along", f"segment_{kind}"),
+            "forward": (f"segment_{kind}",),
             "tangent": ("take_along",),
-            "backward": ("segment_index", "take_along", "segment_sum_of_arg"),
+            "backward": ("segment_sum_of_arg",),
         },
     )

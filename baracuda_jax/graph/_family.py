@@ -11,6 +11,7 @@ CONSTANT = {"senders": "they are integers", "receivers": "they are integers"}
 FAMILY = dict(
     family="graph",
     category=OpCategory.SEGMENT_OPS,
+    sometimes=("segment_index", "take_along"),
     regime=by_entries,
     constant=CONSTANT,
     shared={"senders": 1, "receivers": 1},

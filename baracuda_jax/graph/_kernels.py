@@ -7,10 +7,9 @@ import jax.numpy as jnp
 
 from .._core.bits import to_bits
 from .._core.kernel import kernel
-from .._core.take_along import take_along
 from .._core.wide import wide_dtype
 from .._core.within import within
-from ..segment._kernels import flat, index_of, reduce
+from ..segment._kernels import flat, reduce
 from ..segment._references import broadcast
 
 NO_ROW = 2**32 - 1
@@ -27,20 +26,11 @@ def rows(ids, count):
     return jnp.where(within(ids, count), ids.astype(jnp.uint32), jnp.uint32(NO_ROW))
 
 
-def in_order(perm, sources):
-    """sources in the order of an index's entries."""
-    if perm.shape[-1] == 0:
-        return sources
-    return take_along(perm[..., None], sources[..., None])[..., 0]
-
-
-def by_segment(target, x, senders, receivers, out, *, axis, num_segments, sorted, index=(), more=(), **attributes):
-    """Calls a reduction of the rows of x that senders name, by receivers, whose index may be known. `more` has other
-    operands, which are by entry or shaped as x."""
+def by_segment(target, x, senders, receivers, out, *, axis, index=(), **params):
+    """Calls a reduction of the rows of x that senders name, by receivers, whose index may be known. Other operands, `more`,
+    are by entry or shaped as x."""
     senders, receivers, *index = aligned(senders, receivers, *index)
-    index = index_of(receivers, num_segments, sorted, index)
-    sources = in_order(index[0], rows(senders, x.shape[axis]))
-    return reduce(target, x, index, out, axis=axis, num_segments=num_segments, sources=sources, more=more, **attributes)
+    return reduce(target, x, receivers, out, axis=axis, index=index, sources=rows(senders, x.shape[axis]), **params)
 
 
 def total(x, senders, receivers, *, axis, dtype, **segments):

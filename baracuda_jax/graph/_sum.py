@@ -63,7 +63,7 @@ def declare_sum(public):
         forward=Body(_reference, _native),
         backward=Body(_backward_reference, _backward_native),
         kernels={
-            "forward": ("segment_index", "take_along", "segment_sum"),
-            "backward": ("segment_index", "take_along", "segment_sum"),
+            "forward": ("segment_sum",),
+            "backward": ("segment_sum",),
         },
     )

@@ -69,8 +69,8 @@ def declare_weighted(public):
         tangent=Body(_tangent(_reference), _tangent(_native)),
         backward=Body(_backward_reference, _backward_native),
         kernels={
-            "forward": ("segment_index", "take_along", "segment_weighted_sum"),
-            "tangent": ("segment_index", "take_along", "segment_weighted_sum"),
-            "backward": ("segment_index", "take_along", "segment_weighted_sum", "sampled_dot"),
+            "forward": ("segment_weighted_sum",),
+            "tangent": ("segment_weighted_sum",),
+            "backward": ("segment_weighted_sum", "sampled_dot"),
         },
     )

@@ -11,7 +11,7 @@ from .._core.bits import from_bytes
 from .._core.body import Body
 from .._core.take_along import take_along
 from .._core.wide import wide
-from ..segment._kernels import index_of, reduce
+from ..segment._kernels import reduce
 from ..sort._kernels import scatter
 from ._arguments import along, take
 
@@ -55,8 +55,8 @@ def _added(index, dy, size, axis):
 
 def _sorted(index, dy, size, axis):
     at, rows = jnp.moveaxis(index, axis, -1), jnp.moveaxis(dy, axis, -1)
-    known, how = index_of(at, size, False), dict(axis=at.ndim - 1, num_segments=size, empty_bits=0)
-    return jnp.moveaxis(reduce("segment_sum", rows, known, [rows.dtype], **how)[0], -1, axis)
+    how = dict(axis=at.ndim - 1, num_segments=size, empty_bits=0)
+    return jnp.moveaxis(reduce("segment_sum", rows, at, [rows.dtype], **how)[0], -1, axis)
 
 
 FORWARD = Body(_reference, _native)

@@ -22,7 +22,6 @@ from ._kernels import (
     flat,
     gradient,
     index_dtype,
-    index_of,
     reduce,
     unflat,
 )
@@ -173,10 +172,9 @@ def _at(x, arg, axis, otherwise):
 def _native(name, residual):
     """The forward kernel: y and, of dtype residual(number of rows), what the gradient needs."""
 
-    def native(data, ids, *, save, axis, num_segments, sorted, empty_bits, index):
+    def native(data, ids, *, save, axis, **params):
         out = [data.dtype, residual(data.shape[axis])][: 2 if save else 1]
-        index = index_of(ids, num_segments, sorted, index)
-        return reduce(name, data, index, out, axis=axis, num_segments=num_segments, empty_bits=empty_bits)
+        return reduce(name, data, ids, out, axis=axis, **params)
 
     return native
 
@@ -205,14 +203,16 @@ def _declare_extremum(name, public, extremum):
         cases=cases(),
         results=("y", "arg"),
         residuals=("segment_ids", "arg"),
-        cut=extremum_by_rows(name),
+        cut=extremum_by_rows(
+            name,
+        ),
         forward=Body(reference, _native(name, index_dtype)),
         tangent=Body(lambda ids, arg, t, *, axis, **_: (_at(t, arg, axis, 0),), tangent_native),
         backward=Body(backward_reference, backward_native),
         kernels={
-            "forward": ("segment_index", name),
+            "forward": (name,),
             "tangent": ("take_along",),
-            "backward": ("segment_index", "segment_extremum_backward"),
+            "backward": ("segment_extremum_backward",),
         },
     )
 
@@ -239,10 +239,8 @@ def _declare_split(name, public, extremum):
 
         return tangent
 
-    def sum_native(x, ids, *, axis, num_segments, sorted, empty_bits, index, **_):
-        index = index_of(ids, num_segments, sorted, index)
-        (y,) = reduce("segment_sum", x, index, [x.dtype], axis=axis, num_segments=num_segments, empty_bits=empty_bits)
-        return y
+    def sum_native(x, ids, **params):
+        return reduce("segment_sum", x, ids, [x.dtype], **params)[0]
 
     def sum_reference(x, ids, **params):
         return reduce_by(add(params), x, ids, **params)
@@ -262,14 +260,16 @@ def _declare_split(name, public, extremum):
         cases=cases(ties="split"),
         results=("y", "ties"),
         residuals=("data", "segment_ids", "y", "ties"),
-        cut=split_by_rows(name),
+        cut=split_by_rows(
+            name,
+        ),
         forward=Body(reference, _native(name, lambda rows: jnp.float32)),
         tangent=Body(tangent_by(take, sum_reference), tangent_by(each_row, sum_native)),
         backward=Body(backward_reference, backward_native),
         kernels={
-            "forward": ("segment_index", name),
-            "tangent": ("segment_index", "segment_sum", "segment_sum_backward"),
-            "backward": ("segment_index", "segment_ties_backward"),
+            "forward": (name,),
+            "tangent": ("segment_sum", "segment_sum_backward"),
+            "backward": ("segment_ties_backward",),
         },
     )
 

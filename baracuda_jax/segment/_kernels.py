@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from .._core.bits import words
 from .._core.kernel import kernel
+from .._core.take_along import take_along
 from .._core.within import within
 from ._arguments import MOST_SEGMENTS
 from ._references import broadcast
@@ -38,6 +39,12 @@ def kernel_ids(ids):
     return ids.astype(jnp.int32)
 
 
+def short_ids(ids, num_segments):
+    """As int32, -1 for what is no segment's and would not fit."""
+    ids = kernel_ids(ids)
+    return ids if ids.dtype == jnp.int32 else jnp.where(within(ids, num_segments), ids, -1).astype(jnp.int32)
+
+
 def index_of(ids, num_segments, sorted, index=()):
     """perm and offsets: the rows of segment s are perm[offsets[s]:offsets[s + 1]]; sorted rows need no perm.
     They are `index` where that is known."""
@@ -56,41 +63,70 @@ def index_of(ids, num_segments, sorted, index=()):
     return kernel("segment_index", "...n -> ...p, ...q", operand, out=out, workspace=workspace, sorted=sorted)
 
 
-def counts_of(offsets):
-    return jnp.diff(offsets, axis=-1).astype(jnp.int32)
+def is_few(entries, segments, columns):
+    """Whether the kernels order the rows themselves, by their ids: `is_few` of ffi/patterns/segment_few_cuda.h."""
+    return (
+        all(isinstance(size, int) for size in (entries, segments, columns))
+        and entries <= 2**14
+        and segments <= 2**15
+        and (entries + segments) * columns <= 2**21
+    )
+
+
+def _order_of(ids, num_segments, columns, sorted, index):
+    """What the kernels know of the rows' order: an index, or, of few rows, the ids in place of `perm`."""
+    if index or not is_few(ids.shape[-1], num_segments, columns):
+        return index_of(ids, num_segments, sorted, index)
+    return short_ids(ids, num_segments), jnp.zeros((*ids.shape[:-1], 0), jnp.uint32)
+
+
+def counts_of(ids, num_segments, sorted, index=()):
+    """int32 [..., S], the number of rows of each segment."""
+    if index or not is_few(ids.shape[-1], num_segments, 1):
+        return jnp.diff(index_of(ids, num_segments, sorted, index)[1], axis=-1).astype(jnp.int32)
+    ones, axis = jnp.ones(ids.shape, jnp.int32), ids.ndim - 1
+    (counts,) = reduce(
+        "segment_sum", ones, ids, [ones.dtype], axis=axis, num_segments=num_segments, sorted=sorted, empty_bits=0
+    )
+    return counts
 
 
 def index_dtype(rows):
     return jnp.int32 if rows < 2**31 else jnp.uint32
 
 
-def _reduce_workspace(rows, segments, columns, itemsize):
+def _reduce_workspace(entries, segments, columns, itemsize):
     """Bytes of what the CUDA driver keeps: 8 for each block, two states for each of its columns, and one for those of each
     run of blocks. `segment_grid` and `segment_runs` of ffi/patterns/segment_*_cuda.h say how many there are. A state has
     at most a value and a row number."""
+    if is_few(entries, segments, columns):
+        return 0
     width = 16 // itemsize
     width = width if columns % width == 0 else 1
     lanes = 1
     while lanes < 32 and lanes * width < columns:
         lanes *= 2
     tiles, workers = -(-columns // (lanes * width)), 256 // lanes
-    parts = lambda count: -(-(rows + segments) * lanes * tiles // count)
+    parts = lambda count: -(-(entries + segments) * lanes * tiles // count)
     items = min(max(parts(2**18), min(parts(2**17), 32), 8), 1024, 8192 // workers)
-    blocks = -(-(rows + segments) // (items * workers))
+    blocks = -(-(entries + segments) // (items * workers))
     state = 16 if itemsize == 8 else 8
     runs = (blocks - 1) // 64
     states = 2 * blocks + (runs if runs >= 8 else 0)
-    return 0 if blocks == 1 else blocks * 8 + states * tiles * lanes * width * state + 4 * 256
+    return blocks * 8 + states * tiles * lanes * width * state + 4 * 256
 
 
-def reduce(target, data, index, out, *, axis, num_segments, sources=None, more=(), **attributes):
-    """Calls a reduction. `out` are the dtypes of its results; `sources` [..., E] the rows of data that the index's entries
-    name, if these are not the rows themselves; `more` has other operands, as (array, dimensions)."""
+def reduce(target, data, ids, out, *, axis, num_segments, sorted=False, index=(), sources=None, more=(), **attributes):
+    """Calls a reduction by ids, whose index may be known. `out` are the dtypes of its results; `sources` [..., E] the rows
+    of data that the ids are for, if these are not the rows themselves; `more` has other operands, as (array,
+    dimensions)."""
     rows = flat(data, axis)
-    operands = [(rows, "...nd"), *zip(index, ("...p", "...q"), strict=True)]
-    operands += [] if sources is None else [(sources, "...e")]
-    arrays, dims = zip(*operands, *more, strict=True)
     entries = rows.shape[axis] if sources is None else sources.shape[-1]
+    order = _order_of(ids, num_segments, rows.shape[-1], sorted, index)
+    operands = [(rows, "...nd"), *zip(order, ("...p", "...q"), strict=True)]
+    if sources is not None:
+        operands.append((_in_order(order[0], sources), "...e"))
+    arrays, dims = zip(*operands, *more, strict=True)
     results = kernel(
         target, f"{', '.join(dims)} -> {', '.join(['...sd'] * len(out))}", *arrays, **attributes,
         out=[result_type(rows, axis, num_segments, dtype) for dtype in out],
@@ -99,15 +135,22 @@ def reduce(target, data, index, out, *, axis, num_segments, sources=None, more=(
     return [unflat(y, data, axis) for y in results]
 
 
+def _in_order(perm, sources):
+    """In the order of an index's entries; ids are no index, nor is the one of sorted ids an order."""
+    if perm.dtype != jnp.uint32 or perm.shape[-1] == 0:
+        return sources
+    return take_along(perm[..., None], sources[..., None])[..., 0]
+
+
 def gradient(target, ids, dy, *, axis, sorted, index=(), counts=(), elements=(), data=(), **_):
     """Calls a backward target, whose result has a row for each id. Its operands are `data`, shaped as the result, the
-    index, `counts`, one for each segment, `elements`, shaped as dy, and dy."""
-    index = index_of(ids, dy.shape[axis], sorted, index)
+    order, `counts`, one for each segment, `elements`, shaped as dy, and dy."""
+    arrays = [flat(x, axis) for x in (*data, *elements, dy)]
+    order = _order_of(ids, dy.shape[axis], arrays[-1].shape[-1], sorted, index)
     dims = ", ".join(
         ["...nd"] * len(data) + ["...p", "...q"] + ["...s"] * len(counts) + ["...sd"] * (len(elements) + 1)
     )
-    arrays = [flat(x, axis) for x in (*data, *elements, dy)]
-    operands = (*arrays[: len(data)], *index, *counts, *arrays[len(data) :])
+    operands = (*arrays[: len(data)], *order, *counts, *arrays[len(data) :])
     out = result_type(arrays[-1], axis, ids.shape[-1])
     return unflat(kernel(target, f"{dims} -> ...nd", *operands, out=[out])[0], dy, axis)
 
@@ -115,10 +158,7 @@ def gradient(target, ids, dy, *, axis, sorted, index=(), counts=(), elements=(),
 def gathered(x, ids, *, axis, fill=b""):
     """Each row's x [*batch, S, ...], read wherever it is; for rows that are dropped, the number with the bytes `fill`."""
     rows = flat(x, axis)
-    at = kernel_ids(ids)
-    if at.dtype == jnp.int64:
-        at = jnp.where(within(at, x.shape[axis]), at, -1).astype(jnp.int32)
-    out = result_type(rows, axis, ids.shape[-1])
+    out, at = result_type(rows, axis, ids.shape[-1]), short_ids(ids, x.shape[axis])
     (y,) = kernel("take_rows", "...nd, ...m -> ...md", rows, at, out=[out], fill=words(fill))
     return unflat(y, x, axis)
 

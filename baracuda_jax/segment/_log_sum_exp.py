@@ -15,7 +15,7 @@ from .._core.types import Implementation
 from .._core.wide import wide, wide_dtype, with_rest
 from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases, declare_with_index
-from ._kernels import gradient, index_of, reduce
+from ._kernels import gradient, reduce
 from ._partition import log_sum_exp_by_rows
 from ._references import broadcast, column, count, per_batch, segment_or_last, take
 
@@ -103,11 +103,9 @@ def _reference(data, ids, *, axis, num_segments, empty_bits, **_):
     return per_batch(one, axis)(data, broadcast(ids, data.shape[:axis]))
 
 
-def _native(data, ids, *, save, axis, num_segments, sorted, empty_bits, index):
-    index = index_of(ids, num_segments, sorted, index)
+def _native(data, ids, *, save, **params):
     out = [data.dtype, wide_dtype(data.dtype)][: 2 if save else 1]
-    shape = dict(axis=axis, num_segments=num_segments)
-    return reduce("segment_logsumexp", data, index, out, empty_bits=empty_bits, **shape)
+    return reduce("segment_logsumexp", data, ids, out, **params)
 
 
 def _weights(data, ids, y, rest, *, axis, **params):
@@ -134,12 +132,10 @@ def _tangent_reference(data, ids, y, rest, t, *, axis, num_segments, **_):
     return (per_batch(add, axis)(moved, broadcast(ids, data.shape[:axis])).astype(t.dtype),)
 
 
-def _tangent_native(data, ids, y, rest, t, *, axis, num_segments, sorted, empty_bits, index):
-    shape = dict(axis=axis, num_segments=num_segments)
-    index = index_of(ids, num_segments, sorted, index)
+def _tangent_native(data, ids, y, rest, t, **params):
     one = jnp.ones(y.shape, wide(t).dtype)
-    each = _backward(wide(data), ids, wide(y), rest, one, sorted=sorted, axis=axis, index=index)
-    (total,) = reduce("segment_sum", each * wide(t), index, [each.dtype], empty_bits=0, **shape)
+    each = _backward(wide(data), ids, wide(y), rest, one, **params)
+    (total,) = reduce("segment_sum", each * wide(t), ids, [each.dtype], **{**params, "empty_bits": 0})
     return (total.astype(t.dtype),)
 
 
@@ -156,8 +152,8 @@ _log_sum_exp = declare_with_index(
     tangent=Body(_tangent_reference, _tangent_native),
     backward=Body(_backward_reference, lambda *arrays, **params: (_backward(*arrays, **params),)),
     kernels={
-        "forward": ("segment_index", "segment_logsumexp"),
-        "tangent": ("segment_index", "segment_logsumexp_backward", "segment_sum"),
-        "backward": ("segment_index", "segment_logsumexp_backward"),
+        "forward": ("segment_logsumexp",),
+        "tangent": ("segment_logsumexp_backward", "segment_sum"),
+        "backward": ("segment_logsumexp_backward",),
     },
 )

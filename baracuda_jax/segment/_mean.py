@@ -13,7 +13,7 @@ from .._core.types import Implementation
 from .._core.wide import wide
 from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases, declare_with_index
-from ._kernels import counts_of, gradient, index_of, reduce
+from ._kernels import counts_of, gradient, reduce
 from ._partition import mean_by_rows
 from ._references import broadcast, column, count, per_batch, segment_or_last, take
 
@@ -76,23 +76,17 @@ def _align(ids, counts):
     return broadcast(ids, batch), broadcast(counts, batch)
 
 
-def _mean_kernel(data, index, counts=(), *, axis, num_segments, empty_bits, **_):
-    """Divides by the number of rows here, or by `counts`."""
-    shape = dict(axis=axis, num_segments=num_segments, empty_bits=empty_bits)
-    more = [(x, "...s") for x in counts]
-    return reduce("segment_mean", data, index, [data.dtype], more=more, **shape)[0]
+def _mean_native(data, ids, *, save, **params):
+    (y,) = reduce("segment_mean", data, ids, [data.dtype], **params)
+    counts = [counts_of(ids, **{name: params[name] for name in ("num_segments", "sorted", "index")})] if save else []
+    return (y, *(broadcast(x, ids.shape[:-1]) for x in counts))
 
 
-def _mean_native(data, ids, *, save, index, **params):
-    index = index_of(ids, params["num_segments"], params["sorted"], index)
-    y = _mean_kernel(data, index, **params)
-    return (y, broadcast(counts_of(index[1]), ids.shape[:-1])) if save else (y,)
-
-
-def _mean_tangent_native(ids, counts, t, *, index, **params):
+def _mean_tangent_native(ids, counts, t, **params):
+    """Divides by `counts`."""
     ids, counts = _align(ids, counts)
-    index = index_of(ids, params["num_segments"], params["sorted"], index)
-    return (_mean_kernel(t, index, [counts], **{**params, "empty_bits": 0}),)
+    params = {**params, "empty_bits": 0, "more": [(counts, "...s")]}
+    return tuple(reduce("segment_mean", t, ids, [t.dtype], **params))
 
 
 def _mean_backward_native(ids, counts, dy, **params):
@@ -123,7 +117,7 @@ def _mean_reference(data, ids, **params):
 
 _mean = declare_with_index(
     "segment_mean",
-    **FAMILY,
+    **{**FAMILY, "sometimes": ("segment_index", "segment_sum")},
     public=segment_mean,
     dtypes=checks.FLOATS,
     cases=cases(),
@@ -138,8 +132,8 @@ _mean = declare_with_index(
         native=_mean_backward_native,
     ),
     kernels={
-        "forward": ("segment_index", "segment_mean"),
-        "tangent": ("segment_index", "segment_mean"),
-        "backward": ("segment_index", "segment_mean_backward"),
+        "forward": ("segment_mean",),
+        "tangent": ("segment_mean",),
+        "backward": ("segment_mean_backward",),
     },
 )

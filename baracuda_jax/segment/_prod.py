@@ -14,7 +14,6 @@ from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases, declare_with_index
 from ._kernels import (
     gradient,
-    index_of,
     reduce,
 )
 from ._partition import prod_by_rows
@@ -89,22 +88,19 @@ def segment_prod_backward(
     return _prod.vjp(data, ids, product, zeros, *index, dy, **params, implementation=implementation)
 
 
-def _prod_native(data, ids, *, save, axis, num_segments, sorted, empty_bits, index):
-    index = index_of(ids, num_segments, sorted, index)
+def _prod_native(data, ids, *, save, **params):
     out = [data.dtype, wide_dtype(data.dtype), jnp.uint8][: 3 if save else 1]
-    return reduce("segment_prod", data, index, out, axis=axis, num_segments=num_segments, empty_bits=empty_bits)
+    return reduce("segment_prod", data, ids, out, **params)
 
 
 def _prod_backward_native(data, ids, product, zeros, dy, **params):
     return (gradient("segment_prod_backward", ids, dy, data=[data], elements=[product, zeros], **params),)
 
 
-def _prod_tangent_native(data, ids, product, zeros, t, *, axis, num_segments, sorted, empty_bits, index):
+def _prod_tangent_native(data, ids, product, zeros, t, **params):
     """The sum over the rows of t times the product of the other factors."""
-    one, index = jnp.ones_like(product), index_of(ids, num_segments, sorted, index)
-    others = _prod_backward_native(wide(data), ids, product, zeros, one, axis=axis, sorted=sorted, index=index)[0]
-    shape = dict(axis=axis, num_segments=num_segments, empty_bits=0)
-    (y,) = reduce("segment_sum", others * wide(t), index, [one.dtype], **shape)
+    (others,) = _prod_backward_native(wide(data), ids, product, zeros, jnp.ones_like(product), **params)
+    (y,) = reduce("segment_sum", others * wide(t), ids, [others.dtype], **{**params, "empty_bits": 0})
     return (y.astype(t.dtype),)
 
 
@@ -170,8 +166,8 @@ _prod = declare_with_index(
     tangent=Body(_prod_tangent_reference, _prod_tangent_native),
     backward=Body(_prod_backward_reference, _prod_backward_native),
     kernels={
-        "forward": ("segment_index", "segment_prod"),
-        "tangent": ("segment_index", "segment_sum", "segment_prod_backward"),
-        "backward": ("segment_index", "segment_prod_backward"),
+        "forward": ("segment_prod",),
+        "tangent": ("segment_sum", "segment_prod_backward"),
+        "backward": ("segment_prod_backward",),
     },
 )

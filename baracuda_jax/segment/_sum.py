@@ -12,7 +12,6 @@ from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases, declare_with_index
 from ._kernels import (
     each_row,
-    index_of,
     reduce,
 )
 from ._partition import sum_by_rows
@@ -56,9 +55,8 @@ def segment_sum_backward(
     return _sum.vjp(ids, *index, dy, **params, implementation=implementation)
 
 
-def _sum_native(data, ids, *, save, axis, num_segments, sorted, empty_bits, index):
-    index = index_of(ids, num_segments, sorted, index)
-    return reduce("segment_sum", data, index, [data.dtype], axis=axis, num_segments=num_segments, empty_bits=empty_bits)
+def _sum_native(data, ids, *, save, **params):
+    return reduce("segment_sum", data, ids, [data.dtype], **params)
 
 
 def _sum_reference(data, ids, **params):
@@ -79,5 +77,5 @@ _sum = declare_with_index(
         reference=lambda ids, dy, **params: (take(dy, ids, **params),),
         native=lambda ids, dy, **params: (each_row(dy, ids, **params),),
     ),
-    kernels={"forward": ("segment_index", "segment_sum"), "backward": ("segment_index", "segment_sum_backward")},
+    kernels={"forward": ("segment_sum",), "backward": ("segment_sum_backward",)},
 )

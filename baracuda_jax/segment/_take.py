@@ -14,7 +14,7 @@ from .._core.case import Case
 from .._core.types import Implementation
 from ._arguments import arguments, ids_and_index, segments_of, sorted_of
 from ._family import FAMILY, declare_with_index, spaced
-from ._kernels import gathered, index_of, reduce
+from ._kernels import gathered, reduce
 from ._partition import taken_by_rows
 from ._references import reduce_by, take
 
@@ -104,11 +104,10 @@ def _backward_reference(ids, dy, **params):
     return (reduce_by(add, dy, ids, **params, empty_bits=0),)
 
 
-def _backward_native(ids, dy, *, axis, num_segments, sorted, index, **_):
-    index, params = index_of(ids, num_segments, sorted, index), dict(axis=axis, num_segments=num_segments, empty_bits=0)
+def _backward_native(ids, dy, *, fill, **params):
     if not jnp.iscomplexobj(dy):
-        return reduce("segment_sum", dy, index, [dy.dtype], **params)
-    (parts,) = reduce("segment_sum", jnp.stack([dy.real, dy.imag], -1), index, [dy.real.dtype], **params)
+        return reduce("segment_sum", dy, ids, [dy.dtype], empty_bits=0, **params)
+    (parts,) = reduce("segment_sum", jnp.stack([dy.real, dy.imag], -1), ids, [dy.real.dtype], empty_bits=0, **params)
     return (jax.lax.complex(parts[..., 0], parts[..., 1]),)
 
 
@@ -139,5 +138,5 @@ take_rows = declare_with_index(
     cut=taken_by_rows,
     forward=Body(_reference, _native),
     backward=Body(_backward_reference, _backward_native),
-    kernels={"forward": ("take_rows",), "backward": ("segment_index", "segment_sum")},
+    kernels={"forward": ("take_rows",), "backward": ("segment_sum",)},
 )

@@ -23,7 +23,7 @@ from .._core.partition import Partition
 from .._core.types import Implementation
 from .._core.wide import wide
 from ..histogram._search import search
-from ..segment._kernels import index_of, reduce
+from ..segment._kernels import reduce
 from ._family import FAMILY, operand, spaced
 from ._partition import WHOLE
 from ._repeat import repeat
@@ -218,8 +218,8 @@ def _native(x, rows, *, save=False, axis, count):
 def _backward_native(rows, dy, *, axis, count):
     flat = _flat(dy, axis)
     parts = jnp.stack([flat.real, flat.imag], -1) if jnp.iscomplexobj(flat) else flat
-    index = index_of(rows, count, True)
-    (sums,) = reduce("segment_sum", parts, index, [parts.dtype], axis=flat.ndim - 2, num_segments=count, empty_bits=0)
+    how = dict(axis=flat.ndim - 2, num_segments=count, sorted=True, empty_bits=0)
+    (sums,) = reduce("segment_sum", parts, rows, [parts.dtype], **how)
     sums = jax.lax.complex(sums[..., 0], sums[..., 1]) if jnp.iscomplexobj(flat) else sums
     return [_unflat(sums, dy, axis)]
 
@@ -262,5 +262,6 @@ _repeat_interleave = declare(
     backward=Body(_backward_reference, _backward_native),
     cut=Partition(_labels, whole=WHOLE | {"rows"}),
     also=("searchsorted",),
-    kernels={"forward": ("take_rows",), "backward": ("segment_index", "segment_sum")},
+    kernels={"forward": ("take_rows",), "backward": ("segment_sum",)},
+    sometimes=("segment_index",),
 )

@@ -16,12 +16,14 @@
 namespace baracuda {
 
 // A segment has the entries perm[offsets[s]] ... of the index. An entry is a row of x; or, where there are `sources`,
-// it names a row that any number of entries may name, and no_row where it is skipped.
+// it names a row that any number of entries may name, and no_row where it is skipped. Of few entries, ids may come in
+// place of an index: then the driver orders them.
 struct SegmentIndex {
   SegmentShape shape;
   const uint32_t* perm;     // [batches of ids, entries], or null
   const uint32_t* offsets;  // [batches of ids, segments + 1]
-  const uint32_t* sources;  // [batches of ids, entries] in the order of the segments, or null
+  const uint32_t* sources;  // [batches of ids, entries] in the order of the segments, of the entries with ids; or null
+  const int32_t* ids;       // [batches of ids, entries], or null
 };
 
 // One batch's part of the index.
@@ -30,7 +32,7 @@ struct Segments {
   const uint32_t* offsets;
   const uint32_t* sources;
   int64_t count;
-  int64_t first_row;  // position of the first row that is in any segment: dropped rows may come before it
+  int64_t first_row, last_row;  // positions of the first row that is in any segment, and of the one after the last
 
   BARACUDA_HD Segments(const SegmentIndex& index, int64_t batch) {
     int64_t ids = index.shape.ids_batch(batch);
@@ -38,8 +40,12 @@ struct Segments {
     perm = index.perm ? index.perm + ids * index.shape.entries : nullptr;
     sources = index.sources ? index.sources + ids * index.shape.entries : nullptr;
     offsets = index.offsets + ids * (count + 1);
-    first_row = offsets[0];
+    first_row = offsets[0], last_row = offsets[count];
   }
+  // The segments [first, end).
+  BARACUDA_HD Segments(const uint32_t* perm, const uint32_t* sources, const uint32_t* offsets, int64_t first,
+                       int64_t end)
+      : perm(perm), offsets(offsets), sources(sources), count(end), first_row(offsets[first]), last_row(offsets[end]) {}
   BARACUDA_HD int64_t begin(int64_t s) const { return offsets[s]; }
   BARACUDA_HD int64_t end(int64_t s) const { return offsets[s + 1]; }
   BARACUDA_HD SegmentRows rows(int64_t s) const { return {perm, sources, offsets[s], offsets[s + 1]}; }
@@ -51,11 +57,11 @@ struct Segments {
     int64_t item = begin(s) - first_row + s;
     return item > 0 ? item : 0;  // below zero only where ids are said to be sorted and are not
   }
-  BARACUDA_HD int64_t items() const { return end(count - 1) - first_row + count; }
+  BARACUDA_HD int64_t items() const { return last_row - first_row + count; }
 
   // The rows of no segment come before the first segment's or after the last one's.
-  BARACUDA_HD int64_t dropped(int64_t rows) const { return first_row + rows - end(count - 1); }
-  BARACUDA_HD uint32_t dropped_row(int64_t i) const { return row(i < first_row ? i : i - first_row + end(count - 1)); }
+  BARACUDA_HD int64_t dropped(int64_t rows) const { return first_row + rows - last_row; }
+  BARACUDA_HD uint32_t dropped_row(int64_t i) const { return row(i < first_row ? i : i - first_row + last_row); }
 
   // How many segments end before an item; at least `low`, at most `high`.
   BARACUDA_HD int64_t ended_before(int64_t item, int64_t low, int64_t high) const {
@@ -80,17 +86,16 @@ struct SegmentChunk {
 
   BARACUDA_HD SegmentChunk(const Segments& segments, int64_t worker, int64_t items)
       : SegmentChunk(segments, at_most(worker * items, segments), at_most((worker + 1) * items, segments), 0,
-                     segments.count, segments.offsets[segments.count]) {}
+                     segments.count) {}
 
   // Items [from, to), before which at least `low` segments end, and at most `high`.
-  BARACUDA_HD SegmentChunk(const Segments& segments, int64_t from, int64_t to, int64_t low, int64_t high,
-                           int64_t limit) {
+  BARACUDA_HD SegmentChunk(const Segments& segments, int64_t from, int64_t to, int64_t low, int64_t high) {
     first = segments.ended_before(from, low, from < high ? from : high);
     int64_t most = first + to - from;
     last = segments.ended_before(to, first, most < high ? most : high);
     begin = segments.first_row + from - first, end = segments.first_row + to - last;
-    // Only ids that are said to be sorted and are not can pass this limit: wrong results, but no wrong address.
-    end = end < limit ? end : limit;
+    // Only ids that are said to be sorted and are not can pass the last row: wrong results, but no wrong address.
+    end = end < segments.last_row ? end : segments.last_row;
     has_head = first < last && begin > segments.begin(first);
     has_tail = begin < end && (first == last || end > segments.begin(last));
   }

@@ -21,8 +21,8 @@ struct SegmentGrid {
   int64_t blocks;  // of a batch
 
   __host__ __device__ int64_t block_items() const { return items * workers; }
-  // For the offsets of the segments that a block has items of, and of one more.
-  size_t offsets_bytes() const { return size_t(block_items() + 2) * sizeof(uint32_t); }
+  // Of the segments that a block has items of, and of one more.
+  int64_t block_offsets() const { return block_items() + 2; }
   dim3 over(int64_t batches) const {
     return dim3(unsigned(batches * blocks), unsigned(std::min<int64_t>(tiles, 65535)));
   }
@@ -59,14 +59,14 @@ __device__ inline int64_t ended_before_by_warp(const Segments& segments, int64_t
   return low;
 }
 
-// A block's chunk, and that of the thread's worker. All threads of the block make one; `offsets` is shared memory of
-// grid.offsets_bytes().
+// A block's chunk, and that of the thread's worker.
 struct SegmentBlock {
   int64_t batch, index;  // of the block in its batch
   Segments segments;
   int64_t from, to;     // items
   int64_t first, last;  // it ends the segments [first, last), and may begin segment `last`
 
+  // All threads of the block make one; `offsets` is shared memory for grid.block_offsets().
   __device__ SegmentBlock(const SegmentIndex& all, const SegmentGrid& grid, uint32_t* offsets)
       : batch(all.shape.batches == 1 ? 0 : blockIdx.x / grid.blocks),
         index(blockIdx.x - batch * grid.blocks),
@@ -78,7 +78,6 @@ struct SegmentBlock {
       int64_t found = ended_before_by_warp(segments, threadIdx.x < 32 ? from : to);
       if (threadIdx.x % 32 == 0) ends[threadIdx.x / 32] = found;
     }
-    limit_ = segments.end(segments.count - 1);
     __syncthreads();
     first = ends[0];
     // In range also where ids are said to be sorted and are not.
@@ -88,25 +87,26 @@ struct SegmentBlock {
     segments.offsets = offsets - first;  // of these segments alone
     __syncthreads();
   }
+  // The segments from `first` on, whole.
+  __device__ SegmentBlock(int64_t batch, int64_t index, const Segments& segments, int64_t first)
+      : batch(batch),
+        index(index),
+        segments(segments),
+        from(first),
+        to(segments.items()),
+        first(first),
+        last(segments.count) {}
 
   // Of a worker of the block.
   __device__ SegmentChunk chunk(const SegmentGrid& grid, int worker) const {
     int64_t begin = min(from + worker * grid.items, to), end = min(begin + grid.items, to);
-    return SegmentChunk(segments, begin, end, first, last, limit_);
-  }
-  // As those of Segments.
-  __device__ int64_t dropped(int64_t rows) const { return segments.first_row + rows - limit_; }
-  __device__ uint32_t dropped_row(int64_t i) const {
-    return segments.row(i < segments.first_row ? i : i - segments.first_row + limit_);
+    return SegmentChunk(segments, begin, end, first, last);
   }
   // The worker of the block that has a segment's first row; -1 where that is in an earlier block.
   __device__ int worker_of(const SegmentGrid& grid, int64_t segment) const {
     int64_t item = segments.first_item(segment) - from;
     return item < 0 ? -1 : int(item / grid.items);
   }
-
- private:
-  int64_t limit_;
 };
 
 }  // namespace internal

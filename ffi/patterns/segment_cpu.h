@@ -11,7 +11,53 @@ namespace baracuda {
 // Rows per worker: enough to pay for its start, and fixed, so that results do not depend on the number of threads.
 inline constexpr int64_t segment_items = 2048;
 
+// A stable counting sort by segment; rows of no segment go last. Where `perm` is null the ids are sorted already.
+template <class Id>
+Status index_segments(const Executor& executor, const Id* all_ids, int64_t batches, int64_t rows, int64_t segments,
+                      uint32_t* perm, uint32_t* offsets) {
+  parallel_for(executor, batches, rows + segments, [&](int64_t batch) {
+    const Id* ids = all_ids + batch * rows;
+    uint32_t* first = offsets + batch * (segments + 1);
+    if (perm == nullptr) {
+      int64_t s = 0;
+      for (int64_t row = 0; row < rows; ++row)
+        for (; s <= segments && s <= int64_t(ids[row]); ++s) first[s] = uint32_t(row);
+      std::fill(first + s, first + segments + 1, uint32_t(rows));
+      return;
+    }
+    auto slot = [=](Id id) { return id >= 0 && int64_t(id) < segments ? int64_t(id) : segments; };
+    std::vector<uint32_t> next(size_t(segments) + 1, 0);
+    for (int64_t row = 0; row < rows; ++row) ++next[slot(ids[row])];
+    std::exclusive_scan(next.begin(), next.end(), next.begin(), uint32_t(0));
+    std::copy(next.begin(), next.end(), first);
+    uint32_t* to = perm + batch * rows;
+    for (int64_t row = 0; row < rows; ++row) to[next[slot(ids[row])]++] = uint32_t(row);
+  });
+  return {};
+}
+
 namespace internal {
+
+// The index of rows that came with ids.
+struct OrderedIds {
+  std::vector<uint32_t> perm, offsets, sources;
+  SegmentIndex index;
+
+  OrderedIds(const Executor& executor, const SegmentIndex& by_ids) : index(by_ids) {
+    const SegmentShape& shape = index.shape;
+    int64_t batches = shape.batches / shape.sharing;
+    perm.resize(size_t(batches * shape.entries)), offsets.resize(size_t(batches * (shape.segments + 1)));
+    index_segments(executor, index.ids, batches, shape.entries, shape.segments, perm.data(), offsets.data());
+    if (index.sources) {
+      sources.resize(perm.size());
+      for (int64_t batch = 0; batch < batches; ++batch)
+        for (int64_t i = batch * shape.entries; i < (batch + 1) * shape.entries; ++i)
+          sources[size_t(i)] = index.sources[batch * shape.entries + perm[size_t(i)]];
+      index.sources = sources.data();
+    }
+    index.perm = perm.data(), index.offsets = offsets.data(), index.ids = nullptr;
+  }
+};
 
 // Columns whose State is 256 bytes at most: four to eight registers. Fewer would read a row in more chunks, each of
 // which the processor waits for.
@@ -132,6 +178,10 @@ Status reduce_segments(const Executor& executor, const Reducer& reducer, const S
                        const typename Reducer::Element* x) {
   const SegmentShape& shape = index.shape;
   if (shape.batches * shape.segments * shape.columns == 0) return {};
+  if (index.ids) {
+    internal::OrderedIds ordered(executor, index);
+    return reduce_segments(executor, reducer, ordered.index, x);
+  }
   constexpr int V = internal::segment_width<Reducer>();
   int64_t workers = ceil_div(shape.entries + shape.segments, segment_items);
   int64_t wide = shape.columns / V * V;
@@ -153,7 +203,10 @@ Status broadcast_segments(const Executor& executor, const Broadcaster& broadcast
   if (shape.segments == 0) return std::fill_n(dx, shape.batches * rows * columns, Element{}), Status{};
   int64_t workers = ceil_div(rows + shape.segments, segment_items), id_batches = shape.batches / shape.sharing;
   std::vector<uint32_t> segment_of(size_t(id_batches * rows), no_row);
-  parallel_for(executor, id_batches * workers, segment_items, [&](int64_t task) {
+  for (int64_t i = 0; index.ids && i < id_batches * rows; ++i)
+    if (int64_t segment = index.ids[i]; segment >= 0 && segment < shape.segments)
+      segment_of[size_t(i)] = uint32_t(segment);
+  parallel_for(executor, index.ids ? 0 : id_batches * workers, segment_items, [&](int64_t task) {
     int64_t batch = task / workers;
     Segments segments(index, batch * shape.sharing);
     SegmentChunk chunk(segments, task % workers, segment_items);
@@ -182,31 +235,6 @@ Status broadcast_segments(const Executor& executor, const Broadcaster& broadcast
       for (; column + V <= columns; column += V) give(std::integral_constant<int, V>());
       for (; column < columns; ++column) give(std::integral_constant<int, 1>());
     }
-  });
-  return {};
-}
-
-// A stable counting sort by segment; rows of no segment go last. Where `perm` is null the ids are sorted already.
-template <class Id>
-Status index_segments(const Executor& executor, const Id* all_ids, int64_t batches, int64_t rows, int64_t segments,
-                      uint32_t* perm, uint32_t* offsets) {
-  parallel_for(executor, batches, rows + segments, [&](int64_t batch) {
-    const Id* ids = all_ids + batch * rows;
-    uint32_t* first = offsets + batch * (segments + 1);
-    if (perm == nullptr) {
-      int64_t s = 0;
-      for (int64_t row = 0; row < rows; ++row)
-        for (; s <= segments && s <= int64_t(ids[row]); ++s) first[s] = uint32_t(row);
-      std::fill(first + s, first + segments + 1, uint32_t(rows));
-      return;
-    }
-    auto slot = [=](Id id) { return id >= 0 && int64_t(id) < segments ? int64_t(id) : segments; };
-    std::vector<uint32_t> next(size_t(segments) + 1, 0);
-    for (int64_t row = 0; row < rows; ++row) ++next[slot(ids[row])];
-    std::exclusive_scan(next.begin(), next.end(), next.begin(), uint32_t(0));
-    std::copy(next.begin(), next.end(), first);
-    uint32_t* to = perm + batch * rows;
-    for (int64_t row = 0; row < rows; ++row) to[next[slot(ids[row])]++] = uint32_t(row);
   });
   return {};
 }

@@ -1,6 +1,6 @@
-// The index of segments in one kernel, for few batches of rows that fit a block: a block for each range of segments. It
-// reads all ids of its batch. Those of segments before its range say where its rows begin; those of its own are listed,
-// a part of the ids by each warp, counted and placed in order. No block waits for another.
+// The index of few rows, by a block for each range of segments. It reads all ids of its batch. Those of segments before
+// its range say where its rows begin; those of its own are listed, a part of the ids by each warp, counted and placed
+// in order. No block waits for another.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,21 @@
 namespace baracuda {
 namespace internal {
 
-inline constexpr int range_threads = 1024, range_warps = range_threads / 32;
 inline constexpr int64_t most_in_ranges = 32768, most_of_range = 512;  // rows of a batch, segments of a range
 
 // In shared memory. What a warp has in its part of the ids: a list of its rows, and how many there are of each segment,
 // and of none.
+template <int threads>
 struct RangeMemory {
-  using Scan = cub::BlockScan<uint32_t, range_threads>;
+  static constexpr int warps = threads / 32;
+  using Scan = cub::BlockScan<uint32_t, threads>;
   typename Scan::TempStorage scan;
-  uint32_t earlier[range_warps];  // rows of segments before the range
-  uint32_t first[1];              // lists, then counts
+  uint32_t earlier[warps];  // rows of segments before the range
+  uint32_t first[1];        // lists, then counts
 
+  __device__ uint32_t* counts(int rows_of_warp) { return first + warps * rows_of_warp; }
   static size_t bytes(int rows_of_warp, int segments) {
-    return sizeof(RangeMemory) + sizeof(uint32_t) * size_t(range_warps) * (rows_of_warp + segments + 1);
+    return sizeof(RangeMemory) + sizeof(uint32_t) * size_t(warps) * (rows_of_warp + segments + 1);
   }
 };
 
@@ -80,48 +82,66 @@ struct RangePart {
   }
 };
 
+// By all threads of a block, at least as many as the range has segments: calls begin(i, position) for its i-th segment,
+// whose first row is there in the batch's order, and for the end of the last one; then place(position, row) for the
+// rows.
+template <int threads, class Id, class Begin, class Place>
+__device__ void order_range(RangeMemory<threads>& memory, const SegmentKeys<Id, uint32_t>& keys, int64_t batch,
+                            int rows_of_warp, int first_segment, int segments, const Begin& begin, const Place& place) {
+  constexpr int warps = RangeMemory<threads>::warps;
+  int warp = threadIdx.x / 32, mine = threadIdx.x, width = segments + 1;
+  int from = min(int(keys.rows), warp * rows_of_warp), rows = min(int(keys.rows) - from, rows_of_warp);
+  uint32_t* counts = memory.counts(rows_of_warp);
+  for (int i = threadIdx.x; i < warps * width; i += threads) counts[i] = 0;
+  __syncthreads();
+  RangePart<Id> part{keys,
+                     keys.ids + batch * keys.rows + from,
+                     uint32_t(rows),
+                     uint32_t(first_segment),
+                     uint32_t(segments),
+                     memory.first + warp * rows_of_warp,
+                     counts + warp * width};
+  uint32_t earlier = __reduce_add_sync(~0u, part.read());
+  if (threadIdx.x % 32 == 0) memory.earlier[warp] = earlier;
+  part.each([](uint32_t, uint32_t, uint32_t) {});
+  __syncthreads();
+  // What a warp has of a segment becomes where its first row is.
+  uint32_t here = 0, position;
+  if (mine < segments)
+    for (int w = 0; w < warps; ++w) here += counts[w * width + mine];
+  typename RangeMemory<threads>::Scan(memory.scan).ExclusiveSum(here, position);
+  for (int w = 0; w < warps; ++w) position += memory.earlier[w];
+  if (mine < segments) {
+    begin(mine, position);
+    if (mine == segments - 1) begin(segments, position + here);
+    for (int w = 0; w < warps; ++w) {
+      uint32_t of_warp = counts[w * width + mine];
+      counts[w * width + mine] = position;
+      position += of_warp;
+    }
+  }
+  __syncthreads();
+  part.each([&](uint32_t row, uint32_t, uint32_t rank) { place(rank, from + row); });
+  __syncthreads();
+}
+
 // perm [batches, rows], offsets [batches, segments + 1]. Rows of no segment are those of one more, the last.
+inline constexpr int range_threads = 1024;
+
 template <class Id>
 __global__ void __launch_bounds__(range_threads)
     index_ranges(SegmentKeys<Id, uint32_t> keys, int rows_of_warp, int range, uint32_t* perm, uint32_t* offsets) {
   extern __shared__ __align__(16) char shared[];
-  RangeMemory& memory = *reinterpret_cast<RangeMemory*>(shared);
-  int warp = threadIdx.x / 32, mine = threadIdx.x, all = int(keys.segments) + 1;
-  int first_segment = int(blockIdx.x) * range, segments = min(range, all - first_segment), width = segments + 1;
-  int from = min(int(keys.rows), warp * rows_of_warp), rows = min(int(keys.rows) - from, rows_of_warp);
-  uint32_t* counts = memory.first + range_warps * rows_of_warp;
+  auto& memory = *reinterpret_cast<RangeMemory<range_threads>*>(shared);
+  int all = int(keys.segments) + 1, first_segment = int(blockIdx.x) * range, segments = min(range, all - first_segment);
   for (int64_t batch = blockIdx.y; batch < keys.batches; batch += gridDim.y) {
-    for (int i = threadIdx.x; i < range_warps * width; i += range_threads) counts[i] = 0;
-    __syncthreads();
-    RangePart<Id> part{keys,
-                       keys.ids + batch * keys.rows + from,
-                       uint32_t(rows),
-                       uint32_t(first_segment),
-                       uint32_t(segments),
-                       memory.first + warp * rows_of_warp,
-                       counts + warp * width};
-    uint32_t earlier = __reduce_add_sync(~0u, part.read());
-    if (threadIdx.x % 32 == 0) memory.earlier[warp] = earlier;
-    part.each([](uint32_t, uint32_t, uint32_t) {});
-    __syncthreads();
-    // What a warp has of a segment becomes where its first row is.
-    uint32_t here = 0, begin;
-    if (mine < segments)
-      for (int w = 0; w < range_warps; ++w) here += counts[w * width + mine];
-    RangeMemory::Scan(memory.scan).ExclusiveSum(here, begin);
-    for (int w = 0; w < range_warps; ++w) begin += memory.earlier[w];
-    if (mine < segments) {
-      offsets[batch * all + first_segment + mine] = begin;
-      for (int w = 0; w < range_warps; ++w) {
-        uint32_t of_warp = counts[w * width + mine];
-        counts[w * width + mine] = begin;
-        begin += of_warp;
-      }
-    }
-    __syncthreads();
-    uint32_t* ordered = perm + batch * keys.rows;
-    part.each([&](uint32_t row, uint32_t, uint32_t rank) { ordered[rank] = from + row; });
-    __syncthreads();
+    uint32_t *begins = offsets + batch * all + first_segment, *ordered = perm + batch * keys.rows;
+    order_range(
+        memory, keys, batch, rows_of_warp, first_segment, segments,
+        [&](int segment, uint32_t position) {
+          if (segment < segments) begins[segment] = position;
+        },
+        [&](uint32_t position, uint32_t row) { ordered[position] = row; });
   }
 }
 
@@ -135,13 +155,14 @@ inline bool is_indexed_by_ranges(int64_t batches, int64_t rows, int64_t segments
 template <class Id>
 Status index_by_ranges(const Executor& executor, const Id* ids, int64_t batches, int64_t rows, int64_t segments,
                        uint32_t* perm, uint32_t* offsets) {
+  using Memory = RangeMemory<range_threads>;
   constexpr int64_t wanted_blocks = 132;
   int64_t wanted = std::max<int64_t>(1, wanted_blocks / batches);
   int range = int(std::min(most_of_range, ceil_div(segments + 1, wanted))),
-      rows_of_warp = int(ceil_div(rows, range_warps));
+      rows_of_warp = int(ceil_div(rows, Memory::warps));
   auto kernel = index_ranges<Id>;
-  size_t bytes = RangeMemory::bytes(rows_of_warp, range);
-  if (Status status = allow_shared_memory(kernel, RangeMemory::bytes(most_in_ranges / range_warps, most_of_range));
+  size_t bytes = Memory::bytes(rows_of_warp, range);
+  if (Status status = allow_shared_memory(kernel, Memory::bytes(most_in_ranges / Memory::warps, most_of_range));
       !status.ok())
     return status;
   dim3 grid(unsigned(ceil_div(segments + 1, range)), unsigned(batches));

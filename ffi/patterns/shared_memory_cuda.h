@@ -6,14 +6,22 @@
 namespace baracuda {
 namespace internal {
 
-// Lets the kernel have so many bytes a block, and as many blocks on a multiprocessor as there is shared memory for: by
-// default part of that serves as cache.
+// Lets the kernel have so many bytes a block.
+template <class Kernel>
+Status allow_dynamic_memory(Kernel kernel, int64_t bytes) {
+  constexpr int64_t by_default = 48 << 10;
+  if (bytes <= by_default) return {};
+  cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
+  return {error == cudaSuccess ? nullptr : cudaGetErrorString(error)};
+}
+
+// The same, and as many blocks on a multiprocessor as there is shared memory for: by default part of that serves as
+// cache.
 template <class Kernel>
 Status allow_shared_memory(Kernel kernel, int64_t bytes) {
-  cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
-  if (error == cudaSuccess)
-    error =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+  if (Status status = allow_dynamic_memory(kernel, bytes); !status.ok()) return status;
+  cudaError_t error =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
   return {error == cudaSuccess ? nullptr : cudaGetErrorString(error)};
 }
 

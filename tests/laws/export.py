@@ -8,7 +8,6 @@ import pytest
 from examples_of import close, stacked
 
 import baracuda_jax
-from baracuda_jax import SegmentIndex
 from baracuda_jax._core.library import PREFIX
 
 from .table import derivable, law
@@ -33,12 +32,10 @@ def export_for_cpu(e):
 
 @law()
 def export_for_cuda(e):
-    """It holds the calls, except for those of an index that is known or of rows in order, and does not run elsewhere."""
+    """It holds the calls, and does not run elsewhere."""
     again = _again(e.fun, e.x, platforms=("cuda",))
-    unneeded = {"segment_index"} if any(isinstance(argument, SegmentIndex) for argument in e.drawn) else set()
-    unneeded |= {"take_along"} if e.case.kwargs.get("indices_are_sorted") else set()
     for target in e.op.kernels["forward"]:
-        assert PREFIX + target in again.mlir_module() or target in unneeded
+        assert PREFIX + target in again.mlir_module()
     with pytest.raises(ValueError, match="cuda"):
         again.call(jax.device_put(e.x, jax.devices("cpu")[0]))
 

@@ -28,7 +28,8 @@ inline SegmentShape shape_of(Dimensions data, Dimensions ids, int64_t rows, int6
 }
 
 // What reductions and gradients share: an index, and two arrays, one with rows and one with segments in their place.
-// `sources`, where there are any, are the rows that the index's entries name.
+// `sources`, where there are any, are the rows that the index's entries name. In place of an index ids may come: then
+// they are `perm`, as int32, and `offsets` has no columns.
 struct Indexed {
   SegmentIndex index{};
   Checks checks;
@@ -41,10 +42,14 @@ struct Indexed {
     checks.require(x.size() >= 2, x_name, " must have rank 2 or more, got ", describe(x))
         .require(batches_match(x_array, offsets), "offsets must begin with dimensions of ", x_name, ", ", describe(x),
                  ", got ", describe(first))
-        .dtype("perm", perm, ffi::DataType::U32)
         .dtype("offsets", offsets, ffi::DataType::U32);
+    bool has_ids = perm.element_type() == ffi::DataType::S32 && first.back() == 0;
+    if (!has_ids) checks.dtype("perm", perm, ffi::DataType::U32);
     if (checks.failed()) return;
-    int64_t rows = x[x.size() - 2], segments = first.back() - 1, entries = rows;
+    checks.require(has_ids ? y.size() >= 2 : first.back() > 0,
+                   "offsets must have a column for each segment and one more");
+    if (checks.failed()) return;
+    int64_t rows = x[x.size() - 2], segments = has_ids ? y[y.size() - 2] : first.back() - 1, entries = rows;
     auto has_batches = [&](Dimensions dims) {
       return dims.size() == first.size() && std::equal(dims.begin(), dims.end() - 1, first.begin());
     };
@@ -56,7 +61,7 @@ struct Indexed {
       entries = sources->dimensions().back();
     }
     checks
-        .require(has_batches(order) && (order.back() == entries || order.back() == 0),
+        .require(has_batches(order) && (order.back() == entries || (!has_ids && order.back() == 0)),
                  "perm must have the batches of offsets and ", entries, " or 0 columns, got ", describe(order))
         .require(y.size() == x.size() && std::equal(x.begin(), x.end() - 2, y.begin()) && y[y.size() - 2] == segments &&
                      y.back() == x.back(),
@@ -66,6 +71,10 @@ struct Indexed {
     index.shape = shape_of(x, first, rows, segments);
     index.shape.entries = entries;
     if (sources) index.sources = static_cast<const uint32_t*>(sources->untyped_data());
+    if (has_ids) {
+      index.ids = static_cast<const int32_t*>(perm.untyped_data());
+      return;
+    }
     index.perm = order.back() == 0 ? nullptr : static_cast<const uint32_t*>(perm.untyped_data());
     index.offsets = static_cast<const uint32_t*>(offsets.untyped_data());
   }
