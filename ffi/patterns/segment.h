@@ -42,10 +42,6 @@ struct Segments {
     offsets = index.offsets + ids * (count + 1);
     first_row = offsets[0], last_row = offsets[count];
   }
-  // The segments [first, end).
-  BARACUDA_HD Segments(const uint32_t* perm, const uint32_t* sources, const uint32_t* offsets, int64_t first,
-                       int64_t end)
-      : perm(perm), offsets(offsets), sources(sources), count(end), first_row(offsets[first]), last_row(offsets[end]) {}
   BARACUDA_HD int64_t begin(int64_t s) const { return offsets[s]; }
   BARACUDA_HD int64_t end(int64_t s) const { return offsets[s + 1]; }
   BARACUDA_HD SegmentRows rows(int64_t s) const { return {perm, sources, offsets[s], offsets[s + 1]}; }

@@ -87,15 +87,6 @@ struct SegmentBlock {
     segments.offsets = offsets - first;  // of these segments alone
     __syncthreads();
   }
-  // The segments from `first` on, whole.
-  __device__ SegmentBlock(int64_t batch, int64_t index, const Segments& segments, int64_t first)
-      : batch(batch),
-        index(index),
-        segments(segments),
-        from(first),
-        to(segments.items()),
-        first(first),
-        last(segments.count) {}
 
   // Of a worker of the block.
   __device__ SegmentChunk chunk(const SegmentGrid& grid, int worker) const {

@@ -8,12 +8,24 @@
 #include "segment_few_cuda.h"
 #include "segment_index_cuda.h"
 #include "segment_join_cuda.h"
+#include "segment_workers_cuda.h"
 
 namespace baracuda {
 namespace internal {
 
-template <int V, int step, int residents, class Reducer>
-__global__ void __launch_bounds__(segment_block, residents)
+// Four blocks on a multiprocessor have enough loads in flight to use all of the memory's bandwidth. Fewer are faster
+// where their registers would not hold a state and the rows on their way, with what these bring along.
+template <int V, int step, class Reducer>
+constexpr int blocks_at_once() {
+  using More = typename SegmentStream<V, Reducer, step>::More;
+  constexpr size_t more = std::is_same_v<More, NoMore> ? 0 : sizeof(More);
+  constexpr size_t bytes =
+      sizeof(typename Reducer::template State<V>) + step * (sizeof(Vector<typename Reducer::Element, V>) + more);
+  return bytes > 144 ? 2 : bytes > 80 || more > 0 ? 3 : 4;
+}
+
+template <int V, int step, class Reducer>
+__global__ void __launch_bounds__(segment_block, (blocks_at_once<V, step, Reducer>()))
     reduce_chunks(Reducer reducer, SegmentIndex index, const typename Reducer::Element* x, SegmentGrid grid,
                   SegmentHead* starts, typename Reducer::template State<V>* heads,
                   typename Reducer::template State<V>* tails) {
@@ -28,46 +40,24 @@ __global__ void __launch_bounds__(segment_block, residents)
   reduce_tiles<V, step>(reducer, index.shape, x, grid, shared, heads, tails);
 }
 
-template <int V, int step, int residents, class Reducer>
-Status reduce_chunks_by(const Executor& executor, const Reducer& reducer, const SegmentIndex& index,
-                        const typename Reducer::Element* x, const SegmentGrid& grid, SegmentHead* starts,
-                        typename Reducer::template State<V>* heads, typename Reducer::template State<V>* tails) {
-  auto kernel = reduce_chunks<V, step, residents, Reducer>;
-  size_t bytes = SharedChunks<typename Reducer::template State<V>>::bytes(grid.block_offsets());
-  if (Status status = allow_dynamic_memory(kernel, bytes); !status.ok()) return status;
-  kernel<<<grid.over(index.shape.batches), segment_block, bytes, executor.stream>>>(reducer, index, x, grid, starts,
-                                                                                    heads, tails);
-  return launched();
-}
-
-// Four blocks on a multiprocessor have enough loads in flight to use all of the memory's bandwidth. Fewer are faster
-// where their registers would not hold a state and the rows on their way, with what these bring along.
-template <int V, int step, class Reducer>
-constexpr int blocks_at_once() {
-  using More = typename SegmentStream<V, Reducer, step>::More;
-  constexpr size_t more = std::is_same_v<More, NoMore> ? 0 : sizeof(More);
-  constexpr size_t bytes =
-      sizeof(typename Reducer::template State<V>) + step * (sizeof(Vector<typename Reducer::Element, V>) + more);
-  return bytes > 144 ? 2 : bytes > 80 || more > 0 ? 3 : 4;
-}
-
-// Where there are few blocks, each lane has more rows on their way.
 template <int V, class Reducer>
 Status reduce_segments_by(Executor executor, const Reducer& reducer, const SegmentIndex& index,
                           const typename Reducer::Element* x) {
   using State = typename Reducer::template State<V>;
-  constexpr int64_t few_blocks = 2 * 132;
+  constexpr int step = 3;
   SegmentGrid grid = segment_grid(index.shape, V);
   int64_t chunks = index.shape.batches * grid.blocks, runs = segment_runs(grid), lanes = grid.tiles * grid.lanes;
   SegmentHead* starts = executor.scratch<SegmentHead>(chunks);
   State *heads = executor.scratch<State>(chunks * lanes), *tails = executor.scratch<State>(chunks * lanes),
         *merged = executor.scratch<State>(index.shape.batches * runs * lanes);
   if (!starts || !heads || !tails || !merged) return small_workspace;
-  Status status = chunks * grid.tiles <= few_blocks
-                      ? reduce_chunks_by<V, 6, 2>(executor, reducer, index, x, grid, starts, heads, tails)
-                      : reduce_chunks_by<V, 3, blocks_at_once<V, 3, Reducer>()>(executor, reducer, index, x, grid,
-                                                                                starts, heads, tails);
+  auto kernel = reduce_chunks<V, step, Reducer>;
+  size_t bytes = SharedChunks<State>::bytes(grid.block_offsets());
+  Status status = allow_dynamic_memory(kernel, bytes);
   if (!status.ok()) return status;
+  kernel<<<grid.over(index.shape.batches), segment_block, bytes, executor.stream>>>(reducer, index, x, grid, starts,
+                                                                                    heads, tails);
+  if (status = launched(); !status.ok()) return status;
   unsigned tiles = grid.over(1).y;
   if (runs > 0) {
     merge_runs<V><<<dim3(unsigned(index.shape.batches * runs), tiles), segment_block, 0, executor.stream>>>(

@@ -1,15 +1,18 @@
-// Segment reductions of few rows in one kernel: a block has a range of segments, whole, and some of the columns. Where
-// there is no index it orders the rows of its segments by their ids, in shared memory. Gradients of few rows read each
-// row's id.
+// Segment reductions of few rows in one kernel: a block has a range of segments, and some of the columns. Where there
+// is no index it orders the rows of its segments by their ids, in shared memory. A short segment is reduced by a
+// worker, which is a group of lanes, a longer one by the workers of a warp, or of the block: how many depends on its
+// length alone. Gradients of few rows read each row's id.
 #pragma once
 
 #include <algorithm>
 
 #include "segment_index_ranges_cuda.h"
-#include "segment_shared_cuda.h"
 
 namespace baracuda {
 namespace internal {
+
+inline constexpr int few_threads = 512, few_warps = few_threads / 32;
+inline constexpr uint32_t few_rows_of_worker = 24, few_rows_of_warp = 256;  // of a segment, at most
 
 // Few enough that each block can look through all ids. Python decides by the same numbers.
 inline bool is_few(const SegmentShape& shape) {
@@ -20,113 +23,242 @@ inline bool is_few(const SegmentShape& shape) {
 
 // Fixed by the shapes of a batch.
 struct FewGrid {
-  SegmentGrid grid;
-  int64_t ranges;     // of a batch
-  int range;          // segments of one
-  int rows_of_warp;   // of all ids
-  int64_t row_tiles;  // blocks that share a range
+  int lanes;         // of a worker; a tile is lanes * V columns
+  int tiles;         // of all columns
+  int tile_blocks;   // that share a range
+  int range;         // segments of a block
+  int ranges;        // of a batch
+  int rows_of_warp;  // of all ids
 };
 
 // All multiprocessors have a block. Narrow tiles keep many of them busy with one long segment.
 inline FewGrid few_grid(const SegmentShape& shape, int width, int itemsize) {
-  constexpr int64_t wanted_blocks = 132, tile_bytes = 64, most_row_tiles = 8;
-  FewGrid few;
-  SegmentGrid& grid = few.grid;
+  constexpr int64_t wanted_blocks = 132, tile_bytes = 32, most_tile_blocks = 8;
+  FewGrid grid;
   grid.lanes = 1;
   while (grid.lanes < 32 && grid.lanes * width * itemsize < tile_bytes && grid.lanes * width < shape.columns)
     grid.lanes *= 2;
-  grid.workers = segment_block / grid.lanes;
-  grid.tiles = ceil_div(shape.columns, int64_t(grid.lanes) * width);
-  grid.items = 0;
-  few.row_tiles = std::min(grid.tiles, most_row_tiles);
-  int64_t wanted = std::min(ceil_div(wanted_blocks, few.row_tiles), shape.segments);
-  few.range = int(std::min<int64_t>(ceil_div(shape.segments, wanted), segment_block));
-  few.ranges = grid.blocks = ceil_div(shape.segments, few.range);
-  few.rows_of_warp = int(ceil_div(shape.entries, RangeMemory<segment_block>::warps));
-  return few;
+  grid.tiles = int(ceil_div(shape.columns, grid.lanes * width));
+  grid.tile_blocks = int(std::min<int64_t>(grid.tiles, most_tile_blocks));
+  int64_t wanted = std::min(wanted_blocks / grid.tile_blocks, shape.segments);
+  grid.range = int(std::min(ceil_div(shape.segments, wanted), most_of_range));
+  grid.ranges = int(ceil_div(shape.segments, grid.range));
+  grid.rows_of_warp = int(ceil_div(shape.entries, few_warps));
+  return grid;
 }
 
-// Of what orders the rows of a range, and of their order.
-inline size_t order_bytes(const FewGrid& few, int64_t entries) {
-  return RangeMemory<segment_block>::bytes(few.rows_of_warp, few.range) + size_t(entries) * sizeof(uint32_t);
-}
+// What a block knows of its segments' rows, in shared memory. Where there are ids, what orders them comes after.
+template <class State>
+struct FewMemory {
+  State states[few_threads];  // of segments that several workers reduce
+  uint32_t offsets[most_of_range + 1];
+  int is_longer;      // whether a segment is more than a worker's
+  uint32_t first[1];  // the order of rows, then their sources, where they are other rows
 
-// The segments [first, end) of a batch, with their rows in order.
-__device__ inline Segments order_few(const SegmentIndex& index, int64_t batch, int first, int end, int rows_of_warp,
-                                     uint32_t* offsets, RangeMemory<segment_block>& memory, uint32_t* order) {
-  int64_t of_ids = index.shape.ids_batch(batch);
-  SegmentKeys<int32_t, uint32_t> keys{index.ids, 0, index.shape.entries, index.shape.segments};
-  order_range(
-      memory, keys, of_ids, rows_of_warp, first, end - first,
-      [&](int segment, uint32_t position) { offsets[segment] = position; },
-      [&](uint32_t position, uint32_t row) { order[position - offsets[0]] = row; });
-  uint32_t rows = offsets[end - first] - offsets[0], *sources = nullptr;
-  if (index.sources) {
-    sources = memory.first;  // the lists have been read
-    for (uint32_t i = threadIdx.x; i < rows; i += segment_block)
-      sources[i] = index.sources[of_ids * index.shape.entries + order[i]];
-    sources -= offsets[0];
+  // Up to what orders ids, whose lists are where the sources go.
+  static __host__ __device__ size_t order_bytes(int64_t entries) {
+    return (sizeof(FewMemory) + size_t(entries) * sizeof(uint32_t) + 15) / 16 * 16;
+  }
+};
+
+// The segments [first, first + count) of a batch.
+template <class State>
+struct FewRows {
+  FewMemory<State>& memory;
+  const uint32_t* sources;
+
+  __device__ FewRows(FewMemory<State>& memory, char* more, const SegmentIndex& index, const FewGrid& grid,
+                     int64_t of_ids, int first, int count)
+      : memory(memory), sources(nullptr) {
+    if (threadIdx.x == 0) memory.is_longer = 0;
+    uint32_t* order = memory.first;
+    auto& range = *reinterpret_cast<RangeMemory<few_threads>*>(more);
+    uint32_t* to = range.first;
+    if (index.ids) {
+      SegmentKeys<int32_t, uint32_t> keys{index.ids, 1, index.shape.entries, index.shape.segments};
+      order_range(
+          range, keys, of_ids, grid.rows_of_warp, first, count,
+          [&](int segment, uint32_t, uint32_t position) { memory.offsets[segment] = position; },
+          [&](uint32_t, uint32_t position, uint32_t row) { order[position] = row; });
+    } else {
+      const uint32_t* offsets = index.offsets + of_ids * (index.shape.segments + 1) + first;
+      uint32_t begin = offsets[0];
+      for (int i = threadIdx.x; i <= count; i += few_threads) memory.offsets[i] = offsets[i] - begin;
+      uint32_t rows = offsets[count] - begin;
+      const uint32_t* perm = index.perm ? index.perm + of_ids * index.shape.entries : nullptr;
+      for (uint32_t i = threadIdx.x; i < rows; i += few_threads) order[i] = perm ? perm[begin + i] : begin + i;
+      if (index.sources)
+        for (uint32_t i = threadIdx.x; i < rows; i += few_threads)
+          to[i] = index.sources[of_ids * index.shape.entries + begin + i];
+      __syncthreads();
+    }
+    uint32_t rows = memory.offsets[count];
+    if (index.ids && index.sources)
+      for (uint32_t i = threadIdx.x; i < rows; i += few_threads)
+        to[i] = index.sources[of_ids * index.shape.entries + order[i]];
+    if (index.sources) sources = to;
+    for (int i = threadIdx.x; i < count; i += few_threads)
+      if (length(i) > few_rows_of_worker) memory.is_longer = 1;
     __syncthreads();
   }
-  return Segments(order - offsets[0], sources, offsets - first, first, end);
-}
 
-// The same where there is an index.
-__device__ inline Segments look_up_few(const SegmentIndex& index, int64_t batch, int first, int end,
-                                       uint32_t* offsets) {
-  Segments segments(index, batch);
-  for (int i = first + threadIdx.x; i <= end; i += segment_block) offsets[i - first] = segments.offsets[i];
-  __syncthreads();
-  return Segments(segments.perm, segments.sources, offsets - first, first, end);
-}
+  __device__ uint32_t length(int segment) const { return memory.offsets[segment + 1] - memory.offsets[segment]; }
+};
 
-// Where there are ids, what orders rows comes after the first `reduce_bytes` of shared memory.
+// One lane's part of a tile of columns.
 template <int V, int step, class Reducer>
-__global__ void __launch_bounds__(segment_block, 2)
-    reduce_ranges(Reducer reducer, SegmentIndex index, const typename Reducer::Element* x, FewGrid few,
-                  int64_t reduce_bytes) {
+struct FewTile {
+  using Element = typename Reducer::Element;
   using State = typename Reducer::template State<V>;
-  extern __shared__ __align__(16) char memory[];
-  SharedChunks<State>& shared = *reinterpret_cast<SharedChunks<State>*>(memory);
-  auto& range_memory = *reinterpret_cast<RangeMemory<segment_block>*>(memory + reduce_bytes);
-  int64_t batch = blockIdx.x / few.ranges;
-  int first = int(blockIdx.x - batch * few.ranges) * few.range,
-      end = int(min(int64_t(first) + few.range, index.shape.segments));
-  uint32_t* order = range_memory.counts(few.rows_of_warp) + RangeMemory<segment_block>::warps * (few.range + 1);
-  Segments segments = index.ids
-                          ? order_few(index, batch, first, end, few.rows_of_warp, shared.offsets, range_memory, order)
-                          : look_up_few(index, batch, first, end, shared.offsets);
-  SegmentBlock block(batch, blockIdx.x - batch * few.ranges, segments, first);
-  // At least the rows that a worker has on their way at a time.
-  few.grid.items = max(int64_t(step), (block.to - block.from + few.grid.workers - 1) / few.grid.workers);
-  shared.open(block, few.grid);
-  reduce_tiles<V, step>(reducer, index.shape, x, few.grid, shared, static_cast<State*>(nullptr),
-                        static_cast<State*>(nullptr));
+  using More = decltype(more_of<V>(std::declval<const Reducer&>(), SegmentRow{}));
+
+  const Reducer& reducer;
+  const FewRows<State>& rows;
+  const Element* x;  // the batch's first row, at the lane's column
+  int64_t columns, column, first_x_element, first_index, shared_segment, element;
+  int lanes;
+  bool in_range;  // otherwise the lane has no columns, and reduces no row
+
+  // Of the rows at positions [begin, end).
+  __device__ State reduce(uint32_t begin, uint32_t end) const {
+    if (!in_range) end = begin;
+    State state;
+    reducer.start(state);
+    for (uint32_t position = begin; position < end; position += step) {
+      uint32_t number[step], source[step];
+      Vector<Element, V> values[step];
+      More more[step];
+#pragma unroll
+      for (int i = 0; i < step; ++i) {
+        source[i] = no_row;
+        if (position + i >= end) continue;
+        number[i] = rows.memory.first[position + i];
+        source[i] = rows.sources ? rows.sources[position + i] : number[i];
+        if (source[i] == no_row) continue;
+        int64_t offset = int64_t(source[i]) * columns;
+        values[i] = load<V>(x + offset);
+        more[i] = more_of<V>(reducer, SegmentRow{number[i], first_index + number[i], column, first_x_element + offset});
+      }
+#pragma unroll
+      for (int i = 0; i < step; ++i)
+        if (source[i] != no_row) push_row(reducer, state, values[i].lane, number[i], more[i]);
+    }
+    return state;
+  }
+  __device__ void finish(const State& state, int segment) const {
+    if (!in_range) return;
+    uint32_t begin = rows.memory.offsets[segment], end = rows.memory.offsets[segment + 1];
+    if (end > begin)
+      reducer.finish(state, SegmentRows{rows.memory.first, rows.sources, begin, end}, shared_segment + segment,
+                     element + segment * columns);
+    else
+      reducer.template empty<V>(shared_segment + segment, element + segment * columns);
+  }
+  // The part of a segment that one of `workers` has: they have about equally many rows, in order.
+  __device__ State part(int segment, uint32_t worker, uint32_t workers) const {
+    uint32_t begin = rows.memory.offsets[segment], each = (rows.length(segment) + workers - 1) / workers,
+             end = rows.memory.offsets[segment + 1];
+    uint32_t from = min(begin + worker * each, end);
+    return reduce(from, min(from + each, end));
+  }
+  // The states of this thread's lane, of workers that are `stride` threads apart.
+  __device__ State merge(int first, int stride, int count) const {
+    State state = rows.memory.states[first];
+    for (int k = 1; k < count; ++k) reducer.merge(state, rows.memory.states[first + k * stride]);
+    return state;
+  }
+
+  __device__ void by_workers(int count) const {
+    for (int segment = int(threadIdx.x) / lanes; segment < count; segment += few_threads / lanes)
+      if (uint32_t length = rows.length(segment); length <= few_rows_of_worker) {
+        uint32_t begin = rows.memory.offsets[segment];
+        finish(reduce(begin, begin + length), segment);
+      }
+  }
+  __device__ void by_warps(int count) const {
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    for (int segment = warp; segment < count; segment += few_warps) {
+      uint32_t length = rows.length(segment);
+      if (length <= few_rows_of_worker || length > few_rows_of_warp) continue;
+      rows.memory.states[threadIdx.x] = part(segment, lane / lanes, 32 / lanes);
+      __syncwarp();
+      if (lane < lanes) finish(merge(threadIdx.x, lanes, 32 / lanes), segment);
+      __syncwarp();
+    }
+  }
+  __device__ void by_blocks(int count) const {
+    int lane = threadIdx.x % 32;
+    for (int segment = 0; segment < count; ++segment) {
+      if (rows.length(segment) <= few_rows_of_warp) continue;
+      rows.memory.states[threadIdx.x] = part(segment, threadIdx.x / lanes, few_threads / lanes);
+      __syncwarp();
+      if (lane < lanes) rows.memory.states[threadIdx.x] = merge(threadIdx.x, lanes, 32 / lanes);
+      __syncthreads();
+      if (threadIdx.x < lanes) finish(merge(threadIdx.x, 32, few_warps), segment);
+      __syncthreads();
+    }
+  }
+};
+
+template <int V, int step, class Reducer>
+__global__ void __launch_bounds__(few_threads, 1)
+    reduce_few_rows(Reducer reducer, SegmentIndex index, const typename Reducer::Element* x, FewGrid grid) {
+  using State = typename Reducer::template State<V>;
+  extern __shared__ __align__(16) char bytes[];
+  auto& memory = *reinterpret_cast<FewMemory<State>*>(bytes);
+  const SegmentShape& shape = index.shape;
+  int batch = blockIdx.x / grid.ranges, first = int(blockIdx.x - batch * grid.ranges) * grid.range,
+      count = min(grid.range, int(shape.segments) - first);
+  int64_t of_ids = shape.ids_batch(batch);
+  FewRows<State> rows(memory, bytes + FewMemory<State>::order_bytes(shape.entries), index, grid, of_ids, first, count);
+  for (int tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
+    int64_t column = int64_t(tile * grid.lanes + threadIdx.x % grid.lanes) * V;
+    int64_t first_x_element = batch * shape.rows * shape.columns + column;
+    FewTile<V, step, Reducer> part{reducer,
+                                   rows,
+                                   x + first_x_element,
+                                   shape.columns,
+                                   column,
+                                   first_x_element,
+                                   batch * shape.entries,
+                                   of_ids * shape.segments + first,
+                                   (batch * shape.segments + first) * shape.columns + column,
+                                   grid.lanes,
+                                   column < shape.columns};
+    part.by_workers(count);
+    if (!memory.is_longer) continue;
+    part.by_warps(count);
+    part.by_blocks(count);
+  }
 }
 
 template <int V, class Reducer>
 Status reduce_few(const Executor& executor, const Reducer& reducer, const SegmentIndex& index,
                   const typename Reducer::Element* x) {
-  constexpr int step = 6;
   using Element = typename Reducer::Element;
-  FewGrid few = few_grid(index.shape, V, sizeof(Element));
-  size_t reduce_bytes = (SharedChunks<typename Reducer::template State<V>>::bytes(few.range + 1) + 15) / 16 * 16,
-         bytes = reduce_bytes + (index.ids ? order_bytes(few, index.shape.entries) : 0);
-  auto kernel = reduce_ranges<V, step, Reducer>;
+  using State = typename Reducer::template State<V>;
+  constexpr int step = sizeof(State) > 32 ? 4 : 8;
+  const SegmentShape& shape = index.shape;
+  FewGrid grid = few_grid(shape, V, sizeof(Element));
+  size_t bytes = FewMemory<State>::order_bytes(shape.entries);
+  if (index.ids)
+    bytes += RangeMemory<few_threads>::bytes(grid.rows_of_warp, grid.range);
+  else if (index.sources)
+    bytes += sizeof(RangeMemory<few_threads>) + size_t(shape.entries) * sizeof(uint32_t);
+  auto kernel = reduce_few_rows<V, step, Reducer>;
   if (Status status = allow_dynamic_memory(kernel, bytes); !status.ok()) return status;
-  dim3 grid(unsigned(index.shape.batches * few.ranges), unsigned(few.row_tiles));
-  kernel<<<grid, segment_block, bytes, executor.stream>>>(reducer, index, x, few, int64_t(reduce_bytes));
+  kernel<<<dim3(unsigned(shape.batches * grid.ranges), unsigned(grid.tile_blocks)), few_threads, bytes,
+           executor.stream>>>(reducer, index, x, grid);
   return launched();
 }
 
 // Each row, from the segment that its id names.
 template <int V, class Broadcaster>
-__global__ void __launch_bounds__(segment_block)
-    broadcast_rows(Broadcaster broadcaster, SegmentIndex index, typename Broadcaster::Element* dx) {
+__global__ void __launch_bounds__(256)
+    broadcast_few_rows(Broadcaster broadcaster, SegmentIndex index, typename Broadcaster::Element* dx) {
   const SegmentShape& shape = index.shape;
   int64_t tiles = shape.columns / V, total = shape.batches * shape.rows * tiles;
-  for (int64_t i = int64_t(blockIdx.x) * segment_block + threadIdx.x; i < total;
-       i += int64_t(gridDim.x) * segment_block) {
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += int64_t(gridDim.x) * blockDim.x) {
     int64_t in_all = i / tiles, column = (i - in_all * tiles) * V, batch = in_all / shape.rows,
             row = in_all - batch * shape.rows, of_ids = shape.ids_batch(batch);
     uint32_t segment = uint32_t(index.ids[of_ids * shape.rows + row]);
@@ -144,9 +276,10 @@ __global__ void __launch_bounds__(segment_block)
 template <int V, class Broadcaster>
 Status broadcast_few(const Executor& executor, const Broadcaster& broadcaster, const SegmentIndex& index,
                      typename Broadcaster::Element* dx) {
+  constexpr int threads = 256;
   int64_t total = index.shape.batches * index.shape.rows * (index.shape.columns / V);
-  unsigned blocks = unsigned(std::min<int64_t>(ceil_div(total, segment_block), 1 << 20));
-  broadcast_rows<V><<<blocks, segment_block, 0, executor.stream>>>(broadcaster, index, dx);
+  unsigned blocks = unsigned(std::min<int64_t>(ceil_div(total, threads), 1 << 20));
+  broadcast_few_rows<V><<<blocks, threads, 0, executor.stream>>>(broadcaster, index, dx);
   return launched();
 }
 

@@ -82,9 +82,9 @@ struct RangePart {
   }
 };
 
-// By all threads of a block, at least as many as the range has segments: calls begin(i, position) for its i-th segment,
-// whose first row is there in the batch's order, and for the end of the last one; then place(position, row) for the
-// rows.
+// By all threads of a block, at least as many as the range has segments: calls begin(i, before, position) for its i-th
+// segment, whose first row is there among the range's, before which so many of the batch's come; for the end of the
+// last one too. Then place(before, position, row) for the rows.
 template <int threads, class Id, class Begin, class Place>
 __device__ void order_range(RangeMemory<threads>& memory, const SegmentKeys<Id, uint32_t>& keys, int64_t batch,
                             int rows_of_warp, int first_segment, int segments, const Begin& begin, const Place& place) {
@@ -92,8 +92,7 @@ __device__ void order_range(RangeMemory<threads>& memory, const SegmentKeys<Id, 
   int warp = threadIdx.x / 32, mine = threadIdx.x, width = segments + 1;
   int from = min(int(keys.rows), warp * rows_of_warp), rows = min(int(keys.rows) - from, rows_of_warp);
   uint32_t* counts = memory.counts(rows_of_warp);
-  for (int i = threadIdx.x; i < warps * width; i += threads) counts[i] = 0;
-  __syncthreads();
+  for (int i = threadIdx.x % 32; i < width; i += 32) counts[warp * width + i] = 0;
   RangePart<Id> part{keys,
                      keys.ids + batch * keys.rows + from,
                      uint32_t(rows),
@@ -106,22 +105,25 @@ __device__ void order_range(RangeMemory<threads>& memory, const SegmentKeys<Id, 
   part.each([](uint32_t, uint32_t, uint32_t) {});
   __syncthreads();
   // What a warp has of a segment becomes where its first row is.
-  uint32_t here = 0, position;
+  uint32_t here = 0, position, before = 0;
   if (mine < segments)
     for (int w = 0; w < warps; ++w) here += counts[w * width + mine];
   typename RangeMemory<threads>::Scan(memory.scan).ExclusiveSum(here, position);
-  for (int w = 0; w < warps; ++w) position += memory.earlier[w];
+  for (int w = 0; w < warps; ++w) before += memory.earlier[w];
   if (mine < segments) {
-    begin(mine, position);
-    if (mine == segments - 1) begin(segments, position + here);
-    for (int w = 0; w < warps; ++w) {
-      uint32_t of_warp = counts[w * width + mine];
-      counts[w * width + mine] = position;
-      position += of_warp;
+    begin(mine, before, position);
+    if (mine == segments - 1) begin(segments, before, position + here);
+    constexpr int together = 8;
+    for (int first = 0; first < warps; first += together) {
+      uint32_t of_warp[together];
+#pragma unroll
+      for (int k = 0; k < together; ++k) of_warp[k] = counts[(first + k) * width + mine];
+#pragma unroll
+      for (int k = 0; k < together; ++k) counts[(first + k) * width + mine] = position, position += of_warp[k];
     }
   }
   __syncthreads();
-  part.each([&](uint32_t row, uint32_t, uint32_t rank) { place(rank, from + row); });
+  part.each([&](uint32_t row, uint32_t, uint32_t rank) { place(before, rank, from + row); });
   __syncthreads();
 }
 
@@ -138,10 +140,10 @@ __global__ void __launch_bounds__(range_threads)
     uint32_t *begins = offsets + batch * all + first_segment, *ordered = perm + batch * keys.rows;
     order_range(
         memory, keys, batch, rows_of_warp, first_segment, segments,
-        [&](int segment, uint32_t position) {
-          if (segment < segments) begins[segment] = position;
+        [&](int segment, uint32_t before, uint32_t position) {
+          if (segment < segments) begins[segment] = before + position;
         },
-        [&](uint32_t position, uint32_t row) { ordered[position] = row; });
+        [&](uint32_t before, uint32_t position, uint32_t row) { ordered[before + position] = row; });
   }
 }
 

@@ -1,5 +1,5 @@
 // FFI targets of maxima and minima of segments.
-#include "segment.h"
+#include "ties.h"
 
 namespace baracuda {
 namespace {
@@ -29,12 +29,11 @@ ffi::Error extremum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer p
     if (checks.failed()) return checks.error();
     second = (*rows)->untyped_data();
   }
+  if (ties) return reduce_with_ties(op, is_max, device, reduction, data, *workspace, *y, second, empty_bits);
   return for_number(op, "data", data.element_type(), [&](auto type) {
     using T = Ordered<typename decltype(type)::type>;
     auto order = extreme<typename decltype(type)::type>(is_max);
     T *to = static_cast<T*>(y->untyped_data()), empty = from_bits<T>(empty_bits);
-    if (ties)
-      return reduction.run(op, device, SegmentTies<T>{to, static_cast<float*>(second), empty, order}, data, *workspace);
     SegmentExtremum<T> reducer{to, static_cast<uint32_t*>(second), empty, uint32_t(reduction.index.shape.entries),
                                order};
     return reduction.run(op, device, reducer, data, *workspace);
