@@ -122,6 +122,9 @@ def reduce(target, data, ids, out, *, axis, num_segments, sorted=False, index=()
     dimensions)."""
     rows = flat(data, axis)
     entries = rows.shape[axis] if sources is None else sources.shape[-1]
+    if sources is not None and rows.shape[axis] == 0:  # kernels load a row before they know whether it is one
+        one = lambda x: jnp.zeros((*x.shape[:axis], 1, x.shape[-1]), x.dtype)
+        rows, more = one(rows), [(one(x) if dims == "...nd" else x, dims) for x, dims in more]
     order = _order_of(ids, num_segments, rows.shape[-1], sorted, index)
     operands = [(rows, "...nd"), *zip(order, ("...p", "...q"), strict=True)]
     if sources is not None:

@@ -16,8 +16,8 @@
 namespace baracuda {
 
 // A segment has the entries perm[offsets[s]] ... of the index. An entry is a row of x; or, where there are `sources`,
-// it names a row that any number of entries may name, and no_row where it is skipped. Of few entries, ids may come in
-// place of an index: then the driver orders them.
+// it names a row that any number of entries may name, and no_row where it is skipped. Of few entries, ids may come
+// instead of an index: then the driver orders them.
 struct SegmentIndex {
   SegmentShape shape;
   const uint32_t* perm;     // [batches of ids, entries], or null

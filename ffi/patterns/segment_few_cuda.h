@@ -33,7 +33,7 @@ struct FewGrid {
 
 // All multiprocessors have a block. Narrow tiles keep many of them busy with one long segment.
 inline FewGrid few_grid(const SegmentShape& shape, int width, int itemsize) {
-  constexpr int64_t wanted_blocks = 132, tile_bytes = 32, most_tile_blocks = 8;
+  constexpr int64_t wanted_blocks = 132, tile_bytes = 128, most_tile_blocks = 8;
   FewGrid grid;
   grid.lanes = 1;
   while (grid.lanes < 32 && grid.lanes * width * itemsize < tile_bytes && grid.lanes * width < shape.columns)
@@ -70,7 +70,7 @@ struct FewRows {
   __device__ FewRows(FewMemory<State>& memory, char* more, const SegmentIndex& index, const FewGrid& grid,
                      int64_t of_ids, int first, int count)
       : memory(memory), sources(nullptr) {
-    if (threadIdx.x == 0) memory.is_longer = 0;
+    if (threadIdx.x == 0) memory.is_longer = memory.offsets[0] = 0;
     uint32_t* order = memory.first;
     auto& range = *reinterpret_cast<RangeMemory<few_threads>*>(more);
     uint32_t* to = range.first;
@@ -78,31 +78,39 @@ struct FewRows {
       SegmentKeys<int32_t, uint32_t> keys{index.ids, 1, index.shape.entries, index.shape.segments};
       order_range(
           range, keys, of_ids, grid.rows_of_warp, first, count,
-          [&](int segment, uint32_t, uint32_t position) { memory.offsets[segment] = position; },
+          [&](int segment, uint32_t, uint32_t position, uint32_t length) {
+            memory.offsets[segment + 1] = position + length;
+            if (length > few_rows_of_worker) memory.is_longer = 1;
+          },
           [&](uint32_t, uint32_t position, uint32_t row) { order[position] = row; });
+      if (index.sources) {
+        uint32_t rows = memory.offsets[count];
+        for (uint32_t i = threadIdx.x; i < rows; i += few_threads)
+          to[i] = index.sources[of_ids * index.shape.entries + order[i]];
+      }
     } else {
       const uint32_t* offsets = index.offsets + of_ids * (index.shape.segments + 1) + first;
-      uint32_t begin = offsets[0];
-      for (int i = threadIdx.x; i <= count; i += few_threads) memory.offsets[i] = offsets[i] - begin;
-      uint32_t rows = offsets[count] - begin;
-      const uint32_t* perm = index.perm ? index.perm + of_ids * index.shape.entries : nullptr;
-      for (uint32_t i = threadIdx.x; i < rows; i += few_threads) order[i] = perm ? perm[begin + i] : begin + i;
-      if (index.sources)
-        for (uint32_t i = threadIdx.x; i < rows; i += few_threads)
-          to[i] = index.sources[of_ids * index.shape.entries + begin + i];
+      uint32_t begin = offsets[0], rows = max(offsets[count], begin) - begin;
+      int64_t from = of_ids * index.shape.entries + begin;
+      // In range also where they are not in order.
+      for (int i = threadIdx.x; i <= count; i += few_threads)
+        memory.offsets[i] = min(max(offsets[i], begin) - begin, rows);
+      for (uint32_t i = threadIdx.x; i < rows; i += few_threads) {
+        order[i] = index.perm ? index.perm[from + i] : begin + i;
+        if (index.sources) to[i] = index.sources[from + i];
+      }
       __syncthreads();
+      for (int i = threadIdx.x; i < count; i += few_threads)
+        if (length(i) > few_rows_of_worker) memory.is_longer = 1;
     }
-    uint32_t rows = memory.offsets[count];
-    if (index.ids && index.sources)
-      for (uint32_t i = threadIdx.x; i < rows; i += few_threads)
-        to[i] = index.sources[of_ids * index.shape.entries + order[i]];
     if (index.sources) sources = to;
-    for (int i = threadIdx.x; i < count; i += few_threads)
-      if (length(i) > few_rows_of_worker) memory.is_longer = 1;
-    __syncthreads();
+    if (index.sources || !index.ids) __syncthreads();
   }
 
-  __device__ uint32_t length(int segment) const { return memory.offsets[segment + 1] - memory.offsets[segment]; }
+  __device__ uint32_t length(int segment) const {
+    uint32_t begin = memory.offsets[segment], end = memory.offsets[segment + 1];
+    return max(end, begin) - begin;
+  }
 };
 
 // One lane's part of a tile of columns.
@@ -110,6 +118,9 @@ template <int V, int step, class Reducer>
 struct FewTile {
   using Element = typename Reducer::Element;
   using State = typename Reducer::template State<V>;
+  // A row as it comes: where it has more than four elements the compiler would take it apart at once, and so wait for
+  // it before the next is loaded.
+  using Words = std::conditional_t<sizeof(Vector<Element, V>) == 16, uint4, Vector<Element, V>>;
   using More = decltype(more_of<V>(std::declval<const Reducer&>(), SegmentRow{}));
 
   const Reducer& reducer;
@@ -125,23 +136,27 @@ struct FewTile {
     State state;
     reducer.start(state);
     for (uint32_t position = begin; position < end; position += step) {
-      uint32_t number[step], source[step];
-      Vector<Element, V> values[step];
+      uint32_t number[step];
+      bool is_row[step];
+      Words values[step];
       More more[step];
+      // Loads under conditions would wait for each other.
 #pragma unroll
       for (int i = 0; i < step; ++i) {
-        source[i] = no_row;
-        if (position + i >= end) continue;
-        number[i] = rows.memory.first[position + i];
-        source[i] = rows.sources ? rows.sources[position + i] : number[i];
-        if (source[i] == no_row) continue;
-        int64_t offset = int64_t(source[i]) * columns;
-        values[i] = load<V>(x + offset);
+        uint32_t at = min(position + i, end - 1), source = number[i] = rows.memory.first[at];
+        if (rows.sources) source = rows.sources[at];
+        is_row[i] = position + i < end && source != no_row;
+        int64_t offset = int64_t(source == no_row ? 0 : source) * columns;
+        values[i] = *reinterpret_cast<const Words*>(x + offset);
         more[i] = more_of<V>(reducer, SegmentRow{number[i], first_index + number[i], column, first_x_element + offset});
       }
 #pragma unroll
       for (int i = 0; i < step; ++i)
-        if (source[i] != no_row) push_row(reducer, state, values[i].lane, number[i], more[i]);
+        if (is_row[i]) {
+          Vector<Element, V> value;
+          memcpy(&value, &values[i], sizeof(value));
+          push_row(reducer, state, value.lane, number[i], more[i]);
+        }
     }
     return state;
   }

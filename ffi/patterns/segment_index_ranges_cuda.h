@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include <cub/block/block_scan.cuh>
+#include <cub/warp/warp_scan.cuh>
 
 #include "segment_keys_cuda.h"
 #include "shared_memory_cuda.h"
@@ -21,7 +22,11 @@ template <int threads>
 struct RangeMemory {
   static constexpr int warps = threads / 32;
   using Scan = cub::BlockScan<uint32_t, threads>;
-  typename Scan::TempStorage scan;
+  using WarpScan = cub::WarpScan<uint32_t>;
+  union {
+    typename Scan::TempStorage of_block;
+    typename WarpScan::TempStorage of_warp;
+  };
   uint32_t earlier[warps];  // rows of segments before the range
   uint32_t first[1];        // lists, then counts
 
@@ -82,14 +87,35 @@ struct RangePart {
   }
 };
 
-// By all threads of a block, at least as many as the range has segments: calls begin(i, before, position) for its i-th
-// segment, whose first row is there among the range's, before which so many of the batch's come; for the end of the
-// last one too. Then place(before, position, row) for the rows.
-template <int threads, class Id, class Begin, class Place>
+// Each warp's counts of a range's segments become where its first row of each is, among the range's; by as many threads
+// as scan, at least one for each segment. Calls begin(i, position, count) for the i-th segment.
+template <int warps, class Scan, class Begin>
+__device__ void begin_segments(Scan scan, uint32_t* counts, int segments, const Begin& begin) {
+  constexpr int together = 8;  // loads on their way
+  int mine = threadIdx.x, width = segments + 1;
+  uint32_t here = 0, position;
+  if (mine < segments)
+    for (int w = 0; w < warps; ++w) here += counts[w * width + mine];
+  scan.ExclusiveSum(here, position);
+  if (mine >= segments) return;
+  begin(mine, position, here);
+  for (int first = 0; first < warps; first += together) {
+    uint32_t of_warp[together];
+#pragma unroll
+    for (int k = 0; k < together; ++k) of_warp[k] = counts[(first + k) * width + mine];
+#pragma unroll
+    for (int k = 0; k < together; ++k) counts[(first + k) * width + mine] = position, position += of_warp[k];
+  }
+}
+
+// By all threads of a block, at least as many as the range has segments: calls begin(i, before, position, count) for
+// its i-th segment, and then write(before, position, row) for the rows. Positions are among the range's rows, before
+// which so many of the batch's come.
+template <int threads, class Id, class Begin, class Write>
 __device__ void order_range(RangeMemory<threads>& memory, const SegmentKeys<Id, uint32_t>& keys, int64_t batch,
-                            int rows_of_warp, int first_segment, int segments, const Begin& begin, const Place& place) {
-  constexpr int warps = RangeMemory<threads>::warps;
-  int warp = threadIdx.x / 32, mine = threadIdx.x, width = segments + 1;
+                            int rows_of_warp, int first_segment, int segments, const Begin& begin, const Write& write) {
+  using Memory = RangeMemory<threads>;
+  int warp = threadIdx.x / 32, width = segments + 1;
   int from = min(int(keys.rows), warp * rows_of_warp), rows = min(int(keys.rows) - from, rows_of_warp);
   uint32_t* counts = memory.counts(rows_of_warp);
   for (int i = threadIdx.x % 32; i < width; i += 32) counts[warp * width + i] = 0;
@@ -104,26 +130,15 @@ __device__ void order_range(RangeMemory<threads>& memory, const SegmentKeys<Id, 
   if (threadIdx.x % 32 == 0) memory.earlier[warp] = earlier;
   part.each([](uint32_t, uint32_t, uint32_t) {});
   __syncthreads();
-  // What a warp has of a segment becomes where its first row is.
-  uint32_t here = 0, position, before = 0;
-  if (mine < segments)
-    for (int w = 0; w < warps; ++w) here += counts[w * width + mine];
-  typename RangeMemory<threads>::Scan(memory.scan).ExclusiveSum(here, position);
-  for (int w = 0; w < warps; ++w) before += memory.earlier[w];
-  if (mine < segments) {
-    begin(mine, before, position);
-    if (mine == segments - 1) begin(segments, before, position + here);
-    constexpr int together = 8;
-    for (int first = 0; first < warps; first += together) {
-      uint32_t of_warp[together];
-#pragma unroll
-      for (int k = 0; k < together; ++k) of_warp[k] = counts[(first + k) * width + mine];
-#pragma unroll
-      for (int k = 0; k < together; ++k) counts[(first + k) * width + mine] = position, position += of_warp[k];
-    }
-  }
+  uint32_t before = 0;
+  for (int w = 0; w < Memory::warps; ++w) before += memory.earlier[w];
+  auto begin_here = [&](int segment, uint32_t position, uint32_t count) { begin(segment, before, position, count); };
+  if (segments > 32)
+    begin_segments<Memory::warps>(typename Memory::Scan(memory.of_block), counts, segments, begin_here);
+  else if (warp == 0)
+    begin_segments<Memory::warps>(typename Memory::WarpScan(memory.of_warp), counts, segments, begin_here);
   __syncthreads();
-  part.each([&](uint32_t row, uint32_t, uint32_t rank) { place(before, rank, from + row); });
+  part.each([&](uint32_t row, uint32_t, uint32_t rank) { write(before, rank, from + row); });
   __syncthreads();
 }
 
@@ -140,9 +155,7 @@ __global__ void __launch_bounds__(range_threads)
     uint32_t *begins = offsets + batch * all + first_segment, *ordered = perm + batch * keys.rows;
     order_range(
         memory, keys, batch, rows_of_warp, first_segment, segments,
-        [&](int segment, uint32_t before, uint32_t position) {
-          if (segment < segments) begins[segment] = before + position;
-        },
+        [&](int segment, uint32_t before, uint32_t position, uint32_t) { begins[segment] = before + position; },
         [&](uint32_t before, uint32_t position, uint32_t row) { ordered[before + position] = row; });
   }
 }

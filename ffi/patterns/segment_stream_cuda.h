@@ -68,33 +68,33 @@ struct SegmentStream {
     end = chunk.first < segments.count ? segments.offsets[chunk.first] : chunk.begin;
     open(chunk.first);
     close(chunk.begin);
-    uint32_t rows[step], next[step], sources[step], next_sources[step], position = chunk.begin;
-    int64_t left = int64_t(chunk.end) - position;
-    auto look_up = [&](int i, int64_t at) {
+    if (chunk.begin >= chunk.end) return;
+    uint32_t rows[step], next[step], next_sources[step], position = chunk.begin;
+    // Loads under conditions would wait for each other: those after the last row are of the last.
+    auto look_up = [&](int i, uint32_t at) {
+      at = min(at, chunk.end - 1);
       next[i] = segments.row(at);
       next_sources[i] = segments.source(at, next[i]);
     };
 #pragma unroll
-    for (int i = 0; i < step; ++i)
-      if (i < left) look_up(i, position + i);
-    for (; left > 0; left -= step, position += step) {
+    for (int i = 0; i < step; ++i) look_up(i, position + i);
+    for (int64_t left = int64_t(chunk.end) - position; left > 0; left -= step, position += step) {
       Vector<Element, V> values[step];
       More more[step];
+      bool is_row[step];
 #pragma unroll
       for (int i = 0; i < step; ++i) {
-        rows[i] = next[i], sources[i] = i < left ? next_sources[i] : no_row;
-        if (sources[i] == no_row) continue;
-        int64_t x_element = first_x_element + int64_t(sources[i]) * columns;
+        rows[i] = next[i], is_row[i] = next_sources[i] != no_row;
+        int64_t x_element = first_x_element + int64_t(is_row[i] ? next_sources[i] : 0) * columns;
         values[i] = load<V>(x + x_element);
         more[i] = more_of<V>(reducer, SegmentRow{rows[i], first_index + rows[i], column, x_element});
       }
 #pragma unroll
-      for (int i = 0; i < step; ++i)
-        if (step + i < left) look_up(i, int64_t(position) + step + i);
+      for (int i = 0; i < step; ++i) look_up(i, position + step + i);
 #pragma unroll
       for (int i = 0; i < step; ++i)
         if (i < left) {
-          if (sources[i] != no_row) push_row(reducer, state, values[i].lane, rows[i], more[i]);
+          if (is_row[i]) push_row(reducer, state, values[i].lane, rows[i], more[i]);
           if (position + i + 1 >= end) close(position + i + 1);
         }
     }

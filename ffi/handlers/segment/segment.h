@@ -59,6 +59,7 @@ struct Indexed {
                    ", got ", describe(sources->dimensions()));
       if (checks.failed()) return;
       entries = sources->dimensions().back();
+      checks.require(rows > 0 || entries == 0, x_name, " must have a row, where there are entries, got none");
     }
     checks
         .require(has_batches(order) && (order.back() == entries || (!has_ids && order.back() == 0)),
