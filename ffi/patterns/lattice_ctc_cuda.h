@@ -10,6 +10,21 @@ namespace internal {
 
 inline constexpr int ctc_block_frames = 16;  // of a block that writes gradients
 
+// What scores are normalized by, of a warp that has a row of them.
+template <class T>
+__device__ LogitBase<Accumulator<T>> ctc_base(const T* x, int64_t classes, bool is_log) {
+  using Wide = Accumulator<T>;
+  LogitBase<Wide> base{0, 0};
+  if (is_log) return base;
+  int lane = threadIdx.x % 32;
+  Wide most = minus_infinity<Wide>, total = 0;
+  for (int64_t c = lane; c < classes; c += 32) most = fmax(most, Wide(x[c]));
+  base.most = largest_of_warp(most);
+  for (int64_t c = lane; c < classes; c += 32) total += exponential<T>(Wide(x[c]) - base.most);
+  base.log_sum = std::log(sum_of_lanes(total));
+  return base;
+}
+
 // weights [batches, frames, states]: the probabilities of a frame, of the blank and of each label of its sample. Frames
 // and labels that the sample does not have are left as they are.
 template <class T>
@@ -25,7 +40,7 @@ __global__ void __launch_bounds__(32 * lattice_warps)
   LabelLengths sample = ctc.lengths(b);
   if (t >= sample.frames) return;
   const T* x = ctc.frame(b, t);
-  LogitBase<Wide> base = lattice_base(x, shape.classes, shape.is_log);
+  LogitBase<Wide> base = ctc_base(x, shape.classes, shape.is_log);
   if (bases != nullptr && lane == 0) bases[index] = base;
   ScaledElement<Wide>* to = weights + index * ctc.states();
   for (int k = lane; k <= sample.labels; k += 32) {

@@ -15,7 +15,6 @@
 //     store, meet, load        to memory and back, all states of the sample; of those that it does not have, zeros
 #pragma once
 
-#include "../kernels/label_targets.h"
 #include "lattice.h"
 #include "shared_memory_cuda.h"
 
@@ -51,21 +50,6 @@ template <class Wide>
 struct alignas(2 * sizeof(Wide)) ScaledElement {
   Scaled<Wide> number;
 };
-
-// What scores are normalized by, of a warp that has a row of them.
-template <class T>
-__device__ LogitBase<Accumulator<T>> lattice_base(const T* x, int64_t classes, bool is_log) {
-  using Wide = Accumulator<T>;
-  LogitBase<Wide> base{0, 0};
-  if (is_log) return base;
-  int lane = threadIdx.x % 32;
-  Wide most = minus_infinity<Wide>, total = 0;
-  for (int64_t c = lane; c < classes; c += 32) most = fmax(most, Wide(x[c]));
-  base.most = largest_of_warp(most);
-  for (int64_t c = lane; c < classes; c += 32) total += exponential<T>(Wide(x[c]) - base.most);
-  base.log_sum = std::log(sum_of_lanes(total));
-  return base;
-}
 
 // What the sweeps read and write: rows of sums, of which `start` has those where the second half begins, `rows` gets
 // those of each row or is null, and `meeting` [batches, 2] gets those of the middle row.
