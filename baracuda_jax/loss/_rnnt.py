@@ -35,8 +35,8 @@ def rnnt_loss(
         l = -log(sum over the paths of prod over their steps of p[t, u, c]), with p = softmax(x). After t frames and u labels
         a step is the blank, which reads the next frame, or the next label of the target, which writes it. A path begins at
         (0, 0), and ends with the blank that reads the last frame after the last label.
-        dx[t, u, c] = (p[t, u, c] q[t, u] - q[t, u, c]) dl, q[t, u, c] being the posterior probability that a path is at (t, u)
-        and has c there, and q[t, u] the sum of these. With `log_probs`, p = exp(x) and dx = -q dl.
+        dx[t, u, c] = (p[t, u, c] q[t, u] - q[t, u, c]) dl, q[t, u, c] being the posterior probability that a path has c at
+        (t, u), and q[t, u] that it is there, the sum of these. With `log_probs`, p = exp(x) and dx = -q dl.
 
     Args:
         x: floats [..., T, U + 1, C], a score of each class after each number of frames and of labels.

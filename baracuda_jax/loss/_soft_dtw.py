@@ -1,5 +1,7 @@
 """Soft dynamic time warping: a distance of two series, however they are aligned, with a gradient."""
 
+import math
+
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
@@ -104,6 +106,8 @@ def _arguments(op, cost, row_lengths, column_lengths, gamma):
     row_lengths = lengths(op, "row_lengths", row_lengths, rows, tuple(batch))
     column_lengths = lengths(op, "column_lengths", column_lengths, columns, tuple(batch))
     gamma = number(op, "gamma", gamma, above=0)
+    if gamma == math.inf:
+        raise ValueError(f"{op}: gamma must be finite, got {gamma!r}")
     if columns > max(rows, _soft_dtw_kernels.MOST_COLUMNS):
         return (cost.mT, column_lengths, row_lengths), gamma, True
     return (cost, row_lengths, column_lengths), gamma, False

@@ -63,7 +63,8 @@ def _after(sample):
 
 
 def _log_total(sample):
-    return at(_before(sample) + sample.log, sample.antidiagonals - 1, sample.columns - 1)
+    total = at(_before(sample) + sample.log, sample.antidiagonals - 1, sample.columns - 1)
+    return jnp.where(total == -jnp.inf, -jnp.inf, total)  # and then its derivatives are 0
 
 
 def _minimum(cost, *lengths, gamma):
