@@ -255,8 +255,8 @@ def test_the_backward_function():
 @pytest.mark.parametrize(
     "change, error, message",
     [
-        (dict(cost=np.zeros(3)), ValueError, r"cost must have two dimensions or more, rows and columns, got shape \(3,\)"),
-        (dict(cost=np.zeros((2, 4, 3), int)), TypeError, "cost must have one of the dtypes .*, got int64"),
+        (dict(x=np.zeros(3)), ValueError, r"x must have two dimensions or more, rows and columns, got shape \(3,\)"),
+        (dict(x=np.zeros((2, 4, 3), int)), TypeError, "x must have one of the dtypes .*, got int64"),
         (dict(row_lengths=np.zeros(3, int)), ValueError, r"row_lengths must have shape \(2,\), one for each sample"),
         (dict(column_lengths=np.zeros(2)), TypeError, "column_lengths must have one of the dtypes int8.*, got float64"),
         (dict(gamma=0), ValueError, "gamma must be greater than 0, got 0"),
@@ -266,6 +266,6 @@ def test_the_backward_function():
 )  # fmt: skip
 @pytest.mark.exhaustive
 def test_errors(change, error, message):
-    arguments = dict(cost=np.zeros((2, 4, 3))) | change
+    arguments = dict(x=np.zeros((2, 4, 3))) | change
     with pytest.raises(error, match=f"soft_dtw: {message}"):
         bj.soft_dtw(**arguments)

@@ -21,7 +21,7 @@ from ._arguments import INDEX, number
 
 @api
 def soft_dtw(
-    cost: ArrayLike,
+    x: ArrayLike,
     row_lengths: ArrayLike | None = None,
     column_lengths: ArrayLike | None = None,
     *,
@@ -31,13 +31,13 @@ def soft_dtw(
     """Soft dynamic time warping: the soft minimum of the cost of aligning two series.
 
     Formula:
-        y = -gamma log(sum over the paths of exp(-(sum over a path's elements of cost[n, m]) / gamma)). A path leads from the
+        y = -gamma log(sum over the paths of exp(-(sum over a path's elements of x[n, m]) / gamma)). A path leads from the
         first element of the matrix to the last, by steps to the next row, the next column or both.
-        dcost[n, m] = e[n, m] dy, e being the expected alignment: the probability that a path has an element, where paths
+        dx[n, m] = e[n, m] dy, e being the expected alignment: the probability that a path has an element, where paths
         have probabilities in proportion to what is summed.
 
     Args:
-        cost: floats [..., N, M], the cost of aligning element n of one series to element m of the other, such as the squared
+        x: floats [..., N, M], the cost of aligning element n of one series to element m of the other, such as the squared
             distance.
         row_lengths: integers [...], how many rows of each matrix count, at most N; None for all. Derivatives in the others
             are 0, whatever these have.
@@ -46,7 +46,7 @@ def soft_dtw(
         implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
-        Array [...] of cost's dtype. It may be negative. That of two series without elements is 0, and that of one is
+        Array [...] of x's dtype. It may be negative. That of two series without elements is 0, and that of one is
         infinity, with gradient 0, as where each path has an element that costs infinity. NaN propagates, as which -infinity
         counts.
 
@@ -59,14 +59,14 @@ def soft_dtw(
 
     Source: tslearn.metrics.soft_dtw; Cuturi and Blondel, Soft-DTW: a Differentiable Loss Function for Time-Series (2017).
     """
-    arrays, gamma, _ = _arguments("soft_dtw", cost, row_lengths, column_lengths, gamma)
+    arrays, gamma, _ = _arguments("soft_dtw", x, row_lengths, column_lengths, gamma)
     y = _SOFT_DTW(*arrays, gamma=gamma, implementation=implementation)
     return _rounded(y, dtype=arrays[0].dtype.name)
 
 
 @api
 def soft_dtw_backward(
-    cost: ArrayLike,
+    x: ArrayLike,
     dy: ArrayLike,
     row_lengths: ArrayLike | None = None,
     column_lengths: ArrayLike | None = None,
@@ -74,43 +74,41 @@ def soft_dtw_backward(
     gamma: float = 1.0,
     implementation: Implementation = None,
 ) -> Array:
-    """The gradient of `soft_dtw`: dcost[n, m] = e[n, m] dy, the expected alignment times dy.
+    """The gradient of `soft_dtw`: dx[n, m] = e[n, m] dy, the expected alignment times dy.
 
     Args:
-        cost, row_lengths, column_lengths, gamma: as in `soft_dtw`.
-        dy: floats [...] of cost's dtype, the cotangent of each result.
+        x, row_lengths, column_lengths, gamma: as in `soft_dtw`.
+        dy: floats [...] of x's dtype, the cotangent of each result.
         implementation: "native", "xla" or None.
 
     Returns:
-        The cotangent of cost, [..., N, M].
+        The cotangent of x, [..., N, M].
     """
     op = "soft_dtw_backward"
-    arrays, gamma, is_turned = _arguments(op, cost, row_lengths, column_lengths, gamma)
-    cost, dy = arrays[0], checks.array(op, "dy", dy)
-    checks.same_dtype(op, "dy", dy, "cost", cost)
-    checks.shape(op, "dy", dy, cost.shape[:-2], "one for each matrix")
+    arrays, gamma, is_turned = _arguments(op, x, row_lengths, column_lengths, gamma)
+    x, dy = arrays[0], checks.array(op, "dy", dy)
+    checks.same_dtype(op, "dy", dy, "x", x)
+    checks.shape(op, "dy", dy, x.shape[:-2], "one for each matrix")
     _, *saved = _SOFT_DTW(*arrays, save=True, gamma=gamma, implementation=implementation)
-    dy = dy.astype(wide_dtype(cost.dtype))
-    dcost = _SOFT_DTW.vjp(*arrays, *saved, dy, gamma=gamma, implementation=implementation)
-    return dcost.mT if is_turned else dcost
+    dy = dy.astype(wide_dtype(x.dtype))
+    dx = _SOFT_DTW.vjp(*arrays, *saved, dy, gamma=gamma, implementation=implementation)
+    return dx.mT if is_turned else dx
 
 
-def _arguments(op, cost, row_lengths, column_lengths, gamma):
+def _arguments(op, x, row_lengths, column_lengths, gamma):
     """Of the matrix, or of its transpose where that has columns that a kernel has states for."""
-    cost = checks.floats(op, "cost", cost)
-    if cost.ndim < 2:
-        raise ValueError(
-            f"{op}: cost must have two dimensions or more, rows and columns, got shape {tuple(cost.shape)}"
-        )
-    *batch, rows, columns = cost.shape
+    x = checks.floats(op, "x", x)
+    if x.ndim < 2:
+        raise ValueError(f"{op}: x must have two dimensions or more, rows and columns, got shape {tuple(x.shape)}")
+    *batch, rows, columns = x.shape
     row_lengths = lengths(op, "row_lengths", row_lengths, rows, tuple(batch))
     column_lengths = lengths(op, "column_lengths", column_lengths, columns, tuple(batch))
     gamma = number(op, "gamma", gamma, above=0)
     if gamma == math.inf:
         raise ValueError(f"{op}: gamma must be finite, got {gamma!r}")
     if columns > max(rows, _soft_dtw_kernels.MOST_COLUMNS):
-        return (cost.mT, column_lengths, row_lengths), gamma, True
-    return (cost, row_lengths, column_lengths), gamma, False
+        return (x.mT, column_lengths, row_lengths), gamma, True
+    return (x, row_lengths, column_lengths), gamma, False
 
 
 @compiled("dtype")
@@ -144,11 +142,11 @@ _SOFT_DTW = declare(
         _case("a small gamma", (2,), 3, 7, is_full=True, gamma=0.25),
         _case("one matrix", (), 5, 5, is_full=True, gamma=2),
     ),
-    operands=("cost", "row_lengths", "column_lengths"),
+    operands=("x", "row_lengths", "column_lengths"),
     results=("y", "sums", "total"),
-    differentiable=("cost",),
+    differentiable=("x",),
     constant={name: INDEX for name in ("row_lengths", "column_lengths")},
-    residuals=("cost", "row_lengths", "column_lengths", "sums", "total"),
+    residuals=("x", "row_lengths", "column_lengths", "sums", "total"),
     batched=as_they_are,
     cut="a path goes through all rows and columns of a matrix",
     forward=Body(_soft_dtw_reference.forward, _soft_dtw_kernels.forward),

@@ -1,4 +1,4 @@
-// The FFI targets of soft dynamic time warping: cost [batches..., rows, columns], the lengths of both series
+// The FFI targets of soft dynamic time warping: x [batches..., rows, columns], the lengths of both series
 // [batches...].
 #include "handlers/saved.h"
 #include "handlers/target.h"
@@ -14,14 +14,13 @@ using Output = ffi::Result<ffi::AnyBuffer>;
 struct SoftDtwOperands {
   const char* op;
   Checks checks;
-  const Array &cost, &row_lengths, &column_lengths;
+  const Array &x, &row_lengths, &column_lengths;
   SoftDtwShape shape{};
 
-  SoftDtwOperands(const char* op, const Array& cost, const Array& row_lengths, const Array& column_lengths,
-                  double gamma)
-      : op(op), checks(op), cost(cost), row_lengths(row_lengths), column_lengths(column_lengths) {
-    auto dims = cost.dimensions();
-    checks.require(dims.size() >= 2, "cost must have rank 2 or more, got ", describe(dims))
+  SoftDtwOperands(const char* op, const Array& x, const Array& row_lengths, const Array& column_lengths, double gamma)
+      : op(op), checks(op), x(x), row_lengths(row_lengths), column_lengths(column_lengths) {
+    auto dims = x.dimensions();
+    checks.require(dims.size() >= 2, "x must have rank 2 or more, got ", describe(dims))
         .dtype("row_lengths", row_lengths, ffi::DataType::S32)
         .dtype("column_lengths", column_lengths, ffi::DataType::S32)
         .require(gamma > 0, "gamma must be above 0, got ", gamma);
@@ -36,39 +35,39 @@ struct SoftDtwOperands {
   }
 
   bool has_batches(Dimensions got, size_t rank) const {
-    auto dims = cost.dimensions();
+    auto dims = x.dimensions();
     return got.size() == dims.size() - 2 + rank && std::equal(dims.begin(), dims.end() - 2, got.begin());
   }
   void per_sample(const char* name, const Array& array) {
-    checks.require(has_batches(array.dimensions(), 0), name, " must have the batches of cost, ",
-                   describe(cost.dimensions()), ", got ", describe(array.dimensions()));
+    checks.require(has_batches(array.dimensions(), 0), name, " must have the batches of x, ", describe(x.dimensions()),
+                   ", got ", describe(array.dimensions()));
   }
   // The sums of half of the antidiagonals in each direction, and the sum over all paths.
   void saved(const Array& sums, const Array& total) {
     SoftDtwLengths lengths{shape, nullptr, nullptr};
     const int64_t sizes[] = {lengths.rows(), 2, shape.columns};
     auto of_sums = sums.dimensions(), of_total = total.dimensions();
-    checks.dtype("sums", sums, wide(cost.element_type()))
-        .dtype("total", total, wide(cost.element_type()))
+    checks.dtype("sums", sums, wide(x.element_type()))
+        .dtype("total", total, wide(x.element_type()))
         .require(has_batches(of_sums, 3) && std::equal(sizes, sizes + 3, of_sums.end() - 3),
-                 "sums must have the batches of cost, ", describe(cost.dimensions()), ", and ",
+                 "sums must have the batches of x, ", describe(x.dimensions()), ", and ",
                  describe(Dimensions(sizes, 3)), ", got ", describe(of_sums))
-        .require(has_batches(of_total, 1) && of_total.back() == 2, "total must have the batches of cost, ",
-                 describe(cost.dimensions()), ", and [2], got ", describe(of_total));
+        .require(has_batches(of_total, 1) && of_total.back() == 2, "total must have the batches of x, ",
+                 describe(x.dimensions()), ", and [2], got ", describe(of_total));
   }
   template <class T>
   SoftDtw<T> of() const {
-    return {{shape, in<int32_t>(row_lengths), in<int32_t>(column_lengths)}, in<T>(cost)};
+    return {{shape, in<int32_t>(row_lengths), in<int32_t>(column_lengths)}, in<T>(x)};
   }
 };
 
-ffi::Error forward_handler(Device device, Array cost, Array row_lengths, Array column_lengths, Output workspace,
-                           Output y, ffi::RemainingRets more, double gamma) {
-  SoftDtwOperands operands("soft_dtw", cost, row_lengths, column_lengths, gamma);
+ffi::Error forward_handler(Device device, Array x, Array row_lengths, Array column_lengths, Output workspace, Output y,
+                           ffi::RemainingRets more, double gamma) {
+  SoftDtwOperands operands("soft_dtw", x, row_lengths, column_lengths, gamma);
   Checks& checks = operands.checks;
   if (checks.failed()) return checks.error();
   operands.per_sample("the result", *y);
-  checks.dtype("the result", *y, wide(cost.element_type()))
+  checks.dtype("the result", *y, wide(x.element_type()))
       .require(more.size() == 0 || more.size() == 2, "expected one or three results, got ", more.size() + 1);
   void *half = nullptr, *totals = nullptr;
   if (!checks.failed() && more.size() == 2) {
@@ -79,7 +78,7 @@ ffi::Error forward_handler(Device device, Array cost, Array row_lengths, Array c
     half = (*sums)->untyped_data(), totals = (*total)->untyped_data();
   }
   if (checks.failed()) return checks.error();
-  return for_float(operands.op, "cost", cost.element_type(), [&](auto type) {
+  return for_float(operands.op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     using Wide = Accumulator<T>;
     return to_error(operands.op, lattice(device.executor(*workspace), operands.of<T>(), out<Wide>(y),
@@ -87,18 +86,18 @@ ffi::Error forward_handler(Device device, Array cost, Array row_lengths, Array c
   });
 }
 
-ffi::Error backward_handler(Device device, Array cost, Array row_lengths, Array column_lengths, Array sums, Array total,
+ffi::Error backward_handler(Device device, Array x, Array row_lengths, Array column_lengths, Array sums, Array total,
                             Array dy, Output workspace, Output dx, double gamma) {
-  SoftDtwOperands operands("soft_dtw_backward", cost, row_lengths, column_lengths, gamma);
+  SoftDtwOperands operands("soft_dtw_backward", x, row_lengths, column_lengths, gamma);
   Checks& checks = operands.checks;
   if (checks.failed()) return checks.error();
   operands.saved(sums, total);
   operands.per_sample("dy", dy);
-  checks.dtype("dy", dy, wide(cost.element_type()))
-      .same_dtype("the result", *dx, "cost", cost)
-      .same_shape("the result", *dx, "cost", cost);
+  checks.dtype("dy", dy, wide(x.element_type()))
+      .same_dtype("the result", *dx, "x", x)
+      .same_shape("the result", *dx, "x", x);
   if (checks.failed()) return checks.error();
-  return for_float(operands.op, "cost", cost.element_type(), [&](auto type) {
+  return for_float(operands.op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     using Wide = Accumulator<T>;
     return to_error(operands.op, lattice_backward(device.executor(*workspace), operands.of<T>(), in<Wide>(sums),
