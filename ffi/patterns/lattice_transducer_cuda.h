@@ -5,6 +5,7 @@
 
 #include "../kernels/transducer.h"
 #include "lattice_grid_cuda.h"
+#include "row_loads_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -93,28 +94,28 @@ struct TransducerLattice : TransducerTargets {
   };
 };
 
-// What a row is normalized by, of a warp that has it. It is read once, since a GPU's warps have more rows than its
-// caches: each lane's sum is relative to the largest element that it met.
+// What a row is normalized by, of a warp that has it. It is read once, since the rows of a GPU's warps are more than
+// its caches hold: each lane's sum is relative to the largest element that it met.
 template <class T>
 __device__ LogitBase<Accumulator<T>> logit_base_at_once(const T* x, int64_t classes) {
   using Wide = Accumulator<T>;
-  constexpr int ahead = 4;
-  int lane = threadIdx.x % 32;
+  using Loads = RowLoads<32, T>;
+  Loads loads(x, 0, uint32_t(classes));
   Wide most = minus_infinity<Wide>, total = 0;
   auto shift = [](Wide most) { return most == minus_infinity<Wide> ? Wide(0) : most; };
-  for (int64_t first = lane; first < classes; first += 32 * ahead) {
-    Wide some[ahead], larger = most;
+  loads.template each<2>([&](const typename Loads::Load& load, uint32_t offset) {
+    uint32_t mask = loads.mask(loads.position(offset));
+    Wide some[Loads::elements], larger = most;
 #pragma unroll
-    for (int k = 0; k < ahead; ++k) {
-      int64_t c = first + 32 * k;
-      some[k] = c < classes ? Wide(x[c]) : minus_infinity<Wide>;
+    for (uint32_t k = 0; k < Loads::elements; ++k) {
+      some[k] = (mask >> k & 1) != 0 ? Wide(load.lane[k]) : minus_infinity<Wide>;
       larger = fmax(larger, some[k]);
     }
     total *= exponential<T>(most - shift(larger));
 #pragma unroll
-    for (int k = 0; k < ahead; ++k) total += exponential<T>(some[k] - shift(larger));
+    for (uint32_t k = 0; k < Loads::elements; ++k) total += exponential<T>(some[k] - shift(larger));
     most = larger;
-  }
+  });
   Wide all = largest_of_warp(most);
   total *= exponential<T>(most - shift(all));
   return {all, std::log(sum_of_lanes(total))};
@@ -177,12 +178,25 @@ struct TransducerGradient {
   T* dx;
 };
 
+// Some elements of a row, of which the mask has those that are in it.
+template <class Load, class T>
+__device__ void store_some(T* row, uint32_t position, uint32_t mask, const Load& some) {
+  constexpr int elements = sizeof(Load) / sizeof(T);
+  T* to = row + int32_t(position);
+  if (mask == (1u << elements) - 1 && reinterpret_cast<uintptr_t>(to) % 16 == 0) return store<elements>(to, some);
+#pragma unroll
+  for (int k = 0; k < elements; ++k)
+    if ((mask >> k & 1) != 0) to[k] = some.lane[k];
+}
+
 template <class T>
 __global__ void __launch_bounds__(32 * lattice_warps) transducer_gradients(TransducerGradient<T> work) {
   using Wide = Accumulator<T>;
+  using Loads = RowLoads<32, T>;
+  using Load = typename Loads::Load;
   const Transducer<T>& transducer = work.transducer;
   const LabelShape& shape = transducer.shape;
-  int lane = threadIdx.x % 32, states = transducer.states();
+  int states = transducer.states();
   int64_t node = int64_t(blockIdx.x) * lattice_warps + threadIdx.x / 32, frame = node / states;
   if (frame >= shape.batches * shape.frames) return;
   int n = int(node - frame * states);
@@ -205,18 +219,31 @@ __global__ void __launch_bounds__(32 * lattice_warps) transducer_gradients(Trans
   T* to = work.dx + node * shape.classes;
   Wide all = blank + label;
   if (all == 0) {  // nothing that the sample has, or no path
-    for (int64_t c = lane; c < shape.classes; c += 32) to[c] = T(Wide(0));
+    Loads of_result(to, 0, uint32_t(shape.classes));
+    Load zeros;
+#pragma unroll
+    for (uint32_t k = 0; k < Loads::elements; ++k) zeros.lane[k] = T(Wide(0));
+    for (uint32_t chunk = 0; chunk < of_result.chunks(); ++chunk) {
+      uint32_t position = of_result.position(of_result.offset(chunk));
+      store_some(to, position, of_result.mask(position), zeros);
+    }
     return;
   }
-  const T* x = transducer.scores(b, t, n);
   LogitBase<Wide> base{work.logs.of(frame, 2)[n], work.logs.of(frame, 3)[n]};
   Wide dy = work.dy[b];
-  int64_t own = n < lengths.labels ? transducer.label(b, n) : -1;
-#pragma unroll 4
-  for (int64_t c = lane; c < shape.classes; c += 32) {
-    Wide slope = shape.is_log ? Wide(0) : all * exponential<T>(base.log_probability(Wide(x[c])));
-    to[c] = T(dy * (slope - (c == shape.blank ? blank : c == own ? label : Wide(0))));
-  }
+  int own = n < lengths.labels ? transducer.label(b, n) : -1;
+  Loads loads(transducer.scores(b, t, n), 0, uint32_t(shape.classes));
+  loads.template each<2>([&](const Load& load, uint32_t offset) {
+    uint32_t position = loads.position(offset);
+    Load slopes;
+#pragma unroll
+    for (uint32_t k = 0; k < Loads::elements; ++k) {
+      int c = int(position + k);
+      Wide slope = shape.is_log ? Wide(0) : all * exponential<T>(base.log_probability(Wide(load.lane[k])));
+      slopes.lane[k] = T(dy * (slope - (c == shape.blank ? blank : c == own ? label : Wide(0))));
+    }
+    store_some(to, position, loads.mask(position), slopes);
+  });
 }
 
 inline unsigned transducer_blocks(const TransducerTargets& targets) {
