@@ -55,8 +55,13 @@ struct SoftDtw : SoftDtwLengths {
   const T* cost;
 
   BARACUDA_HD const T* matrix(int64_t b) const { return cost + b * shape.rows * shape.columns; }
-  BARACUDA_HD Wide log_weight(T cost) const { return -Wide(cost) / Wide(shape.gamma); }
 };
+
+// The logarithm of an element's weight.
+template <class Wide>
+BARACUDA_HD Wide soft_dtw_log_weight(Wide cost, Wide gamma) {
+  return -cost / gamma;
+}
 
 // What a path brings to the next column: from this row, whose own sums with their weights these are, and the one
 // before.

@@ -14,6 +14,9 @@ struct GridDirection : LatticeDirection {
   int end(int i) const { return std::min(sample.states, i + 1); }
   // The row of the grid, in the sample's order.
   int grid_row(int i, int j) const { return reverse ? height() - 1 - (i - j) : i - j; }
+  // Where node j of step i is in a matrix whose rows have `width` elements: at origin + j step.
+  int64_t origin(int i, int64_t width) const { return grid_row(i, 0) * width + state(0); }
+  int64_t step(int64_t width) const { return reverse ? width - 1 : 1 - width; }
 };
 
 // One direction of one sample. Its sums are those of a step's nodes, and zeros around them: a node that is one no

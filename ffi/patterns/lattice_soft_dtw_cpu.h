@@ -17,6 +17,7 @@ class SoftDtwSweep : public GridSweep<Accumulator<T>> {
       : GridSweep<Wide>(soft_dtw, b, reverse, 4),
         soft_dtw_(soft_dtw),
         cost_(soft_dtw.matrix(b)),
+        gamma_(Wide(soft_dtw.shape.gamma)),
         weighted_(this->memory_.scaled_after_zero()),
         earlier_(this->memory_.scaled_after_zero()),
         weight_(this->memory_.scaled()),
@@ -66,11 +67,12 @@ class SoftDtwSweep : public GridSweep<Accumulator<T>> {
     const GridDirection& direction = this->direction_;
     ScaledArray<Wide> now = this->now_, weight = weight_, weighted = weighted_;
     int begin = this->begin(i), end = this->end(i);
-    for (int j = begin; j < end; ++j)
-      weight.m[j] =
-          soft_dtw_.log_weight(cost_[direction.grid_row(i, j) * soft_dtw_.shape.columns + direction.state(j)]);
+    int64_t columns = soft_dtw_.shape.columns, step = direction.step(columns);
+    const T* cost = cost_ + direction.origin(i, columns);
+    for (int j = begin; j < end; ++j) weight.m[j] = Wide(cost[j * step]);
     BARACUDA_INDEPENDENT
-    for (int j = begin; j < end; ++j) weighted.set(j, now[j] * scaled_exponential(weight.m[j]));
+    for (int j = begin; j < end; ++j)
+      weighted.set(j, now[j] * scaled_exponential(soft_dtw_log_weight(weight.m[j], gamma_)));
   }
   void advance() {
     ScaledArray<Wide> now = this->now_, weighted = weighted_, earlier = earlier_;
@@ -81,20 +83,27 @@ class SoftDtwSweep : public GridSweep<Accumulator<T>> {
     std::swap(weighted_, earlier_);
     this->advanced();
   }
-  // The parts of all paths that go through the nodes of step i, whose sums have their weights.
-  template <class Write>
-  void write_parts(int i, const Wide* saved, Share<Wide> share, const Write& write) {
+  // The gradient of the elements of step i, whose sums have their weights: dy times the parts of all paths through
+  // them.
+  void write_gradient(int i, const Wide* saved, Share<Wide> share, Wide dy, T* dx) {
+    const GridDirection& direction = this->direction_;
     int begin = this->begin(i), end = this->end(i);
     ScaledArray<Wide> weighted = weighted_, other = other_, part = weight_;
     this->read(i, saved, other);
     BARACUDA_INDEPENDENT
-    for (int j = begin; j < end; ++j) part.m[j] = share.of(weighted[j] * other[j]);
-    for (int j = begin; j < end; ++j) write(this->direction_.grid_row(i, j), this->direction_.state(j), part.m[j]);
+    for (int j = begin; j < end; ++j) {
+      Wide own = share.of(weighted[j] * other[j]);
+      part.m[j] = own == 0 ? Wide(0) : dy * own;
+    }
+    int64_t columns = soft_dtw_.shape.columns, step = direction.step(columns);
+    T* to = dx + direction.origin(i, columns);
+    for (int j = begin; j < end; ++j) to[j * step] = T(part.m[j]);
   }
 
  private:
   SoftDtw<T> soft_dtw_;
   const T* cost_;
+  Wide gamma_;
   ScaledArray<Wide> weighted_, earlier_, weight_, other_;
 };
 
@@ -138,9 +147,7 @@ Status lattice_backward(const Executor& executor, const SoftDtw<T>& soft_dtw, co
                                                                            const auto& saved) {
       sums.emit(i);
       if (sums.direction().stores(true, i))
-        sums.write_parts(i, saved(sums.direction().row(i)), share, [&](int64_t r, int c, Wide part) {
-          dx[(b * rows + r) * columns + c] = T(part == 0 ? Wide(0) : dy[b] * part);
-        });
+        sums.write_gradient(i, saved(sums.direction().row(i)), share, dy[b], dx + b * rows * columns);
       if (i < sums.direction().last(true)) sums.advance();
     };
   };

@@ -14,7 +14,8 @@ struct SoftDtwWeights : SoftDtw<T> {
 
   __device__ ScaledElement<Wide> weights(int64_t b, int r, int c) const {
     if (r < 0 || r >= this->rows_of(b)) return {scaled_zero<Wide>()};
-    return {scaled_exponential(this->log_weight(this->matrix(b)[r * this->shape.columns + c]))};
+    Wide cost = Wide(this->matrix(b)[r * this->shape.columns + c]);
+    return {scaled_exponential(soft_dtw_log_weight(cost, Wide(this->shape.gamma)))};
   }
 };
 
