@@ -67,9 +67,8 @@ class SoftDtwSweep : public GridSweep<Accumulator<T>> {
     const GridDirection& direction = this->direction_;
     ScaledArray<Wide> now = this->now_, weight = weight_, weighted = weighted_;
     int begin = this->begin(i), end = this->end(i);
-    int64_t columns = soft_dtw_.shape.columns, step = direction.step(columns);
-    const T* cost = cost_ + direction.origin(i, columns);
-    for (int j = begin; j < end; ++j) weight.m[j] = Wide(cost[j * step]);
+    int64_t columns = soft_dtw_.shape.columns, origin = direction.origin(i, columns), step = direction.step(columns);
+    for (int j = begin; j < end; ++j) weight.m[j] = Wide(cost_[origin + j * step]);
     BARACUDA_INDEPENDENT
     for (int j = begin; j < end; ++j)
       weighted.set(j, now[j] * scaled_exponential(soft_dtw_log_weight(weight.m[j], gamma_)));
@@ -95,9 +94,8 @@ class SoftDtwSweep : public GridSweep<Accumulator<T>> {
       Wide own = share.of(weighted[j] * other[j]);
       part.m[j] = own == 0 ? Wide(0) : dy * own;
     }
-    int64_t columns = soft_dtw_.shape.columns, step = direction.step(columns);
-    T* to = dx + direction.origin(i, columns);
-    for (int j = begin; j < end; ++j) to[j * step] = T(part.m[j]);
+    int64_t columns = soft_dtw_.shape.columns, origin = direction.origin(i, columns), step = direction.step(columns);
+    for (int j = begin; j < end; ++j) dx[origin + j * step] = T(part.m[j]);
   }
 
  private:
