@@ -294,7 +294,9 @@ from .loss import (
     multilabel_soft_margin_loss,
     nll_loss,
     poisson_nll_loss,
+    rnnt_loss,
     smooth_l1_loss,
+    soft_dtw,
     triplet_margin_loss,
 )
 from .moe import (
@@ -759,6 +761,7 @@ __all__ = [
     "right_shift",
     "ring_attention",
     "rms_norm",
+    "rnnt_loss",
     "roi_align",
     "roi_pool",
     "roll",
@@ -796,6 +799,7 @@ __all__ = [
     "sinh",
     "slogdet",
     "smooth_l1_loss",
+    "soft_dtw",
     "softmax",
     "softmax_strided",
     "softplus",

@@ -117,7 +117,11 @@ from .indexing import (
     index_add_backward,
     scatter_add_backward,
 )
-from .loss import ctc_loss_backward
+from .loss import (
+    ctc_loss_backward,
+    rnnt_loss_backward,
+    soft_dtw_backward,
+)
 from .moe import (
     moe_combine_backward,
     moe_permute_backward,
@@ -320,6 +324,7 @@ __all__ = [
     "remainder_backward",
     "repeat_backward",
     "repeat_interleave_backward",
+    "rnnt_loss_backward",
     "roll_backward",
     "round_backward",
     "rsqrt_backward",
@@ -338,6 +343,7 @@ __all__ = [
     "silu_backward",
     "sin_backward",
     "sinh_backward",
+    "soft_dtw_backward",
     "softplus_backward",
     "softshrink_backward",
     "softsign_backward",

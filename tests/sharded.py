@@ -82,6 +82,10 @@ def _aligned():
     fun = lambda x, targets: bj.ctc_loss(x, targets, reduction="none", implementation="native")
     targets = np.random.default_rng(0).integers(1, 5, (8, 2)).astype(np.int32)
     yield Sharded("ctc_loss", "samples", fun, (_float(8, 6, 5), targets), (P("d"), P("d")), P("d"), 1)
+    fun = lambda x, targets: bj.rnnt_loss(x, targets, reduction="none", implementation="native")
+    yield Sharded("rnnt_loss", "samples", fun, (_float(8, 4, 3, 5), targets), (P("d"), P("d")), P("d"), 1)
+    fun = lambda cost: bj.soft_dtw(cost, implementation="native")
+    yield Sharded("soft_dtw", "matrices", fun, (_float(8, 4, 5),), (P("d"),), P("d"), 1)
 
 
 def _taken():

@@ -148,9 +148,8 @@ def test_plans_of_the_reference_system_have_ops_or_a_reason():
 
 
 def _everything():
-    return catalog.coming_from(
-        {"torch", "jax", "numpy", "dgl", "torch_geometric", "torchvision", "jraph", "transformer_engine"}
-    )
+    graphs, sequences = {"dgl", "torch_geometric", "jraph"}, {"torchaudio", "tslearn"}
+    return catalog.coming_from({"torch", "jax", "numpy", "torchvision", "transformer_engine"} | graphs | sequences)
 
 
 def test_names_of_ours_in_coming_from_exist():

@@ -205,8 +205,8 @@ def test_workspace_is_that_of_the_cuda_program(op, kind):
     unread = calls(text) - set(plan.targets)  # what XLA drops, where a result is saved and the others are not read
     assert not unread or plan.name.startswith("vjp of ")
     assert calls(text) >= set(plan.targets)
-    some = "segment_index", "nonzero", "run_starts", "ctc_loss", "ctc_loss_backward"
-    scratch = {f"baracuda.{target}" for target in some}
+    lattices = [name + end for name in ("ctc_loss", "rnnt_loss", "soft_dtw") for end in ("", "_backward")]
+    scratch = {f"baracuda.{target}" for target in ("segment_index", "nonzero", "run_starts", *lattices)}
     is_sorted = op.name == "repeat_interleave"  # and then the index needs none
     if op.name.startswith("moe_"):
         return  # their index is known, and a sum has some where it has several workers

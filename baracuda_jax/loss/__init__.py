@@ -1,5 +1,5 @@
 """Losses. XLA fuses the terms and reductions of most, and computes them at the bandwidth bound: those have no kernels.
-Sums over alignments, frame by frame, have (pattern: lattice)."""
+Sums over alignments, row by row of a lattice, have (pattern: lattice)."""
 
 from ._classes import cross_entropy_loss, cross_entropy_soft_loss, multi_margin_loss, nll_loss
 from ._ctc import ctc_loss, ctc_loss_backward, ctc_loss_cudnn
@@ -18,6 +18,8 @@ from ._elementwise import (
 )
 from ._labels import multilabel_margin_loss, multilabel_soft_margin_loss
 from ._linear import fused_linear_cross_entropy, linear_cross_entropy
+from ._rnnt import rnnt_loss, rnnt_loss_backward
+from ._soft_dtw import soft_dtw, soft_dtw_backward
 from ._vectors import cosine_embedding_loss, triplet_margin_loss
 
 __all__ = [
@@ -43,6 +45,10 @@ __all__ = [
     "multilabel_soft_margin_loss",
     "nll_loss",
     "poisson_nll_loss",
+    "rnnt_loss",
+    "rnnt_loss_backward",
     "smooth_l1_loss",
+    "soft_dtw",
+    "soft_dtw_backward",
     "triplet_margin_loss",
 ]

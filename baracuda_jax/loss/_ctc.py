@@ -8,13 +8,16 @@ from jax.typing import ArrayLike
 from .._core import checks
 from .._core.api import api
 from .._core.case import Case
-from .._core.compiled import compiled, full
+from .._core.compiled import compiled
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide_dtype
 from . import _ctc_kernels, _ctc_reference
+from ._alignments import arguments
 from ._arguments import INDEX, Reduction, reduced, reductions
+
+_DIMENSIONS = ("frames", "classes")
 
 
 @api
@@ -68,7 +71,7 @@ def ctc_loss(
     Source: torch.nn.functional.ctc_loss; optax.losses.ctc_loss; Graves et al., Connectionist Temporal Classification (2006).
     """
     op = "ctc_loss"
-    arrays, params = _arguments(op, x, targets, input_lengths, target_lengths, blank, log_probs)
+    arrays, params = arguments(op, x, targets, input_lengths, target_lengths, blank, log_probs, _DIMENSIONS)
     reduction, zero_infinity = reductions(op, reduction), checks.flag(op, "zero_infinity", zero_infinity)
     losses = _CTC(*arrays, **params, implementation=implementation)
     options = dict(reduction=reduction, zero_infinity=zero_infinity, dtype=arrays[0].dtype.name)
@@ -103,51 +106,12 @@ def ctc_loss_backward(
         The cotangent of x, [..., T, C].
     """
     op = "ctc_loss_backward"
-    arrays, params = _arguments(op, x, targets, input_lengths, target_lengths, blank, log_probs)
+    arrays, params = arguments(op, x, targets, input_lengths, target_lengths, blank, log_probs, _DIMENSIONS)
     x, dy = arrays[0], checks.array(op, "dy", dy)
     checks.same_dtype(op, "dy", dy, "x", x)
     checks.shape(op, "dy", dy, x.shape[:-2], "one for each sample")
     _, sums = _CTC(*arrays, save=True, **params, implementation=implementation)
     return _CTC.vjp(*arrays, sums, dy.astype(wide_dtype(x.dtype)), **params, implementation=implementation)
-
-
-def _arguments(op, x, targets, input_lengths, target_lengths, blank, log_probs):
-    x, targets = checks.floats(op, "x", x), checks.array(op, "targets", targets)
-    checks.dtype(op, "targets", targets, checks.INTEGERS)
-    if x.ndim < 2:
-        raise ValueError(f"{op}: x must have two dimensions or more, frames and classes, got shape {tuple(x.shape)}")
-    if targets.ndim != x.ndim - 1 or targets.shape[:-1] != x.shape[:-2]:
-        raise ValueError(
-            f"{op}: targets must have the dimensions of x before its frames, {tuple(x.shape[:-2])}, and one of labels, got "
-            f"shape {tuple(targets.shape)}"
-        )
-    blank = checks.integer(op, "blank", blank, 0)
-    if blank >= x.shape[-1]:
-        raise ValueError(f"{op}: blank must be one of {x.shape[-1]} classes, got {blank}")
-    lengths = {"input_lengths": (input_lengths, x.shape[-2]), "target_lengths": (target_lengths, targets.shape[-1])}
-    lengths = [_lengths(op, name, value, most, x) for name, (value, most) in lengths.items()]
-    return (x, _int32(targets), *lengths), dict(blank=blank, is_log=checks.flag(op, "log_probs", log_probs))
-
-
-def _lengths(op, name, value, most, x):
-    if value is None:
-        return full(x.shape[:-2], most, jnp.dtype("int32"))
-    value = checks.array(op, name, value)
-    checks.dtype(op, name, value, checks.INTEGERS)
-    checks.shape(op, name, value, x.shape[:-2], "one for each sample")
-    return _int32(value)
-
-
-def _int32(x):
-    return x if x.dtype == jnp.int32 else _as_int32(x)
-
-
-@compiled()
-def _as_int32(x):
-    """Integers out of its range stay out of all ranges of classes and lengths."""
-    info = jnp.iinfo(x.dtype)
-    x = jnp.maximum(x, -1) if info.min < -1 else x
-    return (jnp.minimum(x, 2**31 - 1) if info.max > 2**31 - 1 else x).astype(jnp.int32)
 
 
 @compiled("reduction", "zero_infinity", "dtype")

@@ -3,19 +3,13 @@ order.
 
 The states of a sample are a blank, a label, a blank, ..., a blank. States that it does not have are never reached."""
 
-import functools
-import math
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from .._core.wide import wide
-
-
-def _numbers(count):
-    """Of the type that lengths have."""
-    return jnp.arange(count, dtype=jnp.int32)
+from ._paths import log_sum, moved, numbers, per_sample, scaled
 
 
 class _Sample(NamedTuple):
@@ -29,11 +23,11 @@ class _Sample(NamedTuple):
 
     @property
     def state(self):
-        return _numbers(self.log.shape[1])
+        return numbers(self.log.shape[1])
 
     @property
     def frame(self):
-        return _numbers(self.log.shape[0])
+        return numbers(self.log.shape[0])
 
     @property
     def ends(self):
@@ -57,11 +51,11 @@ def _taken_tangent(primals, tangents):
 
 def _sample(x, targets, frames, labels, *, blank, is_log):
     frames, labels = jnp.clip(frames, 0, x.shape[0]), jnp.clip(labels, 0, targets.shape[0])
-    is_frame = _numbers(x.shape[0]) < frames
+    is_frame = numbers(x.shape[0]) < frames
     x = jnp.where(is_frame[:, None], wide(x), 0)  # what other frames have is in no derivative
     log = jnp.where(x == jnp.inf, jnp.nan, x) if is_log else jax.nn.log_softmax(x, -1)
     is_class = (targets >= 0) & (targets < x.shape[1]) & (targets != blank)
-    targets = jnp.where(is_class & (_numbers(targets.shape[0]) < labels), targets, -1)
+    targets = jnp.where(is_class & (numbers(targets.shape[0]) < labels), targets, -1)
     each = _taken(jnp.concatenate([jnp.full((1,), blank, targets.dtype), targets]), log)
     blanks = jnp.broadcast_to(each[:, :1], each.shape)
     log = jnp.stack([blanks, jnp.roll(each, -1, 1)], 2).reshape(x.shape[0], 2 * each.shape[1])[:, :-1]
@@ -70,26 +64,12 @@ def _sample(x, targets, frames, labels, *, blank, is_log):
     return _Sample(log, jnp.concatenate([skips, jnp.zeros((1,), bool)]), frames, labels)
 
 
-def _log_sum(*terms):
-    """The logarithm of the sum of exponentials. Where all are -inf its derivatives are 0."""
-    most = functools.reduce(jnp.maximum, map(jax.lax.stop_gradient, terms))
-    most = jnp.where(jnp.isfinite(most), most, 0)
-    total = sum(jnp.exp(term - most) for term in terms)
-    return jnp.where(total == 0, -jnp.inf, jnp.log(jnp.where(total == 0, 1, total)) + most)
-
-
-def _moved(a, k):
-    """Element i + k at i, -inf where there is none."""
-    some = jnp.full((min(abs(k), a.size),), -jnp.inf, a.dtype)
-    return jnp.concatenate([some, a[:-k]] if k > 0 else [a[-k:], some]) if abs(k) <= a.size else some
-
-
 def _before(sample):
     """[T, states]: the sums over the alignments of the frames before each that lead to a state in it."""
 
     def step(here, log):
         now = here + log
-        return _log_sum(now, _moved(now, 1), jnp.where(sample.skips, _moved(now, 2), -jnp.inf)), here
+        return log_sum(now, moved(now, 1), jnp.where(sample.skips, moved(now, 2), -jnp.inf)), here
 
     starts = sample.state < jnp.minimum(2, 2 * sample.labels + 1)
     start = jnp.where(starts, jnp.zeros((), sample.log.dtype), -jnp.inf)
@@ -103,7 +83,7 @@ def _after(sample):
     def step(later, at):
         log, t = at
         skipped = jnp.where(sample.skips, later, -jnp.inf)
-        here = _log_sum(later, _moved(later, -1), _moved(skipped, -2))
+        here = log_sum(later, moved(later, -1), moved(skipped, -2))
         here = jnp.where(t < sample.frames - 1, here, jnp.where(t < sample.frames, end, -jnp.inf))
         return here + log, here
 
@@ -131,26 +111,8 @@ def _half_sums(x, *others, **params):
     logs = jnp.where((t < sample.frames) & (sample.state <= 2 * sample.labels)[None], logs, -jnp.inf)
     logs = jnp.pad(logs, [(0, 0), (0, 1)], constant_values=-jnp.inf)
     logs = logs.reshape(*x.shape[:1], logs.shape[1] // 2, 2)
-    is_zero = logs == -jnp.inf
-    logs = jnp.where(is_zero, 0, logs)
-    e = jnp.floor(logs / math.log(2))
-    m = jnp.where(is_zero, 0, jnp.exp(logs - e * math.log(2)))
-    return (
-        jnp.stack([m, jnp.where(is_zero, -jnp.inf, e)], 1).transpose(0, 3, 1, 2).reshape(x.shape[0], 4, logs.shape[1])
-    )
-
-
-def per_sample(fun, **params):
-    """fun of arrays with any number of batch dimensions."""
-    fun = functools.partial(fun, **params)
-
-    def run(x, *others):
-        batched = fun
-        for _ in range(x.ndim - 2):
-            batched = jax.vmap(batched)
-        return batched(x, *others)
-
-    return run
+    m, e = scaled(logs)
+    return jnp.stack([m, e], 1).transpose(0, 3, 1, 2).reshape(x.shape[0], 4, logs.shape[1])
 
 
 def losses(x, *others, **params):

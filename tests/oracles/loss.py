@@ -227,3 +227,46 @@ def ctc_loss(
     losses = np.where(np.isinf(losses), 0, losses) if zero_infinity else losses
     losses = losses / np.maximum(labels, 1) if reduction == "mean" else losses
     return _reduced(losses.reshape(batch), reduction)
+
+
+def _transducer(p, target, blank):
+    """The probability of a target: sums over the nodes [T + 1, U + 1] in order, of probabilities p [T, U + 1, C]."""
+    if any(not 0 <= label < p.shape[2] or label == blank for label in target):
+        return 0.0
+    ways = np.zeros((len(p) + 1, len(target) + 1))
+    ways[0, 0] = 1
+    for t in range(len(p)):
+        for u, label in enumerate(target):
+            ways[t, u + 1] += ways[t, u] * p[t, u, label]
+        ways[t + 1] = ways[t] * p[t, : len(target) + 1, blank]
+        ways[t + 1, :-1] *= t + 1 < len(p)  # after the last frame no label is written
+    return ways[-1, -1]
+
+
+def rnnt_loss(x, targets, input_lengths=None, target_lengths=None, blank=0, reduction="mean", log_probs=False):
+    batch = x.shape[:-3]
+    lengths = lambda given, size: np.broadcast_to(size if given is None else given, batch).ravel()
+    frames, labels = lengths(input_lengths, x.shape[-3]), lengths(target_lengths, targets.shape[-1])
+    p = np.exp(x) if log_probs else np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+    rows = zip(p.reshape(-1, *p.shape[-3:]), targets.reshape(-1, targets.shape[-1]), frames, labels, strict=True)
+    with np.errstate(divide="ignore"):
+        losses = -np.log([_transducer(q[:length], t[:count], blank) for q, t, length, count in rows])
+    return _reduced(losses.reshape(batch), reduction)
+
+
+def _warped(cost, gamma):
+    """The soft minimum of the cost of the ways through a matrix, element by element."""
+    best = np.full((cost.shape[0] + 1, cost.shape[1] + 1), np.inf)
+    best[0, 0] = 0
+    for n, m in np.ndindex(cost.shape):
+        ways = np.array([best[n, m], best[n, m + 1], best[n + 1, m]])
+        best[n + 1, m + 1] = cost[n, m] - gamma * np.logaddexp.reduce(-ways / gamma)
+    return best[-1, -1]
+
+
+def soft_dtw(cost, row_lengths=None, column_lengths=None, gamma=1.0):
+    batch = cost.shape[:-2]
+    lengths = lambda given, size: np.broadcast_to(size if given is None else given, batch).ravel()
+    rows, columns = lengths(row_lengths, cost.shape[-2]), lengths(column_lengths, cost.shape[-1])
+    every = zip(cost.reshape(-1, *cost.shape[-2:]), rows, columns, strict=True)
+    return np.array([_warped(matrix[:n, :m], gamma) for matrix, n, m in every]).reshape(batch)

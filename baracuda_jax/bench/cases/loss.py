@@ -187,8 +187,44 @@ def sequences(batch, frames, classes, labels, dtype):
     )  # fmt: skip
 
 
+# Samples, frames, labels, classes.
+TRANSDUCERS = {"tiny": (2, 16, 6, 16), "small": (8, 100, 30, 128), "large": (16, 300, 80, 1024)}
+
+
+def transducers(batch, frames, labels, classes, dtype):
+    """Of full and of half length in turn."""
+
+    def draw(draws):
+        is_short = jnp.arange(batch) % 2
+        return (
+            draws.normal((batch, frames, labels + 1, classes)), draws.integers((batch, labels), 1, classes),
+            frames >> is_short, labels >> is_short,
+        )  # fmt: skip
+
+    return Benchmark(
+        "rnnt_loss", f"[{batch}, {frames}, {labels + 1}, {classes}]", dtype, draw,
+        lambda *arrays, implementation: baracuda_jax.rnnt_loss(*arrays, implementation=implementation),
+        needs=(0, 1, 2, 3), rough=100,
+    )  # fmt: skip
+
+
+# Pairs of series, and their lengths.
+SERIES = {"tiny": (2, 24, 20), "small": (32, 128, 128), "large": (64, 512, 512)}
+
+
+def series(batch, rows, columns, dtype):
+    """Costs as of series of numbers: squares of differences."""
+    return Benchmark(
+        "soft_dtw", f"[{batch}, {rows}, {columns}]", dtype, lambda draws: (draws.normal((batch, rows, columns)) ** 2,),
+        lambda cost, implementation: baracuda_jax.soft_dtw(cost, implementation=implementation),
+        needs=(0,), rough=100,
+    )  # fmt: skip
+
+
 def benchmarks(size):
     yield from (sequences(*SEQUENCES[size], dtype) for dtype in DTYPES)
+    yield from (transducers(*TRANSDUCERS[size], dtype) for dtype in DTYPES)
+    yield from (series(*SERIES[size], dtype) for dtype in DTYPES)
     yield from (layers(*LAYERS[size], dtype) for dtype in DTYPES)
     for op in LINES:
         for dtype in DTYPES:

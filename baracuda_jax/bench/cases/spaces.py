@@ -130,8 +130,12 @@ def _ids(sizes, dtype):
 
 
 def _sequences(sizes, dtype):
-    frames, classes = 128, 32
-    return [loss.sequences(max(1, sizes.elements // (frames * classes)), frames, classes, 24, dtype)]
+    of = lambda count: max(1, sizes.elements // count)
+    return [
+        loss.sequences(of(128 * 32), 128, 32, 24, dtype),
+        loss.transducers(of(64 * 16 * 32), 64, 15, 32, dtype),
+        loss.series(of(64 * 64), 64, 64, dtype),
+    ]
 
 
 def _graphs(sizes, dtype):
