@@ -336,11 +336,15 @@ from .quantize import (
 )
 from .random import (
     dropout,
+    min_p_sampling,
     multinomial,
     random_bernoulli,
     random_normal,
     random_uniform,
     token_penalty,
+    top_k_sampling,
+    top_k_top_p_sampling,
+    top_p_sampling,
 )
 from .reduce import (
     all as all,
@@ -700,6 +704,7 @@ __all__ = [
     "mean",
     "median",
     "meshgrid",
+    "min_p_sampling",
     "minimum",
     "mish",
     "mod",
@@ -818,6 +823,9 @@ __all__ = [
     "tile",
     "token_penalty",
     "top_k",
+    "top_k_sampling",
+    "top_k_top_p_sampling",
+    "top_p_sampling",
     "topk",
     "trace",
     "transpose",
