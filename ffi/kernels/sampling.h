@@ -176,16 +176,26 @@ BARACUDA_HD int64_t first_reaching(const Sum* sums, int64_t count, Sum value) {
   return first_index(count, [&](int64_t i) { return sums[i] >= value; });
 }
 
+// Levels, in three ranges at most.
+struct LevelRanges {
+  int32_t first[3] = {}, last[3] = {-1, -1, -1};
+
+  BARACUDA_HD bool has(uint32_t level) const {
+    bool has = false;
+    for (int i = 0; i < 3; ++i) has |= (int32_t(level) >= first[i]) & (int32_t(level) <= last[i]);
+    return has;
+  }
+};
+
 // The prefixes as the sums up to and with each level have them, of masses and of counts. Notes the levels in which they
 // end.
 struct LevelPrefixes {
   const uint64_t* masses;
   const uint32_t* counts;
-  int32_t first[3], last[3];
-  int32_t noted;
+  LevelRanges noted;
+  int ranges = 0;
 
-  BARACUDA_HD LevelPrefixes(const uint64_t* masses, const uint32_t* counts)
-      : masses(masses), counts(counts), noted(0) {}
+  BARACUDA_HD LevelPrefixes(const uint64_t* masses, const uint32_t* counts) : masses(masses), counts(counts) {}
 
   BARACUDA_HD uint64_t total() const { return masses[mass_levels - 1]; }
   BARACUDA_HD uint64_t mass_before(int64_t level) const { return level ? masses[level - 1] : 0; }
@@ -196,13 +206,8 @@ struct LevelPrefixes {
   BARACUDA_HD int64_t position(int64_t k, int64_t level) const { return k - 1 - (level ? counts[level - 1] : 0); }
 
   BARACUDA_HD void note(int64_t from, int64_t to) {
-    first[noted] = int32_t(from), last[noted] = int32_t(to);
-    ++noted;
-  }
-  BARACUDA_HD bool is_noted(uint32_t level) const {
-    bool is = false;
-    for (int i = 0; i < 3; ++i) is |= (i < noted) & (int32_t(level) >= first[i]) & (int32_t(level) <= last[i]);
-    return is;
+    noted.first[ranges] = int32_t(from), noted.last[ranges] = int32_t(to);
+    ++ranges;
   }
   BARACUDA_HD MassRange of_count(int64_t k) {
     int64_t level = level_of(k);

@@ -41,7 +41,7 @@ class TokenSampler {
     LevelPrefixes prefixes(masses_.data(), counts_.data());
     prefixes.reaching(draw.point(draw.kept(prefixes.total(), prefixes)));
     for (int64_t i = 0; i < rows_.count; ++i)
-      if (prefixes.is_noted(levels_[size_t(i)])) add(x, i);
+      if (prefixes.noted.has(levels_[size_t(i)])) add(x, i);
     sort();
     sum_up(mass, prefixes);
     int64_t kth = rows_.count;

@@ -4,8 +4,6 @@
 // are many, as of equal ones, are left to another kernel, which finds each prefix by the digits of keys.
 #pragma once
 
-#include <algorithm>
-
 #include "../kernels/sampling.h"
 #include "key_at_cuda.h"
 #include "rank_by_digits_cuda.h"
@@ -20,12 +18,12 @@ template <class T, class Mass>
 struct TokenSearch {
   using Key = typename SortKey<T>::Key;
   using Element = KeyAt<Key>;
-  static constexpr int threads = 512, ahead = std::min<int>(sizeof(Key), 4), own = mass_levels / threads;
+  static constexpr int threads = 512, own = mass_levels / threads;
   static constexpr uint32_t few = 4096;
   static constexpr int32_t left = -2;  // the token of a row that is not done
   using Loads = RowLoads<threads, Key>;
-  using Masses = cub::BlockScan<uint64_t, threads>;
-  using Counts = cub::BlockScan<uint32_t, threads>;
+  using Masses = cub::BlockScan<uint64_t, threads, cub::BLOCK_SCAN_WARP_SCANS>;
+  using Counts = cub::BlockScan<uint32_t, threads, cub::BLOCK_SCAN_WARP_SCANS>;
   static_assert(rank_digits == mass_levels);
 
   struct Shared {
@@ -42,7 +40,7 @@ struct TokenSearch {
       typename Masses::TempStorage of_masses;
       typename Counts::TempStorage of_counts;
     };
-    LevelPrefixes prefixes;
+    LevelRanges noted;
     Key first[threads / 32];
     uint32_t found;
   };
@@ -80,9 +78,9 @@ struct TokenSearch {
     if (has_levels) {
       add_levels(mass, draw.k);
       if (threadIdx.x == 0) {
-        LevelPrefixes prefixes(shared.masses, shared.counts);
+        LevelPrefixes prefixes = level_prefixes();
         prefixes.reaching(draw.point(draw.kept(prefixes.total(), prefixes)));
-        shared.prefixes = prefixes;
+        shared.noted = prefixes.noted;
       }
       __syncthreads();
     }
@@ -93,7 +91,8 @@ struct TokenSearch {
     }
     sort_in_block(shared.elements, shared.found);
     if (has_levels)
-      sum_up(mass, [&](uint32_t i) { return shared.prefixes.mass_before(level(mass, i)) - mass_of_level_of(mass, i); });
+      sum_up(mass,
+             [&](uint32_t i) { return level_prefixes().mass_before(level(mass, i)) - mass_of_level_of(mass, i); });
     else
       sum_up(mass, [](uint32_t) { return uint64_t(0); });
     if (threadIdx.x == 0) write(mass, draw, has_levels);
@@ -114,10 +113,11 @@ struct TokenSearch {
 
  private:
   static __device__ float value(Key key) { return float(SortKey<T>::number(key, true)); }
+  __device__ LevelPrefixes level_prefixes() const { return {shared.masses, shared.counts}; }
   __device__ uint32_t level(const Mass& mass, uint32_t i) const { return mass.level(value(shared.elements[i].key())); }
 
   // Calls body(load, the position of its first element, a bit for each element that there is).
-  template <class Body>
+  template <int ahead = 2, class Body>
   __device__ void each(const Body& body) const {
     loads.template each<ahead>([&](const auto& load, uint32_t offset) {
       uint32_t position = loads.position(offset);
@@ -128,12 +128,11 @@ struct TokenSearch {
   // The key of the largest element.
   __device__ Key first_key() const {
     Key first = Key(~Key(0));
-    each([&](const auto& load, uint32_t, uint32_t mask) {
+    each<int(sizeof(Key))>([&](const auto& load, uint32_t, uint32_t mask) {
+    // What is before or after the row is 0: it is not looked at.
 #pragma unroll
-      for (uint32_t j = 0; j < Loads::elements; ++j) {
-        Key key = order.of(load.lane[j]);
-        if (mask >> j & 1) first = min(first, key);
-      }
+      for (uint32_t j = 0; j < Loads::elements; ++j)
+        first = min(first, Key(order.of(load.lane[j]) | (mask >> j & 1 ? Key(0) : Key(~Key(0)))));
     });
     for (int distance = 16; distance > 0; distance /= 2)
       first = min(first, Key(__shfl_xor_sync(~0u, uint32_t(first), distance)));
@@ -190,18 +189,21 @@ struct TokenSearch {
   }
   // Each becomes the sum up to and with it.
   __device__ void scan() const {
-    uint64_t masses[own];
-    uint32_t counts[own];
+    uint64_t masses[own], mass = 0;
+    uint32_t counts[own], count = 0;
     int first = threadIdx.x * own;
 #pragma unroll
-    for (int i = 0; i < own; ++i)
-      masses[i] = uint64_t(shared.high[first + i]) << 32 | shared.low[first + i], counts[i] = shared.counts[first + i];
+    for (int i = 0; i < own; ++i) {
+      masses[i] = mass += uint64_t(shared.high[first + i]) << 32 | shared.low[first + i];
+      counts[i] = count += shared.counts[first + i];
+    }
     __syncthreads();
-    Masses(shared.of_masses).InclusiveSum(masses, masses);
+    Masses(shared.of_masses).ExclusiveSum(mass, mass);
     __syncthreads();
-    Counts(shared.of_counts).InclusiveSum(counts, counts);
+    Counts(shared.of_counts).ExclusiveSum(count, count);
 #pragma unroll
-    for (int i = 0; i < own; ++i) shared.masses[first + i] = masses[i], shared.counts[first + i] = counts[i];
+    for (int i = 0; i < own; ++i)
+      shared.masses[first + i] = mass + masses[i], shared.counts[first + i] = count + counts[i];
     __syncthreads();
   }
 
@@ -219,14 +221,14 @@ struct TokenSearch {
   __device__ void collect(const Mass& mass, bool has_levels) const {
     if (threadIdx.x == 0) shared.found = 0;
     __syncthreads();
-    LevelPrefixes noted = shared.prefixes;
+    LevelRanges noted = shared.noted;
     each([&](const auto& load, uint32_t position, uint32_t mask) {
       uint32_t hits = mask;
       if (has_levels) {
         hits = 0;
 #pragma unroll
         for (uint32_t j = 0; j < Loads::elements; ++j)
-          hits |= uint32_t(noted.is_noted(mass.level(float(bit_cast<T>(load.lane[j]))))) << j;
+          hits |= uint32_t(noted.has(mass.level(float(bit_cast<T>(load.lane[j]))))) << j;
         hits &= mask;
       }
       if (!hits) return;
@@ -249,19 +251,18 @@ struct TokenSearch {
   template <class Gap>
   __device__ void sum_up(const Mass& mass, const Gap& gap_before) const {
     constexpr uint32_t items = few / threads;
-    uint64_t sums[items];
     uint32_t first = threadIdx.x * items;
-#pragma unroll
-    for (uint32_t j = 0; j < items; ++j) {
-      uint32_t i = first + j;
-      sums[j] = 0;
-      if (i >= shared.found) continue;
-      sums[j] = mass.mass(value(shared.elements[i].key()));
-      if (i == 0 || level(mass, i) != level(mass, i - 1)) sums[j] += gap_before(i);
+    uint64_t sum = 0, before;
+#pragma unroll 1
+    for (uint32_t i = first; i < first + items; ++i) {
+      if (i < shared.found) {
+        sum += mass.mass(value(shared.elements[i].key()));
+        if (i == 0 || level(mass, i) != level(mass, i - 1)) sum += gap_before(i);
+      }
+      shared.sums[i] = sum;
     }
-    Masses(shared.of_masses).InclusiveSum(sums, sums);
-#pragma unroll
-    for (uint32_t j = 0; j < items; ++j) shared.sums[first + j] = sums[j];
+    Masses(shared.of_masses).ExclusiveSum(sum, before);
+    for (uint32_t i = first; i < first + items; ++i) shared.sums[i] += before;
     __syncthreads();
   }
 
@@ -269,7 +270,7 @@ struct TokenSearch {
     int64_t found = shared.found, kth = draw.k - 1;
     uint64_t total = shared.sums[found - 1];
     if (has_levels) {
-      const LevelPrefixes& prefixes = shared.prefixes;
+      LevelPrefixes prefixes = level_prefixes();
       total = prefixes.total();
       int64_t last = prefixes.level_of(draw.k);
       kth = last == mass_levels - 1 ? found : prefixes.position(draw.k, last) + first_index(found, [&](int64_t i) {
