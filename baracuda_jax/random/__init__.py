@@ -5,6 +5,7 @@ from ._draws import random_bernoulli, random_normal, random_uniform
 from ._dropout import dropout
 from ._multinomial import multinomial
 from ._samplers import min_p_sampling, top_k_sampling, top_k_top_p_sampling, top_p_sampling
+from ._speculative_sampling import speculative_sampling
 from ._token_penalty import token_penalty
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "random_bernoulli",
     "random_normal",
     "random_uniform",
+    "speculative_sampling",
     "token_penalty",
     "top_k_sampling",
     "top_k_top_p_sampling",
