@@ -1,5 +1,5 @@
-"""Random numbers of a key, and what is drawn by them. XLA computes numbers as fast as threefry allows: only samplers, for which
-it would sort, have kernels."""
+"""Random numbers of a key, and what is drawn by them. XLA computes numbers as fast as threefry allows. Only samplers, for
+which it would sort, have kernels."""
 
 from ._draws import random_bernoulli, random_normal, random_uniform
 from ._dropout import dropout

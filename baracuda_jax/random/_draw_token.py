@@ -1,8 +1,8 @@
 """The primitives of samplers: a token of each row, drawn among the most probable ones.
 
-Operands are x [..., V], logits or probabilities; 64 random bits, uint32 [..., 2]; how many tokens are kept, int32, 0 for all;
-the fraction of the mass that is kept, from 1 on all; the smallest log2 of a logit's probability in terms of the largest, or the
-smallest ratio of probabilities; and log2(e) / temperature: float32. These may have fewer of x's leading dimensions."""
+Operands are x [..., V], logits or probabilities; 64 random bits, uint32 [..., 2]; how many tokens are kept, int32, 0 for
+all; the fraction of the mass that is kept, from 1 on all; the smallest ratio of a probability to the largest, of logits its
+log2; and log2(e) / temperature: float32. These may have fewer of x's leading dimensions."""
 
 import jax
 import jax.numpy as jnp

@@ -1,8 +1,8 @@
 """Probabilities as integers, whose sums depend on no order: those of `ffi/kernels/sampling.h`, in plain JAX.
 
-A mass has 37 bits at most, and a sum of masses 63. Both are pairs of uint32, (high, low): there need be no 64-bit integers."""
+A mass has 37 bits at most, and a sum of masses 63. Both are pairs of uint32, (high, low), since JAX may have no 64-bit
+integers."""
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -84,7 +84,7 @@ def smaller(a, b):
 
 def add(a, b):
     low = a[1] + b[1]
-    return a[0] + b[0] + (low < a[1]), low
+    return a[0] + b[0] + (low < a[1]).astype(jnp.uint32), low
 
 
 def plus_one(a):

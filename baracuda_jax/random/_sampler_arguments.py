@@ -24,8 +24,8 @@ _DOC = """
     Args:
         logits: floats [..., V], of at most 2^26 tokens; -inf for a token that must not be drawn. With `probabilities` these,
             which need not add up to 1; what is negative counts as 0.
-        key: PRNG key of threefry2x32, typed or uint32 [2]: row i draws by `jax.random.fold_in(key, i)`. Or a key for each row,
-            typed [...] or uint32 [..., 2], by which this row draws.
+        key: PRNG key of threefry2x32, typed or uint32 [2]: row i draws by `jax.random.fold_in(key, i)`. Or a key for each
+            row, typed [...] or uint32 [..., 2], by which this row draws.
 {args}
         temperature: of logits; 0 gives the most probable token. A number, or an array of floats of the leading dimensions of
             logits, or of shape ().
@@ -36,8 +36,8 @@ _DOC = """
         implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
-        int32 [...], or a tuple of it, the logprobs, float32 [...], and the flags, bool [...], as asked for. The token of a row
-        that is not valid is 0, and its logprob NaN.
+        int32 [...], or a tuple of it, the logprobs, float32 [...], and the flags, bool [...], as asked for. The token of a
+        row that is not valid is 0, and its logprob NaN.
 
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.

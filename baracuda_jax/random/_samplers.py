@@ -14,8 +14,8 @@ _K = """\
         k: how many tokens are kept; at most 0, or at least V, for all. An integer, or an array of integers of the leading
             dimensions of logits, or of shape ()."""
 _P = """\
-        p: the fraction of the probability, in [0, 1]; 1 keeps all, 0 the most probable token. A number, or an array of floats
-            of the leading dimensions of logits, or of shape ()."""
+        p: the fraction of the probability, in [0, 1]; 1 keeps all, 0 the most probable token. A number, or an array of
+            floats of the leading dimensions of logits, or of shape ()."""
 
 
 @api

@@ -37,8 +37,8 @@ def speculative_sampling(
         draft_probabilities: floats [..., L, V], by which the draft tokens were drawn; each row adds up to 1.
         target_probabilities: floats [..., L + 1, V] of the same dtype: of the target before each draft token and after the
             last.
-        key: PRNG key of threefry2x32, typed or uint32 [2]: row i draws by `jax.random.fold_in(key, i)`. Or a key for each row,
-            typed [...] or uint32 [..., 2], by which this row draws.
+        key: PRNG key of threefry2x32, typed or uint32 [2]: row i draws by `jax.random.fold_in(key, i)`. Or a key for each
+            row, typed [...] or uint32 [..., 2], by which this row draws.
         implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
@@ -65,7 +65,9 @@ def speculative_sampling(
     *rows, length = tokens.shape
     count = draft.shape[-1] if draft.ndim else 0
     if not count:
-        raise ValueError(f"{op}: draft_probabilities must have at least one token a row, got shape {tuple(draft.shape)}")
+        raise ValueError(
+            f"{op}: draft_probabilities must have at least one token a row, got shape {tuple(draft.shape)}"
+        )
     checks.shape(op, "draft_probabilities", draft, (*rows, length, count), "that of draft_tokens, and tokens")
     checks.shape(
         op, "target_probabilities", target, (*rows, length + 1, count), "one more row than draft_probabilities has"
@@ -86,10 +88,10 @@ def _accept(tokens, draft, target, key):
     is_token = (tokens >= 0) & (tokens <= min(count - 1, int(jnp.iinfo(tokens.dtype).max)))
     index = jnp.where(is_token, tokens, 0).astype(jnp.int32)
     wide = lambda x: x.astype(jnp.float32)
-    of_token = jnp.vectorize(lambda row, i: jax.lax.dynamic_index_in_dim(row, i, keepdims=False), signature="(v),()->()")
-    of_row = jnp.vectorize(
-        lambda x, i: jax.lax.dynamic_index_in_dim(x, i, keepdims=False), signature="(l,v),()->(v)"
+    of_token = jnp.vectorize(
+        lambda row, i: jax.lax.dynamic_index_in_dim(row, i, keepdims=False), signature="(v),()->()"
     )
+    of_row = jnp.vectorize(lambda x, i: jax.lax.dynamic_index_in_dim(x, i, keepdims=False), signature="(l,v),()->(v)")
     p, q = wide(of_token(draft, index)), wide(of_token(target[..., :length, :], index))
     draws = jax.vmap(lambda key: jax.random.uniform(jax.random.fold_in(key, 0), (length,), jnp.float32))
     u = draws(key.reshape(-1)).reshape(*rows, length)
@@ -141,8 +143,6 @@ compose(
     operands=("draft_tokens", "draft_probabilities", "target_probabilities", "key"),
     made_of=("top_p_sampling",),
     outputs=("tokens",),
-    constant=dict.fromkeys(
-        ("draft_tokens", "draft_probabilities", "target_probabilities"), "tokens have no derivative"
-    )
+    constant=dict.fromkeys(("draft_tokens", "draft_probabilities", "target_probabilities"), "tokens have no derivative")
     | keys.CONSTANT,
 )
