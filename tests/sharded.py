@@ -355,13 +355,13 @@ def _trace():
 
 
 def _samplers():
-    """One key for all rows, by their numbers."""
-    key, logits = np.arange(2, dtype=np.uint32), _float(8, 16)
+    """A key for each row."""
+    args = _float(8, 16), np.arange(16, dtype=np.uint32).reshape(8, 2)
     parameters = {"top_k_sampling": (5,), "top_p_sampling": (0.8,), "min_p_sampling": (0.1,)}
     for op, values in (parameters | {"top_k_top_p_sampling": (5, 0.8)}).items():
-        fun = lambda x, op=op, values=values: getattr(bj, op)(x, key, *values, implementation="native")
-        yield Sharded(op, "rows", fun, (logits,), (ROWS,), P("d"), 0)
-        yield Sharded(op, "the tokens", fun, (logits,), (COLUMNS,), P(), 0)
+        fun = lambda x, key, op=op, values=values: getattr(bj, op)(x, key, *values, implementation="native")
+        yield Sharded(op, "rows", fun, args, (ROWS, ROWS), P("d"), 0)
+        yield Sharded(op, "the tokens", fun, args, (COLUMNS, P()), P(), 0)
 
 
 def _layer_norm():

@@ -1,5 +1,6 @@
 """PRNG keys as operands: typed ones, and their bits, uint32 [2], which primitives batch, shard and export as any array."""
 
+import functools
 import math
 
 import jax
@@ -24,7 +25,8 @@ def _bits(op, name, key, shapes, expected):
         if implementation != IMPLEMENTATION:
             raise TypeError(f"{op}: {name} must be a key of {IMPLEMENTATION}, got one of {implementation}")
         key = jax.random.key_data(key)
-    key = explicit.whole(checks.array(op, name, key))
+    key = checks.array(op, name, key)
+    key = explicit.whole(key, [key.ndim - 1])
     if key.dtype != jnp.uint32 or key.shape not in shapes:
         raise TypeError(f"{op}: {name} must be {expected}, got {key.dtype.name} of shape {key.shape}")
     return key
@@ -44,8 +46,13 @@ def of_rows(op, name, key, rows):
 
 @compiled("rows")
 def _folded(key, *, rows):
-    numbers = jax.lax.iota(jnp.uint32, math.prod(rows))
-    return jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers).reshape(rows)
+    numbers = jax.lax.iota(jnp.uint32, math.prod(rows)).reshape(rows)
+    return by_row(lambda number: jax.random.fold_in(key, number), len(rows))(numbers)
+
+
+def by_row(fun, dimensions):
+    """fun of each row, mapped over so many leading dimensions: keys on explicit axes of a mesh can't be reshaped."""
+    return functools.reduce(lambda fun, _: jax.vmap(fun), range(dimensions), fun)
 
 
 def draw(rng):

@@ -13,6 +13,7 @@ from .._core.compiled import compiled
 from .._core.op import compose
 from .._core.sku import OpCategory
 from .._core.types import Implementation
+from ..indexing import gather, index_select
 from ._samplers import top_p_sampling
 
 
@@ -73,38 +74,34 @@ def speculative_sampling(
         op, "target_probabilities", target, (*rows, length + 1, count), "one more row than draft_probabilities has"
     )
     key = keys.of_rows(op, "key", key, tuple(rows))
-    accepted, weights, key = _accept(tokens, draft, target, key)
+    accepted, weights, key = _accept(tokens, draft, target, key, implementation=implementation)
     drawn, valid = top_p_sampling(
         weights, key, 1.0, probabilities=True, return_valid=True, implementation=implementation
     )
     return _joined(tokens, accepted, drawn, valid), accepted
 
 
-@compiled()
-def _accept(tokens, draft, target, key):
+@compiled("implementation")
+def _accept(tokens, draft, target, key, *, implementation):
     """How many are accepted; the weights of the token that is drawn then; and the key that draws it."""
-    rows, length = key.shape, tokens.shape[-1]
-    count = draft.shape[-1]
+    length, count = draft.shape[-2:]
     is_token = (tokens >= 0) & (tokens <= min(count - 1, int(jnp.iinfo(tokens.dtype).max)))
     index = jnp.where(is_token, tokens, 0).astype(jnp.int32)
+    one = lambda x, i: gather(x, i[..., None], implementation=implementation)[..., 0]
+    row = keys.by_row(lambda x, i: index_select(x, i[None], 0, implementation=implementation)[0], tokens.ndim - 1)
     wide = lambda x: x.astype(jnp.float32)
-    of_token = jnp.vectorize(
-        lambda row, i: jax.lax.dynamic_index_in_dim(row, i, keepdims=False), signature="(v),()->()"
-    )
-    of_row = jnp.vectorize(lambda x, i: jax.lax.dynamic_index_in_dim(x, i, keepdims=False), signature="(l,v),()->(v)")
-    p, q = wide(of_token(draft, index)), wide(of_token(target[..., :length, :], index))
-    draws = jax.vmap(lambda key: jax.random.uniform(jax.random.fold_in(key, 0), (length,), jnp.float32))
-    u = draws(key.reshape(-1)).reshape(*rows, length)
+    p, q = wide(one(draft, index)), wide(one(target[..., :length, :], index))
+    u = keys.by_row(lambda key: jax.random.uniform(jax.random.fold_in(key, 0), (length,), jnp.float32), key.ndim)(key)
     accepted = jnp.cumprod((is_token & (u * p < q)).astype(jnp.int32), -1).sum(-1, dtype=jnp.int32)
-    weights = wide(of_row(target, accepted))
+    weights = wide(row(target, accepted))
     if length:
         at = jnp.minimum(accepted, length - 1)
-        refused = of_token(is_token, at) & (accepted < length)
-        left = jnp.maximum(weights - jnp.where(refused[..., None], wide(of_row(draft, at)), 0), 0)
+        position = jax.lax.broadcasted_iota(jnp.int32, tokens.shape, tokens.ndim - 1)
+        refused = (is_token & (position == accepted[..., None])).any(-1, keepdims=True)
+        left = jnp.maximum(weights - jnp.where(refused, wide(row(draft, at)), 0), 0)
         # Nothing is left where rounding refused a token of equal probabilities.
         weights = jnp.where((left == 0).all(-1, keepdims=True), weights, left)
-    last = jax.vmap(lambda key: jax.random.fold_in(key, 1))(key.reshape(-1)).reshape(rows)
-    return accepted, weights, last
+    return accepted, weights, keys.by_row(lambda key: jax.random.fold_in(key, 1), key.ndim)(key)
 
 
 @compiled()
@@ -141,7 +138,7 @@ compose(
     ),
     dtypes=checks.FLOATS,
     operands=("draft_tokens", "draft_probabilities", "target_probabilities", "key"),
-    made_of=("top_p_sampling",),
+    made_of=("gather", "index_select", "top_p_sampling"),
     outputs=("tokens",),
     constant=dict.fromkeys(("draft_tokens", "draft_probabilities", "target_probabilities"), "tokens have no derivative")
     | keys.CONSTANT,
