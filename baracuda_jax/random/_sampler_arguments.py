@@ -22,17 +22,17 @@ _DOC = """
         One of the tokens kept is drawn, by their probabilities softmax(logits / temperature), or by the given ones.
 
     Args:
-        logits: floats [..., V], of at most 2^26 tokens; -inf for a token that must not be drawn. With `probabilities` these,
-            which need not add up to 1; what is negative counts as 0.
+        logits: floats [..., V], of at most 2^26 tokens; -inf for a token that must not be drawn. With `probabilities`,
+            probabilities, which need not add up to 1; negative ones count as 0.
         key: PRNG key of threefry2x32, typed or uint32 [2]: row i draws by `jax.random.fold_in(key, i)`. Or a key for each
             row, typed [...] or uint32 [..., 2], by which this row draws.
 {args}
         temperature: of logits; 0 gives the most probable token. A number, or an array of floats of the leading dimensions of
             logits, or of shape ().
         probabilities: static, whether these are given instead of logits.
-        return_logprobs: static, whether also the logarithm of the probability is returned with which the token was drawn,
-            among the tokens kept.
-        return_valid: static, whether also a flag is returned: False for a row that has NaN or no probability at all.
+        return_logprobs: static, whether to return the logarithm of the probability with which the token was drawn, among
+            the tokens kept. It has no gradient.
+        return_valid: static, whether to return a flag: False for a row that has NaN or no probability at all.
         implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
