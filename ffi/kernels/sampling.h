@@ -14,8 +14,9 @@
 namespace baracuda {
 
 inline constexpr int mass_bits = 36;
-// Levels are steps of probability, 32 to a factor of 2, the most probable first. What is in the last has no mass.
-inline constexpr int mass_levels = 2048, level_bits = 5;
+// Levels are steps of probability, the most probable first, so many that few tokens share one. What is in the last has
+// no mass.
+inline constexpr int mass_levels = 2048;
 
 namespace internal {
 
@@ -51,7 +52,8 @@ struct LogitMass {
     return x == largest ? 0.f : t;  // also where both are infinite
   }
   BARACUDA_HD uint32_t level(float x) const {
-    int32_t steps = int32_t(exponent(x) * -float(1 << level_bits));
+    constexpr float to_a_factor_of_2 = -55;
+    int32_t steps = int32_t(exponent(x) * to_a_factor_of_2);
     return uint32_t(steps < mass_levels - 1 ? steps : mass_levels - 1);
   }
   BARACUDA_HD uint64_t mass(float x) const {
@@ -92,7 +94,8 @@ struct ProbabilityMass {
     return (all >= normal) & (all <= infinity) & (!is_infinite | (all == infinity)) ? all : 0;
   }
   BARACUDA_HD uint32_t level(float x) const {
-    uint32_t below = (((top + 1) << 23) - 1 - bits(x)) >> (23 - level_bits);
+    constexpr int mantissa_bits = 5;
+    uint32_t below = (((top + 1) << 23) - 1 - bits(x)) >> (23 - mantissa_bits);
     return below < mass_levels - 1 ? below : mass_levels - 1;
   }
   BARACUDA_HD uint64_t mass(float x) const {
