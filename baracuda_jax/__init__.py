@@ -338,11 +338,16 @@ from .quantize import (
 )
 from .random import (
     dropout,
+    min_p_sampling,
     multinomial,
     random_bernoulli,
     random_normal,
     random_uniform,
+    speculative_sampling,
     token_penalty,
+    top_k_sampling,
+    top_k_top_p_sampling,
+    top_p_sampling,
 )
 from .reduce import (
     all as all,
@@ -702,6 +707,7 @@ __all__ = [
     "mean",
     "median",
     "meshgrid",
+    "min_p_sampling",
     "minimum",
     "mish",
     "mod",
@@ -809,6 +815,7 @@ __all__ = [
     "sort",
     "sort_key_val",
     "sparsemax",
+    "speculative_sampling",
     "sqrt",
     "square",
     "std",
@@ -822,6 +829,9 @@ __all__ = [
     "tile",
     "token_penalty",
     "top_k",
+    "top_k_sampling",
+    "top_k_top_p_sampling",
+    "top_p_sampling",
     "topk",
     "trace",
     "transpose",

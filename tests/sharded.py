@@ -358,6 +358,16 @@ def _trace():
     yield Sharded("trace", "rows", fun, (_float(8, 16, 16),), (P(None, "d"),), P(), 1)
 
 
+def _samplers():
+    """A key for each row."""
+    args = _float(8, 16), np.arange(16, dtype=np.uint32).reshape(8, 2)
+    parameters = {"top_k_sampling": (5,), "top_p_sampling": (0.8,), "min_p_sampling": (0.1,)}
+    for op, values in (parameters | {"top_k_top_p_sampling": (5, 0.8)}).items():
+        fun = lambda x, key, op=op, values=values: getattr(bj, op)(x, key, *values, implementation="native")
+        yield Sharded(op, "rows", fun, args, (ROWS, ROWS), P("d"), 0)
+        yield Sharded(op, "the tokens", fun, args, (COLUMNS, P()), P(), 0)
+
+
 def _layer_norm():
     fun = lambda x, weight, bias: bj.layer_norm(x, weight, bias)
     args = _float(8, 16), _float(16), _float(16)
@@ -447,6 +457,7 @@ def _all():
     for op in REDUCTIONS:
         yield from _reduce(op)
     yield from _trace()
+    yield from _samplers()
     yield from _layer_norm()
     yield from _append()
     yield from _attention()

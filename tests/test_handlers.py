@@ -25,6 +25,8 @@ MOVE = {"axes": np.array([3, 1]), "terms": np.zeros(0, np.int64), "base": np.int
 ADD, NONE = np.array([3, 1, -1]), np.zeros(0, np.int64)
 SLOT, FACTOR = S((4, 2), U), S((4, 2), F)
 IMAGE, POOLED = S((2, 8, 8), F), S((2, 4, 4), F)
+KNOBS, DRAW = [S((), I), *[S((), F)] * 3], {"probabilities": False, "joint": False}
+TOKEN = S((4, 1), I), S((4, 1), F)
 
 
 W = S((2**20,), jnp.uint8)  # the workspace, the first result of the targets that may need one
@@ -216,6 +218,14 @@ def _call(target, operands, out, attributes):
         ("order_statistics: the first result must have a column", "order_statistics", [Y, S((2,), I)], (W, S((4, 3), F), S((4, 3), I)), {}),
         ("order_statistics: the second result must have the shape", "order_statistics", [Y, S((2,), I)], (W, S((4, 2), F), S((4, 3), I)), {}),
         ("order_statistics: a row without elements", "order_statistics", [S((4, 0), F), S((2,), I)], (W, S((4, 2), F), S((4, 2), I)), {}),
+        ("sampling: bits must be of type", "sampling", [Y, S((2,), I), *KNOBS], TOKEN, DRAW),
+        ("sampling: bits must be pairs", "sampling", [Y, S((3,), U), *KNOBS], TOKEN, DRAW),
+        ("sampling: bits must begin with batch dimensions", "sampling", [Y, S((3, 2), U), *KNOBS], TOKEN, DRAW),
+        ("sampling: k must be of type", "sampling", [Y, S((2,), U), S((), F), *KNOBS[1:]], TOKEN, DRAW),
+        ("sampling: scale must begin with batch dimensions", "sampling", [Y, S((2,), U), *KNOBS[:3], S((3,), F)], TOKEN, DRAW),
+        ("sampling: the first result must have one element", "sampling", [Y, S((2,), U), *KNOBS], (S((4, 2), I), S((4, 2), F)), DRAW),
+        ("sampling: a row without tokens", "sampling", [S((4, 0), F), S((2,), U), *KNOBS], TOKEN, DRAW),
+        ("sampling: x must be float16, bfloat16 or float32", "sampling", [S((4, 3), I), S((2,), U), *KNOBS], TOKEN, DRAW),
         ("argextremum: the result must be operand's", "argextremum", [DATA], (W, S((4,), I)), {"is_max": True}),
         ("argextremum: the result must be of type", "argextremum", [DATA], (W, S((3,), F)), {"is_max": True}),
         ("argextremum: operand must have 1 to", "argextremum", [S((0, 3), F)], (W, S((3,), I)), {"is_max": False}),

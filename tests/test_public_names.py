@@ -68,7 +68,7 @@ def test_segments_alone_call_their_first_operand_otherwise():
         "gemm_sparse24": "values",
         **dict.fromkeys(("gemm", "gemv", "batched_gemm", "dense_gemm", "grouped_gemm", "int8_gemm", "fp8_gemm"), "a"),
         "fp8_dequant": "q", "fp8_recipe_update": "history",
-        "random_": "key", "token_penalty": "logits", "moe_gating_topk": "logits",
+        "random_": "key", "token_penalty": "logits", "top_": "logits", "min_p_": "logits", "speculative_": "draft_tokens", "moe_gating_topk": "logits",
         "embedding_sgd": "weight", "embedding_adagrad": "weight",
         **dict.fromkeys(("adam", "distributed_adam", "lamb", "sgd"), "params"),
     }  # fmt: skip

@@ -1,8 +1,23 @@
-"""Random numbers of a key, and what is drawn by them. XLA computes as fast as threefry allows: these ops have no kernels."""
+"""Random numbers of a key, and what is drawn by them. XLA computes numbers as fast as threefry allows. Only samplers, for
+which it would sort, have kernels."""
 
 from ._draws import random_bernoulli, random_normal, random_uniform
 from ._dropout import dropout
 from ._multinomial import multinomial
+from ._samplers import min_p_sampling, top_k_sampling, top_k_top_p_sampling, top_p_sampling
+from ._speculative_sampling import speculative_sampling
 from ._token_penalty import token_penalty
 
-__all__ = ["dropout", "multinomial", "random_bernoulli", "random_normal", "random_uniform", "token_penalty"]
+__all__ = [
+    "dropout",
+    "min_p_sampling",
+    "multinomial",
+    "random_bernoulli",
+    "random_normal",
+    "random_uniform",
+    "speculative_sampling",
+    "token_penalty",
+    "top_k_sampling",
+    "top_k_top_p_sampling",
+    "top_p_sampling",
+]

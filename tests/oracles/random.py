@@ -72,3 +72,69 @@ def token_penalty(logits, tokens, repetition=1.0, frequency=0.0, presence=0.0):
             old = logits[(*row, t)]
             y[(*row, t)] = (old * r if old < 0 else old / r) - f * found.count(t) - p
     return y
+
+
+def sampled(logits, key, k=0, p=1.0, min_p=0.0, temperature=1.0, probabilities=False, joint=False):
+    """(tokens, their probabilities among those kept), in float64."""
+    rows, key = logits.shape[:-1], np.asarray(key)
+    if key.shape == (2,) and rows:
+        key = np.stack(threefry(key, np.arange(np.prod(rows, dtype=int)).astype(np.uint64)), -1).reshape(*rows, 2)
+    k, p, min_p, temperature = (np.broadcast_to(a, rows) for a in (k, p, min_p, temperature))
+    tokens, chances = np.zeros(rows, np.int64), np.zeros(rows)
+    for row in np.ndindex(*rows):
+        x, a, b = logits[row], *threefry(key[row], np.arange(2).astype(np.uint64))
+        order = np.argsort(-x, kind="stable")
+        chance = np.maximum(x, 0)[order]
+        if not probabilities:
+            warm = temperature[row] if temperature[row] > 0 else 1
+            chance = np.exp((x[order] - x.max()) / warm)
+        chance = chance / chance.sum()
+        kept = np.flatnonzero(chance >= min_p[row] * chance[0])[-1] + 1
+        most = 1 if temperature[row] <= 0 else k[row]
+        if 0 < most < x.size:
+            kept = min(kept, most)
+        sums = np.cumsum(chance)
+        if p[row] < 1:
+            kept = min(kept, np.searchsorted(sums, p[row] * (1 if joint else sums[kept - 1])) + 1)
+        words = [int(word) for word in a ^ b]
+        i = np.searchsorted(sums, (words[0] * 2.0**-32 + words[1] * 2.0**-64) * sums[kept - 1], side="right")
+        tokens[row], chances[row] = order[i], chance[i] / sums[kept - 1]
+    return tokens, chances
+
+
+def top_k_sampling(logits, key, k=0, *, return_logprobs=False, return_valid=False, **kwargs):
+    return sampled(logits, key, k=k, **kwargs)[0]
+
+
+def top_p_sampling(logits, key, p=1.0, **kwargs):
+    return sampled(logits, key, p=p, **kwargs)[0]
+
+
+def min_p_sampling(logits, key, min_p=0.0, **kwargs):
+    return sampled(logits, key, min_p=min_p, **kwargs)[0]
+
+
+def top_k_top_p_sampling(logits, key, k=0, p=1.0, **kwargs):
+    return sampled(logits, key, k=k, p=p, **kwargs)[0]
+
+
+def speculative_sampling(draft_tokens, draft_probabilities, target_probabilities, key):
+    *rows, length = draft_tokens.shape
+    count, key = draft_probabilities.shape[-1], np.asarray(key)
+    if key.shape == (2,) and rows:
+        key = np.stack(threefry(key, np.arange(np.prod(rows, dtype=int)).astype(np.uint64)), -1).reshape(*rows, 2)
+    found = np.full((*rows, length + 1), -1)
+    for row in np.ndindex(*rows):
+        accept, last = np.stack(threefry(key[row], np.arange(2).astype(np.uint64)), -1)
+        u, n, is_token = unit(accept, (length,), "float32"), 0, False
+        while n < length:
+            d = draft_tokens[row][n]
+            is_token = 0 <= d < count
+            if not is_token or u[n] * draft_probabilities[row][n, d] >= target_probabilities[row][n, d]:
+                break
+            found[row][n], n = d, n + 1
+        weights = target_probabilities[row][n]
+        if n < length and is_token:
+            weights = np.maximum(weights - draft_probabilities[row][n], 0)
+        found[row][n] = sampled(weights, last, probabilities=True)[0]
+    return found

@@ -80,6 +80,63 @@ def penalized(rows, tokens, dtype, count=128):
     )  # fmt: skip
 
 
+def _top_k(torch, x, k):
+    return x.masked_fill(x < torch.topk(x, k).values[:, -1:], -float("inf"))
+
+
+def _top_p(torch, x, p):
+    ordered, order = torch.sort(x, descending=True)
+    chances = torch.softmax(ordered, -1, dtype=torch.float32)
+    ordered = ordered.masked_fill(chances.cumsum(-1) - chances >= p, -float("inf"))
+    return torch.empty_like(x).scatter_(-1, order, ordered)
+
+
+def _min_p(torch, x, ratio):
+    chances = torch.softmax(x, -1, dtype=torch.float32)
+    return x.masked_fill(chances < ratio * chances.max(-1, keepdim=True).values, -float("inf"))
+
+
+SAMPLERS = {
+    "top_k_sampling": ((50,), _top_k),
+    "top_p_sampling": ((0.9,), _top_p),
+    "min_p_sampling": ((0.1,), _min_p),
+    "top_k_top_p_sampling": ((50, 0.9), lambda torch, x, k, p: _top_p(torch, _top_k(torch, x, k), p)),
+}
+
+
+def sampler(op, rows, tokens, dtype):
+    """Against plain JAX that draws the same tokens, and PyTorch as one writes it."""
+    options, kept = SAMPLERS[op]
+    options = tuple(min(o, tokens // 2) if isinstance(o, int) else o for o in options)
+    public = getattr(baracuda_jax, op)
+
+    def torch(torch, x, key):
+        return torch.multinomial(torch.softmax(kept(torch, x, *options), -1, dtype=torch.float32), 1)
+
+    return Benchmark(
+        op, f"[{rows}, {tokens}]", dtype,
+        lambda draws: (draws.normal((rows, tokens)), _key(draws)),
+        lambda x, key, *, implementation: public(x, key, *options, implementation=implementation),
+        torch=torch, moving=0, passes=PASSES[:1],
+    )  # fmt: skip
+
+
+def verified(rows, length, tokens, dtype):
+    """Draft and target models that differ little."""
+
+    def draw(draws):
+        draft = jax.nn.softmax(draws.normal((rows, length + 1, tokens)))
+        target = draft * draws.uniform(draft.shape, 0.5)
+        ids = jax.random.categorical(_typed(jnp.arange(2, dtype=KEY)), jnp.log(draft[:, :length]))
+        return ids.astype(jnp.int32), draft[:, :length], target / target.sum(-1, keepdims=True), _key(draws)
+
+    return Benchmark(
+        "speculative_sampling", f"{length} of [{rows}, {tokens}]", dtype, draw,
+        lambda *arrays, implementation: baracuda_jax.speculative_sampling(*arrays, implementation=implementation)[0],
+        moving=0, passes=PASSES[:1],
+    )  # fmt: skip
+
+
 def benchmarks(size):
     for dtype in DTYPES:
         of = lambda torch, dtype=dtype: getattr(torch, dtype)
@@ -95,6 +152,8 @@ def benchmarks(size):
         )  # fmt: skip
         yield dropped(*MATRICES[size], dtype)
         yield penalized(*VOCABULARY[size], dtype)
+        yield from (sampler(op, *VOCABULARY[size], dtype) for op in SAMPLERS)
+        yield verified(max(1, VOCABULARY[size][0] // 4), 4, VOCABULARY[size][1], dtype)
     yield drawn(
         "random_bernoulli", MATRICES[size], "bool",
         lambda key, shape: jax.random.bernoulli(key, 0.5, shape),

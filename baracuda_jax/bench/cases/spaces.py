@@ -16,6 +16,7 @@ from . import (
     moe,
     pool,
     quantize,
+    random,
     reduce,
     scan,
     segment,
@@ -195,6 +196,11 @@ def _traces(sizes, dtype):
     return [reduce.trace((sizes.elements // side**2, side, side), dtype)]
 
 
+def _samplers(sizes, dtype):
+    tokens = max(2, sizes.length)
+    return [random.sampler(op, max(1, sizes.elements // tokens), tokens, dtype) for op in random.SAMPLERS]
+
+
 def _caches(sizes, dtype):
     length = 2 ** (int(math.log2(sizes.elements)) // 2)
     return [attention.append(max(1, sizes.elements // (length * 128)), 2, max(1, length), 64, dtype)]
@@ -225,5 +231,6 @@ SPACES = {
     "unique": Space(_distinct, dtypes=("float32", "int32")),
     "trace": Space(_traces),
     "cache": Space(_caches),
+    "sampling": Space(_samplers, (64, 4096, 2**17), (357,)),
     "elementwise": Space(_functions, dtypes=(*DTYPES, "int32", "bool")),
 }

@@ -1,0 +1,287 @@
+// A token drawn from the most probable ones of a row (top-k, top-p, min-p).
+//
+// Tokens are in the order of their probability, descending, and of equal ones in the order of their index. Each has a
+// mass, an integer that is proportional to its probability: 2^36 for the largest logit. Sums of integers have no
+// rounding and no order, so CPU, CUDA and plain JAX find the same tokens. What is kept is a prefix of the order; the
+// token drawn is the first at which the sum of masses exceeds a random number below the sum of the prefix.
+//
+// Masses are made of single float32 operations without contraction, in the order in which
+// baracuda_jax/random/_mass.py has them.
+#pragma once
+
+#include "sort_key.h"
+
+namespace baracuda {
+
+inline constexpr int mass_bits = 36;
+// Levels are steps of probability, the most probable first, so many that few tokens share one. What is in the last has
+// no mass.
+inline constexpr int mass_levels = 2048;
+
+namespace internal {
+
+BARACUDA_HD float rounded_product(float a, float b) {
+#ifdef __CUDA_ARCH__
+  return __fmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+BARACUDA_HD float rounded_sum(float a, float b) {
+#ifdef __CUDA_ARCH__
+  return __fadd_rn(a, b);
+#else
+  return a + b;
+#endif
+}
+
+}  // namespace internal
+
+// The masses of a row of logits: a logit x has probability 2^t / sum, t = (x - largest) * scale. Tokens with
+// t < smallest have none.
+struct LogitMass {
+  float largest, scale, smallest;
+
+  BARACUDA_HD LogitMass(float largest, float scale, float smallest)
+      : largest(largest), scale(scale), smallest(smallest) {}
+
+  // t, at least -64.
+  BARACUDA_HD float exponent(float x) const {
+    float t = internal::rounded_product(internal::rounded_sum(x, -largest), scale);
+    t = t > -64.f ? t : -64.f;
+    return x == largest ? 0.f : t;  // also where both are infinite
+  }
+  BARACUDA_HD uint32_t level(float x) const {
+    constexpr float to_a_factor_of_2 = -55;
+    int32_t steps = int32_t(exponent(x) * to_a_factor_of_2);
+    return uint32_t(steps < mass_levels - 1 ? steps : mass_levels - 1);
+  }
+  BARACUDA_HD uint64_t mass(float x) const {
+    using internal::rounded_product, internal::rounded_sum;
+    constexpr float shift = 0x1.8p23f;  // leaves no bits for a fraction
+    float t = exponent(x), whole = rounded_sum(rounded_sum(t, shift), -shift), r = rounded_sum(t, -whole);
+    // 2^r, within 2^-22.
+    float power = rounded_sum(rounded_product(0x1.5bba14p-10f, r), 0x1.3cea88p-7f);
+    power = rounded_sum(rounded_product(power, r), 0x1.c6b752p-5f);
+    power = rounded_sum(rounded_product(power, r), 0x1.ebf9bcp-3f);
+    power = rounded_sum(rounded_product(power, r), 0x1.62e42ap-1f);
+    power = rounded_sum(rounded_product(power, r), 1.f);
+    uint64_t all = uint64_t(uint32_t(int32_t(power * 0x1p24f))) << (mass_bits - 24);
+    int32_t below = -int32_t(whole);
+    uint64_t mass = all >> (below < 63 ? below : 63);
+    return t >= smallest ? mass : 0;
+  }
+  // The logarithm of what mass() rounds, in units of the largest one.
+  BARACUDA_HD float log(float x) const { return exponent(x) * 0x1.62e43p-1f; }
+};
+
+// The masses of a row of probabilities, or of any weights: their bits from the exponent of the largest down. Weights
+// below smallest * largest have none, nor have subnormal and negative ones.
+struct ProbabilityMass {
+  float smallest;
+  uint32_t top;  // the exponent of the largest
+  bool is_infinite;
+
+  BARACUDA_HD ProbabilityMass(float largest, float, float smallest)
+      : smallest(internal::rounded_product(largest, smallest)),
+        top(bit_cast<uint32_t>(largest) >> 23),
+        is_infinite(largest == std::numeric_limits<float>::infinity()) {}
+
+  // The bits that count, 0 where there is no mass.
+  BARACUDA_HD uint32_t bits(float x) const {
+    constexpr uint32_t normal = 0x800000u, infinity = 0x7f800000u;
+    uint32_t all = bit_cast<uint32_t>(x);
+    return (all >= normal) & (all <= infinity) & (!is_infinite | (all == infinity)) ? all : 0;
+  }
+  BARACUDA_HD uint32_t level(float x) const {
+    constexpr int mantissa_bits = 5;
+    uint32_t below = (((top + 1) << 23) - 1 - bits(x)) >> (23 - mantissa_bits);
+    return below < mass_levels - 1 ? below : mass_levels - 1;
+  }
+  BARACUDA_HD uint64_t mass(float x) const {
+    uint32_t all = bits(x), below = top - (all >> 23);
+    uint64_t mass = (uint64_t((all & 0x7fffffu) | 0x800000u) << (mass_bits - 23)) >> (below < 63 ? below : 63);
+    return (all != 0) & (is_infinite | (x >= smallest)) ? mass : 0;
+  }
+  BARACUDA_HD float log(float x) const {
+    uint32_t all = bits(x);
+    return std::log(bit_cast<float>((all & 0x7fffffu) | 0x3f800000u)) - float(top - (all >> 23)) * 0x1.62e43p-1f;
+  }
+};
+
+// floor(a b / 2^64)
+BARACUDA_HD uint64_t high_product(uint64_t a, uint64_t b) {
+#ifdef __CUDA_ARCH__
+  return __umul64hi(a, b);
+#else
+  return uint64_t(static_cast<unsigned __int128>(a) * b >> 64);
+#endif
+}
+
+struct MassRange {
+  uint64_t low, high;
+
+  BARACUDA_HD MassRange at_most(const MassRange& other) const {
+    return {low < other.low ? low : other.low, high < other.high ? high : other.high};
+  }
+};
+
+// What is asked of a row.
+struct TokenDraw {
+  uint64_t random;
+  int64_t k;          // how many tokens are kept; 0 for all
+  uint32_t fraction;  // of the mass, in units of 2^-32
+  bool has_fraction, joint;
+
+  BARACUDA_HD TokenDraw(const uint32_t* bits, int32_t k, float p, int64_t count, bool joint)
+      : random(uint64_t(bits[0]) << 32 | bits[1]),
+        k(k > 0 && k < count ? k : 0),
+        fraction(p > 0 && p < 1 ? uint32_t(p * 0x1p32f) : 0),
+        has_fraction(p < 1),
+        joint(joint) {}
+
+  // The smallest mass, at least 1, that is at least the fraction of `all`.
+  BARACUDA_HD uint64_t part(uint64_t all) const {
+    uint64_t low = ((all & 0xffffffffu) * fraction + 0xffffffffu) >> 32, part = (all >> 32) * fraction + low;
+    return part > 0 ? part : 1;
+  }
+  BARACUDA_HD MassRange part(MassRange all) const { return {part(all.low), part(all.high)}; }
+
+  // The mass of what is kept of `total`. prefixes.of_count(k) has the mass of the first k tokens, and
+  // prefixes.reaching(mass) that of the fewest which have at least so much. These may know only ranges.
+  template <class Prefixes>
+  BARACUDA_HD MassRange kept(uint64_t total, Prefixes& prefixes) const {
+    MassRange all{total, total}, kept = all;
+    if (k) kept = prefixes.of_count(k);
+    if (has_fraction) kept = kept.at_most(prefixes.reaching(part(joint ? all : kept)));
+    return kept;
+  }
+  // The mass that the prefix reaches of which the drawn token is the last.
+  BARACUDA_HD uint64_t point(uint64_t kept) const { return high_product(random, kept) + 1; }
+  BARACUDA_HD MassRange point(MassRange kept) const { return {point(kept.low), point(kept.high)}; }
+};
+
+// The first index at which something holds that holds from some index on.
+template <class Holds>
+BARACUDA_HD int64_t first_index(int64_t count, const Holds& holds) {
+  int64_t begin = 0;
+  while (count > 0) {
+    int64_t half = count / 2;
+    if (holds(begin + half))
+      count = half;
+    else
+      begin += half + 1, count -= half + 1;
+  }
+  return begin;
+}
+template <class Sum>
+BARACUDA_HD int64_t first_reaching(const Sum* sums, int64_t count, Sum value) {
+  return first_index(count, [&](int64_t i) { return sums[i] >= value; });
+}
+
+// Levels, in three ranges at most.
+struct LevelRanges {
+  int32_t first[3] = {}, last[3] = {-1, -1, -1};
+
+  BARACUDA_HD bool has(uint32_t level) const {
+    bool has = false;
+    for (int i = 0; i < 3; ++i) has |= (int32_t(level) >= first[i]) & (int32_t(level) <= last[i]);
+    return has;
+  }
+};
+
+// The prefixes as the sums up to and with each level have them, of masses and of counts. Notes the levels in which they
+// end.
+struct LevelPrefixes {
+  const uint64_t* masses;
+  const uint32_t* counts;
+  LevelRanges noted;
+  int ranges = 0;
+
+  BARACUDA_HD LevelPrefixes(const uint64_t* masses, const uint32_t* counts) : masses(masses), counts(counts) {}
+
+  BARACUDA_HD uint64_t total() const { return masses[mass_levels - 1]; }
+  BARACUDA_HD uint64_t mass_before(int64_t level) const { return level ? masses[level - 1] : 0; }
+  BARACUDA_HD int64_t level_of(int64_t k) const {
+    return first_index(mass_levels - 1, [&](int64_t i) { return counts[i] >= k; });
+  }
+  // The k-th token's position in its level.
+  BARACUDA_HD int64_t position(int64_t k, int64_t level) const { return k - 1 - (level ? counts[level - 1] : 0); }
+
+  BARACUDA_HD void note(int64_t from, int64_t to) {
+    noted.first[ranges] = int32_t(from), noted.last[ranges] = int32_t(to);
+    ++ranges;
+  }
+  BARACUDA_HD MassRange of_count(int64_t k) {
+    int64_t level = level_of(k);
+    if (level == mass_levels - 1) return {total(), total()};  // it has no mass
+    note(level, level);
+    return {mass_before(level), masses[level]};
+  }
+  BARACUDA_HD MassRange reaching(MassRange mass) {
+    int64_t from = first_reaching(masses, mass_levels, mass.low), to = first_reaching(masses, mass_levels, mass.high);
+    note(from, to);
+    return {mass.low, masses[to]};
+  }
+};
+
+// The prefixes that end among listed tokens, with the sums of masses up to and with each. `kth` is where the k-th of
+// all tokens is in the list; where it has no mass, it is not there.
+struct ListPrefixes {
+  const uint64_t* masses;
+  int64_t count, kth;
+  uint64_t total;
+
+  BARACUDA_HD MassRange of_count(int64_t) const {
+    uint64_t sum = kth < count ? masses[kth] : total;
+    return {sum, sum};
+  }
+  BARACUDA_HD int64_t index(uint64_t mass) const { return first_reaching(masses, count, mass); }
+  BARACUDA_HD MassRange reaching(MassRange mass) const {
+    uint64_t sum = masses[index(mass.low)];
+    return {sum, sum};
+  }
+};
+
+// Rows of tokens, and what is asked of each. A row of a parameter serves neighboring rows.
+template <class T>
+struct SamplingRows {
+  const T* x;
+  const uint32_t* bits;
+  const int32_t* k;
+  const float *p, *smallest, *scale;
+  int32_t* tokens;
+  float* logs;
+  int64_t rows, count, bits_rows, k_rows, p_rows, smallest_rows, scale_rows;
+  bool joint;
+
+  static BARACUDA_HD int64_t serves(int64_t row, int64_t rows, int64_t of) { return row / (rows / of); }
+
+  BARACUDA_HD TokenDraw draw(int64_t row) const {
+    return TokenDraw(bits + 2 * serves(row, rows, bits_rows), k[serves(row, rows, k_rows)],
+                     p[serves(row, rows, p_rows)], count, joint);
+  }
+  template <class Mass>
+  BARACUDA_HD Mass mass(int64_t row, float largest) const {
+    return Mass(largest, scale[serves(row, rows, scale_rows)], smallest[serves(row, rows, smallest_rows)]);
+  }
+  // The token, and the logarithm of the probability that it had among those that were kept.
+  template <class Mass>
+  BARACUDA_HD void write(int64_t row, const Mass& mass, int32_t token, uint64_t kept) const {
+    tokens[row] = token;
+    logs[row] = mass.log(float(x[row * count + token])) - std::log(float(kept) * (1.f / (uint64_t(1) << mass_bits)));
+  }
+  // A row without any probability.
+  BARACUDA_HD void write_none(int64_t row) const {
+    tokens[row] = -1, logs[row] = std::numeric_limits<float>::quiet_NaN();
+  }
+};
+
+// Whether something may be drawn, by the largest element.
+template <class Mass>
+BARACUDA_HD bool has_mass(float largest) {
+  if constexpr (std::is_same_v<Mass, LogitMass>) return largest > -std::numeric_limits<float>::infinity();
+  return largest >= std::numeric_limits<float>::min();
+}
+
+}  // namespace baracuda
