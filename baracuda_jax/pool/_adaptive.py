@@ -108,9 +108,8 @@ _MAX_DOC = (
     + """
 
     Precision: exact. The first NaN of a window is its maximum. Of equal elements the first one has the index and the
-    gradient.
-        Each element of the gradient adds up dy in a fixed order, of float16 and bfloat16 in float32: the same bits every
-        time.
+        gradient. Each element of the gradient adds up dy in a fixed order, of float16 and bfloat16 in float32: the same bits
+        every time.
 
     Source: torch.nn.functional.adaptive_max_pool{rank}d.
     """

@@ -63,9 +63,8 @@ _DOC = (
     + """
 
     Precision: exact. The first NaN of a window is its maximum. Of equal elements the first one has the index and the
-    gradient.
-        Each element of the gradient adds up dy in a fixed order, of float16 and bfloat16 in float32: the same bits every
-        time.
+        gradient. Each element of the gradient adds up dy in a fixed order, of float16 and bfloat16 in float32: the same bits
+        every time.
 
     Source: torch.nn.functional.max_pool{rank}d, of which the last NaN has the index.
     """

@@ -16,14 +16,33 @@ struct Args {
   int width;  // bytes
 
   Args after(int64_t elements) const { return {data == nullptr ? nullptr : data + elements * width, width}; }
-  BARACUDA_HD int32_t at(int64_t i) const {
-    return width == 2 ? int32_t(reinterpret_cast<const uint16_t*>(data)[i]) : reinterpret_cast<const int32_t*>(data)[i];
-  }
-  BARACUDA_HD void set(int64_t i, int64_t arg) const {
+  template <int V, class Index, class Arg>
+  BARACUDA_HD void load_from(Index element, Arg* args) const {
     if (width == 2)
-      reinterpret_cast<uint16_t*>(data)[i] = uint16_t(arg);
+      copy(load<V>(reinterpret_cast<const uint16_t*>(data) + element).lane, args, Constant<V>{});
     else
-      reinterpret_cast<int32_t*>(data)[i] = int32_t(arg);
+      copy(load<V>(reinterpret_cast<const int32_t*>(data) + element).lane, args, Constant<V>{});
+  }
+  template <int V, class Index, class Arg>
+  BARACUDA_HD void store_to(Index element, const Arg* args) const {
+    if (width == 2)
+      store_as<V>(reinterpret_cast<uint16_t*>(data) + element, args);
+    else
+      store_as<V>(reinterpret_cast<int32_t*>(data) + element, args);
+  }
+
+ private:
+  template <int V>
+  using Constant = std::integral_constant<int, V>;
+  template <int V, class From, class To>
+  static BARACUDA_HD void copy(const From* from, To* to, Constant<V>) {
+    for (int k = 0; k < V; ++k) to[k] = To(from[k]);
+  }
+  template <int V, class To, class Arg>
+  static BARACUDA_HD void store_as(To* to, const Arg* args) {
+    Vector<To, V> lanes;
+    copy(args, lanes.lane, Constant<V>{});
+    store<V>(to, lanes);
   }
 };
 
@@ -100,8 +119,11 @@ struct MaxPool {
                                   Step step) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = T(s.best[k]);
-    if constexpr (indexed)
-      for (int k = 0; k < V; ++k) args.set(window.y_element + k, s.arg[k] + k * windows.between_lanes(step));
+    if constexpr (indexed) {
+      Arg own[V];
+      for (int k = 0; k < V; ++k) own[k] = s.arg[k] + Arg(k * windows.between_lanes(step));
+      args.template store_to<V>(window.y_element, own);
+    }
     return out;
   }
 };
@@ -137,7 +159,7 @@ struct MaxPoolBackward {
     Vector<T, V> change = load<V>(dy + window.y_element);
     Terms<V> terms;
     for (int k = 0; k < V; ++k) terms.change[k] = Wide(change.lane[k]);
-    for (int k = 0; k < V; ++k) terms.arg[k] = args.at(window.y_element + k);
+    args.template load_from<V>(window.y_element, terms.arg);
     return terms;
   }
   template <int V, class Geometry, class Index, class Step>

@@ -31,6 +31,7 @@ struct WindowShape {
 
   int64_t x_elements() const { return batches * in[0] * in[1] * in[2] * channels; }
   int64_t y_elements() const { return batches * out[0] * out[1] * out[2] * channels; }
+  bool is_listed() const { return begins[0] != nullptr || begins[1] != nullptr || begins[2] != nullptr; }
   // Whether there is more to a window than its size, stride and padding.
   bool is_general(int a) const { return adaptive[a] || begins[a] != nullptr || dilation[a] > 1; }
   bool is_general() const { return is_general(0) || is_general(1) || is_general(2); }

@@ -91,10 +91,6 @@ class WindowTables {
   std::vector<WindowRange<int64_t>> ranges_[3];
 };
 
-inline bool is_listed(const WindowShape& shape) {
-  return shape.begins[0] != nullptr || shape.begins[1] != nullptr || shape.begins[2] != nullptr;
-}
-
 template <class Reducer, bool general>
 struct WindowReduction {
   using T = typename Reducer::Element;
@@ -125,8 +121,7 @@ struct WindowReduction {
       for (int64_t j = 0; j < window.extent[1]; ++j) {
         int64_t offset = (i * windows.apart(0) * shape.in[1] + j * windows.apart(1)) * shape.in[2], k = 0;
         for (; k + V <= window.extent[2]; k += V, offset += V)
-          reducer.push(lanes,
-                       reducer.template stage<V>(window.first + offset, Constant<1>{}, window.index + offset));
+          reducer.push(lanes, reducer.template stage<V>(window.first + offset, Constant<1>{}, window.index + offset));
         for (; k < window.extent[2]; ++k, ++offset)
           reducer.push(state, reducer.template stage<1>(window.first + offset, Constant<1>{}, window.index + offset));
       }
@@ -135,9 +130,8 @@ struct WindowReduction {
   }
 
   void along_channels(int64_t batch, int64_t d, int64_t h, int64_t w) const {
-    if (is_listed(shape)) {
-      for (int64_t channel = 0; channel < shape.channels; ++channel)
-        tile<1>(batch, d, h, w, channel, Constant<1>{}, 0);
+    if (shape.is_listed()) {
+      for (int64_t channel = 0; channel < shape.channels; ++channel) tile<1>(batch, d, h, w, channel, Constant<1>{}, 0);
       return;
     }
     if constexpr (Reducer::merges)
@@ -150,7 +144,8 @@ struct WindowReduction {
 
   void run(const Executor& executor) const {
     int64_t columns = shape.out[2], cost = shape.window_elements() * (Reducer::vectorises ? 1 : 16);
-    WindowRange<int64_t> uncut = shape.channels == 1 && !is_listed(shape) ? uncut_windows(shape) : WindowRange<int64_t>{0, 0};
+    WindowRange<int64_t> uncut =
+        shape.channels == 1 && !shape.is_listed() ? uncut_windows(shape) : WindowRange<int64_t>{0, 0};
     if constexpr (Reducer::merges)
       if (uncut.end - uncut.first < widest && shape.size[2] >= widest) uncut = {0, 0};
     for_stride<Reducer::vectorises>(shape.stride[2], [&](auto stride) {
@@ -188,13 +183,17 @@ struct WindowGather {
   }
 
   Row row_of(int64_t batch, int64_t d, int64_t h, int64_t channel) const {
-    return {batch, d, h, windows.x_element(batch, d, h, 0, 0), windows.holding(0, batch, channel, d),
+    return {batch,
+            d,
+            h,
+            windows.x_element(batch, d, h, 0, 0),
+            windows.holding(0, batch, channel, d),
             windows.holding(1, batch, channel, h)};
   }
 
   void along_channels(const Row& row, int64_t w) const {
     int64_t first = row.first + w * shape.channels;
-    if (is_listed(shape)) {
+    if (shape.is_listed()) {
       for (int64_t channel = 0; channel < shape.channels; ++channel) {
         Row own = row_of(row.batch, row.d, row.h, channel);
         dx[first + channel] =
@@ -245,8 +244,7 @@ struct WindowGather {
     int64_t begin = uncut.first + ceil_div(shape.size[2], shape.stride[2]) - 1;
     int64_t end = std::min(uncut.end, (columns + shape.before[2]) / shape.stride[2]);
     int64_t from = begin * shape.stride[2] - shape.before[2], to = end * shape.stride[2] - shape.before[2];
-    if (shape.channels > 1 || is_listed(shape) || shape.is_general(2) || end - begin < 4)
-      begin = end = from = to = 0;
+    if (shape.channels > 1 || shape.is_listed() || shape.is_general(2) || end - begin < 4) begin = end = from = to = 0;
     for_stride<Gatherer::vectorises>(shape.stride[2], [&](auto stride) {
       for_rows(executor, shape.batches, shape.in, columns * shape.channels * cost,
                [&](int64_t b, int64_t d, int64_t h) {

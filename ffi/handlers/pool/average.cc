@@ -30,8 +30,7 @@ ffi::Error average_backward_handler(Device device, ffi::AnyBuffer dy, ffi::Remai
   return for_float(op, "dy", dy.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     AveragePoolBackward<T> kernel{data<T>(dy), {counts_padding, divisor}};
-    return to_error(op,
-                    gather_windows(device.executor(), kernel, pooling.shape, static_cast<T*>(dx->untyped_data())));
+    return to_error(op, gather_windows(device.executor(), kernel, pooling.shape, static_cast<T*>(dx->untyped_data())));
   });
 }
 

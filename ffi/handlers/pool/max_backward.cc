@@ -20,8 +20,7 @@ ffi::Error max_backward_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuf
   return for_float(op, "dy", dy.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     MaxPoolBackward<T> kernel{{data<char>(index), width}, data<T>(dy)};
-    return to_error(op,
-                    gather_windows(device.executor(), kernel, pooling.shape, static_cast<T*>(dx->untyped_data())));
+    return to_error(op, gather_windows(device.executor(), kernel, pooling.shape, static_cast<T*>(dx->untyped_data())));
   });
 }
 

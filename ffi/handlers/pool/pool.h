@@ -7,7 +7,6 @@
 #include "handlers/target.h"
 #include BARACUDA_DRIVER(window)
 
-
 namespace baracuda {
 
 // The attributes. `padding` has the elements before each axis, then those after each; of adaptive windows the shapes
@@ -79,7 +78,8 @@ class Pooling {
     checks.require((size - 1) <= (padded - 1) / dilation, "window must fit into ", n, " elements and padding ", before,
                    " and ", after, ", got ", size, " with dilation ", dilation);
     if (checks.failed()) return;
-    int64_t room = padded - (size - 1) * dilation - 1, whole = room / stride + 1, most_windows = whole + (room % stride != 0);
+    int64_t room = padded - (size - 1) * dilation - 1, whole = room / stride + 1,
+            most_windows = whole + (room % stride != 0);
     checks.require(whole <= m && m <= most_windows, "there must be ", whole,
                    " windows along an axis, or with one that is cut off ", most_windows, "; got ", m);
     shape.size[axis] = size, shape.dilation[axis] = dilation, shape.before[axis] = before, shape.after[axis] = after;
@@ -119,8 +119,9 @@ class Pooling {
 // Of an index in a plane.
 inline int width_of_args(Checks& checks, const char* name, const ffi::AnyBuffer& index, const WindowShape& shape) {
   bool is_narrow = index.element_type() == ffi::DataType::U16;
-  checks.require(is_narrow || index.element_type() == ffi::DataType::S32, name, " must be uint16 or int32, got type ",
-                 int(index.element_type()))
+  checks
+      .require(is_narrow || index.element_type() == ffi::DataType::S32, name, " must be uint16 or int32, got type ",
+               int(index.element_type()))
       .require(!is_narrow || shape.in[0] * shape.in[1] * shape.in[2] < 1 << 16, name,
                " must be int32 for so many elements in a plane");
   return is_narrow ? 2 : 4;
