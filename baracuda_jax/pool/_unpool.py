@@ -213,7 +213,9 @@ def _backward(rank) -> MaxUnpoolBackward:
         index = checks.array(name, "index", index)
         of_index = spatial_size(index.shape, rank, is_last)
         begin = dy.ndim - is_last - rank
-        _index(name, index, (*dy.shape[:begin], *of_index, *dy.shape[begin + rank :]), "dy's but for its spatial sizes")
+        _index(
+            name, index, (*dy.shape[:begin], *of_index, *dy.shape[begin + rank :]), "dy's except for its spatial sizes"
+        )
         how = dict(plane=math.prod(size), channels_last=is_last)
         at = _written(index, plane=how["plane"], rank=rank, is_last=is_last)
         dx = _OPS[rank].vjp(at, _flat(dy, rank, is_last), **how, implementation=implementation)

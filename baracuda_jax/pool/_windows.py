@@ -81,13 +81,15 @@ def strided(op, size, channels_last, window, strides, padding, dilation, ceil_mo
         checks.positions(op, f"padding[{i}]", sum(sides))
     before, after = (tuple(side) for side in zip(*padding, strict=True))
     found = Windows(size, (), window, strides, dilation, before, after, "strided", channels_last)
-    if any(reach > n + sum(p) for reach, n, p in zip(found.reach, size, padding, strict=True)):
+    sizes = zip(size, found.reach, strides, padding, strict=True)
+    out = tuple(_count(n, reach, s, p, is_rounded_up) for n, reach, s, p in sizes)
+    if min(out) < 1:
         raise ValueError(
             f"{op}: window must fit into x's spatial shape {size} with padding {padding}, got {window} with dilation "
             f"{dilation}"
         )
-    sizes = zip(size, found.reach, strides, padding, strict=True)
-    return found._replace(out=tuple(_count(n, reach, s, p, is_rounded_up) for n, reach, s, p in sizes))
+    checks.positions(op, "dilation", max(found.reach), "elements from the first to the last of a window")
+    return found._replace(out=out)
 
 
 def _count(size, reach, stride, padding, is_rounded_up):

@@ -46,7 +46,7 @@ BARACUDA_HD Wide inverse_of_root(Wide y) {
 
 template <class Wide>
 struct PowerOne {
-  static constexpr bool is_max = false, vectorises = true, needs_ratio = false, is_quick = true;
+  static constexpr bool is_max = false, vectorizes = true, needs_ratio = false, is_quick = true;
   BARACUDA_HD Wide raise(Wide magnitude) const { return magnitude; }
   BARACUDA_HD Wide root(Wide sum) const { return sum; }
   BARACUDA_HD Wide hold(Wide) const { return Wide(1); }
@@ -55,7 +55,7 @@ struct PowerOne {
 
 template <class Wide>
 struct PowerTwo {
-  static constexpr bool is_max = false, vectorises = true, needs_ratio = true, is_quick = true;
+  static constexpr bool is_max = false, vectorizes = true, needs_ratio = true, is_quick = true;
   BARACUDA_HD Wide raise(Wide magnitude) const { return magnitude * magnitude; }
   BARACUDA_HD Wide root(Wide sum) const { return std::sqrt(sum); }
   BARACUDA_HD Wide hold(Wide y) const { return inverse_of_root(y); }
@@ -64,7 +64,7 @@ struct PowerTwo {
 
 template <class Wide>
 struct PowerThree {
-  static constexpr bool is_max = false, vectorises = true, needs_ratio = true, is_quick = true;
+  static constexpr bool is_max = false, vectorizes = true, needs_ratio = true, is_quick = true;
   BARACUDA_HD Wide raise(Wide magnitude) const { return magnitude * magnitude * magnitude; }
   BARACUDA_HD Wide root(Wide sum) const { return cube_root(sum); }
   BARACUDA_HD Wide hold(Wide y) const { return inverse_of_root(y); }
@@ -76,7 +76,7 @@ struct PowerThree {
 
 template <class Wide>
 struct PowerAny {
-  static constexpr bool is_max = false, vectorises = std::is_same_v<Wide, float>, needs_ratio = true, is_quick = false;
+  static constexpr bool is_max = false, vectorizes = std::is_same_v<Wide, float>, needs_ratio = true, is_quick = false;
   double p;
   BARACUDA_HD Wide raise(Wide magnitude) const { return power_of(magnitude, p); }
   BARACUDA_HD Wide root(Wide sum) const { return power_of(sum, 1 / p); }
@@ -89,7 +89,7 @@ struct PowerAny {
 
 template <class Wide>
 struct PowerMax {
-  static constexpr bool is_max = true, vectorises = true, needs_ratio = false, is_quick = false;
+  static constexpr bool is_max = true, vectorizes = true, needs_ratio = false, is_quick = false;
   BARACUDA_HD Wide raise(Wide magnitude) const { return magnitude; }
   BARACUDA_HD Wide root(Wide best) const { return best; }
   BARACUDA_HD Wide hold(Wide y) const { return y; }
@@ -103,7 +103,7 @@ template <class T, class P>
 struct LpPool {
   using Element = T;
   using Wide = Accumulator<T>;
-  static constexpr bool vectorises = P::vectorises, general = false, merges = false;
+  static constexpr bool vectorizes = P::vectorizes, general = false, merges = false;
   template <int V>
   struct State {
     Wide sum[V];
@@ -161,7 +161,7 @@ template <class T, class P>
 struct LpPoolTangent {
   using Element = T;
   using Wide = Accumulator<T>;
-  static constexpr bool vectorises = P::vectorises, general = false, merges = false;
+  static constexpr bool vectorizes = P::vectorizes, general = false, merges = false;
   template <int V>
   struct State {
     Wide y[V], held[V], sum[V];
@@ -227,7 +227,7 @@ template <class T, class P>
 struct LpPoolBackward {
   using Element = T;
   using Wide = Accumulator<T>;
-  static constexpr bool vectorises = P::vectorises, general = false, is_quick = P::is_quick, reads_x = true;
+  static constexpr bool vectorizes = P::vectorizes, general = false, is_quick = P::is_quick, reads_x = true;
   template <int V>
   struct State {
     Wide x[V], sum[V];
@@ -293,7 +293,7 @@ struct LpPoolBackward {
   }
 
  private:
-  using Flag = std::conditional_t<sizeof(Wide) == 8, int64_t, int32_t>;  // as wide as a sum, for the vectoriser
+  using Flag = std::conditional_t<sizeof(Wide) == 8, int64_t, int32_t>;  // as wide as a sum, for the vectorizer
   template <int V>
   struct Flags {
     Flag flag[V];

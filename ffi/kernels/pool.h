@@ -52,7 +52,7 @@ struct MaxPool {
   using Element = T;
   using Wide = Accumulator<T>;
   using Arg = std::conditional_t<sizeof(Wide) == 8, int64_t, int32_t>;  // as wide as a value, for the vectorizer
-  static constexpr bool vectorises = true, general = true, merges = true;
+  static constexpr bool vectorizes = true, general = true, merges = true;
   template <int V>
   struct State {
     Wide best[V];
@@ -134,7 +134,7 @@ struct MaxPoolBackward {
   using Element = T;
   using Wide = Accumulator<T>;
   using Arg = typename MaxPool<T, true>::Arg;
-  static constexpr bool vectorises = true, general = true, is_quick = true, reads_x = false;
+  static constexpr bool vectorizes = true, general = true, is_quick = true, reads_x = false;
   template <int V>
   struct State {
     Arg own[V];
@@ -194,7 +194,7 @@ template <class T>
 struct AveragePool {
   using Element = T;
   using Wide = Accumulator<T>;
-  static constexpr bool vectorises = true, general = true, merges = true;
+  static constexpr bool vectorizes = true, general = true, merges = true;
   template <int V>
   struct State {
     Wide sum[V];
@@ -243,7 +243,7 @@ template <class T>
 struct AveragePoolBackward {
   using Element = T;
   using Wide = Accumulator<T>;
-  static constexpr bool vectorises = true, general = true, is_quick = true, reads_x = false;
+  static constexpr bool vectorizes = true, general = true, is_quick = true, reads_x = false;
   template <int V>
   struct State {
     Wide sum[V];

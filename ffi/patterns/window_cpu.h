@@ -30,12 +30,12 @@ void for_lanes(int64_t begin, int64_t end, const Body& body) {
 }
 
 template <class Kernel>
-inline constexpr int window_lanes = Kernel::vectorises ? 64 / sizeof(Accumulator<typename Kernel::Element>) : 1;
+inline constexpr int window_lanes = Kernel::vectorizes ? 64 / sizeof(Accumulator<typename Kernel::Element>) : 1;
 
 // body(stride along W), as a constant where loads of such lanes are quick.
-template <bool vectorises, class Body>
+template <bool vectorizes, class Body>
 void for_stride(int64_t stride, const Body& body) {
-  if constexpr (vectorises) {
+  if constexpr (vectorizes) {
     if (stride == 1) return body(Constant<1>{});
     if (stride == 2) return body(Constant<2>{});
     body(stride);
@@ -143,12 +143,12 @@ struct WindowReduction {
   }
 
   void run(const Executor& executor) const {
-    int64_t columns = shape.out[2], cost = shape.window_elements() * (Reducer::vectorises ? 1 : 16);
+    int64_t columns = shape.out[2], cost = shape.window_elements() * (Reducer::vectorizes ? 1 : 16);
     WindowRange<int64_t> uncut =
         shape.channels == 1 && !shape.is_listed() ? uncut_windows(shape) : WindowRange<int64_t>{0, 0};
     if constexpr (Reducer::merges)
       if (uncut.end - uncut.first < widest && shape.size[2] >= widest) uncut = {0, 0};
-    for_stride<Reducer::vectorises>(shape.stride[2], [&](auto stride) {
+    for_stride<Reducer::vectorizes>(shape.stride[2], [&](auto stride) {
       for_rows(executor, shape.batches, shape.out, columns * shape.channels * cost,
                [&](int64_t b, int64_t d, int64_t h) {
                  for (int64_t w = 0; w < uncut.first; ++w) along_channels(b, d, h, w);
@@ -235,7 +235,7 @@ struct WindowGather {
   }
 
   void run(const Executor& executor) const {
-    int64_t columns = shape.in[2], cost = Gatherer::vectorises ? 4 : 64;
+    int64_t columns = shape.in[2], cost = Gatherer::vectorizes ? 4 : 64;
     for (int a = 0; a < 3; ++a)
       cost *= shape.adaptive[a] ? shape.out[a] / shape.in[a] + 1 : ceil_div(shape.size[a], shape.stride[a]);
     // For these q, the windows that hold the elements [q * stride, (q + 1) * stride) of the padded row are all there,
@@ -245,7 +245,7 @@ struct WindowGather {
     int64_t end = std::min(uncut.end, (columns + shape.before[2]) / shape.stride[2]);
     int64_t from = begin * shape.stride[2] - shape.before[2], to = end * shape.stride[2] - shape.before[2];
     if (shape.channels > 1 || shape.is_listed() || shape.is_general(2) || end - begin < 4) begin = end = from = to = 0;
-    for_stride<Gatherer::vectorises>(shape.stride[2], [&](auto stride) {
+    for_stride<Gatherer::vectorizes>(shape.stride[2], [&](auto stride) {
       for_rows(executor, shape.batches, shape.in, columns * shape.channels * cost,
                [&](int64_t b, int64_t d, int64_t h) {
                  Row row = row_of(b, d, h, 0);

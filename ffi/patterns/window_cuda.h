@@ -38,7 +38,7 @@ inline constexpr int64_t window_reach = (int64_t(1) << 31) - (1 << 16);
 inline bool is_in_reach(const WindowShape& shape) {
   bool fits = shape.x_elements() < window_reach && shape.y_elements() < window_reach;
   for (int a = 0; a < 3; ++a) {
-    fits &= shape.in[a] + shape.before[a] + shape.after[a] + shape.size[a] < window_reach;
+    fits &= shape.in[a] + shape.before[a] + shape.after[a] + shape.size[a] * shape.dilation[a] < window_reach;
     if (shape.adaptive[a]) fits &= (shape.in[a] + 1) * (shape.out[a] + 1) < window_reach;
   }
   return fits;

@@ -1,5 +1,5 @@
-// What FFI targets of pooling share: arrays [batches..., spatial..., channels], the channels in their place
-// only with channels_last, and the windows that attributes, or lists of where they begin, describe.
+// What FFI targets of pooling share: arrays [batches..., spatial..., channels], the channels last
+// or nowhere, and the windows that attributes, or lists of where they begin, describe.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class Pooling {
     size_t batches = in.size() - trailing;
     checks.require(out.size() == in.size() && std::equal(in.begin(), in.begin() + batches, out.begin()) &&
                        (!attributes.channels_last || in.back() == out.back()),
-                   output, " must have the shape of ", input, ", ", describe(in), ", but for its ", spatial,
+                   output, " must have the shape of ", input, ", ", describe(in), ", except for its ", spatial,
                    " spatial dimensions, got ", describe(out));
     if (checks.failed()) return;
     shape.batches = product(in, 0, batches);
@@ -75,16 +75,18 @@ class Pooling {
                  " and ", after);
     if (checks.failed()) return;
     if (size == 1) dilation = 1;
-    checks.require((size - 1) <= (padded - 1) / dilation, "window must fit into ", n, " elements and padding ", before,
-                   " and ", after, ", got ", size, " with dilation ", dilation);
+    checks.require((size - 1) < most / dilation, "window must reach over 2^31 - 1 elements at most, got ", size,
+                   " with dilation ", dilation);
     if (checks.failed()) return;
-    int64_t room = padded - (size - 1) * dilation - 1, whole = room / stride + 1,
-            most_windows = whole + (room % stride != 0);
-    checks.require(whole <= m && m <= most_windows, "there must be ", whole,
-                   " windows along an axis, or with one that is cut off ", most_windows, "; got ", m);
+    // One window at least may be cut off.
+    int64_t room = padded - (size - 1) * dilation - 1, ceil = room < 0 ? -(-room / stride) : ceil_div(room, stride);
+    int64_t floor = room < 0 ? -ceil_div(-room, stride) : room / stride;
+    checks.require(floor + 1 <= m && m <= ceil + 1, "window, strides and padding give ", floor + 1,
+                   " windows along an axis, or with one that is cut off ", ceil + 1, "; got ", m);
+    if (checks.failed()) return;
     shape.size[axis] = size, shape.dilation[axis] = dilation, shape.before[axis] = before, shape.after[axis] = after;
     // A longer stride moves no window that there is.
-    shape.stride[axis] = std::min(stride, padded);
+    shape.stride[axis] = std::min(stride, std::max<int64_t>(padded, 1));
   }
   // Windows of one size are strided ones.
   void adapt(size_t axis) {
