@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.body import Body
 from .._core.take_along import take_along
 from .._core.wide import wide
@@ -107,7 +107,7 @@ def _of_any(x, begins, windows):
 def _planes(a, windows, count):
     """[..., count], or [..., count, channels]: the spatial axes as one."""
     begin = windows.axis(a.ndim, 0)
-    return a.reshape(*a.shape[:begin], count, *a.shape[begin + windows.rank :])
+    return explicit.reshape(a, *a.shape[:begin], count, *a.shape[begin + windows.rank :])
 
 
 def tangent_reference(index, t, windows):
@@ -138,11 +138,11 @@ def native(x, begins, windows, save):
 
 def tangent_native(index, t, windows):
     """The elements at the index."""
-    channels = (lambda a: a) if windows.channels_last else (lambda a: a[..., None])
+    channels = (lambda a: a) if windows.channels_last else (lambda a: jnp.expand_dims(a, -1))
     rows = lambda a, count: channels(_planes(a, windows, count))
     index = index.astype(jnp.int32)
     found = take_along(rows(index, math.prod(windows.out)), rows(t, windows.plane), bytes(t.dtype.itemsize))
-    return found.reshape(index.shape)
+    return explicit.reshape(found, *index.shape)
 
 
 def backward_native(index, dy, begins, windows):

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.body import Body
 from .._core.case import Case
 from .._core.compiled import compiled
@@ -113,12 +113,12 @@ def _flat(x, rank, is_last):
     """The spatial axes as one."""
     begin = x.ndim - is_last - rank
     size = spatial_size(x.shape, rank, is_last)
-    return x.reshape(*x.shape[:begin], math.prod(size), *x.shape[begin + rank :])
+    return explicit.reshape(x, *x.shape[:begin], math.prod(size), *x.shape[begin + rank :])
 
 
 def _shaped(x, size, is_last):
     axis = _plane_axis(x, is_last)
-    return x.reshape(*x.shape[:axis], *size, *x.shape[axis + 1 :])
+    return explicit.reshape(x, *x.shape[:axis], *size, *x.shape[axis + 1 :])
 
 
 @compiled("plane", "rank", "is_last")
@@ -156,8 +156,8 @@ def _backward_reference(index, dy, *, plane, channels_last):
 
 
 def _backward_native(index, dy, *, plane, channels_last):
-    rows = (lambda a: a) if channels_last else (lambda a: a[..., None])
-    return (take_along(rows(index), rows(dy)).reshape(index.shape),)
+    rows = (lambda a: a) if channels_last else (lambda a: jnp.expand_dims(a, -1))
+    return (explicit.reshape(take_along(rows(index), rows(dy)), *index.shape),)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
