@@ -22,7 +22,7 @@ both = pytest.mark.parametrize("implementation", ["native", "xla"])
 
 def _array(data, rank, most, is_last):
     size = [data.draw(st.integers(1, most)) for _ in range(rank)]
-    batch, channels = data.draw(st.integers(0, 2)), data.draw(st.integers(1, 19 if is_last else 3))
+    batch, channels = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 19 if is_last else 3))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**31)))
     x = rng.integers(-9, 9, (batch, *size, channels) if is_last else (batch, channels, *size)) / 4  # with ties
     return size, np.where(rng.random(x.shape) < data.draw(st.sampled_from([0, 0.1])), -INF, x), rng
@@ -289,6 +289,18 @@ def test_planes_of_more_elements_than_16_bits_count(implementation):
         assert fun(sent.asarray(x))[1][0, 0, -1] == n - 1
         dx = jax.grad(lambda x, fun=fun: fun(x)[0][0, 0, -1])(sent.asarray(x))
         assert np.flatnonzero(dx).tolist() == [n - 1]
+
+
+@both
+def test_no_images_and_no_channels(implementation):
+    for shape in ((0, 3, 5, 4), (2, 0, 5, 4)):
+        x = sent.zeros(shape)
+        for fun in (bj.max_pool2d, bj.avg_pool2d, bj.adaptive_max_pool2d, bj.adaptive_avg_pool2d):
+            y, pull = jax.vjp(lambda x, fun=fun: fun(x, 2, implementation=implementation), x)
+            assert y.shape == (*shape[:2], 2, 2) and pull(y)[0].shape == shape
+        samples, index = sent.zeros((*shape[:2], 2)), sent.zeros(shape, jnp.int32)
+        assert bj.fractional_max_pool2d(x, samples, 2, 3, implementation=implementation).shape == (*shape[:2], 3, 3)
+        assert bj.max_unpool2d(x, index, 2, implementation=implementation).shape == (*shape[:2], 10, 8)
 
 
 @both

@@ -93,13 +93,10 @@ def strided(op, size, channels_last, window, strides, padding, dilation, ceil_mo
 
 
 def _count(size, reach, stride, padding, is_rounded_up):
-    """The number of windows along one dimension, as PyTorch counts them: one that is cut off begins in x or before
-    it."""
+    """The number of windows along one dimension, as PyTorch counts them: one that is cut off begins in x or before it."""
     room = size + sum(padding) - reach
-    if not is_rounded_up:
-        return room // stride + 1
-    count = -(-room // stride) + 1
-    return count if (count - 1) * stride < size + padding[0] else count - 1
+    whole, every = room // stride + 1, -(-room // stride) + 1
+    return every if is_rounded_up and (every - 1) * stride < size + padding[0] else whole
 
 
 def adaptive(op, size, channels_last, output_size):

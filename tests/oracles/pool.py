@@ -84,8 +84,8 @@ def sliding(size, window, strides=None, padding=0, dilation=1, ceil_mode=False):
     axes = []
     for n, k, s, (before, after), d in zip(size, window, strides, _paired(padding, window), dilation, strict=True):
         room = n + before + after - d * (k - 1) - 1
-        count = (math.ceil(room / s) if ceil_mode else room // s) + 1
-        count -= (count - 1) * s >= n + before
+        count = room // s + 1
+        count += ceil_mode and room % s > 0 and count * s < n + before  # one that is cut off, and begins in x or before
         axes.append(([[o * s - before + i * d for i in range(k)] for o in range(count)], n, n + after))
     return axes
 
