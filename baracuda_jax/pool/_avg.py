@@ -9,9 +9,10 @@ from .._core import checks
 from .._core.data_format import FORMATS, DataFormat
 from .._core.op import declare
 from .._core.types import Implementation, Integers
+from ..convolution._arguments import Padding
 from ._averages import LINEAR
 from ._family import CEIL, ERRORS, FAMILY, LAST, RANKS, WINDOWS, X, case, named
-from ._windows import Padding, check_cotangent, cotangent, pooled, strided
+from ._windows import check_cotangent, cotangent, pooled, strided
 
 
 class AvgPool(Protocol):

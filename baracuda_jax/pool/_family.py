@@ -25,9 +25,8 @@ FAMILY = dict(
 WINDOWS = """
         window: static window size, an integer or one for each spatial axis.
         strides: static step between windows, the same; by default the window size.
-        padding: the elements around x, which are in no window's result: an integer, one for each spatial axis, a pair
-            (before, after) for each, "valid" for none, or "same" for as many as give x's size with strides 1, the odd
-            one after."""
+        padding: how far windows reach beyond x: an integer, one for each spatial axis, a pair (before, after) for each,
+            "valid" for not at all, or "same" for as far as gives x's size with strides 1, one more after if odd."""
 CEIL = """
         ceil_mode: whether the number of windows, (size + padding - window) / strides + 1, is rounded up instead of
             down. The last window then is cut off; it is dropped if it would begin after x."""

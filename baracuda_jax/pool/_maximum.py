@@ -28,11 +28,6 @@ def index_dtype(windows):
     return jnp.dtype(jnp.uint16 if windows.plane < 2**16 else jnp.int32)
 
 
-def public_index(index):
-    """int32, as public functions return it."""
-    return index.astype(jnp.int32)
-
-
 def narrow_index(op, index, dy, windows):
     """An index that was returned, as it is kept."""
     index = checks.array(op, "index", index)
@@ -42,8 +37,8 @@ def narrow_index(op, index, dy, windows):
 
 
 def with_index(found, save):
-    """The results of a public function."""
-    return (found[0], public_index(found[1])) if save else found
+    """The results of a public function, whose indices are int32."""
+    return (found[0], found[1].astype(jnp.int32)) if save else found
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ without those outside x. Data flow: forward, each element of the result reads it
 reads the windows that hold it, so that every element is written once. Pattern: window."""
 
 import math
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +17,7 @@ import numpy as np
 from .._core import checks
 from .._core.data_format import image
 from .._core.kernel import kernel
-from .._core.types import Integers
 from ..convolution._arguments import pairs
-
-Padding: TypeAlias = int | Integers | tuple[tuple[int, int], ...] | Literal["same", "valid"]
 
 
 class Windows(NamedTuple):
