@@ -9,7 +9,7 @@ from jax import lax
 
 from .._core.body import Body
 from .._core.wide import wide, wide_dtype
-from ._windows import call, channels_as_they_were, channels_first, elements, plane_type, pooled_type, taken
+from ._windows import call, channels_as_they_were, channels_first, elements, of_rank, plane_type, pooled_type, taken
 
 
 def _counts(windows, counts_padding, divisor, dtype):
@@ -32,7 +32,8 @@ def _sums(x, windows):
         for i in reversed(range(windows.rank)):
             axis = x.ndim - windows.rank + i
             at, inside = elements(windows, i)
-            x = jnp.moveaxis(jnp.where(inside, taken(x, axis, at), 0).sum(-1), -1, axis)
+            found = taken(x, axis, at)
+            x = jnp.moveaxis(jnp.where(of_rank(inside, found.ndim), found, 0).sum(-1), -1, axis)
         return x
     lead = (1,) * (x.ndim - windows.rank)
     padding = [
@@ -49,7 +50,7 @@ def _sums(x, windows):
 
 def _reference(x, *, windows, counts_padding, divisor):
     total = _sums(channels_first(windows, wide(x)), windows)
-    y = total / _counts(windows, counts_padding, divisor, total.dtype)
+    y = total / of_rank(_counts(windows, counts_padding, divisor, total.dtype), total.ndim)
     return (channels_as_they_were(windows, y).astype(x.dtype),)
 
 

@@ -17,7 +17,7 @@ from .._core.types import Implementation, Integers
 from .._core.wide import wide, wide_dtype
 from . import _maximum
 from ._family import ERRORS, FAMILY, LAST, X, distinct, named, shape_of
-from ._windows import Windows, cotangent, pooled, spatial_size
+from ._windows import Windows, cotangent, of_rank, pooled, spatial_size
 
 RANKS = (2, 3)
 
@@ -152,9 +152,9 @@ def _begins(samples, windows):
     for i, (n, m, k) in enumerate(zip(windows.size, windows.out, windows.window, strict=True)):
         u = samples[..., i : i + 1]
         a = jnp.asarray(n - k, u.dtype) / jnp.asarray(max(m - 1, 1), u.dtype)
-        o = jnp.arange(m).astype(u.dtype)
-        begin = ((o + u) * a).astype(jnp.int32) - (u * a).astype(jnp.int32)
-        found.append(jnp.where(jnp.arange(m) == m - 1, n - k, jnp.clip(begin, 0, n - k)))
+        o = of_rank(np.arange(m), u.ndim)
+        begin = ((o.astype(u.dtype) + u) * a).astype(jnp.int32) - (u * a).astype(jnp.int32)
+        found.append(jnp.where(o == m - 1, n - k, jnp.clip(begin, 0, n - k)))
     return found
 
 

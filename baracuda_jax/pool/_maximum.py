@@ -18,6 +18,7 @@ from ._windows import (
     channels_as_they_were,
     channels_first,
     elements,
+    of_rank,
     plane_type,
     pooled_type,
     taken,
@@ -92,7 +93,8 @@ def _of_any(x, begins, windows):
     for i in reversed(range(windows.rank)):
         axis = x.ndim - windows.rank + i
         at, inside = elements(windows, i, begins[i] if begins else None)
-        found = jnp.where(inside, taken(x, axis, at), jnp.array(-jnp.inf, x.dtype))
+        found = taken(x, axis, at)
+        found = jnp.where(of_rank(inside, found.ndim), found, jnp.array(-jnp.inf, x.dtype))
         first = jnp.argmax(found, -1, keepdims=True)
         pick = lambda a, first=first, axis=axis: jnp.moveaxis(jnp.take_along_axis(a, first, -1)[..., 0], -1, axis)
         x, index = pick(found), pick(taken(index, axis, at))

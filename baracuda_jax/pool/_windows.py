@@ -142,7 +142,7 @@ def elements(windows, i, begins=None):
     where windows begin, the elements are [..., m, k]."""
     n, m = windows.size[i], windows.out[i]
     if begins is not None:
-        found = begins[..., None] + np.arange(windows.window[i], dtype=np.int32)
+        found = jnp.expand_dims(begins, -1) + of_rank(np.arange(windows.window[i], dtype=np.int32), begins.ndim + 1)
         return found, np.ones((m, windows.window[i]), bool)
     o = np.arange(m)[:, None]
     if windows.kind == "adaptive":
@@ -155,6 +155,11 @@ def elements(windows, i, begins=None):
     order = np.argsort(~inside, axis=-1, kind="stable")
     found, inside = (np.take_along_axis(a, order, -1) for a in (found, inside))
     return np.where(inside, found, 0), inside
+
+
+def of_rank(values, ndim):
+    """An array of the last dimensions as one of so many."""
+    return values.reshape((1,) * (ndim - values.ndim) + values.shape)
 
 
 def taken(x, axis, index):
