@@ -104,6 +104,7 @@ struct LpPool {
   using Element = T;
   using Wide = Accumulator<T>;
   static constexpr bool vectorizes = P::vectorizes, general = false, merges = false;
+  static constexpr int row_blocks = 0;
   template <int V>
   struct State {
     Wide sum[V];
@@ -162,6 +163,7 @@ struct LpPoolTangent {
   using Element = T;
   using Wide = Accumulator<T>;
   static constexpr bool vectorizes = P::vectorizes, general = false, merges = false;
+  static constexpr int row_blocks = 0;
   template <int V>
   struct State {
     Wide y[V], held[V], sum[V];

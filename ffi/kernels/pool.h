@@ -53,6 +53,7 @@ struct MaxPool {
   using Wide = Accumulator<T>;
   using Arg = std::conditional_t<sizeof(Wide) == 8, int64_t, int32_t>;  // as wide as a value, for the vectorizer
   static constexpr bool vectorizes = true, general = true, merges = true;
+  static constexpr int row_blocks = indexed ? 12 : 0;  // of more, registers would be spilled
   template <int V>
   struct State {
     Wide best[V];
@@ -195,6 +196,7 @@ struct AveragePool {
   using Element = T;
   using Wide = Accumulator<T>;
   static constexpr bool vectorizes = true, general = true, merges = true;
+  static constexpr int row_blocks = 0;
   template <int V>
   struct State {
     Wide sum[V];

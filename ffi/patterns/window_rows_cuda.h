@@ -73,8 +73,9 @@ struct WindowExtent {
   static constexpr int rows = rows_, columns = columns_;
 };
 
+// A reducer says how many blocks should be on a multiprocessor at once, 0 for as many as the compiler likes.
 template <class Extent, bool general, class Reducer>
-__global__ void __launch_bounds__(window_rows_block)
+__global__ void __launch_bounds__(window_rows_block, Reducer::row_blocks)
     reduce_window_rows(Reducer reducer, Windows<int32_t, general> windows, WindowRows<Extent::rows == 1> grid,
                        typename Reducer::Element* y) {
   int thread = blockIdx.x * window_rows_block + threadIdx.x;
