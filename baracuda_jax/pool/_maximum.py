@@ -117,11 +117,11 @@ def tangent_reference(index, t, windows):
 
 
 def backward_reference(index, dy, windows):
-    rows = lambda a: channels_first(windows, a).reshape(-1, math.prod(windows.out))
+    planes = channels_first(windows, dy).shape[: dy.ndim - windows.rank]
+    rows = lambda a: channels_first(windows, a).reshape(math.prod(planes), math.prod(windows.out))
     add = lambda at, d: jnp.zeros(windows.plane, d.dtype).at[at].add(d, mode="drop")
     dx = jax.vmap(add)(rows(index.astype(jnp.int32)), rows(wide(dy)))
-    shape = windows._replace(channels_last=False).with_spatial(channels_first(windows, dy).shape, windows.size)
-    return channels_as_they_were(windows, dx.reshape(shape)).astype(dy.dtype)
+    return channels_as_they_were(windows, dx.reshape(*planes, *windows.size)).astype(dy.dtype)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
