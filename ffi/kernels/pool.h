@@ -163,6 +163,12 @@ struct MaxPoolBackward {
     args.template load_from<V>(window.y_element, terms.arg);
     return terms;
   }
+  template <int V>
+  BARACUDA_HD Terms<V> in_lanes(const Terms<1>& terms) const {
+    Terms<V> lanes;
+    for (int k = 0; k < V; ++k) lanes.arg[k] = terms.arg[0], lanes.change[k] = terms.change[0];
+    return lanes;
+  }
   template <int V, class Geometry, class Index, class Step>
   BARACUDA_HD void push(State<V>& s, const Terms<V>& terms, const Geometry&, Index, Step,
                         const typename Geometry::Position&) const {
@@ -270,6 +276,12 @@ struct AveragePoolBackward {
     Terms<V> terms;
     for (int k = 0; k < V; ++k) terms.change[k] = Wide(change.lane[k]) / count;
     return terms;
+  }
+  template <int V>
+  BARACUDA_HD Terms<V> in_lanes(const Terms<1>& terms) const {
+    Terms<V> lanes;
+    for (int k = 0; k < V; ++k) lanes.change[k] = terms.change[0];
+    return lanes;
   }
   template <int V, class Geometry, class Index, class Step>
   BARACUDA_HD void push(State<V>& s, const Terms<V>& terms, const Geometry&, Index, Step,

@@ -208,6 +208,43 @@ struct WindowGather {
     });
   }
 
+  // V neighbors along W that the same windows hold.
+  template <int V>
+  [[gnu::noinline]] void alike(const Row& row, int64_t w, Range ws) const {
+    typename Gatherer::template State<V> state;
+    gatherer.start(state, Vector<T, V>{}, (row.d * shape.in[1] + row.h) * shape.in[2] + w, int64_t(1));
+    for (int64_t i = row.ds.first; i < row.ds.end; ++i)
+      for (int64_t j = row.hs.first; j < row.hs.end; ++j) {
+        if (!windows.holds(0, i, row.d) || !windows.holds(1, j, row.h)) continue;
+        for (int64_t k = ws.first; k < ws.end; ++k) {
+          auto window = windows.position(row.batch, i, j, k, 0);
+          auto terms = gatherer.template in_lanes<V>(gatherer.template stage<1>(windows, window));
+          gatherer.push(state, terms, windows, row.first + w, Constant<1>{}, window);
+        }
+      }
+    store<V>(dx + row.first + w, gatherer.finish(state));
+  }
+
+  // The elements [begin, end) of a row: where there is one channel, runs of those that the same windows hold.
+  void one_by_one(const Row& row, int64_t begin, int64_t end) const {
+    if constexpr (!Gatherer::reads_x) {
+      if (shape.channels == 1 && !shape.is_listed() && windows.apart(2) == 1) {
+        for (int64_t w = begin, next = begin; w < end; w = next) {
+          Range ws = windows.holding(2, row.batch, 0, w);
+          auto is_held = [&](int64_t i) {
+            Range other = windows.holding(2, row.batch, 0, i);
+            return other.first == ws.first && other.end == ws.end;
+          };
+          while (++next < end && is_held(next)) {
+          }
+          for_lanes<widest>(w, next, [&](int64_t first, int, auto width) { alike<width.value>(row, first, ws); });
+        }
+        return;
+      }
+    }
+    for (int64_t w = begin; w < end; ++w) along_channels(row, w);
+  }
+
   // The elements [q * stride, (q + V) * stride) of the padded row, one phase after the other: lanes `stride` elements
   // apart lie alike in their windows.
   template <int V, class Stride>
@@ -249,10 +286,10 @@ struct WindowGather {
       for_rows(executor, shape.batches, shape.in, columns * shape.channels * cost,
                [&](int64_t b, int64_t d, int64_t h) {
                  Row row = row_of(b, d, h, 0);
-                 for (int64_t w = 0; w < from; ++w) along_channels(row, w);
+                 one_by_one(row, 0, from);
                  for_lanes<widest>(
                      begin, end, [&](int64_t q, int skip, auto width) { along_w<width.value>(row, q, stride, skip); });
-                 for (int64_t w = to; w < columns; ++w) along_channels(row, w);
+                 one_by_one(row, to, columns);
                });
     });
   }
