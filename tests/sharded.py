@@ -235,6 +235,27 @@ def _pool(rank):
         yield Sharded(f"lp_pool{rank}d", way, fun, args, (spec,), spec if position < 2 else P(), 1)
 
 
+def _windows():
+    """Maxima and averages, and maxima put back; `more` are operands with a number for each plane."""
+    sizes = lambda rank: (16, 4, 4)[:rank]
+    for rank in (1, 2, 3):
+        x = _float(8, 8, *sizes(rank))
+        index = np.broadcast_to(np.arange(x[0, 0].size).reshape(sizes(rank)), x.shape)
+        ops = {f"{kind}_pool{rank}d": ((), (2,)) for kind in ("max", "avg")}
+        ops |= {f"adaptive_{kind}_pool{rank}d": ((), (3,)) for kind in ("max", "avg")}
+        ops[f"max_unpool{rank}d"] = (index,), (1,)
+        if rank > 1:
+            ops[f"fractional_max_pool{rank}d"] = (np.full((8, 8, rank), 0.3),), (2, 2)
+        for op, (more, static) in ops.items():
+            fun = lambda *arrays, op=op, static=static: getattr(bj, op)(*arrays, *static, implementation="native")
+            for way, position in {"batches": 0, "channels": 1, "pixels": 2}.items():
+                if position == 2 and op.startswith("max_unpool"):
+                    continue  # XLA gathers index and elements, or adds up what shards scatter, as it sees fit
+                spec = P(*(None,) * position, "d")
+                specs = (spec, *(spec if position < a.ndim - (a.ndim != x.ndim) else P() for a in more))
+                yield Sharded(op, way, fun, (x, *more), specs, spec if position < 2 else P(), 1)
+
+
 def _repeat():
     fun = lambda x: bj.repeat(x, (1, 2), implementation="native")
     yield Sharded("repeat", "a dimension before the first that is repeated", fun, (_float(8, 16),), (ROWS,), ROWS, 1)
@@ -435,6 +456,7 @@ def _all():
     yield from _dynamic()
     for rank in (1, 2, 3):
         yield from _pool(rank)
+    yield from _windows()
     yield from _repeat()
     yield from _moves()
     for op in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"):

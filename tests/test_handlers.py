@@ -16,6 +16,11 @@ HALF = S((6, 3), jnp.float16)
 BITS = {"empty_bits": np.int64(0)}
 FILL = {"fill": np.zeros(2, np.int64)}
 POOL = dict(window=np.array([2, 2]), strides=np.array([2, 2]), norm_type=np.float64(2), channels_last=False)
+SLIDE = dict(
+    window=np.array([2, 2]), strides=np.array([2, 2]), dilation=np.array([1, 1]), padding=np.zeros(4, np.int64), adaptive=False,
+    channels_last=False,
+)  # fmt: skip
+MEAN = SLIDE | dict(counts_padding=True, divisor=np.float64(0))
 REVERSE = {"reverse": True}
 DESCENDING, UNIQUE = {"descending": True}, {"unique": True}
 SCAN = {"reverse": False, "exclusive": False}
@@ -132,6 +137,24 @@ def _call(target, operands, out, attributes):
         ("lp_pool: expected fewer results, got 2", "lp_pool", [IMAGE], (POOLED, POOLED), POOL),
         ("lp_pool_tangent: ", "lp_pool_tangent", [IMAGE, POOLED, POOLED], POOLED, POOL),
         ("lp_pool_backward: ", "lp_pool_backward", [IMAGE, IMAGE, POOLED], IMAGE, POOL),
+        ("max_pool: window", "max_pool", [IMAGE], POOLED, SLIDE | {"window": np.array([0, 2])}),
+        ("max_pool: window", "max_pool", [IMAGE], POOLED, SLIDE | {"window": np.array([11, 2])}),
+        ("max_pool: dilation", "max_pool", [IMAGE], POOLED, SLIDE | {"dilation": np.array([0, 2])}),
+        ("max_pool: dilation", "max_pool", [IMAGE], POOLED, SLIDE | {"dilation": np.array([2])}),
+        ("max_pool: padding", "max_pool", [IMAGE], POOLED, SLIDE | {"padding": np.array([0, -1, 0, 0])}),
+        ("max_pool: padding", "max_pool", [IMAGE], POOLED, SLIDE | {"padding": np.array([0, 0])}),
+        ("max_pool: expected a list of windows for each", "max_pool", [IMAGE, S((2, 4), I)], POOLED, SLIDE),
+        ("max_pool: a list of windows", "max_pool", [IMAGE, S((2, 4), F), S((2, 4), I)], POOLED, SLIDE),
+        ("max_pool: a list of windows", "max_pool", [IMAGE, S((2, 3), I), S((2, 4), I)], POOLED, SLIDE),
+        ("max_pool: the second result must be uint16", "max_pool", [IMAGE], (POOLED, POOLED), SLIDE),
+        ("max_pool: the second result must be int32", "max_pool", [S((2, 256, 256), F)], (S((2, 128, 128), F), S((2, 128, 128), jnp.uint16)), SLIDE),
+        ("max_pool: expected one or two results, got 3", "max_pool", [IMAGE], (POOLED, S((2, 4, 4), I), POOLED), SLIDE),
+        ("max_pool: the result must have the shape", "max_pool", [IMAGE], S((3, 4, 4), F), SLIDE),
+        ("max_pool_backward: index must have the shape", "max_pool_backward", [S((2, 4, 3), I), POOLED], IMAGE, SLIDE),
+        ("max_pool_backward: index must be uint16 or int32", "max_pool_backward", [S((2, 4, 4), jnp.int8), POOLED], IMAGE, SLIDE),
+        ("avg_pool: adaptive windows must be of one element", "avg_pool", [S((2, 0, 8), F)], POOLED, MEAN | {"adaptive": True}),
+        ("avg_pool: x must be float", "avg_pool", [S((2, 8, 8), I)], S((2, 4, 4), I), MEAN),
+        ("avg_pool_backward: ", "avg_pool_backward", [POOLED], S((2, 11, 8), F), MEAN),
         ("move: axes must be 1 to 9 pairs", "move", [DATA], DATA, MOVE | {"axes": np.ones(20, np.int64)}),
         ("move: axes must be 1 to 9 pairs", "move", [DATA], DATA, MOVE | {"axes": np.array([3])}),
         ("move: terms must be at most 6 lists of 5 numbers", "move", [DATA], DATA, MOVE | {"terms": np.ones(4, np.int64)}),

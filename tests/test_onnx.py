@@ -15,7 +15,7 @@ import pytest
 onnx = pytest.importorskip("onnx")
 TOLERANCE = {"bfloat16": 2e-2, "float16": 2e-3, "float32": 1e-5, "float64": 1e-7}
 
-ROUNDED = {"RoiAlign": 1e-4}  # whose expected values have four decimals
+ROUNDED = {"RoiAlign": 1e-4, "AveragePool": 1e-4}  # some of whose expected values have four decimals
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -33,6 +33,16 @@ def _raises(call):
         return "an error"
 
 
+def _torch_fractional(samples):
+    x = torch.arange(49.0).reshape(1, 1, 7, 7)
+    return F.fractional_max_pool2d(x, 2, 3, _random_samples=torch.tensor([[samples]]))
+
+
+def _fractional(samples):
+    x = sent.asarray(np.arange(49.0).reshape(1, 1, 7, 7))
+    return bj.fractional_max_pool2d(x, sent.asarray([[samples]]), 2, 3)
+
+
 def _torch_max(x):
     return x.new_zeros(1).scatter_reduce(0, torch.tensor([0, 0]), x, "amax", include_self=False)
 
@@ -62,6 +72,29 @@ UNDEFINED = object()  # it depends on the processor, as conversions of what no i
 
 # name: (PyTorch's call, baracuda_jax's, PyTorch's value, baracuda_jax's, why)
 DIFFERENCES = {
+    "the index of max_pool's NaN": (
+        lambda: F.max_pool1d(torch.tensor(_column(1.0, NAN, NAN)), 3, return_indices=True)[1],
+        lambda: bj.max_pool1d(sent.asarray(_column(1.0, NAN, NAN)), 3, return_indices=True)[1],
+        _column(2), _column(1),
+        "the first of equal elements is the maximum too",
+    ),
+    "the order of fractional_max_pool2d's samples": (
+        lambda: _torch_fractional([0.9, 0.3]), lambda: _fractional([0.9, 0.3]),
+        [[[[8, 10, 13], [29, 31, 34], [43, 45, 48]]]], [[[[8, 11, 13], [22, 25, 27], [43, 46, 48]]]],
+        "one axis after the other, as in three dimensions",
+    ),
+    "max_unpool of an index outside": (
+        lambda: _raises(lambda: F.max_unpool1d(torch.tensor(_column(1.0)), torch.tensor(_column(9)), 2)),
+        lambda: bj.max_unpool1d(sent.asarray(_column(1.0)), sent.asarray(_column(9)), 2),
+        "an error", _column(0, 0),
+        "no program can raise for what it computes; it is dropped",
+    ),
+    "padding of more than half of max_pool's window": (
+        lambda: _raises(lambda: F.max_pool1d(torch.tensor(_column(1.0)), 2, 1, 2)),
+        lambda: bj.max_pool1d(sent.asarray(_column(1.0)), 2, 1, 2),
+        "an error", _column(-INF, 1, 1, -INF),
+        "the maximum of no elements is -inf",
+    ),
     "lp_pool of negative values, p odd": (
         lambda: F.lp_pool1d(torch.tensor(_column(-3.0, -4)), 1, 2),
         lambda: bj.lp_pool1d(sent.asarray(_column(-3.0, -4)), 1, 2),

@@ -30,7 +30,7 @@ WORDS = (
     Word(
         r"places?", "index, position",
         contexts=r"\b(in|last|its|one|to|would|compiler)\s+places?\b",
-        files=r"ffi/handlers/(pool/pool|segment/segment)\.h|ffi/kernels/(reduce/norm|scan)\.h|ffi/patterns/(scan_columns_cuda|slice)\.h",
+        files=r"ffi/handlers/segment/segment\.h|ffi/kernels/(reduce/norm|scan)\.h|ffi/patterns/(scan_columns_cuda|slice)\.h",
     ),
     Word(r"stretch(es)?", "chunk, range", contexts=r'b"stretch"'),
     Word(r"pieces?", "chunk, part"),
@@ -44,10 +44,7 @@ WORDS = (
     Word(r"verdicts?|contenders?", "decision, baseline"),
     Word(r"but\s+for", "except for", files=r"ffi/"),
     Word(r"lie|lies|lying", "is, is stored", files=r"ffi/"),
-    Word(
-        r"(\w*quanti|normali|vectori|regulari|initiali|materiali)s(e|es|ed|ing|ation)", "-ize",
-        files=r"ffi/(kernels/lp_pool|patterns/window_cpu)\.h",
-    ),
+    Word(r"(\w*quanti|normali|vectori|regulari|initiali|materiali)s(e|es|ed|ing|ation)", "-ize"),
     Word(r"(neighb|col|flav|behavi)our\w*", "-or"),
     Word(r"(\w*_)?ours?", "baracuda_jax, this library's, the", files=r"ffi/"),
     Word(r"(the|a)\s+floors?(?!\()|floors|memory\s+is\s+(the\s+)?floor", "bandwidth bound"),
@@ -116,5 +113,5 @@ def test_other_senses_are_allowed(text):
 
 
 def test_only_the_named_files_have_their_own_sense():
-    assert list(found("cell", "baracuda_jax/pool.py")) == [(1, "cell", "element")]
+    assert list(found("cell", "baracuda_jax/keys.py")) == [(1, "cell", "element")]
     assert not list(found("cell", "docs/_ext/tables.py"))

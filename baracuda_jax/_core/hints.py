@@ -5,6 +5,7 @@ from .near import near
 FIRST = "the first argument"
 # Another library's keyword: the arguments of baracuda_jax that may replace it, of which a function has one; or a sentence.
 KEYWORDS = {
+    "_random_samples": ("samples",),
     "a": (FIRST,),
     "a_max": ("max",),
     "a_min": ("min",),

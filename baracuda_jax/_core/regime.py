@@ -48,6 +48,15 @@ def by_entries(call):
     }
 
 
+def by_windows(call):
+    """Windows: the elements of one, and how many channels are next to each other in memory."""
+    windows = call.params["windows"]
+    count = math.prod(windows.window)
+    if windows.kind == "adaptive":
+        count = math.prod(max(1, n // max(m, 1)) for n, m in zip(windows.size, windows.out, strict=True))
+    return {"length": count, "inner": call.largest.shape[-1] if windows.channels_last else 1}
+
+
 def aligned(elements, dtype):
     """The bytes, at most those of a vector load, to which rows of so many elements are aligned."""
     return math.gcd(VECTOR, elements * dtype.itemsize)

@@ -35,7 +35,12 @@ BACKENDS = ("native", "xla")
 def ops():
     """Those that have a choice."""
     every = (b.op for space in SPACES.values() for dtype in space.dtypes for b in space.of(space.grid("cpu")[0], dtype))
-    return tuple(dict.fromkeys(op for op in every if OPS[op].has_kernels))
+    return tuple(dict.fromkeys(op for op in every if _has_choice(op)))
+
+
+def _has_choice(op):
+    """Ops made of others have theirs."""
+    return OPS[op].has_kernels and not OPS[op].made_of
 
 
 def grid(of):
@@ -61,7 +66,7 @@ def _spaces(of):
 
 
 def _chosen(space, sizes, dtype, of):
-    return [b for b in space.of(sizes, dtype) if b.op in of.ops and OPS[b.op].has_kernels]
+    return [b for b in space.of(sizes, dtype) if b.op in of.ops and _has_choice(b.op)]
 
 
 def _grid(space, dtype, of):

@@ -1,11 +1,15 @@
 """The arguments of convolutions: x with a batch dimension and its channels first, windows, and the way back of a result."""
 
 import operator
+from typing import Literal, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks, data_format, explicit
+from .._core.types import Integers
+
+Padding: TypeAlias = int | Integers | tuple[tuple[int, int], ...] | Literal["same", "valid"]
 
 
 def image(op, x, rank, form):

@@ -6,7 +6,7 @@ depthwise convolution nothing is summed over channels, so shifted products are o
 import functools
 import itertools
 import operator
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -20,9 +20,7 @@ from .._core.facade import facade, facade_api
 from .._core.sku import OpCategory
 from .._core.types import Implementation, Integers
 from .._core.wide import wide, wide_dtype
-from ._arguments import check_window, grouped, image, pairs, parameters
-
-Padding: TypeAlias = int | Integers | tuple[tuple[int, int], ...] | Literal["same", "valid"]
+from ._arguments import Padding, check_window, grouped, image, pairs, parameters
 
 
 class Convolution(Protocol):

@@ -46,7 +46,7 @@ BARACUDA_HD Wide inverse_of_root(Wide y) {
 
 template <class Wide>
 struct PowerOne {
-  static constexpr bool is_max = false, vectorises = true, needs_ratio = false, is_quick = true;
+  static constexpr bool is_max = false, vectorizes = true, needs_ratio = false, is_quick = true;
   BARACUDA_HD Wide raise(Wide magnitude) const { return magnitude; }
   BARACUDA_HD Wide root(Wide sum) const { return sum; }
   BARACUDA_HD Wide hold(Wide) const { return Wide(1); }
@@ -55,7 +55,7 @@ struct PowerOne {
 
 template <class Wide>
 struct PowerTwo {
-  static constexpr bool is_max = false, vectorises = true, needs_ratio = true, is_quick = true;
+  static constexpr bool is_max = false, vectorizes = true, needs_ratio = true, is_quick = true;
   BARACUDA_HD Wide raise(Wide magnitude) const { return magnitude * magnitude; }
   BARACUDA_HD Wide root(Wide sum) const { return std::sqrt(sum); }
   BARACUDA_HD Wide hold(Wide y) const { return inverse_of_root(y); }
@@ -64,7 +64,7 @@ struct PowerTwo {
 
 template <class Wide>
 struct PowerThree {
-  static constexpr bool is_max = false, vectorises = true, needs_ratio = true, is_quick = true;
+  static constexpr bool is_max = false, vectorizes = true, needs_ratio = true, is_quick = true;
   BARACUDA_HD Wide raise(Wide magnitude) const { return magnitude * magnitude * magnitude; }
   BARACUDA_HD Wide root(Wide sum) const { return cube_root(sum); }
   BARACUDA_HD Wide hold(Wide y) const { return inverse_of_root(y); }
@@ -76,7 +76,7 @@ struct PowerThree {
 
 template <class Wide>
 struct PowerAny {
-  static constexpr bool is_max = false, vectorises = std::is_same_v<Wide, float>, needs_ratio = true, is_quick = false;
+  static constexpr bool is_max = false, vectorizes = std::is_same_v<Wide, float>, needs_ratio = true, is_quick = false;
   double p;
   BARACUDA_HD Wide raise(Wide magnitude) const { return power_of(magnitude, p); }
   BARACUDA_HD Wide root(Wide sum) const { return power_of(sum, 1 / p); }
@@ -89,7 +89,7 @@ struct PowerAny {
 
 template <class Wide>
 struct PowerMax {
-  static constexpr bool is_max = true, vectorises = true, needs_ratio = false, is_quick = false;
+  static constexpr bool is_max = true, vectorizes = true, needs_ratio = false, is_quick = false;
   BARACUDA_HD Wide raise(Wide magnitude) const { return magnitude; }
   BARACUDA_HD Wide root(Wide best) const { return best; }
   BARACUDA_HD Wide hold(Wide y) const { return y; }
@@ -103,7 +103,8 @@ template <class T, class P>
 struct LpPool {
   using Element = T;
   using Wide = Accumulator<T>;
-  static constexpr bool vectorises = P::vectorises;
+  static constexpr bool vectorizes = P::vectorizes, general = false, merges = false;
+  static constexpr int row_blocks = 0;
   template <int V>
   struct State {
     Wide sum[V];
@@ -111,7 +112,6 @@ struct LpPool {
   template <int V>
   struct Elements {
     Wide raised[V];
-    BARACUDA_HD Elements<1> one(int k) const { return {{raised[k]}}; }
   };
   const T* x;
   Wide* wide;  // y before it is rounded; null when nobody asks for it
@@ -124,12 +124,12 @@ struct LpPool {
     return later;
   }
 
-  template <int V, class Index>
-  BARACUDA_HD void start(State<V>& s, Index) const {
+  template <int V, class Window>
+  BARACUDA_HD void start(State<V>& s, const Window&) const {
     for (int k = 0; k < V; ++k) s.sum[k] = Wide(0);
   }
   template <int V, class Index, class Step>
-  BARACUDA_HD Elements<V> stage(Index x_element, Step step) const {
+  BARACUDA_HD Elements<V> stage(Index x_element, Step step, Index) const {
     Vector<T, V> value = load<V>(x + x_element, step);
     Elements<V> elements;
     for (int k = 0; k < V; ++k) elements.raised[k] = power.raise(std::fabs(Wide(value.lane[k])));
@@ -142,14 +142,15 @@ struct LpPool {
       s.sum[k] = !P::is_max ? sum + more : ((more > sum) | (more != more)) ? more : sum;
     }
   }
-  template <int V, class Index>
-  BARACUDA_HD Vector<T, V> finish(const State<V>& s, Index y_element) const {
+  template <int V, class Geometry, class Step>
+  BARACUDA_HD Vector<T, V> finish(const State<V>& s, const Geometry&, const typename Geometry::Position& window,
+                                  Step) const {
     Vector<T, V> out;
     Wide root[V];
     for (int k = 0; k < V; ++k) out.lane[k] = T(root[k] = power.root(s.sum[k]));
     if constexpr (is_half<T>) {  // of other types that is y
       if (wide != nullptr)
-        for (int k = 0; k < V; ++k) wide[y_element + k] = root[k];
+        for (int k = 0; k < V; ++k) wide[window.y_element + k] = root[k];
     }
     return out;
   }
@@ -161,7 +162,8 @@ template <class T, class P>
 struct LpPoolTangent {
   using Element = T;
   using Wide = Accumulator<T>;
-  static constexpr bool vectorises = P::vectorises;
+  static constexpr bool vectorizes = P::vectorizes, general = false, merges = false;
+  static constexpr int row_blocks = 0;
   template <int V>
   struct State {
     Wide y[V], held[V], sum[V];
@@ -170,7 +172,6 @@ struct LpPoolTangent {
   template <int V>
   struct Elements {
     Wide x[V], t[V];
-    BARACUDA_HD Elements<1> one(int k) const { return {{x[k]}, {t[k]}}; }
   };
   const T* x;
   const Wide* y;
@@ -185,15 +186,15 @@ struct LpPoolTangent {
     return later;
   }
 
-  template <int V, class Index>
-  BARACUDA_HD void start(State<V>& s, Index y_element) const {
+  template <int V, class Window>
+  BARACUDA_HD void start(State<V>& s, const Window& window) const {
     for (int k = 0; k < V; ++k) {
-      s.y[k] = y[y_element + k], s.held[k] = power.hold(s.y[k]);
+      s.y[k] = y[window.y_element + k], s.held[k] = power.hold(s.y[k]);
       s.sum[k] = Wide(0), s.open[k] = Wide(1);
     }
   }
   template <int V, class Index, class Step>
-  BARACUDA_HD Elements<V> stage(Index x_element, Step step) const {
+  BARACUDA_HD Elements<V> stage(Index x_element, Step step, Index) const {
     Vector<T, V> value = load<V>(x + x_element, step), tangent = load<V>(t + x_element, step);
     Elements<V> elements;
     for (int k = 0; k < V; ++k) elements.x[k] = Wide(value.lane[k]), elements.t[k] = Wide(tangent.lane[k]);
@@ -214,8 +215,8 @@ struct LpPoolTangent {
       }
     }
   }
-  template <int V, class Index>
-  BARACUDA_HD Vector<T, V> finish(const State<V>& s, Index) const {
+  template <int V, class Geometry, class Step>
+  BARACUDA_HD Vector<T, V> finish(const State<V>& s, const Geometry&, const typename Geometry::Position&, Step) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k)
       out.lane[k] = T((P::is_max || P::needs_ratio) && s.y[k] == Wide(0) ? Wide(0) : s.sum[k]);
@@ -228,7 +229,7 @@ template <class T, class P>
 struct LpPoolBackward {
   using Element = T;
   using Wide = Accumulator<T>;
-  static constexpr bool vectorises = P::vectorises, is_quick = P::is_quick;
+  static constexpr bool vectorizes = P::vectorizes, general = false, is_quick = P::is_quick, reads_x = true;
   template <int V>
   struct State {
     Wide x[V], sum[V];
@@ -250,15 +251,15 @@ struct LpPoolBackward {
     return later;
   }
 
-  template <int V>
-  BARACUDA_HD void start(State<V>& s, const Vector<T, V>& x) const {
+  template <int V, class Index>
+  BARACUDA_HD void start(State<V>& s, const Vector<T, V>& x, Index, Index) const {
     for (int k = 0; k < V; ++k) s.x[k] = Wide(x.lane[k]), s.sum[k] = Wide(0);
   }
-  template <int V, class Index>
-  BARACUDA_HD Terms<V> stage(Index y_element) const {
-    Vector<T, V> change = load<V>(dy + y_element);
+  template <int V, class Geometry>
+  BARACUDA_HD Terms<V> stage(const Geometry&, const typename Geometry::Position& window) const {
+    Vector<T, V> change = load<V>(dy + window.y_element);
     Vector<Wide, V> root{};
-    if constexpr (P::is_max || P::needs_ratio) root = load<V>(y + y_element);
+    if constexpr (P::is_max || P::needs_ratio) root = load<V>(y + window.y_element);
     Terms<V> terms;
     for (int k = 0; k < V; ++k) {
       Wide top = root.lane[k];
@@ -294,7 +295,7 @@ struct LpPoolBackward {
   }
 
  private:
-  using Flag = std::conditional_t<sizeof(Wide) == 8, int64_t, int32_t>;  // as wide as a sum, for the vectoriser
+  using Flag = std::conditional_t<sizeof(Wide) == 8, int64_t, int32_t>;  // as wide as a sum, for the vectorizer
   template <int V>
   struct Flags {
     Flag flag[V];

@@ -1,10 +1,13 @@
 // The window pattern on CPU threads.
 //
 // Of n lanes, the last V are done together with some of those before them, and only the new ones are stored. Elements
-// whose windows are not those of their neighbors, at the ends of W, are done one by one.
+// whose windows are not those of their neighbors, at the ends of W, are done one by one; a window of which a row fills
+// the lanes has neighbors of its own in them. Where the windows along an axis are looked up, they are computed once for
+// all.
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "window.h"
 
@@ -27,12 +30,12 @@ void for_lanes(int64_t begin, int64_t end, const Body& body) {
 }
 
 template <class Kernel>
-inline constexpr int window_lanes = Kernel::vectorises ? 64 / sizeof(Accumulator<typename Kernel::Element>) : 1;
+inline constexpr int window_lanes = Kernel::vectorizes ? 64 / sizeof(Accumulator<typename Kernel::Element>) : 1;
 
 // body(stride along W), as a constant where loads of such lanes are quick.
-template <bool vectorises, class Body>
+template <bool vectorizes, class Body>
 void for_stride(int64_t stride, const Body& body) {
-  if constexpr (vectorises) {
+  if constexpr (vectorizes) {
     if (stride == 1) return body(Constant<1>{});
     if (stride == 2) return body(Constant<2>{});
     body(stride);
@@ -61,13 +64,40 @@ void for_rows(const Executor& executor, int64_t batches, const int64_t* extents,
   });
 }
 
-template <class Reducer>
+// The strided windows of W that are not cut off.
+inline WindowRange<int64_t> uncut_windows(const WindowShape& shape) {
+  if (shape.adaptive[2] || shape.begins[2] != nullptr) return {0, 0};
+  int64_t reach = (shape.size[2] - 1) * shape.dilation[2] + 1, room = shape.in[2] + shape.before[2] - reach;
+  int64_t end = room < 0 ? 0 : std::min(shape.out[2], room / shape.stride[2] + 1);
+  return {std::min(end, ceil_div(shape.before[2], shape.stride[2])), end};
+}
+
+// The elements of each window of an axis, and the windows of each element.
+class WindowTables {
+ public:
+  WindowTables(const WindowShape& shape, Windows<int64_t, true>& windows) {
+    for (int a = 0; a < 3; ++a) {
+      if (!shape.is_general(a) || shape.begins[a] != nullptr || shape.in[a] + shape.out[a] > most) continue;
+      for (int64_t o = 0; o < shape.out[a]; ++o) spans_[a].push_back(windows.span(a, 0, 0, o));
+      for (int64_t i = 0; i < shape.in[a]; ++i) ranges_[a].push_back(windows.holding(a, 0, 0, i));
+      windows.spans[a] = spans_[a].data(), windows.ranges[a] = ranges_[a].data();
+    }
+  }
+  WindowTables(const WindowShape&, Windows<int64_t, false>&) {}
+
+ private:
+  static constexpr int64_t most = 1 << 18;
+  std::vector<WindowSpan<int64_t>> spans_[3];
+  std::vector<WindowRange<int64_t>> ranges_[3];
+};
+
+template <class Reducer, bool general>
 struct WindowReduction {
   using T = typename Reducer::Element;
   static constexpr int widest = window_lanes<Reducer>;
   const Reducer& reducer;
   const WindowShape& shape;
-  Windows<int64_t> windows;
+  const Windows<int64_t, general>& windows;
   T* y;
 
   // Lanes [skip, V) of the windows from (d, h, w) on. Never inlined: rows of every kind share it.
@@ -80,70 +110,149 @@ struct WindowReduction {
     for (int k = skip; k < V; ++k) to[k] = value.lane[k];
   }
 
+  // One window, whose elements along W are in lanes that are merged in the end.
+  [[gnu::noinline]] void across(int64_t batch, int64_t d, int64_t h, int64_t w) const {
+    constexpr int V = widest;
+    auto window = windows.position(batch, d, h, w, 0);
+    typename Reducer::template State<V> lanes;
+    typename Reducer::template State<1> state;
+    reducer.start(lanes, window), reducer.start(state, window);
+    for (int64_t i = 0; i < window.extent[0]; ++i)
+      for (int64_t j = 0; j < window.extent[1]; ++j) {
+        int64_t offset = (i * windows.apart(0) * shape.in[1] + j * windows.apart(1)) * shape.in[2], k = 0;
+        for (; k + V <= window.extent[2]; k += V, offset += V)
+          reducer.push(lanes, reducer.template stage<V>(window.first + offset, Constant<1>{}, window.index + offset));
+        for (; k < window.extent[2]; ++k, ++offset)
+          reducer.push(state, reducer.template stage<1>(window.first + offset, Constant<1>{}, window.index + offset));
+      }
+    for (int k = 0; k < V; ++k) reducer.merge(state, reducer.lane(lanes, k));
+    store<1>(y + window.y_element, reducer.finish(state, windows, window, Constant<1>{}));
+  }
+
   void along_channels(int64_t batch, int64_t d, int64_t h, int64_t w) const {
+    if (shape.is_listed()) {
+      for (int64_t channel = 0; channel < shape.channels; ++channel) tile<1>(batch, d, h, w, channel, Constant<1>{}, 0);
+      return;
+    }
+    if constexpr (Reducer::merges)
+      if (shape.channels == 1 && windows.apart(2) == 1 && windows.span(2, batch, 0, w).count >= widest)
+        return across(batch, d, h, w);
     for_lanes<widest>(0, shape.channels, [&](int64_t channel, int skip, auto width) {
       tile<width.value>(batch, d, h, w, channel, Constant<1>{}, skip);
     });
   }
 
   void run(const Executor& executor) const {
-    int64_t columns = shape.out[2];
-    int64_t uncut = std::min(columns, (shape.in[2] - shape.size[2]) / shape.stride[2] + 1);
-    int64_t cost = shape.size[0] * shape.size[1] * shape.size[2] * (Reducer::vectorises ? 1 : 16);
-    for_stride<Reducer::vectorises>(shape.stride[2], [&](auto stride) {
+    int64_t columns = shape.out[2], cost = shape.window_elements() * (Reducer::vectorizes ? 1 : 16);
+    WindowRange<int64_t> uncut =
+        shape.channels == 1 && !shape.is_listed() ? uncut_windows(shape) : WindowRange<int64_t>{0, 0};
+    if constexpr (Reducer::merges)
+      if (uncut.end - uncut.first < widest && shape.size[2] >= widest) uncut = {0, 0};
+    for_stride<Reducer::vectorizes>(shape.stride[2], [&](auto stride) {
       for_rows(executor, shape.batches, shape.out, columns * shape.channels * cost,
                [&](int64_t b, int64_t d, int64_t h) {
-                 int64_t first = 0;
-                 if (shape.channels == 1) {
-                   for_lanes<widest>(0, uncut, [&](int64_t w, int skip, auto width) {
-                     tile<width.value>(b, d, h, w, 0, step_of<width.value>(stride), skip);
-                   });
-                   first = uncut;
-                 }
-                 for (int64_t w = first; w < columns; ++w) along_channels(b, d, h, w);
+                 for (int64_t w = 0; w < uncut.first; ++w) along_channels(b, d, h, w);
+                 for_lanes<widest>(uncut.first, uncut.end, [&](int64_t w, int skip, auto width) {
+                   tile<width.value>(b, d, h, w, 0, step_of<width.value>(stride), skip);
+                 });
+                 for (int64_t w = uncut.end; w < columns; ++w) along_channels(b, d, h, w);
                });
     });
   }
 };
 
-template <class Gatherer>
+template <class Gatherer, bool general>
 struct WindowGather {
   using T = typename Gatherer::Element;
-  using Range = typename Windows<int64_t>::Range;
+  using Range = WindowRange<int64_t>;
   static constexpr int widest = window_lanes<Gatherer>;
   const Gatherer& gatherer;
   const WindowShape& shape;
-  Windows<int64_t> windows;
+  const Windows<int64_t, general>& windows;
   T* dx;
 
   // A row of x, and the windows along D and H that hold it.
   struct Row {
-    int64_t batch, first;
+    int64_t batch, d, h, first;
     Range ds, hs;
   };
 
   template <int V, class Step>
-  [[gnu::noinline]] Vector<T, V> lanes(const Row& row, int64_t channel, int64_t element, Range ws, Step step) const {
-    return windows.template gather<V>(gatherer, row.batch, channel, element, row.ds, row.hs, ws, step);
+  [[gnu::noinline]] Vector<T, V> lanes(const Row& row, int64_t channel, int64_t w, Range ws, Step step) const {
+    return windows.template gather<V>(gatherer, row.batch, row.d, row.h, w, channel, row.ds, row.hs, ws, step);
+  }
+
+  Row row_of(int64_t batch, int64_t d, int64_t h, int64_t channel) const {
+    return {batch,
+            d,
+            h,
+            windows.x_element(batch, d, h, 0, 0),
+            windows.holding(0, batch, channel, d),
+            windows.holding(1, batch, channel, h)};
   }
 
   void along_channels(const Row& row, int64_t w) const {
-    Range ws = windows.holding(2, w);
+    int64_t first = row.first + w * shape.channels;
+    if (shape.is_listed()) {
+      for (int64_t channel = 0; channel < shape.channels; ++channel) {
+        Row own = row_of(row.batch, row.d, row.h, channel);
+        dx[first + channel] =
+            lanes<1>(own, channel, w, windows.holding(2, row.batch, channel, w), Constant<1>{}).lane[0];
+      }
+      return;
+    }
+    Range ws = windows.holding(2, row.batch, 0, w);
     for_lanes<widest>(0, shape.channels, [&](int64_t channel, int skip, auto width) {
-      int64_t element = row.first + w * shape.channels + channel;
-      auto value = lanes<width.value>(row, channel, element, ws, Constant<1>{});
-      for (int k = skip; k < width; ++k) dx[element + k] = value.lane[k];
+      auto value = lanes<width.value>(row, channel, w, ws, Constant<1>{});
+      for (int k = skip; k < width; ++k) dx[first + channel + k] = value.lane[k];
     });
   }
 
-  // The elements [q * stride, (q + V) * stride), one phase after the other: lanes `stride` elements apart lie alike in
-  // their windows.
+  // V neighbors along W that the same windows hold.
+  template <int V>
+  [[gnu::noinline]] void alike(const Row& row, int64_t w, Range ws) const {
+    typename Gatherer::template State<V> state;
+    gatherer.start(state, Vector<T, V>{}, (row.d * shape.in[1] + row.h) * shape.in[2] + w, int64_t(1));
+    for (int64_t i = row.ds.first; i < row.ds.end; ++i)
+      for (int64_t j = row.hs.first; j < row.hs.end; ++j) {
+        if (!windows.holds(0, i, row.d) || !windows.holds(1, j, row.h)) continue;
+        for (int64_t k = ws.first; k < ws.end; ++k) {
+          auto window = windows.position(row.batch, i, j, k, 0);
+          auto terms = gatherer.template in_lanes<V>(gatherer.template stage<1>(windows, window));
+          gatherer.push(state, terms, windows, row.first + w, Constant<1>{}, window);
+        }
+      }
+    store<V>(dx + row.first + w, gatherer.finish(state));
+  }
+
+  // The elements [begin, end) of a row: where there is one channel, runs of those that the same windows hold.
+  void one_by_one(const Row& row, int64_t begin, int64_t end) const {
+    if constexpr (!Gatherer::reads_x) {
+      if (shape.channels == 1 && !shape.is_listed() && windows.apart(2) == 1) {
+        for (int64_t w = begin, next = begin; w < end; w = next) {
+          Range ws = windows.holding(2, row.batch, 0, w);
+          auto is_held = [&](int64_t i) {
+            Range other = windows.holding(2, row.batch, 0, i);
+            return other.first == ws.first && other.end == ws.end;
+          };
+          while (++next < end && is_held(next)) {
+          }
+          for_lanes<widest>(w, next, [&](int64_t first, int, auto width) { alike<width.value>(row, first, ws); });
+        }
+        return;
+      }
+    }
+    for (int64_t w = begin; w < end; ++w) along_channels(row, w);
+  }
+
+  // The elements [q * stride, (q + V) * stride) of the padded row, one phase after the other: lanes `stride` elements
+  // apart lie alike in their windows.
   template <int V, class Stride>
   void along_w(const Row& row, int64_t q, Stride stride, int skip) const {
-    int64_t element = row.first + q * stride;
+    int64_t w = q * stride - shape.before[2], element = row.first + w;
     auto phase = [&](int64_t i) {
       int64_t count = i < shape.size[2] ? (shape.size[2] - 1 - i) / stride + 1 : 0;
-      return lanes<V>(row, 0, element + i, {q + 1 - count, q + 1}, step_of<V>(stride));
+      return lanes<V>(row, 0, w + i, {q + 1 - count, q + 1}, step_of<V>(stride));
     };
     if constexpr (std::is_same_v<Stride, int64_t>) {
       for (int64_t i = 0; i < stride; ++i) {
@@ -163,26 +272,40 @@ struct WindowGather {
   }
 
   void run(const Executor& executor) const {
-    int64_t columns = shape.in[2], cost = Gatherer::vectorises ? 4 : 64;
-    for (int a = 0; a < 3; ++a) cost *= ceil_div(shape.size[a], shape.stride[a]);
-    // For these q, the windows that hold the elements [q * stride, (q + 1) * stride) are all there, and none is cut
-    // off.
-    int64_t uncut = (columns - shape.size[2]) / shape.stride[2] + 1;
-    int64_t begin = ceil_div(shape.size[2], shape.stride[2]) - 1;
-    int64_t end = std::min({shape.out[2], uncut, columns / shape.stride[2]});
-    if (shape.channels > 1 || end - begin < 4) begin = end = 0;
-    for_stride<Gatherer::vectorises>(shape.stride[2], [&](auto stride) {
+    int64_t columns = shape.in[2], cost = Gatherer::vectorizes ? 4 : 64;
+    for (int a = 0; a < 3; ++a)
+      cost *= shape.adaptive[a] ? shape.out[a] / shape.in[a] + 1 : ceil_div(shape.size[a], shape.stride[a]);
+    // For these q, the windows that hold the elements [q * stride, (q + 1) * stride) of the padded row are all there,
+    // and none is cut off.
+    Range uncut = uncut_windows(shape);
+    int64_t begin = uncut.first + ceil_div(shape.size[2], shape.stride[2]) - 1;
+    int64_t end = std::min(uncut.end, (columns + shape.before[2]) / shape.stride[2]);
+    int64_t from = begin * shape.stride[2] - shape.before[2], to = end * shape.stride[2] - shape.before[2];
+    if (shape.channels > 1 || shape.is_listed() || shape.is_general(2) || end - begin < 4) begin = end = from = to = 0;
+    for_stride<Gatherer::vectorizes>(shape.stride[2], [&](auto stride) {
       for_rows(executor, shape.batches, shape.in, columns * shape.channels * cost,
                [&](int64_t b, int64_t d, int64_t h) {
-                 Row row{b, windows.x_element(b, d, h, 0, 0), windows.holding(0, d), windows.holding(1, h)};
-                 for (int64_t w = 0; w < begin * stride; ++w) along_channels(row, w);
+                 Row row = row_of(b, d, h, 0);
+                 one_by_one(row, 0, from);
                  for_lanes<widest>(
                      begin, end, [&](int64_t q, int skip, auto width) { along_w<width.value>(row, q, stride, skip); });
-                 for (int64_t w = end * stride; w < columns; ++w) along_channels(row, w);
+                 one_by_one(row, to, columns);
                });
     });
   }
 };
+
+// body(geometry)
+template <class Kernel, class Body>
+void for_windows(const WindowShape& shape, const Body& body) {
+  auto run = [&](auto windows) {
+    WindowTables tables(shape, windows);
+    body(windows);
+  };
+  if constexpr (Kernel::general)
+    if (shape.is_general()) return run(Windows<int64_t, true>(shape));
+  run(Windows<int64_t, false>(shape));
+}
 
 }  // namespace internal
 
@@ -190,7 +313,9 @@ template <class Reducer>
 Status reduce_windows(const Executor& executor, const Reducer& reducer, const WindowShape& shape,
                       typename Reducer::Element* y) {
   if (shape.y_elements() == 0) return {};
-  internal::WindowReduction<Reducer>{reducer, shape, Windows<int64_t>(shape), y}.run(executor);
+  internal::for_windows<Reducer>(shape, [&]<bool general>(const Windows<int64_t, general>& windows) {
+    internal::WindowReduction<Reducer, general>{reducer, shape, windows, y}.run(executor);
+  });
   return {};
 }
 
@@ -198,7 +323,9 @@ template <class Gatherer>
 Status gather_windows(const Executor& executor, const Gatherer& gatherer, const WindowShape& shape,
                       typename Gatherer::Element* dx) {
   if (shape.x_elements() == 0) return {};
-  internal::WindowGather<Gatherer>{gatherer, shape, Windows<int64_t>(shape), dx}.run(executor);
+  internal::for_windows<Gatherer>(shape, [&]<bool general>(const Windows<int64_t, general>& windows) {
+    internal::WindowGather<Gatherer, general>{gatherer, shape, windows, dx}.run(executor);
+  });
   return {};
 }
 

@@ -1,48 +1,16 @@
 // The window pattern on a CUDA grid: down rows where there is one channel, otherwise a thread for each V neighboring
-// channels of an element of y, or of x, in the order of memory.
+// channels of an element of y, or of x, in the order of memory. Large windows are reduced by teams of threads.
 #pragma once
 
 #include "window_rows_cuda.h"
+#include "window_teams_cuda.h"
 
 namespace baracuda {
 namespace internal {
 
-inline constexpr int window_block = 256;
-
-// A thread's position in an array [batches, D, H, W, channels / V].
-template <class Index>
-struct WindowGrid {
-  int64_t threads;
-  Divisor<Index> d, h, w, groups;
-
-  WindowGrid(int64_t batches, const int64_t* extents, int64_t groups)
-      : threads(batches * extents[0] * extents[1] * extents[2] * groups),
-        d(extents[0]),
-        h(extents[1]),
-        w(extents[2]),
-        groups(groups) {}
-  struct Position {
-    Index batch, d, h, w, group;
-  };
-  static __device__ Index split(const Divisor<Index>& extent, Index& index) {
-    Index quotient = extent.quotient(index), rest = index - quotient * extent.value;
-    index = quotient;
-    return rest;
-  }
-  __device__ Position position(Index index) const {
-    Position position;
-    position.group = split(groups, index);
-    position.w = split(w, index);
-    position.h = split(h, index);
-    position.d = split(d, index);
-    position.batch = index;
-    return position;
-  }
-};
-
-template <int V, class Index, class Reducer>
+template <int V, class Index, bool general, class Reducer>
 __global__ void __launch_bounds__(window_block)
-    reduce_window_elements(Reducer reducer, Windows<Index> windows, WindowGrid<Index> grid,
+    reduce_window_elements(Reducer reducer, Windows<Index, general> windows, WindowGrid<Index> grid,
                            typename Reducer::Element* y) {
   int64_t index = int64_t(blockIdx.x) * window_block + threadIdx.x;
   if (index >= grid.threads) return;
@@ -50,44 +18,63 @@ __global__ void __launch_bounds__(window_block)
   store<V>(y + index * V, windows.template reduce<V>(reducer, batch, d, h, w, Index(group * V), Constant<1>{}));
 }
 
-template <int V, class Index, class Gatherer>
+template <int V, class Index, bool general, class Gatherer>
 __global__ void __launch_bounds__(window_block)
-    gather_window_elements(Gatherer gatherer, Windows<Index> windows, WindowGrid<Index> grid,
+    gather_window_elements(Gatherer gatherer, Windows<Index, general> windows, WindowGrid<Index> grid,
                            typename Gatherer::Element* dx) {
   int64_t index = int64_t(blockIdx.x) * window_block + threadIdx.x;
   if (index >= grid.threads) return;
   auto [batch, d, h, w, group] = grid.position(Index(index));
+  Index channel = group * V;
   store<V>(dx + index * V,
-           windows.template gather<V>(gatherer, batch, Index(group * V), Index(index * V), windows.holding(0, d),
-                                      windows.holding(1, h), windows.holding(2, w), Constant<1>{}));
+           windows.template gather<V>(gatherer, batch, d, h, w, channel, windows.holding(0, batch, channel, d),
+                                      windows.holding(1, batch, channel, h), windows.holding(2, batch, channel, w),
+                                      Constant<1>{}));
 }
 
 // Fewer elements than this 32 bits reach, and a step beyond.
 inline constexpr int64_t window_reach = (int64_t(1) << 31) - (1 << 16);
 
 inline bool is_in_reach(const WindowShape& shape) {
-  return shape.x_elements() < window_reach && shape.y_elements() < window_reach;
+  bool fits = shape.x_elements() < window_reach && shape.y_elements() < window_reach;
+  for (int a = 0; a < 3; ++a) {
+    fits &= shape.in[a] + shape.before[a] + shape.after[a] + shape.size[a] * shape.dilation[a] < window_reach;
+    if (shape.adaptive[a]) fits &= (shape.in[a] + 1) * (shape.out[a] + 1) < window_reach;
+  }
+  return fits;
 }
 
-// body(Constant<V>, Index): V channels where they are aligned, 32 bits where they reach every element.
-template <class T, class Body>
+// body(Constant<V>, Windows<Index, general>): V channels where they are aligned and alike, 32 bits where they reach
+// every element.
+template <class Kernel, class Body>
 Status for_window_grid(const WindowShape& shape, const Body& body) {
+  using T = typename Kernel::Element;
   constexpr int V = 16 / sizeof(T) < 4 ? 16 / sizeof(T) : 4;
-  if (!is_in_reach(shape)) return body(Constant<1>{}, int64_t(0));
-  if (shape.channels % V == 0) return body(Constant<V>{}, int32_t(0));
-  return body(Constant<1>{}, int32_t(0));
+  auto of = [&](auto general) {
+    constexpr bool is_general = decltype(general)::value;
+    if (!is_in_reach(shape)) return body(Constant<1>{}, Windows<int64_t, is_general>(shape), int64_t(0));
+    if (shape.channels % V == 0 && !shape.is_listed())
+      return body(Constant<V>{}, Windows<int32_t, is_general>(shape), int32_t(0));
+    return body(Constant<1>{}, Windows<int32_t, is_general>(shape), int32_t(0));
+  };
+  if constexpr (Kernel::general)
+    if (shape.is_general()) return of(std::true_type{});
+  return of(std::false_type{});
 }
 
 template <class Reducer>
 Status reduce_windows_of(const Executor& executor, const Reducer& reducer, const WindowShape& shape,
                          typename Reducer::Element* y) {
-  if (shape.channels == 1 && is_in_reach(shape)) return reduce_window_rows(executor, reducer, shape, y);
-  return for_window_grid<typename Reducer::Element>(shape, [&](auto width, auto index) {
+  if (is_in_reach(shape)) {
+    if constexpr (Reducer::merges)
+      if (are_for_teams(shape)) return reduce_window_teams(executor, reducer, shape, y);
+    if (shape.channels == 1) return reduce_window_rows(executor, reducer, shape, y);
+  }
+  return for_window_grid<Reducer>(shape, [&](auto width, auto windows, auto index) {
     constexpr int V = decltype(width)::value;
-    using Index = decltype(index);
-    WindowGrid<Index> grid(shape.batches, shape.out, shape.channels / V);
+    WindowGrid<decltype(index)> grid(shape.batches, shape.out, shape.channels / V);
     unsigned blocks = unsigned(ceil_div(grid.threads, window_block));
-    reduce_window_elements<V><<<blocks, window_block, 0, executor.stream>>>(reducer, Windows<Index>(shape), grid, y);
+    reduce_window_elements<V><<<blocks, window_block, 0, executor.stream>>>(reducer, windows, grid, y);
     return launched();
   });
 }
@@ -96,12 +83,11 @@ template <class Gatherer>
 Status gather_windows_of(const Executor& executor, const Gatherer& gatherer, const WindowShape& shape,
                          typename Gatherer::Element* dx) {
   if (shape.channels == 1 && is_in_reach(shape)) return gather_window_rows(executor, gatherer, shape, dx);
-  return for_window_grid<typename Gatherer::Element>(shape, [&](auto width, auto index) {
+  return for_window_grid<Gatherer>(shape, [&](auto width, auto windows, auto index) {
     constexpr int V = decltype(width)::value;
-    using Index = decltype(index);
-    WindowGrid<Index> grid(shape.batches, shape.in, shape.channels / V);
+    WindowGrid<decltype(index)> grid(shape.batches, shape.in, shape.channels / V);
     unsigned blocks = unsigned(ceil_div(grid.threads, window_block));
-    gather_window_elements<V><<<blocks, window_block, 0, executor.stream>>>(gatherer, Windows<Index>(shape), grid, dx);
+    gather_window_elements<V><<<blocks, window_block, 0, executor.stream>>>(gatherer, windows, grid, dx);
     return launched();
   });
 }
@@ -117,6 +103,8 @@ Status for_parts_in_reach(const WindowShape& shape, const Body& body) {
   if (together < 1) together = 1;
   for (int64_t first = 0; first < shape.batches; first += together) {
     part.batches = together < shape.batches - first ? together : shape.batches - first;
+    for (int a = 0; a < 3; ++a)
+      if (shape.begins[a] != nullptr) part.begins[a] = shape.begins[a] + first * shape.out[a] * shape.channels;
     if (Status status = body(part, first * x_batch, first * y_batch); !status.ok()) return status;
   }
   return {};

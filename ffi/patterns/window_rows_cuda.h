@@ -67,80 +67,99 @@ __device__ void store_chunk(T* to, const Vector<T, V>& values, int left, bool is
     if (k < left) to[k] = values.lane[k];
 }
 
-// The extents of windows along H and W; 0 if they are only known at run time.
+// The extents of windows along H and W; 0 if they are only known at run time. Those that are cut off have others.
 template <int rows_, int columns_>
 struct WindowExtent {
   static constexpr int rows = rows_, columns = columns_;
 };
 
-template <class Extent, class Reducer>
-__global__ void __launch_bounds__(window_rows_block)
-    reduce_window_rows(Reducer reducer, Windows<int32_t> windows, WindowRows<Extent::rows == 1> grid,
+// A reducer says how many blocks should be on a multiprocessor at once, 0 for as many as the compiler likes.
+template <class Extent, bool general, class Reducer>
+__global__ void __launch_bounds__(window_rows_block, Reducer::row_blocks)
+    reduce_window_rows(Reducer reducer, Windows<int32_t, general> windows, WindowRows<Extent::rows == 1> grid,
                        typename Reducer::Element* y) {
   int thread = blockIdx.x * window_rows_block + threadIdx.x;
   if (thread >= grid.threads) return;
   auto position = grid.position(thread);
-  int from_d = position.d * windows.stride[0].value, depth = windows.extent(0, from_d);
+  int batch = position.batch, d = position.d;
+  auto depth = windows.span(0, batch, 0, d);
   grid.for_steps(position, windows.out, [&](int row, int column) {
-    int from_h = row * windows.stride[1].value, height = windows.extent(1, from_h);
-    int from_w = column * windows.stride[2].value, width = windows.extent(2, from_w);
-    int to = windows.y_element(position.batch, position.d, row, column, 0);
-    typename Reducer::template State<1> state;
-    reducer.start(state, to);
-    for (int i = 0; i < depth; ++i) {
-      int element = windows.x_element(position.batch, from_d + i, from_h, from_w, 0);
-      if (Extent::columns > 0 && height == Extent::rows && width == Extent::columns) {
-        // All are read before any is used.
-        typename Reducer::template Elements<1> elements[std::max(Extent::rows, 1)][std::max(Extent::columns, 1)];
+    int to = windows.y_element(batch, d, row, column, 0);
+    if constexpr (Extent::columns > 0 && !general) {
+      int from_h = windows.begin(1, row), from_w = windows.begin(2, column);
+      if (from_h >= 0 && from_w >= 0 && from_h + Extent::rows <= windows.in[1] &&
+          from_w + Extent::columns <= windows.in[2]) {
+        typename Reducer::template State<1> state;
+        int index = (depth.first * windows.in[1] + from_h) * windows.in[2] + from_w;
+        WindowPosition<int32_t> window{to,
+                                       windows.x_element(batch, depth.first, from_h, from_w, 0),
+                                       index,
+                                       {d, row, column},
+                                       {depth.count, Extent::rows, Extent::columns}};
+        reducer.start(state, window);
+        for (int i = 0; i < depth.count; ++i) {
+          int offset = i * windows.in[1] * windows.in[2];
+          // All are read before any is used.
+          typename Reducer::template Elements<1> elements[Extent::rows][Extent::columns];
 #pragma unroll
-        for (int j = 0; j < Extent::rows; ++j)
+          for (int j = 0; j < Extent::rows; ++j)
 #pragma unroll
-          for (int k = 0; k < Extent::columns; ++k)
-            elements[j][k] = reducer.template stage<1>(element + j * windows.in[2] + k, Constant<1>{});
+            for (int k = 0; k < Extent::columns; ++k) {
+              int from = offset + j * windows.in[2] + k;
+              elements[j][k] = reducer.template stage<1>(window.first + from, Constant<1>{}, index + from);
+            }
 #pragma unroll
-        for (int j = 0; j < Extent::rows; ++j)
+          for (int j = 0; j < Extent::rows; ++j)
 #pragma unroll
-          for (int k = 0; k < Extent::columns; ++k) reducer.push(state, elements[j][k]);
-      } else {
-        for (int j = 0; j < height; ++j, element += windows.in[2])
-          for (int k = 0; k < width; ++k) reducer.push(state, reducer.template stage<1>(element + k, Constant<1>{}));
+            for (int k = 0; k < Extent::columns; ++k) reducer.push(state, elements[j][k]);
+        }
+        return store<1>(y + to, reducer.finish(state, windows, window, Constant<1>{}));
       }
     }
-    store<1>(y + to, reducer.finish(state, to));
+    store<1>(y + to, windows.template reduce<1>(reducer, batch, d, row, column, 0, Constant<1>{}));
   });
 }
 
 // Elements of x in chunks of V, by windows of any kind.
-template <int V, class Gatherer>
+template <int V, bool general, class Gatherer>
 __global__ void __launch_bounds__(window_rows_block)
-    gather_window_rows(Gatherer gatherer, Windows<int32_t> windows, WindowRows<false> grid,
+    gather_window_rows(Gatherer gatherer, Windows<int32_t, general> windows, WindowRows<false> grid,
                        typename Gatherer::Element* dx) {
   using T = typename Gatherer::Element;
-  using Range = typename Windows<int32_t>::Range;
+  using Range = WindowRange<int32_t>;
   int thread = blockIdx.x * window_rows_block + threadIdx.x;
   if (thread >= grid.threads) return;
   auto position = grid.position(thread);
+  int batch = position.batch, d = position.d;
   bool is_aligned = windows.in[2] % V == 0;
-  Range ds = windows.holding(0, position.d);
+  Range ds = windows.holding(0, batch, 0, d);
   grid.for_steps(position, windows.in, [&](int row, int column) {
-    int element = windows.x_element(position.batch, position.d, row, column, 0), left = windows.in[2] - column;
-    Vector<T, V> x = load_chunk<V>(gatherer.x + element, left, is_aligned);
+    int element = windows.x_element(batch, d, row, column, 0), left = windows.in[2] - column;
+    int index = (d * windows.in[1] + row) * windows.in[2] + column;
+    Vector<T, V> x{};
+    if constexpr (Gatherer::reads_x) x = load_chunk<V>(gatherer.x + element, left, is_aligned);
     typename Gatherer::template State<1> state[V];
 #pragma unroll
-    for (int k = 0; k < V; ++k) gatherer.start(state[k], Vector<T, 1>{x.lane[k]});
-    Range hs = windows.holding(1, row);
-    Range ws{windows.holding(2, column).first, windows.holding(2, column + V - 1).end};
-    for (int i = ds.first; i < ds.end; ++i)
-      for (int j = hs.first; j < hs.end; ++j)
+    for (int k = 0; k < V; ++k) gatherer.start(state[k], Vector<T, 1>{x.lane[k]}, index + k, 0);
+    Range hs = windows.holding(1, batch, 0, row);
+    int last = min(column + V, windows.in[2]) - 1;
+    Range ws{windows.holding(2, batch, 0, column).first, windows.holding(2, batch, 0, last).end};
+    for (int i = ds.first; i < ds.end; ++i) {
+      if (!windows.holds(0, i, d)) continue;
+      for (int j = hs.first; j < hs.end; ++j) {
+        if (!windows.holds(1, j, row)) continue;
         for (int w = ws.first; w < ws.end; ++w) {
-          auto window = windows.position(position.batch, i, j, w, 0);
-          auto term = gatherer.template stage<1>(window.y_element);
-          int offset = column - w * windows.stride[2].value;
+          auto window = windows.position(batch, i, j, w, 0);
+          auto term = gatherer.template stage<1>(windows, window);
+          auto span = windows.span(2, batch, 0, w);
+          int offset = column - span.first, reach = span.count * windows.apart(2);
 #pragma unroll
           for (int k = 0; k < V; ++k)
-            if (unsigned(offset + k) < unsigned(windows.size[2]))
+            if (unsigned(offset + k) < unsigned(reach) && windows.holds(2, w, column + k))
               gatherer.push(state[k], term, windows, element + k, Constant<1>{}, window);
         }
+      }
+    }
     Vector<T, V> out;
 #pragma unroll
     for (int k = 0; k < V; ++k) out.lane[k] = gatherer.finish(state[k]).lane[0];
@@ -149,14 +168,19 @@ __global__ void __launch_bounds__(window_rows_block)
 }
 
 // A window's size and stride along an axis, and the windows that hold some of `elements` elements, the first of which
-// is a multiple of the stride: `before` that many strides begin before it, and so on.
-template <int size, int stride, int elements>
+// is `phase` elements beyond a multiple of the stride in the padded axis: `before` that many strides begin before it,
+// and so on.
+template <int size, int stride_, int elements, int phase_ = 0>
 struct WindowSteps {
-  static_assert(elements % stride == 0);
-  static constexpr int before = (size - 1) / stride, count = before + elements / stride;
-  static __device__ int first(int element) { return element / stride - before; }
+  static_assert(elements % stride_ == 0 && phase_ < stride_ && phase_ < size);
+  static constexpr int stride = stride_, phase = phase_;
+  static constexpr int before = (size - 1 - phase) / stride, count = before + (phase + elements - 1) / stride + 1;
+  static __device__ int first(int padded) { return padded / stride - before; }
   static constexpr __host__ __device__ bool holds(int window, int element) {
-    return unsigned(element + (before - window) * stride) < unsigned(size);
+    return unsigned(phase + element + (before - window) * stride) < unsigned(size);
+  }
+  static bool is(const WindowShape& shape, int axis) {
+    return shape.size[axis] == size && shape.stride[axis] == stride && shape.before[axis] % stride == phase;
   }
 };
 
@@ -164,7 +188,7 @@ struct WindowSteps {
 // the windows is read once for all of them.
 template <int R, int V, class Along, class Across, class Gatherer>
 __global__ void __launch_bounds__(window_rows_block)
-    gather_known_window_rows(Gatherer gatherer, Windows<int32_t> windows, WindowRows<false> grid,
+    gather_known_window_rows(Gatherer gatherer, Windows<int32_t, false> windows, WindowRows<false> grid,
                              typename Gatherer::Element* dx) {
   using T = typename Gatherer::Element;
   int thread = blockIdx.x * window_rows_block + threadIdx.x;
@@ -172,39 +196,39 @@ __global__ void __launch_bounds__(window_rows_block)
   auto [batch, d, row, column] = grid.position(thread);
   bool is_aligned = windows.in[2] % V == 0;
   int element = windows.x_element(batch, d, row, column, 0), left = windows.in[2] - column;
-  Vector<T, V> x[R];
-#pragma unroll
-  for (int r = 0; r < R; ++r) {
-    int there = min(r, windows.in[1] - 1 - row);
-    x[r] = load_chunk<V>(gatherer.x + element + there * windows.in[2], left, is_aligned);
-  }
+  int index = (d * windows.in[1] + row) * windows.in[2] + column;
   typename Gatherer::template State<1> state[R][V];
 #pragma unroll
-  for (int r = 0; r < R; ++r)
+  for (int r = 0; r < R; ++r) {
+    Vector<T, V> x{};
+    if constexpr (Gatherer::reads_x) {
+      int there = min(r, windows.in[1] - 1 - row);
+      x = load_chunk<V>(gatherer.x + element + there * windows.in[2], left, is_aligned);
+    }
 #pragma unroll
-    for (int k = 0; k < V; ++k) gatherer.start(state[r][k], Vector<T, 1>{x[r].lane[k]});
-  int first_h = Along::first(row), first_w = Across::first(column);
-  auto ds = windows.holding(0, d);
+    for (int k = 0; k < V; ++k) gatherer.start(state[r][k], Vector<T, 1>{x.lane[k]}, index + r * windows.in[2] + k, 0);
+  }
+  int first_h = Along::first(row + windows.before[1]), first_w = Across::first(column + windows.before[2]);
+  auto ds = windows.holding(0, batch, 0, d);
   for (int i = ds.first; i < ds.end; ++i)
 #pragma unroll
     for (int h = 0; h < Along::count; ++h) {
       if (unsigned(first_h + h) >= unsigned(windows.out[1])) continue;
-      int slice = windows.y_element(batch, i, first_h + h, first_w, 0);
       typename Gatherer::template Terms<1> terms[Across::count];
       auto in_range = [&](int w) { return unsigned(first_w + w) < unsigned(windows.out[2]); };
+      auto window = [&](int w) { return windows.position(batch, i, first_h + h, first_w + w, 0); };
 #pragma unroll
       for (int w = 0; w < Across::count; ++w)
-        if (in_range(w)) terms[w] = gatherer.template stage<1>(slice + w);
+        if (in_range(w)) terms[w] = gatherer.template stage<1>(windows, window(w));
 #pragma unroll
       for (int w = 0; w < Across::count; ++w) {
         if (!in_range(w)) continue;
-        auto window = windows.position(batch, i, first_h + h, first_w + w, 0);
 #pragma unroll
         for (int r = 0; r < R; ++r)
 #pragma unroll
           for (int k = 0; k < V; ++k)
             if (Along::holds(h, r) && Across::holds(w, k))
-              gatherer.push(state[r][k], terms[w], windows, element + r * windows.in[2] + k, Constant<1>{}, window);
+              gatherer.push(state[r][k], terms[w], windows, element + r * windows.in[2] + k, Constant<1>{}, window(w));
       }
     }
 #pragma unroll
@@ -220,47 +244,62 @@ __global__ void __launch_bounds__(window_rows_block)
 template <class Reducer>
 Status reduce_window_rows(const Executor& executor, const Reducer& reducer, const WindowShape& shape,
                           typename Reducer::Element* y) {
-  auto launch = [&](auto extent) {
+  auto launch = [&](auto extent, auto general) {
     WindowRows<decltype(extent)::rows == 1> grid(shape.batches, shape.out, window_rows_each, 1);
-    reduce_window_rows<decltype(extent)>
-        <<<grid.blocks(), window_rows_block, 0, executor.stream>>>(reducer, Windows<int32_t>(shape), grid, y);
+    reduce_window_rows<decltype(extent)><<<grid.blocks(), window_rows_block, 0, executor.stream>>>(
+        reducer, Windows<int32_t, decltype(general)::value>(shape), grid, y);
     return launched();
   };
+  if constexpr (Reducer::general)
+    if (shape.is_general()) return launch(WindowExtent<0, 0>{}, std::true_type{});
   auto is = [&](int64_t rows, int64_t columns) { return shape.size[1] == rows && shape.size[2] == columns; };
-  if (is(1, 2)) return launch(WindowExtent<1, 2>{});
-  if (is(1, 3)) return launch(WindowExtent<1, 3>{});
-  if (is(1, 4)) return launch(WindowExtent<1, 4>{});
-  if (is(2, 2)) return launch(WindowExtent<2, 2>{});
-  if (is(3, 3)) return launch(WindowExtent<3, 3>{});
-  return launch(WindowExtent<0, 0>{});
+  std::false_type strided;
+  if (is(1, 2)) return launch(WindowExtent<1, 2>{}, strided);
+  if (is(1, 3)) return launch(WindowExtent<1, 3>{}, strided);
+  if (is(1, 4)) return launch(WindowExtent<1, 4>{}, strided);
+  if (is(2, 2)) return launch(WindowExtent<2, 2>{}, strided);
+  if (is(3, 3)) return launch(WindowExtent<3, 3>{}, strided);
+  return launch(WindowExtent<0, 0>{}, strided);
 }
 
 template <class Gatherer>
 Status gather_window_rows(const Executor& executor, const Gatherer& gatherer, const WindowShape& shape,
                           typename Gatherer::Element* dx) {
   constexpr int V = 16 / sizeof(typename Gatherer::Element) < 4 ? 16 / sizeof(typename Gatherer::Element) : 4;
-  auto known = [&](auto rows, auto along, auto across) {
-    WindowRows<false> grid(shape.batches, shape.in, rows.value, V);
-    gather_known_window_rows<rows.value, V, decltype(along), decltype(across)>
-        <<<grid.blocks(), window_rows_block, 0, executor.stream>>>(gatherer, Windows<int32_t>(shape), grid, dx);
+  auto any = [&](auto general) {
+    WindowRows<false> grid(shape.batches, shape.in, window_rows_each, V);
+    gather_window_rows<V><<<grid.blocks(), window_rows_block, 0, executor.stream>>>(
+        gatherer, Windows<int32_t, decltype(general)::value>(shape), grid, dx);
     return launched();
   };
-  auto is = [&](int axis, int64_t size, int64_t stride) {
-    return shape.size[axis] == size && shape.stride[axis] == stride;
-  };
+  if constexpr (Gatherer::general)
+    if (shape.is_general()) return any(std::true_type{});
   if constexpr (Gatherer::is_quick) {
+    Status status;
+    // Whether the windows are these, whose gradients then are computed.
+    auto are = [&](auto rows, auto along, auto across) {
+      if (!along.is(shape, 1) || !across.is(shape, 2)) return false;
+      WindowRows<false> grid(shape.batches, shape.in, rows.value, V);
+      gather_known_window_rows<rows.value, V, decltype(along), decltype(across)>
+          <<<grid.blocks(), window_rows_block, 0, executor.stream>>>(gatherer, Windows<int32_t, false>(shape), grid,
+                                                                     dx);
+      status = launched();
+      return true;
+    };
     using R = Constant<window_rows_each>;
-    if (is(1, 2, 2) && is(2, 2, 2)) return known(R{}, WindowSteps<2, 2, R::value>{}, WindowSteps<2, 2, V>{});
-    if (is(1, 3, 2) && is(2, 3, 2)) return known(R{}, WindowSteps<3, 2, R::value>{}, WindowSteps<3, 2, V>{});
-    if (is(1, 3, 1) && is(2, 3, 1)) return known(R{}, WindowSteps<3, 1, R::value>{}, WindowSteps<3, 1, V>{});
-    if (is(1, 1, 1) && is(2, 2, 2)) return known(Constant<1>{}, WindowSteps<1, 1, 1>{}, WindowSteps<2, 2, V>{});
-    if (is(1, 1, 1) && is(2, 3, 2)) return known(Constant<1>{}, WindowSteps<1, 1, 1>{}, WindowSteps<3, 2, V>{});
-    if (is(1, 1, 1) && is(2, 4, 2)) return known(Constant<1>{}, WindowSteps<1, 1, 1>{}, WindowSteps<4, 2, V>{});
+    using One = Constant<1>;
+    if (are(R{}, WindowSteps<2, 2, R::value>{}, WindowSteps<2, 2, V>{})) return status;
+    if (are(R{}, WindowSteps<3, 2, R::value>{}, WindowSteps<3, 2, V>{})) return status;
+    if (are(R{}, WindowSteps<3, 1, R::value>{}, WindowSteps<3, 1, V>{})) return status;
+    if (are(One{}, WindowSteps<1, 1, 1>{}, WindowSteps<2, 2, V>{})) return status;
+    if (are(One{}, WindowSteps<1, 1, 1>{}, WindowSteps<3, 2, V>{})) return status;
+    if (are(One{}, WindowSteps<1, 1, 1>{}, WindowSteps<4, 2, V>{})) return status;
+    if constexpr (Gatherer::general) {  // padded
+      if (are(R{}, WindowSteps<3, 2, R::value, 1>{}, WindowSteps<3, 2, V, 1>{})) return status;
+      if (are(One{}, WindowSteps<1, 1, 1>{}, WindowSteps<3, 2, V, 1>{})) return status;
+    }
   }
-  WindowRows<false> grid(shape.batches, shape.in, window_rows_each, V);
-  gather_window_rows<V>
-      <<<grid.blocks(), window_rows_block, 0, executor.stream>>>(gatherer, Windows<int32_t>(shape), grid, dx);
-  return launched();
+  return any(std::false_type{});
 }
 
 }  // namespace internal

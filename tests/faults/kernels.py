@@ -281,6 +281,16 @@ def channels_that_are_last_are_taken_for_first():
     return of_kernel("lp_pool", attributes=lambda **_: {"channels_last": False})
 
 
+@planted(VALUE, op="avg_pool2d", tier="changed", case="without padding, ceil", dtype="float32")
+def padding_is_counted():
+    return of_kernel("avg_pool", attributes=lambda **_: {"counts_padding": True})
+
+
+@planted(VALUE, op="max_pool2d", tier="changed", case="pairs", dtype="float32")
+def what_is_after_an_axis_is_taken_for_what_is_before():
+    return of_kernel("max_pool", attributes=lambda padding, **_: {"padding": padding[len(padding) // 2 :] * 2})
+
+
 @planted(VALUE, op="topk", tier="changed", case="rows", dtype="float32")
 @planted("test_sort.test_topk_is_the_beginning_of_the_sort", op="topk", tier="changed", largest=True)
 def the_largest_are_the_smallest():

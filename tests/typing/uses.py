@@ -25,6 +25,8 @@ def uses(x: Array, ids: Array) -> None:
     assert_type(bj.lerp(x, 2 * x, 0.5), Array)
     assert_type(bj.layer_norm(x, axis=(0, 1)), Array)
     assert_type(bj.lp_pool1d(x[None], 2, window=2), Array | tuple[Array, ...])  # with return_residuals, several
+    assert_type(bj.max_pool1d(x[None], 2, padding=((0, 1),)), Array | tuple[Array, ...])  # with return_indices, two
+    assert_type(bj.adaptive_avg_pool1d(x[None], 2), Array)
 
     # Several results
     assert_type(bj.topk(x, 2), tuple[Array, Array])

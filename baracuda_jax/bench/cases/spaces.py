@@ -174,6 +174,7 @@ def _pools(sizes, dtype):
         pool.images(image, dtype),
         pool.lines_or_volumes(1, 4, image, dtype),
         pool.lines_or_volumes(3, 2, image, dtype),
+        *pool.of(image, dtype),
     ]
 
 

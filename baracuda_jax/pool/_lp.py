@@ -18,15 +18,15 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from ._core import checks
-from ._core.api import api
-from ._core.case import Case
-from ._core.data_format import FORMATS, image
-from ._core.kernel import kernel
-from ._core.op import Body, as_they_are, declare
-from ._core.sku import OpCategory
-from ._core.types import Decorator, Implementation, Integers
-from ._core.wide import wide, wide_dtype, with_unrounded
+from .._core import checks
+from .._core.api import api
+from .._core.case import Case
+from .._core.data_format import FORMATS, image
+from .._core.kernel import kernel
+from .._core.op import Body, as_they_are, declare
+from .._core.sku import OpCategory
+from .._core.types import Decorator, Implementation, Integers
+from .._core.wide import wide, wide_dtype, with_unrounded
 
 _DOC = """{rank}-dimensional LP pooling: the p-norm of each window.
 

@@ -1,5 +1,5 @@
-// The FFI target of tangents of pooling.
-#include "pool.h"
+// The FFI target of tangents of LP pooling.
+#include "lp.h"
 
 namespace baracuda {
 namespace {
@@ -8,7 +8,7 @@ ffi::Error tangent_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer y, ff
                            ffi::Result<ffi::AnyBuffer> out, Dimensions window, Dimensions strides, double norm_type,
                            bool channels_last) {
   constexpr const char* op = "lp_pool_tangent";
-  Pooling pooling(op, "x", x, "the result", *out, window, strides, norm_type, channels_last);
+  LpPooling pooling(op, "x", x, "the result", *out, window, strides, norm_type, channels_last);
   pooling.checks.same_shape("t", t, "x", x)
       .same_dtype("t", t, "x", x)
       .same_shape("y", y, "the result", *out)

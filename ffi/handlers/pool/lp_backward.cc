@@ -1,5 +1,5 @@
-// The FFI target of gradients of pooling.
-#include "pool.h"
+// The FFI target of gradients of LP pooling.
+#include "lp.h"
 
 namespace baracuda {
 namespace {
@@ -8,7 +8,7 @@ ffi::Error backward_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer y, f
                             ffi::Result<ffi::AnyBuffer> dx, Dimensions window, Dimensions strides, double norm_type,
                             bool channels_last) {
   constexpr const char* op = "lp_pool_backward";
-  Pooling pooling(op, "x", x, "dy", dy, window, strides, norm_type, channels_last);
+  LpPooling pooling(op, "x", x, "dy", dy, window, strides, norm_type, channels_last);
   pooling.checks.same_shape("y", y, "dy", dy)
       .dtype("y", y, wide(x.element_type()))
       .same_shape("the result", *dx, "x", x)

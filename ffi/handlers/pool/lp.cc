@@ -1,5 +1,5 @@
-// The FFI target of pooling.
-#include "pool.h"
+// The FFI target of LP pooling.
+#include "lp.h"
 
 namespace baracuda {
 namespace {
@@ -8,7 +8,7 @@ namespace {
 ffi::Error pool_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> y, ffi::RemainingRets more,
                         Dimensions window, Dimensions strides, double norm_type, bool channels_last) {
   constexpr const char* op = "lp_pool";
-  Pooling pooling(op, "x", x, "the result", *y, window, strides, norm_type, channels_last);
+  LpPooling pooling(op, "x", x, "the result", *y, window, strides, norm_type, channels_last);
   ffi::DataType dtype = x.element_type();
   void* unrounded = nullptr;
   pooling.checks.require(more.size() <= size_t(is_rounded(dtype)), "expected fewer results, got ", more.size() + 1);
