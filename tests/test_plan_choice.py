@@ -15,7 +15,7 @@ import baracuda_jax as bj
 from baracuda_jax import PlanPreference
 from baracuda_jax._core import choice, measurements
 from baracuda_jax._core.op import OPS
-from baracuda_jax._core.regime import by_rows, by_size
+from baracuda_jax._core.regime import by_entries, by_rows, by_size, by_windows
 
 # ---------------------------------------------------------------------------------------------------------------------
 # What is wrong is said
@@ -86,11 +86,12 @@ def test_a_preference_is_a_string_or_an_object():
 
 
 def test_a_workspace_that_is_too_large():
-    need = bj.plan("segment_sum", X, IDS, 3).workspace_bytes
+    many = 2**15 + 1  # segments, for which rows have an index
+    need = bj.plan("segment_sum", X, IDS, many).workspace_bytes
     for limit, backend in ((need, "native"), (need - 1, "xla")):
         implementation = PlanPreference(max_workspace_bytes=limit)
-        plan = bj.plan("segment_sum", X, IDS, 3, implementation=implementation)
-        text = jax.jit(lambda x: bj.segment_sum(x, IDS, 3, implementation=implementation)).lower(X).as_text()
+        plan = bj.plan("segment_sum", X, IDS, many, implementation=implementation)
+        text = jax.jit(lambda x: bj.segment_sum(x, IDS, many, implementation=implementation)).lower(X).as_text()
         assert plan.sku.backend == backend and plan.workspace_bytes <= limit
         assert calls(text) == set(plan.targets)
     implementation = PlanPreference("native", max_workspace_bytes=need - 1)
@@ -98,9 +99,9 @@ def test_a_workspace_that_is_too_large():
         f"segment_sum: implementation has backend='native' and max_workspace_bytes={need - 1}, but.* needs {need} bytes"
     )
     with pytest.raises(ValueError, match=message):
-        bj.plan("segment_sum", X, IDS, 3, implementation=implementation)
+        bj.plan("segment_sum", X, IDS, many, implementation=implementation)
     with pytest.raises(ValueError, match=message):
-        bj.segment_sum(X, IDS, 3, implementation=implementation)
+        bj.segment_sum(X, IDS, many, implementation=implementation)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -116,7 +117,8 @@ def test_the_table_is_whole():
         op = OPS[row["op"]]
         assert row["pass"] in ("forward", "backward") and row["dtype"] in op.dtypes
         assert row["device"] and row["jax"] and row["date"] and row["cases"]
-        names = {by_size: set(), by_rows: {"length", "inner", "aligned", "sorted"}}.get(
+        by_segments = {"length", "inner", "aligned", "sorted"}
+        names = {by_size: set(), by_rows: by_segments, by_entries: by_segments, by_windows: {"length", "inner"}}.get(
             op.regime, {"length", "inner", "aligned"}
         )
         for case in row["cases"]:

@@ -65,8 +65,8 @@ def _positions(shape, windows):
 def _better(a, b):
     """The earlier of two equal maxima, or the earlier NaN."""
     (x, i), (y, j) = a, b
-    is_equal = (x == y) | ((x != x) & (y != y))
-    takes = ((y > x) | ((y != y) & (x == x))) | (is_equal & (j < i))
+    x_is_nan, y_is_nan, is_earlier = jnp.isnan(x), jnp.isnan(y), j < i
+    takes = jnp.where(x_is_nan, y_is_nan & is_earlier, y_is_nan | (y > x) | ((y == x) & is_earlier))
     return jnp.where(takes, y, x), jnp.where(takes, j, i)
 
 
