@@ -95,7 +95,9 @@ def _of_any(x, begins, windows):
         at, inside = elements(windows, i, begins[i] if begins else None)
         found = taken(x, axis, at)
         found = jnp.where(of_rank(inside, found.ndim), found, jnp.array(-jnp.inf, x.dtype))
-        first = jnp.argmax(found, -1, keepdims=True)
+        # Not the argmax of what is found: on a GPU that of several NaNs is any of them.
+        is_best = (found == found.max(-1, keepdims=True)) | jnp.isnan(found)
+        first = jnp.argmax(is_best, -1, keepdims=True)
         pick = lambda a, first=first, axis=axis: jnp.moveaxis(jnp.take_along_axis(a, first, -1)[..., 0], -1, axis)
         x, index = pick(found), pick(taken(index, axis, at))
     return channels_as_they_were(windows, x), channels_as_they_were(windows, index)
