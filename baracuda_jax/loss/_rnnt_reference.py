@@ -45,11 +45,11 @@ def _sample(x, targets, frames, labels, *, blank, is_log):
     log = jnp.where(x == jnp.inf, jnp.nan, x) if is_log else jax.nn.log_softmax(x, -1)
     is_label = (targets >= 0) & (targets < x.shape[2]) & (targets != blank) & (numbers(targets.shape[0]) < labels)
     targets = jnp.pad(jnp.where(is_label, targets, -1), [(0, 1)], constant_values=-1)
-    is_own = numbers(x.shape[2]) == targets[:, None]
+    is_own = (numbers(x.shape[2])[None] == targets[:, None])[None]
     of_label = jnp.where(is_own, log, 0).sum(-1)
     return _Sample(
         jnp.where(is_node, log[..., blank], -jnp.inf),
-        jnp.where(is_node & (targets >= 0), of_label, -jnp.inf),
+        jnp.where(is_node & (targets >= 0)[None], of_label, -jnp.inf),
         frames,
         labels,
     )
