@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks, keys
+from .._core import checks, explicit, keys
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.data_format import FORMATS, DataFormat
@@ -150,7 +150,7 @@ def _begins(samples, windows):
     samples = jnp.where(samples >= 0, jnp.minimum(samples, 1), 0)  # in x, whatever they are
     found = []
     for i, (n, m, k) in enumerate(zip(windows.size, windows.out, windows.window, strict=True)):
-        u = samples[..., i : i + 1]
+        u = explicit.whole(samples, [samples.ndim - 1])[..., i : i + 1]
         a = jnp.asarray(n - k, u.dtype) / jnp.asarray(max(m - 1, 1), u.dtype)
         o = of_rank(np.arange(m), u.ndim)
         begin = ((o.astype(u.dtype) + u) * a).astype(jnp.int32) - (u * a).astype(jnp.int32)

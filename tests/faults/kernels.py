@@ -195,10 +195,10 @@ def the_two_values_of_a_byte_are_swapped():
 @planted("test_segment.test_all_ids_out_of_range", op="segment_sum")
 @planted(VALUE, op="segment_sum", tier="changed", case="dropped", dtype="float32")
 def ids_out_of_range_are_clamped():
-    def clamped(ids, out, **_):
-        return [jnp.clip(ids, 0, max(out[-1][0][-1] - 2, 0)).astype(ids.dtype)]
+    def clamped(data, ids, *others, out, **_):
+        return [data, jnp.clip(ids, 0, max(out[-1][0][-2] - 1, 0)).astype(ids.dtype), *others]
 
-    return of_kernel("segment_index", operands=clamped)
+    return of_kernel("segment_sum", operands=clamped)
 
 
 @planted(
