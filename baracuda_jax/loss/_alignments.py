@@ -1,8 +1,10 @@
-"""The arguments of losses that sum over alignments of labels to frames, and their reduction."""
+"""The arguments of losses that sum over alignments of labels to frames, and cases of them."""
 
 import jax.numpy as jnp
+import numpy as np
 
 from .._core import checks
+from .._core.case import Case
 from .._core.compiled import compiled, full
 
 
@@ -50,3 +52,21 @@ def _as_int32(x):
     info = jnp.iinfo(x.dtype)
     x = jnp.maximum(x, -1) if info.min < -1 else x
     return (jnp.minimum(x, 2**31 - 1) if info.max > 2**31 - 1 else x).astype(jnp.int32)
+
+
+def case(name, batch, dimensions, labels, shortest, too_short, *, is_full=False, blank=0, **kwargs):
+    """Samples of several lengths, or full ones, of these dimensions: frames, ..., classes. They have `shortest` frames or
+    more, except for the last, whose frames are too few for its labels."""
+
+    def draw(rng):
+        x = 2 * rng.standard_normal((*batch, *dimensions))
+        targets = rng.integers(0, dimensions[-1] - 1, (*batch, labels)).astype(np.int32)
+        targets += targets >= blank
+        if is_full:
+            return x, targets
+        input_lengths = rng.integers(shortest, dimensions[0] + 1, batch).astype(np.int32)
+        target_lengths = rng.integers(0, labels + 1, batch).astype(np.int32)
+        input_lengths[-1], target_lengths[-1] = too_short, labels
+        return x, targets, input_lengths, target_lengths
+
+    return Case(name, draw, kwargs | ({"blank": blank} if blank else {}))

@@ -1,20 +1,18 @@
 """Connectionist temporal classification: the probability of a sequence of labels, whichever frames they are in."""
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
-from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide_dtype
 from . import _ctc_kernels, _ctc_reference
-from ._alignments import arguments
+from ._alignments import arguments, case
 from ._arguments import INDEX, Reduction, reduced, reductions
 
 _DIMENSIONS = ("frames", "classes")
@@ -122,21 +120,9 @@ def _reduced(losses, targets, target_lengths, *, reduction, zero_infinity, dtype
     return reduced(losses, reduction, dtype)
 
 
-def _case(name, batch, frames, classes, labels, is_full=False, blank=0, **kwargs):
-    """Samples of several lengths, some of whose labels repeat; of the last there is no alignment."""
-
-    def draw(rng):
-        x = 2 * rng.standard_normal((*batch, frames, classes))
-        targets = rng.integers(0, classes - 1, (*batch, labels)).astype(np.int32)
-        targets += targets >= blank
-        if is_full:
-            return x, targets
-        input_lengths = rng.integers(2 * labels, frames + 1, batch).astype(np.int32)
-        target_lengths = rng.integers(0, labels + 1, batch).astype(np.int32)
-        input_lengths[-1], target_lengths[-1] = labels - 1, labels
-        return x, targets, input_lengths, target_lengths
-
-    return Case(name, draw, kwargs | ({"blank": blank} if blank else {}))
+def _case(name, batch, frames, classes, labels, **kwargs):
+    """Some labels repeat."""
+    return case(name, batch, (frames, classes), labels, 2 * labels, labels - 1, **kwargs)
 
 
 _CTC = declare(

@@ -1,19 +1,17 @@
 """The transducer's loss: the probability of a sequence of labels, however they are written while frames are read."""
 
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
-from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.op import Body, as_they_are, declare
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide_dtype
 from . import _rnnt_kernels, _rnnt_reference
-from ._alignments import arguments
+from ._alignments import arguments, case
 from ._arguments import INDEX, Reduction, reduced, reductions
 
 
@@ -120,21 +118,8 @@ def _reduced(losses, *, reduction, dtype):
     return reduced(losses, reduction, dtype)
 
 
-def _case(name, batch, frames, classes, labels, is_full=False, blank=0, **kwargs):
-    """Samples of several lengths; of the last there is no path."""
-
-    def draw(rng):
-        x = 2 * rng.standard_normal((*batch, frames, labels + 1, classes))
-        targets = rng.integers(0, classes - 1, (*batch, labels)).astype(np.int32)
-        targets += targets >= blank
-        if is_full:
-            return x, targets
-        input_lengths = rng.integers(1, frames + 1, batch).astype(np.int32)
-        target_lengths = rng.integers(0, labels + 1, batch).astype(np.int32)
-        input_lengths[-1], target_lengths[-1] = 0, labels
-        return x, targets, input_lengths, target_lengths
-
-    return Case(name, draw, kwargs | ({"blank": blank} if blank else {}))
+def _case(name, batch, frames, classes, labels, **kwargs):
+    return case(name, batch, (frames, labels + 1, classes), labels, 1, 0, **kwargs)
 
 
 _RNNT = declare(
