@@ -8,6 +8,30 @@ namespace internal {
 
 inline constexpr int grid_tile = 32, grid_warps = 8;
 
+// The sums of N neighboring states of an antidiagonal, which a lane has.
+template <class Wide, int N>
+struct GridSums {
+  Scaled<Wide> sums[N];
+
+  // Before the first node.
+  __device__ explicit GridSums(int first) {
+#pragma unroll
+    for (int n = 0; n < N; ++n) sums[n] = first + n == 0 ? scaled_one<Wide>() : scaled_zero<Wide>();
+  }
+  __device__ void store(ScaledElement<Wide>* row, int first, LatticeSample sample, int width) const {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      int j = first + n;
+      if (j >= width) break;
+      row[j] = {j < sample.states ? sums[n] : scaled_zero<Wide>()};
+    }
+  }
+  __device__ void normalize() {
+#pragma unroll
+    for (int n = 0; n < N; ++n) sums[n] = normalized(sums[n]);
+  }
+};
+
 // The part of an array of matrices [batches, rows, columns] that a block has: 32 columns, one for each lane of its
 // warps, which take the rows in turn. So the antidiagonals of a grid are read while the cache has its rows, and the
 // reverse.

@@ -36,20 +36,21 @@ struct SoftDtwLattice : SoftDtwLengths {
   __device__ static int weights_row(const LatticeDirection& direction, int i) { return direction.row(i); }
 
   template <int N>
-  struct Lane {
-    Scaled<Wide> sums[N], earlier[N];
+  struct Lane : GridSums<Wide, N> {
+    using GridSums<Wide, N>::sums;
+    Scaled<Wide> earlier[N];
     int weight[N];  // which of a row's is that of each state; -1 where there is none
 
     struct Fetched {
       Scaled<Wide> weight[N];
     };
 
-    __device__ Lane(const SoftDtwLengths&, int64_t, const LatticeDirection& direction, int first) {
+    __device__ Lane(const SoftDtwLengths&, int64_t, const LatticeDirection& direction, int first)
+        : GridSums<Wide, N>(first) {
 #pragma unroll
       for (int n = 0; n < N; ++n) {
         int j = first + n;
         weight[n] = j < direction.sample.states ? direction.state(j) : -1;
-        sums[n] = j == 0 ? scaled_one<Wide>() : scaled_zero<Wide>();
         earlier[n] = scaled_zero<Wide>();
       }
     }
@@ -61,14 +62,6 @@ struct SoftDtwLattice : SoftDtwLengths {
         if (j >= direction.sample.states) break;
         sums[n] = row[j].number;
         if (has_before) earlier[n] = (row - stride)[j].number * weights_before[weight[n]].number;
-      }
-    }
-    __device__ void store(Saved* row, int first, LatticeSample sample, int width) const {
-#pragma unroll
-      for (int n = 0; n < N; ++n) {
-        int j = first + n;
-        if (j >= width) break;
-        row[j] = {j < sample.states ? sums[n] : scaled_zero<Wide>()};
       }
     }
     __device__ void meet(Meeting* row, int first, LatticeSample sample, int) const {
@@ -98,10 +91,6 @@ struct SoftDtwLattice : SoftDtwLengths {
     __device__ void advance(int n, Scaled<Wide> carried) {
       earlier[n] = sums[n];
       sums[n] = sums[n] + carried;
-    }
-    __device__ void normalize() {
-#pragma unroll
-      for (int n = 0; n < N; ++n) sums[n] = normalized(sums[n]);
     }
   };
 };

@@ -37,22 +37,22 @@ struct TransducerLattice : TransducerTargets {
   }
 
   template <int N>
-  struct Lane {
-    Scaled<Wide> sums[N];
+  struct Lane : GridSums<Wide, N> {
+    using GridSums<Wide, N>::sums;
     int stay[N], enter[N];  // whose blank leads to a state, and whose label; -1 where there is none
 
     struct Fetched {
       Scaled<Wide> stay[N], enter[N];
     };
 
-    __device__ Lane(const TransducerTargets&, int64_t, const LatticeDirection& direction, int first) {
+    __device__ Lane(const TransducerTargets&, int64_t, const LatticeDirection& direction, int first)
+        : GridSums<Wide, N>(first) {
 #pragma unroll
       for (int n = 0; n < N; ++n) {
         int j = first + n;
         bool is_state = j < direction.sample.states;
         stay[n] = is_state ? direction.state(j) : -1;
         enter[n] = is_state && j > 0 ? direction.between(j - 1) : -1;
-        sums[n] = j == 0 ? scaled_one<Wide>() : scaled_zero<Wide>();
       }
     }
     __device__ void load(const Saved* row, int64_t, bool, const Weights*, int first,
@@ -61,16 +61,8 @@ struct TransducerLattice : TransducerTargets {
       for (int n = 0; n < N; ++n)
         if (first + n < direction.sample.states) sums[n] = row[first + n].number;
     }
-    __device__ void store(Saved* row, int first, LatticeSample sample, int width) const {
-#pragma unroll
-      for (int n = 0; n < N; ++n) {
-        int j = first + n;
-        if (j >= width) break;
-        row[j] = {j < sample.states ? sums[n] : scaled_zero<Wide>()};
-      }
-    }
     __device__ void meet(Meeting* row, int first, LatticeSample sample, int width) const {
-      store(row, first, sample, width);
+      this->store(row, first, sample, width);
     }
     __device__ void fetch(const Weights* row, Fetched& to) const {
 #pragma unroll
@@ -86,10 +78,6 @@ struct TransducerLattice : TransducerTargets {
 #pragma unroll
       for (int n = N - 1; n > 0; --n) sums[n] = transducer_next(sums[n], now.stay[n], sums[n - 1], now.enter[n]);
       sums[0] = transducer_next(sums[0], now.stay[0], before, now.enter[0]);
-    }
-    __device__ void normalize() {
-#pragma unroll
-      for (int n = 0; n < N; ++n) sums[n] = normalized(sums[n]);
     }
   };
 };
