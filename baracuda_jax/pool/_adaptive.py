@@ -77,8 +77,7 @@ _AVERAGE_DOC = (
     + """
 
     Precision: float16 and bfloat16 are summed in float32 and rounded once. Results are added up in a fixed order: the
-    same bits
-        every time.
+        same bits every time.
 
     Source: torch.nn.functional.adaptive_avg_pool{rank}d.
     """

@@ -146,11 +146,11 @@ def _drawn(key, *, shape, dtype):
 
 def _begins(samples, windows):
     """Where the windows of each axis begin, [..., m] of each plane."""
-    samples = wide(jax.lax.stop_gradient(samples))
+    samples = wide(jax.lax.stop_gradient(explicit.whole(samples, [samples.ndim - 1])))
     samples = jnp.where(samples >= 0, jnp.minimum(samples, 1), 0)  # in x, whatever they are
     found = []
     for i, (n, m, k) in enumerate(zip(windows.size, windows.out, windows.window, strict=True)):
-        u = explicit.whole(samples, [samples.ndim - 1])[..., i : i + 1]
+        u = samples[..., i : i + 1]
         a = jnp.asarray(n - k, u.dtype) / jnp.asarray(max(m - 1, 1), u.dtype)
         o = of_rank(np.arange(m), u.ndim)
         begin = ((o.astype(u.dtype) + u) * a).astype(jnp.int32) - (u * a).astype(jnp.int32)

@@ -74,15 +74,15 @@ def is_few(entries, segments, columns):
 
 
 def _order_of(ids, num_segments, columns, sorted, index):
-    """What the kernels know of the rows' order: an index, or, of few rows, the ids in place of `perm`."""
+    """What the kernels know of the rows' order: an index, or, of few rows, the ids instead of `perm`."""
     if index or not is_few(ids.shape[-1], num_segments, columns):
         return index_of(ids, num_segments, sorted, index)
     return short_ids(ids, num_segments), jnp.zeros((*ids.shape[:-1], 0), jnp.uint32)
 
 
-def counts_of(ids, num_segments, sorted, index=()):
-    """int32 [..., S], the number of rows of each segment."""
-    if index or not is_few(ids.shape[-1], num_segments, 1):
+def counts_of(ids, num_segments, columns, sorted, index=()):
+    """int32 [..., S], the number of rows of each segment: by the index where a reduction of so many columns has one."""
+    if index or not is_few(ids.shape[-1], num_segments, columns):
         return jnp.diff(index_of(ids, num_segments, sorted, index)[1], axis=-1).astype(jnp.int32)
     ones, axis = jnp.ones(ids.shape, jnp.int32), ids.ndim - 1
     (counts,) = reduce(

@@ -13,7 +13,7 @@ from .._core.types import Implementation
 from .._core.wide import wide
 from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases, declare_with_index
-from ._kernels import counts_of, gradient, reduce
+from ._kernels import counts_of, flat, gradient, reduce
 from ._partition import mean_by_rows
 from ._references import broadcast, column, count, per_batch, segment_or_last, take
 
@@ -78,8 +78,11 @@ def _align(ids, counts):
 
 def _mean_native(data, ids, *, save, **params):
     (y,) = reduce("segment_mean", data, ids, [data.dtype], **params)
-    counts = [counts_of(ids, **{name: params[name] for name in ("num_segments", "sorted", "index")})] if save else []
-    return (y, *(broadcast(x, ids.shape[:-1]) for x in counts))
+    if not save:
+        return (y,)
+    columns = flat(data, params["axis"]).shape[-1]
+    counts = counts_of(ids, params["num_segments"], columns, params["sorted"], params["index"])
+    return y, broadcast(counts, ids.shape[:-1])
 
 
 def _mean_tangent_native(ids, counts, t, **params):

@@ -28,7 +28,7 @@ inline SegmentShape shape_of(Dimensions data, Dimensions ids, int64_t rows, int6
 }
 
 // What reductions and gradients share: an index, and two arrays, one with rows and one with segments in their place.
-// `sources`, where there are any, are the rows that the index's entries name. In place of an index ids may come: then
+// `sources`, where there are any, are the rows that the index's entries name. Instead of an index ids may come: then
 // they are `perm`, as int32, and `offsets` has no columns.
 struct Indexed {
   SegmentIndex index{};
@@ -46,8 +46,9 @@ struct Indexed {
     bool has_ids = perm.element_type() == ffi::DataType::S32 && first.back() == 0;
     if (!has_ids) checks.dtype("perm", perm, ffi::DataType::U32);
     if (checks.failed()) return;
-    checks.require(has_ids ? y.size() >= 2 : first.back() > 0,
-                   "offsets must have a column for each segment and one more");
+    checks.require(has_ids || first.back() > 0, "offsets must have a column for each segment and one more")
+        .require(y.size() == x.size(), y_name, " must have the rank of ", x_name, ", ", describe(x), ", got ",
+                 describe(y));
     if (checks.failed()) return;
     int64_t rows = x[x.size() - 2], segments = has_ids ? y[y.size() - 2] : first.back() - 1, entries = rows;
     auto has_batches = [&](Dimensions dims) {
@@ -64,8 +65,7 @@ struct Indexed {
     checks
         .require(has_batches(order) && (order.back() == entries || (!has_ids && order.back() == 0)),
                  "perm must have the batches of offsets and ", entries, " or 0 columns, got ", describe(order))
-        .require(y.size() == x.size() && std::equal(x.begin(), x.end() - 2, y.begin()) && y[y.size() - 2] == segments &&
-                     y.back() == x.back(),
+        .require(std::equal(x.begin(), x.end() - 2, y.begin()) && y[y.size() - 2] == segments && y.back() == x.back(),
                  y_name, " must be ", x_name, "'s ", describe(x), " with ", segments, " segments for rows, got ",
                  describe(y));
     if (checks.failed()) return;
