@@ -78,7 +78,7 @@ def _lu_factor(x):
 
 
 def _of_each(fun, x):
-    """SciPy's functions in JAX, of which versions differ in whether they take batches."""
+    """fun of each matrix. Versions of SciPy's functions in JAX differ in whether they take batches."""
     for _ in x.shape[:-2]:
         fun = jax.vmap(fun)
     return fun(x)
@@ -112,7 +112,8 @@ def det(x: ArrayLike, *, implementation: Implementation = None) -> Array:
 def _det(x):
     if x.shape[-1] == 0:  # where JAX has no derivative
         return jnp.ones(x.shape[:-2], x.dtype)
-    return rounded(x.dtype, jnp.linalg.det(wide(x)))
+    # Of a batch JAX's derivative gathers rows by indices of the batch, which XLA partitions wrongly into unequal shards.
+    return rounded(x.dtype, _of_each(jnp.linalg.det, wide(x)))
 
 
 @facade_api("cusolver")
