@@ -40,9 +40,10 @@ def test_any_shape_and_ids(name, data):
 @each_op
 @pytest.mark.parametrize("columns", [1, 3, 16, 64, 129])
 @pytest.mark.parametrize("skew", ["even", "one segment", "power law", "one row each", "mostly empty"])
-def test_many_rows(name, columns, skew):
-    """Enough rows that segments span workers, with every imbalance."""
-    rng, rows = np.random.default_rng(1), 7001
+@pytest.mark.parametrize("rows", [7001, 17001])
+def test_many_rows(name, rows, columns, skew):
+    """Enough rows that segments span workers, with every imbalance; the second have an index."""
+    rng = np.random.default_rng(1)
     num_segments, ids = {
         "even": (300, rng.integers(0, 300, rows)),
         "one segment": (3, np.ones(rows, np.int64)),
@@ -114,10 +115,11 @@ def test_the_same_bits_alone_and_in_a_batch(name, skew, columns, dtype):
 
 @each_op
 @pytest.mark.parametrize(
-    "rows, num_segments", [(14564, 1820), (14565, 1820), (8000, 8191), (8000, 8192), (16383, 1), (16384, 1)]
+    "rows, num_segments",
+    [(14564, 1820), (8000, 8192), (16384, 1820), (16385, 1820), (8000, 32768), (8000, 32769), (16384, 1), (16385, 1)],
 )
 def test_rows_of_a_block_and_more(name, rows, num_segments):
-    """As many rows and segments as a block reduces, and one more."""
+    """As many rows and segments as kernels order by their ids, and one more."""
     rng = np.random.default_rng(rows)
     ids = _skewed("even", rng, rows, num_segments, "int32")
     _check(

@@ -78,8 +78,6 @@ def cases(draw_data=None, **kwargs):
             dict(num_segments=11, indices_are_sorted=True),
         ),
         "batched": (lambda r: (normal(r, 2, 13, 2, 2), ids(r, (2, 13), 0, 4)), dict(num_segments=4)),
-        # More than few: their rows have an index.
-        "segments": (lambda r: (normal(r, 19), ids(r, 19, 0, 2**15)), dict(num_segments=2**15 + 1)),
         "index": (lambda r: (normal(r, 31, 4), index_of_ids(ids(r, 31, -1, 8), 7)), {}),
     }
     return tuple(Case(name, draw, {**options, **kwargs}) for name, (draw, options) in table.items())
