@@ -209,6 +209,8 @@ from .shape import (
 )
 from .softmax import (
     entmax15_backward,
+    log_softmax_backward,
+    softmax_backward,
     sparsemax_backward,
 )
 from .sort import (
@@ -316,6 +318,7 @@ __all__ = [
     "log2_backward",
     "log10_backward",
     "log_backward",
+    "log_softmax_backward",
     "logcumsumexp_backward",
     "logit_backward",
     "logsumexp_backward",
@@ -378,6 +381,7 @@ __all__ = [
     "sin_backward",
     "sinh_backward",
     "soft_dtw_backward",
+    "softmax_backward",
     "softplus_backward",
     "softshrink_backward",
     "softsign_backward",

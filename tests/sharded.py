@@ -373,6 +373,23 @@ def _reduce(op):
     yield Sharded(op, "features", fun, (x,), (P(None, None, "d"),), P(None, "d"), moving)
 
 
+def _softmax(op):
+    """Slices stay where they are."""
+    fun = lambda x: getattr(bj, op)(x, axis=1, implementation="native")
+    for position, way in enumerate(("batches", "the axis", "features")):
+        spec = P(*(None,) * position, "d")
+        yield Sharded(op, way, fun, (_float(8, 16, 8),), (spec,), spec, 1)
+
+
+def _cross_entropy():
+    target = np.random.default_rng(0).integers(-1, 16, (8, 8)).astype(np.int32)
+    fun = lambda x, target: bj.cross_entropy_terms(x, target, axis=1, implementation="native")
+    for way, of_x, of_rows in (
+        ("rows", P("d"), P("d")), ("the classes", P(None, "d"), P()), ("more rows", P(None, None, "d"), P(None, "d")),
+    ):  # fmt: skip
+        yield Sharded("cross_entropy_terms", way, fun, (_float(8, 16, 8), target), (of_x, of_rows), of_rows, 1)
+
+
 def _trace():
     fun = lambda x: bj.trace(x, axis1=1, axis2=2, implementation="native")
     yield Sharded("trace", "batches", fun, (_float(8, 16, 16),), (P("d"),), P("d"), 1)
@@ -476,6 +493,9 @@ def _all():
         yield from _sort(op, reduces=True)
     for op in ("entmax15", "sparsemax"):
         yield from _sort(op, axis_name="the axis")
+    for op in ("softmax", "log_softmax"):
+        yield from _softmax(op)
+    yield from _cross_entropy()
     for op in REDUCTIONS:
         yield from _reduce(op)
     yield from _trace()

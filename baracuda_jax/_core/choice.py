@@ -10,6 +10,8 @@ def choose(call, implementation, platforms):
     have the kernels."""
     if implementation.backend == "xla":
         return "xla", "asked for"
+    if not call.op.kernels[call.kind] and call.op.has_kernels:
+        return "xla", f"{call.op.library} computes this part"
     if implementation.backend == "native":
         _demand_native(call, implementation, platforms)
         return "native", "asked for"

@@ -98,7 +98,7 @@ def _kernels(*, kernels, library, forward, tangent, backward, linear, **_):
     if library and library not in set(BackendKind):
         yield f"library must be one of {', '.join(BackendKind)}, got {library}"
     for kind, body in bodies.items():
-        if body is None or (not kernels and library):
+        if body is None or (library and body.native is None and kind not in kernels):
             continue
         if not kernels.get(kind):
             yield f"kernels does not name the targets of {kind}"

@@ -186,8 +186,8 @@ def declare(
     tangent         may be left out where the op is its own tangent, under the parameters linear(params)
     multilinear     whether the op is linear in each of several operands, and its residuals have them: then derivatives of
                     any order are kernels
-    kernels         the FFI targets that each native body calls: {"forward": (...), "tangent": ..., "backward": ...}; or {},
-                    where no kernel is better than a library
+    kernels         the FFI targets that each native body calls: {"forward": (...), "tangent": ..., "backward": ...}. Kinds
+                    are left out, or all of them, {}, where no kernel is better than a library
     sometimes       targets that some calls have besides, as those of many rows have an index
     library         which library that is on CUDA, a BackendKind: "xla", "cudnn", "cublaslt", ...
     shared          operand -> its rank without batches, for operands that need not be repeated for each batch under vmap

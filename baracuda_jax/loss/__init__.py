@@ -1,7 +1,8 @@
 """Losses. XLA fuses the terms and reductions of most, and computes them at the bandwidth bound: those have no kernels.
-Sums over alignments, row by row of a lattice, have (pattern: lattice)."""
+Sums over alignments, row by row of a lattice, have (pattern: lattice), and cross entropy, of long rows (pattern: reduce)."""
 
-from ._classes import cross_entropy_loss, cross_entropy_soft_loss, multi_margin_loss, nll_loss
+from ._classes import cross_entropy_soft_loss, multi_margin_loss, nll_loss
+from ._cross_entropy import cross_entropy_loss, cross_entropy_terms
 from ._ctc import ctc_loss, ctc_loss_backward, ctc_loss_cudnn
 from ._elementwise import (
     bce_loss,
@@ -28,6 +29,7 @@ __all__ = [
     "cosine_embedding_loss",
     "cross_entropy_loss",
     "cross_entropy_soft_loss",
+    "cross_entropy_terms",
     "ctc_loss",
     "ctc_loss_backward",
     "ctc_loss_cudnn",

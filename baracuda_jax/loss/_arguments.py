@@ -72,16 +72,8 @@ def loss(
     operands. `args` has the arguments that are not as in other losses."""
 
     def decorate(fun: F) -> F:
+        describe(fun, formula, source, returns, precision, args)
         parameters = inspect.signature(fun).parameters
-        known = _ARGS | dict(args or {})
-        text = {
-            "formula": formula,
-            "args": "\n".join(f"{name}: {known[name]}" for name in parameters),
-            "returns": returns,
-            "precision": f" {precision}" if precision else "",
-            "source": source,
-        }
-        fun.__doc__ = (fun.__doc__ or "") + _DOC.format(**{k: v.replace("\n", "\n        ") for k, v in text.items()})
         operands = tuple(name for name, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD)
         public = facade_api("xla")(fun)
         facade(
@@ -99,6 +91,19 @@ def loss(
         return public
 
     return decorate
+
+
+def describe(fun, formula, source, returns=ELEMENTS, precision="", args=None):
+    """Adds the sections to the docstring of a public function."""
+    known = _ARGS | dict(args or {})
+    text = {
+        "formula": formula,
+        "args": "\n".join(f"{name}: {known[name]}" for name in inspect.signature(fun).parameters),
+        "returns": returns,
+        "precision": f" {precision}" if precision else "",
+        "source": source,
+    }
+    fun.__doc__ = (fun.__doc__ or "") + _DOC.format(**{k: v.replace("\n", "\n        ") for k, v in text.items()})
 
 
 # ---------------------------------------------------------------------------------------------------------------------

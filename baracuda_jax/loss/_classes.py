@@ -24,29 +24,30 @@ from ._arguments import (
     reduced,
     reductions,
 )
-from ._scores import at_class, counted, dot, from_peak, is_class, limit, limited, share, weights_of
+from ._scores import at_class, counted, dot, from_peak, is_class, limited, share, weights_of
 
-_DESCRIBED = {
+DESCRIBED = {
     "x": "floats of rank 1 or more: scores of the classes along `axis`.",
     "weight": "floats, a factor for each class; None for 1.",
     "axis": "static integer, that of the classes; None for 1, and 0 of a vector, as in PyTorch.",
 }
-_INDEX = "integers of x's shape without `axis`: the class of each row. Rows with a class outside [0, C) are ignored."
+CLASS = "integers of x's shape without `axis`: the class of each row. Rows with a class outside [0, C) are ignored."
 
 
-def _case(name, shape, axis=1, **kwargs):
+def case(name, shape, axis=1, weighted=True, **kwargs):
     """Random classes, some of which are to be ignored."""
 
     def draw(rng):
         rows = np.delete(shape, axis)
         target = rng.integers(0, shape[axis], rows).astype(np.int32)
         target[rng.random(rows) < 0.2] = -100
-        return rng.standard_normal(shape), target, rng.uniform(0.2, 2, shape[axis])
+        arrays = rng.standard_normal(shape), target, rng.uniform(0.2, 2, shape[axis])
+        return arrays if weighted else arrays[:2]
 
     return Case(name, draw, kwargs if axis == 1 else kwargs | {"axis": axis})
 
 
-def _soft_case(name, shape, axis=1, **kwargs):
+def soft_case(name, shape, axis=1, **kwargs):
     def draw(rng):
         target = rng.uniform(0.1, 1, shape)
         return rng.standard_normal(shape), target / target.sum(axis, keepdims=True), rng.uniform(0.2, 2, shape[axis])
@@ -59,14 +60,14 @@ def _soft_case(name, shape, axis=1, **kwargs):
     "the rows that are not, NaN where there is none.",
     "torch.nn.functional.nll_loss",
     (
-        _case("rows", (6, 5)),
-        _case("images", (3, 4, 2, 3), reduction="none", ignore_index=1),
-        _case("first axis", (7, 4), axis=0, reduction="sum"),
+        case("rows", (6, 5)),
+        case("images", (3, 4, 2, 3), reduction="none", ignore_index=1),
+        case("first axis", (7, 4), axis=0, reduction="sum"),
     ),
     constant={"target": INDEX},
     args={
-        "target": _INDEX,
-        **_DESCRIBED | {"x": "floats of rank 1 or more: logarithms of the probabilities of the classes along `axis`."},
+        "target": CLASS,
+        **DESCRIBED | {"x": "floats of rank 1 or more: logarithms of the probabilities of the classes along `axis`."},
     },
     returns=ROWS,
 )
@@ -76,13 +77,13 @@ def nll_loss(
 ) -> Array:  # fmt: skip
     """Negative logarithm of the probability of each row's class."""
     op = "nll_loss"
-    x, axis = _scores(op, x, axis)
+    x, axis = scores(op, x, axis)
     target, weight = class_index(op, target, x, axis), class_weight(op, weight, x, axis)
     ignore_index = checks.integer(op, "ignore_index", ignore_index, -(2**63))
     return _nll(x, target, weight, axis=axis, ignore_index=ignore_index, reduction=reductions(op, reduction))
 
 
-def _scores(op, x, axis):
+def scores(op, x, axis):
     x = checks.floats(op, "x", x)
     return x, class_axis(op, x, axis)
 
@@ -95,67 +96,8 @@ def _nll(x, target, weight, *, axis, ignore_index, reduction):
     return reduced(terms * weights, reduction, x.dtype, weights.sum())
 
 
-@loss(
-    "With p = log_softmax(x), l = -weight[t] p[t] for the class t of a row, or l = -sum(weight q p) for probabilities q;\n"
-    "dx = (softmax(x) - q) dl for weights 1, where q is 1 at t; dq = -weight p dl. With label_smoothing e,\n"
-    "l = -(1 - e) weight[t] p[t] - e sum(weight p) / C, and q becomes (1 - e) q + e / C. Rows that are ignored have no\n"
-    "term. A mean is sum(l) / sum(weight[t]) over the rows that are not, NaN where there is none; of probabilities it\n"
-    "divides by the number of rows. With softcap, x is softcap tanh(x / softcap) first. With z_loss, rows of classes have\n"
-    "the further term z_loss lse^2, lse being the logarithm of the sum of exponentials of x.",
-    "torch.nn.functional.cross_entropy; optax.losses.softmax_cross_entropy_with_integer_labels, softmax_cross_entropy",
-    (
-        _case("rows", (6, 5), label_smoothing=0.1, z_loss=0.01),
-        _case("images", (3, 4, 2, 3), reduction="none", softcap=2.0),
-        _soft_case("probabilities", (5, 4, 3), reduction="none", label_smoothing=0.2),
-    ),
-    args={
-        "target": _INDEX + " Or\n    floats of x's shape: probabilities.",
-        "z_loss": "static number of at least 0, the factor of lse^2; 0 for probabilities.",
-        **_DESCRIBED,
-    },
-    returns=ROWS,
-)
-def cross_entropy_loss(
-    x: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None, *, axis: int | None = None,
-    ignore_index: int = -100, label_smoothing: float = 0.0, z_loss: float = 0.0, softcap: float | None = None,
-    reduction: Reduction = "mean", implementation: Implementation = None,
-) -> Array:  # fmt: skip
-    """Cross entropy of logits with classes, or with probabilities of them."""
-    op = "cross_entropy_loss"
-    ignore_index = checks.integer(op, "ignore_index", ignore_index, -(2**63))
-    target = checks.array(op, "target", target)
-    z_loss, softcap = number(op, "z_loss", z_loss, 0), limit(op, softcap)
-    if jnp.issubdtype(target.dtype, jnp.floating):
-        if z_loss:
-            raise ValueError(f"{op}: z_loss must be 0 for a target of probabilities, got {z_loss}")
-        return _soft(op, x, target, weight, axis, label_smoothing, reduction, softcap)
-    x, axis = _scores(op, x, axis)
-    target, weight = class_index(op, target, x, axis), class_weight(op, weight, x, axis)
-    return _entropy(
-        x, target, weight, axis=axis, ignore_index=ignore_index, smoothing=share(op, label_smoothing), z_loss=z_loss,
-        softcap=softcap, reduction=reductions(op, reduction),
-    )  # fmt: skip
-
-
-@compiled("axis", "ignore_index", "smoothing", "z_loss", "softcap", "reduction")
-def _entropy(x, target, weight, *, axis, ignore_index, smoothing, z_loss, softcap, reduction):
-    counts, along, index = counted(target, x.shape[axis], axis, ignore_index)
-    # Selected before it is computed with: what is in an ignored row is in no gradient.
-    shifted, log_sum, peak = from_peak(limited(jnp.where(along, wide(x), 0), softcap), axis)
-    terms = jnp.where(counts, log_sum - at_class(index, shifted, axis), 0)
-    weights = weights_of(weight, counts, index, axis, terms.dtype)
-    terms = terms if weight is None else terms * weights
-    if smoothing:
-        factors = jnp.ones_like(shifted) if weight is None else jnp.broadcast_to(wide(weight), shifted.shape)
-        even = dot(factors, shifted, log_sum, axis)
-        terms = (1 - smoothing) * terms - jnp.where(counts, even, 0) * (smoothing / x.shape[axis])
-    if z_loss:
-        terms = terms + jnp.where(counts, z_loss * jnp.square(log_sum + peak), 0)
-    return reduced(terms, reduction, x.dtype, weights.sum())
-
-
-def _soft(op, x, target, weight, axis, label_smoothing, reduction, softcap=None):
-    x, axis = _scores(op, x, axis)
+def soft(op, x, target, weight, axis, label_smoothing, reduction, softcap=None):
+    x, axis = scores(op, x, axis)
     target, weight = alike(op, "target", target, x), class_weight(op, weight, x, axis)
     smoothing, reduction = share(op, label_smoothing), reductions(op, reduction)
     return _soft_entropy(x, target, weight, axis=axis, smoothing=smoothing, softcap=softcap, reduction=reduction)
@@ -174,13 +116,13 @@ def _soft_entropy(x, target, weight, *, axis, smoothing, softcap, reduction):
     "Where q is 0 and p is -inf there is no term. With label_smoothing e, q is (1 - e) target + e / C.",
     "torch.nn.functional.cross_entropy (of probabilities); optax.losses.softmax_cross_entropy",
     (
-        _soft_case("rows", (6, 5)),
-        _soft_case("images", (3, 4, 2), reduction="none", label_smoothing=0.1),
-        _soft_case("first axis", (7, 4), axis=0, reduction="sum"),
+        soft_case("rows", (6, 5)),
+        soft_case("images", (3, 4, 2), reduction="none", label_smoothing=0.1),
+        soft_case("first axis", (7, 4), axis=0, reduction="sum"),
     ),
     args={
         "target": "array of x's shape and dtype: the probabilities of the classes.",
-        **_DESCRIBED,
+        **DESCRIBED,
     },
     returns=ROWS,
 )
@@ -189,7 +131,7 @@ def cross_entropy_soft_loss(
     label_smoothing: float = 0.0, reduction: Reduction = "mean", implementation: Implementation = None,
 ) -> Array:  # fmt: skip
     """Cross entropy of logits with probabilities."""
-    return _soft("cross_entropy_soft_loss", x, target, weight, axis, label_smoothing, reduction)
+    return soft("cross_entropy_soft_loss", x, target, weight, axis, label_smoothing, reduction)
 
 
 @loss(
@@ -197,15 +139,15 @@ def cross_entropy_soft_loss(
     "with a class outside [0, C). A mean divides by the number of the others.",
     "torch.nn.functional.multi_margin_loss; optax.losses.multiclass_hinge_loss",
     (
-        _case("rows", (6, 5)),
-        _case("images", (3, 4, 5), reduction="none", p=2, margin=0.5),
-        _case("one row", (6,), axis=0, reduction="sum"),
+        case("rows", (6, 5)),
+        case("images", (3, 4, 5), reduction="none", p=2, margin=0.5),
+        case("one row", (6,), axis=0, reduction="sum"),
     ),
     constant={"target": INDEX},
     args={
-        "target": _INDEX,
+        "target": CLASS,
         "p": "static integer, 1 or 2.",
-        **_DESCRIBED,
+        **DESCRIBED,
     },
     returns=ROWS,
 )
@@ -215,7 +157,7 @@ def multi_margin_loss(
 ) -> Array:  # fmt: skip
     """What scores of other classes lack of a margin below that of each row's class."""
     op = "multi_margin_loss"
-    x, axis = _scores(op, x, axis)
+    x, axis = scores(op, x, axis)
     target, weight = class_index(op, target, x, axis), class_weight(op, weight, x, axis)
     margin, p = number(op, "margin", margin), checks.choice(op, "p", p, (1, 2))
     return _margins(x, target, weight, axis=axis, p=p, margin=margin, reduction=reductions(op, reduction))

@@ -1,5 +1,7 @@
 """Softmax of logits with Gumbel noise: samples of categories with a gradient."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -12,7 +14,6 @@ from .._core.facade import facade, facade_api
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
-from ._softmax import of_wide
 
 
 @facade_api("xla")
@@ -69,11 +70,24 @@ def _temperature(op, tau):
     return float(tau), None
 
 
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _softmax(x, axis):
+    """The rule keeps y for the gradient, instead of what y is made of."""
+    powers = jnp.exp(x - jax.lax.stop_gradient(x).max(axis, keepdims=True, initial=-jnp.inf))
+    return powers / powers.sum(axis, keepdims=True)
+
+
+@_softmax.defjvp
+def _softmax_tangent(axis, primals, tangents):
+    y, t = _softmax(*primals, axis), tangents[0]
+    return y, y * (t - (y * t).sum(axis, keepdims=True))
+
+
 @compiled("axis", "tau", "hard")
 def _gumbel_softmax(x, key, array, *, axis, tau, hard):
     noise = jax.random.gumbel(key, x.shape, jnp.float32)
     logits = wide(x) + noise.astype(wide(x).dtype)
-    y = of_wide(logits / (tau if array is None else array.astype(logits.dtype)), None, (axis,))
+    y = _softmax(logits / (tau if array is None else array.astype(logits.dtype)), axis)
     if hard:
         first = jnp.argmax(y, axis, keepdims=True)
         corner = jax.lax.broadcasted_iota(first.dtype, y.shape, axis) == first

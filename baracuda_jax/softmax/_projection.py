@@ -14,17 +14,14 @@ from .._core.partition import Partition
 from .._core.regime import along_axes
 from .._core.sku import OpCategory
 from .._core.wide import wide
-from ..reduce._arguments import only
+from ._where import among
 
 
 def projected(op, bound, x, axis, where, implementation):
     """The result of the op, which is `bound`, of arguments that are checked here."""
     x = checks.floats(op, "x", x)
     axis = checks.axis(op, "x", x, axis)
-    if where is None:
-        return bound(x, axis=axis, implementation=implementation)
-    where = checks.mask(op, where, x)
-    return only(bound(only(x, where, nothing=-jnp.inf), axis=axis, implementation=implementation), where, nothing=0)
+    return among(op, bound, x, where, nothing=0, axis=axis, implementation=implementation)
 
 
 def gradient(op, bound, y, dy, axis, implementation):

@@ -1,12 +1,12 @@
 // The projection pattern on CPU threads: each row becomes differences from its largest element, of which a threshold is
-// found by a few sums, and then results.
+// found by a few sums, and then results. The functor is one of sparsemax.h or softmax.h.
 #pragma once
 
 #include <algorithm>
 #include <limits>
 #include <vector>
 
-#include "../kernels/sparsemax.h"
+#include "../kernels/pair_sums.h"
 #include "executor.h"
 #include "vectorize_cpu.h"
 
@@ -55,17 +55,21 @@ template <int lanes, class Projection, class Wide = typename Projection::Wide>
 
 // `z` has memory for the row; it may be that of the results.
 template <int lanes, class Projection, class T = typename Projection::Element, class Wide = typename Projection::Wide>
-void project_row(const T* x, T* y, int64_t count, Wide* z) {
-  Wide largest = largest_of<lanes>(x, count, z), tau = first_threshold(largest);
+void project_row(const Projection& projection, int64_t row, int64_t count, Wide* z) {
+  const T* x = projection.x + row * count;
+  T* y = projection.y + row * count;
+  Wide largest = largest_of<lanes>(x, count, z);
+  Wide tau = largest - largest - 1;  // NaN where the largest element is not finite, and then so is the row
   BARACUDA_INDEPENDENT
-  for (int64_t k = 0; k < count; ++k) z[k] = (z[k] - largest) * Projection::scale;
-  for (int number = 0; number < projection_steps; ++number) {
+  for (int64_t k = 0; k < count; ++k) z[k] = Projection::part((z[k] - largest) * Projection::scale);
+  for (int number = 0; number < Projection::steps; ++number) {
     PairSums<Wide, 1> sums = sums_above<lanes, Projection>(z, count, tau);
     Wide next = Projection::next(tau, sums.first[0], sums.second[0]);
     bool rises = next > tau;
     if (tau == tau) tau = next;  // also a last correction
     if (!rises) break;
   }
+  if constexpr (requires { projection.finish(row, largest, tau); }) projection.finish(row, largest, tau);
   BARACUDA_INDEPENDENT
   for (int64_t k = 0; k < count; ++k) y[k] = Projection::value(z[k], tau);
 }
@@ -82,17 +86,15 @@ Status project_rows(const Executor& executor, const Projection& projection, int6
   parallel_for(executor, ceil_div(rows, range), 8 * range * columns, [&](int64_t task) {
     std::vector<Wide> memory(size_t(is_half<T> ? columns : 0));
     for (int64_t row = task * range; row < std::min((task + 1) * range, rows); ++row) {
-      const T* x = projection.x + row * columns;
-      T* y = projection.y + row * columns;
       Wide* z;
       if constexpr (is_half<T>)
         z = memory.data();
       else
-        z = y;
+        z = projection.y + row * columns;
       if (columns < 32)
-        internal::project_row<1, Projection>(x, y, columns, z);
+        internal::project_row<1>(projection, row, columns, z);
       else
-        internal::project_row<32, Projection>(x, y, columns, z);
+        internal::project_row<32>(projection, row, columns, z);
     }
   });
   return {};

@@ -1,11 +1,13 @@
 // The projection pattern on a CUDA grid: a group of lanes for each row, of a warp or of a block. A row is read once and
 // stays in registers while its threshold is found; of longer rows than a block has registers for, the rest is read for
-// each sum.
+// each sum. The functor is one of sparsemax.h or softmax.h.
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
-#include "../kernels/sparsemax.h"
+#include "../kernels/greater.h"
+#include "../kernels/pair_sums.h"
 #include "executor.h"
 #include "row_team_cuda.h"
 
@@ -98,21 +100,20 @@ __global__ void __launch_bounds__(Lanes::threads, Lanes::blocks)
     for (int k = 0; k < V; ++k) largest = Largest::larger(largest, Wide(more.lane[k]));
   });
   largest = of_row(Largest{}, largest, shared_largest);
+  auto part = [largest](auto element) { return Projection::part((Wide(element) - largest) * Projection::scale); };
 #pragma unroll
-  for (int i = 0; i < held * V; ++i) z[i] = (z[i] - largest) * Projection::scale;
+  for (int i = 0; i < held * V; ++i) z[i] = part(z[i]);
 
-  Wide tau = first_threshold(largest);
+  Wide tau = largest - largest - 1;  // NaN where the largest element is not finite, and then so is the row
   bool is_open = tau == tau;
-  for (int number = 0; number < projection_steps; ++number) {
+  for (int number = 0; number < Projection::steps; ++number) {
     PairSums<Wide, sums> s;
     s.clear();
 #pragma unroll
     for (int i = 0; i < held * V; ++i) Projection::push(z[i], tau, s.first[i % sums], s.second[i % sums]);
     lane.each_other([&](const Vector<T, V>& more, int64_t) {
 #pragma unroll
-      for (int k = 0; k < V; ++k)
-        Projection::push((Wide(more.lane[k]) - largest) * Projection::scale, tau, s.first[k % sums],
-                         s.second[k % sums]);
+      for (int k = 0; k < V; ++k) Projection::push(part(more.lane[k]), tau, s.first[k % sums], s.second[k % sums]);
     });
     PairSums<Wide, 1> total = of_row(SumsOfRow<Wide>{}, s.merged(), shared_sums[number % 2]);
     Wide next = Projection::next(tau, total.first[0], total.second[0]);
@@ -122,6 +123,8 @@ __global__ void __launch_bounds__(Lanes::threads, Lanes::blocks)
     // All lanes of a row agree; a warp may have several rows.
     if (!__any_sync(0xffffffffu, is_open)) break;
   }
+  if constexpr (requires { projection.finish(row, largest, tau); })
+    if (threadIdx.x == 0 && row < rows) projection.finish(row, largest, tau);
 
 #pragma unroll
   for (int i = 0; i < held; ++i) {
@@ -133,8 +136,7 @@ __global__ void __launch_bounds__(Lanes::threads, Lanes::blocks)
   lane.each_other([&](const Vector<T, V>& more, int64_t position) {
     Vector<T, V> out;
 #pragma unroll
-    for (int k = 0; k < V; ++k)
-      out.lane[k] = Projection::value((Wide(more.lane[k]) - largest) * Projection::scale, tau);
+    for (int k = 0; k < V; ++k) out.lane[k] = Projection::value(part(more.lane[k]), tau);
     store<V>(lane.y + position, out);
   });
 }

@@ -5,22 +5,30 @@
 #pragma once
 
 #include "blockwise_cpu.h"
+#include "rows.h"
 
 namespace baracuda {
 
 namespace internal {
 
 // The state of the elements [first, first + count). The functor is a copy, and the loop such as the compiler
-// vectorizes. Sums of floats have lanes, which are merged in halves.
+// vectorizes. Sums of floats have lanes, which are merged in halves; those of chunks are added, so that long sums
+// lose no digits.
 template <class Functor>
 auto reduce_row(const Functor functor, int64_t first, int64_t count) {
   if constexpr (requires { Functor::lanes; }) {
     constexpr int lanes = Functor::lanes;
+    constexpr int64_t chunk = 1 << 11;
     auto state = functor.template start<lanes>();
-    int64_t k = first, whole = first + count - count % lanes;
-    for (; k < whole; k += lanes)
-      for (int lane = 0; lane < lanes; ++lane) functor.push_to(state, lane, functor.template read<1>(k + lane));
-    for (; k < first + count; ++k) functor.push_to(state, int(k - whole), functor.template read<1>(k));
+    for (int64_t begin = first; begin < first + count; begin += chunk) {
+      auto sums = functor.template start<lanes>();
+      int64_t end = begin + chunk < first + count ? begin + chunk : first + count, k = begin;
+      int64_t whole = end - (end - begin) % lanes;
+      for (; k < whole; k += lanes)
+        for (int lane = 0; lane < lanes; ++lane) functor.push_to(sums, lane, functor.template read<1>(k + lane));
+      for (; k < end; ++k) functor.push_to(sums, int(k - whole), functor.template read<1>(k));
+      functor.merge(state, sums);
+    }
     return state.merged();
   } else {
     auto state = functor.start();
@@ -38,9 +46,10 @@ Status run_rows(const Executor& executor, const Functor& functor, int64_t rows, 
   int64_t range = steps / (columns + 1) + 1;
   parallel_for(executor, ceil_div(rows, range), range * columns, [&](int64_t task) {
     for (int64_t row = task * range; row < std::min((task + 1) * range, rows); ++row) {
-      auto block = functor.block(internal::reduce_row(functor, row * columns, columns));
-      functor.finish(row, block);
-      internal::write_elements(functor, row * columns, columns, block);
+      auto of_row = internal::at_row(functor, row);
+      auto block = of_row.block(internal::reduce_row(of_row, row * columns, columns));
+      of_row.finish(row, block);
+      internal::write_elements(of_row, row * columns, columns, block);
     }
   });
   return {};

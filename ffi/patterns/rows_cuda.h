@@ -7,6 +7,7 @@
 #include "../kernels/number.h"
 #include "executor.h"
 #include "row_team_cuda.h"
+#include "rows.h"
 
 namespace baracuda {
 namespace internal {
@@ -16,10 +17,11 @@ inline constexpr unsigned rows_most_lanes = 512, rows_least_block = 128;
 // Each lane has `held` vectors of its row in registers, blockDim.x vectors apart; of longer rows the rest is read
 // twice.
 template <int V, int held, class Functor>
-__global__ void __launch_bounds__(rows_most_lanes) reduce_and_write(Functor functor, int64_t rows, int64_t columns) {
-  using State = decltype(functor.start());
+__global__ void __launch_bounds__(rows_most_lanes) reduce_and_write(Functor every, int64_t rows, int64_t columns) {
+  using State = decltype(every.start());
   __shared__ State shared[rows_most_lanes / 32];
   int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y, first = row * columns + threadIdx.x * V;
+  Functor functor = at_row(every, row < rows ? row : rows - 1);
   int64_t left = row < rows ? columns - threadIdx.x * V : 0;
   int step = blockDim.x * V;
   decltype(functor.template read<V>(0)) values[held];

@@ -138,6 +138,34 @@ def line(op, rows, columns, dtype):
     )  # fmt: skip
 
 
+def classes(shape, axis, dtype, softcap=None):
+    """The cross entropy of each slice with a class."""
+
+    def plain(x, t):
+        x = x if softcap is None else softcap * jnp.tanh(x / softcap)
+        return -jnp.take_along_axis(jax.nn.log_softmax(x, axis), jnp.expand_dims(t, axis), axis).squeeze(axis)
+
+    def pytorch(torch, x, t):
+        x = x if softcap is None else softcap * torch.tanh(x / softcap)
+        return torch.nn.functional.cross_entropy(x.movedim(axis, 1), t.long(), reduction="none").float()
+
+    kept = tuple(n for i, n in enumerate(shape) if i != axis)
+    along = f", axis {axis}" if axis < len(shape) - 1 else ""
+    return Benchmark(
+        "cross_entropy_terms", f"[{', '.join(map(str, shape))}]{along}", dtype,
+        lambda draws: (draws.normal(shape), draws.integers(kept, 0, shape[axis])),
+        lambda *arrays, implementation: baracuda_jax.cross_entropy_terms(
+            *arrays, axis=axis, softcap=softcap, implementation=implementation
+        ),
+        lambda x, t: plain(x.astype(jnp.float32), t), pytorch if len(shape) > 1 else None,
+        variant="softcap" if softcap else "", needs=(0, 1),
+    )  # fmt: skip
+
+
+# Rows and classes of language models.
+VOCABULARIES = {"tiny": (16, 600), "small": (512, 32768), "large": (8192, 128256)}
+
+
 # Rows, features, classes.
 LAYERS = {"tiny": (64, 32, 128), "small": (1024, 256, 4096), "large": (8192, 4096, 128256)}
 
@@ -222,6 +250,7 @@ def series(batch, rows, columns, dtype):
 
 
 def benchmarks(size):
+    yield from (classes(VOCABULARIES[size], 1, dtype) for dtype in DTYPES)
     yield from (sequences(*SEQUENCES[size], dtype) for dtype in DTYPES)
     yield from (transducers(*TRANSDUCERS[size], dtype) for dtype in DTYPES)
     yield from (series(*SERIES[size], dtype) for dtype in DTYPES)

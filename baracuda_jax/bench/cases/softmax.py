@@ -7,12 +7,16 @@ import baracuda_jax
 
 from ..benchmark import DTYPES, MATRICES, Benchmark, normal
 
+NAMES = ("softmax", "log_softmax")
+LONG = {"tiny": (4, 5000), "small": (64, 32768), "large": (4096, 32768)}  # rows that XLA reads more than once
 
-def rows(name, shape, dtype):
+
+def slices(name, shape, axis, dtype):
     return Benchmark(
-        name, f"[{shape[0]}, {shape[1]}]", dtype, normal(*shape),
-        lambda x, implementation: getattr(baracuda_jax, name)(x, implementation=implementation),
-        getattr(jax.nn, name), lambda torch, x: getattr(torch.nn.functional, name)(x, -1), needs=("y",),
+        name, f"[{', '.join(map(str, shape))}]" + (f", axis {axis}" if axis < len(shape) - 1 else ""), dtype, normal(*shape),
+        lambda x, implementation: getattr(baracuda_jax, name)(x, axis, implementation=implementation),
+        lambda x: getattr(jax.nn, name)(x, axis), lambda torch, x: getattr(torch.nn.functional, name)(x, axis),
+        needs=("y",),
     )  # fmt: skip
 
 
@@ -64,6 +68,7 @@ def benchmarks(size):
     for dtype in DTYPES:
         for name, plain in PROJECTIONS.items():
             yield projection(name, plain, MATRICES[size], dtype)
-        yield rows("softmax", MATRICES[size], dtype)
-        yield rows("log_softmax", MATRICES[size], dtype)
+        for name in NAMES:
+            yield slices(name, MATRICES[size], 1, dtype)
+            yield slices(name, LONG[size], 1, dtype)
         yield gumbel(MATRICES[size], dtype)

@@ -118,6 +118,12 @@ def _projections(sizes, dtype):
     return [softmax.projection(name, plain, sizes.matrix[0], dtype) for name, plain in softmax.PROJECTIONS.items()]
 
 
+def _softmaxes(sizes, dtype):
+    matrix, axis = sizes.matrix
+    losses = [loss.classes(matrix, axis, dtype, softcap) for softcap in (None, 30.0)]
+    return [*(softmax.slices(name, matrix, axis, dtype) for name in softmax.NAMES), *losses]
+
+
 def _segments(sizes, dtype):
     rows = sizes.length, sizes.inner, max(1, sizes.length // 16)
     ops = (*segment.PLAIN, "segment_max_split", "segment_min_split")
@@ -222,6 +228,7 @@ SPACES = {
     "scan": Space(_scans, ROWS, ODD, (1, 64)),
     "sort": Space(_sorts, ROWS, ODD),
     "projection": Space(_projections, ROWS, ODD),
+    "softmax": Space(_softmaxes, ROWS, ODD, (1, 64)),
     "pool": Space(_pools),
     "quantize": Space(_quantizations),
     "search": Space(_searches),

@@ -1,28 +1,10 @@
 // The FFI targets of projections on the simplex, and of their gradients: rows [batches..., columns].
 #include "kernels/sparsemax.h"
 
-#include "handlers/target.h"
-#include BARACUDA_DRIVER(projection)
-#include BARACUDA_DRIVER(rows)
+#include "handlers/softmax/softmax.h"
 
 namespace baracuda {
 namespace {
-
-using Array = ffi::AnyBuffer;
-using Output = ffi::Result<ffi::AnyBuffer>;
-
-struct Rows {
-  Checks checks;
-  int64_t rows = 0, columns = 0;
-
-  Rows(const char* op, const char* name, const Array& x, const Array& result) : checks(op) {
-    auto dims = x.dimensions();
-    checks.require(dims.size() >= 1, name, " must have rank 1 or more, got ", describe(dims))
-        .same_shape("the result", result, name, x)
-        .same_dtype("the result", result, name, x);
-    if (!checks.failed()) rows = product(dims, 0, dims.size() - 1), columns = dims.back();
-  }
-};
 
 template <template <class> class Projection>
 ffi::Error project(const char* op, Device& device, const Array& x, Output& y) {
@@ -40,11 +22,7 @@ ffi::Error backward(const char* op, Device& device, const Array& y, const Array&
   Rows shape(op, "dy", dy, *dx);
   shape.checks.same_shape("y", y, "dy", dy).same_dtype("y", y, "dy", dy);
   if (shape.checks.failed()) return shape.checks.error();
-  return for_float(op, "dy", dy.element_type(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    ProjectionBackward<T, Weight> functor{in<T>(y), in<T>(dy), out<T>(dx)};
-    return to_error(op, run_rows(device.executor(), functor, shape.rows, shape.columns));
-  });
+  return row_gradient<WeightedFromMean>(op, device, shape, "y", y, dy, dx, [](auto) { return Weight{}; });
 }
 
 ffi::Error sparsemax_call(Device device, Array x, Output y) { return project<Sparsemax>("sparsemax", device, x, y); }

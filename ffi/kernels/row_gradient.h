@@ -1,0 +1,110 @@
+// Gradients of functions of rows that are dense by one number: dx of an element is made of its dy, of its weight, and
+// of a sum or mean of dy over its row.
+#pragma once
+
+#include "pair_sums.h"
+
+namespace baracuda {
+
+// w (dy - the mean of dy by weights w). An element of weight 0 takes no part, whatever its dy is.
+struct WeightedFromMean {
+  template <class Wide>
+  static BARACUDA_HD void push(Wide& weights, Wide& sum, Wide w, Wide dy) {
+    weights += w, sum += value_if(w != 0, w * dy);
+  }
+  template <class Wide>
+  static BARACUDA_HD Wide of_row(Wide weights, Wide sum) {
+    return sum / weights;
+  }
+  template <class Wide>
+  static BARACUDA_HD Wide value(Wide w, Wide dy, Wide mean) {
+    return value_if(w != 0, w * (dy - mean));
+  }
+};
+
+// dy - the mean of dy by weights w.
+struct FromMean : WeightedFromMean {
+  template <class Wide>
+  static BARACUDA_HD Wide value(Wide, Wide dy, Wide mean) {
+    return dy - mean;
+  }
+};
+
+// dy - w sum(dy), the transpose of that.
+struct WithoutSum {
+  template <class Wide>
+  static BARACUDA_HD void push(Wide&, Wide& sum, Wide, Wide dy) {
+    sum += dy;
+  }
+  template <class Wide>
+  static BARACUDA_HD Wide of_row(Wide, Wide sum) {
+    return sum;
+  }
+  template <class Wide>
+  static BARACUDA_HD Wide value(Wide w, Wide dy, Wide sum) {
+    return dy - value_if(w != 0, w * sum);
+  }
+};
+
+// `x` is what weights are computed from: `weight.of(element)`. A weight that depends on the row has `at(row)`.
+template <class T, class Weight, class Rule>
+struct RowGradient {
+  using Element = T;
+  using Wide = Accumulator<T>;
+  static constexpr int least_width = 1, lanes = 16, most_held = sizeof(T) == 4 ? 8 : 4;
+  const T *x, *dy;
+  T* dx;
+  Weight weight;
+
+  template <int V>
+  struct Elements {
+    Vector<T, V> x, dy;
+  };
+  template <int V>
+  using State = PairSums<Wide, V>;
+
+  // The functor of one row.
+  BARACUDA_HD RowGradient at(int64_t row) const {
+    RowGradient of_row = *this;
+    if constexpr (requires { weight.at(row); }) of_row.weight = weight.at(row);
+    return of_row;
+  }
+  template <int V = 1>
+  BARACUDA_HD State<V> start() const {
+    State<V> s;
+    s.clear();
+    return s;
+  }
+  template <int V>
+  BARACUDA_HD Elements<V> read(int64_t element) const {
+    return {load<V>(x + element), load<V>(dy + element)};
+  }
+  // One element, to one of K lanes.
+  template <int K>
+  BARACUDA_HD void push_to(State<K>& s, int lane, Wide x, Wide dy) const {
+    Rule::push(s.first[lane], s.second[lane], weight.of(x), dy);
+  }
+  template <int K>
+  BARACUDA_HD void push_to(State<K>& s, int lane, const Elements<1>& in) const {
+    push_to(s, lane, Wide(in.x.lane[0]), Wide(in.dy.lane[0]));
+  }
+  template <int V>
+  BARACUDA_HD void push(State<1>& s, const Elements<V>& in) const {
+    for (int k = 0; k < V; ++k) push_to(s, 0, Wide(in.x.lane[k]), Wide(in.dy.lane[k]));
+  }
+  template <int V>
+  BARACUDA_HD void merge(State<V>& s, const State<V>& other) const {
+    s.add(other);
+  }
+  BARACUDA_HD Wide block(const State<1>& s) const { return Rule::of_row(s.first[0], s.second[0]); }
+  BARACUDA_HD void finish(int64_t, Wide) const {}
+  template <int V>
+  BARACUDA_HD void write(int64_t element, const Elements<V>& in, Wide of_row) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k)
+      out.lane[k] = T(Rule::value(weight.of(Wide(in.x.lane[k])), Wide(in.dy.lane[k]), of_row));
+    store<V>(dx + element, out);
+  }
+};
+
+}  // namespace baracuda
