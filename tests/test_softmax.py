@@ -255,7 +255,6 @@ def test_a_temperature_may_be_an_array():
         (TypeError, "where must have one of the dtypes bool, got float64", (), {"where": sent.ones(3)}),
         (ValueError, r"where must broadcast to x's shape \(2, 3\), got \(2,\)", (), {"where": MASK[0, :2]}),
         (ValueError, r"where must broadcast to x's shape \(2, 3\), got \(1, 2, 3\)", (), {"where": MASK[None, :2, :3]}),
-        (ValueError, "implementation='native', but the op has no kernel; xla computes it", (), {"implementation": "native"}),
     ],
 )  # fmt: skip
 def test_what_is_refused(name, error, match, args, kwargs):

@@ -205,7 +205,7 @@ _terms = declare(
     dtypes=checks.FLOATS,
     cases=(
         case("rows", (6, 41), weighted=False, axis=-1),
-        case("images", (3, 4, 2, 3), weighted=False, softcap=2.0),
+        case("images, and lse", (3, 4, 2, 3), weighted=False, softcap=2.0, return_lse=True),
         case("first axis", (7, 4), weighted=False, axis=0),
     ),
     operands=("x", "target"),

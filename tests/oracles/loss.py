@@ -138,6 +138,13 @@ def cross_entropy_loss(
     return _of_rows(term, x, target, weight, axis, ignore_index, reduction)
 
 
+def cross_entropy_terms(x, target, axis=None, ignore_index=-100, softcap=None, return_lse=False):
+    x = x if softcap is None else softcap * np.tanh(x / softcap)
+    of = lambda term: _of_rows(term, x, target, _ones(x, None, _axis(x, axis)), _axis(x, axis), ignore_index, "none")
+    lse = of(lambda row, t: np.log(np.exp(row).sum()))
+    return (lse - of(lambda row, t: row[t]), lse)[: 2 if return_lse else 1]
+
+
 def linear_cross_entropy(
     x, linear_weight, target, linear_bias=0.0, weight=None, ignore_index=-100, label_smoothing=0.0, z_loss=0.0,
     softcap=None, reduction="mean", chunk_rows=None,
