@@ -112,6 +112,9 @@ from .graph import (
     aggregate_weighted_sum_backward,
     sampled_dot_backward,
 )
+from .image import (
+    interpolate_backward,
+)
 from .indexing import (
     gather_backward,
     index_add_backward,
@@ -305,6 +308,7 @@ __all__ = [
     "hypot_backward",
     "index_add_backward",
     "integer_pow_backward",
+    "interpolate_backward",
     "kthvalue_backward",
     "kv_cache_append_backward",
     "ldexp_backward",

@@ -256,6 +256,13 @@ def _windows():
                 yield Sharded(op, way, fun, (x, *more), specs, spec if position < 2 else P(), 1)
 
 
+def _resampled():
+    fun = lambda x: bj.interpolate(x, size=(8, 3), mode="bilinear", implementation="native")
+    for way, position in {"batches": 0, "channels": 1, "pixels": 2}.items():
+        spec = P(*(None,) * position, "d")
+        yield Sharded("interpolate", way, fun, (_float(8, 8, 16, 4),), (spec,), spec if position < 2 else P(), 1)
+
+
 def _repeat():
     fun = lambda x: bj.repeat(x, (1, 2), implementation="native")
     yield Sharded("repeat", "a dimension before the first that is repeated", fun, (_float(8, 16),), (ROWS,), ROWS, 1)
@@ -457,6 +464,7 @@ def _all():
     for rank in (1, 2, 3):
         yield from _pool(rank)
     yield from _windows()
+    yield from _resampled()
     yield from _repeat()
     yield from _moves()
     for op in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"):

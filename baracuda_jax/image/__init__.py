@@ -6,6 +6,7 @@ from ._grid_sample import grid_sample, grid_sample_2d
 from ._interpolate import (
     interpolate,
     interpolate_area_2d,
+    interpolate_backward,
     interpolate_bicubic_2d,
     interpolate_bilinear_2d,
     interpolate_linear_1d,
@@ -24,6 +25,7 @@ __all__ = [
     "grid_sample_2d",
     "interpolate",
     "interpolate_area_2d",
+    "interpolate_backward",
     "interpolate_bicubic_2d",
     "interpolate_bilinear_2d",
     "interpolate_linear_1d",

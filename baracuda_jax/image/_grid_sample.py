@@ -65,7 +65,7 @@ def grid_sample(
     Source: torch.nn.functional.grid_sample; M. Jaderberg et al., Spatial Transformer Networks, arXiv:1506.02025.
     """
     op = "grid_sample"
-    x = images(op, x, (4, 5))
+    x, _ = images(op, x, (4, 5))
     rank = x.ndim - 2
     grid = next_to(op, "grid", grid, x)
     if grid.ndim != rank + 2 or grid.shape[0] != x.shape[0] or grid.shape[-1] != rank:

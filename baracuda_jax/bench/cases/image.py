@@ -12,8 +12,7 @@ SHAPES = {"tiny": (2, 4, 24, 24), "small": (8, 32, 56, 56), "large": (32, 64, 11
 BOXES = {"tiny": 32, "small": 256, "large": 1024}
 
 
-def _resized(size, dtype, mode, factor, method, is_antialiased=False):
-    shape = SHAPES[size]
+def resized(shape, dtype, mode, factor, method, is_antialiased=False):
     out = *shape[:2], *(int(n * factor) for n in shape[2:])
     how = dict(size=out[2:], mode=mode) | (dict(antialias=True) if is_antialiased else {})
     plain = method and (lambda x: jax.image.resize(x, out, method, antialias=is_antialiased))
@@ -23,6 +22,18 @@ def _resized(size, dtype, mode, factor, method, is_antialiased=False):
         lambda torch, x: torch.nn.functional.interpolate(x, **how),
         variant=f"{mode}{', antialias' if is_antialiased else ''}, {factor} times", rough=4,
     )  # fmt: skip
+
+
+def sizes(shape, dtype):
+    """Of few taps, which are one pass over an image, and of many."""
+    return [
+        resized(shape, dtype, "bilinear", 2, "bilinear"),
+        resized(shape, dtype, "nearest", 2, None),
+        resized(shape, dtype, "bicubic", 2, None),
+        resized(shape, dtype, "area", 0.5, None),
+        resized(shape, dtype, "bilinear", 0.5, "bilinear", is_antialiased=True),
+        resized(shape, dtype, "bicubic", 0.25, None, is_antialiased=True),
+    ]
 
 
 def _grids(shape):
@@ -55,11 +66,7 @@ def _regions(name, size, dtype, more, rough=4.0):
 def benchmarks(size):
     shape, count = SHAPES[size], BOXES[size]
     for dtype in DTYPES:
-        yield _resized(size, dtype, "bilinear", 2, "bilinear")
-        yield _resized(size, dtype, "nearest", 2, None)
-        yield _resized(size, dtype, "bicubic", 2, None)
-        yield _resized(size, dtype, "area", 0.5, None)
-        yield _resized(size, dtype, "bilinear", 0.5, "bilinear", is_antialiased=True)
+        yield from sizes(shape, dtype)
         yield Benchmark(
             "affine_grid", f"{list(shape)}", dtype, normal(shape[0], 2, 3),
             lambda theta, implementation: baracuda_jax.affine_grid(theta, shape, implementation=implementation),

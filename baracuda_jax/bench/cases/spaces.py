@@ -11,6 +11,7 @@ from . import (
     elementwise,
     graph,
     histogram,
+    image,
     indexing,
     loss,
     moe,
@@ -178,6 +179,11 @@ def _pools(sizes, dtype):
     ]
 
 
+def _images(sizes, dtype):
+    """Results with four times as many elements are the largest arrays."""
+    return image.sizes(_image(sizes.elements // 4), dtype)
+
+
 def _quantizations(sizes, dtype):
     rows, columns = _matrix(sizes.elements)
     matrix = rows, max(quantize.GROUP, columns // quantize.GROUP * quantize.GROUP)
@@ -223,6 +229,7 @@ SPACES = {
     "sort": Space(_sorts, ROWS, ODD),
     "projection": Space(_projections, ROWS, ODD),
     "pool": Space(_pools),
+    "image": Space(_images),
     "quantize": Space(_quantizations),
     "search": Space(_searches),
     "ids": Space(_ids, dtypes=("int32",)),
