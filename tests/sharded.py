@@ -263,6 +263,15 @@ def _resampled():
         yield Sharded("interpolate", way, fun, (_float(8, 8, 16, 4),), (spec,), spec if position < 2 else P(), 1)
 
 
+def _boxes():
+    """Sets of boxes, and one."""
+    low = _float(8, 16, 2)
+    boxes, scores = np.concatenate([low, low + 1], -1), _float(8, 16)
+    best = lambda boxes, scores: bj.nms(boxes, scores, 0.3, implementation="native")[0]
+    yield Sharded("nms", "batches", jax.vmap(best), (boxes, scores), (P("d"), P("d")), P("d"), 0)
+    yield Sharded("nms", "boxes", best, (boxes[0], scores[0]), (P("d"), P("d")), P(), 0)
+
+
 def _repeat():
     fun = lambda x: bj.repeat(x, (1, 2), implementation="native")
     yield Sharded("repeat", "a dimension before the first that is repeated", fun, (_float(8, 16),), (ROWS,), ROWS, 1)
@@ -465,6 +474,7 @@ def _all():
         yield from _pool(rank)
     yield from _windows()
     yield from _resampled()
+    yield from _boxes()
     yield from _repeat()
     yield from _moves()
     for op in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"):

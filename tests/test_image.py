@@ -471,6 +471,29 @@ def test_the_best_of_boxes_that_overlap():
     assert _kept(boxes[:0], scores[:0], 0.5, max_output=2) == ([-1, -1], 0)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 400])
+def test_tiles_of_boxes_are_kept_as_one_by_one(n, dtype):
+    """Fewer boxes than a tile, whole tiles and more; scores that tie and are NaN, boxes that are NaN, classes of 8 and of 64
+    bits, results that are shorter and longer."""
+    rng = np.random.default_rng(n)
+    low = rng.uniform(0, 8, (n, 2))
+    boxes = np.where(rng.random((n, 1)) < 0.05, NAN, np.concatenate([low, low + rng.uniform(0, 3, (n, 2))], -1))
+    scores = np.where(rng.random(n) < 0.05, NAN, np.round(rng.uniform(0, 1, n), 1))
+    classes = rng.integers(-1, 2, n)
+    wide = np.where(classes == 1, 2**40, classes)  # which 32 bits do not tell from 0
+    ways = [{}, dict(max_output=7), dict(max_output=n + 3), dict(classes=classes.astype(np.int8)), dict(classes=wide)]
+
+    @jax.jit
+    def run(boxes, scores):
+        call = functools.partial(bj.nms, boxes, scores, 0.3)
+        return [[call(**how, implementation=kind) for kind in ("native", "xla")] for how in ways]
+
+    for native, plain in run(boxes.astype(dtype), scores.astype(dtype)):
+        for got, want in zip(native, plain, strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("limit", [0.0, 0.3, 0.7])
 def test_many_boxes_are_kept_as_one_by_one(limit):
     """Of random boxes, and of a chain of boxes, each of which overlaps the next; in a batch."""

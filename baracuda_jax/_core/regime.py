@@ -67,6 +67,11 @@ def by_taps(call):
     return {"length": taps, "inner": inner, "growth": growth}
 
 
+def by_boxes(call):
+    """The number of boxes of a set."""
+    return {"length": call.operand("boxes").shape[-2]}
+
+
 def aligned(elements, dtype):
     """The bytes, at most those of a vector load, to which rows of so many elements are aligned."""
     return math.gcd(VECTOR, elements * dtype.itemsize)

@@ -10,6 +10,7 @@ from ..benchmark import DTYPES, Benchmark, normal
 # N, C and the height and width of images; how many boxes
 SHAPES = {"tiny": (2, 4, 24, 24), "small": (8, 32, 56, 56), "large": (32, 64, 112, 112)}
 BOXES = {"tiny": 32, "small": 256, "large": 1024}
+MANY = {"tiny": 64, "small": 1024, "large": 4096}  # as a detector has before suppression
 
 
 def resized(shape, dtype, mode, factor, method, is_antialiased=False):
@@ -34,6 +35,14 @@ def sizes(shape, dtype):
         resized(shape, dtype, "bilinear", 0.5, "bilinear", is_antialiased=True),
         resized(shape, dtype, "bicubic", 0.25, None, is_antialiased=True),
     ]
+
+
+def suppression(count, dtype):
+    """As many boxes as fill an image of 512 by 512."""
+    return Benchmark(
+        "nms", f"[{count}, 4]", dtype, lambda draws: (_boxes(draws, count, 512, 512), draws.uniform((count,))),
+        lambda boxes, scores, implementation: baracuda_jax.nms(boxes, scores, 0.5, implementation=implementation),
+    )  # fmt: skip
 
 
 def _grids(shape):
@@ -90,7 +99,4 @@ def benchmarks(size):
         "box_iou", f"[{count}, 4] with [{count}, 4]", "float32", pairs,
         lambda a, b, implementation: baracuda_jax.box_iou(a, b, implementation=implementation), moving=2, needs=(0, 1),
     )  # fmt: skip
-    yield Benchmark(
-        "nms", f"[{count}, 4]", "float32", lambda draws: (_boxes(draws, count, 512, 512), draws.uniform((count,))),
-        lambda boxes, scores, implementation: baracuda_jax.nms(boxes, scores, 0.5, implementation=implementation),
-    )  # fmt: skip
+    yield suppression(MANY[size], "float32")

@@ -230,6 +230,12 @@ SPACES = {
     "projection": Space(_projections, ROWS, ODD),
     "pool": Space(_pools),
     "image": Space(_images),
+    "boxes": Space(
+        lambda sizes, dtype: [image.suppression(sizes.length, dtype)],
+        (64, 1024, 4096),
+        is_batched=False,
+        dtypes=("float32",),
+    ),
     "quantize": Space(_quantizations),
     "search": Space(_searches),
     "ids": Space(_ids, dtypes=("int32",)),
