@@ -113,6 +113,7 @@ from .graph import (
     sampled_dot_backward,
 )
 from .image import (
+    grid_sample_backward,
     interpolate_backward,
 )
 from .indexing import (
@@ -300,6 +301,7 @@ __all__ = [
     "gelu_backward",
     "gelu_tanh_backward",
     "glu_backward",
+    "grid_sample_backward",
     "hardshrink_backward",
     "hardsigmoid_backward",
     "hardswish_backward",

@@ -263,6 +263,15 @@ def _resampled():
         yield Sharded("interpolate", way, fun, (_float(8, 8, 16, 4),), (spec,), spec if position < 2 else P(), 1)
 
 
+def _sampled():
+    grid = np.tanh(_float(8, 4, 6, 2))
+    fun = lambda x, grid: bj.grid_sample(x, grid, implementation="native")
+    for way, position in {"batches": 0, "channels": 1, "pixels": 2}.items():
+        spec = P(*(None,) * position, "d")
+        specs = (spec, spec if position == 0 else P())
+        yield Sharded("grid_sample", way, fun, (_float(8, 8, 8, 4), grid), specs, spec if position < 2 else P(), 2)
+
+
 def _boxes():
     """Sets of boxes, and one."""
     low = _float(8, 16, 2)
@@ -474,6 +483,7 @@ def _all():
         yield from _pool(rank)
     yield from _windows()
     yield from _resampled()
+    yield from _sampled()
     yield from _boxes()
     yield from _repeat()
     yield from _moves()

@@ -308,6 +308,43 @@ def _value_and_gradients(fun, dy, *args):
     return run(dy, *args)
 
 
+SAMPLED = {  # x, points
+    "more channels and points than a chunk": ((2, 70, 9, 8), (20, 30)),
+    "one element": ((1, 2, 1, 1), (2, 2)),
+    "no images": ((0, 2, 4, 4), (2, 2)),
+    "no channels": ((2, 0, 4, 4), (2, 2)),
+    "no points": ((2, 2, 4, 4), (0, 2)),
+}
+
+
+@pytest.mark.parametrize("padding", PADDINGS)
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("name", SAMPLED)
+def test_kernels_sample_as_the_definition(name, mode, padding):
+    """Values, tangents and gradients, at positions inside, outside and on elements."""
+    (shape, points), rng = SAMPLED[name], np.random.default_rng(0)
+    x, tangent = rng.standard_normal((2, *shape))
+    grid, moved = rng.uniform(-1.6, 1.6, (2, shape[0], *points, 2))
+    grid[:, :1] = (2 * rng.integers(-1, 6, grid[:, :1].shape) + 1) / np.array(shape[:1:-1]) - 1
+    dy = rng.standard_normal((*shape[:2], *points))
+
+    @jax.jit
+    def run(x, grid, dy, tangent, moved):
+        found = []
+        for implementation in ("native", "xla"):
+            fun = functools.partial(bj.grid_sample, mode=mode, padding_mode=padding, implementation=implementation)
+            y, pull = jax.vjp(fun, x, grid)
+            found.append((y, *pull(dy), jax.jvp(fun, (x, grid), (tangent, moved))[1]))
+        by_itself = bj.grid_sample_backward(x, grid, dy, mode, padding, implementation="native")
+        return *found, by_itself
+
+    native, plain, by_itself = run(x, grid, dy, tangent, moved)
+    for got, want in zip(native, plain, strict=True):
+        close(got, np.asarray(want), "float64", scale=10)
+    for got, want in zip(by_itself, native[1:3], strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_a_grid_of_float32_next_to_half_precision(dtype):
     x, grid = (

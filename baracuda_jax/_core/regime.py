@@ -72,6 +72,13 @@ def by_boxes(call):
     return {"length": call.operand("boxes").shape[-2]}
 
 
+def by_samples(call):
+    """Positions in images: their number in one image, and the channels."""
+    grid = call.operand("grid").shape
+    rank = grid[-1]
+    return {"length": math.prod(grid[-rank - 1 : -1]), "inner": call.operand("x").shape[-rank - 1]}
+
+
 def aligned(elements, dtype):
     """The bytes, at most those of a vector load, to which rows of so many elements are aligned."""
     return math.gcd(VECTOR, elements * dtype.itemsize)

@@ -286,6 +286,11 @@ def padding_is_counted():
     return of_kernel("avg_pool", attributes=lambda **_: {"counts_padding": True})
 
 
+@planted(VALUE, op="grid_sample", tier="changed", case="border", dtype="float32")
+def positions_outside_are_zeros():
+    return of_kernel("sample", attributes=lambda **_: {"padding": 0})
+
+
 @planted(VALUE, op="nms", tier="changed", case="boxes", dtype="float32")
 def overlaps_have_another_threshold():
     return of_kernel("nms", attributes=lambda limit, **_: {"limit": limit + 0.1})

@@ -37,6 +37,21 @@ def sizes(shape, dtype):
     ]
 
 
+def grids(shape, dtype, mode, is_random=False):
+    """Neighbors in the grid are neighbors in the image, or anywhere."""
+
+    def draw(draws):
+        positions = draws.uniform((shape[0], *shape[2:], 2), -1, 1) if is_random else _grids(shape)
+        return draws.normal(shape), positions
+
+    return Benchmark(
+        "grid_sample", f"{list(shape)}", dtype, draw,
+        lambda x, grid, implementation: baracuda_jax.grid_sample(x, grid, mode, implementation=implementation),
+        torch=lambda torch, x, grid: torch.nn.functional.grid_sample(x, grid.to(x.dtype), mode, align_corners=False),
+        variant=f"{mode}{', at random' if is_random else ''}", moving=2, needs=(0, 1), wide=(1,), rough=10,
+    )  # fmt: skip
+
+
 def suppression(count, dtype):
     """As many boxes as fill an image of 512 by 512."""
     return Benchmark(
@@ -81,17 +96,8 @@ def benchmarks(size):
             lambda theta, implementation: baracuda_jax.affine_grid(theta, shape, implementation=implementation),
             torch=lambda torch, theta: torch.nn.functional.affine_grid(theta, shape, False), rough=4,
         )  # fmt: skip
-        for mode in ("bilinear", "bicubic"):
-            yield Benchmark(
-                "grid_sample", f"{list(shape)}", dtype, lambda draws: (draws.normal(shape), _grids(shape)),
-                lambda x, grid, implementation, mode=mode: baracuda_jax.grid_sample(
-                    x, grid, mode, implementation=implementation
-                ),
-                torch=lambda torch, x, grid, mode=mode: torch.nn.functional.grid_sample(
-                    x, grid.to(x.dtype), mode, align_corners=False
-                ),
-                variant=mode, moving=2, needs=(0, 1), wide=(1,), rough=10,
-            )  # fmt: skip
+        yield from (grids(shape, dtype, mode) for mode in ("bilinear", "bicubic"))
+        yield grids(shape, dtype, "bilinear", is_random=True)
         yield _regions("roi_align", size, dtype, dict(sampling_ratio=2, aligned=True))
         yield _regions("roi_pool", size, dtype, {})
     pairs = lambda draws: (_boxes(draws, count, 512, 512), _boxes(draws, count, 512, 512))

@@ -181,7 +181,8 @@ def _pools(sizes, dtype):
 
 def _images(sizes, dtype):
     """Results with four times as many elements are the largest arrays."""
-    return image.sizes(_image(sizes.elements // 4), dtype)
+    made = image.sizes(_image(sizes.elements // 4), dtype)
+    return [*made, *(image.grids(_image(sizes.elements), dtype, mode) for mode in ("bilinear", "bicubic"))]
 
 
 def _quantizations(sizes, dtype):
