@@ -112,6 +112,10 @@ from .graph import (
     aggregate_weighted_sum_backward,
     sampled_dot_backward,
 )
+from .image import (
+    grid_sample_backward,
+    interpolate_backward,
+)
 from .indexing import (
     gather_backward,
     index_add_backward,
@@ -299,6 +303,7 @@ __all__ = [
     "gelu_backward",
     "gelu_tanh_backward",
     "glu_backward",
+    "grid_sample_backward",
     "hardshrink_backward",
     "hardsigmoid_backward",
     "hardswish_backward",
@@ -307,6 +312,7 @@ __all__ = [
     "hypot_backward",
     "index_add_backward",
     "integer_pow_backward",
+    "interpolate_backward",
     "kthvalue_backward",
     "kv_cache_append_backward",
     "ldexp_backward",

@@ -256,6 +256,31 @@ def _windows():
                 yield Sharded(op, way, fun, (x, *more), specs, spec if position < 2 else P(), 1)
 
 
+def _resampled():
+    fun = lambda x: bj.interpolate(x, size=(8, 3), mode="bilinear", implementation="native")
+    for way, position in {"batches": 0, "channels": 1, "pixels": 2}.items():
+        spec = P(*(None,) * position, "d")
+        yield Sharded("interpolate", way, fun, (_float(8, 8, 16, 4),), (spec,), spec if position < 2 else P(), 1)
+
+
+def _sampled():
+    grid = np.tanh(_float(8, 4, 6, 2))
+    fun = lambda x, grid: bj.grid_sample(x, grid, implementation="native")
+    for way, position in {"batches": 0, "channels": 1, "pixels": 2}.items():
+        spec = P(*(None,) * position, "d")
+        specs = (spec, spec if position == 0 else P())
+        yield Sharded("grid_sample", way, fun, (_float(8, 8, 8, 4), grid), specs, spec if position < 2 else P(), 2)
+
+
+def _boxes():
+    """Sets of boxes, and one."""
+    low = _float(8, 16, 2)
+    boxes, scores = np.concatenate([low, low + 1], -1), _float(8, 16)
+    best = lambda boxes, scores: bj.nms(boxes, scores, 0.3, implementation="native")[0]
+    yield Sharded("nms", "batches", jax.vmap(best), (boxes, scores), (P("d"), P("d")), P("d"), 0)
+    yield Sharded("nms", "boxes", best, (boxes[0], scores[0]), (P("d"), P("d")), P(), 0)
+
+
 def _repeat():
     fun = lambda x: bj.repeat(x, (1, 2), implementation="native")
     yield Sharded("repeat", "a dimension before the first that is repeated", fun, (_float(8, 16),), (ROWS,), ROWS, 1)
@@ -474,6 +499,9 @@ def _all():
     for rank in (1, 2, 3):
         yield from _pool(rank)
     yield from _windows()
+    yield from _resampled()
+    yield from _sampled()
+    yield from _boxes()
     yield from _repeat()
     yield from _moves()
     for op in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"):

@@ -17,6 +17,7 @@ from oracles import image as oracle
 from programs import FLOATS, normal
 
 import baracuda_jax as bj
+from baracuda_jax.image._resample import _operands
 from baracuda_jax.image._taps import taps
 
 NAN, INF = math.nan, math.inf
@@ -120,27 +121,133 @@ def _wide(args, dy):
     return [np.asarray(a).astype(np.float64) for a in args], np.asarray(dy).astype(np.float64)
 
 
-def test_gradients_of_interpolation_gather():
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+def test_gradients_of_interpolation_gather(implementation):
     """Of any order, and in batches: nothing is scattered."""
     x = jax.ShapeDtypeStruct((3, 1, 2, 8, 9), jnp.float32)
     for how in (dict(size=(5, 20), mode="bicubic"), dict(size=(3, 18)), dict(size=(2, 2), mode="area")):
+        how["implementation"] = implementation
         loss = lambda x, how=how: jnp.sin(jax.vmap(lambda x: bj.interpolate(x, **how))(x)).sum()
         twice = jax.grad(lambda x, loss=loss: (jax.grad(loss)(x) ** 2).sum())
         text = jax.jit(twice).lower(x).as_text()
-        assert "gather" in text and "scatter" not in text
+        assert ("baracuda.resample" if implementation == "native" else "gather") in text and "scatter" not in text
 
 
-def test_what_has_weight_0_is_not_read():
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+def test_what_has_weight_0_is_not_read(implementation):
     """The padding of rows of different lengths, and neighbors of elements that are taken as they are."""
     x = sent.asarray([[[1.0, 2.0, INF, 3.0, NAN]]])
-    y = bj.interpolate(x, size=5, mode="linear", align_corners=True)
-    np.testing.assert_array_equal(y, x)
-    y = bj.interpolate(x, size=9, mode="linear", align_corners=True)[0, 0]
-    np.testing.assert_array_equal(y, [1, 1.5, 2, INF, INF, INF, 3, NAN, NAN])
-    y = bj.interpolate(x, size=3, mode="area")[0, 0]
-    np.testing.assert_array_equal(y, [1.5, INF, NAN])
     long = sent.asarray(np.where(np.arange(100) < 50, 1.0, NAN)[None, None])
-    np.testing.assert_allclose(bj.interpolate(long, size=4, mode="area")[0, 0], [1, 1, NAN, NAN], rtol=1e-14)
+    image = sent.asarray(np.where(np.arange(25) == 12, NAN, 1.0).reshape(1, 1, 5, 5))
+
+    @jax.jit
+    def run(x, long, image):
+        resized = functools.partial(bj.interpolate, implementation=implementation)
+        linear = functools.partial(resized, mode="linear", align_corners=True)
+        both = functools.partial(resized, image, mode="bilinear", align_corners=True)
+        area = functools.partial(resized, mode="area")
+        return linear(x, size=5), linear(x, size=9), area(x, size=3), area(long, size=4), both(size=9)
+
+    same, larger, smaller, halves, plane = run(x, long, image)
+    np.testing.assert_array_equal(same, x)
+    np.testing.assert_array_equal(larger[0, 0], [1, 1.5, 2, INF, INF, INF, 3, NAN, NAN])
+    np.testing.assert_array_equal(smaller[0, 0], [1.5, INF, NAN])
+    np.testing.assert_allclose(halves[0, 0], [1, 1, NAN, NAN], rtol=1e-14)
+    near = np.abs(np.arange(9) - 4) < 2
+    np.testing.assert_array_equal(plane[0, 0], np.where(near[:, None] & near, NAN, 1))
+
+
+BANDED = [
+    ("nearest", 7, 12),
+    ("linear", 6, 17),
+    ("bicubic", 9, 4),
+    ("area", 23, 5),
+    ("bicubic", 2, 40),
+    ("linear", 1, 5),
+]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mode, n, out", BANDED)
+def test_bands_are_the_tables(mode, n, out):
+    """Also those that more taps are asked of than they have, as one of two axes is."""
+    for table in (found := taps(mode, n, out, None, False, False, "float64")), found.transposed:
+        for count in (None, *range(len(table.band[1]), min(table.size, 6))):
+            begin, weight = map(np.asarray, _operands(table, count, jnp.float64))
+            assert begin.min() >= 0 and begin.max() + len(weight) <= table.size
+            assert count is None or len(weight) == count
+            matrix = np.zeros((len(begin), table.size))
+            matrix[np.arange(len(begin)), begin + np.arange(len(weight))[:, None]] = weight
+            np.testing.assert_allclose(matrix, _matrix(table), atol=1e-15)
+
+
+# Both axes at once by 1, 2 and 4 taps; one by one, each first; neighbors along H, W and channels, of which vectors are whole
+# or not; more elements than a task or block has; one axis of three, and all.
+KERNELS = {
+    "nearest": ((3, 5, 9, 14), dict(size=(20, 28))),
+    "strips": ((2, 3, 70, 66), dict(size=(140, 132), mode="bilinear")),
+    "odd columns": ((2, 3, 12, 11), dict(size=(9, 7), mode="bicubic")),
+    "vectors of channels": ((2, 9, 8, 16), dict(size=(18, 16), mode="bilinear", data_format="NHWC")),
+    "odd channels": ((2, 9, 8, 3), dict(size=(18, 13), mode="bicubic", data_format="NHWC")),
+    "one by one": ((2, 3, 40, 30), dict(size=(7, 6), mode="bilinear", antialias=True)),
+    "rows then columns": ((2, 3, 33, 10), dict(size=(4, 30), mode="area")),
+    "columns then rows": ((2, 3, 10, 33), dict(size=(30, 4), mode="area")),
+    "columns alone": ((2, 2, 50, 31), dict(size=(50, 9), mode="bicubic", antialias=True)),
+    "rows alone": ((2, 1, 31, 70), dict(size=(9, 70), mode="bilinear")),
+    "volume": ((2, 2, 5, 6, 7), dict(size=(10, 12, 15), mode="trilinear")),
+    "volume, channels last": ((2, 5, 6, 7, 4), dict(size=(3, 12, 7), mode="trilinear", data_format="NDHWC")),
+    "middle axis": ((2, 2, 5, 6, 7), dict(size=(5, 9, 7), mode="nearest-exact")),
+    "sequences": ((3, 4, 5000), dict(size=9000, mode="linear")),
+    "long rows": ((1, 5000, 1, 5000), dict(size=(3, 5000), mode="nearest")),
+    "no image": ((0, 2, 4, 4), dict(size=(8, 8), mode="bilinear")),
+}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_are_the_tables(name, dtype):
+    shape, how = KERNELS[name]
+    x = normal(shape, dtype)
+    fun = lambda x, implementation: bj.interpolate(x, **how, implementation=implementation)
+    dy = normal(jax.eval_shape(lambda x: fun(x, "xla"), x).shape, dtype, 1)
+
+    @jax.jit
+    def run(x, dy):
+        each = []
+        for implementation in ("native", "xla"):
+            y, pull = jax.vjp(functools.partial(fun, implementation=implementation), x)
+            each.append((y, *pull(dy)))
+        return each
+
+    for found, want in zip(*run(x, dy), strict=True):
+        assert found.dtype == want.dtype == x.dtype
+        close(found, np.asarray(want, np.float64), dtype, scale=2)
+
+
+def test_the_gradient_of_interpolation_by_itself():
+    """As that of the function, by size and by scale, and with channels last."""
+    x, last = normal((2, 3, 6, 5)), normal((2, 6, 5, 3))
+    ways = [
+        (x, dict(size=(9, 7), mode="bilinear"), dict(mode="bilinear")),
+        (x, dict(scale_factor=1.7), dict(scale_factor=1.7)),
+        (x, how := dict(scale_factor=1.7, mode="bicubic", recompute_scale_factor=True), how),
+        (last, dict(size=4, mode="area", data_format="NHWC"), dict(mode="area", data_format="NHWC")),
+    ]
+
+    @jax.jit
+    def run():
+        found = []
+        for x, forward, backward in ways:
+            y, pull = jax.vjp(functools.partial(bj.interpolate, **forward), x)
+            found.append((pull(y)[0], bj.interpolate_backward(y, (6, 5), **backward)))
+        return found
+
+    for want, got in run():
+        np.testing.assert_array_equal(got, want)
+    with pytest.raises(
+        ValueError, match=r"^interpolate_backward: dy must have the spatial size .*, \(9, 8\), got \(6, 5\)"
+    ):
+        bj.interpolate_backward(x, (6, 5), 1.6)
 
 
 @pytest.mark.parametrize(
@@ -199,6 +306,43 @@ def _value_and_gradients(fun, dy, *args):
         return y, *pull(dy)
 
     return run(dy, *args)
+
+
+SAMPLED = {  # x, points
+    "more channels and points than a chunk": ((2, 70, 9, 8), (20, 30)),
+    "one element": ((1, 2, 1, 1), (2, 2)),
+    "no images": ((0, 2, 4, 4), (2, 2)),
+    "no channels": ((2, 0, 4, 4), (2, 2)),
+    "no points": ((2, 2, 4, 4), (0, 2)),
+}
+
+
+@pytest.mark.parametrize("padding", PADDINGS)
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("name", SAMPLED)
+def test_kernels_sample_as_the_definition(name, mode, padding):
+    """Values, tangents and gradients, at positions inside, outside and on elements."""
+    (shape, points), rng = SAMPLED[name], np.random.default_rng(0)
+    x, tangent = rng.standard_normal((2, *shape))
+    grid, moved = rng.uniform(-1.6, 1.6, (2, shape[0], *points, 2))
+    grid[:, :1] = (2 * rng.integers(-1, 6, grid[:, :1].shape) + 1) / np.array(shape[:1:-1]) - 1
+    dy = rng.standard_normal((*shape[:2], *points))
+
+    @jax.jit
+    def run(x, grid, dy, tangent, moved):
+        found = []
+        for implementation in ("native", "xla"):
+            fun = functools.partial(bj.grid_sample, mode=mode, padding_mode=padding, implementation=implementation)
+            y, pull = jax.vjp(fun, x, grid)
+            found.append((y, *pull(dy), jax.jvp(fun, (x, grid), (tangent, moved))[1]))
+        by_itself = bj.grid_sample_backward(x, grid, dy, mode, padding, implementation="native")
+        return *found, by_itself
+
+    native, plain, by_itself = run(x, grid, dy, tangent, moved)
+    for got, want in zip(native, plain, strict=True):
+        close(got, np.asarray(want), "float64", scale=10)
+    for got, want in zip(by_itself, native[1:3], strict=True):
+        np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -364,6 +508,29 @@ def test_the_best_of_boxes_that_overlap():
     assert _kept(boxes[:0], scores[:0], 0.5, max_output=2) == ([-1, -1], 0)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 400])
+def test_tiles_of_boxes_are_kept_as_one_by_one(n, dtype):
+    """Fewer boxes than a tile, whole tiles and more; scores that tie and are NaN, boxes that are NaN, classes of 8 and of 64
+    bits, results that are shorter and longer."""
+    rng = np.random.default_rng(n)
+    low = rng.uniform(0, 8, (n, 2))
+    boxes = np.where(rng.random((n, 1)) < 0.05, NAN, np.concatenate([low, low + rng.uniform(0, 3, (n, 2))], -1))
+    scores = np.where(rng.random(n) < 0.05, NAN, np.round(rng.uniform(0, 1, n), 1))
+    classes = rng.integers(-1, 2, n)
+    wide = np.where(classes == 1, 2**40, classes)  # which 32 bits do not tell from 0
+    ways = [{}, dict(max_output=7), dict(max_output=n + 3), dict(classes=classes.astype(np.int8)), dict(classes=wide)]
+
+    @jax.jit
+    def run(boxes, scores):
+        call = functools.partial(bj.nms, boxes, scores, 0.3)
+        return [[call(**how, implementation=kind) for kind in ("native", "xla")] for how in ways]
+
+    for native, plain in run(boxes.astype(dtype), scores.astype(dtype)):
+        for got, want in zip(native, plain, strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("limit", [0.0, 0.3, 0.7])
 def test_many_boxes_are_kept_as_one_by_one(limit):
     """Of random boxes, and of a chain of boxes, each of which overlaps the next; in a batch."""
@@ -400,7 +567,8 @@ BAD = [
     ("interpolate", ValueError, "antialias must be False with mode 'nearest', got True", (X, 3), {"antialias": True}),
     ("interpolate", ValueError, "recompute_scale_factor must be None or False where size is given", (X, 3), {"recompute_scale_factor": True}),
     ("interpolate", TypeError, "align_corners must be True or False, got 1", (X, 3, None, "bilinear", 1), {}),
-    ("interpolate", ValueError, "implementation='native', but the op has no kernel; xla computes it", (X, 3), {"implementation": "native"}),
+    ("interpolate", ValueError, "data_format must be one of 'NCHW', 'NHWC', got 'NCL'", (X, 3), {"data_format": "NCL"}),
+    ("affine_grid", ValueError, "implementation='native', but the op has no kernel; xla computes it", (sent.ones((2, 2, 3)), (2, 1, 2, 2)), {"implementation": "native"}),
     ("affine_grid", ValueError, r"theta must be \[N, 2, 3\] or \[N, 3, 4\], got shape \(2, 3\)", (GRID[0, 0, :2, :1].repeat(3, 1), (1, 1, 2, 2)), {}),
     ("affine_grid", ValueError, r"size must be \(N, C, H, W\) for theta of shape \(2, 2, 3\), got \(2, 2\)", (sent.ones((2, 2, 3)), (2, 2)), {}),
     ("affine_grid", ValueError, r"size must be \(N, C, H, W\) with N = 2, that of theta, got \(3, 1, 2, 2\)", (sent.ones((2, 2, 3)), (3, 1, 2, 2)), {}),

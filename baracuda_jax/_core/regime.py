@@ -57,6 +57,28 @@ def by_windows(call):
     return {"length": count, "inner": call.largest.shape[-1] if windows.channels_last else 1}
 
 
+def by_taps(call):
+    """Axes that are resampled: the elements of x that one of the result reads, as a product over the axes, how many channels
+    are next to each other in memory, and how much larger the result is."""
+    tables = call.params["tables"]
+    taps = math.prod(table.index.shape[1] for table in tables)
+    growth = math.prod(len(table.index) / table.size for table in tables)
+    inner = call.largest.shape[-1] if call.params["channels_last"] else 1
+    return {"length": taps, "inner": inner, "growth": growth}
+
+
+def by_boxes(call):
+    """The number of boxes of a set."""
+    return {"length": call.operand("boxes").shape[-2]}
+
+
+def by_samples(call):
+    """Positions in images: their number in one image, and the channels."""
+    grid = call.operand("grid").shape
+    rank = grid[-1]
+    return {"length": math.prod(grid[-rank - 1 : -1]), "inner": call.operand("x").shape[-rank - 1]}
+
+
 def aligned(elements, dtype):
     """The bytes, at most those of a vector load, to which rows of so many elements are aligned."""
     return math.gcd(VECTOR, elements * dtype.itemsize)

@@ -2,10 +2,11 @@
 
 from ._affine_grid import affine_grid, affine_grid_2d
 from ._boxes import box_iou
-from ._grid_sample import grid_sample, grid_sample_2d
+from ._grid_sample import grid_sample, grid_sample_2d, grid_sample_backward
 from ._interpolate import (
     interpolate,
     interpolate_area_2d,
+    interpolate_backward,
     interpolate_bicubic_2d,
     interpolate_bilinear_2d,
     interpolate_linear_1d,
@@ -22,8 +23,10 @@ __all__ = [
     "box_iou",
     "grid_sample",
     "grid_sample_2d",
+    "grid_sample_backward",
     "interpolate",
     "interpolate_area_2d",
+    "interpolate_backward",
     "interpolate_bicubic_2d",
     "interpolate_bilinear_2d",
     "interpolate_linear_1d",

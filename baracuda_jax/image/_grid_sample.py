@@ -1,33 +1,47 @@
-"""Images at the positions of a grid."""
+"""Images at the positions of a grid.
 
+Data flow: each position has a few elements of the image, the same in all channels; the result is their weighted sum. The
+gradient of the image is a sum by elements of the rows that positions name, [points, channels], by the kernel of segments;
+that of the grid is a sum over channels. Pattern: sample."""
+
+import functools
 import itertools
+import math
 from typing import Literal
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .._core import checks, explicit
+from .._core.api import api
+from .._core.body import Body
 from .._core.case import Case
-from .._core.compiled import compiled
-from .._core.facade import facade, facade_api
+from .._core.kernel import kernel
+from .._core.op import as_they_are, declare
+from .._core.regime import by_samples
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
+from ..graph._kernels import weighted as weighted_rows
 from ._arguments import images, next_to
 from ._coordinates import PADDINGS, index_of, padded, unnormalized
 from ._sample import weighted
 from ._taps import A, cubic_far, cubic_near
 
 MODES = ("bilinear", "nearest", "bicubic")
+Mode = Literal["bilinear", "nearest", "bicubic"]
+Padding = Literal["zeros", "border", "reflection"]
+TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
 
 
-@facade_api("xla")
+@api
 def grid_sample(
     x: ArrayLike,
     grid: ArrayLike,
-    mode: Literal["bilinear", "nearest", "bicubic"] = "bilinear",
-    padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
+    mode: Mode = "bilinear",
+    padding_mode: Padding = "zeros",
     align_corners: bool = False,
     *,
     implementation: Implementation = None,
@@ -50,7 +64,7 @@ def grid_sample(
         padding_mode: static, what is outside: "zeros"; "border", the nearest element; "reflection", the image mirrored at
             its edges, or, with align_corners, about the centers of its outermost elements.
         align_corners: static, whether -1 and 1 are the centers of the outermost elements instead.
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array [N, C, H', W'] or [N, C, D', H', W'] of x's dtype.
@@ -58,14 +72,51 @@ def grid_sample(
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: float16 and bfloat16 are computed in float32 and rounded once. A NaN or infinite position gives NaN. But
-        "nearest" with "zeros" gives 0 there, and with "border" and "reflection" linear modes and "nearest" take NaN for
-        index 0, infinity for the border or, with "reflection", for index 0.
+    Precision: float16 and bfloat16 are computed in float32 and rounded once. By kernels, gradients are sums in a fixed
+        order: the same bits every time. A NaN or infinite position gives NaN. But "nearest" with "zeros" gives 0 there, and
+        with "border" and "reflection" linear modes and "nearest" take NaN for index 0, infinity for the border or, with
+        "reflection", for index 0.
 
     Source: torch.nn.functional.grid_sample; M. Jaderberg et al., Spatial Transformer Networks, arXiv:1506.02025.
     """
-    op = "grid_sample"
-    x = images(op, x, (4, 5))
+    x, grid, how = _arguments("grid_sample", x, grid, mode, padding_mode, align_corners)
+    return GRID_SAMPLE(x, grid, **how, implementation=implementation)
+
+
+grid_sample_2d = grid_sample
+
+
+@api
+def grid_sample_backward(
+    x: ArrayLike,
+    grid: ArrayLike,
+    dy: ArrayLike,
+    mode: Mode = "bilinear",
+    padding_mode: Padding = "zeros",
+    align_corners: bool = False,
+    *,
+    implementation: Implementation = None,
+) -> tuple[Array, Array]:
+    """The gradients of `grid_sample`: see its formula for dx and dgrid.
+
+    Args:
+        x, grid: as for `grid_sample`.
+        dy: the cotangent of its result, of x's dtype.
+        mode, padding_mode, align_corners, implementation: as for `grid_sample`.
+
+    Returns:
+        (the cotangent of x, that of grid), of their shapes and dtypes.
+    """
+    op = "grid_sample_backward"
+    x, grid, how = _arguments(op, x, grid, mode, padding_mode, align_corners)
+    dy = checks.floats(op, "dy", dy)
+    checks.same_dtype(op, "dy", dy, "x", x)
+    checks.shape(op, "dy", dy, (*x.shape[:2], *grid.shape[1:-1]), "that of the result")
+    return tuple(GRID_SAMPLE.vjp(x, grid, dy, **how, implementation=implementation))
+
+
+def _arguments(op, x, grid, mode, padding, align_corners):
+    x, _ = images(op, x, (4, 5))
     rank = x.ndim - 2
     grid = next_to(op, "grid", grid, x)
     if grid.ndim != rank + 2 or grid.shape[0] != x.shape[0] or grid.shape[-1] != rank:
@@ -74,18 +125,25 @@ def grid_sample(
     checks.choice(op, "mode", mode, MODES)
     if mode == "bicubic" and rank == 3:
         raise ValueError(f"{op}: mode must be 'bilinear' or 'nearest' for x of shape {x.shape}, got 'bicubic'")
-    checks.choice(op, "padding_mode", padding_mode, PADDINGS)
-    return _grid_sample(
-        x, grid, mode=mode, padding=padding_mode, align_corners=checks.flag(op, "align_corners", align_corners)
-    )
+    checks.choice(op, "padding_mode", padding, PADDINGS)
+    how = dict(mode=mode, padding=padding, align_corners=checks.flag(op, "align_corners", align_corners))
+    return x, grid, how
 
 
-grid_sample_2d = grid_sample
+# ---------------------------------------------------------------------------------------------------------------------
+# In plain JAX
 
 
-@compiled("mode", "padding", "align_corners")
-def _grid_sample(x, grid, *, mode, padding, align_corners):
-    spatial = x.shape[2:]
+def _reference(x, grid, **how):
+    """x [*batch, N, C, *spatial], grid [*batch, N, *points, rank]."""
+    if x.ndim > grid.shape[-1] + 2:
+        return jax.vmap(functools.partial(_reference, **how))(x, grid)
+    flat = explicit.reshape(wide(x), *x.shape[:2], math.prod(x.shape[2:]))
+    return (weighted(flat, *_elements(grid, x.shape[2:], **how)).astype(x.dtype),)
+
+
+def _elements(grid, spatial, *, mode, padding, align_corners):
+    """(indices, weights, whether there are such elements) of the elements around each position, lists over these."""
     of_axis = {"bilinear": _linear, "nearest": _nearest, "bicubic": _cubic}[mode]
     taps = [
         of_axis(unnormalized(wide(grid[..., -1 - axis]), n, align_corners), n, padding, align_corners)
@@ -99,8 +157,15 @@ def _grid_sample(x, grid, *, mode, padding, align_corners):
         index.append(at)
         weight.append(w)
         inside.append(is_in)
-    flat = explicit.reshape(wide(x), *x.shape[:2], -1)
-    return weighted(flat, index, weight, inside).astype(x.dtype)
+    return index, weight, inside
+
+
+def _tangent_reference(x, grid, tx, tgrid, **how):
+    return jax.jvp(functools.partial(_reference, **how), (x, grid), (tx, tgrid))[1]
+
+
+def _backward_reference(x, grid, dy, **how):
+    return jax.vjp(functools.partial(_reference, **how), x, grid)[1]((dy,))
 
 
 # What is read along an axis: (index, weight, whether there is such an element) of each tap.
@@ -131,6 +196,61 @@ def _tap(at, weight, n):
     return index, weight, inside
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# By kernels
+
+
+def _called(target, operands, terms, out, *, mode, padding, align_corners):
+    """`terms` names the dimensions of the operands, and then those of the result: those of x, of positions or of y."""
+    rank = operands[1].shape[-1]
+    image, points = "dhw"[-rank:], "pqr"[:rank]
+    dims = {"x": f"...c{image}", "grid": f"...{points}k", "y": f"...c{points}"}
+    *of_operands, of_result = (dims[term] for term in terms)
+    (result,) = kernel(
+        target, f"{', '.join(of_operands)} -> {of_result}", *operands, out=[out],
+        taps=TAPS[mode], padding=PADDINGS.index(padding), align_corners=align_corners,
+    )  # fmt: skip
+    return result
+
+
+def _result_type(x, grid):
+    rank = grid.shape[-1]
+    return jax.ShapeDtypeStruct((*x.shape[:-rank], *grid.shape[-rank - 1 : -1]), x.dtype)
+
+
+def _native(x, grid, *, save=False, **how):
+    return (_called("sample", [x, wide(grid)], ("x", "grid", "y"), _result_type(x, grid), **how),)
+
+
+def _tangent_native(x, grid, tx, tgrid, **how):
+    operands = [x, wide(grid), tx, wide(tgrid)]
+    terms = ("x", "grid", "x", "grid", "y")
+    return (_called("sample_tangent", operands, terms, _result_type(x, grid), **how),)
+
+
+def _backward_native(x, grid, dy, **how):
+    moved = jax.ShapeDtypeStruct(grid.shape, wide(grid).dtype)
+    dgrid = _called("sample_backward", [x, wide(grid), dy], ("x", "grid", "y", "grid"), moved, **how)
+    return _image_cotangent(x, grid, dy, **how), dgrid.astype(grid.dtype)
+
+
+def _image_cotangent(x, grid, dy, **how):
+    """The sum of dy over the positions that have an element, times its weight: rows [points, channels] by element."""
+    rank = grid.shape[-1]
+    axis, spatial = grid.ndim - rank - 1, x.shape[-rank:]
+    batch, channels = x.shape[:axis], x.shape[axis]
+    points, elements = math.prod(grid.shape[axis:-1]), math.prod(spatial)
+    index, weight, inside = _elements(grid, spatial, **how)
+    of_entries = lambda many: jnp.concatenate([each.reshape(*batch, points) for each in many], -1)
+    receivers = of_entries([jnp.where(is_in, i, -1) for i, is_in in zip(index, inside, strict=True)])
+    ones = jnp.ones((*batch, points), wide(grid).dtype)
+    weights = of_entries([ones if w is None else w for w in weight])
+    senders = jnp.broadcast_to(jnp.tile(jnp.arange(points, dtype=jnp.int32), len(index)), receivers.shape)
+    rows = jnp.swapaxes(dy.reshape(*batch, channels, points), -1, -2)
+    dx = weighted_rows(rows, weights, senders, receivers, axis=axis, num_segments=elements, sorted=False)
+    return jnp.swapaxes(dx, -1, -2).reshape(x.shape)
+
+
 def _case(name, shape, points, **kwargs):
     def draw(rng):
         grid = rng.uniform(-1.3, 1.3, (shape[0], *points, len(shape) - 2))
@@ -139,7 +259,7 @@ def _case(name, shape, points, **kwargs):
     return Case(name, draw, kwargs)
 
 
-facade(
+GRID_SAMPLE = declare(
     "grid_sample",
     family="image",
     category=OpCategory.IMAGE,
@@ -154,4 +274,17 @@ facade(
     dtypes=checks.FLOATS,
     operands=("x", "grid"),
     differentiable=("x", "grid"),
+    residuals=("x", "grid"),
+    forward=Body(_reference, _native),
+    tangent=Body(_tangent_reference, _tangent_native),
+    backward=Body(_backward_reference, _backward_native),
+    kernels={
+        "forward": ("sample",),
+        "tangent": ("sample_tangent",),
+        "backward": ("sample_backward", "segment_weighted_sum"),
+    },
+    sometimes=("segment_index", "take_along"),
+    batched=as_they_are,
+    cut="positions may be anywhere in an image",
+    regime=by_samples,
 )

@@ -1,26 +1,36 @@
 """Boxes that no better one overlaps.
 
-Which pairs overlap is known at once; then each box that is still there, best first, drops those that it overlaps. As many
-steps as boxes, though fewer may decide: a loop that asked whether all is decided would make devices that have a batch each
-wait for each other."""
+In plain JAX, which pairs overlap is known at once; then each box that is still there, best first, drops those that it
+overlaps. As many steps as boxes, though fewer may decide: a loop that asked whether all is decided would make devices that
+have a batch each wait for each other. By kernels, on CUDA a word of 64 bits has which boxes of a tile a box overlaps, and a
+block goes through the tiles; on CPU each box is compared with those that are kept. Pattern: suppress."""
 
+import functools
+
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .._core import checks
+from .._core.api import api
+from .._core.body import Body
 from .._core.case import Case
-from .._core.compiled import compiled
-from .._core.facade import facade, facade_api
+from .._core.kernel import kernel
+from .._core.op import as_they_are, declare
+from .._core.regime import by_boxes
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
+from ..sort._kernels import sort
 from ._arguments import INDEX, next_to
 from ._boxes import boxes as checked
 from ._boxes import drawn, overlaps
 
+TILE = 64
 
-@facade_api("xla")
+
+@api
 def nms(
     boxes: ArrayLike,
     scores: ArrayLike,
@@ -42,7 +52,7 @@ def nms(
         iou_threshold: static number in [0, 1]. A box is suppressed where its overlap is larger; NaN never is.
         max_output: static integer of at least 1, the size of the result; None for N.
         classes: integers [N]; boxes of different classes do not suppress each other. None for one class.
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         (int32 [max_output], the indices of the boxes that are kept, then -1; int32 number, how many there are).
@@ -50,7 +60,9 @@ def nms(
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: overlaps of float16 and bfloat16 are computed in float32, and not rounded.
+    Precision: overlaps of float16 and bfloat16 are computed in float32, and not rounded. The kernel rounds each product and
+        sum of an overlap; XLA may not round a product that is added. So only an overlap that is the threshold to the last
+        bit may be above it in one and not in the other.
 
     Source: torchvision.ops.nms and batched_nms, whose results are as long as there are boxes.
     """
@@ -66,17 +78,19 @@ def nms(
         checks.dtype(op, "classes", classes, checks.INTEGERS)
         checks.shape(op, "classes", classes, boxes.shape[:1], "one for each box")
     size = boxes.shape[0] if max_output is None else checks.integer(op, "max_output", max_output, 1)
-    return _nms(boxes, scores, classes, limit=limit, size=size)
+    of_class = () if classes is None else (classes,)
+    return NMS(boxes, scores, *of_class, limit=limit, size=size, save=True, implementation=implementation)
 
 
-@compiled("limit", "size")
-def _nms(boxes, scores, classes, *, limit, size):
+def _reference(boxes, scores, *classes, limit, size):
+    if boxes.ndim > 2:
+        return jax.vmap(functools.partial(_reference, limit=limit, size=size))(boxes, scores, *classes)
     # By the negated score, which sorts NaN last and is stable.
     order = jnp.argsort(-wide(scores), stable=True).astype(jnp.int32)
     found = wide(boxes)[order]
     suppresses = jnp.triu(overlaps(found, found) > limit, 1)
-    if classes is not None:
-        of_class = classes[order]
+    for of_all in classes:
+        of_class = of_all[order]
         suppresses &= of_class[:, None] == of_class[None]
 
     drop = lambda i, kept: kept & ~(suppresses[i] & kept[i])
@@ -89,7 +103,25 @@ def _nms(boxes, scores, classes, *, limit, size):
     return jnp.pad(indices, (0, size - len(first)), constant_values=-1), count
 
 
-facade(
+def _native(boxes, scores, *classes, save=True, limit, size):
+    n, batch = boxes.shape[-2], boxes.shape[:-2]
+    _, order = sort(-wide(scores), axis=-1, descending=False, indices=True)
+    of_class = [ids.astype(jnp.int64 if ids.dtype.itemsize == 8 else jnp.int32) for ids in classes]
+    dims = ", ".join(["...nk", *["...n"] * (1 + len(classes))])
+    out = [jax.ShapeDtypeStruct((*batch, size), jnp.int32), jax.ShapeDtypeStruct(batch, jnp.int32)]
+    results = kernel(
+        "nms", f"{dims} -> ...m, ...", boxes, order, *of_class, out=out, workspace=_workspace(n), limit=limit
+    )
+    return tuple(results) if save else tuple(results[:1])
+
+
+def _workspace(n):
+    """Bytes of the words of all pairs of tiles, and of those that say what is kept (ffi/patterns/suppress_cuda.h)."""
+    tiles = -(-n // TILE)
+    return tiles * (tiles * TILE + 1) * 8 + 512
+
+
+NMS = declare(
     "nms",
     family="image",
     category=OpCategory.IMAGE,
@@ -100,7 +132,12 @@ facade(
         Case("room", lambda rng: (drawn(rng, 4), rng.permutation(4) / 4), dict(iou_threshold=0.5, max_output=6)),
     ),
     dtypes=checks.FLOATS,
-    operands=("boxes", "scores"),
-    constant={"boxes": INDEX, "scores": INDEX},
-    outputs=("indices",),
+    operands=("boxes", "scores", "*classes"),
+    constant={"boxes": INDEX, "scores": INDEX, "*classes": INDEX},
+    results=("indices", "count"),
+    forward=Body(_reference, _native),
+    kernels={"forward": ("sort", "nms")},
+    batched=as_they_are,
+    cut="each box is compared with all that are better",
+    regime=by_boxes,
 )

@@ -11,7 +11,7 @@ from ._arguments import images, next_to, number
 
 def arguments(op, x, boxes, output_size, spatial_scale):
     """x [N, C, H, W], boxes as they are, the output's two sizes, and the scale."""
-    x = images(op, x, (4,))
+    x, _ = images(op, x, (4,))
     checks.positions(op, "x", math.prod(x.shape[2:]) * (x.shape[0] if isinstance(x.shape[0], int) else 1))
     boxes = next_to(op, "boxes", boxes, x)
     if not (boxes.ndim == 2 and boxes.shape[1] == 5) and not (boxes.ndim == 3 and boxes.shape[2] == 4):

@@ -1,5 +1,7 @@
 """Elements of images at indices that are computed, weighted and summed."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 
@@ -15,7 +17,7 @@ def weighted(x, index, weight, inside):
     shape = index[0].shape[1:]
     y = 0
     for i, w, is_in in zip(index, weight, inside, strict=True):
-        flat = explicit.reshape(i, n, -1)
+        flat = explicit.reshape(i, n, math.prod(shape))
         taken = jax.vmap(lambda a, i: jnp.take(a, i, axis=-1, mode="clip"))(x, flat)
         taken = jnp.where(is_in[:, None], explicit.reshape(taken, n, channels, *shape), 0)
         y = y + (taken if w is None else taken * w[:, None])

@@ -56,6 +56,21 @@ class Taps:
         index[at], weights[at] = out, weight
         return Taps(index, weights, len(self.index))
 
+    @functools.cached_property
+    def band(self):
+        """The same as a kernel reads them: the first tap of each element, int32 [out], and the weights of as many neighbors
+        as the element with the most taps needs, [taps, out]. Taps of one element of the input are one."""
+        out, rows = len(self.index), np.arange(len(self.index))
+        is_read = self.weight != 0
+        low = np.where(is_read, self.index, self.size).min(1)
+        high = np.where(is_read, self.index, -1).max(1)
+        count = max(int((high - low).max()) + 1, 1)
+        begin = np.minimum(low, self.size - count).astype(np.int32)
+        weight = np.zeros((count, out))
+        row, tap = np.nonzero(is_read)
+        np.add.at(weight, (self.index[row, tap] - begin[row], rows[row]), self.weight[row, tap])
+        return begin, weight
+
     @property
     def is_identity(self):
         n = len(self.index)

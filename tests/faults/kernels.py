@@ -286,6 +286,25 @@ def padding_is_counted():
     return of_kernel("avg_pool", attributes=lambda **_: {"counts_padding": True})
 
 
+@planted(VALUE, op="grid_sample", tier="changed", case="border", dtype="float32")
+def positions_outside_are_zeros():
+    return of_kernel("sample", attributes=lambda **_: {"padding": 0})
+
+
+@planted(VALUE, op="nms", tier="changed", case="boxes", dtype="float32")
+def overlaps_have_another_threshold():
+    return of_kernel("nms", attributes=lambda limit, **_: {"limit": limit + 0.1})
+
+
+def _one_on(x, begin, *rest, **_):
+    return x, begin + 1, *rest
+
+
+@planted(VALUE, op="interpolate", tier="changed", case="bilinear", dtype="float32")
+def taps_begin_one_element_later():
+    return of_kernel("resample", operands=_one_on)
+
+
 @planted(VALUE, op="max_pool2d", tier="changed", case="pairs", dtype="float32")
 def what_is_after_an_axis_is_taken_for_what_is_before():
     return of_kernel("max_pool", attributes=lambda padding, **_: {"padding": padding[len(padding) // 2 :] * 2})

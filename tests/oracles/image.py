@@ -38,7 +38,13 @@ def _row(mode, o, n, out, step, align, antialias):
     return row
 
 
-def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False, antialias=False):
+def interpolate(
+    x, size=None, scale_factor=None, mode="nearest", align_corners=False, antialias=False, data_format=None
+):
+    if data_format and data_format.endswith("C"):
+        return np.moveaxis(
+            interpolate(np.moveaxis(x, -1, 1), size, scale_factor, mode, align_corners, antialias), 1, -1
+        )
     for axis, n in enumerate(x.shape[2:]):
         at = lambda value, axis=axis: value[axis] if isinstance(value, tuple) else value
         out = at(size) if size else math.floor(n * at(scale_factor))

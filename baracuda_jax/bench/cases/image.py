@@ -10,10 +10,10 @@ from ..benchmark import DTYPES, Benchmark, normal
 # N, C and the height and width of images; how many boxes
 SHAPES = {"tiny": (2, 4, 24, 24), "small": (8, 32, 56, 56), "large": (32, 64, 112, 112)}
 BOXES = {"tiny": 32, "small": 256, "large": 1024}
+MANY = {"tiny": 64, "small": 1024, "large": 4096}  # as a detector has before suppression
 
 
-def _resized(size, dtype, mode, factor, method, is_antialiased=False):
-    shape = SHAPES[size]
+def resized(shape, dtype, mode, factor, method, is_antialiased=False):
     out = *shape[:2], *(int(n * factor) for n in shape[2:])
     how = dict(size=out[2:], mode=mode) | (dict(antialias=True) if is_antialiased else {})
     plain = method and (lambda x: jax.image.resize(x, out, method, antialias=is_antialiased))
@@ -22,6 +22,41 @@ def _resized(size, dtype, mode, factor, method, is_antialiased=False):
         lambda x, implementation: baracuda_jax.interpolate(x, **how, implementation=implementation), plain,
         lambda torch, x: torch.nn.functional.interpolate(x, **how),
         variant=f"{mode}{', antialias' if is_antialiased else ''}, {factor} times", rough=4,
+    )  # fmt: skip
+
+
+def sizes(shape, dtype):
+    """Of few taps, which are one pass over an image, and of many."""
+    return [
+        resized(shape, dtype, "bilinear", 2, "bilinear"),
+        resized(shape, dtype, "nearest", 2, None),
+        resized(shape, dtype, "bicubic", 2, None),
+        resized(shape, dtype, "area", 0.5, None),
+        resized(shape, dtype, "bilinear", 0.5, "bilinear", is_antialiased=True),
+        resized(shape, dtype, "bicubic", 0.25, None, is_antialiased=True),
+    ]
+
+
+def grids(shape, dtype, mode, is_random=False):
+    """Neighbors in the grid are neighbors in the image, or anywhere."""
+
+    def draw(draws):
+        positions = draws.uniform((shape[0], *shape[2:], 2), -1, 1) if is_random else _grids(shape)
+        return draws.normal(shape), positions
+
+    return Benchmark(
+        "grid_sample", f"{list(shape)}", dtype, draw,
+        lambda x, grid, implementation: baracuda_jax.grid_sample(x, grid, mode, implementation=implementation),
+        torch=lambda torch, x, grid: torch.nn.functional.grid_sample(x, grid.to(x.dtype), mode, align_corners=False),
+        variant=f"{mode}{', at random' if is_random else ''}", moving=2, needs=(0, 1), wide=(1,), rough=10,
+    )  # fmt: skip
+
+
+def suppression(count, dtype):
+    """As many boxes as fill an image of 512 by 512."""
+    return Benchmark(
+        "nms", f"[{count}, 4]", dtype, lambda draws: (_boxes(draws, count, 512, 512), draws.uniform((count,))),
+        lambda boxes, scores, implementation: baracuda_jax.nms(boxes, scores, 0.5, implementation=implementation),
     )  # fmt: skip
 
 
@@ -55,27 +90,14 @@ def _regions(name, size, dtype, more, rough=4.0):
 def benchmarks(size):
     shape, count = SHAPES[size], BOXES[size]
     for dtype in DTYPES:
-        yield _resized(size, dtype, "bilinear", 2, "bilinear")
-        yield _resized(size, dtype, "nearest", 2, None)
-        yield _resized(size, dtype, "bicubic", 2, None)
-        yield _resized(size, dtype, "area", 0.5, None)
-        yield _resized(size, dtype, "bilinear", 0.5, "bilinear", is_antialiased=True)
+        yield from sizes(shape, dtype)
         yield Benchmark(
             "affine_grid", f"{list(shape)}", dtype, normal(shape[0], 2, 3),
             lambda theta, implementation: baracuda_jax.affine_grid(theta, shape, implementation=implementation),
             torch=lambda torch, theta: torch.nn.functional.affine_grid(theta, shape, False), rough=4,
         )  # fmt: skip
-        for mode in ("bilinear", "bicubic"):
-            yield Benchmark(
-                "grid_sample", f"{list(shape)}", dtype, lambda draws: (draws.normal(shape), _grids(shape)),
-                lambda x, grid, implementation, mode=mode: baracuda_jax.grid_sample(
-                    x, grid, mode, implementation=implementation
-                ),
-                torch=lambda torch, x, grid, mode=mode: torch.nn.functional.grid_sample(
-                    x, grid.to(x.dtype), mode, align_corners=False
-                ),
-                variant=mode, moving=2, needs=(0, 1), wide=(1,), rough=10,
-            )  # fmt: skip
+        yield from (grids(shape, dtype, mode) for mode in ("bilinear", "bicubic"))
+        yield grids(shape, dtype, "bilinear", is_random=True)
         yield _regions("roi_align", size, dtype, dict(sampling_ratio=2, aligned=True))
         yield _regions("roi_pool", size, dtype, {})
     pairs = lambda draws: (_boxes(draws, count, 512, 512), _boxes(draws, count, 512, 512))
@@ -83,7 +105,4 @@ def benchmarks(size):
         "box_iou", f"[{count}, 4] with [{count}, 4]", "float32", pairs,
         lambda a, b, implementation: baracuda_jax.box_iou(a, b, implementation=implementation), moving=2, needs=(0, 1),
     )  # fmt: skip
-    yield Benchmark(
-        "nms", f"[{count}, 4]", "float32", lambda draws: (_boxes(draws, count, 512, 512), draws.uniform((count,))),
-        lambda boxes, scores, implementation: baracuda_jax.nms(boxes, scores, 0.5, implementation=implementation),
-    )  # fmt: skip
+    yield suppression(MANY[size], "float32")

@@ -11,6 +11,7 @@ from . import (
     elementwise,
     graph,
     histogram,
+    image,
     indexing,
     loss,
     moe,
@@ -184,6 +185,12 @@ def _pools(sizes, dtype):
     ]
 
 
+def _images(sizes, dtype):
+    """Results with four times as many elements are the largest arrays."""
+    made = image.sizes(_image(sizes.elements // 4), dtype)
+    return [*made, *(image.grids(_image(sizes.elements), dtype, mode) for mode in ("bilinear", "bicubic"))]
+
+
 def _quantizations(sizes, dtype):
     rows, columns = _matrix(sizes.elements)
     matrix = rows, max(quantize.GROUP, columns // quantize.GROUP * quantize.GROUP)
@@ -230,6 +237,13 @@ SPACES = {
     "projection": Space(_projections, ROWS, ODD),
     "softmax": Space(_softmaxes, ROWS, ODD, (1, 64)),
     "pool": Space(_pools),
+    "image": Space(_images),
+    "boxes": Space(
+        lambda sizes, dtype: [image.suppression(sizes.length, dtype)],
+        (64, 1024, 4096),
+        is_batched=False,
+        dtypes=("float32",),
+    ),
     "quantize": Space(_quantizations),
     "search": Space(_searches),
     "ids": Space(_ids, dtypes=("int32",)),

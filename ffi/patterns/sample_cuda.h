@@ -1,0 +1,172 @@
+// The sample pattern on a CUDA grid: a thread has a few positions, whose elements and weights it finds once, and goes
+// through a chunk of the channels. A block's positions are many, so that an image of one channel, which all of them
+// read, stays in the first-level cache.
+//
+// The cotangent of positions: a thread has one position and every so many channels; the threads of a position are added
+// up in order.
+#pragma once
+
+#include <algorithm>
+
+#include "sample.h"
+
+namespace baracuda {
+namespace internal {
+
+inline constexpr int sample_block = 512, sample_groups_block = 256, sample_blocks = 528;
+
+// Positions of a thread, as many as registers hold what is known of them.
+template <int taps>
+inline constexpr int sample_points = taps >= 8  ? 1
+                                     : taps > 2 ? 4
+                                                : 8;
+
+struct SampleGrid {
+  int64_t tiles, chunk;  // of positions and of channels
+
+  SampleGrid(const SampleShape& shape, int points) : tiles(ceil_div(shape.points, int64_t(sample_block) * points)) {
+    // As many channels as amortize finding the elements, unless there are too few blocks.
+    chunk = std::clamp<int64_t>(shape.channels * shape.batches * tiles / sample_blocks, 1, 16);
+    chunk = std::max(chunk, ceil_div(shape.channels, 65535));
+  }
+  dim3 blocks(const SampleShape& shape) const {
+    return {unsigned(shape.batches * tiles), unsigned(ceil_div(shape.channels, chunk)), 1};
+  }
+};
+
+template <int P, class Functor, class Sum, class T>
+__global__ void __launch_bounds__(sample_block, P* Functor::taps * sizeof(Sum) <= 64 ? 2 : 1)
+    sample_points_of(Functor functor, SampleShape shape, SampleGrid grid, const T* __restrict__ x,
+                     const Sum* __restrict__ positions, T* __restrict__ y) {
+  constexpr int axes = Functor::axes, taps = Functor::taps;
+  int64_t batch = blockIdx.x / grid.tiles, tile = blockIdx.x - batch * grid.tiles;
+  int64_t first = tile * sample_block * P + threadIdx.x;
+  typename Functor::Result found[P];
+#pragma unroll
+  for (int p = 0; p < P; ++p) {
+    int64_t point = min(first + p * sample_block, shape.points - 1);
+    Sum position[axes];
+#pragma unroll
+    for (int a = 0; a < axes; ++a) position[a] = positions[(batch * shape.points + point) * axes + a];
+    found[p] = functor.at(position);
+  }
+  int64_t channel = blockIdx.y * grid.chunk, end = min(channel + grid.chunk, shape.channels);
+  for (; channel < end; ++channel) {
+    const T* from = x + (batch * shape.channels + channel) * shape.elements;
+    T* to = y + (batch * shape.channels + channel) * shape.points;
+#pragma unroll
+    for (int p = 0; p < P; ++p) {
+      Sum sum = sampled<Sum>(from, found[p].index[0]) * found[p].weight[0];
+#pragma unroll
+      for (int t = 1; t < taps; ++t) sum += sampled<Sum>(from, found[p].index[t]) * found[p].weight[t];
+      if (first + p * sample_block < shape.points) to[first + p * sample_block] = T(sum);
+    }
+  }
+}
+
+template <class Functor, class Sum, class T>
+__global__ void __launch_bounds__(sample_block)
+    sample_tangents_of(Functor functor, SampleShape shape, SampleGrid grid, const T* __restrict__ x,
+                       const Sum* __restrict__ positions, const T* __restrict__ dx, const Sum* __restrict__ moved,
+                       T* __restrict__ dy) {
+  constexpr int axes = Functor::axes, taps = Functor::taps;
+  int64_t batch = blockIdx.x / grid.tiles, tile = blockIdx.x - batch * grid.tiles;
+  int64_t point = tile * sample_block + threadIdx.x;
+  if (point >= shape.points) return;
+  const Sum* position = positions + (batch * shape.points + point) * axes;
+  typename Functor::Result found = functor.at(position);
+  Sum slope[taps];
+  functor.tangent(position, moved + (batch * shape.points + point) * axes, slope);
+  int64_t channel = blockIdx.y * grid.chunk, end = min(channel + grid.chunk, shape.channels);
+  for (; channel < end; ++channel) {
+    int64_t plane = batch * shape.channels + channel;
+    const T *from = x + plane * shape.elements, *from_tangent = dx + plane * shape.elements;
+    Sum sum = 0;
+#pragma unroll
+    for (int t = 0; t < taps; ++t) {
+      sum += sampled<Sum>(from_tangent, found.index[t]) * found.weight[t];
+      if constexpr (Functor::has_slope) sum += sampled<Sum>(from, found.index[t]) * slope[t];
+    }
+    dy[plane * shape.points + point] = T(sum);
+  }
+}
+
+// Blocks of [groups, points]: group g has channels g, g + groups, ...
+template <class Functor, class Sum, class T>
+__global__ void __launch_bounds__(sample_groups_block)
+    sample_cotangents_of(Functor functor, SampleShape shape, int64_t tiles, int groups, const T* __restrict__ x,
+                         const Sum* __restrict__ positions, const T* __restrict__ dy, Sum* __restrict__ moved) {
+  constexpr int axes = Functor::axes, taps = Functor::taps;
+  __shared__ Sum parts[taps][sample_groups_block];
+  int width = sample_groups_block / groups, lane = threadIdx.x % width, group = threadIdx.x / width;
+  int64_t batch = blockIdx.x / tiles, point = (blockIdx.x - batch * tiles) * width + lane;
+  bool is_there = point < shape.points;
+  const Sum* position = positions + (batch * shape.points + (is_there ? point : 0)) * axes;
+  typename Functor::Result found = functor.at(position);
+  Sum weight[taps] = {};
+  if (is_there)
+    for (int64_t channel = group; channel < shape.channels; channel += groups) {
+      int64_t plane = batch * shape.channels + channel;
+      const T* from = x + plane * shape.elements;
+      Sum of_result = Sum(dy[plane * shape.points + point]);
+#pragma unroll
+      for (int t = 0; t < taps; ++t) weight[t] += of_result * sampled<Sum>(from, found.index[t]);
+    }
+  if (groups > 1) {
+#pragma unroll
+    for (int t = 0; t < taps; ++t) parts[t][threadIdx.x] = weight[t];
+    __syncthreads();
+    if (group == 0)
+      for (int g = 1; g < groups; ++g)
+#pragma unroll
+        for (int t = 0; t < taps; ++t) weight[t] += parts[t][g * width + lane];
+  }
+  if (is_there && group == 0) functor.backward(position, weight, moved + (batch * shape.points + point) * axes);
+}
+
+}  // namespace internal
+
+template <class Functor, class Sum, class T>
+Status sample(const Executor& executor, const Functor& functor, const SampleShape& shape, const T* x,
+              const Sum* positions, T* y) {
+  constexpr int P = internal::sample_points<Functor::taps>;
+  auto launch = [&](auto points) {
+    internal::SampleGrid grid(shape, points.value);
+    internal::sample_points_of<points.value>
+        <<<grid.blocks(shape), internal::sample_block, 0, executor.stream>>>(functor, shape, grid, x, positions, y);
+    return launched();
+  };
+  // A tile that is not full leaves threads without work.
+  if (shape.points < int64_t(internal::sample_block) * P) return launch(std::integral_constant<int, 1>());
+  return launch(std::integral_constant<int, P>());
+}
+
+template <class Functor, class Sum, class T>
+Status sample_tangent(const Executor& executor, const Functor& functor, const SampleShape& shape, const T* x,
+                      const Sum* positions, const T* dx, const Sum* moved, T* dy) {
+  internal::SampleGrid grid(shape, 1);
+  internal::sample_tangents_of<<<grid.blocks(shape), internal::sample_block, 0, executor.stream>>>(
+      functor, shape, grid, x, positions, dx, moved, dy);
+  return launched();
+}
+
+template <class Functor, class Sum, class T>
+Status sample_backward(const Executor& executor, const Functor& functor, const SampleShape& shape, const T* x,
+                       const Sum* positions, const T* dy, Sum* moved) {
+  if constexpr (!Functor::has_slope) {
+    int64_t bytes = shape.batches * shape.points * Functor::axes * int64_t(sizeof(Sum));
+    cudaError_t error = cudaMemsetAsync(moved, 0, size_t(bytes), executor.stream);
+    return {error == cudaSuccess ? nullptr : cudaGetErrorString(error)};
+  }
+  int groups = 1;  // until there are enough blocks
+  while (groups < 16 && groups < shape.channels &&
+         shape.batches * shape.points * groups < int64_t(internal::sample_blocks) * internal::sample_groups_block)
+    groups *= 2;
+  int64_t tiles = ceil_div(shape.points, internal::sample_groups_block / groups);
+  internal::
+      sample_cotangents_of<<<unsigned(shape.batches * tiles), internal::sample_groups_block, 0, executor.stream>>>(
+          functor, shape, tiles, groups, x, positions, dy, moved);
+  return launched();
+}
+
+}  // namespace baracuda
