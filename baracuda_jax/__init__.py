@@ -12,8 +12,11 @@ from ._core.prefer import PlanPreference, prefer
 from ._core.sku import ArchSku, BackendKind, ElementKind, KernelSku, MathPrecision, OpCategory, PrecisionGuarantee
 from .attention import (
     alibi,
+    batch_paged_decode,
+    batch_paged_decode_fp8,
     cascade_attention,
     cascade_merge_states,
+    flash_decoding,
     flash_sdpa,
     flash_sdpa_sm89,
     hyper_connection,
@@ -540,6 +543,8 @@ __all__ = [
     "avg_pool3d_exclude_pad",
     "avg_pool3d_include_pad",
     "batch_norm",
+    "batch_paged_decode",
+    "batch_paged_decode_fp8",
     "batched_gemm",
     "batched_ormqr",
     "batched_ormqr_wy",
@@ -628,6 +633,7 @@ __all__ = [
     "fftn",
     "fftshift",
     "fill",
+    "flash_decoding",
     "flash_sdpa",
     "flash_sdpa_sm89",
     "flip",

@@ -4,6 +4,7 @@ They are attributes of `baracuda_jax` too, next to their ops.
 """
 
 from .attention import (
+    batch_paged_decode_backward,
     kv_cache_append_backward,
 )
 from .elementwise import (
@@ -250,6 +251,7 @@ __all__ = [
     "avg_pool1d_backward",
     "avg_pool2d_backward",
     "avg_pool3d_backward",
+    "batch_paged_decode_backward",
     "broadcast_in_dim_backward",
     "cbrt_backward",
     "ceil_backward",

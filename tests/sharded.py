@@ -457,6 +457,17 @@ def _attention():
         return bj.ring_attention(*args, is_causal=True, **where)
 
     yield Sharded("ring_attention", "lengths", around, ring, (P(None, "d"),) * 3, P(None, "d"), 3)
+    rng = np.random.default_rng(0)
+    decoding = (
+        _float(8, 16, 4), _float(24, 2, 8, 4), _float(24, 2, 8, 4), rng.permutation(24).reshape(8, 3).astype(np.int32),
+        rng.integers(0, 7, 8).astype(np.int32),
+    )  # fmt: skip
+    decode = functools.partial(bj.batch_paged_decode, implementation="native")
+    for way, specs, out in (
+        ("sequences", (P("d"), P(), P(), P("d"), P("d")), P("d")),
+        ("heads", (P(None, "d"), *[P(None, None, "d")] * 2, P(), P()), P(None, "d")),
+    ):
+        yield Sharded("batch_paged_decode", way, decode, decoding, specs, out, 3)
     yield Sharded("rope", "batches", lambda x: bj.rope(x), many[:1], (P("d"),), P("d"), 1)
     spec, at = P(None, "d"), np.arange(16, dtype=np.int32)
     yield Sharded("rope", "lengths", lambda *args: bj.rope(*args), (ring[0], at), (spec, P("d")), spec, 1)

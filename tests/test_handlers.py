@@ -34,6 +34,10 @@ KNOBS, DRAW = [S((), I), *[S((), F)] * 3], {"probabilities": False, "joint": Fal
 TOKEN = S((4, 1), I), S((4, 1), F)
 
 
+QUERIES, PAGES, TABLE, LENGTHS = S((2, 4, 8), F), S((5, 3, 2, 8), F), S((2, 3), I), S((2,), I)
+DECODED, SLOPES = (S((2, 4, 8), F), S((2, 4), F)), S((4,), F)
+DECODE = {"scale": np.float64(1), "softcap": np.float64(0), "left": np.int64(-1)}
+
 W = S((2**20,), jnp.uint8)  # the workspace, the first result of the targets that may need one
 
 
@@ -45,6 +49,19 @@ def _call(target, operands, out, attributes):
 @pytest.mark.parametrize(
     "match, target, operands, out, attributes",
     [
+        ("paged_decode: q must have rank 3", "paged_decode", [S((8,), F), PAGES, PAGES, TABLE, LENGTHS, SLOPES], (W, *DECODED), DECODE),
+        ("paged_decode: k and v must have one dimension more", "paged_decode", [QUERIES, S((5, 3, 8), F), PAGES, TABLE, LENGTHS, SLOPES], (W, *DECODED), DECODE),
+        ("paged_decode: k must have the batches and d", "paged_decode", [QUERIES, S((5, 3, 2, 7), F), PAGES, TABLE, LENGTHS, SLOPES], (W, *DECODED), DECODE),
+        ("paged_decode: v must have the shape of k", "paged_decode", [QUERIES, PAGES, S((5, 2, 2, 8), F), TABLE, LENGTHS, SLOPES], (W, *DECODED), DECODE),
+        ("paged_decode: there must be a multiple of 3 heads", "paged_decode", [QUERIES, *[S((5, 3, 3, 8), F)] * 2, TABLE, LENGTHS, SLOPES], (W, *DECODED), DECODE),
+        ("paged_decode: page_table must have the sequences", "paged_decode", [QUERIES, PAGES, PAGES, S((3, 3), I), LENGTHS, SLOPES], (W, *DECODED), DECODE),
+        ("paged_decode: page_table must be of type", "paged_decode", [QUERIES, PAGES, PAGES, S((2, 3), U), LENGTHS, SLOPES], (W, *DECODED), DECODE),
+        ("paged_decode: lengths must have the sequences", "paged_decode", [QUERIES, PAGES, PAGES, TABLE, S((3,), I), SLOPES], (W, *DECODED), DECODE),
+        ("paged_decode: slopes must have the heads", "paged_decode", [QUERIES, PAGES, PAGES, TABLE, LENGTHS, S((2,), F)], (W, *DECODED), DECODE),
+        ("paged_decode: the result must have the shape", "paged_decode", [QUERIES, PAGES, PAGES, TABLE, LENGTHS, SLOPES], (W, S((2, 4, 7), F), DECODED[1]), DECODE),
+        ("paged_decode: lse must have the heads", "paged_decode", [QUERIES, PAGES, PAGES, TABLE, LENGTHS, SLOPES], (W, DECODED[0], S((2, 5), F)), DECODE),
+        ("paged_decode: k must be a float", "paged_decode", [QUERIES, *[S((5, 3, 2, 8), I)] * 2, TABLE, LENGTHS, SLOPES], (W, *DECODED), DECODE),
+        ("paged_decode: q must be of type", "paged_decode", [S((2, 4, 8), jnp.bfloat16), *[S((5, 3, 2, 8), jnp.bfloat16)] * 2, TABLE, LENGTHS, S((4,), jnp.bfloat16)], (W, S((2, 4, 8), jnp.bfloat16), S((2, 4), jnp.bfloat16)), DECODE),
         ("segment_index: ids must be int32 or int64", "segment_index", [S((6,), F)], (W, PERM, OFFSETS), {"sorted": False}),
         ("segment_index: perm must have the shape of ids", "segment_index", [IDS], (W, S((5,), U), OFFSETS), {"sorted": False}),
         ("segment_index: perm must be of type", "segment_index", [IDS], (W, S((6,), F), OFFSETS), {"sorted": False}),

@@ -62,7 +62,7 @@ def test_segments_alone_call_their_first_operand_otherwise():
         "segment_index": "segment_ids", "segment_": "data", "dequantize_": "q", "lerp": "start", "linear_scan": "a", "solve": "a", "lstsq": "a", "where": "condition",
         "searchsorted": "sorted_sequence", "sort_key_val": "keys", "kv_cache_append": "cache", "fill": "value", "full": "shape",
         "histogramdd": "sample", "concat": "xs", "meshgrid": "xs", "paged_kv_append": "pages", "rope_scaled_table": "positions",
-        "sdpa": "query", "flash_sdpa": "query", "cascade_attention": "query", "ring_attention": "query",
+        "sdpa": "query", "batch_paged_": "query", "flash_decoding": "query", "flash_sdpa": "query", "cascade_attention": "query", "ring_attention": "query",
         "triplet_margin_loss": "anchor",
         "affine_grid": "theta", "box_iou": "boxes1", "nms": "boxes",
         "gemm_sparse24": "values",

@@ -3,6 +3,9 @@
 from ._alibi import alibi
 from ._append import kv_cache_append, kv_cache_append_backward
 from ._cascade import cascade_attention, cascade_merge_states
+from ._decode import batch_paged_decode, batch_paged_decode_backward
+from ._decode_float8 import batch_paged_decode_fp8
+from ._flash_decoding import flash_decoding
 from ._hyper import hyper_connection
 from ._paged import paged_kv_append
 from ._ring import ring_attention
@@ -11,8 +14,12 @@ from ._sdpa import flash_sdpa, flash_sdpa_sm89, sdpa
 
 __all__ = [
     "alibi",
+    "batch_paged_decode",
+    "batch_paged_decode_backward",
+    "batch_paged_decode_fp8",
     "cascade_attention",
     "cascade_merge_states",
+    "flash_decoding",
     "flash_sdpa",
     "flash_sdpa_sm89",
     "hyper_connection",

@@ -151,6 +151,48 @@ def paged_kv_append(pages, new, page_table, position):
     return y
 
 
+def batch_paged_decode(
+    query, k_pages, v_pages, page_table, lengths, slopes=None, *, scale=None, softcap=None, window=None, return_lse=False
+):  # fmt: skip
+    (batch, heads, d), (pages, n, groups, _) = query.shape, k_pages.shape
+    scale = d**-0.5 if scale is None else scale
+    y, lse = np.zeros((batch, heads, v_pages.shape[-1])), np.full((batch, heads), -np.inf)
+    for b, h in np.ndindex(batch, heads):
+        length = min(int(lengths[b]), n * page_table.shape[1])
+        scores, values = [], []
+        for j in range(length):
+            page, own = int(page_table[b, j // n]), (j % n, h // (heads // groups))
+            if 0 <= page < pages and (window is None or j >= length - 1 - window):
+                score = scale * sum(query[b, h, e] * k_pages[(page, *own, e)] for e in range(d))
+                score = score if softcap is None else softcap * math.tanh(score / softcap)
+                scores.append(score + (0 if slopes is None else slopes[h] * (j - length + 1)))
+                values.append(v_pages[(page, *own)])
+        if scores:
+            weights = np.exp(np.array(scores) - max(scores))
+            y[b, h] = (weights[:, None] * values).sum(0) / weights.sum()
+            lse[b, h] = max(scores) + math.log(weights.sum())
+    return (y, lse) if return_lse else y
+
+
+def batch_paged_decode_fp8(query, k_pages, v_pages, page_table, lengths, k_scale, v_scale, **kwargs):
+    k, v = (
+        np.asarray(pages, np.float64) * np.reshape(scale, (-1, 1))
+        for pages, scale in ((k_pages, k_scale), (v_pages, v_scale))
+    )
+    return batch_paged_decode(query, k, v, page_table, lengths, **kwargs)
+
+
+def flash_decoding(query, key, value, lengths, slopes=None, **kwargs):
+    batch, count = query.shape[:-2], math.prod(query.shape[:-2])
+    flat = lambda x, rank: np.reshape(x, (count, *x.shape[x.ndim - rank :]))
+    table = np.arange(count)[:, None]
+    found = batch_paged_decode(
+        flat(query, 2), flat(key, 3), flat(value, 3), table, flat(lengths, 0), slopes, **kwargs
+    )  # fmt: skip
+    of_batch = lambda x: x.reshape(*batch, *x.shape[1:])
+    return tuple(map(of_batch, found)) if isinstance(found, tuple) else of_batch(found)
+
+
 def hyper_connection(x, pre, post, mix, weight, *, iterations=20, eps=1e-5):
     gate = lambda logits: 1 / (1 + np.exp(-logits))
     y, n = np.zeros(x.shape), x.shape[-2]

@@ -10,6 +10,9 @@ from ..benchmark import DTYPES, PASSES, Benchmark
 # sequences, heads, length, d
 CACHES = {"tiny": (2, 4, 32, 64), "small": (8, 8, 256, 64), "large": (32, 8, 8192, 128)}
 
+# Products of float32 may be of fewer bits, and angles of frequencies that are rounded.
+ROUGH = {"float32": 100.0, "bfloat16": 1.0}
+
 
 def append(batch, heads, length, d, dtype):
     def plain(cache, new, position):
@@ -47,9 +50,6 @@ def paged(batch, heads, length, d, dtype):
         moving=2, needs=(2, 3), passes=PASSES[:1],
     )  # fmt: skip
 
-
-# Products of float32 may be of fewer bits, and angles of frequencies that are rounded.
-ROUGH = {"float32": 100.0, "bfloat16": 1.0}
 
 # sequences, length, heads, heads of keys, d
 SEQUENCES = {"tiny": (2, 24, 4, 2, 8), "small": (2, 512, 8, 8, 64), "large": (4, 8192, 16, 16, 128)}
@@ -93,6 +93,85 @@ def cascade(batch, length, heads, groups, d, dtype):
         lambda *arrays, implementation: baracuda_jax.cascade_attention(*arrays, implementation=implementation),
         plain,
         moving=5, needs=(0, 1, 2, 3, 4), rough=ROUGH[dtype],
+    )  # fmt: skip
+
+
+# sequences, length, heads, heads of keys, d
+DECODING = {
+    "tiny": [(2, 24, 4, 2, 8)],
+    "small": [(8, 512, 8, 8, 64)],
+    "large": [(64, 8192, 8, 8, 128), (64, 8192, 64, 8, 128)],
+}
+
+
+def _plain_decoding(query, key, value):
+    return jax.nn.dot_product_attention(query[:, None], key, value)[:, 0]
+
+
+def decoding(batch, length, heads, groups, d, dtype):
+    def torch(torch, q, k, v):
+        by_heads = (x.transpose(1, 2) for x in (q[:, None], k, v))
+        return torch.nn.functional.scaled_dot_product_attention(*by_heads, enable_gqa=True)[:, :, 0]
+
+    return Benchmark(
+        "flash_decoding", f"[{batch}, {heads}, {d}] of {length}, {groups} heads", dtype,
+        lambda draws: (draws.normal((batch, heads, d)), *(draws.normal((batch, length, groups, d)) for _ in range(2))),
+        lambda *arrays, implementation: baracuda_jax.flash_decoding(*arrays, implementation=implementation),
+        _plain_decoding, torch,
+        moving=3, needs=(0, 1, 2), passes=PASSES[:1], rough=ROUGH[dtype],
+    )  # fmt: skip
+
+
+def paged_decoding(batch, length, heads, groups, d, dtype, page=16):
+    of_sequence = -(-length // page)
+
+    def plain(query, k_pages, v_pages, page_table, lengths):
+        k, v = (x[page_table].reshape(batch, of_sequence * page, groups, d) for x in (k_pages, v_pages))
+        return jax.nn.dot_product_attention(query[:, None], k, v, key_value_seq_lengths=lengths)[:, 0]
+
+    pages = (batch * of_sequence, page, groups, d)
+    return Benchmark(
+        "batch_paged_decode", f"[{batch}, {heads}, {d}] of {length}, {groups} heads", dtype,
+        lambda draws: (
+            draws.normal((batch, heads, d)), draws.normal(pages), draws.normal(pages),
+            jnp.arange(batch * of_sequence, dtype=jnp.int32)[::-1].reshape(batch, of_sequence),
+            jnp.full(batch, length, jnp.int32),
+        ),
+        lambda *arrays, implementation: baracuda_jax.batch_paged_decode(*arrays, implementation=implementation),
+        plain,
+        moving=3, needs=(0, 1, 2, 3, 4), passes=PASSES[:1], rough=ROUGH[dtype],
+    )  # fmt: skip
+
+
+def float8_decoding(batch, length, heads, groups, d, dtype, page=16):
+    of_sequence = -(-length // page)
+    pages = (batch * of_sequence, page, groups, d)
+
+    def plain(query, k_pages, v_pages, page_table, k_scale, v_scale):
+        k, v = (
+            (x[page_table].astype(query.dtype) * scale.astype(query.dtype)).reshape(
+                batch, of_sequence * page, groups, d
+            )
+            for x, scale in ((k_pages, k_scale), (v_pages, v_scale))
+        )
+        return _plain_decoding(query, k, v)
+
+    def scaled(query, k_pages, v_pages, page_table, *scales, implementation):
+        lengths = jnp.full(batch, length, jnp.int32)
+        return baracuda_jax.batch_paged_decode_fp8(
+            query, k_pages, v_pages, page_table, lengths, *scales, implementation=implementation
+        )
+
+    eight = lambda x: x.astype(jnp.float8_e4m3fn)
+    return Benchmark(
+        "batch_paged_decode_fp8", f"[{batch}, {heads}, {d}] of {length}, {groups} heads", dtype,
+        lambda draws: (
+            draws.normal((batch, heads, d)), eight(draws.normal(pages)), eight(draws.normal(pages)),
+            jnp.arange(batch * of_sequence, dtype=jnp.int32)[::-1].reshape(batch, of_sequence),
+            jnp.float32(0.5), jnp.float32(2.0),
+        ),
+        scaled, plain,
+        needs=(0, 1, 2, 3, 4, 5), passes=PASSES[:1], rough=ROUGH[dtype],
     )  # fmt: skip
 
 
@@ -185,6 +264,10 @@ def benchmarks(size):
     for dtype in DTYPES:
         yield append(*CACHES[size], dtype)
         yield paged(*CACHES[size], dtype)
+        for shape in DECODING[size]:
+            if size != "large" or dtype == "bfloat16":  # in float32 keys and values are 8 GiB
+                for of in (decoding, paged_decoding, float8_decoding):
+                    yield of(*shape, dtype)
         for op in ("sdpa", "flash_sdpa", "ring_attention"):
             if size != "large" or op != "sdpa" or dtype == "bfloat16":  # whose scores in float32 fill a device
                 yield attention(op, SEQUENCES[size], dtype)

@@ -1,0 +1,163 @@
+"""Decoding over pages: what it computes in plain JAX, and its kernels.
+
+Queries are [..., b, heads, d] and wide, pages [..., pages, n, heads of keys, d]. The derivatives need no order of keys: with
+lse known, y is the sum of exp(score - lse) v, whose derivative is JAX's. They are of gathered keys, which in native bodies
+kernels gather, and add up in the order of the pages."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+
+from .._core.compiled import full
+from .._core.kernel import kernel
+from .._core.wide import wide
+from ..segment import _kernels, _references
+from ._attend import finite
+
+LOG2_E = 1.4426950408889634
+CHUNK, MOST_CHUNKS = 512, 128  # as in ffi/patterns/attention.h
+
+
+def _keys(pages, page_table, gather):
+    """The rows of each sequence, wide, [..., b, s, heads, d]; 0 where there is no page."""
+    axis = pages.ndim - 4
+    dtype, shape = pages.dtype, (*page_table.shape[:-1], page_table.shape[-1] * pages.shape[-3], *pages.shape[-2:])
+    ids = page_table.reshape(*page_table.shape[:axis], math.prod(page_table.shape[axis:]))
+    if dtype.itemsize > 1:
+        return wide(gather(pages, ids, axis=axis)).reshape(shape)
+    bits = gather(jax.lax.bitcast_convert_type(pages, jnp.uint8), ids, axis=axis)
+    return jax.lax.bitcast_convert_type(bits, dtype).astype(jnp.float32).reshape(shape)
+
+
+def _seen(pages, page_table, lengths, left):
+    """(which keys a query sees, [..., b, s]; their positions relative to the query)"""
+    n, count = pages.shape[-3], pages.shape[-4]
+    capacity = n * page_table.shape[-1]
+    exists = jnp.repeat((page_table >= 0) & (page_table < count), n, -1)
+    length = jnp.clip(lengths, 0, capacity)[..., None]
+    j = jax.lax.broadcasted_iota(jnp.int32, exists.shape, exists.ndim - 1)
+    seen = exists & (j < length)
+    return (seen if left is None else seen & (j >= length - 1 - left)), j - (length - 1)
+
+
+def _scores(q, k, slopes, seen, distance, scale, softcap):
+    """[..., b, heads of keys, group, s]"""
+    groups = k.shape[-2]
+    grouped = q.reshape(*q.shape[:-2], groups, q.shape[-2] // groups, q.shape[-1])
+    s = jnp.einsum("...kgd,...skd->...kgs", grouped, k) * scale
+    if softcap is not None:
+        s = softcap * jnp.tanh(s / softcap)
+    slopes = slopes.reshape(*slopes.shape[:-1], 1, *grouped.shape[-3:-1], 1)
+    s = s + slopes * distance[..., None, None, :].astype(s.dtype)
+    return jnp.where(seen[..., None, None, :], s, -jnp.inf)
+
+
+def _heads(x, values=()):
+    """[..., heads of keys, group, *values] -> [..., heads, *values]"""
+    last = x.ndim - len(values)
+    return x.reshape(*x.shape[: last - 2], x.shape[last - 2] * x.shape[last - 1], *values)
+
+
+def _gathered(k_pages, v_pages, page_table, lengths, left, gather):
+    seen, distance = _seen(k_pages, page_table, lengths, left)
+    # What is after the end may be anything, NaN too.
+    k, v = (jnp.where(seen[..., None, None], _keys(p, page_table, gather), 0) for p in (k_pages, v_pages))
+    return k, v, seen, distance
+
+
+def reference(q, k_pages, v_pages, page_table, lengths, slopes, *, scale, softcap, left):
+    k, v, seen, distance = _gathered(k_pages, v_pages, page_table, lengths, left, _references.take)
+    s = _scores(q, k, slopes, seen, distance, scale, softcap)
+    top = jax.lax.stop_gradient(finite(jnp.max(s, -1, initial=-jnp.inf)))
+    p = jnp.exp(s - top[..., None])
+    total = p.sum(-1)
+    some = total != 0
+    total = jnp.where(some, total, 1)
+    y = jnp.einsum("...kgs,...skd->...kgd", p, v) / total[..., None]
+    return _heads(y, v.shape[-1:]), _heads(jnp.where(some, top + jnp.log(total), -jnp.inf))
+
+
+def native(q, k_pages, v_pages, page_table, lengths, slopes, *, scale, softcap, left, save=False):
+    values, capacity = v_pages.shape[-1], k_pages.shape[-3] * page_table.shape[-1]
+    y = jax.ShapeDtypeStruct((*q.shape[:-1], values), q.dtype)
+    found = kernel(
+        "paged_decode", "...bhd, ...pnkd, ...pnkf, ...bm, ...b, ...h -> ...bhf, ...bh",
+        q, k_pages, v_pages, page_table, lengths, slopes,
+        out=[y, jax.ShapeDtypeStruct(q.shape[:-1], q.dtype)],
+        workspace=_workspace(q.shape[-3] * q.shape[-2], capacity, values, q.dtype.itemsize),
+        scale=scale, softcap=0.0 if softcap is None else softcap, left=-1 if left is None else left,
+    )  # fmt: skip
+    return tuple(found) if save else (found[0],)
+
+
+def _workspace(queries, capacity, values, itemsize):
+    """The states and sums of each query's chunks of keys."""
+    chunk = CHUNK * max(1, -(-capacity // (CHUNK * MOST_CHUNKS)))
+    return queries * -(-capacity // chunk) * (values + 2) * itemsize + 2 * 256
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Derivatives
+
+
+def _sums(lse, seen, distance, scale, softcap):
+    """The function of q, k, v and slopes that gives the sums of exp(score - lse) v and of exp(score - lse)."""
+
+    def sums(q, k, v, slopes):
+        s = _scores(q, k, slopes, seen, distance, scale, softcap)
+        lse_ = lse.reshape(*s.shape[:-1], 1)
+        p = jnp.exp(s - finite(lse_))
+        return _heads(jnp.einsum("...kgs,...skd->...kgd", p, v), v.shape[-1:]), _heads(p.sum(-1))
+
+    return sums
+
+
+def tangent(gather, q, k_pages, v_pages, page_table, lengths, slopes, lse, tq, tk, tv, ts, *, scale, softcap, left):
+    k, v, seen, distance = _gathered(k_pages, v_pages, page_table, lengths, left, gather)
+    tk, tv = (jnp.where(seen[..., None, None], _keys(t, page_table, gather), 0) for t in (tk, tv))
+    sums = _sums(lse, seen, distance, scale, softcap)
+    (y, _), (dy, dlse) = jax.jvp(sums, (q, k, v, slopes), (tq, tk, tv, ts))
+    return dy - y * dlse[..., None], dlse
+
+
+def backward(
+    gather, add_up, q, k_pages, v_pages, page_table, lengths, slopes, lse, dy, dlse, *, scale, softcap, left
+):  # fmt: skip
+    k, v, seen, distance = _gathered(k_pages, v_pages, page_table, lengths, left, gather)
+    dy = full((*q.shape[:-1], v.shape[-1]), 0, q.dtype) if dy is None else dy
+    dlse = full(lse.shape, 0, lse.dtype) if dlse is None else dlse
+    (y, _), pull = jax.vjp(_sums(lse, seen, distance, scale, softcap), q, k, v, slopes)
+    dq, dk, dv, dslopes = pull((dy, dlse - (dy * y).sum(-1)))
+    pages = lambda d, like: add_up(jnp.where(seen[..., None, None], d, 0), page_table, like)
+    return dq, pages(dk, k_pages), pages(dv, v_pages), dslopes
+
+
+def _add_up(by_segment):
+    """[..., b, s, heads, d] as pages: the sum over all sequences that have the page."""
+
+    def add_up(rows, page_table, like):
+        axis = like.ndim - 4
+        ids = page_table.reshape(*page_table.shape[:axis], math.prod(page_table.shape[axis:]))
+        each = rows.reshape(*ids.shape, *like.shape[-3:])
+        return by_segment(each, ids, axis, like.shape[axis]).astype(like.dtype)
+
+    return add_up
+
+
+def _plain_sum(x, ids, axis, count):
+    return _references.reduce_by(
+        lambda x, ids: jax.ops.segment_sum(x, ids, count), x, ids, axis=axis, num_segments=count, empty_bits=0
+    )
+
+
+def _kernel_sum(x, ids, axis, count):
+    return _kernels.reduce("segment_sum", x, ids, [x.dtype], axis=axis, num_segments=count, empty_bits=0)[0]
+
+
+TANGENTS = functools.partial(tangent, _references.take), functools.partial(tangent, _kernels.gathered)
+BACKWARDS = (
+    functools.partial(backward, _references.take, _add_up(_plain_sum)),
+    functools.partial(backward, _kernels.gathered, _add_up(_kernel_sum)),
+)
