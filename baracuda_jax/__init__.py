@@ -323,6 +323,11 @@ from .optim import (
     lamb_step,
     sgd_step,
 )
+from .packed import (
+    gguf_dequantize,
+    int4_dequantize,
+    nf4_dequantize,
+)
 from .pool import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -673,6 +678,7 @@ __all__ = [
     "gemm_sparse24",
     "gemv",
     "geqrf",
+    "gguf_dequantize",
     "glu",
     "grid_sample",
     "grid_sample_2d",
@@ -703,6 +709,7 @@ __all__ = [
     "index_add",
     "index_select",
     "instance_norm",
+    "int4_dequantize",
     "int8_gemm",
     "integer_pow",
     "interpolate",
@@ -780,6 +787,7 @@ __all__ = [
     "ne",
     "neg",
     "nextafter",
+    "nf4_dequantize",
     "nll_loss",
     "nms",
     "nonzero",

@@ -149,7 +149,10 @@ def test_plans_of_the_reference_system_have_ops_or_a_reason():
 
 def _everything():
     graphs, sequences = {"dgl", "torch_geometric", "jraph"}, {"torchaudio", "tslearn"}
-    return catalog.coming_from({"torch", "jax", "numpy", "torchvision", "transformer_engine"} | graphs | sequences)
+    packed = {"gguf", "bitsandbytes"}
+    return catalog.coming_from(
+        {"torch", "jax", "numpy", "torchvision", "transformer_engine"} | graphs | sequences | packed
+    )
 
 
 def test_names_of_ours_in_coming_from_exist():
@@ -197,6 +200,7 @@ def test_every_op_with_a_namesake_is_in_coming_from():
         "segment_index",
         "moe_gating_topk",
         "entmax15",
+        "int4_dequantize",
         "sparsemax",
     }
     assert {op.public.__name__ for op in OPS.values()} - here <= alone

@@ -47,6 +47,10 @@ def test_value_is_the_oracles(example, platform):
         if example.op.is_facade and want.dtype.kind in "iu":
             np.testing.assert_array_equal(y, want)  # whose dtype may be wider
             continue
+        if example.op.family == "packed" and not example.op.differentiable:
+            assert y.dtype == jnp.float32
+            close(y, want, "float32")  # of bytes
+            continue
         if example.op.name in ("cross_entropy_terms", "moe_gating_topk"):
             is_alone = example.op.name == "moe_gating_topk" or not example.case.kwargs.get("return_lse")
             assert y.dtype == (wide_dtype(jnp.dtype(example.dtype)) if is_alone else example.dtype)
