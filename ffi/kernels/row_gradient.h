@@ -51,7 +51,9 @@ template <class T, class Weight, class Rule>
 struct RowGradient {
   using Element = T;
   using Wide = Accumulator<T>;
-  static constexpr int least_width = 1, lanes = 16, most_held = sizeof(T) == 4 ? 8 : 4;
+  static constexpr int least_width = 1, lanes = 16;
+  // Vectors of a row that a lane has registers for, and of 16-bit rows that are longer than a block's.
+  static constexpr int most_held = sizeof(T) == 4 ? 8 : 4, held_of_long = is_half<T> ? 8 : most_held;
   const T *x, *dy;
   T* dx;
   Weight weight;

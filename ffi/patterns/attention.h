@@ -48,7 +48,7 @@ struct Decode {
 
   // The position of the query is that of its sequence's last key.
   BARACUDA_HD int64_t length(int64_t sequence) const {
-    int64_t length = lengths[sequence], most = shape.capacity();
+    int64_t length = lengths[sequence], most = shape.pages * shape.page_size > 0 ? shape.capacity() : 0;
     return length < 0 ? 0 : length < most ? length : most;
   }
   // The keys that a query sees, if their pages exist.

@@ -22,19 +22,30 @@ inline constexpr int decode_columns = sizeof(Stored) == 1 ? 8 : 16 / int(sizeof(
 
 struct DecodeGrid {
   int64_t tiles, slices, chunks;  // of the queries of a group, of the columns of values, of keys
-  bool aligned;                   // whether rows are a whole number of loads
 };
 
-// A lane's columns of a row, 0 after its end; all 0 without a row.
-template <int columns, class T>
-__device__ Vector<T, columns> load_columns(const T* row, int64_t first, int64_t count, bool aligned) {
+// A lane's columns of a row: 0 after its end, unless rows are `whole` numbers of slices.
+template <int columns, bool whole, class T>
+__device__ Vector<T, columns> load_columns(const T* row, int64_t first, int64_t count) {
+  if constexpr (whole) return load<columns>(row + first);
   Vector<T, columns> some{};
-  if (row == nullptr || first >= count) return some;
-  if (aligned) return load<columns>(row + first);
 #pragma unroll
   for (int i = 0; i < columns; ++i)
     if (first + i < count) some.lane[i] = row[first + i];
   return some;
+}
+
+// The columns of `rows` rows; 0 of those that are missing, whose row is negative. They are read from row 0 instead:
+// loads that depend on no condition do not wait for each other.
+template <int columns, bool whole, int rows, class T, class Offset>
+__device__ void load_rows(Vector<T, columns> (&to)[rows], const T* from, const Offset& offset,
+                          const int32_t (&row)[rows], int64_t first, int64_t count) {
+#pragma unroll
+  for (int j = 0; j < rows; ++j)
+    to[j] = load_columns<columns, whole>(from + offset(row[j] < 0 ? 0 : row[j]), first, count);
+#pragma unroll
+  for (int j = 0; j < rows; ++j)
+    if (row[j] < 0) to[j] = Vector<T, columns>{};
 }
 
 // Sums over the lanes of a team of some numbers each: lane i gets the sum of number i % count.
@@ -55,7 +66,7 @@ __device__ Wide sum_of_own(Wide (&parts)[count]) {
   return sum;
 }
 
-template <int lanes, int queries, class Stored, class Wide>
+template <int lanes, int queries, bool whole, class Stored, class Wide>
 __global__ void __launch_bounds__(decode_block)
     decode_chunks(Decode<Stored, Wide> work, DecodeGrid grid, SoftmaxState<Wide>* states, Wide* partial_sums) {
   using State = SoftmaxState<Wide>;
@@ -89,33 +100,33 @@ __global__ void __launch_bounds__(decode_block)
   }
 
   // Teams take turns at a few keys. All take as many turns, also with no key left: lanes of a warp work together.
+  // The table is read a turn ahead.
   int64_t start = keys.begin / rows * rows;
+  auto row_of = [&](int64_t key) { return key >= keys.begin && key < keys.end ? work.row(sequence, key) : -1; };
+  int32_t next_row = row_of(start + team * rows + lane % rows);
   for (int64_t turn = start; turn < keys.end; turn += teams * rows) {
-    int64_t first_key = turn + team * rows, key = first_key + lane % rows;
-    int32_t row = key >= keys.begin && key < keys.end ? work.row(sequence, key) : -1;
+    int64_t key = turn + team * rows + lane % rows;
+    int32_t row = next_row;
+    next_row = row_of(key + teams * rows);
+    int32_t of_keys[rows];
+#pragma unroll
+    for (int j = 0; j < rows; ++j) of_keys[j] = __shfl_sync(~0u, row, j, lanes);
+    auto offset = [&](int64_t of_row, int64_t count) { return work.offset(sequence, int32_t(of_row), kv_head, count); };
     Vector<Stored, columns> values[rows];
+    load_rows<columns, whole>(
+        values, work.v, [&](int32_t r) { return offset(r, shape.values); }, of_keys, first_column + lane * columns,
+        shape.values);
     Wide scores[queries];
 #pragma unroll
     for (int g = 0; g < queries; ++g) scores[g] = 0;
-#pragma unroll
-    for (int j = 0; j < rows; ++j) {
-      int32_t of_key = __shfl_sync(~0u, row, j, lanes);
-      const Stored* from = of_key < 0 ? nullptr : work.v + work.offset(sequence, of_key, kv_head, shape.values);
-      values[j] = load_columns<columns>(from, first_column + lane * columns, shape.values, grid.aligned);
-    }
     for (int64_t before = 0; before < shape.d; before += slice) {
       int64_t first = before + lane * columns;
       Vector<Stored, columns> k[rows];
-#pragma unroll
-      for (int j = 0; j < rows; ++j) {
-        int32_t of_key = __shfl_sync(~0u, row, j, lanes);
-        const Stored* from = of_key < 0 ? nullptr : work.k + work.offset(sequence, of_key, kv_head, shape.d);
-        k[j] = load_columns<columns>(from, first, shape.d, grid.aligned);
-      }
+      load_rows<columns, whole>(k, work.k, [&](int32_t r) { return offset(r, shape.d); }, of_keys, first, shape.d);
 #pragma unroll
       for (int g = 0; g < queries; ++g) {
         Vector<Wide, columns> own_q =
-            load_columns<columns>(work.q + (sequence * shape.heads + head(g)) * shape.d, first, shape.d, grid.aligned);
+            load_columns<columns, whole>(work.q + (sequence * shape.heads + head(g)) * shape.d, first, shape.d);
         Wide products[rows];
 #pragma unroll
         for (int j = 0; j < rows; ++j) {
@@ -229,15 +240,16 @@ Status decode_by(Executor executor, const Decode<Stored, Wide>& work) {
   constexpr int columns = decode_columns<Stored>;
   const DecodeShape& shape = work.shape;
   int64_t all = shape.all_sequences(), chunks = shape.chunks();
-  DecodeGrid grid{ceil_div(shape.group(), queries), ceil_div(shape.values, lanes * columns), chunks,
-                  shape.d % columns == 0 && shape.values % columns == 0};
+  DecodeGrid grid{ceil_div(shape.group(), queries), ceil_div(shape.values, lanes * columns), chunks};
   int64_t blocks = all * shape.kv_heads * grid.tiles * grid.slices * chunks, most = (int64_t(1) << 31) - 1;
   if (blocks > most || all * shape.heads > most) return {"there are more than 2^31 - 1 blocks of keys"};
   auto* states = executor.scratch<SoftmaxState<Wide>>(all * shape.heads * chunks);
   Wide* sums = executor.scratch<Wide>(all * shape.heads * chunks * shape.values);
   if (states == nullptr || sums == nullptr) return small_workspace;
-  if (blocks > 0)
-    decode_chunks<lanes, queries><<<unsigned(blocks), decode_block, 0, executor.stream>>>(work, grid, states, sums);
+  bool whole = shape.d % (lanes * columns) == 0 && shape.values % (lanes * columns) == 0;
+  auto chunk =
+      whole ? decode_chunks<lanes, queries, true, Stored, Wide> : decode_chunks<lanes, queries, false, Stored, Wide>;
+  if (blocks > 0) chunk<<<unsigned(blocks), decode_block, 0, executor.stream>>>(work, grid, states, sums);
   if (Status status = launched(); !status.ok()) return status;
   decode_merge<<<unsigned(all * shape.heads), decode_block, 0, executor.stream>>>(work, chunks, states, sums);
   return launched();

@@ -66,6 +66,9 @@ Status run_rows(const Executor& executor, const Functor& functor, int64_t rows, 
   if (rows == 0) return {};
   if (columns % V) return internal::run_rows_by<Functor::least_width, held>(executor, functor, rows, columns);
   if (columns <= 32 * V * 4) return internal::run_rows_by<V, 4>(executor, functor, rows, columns);  // a warp does it
+  if constexpr (requires { Functor::held_of_long; })
+    if (columns > internal::rows_most_lanes * V * held)
+      return internal::run_rows_by<V, Functor::held_of_long>(executor, functor, rows, columns);
   return internal::run_rows_by<V, held>(executor, functor, rows, columns);
 }
 
