@@ -440,6 +440,47 @@ def test_boxes_at_the_edges():
     assert bj.roi_pool(x, boxes[:0], 2).shape == bj.roi_align(x, boxes[:0], 2).shape == (0, 3, 2, 2)
 
 
+REGIONS = {  # x, boxes, how
+    "boxes": ((2, 3, 7, 6), (9, 5), dict(output_size=(2, 3))),
+    "channels": ((2, 20, 7, 6), (5, 5), dict(output_size=(3, 2), sampling_ratio=3, aligned=True, spatial_scale=0.7)),
+    "of each image": ((2, 3, 7, 6), (2, 3, 4), dict(output_size=2, sampling_ratio=1)),
+    "none": ((2, 3, 5, 5), (0, 5), dict(output_size=2)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("name", REGIONS)
+def test_kernels_sample_regions_as_the_definition(name, dtype):
+    """Values, tangents and gradients of boxes inside, outside, of images that there are not, and of NaN."""
+    (shape, count, how), rng = REGIONS[name], np.random.default_rng(0)
+    low = rng.uniform(-3, 5, (*count[:-1], 2))
+    boxes = np.concatenate([low, low + rng.uniform(0.2, 6, low.shape)], -1)
+    if count[-1] == 5:
+        boxes = np.concatenate([rng.integers(-1, shape[0] + 1, (*count[:-1], 1)), boxes], -1)
+        boxes[:1, 0], boxes[1:2, 2], boxes[2:3, 0], boxes[3:4] = 0, NAN, NAN, [0, 2, 3, 3, 3]
+    x, tangent, moved = normal(shape, dtype), normal(shape, dtype, 1), normal(count, dtype, 2)
+    boxes = boxes.astype(dtype)
+    fun = functools.partial(bj.roi_align, **how)
+    dy = normal(jax.eval_shape(fun, x, boxes).shape, dtype, 3)
+
+    @jax.jit
+    def run(x, boxes, dy, tangent, moved):
+        found = []
+        for implementation in ("native", "xla"):
+            of_both = functools.partial(fun, implementation=implementation)
+            y, pull = jax.vjp(of_both, x, boxes)
+            found.append((y, *pull(dy), jax.jvp(of_both, (x, boxes), (tangent, moved))[1]))
+        options = {key: value for key, value in how.items() if key != "output_size"}
+        return *found, bj.roi_align_backward(x, boxes, dy, **options, implementation="native")
+
+    native, plain, by_itself = run(x, boxes, dy, tangent, moved)
+    for got, want in zip(native, plain, strict=True):
+        assert got.dtype == want.dtype == x.dtype
+        close(got, np.asarray(want, np.float64), dtype, scale=10)
+    for got, want in zip(by_itself, native[1:3], strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_boxes_of_each_image_are_boxes_with_an_index():
     x, low = normal((2, 3, 6, 5)), np.random.default_rng(0).uniform(-1, 3, (2, 4, 2))
     boxes = np.concatenate([low, low + 2.5], -1)

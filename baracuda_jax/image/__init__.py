@@ -14,7 +14,7 @@ from ._interpolate import (
     interpolate_trilinear_3d,
 )
 from ._nms import nms
-from ._roi_align import roi_align
+from ._roi_align import roi_align, roi_align_backward
 from ._roi_pool import roi_pool
 
 __all__ = [
@@ -34,5 +34,6 @@ __all__ = [
     "interpolate_trilinear_3d",
     "nms",
     "roi_align",
+    "roi_align_backward",
     "roi_pool",
 ]
