@@ -234,6 +234,7 @@ from .image import (
     nms,
     roi_align,
     roi_pool,
+    soft_nms,
 )
 from .indexing import (
     gather,
@@ -852,6 +853,7 @@ __all__ = [
     "slogdet",
     "smooth_l1_loss",
     "soft_dtw",
+    "soft_nms",
     "softmax",
     "softmax_strided",
     "softplus",

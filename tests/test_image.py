@@ -572,6 +572,31 @@ def test_tiles_of_boxes_are_kept_as_one_by_one(n, dtype):
             np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("method", ["gaussian", "linear"])
+def test_scores_fall_where_better_boxes_overlap(method):
+    """Of two boxes by hand; then NaN, classes, ties and results that are shorter, as one by one."""
+    boxes = np.array([[0.0, 0, 2, 2], [0, 0, 2, 1], [5, 5, 6, 6]])  # the first two overlap by 1/2
+    scores = np.array([0.9, 0.8, 0.5])
+    indices, found, count = bj.soft_nms(boxes, scores, 0.5, 0.3, method=method)
+    second = 0.8 * (math.exp(-0.5) if method == "gaussian" else 0.5)
+    order = np.argsort([-0.9, -second, -0.5])
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_allclose(found, np.array([0.9, second, 0.5])[order], rtol=1e-14)
+    assert count == 3
+    rng = np.random.default_rng(0)
+    low = rng.uniform(0, 6, (50, 2))
+    boxes, scores = np.concatenate([low, low + 2], -1), np.round(rng.uniform(0, 1, 50), 1)
+    boxes[3], scores[7] = NAN, NAN
+    how = dict(method=method, score_threshold=0.2, classes=rng.integers(0, 2, 50))
+    for size in (50, 9, 60):
+        want = oracle.soft_nms(boxes, scores, **how, max_output=size)
+        indices, found, count = bj.soft_nms(boxes, scores, **how, max_output=size)
+        np.testing.assert_array_equal(indices, want)
+        assert count == (want >= 0).sum() and (np.asarray(found) > 0.2).sum() == count
+    indices, found, count = bj.soft_nms(boxes[:0], scores[:0], max_output=2)
+    assert indices.tolist() == [-1, -1] and found.tolist() == [0, 0] and count == 0
+
+
 @pytest.mark.parametrize("limit", [0.0, 0.3, 0.7])
 def test_many_boxes_are_kept_as_one_by_one(limit):
     """Of random boxes, and of a chain of boxes, each of which overlaps the next; in a batch."""
@@ -627,6 +652,9 @@ BAD = [
     ("roi_pool", ValueError, r"x must be \[N, C, H, W\], got shape \(3, 6, 6\)", (X[0], BOXES, 2), {}),
     ("box_iou", ValueError, r"boxes1 must be \[..., N, 4\], got shape \(3, 5\)", (BOXES, BOXES), {}),
     ("box_iou", ValueError, r"boxes2 must have the leading axes of boxes1, \(\), got shape \(1, 3, 4\)", (BOXES[:, 1:], BOXES[None, :, 1:]), {}),
+    ("soft_nms", ValueError, "sigma must be a static number above 0, got 0", (BOXES[:, 1:], BOXES[:, 0], 0), {}),
+    ("soft_nms", ValueError, "score_threshold must be a static number of at least 0, got -1", (BOXES[:, 1:], BOXES[:, 0]), {"score_threshold": -1}),
+    ("soft_nms", ValueError, "method must be one of 'gaussian', 'linear', got 'hard'", (BOXES[:, 1:], BOXES[:, 0]), {"method": "hard"}),
     ("nms", ValueError, r"boxes must be \[N, 4\], got shape \(1, 3, 4\)", (BOXES[None, :, 1:], BOXES[:, 0], 0.5), {}),
     ("nms", ValueError, r"scores must have shape \(3,\), one for each box, got \(2,\)", (BOXES[:, 1:], BOXES[:2, 0], 0.5), {}),
     ("nms", ValueError, r"iou_threshold must be a static number in \[0, 1\], got 1.5", (BOXES[:, 1:], BOXES[:, 0], 1.5), {}),

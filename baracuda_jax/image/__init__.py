@@ -17,6 +17,7 @@ from ._nms import nms
 from ._resize import resize, scale_and_translate
 from ._roi_align import roi_align, roi_align_backward
 from ._roi_pool import roi_pool
+from ._soft_nms import soft_nms
 
 __all__ = [
     "affine_grid",
@@ -39,4 +40,5 @@ __all__ = [
     "roi_align_backward",
     "roi_pool",
     "scale_and_translate",
+    "soft_nms",
 ]

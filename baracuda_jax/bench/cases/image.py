@@ -108,3 +108,7 @@ def benchmarks(size):
         lambda a, b, implementation: baracuda_jax.box_iou(a, b, implementation=implementation), moving=2, needs=(0, 1),
     )  # fmt: skip
     yield suppression(MANY[size], "float32")
+    yield Benchmark(
+        "soft_nms", f"[{count}, 4]", "float32", lambda draws: (_boxes(draws, count, 512, 512), draws.uniform((count,))),
+        lambda boxes, scores, implementation: baracuda_jax.soft_nms(boxes, scores, implementation=implementation),
+    )  # fmt: skip
