@@ -237,6 +237,7 @@ from .image import (
     nms,
     roi_align,
     roi_pool,
+    soft_nms,
 )
 from .indexing import (
     gather,
@@ -868,6 +869,7 @@ __all__ = [
     "slogdet",
     "smooth_l1_loss",
     "soft_dtw",
+    "soft_nms",
     "softmax",
     "softmax_strided",
     "softplus",

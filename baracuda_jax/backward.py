@@ -116,6 +116,7 @@ from .graph import (
 from .image import (
     grid_sample_backward,
     interpolate_backward,
+    roi_align_backward,
 )
 from .indexing import (
     gather_backward,
@@ -370,6 +371,7 @@ __all__ = [
     "repeat_backward",
     "repeat_interleave_backward",
     "rnnt_loss_backward",
+    "roi_align_backward",
     "roll_backward",
     "round_backward",
     "rsqrt_backward",

@@ -1,5 +1,7 @@
 """Calls on which mirrors are compared with JAX's functions: {name: [(label, arguments, keywords)]}."""
 
+import jax
+import jax.image
 import jax.numpy as jnp
 import numpy as np
 import sent
@@ -123,7 +125,37 @@ def _segments():
 
 _SEGMENTS = list(_segments())
 
+_SIZES = {
+    "larger": (9, 11), "smaller": (3, 2), "one axis": (4, 5), "the same": (4, 6), "mixed": (8, 3), "none": (0, 6), "another rank": (4,),
+}  # fmt: skip
+_RESIZED = [
+    *(call(f"{method} {size}", X, shape, method) for method in ("nearest", "linear", "cubic", "lanczos3", "lanczos5")
+      for size, shape in _SIZES.items()),
+    *(call(f"{method} aliased {size}", X, _SIZES[size], method, antialias=False) for method in ("linear", "cubic", "lanczos3")
+      for size in ("larger", "smaller")),
+    *(call(name, x, tuple(n + 2 for n in x.shape), "bilinear")
+      for name, x in ARRAYS.items() if name not in ("rank 0", "NaN", "infinite")),
+    call("float16 smaller", HALF, (3, 3), "linear"), call("bfloat16 smaller", BRAIN, (3, 3), "cubic"),
+    call("by name", X, (7, 5), jax.image.ResizeMethod.CUBIC), call("rank 0", SINGLE, (), "linear"),
+    call("cube", CUBE, (5, 3, 2), "trilinear"), call("unknown", X, (7, 5), "sinc"), call("sizes in a list", X, [7, 5], "linear"),
+    call("NaN", NAN, (6, 9), "linear"), call("infinite", INF, (6, 9), "linear"),
+]  # fmt: skip
+_MOVED = [
+    *(call(f"{method} {label}", X, (5, 7), (0, 1), np.array(scale), np.array(moved), method)
+      for method in ("linear", "cubic", "lanczos3")
+      for label, scale, moved in (("larger", (1.3, 1.2), (0.2, -0.4)), ("smaller", (0.6, 0.4), (1.3, 2.1)))),
+    call("one axis", X, (4, 9), (-1,), np.array([1.5]), np.array([-0.7]), "linear", antialias=False),
+    call("far", X, (4, 9), (1,), np.array([1.5]), np.array([40.3]), "linear"),
+    call("on a device", X, (4, 9), (1,), sent.asarray([1.5]), sent.asarray([0.3]), "linear"),
+    call("nearest", X, (4, 9), (1,), np.array([1.5]), np.array([0.3]), "nearest"),
+    call("integers", INTEGERS, (4, 9), (1,), np.array([1.5]), np.array([0.3]), "linear"),
+    call("NaN", NAN, (4, 9), (1,), np.array([1.5]), np.array([0.3]), "linear"),
+]  # fmt: skip
+
+
 CALLS = {
+    "image.resize": _RESIZED,
+    "image.scale_and_translate": _MOVED,
     **alike(("numpy.sum", "numpy.prod"), [*_AXES, *_WHERE, *_DTYPE, *each(some("floats"), initial=2.0)]),
     **alike(("numpy.mean",), [*_AXES, *_WHERE, *_DTYPE[:2]]),
     **alike(
@@ -244,6 +276,8 @@ CALLS = {
 
 # Calls whose results or gradients differ on purpose, as the mirror's `differs` says.
 DIFFERENT = {
+    "image.resize": ("NaN", "infinite"),
+    "image.scale_and_translate": ("NaN",),
     **dict.fromkeys(
         ("nn.silu", "nn.swish", "nn.mish", "nn.gelu", "nn.soft_sign", "nn.hard_silu", "nn.hard_swish"), ("infinite",)
     ),

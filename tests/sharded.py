@@ -272,6 +272,15 @@ def _sampled():
         yield Sharded("grid_sample", way, fun, (_float(8, 8, 8, 4), grid), specs, spec if position < 2 else P(), 2)
 
 
+def _regions():
+    low = _float(8, 4, 2)
+    boxes = np.concatenate([np.zeros((8, 4, 1), np.float32), low, low + 3], -1)
+    x = _float(8, 1, 3, 6, 5)
+    align = lambda x, boxes: bj.roi_align(x, boxes, 2, implementation="native")
+    yield Sharded("roi_align", "batches", jax.vmap(align), (x, boxes), (P("d"), P("d")), P("d"), 2)
+    yield Sharded("roi_align", "images", align, (_float(8, 3, 6, 5), boxes[0]), (P("d"), P()), P(), 2)
+
+
 def _boxes():
     """Sets of boxes, and one."""
     low = _float(8, 16, 2)
@@ -512,6 +521,7 @@ def _all():
     yield from _windows()
     yield from _resampled()
     yield from _sampled()
+    yield from _regions()
     yield from _boxes()
     yield from _repeat()
     yield from _moves()

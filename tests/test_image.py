@@ -440,6 +440,47 @@ def test_boxes_at_the_edges():
     assert bj.roi_pool(x, boxes[:0], 2).shape == bj.roi_align(x, boxes[:0], 2).shape == (0, 3, 2, 2)
 
 
+REGIONS = {  # x, boxes, how
+    "boxes": ((2, 3, 7, 6), (9, 5), dict(output_size=(2, 3))),
+    "channels": ((2, 20, 7, 6), (5, 5), dict(output_size=(3, 2), sampling_ratio=3, aligned=True, spatial_scale=0.7)),
+    "of each image": ((2, 3, 7, 6), (2, 3, 4), dict(output_size=2, sampling_ratio=1)),
+    "none": ((2, 3, 5, 5), (0, 5), dict(output_size=2)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("name", REGIONS)
+def test_kernels_sample_regions_as_the_definition(name, dtype):
+    """Values, tangents and gradients of boxes inside, outside, of images that there are not, and of NaN."""
+    (shape, count, how), rng = REGIONS[name], np.random.default_rng(0)
+    low = rng.uniform(-3, 5, (*count[:-1], 2))
+    boxes = np.concatenate([low, low + rng.uniform(0.2, 6, low.shape)], -1)
+    if count[-1] == 5:
+        boxes = np.concatenate([rng.integers(-1, shape[0] + 1, (*count[:-1], 1)), boxes], -1)
+        boxes[:1, 0], boxes[1:2, 2], boxes[2:3, 0], boxes[3:4] = 0, NAN, NAN, [0, 2, 3, 3, 3]
+    x, tangent, moved = normal(shape, dtype), normal(shape, dtype, 1), normal(count, dtype, 2)
+    boxes = boxes.astype(dtype)
+    fun = functools.partial(bj.roi_align, **how)
+    dy = normal(jax.eval_shape(fun, x, boxes).shape, dtype, 3)
+
+    @jax.jit
+    def run(x, boxes, dy, tangent, moved):
+        found = []
+        for implementation in ("native", "xla"):
+            of_both = functools.partial(fun, implementation=implementation)
+            y, pull = jax.vjp(of_both, x, boxes)
+            found.append((y, *pull(dy), jax.jvp(of_both, (x, boxes), (tangent, moved))[1]))
+        options = {key: value for key, value in how.items() if key != "output_size"}
+        return *found, bj.roi_align_backward(x, boxes, dy, **options, implementation="native")
+
+    native, plain, by_itself = run(x, boxes, dy, tangent, moved)
+    for got, want in zip(native, plain, strict=True):
+        assert got.dtype == want.dtype == x.dtype
+        close(got, np.asarray(want, np.float64), dtype, scale=10)
+    for got, want in zip(by_itself, native[1:3], strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_boxes_of_each_image_are_boxes_with_an_index():
     x, low = normal((2, 3, 6, 5)), np.random.default_rng(0).uniform(-1, 3, (2, 4, 2))
     boxes = np.concatenate([low, low + 2.5], -1)
@@ -531,6 +572,31 @@ def test_tiles_of_boxes_are_kept_as_one_by_one(n, dtype):
             np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("method", ["gaussian", "linear"])
+def test_scores_fall_where_better_boxes_overlap(method):
+    """Of two boxes by hand; then NaN, classes, ties and results that are shorter, as one by one."""
+    boxes = np.array([[0.0, 0, 2, 2], [0, 0, 2, 1], [5, 5, 6, 6]])  # the first two overlap by 1/2
+    scores = np.array([0.9, 0.8, 0.5])
+    indices, found, count = bj.soft_nms(boxes, scores, 0.5, 0.3, method=method)
+    second = 0.8 * (math.exp(-0.5) if method == "gaussian" else 0.5)
+    order = np.argsort([-0.9, -second, -0.5])
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_allclose(found, np.array([0.9, second, 0.5])[order], rtol=1e-14)
+    assert count == 3
+    rng = np.random.default_rng(0)
+    low = rng.uniform(0, 6, (50, 2))
+    boxes, scores = np.concatenate([low, low + 2], -1), np.round(rng.uniform(0, 1, 50), 1)
+    boxes[3], scores[7] = NAN, NAN
+    how = dict(method=method, score_threshold=0.2, classes=rng.integers(0, 2, 50))
+    for size in (50, 9, 60):
+        want = oracle.soft_nms(boxes, scores, **how, max_output=size)
+        indices, found, count = bj.soft_nms(boxes, scores, **how, max_output=size)
+        np.testing.assert_array_equal(indices, want)
+        assert count == (want >= 0).sum() and (np.asarray(found) > 0.2).sum() == count
+    indices, found, count = bj.soft_nms(boxes[:0], scores[:0], max_output=2)
+    assert indices.tolist() == [-1, -1] and found.tolist() == [0, 0] and count == 0
+
+
 @pytest.mark.parametrize("limit", [0.0, 0.3, 0.7])
 def test_many_boxes_are_kept_as_one_by_one(limit):
     """Of random boxes, and of a chain of boxes, each of which overlaps the next; in a batch."""
@@ -586,6 +652,9 @@ BAD = [
     ("roi_pool", ValueError, r"x must be \[N, C, H, W\], got shape \(3, 6, 6\)", (X[0], BOXES, 2), {}),
     ("box_iou", ValueError, r"boxes1 must be \[..., N, 4\], got shape \(3, 5\)", (BOXES, BOXES), {}),
     ("box_iou", ValueError, r"boxes2 must have the leading axes of boxes1, \(\), got shape \(1, 3, 4\)", (BOXES[:, 1:], BOXES[None, :, 1:]), {}),
+    ("soft_nms", ValueError, "sigma must be a static number above 0, got 0", (BOXES[:, 1:], BOXES[:, 0], 0), {}),
+    ("soft_nms", ValueError, "score_threshold must be a static number of at least 0, got -1", (BOXES[:, 1:], BOXES[:, 0]), {"score_threshold": -1}),
+    ("soft_nms", ValueError, "method must be one of 'gaussian', 'linear', got 'hard'", (BOXES[:, 1:], BOXES[:, 0]), {"method": "hard"}),
     ("nms", ValueError, r"boxes must be \[N, 4\], got shape \(1, 3, 4\)", (BOXES[None, :, 1:], BOXES[:, 0], 0.5), {}),
     ("nms", ValueError, r"scores must have shape \(3,\), one for each box, got \(2,\)", (BOXES[:, 1:], BOXES[:2, 0], 0.5), {}),
     ("nms", ValueError, r"iou_threshold must be a static number in \[0, 1\], got 1.5", (BOXES[:, 1:], BOXES[:, 0], 1.5), {}),

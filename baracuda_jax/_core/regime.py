@@ -79,6 +79,13 @@ def by_samples(call):
     return {"length": math.prod(grid[-rank - 1 : -1]), "inner": call.operand("x").shape[-rank - 1]}
 
 
+def by_regions(call):
+    """The samples of all boxes, and the channels."""
+    boxes, params = call.operand("boxes").shape, call.params
+    count = math.prod(boxes[:-1]) * math.prod(params["size"]) * params["samples"] ** 2
+    return {"length": count, "inner": call.operand("x").shape[-3]}
+
+
 def aligned(elements, dtype):
     """The bytes, at most those of a vector load, to which rows of so many elements are aligned."""
     return math.gcd(VECTOR, elements * dtype.itemsize)

@@ -1,4 +1,4 @@
-"""Images of other sizes, sampled at positions and in regions; boxes in images."""
+"""Images of other sizes, sampled at positions and in regions; boxes in images. And functions of `jax.image`."""
 
 from ._affine_grid import affine_grid, affine_grid_2d
 from ._boxes import box_iou
@@ -14,8 +14,10 @@ from ._interpolate import (
     interpolate_trilinear_3d,
 )
 from ._nms import nms
-from ._roi_align import roi_align
+from ._resize import resize, scale_and_translate
+from ._roi_align import roi_align, roi_align_backward
 from ._roi_pool import roi_pool
+from ._soft_nms import soft_nms
 
 __all__ = [
     "affine_grid",
@@ -33,6 +35,10 @@ __all__ = [
     "interpolate_nearest_2d",
     "interpolate_trilinear_3d",
     "nms",
+    "resize",
     "roi_align",
+    "roi_align_backward",
     "roi_pool",
+    "scale_and_translate",
+    "soft_nms",
 ]

@@ -291,6 +291,11 @@ def positions_outside_are_zeros():
     return of_kernel("sample", attributes=lambda **_: {"padding": 0})
 
 
+@planted(VALUE, op="roi_align", tier="changed", case="of each image", dtype="float32")
+def a_bin_has_one_sample_less():
+    return of_kernel("sample_regions", attributes=lambda samples, **_: {"samples": max(samples - 1, 1)})
+
+
 @planted(VALUE, op="nms", tier="changed", case="boxes", dtype="float32")
 def overlaps_have_another_threshold():
     return of_kernel("nms", attributes=lambda limit, **_: {"limit": limit + 0.1})

@@ -172,6 +172,24 @@ def box_iou(boxes1, boxes2):
     return np.array([[_iou(a, b) for b in boxes2] for a in boxes1]).reshape(len(boxes1), len(boxes2))
 
 
+def soft_nms(
+    boxes, scores, sigma=0.5, iou_threshold=0.3, score_threshold=0.001, method="gaussian", max_output=None, classes=None
+):
+    left, size, found = scores.astype(np.float64), len(boxes) if max_output is None else max_output, []
+    left[np.isnan(left)] = -1
+    while len(found) < min(size, len(boxes)) and left.max() > score_threshold:
+        best = int(left.argmax())
+        found.append(best)
+        left[best] = -1
+        for i in range(len(boxes)):
+            overlap = _iou(boxes[best], boxes[i])
+            if math.isnan(overlap) or left[i] < 0 or (classes is not None and classes[i] != classes[best]):
+                continue
+            linear = 1 - overlap if overlap > iou_threshold else 1
+            left[i] *= math.exp(-(overlap**2) / sigma) if method == "gaussian" else linear
+    return np.array([*found, *[-1] * (size - len(found))], np.int64)
+
+
 def nms(boxes, scores, iou_threshold, max_output=None, classes=None):
     kept = []
     for i in np.argsort(-scores, kind="stable"):

@@ -72,9 +72,11 @@ def _boxes(draws, count, height, width):
     return jnp.concatenate([low, low + draws.uniform((count, 2), 0.05, 0.3) * jnp.array([width, height])], 1)
 
 
-def _regions(name, size, dtype, more, rough=4.0):
-    n, _, height, width = shape = SHAPES[size]
-    count = BOXES[size]
+ALIGN = dict(sampling_ratio=2, aligned=True)
+
+
+def regions(name, shape, count, dtype, more, rough=4.0):
+    n, _, height, width = shape
 
     def draw(draws):
         image = draws.integers((count, 1), 0, n).astype(jnp.float32)
@@ -98,11 +100,15 @@ def benchmarks(size):
         )  # fmt: skip
         yield from (grids(shape, dtype, mode) for mode in ("bilinear", "bicubic"))
         yield grids(shape, dtype, "bilinear", is_random=True)
-        yield _regions("roi_align", size, dtype, dict(sampling_ratio=2, aligned=True))
-        yield _regions("roi_pool", size, dtype, {})
+        yield regions("roi_align", shape, count, dtype, ALIGN)
+        yield regions("roi_pool", shape, count, dtype, {})
     pairs = lambda draws: (_boxes(draws, count, 512, 512), _boxes(draws, count, 512, 512))
     yield Benchmark(
         "box_iou", f"[{count}, 4] with [{count}, 4]", "float32", pairs,
         lambda a, b, implementation: baracuda_jax.box_iou(a, b, implementation=implementation), moving=2, needs=(0, 1),
     )  # fmt: skip
     yield suppression(MANY[size], "float32")
+    yield Benchmark(
+        "soft_nms", f"[{count}, 4]", "float32", lambda draws: (_boxes(draws, count, 512, 512), draws.uniform((count,))),
+        lambda boxes, scores, implementation: baracuda_jax.soft_nms(boxes, scores, implementation=implementation),
+    )  # fmt: skip

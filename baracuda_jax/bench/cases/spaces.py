@@ -188,6 +188,7 @@ def _pools(sizes, dtype):
 def _images(sizes, dtype):
     """Results with four times as many elements are the largest arrays."""
     made = image.sizes(_image(sizes.elements // 4), dtype)
+    made.append(image.regions("roi_align", _image(sizes.elements), max(4, sizes.elements // 2**15), dtype, image.ALIGN))
     return [*made, *(image.grids(_image(sizes.elements), dtype, mode) for mode in ("bilinear", "bicubic"))]
 
 
