@@ -1,7 +1,8 @@
 """Softmax attention in plain JAX: all scores at once, or block by block of the keys.
 
 Arrays here are wide. Queries are [..., k, g, t, d] with k heads of keys and g heads of queries for each, keys and values
-[..., k, s, d]. Scores are [..., k, g, t, s], and so are bias and mask, with 1 where they are the same.
+[..., k, s, d]. Scores are [..., k, g, t, s], and so are bias and mask, with 1 where they are the same, and slopes, times
+the distance from query to key.
 
 By blocks, the sum over keys keeps the largest score so far. Its derivative needs no such order: with lse known, each block
 gives its part of the tangent by itself. So nothing of the size of the scores is stored for the gradient, and derivatives of
@@ -35,15 +36,15 @@ class Limits(NamedTuple):
     columns: Any = None  # the number of keys
 
 
-def attend(spec, q, k, v, bias, limits):
+def attend(spec, q, k, v, bias, slopes, limits):
     """(y [..., k, g, t, d], lse [..., k, g, t]). A query that sees no key has 0 and -inf."""
     if spec.block is None or k.shape[-2] <= spec.block:
-        return _at_once(spec, q, k, v, bias, limits)
-    return _by_blocks(spec, q, k, v, bias, limits)
+        return _at_once(spec, q, k, v, bias, slopes, limits)
+    return _by_blocks(spec, q, k, v, bias, slopes, limits)
 
 
-def _at_once(spec, q, k, v, bias, limits):
-    s = _scores(spec, q, k, bias, limits, 0)
+def _at_once(spec, q, k, v, bias, slopes, limits):
+    s = _scores(spec, q, k, bias, slopes, limits, 0)
     top = jax.lax.stop_gradient(finite(jnp.max(s, -1, initial=-jnp.inf)))
     p = jnp.exp(s - top[..., None])
     total = p.sum(-1)
@@ -58,24 +59,32 @@ def finite(lse):
     return jnp.where(lse == -jnp.inf, 0, lse)
 
 
-def _scores(spec, q, k, bias, limits, first):
+def _scores(spec, q, k, bias, slopes, limits, first):
     """Those of keys from the position `first` on; -inf where a key is not seen."""
     s = jnp.einsum("...kgtd,...ksd->...kgts", q, k) * spec.scale
     if spec.softcap is not None:
         s = spec.softcap * jnp.tanh(s / spec.softcap)
     if bias is not None:
         s = s + bias
+    if slopes is not None:
+        at, j = _positions(s.shape, limits, first)
+        s = s + slopes * (j - at).astype(s.dtype)
     seen = _seen(spec, s.shape, limits, first)
     return s if seen is None else jnp.where(seen, s, -jnp.inf)
 
 
+def _index(shape, axis):
+    return jax.lax.broadcasted_iota(jnp.int32, tuple(n if i == axis else 1 for i, n in enumerate(shape)), axis)
+
+
+def _positions(shape, limits, first):
+    """Those of queries among the keys, and those of keys."""
+    i, j = _index(shape, len(shape) - 2), _index(shape, len(shape) - 1) + first
+    return i if limits.shift is None else i + limits.shift, j
+
+
 def _seen(spec, shape, limits, first):
-    rank = len(shape)
-    of = lambda axis: jax.lax.broadcasted_iota(
-        jnp.int32, tuple(n if i == axis else 1 for i, n in enumerate(shape)), axis
-    )
-    i, j = of(rank - 2), of(rank - 1) + first
-    at = i if limits.shift is None else i + limits.shift
+    i, (at, j) = _index(shape, len(shape) - 2), _positions(shape, limits, first)
     conditions = [] if limits.mask is None else [limits.mask]
     conditions += [j <= at] if spec.is_causal else []
     conditions += [] if spec.left is None else [j >= at - spec.left]
@@ -113,12 +122,12 @@ def _blocks(spec, k, v, bias, limits):
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _by_blocks(spec, q, k, v, bias, limits):
+def _by_blocks(spec, q, k, v, bias, slopes, limits):
     first, rest, fill, limits = _blocks(spec, k, v, bias, limits)
 
     def scores(block, start):
         k, v, bias, mask = block
-        return _scores(spec, q, k, bias, limits._replace(mask=mask), start), v
+        return _scores(spec, q, k, bias, slopes, limits._replace(mask=mask), start), v
 
     def step(carry, xs):
         top, total, y = carry
@@ -141,7 +150,7 @@ def _by_blocks(spec, q, k, v, bias, limits):
 def _tangent(spec, primals, tangents):
     *arrays, limits = primals
     y, lse = _by_blocks(spec, *arrays, limits)
-    moving = [i for i, t in enumerate(tangents[:4]) if t is not None and not isinstance(t, SymbolicZero)]
+    moving = [i for i, t in enumerate(tangents[:5]) if t is not None and not isinstance(t, SymbolicZero)]
 
     def sums(*some):
         known = dict(zip(moving, some, strict=True))
@@ -156,17 +165,17 @@ def _tangent(spec, primals, tangents):
 _by_blocks.defjvp(_tangent, symbolic_zeros=True)
 
 
-def _sums(spec, q, k, v, bias, limits, lse):
+def _sums(spec, q, k, v, bias, slopes, limits, lse):
     """The sums over keys of exp(score - lse) v and of exp(score - lse), whose derivatives keep nothing of a block."""
     first, rest, fill, limits = _blocks(spec, k, v, bias, limits)
 
     @functools.partial(jax.checkpoint, prevent_cse=False)
-    def of_block(q, lse, limits, block, start):
+    def of_block(q, slopes, lse, limits, block, start):
         k, v, bias, mask = block
-        p = jnp.exp(_scores(spec, q, k, bias, limits._replace(mask=mask), start) - lse[..., None])
+        p = jnp.exp(_scores(spec, q, k, bias, slopes, limits._replace(mask=mask), start) - lse[..., None])
         return jnp.einsum("...kgts,...ksd->...kgtd", p, v), p.sum(-1)
 
     def step(carry, xs):
-        return jax.tree.map(jnp.add, carry, of_block(q, lse, limits, fill(xs[0]), xs[1])), None
+        return jax.tree.map(jnp.add, carry, of_block(q, slopes, lse, limits, fill(xs[0]), xs[1])), None
 
-    return jax.lax.scan(step, of_block(q, lse, limits, first, 0), rest)[0]
+    return jax.lax.scan(step, of_block(q, slopes, lse, limits, first, 0), rest)[0]

@@ -27,6 +27,7 @@ class Operands(NamedTuple):
     rows: jax.Array | None = None
     columns: jax.Array | None = None
     offset: jax.Array | None = None
+    slopes: jax.Array | None = None  # wide, [heads]
 
 
 def operands(op, query, key, value, bias=None, mask=None, query_seq_lengths=None, key_value_seq_lengths=None):
@@ -148,7 +149,7 @@ def _positive(op, name, value):
 def call(x, *, spec, alignment, save):
     """(y, lse) of `operands`, y of the dtype of query; without `save` (y, None)."""
     limits = limits_of(x, alignment, spec)
-    if _cudnn.can(spec, limits, x.query, x.key, x.value, x.bias):
+    if x.slopes is None and _cudnn.can(spec, limits, x.query, x.key, x.value, x.bias):
         batch, padded = x.query.shape[:-3], x.rows is not None or x.columns is not None
         counts = [
             jnp.full(batch, size, jnp.int32) if n is None else jnp.clip(n, 0, size).astype(jnp.int32)
@@ -164,7 +165,9 @@ def reference(x, spec, limits):
     """By `attend`."""
     groups = x.key.shape[-2]
     q, k, v = grouped(wide(x.query), groups), *(jnp.swapaxes(wide(a), -3, -2) for a in (x.key, x.value))
-    y, lse = attend(spec, q, k, v, None if x.bias is None else wide(limits_like(x.bias, x, groups)), limits)
+    bias = None if x.bias is None else wide(limits_like(x.bias, x, groups))
+    slopes = None if x.slopes is None else limits_like(x.slopes[:, None, None], x, groups)
+    y, lse = attend(spec, q, k, v, bias, slopes, limits)
     return ungrouped(y).astype(x.query.dtype), lse_of_heads(lse)
 
 
@@ -173,7 +176,8 @@ def limits_of(x, alignment, spec):
     t, s = x.query.shape[-3], x.key.shape[-3]
     rows, columns = (None if n is None else _as_limit(n, x) for n in (x.rows, x.columns))
     shift = None
-    if alignment == "bottom_right" and (spec.is_causal or spec.left is not None or spec.right is not None):
+    aligns = spec.is_causal or spec.left is not None or spec.right is not None or x.slopes is not None
+    if alignment == "bottom_right" and aligns:
         shift = (s if columns is None else columns) - (t if rows is None else rows)
         shift = None if isinstance(shift, int) and not shift else shift
     if x.offset is not None:

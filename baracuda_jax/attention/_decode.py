@@ -120,7 +120,7 @@ def batch_paged_decode_backward(
 
 def arguments(op, query, k_pages, v_pages, page_table, lengths, slopes, *, scale, softcap, window, stored=None):
     """(operands, parameters), checked; `stored` are the dtypes of pages, by default query's."""
-    query, k_pages, v_pages = checks.floats(op, "query", query), *_pages(op, k_pages, v_pages, stored)
+    query, k_pages, v_pages = checks.floats(op, "query", query), *pages_of(op, k_pages, v_pages, stored)
     if stored is None:
         checks.same_dtype(op, "k_pages", k_pages, "query", query)
     checks.same_dtype(op, "v_pages", v_pages, "k_pages", k_pages)
@@ -148,7 +148,7 @@ def arguments(op, query, k_pages, v_pages, page_table, lengths, slopes, *, scale
     return (query, k_pages, v_pages, table, lengths, slopes), static(op, query, scale, softcap, window)
 
 
-def _pages(op, k_pages, v_pages, stored):
+def pages_of(op, k_pages, v_pages, stored):
     k_pages, v_pages = checks.array(op, "k_pages", k_pages), checks.array(op, "v_pages", v_pages)
     for name, x in (("k_pages", k_pages), ("v_pages", v_pages)):
         checks.dtype(op, name, x, stored or checks.FLOATS)

@@ -193,6 +193,72 @@ def flash_decoding(query, key, value, lengths, slopes=None, **kwargs):
     return tuple(map(of_batch, found)) if isinstance(found, tuple) else of_batch(found)
 
 
+def _alibi(slopes, t, s, offset):
+    return None if slopes is None else slopes[:, None, None] * (np.arange(s) - np.arange(t)[:, None] - offset)
+
+
+def flash_sdpa_varlen(
+    query, key, value, cu_seqlens_q, cu_seqlens_k, max_seqlen_q=None, max_seqlen_k=None, slopes=None, *,
+    alignment="bottom_right", return_lse=False, **options,
+):  # fmt: skip
+    """Sequence by sequence."""
+    y, lse = np.zeros((*query.shape[:-1], value.shape[-1])), np.full(query.shape[:-1], -np.inf)
+    for b in range(len(cu_seqlens_q) - 1):
+        rows, keys = (slice(starts[b], starts[b + 1]) for starts in (cu_seqlens_q, cu_seqlens_k))
+        q, k, v = query[rows], key[keys], value[keys]
+        bias = _alibi(slopes, len(q), len(k), len(k) - len(q) if alignment == "bottom_right" else 0)
+        y[rows], lse[rows] = sdpa(q, k, v, bias, alignment=alignment, return_lse=True, **options)
+    return (y, lse) if return_lse else y
+
+
+def paged_attention(
+    query, k_pages, v_pages, page_table, lengths, query_seq_lengths=None, slopes=None, *, is_causal=True, return_lse=False,
+    **options,
+):  # fmt: skip
+    """Sequence by sequence, of the keys that there are; a page that there is not is masked."""
+    y, lse = np.zeros((*query.shape[:-1], v_pages.shape[-1])), np.full(query.shape[:-1], -np.inf)
+    n = k_pages.shape[1]
+    for b, table in enumerate(page_table):
+        length = min(int(lengths[b]), n * len(table))
+        count = query.shape[1] if query_seq_lengths is None else int(query_seq_lengths[b])
+        at = [(int(table[j // n]), j % n) for j in range(length)]
+        exists = np.array([0 <= page < len(k_pages) for page, _ in at], bool)
+        k, v = (np.array([x[p] if e else x[0, 0] for p, e in zip(at, exists, strict=True)]) for x in (k_pages, v_pages))
+        k, v = k.reshape(length, *k_pages.shape[2:]), v.reshape(length, *v_pages.shape[2:])
+        bias = _alibi(slopes, count, length, length - count)
+        y[b, :count], lse[b, :count] = sdpa(
+            query[b, :count],
+            k,
+            v,
+            bias,
+            exists,
+            is_causal=is_causal,
+            alignment="bottom_right",
+            return_lse=True,
+            **options,
+        )
+    return (y, lse) if return_lse else y
+
+
+def batch_paged_prefill(
+    query, k_pages, v_pages, page_table, lengths, qo_indptr, max_seqlen_q=None, slopes=None, *, return_lse=False, **options
+):  # fmt: skip
+    y, lse = np.zeros((*query.shape[:-1], v_pages.shape[-1])), np.full(query.shape[:-1], -np.inf)
+    for b in range(len(qo_indptr) - 1):
+        rows, one = slice(qo_indptr[b], qo_indptr[b + 1]), slice(b, b + 1)
+        found = paged_attention(
+            query[None, rows], k_pages, v_pages, page_table[one], lengths[one], None, slopes, return_lse=True, **options
+        )
+        y[rows], lse[rows] = found[0][0], found[1][0]
+    return (y, lse) if return_lse else y
+
+
+def sdpa_block_sparse(query, key, value, key_blocks, block_size=64, **options):
+    m, n = block_size if isinstance(block_size, tuple) else (block_size, block_size)
+    mask = np.array([[j // n in key_blocks[i // m] for j in range(key.shape[-3])] for i in range(query.shape[-3])])
+    return sdpa(query, key, value, None, mask, **options)
+
+
 def hyper_connection(x, pre, post, mix, weight, *, iterations=20, eps=1e-5):
     gate = lambda logits: 1 / (1 + np.exp(-logits))
     y, n = np.zeros(x.shape), x.shape[-2]

@@ -175,6 +175,97 @@ def float8_decoding(batch, length, heads, groups, d, dtype, page=16):
     )  # fmt: skip
 
 
+def _starts(batch, length):
+    return jnp.arange(batch + 1, dtype=jnp.int32) * length
+
+
+def varlen(batch, length, heads, groups, d, dtype):
+    """Sequences of one length, as a batch in plain JAX."""
+    rows = batch * length
+
+    def plain(*arrays):
+        q, k, v = (x.reshape(batch, length, *x.shape[1:]) for x in arrays)
+        return jax.nn.dot_product_attention(q, k, v, is_causal=True).reshape(rows, heads, d)
+
+    def function(*arrays, implementation):
+        starts, most = _starts(batch, length), (length, length)
+        return baracuda_jax.flash_sdpa_varlen(
+            *arrays, starts, starts, *most, is_causal=True, implementation=implementation
+        )
+
+    return Benchmark(
+        "flash_sdpa_varlen", f"[{rows}, {heads}, {d}], {batch} sequences", dtype,
+        lambda draws: tuple(draws.normal((rows, n, d)) for n in (heads, groups, groups)),
+        function, plain,
+        moving=3, needs=(0, 1, 2), rough=ROUGH[dtype],
+        differs="cuDNN adds gradients in no fixed order" if dtype == "bfloat16" else "",
+    )  # fmt: skip
+
+
+def _prefill(op, batch, length, heads, groups, d, dtype, page=8):
+    """The last sixteen queries of each sequence."""
+    few, of_sequence = min(length, 16), -(-length // page)
+    pages = (batch * of_sequence, page, groups, d)
+    is_packed = op == "batch_paged_prefill"
+    shape = (batch * few, heads, d) if is_packed else (batch, few, heads, d)
+
+    def plain(query, k_pages, v_pages, page_table, lengths):
+        k, v = (x[page_table].reshape(batch, of_sequence * page, groups, d) for x in (k_pages, v_pages))
+        offset = lengths[:, None, None, None] - few
+        i, j = (jnp.arange(n) for n in (few, of_sequence * page))
+        mask = j[None, None, None, :] <= i[None, None, :, None] + offset
+        y = jax.nn.dot_product_attention(query.reshape(batch, few, heads, d), k, v, mask=mask)
+        return y.reshape(shape)
+
+    def function(*arrays, implementation):
+        more = (_starts(batch, few), few) if is_packed else ()
+        return getattr(baracuda_jax, op)(*arrays, *more, implementation=implementation)
+
+    return Benchmark(
+        op, f"{list(shape)} of {length}", dtype,
+        lambda draws: (
+            draws.normal(shape), draws.normal(pages), draws.normal(pages),
+            jnp.arange(batch * of_sequence, dtype=jnp.int32)[::-1].reshape(batch, of_sequence),
+            jnp.full(batch, length, jnp.int32),
+        ),
+        function, plain,
+        moving=3, needs=(0, 1, 2, 3, 4), rough=ROUGH[dtype],
+    )  # fmt: skip
+
+
+def paged_attention(*shape):
+    return _prefill("paged_attention", *shape)
+
+
+def paged_prefill(*shape):
+    return _prefill("batch_paged_prefill", *shape)
+
+
+def block_sparse(batch, length, heads, groups, d, dtype):
+    """The first block of keys, and the block of the queries and the one before it."""
+    length = min(length, 4096)  # plain JAX stores all scores
+    block = min(64, max(length // 4, 1))
+    count = -(-length // block)
+
+    def lists():
+        own = jnp.arange(count, dtype=jnp.int32)
+        return jnp.stack([jnp.where(own > 1, 0, -1), own - 1, own], 1)
+
+    def plain(*arrays):
+        i, j = jnp.arange(length)[:, None] // block, jnp.arange(length)[None] // block
+        return jax.nn.dot_product_attention(*arrays, mask=((j == 0) & (i > 1) | (j == i - 1) | (j == i))[None, None])
+
+    return Benchmark(
+        "sdpa_block_sparse", f"[{batch}, {length}, {heads}, {d}], 3 blocks of {block}", dtype,
+        _queries(batch, length, heads, groups, d),
+        lambda *arrays, implementation: baracuda_jax.sdpa_block_sparse(
+            *arrays, lists(), block, implementation=implementation
+        ),
+        plain,
+        moving=3, needs=(0, 1, 2), rough=ROUGH[dtype],
+    )  # fmt: skip
+
+
 def merge(batch, length, heads, groups, d, dtype):
     def plain(x, lse):
         return (x * jax.nn.softmax(lse, 0)[..., None]).sum(0)
@@ -257,7 +348,18 @@ def streams(batch, length, heads, groups, d, dtype):
     )  # fmt: skip
 
 
-OF_SEQUENCES = (cascade, merge, rotary, by_table, linear_bias, streams)
+OF_SEQUENCES = (
+    cascade,
+    varlen,
+    paged_attention,
+    paged_prefill,
+    block_sparse,
+    merge,
+    rotary,
+    by_table,
+    linear_bias,
+    streams,
+)
 
 
 def benchmarks(size):

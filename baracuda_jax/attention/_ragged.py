@@ -1,0 +1,57 @@
+"""Sequences that follow each other in one array, as a padded batch and back. Each row is read from where it is, and so is
+its cotangent: nothing is added up."""
+
+import jax
+import jax.numpy as jnp
+
+from .._core import checks
+
+
+def starts_of(op, name, x, count=None):
+    """Where sequences begin, and the last ends: integers [n + 1]."""
+    x = checks.array(op, name, x)
+    checks.dtype(op, name, x, checks.INTEGERS)
+    if x.ndim != 1 or not x.shape[0] or (count is not None and x.shape[0] != count + 1):
+        n = "n" if count is None else count
+        raise ValueError(
+            f"{op}: {name} must be [{n} + 1], where each of {n} sequences begins and the end, got {x.shape}"
+        )
+    return x
+
+
+def most_of(op, name, value, rows):
+    """The length of the longest sequence, at most that of all."""
+    return rows if value is None else min(checks.integer(op, name, value, 0), rows)
+
+
+def bounds(starts, rows):
+    """(where sequences begin [n], their lengths), int32 and inside of the array."""
+    starts = jnp.clip(starts, 0, min(rows, jnp.iinfo(starts.dtype).max)).astype(jnp.int32)
+    return starts[:-1], jnp.maximum(starts[1:] - starts[:-1], 0)
+
+
+def padded(x, begin, lengths, most):
+    """[rows, ...] as [n, most, ...], 0 after the end of a sequence."""
+    n, rows = begin.shape[0], x.shape[0]
+    if not rows:
+        return jnp.zeros((n, most, *x.shape[1:]), x.dtype)
+    i = jax.lax.broadcasted_iota(jnp.int32, (n, most), 1)
+    # Indices outside are different ones, so that all are unique.
+    nowhere = rows + jnp.arange(n * most, dtype=jnp.int32).reshape(n, most)
+    at = jnp.where(i < lengths[:, None], begin[:, None] + i, nowhere)
+    return x.at[at].get(mode="fill", fill_value=0, unique_indices=True)
+
+
+def packed(y, begin, lengths, rows, fill):
+    """[n, most, ...] as [rows, ...], with `fill` where no sequence is."""
+    n, most = y.shape[:2]
+    if not n * most:
+        return jnp.full((rows, *y.shape[2:]), fill, y.dtype)
+    at = jnp.arange(rows, dtype=jnp.int32)
+    sequence = jnp.searchsorted(begin, at, side="right").astype(jnp.int32) - 1
+    known = jnp.maximum(sequence, 0)
+    i = at - begin[known]
+    inside = (sequence >= 0) & (i < jnp.minimum(lengths[known], most))
+    index = jnp.where(inside, known * most + i, n * most + at)
+    flat = y.reshape(n * most, *y.shape[2:])
+    return flat.at[index].get(mode="fill", fill_value=fill, unique_indices=True)
