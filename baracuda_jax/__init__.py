@@ -321,8 +321,13 @@ from .optim import (
 )
 from .packed import (
     gguf_dequantize,
+    gguf_mmvq,
+    gguf_mmvq_multi_m,
     int4_dequantize,
+    int4_mmvq,
     nf4_dequantize,
+    nf4_mmvq,
+    nf4_mmvq_multi_m,
 )
 from .pool import (
     adaptive_avg_pool1d,
@@ -671,6 +676,8 @@ __all__ = [
     "gemv",
     "geqrf",
     "gguf_dequantize",
+    "gguf_mmvq",
+    "gguf_mmvq_multi_m",
     "glu",
     "grid_sample",
     "grid_sample_2d",
@@ -702,6 +709,7 @@ __all__ = [
     "index_select",
     "instance_norm",
     "int4_dequantize",
+    "int4_mmvq",
     "int8_gemm",
     "integer_pow",
     "interpolate",
@@ -780,6 +788,8 @@ __all__ = [
     "neg",
     "nextafter",
     "nf4_dequantize",
+    "nf4_mmvq",
+    "nf4_mmvq_multi_m",
     "nll_loss",
     "nms",
     "nonzero",
