@@ -320,6 +320,7 @@ from .optim import (
     sgd_step,
 )
 from .packed import (
+    PackedWeight,
     gguf_dequantize,
     gguf_mmvq,
     gguf_mmvq_multi_m,
@@ -328,6 +329,8 @@ from .packed import (
     nf4_dequantize,
     nf4_mmvq,
     nf4_mmvq_multi_m,
+    pack_weight,
+    packed_matmul,
 )
 from .pool import (
     adaptive_avg_pool1d,
@@ -488,7 +491,7 @@ from .unique import (
 )
 
 # Mirrors call what is above.
-from . import lax as lax, nn as nn, numpy as numpy, ops as ops  # isort: skip
+from . import gguf as gguf, lax as lax, nn as nn, numpy as numpy, ops as ops  # isort: skip
 from ._mirror.patch import patch_jax, unpatch_jax  # isort: skip
 
 __version__ = "0.2.0"
@@ -509,6 +512,7 @@ __all__ = [
     "KernelSku",
     "MathPrecision",
     "OpCategory",
+    "PackedWeight",
     "Plan",
     "PlanPreference",
     "PrecisionGuarantee",
@@ -796,6 +800,8 @@ __all__ = [
     "norm_strided",
     "one_hot",
     "ormqr",
+    "pack_weight",
+    "packed_matmul",
     "pad",
     "paged_kv_append",
     "patch_jax",

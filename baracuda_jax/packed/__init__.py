@@ -8,6 +8,7 @@ of x, in which weights are never in memory as floats; of more rows they are unpa
 
 from ._formats import FORMATS, GGUF
 from ._gguf import gguf_dequantize
+from ._quantize import pack_weight
 from ._rows import (
     gguf_mmvq,
     gguf_mmvq_backward,
@@ -17,6 +18,7 @@ from ._rows import (
     nf4_mmvq_backward,
 )
 from ._scaled import NestedAbsmax, int4_dequantize, nf4_dequantize
+from ._weight import PackedWeight, packed_matmul
 
 gguf_mmvq_multi_m, nf4_mmvq_multi_m = gguf_mmvq, nf4_mmvq  # of one vector or several
 
@@ -24,6 +26,7 @@ __all__ = [
     "FORMATS",
     "GGUF",
     "NestedAbsmax",
+    "PackedWeight",
     "gguf_dequantize",
     "gguf_mmvq",
     "gguf_mmvq_backward",
@@ -35,4 +38,6 @@ __all__ = [
     "nf4_mmvq",
     "nf4_mmvq_backward",
     "nf4_mmvq_multi_m",
+    "pack_weight",
+    "packed_matmul",
 ]

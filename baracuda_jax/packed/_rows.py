@@ -155,7 +155,7 @@ def nf4_mmvq_backward(
 
 def _tables(op, data, absmax, code, columns):
     """The data and the scales as matrices, with so many weights in a row, if that is known."""
-    checks.choice(op, "code", code, arguments.CODES)
+    checks.choice(op, "code", code, arguments.TABLES)
     data, absmax = arguments.data(op, "data", data), absmax_of(op, absmax)
     if columns and data.ndim == 2 and data.shape[1] == 1 and absmax.ndim == 1:
         rows = 2 * data.size // columns
