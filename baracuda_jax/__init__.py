@@ -330,9 +330,17 @@ from .optim import (
     sgd_step,
 )
 from .packed import (
+    PackedWeight,
     gguf_dequantize,
+    gguf_mmvq,
+    gguf_mmvq_multi_m,
     int4_dequantize,
+    int4_mmvq,
     nf4_dequantize,
+    nf4_mmvq,
+    nf4_mmvq_multi_m,
+    pack_weight,
+    packed_matmul,
 )
 from .pool import (
     adaptive_avg_pool1d,
@@ -493,7 +501,7 @@ from .unique import (
 )
 
 # Mirrors call what is above.
-from . import lax as lax, nn as nn, numpy as numpy, ops as ops  # isort: skip
+from . import gguf as gguf, lax as lax, nn as nn, numpy as numpy, ops as ops  # isort: skip
 from ._mirror.patch import patch_jax, unpatch_jax  # isort: skip
 
 __version__ = "0.2.0"
@@ -514,6 +522,7 @@ __all__ = [
     "KernelSku",
     "MathPrecision",
     "OpCategory",
+    "PackedWeight",
     "Plan",
     "PlanPreference",
     "PrecisionGuarantee",
@@ -688,6 +697,8 @@ __all__ = [
     "gemv",
     "geqrf",
     "gguf_dequantize",
+    "gguf_mmvq",
+    "gguf_mmvq_multi_m",
     "glu",
     "grid_sample",
     "grid_sample_2d",
@@ -719,6 +730,7 @@ __all__ = [
     "index_select",
     "instance_norm",
     "int4_dequantize",
+    "int4_mmvq",
     "int8_gemm",
     "integer_pow",
     "interpolate",
@@ -797,12 +809,16 @@ __all__ = [
     "neg",
     "nextafter",
     "nf4_dequantize",
+    "nf4_mmvq",
+    "nf4_mmvq_multi_m",
     "nll_loss",
     "nms",
     "nonzero",
     "norm_strided",
     "one_hot",
     "ormqr",
+    "pack_weight",
+    "packed_matmul",
     "pad",
     "paged_attention",
     "paged_kv_append",

@@ -132,6 +132,11 @@ from .moe import (
     moe_combine_backward,
     moe_permute_backward,
 )
+from .packed import (
+    gguf_mmvq_backward,
+    int4_mmvq_backward,
+    nf4_mmvq_backward,
+)
 from .pool import (
     adaptive_avg_pool1d_backward,
     adaptive_avg_pool2d_backward,
@@ -305,6 +310,7 @@ __all__ = [
     "geglu_tanh_backward",
     "gelu_backward",
     "gelu_tanh_backward",
+    "gguf_mmvq_backward",
     "glu_backward",
     "grid_sample_backward",
     "hardshrink_backward",
@@ -314,6 +320,7 @@ __all__ = [
     "heaviside_backward",
     "hypot_backward",
     "index_add_backward",
+    "int4_mmvq_backward",
     "integer_pow_backward",
     "interpolate_backward",
     "kthvalue_backward",
@@ -352,6 +359,7 @@ __all__ = [
     "mul_backward",
     "neg_backward",
     "nextafter_backward",
+    "nf4_mmvq_backward",
     "pad_backward",
     "permute_backward",
     "pixel_shuffle_backward",

@@ -147,6 +147,18 @@ def _experts():
     yield Sharded("moe_combine", "features", combine, args, (COLUMNS, P(), P()), COLUMNS, 2)
 
 
+def _packed():
+    """Rows of packed weights are columns of the product."""
+    rng = np.random.default_rng(0)
+    data, scale = rng.integers(0, 256, (16, 32), np.uint8), rng.uniform(0.1, 1, (16, 2)).astype(np.float32)
+    unpack = lambda data, scale: bj.nf4_dequantize(data, scale, implementation="native")
+    yield Sharded("nf4_dequantize", "rows", unpack, (data, scale), (ROWS, ROWS), ROWS, 0)
+    multiply = lambda x, data, scale: bj.nf4_mmvq(x, data, scale, implementation="native")
+    args = _float(8, 64), data, scale
+    yield Sharded("nf4_mmvq", "rows of the weights", multiply, args, (P(), ROWS, ROWS), COLUMNS, 1)
+    yield Sharded("nf4_mmvq", "rows of x", multiply, args, (ROWS, P(), P()), ROWS, 1)
+
+
 def _unary(op, *parameters):
     fun = lambda x: getattr(bj, op)(x, *parameters, implementation="native")
     for way, spec in BOTH.items():
@@ -505,6 +517,7 @@ def _all():
     yield from _embedding()
     yield from _graph()
     yield from _experts()
+    yield from _packed()
     for op, parameters in UNARY.items():
         yield from _unary(op, *parameters)
     yield from _alike()

@@ -204,7 +204,9 @@ def test_every_op_with_a_namesake_is_in_coming_from():
         "segment_index",
         "moe_gating_topk",
         "entmax15",
+        "gguf_mmvq",
         "int4_dequantize",
+        "int4_mmvq",
         "sparsemax",
     }
     assert {op.public.__name__ for op in OPS.values()} - here <= alone

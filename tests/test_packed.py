@@ -165,3 +165,139 @@ def test_a_batch_of_one_operand():
 def test_errors(error, match, call):
     with pytest.raises(error, match=match):
         call(np.zeros((2, 32), np.uint8))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Products
+
+
+def near(y, want, dtype):
+    """Within a few roundings of the largest element."""
+    eps = {"float32": 2e-6, "float64": 4e-15, "float16": 2e-3, "bfloat16": 1.6e-2}[dtype]
+    np.testing.assert_allclose(
+        np.asarray(y, np.float64), want, rtol=0, atol=eps * max(np.abs(want).max(initial=0), 1e-30)
+    )
+
+
+@BACKENDS
+@FORMATS
+@pytest.mark.parametrize("count", [1, 5, 16, 17])
+def test_products_with_every_format(format, count, implementation):
+    """Of more rows than the kernel takes, too."""
+    data, x = blocks(format, 9, 1280 if GGUF[format].block == 256 else 1056), rng(1)
+    w = np.asarray(bj.gguf_dequantize(data, format), np.float64)
+    x = x.standard_normal((count, w.shape[1])).astype(np.float32)
+    near(bj.gguf_mmvq(x, data, format, implementation=implementation), x.astype(np.float64) @ w.T, "float32")
+    dy = rng(2).standard_normal((count, 9)).astype(np.float32)
+    dx = bj.gguf_mmvq_backward(data, dy, format, implementation=implementation)
+    near(dx, dy.astype(np.float64) @ w, "float32")
+
+
+@BACKENDS
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
+def test_products_in_other_dtypes(dtype, implementation):
+    data, scale = rng().integers(0, 256, (11, 160), np.uint8), rng(1).uniform(0.1, 1, (11, 5)).astype("f4")
+    for lead in ((), (2, 3), (3, 6)):
+        x = sent.asarray(rng(2).standard_normal((*lead, 320)), jnp.dtype(dtype))
+        wide = np.asarray(x, np.float64)
+        near(
+            bj.nf4_mmvq(x, data, scale, implementation=implementation),
+            wide @ np.asarray(bj.nf4_dequantize(data, scale), np.float64).T,
+            dtype,
+        )
+        y = bj.int4_mmvq(x, data, scale, implementation=implementation)
+        assert y.dtype == x.dtype
+        near(y, wide @ np.asarray(bj.int4_dequantize(data, scale), np.float64).T, dtype)
+
+
+@pytest.mark.parametrize("count", [2, 4, 7, 16])
+def test_a_row_has_the_bits_that_it_has_alone(count):
+    data, x = blocks("Q4_K", 33, 512), rng(1).standard_normal((count, 512)).astype(np.float32)
+    y = bj.gguf_mmvq(x, data, "Q4_K", implementation="native")
+    for i in range(count):
+        same_bits(y[i], bj.gguf_mmvq(x[i], data, "Q4_K", implementation="native"))
+
+
+@BACKENDS
+def test_products_of_nothing(implementation):
+    call = lambda rows, weights, lead: bj.gguf_mmvq(
+        np.ones((*lead, weights), np.float32), np.zeros((rows, weights // 32 * 18), np.uint8), "Q4_0", implementation=implementation
+    )  # fmt: skip
+    assert call(0, 64, ()).shape == (0,)
+    assert call(3, 64, (0,)).shape == (0, 3)
+    np.testing.assert_array_equal(call(3, 0, (2,)), np.zeros((2, 3)))
+
+
+@BACKENDS
+def test_infinity_and_nan_in_x(implementation):
+    """They go where products with the weights send them, though the formats have minima that are subtracted."""
+    data = blocks("Q4_K", 4, 256)
+    w = np.asarray(bj.gguf_dequantize(data, "Q4_K"), np.float64)
+    for value in (np.inf, -np.inf, np.nan):
+        x = rng(1).standard_normal(256).astype(np.float32)
+        x[17] = value
+        with np.errstate(invalid="ignore"):
+            want = x.astype(np.float64) @ w.T
+        y = np.asarray(bj.gguf_mmvq(x, data, "Q4_K", implementation=implementation), np.float64)
+        np.testing.assert_array_equal(np.where(np.isfinite(y), 0, y), np.where(np.isfinite(want), 0, want))
+
+
+@BACKENDS
+def test_a_matrix_of_bitsandbytes(implementation):
+    torch, functional = pytest.importorskip("torch"), pytest.importorskip("bitsandbytes.functional")
+    w = torch.tensor(rng().standard_normal((24, 128)), dtype=torch.float32)
+    q, state = functional.quantize_4bit(w, blocksize=64, quant_type="nf4")
+    x = rng(1).standard_normal((3, 128)).astype(np.float32)
+    want = x.astype(np.float64) @ functional.dequantize_4bit(q, state).double().numpy().T
+    packed = q.numpy(), state.absmax.numpy()
+    near(bj.nf4_mmvq(x, *packed, implementation=implementation), want, "float32")
+    dx = bj.nf4_mmvq_backward(*packed, want.astype(np.float32), columns=128, implementation=implementation)
+    near(dx, want @ functional.dequantize_4bit(q, state).double().numpy(), "float32")
+
+
+@BACKENDS
+@pytest.mark.parametrize("count", [3, 20])
+def test_activations_of_eight_bits(count, implementation):
+    """The rounding of x, and a derivative as if there were none."""
+    data, x = blocks("Q4_0", 6, 96), rng(1).standard_normal((count, 96)).astype(np.float32)
+    x[0, :32] = 0
+    b = x.reshape(count, 3, 32)
+    d = (np.abs(b).max(-1, keepdims=True) / np.float32(127)).astype(np.float32)
+    q = np.rint(np.divide(b, d, where=d > 0, out=np.zeros_like(b)))
+    rounded = (q * d.astype(np.float16).astype(np.float64)).reshape(x.shape)
+    assert 1e-4 < np.abs(rounded - x).max() < 2e-2
+    w = oracle.gguf_weights(data, "Q4_0")
+    call = lambda x, numerics: bj.gguf_mmvq(x, data, "Q4_0", numerics=numerics, implementation=implementation)
+    near(call(x, "q8"), rounded @ w.T, "float32")
+    same_bits(*(jax.jit(jax.grad(lambda x, n=n: call(x, n).sum()))(x) for n in ("q8", "exact")))
+
+
+def test_batches_of_matrices():
+    """vmap over the vectors alone, the matrices alone, and both."""
+    data, x = blocks("Q5_1", 10, 64).reshape(2, 5, -1), rng(1).standard_normal((2, 64)).astype(np.float32)
+    call = lambda x, d: bj.gguf_mmvq(x, d, "Q5_1", implementation="native")
+    for axes in ((0, None), (None, 0), (0, 0)):
+        args = [a if axis == 0 else a[0] for a, axis in zip((x, data), axes, strict=True)]
+        y = jax.jit(jax.vmap(call, axes))(*args)
+        for i in range(2):
+            same_bits(y[i], call(*(a[i] if axis == 0 else a for a, axis in zip(args, axes, strict=True))))
+
+
+def test_names_of_the_reference_system():
+    assert bj.gguf_mmvq_multi_m is bj.gguf_mmvq and bj.nf4_mmvq_multi_m is bj.nf4_mmvq
+
+
+@pytest.mark.parametrize(
+    "error, match, call",
+    [
+        (ValueError, r"gguf_mmvq: x must have rows of 32 elements, as the weights of format Q4_0, got shape \(2, 31\)", lambda x, d: bj.gguf_mmvq(x[:, :31], d, "Q4_0")),
+        (ValueError, r"gguf_mmvq: data must have two dimensions, rows and their bytes; got shape \(18,\)", lambda x, d: bj.gguf_mmvq(x, d[0], "Q4_0")),
+        (ValueError, "gguf_mmvq: numerics must be one of 'exact', 'q8', got 'int8'", lambda x, d: bj.gguf_mmvq(x, d, "Q4_0", numerics="int8")),
+        (TypeError, "gguf_mmvq: x must have one of the dtypes float32.* got int32", lambda x, d: bj.gguf_mmvq(x.astype("int32"), d, "Q4_0")),
+        (ValueError, r"gguf_mmvq_backward: dy must have rows of 3 elements, one for each row of the data, got shape \(2, 32\)", lambda x, d: bj.gguf_mmvq_backward(d, x, "Q4_0")),
+        (ValueError, r"nf4_mmvq: data \[n, 1\] and absmax must be rows of 32 weights, whole groups each, got shapes \(24, 1\) and \(2,\)", lambda x, d: bj.nf4_mmvq(x, d.reshape(-1, 1)[:24], sent.ones(2))),
+    ],
+)  # fmt: skip
+def test_errors_of_products(error, match, call):
+    with pytest.raises(error, match=match):
+        call(np.ones((2, 32), np.float32), np.zeros((3, 18), np.uint8))

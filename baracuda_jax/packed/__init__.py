@@ -1,12 +1,43 @@
 """Packed weights: matrices of few bits an element, unpacked where they are used.
 
 Data flow: a format (`_formats.py`) is bytes, in blocks, and what each weight is made of: a value of few bits and factors
-that neighbors share, which are in the block or in arrays next to the bytes. A functor of ffi/kernels/packed takes both out of
-a block; the definition is `_decode.py`. Pattern unpack: weights as floats.
+that neighbors share, which are in the block or in arrays next to the bytes. A functor of ffi/kernels/packed takes both out
+of a block; the definition is `_decode.py`. Pattern unpack: weights as floats. Pattern packed_rows: a product with few rows
+of x, in which weights are never in memory as floats; of more rows they are unpacked, and XLA multiplies.
 """
 
-from ._formats import FORMATS
+from ._formats import FORMATS, GGUF
 from ._gguf import gguf_dequantize
+from ._quantize import pack_weight
+from ._rows import (
+    gguf_mmvq,
+    gguf_mmvq_backward,
+    int4_mmvq,
+    int4_mmvq_backward,
+    nf4_mmvq,
+    nf4_mmvq_backward,
+)
 from ._scaled import NestedAbsmax, int4_dequantize, nf4_dequantize
+from ._weight import PackedWeight, packed_matmul
 
-__all__ = ["FORMATS", "NestedAbsmax", "gguf_dequantize", "int4_dequantize", "nf4_dequantize"]
+gguf_mmvq_multi_m, nf4_mmvq_multi_m = gguf_mmvq, nf4_mmvq  # of one vector or several
+
+__all__ = [
+    "FORMATS",
+    "GGUF",
+    "NestedAbsmax",
+    "PackedWeight",
+    "gguf_dequantize",
+    "gguf_mmvq",
+    "gguf_mmvq_backward",
+    "gguf_mmvq_multi_m",
+    "int4_dequantize",
+    "int4_mmvq",
+    "int4_mmvq_backward",
+    "nf4_dequantize",
+    "nf4_mmvq",
+    "nf4_mmvq_backward",
+    "nf4_mmvq_multi_m",
+    "pack_weight",
+    "packed_matmul",
+]

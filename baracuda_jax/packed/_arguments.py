@@ -8,7 +8,7 @@ from .._core import checks
 from .._core.compiled import compiled, full
 from ._formats import BY_NUMBER, GGUF
 
-CODES = ("nf4", "fp4")
+TABLES = ("nf4", "fp4")
 UNIT = 32  # weights that a kernel unpacks together; groups have a multiple of these
 
 

@@ -1,8 +1,8 @@
 """What blocks of packed weights hold, in plain JAX: the definition of each format.
 
 A decoder takes the bytes of blocks, uint8 [..., bytes of a block], and gives their weights, float32 [..., weights of a
-block]. Products of a factor and a value are exact in float32, and so the order of operations does not matter. Formats whose factors
-are arrays of their own have decoders of [..., 16] bytes that give values alone."""
+block]. Products of a factor and a value are exact in float32, and so the order of operations does not matter. Formats whose
+factors are arrays of their own have decoders of [..., 16] bytes that give values alone."""
 
 import functools
 

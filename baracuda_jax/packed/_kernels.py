@@ -24,3 +24,12 @@ def unpack(data, scale, zero, *, format, dtype):
     operands = data, scale, zero
     dims = "...b, ...g, ...z -> ...k"
     return kernel(f"unpack_{of.targets}", dims, *operands, out=[out], format=of.kernel_of(zero))[0]
+
+
+def multiply(x, data, scale, zero, *, format):
+    """x [*batch, ..., K] times the transposes of the matrices [*batch, N, K]."""
+    of = FORMATS[format]
+    out = jax.ShapeDtypeStruct((*x.shape[:-1], data.shape[-2]), x.dtype)
+    operands = x, data, scale, zero
+    dims = "...mk, ...nb, ...ng, ...nz -> ...mn"
+    return kernel(f"packed_rows_{of.targets}", dims, *operands, out=[out], format=of.kernel_of(zero))[0]

@@ -92,7 +92,7 @@ def nf4_dequantize(
     Source: Dettmers et al., QLoRA (2023); bitsandbytes.functional.dequantize_4bit.
     """
     op = "nf4_dequantize"
-    code = checks.choice(op, "code", code, arguments.CODES)
+    code = checks.choice(op, "code", code, arguments.TABLES)
     data, absmax = arguments.data(op, "data", data), absmax_of(op, absmax)
     data = arguments.column(data, absmax)
     scale = arguments.factors(op, "absmax", absmax, data)

@@ -358,3 +358,17 @@ def the_gradients_of_two_operands_are_swapped():
 @planted("test_scan.test_complex_gradients_are_not_conjugated", op="linear_scan")
 def a_complex_gradient_is_conjugated():
     return of_kernel("linear_scan_backward", results=lambda ys, *_, **__: [jax.numpy.conj(y) for y in ys])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Packed weights
+
+
+@planted(VALUE, op="nf4_dequantize", tier="changed")
+def the_two_weights_of_a_byte_are_swapped():
+    return of_kernel("unpack_scaled", operands=_operand(0, lambda data: (data << 4) | (data >> 4)))
+
+
+@planted(VALUE, op="int4_mmvq", tier="changed", dtype="float32")
+def rows_of_packed_weights_have_the_scales_of_the_next():
+    return of_kernel("packed_rows_scaled", operands=_operand(2, lambda scale: jnp.roll(scale, 1, -2)))

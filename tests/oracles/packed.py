@@ -133,13 +133,13 @@ def scaled_weights(data, scale, values, high_first):
     for at in np.ndindex(y.shape):
         q = _nibble(int(data[(*at[:-1], at[-1] // 2)]), (at[-1] % 2 == 0) == high_first)
         group = (*at[:-1], at[-1] // size)
-        y[at] = values(q, group) * float(scale[group])
+        y[at] = np.float32(values(q, group) * float(scale[group]))  # rounded once
     return y
 
 
 def nf4_weights(data, absmax, code="nf4"):
-    table = NF4 if code == "nf4" else (*FP4, *(-x for x in FP4))
-    return scaled_weights(data, absmax, lambda q, _: table[q], True)
+    table = np.float32(NF4 if code == "nf4" else (*FP4, *(-x for x in FP4)))
+    return scaled_weights(data, absmax, lambda q, _: float(table[q]), True)
 
 
 def int4_weights(data, scale, zero=None):

@@ -53,8 +53,31 @@ def scaled_dequantize(format, shape, dtype):
     )
 
 
+def product(format, count, shape, dtype):
+    """Of so many rows; the plain program unpacks the weights first."""
+    is_gguf = format in baracuda_jax.packed.GGUF
+    name = "gguf_mmvq" if is_gguf else f"{format}_mmvq"
+    more = (format,) if is_gguf else ()
+    draw = (lambda draws: (blocks(draws, format, shape),)) if is_gguf else (lambda draws: scaled(draws, format, shape))
+    return Benchmark(
+        name,
+        f"{count} x {list(shape)} {format}",
+        dtype,
+        lambda draws: (draws.normal((count, shape[1])), *draw(draws)),
+        lambda x, *packed, implementation: getattr(baracuda_jax, name)(
+            x, *packed, *more, implementation=implementation
+        ),
+        needs=(1, 2) if not is_gguf else (1,),
+        wide=(2,),
+        rough=4.0,
+    )
+
+
 def benchmarks(size):
     shape = SHAPES[size]
+    for format in ("Q4_K", "Q6_K", "Q8_0", "nf4", "int4"):
+        for count in (1, 8, 16):
+            yield product(format, count, shape, "bfloat16")
     for format in ("Q4_K", "Q8_0"):
         yield gguf_dequantize(format, shape, "bfloat16")
     for format in GROUPS:

@@ -27,6 +27,7 @@ ffi::Error for_format(const char* op, Types<Formats...>, std::string_view format
 }
 
 struct PackedWeights {
+  Dimensions dims;  // of the data
   int64_t batches = 0, rows = 0, row_bytes = 0, groups = 0;
   bool has_zero = false;
   const uint8_t* data = nullptr;
@@ -34,7 +35,8 @@ struct PackedWeights {
 
   PackedWeights(Checks& checks, const ffi::AnyBuffer& packed, const ffi::AnyBuffer& scales,
                 const ffi::AnyBuffer& zeros) {
-    auto dims = packed.dimensions(), by = scales.dimensions(), minus = zeros.dimensions();
+    dims = packed.dimensions();
+    auto by = scales.dimensions(), minus = zeros.dimensions();
     checks.dtype("data", packed, ffi::DataType::U8)
         .dtype("scale", scales, ffi::DataType::F32)
         .dtype("zero", zeros, ffi::DataType::F32)

@@ -1,0 +1,10 @@
+// The FFI targets that multiply with packed weights of formats with blocks of 256 weights.
+#include "handlers/packed/rows.h"
+
+namespace baracuda {
+namespace {
+
+BARACUDA_ROWS_TARGET(packed_rows_k, KFormats);
+
+}  // namespace
+}  // namespace baracuda

@@ -1,0 +1,10 @@
+// The FFI target that multiplies with packed weights of formats with factors that are arrays of their own.
+#include "handlers/packed/rows.h"
+
+namespace baracuda {
+namespace {
+
+BARACUDA_ROWS_TARGET(packed_rows_scaled, ScaledFormats);
+
+}  // namespace
+}  // namespace baracuda

@@ -1,0 +1,120 @@
+"""A matrix of packed weights as one value: packing, products, and what JAX does with a pytree."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import sent
+from examples_of import same_bits
+
+import baracuda_jax as bj
+
+FORMATS = ("Q8_0", "Q4_0", "nf4", "fp4", "int4")
+
+
+def drawn(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+# Half the largest distance of neighboring values, relative to the largest weight of a group.
+STEPS = {"Q8_0": 0.5 / 127, "Q4_0": 1 / 8, "nf4": 0.153, "fp4": 1 / 6, "int4": 0.5 / 7}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_weights_are_rounded(format):
+    """By half a step at most, and a little for scales in half precision; "Q4_0" clips what is opposite to its largest weight."""
+    w = drawn(2, 6, 128)
+    packed = bj.pack_weight(w, format)
+    assert packed.shape == w.shape and packed.ndim == 3 and packed.format == format
+    size = 64 if packed.scale is not None else 32
+    largest = np.abs(w.reshape(2, 6, -1, size)).max(-1, keepdims=True)
+    error = np.abs(np.asarray(packed.dequantize()) - w).reshape(2, 6, -1, size) / largest
+    assert 0.3 * STEPS[format] < error.max() <= 1.01 * STEPS[format] + 1e-3
+
+
+def test_values_that_a_format_has_stay():
+    tables = {"nf4": bj.packed._decode.NF4, "fp4": bj.packed._decode.FP4, "int4": np.arange(-7, 8) / 7}
+    for format, table in tables.items():
+        w = np.resize(np.float32(table), (3, 64)) * np.float32([[1], [0.5], [7]])
+        np.testing.assert_allclose(bj.pack_weight(w, format).dequantize(), w, rtol=1e-6, atol=1e-7)
+
+
+def test_zero_points_follow_the_range():
+    w = 5 + drawn(4, 64, seed=1)
+    plain, shifted = (bj.pack_weight(w - 4, "int4", zero_points=z).dequantize() for z in (False, True))
+    assert np.abs(shifted - (w - 4)).max() < np.abs(plain - (w - 4)).max()
+    assert bj.pack_weight(w, "int4", zero_points=True).zero_point.dtype == jnp.int32
+
+
+def test_zeros_and_nothing():
+    for format in FORMATS:
+        np.testing.assert_array_equal(bj.pack_weight(np.zeros((2, 64), np.float32), format).dequantize(), 0)
+        assert bj.pack_weight(np.zeros((0, 64), np.float32), format).shape == (0, 64)
+
+
+@pytest.mark.parametrize("format", ["Q8_0", "Q4_0"])
+def test_bytes_are_those_of_gguf(format):
+    """Q8_0 divides here, where the package multiplies by the reciprocal and rounds ties otherwise."""
+    gguf = pytest.importorskip("gguf")
+    w = drawn(64, 256)
+    want = gguf.quants.quantize(w, gguf.GGMLQuantizationType[format])
+    assert (np.asarray(bj.pack_weight(w, format).data) == want).mean() > 0.999
+
+
+@pytest.mark.parametrize("code", ["nf4", "fp4"])
+def test_bytes_are_those_of_bitsandbytes(code):
+    torch, functional = pytest.importorskip("torch"), pytest.importorskip("bitsandbytes.functional")
+    w = drawn(32, 256)
+    q, state = functional.quantize_4bit(torch.tensor(w), blocksize=64, quant_type=code)
+    packed = bj.pack_weight(w, code)
+    np.testing.assert_array_equal(np.asarray(packed.scale).ravel(), state.absmax.numpy())
+    here, there = np.asarray(packed.dequantize()), functional.dequantize_4bit(q, state).numpy()
+    assert (here == there).mean() > 0.999
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_products(format):
+    w, x = bj.pack_weight(drawn(24, 128), format), drawn(3, 128, seed=1)
+    want = x.astype(np.float64) @ np.asarray(w.dequantize(), np.float64).T
+    for y in (x @ w.T, sent.asarray(x) @ w.T, bj.packed_matmul(x, w), jax.jit(lambda x, w: x @ w.T)(x, w)):
+        assert isinstance(y, jax.Array)
+        np.testing.assert_allclose(y, want, atol=2e-6 * np.abs(want).max())
+    assert w.T.shape == (128, 24) and w.T.T is w
+    close = bj.packed_matmul(x, w, numerics="q8")
+    assert 0 < np.abs(close - want).max() < 3e-2 * np.abs(want).max()
+
+
+def test_a_pytree():
+    w = bj.pack_weight(drawn(8, 64), "int4", zero_points=True)
+    leaves, tree = jax.tree.flatten(w)
+    assert len(leaves) == 3 and w.nbytes == 8 * 32 + 2 * 8 * 4
+    assert jax.tree.unflatten(tree, leaves) == w or jax.tree.unflatten(tree, leaves).format == "int4"
+    steps = jax.jit(lambda x, w: jax.lax.scan(lambda x, _: (x @ w.T @ w.dequantize(), None), x, None, 2)[0])
+    assert steps(drawn(64), w).shape == (64,)
+    many = jax.tree.map(lambda *a: jnp.stack(a), w, w)
+    y = jax.vmap(lambda x, w: x @ w.T)(drawn(2, 3, 64), many)
+    same_bits(y[0], drawn(2, 3, 64)[0] @ w.T)
+
+
+def test_the_gradient_is_that_of_x():
+    w, x = bj.pack_weight(drawn(8, 64), "nf4"), drawn(3, 64, seed=1)
+    dx = jax.jit(jax.grad(lambda x: (x @ w.T).sum()))(x)
+    np.testing.assert_allclose(dx, np.broadcast_to(np.asarray(w.dequantize()).sum(0), x.shape), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "error, match, call",
+    [
+        (TypeError, "packed_matmul: w must be a PackedWeight, got ndarray", lambda w: bj.packed_matmul(w, w)),
+        (ValueError, "packed_matmul: w.format must be one of .* got 'Q9'", lambda w: bj.packed_matmul(w, bj.PackedWeight("Q9", w))),
+        (ValueError, "packed_matmul: w.scale must be given in format 'nf4', got None", lambda w: bj.packed_matmul(w, bj.PackedWeight("nf4", w))),
+        (ValueError, "pack_weight: format must be one of .* got 'Q4_K'", lambda w: bj.pack_weight(w, "Q4_K")),
+        (ValueError, r"pack_weight: w must have rows of a multiple of 64 weights, got shape \(4, 96\)", lambda w: bj.pack_weight(w, "nf4")),
+        (ValueError, "pack_weight: group_size must be a multiple of 32, got 48", lambda w: bj.pack_weight(w, "nf4", group_size=48)),
+        (ValueError, "pack_weight: zero_points must be False in format 'nf4', got True", lambda w: bj.pack_weight(w, "nf4", group_size=32, zero_points=True)),
+        (ValueError, r"pack_weight: w must have rank 2 or more, got shape \(96,\)", lambda w: bj.pack_weight(w[0])),
+    ],
+)  # fmt: skip
+def test_errors(error, match, call):
+    with pytest.raises(error, match=match):
+        call(np.ones((4, 96), np.float32))
