@@ -27,6 +27,7 @@ from . import (
     shape,
     softmax,
     sort,
+    state_space,
     unique,
 )
 
@@ -51,6 +52,7 @@ FAMILIES = (
     optim,
     distributed,
     attention,
+    state_space,
     embedding,
     indexing,
     random,
