@@ -100,7 +100,7 @@ def _workspace(x, weight, *, channels_last, **_):
 def _ranges(batches, length, channels, taps, size, vector, channels_last):
     """Those of a sequence."""
     ceil, enough = (lambda a, b: -(-a // b)), 8192
-    ranges = lambda rows, least: min(max(ceil(enough, max(rows, 1)), 1), max(1, length // least))
+    ranges = lambda rows, smallest: min(max(ceil(enough, max(rows, 1)), 1), max(1, length // smallest))
     if channels_last:
         most = max(1, min(vector, (2 if taps > 4 else 4) * 4 // size))
         tiles = ceil(channels, 32 * (most if channels % most == 0 else 1))

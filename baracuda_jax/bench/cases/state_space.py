@@ -33,7 +33,7 @@ def convolution(shape, dtype, data_format):
         y = torch.nn.functional.silu(z)
         return y.transpose(1, 2) if is_last else y
 
-    def ours(x, weight, bias, implementation):
+    def call(x, weight, bias, implementation):
         return baracuda_jax.causal_conv1d(
             x, weight, bias, activation="silu", data_format=data_format, implementation=implementation
         )
@@ -43,7 +43,7 @@ def convolution(shape, dtype, data_format):
         f"[{', '.join(map(str, sizes))}] by {WIDTH}",
         dtype,
         lambda draws: (draws.normal(sizes), draws.normal((channels, WIDTH)), draws.normal((channels,))),
-        ours,
+        call,
         plain,
         torchs,
         variant="channels last" if is_last else "",
@@ -59,7 +59,7 @@ def update(shape, dtype):
         elements = jnp.concatenate([state, x[..., None]], -1).astype(jnp.float32)
         return jax.nn.silu((elements * weight).sum(-1) + bias).astype(dtype), elements[..., 1:].astype(dtype)
 
-    def ours(x, state, weight, bias, implementation):
+    def call(x, state, weight, bias, implementation):
         return baracuda_jax.causal_conv1d_update(
             x, state, weight, bias, activation="silu", implementation=implementation
         )
@@ -69,7 +69,7 @@ def update(shape, dtype):
         return tuple(map(draws.normal, shapes))
 
     return Benchmark(
-        "causal_conv1d_update", f"[{batch}, {channels}] by {WIDTH}", dtype, draw, ours, plain, passes=("forward",)
+        "causal_conv1d_update", f"[{batch}, {channels}] by {WIDTH}", dtype, draw, call, plain, passes=("forward",)
     )
 
 
