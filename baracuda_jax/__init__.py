@@ -494,6 +494,10 @@ from .sort import (
     top_k,
     topk,
 )
+from .state_space import (
+    causal_conv1d,
+    causal_conv1d_update,
+)
 from .unique import (
     nonzero,
     unique,
@@ -585,6 +589,8 @@ __all__ = [
     "broadcast_in_dim",
     "cascade_attention",
     "cascade_merge_states",
+    "causal_conv1d",
+    "causal_conv1d_update",
     "cbrt",
     "ceil",
     "channel_shuffle",

@@ -230,6 +230,9 @@ from .sort import (
     sort_key_val_backward,
     topk_backward,
 )
+from .state_space import (
+    causal_conv1d_backward,
+)
 
 __all__ = [
     "abs_backward",
@@ -259,6 +262,7 @@ __all__ = [
     "avg_pool3d_backward",
     "batch_paged_decode_backward",
     "broadcast_in_dim_backward",
+    "causal_conv1d_backward",
     "cbrt_backward",
     "ceil_backward",
     "channel_shuffle_backward",

@@ -88,6 +88,13 @@ def _aligned():
     yield Sharded("soft_dtw", "matrices", fun, (_float(8, 4, 5),), (P("d"),), P("d"), 1)
 
 
+def _state_space():
+    fun = functools.partial(bj.causal_conv1d, activation="silu", implementation="native")
+    args = _float(8, 16, 5), _float(16, 3), _float(16)
+    yield Sharded("causal_conv1d", "sequences", fun, args, (P("d"), P(), P()), P("d"), 3)
+    yield Sharded("causal_conv1d", "channels", fun, args, (COLUMNS, ROWS, P("d")), COLUMNS, 3)
+
+
 def _taken():
     ids = np.random.default_rng(0).integers(-1, 6, 16).astype(np.int32)
     fun = functools.partial(bj.segment_take, implementation="native")
@@ -514,6 +521,7 @@ def _all():
     yield from _indexed()
     yield from _gathered()
     yield from _aligned()
+    yield from _state_space()
     yield from _embedding()
     yield from _graph()
     yield from _experts()

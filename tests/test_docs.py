@@ -153,6 +153,9 @@ def _everything():
     return catalog.coming_from(
         {"torch", "jax", "numpy", "torchvision", "transformer_engine"} | graphs | sequences | packed
     )
+    graphs = {"dgl", "torch_geometric", "jraph"}
+    sequences = {"torchaudio", "tslearn", "causal_conv1d", "mamba_ssm"}
+    return catalog.coming_from({"torch", "jax", "numpy", "torchvision", "transformer_engine"} | graphs | sequences)
 
 
 def test_names_of_ours_in_coming_from_exist():

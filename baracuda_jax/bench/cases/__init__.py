@@ -28,6 +28,7 @@ from . import (
     shape,
     softmax,
     sort,
+    state_space,
     unique,
 )
 
@@ -53,6 +54,7 @@ FAMILIES = (
     optim,
     distributed,
     attention,
+    state_space,
     embedding,
     indexing,
     random,

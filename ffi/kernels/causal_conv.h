@@ -1,0 +1,67 @@
+// The causal depthwise convolution. Of weights w of a channel and a window of so many elements, the newest has the last
+// weight: z[l] = bias + sum over the lags j of c[j] x[l - j], with c[j] = w[width - 1 - j]. Before x comes the state.
+// What precedes the first element of a run of equal segment ids counts as 0.
+#pragma once
+
+#include "exponential.h"
+
+namespace baracuda {
+
+// Arrays are [groups, batches, channels, length], or have the channels last; weights are [groups, channels, width], the
+// bias [groups, channels], and the state [groups, batches, channels, width - 1].
+struct StencilShape {
+  int64_t groups, batches, channels, length;
+  int width;
+  bool channels_last;
+
+  BARACUDA_HD int64_t sequences() const { return groups * batches; }
+  BARACUDA_HD int64_t rows() const { return groups * batches * channels; }
+};
+
+inline constexpr int most_taps = 8;
+
+template <class T>
+struct CausalConv {
+  using Wide = Accumulator<T>;
+  StencilShape shape;
+  const T *x, *weight, *bias, *state;
+  const uint8_t* starts;  // [groups, batches, length]: whether an element is the first of its segment; or null
+  bool silu;
+
+  static BARACUDA_HD Wide sigmoid(Wide z) {
+    Wide e = exponential<T>(z < 0 ? z : -z), most = z < 0 ? e : Wide(1);
+#ifdef __CUDA_ARCH__
+    if constexpr (is_half<T>) return __fdividef(most, 1 + e);
+#endif
+    return most / (1 + e);
+  }
+  BARACUDA_HD Wide activated(Wide z) const {
+    if (!silu) return z;
+    return z < -500 ? Wide(-0.0) : z * sigmoid(z);  // infinity times 0 would be NaN
+  }
+  // The cotangent of z, of that of the result.
+  BARACUDA_HD Wide slope(Wide z, Wide dy) const {
+    if (!silu) return dy;
+    Wide s = sigmoid(z);
+    return (z < -500 ? Wide(0) : z > 500 ? Wide(1) : s * (1 + z * (1 - s))) * dy;
+  }
+
+  // The channel of a row of [groups, batches, channels], among the channels of all groups.
+  BARACUDA_HD int64_t channel(int64_t row) const {
+    int64_t sequence = row / shape.channels;
+    return sequence / shape.batches * shape.channels + row - sequence * shape.channels;
+  }
+  BARACUDA_HD Wide factor(int64_t channel, int lag) const {
+    return Wide(weight[channel * shape.width + shape.width - 1 - lag]);
+  }
+  // The element of the state at position -width + 1 ... -1 of a row, 0 before.
+  BARACUDA_HD Wide before(int64_t row, int64_t position) const {
+    int64_t at = shape.width - 1 + position;
+    return at < 0 ? Wide(0) : Wide(state[row * (shape.width - 1) + at]);
+  }
+  BARACUDA_HD bool is_start(int64_t sequence, int64_t position) const {
+    return starts && position > 0 && position < shape.length && starts[sequence * shape.length + position];
+  }
+};
+
+}  // namespace baracuda
