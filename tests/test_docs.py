@@ -148,14 +148,11 @@ def test_plans_of_the_reference_system_have_ops_or_a_reason():
 
 
 def _everything():
-    graphs, sequences = {"dgl", "torch_geometric", "jraph"}, {"torchaudio", "tslearn"}
-    packed = {"gguf", "bitsandbytes"}
+    graphs, packed = {"dgl", "torch_geometric", "jraph"}, {"gguf", "bitsandbytes"}
+    sequences = {"torchaudio", "tslearn", "causal_conv1d", "mamba_ssm"}
     return catalog.coming_from(
         {"torch", "jax", "numpy", "torchvision", "transformer_engine"} | graphs | sequences | packed
     )
-    graphs = {"dgl", "torch_geometric", "jraph"}
-    sequences = {"torchaudio", "tslearn", "causal_conv1d", "mamba_ssm"}
-    return catalog.coming_from({"torch", "jax", "numpy", "torchvision", "transformer_engine"} | graphs | sequences)
 
 
 def test_names_of_ours_in_coming_from_exist():

@@ -24,10 +24,10 @@ struct DecodeGrid {
   int64_t tiles, slices, chunks;  // of the queries of a group, of the columns of values, of keys
 };
 
-// A lane's columns of a row: 0 after its end, unless rows are `whole` numbers of slices.
-template <int columns, bool whole, class T>
+// A lane's columns of a row: 0 after its end, unless rows are whole numbers of slices, `full`.
+template <int columns, bool full, class T>
 __device__ Vector<T, columns> load_columns(const T* row, int64_t first, int64_t count) {
-  if constexpr (whole) return load<columns>(row + first);
+  if constexpr (full) return load<columns>(row + first);
   Vector<T, columns> some{};
 #pragma unroll
   for (int i = 0; i < columns; ++i)
@@ -37,12 +37,12 @@ __device__ Vector<T, columns> load_columns(const T* row, int64_t first, int64_t 
 
 // The columns of `rows` rows; 0 of those that are missing, whose row is negative. They are read from row 0 instead:
 // loads that depend on no condition do not wait for each other.
-template <int columns, bool whole, int rows, class T, class Offset>
+template <int columns, bool full, int rows, class T, class Offset>
 __device__ void load_rows(Vector<T, columns> (&to)[rows], const T* from, const Offset& offset,
                           const int32_t (&row)[rows], int64_t first, int64_t count) {
 #pragma unroll
   for (int j = 0; j < rows; ++j)
-    to[j] = load_columns<columns, whole>(from + offset(row[j] < 0 ? 0 : row[j]), first, count);
+    to[j] = load_columns<columns, full>(from + offset(row[j] < 0 ? 0 : row[j]), first, count);
 #pragma unroll
   for (int j = 0; j < rows; ++j)
     if (row[j] < 0) to[j] = Vector<T, columns>{};
@@ -66,7 +66,7 @@ __device__ Wide sum_of_own(Wide (&parts)[count]) {
   return sum;
 }
 
-template <int lanes, int queries, bool whole, class Stored, class Wide>
+template <int lanes, int queries, bool full, class Stored, class Wide>
 __global__ void __launch_bounds__(decode_block)
     decode_chunks(Decode<Stored, Wide> work, DecodeGrid grid, SoftmaxState<Wide>* states, Wide* partial_sums) {
   using State = SoftmaxState<Wide>;
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(decode_block)
     for (int j = 0; j < rows; ++j) of_keys[j] = __shfl_sync(~0u, row, j, lanes);
     auto offset = [&](int64_t of_row, int64_t count) { return work.offset(sequence, int32_t(of_row), kv_head, count); };
     Vector<Stored, columns> values[rows];
-    load_rows<columns, whole>(
+    load_rows<columns, full>(
         values, work.v, [&](int32_t r) { return offset(r, shape.values); }, of_keys, first_column + lane * columns,
         shape.values);
     Wide scores[queries];
@@ -122,11 +122,11 @@ __global__ void __launch_bounds__(decode_block)
     for (int64_t before = 0; before < shape.d; before += slice) {
       int64_t first = before + lane * columns;
       Vector<Stored, columns> k[rows];
-      load_rows<columns, whole>(k, work.k, [&](int32_t r) { return offset(r, shape.d); }, of_keys, first, shape.d);
+      load_rows<columns, full>(k, work.k, [&](int32_t r) { return offset(r, shape.d); }, of_keys, first, shape.d);
 #pragma unroll
       for (int g = 0; g < queries; ++g) {
         Vector<Wide, columns> own_q =
-            load_columns<columns, whole>(work.q + (sequence * shape.heads + head(g)) * shape.d, first, shape.d);
+            load_columns<columns, full>(work.q + (sequence * shape.heads + head(g)) * shape.d, first, shape.d);
         Wide products[rows];
 #pragma unroll
         for (int j = 0; j < rows; ++j) {
@@ -246,9 +246,9 @@ Status decode_by(Executor executor, const Decode<Stored, Wide>& work) {
   auto* states = executor.scratch<SoftmaxState<Wide>>(all * shape.heads * chunks);
   Wide* sums = executor.scratch<Wide>(all * shape.heads * chunks * shape.values);
   if (states == nullptr || sums == nullptr) return small_workspace;
-  bool whole = shape.d % (lanes * columns) == 0 && shape.values % (lanes * columns) == 0;
+  bool full = shape.d % (lanes * columns) == 0 && shape.values % (lanes * columns) == 0;
   auto chunk =
-      whole ? decode_chunks<lanes, queries, true, Stored, Wide> : decode_chunks<lanes, queries, false, Stored, Wide>;
+      full ? decode_chunks<lanes, queries, true, Stored, Wide> : decode_chunks<lanes, queries, false, Stored, Wide>;
   if (blocks > 0) chunk<<<unsigned(blocks), decode_block, 0, executor.stream>>>(work, grid, states, sums);
   if (Status status = launched(); !status.ok()) return status;
   decode_merge<<<unsigned(all * shape.heads), decode_block, 0, executor.stream>>>(work, chunks, states, sums);
