@@ -15,6 +15,7 @@ from . import (
     indexing,
     loss,
     moe,
+    packed,
     pool,
     quantize,
     random,
@@ -24,6 +25,7 @@ from . import (
     shape,
     softmax,
     sort,
+    state_space,
     unique,
 )
 
@@ -221,6 +223,29 @@ def _caches(sizes, dtype):
     return [attention.append(max(1, sizes.elements // (length * 128)), 2, max(1, length), 64, dtype)]
 
 
+def _decodings(sizes, dtype):
+    """Of eight heads of keys, with four queries each."""
+    batch = max(1, sizes.elements // (sizes.length * 8 * 64))
+    return [attention.paged_decoding(batch, sizes.length, 32, 8, 64, dtype)]
+
+
+def _packed(sizes, dtype):
+    """`length` rows of x."""
+    shape = max(1, sizes.elements // 4096), 4096
+    return [packed.product(format, sizes.length, shape, dtype) for format in ("Q4_K", "nf4", "int4")]
+
+
+def _unpacked(sizes, dtype):
+    shape = max(1, sizes.elements // 4096), 4096
+    scaled = [packed.scaled_dequantize(format, shape, dtype) for format in packed.GROUPS]
+    return [packed.gguf_dequantize("Q4_K", shape, dtype), *scaled]
+
+
+def _causal(sizes, dtype):
+    shape = 1, max(1, sizes.elements // sizes.length), sizes.length
+    return [state_space.convolution(shape, dtype, data_format) for data_format in ("NCL", "NLC")]
+
+
 def _functions(sizes, dtype):
     return elementwise.of(_matrix(sizes.elements), dtype)
 
@@ -254,6 +279,10 @@ SPACES = {
     "unique": Space(_distinct, dtypes=("float32", "int32")),
     "trace": Space(_traces),
     "cache": Space(_caches),
+    "decode": Space(_decodings, (64, 1024, 8192)),
+    "packed": Space(_packed, (1, 4, 16, 64)),
+    "unpacked": Space(_unpacked),
+    "causal convolution": Space(_causal, (16, 256, 4096)),
     "sampling": Space(_samplers, (64, 4096, 2**17), (357,)),
     "elementwise": Space(_functions, dtypes=(*DTYPES, "int32", "bool")),
 }
