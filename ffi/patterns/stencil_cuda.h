@@ -34,8 +34,7 @@ __device__ void load_row(const CausalConv<T>& conv, int64_t row, int64_t first, 
 #pragma unroll
   for (int k = -vectors; k <= 0; ++k) {
     int64_t begin = first + k * V;
-    Vector<T, V> values{};
-    if (begin >= 0) values = load<V>(of_row + begin);
+    Vector<T, V> values = load<V>(of_row + (begin < 0 ? 0 : begin));  // loads that no condition delays
 #pragma unroll
     for (int v = 0; v < V; ++v)
       if (int i = history + k * V + v; i >= 0)
@@ -65,13 +64,18 @@ __device__ void convolve(const CausalConv<T>& conv, const Accumulator<T> (&facto
                          const Accumulator<T> (&x)[taps - 1 + V], uint32_t starts, Accumulator<T> (&z)[V]) {
 #pragma unroll
   for (int v = 0; v < V; ++v) z[v] = bias;
+  auto add = [&](auto is_seen) {
 #pragma unroll
-  for (int lag = 0; lag < taps; ++lag) {
-    if (lag >= conv.shape.width) break;
+    for (int lag = 0; lag < taps; ++lag) {
+      if (lag >= conv.shape.width) break;
 #pragma unroll
-    for (int v = 0; v < V; ++v)
-      z[v] += factors[lag] * (is_same_segment<taps>(starts, v, lag) ? x[v + taps - 1 - lag] : Accumulator<T>(0));
-  }
+      for (int v = 0; v < V; ++v) z[v] += factors[lag] * (is_seen(v, lag) ? x[v + taps - 1 - lag] : Accumulator<T>(0));
+    }
+  };
+  if (starts == 0)
+    add([](int, int) { return true; });
+  else
+    add([&](int v, int lag) { return is_same_segment<taps>(starts, v, lag); });
 }
 
 template <int taps, int V, class T>
@@ -80,12 +84,12 @@ __global__ void __launch_bounds__(stencil_block)
   using Wide = Accumulator<T>;
   int64_t index = int64_t(blockIdx.x) * stencil_block + threadIdx.x;
   if (index >= total) return;
-  int64_t row = index / vectors, first = (index - row * vectors) * V, channel = conv.channel(row);
+  int64_t row = quotient(index, vectors), first = (index - row * vectors) * V, channel = conv.channel(row);
   Wide factors[taps], x[taps - 1 + V], z[V];
   load_row<taps, V>(conv, row, first, x);
   load_factors(conv, channel, factors);
   convolve<taps, V>(conv, factors, Wide(conv.bias[channel]), x,
-                    load_starts<taps, V>(conv, row / conv.shape.channels, first), z);
+                    load_starts<taps, V>(conv, quotient(row, conv.shape.channels), first), z);
   Vector<T, V> out;
 #pragma unroll
   for (int v = 0; v < V; ++v) out.lane[v] = T(conv.activated(z[v]));
