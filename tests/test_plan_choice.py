@@ -15,7 +15,16 @@ import baracuda_jax as bj
 from baracuda_jax import PlanPreference
 from baracuda_jax._core import choice, measurements
 from baracuda_jax._core.op import OPS
-from baracuda_jax._core.regime import by_entries, by_rows, by_size, by_windows
+from baracuda_jax._core.regime import (
+    by_boxes,
+    by_entries,
+    by_regions,
+    by_rows,
+    by_samples,
+    by_size,
+    by_taps,
+    by_windows,
+)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # What is wrong is said
@@ -118,9 +127,14 @@ def test_the_table_is_whole():
         assert row["pass"] in ("forward", "backward") and row["dtype"] in op.dtypes
         assert row["device"] and row["jax"] and row["date"] and row["cases"]
         by_segments = {"length", "inner", "aligned", "sorted"}
-        names = {by_size: set(), by_rows: by_segments, by_entries: by_segments, by_windows: {"length", "inner"}}.get(
-            op.regime, {"length", "inner", "aligned"}
-        )
+        names = {
+            by_size: set(),
+            by_rows: by_segments,
+            by_entries: by_segments,
+            **{rule: {"length", "inner"} for rule in (by_windows, by_samples, by_regions)},
+            by_taps: {"length", "inner", "growth"},
+            by_boxes: {"length"},
+        }.get(op.regime, {"length", "inner", "aligned"})
         for case in row["cases"]:
             assert set(case["regime"]) == names | {"bytes"} and case["native_ms"] > 0 and case["xla_ms"] > 0
 

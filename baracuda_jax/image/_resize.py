@@ -120,8 +120,7 @@ def resize(image, shape, method, antialias=True, precision=jax.lax.Precision.HIG
 def scale_and_translate(
     image, shape, spatial_dims, scale, translation, method, antialias=True, precision=jax.lax.Precision.HIGHEST
 ):
-    """As jax.image.scale_and_translate; native for floats where scale and translation are NumPy's arrays of floats, the
-    scales above 0, and the method is not "area"."""
+    """As jax.image.scale_and_translate; native for floats, NumPy's scales above 0 and translations, unless by "area"."""
     if not is_array(image, FLOATS) or not isinstance(antialias, bool):
         return NotImplemented
     sizes, name = _shape_of(image, shape), _method(method)

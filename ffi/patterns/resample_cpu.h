@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
+#include <memory>
 
 #include "resample.h"
 #include "vectorize_cpu.h"
@@ -15,13 +15,25 @@ inline constexpr int64_t resample_task = 1 << 15;  // terms
 // y[o] = sum of taps of x [axis.in], for all o: the last axis, where the elements of a row are next to each other.
 template <int known, class Sum, class T, class U>
 void resample_row(const Taps<Sum>& axis, int64_t first, int64_t last, const T* x, U* y) {
-  int count = known > 0 ? known : axis.count;
-  BARACUDA_INDEPENDENT
-  for (int64_t o = first; o < last; ++o) {
-    int32_t begin = axis.first(o);
-    Sum sum = first_tap(axis.weight_of(o, 0), Sum(x[begin]));
-    for (int k = 1; k < count; ++k) sum = add_tap(sum, axis.weight_of(o, k), Sum(x[begin + k]));
-    y[o] = U(sum);
+  const int32_t* begin = axis.begin;
+  int32_t most = int32_t(axis.in - axis.count);
+  const Sum* weight[known > 0 ? known : 1];
+  for (int k = 0; k < known; ++k) weight[k] = axis.weight + k * axis.out;
+  if constexpr (known > 0) {
+    BARACUDA_INDEPENDENT
+    for (int64_t o = first; o < last; ++o) {
+      int32_t from = std::min(std::max(begin[o], 0), most);  // axis.first(o)
+      Sum sum = first_tap(weight[0][o], Sum(x[from]));
+      for (int k = 1; k < known; ++k) sum = add_tap(sum, weight[k][o], Sum(x[from + k]));
+      y[o] = U(sum);
+    }
+  } else {
+    for (int64_t o = first; o < last; ++o) {
+      const T* from = x + axis.first(o);
+      Sum sum = first_tap(axis.weight_of(o, 0), Sum(from[0]));
+      for (int k = 1; k < axis.count; ++k) sum = add_tap(sum, axis.weight_of(o, k), Sum(from[k]));
+      y[o] = U(sum);
+    }
   }
 }
 template <class Sum, class T, class U>
@@ -58,6 +70,29 @@ void sum_rows(const Taps<Sum>& axis, int64_t o, int64_t stride, int64_t first, i
   if (is_first) std::fill_n(sums, count, Sum(0));
 }
 
+// y[i] = sum of taps of element o of sums [K, inner].
+template <int K, class Sum, class U>
+void sum_columns(const Taps<Sum>& axis, int64_t o, int64_t inner, const Sum* sums, U* y) {
+  Sum weight[K];
+  bool is_read = true;  // all of them
+  for (int k = 0; k < K; ++k) weight[k] = axis.weight_of(o, k), is_read = is_read && weight[k] != 0;
+  if (is_read) {
+    BARACUDA_INDEPENDENT
+    for (int64_t i = 0; i < inner; ++i) {
+      Sum sum = weight[0] * sums[i];
+      for (int k = 1; k < K; ++k) sum = sum + weight[k] * sums[k * inner + i];
+      y[i] = U(sum);
+    }
+    return;
+  }
+  BARACUDA_INDEPENDENT
+  for (int64_t i = 0; i < inner; ++i) {
+    Sum sum = first_tap(weight[0], sums[i]);
+    for (int k = 1; k < K; ++k) sum = add_tap(sum, weight[k], sums[k * inner + i]);
+    y[i] = U(sum);
+  }
+}
+
 }  // namespace internal
 
 template <class Sum, class T, class U>
@@ -86,6 +121,7 @@ Status resample(const Executor& executor, const ResampleAxis<Sum>& shape, const 
       int64_t outer = row / axis.out;
       internal::sum_rows(axis, row - outer * axis.out, inner, first, count, x + outer * axis.in * inner, sums);
       U* to = y + row * inner + first;
+      BARACUDA_INDEPENDENT
       for (int64_t i = 0; i < count; ++i) to[i] = U(sums[i]);
     }
   });
@@ -97,30 +133,22 @@ Status resample(const Executor& executor, const ResamplePlane<Sum>& shape, const
   const Taps<Sum>&rows = shape.rows, &columns = shape.columns;
   int64_t inner = shape.inner, width = columns.in * inner, out_width = columns.out * inner;
   int64_t cost = (width + out_width) * rows.count;
-  int64_t range = std::min(rows.out, std::max<int64_t>(1, internal::resample_task / cost));
+  int64_t range = std::min(rows.out, std::max<int64_t>(4, internal::resample_task / cost));
   int64_t chunks = ceil_div(rows.out, range);
   return for_taps(shape, [&](auto count) {
     parallel_for(executor, shape.outer * chunks, range * cost, [&](int64_t task) {
-      std::vector<Sum> sums(width);
+      std::unique_ptr<Sum[]> sums(new Sum[width]);
       int64_t outer = task / chunks, row = task % chunks * range, end = std::min(rows.out, row + range);
       const T* from = x + outer * rows.in * width;
       for (; row < end; ++row) {
         U* to = y + (outer * rows.out + row) * out_width;
-        internal::sum_rows(rows, row, width, 0, width, from, sums.data());
+        internal::sum_rows(rows, row, width, 0, width, from, sums.get());
         if (inner == 1) {
-          internal::resample_row<count.value>(columns, 0, columns.out, sums.data(), to);
+          internal::resample_row<count.value>(columns, 0, columns.out, sums.get(), to);
           continue;
         }
-        for (int64_t o = 0; o < columns.out; ++o) {
-          const Sum* values = sums.data() + columns.first(o) * inner;
-          Sum weight[count.value];
-          for (int k = 0; k < count.value; ++k) weight[k] = columns.weight_of(o, k);
-          for (int64_t i = 0; i < inner; ++i) {
-            Sum sum = first_tap(weight[0], values[i]);
-            for (int k = 1; k < count.value; ++k) sum = add_tap(sum, weight[k], values[k * inner + i]);
-            to[o * inner + i] = U(sum);
-          }
-        }
+        for (int64_t o = 0; o < columns.out; ++o)
+          internal::sum_columns<count.value>(columns, o, inner, sums.get() + columns.first(o) * inner, to + o * inner);
       }
     });
     return Status{};

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
-from . import elementwise, pool, quantize, reduce, scan, segment, shape, sort
+from . import elementwise, image, pool, quantize, reduce, scan, segment, shape, sort
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +43,14 @@ def images(elements):
     return elements // (channels * side**2), channels, side, side
 
 
+def quarters(elements):
+    """Images that have as many elements when they are twice as large along both axes."""
+    elements //= 4
+    side = 64 if elements >= 64 * 64 else 8
+    channels = min(8, elements // side**2)
+    return elements // (channels * side**2), channels, side, side
+
+
 def segments(op, is_sorted):
     of = lambda elements, dtype: segment.benchmark(op, rows_into_segments(elements), dtype, is_sorted)
     return Series(op, of, (1, None), 1, "sorted" if is_sorted else "unsorted")
@@ -53,6 +61,12 @@ SERIES = (
     segments("segment_sum", False),
     segments("segment_max", True),
     Series("lp_pool2d", lambda elements, dtype: pool.images(images(elements), dtype), (0,), 0),
+    Series(
+        "interpolate",
+        lambda elements, dtype: image.resized(quarters(elements), dtype, "bilinear", 2, "bilinear"),
+        (0,),
+        0,
+    ),
     Series("repeat", lambda elements, dtype: shape.repeat(matrix(elements // 4, 1024), dtype), (0,), 0),
     Series("cumsum", lambda elements, dtype: scan.cumulative("cumsum", matrix(elements), 1, dtype), (0,), 0),
     Series("sum", lambda elements, dtype: reduce.reduction("sum", matrix(elements), 1, dtype), (0,), 0),
