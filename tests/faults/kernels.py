@@ -334,3 +334,27 @@ def the_gradients_of_two_operands_are_swapped():
 @planted("test_scan.test_complex_gradients_are_not_conjugated", op="linear_scan")
 def a_complex_gradient_is_conjugated():
     return of_kernel("linear_scan_backward", results=lambda ys, *_, **__: [jax.numpy.conj(y) for y in ys])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Attention
+
+
+@planted(VALUE, op="batch_paged_decode", tier="changed", case="holes, a window, and lse", dtype="float32")
+def a_page_that_there_is_not_is_the_first():
+    return of_kernel("paged_decode", operands=_operand(3, lambda table: jnp.maximum(table, 0)))
+
+
+@planted(VALUE, op="batch_paged_decode", tier="changed", case="holes, a window, and lse", dtype="float32")
+def a_query_sees_one_key_less_than_its_window():
+    return of_kernel("paged_decode", attributes=lambda left, **_: {"left": left - 1 if left > 0 else left})
+
+
+@planted(
+    "test_decode.test_what_is_not_seen_may_be_anything",
+    op="batch_paged_decode",
+    tier="changed",
+    implementation="native",
+)
+def what_is_after_the_end_is_seen():
+    return of_kernel("paged_decode", operands=_operand(4, lambda lengths: lengths + (lengths > 0)))
