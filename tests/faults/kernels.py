@@ -350,11 +350,6 @@ def a_query_sees_one_key_less_than_its_window():
     return of_kernel("paged_decode", attributes=lambda left, **_: {"left": left - 1 if left > 0 else left})
 
 
-@planted(
-    "test_decode.test_what_is_not_seen_may_be_anything",
-    op="batch_paged_decode",
-    tier="changed",
-    implementation="native",
-)
+@planted(VALUE, op="batch_paged_decode", tier="changed", case="holes, a window, and lse", dtype="float32")
 def what_is_after_the_end_is_seen():
     return of_kernel("paged_decode", operands=_operand(4, lambda lengths: lengths + (lengths > 0)))
