@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
@@ -115,7 +115,7 @@ def _blocks(key, value, key_blocks, *, size):
 
     def cut(x):
         x = jnp.pad(x, [(0, count * size - length if i == x.ndim - 3 else 0) for i in range(x.ndim)])
-        return x.reshape(*batch, count, size, *x.shape[-2:])
+        return explicit.reshape(x, *batch, count, size, *x.shape[-2:])
 
     ids = _known(key_blocks, count)
     return (cut(key), cut(value)), jnp.broadcast_to(ids.reshape(ids.size), (*batch, ids.size))
@@ -126,12 +126,14 @@ def _attend(query, k, v, key_blocks, *, sizes, length, spec, offset, save):
     *batch, t, n, d = query.shape
     (rows, listed), (of_queries, of_keys) = key_blocks.shape, sizes
     query = jnp.pad(query, [(0, rows * of_queries - t if i == len(batch) else 0) for i in range(query.ndim)])
-    query = query.reshape(*batch, rows, of_queries, n, d)
-    keys = [x.reshape(*batch, rows, listed * of_keys, *x.shape[-2:]) for x in (k, v)]
+    query = explicit.reshape(query, *batch, rows, of_queries, n, d)
+    # In two steps: of sharded arrays dimensions are split or merged.
+    by_block = (explicit.reshape(x, *batch, rows, listed, of_keys, *x.shape[-2:]) for x in (k, v))
+    keys = [explicit.reshape(x, *batch, rows, listed * of_keys, *x.shape[-2:]) for x in by_block]
     ids = _known(key_blocks, -(-length // of_keys))
     first = jnp.where(ids < 0, length, ids * of_keys)
     at = lambda axis, shape: jax.lax.broadcasted_iota(jnp.int32, shape, axis)
-    j = (first[:, :, None] + at(2, (1, 1, of_keys))).reshape(rows, 1, 1, listed * of_keys)
+    j = (first[:, :, None] + at(2, (1, 1, of_keys))).reshape(rows, listed * of_keys)[:, None, None]
     mask = j < length
     i = at(0, (rows, 1, of_queries, 1)) * of_queries + at(2, (rows, 1, of_queries, 1)) + offset
     mask = mask & (j <= i) if spec.is_causal else mask
@@ -139,9 +141,8 @@ def _attend(query, k, v, key_blocks, *, sizes, length, spec, offset, save):
     mask = mask if spec.right is None else mask & (j <= i + spec.right)
     spec = spec._replace(is_causal=False, left=None, right=None)
     y, lse = call(Operands(query, *keys, None, mask), spec=spec, alignment="top_left", save=save)
-    whole = lambda y: y.reshape(*batch, rows * of_queries, *y.shape[len(batch) + 2 :])[
-        (*[slice(None)] * len(batch), slice(t))
-    ]
+    merged = lambda y: explicit.reshape(y, *batch, rows * of_queries, *y.shape[len(batch) + 2 :])
+    whole = lambda y: jax.lax.slice_in_dim(merged(y), 0, t, axis=len(batch))
     return whole(y), whole(lse) if save else None
 
 

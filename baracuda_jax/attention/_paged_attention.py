@@ -1,12 +1,14 @@
 """Attention over a cache that is made of pages, of any number of queries of each sequence."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
@@ -159,7 +161,7 @@ def batch_paged_prefill(
         op, query, scale=scale, is_causal=is_causal, window=window, softcap=softcap, block_size=block_size
     )  # fmt: skip
     return_lse = checks.flag(op, "return_lse", return_lse)
-    params = dict(spec=spec, pages=_count(pages), save=return_lse)
+    params = dict(spec=spec, pages=_count(pages), save=return_lse, implementation=implementation)
     y, lse = _prefill(
         query, *gathered(pages, table, implementation), table, lengths, starts, slopes, most=most, **params
     )
@@ -209,18 +211,22 @@ def _attend(query, k, v, table, lengths, rows, slopes, *, spec, pages, save):
     exists = jnp.repeat((table >= 0) & (table < pages), k.shape[1], 1)
     is_key = exists & (jax.lax.broadcasted_iota(jnp.int32, exists.shape, 1) < lengths[:, None])
     # What is after the end may be anything, NaN too.
-    keys = [jnp.where(is_key[..., None, None], x.reshape(batch, size, *x.shape[2:]), 0) for x in (k, v)]
+    # In two steps: of sharded arrays dimensions are split or merged.
+    by_page = (explicit.reshape(x, *table.shape, *x.shape[1:]) for x in (k, v))
+    rows_of = (explicit.reshape(x, batch, size, *x.shape[3:]) for x in by_page)
+    keys = [jnp.where(is_key[..., None, None], x, 0) for x in rows_of]
     columns = jnp.minimum(lengths, size)
     x = Operands(query, *keys, None, exists[:, None, None], rows, columns, slopes=slopes)
     return call(x, spec=spec, alignment="bottom_right", save=save)
 
 
-@compiled("most", "spec", "pages", "save")
-def _prefill(query, k, v, table, lengths, starts, slopes, *, most, spec, pages, save):
+@compiled("most", "spec", "pages", "save", "implementation")
+def _prefill(query, k, v, table, lengths, starts, slopes, *, most, spec, pages, save, implementation):
+    take = functools.partial(segment_take, implementation=implementation)
     begin, rows = bounds(starts, query.shape[0])
-    batch = padded(query, begin, rows, most)
+    batch = padded(query, begin, rows, most, take)
     y, lse = _attend(batch, k, v, table, lengths, rows, slopes, spec=spec, pages=pages, save=save)
-    back = lambda y, fill: packed(y, begin, rows, query.shape[0], fill)
+    back = lambda y, fill: packed(y, begin, rows, query.shape[0], fill, take)
     return back(y, 0), back(lse, -np.inf) if save else None
 
 

@@ -1,10 +1,10 @@
 """Sequences that follow each other in one array, as a padded batch and back. Each row is read from where it is, and so is
-its cotangent: nothing is added up."""
+its cotangent."""
 
 import jax
 import jax.numpy as jnp
 
-from .._core import checks
+from .._core import checks, explicit
 
 
 def starts_of(op, name, x, count=None):
@@ -30,7 +30,12 @@ def bounds(starts, rows):
     return starts[:-1], jnp.maximum(starts[1:] - starts[:-1], 0)
 
 
-def padded(x, begin, lengths, most):
+def rows_at(x, index):
+    """x[index], 0 outside, of indices that are all different: its gradient adds nothing up."""
+    return x.at[index].get(mode="fill", fill_value=0, unique_indices=True)
+
+
+def padded(x, begin, lengths, most, take=rows_at):
     """[rows, ...] as [n, most, ...], 0 after the end of a sequence."""
     n, rows = begin.shape[0], x.shape[0]
     if not rows:
@@ -39,19 +44,20 @@ def padded(x, begin, lengths, most):
     # Indices outside are different ones, so that all are unique.
     nowhere = rows + jnp.arange(n * most, dtype=jnp.int32).reshape(n, most)
     at = jnp.where(i < lengths[:, None], begin[:, None] + i, nowhere)
-    return x.at[at].get(mode="fill", fill_value=0, unique_indices=True)
+    return explicit.reshape(take(x, at.reshape(n * most)), n, most, *x.shape[1:])
 
 
-def packed(y, begin, lengths, rows, fill):
+def packed(y, begin, lengths, rows, fill, take=rows_at):
     """[n, most, ...] as [rows, ...], with `fill` where no sequence is."""
     n, most = y.shape[:2]
     if not n * most:
         return jnp.full((rows, *y.shape[2:]), fill, y.dtype)
-    at = jnp.arange(rows, dtype=jnp.int32)
-    sequence = jnp.searchsorted(begin, at, side="right").astype(jnp.int32) - 1
-    known = jnp.maximum(sequence, 0)
-    i = at - begin[known]
-    inside = (sequence >= 0) & (i < jnp.minimum(lengths[known], most))
-    index = jnp.where(inside, known * most + i, n * most + at)
-    flat = y.reshape(n * most, *y.shape[2:])
-    return flat.at[index].get(mode="fill", fill_value=fill, unique_indices=True)
+    at = jax.lax.broadcasted_iota(jnp.int32, (rows, n), 0)
+    b = jax.lax.broadcasted_iota(jnp.int32, (rows, n), 1)
+    i = at - begin[None]
+    is_of = (i >= 0) & (i < jnp.minimum(lengths, most)[None])  # at most one sequence has a row
+    inside = is_of.any(1)
+    nowhere = n * most + jnp.arange(rows, dtype=jnp.int32)
+    index = jnp.where(inside, jnp.where(is_of, b * most + i, 0).sum(1, dtype=jnp.int32), nowhere)
+    found = take(explicit.reshape(y, n * most, *y.shape[2:]), index)
+    return jnp.where(inside.reshape(rows, *(1,) * (found.ndim - 1)), found, fill)
