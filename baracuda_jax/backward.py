@@ -128,6 +128,7 @@ from .moe import (
 )
 from .packed import (
     gguf_mmvq_backward,
+    gguf_mmvq_batched_backward,
     int4_mmvq_backward,
     nf4_mmvq_backward,
 )
@@ -302,6 +303,7 @@ __all__ = [
     "gelu_backward",
     "gelu_tanh_backward",
     "gguf_mmvq_backward",
+    "gguf_mmvq_batched_backward",
     "glu_backward",
     "hardshrink_backward",
     "hardsigmoid_backward",
