@@ -14,6 +14,7 @@ from . import (
     indexing,
     loss,
     moe,
+    packed,
     pool,
     quantize,
     random,
@@ -207,6 +208,15 @@ def _caches(sizes, dtype):
     return [attention.append(max(1, sizes.elements // (length * 128)), 2, max(1, length), 64, dtype)]
 
 
+def _packed(sizes, dtype):
+    """About square matrices, of whole blocks."""
+    weights = 256 * 2 ** max(0, (int(math.log2(sizes.elements)) - 16) // 2)
+    shape = max(8, sizes.elements // weights), weights
+    products = [packed.product(format, count, shape, dtype) for format in ("Q4_K", "nf4", "int4") for count in (1, 8)]
+    unpacked = [packed.scaled_dequantize(format, shape, dtype) for format in packed.GROUPS]
+    return [*products, packed.gguf_dequantize("Q4_K", shape, dtype), *unpacked, packed.by_expert(shape, dtype)]
+
+
 def _functions(sizes, dtype):
     return elementwise.of(_matrix(sizes.elements), dtype)
 
@@ -224,6 +234,7 @@ SPACES = {
     "projection": Space(_projections, ROWS, ODD),
     "pool": Space(_pools),
     "quantize": Space(_quantizations),
+    "packed": Space(_packed),
     "search": Space(_searches),
     "ids": Space(_ids, dtypes=("int32",)),
     "index": Space(lambda sizes, dtype: [indexing.gathered(*_matrix(sizes.elements), dtype)]),
