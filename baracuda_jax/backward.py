@@ -134,6 +134,7 @@ from .moe import (
 )
 from .packed import (
     gguf_mmvq_backward,
+    gguf_mmvq_batched_backward,
     int4_mmvq_backward,
     nf4_mmvq_backward,
 )
@@ -315,6 +316,7 @@ __all__ = [
     "gelu_backward",
     "gelu_tanh_backward",
     "gguf_mmvq_backward",
+    "gguf_mmvq_batched_backward",
     "glu_backward",
     "grid_sample_backward",
     "hardshrink_backward",

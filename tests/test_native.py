@@ -99,6 +99,8 @@ def test_gradients_show_our_primitives(derivable_op):
     op, example = derivable_op, _example(derivable_op)
     if op.is_facade:
         pytest.skip("plain JAX has no primitive of this library")
+    if any(OPS[name].quantized for name in op.made_of):
+        pytest.skip("the derivative is that of what is not rounded, in plain JAX")
     text = str(jax.make_jaxpr(jax.grad(lambda x: example.fun(x).sum()))(example.x))
     names = op.made_of or (op.name,)
     assert any(f" {name}[" in text for name in names) and any(f" {name}_backward[" in text for name in names)

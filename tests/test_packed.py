@@ -283,6 +283,16 @@ def test_batches_of_matrices():
             same_bits(y[i], call(*(a[i] if axis == 0 else a for a, axis in zip(args, axes, strict=True))))
 
 
+def test_batches_of_batches():
+    """Scales that are mapped once, of bytes that are mapped twice, belong to the outer batches."""
+    data = np.random.default_rng(0).integers(0, 256, (2, 2, 5, 32), np.uint8)
+    scale, x = rng(1).uniform(0.1, 1, (2, 5, 2)).astype("f4"), rng(2).standard_normal((2, 2, 64)).astype("f4")
+    call = lambda x, d, s: bj.nf4_mmvq(x, d, s, implementation="native")
+    y = jax.jit(jax.vmap(jax.vmap(call, (0, 0, None))))(x, data, scale)
+    for i, j in np.ndindex(2, 2):
+        same_bits(y[i, j], call(x[i, j], data[i, j], scale[i]))
+
+
 def test_names_of_the_reference_system():
     assert bj.gguf_mmvq_multi_m is bj.gguf_mmvq and bj.nf4_mmvq_multi_m is bj.nf4_mmvq
 

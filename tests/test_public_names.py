@@ -61,14 +61,14 @@ def test_segments_alone_call_their_first_operand_otherwise():
     """One name for the first operand: x, except where it is no plain array of elements or has a partner."""
     others = {
         "segment_index": "segment_ids", "segment_": "data", "dequantize_": "q", "lerp": "start", "linear_scan": "a", "solve": "a", "lstsq": "a", "where": "condition",
-        "gguf_dequantize": "data", "nf4_dequantize": "data", "int4_dequantize": "data",
+        "gguf_dequantize": "data", "int4_awq_dequantize": "qweight", "nf4_dequantize": "data", "int4_dequantize": "data",
         "searchsorted": "sorted_sequence", "sort_key_val": "keys", "kv_cache_append": "cache", "fill": "value", "full": "shape",
         "histogramdd": "sample", "concat": "xs", "meshgrid": "xs", "paged_kv_append": "pages", "rope_scaled_table": "positions",
         "sdpa": "query", "batch_paged_": "query", "paged_attention": "query", "flash_decoding": "query", "flash_sdpa": "query", "cascade_attention": "query", "ring_attention": "query",
         "triplet_margin_loss": "anchor",
         "affine_grid": "theta", "box_iou": "boxes1", "nms": "boxes", "soft_nms": "boxes",
         "gemm_sparse24": "values",
-        **dict.fromkeys(("gemm", "gemv", "batched_gemm", "dense_gemm", "grouped_gemm", "int8_gemm", "fp8_gemm"), "a"),
+        **dict.fromkeys(("gemm", "gemv", "batched_gemm", "dense_gemm", "grouped_gemm", "int8_gemm", "fp8_gemm", "int4_gemm", "bin_gemm"), "a"),
         "fp8_dequant": "q", "fp8_recipe_update": "history",
         "random_": "key", "token_penalty": "logits", "top_": "logits", "min_p_": "logits", "speculative_": "draft_tokens", "moe_gating_topk": "logits",
         "embedding_sgd": "weight", "embedding_adagrad": "weight",

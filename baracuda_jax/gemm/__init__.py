@@ -2,6 +2,7 @@
 
 `_product.py` has the product that all of them share, and its derivatives."""
 
+from ._bits import bin_gemm, int4_gemm
 from ._float8 import fp8_gemm
 from ._gemm import (
     batched_gemm,
@@ -19,6 +20,7 @@ from ._sparse24 import gemm_sparse24
 
 __all__ = [
     "batched_gemm",
+    "bin_gemm",
     "dense_gemm",
     "fp8_gemm",
     "gemm",
@@ -29,5 +31,6 @@ __all__ = [
     "gemm_sparse24",
     "gemv",
     "grouped_gemm",
+    "int4_gemm",
     "int8_gemm",
 ]

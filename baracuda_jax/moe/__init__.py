@@ -8,7 +8,10 @@ copy of each token's row, segments of one: nothing is sorted. Patterns: segment;
 
 from ._combine import moe_combine, moe_combine_backward
 from ._gating import moe_gating_topk
+from ._gguf import moe_scalar_gguf, moe_wmma
 from ._permute import Permuted, moe_permute, moe_permute_backward
+
+moe_wmma_gguf = moe_scalar_gguf  # of floats of 16 bits, too
 
 __all__ = [
     "Permuted",
@@ -17,4 +20,7 @@ __all__ = [
     "moe_gating_topk",
     "moe_permute",
     "moe_permute_backward",
+    "moe_scalar_gguf",
+    "moe_wmma",
+    "moe_wmma_gguf",
 ]

@@ -6,9 +6,11 @@ of a block; the definition is `_decode.py`. Pattern unpack: weights as floats. P
 of x, in which weights are never in memory as floats; of more rows they are unpacked, and XLA multiplies.
 """
 
+from ._by_expert import gguf_mmvq_batched, gguf_mmvq_batched_backward
 from ._formats import FORMATS, GGUF
 from ._gguf import gguf_dequantize
 from ._quantize import pack_weight
+from ._repacked import from_awq, from_marlin, int4_awq_dequantize, int4_awq_gemm, int4_marlin_gemm, quantize_q8_1
 from ._rows import (
     gguf_mmvq,
     gguf_mmvq_backward,
@@ -27,11 +29,18 @@ __all__ = [
     "GGUF",
     "NestedAbsmax",
     "PackedWeight",
+    "from_awq",
+    "from_marlin",
     "gguf_dequantize",
     "gguf_mmvq",
     "gguf_mmvq_backward",
+    "gguf_mmvq_batched",
+    "gguf_mmvq_batched_backward",
     "gguf_mmvq_multi_m",
+    "int4_awq_dequantize",
+    "int4_awq_gemm",
     "int4_dequantize",
+    "int4_marlin_gemm",
     "int4_mmvq",
     "int4_mmvq_backward",
     "nf4_dequantize",
@@ -40,4 +49,5 @@ __all__ = [
     "nf4_mmvq_multi_m",
     "pack_weight",
     "packed_matmul",
+    "quantize_q8_1",
 ]

@@ -28,7 +28,14 @@ def _halves(b):
 
 def _fields(b, shifts, mask):
     """[..., 1, n] as [..., shifts, n]: bits of each byte."""
-    return (b >> jnp.asarray(np.array(shifts, np.uint8)[:, None])) & mask
+    return (b >> _shifts(shifts, b.ndim, -2)) & mask
+
+
+def _shifts(shifts, rank, axis=-1):
+    """Along one of so many dimensions."""
+    shape = [1] * rank
+    shape[axis] = -1
+    return jnp.asarray(np.array(shifts, np.uint8).reshape(shape))
 
 
 def _flat(q, count):
@@ -55,7 +62,7 @@ def looked_up(q, table):
 
 def _bits(b):
     """[..., n] as [..., 8 n]."""
-    return _flat((b[..., :, None] >> jnp.asarray(np.arange(8, dtype=np.uint8))) & 1, 2)
+    return _flat((b[..., :, None] >> _shifts(range(8), b.ndim + 1)) & 1, 2)
 
 
 def _each(factors, q):
@@ -158,8 +165,8 @@ def iq4_nl(b):
 
 
 def iq4_xs(b):
-    low = _flat((b[..., 4:8, None] >> jnp.asarray(np.array([0, 4], np.uint8))) & 15, 2)
-    high = _flat((b[..., 2:4, None] >> jnp.asarray(np.array([0, 2, 4, 6], np.uint8))) & 3, 2)
+    low = _flat((b[..., 4:8, None] >> _shifts((0, 4), b.ndim + 1)) & 15, 2)
+    high = _flat((b[..., 2:4, None] >> _shifts((0, 2, 4, 6), b.ndim + 1)) & 3, 2)
     q = b[..., 8:].reshape(*b.shape[:-1], 8, 16)
     factors = _half(b[..., :2])[..., None] * (_float(low | (high << 4)) - 32)
     return _by_factor(factors, looked_up(_flat(_halves(q), 3), IQ4))
@@ -173,7 +180,7 @@ def mxfp4(b):
 
 def _neighbors(b, shifts):
     """[..., n] as [..., 2 n]: two values of each byte."""
-    return _flat((b[..., None] >> jnp.asarray(np.array(shifts, np.uint8))) & 15, 2)
+    return _flat((b[..., None] >> _shifts(shifts, b.ndim + 1)) & 15, 2)
 
 
 def from_table(table, b):

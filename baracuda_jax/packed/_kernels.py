@@ -7,15 +7,22 @@ from .._core.kernel import kernel
 from ._formats import FORMATS
 
 
-def aligned(data, scale, zero):
+def repeated(x, batch, core):
+    """x [*some of the batches, *core] with all of them: those that it has are the first."""
+    cut = x.ndim - core
+    x = x.reshape(*x.shape[:cut], *(1,) * (len(batch) - cut), *x.shape[cut:])
+    return jnp.broadcast_to(x, (*batch, *x.shape[len(batch) :]))
+
+
+def aligned(data, scale, zero, core=2):
     """All with the batches of the one that has most."""
-    lead = max((x.shape[:-1] for x in (data, scale, zero)), key=len)
-    return [jnp.broadcast_to(x, (*lead, x.shape[-1])) if x.ndim <= len(lead) else x for x in (data, scale, zero)]
+    arrays = data, scale, zero
+    batch = max((x.shape[: x.ndim - core] for x in arrays), key=len)
+    return [repeated(x, batch, core) if x.ndim - core < len(batch) else x for x in arrays]
 
 
 def unpack(data, scale, zero, *, format, dtype):
     """The weights [..., weights of a row]. All dimensions of rows are batches."""
-    data, scale, zero = aligned(data, scale, zero)
     of = FORMATS[format]
     columns = data.shape[-1] // of.bytes * of.block
     if data.ndim == 1:

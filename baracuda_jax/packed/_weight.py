@@ -11,7 +11,6 @@ from jax.typing import ArrayLike, DTypeLike
 from .._core import checks
 from .._core.api import api
 from .._core.types import Implementation
-from . import _arguments as arguments
 from ._formats import FORMATS, GGUF
 from ._gguf import gguf_dequantize
 from ._rows import gguf_mmvq, int4_mmvq, nf4_mmvq
@@ -137,11 +136,3 @@ def packed_matmul(
     if w.format == "int4":
         return int4_mmvq(x, w.data, w.scale, w.zero_point, **how)
     return nf4_mmvq(x, w.data, w.scale, code=w.format, **how)
-
-
-def packed_of_bytes(op: str, data: Any, format: str) -> PackedWeight:
-    """Bytes of a block format."""
-    of = arguments.gguf_format(op, format)
-    data = arguments.data(op, "data", data)
-    arguments.whole_blocks(op, data, of)
-    return PackedWeight(of.name, data)

@@ -18,6 +18,7 @@ from ._dequantize import (
 )
 from ._dynamic import dynamic_quantize
 from ._fake import fake_quantize, fake_quantize_backward
+from ._linear import quantized_linear, smooth_quant_linear
 from ._quantize import (
     quantize_per_channel,
     quantize_per_channel_backward,
@@ -49,4 +50,6 @@ __all__ = [
     "quantize_per_tensor_backward",
     "quantize_per_token",
     "quantize_per_token_backward",
+    "quantized_linear",
+    "smooth_quant_linear",
 ]

@@ -114,7 +114,9 @@ __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
 #pragma unroll
           for (int part = 0; part < 2; ++part) factors[r][part] = work.weights.factors(from[r], group, unit, part);
         }
-#pragma unroll
+        // Of many sums, one step at a time: else what the next steps load takes the registers of the sums.
+        constexpr int together = R * C > 16 ? 1 : 4;
+#pragma unroll(together)
         for (int i = 0; i < 4; ++i) {
           Bytes bytes[R][2];
 #pragma unroll

@@ -19,7 +19,7 @@ def _other(a):
     if not jnp.issubdtype(a.dtype, jnp.integer):
         return a[np.arange(len(a)) // 2] if a.ndim else a
     is_sorted, given = (np.diff(a.ravel()) >= 0).all(), a[a >= 0]
-    return np.minimum(a, 3) if is_sorted or len(np.unique(given)) < given.size else np.flip(a)
+    return np.minimum(a, 3).astype(a.dtype) if is_sorted or len(np.unique(given)) < given.size else np.flip(a)
 
 
 def _few(e, count=3):
@@ -113,7 +113,11 @@ def grad_of_vmap_of_vmap(e):
     close(got, each if position == 0 else each.sum(1), e.dtype, scale=4)
 
 
-@law()
+def _whole_bytes(op, dtype):
+    return "JAX's compiled programs take no sharded arrays of 4 bits" if dtype.name.endswith("int4") else None
+
+
+@law(_whole_bytes)
 def vmap_with_spmd_axis_name(e):
     """What is mapped over an axis of a mesh stays on it, except where XLA gathers the operands of a library, or asks for each
     step of a loop whether any element needs it."""

@@ -69,3 +69,12 @@ def int8_gemm(a, b, scale=None, bias=0, a_zero=0, b_zero=0, zero=0, activation="
 
 def fp8_gemm(a, b, a_scale, b_scale, bias, dtype="float32", **transposed):
     return _product(a, b, **transposed) * np.reshape(a_scale, (-1, 1)) * b_scale + bias
+
+
+def int4_gemm(a, b):
+    return a.astype(np.int64) @ b.astype(np.int64)
+
+
+def bin_gemm(a, b, signs=False):
+    differ = (np.unpackbits(a, axis=1)[:, None] != np.unpackbits(b, axis=1)[None]).sum(-1)
+    return 8 * a.shape[1] - 2 * differ if signs else differ

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from . import packed
+
 
 def _softmax(x):
     e = np.exp(x - x.max())
@@ -60,3 +62,15 @@ def moe_combine(x, row_map, weights=None):
         if 0 <= row_map[t, j] < len(x):
             y[t] += (1 if weights is None else weights[t, j]) * x[row_map[t, j]]
     return y
+
+
+def _experts(sizes, rows):
+    return np.append(np.repeat(np.arange(len(sizes)), sizes), np.full(rows - np.sum(sizes), -1))
+
+
+def moe_wmma(x, w, group_sizes):
+    return packed.by_expert(x, w, _experts(group_sizes, len(x)))
+
+
+def moe_scalar_gguf(x, data, group_sizes, format):
+    return packed.by_expert(x, packed.gguf_weights(data, format), _experts(group_sizes, len(x)))

@@ -153,7 +153,56 @@ def weights(name, arrays, options):
     return nf4_weights(*arrays, **options) if kind == "nf4" else int4_weights(*arrays)
 
 
+def awq_weights(q, scales, zeros):
+    """[K, N], column by column of a word."""
+    field = lambda words, k, n: int(words[k, n // 8]) >> (4 * (0, 4, 1, 5, 2, 6, 3, 7)[n % 8]) & 15
+    rows, columns, size = q.shape[0], 8 * q.shape[1], q.shape[0] // scales.shape[0]
+    of = lambda k, n: np.float32((field(q, k, n) - field(zeros, k // size, n)) * float(scales[k // size, n]))
+    return np.array([[of(k, n) for n in range(columns)] for k in range(rows)], np.float64)
+
+
+def marlin_weights(q, scales):
+    """[K, N]: each lane of a warp has, of a tile of 16 x 16, four rows of two columns."""
+    w = np.zeros((16 * q.shape[0], q.shape[1] // 2))
+    grouped = len(scales) > 1
+    for (i, position), word in np.ndenumerate(q):
+        chunk, rest = divmod(position, 128)
+        lane, tile = divmod(rest, 4)
+        for n, k in enumerate((0, 2, 4, 6, 1, 3, 5, 7)):
+            row = 2 * (lane % 4) + k % 2 + 8 * (k % 4 // 2)
+            w[16 * i + row, 64 * chunk + 16 * tile + lane // 4 + 8 * (k // 4)] = (int(word) >> (4 * n) & 15) - 8
+    order = np.array([8 * j + i for i in range(8) for j in range(8)])
+    if not grouped:
+        order = np.array([2 * i + j for i in range(4) for j in (0, 1, 8, 9, 16, 17, 24, 25)])
+    plain = np.zeros_like(scales).reshape(-1, order.size)
+    plain[:, order] = scales.reshape(-1, order.size)
+    return np.float32(w * np.repeat(plain.reshape(scales.shape), len(w) // len(scales), 0))
+
+
+def q8_1(x):
+    blocks = x.astype(np.float64 if x.dtype == np.float64 else np.float32).reshape(*x.shape[:-1], -1, 32)
+    d = np.abs(blocks).max(-1, keepdims=True) / blocks.dtype.type(127)
+    q = np.rint(blocks / d)
+    halves = [part.astype(np.float16).view(np.uint8) for part in (d, q.sum(-1, keepdims=True) * d)]
+    return np.concatenate([*halves, q.astype(np.int8).view(np.uint8)], -1).reshape(*x.shape[:-1], -1)
+
+
+def by_expert(x, w, experts):
+    return np.stack([x[t] @ w[e].T if 0 <= e < len(w) else np.zeros(w.shape[1]) for t, e in enumerate(experts)])
+
+
 def value(name, *arrays, shape=None, numerics="exact", dtype="float32", **options):
+    if name == "quantize_q8_1":
+        return q8_1(*arrays)
+    if name == "int4_awq_dequantize":
+        return awq_weights(*arrays)
+    if name == "int4_awq_gemm":
+        return np.asarray(arrays[0], np.float64) @ awq_weights(*arrays[1:])
+    if name == "int4_marlin_gemm":
+        return np.asarray(arrays[0], np.float64) @ marlin_weights(*arrays[1:])
+    if name == "gguf_mmvq_batched":
+        x, data, experts = arrays
+        return by_expert(np.asarray(x, np.float64), gguf_weights(data, options["format"]), experts)
     if name.endswith("_dequantize"):
         y = weights(name, arrays, options)
         return y if shape is None else y.reshape(shape)

@@ -91,8 +91,27 @@ def of_8_bits(n):
     )  # fmt: skip
 
 
+def of_bits(n):
+    yield Benchmark(
+        "int4_gemm", f"[{n}, {n}] x [{n}, {n}]", "int32",
+        lambda draws: tuple(draws.integers((n, n), -8, 8, jnp.int4) for _ in range(2)),
+        lambda a, b, implementation: baracuda_jax.int4_gemm(a, b, implementation=implementation),
+        lambda a, b: jax.lax.dot(a.astype(jnp.int8), b.astype(jnp.int8), preferred_element_type=jnp.int32),
+        moving=0, passes=("forward",),
+    )  # fmt: skip
+    for rows in (8, n):
+        yield Benchmark(
+            "bin_gemm", f"[{rows}, {n}] x [{n}, {n}] bits", "int32",
+            lambda draws, rows=rows: tuple(draws.integers((m, n // 8), 0, 256, jnp.uint8) for m in (rows, n)),
+            lambda a, b, implementation: baracuda_jax.bin_gemm(a, b, implementation=implementation),
+            lambda a, b: jax.lax.population_count(a[:, None] ^ b[None]).astype(jnp.int32).sum(-1),
+            moving=0, passes=("forward",),
+        )  # fmt: skip
+
+
 def benchmarks(size):
     n = SIDES[size]
+    yield from of_bits(n)
     for dtype in DTYPES:
         yield from _floats(n, dtype)
         yield grouped(n, dtype)

@@ -75,7 +75,35 @@ def combine(shape, dtype):
     )
 
 
+def products(packed, shape, dtype):
+    """Rows that are sorted by expert, as many for each; with weights of floats, or packed."""
+    tokens, features, experts, _ = shape
+    tokens, experts, hidden, features = tokens // 8, experts // 4, features, max(features, 256)
+    sizes = lambda: jnp.full(experts, tokens // experts, jnp.int32)
+    if packed:
+        of = baracuda_jax.packed.FORMATS["Q4_K"]
+        matrices = lambda draws: draws.integers((experts, hidden, features // 256 * of.bytes), 0, 60, jnp.uint8)
+        function = lambda x, w, sizes, implementation: baracuda_jax.moe_scalar_gguf(
+            x, w, sizes, "Q4_K", implementation=implementation
+        )
+    else:
+        matrices = lambda draws: draws.normal((experts, hidden, features))
+        function = lambda x, w, sizes, implementation: baracuda_jax.moe_wmma(x, w, sizes, implementation=implementation)
+    return Benchmark(
+        "moe_scalar_gguf" if packed else "moe_wmma",
+        f"[{tokens}, {features}] by {experts} x [{hidden}, {features}]{' Q4_K' if packed else ''}",
+        dtype,
+        lambda draws: (draws.normal((tokens, features)), matrices(draws), sizes()),
+        function,
+        moving=1 if packed else 2,
+        needs=(1, 2) if packed else (0, 1, 2),
+        rough=4.0,
+    )
+
+
 def benchmarks(size):
+    yield products(True, SHAPES[size], "bfloat16")
+    yield products(False, SHAPES[size], "bfloat16")
     for dtype in DTYPES:
         yield gating(SHAPES[size], dtype)
         yield permute(SHAPES[size], dtype)

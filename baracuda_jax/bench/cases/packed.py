@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 import baracuda_jax
 
-from ..benchmark import PASSES, Benchmark
+from ..benchmark import PASSES, Benchmark, normal
 
 # Rows and weights of a row.
 SHAPES = {"tiny": (64, 512), "small": (1024, 4096), "large": (8192, 8192)}
@@ -73,8 +73,84 @@ def product(format, count, shape, dtype):
     )
 
 
+def by_expert(shape, dtype):
+    """Eight tokens of two experts each."""
+    rows, weights = shape
+    data = lambda draws: blocks(draws, "Q4_K", (8 * (rows // 4), weights)).reshape(8, rows // 4, -1)
+    return Benchmark(
+        "gguf_mmvq_batched",
+        f"16 of 8 x [{rows // 4}, {weights}] Q4_K",
+        dtype,
+        lambda draws: (draws.normal((16, weights)), data(draws), draws.integers((16,), 0, 8)),
+        lambda x, data, experts, implementation: baracuda_jax.gguf_mmvq_batched(
+            x, data, experts, "Q4_K", implementation=implementation
+        ),
+        needs=(1, 2),
+        rough=4.0,
+    )
+
+
+def words(draws, *shape):
+    return draws.integers(shape, -(2**31), 2**31 - 1)
+
+
+def awq(name, count, shape, dtype):
+    """Of so many rows of x; without any, the weights as floats."""
+    rows, weights = shape
+    scales = lambda draws, groups: draws.uniform((groups, rows), 0.01, 0.1)
+    x = (lambda draws: (draws.normal((count, weights)),)) if count else (lambda draws: ())
+    packed = lambda draws: (
+        words(draws, weights, rows // 8), scales(draws, weights // 128), words(draws, weights // 128, rows // 8)
+    )  # fmt: skip
+    return Benchmark(
+        name,
+        f"{f'{count} x ' if count else ''}{[weights, rows]}, groups of 128",
+        dtype,
+        lambda draws: (*x(draws), *packed(draws)),
+        lambda *args, implementation: getattr(baracuda_jax, name)(*args, implementation=implementation),
+        needs=(1, 2, 3) if count else (),
+        wide=(2,) if count else (),
+        passes=PASSES if count else FORWARD,
+        rough=4.0,
+    )
+
+
+def marlin(count, shape, dtype):
+    rows, weights = shape
+    return Benchmark(
+        "int4_marlin_gemm",
+        f"{count} x {[weights, rows]}, groups of 128",
+        dtype,
+        lambda draws: (
+            draws.normal((count, weights)),
+            words(draws, weights // 16, 2 * rows),
+            draws.uniform((weights // 128, rows), 0.01, 0.1),
+        ),
+        lambda *args, implementation: baracuda_jax.int4_marlin_gemm(*args, implementation=implementation),
+        needs=(1, 2),
+        wide=(2,),
+        rough=4.0,
+    )
+
+
+def q8_1(shape, dtype):
+    return Benchmark(
+        "quantize_q8_1",
+        f"{list(shape)}",
+        dtype,
+        normal(*shape),
+        lambda x, implementation: baracuda_jax.quantize_q8_1(x, implementation=implementation),
+        passes=FORWARD,
+    )
+
+
 def benchmarks(size):
     shape = SHAPES[size]
+    yield by_expert(shape, "bfloat16")
+    yield awq("int4_awq_dequantize", 0, shape, "bfloat16")
+    yield awq("int4_awq_gemm", 8, shape, "bfloat16")
+    yield marlin(8, shape, "bfloat16")
+    yield q8_1(shape, "bfloat16")
     for format in ("Q4_K", "Q6_K", "Q8_0", "nf4", "int4"):
         for count in (1, 8, 16):
             yield product(format, count, shape, "bfloat16")

@@ -82,6 +82,28 @@ def dynamic_quantize(code, group, shape, dtype):
     )  # fmt: skip
 
 
+def linear(smooth, shape, dtype):
+    """Of square weights."""
+    _, features = shape
+    name = "smooth_quant_linear" if smooth else "quantized_linear"
+    factors = (lambda draws: (draws.uniform((features,), 0.5, 2),)) if smooth else (lambda draws: ())
+    return Benchmark(
+        name,
+        f"{list(shape)} by {[features, features]}",
+        dtype,
+        lambda draws: (
+            draws.normal(shape),
+            *factors(draws),
+            draws.integers((features, features), -127, 128, jnp.int8),
+            draws.uniform((features,), 0.01, 0.02),
+        ),
+        lambda *args, implementation: getattr(baracuda_jax, name)(*args, implementation=implementation),
+        needs=(1, 2, 3) if smooth else (1, 2),
+        wide=(1, 3) if smooth else (2,),
+        rough=4.0,
+    )
+
+
 def of(shape, dtype):
     """All ops on one matrix."""
     for kind in SCALES:
@@ -91,6 +113,8 @@ def of(shape, dtype):
         yield fake_quantize(op, axis, shape, dtype)
     for code, group in (("int8", None), ("float8_e4m3fn", None), ("int8", GROUP)):
         yield dynamic_quantize(code, group, shape, dtype)
+    for smooth in (False, True):
+        yield linear(smooth, shape, dtype)
 
 
 def benchmarks(size):

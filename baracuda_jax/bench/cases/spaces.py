@@ -229,16 +229,23 @@ def _decodings(sizes, dtype):
     return [attention.paged_decoding(batch, sizes.length, 32, 8, 64, dtype)]
 
 
+def _of_weights(elements):
+    """About square matrices, of whole blocks."""
+    weights = 256 * 2 ** max(0, (int(math.log2(elements)) - 16) // 2)
+    return max(8, elements // weights), weights
+
+
 def _packed(sizes, dtype):
     """`length` rows of x."""
-    shape = max(1, sizes.elements // 4096), 4096
-    return [packed.product(format, sizes.length, shape, dtype) for format in ("Q4_K", "nf4", "int4")]
+    return [
+        packed.product(format, sizes.length, _of_weights(sizes.elements), dtype) for format in ("Q4_K", "nf4", "int4")
+    ]
 
 
 def _unpacked(sizes, dtype):
-    shape = max(1, sizes.elements // 4096), 4096
+    shape = _of_weights(sizes.elements)
     scaled = [packed.scaled_dequantize(format, shape, dtype) for format in packed.GROUPS]
-    return [packed.gguf_dequantize("Q4_K", shape, dtype), *scaled]
+    return [packed.gguf_dequantize("Q4_K", shape, dtype), *scaled, packed.by_expert(shape, dtype)]
 
 
 def _causal(sizes, dtype):

@@ -5,6 +5,7 @@ namespace baracuda {
 namespace {
 
 BARACUDA_ROWS_TARGET(packed_rows_k, KFormats);
+BARACUDA_ROWS_BY_EXPERT_TARGET(packed_rows_by_expert_k, KFormats);
 
 }  // namespace
 }  // namespace baracuda

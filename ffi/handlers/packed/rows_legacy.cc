@@ -5,6 +5,7 @@ namespace baracuda {
 namespace {
 
 BARACUDA_ROWS_TARGET(packed_rows_legacy, LegacyFormats);
+BARACUDA_ROWS_BY_EXPERT_TARGET(packed_rows_by_expert_legacy, LegacyFormats);
 
 }  // namespace
 }  // namespace baracuda

@@ -1,0 +1,139 @@
+"""Four-bit weights in the layouts of other programs, written here value by value; and products of 4 bits and of single bits."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import sent
+
+import baracuda_jax as bj
+
+BACKENDS = pytest.mark.parametrize("implementation", ["native", "xla"])
+
+
+def values(*shape, seed=0):
+    return np.random.default_rng(seed).integers(0, 16, shape)
+
+
+def scales_of(*shape):
+    return np.random.default_rng(9).uniform(0.1, 1, shape).astype(np.float32)
+
+
+def near(y, want, eps=3e-6):
+    np.testing.assert_allclose(np.asarray(y, np.float64), want, rtol=0, atol=eps * np.abs(want).max())
+
+
+def awq(q):
+    """Words of eight columns of [rows, columns]."""
+    words = np.zeros((q.shape[0], q.shape[1] // 8), np.uint32)
+    for k, column in enumerate((0, 2, 4, 6, 1, 3, 5, 7)):
+        words |= q[:, column::8].astype(np.uint32) << (4 * k)
+    return words.view(np.int32)
+
+
+@BACKENDS
+@pytest.mark.parametrize("groups", [1, 3])
+def test_awq(groups, implementation):
+    q, zero, scales = values(96, 24), values(groups, 24, seed=1), scales_of(groups, 24)
+    size = 96 // groups
+    w = (q - np.repeat(zero, size, 0)) * np.repeat(scales, size, 0).astype(np.float64)
+    packed = awq(q), scales, awq(zero)
+    np.testing.assert_array_equal(bj.int4_awq_dequantize(*packed), w.astype(np.float32))
+    assert bj.int4_awq_dequantize(*packed, dtype="bfloat16").dtype == jnp.bfloat16
+    for lead in ((), (3,), (20,)):
+        x = np.random.default_rng(2).standard_normal((*lead, 96)).astype(np.float32)
+        near(bj.int4_awq_gemm(x, *packed, implementation=implementation), x.astype(np.float64) @ w)
+    near(x @ bj.packed.from_awq(*packed).T, x.astype(np.float64) @ w)
+    dx = jax.grad(lambda x: bj.int4_awq_gemm(x, *packed, implementation=implementation).sum())(sent.asarray(x))
+    near(dx, np.broadcast_to(w.sum(1), x.shape))
+
+
+def marlin(q, scales):
+    """The words and scales of [K, N]: for each lane of a warp what it multiplies, tile by tile of 16 x 16."""
+    rows, columns = q.shape
+    words = np.zeros((rows // 16, 2 * columns), np.uint32)
+    for i in range(rows // 16):
+        for chunk in range(columns // 64):
+            position = 0
+            for lane in range(32):
+                for tile in range(4):
+                    fragment = [
+                        q[16 * i + row, 64 * chunk + 16 * tile + lane // 4 + 8 * half]
+                        for half in range(2)
+                        for row in (2 * (lane % 4), 2 * (lane % 4) + 1, 2 * (lane % 4) + 8, 2 * (lane % 4) + 9)
+                    ]
+                    word = sum(int(fragment[k]) << (4 * n) for n, k in enumerate((0, 2, 4, 6, 1, 3, 5, 7)))
+                    words[i, 128 * chunk + position] = word
+                    position += 1
+    wide = 64 if len(scales) > 1 else 32
+    if wide == 64:
+        order = [8 * j + i for i in range(8) for j in range(8)]
+    else:
+        order = [2 * i + j for i in range(4) for j in (0, 1, 8, 9, 16, 17, 24, 25)]
+    return words.view(np.int32), scales.reshape(-1, wide)[:, order].reshape(scales.shape)
+
+
+@BACKENDS
+@pytest.mark.parametrize("groups", [1, 2])
+def test_marlin(groups, implementation):
+    q, scales = values(256, 128), scales_of(groups, 128)
+    w = (q - 8) * np.repeat(scales, 256 // groups, 0).astype(np.float64)
+    packed = marlin(q, scales)
+    x = np.random.default_rng(2).standard_normal((3, 256)).astype(np.float32)
+    near(bj.int4_marlin_gemm(x, *packed, implementation=implementation), x.astype(np.float64) @ w)
+    near(x @ bj.packed.from_marlin(*packed).T, x.astype(np.float64) @ w)
+
+
+@pytest.mark.parametrize("dtypes", [("int4", "int4"), ("uint4", "int4"), ("uint4", "uint4")])
+def test_products_of_four_bits(dtypes):
+    draw = lambda dtype, *shape: np.random.default_rng(3).integers(*((-8, 8) if dtype == "int4" else (0, 16)), shape)
+    a, b = draw(dtypes[0], 5, 24), draw(dtypes[1], 24, 7)
+    packed = sent.asarray(a, jnp.dtype(dtypes[0])), sent.asarray(b, jnp.dtype(dtypes[1]))
+    np.testing.assert_array_equal(bj.int4_gemm(*packed), a @ b)
+    np.testing.assert_array_equal(bj.int4_gemm(packed[0], packed[1].T, transpose_b=True), a @ b)
+    z = np.float32(0.0625) * (a @ b) + np.arange(7, dtype=np.float32)
+    y = bj.int4_gemm(*packed, np.float32(0.0625), np.arange(7, dtype=np.float32), activation="relu")
+    info = jnp.iinfo(dtypes[0])
+    assert y.dtype == dtypes[0]
+    np.testing.assert_array_equal(np.asarray(y, int), np.clip(np.rint(np.maximum(z, 0)), info.min, info.max))
+
+
+@pytest.mark.parametrize("rows", [1, 16, 17, 40])
+@pytest.mark.parametrize("size", [0, 3, 16])
+def test_products_of_bits(rows, size):
+    draw = lambda seed, n: np.random.default_rng(seed).integers(0, 256, (n, size), np.uint8)
+    a, b = draw(0, rows), draw(1, 6)
+    bits = lambda x: np.unpackbits(x, axis=1).astype(int)
+    differ = (bits(a)[:, None] != bits(b)[None]).sum(-1)
+    np.testing.assert_array_equal(bj.bin_gemm(a, b), differ)
+    np.testing.assert_array_equal(bj.bin_gemm(a, b, signs=True), (1 - 2 * bits(a)) @ (1 - 2 * bits(b)).T)
+
+
+def test_blocks_of_q8_1():
+    """As ggml has them: d and s in half precision, and 32 integers."""
+    x = np.random.default_rng(4).standard_normal((3, 96)).astype(np.float32)
+    x[0, :32] = 0
+    y = np.asarray(bj.quantize_q8_1(x)).reshape(3, 3, 36)
+    blocks = x.reshape(3, 3, 32)
+    d = np.abs(blocks).max(-1) / np.float32(127)
+    q = np.rint(np.divide(blocks, d[..., None], out=np.zeros_like(blocks), where=d[..., None] > 0))
+    np.testing.assert_array_equal(y[..., :2].copy().view(np.float16)[..., 0], d.astype(np.float16))
+    np.testing.assert_allclose(y[..., 2:4].copy().view(np.float16)[..., 0], (q.sum(-1) * d), rtol=1e-3, atol=1e-6)
+    np.testing.assert_array_equal(y[..., 4:].view(np.int8), q)
+
+
+@pytest.mark.parametrize(
+    "error, match, call",
+    [
+        (ValueError, r"int4_awq_gemm: scales must be \[groups, 16\], with groups that divide 64, got shape \(3, 16\)", lambda x, q: bj.int4_awq_gemm(x, q, sent.ones((3, 16)), q[:3])),
+        (ValueError, r"int4_awq_dequantize: qzeros must have shape \(2, 2\), as scales, got \(1, 2\)", lambda x, q: bj.int4_awq_dequantize(q, sent.ones((2, 16)), q[:1])),
+        (TypeError, "int4_awq_dequantize: qweight must have one of the dtypes int32, uint32, got float32", lambda x, q: bj.int4_awq_dequantize(x, sent.ones((2, 16)), q[:2])),
+        (ValueError, r"int4_marlin_gemm: qweight must be \[K / 16, 2 N\] with N a multiple of 64, got shape \(64, 2\)", lambda x, q: bj.int4_marlin_gemm(x, q, sent.ones((1, 1)))),
+        (ValueError, r"quantize_q8_1: x must have rows of a multiple of 32 elements, got shape \(2, 63\)", lambda x, q: bj.quantize_q8_1(x[:, 1:])),
+        (ValueError, r"bin_gemm: b must have rows of 3 bytes, as a has, got shape \(2, 4\)", lambda x, q: bj.bin_gemm(np.zeros((2, 3), np.uint8), np.zeros((2, 4), np.uint8))),
+        (TypeError, "int4_gemm: a must have one of the dtypes int4, uint4, got int8", lambda x, q: bj.int4_gemm(np.zeros((2, 3), np.int8), np.zeros((3, 2), np.int8))),
+    ],
+)  # fmt: skip
+def test_errors(error, match, call):
+    with pytest.raises(error, match=match):
+        call(np.ones((2, 64), np.float32), np.zeros((64, 2), np.int32))
