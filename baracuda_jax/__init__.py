@@ -474,6 +474,8 @@ from .sort import (
 from .state_space import (
     causal_conv1d,
     causal_conv1d_update,
+    selective_scan,
+    selective_state_update,
 )
 from .unique import (
     nonzero,
@@ -848,6 +850,8 @@ __all__ = [
     "segment_sum",
     "segment_take",
     "segment_var",
+    "selective_scan",
+    "selective_state_update",
     "selu",
     "sgd_step",
     "sigmoid",

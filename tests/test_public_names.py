@@ -64,7 +64,7 @@ def test_segments_alone_call_their_first_operand_otherwise():
         "histogramdd": "sample", "concat": "xs", "meshgrid": "xs", "paged_kv_append": "pages", "rope_scaled_table": "positions",
         "sdpa": "query", "flash_sdpa": "query", "cascade_attention": "query", "ring_attention": "query",
         "triplet_margin_loss": "anchor",
-        "affine_grid": "theta", "box_iou": "boxes1", "nms": "boxes",
+        "selective_scan": "u", "selective_state_update": "state", "affine_grid": "theta", "box_iou": "boxes1", "nms": "boxes",
         "gemm_sparse24": "values",
         **dict.fromkeys(("gemm", "gemv", "batched_gemm", "dense_gemm", "grouped_gemm", "int8_gemm", "fp8_gemm"), "a"),
         "fp8_dequant": "q", "fp8_recipe_update": "history",

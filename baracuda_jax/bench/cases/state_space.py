@@ -1,4 +1,4 @@
-"""Layers of state-space models. Plain JAX adds shifted arrays; PyTorch convolves by groups."""
+"""Layers of state-space models. Plain JAX adds shifted arrays, or combines pairs by an associative scan."""
 
 import jax
 import jax.numpy as jnp
@@ -73,8 +73,94 @@ def update(shape, dtype):
     )
 
 
+# Batch, channels, length, states.
+SCANS = {"tiny": (2, 32, 128, 8), "small": (2, 512, 512, 16), "large": (4, 2048, 2048, 16)}
+
+
+def _scanned(u, dt, a, b, c, skip, z, bias):
+    """As one writes it in JAX: all states at once."""
+    step = jnp.logaddexp(dt.astype(jnp.float32) + bias[:, None], 0)
+    factors = jnp.exp(step[..., None] * a[:, None])
+    added = (step * u)[..., None] * b.astype(jnp.float32).mT[:, None]
+    combine = lambda before, after: (before[0] * after[0], after[0] * before[1] + after[1])
+    states = jax.lax.associative_scan(combine, (factors, added), axis=2)[1]
+    y = (states * c.mT[:, None]).sum(-1) + skip[:, None] * u
+    return (y * jax.nn.silu(z.astype(jnp.float32))).astype(u.dtype)
+
+
+def _drawn(shape):
+    batch, channels, length, states = shape
+
+    def draw(draws):
+        of_u, of_b = (batch, channels, length), (batch, states, length)
+        arrays = [draws.normal(of_u), draws.normal(of_u), -draws.uniform((channels, states), 0.5, 4.0)]
+        arrays += [draws.normal(of_b), draws.normal(of_b), draws.normal((channels,))]
+        return *arrays, draws.normal(of_u), draws.normal((channels,)) - 3
+
+    return draw
+
+
+def scan(shape, dtype):
+    batch, channels, length, states = shape
+
+    def call(*arrays, implementation):
+        return baracuda_jax.selective_scan(*arrays, dt_softplus=True, implementation=implementation)
+
+    return Benchmark(
+        "selective_scan",
+        f"[{batch}, {channels}, {length}] of {states} states",
+        dtype,
+        _drawn(shape),
+        call,
+        _scanned,
+        moving=8,
+        needs=tuple(range(8)),
+        wide=(2, 5, 7),
+        rough=16.0,
+    )
+
+
+def step(shape, dtype):
+    batch, channels, _, states = (16 * shape[0], *shape[1:])
+
+    def draw(draws):
+        u, dt, a, b, c, skip, z, bias = _drawn((batch, channels, 1, states))(draws)
+        return (
+            draws.normal((batch, channels, states)),
+            *(x[..., 0] for x in (u, dt)),
+            a,
+            b[..., 0],
+            c[..., 0],
+            skip,
+            z[..., 0],
+            bias,
+        )
+
+    def plain(state, x, dt, a, b, c, skip, z, bias):
+        d = jnp.logaddexp(dt.astype(jnp.float32) + bias, 0)
+        state = jnp.exp(d[..., None] * a) * state + (d * x)[..., None] * b[:, None]
+        y = (state * c[:, None]).sum(-1) + skip * x
+        return (y * jax.nn.silu(z.astype(jnp.float32))).astype(dtype), state
+
+    def call(*arrays, implementation):
+        return baracuda_jax.selective_state_update(*arrays, dt_softplus=True, implementation=implementation)
+
+    return Benchmark(
+        "selective_state_update",
+        f"[{batch}, {channels}] of {states} states",
+        dtype,
+        draw,
+        call,
+        plain,
+        passes=("forward",),
+        wide=(0, 3, 6, 8),
+    )
+
+
 def benchmarks(size):
     for dtype in DTYPES:
         for data_format in ("NCL", "NLC"):
             yield convolution(SHAPES[size], dtype, data_format)
         yield update(SHAPES[size], dtype)
+        yield scan(SCANS[size], dtype)
+        yield step(SCANS[size], dtype)
