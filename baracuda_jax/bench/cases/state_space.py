@@ -116,7 +116,6 @@ def scan(shape, dtype):
         moving=8,
         needs=tuple(range(8)),
         wide=(2, 5, 7),
-        rough=16.0,
     )
 
 
