@@ -476,6 +476,7 @@ from .state_space import (
     causal_conv1d_update,
     selective_scan,
     selective_state_update,
+    ssd_chunk_scan,
 )
 from .unique import (
     nonzero,
@@ -874,6 +875,7 @@ __all__ = [
     "speculative_sampling",
     "sqrt",
     "square",
+    "ssd_chunk_scan",
     "std",
     "sub",
     "svd",

@@ -85,3 +85,26 @@ def selective_state_update(state, x, dt, A, B, C, D=None, z=None, dt_bias=None, 
         last(x), last(dt), A, last(B), last(C), D, last(z), dt_bias, state, None, dt_softplus, return_final_state=True
     )
     return y[..., 0], state
+
+
+def ssd_chunk_scan(
+    x, dt, A, B, C, D=None, z=None, dt_bias=None, initial_state=None, segment_ids=None, dt_softplus=False,
+    return_final_state=False, chunk_size=None,
+):  # fmt: skip
+    """Position by position: there are no chunks."""
+    (batch, length, heads, rows), states = x.shape, B.shape[3]
+    y, h = np.zeros(x.shape), np.zeros((batch, heads, rows, states))
+    for b in range(batch):
+        first = _begins(None if segment_ids is None else segment_ids[b], length)
+        for k in range(heads):
+            group = k * B.shape[2] // heads
+            if initial_state is not None:
+                h[b, k] = initial_state[b, k]
+            for l in range(length):
+                if first[l] == l:
+                    h[b, k] = 0
+                step = _step(dt[b, l, k] + (0 if dt_bias is None else dt_bias[k]), dt_softplus)
+                h[b, k] = np.exp(step * A[k]) * h[b, k] + step * np.outer(x[b, l, k], B[b, l, group])
+                value = h[b, k] @ C[b, l, group] + (0 if D is None else D[k] * x[b, l, k])
+                y[b, l, k] = value if z is None else value * silu(z[b, l, k])
+    return (y, h) if return_final_state else y

@@ -156,6 +156,45 @@ def step(shape, dtype):
     )
 
 
+# Batch, length, heads, rows, columns.
+CHUNKED = {"tiny": (2, 128, 2, 8, 8), "small": (2, 1024, 16, 64, 64), "large": (4, 4096, 64, 64, 128)}
+
+
+def chunk_scan(shape, dtype):
+    """Plain JAX scans position by position."""
+    batch, length, heads, rows, columns = shape
+
+    def draw(draws):
+        of_x, of_b = (batch, length, heads, rows), (batch, length, 1, columns)
+        arrays = [draws.normal(of_x), draws.uniform(of_x[:3], 0.01, 0.2), -draws.uniform((heads,), 0.5, 4.0)]
+        return *arrays, draws.normal(of_b), draws.normal(of_b)
+
+    def plain(x, dt, a, b, c):
+        def step(h, at):
+            x, dt, b, c = (v.astype(jnp.float32) for v in at)
+            h = jnp.exp(dt * a)[..., None, None] * h + (dt[..., None] * x)[..., None] * b[:, :, None]
+            return h, (h * c[:, :, None]).sum(-1)
+
+        first = jnp.zeros((batch, heads, rows, columns), jnp.float32)
+        y = jax.lax.scan(step, first, jax.tree.map(lambda v: v.swapaxes(0, 1), (x, dt, b, c)))[1]
+        return y.swapaxes(0, 1).astype(x.dtype)
+
+    def call(*arrays, implementation):
+        return baracuda_jax.ssd_chunk_scan(*arrays, implementation=implementation)
+
+    return Benchmark(
+        "ssd_chunk_scan",
+        f"[{batch}, {length}, {heads}, {rows}] of {columns} columns",
+        dtype,
+        draw,
+        call,
+        plain,
+        moving=5,
+        needs=tuple(range(5)),
+        wide=(2,),
+    )
+
+
 def benchmarks(size):
     for dtype in DTYPES:
         for data_format in ("NCL", "NLC"):
@@ -163,3 +202,4 @@ def benchmarks(size):
         yield update(SHAPES[size], dtype)
         yield scan(SCANS[size], dtype)
         yield step(SCANS[size], dtype)
+        yield chunk_scan(CHUNKED[size], dtype)
