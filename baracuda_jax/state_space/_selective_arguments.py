@@ -1,5 +1,7 @@
 """The arguments that selective scans and their steps share: what has the dtype of u, and what may have that computed in."""
 
+import jax.numpy as jnp
+
 from .._core import checks
 from .._core.compiled import full
 from .._core.wide import wide, wide_dtype
@@ -31,7 +33,7 @@ def shared(op, name, value, sizes, u):
     checks.same_dtype(op, name, value, "u", u)
     without = (batches, states, *length)
     has_groups = value.ndim == len(without) + 1
-    grouped = value if has_groups else value[:, None] if value.ndim == len(without) else None
+    grouped = value if has_groups else jnp.expand_dims(value, 1) if value.ndim == len(without) else None
     if grouped is None or (grouped.shape[0], *grouped.shape[2:]) != without:
         dims = ", ".join(map(str, without))
         raise ValueError(

@@ -118,7 +118,7 @@ def selective_scan_backward(
     states = _SELECTIVE_SCAN(*arrays, **params, save=True, implementation=implementation)[2]
     found = list(_SELECTIVE_SCAN.vjp(*arrays, states, dy, dfinal, **params, implementation=implementation))
     if not has_groups:
-        found[3], found[4] = found[3][:, 0], found[4][:, 0]
+        found[3], found[4] = found[3].squeeze(1), found[4].squeeze(1)
     if z is None:
         found[6] = None
     return tuple(found)

@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.case import Case
-from .._core.compiled import compiled
+from .._core.compiled import compiled, full
 from .._core.facade import facade, facade_api
 from .._core.sku import OpCategory
 from .._core.types import Implementation
@@ -94,8 +94,11 @@ def ssd_chunk_scan(
             f"shape {B.shape}"
         )
     checks.shape(op, "C", C, B.shape, "that of B")
-    D = checks.array(op, "D", 0.0 if D is None else D)
-    D = jnp.zeros((heads, 1), A.dtype) if not D.ndim else of_states(op, "D", D, (heads, rows)[: max(1, D.ndim)], x)
+    if D is None:
+        D = full((heads,), 0, A.dtype)
+    else:
+        D = checks.array(op, "D", D)
+        D = of_states(op, "D", D, (heads, rows)[: max(1, D.ndim)], x)
     if z is not None:
         z = checks.array(op, "z", z)
         checks.same_dtype(op, "z", z, "x", x)
