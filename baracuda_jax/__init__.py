@@ -509,6 +509,9 @@ from .sort import (
 from .state_space import (
     causal_conv1d,
     causal_conv1d_update,
+    selective_scan,
+    selective_state_update,
+    ssd_chunk_scan,
 )
 from .unique import (
     nonzero,
@@ -914,6 +917,8 @@ __all__ = [
     "segment_sum",
     "segment_take",
     "segment_var",
+    "selective_scan",
+    "selective_state_update",
     "selu",
     "sgd_step",
     "sigmoid",
@@ -938,6 +943,7 @@ __all__ = [
     "speculative_sampling",
     "sqrt",
     "square",
+    "ssd_chunk_scan",
     "std",
     "sub",
     "svd",

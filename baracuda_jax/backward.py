@@ -233,6 +233,7 @@ from .sort import (
 )
 from .state_space import (
     causal_conv1d_backward,
+    selective_scan_backward,
 )
 
 __all__ = [
@@ -398,6 +399,7 @@ __all__ = [
     "segment_prod_backward",
     "segment_sum_backward",
     "segment_take_backward",
+    "selective_scan_backward",
     "selu_backward",
     "sigmoid_backward",
     "sign_backward",

@@ -93,6 +93,10 @@ def _state_space():
     args = _float(8, 16, 5), _float(16, 3), _float(16)
     yield Sharded("causal_conv1d", "sequences", fun, args, (P("d"), P(), P()), P("d"), 3)
     yield Sharded("causal_conv1d", "channels", fun, args, (COLUMNS, ROWS, P("d")), COLUMNS, 3)
+    fun = functools.partial(bj.selective_scan, implementation="native")
+    args = _float(8, 16, 5), abs(_float(8, 16, 5)), -abs(_float(16, 3)), _float(8, 3, 5), _float(8, 3, 5)
+    yield Sharded("selective_scan", "sequences", fun, args, (P("d"), P("d"), P(), P("d"), P("d")), P("d"), 5)
+    yield Sharded("selective_scan", "channels", fun, args, (COLUMNS, COLUMNS, ROWS, P(), P()), COLUMNS, 5)
 
 
 def _taken():

@@ -66,7 +66,7 @@ def test_segments_alone_call_their_first_operand_otherwise():
         "histogramdd": "sample", "concat": "xs", "meshgrid": "xs", "paged_kv_append": "pages", "rope_scaled_table": "positions",
         "sdpa": "query", "batch_paged_": "query", "paged_attention": "query", "flash_decoding": "query", "flash_sdpa": "query", "cascade_attention": "query", "ring_attention": "query",
         "triplet_margin_loss": "anchor",
-        "affine_grid": "theta", "box_iou": "boxes1", "nms": "boxes", "soft_nms": "boxes",
+        "selective_scan": "u", "selective_state_update": "state", "affine_grid": "theta", "box_iou": "boxes1", "nms": "boxes", "soft_nms": "boxes",
         "gemm_sparse24": "values",
         **dict.fromkeys(("gemm", "gemv", "batched_gemm", "dense_gemm", "grouped_gemm", "int8_gemm", "fp8_gemm", "int4_gemm", "bin_gemm"), "a"),
         "fp8_dequant": "q", "fp8_recipe_update": "history",

@@ -73,9 +73,9 @@ def causal_conv1d(
     arrays, params, is_single = _arguments(op, x, weight, bias, initial_state, segment_ids, activation, data_format)
     y = _CAUSAL_CONV1D(*arrays, **params, implementation=implementation)
     if not checks.flag(op, "return_final_state", return_final_state):
-        return y[0] if is_single else y
+        return y.squeeze(0) if is_single else y
     state = _final_state(arrays[0], arrays[3], arrays[4], channels_last=params["channels_last"])
-    return (y[0], state[0]) if is_single else (y, state)
+    return (y.squeeze(0), state.squeeze(0)) if is_single else (y, state)
 
 
 @api
@@ -105,9 +105,9 @@ def causal_conv1d_backward(
     dy = checks.array(op, "dy", dy)
     checks.same_dtype(op, "dy", dy, "x", arrays[0])
     checks.shape(op, "dy", dy, arrays[0].shape[1:] if is_single else arrays[0].shape, "that of x")
-    dy = dy[None] if is_single else dy
+    dy = jnp.expand_dims(dy, 0) if is_single else dy
     dx, dweight, dbias, dstate = _CAUSAL_CONV1D.vjp(*arrays, dy, **params, implementation=implementation)
-    return (dx[0], dweight, dbias, dstate[0]) if is_single else (dx, dweight, dbias, dstate)
+    return (dx.squeeze(0), dweight, dbias, dstate.squeeze(0)) if is_single else (dx, dweight, dbias, dstate)
 
 
 def weights(op, weight, bias, x, channels):
@@ -138,9 +138,9 @@ def _arguments(op, x, weight, bias, initial_state, segment_ids, activation, data
     x, channels_last = image(op, x, 1, data_format)
     is_single = x.ndim == 2
     if is_single:
-        x = x[None]
+        x = jnp.expand_dims(x, 0)
         initial_state, segment_ids = (
-            None if a is None else checks.array(op, name, a)[None]
+            None if a is None else jnp.expand_dims(checks.array(op, name, a), 0)
             for name, a in (("initial_state", initial_state), ("segment_ids", segment_ids))
         )
     batches, length, channels = x.shape if channels_last else (x.shape[0], x.shape[2], x.shape[1])

@@ -4,12 +4,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from .._core import checks
+from .._core.compiled import full
 
 
 def segments(op, segment_ids, shape):
     """The ids as integers of a shape [B, L], or [B, 0] where there are none."""
     if segment_ids is None:
-        return jnp.zeros((shape[0], 0), jnp.int32)
+        return full((shape[0], 0), 0, jnp.int32)
     segment_ids = checks.array(op, "segment_ids", segment_ids)
     checks.dtype(op, "segment_ids", segment_ids, checks.INTEGERS)
     checks.shape(op, "segment_ids", segment_ids, shape, "one for each element of a sequence")

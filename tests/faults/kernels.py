@@ -281,6 +281,16 @@ def channels_that_are_last_are_taken_for_first():
     return of_kernel("lp_pool", attributes=lambda **_: {"channels_last": False})
 
 
+@planted(VALUE, op="causal_conv1d", tier="changed", case="segments", dtype="float32")
+def segments_see_what_is_before_them():
+    return of_kernel("causal_conv1d", operands=_operand(4, jnp.zeros_like))
+
+
+@planted(VALUE, op="selective_scan", tier="changed", case="gated", dtype="float32")
+def states_are_forgotten():
+    return of_kernel("selective_scan", operands=_operand(8, jnp.zeros_like))
+
+
 @planted(VALUE, op="avg_pool2d", tier="changed", case="without padding, ceil", dtype="float32")
 def padding_is_counted():
     return of_kernel("avg_pool", attributes=lambda **_: {"counts_padding": True})
