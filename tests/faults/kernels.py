@@ -382,13 +382,19 @@ def the_two_weights_of_a_byte_are_swapped():
 @planted(VALUE, op="int4_mmvq", tier="changed", dtype="float32")
 def rows_of_packed_weights_have_the_scales_of_the_next():
     return of_kernel("packed_rows_scaled", operands=_operand(2, lambda scale: jnp.roll(scale, 1, -2)))
+
+
 # Attention
 @planted(VALUE, op="batch_paged_decode", tier="changed", case="holes, a window, and lse", dtype="float32")
 def a_page_that_there_is_not_is_the_first():
     return of_kernel("paged_decode", operands=_operand(3, lambda table: jnp.maximum(table, 0)))
+
+
 @planted(VALUE, op="batch_paged_decode", tier="changed", case="holes, a window, and lse", dtype="float32")
 def a_query_sees_one_key_less_than_its_window():
     return of_kernel("paged_decode", attributes=lambda left, **_: {"left": left - 1 if left > 0 else left})
+
+
 @planted(VALUE, op="batch_paged_decode", tier="changed", case="holes, a window, and lse", dtype="float32")
 def what_is_after_the_end_is_seen():
     return of_kernel("paged_decode", operands=_operand(4, lambda lengths: lengths + (lengths > 0)))
