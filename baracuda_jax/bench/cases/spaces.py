@@ -253,6 +253,11 @@ def _causal(sizes, dtype):
     return [state_space.convolution(shape, dtype, data_format) for data_format in ("NCL", "NLC")]
 
 
+def _recurrences(sizes, dtype):
+    channels = max(1, sizes.elements // (4 * sizes.length))
+    return [state_space.scan((min(4, channels), max(1, channels // 4), sizes.length, 16), dtype)]
+
+
 def _functions(sizes, dtype):
     return elementwise.of(_matrix(sizes.elements), dtype)
 
@@ -290,6 +295,7 @@ SPACES = {
     "packed": Space(_packed, (1, 4, 16, 64)),
     "unpacked": Space(_unpacked),
     "causal convolution": Space(_causal, (16, 256, 4096)),
+    "recurrence": Space(_recurrences, (16, 256, 4096)),
     "sampling": Space(_samplers, (64, 4096, 2**17), (357,)),
     "elementwise": Space(_functions, dtypes=(*DTYPES, "int32", "bool")),
 }
