@@ -32,6 +32,8 @@ SLOT, FACTOR = S((4, 2), U), S((4, 2), F)
 IMAGE, POOLED = S((2, 8, 8), F), S((2, 4, 4), F)
 KNOBS, DRAW = [S((), I), *[S((), F)] * 3], {"probabilities": False, "joint": False}
 TOKEN = S((4, 1), I), S((4, 1), F)
+PACKED, NO_FACTOR = S((3, 18), jnp.uint8), S((3, 0), F)
+BATCHED = S((2, 3, 18), jnp.uint8), S((2, 3, 0), F), S((2, 3, 0), F)
 
 
 QUERIES, PAGES, TABLE, LENGTHS = S((2, 4, 8), F), S((5, 3, 2, 8), F), S((2, 3), I), S((2,), I)
@@ -205,6 +207,22 @@ def _call(target, operands, out, attributes):
         ("slot_sum: weights must be of type", "slot_sum", [DATA, SLOT, S((4, 2), jnp.float16)], S((4, 3), F), {}),
         ("slot_sum: weights must have the batches", "slot_sum", [DATA, SLOT, S((4, 1), F)], S((4, 3), F), {}),
         ("slot_sum: x must be float16", "slot_sum", [S((6, 3), I), SLOT, FACTOR], S((4, 3), I), {}),
+        ("unpack_legacy: data must be of type", "unpack_legacy", [S((3, 18), jnp.int8), NO_FACTOR, NO_FACTOR], S((3, 32), F), {"format": "Q4_0"}),
+        ("unpack_legacy: format must be one of the target's, got Q4_K", "unpack_legacy", [PACKED, NO_FACTOR, NO_FACTOR], S((3, 32), F), {"format": "Q4_K"}),
+        ("unpack_legacy: rows must be whole blocks of 20 bytes, got 18", "unpack_legacy", [PACKED, NO_FACTOR, NO_FACTOR], S((3, 32), F), {"format": "Q4_1"}),
+        ("unpack_legacy: the result must have 3 rows of 32 weights", "unpack_legacy", [PACKED, NO_FACTOR, NO_FACTOR], S((3, 31), F), {"format": "Q4_0"}),
+        ("unpack_legacy: factors are in the data, got 1 groups", "unpack_legacy", [PACKED, S((3, 1), F), NO_FACTOR], S((3, 32), F), {"format": "Q4_0"}),
+        ("unpack_legacy: the result must be float16", "unpack_legacy", [PACKED, NO_FACTOR, NO_FACTOR], S((3, 32), I), {"format": "Q4_0"}),
+        ("unpack_scaled: rows of 2 blocks must be whole groups, got 3", "unpack_scaled", [S((3, 32), jnp.uint8), S((3, 3), F), NO_FACTOR], S((3, 64), F), {"format": "NF4"}),
+        ("unpack_scaled: zero must be given for integers alone", "unpack_scaled", [S((3, 32), jnp.uint8), S((3, 2), F), S((3, 2), F)], S((3, 64), F), {"format": "NF4"}),
+        ("unpack_scaled: factors must have the rows of data", "unpack_scaled", [S((3, 32), jnp.uint8), S((2, 2), F), NO_FACTOR], S((3, 64), F), {"format": "NF4"}),
+        ("packed_rows_legacy: x must have rows of 32 elements", "packed_rows_legacy", [S((2, 31), F), PACKED, NO_FACTOR, NO_FACTOR], S((2, 3), F), {"format": "Q4_0"}),
+        ("packed_rows_legacy: the result must have the shape of x", "packed_rows_legacy", [S((2, 32), F), PACKED, NO_FACTOR, NO_FACTOR], S((2, 4), F), {"format": "Q4_0"}),
+        ("packed_rows_legacy: the result must have the dtype", "packed_rows_legacy", [S((2, 32), F), PACKED, NO_FACTOR, NO_FACTOR], S((2, 3), jnp.float16), {"format": "Q4_0"}),
+        ("packed_rows_legacy: x must have a multiple of the batches", "packed_rows_legacy", [S((3, 32), F), *BATCHED], S((3, 3), F), {"format": "Q4_0"}),
+        ("packed_rows_by_expert_legacy: data must have rank 3", "packed_rows_by_expert_legacy", [S((2, 32), F), PACKED, NO_FACTOR, NO_FACTOR, S((2,), I)], S((2, 3), F), {"format": "Q4_0"}),
+        ("packed_rows_by_expert_legacy: experts must have one element", "packed_rows_by_expert_legacy", [S((2, 32), F), *BATCHED, S((3,), I)], S((2, 3), F), {"format": "Q4_0"}),
+        ("packed_rows_by_expert_legacy: experts must be of type", "packed_rows_by_expert_legacy", [S((2, 32), F), *BATCHED, S((2,), U)], S((2, 3), F), {"format": "Q4_0"}),
         ("slot_spread: owner must have the batches of row", "slot_spread", [S((4, 3), F), SLOT, S((5,), I), FACTOR], DATA, {}),
         ("slot_gradient: dots must have the shape of weights", "slot_gradient", [DATA, SLOT, S((6,), I), FACTOR, S((4, 3), F)],
          (DATA, S((4,), F)), {}),
