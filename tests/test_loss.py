@@ -213,6 +213,32 @@ def _layer(rows=11):
 LAYERS = [{}, {"z_loss": 0.01, "softcap": 2.0}, {"label_smoothing": 0.2, "z_loss": 0.1}]
 
 
+def test_the_kernel_of_cross_entropy_is_that_of_its_value():
+    """Its gradient is XLA's, which says so, and reads what the kernel saved."""
+    x, target = sent.ones((4, 7), "float32"), sent.zeros(4, int)
+    calls = bj.plan("cross_entropy_loss", x, target, implementation="native").backward.calls
+    assert [(call.name, call.backend) for call in calls] == [
+        ("cross_entropy_terms", "native"), ("cross_entropy_terms_backward", "xla"),
+    ]  # fmt: skip
+    program = jax.jit(jax.grad(functools.partial(bj.cross_entropy_loss, implementation="native"))).lower(x, target)
+    assert program.as_text().count("baracuda.reduce_logsumexp") == 1
+
+
+def test_terms_are_what_losses_are_made_of():
+    """In float32, with derivatives of both; rows that are ignored have none, whatever they have."""
+    x = sent.asarray([[2.0, 0.0, 1.0], [np.nan, 3.0, 0.0], [1e4, 0.0, -1e4]], "bfloat16")
+    target = sent.asarray([0, -1, 1])
+    nll, lse = bj.cross_entropy_terms(x, target, return_lse=True)
+    assert nll.dtype == lse.dtype == jnp.float32
+    np.testing.assert_allclose(nll, [0.40760596, 0, 9984], rtol=1e-6)
+    np.testing.assert_allclose(lse, [2.407606, 0, 9984], rtol=1e-6)
+    both = lambda x: sum(y.sum() for y in bj.cross_entropy_terms(x, target, return_lse=True))
+    slope = np.asarray(jax.jit(jax.grad(both))(x), np.float64)
+    p = np.exp([2.0, 0, 1]) / np.exp([2.0, 0, 1]).sum()
+    np.testing.assert_allclose(slope[0], 2 * p - [1, 0, 0], atol=4e-3)
+    np.testing.assert_array_equal(slope[1:], [[0, 0, 0], [2, -1, 0]])
+
+
 @pytest.mark.parametrize("chunk_rows", [4, None])
 @pytest.mark.parametrize("kwargs", LAYERS, ids=str)
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
