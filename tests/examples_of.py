@@ -178,15 +178,18 @@ class Example:
         rng = np.random.default_rng((self.seed, seed))
         return jax.device_put(cast(rng.standard_normal(like.shape), like.dtype))
 
-    def same(self, a, b):
-        """The same bits from two programs; of plain JAX, also between ops and of what a kernel gives, which XLA fuses with what
-        is around it, the same numbers."""
+    @property
+    def is_fused(self):
+        """Whether it has plain JAX, also between ops and of what a kernel gives, which XLA fuses with what is around it."""
         reduction = inspect.signature(self.op.public).parameters.get("reduction")
         is_reduced = reduction is not None and self.case.kwargs.get("reduction", reduction.default) != "none"
         is_between = self.op.name in ("quantile", "nanquantile")  # two elements, of which the kernel finds both
         is_product = self.op.family == "packed" and self.op.differentiable  # of many rows a library multiplies
-        is_fused = self.op.is_facade or self.op.made_of or is_reduced or is_between or is_product
-        close(a, b, self.dtype) if is_fused else same_bits(a, b)
+        return bool(self.op.is_facade or self.op.made_of or is_reduced or is_between or is_product)
+
+    def same(self, a, b):
+        """The same bits from two programs, or the same numbers."""
+        close(a, b, self.dtype) if self.is_fused else same_bits(a, b)
 
     @property
     def is_float(self):

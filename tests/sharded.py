@@ -168,6 +168,19 @@ def _packed():
     args = _float(8, 64), data, scale
     yield Sharded("nf4_mmvq", "rows of the weights", multiply, args, (P(), ROWS, ROWS), COLUMNS, 1)
     yield Sharded("nf4_mmvq", "rows of x", multiply, args, (ROWS, P(), P()), ROWS, 1)
+    unpack = lambda data, scale: bj.int4_dequantize(data, scale, implementation="native")
+    yield Sharded("int4_dequantize", "rows", unpack, (data, scale), (ROWS, ROWS), ROWS, 0)
+    multiply = lambda x, data, scale: bj.int4_mmvq(x, data, scale, implementation="native")
+    yield Sharded("int4_mmvq", "rows of the weights", multiply, args, (P(), ROWS, ROWS), COLUMNS, 1)
+    blocks = rng.integers(0, 60, (16, 68), np.uint8)  # two of Q8_0
+    unpack = lambda data: bj.gguf_dequantize(data, "Q8_0", implementation="native")
+    yield Sharded("gguf_dequantize", "rows", unpack, (blocks,), (ROWS,), ROWS, 0)
+    multiply = lambda x, data: bj.gguf_mmvq(x, data, "Q8_0", implementation="native")
+    yield Sharded("gguf_mmvq", "rows of the weights", multiply, (_float(8, 64), blocks), (P(), ROWS), COLUMNS, 1)
+    experts = rng.integers(-1, 2, 8).astype(np.int32)
+    multiply = lambda x, data, experts: bj.gguf_mmvq_batched(x, data, experts, "Q8_0", implementation="native")
+    args = _float(8, 64), blocks.reshape(2, 8, 68), experts
+    yield Sharded("gguf_mmvq_batched", "rows of x", multiply, args, (ROWS, P(), P("d")), ROWS, 1)
 
 
 def _unary(op, *parameters):

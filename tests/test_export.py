@@ -47,7 +47,7 @@ def test_exported_programs_run_in_a_fresh_process(tmp_path, pytestconfig):
                 stored(fun, jax.ShapeDtypeStruct(shape, x.dtype)),
                 [np.asarray(x)],
                 want,
-                op.is_facade or bool(op.made_of),
+                e.is_fused,
             )
     file = tmp_path / "programs"
     file.write_bytes(pickle.dumps(programs))

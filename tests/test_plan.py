@@ -14,6 +14,7 @@ from plans import IDS, IMAGE, X, calls, example_of, plan_of
 import baracuda_jax as bj
 from baracuda_jax import ArchSku, BackendKind, ElementKind, MathPrecision, OpCategory
 from baracuda_jax._core import traced
+from baracuda_jax._core.op import OPS
 
 
 def _random(inputs):
@@ -133,7 +134,8 @@ def test_the_compiled_program_has_the_planned_calls(op, backend, platform):
     plan = plan_of(example_of(op), platform=platform, implementation=backend)
     if not op.has_kernels:
         backend = op.library if platform == "cuda" else "xla"
-    for p in (plan, *([plan.backward] if op.differentiable else [])):
+    has_derivative = op.differentiable and not any(OPS[name].quantized for name in op.made_of)  # else in plain JAX
+    for p in (plan, *([plan.backward] if has_derivative else [])):
         assert p.sku.backend == backend and bool(p.targets) == (backend == "native")
         # The entries' bags are read by gradients alone, and XLA drops their search elsewhere.
         dropped = {"baracuda.searchsorted"} if "searchsorted" in op.made_of else set()
@@ -206,7 +208,10 @@ def test_workspace_is_that_of_the_cuda_program(op, kind):
     assert not unread or plan.name.startswith("vjp of ")
     assert calls(text) >= set(plan.targets)
     lattices = [name + end for name in ("ctc_loss", "rnnt_loss", "soft_dtw") for end in ("", "_backward")]
-    scratch = {f"baracuda.{target}" for target in ("segment_index", "nonzero", "run_starts", *lattices)}
+    scratch = {
+        f"baracuda.{target}" for target in ("segment_index", "nonzero", "run_starts", "paged_decode", "nms", *lattices)
+    }
+    scratch |= {"baracuda.causal_conv1d_backward", "baracuda.selective_scan_backward"}
     is_sorted = op.name == "repeat_interleave"  # and then the index needs none
     if op.name.startswith("moe_"):
         return  # their index is known, and a sum has some where it has several workers
@@ -261,7 +266,7 @@ def test_every_op_and_dtype_has_a_sku(op):
             dtype = "float32"
         if op.is_facade:  # as integers of bytes give those of 32 bits
             dtype = jax.tree.leaves(plan.out_avals)[0].dtype.name
-        if op.made_of:  # whose parts may compute in float32
+        if op.made_of or op.name == "batch_paged_decode":  # whose parts may compute in float32, as its queries do
             dtype = plan.sku.element
         assert plan.sku.element == dtype and plan.sku.category in set(OpCategory)
         is_narrow = dtype in ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")

@@ -25,6 +25,7 @@ from baracuda_jax._core.regime import (
     by_taps,
     by_windows,
 )
+from baracuda_jax.packed._multiply import by_count
 
 # ---------------------------------------------------------------------------------------------------------------------
 # What is wrong is said
@@ -134,6 +135,10 @@ def test_the_table_is_whole():
             **{rule: {"length", "inner"} for rule in (by_windows, by_samples, by_regions)},
             by_taps: {"length", "inner", "growth"},
             by_boxes: {"length"},
+            by_count: {"length", "inner"},
+            OPS["causal_conv1d"].regime: {"length", "inner", "channels last"},
+            OPS["selective_scan"].regime: {"length", "inner", "states"},
+            OPS["cross_entropy_terms"].regime: {"length", "inner", "aligned", "softcap"},
         }.get(op.regime, {"length", "inner", "aligned"})
         for case in row["cases"]:
             assert set(case["regime"]) == names | {"bytes"} and case["native_ms"] > 0 and case["xla_ms"] > 0

@@ -53,6 +53,8 @@ def _products(x, name, dtype):
 
 # Sums along paths whose logarithms are so large that float32 lacks the digits in which paths differ.
 BEYOND_FLOAT32 = {("rnnt_loss", "large"), ("soft_dtw", "large"), ("soft_dtw", "around -3000")}
+# Probabilities of which one is 1 in float32: what gradients of the others are made of is rounded to 0, or is not.
+BEYOND_FLOAT32 |= {("batch_paged_decode", "around -3000")}
 
 SCALES = {
     _scaled: ("drawn", "around 60", "around -3000", "large", "small"),

@@ -211,7 +211,7 @@ class Plan:
         """
         if self.name.startswith(VJP) or any(planned.call.kind != "forward" for planned in self.calls):
             raise TypeError(f"plan of {self.name}: a backward plan has no backward plan; differentiate a call of it")
-        if self._traced.is_one_call or (self.calls and self.calls[0].call.op.quantized):
+        if self._traced.is_one_call or self._is_quantized():
             call = self.calls[0].call.vjp()
             if call is None:
                 raise TypeError(f"plan of {self.name}: there is no derivative for {self._dtype.name}")
@@ -247,6 +247,11 @@ class Plan:
         except (TypeError, ValueError):  # its arguments mean something else for this call
             return None
         return planned if [_signature(p.call) for p in planned.calls] == [_signature(call)] else None
+
+    def _is_quantized(self):
+        """Whether the results are quantized values, and not only what they are computed from."""
+        op = OPS.get(self.name) or (self.calls[0].call.op if self.calls else None)
+        return op is not None and op.quantized
 
     def _residuals(self, op):
         """The types of what the function returns with return_residuals, by the names of the op's results."""

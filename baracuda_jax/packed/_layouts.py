@@ -71,7 +71,9 @@ def marlin_rows(q, scales):
     values = fields(q).reshape(tiles * columns // 64, MARLIN_WORDS)
     values = values[:, np.argsort(_marlin_order())]
     values = values.reshape(tiles, columns // MARLIN_TILE, MARLIN_TILE, MARLIN_TILE)
-    w = values.transpose(1, 3, 0, 2).reshape(columns, tiles * MARLIN_TILE)
+    # One pair of dimensions at a time, as JAX merges those of batches that are sharded.
+    w = values.transpose(1, 3, 0, 2).reshape(columns // MARLIN_TILE, MARLIN_TILE, tiles * MARLIN_TILE)
+    w = w.reshape(columns, tiles * MARLIN_TILE)
     order = np.argsort(_marlin_scale_order(scales.shape[0] > 1))
     scale = scales.reshape(-1, order.size)[:, order].reshape(scales.shape)
     return packed_pairs(w), scale.astype(jnp.float32).T

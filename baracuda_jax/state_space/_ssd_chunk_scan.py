@@ -132,7 +132,7 @@ def _scan(x, dt, a, b, c, skip, z, dt_bias, state, segment_ids, *, chunk_size, s
     if length > count * chunk_size or not count:
         state, y = run(state, jax.tree.map(lambda v: v[:, count * chunk_size :], each))
         parts.append(y)
-    y = jnp.concatenate(parts, 1) + (skip if skip.ndim == 2 else skip[:, None]) * wide(x)
+    y = jnp.concatenate(parts, 1) + (skip if skip.ndim == 2 else skip[:, None])[None, None] * wide(x)
     y = y if z is None else y * silu(wide(z))
     return y.astype(dtype), state
 
@@ -145,13 +145,13 @@ def _chunk(product, a, dt_bias, softplus, state, positions):
     grouped = lambda v, axis: v.reshape(
         *v.shape[:axis], groups, v.shape[axis] // max(groups, 1), *v.shape[axis + 1 :]
     )  # fmt: skip
-    step = dt + dt_bias
+    step = dt + dt_bias[None, None]
     step = grouped(jnp.logaddexp(step, 0) if softplus else step, 2)
     decay = jnp.cumsum(step * grouped(a, 0), 1)  # logarithms of what is kept of the state, [b, l, g, k]
     run = jnp.cumsum(is_start, 1)  # the segment of each position, 0 being that of the state
     x, h = grouped(x, 2), grouped(state, 1)
 
-    is_seen = (run[:, :, None] == run[:, None, :]) & jnp.tril(jnp.ones((length, length), bool))
+    is_seen = (run[:, :, None] == run[:, None, :]) & jnp.tril(jnp.ones((1, length, length), bool))
     kept = _where_exp(is_seen[..., None, None], decay[:, :, None] - decay[:, None])  # [b, i, j, g, k]
     scores = product("bign,bjgn->bijg", c, b)[..., None] * kept * step[:, None]
     y = product("bijgk,bjgkp->bigkp", scores, x)
