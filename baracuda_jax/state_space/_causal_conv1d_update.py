@@ -3,7 +3,7 @@
 from typing import Literal
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .._core import checks
@@ -70,7 +70,8 @@ def causal_conv1d_update(
 @compiled("silu")
 def _step(x, state, weight, bias, *, silu):
     elements = jnp.concatenate([state, x[..., None]], -1)
-    z = wide(bias) + (wide(weight) * wide(elements[..., -weight.shape[-1] :])).sum(-1)
+    weight, bias = (lax.expand_dims(wide(a), range(x.ndim - 1)) for a in (weight, bias))
+    z = bias + (weight * wide(elements[..., -weight.shape[-1] :])).sum(-1)
     return (silu_of(z) if silu else z).astype(x.dtype), elements[..., 1:]
 
 

@@ -84,6 +84,7 @@ def selective_state_update(
 def _step(state, x, dt, a, b, c, skip, z, dt_bias, *, softplus):
     dtypes = x.dtype, state.dtype
     state, x, b, c = map(wide, (state, x, b, c))
+    a, skip, dt_bias = a[None], skip[None], dt_bias[None]
     step = wide(dt) + dt_bias
     step = jnp.logaddexp(step, 0) if softplus else step
     of_groups = lambda v: jnp.repeat(v, x.shape[1] // max(v.shape[1], 1), axis=1)

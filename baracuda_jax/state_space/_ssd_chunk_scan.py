@@ -147,7 +147,7 @@ def _chunk(product, a, dt_bias, softplus, state, positions):
     )  # fmt: skip
     step = dt + dt_bias[None, None]
     step = grouped(jnp.logaddexp(step, 0) if softplus else step, 2)
-    decay = jnp.cumsum(step * grouped(a, 0), 1)  # logarithms of what is kept of the state, [b, l, g, k]
+    decay = jnp.cumsum(step * grouped(a, 0)[None, None], 1)  # logarithms of what is kept of the state, [b, l, g, k]
     run = jnp.cumsum(is_start, 1)  # the segment of each position, 0 being that of the state
     x, h = grouped(x, 2), grouped(state, 1)
 
