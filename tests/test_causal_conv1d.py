@@ -61,8 +61,13 @@ def test_a_sequence_in_two_parts(cut, data_format, implementation):
     first, second = np.split(x, [cut], axis)
     (a, between), (y, last) = run(first, state), run(x, state)
     b, end = run(second, between)
-    np.testing.assert_array_equal(jnp.concatenate([a, b], axis), y)
-    np.testing.assert_array_equal(end, last)
+    _same(jnp.concatenate([a, b], axis), y, implementation)
+    _same(end, last, implementation)
+
+
+def _same(a, b, implementation):
+    """The same bits of kernels; XLA may contract products in one program and not in another."""
+    np.testing.assert_allclose(a, b, rtol=0 if implementation == "native" else 1e-12)
 
 
 @BOTH
@@ -74,7 +79,7 @@ def test_segments_are_runs_of_equal_ids(ids, implementation):
     cuts = np.flatnonzero(np.diff(ids)) + 1
     for i, part in enumerate(np.split(np.arange(7), cuts)):
         alone = bj.causal_conv1d(x[..., part], weight, bias, None if i else state, implementation=implementation)
-        np.testing.assert_array_equal(y[..., part], alone)
+        _same(y[..., part], alone, implementation)
 
 
 @BOTH

@@ -136,7 +136,9 @@ def test_the_compiled_program_has_the_planned_calls(op, backend, platform):
         backend = op.library if platform == "cuda" else "xla"
     has_derivative = op.differentiable and not any(OPS[name].quantized for name in op.made_of)  # else in plain JAX
     for p in (plan, *([plan.backward] if has_derivative else [])):
-        assert p.sku.backend == backend and bool(p.targets) == (backend == "native")
+        parts = [OPS[name] for name in op.made_of or (op.name,)]
+        is_mixed = p is not plan and op.has_kernels and not all(part.kernels["backward"] for part in parts)
+        assert is_mixed or (p.sku.backend == backend and bool(p.targets) == (backend == "native"))
         # The entries' bags are read by gradients alone, and XLA drops their search elsewhere.
         dropped = {"baracuda.searchsorted"} if "searchsorted" in op.made_of else set()
         assert calls(p.lower().compile().as_text()) | dropped == set(p.targets) | dropped
@@ -151,6 +153,8 @@ def test_the_context_does_not_move_a_plan():
 
 def test_the_gradient_of_a_plan_runs_its_backward_plan(derivable_op, platform):
     example = example_of(derivable_op)
+    if any(OPS[name].quantized for name in derivable_op.made_of):
+        pytest.skip("the derivative is that of what is not rounded, in plain JAX")
     for backend in ("native", "xla") if derivable_op.has_kernels else ("xla",):
         plan = plan_of(example, platform=platform, implementation=backend)
         vjp = jax.jit(lambda x, dy: jax.vjp(lambda x: plan(*example.structured(example.arguments(x))), x)[1](dy)[0])
