@@ -6,7 +6,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
@@ -108,7 +108,8 @@ def _scaled(x, scale):
     x = wide(x)
     if scale is None:
         return x
-    scale = jnp.repeat(scale, x.shape[1] // scale.shape[0])[None, :, None] if scale.ndim else scale
+    if scale.ndim:  # JAX repeats what is sharded along explicit axes only if it is told how the result is
+        scale = jnp.repeat(explicit.whole(scale), x.shape[1] // scale.shape[0])[None, :, None]
     return x * scale.astype(x.dtype)
 
 
