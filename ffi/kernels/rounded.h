@@ -1,5 +1,5 @@
-// Products that are rounded where they are written: their sum with another number would otherwise be formed with an
-// unrounded one, and what is compared, or rounded to an integer, would not be what the definition says.
+// Products and sums that are rounded where they are written: the sum of a product and another number would otherwise be
+// formed with an unrounded one, and what is compared, or rounded to an integer, would not be what the definition says.
 #pragma once
 
 #include "number.h"
@@ -15,6 +15,13 @@ BARACUDA_HD Sum rounded_product(Sum a, Sum b) {
     return __fmul_rn(a, b);
 #else
   return a * b;  // in files that are compiled without contraction
+#endif
+}
+BARACUDA_HD float rounded_sum(float a, float b) {
+#ifdef __CUDA_ARCH__
+  return __fadd_rn(a, b);
+#else
+  return a + b;
 #endif
 }
 

@@ -9,6 +9,7 @@
 // baracuda_jax/random/_mass.py has them.
 #pragma once
 
+#include "rounded.h"
 #include "sort_key.h"
 
 namespace baracuda {
@@ -17,25 +18,6 @@ inline constexpr int mass_bits = 36;
 // Levels are steps of probability, the most probable first, so many that few tokens share one. What is in the last has
 // no mass.
 inline constexpr int mass_levels = 2048;
-
-namespace internal {
-
-BARACUDA_HD float rounded_product(float a, float b) {
-#ifdef __CUDA_ARCH__
-  return __fmul_rn(a, b);
-#else
-  return a * b;
-#endif
-}
-BARACUDA_HD float rounded_sum(float a, float b) {
-#ifdef __CUDA_ARCH__
-  return __fadd_rn(a, b);
-#else
-  return a + b;
-#endif
-}
-
-}  // namespace internal
 
 // The masses of a row of logits: a logit x has probability 2^t / sum, t = (x - largest) * scale. Tokens with
 // t < smallest have none.
@@ -47,7 +29,7 @@ struct LogitMass {
 
   // t, at least -64.
   BARACUDA_HD float exponent(float x) const {
-    float t = internal::rounded_product(internal::rounded_sum(x, -largest), scale);
+    float t = rounded_product(rounded_sum(x, -largest), scale);
     t = t > -64.f ? t : -64.f;
     return x == largest ? 0.f : t;  // also where both are infinite
   }
@@ -57,7 +39,6 @@ struct LogitMass {
     return uint32_t(steps < mass_levels - 1 ? steps : mass_levels - 1);
   }
   BARACUDA_HD uint64_t mass(float x) const {
-    using internal::rounded_product, internal::rounded_sum;
     constexpr float shift = 0x1.8p23f;  // leaves no bits for a fraction
     float t = exponent(x), whole = rounded_sum(rounded_sum(t, shift), -shift), r = rounded_sum(t, -whole);
     // 2^r, within 2^-22.
@@ -83,7 +64,7 @@ struct ProbabilityMass {
   bool is_infinite;
 
   BARACUDA_HD ProbabilityMass(float largest, float, float smallest)
-      : smallest(internal::rounded_product(largest, smallest)),
+      : smallest(rounded_product(largest, smallest)),
         top(bit_cast<uint32_t>(largest) >> 23),
         is_infinite(largest == std::numeric_limits<float>::infinity()) {}
 
