@@ -74,7 +74,9 @@ def batch_paged_decode(
     arrays, params = arguments(
         op, query, k_pages, v_pages, page_table, lengths, slopes, scale=scale, softcap=softcap, window=window
     )
-    return results(op, arrays, params, return_lse, implementation)
+    query, *others = arrays
+    of_y = lambda y: y.astype(query.dtype)
+    return results(op, (wide(query), *others), params, return_lse, implementation, of_y)
 
 
 @api
@@ -186,12 +188,11 @@ def numbers(page_table, lengths, *, pages):
     return jnp.where(exists, jnp.where(exists, page_table, 0).astype(jnp.int32), -1), lengths
 
 
-def results(op, arrays, params, return_lse, implementation):
-    """y rounded to the dtype of query, and lse where it is asked for."""
-    return_lse = checks.flag(op, "return_lse", return_lse)
-    query, *others = arrays
-    found = DECODE(wide(query), *others, **params, save=return_lse, implementation=implementation)
-    return (found[0].astype(query.dtype), found[1]) if return_lse else found.astype(query.dtype)
+def results(op, operands, params, return_lse, implementation, of_y, of_lse=lambda lse: lse):
+    """What is made of y, and of lse where that is asked for."""
+    save = checks.flag(op, "return_lse", return_lse)
+    found = DECODE(*operands, **params, save=save, implementation=implementation)
+    return (of_y(found[0]), of_lse(found[1])) if save else of_y(found)
 
 
 _DIMS = {

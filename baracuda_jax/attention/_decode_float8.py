@@ -14,7 +14,7 @@ from .._core.op import compose
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
-from ._decode import DECODE, arguments, draw
+from ._decode import arguments, draw, results
 
 FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 
@@ -86,11 +86,8 @@ def batch_paged_decode_fp8(
     query, k_pages, v_pages, *others = arrays
     scales = [_scale_of(op, name, x, k_pages) for name, x in (("k_scale", k_scale), ("v_scale", v_scale))]
     query, k_pages, v_pages = _scaled(query, scales[0]), *_stopped(k_pages, v_pages)
-    return_lse = checks.flag(op, "return_lse", return_lse)
-    found = DECODE(query, k_pages, v_pages, *others, **params, save=return_lse, implementation=implementation)
-    y, lse = found if return_lse else (found, None)
-    y = _scaled(y, scales[1]).astype(arrays[0].dtype)
-    return (y, lse) if return_lse else y
+    of_y = lambda y: _scaled(y, scales[1]).astype(arrays[0].dtype)
+    return results(op, (query, k_pages, v_pages, *others), params, return_lse, implementation, of_y)
 
 
 def _scale_of(op, name, x, pages):

@@ -13,7 +13,7 @@ from .._core.op import compose
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
-from ._decode import DECODE, numbers, slopes_of, static
+from ._decode import numbers, results, slopes_of, static
 
 
 @api
@@ -80,12 +80,10 @@ def flash_decoding(
         )
     checks.positions(op, "key", key.shape[-3], "keys")
     slopes, params = slopes_of(op, slopes, query), static(op, query, scale, softcap, window)
-    return_lse = checks.flag(op, "return_lse", return_lse)
     arrays = _as_pages(op, query, key, value, lengths, slopes)
-    found = DECODE(*arrays, **params, save=return_lse, implementation=implementation)
-    y, lse = found if return_lse else (found, None)
-    y = explicit.reshape(y.astype(query.dtype), *query.shape[:-1], value.shape[-1])
-    return (y, explicit.reshape(lse, *query.shape[:-1])) if return_lse else y
+    of_y = lambda y: explicit.reshape(y.astype(query.dtype), *query.shape[:-1], value.shape[-1])
+    of_lse = lambda lse: explicit.reshape(lse, *query.shape[:-1])
+    return results(op, arrays, params, return_lse, implementation, of_y, of_lse)
 
 
 def _as_pages(op, query, key, value, lengths, slopes):
