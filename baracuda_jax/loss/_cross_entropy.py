@@ -18,7 +18,8 @@ from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide, wide_dtype, with_rest
 from ..reduce._kernels import reduce
-from ..reduce._references import combined_log_sum_exp, log_sum_exp_reference
+from ..reduce._partition import log_sum_exp_of_shards
+from ..reduce._references import log_sum_exp_reference
 from ..softmax._log_sum import total, weights
 from ._arguments import INDEX, ROWS, Reduction, class_index, class_weight, describe, number, reduced, reductions
 from ._classes import CLASS, DESCRIBED, case, scores, soft
@@ -115,10 +116,10 @@ def _loss(x, index, nll, lse, weight, *, axis, smoothing, z_loss, softcap, reduc
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The op of rows: results nll, lse, and what rounding took from lse. `over` are axes of a mesh along which classes are
-# sharded, and `first` is the first class of a shard.
+# sharded.
 
 
-def _of_log_sum(z, index, lse, rest, at, axis):
+def _of_log_sum(index, lse, rest, at):
     counts = index >= 0
     return tuple(jnp.where(counts, y, 0) for y in ((lse - wide(at)) + rest, lse, rest))
 
@@ -126,7 +127,7 @@ def _of_log_sum(z, index, lse, rest, at, axis):
 def _reference(x, index, *, axis, softcap):
     z = limited(wide(x), softcap)
     lse, rest = with_rest(*log_sum_exp_reference(z, (axis,)), z.dtype)
-    return _of_log_sum(z, index, lse, rest, at_class(jnp.expand_dims(index, axis), z, axis), axis)
+    return _of_log_sum(index, lse, rest, at_class(jnp.expand_dims(index, axis), z, axis))
 
 
 def _native(x, index, *, axis, softcap, save):
@@ -135,20 +136,24 @@ def _native(x, index, *, axis, softcap, save):
     lse = wide(y) + taken
     rest = jnp.where(jnp.isfinite(lse), (wide(y) - lse) + taken, 0)
     at = at_class(jnp.expand_dims(index, axis), z, axis)
-    return _of_log_sum(z, index, lse, rest, at, axis)[: None if save else 1]
+    return _of_log_sum(index, lse, rest, at)[: None if save else 1]
+
+
+def _first_class(x, index, axis, over):
+    """That of this shard."""
+    return lax.axis_index(over).astype(index.dtype) * x.shape[axis] if over else 0
 
 
 def _on_shards(run, over, x, index, *, axis, softcap, save):
     every = jnp.zeros_like(index)  # all rows count
     _, *log_sums = run["forward"](x, every, axis=axis, softcap=softcap, save=True)
-    parts, rests = lax.all_gather(jnp.stack(log_sums), over, axis=1)
-    lse, rest = with_rest(*combined_log_sum_exp(parts, rests), parts.dtype)
+    lse, rest = log_sum_exp_of_shards(log_sums, over, log_sums[0].dtype)
     classes = x.shape[axis]
-    own = index - lax.axis_index(over).astype(index.dtype) * classes
+    own = index - _first_class(x, index, axis, over)
     own = jnp.expand_dims(jnp.where((own >= 0) & (own < classes), own, -1), axis)
     z = limited(wide(x), softcap)
     at = lax.psum(at_class(own, z, axis), over)
-    return list(_of_log_sum(z, index, lse, rest, at, axis))[: None if save else 1]
+    return list(_of_log_sum(index, lse, rest, at))[: None if save else 1]
 
 
 class _Slope:
@@ -159,8 +164,7 @@ class _Slope:
         self.counts = along >= 0
         z = limited(jnp.where(self.counts, wide(x), 0), softcap)
         self.softmax = weights(z, lse, rest, (axis,), over)
-        first = lax.axis_index(over).astype(index.dtype) * x.shape[axis] if over else 0
-        self.is_class = is_class(along - first, x.shape[axis], axis)
+        self.is_class = is_class(along - _first_class(x, index, axis, over), x.shape[axis], axis)
         self.of_limit = 1 if softcap is None else 1 - jnp.square(z / softcap)
 
 

@@ -76,9 +76,14 @@ def _prod_forward(run, over, x, /, *, save, **params):
 prod_by_slices = _by_slices(forward=_prod_forward)
 
 
+def log_sum_exp_of_shards(parts, over, dtype):
+    """Of all shards, and what rounding takes from it, from the two of this one."""
+    return with_rest(*combined_log_sum_exp(*lax.all_gather(jnp.stack(parts), over, axis=1)), dtype)
+
+
 def _log_sum_exp_forward(run, over, x, /, *, save, **params):
-    parts, rests = lax.all_gather(jnp.stack(run["forward"](wide(x), save=True, **params)), over, axis=1)
-    return with_rest(*combined_log_sum_exp(parts, rests), x.dtype)[: None if save else 1]
+    parts = run["forward"](wide(x), save=True, **params)
+    return log_sum_exp_of_shards(parts, over, x.dtype)[: None if save else 1]
 
 
 log_sum_exp_by_slices = _by_slices(forward=_log_sum_exp_forward)
