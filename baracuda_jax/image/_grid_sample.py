@@ -24,10 +24,9 @@ from .._core.regime import by_samples
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
-from ..graph._kernels import weighted as weighted_rows
 from ._arguments import images, next_to
 from ._coordinates import PADDINGS, index_of, padded, unnormalized
-from ._sample import weighted
+from ._sample import added, derivatives, weighted
 from ._taps import A, cubic_far, cubic_near
 
 MODES = ("bilinear", "nearest", "bicubic")
@@ -160,13 +159,7 @@ def _elements(grid, spatial, *, mode, padding, align_corners):
     return index, weight, inside
 
 
-def _tangent_reference(x, grid, tx, tgrid, **how):
-    return jax.jvp(functools.partial(_reference, **how), (x, grid), (tx, tgrid))[1]
-
-
-def _backward_reference(x, grid, dy, **how):
-    return jax.vjp(functools.partial(_reference, **how), x, grid)[1]((dy,))
-
+_tangent_reference, _backward_reference = derivatives(_reference)
 
 # What is read along an axis: (index, weight, whether there is such an element) of each tap.
 
@@ -245,9 +238,8 @@ def _image_cotangent(x, grid, dy, **how):
     receivers = of_entries([jnp.where(is_in, i, -1) for i, is_in in zip(index, inside, strict=True)])
     ones = jnp.ones((*batch, points), wide(grid).dtype)
     weights = of_entries([ones if w is None else w for w in weight])
-    senders = jnp.broadcast_to(jnp.tile(jnp.arange(points, dtype=jnp.int32), len(index)), receivers.shape)
     rows = jnp.swapaxes(dy.reshape(*batch, channels, points), -1, -2)
-    dx = weighted_rows(rows, weights, senders, receivers, axis=axis, num_segments=elements, sorted=False)
+    dx = added(rows, weights, receivers, elements)
     return jnp.swapaxes(dx, -1, -2).reshape(x.shape)
 
 

@@ -25,10 +25,9 @@ from .._core.regime import by_regions
 from .._core.sku import OpCategory
 from .._core.types import Implementation, Integers
 from .._core.wide import wide
-from ..graph._kernels import weighted as weighted_rows
 from ._coordinates import clipped
 from ._regions import arguments, as_boxes, boxes_and_images
-from ._sample import weighted
+from ._sample import added, derivatives, weighted
 
 FEW = 2  # samples along an axis of a bin that are terms of one expression; more are a loop
 
@@ -181,13 +180,7 @@ def _linear(at, n):
     return (index, 1 - after, inside), (jnp.minimum(index + 1, n - 1), after, inside)
 
 
-def _tangent_reference(x, boxes, tx, tboxes, **how):
-    return jax.jvp(functools.partial(_reference, **how), (x, boxes), (tx, tboxes))[1]
-
-
-def _backward_reference(x, boxes, dy, **how):
-    return jax.vjp(functools.partial(_reference, **how), x, boxes)[1]((dy,))
-
+_tangent_reference, _backward_reference = derivatives(_reference)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # By kernels
@@ -240,12 +233,8 @@ def _image_cotangent(x, image, frames, dy, size, samples):
         image.reshape(math.prod(batch), *image.shape[axis:]), frames.reshape(math.prod(batch), *frames.shape[axis:])
     )
     receivers, weights = (each.reshape(*batch, each.shape[-1]) for each in (receivers, weights))
-    senders = jnp.tile(jnp.arange(bins, dtype=jnp.int32), 4 * samples**2)
     rows = jnp.moveaxis(dy, -3, -1).reshape(*batch, bins, channels)
-    dx = weighted_rows(
-        rows, weights, jnp.broadcast_to(senders, receivers.shape), receivers, axis=axis,
-        num_segments=n * height * width, sorted=False,
-    )  # fmt: skip
+    dx = added(rows, weights, receivers, n * height * width)
     return jnp.moveaxis(dx.reshape(*batch, n, height, width, channels), -1, -3)
 
 

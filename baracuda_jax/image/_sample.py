@@ -1,11 +1,13 @@
 """Elements of images at indices that are computed, weighted and summed."""
 
+import functools
 import math
 
 import jax
 import jax.numpy as jnp
 
 from .._core import explicit
+from ..graph._kernels import weighted as weighted_rows
 
 
 def weighted(x, index, weight, inside):
@@ -22,3 +24,24 @@ def weighted(x, index, weight, inside):
         taken = jnp.where(is_in[:, None], explicit.reshape(taken, n, channels, *shape), 0)
         y = y + (taken if w is None else taken * w[:, None])
     return y
+
+
+def derivatives(reference):
+    """The tangent and the backward body, in plain JAX, of that of an image and of where it is sampled."""
+
+    def tangent(x, at, tx, tat, **how):
+        return jax.jvp(functools.partial(reference, **how), (x, at), (tx, tat))[1]
+
+    def backward(x, at, dy, **how):
+        return jax.vjp(functools.partial(reference, **how), x, at)[1]((dy,))
+
+    return tangent, backward
+
+
+def added(rows, weights, receivers, elements):
+    """The sums by element, [*batch, elements, channels], of rows [*batch, n, channels] times weights. Entries [*batch, m n]
+    are of the rows in order, m times, and negative ones are of no element."""
+    count = rows.shape[-2]
+    senders = jnp.tile(jnp.arange(count, dtype=jnp.int32), receivers.shape[-1] // max(count, 1))
+    senders, axis = jnp.broadcast_to(senders, receivers.shape), rows.ndim - 2
+    return weighted_rows(rows, weights, senders, receivers, axis=axis, num_segments=elements, sorted=False)
