@@ -16,6 +16,7 @@ from .._core.types import Implementation
 from .._core.wide import wide, wide_dtype
 from . import _decode_bodies
 from ._call import FAR, _positive, _scale
+from ._paged import table_of
 
 
 @api
@@ -134,15 +135,9 @@ def arguments(op, query, k_pages, v_pages, page_table, lengths, slopes, *, scale
         raise ValueError(
             f"{op}: query must have a multiple of the {k_pages.shape[-2]} heads of k_pages, got {query.shape[-2]} heads"
         )
-    page_table, lengths = checks.array(op, "page_table", page_table), checks.array(op, "lengths", lengths)
-    for name, x in (("page_table", page_table), ("lengths", lengths)):
-        checks.dtype(op, name, x, checks.INTEGERS)
-    if page_table.ndim != 2 or page_table.shape[0] != query.shape[0]:
-        raise ValueError(
-            f"{op}: page_table must be [batch, pages of a sequence] with the batch of query, {query.shape[0]}, got shape "
-            f"{page_table.shape}"
-        )
-    checks.shape(op, "lengths", lengths, query.shape[:1], "the batch of query")
+    batch = query.shape[0]
+    with_batch = f"the batch of query, {batch}"
+    page_table, lengths = table_of(op, page_table, "lengths", lengths, batch, with_batch, "the batch of query")
     checks.positions(op, "k_pages", k_pages.shape[0] * k_pages.shape[1], "rows")
     checks.positions(op, "page_table", page_table.shape[1] * k_pages.shape[1], "keys in a row")
     slopes = slopes_of(op, slopes, query)

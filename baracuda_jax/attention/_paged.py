@@ -56,18 +56,25 @@ def paged_kv_append(
         raise ValueError(
             f"{op}: pages must be [pages, n, ...] and new [batch, rows, ...], got {pages.shape} and {new.shape}"
         )
-    page_table, position = checks.array(op, "page_table", page_table), checks.array(op, "position", position)
-    for name, x in (("page_table", page_table), ("position", position)):
-        checks.dtype(op, name, x, checks.INTEGERS)
-    if page_table.ndim != 2 or page_table.shape[0] != new.shape[0]:
-        raise ValueError(
-            f"{op}: page_table must be [batch, pages of a sequence] with the batch of new, {new.shape[0]}, got shape "
-            f"{page_table.shape}"
-        )
-    checks.shape(op, "position", position, new.shape[:1], "the batch of new")
+    batch = new.shape[0]
+    with_batch = f"the batch of new, {batch}"
+    page_table, position = table_of(op, page_table, "position", position, batch, with_batch, "the batch of new")
     if not new.size or not pages.size or not page_table.size:
         return pages
     return _append(pages, new, page_table, position)
+
+
+def table_of(op, page_table, name, each, batch, with_batch, meaning):
+    """A page table and a number for each of its sequences, called `name`, checked."""
+    page_table, each = checks.array(op, "page_table", page_table), checks.array(op, name, each)
+    for which, x in (("page_table", page_table), (name, each)):
+        checks.dtype(op, which, x, checks.INTEGERS)
+    if page_table.ndim != 2 or page_table.shape[0] != batch:
+        raise ValueError(
+            f"{op}: page_table must be [batch, pages of a sequence] with {with_batch}, got shape {page_table.shape}"
+        )
+    checks.shape(op, name, each, (batch,), meaning)
+    return page_table, each
 
 
 @compiled()

@@ -18,6 +18,7 @@ from .._core.types import Implementation
 from ..segment import segment_take
 from ._call import Operands, _lengths, call, static
 from ._decode import draw, numbers, pages_of, slopes_of
+from ._paged import table_of
 from ._ragged import bounds, most_of, packed, padded, starts_of
 
 Window = int | tuple[int | None, int | None] | None
@@ -178,14 +179,8 @@ def cache_of(op, query, k_pages, v_pages, page_table, lengths, batch):
             f"{op}: query must have the d of k_pages and a multiple of its heads, {k_pages.shape[-2:]}, got shape "
             f"{query.shape}"
         )
-    page_table, lengths = checks.array(op, "page_table", page_table), checks.array(op, "lengths", lengths)
-    for name, x in (("page_table", page_table), ("lengths", lengths)):
-        checks.dtype(op, name, x, checks.INTEGERS)
-    if page_table.ndim != 2 or page_table.shape[0] != batch:
-        raise ValueError(
-            f"{op}: page_table must be [batch, pages of a sequence] with a batch of {batch}, got shape {page_table.shape}"
-        )
-    checks.shape(op, "lengths", lengths, (batch,), "one for each sequence")
+    with_batch = f"a batch of {batch}"
+    page_table, lengths = table_of(op, page_table, "lengths", lengths, batch, with_batch, "one for each sequence")
     checks.positions(op, "page_table", page_table.shape[1] * k_pages.shape[1], "keys in a row")
     return (k_pages, v_pages), *numbers(page_table, lengths, pages=k_pages.shape[0])
 
