@@ -210,6 +210,17 @@ def test_every_float_of_8_bits(implementation, dtype):
     assert not np.isfinite(np.asarray(y).ravel()[~finite & ~(wide == -np.inf)]).any()
 
 
+def test_gradients_where_a_checkpoint_policy_saves_all():
+    """Also of keys beyond 240 and subnormal ones, which JAX would not save as floats of 8 bits."""
+    stored = np.array([448, -288, 2.0**-9, 240], np.float32).astype(jnp.float8_e4m3fn).reshape(1, 4, 1, 1)
+    pages, table, lengths = sent.asarray(stored), sent.zeros((1, 1), jnp.int32), sent.asarray(np.int32([4]))
+    loss = lambda q: bj.batch_paged_decode_fp8(q, pages, pages, table, lengths, scale=2.0**-9)[0, 0, 0]
+    q, policy = sent.ones((1, 1, 1), jnp.float32), jax.checkpoint_policies.everything_saveable
+    want = jax.grad(loss)(q)
+    assert np.isfinite(want).all()
+    np.testing.assert_allclose(jax.jit(jax.grad(jax.checkpoint(loss, policy=policy)))(q), want, rtol=1e-6)
+
+
 @BOTH
 @pytest.mark.parametrize("shape", [(), (2,)])
 def test_scales_of_a_cache_that_saturates(implementation, shape):

@@ -199,6 +199,20 @@ def test_state_through_checkpoint_scan_and_vmap():
             np.testing.assert_array_equal(a[i], b)
 
 
+@pytest.mark.parametrize("policy", ["everything_saveable", "dots_saveable"])
+def test_checkpoint_policies_keep_saturated_and_subnormal_values(policy):
+    """`reduce_precision`, by which JAX rounds floats that it saves, knows neither of float8_e4m3fn."""
+    x, kernel = (
+        sent.asarray(np.float32([[448, 300, 2.0**-9, 1]])),
+        sent.asarray(np.float32([[448], [2.0**-8], [1], [256]])),
+    )
+    state = Fp8State(*(Fp8Scale(jnp.float32(1), sent.zeros(2, jnp.float32)) for _ in range(3)))
+    loss = lambda x, kernel: bj.fp8_linear(x, kernel, state).sum()
+    got = jax.jit(jax.grad(jax.checkpoint(loss, policy=getattr(jax.checkpoint_policies, policy)), (0, 1)))(x, kernel)
+    _same(got[0], np.transpose(kernel))
+    _same(got[1], [[448], [288], [2.0**-9], [1]])
+
+
 def _trained(layer, state, steps=150):
     """Regression of a linear map by Adam; the state is replaced by its gradient."""
     x, true = normal((64, 16), "float32", 7), normal((16, 4), "float32", 8)

@@ -171,6 +171,7 @@ def static(op, query, scale, softcap, window):
         scale=_scale(op, scale, query),
         softcap=None if softcap is None else _positive(op, "softcap", softcap),
         left=None if window is None else min(checks.integer(op, "window", window, 0), FAR),
+        float8=None,
     )
 
 

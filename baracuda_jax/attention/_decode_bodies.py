@@ -1,6 +1,7 @@
 """Decoding over pages: what it computes in plain JAX, and its kernels.
 
-Queries are [..., b, heads, d] and wide, pages [..., pages, n, heads of keys, d]. The derivatives need no order of keys: with
+Queries are [..., b, heads, d] and wide, pages [..., pages, n, heads of keys, d]: floats, or the bits of those of the type
+`float8`, which have no derivative. The derivatives need no order of keys: with
 lse known, y is the sum of exp(score - lse) v, whose derivative is JAX's. They are of gathered keys, which in native bodies
 kernels gather, and add up in the order of the pages."""
 
@@ -11,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core.compiled import full
+from .._core.float8 import of_bits
 from .._core.kernel import kernel
 from .._core.wide import wide
 from ..segment import _kernels, _references
@@ -20,15 +22,13 @@ LOG2_E = 1.4426950408889634
 CHUNK, MOST_CHUNKS = 512, 128  # as in ffi/patterns/attention.h
 
 
-def _keys(pages, page_table, gather):
+def _keys(pages, page_table, float8, gather):
     """The rows of each sequence, wide, [..., b, s, heads, d]; 0 where there is no page."""
     axis = pages.ndim - 4
-    dtype, shape = pages.dtype, (*page_table.shape[:-1], page_table.shape[-1] * pages.shape[-3], *pages.shape[-2:])
+    shape = (*page_table.shape[:-1], page_table.shape[-1] * pages.shape[-3], *pages.shape[-2:])
     ids = page_table.reshape(*page_table.shape[:axis], math.prod(page_table.shape[axis:]))
-    if dtype.itemsize > 1:
-        return wide(gather(pages, ids, axis=axis)).reshape(shape)
-    bits = gather(jax.lax.bitcast_convert_type(pages, jnp.uint8), ids, axis=axis)
-    return jax.lax.bitcast_convert_type(bits, dtype).astype(jnp.float32).reshape(shape)
+    rows = gather(pages, ids, axis=axis)
+    return (wide(rows) if float8 is None else of_bits(rows, float8).astype(jnp.float32)).reshape(shape)
 
 
 def _seen(pages, page_table, lengths, left):
@@ -60,15 +60,18 @@ def _heads(x, values=()):
     return x.reshape(*x.shape[: last - 2], x.shape[last - 2] * x.shape[last - 1], *values)
 
 
-def _gathered(k_pages, v_pages, page_table, lengths, left, gather):
+def _gathered(k_pages, v_pages, page_table, lengths, left, float8, gather):
     seen, distance = _seen(k_pages, page_table, lengths, left)
-    # What is after the end may be anything, NaN too.
-    k, v = (jnp.where(seen[..., None, None], _keys(p, page_table, gather), 0) for p in (k_pages, v_pages))
-    return k, v, seen, distance
+    return *(_seen_keys(p, page_table, seen, float8, gather) for p in (k_pages, v_pages)), seen, distance
 
 
-def reference(q, k_pages, v_pages, page_table, lengths, slopes, *, scale, softcap, left):
-    k, v, seen, distance = _gathered(k_pages, v_pages, page_table, lengths, left, _references.take)
+def _seen_keys(pages, page_table, seen, float8, gather):
+    """What is after the end may be anything, NaN too."""
+    return jnp.where(seen[..., None, None], _keys(pages, page_table, float8, gather), 0)
+
+
+def reference(q, k_pages, v_pages, page_table, lengths, slopes, *, scale, softcap, left, float8):
+    k, v, seen, distance = _gathered(k_pages, v_pages, page_table, lengths, left, float8, _references.take)
     s = _scores(q, k, slopes, seen, distance, scale, softcap)
     top = jax.lax.stop_gradient(finite(jnp.max(s, -1, initial=-jnp.inf)))
     p = jnp.exp(s - top[..., None])
@@ -79,8 +82,10 @@ def reference(q, k_pages, v_pages, page_table, lengths, slopes, *, scale, softca
     return _heads(y, v.shape[-1:]), _heads(jnp.where(some, top + jnp.log(total), -jnp.inf))
 
 
-def native(q, k_pages, v_pages, page_table, lengths, slopes, *, scale, softcap, left, save=False):
+def native(q, k_pages, v_pages, page_table, lengths, slopes, *, scale, softcap, left, float8, save=False):
     values, capacity = v_pages.shape[-1], k_pages.shape[-3] * page_table.shape[-1]
+    if float8 is not None:
+        k_pages, v_pages = of_bits(k_pages, float8), of_bits(v_pages, float8)
     y = jax.ShapeDtypeStruct((*q.shape[:-1], values), q.dtype)
     found = kernel(
         "paged_decode", "...bhd, ...pnkd, ...pnkf, ...bm, ...b, ...h -> ...bhf, ...bh",
@@ -114,23 +119,34 @@ def _sums(lse, seen, distance, scale, softcap):
     return sums
 
 
-def tangent(gather, q, k_pages, v_pages, page_table, lengths, slopes, lse, tq, tk, tv, ts, *, scale, softcap, left):
-    k, v, seen, distance = _gathered(k_pages, v_pages, page_table, lengths, left, gather)
-    tk, tv = (jnp.where(seen[..., None, None], _keys(t, page_table, gather), 0) for t in (tk, tv))
+def tangent(
+    gather, q, k_pages, v_pages, page_table, lengths, slopes, lse, tq, tk, tv, ts, *, scale, softcap, left, float8
+):
+    k, v, seen, distance = _gathered(k_pages, v_pages, page_table, lengths, left, float8, gather)
+    if float8 is None:
+        tk, tv = (_seen_keys(t, page_table, seen, None, gather) for t in (tk, tv))
+    else:
+        tk, tv = (full(x.shape, 0, x.dtype) for x in (k, v))
     sums = _sums(lse, seen, distance, scale, softcap)
     (y, _), (dy, dlse) = jax.jvp(sums, (q, k, v, slopes), (tq, tk, tv, ts))
     return dy - y * dlse[..., None], dlse
 
 
 def backward(
-    gather, add_up, q, k_pages, v_pages, page_table, lengths, slopes, lse, dy, dlse, *, scale, softcap, left
+    gather, add_up, q, k_pages, v_pages, page_table, lengths, slopes, lse, dy, dlse, *, scale, softcap, left,
+    float8,
 ):  # fmt: skip
-    k, v, seen, distance = _gathered(k_pages, v_pages, page_table, lengths, left, gather)
+    k, v, seen, distance = _gathered(k_pages, v_pages, page_table, lengths, left, float8, gather)
     dy = full((*q.shape[:-1], v.shape[-1]), 0, q.dtype) if dy is None else dy
     dlse = full(lse.shape, 0, lse.dtype) if dlse is None else dlse
     (y, _), pull = jax.vjp(_sums(lse, seen, distance, scale, softcap), q, k, v, slopes)
     dq, dk, dv, dslopes = pull((dy, dlse - (dy * y).sum(-1)))
-    pages = lambda d, like: add_up(jnp.where(seen[..., None, None], d, 0), page_table, like)
+
+    def pages(d, like):
+        if float8 is not None:
+            return full(like.shape, 0, like.dtype)
+        return add_up(jnp.where(seen[..., None, None], d, 0), page_table, like)
+
     return dq, pages(dk, k_pages), pages(dv, v_pages), dslopes
 
 

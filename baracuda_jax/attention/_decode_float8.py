@@ -1,6 +1,5 @@
 """Decoding over a cache of 8-bit floats, and over one without pages."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -10,6 +9,7 @@ from .._core import checks, explicit
 from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
+from .._core.float8 import bits
 from .._core.op import compose
 from .._core.sku import OpCategory
 from .._core.types import Implementation
@@ -85,7 +85,8 @@ def batch_paged_decode_fp8(
     )
     query, k_pages, v_pages, *others = arrays
     scales = [_scale_of(op, name, x, k_pages) for name, x in (("k_scale", k_scale), ("v_scale", v_scale))]
-    query, k_pages, v_pages = _scaled(query, scales[0]), *_stopped(k_pages, v_pages)
+    params |= {"float8": k_pages.dtype.name}
+    query, k_pages, v_pages = _scaled(query, scales[0]), *_bits(k_pages, v_pages)
     of_y = lambda y: _scaled(y, scales[1]).astype(arrays[0].dtype)
     return results(op, (query, k_pages, v_pages, *others), params, return_lse, implementation, of_y)
 
@@ -111,8 +112,8 @@ def _scaled(x, scale):
 
 
 @compiled()
-def _stopped(*pages):
-    return tuple(map(jax.lax.stop_gradient, pages))
+def _bits(*pages):
+    return tuple(map(bits, pages))
 
 
 def _case(name, dtype, scales, drawn, **kwargs):

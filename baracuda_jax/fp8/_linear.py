@@ -17,6 +17,7 @@ from .._core import checks
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.facade import facade, facade_api
+from .._core.float8 import bits, of_bits
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from . import _arguments
@@ -104,12 +105,13 @@ def _forward(x, kernel, bias, state):
     (qx, of_x), (qk, of_kernel) = cast(x, state.x.scale, dtype=FORWARD), cast(kernel, state.kernel.scale, dtype=FORWARD)
     y = _product(qx, qk, ((x.ndim - 1,), (0,)), state.x, state.kernel)
     y = y if bias is None else y + jnp.expand_dims(bias.astype(y.dtype), range(y.ndim - 1))
-    return y.astype(x.dtype), (qx, qk, of_x, of_kernel)
+    return y.astype(x.dtype), (bits(qx), bits(qk), of_x, of_kernel)
 
 
 @compiled("margin", "algorithm", "dtypes")
 def _backward(kept, state, dy, *, margin, algorithm, dtypes):
     qx, qk, of_x, of_kernel = kept
+    qx, qk = of_bits(qx, FORWARD), of_bits(qk, FORWARD)
     qd, of_gradient = cast(dy, state.gradient.scale, dtype=BACKWARD)
     rows = tuple(range(dy.ndim - 1))
     dx = _product(qd, qk, ((dy.ndim - 1,), (1,)), state.gradient, state.kernel)
