@@ -320,6 +320,7 @@ from .moe import (
     moe_wmma_gguf,
 )
 from .normalization import (
+    add_rms_norm,
     batch_norm,
     group_norm,
     instance_norm,
@@ -557,6 +558,7 @@ __all__ = [
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
     "add",
+    "add_rms_norm",
     "addcdiv",
     "addcmul",
     "affine",

@@ -180,13 +180,10 @@ class Example:
 
     @property
     def is_fused(self):
-        """Whether it has plain JAX, also between ops and of what a kernel gives, which XLA fuses with what is around it."""
+        """Whether it has plain JAX, also between ops, which XLA fuses with what is around it."""
         reduction = inspect.signature(self.op.public).parameters.get("reduction")
         is_reduced = reduction is not None and self.case.kwargs.get("reduction", reduction.default) != "none"
-        is_between = self.op.name in ("quantile", "nanquantile")  # two elements, of which the kernel finds both
-        is_product = self.op.family == "packed" and self.op.differentiable  # of many rows a library multiplies
-        is_sampled = self.op.name in ("grid_sample", "roi_align")  # of whose gradients XLA computes the weights
-        return bool(self.op.is_facade or self.op.made_of or is_reduced or is_between or is_product or is_sampled)
+        return bool(self.op.is_facade or self.op.made_of or self.op.fused or is_reduced)
 
     def same(self, a, b):
         """The same bits from two programs, or the same numbers."""

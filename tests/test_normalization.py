@@ -126,6 +126,21 @@ def test_rounding_before_the_weight():
     assert (bj.rms_norm(x, weight) != normalized * weight).any()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_sum_is_normalized_as_it_is_rounded(dtype):
+    """In a program of its own, and in one where XLA could leave the rounding out; with the gradients of the two steps."""
+    x, residual, dy, dtotal = (normal((4, 64), dtype, i) for i in range(4))
+    weight = normal((64,), "float32", 4)
+    step = lambda x, residual, weight: (bj.rms_norm(x + residual, weight), x + residual)
+    for fun in (bj.add_rms_norm, jax.jit(bj.add_rms_norm)):
+        y, total = fun(x, residual, weight)
+        same_bits(total, x + residual)
+        close(y, bj.rms_norm(total, weight), dtype)
+    got, want = (jax.vjp(f, x, residual, weight)[1]((dy, dtotal)) for f in (bj.add_rms_norm, step))
+    for a, b in zip(got, want, strict=True):
+        close(a, b, dtype, scale=8)
+
+
 def test_groups_of_nothing():
     """No NaN, in values and gradients."""
     with jax.debug_nans(True):
@@ -228,6 +243,11 @@ REFUSED = {
         (ValueError, "offset must be a static number, got nan", {"offset": float("nan")}),
         (TypeError, "round_before_weight must be True or False, got 1", {"round_before_weight": 1}),
     ],
+    "add_rms_norm": [
+        *COMMON, *SEVERAL,
+        (ValueError, r"residual must have shape \(2, 3\), that of x, got \(3,\)", {"residual": ONES}),
+        (TypeError, "residual must have the dtype of x, float64, got float32", {"residual": normal((2, 3), "float32")}),
+    ],
     "group_norm": [
         *COMMON, *BIASED,
         (ValueError, "num_groups must divide the 3 channels of x, got 2", {"num_groups": 2}),
@@ -244,7 +264,11 @@ REFUSED = {
         (ValueError, "axis_name must be an axis of .* around the call, got 'rows'", {"training": True, "axis_name": "rows"}),
     ],
 }  # fmt: skip
-ALWAYS = {"group_norm": {"num_groups": 1}, "batch_norm": {"running_mean": ONES, "running_var": ONES}}
+ALWAYS = {
+    "add_rms_norm": {"residual": normal((2, 3))},
+    "group_norm": {"num_groups": 1},
+    "batch_norm": {"running_mean": ONES, "running_var": ONES},
+}
 
 
 @pytest.mark.parametrize("name, error, match, kwargs", [(name, *row) for name, rows in REFUSED.items() for row in rows])

@@ -73,6 +73,7 @@ class Op:
     quantized: bool = False
     surrogate: bool = False
     is_linear: bool = False
+    fused: bool = False  # whether XLA computes a part of it, also where kernels are called
     is_facade: bool = False  # the public function is plain JAX
 
     def __call__(self, *operands, implementation=None, save=False, **params):
@@ -166,6 +167,7 @@ def declare(
     regime: Callable = by_size,
     library: str | None = None,
     weak: bool = False,
+    fused: bool = False,
 ) -> Op:
     """Declares an op and puts it in the table `OPS`; `complete.py` says what must not be left out.
 
@@ -201,6 +203,8 @@ def declare(
     regime          the sizes besides bytes on which the choice of backend depends: a rule of `regime.py`
     weak            whether the output, of the operands' dtype, is weakly typed where they are, as Python numbers: so are the
                     results of JAX's elementwise functions and of those that move elements
+    fused           whether plain JAX is around the kernels, which XLA fuses with what comes before and after: results
+                    are the same numbers in all programs, and the same bits in two runs of one
     """
     constant, shared, follows = constant or {}, shared or {}, follows or {}
     aliases, outputs = aliases or {}, tuple(outputs or results[:1])
@@ -287,6 +291,7 @@ def declare(
         quantized=quantized,
         surrogate=surrogate,
         is_linear=linear is not None,
+        fused=fused,
         **primitives,
     )
     return op

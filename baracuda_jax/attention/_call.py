@@ -99,8 +99,8 @@ def static(op, query, *, scale, is_causal=False, alignment="top_left", window=No
     if block_size is not None:
         block_size = checks.integer(op, "block_size", block_size, 1)
     left, right = (None, None) if window is None else window_sizes(op, window)
-    softcap = None if softcap is None else _positive(op, "softcap", softcap)
-    spec = Spec(_scale(op, scale, query), softcap, checks.flag(op, "is_causal", is_causal), left, right, block_size)
+    softcap = None if softcap is None else positive(op, "softcap", softcap)
+    spec = Spec(scale_of(op, scale, query), softcap, checks.flag(op, "is_causal", is_causal), left, right, block_size)
     return spec, alignment if not isinstance(alignment, str) else checks.choice(op, "alignment", alignment, ALIGNMENTS)
 
 
@@ -127,7 +127,7 @@ def window_sizes(op, window):
     return tuple(None if n is None else min(n, FAR) for n in found)
 
 
-def _scale(op, scale, query):
+def scale_of(op, scale, query):
     if scale is None:
         return float(max(query.shape[-1], 1) ** -0.5)
     if not checks.is_number(scale) or not np.isfinite(scale):
@@ -135,7 +135,7 @@ def _scale(op, scale, query):
     return float(scale)
 
 
-def _positive(op, name, value):
+def positive(op, name, value):
     if not checks.is_number(value) or not (np.isfinite(value) and value > 0):
         raise ValueError(f"{op}: {name} must be a static number above 0, got {value!r}")
     return float(value)

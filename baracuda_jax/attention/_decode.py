@@ -15,7 +15,7 @@ from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide, wide_dtype
 from . import _decode_bodies
-from ._call import FAR, _positive, _scale
+from ._call import FAR, positive, scale_of
 from ._paged import table_of
 
 
@@ -168,8 +168,8 @@ def slopes_of(op, slopes, query):
 
 def static(op, query, scale, softcap, window):
     return dict(
-        scale=_scale(op, scale, query),
-        softcap=None if softcap is None else _positive(op, "softcap", softcap),
+        scale=scale_of(op, scale, query),
+        softcap=None if softcap is None else positive(op, "softcap", softcap),
         left=None if window is None else min(checks.integer(op, "window", window, 0), FAR),
         float8=None,
     )

@@ -144,7 +144,7 @@ def backward(
 
     def pages(d, like):
         if float8 is not None:
-            return full(like.shape, 0, like.dtype)
+            return full(like.shape, 0, q.dtype)
         return add_up(jnp.where(seen[..., None, None], d, 0), page_table, like)
 
     return dq, pages(dk, k_pages), pages(dv, v_pages), dslopes

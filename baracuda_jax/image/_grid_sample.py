@@ -279,4 +279,5 @@ GRID_SAMPLE = declare(
     batched=as_they_are,
     cut="positions may be anywhere in an image",
     regime=by_samples,
+    fused=True,
 )

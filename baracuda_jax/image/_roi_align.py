@@ -291,4 +291,5 @@ ROI_ALIGN = declare(
     batched=as_they_are,
     cut="boxes may be of any image",
     regime=by_regions,
+    fused=True,
 )

@@ -235,6 +235,7 @@ _terms = declare(
     backward=Body(_backward),
     kernels={"forward": ("reduce_logsumexp",)},
     library="xla",
+    fused=True,
 )
 
 describe(

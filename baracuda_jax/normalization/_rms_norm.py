@@ -1,4 +1,4 @@
-"""Normalization by the root of the mean square."""
+"""Normalization by the root of the mean square, also of a sum."""
 
 from collections.abc import Sequence
 
@@ -62,6 +62,60 @@ def rms_norm(
     return back(_rms_norm(x, weight, eps=epsilon(op, eps), offset=offset if has_weight else 0.0, rounds=rounds))
 
 
+@facade_api("xla")
+def add_rms_norm(
+    x: ArrayLike,
+    residual: ArrayLike,
+    weight: ArrayLike | None = None,
+    axis: int | Sequence[int] = -1,
+    *,
+    eps: float = 1e-6,
+    offset: float = 0.0,
+    round_before_weight: bool = False,
+    implementation: Implementation = None,
+) -> tuple[Array, Array]:
+    """A residual connection and RMS normalization: the sum of two arrays, and it normalized.
+
+    Formula:
+        total = x + residual, y = rms_norm(total, weight). dx and dresidual are the same: dtotal and what rms_norm gives for
+        dy, added.
+
+    Args:
+        x: floats, of rank 1 or more: what a layer gives.
+        residual: array of x's shape and dtype, to which that is added.
+        weight: array of the sizes of the normalized axes, in x's order; None for a factor of 1. It has x's dtype, or is
+            float32 with half precisions.
+        axis: static integer or a tuple of them, the axes that a slice consists of.
+        eps, offset, round_before_weight: as in `rms_norm`.
+        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+
+    Returns:
+        (y, total), both of x's shape and dtype; total is the residual of the next layer.
+
+    Raises:
+        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
+
+    Precision: total is rounded before it is normalized: y has the bits of `rms_norm` of it.
+
+    Source: vLLM's fused_add_rms_norm, which writes both in place.
+    """
+    op = "add_rms_norm"
+    x, residual = checks.floats(op, "x", x), checks.array(op, "residual", residual)
+    checks.same_dtype(op, "residual", residual, "x", x)
+    checks.shape(op, "residual", residual, x.shape, "that of x")
+    has_weight, offset = weight is not None, number(op, "offset", offset)
+    total = _sum(x, residual)
+    slices_of_it, weight, back = slices(op, total, axis, weight=(weight, 1))
+    rounds = checks.flag(op, "round_before_weight", round_before_weight)
+    options = dict(eps=epsilon(op, eps), offset=offset if has_weight else 0.0, rounds=rounds)
+    return back(_rms_norm(slices_of_it, weight, **options)), total
+
+
+@compiled()
+def _sum(x, residual):
+    return _rounded(wide(x) + wide(residual), x.dtype).astype(x.dtype)
+
+
 def _rounded(y, dtype):
     """y as rounded to the dtype; casts to it and back XLA may leave out."""
     to = jnp.finfo(dtype)
@@ -76,8 +130,8 @@ def _rms_norm(x, weight, *, eps, offset, rounds):
     return (y * (offset + along(weight, x.ndim - 1, x.ndim))).astype(x.dtype)
 
 
-def _case(name, shape, weight, **kwargs):
-    return Case(name, lambda rng: (rng.standard_normal(shape), rng.standard_normal(weight)), kwargs)
+def _case(name, shape, weight, *, count=1, **kwargs):
+    return Case(name, lambda rng: (*rng.standard_normal((count, *shape)), rng.standard_normal(weight)), kwargs)
 
 
 facade(
@@ -93,4 +147,18 @@ facade(
     dtypes=checks.FLOATS,
     operands=("x", "weight"),
     differentiable=("x", "weight"),
+)
+facade(
+    "add_rms_norm",
+    family="normalization",
+    category=OpCategory.NORMALIZATION,
+    public=add_rms_norm,
+    cases=(
+        _case("rows", (5, 41), (41,), count=2),
+        _case("columns", (17, 6), (17,), count=2, axis=0, offset=1.0, round_before_weight=True),
+    ),
+    dtypes=checks.FLOATS,
+    operands=("x", "residual", "weight"),
+    outputs=("y", "total"),
+    differentiable=("x", "residual", "weight"),
 )

@@ -196,4 +196,5 @@ BY_EXPERT = declare(
     kernels={"forward": ("packed_rows_by_expert_k",), "backward": ("unpack_k",)},
     sometimes=("packed_rows_by_expert_legacy", "unpack_legacy", "unpack_k"),
     regime=lambda call: {"length": call.operand("experts").shape[-1], "inner": call.operand("data").shape[-2]},
+    fused=True,
 )

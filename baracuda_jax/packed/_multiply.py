@@ -115,6 +115,7 @@ def declare_multiply(name, public, cases, targets):
         kernels={"forward": (f"packed_rows_{first}",), "backward": (f"unpack_{first}",)},
         sometimes=(f"unpack_{first}", *(f"{kind}_{of}" for of in others for kind in ("packed_rows", "unpack"))),
         regime=by_count,
+        fused=True,
     )
 
 

@@ -2,7 +2,6 @@
 softmax again, whatever rounding took from the result; declarations; and the computation on shards of slices."""
 
 import functools
-import math
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +16,7 @@ from .._core.regime import along_axes
 from .._core.sku import OpCategory
 from .._core.wide import wide, wide_dtype, with_rest
 from ..reduce._family import slices
+from ._rows import Rows
 
 
 def forward_reference(value, x, *, axes, over=()):
@@ -71,36 +71,20 @@ def _full_or_by_slice(names, types, params):
     return [of(name, x) for name, x in zip(names, types, strict=True)]
 
 
-class _Rows:
-    """Arrays of x's shape as rows of slices, and back."""
-
-    def __init__(self, x, axes):
-        self.kept = x.ndim - len(axes)
-        self.order = [i for i in range(x.ndim) if i not in axes] + list(axes)
-        self.shape = tuple(x.shape[i] for i in self.order)
-
-    def of(self, x):
-        return x.transpose(self.order).reshape(*self.shape[: self.kept], math.prod(self.shape[self.kept :]))
-
-    def back(self, y):
-        return y.reshape(self.shape).transpose([self.order.index(i) for i in range(len(self.order))])
-
-
 def _forward(name, value, x, *, axes, save):
     if 0 in x.shape:  # slices of nothing are not read
         return forward_reference(value, x, axes=axes)[: None if save else 1]
-    rows = _Rows(x, axes)
+    rows = Rows(x, axes)
     by_row = jax.ShapeDtypeStruct(rows.shape[: rows.kept], x.dtype)
-    out = [jax.ShapeDtypeStruct(rows.of(x).shape, x.dtype), by_row, by_row.update(dtype=wide_dtype(x.dtype))]
+    out = [rows.like(x.dtype), by_row, by_row.update(dtype=wide_dtype(x.dtype))]
     dims = "...n -> ...n, ..., ..." if save else "...n -> ...n"
     y, *saved = kernel(name, dims, rows.of(x), out=out[: None if save else 1])
     return rows.back(y), *saved
 
 
 def _linear(target, x, lse, rest, t, *, axes):
-    rows = _Rows(x, axes)
-    out = [jax.ShapeDtypeStruct(rows.of(t).shape, t.dtype)]
-    (y,) = kernel(target, "...n, ..., ..., ...n -> ...n", rows.of(x), lse, rest, rows.of(t), out=out)
+    rows = Rows(x, axes)
+    (y,) = kernel(target, "...n, ..., ..., ...n -> ...n", rows.of(x), lse, rest, rows.of(t), out=[rows.like(t.dtype)])
     return (rows.back(y),)
 
 

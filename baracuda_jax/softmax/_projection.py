@@ -2,7 +2,6 @@
 
 import functools
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -14,6 +13,7 @@ from .._core.partition import Partition
 from .._core.regime import along_axes
 from .._core.sku import OpCategory
 from .._core.wide import wide
+from ._rows import Rows
 from ._where import among
 
 
@@ -63,11 +63,9 @@ def _labels(names, types, params):
 
 
 def _call(target, *operands, axis):
-    """A kernel, along the last axis; here any may be meant."""
-    rows = [jnp.moveaxis(x, axis, -1) for x in operands]
-    out = jax.ShapeDtypeStruct(rows[-1].shape, rows[-1].dtype)
-    (y,) = kernel(target, f"{', '.join(['...n'] * len(rows))} -> ...n", *rows, out=[out])
-    return (jnp.moveaxis(y, -1, axis),)
+    rows, dims = Rows(operands[0], (axis,)), ", ".join(["...n"] * len(operands))
+    (y,) = kernel(target, f"{dims} -> ...n", *map(rows.of, operands), out=[rows.like(operands[-1].dtype)])
+    return (rows.back(y),)
 
 
 def _derivative(weight):

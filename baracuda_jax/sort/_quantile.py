@@ -241,11 +241,11 @@ def _quantile_cases():
     )
 
 
-def _declare(name, public, cases):
-    return statistics(name, "x", public=public, cases=cases, dtypes=checks.FLOATS)
+def _declare(name, public, cases, fused=False):
+    return statistics(name, "x", public=public, cases=cases, dtypes=checks.FLOATS, fused=fused)
 
 
 _median = _declare("median", median, cases(_SHAPES))
 _nanmedian = _declare("nanmedian", nanmedian, cases(_SHAPES))
-_quantile = _declare("quantile", quantile, _quantile_cases())
-_nanquantile = _declare("nanquantile", nanquantile, _quantile_cases())
+_quantile = _declare("quantile", quantile, _quantile_cases(), fused=True)
+_nanquantile = _declare("nanquantile", nanquantile, _quantile_cases(), fused=True)

@@ -35,7 +35,7 @@ def _backward_by(scatter):
     return lambda indices, dy, *, count: (scatter(indices, dy, count, dy.ndim - 1, unique=False),)
 
 
-def statistics(name, operand, *, public, cases, dtypes):
+def statistics(name, operand, *, public, cases, dtypes, fused=False):
     """Declares one: called with rows and ranks, of int32, it gives values, and indices with `save`."""
     return declare(
         name,
@@ -56,4 +56,5 @@ def statistics(name, operand, *, public, cases, dtypes):
         tangent=Body(_tangent_by(_references.take), _tangent_by(_kernels.take)),
         backward=Body(_backward_by(_references.scatter), _backward_by(_kernels.scatter)),
         kernels={"forward": ("order_statistics",), "tangent": ("take_along",), "backward": ("scatter_along",)},
+        fused=fused,
     )

@@ -24,6 +24,11 @@ def rms_norm(x, weight, axis=-1, eps=1e-6, offset=0.0):
     return y
 
 
+def add_rms_norm(x, residual, weight, axis=-1, eps=1e-6, offset=0.0, round_before_weight=False):
+    total = x + residual
+    return rms_norm(total, weight, axis, eps, offset), total
+
+
 def group_norm(x, weight, bias, num_groups, axis=1, eps=1e-5):
     channels = np.moveaxis(x, axis, 0).copy()
     size, batches = len(channels) // num_groups, [...] if axis == 0 else range(channels.shape[1])

@@ -41,6 +41,27 @@ def mean_squares(rows, columns, dtype):
     )  # fmt: skip
 
 
+def residuals(rows, columns, dtype):
+    def plain(x, residual, weight):
+        total = x + residual
+        wide = total.astype(jnp.float32)
+        y = wide * jax.lax.rsqrt(jnp.square(wide).mean(-1, keepdims=True) + 1e-6)
+        return (y * weight).astype(x.dtype), total
+
+    def torch_program(torch, x, residual, weight):
+        total = x + residual
+        return torch.nn.functional.rms_norm(total, (columns,), weight, 1e-6), total
+
+    return Benchmark(
+        "add_rms_norm", f"[{rows}, {columns}]", dtype,
+        lambda draws: (*(draws.normal((rows, columns)) for _ in range(2)), draws.normal((columns,))),
+        lambda *arrays, implementation: baracuda_jax.add_rms_norm(*arrays, implementation=implementation),
+        plain,
+        torch_program,
+        moving=3, needs=(0, 1),
+    )  # fmt: skip
+
+
 def _images(name, shape, dtype, function, plain, torch):
     draw = lambda draws: (draws.normal(shape), draws.normal(shape[1:2]), draws.normal(shape[1:2]))
     return Benchmark(
@@ -84,4 +105,5 @@ def benchmarks(size):
     for dtype in DTYPES:
         yield layers(*MATRICES[size], dtype)
         yield mean_squares(*MATRICES[size], dtype)
+        yield residuals(*MATRICES[size], dtype)
         yield from images(IMAGES[size], dtype)
