@@ -1,15 +1,14 @@
 // The packed rows pattern on a CUDA grid: a warp has a few rows of W, and a block some columns of x.
 //
-// A tile is 32 units of 32 weights of a row, a unit for each lane. Its bytes come into shared memory by asynchronous
-// copies of 16 bytes, while the tile before it is multiplied: blocks of a format may begin at any byte, and so the
-// copies begin at the multiple of 16 before them. Tiles of x are in shared memory too, as they are multiplied. Four
-// unused elements after each 32 keep lanes on different banks.
+// A tile is 32 units of 32 weights of a row, a unit for each lane. Where blocks of the format begin at any byte, its
+// bytes come into shared memory by asynchronous copies of 16 bytes, from the multiple of 16 before it on, while the
+// tile before it is multiplied. Tiles of x are in shared memory too, as they are multiplied. Four unused elements after
+// each 32 keep lanes on different banks.
 //
 // Each lane adds in the order of its units; lanes are added by halves.
 #pragma once
 
-#include <cuda_pipeline.h>
-
+#include "copy_async_cuda.h"
 #include "packed_rows.h"
 #include "shared_memory_cuda.h"
 
@@ -18,9 +17,14 @@ namespace internal {
 
 inline constexpr int packed_most_warps = 8, packed_tile = 1024, packed_padded = packed_tile / 32 * 36;
 
+// Whether blocks begin at multiples of 16 bytes: then lanes read them where they are.
+template <class Format>
+inline constexpr bool packed_in_place = Format::bytes % 16 == 0;
+
 // Room for a tile of a row that begins at any byte of 16, in copies of 16.
 template <class Format>
-inline constexpr int packed_stage = (packed_tile / Format::block * Format::bytes + 30) / 16 * 16;
+inline constexpr int packed_stage =
+    packed_in_place<Format> ? 0 : (packed_tile / Format::block * Format::bytes + 30) / 16 * 16;
 
 template <class Format, class Sum, int R, int C>
 struct PackedMemory {
@@ -29,17 +33,51 @@ struct PackedMemory {
   }
 };
 
-// Copies the tile of a row: the bytes [begin, end) of `data`, which has so many, to `stage + begin % 16`.
-__device__ inline void copy_tile(const uint8_t* data, int64_t begin, int64_t end, int64_t size, uint8_t* stage,
-                                 int lane) {
-  int64_t start = begin & ~int64_t(15);
-  for (int64_t at = start + 16 * lane; at < end; at += 16 * 32) {
-    uint8_t* to = stage + (at - start);
-    if (at + 16 <= size)
-      __pipeline_memcpy_async(to, data + at, 16);
-    else
-      for (int64_t k = at; k < size; ++k) to[k - at] = data[k];
+// Copies `bytes` bytes from `begin` on to `stage + begin % 16`. Of the last 16 those after `end`, where the array has
+// none, are not read.
+template <int bytes>
+__device__ void copy_tile(const uint8_t* begin, int count, const uint8_t* end, uint8_t* stage, int lane) {
+  int past = int(reinterpret_cast<uintptr_t>(begin) & 15), copies = (past + count + 15) / 16;
+  const uint8_t* start = begin - past;
+#pragma unroll
+  for (int k = 0; k < (bytes + 30) / 16; k += 32)
+    if (k + lane < copies) {
+      const uint8_t* from = start + 16 * (k + lane);
+      int64_t there = end - from;
+      copy_async(stage + 16 * (k + lane), from, there < 16 ? int(there) : 16);
+    }
+}
+
+// Sixteen bytes of x, wide, to `to`.
+template <class T, class Sum>
+__device__ void widen_vector(const void* x, int64_t from, Sum* to) {
+  constexpr int V = 16 / sizeof(T), some = 16 / sizeof(Sum);
+  Vector<T, V> in = load<V>(static_cast<const T*>(x) + from);
+#pragma unroll
+  for (int k = 0; k < V; k += some) {
+    Vector<Sum, some> out;
+#pragma unroll
+    for (int i = 0; i < some; ++i) out.lane[i] = Sum(in.lane[k + i]);
+    store<some>(to + k, out);
   }
+}
+
+// The same of 32 bytes of sums' elements, whatever x is: `width` elements.
+template <int width>
+__device__ void widen(const void* x, RowDtype dtype, int64_t from, float* to) {
+  if (dtype == RowDtype::f32) {
+#pragma unroll
+    for (int k = 0; k < width; k += 4) widen_vector<float>(x, from + k, to + k);
+  } else if (dtype == RowDtype::bf16) {
+    widen_vector<BFloat16>(x, from, to);
+  } else {
+    widen_vector<Half>(x, from, to);
+  }
+}
+template <int width>
+__device__ void widen(const void* x, RowDtype, int64_t from, double* to) {
+#pragma unroll
+  for (int k = 0; k < width; k += 2) widen_vector<double>(x, from + k, to + k);
 }
 
 template <int R, int C, class Sum, class Format>
@@ -47,7 +85,9 @@ __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
     packed_rows_kernel(PackedRows<Format> work, int tiles_held, Divisor<int32_t> group_blocks) {
   using namespace packed;
   constexpr int units_of_block = Format::block / 32, blocks_of_tile = packed_tile / Format::block;
-  constexpr int stage_bytes = packed_stage<Format>, tile_bytes = blocks_of_tile * Format::bytes;
+  constexpr int stage_bytes = packed_stage<Format>, tile_bytes = blocks_of_tile * Format::bytes, some_of_x = 8;
+  // Of one column values are multiplied, and each part's sum by its factors; of several, weights, once for all.
+  constexpr bool factors_last = C == 1;
   extern __shared__ __align__(16) char memory[];
   __shared__ float table[16];
   if constexpr (Format::has_table)
@@ -59,23 +99,26 @@ __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
   int64_t row_bytes = work.blocks * Format::bytes, columns = work.columns();
   int64_t first_row = (int64_t(blockIdx.x) * warps + warp) * R, first_column = int64_t(blockIdx.y) * C;
   int tiles = int((work.blocks + blocks_of_tile - 1) / blocks_of_tile);
-  int64_t size = work.matrices * work.rows * row_bytes;
+  const uint8_t* data_end = work.weights.data + work.matrices * work.rows * row_bytes;
 
   for (int64_t batch = blockIdx.z; batch < work.batches; batch += gridDim.z) {
     int64_t matrix = work.matrix(batch);
     Sum sums[R][C] = {};
     // The same for all threads of the block, which wait for each other below.
     int used = matrix < 0 ? 0 : tiles;
-    auto row_begin = [&](int r) { return (matrix * work.rows + first_row + r) * row_bytes; };
+    auto tile_of_row = [&, rows = work.weights.data + (matrix * work.rows + first_row) * row_bytes](int r, int tile) {
+      return rows + r * row_bytes + int64_t(tile) * tile_bytes;
+    };
     auto fetch = [&](int tile) {
-      if (tile < used)
+      if constexpr (packed_in_place<Format>) return;
+      if (tile < used) {
+        int count = int(min(int64_t(tile_bytes), row_bytes - int64_t(tile) * tile_bytes));
 #pragma unroll
         for (int r = 0; r < R; ++r)
-          if (first_row + r < work.rows) {
-            int64_t begin = row_begin(r) + int64_t(tile) * tile_bytes, end = row_begin(r) + row_bytes;
-            copy_tile(work.weights.data, begin, min(end, begin + tile_bytes), size,
-                      stages + (tile % 2 * R + r) * stage_bytes, lane);
-          }
+          if (first_row + r < work.rows)
+            copy_tile<tile_bytes>(tile_of_row(r, tile), count, data_end, stages + (tile % 2 * R + r) * stage_bytes,
+                                  lane);
+      }
       __pipeline_commit();
     };
     fetch(0);
@@ -87,14 +130,22 @@ __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
         for (int c = 0; c < C; ++c) {
           int64_t from = (batch * work.count + first_column + c) * columns + begin;
           bool in_range = first_column + c < work.count;
-          for (int k = threadIdx.x; k < tiles_held * packed_tile && begin + k < columns; k += blockDim.x)
-            x[c * of_column + k + k / 32 * 4] = in_range ? element_at(work.x, work.dtype, from + k, Sum{}) : Sum{};
+          for (int k = threadIdx.x * some_of_x; k < tiles_held * packed_tile && begin + k < columns;
+               k += blockDim.x * some_of_x) {
+            Sum* to = x + c * of_column + k + k / 32 * 4;
+            if (in_range)
+              widen<some_of_x>(work.x, work.dtype, from + k, to);
+            else
+              fill<some_of_x>(to, Sum{});
+          }
         }
         __syncthreads();
       }
-      fetch(tile + 1);
-      __pipeline_wait_prior(1);
-      __syncwarp();
+      if constexpr (!packed_in_place<Format>) {
+        fetch(tile + 1);
+        __pipeline_wait_prior(1);
+        __syncwarp();
+      }
       int64_t block = int64_t(tile) * blocks_of_tile + lane / units_of_block;
       if (block < work.blocks) {
         int unit = lane % units_of_block;
@@ -104,16 +155,19 @@ __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
         Factors factors[R][2];
 #pragma unroll
         for (int r = 0; r < R; ++r) {
-          // Lanes whose row is not there unpack what is in the stage, and write nothing.
-          int past = int((row_begin(r) + int64_t(tile) * tile_bytes) & 15);
-          from[r] = stages + (tile % 2 * R + r) * stage_bytes + past + lane / units_of_block * Format::bytes;
+          // Lanes whose row is not there unpack the last row or what is in the stage, and write nothing.
+          int there = int(min(int64_t(r), work.rows - 1 - first_row));
+          const uint8_t* of_row = tile_of_row(there, tile);
+          if constexpr (!packed_in_place<Format>)
+            of_row = stages + (tile % 2 * R + r) * stage_bytes + int(reinterpret_cast<uintptr_t>(of_row) & 15);
+          from[r] = of_row + lane / units_of_block * Format::bytes;
           int64_t group = 0;
           if constexpr (Format::has_arrays)
-            group = (matrix * work.rows + min(first_row + r, work.rows - 1)) * work.groups +
-                    group_blocks.quotient(int32_t(block));
+            group = (matrix * work.rows + first_row + there) * work.groups + group_blocks.quotient(int32_t(block));
 #pragma unroll
           for (int part = 0; part < 2; ++part) factors[r][part] = work.weights.factors(from[r], group, unit, part);
         }
+        Sum products[R][2] = {}, elements[2] = {};
         // Of many sums, one step at a time: else what the next steps load takes the registers of the sums.
         constexpr int together = R * C > 16 ? 1 : 4;
 #pragma unroll(together)
@@ -127,7 +181,11 @@ __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
             const Sum* with = of_block + at + at / 32 * 4;
             float weight[R][width];
 #pragma unroll
-            for (int r = 0; r < R; ++r) weights<Format>(bytes[r][part], factors[r][part], table, weight[r]);
+            for (int r = 0; r < R; ++r)
+              if constexpr (factors_last)
+                differences<Format>(bytes[r][part], factors[r][part], table, weight[r]);
+              else
+                weights<Format>(bytes[r][part], factors[r][part], table, weight[r]);
 #pragma unroll
             for (int c = 0; c < C; ++c) {
               constexpr int some = 16 / sizeof(Sum);
@@ -135,17 +193,30 @@ __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
               for (int j = 0; j < width; j += some) {
                 Vector<Sum, some> several = load<some>(with + c * of_column + j);
 #pragma unroll
-                for (int r = 0; r < R; ++r)
+                for (int r = 0; r < R; ++r) {
+                  Sum& sum = factors_last ? products[r][part] : sums[r][c];
 #pragma unroll
-                  for (int k = 0; k < some; ++k) sums[r][c] += Sum(weight[r][j + k]) * several.lane[k];
+                  for (int k = 0; k < some; ++k) sum += Sum(weight[r][j + k]) * several.lane[k];
+                }
+                if constexpr (factors_last && Format::has_shift)
+#pragma unroll
+                  for (int k = 0; k < some; ++k) elements[part] += several.lane[k];
               }
             }
           }
         }
+        if constexpr (factors_last)
+#pragma unroll
+          for (int part = 0; part < 2; ++part)
+#pragma unroll
+            for (int r = 0; r < R; ++r) {
+              sums[r][0] += Sum(factors[r][part].scale) * products[r][part];
+              if constexpr (Format::has_shift) sums[r][0] += Sum(factors[r][part].shift) * elements[part];
+            }
       }
-      __syncwarp();  // before the stage is written again
+      if constexpr (!packed_in_place<Format>) __syncwarp();  // before the stage is written again
     }
-    __pipeline_wait_prior(0);
+    if constexpr (!packed_in_place<Format>) __pipeline_wait_prior(0);
 #pragma unroll
     for (int r = 0; r < R; ++r)
 #pragma unroll

@@ -104,39 +104,49 @@ struct Factors {
   float scale, shift, zero;
 };
 
-// The weights of some bytes of a format. Its values are those of the bytes less `offset`, or entries of a table of 16.
+// The values of some bytes of a format: those of the bytes less `offset`, or entries of a table of 16.
 template <class Format>
-BARACUDA_HD void weights(Bytes bytes, const Factors& by, const float* table, float (&weight)[width]) {
+BARACUDA_HD void values(Bytes bytes, const float* table, float (&value)[width]) {
 #ifndef __CUDACC__
   if constexpr (!Format::has_table) {
-    Floats value = __builtin_convertvector(bytes, Floats) - Format::offset;
-    if constexpr (Format::has_zero) value -= by.zero;
-    value *= by.scale;
-    if constexpr (Format::has_shift) value += by.shift;
-    memcpy(weight, &value, sizeof(value));
+    Floats all = __builtin_convertvector(bytes, Floats) - Format::offset;
+    memcpy(value, &all, sizeof(all));
     return;
   }
 #endif
   for (int k = 0; k < width; ++k) {
-    float value;
     if constexpr (Format::has_table) {
 #ifdef __CUDACC__
-      value = table[(bytes >> (8 * k)) & 15];
+      value[k] = table[(bytes >> (8 * k)) & 15];
 #else
-      value = table[bytes[k]];
+      value[k] = table[bytes[k]];
 #endif
     } else {
 #ifdef __CUDA_ARCH__
       // The byte as the last of 2^23, which takes one instruction; conversions of integers take the time of four.
-      value = __uint_as_float(__byte_perm(bytes, 0x4B000000u, 0x7540u | k)) - (8388608.0f + Format::offset);
+      value[k] = __uint_as_float(__byte_perm(bytes, 0x4B000000u, 0x7540u | k)) - (8388608.0f + Format::offset);
 #else
-      value = 0;
+      value[k] = 0;
 #endif
     }
-    if constexpr (Format::has_zero) value -= by.zero;
-    value *= by.scale;
-    if constexpr (Format::has_shift) value += by.shift;
-    weight[k] = value;
+  }
+}
+
+// Those less the zero point.
+template <class Format>
+BARACUDA_HD void differences(Bytes bytes, const Factors& by, const float* table, float (&value)[width]) {
+  values<Format>(bytes, table, value);
+  if constexpr (Format::has_zero)
+    for (int k = 0; k < width; ++k) value[k] -= by.zero;
+}
+
+// The weights of some bytes of a format.
+template <class Format>
+BARACUDA_HD void weights(Bytes bytes, const Factors& by, const float* table, float (&weight)[width]) {
+  differences<Format>(bytes, by, table, weight);
+  for (int k = 0; k < width; ++k) {
+    weight[k] *= by.scale;
+    if constexpr (Format::has_shift) weight[k] += by.shift;
   }
 }
 

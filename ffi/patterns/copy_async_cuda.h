@@ -1,0 +1,20 @@
+// Copies of 16 bytes from memory to shared memory that go on while the thread computes. They are committed and waited
+// for by the functions of cuda_pipeline.h, whose own copy takes a branch for each number of bytes.
+#pragma once
+
+#include <cuda_pipeline.h>
+
+#include <cstdint>
+
+namespace baracuda {
+namespace internal {
+
+// Of the 16 bytes at `from` the first `count` are read; the others become 0. Both addresses are multiples of 16.
+__device__ inline void copy_async(void* to, const void* from, int count) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(uint32_t(__cvta_generic_to_shared(to))),
+               "l"(__cvta_generic_to_global(from)), "r"(count)
+               : "memory");
+}
+
+}  // namespace internal
+}  // namespace baracuda
