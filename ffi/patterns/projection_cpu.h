@@ -32,13 +32,14 @@ template <int lanes, class T, class Wide>
     Wide value = Wide(x[k]);
     to[k] = value, largest[lane] = larger(largest[lane], value);
   });
-  for (int lane = 1; lane < lanes; ++lane) largest[0] = larger(largest[0], largest[lane]);
+  for (int width = lanes / 2; width > 0; width /= 2)
+    for (int lane = 0; lane < width; ++lane) largest[lane] = larger(largest[lane], largest[lane + width]);
   return largest[0];
 }
 
-// Sums of chunks are added, so that long sums lose no digits.
-template <int lanes, class Projection, class Wide = typename Projection::Wide>
-[[gnu::noinline]] PairSums<Wide, 1> sums_above(const Wide* z, int64_t count, Wide tau) {
+// Sums of chunks are added, so that long sums lose no digits. `element(k)` gives each element, once.
+template <int lanes, class Projection, class Element, class Wide = typename Projection::Wide>
+inline __attribute__((always_inline)) PairSums<Wide, 1> sums_of(int64_t count, Wide tau, const Element& element) {
   constexpr int64_t chunk = 1 << 11;
   PairSums<Wide, lanes> total;
   total.clear();
@@ -46,11 +47,21 @@ template <int lanes, class Projection, class Wide = typename Projection::Wide>
     PairSums<Wide, lanes> sums;
     sums.clear();
     push_in_lanes<lanes>(std::min(chunk, count - first), [&](int64_t k, int lane) {
-      Projection::push(z[first + k], tau, sums.first[lane], sums.second[lane]);
+      Projection::push(element(first + k), tau, sums.first[lane], sums.second[lane]);
     });
     total.add(sums);
   }
   return total.merged();
+}
+template <int lanes, class Projection, class Wide = typename Projection::Wide>
+[[gnu::noinline]] PairSums<Wide, 1> sums_above(const Wide* z, int64_t count, Wide tau) {
+  return sums_of<lanes, Projection>(count, tau, [z](int64_t k) { return z[k]; });
+}
+// The same of elements that become their differences from the largest one.
+template <int lanes, class Projection, class Wide = typename Projection::Wide>
+[[gnu::noinline]] PairSums<Wide, 1> sums_of_parts(Wide* z, int64_t count, Wide tau, Wide largest) {
+  return sums_of<lanes, Projection>(
+      count, tau, [=](int64_t k) { return z[k] = Projection::part((z[k] - largest) * Projection::scale); });
 }
 
 // `z` has memory for the row; it may be that of the results.
@@ -60,14 +71,13 @@ void project_row(const Projection& projection, int64_t row, int64_t count, Wide*
   T* y = projection.y + row * count;
   Wide largest = largest_of<lanes>(x, count, z);
   Wide tau = largest - largest - 1;  // NaN where the largest element is not finite, and then so is the row
-  BARACUDA_INDEPENDENT
-  for (int64_t k = 0; k < count; ++k) z[k] = Projection::part((z[k] - largest) * Projection::scale);
-  for (int number = 0; number < Projection::steps; ++number) {
-    PairSums<Wide, 1> sums = sums_above<lanes, Projection>(z, count, tau);
+  PairSums<Wide, 1> sums = sums_of_parts<lanes, Projection>(z, count, tau, largest);
+  for (int number = 1;; ++number) {
     Wide next = Projection::next(tau, sums.first[0], sums.second[0]);
     bool rises = next > tau;
     if (tau == tau) tau = next;  // also a last correction
-    if (!rises) break;
+    if (!rises || number == Projection::steps) break;
+    sums = sums_above<lanes, Projection>(z, count, tau);
   }
   if constexpr (requires { projection.finish(row, largest, tau); }) projection.finish(row, largest, tau);
   BARACUDA_INDEPENDENT
@@ -91,8 +101,10 @@ Status project_rows(const Executor& executor, const Projection& projection, int6
         z = memory.data();
       else
         z = projection.y + row * columns;
-      if (columns < 32)
+      if (columns < 8)
         internal::project_row<1>(projection, row, columns, z);
+      else if (columns < 32)
+        internal::project_row<8>(projection, row, columns, z);
       else
         internal::project_row<32>(projection, row, columns, z);
     }
