@@ -1,6 +1,6 @@
 """A small transformer that reads what Python says of itself: the help texts of `help("topics")`, byte by byte.
 
-`generate.py` lets it write. Matrices are [outputs, inputs], as in model files."""
+`generate.py` lets it write, and `packed_weights.py` rounds its matrices, which are [outputs, inputs], as in model files."""
 
 import functools
 from pydoc_data.topics import topics
