@@ -1,7 +1,9 @@
-"""Files of the format GGUF: what is in them, and what is told of broken ones."""
+"""Files of the format GGUF: what is in them, what is written, and what is told of broken ones."""
 
+import os
 import struct
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -221,3 +223,158 @@ def test_mutated_files_are_read_or_refused(load, seed):
             np.asarray(tensor.data).sum()
         outcomes["read"] += 1
     assert min(outcomes.values()) > 10
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Writing
+
+TYPED = METADATA | {
+    "an.int8": np.int8(-1), "a.double": np.float64(-0.25), "scores": np.float32([1, 2, 3]), "lists": [[7], []],
+}  # fmt: skip
+VALUES = {
+    "x": X, "half": X.astype(np.float16), "brain": X.ravel().astype(jnp.bfloat16), "w": bj.PackedWeight("Q4_K", packed("Q4_K")),
+    "experts": bj.PackedWeight("Q8_0", random_blocks(np.random.default_rng(1), "Q8_0", 4, 2, 1).reshape(4, 2, 34)),
+}  # fmt: skip
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "written.gguf"
+
+
+def test_bytes_are_those_of_the_format(path):
+    """Which `contents` writes by itself."""
+    bj.gguf.save(path, VALUES, TYPED)
+    assert path.read_bytes() == GOOD
+    bj.gguf.save(path, VALUES, TYPED | {"general.alignment": 128})
+    pairs = (*PAIRS, pair("general.alignment", 4, struct.pack("<I", 128)))
+    assert path.read_bytes() == contents(TENSORS, pairs, alignment=128)
+    bj.gguf.save(path, {})
+    assert path.read_bytes() == contents({}, ())
+
+
+@pytest.mark.parametrize("dtype", ["F32", "F16", "BF16", "F64", "I8", "I16", "I32", "I64"])
+def test_plain_numbers_come_back(path, dtype):
+    names = {"BF16": "bfloat16", "F": "float", "I": "int"}
+    name = names.get(dtype) or names[dtype[0]] + dtype[1:]
+    x = np.arange(-6, 18).reshape(2, 3, 4).astype(name)
+    bj.gguf.save(path, {"x": x, "swapped": x.T, "none": x[:0], "vector": x[0, 0], "on the device": jnp.asarray(x)})
+    file = bj.gguf.load(path)
+    assert file.tensors["x"].format == dtype == file.tensors["none"].format
+    for tensor, want in (("x", x), ("swapped", x.T), ("none", x[:0]), ("vector", x[0, 0])):
+        np.testing.assert_array_equal(file.tensors[tensor].data, want)
+    assert (np.asarray(file["on the device"]) == x).all()
+
+
+@pytest.mark.parametrize("format", ["Q8_0", "Q4_0"])
+def test_packed_weights_come_back(path, format):
+    w = np.random.default_rng(0).standard_normal((2, 6, 128)).astype(np.float32)
+    packed = bj.pack_weight(w, format)
+    bj.gguf.save(path, {"w": packed})
+    found = bj.gguf.load(path)["w"]
+    assert found.format == format and found.shape == w.shape
+    np.testing.assert_array_equal(found.data, packed.data)
+
+
+@pytest.mark.parametrize(
+    "value, kind",
+    [
+        (0, 4), (2**32 - 1, 4), (-1, 5), (2**32, 11), (-(2**31) - 1, 11), (2**64 - 1, 10), (True, 7), (np.True_, 7), (0.1, 6),
+        (np.uint8(3), 0), (np.int16(-3), 3), (np.float64(0.1), 12), ("", 8), ("é", 8), (np.str_("a"), 8),
+    ],
+)  # fmt: skip
+def test_types_of_metadata(path, value, kind):
+    """Those of single values, and of lists of them."""
+    bj.gguf.save(path, {}, {"k": value, "several": [value, value], "nested": ((value,), [])})
+    data = path.read_bytes()
+    assert data[24:].startswith(text("k") + struct.pack("<I", kind))
+    assert text("several") + struct.pack("<IIQ", 9, kind, 2) in data
+    want = float(np.float32(value)) if kind == 6 else value
+    assert dict(bj.gguf.load(path).metadata) == {"k": want, "several": [want] * 2, "nested": [[want], []]}
+
+
+def test_lists_of_several_types_of_numbers(path):
+    bj.gguf.save(
+        path,
+        {},
+        {"mixed": [1, 0.5], "wide": [-1, 2**40], "vector": np.arange(3, dtype=np.int16), "bools": np.array([True])},
+    )
+    found = bj.gguf.load(path).metadata
+    assert dict(found) == {"mixed": [1.0, 0.5], "wide": [-1, 2**40], "vector": [0, 1, 2], "bools": [True]}
+
+
+def test_the_package_gguf_reads_what_is_written(path):
+    gguf = pytest.importorskip("gguf")
+    w = np.random.default_rng(0).standard_normal((6, 128)).astype(np.float32)
+    weights = {format: bj.pack_weight(w, format) for format in ("Q8_0", "Q4_0")}
+    metadata = {"general.architecture": "llama", "llama.block_count": 2, "a.list": [1.0, 2.0], "tokens": ["a", "é"]}
+    bj.gguf.save(path, {"norm": X, "half": X.astype(np.float16), **weights}, metadata)
+    reader = gguf.GGUFReader(path)
+    assert {key: reader.fields[key].contents() for key in metadata} == metadata
+    tensors = {tensor.name: tensor for tensor in reader.tensors}
+    assert list(tensors) == ["norm", "half", "Q8_0", "Q4_0"]
+    np.testing.assert_array_equal(tensors["norm"].data, X)
+    np.testing.assert_array_equal(tensors["half"].data, X.astype(np.float16))
+    for format, packed in weights.items():
+        assert tensors[format].tensor_type.name == format and tensors[format].shape.tolist() == [128, 6]
+        unpacked = gguf.quants.dequantize(tensors[format].data, tensors[format].tensor_type)
+        np.testing.assert_array_equal(unpacked, packed.dequantize())
+
+
+def test_a_file_is_written_over_while_it_is_open(load, path):
+    """With its own tensors, also those of formats that are known by their size alone."""
+    file = load(contents({"w": ((256,), 16, bytes(range(66))), "x": TENSORS["x"]}))
+    same = path.with_name("model.gguf")
+    bj.gguf.save(same, {**file.tensors, "more": X}, file.metadata)
+    again = bj.gguf.load(same)
+    assert list(again) == ["w", "x", "more"] and dict(again.metadata) == METADATA
+    for both in (file, again):
+        assert both.tensors["w"].data.tobytes() == bytes(range(66))
+        np.testing.assert_array_equal(both["x"], X)
+
+
+def test_nothing_is_left_where_a_file_cannot_be_written(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="no space left"):
+        bj.gguf.save(tmp_path / "w.gguf", {"x": X})
+    assert not list(tmp_path.iterdir())
+
+
+def _nested(levels):
+    return [_nested(levels - 1)] if levels else []
+
+
+@pytest.mark.parametrize(
+    "error, match, tensors, metadata",
+    [
+        (ValueError, r"gguf.save: tensors\['w'\] must have one of the formats Q4_0, .*, got 'nf4'", {"w": bj.PackedWeight("nf4", packed("Q8_0"), X)}, {}),
+        (TypeError, r"gguf.save: tensors\['x'\] must be a PackedWeight or an array of float32, .*, got dtype uint8", {"x": np.zeros(3, np.uint8)}, {}),
+        (TypeError, "got dtype complex64", {"x": X.astype(np.complex64)}, {}),
+        (ValueError, r"gguf.save: tensors\['x'\] must have rank 1 to 4, got shape \(\)", {"x": np.float32(1)}, {}),
+        (ValueError, r"must have rank 1 to 4, got shape \(1, 1, 1, 3, 4\)", {"x": X[None, None, None]}, {}),
+        (ValueError, "names of tensors must be strings of at most 63 bytes, got 'éééé", {"é" * 32: X}, {}),
+        (ValueError, "names of tensors must be strings of at most 63 bytes, got 3", {3: X}, {}),
+        (TypeError, "keys of metadata must be strings, got 3", {}, {3: 3}),
+        (TypeError, r"metadata\['k'\] must be numbers, bools, strings, or lists of one type of these, got None", {}, {"k": None}),
+        (TypeError, r"metadata\['k'\] must be .* got 1, True", {}, {"k": [1, True]}),
+        (TypeError, r"metadata\['k'\] must be .* got 1, np.int8\(1\)", {}, {"k": [1, np.int8(1)]}),
+        (TypeError, r"metadata\['k'\] must be .* got 'a', 1", {}, {"k": ["a", 1]}),
+        (TypeError, r"metadata\['k'\] must be numbers of 8 to 64 bits, or bools, got dtype float16", {}, {"k": np.float16([1])}),
+        (ValueError, r"metadata\['k'\] must be a vector where it is an array, got shape \(3, 4\)", {}, {"k": X}),
+        (ValueError, r"metadata\['k'\] must be integers of 64 bits, got -1, 18446744073709551615", {}, {"k": [-1, 2**64 - 1]}),
+        (ValueError, r"metadata\['k'\] must have lists in lists of at most 8 levels", {}, {"k": _nested(9)}),
+        (ValueError, r"metadata\['general.alignment'\] must be a power of two of at least 8, got 24", {}, {"general.alignment": 24}),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_written(tmp_path, error, match, tensors, metadata):
+    with pytest.raises(error, match=match):
+        bj.gguf.save(tmp_path / "w.gguf", tensors, metadata)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_deepest_lists_come_back(path):
+    bj.gguf.save(path, {}, {"k": _nested(7)})
+    assert bj.gguf.load(path).metadata["k"] == _nested(7)

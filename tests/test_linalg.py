@@ -290,6 +290,23 @@ def test_gradient_of_a_projection_between_repeated_values(fun):
     assert not np.isfinite(gradient(x, fun, "nan", g)).all()
 
 
+@pytest.mark.parametrize("values", [(2.0, 2.0, 2.0), (2.0, 2.0, 1.0), (3.0, 1.0, 1.0)])
+def test_gradient_of_the_nearest_orthogonal_matrix(values):
+    """With E = U^T dx V, that of U V^T is U ((E - E^T)_ij / (s_i + s_j)) V^T, whatever values are equal."""
+    rng, values = np.random.default_rng(0), np.array(values)
+    u, v = np.linalg.qr(rng.standard_normal((2, 3, 3)))[0]
+    g = rng.standard_normal((3, 3))
+    e = u.T @ g @ v
+    want = u @ ((e - e.T) / (values[:, None] + values)) @ v.T
+
+    def product(x):
+        left, _, right = bj.svd(x, degenerate="zero")
+        return left @ right
+
+    got = jax.jit(jax.grad(lambda x: jnp.sum(product(x) * g)))(u @ np.diag(values) @ v.T)
+    close(got, want, "float64", 20)
+
+
 def test_gradient_of_least_squares_with_orthonormal_columns():
     """All singular values are equal."""
     a, b = sent.eye(4)[:, :3], sent.arange(8.0).reshape(4, 2)

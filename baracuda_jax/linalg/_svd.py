@@ -52,8 +52,8 @@ def svd(
             the first ones, and have a gradient too.
         degenerate: static, what derivatives of singular vectors are where singular values are equal, or 0: "nan", NaN or
             infinite, or "zero", without the terms of pairs whose difference is about the rounding error. That is right
-            for the first derivatives of sums over all of s, such as norms, and of projections to the vectors of all equal
-            values.
+            for the first derivatives of sums over all of s, such as norms, of projections to the vectors of all equal
+            values, and of U V^H, the nearest orthogonal matrix.
         implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
 
     Returns:

@@ -1,15 +1,4 @@
-"""Files of the format GGUF, which have a model's metadata and tensors, mapped into memory: what is not used is not read.
-
-    file = baracuda_jax.gguf.load("model.gguf")
-    file.metadata["general.name"], file.tensors["output.weight"].shape
-    w = file["output.weight"]       # a PackedWeight, or an array where the tensor is one of plain numbers
-    y = x @ w.T
-
-What a file says of itself is checked before it is believed: sizes against what is left of the file, offsets against its end.
-Whatever is wrong is a GGUFError that says what and where.
-
-Source: ggml's description of the format, versions 2 and 3.
-"""
+"""Files that are opened: their bytes are read where they are needed, and nothing that they say is believed unchecked."""
 
 import dataclasses
 import math
@@ -19,71 +8,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from .packed import PackedWeight
-from .packed._formats import BY_NUMBER
+from ..packed import PackedWeight
+from ._metadata import ARRAY, BOOL, DEFAULT_ALIGNMENT, MOST_NESTED, NUMBERS, STRING, is_alignment
+from ._tensor import PLAIN, GGUFError, Tensor, layout
 
-__all__ = ["GGUFError", "GGUFFile", "Tensor", "load"]
-
-_MAGIC, _VERSIONS = b"GGUF", (2, 3)
-_MOST_DIMENSIONS, _MOST_NESTED, _MOST_ELEMENTS = 4, 8, 2**60
-# Number of a type: its name, and what struct or NumPy calls it.
-_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 10: "Q", 11: "q", 12: "d"}
-_BOOL, _STRING, _ARRAY = 7, 8, 9
-_PLAIN = {
-    0: ("F32", np.dtype("<f4")),
-    1: ("F16", np.dtype("<f2")),
-    24: ("I8", np.dtype("<i1")),
-    25: ("I16", np.dtype("<i2")),
-    26: ("I32", np.dtype("<i4")),
-    27: ("I64", np.dtype("<i8")),
-    28: ("F64", np.dtype("<f8")),
-    30: ("BF16", np.dtype(jnp.bfloat16)),
-}
-# Formats that are known by their sizes alone: (name, weights of a block, its bytes).
-_SIZES = {
-    9: ("Q8_1", 32, 36),
-    16: ("IQ2_XXS", 256, 66),
-    17: ("IQ2_XS", 256, 74),
-    18: ("IQ3_XXS", 256, 98),
-    19: ("IQ1_S", 256, 50),
-    21: ("IQ3_S", 256, 110),
-    22: ("IQ2_S", 256, 82),
-    29: ("IQ1_M", 256, 56),
-    34: ("TQ1_0", 256, 54),
-    35: ("TQ2_0", 256, 66),
-}
-
-
-class GGUFError(ValueError):
-    """What is wrong with a file, and where."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Tensor:
-    """A tensor of a file.
-
-    Attributes:
-        name: its name.
-        shape: its shape, the last dimension being next to each other in memory; the file has these the other way around.
-        format: the name of its type, such as "F32" or "Q4_K".
-        data: its bytes, uint8 [...], in the file; or numbers of `shape`, where they are plain.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    format: str
-    data: np.ndarray
-
-    def value(self) -> PackedWeight | jax.Array:
-        """The tensor on the device: an array of plain numbers, or a PackedWeight."""
-        if any(name == self.format for name, _ in _PLAIN.values()):
-            return jnp.asarray(self.data)
-        if not any(of.name == self.format for of in BY_NUMBER.values()):
-            raise GGUFError(f"gguf: tensor {self.name!r} has the type {self.format}, which is not unpacked here")
-        return PackedWeight(self.format, jnp.asarray(self.data))
+MAGIC, _VERSIONS = b"GGUF", (2, 3)
+MOST_DIMENSIONS, _MOST_ELEMENTS = 4, 2**60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,8 +59,8 @@ def load(path: str | os.PathLike[str]) -> GGUFFile:
     if os.path.getsize(name) == 0:
         raise GGUFError(f"gguf: {name}: the file is empty")
     reader = _Reader(np.memmap(name, np.uint8, "r"), name)
-    if (magic := reader.take(4, "the magic number").tobytes()) != _MAGIC:
-        raise reader.error(f"the magic number must be {_MAGIC!r}, got {magic!r}", 0)
+    if (magic := reader.take(4, "the magic number").tobytes()) != MAGIC:
+        raise reader.error(f"the magic number must be {MAGIC!r}, got {magic!r}", 0)
     version = reader.number("I", "the version")
     if version not in _VERSIONS:
         swapped = int.from_bytes(version.to_bytes(4, "little"), "big") in _VERSIONS
@@ -176,15 +108,15 @@ class _Reader:
 
     def value(self, kind, what, depth=0):
         """A value of metadata."""
-        if kind in _NUMBERS:
-            return self.number(_NUMBERS[kind], what)
-        if kind == _BOOL:
+        if kind in NUMBERS:
+            return self.number(NUMBERS[kind], what)
+        if kind == BOOL:
             return self._bool(self.number("B", what), what)
-        if kind == _STRING:
+        if kind == STRING:
             return self.string(what)
-        if kind == _ARRAY and depth < _MOST_NESTED:
+        if kind == ARRAY and depth < MOST_NESTED:
             return self._array(what, depth)
-        nested = f"lists in lists deeper than {_MOST_NESTED}" if kind == _ARRAY else f"the unknown type {kind}"
+        nested = f"lists in lists deeper than {MOST_NESTED}" if kind == ARRAY else f"the unknown type {kind}"
         raise self.error(f"{what} has {nested}")
 
     def _bool(self, byte, what):
@@ -194,10 +126,10 @@ class _Reader:
 
     def _array(self, what, depth):
         kind, count = self.number("I", f"the type of {what}"), self.number("Q", f"the length of {what}")
-        if kind in _NUMBERS:
-            code = np.dtype(_NUMBERS[kind]).newbyteorder("<")
+        if kind in NUMBERS:
+            code = np.dtype(NUMBERS[kind]).newbyteorder("<")
             return self.take(count * code.itemsize, what).view(code).tolist()
-        smallest = {_BOOL: 1, _STRING: 8, _ARRAY: 12}.get(kind, 1)
+        smallest = {BOOL: 1, STRING: 8, ARRAY: 12}.get(kind, 1)
         self.fits(count * smallest, f"{what} of {count} elements")
         return [self.value(kind, what, depth + 1) for _ in range(count)]
 
@@ -214,8 +146,8 @@ def _metadata(reader, count):
 
 
 def _alignment(reader, metadata):
-    value = metadata.get("general.alignment", 32)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 8 or value & (value - 1) or value > 2**31:
+    value = metadata.get("general.alignment", DEFAULT_ALIGNMENT)
+    if not is_alignment(value):
         raise reader.error(f"general.alignment must be a power of two of at least 8, got {value!r}")
     return value
 
@@ -224,8 +156,8 @@ def _info(reader):
     """(position in the file, name, sizes as in the file, type, offset)"""
     begin, name = reader.at, reader.string("the name of a tensor")
     rank = reader.number("I", f"the rank of tensor {name!r}")
-    if not 1 <= rank <= _MOST_DIMENSIONS:
-        raise reader.error(f"the rank of tensor {name!r} must be in 1 ... {_MOST_DIMENSIONS}, got {rank}")
+    if not 1 <= rank <= MOST_DIMENSIONS:
+        raise reader.error(f"the rank of tensor {name!r} must be in 1 ... {MOST_DIMENSIONS}, got {rank}")
     sizes = [reader.number("Q", f"the shape of tensor {name!r}") for _ in range(rank)]
     kind = reader.number("I", f"the type of tensor {name!r}")
     return begin, name, sizes, kind, reader.number("Q", f"the offset of tensor {name!r}")
@@ -235,7 +167,7 @@ def _tensors(reader, infos, alignment):
     start = -(-reader.at // alignment) * alignment
     found = {}
     for begin, name, sizes, kind, offset in infos:
-        format, block, size = _layout(kind) or (None, 0, 0)
+        format, block, size = layout(kind) or (None, 0, 0)
         if format is None:
             raise reader.error(f"tensor {name!r} has the unknown type {kind}", begin)
         if name in found:
@@ -258,20 +190,9 @@ def _tensors(reader, infos, alignment):
             )
         shape = tuple(reversed(sizes))
         data = reader.bytes[first:last]
-        if kind in _PLAIN:
-            data = data.view(_PLAIN[kind][1]).reshape(shape)
+        if kind in PLAIN:
+            data = data.view(PLAIN[kind][1]).reshape(shape)
         else:
             data = data.reshape(*shape[:-1], shape[-1] // block * size)
         found[name] = Tensor(name, shape, format, data)
     return found
-
-
-def _layout(kind):
-    """(name, weights of a block, its bytes) of a type, or None."""
-    if kind in _PLAIN:
-        name, dtype = _PLAIN[kind]
-        return name, 1, dtype.itemsize
-    if kind in BY_NUMBER:
-        of = BY_NUMBER[kind]
-        return of.name, of.block, of.bytes
-    return _SIZES.get(kind)
