@@ -150,7 +150,9 @@ class Plan:
         """Why this backend: what the caller asked for, the row of the table, or what overrode it."""
         if self._main:
             return self._main.why
-        return f"there is no kernel; {self._library} computes" if self._library else "no op is called"
+        name = self.name.removeprefix(VJP)
+        arguments = " for these arguments" if name in OPS and OPS[name].has_kernels else ""
+        return f"there is no kernel{arguments}; {self._library} computes" if self._library else "no op is called"
 
     @property
     def _library(self):
