@@ -42,7 +42,7 @@ def cholesky(x: ArrayLike, *, upper: bool = False, implementation: Implementatio
     """
     op = "cholesky"
     x, upper = matrices(op, "x", x, square=True), checks.flag(op, "upper", upper)
-    if not is_small(op, x, implementation):
+    if not is_small(op, implementation, x):
         return _cholesky(x, upper=upper)
     return rounded(x.dtype, _op(wide(x), upper=upper, implementation=implementation))
 
@@ -80,9 +80,8 @@ _op = of_small_matrices(
         case("upper", (2, 1, 3, 3), draw=definite, upper=True),
         case("of a team", (3, 7, 7), draw=definite),
     ),
-    reference=_reference,
-    native=_native,
-    tangent=_tangent,
+    forward=(_reference, _native),
+    tangent=(_tangent,),
     residuals=("y",),
     like=lambda y: y.shape,
 )

@@ -2,8 +2,6 @@
 
 Their derivatives are plain JAX: a tangent, and its transpose."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 
@@ -18,17 +16,17 @@ LARGEST = 32
 CUT = "a matrix is computed as a whole"
 
 
-def is_small(op, x, implementation):
-    """Whether there is a kernel for these matrices: real ones, of at most LARGEST rows and columns. A call that asks for one
-    where there is none is refused."""
+def is_small(op, implementation, x, *others):
+    """Whether there is a kernel for these matrices: real ones, of at most LARGEST rows and columns. Others may be vectors. A
+    call that asks for one where there is none is refused."""
     is_real = jnp.issubdtype(x.dtype, jnp.floating)
-    if is_real and all(isinstance(n, int) and n <= LARGEST for n in x.shape[-2:]):
+    if is_real and all(isinstance(n, int) and n <= LARGEST for y in (x, *others) for n in y.shape[-2:]):
         return True
     wanted = preference.checked(implementation, op)
     if isinstance(wanted, preference.PlanPreference) and wanted.backend == "native":
         raise ValueError(
             f"{op}: implementation='native', but there are kernels for real matrices of at most {LARGEST} x {LARGEST} alone, "
-            f"got {x.dtype.name}{list(x.shape)}; cusolver computes those"
+            f"got {' and '.join(f'{y.dtype.name}{list(y.shape)}' for y in (x, *others))}; cusolver computes those"
         )
     return False
 
@@ -51,9 +49,21 @@ def transposed(tangent, residuals, like):
 
 
 def of_small_matrices(
-    name, public, cases, *, reference, native, tangent, residuals, like, operands=("x",), results=("y",), outputs=None
+    name,
+    public,
+    cases,
+    *,
+    forward,
+    tangent,
+    residuals,
+    like=None,
+    backward=None,
+    operands=("x",),
+    kernels=None,
+    **more,
 ):
-    """An op of x that has a kernel of its name forward alone. `reference`, `native` and `tangent` are bodies."""
+    """An op that has kernels. `forward`, `tangent` and `backward` are a reference and a native body, or a reference alone;
+    `backward` may be left out for an op of x, of whose shape `like` is a function of the residuals."""
     return declare(
         name,
         family="linalg",
@@ -62,26 +72,15 @@ def of_small_matrices(
         cases=cases,
         dtypes=checks.FLOATS,
         operands=operands,
-        results=results,
-        outputs=outputs,
         differentiable=operands,
         residuals=residuals,
-        forward=Body(reference, native),
-        tangent=Body(tangent),
-        backward=Body(transposed(tangent, residuals, like)),
-        kernels={"forward": (name,)},
+        forward=Body(*forward),
+        tangent=Body(*tangent),
+        backward=Body(*(backward or (transposed(tangent[0], residuals, like),))),
+        kernels=kernels or {"forward": (name,)},
         library="cusolver",
         batched=as_they_are,
         cut=CUT,
         regime=by_matrices,
+        **more,
     )
-
-
-def saved_or_not(native):
-    """A native body that computes all results, of which the first alone are wanted where nothing is saved."""
-
-    @functools.wraps(native)
-    def body(*operands, save, **params):
-        return tuple(native(*operands, **params))[: None if save else 1]
-
-    return body

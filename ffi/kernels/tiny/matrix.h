@@ -42,28 +42,6 @@ struct View {
   S* data;
   int row_step;
   BARACUDA_HD S& operator()(int i, int j) const { return data[i * row_step + j]; }
-
-  // Exchanges row i with row `other`, which is another one for every matrix of a pack, in the first columns.
-  template <class Team>
-  BARACUDA_HD void exchange(Team team, int i, S other, int rows, int columns) const {
-    if constexpr (is_pack<S>) {
-      for (int k = 0; k < pack_lanes; ++k) {
-        int from = int(other[k]);
-        if (from == i) continue;
-        for (int j = 0; j < columns; ++j) {
-          Element<S> kept = (*this)(i, j)[k];
-          (*this)(i, j)[k] = (*this)(from, j)[k];
-          (*this)(from, j)[k] = kept;
-        }
-      }
-    } else {
-      int from = int(other);
-      team.each(0, columns, [&](int j) {
-        S kept = (*this)(i, j);
-        (*this)(i, j) = (*this)(from, j), (*this)(from, j) = kept;
-      });
-    }
-  }
 };
 
 // A square matrix of its own.
@@ -72,18 +50,36 @@ struct Square {
   using Number = S;
   mutable S data[n * n];
   BARACUDA_HD S& operator()(int i, int j) const { return data[i * n + j]; }
+};
 
-  template <class Team>
-  BARACUDA_HD void exchange(Team, int i, S other, int, int) const {
-    loop<true>(i + 1, n, [&](int from) {
-      auto is_it = other == all<S>(from);
-      loop<true>(0, n, [&](int j) {
-        S a = (*this)(i, j), b = (*this)(from, j);
-        (*this)(i, j) = choose(is_it, b, a), (*this)(from, j) = choose(is_it, a, b);
+// Exchanges row i with row `from`, which is i or after it, and another one for every matrix of a pack.
+template <class Team, class Size, class Matrix, class S>
+BARACUDA_HD void exchange(Team team, Size rows, const Matrix& a, int i, S from, int columns) {
+  if constexpr (is_static<Size>) {
+    loop(rows, i + 1, rows, [&](int other) {
+      auto is_it = from == all<S>(Element<S>(other));
+      team.each(0, columns, [&](int j) {
+        S here = a(i, j), there = a(other, j);
+        a(i, j) = choose(is_it, there, here), a(other, j) = choose(is_it, here, there);
       });
     });
+  } else if constexpr (is_pack<S>) {
+    for (int k = 0; k < pack_lanes; ++k) {
+      int other = int(from[k]);
+      if (other == i) continue;
+      for (int j = 0; j < columns; ++j) {
+        Element<S> here = a(i, j)[k], there = a(other, j)[k];
+        a(i, j)[k] = there, a(other, j)[k] = here;
+      }
+    }
+  } else {
+    int other = int(from);
+    team.each(0, columns, [&](int j) {
+      S here = a(i, j), there = a(other, j);
+      a(i, j) = there, a(other, j) = here;
+    });
   }
-};
+}
 
 // body(matrix) on what is in a view of n x n, in registers where n is static.
 template <class S, class Size, class Body>
