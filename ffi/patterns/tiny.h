@@ -16,7 +16,7 @@ struct TinyArray {
   const T* from = nullptr;
   T* to = nullptr;
   int32_t* integers = nullptr;
-  int size() const { return rows * columns; }
+  BARACUDA_HD int size() const { return rows * columns; }
 };
 
 // A functor has `arrays`, so many matrices; and operator()(team, n, k, views), where k is the number of columns of those

@@ -3,6 +3,8 @@
 // A size is an int, or std::integral_constant<int, n> for n <= 4: then the matrix that a functor works on is in registers.
 // A team has
 //   each(first, last, f)   f(i) for first <= i < last, every i by one member, i always by the same one
+//   each_two(m, n, f)      f(k, l) for k < m and k <= l < n
+//   each_of(m, n, make, f) f(make(k), i) for k < m and i < n, all of an i by one member, in the order of k
 //   sync()                 all see what others wrote before it
 //   first_largest(first, last, value)   the index, as a number, of the first of the largest value(i)
 //   any(condition)         whether it holds for any matrix that is computed in step with this one
@@ -100,6 +102,17 @@ struct Alone {
   template <class Body>
   BARACUDA_HD void each(int first, int last, const Body& body) const {
     loop<is_unrolled>(first, last, body);
+  }
+  template <class Body>
+  BARACUDA_HD void each_two(int m, int n, const Body& body) const {
+    loop<is_unrolled>(0, m, [&](int k) { loop<is_unrolled>(k, n, [&](int l) { body(k, l); }); });
+  }
+  template <class Make, class Body>
+  BARACUDA_HD void each_of(int m, int n, const Make& make, const Body& body) const {
+    loop<is_unrolled>(0, m, [&](int k) {
+      auto made = make(k);
+      loop<is_unrolled>(0, n, [&](int i) { body(made, i); });
+    });
   }
   BARACUDA_HD void sync() const {}
   template <class Value>
