@@ -53,7 +53,10 @@ def lu(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Array, A
 @compiled()
 def _parts(x, packed, order):
     rank = min(packed.shape[-2:])
-    lower, upper = jnp.tril(packed[..., :rank], -1) + identity(packed.shape[-2], rank, packed), jnp.triu(packed)[..., :rank, :]
+    lower, upper = (
+        jnp.tril(packed[..., :rank], -1) + identity(packed.shape[-2], rank, packed),
+        jnp.triu(packed)[..., :rank, :],
+    )
     return rounded(x.dtype, _permutation(order, packed.dtype).mT, lower, upper)
 
 

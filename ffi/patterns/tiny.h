@@ -8,8 +8,8 @@ namespace baracuda {
 
 inline constexpr int tiny_largest = 32, tiny_static = 4;  // up to which a matrix is one lane's
 
-// One array of a call: [batches, rows, columns], which is read before the functor runs, or written after it, or both. What is
-// written may be integers, which the functor has as numbers.
+// One array of a call: [batches, rows, columns], which is read before the functor runs, or written after it, or both.
+// What is written may be integers, which the functor has as numbers.
 template <class T>
 struct TinyArray {
   int rows, columns;
@@ -19,8 +19,8 @@ struct TinyArray {
   BARACUDA_HD int size() const { return rows * columns; }
 };
 
-// A functor has `arrays`, so many matrices; and operator()(team, n, k, views), where k is the number of columns of those
-// that are not square.
+// A functor has `arrays`, so many matrices; and operator()(team, n, k, views), where k is the number of columns of
+// those that are not square.
 template <class T, class Functor>
 struct Tiny {
   int64_t batches;

@@ -1,6 +1,6 @@
-// The tiny pattern on a CUDA grid. A matrix of at most 4 x 4 is one thread's; a larger one is that of a team of 8, 16 or 32
-// neighboring lanes, of which each has a row or a column. Either way a block has some neighboring matrices in shared memory:
-// it reads and writes them as one range, in which neighboring threads have neighboring elements.
+// The tiny pattern on a CUDA grid. A matrix of at most 4 x 4 is one thread's; a larger one is that of a team of 8, 16
+// or 32 neighboring lanes, of which each has a row or a column. Either way a block has some neighboring matrices in
+// shared memory: it reads and writes them as one range, in which neighboring threads have neighboring elements.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace internal {
 
 inline constexpr int tiny_block = 128;
 
-// Where the elements of an array are in the memory of one matrix: rows of an odd length, so that the elements of a column
-// are in different banks.
+// Where the elements of an array are in the memory of one matrix: rows of an odd length, so that the elements of a
+// column are in different banks.
 struct TinySlots {
   int first, row_step, rows, columns;
   Divisor<int32_t> size, of_row;
@@ -24,8 +24,8 @@ struct TinySlots {
 template <int arrays>
 struct TinyPlan {
   TinySlots array[arrays];
-  int of_matrix;   // slots of a matrix, an odd number
-  int matrices;    // of a block
+  int of_matrix;  // slots of a matrix, an odd number
+  int matrices;   // of a block
 };
 
 // Members of a warp that have a matrix together. All teams of a warp are in step.
@@ -88,7 +88,8 @@ __device__ void tiny_move(const TinyPlan<arrays>& plan, int k, int matrices, con
 
 // `lanes` is 1 for a matrix a thread.
 template <int lanes, class T, class Functor, class Size>
-__global__ __launch_bounds__(tiny_block) void tiny_kernel(Tiny<T, Functor> work, TinyPlan<Functor::arrays> plan, Size n) {
+__global__ __launch_bounds__(tiny_block) void tiny_kernel(Tiny<T, Functor> work, TinyPlan<Functor::arrays> plan,
+                                                          Size n) {
   extern __shared__ __align__(16) unsigned char tiny_memory[];
   T* memory = reinterpret_cast<T*>(tiny_memory);
   int64_t first = int64_t(blockIdx.x) * plan.matrices;

@@ -24,11 +24,13 @@ inline Checks& square_matrices(Checks& checks, const char* name, const ffi::AnyB
 
 // That `other` is [batches of x..., sizes...].
 template <class... Size>
-Checks& of_batches(Checks& checks, const char* name, const ffi::AnyBuffer& other, const ffi::AnyBuffer& x, Size... sizes) {
+Checks& of_batches(Checks& checks, const char* name, const ffi::AnyBuffer& other, const ffi::AnyBuffer& x,
+                   Size... sizes) {
   auto dims = x.dimensions(), got = other.dimensions();
   const int64_t expected[] = {sizes...};
   size_t batches = dims.size() - 2;
-  bool is_so = got.size() == batches + sizeof...(sizes) && std::equal(dims.begin(), dims.begin() + batches, got.begin()) &&
+  bool is_so = got.size() == batches + sizeof...(sizes) &&
+               std::equal(dims.begin(), dims.begin() + batches, got.begin()) &&
                std::equal(got.begin() + batches, got.end(), expected);
   return checks.require(is_so, name, " must have the batches of ", describe(dims), ", then ",
                         describe(Dimensions(expected, sizeof...(sizes))), ", got ", describe(got));

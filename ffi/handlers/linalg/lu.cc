@@ -1,5 +1,5 @@
-// The FFI targets of what elimination gives: `lu` of x [batches..., m, n], as one matrix, the exchanges of rows and the order
-// of rows; `lu_diagonal` of x [batches..., n, n], as the diagonal of U and the sign of the permutation.
+// The FFI targets of what elimination gives: `lu` of x [batches..., m, n], as one matrix, the exchanges of rows and the
+// order of rows; `lu_diagonal` of x [batches..., n, n], as the diagonal of U and the sign of the permutation.
 #include "kernels/tiny/lu.h"
 
 #include "linalg.h"

@@ -1,5 +1,5 @@
-// The FFI targets of linear systems: `solve` of a [batches..., n, n] and b [batches..., n, k], which gives y of b's shape, and
-// `inverse` of x [batches..., n, n].
+// The FFI targets of linear systems: `solve` of a [batches..., n, n] and b [batches..., n, k], which gives y of b's
+// shape, and `inverse` of x [batches..., n, n].
 #include "kernels/tiny/lu.h"
 #include "linalg.h"
 

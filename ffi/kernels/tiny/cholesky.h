@@ -1,5 +1,5 @@
-// The Cholesky factor of a Hermitian part, row by row of the result: what a row's elements are divided by is known before
-// them. A pivot that is not positive and finite makes the whole matrix NaN.
+// The Cholesky factor of a Hermitian part, row by row of the result: what a row's elements are divided by is known
+// before them. A pivot that is not positive and finite makes the whole matrix NaN.
 #pragma once
 
 #include "matrix.h"

@@ -1,6 +1,7 @@
-// Eigenvalues and eigenvectors of Hermitian parts, by Jacobi's rotations. A sweep rotates every pair of rows and columns once,
-// in steps of disjoint pairs (the order of a round-robin tournament; Brent and Luk, 1985), so that the members of a team do
-// a step together. What is negligible is not rotated: after a sweep without rotations further ones change no bit, and end.
+// Eigenvalues and eigenvectors of Hermitian parts, by Jacobi's rotations. A sweep rotates every pair of rows and
+// columns once, in steps of disjoint pairs (the order of a round-robin tournament; Brent and Luk, 1985), so that the
+// members of a team do a step together. What is negligible is not rotated: after a sweep without rotations further ones
+// change no bit, and end.
 #pragma once
 
 #include "matrix.h"
@@ -38,8 +39,8 @@ struct Upper {
   BARACUDA_HD Number& operator()(int i, int j) const { return i < j ? a(i, j) : a(j, i); }
 };
 
-// A rotation of p and q. x and y become cosine * x - sine * y and sine * x + cosine * y, where cosine = 1 - sine * slope: so
-// they are no longer or shorter, up to one rounding of what is added (Rutishauser, 1966).
+// A rotation of p and q. x and y become cosine * x - sine * y and sine * x + cosine * y, where cosine = 1 - sine *
+// slope: so they are no longer or shorter, up to one rounding of what is added (Rutishauser, 1966).
 template <class S>
 struct Turn {
   S sine, slope;
@@ -77,8 +78,8 @@ struct Eigh {
     });
   }
 
-  // x becomes its Hermitian part, divided by a power of two such that its largest element is about 1; v the identity. Returns
-  // the power, or NaN where an element is not finite.
+  // x becomes its Hermitian part, divided by a power of two such that its largest element is about 1; v the identity.
+  // Returns the power, or NaN where an element is not finite.
   template <class Team, class Size, class X, class V, class S>
   BARACUDA_HD static S prepare(Team team, Size n, const X& x, const V& v, const View<S>& largest) {
     S half = all<S>(Element<S>(0.5));
@@ -149,7 +150,8 @@ struct Eigh {
           rows(pp, qp), rows(pq, qq), columns(pp, pq), columns(qp, qq);
           a(rows.p, columns.p) = pp, a(rows.p, columns.q) = pq, a(rows.q, columns.p) = qp, a(rows.q, columns.q) = qq;
         });
-        team.each_of(count, n, turn_of, [&](const Turn<S>& columns, int i) { columns(v(i, columns.p), v(i, columns.q)); });
+        team.each_of(count, n, turn_of,
+                     [&](const Turn<S>& columns, int i) { columns(v(i, columns.p), v(i, columns.q)); });
         team.sync();
       });
       is_open = turned;

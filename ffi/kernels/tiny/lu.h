@@ -1,5 +1,5 @@
-// Elimination with partial pivoting, and what follows from it: linear systems, inverses and determinants. Of the elements of
-// a column with the same largest magnitude the first is the pivot, as in LAPACK.
+// Elimination with partial pivoting, and what follows from it: linear systems, inverses and determinants. Of the
+// elements of a column with the same largest magnitude the first is the pivot, as in LAPACK.
 #pragma once
 
 #include "matrix.h"
@@ -7,8 +7,9 @@
 namespace baracuda {
 namespace tiny {
 
-// a becomes U on and above the diagonal, and below it L, of which the diagonal of ones is not stored. exchanged(j, from) says
-// that row j was exchanged with row `from`, for each j in order. A column without a pivot is left as it is, zeros.
+// a becomes U on and above the diagonal, and below it L, of which the diagonal of ones is not stored. exchanged(j,
+// from) says that row j was exchanged with row `from`, for each j in order. A column without a pivot is left as it is,
+// zeros.
 template <class Team, class Size, class Matrix, class Exchanged>
 BARACUDA_HD void eliminate(Team team, Size rows, int columns, const Matrix& a, const Exchanged& exchanged) {
   using S = typename Matrix::Number;
@@ -81,8 +82,8 @@ struct Inverse {
 
 struct Lu {
   int rows, columns;
-  // x, rows x columns, which becomes L and U; with which rows the first ones were exchanged, in order; and the rows of x in
-  // the order that this gave.
+  // x, rows x columns, which becomes L and U; with which rows the first ones were exchanged, in order; and the rows of
+  // x in the order that this gave.
   static constexpr int arrays = 3;
 
   template <class S, class Team, class Size>

@@ -1,7 +1,8 @@
-// What functors of the tiny pattern see: matrices in the memory of those that compute them together, and the team of these.
+// What functors of the tiny pattern see: matrices in the memory of those that compute them together, and the team of
+// these.
 //
-// A size is an int, or std::integral_constant<int, n> for n <= 4: then the matrix that a functor works on is in registers.
-// A team has
+// A size is an int, or std::integral_constant<int, n> for n <= 4: then the matrix that a functor works on is in
+// registers. A team has
 //   each(first, last, f)   f(i) for first <= i < last, every i by one member, i always by the same one
 //   each_two(m, n, f)      f(k, l) for k < m and k <= l < n
 //   each_of(m, n, make, f) f(make(k), i) for k < m and i < n, all of an i by one member, in the order of k

@@ -1,5 +1,5 @@
-// Numbers of the tiny pattern: T, of one matrix, or on a CPU a pack of T, of eight matrices that are computed in the lanes of
-// vectors. Functors are written once for both: they choose instead of branching.
+// Numbers of the tiny pattern: T, of one matrix, or on a CPU a pack of T, of eight matrices that are computed in the
+// lanes of vectors. Functors are written once for both: they choose instead of branching.
 #pragma once
 
 #include "../number.h"
