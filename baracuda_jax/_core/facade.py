@@ -15,8 +15,9 @@ from .sku import OpCategory
 from .types import F
 
 
-def facade_api(library: str) -> Callable[[F], F]:
-    """The decorator of a facade's public function, whose body need not read `implementation`: there is one.
+def facade_api(library: str, *, has_kernels: bool = False) -> Callable[[F], F]:
+    """The decorator of a facade's public function, whose body need not read `implementation`: there is one. Where the op has
+    kernels for some arguments, and is declared with `declare`, the body gets it, and refuses what they do not compute.
 
     Where an array is sharded along explicit axes of a mesh such that JAX has no rule for what the body does, the arrays are
     gathered first."""
@@ -24,7 +25,10 @@ def facade_api(library: str) -> Callable[[F], F]:
     def decorate(fun: F) -> F:
         @functools.wraps(fun)
         def call(*args, implementation=None, **kwargs):
-            preference.refuse_native(call.__name__, implementation, library)
+            if has_kernels:
+                kwargs["implementation"] = implementation
+            else:
+                preference.refuse_native(call.__name__, implementation, library)
             try:
                 return fun(*args, **kwargs)
             except (compat.ShardingTypeError, TypeError, ValueError):  # JAX raises all three

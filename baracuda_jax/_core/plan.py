@@ -150,7 +150,9 @@ class Plan:
         """Why this backend: what the caller asked for, the row of the table, or what overrode it."""
         if self._main:
             return self._main.why
-        return f"there is no kernel; {self._library} computes" if self._library else "no op is called"
+        name = self.name.removeprefix(VJP)
+        arguments = " for these arguments" if name in OPS and OPS[name].has_kernels else ""
+        return f"there is no kernel{arguments}; {self._library} computes" if self._library else "no op is called"
 
     @property
     def _library(self):
@@ -329,7 +331,11 @@ def plan(
     platform = checks.choice("plan", "platform", platform or library.default_platform(), PLATFORMS)
     wanted = preference.resolve(name, implementation)
     if library_of := getattr(public()[name], "library", None):
-        preference.refuse_native(name, implementation, library_of)
+        if name in OPS and OPS[name].has_kernels:  # for some arguments: the function says so where there is none
+            run = functools.partial(of_arrays(name, [key for key, _ in inputs], params), implementation=implementation)
+            jax.eval_shape(run, *(aval for _, aval in inputs))
+        else:
+            preference.refuse_native(name, implementation, library_of)
     return _plan(name, inputs, params, wanted, platform, of_context=implementation is None)
 
 

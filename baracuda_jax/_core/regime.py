@@ -86,6 +86,12 @@ def by_regions(call):
     return {"length": count, "inner": call.operand("x").shape[-3]}
 
 
+def by_matrices(call):
+    """Small matrices: the longer side of one, and how many there are."""
+    shape = call.operands[0].shape
+    return {"length": max(shape[-2:]), "matrices": math.prod(shape[:-2])}
+
+
 def aligned(elements, dtype):
     """The bytes, at most those of a vector load, to which rows of so many elements are aligned."""
     return math.gcd(VECTOR, elements * dtype.itemsize)

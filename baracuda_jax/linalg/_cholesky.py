@@ -1,5 +1,6 @@
 """The Cholesky factorization."""
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
@@ -7,12 +8,15 @@ from jax.typing import ArrayLike
 from .._core import checks
 from .._core.compiled import compiled
 from .._core.facade import facade_api
+from .._core.kernel import kernel
 from .._core.types import Implementation
-from ._declared import case, definite, one_matrix
-from ._matrices import adjoint, hermitian, matrices, rounded
+from .._core.wide import wide
+from ._declared import case, definite
+from ._matrices import adjoint, hermitian, matmul, matrices, rounded, scaled_identity, diagonal, triangular
+from ._small import is_small, of_small_matrices
 
 
-@facade_api("cusolver")
+@facade_api("cusolver", has_kernels=True)
 def cholesky(x: ArrayLike, *, upper: bool = False, implementation: Implementation = None) -> Array:
     """Cholesky factor of positive definite matrices.
 
@@ -23,7 +27,8 @@ def cholesky(x: ArrayLike, *, upper: bool = False, implementation: Implementatio
     Args:
         x: floats or complex numbers of shape (..., n, n). Its Hermitian part is factorized.
         upper: static, whether to return L^H instead of L.
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+            None for automatic.
 
     Returns:
         Array of x's shape and dtype; NaN for a matrix that is not positive definite.
@@ -36,22 +41,47 @@ def cholesky(x: ArrayLike, *, upper: bool = False, implementation: Implementatio
     Source: torch.linalg.cholesky, which reads the lower triangle alone; jax.numpy.linalg.cholesky; numpy.linalg.cholesky.
     """
     op = "cholesky"
-    return _cholesky(matrices(op, "x", x, square=True), upper=checks.flag(op, "upper", upper))
+    x, upper = matrices(op, "x", x, square=True), checks.flag(op, "upper", upper)
+    if not is_small(op, implementation, x):
+        return _cholesky(x, upper=upper)
+    return rounded(x.dtype, _op(wide(x), upper=upper, implementation=implementation))
 
 
 @compiled("upper")
 def _cholesky(x, *, upper):
+    return rounded(x.dtype, *_reference(x, upper=upper))
+
+
+def _reference(x, *, upper):
     y = jnp.linalg.cholesky(hermitian(x), symmetrize_input=False)
     is_whole = jnp.isfinite(y).all((-2, -1), keepdims=True)
     y = jnp.where(is_whole, y, jnp.nan)
-    return rounded(x.dtype, adjoint(y) if upper else y)
+    return (adjoint(y) if upper else y,)
 
 
-one_matrix(
+def _native(x, *, upper, save):
+    y = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    return kernel("cholesky", "...nm -> ...nm", x, out=[y], upper=upper)
+
+
+def _tangent(y, dx, *, upper):
+    lower = adjoint(y) if upper else y
+    inner = triangular(lower, triangular(lower, hermitian(dx), lower=True).mT, lower=True)
+    half = jnp.tril(inner) - scaled_identity(diagonal(inner) / 2)
+    dy = matmul(lower, half)
+    return (adjoint(dy) if upper else dy,)
+
+
+_op = of_small_matrices(
     "cholesky",
     cholesky,
     (
         case("lower", (2, 4, 4), draw=definite),
         case("upper", (2, 1, 3, 3), draw=definite, upper=True),
+        case("of a team", (3, 7, 7), draw=definite),
     ),
+    forward=(_reference, _native),
+    tangent=(_tangent,),
+    residuals=("y",),
+    like=lambda y: y.shape,
 )

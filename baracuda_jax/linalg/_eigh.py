@@ -11,6 +11,7 @@ from jax.typing import ArrayLike
 from .._core import checks
 from .._core.compiled import compiled
 from .._core.facade import facade_api
+from .._core.kernel import kernel
 from .._core.types import Implementation
 from .._core.wide import wide
 from ._declared import case, one_matrix
@@ -26,9 +27,10 @@ from ._matrices import (
     matrices,
     rounded,
 )
+from ._small import is_small, of_small_matrices
 
 
-@facade_api("cusolver")
+@facade_api("cusolver", has_kernels=True)
 def eigh(
     x: ArrayLike, *, degenerate: Literal["nan", "zero"] = "nan", implementation: Implementation = None
 ) -> tuple[Array, Array]:
@@ -44,7 +46,8 @@ def eigh(
             "zero", without the terms of pairs whose difference is about the rounding error. That is right for the first
             derivatives of sums over all of w, such as traces, and of projections to the vectors of all equal values. It
             is not for V f(w) V^H.
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+            None for automatic.
 
     Returns:
         (w, v) of shapes (..., n) and (..., n, n), w real. In each column of v the first element that is about as large as
@@ -59,7 +62,10 @@ def eigh(
     Source: torch.linalg.eigh and numpy.linalg.eigh, which read one triangle alone; jax.numpy.linalg.eigh.
     """
     op = "eigh"
-    return _eigh(matrices(op, "x", x, square=True), degenerate=degenerate_of(op, degenerate))
+    x, degenerate = matrices(op, "x", x, square=True), degenerate_of(op, degenerate)
+    if not is_small(op, implementation, x):
+        return _eigh(x, degenerate=degenerate)
+    return rounded(x.dtype, *_op(wide(x), degenerate=degenerate, implementation=implementation, save=True))
 
 
 @compiled("degenerate")
@@ -79,8 +85,18 @@ def _of_hermitian(x, degenerate):
 def _of_hermitian_jvp(degenerate, primals, tangents):
     (x,), (dx,) = primals, tangents
     w, v = _of_hermitian(x, degenerate)
+    return (w, v), _tangent(w, v, dx, degenerate=degenerate)
+
+
+def _tangent(w, v, dx, *, degenerate):
+    """Of a Hermitian dx."""
     e = matmul(adjoint(v), matmul(dx, v))
-    return (w, v), (diagonal(e).real, matmul(v, e * gaps(w, degenerate).astype(x.dtype)))
+    return diagonal(e).real, matmul(v, e * gaps(w, degenerate).astype(v.dtype))
+
+
+def _native(x, *, degenerate, save):
+    out = [jax.ShapeDtypeStruct(shape, x.dtype) for shape in (x.shape[:-1], x.shape)]
+    return kernel("eigh", "...nm -> ...n, ...nm", x, out=out)[: None if save else 1]
 
 
 @facade_api("cusolver")
@@ -135,11 +151,15 @@ def _general_jvp(primals, tangents):
 
 
 _CASES = case("a batch", (2, 4, 4)), case("two batches", (2, 1, 3, 3))
-one_matrix(
+_op = of_small_matrices(
     "eigh",
     eigh,
-    (*_CASES, case("degenerate", (2, 3, 3), degenerate="zero")),
+    (*_CASES, case("degenerate", (2, 3, 3), degenerate="zero"), case("of a team", (2, 5, 5))),
+    forward=(lambda x, *, degenerate: _eigh(x, degenerate=degenerate), _native),
+    tangent=(lambda w, v, dx, *, degenerate: _tangent(w, v, hermitian(dx), degenerate=degenerate),),
+    residuals=("w", "v"),
+    results=("w", "v"),
     outputs=("w", "v"),
-    own_rules=True,
+    like=lambda w, v: v.shape,
 )
 one_matrix("eig", eig, _CASES, dtypes=checks.COMPLEX, outputs=("w",), own_rules=True)

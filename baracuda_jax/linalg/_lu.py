@@ -2,19 +2,23 @@
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.compiled import compiled
 from .._core.facade import facade_api
+from .._core.kernel import kernel
+from .._core.op import compose
+from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
-from ._declared import case, definite, one_matrix
-from ._matrices import matrices, rounded
+from ._declared import case, definite
+from ._matrices import identity, matmul, matrices, rounded, triangular
+from ._small import is_small, of_small_matrices
 
 
-@facade_api("cusolver")
+@facade_api("cusolver", has_kernels=True)
 def lu(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Array, Array, Array]:
     """LU factorization with partial pivoting, as three matrices.
 
@@ -24,7 +28,8 @@ def lu(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Array, A
 
     Args:
         x: floats or complex numbers of shape (..., m, n).
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+            None for automatic.
 
     Returns:
         (p, l, u) of shapes (..., m, m), (..., m, k) and (..., k, n) for k = min(m, n), in x's dtype. A singular matrix
@@ -37,7 +42,22 @@ def lu(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Array, A
 
     Source: torch.linalg.lu; jax.scipy.linalg.lu; scipy.linalg.lu.
     """
-    return _lu(matrices("lu", "x", x))
+    op = "lu"
+    x = matrices(op, "x", x)
+    if not is_small(op, implementation, x):
+        return _lu(x)
+    packed, _, order = _op(wide(x), implementation=implementation, save=True)
+    return _parts(x, packed, order)
+
+
+@compiled()
+def _parts(x, packed, order):
+    rank = min(packed.shape[-2:])
+    lower, upper = (
+        jnp.tril(packed[..., :rank], -1) + identity(packed.shape[-2], rank, packed),
+        jnp.triu(packed)[..., :rank, :],
+    )
+    return rounded(x.dtype, _permutation(order, packed.dtype).mT, lower, upper)
 
 
 @compiled()
@@ -46,7 +66,7 @@ def _lu(x):
     return rounded(x.dtype, p.astype(lower.dtype), lower, upper)
 
 
-@facade_api("cusolver")
+@facade_api("cusolver", has_kernels=True)
 def lu_factor(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Array, Array]:
     """LU factorization with partial pivoting, as one matrix and pivots, which `jax.scipy.linalg.lu_solve` takes.
 
@@ -55,7 +75,8 @@ def lu_factor(x: ArrayLike, *, implementation: Implementation = None) -> tuple[A
 
     Args:
         x: floats or complex numbers of shape (..., m, n).
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+            None for automatic.
 
     Returns:
         (lu, pivots). lu, of x's shape and dtype, has U on and above the diagonal and L below it. pivots is int32 of shape
@@ -68,13 +89,48 @@ def lu_factor(x: ArrayLike, *, implementation: Implementation = None) -> tuple[A
 
     Source: torch.linalg.lu_factor, whose pivots count from 1; jax.scipy.linalg.lu_factor; scipy.linalg.lu_factor.
     """
-    return _lu_factor(matrices("lu_factor", "x", x))
+    op = "lu_factor"
+    x = matrices(op, "x", x)
+    if not is_small(op, implementation, x):
+        return _lu_factor(x)
+    packed, pivots, _ = _op(wide(x), implementation=implementation, save=True)
+    return rounded(x.dtype, packed), pivots
 
 
 @compiled()
 def _lu_factor(x):
     packed, pivots = _of_each(jax.scipy.linalg.lu_factor, wide(x))
     return rounded(x.dtype, packed), pivots.astype(jnp.int32)
+
+
+def _reference(x):
+    packed, pivots = _of_each(jax.scipy.linalg.lu_factor, x)
+    return packed, pivots.astype(jnp.int32), lax.linalg.lu_pivots_to_permutation(pivots, x.shape[-2])
+
+
+def _native(x, *, save):
+    rank = min(x.shape[-2:])
+    out = [jax.ShapeDtypeStruct(x.shape, x.dtype)]
+    out += [jax.ShapeDtypeStruct((*x.shape[:-2], count), jnp.int32) for count in (rank, x.shape[-2])]
+    return kernel("lu", "...mn -> ...mn, ...k, ...m", x, out=out)[: None if save else 1]
+
+
+def _permutation(order, dtype):
+    """The matrix that puts rows into this order."""
+    return (order[..., :, None] == jnp.arange(order.shape[-1], dtype=order.dtype)).astype(dtype)
+
+
+def _tangent(packed, order, dx):
+    """With L and U made square, which neither F nor what is kept of their tangents depends on."""
+    m, n = packed.shape[-2:]
+    rank = min(m, n)
+    pad = [(0, 0)] * (packed.ndim - 2)
+    lower = jnp.pad(jnp.tril(packed[..., :rank], -1), (*pad, (0, 0), (0, m - rank))) + identity(m, m, packed)
+    upper = jnp.pad(jnp.triu(packed)[..., :rank, :], (*pad, (0, n - rank), (0, 0)))
+    upper = upper + jnp.diag((jnp.arange(n) >= rank).astype(packed.dtype))
+    moved = matmul(_permutation(order, dx.dtype), dx)
+    inner = triangular(upper, triangular(lower, moved, lower=True, unit=True), left=False)
+    return (matmul(lower, jnp.tril(inner, -1)) + matmul(jnp.triu(inner), upper),)
 
 
 def _of_each(fun, x):
@@ -84,7 +140,7 @@ def _of_each(fun, x):
     return fun(x)
 
 
-@facade_api("cusolver")
+@facade_api("cusolver", has_kernels=True)
 def det(x: ArrayLike, *, implementation: Implementation = None) -> Array:
     """Determinant of square matrices.
 
@@ -93,7 +149,8 @@ def det(x: ArrayLike, *, implementation: Implementation = None) -> Array:
 
     Args:
         x: floats or complex numbers of shape (..., n, n).
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+            None for automatic.
 
     Returns:
         Array of shape (...) and x's dtype; 1 for empty matrices.
@@ -105,7 +162,26 @@ def det(x: ArrayLike, *, implementation: Implementation = None) -> Array:
 
     Source: torch.linalg.det; jax.numpy.linalg.det; numpy.linalg.det.
     """
-    return _det(matrices("det", "x", x, square=True))
+    op = "det"
+    x = matrices(op, "x", x, square=True)
+    if not is_small(op, implementation, x):
+        return _det(x)
+    return rounded(x.dtype, _det_op(wide(x), implementation=implementation))
+
+
+def _diagonal_kernel(x):
+    """The diagonal of U, and the sign of the permutation."""
+    out = [jax.ShapeDtypeStruct(x.shape[:-1], x.dtype), jax.ShapeDtypeStruct(x.shape[:-2], x.dtype)]
+    return kernel("lu_diagonal", "...nm -> ...n, ...", x, out=out)
+
+
+def _det_native(x, *, save):
+    found, sign = _diagonal_kernel(x)
+    return (found.prod(-1) * sign,)
+
+
+def _det_tangent(x, dx):
+    return jax.jvp(lambda x: (_det(x),), (x,), (dx,))[1]
 
 
 @compiled()
@@ -116,7 +192,7 @@ def _det(x):
     return rounded(x.dtype, _of_each(jnp.linalg.det, wide(x)))
 
 
-@facade_api("cusolver")
+@facade_api("cusolver", has_kernels=True)
 def slogdet(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Array, Array]:
     """Sign and logarithm of the magnitude of the determinant, which neither over- nor underflows.
 
@@ -125,7 +201,8 @@ def slogdet(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Arr
 
     Args:
         x: floats or complex numbers of shape (..., n, n).
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+            None for automatic.
 
     Returns:
         (sign, logabsdet) of shape (...): sign in x's dtype, 0 for a singular matrix, of magnitude 1 otherwise; logabsdet
@@ -138,7 +215,21 @@ def slogdet(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Arr
 
     Source: torch.linalg.slogdet; jax.numpy.linalg.slogdet; numpy.linalg.slogdet.
     """
-    return _slogdet(matrices("slogdet", "x", x, square=True))
+    op = "slogdet"
+    x = matrices(op, "x", x, square=True)
+    if not is_small(op, implementation, x):
+        return _slogdet(x)
+    return rounded(x.dtype, *_slogdet_op(wide(x), implementation=implementation, save=True))
+
+
+def _slogdet_native(x, *, save):
+    found, sign = _diagonal_kernel(x)
+    return (sign * jnp.sign(found).prod(-1), jnp.log(jnp.abs(found)).sum(-1))[: None if save else 1]
+
+
+def _slogdet_tangent(x, dx):
+    of_size = jnp.sum(jnp.linalg.inv(x).mT * dx, (-2, -1))
+    return jnp.zeros_like(of_size), of_size
 
 
 @compiled()
@@ -150,9 +241,50 @@ def _slogdet(x):
 _CASES = case("tall", (2, 4, 3)), case("wide", (2, 3, 4)), case("square", (2, 3, 3))
 _SQUARE = tuple(
     case(name, shape, draw=lambda rng, *shape: 0.3 * definite(rng, *shape))
-    for name, shape in (("a batch", (2, 4, 4)), ("two batches", (2, 1, 3, 3)))
+    for name, shape in (("a batch", (2, 4, 4)), ("two batches", (2, 1, 3, 3)), ("of a team", (2, 5, 5)))
 )
-one_matrix("lu", lu, _CASES, dtypes=checks.INEXACT, outputs=("p", "l", "u"))
-one_matrix("lu_factor", lu_factor, _CASES, dtypes=checks.INEXACT, outputs=("lu",))
-one_matrix("det", det, _SQUARE, dtypes=checks.INEXACT)
-one_matrix("slogdet", slogdet, _SQUARE, outputs=("sign", "logabsdet"))
+_op = of_small_matrices(
+    "lu_factor",
+    lu_factor,
+    (*_CASES, case("of a team", (2, 6, 6))),
+    forward=(_reference, _native),
+    tangent=(_tangent,),
+    residuals=("lu", "order"),
+    results=("lu", "pivots", "order"),
+    like=lambda packed, order: packed.shape,
+    kernels={"forward": ("lu",)},
+)
+compose(
+    "lu",
+    family="linalg",
+    category=OpCategory.LINALG,
+    public=lu,
+    cases=_CASES,
+    dtypes=checks.FLOATS,
+    operands=("x",),
+    made_of=("lu_factor",),
+    outputs=("p", "l", "u"),
+    differentiable=("x",),
+)
+_det_op = of_small_matrices(
+    "det",
+    det,
+    _SQUARE,
+    forward=(lambda x: (_det(x),), _det_native),
+    tangent=(_det_tangent,),
+    residuals=("x",),
+    like=lambda x: x.shape,
+    kernels={"forward": ("lu_diagonal",)},
+)
+_slogdet_op = of_small_matrices(
+    "slogdet",
+    slogdet,
+    _SQUARE,
+    forward=(lambda x: tuple(jnp.linalg.slogdet(x)), _slogdet_native),
+    tangent=(_slogdet_tangent,),
+    residuals=("x",),
+    results=("sign", "logabsdet"),
+    outputs=("sign", "logabsdet"),
+    like=lambda x: x.shape,
+    kernels={"forward": ("lu_diagonal",)},
+)

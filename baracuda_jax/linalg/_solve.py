@@ -11,13 +11,15 @@ from jax.typing import ArrayLike
 from .._core import checks
 from .._core.compiled import compiled
 from .._core.facade import facade_api
+from .._core.kernel import kernel
 from .._core.types import Implementation
 from .._core.wide import wide
-from ._declared import case, declared, one_matrix
+from ._declared import case, declared
 from ._matrices import adjoint, finite, matmul, matrices, rounded
+from ._small import is_small, of_small_matrices
 
 
-@facade_api("cusolver")
+@facade_api("cusolver", has_kernels=True)
 def solve(a: ArrayLike, b: ArrayLike, *, implementation: Implementation = None) -> Array:
     """Solution of square linear systems.
 
@@ -27,7 +29,8 @@ def solve(a: ArrayLike, b: ArrayLike, *, implementation: Implementation = None) 
     Args:
         a: floats or complex numbers of shape (..., n, n).
         b: array of a's dtype, of shape (n,), or (..., n, k), whose batch dimensions broadcast with a's.
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+            None for automatic.
 
     Returns:
         Array of shape (..., n) or (..., n, k) and a's dtype. A singular matrix gives infinities or NaN.
@@ -40,17 +43,37 @@ def solve(a: ArrayLike, b: ArrayLike, *, implementation: Implementation = None) 
     Source: torch.linalg.solve, which also takes batches of vectors; jax.numpy.linalg.solve; numpy.linalg.solve.
     """
     op = "solve"
-    a = matrices(op, "a", a, square=True)
-    return _solve(*_right_sides(op, a, b))
+    a, b = _right_sides(op, matrices(op, "a", a, square=True), b)
+    matrix, sides = _same_batches(a, b)
+    if is_small(op, implementation, matrix, sides):
+        return _as_it_came(a, b, _op(matrix, sides, implementation=implementation))
+    return _as_it_came(a, b, _solve(matrix, sides))
 
 
 @compiled()
 def _solve(a, b):
-    y = jnp.linalg.solve(*_same_batches(a, b))
+    return jnp.linalg.solve(a, b)
+
+
+@compiled()
+def _as_it_came(a, b, y):
     return rounded(a.dtype, y if b.ndim > 1 else y[..., 0])
 
 
-@facade_api("cusolver")
+def _native(a, b, *, save):
+    return kernel("solve", "...nm, ...nk -> ...nk", a, b, out=[jax.ShapeDtypeStruct(b.shape, b.dtype)])
+
+
+def _tangent(a, y, da, db):
+    return (jnp.linalg.solve(a, db - matmul(da, y)),)
+
+
+def _backward(a, y, dy):
+    db = jnp.linalg.solve(a.mT, dy)
+    return -matmul(db, y.mT), db
+
+
+@facade_api("cusolver", has_kernels=True)
 def inverse(x: ArrayLike, *, implementation: Implementation = None) -> Array:
     """Inverse of square matrices.
 
@@ -59,7 +82,8 @@ def inverse(x: ArrayLike, *, implementation: Implementation = None) -> Array:
 
     Args:
         x: floats or complex numbers of shape (..., n, n).
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+            None for automatic.
 
     Returns:
         Array of x's shape and dtype. A singular matrix gives infinities or NaN.
@@ -71,12 +95,24 @@ def inverse(x: ArrayLike, *, implementation: Implementation = None) -> Array:
 
     Source: torch.linalg.inv, torch.inverse; jax.numpy.linalg.inv; numpy.linalg.inv.
     """
-    return _inverse(matrices("inverse", "x", x, square=True))
+    op = "inverse"
+    x = matrices(op, "x", x, square=True)
+    if not is_small(op, implementation, x):
+        return _inverse(x)
+    return rounded(x.dtype, _inverse_op(wide(x), implementation=implementation))
 
 
 @compiled()
 def _inverse(x):
     return rounded(x.dtype, jnp.linalg.inv(wide(x)))
+
+
+def _inverse_native(x, *, save):
+    return kernel("inverse", "...nm -> ...nm", x, out=[jax.ShapeDtypeStruct(x.shape, x.dtype)])
+
+
+def _inverse_tangent(y, dx):
+    return (-matmul(y, matmul(dx, y)),)
 
 
 @facade_api("cusolver")
@@ -185,6 +221,7 @@ def _right_sides(op, a, b):
     return a, b
 
 
+@compiled()
 def _same_batches(a, b):
     """Both in the wide type, with the batch dimensions of both; a vector as a column."""
     a, b = wide(a), wide(b)
@@ -193,18 +230,29 @@ def _same_batches(a, b):
     return tuple(jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
 
 
-declared(
+_op = of_small_matrices(
     "solve",
-    public=solve,
-    cases=(
+    solve,
+    (
         case("a batch", (2, 3, 3), (2, 3, 3)),
         case("one right side", (2, 3, 3), (1, 3, 4)),
+        case("of a team", (2, 6, 6), (2, 6, 1)),
     ),
-    dtypes=checks.INEXACT,
+    forward=(lambda a, b: (jnp.linalg.solve(a, b),), _native),
+    tangent=(_tangent,),
+    backward=(_backward,),
     operands=("a", "b"),
-    differentiable=("a", "b"),
+    residuals=("a", "y"),
 )
-one_matrix("inverse", inverse, (case("a batch", (2, 4, 4)), case("two batches", (2, 1, 3, 3))), dtypes=checks.INEXACT)
+_inverse_op = of_small_matrices(
+    "inverse",
+    inverse,
+    (case("a batch", (2, 4, 4)), case("two batches", (2, 1, 3, 3)), case("of a team", (2, 7, 7))),
+    forward=(lambda x: (jnp.linalg.inv(x),), _inverse_native),
+    tangent=(_inverse_tangent,),
+    residuals=("y",),
+    like=lambda y: y.shape,
+)
 declared(
     "lstsq",
     public=lstsq,

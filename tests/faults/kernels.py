@@ -311,6 +311,22 @@ def overlaps_have_another_threshold():
     return of_kernel("nms", attributes=lambda limit, **_: {"limit": limit + 0.1})
 
 
+@planted(VALUE, op="cholesky", tier="changed", case="of a team", dtype="float32")
+@planted("test_small_matrices.test_cholesky_is_numpys", op="cholesky", tier="changed", n=5, dtype="float32")
+def a_factor_is_of_one_triangle():
+    return of_kernel("cholesky", operands=_operand(0, jnp.tril))
+
+
+@planted(VALUE, op="eigh", tier="changed", case="of a team", dtype="float32")
+def the_last_eigenvector_has_the_other_sign():
+    return of_kernel("eigh", results=_result(1, lambda v: v.at[..., -1].multiply(-1)))
+
+
+@planted(VALUE, op="lu_factor", tier="changed", case="of a team", dtype="float32")
+def the_last_row_is_not_eliminated():
+    return of_kernel("lu", results=lambda ys, x, **_: [ys[0].at[..., -1, :].set(x[..., -1, :]), *ys[1:]])
+
+
 def _one_on(x, begin, *rest, **_):
     return x, begin + 1, *rest
 

@@ -7,7 +7,20 @@ import baracuda_jax
 
 from ..benchmark import Benchmark
 
-SHAPES = {"tiny": ((2, 4, 4),), "small": ((4096, 8, 8), (256, 32, 32)), "large": ((4096, 32, 32), (2, 512, 512))}
+SHAPES = {
+    "tiny": ((2, 4, 4),),
+    "small": ((4096, 8, 8), (256, 32, 32)),
+    "large": ((1_000_000, 3, 3), (4096, 32, 32), (2, 512, 512)),
+}
+MANY = 10**5  # matrices, for which ops without a kernel take too long
+SMALL = (
+    "cholesky",
+    "lu_factor",
+    "det",
+    "slogdet",
+    "eigh",
+    "inverse",
+)  # and solve: they have kernels for small matrices
 ROUGH = 200.0  # sums of n products, and what an inverse adds to their errors
 
 
@@ -72,6 +85,15 @@ def _of_system(op, shape, plain, theirs):
     )  # fmt: skip
 
 
+def _of_equations(shape):
+    return _of_system("solve", shape, jnp.linalg.solve, lambda torch, a, b: torch.linalg.solve(a, b))
+
+
+def small(shape):
+    """The ops that have kernels for small matrices."""
+    return [*(_of_matrix(op, shape) for op in SMALL), _of_equations(shape)]
+
+
 def _of_reflections(op, shape):
     other = (shape,) if op == "ormqr" else ()
     torch_name = {"ormqr": "ormqr", "householder_product": "orgqr"}[op]
@@ -86,9 +108,12 @@ def _of_reflections(op, shape):
 
 def benchmarks(size):
     for shape in SHAPES[size]:
+        if shape[0] > MANY:
+            yield from small(shape)
+            continue
         for op in MATRIX:
             yield _of_matrix(op, shape)
-        yield _of_system("solve", shape, jnp.linalg.solve, lambda torch, a, b: torch.linalg.solve(a, b))
+        yield _of_equations(shape)
         plain = lambda a, b: jax.vmap(lambda a, b: jnp.linalg.lstsq(a, b)[0])(a, b)
         yield _of_system("lstsq", shape, plain, lambda torch, a, b: torch.linalg.lstsq(a, b)[0])
         for op in ("householder_product", "ormqr"):

@@ -13,6 +13,7 @@ from . import (
     histogram,
     image,
     indexing,
+    linalg,
     loss,
     moe,
     packed,
@@ -258,11 +259,18 @@ def _recurrences(sizes, dtype):
     return [state_space.scan((min(4, channels), max(1, channels // 4), sizes.length, 16), dtype)]
 
 
+def _small_matrices(sizes, dtype):
+    """So many matrices (`inner`) of `length` rows, but no more than fit."""
+    n = sizes.length
+    return linalg.small((max(1, min(sizes.inner, MATRICES // n**2)), n, n))
+
+
 def _functions(sizes, dtype):
     return elementwise.of(_matrix(sizes.elements), dtype)
 
 
 ROWS = (16, 256, 4096, 2**16, 2**25)
+MATRICES = 2**21  # elements of small matrices
 ODD = (35, 357, 1867)  # rows that are not aligned
 SPACES = {
     "segment": Space(_segments, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
@@ -297,5 +305,8 @@ SPACES = {
     "causal convolution": Space(_causal, (16, 256, 4096)),
     "recurrence": Space(_recurrences, (16, 256, 4096)),
     "sampling": Space(_samplers, (64, 4096, 2**17), (357,)),
+    "small matrices": Space(
+        _small_matrices, (2, 3, 4, 8, 16, 32), inner=(1, 64, 4096), is_batched=False, dtypes=("float32",)
+    ),
     "elementwise": Space(_functions, dtypes=(*DTYPES, "int32", "bool")),
 }

@@ -1,0 +1,86 @@
+"""Ops that have kernels for small matrices: which these are, and what their declarations share.
+
+Their derivatives are plain JAX: a tangent, and its transpose."""
+
+import jax
+import jax.numpy as jnp
+
+from .._core import checks
+from .._core import prefer as preference
+from .._core.body import Body
+from .._core.op import as_they_are, declare
+from .._core.regime import by_matrices
+from .._core.sku import OpCategory
+
+LARGEST = 32
+CUT = "a matrix is computed as a whole"
+
+
+def is_small(op, implementation, x, *others):
+    """Whether there is a kernel for these matrices: real ones, of at most LARGEST rows and columns. Others may be vectors. A
+    call that asks for one where there is none is refused."""
+    is_real = jnp.issubdtype(x.dtype, jnp.floating)
+    if is_real and all(isinstance(n, int) and n <= LARGEST for y in (x, *others) for n in y.shape[-2:]):
+        return True
+    wanted = preference.checked(implementation, op)
+    if isinstance(wanted, preference.PlanPreference) and wanted.backend == "native":
+        raise ValueError(
+            f"{op}: implementation='native', but there are kernels for real matrices of at most {LARGEST} x {LARGEST} alone, "
+            f"got {' and '.join(f'{y.dtype.name}{list(y.shape)}' for y in (x, *others))}; cusolver computes those"
+        )
+    return False
+
+
+def transposed(tangent, residuals, like):
+    """The backward body of a tangent that is linear in dx. `like` gives dx's shape, of the residuals."""
+
+    def backward(*values, **params):
+        saved, cotangents = values[: len(residuals)], values[len(residuals) :]
+        used = [i for i, ct in enumerate(cotangents) if ct is not None]
+
+        def of(dx):
+            dots = tangent(*saved, dx, **params)
+            return tuple(dots[i] for i in used)
+
+        dx = jax.ShapeDtypeStruct(like(*saved), cotangents[used[0]].dtype)
+        return jax.linear_transpose(of, dx)(tuple(cotangents[i] for i in used))
+
+    return backward
+
+
+def of_small_matrices(
+    name,
+    public,
+    cases,
+    *,
+    forward,
+    tangent,
+    residuals,
+    like=None,
+    backward=None,
+    operands=("x",),
+    kernels=None,
+    **more,
+):
+    """An op that has kernels. `forward`, `tangent` and `backward` are a reference and a native body, or a reference alone;
+    `backward` may be left out for an op of x, of whose shape `like` is a function of the residuals."""
+    return declare(
+        name,
+        family="linalg",
+        category=OpCategory.LINALG,
+        public=public,
+        cases=cases,
+        dtypes=checks.FLOATS,
+        operands=operands,
+        differentiable=operands,
+        residuals=residuals,
+        forward=Body(*forward),
+        tangent=Body(*tangent),
+        backward=Body(*(backward or (transposed(tangent[0], residuals, like),))),
+        kernels=kernels or {"forward": (name,)},
+        library="cusolver",
+        batched=as_they_are,
+        cut=CUT,
+        regime=by_matrices,
+        **more,
+    )

@@ -1,0 +1,48 @@
+// What the handlers of small matrices share: checks of x [batches..., n, n], and the dtypes, float32 and float64.
+#pragma once
+
+#include "handlers/target.h"
+#include BARACUDA_DRIVER(tiny)
+
+namespace baracuda {
+
+inline Checks& small_matrices(Checks& checks, const char* name, const ffi::AnyBuffer& x) {
+  auto dims = x.dimensions();
+  return checks
+      .require(dims.size() >= 2 && dims[dims.size() - 1] <= tiny_largest && dims[dims.size() - 2] <= tiny_largest, name,
+               " must be [batches..., m, n] with m and n of at most ", tiny_largest, ", got ", describe(dims))
+      .require(x.element_type() == ffi::DataType::F32 || x.element_type() == ffi::DataType::F64, name,
+               " must be float32 or float64, got type ", int(x.element_type()));
+}
+
+inline Checks& square_matrices(Checks& checks, const char* name, const ffi::AnyBuffer& x) {
+  auto dims = x.dimensions();
+  small_matrices(checks, name, x);
+  return checks.require(checks.failed() || dims[dims.size() - 1] == dims[dims.size() - 2], name,
+                        " must be square matrices, got ", describe(dims));
+}
+
+// That `other` is [batches of x..., sizes...].
+template <class... Size>
+Checks& of_batches(Checks& checks, const char* name, const ffi::AnyBuffer& other, const ffi::AnyBuffer& x,
+                   Size... sizes) {
+  auto dims = x.dimensions(), got = other.dimensions();
+  const int64_t expected[] = {sizes...};
+  size_t batches = dims.size() - 2;
+  bool is_so = got.size() == batches + sizeof...(sizes) &&
+               std::equal(dims.begin(), dims.begin() + batches, got.begin()) &&
+               std::equal(got.begin() + batches, got.end(), expected);
+  return checks.require(is_so, name, " must have the batches of ", describe(dims), ", then ",
+                        describe(Dimensions(expected, sizeof...(sizes))), ", got ", describe(got));
+}
+
+inline int64_t batches_of(const ffi::AnyBuffer& x) { return product(x.dimensions(), 0, x.dimensions().size() - 2); }
+inline int side_of(const ffi::AnyBuffer& x) { return int(x.dimensions().back()); }
+
+// body(Type<T>) of the arrays' dtype, which is checked.
+template <class Body>
+ffi::Error for_wide(ffi::DataType dtype, const Body& body) {
+  return dtype == ffi::DataType::F32 ? body(Type<float>{}) : body(Type<double>{});
+}
+
+}  // namespace baracuda

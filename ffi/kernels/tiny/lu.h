@@ -1,0 +1,117 @@
+// Elimination with partial pivoting, and what follows from it: linear systems, inverses and determinants. Of the
+// elements of a column with the same largest magnitude the first is the pivot, as in LAPACK.
+#pragma once
+
+#include "matrix.h"
+
+namespace baracuda {
+namespace tiny {
+
+// a becomes U on and above the diagonal, and below it L, of which the diagonal of ones is not stored. exchanged(j,
+// from) says that row j was exchanged with row `from`, for each j in order. A column without a pivot is left as it is,
+// zeros.
+template <class Team, class Size, class Matrix, class Exchanged>
+BARACUDA_HD void eliminate(Team team, Size rows, int columns, const Matrix& a, const Exchanged& exchanged) {
+  using S = typename Matrix::Number;
+  loop(rows, 0, columns < rows ? columns : int(rows), [&](int j) {
+    S from = team.first_largest(j, rows, [&](int i) { return magnitude(a(i, j)); });
+    exchange(team, rows, a, j, from, columns);
+    exchanged(j, from);
+    team.sync();
+    S pivot = a(j, j);
+    auto is_zero = pivot == all<S>(0);
+    team.each(j + 1, rows, [&](int i) {
+      S factor = choose(is_zero, a(i, j), a(i, j) / pivot);
+      a(i, j) = factor;
+      loop(rows, j + 1, columns, [&](int k) { a(i, k) = a(i, k) - factor * a(j, k); });
+    });
+    team.sync();
+  });
+}
+
+// b becomes x of L U x = b. A column is one member's.
+template <class Team, class Size, class Columns, class Matrix, class Sides>
+BARACUDA_HD void substitute(Team team, Size n, Columns columns, const Matrix& a, const Sides& b) {
+  using S = typename Matrix::Number;
+  team.each(0, columns, [&](int k) {
+    loop(n, 1, n, [&](int i) {
+      S rest = b(i, k);
+      loop(n, 0, i, [&](int j) { rest = rest - a(i, j) * b(j, k); });
+      b(i, k) = rest;
+    });
+    loop(n, 0, n, [&](int after) {
+      int i = n - 1 - after;
+      S rest = b(i, k);
+      loop(n, i + 1, n, [&](int j) { rest = rest - a(i, j) * b(j, k); });
+      b(i, k) = rest / a(i, i);
+    });
+  });
+  team.sync();
+}
+
+struct Solve {
+  // a, n x n, and b, n x k, where the solution is written.
+  static constexpr int arrays = 2;
+
+  template <class S, class Team, class Size>
+  BARACUDA_HD void operator()(Team team, Size n, int k, const View<S> (&at)[arrays]) const {
+    const View<S>& b = at[1];
+    on_square(at[0], n, [&](auto& a) {
+      eliminate(team, n, n, a, [&](int j, S from) { exchange(team, n, b, j, from, k); });
+      substitute(team, n, k, a, b);
+    });
+  }
+};
+
+struct Inverse {
+  // x, n x n, and y, n x n.
+  static constexpr int arrays = 2;
+
+  template <class S, class Team, class Size>
+  BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
+    on_square(at[0], n, [&](auto& a) {
+      on_square(at[1], n, [&](auto& y) {
+        team.each(0, n, [&](int j) { loop(n, 0, n, [&](int i) { y(i, j) = all<S>(i == j); }); });
+        team.sync();
+        eliminate(team, n, n, a, [&](int j, S from) { exchange(team, n, y, j, from, n); });
+        substitute(team, n, n, a, y);
+      });
+    });
+  }
+};
+
+struct Lu {
+  int rows, columns;
+  // x, rows x columns, which becomes L and U; with which rows the first ones were exchanged, in order; and the rows of
+  // x in the order that this gave.
+  static constexpr int arrays = 3;
+
+  template <class S, class Team, class Size>
+  BARACUDA_HD void operator()(Team team, Size, int, const View<S> (&at)[arrays]) const {
+    const View<S>&pivots = at[1], &order = at[2];
+    team.each(0, rows, [&](int i) { order(i, 0) = all<S>(Element<S>(i)); });
+    team.sync();
+    eliminate(team, rows, columns, at[0], [&](int j, S from) {
+      team.each(j, j + 1, [&](int) { pivots(j, 0) = from; });
+      exchange(team, rows, order, j, from, 1);
+    });
+  }
+};
+
+struct Diagonal {
+  // x, n x n; the diagonal of U; and the sign of the permutation: the determinant is the product of both.
+  static constexpr int arrays = 3;
+
+  template <class S, class Team, class Size>
+  BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
+    on_square(at[0], n, [&](auto& a) {
+      S sign = all<S>(1);
+      eliminate(team, n, n, a, [&](int j, S from) { sign = choose(from == all<S>(Element<S>(j)), sign, -sign); });
+      team.each(0, n, [&](int i) { at[1](i, 0) = a(i, i); });
+      team.each(0, 1, [&](int) { at[2](0, 0) = sign; });
+    });
+  }
+};
+
+}  // namespace tiny
+}  // namespace baracuda

@@ -1,0 +1,168 @@
+// The tiny pattern on a CUDA grid. A matrix of at most 4 x 4 is one thread's; a larger one is that of a team of 8, 16
+// or 32 neighboring lanes, of which each has a row or a column. Either way a block has some neighboring matrices in
+// shared memory: it reads and writes them as one range, in which neighboring threads have neighboring elements.
+#pragma once
+
+#include <algorithm>
+
+#include "divisor.h"
+#include "shared_memory_cuda.h"
+#include "tiny.h"
+
+namespace baracuda {
+namespace internal {
+
+inline constexpr int tiny_block = 128;
+
+// Where the elements of an array are in the memory of one matrix: rows of an odd length, so that the elements of a
+// column are in different banks.
+struct TinySlots {
+  int first, row_step, rows, columns;
+  Divisor<int32_t> size, of_row;
+};
+
+template <int arrays>
+struct TinyPlan {
+  TinySlots array[arrays];
+  int of_matrix;  // slots of a matrix, an odd number
+  int matrices;   // of a block
+};
+
+// Members of a warp that have a matrix together. All teams of a warp are in step.
+template <int lanes>
+struct TinyTeam {
+  static constexpr unsigned warp = 0xffffffffu;
+
+  template <class Body>
+  __device__ __forceinline__ void each(int first, int last, const Body& body) const {
+    for (int i = threadIdx.x % lanes; i < last; i += lanes)
+      if (i >= first) body(i);
+  }
+  template <class Body>
+  __device__ __forceinline__ void each_two(int m, int n, const Body& body) const {
+    for (int both = threadIdx.x % lanes; both < m * n; both += lanes)
+      if (int k = both / n, l = both - k * n; k <= l) body(k, l);
+  }
+  template <class Make, class Body>
+  __device__ __forceinline__ void each_of(int m, int n, const Make& make, const Body& body) const {
+    for (int k = 0; k < m; ++k) {
+      auto made = make(k);
+      each(0, n, [&](int i) { body(made, i); });
+    }
+  }
+  __device__ __forceinline__ void sync() const { __syncwarp(); }
+
+  // Magnitudes; NaN is the largest where it is the first, and smaller than all others elsewhere, as for tiny::Alone.
+  template <class Value>
+  __device__ __forceinline__ auto first_largest(int first, int last, const Value& value) const {
+    using S = decltype(value(first));
+    S best = S(-2);
+    int index = last;
+    each(first, last, [&](int i) {
+      S found = value(i);
+      if (!(found >= 0)) found = i == first ? std::numeric_limits<S>::infinity() : S(-1);
+      if (found > best) best = found, index = i;
+    });
+#pragma unroll
+    for (int distance = 1; distance < lanes; distance *= 2) {
+      S other = __shfl_xor_sync(warp, best, distance);
+      int of_other = __shfl_xor_sync(warp, index, distance);
+      if (other > best || (other == best && of_other < index)) best = other, index = of_other;
+    }
+    return S(index);
+  }
+  __device__ __forceinline__ bool any(bool condition) const { return __any_sync(warp, condition); }
+};
+
+// What each of the block's matrices has in its slots, from or to a range of memory.
+template <class T, int arrays, class Move>
+__device__ void tiny_move(const TinyPlan<arrays>& plan, int k, int matrices, const Move& move) {
+  const TinySlots& slots = plan.array[k];
+  int size = slots.rows * slots.columns, count = matrices * size;
+  for (int e = threadIdx.x; e < count; e += blockDim.x) {
+    int matrix = slots.size.quotient(e), element = e - matrix * size;
+    int row = slots.of_row.quotient(element), column = element - row * slots.columns;
+    move(e, matrix * plan.of_matrix + slots.first + row * slots.row_step + column);
+  }
+}
+
+// `lanes` is 1 for a matrix a thread.
+template <int lanes, class T, class Functor, class Size>
+__global__ __launch_bounds__(tiny_block) void tiny_kernel(Tiny<T, Functor> work, TinyPlan<Functor::arrays> plan,
+                                                          Size n) {
+  extern __shared__ __align__(16) unsigned char tiny_memory[];
+  T* memory = reinterpret_cast<T*>(tiny_memory);
+  int64_t first = int64_t(blockIdx.x) * plan.matrices;
+  int matrices = int(min(int64_t(plan.matrices), work.batches - first));
+#pragma unroll
+  for (int k = 0; k < Functor::arrays; ++k) {
+    if (work.array[k].from == nullptr) continue;
+    const T* from = work.array[k].from + first * work.array[k].size();
+    tiny_move<T>(plan, k, matrices, [&](int e, int slot) { memory[slot] = from[e]; });
+  }
+  __syncthreads();
+  // Teams after the last matrix compute with what is in their memory, since those of a warp stay in step.
+  tiny::View<T> views[Functor::arrays];
+#pragma unroll
+  for (int k = 0; k < Functor::arrays; ++k)
+    views[k] = {memory + int(threadIdx.x) / lanes * plan.of_matrix + plan.array[k].first, plan.array[k].row_step};
+  if constexpr (lanes == 1) {
+    work.functor(tiny::Alone<true>{}, n, work.k, views);
+  } else {
+    work.functor(TinyTeam<lanes>{}, n, work.k, views);
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < Functor::arrays; ++k) {
+    int64_t offset = first * work.array[k].size();
+    if (T* to = work.array[k].to; to != nullptr)
+      tiny_move<T>(plan, k, matrices, [&](int e, int slot) { to[offset + e] = memory[slot]; });
+    if (int32_t* to = work.array[k].integers; to != nullptr)
+      tiny_move<T>(plan, k, matrices, [&](int e, int slot) { to[offset + e] = int32_t(memory[slot]); });
+  }
+}
+
+template <int lanes, class T, class Functor, class Size>
+Status tiny_launch(Executor executor, const Tiny<T, Functor>& work, Size n) {
+  constexpr int64_t most_bytes = 96 << 10;  // two blocks on a multiprocessor, and more where one needs less
+  TinyPlan<Functor::arrays> plan;
+  int slots = 0;
+  for (int k = 0; k < Functor::arrays; ++k) {
+    auto& array = work.array[k];
+    int row_step = lanes == 1 || array.columns == 1 ? array.columns : array.columns | 1;
+    plan.array[k] = {slots, row_step, array.rows, array.columns, {}, {}};
+    plan.array[k].size = Divisor<int32_t>(std::max(1, array.size()));
+    plan.array[k].of_row = Divisor<int32_t>(std::max(1, array.columns));
+    slots += array.rows * row_step;
+  }
+  plan.of_matrix = slots | 1;
+  int threads = tiny_block;
+  auto bytes = [&] { return int64_t(threads) / lanes * plan.of_matrix * int64_t(sizeof(T)); };
+  while (threads > 32 && bytes() > most_bytes) threads /= 2;
+  plan.matrices = threads / lanes;
+  auto kernel = tiny_kernel<lanes, T, Functor, Size>;
+  if (Status status = allow_shared_memory(kernel, bytes()); !status.ok()) return status;
+  kernel<<<unsigned(ceil_div(work.batches, plan.matrices)), threads, size_t(bytes()), executor.stream>>>(work, plan, n);
+  return launched();
+}
+
+}  // namespace internal
+
+// Functors whose matrices are not square have n = 0, and tell by `side` how many rows a team has.
+template <class T, class Functor>
+Status tiny_matrices(Executor executor, const Tiny<T, Functor>& work, int64_t) {
+  if (work.batches >= int64_t(1) << 31) return {"there may be 2^31 - 1 matrices"};
+  int side = work.n;
+  for (auto& array : work.array) side = std::max(side, array.rows);
+  return for_tiny_size(work.n, [&](auto n) {
+    if constexpr (tiny::is_static<decltype(n)>) {
+      return internal::tiny_launch<1>(executor, work, n);
+    } else {
+      if (side <= 8) return internal::tiny_launch<8>(executor, work, n);
+      if (side <= 16) return internal::tiny_launch<16>(executor, work, n);
+      return internal::tiny_launch<32>(executor, work, n);
+    }
+  });
+}
+
+}  // namespace baracuda
