@@ -185,7 +185,11 @@ class Example:
         is_reduced = reduction is not None and self.case.kwargs.get("reduction", reduction.default) != "none"
         is_between = self.op.name in ("quantile", "nanquantile")  # two elements, of which the kernel finds both
         is_product = self.op.family == "packed" and self.op.differentiable  # of many rows a library multiplies
-        is_sampled = self.op.name in ("grid_sample", "roi_align")  # of whose gradients XLA computes the weights
+        is_sampled = self.op.name in (
+            "grid_sample",
+            "map_coordinates",
+            "roi_align",
+        )  # of whose gradients XLA computes the weights
         return bool(self.op.is_facade or self.op.made_of or is_reduced or is_between or is_product or is_sampled)
 
     def same(self, a, b):

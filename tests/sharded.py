@@ -306,6 +306,17 @@ def _sampled():
         spec = P(*(None,) * position, "d")
         specs = (spec, spec if position == 0 else P())
         yield Sharded("grid_sample", way, fun, (_float(8, 8, 8, 4), grid), specs, spec if position < 2 else P(), 2)
+    specs, grid = (P(), P(None, "d")), np.tanh(_float(2, 8, 3, 2))
+    yield Sharded("grid_sample", "positions", fun, (_float(2, 2, 4, 4), grid), specs, P(None, None, "d"), 2)
+
+
+def _at_coordinates():
+    at = 4 * np.tanh(_float(8, 2, 6)) + 4
+    fun = lambda x, at: bj.map_coordinates(x, at, 1, implementation="native")
+    yield Sharded("map_coordinates", "batches", jax.vmap(fun), (_float(8, 8, 8), at), (P("d"), P("d")), P("d"), 2)
+    at = 4 * np.tanh(_float(2, 16)) + 4
+    yield Sharded("map_coordinates", "points", fun, (_float(8, 8), at), (P(), P(None, "d")), P("d"), 2)
+    yield Sharded("map_coordinates", "channels", fun, (_float(8, 4, 4), at), (P("d"), P()), P("d"), 2)
 
 
 def _regions():
@@ -559,6 +570,7 @@ def _all():
     yield from _windows()
     yield from _resampled()
     yield from _sampled()
+    yield from _at_coordinates()
     yield from _regions()
     yield from _boxes()
     yield from _repeat()

@@ -79,6 +79,12 @@ def by_samples(call):
     return {"length": math.prod(grid[-rank - 1 : -1]), "inner": call.operand("x").shape[-rank - 1]}
 
 
+def by_coordinates(call):
+    """Positions in arrays that are listed: their number, and the arrays that have the same ones."""
+    *_, points, rank = call.operand("coordinates").shape
+    return {"length": points, "inner": call.operand("x").shape[-rank - 1]}
+
+
 def by_regions(call):
     """The samples of all boxes, and the channels."""
     boxes, params = call.operand("boxes").shape, call.params

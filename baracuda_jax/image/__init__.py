@@ -13,6 +13,7 @@ from ._interpolate import (
     interpolate_nearest_2d,
     interpolate_trilinear_3d,
 )
+from ._map_coordinates import map_coordinates
 from ._nms import nms
 from ._resize import resize, scale_and_translate
 from ._roi_align import roi_align, roi_align_backward
@@ -34,6 +35,7 @@ __all__ = [
     "interpolate_linear_1d",
     "interpolate_nearest_2d",
     "interpolate_trilinear_3d",
+    "map_coordinates",
     "nms",
     "resize",
     "roi_align",
