@@ -65,13 +65,13 @@ def test_linear_ones_are_jaxs(mode):
     rng = np.random.default_rng(0)
     x, at = rng.standard_normal((2, 5, 6)), _coordinates(rng, (5, 6), 1) + 0.01
     theirs = lambda x, at: jax.vmap(lambda x: jax.scipy.ndimage.map_coordinates(x, at, 1, mode, 0.3))(x)
-    ours = functools.partial(bj.map_coordinates, order=1, mode=mode, cval=0.3)
-    ours.keywords["mode"] = {"constant": "grid-constant", "wrap": "grid-wrap"}.get(mode, mode)
+    here = functools.partial(bj.map_coordinates, order=1, mode=mode, cval=0.3)
+    here.keywords["mode"] = {"constant": "grid-constant", "wrap": "grid-wrap"}.get(mode, mode)
     dy = rng.standard_normal((2, at.shape[1]))
 
     @jax.jit
     def run(x, at, dy):
-        return [(y, *pull(dy)) for y, pull in (jax.vjp(fun, x, at) for fun in (theirs, ours))]
+        return [(y, *pull(dy)) for y, pull in (jax.vjp(fun, x, at) for fun in (theirs, here))]
 
     want, got = run(x, at, dy)
     for a, b in zip(got, want, strict=True):

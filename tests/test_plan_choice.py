@@ -17,8 +17,8 @@ from baracuda_jax._core import choice, measurements
 from baracuda_jax._core.op import OPS
 from baracuda_jax._core.regime import (
     by_boxes,
-    by_entries,
     by_coordinates,
+    by_entries,
     by_regions,
     by_rows,
     by_samples,

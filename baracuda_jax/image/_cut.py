@@ -1,5 +1,5 @@
-"""How ops that read images at positions are computed on shards: positions and channels may be cut, and the axes of an image are
-whole. Each shard then reads what it needs; gradients of what all shards read are summed over them."""
+"""How ops that read images at positions are computed on shards: positions and channels may be cut, and the axes of an image
+are whole. Each shard then reads what it needs; gradients of what all shards read are summed over them."""
 
 from .._core.partition import Partition
 

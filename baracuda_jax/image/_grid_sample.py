@@ -25,8 +25,8 @@ from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
 from ._arguments import images, next_to
-from ._cut import by_position
 from ._coordinates import PADDINGS, index_of, padded, unnormalized
+from ._cut import by_position
 from ._sample import added, derivatives, entries, weighted
 from ._taps import A, cubic_far, cubic_near
 

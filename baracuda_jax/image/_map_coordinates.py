@@ -1,7 +1,7 @@
 """Arrays at coordinates, by splines.
 
 Data flow: as in `grid_sample`, each position has a few elements, the same in all channels, which are the arrays that share
-their coordinates. Kernels have up to three axes, two with cubic splines; arrays of more axes are read by plain JAX, and their
+coordinates. Kernels have up to three axes, two with cubic splines; arrays of more axes are read by plain JAX, and their
 gradients are the same sums in a fixed order. Coefficients of cubic splines are resampled axes. Patterns: sample, resample."""
 
 import functools
