@@ -326,6 +326,16 @@ def _regions():
     align = lambda x, boxes: bj.roi_align(x, boxes, 2, implementation="native")
     yield Sharded("roi_align", "batches", jax.vmap(align), (x, boxes), (P("d"), P("d")), P("d"), 2)
     yield Sharded("roi_align", "images", align, (_float(8, 3, 6, 5), boxes[0]), (P("d"), P()), P(), 2)
+    many = boxes.reshape(32, 5)
+    yield Sharded("roi_align", "boxes", align, (_float(2, 3, 6, 5), many), (P(), P("d")), P("d"), 2)
+    yield Sharded("roi_align", "channels", align, (_float(2, 8, 6, 5), many), (P(None, "d"), P()), P(None, "d"), 2)
+    of_each = _float(8, 3, 6, 5), boxes[..., 1:]
+    yield Sharded("roi_align", "boxes of each image", align, of_each, (P("d"), P("d")), P("d"), 2)
+    pool = lambda x, boxes: bj.roi_pool(x, boxes, 2, implementation="native")
+    yield Sharded("roi_pool", "batches", jax.vmap(pool), (x, boxes), (P("d"), P("d")), P("d"), 1)
+    yield Sharded("roi_pool", "boxes", pool, (_float(2, 3, 6, 5), many), (P(), P("d")), P("d"), 1)
+    yield Sharded("roi_pool", "channels", pool, (_float(2, 8, 6, 5), many), (P(None, "d"), P()), P(None, "d"), 1)
+    yield Sharded("roi_pool", "boxes of each image", pool, of_each, (P("d"), P("d")), P("d"), 1)
 
 
 def _boxes():

@@ -92,6 +92,13 @@ def by_regions(call):
     return {"length": count, "inner": call.operand("x").shape[-3]}
 
 
+def by_bins(call):
+    """The elements of a bin of a box that is as large as an image, and how many bins of all boxes and channels there are."""
+    boxes, params = call.operand("boxes").shape, call.params
+    bins = math.prod(params["size"])
+    return {"length": max(1, math.prod(params["spatial"]) // bins), "inner": math.prod(boxes[:-1]) * bins}
+
+
 def aligned(elements, dtype):
     """The bytes, at most those of a vector load, to which rows of so many elements are aligned."""
     return math.gcd(VECTOR, elements * dtype.itemsize)

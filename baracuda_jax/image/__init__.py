@@ -17,7 +17,7 @@ from ._map_coordinates import map_coordinates
 from ._nms import nms
 from ._resize import resize, scale_and_translate
 from ._roi_align import roi_align, roi_align_backward
-from ._roi_pool import roi_pool
+from ._roi_pool import roi_pool, roi_pool_backward
 from ._soft_nms import soft_nms
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "roi_align",
     "roi_align_backward",
     "roi_pool",
+    "roi_pool_backward",
     "scale_and_translate",
     "soft_nms",
 ]

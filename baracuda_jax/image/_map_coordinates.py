@@ -2,7 +2,8 @@
 
 Data flow: as in `grid_sample`, each position has a few elements, the same in all channels, which are the arrays that share
 coordinates. Kernels have up to three axes, two with cubic splines; arrays of more axes are read by plain JAX, and their
-gradients are the same sums in a fixed order. Coefficients of cubic splines are resampled axes. Patterns: sample, resample."""
+gradients are the same sums in a fixed order. Coefficients of cubic splines are resampled axes. Patterns: sample,
+resample."""
 
 import functools
 import itertools
@@ -62,13 +63,13 @@ def map_coordinates(
     Args:
         x: floats [..., *axes], with as many axes as there are coordinates, of sizes of at least 1. Dimensions before them
             are arrays with the same coordinates.
-        coordinates: floats [axes, ...] of x's dtype, or float32 with half precisions, which count the elements of each axis
-            from 0; or a sequence of such arrays, one for each axis.
+        coordinates: floats [axes, ...] of x's dtype, or float32 with half precisions, which count the elements of each
+            axis from 0; or a sequence of such arrays, one for each axis.
         order: static, 0, 1 or 3.
-        mode: static, what is outside: "constant", cval wherever a coordinate is outside [0, n - 1]; "grid-constant", cval for
-            each element that there is not; "nearest", the outermost element; "mirror", turned back at the outermost centers;
-            "reflect" or "grid-mirror", turned back at the edges; "wrap", from the beginning, the last element being the first;
-            "grid-wrap", from the beginning, after the last element.
+        mode: static, what is outside: "constant", cval wherever a coordinate is outside [0, n - 1]; "grid-constant", cval
+            for each element that there is not; "nearest", the outermost element; "mirror", turned back at the outermost
+            centers; "reflect" or "grid-mirror", turned back at the edges; "wrap", from the beginning, the last element
+            being the first; "grid-wrap", from the beginning, after the last element.
         cval: static number.
         prefilter: static, whether x are values, not coefficients. Orders 0 and 1 have no coefficients.
         implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
@@ -87,8 +88,7 @@ def map_coordinates(
     """
     op = "map_coordinates"
     x, coordinates, how = _arguments(op, x, coordinates, order, mode, cval, prefilter)
-    y = _read(x, coordinates, implementation=implementation, **how)
-    return y
+    return _read(x, coordinates, implementation=implementation, **how)
 
 
 def _arguments(op, x, coordinates, order, mode, cval, prefilter):
@@ -152,8 +152,8 @@ def _reference(x, coordinates, **how):
 
 
 def _elements(coordinates, sizes, *, order, mode):
-    """(indices, weights, whether there are such elements) of the elements around each position, lists over these; and whether
-    the fill value is there instead."""
+    """(indices, weights, whether there are such elements) of the elements around each position, lists over these; and
+    whether the fill value is there instead."""
     at = wide(coordinates)
     is_filled = jnp.zeros(at.shape[:-1], bool)
     if mode == "constant":

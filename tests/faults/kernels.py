@@ -311,6 +311,15 @@ def a_bin_has_one_sample_less():
     return of_kernel("sample_regions", attributes=lambda samples, **_: {"samples": max(samples - 1, 1)})
 
 
+def _one_row_later(x, image, rows, columns):
+    return x, image, rows + 1, columns
+
+
+@planted(VALUE, op="roi_pool", tier="changed", case="boxes", dtype="float32")
+def bins_begin_one_row_later():
+    return of_kernel("max_regions", operands=_one_row_later)
+
+
 @planted(VALUE, op="nms", tier="changed", case="boxes", dtype="float32")
 def overlaps_have_another_threshold():
     return of_kernel("nms", attributes=lambda limit, **_: {"limit": limit + 0.1})

@@ -55,7 +55,7 @@ def depthwise_conv2d(x, weight, bias, data_format="NCHW", **how):
 def deform_conv2d(x, offset, weight, bias=None, mask=None, strides=1, padding=0, dilation=1):
     strides, padding, dilation = (_many(v, 2) for v in (strides, padding, dilation))
     (n, channels, *size), window = x.shape, weight.shape[2:]
-    kernel, out, of_weight = window[0] * window[1], offset.shape[2:], weight.shape[1]
+    kernel, of_weight = window[0] * window[1], weight.shape[1]
     sets, y = offset.shape[1] // (2 * kernel), np.zeros((n, len(weight), *offset.shape[2:]))
 
     def read(image, at):
