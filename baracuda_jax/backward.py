@@ -117,6 +117,7 @@ from .image import (
     grid_sample_backward,
     interpolate_backward,
     roi_align_backward,
+    roi_pool_backward,
 )
 from .indexing import (
     gather_backward,
@@ -387,6 +388,7 @@ __all__ = [
     "repeat_interleave_backward",
     "rnnt_loss_backward",
     "roi_align_backward",
+    "roi_pool_backward",
     "roll_backward",
     "round_backward",
     "rsqrt_backward",

@@ -306,6 +306,17 @@ def _sampled():
         spec = P(*(None,) * position, "d")
         specs = (spec, spec if position == 0 else P())
         yield Sharded("grid_sample", way, fun, (_float(8, 8, 8, 4), grid), specs, spec if position < 2 else P(), 2)
+    specs, grid = (P(), P(None, "d")), np.tanh(_float(2, 8, 3, 2))
+    yield Sharded("grid_sample", "positions", fun, (_float(2, 2, 4, 4), grid), specs, P(None, None, "d"), 2)
+
+
+def _at_coordinates():
+    at = 4 * np.tanh(_float(8, 2, 6)) + 4
+    fun = lambda x, at: bj.map_coordinates(x, at, 1, implementation="native")
+    yield Sharded("map_coordinates", "batches", jax.vmap(fun), (_float(8, 8, 8), at), (P("d"), P("d")), P("d"), 2)
+    at = 4 * np.tanh(_float(2, 16)) + 4
+    yield Sharded("map_coordinates", "points", fun, (_float(8, 8), at), (P(), P(None, "d")), P("d"), 2)
+    yield Sharded("map_coordinates", "channels", fun, (_float(8, 4, 4), at), (P("d"), P()), P("d"), 2)
 
 
 def _regions():
@@ -315,6 +326,16 @@ def _regions():
     align = lambda x, boxes: bj.roi_align(x, boxes, 2, implementation="native")
     yield Sharded("roi_align", "batches", jax.vmap(align), (x, boxes), (P("d"), P("d")), P("d"), 2)
     yield Sharded("roi_align", "images", align, (_float(8, 3, 6, 5), boxes[0]), (P("d"), P()), P(), 2)
+    many = boxes.reshape(32, 5)
+    yield Sharded("roi_align", "boxes", align, (_float(2, 3, 6, 5), many), (P(), P("d")), P("d"), 2)
+    yield Sharded("roi_align", "channels", align, (_float(2, 8, 6, 5), many), (P(None, "d"), P()), P(None, "d"), 2)
+    of_each = _float(8, 3, 6, 5), boxes[..., 1:]
+    yield Sharded("roi_align", "boxes of each image", align, of_each, (P("d"), P("d")), P("d"), 2)
+    pool = lambda x, boxes: bj.roi_pool(x, boxes, 2, implementation="native")
+    yield Sharded("roi_pool", "batches", jax.vmap(pool), (x, boxes), (P("d"), P("d")), P("d"), 1)
+    yield Sharded("roi_pool", "boxes", pool, (_float(2, 3, 6, 5), many), (P(), P("d")), P("d"), 1)
+    yield Sharded("roi_pool", "channels", pool, (_float(2, 8, 6, 5), many), (P(None, "d"), P()), P(None, "d"), 1)
+    yield Sharded("roi_pool", "boxes of each image", pool, of_each, (P("d"), P("d")), P("d"), 1)
 
 
 def _boxes():
@@ -559,6 +580,7 @@ def _all():
     yield from _windows()
     yield from _resampled()
     yield from _sampled()
+    yield from _at_coordinates()
     yield from _regions()
     yield from _boxes()
     yield from _repeat()

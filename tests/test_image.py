@@ -506,6 +506,36 @@ def test_maxima_of_bins_at_ties_nan_and_infinities():
     np.testing.assert_array_equal(bj.roi_pool(x, BOX, 2)[0, 0], [[0, NAN], [7, -INF]])
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    "shape, size", [((2, 35, 9, 8), (2, 3)), ((1, 2, 40, 70), (3, 2)), ((2, 0, 4, 4), 2), ((2, 2, 1, 1), 2)]
+)
+def test_kernels_take_maxima_as_the_definition(shape, size, dtype):
+    """Values, tangents and gradients, with ties and NaN, of boxes that overlap, of none, and outside."""
+    rng = np.random.default_rng(0)
+    x, tangent = sent.asarray(rng.integers(-3, 4, (2, *shape)), dtype)
+    x = jnp.where(sent.asarray(rng.uniform(size=shape) < 0.02), jnp.nan, x)
+    low = rng.uniform(-3, max(shape[2:]), (12, 2))
+    boxes = np.concatenate([rng.integers(-1, shape[0] + 1, (12, 1)), low, low + rng.uniform(0, 60, (12, 2))], 1)
+    boxes[3, 2] = NAN
+    boxes = sent.asarray(boxes, jnp.float32 if dtype != "float64" else dtype)
+
+    @jax.jit
+    def run(x, boxes, tangent):
+        found = []
+        for implementation in ("native", "xla"):
+            fun = functools.partial(bj.roi_pool, boxes=boxes, output_size=size, implementation=implementation)
+            y, ty = jax.jvp(fun, (x,), (tangent,))
+            dy = jnp.round(4 * jnp.sin(jnp.arange(y.size, dtype=y.dtype))).reshape(y.shape)
+            found.append((y, ty, jax.vjp(fun, x)[1](dy)[0]))
+        return *found, bj.roi_pool_backward(x, boxes, dy, implementation="native")
+
+    native, plain, by_itself = run(x, boxes, tangent)
+    for got, want in zip(native, plain, strict=True):
+        np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(by_itself, native[2])
+
+
 BOX = np.array([[0.0, 0, 0, 3, 3]])
 
 

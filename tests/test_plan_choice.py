@@ -16,7 +16,9 @@ from baracuda_jax import PlanPreference
 from baracuda_jax._core import choice, measurements
 from baracuda_jax._core.op import OPS
 from baracuda_jax._core.regime import (
+    by_bins,
     by_boxes,
+    by_coordinates,
     by_entries,
     by_regions,
     by_rows,
@@ -133,7 +135,7 @@ def test_the_table_is_whole():
             by_size: set(),
             by_rows: by_segments,
             by_entries: by_segments,
-            **{rule: {"length", "inner"} for rule in (by_windows, by_samples, by_regions)},
+            **{rule: {"length", "inner"} for rule in (by_windows, by_samples, by_coordinates, by_regions, by_bins)},
             by_taps: {"length", "inner", "growth"},
             by_boxes: {"length"},
             **{rule: {"length", "inner"} for rule in (by_count, OPS["gguf_mmvq_batched"].regime)},

@@ -13,10 +13,11 @@ from ._interpolate import (
     interpolate_nearest_2d,
     interpolate_trilinear_3d,
 )
+from ._map_coordinates import map_coordinates
 from ._nms import nms
 from ._resize import resize, scale_and_translate
 from ._roi_align import roi_align, roi_align_backward
-from ._roi_pool import roi_pool
+from ._roi_pool import roi_pool, roi_pool_backward
 from ._soft_nms import soft_nms
 
 __all__ = [
@@ -34,11 +35,13 @@ __all__ = [
     "interpolate_linear_1d",
     "interpolate_nearest_2d",
     "interpolate_trilinear_3d",
+    "map_coordinates",
     "nms",
     "resize",
     "roi_align",
     "roi_align_backward",
     "roi_pool",
+    "roi_pool_backward",
     "scale_and_translate",
     "soft_nms",
 ]

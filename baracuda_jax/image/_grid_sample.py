@@ -26,7 +26,8 @@ from .._core.types import Implementation
 from .._core.wide import wide
 from ._arguments import images, next_to
 from ._coordinates import PADDINGS, index_of, padded, unnormalized
-from ._sample import added, derivatives, weighted
+from ._cut import by_position
+from ._sample import added, derivatives, entries, weighted
 from ._taps import A, cubic_far, cubic_near
 
 MODES = ("bilinear", "nearest", "bicubic")
@@ -234,10 +235,7 @@ def _image_cotangent(x, grid, dy, **how):
     batch, channels = x.shape[:axis], x.shape[axis]
     points, elements = math.prod(grid.shape[axis:-1]), math.prod(spatial)
     index, weight, inside = _elements(grid, spatial, **how)
-    of_entries = lambda many: jnp.concatenate([each.reshape(*batch, points) for each in many], -1)
-    receivers = of_entries([jnp.where(is_in, i, -1) for i, is_in in zip(index, inside, strict=True)])
-    ones = jnp.ones((*batch, points), wide(grid).dtype)
-    weights = of_entries([ones if w is None else w for w in weight])
+    receivers, weights = entries(index, weight, inside, batch, wide(grid).dtype)
     rows = jnp.swapaxes(dy.reshape(*batch, channels, points), -1, -2)
     dx = added(rows, weights, receivers, elements)
     return jnp.swapaxes(dx, -1, -2).reshape(x.shape)
@@ -277,7 +275,7 @@ GRID_SAMPLE = declare(
     },
     sometimes=("segment_index", "take_along"),
     batched=as_they_are,
-    cut="positions may be anywhere in an image",
+    cut=by_position("grid"),
     regime=by_samples,
     fused=True,
 )

@@ -26,6 +26,7 @@ from .._core.sku import OpCategory
 from .._core.types import Implementation, Integers
 from .._core.wide import wide
 from ._coordinates import clipped
+from ._cut import BY_BOX
 from ._regions import arguments, as_boxes, boxes_and_images
 from ._sample import added, derivatives, weighted
 
@@ -289,7 +290,7 @@ ROI_ALIGN = declare(
     },
     sometimes=("segment_index", "take_along"),
     batched=as_they_are,
-    cut="boxes may be of any image",
+    cut=BY_BOX,
     regime=by_regions,
     fused=True,
 )

@@ -10,9 +10,9 @@ from .._core import explicit
 from ..graph._kernels import weighted as weighted_rows
 
 
-def weighted(x, index, weight, inside):
-    """y[n, c, ...] = sum over t of weight[n, ..., t] x[n, c, index[n, ..., t]] of x [N, C, elements], 0 for an element that
-    is not inside.
+def weighted(x, index, weight, inside, fill=0):
+    """y[n, c, ...] = sum over t of weight[n, ..., t] x[n, c, index[n, ..., t]] of x [N, C, elements], `fill` for an element
+    that is not inside.
 
     A term for each t: one array of all of them would be as large as t results."""
     n, channels, _ = x.shape
@@ -21,9 +21,18 @@ def weighted(x, index, weight, inside):
     for i, w, is_in in zip(index, weight, inside, strict=True):
         flat = explicit.reshape(i, n, math.prod(shape))
         taken = jax.vmap(lambda a, i: jnp.take(a, i, axis=-1, mode="clip"))(x, flat)
-        taken = jnp.where(is_in[:, None], explicit.reshape(taken, n, channels, *shape), 0)
+        taken = jnp.where(is_in[:, None], explicit.reshape(taken, n, channels, *shape), fill)
         y = y + (taken if w is None else taken * w[:, None])
     return y
+
+
+def entries(index, weight, inside, batch, dtype):
+    """The elements that positions read, -1 for none, and their weights: arrays [*batch, points] after each other."""
+    shape = (*batch, math.prod(index[0].shape[len(batch) :]))
+    of_entries = lambda many: jnp.concatenate([each.reshape(shape) for each in many], -1)
+    receivers = of_entries([jnp.where(is_in, i, -1) for i, is_in in zip(index, inside, strict=True)])
+    ones = jnp.ones(shape, dtype)
+    return receivers, of_entries([ones if w is None else w for w in weight])
 
 
 def derivatives(reference):

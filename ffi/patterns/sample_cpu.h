@@ -31,6 +31,7 @@ template <class Functor, class Sum, class T>
 Status sample(const Executor& executor, const Functor& functor, const SampleShape& shape, const T* x,
               const Sum* positions, T* y) {
   constexpr int axes = Functor::axes, taps = Functor::taps;
+  const Sum fill = functor.fill;
   auto of_tile = [&](int64_t batch, int64_t first, int64_t last, int64_t channel, int64_t end) {
     typename Functor::Result found[internal::sample_points];
     for (int64_t p = first; p < last; ++p) found[p - first] = functor.at(positions + (batch * shape.points + p) * axes);
@@ -39,8 +40,8 @@ Status sample(const Executor& executor, const Functor& functor, const SampleShap
       T* to = y + (batch * shape.channels + channel) * shape.points;
       for (int64_t p = first; p < last; ++p) {
         const auto& point = found[p - first];
-        Sum sum = sampled<Sum>(from, point.index[0]) * point.weight[0];
-        for (int t = 1; t < taps; ++t) sum += sampled<Sum>(from, point.index[t]) * point.weight[t];
+        Sum sum = sampled<Sum>(from, point.index[0], fill) * point.weight[0];
+        for (int t = 1; t < taps; ++t) sum += sampled<Sum>(from, point.index[t], fill) * point.weight[t];
         to[p] = T(sum);
       }
     }
@@ -53,6 +54,7 @@ template <class Functor, class Sum, class T>
 Status sample_tangent(const Executor& executor, const Functor& functor, const SampleShape& shape, const T* x,
                       const Sum* positions, const T* dx, const Sum* moved, T* dy) {
   constexpr int axes = Functor::axes, taps = Functor::taps;
+  const Sum fill = functor.fill;
   auto of_tile = [&](int64_t batch, int64_t first, int64_t last, int64_t channel, int64_t end) {
     typename Functor::Result found[internal::sample_points];
     Sum slope[internal::sample_points][taps];
@@ -68,8 +70,8 @@ Status sample_tangent(const Executor& executor, const Functor& functor, const Sa
         const auto& point = found[p - first];
         Sum sum = 0;
         for (int t = 0; t < taps; ++t) {
-          sum += sampled<Sum>(from_tangent, point.index[t]) * point.weight[t];
-          if constexpr (Functor::has_slope) sum += sampled<Sum>(from, point.index[t]) * slope[p - first][t];
+          sum += sampled<Sum>(from_tangent, point.index[t], Sum(0)) * point.weight[t];
+          if constexpr (Functor::has_slope) sum += sampled<Sum>(from, point.index[t], fill) * slope[p - first][t];
         }
         dy[plane * shape.points + p] = T(sum);
       }
@@ -88,6 +90,7 @@ Status sample_backward(const Executor& executor, const Functor& functor, const S
     std::fill_n(moved, shape.batches * shape.points * axes, Sum(0));
     return {};
   }
+  const Sum fill = functor.fill;
   auto of_tile = [&](int64_t batch, int64_t first, int64_t last, int64_t, int64_t) {
     typename Functor::Result found[internal::sample_points];
     Sum weight[internal::sample_points][taps] = {};
@@ -97,7 +100,7 @@ Status sample_backward(const Executor& executor, const Functor& functor, const S
       const T* of_result = dy + (batch * shape.channels + channel) * shape.points;
       for (int64_t p = first; p < last; ++p)
         for (int t = 0; t < taps; ++t)
-          weight[p - first][t] += Sum(of_result[p]) * sampled<Sum>(from, found[p - first].index[t]);
+          weight[p - first][t] += Sum(of_result[p]) * sampled<Sum>(from, found[p - first].index[t], fill);
     }
     for (int64_t p = first; p < last; ++p) {
       int64_t position = (batch * shape.points + p) * axes;

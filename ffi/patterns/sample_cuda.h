@@ -39,6 +39,7 @@ __global__ void __launch_bounds__(sample_block, P* Functor::taps * sizeof(Sum) <
     sample_points_of(Functor functor, SampleShape shape, SampleGrid grid, const T* __restrict__ x,
                      const Sum* __restrict__ positions, T* __restrict__ y) {
   constexpr int axes = Functor::axes, taps = Functor::taps;
+  const Sum fill = functor.fill;
   int64_t batch = blockIdx.x / grid.tiles, tile = blockIdx.x - batch * grid.tiles;
   int64_t first = tile * sample_block * P + threadIdx.x;
   typename Functor::Result found[P];
@@ -56,9 +57,9 @@ __global__ void __launch_bounds__(sample_block, P* Functor::taps * sizeof(Sum) <
     T* to = y + (batch * shape.channels + channel) * shape.points;
 #pragma unroll
     for (int p = 0; p < P; ++p) {
-      Sum sum = sampled<Sum>(from, found[p].index[0]) * found[p].weight[0];
+      Sum sum = sampled<Sum>(from, found[p].index[0], fill) * found[p].weight[0];
 #pragma unroll
-      for (int t = 1; t < taps; ++t) sum += sampled<Sum>(from, found[p].index[t]) * found[p].weight[t];
+      for (int t = 1; t < taps; ++t) sum += sampled<Sum>(from, found[p].index[t], fill) * found[p].weight[t];
       if (first + p * sample_block < shape.points) to[first + p * sample_block] = T(sum);
     }
   }
@@ -70,6 +71,7 @@ __global__ void __launch_bounds__(sample_block)
                        const Sum* __restrict__ positions, const T* __restrict__ dx, const Sum* __restrict__ moved,
                        T* __restrict__ dy) {
   constexpr int axes = Functor::axes, taps = Functor::taps;
+  const Sum fill = functor.fill;
   int64_t batch = blockIdx.x / grid.tiles, tile = blockIdx.x - batch * grid.tiles;
   int64_t point = tile * sample_block + threadIdx.x;
   if (point >= shape.points) return;
@@ -84,8 +86,8 @@ __global__ void __launch_bounds__(sample_block)
     Sum sum = 0;
 #pragma unroll
     for (int t = 0; t < taps; ++t) {
-      sum += sampled<Sum>(from_tangent, found.index[t]) * found.weight[t];
-      if constexpr (Functor::has_slope) sum += sampled<Sum>(from, found.index[t]) * slope[t];
+      sum += sampled<Sum>(from_tangent, found.index[t], Sum(0)) * found.weight[t];
+      if constexpr (Functor::has_slope) sum += sampled<Sum>(from, found.index[t], fill) * slope[t];
     }
     dy[plane * shape.points + point] = T(sum);
   }
@@ -97,6 +99,7 @@ __global__ void __launch_bounds__(sample_groups_block)
     sample_cotangents_of(Functor functor, SampleShape shape, int64_t tiles, int groups, const T* __restrict__ x,
                          const Sum* __restrict__ positions, const T* __restrict__ dy, Sum* __restrict__ moved) {
   constexpr int axes = Functor::axes, taps = Functor::taps;
+  const Sum fill = functor.fill;
   __shared__ Sum parts[taps][sample_groups_block];
   int width = sample_groups_block / groups, lane = threadIdx.x % width, group = threadIdx.x / width;
   int64_t batch = blockIdx.x / tiles, point = (blockIdx.x - batch * tiles) * width + lane;
@@ -110,7 +113,7 @@ __global__ void __launch_bounds__(sample_groups_block)
       const T* from = x + plane * shape.elements;
       Sum of_result = Sum(dy[plane * shape.points + point]);
 #pragma unroll
-      for (int t = 0; t < taps; ++t) weight[t] += of_result * sampled<Sum>(from, found.index[t]);
+      for (int t = 0; t < taps; ++t) weight[t] += of_result * sampled<Sum>(from, found.index[t], fill);
     }
   if (groups > 1) {
 #pragma unroll

@@ -301,9 +301,23 @@ def positions_outside_are_zeros():
     return of_kernel("sample", attributes=lambda **_: {"padding": 0})
 
 
+@planted(VALUE, op="map_coordinates", tier="changed", case="channels", dtype="float32")
+def coordinates_outside_are_the_nearest_ones():
+    return of_kernel("sample_coordinates", attributes=lambda **_: {"mode": 2})
+
+
 @planted(VALUE, op="roi_align", tier="changed", case="of each image", dtype="float32")
 def a_bin_has_one_sample_less():
     return of_kernel("sample_regions", attributes=lambda samples, **_: {"samples": max(samples - 1, 1)})
+
+
+def _one_row_later(x, image, rows, columns):
+    return x, image, rows + 1, columns
+
+
+@planted(VALUE, op="roi_pool", tier="changed", case="boxes", dtype="float32")
+def bins_begin_one_row_later():
+    return of_kernel("max_regions", operands=_one_row_later)
 
 
 @planted(VALUE, op="nms", tier="changed", case="boxes", dtype="float32")

@@ -51,6 +51,14 @@ def ConvTranspose(
     return y[(..., *(slice(b, b + n) for b, n in zip(before, output_shape, strict=True)))]
 
 
+def DeformConv(
+    x, weight, offset, bias=None, mask=None, *, strides=1, dilations=1, group=1, offset_group=1, pads=None,
+    kernel_shape=None,
+):  # fmt: skip
+    padding = tuple(zip(pads[:2], pads[2:], strict=True)) if pads else 0
+    return bj.deform_conv2d(x, offset, weight, bias, mask, strides, padding, dilation=dilations)
+
+
 def Col2Im(x, image_shape, block_shape, *, dilations=1, pads=None, strides=1):
     rank = len(image_shape)
     if rank > 3:

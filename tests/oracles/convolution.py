@@ -52,5 +52,30 @@ def depthwise_conv2d(x, weight, bias, data_format="NCHW", **how):
     return _convolution(x, weight, bias, groups=channels, data_format=data_format, **how)
 
 
+def deform_conv2d(x, offset, weight, bias=None, mask=None, strides=1, padding=0, dilation=1):
+    strides, padding, dilation = (_many(v, 2) for v in (strides, padding, dilation))
+    (n, channels, *size), window = x.shape, weight.shape[2:]
+    kernel, of_weight = window[0] * window[1], weight.shape[1]
+    sets, y = offset.shape[1] // (2 * kernel), np.zeros((n, len(weight), *offset.shape[2:]))
+
+    def read(image, at):
+        low, total = np.floor(at).astype(int), 0.0
+        for move in np.ndindex(2, 2):
+            t = low + move
+            if (t >= 0).all() and (t < size).all():
+                total += np.prod(1 - abs(at - t)) * image[tuple(t)]
+        return total
+
+    for b, o, *i in np.ndindex(*y.shape):
+        first = o // (len(weight) // (channels // of_weight)) * of_weight
+        for c, *k in np.ndindex(*weight.shape[1:]):
+            of_set = (first + c) // (channels // sets)
+            element = of_set * kernel + k[0] * window[1] + k[1]
+            at = np.array(i) * strides + np.array(k) * dilation - padding
+            value = read(x[b, first + c], at + offset[(b, slice(2 * element, 2 * element + 2), *i)])
+            y[(b, o, *i)] += weight[(o, c, *k)] * value * (1 if mask is None else mask[(b, element, *i)])
+    return y + (0 if bias is None else bias.reshape(-1, 1, 1))
+
+
 conv1d = conv2d = conv3d = conv_2d_direct = _convolution
 conv_transpose1d = conv_transpose2d = conv_transpose3d = _transposed

@@ -4,6 +4,7 @@ import itertools
 import math
 
 import numpy as np
+import scipy.ndimage
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Interpolation
@@ -97,6 +98,14 @@ def grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=Fa
         for each in itertools.product(*taps):
             index, weights = zip(*each, strict=True)
             y[(b, slice(None), *o)] += math.prod(weights) * x[(b, slice(None), *index)]
+    return y
+
+
+def map_coordinates(x, coordinates, order=3, mode="constant", cval=0.0, prefilter=True):
+    outer = x.shape[: x.ndim - len(coordinates)]
+    y = np.zeros((*outer, *coordinates.shape[1:]))
+    for i in np.ndindex(*outer):
+        y[i] = scipy.ndimage.map_coordinates(x[i], coordinates, None, order, mode, cval, prefilter)
     return y
 
 

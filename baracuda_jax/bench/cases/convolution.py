@@ -50,6 +50,23 @@ def _lax_transposed(rank):
     return plain
 
 
+def _deformable(size, dtype):
+    n, channels, elements = SIZES[size][2]
+    shape = n, channels, elements, elements
+
+    def draw(draws):
+        weight, none = draws.normal((channels, channels, 3, 3)), jnp.zeros((channels,), jnp.float32)
+        offset, mask = (draws.uniform((n, count, elements, elements), -1, 1) for count in (18, 9))
+        return draws.normal(shape), offset, weight, none, mask
+
+    function = lambda *arrays, implementation: baracuda_jax.deform_conv2d(
+        *arrays, padding=1, implementation=implementation
+    )
+    return Benchmark(
+        "deform_conv2d", f"{list(shape)}, window 3", dtype, draw, function, moving=5, needs=(0, 1, 2, 4), rough=10
+    )
+
+
 def benchmarks(size):
     for dtype in DTYPES:
         for rank in (1, 2, 3):
@@ -64,6 +81,7 @@ def benchmarks(size):
             )  # fmt: skip
         torch_conv = lambda torch, *arrays: torch.nn.functional.conv2d(*arrays, 1, 1)
         yield _benchmark("conv_2d_direct", 2, size, 3, _lax(2, 1, 3), torch_conv, dtype, padding=1)
+        yield _deformable(size, dtype)
         channels = SIZES[size][2][1]
         torch_depthwise = lambda torch, *arrays, groups=channels: torch.nn.functional.conv2d(*arrays, 1, 1, 1, groups)
         yield _benchmark(

@@ -52,6 +52,24 @@ def grids(shape, dtype, mode, is_random=False):
     )  # fmt: skip
 
 
+def at_coordinates(shape, dtype, order):
+    """An image's channels, turned a little."""
+
+    def draw(draws):
+        theta = jnp.array([[0.98, -0.17], [0.17, 0.98]], jnp.float32)
+        elements = jnp.stack(jnp.meshgrid(*(jnp.arange(n, dtype=jnp.float32) for n in shape[1:]), indexing="ij"))
+        return draws.normal(shape), jnp.einsum("ij,jhw->ihw", theta, elements) + 0.3
+
+    def plain(x, at):
+        return jax.vmap(lambda x: jax.scipy.ndimage.map_coordinates(x, at.astype(x.dtype), 1))(x)
+
+    return Benchmark(
+        "map_coordinates", f"{list(shape)}", dtype, draw,
+        lambda x, at, implementation: baracuda_jax.map_coordinates(x, at, order, implementation=implementation),
+        plain if order == 1 else None, variant=f"order {order}", moving=2, needs=(0, 1), wide=(1,), rough=10,
+    )  # fmt: skip
+
+
 def suppression(count, dtype):
     """As many boxes as fill an image of 512 by 512."""
     return Benchmark(
@@ -101,6 +119,7 @@ def benchmarks(size):
         )  # fmt: skip
         yield from (grids(shape, dtype, mode) for mode in ("bilinear", "bicubic"))
         yield grids(shape, dtype, "bilinear", is_random=True)
+        yield from (at_coordinates(shape[1:], dtype, order) for order in (1, 3))
         yield regions("roi_align", shape, count, dtype, ALIGN)
         yield regions("roi_pool", shape, count, dtype, {})
     pairs = lambda draws: (_boxes(draws, count, 512, 512), _boxes(draws, count, 512, 512))

@@ -1,6 +1,6 @@
 // What the FFI targets of images at positions share: x [batches..., channels, spatial...], positions [batches...,
-// points..., axes] in the dtype that x is computed in, y [batches..., channels, points...]; `taps` along each axis, how
-// what is outside is read, and whether the grid's -1 and 1 are the centers of the outermost elements.
+// points..., axes] in the dtype that x is computed in, y [batches..., channels, points...]. A Sampling says which
+// elements are around a position: `run` calls a body with its functor and with the type of x.
 #pragma once
 
 #include <algorithm>
@@ -10,29 +10,21 @@
 
 namespace baracuda {
 
-struct SampleAttributes {
-  int64_t taps, padding;
-  bool align_corners;
-};
-
-class Sampling {
+class SampledArrays {
  public:
   SampleShape shape{};
   Checks checks;
+  const char* op;
 
-  Sampling(const char* op, const ffi::AnyBuffer& x, const ffi::AnyBuffer& positions, const ffi::AnyBuffer& y,
-           const SampleAttributes& attributes)
-      : checks(op), x_(x), attributes_(attributes), op_(op) {
+  SampledArrays(const char* op, const ffi::AnyBuffer& x, const ffi::AnyBuffer& positions, const ffi::AnyBuffer& y,
+                int64_t fewest_axes)
+      : checks(op), op(op), x_(x) {
     auto from = x.dimensions(), at = positions.dimensions(), to = y.dimensions();
     bool is_wide = x.element_type() == ffi::DataType::F64;
     checks.same_dtype("y", y, "x", x)
         .dtype("positions", positions, is_wide ? ffi::DataType::F64 : ffi::DataType::F32)
-        .require(at.size() >= 1 && (at.back() == 2 || at.back() == 3), "positions must have 2 or 3 coordinates, got ",
-                 describe(at))
-        .require(attributes.taps == 1 || attributes.taps == 2 || (attributes.taps == 4 && at.back() == 2),
-                 "taps must be 1 or 2, or 4 of 2 coordinates, got ", attributes.taps)
-        .require(0 <= attributes.padding && attributes.padding <= 2, "padding must be 0, 1 or 2, got ",
-                 attributes.padding);
+        .require(at.size() >= 1 && fewest_axes <= at.back() && at.back() <= 3, "positions must have ", fewest_axes,
+                 " to 3 coordinates, got ", describe(at));
     if (checks.failed()) return;
     axes_ = size_t(at.back());
     checks.require(from.size() > axes_, "x must have rank ", axes_ + 1, " or more, got ", describe(from));
@@ -52,44 +44,61 @@ class Sampling {
   }
   bool is_empty() const { return shape.batches * shape.points == 0; }
 
-  // Calls body(functor, type) for the functor of the axes and the taps, and the type of x.
-  template <class Body>
-  ffi::Error run(const Body& body) const {
-    return for_float(op_, "x", x_.element_type(), [&](auto type) {
-      using Sum = Accumulator<typename decltype(type)::type>;
-      auto with = [&](auto taps, auto axes) { return body(functor<Sum, taps.value, axes.value>(), type); };
-      constexpr std::integral_constant<int, 1> one;
-      constexpr std::integral_constant<int, 2> two;
-      if (axes_ == 3) {
-        constexpr std::integral_constant<int, 3> three;
-        return attributes_.taps == 1 ? with(one, three) : with(two, three);
-      }
-      if (attributes_.taps == 4) return with(std::integral_constant<int, 4>(), two);
-      return attributes_.taps == 1 ? with(one, two) : with(two, two);
-    });
-  }
-
- private:
-  template <class Sum, int K, int rank>
-  GridSample<Sum, K, rank> functor() const {
-    GridSample<Sum, K, rank> found;
+ protected:
+  int32_t size(int axis) const {
     auto dims = x_.dimensions();
-    for (int a = 0; a < rank; ++a)
-      found.axis[a] = {int32_t(dims[dims.size() - rank + a]), SamplePadding(attributes_.padding),
-                       attributes_.align_corners};
-    return found;
+    return int32_t(dims[dims.size() - axes_ + axis]);
   }
 
   const ffi::AnyBuffer& x_;
-  SampleAttributes attributes_;
-  const char* op_;
   size_t axes_ = 0;
 };
 
-template <class Binding>
-auto with_samples(Binding binding) {
-  return std::move(binding).template Attr<int64_t>("taps").template Attr<int64_t>("padding").template Attr<bool>(
-      "align_corners");
+template <class Sampling>
+ffi::Error sample_forward(Device device, Sampling& sampling, const ffi::AnyBuffer& x, const ffi::AnyBuffer& positions,
+                          ffi::Result<ffi::AnyBuffer>& y) {
+  if (sampling.checks.failed()) return sampling.checks.error();
+  if (sampling.is_empty() || sampling.shape.channels == 0) return ffi::Error::Success();
+  return sampling.run([&](const auto& functor, auto type) {
+    using T = typename decltype(type)::type;
+    using Sum = Accumulator<T>;
+    return to_error(sampling.op,
+                    sample(device.executor(), functor, sampling.shape, in<T>(x), in<Sum>(positions), out<T>(y)));
+  });
+}
+
+template <class Sampling>
+ffi::Error sample_tangent_of(Device device, Sampling& sampling, const ffi::AnyBuffer& x,
+                             const ffi::AnyBuffer& positions, const ffi::AnyBuffer& dx, const ffi::AnyBuffer& moved,
+                             ffi::Result<ffi::AnyBuffer>& dy) {
+  sampling.checks.same_shape("the tangent of x", dx, "x", x)
+      .same_dtype("the tangent of x", dx, "x", x)
+      .same_shape("the tangent of positions", moved, "positions", positions)
+      .same_dtype("the tangent of positions", moved, "positions", positions);
+  if (sampling.checks.failed()) return sampling.checks.error();
+  if (sampling.is_empty() || sampling.shape.channels == 0) return ffi::Error::Success();
+  return sampling.run([&](const auto& functor, auto type) {
+    using T = typename decltype(type)::type;
+    using Sum = Accumulator<T>;
+    return to_error(sampling.op, sample_tangent(device.executor(), functor, sampling.shape, in<T>(x),
+                                                in<Sum>(positions), in<T>(dx), in<Sum>(moved), out<T>(dy)));
+  });
+}
+
+template <class Sampling>
+ffi::Error sample_backward_of(Device device, Sampling& sampling, const ffi::AnyBuffer& x,
+                              const ffi::AnyBuffer& positions, const ffi::AnyBuffer& dy,
+                              ffi::Result<ffi::AnyBuffer>& moved) {
+  sampling.checks.same_shape("the result", *moved, "positions", positions)
+      .same_dtype("the result", *moved, "positions", positions);
+  if (sampling.checks.failed()) return sampling.checks.error();
+  if (sampling.is_empty()) return ffi::Error::Success();
+  return sampling.run([&](const auto& functor, auto type) {
+    using T = typename decltype(type)::type;
+    using Sum = Accumulator<T>;
+    return to_error(sampling.op, sample_backward(device.executor(), functor, sampling.shape, in<T>(x),
+                                                 in<Sum>(positions), in<T>(dy), out<Sum>(moved)));
+  });
 }
 
 }  // namespace baracuda

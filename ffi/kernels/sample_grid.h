@@ -1,0 +1,91 @@
+// The elements along an axis of an image around a position of a grid, which has numbers from -1 to 1.
+#pragma once
+
+#include "sample.h"
+
+namespace baracuda {
+
+enum class SamplePadding : int { zeros, border, reflection };
+
+// An axis of n elements. The grid's -1 and 1 are the centers of the outermost elements, or else the image's edges.
+template <class Sum, int K>
+struct SampledAxis {
+  using Number = Sum;
+  static constexpr int taps = K;
+  static constexpr bool fills_outside = false;
+  int32_t n;
+  SamplePadding padding;
+  bool align_corners;
+
+  BARACUDA_HD AxisSample<Sum, K> at(Sum grid) const {
+    AxisSample<Sum, K> found;
+    Sum scale = align_corners ? Sum(n - 1) / 2 : Sum(n) / 2;
+    Sum position = align_corners ? rounded_product(grid + 1, scale) : (rounded_product(grid + 1, Sum(n)) - 1) / 2;
+    if constexpr (K == 1) {
+      Sum slope = 1;
+      found.index[0] = index_of(std::rint(padded(position, slope)));
+      found.weight[0] = 1, found.slope[0] = 0;
+    } else if constexpr (K == 2) {
+      position = padded(position, scale);
+      Sum first = std::floor(position), after = position - first;
+      found.index[0] = index_of(first), found.index[1] = index_of(first + 1);
+      found.weight[0] = 1 - after, found.weight[1] = after;
+      found.slope[0] = -scale, found.slope[1] = scale;
+    } else {
+      // Each element is brought into the image by itself, its weight being that of where it was.
+      Sum first = std::floor(position), after = position - first, before = 1 - after;
+      BARACUDA_UNROLLED
+      for (int k = 0; k < K; ++k) {
+        Sum slope = 1;
+        found.index[k] = index_of(padded(first + Sum(k - 1), slope));
+      }
+      found.weight[0] = far(after + 1), found.weight[1] = near(after);
+      found.weight[2] = near(before), found.weight[3] = far(before + 1);
+      found.slope[0] = far_slope(after + 1) * scale, found.slope[1] = near_slope(after) * scale;
+      found.slope[2] = -near_slope(before) * scale, found.slope[3] = -far_slope(before + 1) * scale;
+    }
+    return found;
+  }
+
+ private:
+  // NaN is none.
+  BARACUDA_HD int32_t index_of(Sum position) const {
+    return position >= 0 && position <= Sum(n - 1) ? int32_t(position) : no_element;
+  }
+
+  // The position in the image; its slope is multiplied by that of what moves it, which is 0 at a border.
+  BARACUDA_HD Sum padded(Sum position, Sum& slope) const {
+    if (padding == SamplePadding::zeros) return position;
+    if (padding == SamplePadding::reflection) position = reflected(position, slope);
+    bool is_inside = position > 0 && position < Sum(n - 1);
+    slope = is_inside ? slope : Sum(0);
+    return is_inside ? position : position > 0 ? Sum(n - 1) : Sum(0);
+  }
+
+  // About the centers of the outermost elements, or about the image's edges.
+  BARACUDA_HD Sum reflected(Sum position, Sum& slope) const {
+    Sum low = align_corners ? Sum(0) : Sum(-0.5), span = align_corners ? Sum(n - 1) : Sum(n);
+    if (span == 0) {
+      slope = 0;
+      return 0;
+    }
+    if (position < low) slope = -slope;
+    Sum distance = position < low ? low - position : position - low;
+    Sum turns = std::floor(distance / span), rest = std::fmod(distance, span);
+    if (std::fmod(turns, Sum(2)) == 0) return rest + low;
+    slope = -slope;
+    return span - rest + low;
+  }
+
+  // Keys' kernel of distances up to 1 and from there to 2, and its derivatives.
+  static constexpr Sum a = Sum(-0.75);
+  BARACUDA_HD static Sum near(Sum d) { return ((a + 2) * d - (a + 3)) * d * d + 1; }
+  BARACUDA_HD static Sum far(Sum d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; }
+  BARACUDA_HD static Sum near_slope(Sum d) { return (3 * (a + 2) * d - 2 * (a + 3)) * d; }
+  BARACUDA_HD static Sum far_slope(Sum d) { return (3 * a * d - 10 * a) * d + 8 * a; }
+};
+
+template <class Sum, int K, int rank>
+using GridSample = AxesSample<SampledAxis<Sum, K>, rank>;
+
+}  // namespace baracuda
