@@ -296,6 +296,7 @@ SPACES = {
     "unpacked": Space(_unpacked),
     "causal convolution": Space(_causal, (16, 256, 4096)),
     "recurrence": Space(_recurrences, (16, 256, 4096)),
+    "bits": Space(lambda sizes, dtype: [random.bits(sizes.elements)], dtypes=("uint32",)),
     "sampling": Space(_samplers, (64, 4096, 2**17), (357,)),
     "elementwise": Space(_functions, dtypes=(*DTYPES, "int32", "bool")),
 }
