@@ -90,7 +90,14 @@ def sample(
             checks.shape(op, name, value, rows, "that of the leading dimensions of logits")
     operands = _operands(logits, key, arrays, numbers=numbers, probabilities=probabilities)
     save = flags["return_logprobs"]
-    found = of(*operands, probabilities=probabilities, joint=flags["joint"], implementation=implementation, save=save)
+    found = of(
+        *operands,
+        probabilities=probabilities,
+        joint=flags["joint"],
+        digit=None,
+        implementation=implementation,
+        save=save,
+    )
     return _results(found if save else (found,), valid=flags["return_valid"])
 
 
