@@ -487,6 +487,13 @@ def _trace():
     yield Sharded("trace", "rows", fun, (_float(8, 16, 16),), (P(None, "d"),), P(), 1)
 
 
+def _bits():
+    """A key for each row."""
+    keys = np.arange(32, dtype=np.uint32).reshape(8, 4)
+    fun = jax.vmap(lambda key: bj.random_bits(key, shape=(3, 7), implementation="native"))
+    yield Sharded("random_bits", "keys", fun, (keys,), (ROWS,), P("d"), 0)
+
+
 def _samplers():
     """A key for each row."""
     args = _float(8, 16), np.arange(16, dtype=np.uint32).reshape(8, 2)
@@ -608,6 +615,7 @@ def _all():
     for op in REDUCTIONS:
         yield from _reduce(op)
     yield from _trace()
+    yield from _bits()
     yield from _samplers()
     yield from _layer_norm()
     yield from _append()

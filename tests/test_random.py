@@ -274,8 +274,8 @@ OTHER = jax.random.key(0, impl="rbg")
 @pytest.mark.parametrize(
     "name, error, match, args, kwargs",
     [
-        ("random_uniform", TypeError, r"key must be one key, typed or uint32 of shape \(2,\), got uint32 of shape \(3, 2\)", (sent.zeros((3, 2), jnp.uint32),), {}),
-        ("random_uniform", TypeError, "key must be a key of threefry2x32, got one of rbg", (OTHER,), {}),
+        ("random_uniform", TypeError, r"key must be one key, typed or uint32 of shape \(2,\) or \(4,\), got uint32 of shape \(3, 2\)", (sent.zeros((3, 2), jnp.uint32),), {}),
+        ("random_uniform", TypeError, "key must be a key of threefry2x32 or philox, got one of rbg", (OTHER,), {}),
         ("random_uniform", TypeError, "dtype must be one of float32.*, got int32", (KEY,), {"dtype": jnp.int32}),
         ("random_uniform", ValueError, r"low must broadcast to shape, \(3,\), got \(2,\)", (KEY, sent.ones(2)), {"shape": 3}),
         ("random_uniform", ValueError, r"shapes must broadcast, got \(2,\) of low, \(3,\) of high", (KEY, sent.ones(2), sent.ones(3)), {}),

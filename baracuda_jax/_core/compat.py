@@ -13,6 +13,7 @@ from jax._src.interpreters.batching import bdim_at_front
 from jax._src.lax import lax
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.extend.core import Primitive
+from jax.extend.random import define_prng_impl
 from jax.interpreters import ad, batching, mlir, xla
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "cudnn_attention",
     "cudnn_head_dim",
     "custom_partitioning",
+    "define_prng_impl",
     "equations",
     "instantiated",
     "ir",

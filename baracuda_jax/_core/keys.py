@@ -10,38 +10,55 @@ import numpy as np
 from . import checks, explicit
 from .compiled import compiled
 
-IMPLEMENTATION = "threefry2x32"  # whose bits do not depend on how arrays are batched and sharded
 CONSTANT = {"key": "a key is bits"}  # of a declaration: why it has no derivative
+# The implementations whose bits do not depend on how arrays are batched and sharded: (name, words of a key). Raw keys are
+# told apart by their number of words.
+_KINDS = {"threefry2x32": ("threefry2x32", 2)}
 
 
-def bits_of(op, name, key):
-    """Those of one key, typed (`jax.random.key`) or raw (`jax.random.PRNGKey`)."""
-    return _bits(op, name, key, ((2,),), "one key, typed or uint32 of shape (2,)")
+def add(implementation, name, words):
+    """One more implementation, as `jax.random.key_impl` gives it."""
+    _KINDS[implementation] = name, words
 
 
-def _bits(op, name, key, shapes, expected):
-    if hasattr(key, "dtype") and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        implementation = str(jax.random.key_impl(key))
-        if implementation != IMPLEMENTATION:
-            raise TypeError(f"{op}: {name} must be a key of {IMPLEMENTATION}, got one of {implementation}")
-        key = jax.random.key_data(key)
-    key = checks.array(op, name, key)
-    key = explicit.whole(key, [key.ndim - 1])
-    if key.dtype != jnp.uint32 or key.shape not in shapes:
-        raise TypeError(f"{op}: {name} must be {expected}, got {key.dtype.name} of shape {key.shape}")
-    return key
+def is_of(key, implementation):
+    """Of a typed key."""
+    return jax.random.key_impl(key) == implementation
 
 
 def typed(op, name, key):
-    """One key, typed or raw, as a typed one: `jax.random` draws the same from it alone, under vmap, and on shards."""
-    return jax.random.wrap_key_data(bits_of(op, name, key), impl=IMPLEMENTATION)
+    """One key, typed (`jax.random.key`) or raw (`jax.random.PRNGKey`), as a typed one: `jax.random` draws the same from it
+    alone, under vmap, and on shards."""
+    return _typed(op, name, key, ((),), f"one key, typed or uint32 of shape {_raw()}")
 
 
 def of_rows(op, name, key, rows):
     """Typed keys of this shape: one for each row, or a single one, into which the number of each row is folded."""
-    expected = f"one key, typed or uint32 of shape (2,), or one for each of the rows {rows}"
-    key = jax.random.wrap_key_data(_bits(op, name, key, ((2,), (*rows, 2)), expected), impl=IMPLEMENTATION)
+    expected = f"one key, typed or uint32 of shape {_raw()}, or one for each of the rows {rows}"
+    key = _typed(op, name, key, ((), rows), expected)
     return key if key.shape == rows else _folded(key, rows=rows)
+
+
+def _raw():
+    return " or ".join(f"({words},)" for _, words in _KINDS.values())
+
+
+def _typed(op, name, key, shapes, expected):
+    """A key or keys of one of these shapes."""
+    implementation = None
+    if hasattr(key, "dtype") and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        implementation = jax.random.key_impl(key)
+        if implementation not in _KINDS:
+            known = " or ".join(kind for kind, _ in _KINDS.values())
+            raise TypeError(f"{op}: {name} must be a key of {known}, got one of {implementation}")
+        key = jax.random.key_data(key)
+    key = checks.array(op, name, key)
+    key = explicit.whole(key, [key.ndim - 1])
+    if implementation is None:
+        implementation = next((i for i, (_, words) in _KINDS.items() if key.shape[-1:] == (words,)), None)
+    if key.dtype != jnp.uint32 or implementation is None or key.shape[:-1] not in shapes:
+        raise TypeError(f"{op}: {name} must be {expected}, got {key.dtype.name} of shape {key.shape}")
+    return jax.random.wrap_key_data(key, impl=implementation)
 
 
 @compiled("rows")

@@ -61,7 +61,7 @@ class Benchmark:
     @property
     def tolerance(self):
         """The error that is allowed, relative to the largest element."""
-        return self.rough * {"float32": 1e-5, "bfloat16": 3e-2, "int32": 0, "bool": 0}[self.dtype]
+        return self.rough * {"float32": 1e-5, "bfloat16": 3e-2, "int32": 0, "uint32": 0, "bool": 0}[self.dtype]
 
     @property
     def has_native(self):

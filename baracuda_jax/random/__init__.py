@@ -1,6 +1,7 @@
-"""Random numbers of a key, and what is drawn by them. XLA computes numbers as fast as threefry allows. Only samplers, for
-which it would sort, have kernels."""
+"""Random numbers of a key, and what is drawn by them. XLA computes numbers as fast as threefry allows. Bits of philox keys
+have a kernel, and so have samplers, for which XLA would sort."""
 
+from ._bits import philox, random_bits
 from ._draws import random_bernoulli, random_normal, random_uniform
 from ._dropout import dropout
 from ._multinomial import multinomial
@@ -12,7 +13,9 @@ __all__ = [
     "dropout",
     "min_p_sampling",
     "multinomial",
+    "philox",
     "random_bernoulli",
+    "random_bits",
     "random_normal",
     "random_uniform",
     "speculative_sampling",

@@ -2,7 +2,10 @@
 
 Operands are x [..., V], logits or probabilities; 64 random bits, uint32 [..., 2]; how many tokens are kept, int32, 0 for
 all; the fraction of the mass that is kept, from 1 on all; the smallest ratio of a probability to the largest, of logits its
-log2; and log2(e) / temperature: float32. These may have fewer of x's leading dimensions."""
+log2; and log2(e) / temperature: float32. These may have fewer of x's leading dimensions.
+
+Where the vocabulary is sharded, shards call the primitive with a `digit`, for a step of their search: `_vocabulary.py`. Then
+the second operand has two keys for each row."""
 
 import jax
 import jax.numpy as jnp
@@ -13,14 +16,17 @@ from .._core.op import Body, as_they_are, declare
 from .._core.partition import Partition
 from .._core.regime import along_axes
 from .._core.sku import OpCategory
-from . import _mass
+from . import _mass, _vocabulary
 
 OPERANDS = ("logits", "bits", "k", "p", "smallest", "scale")
 CONSTANT = "tokens have no derivative"
 
 
-def _reference(x, *others, probabilities, joint):
+def _reference(x, *others, probabilities, joint, digit):
     """Tokens are sorted. What is kept is so many of the first, of which the draw takes the first that it reaches."""
+    if digit is not None:
+        keys, _, _, smallest, scale = others
+        return (_vocabulary.digits(x, keys, smallest, scale, probabilities=probabilities, digit=digit),)
     rows = x.shape[:-1]
     bits = others[0].reshape(*others[0].shape[:-1], *(1,) * (x.ndim - others[0].ndim), 2)
     bits = jnp.broadcast_to(bits, (*rows, 2))
@@ -31,8 +37,7 @@ def _reference(x, *others, probabilities, joint):
     keys, tokens = lax.sort((_mass.descending(x), lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1)), num_keys=2)
     ordered = _mass.number(keys)
     largest = ordered[..., :1]
-    of = _mass.of_probabilities if probabilities else _mass.of_logits
-    mass, log = of(ordered, largest, scale, smallest)
+    mass, log = _vocabulary.of(probabilities)(ordered, largest, scale, smallest)
     sums = _mass.sums(mass)
 
     def at(index, *arrays):
@@ -53,7 +58,12 @@ def _reference(x, *others, probabilities, joint):
     return token[..., 0], log[..., 0]
 
 
-def _native(x, *others, save, probabilities, joint):
+def _native(x, *others, save, probabilities, joint, digit):
+    if digit is not None:
+        keys, _, _, smallest, scale = others
+        out = [jax.ShapeDtypeStruct((*x.shape[:-1], 3, 256), jnp.uint32)]
+        dims, options = "...n, ...b, ..., ... -> ...cd", {"probabilities": probabilities, "shift": digit}
+        return tuple(kernel("sampling_digits", dims, x, keys, smallest, scale, out=out, **options))
     out = [jax.ShapeDtypeStruct((*x.shape[:-1], 1), dtype) for dtype in (jnp.int32, jnp.float32)]
     token, log = kernel(
         "sampling",
@@ -76,8 +86,9 @@ def _labels(names, types, params):
     ]
 
 
-def sampler(name, public, cases, dtypes):
-    """Declares one. -1 is the token of a row without probabilities."""
+def sampler(name, public, cases, dtypes, has_k=False, has_p=False):
+    """Declares one, which may keep so many tokens, or such a part of the mass. -1 is the token of a row without
+    probabilities."""
     return declare(
         name,
         family="random",
@@ -92,7 +103,13 @@ def sampler(name, public, cases, dtypes):
         shared={"bits": 1, "k": 0, "p": 0, "smallest": 0, "scale": 0},
         batched=as_they_are,
         regime=along_axes,
-        cut=Partition(_labels, whole=frozenset("nb"), plain=True),
+        cut=Partition(
+            _labels,
+            whole=frozenset("b"),
+            combine={"n": {"forward": _vocabulary.on_shards(has_k, has_p)}},
+            plain=True,
+        ),
         forward=Body(_reference, _native),
         kernels={"forward": ("sampling",)},
+        sometimes=("sampling_digits",),
     )

@@ -20,7 +20,7 @@ _DOC = """
         {formula}
 
     Args:
-        key: PRNG key of threefry2x32, typed or uint32 [2].
+        key: PRNG key of threefry2x32 or philox, typed or raw.
 {args}
         shape: static, of the result; by default the one to which the parameters broadcast.
 {dtype}        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.

@@ -33,7 +33,7 @@ def dropout(
 
     Args:
         x: floats of any shape.
-        key: PRNG key of threefry2x32, typed or uint32 [2]; it may be None without `training`.
+        key: PRNG key of threefry2x32 or philox, typed or raw; it may be None without `training`.
         rate: the probability of 0: a number, or an array of one float, which may be traced. It has no gradient.
         training: static, whether anything is dropped.
         broadcast_axes: static, the axes along which all elements are kept or dropped together.

@@ -87,6 +87,17 @@ def add(a, b):
     return a[0] + b[0] + (low < a[1]).astype(jnp.uint32), low
 
 
+def subtract(a, b):
+    low = a[1] - b[1]
+    return a[0] - b[0] - (a[1] < b[1]).astype(jnp.uint32), low
+
+
+def times(a, number):
+    """Of a pair and a uint32."""
+    high, low = product(a[1], number)
+    return high + a[0] * number, low
+
+
 def plus_one(a):
     return add(a, (jnp.zeros_like(a[0]), jnp.ones_like(a[1])))
 

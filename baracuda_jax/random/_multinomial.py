@@ -33,7 +33,7 @@ def multinomial(
     Args:
         x: floats [..., K], weights that need not sum to 1, or their logarithms. Weights that are negative or NaN count as 0,
             logits that are NaN as -inf.
-        key: PRNG key of threefry2x32, typed or uint32 [2]. All rows are drawn by it, each differently.
+        key: PRNG key of threefry2x32 or philox, typed or raw. All rows are drawn by it, each differently.
         num_samples: static, how many indices are drawn of each row; without replacement at most K.
         replacement: static, whether an index may be drawn several times.
         logits: static, whether x is the logarithm of the weights, up to a constant of each row.

@@ -24,8 +24,8 @@ _DOC = """
     Args:
         logits: floats [..., V], of at most 2^26 tokens; -inf for a token that must not be drawn. With `probabilities`,
             probabilities, which need not add up to 1; negative ones count as 0.
-        key: PRNG key of threefry2x32, typed or uint32 [2]: row i draws by `jax.random.fold_in(key, i)`. Or a key for each
-            row, typed [...] or uint32 [..., 2], by which this row draws.
+        key: PRNG key, typed or raw: row i draws by `jax.random.fold_in(key, i)`. Or a key for each
+            row, by which this row draws.
 {args}
         temperature: of logits; 0 gives the most probable token. A number, or an array of floats of the leading dimensions of
             logits, or of shape ().
@@ -90,7 +90,14 @@ def sample(
             checks.shape(op, name, value, rows, "that of the leading dimensions of logits")
     operands = _operands(logits, key, arrays, numbers=numbers, probabilities=probabilities)
     save = flags["return_logprobs"]
-    found = of(*operands, probabilities=probabilities, joint=flags["joint"], implementation=implementation, save=save)
+    found = of(
+        *operands,
+        probabilities=probabilities,
+        joint=flags["joint"],
+        digit=None,
+        implementation=implementation,
+        save=save,
+    )
     return _results(found if save else (found,), valid=flags["return_valid"])
 
 

@@ -145,8 +145,8 @@ def _case(name, shape, *draws, keys_of=(), **kwargs):
     return Case(name, draw, kwargs)
 
 
-def _declare(public, *cases):
-    return sampler(public.__name__, public, cases, checks.FLOATS)
+def _declare(public, *cases, **keeps):
+    return sampler(public.__name__, public, cases, checks.FLOATS, **keeps)
 
 
 _top_k = _declare(
@@ -154,12 +154,14 @@ _top_k = _declare(
     _case("one k", (5, 41), k=7),
     _case("a k for each row", (2, 3, 300), lambda rng: rng.integers(-1, 310, (2, 3))),
     _case("logprobs", (4, 33), k=3, return_logprobs=True, return_valid=True),
+    has_k=True,
 )
 _top_p = _declare(
     top_p_sampling,
     _case("one p", (5, 41), p=0.7),
     _case("a p and a key for each row", (2, 3, 300), lambda rng: rng.random((2, 3)), keys_of=(2, 3)),
     _case("one row", (700,), p=0.9, temperature=0.5),
+    has_p=True,
 )
 _min_p = _declare(
     min_p_sampling,
@@ -170,4 +172,6 @@ _top_k_top_p = _declare(
     top_k_top_p_sampling,
     _case("one k and p", (5, 41), k=9, p=0.7),
     _case("joint", (2, 3, 300), lambda rng: rng.integers(1, 310, (2, 3)), lambda rng: rng.random((2, 3)), joint=True),
+    has_k=True,
+    has_p=True,
 )

@@ -38,8 +38,8 @@ def speculative_sampling(
         draft_probabilities: floats [..., L, V], by which the draft tokens were drawn; each row adds up to 1.
         target_probabilities: floats [..., L + 1, V] of the same dtype: of the target before each draft token and after the
             last.
-        key: PRNG key of threefry2x32, typed or uint32 [2]: row i draws by `jax.random.fold_in(key, i)`. Or a key for each
-            row, typed [...] or uint32 [..., 2], by which this row draws.
+        key: PRNG key, typed or raw: row i draws by `jax.random.fold_in(key, i)`. Or a key for each
+            row, by which this row draws.
         implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:

@@ -82,5 +82,49 @@ ffi::Error sampling_call(Device device, Array x, Array bits, Array k, Array p, A
 BARACUDA_TARGET(sampling, sampling_call,
                 operands<6>().Ret<Array>().Ret<Array>().Attr<bool>("probabilities").Attr<bool>("joint"));
 
+ffi::Error sampling_digits_call(Device device, Array x, Array keys, Array smallest, Array scale, Output sums,
+                                bool probabilities, int64_t shift) {
+  constexpr const char* op = "sampling_digits";
+  Checks checks(op);
+  auto dims = x.dimensions(), found = sums->dimensions();
+  checks.require(dims.size() >= 1, "x must have rank 1 or more, got ", describe(dims))
+      .dtype("keys", keys, ffi::DataType::U32)
+      .require(keys.dimensions().size() >= 1 && keys.dimensions().back() == 2, "keys must be pairs, got ",
+               describe(keys.dimensions()))
+      .dtype("smallest", smallest, ffi::DataType::F32)
+      .dtype("scale", scale, ffi::DataType::F32)
+      .dtype("the result", *sums, ffi::DataType::U32)
+      .require(found.size() == dims.size() + 1 && std::equal(dims.begin(), dims.end() - 1, found.begin()) &&
+                   found[found.size() - 2] == 3 && found.back() == 256,
+               "the result must have [3, 256] for each row of x, ", describe(dims), ", got ", describe(found))
+      .require(shift >= 0 && shift <= 24, "shift must be from 0 to 24, got ", shift);
+  if (checks.failed()) return checks.error();
+  int64_t rows = product(dims, 0, dims.size() - 1);
+  int64_t keys_rows = rows_of(checks, "keys", keys, dims, 1),
+          smallest_rows = rows_of(checks, "smallest", smallest, dims, 0),
+          scale_rows = rows_of(checks, "scale", scale, dims, 0);
+  if (checks.failed()) return checks.error();
+  auto run = [&](auto type) {
+    using T = typename decltype(type)::type;
+    MassDigits<T> of{in<T>(x),    in<uint32_t>(keys), in<float>(smallest), in<float>(scale), out<uint32_t>(sums), rows,
+                     dims.back(), keys_rows,          smallest_rows,       scale_rows,       int(shift)};
+    return to_error(op, probabilities ? add_mass_digits<ProbabilityMass>(device.executor(), of)
+                                      : add_mass_digits<LogitMass>(device.executor(), of));
+  };
+  switch (x.element_type()) {
+    case ffi::DataType::F32:
+      return run(Type<float>{});
+    case ffi::DataType::F16:
+      return run(Type<Half>{});
+    case ffi::DataType::BF16:
+      return run(Type<BFloat16>{});
+    default:
+      return invalid(op, "x must be float16, bfloat16 or float32, got type ", int(x.element_type()));
+  }
+}
+
+BARACUDA_TARGET(sampling_digits, sampling_digits_call,
+                operands<4>().Ret<Array>().Attr<bool>("probabilities").Attr<int64_t>("shift"));
+
 }  // namespace
 }  // namespace baracuda

@@ -258,6 +258,36 @@ struct SamplingRows {
   }
 };
 
+// Rows of tokens of which one finds a prefix by the digits of float32 keys, eight bits at a time, as shards of rows do
+// together: of each row the masses and the counts of tokens, by the digit above `shift`, among those whose keys have
+// the higher digits of a prefix. `keys` has the key of the largest token and the prefix, for each row. The result
+// [rows, 3, 256] has the masses' low words, high words, and the counts.
+template <class T>
+struct MassDigits {
+  static constexpr int digits = 256;
+
+  const T* x;
+  const uint32_t* keys;
+  const float *smallest, *scale;
+  uint32_t* sums;
+  int64_t rows, count, keys_rows, smallest_rows, scale_rows;
+  int shift;
+
+  BARACUDA_HD const uint32_t* keys_of(int64_t row) const {
+    return keys + 2 * SamplingRows<T>::serves(row, rows, keys_rows);
+  }
+  template <class Mass>
+  BARACUDA_HD Mass mass(int64_t row) const {
+    return Mass(SortKey<float>::number(keys_of(row)[0], true), scale[SamplingRows<T>::serves(row, rows, scale_rows)],
+                smallest[SamplingRows<T>::serves(row, rows, smallest_rows)]);
+  }
+  // The digit, or -1 where the higher ones differ from the prefix.
+  static BARACUDA_HD int32_t digit(float x, uint32_t prefix, int shift) {
+    uint32_t key = SortKey<float>::of(x, true) >> shift;
+    return key >> 8 == prefix >> shift >> 8 ? int32_t(key & 0xffu) : -1;
+  }
+};
+
 // Whether something may be drawn, by the largest element.
 template <class Mass>
 BARACUDA_HD bool has_mass(float largest) {

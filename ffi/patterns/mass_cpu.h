@@ -126,4 +126,23 @@ Status sample_tokens(const Executor& executor, const SamplingRows<T>& rows) {
   return {};
 }
 
+template <class Mass, class T>
+Status add_mass_digits(const Executor& executor, const MassDigits<T>& rows) {
+  constexpr int digits = MassDigits<T>::digits;
+  parallel_for(executor, rows.rows, 8 * rows.count + digits, [&](int64_t row) {
+    const T* x = rows.x + row * rows.count;
+    Mass mass = rows.template mass<Mass>(row);
+    uint32_t prefix = rows.keys_of(row)[1], counts[digits] = {};
+    uint64_t masses[digits] = {};
+    for (int64_t i = 0; i < rows.count; ++i) {
+      int32_t digit = rows.digit(float(x[i]), prefix, rows.shift);
+      if (digit >= 0) masses[digit] += mass.mass(float(x[i])), ++counts[digit];
+    }
+    uint32_t* sums = rows.sums + row * 3 * digits;
+    for (int i = 0; i < digits; ++i)
+      sums[i] = uint32_t(masses[i]), sums[digits + i] = uint32_t(masses[i] >> 32), sums[2 * digits + i] = counts[i];
+  });
+  return {};
+}
+
 }  // namespace baracuda

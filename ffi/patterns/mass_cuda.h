@@ -379,4 +379,59 @@ Status sample_tokens(const Executor& executor, const SamplingRows<T>& rows) {
   return internal::sample_by<Mass, true>(executor, rows);
 }
 
+namespace internal {
+
+inline constexpr int digit_block = 512, digit_copies = 8;
+
+// A block for each row. Neighboring threads add to different copies of a digit's sums: most keys begin alike, and what
+// is added to one address waits for each other.
+template <class T, class Mass>
+__global__ void __launch_bounds__(digit_block) add_digits(const __grid_constant__ MassDigits<T> rows) {
+  constexpr int digits = MassDigits<T>::digits, all = digits * digit_copies;
+  __shared__ uint32_t low[all], high[all], counts[all];
+  for (int64_t row = blockIdx.x; row < rows.rows; row += gridDim.x) {
+    for (int i = threadIdx.x; i < all; i += digit_block) low[i] = high[i] = counts[i] = 0;
+    __syncthreads();
+    const T* x = rows.x + row * rows.count;
+    Mass mass = rows.template mass<Mass>(row);
+    uint32_t prefix = rows.keys_of(row)[1];
+#pragma unroll 4
+    for (int64_t i = threadIdx.x; i < rows.count; i += digit_block) {
+      float value = float(x[i]);
+      int32_t digit = MassDigits<T>::digit(value, prefix, rows.shift);
+      if (digit < 0) continue;
+      int slot = digit * digit_copies + threadIdx.x % digit_copies;
+      atomicAdd(&counts[slot], 1u);
+      uint64_t added = mass.mass(value);
+      if (!added) continue;
+      // Each carry is seen by the one who makes it: the sum depends on no order.
+      uint32_t part = uint32_t(added), before = atomicAdd(&low[slot], part);
+      uint32_t rest = uint32_t(added >> 32) + (before + part < part);
+      if (rest) atomicAdd(&high[slot], rest);
+    }
+    __syncthreads();
+    uint32_t* sums = rows.sums + row * 3 * digits;
+    for (int digit = threadIdx.x; digit < digits; digit += digit_block) {
+      uint64_t total = 0;
+      uint32_t count = 0;
+#pragma unroll
+      for (int i = 0; i < digit_copies; ++i) {
+        int slot = digit * digit_copies + i;
+        total += uint64_t(high[slot]) << 32 | low[slot], count += counts[slot];
+      }
+      sums[digit] = uint32_t(total), sums[digits + digit] = uint32_t(total >> 32), sums[2 * digits + digit] = count;
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace internal
+
+template <class Mass, class T>
+Status add_mass_digits(const Executor& executor, const MassDigits<T>& rows) {
+  if (rows.rows == 0) return {};
+  internal::add_digits<T, Mass><<<internal::grid_of(rows.rows), internal::digit_block, 0, executor.stream>>>(rows);
+  return launched();
+}
+
 }  // namespace baracuda

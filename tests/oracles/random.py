@@ -23,6 +23,30 @@ def threefry(key, counters):
     return a, b
 
 
+def philox(key, counters):
+    """Salmon et al., 2011: four words of 32 bits for each counter of 64, of a key of four, of which two are the counter's upper half."""
+    key = [np.uint64(word) for word in key]
+    low = np.uint64(0xFFFFFFFF)
+    words = [counters & low, counters >> np.uint64(32), *(np.broadcast_to(word, counters.shape) for word in key[2:])]
+    key = key[:2]
+    for _ in range(10):
+        first, second = words[0] * np.uint64(0xD2511F53), words[2] * np.uint64(0xCD9E8D57)
+        words = [
+            (second >> np.uint64(32)) ^ words[1] ^ key[0],
+            second & low,
+            (first >> np.uint64(32)) ^ words[3] ^ key[1],
+            first & low,
+        ]
+        key = [(key[0] + np.uint64(0x9E3779B9)) & low, (key[1] + np.uint64(0xBB67AE85)) & low]
+    return np.stack(words, -1).astype(np.uint32)
+
+
+def random_bits(key, *, shape=(), dtype):
+    count = np.prod(shape, dtype=np.int64)
+    blocks = philox(np.asarray(key), np.arange(count * np.dtype(dtype).itemsize // 16 + 1).astype(np.uint64))
+    return np.frombuffer(blocks.tobytes(), dtype, count).reshape(shape)
+
+
 def unit(key, shape, dtype):
     """Uniform in [0, 1)."""
     bits, mantissa = DRAWN[dtype]

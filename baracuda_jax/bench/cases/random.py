@@ -33,6 +33,20 @@ def drawn(op, shape, dtype, plain, torch):
     )  # fmt: skip
 
 
+def bits(elements):
+    """Words of a philox key, against those of threefry."""
+
+    def torch(torch, key):
+        return torch.randint(-(2**31), 2**31 - 1, (elements,), device=key.device, dtype=torch.int32)
+
+    return Benchmark(
+        "random_bits", f"[{elements}]", "uint32",
+        lambda draws: (draws.integers((4,), 0, 2**31 - 1, KEY),),
+        lambda key, *, implementation: baracuda_jax.random_bits(key, shape=elements, implementation=implementation),
+        torch=torch, moving=0, passes=PASSES[:1],
+    )  # fmt: skip
+
+
 def dropped(rows, columns, dtype):
     def plain(x, key):
         return jnp.where(jax.random.bernoulli(_typed(key), 0.9, x.shape), x / 0.9, 0).astype(x.dtype)
@@ -159,4 +173,5 @@ def benchmarks(size):
         lambda key, shape: jax.random.bernoulli(key, 0.5, shape),
         lambda t, shape, device: t.rand(shape, device=device) < 0.5,
     )  # fmt: skip
+    yield bits(MATRICES[size][0] * MATRICES[size][1])
     yield sampled(*VOCABULARY[size])

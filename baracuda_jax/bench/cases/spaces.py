@@ -304,6 +304,7 @@ SPACES = {
     "unpacked": Space(_unpacked),
     "causal convolution": Space(_causal, (16, 256, 4096)),
     "recurrence": Space(_recurrences, (16, 256, 4096)),
+    "bits": Space(lambda sizes, dtype: [random.bits(sizes.elements)], dtypes=("uint32",)),
     "sampling": Space(_samplers, (64, 4096, 2**17), (357,)),
     "small matrices": Space(
         _small_matrices, (2, 3, 4, 8, 16, 32), inner=(1, 64, 4096), is_batched=False, dtypes=("float32",)

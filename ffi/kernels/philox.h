@@ -1,0 +1,87 @@
+// Philox4x32-10 of Salmon, Moraes, Dror and Shaw (2011): ten rounds of two products map a counter of four words, under
+// a key of two, to four random words.
+//
+// The bits of a key of four words are a stream of bytes. Its block i, 16 bytes, is what Philox makes of the counter
+// (i, the key's last two words) under the key's first two. So any part of the stream is computed alone.
+#pragma once
+
+#include "number.h"
+
+namespace baracuda {
+
+struct PhiloxWords {
+  uint32_t word[4];
+};
+
+// One round of one counter. Lanes of a vector unit are loops over this.
+BARACUDA_HD void philox_round(uint32_t& a, uint32_t& b, uint32_t& c, uint32_t& d, uint32_t key0, uint32_t key1) {
+  uint64_t first = uint64_t(a) * 0xD2511F53u, second = uint64_t(c) * 0xCD9E8D57u;
+  a = uint32_t(second >> 32) ^ b ^ key0, b = uint32_t(second);
+  c = uint32_t(first >> 32) ^ d ^ key1, d = uint32_t(first);
+}
+BARACUDA_HD uint32_t philox_key0(uint32_t key, int round) { return key + uint32_t(round) * 0x9E3779B9u; }
+BARACUDA_HD uint32_t philox_key1(uint32_t key, int round) { return key + uint32_t(round) * 0xBB67AE85u; }
+inline constexpr int philox_rounds = 10;
+
+// A key's stream, from a byte on.
+struct PhiloxStream {
+  uint32_t key0, key1, upper0, upper1;
+  uint64_t start;
+
+  // Six words: the key, and the first byte, low word first.
+  explicit BARACUDA_HD PhiloxStream(const uint32_t* words)
+      : key0(words[0]),
+        key1(words[1]),
+        upper0(words[2]),
+        upper1(words[3]),
+        start(uint64_t(words[5]) << 32 | words[4]) {}
+
+  BARACUDA_HD PhiloxWords block(uint64_t index) const {
+    uint32_t a = uint32_t(index), b = uint32_t(index >> 32), c = upper0, d = upper1;
+#pragma unroll
+    for (int round = 0; round < philox_rounds; ++round)
+      philox_round(a, b, c, d, philox_key0(key0, round), philox_key1(key1, round));
+    return {{a, b, c, d}};
+  }
+
+  // 16 bytes of the stream, from any byte on: they are in one block or two.
+  BARACUDA_HD PhiloxWords bytes(uint64_t first) const {
+    first += start;
+    PhiloxWords low = block(first / 16);
+    uint32_t shift = uint32_t(first % 16);
+    if (shift == 0) return low;
+    PhiloxWords high = block(first / 16 + 1);
+    uint32_t w[8], bits = 8 * (shift % 4);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) w[i] = low.word[i], w[4 + i] = high.word[i];
+    // Indices are known to the compiler, so that all are registers.
+#pragma unroll
+    for (int i = 0; i < 7; ++i) w[i] = shift & 4 ? w[i + 1] : w[i];
+#pragma unroll
+    for (int i = 0; i < 6; ++i) w[i] = shift & 8 ? w[i + 2] : w[i];
+    PhiloxWords found;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) found.word[i] = uint32_t((uint64_t(w[i + 1]) << 32 | w[i]) >> bits);
+    return found;
+  }
+
+  // The element whose first byte this is, a multiple of its size.
+  template <class T>
+  BARACUDA_HD T element(uint64_t first) const {
+    PhiloxWords found = bytes(first);
+    if constexpr (sizeof(T) == 8) return T(uint64_t(found.word[1]) << 32 | found.word[0]);
+    return T(found.word[0]);
+  }
+};
+
+// Rows of y, each from a stream of its own: `streams` has six words a row.
+template <class T>
+struct PhiloxRows {
+  const uint32_t* streams;
+  T* y;
+  int64_t rows, length;
+
+  BARACUDA_HD PhiloxStream stream(int64_t row) const { return PhiloxStream(streams + 6 * row); }
+};
+
+}  // namespace baracuda
