@@ -92,18 +92,17 @@ def by_regions(call):
     return {"length": count, "inner": call.operand("x").shape[-3]}
 
 
-<<<<<<< HEAD
 def by_matrices(call):
     """Small matrices: the longer side of one, and how many there are."""
     shape = call.operands[0].shape
     return {"length": max(shape[-2:]), "matrices": math.prod(shape[:-2])}
-=======
+
+
 def by_bins(call):
     """The elements of a bin of a box that is as large as an image, and how many bins of all boxes and channels there are."""
     boxes, params = call.operand("boxes").shape, call.params
     bins = math.prod(params["size"])
     return {"length": max(1, math.prod(params["spatial"]) // bins), "inner": math.prod(boxes[:-1]) * bins}
->>>>>>> w/image
 
 
 def aligned(elements, dtype):
