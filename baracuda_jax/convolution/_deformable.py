@@ -115,7 +115,7 @@ def _deformed(x, offset, weight, bias, mask, *, groups, strides, padding, dilati
         k * d - p[0] + i * s
         for k, i, d, p, s in zip(starts[:2], starts[2:], dilation, padding, strides, strict=True)
     ]).reshape(2, kernel, *out)  # fmt: skip
-    at = wide(explicit.reshape(offset, n, sets, kernel, 2, *out)) + np.swapaxes(at, 0, 1).astype(
+    at = wide(explicit.reshape(offset, n, sets, kernel, 2, *out)) + np.swapaxes(at, 0, 1)[None, None].astype(
         wide_dtype(offset.dtype)
     )
     # Positions [n, sets, K H' W', 2], the last axis first.

@@ -17,8 +17,8 @@ _HALF = 0xFFFF
 
 
 def digits(x, keys, smallest, scale, *, probabilities, digit):
-    """The reference of a step: uint32 [..., 3, 256], low words and high words of masses, and counts of x's tokens by the digit
-    of their keys above `digit`, among those that have the higher digits of the prefix. `keys` [..., 2] has the largest
+    """The reference of a step: uint32 [..., 3, 256], low and high words of masses, and counts of x's tokens by the digit of
+    their keys above `digit`, among those that have the higher digits of the prefix. `keys` [..., 2] has the largest
     token's key and the prefix."""
     x = x.astype(jnp.float32)
     key, first, prefix = _mass.descending(x), keys[..., :1], keys[..., 1:]
@@ -155,22 +155,22 @@ def _quotient(a, b):
 
 def _token(is_equal, number, over):
     """The index of so manieth token that is equal, counted over the shards in their order."""
-    own, place = lax.axis_index(over), jnp.uint32
+    own, unsigned = lax.axis_index(over), jnp.uint32
     count, size = is_equal.shape[-1], lax.psum(1, over)
     width = 256
     padded = jnp.pad(is_equal, [(0, 0)] * (is_equal.ndim - 1) + [(0, -count % width)])
     ranges = padded.reshape(*padded.shape[:-1], -1, width)
-    counts = ranges.sum(-1, dtype=place)
-    here = counts.sum(-1, dtype=place)
+    counts = ranges.sum(-1, dtype=unsigned)
+    here = counts.sum(-1, dtype=unsigned)
     every = lax.psum(jnp.where(lax.iota(jnp.int32, size).reshape(size, *(1,) * here.ndim) == own, here, 0), over)
-    before = jnp.where(lax.iota(jnp.int32, size).reshape(size, *(1,) * here.ndim) < own, every, 0).sum(0, dtype=place)
+    before = jnp.where(lax.iota(jnp.int32, size).reshape(size, *(1,) * here.ndim) < own, every, 0).sum(0, dtype=unsigned)
     is_here = (before < number) & (number <= before + here)
     wanted = jnp.where(is_here, number - before, 1)[..., None]
-    sums = jnp.cumsum(counts, -1, dtype=place)
+    sums = jnp.cumsum(counts, -1, dtype=unsigned)
     at = jnp.minimum((sums < wanted).sum(-1, keepdims=True, dtype=jnp.int32), sums.shape[-1] - 1)
     take = lambda a: jnp.take_along_axis(a, at, -1, mode="promise_in_bounds")
     wanted = wanted - (take(sums) - take(counts))
     one = jnp.take_along_axis(ranges, at[..., None], -2, mode="promise_in_bounds")[..., 0, :]
-    inside = (jnp.cumsum(one, -1, dtype=place) < wanted).sum(-1, dtype=jnp.int32)
+    inside = (jnp.cumsum(one, -1, dtype=unsigned) < wanted).sum(-1, dtype=jnp.int32)
     token = own.astype(jnp.int32) * count + at[..., 0] * width + inside
     return lax.psum(jnp.where(is_here, token, 0), over)
