@@ -17,7 +17,7 @@ _HALF = 0xFFFF
 
 
 def digits(x, keys, smallest, scale, *, probabilities, digit):
-    """The reference of a step: uint32 [..., 3, 256], the masses' low words, high words, and counts of x's tokens by the digit
+    """The reference of a step: uint32 [..., 3, 256], the low and high words of masses and the counts of tokens, by the digit
     of their keys above `digit`, among those that have the higher digits of the prefix. `keys` [..., 2] has the largest
     token's key and the prefix."""
     x = x.astype(jnp.float32)
