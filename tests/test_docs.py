@@ -200,6 +200,7 @@ def test_every_op_with_a_namesake_is_in_coming_from():
         "min_p_sampling",
         "top_k_top_p_sampling",
         "speculative_sampling",
+        "speculative_tree_sampling",
         "fp8_linear",
         "fp8_recipe_update",
         "segment_logsumexp",

@@ -12,10 +12,10 @@ from examples_of import same_bits
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from oracles import random as oracles
-from sharded import devices
+from sharded import collectives, devices
 
 import baracuda_jax as bj
-from baracuda_jax.random import _mass
+from baracuda_jax.random import _mass, _speculative_tree
 
 KEY = jax.random.key(7)
 RNG = functools.partial(np.random.default_rng, 0)
@@ -262,6 +262,37 @@ def test_alone_in_batches_mapped_and_on_shards_the_tokens_are_the_same(name):
             np.testing.assert_array_equal(fun(jax.device_put(logits, over), KEY), want)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("count", [8, 5120])
+@pytest.mark.parametrize("probabilities", [False, True], ids=["logits", "probabilities"])
+@pytest.mark.parametrize("implementation", BOTH)
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_shards_of_the_vocabulary_draw_what_whole_rows_draw(name, implementation, probabilities, count, dtype):
+    """Of logits of all kinds; none are gathered."""
+    if len(devices()) < 8:
+        pytest.skip("needs eight devices")
+    x, rng = _rows(count, dtype), RNG()
+    if probabilities:
+        x = jnp.where(jnp.isnan(x), x, jnp.exp(x - x[:, :1]))
+    rows = x.shape[0]
+    p, k = np.tile([0, 0.5, 0.9, 1], rows // 4), rng.integers(-1, count + 2, rows)
+    p, k = sent.asarray(np.where(rng.random(rows) < 0.5, p, rng.random(rows)), "float32"), sent.asarray(k)
+    heat = 1.0 if probabilities else sent.asarray(rng.choice([0, 0.5, 1, 2, 1e4], rows), "float32")
+    of_rows = {"k": k, "p": p, "min_p": p}
+    options = {"return_logprobs": True, "return_valid": True, "implementation": implementation}
+    options |= {"probabilities": probabilities, "temperature": heat} | {key: of_rows[key] for key in SAMPLERS[name]}
+    if "k" in options and "p" in options:
+        options["joint"] = probabilities
+    draw = jax.jit(lambda x: getattr(bj, name)(x, KEY, **options))
+    over = NamedSharding(Mesh(np.array(devices()).reshape(2, 4), ("e", "d")), P("e", "d"))
+    program = draw.lower(placed := jax.device_put(x, over)).compile()
+    assert set(collectives(program.as_text())) == {"all-reduce"}
+    got, want = program(placed), draw(x)
+    np.testing.assert_array_equal(got[0], want[0])
+    np.testing.assert_array_equal(got[2], want[2])
+    np.testing.assert_allclose(got[1], want[1], rtol=1e-5, atol=1e-5)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Rows without probabilities
 
@@ -344,6 +375,111 @@ def test_speculative_sampling_of_rows_alone_and_together():
     )
 
 
+PARENTS = np.array([-1, -1, -1, 0, 0, 1, 2], np.int32)
+
+
+def _trees(n, count, without_replacement=False):
+    """Trees of drafts, of models whose probabilities depend on the token before; and the target's at the root and after each."""
+    rng = RNG()
+    root, after = _chances(rng.standard_normal((2, count))), _chances(rng.standard_normal((2, count, count)))
+    draw = lambda p: (p.cumsum(-1)[..., :-1] < rng.random((n, 1))).sum(-1)
+    tokens, draft, target = np.zeros((n, 7), np.int32), np.zeros((n, 7, count)), np.zeros((n, 8, count))
+    target[:, 0], left = root[1], {}
+    for i, parent in enumerate(PARENTS):
+        p = np.broadcast_to(root[0], (n, count)) if parent < 0 else after[0][tokens[:, parent]]
+        draft[:, i] = left.get(parent, p) if without_replacement else p
+        tokens[:, i] = draw(draft[:, i])
+        target[:, i + 1] = after[1][tokens[:, i]]
+        rest = draft[:, i] * (np.arange(count) != tokens[:, i, None])
+        left[parent] = rest / rest.sum(-1, keepdims=True)
+    arrays = (
+        sent.asarray(tokens),
+        sent.asarray(PARENTS),
+        sent.asarray(draft, "float32"),
+        sent.asarray(target, "float32"),
+    )
+    return root[1], after[1], arrays
+
+
+@pytest.mark.parametrize("without_replacement", [False, True])
+def test_tokens_of_trees_have_the_probabilities_of_the_target(without_replacement):
+    """Those of the first two, as pairs, of siblings drawn independently, and of others."""
+    n, count = 100_000, 4
+    first, after, arrays = _trees(n, count, without_replacement)
+    tokens, accepted, path = map(np.asarray, jax.jit(bj.speculative_tree_sampling)(*arrays, KEY))
+    _chi_square(np.bincount(tokens[:, 0], minlength=count), n * first)
+    second = tokens[accepted >= 1]
+    pairs = np.bincount(second[:, 0] * count + second[:, 1], minlength=count**2).reshape(count, count)
+    _chi_square(pairs, pairs.sum(1, keepdims=True) * after)
+    assert ((tokens >= 0).sum(-1) == accepted + 1).all() and ((path >= 0).sum(-1) == accepted).all()
+    assert (np.bincount(accepted) > n / 100).all()  # of each length many
+    nodes = np.where(path >= 0, path, 0)
+    assert (
+        np.where(path >= 0, np.take_along_axis(np.asarray(arrays[0]), nodes, 1), -1)
+        == np.where(path >= 0, tokens[:, :-1], -1)
+    ).all()
+    before = np.concatenate([np.full((n, 1), -1), path[:, :-1]], 1)
+    assert (PARENTS[nodes] == before)[path >= 0].all()
+
+
+def test_a_tree_that_is_a_chain():
+    _, _, arrays = _models(50, 3, 7)
+    tokens, accepted, path = bj.speculative_tree_sampling(arrays[0], sent.asarray([-1, 0, 1]), *arrays[1:], KEY)
+    jax.tree.map(same_bits, (tokens, accepted), bj.speculative_sampling(*arrays, KEY))
+    np.testing.assert_array_equal(path, np.where(np.arange(3) < np.asarray(accepted)[:, None], np.arange(3), -1))
+
+
+def test_nodes_that_are_not_in_the_tree():
+    """Padding, what is below it, and nodes before their parents."""
+    same = sent.full((4, 3), 1 / 3, "float32")
+    target = sent.asarray([[0, 1.0, 0], [0, 0, 1.0], [0, 1.0, 0], [1.0, 0, 0], [1.0, 0, 0]], "float32")
+    draw = lambda tokens, parents: bj.speculative_tree_sampling(
+        sent.asarray(tokens), sent.asarray(parents), same, target, KEY
+    )
+    tokens, accepted, path = draw([0, 1, 1, 2], [-1, -1, 1, 1])
+    assert tokens.tolist() == [1, 1, 0, -1, -1] and accepted == 2 and path.tolist() == [1, 2, -1, -1]
+    for tokens, parents in (([-1, 1, 1, 2], [-1, 0, 0, 1]), ([3, 0, 2, 2], [-1, -1, -1, 0]), ([1, 1, 1, 1], [1, 2, 3, 4]), ([1] * 4, [-2, 0, 5, 3])):  # fmt: skip
+        tokens, accepted, path = draw(tokens, parents)
+        assert tokens.tolist() == [1, -1, -1, -1, -1] and accepted == 0 and path.tolist() == [-1] * 4
+    tokens, accepted, path = bj.speculative_tree_sampling(
+        sent.zeros((0,), "int32"), sent.zeros((0,), "int32"), same[:0], target[:1], KEY
+    )
+    assert tokens.tolist() == [1] and accepted == 0 and path.shape == (0,)
+    tokens, accepted, _ = bj.speculative_tree_sampling(
+        sent.asarray([1, 1, 1, 2]), sent.asarray([-1, 0, 0, 0]), same, target.at[1].set(jnp.nan), KEY
+    )
+    assert tokens.tolist() == [1, -1, -1, -1, -1] and accepted == 1
+
+
+def test_trees_alone_together_and_on_shards():
+    _, _, arrays = _trees(8, 16)
+    fun = jax.jit(bj.speculative_tree_sampling)
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(KEY, jnp.arange(8))
+    want = fun(*arrays, KEY)
+    jax.tree.map(same_bits, fun(*arrays, keys), want)
+    jax.tree.map(same_bits, jax.vmap(fun, (0, None, 0, 0, 0))(*arrays, keys), want)
+    each = jnp.broadcast_to(arrays[1], arrays[0].shape)
+    jax.tree.map(same_bits, fun(arrays[0], each, *arrays[2:], keys), want)
+    np.testing.assert_array_equal(
+        want[0], oracles.speculative_tree_sampling(*map(np.asarray, arrays), jax.random.key_data(KEY))
+    )
+    if len(devices()) < 4:
+        return
+    for spec in (P("d"), P(None, None, "d")):
+        over = NamedSharding(Mesh(np.array(devices()[:4]), ("d",)), spec)
+        placed = jax.device_put(arrays[2:], over)
+        jax.tree.map(same_bits, fun(*arrays[:2], *placed, KEY), want)
+
+
+def test_the_sum_of_what_is_left():
+    """As exact as float32, in any order."""
+    x = RNG().random((5, 3000)).astype(np.float32) ** 8
+    x /= 2 * x.sum(-1, keepdims=True)
+    found = np.asarray(jax.vmap(_speculative_tree._sum)(x))
+    np.testing.assert_allclose(found, x.astype(np.float64).sum(-1), rtol=2e-7)
+    np.testing.assert_array_equal(found, jax.vmap(_speculative_tree._sum)(x[:, ::-1]))
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Refused
 
@@ -390,3 +526,13 @@ TOKENS, DRAFT = sent.zeros((3, 2), "int32"), sent.zeros((3, 2, 5))
 def test_what_speculative_sampling_refuses(error, match, args):
     with pytest.raises(error, match=f"^speculative_sampling: {match}"):
         bj.speculative_sampling(*args, KEY)
+
+
+def test_what_speculative_tree_sampling_refuses():
+    target = sent.zeros((3, 3, 5))
+    for error, match, parents in (
+        (TypeError, "parents must have one of the dtypes int8.*got float64", sent.zeros(2)),
+        (ValueError, r"parents must have shape \(3, 2\), that of draft_tokens, or of its last dimension, got \(3,\)", sent.zeros(3, "int32")),
+    ):  # fmt: skip
+        with pytest.raises(error, match=f"^speculative_tree_sampling: {match}"):
+            bj.speculative_tree_sampling(TOKENS, parents, DRAFT, target, KEY)

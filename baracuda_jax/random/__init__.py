@@ -7,6 +7,7 @@ from ._dropout import dropout
 from ._multinomial import multinomial
 from ._samplers import min_p_sampling, top_k_sampling, top_k_top_p_sampling, top_p_sampling
 from ._speculative_sampling import speculative_sampling
+from ._speculative_tree import speculative_tree_sampling
 from ._token_penalty import token_penalty
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "random_normal",
     "random_uniform",
     "speculative_sampling",
+    "speculative_tree_sampling",
     "token_penalty",
     "top_k_sampling",
     "top_k_top_p_sampling",

@@ -56,6 +56,16 @@ def speculative_sampling(
         Large Language Model Decoding with Speculative Sampling (2023); flashinfer.sampling.chain_speculative_sampling.
     """
     op = "speculative_sampling"
+    tokens, draft, target, key = arguments(op, draft_tokens, draft_probabilities, target_probabilities, key)
+    accepted, weights, key = _accept(tokens, draft, target, key, implementation=implementation)
+    drawn, valid = top_p_sampling(
+        weights, key, 1.0, probabilities=True, return_valid=True, implementation=implementation
+    )
+    return _joined(tokens, accepted, drawn, valid), accepted
+
+
+def arguments(op, draft_tokens, draft_probabilities, target_probabilities, key):
+    """Checked, with a key for each row."""
     tokens = checks.array(op, "draft_tokens", draft_tokens)
     checks.dtype(op, "draft_tokens", tokens, checks.INTEGERS)
     if tokens.ndim < 1:
@@ -73,12 +83,7 @@ def speculative_sampling(
     checks.shape(
         op, "target_probabilities", target, (*rows, length + 1, count), "one more row than draft_probabilities has"
     )
-    key = keys.of_rows(op, "key", key, tuple(rows))
-    accepted, weights, key = _accept(tokens, draft, target, key, implementation=implementation)
-    drawn, valid = top_p_sampling(
-        weights, key, 1.0, probabilities=True, return_valid=True, implementation=implementation
-    )
-    return _joined(tokens, accepted, drawn, valid), accepted
+    return tokens, draft, target, keys.of_rows(op, "key", key, tuple(rows))
 
 
 @compiled("implementation")

@@ -17,8 +17,8 @@ _HALF = 0xFFFF
 
 
 def digits(x, keys, smallest, scale, *, probabilities, digit):
-    """The reference of a step: uint32 [..., 3, 256], low and high words of masses, and counts of x's tokens by the digit of
-    their keys above `digit`, among those that have the higher digits of the prefix. `keys` [..., 2] has the largest
+    """The reference of a step: uint32 [..., 3, 256], the low and high words of masses and the counts of tokens, by the digit
+    of their keys above `digit`, among those that have the higher digits of the prefix. `keys` [..., 2] has the largest
     token's key and the prefix."""
     x = x.astype(jnp.float32)
     key, first, prefix = _mass.descending(x), keys[..., :1], keys[..., 1:]

@@ -428,3 +428,8 @@ def a_query_sees_one_key_less_than_its_window():
 @planted(VALUE, op="batch_paged_decode", tier="changed", case="holes, a window, and lse", dtype="float32")
 def what_is_after_the_end_is_seen():
     return of_kernel("paged_decode", operands=_operand(4, lambda lengths: lengths + (lengths > 0)))
+
+
+@planted(VALUE, op="random_bits", tier="changed", case="odd rows", dtype="uint32")
+def rows_begin_where_the_first_does():
+    return of_kernel("philox_bits", operands=_replaced(0, lambda streams: streams.at[..., 4:].set(0)))

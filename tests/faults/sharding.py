@@ -7,6 +7,7 @@ from jax.sharding import PartitionSpec as P
 
 from baracuda_jax._core import compat, derivatives, partition, primitive
 from baracuda_jax._core import op as declaration
+from baracuda_jax.random import _vocabulary
 from baracuda_jax.scan import _partition as _of_scans
 from baracuda_jax.segment import _partition
 from baracuda_jax.shape import _repeat_interleave
@@ -107,3 +108,16 @@ def repeats_are_summed_on_shards(patch, op):
 @sharded(kind="explicit", tier="default", by="test_sharding.test_batches_need_no_communication")
 def nothing_is_taken_for_cut(patch, op):
     patch.setattr(partition, "_is_cut_explicitly", lambda avals: False)
+
+
+@sharded("top_p_sampling", "the tokens", "auto", "forward")
+@sharded("top_k_sampling", "the tokens", "explicit", "forward")
+def tokens_are_counted_on_the_shard(patch, op):
+    patch.setattr(jax.lax, "axis_index", lambda axes: jax.numpy.int32(0))
+
+
+@sharded("min_p_sampling", "the tokens", "auto", "forward")
+def masses_are_those_of_the_shard(patch, op):
+    patch.setattr(_vocabulary, "_sum_over_shards", lambda found, over: _vocabulary._of_parts(
+        _vocabulary._parts(*(found[..., i, :] for i in range(3)))
+    ))  # fmt: skip

@@ -162,3 +162,25 @@ def speculative_sampling(draft_tokens, draft_probabilities, target_probabilities
             weights = np.maximum(weights - draft_probabilities[row][n], 0)
         found[row][n] = sampled(weights, last, probabilities=True)[0]
     return found
+
+
+def speculative_tree_sampling(draft_tokens, parents, draft_probabilities, target_probabilities, key):
+    *rows, length = draft_tokens.shape
+    count, key, parents = draft_probabilities.shape[-1], np.asarray(key), np.broadcast_to(parents, draft_tokens.shape)
+    if key.shape == (2,) and rows:
+        key = np.stack(threefry(key, np.arange(np.prod(rows, dtype=int)).astype(np.uint64)), -1).reshape(*rows, 2)
+    found = np.full((*rows, length + 1), -1)
+    for row in np.ndindex(*rows):
+        accept, drawn = np.stack(threefry(key[row], np.arange(2).astype(np.uint64)), -1)
+        u, last, n, weights = unit(accept, (length,), "float32"), -1, 0, target_probabilities[row][0]
+        for i in range(length):
+            d, p = draft_tokens[row][i], draft_probabilities[row][i]
+            if parents[row][i] != last or not 0 <= d < count:
+                continue
+            if u[i] * p[d] < weights[d]:
+                found[row][n], n, last, weights = d, n + 1, i, target_probabilities[row][i + 1]
+            else:
+                weights = np.maximum(weights - p, 0)
+                weights = weights / weights.sum()
+        found[row][n] = sampled(weights, drawn, probabilities=True)[0]
+    return found

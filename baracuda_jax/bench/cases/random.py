@@ -151,6 +151,24 @@ def verified(rows, length, tokens, dtype):
     )  # fmt: skip
 
 
+def verified_tree(rows, tokens, dtype):
+    """A tree of two nodes, and two below each, of models that differ little."""
+    parents = (-1, -1, 0, 0, 1, 1)
+
+    def draw(draws):
+        draft = jax.nn.softmax(draws.normal((rows, len(parents), tokens)))
+        target = jax.nn.softmax(draws.normal((rows, len(parents) + 1, tokens)))
+        ids = jax.random.categorical(_typed(jnp.arange(2, dtype=KEY)), jnp.log(draft)).astype(jnp.int32)
+        return ids, jnp.array(parents, jnp.int32), draft, target, _key(draws)
+
+    def function(*arrays, implementation):
+        return baracuda_jax.speculative_tree_sampling(*arrays, implementation=implementation)[0]
+
+    return Benchmark(
+        "speculative_tree_sampling", f"6 of [{rows}, {tokens}]", dtype, draw, function, moving=0, passes=PASSES[:1]
+    )
+
+
 def benchmarks(size):
     for dtype in DTYPES:
         of = lambda torch, dtype=dtype: getattr(torch, dtype)
@@ -167,6 +185,7 @@ def benchmarks(size):
         yield dropped(*MATRICES[size], dtype)
         yield penalized(*VOCABULARY[size], dtype)
         yield from (sampler(op, *VOCABULARY[size], dtype) for op in SAMPLERS)
+        yield verified_tree(max(1, VOCABULARY[size][0] // 4), VOCABULARY[size][1], dtype)
         yield verified(max(1, VOCABULARY[size][0] // 4), 4, VOCABULARY[size][1], dtype)
     yield drawn(
         "random_bernoulli", MATRICES[size], "bool",
