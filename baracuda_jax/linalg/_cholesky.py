@@ -12,7 +12,7 @@ from .._core.kernel import kernel
 from .._core.types import Implementation
 from .._core.wide import wide
 from ._declared import case, definite
-from ._matrices import adjoint, hermitian, matmul, matrices, rounded, scaled_identity, diagonal, triangular
+from ._matrices import adjoint, diagonal, hermitian, matmul, matrices, rounded, scaled_identity, triangular
 from ._small import is_small, of_small_matrices
 
 
