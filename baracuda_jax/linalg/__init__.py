@@ -1,4 +1,4 @@
-"""Linear algebra: cuSOLVER, and LAPACK on CPUs, compute these ops, so that they have no kernels."""
+"""Linear algebra: cuSOLVER, and LAPACK on CPUs, compute these ops, except of small matrices, for which some have kernels."""
 
 from ._cholesky import cholesky
 from ._eigh import eig, eigh

@@ -24,9 +24,10 @@ def is_small(op, implementation, x, *others):
         return True
     wanted = preference.checked(implementation, op)
     if isinstance(wanted, preference.PlanPreference) and wanted.backend == "native":
+        got = " and ".join(f"{y.dtype.name}{list(y.shape)}" for y in (x, *others))
         raise ValueError(
-            f"{op}: implementation='native', but kernels are for real matrices of at most {LARGEST} x {LARGEST} alone, "
-            f"got {' and '.join(f'{y.dtype.name}{list(y.shape)}' for y in (x, *others))}; cusolver computes those"
+            f"{op}: implementation='native', but there are kernels for real matrices of at most {LARGEST} x {LARGEST} "
+            f"alone, got {got}; cusolver computes those"
         )
     return False
 
