@@ -113,8 +113,8 @@ def _walk(tokens, is_token, parents, draft, target, key):
     start = jnp.int32(-1), target[0].astype(jnp.float32), jnp.float32(1)
     state, accepted = lax.scan(visit, start, (nodes, tokens, is_token, parents, u, draft, target[1:]))
     number = jnp.cumsum(accepted.astype(jnp.int32)) - 1
-    is_at = accepted & (number == nodes[:, None])
-    return jnp.where(is_at, nodes, -1).max(-1, initial=-1), state[1]
+    is_at = accepted[None] & (number[None] == nodes[:, None])
+    return jnp.where(is_at, nodes[None], -1).max(-1, initial=-1), state[1]
 
 
 def _sum(x):
