@@ -140,7 +140,7 @@ def main():
     found = [read(*each) for each in zip(scores, lengths, strict=True)]
     is_right = [a == b[:size].tolist() for a, b, size in zip(found, targets, sizes, strict=True)]
     accuracy = np.mean(is_right)
-    longest = next(i for i in range(len(sizes)) if sizes[i] == DIGITS and is_right[i])
+    longest = next((i for i in range(len(sizes)) if sizes[i] == DIGITS and is_right[i]), 0)
     path = plot(params, strings, longest)
     print(f"held-out accuracy {accuracy:.2%} of {len(sizes)} strings, {time.perf_counter() - begin:.0f} s")
     print(f"plot: {path}")
