@@ -189,6 +189,19 @@ def _unary(op, *parameters):
         yield Sharded(op, way, fun, (_float(8, 16),), (spec,), spec, 1)
 
 
+def _small_matrices():
+    """A batch of them."""
+    x = 0.1 * _float(8, 5, 5) + 3 * np.eye(5, dtype=np.float32) * (1 + np.arange(5))
+    one = lambda op, y: y if not isinstance(y, tuple) else y[1] if op == "slogdet" else y[0]
+    each, whole = P("d"), P("d", None, None)
+    for op in ("cholesky", "inverse", "lu_factor", "det", "slogdet", "eigh"):
+        fun = lambda x, op=op: one(op, getattr(bj, op)(x, implementation="native"))
+        out = {"det": each, "slogdet": each, "eigh": P("d", None)}.get(op, whole)
+        yield Sharded(op, "matrices", fun, (x,), (whole,), out, 1)
+    fun = functools.partial(bj.solve, implementation="native")
+    yield Sharded("solve", "matrices", fun, (x, _float(8, 5, 3)), (whole, whole), whole, 2)
+
+
 def _alike():
     """Ops whose arrays have one shape and are stored alike, each cut in one of the two ways."""
     counts = {name: (line.arrays, "float32" in line.dtypes) for name, line in MADE.items()}
@@ -620,6 +633,7 @@ def _all():
     yield from _layer_norm()
     yield from _append()
     yield from _attention()
+    yield from _small_matrices()
 
 
 SHARDED = tuple(_all())

@@ -228,7 +228,7 @@ def _slogdet_native(x, *, save):
 
 
 def _slogdet_tangent(x, dx):
-    of_size = jnp.sum(jnp.linalg.inv(x).mT * dx, (-2, -1))
+    of_size = jnp.trace(jnp.linalg.solve(x, dx), axis1=-2, axis2=-1)
     return jnp.zeros_like(of_size), of_size
 
 
@@ -251,7 +251,7 @@ _op = of_small_matrices(
     tangent=(_tangent,),
     residuals=("lu", "order"),
     results=("lu", "pivots", "order"),
-    like=lambda packed, order: packed.shape,
+    like="lu",
     kernels={"forward": ("lu",)},
 )
 compose(
@@ -273,7 +273,7 @@ _det_op = of_small_matrices(
     forward=(lambda x: (_det(x),), _det_native),
     tangent=(_det_tangent,),
     residuals=("x",),
-    like=lambda x: x.shape,
+    like="x",
     kernels={"forward": ("lu_diagonal",)},
 )
 _slogdet_op = of_small_matrices(
@@ -285,6 +285,6 @@ _slogdet_op = of_small_matrices(
     residuals=("x",),
     results=("sign", "logabsdet"),
     outputs=("sign", "logabsdet"),
-    like=lambda x: x.shape,
+    like="x",
     kernels={"forward": ("lu_diagonal",)},
 )

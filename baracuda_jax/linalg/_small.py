@@ -33,7 +33,7 @@ def is_small(op, implementation, x, *others):
 
 
 def transposed(tangent, residuals, like):
-    """The backward body of a tangent that is linear in dx. `like` gives dx's shape, of the residuals."""
+    """The backward body of a tangent that is linear in dx, which has the type of the residual `like`."""
 
     def backward(*values, **params):
         saved, cotangents = values[: len(residuals)], values[len(residuals) :]
@@ -43,8 +43,7 @@ def transposed(tangent, residuals, like):
             dots = tangent(*saved, dx, **params)
             return tuple(dots[i] for i in used)
 
-        dx = jax.ShapeDtypeStruct(like(*saved), cotangents[used[0]].dtype)
-        return jax.linear_transpose(of, dx)(tuple(cotangents[i] for i in used))
+        return jax.linear_transpose(of, saved[residuals.index(like)])(tuple(cotangents[i] for i in used))
 
     return backward
 
@@ -64,7 +63,7 @@ def of_small_matrices(
     **more,
 ):
     """An op that has kernels. `forward`, `tangent` and `backward` are a reference and a native body, or a reference alone;
-    `backward` may be left out for an op of x, of whose shape `like` is a function of the residuals."""
+    `backward` may be left out for an op of x, of whose type the residual `like` is."""
     return declare(
         name,
         family="linalg",

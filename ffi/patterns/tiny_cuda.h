@@ -71,6 +71,10 @@ struct TinyTeam {
     }
     return S(index);
   }
+  __device__ __forceinline__ bool of_matrix(bool condition) const {
+    constexpr unsigned members = lanes == 32 ? warp : (1u << lanes % 32) - 1;
+    return __ballot_sync(warp, condition) >> threadIdx.x % 32 / lanes * lanes & members;
+  }
   __device__ __forceinline__ bool any(bool condition) const { return __any_sync(warp, condition); }
 };
 

@@ -154,7 +154,7 @@ struct Eigh {
                      [&](const Turn<S>& columns, int i) { columns(v(i, columns.p), v(i, columns.q)); });
         team.sync();
       });
-      is_open = turned;
+      is_open = team.of_matrix(turned);
       if (!team.any(turned)) break;
     }
     return !is_open;

@@ -8,6 +8,7 @@
 //   each_of(m, n, make, f) f(make(k), i) for k < m and i < n, all of an i by one member, in the order of k
 //   sync()                 all see what others wrote before it
 //   first_largest(first, last, value)   the index, as a number, of the first of the largest value(i)
+//   of_matrix(condition)   whether it holds for any member, for each matrix
 //   any(condition)         whether it holds for any matrix that is computed in step with this one
 #pragma once
 
@@ -127,6 +128,10 @@ struct Alone {
       best = choose(is_larger, other, best), index = choose(is_larger, all<S>(Element<S>(i)), index);
     });
     return index;
+  }
+  template <class Condition>
+  BARACUDA_HD Condition of_matrix(const Condition& condition) const {
+    return condition;
   }
   template <class Condition>
   BARACUDA_HD bool any(const Condition& condition) const {
