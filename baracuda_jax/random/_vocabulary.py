@@ -154,23 +154,23 @@ def _quotient(a, b):
 
 
 def _token(is_equal, number, over):
-    """The index of so manieth token that is equal, counted over the shards in their order."""
-    own, unsigned = lax.axis_index(over), jnp.uint32
+    """The index of the equal token of this number, counted from 1 over the shards in their order."""
+    own, word = lax.axis_index(over), jnp.uint32
     count, size = is_equal.shape[-1], lax.psum(1, over)
     width = 256
     padded = jnp.pad(is_equal, [(0, 0)] * (is_equal.ndim - 1) + [(0, -count % width)])
     ranges = padded.reshape(*padded.shape[:-1], -1, width)
-    counts = ranges.sum(-1, dtype=unsigned)
-    here = counts.sum(-1, dtype=unsigned)
+    counts = ranges.sum(-1, dtype=word)
+    here = counts.sum(-1, dtype=word)
     every = lax.psum(jnp.where(lax.iota(jnp.int32, size).reshape(size, *(1,) * here.ndim) == own, here, 0), over)
-    before = jnp.where(lax.iota(jnp.int32, size).reshape(size, *(1,) * here.ndim) < own, every, 0).sum(0, dtype=unsigned)
+    before = jnp.where(lax.iota(jnp.int32, size).reshape(size, *(1,) * here.ndim) < own, every, 0).sum(0, dtype=word)
     is_here = (before < number) & (number <= before + here)
     wanted = jnp.where(is_here, number - before, 1)[..., None]
-    sums = jnp.cumsum(counts, -1, dtype=unsigned)
+    sums = jnp.cumsum(counts, -1, dtype=word)
     at = jnp.minimum((sums < wanted).sum(-1, keepdims=True, dtype=jnp.int32), sums.shape[-1] - 1)
     take = lambda a: jnp.take_along_axis(a, at, -1, mode="promise_in_bounds")
     wanted = wanted - (take(sums) - take(counts))
     one = jnp.take_along_axis(ranges, at[..., None], -2, mode="promise_in_bounds")[..., 0, :]
-    inside = (jnp.cumsum(one, -1, dtype=unsigned) < wanted).sum(-1, dtype=jnp.int32)
+    inside = (jnp.cumsum(one, -1, dtype=word) < wanted).sum(-1, dtype=jnp.int32)
     token = own.astype(jnp.int32) * count + at[..., 0] * width + inside
     return lax.psum(jnp.where(is_here, token, 0), over)
