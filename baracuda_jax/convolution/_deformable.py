@@ -123,11 +123,20 @@ def _deformed(x, offset, weight, bias, mask, *, groups, strides, padding, dilati
     images = explicit.reshape(x, n, sets, channels // sets, *size)
     columns = OPS["map_coordinates"](images, at, order=1, mode="grid-constant", fill=0.0, implementation=implementation)
     if mask is not None:
-        columns = (wide(columns) * wide(explicit.reshape(mask, n, sets, 1, kernel * count))).astype(x.dtype)
-    columns = explicit.reshape(columns, n, groups, channels // groups, kernel, count)
+        factors = _reshaped(mask, (n, sets * kernel * count), (n, sets, kernel * count))
+        columns = (wide(columns) * wide(jnp.expand_dims(factors, 2))).astype(x.dtype)
+    by_group = (n, groups, channels // groups, kernel * count)
+    columns = _reshaped(columns, (n, channels, kernel * count), by_group, (*by_group[:3], kernel, count))
     rows = grouped(explicit.reshape(weight, *weight.shape[:2], kernel), groups)
     y = jnp.einsum("ngckp,gock->ngop", columns, rows, preferred_element_type=wide_dtype(x.dtype))
-    return finished(explicit.reshape(y, n, weight.shape[0], *out), bias, x.dtype)
+    return finished(_reshaped(y, (n, weight.shape[0], count), (n, weight.shape[0], *out)), bias, x.dtype)
+
+
+def _reshaped(x, *shapes):
+    """One dimension at a time, of which JAX knows how explicit axes of a mesh go on."""
+    for shape in shapes:
+        x = explicit.reshape(x, *shape)
+    return x
 
 
 def _case(name, shape, weight, sets, out, **kwargs):

@@ -125,7 +125,9 @@ def _arguments(op, x, coordinates, order, mode, cval, prefilter):
 def _read(x, coordinates, *, order, prefilter, implementation, **how):
     axes, points = coordinates.shape[0], coordinates.shape[1:]
     outer, dtype, sizes = x.shape[: x.ndim - axes], x.dtype, x.shape[x.ndim - axes :]
-    a, at = explicit.reshape(x, math.prod(outer), *sizes), wide(coordinates)
+    # One dimension at a time, of which JAX knows how explicit axes of a mesh go on.
+    a = explicit.reshape(x, math.prod(outer), *sizes) if outer else jnp.expand_dims(x, 0)
+    at = wide(coordinates)
     if order == 3 and prefilter:
         # Coefficients are not rounded to half precision.
         a, longer = coefficients(wide(a), axes, how["mode"], how["fill"], implementation)
@@ -133,6 +135,7 @@ def _read(x, coordinates, *, order, prefilter, implementation, **how):
     # The last axis comes first, as in a grid.
     at = jnp.moveaxis(jnp.flip(explicit.reshape(at, axes, math.prod(points)), 0), 0, -1)
     y = MAP_COORDINATES(a, at, order=order, **how, implementation=implementation)
+    y = explicit.reshape(y, *outer, math.prod(points)) if outer else jnp.squeeze(y, 0)
     return explicit.reshape(y, *outer, *points).astype(dtype)
 
 
