@@ -100,7 +100,7 @@ def test_each_target_is_about_cases_that_are_measured():
         for b in every
         for title in b.passes
     ]
-    assert {b.dtype for b in every} == {*DTYPES, "int32", "bool"}
+    assert {b.dtype for b in every} == {*DTYPES, "int32", "uint32", "bool"}
     for target in targets.read(FILE):
         assert target["results"] in ("h200", "cpu", "regret_h200")
         assert targets.judge(target, {"platform": "cuda", "rows": rows}), target["what"]

@@ -191,8 +191,10 @@ def _pools(sizes, dtype):
 def _images(sizes, dtype):
     """Results with four times as many elements are the largest arrays."""
     made = image.sizes(_image(sizes.elements // 4), dtype)
-    made.append(image.regions("roi_align", _image(sizes.elements), max(4, sizes.elements // 2**15), dtype, image.ALIGN))
-    return [*made, *(image.grids(_image(sizes.elements), dtype, mode) for mode in ("bilinear", "bicubic"))]
+    whole, boxes = _image(sizes.elements), max(4, sizes.elements // 2**15)
+    made += (image.regions(op, whole, boxes, dtype, more) for op, more in (("roi_align", image.ALIGN), ("roi_pool", {})))
+    made += (image.at_coordinates(whole[1:], dtype, order) for order in (1, 3))
+    return [*made, *(image.grids(whole, dtype, mode) for mode in ("bilinear", "bicubic"))]
 
 
 def _quantizations(sizes, dtype):
