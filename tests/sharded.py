@@ -191,7 +191,7 @@ def _unary(op, *parameters):
 
 def _small_matrices():
     """A batch of them."""
-    x = 0.1 * _float(8, 5, 5) + 3 * np.eye(5, dtype=np.float32) * (1 + np.arange(5))
+    x = 0.1 * _float(8, 5, 5) + np.diag(3 + 3 * np.arange(5)).astype(np.float32)
     one = lambda op, y: y if not isinstance(y, tuple) else y[1] if op == "slogdet" else y[0]
     each, whole = P("d"), P("d", None, None)
     for op in ("cholesky", "inverse", "lu_factor", "det", "slogdet", "eigh"):
