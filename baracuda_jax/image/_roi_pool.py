@@ -142,7 +142,7 @@ def _among_all(boxes, arg, n, spatial):
 
 def _taken(x, index):
     """The elements of x [N, C, H, W] at an index of `_among_all`, 0 for none."""
-    flat = explicit.reshape(jnp.swapaxes(x, 0, 1), x.shape[1], -1)
+    flat = explicit.reshape(jnp.swapaxes(x, 0, 1), x.shape[1], x.shape[0] * math.prod(x.shape[2:]))
     return jax.vmap(lambda values, at: values.at[at].get(mode="fill", fill_value=0), (0, 1), 1)(flat, index)
 
 
@@ -158,7 +158,8 @@ def _backward_reference(boxes, arg, dy, **how):
     n, channels, spatial = _images(boxes, how), dy.shape[1], how["spatial"]
     add = lambda at, d: jnp.zeros(n * math.prod(spatial), d.dtype).at[at].add(d, mode="drop")
     index = _among_all(boxes, arg, n, spatial)
-    dx = jax.vmap(add)(*(jnp.swapaxes(a, 0, 1).reshape(channels, -1) for a in (index, wide(dy))))
+    by_channel = lambda a: jnp.swapaxes(a, 0, 1).reshape(channels, math.prod(a.shape) // max(channels, 1))
+    dx = jax.vmap(add)(by_channel(index), by_channel(wide(dy)))
     return (jnp.swapaxes(dx.reshape(channels, n, *spatial), 0, 1).astype(dy.dtype),)
 
 
