@@ -326,7 +326,6 @@ def overlaps_have_another_threshold():
 
 
 @planted(VALUE, op="cholesky", tier="changed", case="of a team", dtype="float32")
-@planted("test_small_matrices.test_cholesky_is_numpys", op="cholesky", tier="changed", n=5, dtype="float32")
 def a_factor_is_of_one_triangle():
     return of_kernel("cholesky", operands=_operand(0, jnp.tril))
 
