@@ -175,7 +175,9 @@ def test_a_key_is_typed_or_raw(declared):
         (jax.random.split(jax.random.key(3)), r"uint32 of shape \(2, 2\)"),
         (x, r"float64 of shape \(4, 6\)"),
     ):
-        with pytest.raises(TypeError, match=rf"drop: key must be one key, typed or uint32 of shape \(2,\) or \(4,\), got {got}"):
+        with pytest.raises(
+            TypeError, match=rf"drop: key must be one key, typed or uint32 of shape \(2,\) or \(4,\), got {got}"
+        ):
             drop(x, key)
     with pytest.raises(TypeError, match="drop: key must be a key of threefry2x32 or philox, got one of rbg"):
         drop(x, jax.random.key(3, impl="rbg"))

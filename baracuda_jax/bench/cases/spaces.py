@@ -192,7 +192,9 @@ def _images(sizes, dtype):
     """Results with four times as many elements are the largest arrays."""
     made = image.sizes(_image(sizes.elements // 4), dtype)
     whole, boxes = _image(sizes.elements), max(4, sizes.elements // 2**15)
-    made += (image.regions(op, whole, boxes, dtype, more) for op, more in (("roi_align", image.ALIGN), ("roi_pool", {})))
+    made += (
+        image.regions(op, whole, boxes, dtype, more) for op, more in (("roi_align", image.ALIGN), ("roi_pool", {}))
+    )
     made += (image.at_coordinates(whole[1:], dtype, order) for order in (1, 3))
     return [*made, *(image.grids(whole, dtype, mode) for mode in ("bilinear", "bicubic"))]
 
