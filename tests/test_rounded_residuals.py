@@ -55,6 +55,8 @@ def _products(x, name, dtype):
 BEYOND_FLOAT32 = {("rnnt_loss", "large"), ("soft_dtw", "large"), ("soft_dtw", "around -3000")}
 # Probabilities of which one is 1 in float32: what gradients of the others are made of is rounded to 0, or is not.
 BEYOND_FLOAT32 |= {("batch_paged_decode", "around -3000")}
+# Matrices of almost equal elements: what is left of them after the first step, or the first vector, is rounding.
+BEYOND_FLOAT32 |= {("eigh", "around -3000"), ("lu_factor", "around -3000")}
 
 SCALES = {
     _scaled: ("drawn", "around 60", "around -3000", "large", "small"),
