@@ -71,6 +71,8 @@ def test_an_op_is_complete(op):
 def test_a_public_backward_kernel(op):
     if op.name.endswith(("_split", "_lsq", "_folded", "_between", "median", "quantile")) or not op.differentiable:
         pytest.skip("it has another op's, or none")
+    if op.name == "map_coordinates":
+        pytest.skip("it has none: jax.vjp of the op is its gradient")
     if op.is_facade or op.made_of or (op.has_kernels and not op.kernels["backward"]):
         pytest.skip("JAX differentiates plain JAX, and what an op is made of")
     assert f"{op.name}_backward" in baracuda_jax.backward.__all__

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import sent
-from examples_of import same_bits
+from examples_of import forget_traces, same_bits
 from jax import export
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -157,6 +157,7 @@ def test_shards_are_computed_where_they_are(name, sizes, spec):
     """On any mesh the bits are the same, no device asks another, and each computes its own part alone."""
     if len(devices()) < 8:
         pytest.skip("needs eight devices")
+    forget_traces()  # of other preferences
     over = Mesh(np.array(devices()).reshape(sizes), ("a", "b")[: len(sizes)])
     program = jax.jit(DRAWS[name], out_shardings=NamedSharding(over, spec)).lower(KEY).compile()
     assert collectives(program.as_text()) == {}

@@ -159,7 +159,8 @@ def test_the_gradient_of_a_plan_runs_its_backward_plan(derivable_op, platform):
         plan = plan_of(example, platform=platform, implementation=backend)
         vjp = jax.jit(lambda x, dy: jax.vjp(lambda x: plan(*example.structured(example.arguments(x))), x)[1](dy)[0])
         called = calls(vjp.lower(example.x, plan(*example.structured(example.args))).compile().as_text())
-        assert called >= set(plan.backward.targets) and bool(called) == (backend == "native")
+        assert called >= set(plan.backward.targets)
+        assert bool(called) == (backend == "native") or not derivable_op.kernels["backward"]
 
 
 def test_backward_is_the_gradient():

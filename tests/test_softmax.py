@@ -282,7 +282,11 @@ def test_what_projections_refuse(name, error, match, args, kwargs):
 @pytest.mark.parametrize(
     "error, match, kwargs",
     [
-        (TypeError, r"key must be one key, typed or uint32 of shape \(2,\), got int64 of shape \(\)", {"key": 3}),
+        (
+            TypeError,
+            r"key must be one key, typed or uint32 of shape \(2,\) or \(4,\), got int64 of shape \(\)",
+            {"key": 3},
+        ),
         (TypeError, "x must have one of the dtypes .*, got int32", {"x": sent.arange(3, dtype=jnp.int32)}),
         (ValueError, r"axis must be in \[-2, 1\] for x of shape \(2, 3\), got 2", {"axis": 2}),
         (TypeError, r"axis must be an integer, got \(0, 1\)", {"axis": (0, 1)}),

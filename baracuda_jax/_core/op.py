@@ -347,6 +347,7 @@ def compose(
         public=public,
         cases=tuple(cases),
         kin=kin,
+        default="xla" if all(part.default == "xla" for part in parts) else "native",
         surrogate=surrogate,
     )
     return op
