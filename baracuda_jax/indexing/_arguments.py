@@ -122,6 +122,14 @@ def positions(index, size, mode="fill", wraps=True):
     return jnp.where(is_above, high, jnp.where(is_below, low, inside))
 
 
+def last_ranks(at, size):
+    """(the ranks of the entries, and the rank of the last entry that is each index below size, -1 where none is), int32."""
+    ranks = jax.lax.iota(jnp.int32, at.shape[0])
+    # Shards that are not of one size XLA fills up with entries of index 0, whose ranks come after the last one.
+    ranks = jnp.where(ranks < at.shape[0], ranks, -1)
+    return ranks, jnp.full(size, -1, jnp.int32).at[at].max(ranks, mode="drop")
+
+
 def along(fun, axis, *arrays):
     """fun of each vector along an axis of the arrays, of which the other sizes are equal."""
     moved = [jnp.moveaxis(a, axis, -1) for a in _alike(axis, arrays)]

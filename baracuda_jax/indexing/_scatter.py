@@ -3,7 +3,6 @@
 XLA does not say which of several writes to an element is the last. So the index of the last is computed first, as a maximum
 of positions, which is the same in any order; then each element of the result is read from where it comes from."""
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
@@ -14,7 +13,20 @@ from .._core.compiled import compiled
 from .._core.facade import facade, facade_api
 from .._core.sku import OpCategory
 from .._core.types import Implementation
-from ._arguments import INDEX, along, axis_of, cut, draw_index, fits, operands, positions, source, take, write_part
+from ._arguments import (
+    INDEX,
+    along,
+    axis_of,
+    cut,
+    draw_index,
+    fits,
+    last_ranks,
+    operands,
+    positions,
+    source,
+    take,
+    write_part,
+)
 
 
 @facade_api("xla")
@@ -59,8 +71,7 @@ def _scatter(x, index, src, *, axis):
     at, part = positions(index, x.shape[axis]), cut(x, index.shape, axis)
 
     def write(x, at, src):
-        ranks = jax.lax.iota(jnp.int32, at.shape[0])
-        last = jnp.full(x.shape, -1, jnp.int32).at[at].max(ranks, mode="drop")
+        _, last = last_ranks(at, x.shape)
         return jnp.where(last < 0, x, take(src, jnp.where(last < 0, src.shape[0], last), 0))
 
     return write_part(x, along(write, axis, part, at, src))

@@ -20,7 +20,7 @@ from .._core.op import as_they_are, declare
 from .._core.sku import OpCategory
 from .._core.take_along import take_along
 from .._core.types import Implementation, Integers
-from ..indexing._arguments import INDEX, along, positions
+from ..indexing._arguments import INDEX, along, last_ranks, positions
 from ..sort._kernels import scatter
 from ._family import ERRORS, LAST, RANKS, named
 from ._windows import spatial_size
@@ -127,8 +127,7 @@ def _written(index, *, plane, rank, is_last):
     index = _flat(index, rank, is_last)
 
     def kept(at):
-        ranks = jnp.arange(at.shape[0], dtype=jnp.int32)
-        last = jnp.full(plane, -1, jnp.int32).at[at].max(ranks, mode="drop")
+        ranks, last = last_ranks(at, plane)
         is_written = last.at[at].get(mode="fill", fill_value=-1) == ranks
         return jnp.where(is_written, at, plane)
 
