@@ -18,6 +18,21 @@ int64_t rows_of(Checks& checks, const char* name, const Array& array, Dimensions
   return fits ? product(dims, 0, dims.size() - own) : 0;
 }
 
+// body(Type<T>) of the dtype of x.
+template <class Body>
+ffi::Error for_tokens(const char* op, const Array& x, const Body& body) {
+  switch (x.element_type()) {
+    case ffi::DataType::F32:
+      return body(Type<float>{});
+    case ffi::DataType::F16:
+      return body(Type<Half>{});
+    case ffi::DataType::BF16:
+      return body(Type<BFloat16>{});
+    default:
+      return invalid(op, "x must be float16, bfloat16 or float32, got type ", int(x.element_type()));
+  }
+}
+
 ffi::Error sampling_call(Device device, Array x, Array bits, Array k, Array p, Array smallest, Array scale,
                          Output tokens, Output logs, bool probabilities, bool joint) {
   constexpr const char* op = "sampling";
@@ -46,7 +61,7 @@ ffi::Error sampling_call(Device device, Array x, Array bits, Array k, Array p, A
   checks.require(count > 0 || rows == 0, "a row without tokens has none to draw")
       .require(count <= most, "at most 2^26 tokens of a row are supported, got ", count);
   if (checks.failed()) return checks.error();
-  auto run = [&](auto type) {
+  return for_tokens(op, x, [&](auto type) {
     using T = typename decltype(type)::type;
     SamplingRows<T> of{in<T>(x),
                        in<uint32_t>(bits),
@@ -66,17 +81,7 @@ ffi::Error sampling_call(Device device, Array x, Array bits, Array k, Array p, A
                        joint};
     return to_error(op, probabilities ? sample_tokens<ProbabilityMass>(device.executor(), of)
                                       : sample_tokens<LogitMass>(device.executor(), of));
-  };
-  switch (x.element_type()) {
-    case ffi::DataType::F32:
-      return run(Type<float>{});
-    case ffi::DataType::F16:
-      return run(Type<Half>{});
-    case ffi::DataType::BF16:
-      return run(Type<BFloat16>{});
-    default:
-      return invalid(op, "x must be float16, bfloat16 or float32, got type ", int(x.element_type()));
-  }
+  });
 }
 
 BARACUDA_TARGET(sampling, sampling_call,
@@ -104,23 +109,13 @@ ffi::Error sampling_digits_call(Device device, Array x, Array keys, Array smalle
           smallest_rows = rows_of(checks, "smallest", smallest, dims, 0),
           scale_rows = rows_of(checks, "scale", scale, dims, 0);
   if (checks.failed()) return checks.error();
-  auto run = [&](auto type) {
+  return for_tokens(op, x, [&](auto type) {
     using T = typename decltype(type)::type;
     MassDigits<T> of{in<T>(x),    in<uint32_t>(keys), in<float>(smallest), in<float>(scale), out<uint32_t>(sums), rows,
                      dims.back(), keys_rows,          smallest_rows,       scale_rows,       int(shift)};
     return to_error(op, probabilities ? add_mass_digits<ProbabilityMass>(device.executor(), of)
                                       : add_mass_digits<LogitMass>(device.executor(), of));
-  };
-  switch (x.element_type()) {
-    case ffi::DataType::F32:
-      return run(Type<float>{});
-    case ffi::DataType::F16:
-      return run(Type<Half>{});
-    case ffi::DataType::BF16:
-      return run(Type<BFloat16>{});
-    default:
-      return invalid(op, "x must be float16, bfloat16 or float32, got type ", int(x.element_type()));
-  }
+  });
 }
 
 BARACUDA_TARGET(sampling_digits, sampling_digits_call,
