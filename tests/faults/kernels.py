@@ -192,7 +192,7 @@ def the_two_values_of_a_byte_are_swapped():
 # Indices, edges and empty segments
 
 
-@planted("test_segment.test_all_ids_out_of_range", op="segment_sum")
+@planted("test_segment.test_all_ids_out_of_range", op="segment_sum", tier="changed", name="sum")
 @planted(VALUE, op="segment_sum", tier="changed", case="dropped", dtype="float32")
 def ids_out_of_range_are_clamped():
     def clamped(data, ids, *others, out, **_):
