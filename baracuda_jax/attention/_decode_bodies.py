@@ -18,7 +18,6 @@ from .._core.wide import wide
 from ..segment import _kernels, _references
 from ._attend import finite
 
-LOG2_E = 1.4426950408889634
 CHUNK, MOST_CHUNKS = 512, 128  # as in ffi/patterns/attention.h
 
 

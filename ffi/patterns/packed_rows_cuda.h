@@ -62,22 +62,21 @@ __device__ void widen_vector(const void* x, int64_t from, Sum* to) {
   }
 }
 
-// The same of 32 bytes of sums' elements, whatever x is: `width` elements.
-template <int width>
-__device__ void widen(const void* x, RowDtype dtype, int64_t from, float* to) {
+// As many elements as 16 bytes of a 16-bit float are, whatever the dtype of x is.
+inline constexpr int packed_some = 8;
+__device__ inline void widen(const void* x, RowDtype dtype, int64_t from, float* to) {
   if (dtype == RowDtype::f32) {
 #pragma unroll
-    for (int k = 0; k < width; k += 4) widen_vector<float>(x, from + k, to + k);
+    for (int k = 0; k < packed_some; k += 4) widen_vector<float>(x, from + k, to + k);
   } else if (dtype == RowDtype::bf16) {
     widen_vector<BFloat16>(x, from, to);
   } else {
     widen_vector<Half>(x, from, to);
   }
 }
-template <int width>
-__device__ void widen(const void* x, RowDtype, int64_t from, double* to) {
+__device__ inline void widen(const void* x, RowDtype, int64_t from, double* to) {
 #pragma unroll
-  for (int k = 0; k < width; k += 2) widen_vector<double>(x, from + k, to + k);
+  for (int k = 0; k < packed_some; k += 2) widen_vector<double>(x, from + k, to + k);
 }
 
 template <int R, int C, class Sum, class Format>
@@ -85,7 +84,7 @@ __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
     packed_rows_kernel(PackedRows<Format> work, int tiles_held, Divisor<int32_t> group_blocks) {
   using namespace packed;
   constexpr int units_of_block = Format::block / 32, blocks_of_tile = packed_tile / Format::block;
-  constexpr int stage_bytes = packed_stage<Format>, tile_bytes = blocks_of_tile * Format::bytes, some_of_x = 8;
+  constexpr int stage_bytes = packed_stage<Format>, tile_bytes = blocks_of_tile * Format::bytes;
   // Of one column values are multiplied, and each part's sum by its factors; of several, weights, once for all.
   constexpr bool factors_last = C == 1;
   extern __shared__ __align__(16) char memory[];
@@ -130,13 +129,13 @@ __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
         for (int c = 0; c < C; ++c) {
           int64_t from = (batch * work.count + first_column + c) * columns + begin;
           bool in_range = first_column + c < work.count;
-          for (int k = threadIdx.x * some_of_x; k < tiles_held * packed_tile && begin + k < columns;
-               k += blockDim.x * some_of_x) {
+          for (int k = threadIdx.x * packed_some; k < tiles_held * packed_tile && begin + k < columns;
+               k += blockDim.x * packed_some) {
             Sum* to = x + c * of_column + k + k / 32 * 4;
             if (in_range)
-              widen<some_of_x>(work.x, work.dtype, from + k, to);
+              widen(work.x, work.dtype, from + k, to);
             else
-              fill<some_of_x>(to, Sum{});
+              fill<packed_some>(to, Sum{});
           }
         }
         __syncthreads();
