@@ -3,6 +3,7 @@
 There the types of operands say how a result is sharded. Where they do not, as in most reshapes, JAX raises; here what must
 be whole is gathered first. Arrays without explicit axes go through as they are."""
 
+import functools
 import math
 
 import jax
@@ -18,6 +19,40 @@ def whole(x, axes=None):
     spec = jax.typeof(x).sharding.spec
     kept = [None if axes is None or i in axes else entry for i, entry in enumerate(spec)]
     return jax.sharding.reshard(x, _with(x, kept)) if is_sharded(x) and kept != [*spec] else x
+
+
+def mapped(fun, count):
+    """fun, mapped over so many leading dimensions, which all operands have sharded as the first one that has any of them
+    sharded: vmap asks for it. Other dimensions that share a mesh axis with these are gathered."""
+    each = functools.reduce(lambda fun, _: jax.vmap(fun), range(count), fun)
+
+    def alike(*operands):
+        first = next((x for x in operands if any(jax.typeof(x).sharding.spec[:count])), None)
+        if first is None:
+            return each(*operands)
+        lead = jax.typeof(first).sharding.spec[:count]
+        taken = set(_names(lead))
+
+        def one(x):
+            rest = [None if taken & set(_names([entry])) else entry for entry in jax.typeof(x).sharding.spec[count:]]
+            return jax.sharding.reshard(x, _with(first, [*lead, *rest]))
+
+        return each(*map(one, operands))
+
+    return alike
+
+
+def together(arrays):
+    """A tree of arrays, all on the mesh that one of them is on: a loop that is mapped along an explicit axis asks for it."""
+    first = next((x for x in jax.tree.leaves(arrays) if not jax.typeof(x).sharding.mesh.empty), None)
+    if first is None:
+        return arrays
+    return jax.tree.map(lambda x: jax.sharding.reshard(x, _with(first, jax.typeof(x).sharding.spec)), arrays)
+
+
+def _names(spec):
+    """The mesh axes of a spec."""
+    return [name for entry in spec if entry for name in (entry if isinstance(entry, tuple) else (entry,))]
 
 
 def take(x, index):

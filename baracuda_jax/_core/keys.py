@@ -1,6 +1,5 @@
 """PRNG keys as operands: typed ones, and their bits, uint32 [2], which primitives batch, shard and export as any array."""
 
-import functools
 import math
 
 import jax
@@ -64,12 +63,7 @@ def _typed(op, name, key, shapes, expected):
 @compiled("rows")
 def _folded(key, *, rows):
     numbers = jax.lax.iota(jnp.uint32, math.prod(rows)).reshape(rows)
-    return by_row(lambda number: jax.random.fold_in(key, number), len(rows))(numbers)
-
-
-def by_row(fun, dimensions):
-    """fun of each row, mapped over so many leading dimensions: keys on explicit axes of a mesh can't be reshaped."""
-    return functools.reduce(lambda fun, _: jax.vmap(fun), range(dimensions), fun)
+    return explicit.mapped(lambda number: jax.random.fold_in(key, number), len(rows))(numbers)
 
 
 def draw(rng):

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core import checks, keys
+from .._core import checks, explicit, keys
 from .._core.compiled import compiled
 from .._core.types import Decorator
 from . import _mass
@@ -113,7 +113,7 @@ def _operands(logits, key, arrays, *, numbers, probabilities):
     warm = temperature > 0
     scale = jnp.where(warm, jnp.minimum(jnp.float32(_LOG2_E) / jnp.where(warm, temperature, 1), _LARGEST), 1)
     k = jnp.where(warm, _count(values["k"]), 1)
-    bits = keys.by_row(lambda key: jax.random.bits(key, (2,), jnp.uint32), key.ndim)(key)
+    bits = explicit.mapped(lambda key: jax.random.bits(key, (2,), jnp.uint32), key.ndim)(key)
     logits = logits.astype(jnp.float32) if logits.dtype == jnp.float64 else logits
     return logits, bits, k, number("p"), smallest, scale
 

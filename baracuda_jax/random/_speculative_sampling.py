@@ -6,7 +6,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks, keys
+from .._core import checks, explicit, keys
 from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
@@ -93,10 +93,12 @@ def _accept(tokens, draft, target, key, *, implementation):
     is_token = (tokens >= 0) & (tokens <= min(count - 1, int(jnp.iinfo(tokens.dtype).max)))
     index = jnp.where(is_token, tokens, 0).astype(jnp.int32)
     one = lambda x, i: gather(x, i[..., None], implementation=implementation)[..., 0]
-    row = keys.by_row(lambda x, i: index_select(x, i[None], 0, implementation=implementation)[0], tokens.ndim - 1)
+    row = explicit.mapped(lambda x, i: index_select(x, i[None], 0, implementation=implementation)[0], tokens.ndim - 1)
     wide = lambda x: x.astype(jnp.float32)
     p, q = wide(one(draft, index)), wide(one(target[..., :length, :], index))
-    u = keys.by_row(lambda key: jax.random.uniform(jax.random.fold_in(key, 0), (length,), jnp.float32), key.ndim)(key)
+    u = explicit.mapped(lambda key: jax.random.uniform(jax.random.fold_in(key, 0), (length,), jnp.float32), key.ndim)(
+        key
+    )
     accepted = jnp.cumprod((is_token & (u * p < q)).astype(jnp.int32), -1).sum(-1, dtype=jnp.int32)
     weights = wide(row(target, accepted))
     if length:
@@ -106,7 +108,7 @@ def _accept(tokens, draft, target, key, *, implementation):
         left = jnp.maximum(weights - jnp.where(refused, wide(row(draft, at)), 0), 0)
         # Nothing is left where rounding refused a token of equal probabilities.
         weights = jnp.where((left == 0).all(-1, keepdims=True), weights, left)
-    return accepted, weights, keys.by_row(lambda key: jax.random.fold_in(key, 1), key.ndim)(key)
+    return accepted, weights, explicit.mapped(lambda key: jax.random.fold_in(key, 1), key.ndim)(key)
 
 
 @compiled()

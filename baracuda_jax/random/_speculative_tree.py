@@ -6,7 +6,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from .._core import checks, keys
+from .._core import checks, explicit, keys
 from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
@@ -85,8 +85,8 @@ def _walked(tokens, parents, draft, target, key):
     fits = (parents >= -1) & (parents <= min(length, int(jnp.iinfo(parents.dtype).max)))
     parents = jnp.broadcast_to(jnp.where(fits, parents.astype(jnp.int32), length), tokens.shape)
     tokens = jnp.where(is_token, tokens.astype(jnp.int32), 0)
-    path, weights = keys.by_row(_walk, key.ndim)(tokens, is_token, parents, draft, target, key)
-    return path, weights, keys.by_row(lambda key: jax.random.fold_in(key, 1), key.ndim)(key)
+    path, weights = explicit.mapped(_walk, key.ndim)(tokens, is_token, parents, draft, target, key)
+    return path, weights, explicit.mapped(lambda key: jax.random.fold_in(key, 1), key.ndim)(key)
 
 
 def _walk(tokens, is_token, parents, draft, target, key):
@@ -111,7 +111,8 @@ def _walk(tokens, is_token, parents, draft, target, key):
 
     nodes = lax.iota(jnp.int32, length)
     start = jnp.int32(-1), target[0].astype(jnp.float32), jnp.float32(1)
-    state, accepted = lax.scan(visit, start, (nodes, tokens, is_token, parents, u, draft, target[1:]))
+    of_nodes = nodes, tokens, is_token, parents, u, draft, target[1:]
+    state, accepted = lax.scan(visit, *explicit.together((start, of_nodes)))
     number = jnp.cumsum(accepted.astype(jnp.int32)) - 1
     is_at = accepted[None] & (number[None] == nodes[:, None])
     return jnp.where(is_at, nodes[None], -1).max(-1, initial=-1), state[1]
