@@ -250,11 +250,11 @@ MAP_COORDINATES = declare(
     category=OpCategory.IMAGE,
     public=map_coordinates,
     cases=(
+        _case("cubic", (5, 6), 2, (4,), mode="mirror"),
         _case("image", (5, 6), 2, (3, 4), order=1),
         _case("channels", (3, 4, 5), 2, (7,), order=1, mode="reflect"),
         _case("volume", (3, 4, 3), 3, (5,), order=1, mode="grid-constant", cval=0.5),
         _case("nearest", (2, 7), 1, (4,), order=0, mode="grid-wrap"),
-        _case("cubic", (5, 6), 2, (4,), mode="mirror"),
         _case("coefficients", (6, 4), 2, (2, 3), mode="constant", cval=-1.0, prefilter=False),
         _case("extended", (2, 4, 3), 2, (3,), mode="nearest"),
     ),

@@ -117,7 +117,7 @@ def _native(x, *, save):
 
 def _permutation(order, dtype):
     """The matrix that puts rows into this order."""
-    return (order[..., :, None] == jnp.arange(order.shape[-1], dtype=order.dtype)).astype(dtype)
+    return jax.nn.one_hot(order, order.shape[-1], dtype=dtype)
 
 
 def _tangent(packed, order, dx):
@@ -127,7 +127,7 @@ def _tangent(packed, order, dx):
     pad = [(0, 0)] * (packed.ndim - 2)
     lower = jnp.pad(jnp.tril(packed[..., :rank], -1), (*pad, (0, 0), (0, m - rank))) + identity(m, m, packed)
     upper = jnp.pad(jnp.triu(packed)[..., :rank, :], (*pad, (0, n - rank), (0, 0)))
-    upper = upper + jnp.diag((jnp.arange(n) >= rank).astype(packed.dtype))
+    upper = upper + jnp.broadcast_to(jnp.diag((jnp.arange(n) >= rank).astype(packed.dtype)), upper.shape)
     moved = matmul(_permutation(order, dx.dtype), dx)
     inner = triangular(upper, triangular(lower, moved, lower=True, unit=True), left=False)
     return (matmul(lower, jnp.tril(inner, -1)) + matmul(jnp.triu(inner), upper),)
