@@ -3,14 +3,19 @@
 import functools
 import inspect
 
-from . import hints
+import jax
+
+from . import compat, explicit, hints
 from . import prefer as preference
 from .types import F
 
 
 def api(fun: F) -> F:
     """`fun`, whose error for a keyword that it does not have says what to use. An `implementation` that there is not is an
-    error also where the body would choose none."""
+    error also where the body would choose none.
+
+    Where an array is sharded along explicit axes of a mesh such that JAX has no rule for what the body does, the arrays are
+    gathered first."""
 
     @functools.wraps(fun)
     def call(*args, **kwargs):
@@ -18,13 +23,23 @@ def api(fun: F) -> F:
             preference.checked(kwargs["implementation"], call.__name__)
         try:
             return fun(*args, **kwargs)
-        except TypeError:
+        except (compat.ShardingTypeError, TypeError, ValueError) as error:  # JAX raises all three
             parameters = inspect.signature(fun).parameters
             unknown = next((key for key in kwargs if key not in parameters), None)
-            if unknown is None:
-                raise
+            if unknown is None or not isinstance(error, TypeError):
+                if not any(map(_is_sharded, jax.tree.leaves((args, kwargs)))):
+                    raise
+                return fun(*_whole(args), **_whole(kwargs))
             names = [key for key, p in parameters.items() if p.kind != p.VAR_POSITIONAL]
         told = hints.of_keyword(unknown, names)
         raise TypeError(f"{call.__name__}: got an unexpected keyword argument {unknown!r}; {told}")
 
     return call  # type: ignore
+
+
+def _is_sharded(x):
+    return isinstance(x, jax.Array) and explicit.is_sharded(x)
+
+
+def _whole(arguments):
+    return jax.tree.map(lambda x: explicit.whole(x) if isinstance(x, jax.Array) else x, arguments)

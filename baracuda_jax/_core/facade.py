@@ -5,9 +5,7 @@ They have no primitive. XLA fuses them with what is around them, and shards them
 import functools
 from collections.abc import Callable, Mapping, Sequence
 
-import jax
-
-from . import compat, complete, explicit
+from . import complete
 from . import prefer as preference
 from .api import api
 from .op import OPS, Op
@@ -17,10 +15,7 @@ from .types import F
 
 def facade_api(library: str, *, has_kernels: bool = False) -> Callable[[F], F]:
     """The decorator of a facade's public function, whose body need not read `implementation`: there is one. Where the op has
-    kernels for some arguments, and is declared with `declare`, the body gets it, and refuses what they do not compute.
-
-    Where an array is sharded along explicit axes of a mesh such that JAX has no rule for what the body does, the arrays are
-    gathered first."""
+    kernels for some arguments, and is declared with `declare`, the body gets it, and refuses what they do not compute."""
 
     def decorate(fun: F) -> F:
         @functools.wraps(fun)
@@ -29,25 +24,12 @@ def facade_api(library: str, *, has_kernels: bool = False) -> Callable[[F], F]:
                 kwargs["implementation"] = implementation
             else:
                 preference.refuse_native(call.__name__, implementation, library)
-            try:
-                return fun(*args, **kwargs)
-            except (compat.ShardingTypeError, TypeError, ValueError):  # JAX raises all three
-                if not any(map(_is_sharded, jax.tree.leaves((args, kwargs)))):
-                    raise
-                return fun(*_whole(args), **_whole(kwargs))
+            return fun(*args, **kwargs)
 
         call.library = library
         return api(call)
 
     return decorate
-
-
-def _is_sharded(x):
-    return isinstance(x, jax.Array) and explicit.is_sharded(x)
-
-
-def _whole(arguments):
-    return jax.tree.map(lambda x: explicit.whole(x) if isinstance(x, jax.Array) else x, arguments)
 
 
 def facade(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.facade import facade, facade_api
@@ -131,7 +131,7 @@ def _transform(name, summary, formula, fun: Callable, *, from_real=False, to_rea
 
     @compiled("n", "axis", "norm")
     def body(x, *, n, axis, norm):
-        return fun(wide(x), n=n, axis=axis, norm=norm)
+        return fun(explicit.whole(wide(x), [axis]), n=n, axis=axis, norm=norm)
 
     def public(
         x: ArrayLike,
@@ -166,7 +166,7 @@ def _transform_n(name, summary, formula, fun: Callable, *, from_real=False, to_r
 
     @compiled("s", "axes", "norm")
     def body(x, *, s, axes, norm):
-        return fun(wide(x), s=s, axes=axes, norm=norm)
+        return fun(explicit.whole(wide(x), axes), s=s, axes=axes, norm=norm)
 
     def public(
         x: ArrayLike,

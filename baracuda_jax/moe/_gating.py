@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
@@ -151,7 +151,7 @@ def _of_best_groups(ranks, num_groups, topk_groups, group_score, implementation)
 
 @compiled("num_groups")
 def _grouped(ranks, *, num_groups):
-    return ranks.reshape(*ranks.shape[:-1], num_groups, ranks.shape[-1] // num_groups)
+    return explicit.reshape(ranks, *ranks.shape[:-1], num_groups, ranks.shape[-1] // num_groups)
 
 
 @compiled()

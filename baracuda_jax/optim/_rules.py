@@ -31,7 +31,8 @@ def adam(p, g, slots, step, *, beta1, beta2, eps, weight_decay, bias_correction,
     nu = beta2 * slots["nu"] + (1 - beta2) * jnp.square(g)
     new = {"mu": mu, "nu": nu}
     if "nu_max" in slots:
-        new["nu_max"] = jnp.maximum(slots["nu_max"], nu)
+        # Not jnp.maximum, whose gradient compares nu with the result: XLA may compute nu twice and round it differently.
+        new["nu_max"] = jnp.where((nu > slots["nu_max"]) | jnp.isnan(nu), nu, slots["nu_max"])
     largest = new.get("nu_max", nu)
     if bias_correction:
         mu, largest = mu / _correction(beta1, step, p.dtype), largest / _correction(beta2, step, p.dtype)
