@@ -27,10 +27,15 @@ def primitive(name, kind, body, cut_of, primitives, weak, op):
 
     def types(*avals, implementation, **params):
         if cut_of is None:
-            outs = compat.trace(body.typed, avals, params).out_avals
-            return [y.update(weak_type=is_weak) for y, is_weak in zip(outs, weakness(avals, outs), strict=True)]
-        outs = untyped(body.typed, avals, params)
-        specs = partition.result_specs(cut_of(params, avals, outs), avals)
+            try:
+                outs = compat.trace(body.typed, avals, params).out_avals
+                return [y.update(weak_type=is_weak) for y, is_weak in zip(outs, weakness(avals, outs), strict=True)]
+            except compat.ShardingTypeError:  # JAX has no rule for what the body does: the results are whole
+                outs = untyped(body.typed, avals, params)
+                specs = [(None,) * y.ndim for y in outs]
+        else:
+            outs = untyped(body.typed, avals, params)
+            specs = partition.result_specs(cut_of(params, avals, outs), avals)
         return [
             compat.with_type(avals, y.shape, y.dtype, spec, is_weak)
             for y, spec, is_weak in zip(outs, specs, weakness(avals, outs), strict=True)

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.compiled import compiled
 from .._core.types import Implementation
 from .._core.wide import wide
@@ -134,7 +134,7 @@ def _cosine(x, *, type, n, axis, factor, orthogonalize):
         y = _TYPES[type](_scaled(x, of_x, math.sqrt(2)))
         return jnp.asarray(factor, y.dtype) * _scaled(y, of_y, math.sqrt(0.5))
 
-    found = jnp.moveaxis(wide(x), axis, -1)[..., :n]
+    found = jnp.moveaxis(explicit.whole(wide(x), [axis % x.ndim]), axis, -1)[..., :n]
     found = jnp.pad(found, [(0, 0)] * (x.ndim - 1) + [(0, n - found.shape[-1])])
     is_complex = jnp.issubdtype(x.dtype, jnp.complexfloating)
     y = lax.complex(real(found.real), real(found.imag)) if is_complex else real(found)
