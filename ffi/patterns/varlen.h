@@ -83,27 +83,27 @@ struct Varlen {
     keys = keys < 0 ? 0 : keys < shape.most_keys ? keys : shape.most_keys;
     return {q, queries, k, keys, bottom_right ? keys - queries : 0};
   }
-  BARACUDA_HD bool sees(const VarlenSequence& s, int64_t query, int64_t key) const {
-    int64_t after = key - (query + s.shift);
-    return query < s.queries && key < s.keys && (right < 0 || after <= right) && (left < 0 || -after <= left);
-  }
-  // Whether all of some queries see all of some keys.
-  BARACUDA_HD bool see_all(const VarlenSequence& s, KeyRange queries, KeyRange keys) const {
-    return queries.end <= s.queries && keys.end <= s.keys && sees_or_none(s, queries.begin, keys.end - 1) &&
-           sees_or_none(s, queries.end - 1, keys.begin);
-  }
-  // The keys that any of some queries may see, and the queries that may see any of some keys.
-  BARACUDA_HD KeyRange seen_by(const VarlenSequence& s, KeyRange queries) const {
+  // The keys that any of some queries sees, and the queries that see any of some keys.
+  BARACUDA_HD KeyRange keys_of(const VarlenSequence& s, KeyRange queries) const {
     int64_t end = queries.end < s.queries ? queries.end : s.queries;
     if (queries.begin >= end) return {0, 0};
     return {left < 0 ? 0 : at_least_0(queries.begin + s.shift - left),
             right < 0 || end + s.shift + right > s.keys ? s.keys : end + s.shift + right};
   }
-  BARACUDA_HD KeyRange seeing(const VarlenSequence& s, KeyRange keys) const {
+  BARACUDA_HD KeyRange queries_of(const VarlenSequence& s, KeyRange keys) const {
     int64_t end = keys.end < s.keys ? keys.end : s.keys;
     if (keys.begin >= end) return {0, 0};
     return {right < 0 ? 0 : at_least_0(keys.begin - s.shift - right),
             left < 0 || end - s.shift + left > s.queries ? s.queries : end - s.shift + left};
+  }
+  BARACUDA_HD bool sees(const VarlenSequence& s, int64_t query, int64_t key) const {
+    KeyRange keys = keys_of(s, {query, query + 1});
+    return key >= keys.begin && key < keys.end;
+  }
+  // Whether all of some queries see all of some keys.
+  BARACUDA_HD bool see_all(const VarlenSequence& s, KeyRange queries, KeyRange keys) const {
+    return sees(s, queries.begin, keys.begin) && sees(s, queries.begin, keys.end - 1) &&
+           sees(s, queries.end - 1, keys.begin) && sees(s, queries.end - 1, keys.end - 1);
   }
   BARACUDA_HD int64_t query_row(int64_t batch, const VarlenSequence& s, int64_t query, int64_t head) const {
     return (batch * shape.queries + s.first_query + query) * shape.heads + head;
@@ -115,10 +115,6 @@ struct Varlen {
 
  private:
   static BARACUDA_HD int64_t at_least_0(int64_t i) { return i < 0 ? 0 : i; }
-  BARACUDA_HD bool sees_or_none(const VarlenSequence& s, int64_t query, int64_t key) const {
-    int64_t after = key - (query + s.shift);
-    return (right < 0 || after <= right) && (left < 0 || -after <= left);
-  }
 };
 
 // What the gradient reads besides, and what it writes: lse, and dot = sum(dy y) - dlse, [batches, queries, heads]. The

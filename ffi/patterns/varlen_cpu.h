@@ -139,7 +139,7 @@ void varlen_of_queries(const Varlen<T>& work, VarlenTiles<T>& tiles, T* y, Accum
   tiles.read_queries();
   std::vector<State> states(varlen_tile, State::empty());
   WideTile<Wide> sums(shape.values);
-  KeyRange seen = work.seen_by(tiles.of, tiles.queries);
+  KeyRange seen = work.keys_of(tiles.of, tiles.queries);
   for (int64_t key = seen.begin / varlen_tile * varlen_tile; key < seen.end; key += varlen_tile) {
     tiles.keys = {key, std::min(key + varlen_tile, tiles.of.keys)};
     tiles.read_keys();
@@ -177,7 +177,7 @@ void varlen_gradient_of_queries(const Varlen<T>& work, const VarlenGradient<T>& 
   tiles.read_dy(gradient.dy);
   WideTile<Wide> dq(shape.d);
   std::vector<Wide> of_slope(varlen_tile, Wide(0));
-  KeyRange seen = work.seen_by(tiles.of, tiles.queries);
+  KeyRange seen = work.keys_of(tiles.of, tiles.queries);
   for (int64_t key = seen.begin / varlen_tile * varlen_tile; key < seen.end; key += varlen_tile) {
     tiles.keys = {key, std::min(key + varlen_tile, tiles.of.keys)};
     tiles.read_keys();
@@ -200,7 +200,7 @@ void varlen_gradient_of_keys(const Varlen<T>& work, const VarlenGradient<T>& gra
   const VarlenShape& shape = work.shape;
   WideTile<Wide> dk(shape.d), dv(shape.values);
   int64_t count = tiles.keys.end - tiles.keys.begin;
-  KeyRange keys{tiles.keys.begin, std::min(tiles.keys.end, tiles.of.keys)}, seeing = work.seeing(tiles.of, keys);
+  KeyRange keys{tiles.keys.begin, std::min(tiles.keys.end, tiles.of.keys)}, seeing = work.queries_of(tiles.of, keys);
   int64_t row = work.key_row(tiles.batch, tiles.of, keys.begin, kv_head);
   if (seeing.begin < seeing.end) {
     tiles.head = kv_head * shape.group();
