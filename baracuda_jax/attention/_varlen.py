@@ -175,7 +175,7 @@ def _word(op, alignment):
 
 
 _DIMS = {
-    "query": ("rows", "heads", "d"), "key": ("rows", "heads", "d"), "value": ("rows", "heads", "values"),
+    "query": ("rows", "heads", "d"), "key": ("keys", "heads", "d"), "value": ("keys", "heads", "values"),
     "cu_seqlens_q": ("sequences",), "cu_seqlens_k": ("sequences",), "slopes": ("heads",), "y": ("rows", "heads", "values"),
     "lse": ("rows", "heads"),
 }  # fmt: skip
@@ -187,7 +187,6 @@ def _labels(names, types, params):
 
     def of(name, x):
         dims = tuple("head" if single and name in ("key", "value") and dim == "heads" else dim for dim in _DIMS[name])
-        dims = tuple(f"{name} {dim}" if dim == "rows" and name in ("key", "value") else dim for dim in dims)
         return (*(f"batch{i}" for i in range(x.ndim - len(dims))), *dims)
 
     return [of(name, x) for name, x in zip(names, types, strict=True)]
@@ -238,9 +237,7 @@ _VARLEN = declare(
     tangent=Body(_varlen_bodies.tangent),
     backward=Body(_varlen_bodies.backward, _varlen_bodies.backward_native),
     batched=as_they_are,
-    cut=Partition(
-        _labels, whole=frozenset({"rows", "key rows", "value rows", "sequences", "head", "d", "values"}), plain=True
-    ),
+    cut=Partition(_labels, whole=frozenset({"rows", "keys", "sequences", "head", "d", "values"}), plain=True),
     kernels={"forward": ("varlen_attention",), "backward": ("varlen_attention_backward",)},
     library="cudnn",
     default="xla",  # the kernels were not timed on a GPU
