@@ -88,14 +88,14 @@ struct AnyTile {
   }
 };
 
-struct AnyPlace {
+struct AnyBlock {
   int64_t batch, head, first;  // the first column of the block's slice
   RowTiles::Tile tile;
   VarlenSequence of;
 };
 
 template <class T>
-__device__ AnyPlace any_place(const Varlen<T>& work, int64_t tiles, bool of_keys) {
+__device__ AnyBlock any_block_of(const Varlen<T>& work, int64_t tiles, bool of_keys) {
   int64_t heads = of_keys ? work.shape.kv_heads : work.shape.heads, all = int64_t(blockIdx.x);
   int64_t number = all % tiles, head = all / tiles % heads, batch = all / tiles / heads;
   RowTiles::Tile tile = (of_keys ? work.key_tiles(batch, any_tile) : work.query_tiles(batch, any_tile))(number);
@@ -110,20 +110,20 @@ __global__ void __launch_bounds__(any_block) varlen_any(Varlen<T> work, int64_t 
   __shared__ typename Tile::Shared shared;
   Tile by{shared};
   const VarlenShape& shape = work.shape;
-  AnyPlace place = any_place(work, tiles, false);
-  if (place.tile.begin >= place.tile.end) return;
-  int64_t kv_head = place.head / shape.group(), first_query = place.tile.begin;
-  int64_t q_row = work.query_row(place.batch, place.of, first_query, place.head);
-  int count = int(place.tile.end - first_query);
-  KeyRange seen = work.keys_of(place.of, {first_query, place.tile.end});
-  Wide slope = work.slope(place.batch, place.head);
+  AnyBlock block = any_block_of(work, tiles, false);
+  if (block.tile.begin >= block.tile.end) return;
+  int64_t kv_head = block.head / shape.group(), first_query = block.tile.begin;
+  int64_t q_row = work.query_row(block.batch, block.of, first_query, block.head);
+  int count = int(block.tile.end - first_query);
+  KeyRange seen = work.keys_of(block.of, {first_query, block.tile.end});
+  Wide slope = work.slope(block.batch, block.head);
   State states[Tile::rows];
   typename Tile::Sums sums{};
 #pragma unroll
   for (State& state : states) state = State::empty();
   for (int64_t key = seen.begin / any_tile * any_tile; key < seen.end; key += any_tile) {
-    int keys = int(min(place.of.keys - key, int64_t(any_tile)));
-    int64_t k_row = work.key_row(place.batch, place.of, key, kv_head);
+    int keys = int(min(block.of.keys - key, int64_t(any_tile)));
+    int64_t k_row = work.key_row(block.batch, block.of, key, kv_head);
     typename Tile::Pairs s;
     by.multiply(s, work.q + q_row * shape.d, shape.heads * shape.d, count, work.k + k_row * shape.d,
                 shape.kv_heads * shape.d, keys, shape.d);
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(any_block) varlen_any(Varlen<T> work, int64_t 
 #pragma unroll
       for (int j = 0; j < Tile::pairs; ++j) {
         int64_t at = key + by.pair(j);
-        s[i][j] = work.sees(place.of, query, at) ? work.score(s[i][j], slope, Wide(at - (query + place.of.shift)))
+        s[i][j] = work.sees(block.of, query, at) ? work.score(s[i][j], slope, Wide(at - (query + block.of.shift)))
                                                  : State::nothing;
         top = State::larger(top, s[i][j]);
       }
@@ -151,42 +151,42 @@ __global__ void __launch_bounds__(any_block) varlen_any(Varlen<T> work, int64_t 
       for (Wide& x : sums[i]) x *= kept;
     }
     by.template add<false>(sums, shared.weights, work.v + k_row * shape.values, shape.kv_heads * shape.values, keys,
-                           place.first, shape.values);
+                           block.first, shape.values);
   }
 #pragma unroll
   for (int i = 0; i < Tile::rows; ++i) {
 #pragma unroll
     for (Wide& x : sums[i]) x = states[i].is_empty() ? Wide(0) : x / states[i].total;
-    if (place.first == 0 && threadIdx.x % 16 == 0 && by.row(i) < count)
+    if (block.first == 0 && threadIdx.x % 16 == 0 && by.row(i) < count)
       lse[q_row + by.row(i) * shape.heads] = states[i].log_sum_exp();
   }
-  Tile::write(sums, y + q_row * shape.values, shape.heads * shape.values, count, place.first, shape.values);
+  Tile::write(sums, y + q_row * shape.values, shape.heads * shape.values, count, block.first, shape.values);
 }
 
 // The weights of a tile of queries and one of keys and their slopes in the products, in shared memory. The slopes in
 // the scores themselves, times the distances, are added to of_slope.
 template <class T>
 __device__ void differentiate(AnyTile<T> by, const Varlen<T>& work, const VarlenGradient<T>& gradient,
-                              const AnyPlace& place, int64_t head, int64_t query, int queries, int64_t key, int keys,
+                              const AnyBlock& block, int64_t head, int64_t query, int queries, int64_t key, int keys,
                               Accumulator<T> (&of_slope)[AnyTile<T>::rows]) {
   using Wide = Accumulator<T>;
   using Tile = AnyTile<T>;
   const VarlenShape& shape = work.shape;
-  int64_t q_row = work.query_row(place.batch, place.of, query, head);
-  int64_t k_row = work.key_row(place.batch, place.of, key, head / shape.group());
+  int64_t q_row = work.query_row(block.batch, block.of, query, head);
+  int64_t k_row = work.key_row(block.batch, block.of, key, head / shape.group());
   typename Tile::Pairs s, ds;
   by.multiply(s, work.q + q_row * shape.d, shape.heads * shape.d, queries, work.k + k_row * shape.d,
               shape.kv_heads * shape.d, keys, shape.d);
   by.multiply(ds, gradient.dy + q_row * shape.values, shape.heads * shape.values, queries,
               work.v + k_row * shape.values, shape.kv_heads * shape.values, keys, shape.values);
-  Wide slope = work.slope(place.batch, head);
+  Wide slope = work.slope(block.batch, head);
 #pragma unroll
   for (int i = 0; i < Tile::rows; ++i)
 #pragma unroll
     for (int j = 0; j < Tile::pairs; ++j) {
       int row = by.row(i), pair = by.pair(j);
-      bool is_seen = row < queries && work.sees(place.of, query + row, key + pair);
-      Wide weight = 0, in_score = 0, distance = Wide(key + pair - (query + row + place.of.shift));
+      bool is_seen = row < queries && work.sees(block.of, query + row, key + pair);
+      Wide weight = 0, in_score = 0, distance = Wide(key + pair - (query + row + block.of.shift));
       if (is_seen) {
         int64_t at = q_row + row * shape.heads;
         weight = power_of_two(work.score(s[i][j], slope, distance) - gradient.log2_sum(at));
@@ -206,28 +206,28 @@ __global__ void __launch_bounds__(any_block)
   __shared__ typename Tile::Shared shared;
   Tile by{shared};
   const VarlenShape& shape = work.shape;
-  AnyPlace place = any_place(work, tiles, false);
-  if (place.tile.begin >= place.tile.end) return;
-  int64_t kv_head = place.head / shape.group(), query = place.tile.begin;
-  int count = int(place.tile.end - query);
-  KeyRange seen = work.keys_of(place.of, {query, place.tile.end});
+  AnyBlock block = any_block_of(work, tiles, false);
+  if (block.tile.begin >= block.tile.end) return;
+  int64_t kv_head = block.head / shape.group(), query = block.tile.begin;
+  int count = int(block.tile.end - query);
+  KeyRange seen = work.keys_of(block.of, {query, block.tile.end});
   typename Tile::Sums sums{};
   Wide of_slope[Tile::rows] = {};
   for (int64_t key = seen.begin / any_tile * any_tile; key < seen.end; key += any_tile) {
-    int keys = int(min(place.of.keys - key, int64_t(any_tile)));
-    differentiate(by, work, gradient, place, place.head, query, count, key, keys, of_slope);
-    int64_t k_row = work.key_row(place.batch, place.of, key, kv_head);
-    by.template add<false>(sums, shared.slopes, work.k + k_row * shape.d, shape.kv_heads * shape.d, keys, place.first,
+    int keys = int(min(block.of.keys - key, int64_t(any_tile)));
+    differentiate(by, work, gradient, block, block.head, query, count, key, keys, of_slope);
+    int64_t k_row = work.key_row(block.batch, block.of, key, kv_head);
+    by.template add<false>(sums, shared.slopes, work.k + k_row * shape.d, shape.kv_heads * shape.d, keys, block.first,
                            shape.d);
   }
-  int64_t q_row = work.query_row(place.batch, place.of, query, place.head);
+  int64_t q_row = work.query_row(block.batch, block.of, query, block.head);
 #pragma unroll
   for (int i = 0; i < Tile::rows; ++i) {
     Wide sum = Tile::sum(of_slope[i]);
-    if (place.first == 0 && threadIdx.x % 16 == 0 && by.row(i) < count)
+    if (block.first == 0 && threadIdx.x % 16 == 0 && by.row(i) < count)
       gradient.dslope[q_row + by.row(i) * shape.heads] = sum;
   }
-  Tile::write(sums, gradient.dq + q_row * shape.d, shape.heads * shape.d, count, place.first, shape.d);
+  Tile::write(sums, gradient.dq + q_row * shape.d, shape.heads * shape.d, count, block.first, shape.d);
 }
 
 template <class T>
@@ -237,26 +237,26 @@ __global__ void __launch_bounds__(any_block)
   __shared__ typename Tile::Shared shared;
   Tile by{shared};
   const VarlenShape& shape = work.shape;
-  AnyPlace place = any_place(work, tiles, true);
-  if (place.tile.begin >= place.tile.end) return;
-  int64_t kv_head = place.head, key = place.tile.begin, end = min(place.tile.end, place.of.keys);
-  KeyRange seeing = work.queries_of(place.of, {key, end});
+  AnyBlock block = any_block_of(work, tiles, true);
+  if (block.tile.begin >= block.tile.end) return;
+  int64_t kv_head = block.head, key = block.tile.begin, end = min(block.tile.end, block.of.keys);
+  KeyRange seeing = work.queries_of(block.of, {key, end});
   typename Tile::Sums dk{}, dv{};
   Accumulator<T> unused[Tile::rows];
   for (int64_t head = kv_head * shape.group(); head < (kv_head + 1) * shape.group(); ++head)
     for (int64_t query = seeing.begin / any_tile * any_tile; query < seeing.end; query += any_tile) {
-      int queries = int(min(place.of.queries - query, int64_t(any_tile)));
-      differentiate(by, work, gradient, place, head, query, queries, key, int(end - key), unused);
-      int64_t q_row = work.query_row(place.batch, place.of, query, head);
+      int queries = int(min(block.of.queries - query, int64_t(any_tile)));
+      differentiate(by, work, gradient, block, head, query, queries, key, int(end - key), unused);
+      int64_t q_row = work.query_row(block.batch, block.of, query, head);
       by.template add<true>(dv, shared.weights, gradient.dy + q_row * shape.values, shape.heads * shape.values, queries,
-                            place.first, shape.values);
-      by.template add<true>(dk, shared.slopes, work.q + q_row * shape.d, shape.heads * shape.d, queries, place.first,
+                            block.first, shape.values);
+      by.template add<true>(dk, shared.slopes, work.q + q_row * shape.d, shape.heads * shape.d, queries, block.first,
                             shape.d);
     }
-  int count = int(place.tile.end - key);
-  int64_t k_row = work.key_row(place.batch, place.of, key, kv_head);
-  Tile::write(dk, gradient.dk + k_row * shape.d, shape.kv_heads * shape.d, count, place.first, shape.d);
-  Tile::write(dv, gradient.dv + k_row * shape.values, shape.kv_heads * shape.values, count, place.first, shape.values);
+  int count = int(block.tile.end - key);
+  int64_t k_row = work.key_row(block.batch, block.of, key, kv_head);
+  Tile::write(dk, gradient.dk + k_row * shape.d, shape.kv_heads * shape.d, count, block.first, shape.d);
+  Tile::write(dv, gradient.dv + k_row * shape.values, shape.kv_heads * shape.values, count, block.first, shape.values);
 }
 
 // The grid of so many tiles of heads, and slices of so many columns.

@@ -16,7 +16,7 @@ namespace internal {
 
 inline constexpr int mma_tile = 64, mma_warps = 4, mma_block = mma_warps * 32, mma_rows = 16;
 
-// 2^x for x <= 0, to two units in the last place; 0 where that is subnormal.
+// 2^x for x <= 0, to two units in the last block; 0 where that is subnormal.
 __device__ inline float fast_power_of_two(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -140,8 +140,8 @@ struct MmaRows {
   }
 };
 
-// Where a block works: a tile of queries or of keys of a head.
-struct MmaPlace {
+// What a block works on: a tile of queries or of keys of a head.
+struct MmaBlock {
   int64_t batch, head;
   RowTiles::Tile tile;
   VarlenSequence of;
@@ -150,7 +150,7 @@ struct MmaPlace {
 // Heavy tiles come first: with a causal mask the last queries of a sequence see most keys, and its first keys are seen
 // by most.
 template <class T>
-__device__ MmaPlace place_of_block(const Varlen<T>& work, int64_t tiles, bool of_keys) {
+__device__ MmaBlock mma_block_of(const Varlen<T>& work, int64_t tiles, bool of_keys) {
   int64_t heads = of_keys ? work.shape.kv_heads : work.shape.heads, all = work.shape.batches * heads;
   int64_t number = int64_t(blockIdx.x) / all, head = int64_t(blockIdx.x) % all, batch = head / heads;
   RowTiles cut = of_keys ? work.key_tiles(batch, mma_tile) : work.query_tiles(batch, mma_tile);
@@ -178,10 +178,10 @@ struct MmaScores {
   AttentionScore<float> score;
   float slope, distance;
 
-  __device__ MmaScores(const Varlen<T>& work, const MmaPlace& place, int64_t head, int64_t query, int64_t key)
+  __device__ MmaScores(const Varlen<T>& work, const MmaBlock& block, int64_t head, int64_t query, int64_t key)
       : score(work.score),
-        slope(plain ? 0.f : work.slope(place.batch, head)),
-        distance(float(key - query - place.of.shift)) {}
+        slope(plain ? 0.f : work.slope(block.batch, head)),
+        distance(float(key - query - block.of.shift)) {}
   __device__ float operator()(float product, int query, int key) const {
     if constexpr (plain) return product * score.factor;
     return score(product, slope, from_to(query, key));
@@ -197,16 +197,16 @@ __global__ void __launch_bounds__(mma_block, 3) varlen_mma(Varlen<T> work, int64
   using Tile = MmaTile<T, D>;
   Tile q{reinterpret_cast<T*>(shared)}, k{q.at + mma_tile * D}, v{k.at + mma_tile * D};
   const VarlenShape& shape = work.shape;
-  MmaPlace place = place_of_block(work, tiles, false);
-  if (place.tile.begin >= place.tile.end) return;
-  KeyRange queries{place.tile.begin, place.tile.end};
-  int64_t kv_head = place.head / shape.group();
+  MmaBlock block = mma_block_of(work, tiles, false);
+  if (block.tile.begin >= block.tile.end) return;
+  KeyRange queries{block.tile.begin, block.tile.end};
+  int64_t kv_head = block.head / shape.group();
   int d = int(shape.d), values = int(shape.values), first = int(threadIdx.x) / 32 * mma_rows;
-  KeyRange seen = work.keys_of(place.of, queries);
+  KeyRange seen = work.keys_of(block.of, queries);
   int64_t begin = seen.begin / mma_tile * mma_tile;
 
-  auto key_row = [&](int64_t key) { return work.key_row(place.batch, place.of, key, kv_head); };
-  auto count = [&](int64_t key) { return int(min(place.of.keys - key, int64_t(mma_tile))); };
+  auto key_row = [&](int64_t key) { return work.key_row(block.batch, block.of, key, kv_head); };
+  auto count = [&](int64_t key) { return int(min(block.of.keys - key, int64_t(mma_tile))); };
   auto read_k = [&](int64_t key) {
     k.read(work.k + key_row(key) * shape.d, shape.kv_heads * shape.d, count(key), d);
     __pipeline_commit();
@@ -215,7 +215,7 @@ __global__ void __launch_bounds__(mma_block, 3) varlen_mma(Varlen<T> work, int64
   MmaRows<D> sums;
   sums.clear();
   if (begin < seen.end) {
-    q.read(work.q + work.query_row(place.batch, place.of, queries.begin, place.head) * shape.d, shape.heads * shape.d,
+    q.read(work.q + work.query_row(block.batch, block.of, queries.begin, block.head) * shape.d, shape.heads * shape.d,
            int(queries.end - queries.begin), d);
     read_k(begin);
   }
@@ -227,16 +227,16 @@ __global__ void __launch_bounds__(mma_block, 3) varlen_mma(Varlen<T> work, int64
     MmaRows<mma_tile> s;
     s.clear();
     s.add_product(q, first, k, 0, d);
-    MmaScores<T, plain> score(work, place, place.head, queries.begin, key);
+    MmaScores<T, plain> score(work, block, block.head, queries.begin, key);
 #pragma unroll
     for (int j = 0; j < mma_tile / 8; ++j)
 #pragma unroll
       for (int e = 0; e < 4; ++e) s.part[j][e] = score(s.part[j][e], mma_row(first, e), mma_column(j, e));
-    if (!work.see_all(place.of, {queries.begin, queries.begin + mma_tile}, {key, key + mma_tile}))
+    if (!work.see_all(block.of, {queries.begin, queries.begin + mma_tile}, {key, key + mma_tile}))
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         int64_t query = queries.begin + mma_row(first, 2 * half);
-        MmaSeen is_seen(work.keys_of(place.of, {query, query + 1}), key);
+        MmaSeen is_seen(work.keys_of(block.of, {query, query + 1}), key);
 #pragma unroll
         for (int j = 0; j < mma_tile / 8; ++j)
 #pragma unroll
@@ -266,7 +266,7 @@ __global__ void __launch_bounds__(mma_block, 3) varlen_mma(Varlen<T> work, int64
     sums.add_product(s, v, 0, values);
   }
 
-  int64_t y_row = work.query_row(place.batch, place.of, queries.begin, place.head);
+  int64_t y_row = work.query_row(block.batch, block.of, queries.begin, block.head);
   int rows = int(queries.end - queries.begin);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -312,23 +312,23 @@ __global__ void __launch_bounds__(mma_block, D > 64 ? 2 : 3)
   using Tile = MmaTile<T, D>;
   Tile q{reinterpret_cast<T*>(shared)}, dy{q.at + mma_tile * D}, k{dy.at + mma_tile * D}, v{k.at + mma_tile * D};
   const VarlenShape& shape = work.shape;
-  MmaPlace place = place_of_block(work, tiles, false);
-  if (place.tile.begin >= place.tile.end) return;
-  KeyRange queries{place.tile.begin, place.tile.end};
-  int64_t kv_head = place.head / shape.group();
+  MmaBlock block = mma_block_of(work, tiles, false);
+  if (block.tile.begin >= block.tile.end) return;
+  KeyRange queries{block.tile.begin, block.tile.end};
+  int64_t kv_head = block.head / shape.group();
   int d = int(shape.d), values = int(shape.values), first = int(threadIdx.x) / 32 * mma_rows;
   int rows = int(queries.end - queries.begin);
-  KeyRange seen = work.keys_of(place.of, queries);
-  int64_t q_row = work.query_row(place.batch, place.of, queries.begin, place.head);
+  KeyRange seen = work.keys_of(block.of, queries);
+  int64_t q_row = work.query_row(block.batch, block.of, queries.begin, block.head);
   MmaQuery of_query[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     int row = mma_row(first, 2 * half);
     of_query[half] = MmaQuery::of(gradient, q_row + row * shape.heads, row < rows);
   }
-  auto key_row = [&](int64_t key) { return work.key_row(place.batch, place.of, key, kv_head); };
+  auto key_row = [&](int64_t key) { return work.key_row(block.batch, block.of, key, kv_head); };
   auto read = [&](int64_t key) {
-    int count = int(min(place.of.keys - key, int64_t(mma_tile)));
+    int count = int(min(block.of.keys - key, int64_t(mma_tile)));
     k.read(work.k + key_row(key) * shape.d, shape.kv_heads * shape.d, count, d);
     v.read(work.v + key_row(key) * shape.values, shape.kv_heads * shape.values, count, values);
     __pipeline_commit();
@@ -350,12 +350,12 @@ __global__ void __launch_bounds__(mma_block, D > 64 ? 2 : 3)
     s.clear(), ds.clear();
     s.add_product(q, first, k, 0, d);
     ds.add_product(dy, first, v, 0, values);
-    MmaScores<T, plain> score(work, place, place.head, queries.begin, key);
+    MmaScores<T, plain> score(work, block, block.head, queries.begin, key);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       int row = mma_row(first, 2 * half);
       int64_t query = queries.begin + row;
-      MmaSeen is_seen(work.keys_of(place.of, {query, query + 1}), key);
+      MmaSeen is_seen(work.keys_of(block.of, {query, query + 1}), key);
 #pragma unroll
       for (int j = 0; j < mma_tile / 8; ++j)
 #pragma unroll
@@ -387,12 +387,12 @@ __global__ void __launch_bounds__(mma_block, D > 64 ? 2 : 3)
   Tile k{reinterpret_cast<T*>(shared)}, v{k.at + mma_tile * D}, q{v.at + mma_tile * D}, dy{q.at + mma_tile * D};
   auto* of_query = reinterpret_cast<MmaQuery*>(dy.at + mma_tile * D);
   const VarlenShape& shape = work.shape;
-  MmaPlace place = place_of_block(work, tiles, true);
-  if (place.tile.begin >= place.tile.end) return;
-  int64_t kv_head = place.head, k_row = work.key_row(place.batch, place.of, place.tile.begin, kv_head);
-  KeyRange keys{place.tile.begin, min(place.tile.end, place.of.keys)}, seeing = work.queries_of(place.of, keys);
+  MmaBlock block = mma_block_of(work, tiles, true);
+  if (block.tile.begin >= block.tile.end) return;
+  int64_t kv_head = block.head, k_row = work.key_row(block.batch, block.of, block.tile.begin, kv_head);
+  KeyRange keys{block.tile.begin, min(block.tile.end, block.of.keys)}, seeing = work.queries_of(block.of, keys);
   int d = int(shape.d), values = int(shape.values), first = int(threadIdx.x) / 32 * mma_rows;
-  int rows = int(place.tile.end - place.tile.begin);
+  int rows = int(block.tile.end - block.tile.begin);
   int64_t begin = seeing.begin / mma_tile * mma_tile;
   MmaRows<D> dk, dv;
   dk.clear(), dv.clear();
@@ -403,8 +403,8 @@ __global__ void __launch_bounds__(mma_block, D > 64 ? 2 : 3)
   }
   for (int64_t head = kv_head * shape.group(); head < (kv_head + 1) * shape.group(); ++head) {
     for (int64_t query = begin; query < seeing.end; query += mma_tile) {
-      int64_t q_row = work.query_row(place.batch, place.of, query, head);
-      int count = int(min(place.of.queries - query, int64_t(mma_tile)));
+      int64_t q_row = work.query_row(block.batch, block.of, query, head);
+      int count = int(min(block.of.queries - query, int64_t(mma_tile)));
       __syncthreads();  // all have done with the queries before
       q.read(work.q + q_row * shape.d, shape.heads * shape.d, count, d);
       dy.read(gradient.dy + q_row * shape.values, shape.heads * shape.values, count, values);
@@ -413,7 +413,7 @@ __global__ void __launch_bounds__(mma_block, D > 64 ? 2 : 3)
         of_query[row] = MmaQuery::of(gradient, q_row + row * shape.heads, row < count);
       __pipeline_wait_prior(0);
       __syncthreads();
-      MmaScores<T, plain> score(work, place, head, query, keys.begin);
+      MmaScores<T, plain> score(work, block, head, query, keys.begin);
       constexpr int part = mma_tile / 2;  // of the queries: for all of them there are not enough registers
 #pragma unroll 1
       for (int from = 0; from < mma_tile; from += part) {
@@ -425,7 +425,7 @@ __global__ void __launch_bounds__(mma_block, D > 64 ? 2 : 3)
         for (int half = 0; half < 2; ++half) {
           int row = mma_row(first, 2 * half);
           int64_t key = keys.begin + row;
-          MmaSeen is_seen(work.queries_of(place.of, {key, key + 1}), query);
+          MmaSeen is_seen(work.queries_of(block.of, {key, key + 1}), query);
 #pragma unroll
           for (int j = 0; j < part / 8; ++j)
 #pragma unroll
