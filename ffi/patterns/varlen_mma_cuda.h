@@ -24,9 +24,9 @@ __device__ inline float fast_power_of_two(float x) {
 }
 
 // A tile of rows of D columns in shared memory.
-template <class T, int D>
+template <class T, int D, int tile_rows = mma_tile>
 struct MmaTile {
-  static constexpr int chunk = 8, chunks = D / chunk, bytes = mma_tile * D * int(sizeof(T));
+  static constexpr int chunk = 8, chunks = D / chunk, bytes = tile_rows * D * int(sizeof(T));
   static constexpr uint32_t pitch = D * sizeof(T);
   static_assert(mma_block / chunks % 8 == 0);  // rows that are read together have the same order of chunks
   T* at;
@@ -40,7 +40,7 @@ struct MmaTile {
     uint32_t to = shared_address(address(row, number));
     int rows = number * chunk < columns ? count - row : 0;
 #pragma unroll 2
-    for (int i = 0; i < mma_tile; i += together) {
+    for (int i = 0; i < tile_rows; i += together) {
       copy_async(to, i < rows ? next : from, i < rows ? 16 : 0);
       next += together * stride, to += together * pitch;
     }
@@ -52,7 +52,9 @@ struct MmaTile {
 
   // Of A: 16 rows from `row` on, of the step k of 16 columns.
   __device__ uint32_t as_left(int row) const { return lane_address(row + threadIdx.x % 16, threadIdx.x % 32 / 16); }
-  static __device__ void left(uint32_t (&a)[4], uint32_t at, int k) { load_matrices(a, at ^ step(k)); }
+  static __device__ void left(uint32_t (&a)[4], uint32_t at, int row, int k) {
+    load_matrices(a, (at ^ step(k)) + row * pitch);
+  }
   // Of two Bs, whose columns are 8 rows each: 16 rows, of the step k of 16 columns.
   __device__ uint32_t as_right() const {
     int lane = threadIdx.x % 32;
@@ -72,66 +74,91 @@ struct MmaTile {
   }
 };
 
-// A warp's 16 rows of n columns, in parts of 8.
-template <int n>
-struct MmaRows {
-  float part[n / 8][4];
+// A lane's elements of the parts of a warp's rows: those of a half are in one row, element e of part j in a column.
+__device__ inline int mma_row(int first, int half) { return first + int(threadIdx.x) % 32 / 4 + half * 8; }
+__device__ inline int mma_column(int j, int e) { return 8 * j + int(threadIdx.x) % 4 * 2 + e % 2; }
 
+// m times 16 rows of a warp, of n columns, in parts of 8.
+template <int m, int n>
+struct MmaRows {
+  float part[m][n / 8][4];
+
+  template <class Each>
+  __device__ void each(int i, int half, const Each& change) {
+#pragma unroll
+    for (int j = 0; j < n / 8; ++j)
+#pragma unroll
+      for (int e = 2 * half; e < 2 * half + 2; ++e) change(part[i][j][e], mma_column(j, e));
+  }
   __device__ void clear() {
 #pragma unroll
-    for (auto& of : part)
+    for (int i = 0; i < m; ++i)
 #pragma unroll
-      for (float& x : of) x = 0;
+      for (int half = 0; half < 2; ++half) each(i, half, [](float& x, int) { x = 0; });
   }
-  // Rows [row, row + 16) of a times n rows of b.
-  template <class T, int D>
-  __device__ void add_product(const MmaTile<T, D>& a, int row, const MmaTile<T, D>& b, int from, int columns) {
+  // Rows of a, from `row` on, times n rows of b.
+  template <class T, int D, int a_rows>
+  __device__ void add_product(const MmaTile<T, D, a_rows>& a, int row, const MmaTile<T, D>& b, int from, int columns) {
     uint32_t of_a = a.as_left(row), of_b = b.as_right();
 #pragma unroll
     for (int k = 0; k < D / 16; ++k) {
       if (16 * k >= columns) break;
-      uint32_t left[4], right[2][2];
-      a.left(left, of_a, k);
+      uint32_t left[m][4], right[2][2];
+#pragma unroll
+      for (int i = 0; i < m; ++i) a.left(left[i], of_a, 16 * i, k);
 #pragma unroll
       for (int j = 0; j < n / 16; ++j) {
         b.right(right, of_b, from + 16 * j, k);
-        multiply_add<T>(part[2 * j], left, right[0]);
-        multiply_add<T>(part[2 * j + 1], left, right[1]);
+#pragma unroll
+        for (int i = 0; i < m; ++i) {
+          multiply_add<T>(part[i][2 * j], left[i], right[0]);
+          multiply_add<T>(part[i][2 * j + 1], left[i], right[1]);
+        }
       }
     }
   }
-  // m weights, rounded, times as many rows of b.
-  template <class T, int m>
-  __device__ void add_product(const MmaRows<m>& weights, const MmaTile<T, n>& b, int from, int columns) {
+  // Weights, rounded, times as many rows of b.
+  template <class T, int count>
+  __device__ void add_product(const MmaRows<m, count>& weights, const MmaTile<T, n>& b, int from, int columns) {
     uint32_t of_b = b.as_right_of_rows();
 #pragma unroll
-    for (int k = 0; k < m / 16; ++k) {
-      const auto &low = weights.part[2 * k], &high = weights.part[2 * k + 1];
-      uint32_t left[4] = {rounded_pair<T>(low[0], low[1]), rounded_pair<T>(low[2], low[3]),
-                          rounded_pair<T>(high[0], high[1]), rounded_pair<T>(high[2], high[3])};
-      uint32_t right[2][2];
+    for (int k = 0; k < count / 16; ++k) {
+      uint32_t left[m][4], right[2][2];
+#pragma unroll
+      for (int i = 0; i < m; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const float* pair = weights.part[i][2 * k + j / 2] + j % 2 * 2;
+          left[i][j] = rounded_pair<T>(pair[0], pair[1]);
+        }
 #pragma unroll
       for (int j = 0; j < n / 16; ++j) {
         if (16 * j >= columns) break;
         b.right_of_rows(right, of_b, from + 16 * k, j);
-        multiply_add<T>(part[2 * j], left, right[0]);
-        multiply_add<T>(part[2 * j + 1], left, right[1]);
+#pragma unroll
+        for (int i = 0; i < m; ++i) {
+          multiply_add<T>(part[i][2 * j], left[i], right[0]);
+          multiply_add<T>(part[i][2 * j + 1], left[i], right[1]);
+        }
       }
     }
   }
   // Rounds the rows and writes them by way of a tile, which the warp alone uses of these rows.
-  template <class T>
-  __device__ void write(const MmaTile<T, n>& by, int first, T* to, int64_t stride, int count, int columns) const {
+  template <class T, int rows>
+  __device__ void write(const MmaTile<T, n, rows>& by, int first, T* to, int64_t stride, int count, int columns) const {
     int lane = threadIdx.x % 32, r = lane / 4, c = lane % 4;
     __syncwarp();
 #pragma unroll
-    for (int j = 0; j < n / 8; ++j) {
-      *reinterpret_cast<uint32_t*>(by.address(first + r, j) + 2 * c) = rounded_pair<T>(part[j][0], part[j][1]);
-      *reinterpret_cast<uint32_t*>(by.address(first + r + 8, j) + 2 * c) = rounded_pair<T>(part[j][2], part[j][3]);
-    }
+    for (int i = 0; i < m; ++i)
+#pragma unroll
+      for (int j = 0; j < n / 8; ++j) {
+        const float* of = part[i][j];
+        *reinterpret_cast<uint32_t*>(by.address(first + 16 * i + r, j) + 2 * c) = rounded_pair<T>(of[0], of[1]);
+        *reinterpret_cast<uint32_t*>(by.address(first + 16 * i + r + 8, j) + 2 * c) = rounded_pair<T>(of[2], of[3]);
+      }
     __syncwarp();
-    constexpr int chunks = MmaTile<T, n>::chunks, chunk = MmaTile<T, n>::chunk;
-    for (int all = lane; all < mma_rows * chunks; all += 32) {
+    constexpr int chunks = MmaTile<T, n, rows>::chunks, chunk = MmaTile<T, n, rows>::chunk;
+    for (int all = lane; all < m * mma_rows * chunks; all += 32) {
       int row = first + all / chunks, number = all % chunks;
       if (row < count && number * chunk < columns)
         *reinterpret_cast<uint4*>(to + row * stride + number * chunk) =
@@ -150,17 +177,13 @@ struct MmaBlock {
 // Heavy tiles come first: with a causal mask the last queries of a sequence see most keys, and its first keys are seen
 // by most.
 template <class T>
-__device__ MmaBlock mma_block_of(const Varlen<T>& work, int64_t tiles, bool of_keys) {
+__device__ MmaBlock mma_block_of(const Varlen<T>& work, int64_t tiles, int64_t size, bool of_keys) {
   int64_t heads = of_keys ? work.shape.kv_heads : work.shape.heads, all = work.shape.batches * heads;
   int64_t number = int64_t(blockIdx.x) / all, head = int64_t(blockIdx.x) % all, batch = head / heads;
-  RowTiles cut = of_keys ? work.key_tiles(batch, mma_tile) : work.query_tiles(batch, mma_tile);
+  RowTiles cut = of_keys ? work.key_tiles(batch, size) : work.query_tiles(batch, size);
   RowTiles::Tile tile = cut(of_keys ? number : tiles - 1 - number);
   return {batch, head % heads, tile, work.sequence(batch, tile.sequence)};
 }
-
-// A lane's elements of the parts of a warp's rows: element e of part j.
-__device__ inline int mma_row(int first, int e) { return first + int(threadIdx.x) % 32 / 4 + e / 2 * 8; }
-__device__ inline int mma_column(int j, int e) { return 8 * j + int(threadIdx.x) % 4 * 2 + e % 2; }
 
 // What a row sees of a tile's columns.
 struct MmaSeen {
@@ -189,19 +212,29 @@ struct MmaScores {
   __device__ float from_to(int query, int key) const { return distance + float(key - query); }
 };
 
+// How many times 16 queries a warp has, and how many keys it weighs at a time.
+template <int D>
+struct MmaForward {
+  static constexpr int m = 2, keys = D > 64 ? 32 : 64, queries = m * mma_rows * mma_warps, blocks = 2;
+};
+
 // y and lse of a tile of queries.
-template <class T, int D, bool plain>
-__global__ void __launch_bounds__(mma_block, 3) varlen_mma(Varlen<T> work, int64_t tiles, T* y, float* lse) {
+template <class T, int D, bool plain, class Sizes = MmaForward<D>>
+__global__ void __launch_bounds__(mma_block, Sizes::blocks)
+    varlen_mma(Varlen<T> work, int64_t tiles, T* y, float* lse) {
   using State = SoftmaxState<float>;
+  constexpr int m = Sizes::m, together = Sizes::keys;
   extern __shared__ __align__(1024) unsigned char shared[];
-  using Tile = MmaTile<T, D>;
-  Tile q{reinterpret_cast<T*>(shared)}, k{q.at + mma_tile * D}, v{k.at + mma_tile * D};
+  MmaTile<T, D, Sizes::queries> q{reinterpret_cast<T*>(shared)};
+  MmaTile<T, D> k{q.at + Sizes::queries * D}, v{k.at + mma_tile * D};
   const VarlenShape& shape = work.shape;
-  MmaBlock block = mma_block_of(work, tiles, false);
+  MmaBlock block = mma_block_of(work, tiles, Sizes::queries, false);
   if (block.tile.begin >= block.tile.end) return;
   KeyRange queries{block.tile.begin, block.tile.end};
-  int64_t kv_head = block.head / shape.group();
-  int d = int(shape.d), values = int(shape.values), first = int(threadIdx.x) / 32 * mma_rows;
+  int64_t kv_head = block.head / shape.group(),
+          y_row = work.query_row(block.batch, block.of, queries.begin, block.head);
+  int d = int(shape.d), values = int(shape.values), first = int(threadIdx.x) / 32 * m * mma_rows;
+  int rows = int(queries.end - queries.begin);
   KeyRange seen = work.keys_of(block.of, queries);
   int64_t begin = seen.begin / mma_tile * mma_tile;
 
@@ -211,12 +244,15 @@ __global__ void __launch_bounds__(mma_block, 3) varlen_mma(Varlen<T> work, int64
     k.read(work.k + key_row(key) * shape.d, shape.kv_heads * shape.d, count(key), d);
     __pipeline_commit();
   };
-  float largest[2] = {State::nothing, State::nothing}, total[2] = {0, 0};
-  MmaRows<D> sums;
+  float largest[m][2], total[m][2];
+#pragma unroll
+  for (int i = 0; i < m; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) largest[i][half] = State::nothing, total[i][half] = 0;
+  MmaRows<m, D> sums;
   sums.clear();
   if (begin < seen.end) {
-    q.read(work.q + work.query_row(block.batch, block.of, queries.begin, block.head) * shape.d, shape.heads * shape.d,
-           int(queries.end - queries.begin), d);
+    q.read(work.q + y_row * shape.d, shape.heads * shape.d, rows, d);
     read_k(begin);
   }
   for (int64_t key = begin; key < seen.end; key += mma_tile) {
@@ -224,61 +260,59 @@ __global__ void __launch_bounds__(mma_block, 3) varlen_mma(Varlen<T> work, int64
     __syncthreads();
     v.read(work.v + key_row(key) * shape.values, shape.kv_heads * shape.values, count(key), values);
     __pipeline_commit();
-    MmaRows<mma_tile> s;
-    s.clear();
-    s.add_product(q, first, k, 0, d);
     MmaScores<T, plain> score(work, block, block.head, queries.begin, key);
+    bool all = work.see_all(block.of, {queries.begin, queries.begin + Sizes::queries}, {key, key + mma_tile});
 #pragma unroll
-    for (int j = 0; j < mma_tile / 8; ++j)
+    for (int from = 0; from < mma_tile; from += together) {
+      MmaRows<m, together> s;
+      s.clear();
+      s.add_product(q, first, k, from, d);
 #pragma unroll
-      for (int e = 0; e < 4; ++e) s.part[j][e] = score(s.part[j][e], mma_row(first, e), mma_column(j, e));
-    if (!work.see_all(block.of, {queries.begin, queries.begin + mma_tile}, {key, key + mma_tile}))
+      for (int i = 0; i < m; ++i)
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        int64_t query = queries.begin + mma_row(first, 2 * half);
-        MmaSeen is_seen(work.keys_of(block.of, {query, query + 1}), key);
-#pragma unroll
-        for (int j = 0; j < mma_tile / 8; ++j)
-#pragma unroll
-          for (int e = 2 * half; e < 2 * half + 2; ++e)
-            if (!is_seen(mma_column(j, e))) s.part[j][e] = State::nothing;
+        for (int half = 0; half < 2; ++half) {
+          int row = mma_row(first + 16 * i, half);
+          s.each(i, half, [&](float& x, int column) { x = score(x, row, from + column); });
+          if (!all) {
+            int64_t query = queries.begin + row;
+            MmaSeen is_seen(work.keys_of(block.of, {query, query + 1}), key);
+            s.each(i, half, [&](float& x, int column) { x = is_seen(from + column) ? x : State::nothing; });
+          }
+          float top = largest[i][half];
+          s.each(i, half, [&](float& x, int) { top = State::larger(top, x); });
+          top = State::larger(top, __shfl_xor_sync(~0u, top, 1));
+          top = State::larger(top, __shfl_xor_sync(~0u, top, 2));
+          float reference = State::reference(top), kept = fast_power_of_two(largest[i][half] - reference), sum = 0;
+          s.each(i, half, [&](float& x, int) { sum += x = fast_power_of_two(x - reference); });
+          largest[i][half] = top;
+          total[i][half] = total[i][half] * kept + sum;
+          sums.each(i, half, [&](float& x, int) { x *= kept; });
+        }
+      if (from == 0) {
+        __pipeline_wait_prior(0);
+        __syncthreads();  // the values are there
       }
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float top = largest[half];
-#pragma unroll
-      for (auto& part : s.part) top = State::larger(State::larger(top, part[2 * half]), part[2 * half + 1]);
-      top = State::larger(top, __shfl_xor_sync(~0u, top, 1));
-      top = State::larger(top, __shfl_xor_sync(~0u, top, 2));
-      float reference = State::reference(top), kept = fast_power_of_two(largest[half] - reference), sum = 0;
-#pragma unroll
-      for (auto& part : s.part)
-#pragma unroll
-        for (int e = 2 * half; e < 2 * half + 2; ++e) sum += part[e] = fast_power_of_two(part[e] - reference);
-      largest[half] = top;
-      total[half] = total[half] * kept + sum;
-#pragma unroll
-      for (auto& part : sums.part) part[2 * half] *= kept, part[2 * half + 1] *= kept;
+      if (from + together == mma_tile) {
+        if (from > 0) __syncthreads();  // all have done with the keys
+        if (key + mma_tile < seen.end) read_k(key + mma_tile);
+      }
+      sums.add_product(s, v, from, values);
     }
-    __pipeline_wait_prior(0);
-    __syncthreads();
-    if (key + mma_tile < seen.end) read_k(key + mma_tile);
-    sums.add_product(s, v, 0, values);
   }
 
-  int64_t y_row = work.query_row(block.batch, block.of, queries.begin, block.head);
-  int rows = int(queries.end - queries.begin);
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    total[half] += __shfl_xor_sync(~0u, total[half], 1);
-    total[half] += __shfl_xor_sync(~0u, total[half], 2);
-    State state{largest[half], total[half]};
-    float factor = state.is_empty() ? 0.f : 1 / state.total;
+  for (int i = 0; i < m; ++i)
 #pragma unroll
-    for (auto& part : sums.part) part[2 * half] *= factor, part[2 * half + 1] *= factor;
-    int row = mma_row(first, 2 * half);
-    if (threadIdx.x % 4 == 0 && row < rows) lse[y_row + row * shape.heads] = state.log_sum_exp();
-  }
+    for (int half = 0; half < 2; ++half) {
+      float& sum = total[i][half];
+      sum += __shfl_xor_sync(~0u, sum, 1);
+      sum += __shfl_xor_sync(~0u, sum, 2);
+      State state{largest[i][half], sum};
+      float factor = state.is_empty() ? 0.f : 1 / state.total;
+      sums.each(i, half, [&](float& x, int) { x *= factor; });
+      int row = mma_row(first + 16 * i, half);
+      if (threadIdx.x % 4 == 0 && row < rows) lse[y_row + row * shape.heads] = state.log_sum_exp();
+    }
   sums.write(q, first, y + y_row * shape.values, shape.heads * shape.values, rows, values);
 }
 
@@ -312,7 +346,7 @@ __global__ void __launch_bounds__(mma_block, D > 64 ? 2 : 3)
   using Tile = MmaTile<T, D>;
   Tile q{reinterpret_cast<T*>(shared)}, dy{q.at + mma_tile * D}, k{dy.at + mma_tile * D}, v{k.at + mma_tile * D};
   const VarlenShape& shape = work.shape;
-  MmaBlock block = mma_block_of(work, tiles, false);
+  MmaBlock block = mma_block_of(work, tiles, mma_tile, false);
   if (block.tile.begin >= block.tile.end) return;
   KeyRange queries{block.tile.begin, block.tile.end};
   int64_t kv_head = block.head / shape.group();
@@ -323,7 +357,7 @@ __global__ void __launch_bounds__(mma_block, D > 64 ? 2 : 3)
   MmaQuery of_query[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    int row = mma_row(first, 2 * half);
+    int row = mma_row(first, half);
     of_query[half] = MmaQuery::of(gradient, q_row + row * shape.heads, row < rows);
   }
   auto key_row = [&](int64_t key) { return work.key_row(block.batch, block.of, key, kv_head); };
@@ -333,7 +367,7 @@ __global__ void __launch_bounds__(mma_block, D > 64 ? 2 : 3)
     v.read(work.v + key_row(key) * shape.values, shape.kv_heads * shape.values, count, values);
     __pipeline_commit();
   };
-  MmaRows<D> sums;
+  MmaRows<1, D> sums;
   sums.clear();
   float of_slope[2] = {0, 0};
   int64_t begin = seen.begin / mma_tile * mma_tile;
@@ -346,14 +380,14 @@ __global__ void __launch_bounds__(mma_block, D > 64 ? 2 : 3)
     read(key);
     __pipeline_wait_prior(0);
     __syncthreads();
-    MmaRows<mma_tile> s, ds;
+    MmaRows<1, mma_tile> s, ds;
     s.clear(), ds.clear();
     s.add_product(q, first, k, 0, d);
     ds.add_product(dy, first, v, 0, values);
     MmaScores<T, plain> score(work, block, block.head, queries.begin, key);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      int row = mma_row(first, 2 * half);
+      int row = mma_row(first, half);
       int64_t query = queries.begin + row;
       MmaSeen is_seen(work.keys_of(block.of, {query, query + 1}), key);
 #pragma unroll
@@ -362,7 +396,7 @@ __global__ void __launch_bounds__(mma_block, D > 64 ? 2 : 3)
         for (int e = 2 * half; e < 2 * half + 2; ++e) {
           int column = mma_column(j, e);
           float in_score = differentiate(score, float(work.scale), of_query[half], is_seen(column), row, column,
-                                         s.part[j][e], ds.part[j][e]);
+                                         s.part[0][j][e], ds.part[0][j][e]);
           if constexpr (!plain) of_slope[half] += in_score * score.from_to(row, column);
         }
     }
@@ -372,7 +406,7 @@ __global__ void __launch_bounds__(mma_block, D > 64 ? 2 : 3)
   for (int half = 0; half < 2; ++half) {
     of_slope[half] += __shfl_xor_sync(~0u, of_slope[half], 1);
     of_slope[half] += __shfl_xor_sync(~0u, of_slope[half], 2);
-    int row = mma_row(first, 2 * half);
+    int row = mma_row(first, half);
     if (threadIdx.x % 4 == 0 && row < rows) gradient.dslope[q_row + row * shape.heads] = of_slope[half];
   }
   sums.write(q, first, gradient.dq + q_row * shape.d, shape.heads * shape.d, rows, d);
@@ -387,14 +421,14 @@ __global__ void __launch_bounds__(mma_block, D > 64 ? 2 : 3)
   Tile k{reinterpret_cast<T*>(shared)}, v{k.at + mma_tile * D}, q{v.at + mma_tile * D}, dy{q.at + mma_tile * D};
   auto* of_query = reinterpret_cast<MmaQuery*>(dy.at + mma_tile * D);
   const VarlenShape& shape = work.shape;
-  MmaBlock block = mma_block_of(work, tiles, true);
+  MmaBlock block = mma_block_of(work, tiles, mma_tile, true);
   if (block.tile.begin >= block.tile.end) return;
   int64_t kv_head = block.head, k_row = work.key_row(block.batch, block.of, block.tile.begin, kv_head);
   KeyRange keys{block.tile.begin, min(block.tile.end, block.of.keys)}, seeing = work.queries_of(block.of, keys);
   int d = int(shape.d), values = int(shape.values), first = int(threadIdx.x) / 32 * mma_rows;
   int rows = int(block.tile.end - block.tile.begin);
   int64_t begin = seeing.begin / mma_tile * mma_tile;
-  MmaRows<D> dk, dv;
+  MmaRows<1, D> dk, dv;
   dk.clear(), dv.clear();
   if (begin < seeing.end) {
     int count = int(keys.end - keys.begin);
@@ -417,13 +451,13 @@ __global__ void __launch_bounds__(mma_block, D > 64 ? 2 : 3)
       constexpr int part = mma_tile / 2;  // of the queries: for all of them there are not enough registers
 #pragma unroll 1
       for (int from = 0; from < mma_tile; from += part) {
-        MmaRows<part> s, ds;
+        MmaRows<1, part> s, ds;
         s.clear(), ds.clear();
         s.add_product(k, first, q, from, d);
         ds.add_product(v, first, dy, from, values);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          int row = mma_row(first, 2 * half);
+          int row = mma_row(first, half);
           int64_t key = keys.begin + row;
           MmaSeen is_seen(work.queries_of(block.of, {key, key + 1}), query);
 #pragma unroll
@@ -431,8 +465,8 @@ __global__ void __launch_bounds__(mma_block, D > 64 ? 2 : 3)
 #pragma unroll
             for (int e = 2 * half; e < 2 * half + 2; ++e) {
               int column = from + mma_column(j, e);
-              differentiate(score, float(work.scale), of_query[column], is_seen(column), column, row, s.part[j][e],
-                            ds.part[j][e]);
+              differentiate(score, float(work.scale), of_query[column], is_seen(column), column, row, s.part[0][j][e],
+                            ds.part[0][j][e]);
             }
         }
         dv.add_product(s, dy, from, values);
@@ -445,15 +479,16 @@ __global__ void __launch_bounds__(mma_block, D > 64 ? 2 : 3)
   dv.write(v, first, gradient.dv + k_row * shape.values, shape.kv_heads * shape.values, rows, values);
 }
 
-template <class T, int D, bool plain>
+template <class T, int D, bool plain, class Sizes = MmaForward<D>>
 Status varlen_mma_of(const Executor& executor, const Varlen<T>& work, T* y, float* lse) {
   const VarlenShape& shape = work.shape;
-  int64_t tiles = RowTiles::count(shape.sequences, shape.queries, mma_tile),
-          blocks = tiles * shape.batches * shape.heads;
+  int64_t tiles = RowTiles::count(shape.sequences, shape.queries, Sizes::queries);
+  int64_t blocks = tiles * shape.batches * shape.heads;
   if (blocks > (int64_t(1) << 31) - 1) return {"there are more than 2^31 - 1 tiles of queries"};
-  constexpr int bytes = 3 * MmaTile<T, D>::bytes;
-  if (Status status = allow_shared_memory(varlen_mma<T, D, plain>, bytes); !status.ok()) return status;
-  varlen_mma<T, D, plain><<<unsigned(blocks), mma_block, bytes, executor.stream>>>(work, tiles, y, lse);
+  constexpr int bytes = MmaTile<T, D, Sizes::queries>::bytes + 2 * MmaTile<T, D>::bytes;
+  auto run = varlen_mma<T, D, plain, Sizes>;
+  if (Status status = allow_shared_memory(run, bytes); !status.ok()) return status;
+  run<<<unsigned(blocks), mma_block, bytes, executor.stream>>>(work, tiles, y, lse);
   return launched();
 }
 
