@@ -5,6 +5,7 @@ They are attributes of `baracuda_jax` too, next to their ops.
 
 from .attention import (
     batch_paged_decode_backward,
+    flash_sdpa_varlen_backward,
     kv_cache_append_backward,
 )
 from .elementwise import (
@@ -301,6 +302,7 @@ __all__ = [
     "expm1_backward",
     "fake_quantize_backward",
     "fill_backward",
+    "flash_sdpa_varlen_backward",
     "flip_backward",
     "floor_backward",
     "floor_divide_backward",

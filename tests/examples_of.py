@@ -73,7 +73,8 @@ class Example:
         names = list(inspect.signature(self.op.public).parameters)
         arrays = [len(jax.tree.leaves(argument)) for argument in self.drawn]
         arguments = (names.index(name.removeprefix("*")) for name in self.op.differentiable)
-        positions = (sum(arrays[:i]) + k for i in arguments for k in range(arrays[i]))
+        given = (i for i in arguments if i < len(arrays))  # a case may leave out the last ones
+        positions = (sum(arrays[:i]) + k for i in given for k in range(arrays[i]))
         alike = [i for i, a in enumerate(self.args) if a.dtype == self.dtype]
         return tuple(i for i in positions if i in alike) or (*alike[:1],) or (int(names[0] == "key"),)
 

@@ -40,6 +40,16 @@ QUERIES, PAGES, TABLE, LENGTHS = S((2, 4, 8), F), S((5, 3, 2, 8), F), S((2, 3), 
 DECODED, SLOPES = (S((2, 4, 8), F), S((2, 4), F)), S((4,), F)
 DECODE = {"scale": np.float64(1), "softcap": np.float64(0), "left": np.int64(-1)}
 
+TOKENS, KEYS, STARTS, ATTENDED = S((5, 4, 8), F), S((7, 2, 8), F), S((3,), I), (S((5, 4, 8), F), S((5, 4), F))
+GRADIENTS = TOKENS, KEYS, KEYS, ATTENDED[1]
+VARLEN = DECODE | {
+    "right": np.int64(-1),
+    "bottom_right": True,
+    "biased": False,
+    "most_queries": np.int64(5),
+    "most_keys": np.int64(7),
+}
+
 W = S((2**20,), jnp.uint8)  # the workspace, the first result of the targets that may need one
 
 
@@ -64,6 +74,21 @@ def _call(target, operands, out, attributes):
         ("paged_decode: lse must have the heads", "paged_decode", [QUERIES, PAGES, PAGES, TABLE, LENGTHS, SLOPES], (W, DECODED[0], S((2, 5), F)), DECODE),
         ("paged_decode: k must be a float", "paged_decode", [QUERIES, *[S((5, 3, 2, 8), I)] * 2, TABLE, LENGTHS, SLOPES], (W, *DECODED), DECODE),
         ("paged_decode: q must be of type", "paged_decode", [S((2, 4, 8), jnp.bfloat16), *[S((5, 3, 2, 8), jnp.bfloat16)] * 2, TABLE, LENGTHS, S((4,), jnp.bfloat16)], (W, S((2, 4, 8), jnp.bfloat16), S((2, 4), jnp.bfloat16)), DECODE),
+        ("varlen_attention: q must have rank 3", "varlen_attention", [S((8,), F), KEYS, KEYS, STARTS, STARTS, SLOPES], ATTENDED, VARLEN),
+        ("varlen_attention: k and v must have the rank", "varlen_attention", [TOKENS, S((7, 8), F), KEYS, STARTS, STARTS, SLOPES], ATTENDED, VARLEN),
+        ("varlen_attention: k must have the batches and d", "varlen_attention", [TOKENS, S((7, 2, 6), F), KEYS, STARTS, STARTS, SLOPES], ATTENDED, VARLEN),
+        ("varlen_attention: v must have the shape of k", "varlen_attention", [TOKENS, KEYS, S((6, 2, 8), F), STARTS, STARTS, SLOPES], ATTENDED, VARLEN),
+        ("varlen_attention: there must be a multiple of 3 heads", "varlen_attention", [TOKENS, *[S((7, 3, 8), F)] * 2, STARTS, STARTS, SLOPES], ATTENDED, VARLEN),
+        ("varlen_attention: starts_q and starts_k must have", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, S((4,), I), SLOPES], ATTENDED, VARLEN),
+        ("varlen_attention: starts_k must be of type", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, S((3,), U), SLOPES], ATTENDED, VARLEN),
+        ("varlen_attention: slopes must have the heads", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, STARTS, S((2,), F)], ATTENDED, VARLEN),
+        ("varlen_attention: slopes must be of type", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, STARTS, S((4,), I)], ATTENDED, VARLEN),
+        ("varlen_attention: the result must have the shape", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES], (S((5, 4, 7), F), ATTENDED[1]), VARLEN),
+        ("varlen_attention: lse must have the queries", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES], (ATTENDED[0], S((5, 2), F)), VARLEN),
+        ("varlen_attention: q must be a float", "varlen_attention", [S((5, 4, 8), I), *[S((7, 2, 8), I)] * 2, STARTS, STARTS, SLOPES], (S((5, 4, 8), I), ATTENDED[1]), VARLEN),
+        ("varlen_attention_backward: dy must have the shape", "varlen_attention_backward", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, *[ATTENDED[1]] * 2, S((5, 4, 7), F)], GRADIENTS, VARLEN),
+        ("varlen_attention_backward: lse, dot and dslope must have", "varlen_attention_backward", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, ATTENDED[1], S((5, 2), F), TOKENS], GRADIENTS, VARLEN),
+        ("varlen_attention_backward: dq, dk and dv must have", "varlen_attention_backward", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, *[ATTENDED[1]] * 2, TOKENS], (TOKENS, TOKENS, *GRADIENTS[2:]), VARLEN),
         ("segment_index: ids must be int32 or int64", "segment_index", [S((6,), F)], (W, PERM, OFFSETS), {"sorted": False}),
         ("segment_index: perm must have the shape of ids", "segment_index", [IDS], (W, S((5,), U), OFFSETS), {"sorted": False}),
         ("segment_index: perm must be of type", "segment_index", [IDS], (W, S((6,), F), OFFSETS), {"sorted": False}),

@@ -13,7 +13,7 @@ from ._paged_attention import batch_paged_prefill, paged_attention
 from ._ring import ring_attention
 from ._rope import rope, rope_apply_table, rope_scaled_table
 from ._sdpa import flash_sdpa, flash_sdpa_sm89, sdpa
-from ._varlen import batch_ragged_prefill, flash_sdpa_varlen
+from ._varlen import batch_ragged_prefill, flash_sdpa_varlen, flash_sdpa_varlen_backward
 
 __all__ = [
     "alibi",
@@ -28,6 +28,7 @@ __all__ = [
     "flash_sdpa",
     "flash_sdpa_sm89",
     "flash_sdpa_varlen",
+    "flash_sdpa_varlen_backward",
     "hyper_connection",
     "kv_cache_append",
     "kv_cache_append_backward",

@@ -2,22 +2,27 @@
 
 from typing import Literal
 
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from .._core import checks
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
-from .._core.facade import facade, facade_api
+from .._core.op import Body, as_they_are, declare
+from .._core.partition import Partition
 from .._core.sku import OpCategory
 from .._core.types import Implementation
-from ._call import Operands, call, heads, static
+from .._core.wide import wide_dtype
+from . import _varlen_bodies
+from ._call import heads, static
 from ._decode import slopes_of
-from ._ragged import bounds, most_of, packed, padded, starts_of
+from ._ragged import most_of, starts_of
 
 
-@facade_api("cudnn")
+@api
 def flash_sdpa_varlen(
     query: ArrayLike,
     key: ArrayLike,
@@ -62,7 +67,7 @@ def flash_sdpa_varlen(
         softcap: static number above 0.
         return_lse: static bool, whether lse is returned too.
         block_size: static integer, the number of keys in a block of plain JAX.
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         y, of query's dtype, [queries, heads, d of values]; with `return_lse` a tuple of it and lse, [queries, heads],
@@ -71,33 +76,93 @@ def flash_sdpa_varlen(
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: as `flash_sdpa`. Sequences are computed as a batch that is padded to the longest; no scores are stored. On
-    CUDA, cuDNN computes it where the two arrays of lengths are one, or where it is not causal.
+    Precision: as `flash_sdpa`; no scores are stored. The kernel reads sequences where they are, and a sequence has the same
+    bits alone and next to others; on a GPU, weights of float16 and bfloat16 are rounded to these for their products, whose
+    sums are of float32. Plain JAX computes a batch that is padded to the longest, on CUDA by cuDNN where the two arrays of
+    lengths are one, or where it is not causal.
 
     Source: flash_attn.flash_attn_varlen_func; flashinfer.BatchPrefillWithRaggedKVCacheWrapper, whose lse has base 2.
     """
-    op = "flash_sdpa_varlen"
+    arrays, params = _arguments(
+        "flash_sdpa_varlen", query, key, value, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, slopes, scale=scale,
+        is_causal=is_causal, alignment=alignment, window=window, softcap=softcap, block_size=block_size,
+    )  # fmt: skip
+    save = checks.flag("flash_sdpa_varlen", "return_lse", return_lse)
+    found = _VARLEN(*arrays, **params, save=save, implementation=implementation)
+    return tuple(found) if save else found
+
+
+@api
+def flash_sdpa_varlen_backward(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    cu_seqlens_q: ArrayLike,
+    cu_seqlens_k: ArrayLike,
+    y: ArrayLike,
+    lse: ArrayLike,
+    dy: ArrayLike,
+    max_seqlen_q: int | None = None,
+    max_seqlen_k: int | None = None,
+    slopes: ArrayLike | None = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    alignment: Literal["top_left", "bottom_right"] = "bottom_right",
+    window: int | tuple[int | None, int | None] | None = None,
+    softcap: float | None = None,
+    block_size: int = 512,
+    implementation: Implementation = None,
+) -> tuple[Array, ...]:
+    """The gradient of `flash_sdpa_varlen`.
+
+    Args:
+        query, key, value, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, slopes, scale, is_causal, alignment,
+            window, softcap, block_size: as in `flash_sdpa_varlen`.
+        y, lse: as `flash_sdpa_varlen` returns them.
+        dy: the cotangent of y, of its shape and dtype.
+        implementation: "native", "xla" or None.
+
+    Returns:
+        The cotangents of query, key, value and slopes, that of slopes in float32 for float16 and bfloat16.
+    """
+    op = "flash_sdpa_varlen_backward"
+    arrays, params = _arguments(
+        op, query, key, value, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, slopes, scale=scale,
+        is_causal=is_causal, alignment=alignment, window=window, softcap=softcap, block_size=block_size,
+    )  # fmt: skip
+    shape = (*arrays[0].shape[:-1], arrays[2].shape[-1])
+    y, lse, dy = (checks.floats(op, name, x) for name, x in (("y", y), ("lse", lse), ("dy", dy)))
+    for name, x in (("y", y), ("dy", dy)):
+        checks.same_dtype(op, name, x, "query", arrays[0])
+        checks.shape(op, name, x, shape, "that of query with the columns of value")
+    checks.shape(op, "lse", lse, shape[:-1], "that of query without the last dimension")
+    lse = lse.astype(wide_dtype(arrays[0].dtype))
+    return tuple(_VARLEN.vjp(*arrays, y, lse, dy, None, **params, implementation=implementation))
+
+
+def _arguments(op, query, key, value, starts, starts_k, most_q, most_k, slopes, *, alignment, **options):
+    """The primitive's operands and parameters."""
     query, key, value = heads(op, query, key, value, batch=())
     if query.ndim != 3:
         raise ValueError(f"{op}: query must be [queries, heads, d], got shape {query.shape}")
-    is_same = cu_seqlens_q is cu_seqlens_k
-    starts = starts_of(op, "cu_seqlens_q", cu_seqlens_q)
-    starts_k = starts_of(op, "cu_seqlens_k", cu_seqlens_k, starts.shape[0] - 1)
-    most = (
-        most_of(op, "max_seqlen_q", max_seqlen_q, query.shape[0]), most_of(op, "max_seqlen_k", max_seqlen_k, key.shape[0])
-    )  # fmt: skip
-    spec, alignment = static(
-        op, query, scale=scale, is_causal=is_causal, alignment=_word(op, alignment), window=window, softcap=softcap,
-        block_size=block_size,
-    )  # fmt: skip
+    is_same = starts is starts_k
+    starts = starts_of(op, "cu_seqlens_q", starts)
+    starts_k = starts_of(op, "cu_seqlens_k", starts_k, starts.shape[0] - 1)
+    most = most_of(op, "max_seqlen_q", most_q, query.shape[0]), most_of(op, "max_seqlen_k", most_k, key.shape[0])
+    spec, alignment = static(op, query, alignment=_word(op, alignment), **options)
     if is_same and query.shape[0] == key.shape[0] and most[0] == most[1]:
         alignment = "top_left"  # which is the same of sequences of the same lengths
-    slopes = None if slopes is None else slopes_of(op, slopes, query)
-    return_lse = checks.flag(op, "return_lse", return_lse)
-    y, lse = _varlen(
-        query, key, value, starts, starts_k, slopes, most=most, spec=spec, alignment=alignment, save=return_lse
-    )
-    return (y, lse) if return_lse else y
+    biased = slopes is not None
+    slopes = slopes_of(op, slopes, query)
+    arrays = query, key, value, _rows(starts, query.shape[0]), _rows(starts_k, key.shape[0]), slopes
+    return arrays, dict(most=most, spec=spec, alignment=alignment, biased=biased)
+
+
+@compiled("rows")
+def _rows(starts, rows):
+    """int32, inside of the array."""
+    return jnp.clip(starts, 0, min(rows, jnp.iinfo(starts.dtype).max)).astype(jnp.int32)
 
 
 batch_ragged_prefill = flash_sdpa_varlen  # whose arguments are named indptr elsewhere
@@ -109,28 +174,37 @@ def _word(op, alignment):
     return alignment
 
 
-@compiled("most", "spec", "alignment", "save")
-def _varlen(query, key, value, starts, starts_k, slopes, *, most, spec, alignment, save):
-    (begin, rows), (begin_k, columns) = bounds(starts, query.shape[0]), bounds(starts_k, key.shape[0])
-    batch = (padded(query, begin, rows, most[0]), *(padded(x, begin_k, columns, most[1]) for x in (key, value)))
-    x = Operands(*batch, rows=rows, columns=columns, slopes=slopes)
-    y, lse = call(x, spec=spec, alignment=alignment, save=save)
-    back = lambda y, fill: packed(y, begin, rows, query.shape[0], fill)
-    return back(y, 0), back(lse, -np.inf) if save else None
+_DIMS = {
+    "query": ("rows", "heads", "d"), "key": ("keys", "heads", "d"), "value": ("keys", "heads", "values"),
+    "cu_seqlens_q": ("sequences",), "cu_seqlens_k": ("sequences",), "slopes": ("heads",), "y": ("rows", "heads", "values"),
+    "lse": ("rows", "heads"),
+}  # fmt: skip
 
 
-def _draw(shape, keys, groups, values, starts, starts_k):
+def _labels(names, types, params):
+    """Heads are cut together; a single head of keys is for all of them."""
+    single = types[names.index("key")].shape[-2] == 1
+
+    def of(name, x):
+        dims = tuple("head" if single and name in ("key", "value") and dim == "heads" else dim for dim in _DIMS[name])
+        return (*(f"batch{i}" for i in range(x.ndim - len(dims))), *dims)
+
+    return [of(name, x) for name, x in zip(names, types, strict=True)]
+
+
+def _draw(shape, keys, groups, values, starts, starts_k, slopes=False):
     def draw(rng):
         integers = (np.array(x, np.int32) for x in (starts, starts_k))
-        return (
+        arrays = (
             rng.standard_normal(shape), rng.standard_normal((keys, groups, shape[-1])),
             rng.standard_normal((keys, groups, values)), *integers,
         )  # fmt: skip
+        return (*arrays, None, None, rng.uniform(0, 1, shape[-2])) if slopes else arrays
 
     return draw
 
 
-facade(
+_VARLEN = declare(
     "flash_sdpa_varlen",
     family="attention",
     category=OpCategory.ATTENTION,
@@ -146,11 +220,25 @@ facade(
             _draw((6, 2, 4), 5, 1, 4, [1, 3, 6], [0, 3, 4]),
             dict(window=(2, 1), alignment="top_left", return_lse=True),
         ),
+        Case(
+            "slopes",
+            _draw((70, 2, 8), 70, 2, 8, [0, 66, 70], [0, 65, 70], slopes=True),
+            dict(is_causal=True, block_size=16),
+        ),
     ),
     dtypes=checks.FLOATS,
-    operands=("query", "key", "value", "cu_seqlens_q", "cu_seqlens_k"),
-    differentiable=("query", "key", "value"),
-    constant={"cu_seqlens_q": "they are integers", "cu_seqlens_k": "they are integers"},
+    operands=("query", "key", "value", "cu_seqlens_q", "cu_seqlens_k", "slopes"),
+    results=("y", "lse"),
     outputs=("y", "lse"),
-    own_rules=True,
+    differentiable=("query", "key", "value", "slopes"),
+    constant={"cu_seqlens_q": "they are integers", "cu_seqlens_k": "they are integers"},
+    residuals=("query", "key", "value", "cu_seqlens_q", "cu_seqlens_k", "slopes", "y", "lse"),
+    forward=Body(_varlen_bodies.reference, _varlen_bodies.native),
+    tangent=Body(_varlen_bodies.tangent),
+    backward=Body(_varlen_bodies.backward, _varlen_bodies.backward_native),
+    batched=as_they_are,
+    cut=Partition(_labels, whole=frozenset({"rows", "keys", "sequences", "head", "d", "values"}), plain=True),
+    kernels={"forward": ("varlen_attention",), "backward": ("varlen_attention_backward",)},
+    library="cudnn",
+    default="xla",  # the kernels were not timed on a GPU
 )

@@ -45,6 +45,12 @@ struct AttentionScore {
     if (cap > 0) s = cap * special::tanh(s);
     return s + slope * distance * log2_e<Wide>;
   }
+  // Its derivative in the product, in natural units.
+  BARACUDA_HD Wide slope(Wide product, Wide scale) const {
+    if (!(cap > 0)) return scale;
+    Wide t = special::tanh(factor * product);
+    return scale * (1 - t * t);
+  }
 };
 
 // The largest score of some keys, and the sum of 2^(score - largest) over them. What else is summed with these weights

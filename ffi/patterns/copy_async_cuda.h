@@ -10,10 +10,13 @@ namespace baracuda {
 namespace internal {
 
 // Of the 16 bytes at `from` the first `count` are read; the others become 0. Both addresses are multiples of 16.
-__device__ inline void copy_async(void* to, const void* from, int count) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(uint32_t(__cvta_generic_to_shared(to))),
-               "l"(__cvta_generic_to_global(from)), "r"(count)
+__device__ inline void copy_async(uint32_t to, const void* from, int count) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(__cvta_generic_to_global(from)),
+               "r"(count)
                : "memory");
+}
+__device__ inline void copy_async(void* to, const void* from, int count) {
+  copy_async(uint32_t(__cvta_generic_to_shared(to)), from, count);
 }
 
 }  // namespace internal

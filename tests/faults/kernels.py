@@ -414,6 +414,16 @@ def rows_of_packed_weights_have_the_scales_of_the_next():
 
 
 # Attention
+@planted(VALUE, op="flash_sdpa_varlen", tier="changed", case="grouped heads, causal", dtype="float32")
+def packed_attention_sees_one_key_more():
+    return of_kernel("varlen_attention", attributes=lambda right, **_: {"right": right + (right >= 0)})
+
+
+@planted("derivatives_of_the_definition", op="flash_sdpa_varlen", tier="changed", case="slopes", dtype="float32")
+def packed_attention_has_no_gradient_of_its_sums():
+    return of_kernel("varlen_attention_backward", operands=_operand(7, jnp.zeros_like))
+
+
 @planted(VALUE, op="batch_paged_decode", tier="changed", case="holes, a window, and lse", dtype="float32")
 def a_page_that_there_is_not_is_the_first():
     return of_kernel("paged_decode", operands=_operand(3, lambda table: jnp.maximum(table, 0)))

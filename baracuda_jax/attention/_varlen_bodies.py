@@ -1,0 +1,82 @@
+"""Attention of sequences in one array: in plain JAX a batch that is padded to the longest, and its kernels.
+
+Arrays are [..., rows, heads, d], starts int32 [..., n + 1], slopes wide, [..., heads]. The gradient of the kernels needs no
+order of keys: with lse known, a weight is exp(score - lse), and dot = sum(dy y) - dlse is all that a row's others give."""
+
+import jax
+import jax.numpy as jnp
+
+from .._core.compiled import full
+from .._core.kernel import kernel
+from .._core.wide import wide
+from ._call import Operands, call
+from ._ragged import bounds, packed, padded
+
+
+def reference(q, k, v, starts_q, starts_k, slopes, **params):
+    """Batch dimension by batch dimension: rows are found by indices of one array."""
+    fun = lambda *arrays: _one(*arrays, **params)
+    for _ in q.shape[:-3]:
+        fun = jax.vmap(fun)
+    return fun(q, k, v, starts_q, starts_k, slopes)
+
+
+def _one(q, k, v, starts_q, starts_k, slopes, *, most, spec, alignment, biased):
+    (begin, rows), (begin_k, columns) = bounds(starts_q, q.shape[0]), bounds(starts_k, k.shape[0])
+    batch = (padded(q, begin, rows, most[0]), *(padded(x, begin_k, columns, most[1]) for x in (k, v)))
+    x = Operands(*batch, rows=rows, columns=columns, slopes=slopes if biased else None)
+    y, lse = call(x, spec=spec, alignment=alignment, save=True)
+    back = lambda y, fill: packed(y, begin, rows, q.shape[0], fill)
+    return back(y, 0), back(lse, -jnp.inf)
+
+
+def native(*operands, save=False, **params):
+    q, v = operands[0], operands[2]
+    out = [jax.ShapeDtypeStruct((*q.shape[:-1], v.shape[-1]), q.dtype), _rows_of(q)]
+    found = _called("varlen_attention", "...qhf, ...qh", operands, out, **params)
+    return tuple(found) if save else (found[0],)
+
+
+def _rows_of(q):
+    """A number for each row and head."""
+    return jax.ShapeDtypeStruct(q.shape[:-1], wide(jnp.zeros((), q.dtype)).dtype)
+
+
+def _called(target, results, operands, out, more="", *, most, spec, alignment, biased):
+    q, k, v, starts_q, starts_k, slopes, *others = operands
+    # What does not ascend is no sequence.
+    starts = [jax.lax.cummax(x, axis=x.ndim - 1) for x in (starts_q, starts_k)]
+    right = 0 if spec.is_causal else -1 if spec.right is None else spec.right
+    return kernel(
+        target, f"...qhd, ...kgd, ...kgf, ...s, ...s, ...h{more} -> {results}",
+        q, k, v, *starts, slopes, *others,
+        out=out, scale=spec.scale, softcap=spec.softcap or 0.0, left=-1 if spec.left is None else spec.left, right=right,
+        bottom_right=alignment == "bottom_right", biased=biased, most_queries=most[0], most_keys=most[1],
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Derivatives
+
+
+def tangent(q, k, v, starts_q, starts_k, slopes, y, lse, tq, tk, tv, tslopes, **params):
+    fun = lambda q, k, v, slopes: reference(q, k, v, starts_q, starts_k, slopes, **params)
+    return tuple(jax.jvp(fun, (q, k, v, slopes), (tq, tk, tv, tslopes))[1])
+
+
+def backward(q, k, v, starts_q, starts_k, slopes, y, lse, dy, dlse, **params):
+    fun = lambda q, k, v, slopes: reference(q, k, v, starts_q, starts_k, slopes, **params)
+    dy, dlse = (full(x.shape, 0, x.dtype) if d is None else d for x, d in ((y, dy), (lse, dlse)))
+    return jax.vjp(fun, q, k, v, slopes)[1]((dy, dlse))
+
+
+def backward_native(q, k, v, starts_q, starts_k, slopes, y, lse, dy, dlse, **params):
+    dy = full(y.shape, 0, y.dtype) if dy is None else dy
+    dot = (wide(dy) * wide(y)).sum(-1)
+    dot = dot if dlse is None else dot - dlse
+    out = [*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in (q, k, v)), _rows_of(q)]
+    dq, dk, dv, rows = _called(
+        "varlen_attention_backward", "...qhd, ...kgd, ...kgf, ...qh", (q, k, v, starts_q, starts_k, slopes, lse, dot, dy),
+        out, ", ...qh, ...qh, ...qhf", **params,
+    )  # fmt: skip
+    return dq, dk, dv, rows.sum(-2)

@@ -1,0 +1,33 @@
+// The varlen pattern on a CUDA grid.
+#pragma once
+
+#include <algorithm>
+
+#include "varlen_any_cuda.h"
+#include "varlen_mma_cuda.h"
+
+namespace baracuda {
+
+template <class T>
+Status varlen(const Executor& executor, const Varlen<T>& work, T* y, Accumulator<T>* lse) {
+  if (work.shape.batches * work.shape.heads == 0) return {};
+  if constexpr (sizeof(T) == 2)
+    if (internal::has_mma<T>(work.shape))
+      return internal::by_mma(work, [&](auto columns, auto plain) {
+        return internal::varlen_mma_of<T, columns(), plain()>(executor, work, y, lse);
+      });
+  return internal::varlen_of_any(executor, work, y, lse);
+}
+
+template <class T>
+Status varlen_backward(const Executor& executor, const Varlen<T>& work, const VarlenGradient<T>& gradient) {
+  if (work.shape.batches * work.shape.heads == 0) return {};
+  if constexpr (sizeof(T) == 2)
+    if (internal::has_mma<T>(work.shape))
+      return internal::by_mma(work, [&](auto columns, auto plain) {
+        return internal::varlen_mma_backward_of<T, columns(), plain()>(executor, work, gradient);
+      });
+  return internal::varlen_backward_of_any(executor, work, gradient);
+}
+
+}  // namespace baracuda

@@ -1,0 +1,100 @@
+"""The kernels of packed attention: sequences of several tiles, every mask, and half precisions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import sent
+from programs import normal
+
+import baracuda_jax as bj
+
+QUERIES, KEYS = (3, 70, 70, 199), (2, 140, 141, 260)
+OPTIONS = {
+    "all keys": {},
+    "causal": dict(is_causal=True),
+    "causal from the first": dict(is_causal=True, alignment="top_left"),
+    "a window and slopes": dict(window=(80, 5), slopes=True),
+    "softcap": dict(is_causal=True, softcap=2.0, slopes=True),
+    "a negative scale": dict(scale=-0.2),
+}
+# (dtype, d, columns of values): on tensor cores in half precisions where both are multiples of 8.
+SIZES = [("float64", 5, 3), ("float32", 64, 80), ("bfloat16", 64, 64), ("float16", 72, 128), ("bfloat16", 6, 8)]
+
+
+def _starts(*starts):
+    return sent.asarray(np.array(starts, np.int32))
+
+
+def _program(implementation, *, slopes=False, **options):
+    """y, lse and the gradients of q, k, v and slopes for cotangents of both."""
+
+    def run(q, k, v, rates, dy, dlse, starts, starts_k):
+        def fun(q, k, v, rates):
+            of = rates if slopes else None
+            return bj.flash_sdpa_varlen(
+                q, k, v, starts, starts_k, None, None, of, return_lse=True, implementation=implementation, **options
+            )
+
+        (y, lse), pull = jax.vjp(fun, q, k, v, rates)
+        return y, lse, *pull((dy, jnp.where(lse == -jnp.inf, 0, dlse)))
+
+    return jax.jit(run)
+
+
+def _arrays(dtype, d, values, rows=200, keys=261, heads=4, groups=2):
+    exact = "float64" if dtype == "float64" else "float32"
+    return (
+        normal((rows, heads, d), dtype), normal((keys, groups, d), dtype, seed=1), normal((keys, groups, values), dtype, seed=2),
+        0.1 * normal((heads,), exact, seed=3), normal((rows, heads, values), dtype, seed=4),
+        normal((rows, heads), exact, seed=5),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("dtype, d, values", SIZES)
+def test_kernels_are_plain_attention(options, dtype, d, values):
+    """Which is computed in float64."""
+    arrays = _arrays(dtype, d, values)
+    arrays = *arrays[:3], arrays[3].astype(jnp.dtype(dtype)), *arrays[4:]
+    starts = _starts(*QUERIES), _starts(*KEYS)
+    got = _program("native", **OPTIONS[options])(*arrays, *starts)
+    want = _program("xla", **OPTIONS[options])(*(x.astype(jnp.float64) for x in arrays), *starts)
+    eps = float(jnp.finfo(dtype).eps)
+    for name, a, b in zip(("y", "lse", "dq", "dk", "dv", "dslopes"), got, want, strict=True):
+        a, b = np.asarray(a, np.float64), np.asarray(b)
+        assert (np.isneginf(a) == np.isneginf(b)).all()
+        scale = np.abs(b, where=np.isfinite(b), out=np.zeros_like(b)).max(initial=1e-30)
+        of = 1e-5 if name == "lse" and eps > 1e-6 else 4 * eps if eps > 1e-6 else 100 * eps
+        np.testing.assert_allclose(a / scale, b / scale, rtol=0, atol=of, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype, d, values", SIZES[1:3])
+def test_a_sequence_has_the_same_bits_alone(dtype, d, values):
+    arrays, options = _arrays(dtype, d, values), dict(is_causal=True)
+    every = _program("native", **options)(*arrays, _starts(*QUERIES), _starts(*KEYS))
+    rows, keys = slice(QUERIES[2], QUERIES[3]), slice(KEYS[2], KEYS[3])
+    q, k, v, rates, dy, dlse = arrays
+    alone = _program("native", **options)(
+        q[rows], k[keys], v[keys], rates, dy[rows], dlse[rows],
+        _starts(0, QUERIES[3] - QUERIES[2]), _starts(0, KEYS[3] - KEYS[2]),
+    )  # fmt: skip
+    for i, at in enumerate((rows, rows, rows, keys, keys)):
+        np.testing.assert_array_equal(np.asarray(every[i][at]), np.asarray(alone[i]))
+
+
+def test_the_backward_function_is_the_gradient():
+    q, k, v, rates, dy, _ = _arrays("float64", 5, 3)
+    starts, options = (_starts(*QUERIES), _starts(*KEYS)), dict(is_causal=True, softcap=2.0)
+    fun = lambda q, k, v, rates: bj.flash_sdpa_varlen(q, k, v, *starts, None, None, rates, return_lse=True, **options)
+    (y, lse), pull = jax.vjp(fun, q, k, v, rates)
+    got = bj.flash_sdpa_varlen_backward(q, k, v, *starts, y, lse, dy, None, None, rates, **options)
+    for a, b in zip(got, pull((dy, sent.zeros(lse.shape, lse.dtype))), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_starts_that_do_not_ascend_read_nothing_outside():
+    q, k, v, *_ = _arrays("float32", 8, 8)
+    for starts in ((5, 3, 150, 90), (-7, 300, 2, 1000)):
+        y = bj.flash_sdpa_varlen(q, k, v, _starts(*starts), _starts(*starts), implementation="native")
+        assert np.isfinite(np.asarray(y)).all()
