@@ -124,6 +124,7 @@ from .indexing import (
     index_add_backward,
     scatter_add_backward,
 )
+from .linalg import triangular_solve_backward
 from .loss import (
     ctc_loss_backward,
     rnnt_loss_backward,
@@ -428,6 +429,7 @@ __all__ = [
     "threshold_backward",
     "topk_backward",
     "trace_backward",
+    "triangular_solve_backward",
     "tril_backward",
     "triu_backward",
     "trunc_backward",
