@@ -43,7 +43,8 @@ struct MatrixExp {
     team.sync();
     approximate(team, n, at);
     for (int i = 0; i < most_squares; ++i) {
-      auto is_due = is_whole & (count > all<S>(Element<S>(i)));
+      auto is_due = count > all<S>(Element<S>(i));
+      is_due = is_due & is_whole;
       if (!team.any(is_due)) break;
       team.each(0, n, [&](int j) { multiply_column(n, y, y, x, j); });
       team.sync();

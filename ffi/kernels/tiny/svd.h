@@ -16,8 +16,8 @@ struct Strided {
   S* data;
   int row_step, column_step;
   BARACUDA_HD S& operator()(int i, int j) const { return data[i * row_step + j * column_step]; }
-  BARACUDA_HD static Strided of(const View<S>& view, bool is_transposed) {
-    return is_transposed ? Strided{view.data, 1, view.row_step} : Strided{view.data, view.row_step, 1};
+  BARACUDA_HD static Strided of(View<S> view, bool is_transposed) {
+    return {view.data, is_transposed ? 1 : view.row_step, is_transposed ? view.row_step : 1};
   }
 };
 
@@ -34,7 +34,7 @@ struct Svd {
     if constexpr (is_static<Size>) {
       on_square(at[0], n, [&](auto& x) {
         Square<S, Size::value> v;
-        decompose(team, n, n, x, v, values, dots, tau);
+        decompose(team, n, n, x, v, values, dots);
         if (!has_vectors) return;
         on_square(at[1], n, [&](auto& u) {
           finish(team, n, n, x, u, v, false, values, dots, tau);
@@ -46,8 +46,11 @@ struct Svd {
       bool is_wide = rows < columns;
       int longer = is_wide ? columns : rows, count = is_wide ? rows : columns;
       auto x = Strided<S>::of(at[0], is_wide);
-      auto q = Strided<S>::of(at[is_wide ? 2 : 1], is_wide), v = Strided<S>::of(at[is_wide ? 1 : 2], !is_wide);
-      decompose(team, longer, count, x, v, values, dots, tau);
+      View<S> u = at[1], vh = at[2];  // chosen by their members: an index that is known late would be one of memory
+      View<S> long_one = {is_wide ? vh.data : u.data, is_wide ? vh.row_step : u.row_step};
+      View<S> short_one = {is_wide ? u.data : vh.data, is_wide ? u.row_step : vh.row_step};
+      auto q = Strided<S>::of(long_one, is_wide), v = Strided<S>::of(short_one, !is_wide);
+      decompose(team, longer, count, x, v, values, dots);
       if (has_vectors) finish(team, longer, count, x, q, v, is_wide, values, dots, tau);
     }
   }
@@ -55,7 +58,7 @@ struct Svd {
   // The columns of x become orthogonal, in the order of the singular values; with vectors, v the rotations.
   template <class Team, class Size, class X, class V, class S>
   BARACUDA_HD void decompose(Team team, Size longer, Size count, const X& x, const V& v, const View<S>& values,
-                             const View<S>& norms, const View<S>& scales) const {
+                             const View<S>& norms) const {
     S scale = prepare(team, longer, count, x, v, norms);
     auto is_done = rotate(team, longer, count, x, v) & is_finite(scale);
     team.each(0, count, [&](int j) {
