@@ -284,6 +284,8 @@ from .linalg import (
     slogdet,
     solve,
     svd,
+    svdvals,
+    triangular_solve,
 )
 from .loss import (
     bce_loss,
@@ -959,6 +961,7 @@ __all__ = [
     "std",
     "sub",
     "svd",
+    "svdvals",
     "swiglu",
     "tan",
     "tanh",
@@ -973,6 +976,7 @@ __all__ = [
     "topk",
     "trace",
     "transpose",
+    "triangular_solve",
     "tril",
     "triplet_margin_loss",
     "triu",

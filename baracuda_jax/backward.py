@@ -125,6 +125,7 @@ from .indexing import (
     index_add_backward,
     scatter_add_backward,
 )
+from .linalg import triangular_solve_backward
 from .loss import (
     ctc_loss_backward,
     rnnt_loss_backward,
@@ -430,6 +431,7 @@ __all__ = [
     "threshold_backward",
     "topk_backward",
     "trace_backward",
+    "triangular_solve_backward",
     "tril_backward",
     "triu_backward",
     "trunc_backward",

@@ -194,12 +194,27 @@ def _small_matrices():
     x = 0.1 * _float(8, 5, 5) + np.diag(3 + 3 * np.arange(5)).astype(np.float32)
     one = lambda op, y: y if not isinstance(y, tuple) else y[1] if op == "slogdet" else y[0]
     each, whole = P("d"), P("d", None, None)
-    for op in ("cholesky", "inverse", "lu_factor", "det", "slogdet", "eigh"):
+    for op in (
+        "cholesky",
+        "inverse",
+        "lu_factor",
+        "det",
+        "slogdet",
+        "eigh",
+        "qr",
+        "geqrf",
+        "svd",
+        "svdvals",
+        "matrix_exp",
+    ):
         fun = lambda x, op=op: one(op, getattr(bj, op)(x, implementation="native"))
-        out = {"det": each, "slogdet": each, "eigh": P("d", None)}.get(op, whole)
+        out = {"det": each, "slogdet": each, "eigh": P("d", None), "svdvals": P("d", None)}.get(op, whole)
         yield Sharded(op, "matrices", fun, (x,), (whole,), out, 1)
-    fun = functools.partial(bj.solve, implementation="native")
-    yield Sharded("solve", "matrices", fun, (x, _float(8, 5, 3)), (whole, whole), whole, 2)
+    for op in ("solve", "triangular_solve"):
+        fun = functools.partial(getattr(bj, op), implementation="native")
+        yield Sharded(op, "matrices", fun, (x, _float(8, 5, 3)), (whole, whole), whole, 2)
+    fun = functools.partial(bj.ormqr, implementation="native")
+    yield Sharded("ormqr", "matrices", fun, (x, _float(8, 5), _float(8, 5, 3)), (whole, P("d", None), whole), whole, 3)
 
 
 def _alike():

@@ -26,6 +26,7 @@ DESCENDING, UNIQUE = {"descending": True}, {"unique": True}
 SCAN = {"reverse": False, "exclusive": False}
 EXTREMUM = {"rank": 2, "is_max": True, "magnitude": False}
 TWICE = {"repeats": np.array([2, 1])}
+TRIANGLE = {"upper": False, "transpose": False, "unit": False}
 MOVE = {"axes": np.array([3, 1]), "terms": np.zeros(0, np.int64), "base": np.int64(0), "fill": np.zeros(2, np.int64)}
 ADD, NONE = np.array([3, 1, -1]), np.zeros(0, np.int64)
 SLOT, FACTOR = S((4, 2), U), S((4, 2), F)
@@ -205,6 +206,20 @@ def _call(target, operands, out, attributes):
         ("cholesky: y must have the shape of x", "cholesky", [S((2, 3, 3), F)], S((3, 3), F), {"upper": False}),
         ("solve: b must have the batches of", "solve", [S((2, 3, 3), F), S((2, 4, 1), F)], S((2, 4, 1), F), {}),
         ("solve: b must have the dtype of a", "solve", [S((3, 3), F), S((3, 1), jnp.float16)], S((3, 1), jnp.float16), {}),
+        ("triangular_solve: b must have the batches of", "triangular_solve", [S((2, 3, 3), F), S((3, 3, 1), F)], S((3, 3, 1), F), TRIANGLE),
+        ("triangular_solve: a must be square", "triangular_solve", [S((3, 4), F), S((3, 1), F)], S((3, 1), F), TRIANGLE),
+        ("triangular_solve: y must have the shape of b", "triangular_solve", [S((3, 3), F), S((3, 1), F)], S((3, 2), F), TRIANGLE),
+        ("geqrf: tau must have the batches of", "geqrf", [S((2, 4, 3), F)], (S((2, 4, 3), F), S((2, 4), F)), {}),
+        ("geqrf: y must have the shape of x", "geqrf", [S((4, 3), F)], (S((3, 4), F), S((3,), F)), {}),
+        ("qr: q must have the batches of", "qr", [S((2, 4, 3), F)], (S((2, 4, 4), F), S((2, 3, 3), F)), {}),
+        ("qr: r must have the batches of", "qr", [S((2, 4, 3), F)], (S((2, 4, 3), F), S((2, 4, 3), F)), {}),
+        ("ormqr: tau must have at most 3 elements a matrix, got 4", "ormqr", [S((4, 3), F), S((4,), F), S((4, 2), F)], S((4, 2), F), {"transpose": False}),
+        ("ormqr: tau must have a dimension", "ormqr", [S((4, 3), F), S((), F), S((4, 2), F)], S((4, 2), F), {"transpose": False}),
+        ("ormqr: c must have the batches of", "ormqr", [S((4, 3), F), S((3,), F), S((3, 2), F)], S((3, 2), F), {"transpose": False}),
+        ("svd: u must have the batches of", "svd", [S((4, 3), F)], (S((4, 4), F), S((3,), F), S((3, 3), F)), {}),
+        ("svd: s must have the batches of", "svd", [S((4, 3), F)], (S((4, 3), F), S((4,), F), S((3, 3), F)), {}),
+        ("svd_values: x must be .* of at most 32", "svd_values", [S((33, 3), F)], S((3,), F), {}),
+        ("matrix_exp: x must be square matrices, got", "matrix_exp", [S((2, 3, 4), F)], S((2, 3, 4), F), {}),
         ("inverse: y must have the shape of x", "inverse", [S((3, 3), F)], S((3, 2), F), {}),
         ("lu: the pivots must be of type", "lu", [S((3, 4), F)], (S((3, 4), F), S((3,), F), S((3,), I)), {}),
         ("lu: the pivots must have the batches of", "lu", [S((4, 3), F)], (S((4, 3), F), S((4,), I), S((4,), I)), {}),

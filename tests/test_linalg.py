@@ -74,6 +74,21 @@ THEIRS = {
     ),
     "solve": (bj.solve, torch.linalg.solve, well_conditioned, [(2, 3, 3), (2, 3, 2)]),
     "solve of a vector": (bj.solve, torch.linalg.solve, well_conditioned, [(3, 3), (3,)]),
+    "triangular_solve": (
+        bj.triangular_solve, lambda a, b: torch.linalg.solve_triangular(a, b, upper=False), well_conditioned, [(2, 4, 4), (2, 4, 3)],
+    ),
+    "triangular_solve right, upper": (
+        lambda a, b: bj.triangular_solve(a, b, upper=True, left=False),
+        lambda a, b: torch.linalg.solve_triangular(a, b, upper=True, left=False), well_conditioned, [(3, 3), (2, 2, 3)],
+    ),
+    "triangular_solve transposed, ones": (
+        lambda a, b: bj.triangular_solve(a, b, transpose=True, unit_diagonal=True),
+        lambda a, b: torch.linalg.solve_triangular(a.mH, b, upper=True, unitriangular=True), _small, [(2, 4, 4), (4, 3)],
+    ),
+    "triangular_solve transposed, right": (
+        lambda a, b: bj.triangular_solve(a, b, transpose=True, left=False),
+        lambda a, b: torch.linalg.solve_triangular(a.mH, b, upper=True, left=False), well_conditioned, [(2, 4, 4), (2, 4)],
+    ),
     "inverse": (bj.inverse, torch.linalg.inv, well_conditioned, [(2, 3, 3)]),
     "lstsq": (
         lambda *a: bj.lstsq(*a)[0], lambda a, b: torch.linalg.lstsq(a, b)[0], well_conditioned, [(2, 5, 3), (2, 5, 2)],
@@ -104,7 +119,7 @@ def test_values_and_gradients_are_torchs(name, dtype):
     y, pulled = both(args)
     close(y, by_torch.numbers(want), "float64", 20)
     for got, expected in zip(pulled, gradients, strict=True):
-        close(got, expected.numpy().conj(), dtype, 200)
+        close(got, expected.resolve_conj().numpy().conj(), dtype, 200)
 
 
 def _needs_eig():
@@ -445,8 +460,13 @@ def test_what_is_no_matrix(name):
         (ValueError, r"lstsq: b must have shape \(4,\) or", bj.lstsq, (Y, jnp.float64(1)), {}),
         (TypeError, "lstsq: rcond must be a static number or None, got 'small'", bj.lstsq, (Y, Y), {"rcond": "small"}),
         (ValueError, "lstsq: rcond must be at least 0, got -1", bj.lstsq, (Y, Y), {"rcond": -1}),
+        (ValueError, r"triangular_solve: b must have shape \(3,\) or \(..., k, 3\) for a of", bj.triangular_solve, (X, Y.mT), {"left": False}),
+        (TypeError, "triangular_solve: unit_diagonal must be True or False, got 1", bj.triangular_solve, (X, X), {"unit_diagonal": 1}),
+        (ValueError, r"triangular_solve_backward: y must have the batch dimensions of a, \(2,\)", bj.triangular_solve_backward, (X, X[0], X[0]), {}),
+        (ValueError, r"triangular_solve_backward: y must have 3 columns, as a has", bj.triangular_solve_backward, (X, X[:, :, :2], X), {"left": False}),
+        (ValueError, r"triangular_solve_backward: dy must have shape \(2, 3, 3\), that of y", bj.triangular_solve_backward, (X, X, Y), {}),
         (TypeError, "solve: b must have the dtype of a, float64, got float32", bj.solve, (X, sent.ones(3, jnp.float32)), {}),
-        (ValueError, "qr: implementation='native', but the op has no kernel; cusolver computes it", bj.qr, (X,), {"implementation": "native"}),
+        (ValueError, "eig: implementation='native', but the op has no kernel; cusolver computes it", bj.eig, (X,), {"implementation": "native"}),
     ],
 )  # fmt: skip
 def test_what_is_refused(error, match, fun, args, kwargs):

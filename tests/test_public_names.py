@@ -60,7 +60,7 @@ def test_names_that_other_libraries_have_too():
 def test_segments_alone_call_their_first_operand_otherwise():
     """One name for the first operand: x, except where it is no plain array of elements or has a partner."""
     others = {
-        "segment_index": "segment_ids", "segment_": "data", "dequantize_": "q", "lerp": "start", "linear_scan": "a", "solve": "a", "lstsq": "a", "where": "condition",
+        "segment_index": "segment_ids", "segment_": "data", "dequantize_": "q", "lerp": "start", "linear_scan": "a", "solve": "a", "triangular_solve": "a", "lstsq": "a", "where": "condition",
         "gguf_dequantize": "data", "int4_awq_dequantize": "qweight", "nf4_dequantize": "data", "int4_dequantize": "data",
         "searchsorted": "sorted_sequence", "sort_key_val": "keys", "kv_cache_append": "cache", "fill": "value", "full": "shape",
         "histogramdd": "sample", "concat": "xs", "meshgrid": "xs", "paged_kv_append": "pages", "rope_scaled_table": "positions",

@@ -1,5 +1,7 @@
 """The kernels of small matrices compared with NumPy in float64: every size class, edges, and where there is no kernel."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -64,6 +66,44 @@ def test_equations_and_determinants_are_numpys(n, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", SIDES)
+def test_triangular_systems_are_scipys(n, dtype):
+    """Of either triangle, of which the other one and a diagonal of ones are not read."""
+    x, b = _drawn(n, dtype) / n + np.eye(n, dtype=dtype), _drawn(n, dtype, columns=7)
+    for upper, transpose, unit in itertools.product((False, True), repeat=3):
+        other = (
+            np.tril(np.ones((n, n), bool), int(unit) - 1) if upper else np.triu(np.ones((n, n), bool), 1 - int(unit))
+        )
+        whole = np.where(other, np.eye(n) if unit else 0, x.astype(np.float64))
+        whole = whole.mT if transpose else whole
+        hidden = np.where(other, np.nan, x).astype(dtype)
+        flags = {"upper": upper, "transpose": transpose, "unit_diagonal": unit}
+        factor = 4 * n * np.linalg.cond(whole).max()
+        _near(_native(bj.triangular_solve, hidden, b, **flags), np.linalg.solve(whole, b), dtype, factor)
+        right = _native(bj.triangular_solve, hidden, b.mT, left=False, **flags)
+        _near(right, np.linalg.solve(whole.mT, b).mT, dtype, factor)
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("n", [3, 6, 40])
+def test_the_gradient_of_triangular_systems_is_that_of_jax(n, left):
+    """By the public function, of matrices that have a kernel and of others."""
+    x, dy = _drawn(n, "float64") / n + np.eye(n), _drawn(n, "float64", columns=5)
+    dy = dy if left else dy.mT
+    for upper, transpose, unit in itertools.product((False, True), repeat=3):
+        flags = {"upper": upper, "left": left, "transpose": transpose, "unit_diagonal": unit}
+
+        @jax.jit
+        def both(a, b):
+            y, pull = jax.vjp(lambda a, b: bj.triangular_solve(a, b, implementation="xla", **flags), a, b)
+            implementation = "native" if n <= 32 else None
+            return pull(b), bj.triangular_solve_backward(a, y, b, implementation=implementation, **flags)
+
+        for want, got in zip(*both(x, dy), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [*((n, n) for n in SIDES), (5, 3), (3, 5), (32, 7), (2, 32)])
 def test_lu_is_scipys(shape, dtype):
     x = np.random.default_rng(3).standard_normal((9, *shape)).astype(dtype)
@@ -74,6 +114,59 @@ def test_lu_is_scipys(shape, dtype):
     p, lower, upper = _native(bj.lu, x)
     _near(p @ lower @ upper, x, dtype, 20)
     assert (np.abs(lower) <= 1).all()
+
+
+SHAPES = (*((n, n) for n in SIDES), (5, 3), (3, 5), (32, 7), (2, 32), (1, 9), (9, 1))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_qr_is_lapacks(shape, dtype):
+    """With its signs, in each mode; and products with q, without q itself."""
+    x = np.random.default_rng(5).standard_normal((9, *shape)).astype(dtype)
+    wide, (m, n) = x.astype(np.float64), shape
+    raw = [np.linalg.qr(one, "raw") for one in wide]
+    _near(_native(bj.qr, x, mode="raw")[0], [h for h, _ in raw], dtype, 40)
+    packed, tau = _native(bj.geqrf, x)
+    _near(packed.mT, [h for h, _ in raw], dtype, 40)
+    np.testing.assert_allclose(tau, [tau for _, tau in raw], atol=60 * EPS[dtype])
+    _near(_native(bj.qr, x, mode="r"), np.linalg.qr(wide, "r"), dtype, 40)
+    for mode in ("reduced", "complete"):
+        q, r = _native(bj.qr, x, mode=mode)
+        _near(q @ r, x, dtype, 20)
+        assert np.abs(q.mT @ q - np.eye(q.shape[-1])).max() <= 2 * (n + 4) * EPS[dtype]
+        assert (r == np.triu(r)).all()
+    c, narrow = (
+        np.random.default_rng(6).standard_normal((9, m, 3)).astype(dtype),
+        (packed.astype(dtype), tau.astype(dtype)),
+    )
+    for transpose in (False, True):
+        turned = q.mT if transpose else q
+        _near(_native(bj.ormqr, *narrow, c, transpose=transpose), turned @ c, dtype, 40)
+        _near(_native(bj.ormqr, *narrow, c.mT, transpose=transpose, left=False), c.mT @ turned, dtype, 40)
+    if m >= n:
+        _near(_native(bj.householder_product, *narrow), q[..., :n], dtype, 40)
+
+
+@pytest.mark.parametrize("scale", [1e30, 1e-30, 10.0 ** np.array([0, -25, 20, -30, 5, 30])])
+def test_qr_of_any_scale(scale):
+    """Columns of any size next to each other: no square over- or underflows."""
+    x = (_drawn(6, "float64") * scale).astype("float32")
+    q, r = _native(bj.qr, x)
+    want = np.linalg.qr(x.astype(np.float64))
+    size = np.abs(x).max(-2, keepdims=True).astype(np.float64)
+    assert (np.abs(q @ r - x) <= 20 * EPS["float32"] * size).all()
+    assert (np.abs(r - want[1]) <= 40 * EPS["float32"] * size).all()
+    assert np.abs(q.mT @ q - np.eye(6)).max() <= 20 * EPS["float32"]
+
+
+@pytest.mark.parametrize("n", [3, 6])
+def test_columns_that_are_zero_below_the_diagonal_stay(n):
+    """As LAPACK has it: there is no reflection."""
+    x = np.stack([np.triu(_drawn(n, "float64", 1)[0]), np.zeros((n, n)), np.eye(n), -np.eye(n)])
+    packed, tau = _native(bj.geqrf, x)
+    np.testing.assert_array_equal(packed, x)
+    np.testing.assert_array_equal(tau, 0 * tau)
 
 
 KINDS = {
@@ -105,10 +198,74 @@ def test_eigh_is_as_exact_as_lapack(n, dtype):
     assert (np.take_along_axis(v, (np.abs(v) >= near).argmax(-2)[:, None, :], -2) > 0).all()
 
 
+OF_RANK = {
+    "half": lambda x: np.where(np.arange(x.shape[-1]) % 2, x, x[..., :1]),
+    "orthonormal": lambda x: np.linalg.qr(x)[0] if x.shape[-2] >= x.shape[-1] else np.linalg.qr(x.mT)[0].mT,
+    "graded columns": lambda x: x * 10.0 ** np.linspace(0, -30, x.shape[-1]),
+    "graded rows": lambda x: x * 10.0 ** np.linspace(0, -30, x.shape[-2])[:, None],
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_svd_is_as_exact_as_lapack(shape, dtype):
+    """Values to the rounding of the largest; vectors orthonormal, also those of zeros."""
+    rng, (m, n), k = np.random.default_rng(8), shape, min(shape)
+    drawn = lambda: rng.standard_normal((3, m, n))
+    kinds = {
+        name: kind for name, kind in KINDS.items() if name in ("any", "zero", "of rank 1", "large", "small") or m == n
+    }
+    kinds["diagonal"] = lambda x: x * np.eye(m, n)
+    x = np.concatenate([kind(drawn()) for kind in (*kinds.values(), *OF_RANK.values())]).astype(dtype)
+    u, s, vh = _native(bj.svd, x)
+    wide, want = x.astype(np.float64), np.linalg.svd(x.astype(np.float64), compute_uv=False)
+    size = want[:, 0] * EPS[dtype]
+    assert (np.diff(s) <= 0).all() and (s >= 0).all()
+    assert (np.abs(s - want).max(-1) <= (4 * k + 8) * size).all()
+    assert (np.abs(u * s[:, None] @ vh - wide).max((-2, -1)) <= 20 * size).all()
+    for q in (u, vh.mT):
+        assert np.abs(q.mT @ q - np.eye(k)).max() <= 2 * (k + 8) * EPS[dtype]
+    near = (1 - 16 * EPS[dtype] ** 0.5) * np.abs(u).max(-2, keepdims=True)
+    assert (np.take_along_axis(u, (np.abs(u) >= near).argmax(-2)[:, None, :], -2) > 0).all()
+    np.testing.assert_array_equal(_native(bj.svdvals, x), s)
+    full, _, full_vh = _native(bj.svd, x, full_matrices=True)
+    np.testing.assert_array_equal(full[..., :k], u)
+    for q in (full, full_vh):
+        assert np.abs(q.mT @ q - np.eye(q.shape[-1])).max() <= 2 * (max(shape) + 8) * EPS[dtype]
+
+
+def _exponential(x):
+    """By the series of a fraction of x, in long doubles: SciPy's float64 has errors of hundreds of roundings."""
+    count = 8 + max(0, int(np.ceil(np.log2(np.abs(x).sum(0).max() + 1))))
+    x = x.astype(np.longdouble) / np.longdouble(2) ** count
+    y = term = np.eye(len(x), dtype=np.longdouble)
+    for i in range(1, 20):
+        term = term @ x / i
+        y = y + term
+    for _ in range(count):
+        y = y @ y
+    return y.astype(np.float64)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", SIDES)
+def test_exponentials_are_those_of_the_series(n, dtype):
+    """Of matrices that are not squared, and of those that are in part of a batch."""
+    x = _drawn(n, "float64", 12) / n**0.5 * np.array([1e-30, 0.01, 0.3, 1, 3, 10] * 2)[:, None, None]
+    x = x.astype(dtype)
+    norm = np.abs(x).sum(-2).max()
+    _near(_native(bj.matrix_exp, x), [_exponential(one) for one in x.astype(np.float64)], dtype, 8 * (norm + n + 1))
+
+
 ONE = {
     "cholesky": lambda x: bj.cholesky(x @ x.mT, implementation="native"),
     "solve": lambda x: bj.solve(x, x[..., :1], implementation="native"),
     "inverse": lambda x: bj.inverse(x, implementation="native"),
+    "triangular_solve": lambda x: bj.triangular_solve(x, x[..., :2], implementation="native"),
+    "qr": lambda x: bj.qr(x, implementation="native"),
+    "ormqr": lambda x: bj.ormqr(x, x[..., 0], x, implementation="native"),
+    "svd": lambda x: bj.svd(x, implementation="native"),
+    "matrix_exp": lambda x: bj.matrix_exp(x, implementation="native"),
     "lu": lambda x: bj.lu(x, implementation="native"),
     "slogdet": lambda x: bj.slogdet(x, implementation="native"),
     "eigh": lambda x: bj.eigh(x, implementation="native"),
@@ -142,12 +299,24 @@ def test_failures_are_of_one_matrix(n):
     assert np.isfinite(y[0]).all() and np.isnan(y[1:]).all()
     w, v = _native(bj.eigh, x)
     assert np.isfinite(w[:3]).all() and np.isnan(w[3:]).all() and np.isfinite(v[:3]).all() and np.isnan(v[3:]).all()
+    for y in (*_native(bj.svd, x), _native(bj.svdvals, x), _native(bj.matrix_exp, x)):
+        assert np.isfinite(y[:3]).all() and np.isnan(y[3:]).all()
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_exponentials_of_extreme_norms(n):
+    """They underflow to 0; a norm of more than 2^18, or one that overflows, gives NaN, of that matrix alone."""
+    x = np.stack([c * np.eye(n) for c in (-1e5, 0, 1e6, 1e30)] + [np.full((n, n), 3e38)]).astype("float32")
+    y = _native(bj.matrix_exp, x)
+    np.testing.assert_array_equal(y[:2], [0 * np.eye(n), np.eye(n)])
+    assert np.isnan(y[2:]).all()
 
 
 @pytest.mark.parametrize("n", [2, 4, 9])
 def test_singular_matrices(n):
     x = np.ones((2, n, n))
     assert not np.isfinite(_native(bj.inverse, x)).all() and not np.isfinite(_native(bj.solve, x, x)).all()
+    assert not np.isfinite(_native(bj.triangular_solve, np.eye(n) * (np.arange(n) > 0), x)).all()
     assert (_native(bj.det, x) == 0).all()
     sign, size = _native(bj.slogdet, x)
     assert (sign == 0).all() and (size == -np.inf).all()
@@ -157,16 +326,33 @@ def test_singular_matrices(n):
     np.testing.assert_array_equal(upper[0], np.where(first[:, None], 1, np.zeros((n, n))))
 
 
+@pytest.mark.parametrize("shape", [(0, 3, 3), (2, 0, 0), (0, 0), (0, 9, 9), (2, 3, 0), (2, 0, 6), (0, 6, 2)])
+def test_empty_factors(shape):
+    x, k = np.zeros(shape), min(shape[-2:])
+    reduced = [(*shape[:-1], k), (*shape[:-2], k, shape[-1])]
+    assert [y.shape for y in _native(bj.qr, x)] == reduced
+    q, r = _native(bj.qr, x, mode="complete")
+    assert r.shape == shape
+    np.testing.assert_array_equal(q, np.broadcast_to(np.eye(shape[-2]), (*shape[:-1], shape[-2])))
+    assert [y.shape for y in _native(bj.geqrf, x)] == [shape, (*shape[:-2], k)]
+    assert [y.shape for y in _native(bj.svd, x)] == [reduced[0], (*shape[:-2], k), reduced[1]]
+    assert _native(bj.svdvals, x).shape == (*shape[:-2], k)
+
+
 @pytest.mark.parametrize("shape", [(0, 3, 3), (2, 0, 0), (0, 0), (0, 9, 9)])
 def test_empty_matrices_and_batches(shape):
     x = np.zeros(shape)
     assert _native(bj.cholesky, x).shape == _native(bj.inverse, x).shape == _native(bj.solve, x, x).shape == shape
+    assert _native(bj.triangular_solve, x, x, left=False).shape == _native(bj.matrix_exp, x).shape == shape
     assert [y.shape for y in _native(bj.eigh, x)] == [shape[:-1], shape]
     assert [y.shape for y in _native(bj.lu, x)] == [shape] * 3
     np.testing.assert_array_equal(_native(bj.det, x), np.ones(shape[:-2]))
 
 
-@pytest.mark.parametrize("name", ["cholesky", "det", "eigh", "inverse", "lu", "lu_factor", "slogdet"])
+@pytest.mark.parametrize(
+    "name",
+    ["cholesky", "det", "eigh", "geqrf", "inverse", "lu", "lu_factor", "matrix_exp", "qr", "slogdet", "svd", "svdvals"],
+)
 def test_there_is_no_kernel_of_other_matrices(name):
     """Those are the library's, as the plan says; a call that asks for a kernel is refused."""
     for x in (jax.ShapeDtypeStruct((2, 33, 33), "float32"), jax.ShapeDtypeStruct((2, 3, 3), "complex64")):
@@ -179,8 +365,9 @@ def test_there_is_no_kernel_of_other_matrices(name):
     assert bj.plan(name, jax.ShapeDtypeStruct((2, 32, 32), "float32"), implementation="native").backend == "native"
 
 
-def test_all_of_a_system_must_be_small():
+@pytest.mark.parametrize("name", ["solve", "triangular_solve"])
+def test_all_of_a_system_must_be_small(name):
     a, b = (jax.ShapeDtypeStruct((32, n), "float32") for n in (32, 33))
-    assert bj.plan("solve", a, b).targets == ()
-    with pytest.raises(ValueError, match=r"solve: .* got float32\[32, 32\] and float32\[32, 33\]"):
-        bj.plan("solve", a, b, implementation="native")
+    assert bj.plan(name, a, b).targets == ()
+    with pytest.raises(ValueError, match=rf"{name}: .* got float32\[32, 32\] and float32\[32, 33\]"):
+        bj.plan(name, a, b, implementation="native")

@@ -7,7 +7,8 @@ from ._matrix_exp import matrix_exp
 from ._qr import batched_qr, geqrf, qr
 from ._reflectors import batched_ormqr, batched_ormqr_wy, batched_qr_materialize, householder_product, ormqr
 from ._solve import inverse, lstsq, solve
-from ._svd import batched_svd, batched_svda, svd
+from ._svd import batched_svd, batched_svda, svd, svdvals
+from ._triangular import triangular_solve, triangular_solve_backward
 
 __all__ = [
     "batched_ormqr",
@@ -32,4 +33,7 @@ __all__ = [
     "slogdet",
     "solve",
     "svd",
+    "svdvals",
+    "triangular_solve",
+    "triangular_solve_backward",
 ]

@@ -2,24 +2,26 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from .._core import checks
 from .._core.compiled import compiled
 from .._core.facade import facade_api
+from .._core.kernel import kernel
 from .._core.types import Implementation
 from .._core.wide import wide
-from ._declared import case, definite, one_matrix
+from ._declared import case, definite
 from ._matrices import finite, identity, matmul, matrices, rounded
+from ._small import is_small, of_small_matrices
 
 SQUARES = 16  # at most; a loop of a known length has a gradient
 # Padé's approximation: its degree, and the norm up to which it is exact in the dtype (Higham, 2005).
 NARROW, WIDE = (7, 3.925724783138660), (13, 5.371920351148152)
 
 
-@facade_api("cusolver")
+@facade_api("cusolver", has_kernels=True)
 def matrix_exp(x: ArrayLike, *, implementation: Implementation = None) -> Array:
     """Exponential of square matrices.
 
@@ -28,7 +30,8 @@ def matrix_exp(x: ArrayLike, *, implementation: Implementation = None) -> Array:
 
     Args:
         x: floats or complex numbers of shape (..., n, n).
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+            None for automatic.
 
     Returns:
         Array of x's shape and dtype. NaN where a matrix has elements that are not finite, or a norm of more than about 2^18.
@@ -40,7 +43,11 @@ def matrix_exp(x: ArrayLike, *, implementation: Implementation = None) -> Array:
 
     Source: torch.linalg.matrix_exp; jax.scipy.linalg.expm; scipy.linalg.expm.
     """
-    return _matrix_exp(matrices("matrix_exp", "x", x, square=True))
+    op = "matrix_exp"
+    x = matrices(op, "x", x, square=True)
+    if not is_small(op, implementation, x):
+        return _matrix_exp(x)
+    return rounded(x.dtype, _op(wide(x), implementation=implementation))
 
 
 @compiled()
@@ -82,9 +89,24 @@ def _small(rng, *shape):
     return 0.2 * definite(rng, *shape)
 
 
-one_matrix(
+def _native(x, *, save):
+    return kernel("matrix_exp", "...nm -> ...nm", x, out=[jax.ShapeDtypeStruct(x.shape, x.dtype)])
+
+
+def _tangent(x, dx):
+    return jax.jvp(lambda x: (_matrix_exp(x),), (x,), (dx,))[1]
+
+
+_op = of_small_matrices(
     "matrix_exp",
     matrix_exp,
-    (case("a batch", (2, 3, 3), draw=_small), case("two batches", (2, 1, 4, 4), draw=_small)),
-    dtypes=checks.INEXACT,
+    (
+        case("a batch", (2, 3, 3), draw=_small),
+        case("two batches", (2, 1, 4, 4), draw=_small),
+        case("of a team", (2, 6, 6), draw=_small),
+    ),
+    forward=(lambda x: (_matrix_exp(x),), _native),
+    tangent=(_tangent,),
+    residuals=("x",),
+    like="x",
 )

@@ -10,14 +10,16 @@ from jax.typing import ArrayLike
 from .._core import checks
 from .._core.compiled import compiled
 from .._core.facade import facade_api
+from .._core.kernel import kernel
 from .._core.types import Implementation
 from .._core.wide import wide
-from ._declared import case, one_matrix
+from ._declared import case
 from ._matrices import adjoint, diagonal, identity, matmul, matrices, rounded, skew, triangular
-from ._reflectors import product
+from ._reflectors import product, product_by_op
+from ._small import is_small, of_small_matrices
 
 
-@facade_api("cusolver")
+@facade_api("cusolver", has_kernels=True)
 def qr(
     x: ArrayLike,
     *,
@@ -33,7 +35,8 @@ def qr(
     Args:
         x: floats or complex numbers of shape (..., m, n).
         mode: static, "reduced", "complete", "r", or "raw" for Householder vectors.
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+            None for automatic.
 
     Returns:
         In x's dtype, with k = min(m, n): (q, r) of shapes (..., m, k) and (..., k, n), or (..., m, m) and (..., m, n) for
@@ -52,7 +55,27 @@ def qr(
     op = "qr"
     x = matrices(op, "x", x)
     mode = checks.choice(op, "mode", mode, ("reduced", "complete", "r", "raw"))
-    return _qr(x, mode=mode)
+    if not is_small(op, implementation, x):
+        return _qr(x, mode=mode)
+    w, (m, n) = wide(x), x.shape[-2:]
+    if mode == "raw":
+        packed, tau = _packed_op(w, implementation=implementation, save=True)
+        return _transposed(x, packed), rounded(x.dtype, tau)
+    if mode == "complete" and m > n:
+        packed, tau = _packed_op(w, implementation=implementation, save=True)
+        return _completed(x, product_by_op(packed, tau, m, implementation), packed)
+    q, r = _op(w, implementation=implementation, save=True)
+    return rounded(x.dtype, r) if mode == "r" else rounded(x.dtype, q, r)
+
+
+@compiled()
+def _transposed(x, packed):
+    return rounded(x.dtype, packed.mT)
+
+
+@compiled()
+def _completed(x, q, packed):
+    return rounded(x.dtype, q, jnp.triu(packed))
 
 
 @compiled("mode")
@@ -68,7 +91,7 @@ def _qr(x, *, mode):
     return rounded(x.dtype, r) if mode == "r" else rounded(x.dtype, q, r)
 
 
-@facade_api("cusolver")
+@facade_api("cusolver", has_kernels=True)
 def geqrf(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Array, Array]:
     """QR factorization as Householder vectors, of which `householder_product` and `ormqr` make products with Q.
 
@@ -78,7 +101,8 @@ def geqrf(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Array
 
     Args:
         x: floats or complex numbers of shape (..., m, n).
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+            None for automatic.
 
     Returns:
         (y, tau). y, of x's shape and dtype, has R on and above the diagonal, and below it the vectors v_i, whose ones on the
@@ -92,7 +116,11 @@ def geqrf(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Array
 
     Source: torch.geqrf, without a gradient; jax.numpy.linalg.qr(mode="raw"), which transposes y and has no derivative.
     """
-    return _geqrf(matrices("geqrf", "x", x))
+    op = "geqrf"
+    x = matrices(op, "x", x)
+    if not is_small(op, implementation, x):
+        return _geqrf(x)
+    return rounded(x.dtype, *_packed_op(wide(x), implementation=implementation, save=True))
 
 
 batched_qr = geqrf
@@ -113,14 +141,24 @@ def packed_qr(x):
 def _packed_qr_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
     packed, tau = packed_qr(x)
-    m, n = x.shape[-2:]
-    k = min(m, n)
-    q, r = product(packed, tau, k), jnp.triu(packed[..., :k, :])
+    return (packed, tau), _packed_tangent(packed, tau, dx)
+
+
+def _factors_tangent(q, r, dx):
+    """Of q, of k columns, and of r, of k rows."""
+    k = q.shape[-1]
     w = triangular(r[..., :k], dx[..., :k], left=False)
     c = matmul(adjoint(q), w)
     s = skew(c)
-    dr = jnp.triu(matmul(adjoint(q), dx) - matmul(s, r))
-    dq = w + matmul(q, s - c)
+    return w + matmul(q, s - c), jnp.triu(matmul(adjoint(q), dx) - matmul(s, r))
+
+
+def _packed_tangent(packed, tau, dx):
+    x = packed  # of its shape and dtype
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    q, r = product(packed, tau, k), jnp.triu(packed[..., :k, :])
+    dq, dr = _factors_tangent(q, r, dx)
 
     # V U = I - Q. In a square matrix nothing is below the last element, and no column of V is divided by the last tau.
     v = jnp.tril(packed[..., :k], -1) + identity(m, k, x)
@@ -137,15 +175,41 @@ def _packed_qr_jvp(primals, tangents):
         dv = jnp.concatenate([dv, rest], -2)
     below = jnp.concatenate([jnp.tril(dv, -1), jnp.zeros((*x.shape[:-1], n - k), x.dtype)], -1)
     above = jnp.concatenate([dr, jnp.zeros((*x.shape[:-2], m - k, n), x.dtype)], -2)
-    return (packed, tau), (above + below, diagonal(du))
+    return above + below, diagonal(du)
+
+
+def _native(x, *, save):
+    (m, n), batch = x.shape[-2:], x.shape[:-2]
+    out = [jax.ShapeDtypeStruct((*batch, *shape), x.dtype) for shape in ((m, min(m, n)), (min(m, n), n))]
+    return kernel("qr", "...mn -> ...mk, ...kn", x, out=out)[: None if save else 1]
+
+
+def _packed_native(x, *, save):
+    out = [jax.ShapeDtypeStruct(shape, x.dtype) for shape in (x.shape, (*x.shape[:-2], min(x.shape[-2:])))]
+    return kernel("geqrf", "...mn -> ...mn, ...k", x, out=out)[: None if save else 1]
 
 
 _CASES = case("tall", (2, 4, 3)), case("square", (2, 3, 3)), case("wide", (2, 3, 4))
-one_matrix(
+_TEAM = case("of a team", (2, 6, 5))
+_op = of_small_matrices(
     "qr",
     qr,
-    (*_CASES, case("complete", (2, 4, 2), mode="complete"), case("raw", (2, 4, 3), mode="raw")),
+    (*_CASES, _TEAM, case("complete", (2, 3, 4), mode="complete")),
+    forward=(lambda x: tuple(jnp.linalg.qr(x)), _native),
+    tangent=(lambda x, q, r, dx: _factors_tangent(q, r, dx),),
+    residuals=("x", "q", "r"),
+    results=("q", "r"),
     outputs=("q", "r"),
-    own_rules=True,
+    like="x",
 )
-one_matrix("geqrf", geqrf, _CASES, outputs=("y", "tau"), own_rules=True)
+_packed_op = of_small_matrices(
+    "geqrf",
+    geqrf,
+    (*_CASES, _TEAM),
+    forward=(packed_qr, _packed_native),
+    tangent=(_packed_tangent,),
+    residuals=("y", "tau"),
+    results=("y", "tau"),
+    outputs=("y", "tau"),
+    like="y",
+)

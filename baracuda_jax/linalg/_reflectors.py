@@ -1,5 +1,6 @@
-"""Products of Householder reflections with matrices, in blocks: I - V T V^H, plain JAX that JAX differentiates."""
+"""Products of Householder reflections with matrices: in plain JAX in blocks I - V T V^H, of which the derivatives are."""
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
@@ -7,15 +8,19 @@ from jax.typing import ArrayLike
 from .._core import checks
 from .._core.compiled import compiled
 from .._core.facade import facade_api
+from .._core.kernel import kernel
+from .._core.op import compose
+from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
-from ._declared import case, declared
+from ._declared import case
 from ._matrices import adjoint, identity, matmul, matrices, rounded, same_batch, scaled_identity, triangular
+from ._small import is_small, of_small_matrices
 
 BLOCK = 32
 
 
-@facade_api("cusolver")
+@facade_api("cusolver", has_kernels=True)
 def householder_product(x: ArrayLike, tau: ArrayLike, *, implementation: Implementation = None) -> Array:
     """First columns of a product of Householder reflections: the matrix Q of what `geqrf` returns.
 
@@ -27,7 +32,8 @@ def householder_product(x: ArrayLike, tau: ArrayLike, *, implementation: Impleme
     Args:
         x: floats or complex numbers of shape (..., m, n) with m >= n.
         tau: array of x's dtype, of shape (..., k) with k <= n.
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+            None for automatic.
 
     Returns:
         Array of x's shape and dtype.
@@ -44,13 +50,15 @@ def householder_product(x: ArrayLike, tau: ArrayLike, *, implementation: Impleme
     x, tau = _reflections(op, x, tau)
     if x.shape[-2] < x.shape[-1]:
         raise ValueError(f"{op}: x must have at least as many rows as columns, got shape {x.shape}")
-    return _householder_product(x, tau)
+    if not is_small(op, implementation, x):
+        return _householder_product(x, tau)
+    return rounded(x.dtype, product_by_op(wide(x), wide(tau), x.shape[-1], implementation))
 
 
 batched_qr_materialize = householder_product
 
 
-@facade_api("cusolver")
+@facade_api("cusolver", has_kernels=True)
 def ormqr(
     x: ArrayLike,
     tau: ArrayLike,
@@ -72,8 +80,9 @@ def ormqr(
         c: array of x's dtype, of shape (..., m, p), or (..., p, m) where Q is on the right.
         left: static, whether Q is on the left.
         transpose: static, whether to multiply by Q^H.
-        block: static, so many reflections are applied at a time.
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        block: static, so many reflections are applied at a time; the kernel applies one by one.
+        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+            None for automatic.
 
     Returns:
         Array of c's shape and dtype.
@@ -98,7 +107,18 @@ def ormqr(
         side = "rows" if left else "columns"
         raise ValueError(f"{op}: c must have {x.shape[-2]} {side}, as x has rows, got shape {c.shape}")
     block = checks.integer(op, "block", block, 1)
-    return _ormqr(x, tau, c, left=left, transpose=transpose, block=block)
+    if not is_small(op, implementation, x, c):
+        return _ormqr(x, tau, c, left=left, transpose=transpose, block=block)
+    y = _turned(c, left)
+    y = _op(
+        wide(x),
+        wide(tau),
+        y,
+        transpose=transpose if left else not transpose,
+        block=block,
+        implementation=implementation,
+    )
+    return rounded(c.dtype, _turned(y, left))
 
 
 batched_ormqr = batched_ormqr_wy = ormqr
@@ -127,6 +147,23 @@ def _ormqr(x, tau, c, *, left, transpose, block):
     return rounded(c.dtype, y if left else adjoint(y))
 
 
+@compiled("left")
+def _turned(c, left):
+    """c Q is the adjoint of Q^H c^H."""
+    return wide(c if left else adjoint(c))
+
+
+@compiled("columns")
+def _first_columns(packed, *, columns):
+    return identity(packed.shape[-2], columns, packed)
+
+
+def product_by_op(packed, tau, columns, implementation):
+    """The first columns of Q, by the op."""
+    first = _first_columns(packed, columns=columns)
+    return _op(packed, tau, first, transpose=False, block=BLOCK, implementation=implementation)
+
+
 def product(packed, tau, columns):
     """The first columns of Q."""
     return applied(packed, tau, identity(packed.shape[-2], columns, packed))
@@ -153,30 +190,51 @@ def _draw(rng, *shape):
     return 0.6 * rng.standard_normal(shape)
 
 
-declared(
+def _reference(x, tau, c, *, transpose, block):
+    return (applied(x, tau, c, transpose, block),)
+
+
+def _native(x, tau, c, *, transpose, block, save):
+    y = jax.ShapeDtypeStruct(c.shape, c.dtype)
+    return kernel("ormqr", "...mn, ...k, ...mp -> ...mp", x, tau, c, out=[y], transpose=transpose)
+
+
+def _tangent(x, tau, c, dx, dtau, dc, **how):
+    return jax.jvp(lambda *args: _reference(*args, **how), (x, tau, c), (dx, dtau, dc))[1]
+
+
+def _backward(x, tau, c, dy, **how):
+    return jax.vjp(lambda *args: _reference(*args, **how), x, tau, c)[1]((dy,))
+
+
+_op = of_small_matrices(
+    "ormqr",
+    ormqr,
+    (
+        case("left", (2, 4, 3), (2, 3), (2, 4, 2), draw=_draw),
+        case("right", (2, 4, 3), (2, 3), (2, 2, 4), draw=_draw, left=False, block=2),
+        case("left, transposed", (2, 4, 3), (2, 3), (2, 4, 2), draw=_draw, transpose=True, block=2),
+        case("right, transposed", (2, 3, 4), (2, 2), (2, 2, 3), draw=_draw, left=False, transpose=True),
+        case("of a team", (2, 6, 6), (2, 4), (2, 6, 5), draw=_draw),
+    ),
+    forward=(_reference, _native),
+    tangent=(_tangent,),
+    backward=(_backward,),
+    operands=("x", "tau", "c"),
+    residuals=("x", "tau", "c"),
+)
+compose(
     "householder_product",
+    family="linalg",
+    category=OpCategory.LINALG,
     public=householder_product,
     cases=(
         case("tall", (2, 4, 3), (2, 3), draw=_draw),
         case("square", (2, 3, 3), (2, 3), draw=_draw),
         case("few reflections", (2, 4, 3), (2, 2), draw=_draw),
     ),
+    dtypes=checks.FLOATS,
     operands=("x", "tau"),
+    made_of=("ormqr",),
     differentiable=("x", "tau"),
-    dtypes=checks.FLOATS,
-    own_rules=True,
-)
-declared(
-    "ormqr",
-    public=ormqr,
-    cases=(
-        case("left", (2, 4, 3), (2, 3), (2, 4, 2), draw=_draw),
-        case("right", (2, 4, 3), (2, 3), (2, 2, 4), draw=_draw, left=False, block=2),
-        case("left, transposed", (2, 4, 3), (2, 3), (2, 4, 2), draw=_draw, transpose=True, block=2),
-        case("right, transposed", (2, 3, 4), (2, 2), (2, 2, 3), draw=_draw, left=False, transpose=True),
-    ),
-    operands=("x", "tau", "c"),
-    differentiable=("x", "tau", "c"),
-    dtypes=checks.FLOATS,
-    own_rules=True,
 )

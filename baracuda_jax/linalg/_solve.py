@@ -16,6 +16,7 @@ from .._core.types import Implementation
 from .._core.wide import wide
 from ._declared import case, declared
 from ._matrices import adjoint, finite, matmul, matrices, rounded
+from ._right_sides import as_it_came, right_sides, same_batches
 from ._small import is_small, of_small_matrices
 
 
@@ -43,21 +44,16 @@ def solve(a: ArrayLike, b: ArrayLike, *, implementation: Implementation = None) 
     Source: torch.linalg.solve, which also takes batches of vectors; jax.numpy.linalg.solve; numpy.linalg.solve.
     """
     op = "solve"
-    a, b = _right_sides(op, matrices(op, "a", a, square=True), b)
-    matrix, sides = _same_batches(a, b)
+    a, b = right_sides(op, matrices(op, "a", a, square=True), b)
+    matrix, sides = same_batches(a, b)
     if is_small(op, implementation, matrix, sides):
-        return _as_it_came(a, b, _op(matrix, sides, implementation=implementation))
-    return _as_it_came(a, b, _solve(matrix, sides))
+        return as_it_came(a, b, _op(matrix, sides, implementation=implementation))
+    return as_it_came(a, b, _solve(matrix, sides))
 
 
 @compiled()
 def _solve(a, b):
     return jnp.linalg.solve(a, b)
-
-
-@compiled()
-def _as_it_came(a, b, y):
-    return rounded(a.dtype, y if b.ndim > 1 else y[..., 0])
 
 
 def _native(a, b, *, save):
@@ -147,7 +143,7 @@ def lstsq(
     where singular values are equal; numpy.linalg.lstsq, whose residuals are empty for matrices of lower rank.
     """
     op = "lstsq"
-    a, b = _right_sides(op, matrices(op, "a", a), b)
+    a, b = right_sides(op, matrices(op, "a", a), b)
     if rcond is not None:
         if isinstance(rcond, jax.core.Tracer | bool) or not isinstance(rcond, int | float | np.floating):
             raise TypeError(f"{op}: rcond must be a static number or None, got {rcond!r}")
@@ -159,7 +155,7 @@ def lstsq(
 
 @compiled("rcond")
 def _lstsq(a, b, *, rcond):
-    rows, sides = _same_batches(a, b)
+    rows, sides = same_batches(a, b)
     known, back = finite(rows)
     rcond = float(jnp.finfo(known.dtype).eps) * max(known.shape[-2:]) if rcond is None else rcond
     s = jnp.linalg.svd(jax.lax.stop_gradient(known), compute_uv=False)
@@ -202,32 +198,6 @@ def _least_squares_jvp(rcond, primals, tangents):
     outside = matmul(dah, matmul(ph, y))
     dy = matmul(p, db - matmul(da, y) + matmul(ph, matmul(dah, b - matmul(a, y))))
     return y, dy + outside - matmul(p, matmul(a, outside))
-
-
-def _right_sides(op, a, b):
-    """a and b, which has as many rows."""
-    b = checks.array(op, "b", b)
-    checks.same_dtype(op, "b", b, "a", a)
-    if not b.ndim or b.shape[-2 if b.ndim > 1 else 0] != a.shape[-2]:
-        raise ValueError(
-            f"{op}: b must have shape ({a.shape[-2]},) or (..., {a.shape[-2]}, k) for a of shape {a.shape}, got {b.shape}"
-        )
-    try:
-        jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    except ValueError:
-        raise ValueError(
-            f"{op}: the batch dimensions of b must broadcast with those of a, {a.shape[:-2]}, got {b.shape[:-2]}"
-        ) from None
-    return a, b
-
-
-@compiled()
-def _same_batches(a, b):
-    """Both in the wide type, with the batch dimensions of both; a vector as a column."""
-    a, b = wide(a), wide(b)
-    b = b if b.ndim > 1 else b[:, None]
-    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return tuple(jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
 
 
 _op = of_small_matrices(

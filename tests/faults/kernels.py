@@ -340,6 +340,26 @@ def the_last_row_is_not_eliminated():
     return of_kernel("lu", results=lambda ys, x, **_: [ys[0].at[..., -1, :].set(x[..., -1, :]), *ys[1:]])
 
 
+@planted(VALUE, op="triangular_solve", tier="changed", case="ones", dtype="float32")
+def a_diagonal_of_ones_is_read():
+    return of_kernel("triangular_solve", attributes=lambda unit, **_: {"unit": False})
+
+
+@planted(VALUE, op="qr", tier="changed", case="of a team", dtype="float32")
+def a_row_of_r_has_the_other_sign():
+    return of_kernel("qr", results=_result(1, lambda r: r.at[..., -1, :].multiply(-1)))
+
+
+@planted(VALUE, op="svd", tier="changed", case="of a team", dtype="float32")
+def the_last_two_singular_values_are_exchanged():
+    return of_kernel("svd", results=_result(1, lambda s: s.at[..., -2:].set(s[..., :-3:-1])))
+
+
+@planted(VALUE, op="matrix_exp", tier="changed", case="of a team", dtype="float32")
+def the_last_row_is_that_of_x():
+    return of_kernel("matrix_exp", results=lambda ys, x, **_: [ys[0].at[..., -1, :].set(x[..., -1, :])])
+
+
 def _one_on(x, begin, *rest, **_):
     return x, begin + 1, *rest
 

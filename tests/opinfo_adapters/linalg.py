@@ -84,5 +84,9 @@ def linalg_solve(a, b, left=True):
     return bj.solve(a, b[..., None])[..., 0] if is_vector else bj.solve(a, b)
 
 
+def linalg_solve_triangular(a, b, upper, left=True, unitriangular=False):
+    return bj.triangular_solve(a, b, upper=upper, left=left, unit_diagonal=unitriangular)
+
+
 def linalg_svdvals(x):
-    return bj.svd(x)[1]
+    return bj.svdvals(x)

@@ -46,6 +46,17 @@ solve = np.linalg.solve
 matrix_exp = _each(scipy.linalg.expm)
 
 
+@_each
+def triangular_solve(a, b, upper=False, left=True, transpose=False, unit_diagonal=False):
+    if left:
+        return scipy.linalg.solve_triangular(
+            a, b, trans="C" if transpose else "N", lower=not upper, unit_diagonal=unit_diagonal
+        )
+    whole = np.triu(a) if upper else np.tril(a)
+    np.fill_diagonal(whole, np.where(unit_diagonal, 1, np.diag(whole)))
+    return b @ np.linalg.inv(whole.conj().T if transpose else whole)
+
+
 def slogdet(x):
     return tuple(np.linalg.slogdet(x))
 
@@ -92,6 +103,10 @@ def svd(x, full_matrices=False, degenerate=None):
     if full_matrices:
         u, v = (np.concatenate([q, np.linalg.qr(q, "complete")[0][:, q.shape[1] :]], 1) for q in (u, v))
     return u, s, v.conj().T
+
+
+def svdvals(x):
+    return np.linalg.svd(x, compute_uv=False)
 
 
 def batched_svda(x, rank, degenerate=None):

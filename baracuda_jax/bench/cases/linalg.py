@@ -20,7 +20,12 @@ SMALL = (
     "slogdet",
     "eigh",
     "inverse",
-)  # and solve: they have kernels for small matrices
+    "qr",
+    "geqrf",
+    "svd",
+    "svdvals",
+    "matrix_exp",
+)  # and those of linear systems: they have kernels for small matrices
 ROUGH = 200.0  # sums of n products, and what an inverse adds to their errors
 
 
@@ -58,6 +63,9 @@ MATRIX = {
         {}, lambda y: y[1], lambda x: jnp.linalg.svd(x, full_matrices=False)[1],
         lambda torch, x: torch.linalg.svd(x, full_matrices=False)[1],
     ),
+    "svdvals": (
+        {}, lambda s: s, lambda x: jnp.linalg.svd(x, compute_uv=False), lambda torch, x: torch.linalg.svdvals(x),
+    ),
     "batched_svda": ({"rank": 2}, lambda y: y[1], lambda x: jnp.linalg.svd(x, full_matrices=False)[1][:, :2], None),
     "eigh": ({}, _first, _eigenvalues, lambda torch, x: torch.linalg.eigh((x + x.mT) / 2)[0]),
     "eig": ({}, lambda y: y[0].real, lambda x: jnp.linalg.eig(x)[0].real, lambda torch, x: torch.linalg.eig(x)[0].real),
@@ -89,9 +97,16 @@ def _of_equations(shape):
     return _of_system("solve", shape, jnp.linalg.solve, lambda torch, a, b: torch.linalg.solve(a, b))
 
 
+def _of_triangles(shape):
+    plain = lambda a, b: jax.lax.linalg.triangular_solve(a, b, left_side=True, lower=True)
+    torch_program = lambda torch, a, b: torch.linalg.solve_triangular(a, b, upper=False)
+    return _of_system("triangular_solve", shape, plain, torch_program)
+
+
 def small(shape):
     """The ops that have kernels for small matrices."""
-    return [*(_of_matrix(op, shape) for op in SMALL), _of_equations(shape)]
+    reflections = (_of_reflections("ormqr", shape),)
+    return [*(_of_matrix(op, shape) for op in SMALL), _of_equations(shape), _of_triangles(shape), *reflections]
 
 
 def _of_reflections(op, shape):
@@ -114,6 +129,7 @@ def benchmarks(size):
         for op in MATRIX:
             yield _of_matrix(op, shape)
         yield _of_equations(shape)
+        yield _of_triangles(shape)
         plain = lambda a, b: jax.vmap(lambda a, b: jnp.linalg.lstsq(a, b)[0])(a, b)
         yield _of_system("lstsq", shape, plain, lambda torch, a, b: torch.linalg.lstsq(a, b)[0])
         for op in ("householder_product", "ormqr"):

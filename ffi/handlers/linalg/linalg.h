@@ -36,8 +36,16 @@ Checks& of_batches(Checks& checks, const char* name, const ffi::AnyBuffer& other
                         describe(Dimensions(expected, sizeof...(sizes))), ", got ", describe(got));
 }
 
+// That a [batches..., n, n] and b [batches..., n, k] are linear systems, and y has the shape of b.
+inline Checks& systems(Checks& checks, const ffi::AnyBuffer& a, const ffi::AnyBuffer& b, const ffi::AnyBuffer& y) {
+  square_matrices(checks, "a", a).same_dtype("b", b, "a", a).same_shape("y", y, "b", b).same_dtype("y", y, "a", a);
+  small_matrices(checks, "b", b);
+  return checks.failed() ? checks : of_batches(checks, "b", b, a, a.dimensions().back(), b.dimensions().back());
+}
+
 inline int64_t batches_of(const ffi::AnyBuffer& x) { return product(x.dimensions(), 0, x.dimensions().size() - 2); }
 inline int side_of(const ffi::AnyBuffer& x) { return int(x.dimensions().back()); }
+inline int rows_of(const ffi::AnyBuffer& x) { return int(x.dimensions()[x.dimensions().size() - 2]); }
 
 // body(Type<T>) of the arrays' dtype, which is checked.
 template <class Body>

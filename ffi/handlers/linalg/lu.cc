@@ -17,7 +17,7 @@ ffi::Error factors(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> 
       .dtype("the pivots", *pivots, ffi::DataType::S32)
       .dtype("the order", *order, ffi::DataType::S32);
   if (checks.failed()) return checks.error();
-  int n = side_of(x), m = int(x.dimensions()[x.dimensions().size() - 2]);
+  int n = side_of(x), m = rows_of(x);
   of_batches(checks, "the pivots", *pivots, x, int64_t(std::min(m, n)));
   of_batches(checks, "the order", *order, x, int64_t(m));
   if (checks.failed()) return checks.error();

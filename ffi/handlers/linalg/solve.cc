@@ -9,12 +9,9 @@ namespace {
 ffi::Error solution(Device device, ffi::AnyBuffer a, ffi::AnyBuffer b, ffi::Result<ffi::AnyBuffer> y) {
   constexpr const char* op = "solve";
   Checks checks(op);
-  square_matrices(checks, "a", a).same_dtype("b", b, "a", a).same_shape("y", *y, "b", b).same_dtype("y", *y, "a", a);
-  small_matrices(checks, "b", b);
+  systems(checks, a, b, *y);
   if (checks.failed()) return checks.error();
   int n = side_of(a), k = side_of(b);
-  of_batches(checks, "b", b, a, int64_t(n), int64_t(k));
-  if (checks.failed()) return checks.error();
   int64_t batches = batches_of(a);
   if (batches == 0 || n == 0 || k == 0) return ffi::Error::Success();
   return for_wide(a.element_type(), [&](auto type) {

@@ -2,7 +2,7 @@
 // elements of a column with the same largest magnitude the first is the pivot, as in LAPACK.
 #pragma once
 
-#include "matrix.h"
+#include "triangular.h"
 
 namespace baracuda {
 namespace tiny {
@@ -32,19 +32,9 @@ BARACUDA_HD void eliminate(Team team, Size rows, int columns, const Matrix& a, c
 // b becomes x of L U x = b. A column is one member's.
 template <class Team, class Size, class Columns, class Matrix, class Sides>
 BARACUDA_HD void substitute(Team team, Size n, Columns columns, const Matrix& a, const Sides& b) {
-  using S = typename Matrix::Number;
   team.each(0, columns, [&](int k) {
-    loop(n, 1, n, [&](int i) {
-      S rest = b(i, k);
-      loop(n, 0, i, [&](int j) { rest = rest - a(i, j) * b(j, k); });
-      b(i, k) = rest;
-    });
-    loop(n, 0, n, [&](int after) {
-      int i = n - 1 - after;
-      S rest = b(i, k);
-      loop(n, i + 1, n, [&](int j) { rest = rest - a(i, j) * b(j, k); });
-      b(i, k) = rest / a(i, i);
-    });
+    substitute_column<false>(n, a, b, k, std::true_type{});
+    substitute_column<true>(n, a, b, k, std::false_type{});
   });
   team.sync();
 }

@@ -1,0 +1,55 @@
+// Substitution: solutions of triangular systems. Elements on the other side of the diagonal are not read.
+#pragma once
+
+#include "matrix.h"
+
+namespace baracuda {
+namespace tiny {
+
+// Column k of b becomes x of a x = b. With is_unit, which may be a constant, the diagonal is ones, and is not read.
+template <bool is_upper, class Size, class Matrix, class Sides, class Condition>
+BARACUDA_HD void substitute_column(Size n, const Matrix& a, const Sides& b, int k, Condition is_unit) {
+  using S = typename Matrix::Number;
+  loop(n, 0, n, [&](int step) {
+    int i = is_upper ? n - 1 - step : step;
+    S rest = b(i, k);
+    loop(n, is_upper ? i + 1 : 0, is_upper ? int(n) : i, [&](int j) { rest = rest - a(i, j) * b(j, k); });
+    b(i, k) = is_unit ? rest : rest / a(i, i);
+  });
+}
+
+template <class Matrix>
+struct Transposed {
+  using Number = typename Matrix::Number;
+  const Matrix& a;
+  BARACUDA_HD Number& operator()(int i, int j) const { return a(j, i); }
+};
+
+struct TriangularSolve {
+  bool is_upper, is_transposed, is_unit;
+  // a, n x n, and b, n x k, where the solution is written. A column is one member's.
+  static constexpr int arrays = 2;
+
+  template <class S, class Team, class Size>
+  BARACUDA_HD void operator()(Team team, Size n, int k, const View<S> (&at)[arrays]) const {
+    on_square(at[0], n, [&](auto& a) {
+      using Matrix = std::decay_t<decltype(a)>;
+      auto solve = [&](auto upper, const auto& matrix) {
+        team.each(0, k,
+                  [&](int column) { substitute_column<decltype(upper)::value>(n, matrix, at[1], column, is_unit); });
+      };
+      if (is_transposed && is_upper)
+        solve(std::false_type{}, Transposed<Matrix>{a});
+      else if (is_transposed)
+        solve(std::true_type{}, Transposed<Matrix>{a});
+      else if (is_upper)
+        solve(std::true_type{}, a);
+      else
+        solve(std::false_type{}, a);
+    });
+    team.sync();
+  }
+};
+
+}  // namespace tiny
+}  // namespace baracuda
