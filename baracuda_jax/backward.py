@@ -7,6 +7,11 @@ from .attention import (
     batch_paged_decode_backward,
     kv_cache_append_backward,
 )
+from .convolution import (
+    depthwise_conv1d_backward,
+    depthwise_conv2d_backward,
+    depthwise_conv3d_backward,
+)
 from .elementwise import (
     abs_backward,
     acos_backward,
@@ -280,6 +285,9 @@ __all__ = [
     "cummin_backward",
     "cumprod_backward",
     "cumsum_backward",
+    "depthwise_conv1d_backward",
+    "depthwise_conv2d_backward",
+    "depthwise_conv3d_backward",
     "dequantize_per_channel_backward",
     "dequantize_per_group_backward",
     "dequantize_per_tensor_backward",

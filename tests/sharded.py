@@ -99,6 +99,13 @@ def _state_space():
     yield Sharded("selective_scan", "channels", fun, args, (COLUMNS, COLUMNS, ROWS, P(), P()), COLUMNS, 5)
 
 
+def _depthwise():
+    fun = functools.partial(bj.depthwise_conv2d, padding=1, implementation="native")
+    args = _float(8, 16, 5, 4), _float(16, 1, 3, 3), _float(16)
+    yield Sharded("depthwise_conv2d", "examples", fun, args, (P("d"), P(), P()), P("d"), 3)
+    yield Sharded("depthwise_conv2d", "channels", fun, args, (COLUMNS, ROWS, P("d")), COLUMNS, 3)
+
+
 def _taken():
     ids = np.random.default_rng(0).integers(-1, 6, 16).astype(np.int32)
     fun = functools.partial(bj.segment_take, implementation="native")
@@ -580,6 +587,7 @@ def _all():
     yield from _gathered()
     yield from _aligned()
     yield from _state_space()
+    yield from _depthwise()
     yield from _embedding()
     yield from _graph()
     yield from _experts()
