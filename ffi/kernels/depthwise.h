@@ -31,7 +31,7 @@ struct DepthwiseShape {
   BARACUDA_HD int64_t window_at(int axis, int64_t j, int64_t k) const {
     int64_t offset = j + before[axis] - k * dilation[axis];
     if (offset < 0) return -1;
-    int64_t i = stride[axis] == 1 ? offset : offset / stride[axis];
+    int64_t i = stride[axis] == 1 ? offset : quotient(offset, stride[axis]);
     return i < out[axis] && i * stride[axis] == offset ? i : -1;
   }
   // Indices of elements: of a channel of x or of y among those of a group, and of a position in its plane.

@@ -1,11 +1,16 @@
-// The stencil pattern with windows, on a CUDA grid. Usual windows of planes have a kernel of their own
-// (stencil_window_planes_cuda.h). Here are the others: a thread has an element of the result, or a vector of
-// neighboring channels that are last, and reads its window. Sums for weights are added by blocks, each of a range of
-// positions, and then in the order of ranges.
+// The stencil pattern with windows, on a CUDA grid. Usual windows have kernels of their own, with the channels first
+// (stencil_window_planes_cuda.h) and last (stencil_window_channels_cuda.h). Here are the others: a thread has an
+// element of the result, or a vector of neighboring channels that are last, and reads its window. Sums for weights are
+// added by blocks, each of a range of positions, and then in the order of ranges.
+//
+// Causal convolutions (stencil_cuda.h) are no case of it: they have a state before x, segments and an activation, whose
+// slope their gradient needs at each element before it can be added to others. Their sums for weights are added by the
+// same kernel.
 #pragma once
 
 #include <algorithm>
 
+#include "stencil_window_channels_cuda.h"
 #include "stencil_window_planes_cuda.h"
 
 namespace baracuda {
@@ -122,6 +127,7 @@ Status stencil_window(const Executor& executor, const Depthwise<T>& conv, const 
   using namespace internal;
   const DepthwiseShape& shape = conv.shape;
   if (has_patches(shape)) return run_patches(executor, conv, bias, y);
+  if (has_strips<T>(shape)) return run_strips<false>(executor, conv, conv.x, bias, y);
   return by_channels<16 / sizeof(T)>(shape, [&](auto width) {
     constexpr int V = decltype(width)::value;
     int64_t total = shape.sequences() * shape.outputs() * shape.out_plane() / V,
@@ -147,7 +153,7 @@ Status stencil_window_backward(Executor executor, const Depthwise<T>& conv, cons
   if (has_patches_backward<T>(shape)) {
     status = run_patches_backward(executor, conv, dy, dx, parts, ranges);
   } else {
-    status = by_channels<16 / sizeof(T)>(shape, [&](auto width) {
+    auto write_dx = [&](auto width) {
       constexpr int V = decltype(width)::value;
       int64_t total = shape.sequences() * shape.channels * shape.in_plane() / V;
       int64_t blocks = ceil_div(total, stencil_block);
@@ -155,7 +161,9 @@ Status stencil_window_backward(Executor executor, const Depthwise<T>& conv, cons
       if (blocks > 0)
         stencil_windows_dx<V><<<unsigned(blocks), stencil_block, 0, executor.stream>>>(conv, dy, dx, total);
       return launched();
-    });
+    };
+    status = has_strips_dx<T>(shape) ? run_strips<true>(executor, conv, dy, static_cast<const T*>(nullptr), dx)
+                                     : by_channels<16 / sizeof(T)>(shape, write_dx);
     if (!status.ok()) return status;
     status = by_channels<std::min<int>(4, 16 / sizeof(T))>(shape, [&](auto width) {
       constexpr int V = decltype(width)::value;

@@ -1,4 +1,5 @@
-// The stencil pattern with square windows of 3, 5 or 7, the channels first. A thread has a patch of a plane: a vector
+// The stencil pattern with windows of 3, 5 or 7 along the last axis and as many, or one, along the axis before, the
+// channels first. A thread has a patch of a plane: a vector
 // of neighbors, in a few rows, whose sums are in registers with the weights. Rows of the source are read one after the
 // other, as vectors with the few neighbors at both sides, and each is used for all rows of the patch that it belongs
 // to. What patches share comes from the first-level cache: from memory an element comes once.
@@ -62,7 +63,8 @@ struct Patches {
   int64_t vectors, strips;
 };
 
-template <int K, int S, int R, bool aligned, class T>
+// J is the size of windows along the axis before the last, and R the number of rows of a patch.
+template <int J, int K, int S, int R, bool aligned, class T>
 __global__ void __launch_bounds__(patch_block)
     stencil_patches(Depthwise<T> conv, const T* bias, T* y, Patches patches, int64_t total) {
   using Wide = Accumulator<T>;
@@ -80,20 +82,20 @@ __global__ void __launch_bounds__(patch_block)
   Wide sums[R][V] = {};
   for (int64_t a = 0; a < shape.window[0]; ++a) {
     int64_t depth = shape.read(0, d, a);
-    Wide factors[K][K];
+    Wide factors[J][K];
 #pragma unroll
-    for (int k = 0; k < K * K; ++k)
-      factors[k / K][k % K] = Wide(conv.weight[(weights * shape.window[0] + a) * (K * K) + k]);
+    for (int k = 0; k < J * K; ++k)
+      factors[k / K][k % K] = Wide(conv.weight[(weights * shape.window[0] + a) * (J * K) + k]);
 #pragma unroll
-    for (int i = 0; i < (R - 1) * S + K; ++i) {
-      int from = h * S - int(shape.before[1]) + i;
+    for (int i = 0; i < (R - 1) * S + J; ++i) {
+      int from = h * (J == 1 ? int(shape.stride[1]) : S) - int(shape.before[1]) + i;
       bool is_row = shape.is_inside(0, depth) && is_index(from, height);
       Wide line[(V - 1) * S + K];
       load_line<K, S, V, aligned>(x + (depth * height + from) * columns, is_row, w * S, columns, line);
 #pragma unroll
       for (int r = 0; r < R; ++r) {
         int b = i - r * S;
-        if (b < 0 || b >= K) continue;
+        if (b < 0 || b >= J) continue;
 #pragma unroll
         for (int c = 0; c < K; ++c)
 #pragma unroll
@@ -112,14 +114,15 @@ __global__ void __launch_bounds__(patch_block)
   }
 }
 
-// Of planes without depth in their windows, a padding of K / 2 before, strides of 1 and one output for each channel.
-// Patches cover what is larger of x and y. A warp has patches [range per_range, (range + 1) per_range) of a channel.
-template <int K, int R, bool aligned, class T>
+// Of planes without depth in their windows, a padding of half a window before, strides of 1 and one output for each
+// channel. Patches cover what is larger of x and y. A warp has patches [range per_range, (range + 1) per_range) of a
+// channel.
+template <int J, int K, int R, bool aligned, class T>
 __global__ void __launch_bounds__(patch_block)
     stencil_patches_backward(Depthwise<T> conv, const T* dy, T* dx, Accumulator<T>* parts, Patches patches,
                              int64_t depth, int64_t of_channel, int64_t per_range, int64_t ranges, int64_t total) {
   using Wide = Accumulator<T>;
-  constexpr int V = patch_lanes<T>, half = K / 2, taps = K * K;
+  constexpr int V = patch_lanes<T>, above = J / 2, left = K / 2, taps = J * K;
   const DepthwiseShape& shape = conv.shape;
   int64_t warp = int64_t(blockIdx.x) * (patch_block / 32) + threadIdx.x / 32;
   int lane = threadIdx.x % 32;
@@ -127,7 +130,7 @@ __global__ void __launch_bounds__(patch_block)
   int64_t weights = quotient(warp, ranges), range = warp - weights * ranges;
   int64_t group = quotient(weights, shape.channels), channel = weights - group * shape.channels;
   int64_t end = min((range + 1) * per_range, of_channel);
-  Wide factors[K][K], sums[taps + 1] = {};
+  Wide factors[J][K], sums[taps + 1] = {};
 #pragma unroll
   for (int k = 0; k < taps; ++k) factors[k / K][k % K] = Wide(conv.weight[weights * taps + k]);
   int x_height = int(shape.in[1]), x_columns = int(shape.in[2]);
@@ -146,19 +149,19 @@ __global__ void __launch_bounds__(patch_block)
       load_line<1, 1, V, aligned>(conv.x + x_plane + int64_t(h + r) * x_columns, is_x && h + r < x_height, w, x_columns,
                                   x[r]);
 #pragma unroll
-    for (int i = 0; i < R + K - 1; ++i) {
-      int from = h - half + i;
+    for (int i = 0; i < R + J - 1; ++i) {
+      int from = h - above + i;
       if (!is_y || !is_index(from, y_height)) continue;
       Wide line[V - 1 + K];
       load_line<K, 1, V, aligned>(dy + y_plane + int64_t(from) * y_columns, true, w, y_columns, line);
 #pragma unroll
       for (int r = 0; r < R; ++r) {
-        int b = r + K - 1 - i;
-        if (b < 0 || b >= K) continue;
+        int b = r + J - 1 - i;
+        if (b < 0 || b >= J) continue;
 #pragma unroll
         for (int at = 0; at < V - 1 + K; ++at) {
           // What is outside of dy is no term: it would be NaN with an infinite factor.
-          if (!is_index(w - half + at, y_columns)) continue;
+          if (!is_index(w - left + at, y_columns)) continue;
 #pragma unroll
           for (int v = 0; v < V; ++v) {
             int c = v + K - 1 - at;
@@ -167,9 +170,9 @@ __global__ void __launch_bounds__(patch_block)
             sums[b * K + c] += x[r][v] * line[at];
           }
         }
-        if (i != r + half) continue;
+        if (i != r + above) continue;
 #pragma unroll
-        for (int v = 0; v < V; ++v) sums[taps] += line[half + v];
+        for (int v = 0; v < V; ++v) sums[taps] += line[left + v];
       }
     }
 #pragma unroll
@@ -195,9 +198,9 @@ inline bool has_patches(const DepthwiseShape& shape) {
   int64_t size = shape.window[2], step = shape.stride[2];
   for (int a = 1; a < 3; ++a)
     if (shape.in[a] >= most || shape.out[a] >= most || shape.before[a] >= most) return false;
-  return !shape.channels_last && (size == 3 || size == 5 || size == 7) && shape.window[1] == size &&
-         shape.before[2] == size / 2 && shape.dilation[1] == 1 && shape.dilation[2] == 1 && (step == 1 || step == 2) &&
-         shape.stride[1] == step;
+  return !shape.channels_last && (size == 3 || size == 5 || size == 7) &&
+         (shape.window[1] == size ? shape.stride[1] == step : shape.window[1] == 1) && shape.before[2] == size / 2 &&
+         shape.dilation[1] == 1 && shape.dilation[2] == 1 && (step == 1 || step == 2);
 }
 // Windows of 49 doubles and as many sums would not be in registers.
 template <class T>
@@ -206,7 +209,7 @@ constexpr bool fits_backward(int64_t size) {
 }
 template <class T>
 bool has_patches_backward(const DepthwiseShape& shape) {
-  return has_patches(shape) && fits_backward<T>(shape.window[2]) && shape.stride[2] == 1 && shape.stride[0] == 1 &&
+  return has_patches(shape) && fits_backward<T>(shape.window[1]) && shape.stride[2] == 1 && shape.stride[0] == 1 &&
          shape.before[1] == shape.window[1] / 2 && shape.window[0] == 1 && shape.before[0] == 0 &&
          shape.multiplier == 1;
 }
@@ -216,10 +219,14 @@ bool are_rows_aligned(const DepthwiseShape& shape) {
   return shape.in[2] % patch_lanes<T> == 0 && shape.out[2] % patch_lanes<T> == 0;
 }
 
-// Calls run(size, is_aligned) with constants.
+// Calls run(J, K, is_aligned) with constants.
 template <class Run>
-Status by_window(int64_t size, bool aligned, const Run& run) {
-  auto of_size = [&](auto k) { return aligned ? run(k, std::true_type{}) : run(k, std::false_type{}); };
+Status by_window(const DepthwiseShape& shape, bool aligned, const Run& run) {
+  int64_t size = shape.window[2];
+  auto of_sizes = [&](auto j, auto k) { return aligned ? run(j, k, std::true_type{}) : run(j, k, std::false_type{}); };
+  auto of_size = [&](auto k) {
+    return shape.window[1] == 1 ? of_sizes(std::integral_constant<int, 1>{}, k) : of_sizes(k, k);
+  };
   if (size == 3) return of_size(std::integral_constant<int, 3>{});
   if (size == 5) return of_size(std::integral_constant<int, 5>{});
   return of_size(std::integral_constant<int, 7>{});
@@ -228,17 +235,17 @@ Status by_window(int64_t size, bool aligned, const Run& run) {
 template <class T>
 Status run_patches(const Executor& executor, const Depthwise<T>& conv, const T* bias, T* y) {
   const DepthwiseShape& shape = conv.shape;
-  return by_window(shape.window[2], are_rows_aligned<T>(shape), [&](auto size, auto is_aligned) {
-    constexpr int K = decltype(size)::value;
+  return by_window(shape, are_rows_aligned<T>(shape), [&](auto rows, auto size, auto is_aligned) {
+    constexpr int J = decltype(rows)::value, K = decltype(size)::value;
     constexpr bool aligned = decltype(is_aligned)::value;
     auto run = [&](auto step) {
-      constexpr int S = decltype(step)::value, R = K == 7 ? 2 : 4;
+      constexpr int S = decltype(step)::value, R = J == 1 ? 1 : J == 7 ? 2 : 4;
       Patches patches{ceil_div(shape.out[2], patch_lanes<T>), ceil_div(shape.out[1], R)};
       int64_t total = shape.sequences() * shape.outputs() * shape.out[0] * patches.strips * patches.vectors;
       int64_t blocks = ceil_div(total, patch_block);
       if (!is_grid(blocks)) return too_large();
       if (blocks > 0)
-        stencil_patches<K, S, R, aligned>
+        stencil_patches<J, K, S, R, aligned>
             <<<unsigned(blocks), patch_block, 0, executor.stream>>>(conv, bias, y, patches, total);
       return launched();
     };
@@ -251,14 +258,14 @@ template <class T>
 Status run_patches_backward(const Executor& executor, const Depthwise<T>& conv, const T* dy, T* dx,
                             Accumulator<T>* parts, int64_t ranges) {
   const DepthwiseShape& shape = conv.shape;
-  return by_window(shape.window[2], are_rows_aligned<T>(shape), [&](auto size, auto is_aligned) {
-    constexpr int K = decltype(size)::value, V = patch_lanes<T>;
+  return by_window(shape, are_rows_aligned<T>(shape), [&](auto rows, auto size, auto is_aligned) {
+    constexpr int J = decltype(rows)::value, K = decltype(size)::value, V = patch_lanes<T>;
     constexpr bool aligned = decltype(is_aligned)::value;
-    if constexpr (!fits_backward<T>(K)) {
+    if constexpr (!fits_backward<T>(J)) {
       return Status{"a window that has no patches backward"};
     } else {
       // As many rows as there are registers for.
-      constexpr int R = V == 8 || K == 7 ? 2 : 4;
+      constexpr int R = J == 1 ? 1 : V == 8 || J == 7 ? 2 : 4;
       Patches patches{ceil_div(std::max(shape.in[2], shape.out[2]), V),
                       ceil_div(std::max(shape.in[1], shape.out[1]), R)};
       int64_t depth = std::max(shape.in[0], shape.out[0]);
@@ -266,7 +273,7 @@ Status run_patches_backward(const Executor& executor, const Depthwise<T>& conv, 
       int64_t total = shape.groups * shape.channels * ranges, blocks = ceil_div(total, patch_block / 32);
       if (!is_grid(blocks)) return too_large();
       if (blocks > 0)
-        stencil_patches_backward<K, R, aligned><<<unsigned(blocks), patch_block, 0, executor.stream>>>(
+        stencil_patches_backward<J, K, R, aligned><<<unsigned(blocks), patch_block, 0, executor.stream>>>(
             conv, dy, dx, parts, patches, depth, of_channel, ceil_div(of_channel, ranges), ranges, total);
       return launched();
     }

@@ -25,7 +25,7 @@ def _convolution(x, weight, bias, strides=1, padding=0, dilation=1, groups=1, da
         for i in np.ndindex(*out):
             at = tuple(slice(a * s, a * s + k, d) for a, s, k, d in zip(i, strides, spans, dilation, strict=True))
             part = x[:, first : first + channels][(..., *at)]
-            y[(slice(None), o, *i)] = (part * weight[o]).reshape(len(x), -1).sum(1) + bias[o]
+            y[(slice(None), o, *i)] = (part * weight[o]).sum(tuple(range(1, rank + 2))) + bias[o]
     return np.moveaxis(y, 1, -1) if data_format[-1] == "C" else y
 
 
