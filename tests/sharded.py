@@ -100,10 +100,12 @@ def _state_space():
 
 
 def _depthwise():
-    fun = functools.partial(bj.depthwise_conv2d, padding=1, implementation="native")
-    args = _float(8, 16, 5, 4), _float(16, 1, 3, 3), _float(16)
-    yield Sharded("depthwise_conv2d", "examples", fun, args, (P("d"), P(), P()), P("d"), 3)
-    yield Sharded("depthwise_conv2d", "channels", fun, args, (COLUMNS, ROWS, P("d")), COLUMNS, 3)
+    for rank in (1, 2, 3):
+        op = f"depthwise_conv{rank}d"
+        fun = functools.partial(getattr(bj, op), padding=1, implementation="native")
+        args = _float(8, 16, *(5, 4, 3)[:rank]), _float(16, 1, *(3,) * rank), _float(16)
+        yield Sharded(op, "examples", fun, args, (P("d"), P(), P()), P("d"), 3)
+        yield Sharded(op, "channels", fun, args, (COLUMNS, ROWS, P("d")), COLUMNS, 3)
 
 
 def _taken():

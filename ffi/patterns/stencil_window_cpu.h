@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -193,11 +194,11 @@ class StencilBand {
   // Of a source [in] and a result [out]; `before` may be negative.
   StencilBand(const int64_t (&in)[3], const int64_t (&out)[3], const DepthwiseShape& shape, const int64_t (&before)[3])
       : in_(in), out_(out), shape_(shape), before_(before), pitch_(out[2] + reach(2)) {
-    constexpr int64_t enough = 1 << 14;  // elements that a first-level cache may hold
+    constexpr int64_t enough = 1 << 12;  // elements, twice of which a first-level cache may hold
     int64_t rows = enough / (shape.window[0] * pitch_) - reach(1);
     rows_ = std::clamp<int64_t>(rows, std::min<int64_t>(out[1], 1 + reach(1)), out[1]);
-    source_.resize(shape.window[0] * (rows_ + reach(1)) * pitch_);
-    sums_.resize(rows_ * pitch_);
+    source_ = std::make_unique_for_overwrite<Wide[]>(shape.window[0] * (rows_ + reach(1)) * pitch_);
+    sums_ = std::make_unique_for_overwrite<Wide[]>(rows_ * pitch_);
   }
   // write(row, sums) for rows [begin, end), of sums with factors(a, b, c).
   template <class Factors, class Write>
@@ -209,14 +210,14 @@ class StencilBand {
       taps_.clear();
       for (int64_t a = 0; a < shape_.window[0]; ++a) {
         int64_t depth = d * shape_.stride[0] + a * shape_.dilation[0] - before_[0];
-        Wide* to = source_.data() + a * height * pitch_;
+        Wide* to = source_.get() + a * height * pitch_;
         for (int64_t i = 0; i < height; ++i) widen(from, depth, h + i - before_[1], to + i * pitch_);
         for (int64_t b = 0; b < shape_.window[1]; ++b)
           for (int64_t c = 0; c < shape_.window[2]; ++c)
             taps_.push(to + b * shape_.dilation[1] * pitch_ + c * shape_.dilation[2], factors(a, b, c));
       }
-      taps_.write_to(sums_.data(), (count - 1) * pitch_ + out_[2]);
-      for (int64_t i = 0; i < count; ++i) write(row + i, sums_.data() + i * pitch_);
+      taps_.write_to(sums_.get(), (count - 1) * pitch_ + out_[2]);
+      for (int64_t i = 0; i < count; ++i) write(row + i, sums_.get() + i * pitch_);
     }
   }
 
@@ -240,7 +241,7 @@ class StencilBand {
   const DepthwiseShape& shape_;
   const int64_t (&before_)[3];
   int64_t pitch_, rows_;
-  std::vector<Wide> source_, sums_;
+  std::unique_ptr<Wide[]> source_, sums_;
   RowTaps<Wide> taps_;
 };
 
