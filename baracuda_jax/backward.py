@@ -8,6 +8,11 @@ from .attention import (
     flash_sdpa_varlen_backward,
     kv_cache_append_backward,
 )
+from .convolution import (
+    depthwise_conv1d_backward,
+    depthwise_conv2d_backward,
+    depthwise_conv3d_backward,
+)
 from .elementwise import (
     abs_backward,
     acos_backward,
@@ -282,6 +287,9 @@ __all__ = [
     "cummin_backward",
     "cumprod_backward",
     "cumsum_backward",
+    "depthwise_conv1d_backward",
+    "depthwise_conv2d_backward",
+    "depthwise_conv3d_backward",
     "dequantize_per_channel_backward",
     "dequantize_per_group_backward",
     "dequantize_per_tensor_backward",

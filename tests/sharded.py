@@ -99,6 +99,15 @@ def _state_space():
     yield Sharded("selective_scan", "channels", fun, args, (COLUMNS, COLUMNS, ROWS, P(), P()), COLUMNS, 5)
 
 
+def _depthwise():
+    for rank in (1, 2, 3):
+        op = f"depthwise_conv{rank}d"
+        fun = functools.partial(getattr(bj, op), padding=1, implementation="native")
+        args = _float(8, 16, *(5, 4, 3)[:rank]), _float(16, 1, *(3,) * rank), _float(16)
+        yield Sharded(op, "examples", fun, args, (P("d"), P(), P()), P("d"), 3)
+        yield Sharded(op, "channels", fun, args, (COLUMNS, ROWS, P("d")), COLUMNS, 3)
+
+
 def _taken():
     ids = np.random.default_rng(0).integers(-1, 6, 16).astype(np.int32)
     fun = functools.partial(bj.segment_take, implementation="native")
@@ -595,6 +604,7 @@ def _all():
     yield from _gathered()
     yield from _aligned()
     yield from _state_space()
+    yield from _depthwise()
     yield from _embedding()
     yield from _graph()
     yield from _experts()

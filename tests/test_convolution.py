@@ -21,7 +21,9 @@ CALLS = {
     "conv2d": ((2, 3, 7, 8), (4, 3, 3, 2), dict(strides=(2, 1), padding=(1, 2)), dict(stride=(2, 1), padding=(1, 2))),
     "conv3d": ((1, 2, 5, 4, 6), (3, 2, 2, 3, 2), dict(padding="same"), dict(padding="same")),
     "conv_2d_direct": ((2, 4, 7, 8), (6, 2, 3, 2), dict(groups=2, dilation=(1, 2)), dict(groups=2, dilation=(1, 2))),
+    "depthwise_conv1d": ((2, 3, 11), (3, 1, 4), dict(padding=2, dilation=2), dict(padding=2, dilation=2, groups=3)),
     "depthwise_conv2d": ((2, 3, 7, 6), (6, 1, 3, 3), dict(padding=1, strides=2), dict(padding=1, stride=2, groups=3)),
+    "depthwise_conv3d": ((1, 2, 5, 4, 6), (4, 1, 2, 3, 2), dict(padding="same"), dict(padding="same", groups=2)),
     "conv_transpose1d": ((2, 4, 5), (4, 3, 4), dict(strides=3, groups=2, output_padding=2), dict(stride=3, groups=2, output_padding=2)),
     "conv_transpose2d": ((2, 3, 4, 5), (3, 2, 3, 2), dict(strides=(2, 1), padding=1, dilation=(1, 2)), dict(stride=(2, 1), padding=1, dilation=(1, 2))),
     "conv_transpose3d": ((1, 2, 3, 2, 4), (2, 3, 2, 3, 3), dict(strides=2, padding=(0, 1, 1)), dict(stride=2, padding=(0, 1, 1))),
@@ -29,7 +31,7 @@ CALLS = {
 
 
 def _theirs(name):
-    return getattr(torch.nn.functional, "conv2d" if name in ("conv_2d_direct", "depthwise_conv2d") else name)
+    return getattr(torch.nn.functional, "conv2d" if name == "conv_2d_direct" else name.removeprefix("depthwise_"))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -141,6 +141,7 @@ def test_the_table_is_whole():
             by_boxes: {"length"},
             **{rule: {"length", "inner"} for rule in (by_count, OPS["gguf_mmvq_batched"].regime)},
             by_matrices: {"length", "matrices"},
+            OPS["depthwise_conv2d"].regime: {"length", "inner"},
             OPS["causal_conv1d"].regime: {"length", "inner", "channels last"},
             OPS["selective_scan"].regime: {"length", "inner", "states"},
             OPS["cross_entropy_terms"].regime: {"length", "inner", "aligned", "softcap"},

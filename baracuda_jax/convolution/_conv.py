@@ -1,7 +1,6 @@
 """Convolutions of sequences, images and volumes, as deep learning has them: cross-correlations with bias and groups.
 
-XLA calls a library for them. `conv_2d_direct` is shifted products and their sum, except on CUDA. In a
-depthwise convolution nothing is summed over channels, so shifted products are one loop, and that is how it is computed."""
+XLA calls a library for them. `conv_2d_direct` is shifted products and their sum, except on CUDA."""
 
 import functools
 import itertools
@@ -29,16 +28,6 @@ class Convolution(Protocol):
     def __call__(
         self, x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, strides: int | Integers = 1,
         padding: Padding = 0, *, dilation: int | Integers = 1, groups: int = 1, data_format: DataFormat = ...,
-        implementation: Implementation = None,
-    ) -> Array: ...  # fmt: skip
-
-
-class DepthwiseConvolution(Protocol):
-    __name__: str
-
-    def __call__(
-        self, x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, strides: int | Integers = 1,
-        padding: Padding = 0, *, dilation: int | Integers = 1, data_format: DataFormat = ...,
         implementation: Implementation = None,
     ) -> Array: ...  # fmt: skip
 
@@ -139,15 +128,6 @@ def _by_products(x, weight, bias, *, groups, **how):
     return _summed(itertools.starmap(product, _shifted(x, weight, **how)), weight, bias, x.dtype)
 
 
-@compiled("strides", "padding", "dilation", "groups")
-def _depthwise(x, weight, bias, *, groups, **how):
-    def product(part, w):
-        w = explicit.reshape(w, groups, w.shape[0] // groups)
-        return jnp.expand_dims(wide(part), 2) * jnp.expand_dims(wide(w), (0, *range(3, x.ndim + 1)))
-
-    return _summed(itertools.starmap(product, _shifted(x, weight, **how)), weight, bias, x.dtype)
-
-
 def _case(name, shape, weight, **kwargs):
     groups = kwargs.get("groups", 1)
     outputs = weight[1] * groups if kwargs.pop("is_transposed", False) else weight[0]
@@ -211,37 +191,3 @@ conv_2d_direct = _convolution(
     "conv_2d_direct", 2, "cudnn", _direct, "the definition of torch.nn.functional.conv2d",
     "`conv2d` as its definition says it: for each element of the window a product of matrices, and their sum.",
 )  # fmt: skip
-
-
-def _depthwise_conv2d() -> DepthwiseConvolution:
-    name = "depthwise_conv2d"
-
-    def fun(
-        x: ArrayLike,
-        weight: ArrayLike,
-        bias: ArrayLike | None = None,
-        strides: int | Integers = 1,
-        padding: Padding = 0,
-        *,
-        dilation: int | Integers = 1,
-        data_format: DataFormat = "NCHW",
-        implementation: Implementation = None,
-    ) -> Array:
-        x, back = image(name, x, 2, data_format)
-        weight, bias, groups = parameters(name, x, weight, bias, max(x.shape[1], 1))
-        return back(_depthwise(x, weight, bias, groups=groups, **windows(name, x, weight, strides, padding, dilation)))
-
-    doc = _DOC.format(
-        summary="Convolution of each channel of images by itself.", format="NCHW", last="NHWC",
-        weight="[C multiplier, 1, *window]: channel c of x gives the channels c multiplier, c multiplier + 1, ... of y",
-        groups="", source="torch.nn.functional.conv2d with groups=C; jax.lax.conv_general_dilated",
-    )  # fmt: skip
-    cases = (
-        _case("one each", (2, 4, 7, 6), (4, 1, 3, 3), padding=1),
-        _case("two each", (2, 3, 7, 6), (6, 1, 3, 2), strides=2, padding=((2, 1), (0, 2)), dilation=(2, 1)),
-        _case("channels last", (2, 7, 6, 3), (3, 1, 2, 3), padding="same", data_format="NHWC"),
-    )
-    return declared(fun, name, "xla", doc, cases)
-
-
-depthwise_conv2d = _depthwise_conv2d()

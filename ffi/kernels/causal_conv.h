@@ -4,6 +4,7 @@
 #pragma once
 
 #include "exponential.h"
+#include "quotient.h"
 
 namespace baracuda {
 
@@ -19,11 +20,6 @@ struct StencilShape {
 };
 
 inline constexpr int most_taps = 8;
-
-// Of numbers that are at least 0. Division of 32 bits is several times as fast.
-BARACUDA_HD int64_t quotient(int64_t a, int64_t b) {
-  return (a | b) >> 32 ? a / b : int64_t(uint32_t(a) / uint32_t(b));
-}
 
 template <class T>
 struct CausalConv {

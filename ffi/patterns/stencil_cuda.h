@@ -17,9 +17,6 @@ Status by_taps(int width, const Run& run) {
   return run(std::integral_constant<int, most_taps>{});
 }
 
-inline Status too_large() { return {"the grid would have more than 2^31 - 1 blocks"}; }
-inline bool is_grid(int64_t blocks) { return blocks < (int64_t(1) << 31); }
-
 // So many ranges of at least `least` elements along sequences that `rows` warps would leave the GPU partly idle.
 inline int64_t stencil_ranges(int64_t length, int64_t rows, int64_t least) {
   constexpr int64_t enough = 8192;  // warps
@@ -111,11 +108,8 @@ Status stencil_backward(Executor executor, const CausalConv<T>& conv, const T* d
           shape.length % most == 0 ? rows(std::integral_constant<int, most>{}) : rows(std::integral_constant<int, 1>{});
     }
     if (!status.ok()) return status;
-    int64_t tiles = ceil_div(shape.channels, 32);
-    if (!is_grid(shape.groups * tiles)) return too_large();
-    stencil_weights<taps><<<dim3(unsigned(shape.groups * tiles), taps + 1), stencil_block, 0, executor.stream>>>(
-        shape, parts, dweight, dbias, tiles);
-    return launched();
+    return add_stencil_parts(executor, parts.sums, shape.groups, parts.parts, taps + 1, shape.channels,
+                             StencilWeights<T>{shape, taps, dweight, dbias});
   });
 }
 

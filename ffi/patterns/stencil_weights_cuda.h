@@ -1,14 +1,11 @@
-// The weights of a stencil on a CUDA grid: as factors of a thread's channel, and what ranges give for them, which is
-// written, and added by a second kernel in the order of ranges.
+// The weights of a causal convolution on a CUDA grid: as factors of a thread's channel, and what ranges give for them.
 #pragma once
 
 #include "../kernels/causal_conv.h"
-#include "executor.h"
+#include "stencil_sums_cuda.h"
 
 namespace baracuda {
 namespace internal {
-
-inline constexpr int stencil_block = 256;
 
 template <int taps, class T>
 __device__ void load_factors(const CausalConv<T>& conv, int64_t channel, Accumulator<T> (&factors)[taps]) {
@@ -30,32 +27,21 @@ struct StencilParts {
   }
 };
 
-// A block adds the parts of one lag of 32 channels: each warp every eighth part, and then one warp those of all.
-template <int taps, class T>
-__global__ void __launch_bounds__(stencil_block)
-    stencil_weights(StencilShape shape, StencilParts<T> parts, T* dweight, T* dbias, int64_t tiles) {
-  using Wide = Accumulator<T>;
-  constexpr int warps = stencil_block / 32;
-  __shared__ Wide of_warps[warps][32];
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, lag = blockIdx.y;
-  int64_t group = int64_t(blockIdx.x) / tiles, channel = (int64_t(blockIdx.x) - group * tiles) * 32 + lane;
-  bool is_channel = channel < shape.channels;
-  Wide total = 0;
-  if (is_channel)
-#pragma unroll 4
-    for (int64_t part = warp; part < parts.parts; part += warps)
-      total += *parts.template at<taps>(shape, group, part, lag, channel);
-  of_warps[warp][lane] = total;
-  __syncthreads();
-  if (warp > 0 || !is_channel) return;
-  total = 0;
-  for (int w = 0; w < warps; ++w) total += of_warps[w][lane];
-  channel += group * shape.channels;
-  if (lag == taps)
-    dbias[channel] = T(total);
-  else if (lag < shape.width)
-    dweight[channel * shape.width + shape.width - 1 - lag] = T(total);
-}
+// Where the sums of a lag belong.
+template <class T>
+struct StencilWeights {
+  StencilShape shape;
+  int taps;
+  T *dweight, *dbias;
+
+  __device__ void operator()(int64_t group, int64_t lag, int64_t channel, Accumulator<T> total) const {
+    channel += group * shape.channels;
+    if (lag == taps)
+      dbias[channel] = T(total);
+    else if (lag < shape.width)
+      dweight[channel * shape.width + shape.width - 1 - lag] = T(total);
+  }
+};
 
 }  // namespace internal
 }  // namespace baracuda

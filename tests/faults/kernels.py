@@ -286,6 +286,11 @@ def segments_see_what_is_before_them():
     return of_kernel("causal_conv1d", operands=_operand(4, jnp.zeros_like))
 
 
+@planted(VALUE, op="depthwise_conv2d", tier="changed", case="two each", dtype="float32")
+def windows_begin_at_the_first_element():
+    return of_kernel("depthwise_conv", attributes=lambda **_: {"before": (0, 0)})
+
+
 @planted(VALUE, op="selective_scan", tier="changed", case="gated", dtype="float32")
 def states_are_forgotten():
     return of_kernel("selective_scan", operands=_operand(8, jnp.zeros_like))

@@ -19,6 +19,10 @@ def Conv(x, weight, bias=None, *, strides=1, dilations=1, group=1, pads=None, au
         before = [n // 2 if auto_pad == b"SAME_UPPER" else n - n // 2 for n in zeros]
         pads = [*before, *(n - b for n, b in zip(zeros, before, strict=True))]
     padding = tuple(zip(pads[:rank], pads[rank:], strict=True)) if pads else 0
+    if group == x.shape[1] > 1 and rank <= 3:
+        return _rank("depthwise_conv{}d", x)(
+            x, weight, bias, strides, padding, dilation=dilations, implementation="native"
+        )
     return _rank("conv{}d", x)(x, weight, bias, strides, padding, dilation=dilations, groups=group)
 
 

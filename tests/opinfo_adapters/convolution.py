@@ -13,8 +13,13 @@ def _array(x):
 
 def _convolution(rank):
     def fun(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-        arrays = map(_array, (input, weight, bias))
-        return getattr(bj, f"conv{rank}d")(*arrays, _rank(stride, rank), _rank(padding, rank), dilation=_rank(dilation, rank), groups=groups)  # fmt: skip
+        arrays = [_array(a) for a in (input, weight, bias)]
+        how = _rank(stride, rank), _rank(padding, rank)
+        dilation = _rank(dilation, rank)
+        if groups == weight.shape[0] > 1 and weight.shape[1] == 1:
+            fun = getattr(bj, f"depthwise_conv{rank}d")
+            return fun(*arrays, *how, dilation=dilation, implementation="native")
+        return getattr(bj, f"conv{rank}d")(*arrays, *how, dilation=dilation, groups=groups)
 
     return fun
 

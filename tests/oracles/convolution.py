@@ -25,7 +25,7 @@ def _convolution(x, weight, bias, strides=1, padding=0, dilation=1, groups=1, da
         for i in np.ndindex(*out):
             at = tuple(slice(a * s, a * s + k, d) for a, s, k, d in zip(i, strides, spans, dilation, strict=True))
             part = x[:, first : first + channels][(..., *at)]
-            y[(slice(None), o, *i)] = (part * weight[o]).reshape(len(x), -1).sum(1) + bias[o]
+            y[(slice(None), o, *i)] = (part * weight[o]).sum(tuple(range(1, rank + 2))) + bias[o]
     return np.moveaxis(y, 1, -1) if data_format[-1] == "C" else y
 
 
@@ -47,8 +47,8 @@ def _transposed(x, weight, bias, strides=1, padding=0, output_padding=0, groups=
     return np.moveaxis(y, 1, -1) if data_format[-1] == "C" else y
 
 
-def depthwise_conv2d(x, weight, bias, data_format="NCHW", **how):
-    channels = x.shape[-1] if data_format == "NHWC" else x.shape[1]
+def _depthwise(x, weight, bias, data_format="NCL", **how):
+    channels = x.shape[-1] if data_format[-1] == "C" else x.shape[1]
     return _convolution(x, weight, bias, groups=channels, data_format=data_format, **how)
 
 
@@ -78,4 +78,5 @@ def deform_conv2d(x, offset, weight, bias=None, mask=None, strides=1, padding=0,
 
 
 conv1d = conv2d = conv3d = conv_2d_direct = _convolution
+depthwise_conv1d = depthwise_conv2d = depthwise_conv3d = _depthwise
 conv_transpose1d = conv_transpose2d = conv_transpose3d = _transposed

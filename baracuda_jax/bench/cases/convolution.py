@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 import baracuda_jax
+from baracuda_jax._core.data_format import FORMATS
 
 from ..benchmark import DTYPES, Benchmark
 
@@ -50,6 +51,46 @@ def _lax_transposed(rank):
     return plain
 
 
+# N, C, spatial size, as networks of depthwise convolutions have them
+DEPTHWISE = {
+    "tiny": {1: (2, 8, 64), 2: (2, 8, 12), 3: (1, 4, 6)},
+    "small": {1: (8, 64, 1024), 2: (8, 64, 56), 3: (2, 16, 16)},
+    "large": {1: (32, 256, 4096), 2: (32, 256, 56), 3: (8, 64, 32)},
+}
+
+
+def _depthwise(rank, size, window, dtype, channels_last=False):
+    n, channels, elements = DEPTHWISE[size][rank]
+    spatial = (elements,) * rank
+    shape = (n, *spatial, channels) if channels_last else (n, channels, *spatial)
+    draw = lambda draws: (
+        draws.normal(shape), draws.normal((channels, 1, *(window,) * rank)), jnp.zeros((channels,), jnp.float32)
+    )  # fmt: skip
+    form = FORMATS[rank][channels_last]
+    name, half = f"depthwise_conv{rank}d", window // 2
+    function = lambda *arrays, implementation: getattr(baracuda_jax, name)(
+        *arrays, padding=half, data_format=form, implementation=implementation
+    )
+
+    def plain(x, weight, bias):
+        letters = "DHW"[3 - rank :]
+        forms = f"N{letters}C" if channels_last else f"NC{letters}", f"OI{letters}"
+        y = jax.lax.conv_general_dilated(
+            x, weight, (1,) * rank, ((half, half),) * rank, dimension_numbers=(*forms, forms[0]),
+            feature_group_count=channels,
+        )  # fmt: skip
+        return y + (bias if channels_last else bias.reshape(-1, *(1,) * rank))
+
+    def torch(torch, x, weight, bias):
+        x = x.movedim(-1, 1) if channels_last else x
+        y = getattr(torch.nn.functional, f"conv{rank}d")(x, weight, bias, 1, half, 1, channels)
+        return y.movedim(1, -1) if channels_last else y
+
+    return Benchmark(
+        name, f"{list(shape)}, window {window}", dtype, draw, function, plain, torch, moving=3, needs=(0, 1), rough=4
+    )
+
+
 def _deformable(size, dtype):
     n, channels, elements = SIZES[size][2]
     shape = n, channels, elements, elements
@@ -82,8 +123,6 @@ def benchmarks(size):
         torch_conv = lambda torch, *arrays: torch.nn.functional.conv2d(*arrays, 1, 1)
         yield _benchmark("conv_2d_direct", 2, size, 3, _lax(2, 1, 3), torch_conv, dtype, padding=1)
         yield _deformable(size, dtype)
-        channels = SIZES[size][2][1]
-        torch_depthwise = lambda torch, *arrays, groups=channels: torch.nn.functional.conv2d(*arrays, 1, 1, 1, groups)
-        yield _benchmark(
-            "depthwise_conv2d", 2, size, 3, _lax(2, channels, 3), torch_depthwise, dtype, spread=channels, padding=1
-        )
+        for rank, window in ((1, 3), (2, 3), (2, 7), (3, 3)):
+            yield _depthwise(rank, size, window, dtype)
+            yield _depthwise(rank, size, window, dtype, channels_last=True)
