@@ -299,12 +299,15 @@ OTHER = jax.random.key(0, impl="rbg")
         ("token_penalty", ValueError, r"tokens must be \[..., T\] with the leading dimensions of logits, \(5,\), got shape \(2,\)", (X, sent.zeros(2, int)), {}),
         ("token_penalty", TypeError, "tokens must have one of the dtypes int8.*got float32", (X, X), {}),
         ("token_penalty", ValueError, r"presence must have shape \(5,\), that of the leading dimensions of logits, got \(8,\)", (X, sent.zeros((5, 2), int)), {"presence": X[0]}),
-        ("dropout", ValueError, "implementation='native', but the op has no kernel; xla computes it", (X, KEY), {"implementation": "native"}),
+        ("dropout", ValueError, "implementation='native', but there are kernels for philox keys without broadcast_axes alone; xla computes the rest", (X, KEY), {"implementation": "native"}),
+        ("dropout", ValueError, "implementation='native', but there are kernels for philox keys without", (X, np.arange(4, dtype=np.uint32)), {"implementation": "native", "broadcast_axes": 0}),
+        ("random_normal", ValueError, "implementation='native', but there are kernels for philox keys alone; xla computes the rest", (KEY,), {"implementation": "native"}),
+        ("dropout_backward", TypeError, "dy must have one of the dtypes float32.*got int32", (sent.arange(3, dtype=jnp.int32), KEY), {}),
     ],
 )  # fmt: skip
 def test_what_is_refused(name, error, match, args, kwargs):
     with pytest.raises(error, match=f"^{name}: {match}"):
-        getattr(bj, name)(*args, **kwargs)
+        getattr(bj if hasattr(bj, name) else bj.backward, name)(*args, **kwargs)
 
 
 def test_a_plan_takes_a_typed_key():
