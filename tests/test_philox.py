@@ -172,12 +172,12 @@ def test_numbers_are_those_of_jax_random(shape, dtype):
         how = {"shape": shape, "implementation": implementation}
 
         @jax.jit
-        def ours(key, how=how):
+        def drawn(key, how=how):
             uniform = [bj.random_uniform(key, low, high, dtype=dtype, **how) for low, high in intervals]
             bools = [bj.random_bernoulli(key, jnp.asarray(p, dtype), **how) for p in chances]
             return uniform, bools, bj.random_normal(key, dtype=dtype, **how)
 
-        (uniform, bools, numbers), wanted = ours(KEY), theirs(KEY)
+        (uniform, bools, numbers), wanted = drawn(KEY), theirs(KEY)
         jax.tree.map(same_bits, (uniform, bools), wanted[:2])
         assert numbers.dtype == dtype and _apart(numbers, wanted[2]) <= (
             ULPS[dtype] if implementation == "native" else 0

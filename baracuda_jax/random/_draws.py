@@ -1,4 +1,4 @@
-"""Numbers of a distribution, drawn by a key: the bits of `jax.random`. Kernels draw them of philox keys: `_philox_draws.py`."""
+"""Numbers of a distribution, drawn by a key: the bits of `jax.random`. Philox keys have kernels: `_philox_draws.py`."""
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,8 @@ _DOC = """
         key: PRNG key of threefry2x32 or philox, typed or raw.
 {args}
         shape: static, of the result; by default the one to which the parameters broadcast.
-{dtype}        implementation: "native" (the kernel, of philox keys), "xla" (plain JAX), a PlanPreference, or None for automatic.
+{dtype}        implementation: "native" (the kernel, of philox keys), "xla" (plain JAX), a PlanPreference, or None for
+            automatic.
 
     Returns:
         {returns}
@@ -54,8 +55,8 @@ def _document(dtype="        dtype: of the result, a float type; by default the 
     args="        low: number or array of floats, the smallest value.\n"
     "        high: number or array of floats, which is not reached.",
     returns="Array of floats.",
-    precision="the bits of `jax.random.uniform`, which draws and scales in the result's dtype. The kernel rounds a product and "
-    "its sum once in float32 and float64, and each in 16-bit floats, as XLA does on a CPU.",
+    precision="the bits of `jax.random.uniform`, which draws and scales in the result's dtype. The kernel rounds a product "
+    "and its sum once in float32 and float64, and each in 16-bit floats, as XLA does on a CPU.",
     source="jax.random.uniform; torch.rand; numpy.random.Generator.uniform",
 )
 def random_uniform(
@@ -85,8 +86,8 @@ def random_uniform(
     returns="Array of floats.",
     precision="with mean 0 and std 1 the bits of `jax.random.normal`, drawn in the result's dtype. Of float16 and bfloat16 "
     "the product and the sum are computed in float32 and rounded once. XLA may fuse them, which rounds once too. The kernel "
-    "computes XLA's polynomials of a more exact logarithm: on a CPU its numbers differ from plain JAX's by up to 4 units in the "
-    "last place in float32, of one in a hundred, by up to 40 in float64, and not in 16 bits.",
+    "computes XLA's polynomials of a more exact logarithm: on a CPU its numbers differ from plain JAX's by up to 4 units in "
+    "the last place in float32, of one in a hundred, by up to 40 in float64, and not in 16 bits.",
     source="jax.random.normal; torch.normal, torch.randn; numpy.random.Generator.normal",
 )
 def random_normal(

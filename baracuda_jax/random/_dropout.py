@@ -47,8 +47,8 @@ def dropout(
         rate: the probability of 0: a number, or an array of one float, which may be traced. It has no gradient.
         training: static, whether anything is dropped.
         broadcast_axes: static, the axes along which all elements are kept or dropped together.
-        implementation: "native" (the kernel, of philox keys without `broadcast_axes`), "xla" (plain JAX), a PlanPreference, or
-            None for automatic.
+        implementation: "native" (the kernel, of philox keys without `broadcast_axes`), "xla" (plain JAX), a PlanPreference,
+            or None for automatic.
 
     Returns:
         Array of x's shape and dtype.
@@ -150,8 +150,8 @@ def _factor(kept):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Of philox keys. Their words [..., 4] and the probability of being kept may have fewer batches than x. `start` is the byte of
-# the stream, a pair of uint32, at which an x begins that is a shard of one of the shape `sizes`.
+# Of philox keys. Their words [..., 4] and the probability of being kept may have fewer batches than x. Where x is a shard of
+# an array of the shape `sizes`, `start` is the byte of the stream at which it begins, a pair of uint32.
 
 
 def _operands(x, key, arrays, numbers):
@@ -212,7 +212,7 @@ def _placed(axes, names, operands, *, sizes, **_):
         if over := axes.get(f"d{count + i}"):
             index = lax.axis_index(over).astype(jnp.uint32) * jnp.uint32(x.shape[count + i])
             start = _mass.add(start, _philox.position(index, stride))
-    return [jnp.stack(start) if name == "start" else x for name, x in known.items()]
+    return [jnp.stack(start) if name == "start" else operand for name, operand in known.items()]
 
 
 def _case(name, shape, **kwargs):

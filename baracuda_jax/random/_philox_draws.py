@@ -1,5 +1,5 @@
-"""Numbers of a distribution, drawn by a philox key: what `jax.random` makes of its bits. Operands are the words of the key and
-the parameters, which are numbers or have the shape that is drawn; all may have batches before.
+"""Numbers of a distribution, drawn by a philox key: what `jax.random` makes of its bits. Operands are the words of the key
+and the parameters, which are numbers or have the shape that is drawn; all may have the same batches.
 
 Kernels have the numbers of each row; arrays of parameters are for plain JAX, which is fused around the kernel's uniform or
 normal numbers. So are derivatives, which draw again."""
