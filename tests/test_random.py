@@ -181,6 +181,30 @@ def test_what_is_dropped_together(axes):
         assert (y == np.take(y, [0], axis)).all()
 
 
+@pytest.mark.parametrize("axes", [(), -1, (0, 2)], ids=str)
+@pytest.mark.parametrize("words", [2, 4], ids=["threefry", "philox"])
+def test_dropout_in_plain_jax(words, axes):
+    """Values and gradients, under vmap too, of keys and axes of which there is no kernel."""
+    raw, x = np.random.default_rng(words).integers(0, 2**32, words, dtype=np.uint32), normal((4, 6, 5), "float64")
+    fun = lambda x: bj.dropout(x, raw, 0.3, broadcast_axes=axes)
+    y, pull = jax.vjp(jax.jit(fun), x)
+    listed = axes if isinstance(axes, tuple) else (axes,)
+    close(y, oracles.dropout(np.asarray(x), raw, 0.3, broadcast_axes=listed), "float64")
+    close(pull(x)[0], y, "float64")
+    same_bits(bj.backward.dropout_backward(x, raw, 0.3, broadcast_axes=axes), pull(x)[0])
+    same_bits(jax.jit(jax.vmap(fun))(jnp.stack([x, x])), jnp.stack([fun(x), fun(x)]))
+
+
+@pytest.mark.parametrize("name", ["random_uniform", "random_normal"])
+def test_gradients_in_parameters_of_threefry(name):
+    """dlow = sum of 1 - u, dhigh = sum of u; dmean = count, dstd = sum of z."""
+    fun = getattr(bj, name)
+    slopes = jax.jit(jax.grad(lambda a, b: fun(RAW, a, b, shape=50).sum(), (0, 1)))(jnp.float64(0.0), jnp.float64(1.0))
+    drawn = np.asarray(fun(RAW, 0.0, 1.0, shape=50, dtype="float64")).sum()
+    close(slopes[1], drawn, "float64")
+    close(slopes[0], 50 - drawn if name == "random_uniform" else 50.0, "float64")
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("rate", [0.3, "traced"])
 def test_the_gradient_has_the_values_mask(rate, dtype):
