@@ -206,13 +206,18 @@ def _labels(names, types, params):
 
 def _placed(axes, names, operands, *, sizes, **_):
     known = dict(zip(names, operands, strict=True))
-    x = known.get("x", known.get("y"))
-    start, count = (known["start"][0], known["start"][1]), x.ndim - len(sizes)
+    start = _first_byte(known["start"], axes, known.get("x", known.get("y")), sizes)
+    return [start if name == "start" else operand for name, operand in known.items()]
+
+
+def _first_byte(start, axes, x, sizes):
+    """That of x, a shard along these mesh axes of an array that begins at `start`."""
+    total, count = (start[0], start[1]), x.ndim - len(sizes)
     for i, stride in enumerate(_philox.strides(sizes, SIZE)):
         if over := axes.get(f"d{count + i}"):
             index = lax.axis_index(over).astype(jnp.uint32) * jnp.uint32(x.shape[count + i])
-            start = _mass.add(start, _philox.position(index, stride))
-    return [jnp.stack(start) if name == "start" else operand for name, operand in known.items()]
+            total = _mass.add(total, _philox.position(index, stride))
+    return jnp.stack(total)
 
 
 def _case(name, shape, **kwargs):
