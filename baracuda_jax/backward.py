@@ -179,6 +179,7 @@ from .quantize import (
     quantize_per_tensor_backward,
     quantize_per_token_backward,
 )
+from .random import dropout_backward
 from .reduce import (
     logsumexp_backward,
     max_backward,
@@ -296,6 +297,7 @@ __all__ = [
     "dequantize_per_token_backward",
     "digamma_backward",
     "div_backward",
+    "dropout_backward",
     "dynamic_update_slice_backward",
     "elu_backward",
     "embedding_backward",

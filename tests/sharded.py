@@ -531,6 +531,25 @@ def _bits():
     yield Sharded("random_bits", "keys", fun, (keys,), (ROWS,), P("d"), 0)
 
 
+def _draws():
+    """A key for each row."""
+    keys = np.arange(32, dtype=np.uint32).reshape(8, 4)
+    options = dict(shape=(3, 7), implementation="native")
+    for op in (bj.random_uniform, bj.random_normal):
+        fun = jax.vmap(lambda key, op=op: op(key, dtype="float32", **options))
+        yield Sharded(op.__name__, "keys", fun, (keys,), (ROWS,), P("d"), 0)
+    fun = jax.vmap(lambda key: bj.random_bernoulli(key, 0.3, **options).astype(np.float32))
+    yield Sharded("random_bernoulli", "keys", fun, (keys,), (ROWS,), P("d"), 0)
+
+
+def _dropout():
+    """The mask of a shard is that part of the whole one."""
+    key = np.array([7, 3, 5, 1], np.uint32)
+    fun = lambda x: bj.dropout(x, key, 0.4, implementation="native")
+    yield Sharded("dropout", "rows", fun, (_float(8, 16),), (ROWS,), ROWS, 1)
+    yield Sharded("dropout", "columns", fun, (_float(5, 16),), (COLUMNS,), COLUMNS, 1)
+
+
 def _samplers():
     """A key for each row."""
     args = _float(8, 16), np.arange(16, dtype=np.uint32).reshape(8, 2)
@@ -654,6 +673,8 @@ def _all():
         yield from _reduce(op)
     yield from _trace()
     yield from _bits()
+    yield from _draws()
+    yield from _dropout()
     yield from _samplers()
     yield from _layer_norm()
     yield from _append()

@@ -19,7 +19,7 @@ from sharded import collectives, devices, mesh
 
 import baracuda_jax as bj
 from baracuda_jax._core.kernel import kernel
-from baracuda_jax.random import _bits, _philox
+from baracuda_jax.random import _philox, _rows
 
 FAMILY = "random"
 WORDS = (0x12345678, 0x9ABCDEF0, 0xDEADBEEF, 0x0BADF00D)
@@ -116,10 +116,231 @@ def test_rows_are_the_array():
         (4, 2**34),
         (3, 1 << 21),
     ):
-        lead, length = _bits.rows_of(shape, 4)
+        lead, apart, length = _rows.rows_of(shape, 4)
         assert math.prod(lead) * length == math.prod(shape)
+        assert apart == _philox.strides(lead, 4 * length)
         if shape and math.prod(shape) > 2**22 and max(shape) != 1_000_003:
-            assert _bits.ROW <= 4 * length < 2**13 and length % 4 == 0, (shape, length)
+            assert _rows.ROW <= 4 * length < 2**13 and length % 4 == 0, (shape, length)
+
+
+@pytest.mark.exhaustive
+def test_rows_of_a_shard_are_in_order_in_the_whole():
+    """Each element of a part is where the rows say: that many bytes after the part's first."""
+    for shape, whole in (
+        ((4, 6), (4, 12)),
+        ((2, 3, 5), (8, 3, 5)),
+        ((3, 2, 4), (3, 4, 4)),
+        ((3, 3000), (3, 6000)),
+        ((2, 600, 3), (2, 1200, 3)),
+    ):
+        lead, apart, length = _rows.rows_of(shape, 4, whole)
+        of_whole = np.arange(math.prod(whole)).reshape(whole)[tuple(slice(0, n) for n in shape)]
+        rows = sum(np.indices(lead)[i] * apart[i] for i in range(len(lead))) // 4 if lead else np.zeros((), int)
+        np.testing.assert_array_equal(of_whole.reshape(*lead, length), np.asarray(rows)[..., None] + np.arange(length))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Numbers that kernels draw
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+SHAPES = ((), (0,), (7,), (5, 41), (3, 1031), (2, 3, 1024))
+ULPS = {"float32": 4, "float64": 40, "float16": 0, "bfloat16": 0}  # of normal numbers, to those of XLA's logarithm
+
+
+def _apart(a, b):
+    """The most units in the last place between numbers."""
+    of = lambda x: (
+        np.asarray(x).astype(np.asarray(x).dtype).reshape(-1).view(f"i{np.asarray(x).dtype.itemsize}").astype(object)
+    )
+    order = lambda x: np.where(x < 0, -(x & (2 ** (8 * np.asarray(a).dtype.itemsize - 1) - 1)), x)
+    return max(np.abs(order(of(a)) - order(of(b))), default=0)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_numbers_are_those_of_jax_random(shape, dtype):
+    """By the kernel and by plain JAX: of intervals too, and of bools; normal ones up to a few last places."""
+    intervals, chances = ((0.0, 1.0), (-2.0, 3.0), (0.1, 0.7)), (0.0, 0.3, 1.0)
+
+    @jax.jit
+    def theirs(key):
+        uniform = [jax.random.uniform(key, shape, dtype, low, high) for low, high in intervals]
+        bools = [jax.random.bernoulli(key, jnp.asarray(p, dtype), shape) for p in chances]
+        return uniform, bools, jax.random.normal(key, shape, dtype)
+
+    for implementation in BOTH:
+        how = {"shape": shape, "implementation": implementation}
+
+        @jax.jit
+        def drawn(key, how=how):
+            uniform = [bj.random_uniform(key, low, high, dtype=dtype, **how) for low, high in intervals]
+            bools = [bj.random_bernoulli(key, jnp.asarray(p, dtype), **how) for p in chances]
+            return uniform, bools, bj.random_normal(key, dtype=dtype, **how)
+
+        (uniform, bools, numbers), wanted = drawn(KEY), theirs(KEY)
+        jax.tree.map(same_bits, (uniform, bools), wanted[:2])
+        assert numbers.dtype == dtype and _apart(numbers, wanted[2]) <= (
+            ULPS[dtype] if implementation == "native" else 0
+        )
+
+
+def test_every_normal_number_of_16_bits():
+    """Of all mantissas."""
+    for dtype, size, bits in (("bfloat16", 1, 7), ("float16", 2, 10)):
+        want = jax.random.normal(KEY, (2**16,), dtype)
+        same_bits(bj.random_normal(KEY, shape=2**16, dtype=dtype, implementation="native"), want)
+        assert (
+            len(np.unique(oracles.random_bits(RAW, shape=2**16, dtype=f"uint{8 * size}") >> (8 * size - bits)))
+            == 2**bits
+        )
+
+
+@pytest.mark.parametrize("parameters", [(0.5, 2.0), "traced", "arrays", "some arrays"], ids=str)
+def test_parameters_are_numbers_or_arrays(parameters):
+    """As by plain JAX, with the same gradients."""
+    shape, rng = (3, 700), np.random.default_rng(0)
+    first, second = parameters if isinstance(parameters, tuple) else (0.5, 2.0)
+    if parameters == "traced":
+        first, second = sent.asarray(first, "float32"), sent.asarray([second], "float32")
+    elif parameters in ("arrays", "some arrays"):
+        first = sent.asarray(rng.random((3, 1)), "float32")
+        second = sent.asarray(1 + rng.random(700), "float32") if parameters == "arrays" else second
+    for op in (bj.random_uniform, bj.random_normal):
+        draw = lambda a, b, how, op=op: op(KEY, a, b, shape=shape, dtype="float32", implementation=how)
+        native, xla = (jax.jit(functools.partial(draw, how=how))(first, second) for how in BOTH)
+        np.testing.assert_allclose(native, xla, rtol=1e-6, atol=1e-6)
+        if isinstance(parameters, str):
+            loss = lambda a, b, how, draw=draw: (draw(a, b, how) ** 2).sum()
+            slopes = [jax.jit(jax.grad(functools.partial(loss, how=how), (0,)))(first, second) for how in BOTH]
+            jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4), *slopes)
+    p = (first + 0.1) / 2
+    bools = [bj.random_bernoulli(KEY, p, shape=shape, implementation=how) for how in BOTH]
+    same_bits(*bools)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("length", [1, 5, 32, 33, 1031])
+def test_rows_of_numbers_begin_anywhere(length, dtype):
+    """Inside blocks, and beyond 2^32 bytes and blocks: of all kernels."""
+    rng, wide = np.random.default_rng(length), "float64" if dtype == "float64" else "float32"
+    drawn, mantissa = oracles.DRAWN[dtype]
+    cases = {
+        "philox_uniform": (drawn, (), dtype, (0.0, 1.0), {}),
+        "philox_bernoulli": (drawn, (), bool, (0.375,), {"bits": drawn}),
+        "philox_dropout": (32, (length,), dtype, (0.375, 2.0), {}),
+    }
+    for target, (bits, operand, result, numbers, attributes) in cases.items():
+        size = bits // 8
+        starts = np.r_[np.arange(9), rng.integers(0, 2**58, 9), 2**32 // size - np.arange(9), 2**36 // size - 4] * size
+        keys = rng.integers(0, 2**32, (starts.size, 4))
+        words = np.tile(np.array(numbers, wide).view(np.uint32), (starts.size, 1))
+        streams = np.concatenate([keys, np.stack([starts % 2**32, starts >> 32], -1), words], -1).astype(np.uint32)
+        streams = np.pad(streams, ((0, 0), (0, streams.shape[1] % 2)))
+        x = [np.asarray(sent.ones((starts.size, *operand), dtype))] if operand else []
+        out = [jax.ShapeDtypeStruct((starts.size, length), result)]
+        dims = "...n, ...s -> ...n" if operand else "...s -> ...n"
+        (y,) = jax.jit(
+            lambda *a, target=target, dims=dims, out=out, more=attributes: kernel(target, dims, *a, out=out, **more)
+        )(*x, streams)
+        for row, key, start in zip(np.asarray(y), keys.astype(np.uint32), starts.tolist(), strict=True):
+            first = start // 16
+            bytes_ = oracles.philox(key, (first + np.arange(length * size // 16 + 2)).astype(np.uint64)).tobytes()
+            found = np.frombuffer(bytes_, f"uint{bits}", length, start - 16 * first)
+            u = (found >> (bits - (23 if operand else mantissa))) * 2.0 ** -(23 if operand else mantissa)
+            want = {"philox_uniform": u, "philox_bernoulli": u < 0.375, "philox_dropout": 2.0 * (u < 0.375)}[target]
+            np.testing.assert_array_equal(row.astype(np.float64), want.astype(np.float64))
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3, 1.0, "traced"], ids=str)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_mask_of_dropout(dtype, rate):
+    """That of bernoulli, by the kernel and plain JAX, which have the same bits; also in the gradient and its tangent."""
+    given = sent.asarray(0.3, "float32") if rate == "traced" else rate
+    kept = jax.random.bernoulli(
+        KEY, jnp.float32(1) - jnp.float32(given) if rate == "traced" else jnp.float32(1 - rate), (5, 1031)
+    )
+    x = 1 + jnp.abs(normal((5, 1031), dtype))
+
+    def everything(x, given, how):
+        fun = lambda x: bj.dropout(x, KEY, given, implementation=how)
+        y, pull = jax.vjp(fun, x)
+        square = lambda x: (fun(x).astype("float32") ** 2).sum()
+        of_gradient = jax.jvp(jax.grad(square), (x,), (x,))[1]
+        return (
+            y,
+            pull(x)[0],
+            jax.jvp(fun, (x,), (x,))[1],
+            bj.backward.dropout_backward(x, KEY, given, implementation=how),
+            of_gradient,
+        )
+
+    native, xla = (jax.jit(functools.partial(everything, how=how))(x, given) for how in BOTH)
+    jax.tree.map(same_bits, native[:4], xla[:4])
+    for y in native:
+        np.testing.assert_array_equal(np.asarray(y) != 0, np.asarray(kept))
+    factor = 1 / (1 - 0.3) if rate in (0.3, "traced") else 1
+    np.testing.assert_allclose(
+        np.asarray(native[0], float),
+        np.where(kept, np.asarray(x, float) * factor, 0),
+        rtol={"float16": 1e-3, "bfloat16": 8e-3}.get(dtype, 1e-6),
+    )
+
+
+def test_dropout_with_batches_of_some_operands():
+    """x, the key and the rate mapped, alone and together, from outside and inside."""
+    x, keys = normal((3, 4, 60), "float32"), jax.random.split(KEY, 3)
+    rates = sent.asarray([0.1, 0.5, 1.0], "float32")
+    fun = lambda x, key, rate: bj.dropout(x, key, rate, implementation="native")
+    plain = lambda x, key, rate: bj.dropout(x, key, rate, implementation="xla")
+    for axes in ((0, None, None), (None, 0, None), (None, None, 0), (0, 0, None), (1, 0, 0), (0, None, 0)):
+        args = [
+            a if axis is not None else a[0]
+            for a, axis in zip((x.swapaxes(0, axes[0] or 0), keys, rates), axes, strict=True)
+        ]
+        got, want = (jax.jit(jax.vmap(f, axes))(*args) for f in (fun, plain))
+        same_bits(got, want)
+        at = lambda i, axes=axes, args=args: [
+            a if axis is None else (a[:, i] if axis else a[i]) for a, axis in zip(args, axes, strict=True)
+        ]
+        for i in range(3):
+            same_bits(got[i], fun(*at(i)))
+    inner = jax.vmap(fun, (0, None, None))  # rows with one mask
+    both = jax.jit(jax.vmap(inner, (None, 0, None)))(x[0], keys, rates[0])
+    for row, key in zip(both, keys, strict=True):
+        for got, one in zip(row, x[0], strict=True):
+            same_bits(got, fun(one, key, rates[0]))
+
+
+@pytest.mark.parametrize("kind", ["auto", "explicit"])
+@pytest.mark.parametrize("shape, spec", [((8, 6), P("a")), ((5, 16), P(None, "a")), ((8, 24, 3), P("b", "a")), ((4, 2048), P(None, ("a", "b"))), ((8, 4, 16), P(("a", "b"), None, None))], ids=str)  # fmt: skip
+def test_dropout_on_shards_has_the_whole_mask(shape, spec, kind):
+    """Each device its part, without communication; the gradient too, and under vmap."""
+    if len(devices()) < 8:
+        pytest.skip("needs eight devices")
+    types = (jax.sharding.AxisType.Auto if kind == "auto" else jax.sharding.AxisType.Explicit,) * 2
+    sizes = (2, 4) if len(shape) == 3 or shape[-1] == 2048 else (8, 1)
+    over = jax.make_mesh(sizes, ("a", "b"), axis_types=types, devices=devices()[:8])
+    x = normal(shape, "float32")
+    fun = lambda x: bj.dropout(x, RAW, 0.4, implementation="native")
+    both = lambda x: (fun(x), jax.grad(lambda x: (fun(x) * x).sum())(x))
+    want = jax.jit(both)(x)
+    with jax.set_mesh(over):
+        placed = jax.device_put(x, NamedSharding(over, spec))
+        compiled = jax.jit(both).lower(placed).compile()
+        assert collectives(compiled.as_text()) == {}
+        jax.tree.map(lambda a, b: np.testing.assert_array_equal(np.asarray(a), np.asarray(b)), compiled(placed), want)
+        mapped = jax.jit(jax.vmap(fun))(placed)
+    np.testing.assert_array_equal(np.asarray(mapped), np.asarray(jax.jit(jax.vmap(fun))(x)))
+
+
+def test_kernels_in_exported_programs():
+    """For two platforms; and a size that is left open is for plain JAX."""
+    fun = lambda x: bj.dropout(x, RAW, 0.3, implementation="native")
+    (n,) = export.symbolic_shape("n")
+    x = normal((5, 3), "float32")
+    for rows, platforms in ((5, ("cpu", "cuda")), (n, ("cpu",))):
+        program = export.export(jax.jit(fun), platforms=platforms, disabled_checks=bj.export_checks)
+        same_bits(export.deserialize(program(jax.ShapeDtypeStruct((rows, 3), "float32")).serialize()).call(x), fun(x))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -132,7 +353,9 @@ DRAWS = {
     "uniform": lambda key: jax.random.uniform(key, SHAPE, "float32"),
     "normal": lambda key: jax.random.normal(key, SHAPE, "bfloat16"),
     "bernoulli": lambda key: jax.random.bernoulli(key, 0.3, SHAPE),
-    "dropout": lambda key: bj.dropout(sent.ones(SHAPE), key, 0.3),
+    "dropout": lambda key: bj.dropout(sent.ones(SHAPE), key, 0.3, implementation="native"),
+    "random_normal": lambda key: bj.random_normal(key, 1.0, 2.0, shape=SHAPE, dtype="float32", implementation="native"),
+    "random_bernoulli": lambda key: bj.random_bernoulli(key, 0.3, shape=SHAPE, implementation="native"),
 }
 
 
@@ -169,7 +392,7 @@ def test_shards_are_computed_where_they_are(name, sizes, spec):
 def _results_of_kernels(text):
     import re
 
-    return re.findall(r"= \w+\[([\d,]+)\]\S* custom-call\(.*baracuda\.philox_bits", text)
+    return re.findall(r"= \w+\[([\d,]+)\]\S* custom-call\(.*baracuda\.philox_\w+", text)
 
 
 def test_keys_on_shards_and_explicit_axes():

@@ -181,6 +181,30 @@ def test_what_is_dropped_together(axes):
         assert (y == np.take(y, [0], axis)).all()
 
 
+@pytest.mark.parametrize("axes", [(), -1, (0, 2)], ids=str)
+@pytest.mark.parametrize("words", [2, 4], ids=["threefry", "philox"])
+def test_dropout_in_plain_jax(words, axes):
+    """Values and gradients, under vmap too, of keys and axes of which there is no kernel."""
+    raw, x = np.random.default_rng(words).integers(0, 2**32, words, dtype=np.uint32), normal((4, 6, 5), "float64")
+    fun = lambda x: bj.dropout(x, raw, 0.3, broadcast_axes=axes)
+    y, pull = jax.vjp(jax.jit(fun), x)
+    listed = axes if isinstance(axes, tuple) else (axes,)
+    close(y, oracles.dropout(np.asarray(x), raw, 0.3, broadcast_axes=listed), "float64")
+    close(pull(x)[0], y, "float64")
+    same_bits(bj.backward.dropout_backward(x, raw, 0.3, broadcast_axes=axes), pull(x)[0])
+    same_bits(jax.jit(jax.vmap(fun))(jnp.stack([x, x])), jnp.stack([fun(x), fun(x)]))
+
+
+@pytest.mark.parametrize("name", ["random_uniform", "random_normal"])
+def test_gradients_in_parameters_of_threefry(name):
+    """dlow = sum of 1 - u, dhigh = sum of u; dmean = count, dstd = sum of z."""
+    fun = getattr(bj, name)
+    slopes = jax.jit(jax.grad(lambda a, b: fun(RAW, a, b, shape=50).sum(), (0, 1)))(jnp.float64(0.0), jnp.float64(1.0))
+    drawn = np.asarray(fun(RAW, 0.0, 1.0, shape=50, dtype="float64")).sum()
+    close(slopes[1], drawn, "float64")
+    close(slopes[0], 50 - drawn if name == "random_uniform" else 50.0, "float64")
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("rate", [0.3, "traced"])
 def test_the_gradient_has_the_values_mask(rate, dtype):
@@ -299,12 +323,15 @@ OTHER = jax.random.key(0, impl="rbg")
         ("token_penalty", ValueError, r"tokens must be \[..., T\] with the leading dimensions of logits, \(5,\), got shape \(2,\)", (X, sent.zeros(2, int)), {}),
         ("token_penalty", TypeError, "tokens must have one of the dtypes int8.*got float32", (X, X), {}),
         ("token_penalty", ValueError, r"presence must have shape \(5,\), that of the leading dimensions of logits, got \(8,\)", (X, sent.zeros((5, 2), int)), {"presence": X[0]}),
-        ("dropout", ValueError, "implementation='native', but the op has no kernel; xla computes it", (X, KEY), {"implementation": "native"}),
+        ("dropout", ValueError, "implementation='native', but there are kernels for philox keys without broadcast_axes alone; xla computes the rest", (X, KEY), {"implementation": "native"}),
+        ("dropout", ValueError, "implementation='native', but there are kernels for philox keys without", (X, np.arange(4, dtype=np.uint32)), {"implementation": "native", "broadcast_axes": 0}),
+        ("random_normal", ValueError, "implementation='native', but there are kernels for philox keys alone; xla computes the rest", (KEY,), {"implementation": "native"}),
+        ("dropout_backward", TypeError, "dy must have one of the dtypes float32.*got int32", (sent.arange(3, dtype=jnp.int32), KEY), {}),
     ],
 )  # fmt: skip
 def test_what_is_refused(name, error, match, args, kwargs):
     with pytest.raises(error, match=f"^{name}: {match}"):
-        getattr(bj, name)(*args, **kwargs)
+        getattr(bj if hasattr(bj, name) else bj.backward, name)(*args, **kwargs)
 
 
 def test_a_plan_takes_a_typed_key():

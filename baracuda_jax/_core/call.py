@@ -41,6 +41,8 @@ class Call:
         """The dtype of what is computed: the differentiable operand's, or the tangent's or cotangent's, which come last."""
         if self.kind != "forward":
             return self.operands[-1].dtype
+        if self.op.operands[0] == "key":  # of which the result is drawn
+            return self.results[0].dtype
         return self.operands[self.op.operands.index((*self.op.differentiable, *self.op.operands)[0])].dtype
 
     @property

@@ -66,6 +66,6 @@ def _folded(key, *, rows):
     return explicit.mapped(lambda number: jax.random.fold_in(key, number), len(rows))(numbers)
 
 
-def draw(rng):
+def draw(rng, words=2):
     """A raw key, of a case."""
-    return rng.integers(0, 2**32, 2, dtype=np.uint32)
+    return rng.integers(0, 2**32, words, dtype=np.uint32)

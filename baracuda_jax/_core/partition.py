@@ -31,6 +31,8 @@ class Partition:
               dimension is cut; `run` has the op's primitives by kind, and operands are this shard's. Labels that have one
               function are combined by one call, along the axes of them all
     without   label -> the starred operand that a shard goes without when this dimension is cut, since it is about all
+    placed    ({label: mesh axes}, names, operands, **params) -> operands of this shard, of which one says where it is in the
+              whole
     plain     whether this also holds for the op in plain JAX, which the compiler would cut worse by itself
     """
 
@@ -38,6 +40,7 @@ class Partition:
     whole: frozenset[str] = frozenset()
     combine: Mapping[str, Mapping[str, Callable]] = dataclasses.field(default_factory=dict)
     without: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    placed: Callable | None = None
     plain: bool = False
 
 
@@ -89,6 +92,8 @@ class Cut:
             operands = [
                 x for x, name in zip(operands, self.names, strict=True) if name.rstrip(string.digits) not in gone
             ]
+            if self.partition.placed:
+                operands = self.partition.placed(axes, self.names, operands, **params)
             combine, names = None, ()
             for label, by_kind in self.partition.combine.items():
                 if label in axes and by_kind.get(self.kind) and combine in (None, by_kind[self.kind]):

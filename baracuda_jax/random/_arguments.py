@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks, explicit
+from .._core import prefer as preference
 
 
 def sizes(op, shape):
@@ -77,3 +78,12 @@ def sharding(x, axes=()):
         return None
     spec = [None if i in axes else entry for i, entry in enumerate(jax.typeof(x).sharding.spec)]
     return jax.typeof(x).sharding.update(spec=jax.sharding.PartitionSpec(*spec))
+
+
+def refuse_native(op, implementation, computed):
+    """Raises where a call asks for a kernel and there are some, of other arguments."""
+    wanted = preference.checked(implementation, op)
+    if isinstance(wanted, preference.PlanPreference) and wanted.backend == "native":
+        raise ValueError(
+            f"{op}: implementation='native', but there are kernels for {computed} alone; xla computes the rest"
+        )

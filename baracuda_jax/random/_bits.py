@@ -1,7 +1,4 @@
-"""Random bits of philox keys, and the key type by which all of `jax.random` draws them.
-
-A kernel fills rows, each from a stream of bytes that is a key and a first byte. These are computed in plain JAX, of iotas:
-where the result is sharded, so are they, and each device computes its own rows of them and of the result."""
+"""Random bits of philox keys, and the key type by which all of `jax.random` draws them."""
 
 import math
 
@@ -22,8 +19,8 @@ from .._core.sku import OpCategory
 from .._core.types import Implementation, Integers
 from . import _philox
 from ._arguments import sizes
+from ._rows import rows_of, streams
 
-ROW = 2048  # bytes of a row at least, next to which six words are little
 DTYPES = ("uint8", "uint16", "uint32", "uint64")
 
 
@@ -77,53 +74,32 @@ def _drawn(key, *, shape, dtype, implementation=None):
     return _random_bits(key, shape=shape, dtype=jnp.dtype(dtype).name, implementation=implementation)
 
 
-def _reference(key, *, shape, dtype):
+def reference(key, *, shape, dtype):
     key = explicit.whole(key, [key.ndim - 1])
-    if (
-        all(isinstance(n, int) for n in shape) and max(shape, default=0) >= 2**32
-    ):  # which an iota of 32 bits does not count
-        lead, length = rows_of(shape, jnp.dtype(dtype).itemsize)
+    if are_known(shape) and max(shape, default=0) >= 2**32:  # which an iota of 32 bits does not count
+        lead, _, length = rows_of(shape, jnp.dtype(dtype).itemsize)
         return (_philox.bits(key, (*lead, length), dtype).reshape(*key.shape[:-1], *shape),)
     return (_philox.bits(key, shape, dtype),)
 
 
 def _native(key, *, save, shape, dtype):
-    if not all(isinstance(n, int) for n in shape):
-        return _reference(key, shape=shape, dtype=dtype)
-    key, size, batch = explicit.whole(key, [key.ndim - 1]), jnp.dtype(dtype).itemsize, key.shape[:-1]
-    lead, length = rows_of(shape, size)
-    high, low = _philox.positions(lead, _philox.strides(lead, length * size), len(batch))
-    words = _philox.words(key, len(lead))
-    zero = (words[0] | low) & 0  # of all rows, sharded as keys are
-    streams = [zero | x for x in (*words, low, high)]
-    out = [jax.ShapeDtypeStruct((*zero.shape, length), dtype)]
-    (y,) = kernel("philox_bits", "...s -> ...n", jnp.stack(streams, -1), out=out)
-    return (explicit.reshape(y, *batch, *shape),)
+    if not are_known(shape):
+        return reference(key, shape=shape, dtype=dtype)
+    return drawn_rows("philox_bits", key, shape, dtype, jnp.dtype(dtype).itemsize)
 
 
-def rows_of(shape, size):
-    """(leading dimensions, length): how an array of elements of so many bytes is cut into rows. A row has all of the last
-    dimensions that are short, and an equal part of the one before them, so that shards of that, too, are whole rows."""
-    length = 1
-    for i in reversed(range(len(shape))):
-        if length * shape[i] * size > ROW:
-            part = _part(shape[i], length, size)
-            return (*shape[:i], shape[i] // part), length * part
-        length *= shape[i]
-    return (), length
+def drawn_rows(target, key, shape, dtype, size, numbers=(), **attributes):
+    """One array of a kernel, of elements that draw so many bytes."""
+    lead, apart, length = rows_of(shape, size)
+    rows = streams(key, lead, apart, numbers)
+    out = [jax.ShapeDtypeStruct((*rows.shape[:-1], length), dtype)]
+    (y,) = kernel(target, "...s -> ...n", rows, out=out, **attributes)
+    return (explicit.reshape(y, *key.shape[:-1], *shape),)
 
 
-def _part(count, length, size):
-    """The smallest divisor of `count` with which rows are long enough, of whole blocks if there is one."""
-    divisors = _divisors(count)
-    enough = [d for d in divisors if d * length * size >= ROW]
-    return next((d for d in enough if d * length * size % _philox.BLOCK == 0), enough[0])
-
-
-def _divisors(n):
-    """In ascending order."""
-    small = [d for d in range(1, min(math.isqrt(n), 2**20) + 1) if n % d == 0]
-    return sorted({*small, *(n // d for d in small)})
+def are_known(shape):
+    """Whether sizes are numbers, and not symbols of an exported program."""
+    return all(isinstance(n, int) for n in shape)
 
 
 def _case(name, **kwargs):
@@ -145,7 +121,7 @@ _random_bits = declare(
     constant=keys.CONSTANT,
     batched=as_they_are,
     cut="each device computes its rows",
-    forward=Body(_reference, _native),
+    forward=Body(reference, _native),
     kernels={"forward": ("philox_bits",)},
 )
 

@@ -44,11 +44,16 @@ def positions(sizes, strides, ndim=0):
     for i, stride in enumerate(strides):
         at = lax.broadcasted_iota(jnp.uint32, sizes, ndim + i)
         if isinstance(stride, int):
-            high, low = _mass.product(at, jnp.uint32(stride % 2**32))
-            total = _mass.add(total, (high + at * jnp.uint32(stride >> 32), low))
+            total = _mass.add(total, position(at, stride))
         else:
             total = total[0], total[1] + at * jnp.asarray(stride).astype(jnp.uint32)
     return total
+
+
+def position(index, stride):
+    """index times stride, as a pair of uint32."""
+    high, low = _mass.product(index, jnp.uint32(stride % 2**32))
+    return high + index * jnp.uint32(stride >> 32), low
 
 
 def strides(sizes, unit=1):
@@ -61,10 +66,13 @@ def words(key, ndim):
     return [key[..., i].reshape(*key.shape[:-1], *(1,) * ndim) for i in range(4)]
 
 
-def bits(key, shape, dtype):
-    """Keys [..., 4] -> [..., *shape], each element computed alone."""
+def bits(key, shape, dtype, apart=None, start=None):
+    """Keys [..., 4] -> [..., *shape], each element computed alone: bytes in the order of elements, or along dimensions that
+    are so many bytes apart, from the byte `start` on, a pair of uint32."""
     size = jnp.dtype(dtype).itemsize
-    high, low = positions(shape, strides(shape, size), key.ndim - 1)
+    high, low = positions(shape, strides(shape, size) if apart is None else apart, key.ndim - 1)
+    if start is not None:
+        high, low = _mass.add((high, low), start)
     index = high >> 4, low >> 4 | high << 28
     a, b, c, d = block(words(key, len(shape)), index)
     is_second_half, is_odd = (low & 8) != 0, (low & 4) != 0

@@ -23,6 +23,14 @@ BARACUDA_HD uint32_t philox_key0(uint32_t key, int round) { return key + uint32_
 BARACUDA_HD uint32_t philox_key1(uint32_t key, int round) { return key + uint32_t(round) * 0xBB67AE85u; }
 inline constexpr int philox_rounds = 10;
 
+// Element i of words, the lowest bytes of a word first.
+template <class T>
+BARACUDA_HD T philox_element(const uint32_t* words, int i) {
+  constexpr int per_word = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
+  if constexpr (sizeof(T) == 8) return T(uint64_t(words[2 * i + 1]) << 32 | words[2 * i]);
+  return T(words[i / per_word] >> (8 * sizeof(T) * (i % per_word)));
+}
+
 // A key's stream, from a byte on.
 struct PhiloxStream {
   uint32_t key0, key1, upper0, upper1;
@@ -44,44 +52,59 @@ struct PhiloxStream {
     return {{a, b, c, d}};
   }
 
-  // 16 bytes of the stream, from any byte on: they are in one block or two.
-  BARACUDA_HD PhiloxWords bytes(uint64_t first) const {
+  // 16 * blocks bytes of the stream, from any byte on: they are in as many blocks, or in one more.
+  template <int blocks>
+  BARACUDA_HD void bytes(uint64_t first, uint32_t* to) const {
+    constexpr int words = 4 * blocks;
     first += start;
-    PhiloxWords low = block(first / 16);
-    uint32_t shift = uint32_t(first % 16);
-    if (shift == 0) return low;
-    PhiloxWords high = block(first / 16 + 1);
-    uint32_t w[8], bits = 8 * (shift % 4);
+    uint32_t shift = uint32_t(first % 16), w[words + 4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) w[i] = low.word[i], w[4 + i] = high.word[i];
-    // Indices are known to the compiler, so that all are registers.
+    for (int i = 0; i < blocks; ++i) memcpy(w + 4 * i, block(first / 16 + i).word, 16);
+    if (shift != 0) {
+      memcpy(w + words, block(first / 16 + blocks).word, 16);
+      uint32_t bits = 8 * (shift % 4);
+      // Indices are known to the compiler, so that all are registers.
 #pragma unroll
-    for (int i = 0; i < 7; ++i) w[i] = shift & 4 ? w[i + 1] : w[i];
+      for (int i = 0; i < words + 3; ++i) w[i] = shift & 4 ? w[i + 1] : w[i];
 #pragma unroll
-    for (int i = 0; i < 6; ++i) w[i] = shift & 8 ? w[i + 2] : w[i];
-    PhiloxWords found;
+      for (int i = 0; i < words + 2; ++i) w[i] = shift & 8 ? w[i + 2] : w[i];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) found.word[i] = uint32_t((uint64_t(w[i + 1]) << 32 | w[i]) >> bits);
-    return found;
+      for (int i = 0; i < words; ++i) w[i] = uint32_t((uint64_t(w[i + 1]) << 32 | w[i]) >> bits);
+    }
+    memcpy(to, w, 4 * words);
   }
 
   // The element whose first byte this is, a multiple of its size.
   template <class T>
   BARACUDA_HD T element(uint64_t first) const {
-    PhiloxWords found = bytes(first);
-    if constexpr (sizeof(T) == 8) return T(uint64_t(found.word[1]) << 32 | found.word[0]);
-    return T(found.word[0]);
+    uint32_t w[4];
+    bytes<1>(first, w);
+    return philox_element<T>(w, 0);
   }
 };
 
-// Rows of y, each from a stream of its own: `streams` has six words a row.
-template <class T>
-struct PhiloxRows {
-  const uint32_t* streams;
-  T* y;
-  int64_t rows, length;
+// Rows of y, each from a stream of its own, of which an element has so many bits as Draw::Bits: y = draw(bits), or
+// draw(bits, x). `streams` has six words a row, and then the words of the numbers that its Draw is made of, an even
+// number in all.
+template <class Draw>
+struct DrawnRows {
+  using Bits = typename Draw::Bits;
+  using Number = typename Draw::Number;
+  static constexpr int numbers = Draw::numbers;
+  static constexpr int words = 6 + (numbers * int(sizeof(Number)) + 7) / 8 * 2;
 
-  BARACUDA_HD PhiloxStream stream(int64_t row) const { return PhiloxStream(streams + 6 * row); }
+  const uint32_t* streams;
+  const typename Draw::Operand* x;
+  typename Draw::Result* y;
+  int64_t rows, length;
 };
+
+// The Draw of a row, of its words.
+template <class Draw>
+BARACUDA_HD Draw draw_of(const uint32_t* words) {
+  typename Draw::Number numbers[Draw::numbers > 0 ? Draw::numbers : 1];
+  if constexpr (Draw::numbers > 0) memcpy(numbers, words + 6, sizeof(numbers));
+  return Draw(numbers);
+}
 
 }  // namespace baracuda

@@ -1,9 +1,10 @@
-// The counter pattern on CPU threads: blocks of a stream are computed in lanes of vectors, and copied to where the row
-// is.
+// The counter pattern on CPU threads: blocks of a stream are computed in lanes of vectors. Bits are copied to where the
+// row is; what else is drawn is made of them while they are in the cache.
 #pragma once
 
 #include <algorithm>
 
+#include "../kernels/draw.h"
 #include "../kernels/philox.h"
 #include "executor.h"
 #include "vectorize_cpu.h"
@@ -49,19 +50,47 @@ inline void philox_bytes(const PhiloxStream& stream, int64_t first, int64_t coun
   }
 }
 
+// Elements [first, first + count) of a row.
+template <class Draw>
+void draw_elements(const PhiloxStream& stream, const Draw& draw, int64_t first, int64_t count,
+                   const typename Draw::Operand* x, typename Draw::Result* y) {
+  using Bits = typename Draw::Bits;
+  constexpr int64_t size = sizeof(Bits), chunk = 16 * philox_lanes / size;
+  if constexpr (std::is_same_v<Draw, RandomBits<Bits>>) {
+    philox_bytes(stream, first * size, count * size, reinterpret_cast<char*>(y));
+  } else {
+    Bits bits[chunk];
+    for (int64_t done = 0; done < count; done += chunk) {
+      int64_t now = std::min(chunk, count - done);
+      philox_bytes(stream, (first + done) * size, now * size, reinterpret_cast<char*>(bits));
+      BARACUDA_INDEPENDENT
+      for (int64_t i = 0; i < now; ++i) {
+        if constexpr (std::is_void_v<typename Draw::Operand>)
+          y[done + i] = draw(bits[i]);
+        else
+          y[done + i] = draw(bits[i], x[done + i]);
+      }
+    }
+  }
+}
+
 }  // namespace internal
 
-template <class T>
-Status fill_rows(const Executor& executor, const PhiloxRows<T>& rows) {
-  constexpr int64_t task_bytes = 1 << 16;
-  int64_t bytes = rows.length * int64_t(sizeof(T));
-  if (rows.rows * bytes == 0) return {};
-  int64_t width = std::min(bytes, task_bytes), parts = ceil_div(bytes, width), range = task_bytes / width;
-  char* y = reinterpret_cast<char*>(rows.y);
-  parallel_for(executor, ceil_div(rows.rows, range) * parts, range * width / 4, [&](int64_t task) {
-    int64_t row = task / parts * range, end = std::min(rows.rows, row + range);
-    int64_t first = task % parts * width, count = std::min(width, bytes - first);
-    for (; row < end; ++row) internal::philox_bytes(rows.stream(row), first, count, y + row * bytes + first);
+template <class Draw>
+Status draw_rows(const Executor& executor, const DrawnRows<Draw>& rows) {
+  constexpr int64_t task = (1 << 16) / sizeof(typename Draw::Bits);
+  if (rows.rows * rows.length == 0) return {};
+  int64_t width = std::min(rows.length, task), parts = ceil_div(rows.length, width), range = task / width;
+  parallel_for(executor, ceil_div(rows.rows, range) * parts, range * width, [&](int64_t i) {
+    int64_t row = i / parts * range, end = std::min(rows.rows, row + range);
+    int64_t first = i % parts * width, count = std::min(width, rows.length - first);
+    for (; row < end; ++row) {
+      const uint32_t* words = rows.streams + row * DrawnRows<Draw>::words;
+      int64_t at = row * rows.length + first;
+      const typename Draw::Operand* x = nullptr;
+      if constexpr (!std::is_void_v<typename Draw::Operand>) x = rows.x + at;
+      internal::draw_elements(PhiloxStream(words), draw_of<Draw>(words), first, count, x, rows.y + at);
+    }
   });
   return {};
 }

@@ -1,8 +1,9 @@
-// The counter pattern on a CUDA grid: a thread has a few chunks of 16 bytes of the result, far apart. Each is one block
-// of a stream, or two where a row begins inside a block; where rows end inside chunks, elements are computed one by
-// one.
+// The counter pattern on a CUDA grid: a thread has a few chunks of the result, far apart. A chunk is 16 bytes of the
+// result, or more, so that its bits are whole blocks of a stream; where a row begins inside a block they are in one
+// block more. Where rows end inside chunks, elements are computed one by one.
 #pragma once
 
+#include "../kernels/draw.h"
 #include "../kernels/philox.h"
 #include "divisor.h"
 #include "executor.h"
@@ -10,61 +11,119 @@
 namespace baracuda {
 namespace internal {
 
-inline constexpr int counter_block = 256, counter_step = 4;
+inline constexpr int counter_block = 256;
+
+// The elements of a chunk, the blocks that it takes, and the chunks of a thread.
+template <class Draw>
+struct Chunk {
+  static constexpr int per_block = 16 / sizeof(typename Draw::Bits), per_store = 16 / sizeof(typename Draw::Result);
+  static constexpr int elements = per_block > per_store ? per_block : per_store, blocks = elements / per_block;
+  static constexpr int step = blocks == 1 ? 4 : blocks == 2 ? 2 : 1;
+};
+
+// A row as a thread has it.
+template <class Draw>
+struct DrawnRow {
+  uint32_t words[DrawnRows<Draw>::words];
+  __device__ DrawnRow(const DrawnRows<Draw>& rows, int64_t row) {
+    constexpr int count = DrawnRows<Draw>::words;
+    const uint32_t* from = rows.streams + row * count;
+#pragma unroll
+    for (int i = 0; i < count; i += 2) {
+      Vector<uint32_t, 2> two = load<2>(from + i);
+      words[i] = two.lane[0], words[i + 1] = two.lane[1];
+    }
+  }
+};
+
+// The elements of one row from `position` on, which are those of a chunk of memory.
+template <class Draw, class Operand>
+__device__ __forceinline__ void draw_chunk(const DrawnRows<Draw>& rows, int64_t row, int64_t position, int64_t first,
+                                           const Operand& x) {
+  using Shape = Chunk<Draw>;
+  using Bits = typename Draw::Bits;
+  DrawnRow<Draw> of_row(rows, row);
+  Draw draw = draw_of<Draw>(of_row.words);
+  uint32_t words[4 * Shape::blocks];
+  PhiloxStream(of_row.words).bytes<Shape::blocks>(uint64_t(position) * sizeof(Bits), words);
+  Vector<typename Draw::Result, Shape::elements> y;
+#pragma unroll
+  for (int k = 0; k < Shape::elements; ++k) {
+    Bits bits = philox_element<Bits>(words, k);
+    if constexpr (std::is_void_v<typename Draw::Operand>)
+      y.lane[k] = draw(bits);
+    else
+      y.lane[k] = draw(bits, x.lane[k]);
+  }
+  store<Shape::elements>(rows.y + first, y);
+}
+
+template <class Draw>
+__device__ __forceinline__ auto load_operand(const DrawnRows<Draw>& rows, int64_t first) {
+  if constexpr (std::is_void_v<typename Draw::Operand>)
+    return nullptr;
+  else
+    return load<Chunk<Draw>::elements>(rows.x + first);
+}
 
 // Rows of whole chunks.
-template <class T, class Index>
+template <class Draw, class Index>
 __global__ void __launch_bounds__(counter_block)
-    fill_chunks(PhiloxRows<T> rows, Divisor<Index> of_row, int64_t chunks) {
-  int64_t first = int64_t(blockIdx.x) * counter_block * counter_step + threadIdx.x;
+    draw_chunks(DrawnRows<Draw> rows, Divisor<Index> of_row, int64_t chunks) {
+  using Shape = Chunk<Draw>;
+  int64_t first = int64_t(blockIdx.x) * counter_block * Shape::step + threadIdx.x;
 #pragma unroll
-  for (int i = 0; i < counter_step; ++i) {
+  for (int i = 0; i < Shape::step; ++i) {
     int64_t chunk = first + i * counter_block;
     if (chunk >= chunks) return;
+    auto x = load_operand(rows, chunk * Shape::elements);
     Index row = of_row.quotient(Index(chunk));
-    int64_t position = chunk - int64_t(row) * of_row.value;
-    PhiloxWords found = rows.stream(row).bytes(16 * uint64_t(position));
-    reinterpret_cast<uint4*>(rows.y)[chunk] = {found.word[0], found.word[1], found.word[2], found.word[3]};
+    int64_t position = (chunk - int64_t(row) * of_row.value) * Shape::elements;
+    draw_chunk(rows, row, position, chunk * Shape::elements, x);
   }
 }
 
 // Rows of any length.
-template <class T, class Index>
+template <class Draw, class Index>
 __global__ void __launch_bounds__(counter_block)
-    fill_elements(PhiloxRows<T> rows, Divisor<Index> length, int64_t elements) {
-  constexpr int vector = 16 / sizeof(T);
-  int64_t chunk = int64_t(blockIdx.x) * counter_block + threadIdx.x, first = chunk * vector;
+    draw_elements(DrawnRows<Draw> rows, Divisor<Index> length, int64_t elements) {
+  using Shape = Chunk<Draw>;
+  using Bits = typename Draw::Bits;
+  int64_t first = (int64_t(blockIdx.x) * counter_block + threadIdx.x) * Shape::elements;
   if (first >= elements) return;
   int64_t row = length.quotient(Index(first)), position = first - row * length.value;
-  if (position + vector <= length.value) {
-    PhiloxWords found = rows.stream(row).bytes(uint64_t(position) * sizeof(T));
-    reinterpret_cast<uint4*>(rows.y)[chunk] = {found.word[0], found.word[1], found.word[2], found.word[3]};
-    return;
-  }
+  if (position + Shape::elements <= length.value)
+    return draw_chunk(rows, row, position, first, load_operand(rows, first));
 #pragma unroll 1
-  for (int64_t i = first; i < first + vector && i < elements; ++i, ++position) {
+  for (int64_t i = first; i < first + Shape::elements && i < elements; ++i, ++position) {
     if (position == length.value) ++row, position = 0;
-    rows.y[i] = rows.stream(row).template element<T>(uint64_t(position) * sizeof(T));
+    DrawnRow<Draw> of_row(rows, row);
+    Bits bits = PhiloxStream(of_row.words).template element<Bits>(uint64_t(position) * sizeof(Bits));
+    Draw draw = draw_of<Draw>(of_row.words);
+    if constexpr (std::is_void_v<typename Draw::Operand>)
+      rows.y[i] = draw(bits);
+    else
+      rows.y[i] = draw(bits, rows.x[i]);
   }
 }
 
 }  // namespace internal
 
-template <class T>
-Status fill_rows(const Executor& executor, const PhiloxRows<T>& rows) {
-  constexpr int64_t vector = 16 / sizeof(T);
-  int64_t elements = rows.rows * rows.length, chunks = ceil_div(elements, vector);
+template <class Draw>
+Status draw_rows(const Executor& executor, const DrawnRows<Draw>& rows) {
+  using Shape = internal::Chunk<Draw>;
+  int64_t elements = rows.rows * rows.length, chunks = ceil_div(elements, Shape::elements);
   if (elements == 0) return {};
-  bool whole = rows.length % vector == 0;
+  bool whole = rows.length % Shape::elements == 0;
   auto launch = [&](auto type) {
     using Index = decltype(type);
     if (whole) {
-      unsigned blocks = unsigned(ceil_div(chunks, internal::counter_block * internal::counter_step));
-      internal::fill_chunks<<<blocks, internal::counter_block, 0, executor.stream>>>(
-          rows, Divisor<Index>(rows.length / vector), chunks);
+      unsigned blocks = unsigned(ceil_div(chunks, internal::counter_block * Shape::step));
+      internal::draw_chunks<<<blocks, internal::counter_block, 0, executor.stream>>>(
+          rows, Divisor<Index>(rows.length / Shape::elements), chunks);
     } else {
       unsigned blocks = unsigned(ceil_div(chunks, internal::counter_block));
-      internal::fill_elements<<<blocks, internal::counter_block, 0, executor.stream>>>(
+      internal::draw_elements<<<blocks, internal::counter_block, 0, executor.stream>>>(
           rows, Divisor<Index>(rows.length), elements);
     }
     return launched();

@@ -467,3 +467,8 @@ def what_is_after_the_end_is_seen():
 @planted(VALUE, op="random_bits", tier="changed", case="odd rows", dtype="uint32")
 def rows_begin_where_the_first_does():
     return of_kernel("philox_bits", operands=_replaced(0, lambda streams: streams.at[..., 4:].set(0)))
+
+
+@planted(VALUE, op="dropout", tier="changed", case="long rows", dtype="float32")
+def masks_of_rows_begin_where_the_first_does():
+    return of_kernel("philox_dropout", operands=_operand(1, lambda streams: streams.at[..., 4:6].set(0)))

@@ -7,7 +7,7 @@ from jax.sharding import PartitionSpec as P
 
 from baracuda_jax._core import compat, derivatives, partition, primitive
 from baracuda_jax._core import op as declaration
-from baracuda_jax.random import _vocabulary
+from baracuda_jax.random import _dropout, _vocabulary
 from baracuda_jax.scan import _partition as _of_scans
 from baracuda_jax.segment import _partition
 from baracuda_jax.shape import _repeat_interleave
@@ -121,3 +121,9 @@ def masses_are_those_of_the_shard(patch, op):
     patch.setattr(_vocabulary, "_sum_over_shards", lambda found, over: _vocabulary._of_parts(
         _vocabulary._parts(*(found[..., i, :] for i in range(3)))
     ))  # fmt: skip
+
+
+@sharded("dropout", "columns", "auto", "forward")
+@sharded("dropout", "columns", "explicit", "gradient")
+def each_shard_has_the_mask_of_the_first(patch, op):
+    patch.setattr(_dropout, "_first_byte", lambda start, *_: start)

@@ -50,6 +50,8 @@ def random_bits(key, *, shape=(), dtype):
 def unit(key, shape, dtype):
     """Uniform in [0, 1)."""
     bits, mantissa = DRAWN[dtype]
+    if np.shape(key) == (4,):
+        return (random_bits(key, shape=shape, dtype=f"uint{bits}") >> (bits - mantissa)) * 2.0**-mantissa
     a, b = threefry(np.asarray(key), np.arange(np.prod(shape, dtype=np.int64)).astype(np.uint64))
     words = (a.astype(np.uint64) << np.uint64(32)) | b if bits == 64 else (a ^ b) & np.uint64(2**bits - 1)
     return ((words >> np.uint64(bits - mantissa)) * 2.0**-mantissa).reshape(shape)

@@ -19,18 +19,37 @@ def _typed(key):
     return jax.random.wrap_key_data(key, impl="threefry2x32")
 
 
-def drawn(op, shape, dtype, plain, torch):
-    """An array of random numbers, of nothing but a key."""
+def _philox(draws):
+    return draws.integers((4,), 0, 2**31 - 1, KEY)
+
+
+def drawn(op, elements, dtype, torch):
+    """An array of random numbers, of nothing but a philox key, against plain JAX that draws the same."""
     public = getattr(baracuda_jax, op)
     options = {} if op == "random_bernoulli" else {"dtype": dtype}
     return Benchmark(
-        op, f"[{', '.join(map(str, shape))}]", dtype,
-        lambda draws: (_key(draws),),
-        lambda key, *, implementation: public(key, shape=shape, implementation=implementation, **options),
-        lambda key: plain(_typed(key), shape),
-        lambda t, key: torch(t, shape, key.device),
+        op, f"[{elements}]", dtype,
+        lambda draws: (_philox(draws),),
+        lambda key, *, implementation: public(key, shape=elements, implementation=implementation, **options),
+        torch=lambda t, key: torch(t, elements, key.device),
         moving=0, passes=PASSES[:1],
     )  # fmt: skip
+
+
+def uniform(elements, dtype):
+    return drawn(
+        "random_uniform", elements, dtype, lambda t, n, device: t.rand(n, device=device, dtype=getattr(t, dtype))
+    )
+
+
+def normal(elements, dtype):
+    return drawn(
+        "random_normal", elements, dtype, lambda t, n, device: t.randn(n, device=device, dtype=getattr(t, dtype))
+    )
+
+
+def bools(elements):
+    return drawn("random_bernoulli", elements, "bool", lambda t, n, device: t.rand(n, device=device) < 0.5)
 
 
 def bits(elements):
@@ -41,22 +60,19 @@ def bits(elements):
 
     return Benchmark(
         "random_bits", f"[{elements}]", "uint32",
-        lambda draws: (draws.integers((4,), 0, 2**31 - 1, KEY),),
+        lambda draws: (_philox(draws),),
         lambda key, *, implementation: baracuda_jax.random_bits(key, shape=elements, implementation=implementation),
         torch=torch, moving=0, passes=PASSES[:1],
     )  # fmt: skip
 
 
-def dropped(rows, columns, dtype):
-    def plain(x, key):
-        return jnp.where(jax.random.bernoulli(_typed(key), 0.9, x.shape), x / 0.9, 0).astype(x.dtype)
-
+def dropped(elements, dtype):
+    """By a philox key, against plain JAX with the same mask."""
     return Benchmark(
-        "dropout", f"[{rows}, {columns}]", dtype,
-        lambda draws: (draws.normal((rows, columns)), _key(draws)),
+        "dropout", f"[{elements}]", dtype,
+        lambda draws: (draws.normal((elements,)), _philox(draws)),
         lambda x, key, *, implementation: baracuda_jax.dropout(x, key, 0.1, implementation=implementation),
-        plain,
-        lambda torch, x, key: torch.nn.functional.dropout(x, 0.1),
+        torch=lambda torch, x, key: torch.nn.functional.dropout(x, 0.1),
         needs=(1,),
     )  # fmt: skip
 
@@ -170,27 +186,15 @@ def verified_tree(rows, tokens, dtype):
 
 
 def benchmarks(size):
+    elements = MATRICES[size][0] * MATRICES[size][1]
     for dtype in DTYPES:
-        of = lambda torch, dtype=dtype: getattr(torch, dtype)
-        uniform = lambda key, shape, dtype=dtype: jax.random.uniform(key, shape, dtype)
-        normal = lambda key, shape, dtype=dtype: jax.random.normal(key, shape, dtype)
-        yield drawn(
-            "random_uniform", MATRICES[size], dtype, uniform,
-            lambda t, shape, device, of=of: t.rand(shape, device=device, dtype=of(t)),
-        )  # fmt: skip
-        yield drawn(
-            "random_normal", MATRICES[size], dtype, normal,
-            lambda t, shape, device, of=of: t.randn(shape, device=device, dtype=of(t)),
-        )  # fmt: skip
-        yield dropped(*MATRICES[size], dtype)
+        yield uniform(elements, dtype)
+        yield normal(elements, dtype)
+        yield dropped(elements, dtype)
         yield penalized(*VOCABULARY[size], dtype)
         yield from (sampler(op, *VOCABULARY[size], dtype) for op in SAMPLERS)
         yield verified_tree(max(1, VOCABULARY[size][0] // 4), VOCABULARY[size][1], dtype)
         yield verified(max(1, VOCABULARY[size][0] // 4), 4, VOCABULARY[size][1], dtype)
-    yield drawn(
-        "random_bernoulli", MATRICES[size], "bool",
-        lambda key, shape: jax.random.bernoulli(key, 0.5, shape),
-        lambda t, shape, device: t.rand(shape, device=device) < 0.5,
-    )  # fmt: skip
-    yield bits(MATRICES[size][0] * MATRICES[size][1])
+    yield bools(elements)
+    yield bits(elements)
     yield sampled(*VOCABULARY[size])

@@ -218,6 +218,10 @@ def _traces(sizes, dtype):
     return [reduce.trace((sizes.elements // side**2, side, side), dtype)]
 
 
+def _drawn(sizes, dtype):
+    return [of(sizes.elements, dtype) for of in (random.uniform, random.normal, random.dropped)]
+
+
 def _samplers(sizes, dtype):
     tokens = max(2, sizes.length)
     return [random.sampler(op, max(1, sizes.elements // tokens), tokens, dtype) for op in random.SAMPLERS]
@@ -309,6 +313,8 @@ SPACES = {
     "causal convolution": Space(_causal, (16, 256, 4096)),
     "recurrence": Space(_recurrences, (16, 256, 4096)),
     "bits": Space(lambda sizes, dtype: [random.bits(sizes.elements)], dtypes=("uint32",)),
+    "bools": Space(lambda sizes, dtype: [random.bools(sizes.elements)], dtypes=("bool",)),
+    "draws": Space(_drawn),
     "sampling": Space(_samplers, (64, 4096, 2**17), (357,)),
     "small matrices": Space(
         _small_matrices, (2, 3, 4, 8, 16, 32), inner=(1, 64, 4096), is_batched=False, dtypes=("float32",)
