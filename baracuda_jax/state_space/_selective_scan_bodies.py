@@ -176,10 +176,11 @@ def _workspace(u, b):
 
 def _tiles(rows, each, states):
     """How many blocks have channels that share B and C, as SelectiveBlocks has it."""
-    at_once = 2 * 132
-    most = max(1, 512 // states) if states > 16 else 32
+    at_once, least = 2 * 132, 16
+    most = 32 if states <= 16 else 16 if states <= 64 else 8
     times = max(1, -(-rows // (most * at_once)))
-    return -(-each // max(1, min(-(-rows // (times * at_once)), each)))
+    channels = max(min(least, most), -(-rows // (times * at_once)))
+    return -(-each // max(1, min(channels, each)))
 
 
 def regime(call):

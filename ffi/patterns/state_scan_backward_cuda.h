@@ -265,7 +265,7 @@ Status selective_scan_backward(Executor executor, const SelectiveScan<T>& scan, 
   using namespace internal;
   using Wide = Accumulator<T>;
   const SelectiveShape& shape = scan.shape;
-  SelectiveBlocks blocks(shape, 2 * 132);
+  SelectiveBlocks blocks(shape, 2 * 132, 16);
   int64_t all = shape.groups * shape.batches * shape.shared, grid = all * blocks.tiles;
   SelectiveSums<Wide> sums{executor.scratch<Wide>(grid * 2 * shape.states * shape.length),
                            executor.scratch<Wide>(shape.rows() * (shape.states + 2))};

@@ -149,7 +149,7 @@ Status selective_scan(const Executor& executor, const SelectiveScan<T>& scan, T*
   using Wide = Accumulator<T>;
   const SelectiveShape& shape = scan.shape;
   if (shape.rows() == 0) return {};
-  SelectiveBlocks blocks(shape, 3 * 132);
+  SelectiveBlocks blocks(shape, 3 * 132, 1);
   int64_t grid = shape.groups * shape.batches * shape.shared * blocks.tiles;
   if (Status status = check_grid(grid); !status.ok()) return status;
   auto run = [&](auto positions, auto near) -> Status {
