@@ -176,10 +176,10 @@ def _workspace(u, b):
 
 def _tiles(rows, each, states):
     """How many blocks have channels that share B and C, as SelectiveBlocks has it."""
-    at_once, least = 2 * 132, 16
+    at_once, fewest = 2 * 132, 16
     most = 32 if states <= 16 else 16 if states <= 64 else 8
     times = max(1, -(-rows // (most * at_once)))
-    channels = max(min(least, most), -(-rows // (times * at_once)))
+    channels = max(min(fewest, most), -(-rows // (times * at_once)))
     return -(-each // max(1, min(channels, each)))
 
 

@@ -26,12 +26,12 @@ struct SelectiveBlocks {
   int64_t tiles, channels;  // blocks that have one B and C; channels of a block
 
   // `at_once` is how many blocks a GPU of 132 multiprocessors has at once. There are as many, or a multiple of that
-  // where each would have more than `most` channels, and no more, since each reads B and C. A block has `least`
+  // where each would have more than `most` channels, and no more, since each reads B and C. A block has `fewest`
   // channels where it leaves sums for them, of which there would be more than states.
-  SelectiveBlocks(const SelectiveShape& shape, int64_t at_once, int64_t least) {
+  SelectiveBlocks(const SelectiveShape& shape, int64_t at_once, int64_t fewest) {
     const int64_t most = shape.states <= 16 ? 32 : shape.states <= 64 ? 16 : 8;
     int64_t rows = shape.batches * shape.channels, times = std::max<int64_t>(1, ceil_div(rows, most * at_once));
-    channels = std::max(std::min(least, most), ceil_div(rows, times * at_once));
+    channels = std::max(std::min(fewest, most), ceil_div(rows, times * at_once));
     channels = std::max<int64_t>(1, std::min(channels, shape.channels_each()));
     tiles = ceil_div(shape.channels_each(), channels);
   }
