@@ -237,6 +237,7 @@ _VARLEN = declare(
     tangent=Body(_varlen_bodies.tangent),
     backward=Body(_varlen_bodies.backward, _varlen_bodies.backward_native),
     batched=as_they_are,
+    regime=_varlen_bodies.regime,
     cut=Partition(_labels, whole=frozenset({"rows", "keys", "sequences", "head", "d", "values"}), plain=True),
     kernels={"forward": ("varlen_attention",), "backward": ("varlen_attention_backward",)},
     library="cudnn",

@@ -13,6 +13,11 @@ from ._call import Operands, call
 from ._ragged import bounds, packed, padded
 
 
+def regime(call):
+    """The keys of a sequence at most, and the columns of a row."""
+    return {"length": call.params["most"][1], "inner": call.operand("query").shape[-1]}
+
+
 def reference(q, k, v, starts_q, starts_k, slopes, **params):
     """Batch dimension by batch dimension: rows are found by indices of one array."""
     fun = lambda *arrays: _one(*arrays, **params)

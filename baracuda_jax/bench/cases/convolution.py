@@ -26,7 +26,16 @@ def _benchmark(name, rank, size, window, plain, torch, dtype, spread=1, **how):
     )
     # What is summed in bfloat16's gradients is rounded where XLA likes.
     return Benchmark(
-        name, f"{list(shape)}, window {window}", dtype, draw, function, plain, torch, moving=3, needs=(0, 1), rough=4
+        name,
+        f"{list(shape)}, window {window}{last}",
+        dtype,
+        draw,
+        function,
+        plain,
+        torch,
+        moving=3,
+        needs=(0, 1),
+        rough=4,
     )
 
 
@@ -59,15 +68,16 @@ DEPTHWISE = {
 }
 
 
-def _depthwise(rank, size, window, dtype, channels_last=False):
-    n, channels, elements = DEPTHWISE[size][rank]
+def depthwise(rank, sizes, window, dtype, channels_last=False):
+    """Of n arrays with so many channels and elements along each axis."""
+    n, channels, elements = sizes
     spatial = (elements,) * rank
     shape = (n, *spatial, channels) if channels_last else (n, channels, *spatial)
     draw = lambda draws: (
         draws.normal(shape), draws.normal((channels, 1, *(window,) * rank)), jnp.zeros((channels,), jnp.float32)
     )  # fmt: skip
     form = FORMATS[rank][channels_last]
-    name, half = f"depthwise_conv{rank}d", window // 2
+    name, half, last = f"depthwise_conv{rank}d", window // 2, ", channels last" * channels_last
     function = lambda *arrays, implementation: getattr(baracuda_jax, name)(
         *arrays, padding=half, data_format=form, implementation=implementation
     )
@@ -87,7 +97,16 @@ def _depthwise(rank, size, window, dtype, channels_last=False):
         return y.movedim(1, -1) if channels_last else y
 
     return Benchmark(
-        name, f"{list(shape)}, window {window}", dtype, draw, function, plain, torch, moving=3, needs=(0, 1), rough=4
+        name,
+        f"{list(shape)}, window {window}{last}",
+        dtype,
+        draw,
+        function,
+        plain,
+        torch,
+        moving=3,
+        needs=(0, 1),
+        rough=4,
     )
 
 
@@ -124,5 +143,5 @@ def benchmarks(size):
         yield _benchmark("conv_2d_direct", 2, size, 3, _lax(2, 1, 3), torch_conv, dtype, padding=1)
         yield _deformable(size, dtype)
         for rank, window in ((1, 3), (2, 3), (2, 7), (3, 3)):
-            yield _depthwise(rank, size, window, dtype)
-            yield _depthwise(rank, size, window, dtype, channels_last=True)
+            for channels_last in (False, True):
+                yield depthwise(rank, DEPTHWISE[size][rank], window, dtype, channels_last)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ..benchmark import DTYPES
 from . import (
     attention,
+    convolution,
     elementwise,
     graph,
     histogram,
@@ -238,6 +239,11 @@ def _decodings(sizes, dtype):
     return [attention.paged_decoding(batch, sizes.length, 32, 8, 64, dtype)]
 
 
+def _packed_attention(sizes, dtype):
+    """Of eight heads."""
+    return [attention.varlen(max(1, sizes.elements // (sizes.length * 8 * 64)), sizes.length, 8, 8, 64, dtype)]
+
+
 def _of_weights(elements):
     """About square matrices, of whole blocks."""
     weights = 256 * 2 ** max(0, (int(math.log2(elements)) - 16) // 2)
@@ -260,6 +266,17 @@ def _unpacked(sizes, dtype):
 def _causal(sizes, dtype):
     shape = 1, max(1, sizes.elements // sizes.length), sizes.length
     return [state_space.convolution(shape, dtype, data_format) for data_format in ("NCL", "NLC")]
+
+
+def _depthwise(sizes, dtype):
+    """Windows of `length` elements along each axis."""
+    n, channels, side, _ = _image(sizes.elements)
+    shapes = (1, (n, channels, side**2)), (2, (n, channels, side)), (3, (n, channels, max(1, round(side ** (2 / 3)))))
+    return [
+        convolution.depthwise(rank, shape, sizes.length, dtype, last)
+        for rank, shape in shapes
+        for last in (False, True)
+    ]
 
 
 def _recurrences(sizes, dtype):
@@ -308,9 +325,11 @@ SPACES = {
     "trace": Space(_traces),
     "cache": Space(_caches),
     "decode": Space(_decodings, (64, 1024, 8192)),
+    "packed attention": Space(_packed_attention, (128, 1024, 4096), is_batched=False),
     "packed": Space(_packed, (1, 4, 16, 64)),
     "unpacked": Space(_unpacked),
     "causal convolution": Space(_causal, (16, 256, 4096)),
+    "depthwise convolution": Space(_depthwise, (3, 7)),
     "recurrence": Space(_recurrences, (16, 256, 4096)),
     "bits": Space(lambda sizes, dtype: [random.bits(sizes.elements)], dtypes=("uint32",)),
     "bools": Space(lambda sizes, dtype: [random.bools(sizes.elements)], dtypes=("bool",)),
