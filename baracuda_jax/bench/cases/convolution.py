@@ -27,7 +27,7 @@ def _benchmark(name, rank, size, window, plain, torch, dtype, spread=1, **how):
     # What is summed in bfloat16's gradients is rounded where XLA likes.
     return Benchmark(
         name,
-        f"{list(shape)}, window {window}{last}",
+        f"{list(shape)}, window {window}",
         dtype,
         draw,
         function,
