@@ -69,10 +69,10 @@ struct SelectiveScan {
     Wide e = exponential<T>(x < 0 ? x : -x);
     return (x < 0 ? e : Wide(1)) / (1 + e);
   }
-  BARACUDA_HD Wide step(Wide raw) const {
-    if (!softplus) return raw;
+  static BARACUDA_HD Wide soft(Wide raw) {
     return (raw < 0 ? Wide(0) : raw) + std::log1p(std::exp(raw < 0 ? raw : -raw));
   }
+  BARACUDA_HD Wide step(Wide raw) const { return softplus ? soft(raw) : raw; }
   BARACUDA_HD Wide step_slope(Wide raw) const { return softplus ? sigmoid(raw) : Wide(1); }
 
   static BARACUDA_HD Wide gate(Wide z) { return z < -500 ? Wide(-0.0) : z > 500 ? z : z * sigmoid(z); }
