@@ -52,29 +52,35 @@ struct Part {
   // Writes change(row, column, value) to rows of shared memory.
   template <class To, class Change>
   __device__ void keep(To* to, int to_pitch, const Change& change) const {
-    each([&](int t, int e) {
-      to[row(e) * to_pitch + column(t, e)] = To(change(row(e), column(t, e), value[t][e]));
-    });
+    each([&](int t, int e) { to[row(e) * to_pitch + column(t, e)] = To(change(row(e), column(t, e), value[t][e])); });
   }
 
-  // Adds a [side, depth] times b [depth, width]. Of a turned factor the columns are stored as rows.
-  template <bool a_turned, bool b_turned>
-  __device__ void add_product(const S* a, int a_pitch, const S* b, int b_pitch, int depth) {
-    const int first = strip() * (width / across);
+  // Where the columns end that a warp's rows of a lower triangle have, and where the rows begin that its columns have.
+  static __device__ int lower_end() { return min(side, (first_row() + 16 + 31) / 32 * 32); }
+  static __device__ int lower_begin() { return first_row() / 32 * 32; }
+
+  // Adds a [side, depth] times b [depth, width], of the depths from begin to end, in steps of 32. Of a turned factor
+  // the columns are stored as rows. Of a lower triangle tiles above the diagonal are left out.
+  template <bool a_turned, bool b_turned, bool is_lower = false>
+  __device__ void add_product(const S* a, int a_pitch, const S* b, int b_pitch, int begin, int end) {
+    const int first = strip() * (width / across), last_row = first_row() + 15;
+    if (is_lower && first > last_row) return;
     if constexpr (std::is_same_v<S, BFloat16>) {
-      for (int k = 0; k < depth; k += 32) {
+#pragma unroll 1
+      for (int k = begin; k < end; k += 32) {
         uint32_t of_a[2][4];
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           int at = k + half * 16, within = lane() % 8, matrix = lane() / 8;
           if constexpr (a_turned)
-            load_transposed_matrices(
-                of_a[half], a + (at + within + matrix / 2 * 8) * a_pitch + first_row() + matrix % 2 * 8);
+            load_transposed_matrices(of_a[half],
+                                     a + (at + within + matrix / 2 * 8) * a_pitch + first_row() + matrix % 2 * 8);
           else
             load_matrices(of_a[half], a + (first_row() + lane() % 16) * a_pitch + at + lane() / 16 * 8);
         }
 #pragma unroll
         for (int t = 0; t < tiles; ++t) {
+          if (is_lower && first + t * 8 > last_row) continue;
           uint32_t of_b[4];
           if constexpr (b_turned)
             load_matrices(of_b, b + (first + t * 8 + lane() % 8) * b_pitch + k + lane() / 8 * 8);
@@ -87,19 +93,21 @@ struct Part {
     } else {
       const int top = row(0), pair = column(0, 0);
 #pragma unroll 2
-      for (int k = 0; k < depth; ++k) {
+      for (int k = begin; k < end; ++k) {
         Wide of_a[2];
 #pragma unroll
         for (int half = 0; half < 2; ++half)
           of_a[half] = a_turned ? a[k * a_pitch + top + half * 8] : a[(top + half * 8) * a_pitch + k];
 #pragma unroll
-        for (int t = 0; t < tiles; ++t)
+        for (int t = 0; t < tiles; ++t) {
+          if (is_lower && first + t * 8 > last_row) continue;
 #pragma unroll
           for (int c = 0; c < 2; ++c) {
             int at = pair + t * 8 + c;
             Wide of_b = b_turned ? b[at * b_pitch + k] : b[k * b_pitch + at];
             value[t][c] += of_a[0] * of_b, value[t][2 + c] += of_a[1] * of_b;
           }
+        }
       }
     }
   }

@@ -33,7 +33,7 @@ struct StateGradientShared {
 };
 
 template <int width, class T>
-__global__ void __launch_bounds__(product_block)
+__global__ void __launch_bounds__(product_block, 2)
     chunk_dstates(ChunkScan<T> scan, ChunkGradients<T> g, Factor<T>* dstates, int64_t tiles) {
   using Shared = StateGradientShared<T, width>;
   using Wide = Accumulator<T>;
@@ -64,10 +64,8 @@ __global__ void __launch_bounds__(product_block)
       return positions.seen(i, scan.z ? dy * scan.gate(from + i * stride + p) : dy);
     });
     __syncthreads();
-    State::each([&](int t, int e) {
-      dh.value[t][e] = positions.is_kept ? positions.kept * dh.value[t][e] : Wide(0);
-    });
-    dh.template add_product<true, false>(shared.dy, Shared::side_pitch, shared.c, Shared::wide_pitch, side);
+    State::each([&](int t, int e) { dh.value[t][e] = positions.is_kept ? positions.kept * dh.value[t][e] : Wide(0); });
+    dh.template add_product<true, false>(shared.dy, Shared::side_pitch, shared.c, Shared::wide_pitch, 0, side);
   }
   store_state(dh, scan, g.dstate + scan.state_at(sequence, head), first);
 }
@@ -219,7 +217,7 @@ __global__ void __launch_bounds__(product_block)
   Square products, dproducts;  // of C and B
   Columns db, dc;
   products.clear(), dproducts.clear(), db.clear(), dc.clear();
-  products.template add_product<false, true>(shared.c, wide_pitch, shared.b, wide_pitch, width);
+  products.template add_product<false, true, true>(shared.c, wide_pitch, shared.b, wide_pitch, 0, width);
 
   for (int64_t k = part * of_part; k < min(each, (part + 1) * of_part); ++k) {
     const int64_t head = which * each + k;
@@ -227,9 +225,8 @@ __global__ void __launch_bounds__(product_block)
     __syncthreads();
     positions.load(scan, sequence, head, begin);
     __syncthreads();
-    products.keep(shared.kept, side_pitch, [&](int i, int j, Wide value) {
-      return j <= i ? positions.between(i, j) * value : Wide(0);
-    });
+    products.keep(shared.kept, side_pitch,
+                  [&](int i, int j, Wide value) { return j <= i ? positions.between(i, j) * value : Wide(0); });
     if (scan.z)
       products.keep(shared.scores, side_pitch, [&](int i, int j, Wide value) {
         return j <= i ? positions.between(i, j) * positions.step[j] * value : Wide(0);
@@ -243,24 +240,23 @@ __global__ void __launch_bounds__(product_block)
       const int64_t of_state = scan.saved_at(sequence, head, chunk) + first * columns;
       __syncthreads();
       stage<side, side>(shared.x, scan.x + at, stride, count, rows);
-      stage<side, side>(shared.dy, g.dy + at, stride, count, rows, [&](int i, int p, Wide dy) {
-        return scan.z ? dy * scan.gate(at + i * stride + p) : dy;
-      });
+      stage<side, side>(shared.dy, g.dy + at, stride, count, rows,
+                        [&](int i, int p, Wide dy) { return scan.z ? dy * scan.gate(at + i * stride + p) : dy; });
       stage<side, width>(shared.h, g.states + of_state, columns, rows, columns);
       stage<side, width>(shared.dh, sums.dstates + of_state, columns, rows, columns);
       __syncthreads();
-      of_pairs.template add_product<false, true>(shared.dy, side_pitch, shared.x, side_pitch, side);
+      of_pairs.template add_product<false, true, true>(shared.dy, side_pitch, shared.x, side_pitch, 0, side);
       {
         Columns product;
         product.clear();
-        product.template add_product<false, false>(shared.dy, side_pitch, shared.h, wide_pitch, side);
+        product.template add_product<false, false>(shared.dy, side_pitch, shared.h, wide_pitch, 0, side);
         Columns::each([&](int t, int e) {
           int i = Columns::row(e);
           Wide value = positions.seen(i, product.value[t][e]);
           dc.value[t][e] += value, of_from[e / 2] += value * Wide(shared.c[i * wide_pitch + Columns::column(t, e)]);
         });
         product.clear();
-        product.template add_product<false, false>(shared.x, side_pitch, shared.dh, wide_pitch, side);
+        product.template add_product<false, false>(shared.x, side_pitch, shared.dh, wide_pitch, 0, side);
         Columns::each([&](int t, int e) {
           int j = Columns::row(e);
           Wide value = positions.step[j] * positions.to_state[j] * product.value[t][e];
@@ -280,9 +276,10 @@ __global__ void __launch_bounds__(product_block)
 
       Square result;
       result.clear();
-      result.template add_product<false, true>(shared.b, wide_pitch, shared.dh, wide_pitch, width);
+      result.template add_product<false, true>(shared.b, wide_pitch, shared.dh, wide_pitch, 0, width);
       Square::each([&](int t, int e) { result.value[t][e] *= positions.to_state[Square::row(e)]; });
-      result.template add_product<true, false>(shared.kept, side_pitch, shared.dy, side_pitch, side);
+      result.template add_product<true, false>(shared.kept, side_pitch, shared.dy, side_pitch, Square::lower_begin(),
+                                               side);
 #pragma unroll
       for (int t = 0; t < Square::tiles; ++t)
 #pragma unroll
@@ -300,9 +297,10 @@ __global__ void __launch_bounds__(product_block)
         }
       if (!scan.z) continue;
       result.clear();
-      result.template add_product<false, true>(shared.c, wide_pitch, shared.h, wide_pitch, width);
+      result.template add_product<false, true>(shared.c, wide_pitch, shared.h, wide_pitch, 0, width);
       Square::each([&](int t, int e) { result.value[t][e] = positions.seen(Square::row(e), result.value[t][e]); });
-      result.template add_product<false, false>(shared.scores, side_pitch, shared.x, side_pitch, side);
+      result.template add_product<false, false>(shared.scores, side_pitch, shared.x, side_pitch, 0,
+                                                Square::lower_end());
 #pragma unroll
       for (int t = 0; t < Square::tiles; ++t)
 #pragma unroll
@@ -352,8 +350,8 @@ __global__ void __launch_bounds__(product_block)
   __syncthreads();
   dproducts.keep(shared.kept, side_pitch, [](int, int, Wide value) { return value; });
   __syncthreads();
-  dc.template add_product<false, false>(shared.kept, side_pitch, shared.b, wide_pitch, side);
-  db.template add_product<true, false>(shared.kept, side_pitch, shared.c, wide_pitch, side);
+  dc.template add_product<false, false>(shared.kept, side_pitch, shared.b, wide_pitch, 0, Square::lower_end());
+  db.template add_product<true, false>(shared.kept, side_pitch, shared.c, wide_pitch, Square::lower_begin(), side);
   Columns::each([&](int t, int e) {
     int i = Columns::row(e), n = Columns::column(t, e);
     if (i >= count || n >= columns) return;
@@ -424,8 +422,8 @@ Status chunk_scan_backward(Executor executor, const ChunkScan<T>& scan, const Ch
     ChunkSums<T> sums{};
     sums.parts = head_parts(shape.batches * chunks * shape.shared, shape.heads_each());
     sums.dstates = executor.scratch<Factor<T>>(all_heads * chunks * shape.state_size());
-    sums.shared = executor.scratch<Wide>(shape.sequences() * shape.shared * sums.parts * shape.length * 2 *
-                                         shape.columns);
+    sums.shared =
+        executor.scratch<Wide>(shape.sequences() * shape.shared * sums.parts * shape.length * 2 * shape.columns);
     sums.heads = executor.scratch<Wide>(all_heads * chunks * (2 + shape.skips));
     if (!sums.dstates || !sums.shared || !sums.heads) return small_workspace;
     const int64_t tiles = ceil_div(shape.rows, scan_chunk<T>), blocks = shape.sequences() * chunks * shape.shared;
@@ -440,8 +438,8 @@ Status chunk_scan_backward(Executor executor, const ChunkScan<T>& scan, const Ch
       if (status.ok()) status = check_chunk_grid(ceil_div(elements, product_block));
     if (!status.ok()) return status;
     if (of_shared > 0)
-      chunk_shared<T><<<unsigned(ceil_div(of_shared, product_block)), product_block, 0, executor.stream>>>(
-          shape, sums, g.db, g.dc);
+      chunk_shared<T><<<unsigned(ceil_div(of_shared, product_block)), product_block, 0, executor.stream>>>(shape, sums,
+                                                                                                           g.db, g.dc);
     if (of_heads > 0)
       chunk_heads<T><<<unsigned(ceil_div(of_heads, product_block)), product_block, 0, executor.stream>>>(
           shape, sums, chunks, g.da, g.dbias, g.dskip);

@@ -113,8 +113,7 @@ Status chunk_scan(const Executor& executor, const ChunkScan<T>& scan, T* y, Accu
     std::vector<Wide> b(columns), c(columns);
     rows.load(scan.state + scan.state_at(sequence, head), h);
     for (int64_t l = 0; l < shape.length; ++l) {
-      if (states && l % scan_chunk<T> == 0)
-        rows.store(h, states + scan.saved_at(sequence, head, l / scan_chunk<T>));
+      if (states && l % scan_chunk<T> == 0) rows.store(h, states + scan.saved_at(sequence, head, l / scan_chunk<T>));
       Wide step = scan.step(rows.raw(l));
       Lanes<Wide> x = rows.of_x(scan.x, l), input;
       for (int i = 0; i < chunk_lanes; ++i) input.of[i] = step * x.of[i];
@@ -168,8 +167,8 @@ Status chunk_scan_backward(const Executor& executor, const ChunkScan<T>& scan, c
             for (Wide& value : input.of) value *= step;
             rows.load_columns(scan.b, l, b.data()), rows.load_columns(scan.c, l, c.data());
             const Lanes<Wide>* h = l > begin ? after.data() + (l - 1 - begin) * columns : before.data();
-            values[l - begin] = advance(h, after.data() + (l - begin) * columns, Decay<Wide>::factor(step * rate), input,
-                                        b.data(), c.data(), scan.is_start(sequence, l), columns);
+            values[l - begin] = advance(h, after.data() + (l - begin) * columns, Decay<Wide>::factor(step * rate),
+                                        input, b.data(), c.data(), scan.is_start(sequence, l), columns);
           }
           for (int64_t l = end; l-- > begin;) {
             bool is_start = scan.is_start(sequence, l);

@@ -151,15 +151,15 @@ __global__ void __launch_bounds__(product_block, sizeof(Factor<T>) == 2 ? 2 : 1)
     }
     Square product;
     product.clear();
-    product.template add_product<false, true>(shared.c, wide_pitch, shared.b, wide_pitch, width);
+    product.template add_product<false, true, true>(shared.c, wide_pitch, shared.b, wide_pitch, 0, width);
     product.keep(shared.scores, side_pitch, [&](int i, int j, Wide value) {
       return j <= i ? positions.between(i, j) * positions.step[j] * value : Wide(0);
     });
     product.clear();
-    product.template add_product<false, true>(shared.c, wide_pitch, shared.h, wide_pitch, width);
+    product.template add_product<false, true>(shared.c, wide_pitch, shared.h, wide_pitch, 0, width);
     Square::each([&](int t, int e) { product.value[t][e] = positions.seen(Square::row(e), product.value[t][e]); });
     __syncthreads();
-    product.template add_product<false, false>(shared.scores, side_pitch, shared.x, side_pitch, side);
+    product.template add_product<false, false>(shared.scores, side_pitch, shared.x, side_pitch, 0, Square::lower_end());
 #pragma unroll
     for (int t = 0; t < Square::tiles; ++t)
 #pragma unroll
@@ -171,16 +171,14 @@ __global__ void __launch_bounds__(product_block, sizeof(Factor<T>) == 2 ? 2 : 1)
 #pragma unroll
         for (int k = 0; k < 2; ++k) {
           if (p + k >= rows) continue;
-          pair[k] = product.value[t][e + k] + scan.skip_of(sequence, head, first + p + k) *
-                                                  Wide(shared.x[i * side_pitch + p + k]);
+          pair[k] = product.value[t][e + k] +
+                    scan.skip_of(sequence, head, first + p + k) * Wide(shared.x[i * side_pitch + p + k]);
           if (scan.z) pair[k] *= scan.gate(at + k);
         }
         store_pair(y + at, pair[0], pair[1], rows - p, is_even);
       }
-    State::each([&](int t, int e) {
-      h.value[t][e] = positions.is_kept ? positions.kept * h.value[t][e] : Wide(0);
-    });
-    h.template add_product<true, false>(shared.input, side_pitch, shared.b, wide_pitch, side);
+    State::each([&](int t, int e) { h.value[t][e] = positions.is_kept ? positions.kept * h.value[t][e] : Wide(0); });
+    h.template add_product<true, false>(shared.input, side_pitch, shared.b, wide_pitch, 0, side);
   }
   if (last) store_state(h, scan, last + scan.state_at(sequence, head), first);
 }

@@ -46,8 +46,8 @@ struct ChunkArguments {
     check("the state", state, wide, {batches, heads, rows, columns});
     check("starts", starts, ffi::DataType::PRED, {batches, length}, true);
     checks
-        .require(shared > 0 ? heads % shared == 0 : heads == 0, "the groups of B, ", shared, ", must divide the heads, ",
-                 heads)
+        .require(shared > 0 ? heads % shared == 0 : heads == 0, "the groups of B, ", shared,
+                 ", must divide the heads, ", heads)
         .require(columns <= most_columns, "states may have at most ", most_columns, " columns, got ", columns);
     if (checks.failed()) return checks.error();
     shape = {product(d, 0, lead), batches, length, heads, rows, shared, columns, skips};
