@@ -222,7 +222,9 @@ def test_workspace_is_that_of_the_cuda_program(op, kind):
     scratch = {
         f"baracuda.{target}" for target in ("segment_index", "nonzero", "run_starts", "paged_decode", "nms", *lattices)
     }
-    scratch |= {"baracuda.causal_conv1d_backward", "baracuda.selective_scan_backward"}
+    scratch |= {
+        f"baracuda.{name}_backward" for name in ("causal_conv1d", "selective_scan", "ssd_chunk_scan")
+    }  # fmt: skip
     is_sorted = op.name == "repeat_interleave"  # and then the index needs none
     if op.name.startswith("moe_"):
         return  # their index is known, and a sum has some where it has several workers

@@ -291,6 +291,12 @@ def states_are_forgotten():
     return of_kernel("selective_scan", operands=_operand(8, jnp.zeros_like))
 
 
+@planted("test_ssd_chunk_scan.test_values_states_and_derivatives", op="ssd_chunk_scan", tier="changed")
+def the_states_before_chunks_are_not_saved():
+    forget = lambda ys, *_, **__: [*ys[:2], *map(jnp.zeros_like, ys[2:])]
+    return of_kernel("ssd_chunk_scan", results=forget)
+
+
 @planted(VALUE, op="avg_pool2d", tier="changed", case="without padding, ceil", dtype="float32")
 def padding_is_counted():
     return of_kernel("avg_pool", attributes=lambda **_: {"counts_padding": True})
