@@ -114,12 +114,12 @@ struct Part {
 };
 
 // Brings [height, width] to shared memory, of which so many rows and columns are there; others are 0. Elements become
-// change(row, column, element). Rows are aligned where `columns` and `stride` are multiples of 16 bytes.
+// change(row, column, element).
 template <int height, int width, class T, class S, class Change>
 __device__ void stage(S* to, const T* from, int64_t stride, int rows, int columns, const Change& change) {
   using Wide = Accumulator<T>;
   constexpr int V = 16 / sizeof(T), vectors = width / V;
-  const bool is_aligned = columns % V == 0 && stride % V == 0;
+  const bool is_aligned = columns % V == 0 && stride % V == 0 && reinterpret_cast<uintptr_t>(from) % 16 == 0;
   for (int i = threadIdx.x; i < height * vectors; i += product_block) {
     int row = i / vectors, column = (i - row * vectors) * V;
     Vector<T, V> values{};

@@ -225,12 +225,10 @@ __global__ void __launch_bounds__(product_block)
     __syncthreads();
     positions.load(scan, sequence, head, begin);
     __syncthreads();
-    products.keep(shared.kept, side_pitch,
-                  [&](int i, int j, Wide value) { return j <= i ? positions.between(i, j) * value : Wide(0); });
+    products.keep(shared.kept, side_pitch, [&](int i, int j, Wide value) { return positions.passed(i, j, value); });
     if (scan.z)
-      products.keep(shared.scores, side_pitch, [&](int i, int j, Wide value) {
-        return j <= i ? positions.between(i, j) * positions.step[j] * value : Wide(0);
-      });
+      products.keep(shared.scores, side_pitch,
+                    [&](int i, int j, Wide value) { return positions.passed(i, j, positions.step[j] * value); });
     Square of_pairs;  // dy x^T
     of_pairs.clear();
     Wide of_from[2] = {}, of_to[2] = {}, of_x[2] = {}, of_kept = 0, of_skip = 0;
@@ -264,12 +262,14 @@ __global__ void __launch_bounds__(product_block)
         });
       }
       if (positions.is_kept) {
+#pragma unroll 4
         for (int i = threadIdx.x; i < side * width; i += product_block) {
           int p = i / width, from = p * wide_pitch + i - p * width;
           of_kept += Wide(shared.h[from]) * Wide(shared.dh[from]);
         }
       }
       if (threadIdx.x < side)
+#pragma unroll 4
         for (int i = 0; i < side; ++i)
           of_skip += Wide(shared.dy[i * side_pitch + threadIdx.x]) * Wide(shared.x[i * side_pitch + threadIdx.x]);
       if (shape.skips > 1 && int(threadIdx.x) < rows) of_head[2 + first + threadIdx.x] = of_skip, of_skip = 0;
@@ -322,7 +322,7 @@ __global__ void __launch_bounds__(product_block)
     __syncthreads();
     Square::each([&](int t, int e) {
       int i = Square::row(e), j = Square::column(t, e);
-      Wide value = j <= i ? positions.between(i, j) * positions.step[j] * of_pairs.value[t][e] : Wide(0);
+      Wide value = positions.passed(i, j, positions.step[j] * of_pairs.value[t][e]);
       dproducts.value[t][e] += value;
       shared.paths[i * Shared::path_pitch + j] = value * products.value[t][e];
     });

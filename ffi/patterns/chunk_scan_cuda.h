@@ -57,8 +57,8 @@ struct Positions {
     if (lane == 0) is_kept = last < 0, kept = is_kept ? Decay<Wide>::factor(all) : Wide(0);
   }
   // What position i keeps of what j gave.
-  __device__ Wide between(int i, int j) const {
-    return j <= i && j >= first[i] ? Decay<Wide>::factor(decay[i] - decay[j]) : Wide(0);
+  __device__ Wide passed(int i, int j, Wide value) const {
+    return j <= i && j >= first[i] ? Decay<Wide>::factor(decay[i] - decay[j]) * value : Wide(0);
   }
   // Products with the state before, where that is seen.
   __device__ Wide seen(int i, Wide product) const { return first[i] < 0 ? from_state[i] * product : Wide(0); }
@@ -152,9 +152,8 @@ __global__ void __launch_bounds__(product_block, sizeof(Factor<T>) == 2 ? 2 : 1)
     Square product;
     product.clear();
     product.template add_product<false, true, true>(shared.c, wide_pitch, shared.b, wide_pitch, 0, width);
-    product.keep(shared.scores, side_pitch, [&](int i, int j, Wide value) {
-      return j <= i ? positions.between(i, j) * positions.step[j] * value : Wide(0);
-    });
+    product.keep(shared.scores, side_pitch,
+                 [&](int i, int j, Wide value) { return positions.passed(i, j, positions.step[j] * value); });
     product.clear();
     product.template add_product<false, true>(shared.c, wide_pitch, shared.h, wide_pitch, 0, width);
     Square::each([&](int t, int e) { product.value[t][e] = positions.seen(Square::row(e), product.value[t][e]); });
