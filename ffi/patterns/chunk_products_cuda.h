@@ -73,19 +73,19 @@ struct Part {
         for (int half = 0; half < 2; ++half) {
           int at = k + half * 16, within = lane() % 8, matrix = lane() / 8;
           if constexpr (a_turned)
-            load_transposed_matrices(of_a[half],
-                                     a + (at + within + matrix / 2 * 8) * a_pitch + first_row() + matrix % 2 * 8);
+            load_transposed_matrices(of_a[half], shared_address(a + (at + within + matrix / 2 * 8) * a_pitch +
+                                                                first_row() + matrix % 2 * 8));
           else
-            load_matrices(of_a[half], a + (first_row() + lane() % 16) * a_pitch + at + lane() / 16 * 8);
+            load_matrices(of_a[half], shared_address(a + (first_row() + lane() % 16) * a_pitch + at + lane() / 16 * 8));
         }
 #pragma unroll
         for (int t = 0; t < tiles; ++t) {
           if (is_lower && first + t * 8 > last_row) continue;
           uint32_t of_b[4];
           if constexpr (b_turned)
-            load_matrices(of_b, b + (first + t * 8 + lane() % 8) * b_pitch + k + lane() / 8 * 8);
+            load_matrices(of_b, shared_address(b + (first + t * 8 + lane() % 8) * b_pitch + k + lane() / 8 * 8));
           else
-            load_transposed_matrices(of_b, b + (k + lane()) * b_pitch + first + t * 8);
+            load_transposed_matrices(of_b, shared_address(b + (k + lane()) * b_pitch + first + t * 8));
           multiply_add<BFloat16>(value[t], of_a[0], {of_b[0], of_b[1]});
           multiply_add<BFloat16>(value[t], of_a[1], {of_b[2], of_b[3]});
         }

@@ -33,18 +33,21 @@ __device__ inline void multiply_add<Half>(float (&c)[4], const uint32_t (&a)[4],
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+// The address of what is in shared memory, as the instructions below take it.
+__device__ inline uint32_t shared_address(const void* at) { return uint32_t(__cvta_generic_to_shared(at)); }
+
 // Four matrices of 8 rows of 16 bytes from shared memory: lane i says where row i % 8 of the matrix i / 8 is, and gets
 // of each matrix the pair c of row r; transposed, the elements r of the rows 2 c and 2 c + 1.
-__device__ inline void load_matrices(uint32_t (&to)[4], const void* row) {
+__device__ inline void load_matrices(uint32_t (&to)[4], uint32_t row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(uint32_t(__cvta_generic_to_shared(row)))
+               : "r"(row)
                : "memory");
 }
-__device__ inline void load_transposed_matrices(uint32_t (&to)[4], const void* row) {
+__device__ inline void load_transposed_matrices(uint32_t (&to)[4], uint32_t row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(uint32_t(__cvta_generic_to_shared(row)))
+               : "r"(row)
                : "memory");
 }
 
