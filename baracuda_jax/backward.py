@@ -243,6 +243,7 @@ from .sort import (
 from .state_space import (
     causal_conv1d_backward,
     selective_scan_backward,
+    ssd_chunk_scan_backward,
 )
 
 __all__ = [
@@ -431,6 +432,7 @@ __all__ = [
     "sparsemax_backward",
     "sqrt_backward",
     "square_backward",
+    "ssd_chunk_scan_backward",
     "std_backward",
     "sub_backward",
     "sum_backward",

@@ -97,6 +97,11 @@ def _state_space():
     args = _float(8, 16, 5), abs(_float(8, 16, 5)), -abs(_float(16, 3)), _float(8, 3, 5), _float(8, 3, 5)
     yield Sharded("selective_scan", "sequences", fun, args, (P("d"), P("d"), P(), P("d"), P("d")), P("d"), 5)
     yield Sharded("selective_scan", "channels", fun, args, (COLUMNS, COLUMNS, ROWS, P(), P()), COLUMNS, 5)
+    fun = functools.partial(bj.ssd_chunk_scan, implementation="native")
+    args = _float(8, 5, 16, 2), abs(_float(8, 5, 16)), -abs(_float(16)), _float(8, 5, 1, 3), _float(8, 5, 1, 3)
+    heads = P(None, None, "d")
+    yield Sharded("ssd_chunk_scan", "sequences", fun, args, (P("d"), P("d"), P(), P("d"), P("d")), P("d"), 5)
+    yield Sharded("ssd_chunk_scan", "heads", fun, args, (heads, heads, P("d"), P(), P()), heads, 5)
 
 
 def _depthwise():

@@ -223,9 +223,7 @@ def test_workspace_is_that_of_the_cuda_program(op, kind):
         f"baracuda.{target}" for target in ("segment_index", "nonzero", "run_starts", "paged_decode", "nms", *lattices)
     }
     scratch |= {
-        "baracuda.causal_conv1d_backward",
-        "baracuda.depthwise_conv_backward",
-        "baracuda.selective_scan_backward",
+        f"baracuda.{name}_backward" for name in ("causal_conv1d", "depthwise_conv", "selective_scan", "ssd_chunk_scan")
     }
     is_sorted = op.name == "repeat_interleave"  # and then the index needs none
     if op.name.startswith("moe_"):

@@ -143,7 +143,7 @@ def test_the_table_is_whole():
             by_matrices: {"length", "matrices"},
             OPS["depthwise_conv2d"].regime: {"length", "inner"},
             OPS["causal_conv1d"].regime: {"length", "inner", "channels last"},
-            OPS["selective_scan"].regime: {"length", "inner", "states"},
+            **{OPS[name].regime: {"length", "inner", "states"} for name in ("selective_scan", "ssd_chunk_scan")},
             OPS["cross_entropy_terms"].regime: {"length", "inner", "aligned", "softcap"},
         }.get(op.regime, {"length", "inner", "aligned"})
         for case in row["cases"]:

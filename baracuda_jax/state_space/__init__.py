@@ -8,7 +8,7 @@ from ._causal_conv1d import causal_conv1d, causal_conv1d_backward
 from ._causal_conv1d_update import causal_conv1d_update
 from ._selective_scan import selective_scan, selective_scan_backward
 from ._selective_state_update import selective_state_update
-from ._ssd_chunk_scan import ssd_chunk_scan
+from ._ssd_chunk_scan import ssd_chunk_scan, ssd_chunk_scan_backward
 
 __all__ = [
     "causal_conv1d",
@@ -18,4 +18,5 @@ __all__ = [
     "selective_scan_backward",
     "selective_state_update",
     "ssd_chunk_scan",
+    "ssd_chunk_scan_backward",
 ]

@@ -1,27 +1,25 @@
 """The state-space model of Mamba-2, whose heads have one rate each: products of matrices within chunks of the sequence, and
 one state from chunk to chunk."""
 
-import functools
-
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jax.typing import ArrayLike
 
 from .._core import checks
+from .._core import prefer as preference
 from .._core.case import Case
 from .._core.compiled import compiled, full
-from .._core.facade import facade, facade_api
+from .._core.facade import facade_api
+from .._core.op import Body, as_they_are, declare
+from .._core.partition import Partition
 from .._core.sku import OpCategory
 from .._core.types import Implementation
-from .._core.wide import wide
-from ._activation import silu
-from ._segments import segments, starts
+from . import _ssd_chunk_scan_bodies as bodies
+from ._segments import segments
 from ._selective_arguments import of_channels, of_states
 
 
-@facade_api("xla")
+@facade_api("xla", has_kernels=True)
 def ssd_chunk_scan(
     x: ArrayLike,
     dt: ArrayLike,
@@ -59,11 +57,12 @@ def ssd_chunk_scan(
         initial_state: floats [batch, heads, P, N], as A, the states before. None for 0.
         segment_ids: integers [batch, length]: a run of equal ids is a segment, before which the states are 0. The initial
             state is that of the first one. None for one segment.
-        chunk_size: static integer, the positions of a chunk. Memory and products within chunks grow with it, the number of
-            steps from chunk to chunk falls.
+        chunk_size: static integer, the positions of a chunk in plain JAX. Memory and products within chunks grow with it,
+            the number of steps from chunk to chunk falls. The kernel's chunks are its own.
         dt_softplus: whether steps are softplus of dt and its bias.
         return_final_state: also return the states after the last position.
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel, where N is at most 128), "xla" (plain JAX), a PlanPreference, or None for
+            automatic.
 
     Returns:
         Array of x's shape and dtype. With return_final_state a pair of that and the states [batch, heads, P, N], in float32
@@ -72,12 +71,77 @@ def ssd_chunk_scan(
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: float16 and bfloat16 are computed in float32 and rounded once; factors of their products may be rounded to
-        TensorFloat-32 on a GPU. Decays within a chunk are of differences of sums over it.
+    Precision: float16 and bfloat16 are computed in float32 and rounded once. On a GPU the factors of products may be rounded
+        to TensorFloat-32 in plain JAX, and to bfloat16 in the kernel for it. Decays within a chunk are of differences of
+        sums over it. Sums are in a fixed order, without atomics.
 
     Source: mamba_ssm.ops.triton.ssd_combined.mamba_chunk_scan_combined; Dao and Gu, Transformers are SSMs (2024).
     """
     op = "ssd_chunk_scan"
+    arrays, params = _arguments(
+        op, x, dt, A, B, C, D, z, dt_bias, initial_state, segment_ids, chunk_size, dt_softplus
+    )  # fmt: skip
+    save = checks.flag(op, "return_final_state", return_final_state)
+    if not _has_kernel(op, implementation, arrays):
+        found = _plain(*arrays, **params)
+        return found if save else found[0]
+    found = _SSD_CHUNK_SCAN(*arrays, **params, save=save, implementation=implementation)
+    return tuple(found[:2]) if save else found
+
+
+@facade_api("xla", has_kernels=True)
+def ssd_chunk_scan_backward(
+    x: ArrayLike,
+    dt: ArrayLike,
+    A: ArrayLike,
+    B: ArrayLike,
+    C: ArrayLike,
+    D: ArrayLike | None,
+    z: ArrayLike | None,
+    dt_bias: ArrayLike | None,
+    initial_state: ArrayLike | None,
+    segment_ids: ArrayLike | None,
+    dy: ArrayLike,
+    dfinal: ArrayLike | None = None,
+    *,
+    chunk_size: int = 128,
+    dt_softplus: bool = False,
+    implementation: Implementation = None,
+) -> tuple[Array | None, ...]:
+    """The gradient of `ssd_chunk_scan`: see its formula. The states are computed here too.
+
+    Args:
+        x, dt, A, B, C, D, z, dt_bias, initial_state, segment_ids, chunk_size, dt_softplus, implementation: as in
+            `ssd_chunk_scan`.
+        dy: the cotangent of the result, of x's shape and dtype.
+        dfinal: floats [batch, heads, P, N], the cotangent of the final state; None for 0.
+
+    Returns:
+        The cotangents of x, dt, A, B, C, D, z, dt_bias and initial_state, those of A, D, dt_bias and the state in float32
+        for float16 and bfloat16; None for a z that is not given. That of D has its shape, or [heads] for None.
+    """
+    op = "ssd_chunk_scan_backward"
+    arrays, params = _arguments(
+        op, x, dt, A, B, C, D, z, dt_bias, initial_state, segment_ids, chunk_size, dt_softplus
+    )  # fmt: skip
+    dy = checks.array(op, "dy", dy)
+    checks.same_dtype(op, "dy", dy, "x", arrays[0])
+    checks.shape(op, "dy", dy, arrays[0].shape, "that of x")
+    dfinal = of_channels(op, "dfinal", dfinal, arrays[8].shape, arrays[0])
+    if _has_kernel(op, implementation, arrays):
+        states = _SSD_CHUNK_SCAN(*arrays, **params, save=True, implementation=implementation)[2]
+        found = list(_SSD_CHUNK_SCAN.vjp(*arrays, states, dy, dfinal, **params, implementation=implementation))
+    else:
+        found = list(_plain_backward(*arrays, dy, dfinal, **params))
+    if D is None or np.ndim(D) == 1:
+        found[5] = found[5].squeeze(1)
+    if z is None:
+        found[6] = None
+    return tuple(found)
+
+
+def _arguments(op, x, dt, A, B, C, D, z, dt_bias, initial_state, segment_ids, chunk_size, dt_softplus):
+    """The primitive's operands and parameters."""
     x, dt = checks.floats(op, "x", x), checks.array(op, "dt", dt)
     if x.ndim != 4:
         raise ValueError(f"{op}: x must be [batch, length, heads, P], got shape {x.shape}")
@@ -95,79 +159,71 @@ def ssd_chunk_scan(
         )
     checks.shape(op, "C", C, B.shape, "that of B")
     if D is None:
-        D = full((heads,), 0, A.dtype)
+        D = full((heads, 1), 0, A.dtype)
     else:
         D = checks.array(op, "D", D)
         D = of_states(op, "D", D, (heads, rows)[: max(1, D.ndim)], x)
-    if z is not None:
+        D = D[:, None] if D.ndim == 1 else D
+    if z is None:
+        z = full((*x.shape[:3], 0), 0, x.dtype)
+    else:
         z = checks.array(op, "z", z)
         checks.same_dtype(op, "z", z, "x", x)
         checks.shape(op, "z", z, x.shape, "that of x")
     state = of_channels(op, "initial_state", initial_state, (batches, heads, rows, B.shape[3]), x)
     ids = segments(op, segment_ids, (batches, length))
     chunk_size = checks.integer(op, "chunk_size", chunk_size, 1)
-    softplus, save = (
-        checks.flag(op, name, value)
-        for name, value in (("dt_softplus", dt_softplus), ("return_final_state", return_final_state))
-    )
-    y, state = _scan(x, dt, A, B, C, D, z, dt_bias, state, ids, chunk_size=chunk_size, softplus=softplus)
-    return (y, state) if save else y
+    softplus = checks.flag(op, "dt_softplus", dt_softplus)
+    return (x, dt, A, B, C, D, z, dt_bias, state, ids), {"chunk_size": chunk_size, "softplus": softplus}
+
+
+def _has_kernel(op, implementation, arrays):
+    """Whether there is one for states of so many columns. A call that asks for one where there is none is refused."""
+    columns = arrays[3].shape[-1]
+    if isinstance(columns, int) and columns <= bodies.MOST_COLUMNS:
+        return True
+    wanted = preference.checked(implementation, op)
+    if isinstance(wanted, preference.PlanPreference) and wanted.backend == "native":
+        raise ValueError(
+            f"{op}: implementation='native', but there are kernels for states of at most {bodies.MOST_COLUMNS} columns "
+            f"alone, got {columns}"
+        )
+    return False
+
+
+_plain = compiled("chunk_size", "softplus")(bodies.outputs)
 
 
 @compiled("chunk_size", "softplus")
-def _scan(x, dt, a, b, c, skip, z, dt_bias, state, segment_ids, *, chunk_size, softplus):
-    dtype, length = x.dtype, x.shape[1]
-    product = functools.partial(
-        jnp.einsum, precision=lax.Precision.DEFAULT if dtype.itemsize == 2 else lax.Precision.HIGHEST
-    )
-    # The gate alone reads z, whose chunks are not needed.
-    each = x, dt, b, c, starts(segment_ids) if segment_ids.shape[-1] else jnp.zeros(x.shape[:2], bool)
-    run = functools.partial(_chunk, product, a, dt_bias, softplus)
-    count = length // chunk_size
-    parts = []
-    if count:
-        split = lambda v: v[:, : count * chunk_size].reshape(v.shape[0], count, chunk_size, *v.shape[2:]).swapaxes(0, 1)
-        state, y = lax.scan(jax.checkpoint(run), state, jax.tree.map(split, each))
-        parts.append(y.swapaxes(0, 1).reshape(x.shape[0], count * chunk_size, *x.shape[2:]))
-    if length > count * chunk_size or not count:
-        state, y = run(state, jax.tree.map(lambda v: v[:, count * chunk_size :], each))
-        parts.append(y)
-    y = jnp.concatenate(parts, 1) + (skip if skip.ndim == 2 else skip[:, None])[None, None] * wide(x)
-    y = y if z is None else y * silu(wide(z))
-    return y.astype(dtype), state
+def _plain_backward(*arrays, **params):
+    return bodies.backward(*arrays[:10], None, *arrays[10:], **params)
 
 
-def _chunk(product, a, dt_bias, softplus, state, positions):
-    """The state after a chunk, and y of it without D. Of heads [g, k], k of them share B and C."""
-    x, dt, b, c, is_start = positions
-    x, dt, b, c = map(wide, (x, dt, b, c))
-    groups, length = b.shape[2], x.shape[1]
-    grouped = lambda v, axis: v.reshape(
-        *v.shape[:axis], groups, v.shape[axis] // max(groups, 1), *v.shape[axis + 1 :]
-    )  # fmt: skip
-    step = dt + dt_bias[None, None]
-    step = grouped(jnp.logaddexp(step, 0) if softplus else step, 2)
-    decay = jnp.cumsum(step * grouped(a, 0)[None, None], 1)  # logarithms of what is kept of the state, [b, l, g, k]
-    run = jnp.cumsum(is_start, 1)  # the segment of each position, 0 being that of the state
-    x, h = grouped(x, 2), grouped(state, 1)
+def _labels(names, types, params):
+    """Sequences and heads may be cut; with several groups of B and C, where these are. The length has two labels: else the
+    compiler would cut the results too."""
+    known = dict(zip(names, types, strict=True))
+    group = "h" if known["B"].shape[-2] > 1 else "one"
+    core = {
+        "dt": ("b", "l", "h"),
+        "A": ("h",),
+        "B": ("b", "l", group, "n"),
+        "C": ("b", "l", group, "n"),
+        "D": ("h", "p" if known["D"].shape[-1] == known["x"].shape[-1] else "one"),
+        "dt_bias": ("h",),
+        "z": ("b", "l", "h", "p" if known["z"].shape[-1] else "none"),
+        "initial_state": ("b", "h", "p", "n"),
+        "final_state": ("b", "h", "p", "n"),
+        "states": ("b", "h", "chunk", "p", "n"),
+        "segment_ids": ("b", "s"),
+        "y": ("b", "m", "h", "p"),
+    }
 
-    is_seen = (run[:, :, None] == run[:, None, :]) & jnp.tril(jnp.ones((1, length, length), bool))
-    kept = _where_exp(is_seen[..., None, None], decay[:, :, None] - decay[:, None])  # [b, i, j, g, k]
-    scores = product("bign,bjgn->bijg", c, b)[..., None] * kept * step[:, None]
-    y = product("bijgk,bjgkp->bigkp", scores, x)
-    before = _where_exp((run == 0)[..., None, None], decay)
-    y = y + before[..., None] * product("bign,bgkpn->bigkp", c, h)
+    def of(name, rank):
+        labels = core.get(name, ("b", "l", "h", "p"))
+        return (*(f"batch{i}" for i in range(rank - len(labels))), *labels)
 
-    if not length:
-        return state, y.reshape(y.shape[0], 0, *state.shape[1:3])
-    after = _where_exp((run == run[:, -1:])[..., None, None], decay[:, -1:] - decay) * step
-    h = before[:, -1, ..., None, None] * h + product("bjgkp,bjgn->bgkpn", after[..., None] * x, b)
-    return h.reshape(state.shape), y.reshape(*y.shape[:2], *state.shape[1:3])
-
-
-def _where_exp(condition, exponent):
-    """e^exponent, or 0: without the infinities of what is not taken, of which the gradient would be NaN."""
-    return jnp.where(condition, jnp.exp(jnp.where(condition, exponent, 0)), 0)
+    return [of(name, x.ndim) for name, x in zip(names, types, strict=True)]
 
 
 def _case(name, batch, length, heads, rows, states, groups, gate=True, ids=False, by_row=False, **kwargs):
@@ -187,7 +243,7 @@ def _case(name, batch, length, heads, rows, states, groups, gate=True, ids=False
     return Case(name, draw, kwargs)
 
 
-_SSD_CHUNK_SCAN = facade(
+_SSD_CHUNK_SCAN = declare(
     "ssd_chunk_scan",
     family="state_space",
     category=OpCategory.ATTENTION,
@@ -199,7 +255,18 @@ _SSD_CHUNK_SCAN = facade(
         _case("one chunk", 1, 7, 2, 3, 4, 2, return_final_state=True),
     ),
     operands=("x", "dt", "A", "B", "C", "D", "z", "dt_bias", "initial_state", "segment_ids"),
+    results=("y", "final_state", "states"),
+    outputs=("y", "final_state"),
     differentiable=("x", "dt", "A", "B", "C", "D", "z", "dt_bias", "initial_state"),
     constant={"segment_ids": "ids are integers"},
-    outputs=("y", "final_state"),
+    residuals=("x", "dt", "A", "B", "C", "D", "z", "dt_bias", "initial_state", "segment_ids", "states"),
+    batched=as_they_are,
+    regime=bodies.regime,
+    cut=Partition(_labels, whole=frozenset({"l", "m", "p", "n", "s", "one", "none", "chunk"}), plain=True),
+    forward=Body(bodies.forward, bodies.forward_native),
+    tangent=Body(bodies.tangent),
+    backward=Body(bodies.backward, bodies.backward_native),
+    kernels={"forward": ("ssd_chunk_scan",), "backward": ("ssd_chunk_scan_backward",)},
+    library="xla",
+    default="xla",  # the kernels were not timed on a GPU
 )

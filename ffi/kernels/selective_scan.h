@@ -94,10 +94,10 @@ struct SelectiveScan {
     sum = sum * q + Wide(1) / 5, sum = sum * q + Wide(1) / 3;
     return 2 * (s * q * sum + s);
   }
-  BARACUDA_HD Wide step(Wide raw) const {
-    if (!softplus) return raw;
+  static BARACUDA_HD Wide soft(Wide raw) {
     return (raw < 0 ? Wide(0) : raw) + log_above_one(std::exp(raw < 0 ? raw : -raw));
   }
+  BARACUDA_HD Wide step(Wide raw) const { return softplus ? soft(raw) : raw; }
   BARACUDA_HD Wide step_slope(Wide raw) const { return softplus ? sigmoid(raw) : Wide(1); }
 
   static BARACUDA_HD Wide gate(Wide z) {

@@ -296,6 +296,11 @@ def states_are_forgotten():
     return of_kernel("selective_scan", operands=_operand(8, jnp.zeros_like))
 
 
+@planted(VALUE, op="ssd_chunk_scan", tier="changed", case="gated", dtype="float32")
+def the_state_before_the_first_chunk_is_forgotten():
+    return of_kernel("ssd_chunk_scan", operands=_operand(8, jnp.zeros_like))
+
+
 @planted(VALUE, op="avg_pool2d", tier="changed", case="without padding, ceil", dtype="float32")
 def padding_is_counted():
     return of_kernel("avg_pool", attributes=lambda **_: {"counts_padding": True})
