@@ -279,8 +279,8 @@ def test_every_op_and_dtype_has_a_sku(op):
             dtype = "float32"
         if op.is_facade:  # as integers of bytes give those of 32 bits
             dtype = jax.tree.leaves(plan.out_avals)[0].dtype.name
-        # Whose parts may compute in float32, as queries and small matrices are.
-        if op.made_of or op.name == "batch_paged_decode" or op.family == "linalg":
+        # Whose parts may compute in float32, as queries, small matrices and coefficients are.
+        if op.made_of or op.name in ("batch_paged_decode", "map_coordinates") or op.family == "linalg":
             dtype = plan.sku.element
         assert plan.sku.element == dtype and plan.sku.category in set(OpCategory)
         is_narrow = dtype in ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")

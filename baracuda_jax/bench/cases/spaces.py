@@ -284,6 +284,12 @@ def _recurrences(sizes, dtype):
     return [state_space.scan((min(4, channels), max(1, channels // 4), sizes.length, 16), dtype)]
 
 
+def _chunks(sizes, dtype):
+    """Of heads with 64 rows and columns."""
+    heads = max(1, sizes.elements // (64 * sizes.length))
+    return [state_space.chunk_scan((max(1, heads // 16), sizes.length, min(16, heads), 64, 64), dtype)]
+
+
 def _small_matrices(sizes, dtype):
     """So many matrices (`inner`) of `length` rows, but no more than fit."""
     n = sizes.length
@@ -331,6 +337,7 @@ SPACES = {
     "causal convolution": Space(_causal, (16, 256, 4096)),
     "depthwise convolution": Space(_depthwise, (3, 7)),
     "recurrence": Space(_recurrences, (16, 256, 4096)),
+    "chunks": Space(_chunks, (64, 512, 4096)),
     "bits": Space(lambda sizes, dtype: [random.bits(sizes.elements)], dtypes=("uint32",)),
     "bools": Space(lambda sizes, dtype: [random.bools(sizes.elements)], dtypes=("bool",)),
     "draws": Space(_drawn),
