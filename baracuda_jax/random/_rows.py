@@ -48,8 +48,8 @@ def streams(key, lead, apart, numbers=(), start=None, batch=None):
 
 def _words(number):
     """Of floats of 32 or 64 bits, the lowest first."""
-    words = lax.bitcast_convert_type(number, jnp.uint32)
-    return [words] if words.ndim == number.ndim else [words[..., 0], words[..., 1]]
+    bits = lax.bitcast_convert_type(number, f"uint{8 * number.dtype.itemsize}")
+    return [(bits >> shift).astype(jnp.uint32) for shift in range(0, 8 * number.dtype.itemsize, 32)]
 
 
 def _part(count, length, size):
