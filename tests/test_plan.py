@@ -277,7 +277,7 @@ def test_every_op_and_dtype_has_a_sku(op):
             assert dtype in ("float32", "float64")
         if op.kin == "sampler" and dtype == "float64":  # which is rounded first
             dtype = "float32"
-        if op.is_facade:  # as integers of bytes give those of 32 bits
+        if op.is_facade or op.name == "random_bernoulli":  # as integers of bytes give those of 32 bits
             dtype = jax.tree.leaves(plan.out_avals)[0].dtype.name
         # Whose parts may compute in float32, as queries, small matrices and coefficients are.
         if op.made_of or op.name in ("batch_paged_decode", "map_coordinates") or op.family == "linalg":
