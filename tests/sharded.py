@@ -602,6 +602,10 @@ def _attention():
         ("heads", (P(None, "d"), *[P(None, None, "d")] * 2, P(), P()), P(None, "d")),
     ):
         yield Sharded("batch_paged_decode", way, decode, decoding, specs, out, 3)
+    packed = _float(16, 8, 4), _float(16, 8, 4), _float(16, 8, 4), *[np.array([0, 5, 16], np.int32)] * 2
+    varlen = functools.partial(bj.flash_sdpa_varlen, is_causal=True, implementation="native")
+    heads = P(None, "d")
+    yield Sharded("flash_sdpa_varlen", "heads", varlen, packed, (*[heads] * 3, P(), P()), heads, 3)
     yield Sharded("rope", "batches", lambda x: bj.rope(x), many[:1], (P("d"),), P("d"), 1)
     spec, at = P(None, "d"), np.arange(16, dtype=np.int32)
     yield Sharded("rope", "lengths", lambda *args: bj.rope(*args), (ring[0], at), (spec, P("d")), spec, 1)

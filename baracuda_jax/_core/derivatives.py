@@ -37,6 +37,7 @@ def differentiate(primitives, bodies, operands, differentiable, residuals, resul
         some = {"outputs": outputs if save else outputs[:1]} if len(outputs) > 1 else {}
         saved = (values[name] for name in spelled_as(residuals, operands, len(primals)))
         moved = bind(tangent, *saved, *dots, **params, **some)
+        moved = [compat.place_as(dot, jax.typeof(y)) for dot, y in zip(moved, outs, strict=False)]
         outs = outs if save else outs[:1]
         same = {unrounded(name): dot for name, dot in zip(outputs, moved, strict=False)}
         more = list(zip(results, outs, strict=False))[len(moved) :]

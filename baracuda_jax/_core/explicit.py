@@ -4,6 +4,7 @@ There the types of operands say how a result is sharded. Where they do not, as i
 be whole is gathered first. Arrays without explicit axes go through as they are."""
 
 import functools
+import itertools
 import math
 
 import jax
@@ -19,6 +20,23 @@ def whole(x, axes=None):
     spec = jax.typeof(x).sharding.spec
     kept = [None if axes is None or i in axes else entry for i, entry in enumerate(spec)]
     return jax.sharding.reshard(x, _with(x, kept)) if is_sharded(x) and kept != [*spec] else x
+
+
+def first_dimensions(types, y):
+    """The spec of y whose first dimensions are sharded as those of the first type that is sharded, as far as sizes agree."""
+    first = next((x for x in types if any(x.sharding.spec)), None)
+    if first is None:
+        return (None,) * y.ndim
+    alike = list(itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first.shape, y.shape, strict=False)))
+    return (*first.sharding.spec[: len(alike)], *(None,) * (y.ndim - len(alike)))
+
+
+def like(x, other, count):
+    """x, with so many first dimensions sharded as those of another array."""
+    if not is_sharded(other):
+        return x
+    lead = jax.typeof(other).sharding.spec[:count]
+    return jax.sharding.reshard(x, _with(other, [*lead, *(None,) * (x.ndim - count)]))
 
 
 def mapped(fun, count):

@@ -30,9 +30,9 @@ def primitive(name, kind, body, cut_of, primitives, weak, op):
             try:
                 outs = compat.trace(body.typed, avals, params).out_avals
                 return [y.update(weak_type=is_weak) for y, is_weak in zip(outs, weakness(avals, outs), strict=True)]
-            except compat.ShardingTypeError:  # JAX has no rule for what the body does: the results are whole
+            except (compat.ShardingTypeError, ValueError):  # JAX has no rule for what the body does, and raises either
                 outs = untyped(body.typed, avals, params)
-                specs = [(None,) * y.ndim for y in outs]
+                specs = [explicit.first_dimensions(avals, y) for y in outs]
         else:
             outs = untyped(body.typed, avals, params)
             specs = partition.result_specs(cut_of(params, avals, outs), avals)

@@ -117,8 +117,8 @@ def flash_sdpa_varlen_backward(
     """The gradient of `flash_sdpa_varlen`.
 
     Args:
-        query, key, value, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, slopes, scale, is_causal, alignment,
-            window, softcap, block_size: as in `flash_sdpa_varlen`.
+        query, key, value, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, slopes: as in `flash_sdpa_varlen`.
+        scale, is_causal, alignment, window, softcap, block_size: as in `flash_sdpa_varlen`.
         y, lse: as `flash_sdpa_varlen` returns them.
         dy: the cotangent of y, of its shape and dtype.
         implementation: "native", "xla" or None.

@@ -5,7 +5,7 @@ import functools
 import jax.numpy as jnp
 from jax import lax
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.wide import wide
 
 # A product of float32 is one of float32: GPUs would round its factors.
@@ -46,7 +46,8 @@ def hermitian(x):
 
 def identity(m, n, like):
     """For each matrix of `like`."""
-    return jnp.broadcast_to(jnp.eye(m, n, dtype=like.dtype), (*like.shape[:-2], m, n))
+    one = jnp.broadcast_to(jnp.eye(m, n, dtype=like.dtype), (*like.shape[:-2], m, n))
+    return explicit.like(one, like, like.ndim - 2)
 
 
 def diagonal(x):
