@@ -66,6 +66,28 @@ def test_values_states_and_derivatives(shape, gate, ids):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.parametrize(
+    "shape", [(1, 3, 600, 16, None), (2, 6, 270, 9, 3), (1, 40, 64, 3, None), (1, 2, 70, 130, None)]
+)
+@pytest.mark.parametrize("ids", [False, True])
+def test_float32_agrees_with_float64(shape, ids):
+    """On CUDA float32 has tiles of its own sizes: lengths of whole ones and a part, and more states than teams."""
+    arrays = _drawn(*shape)
+    batch, _, length, *_ = shape
+    segment_ids = np.sort(np.random.default_rng(0).integers(0, 5, (batch, length))) if ids else None
+
+    def results(implementation, dtype):
+        fun = lambda *some: bj.selective_scan(
+            *some, segment_ids, dt_softplus=True, return_final_state=True, implementation=implementation
+        )
+        y, pull = jax.vjp(fun, *(a.astype(dtype) for a in arrays))
+        return y, pull(jax.tree.map(lambda a: jnp.cos(3 * a), y))
+
+    got, exact = jax.jit(lambda: (results("native", np.float32), results("xla", np.float64)))()
+    for a, b in zip(*map(jax.tree.leaves, (got, exact)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4 * abs(b).max())
+
+
 @BOTH
 @pytest.mark.parametrize("cut", [1, 15, 16, 33])
 def test_a_sequence_in_two_parts(cut, implementation):

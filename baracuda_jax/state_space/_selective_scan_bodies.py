@@ -165,12 +165,22 @@ def backward_native(*values, softplus):
 
 
 def _workspace(u, b):
-    """Bytes, for each batch, of the sums of blocks and of sequences (ffi/patterns/state_scan_cuda.h)."""
+    """Bytes, for each batch, of the sums of blocks and of sequences (ffi/patterns/state_scan_backward_cuda.h)."""
     (batches, channels, length), (groups, states) = u.shape[-3:], b.shape[-3:-1]
-    lanes = 4 if states <= 16 else 16 if states <= 64 else 32
-    tiles = -(-(channels // max(groups, 1)) // (256 // lanes))
-    numbers = batches * (groups * tiles * 2 * states * length + channels * (states + 2))
+    each = channels // max(groups, 1)
+    numbers = batches * (
+        groups * _tiles(batches * channels, each, states) * 2 * states * length + channels * (states + 2)
+    )
     return numbers * wide_dtype(u.dtype).itemsize + 512
+
+
+def _tiles(rows, each, states):
+    """How many blocks have channels that share B and C, as SelectiveBlocks has it."""
+    at_once, fewest = 2 * 132, 16
+    most = 32 if states <= 16 else 16 if states <= 64 else 8
+    times = max(1, -(-rows // (most * at_once)))
+    channels = max(min(fewest, most), -(-rows // (times * at_once)))
+    return -(-each // max(1, min(channels, each)))
 
 
 def regime(call):

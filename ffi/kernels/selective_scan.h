@@ -65,17 +65,45 @@ struct SelectiveScan {
   const uint8_t* starts;     // [groups, batches, length], or null
   bool softplus;
 
+  // The quotient, of a divisor from 1 to 3.
+  static BARACUDA_HD Wide quotient(Wide x, Wide divisor) {
+#ifdef __CUDA_ARCH__
+    if constexpr (sizeof(Wide) == 4) {
+      float y;
+      asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(divisor));
+      return x * y;
+    }
+#endif
+    return x / divisor;
+  }
   static BARACUDA_HD Wide sigmoid(Wide x) {
     Wide e = exponential<T>(x < 0 ? x : -x);
-    return (x < 0 ? e : Wide(1)) / (1 + e);
+    return quotient(x < 0 ? e : Wide(1), 1 + e);
+  }
+  // log(1 + e), of e from 0 to 1.
+  static BARACUDA_HD Wide log_above_one(Wide e) {
+#ifdef __CUDA_ARCH__
+    if constexpr (sizeof(Wide) == 4) return series_above_one(e);
+#endif
+    return std::log1p(e);
+  }
+  // 2 artanh(e / (2 + e)): the series' next term is below 2^-26 of the whole.
+  static BARACUDA_HD Wide series_above_one(Wide e) {
+    Wide s = quotient(e, 2 + e), q = s * s, sum = Wide(1) / 13;
+    sum = sum * q + Wide(1) / 11, sum = sum * q + Wide(1) / 9, sum = sum * q + Wide(1) / 7;
+    sum = sum * q + Wide(1) / 5, sum = sum * q + Wide(1) / 3;
+    return 2 * (s * q * sum + s);
   }
   static BARACUDA_HD Wide soft(Wide raw) {
-    return (raw < 0 ? Wide(0) : raw) + std::log1p(std::exp(raw < 0 ? raw : -raw));
+    return (raw < 0 ? Wide(0) : raw) + log_above_one(std::exp(raw < 0 ? raw : -raw));
   }
   BARACUDA_HD Wide step(Wide raw) const { return softplus ? soft(raw) : raw; }
   BARACUDA_HD Wide step_slope(Wide raw) const { return softplus ? sigmoid(raw) : Wide(1); }
 
-  static BARACUDA_HD Wide gate(Wide z) { return z < -500 ? Wide(-0.0) : z > 500 ? z : z * sigmoid(z); }
+  static BARACUDA_HD Wide gate(Wide z) {
+    Wide y = z * sigmoid(z);
+    return z < -500 ? Wide(-0.0) : z > 500 ? z : y;
+  }
   static BARACUDA_HD Wide gate_slope(Wide z) {
     Wide s = sigmoid(z);
     return z < -500 ? Wide(0) : z > 500 ? Wide(1) : s * (1 + z * (1 - s));
