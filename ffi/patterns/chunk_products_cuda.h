@@ -8,6 +8,7 @@
 #include "../kernels/number.h"
 #include "executor.h"
 #include "mma_cuda.h"
+#include "store_shared_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -140,7 +141,7 @@ __device__ void stage(S* to, const T* from, int64_t stride, int rows, int column
       bool is_there = is_row && column + k < columns;
       staged.lane[k] = S(is_there ? Wide(change(row, column + k, Wide(values.lane[k]))) : Wide(0));
     }
-    store<V>(to + row * pitch<S, width> + column, staged);
+    store_shared<V>(to + row * pitch<S, width> + column, staged);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "copy_async_cuda.h"
 #include "packed_rows.h"
 #include "shared_memory_cuda.h"
+#include "store_shared_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -58,7 +59,7 @@ __device__ void widen_vector(const void* x, int64_t from, Sum* to) {
     Vector<Sum, some> out;
 #pragma unroll
     for (int i = 0; i < some; ++i) out.lane[i] = Sum(in.lane[k + i]);
-    store<some>(to + k, out);
+    store_shared<some>(to + k, out);
   }
 }
 
@@ -135,7 +136,7 @@ __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
             if (in_range)
               widen(work.x, work.dtype, from + k, to);
             else
-              fill<packed_some>(to, Sum{});
+              store_shared<packed_some>(to, Vector<Sum, packed_some>{});
           }
         }
         __syncthreads();
