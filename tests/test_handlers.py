@@ -42,7 +42,8 @@ DECODED, SLOPES = (S((2, 4, 8), F), S((2, 4), F)), S((4,), F)
 DECODE = {"scale": np.float64(1), "softcap": np.float64(0), "left": np.int64(-1)}
 
 TOKENS, KEYS, STARTS, ATTENDED = S((5, 4, 8), F), S((7, 2, 8), F), S((3,), I), (S((5, 4, 8), F), S((5, 4), F))
-GRADIENTS = TOKENS, KEYS, KEYS, ATTENDED[1]
+GRADIENTS = TOKENS, KEYS, KEYS, *[ATTENDED[1]] * 2
+COTANGENTS = TOKENS, ATTENDED[1], TOKENS, ATTENDED[1]
 VARLEN = DECODE | {
     "right": np.int64(-1),
     "bottom_right": True,
@@ -87,9 +88,9 @@ def _call(target, operands, out, attributes):
         ("varlen_attention: the result must have the shape", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES], (S((5, 4, 7), F), ATTENDED[1]), VARLEN),
         ("varlen_attention: lse must have the queries", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES], (ATTENDED[0], S((5, 2), F)), VARLEN),
         ("varlen_attention: q must be a float", "varlen_attention", [S((5, 4, 8), I), *[S((7, 2, 8), I)] * 2, STARTS, STARTS, SLOPES], (S((5, 4, 8), I), ATTENDED[1]), VARLEN),
-        ("varlen_attention_backward: dy must have the shape", "varlen_attention_backward", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, *[ATTENDED[1]] * 2, S((5, 4, 7), F)], GRADIENTS, VARLEN),
-        ("varlen_attention_backward: lse, dot and dslope must have", "varlen_attention_backward", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, ATTENDED[1], S((5, 2), F), TOKENS], GRADIENTS, VARLEN),
-        ("varlen_attention_backward: dq, dk and dv must have", "varlen_attention_backward", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, *[ATTENDED[1]] * 2, TOKENS], (TOKENS, TOKENS, *GRADIENTS[2:]), VARLEN),
+        ("varlen_attention_backward: y and dy must have the shape", "varlen_attention_backward", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, *COTANGENTS[:2], S((5, 4, 7), F), ATTENDED[1]], GRADIENTS, VARLEN),
+        ("varlen_attention_backward: lse, dlse, dslope and dot must have", "varlen_attention_backward", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, *COTANGENTS[:3], S((5, 2), F)], GRADIENTS, VARLEN),
+        ("varlen_attention_backward: dq, dk and dv must have", "varlen_attention_backward", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, *COTANGENTS], (TOKENS, TOKENS, *GRADIENTS[2:]), VARLEN),
         ("segment_index: ids must be int32 or int64", "segment_index", [S((6,), F)], (W, PERM, OFFSETS), {"sorted": False}),
         ("segment_index: perm must have the shape of ids", "segment_index", [IDS], (W, S((5,), U), OFFSETS), {"sorted": False}),
         ("segment_index: perm must be of type", "segment_index", [IDS], (W, S((6,), F), OFFSETS), {"sorted": False}),

@@ -66,6 +66,8 @@ def test_kernels_are_plain_attention(options, dtype, d, values):
         assert (np.isneginf(a) == np.isneginf(b)).all()
         scale = np.abs(b, where=np.isfinite(b), out=np.zeros_like(b)).max(initial=1e-30)
         of = 1e-5 if name == "lse" and eps > 1e-6 else 4 * eps if eps > 1e-6 else 100 * eps
+        # What rounding y and the weights of 16 bits does to a row is in all distances of the row.
+        of = 2 * of if name == "dslopes" and eps > 1e-6 else of
         np.testing.assert_allclose(a / scale, b / scale, rtol=0, atol=of, err_msg=name)
 
 

@@ -1,14 +1,15 @@
 """Attention of sequences in one array: in plain JAX a batch that is padded to the longest, and its kernels.
 
 Arrays are [..., rows, heads, d], starts int32 [..., n + 1], slopes wide, [..., heads]. The gradient of the kernels needs no
-order of keys: with lse known, a weight is exp(score - lse), and dot = sum(dy y) - dlse is all that a row's others give."""
+order of keys: with lse known, a weight is exp(score - lse), and sum(dy y) - dlse is all that a row's others give."""
 
 import jax
 import jax.numpy as jnp
 
+from .._core import explicit
 from .._core.compiled import full
 from .._core.kernel import kernel
-from .._core.wide import wide
+from .._core.wide import wide_dtype
 from ._call import Operands, call
 from ._ragged import bounds, packed, padded
 
@@ -21,9 +22,7 @@ def regime(call):
 def reference(q, k, v, starts_q, starts_k, slopes, **params):
     """Batch dimension by batch dimension: rows are found by indices of one array."""
     fun = lambda *arrays: _one(*arrays, **params)
-    for _ in q.shape[:-3]:
-        fun = jax.vmap(fun)
-    return fun(q, k, v, starts_q, starts_k, slopes)
+    return explicit.mapped(fun, q.ndim - 3)(q, k, v, starts_q, starts_k, slopes)
 
 
 def _one(q, k, v, starts_q, starts_k, slopes, *, most, spec, alignment, biased):
@@ -44,7 +43,7 @@ def native(*operands, save=False, **params):
 
 def _rows_of(q):
     """A number for each row and head."""
-    return jax.ShapeDtypeStruct(q.shape[:-1], wide(jnp.zeros((), q.dtype)).dtype)
+    return jax.ShapeDtypeStruct(q.shape[:-1], wide_dtype(q.dtype))
 
 
 def _called(target, results, operands, out, more="", *, most, spec, alignment, biased):
@@ -71,17 +70,18 @@ def tangent(q, k, v, starts_q, starts_k, slopes, y, lse, tq, tk, tv, tslopes, **
 
 def backward(q, k, v, starts_q, starts_k, slopes, y, lse, dy, dlse, **params):
     fun = lambda q, k, v, slopes: reference(q, k, v, starts_q, starts_k, slopes, **params)
-    dy, dlse = (full(x.shape, 0, x.dtype) if d is None else d for x, d in ((y, dy), (lse, dlse)))
-    return jax.vjp(fun, q, k, v, slopes)[1]((dy, dlse))
+    return jax.vjp(fun, q, k, v, slopes)[1](_cotangents(y, lse, dy, dlse))
+
+
+def _cotangents(y, lse, dy, dlse):
+    return tuple(full(x.shape, 0, x.dtype) if d is None else d for x, d in ((y, dy), (lse, dlse)))
 
 
 def backward_native(q, k, v, starts_q, starts_k, slopes, y, lse, dy, dlse, **params):
-    dy = full(y.shape, 0, y.dtype) if dy is None else dy
-    dot = (wide(dy) * wide(y)).sum(-1)
-    dot = dot if dlse is None else dot - dlse
-    out = [*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in (q, k, v)), _rows_of(q)]
-    dq, dk, dv, rows = _called(
-        "varlen_attention_backward", "...qhd, ...kgd, ...kgf, ...qh", (q, k, v, starts_q, starts_k, slopes, lse, dot, dy),
-        out, ", ...qh, ...qh, ...qhf", **params,
+    dy, dlse = _cotangents(y, lse, dy, dlse)
+    out = [*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in (q, k, v)), _rows_of(q), _rows_of(q)]
+    dq, dk, dv, rows, _ = _called(
+        "varlen_attention_backward", "...qhd, ...kgd, ...kgf, ...qh, ...qh",
+        (q, k, v, starts_q, starts_k, slopes, y, lse, dy, dlse), out, ", ...qhf, ...qh, ...qhf, ...qh", **params,
     )  # fmt: skip
     return dq, dk, dv, rows.sum(-2)

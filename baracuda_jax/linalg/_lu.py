@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.compiled import compiled
 from .._core.facade import facade_api
 from .._core.kernel import kernel
@@ -135,9 +135,7 @@ def _tangent(packed, order, dx):
 
 def _of_each(fun, x):
     """fun of each matrix. Versions of SciPy's functions in JAX differ in whether they take batches."""
-    for _ in x.shape[:-2]:
-        fun = jax.vmap(fun)
-    return fun(x)
+    return explicit.mapped(fun, x.ndim - 2)(x)
 
 
 @facade_api("cusolver", has_kernels=True)

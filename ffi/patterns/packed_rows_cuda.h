@@ -86,8 +86,6 @@ __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
   using namespace packed;
   constexpr int units_of_block = Format::block / 32, blocks_of_tile = packed_tile / Format::block;
   constexpr int stage_bytes = packed_stage<Format>, tile_bytes = blocks_of_tile * Format::bytes;
-  // Of one column values are multiplied, and each part's sum by its factors; of several, weights, once for all.
-  constexpr bool factors_last = C == 1;
   extern __shared__ __align__(16) char memory[];
   __shared__ float table[16];
   if constexpr (Format::has_table)
@@ -167,7 +165,6 @@ __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
 #pragma unroll
           for (int part = 0; part < 2; ++part) factors[r][part] = work.weights.factors(from[r], group, unit, part);
         }
-        Sum products[R][2] = {}, elements[2] = {};
         // Of many sums, one step at a time: else what the next steps load takes the registers of the sums.
         constexpr int together = R * C > 16 ? 1 : 4;
 #pragma unroll(together)
@@ -181,11 +178,7 @@ __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
             const Sum* with = of_block + at + at / 32 * 4;
             float weight[R][width];
 #pragma unroll
-            for (int r = 0; r < R; ++r)
-              if constexpr (factors_last)
-                differences<Format>(bytes[r][part], factors[r][part], table, weight[r]);
-              else
-                weights<Format>(bytes[r][part], factors[r][part], table, weight[r]);
+            for (int r = 0; r < R; ++r) weights<Format>(bytes[r][part], factors[r][part], table, weight[r]);
 #pragma unroll
             for (int c = 0; c < C; ++c) {
               constexpr int some = 16 / sizeof(Sum);
@@ -193,26 +186,13 @@ __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
               for (int j = 0; j < width; j += some) {
                 Vector<Sum, some> several = load<some>(with + c * of_column + j);
 #pragma unroll
-                for (int r = 0; r < R; ++r) {
-                  Sum& sum = factors_last ? products[r][part] : sums[r][c];
+                for (int r = 0; r < R; ++r)
 #pragma unroll
-                  for (int k = 0; k < some; ++k) sum += Sum(weight[r][j + k]) * several.lane[k];
-                }
-                if constexpr (factors_last && Format::has_shift)
-#pragma unroll
-                  for (int k = 0; k < some; ++k) elements[part] += several.lane[k];
+                  for (int k = 0; k < some; ++k) sums[r][c] += Sum(weight[r][j + k]) * several.lane[k];
               }
             }
           }
         }
-        if constexpr (factors_last)
-#pragma unroll
-          for (int part = 0; part < 2; ++part)
-#pragma unroll
-            for (int r = 0; r < R; ++r) {
-              sums[r][0] += Sum(factors[r][part].scale) * products[r][part];
-              if constexpr (Format::has_shift) sums[r][0] += Sum(factors[r][part].shift) * elements[part];
-            }
       }
       if constexpr (!packed_in_place<Format>) __syncwarp();  // before the stage is written again
     }

@@ -117,15 +117,18 @@ struct Varlen {
   static BARACUDA_HD int64_t at_least_0(int64_t i) { return i < 0 ? 0 : i; }
 };
 
-// What the gradient reads besides, and what it writes: lse, and dot = sum(dy y) - dlse, [batches, queries, heads]. The
-// gradient of a slope is the sum over the rows of dslope.
+// What the gradient reads besides, and what it writes: y and dy, [batches, queries, heads, values], and of [batches,
+// queries, heads] lse, dlse and, written first, dot = sum(dy y) - dlse. The gradient of a slope is the sum over the
+// rows of dslope.
 template <class T>
 struct VarlenGradient {
   using Wide = Accumulator<T>;
-  const T* dy;
-  const Wide *lse, *dot;
+  const T *y, *dy;
+  const Wide *lse, *dlse;
   T *dq, *dk, *dv;
-  Wide* dslope;
+  Wide *dslope, *dot;
+
+  BARACUDA_HD Wide product(int64_t element) const { return Wide(dy[element]) * Wide(y[element]); }
 
   // In units of log(2); infinity for a query that sees no key, whose weights are 0 then.
   BARACUDA_HD Wide log2_sum(int64_t row) const {

@@ -242,7 +242,7 @@ __global__ void __launch_bounds__(any_block)
   int64_t kv_head = block.head, key = block.tile.begin, end = min(block.tile.end, block.of.keys);
   KeyRange seeing = work.queries_of(block.of, {key, end});
   typename Tile::Sums dk{}, dv{};
-  Accumulator<T> unused[Tile::rows];
+  Accumulator<T> unused[Tile::rows] = {};
   for (int64_t head = kv_head * shape.group(); head < (kv_head + 1) * shape.group(); ++head)
     for (int64_t query = seeing.begin / any_tile * any_tile; query < seeing.end; query += any_tile) {
       int queries = int(min(block.of.queries - query, int64_t(any_tile)));

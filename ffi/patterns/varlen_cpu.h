@@ -246,6 +246,11 @@ Status varlen(const Executor& executor, const Varlen<T>& work, T* y, Accumulator
 template <class T>
 Status varlen_backward(const Executor& executor, const Varlen<T>& work, const VarlenGradient<T>& gradient) {
   const VarlenShape& shape = work.shape;
+  parallel_for(executor, shape.batches * shape.queries * shape.heads, shape.values, [&](int64_t row) {
+    Accumulator<T> sum = 0;
+    for (int64_t c = 0; c < shape.values; ++c) sum += gradient.product(row * shape.values + c);
+    gradient.dot[row] = sum - gradient.dlse[row];
+  });
   int64_t tiles = RowTiles::count(shape.sequences, shape.queries, internal::varlen_tile);
   int64_t cost = 3 * internal::varlen_tile * (shape.d + shape.values);
   parallel_for(executor, shape.batches * shape.heads * tiles, cost * std::min(shape.keys, shape.most_keys),

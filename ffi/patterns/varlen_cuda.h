@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "varlen_any_cuda.h"
+#include "varlen_dot_cuda.h"
 #include "varlen_mma_cuda.h"
 
 namespace baracuda {
@@ -22,6 +23,7 @@ Status varlen(const Executor& executor, const Varlen<T>& work, T* y, Accumulator
 template <class T>
 Status varlen_backward(const Executor& executor, const Varlen<T>& work, const VarlenGradient<T>& gradient) {
   if (work.shape.batches * work.shape.heads == 0) return {};
+  if (Status status = internal::varlen_dots_of(executor, work.shape, gradient); !status.ok()) return status;
   if constexpr (sizeof(T) == 2)
     if (internal::has_mma<T>(work.shape))
       return internal::by_mma(work, [&](auto columns, auto plain) {

@@ -3,6 +3,7 @@
 // sequences, pages of a sequence], lengths [batches..., sequences] and slopes [batches..., heads], which give y
 // [batches..., sequences, heads, values] and lse [batches..., sequences, heads].
 #include "handlers/attention/attention.h"
+#include "handlers/attention/dimensions.h"
 
 namespace baracuda {
 
@@ -14,11 +15,6 @@ namespace {
 
 using Array = ffi::AnyBuffer;
 using Output = ffi::Result<ffi::AnyBuffer>;
-
-bool is(Dimensions got, Dimensions batches, std::initializer_list<int64_t> sizes) {
-  return got.size() == batches.size() + sizes.size() && std::equal(batches.begin(), batches.end(), got.begin()) &&
-         std::equal(sizes.begin(), sizes.end(), got.end() - sizes.size());
-}
 
 ffi::Error decode_handler(Device device, Array q, Array k, Array v, Array page_table, Array lengths, Array slopes,
                           Output workspace, Output y, Output lse, double scale, double softcap, int64_t left) {

@@ -1,8 +1,10 @@
 // The FFI targets of attention of sequences that follow each other in one array: q [batches..., queries, heads, d], k
 // [batches..., keys, heads of keys, d], v alike with its own columns, starts_q and starts_k [batches..., sequences +
 // 1], ascending, and slopes [batches..., heads], which give y [batches..., queries, heads, values] and lse [batches...,
-// queries, heads]. The gradient reads lse, dot = sum(dy y) - dlse, of its shape, and dy besides.
+// queries, heads]. The gradient reads y, lse and their cotangents besides, and has room for a number of each query and
+// head.
 #include "handlers/attention/varlen.h"
+#include "handlers/attention/dimensions.h"
 
 namespace baracuda {
 
@@ -24,11 +26,6 @@ struct Static {
 struct VarlenArrays {
   Array q, k, v, starts_q, starts_k, slopes;
 };
-
-bool is(Dimensions got, Dimensions batches, std::initializer_list<int64_t> sizes) {
-  return got.size() == batches.size() + sizes.size() && std::equal(batches.begin(), batches.end(), got.begin()) &&
-         std::equal(sizes.begin(), sizes.end(), got.end() - sizes.size());
-}
 
 // The shape, and the batches, of operands that fit.
 VarlenShape checked(Checks& checks, const VarlenArrays& x, const Static& how, Dimensions& batches) {
@@ -117,9 +114,9 @@ ffi::Error forward_handler(Device device, Array q, Array k, Array v, Array start
 }
 
 ffi::Error backward_handler(Device device, Array q, Array k, Array v, Array starts_q, Array starts_k, Array slopes,
-                            Array lse, Array dot, Array dy, Output dq, Output dk, Output dv, Output dslope,
-                            double scale, double softcap, int64_t left, int64_t right, bool bottom_right, bool biased,
-                            int64_t most_queries, int64_t most_keys) {
+                            Array y, Array lse, Array dy, Array dlse, Output dq, Output dk, Output dv, Output dslope,
+                            Output dot, double scale, double softcap, int64_t left, int64_t right, bool bottom_right,
+                            bool biased, int64_t most_queries, int64_t most_keys) {
   constexpr const char* op = "varlen_attention_backward";
   Static how{scale, softcap, left, right, bottom_right, biased, most_queries, most_keys};
   VarlenArrays arrays{q, k, v, starts_q, starts_k, slopes};
@@ -128,33 +125,36 @@ ffi::Error backward_handler(Device device, Array q, Array k, Array v, Array star
   VarlenShape shape = checked(checks, arrays, how, batches);
   if (checks.failed()) return checks.error();
   checks
-      .require(is(dy.dimensions(), batches, {shape.queries, shape.heads, shape.values}),
-               "dy must have the shape of q, ", describe(q.dimensions()), ", with the columns of v, got ",
-               describe(dy.dimensions()))
-      .require(is(lse.dimensions(), batches, {shape.queries, shape.heads}) &&
-                   is(dot.dimensions(), batches, {shape.queries, shape.heads}) &&
-                   is(dslope->dimensions(), batches, {shape.queries, shape.heads}),
-               "lse, dot and dslope must have the queries of q, ", describe(q.dimensions()), ", got ",
-               describe(lse.dimensions()), ", ", describe(dot.dimensions()), " and ", describe(dslope->dimensions()))
+      .require(
+          is(dy.dimensions(), batches, {shape.queries, shape.heads, shape.values}) && y.dimensions() == dy.dimensions(),
+          "y and dy must have the shape of q, ", describe(q.dimensions()), ", with the columns of v, got ",
+          describe(y.dimensions()), " and ", describe(dy.dimensions()))
+      .require(is(lse.dimensions(), batches, {shape.queries, shape.heads}) && dlse.dimensions() == lse.dimensions() &&
+                   dslope->dimensions() == lse.dimensions() && dot->dimensions() == lse.dimensions(),
+               "lse, dlse, dslope and dot must have the queries of q, ", describe(q.dimensions()), ", got ",
+               describe(lse.dimensions()), ", ", describe(dlse.dimensions()), ", ", describe(dslope->dimensions()),
+               " and ", describe(dot->dimensions()))
       .require(dq->dimensions() == q.dimensions() && dk->dimensions() == k.dimensions() &&
                    dv->dimensions() == v.dimensions(),
                "dq, dk and dv must have the shapes of q, k and v, got ", describe(dq->dimensions()), ", ",
                describe(dk->dimensions()), " and ", describe(dv->dimensions()))
+      .same_dtype("y", y, "q", q)
       .same_dtype("dy", dy, "q", q)
       .same_dtype("dq", *dq, "q", q)
       .same_dtype("dk", *dk, "q", q)
       .same_dtype("dv", *dv, "q", q)
       .same_dtype("lse", lse, "slopes", slopes)
-      .same_dtype("dot", dot, "slopes", slopes)
-      .same_dtype("dslope", *dslope, "slopes", slopes);
+      .same_dtype("dlse", dlse, "slopes", slopes)
+      .same_dtype("dslope", *dslope, "slopes", slopes)
+      .same_dtype("dot", *dot, "slopes", slopes);
   if (checks.failed()) return checks.error();
   switch (q.element_type()) {
-#define BARACUDA_RUN(NAME, T)                                                                        \
-  case ffi::DataType::NAME: {                                                                        \
-    using Wide = Accumulator<T>;                                                                     \
-    VarlenGradient<T> gradient{in<T>(dy),  in<Wide>(lse), in<Wide>(dot),    out<T>(dq),              \
-                               out<T>(dk), out<T>(dv),    out<Wide>(dslope)};                        \
-    return to_error(op, varlen_backward(device.executor(), bound<T>(arrays, shape, how), gradient)); \
+#define BARACUDA_RUN(NAME, T)                                                                         \
+  case ffi::DataType::NAME: {                                                                         \
+    using Wide = Accumulator<T>;                                                                      \
+    VarlenGradient<T> gradient{in<T>(y),   in<T>(dy),  in<Wide>(lse),     in<Wide>(dlse), out<T>(dq), \
+                               out<T>(dk), out<T>(dv), out<Wide>(dslope), out<Wide>(dot)};            \
+    return to_error(op, varlen_backward(device.executor(), bound<T>(arrays, shape, how), gradient));  \
   }
     BARACUDA_VARLEN(BARACUDA_RUN)
 #undef BARACUDA_RUN
@@ -175,7 +175,7 @@ ffi::Error backward_handler(Device device, Array q, Array k, Array v, Array star
 
 BARACUDA_TARGET(varlen_attention, forward_handler, operands<6>().Ret<Array>().Ret<Array>().BARACUDA_ATTRIBUTES);
 BARACUDA_TARGET(varlen_attention_backward, backward_handler,
-                operands<9>().Ret<Array>().Ret<Array>().Ret<Array>().Ret<Array>().BARACUDA_ATTRIBUTES);
+                operands<10>().Ret<Array>().Ret<Array>().Ret<Array>().Ret<Array>().Ret<Array>().BARACUDA_ATTRIBUTES);
 
 }  // namespace
 }  // namespace baracuda
