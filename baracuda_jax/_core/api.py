@@ -24,17 +24,24 @@ def api(fun: F) -> F:
         try:
             return fun(*args, **kwargs)
         except (compat.ShardingTypeError, TypeError, ValueError) as error:  # JAX raises all three
-            parameters = inspect.signature(fun).parameters
-            unknown = next((key for key in kwargs if key not in parameters), None)
-            if unknown is None or not isinstance(error, TypeError):
-                if not any(map(_is_sharded, jax.tree.leaves((args, kwargs)))):
-                    raise
-                return fun(*_whole(args), **_whole(kwargs))
-            names = [key for key, p in parameters.items() if p.kind != p.VAR_POSITIONAL]
-        told = hints.of_keyword(unknown, names)
-        raise TypeError(f"{call.__name__}: got an unexpected keyword argument {unknown!r}; {told}")
+            refusal = _of_keyword(fun, kwargs) if isinstance(error, TypeError) else None
+            if refusal is None and not any(map(_is_sharded, jax.tree.leaves((args, kwargs)))):
+                raise
+        if refusal is not None:
+            raise refusal
+        return fun(*_whole(args), **_whole(kwargs))
 
     return call  # type: ignore
+
+
+def _of_keyword(fun, kwargs):
+    """The error for a keyword that fun does not have, or None."""
+    parameters = inspect.signature(fun).parameters
+    unknown = next((key for key in kwargs if key not in parameters), None)
+    if unknown is None:
+        return None
+    told = hints.of_keyword(unknown, [key for key, p in parameters.items() if p.kind != p.VAR_POSITIONAL])
+    return TypeError(f"{fun.__name__}: got an unexpected keyword argument {unknown!r}; {told}")
 
 
 def _is_sharded(x):

@@ -212,7 +212,6 @@ def _declared(public, parameters, cases, bodies, kernel, *, differentiable=(), c
         library="xla",
         batched=as_they_are,
         cut="each device computes its rows",
-        default="xla",  # the kernels were not timed on a GPU
         fused=True,
         **bodies,
         **more,

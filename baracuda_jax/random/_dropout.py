@@ -246,5 +246,4 @@ _op = declare(
     forward=Body(_reference, _native),
     backward=Body(_of_cotangent(_reference), _of_cotangent(_native)),
     kernels={"forward": ("philox_dropout",), "backward": ("philox_dropout",)},
-    default="xla",  # the kernel was not timed on a GPU
 )

@@ -33,10 +33,14 @@ def _first(found):
     return found[0] if isinstance(found, tuple) else found
 
 
-def _regular(draws, shape):
+def _regular(draws, shape, share=1.0):
     """Without singular values that are close to each other or to 0, which would make errors large."""
     n = shape[-1]
-    return draws.normal(shape) / n + jnp.diag(jnp.linspace(1.0, 3.0, n, dtype=jnp.float32))[None]
+    return share * draws.normal(shape) / n + jnp.diag(jnp.linspace(1.0, 3.0, n, dtype=jnp.float32))[None]
+
+
+def _definite(draws, shape):
+    return _regular(draws, shape, 0.2)
 
 
 def _tau(draws, shape):
@@ -78,7 +82,7 @@ def _of_matrix(op, shape):
     kwargs, take, plain, theirs = MATRIX[op]
     return Benchmark(
         op, str(list(shape)), "float32",
-        lambda draws: (_regular(draws, shape),),
+        lambda draws: ((_definite if op == "cholesky" else _regular)(draws, shape),),
         lambda x, implementation: take(getattr(baracuda_jax, op)(x, **kwargs, implementation=implementation)),
         plain, theirs, needs=(0,), rough=ROUGH,
     )  # fmt: skip

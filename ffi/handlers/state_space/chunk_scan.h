@@ -4,8 +4,7 @@
 // rows and starts no length: there are none. A, D, the bias and states have the dtype that is computed in.
 #pragma once
 
-#include "handlers/saved.h"
-#include "handlers/target.h"
+#include "handlers/state_space/scan_operands.h"
 #include BARACUDA_DRIVER(chunk_scan)
 
 namespace baracuda {
@@ -25,25 +24,16 @@ struct ChunkArguments {
     size_t lead = d.size() - 4;
     int64_t batches = d[lead], length = d[lead + 1], heads = d[lead + 2], rows = d[lead + 3];
     int64_t shared = of_b[lead + 2], columns = of_b[lead + 3], skips = of_skip[lead + 1];
-    ffi::DataType wide = x.element_type() == ffi::DataType::F64 ? ffi::DataType::F64 : ffi::DataType::F32;
-    auto check = [&](const char* name, const ffi::AnyBuffer& array, ffi::DataType dtype,
-                     std::initializer_list<int64_t> rest, bool may_be_none = false) {
-      auto other = array.dimensions();
-      size_t same = rest.size() - may_be_none;
-      bool fits = other.size() == lead + rest.size() && std::equal(d.begin(), d.begin() + lead, other.begin()) &&
-                  std::equal(rest.begin(), rest.begin() + same, other.begin() + lead) &&
-                  (!may_be_none || other.back() == *(rest.end() - 1) || other.back() == 0);
-      checks.dtype(name, array, dtype)
-          .require(fits, name, " must fit x ", describe(d), " and B ", describe(of_b), ", got ", describe(other));
-    };
+    const ffi::DataType exact = wide(x.element_type());
+    RequireFit check{checks, "x", x, b, lead};
     check("dt", dt, x.element_type(), {batches, length, heads});
-    check("A", a, wide, {heads});
+    check("A", a, exact, {heads});
     check("B", b, x.element_type(), {batches, length, shared, columns});
     check("C", c, x.element_type(), {batches, length, shared, columns});
-    check("D", skip, wide, {heads, skips == 1 ? 1 : rows});
+    check("D", skip, exact, {heads, skips == 1 ? 1 : rows});
     check("z", z, x.element_type(), {batches, length, heads, rows}, true);
-    check("the bias", bias, wide, {heads});
-    check("the state", state, wide, {batches, heads, rows, columns});
+    check("the bias", bias, exact, {heads});
+    check("the state", state, exact, {batches, heads, rows, columns});
     check("starts", starts, ffi::DataType::PRED, {batches, length}, true);
     checks
         .require(shared > 0 ? heads % shared == 0 : heads == 0, "the groups of B, ", shared,
@@ -61,10 +51,7 @@ struct ChunkArguments {
     auto d = state.dimensions();
     std::vector<int64_t> expected(d.begin(), d.end());
     expected.insert(expected.end() - 2, ceil_div(shape.length, chunk));
-    auto dims = states.dimensions();
-    checks.dtype("the saved states", states, a.element_type())
-        .require(dims.size() == expected.size() && std::equal(dims.begin(), dims.end(), expected.begin()),
-                 "the saved states must be those before each chunk of ", chunk, " positions, got ", describe(dims));
+    require_saved(checks, states, a.element_type(), expected);
   }
 
   template <class T>

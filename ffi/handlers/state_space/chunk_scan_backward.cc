@@ -20,13 +20,7 @@ ffi::Error chunk_backward_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffe
   if (auto problem = arguments.problem(op)) return *problem;
   Checks checks(op);
   arguments.check_saved(checks, states);
-  auto same = [&](const char* name, const ffi::AnyBuffer& array, const char* other, const ffi::AnyBuffer& of) {
-    checks.same_shape(name, array, other, of).same_dtype(name, array, other, of);
-  };
-  same("dy", dy, "x", x), same("dfinal", dfinal, "the state", state), same("dx", *dx, "x", x);
-  same("ddt", *ddt, "dt", dt), same("dA", *da, "A", a), same("dB", *db, "B", b), same("dC", *dc, "C", c);
-  same("dD", *dskip, "D", skip), same("dz", *dz, "z", z), same("dbias", *dbias, "the bias", bias);
-  same("dstate", *dstate, "the state", state);
+  require_gradients(checks, "x", x, arguments, dy, dfinal, {*dx, *ddt, *da, *db, *dc, *dskip, *dz, *dbias, *dstate});
   if (checks.failed()) return checks.error();
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;

@@ -21,7 +21,7 @@ ffi::Error scan_handler(Device device, ffi::AnyBuffer u, ffi::AnyBuffer dt, ffi:
     auto of_last = more.get<ffi::AnyBuffer>(0), of_states = more.get<ffi::AnyBuffer>(1);
     if (!of_last.has_value() || !of_states.has_value()) return invalid(op, "the results must be arrays");
     checks.same_shape("the last state", **of_last, "the state", state).same_dtype("the last state", **of_last, "A", a);
-    check_saved(checks, arguments, **of_states);
+    arguments.check_saved(checks, **of_states);
     if (checks.failed()) return checks.error();
     last = (*of_last)->untyped_data(), states = (*of_states)->untyped_data();
   }

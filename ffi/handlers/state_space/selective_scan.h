@@ -4,8 +4,7 @@
 // are none. A, D, the bias and states have the dtype that is computed in.
 #pragma once
 
-#include "handlers/saved.h"
-#include "handlers/target.h"
+#include "handlers/state_space/scan_operands.h"
 #include BARACUDA_DRIVER(state_scan)
 
 namespace baracuda {
@@ -24,25 +23,16 @@ struct ScanArguments {
     size_t lead = d.size() - 3;
     int64_t batches = d[lead], channels = d[lead + 1], length = d[lead + 2], shared = of_b[lead + 1],
             states = of_b[lead + 2];
-    ffi::DataType wide = u.element_type() == ffi::DataType::F64 ? ffi::DataType::F64 : ffi::DataType::F32;
-    auto check = [&](const char* name, const ffi::AnyBuffer& array, ffi::DataType dtype,
-                     std::initializer_list<int64_t> rest, bool may_be_none = false) {
-      auto other = array.dimensions();
-      size_t same = rest.size() - may_be_none;
-      bool fits = other.size() == lead + rest.size() && std::equal(d.begin(), d.begin() + lead, other.begin()) &&
-                  std::equal(rest.begin(), rest.begin() + same, other.begin() + lead) &&
-                  (!may_be_none || other.back() == *(rest.end() - 1) || other.back() == 0);
-      checks.dtype(name, array, dtype)
-          .require(fits, name, " must fit u ", describe(d), " and B ", describe(of_b), ", got ", describe(other));
-    };
+    const ffi::DataType exact = wide(u.element_type());
+    RequireFit check{checks, "u", u, b, lead};
     check("dt", dt, u.element_type(), {batches, channels, length});
-    check("A", a, wide, {channels, states});
+    check("A", a, exact, {channels, states});
     check("B", b, u.element_type(), {batches, shared, states, length});
     check("C", c, u.element_type(), {batches, shared, states, length});
-    check("D", skip, wide, {channels});
+    check("D", skip, exact, {channels});
     check("z", z, u.element_type(), {batches, channels, length}, true);
-    check("the bias", bias, wide, {channels});
-    check("the state", state, wide, {batches, channels, states});
+    check("the bias", bias, exact, {channels});
+    check("the state", state, exact, {batches, channels, states});
     check("starts", starts, ffi::DataType::PRED, {batches, length}, true);
     checks.require(shared > 0 ? channels % shared == 0 : channels == 0, "the groups of B, ", shared,
                    ", must divide the channels, ", channels);
@@ -51,12 +41,13 @@ struct ScanArguments {
     return std::nullopt;
   }
 
-  // The shape of the states before each chunk.
-  std::vector<int64_t> saved() const {
+  // Of the states before each chunk.
+  template <class Array>
+  void check_saved(Checks& checks, const Array& states) const {
     auto d = u.dimensions();
-    std::vector<int64_t> dims(d.begin(), d.end() - 1);
-    dims.push_back(shape.chunks()), dims.push_back(shape.states);
-    return dims;
+    std::vector<int64_t> expected(d.begin(), d.end() - 1);
+    expected.push_back(shape.chunks()), expected.push_back(shape.states);
+    require_saved(checks, states, a.element_type(), expected);
   }
 
   template <class T>
@@ -81,16 +72,5 @@ struct ScanArguments {
 // Compiled by itself for 16-bit floats.
 template <class T>
 Status run_backward(Executor executor, const SelectiveScan<T>& scan, const SelectiveGradients<T>& gradients);
-
-// Checks the states before each chunk.
-template <class Array>
-void check_saved(Checks& checks, const ScanArguments& arguments, const Array& states) {
-  auto expected = arguments.saved();
-  auto dims = states.dimensions();
-  checks.dtype("the saved states", states, arguments.a.element_type())
-      .require(dims.size() == expected.size() && std::equal(dims.begin(), dims.end(), expected.begin()),
-               "the saved states must be those before each of ", arguments.shape.chunks(), " chunks, got ",
-               describe(dims));
-}
 
 }  // namespace baracuda

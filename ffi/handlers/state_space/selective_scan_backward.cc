@@ -25,14 +25,8 @@ ffi::Error scan_backward_handler(Device device, ffi::AnyBuffer u, ffi::AnyBuffer
   ScanArguments arguments{u, dt, a, b, c, skip, z, bias, state, starts, softplus};
   if (auto problem = arguments.problem(op)) return *problem;
   Checks checks(op);
-  check_saved(checks, arguments, states);
-  auto same = [&](const char* name, const ffi::AnyBuffer& array, const char* other, const ffi::AnyBuffer& of) {
-    checks.same_shape(name, array, other, of).same_dtype(name, array, other, of);
-  };
-  same("dy", dy, "u", u), same("dfinal", dfinal, "the state", state), same("du", *du, "u", u);
-  same("ddt", *ddt, "dt", dt), same("dA", *da, "A", a), same("dB", *db, "B", b), same("dC", *dc, "C", c);
-  same("dD", *dskip, "D", skip), same("dz", *dz, "z", z), same("dbias", *dbias, "the bias", bias);
-  same("dstate", *dstate, "the state", state);
+  arguments.check_saved(checks, states);
+  require_gradients(checks, "u", u, arguments, dy, dfinal, {*du, *ddt, *da, *db, *dc, *dskip, *dz, *dbias, *dstate});
   if (checks.failed()) return checks.error();
   return for_float(op, "u", u.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
