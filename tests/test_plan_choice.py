@@ -129,7 +129,8 @@ def test_the_table_is_whole():
     for row in rows:
         op = OPS[row["op"]]
         assert row["pass"] in ("forward", "backward")
-        assert row["dtype"] in op.dtypes or op.name.endswith("dequantize")  # whose results are floats
+        # The results of some have another dtype.
+        assert row["dtype"] in op.dtypes or op.name.endswith("dequantize") or op.name == "random_bernoulli"
         assert row["device"] and row["jax"] and row["date"] and row["cases"]
         by_segments = {"length", "inner", "aligned", "sorted"}
         names = {
