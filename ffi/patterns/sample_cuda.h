@@ -139,8 +139,10 @@ Status sample(const Executor& executor, const Functor& functor, const SampleShap
         <<<grid.blocks(shape), internal::sample_block, 0, executor.stream>>>(functor, shape, grid, x, positions, y);
     return launched();
   };
-  // A tile that is not full leaves threads without work.
-  if (shape.points < int64_t(internal::sample_block) * P) return launch(std::integral_constant<int, 1>());
+  // Threads with several positions are for so many channels that there are enough blocks nevertheless.
+  constexpr int64_t enough = int64_t(8) * internal::sample_blocks * internal::sample_block * P;
+  if (shape.batches * shape.channels * shape.points < enough || shape.points < int64_t(internal::sample_block) * P)
+    return launch(std::integral_constant<int, 1>());
   return launch(std::integral_constant<int, P>());
 }
 
