@@ -14,11 +14,12 @@ namespace baracuda {
 namespace internal {
 
 inline constexpr int suppress_tile = 64, suppress_walk = 1024, suppress_held = 4;
+inline constexpr int64_t suppress_shared = 40 << 10;  // bytes at most for what is kept of a batch
 
 struct SuppressTiles {
   int64_t tiles;    // of a batch
   uint64_t* words;  // [batches, tiles, 64 tiles]
-  uint64_t* kept;   // [batches, tiles]
+  uint64_t* kept;   // [batches, tiles], or null: in shared memory
 
   __device__ uint64_t* of(int64_t batch, int64_t tile) const {
     return words + (batch * tiles + tile) * tiles * suppress_tile;
@@ -68,15 +69,18 @@ __global__ void __launch_bounds__(suppress_walk) suppress_walk_tiles(Suppression
   constexpr int warps = suppress_walk / 32;
   __shared__ uint64_t parts[warps];
   __shared__ int64_t written;
+  extern __shared__ uint64_t kept_here[];
   int64_t batch = blockIdx.x;
   int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
-  uint64_t* kept = tiles.kept + batch * tiles.tiles;
+  uint64_t* kept = tiles.kept == nullptr ? kept_here : tiles.kept + batch * tiles.tiles;
   const int32_t* order = work.order + batch * work.count;
   int32_t* indices = work.indices + batch * work.size;
   if (thread == 0) written = 0;
 
-  // The words of a tile that this thread has: of every 1024th element before it, the first of them held.
+  // The words of a tile that this thread has: of every 1024th element before it, the first of them held. One warp has
+  // those of the tile itself, and its elements.
   uint64_t held[suppress_held], own[2];
+  int32_t elements[2];
   auto read = [&](int64_t tile) {
     const uint64_t* words = tiles.of(batch, tile);
     int64_t before = tile * suppress_tile;
@@ -86,7 +90,11 @@ __global__ void __launch_bounds__(suppress_walk) suppress_walk_tiles(Suppression
       held[k] = row < before ? words[row] : 0;
     }
     if (warp == 0)
-      for (int k = 0; k < 2; ++k) own[k] = words[before + lane + 32 * k];
+#pragma unroll
+      for (int k = 0; k < 2; ++k) {
+        int64_t row = before + lane + 32 * k;
+        own[k] = words[row], elements[k] = row < work.count ? order[row] : 0;
+      }
   };
   if (tiles.tiles > 0) read(0);
   for (int64_t tile = 0; tile < tiles.tiles; ++tile) {
@@ -94,6 +102,7 @@ __global__ void __launch_bounds__(suppress_walk) suppress_walk_tiles(Suppression
     if (written >= work.size) break;
     int64_t before = tile * suppress_tile;
     uint64_t removed = 0, suppressors[2] = {own[0], own[1]};
+    int32_t element[2] = {elements[0], elements[1]};
     auto is_kept = [&](int64_t row) { return kept[row / suppress_tile] >> row % suppress_tile & 1; };
 #pragma unroll
     for (int k = 0; k < suppress_held; ++k) {
@@ -123,13 +132,13 @@ __global__ void __launch_bounds__(suppress_walk) suppress_walk_tiles(Suppression
     }
     int64_t begin = written;
     __syncwarp();
+    if (lane == 0) kept[tile] = chosen, written = begin + __popcll(chosen);
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
       int bit = lane + 32 * k;
       int64_t position = begin + __popcll(chosen & ((uint64_t(1) << bit) - 1));
-      if ((chosen >> bit & 1) && position < work.size) indices[position] = order[before + bit];
+      if ((chosen >> bit & 1) && position < work.size) indices[position] = element[k];
     }
-    if (lane == 0) kept[tile] = chosen, written = begin + __popcll(chosen);
   }
   __syncthreads();
   int64_t number = min(written, work.size);
@@ -143,8 +152,10 @@ template <class T>
 Status suppress(Executor executor, const Suppression<T>& work) {
   internal::SuppressTiles tiles{ceil_div(work.count, internal::suppress_tile), nullptr, nullptr};
   tiles.words = executor.scratch<uint64_t>(work.batches * tiles.tiles * tiles.tiles * internal::suppress_tile);
-  tiles.kept = executor.scratch<uint64_t>(work.batches * tiles.tiles);
-  if (tiles.tiles > 0 && (tiles.words == nullptr || tiles.kept == nullptr)) return small_workspace;
+  int64_t bytes = tiles.tiles * int64_t(sizeof(uint64_t));
+  bool is_shared = bytes <= internal::suppress_shared;
+  if (!is_shared) tiles.kept = executor.scratch<uint64_t>(work.batches * tiles.tiles);
+  if (tiles.tiles > 0 && (tiles.words == nullptr || (!is_shared && tiles.kept == nullptr))) return small_workspace;
   constexpr int64_t most = 65535;
   if (tiles.tiles > 0) {
     for (int64_t first = 0; first < work.batches; first += most) {
@@ -160,7 +171,9 @@ Status suppress(Executor executor, const Suppression<T>& work) {
       if (Status status = launched(); !status.ok()) return status;
     }
   }
-  internal::suppress_walk_tiles<<<unsigned(work.batches), internal::suppress_walk, 0, executor.stream>>>(work, tiles);
+  internal::
+      suppress_walk_tiles<<<unsigned(work.batches), internal::suppress_walk, is_shared ? bytes : 0, executor.stream>>>(
+          work, tiles);
   return launched();
 }
 
