@@ -86,7 +86,7 @@ template <int N, int G, class T, class Format>
 __global__ void __launch_bounds__(packed_mma_threads, N == 1   ? 4
                                                       : N == 2 ? 2
                                                                : 1)
-    packed_mma_kernel(PackedRows<Format> work, int held, Divisor<int32_t> group_blocks) {
+    packed_mma_kernel(const __grid_constant__ PackedRows<Format> work, int held, Divisor<int32_t> group_blocks) {
   using namespace packed;
   using Memory = PackedMmaMemory<Format, N, G>;
   constexpr int units_of_block = Format::block / 32, parts = value_parts<Format>;
