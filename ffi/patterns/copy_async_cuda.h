@@ -19,5 +19,12 @@ __device__ inline void copy_async(void* to, const void* from, int count) {
   copy_async(uint32_t(__cvta_generic_to_shared(to)), from, count);
 }
 
+// Four bytes, or zeros where there are none to read.
+__device__ inline void copy_async_word(void* to, const void* from, bool there) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(uint32_t(__cvta_generic_to_shared(to))),
+               "l"(__cvta_generic_to_global(from)), "r"(there ? 4 : 0)
+               : "memory");
+}
+
 }  // namespace internal
 }  // namespace baracuda

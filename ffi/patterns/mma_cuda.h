@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "../kernels/number.h"
 #include "executor.h"
 
 namespace baracuda {
@@ -66,6 +67,13 @@ __device__ inline uint32_t rounded_pair<Half>(float low, float high) {
   uint32_t pair;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
+}
+
+// Differences of two pairs.
+template <class T>
+__device__ inline uint32_t pair_difference(uint32_t a, uint32_t b) {
+  using Pair = std::conditional_t<std::is_same_v<T, BFloat16>, __nv_bfloat162, __half2>;
+  return bit_cast<uint32_t>(__hsub2(bit_cast<Pair>(a), bit_cast<Pair>(b)));
 }
 
 }  // namespace internal

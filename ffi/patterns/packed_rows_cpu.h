@@ -68,4 +68,10 @@ Status packed_rows(const Executor& executor, const PackedRows<Format>& work) {
   return {};
 }
 
+// Of x in half precision.
+template <class Format>
+Status packed_rows_half(const Executor& executor, const PackedRows<Format>& work) {
+  return packed_rows<float>(executor, work);
+}
+
 }  // namespace baracuda

@@ -1,4 +1,5 @@
-// The packed rows pattern on a CUDA grid: a warp has a few rows of W, and a block some columns of x.
+// The packed rows pattern on a CUDA grid, for x of 32 and 64 bits: a warp has a few rows of W, and a block some columns
+// of x. packed_rows_mma_cuda.h is for 16 bits.
 //
 // A tile is 32 units of 32 weights of a row, a unit for each lane. Where blocks of the format begin at any byte, its
 // bytes come into shared memory by asynchronous copies of 16 bytes, from the multiple of 16 before it on, while the
@@ -49,36 +50,8 @@ __device__ void copy_tile(const uint8_t* begin, int count, const uint8_t* end, u
     }
 }
 
-// Sixteen bytes of x, wide, to `to`.
-template <class T, class Sum>
-__device__ void widen_vector(const void* x, int64_t from, Sum* to) {
-  constexpr int V = 16 / sizeof(T), some = 16 / sizeof(Sum);
-  Vector<T, V> in = load<V>(static_cast<const T*>(x) + from);
-#pragma unroll
-  for (int k = 0; k < V; k += some) {
-    Vector<Sum, some> out;
-#pragma unroll
-    for (int i = 0; i < some; ++i) out.lane[i] = Sum(in.lane[k + i]);
-    store_shared<some>(to + k, out);
-  }
-}
-
-// As many elements as 16 bytes of a 16-bit float are, whatever the dtype of x is.
+// Elements of x that are copied at a time.
 inline constexpr int packed_some = 8;
-__device__ inline void widen(const void* x, RowDtype dtype, int64_t from, float* to) {
-  if (dtype == RowDtype::f32) {
-#pragma unroll
-    for (int k = 0; k < packed_some; k += 4) widen_vector<float>(x, from + k, to + k);
-  } else if (dtype == RowDtype::bf16) {
-    widen_vector<BFloat16>(x, from, to);
-  } else {
-    widen_vector<Half>(x, from, to);
-  }
-}
-__device__ inline void widen(const void* x, RowDtype, int64_t from, double* to) {
-#pragma unroll
-  for (int k = 0; k < packed_some; k += 2) widen_vector<double>(x, from + k, to + k);
-}
 
 template <int R, int C, class Sum, class Format>
 __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
@@ -131,10 +104,11 @@ __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
           for (int k = threadIdx.x * packed_some; k < tiles_held * packed_tile && begin + k < columns;
                k += blockDim.x * packed_some) {
             Sum* to = x + c * of_column + k + k / 32 * 4;
-            if (in_range)
-              widen(work.x, work.dtype, from + k, to);
-            else
-              store_shared<packed_some>(to, Vector<Sum, packed_some>{});
+            constexpr int V = 16 / sizeof(Sum);
+#pragma unroll
+            for (int j = 0; j < packed_some; j += V)
+              store_shared<V>(to + j,
+                              in_range ? load<V>(static_cast<const Sum*>(work.x) + from + k + j) : Vector<Sum, V>{});
           }
         }
         __syncthreads();
@@ -204,7 +178,7 @@ __global__ void __launch_bounds__(32 * packed_most_warps, C == 1 ? 4 : 2)
         Sum total = sums[r][c];
         for (int step = 16; step > 0; step /= 2) total += __shfl_xor_sync(~0u, total, step);
         if (lane == 0 && first_row + r < work.rows && first_column + c < work.count)
-          set_element(work.y, work.dtype, (batch * work.count + first_column + c) * work.rows + first_row + r, total);
+          static_cast<Sum*>(work.y)[(batch * work.count + first_column + c) * work.rows + first_row + r] = total;
       }
   }
 }

@@ -12,6 +12,10 @@
 
 namespace baracuda {
 
+#define BARACUDA_LEGACY_FORMATS(OF) OF(Q4_0) OF(Q4_1) OF(Q5_0) OF(Q5_1) OF(Q8_0) OF(IQ4_NL) OF(MXFP4)
+#define BARACUDA_K_FORMATS(OF) OF(Q2_K) OF(Q3_K) OF(Q4_K) OF(Q5_K) OF(Q6_K) OF(Q8_K) OF(IQ4_XS)
+#define BARACUDA_SCALED_FORMATS(OF) OF(NF4) OF(FP4) OF(Int4) OF(Int4Centered)
+
 using LegacyFormats =
     Types<packed::Q4_0, packed::Q4_1, packed::Q5_0, packed::Q5_1, packed::Q8_0, packed::IQ4_NL, packed::MXFP4>;
 using KFormats =

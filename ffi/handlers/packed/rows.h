@@ -5,6 +5,13 @@
 
 #include "packed.h"
 #include BARACUDA_DRIVER(packed_rows)
+#ifdef BARACUDA_CUDA
+#include "../../patterns/packed_rows_mma_cuda.h"
+#endif
+
+// Of x in half precision, which a file of its own compiles for each list of formats (rows_*_half.cc).
+#define BARACUDA_ROWS_HALF(FORMAT) template Status packed_rows_half(const Executor&, const PackedRows<packed::FORMAT>&);
+#define BARACUDA_ROWS_HALF_ELSEWHERE(FORMAT) extern BARACUDA_ROWS_HALF(FORMAT)
 
 namespace baracuda {
 
@@ -65,7 +72,8 @@ ffi::Error multiply_format(const char* op, Device& device, Checks& checks, const
     work.owner = in<int32_t>(*experts), work.experts = many, work.sharing = matrices ? count / matrices : 1;
   }
   if (work.dtype == RowDtype::f64) return to_error(op, packed_rows<double>(device.executor(), work));
-  return to_error(op, packed_rows<float>(device.executor(), work));
+  if (work.dtype == RowDtype::f32) return to_error(op, packed_rows<float>(device.executor(), work));
+  return to_error(op, packed_rows_half(device.executor(), work));
 }
 
 template <class Formats>

@@ -2,6 +2,9 @@
 #include "handlers/packed/rows.h"
 
 namespace baracuda {
+
+BARACUDA_K_FORMATS(BARACUDA_ROWS_HALF_ELSEWHERE)
+
 namespace {
 
 BARACUDA_ROWS_TARGET(packed_rows_k, KFormats);

@@ -2,6 +2,9 @@
 #include "handlers/packed/rows.h"
 
 namespace baracuda {
+
+BARACUDA_SCALED_FORMATS(BARACUDA_ROWS_HALF_ELSEWHERE)
+
 namespace {
 
 BARACUDA_ROWS_TARGET(packed_rows_scaled, ScaledFormats);

@@ -6,10 +6,19 @@
 
 namespace baracuda::packed {
 
+// Whose factors are the same: those of the parts of a unit, or those of the same part of a unit and the next one. And
+// what products of integers multiply entries of tables by: then 8 bits have them, or 16 where `long_entries`.
+struct Shared {
+  static constexpr bool parts_share = false, units_share = false;
+  static constexpr int entry_multiple = 1;
+  static constexpr bool long_entries = false;
+};
+
 // Blocks of 32 weights are one unit, whose parts are its halves. Factors come from the block, or from arrays next to
 // it.
-struct Block32 {
+struct Block32 : Shared {
   static constexpr int block = 32;
+  static constexpr bool parts_share = true;
   static constexpr float offset = 0;
   static constexpr bool has_table = false, has_shift = false, has_zero = false, has_arrays = false, interleaved = false;
   static BARACUDA_HD int first(int, int part) { return 16 * part; }
@@ -83,7 +92,7 @@ struct Q8_0 : Block32 {
 
 struct Iq4Table {
   static constexpr bool has_table = true;
-  static BARACUDA_HD float entry(int i) {
+  static constexpr BARACUDA_HD float entry(int i) {
     constexpr float table[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
     return table[i];
   }
@@ -93,7 +102,7 @@ struct IQ4_NL : Block32 {
   static constexpr const char* name = "IQ4_NL";
   static constexpr int bytes = 18;
   static constexpr bool has_table = true;
-  static BARACUDA_HD float entry(int i) { return Iq4Table::entry(i); }
+  static constexpr BARACUDA_HD float entry(int i) { return Iq4Table::entry(i); }
   static BARACUDA_HD void unpack(const uint8_t* from, int, int i, Bytes& first, Bytes& second) {
     halves<2, bytes>(from, i, first, second);
   }
@@ -105,7 +114,7 @@ struct MXFP4 : Block32 {
   static constexpr const char* name = "MXFP4";
   static constexpr int bytes = 17;
   static constexpr bool has_table = true;
-  static BARACUDA_HD float entry(int i) {
+  static constexpr BARACUDA_HD float entry(int i) {
     constexpr float table[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
     return table[i];
   }

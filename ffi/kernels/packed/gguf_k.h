@@ -6,7 +6,7 @@
 
 namespace baracuda::packed {
 
-struct Block256 {
+struct Block256 : Shared {
   static constexpr int block = 256;
   static constexpr float offset = 0;
   static constexpr bool has_table = false, has_shift = false, has_zero = false, has_arrays = false, interleaved = false;
@@ -55,7 +55,7 @@ struct Q3_K : TwoBits {
 
 // Units of Q4_K and Q5_K: of each 32 bytes, 16 at a time, both halves of the bytes, which are of different factors.
 struct FourBits : Block256 {
-  static constexpr bool has_shift = true;
+  static constexpr bool has_shift = true, units_share = true;
   static BARACUDA_HD int first(int unit, int part) { return unit / 2 * 64 + 32 * part + unit % 2 * 16; }
   // Twelve bytes have eight scales and eight minima of six bits: four of each in the low bits of eight bytes, the
   // others in four bytes more and the high bits of the eight.
@@ -117,6 +117,7 @@ struct Q6_K : Block256 {
 struct Q8_K : Block256 {
   static constexpr const char* name = "Q8_K";
   static constexpr int bytes = 292;
+  static constexpr bool parts_share = true;
   static constexpr float offset = 128;
   static BARACUDA_HD int first(int unit, int part) { return 32 * unit + 16 * part; }
   static BARACUDA_HD void unpack(const uint8_t* from, int unit, int i, Bytes& first, Bytes& second) {
@@ -131,8 +132,8 @@ struct Q8_K : Block256 {
 struct IQ4_XS : Block256 {
   static constexpr const char* name = "IQ4_XS";
   static constexpr int bytes = 136;
-  static constexpr bool has_table = true;
-  static BARACUDA_HD float entry(int i) { return Iq4Table::entry(i); }
+  static constexpr bool has_table = true, parts_share = true;
+  static constexpr BARACUDA_HD float entry(int i) { return Iq4Table::entry(i); }
   static BARACUDA_HD int first(int unit, int part) { return 32 * unit + 16 * part; }
   static BARACUDA_HD void unpack(const uint8_t* from, int unit, int i, Bytes& first, Bytes& second) {
     Bytes both = bytes_at<true>(from + 8 + 16 * unit + i * width);

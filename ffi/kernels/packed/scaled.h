@@ -22,7 +22,9 @@ struct HighFirst : Neighbors {
 
 struct NF4 : HighFirst {
   static constexpr const char* name = "NF4";
-  static BARACUDA_HD float entry(int i) {
+  static constexpr int entry_multiple = 1 << 14;
+  static constexpr bool long_entries = true;
+  static constexpr BARACUDA_HD float entry(int i) {
     constexpr float table[16] = {
         -1.0f,
         -0.6961928009986877f,
@@ -47,7 +49,8 @@ struct NF4 : HighFirst {
 
 struct FP4 : HighFirst {
   static constexpr const char* name = "FP4";
-  static BARACUDA_HD float entry(int i) {
+  static constexpr int entry_multiple = 12;
+  static constexpr BARACUDA_HD float entry(int i) {
     constexpr float twelfth[8] = {0, 0.0625f, 8, 12, 4, 6, 2, 3};
     float value = twelfth[i % 8] / 12;
     return i < 8 ? value : 0 - value;

@@ -1,0 +1,8 @@
+// Products of x in half precision with packed weights of formats with blocks of 256 weights.
+#include "handlers/packed/rows.h"
+
+namespace baracuda {
+
+BARACUDA_K_FORMATS(BARACUDA_ROWS_HALF)
+
+}  // namespace baracuda

@@ -1,0 +1,84 @@
+// Values of packed weights as pairs of 16-bit floats, which tensor cores multiply. They are exact: integers of at most
+// 8 bits are in the last bits of a power of two, which is then subtracted, and entries of tables are selected byte by
+// byte.
+#pragma once
+
+#include "../kernels/packed/bytes.h"
+#include "mma_cuda.h"
+
+namespace baracuda {
+namespace internal {
+
+// Entries of the table of a format times its multiple, each of four bytes: those of a 16-bit float, and those of what
+// is left of the entry, the lower byte first. Word k of a byte has that of the entries 4 k ... 4 k + 3.
+struct EntryBytes {
+  uint32_t word[4][4];
+};
+
+template <class T>
+constexpr uint32_t float_bits(double value, double& rounded) {
+  constexpr int mantissa = std::is_same_v<T, BFloat16> ? 7 : 10, bias = std::is_same_v<T, BFloat16> ? 127 : 15;
+  rounded = 0;
+  if (value == 0) return 0;
+  double size = value < 0 ? -value : value, unit = 1;
+  int exponent = bias;
+  while (size >= 2 * unit) unit *= 2, ++exponent;
+  while (size < unit) unit /= 2, --exponent;
+  int steps = int(size / unit * (1 << mantissa) + 0.5);
+  rounded = steps * (value < 0 ? -unit : unit) / (1 << mantissa);
+  return uint32_t((exponent << mantissa) + steps - (1 << mantissa)) | (value < 0 ? 0x8000u : 0);
+}
+
+template <class T, class Format>
+constexpr EntryBytes entry_bytes() {
+  EntryBytes bytes{};
+  for (int i = 0; i < 16; ++i) {
+    double entry = double(Format::entry(i)) * Format::entry_multiple, high = 0, low = 0;
+    uint32_t all = float_bits<T>(entry, high);
+    if (Format::long_entries) all |= float_bits<T>(entry - high, low) << 16;
+    for (int k = 0; k < 4; ++k) bytes.word[k][i / 4] |= (all >> (8 * k) & 255u) << (i % 4 * 8);
+  }
+  return bytes;
+}
+
+// How many floats a value is the sum of.
+template <class Format>
+inline constexpr int value_parts = Format::long_entries ? 2 : 1;
+
+// The values of four bytes, the first two of them and the others.
+template <class T, class Format>
+__device__ inline void value_pairs(packed::Bytes bytes, uint32_t (&first)[value_parts<Format>],
+                                   uint32_t (&second)[value_parts<Format>]) {
+  if constexpr (Format::has_table) {
+    constexpr EntryBytes of = entry_bytes<T, Format>();
+    // The four indices in 16 bits, of which three select an entry of each half, and the last one a half.
+    uint32_t indices = __byte_perm(bytes | bytes >> 4, 0, 0x4420);
+    uint32_t entry = indices & 0x7777, half = (indices >> 1 & 0x4444) | 0x3210;
+#pragma unroll
+    for (int k = 0; k < value_parts<Format>; ++k) {
+      uint32_t byte[2];
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+        byte[j] = __byte_perm(__byte_perm(of.word[2 * k + j][0], of.word[2 * k + j][1], entry),
+                              __byte_perm(of.word[2 * k + j][2], of.word[2 * k + j][3], entry), half);
+      first[k] = __byte_perm(byte[0], byte[1], 0x5140), second[k] = __byte_perm(byte[0], byte[1], 0x7362);
+    }
+  } else {
+    constexpr bool is_bf16 = std::is_same_v<T, BFloat16>;
+    constexpr uint32_t power = is_bf16 ? 0x43434343 : 0x64646464;  // in whose last bits a byte counts in ones
+    first[0] = __byte_perm(bytes, power, 0x4140), second[0] = __byte_perm(bytes, power, 0x4342);
+    if constexpr (is_bf16 && Format::offset == 128) {
+      // The last bit of eight makes 256 of the power 128, and is to count -128, or with a byte less 128, none.
+      auto value = [](uint32_t pair) {
+        return pair_difference<T>(pair & 0xff7fff7f, (pair & 0xff80ff80) ^ 0x00800080);
+      };
+      first[0] = value(first[0]), second[0] = value(second[0]);
+    } else {
+      constexpr uint32_t less = ((is_bf16 ? 0x4300 : 0x6400) + uint32_t(Format::offset)) * 0x10001;
+      first[0] = pair_difference<T>(first[0], less), second[0] = pair_difference<T>(second[0], less);
+    }
+  }
+}
+
+}  // namespace internal
+}  // namespace baracuda

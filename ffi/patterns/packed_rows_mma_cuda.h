@@ -1,0 +1,411 @@
+// The packed rows pattern on tensor cores, for 16-bit floats: a warp has 16 rows of W and N times 8 columns of x.
+//
+// A tile is 256 weights of each row. The values of 16 weights are A of a product and the elements of x B, of which lane
+// c of four has the four weights of step c of `unpack`, whatever their order in the row is. What products of one factor
+// sum to is multiplied by it: acc += scale * sum of values * x + shift * sum of x. Sums of x are products with ones.
+//
+// The tiles of a row are dealt to eight chains, each of which adds in order. A block has `teams` teams, to which the
+// chains are dealt, and a team has G warps, of 16 rows each, which share tiles of x. Chains are added by halves. So all
+// N and G give the same bits. Tiles of W and x come by asynchronous copies while those before are multiplied.
+//
+// Where a sum is not finite, its products are added again with whole weights, since 0 * infinity is NaN, and infinity
+// in x is to give what W times it is.
+#pragma once
+
+#include "copy_async_cuda.h"
+#include "mma_cuda.h"
+#include "packed_pairs_cuda.h"
+#include "packed_rows.h"
+#include "shared_memory_cuda.h"
+
+namespace baracuda {
+namespace internal {
+
+inline constexpr int packed_chains = 8, packed_mma_threads = 32 * packed_chains, packed_mma_tile = 256;
+
+// What a block has in shared memory: for each warp two stages of 16 rows of a tile and the factors of these, and for
+// each team two of the tile's columns of x.
+template <class Format, int N, int G>
+struct PackedMmaMemory {
+  static constexpr int teams = packed_chains / G;
+  static constexpr int blocks = packed_mma_tile / Format::block, tile_bytes = blocks * Format::bytes;
+  // A row of a tile begins at a multiple of the power of two that divides a block's bytes.
+  static constexpr int step = Format::bytes & -Format::bytes, most_past = step < 16 ? 16 - step : 0;
+  static constexpr int pieces = (most_past + tile_bytes + 15) / 16;
+  // An odd number of 16 bytes: the same bytes of eight rows are in different banks.
+  static constexpr int row_room = 16 * (pieces | 1), weights = 16 * row_room;
+  static constexpr int column_room = packed_mma_tile * 2;
+  // Of each row, for each 16 or 32 weights: a scale, and maybe a shift; or scales as they are in an array, and maybe
+  // zero points.
+  static constexpr int groups = Format::parts_share || Format::units_share ? 8 : 16, factors = groups * 16;
+  static constexpr int arrays = Format::has_arrays ? (1 + Format::has_zero) * factors * int(sizeof(float)) : 0;
+  static constexpr int decoded = Format::has_arrays ? 0 : (1 + Format::has_shift) * factors * int(sizeof(float));
+
+  static __host__ __device__ int bytes(int held) {
+    int staged = 2 * (packed_chains * (weights + arrays) + teams * held * column_room) + packed_chains * decoded;
+    int summed = packed_chains * 16 * 8 * N * int(sizeof(float));
+    return staged > summed ? staged : summed;
+  }
+};
+
+// Waits for the `threads` threads of a team.
+__device__ inline void team_sync(int team, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(threads) : "memory");
+}
+
+// The sum of the products of a row of W and one of x, by the definition.
+template <class T, class Format>
+__device__ __noinline__ float packed_product(const PackedRows<Format>& work, int64_t row, const T* x,
+                                             Divisor<int32_t> group_blocks, const float* table) {
+  using namespace packed;
+  constexpr int units_of_block = Format::block / 32;
+  const uint8_t* row_data = work.weights.block(row * work.blocks);
+  float sum = 0;
+  for (int64_t k = threadIdx.x % 32; k < work.blocks * units_of_block; k += 32) {
+    int64_t block = k / units_of_block, group = 0;
+    int unit = int(k % units_of_block);
+    const uint8_t* from = row_data + block * Format::bytes;
+    if constexpr (Format::has_arrays) group = row * work.groups + group_blocks.quotient(int32_t(block));
+#pragma unroll 1
+    for (int i = 0; i < 4; ++i) {
+      Bytes bytes[2];
+      Format::unpack(from, unit, i, bytes[0], bytes[1]);
+      for (int part = 0; part < 2; ++part) {
+        float weight[width];
+        weights<Format>(bytes[part], work.weights.factors(from, group, unit, part), table, weight);
+        const T* with = x + block * Format::block + position<Format>(unit, part, i);
+        for (int j = 0; j < width; ++j) sum = fmaf(weight[j], float(with[j]), sum);
+      }
+    }
+  }
+  for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
+  return sum;
+}
+
+template <int N, int G, class T, class Format>
+__global__ void __launch_bounds__(packed_mma_threads, N == 1   ? 4
+                                                      : N == 2 ? 2
+                                                               : 1)
+    packed_mma_kernel(const __grid_constant__ PackedRows<Format> work, int held, Divisor<int32_t> group_blocks) {
+  using namespace packed;
+  using Memory = PackedMmaMemory<Format, N, G>;
+  constexpr int units_of_block = Format::block / 32, parts = value_parts<Format>;
+  constexpr bool has_sums = Format::has_shift || Format::has_zero;
+  constexpr uint32_t ones = std::is_same_v<T, BFloat16> ? 0x3f803f80 : 0x3c003c00;
+  extern __shared__ __align__(16) char memory[];
+  __shared__ float table[16];
+  if constexpr (Format::has_table)
+    if (threadIdx.x < 16) table[threadIdx.x] = table_entry<Format>(threadIdx.x);
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, r = lane / 4, c = lane % 4;
+  int team = warp / G, member = warp % G;
+
+  unsigned char* room = reinterpret_cast<unsigned char*>(memory);
+  unsigned char* stages_x = room + 2 * packed_chains * (Memory::weights + Memory::arrays);
+  unsigned char* weights_of_warp = room + warp * 2 * Memory::weights;
+  float* arrays_of_warp =
+      reinterpret_cast<float*>(room + packed_chains * 2 * Memory::weights + warp * 2 * Memory::arrays);
+  unsigned char* x_of_team = stages_x + team * 2 * held * Memory::column_room;
+  float* decoded =
+      reinterpret_cast<float*>(stages_x + Memory::teams * 2 * held * Memory::column_room + warp * Memory::decoded);
+
+  int64_t columns = work.columns(), row_bytes = work.blocks * Format::bytes;
+  int64_t first_row = (int64_t(blockIdx.x) * G + member) * 16, first_column = int64_t(blockIdx.y) * held;
+  const uint8_t* data_end = work.weights.block(work.matrices * work.rows * work.blocks);
+  int tiles = int((work.blocks + Memory::blocks - 1) / Memory::blocks);
+  int present = int(min(int64_t(held), work.count - first_column));
+  // Rows and columns that are not there are computed from others or from what is in memory, and not written.
+  auto row_of = [&](int k) { return min(first_row + k, work.rows - 1); };
+  // Columns of x are in pieces of 16 bytes, pairs of which are permuted so that four columns are in different banks.
+  int at_column[N], permuted = r % 4 * 32;
+#pragma unroll
+  for (int n = 0; n < N; ++n) at_column[n] = 8 * n + r < held ? (8 * n + r) * Memory::column_room : 0;
+
+  for (int64_t batch = blockIdx.z; batch < work.batches; batch += gridDim.z) {
+    int64_t matrix = work.matrix(batch), first_of_matrix = matrix * work.rows;
+    int used = matrix < 0 ? 0 : tiles;  // the same for all threads of the block
+    const uint8_t* from[2];
+    int left[2];  // bytes of the data from there on, as far as they matter
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      from[h] = work.weights.data + (first_of_matrix + row_of(8 * h + r)) * row_bytes;
+      left[h] = int(min(int64_t(data_end - from[h]), int64_t(0x7fffffff)));
+    }
+    const T* x = static_cast<const T*>(work.x) + batch * work.count * columns;
+    const T* from_x = x + (first_column + member) * columns + lane * 8;
+    const uint8_t* from_factors = work.weights.data + (first_of_matrix + row_of(lane % 16)) * row_bytes;
+    int64_t first_group = (first_of_matrix + row_of(lane % 16)) * work.groups;
+
+    auto past = [&](const uint8_t* row, int tile) {
+      if constexpr (Memory::most_past == 0) return 0;
+      return int((uint32_t(reinterpret_cast<uintptr_t>(row)) + uint32_t(tile) * Memory::tile_bytes) & 15);
+    };
+    auto fetch = [&](int tile, int stage) {
+      int offset = tile * Memory::tile_bytes, count = Memory::tile_bytes;
+      if constexpr (Memory::blocks > 1) count = min(count, int(row_bytes) - offset);
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        int before = past(from[h], tile);
+        const uint8_t* begin = from[h] + (offset - before);
+        unsigned char* to = weights_of_warp + stage * Memory::weights + (8 * h + r) * Memory::row_room;
+#pragma unroll
+        for (int k = 0; k < Memory::pieces; k += 4) {
+          int at = 16 * (k + c), there = 16;
+          if constexpr (Memory::most_past > 0) there = min(16, left[h] - (offset - before + at));
+          if (at < before + count) copy_async(to + at, begin + at, there);
+        }
+      }
+      if constexpr (Format::has_arrays) {
+        float* to = arrays_of_warp + stage * (Memory::arrays / 4);
+#pragma unroll
+        for (int k = 0; k < Memory::factors; k += 32) {
+          int block = tile * Memory::blocks + k / 16 + lane / 16;
+          bool there = block < int(work.blocks);
+          int64_t group = there ? first_group + group_blocks.quotient(block) : 0;
+          copy_async_word(to + k + lane, work.weights.scale + group, there);
+          if constexpr (Format::has_zero)
+            copy_async_word(to + Memory::factors + k + lane, work.weights.zero + group, there);
+        }
+      }
+      int element = tile * packed_mma_tile;
+      bool inside = Memory::blocks == 1 || element + lane * 8 < int(columns);
+      const T* piece = inside ? from_x + element : from_x;
+      unsigned char* to = x_of_team + stage * held * Memory::column_room;
+#pragma unroll 1
+      for (int column = member; column < present; column += G) {
+        copy_async(to + column * Memory::column_room + (lane * 16 ^ column % 4 * 32), piece, inside ? 16 : 0);
+        piece += G * columns;
+      }
+    };
+
+    // The tiles of a team in their order: those of chains team, team + 4, team + 2, team + 6, as far as they are its
+    // own.
+    auto first_of_chain = [&](int chain) { return team + chain % 2 * 4 + chain / 2 * 2; };
+    int next_chain = 0, next = team;
+    auto fetch_next = [&](int stage) {
+      while (next >= used && next_chain + 1 < G) next = first_of_chain(++next_chain);
+      if (next < used) fetch(next, stage);
+      next += packed_chains;
+      __pipeline_commit();
+    };
+    fetch_next(0);
+
+    float total[N][4] = {}, pair[N][4] = {}, acc[N][4];
+    int stage = 0;
+#pragma unroll 1
+    for (int chain = 0; chain < G; ++chain) {
+#pragma unroll
+      for (int n = 0; n < N; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) acc[n][e] = 0;
+#pragma unroll 1
+      for (int tile = first_of_chain(chain); tile < used; tile += packed_chains, stage ^= 1) {
+        __pipeline_wait_prior(0);
+        // All have what they copied, and are through with the other stage.
+        if constexpr (G == 1)
+          __syncwarp();
+        else
+          team_sync(team, G * 32);
+        fetch_next(stage ^ 1);
+
+        unsigned char* rows = weights_of_warp + stage * Memory::weights;
+        if constexpr (!Format::has_arrays) {
+          const uint8_t* row = rows + lane % 16 * Memory::row_room + past(from_factors, tile);
+          int there = int(work.blocks) - tile * Memory::blocks;
+#pragma unroll
+          for (int k = 0; k < Memory::factors; k += 32) {
+            int group = k / 16 | lane / 16;
+            int unit = Memory::groups == 16 ? group / 2 : Format::units_share ? group & ~1 : group;
+            int part = Memory::groups == 16 || Format::units_share ? group % 2 : 0;
+            Factors by{};
+            if (Memory::blocks == 1 || unit < there)
+              by = Format::factors(row + unit / units_of_block * Format::bytes, unit % units_of_block, part);
+            if constexpr (Format::has_shift)
+              reinterpret_cast<float2*>(decoded)[k + lane] = {by.scale, by.shift};
+            else
+              decoded[k + lane] = by.scale;
+          }
+          __syncwarp();
+        }
+        const float* factors = decoded;
+        if constexpr (Format::has_arrays) factors = arrays_of_warp + stage * (Memory::arrays / 4);
+        const uint8_t* row[2];
+#pragma unroll
+        for (int h = 0; h < 2; ++h) row[h] = rows + (8 * h + r) * Memory::row_room + past(from[h], tile);
+        const unsigned char* tile_x = x_of_team + stage * held * Memory::column_room;
+
+        constexpr int slots = Format::parts_share ? 1 : 2;
+        float sums[slots][N][4], sums_x[slots][N][4];
+        auto add = [&](int group, int slot) {
+#pragma unroll
+          for (int h = 0; h < 2; ++h) {
+            int of = group * 16 + 8 * h + r;
+            float scale, shift = 0;
+            if constexpr (Format::has_shift) {
+              float2 both = reinterpret_cast<const float2*>(factors)[of];
+              scale = both.x, shift = both.y;
+            } else {
+              scale = factors[of];
+            }
+            if constexpr (Format::entry_multiple > 1) scale *= 1.0f / Format::entry_multiple;
+            if constexpr (Format::has_zero) shift = -(scale * factors[Memory::factors + of]);
+#pragma unroll
+            for (int n = 0; n < N; ++n)
+#pragma unroll
+              for (int e = 2 * h; e < 2 * h + 2; ++e) {
+                acc[n][e] = fmaf(scale, sums[slot][n][e], acc[n][e]);
+                if constexpr (has_sums) acc[n][e] = fmaf(shift, sums_x[slot][n][e], acc[n][e]);
+              }
+          }
+        };
+#pragma unroll(N == 1 ? 2 : 1)
+        for (int first = 0; first < 8; first += 2) {
+#pragma unroll
+          for (int side = 0; side < 2; ++side) {
+            int u = first + side, block = u / units_of_block, unit = u % units_of_block;
+            bool begins = side == 0 || !Format::units_share, ends = side == 1 || !Format::units_share;
+            if (begins) {
+#pragma unroll
+              for (int slot = 0; slot < slots; ++slot)
+#pragma unroll
+                for (int n = 0; n < N; ++n)
+#pragma unroll
+                  for (int e = 0; e < 4; ++e) sums[slot][n][e] = sums_x[slot][n][e] = 0;
+            }
+            Bytes bytes[2][2];
+#pragma unroll
+            for (int h = 0; h < 2; ++h)
+              Format::unpack(row[h] + block * Format::bytes, unit, c, bytes[h][0], bytes[h][1]);
+#pragma unroll
+            for (int part = 0; part < 2; ++part) {
+              int slot = Format::parts_share ? 0 : part;
+              uint32_t first_pair[2][parts], second_pair[2][parts];
+#pragma unroll
+              for (int h = 0; h < 2; ++h) value_pairs<T, Format>(bytes[h][part], first_pair[h], second_pair[h]);
+              int element = block * Format::block + position<Format>(unit, part, c);
+#pragma unroll
+              for (int n = 0; n < N; ++n) {
+                uint2 with = *reinterpret_cast<const uint2*>(tile_x + at_column[n] + (element * 2 ^ permuted));
+                uint32_t b[2] = {with.x, with.y};
+#pragma unroll
+                for (int k = 0; k < parts; ++k) {
+                  uint32_t a[4] = {first_pair[0][k], first_pair[1][k], second_pair[0][k], second_pair[1][k]};
+                  multiply_add<T>(sums[slot][n], a, b);
+                }
+                if constexpr (has_sums) {
+                  uint32_t a[4] = {ones, ones, ones, ones};
+                  multiply_add<T>(sums_x[slot][n], a, b);
+                }
+              }
+            }
+            if (ends) {
+              if constexpr (Format::parts_share) {
+                add(u, 0);
+              } else if constexpr (Format::units_share) {
+                add(first, 0), add(first + 1, 1);
+              } else {
+                add(2 * u, 0), add(2 * u + 1, 1);
+              }
+            }
+          }
+        }
+      }
+      // By halves: chains k and k + 4, then k and k + 2 of those, as far as they are the team's.
+#pragma unroll
+      for (int n = 0; n < N; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          if constexpr (G == 1) {
+            total[n][e] = acc[n][e];
+          } else {
+            pair[n][e] = chain % 2 ? pair[n][e] + acc[n][e] : acc[n][e];
+            if (chain == 1) total[n][e] = pair[n][e];
+            if (chain == 3) total[n][e] += pair[n][e];
+          }
+        }
+    }
+
+    __pipeline_wait_prior(0);
+    __syncthreads();
+    constexpr int block_rows = 16 * G, block_columns = 8 * N, elements = block_rows * block_columns;
+    float* partial = reinterpret_cast<float*>(memory);
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        partial[team * elements + (8 * n + 2 * c + e % 2) * block_rows + member * 16 + e / 2 * 8 + r] = total[n][e];
+    __syncthreads();
+    for (int k = threadIdx.x; k < elements; k += packed_mma_threads) {
+      int64_t block_row = int64_t(blockIdx.x) * block_rows, row = block_row + k % block_rows;
+      int64_t column = first_column + k / block_rows;
+      bool there = row < work.rows && column < work.count;
+      float sum[Memory::teams];
+#pragma unroll
+      for (int t = 0; t < Memory::teams; ++t) sum[t] = partial[t * elements + k];
+#pragma unroll
+      for (int half = Memory::teams / 2; half > 0; half /= 2)
+#pragma unroll
+        for (int t = 0; t < half; ++t) sum[t] += sum[t + half];
+      uint32_t again = __ballot_sync(~0u, there && !(fabsf(sum[0]) <= 3.402823466e38f));
+      for (; again != 0; again &= again - 1) {
+        int which = __ffs(int(again)) - 1, of = k - lane + which;
+        float product = packed_product<T>(work, first_of_matrix + block_row + of % block_rows,
+                                          x + (first_column + of / block_rows) * columns, group_blocks, table);
+        if (lane == which) sum[0] = product;
+      }
+      if (there) static_cast<T*>(work.y)[(batch * work.count + column) * work.rows + row] = T(sum[0]);
+    }
+    __syncthreads();  // before tiles are written again
+  }
+}
+
+// The most shared memory that a block may have.
+inline Status most_shared_memory(int& bytes) {
+  int device = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  return {error == cudaSuccess ? nullptr : cudaGetErrorString(error)};
+}
+
+// `held` columns of x at a time.
+template <int N, int G, class T, class Format>
+Status packed_mma_by(const Executor& executor, const PackedRows<Format>& work, int held) {
+  constexpr int64_t most_blocks_z = 65535;
+  int bytes = PackedMmaMemory<Format, N, G>::bytes(held);
+  auto kernel = packed_mma_kernel<N, G, T, Format>;
+  if (Status status = allow_shared_memory(kernel, bytes); !status.ok()) return status;
+  dim3 grid(unsigned(ceil_div(work.rows, 16 * G)), unsigned(ceil_div(work.count, held)),
+            unsigned(std::min(work.batches, most_blocks_z)));
+  kernel<<<grid, packed_mma_threads, size_t(bytes), executor.stream>>>(
+      work, held, Divisor<int32_t>(work.groups ? work.blocks / work.groups : 1));
+  return launched();
+}
+
+// More columns at a time take more memory. Of few, blocks of 16 rows keep more multiprocessors busy; of many, those of
+// more rows read x less often.
+template <class T, class Format>
+Status packed_mma(const Executor& executor, const PackedRows<Format>& work) {
+  int most = 0;
+  if (Status status = most_shared_memory(most); !status.ok()) return status;
+  auto held = [&](int columns) { return int(std::min<int64_t>(work.count, columns)); };
+  if (work.count > 16 && PackedMmaMemory<Format, 4, 4>::bytes(held(32)) <= most)
+    return packed_mma_by<4, 4, T>(executor, work, held(32));
+  if (work.count > 4 && PackedMmaMemory<Format, 2, 2>::bytes(held(16)) <= most)
+    return packed_mma_by<2, 2, T>(executor, work, held(16));
+  int columns = held(4);
+  while (columns > 1 && PackedMmaMemory<Format, 1, 1>::bytes(columns) > most) columns /= 2;
+  return packed_mma_by<1, 1, T>(executor, work, columns);
+}
+
+}  // namespace internal
+
+// Of x in half precision.
+template <class Format>
+Status packed_rows_half(const Executor& executor, const PackedRows<Format>& work) {
+  if (work.batches * work.rows * work.count == 0) return {};
+  if (std::max(work.columns(), work.blocks * Format::bytes) >= narrow_reach)
+    return {"rows of 2^31 elements or bytes and more are too long"};
+  if (work.dtype == RowDtype::bf16) return internal::packed_mma<BFloat16>(executor, work);
+  return internal::packed_mma<Half>(executor, work);
+}
+
+}  // namespace baracuda
