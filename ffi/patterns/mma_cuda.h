@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "../kernels/number.h"
 #include "executor.h"
 
 namespace baracuda {
