@@ -179,12 +179,7 @@ struct MmaRows {
 #pragma unroll
     for (int k = 0; k < steps; ++k) {
 #pragma unroll
-      for (int i = 0; i < m; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          const float* pair = weights.part[i][2 * k + j / 2] + j % 2 * 2;
-          left[i][j] = rounded_pair<typename B::T>(pair[0], pair[1]);
-        }
+      for (int i = 0; i < m; ++i) weights.template round<typename B::T>(left[i], i, k);
 #pragma unroll
       for (int j = 0; j < parts; ++j) {
         int now = k * parts + j, next = now + 1;
@@ -194,9 +189,36 @@ struct MmaRows {
       }
     }
   }
-  // Rounds the rows and writes them by way of a tile, which the warp alone uses of these rows.
+  // Rounded weights, times as many rows of a tile B from a step of 16 columns on.
+  template <class B, int steps>
+  __device__ void add_product_of_rows(const MmaLeft<m, steps>& weights, uint32_t b, int from) {
+    constexpr int parts = n / 16;
+    uint32_t right[2][2][2];
+    B::right_of_rows(right[0], b, 0, from);
+#pragma unroll
+    for (int k = 0; k < steps; ++k)
+#pragma unroll
+      for (int j = 0; j < parts; ++j) {
+        int now = k * parts + j, next = now + 1;
+        if (next < steps * parts) B::right_of_rows(right[next % 2], b, next / parts * 16, from + next % parts);
+#pragma unroll
+        for (int i = 0; i < m; ++i) add<typename B::T>(i, j, weights.part[k][i], right[now % 2]);
+      }
+  }
+  // The fragment of 16 columns, rounded.
+  template <class T>
+  __device__ void round(uint32_t (&left)[4], int i, int k) const {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const float* pair = part[i][2 * k + j / 2] + j % 2 * 2;
+      left[j] = rounded_pair<T>(pair[0], pair[1]);
+    }
+  }
+  // Rounds the rows and writes them, as columns from a chunk on, by way of a tile, of which the warp alone uses these
+  // rows and columns.
   template <class Tile>
-  __device__ void write(const Tile& by, int first, typename Tile::T* to, int64_t stride, int count, int columns) const {
+  __device__ void write(const Tile& by, int first, typename Tile::T* to, int64_t stride, int count, int columns,
+                        int chunk = 0) const {
     using T = typename Tile::T;
     int lane = threadIdx.x % 32, r = lane / 4, c = lane % 4;
     __syncwarp();
@@ -205,13 +227,14 @@ struct MmaRows {
 #pragma unroll
       for (int j = 0; j < n / 8; ++j) {
         const float* of = part[i][j];
-        *reinterpret_cast<uint32_t*>(by.address(first + 16 * i + r, j) + 2 * c) = rounded_pair<T>(of[0], of[1]);
-        *reinterpret_cast<uint32_t*>(by.address(first + 16 * i + r + 8, j) + 2 * c) = rounded_pair<T>(of[2], of[3]);
+        *reinterpret_cast<uint32_t*>(by.address(first + 16 * i + r, chunk + j) + 2 * c) = rounded_pair<T>(of[0], of[1]);
+        *reinterpret_cast<uint32_t*>(by.address(first + 16 * i + r + 8, chunk + j) + 2 * c) =
+            rounded_pair<T>(of[2], of[3]);
       }
     __syncwarp();
     constexpr int chunks = n / Tile::chunk;
     for (int all = lane; all < m * mma_rows * chunks; all += 32) {
-      int row = first + all / chunks, number = all % chunks;
+      int row = first + all / chunks, number = chunk + all % chunks;
       if (row < count && number * Tile::chunk < columns)
         *reinterpret_cast<uint4*>(to + row * stride + number * Tile::chunk) =
             *reinterpret_cast<const uint4*>(by.address(row, number));

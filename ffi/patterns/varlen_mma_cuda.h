@@ -5,6 +5,7 @@
 
 #include "varlen_mma_backward_cuda.h"
 #include "varlen_mma_forward_cuda.h"
+#include "varlen_mma_pairs_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -30,7 +31,10 @@ Status varlen_mma_backward_of(const Executor& executor, const Varlen<T>& work, c
   using Sizes = MmaSizes<columns, plain>;
   Status status = varlen_mma_queries_of<T, columns, plain, typename Sizes::OfQueries>(executor, work, gradient);
   if (!status.ok()) return status;
-  return varlen_mma_keys_of<T, columns, plain, typename Sizes::OfKeys>(executor, work, gradient);
+  if constexpr (Sizes::wide && plain)
+    return varlen_mma_pairs_of<T, columns, plain, MmaPairSizes<4, 2>>(executor, work, gradient);
+  else
+    return varlen_mma_keys_of<T, columns, plain, typename Sizes::OfKeys>(executor, work, gradient);
 }
 
 // Whether tensor cores compute this: rows are of whole chunks, which begin at multiples of 16 bytes.
