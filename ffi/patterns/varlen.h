@@ -44,8 +44,12 @@ struct RowTiles {
         high = middle - 1;
       }
     }
-    int64_t count = begin(low + 1) - begin(low), first = (t - first_tile(low)) * size;
-    return {low, first, first + size < count ? first + size : count};
+    return tile_of(low, t);
+  }
+  // Tile t, which belongs to the sequence s.
+  BARACUDA_HD Tile tile_of(int64_t s, int64_t t) const {
+    int64_t count = begin(s + 1) - begin(s), first = (t - first_tile(s)) * size;
+    return {s, first, first + size < count ? first + size : count};
   }
 };
 

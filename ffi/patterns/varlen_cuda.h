@@ -15,7 +15,8 @@ Status varlen(const Executor& executor, const Varlen<T>& work, T* y, Accumulator
   if constexpr (sizeof(T) == 2)
     if (internal::has_mma<T>(work.shape))
       return internal::by_mma(work, [&](auto columns, auto plain) {
-        return internal::varlen_mma_of<T, columns(), plain()>(executor, work, y, lse);
+        using Sizes = typename internal::MmaSizes<columns(), plain()>::Forward;
+        return internal::varlen_mma_of<T, columns(), plain(), Sizes>(executor, work, y, lse);
       });
   return internal::varlen_of_any(executor, work, y, lse);
 }

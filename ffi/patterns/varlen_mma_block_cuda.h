@@ -1,0 +1,99 @@
+// What a block of the varlen pattern on tensor cores works on, and what of it a tile of the others sees.
+#pragma once
+
+#include "mma_rows_cuda.h"
+#include "varlen.h"
+
+namespace baracuda {
+namespace internal {
+
+// 2^x, to two units in the last place; 0 where that is subnormal.
+__device__ inline float fast_power_of_two(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// How many columns a tile has whose first `columns` are multiplied.
+__host__ __device__ constexpr int mma_pitch(int columns) { return columns > 64 ? 128 : 64; }
+
+// A tile of queries or of keys of a head.
+struct MmaBlock {
+  int64_t batch, head;
+  RowTiles::Tile tile;
+  VarlenSequence of;
+};
+
+// A warp looks at 32 sequences at a time.
+__device__ inline RowTiles::Tile mma_tile_of(const RowTiles& cut, int64_t t) {
+  int64_t low = 0, high = cut.sequences + 1;
+  while (low < high) {
+    int64_t step = (high - low + 31) / 32, at = low + step * (int64_t(threadIdx.x) % 32 + 1);
+    bool begins = at <= high && cut.first_tile(at) <= t;
+    low += step * __popc(__ballot_sync(~0u, begins));
+    high = min(high, low + step - 1);
+  }
+  return cut.tile_of(low, t);
+}
+
+// Heavy tiles come first: with a causal mask the last queries of a sequence see most keys, and its first keys are seen
+// by most.
+template <class T>
+__device__ MmaBlock mma_block_of(const Varlen<T>& work, int64_t tiles, int64_t size, bool of_keys) {
+  unsigned heads = unsigned(of_keys ? work.shape.kv_heads : work.shape.heads);
+  unsigned all = unsigned(work.shape.batches) * heads, number = blockIdx.x / all, head = blockIdx.x % all;
+  int64_t batch = head / heads;
+  RowTiles cut = of_keys ? work.key_tiles(batch, size) : work.query_tiles(batch, size);
+  RowTiles::Tile tile = mma_tile_of(cut, of_keys ? int64_t(number) : tiles - 1 - int64_t(number));
+  return {batch, int64_t(head % heads), tile, work.sequence(batch, tile.sequence)};
+}
+
+// What a warp's rows see of the others, counted from where the block's tiles of these begin: any of the rows none from
+// `end` on, each of them all of [all_begin, all_end).
+struct MmaSeen {
+  int end, all_begin, all_end;
+
+  __device__ MmaSeen(int64_t from, KeyRange any, KeyRange of_first, KeyRange of_last)
+      : end(int(any.end - from)), all_begin(int(of_last.begin - from)), all_end(int(of_first.end - from)) {}
+  __device__ bool any(int at) const { return at < end; }
+  __device__ bool all(int at, int size) const { return at >= all_begin && at <= all_end - size; }
+};
+
+// Which columns of a tile a row sees: those from row + low on, before row + high and before count.
+struct MmaBand {
+  int low, high, count;
+
+  // distance: of the tile's first column from its first row, where a row sees the columns from -left to right from its
+  // own on.
+  __device__ MmaBand(int64_t distance, int64_t left, int64_t right, int64_t count)
+      : low(left < 0 ? -most : within(-distance - left)),
+        high(right < 0 ? most : within(-distance + right + 1)),
+        count(within(count)) {}
+  __device__ bool operator()(int row, int column) const {
+    return column >= row + low && column < min(row + high, count);
+  }
+
+ private:
+  static constexpr int most = 1 << 20;
+  static __device__ int within(int64_t i) { return int(min(max(i, -int64_t(most)), int64_t(most))); }
+};
+
+// Scores of a tile of queries and one of keys, in units of log(2), of products of the query and the key that begin the
+// tiles plus so many. Plain ones are the products times a positive factor.
+template <class T, bool plain>
+struct MmaScores {
+  AttentionScore<float> score;
+  float slope, distance;
+
+  __device__ MmaScores(const Varlen<T>& work, const MmaBlock& block, int64_t head, int64_t query, int64_t key)
+      : score(work.score),
+        slope(plain ? 0.f : work.slope(block.batch, head)),
+        distance(float(key - query - block.of.shift)) {}
+  __device__ float operator()(float product, int query, int key) const {
+    return score(product, slope, from_to(query, key));
+  }
+  __device__ float from_to(int query, int key) const { return distance + float(key - query); }
+};
+
+}  // namespace internal
+}  // namespace baracuda

@@ -1,0 +1,188 @@
+// y and lse of the varlen pattern on tensor cores, for half precisions. A block has a tile of queries in shared memory,
+// some rows of a warp, and goes through tiles of keys and values, of which the next ones are copied while it computes.
+// What is summed stays in registers.
+//
+// Weights are relative to a score of the row that may be less than the largest one so far, but by no more than `margin`
+// units of log(2): so sums are seldom scaled.
+#pragma once
+
+#include "shared_memory_cuda.h"
+#include "varlen_mma_block_cuda.h"
+
+namespace baracuda {
+namespace internal {
+
+// How many times 16 queries a warp has, keys a tile, warps a block and blocks a multiprocessor; and whether queries
+// stay in registers.
+template <int m_, int keys_, int warps_, int blocks_, bool keeps_ = false>
+struct MmaForwardSizes {
+  static constexpr int m = m_, keys = keys_, warps = warps_, blocks = blocks_;
+  static constexpr bool keeps = keeps_;
+  static constexpr int threads = 32 * warps, queries = m * mma_rows * warps;
+};
+
+// Sums over keys of 2^(score - offset) of a row's scores, as a lane has them; `limit` is the score that makes the
+// offset larger.
+struct MmaState {
+  static constexpr float margin = 8, nothing = SoftmaxState<float>::nothing;
+  float limit = nothing, offset = 0, total = 0;
+
+  // Lets the offset be large enough for the largest score / factor. By what the sums so far are multiplied.
+  __device__ float grow(float top, float factor) {
+    if (!(top > limit)) return 1;
+    float before = offset;
+    offset = top * factor;
+    float kept = limit == nothing ? 0.f : fast_power_of_two(before - offset);
+    limit = top + __fdividef(margin, factor);
+    total *= kept;
+    return kept;
+  }
+};
+
+template <class T, int columns, bool plain, class Sizes>
+__global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
+    varlen_mma(Varlen<T> work, int64_t tiles, T* y, float* lse) {
+  constexpr int m = Sizes::m, size = Sizes::keys, steps = columns / 16;
+  using Queries = MmaTile<T, mma_pitch(columns), Sizes::queries>;
+  using Keys = MmaTile<T, mma_pitch(columns), size>;
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const VarlenShape& shape = work.shape;
+  MmaBlock block = mma_block_of(work, tiles, Sizes::queries, false);
+  if (block.tile.begin >= block.tile.end) return;
+  Queries q{reinterpret_cast<T*>(shared)};
+  uint32_t of_q = shared_address(shared), of_keys = of_q + Queries::bytes;  // keys, values, and the next ones
+  KeyRange queries{block.tile.begin, block.tile.end};
+  int64_t kv_head = block.head / shape.group(),
+          y_row = work.query_row(block.batch, block.of, queries.begin, block.head);
+  int d = int(shape.d), values = int(shape.values), first = int(threadIdx.x) / 32 * m * mma_rows;
+  int rows = int(queries.end - queries.begin), seeing = int(min(queries.end, block.of.queries) - queries.begin);
+  KeyRange seen = work.keys_of(block.of, queries);
+  int64_t begin = seen.begin / size * size, first_row = work.key_row(block.batch, block.of, begin, kv_head);
+  int end = int(max(seen.end - begin, int64_t(0))), count = int(block.of.keys - begin);
+
+  auto keys_of = [&](int from, int to) {  // rows, of which those are left out that see nothing
+    return work.keys_of(block.of, {queries.begin + from, queries.begin + min(to, seeing)});
+  };
+  int last = min(first + m * mma_rows, seeing) - 1;
+  MmaSeen is_seen(begin, keys_of(first, last + 1), keys_of(first, first + 1), keys_of(last, last + 1));
+  MmaSource<Keys, Sizes::threads> from_k(work.k + first_row * shape.d, shape.kv_heads * shape.d, d);
+  MmaSource<Keys, Sizes::threads> from_v(work.v + first_row * shape.values, shape.kv_heads * shape.values, values);
+  int64_t distance = begin - queries.begin - block.of.shift;
+  uint32_t stage = 0;
+  auto read = [&](int at, uint32_t to) {
+    from_k.read(of_keys + to, count - at);
+    from_v.read(of_keys + to + Keys::bytes, count - at);
+    __pipeline_commit();
+  };
+  if (end > 0) {
+    MmaSource<Queries, Sizes::threads> from_q(work.q + y_row * shape.d, shape.heads * shape.d, d);
+    from_q.read(of_q, rows);
+    read(0, 0);
+  }
+  uint32_t left = of_q + first * Queries::pitch + Queries::as_left();
+  float factor = plain ? work.score.factor : 1.f;
+  MmaState state[m][2];
+  MmaRows<m, columns> sums;
+  sums.clear();
+  MmaLeft<m, Sizes::keeps ? steps : 1> kept;
+#pragma unroll 1
+  for (int at = 0; at < end; at += size) {
+    __pipeline_wait_prior(0);
+    __syncthreads();  // this tile is there, and all have done with the one before
+    if (at + size < end) read(at + size, stage ^ (2 * Keys::bytes));
+    uint32_t now = of_keys + stage;
+    stage ^= 2 * Keys::bytes;
+    if constexpr (Sizes::keeps)
+      if (at == 0) kept.template load<Queries>(left);
+    if (!is_seen.any(at)) continue;
+    MmaRows<m, size> s;
+    s.clear();
+    if constexpr (Sizes::keeps)
+      s.template add_product<Keys>(kept, now + Keys::as_right());
+    else
+      s.template add_product<steps, Queries, Keys>(left, now + Keys::as_right());
+    if constexpr (!plain) {
+      MmaScores<T, plain> score(work, block, block.head, queries.begin, begin + at);
+#pragma unroll
+      for (int i = 0; i < m; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          int row = mma_row(first + mma_rows * i, half);
+          s.each(i, half, [&](float& x, int column) { x = score(x, row, column); });
+        }
+    }
+    if (!is_seen.all(at, size)) {
+      MmaBand band(distance + at, work.left, work.right, count - at);
+#pragma unroll
+      for (int i = 0; i < m; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          int row = mma_row(first + mma_rows * i, half);
+          s.each(i, half, [&](float& x, int column) { x = band(row, column) ? x : MmaState::nothing; });
+        }
+    }
+    float top[m][2];
+    bool grows = false;
+#pragma unroll
+    for (int i = 0; i < m; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float& largest = top[i][half] = MmaState::nothing;
+        s.each(i, half, [&](float& x, int) { largest = fmaxf(largest, x); });
+        grows = grows || largest > state[i][half].limit;
+      }
+    if (__any_sync(~0u, grows)) {
+#pragma unroll
+      for (int i = 0; i < m; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float largest = top[i][half];
+          largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
+          largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+          float scale = state[i][half].grow(largest, factor);
+          sums.each(i, half, [&](float& x, int) { x *= scale; });
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < m; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        MmaState& of = state[i][half];
+        float sum = 0;
+        s.each(i, half, [&](float& x, int) { sum += x = fast_power_of_two(fmaf(x, factor, -of.offset)); });
+        of.total += sum;
+      }
+    sums.template add_product_of_rows<Keys>(s, now + Keys::bytes + Keys::as_left());
+  }
+
+#pragma unroll
+  for (int i = 0; i < m; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float sum = state[i][half].total;
+      sum += __shfl_xor_sync(~0u, sum, 1);
+      sum += __shfl_xor_sync(~0u, sum, 2);
+      int row = mma_row(first + mma_rows * i, half);
+      SoftmaxState<float> of{state[i][half].offset, row < seeing ? sum : 0.f};
+      float scale = of.is_empty() ? 0.f : 1 / of.total;
+      sums.each(i, half, [&](float& x, int) { x = of.is_empty() ? 0.f : x * scale; });
+      if (threadIdx.x % 4 == 0 && row < rows) lse[y_row + row * shape.heads] = of.log_sum_exp();
+    }
+  sums.write(q, first, y + y_row * shape.values, shape.heads * shape.values, rows, values);
+}
+
+template <class T, int columns, bool plain, class Sizes>
+Status varlen_mma_of(const Executor& executor, const Varlen<T>& work, T* y, float* lse) {
+  const VarlenShape& shape = work.shape;
+  int64_t tiles = RowTiles::count(shape.sequences, shape.queries, Sizes::queries);
+  int64_t blocks = tiles * shape.batches * shape.heads;
+  if (blocks > (int64_t(1) << 31) - 1) return {"there are more than 2^31 - 1 tiles of queries"};
+  constexpr int bytes = (Sizes::queries + 4 * Sizes::keys) * mma_pitch(columns) * int(sizeof(T));
+  auto run = varlen_mma<T, columns, plain, Sizes>;
+  if (Status status = allow_shared_memory(run, bytes); !status.ok()) return status;
+  run<<<unsigned(blocks), Sizes::threads, bytes, executor.stream>>>(work, tiles, y, lse);
+  return launched();
+}
+
+}  // namespace internal
+}  // namespace baracuda
