@@ -211,11 +211,49 @@ def test_products_in_other_dtypes(dtype, implementation):
 
 
 @pytest.mark.parametrize("count", [2, 4, 7, 16])
-def test_a_row_has_the_bits_that_it_has_alone(count):
-    data, x = blocks("Q4_K", 33, 512), rng(1).standard_normal((count, 512)).astype(np.float32)
-    y = bj.gguf_mmvq(x, data, "Q4_K", implementation="native")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("format", ["Q4_K", "Q6_K", "Q8_0"])
+def test_a_row_has_the_bits_that_it_has_alone(count, dtype, format):
+    data, x = blocks(format, 33, 4352), rng(1).standard_normal((count, 4352)).astype(jnp.dtype(dtype))
+    y = bj.gguf_mmvq(x, data, format, implementation="native")
     for i in range(count):
-        same_bits(y[i], bj.gguf_mmvq(x[i], data, "Q4_K", implementation="native"))
+        same_bits(y[i], bj.gguf_mmvq(x[i], data, format, implementation="native"))
+
+
+@pytest.mark.skipif(jax.default_backend() != "gpu", reason="elsewhere a library multiplies more than 16 rows")
+@FORMATS
+def test_a_row_has_the_bits_that_it_has_among_many(format):
+    data, x = blocks(format, 70, 1280), rng(1).standard_normal((64, 1280)).astype(jnp.bfloat16)
+    y = bj.gguf_mmvq(x, data, format, implementation="native")
+    for count in (1, 4, 5, 16, 17, 33):
+        same_bits(y[:count], bj.gguf_mmvq(x[:count], data, format, implementation="native"))
+
+
+@FORMATS
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("count", [1, 5, 16, 17, 40, 64])
+def test_products_in_half_precision_with_every_format(format, dtype, count):
+    """Of long rows, whose blocks are dealt to several sums, and with factors that leave results finite."""
+    data = blocks(format, 35, 4352 if GGUF[format].block == 256 else 4256)
+    w = np.asarray(bj.gguf_dequantize(data, format), np.float64)
+    x = rng(1).standard_normal((count, w.shape[1])) / np.abs(w).max()
+    x = x.astype(jnp.dtype(dtype))
+    y = bj.gguf_mmvq(x, data, format, implementation="native")
+    near(y, np.asarray(x, np.float64) @ w.T, dtype)
+
+
+@pytest.mark.parametrize("kind", ["nf4", "fp4", "int4", "zero points"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("count", [1, 7, 33])
+def test_products_in_half_precision_with_factors_in_arrays(kind, dtype, count):
+    data, scale = rng().integers(0, 256, (21, 2144), np.uint8), rng(1).uniform(0.1, 1, (21, 67)).astype("f4")
+    x = rng(2).standard_normal((count, 4288)).astype(jnp.dtype(dtype))
+    if kind in ("nf4", "fp4"):
+        y, w = bj.nf4_mmvq(x, data, scale, code=kind), bj.nf4_dequantize(data, scale, code=kind)
+    else:
+        zero = rng(3).uniform(0, 15, scale.shape).astype("f4") if kind == "zero points" else None
+        y, w = bj.int4_mmvq(x, data, scale, zero), bj.int4_dequantize(data, scale, zero)
+    near(y, np.asarray(x, np.float64) @ np.asarray(w, np.float64).T, dtype)
 
 
 @BACKENDS
@@ -229,12 +267,13 @@ def test_products_of_nothing(implementation):
 
 
 @BACKENDS
-def test_infinity_and_nan_in_x(implementation):
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_infinity_and_nan_in_x(dtype, implementation):
     """They go where products with the weights send them, though the formats have minima that are subtracted."""
     data = blocks("Q4_K", 4, 256)
     w = np.asarray(bj.gguf_dequantize(data, "Q4_K"), np.float64)
     for value in (np.inf, -np.inf, np.nan):
-        x = rng(1).standard_normal(256).astype(np.float32)
+        x = rng(1).standard_normal(256).astype(jnp.dtype(dtype))
         x[17] = value
         with np.errstate(invalid="ignore"):
             want = x.astype(np.float64) @ w.T

@@ -29,9 +29,9 @@ _DOC = """Product with a matrix of packed weights, {what}.
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: of up to 16 rows of x, products of float32 weights are added in float32, or in float64 for that, in an order
-    that shapes decide, and rounded once. Of more rows, and in gradients, the weights are rounded to x's dtype, and XLA
-    multiplies.
+    Precision: of up to 16 rows of x, on CUDA 64 of 16-bit floats, products are added in float32, or in float64 for that, in
+    an order that shapes decide, and rounded once. Of more rows, and in gradients, the weights are rounded to x's dtype, and
+    XLA multiplies.
 
     Source: {source}.
     """

@@ -45,12 +45,12 @@ constexpr EntryBytes entry_bytes() {
 template <class Format>
 inline constexpr int value_parts = Format::long_entries ? 2 : 1;
 
-// The values of four bytes, the first two of them and the others.
+// The values of four bytes, the first two of them and the others. `of` has the bytes of entries, in registers: as
+// constants of the program each would be moved to one before it is used.
 template <class T, class Format>
 __device__ inline void value_pairs(packed::Bytes bytes, uint32_t (&first)[value_parts<Format>],
-                                   uint32_t (&second)[value_parts<Format>]) {
+                                   uint32_t (&second)[value_parts<Format>], const EntryBytes& of) {
   if constexpr (Format::has_table) {
-    constexpr EntryBytes of = entry_bytes<T, Format>();
     // The four indices in 16 bits, of which three select an entry of each half, and the last one a half.
     uint32_t indices = __byte_perm(bytes | bytes >> 4, 0, 0x4420);
     uint32_t entry = indices & 0x7777, half = (indices >> 1 & 0x4444) | 0x3210;

@@ -31,9 +31,9 @@ struct PackedMmaMemory {
   static constexpr int blocks = packed_mma_tile / Format::block, tile_bytes = blocks * Format::bytes;
   // A row of a tile begins at a multiple of the power of two that divides a block's bytes.
   static constexpr int step = Format::bytes & -Format::bytes, most_past = step < 16 ? 16 - step : 0;
-  static constexpr int pieces = (most_past + tile_bytes + 15) / 16;
+  static constexpr int chunks = (most_past + tile_bytes + 15) / 16;
   // An odd number of 16 bytes: the same bytes of eight rows are in different banks.
-  static constexpr int row_room = 16 * (pieces | 1), weights = 16 * row_room;
+  static constexpr int row_room = 16 * (chunks | 1), weights = 16 * row_room;
   static constexpr int column_room = packed_mma_tile * 2;
   // Of each row, for each 16 or 32 weights: a scale, and maybe a shift; or scales as they are in an array, and maybe
   // zero points.
@@ -82,10 +82,11 @@ __device__ __noinline__ float packed_product(const PackedRows<Format>& work, int
   return sum;
 }
 
+// On a multiprocessor, which leaves 64, 80, 128 or 255 registers a thread. Tables are in registers.
+constexpr int packed_mma_blocks(int n, bool has_table) { return n == 1 ? (has_table ? 3 : 4) : n == 2 ? 2 : 1; }
+
 template <int N, int G, class T, class Format>
-__global__ void __launch_bounds__(packed_mma_threads, N == 1   ? 4
-                                                      : N == 2 ? 2
-                                                               : 1)
+__global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Format::has_table))
     packed_mma_kernel(const __grid_constant__ PackedRows<Format> work, int held, Divisor<int32_t> group_blocks) {
   using namespace packed;
   using Memory = PackedMmaMemory<Format, N, G>;
@@ -94,8 +95,15 @@ __global__ void __launch_bounds__(packed_mma_threads, N == 1   ? 4
   constexpr uint32_t ones = std::is_same_v<T, BFloat16> ? 0x3f803f80 : 0x3c003c00;
   extern __shared__ __align__(16) char memory[];
   __shared__ float table[16];
-  if constexpr (Format::has_table)
+  EntryBytes of_entries{};
+  if constexpr (Format::has_table) {
+    __shared__ EntryBytes entries;
     if (threadIdx.x < 16) table[threadIdx.x] = table_entry<Format>(threadIdx.x);
+    static constexpr EntryBytes all = entry_bytes<T, Format>();
+    if (threadIdx.x < 16) entries.word[threadIdx.x / 4][threadIdx.x % 4] = all.word[threadIdx.x / 4][threadIdx.x % 4];
+    __syncthreads();
+    of_entries = entries;
+  }
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, r = lane / 4, c = lane % 4;
   int team = warp / G, member = warp % G;
 
@@ -115,7 +123,7 @@ __global__ void __launch_bounds__(packed_mma_threads, N == 1   ? 4
   int present = int(min(int64_t(held), work.count - first_column));
   // Rows and columns that are not there are computed from others or from what is in memory, and not written.
   auto row_of = [&](int k) { return min(first_row + k, work.rows - 1); };
-  // Columns of x are in pieces of 16 bytes, pairs of which are permuted so that four columns are in different banks.
+  // Columns of x are in chunks of 16 bytes, pairs of which are permuted so that four columns are in different banks.
   int at_column[N], permuted = r % 4 * 32;
 #pragma unroll
   for (int n = 0; n < N; ++n) at_column[n] = 8 * n + r < held ? (8 * n + r) * Memory::column_room : 0;
@@ -148,7 +156,7 @@ __global__ void __launch_bounds__(packed_mma_threads, N == 1   ? 4
         const uint8_t* begin = from[h] + (offset - before);
         unsigned char* to = weights_of_warp + stage * Memory::weights + (8 * h + r) * Memory::row_room;
 #pragma unroll
-        for (int k = 0; k < Memory::pieces; k += 4) {
+        for (int k = 0; k < Memory::chunks; k += 4) {
           int at = 16 * (k + c), there = 16;
           if constexpr (Memory::most_past > 0) there = min(16, left[h] - (offset - before + at));
           if (at < before + count) copy_async(to + at, begin + at, there);
@@ -168,12 +176,12 @@ __global__ void __launch_bounds__(packed_mma_threads, N == 1   ? 4
       }
       int element = tile * packed_mma_tile;
       bool inside = Memory::blocks == 1 || element + lane * 8 < int(columns);
-      const T* piece = inside ? from_x + element : from_x;
+      const T* chunk = inside ? from_x + element : from_x;
       unsigned char* to = x_of_team + stage * held * Memory::column_room;
 #pragma unroll 1
       for (int column = member; column < present; column += G) {
-        copy_async(to + column * Memory::column_room + (lane * 16 ^ column % 4 * 32), piece, inside ? 16 : 0);
-        piece += G * columns;
+        copy_async(to + column * Memory::column_room + (lane * 16 ^ column % 4 * 32), chunk, inside ? 16 : 0);
+        chunk += G * columns;
       }
     };
 
@@ -280,7 +288,8 @@ __global__ void __launch_bounds__(packed_mma_threads, N == 1   ? 4
               int slot = Format::parts_share ? 0 : part;
               uint32_t first_pair[2][parts], second_pair[2][parts];
 #pragma unroll
-              for (int h = 0; h < 2; ++h) value_pairs<T, Format>(bytes[h][part], first_pair[h], second_pair[h]);
+              for (int h = 0; h < 2; ++h)
+                value_pairs<T, Format>(bytes[h][part], first_pair[h], second_pair[h], of_entries);
               int element = block * Format::block + position<Format>(unit, part, c);
 #pragma unroll
               for (int n = 0; n < N; ++n) {

@@ -152,7 +152,7 @@ def benchmarks(size):
     yield marlin(8, shape, "bfloat16")
     yield q8_1(shape, "bfloat16")
     for format in ("Q4_K", "Q6_K", "Q8_0", "nf4", "int4"):
-        for count in (1, 8, 16):
+        for count in (1, 8, 16, 64):
             yield product(format, count, shape, "bfloat16")
     for format in ("Q4_K", "Q8_0"):
         yield gguf_dequantize(format, shape, "bfloat16")
