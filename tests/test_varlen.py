@@ -85,6 +85,40 @@ def test_a_sequence_has_the_same_bits_alone(dtype, d, values):
         np.testing.assert_array_equal(np.asarray(every[i][at]), np.asarray(alone[i]))
 
 
+@pytest.mark.parametrize("dtype, d, values", SIZES[1:4])
+@pytest.mark.parametrize("step", [0.02, -0.02, 0.5])
+def test_scores_that_grow_from_key_to_key(step, dtype, d, values):
+    """Also by less than what makes sums relative to another score, and by more."""
+    _, _, v, rates, dy, dlse = _arrays(dtype, d, values)
+    k = np.broadcast_to(np.arange(261)[:, None, None] * step / d, (261, 2, d))
+    q, k = sent.asarray(np.ones((200, 4, d))).astype(dtype), sent.asarray(k).astype(dtype)
+    starts, program = (
+        (_starts(0, 200), _starts(0, 261)),
+        {name: _program(name, scale=1.0) for name in ("native", "xla")},
+    )
+    got = program["native"](q, k, v, rates, dy, dlse, *starts)
+    exact = (x.astype(jnp.float64) for x in (q, k, v, rates, dy, dlse))
+    want = program["xla"](*exact, *starts)
+    eps = float(jnp.finfo(dtype).eps)
+    for name, a, b in zip(("y", "lse", "dq", "dk", "dv"), got[:5], want[:5], strict=True):
+        a, b = np.asarray(a, np.float64), np.asarray(b)
+        atol = (1e-5 if eps < 1e-6 or name == "lse" else 8 * eps) * max(1, np.abs(b).max())
+        np.testing.assert_allclose(a, b, rtol=0, atol=atol, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype, d, values", SIZES[1:4])
+def test_nan_of_a_query_stays_in_its_row(dtype, d, values):
+    arrays = _arrays(dtype, d, values)
+    program, starts = _program("native", is_causal=True), (_starts(*QUERIES), _starts(*KEYS))
+    want = program(*arrays, *starts)
+    row = QUERIES[2] + 40
+    got = program(arrays[0].at[row].set(jnp.nan), *arrays[1:], *starts)
+    for a, b in zip(got[:3], want[:3], strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        assert np.isnan(a[row]).all()
+        np.testing.assert_array_equal(np.delete(a, row, 0), np.delete(b, row, 0))
+
+
 def test_the_backward_function_is_the_gradient():
     q, k, v, rates, dy, _ = _arrays("float64", 5, 3)
     starts, options = (_starts(*QUERIES), _starts(*KEYS)), dict(is_causal=True, softcap=2.0)

@@ -176,8 +176,7 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
   KeyRange keys{block.tile.begin, min(block.tile.end, block.of.keys)}, seeing = work.queries_of(block.of, keys);
   int d = int(shape.d), values = int(shape.values), first = int(threadIdx.x) / 32 * m * mma_rows;
   int rows = int(block.tile.end - block.tile.begin), seen = int(keys.end - keys.begin);
-  int64_t begin = seeing.begin / size * size;
-  int group = int(shape.group());
+  int64_t begin = seeing.begin / size * size, group = shape.group();
   int end = int(max(seeing.end - begin, int64_t(0))), count = int(block.of.queries - begin);
   int64_t first_row = work.query_row(block.batch, block.of, begin, kv_head * group);
   int64_t distance = keys.begin - begin - block.of.shift;  // of the first query from the first key
@@ -197,7 +196,7 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
     from_dy.read(of_queries + to + Queries::bytes, count - at);
     __pipeline_commit();
   };
-  auto of_thread = [&](int at, int head) {
+  auto of_thread = [&](int at, int64_t head) {
     int64_t row = at + int64_t(threadIdx.x);
     return MmaQuery::of(gradient, first_row + head + row * shape.heads, int(threadIdx.x) < size && row < count);
   };
@@ -216,12 +215,14 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
     keep(of_thread(0, 0), 0);
   }
   uint32_t left = first * Keys::pitch + Keys::as_left();
-  int at = 0, stage = 0, head = 0;
+  int at = 0, stage = 0;
+  int64_t head = 0;
 #pragma unroll 1
   while (head < group && end > 0) {
     __pipeline_wait_prior(0);
     __syncthreads();  // this tile is there, and all have done with the one before
-    int next = at + size, next_head = head;
+    int next = at + size;
+    int64_t next_head = head;
     if (next >= end) {  // the rows of the next head begin again
       from_q.next += shape.d - next * from_q.stride;
       from_dy.next += shape.values - next * from_dy.stride;
