@@ -100,9 +100,11 @@ __global__ __launch_bounds__(tiny_block) void tiny_kernel(Tiny<T, Functor> work,
   int matrices = int(min(int64_t(plan.matrices), work.batches - first));
 #pragma unroll
   for (int k = 0; k < Functor::arrays; ++k) {
-    if (work.array[k].from == nullptr) continue;
-    const T* from = work.array[k].from + first * work.array[k].size();
-    tiny_move<T>(plan, k, matrices, [&](int e, int slot) { memory[slot] = from[e]; });
+    int64_t offset = first * work.array[k].size();
+    if (const T* from = work.array[k].from; from != nullptr)
+      tiny_move<T>(plan, k, matrices, [&](int e, int slot) { memory[slot] = from[offset + e]; });
+    if (const int32_t* from = work.array[k].from_integers; from != nullptr)
+      tiny_move<T>(plan, k, matrices, [&](int e, int slot) { memory[slot] = T(from[offset + e]); });
   }
   __syncthreads();
   // Teams after the last matrix compute with what is in their memory, since those of a warp stay in step.

@@ -85,6 +85,18 @@ BARACUDA_HD void exchange(Team team, Size rows, const Matrix& a, int i, S from, 
   }
 }
 
+// a(row, j) = value; row is another one for every matrix of a pack. There is nothing to write outside of the `rows`
+// rows.
+template <class Matrix, class S>
+BARACUDA_HD void scatter(const Matrix& a, int rows, S row, int j, S value) {
+  if constexpr (is_pack<S>) {
+    for (int k = 0; k < pack_lanes; ++k)
+      if (row[k] >= 0 && row[k] < Element<S>(rows)) a(int(row[k]), j)[k] = value[k];
+  } else {
+    if (row >= 0 && row < S(rows)) a(int(row), j) = value;
+  }
+}
+
 // body(matrix) on what is in a view of n x n, in registers where n is static.
 template <class S, class Size, class Body>
 BARACUDA_HD void on_square(View<S> view, Size n, const Body& body) {
