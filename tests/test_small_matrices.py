@@ -103,6 +103,131 @@ def test_the_gradient_of_triangular_systems_is_that_of_jax(n, left):
             np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
 
 
+def _cotangents(y):
+    """Of a function's results."""
+    rng = np.random.default_rng(4)
+    drawn = lambda x: rng.standard_normal(x.shape)
+    return [drawn(x) if jnp.issubdtype(x.dtype, jnp.floating) else None for x in jax.tree.leaves(y)]
+
+
+def _gradients(fun, implementation, *args):
+    """Of all floats among the results, and of each of them alone."""
+
+    @jax.jit
+    def run(*args):
+        y, pull = jax.vjp(lambda *args: jax.tree.leaves(fun(*args, implementation=implementation)), *args)
+        known = _cotangents(y)
+        none = [np.zeros(x.shape, jax.dtypes.float0) if ct is None else 0 * x for x, ct in zip(y, known, strict=True)]
+        full = [n if ct is None else sent.asarray(ct, x.dtype) for x, n, ct in zip(y, none, known, strict=True)]
+        alone = [k for k, ct in enumerate(known) if ct is not None] if len(known) > 1 else []
+        return [
+            pull(full),
+            *(
+                jax.vjp(lambda *a: jax.tree.leaves(fun(*a, implementation=implementation))[k], *args)[1](full[k])
+                for k in alone
+            ),
+        ]
+
+    return [np.asarray(x, np.float64) for x in jax.tree.leaves(run(*map(sent.asarray, args)))]
+
+
+DIFFERENTIATED = {
+    "cholesky": lambda x, **kind: bj.cholesky(x, **kind),
+    "cholesky upper": lambda x, **kind: bj.cholesky(x, upper=True, **kind),
+    "inverse": bj.inverse,
+    "det": bj.det,
+    "slogdet": bj.slogdet,
+    "lu_factor": bj.lu_factor,
+    "eigh": bj.eigh,
+    "eigh of equal values": lambda x, **kind: bj.eigh(x, degenerate="zero", **kind),
+    "solve": lambda x, **kind: bj.solve(x, jnp.cos(x[..., :1]), **kind),
+    "solve of many": lambda x, **kind: bj.solve(x, jnp.cos(x[..., :7]), **kind),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", SIDES)
+@pytest.mark.parametrize("name", DIFFERENTIATED)
+def test_gradients_are_those_of_plain_jax(name, n, dtype):
+    """In float64, of matrices whose eigenvalues are not close to each other."""
+    x = 0.3 * _drawn(n, "float64") / n**0.5 + np.diag(np.arange(n) + 2.0)
+    x = x.astype(dtype)
+    got = _gradients(DIFFERENTIATED[name], "native", x)
+    want = _gradients(DIFFERENTIATED[name], "xla", x.astype(np.float64))
+    for a, b in zip(got, want, strict=True):
+        _near(a, b, dtype, 200 * (n + 4))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 2), (32, 7), (2, 32), (1, 9), (9, 1)])
+def test_the_gradient_of_factors_of_any_shape(shape, dtype):
+    x = np.random.default_rng(3).standard_normal((9, *shape)).astype(dtype)
+    got, want = (_gradients(bj.lu_factor, kind, y) for kind, y in (("native", x), ("xla", x.astype(np.float64))))
+    for a, b in zip(got, want, strict=True):
+        _near(a, b, dtype, 20000)
+
+
+def _adjugate(x):
+    u, s, vh = np.linalg.svd(x)
+    others = np.array([np.prod(np.delete(s, i)) for i in range(len(s))])
+    return np.linalg.det(u) * np.linalg.det(vh) * (vh.T * others) @ u.T
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", SIDES)
+def test_the_gradient_of_determinants_of_singular_matrices(n, dtype):
+    """Of the rank n - 1, wherever the first zero pivot is, and of lower ones: plain JAX has zeros for some of these."""
+    x = _drawn(n, "float64", 7) / n**0.5
+    x[0], x[1, :, 0], x[2, 0], x[3, :, -1] = 0, 0, 0, x[3, :, 0]
+    x[4], x[5] = np.triu(x[4], 1), np.outer(x[5, 0], x[5, :, 0])
+    got = np.asarray(
+        jax.jit(lambda *xs: bj.det_backward(*xs, implementation="native"))(x.astype(dtype), np.ones(7, dtype))
+    )
+    error = np.abs(got - [_adjugate(one).T for one in x.astype(dtype).astype(np.float64)]).max()
+    assert error <= 20 * n * EPS[dtype]
+
+
+@pytest.mark.parametrize("n", [2, 4, 6])
+def test_the_gradient_of_equal_eigenvalues(n):
+    """Those of vectors are left out, or not finite; that of values is not affected."""
+    x, dw, dv = np.broadcast_to(np.eye(n), (2, n, n)), _drawn(n, "float64", 2)[:, 0], _drawn(n, "float64", 2)
+    w, v = _native(bj.eigh, x)
+    call = lambda degenerate: bj.eigh_backward(w, v, dw, dv, degenerate=degenerate, implementation="native")
+    np.testing.assert_allclose(call("zero"), dw[:, None] * np.eye(n), atol=1e-15)
+    assert not np.isfinite(np.asarray(call("nan"))).any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("n", [3, 7, 34])
+def test_gradients_as_functions(n, dtype):
+    """Those of matrices that have a kernel, of others, and of half precision, are jax.vjp's."""
+    x = sent.asarray(0.002 * _drawn(n, "float64", 2) + np.diag(1.2 ** (np.arange(n) - n / 2)), dtype)
+    b, kind = x[..., :2], "native" if n <= 32 else None
+
+    @jax.jit
+    def run(x, b):
+        found = {}
+        for name, fun, args, of in (
+            ("cholesky", bj.cholesky, (x @ x.mT,), bj.cholesky_backward),
+            ("inverse", bj.inverse, (x,), bj.inverse_backward),
+            ("solve", bj.solve, (x, b), lambda y, ct, **kind: bj.solve_backward(x, y, ct, **kind)),
+            ("lu_factor", bj.lu_factor, (x,), lambda y, p, ct, _, **kind: bj.lu_factor_backward(y, p, ct, **kind)),
+            ("det", bj.det, (x,), lambda y, ct, **kind: bj.det_backward(x, ct, **kind)),
+            ("slogdet", bj.slogdet, (x,), lambda s, y, _, ct, **kind: bj.slogdet_backward(x, ct, **kind)),
+            ("eigh", bj.eigh, (x,), bj.eigh_backward),
+        ):
+            y, pull = jax.vjp(lambda *args, fun=fun: jax.tree.leaves(fun(*args, implementation="xla")), *args)
+            cts = [np.zeros(t.shape, jax.dtypes.float0) if t.dtype == jnp.int32 else jnp.cos(t) for t in y]
+            found[name] = pull(cts), of(*y, *cts, implementation=kind)
+        return found
+
+    for name, (want, got) in run(x, b).items():
+        for g, e in zip(got if isinstance(got, tuple) else (got,), want, strict=True):
+            assert g.dtype == e.dtype == dtype
+            g, e = np.asarray(g, np.float64), np.asarray(e, np.float64)
+            assert np.abs(g - e).max() <= (1e-3 if dtype == "float32" else 0.3) * np.abs(e).max(), name
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [*((n, n) for n in SIDES), (5, 3), (3, 5), (32, 7), (2, 32)])
 def test_lu_is_scipys(shape, dtype):
@@ -269,6 +394,15 @@ ONE = {
     "lu": lambda x: bj.lu(x, implementation="native"),
     "slogdet": lambda x: bj.slogdet(x, implementation="native"),
     "eigh": lambda x: bj.eigh(x, implementation="native"),
+    "cholesky_backward": lambda x: bj.cholesky_backward(x, x, implementation="native"),
+    "inverse_backward": lambda x: bj.inverse_backward(x, x, implementation="native"),
+    "solve_backward": lambda x: bj.solve_backward(x, x, x, implementation="native"),
+    "lu_factor_backward": lambda x: bj.lu_factor_backward(
+        *bj.lu_factor(x, implementation="native"), x, implementation="native"
+    ),
+    "det_backward": lambda x: bj.det_backward(x, x[..., 0, 0], implementation="native"),
+    "slogdet_backward": lambda x: bj.slogdet_backward(x, x[..., 0, 0], implementation="native"),
+    "eigh_backward": lambda x: bj.eigh_backward(x[..., 0], x, x[..., 1], x, implementation="native"),
 }
 
 
@@ -347,6 +481,24 @@ def test_empty_matrices_and_batches(shape):
     assert [y.shape for y in _native(bj.eigh, x)] == [shape[:-1], shape]
     assert [y.shape for y in _native(bj.lu, x)] == [shape] * 3
     np.testing.assert_array_equal(_native(bj.det, x), np.ones(shape[:-2]))
+    w, number, pivots = (
+        x[..., 0] if shape[-1] else np.zeros(shape[:-1]),
+        np.zeros(shape[:-2]),
+        np.zeros(shape[:-1], np.int32),
+    )
+    for fun, args in (
+        (bj.cholesky_backward, (x, x)), (bj.inverse_backward, (x, x)), (bj.lu_factor_backward, (x, pivots, x)),
+        (bj.det_backward, (x, number)), (bj.slogdet_backward, (x, number)), (bj.eigh_backward, (w, x, w, x)),
+    ):  # fmt: skip
+        assert _native(fun, *args).shape == shape
+    assert [y.shape for y in _native(bj.solve_backward, x, x, x)] == [shape] * 2
+
+
+@pytest.mark.parametrize("n", [3, 6])
+def test_a_system_without_right_sides_has_zeros_as_the_gradient_of_a(n):
+    none = np.zeros((2, n, 0))
+    da, db = _native(bj.solve_backward, _drawn(n, "float64", 2), none, none)
+    assert (da == 0).all() and da.shape == (2, n, n) and db.shape == none.shape
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,15 @@
 
 from ._cholesky import cholesky
 from ._eigh import eig, eigh
+from ._gradients import (
+    cholesky_backward,
+    det_backward,
+    eigh_backward,
+    inverse_backward,
+    lu_factor_backward,
+    slogdet_backward,
+    solve_backward,
+)
 from ._lu import det, lu, lu_factor, slogdet
 from ._matrix_exp import matrix_exp
 from ._qr import batched_qr, geqrf, qr
@@ -18,20 +27,27 @@ __all__ = [
     "batched_svd",
     "batched_svda",
     "cholesky",
+    "cholesky_backward",
     "det",
+    "det_backward",
     "eig",
     "eigh",
+    "eigh_backward",
     "geqrf",
     "householder_product",
     "inverse",
+    "inverse_backward",
     "lstsq",
     "lu",
     "lu_factor",
+    "lu_factor_backward",
     "matrix_exp",
     "ormqr",
     "qr",
     "slogdet",
+    "slogdet_backward",
     "solve",
+    "solve_backward",
     "svd",
     "svdvals",
     "triangular_solve",

@@ -72,6 +72,11 @@ def _tangent(y, dx, *, upper):
     return (adjoint(dy) if upper else dy,)
 
 
+def _backward(y, dy, *, upper):
+    dx = jax.ShapeDtypeStruct(y.shape, y.dtype)
+    return kernel("cholesky_backward", "...nm, ...nm -> ...nm", y, dy, out=[dx], upper=upper)
+
+
 _op = of_small_matrices(
     "cholesky",
     cholesky,
@@ -82,6 +87,7 @@ _op = of_small_matrices(
     ),
     forward=(_reference, _native),
     tangent=(_tangent,),
+    backward=_backward,
     residuals=("y",),
     like="y",
 )

@@ -99,6 +99,15 @@ def _native(x, *, degenerate, save):
     return kernel("eigh", "...nm -> ...n, ...nm", x, out=out)[: None if save else 1]
 
 
+def _backward(w, v, dw, dv, *, degenerate):
+    dx = [jax.ShapeDtypeStruct(v.shape, v.dtype)]
+    if dv is None:
+        return kernel("eigenvalues_backward", "...nm, ...m -> ...nm", v, dw, out=dx)
+    dw = jnp.zeros_like(w) if dw is None else dw
+    dims, drops_equal = "...m, ...nm, ...m, ...nm -> ...nm", degenerate == "zero"
+    return kernel("eigh_backward", dims, w, v, dw, dv, out=dx, drops_equal=drops_equal)
+
+
 @facade_api("cusolver")
 def eig(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Array, Array]:
     """Eigenvalues and right eigenvectors of square matrices.
@@ -157,9 +166,11 @@ _op = of_small_matrices(
     (*_CASES, case("degenerate", (2, 3, 3), degenerate="zero"), case("of a team", (2, 5, 5))),
     forward=(lambda x, *, degenerate: _eigh(x, degenerate=degenerate), _native),
     tangent=(lambda w, v, dx, *, degenerate: _tangent(w, v, hermitian(dx), degenerate=degenerate),),
+    backward=_backward,
     residuals=("w", "v"),
     results=("w", "v"),
     outputs=("w", "v"),
     like="v",
+    sometimes=("eigenvalues_backward",),
 )
 one_matrix("eig", eig, _CASES, dtypes=checks.COMPLEX, outputs=("w",), own_rules=True)

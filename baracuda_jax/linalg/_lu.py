@@ -133,6 +133,11 @@ def _tangent(packed, order, dx):
     return (matmul(lower, jnp.tril(inner, -1)) + matmul(jnp.triu(inner), upper),)
 
 
+def _backward(packed, order, dpacked):
+    dx = jax.ShapeDtypeStruct(packed.shape, packed.dtype)
+    return kernel("lu_backward", "...mn, ...m, ...mn -> ...mn", packed, order, dpacked, out=[dx])
+
+
 def _of_each(fun, x):
     """fun of each matrix. Versions of SciPy's functions in JAX differ in whether they take batches."""
     return explicit.mapped(fun, x.ndim - 2)(x)
@@ -180,6 +185,15 @@ def _det_native(x, *, save):
 
 def _det_tangent(x, dx):
     return jax.jvp(lambda x: (_det(x),), (x,), (dx,))[1]
+
+
+def _of_number(target, x, dy):
+    """The cotangent of x, of that of a number of each matrix."""
+    return kernel(target, "...nm, ... -> ...nm", x, dy, out=[jax.ShapeDtypeStruct(x.shape, x.dtype)])
+
+
+def _det_backward(x, dy):
+    return _of_number("det_backward", x, dy)
 
 
 @compiled()
@@ -230,6 +244,10 @@ def _slogdet_tangent(x, dx):
     return jnp.zeros_like(of_size), of_size
 
 
+def _slogdet_backward(x, dsign, dlogabsdet):
+    return (jnp.zeros_like(x),) if dlogabsdet is None else _of_number("slogdet_backward", x, dlogabsdet)
+
+
 @compiled()
 def _slogdet(x):
     sign, logabsdet = jnp.linalg.slogdet(wide(x))
@@ -250,7 +268,8 @@ _op = of_small_matrices(
     residuals=("lu", "order"),
     results=("lu", "pivots", "order"),
     like="lu",
-    kernels={"forward": ("lu",)},
+    backward=_backward,
+    kernels={"forward": ("lu",), "backward": ("lu_backward",)},
 )
 compose(
     "lu",
@@ -270,6 +289,7 @@ _det_op = of_small_matrices(
     _SQUARE,
     forward=(lambda x: (_det(x),), _det_native),
     tangent=(_det_tangent,),
+    backward=_det_backward,
     residuals=("x",),
     like="x",
     kernels={"forward": ("lu_diagonal",)},
@@ -280,6 +300,7 @@ _slogdet_op = of_small_matrices(
     _SQUARE,
     forward=(lambda x: tuple(jnp.linalg.slogdet(x)), _slogdet_native),
     tangent=(_slogdet_tangent,),
+    backward=_slogdet_backward,
     residuals=("x",),
     results=("sign", "logabsdet"),
     outputs=("sign", "logabsdet"),

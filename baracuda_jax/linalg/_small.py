@@ -1,6 +1,6 @@
 """Ops that have kernels for small matrices: which these are, and what their declarations share.
 
-Their derivatives are plain JAX: a tangent, and its transpose."""
+Their derivatives are a tangent in plain JAX and its transpose, for which some have kernels."""
 
 import jax
 import jax.numpy as jnp
@@ -62,8 +62,13 @@ def of_small_matrices(
     kernels=None,
     **more,
 ):
-    """An op that has kernels. `forward`, `tangent` and `backward` are a reference and a native body, or a reference alone;
-    `backward` may be left out for an op of x, of whose type the residual `like` is."""
+    """An op that has kernels. `forward`, `tangent` and `backward` are a reference and a native body, or a reference alone.
+    For an op of x, of whose type the residual `like` is, `backward` may be a native body alone, or left out."""
+    kernels = kernels or {"forward": (name,)}
+    if like is not None:
+        backward = (transposed(tangent[0], residuals, like), *((backward,) if backward else ()))
+    if len(backward) > 1 and "backward" not in kernels:
+        kernels = {**kernels, "backward": (f"{name}_backward",)}
     return declare(
         name,
         family="linalg",
@@ -76,8 +81,8 @@ def of_small_matrices(
         residuals=residuals,
         forward=Body(*forward),
         tangent=Body(*tangent),
-        backward=Body(*(backward or (transposed(tangent[0], residuals, like),))),
-        kernels=kernels or {"forward": (name,)},
+        backward=Body(*backward),
+        kernels=kernels,
         library="cusolver",
         batched=as_they_are,
         cut=CUT,

@@ -69,6 +69,11 @@ def _backward(a, y, dy):
     return -matmul(db, y.mT), db
 
 
+def _backward_native(a, y, dy):
+    out = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in (a, y)]
+    return kernel("solve_backward", "...nm, ...nk, ...nk -> ...nm, ...nk", a, y, dy, out=out)
+
+
 @facade_api("cusolver", has_kernels=True)
 def inverse(x: ArrayLike, *, implementation: Implementation = None) -> Array:
     """Inverse of square matrices.
@@ -109,6 +114,10 @@ def _inverse_native(x, *, save):
 
 def _inverse_tangent(y, dx):
     return (-matmul(y, matmul(dx, y)),)
+
+
+def _inverse_backward(y, dy):
+    return kernel("inverse_backward", "...nm, ...nm -> ...nm", y, dy, out=[jax.ShapeDtypeStruct(y.shape, y.dtype)])
 
 
 @facade_api("cusolver")
@@ -210,7 +219,7 @@ _op = of_small_matrices(
     ),
     forward=(lambda a, b: (jnp.linalg.solve(a, b),), _native),
     tangent=(_tangent,),
-    backward=(_backward,),
+    backward=(_backward, _backward_native),
     operands=("a", "b"),
     residuals=("a", "y"),
 )
@@ -220,6 +229,7 @@ _inverse_op = of_small_matrices(
     (case("a batch", (2, 4, 4)), case("two batches", (2, 1, 3, 3)), case("of a team", (2, 7, 7))),
     forward=(lambda x: (jnp.linalg.inv(x),), _inverse_native),
     tangent=(_inverse_tangent,),
+    backward=_inverse_backward,
     residuals=("y",),
     like="y",
 )

@@ -9,13 +9,14 @@ namespace baracuda {
 inline constexpr int tiny_largest = 32, tiny_static = 4;  // up to which a matrix is one lane's
 
 // One array of a call: [batches, rows, columns], which is read before the functor runs, or written after it, or both.
-// What is written may be integers, which the functor has as numbers.
+// What is read or written may be integers, which the functor has as numbers.
 template <class T>
 struct TinyArray {
   int rows, columns;
   const T* from = nullptr;
   T* to = nullptr;
   int32_t* integers = nullptr;
+  const int32_t* from_integers = nullptr;
   BARACUDA_HD int size() const { return rows * columns; }
 };
 

@@ -22,6 +22,15 @@ void load_packs(const T* from, int64_t count, int64_t size, tiny::Pack<T>* packs
   turn(rows, count, 0, size, to, lanes);
 }
 
+template <class T>
+void load_packs(const int32_t* from, int64_t count, int64_t size, tiny::Pack<T>* packs) {
+  constexpr int lanes = tiny::pack_lanes;
+  T* to = reinterpret_cast<T*>(packs);
+  if (count < lanes) std::fill(to, to + size * lanes, T(0));
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t j = 0; j < size; ++j) to[j * lanes + i] = T(from[i * size + j]);
+}
+
 template <class T, class To>
 void store_packs(const tiny::Pack<T>* packs, int64_t count, int64_t size, To* to) {
   const T* from = reinterpret_cast<const T*>(packs);
@@ -64,6 +73,8 @@ Status tiny_matrices(const Executor& executor, const Tiny<T, Functor>& work, int
           auto& array = work.array[i];
           if (array.from != nullptr)
             internal::load_packs(array.from + first * array.size(), count, array.size(), views[i].data);
+          if (array.from_integers != nullptr)
+            internal::load_packs<T>(array.from_integers + first * array.size(), count, array.size(), views[i].data);
         }
         constexpr bool is_unrolled = tiny::is_static<decltype(size)>;
         work.functor(tiny::Alone<is_unrolled>{}, size, work.k, views);

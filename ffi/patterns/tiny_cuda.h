@@ -29,28 +29,38 @@ struct TinyPlan {
 };
 
 // Members of a warp that have a matrix together. All teams of a warp are in step.
-template <int lanes>
+template <int lanes, class T>
 struct TinyTeam {
   static constexpr unsigned warp = 0xffffffffu;
+  static constexpr int members = lanes;
+
+  T* pairs;  // shared memory, of two numbers for each two members
 
   template <class Body>
   __device__ __forceinline__ void each(int first, int last, const Body& body) const {
     for (int i = threadIdx.x % lanes; i < last; i += lanes)
       if (i >= first) body(i);
   }
-  template <class Body>
-  __device__ __forceinline__ void each_two(int m, int n, const Body& body) const {
-    for (int both = threadIdx.x % lanes; both < m * n; both += lanes)
-      if (int k = both / n, l = both - k * n; k <= l) body(k, l);
-  }
-  template <class Make, class Body>
-  __device__ __forceinline__ void each_of(int m, int n, const Make& make, const Body& body) const {
-    for (int k = 0; k < m; ++k) {
-      auto made = make(k);
-      each(0, n, [&](int i) { body(made, i); });
-    }
-  }
   __device__ __forceinline__ void sync() const { __syncwarp(); }
+  __device__ __forceinline__ int index() const { return threadIdx.x % lanes; }
+  template <class S>
+  __device__ __forceinline__ S from(S x, int member) const {
+    return __shfl_sync(warp, x, member, lanes);
+  }
+  template <class S>
+  __device__ __forceinline__ S largest(S x) const {
+#pragma unroll
+    for (int distance = 1; distance < lanes; distance *= 2) x = max(x, __shfl_xor_sync(warp, x, distance));
+    return x;
+  }
+  template <class Pair>
+  __device__ __forceinline__ void share(int k, const Pair& pair) const {
+    reinterpret_cast<Pair*>(pairs)[k] = pair;
+  }
+  template <class Pair>
+  __device__ __forceinline__ Pair shared(int k) const {
+    return reinterpret_cast<const Pair*>(pairs)[k];
+  }
 
   // Magnitudes; NaN is the largest where it is the first, and smaller than all others elsewhere, as for tiny::Alone.
   template <class Value>
@@ -100,9 +110,11 @@ __global__ __launch_bounds__(tiny_block) void tiny_kernel(Tiny<T, Functor> work,
   int matrices = int(min(int64_t(plan.matrices), work.batches - first));
 #pragma unroll
   for (int k = 0; k < Functor::arrays; ++k) {
-    if (work.array[k].from == nullptr) continue;
-    const T* from = work.array[k].from + first * work.array[k].size();
-    tiny_move<T>(plan, k, matrices, [&](int e, int slot) { memory[slot] = from[e]; });
+    int64_t offset = first * work.array[k].size();
+    if (const T* from = work.array[k].from; from != nullptr)
+      tiny_move<T>(plan, k, matrices, [&](int e, int slot) { memory[slot] = from[offset + e]; });
+    if (const int32_t* from = work.array[k].from_integers; from != nullptr)
+      tiny_move<T>(plan, k, matrices, [&](int e, int slot) { memory[slot] = T(from[offset + e]); });
   }
   __syncthreads();
   // Teams after the last matrix compute with what is in their memory, since those of a warp stay in step.
@@ -113,7 +125,8 @@ __global__ __launch_bounds__(tiny_block) void tiny_kernel(Tiny<T, Functor> work,
   if constexpr (lanes == 1) {
     work.functor(tiny::Alone<true>{}, n, work.k, views);
   } else {
-    work.functor(TinyTeam<lanes>{}, n, work.k, views);
+    __shared__ __align__(16) T pairs[tiny_block];
+    work.functor(TinyTeam<lanes, T>{pairs + int(threadIdx.x) / lanes * lanes}, n, work.k, views);
   }
   __syncthreads();
 #pragma unroll

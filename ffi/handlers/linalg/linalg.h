@@ -36,6 +36,12 @@ Checks& of_batches(Checks& checks, const char* name, const ffi::AnyBuffer& other
                         describe(Dimensions(expected, sizeof...(sizes))), ", got ", describe(got));
 }
 
+// That y has the shape and the dtype of x.
+inline Checks& as_large(Checks& checks, const char* name, const ffi::AnyBuffer& y, const char* other,
+                        const ffi::AnyBuffer& x) {
+  return checks.same_shape(name, y, other, x).same_dtype(name, y, other, x);
+}
+
 // That a [batches..., n, n] and b [batches..., n, k] are linear systems, and y has the shape of b.
 inline Checks& systems(Checks& checks, const ffi::AnyBuffer& a, const ffi::AnyBuffer& b, const ffi::AnyBuffer& y) {
   square_matrices(checks, "a", a).same_dtype("b", b, "a", a).same_shape("y", y, "b", b).same_dtype("y", y, "a", a);

@@ -1,7 +1,7 @@
 // Eigenvalues and eigenvectors of Hermitian parts, by Jacobi's rotations of every pair of rows and columns.
 #pragma once
 
-#include "jacobi.h"
+#include "eigh_rows.h"
 
 namespace baracuda {
 namespace tiny {
@@ -21,21 +21,35 @@ struct Eigh {
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
     const View<S>&values = at[1], &turns = at[3];
-    on_square(at[0], n, [&](auto& x) {
-      on_square(at[2], n, [&](auto& v) {
-        S scale = prepare(team, n, x, v, values);
-        auto is_done = diagonalize(team, n, Upper<std::decay_t<decltype(x)>>{x}, v, turns);
-        is_done = is_done & is_finite(scale);
-        team.each(0, n, [&](int i) { values(i, 0) = choose(is_done, x(i, i) * scale, not_a_number<S>()); });
-        team.sync();
-        sort(team, n, values, Columns<std::decay_t<decltype(v)>>{n, v});
-        team.each(0, n, [&](int j) {
-          S sign = choose(is_done, sign_of_column(n, v, n, j), not_a_number<S>());
-          loop(n, 0, n, [&](int i) { v(i, j) = v(i, j) * sign; });
+    if constexpr (requires { Team::members; }) {
+      EighRows<Team, S> rows{team, team.index()};
+      S scale = rows.load(n, at[0]);
+      bool is_done = rows.diagonalize() && is_finite(scale);
+      rows.store(n, scale, is_done, values, at[2]);
+      fix_signs(team, n, at[2], is_done);
+    } else {
+      on_square(at[0], n, [&](auto& x) {
+        on_square(at[2], n, [&](auto& v) {
+          S scale = prepare(team, n, x, v, values);
+          auto is_done = diagonalize(team, n, Upper<std::decay_t<decltype(x)>>{x}, v, turns);
+          is_done = is_done & is_finite(scale);
+          team.each(0, n, [&](int i) { values(i, 0) = choose(is_done, x(i, i) * scale, not_a_number<S>()); });
+          team.sync();
+          sort(team, n, values, Columns<std::decay_t<decltype(v)>>{n, v});
+          fix_signs(team, n, v, is_done);
         });
-        team.sync();
       });
+    }
+  }
+
+  template <class Team, class Size, class V, class Condition>
+  BARACUDA_HD static void fix_signs(Team team, Size n, const V& v, Condition is_done) {
+    using S = typename V::Number;
+    team.each(0, n, [&](int j) {
+      S sign = choose(is_done, sign_of_column(n, v, n, j), not_a_number<S>());
+      loop(n, 0, n, [&](int i) { v(i, j) = v(i, j) * sign; });
     });
+    team.sync();
   }
 
   // x becomes its Hermitian part, divided by a power of two such that its largest element is about 1; v the identity.

@@ -7,9 +7,23 @@
 namespace baracuda {
 namespace tiny {
 
+// Row j is subtracted from those after it, so that column j becomes zeros there; instead of these it has the factors. A
+// column without a pivot is left as it is, zeros.
+template <class Team, class Size, class Matrix>
+BARACUDA_HD void eliminate_column(Team team, Size rows, int columns, const Matrix& a, int j) {
+  using S = typename Matrix::Number;
+  S pivot = a(j, j);
+  auto is_zero = pivot == all<S>(0);
+  team.each(j + 1, rows, [&](int i) {
+    S factor = choose(is_zero, a(i, j), a(i, j) / pivot);
+    a(i, j) = factor;
+    loop(rows, j + 1, columns, [&](int k) { a(i, k) = a(i, k) - factor * a(j, k); });
+  });
+  team.sync();
+}
+
 // a becomes U on and above the diagonal, and below it L, of which the diagonal of ones is not stored. exchanged(j,
-// from) says that row j was exchanged with row `from`, for each j in order. A column without a pivot is left as it is,
-// zeros.
+// from) says that row j was exchanged with row `from`, for each j in order.
 template <class Team, class Size, class Matrix, class Exchanged>
 BARACUDA_HD void eliminate(Team team, Size rows, int columns, const Matrix& a, const Exchanged& exchanged) {
   using S = typename Matrix::Number;
@@ -18,14 +32,7 @@ BARACUDA_HD void eliminate(Team team, Size rows, int columns, const Matrix& a, c
     exchange(team, rows, a, j, from, columns);
     exchanged(j, from);
     team.sync();
-    S pivot = a(j, j);
-    auto is_zero = pivot == all<S>(0);
-    team.each(j + 1, rows, [&](int i) {
-      S factor = choose(is_zero, a(i, j), a(i, j) / pivot);
-      a(i, j) = factor;
-      loop(rows, j + 1, columns, [&](int k) { a(i, k) = a(i, k) - factor * a(j, k); });
-    });
-    team.sync();
+    eliminate_column(team, rows, columns, a, j);
   });
 }
 

@@ -4,12 +4,13 @@
 // A size is an int, or std::integral_constant<int, n> for n <= 4: then the matrix that a functor works on is in
 // registers. A team has
 //   each(first, last, f)   f(i) for first <= i < last, every i by one member, i always by the same one
-//   each_two(m, n, f)      f(k, l) for k < m and k <= l < n
-//   each_of(m, n, make, f) f(make(k), i) for k < m and i < n, all of an i by one member, in the order of k
 //   sync()                 all see what others wrote before it
 //   first_largest(first, last, value)   the index, as a number, of the first of the largest value(i)
 //   of_matrix(condition)   whether it holds for any member, for each matrix
 //   any(condition)         whether it holds for any matrix that is computed in step with this one
+// One that has a matrix for itself also has
+//   each_two(m, n, f)      f(k, l) for k < m and k <= l < n
+//   each_of(m, n, make, f) f(make(k), i) for k < m and i < n, in the order of k
 #pragma once
 
 #include "number.h"
@@ -82,6 +83,18 @@ BARACUDA_HD void exchange(Team team, Size rows, const Matrix& a, int i, S from, 
       S here = a(i, j), there = a(other, j);
       a(i, j) = there, a(other, j) = here;
     });
+  }
+}
+
+// a(row, j) = value; row is another one for every matrix of a pack. There is nothing to write outside of the `rows`
+// rows.
+template <class Matrix, class S>
+BARACUDA_HD void scatter(const Matrix& a, int rows, S row, int j, S value) {
+  if constexpr (is_pack<S>) {
+    for (int k = 0; k < pack_lanes; ++k)
+      if (row[k] >= 0 && row[k] < Element<S>(rows)) a(int(row[k]), j)[k] = value[k];
+  } else {
+    if (row >= 0 && row < S(rows)) a(int(row), j) = value;
   }
 }
 

@@ -83,6 +83,17 @@ BARACUDA_HD S root(S x) {
   }
 }
 
+// 1 / root(x) of a normal x, up to about one rounding.
+template <class T>
+BARACUDA_HD T inverse_root(T x) {
+#ifdef __CUDA_ARCH__
+  T near = ::rsqrt(x);
+  return near + near * T(0.5) * (1 - x * near * near);
+#else
+  return 1 / std::sqrt(x);
+#endif
+}
+
 // Whether it holds for any of the matrices.
 template <class Condition>
 BARACUDA_HD bool holds_for_any(const Condition& condition) {
