@@ -1,5 +1,7 @@
 """LU factorizations with partial pivoting, and determinants."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
@@ -180,7 +182,7 @@ def _diagonal_kernel(x):
 
 def _det_native(x, *, save):
     found, sign = _diagonal_kernel(x)
-    return (found.prod(-1) * sign,)
+    return (_along_diagonal(jnp.multiply, found, 1) * sign,)
 
 
 def _det_tangent(x, dx):
@@ -236,7 +238,15 @@ def slogdet(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Arr
 
 def _slogdet_native(x, *, save):
     found, sign = _diagonal_kernel(x)
-    return (sign * jnp.sign(found).prod(-1), jnp.log(jnp.abs(found)).sum(-1))[: None if save else 1]
+    signs, logs = jnp.sign(found), jnp.log(jnp.abs(found))
+    outs = sign * _along_diagonal(jnp.multiply, signs, 1), _along_diagonal(jnp.add, logs, 0)
+    return outs[: None if save else 1]
+
+
+def _along_diagonal(combine, x, empty):
+    """Element by element: the order of a reduction would depend on the number of matrices."""
+    first = jnp.full(x.shape[:-1], empty, x.dtype)
+    return functools.reduce(combine, (x[..., i] for i in range(x.shape[-1])), first)
 
 
 def _slogdet_tangent(x, dx):
