@@ -87,6 +87,5 @@ def of_small_matrices(
         batched=as_they_are,
         cut=CUT,
         regime=by_matrices,
-        default="xla",  # the kernels were not timed on a GPU
         **more,
     )

@@ -1,5 +1,7 @@
 """Attention, positions, and caches of keys and values: a token for each sequence of a batch."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 
@@ -181,20 +183,31 @@ def _starts(batch, length):
 
 def varlen(batch, length, heads, groups, d, dtype):
     """Sequences of one length, as a batch in plain JAX."""
-    rows = batch * length
 
     def plain(*arrays):
         q, k, v = (x.reshape(batch, length, *x.shape[1:]) for x in arrays)
-        return jax.nn.dot_product_attention(q, k, v, is_causal=True).reshape(rows, heads, d)
+        return jax.nn.dot_product_attention(q, k, v, is_causal=True).reshape(batch * length, heads, d)
+
+    return _varlen([length] * batch, f"{batch} sequences", heads, groups, d, dtype, plain)
+
+
+def mixed(batch, length, heads, groups, d, dtype):
+    """Sequences of a sixteenth of the length to all of it, which a batch would pad."""
+    lengths = [max(1, round(length * (1 + 15 * i / (batch - 1)) / 16)) for i in range(batch)]
+    return _varlen(lengths, f"{batch} sequences of {lengths[0]} to {length}", heads, groups, d, dtype, None)
+
+
+def _varlen(lengths, title, heads, groups, d, dtype, plain):
+    rows, most = sum(lengths), max(lengths)
 
     def function(*arrays, implementation):
-        starts, most = _starts(batch, length), (length, length)
+        starts = jnp.asarray([0, *itertools.accumulate(lengths)], jnp.int32)
         return baracuda_jax.flash_sdpa_varlen(
-            *arrays, starts, starts, *most, is_causal=True, implementation=implementation
+            *arrays, starts, starts, most, most, is_causal=True, implementation=implementation
         )
 
     return Benchmark(
-        "flash_sdpa_varlen", f"[{rows}, {heads}, {d}], {batch} sequences", dtype,
+        "flash_sdpa_varlen", f"[{rows}, {heads}, {d}], {title}", dtype,
         lambda draws: tuple(draws.normal((rows, n, d)) for n in (heads, groups, groups)),
         function, plain,
         moving=3, needs=(0, 1, 2), rough=ROUGH[dtype],

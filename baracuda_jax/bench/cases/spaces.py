@@ -240,8 +240,9 @@ def _decodings(sizes, dtype):
 
 
 def _packed_attention(sizes, dtype):
-    """Of eight heads."""
-    return [attention.varlen(max(1, sizes.elements // (sizes.length * 8 * 64)), sizes.length, 8, 8, 64, dtype)]
+    """Of eight heads: sequences of one length, and of several."""
+    batch = max(1, sizes.elements // (sizes.length * 8 * 64))
+    return [attention.varlen(batch, sizes.length, 8, 8, 64, dtype), attention.mixed(4, sizes.length, 8, 8, 64, dtype)]
 
 
 def _of_weights(elements):
