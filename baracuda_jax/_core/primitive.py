@@ -30,7 +30,10 @@ def primitive(name, kind, body, cut_of, primitives, weak, op):
             try:
                 outs = compat.trace(body.typed, avals, params).out_avals
                 return [y.update(weak_type=is_weak) for y, is_weak in zip(outs, weakness(avals, outs), strict=True)]
-            except (compat.ShardingTypeError, ValueError):  # JAX raises either where it has no rule for what the body does
+            except (
+                compat.ShardingTypeError,
+                ValueError,
+            ):  # JAX raises either where it has no rule for what the body does
                 if not any(any(aval.sharding.spec) for aval in avals):
                     raise
                 outs = untyped(body.typed, avals, params)

@@ -241,5 +241,4 @@ _VARLEN = declare(
     cut=Partition(_labels, whole=frozenset({"rows", "keys", "sequences", "head", "d", "values"}), plain=True),
     kernels={"forward": ("varlen_attention",), "backward": ("varlen_attention_backward",)},
     library="cudnn",
-    default="xla",  # the kernels were not timed on a GPU
 )
