@@ -15,7 +15,7 @@ from ._ragged import bounds, packed, padded
 
 
 def regime(call):
-    """The keys of a sequence at most, the columns of a row, and how many times longer the queries are when they are padded."""
+    """The keys of a sequence at most, the columns of a row, and how many times more queries there are when padded."""
     *_, rows, _, columns = call.operand("query").shape
     (most, most_keys), sequences = call.params["most"], call.operand("cu_seqlens_q").shape[-1] - 1
     return {"length": most_keys, "inner": columns, "padding": sequences * most / max(rows, 1)}
