@@ -26,7 +26,8 @@ struct Block32 : Shared {
 
 template <int begin, int bytes>
 BARACUDA_HD void halves(const uint8_t* from, int i, Bytes& first, Bytes& second) {
-  Bytes both = bytes_at < begin % 4 == 0 && bytes % 4 == 0 > (from + begin + i * width);
+  constexpr int all = begin | bytes | 4, aligned = all & -all;
+  Bytes both = bytes_at<aligned>(from + begin + i * width);
   first = field<15>(both, 0), second = field<15>(both, 4);
 }
 
@@ -84,8 +85,8 @@ struct Q8_0 : Block32 {
   static constexpr int bytes = 34;
   static constexpr float offset = 128;
   static BARACUDA_HD void unpack(const uint8_t* from, int, int i, Bytes& first, Bytes& second) {
-    first = flipped(bytes_at<false>(from + 2 + i * width), 128);
-    second = flipped(bytes_at<false>(from + 18 + i * width), 128);
+    first = flipped(bytes_at<2>(from + 2 + i * width), 128);
+    second = flipped(bytes_at<2>(from + 18 + i * width), 128);
   }
   static BARACUDA_HD Factors factors(const uint8_t* from, int, int) { return {half_at(from), 0, 0}; }
 };

@@ -15,7 +15,7 @@ struct Neighbors : Block32 {
 struct HighFirst : Neighbors {
   static constexpr bool has_table = true;
   static BARACUDA_HD void unpack(const uint8_t* from, int, int i, Bytes& first, Bytes& second) {
-    Bytes both = bytes_at<true>(from + i * width);
+    Bytes both = bytes_at<4>(from + i * width);
     interleave(field<15>(both, 4), field<15>(both, 0), first, second);
   }
 };
@@ -62,7 +62,7 @@ struct Int4Centered : Neighbors {
   static constexpr const char* name = "Int4Centered";
   static constexpr float offset = 8;
   static BARACUDA_HD void unpack(const uint8_t* from, int, int i, Bytes& first, Bytes& second) {
-    Bytes both = bytes_at<true>(from + i * width);
+    Bytes both = bytes_at<4>(from + i * width);
     interleave(field<15>(both, 0), field<15>(both, 4), first, second);
   }
 };
