@@ -41,10 +41,12 @@ struct PackedMmaMemory {
   static constexpr int arrays = Format::has_arrays ? (1 + Format::has_zero) * factors * int(sizeof(float)) : 0;
   static constexpr int decoded = Format::has_arrays ? 0 : (1 + Format::has_shift) * factors * int(sizeof(float));
 
+  static constexpr int entries = Format::long_entries ? 16 * entry_room : 0;
+
   static __host__ __device__ int bytes(int held) {
     int staged = 2 * (packed_chains * (weights + arrays) + teams * held * column_room) + packed_chains * decoded;
     int summed = packed_chains * 16 * 8 * N * int(sizeof(float));
-    return staged > summed ? staged : summed;
+    return entries + (staged > summed ? staged : summed);
   }
 };
 
@@ -90,10 +92,13 @@ __device__ __noinline__ float packed_product(const PackedRows<Format>& work, int
 }
 
 // On a multiprocessor, which leaves 64, 80, 128 or 255 registers a thread. Tables are in registers.
-constexpr int packed_mma_blocks(int n, bool has_table) { return n == 1 ? (has_table ? 3 : 4) : n == 2 ? 2 : 1; }
+template <class Format>
+constexpr int packed_mma_blocks(int n) {
+  return n == 1 ? (Format::has_table && !Format::long_entries ? 3 : 4) : n == 2 ? 2 : 1;
+}
 
 template <int N, int G, class T, class Format>
-__global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Format::has_table))
+__global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks<Format>(N))
     packed_mma_kernel(const __grid_constant__ PackedRows<Format> work, int held, Divisor<int32_t> group_blocks) {
   using namespace packed;
   using Memory = PackedMmaMemory<Format, N, G>;
@@ -103,19 +108,29 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Forma
   constexpr uint32_t ones = std::is_same_v<T, BFloat16> ? 0x3f803f80 : 0x3c003c00;
   extern __shared__ __align__(16) char memory[];
   __shared__ float table[16];
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, r = lane / 4, c = lane % 4;
   EntryBytes of_entries{};
   if constexpr (Format::has_table) {
-    __shared__ EntryBytes entries;
     if (threadIdx.x < 16) table[threadIdx.x] = table_entry<Format>(threadIdx.x);
-    static constexpr EntryBytes all = entry_bytes<T, Format>();
-    if (threadIdx.x < 16) entries.word[threadIdx.x / 4][threadIdx.x % 4] = all.word[threadIdx.x / 4][threadIdx.x % 4];
-    __syncthreads();
-    of_entries = entries;
+    if constexpr (Format::long_entries) {
+      constexpr EntryWords all = entry_words<T, Format>();
+#pragma unroll
+      for (int i = 0; i < 16; ++i)
+        if (i / 2 == warp) reinterpret_cast<uint32_t*>(memory)[i * (entry_room / 4) + lane] = all.word[i];
+      __syncthreads();
+    } else {
+      __shared__ EntryBytes entries;
+      static constexpr EntryBytes all = entry_bytes<T, Format>();
+      if (threadIdx.x < 8) entries.word[threadIdx.x / 4][threadIdx.x % 4] = all.word[threadIdx.x / 4][threadIdx.x % 4];
+      __syncthreads();
+      of_entries = entries;
+    }
   }
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, r = lane / 4, c = lane % 4;
   int team = warp / G, member = warp % G;
 
-  unsigned char* room = reinterpret_cast<unsigned char*>(memory);
+  unsigned char *entries = reinterpret_cast<unsigned char*>(memory), *room = entries + Memory::entries;
+  int at_lane = 4 * lane;
+  keep(at_lane);
   unsigned char* stages_x = room + 2 * packed_chains * (Memory::weights + Memory::arrays);
   unsigned char* weights_of_warp = room + warp * 2 * Memory::weights;
   int lane_weights = warp * 2 * Memory::weights + r * Memory::row_room;
@@ -152,11 +167,19 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Forma
     }
     int left = 0;  // bytes of the data from the second of the rows on, as far as they matter
     if constexpr (Memory::most_past > 0) left = int(min(int64_t(data_end - from[1]), int64_t(0x7fffffff)));
-    const T* x = static_cast<const T*>(work.x) + batch * work.count * columns;
-    const T* from_x = x + (first_column + member) * columns + lane * 8;
+    const T* from_x = static_cast<const T*>(work.x) + (batch * work.count + first_column + member) * columns + lane * 8;
     keep(from_x);
     const uint8_t* from_factors = work.weights.data + (first_of_matrix + row_of(lane % 16)) * row_bytes;
-    int64_t first_group = (first_of_matrix + row_of(lane % 16)) * work.groups;
+    const float *from_scale = nullptr, *from_zero = nullptr;
+    if constexpr (Format::has_arrays) {
+      int64_t first_group = (first_of_matrix + row_of(lane % 16)) * work.groups;
+      from_scale = work.weights.scale + first_group;
+      keep(from_scale);
+      if constexpr (Format::has_zero) {
+        from_zero = work.weights.zero + first_group;
+        keep(from_zero);
+      }
+    }
 
     auto past = [&](const uint8_t* row, int tile) {
       if constexpr (Memory::most_past == 0) return 0;
@@ -190,10 +213,9 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Forma
         for (int k = 0; k < Memory::factors; k += 32) {
           int block = tile * Memory::blocks + k / 16 + lane / 16;
           bool there = block < int(work.blocks);
-          int64_t group = there ? first_group + group_blocks.quotient(block) : 0;
-          copy_async_word(to + k + lane, work.weights.scale + group, there);
-          if constexpr (Format::has_zero)
-            copy_async_word(to + Memory::factors + k + lane, work.weights.zero + group, there);
+          uint32_t group = there ? uint32_t(group_blocks.quotient(block)) : 0;
+          copy_async_word(to + k + lane, from_scale + group, there);
+          if constexpr (Format::has_zero) copy_async_word(to + Memory::factors + k + lane, from_zero + group, there);
         }
       }
       int element = tile * packed_mma_tile;
@@ -308,14 +330,20 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Forma
             Bytes bytes[2][2];
 #pragma unroll
             for (int h = 0; h < 2; ++h)
-              Format::unpack(row[h] + block * Format::bytes, unit, c, bytes[h][0], bytes[h][1]);
+              if constexpr (Format::long_entries)
+                bytes[h][0] = bytes_at<4>(row[h] + block * Format::bytes + c * width);
+              else
+                Format::unpack(row[h] + block * Format::bytes, unit, c, bytes[h][0], bytes[h][1]);
 #pragma unroll
             for (int part = 0; part < 2; ++part) {
               int slot = Format::parts_share ? 0 : part;
               uint32_t first_pair[2][parts], second_pair[2][parts];
 #pragma unroll
               for (int h = 0; h < 2; ++h)
-                value_pairs<T, Format>(bytes[h][part], first_pair[h], second_pair[h], of_entries);
+                if constexpr (Format::long_entries)
+                  entry_pairs<Format>(bytes[h][0], part, entries, at_lane, first_pair[h], second_pair[h]);
+                else
+                  value_pairs<T, Format>(bytes[h][part], first_pair[h], second_pair[h], of_entries);
               int at = 2 * (block * Format::block + position<Format>(unit, part, 0));  // of lane 0
 #pragma unroll
               for (int n = 0; n < N; ++n) {
@@ -362,7 +390,7 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Forma
     __pipeline_wait_prior(0);
     __syncthreads();
     constexpr int block_rows = 16 * G, block_columns = 8 * N, elements = block_rows * block_columns;
-    float* partial = reinterpret_cast<float*>(memory);
+    float* partial = reinterpret_cast<float*>(room);
 #pragma unroll
     for (int n = 0; n < N; ++n)
 #pragma unroll
@@ -383,8 +411,10 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Forma
       uint32_t again = __ballot_sync(~0u, there && !(fabsf(sum[0]) <= 3.402823466e38f));
       for (; again != 0; again &= again - 1) {
         int which = __ffs(int(again)) - 1, of = k - lane + which;
-        float product = packed_product<T>(work, first_of_matrix + block_row + of % block_rows,
-                                          x + (first_column + of / block_rows) * columns, group_blocks, table);
+        float product = packed_product<T>(work, work.matrix(batch) * work.rows + block_row + of % block_rows,
+                                          static_cast<const T*>(work.x) +
+                                              (batch * work.count + first_column + of / block_rows) * columns,
+                                          group_blocks, table);
         if (lane == which) sum[0] = product;
       }
       if (there) static_cast<T*>(work.y)[(batch * work.count + column) * work.rows + row] = T(sum[0]);

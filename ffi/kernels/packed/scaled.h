@@ -18,6 +18,8 @@ struct HighFirst : Neighbors {
     Bytes both = bytes_at<4>(from + i * width);
     interleave(field<15>(both, 4), field<15>(both, 0), first, second);
   }
+  // Where in the four bytes that are unpacked together the weight j of a part is.
+  static constexpr int bit(int part, int j) { return 8 * (2 * part + j / 2) + (j % 2 ? 0 : 4); }
 };
 
 struct NF4 : HighFirst {
