@@ -1,6 +1,6 @@
 // Values of packed weights as pairs of 16-bit floats, which tensor cores multiply. They are exact: integers of at most
 // 8 bits are in the last bits of a power of two, which is then subtracted, or left where sums of x are known, and
-// entries of tables are selected byte by byte, or read where they are sums of two floats.
+// entries of tables are selected byte by byte, or read from shared memory.
 #pragma once
 
 #include "../kernels/packed/bytes.h"
@@ -63,7 +63,9 @@ inline constexpr bool sums_of_x = Format::has_shift || Format::has_zero;
 
 // What pairs have more than the values.
 template <class T, class Format>
-inline constexpr float pairs_excess = !sums_of_x<Format> ? 0.0f : std::is_same_v<T, BFloat16> ? 128.0f : 1024.0f;
+inline constexpr float pairs_excess = !sums_of_x<Format>            ? 0.0f
+                                      : std::is_same_v<T, BFloat16> ? 128.0f
+                                                                    : 1024.0f;
 
 // The values of four bytes, the first two of them and the others. `of` has the bytes of entries, in registers: as
 // constants of the program each would be moved to one before it is used.
@@ -99,13 +101,13 @@ __device__ inline void value_pairs(packed::Bytes bytes, uint32_t (&first)[value_
   }
 }
 
-// Those of a part of four bytes, as sums of two floats. Entry i is at `entries` + 128 i, for each lane in a bank of its
-// own: `at_lane` is four times the lane.
+// The entries of a part of four bytes. Entry i is at `entries` + 128 i, for each lane in a bank of its own: `at_lane`
+// is four times the lane.
 inline constexpr int entry_room = 128;
 
 template <class Format>
 __device__ inline void entry_pairs(uint32_t bytes, int part, const unsigned char* entries, int at_lane,
-                                   uint32_t (&first)[2], uint32_t (&second)[2]) {
+                                   uint32_t (&first)[value_parts<Format>], uint32_t (&second)[value_parts<Format>]) {
   uint32_t word[4];
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
@@ -114,7 +116,8 @@ __device__ inline void entry_pairs(uint32_t bytes, int part, const unsigned char
     word[j] = *reinterpret_cast<const uint32_t*>(entries + ((at & 15 * entry_room) | at_lane));
   }
   first[0] = __byte_perm(word[0], word[1], 0x5410), second[0] = __byte_perm(word[2], word[3], 0x5410);
-  first[1] = __byte_perm(word[0], word[1], 0x7632), second[1] = __byte_perm(word[2], word[3], 0x7632);
+  if constexpr (Format::long_entries)
+    first[1] = __byte_perm(word[0], word[1], 0x7632), second[1] = __byte_perm(word[2], word[3], 0x7632);
 }
 
 }  // namespace internal

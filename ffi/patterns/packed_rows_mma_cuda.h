@@ -41,7 +41,9 @@ struct PackedMmaMemory {
   static constexpr int arrays = Format::has_arrays ? (1 + Format::has_zero) * factors * int(sizeof(float)) : 0;
   static constexpr int decoded = Format::has_arrays ? 0 : (1 + Format::has_shift) * factors * int(sizeof(float));
 
-  static constexpr int entries = Format::long_entries ? 16 * entry_room : 0;
+  // Entries of tables are read where that leaves registers that a thread needs, or takes fewer instructions.
+  static constexpr bool reads_entries = Format::has_table && (N == 1 || Format::long_entries);
+  static constexpr int entries = reads_entries ? 16 * entry_room : 0;
 
   static __host__ __device__ int bytes(int held) {
     int staged = 2 * (packed_chains * (weights + arrays) + teams * held * column_room) + packed_chains * decoded;
@@ -91,14 +93,11 @@ __device__ __noinline__ float packed_product(const PackedRows<Format>& work, int
   return sum;
 }
 
-// On a multiprocessor, which leaves 64, 80, 128 or 255 registers a thread. Tables are in registers.
-template <class Format>
-constexpr int packed_mma_blocks(int n) {
-  return n == 1 ? (Format::has_table && !Format::long_entries ? 3 : 4) : n == 2 ? 2 : 1;
-}
+// On a multiprocessor, which leaves 64, 128 or 255 registers a thread.
+constexpr int packed_mma_blocks(int n) { return n == 1 ? 4 : n == 2 ? 2 : 1; }
 
 template <int N, int G, class T, class Format>
-__global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks<Format>(N))
+__global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
     packed_mma_kernel(const __grid_constant__ PackedRows<Format> work, int held, Divisor<int32_t> group_blocks) {
   using namespace packed;
   using Memory = PackedMmaMemory<Format, N, G>;
@@ -112,7 +111,7 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks<Format>(
   EntryBytes of_entries{};
   if constexpr (Format::has_table) {
     if (threadIdx.x < 16) table[threadIdx.x] = table_entry<Format>(threadIdx.x);
-    if constexpr (Format::long_entries) {
+    if constexpr (Memory::reads_entries) {
       constexpr EntryWords all = entry_words<T, Format>();
 #pragma unroll
       for (int i = 0; i < 16; ++i)
@@ -330,8 +329,8 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks<Format>(
             Bytes bytes[2][2];
 #pragma unroll
             for (int h = 0; h < 2; ++h)
-              if constexpr (Format::long_entries)
-                bytes[h][0] = bytes_at<4>(row[h] + block * Format::bytes + c * width);
+              if constexpr (Memory::reads_entries)
+                bytes[h][0] = Format::packed(row[h] + block * Format::bytes, unit, c);
               else
                 Format::unpack(row[h] + block * Format::bytes, unit, c, bytes[h][0], bytes[h][1]);
 #pragma unroll
@@ -340,7 +339,7 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks<Format>(
               uint32_t first_pair[2][parts], second_pair[2][parts];
 #pragma unroll
               for (int h = 0; h < 2; ++h)
-                if constexpr (Format::long_entries)
+                if constexpr (Memory::reads_entries)
                   entry_pairs<Format>(bytes[h][0], part, entries, at_lane, first_pair[h], second_pair[h]);
                 else
                   value_pairs<T, Format>(bytes[h][part], first_pair[h], second_pair[h], of_entries);
@@ -411,10 +410,10 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks<Format>(
       uint32_t again = __ballot_sync(~0u, there && !(fabsf(sum[0]) <= 3.402823466e38f));
       for (; again != 0; again &= again - 1) {
         int which = __ffs(int(again)) - 1, of = k - lane + which;
-        float product = packed_product<T>(work, work.matrix(batch) * work.rows + block_row + of % block_rows,
-                                          static_cast<const T*>(work.x) +
-                                              (batch * work.count + first_column + of / block_rows) * columns,
-                                          group_blocks, table);
+        float product = packed_product<T>(
+            work, work.matrix(batch) * work.rows + block_row + of % block_rows,
+            static_cast<const T*>(work.x) + (batch * work.count + first_column + of / block_rows) * columns,
+            group_blocks, table);
         if (lane == which) sum[0] = product;
       }
       if (there) static_cast<T*>(work.y)[(batch * work.count + column) * work.rows + row] = T(sum[0]);

@@ -25,11 +25,19 @@ struct Block32 : Shared {
 };
 
 template <int begin, int bytes>
-BARACUDA_HD void halves(const uint8_t* from, int i, Bytes& first, Bytes& second) {
+BARACUDA_HD Bytes both_halves(const uint8_t* from, int i) {
   constexpr int all = begin | bytes | 4, aligned = all & -all;
-  Bytes both = bytes_at<aligned>(from + begin + i * width);
+  return bytes_at<aligned>(from + begin + i * width);
+}
+
+template <int begin, int bytes>
+BARACUDA_HD void halves(const uint8_t* from, int i, Bytes& first, Bytes& second) {
+  Bytes both = both_halves<begin, bytes>(from, i);
   first = field<15>(both, 0), second = field<15>(both, 4);
 }
+
+// Of formats with tables also: the bytes of both parts, `packed`, and where in four of them the weight j of a part is.
+constexpr BARACUDA_HD int bit_of_half(int part, int j) { return 8 * j + 4 * part; }
 
 struct Q4_0 : Block32 {
   static constexpr const char* name = "Q4_0";
@@ -104,6 +112,8 @@ struct IQ4_NL : Block32 {
   static constexpr int bytes = 18;
   static constexpr bool has_table = true;
   static constexpr BARACUDA_HD float entry(int i) { return Iq4Table::entry(i); }
+  static BARACUDA_HD Bytes packed(const uint8_t* from, int, int i) { return both_halves<2, bytes>(from, i); }
+  static constexpr BARACUDA_HD int bit(int part, int j) { return bit_of_half(part, j); }
   static BARACUDA_HD void unpack(const uint8_t* from, int, int i, Bytes& first, Bytes& second) {
     halves<2, bytes>(from, i, first, second);
   }
@@ -119,6 +129,8 @@ struct MXFP4 : Block32 {
     constexpr float table[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
     return table[i];
   }
+  static BARACUDA_HD Bytes packed(const uint8_t* from, int, int i) { return both_halves<1, bytes>(from, i); }
+  static constexpr BARACUDA_HD int bit(int part, int j) { return bit_of_half(part, j); }
   static BARACUDA_HD void unpack(const uint8_t* from, int, int i, Bytes& first, Bytes& second) {
     halves<1, bytes>(from, i, first, second);
   }

@@ -135,8 +135,12 @@ struct IQ4_XS : Block256 {
   static constexpr bool has_table = true, parts_share = true;
   static constexpr BARACUDA_HD float entry(int i) { return Iq4Table::entry(i); }
   static BARACUDA_HD int first(int unit, int part) { return 32 * unit + 16 * part; }
+  static BARACUDA_HD Bytes packed(const uint8_t* from, int unit, int i) {
+    return bytes_at<4>(from + 8 + 16 * unit + i * width);
+  }
+  static constexpr BARACUDA_HD int bit(int part, int j) { return bit_of_half(part, j); }
   static BARACUDA_HD void unpack(const uint8_t* from, int unit, int i, Bytes& first, Bytes& second) {
-    Bytes both = bytes_at<4>(from + 8 + 16 * unit + i * width);
+    Bytes both = packed(from, unit, i);
     first = field<15>(both, 0), second = field<15>(both, 4);
   }
   static BARACUDA_HD Factors factors(const uint8_t* from, int unit, int) {
