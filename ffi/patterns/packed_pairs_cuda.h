@@ -1,5 +1,5 @@
 // Values of packed weights as pairs of 16-bit floats, which tensor cores multiply. They are exact: integers of at most
-// 8 bits are in the last bits of a power of two, which is then subtracted, or left where sums of x are known, and
+// 8 bits are in the last bits of a power of two, which is then subtracted, or left where shifts can make up for it, and
 // entries of tables are selected byte by byte, or read from shared memory.
 #pragma once
 
@@ -61,11 +61,10 @@ inline constexpr int value_parts = Format::long_entries ? 2 : 1;
 template <class Format>
 inline constexpr bool sums_of_x = Format::has_shift || Format::has_zero;
 
-// What pairs have more than the values.
+// What pairs have more than the values, which shifts make up for. In bfloat16 that is little enough for sums in
+// float32, and in float16 it would be seen in results.
 template <class T, class Format>
-inline constexpr float pairs_excess = !sums_of_x<Format>            ? 0.0f
-                                      : std::is_same_v<T, BFloat16> ? 128.0f
-                                                                    : 1024.0f;
+inline constexpr float pairs_excess = sums_of_x<Format> && std::is_same_v<T, BFloat16> ? 128 : 0;
 
 // The values of four bytes, the first two of them and the others. `of` has the bytes of entries, in registers: as
 // constants of the program each would be moved to one before it is used.
@@ -86,7 +85,7 @@ __device__ inline void value_pairs(packed::Bytes bytes, uint32_t (&first)[value_
     constexpr bool is_bf16 = std::is_same_v<T, BFloat16>;
     constexpr uint32_t power = is_bf16 ? 0x43434343 : 0x64646464;  // in whose last bits a byte counts in ones
     first[0] = __byte_perm(bytes, power, 0x4140), second[0] = __byte_perm(bytes, power, 0x4342);
-    if constexpr (sums_of_x<Format>) {
+    if constexpr (pairs_excess<T, Format> > 0) {
       static_assert(Format::offset == 0);
     } else if constexpr (is_bf16 && Format::offset == 128) {
       // The last bit of eight makes 256 of the power 128, and is to count -128, or with a byte less 128, none.

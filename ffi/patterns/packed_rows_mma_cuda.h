@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
   // Rows and columns that are not there are computed from others or from what is in memory, and not written.
   auto row_of = [&](int k) { return min(first_row + k, work.rows - 1); };
   // Columns of x are in chunks of 16 bytes, pairs of which are permuted so that four columns are in different banks:
-  // `at_pair` has the place of the lane's weights in each of the four pairs of 128 bytes.
+  // `at_pair` has the position of the lane's weights in each of the four pairs of 128 bytes.
   int at_column[N], at_pair[4];
 #pragma unroll
   for (int k = 0; k < 4; ++k) at_pair[k] = (32 * k + 2 * position<Format>(0, 0, c)) ^ r % 4 * 32;
@@ -274,8 +274,8 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
 #pragma unroll
           for (int k = 0; k < Memory::factors / 32; ++k)
             if constexpr (Format::has_shift)
-              reinterpret_cast<float2*>(decoded)[32 * k + lane] = {by[k].scale,
-                                                                   fmaf(-excess, by[k].scale, by[k].shift)};
+              reinterpret_cast<float2*>(decoded)[32 * k + lane] = {
+                  by[k].scale, excess > 0 ? fmaf(-excess, by[k].scale, by[k].shift) : by[k].shift};
             else
               decoded[32 * k + lane] = by[k].scale;
           __syncwarp();
