@@ -1,6 +1,6 @@
 // Values of packed weights as pairs of 16-bit floats, which tensor cores multiply. They are exact: integers of at most
-// 8 bits are in the last bits of a power of two, which is then subtracted, and entries of tables are selected byte by
-// byte.
+// 8 bits are in the last bits of a power of two, which is then subtracted, or left where shifts can make up for it, and
+// entries of tables are selected byte by byte, or read from shared memory.
 #pragma once
 
 #include "../kernels/packed/bytes.h"
@@ -9,10 +9,14 @@
 namespace baracuda {
 namespace internal {
 
-// Entries of the table of a format times its multiple, each of four bytes: those of a 16-bit float, and those of what
-// is left of the entry, the lower byte first. Word k of a byte has that of the entries 4 k ... 4 k + 3.
+// Entries of the table of a format times its multiple: 16-bit floats, and in the upper bits those of what is left.
+struct EntryWords {
+  uint32_t word[16];
+};
+
+// The bytes of the 16-bit floats, the lower byte first. Word k of a byte has that of the entries 4 k ... 4 k + 3.
 struct EntryBytes {
-  uint32_t word[4][4];
+  uint32_t word[2][4];
 };
 
 template <class T>
@@ -30,20 +34,37 @@ constexpr uint32_t float_bits(double value, double& rounded) {
 }
 
 template <class T, class Format>
-constexpr EntryBytes entry_bytes() {
-  EntryBytes bytes{};
+constexpr EntryWords entry_words() {
+  EntryWords words{};
   for (int i = 0; i < 16; ++i) {
     double entry = double(Format::entry(i)) * Format::entry_multiple, high = 0, low = 0;
-    uint32_t all = float_bits<T>(entry, high);
-    if (Format::long_entries) all |= float_bits<T>(entry - high, low) << 16;
-    for (int k = 0; k < 4; ++k) bytes.word[k][i / 4] |= (all >> (8 * k) & 255u) << (i % 4 * 8);
+    words.word[i] = float_bits<T>(entry, high);
+    if (Format::long_entries) words.word[i] |= float_bits<T>(entry - high, low) << 16;
   }
+  return words;
+}
+
+template <class T, class Format>
+constexpr EntryBytes entry_bytes() {
+  EntryBytes bytes{};
+  for (int i = 0; i < 16; ++i)
+    for (int k = 0; k < 2; ++k)
+      bytes.word[k][i / 4] |= (entry_words<T, Format>().word[i] >> (8 * k) & 255u) << (i % 4 * 8);
   return bytes;
 }
 
 // How many floats a value is the sum of.
 template <class Format>
 inline constexpr int value_parts = Format::long_entries ? 2 : 1;
+
+// Whether products have the sums of x too, which shifts are multiplied by.
+template <class Format>
+inline constexpr bool sums_of_x = Format::has_shift || Format::has_zero;
+
+// What pairs have more than the values, which shifts make up for. In bfloat16 that is little enough for sums in
+// float32, and in float16 it would be seen in results.
+template <class T, class Format>
+inline constexpr float pairs_excess = sums_of_x<Format> && std::is_same_v<T, BFloat16> ? 128 : 0;
 
 // The values of four bytes, the first two of them and the others. `of` has the bytes of entries, in registers: as
 // constants of the program each would be moved to one before it is used.
@@ -54,20 +75,19 @@ __device__ inline void value_pairs(packed::Bytes bytes, uint32_t (&first)[value_
     // The four indices in 16 bits, of which three select an entry of each half, and the last one a half.
     uint32_t indices = __byte_perm(bytes | bytes >> 4, 0, 0x4420);
     uint32_t entry = indices & 0x7777, half = (indices >> 1 & 0x4444) | 0x3210;
+    uint32_t byte[2];
 #pragma unroll
-    for (int k = 0; k < value_parts<Format>; ++k) {
-      uint32_t byte[2];
-#pragma unroll
-      for (int j = 0; j < 2; ++j)
-        byte[j] = __byte_perm(__byte_perm(of.word[2 * k + j][0], of.word[2 * k + j][1], entry),
-                              __byte_perm(of.word[2 * k + j][2], of.word[2 * k + j][3], entry), half);
-      first[k] = __byte_perm(byte[0], byte[1], 0x5140), second[k] = __byte_perm(byte[0], byte[1], 0x7362);
-    }
+    for (int j = 0; j < 2; ++j)
+      byte[j] = __byte_perm(__byte_perm(of.word[j][0], of.word[j][1], entry),
+                            __byte_perm(of.word[j][2], of.word[j][3], entry), half);
+    first[0] = __byte_perm(byte[0], byte[1], 0x5140), second[0] = __byte_perm(byte[0], byte[1], 0x7362);
   } else {
     constexpr bool is_bf16 = std::is_same_v<T, BFloat16>;
     constexpr uint32_t power = is_bf16 ? 0x43434343 : 0x64646464;  // in whose last bits a byte counts in ones
     first[0] = __byte_perm(bytes, power, 0x4140), second[0] = __byte_perm(bytes, power, 0x4342);
-    if constexpr (is_bf16 && Format::offset == 128) {
+    if constexpr (pairs_excess<T, Format> > 0) {
+      static_assert(Format::offset == 0);
+    } else if constexpr (is_bf16 && Format::offset == 128) {
       // The last bit of eight makes 256 of the power 128, and is to count -128, or with a byte less 128, none.
       auto value = [](uint32_t pair) {
         return pair_difference<T>(pair & 0xff7fff7f, (pair & 0xff80ff80) ^ 0x00800080);
@@ -78,6 +98,25 @@ __device__ inline void value_pairs(packed::Bytes bytes, uint32_t (&first)[value_
       first[0] = pair_difference<T>(first[0], less), second[0] = pair_difference<T>(second[0], less);
     }
   }
+}
+
+// The entries of a part of four bytes. Entry i is at `entries` + 128 i, for each lane in a bank of its own: `at_lane`
+// is four times the lane.
+inline constexpr int entry_room = 128;
+
+template <class Format>
+__device__ inline void entry_pairs(uint32_t bytes, int part, const unsigned char* entries, int at_lane,
+                                   uint32_t (&first)[value_parts<Format>], uint32_t (&second)[value_parts<Format>]) {
+  uint32_t word[4];
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    int bit = Format::bit(part, j);
+    uint32_t at = bit > 7 ? bytes >> (bit - 7) : bytes << (7 - bit);
+    word[j] = *reinterpret_cast<const uint32_t*>(entries + ((at & 15 * entry_room) | at_lane));
+  }
+  first[0] = __byte_perm(word[0], word[1], 0x5410), second[0] = __byte_perm(word[2], word[3], 0x5410);
+  if constexpr (Format::long_entries)
+    first[1] = __byte_perm(word[0], word[1], 0x7632), second[1] = __byte_perm(word[2], word[3], 0x7632);
 }
 
 }  // namespace internal

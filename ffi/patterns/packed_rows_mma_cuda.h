@@ -41,16 +41,27 @@ struct PackedMmaMemory {
   static constexpr int arrays = Format::has_arrays ? (1 + Format::has_zero) * factors * int(sizeof(float)) : 0;
   static constexpr int decoded = Format::has_arrays ? 0 : (1 + Format::has_shift) * factors * int(sizeof(float));
 
+  // Entries of tables are read where that leaves registers that a thread needs, or takes fewer instructions.
+  static constexpr bool reads_entries = Format::has_table && (N == 1 || Format::long_entries);
+  static constexpr int entries = reads_entries ? 16 * entry_room : 0;
+
   static __host__ __device__ int bytes(int held) {
     int staged = 2 * (packed_chains * (weights + arrays) + teams * held * column_room) + packed_chains * decoded;
     int summed = packed_chains * 16 * 8 * N * int(sizeof(float));
-    return staged > summed ? staged : summed;
+    return entries + (staged > summed ? staged : summed);
   }
 };
 
 // Waits for the `threads` threads of a team.
 __device__ inline void team_sync(int team, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(threads) : "memory");
+}
+
+// Keeps what is the same in all turns of a loop from being computed in each of them.
+__device__ inline void keep(int& value) { asm volatile("" : "+r"(value)); }
+template <class T>
+__device__ inline void keep(const T*& at) {
+  asm volatile("" : "+l"(at));
 }
 
 // The sum of the products of a row of W and one of x, by the definition.
@@ -82,34 +93,47 @@ __device__ __noinline__ float packed_product(const PackedRows<Format>& work, int
   return sum;
 }
 
-// On a multiprocessor, which leaves 64, 80, 128 or 255 registers a thread. Tables are in registers.
-constexpr int packed_mma_blocks(int n, bool has_table) { return n == 1 ? (has_table ? 3 : 4) : n == 2 ? 2 : 1; }
+// On a multiprocessor, which leaves 64, 128 or 255 registers a thread.
+constexpr int packed_mma_blocks(int n) { return n == 1 ? 4 : n == 2 ? 2 : 1; }
 
 template <int N, int G, class T, class Format>
-__global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Format::has_table))
+__global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
     packed_mma_kernel(const __grid_constant__ PackedRows<Format> work, int held, Divisor<int32_t> group_blocks) {
   using namespace packed;
   using Memory = PackedMmaMemory<Format, N, G>;
   constexpr int units_of_block = Format::block / 32, parts = value_parts<Format>;
-  constexpr bool has_sums = Format::has_shift || Format::has_zero;
+  constexpr bool has_sums = sums_of_x<Format>;
+  constexpr float excess = pairs_excess<T, Format>;
   constexpr uint32_t ones = std::is_same_v<T, BFloat16> ? 0x3f803f80 : 0x3c003c00;
   extern __shared__ __align__(16) char memory[];
   __shared__ float table[16];
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, r = lane / 4, c = lane % 4;
   EntryBytes of_entries{};
   if constexpr (Format::has_table) {
-    __shared__ EntryBytes entries;
     if (threadIdx.x < 16) table[threadIdx.x] = table_entry<Format>(threadIdx.x);
-    static constexpr EntryBytes all = entry_bytes<T, Format>();
-    if (threadIdx.x < 16) entries.word[threadIdx.x / 4][threadIdx.x % 4] = all.word[threadIdx.x / 4][threadIdx.x % 4];
-    __syncthreads();
-    of_entries = entries;
+    if constexpr (Memory::reads_entries) {
+      constexpr EntryWords all = entry_words<T, Format>();
+#pragma unroll
+      for (int i = 0; i < 16; ++i)
+        if (i / 2 == warp) reinterpret_cast<uint32_t*>(memory)[i * (entry_room / 4) + lane] = all.word[i];
+      __syncthreads();
+    } else {
+      __shared__ EntryBytes entries;
+      static constexpr EntryBytes all = entry_bytes<T, Format>();
+      if (threadIdx.x < 8) entries.word[threadIdx.x / 4][threadIdx.x % 4] = all.word[threadIdx.x / 4][threadIdx.x % 4];
+      __syncthreads();
+      of_entries = entries;
+    }
   }
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, r = lane / 4, c = lane % 4;
   int team = warp / G, member = warp % G;
 
-  unsigned char* room = reinterpret_cast<unsigned char*>(memory);
+  unsigned char *entries = reinterpret_cast<unsigned char*>(memory), *room = entries + Memory::entries;
+  int at_lane = 4 * lane;
+  keep(at_lane);
   unsigned char* stages_x = room + 2 * packed_chains * (Memory::weights + Memory::arrays);
   unsigned char* weights_of_warp = room + warp * 2 * Memory::weights;
+  int lane_weights = warp * 2 * Memory::weights + r * Memory::row_room;
+  keep(lane_weights);
   float* arrays_of_warp =
       reinterpret_cast<float*>(room + packed_chains * 2 * Memory::weights + warp * 2 * Memory::arrays);
   unsigned char* x_of_team = stages_x + team * 2 * held * Memory::column_room;
@@ -123,8 +147,11 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Forma
   int present = int(min(int64_t(held), work.count - first_column));
   // Rows and columns that are not there are computed from others or from what is in memory, and not written.
   auto row_of = [&](int k) { return min(first_row + k, work.rows - 1); };
-  // Columns of x are in chunks of 16 bytes, pairs of which are permuted so that four columns are in different banks.
-  int at_column[N], permuted = r % 4 * 32;
+  // Columns of x are in chunks of 16 bytes, pairs of which are permuted so that four columns are in different banks:
+  // `at_pair` has the position of the lane's weights in each of the four pairs of 128 bytes.
+  int at_column[N], at_pair[4];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) at_pair[k] = (32 * k + 2 * position<Format>(0, 0, c)) ^ r % 4 * 32;
 #pragma unroll
   for (int n = 0; n < N; ++n) at_column[n] = 8 * n + r < held ? (8 * n + r) * Memory::column_room : 0;
 
@@ -132,34 +159,51 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Forma
     int64_t matrix = work.matrix(batch), first_of_matrix = matrix * work.rows;
     int used = matrix < 0 ? 0 : tiles;  // the same for all threads of the block
     const uint8_t* from[2];
-    int left[2];  // bytes of the data from there on, as far as they matter
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       from[h] = work.weights.data + (first_of_matrix + row_of(8 * h + r)) * row_bytes;
-      left[h] = int(min(int64_t(data_end - from[h]), int64_t(0x7fffffff)));
+      keep(from[h]);
     }
-    const T* x = static_cast<const T*>(work.x) + batch * work.count * columns;
-    const T* from_x = x + (first_column + member) * columns + lane * 8;
+    int left = 0;  // bytes of the data from the second of the rows on, as far as they matter
+    if constexpr (Memory::most_past > 0) left = int(min(int64_t(data_end - from[1]), int64_t(0x7fffffff)));
+    const T* from_x = static_cast<const T*>(work.x) + (batch * work.count + first_column + member) * columns + lane * 8;
+    keep(from_x);
     const uint8_t* from_factors = work.weights.data + (first_of_matrix + row_of(lane % 16)) * row_bytes;
-    int64_t first_group = (first_of_matrix + row_of(lane % 16)) * work.groups;
+    const float *from_scale = nullptr, *from_zero = nullptr;
+    if constexpr (Format::has_arrays) {
+      int64_t first_group = (first_of_matrix + row_of(lane % 16)) * work.groups;
+      from_scale = work.weights.scale + first_group;
+      keep(from_scale);
+      if constexpr (Format::has_zero) {
+        from_zero = work.weights.zero + first_group;
+        keep(from_zero);
+      }
+    }
 
     auto past = [&](const uint8_t* row, int tile) {
       if constexpr (Memory::most_past == 0) return 0;
       return int((uint32_t(reinterpret_cast<uintptr_t>(row)) + uint32_t(tile) * Memory::tile_bytes) & 15);
     };
     auto fetch = [&](int tile, int stage) {
-      int offset = tile * Memory::tile_bytes, count = Memory::tile_bytes;
-      if constexpr (Memory::blocks > 1) count = min(count, int(row_bytes) - offset);
+      int offset = tile * Memory::tile_bytes, rest = int(row_bytes) - offset;
+      // All the chunks of a tile that is within its row and followed by enough data, else those that are needed.
+      bool whole = Memory::blocks == 1 || rest >= Memory::tile_bytes;
+      if (Memory::most_past > 0) whole = whole && left - offset >= 16 * Memory::chunks;
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         int before = past(from[h], tile);
-        const uint8_t* begin = from[h] + (offset - before);
-        unsigned char* to = weights_of_warp + stage * Memory::weights + (8 * h + r) * Memory::row_room;
+        const uint8_t* begin = from[h] + (offset - before + 16 * c);
+        unsigned char* to = room + lane_weights + stage * Memory::weights + 8 * h * Memory::row_room + 16 * c;
+        if (whole) {
 #pragma unroll
-        for (int k = 0; k < Memory::chunks; k += 4) {
-          int at = 16 * (k + c), there = 16;
-          if constexpr (Memory::most_past > 0) there = min(16, left[h] - (offset - before + at));
-          if (at < before + count) copy_async(to + at, begin + at, there);
+          for (int k = 0; k < Memory::chunks; k += 4)
+            if (k + c < Memory::chunks) copy_async(to + 16 * k, begin + 16 * k, 16);
+        } else {
+#pragma unroll 1
+          for (int count = before + min(Memory::tile_bytes, rest) - 16 * c; count > 0; count -= 64) {
+            copy_async(to, begin, int(min(int64_t(16), int64_t(data_end - begin))));
+            to += 64, begin += 64;
+          }
         }
       }
       if constexpr (Format::has_arrays) {
@@ -168,10 +212,9 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Forma
         for (int k = 0; k < Memory::factors; k += 32) {
           int block = tile * Memory::blocks + k / 16 + lane / 16;
           bool there = block < int(work.blocks);
-          int64_t group = there ? first_group + group_blocks.quotient(block) : 0;
-          copy_async_word(to + k + lane, work.weights.scale + group, there);
-          if constexpr (Format::has_zero)
-            copy_async_word(to + Memory::factors + k + lane, work.weights.zero + group, there);
+          uint32_t group = there ? uint32_t(group_blocks.quotient(block)) : 0;
+          copy_async_word(to + k + lane, from_scale + group, there);
+          if constexpr (Format::has_zero) copy_async_word(to + Memory::factors + k + lane, from_zero + group, there);
         }
       }
       int element = tile * packed_mma_tile;
@@ -219,26 +262,30 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Forma
         if constexpr (!Format::has_arrays) {
           const uint8_t* row = rows + lane % 16 * Memory::row_room + past(from_factors, tile);
           int there = int(work.blocks) - tile * Memory::blocks;
+          Factors by[Memory::factors / 32] = {};
 #pragma unroll
-          for (int k = 0; k < Memory::factors; k += 32) {
-            int group = k / 16 | lane / 16;
+          for (int k = 0; k < Memory::factors / 32; ++k) {
+            int group = 2 * k | lane / 16;
             int unit = Memory::groups == 16 ? group / 2 : Format::units_share ? group & ~1 : group;
             int part = Memory::groups == 16 || Format::units_share ? group % 2 : 0;
-            Factors by{};
             if (Memory::blocks == 1 || unit < there)
-              by = Format::factors(row + unit / units_of_block * Format::bytes, unit % units_of_block, part);
-            if constexpr (Format::has_shift)
-              reinterpret_cast<float2*>(decoded)[k + lane] = {by.scale, by.shift};
-            else
-              decoded[k + lane] = by.scale;
+              by[k] = Format::factors(row + unit / units_of_block * Format::bytes, unit % units_of_block, part);
           }
+#pragma unroll
+          for (int k = 0; k < Memory::factors / 32; ++k)
+            if constexpr (Format::has_shift)
+              reinterpret_cast<float2*>(decoded)[32 * k + lane] = {
+                  by[k].scale, excess > 0 ? fmaf(-excess, by[k].scale, by[k].shift) : by[k].shift};
+            else
+              decoded[32 * k + lane] = by[k].scale;
           __syncwarp();
         }
         const float* factors = decoded;
         if constexpr (Format::has_arrays) factors = arrays_of_warp + stage * (Memory::arrays / 4);
         const uint8_t* row[2];
 #pragma unroll
-        for (int h = 0; h < 2; ++h) row[h] = rows + (8 * h + r) * Memory::row_room + past(from[h], tile);
+        for (int h = 0; h < 2; ++h)
+          row[h] = room + lane_weights + stage * Memory::weights + 8 * h * Memory::row_room + past(from[h], tile);
         const unsigned char* tile_x = x_of_team + stage * held * Memory::column_room;
 
         constexpr int slots = Format::parts_share ? 1 : 2;
@@ -255,7 +302,7 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Forma
               scale = factors[of];
             }
             if constexpr (Format::entry_multiple > 1) scale *= 1.0f / Format::entry_multiple;
-            if constexpr (Format::has_zero) shift = -(scale * factors[Memory::factors + of]);
+            if constexpr (Format::has_zero) shift = -(scale * (excess + factors[Memory::factors + of]));
 #pragma unroll
             for (int n = 0; n < N; ++n)
 #pragma unroll
@@ -265,7 +312,7 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Forma
               }
           }
         };
-#pragma unroll(N == 1 ? 2 : 1)
+#pragma unroll(N == 1 ? 4 : 1)
         for (int first = 0; first < 8; first += 2) {
 #pragma unroll
           for (int side = 0; side < 2; ++side) {
@@ -282,18 +329,24 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Forma
             Bytes bytes[2][2];
 #pragma unroll
             for (int h = 0; h < 2; ++h)
-              Format::unpack(row[h] + block * Format::bytes, unit, c, bytes[h][0], bytes[h][1]);
+              if constexpr (Memory::reads_entries)
+                bytes[h][0] = Format::packed(row[h] + block * Format::bytes, unit, c);
+              else
+                Format::unpack(row[h] + block * Format::bytes, unit, c, bytes[h][0], bytes[h][1]);
 #pragma unroll
             for (int part = 0; part < 2; ++part) {
               int slot = Format::parts_share ? 0 : part;
               uint32_t first_pair[2][parts], second_pair[2][parts];
 #pragma unroll
               for (int h = 0; h < 2; ++h)
-                value_pairs<T, Format>(bytes[h][part], first_pair[h], second_pair[h], of_entries);
-              int element = block * Format::block + position<Format>(unit, part, c);
+                if constexpr (Memory::reads_entries)
+                  entry_pairs<Format>(bytes[h][0], part, entries, at_lane, first_pair[h], second_pair[h]);
+                else
+                  value_pairs<T, Format>(bytes[h][part], first_pair[h], second_pair[h], of_entries);
+              int at = 2 * (block * Format::block + position<Format>(unit, part, 0));  // of lane 0
 #pragma unroll
               for (int n = 0; n < N; ++n) {
-                uint2 with = *reinterpret_cast<const uint2*>(tile_x + at_column[n] + (element * 2 ^ permuted));
+                uint2 with = *reinterpret_cast<const uint2*>(tile_x + at_column[n] + at_pair[at / 32 % 4] + (at & ~96));
                 uint32_t b[2] = {with.x, with.y};
 #pragma unroll
                 for (int k = 0; k < parts; ++k) {
@@ -336,7 +389,7 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Forma
     __pipeline_wait_prior(0);
     __syncthreads();
     constexpr int block_rows = 16 * G, block_columns = 8 * N, elements = block_rows * block_columns;
-    float* partial = reinterpret_cast<float*>(memory);
+    float* partial = reinterpret_cast<float*>(room);
 #pragma unroll
     for (int n = 0; n < N; ++n)
 #pragma unroll
@@ -357,8 +410,10 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N, Forma
       uint32_t again = __ballot_sync(~0u, there && !(fabsf(sum[0]) <= 3.402823466e38f));
       for (; again != 0; again &= again - 1) {
         int which = __ffs(int(again)) - 1, of = k - lane + which;
-        float product = packed_product<T>(work, first_of_matrix + block_row + of % block_rows,
-                                          x + (first_column + of / block_rows) * columns, group_blocks, table);
+        float product = packed_product<T>(
+            work, work.matrix(batch) * work.rows + block_row + of % block_rows,
+            static_cast<const T*>(work.x) + (batch * work.count + first_column + of / block_rows) * columns,
+            group_blocks, table);
         if (lane == which) sum[0] = product;
       }
       if (there) static_cast<T*>(work.y)[(batch * work.count + column) * work.rows + row] = T(sum[0]);

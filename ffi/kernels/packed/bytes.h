@@ -14,12 +14,16 @@ typedef float Floats __attribute__((vector_size(64)));
 #endif
 inline constexpr int width = sizeof(Bytes);
 
-// `aligned` says that the address is a multiple of 4. Otherwise the two words that have the bytes are read, and no word
-// that has none of them.
-template <bool aligned>
+// The address is a multiple of `aligned`: 1, 2 or 4. Where it may be odd, the two words that have the bytes are read,
+// and no word that has none of them.
+template <int aligned>
 BARACUDA_HD Bytes bytes_at(const uint8_t* from) {
 #ifdef __CUDA_ARCH__
-  if constexpr (aligned) return *reinterpret_cast<const uint32_t*>(from);
+  if constexpr (aligned == 4) return *reinterpret_cast<const uint32_t*>(from);
+  if constexpr (aligned == 2) {
+    const uint16_t* half = reinterpret_cast<const uint16_t*>(from);
+    return __byte_perm(half[0], half[1], 0x5410);
+  }
   uint32_t past = uint32_t(reinterpret_cast<uintptr_t>(from)) & 3;
   uint32_t low = *reinterpret_cast<const uint32_t*>(from - past);
   uint32_t high = *reinterpret_cast<const uint32_t*>(from + (past ? 4 - int(past) : 0));

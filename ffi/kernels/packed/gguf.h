@@ -25,10 +25,19 @@ struct Block32 : Shared {
 };
 
 template <int begin, int bytes>
+BARACUDA_HD Bytes both_halves(const uint8_t* from, int i) {
+  constexpr int all = begin | bytes | 4, aligned = all & -all;
+  return bytes_at<aligned>(from + begin + i * width);
+}
+
+template <int begin, int bytes>
 BARACUDA_HD void halves(const uint8_t* from, int i, Bytes& first, Bytes& second) {
-  Bytes both = bytes_at < begin % 4 == 0 && bytes % 4 == 0 > (from + begin + i * width);
+  Bytes both = both_halves<begin, bytes>(from, i);
   first = field<15>(both, 0), second = field<15>(both, 4);
 }
+
+// Of formats with tables also: the bytes of both parts, `packed`, and where in four of them the weight j of a part is.
+constexpr BARACUDA_HD int bit_of_half(int part, int j) { return 8 * j + 4 * part; }
 
 struct Q4_0 : Block32 {
   static constexpr const char* name = "Q4_0";
@@ -84,8 +93,8 @@ struct Q8_0 : Block32 {
   static constexpr int bytes = 34;
   static constexpr float offset = 128;
   static BARACUDA_HD void unpack(const uint8_t* from, int, int i, Bytes& first, Bytes& second) {
-    first = flipped(bytes_at<false>(from + 2 + i * width), 128);
-    second = flipped(bytes_at<false>(from + 18 + i * width), 128);
+    first = flipped(bytes_at<2>(from + 2 + i * width), 128);
+    second = flipped(bytes_at<2>(from + 18 + i * width), 128);
   }
   static BARACUDA_HD Factors factors(const uint8_t* from, int, int) { return {half_at(from), 0, 0}; }
 };
@@ -103,6 +112,8 @@ struct IQ4_NL : Block32 {
   static constexpr int bytes = 18;
   static constexpr bool has_table = true;
   static constexpr BARACUDA_HD float entry(int i) { return Iq4Table::entry(i); }
+  static BARACUDA_HD Bytes packed(const uint8_t* from, int, int i) { return both_halves<2, bytes>(from, i); }
+  static constexpr BARACUDA_HD int bit(int part, int j) { return bit_of_half(part, j); }
   static BARACUDA_HD void unpack(const uint8_t* from, int, int i, Bytes& first, Bytes& second) {
     halves<2, bytes>(from, i, first, second);
   }
@@ -118,6 +129,8 @@ struct MXFP4 : Block32 {
     constexpr float table[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
     return table[i];
   }
+  static BARACUDA_HD Bytes packed(const uint8_t* from, int, int i) { return both_halves<1, bytes>(from, i); }
+  static constexpr BARACUDA_HD int bit(int part, int j) { return bit_of_half(part, j); }
   static BARACUDA_HD void unpack(const uint8_t* from, int, int i, Bytes& first, Bytes& second) {
     halves<1, bytes>(from, i, first, second);
   }

@@ -25,7 +25,7 @@ struct Q2_K : TwoBits {
   static constexpr int bytes = 84;
   static constexpr bool has_shift = true;
   static BARACUDA_HD void unpack(const uint8_t* from, int unit, int i, Bytes& first, Bytes& second) {
-    Bytes all = bytes_at<true>(from + 16 + 32 * half(unit) + side(unit) + i * width);
+    Bytes all = bytes_at<4>(from + 16 + 32 * half(unit) + side(unit) + i * width);
     first = field<3>(all, 2 * pair(unit)), second = field<3>(all, 2 * pair(unit) + 2);
   }
   static BARACUDA_HD Factors factors(const uint8_t* from, int unit, int part) {
@@ -39,8 +39,8 @@ struct Q3_K : TwoBits {
   static constexpr int bytes = 110;
   static constexpr float offset = 4;
   static BARACUDA_HD void unpack(const uint8_t* from, int unit, int i, Bytes& first, Bytes& second) {
-    Bytes low = bytes_at<false>(from + 32 + 32 * half(unit) + side(unit) + i * width);
-    Bytes high = bytes_at<false>(from + side(unit) + i * width);
+    Bytes low = bytes_at<2>(from + 32 + 32 * half(unit) + side(unit) + i * width);
+    Bytes high = bytes_at<2>(from + side(unit) + i * width);
     int at = pair(unit), bit = 4 * half(unit) + at;
     first = field<3>(low, 2 * at) | raised<2>(field<1>(high, bit));
     second = field<3>(low, 2 * at + 2) | raised<2>(field<1>(high, bit + 1));
@@ -77,7 +77,7 @@ struct Q4_K : FourBits {
   static constexpr const char* name = "Q4_K";
   static constexpr int bytes = 144;
   static BARACUDA_HD void unpack(const uint8_t* from, int unit, int i, Bytes& first, Bytes& second) {
-    Bytes both = bytes_at<true>(from + 16 + 16 * unit + i * width);
+    Bytes both = bytes_at<4>(from + 16 + 16 * unit + i * width);
     first = field<15>(both, 0), second = field<15>(both, 4);
   }
 };
@@ -86,8 +86,8 @@ struct Q5_K : FourBits {
   static constexpr const char* name = "Q5_K";
   static constexpr int bytes = 176;
   static BARACUDA_HD void unpack(const uint8_t* from, int unit, int i, Bytes& first, Bytes& second) {
-    Bytes both = bytes_at<true>(from + 48 + 16 * unit + i * width);
-    Bytes high = bytes_at<true>(from + 16 + unit % 2 * 16 + i * width);
+    Bytes both = bytes_at<4>(from + 48 + 16 * unit + i * width);
+    Bytes high = bytes_at<4>(from + 16 + unit % 2 * 16 + i * width);
     int bit = unit / 2 * 2;
     first = field<15>(both, 0) | raised<4>(field<1>(high, bit));
     second = field<15>(both, 4) | raised<4>(field<1>(high, bit + 1));
@@ -103,8 +103,8 @@ struct Q6_K : Block256 {
   }
   static BARACUDA_HD void unpack(const uint8_t* from, int unit, int i, Bytes& first, Bytes& second) {
     int side = unit % 2 * 16 + i * width, quarter = unit / 2 % 2;
-    Bytes low = bytes_at<false>(from + unit / 4 * 64 + quarter * 32 + side);
-    Bytes high = bytes_at<false>(from + 128 + unit / 4 * 32 + side);
+    Bytes low = bytes_at<2>(from + unit / 4 * 64 + quarter * 32 + side);
+    Bytes high = bytes_at<2>(from + 128 + unit / 4 * 32 + side);
     first = field<15>(low, 0) | raised<4>(field<3>(high, 2 * quarter));
     second = field<15>(low, 4) | raised<4>(field<3>(high, 2 * quarter + 4));
   }
@@ -121,8 +121,8 @@ struct Q8_K : Block256 {
   static constexpr float offset = 128;
   static BARACUDA_HD int first(int unit, int part) { return 32 * unit + 16 * part; }
   static BARACUDA_HD void unpack(const uint8_t* from, int unit, int i, Bytes& first, Bytes& second) {
-    first = flipped(bytes_at<true>(from + 4 + 32 * unit + i * width), 128);
-    second = flipped(bytes_at<true>(from + 20 + 32 * unit + i * width), 128);
+    first = flipped(bytes_at<4>(from + 4 + 32 * unit + i * width), 128);
+    second = flipped(bytes_at<4>(from + 20 + 32 * unit + i * width), 128);
   }
   static BARACUDA_HD Factors factors(const uint8_t* from, int, int) {
     return {bit_cast<float>(short_at(from) | short_at(from + 2) << 16), 0, 0};
@@ -135,8 +135,12 @@ struct IQ4_XS : Block256 {
   static constexpr bool has_table = true, parts_share = true;
   static constexpr BARACUDA_HD float entry(int i) { return Iq4Table::entry(i); }
   static BARACUDA_HD int first(int unit, int part) { return 32 * unit + 16 * part; }
+  static BARACUDA_HD Bytes packed(const uint8_t* from, int unit, int i) {
+    return bytes_at<4>(from + 8 + 16 * unit + i * width);
+  }
+  static constexpr BARACUDA_HD int bit(int part, int j) { return bit_of_half(part, j); }
   static BARACUDA_HD void unpack(const uint8_t* from, int unit, int i, Bytes& first, Bytes& second) {
-    Bytes both = bytes_at<true>(from + 8 + 16 * unit + i * width);
+    Bytes both = packed(from, unit, i);
     first = field<15>(both, 0), second = field<15>(both, 4);
   }
   static BARACUDA_HD Factors factors(const uint8_t* from, int unit, int) {

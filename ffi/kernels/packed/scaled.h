@@ -15,9 +15,11 @@ struct Neighbors : Block32 {
 struct HighFirst : Neighbors {
   static constexpr bool has_table = true;
   static BARACUDA_HD void unpack(const uint8_t* from, int, int i, Bytes& first, Bytes& second) {
-    Bytes both = bytes_at<true>(from + i * width);
+    Bytes both = packed(from, 0, i);
     interleave(field<15>(both, 4), field<15>(both, 0), first, second);
   }
+  static BARACUDA_HD Bytes packed(const uint8_t* from, int, int i) { return bytes_at<4>(from + i * width); }
+  static constexpr BARACUDA_HD int bit(int part, int j) { return 8 * (2 * part + j / 2) + (j % 2 ? 0 : 4); }
 };
 
 struct NF4 : HighFirst {
@@ -62,7 +64,7 @@ struct Int4Centered : Neighbors {
   static constexpr const char* name = "Int4Centered";
   static constexpr float offset = 8;
   static BARACUDA_HD void unpack(const uint8_t* from, int, int i, Bytes& first, Bytes& second) {
-    Bytes both = bytes_at<true>(from + i * width);
+    Bytes both = bytes_at<4>(from + i * width);
     interleave(field<15>(both, 0), field<15>(both, 4), first, second);
   }
 };
