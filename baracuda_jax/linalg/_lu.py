@@ -55,8 +55,10 @@ def lu(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Array, A
 @compiled()
 def _parts(x, packed, order):
     rank = min(packed.shape[-2:])
+    # Of a slice alone, and of more columns than rank that are sharded, XLA partitions the cotangent wrongly.
+    columns = jnp.where(jnp.arange(packed.shape[-1]) < rank, packed, 0)[..., :rank]
     lower, upper = (
-        jnp.tril(packed[..., :rank], -1) + identity(packed.shape[-2], rank, packed),
+        jnp.tril(columns, -1) + identity(packed.shape[-2], rank, packed),
         jnp.triu(packed)[..., :rank, :],
     )
     return rounded(x.dtype, _permutation(order, packed.dtype).mT, lower, upper)

@@ -13,13 +13,14 @@ matmul = functools.partial(jnp.matmul, precision=lax.Precision.HIGHEST)
 
 
 def matrices(op, name, x, square=False):
+    """x, each of its matrices on one device."""
     x = checks.array(op, name, x)
     checks.dtype(op, name, x, checks.INEXACT)
     if x.ndim < 2:
         raise ValueError(f"{op}: {name} must have at least two dimensions, got shape {x.shape}")
     if square and x.shape[-1] != x.shape[-2]:
         raise ValueError(f"{op}: {name} must be square matrices, of shape (..., n, n), got shape {x.shape}")
-    return x
+    return explicit.whole(x, (x.ndim - 2, x.ndim - 1))
 
 
 def same_batch(op, name, x, batch, other_name):

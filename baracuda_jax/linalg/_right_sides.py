@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.compiled import compiled
 from .._core.wide import wide
 from ._matrices import rounded
@@ -11,6 +11,7 @@ from ._matrices import rounded
 def right_sides(op, a, b, left=True):
     """a and b, which has as many rows, or columns where a is on the right."""
     b = checks.array(op, "b", b)
+    b = explicit.whole(b, range(max(0, b.ndim - 2), b.ndim))
     checks.same_dtype(op, "b", b, "a", a)
     if not b.ndim or b.shape[-2 if b.ndim > 1 and left else -1] != a.shape[-2]:
         matrix = f"(..., {a.shape[-2]}, k)" if left else f"(..., k, {a.shape[-2]})"
