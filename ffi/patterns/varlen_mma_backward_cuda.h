@@ -3,7 +3,6 @@
 // is added between blocks. The slopes of products are multiplied by the scale when they are summed.
 #pragma once
 
-#include "shared_memory_cuda.h"
 #include "varlen_mma_block_cuda.h"
 
 namespace baracuda {
@@ -146,9 +145,7 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
   for (int i = 0; i < m; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float slope = of_slope[i][half];
-      slope += __shfl_xor_sync(~0u, slope, 1);
-      slope += __shfl_xor_sync(~0u, slope, 2);
+      float slope = sum_of_row(of_slope[i][half]);
       int row = mma_row(first + mma_rows * i, half);
       if (threadIdx.x % 4 == 0 && row < rows) gradient.dslope[q_row + row * shape.heads] = slope;
       sums.each(i, half, [&](float& x, int) { x = row < seeing ? x * float(work.scale) : 0.f; });
@@ -292,30 +289,17 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
 
 template <class T, int columns, bool plain, class Sizes>
 Status varlen_mma_queries_of(const Executor& executor, const Varlen<T>& work, const VarlenGradient<T>& gradient) {
-  const VarlenShape& shape = work.shape;
-  int64_t tiles = RowTiles::count(shape.sequences, shape.queries, Sizes::rows);
-  int64_t blocks = tiles * shape.batches * shape.heads;
-  if (blocks > (int64_t(1) << 31) - 1) return {"there are more than 2^31 - 1 tiles of queries"};
   constexpr int bytes = (2 * Sizes::rows + 4 * Sizes::others) * mma_pitch(columns) * int(sizeof(T));
-  auto run = varlen_mma_queries<T, columns, plain, Sizes>;
-  if (Status status = allow_shared_memory(run, bytes); !status.ok()) return status;
-  run<<<unsigned(blocks), Sizes::threads, bytes, executor.stream>>>(work, tiles, gradient);
-  return launched();
+  return launch_mma(executor, varlen_mma_queries<T, columns, plain, Sizes>, work, false, Sizes::rows, Sizes::threads,
+                    bytes, gradient);
 }
 
 template <class T, int columns, bool plain, class Sizes>
 Status varlen_mma_keys_of(const Executor& executor, const Varlen<T>& work, const VarlenGradient<T>& gradient) {
-  const VarlenShape& shape = work.shape;
-  int64_t tiles = RowTiles::count(shape.sequences, shape.keys, Sizes::rows);
-  int64_t blocks = tiles * shape.batches * shape.kv_heads;
-  if (blocks > (int64_t(1) << 31) - 1) return {"there are more than 2^31 - 1 tiles of keys"};
-  if (blocks == 0) return {};
   constexpr int of_rows = 4 * Sizes::others * int(sizeof(float));
   constexpr int bytes = (2 * Sizes::rows + 4 * Sizes::others) * mma_pitch(columns) * int(sizeof(T)) + of_rows;
-  auto run = varlen_mma_keys<T, columns, plain, Sizes>;
-  if (Status status = allow_shared_memory(run, bytes); !status.ok()) return status;
-  run<<<unsigned(blocks), Sizes::threads, bytes, executor.stream>>>(work, tiles, gradient);
-  return launched();
+  return launch_mma(executor, varlen_mma_keys<T, columns, plain, Sizes>, work, true, Sizes::rows, Sizes::threads, bytes,
+                    gradient);
 }
 
 }  // namespace internal

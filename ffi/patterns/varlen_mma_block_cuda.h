@@ -2,6 +2,7 @@
 #pragma once
 
 #include "mma_rows_cuda.h"
+#include "shared_memory_cuda.h"
 #include "varlen.h"
 
 namespace baracuda {
@@ -46,6 +47,28 @@ __device__ MmaBlock mma_block_of(const Varlen<T>& work, int64_t tiles, int64_t s
   RowTiles cut = of_keys ? work.key_tiles(batch, size) : work.query_tiles(batch, size);
   RowTiles::Tile tile = mma_tile_of(cut, of_keys ? int64_t(number) : tiles - 1 - int64_t(number));
   return {batch, int64_t(head % heads), tile, work.sequence(batch, tile.sequence)};
+}
+
+// Runs a kernel of `threads` threads for each tile of `size` rows, of queries or of keys.
+template <class Kernel, class T, class... Results>
+Status launch_mma(const Executor& executor, Kernel kernel, const Varlen<T>& work, bool of_keys, int size, int threads,
+                  int bytes, const Results&... results) {
+  const VarlenShape& shape = work.shape;
+  int64_t tiles = RowTiles::count(shape.sequences, of_keys ? shape.keys : shape.queries, size);
+  int64_t blocks = tiles * shape.batches * (of_keys ? shape.kv_heads : shape.heads);
+  if (blocks > (int64_t(1) << 31) - 1)
+    return {of_keys ? "there are more than 2^31 - 1 tiles of keys" : "there are more than 2^31 - 1 tiles of queries"};
+  if (blocks == 0) return {};
+  if (Status status = allow_shared_memory(kernel, bytes); !status.ok()) return status;
+  kernel<<<unsigned(blocks), threads, bytes, executor.stream>>>(work, tiles, results...);
+  return launched();
+}
+
+// The sum over the four lanes that have a row.
+__device__ inline float sum_of_row(float x) {
+  x += __shfl_xor_sync(~0u, x, 1);
+  x += __shfl_xor_sync(~0u, x, 2);
+  return x;
 }
 
 // What a warp's rows see of the others, counted from where the block's tiles of these begin: any of the rows none from

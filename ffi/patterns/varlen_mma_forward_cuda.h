@@ -6,7 +6,6 @@
 // units of log(2): so sums are seldom scaled.
 #pragma once
 
-#include "shared_memory_cuda.h"
 #include "varlen_mma_block_cuda.h"
 
 namespace baracuda {
@@ -159,9 +158,7 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
   for (int i = 0; i < m; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float sum = state[i][half].total;
-      sum += __shfl_xor_sync(~0u, sum, 1);
-      sum += __shfl_xor_sync(~0u, sum, 2);
+      float sum = sum_of_row(state[i][half].total);
       int row = mma_row(first + mma_rows * i, half);
       SoftmaxState<float> of{state[i][half].offset, row < seeing ? sum : 0.f};
       float scale = of.is_empty() ? 0.f : 1 / of.total;
@@ -173,15 +170,9 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
 
 template <class T, int columns, bool plain, class Sizes>
 Status varlen_mma_of(const Executor& executor, const Varlen<T>& work, T* y, float* lse) {
-  const VarlenShape& shape = work.shape;
-  int64_t tiles = RowTiles::count(shape.sequences, shape.queries, Sizes::queries);
-  int64_t blocks = tiles * shape.batches * shape.heads;
-  if (blocks > (int64_t(1) << 31) - 1) return {"there are more than 2^31 - 1 tiles of queries"};
   constexpr int bytes = (Sizes::queries + 4 * Sizes::keys) * mma_pitch(columns) * int(sizeof(T));
-  auto run = varlen_mma<T, columns, plain, Sizes>;
-  if (Status status = allow_shared_memory(run, bytes); !status.ok()) return status;
-  run<<<unsigned(blocks), Sizes::threads, bytes, executor.stream>>>(work, tiles, y, lse);
-  return launched();
+  return launch_mma(executor, varlen_mma<T, columns, plain, Sizes>, work, false, Sizes::queries, Sizes::threads, bytes,
+                    y, lse);
 }
 
 }  // namespace internal

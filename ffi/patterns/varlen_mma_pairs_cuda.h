@@ -191,18 +191,11 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
 
 template <class T, int columns, bool plain, class Sizes>
 Status varlen_mma_pairs_of(const Executor& executor, const Varlen<T>& work, const VarlenGradient<T>& gradient) {
-  const VarlenShape& shape = work.shape;
-  int64_t tiles = RowTiles::count(shape.sequences, shape.keys, Sizes::rows);
-  int64_t blocks = tiles * shape.batches * shape.kv_heads;
-  if (blocks > (int64_t(1) << 31) - 1) return {"there are more than 2^31 - 1 tiles of keys"};
-  if (blocks == 0) return {};
   constexpr int of_rows = 4 * Sizes::others * int(sizeof(float));
   constexpr int bytes = (2 * Sizes::rows + 4 * Sizes::others) * mma_pitch(columns) * int(sizeof(T)) + of_rows +
                         Sizes::threads * Sizes::others * int(sizeof(T));
-  auto run = varlen_mma_pairs<T, columns, plain, Sizes>;
-  if (Status status = allow_shared_memory(run, bytes); !status.ok()) return status;
-  run<<<unsigned(blocks), Sizes::threads, bytes, executor.stream>>>(work, tiles, gradient);
-  return launched();
+  return launch_mma(executor, varlen_mma_pairs<T, columns, plain, Sizes>, work, true, Sizes::rows, Sizes::threads,
+                    bytes, gradient);
 }
 
 }  // namespace internal

@@ -40,6 +40,22 @@ void require_saved(Checks& checks, const Array& states, ffi::DataType dtype, con
                ", got ", describe(dims));
 }
 
+// The results after y, where they are asked for: the last state, and the states before each chunk.
+struct MoreStates {
+  void *last = nullptr, *saved = nullptr;
+};
+template <class Arguments>
+MoreStates require_more(Checks& checks, const Arguments& of, ffi::RemainingRets more) {
+  checks.require(more.size() == 0 || more.size() == 2, "expected one or three results, got ", more.size() + 1);
+  if (more.size() == 0 || checks.failed()) return {};
+  auto last = more.get<ffi::AnyBuffer>(0), saved = more.get<ffi::AnyBuffer>(1);
+  checks.require(last.has_value() && saved.has_value(), "the results must be arrays");
+  if (checks.failed()) return {};
+  checks.same_shape("the last state", **last, "the state", of.state).same_dtype("the last state", **last, "A", of.a);
+  of.check_saved(checks, **saved);
+  return {(*last)->untyped_data(), (*saved)->untyped_data()};
+}
+
 // Cotangents, and gradients in the order of operands: all like what they belong to.
 template <class Arguments>
 void require_gradients(Checks& checks, const char* name, const ffi::AnyBuffer& x, const Arguments& of,
