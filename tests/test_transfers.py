@@ -31,7 +31,15 @@ def test_forward(op):
 
 # JAX's own transposition sends zeros, as of the slices of one array that stands for a sequence, and of a facade's plain JAX, or
 # such as is around a kernel.
-PLAIN = "concat", "cross_entropy_loss", "batch_paged_prefill", "paged_attention", "sdpa_block_sparse", "lu"
+PLAIN = (
+    "concat",
+    "cross_entropy_loss",
+    "batch_paged_prefill",
+    "paged_attention",
+    "sdpa_block_sparse",
+    "lu",
+    "batched_svda",
+)
 DERIVABLE = [op for op in KIN.values() if has_derivative(op) and op.name not in PLAIN and not op.is_facade]
 
 
