@@ -229,6 +229,13 @@ def reduced(terms, reduction, dtype, count=None):
     return terms.astype(dtype)
 
 
+def reduced_rows(terms, reduction, dtype, weights):
+    """The result of a term of each row. A mean divides by the sum of the rows' weights."""
+    if reduction == "mean":  # else XLA on a GPU gathers the terms in the one block that adds up the weights
+        terms, weights = jax.lax.optimization_barrier((terms, weights))
+    return reduced(terms, reduction, dtype, weights.sum())
+
+
 def hinge(h, *, slope_at_0=1):
     """The larger of h and 0. NaN propagates."""
     return jnp.where(h < 0 if slope_at_0 else h <= 0, jnp.zeros_like(h), h)

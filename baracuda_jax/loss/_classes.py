@@ -22,6 +22,7 @@ from ._arguments import (
     loss,
     number,
     reduced,
+    reduced_rows,
     reductions,
 )
 from ._scores import at_class, counted, dot, from_peak, is_class, limited, share, weights_of
@@ -93,7 +94,7 @@ def _nll(x, target, weight, *, axis, ignore_index, reduction):
     counts, _, index = counted(target, x.shape[axis], axis, ignore_index)
     terms = -at_class(index, wide(x), axis)
     weights = weights_of(weight, counts, index, axis, terms.dtype)
-    return reduced(terms * weights, reduction, x.dtype, weights.sum())
+    return reduced_rows(terms * weights, reduction, x.dtype, weights)
 
 
 def soft(op, x, target, weight, axis, label_smoothing, reduction, softcap=None):
@@ -171,4 +172,4 @@ def _margins(x, target, weight, *, axis, p, margin, reduction):
     h = jnp.where(is_class(index, x.shape[axis], axis) | ~along, 0, h)
     terms = (jnp.square(h) if p == 2 else h).sum(axis) / x.shape[axis]
     terms = terms if weight is None else terms * at_class(index, wide(weight), axis)
-    return reduced(terms, reduction, x.dtype, counts.astype(terms.dtype).sum())
+    return reduced_rows(terms, reduction, x.dtype, counts.astype(terms.dtype))

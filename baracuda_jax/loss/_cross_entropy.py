@@ -21,7 +21,7 @@ from ..reduce._kernels import reduce
 from ..reduce._partition import log_sum_exp_of_shards
 from ..reduce._references import log_sum_exp_reference
 from ..softmax._log_sum import total, weights
-from ._arguments import INDEX, ROWS, Reduction, class_index, class_weight, describe, number, reduced, reductions
+from ._arguments import INDEX, ROWS, Reduction, class_index, class_weight, describe, number, reduced_rows, reductions
 from ._classes import CLASS, DESCRIBED, case, scores, soft
 from ._scores import at_class, counted, is_class, limit, limited, share, weights_of
 
@@ -111,7 +111,7 @@ def _loss(x, index, nll, lse, weight, *, axis, smoothing, z_loss, softcap, reduc
         terms = (1 - smoothing) * terms - jnp.where(counts, log_p.sum(axis), 0) * (smoothing / x.shape[axis])
     if z_loss:
         terms = terms + z_loss * jnp.square(lse)
-    return reduced(terms, reduction, x.dtype, of_rows.sum())
+    return reduced_rows(terms, reduction, x.dtype, of_rows)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

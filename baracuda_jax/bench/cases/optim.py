@@ -41,10 +41,10 @@ def _step(name):
         return jnp.stack([p, state.mu, state.nu])
 
     def rows(p, g, m, v, implementation):
-        state = DistributedAdamState(jnp.int32(0), m.reshape(-1), (v * v).reshape(-1))
-        p, state = step(p, g, state, RATE, eps=EPS, implementation=implementation)
-        rows = jnp.stack([p.reshape(-1), state.mu, state.nu])  # in the shape of the step, which XLA fuses with it
-        return rows.reshape(3, *p.shape)
+        p, state = step(
+            p, g, DistributedAdamState(jnp.int32(0), m, v * v), RATE, eps=EPS, implementation=implementation
+        )
+        return jnp.stack([p, state.mu, state.nu])
 
     def sgd(p, g, m, implementation):
         p, state = step(p, g, SGDState(jnp.int32(1), m), RATE, momentum=DECAYS[0], implementation=implementation)
@@ -55,9 +55,10 @@ def _step(name):
 
 def steps(name, rows, columns):
     arrays = 3 if name == "sgd_step" else 4
+    shape = (rows * columns,) if name == "distributed_adam_step" else (rows, columns)  # of which its state is one row
     return Benchmark(
-        name, f"[{rows}, {columns}]", "float32",
-        lambda draws: tuple(draws.normal((rows, columns)) for _ in range(arrays)),
+        name, f"{list(shape)}", "float32",
+        lambda draws: tuple(draws.normal(shape) for _ in range(arrays)),
         _step(name), _written(name, jnp), lambda torch, *tensors: _written(name, torch)(*tensors),
         moving=arrays, passes=("forward",),
     )  # fmt: skip
