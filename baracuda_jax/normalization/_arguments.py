@@ -29,6 +29,14 @@ def slices(op, x, axis, **parameters):
     return found, *vectors, lambda y: jnp.moveaxis(explicit.reshape(y, *moved.shape), last, axes)
 
 
+def cotangent(op, x, dy):
+    """The cotangent of a result that is like x."""
+    x, dy = checks.floats(op, "x", x), checks.array(op, "dy", dy)
+    checks.same_dtype(op, "dy", dy, "x", x)
+    checks.shape(op, "dy", dy, x.shape, "that of x")
+    return dy
+
+
 def channels(op, x, axis, **parameters):
     """x, its channel axis counted from the first, and the parameters, vectors with an element a channel or None."""
     x = checks.floats(op, "x", x)
