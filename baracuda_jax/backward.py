@@ -150,6 +150,7 @@ from .moe import (
     moe_permute_backward,
 )
 from .normalization import (
+    add_rms_norm_backward,
     layer_norm_backward,
     rms_norm_backward,
 )
@@ -270,6 +271,7 @@ __all__ = [
     "adaptive_max_pool2d_backward",
     "adaptive_max_pool3d_backward",
     "add_backward",
+    "add_rms_norm_backward",
     "addcdiv_backward",
     "addcmul_backward",
     "affine_backward",

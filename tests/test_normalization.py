@@ -198,6 +198,30 @@ def test_a_sum_is_normalized_as_it_is_rounded(dtype):
         close(a, b, dtype, scale=8)
 
 
+@pytest.mark.parametrize("shape", [(12, 21000), (300, 64), (7, 33)])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_sum_and_its_gradient_by_kernels(dtype, shape):
+    """Of each result alone, and of both; and as a function."""
+    x, residual, dy, dtotal = (normal(shape, dtype, i) for i in range(4))
+    weight = normal(shape[-1:], "float32", 4)
+
+    def both(implementation, args, dy, dtotal):
+        of = lambda *args: bj.add_rms_norm(*args, offset=1, implementation=implementation)
+        (y, total), pull = jax.vjp(of, *args)
+        of_each = [jax.vjp(lambda *args, i=i: of(*args)[i], *args)[1](ct) for i, ct in enumerate((dy, dtotal))]
+        as_function = bj.add_rms_norm_backward(total, weight, dy, dtotal, offset=1, implementation=implementation)
+        return y, total, pull((dy, dtotal)), of_each, as_function
+
+    args = (x, residual, weight), dy, dtotal
+    got, want = (jax.jit(functools.partial(both, of))(*args) for of in ("native", "xla"))
+    same_bits(got[1], want[1])
+    same_bits(got[2][0], got[2][1])
+    for a, b in zip(*map(jax.tree.leaves, (got, want)), strict=True):
+        close(a, b, dtype, scale=8)
+    for a, b in zip(got[2][1:], got[4], strict=True):  # r as the function finds it again is another sum
+        close(a, b, dtype, scale=8)
+
+
 def test_groups_of_nothing():
     """No NaN, in values and gradients."""
     with jax.debug_nans(True):
@@ -303,7 +327,7 @@ REFUSED = {
         (TypeError, "round_before_weight must be True or False, got 1", {"round_before_weight": 1}),
     ],
     "add_rms_norm": [
-        *COMMON, *SEVERAL, *NO_KERNEL,
+        *COMMON, *SEVERAL,
         (ValueError, r"residual must have shape \(2, 3\), that of x, got \(3,\)", {"residual": ONES}),
         (TypeError, "residual must have the dtype of x, float64, got float32", {"residual": normal((2, 3), "float32")}),
     ],

@@ -1,4 +1,4 @@
-"""Normalization by the root of the mean square, also of a sum."""
+"""Normalization by the root of the mean square."""
 
 from collections.abc import Sequence
 
@@ -9,15 +9,12 @@ from jax.typing import ArrayLike
 from .._core import checks, explicit
 from .._core.api import api
 from .._core.case import Case
-from .._core.compiled import compiled
-from .._core.facade import facade, facade_api
 from .._core.op import as_they_are, declare
 from .._core.regime import along_axes
 from .._core.sku import OpCategory
 from .._core.types import Implementation
-from .._core.wide import wide
 from ._arguments import cotangent, epsilon, number, slices
-from ._rows import bodies, rounded, statistics
+from ._rows import bodies, statistics
 
 
 @api
@@ -60,12 +57,12 @@ def rms_norm(
     Layer Normalization (2019).
     """
     op = "rms_norm"
-    params = _params(op, weight, eps, offset, round_before_weight)
+    params = rms_params(op, weight, eps, offset, round_before_weight)
     x, weight, back = slices(op, x, axis, weight=(weight, 1))
     return back(_rms_norm(x, weight, **params, implementation=implementation))
 
 
-def _params(op, weight, eps, offset, rounds):
+def rms_params(op, weight, eps, offset, rounds):
     offset = number(op, "offset", offset)
     return dict(
         eps=epsilon(op, eps),
@@ -97,7 +94,7 @@ def rms_norm_backward(
     """
     op = "rms_norm_backward"
     dy = cotangent(op, x, dy)
-    params = _params(op, weight, eps, offset, round_before_weight)
+    params = rms_params(op, weight, eps, offset, round_before_weight)
     shape = None if weight is None else jnp.shape(weight)
     rows, weight, back = slices(op, x, axis, weight=(weight, 1))
     dy, _ = slices(op, dy, axis)
@@ -106,60 +103,8 @@ def rms_norm_backward(
     return back(dx), dweight if shape is None else explicit.reshape(dweight, *shape)
 
 
-@facade_api("xla")
-def add_rms_norm(
-    x: ArrayLike,
-    residual: ArrayLike,
-    weight: ArrayLike | None = None,
-    axis: int | Sequence[int] = -1,
-    *,
-    eps: float = 1e-6,
-    offset: float = 0.0,
-    round_before_weight: bool = False,
-    implementation: Implementation = None,
-) -> tuple[Array, Array]:
-    """A residual connection and RMS normalization: the sum of two arrays, and it normalized.
-
-    Formula:
-        total = x + residual, y = rms_norm(total, weight). dx and dresidual are the same: dtotal and what rms_norm gives for
-        dy, added.
-
-    Args:
-        x: floats, of rank 1 or more: what a layer gives.
-        residual: array of x's shape and dtype, to which that is added.
-        weight: array of the sizes of the normalized axes, in x's order; None for a factor of 1. It has x's dtype, or is
-            float32 with half precisions.
-        axis: static integer or a tuple of them, the axes that a slice consists of.
-        eps, offset, round_before_weight: as in `rms_norm`.
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
-
-    Returns:
-        (y, total), both of x's shape and dtype; total is the residual of the next layer.
-
-    Raises:
-        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
-
-    Precision: total is rounded before it is normalized: y has the bits of `rms_norm` of it.
-
-    Source: vLLM's fused_add_rms_norm, which writes both in place.
-    """
-    op = "add_rms_norm"
-    x, residual = checks.floats(op, "x", x), checks.array(op, "residual", residual)
-    checks.same_dtype(op, "residual", residual, "x", x)
-    checks.shape(op, "residual", residual, x.shape, "that of x")
-    params = _params(op, weight, eps, offset, round_before_weight)
-    total = _sum(x, residual)
-    of_slices, weight, back = slices(op, total, axis, weight=(weight, 1))
-    return back(_rms_norm(of_slices, weight, **params, implementation="xla")), total
-
-
-@compiled()
-def _sum(x, residual):
-    return rounded(wide(x) + wide(residual), x.dtype).astype(x.dtype)
-
-
-def _case(name, shape, weight, *, count=1, **kwargs):
-    return Case(name, lambda rng: (*rng.standard_normal((count, *shape)), rng.standard_normal(weight)), kwargs)
+def _case(name, shape, weight, **kwargs):
+    return Case(name, lambda rng: (rng.standard_normal(shape), rng.standard_normal(weight)), kwargs)
 
 
 _rms_norm = declare(
@@ -182,18 +127,4 @@ _rms_norm = declare(
     regime=along_axes,
     batched=as_they_are,
     **bodies("rms_norm", centered=False),
-)
-facade(
-    "add_rms_norm",
-    family="normalization",
-    category=OpCategory.NORMALIZATION,
-    public=add_rms_norm,
-    cases=(
-        _case("rows", (5, 41), (41,), count=2),
-        _case("columns", (17, 6), (17,), count=2, axis=0, offset=1.0, round_before_weight=True),
-    ),
-    dtypes=checks.FLOATS,
-    operands=("x", "residual", "weight"),
-    outputs=("y", "total"),
-    differentiable=("x", "residual", "weight"),
 )

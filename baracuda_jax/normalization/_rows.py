@@ -98,10 +98,12 @@ def tangent(centered, *values, eps, offset=0.0, rounds=False, over=()):
 
 
 def backward(centered, *values, eps, offset=0.0, rounds=False, over=()):
-    saved, weight, (dy,) = _split(centered, values)
+    """What comes after dy, or None, is added to dx before it is rounded."""
+    saved, weight, (dy, *more) = _split(centered, values)
     n, r = normalized(*saved, centered, over)
     g = (offset + by_row(weight, n.ndim)) * wide(dy)
     dx = tangent_of_normalized(n, r, g, centered, over)
+    dx = sum((wide(a) for a in more if a is not None), dx)
     n = rounded(n, dy.dtype) if rounds else n
     of_column = lambda a: a.sum(tuple(range(weight.ndim - 1, a.ndim - 1))).astype(weight.dtype)
     sums = (n * wide(dy), wide(dy))[: 1 + centered]
@@ -124,17 +126,18 @@ def forward_native(target, centered, x, weight, *bias, save, **params):
 def backward_native(target, centered, x, weight, *values, eps, **params):
     if 0 in x.shape:
         return backward(centered, x, weight, *values, eps=eps, **params)
-    *saved, dy = values
+    count = 1 + centered  # of what is saved
+    saved, linear = values[:count], [a for a in values[count:] if a is not None]
     lead, columns = weight.shape[:-1], x.shape[-1]
     rows = math.prod(x.shape[len(lead) : -1])
     matrix = lambda a: a.reshape(*lead, rows, columns)
     out = [jax.ShapeDtypeStruct((*lead, rows, columns), x.dtype)]
-    out += [jax.ShapeDtypeStruct(weight.shape, weight.dtype)] * (1 + centered)
-    of_rows = ", ".join(["...r"] * len(saved))
+    out += [jax.ShapeDtypeStruct(weight.shape, weight.dtype)] * count
+    dims = ["...rn", "...n", *["...r"] * count, *["...rn"] * len(linear)]
     dx, *sums = kernel(
-        target, f"...rn, ...n, {of_rows}, ...rn -> ...rn{', ...n' * (1 + centered)}",
-        matrix(x), weight, *(a.reshape(*lead, rows) for a in saved), matrix(dy),
-        out=out, workspace=workspace(rows, columns, 1 + centered, x.dtype), **params,
+        target, f"{', '.join(dims)} -> ...rn{', ...n' * count}",
+        matrix(x), weight, *(a.reshape(*lead, rows) for a in saved), *map(matrix, linear),
+        out=out, workspace=workspace(rows, columns, count, x.dtype), **params,
     )  # fmt: skip
     return dx.reshape(x.shape), *sums
 
@@ -161,11 +164,11 @@ def bodies(name, centered):
         backward=Body(references["backward"], of(backward_native, target)),
         kernels={"forward": (name,), "backward": (target,)},
         library="xla",  # for tangents
-        cut=Partition(_labels, combine={"n": {kind: _of_shards(fun) for kind, fun in references.items()}}),
+        cut=cut({kind: of_shards(fun) for kind, fun in references.items()}),
     )
 
 
-def _of_shards(fun):
+def of_shards(fun):
     """Of rows that are sharded, in plain JAX: only sums are communicated."""
 
     def run(run, over, *arrays, save=True, **params):
@@ -190,3 +193,8 @@ def _labels(names, types, params):
         return lead if count == ndim else (*lead, "n")
 
     return [of(name, x.ndim) for name, x in zip(names, types, strict=True)]
+
+
+def cut(of_shards):
+    """The sharding rule: `of_shards` has what runs where rows themselves are sharded, by kind."""
+    return Partition(_labels, combine={"n": of_shards})

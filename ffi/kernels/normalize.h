@@ -1,5 +1,5 @@
-// Normalization of rows: y = (offset + weight) (x - mean) r + bias with r = 1 / sqrt(mean of (x - mean)^2 + eps), and its
-// gradient. RMS normalization has a mean of 0 and no bias.
+// Normalization of rows: y = (offset + weight) (x - mean) r + bias with r = 1 / sqrt(mean of (x - mean)^2 + eps), and
+// its gradient. RMS normalization has a mean of 0 and no bias.
 #pragma once
 
 #include <cmath>
@@ -67,8 +67,8 @@ BARACUDA_HD Wide normalized(Wide x, Wide mean, Wide r, bool rounds) {
   return rounds ? Wide(T(n)) : n;
 }
 
-// A functor of the rows pattern. With `finds_mean` it sums x, and what comes after that is the functor without, which sums
-// squares of differences from the mean: these are of elements in registers, and never negative.
+// A functor of the rows pattern. With `finds_mean` it sums x, and what comes after that is the functor without, which
+// sums squares of differences from the mean: these are of elements in registers, and never negative.
 template <class T, bool finds_mean>
 struct Normalize {
   using Element = T;
@@ -127,9 +127,7 @@ struct Normalize {
   {
     return {x, y, weight, bias, mean, r, eps, offset, rounds, shape, shift, s.lane[0] / Wide(shape.columns)};
   }
-  BARACUDA_HD Wide block(const State<1>& s) const {
-    return Wide(1) / std::sqrt(s.lane[0] / Wide(shape.columns) + eps);
-  }
+  BARACUDA_HD Wide block(const State<1>& s) const { return Wide(1) / std::sqrt(s.lane[0] / Wide(shape.columns) + eps); }
   BARACUDA_HD void finish(int64_t row, Wide of_row) const {
     if (mean) mean[row] = center;
     if (r) r[row] = of_row;
@@ -141,6 +139,31 @@ struct Normalize {
     for (int k = 0; k < V; ++k)
       out.lane[k] = T(normalized<T>(Wide(x.lane[k]), center, of_row, rounds) * (offset + w.lane[k]) + b.lane[k]);
     store<V>(y + element, out);
+  }
+};
+
+// RMS normalization of x + residual, which is rounded, and written too.
+template <class T>
+struct AddNormalize : Normalize<T, false> {
+  const T* residual;
+  T* total;
+
+  BARACUDA_HD AddNormalize at(int64_t row) const {
+    AddNormalize of_row = *this;
+    of_row.shift = this->shape.weight_shift(row);
+    return of_row;
+  }
+  template <int V>
+  BARACUDA_HD Vector<T, V> read(int64_t element) const {
+    using Wide = Accumulator<T>;
+    Vector<T, V> a = load<V>(this->x + element), b = load<V>(residual + element);
+    for (int k = 0; k < V; ++k) a.lane[k] = T(Wide(a.lane[k]) + Wide(b.lane[k]));
+    return a;
+  }
+  template <int V>
+  BARACUDA_HD void write(int64_t element, const Vector<T, V>& sum, Accumulator<T> of_row) const {
+    Normalize<T, false>::write(element, sum, of_row);
+    store<V>(total + element, sum);
   }
 };
 
@@ -231,8 +254,7 @@ struct NormalizeGradient {
   template <int V>
   BARACUDA_HD void write(int64_t element, const Elements<V>& in, const Means& means) const {
     Wide values[V];
-    for (int k = 0; k < V; ++k)
-      values[k] = value(Wide(in.x.lane[k]), Wide(in.dy.lane[k]), in.factor.lane[k], means);
+    for (int k = 0; k < V; ++k) values[k] = value(Wide(in.x.lane[k]), Wide(in.dy.lane[k]), in.factor.lane[k], means);
     write_values<V>(element, values);
   }
   template <int V>

@@ -14,7 +14,8 @@ namespace internal {
 
 inline constexpr unsigned rows_most_lanes = 512, rows_least_block = 128;
 
-// What a lane has of a row: `held` vectors in registers, blockDim.x vectors apart; of longer rows the rest is read again.
+// What a lane has of a row: `held` vectors in registers, blockDim.x vectors apart; of longer rows the rest is read
+// again.
 template <int V, int held, class Values>
 struct HeldRow {
   Values values[held];

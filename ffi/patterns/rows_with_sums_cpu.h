@@ -1,6 +1,7 @@
-// The rows pattern with sums of columns, on CPU threads: each row is reduced and then written with what that gave, and its
-// elements are added to the sums of their columns. A task has so many neighboring rows, by the shapes alone, and sums of
-// its own; those of all tasks are added in their order. Of few long rows the sums are a pass of their own, by columns.
+// The rows pattern with sums of columns, on CPU threads: each row is reduced and then written with what that gave, and
+// its elements are added to the sums of their columns. A task has so many neighboring rows, by the shapes alone, and
+// sums of its own; those of all tasks are added in their order. Of few long rows the sums are a pass of their own, by
+// columns.
 #pragma once
 
 #include <algorithm>

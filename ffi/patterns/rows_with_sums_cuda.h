@@ -1,6 +1,7 @@
 // The rows pattern with sums of columns, on a CUDA grid: each row is reduced and then written with what that gave, and
-// what its elements add to the sums of their columns stays in registers. A block has many rows, a grid's distance apart;
-// what it has of the sums it writes to the workspace, and a second kernel adds those of all blocks in their order.
+// what its elements add to the sums of their columns stays in registers. A block has many rows, a grid's distance
+// apart; what it has of the sums it writes to the workspace, and a second kernel adds those of all blocks in their
+// order.
 //
 // A lane has the same columns of each row. While a row is written the next one is read, into the registers that become
 // free. Of rows that are longer than a block's registers the sums are a pass of their own.
@@ -141,7 +142,7 @@ __global__ void __launch_bounds__(32 * column_warps)
     sum_columns(Functor every, int64_t rows, int64_t columns, int parts, int64_t tiles,
                 BlockSums<typename Functor::Wide> blocks) {
   using Wide = typename Functor::Wide;
-  constexpr int sums = Functor::column_sums, unroll = 4;
+  constexpr int sums = Functor::column_sums;
   __shared__ Wide shared[column_warps][32 * V];
   int64_t tile = blockIdx.x % tiles, block = blockIdx.x / tiles;
   int64_t column = (tile * 32 + threadIdx.x) * V, begin = block / parts * rows;
@@ -151,7 +152,7 @@ __global__ void __launch_bounds__(32 * column_warps)
 #pragma unroll
     for (int which = 0; which < sums; ++which) found[which][k] = 0;
   if (column < columns) {
-#pragma unroll unroll
+#pragma unroll 4
     for (int64_t row = block % parts * column_warps + threadIdx.y; row < rows; row += parts * column_warps) {
       Functor functor = every.at(begin + row);
       auto x = load<V>(every.x + (begin + row) * columns + column);
@@ -182,9 +183,8 @@ __global__ void __launch_bounds__(32 * column_warps)
 inline constexpr int part_warps = 16;
 
 template <class T>
-__global__ void __launch_bounds__(32 * part_warps)
-    add_parts(BlockSums<Accumulator<T>> blocks, int parts, int64_t tiles, ColumnSums<T> of_weight,
-              ColumnSums<T> of_bias) {
+__global__ void __launch_bounds__(32 * part_warps) add_parts(BlockSums<Accumulator<T>> blocks, int parts, int64_t tiles,
+                                                             ColumnSums<T> of_weight, ColumnSums<T> of_bias) {
   using Wide = Accumulator<T>;
   __shared__ Wide shared[part_warps][32];
   int64_t column = blockIdx.x % tiles * 32 + threadIdx.x;
@@ -212,8 +212,8 @@ Status run_rows_with_sums_by(const Executor& executor, const Functor& functor, i
   while (lanes < sums_most_lanes && int64_t(lanes) * V * held < columns) lanes *= 2;
   dim3 block(unsigned(lanes), unsigned(std::max(sums_block / lanes, 1)));
   size_t bytes = block.y > 1 ? block.y * columns * sizeof(typename Functor::Wide) : 0;
-  reduce_write_and_sum<V, held><<<unsigned(batches * parts), block, bytes, executor.stream>>>(
-      functor, rows, int(columns), parts, blocks);
+  reduce_write_and_sum<V, held>
+      <<<unsigned(batches * parts), block, bytes, executor.stream>>>(functor, rows, int(columns), parts, blocks);
   return launched();
 }
 
@@ -241,9 +241,8 @@ Status run_rows_with_sums(Executor executor, const Functor& functor, int64_t bat
   internal::BlockSums<Wide> blocks{reinterpret_cast<Wide*>(executor.workspace), sums, columns};
   Status status;
   if (columns <= internal::sums_most_columns<T>) {
-    status = columns % V
-                 ? internal::run_rows_with_sums_by<1>(executor, functor, batches, rows, columns, parts, blocks)
-                 : internal::run_rows_with_sums_by<V>(executor, functor, batches, rows, columns, parts, blocks);
+    status = columns % V ? internal::run_rows_with_sums_by<1>(executor, functor, batches, rows, columns, parts, blocks)
+                         : internal::run_rows_with_sums_by<V>(executor, functor, batches, rows, columns, parts, blocks);
   } else {
     status = run_rows(executor, functor, batches * rows, columns);
     if (!status.ok()) return status;

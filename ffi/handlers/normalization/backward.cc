@@ -55,12 +55,18 @@ ffi::Error rms_norm_backward_call(Device device, Array x, Array weight, Array r,
   return gradient<false>("rms_norm_backward", device, x, weight, nullptr, r, dy, nullptr, workspace, dx, dweight,
                          nullptr, offset, rounds);
 }
+ffi::Error add_rms_norm_backward_call(Device device, Array total, Array weight, Array r, Array dy, Array dtotal,
+                                      Output workspace, Output dx, Output dweight, double offset, bool rounds) {
+  return gradient<false>("add_rms_norm_backward", device, total, weight, nullptr, r, dy, &dtotal, workspace, dx,
+                         dweight, nullptr, offset, rounds);
+}
 
 BARACUDA_TARGET(layer_norm_backward, layer_norm_backward_call,
                 operands<5>().Ret<Array>().Ret<Array>().Ret<Array>().Ret<Array>());
-BARACUDA_TARGET(
-    rms_norm_backward, rms_norm_backward_call,
-    operands<4>().Ret<Array>().Ret<Array>().Ret<Array>().Attr<double>("offset").Attr<bool>("rounds"));
+BARACUDA_TARGET(rms_norm_backward, rms_norm_backward_call,
+                operands<4>().Ret<Array>().Ret<Array>().Ret<Array>().Attr<double>("offset").Attr<bool>("rounds"));
+BARACUDA_TARGET(add_rms_norm_backward, add_rms_norm_backward_call,
+                operands<5>().Ret<Array>().Ret<Array>().Ret<Array>().Attr<double>("offset").Attr<bool>("rounds"));
 
 }  // namespace
 }  // namespace baracuda

@@ -5,40 +5,57 @@
 namespace baracuda {
 namespace {
 
-// `saved` is nothing, or the mean, where it is found, and r.
+// Where the numbers of rows are written: `saved` is nothing, or the mean, where it is found, and r.
+struct Saved {
+  void *mean = nullptr, *r = nullptr;
+
+  Saved(NormalizedRows& shape, ffi::RemainingRets& saved, bool finds_mean) {
+    size_t count = 1 + finds_mean;
+    shape.checks.require(saved.size() == 0 || saved.size() == count, "there must be no results of rows or ",
+                         int64_t(count), ", got ", int64_t(saved.size()));
+    if (shape.checks.failed() || saved.size() == 0) return;
+    for (size_t i = 0; i < count; ++i) {
+      auto array = saved.get<ffi::AnyBuffer>(i);
+      shape.checks.require(array.has_value(), "the results of rows must be arrays");
+      if (!array) return;
+      bool is_mean = i + 1 < count;
+      shape.by_row(is_mean ? "mean" : "r", **array);
+      (is_mean ? mean : r) = (*array)->untyped_data();
+    }
+  }
+};
+
+template <class T, bool finds_mean>
+Normalize<T, finds_mean> functor_of(const NormalizedRows& shape, const Array& x, const Array& weight, const Array* bias,
+                                    Output& y, const Saved& saved, double eps, double offset, bool rounds) {
+  using Wide = Accumulator<T>;
+  return {in<T>(x),
+          out<T>(y),
+          column_numbers<T>(weight),
+          bias ? column_numbers<T>(*bias) : ColumnNumbers<T>{},
+          static_cast<Wide*>(saved.mean),
+          static_cast<Wide*>(saved.r),
+          Wide(eps),
+          Wide(offset),
+          rounds,
+          shape.with(weight)};
+}
+
 template <bool finds_mean>
 ffi::Error normalize(const char* op, Device& device, const Array& x, const Array& weight, const Array* bias, Output& y,
-                     ffi::RemainingRets& saved, double eps, double offset, bool rounds) {
+                     ffi::RemainingRets& results, double eps, double offset, bool rounds) {
   NormalizedRows shape(op, x);
-  shape.checks.require(saved.size() == 0 || saved.size() == 1 + finds_mean, "there must be 1 result or all, got ",
-                       1 + int64_t(saved.size()));
   if (shape.checks.failed()) return shape.checks.error();
   shape.like_x("y", *y, x), shape.by_column("weight", weight);
   if (bias) {
     shape.by_column("bias", *bias);
     shape.checks.same_shape("bias", *bias, "weight", weight);
   }
-  void* of_rows[2] = {};
-  for (size_t i = 0; i < saved.size(); ++i) {
-    auto array = saved.get<ffi::AnyBuffer>(i);
-    if (!array) return array.error();
-    shape.by_row(finds_mean && i == 0 ? "mean" : "r", **array);
-    of_rows[finds_mean ? i : 1] = (*array)->untyped_data();
-  }
+  Saved saved(shape, results, finds_mean);
   if (shape.checks.failed()) return shape.checks.error();
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
-    using Wide = Accumulator<T>;
-    Normalize<T, finds_mean> functor{in<T>(x),
-                                     out<T>(y),
-                                     column_numbers<T>(weight),
-                                     bias ? column_numbers<T>(*bias) : ColumnNumbers<T>{},
-                                     static_cast<Wide*>(of_rows[0]),
-                                     static_cast<Wide*>(of_rows[1]),
-                                     Wide(eps),
-                                     Wide(offset),
-                                     rounds,
-                                     shape.with(weight)};
+    auto functor = functor_of<T, finds_mean>(shape, x, weight, bias, y, saved, eps, offset, rounds);
     return to_error(op, run_rows(device.executor(), functor, shape.rows, shape.columns));
   });
 }
@@ -51,11 +68,31 @@ ffi::Error rms_norm_call(Device device, Array x, Array weight, Output y, ffi::Re
                          double offset, bool rounds) {
   return normalize<false>("rms_norm", device, x, weight, nullptr, y, saved, eps, offset, rounds);
 }
+ffi::Error add_rms_norm_call(Device device, Array x, Array residual, Array weight, Output y, Output total,
+                             ffi::RemainingRets results, double eps, double offset, bool rounds) {
+  constexpr const char* op = "add_rms_norm";
+  NormalizedRows shape(op, x);
+  if (shape.checks.failed()) return shape.checks.error();
+  shape.like_x("residual", residual, x), shape.like_x("y", *y, x), shape.like_x("total", *total, x);
+  shape.by_column("weight", weight);
+  Saved saved(shape, results, false);
+  if (shape.checks.failed()) return shape.checks.error();
+  return for_float(op, "x", x.element_type(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    AddNormalize<T> functor{functor_of<T, false>(shape, x, weight, nullptr, y, saved, eps, offset, rounds),
+                            in<T>(residual), out<T>(total)};
+    return to_error(op, run_rows(device.executor(), functor, shape.rows, shape.columns));
+  });
+}
 
 BARACUDA_TARGET(layer_norm, layer_norm_call, operands<3>().Ret<Array>().RemainingRets().Attr<double>("eps"));
 BARACUDA_TARGET(
     rms_norm, rms_norm_call,
     operands<2>().Ret<Array>().RemainingRets().Attr<double>("eps").Attr<double>("offset").Attr<bool>("rounds"));
+BARACUDA_TARGET(
+    add_rms_norm, add_rms_norm_call,
+    operands<3>().Ret<Array>().Ret<Array>().RemainingRets().Attr<double>("eps").Attr<double>("offset").Attr<bool>(
+        "rounds"));
 
 }  // namespace
 }  // namespace baracuda

@@ -1,5 +1,5 @@
-// What handlers of normalizations share: x of shape [batches..., columns], and parameters [some of the batches..., columns],
-// each of which serves neighboring rows.
+// What handlers of normalizations share: x of shape [batches..., columns], and parameters [some of the batches...,
+// columns], each of which serves neighboring rows.
 #pragma once
 
 #include "kernels/normalize.h"
