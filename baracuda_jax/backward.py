@@ -149,6 +149,11 @@ from .moe import (
     moe_combine_backward,
     moe_permute_backward,
 )
+from .normalization import (
+    add_rms_norm_backward,
+    layer_norm_backward,
+    rms_norm_backward,
+)
 from .packed import (
     gguf_mmvq_backward,
     gguf_mmvq_batched_backward,
@@ -266,6 +271,7 @@ __all__ = [
     "adaptive_max_pool2d_backward",
     "adaptive_max_pool3d_backward",
     "add_backward",
+    "add_rms_norm_backward",
     "addcdiv_backward",
     "addcmul_backward",
     "affine_backward",
@@ -360,6 +366,7 @@ __all__ = [
     "inverse_backward",
     "kthvalue_backward",
     "kv_cache_append_backward",
+    "layer_norm_backward",
     "ldexp_backward",
     "leaky_relu_backward",
     "lerp_backward",
@@ -414,6 +421,7 @@ __all__ = [
     "remainder_backward",
     "repeat_backward",
     "repeat_interleave_backward",
+    "rms_norm_backward",
     "rnnt_loss_backward",
     "roi_align_backward",
     "roi_pool_backward",

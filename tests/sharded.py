@@ -565,11 +565,17 @@ def _samplers():
         yield Sharded(op, "the tokens", fun, args, (COLUMNS, P()), P(), 0)
 
 
-def _layer_norm():
-    fun = lambda x, weight, bias: bj.layer_norm(x, weight, bias)
-    args = _float(8, 16), _float(16), _float(16)
-    yield Sharded("layer_norm", "rows", fun, args, (ROWS, P(), P()), ROWS, 3)
-    yield Sharded("layer_norm", "the normalized axis", fun, args, (COLUMNS, P("d"), P("d")), COLUMNS, 3)
+def _norms():
+    x, residual, weight = _float(8, 16), _float(8, 16), _float(16)
+    for op, arrays, vectors in (
+        ("layer_norm", (x,), (weight, weight)), ("rms_norm", (x,), (weight,)), ("add_rms_norm", (x, residual), (weight,))
+    ):  # fmt: skip
+        of = functools.partial(getattr(bj, op), implementation="native")
+        fun = of if len(arrays) == 1 else lambda *args, of=of: sum(of(*args))
+        args, moving = (*arrays, *vectors), len(arrays) + len(vectors)
+        for way, spec, of_vectors in (("rows", ROWS, P()), ("the normalized axis", COLUMNS, P("d"))):
+            specs = (spec,) * len(arrays) + (of_vectors,) * len(vectors)
+            yield Sharded(op, way, fun, args, specs, spec, moving)
 
 
 def _append():
@@ -685,7 +691,7 @@ def _all():
     yield from _draws()
     yield from _dropout()
     yield from _samplers()
-    yield from _layer_norm()
+    yield from _norms()
     yield from _append()
     yield from _attention()
     yield from _small_matrices()

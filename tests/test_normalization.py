@@ -1,5 +1,7 @@
 """Normalization compared with PyTorch's, at the edges, across devices, and what it refuses."""
 
+import functools
+
 import by_torch
 import jax
 import jax.numpy as jnp
@@ -108,6 +110,61 @@ def test_half_precisions_take_weights_of_float32(name):
     same_bits(y, function(x.astype(jnp.float32), *more).astype(jnp.bfloat16))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+def test_gradients_as_functions(name, dtype):
+    """Of any axes, with and without a weight."""
+    x, dy = normal((4, 3, 5), dtype), normal((4, 3, 5), dtype, 1)
+    weight, bias = normal((4, 5), "float32", 2), normal((4, 5), "float32", 3)
+    fun, gradient = getattr(bj, name), getattr(bj, f"{name}_backward")
+    vectors = (weight, bias)[: 1 + (name == "layer_norm")]
+    got = gradient(x, weight, dy, (0, 2), eps=1e-3)
+    want = jax.vjp(lambda x, *vectors: fun(x, *vectors, axis=(0, 2), eps=1e-3), x, *vectors)[1](dy)
+    for a, b in zip(got, want, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        close(a, b, dtype)
+    dx, *sums = gradient(x, None, dy)
+    assert [(a.dtype, a.shape) for a in sums] == [(dtype, (5,))] * len(vectors)
+    close(dx, jax.vjp(fun, x)[1](dy)[0], dtype)
+
+
+@pytest.mark.parametrize("shape", [(40, 21000), (3, 21001), (300, 8192), (5000, 24), (700, 33)])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+def test_rows_in_registers_and_longer_ones(name, dtype, shape):
+    """Few long rows, many short ones, aligned or not: the sums of columns are made of parts, or are a pass of their own."""
+    x, dy = normal(shape, dtype), normal(shape, dtype, 1)
+    vectors = [normal(shape[-1:], "float32", i) for i in (2, 3)][: 1 + (name == "layer_norm")]
+    of = lambda x, *vectors, implementation: getattr(bj, name)(x, *vectors, implementation=implementation)
+
+    def both(implementation, x, dy, *vectors):
+        y, pull = jax.vjp(functools.partial(of, implementation=implementation), x, *vectors)
+        return y, *pull(dy)
+
+    got, want = (jax.jit(functools.partial(both, of))(x, dy, *vectors) for of in ("native", "xla"))
+    for a, b in zip(got, want, strict=True):
+        a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol={"float32": 2e-6, "float16": 2e-3}[dtype] * np.abs(b).max())
+
+
+def test_a_weight_that_vmap_does_not_map_is_one():
+    """Its gradient is that of all rows, or of each batch; and a mapped weight is one for each batch."""
+    x, weights = normal((3, 4, 8)), normal((3, 8), seed=1)
+    for fun in (lambda x, w: bj.layer_norm(x, w, w), lambda x, w: bj.rms_norm(x, w)):
+        loss = lambda x, w, fun=fun: (fun(x, w) * sent.arange(8.0)).sum()
+        of_one = jax.grad(loss, (0, 1))
+        whole = lambda x, w, loss=loss: jax.vmap(loss, (0, None))(x, w).sum()
+        by_batch = [jnp.stack(a) for a in zip(*(of_one(a, w) for a, w in zip(x, weights, strict=True)), strict=True)]
+        shared = [jnp.stack(a) for a in zip(*(of_one(a, weights[0]) for a in x), strict=True)]
+        for got, want in (
+            (jax.vmap(of_one)(x, weights), by_batch),
+            (jax.vmap(of_one, (0, None))(x, weights[0]), shared),
+            (jax.grad(whole, (0, 1))(x, weights[0]), (shared[0], shared[1].sum(0))),
+        ):
+            for a, b in zip(got, want, strict=True):
+                close(a, b, "float64", scale=4)
+
+
 def test_means_far_from_0_leave_variances_exact():
     """Of squares minus the square of the mean nothing would be left in float32."""
     x = normal((4, 6, 64), "float32")
@@ -138,6 +195,30 @@ def test_a_sum_is_normalized_as_it_is_rounded(dtype):
         close(y, bj.rms_norm(total, weight), dtype)
     got, want = (jax.vjp(f, x, residual, weight)[1]((dy, dtotal)) for f in (bj.add_rms_norm, step))
     for a, b in zip(got, want, strict=True):
+        close(a, b, dtype, scale=8)
+
+
+@pytest.mark.parametrize("shape", [(12, 21000), (300, 64), (7, 33)])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_sum_and_its_gradient_by_kernels(dtype, shape):
+    """Of each result alone, and of both; and as a function."""
+    x, residual, dy, dtotal = (normal(shape, dtype, i) for i in range(4))
+    weight = normal(shape[-1:], "float32", 4)
+
+    def both(implementation, args, dy, dtotal):
+        of = lambda *args: bj.add_rms_norm(*args, offset=1, implementation=implementation)
+        (y, total), pull = jax.vjp(of, *args)
+        of_each = [jax.vjp(lambda *args, i=i: of(*args)[i], *args)[1](ct) for i, ct in enumerate((dy, dtotal))]
+        as_function = bj.add_rms_norm_backward(total, weight, dy, dtotal, offset=1, implementation=implementation)
+        return y, total, pull((dy, dtotal)), of_each, as_function
+
+    args = (x, residual, weight), dy, dtotal
+    got, want = (jax.jit(functools.partial(both, of))(*args) for of in ("native", "xla"))
+    same_bits(got[1], want[1])
+    same_bits(got[2][0], got[2][1])
+    for a, b in zip(*map(jax.tree.leaves, (got, want)), strict=True):
+        close(a, b, dtype, scale=8)
+    for a, b in zip(got[2][1:], got[4], strict=True):  # r as the function finds it again is another sum
         close(a, b, dtype, scale=8)
 
 
@@ -232,6 +313,8 @@ COMMON = [
     (ValueError, r"weight must have shape \(3,\), .*, got \(2,\)", {"weight": sent.ones(2)}),
     (TypeError, "weight must have the dtype of x, float64, got float32", {"weight": THREE}),
     (ValueError, "eps must be a static number of at least 0, got -1", {"eps": -1}),
+]
+NO_KERNEL = [
     (ValueError, "implementation='native', but the op has no kernel; xla computes it", {"implementation": "native"}),
 ]
 BIASED = [(TypeError, "bias must have the dtype of x, float64, got float32", {"bias": THREE})]
@@ -249,14 +332,14 @@ REFUSED = {
         (TypeError, "residual must have the dtype of x, float64, got float32", {"residual": normal((2, 3), "float32")}),
     ],
     "group_norm": [
-        *COMMON, *BIASED,
+        *COMMON, *BIASED, *NO_KERNEL,
         (ValueError, "num_groups must divide the 3 channels of x, got 2", {"num_groups": 2}),
         (ValueError, "num_groups must be at least 1, got 0", {"num_groups": 0}),
         (TypeError, "num_groups must be an integer, got 1.5", {"num_groups": 1.5}),
     ],
-    "instance_norm": [*COMMON, *BIASED],
+    "instance_norm": [*COMMON, *BIASED, *NO_KERNEL],
     "batch_norm": [
-        *COMMON, *BIASED,
+        *COMMON, *BIASED, *NO_KERNEL,
         (ValueError, r"running_var must have shape \(3,\), one for each channel .*, got \(2,\)", {"running_var": sent.ones(2)}),
         (ValueError, "running_mean must be given unless training, got None", {"running_mean": None}),
         (ValueError, r"momentum must be a static number in \[0, 1\], got 1.5", {"momentum": 1.5}),
@@ -275,6 +358,20 @@ ALWAYS = {
 def test_what_is_refused(name, error, match, kwargs):
     with pytest.raises(error, match=f"^{name}: {match}"):
         getattr(bj, name)(**({"x": normal((2, 3))} | ALWAYS.get(name, {}) | kwargs))
+
+
+BACKWARD = [
+    (ValueError, r"dy must have shape \(2, 3\), that of x, got \(3,\)", {"dy": ONES}),
+    (TypeError, "dy must have the dtype of x, float64, got float32", {"dy": normal((2, 3), "float32")}),
+    (ValueError, r"weight must have shape \(3,\), .*, got \(2,\)", {"weight": sent.ones(2)}),
+]
+
+
+@pytest.mark.parametrize("name", ["layer_norm_backward", "rms_norm_backward"])
+@pytest.mark.parametrize("error, match, kwargs", BACKWARD)
+def test_what_a_gradient_refuses(name, error, match, kwargs):
+    with pytest.raises(error, match=f"^{name}: {match}"):
+        getattr(bj, name)(**({"x": normal((2, 3)), "weight": ONES, "dy": normal((2, 3))} | kwargs))
 
 
 def test_the_strided_one_is_the_same():

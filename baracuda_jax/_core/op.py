@@ -192,7 +192,9 @@ def declare(
                     are left out, or all of them, {}, where no kernel is better than a library
     sometimes       targets that some calls have besides, as those of many rows have an index
     library         which library that is on CUDA, a BackendKind: "xla", "cudnn", "cublaslt", ...
-    shared          operand -> its rank without batches, for operands that need not be repeated for each batch under vmap
+    shared          operand -> its rank without batches, for operands that need not be repeated for each batch under vmap.
+                    Differentiable ones are repeated together or not at all, and always for `backward`, where each batch has
+                    a cotangent of its own
     follows         result -> the shared operand from which alone it is computed
     batched         the batching rule: params -> params of the op with one more leading batch dimension, or `as_they_are`
     cut             the sharding rule: which dimensions besides batches may be sharded, and how shards are combined; or the
@@ -250,11 +252,13 @@ def declare(
 
     rule = None if isinstance(cut, str) else cut
     primitives = {"tangent": None, "backward": None}
+    moving = [name for name in shared if name in differentiable]
     for kind, body in bodies.items():
         of_kind = functools.partial(names, kind)
         of_call = rule and functools.partial(partition.of_call, rule, kind, of_kind, follows)
         primitives[kind] = primitive(name, kind, body, of_call, primitives, weak, lambda: OPS[name])
-        batch(primitives[kind], of_kind, shared, follows, batched)
+        of_all = {name: rank for name, rank in shared.items() if kind != "backward" or name not in moving}
+        batch(primitives[kind], of_kind, of_all, follows, batched, moving)
     if backward:
         named = map(tuple, (operands, differentiable, residuals, results, outputs))
         differentiate(primitives, bodies, *named, multilinear)

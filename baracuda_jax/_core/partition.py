@@ -4,7 +4,8 @@ The kernels see to batches by themselves (see kernel.py). For an op's other dime
 be cut, each shard being computed alone, and along which the shards' results must be combined, by collectives. It says so
 with a label for each dimension of each operand and result. What has the same label is cut alike; sizes may be multiples.
 
-A result that lacks the label of a dimension that is cut, of an operand that it is computed from, is summed over the shards.
+A result that lacks the label of a dimension that is cut, of an operand that it is computed from, is summed over the shards,
+unless these are combined along it.
 
 On automatic axes of a mesh the compiler decides how a program is cut, and asks (custom_partitioning); on explicit axes the
 operands' types say it (shard_map). Inside a shard_map the op is that of the shard.
@@ -94,14 +95,12 @@ class Cut:
             ]
             if self.partition.placed:
                 operands = self.partition.placed(axes, self.names, operands, **params)
-            combine, names = None, ()
+            combine, names, left = None, (), dict(axes)
             for label, by_kind in self.partition.combine.items():
                 if label in axes and by_kind.get(self.kind) and combine in (None, by_kind[self.kind]):
-                    combine, names = by_kind[self.kind], (*names, *axes[label])
-            if combine:
-                return tuple(combine(run, names, *operands, **params))
-            outs = run[self.kind](*operands, **params)
-            return tuple(self._sum(y, axes, *of) for y, *of in zip(outs, self.results, self.sources, strict=True))
+                    combine, names = by_kind[self.kind], (*names, *left.pop(label))
+            outs = combine(run, names, *operands, **params) if combine else run[self.kind](*operands, **params)
+            return tuple(self._sum(y, left, *of) for y, *of in zip(outs, self.results, self.sources, strict=True))
 
         return fun
 

@@ -79,17 +79,20 @@ def primitive(name, kind, body, cut_of, primitives, weak, op):
     return p
 
 
-def batch(p, names_of, shared, follows, batched):
-    """vmap: one more leading batch dimension, which the kernels have."""
+def batch(p, names_of, shared, follows, batched, together=()):
+    """vmap: one more leading batch dimension, which the kernels have. Of the shared operands in `together`, if one gets it
+    all do."""
 
     def rule(axis, args, dims, /, **params):
         if all(dim is None for dim in dims):
             return (outs := p.bind(*args, **params)), [None] * len(outs)
         names, results = names_of(params)
         known, ranks = spelled(names, len(args)), spelled_keys(shared, names, len(args))
-        kept = {
-            name: dim is None and x.ndim == ranks.get(name, -1) for name, x, dim in zip(known, args, dims, strict=True)
-        }
+        kept = {}
+        for name, x, dim in zip(known, args, dims, strict=True):  # residuals and tangents may have one name
+            kept[name] = kept.get(name, True) and dim is None and x.ndim == ranks.get(name, -1)
+        if not all(kept.get(name, True) for name in together):
+            kept |= dict.fromkeys(together, False)
         # What is said of an operand more, by those of the star, is mapped as these are.
         if not all(kept[name] for name in known if name not in names):
             kept |= dict.fromkeys(follows.values(), False)

@@ -1,8 +1,21 @@
-"""Normalization of slices: XLA computes it at the bandwidth bound, so that these ops have no kernels."""
+"""Normalization of slices, by kernels that read a row once, and of channels, which XLA computes close to the bandwidth
+bound."""
 
+from ._add_rms_norm import add_rms_norm, add_rms_norm_backward
 from ._batch_norm import batch_norm
 from ._group_norm import group_norm, instance_norm
-from ._layer_norm import layer_norm, norm_strided
-from ._rms_norm import add_rms_norm, rms_norm
+from ._layer_norm import layer_norm, layer_norm_backward, norm_strided
+from ._rms_norm import rms_norm, rms_norm_backward
 
-__all__ = ["add_rms_norm", "batch_norm", "group_norm", "instance_norm", "layer_norm", "norm_strided", "rms_norm"]
+__all__ = [
+    "add_rms_norm",
+    "add_rms_norm_backward",
+    "batch_norm",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "layer_norm_backward",
+    "norm_strided",
+    "rms_norm",
+    "rms_norm_backward",
+]

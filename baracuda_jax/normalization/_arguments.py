@@ -10,11 +10,11 @@ from .._core.compiled import full
 from .._core.wide import wide
 
 
-def slices(op, x, axis, **parameters):
+def slices(op, x, axis, name="x", **parameters):
     """x with its slices along the last axis, the parameters of a slice as vectors, and the way back of x.
     A parameter is (value, the number that None stands for)."""
-    x = checks.floats(op, "x", x)
-    axes = checks.axes(op, "x", x, axis)
+    x = checks.floats(op, name, x)
+    axes = checks.axes(op, name, x, axis)
     sizes, last = tuple(x.shape[i] for i in axes), tuple(range(x.ndim - len(axes), x.ndim))
 
     def of_slice(name, value, default):
@@ -27,6 +27,14 @@ def slices(op, x, axis, **parameters):
     found = explicit.reshape(moved, *moved.shape[: x.ndim - len(axes)], math.prod(sizes))
     vectors = [of_slice(name, *of) for name, of in parameters.items()]
     return found, *vectors, lambda y: jnp.moveaxis(explicit.reshape(y, *moved.shape), last, axes)
+
+
+def cotangent(op, x, dy, of="x", name="dy"):
+    """The cotangent of a result that is like x, which is called `of`."""
+    x, dy = checks.floats(op, of, x), checks.array(op, name, dy)
+    checks.same_dtype(op, name, dy, of, x)
+    checks.shape(op, name, dy, x.shape, f"that of {of}")
+    return dy
 
 
 def channels(op, x, axis, **parameters):

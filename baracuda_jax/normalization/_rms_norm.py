@@ -1,23 +1,23 @@
-"""Normalization by the root of the mean square, also of a sum."""
+"""Normalization by the root of the mean square."""
 
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks
+from .._core import checks, explicit
+from .._core.api import api
 from .._core.case import Case
-from .._core.compiled import compiled
-from .._core.facade import facade, facade_api
+from .._core.op import as_they_are, declare
+from .._core.regime import along_axes
 from .._core.sku import OpCategory
 from .._core.types import Implementation
-from .._core.wide import wide
-from ._arguments import along, epsilon, number, slices
+from ._arguments import cotangent, epsilon, number, slices
+from ._rows import bodies, statistics
 
 
-@facade_api("xla")
+@api
 def rms_norm(
     x: ArrayLike,
     weight: ArrayLike | None = None,
@@ -42,7 +42,7 @@ def rms_norm(
         eps: static number, what is added to the mean square.
         offset: static number, what is added to the weight: 1 for a weight that begins at 0, as Gemma's.
         round_before_weight: static, whether x r is rounded to x's dtype before the weight multiplies it, as in Llama.
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         Array of x's shape and dtype.
@@ -50,23 +50,32 @@ def rms_norm(
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: float16 and bfloat16 are computed in float32 and rounded once; twice with `round_before_weight`.
+    Precision: float16 and bfloat16 are computed in float32 and rounded once; twice with `round_before_weight`. Kernels add
+        in a fixed order, without atomics: results are the same bits every time.
 
     Source: torch.nn.functional.rms_norm, whose normalized_shape are the last axes; Zhang and Sennrich, Root Mean Square
     Layer Normalization (2019).
     """
     op = "rms_norm"
-    has_weight, offset = weight is not None, number(op, "offset", offset)
+    params = rms_params(op, weight, eps, offset, round_before_weight)
     x, weight, back = slices(op, x, axis, weight=(weight, 1))
-    rounds = checks.flag(op, "round_before_weight", round_before_weight)
-    return back(_rms_norm(x, weight, eps=epsilon(op, eps), offset=offset if has_weight else 0.0, rounds=rounds))
+    return back(_rms_norm(x, weight, **params, implementation=implementation))
 
 
-@facade_api("xla")
-def add_rms_norm(
+def rms_params(op, weight, eps, offset, rounds):
+    offset = number(op, "offset", offset)
+    return dict(
+        eps=epsilon(op, eps),
+        offset=0.0 if weight is None else offset,
+        rounds=checks.flag(op, "round_before_weight", rounds),
+    )
+
+
+@api
+def rms_norm_backward(
     x: ArrayLike,
-    residual: ArrayLike,
-    weight: ArrayLike | None = None,
+    weight: ArrayLike | None,
+    dy: ArrayLike,
     axis: int | Sequence[int] = -1,
     *,
     eps: float = 1e-6,
@@ -74,67 +83,31 @@ def add_rms_norm(
     round_before_weight: bool = False,
     implementation: Implementation = None,
 ) -> tuple[Array, Array]:
-    """A residual connection and RMS normalization: the sum of two arrays, and it normalized.
-
-    Formula:
-        total = x + residual, y = rms_norm(total, weight). dx and dresidual are the same: dtotal and what rms_norm gives for
-        dy, added.
+    """The gradient of `rms_norm`: see its formula.
 
     Args:
-        x: floats, of rank 1 or more: what a layer gives.
-        residual: array of x's shape and dtype, to which that is added.
-        weight: array of the sizes of the normalized axes, in x's order; None for a factor of 1. It has x's dtype, or is
-            float32 with half precisions.
-        axis: static integer or a tuple of them, the axes that a slice consists of.
-        eps, offset, round_before_weight: as in `rms_norm`.
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        x, weight, axis, eps, offset, round_before_weight, implementation: as in `rms_norm`.
+        dy: the cotangent of the result, of x's shape and dtype.
 
     Returns:
-        (y, total), both of x's shape and dtype; total is the residual of the next layer.
-
-    Raises:
-        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
-
-    Precision: total is rounded before it is normalized: y has the bits of `rms_norm` of it.
-
-    Source: vLLM's fused_add_rms_norm, which writes both in place.
+        The cotangents of x and weight; the latter has the shape and the dtype of weight, or those of one of x's dtype.
     """
-    op = "add_rms_norm"
-    x, residual = checks.floats(op, "x", x), checks.array(op, "residual", residual)
-    checks.same_dtype(op, "residual", residual, "x", x)
-    checks.shape(op, "residual", residual, x.shape, "that of x")
-    has_weight, offset = weight is not None, number(op, "offset", offset)
-    total = _sum(x, residual)
-    slices_of_it, weight, back = slices(op, total, axis, weight=(weight, 1))
-    rounds = checks.flag(op, "round_before_weight", round_before_weight)
-    options = dict(eps=epsilon(op, eps), offset=offset if has_weight else 0.0, rounds=rounds)
-    return back(_rms_norm(slices_of_it, weight, **options)), total
+    op = "rms_norm_backward"
+    dy = cotangent(op, x, dy)
+    params = rms_params(op, weight, eps, offset, round_before_weight)
+    shape = None if weight is None else jnp.shape(weight)
+    rows, weight, back = slices(op, x, axis, weight=(weight, 1))
+    dy, _ = slices(op, dy, axis)
+    (r,) = statistics(rows, centered=False, eps=params["eps"])
+    dx, dweight = _rms_norm.vjp(rows, weight, r, dy, **params, implementation=implementation)
+    return back(dx), dweight if shape is None else explicit.reshape(dweight, *shape)
 
 
-@compiled()
-def _sum(x, residual):
-    return _rounded(wide(x) + wide(residual), x.dtype).astype(x.dtype)
+def _case(name, shape, weight, **kwargs):
+    return Case(name, lambda rng: (rng.standard_normal(shape), rng.standard_normal(weight)), kwargs)
 
 
-def _rounded(y, dtype):
-    """y as rounded to the dtype; casts to it and back XLA may leave out."""
-    to = jnp.finfo(dtype)
-    return jax.lax.reduce_precision(y, to.nexp, to.nmant)
-
-
-@compiled("eps", "offset", "rounds")
-def _rms_norm(x, weight, *, eps, offset, rounds):
-    square = jnp.square(wide(x)).sum(-1, keepdims=True) / max(x.shape[-1], 1)
-    y = wide(x) * jax.lax.rsqrt(square + eps)
-    y = _rounded(y, x.dtype) if rounds else y
-    return (y * (offset + along(weight, x.ndim - 1, x.ndim))).astype(x.dtype)
-
-
-def _case(name, shape, weight, *, count=1, **kwargs):
-    return Case(name, lambda rng: (*rng.standard_normal((count, *shape)), rng.standard_normal(weight)), kwargs)
-
-
-facade(
+_rms_norm = declare(
     "rms_norm",
     family="normalization",
     category=OpCategory.NORMALIZATION,
@@ -143,22 +116,15 @@ facade(
         _case("rows", (5, 41), (41,)),
         _case("columns", (17, 6), (17,), axis=0, eps=1e-3, offset=1.0),
         _case("two axes", (3, 4, 5), (3, 5), axis=(0, -1)),
+        _case("aligned rows", (3, 4, 64), (64,)),
     ),
     dtypes=checks.FLOATS,
     operands=("x", "weight"),
+    results=("y", "r"),
     differentiable=("x", "weight"),
-)
-facade(
-    "add_rms_norm",
-    family="normalization",
-    category=OpCategory.NORMALIZATION,
-    public=add_rms_norm,
-    cases=(
-        _case("rows", (5, 41), (41,), count=2),
-        _case("columns", (17, 6), (17,), count=2, axis=0, offset=1.0, round_before_weight=True),
-    ),
-    dtypes=checks.FLOATS,
-    operands=("x", "residual", "weight"),
-    outputs=("y", "total"),
-    differentiable=("x", "residual", "weight"),
+    residuals=("x", "weight", "r"),
+    shared={"weight": 1},
+    regime=along_axes,
+    batched=as_they_are,
+    **bodies("rms_norm", centered=False),
 )

@@ -1,7 +1,8 @@
 // The rows pattern on CPU threads: each row is reduced, and then written with what that gave.
 //
 // The functor reads (`read<V>`), reduces (`start`, `push`, `merge`), turns a row's state into its block (`block`),
-// writes what the row has once (`finish`), and then its elements (`write`).
+// writes what the row has once (`finish`), and then its elements (`write`). One that has `after` reduces twice: what
+// that gives for the first state is the functor that goes on.
 #pragma once
 
 #include "blockwise_cpu.h"
@@ -37,6 +38,19 @@ auto reduce_row(const Functor functor, int64_t first, int64_t count) {
   }
 }
 
+// One row; the functor is that of the row.
+template <class Functor>
+void reduce_and_write(const Functor& functor, int64_t row, int64_t columns) {
+  auto state = reduce_row(functor, row * columns, columns);
+  if constexpr (requires { functor.after(state); }) {
+    reduce_and_write(functor.after(state), row, columns);
+  } else {
+    auto block = functor.block(state);
+    functor.finish(row, block);
+    write_elements(functor, row * columns, columns, block);
+  }
+}
+
 }  // namespace internal
 
 template <class Functor>
@@ -45,12 +59,8 @@ Status run_rows(const Executor& executor, const Functor& functor, int64_t rows, 
   if (rows == 0) return {};
   int64_t range = steps / (columns + 1) + 1;
   parallel_for(executor, ceil_div(rows, range), range * columns, [&](int64_t task) {
-    for (int64_t row = task * range; row < std::min((task + 1) * range, rows); ++row) {
-      auto of_row = internal::at_row(functor, row);
-      auto block = of_row.block(internal::reduce_row(of_row, row * columns, columns));
-      of_row.finish(row, block);
-      internal::write_elements(of_row, row * columns, columns, block);
-    }
+    for (int64_t row = task * range; row < std::min((task + 1) * range, rows); ++row)
+      internal::reduce_and_write(internal::at_row(functor, row), row, columns);
   });
   return {};
 }

@@ -14,32 +14,63 @@ namespace internal {
 
 inline constexpr unsigned rows_most_lanes = 512, rows_least_block = 128;
 
-// Each lane has `held` vectors of its row in registers, blockDim.x vectors apart; of longer rows the rest is read
-// twice.
+// What a lane has of a row: `held` vectors in registers, blockDim.x vectors apart; of longer rows the rest is read
+// again.
+template <int V, int held, class Values>
+struct HeldRow {
+  Values values[held];
+  int64_t first, left;
+  int step;
+
+  template <class Functor>
+  __device__ void read(const Functor& functor) {
+#pragma unroll
+    for (int i = 0; i < held; ++i)
+      if (i * step < left) values[i] = functor.template read<V>(first + i * step);
+  }
+  template <class Functor, class State>
+  __device__ State reduced(const Functor& functor, State* shared) const {
+    State state = functor.start();
+#pragma unroll
+    for (int i = 0; i < held; ++i)
+      if (i * step < left) functor.push(state, values[i]);
+    for (int64_t i = held * step; i < left; i += step) functor.push(state, functor.template read<V>(first + i));
+    return of_row(functor, state, shared);
+  }
+  template <class Functor, class Block>
+  __device__ void write(const Functor& functor, const Block& block) const {
+#pragma unroll
+    for (int i = 0; i < held; ++i)
+      if (i * step < left) functor.write(first + i * step, values[i], block);
+    for (int64_t i = held * step; i < left; i += step)
+      functor.write(first + i, functor.template read<V>(first + i), block);
+  }
+};
+
 template <int V, int held, class Functor>
 __global__ void __launch_bounds__(rows_most_lanes) reduce_and_write(Functor every, int64_t rows, int64_t columns) {
   using State = decltype(every.start());
   __shared__ State shared[rows_most_lanes / 32];
-  int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y, first = row * columns + threadIdx.x * V;
+  int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
   Functor functor = at_row(every, row < rows ? row : rows - 1);
-  int64_t left = row < rows ? columns - threadIdx.x * V : 0;
-  int step = blockDim.x * V;
-  decltype(functor.template read<V>(0)) values[held];
-  State state = functor.start();
-#pragma unroll
-  for (int i = 0; i < held; ++i)
-    if (i * step < left) values[i] = functor.template read<V>(first + i * step);
-#pragma unroll
-  for (int i = 0; i < held; ++i)
-    if (i * step < left) functor.push(state, values[i]);
-  for (int64_t i = held * step; i < left; i += step) functor.push(state, functor.template read<V>(first + i));
-  auto block = functor.block(of_row(functor, state, shared));
-  if (threadIdx.x == 0 && row < rows) functor.finish(row, block);
-#pragma unroll
-  for (int i = 0; i < held; ++i)
-    if (i * step < left) functor.write(first + i * step, values[i], block);
-  for (int64_t i = held * step; i < left; i += step)
-    functor.write(first + i, functor.template read<V>(first + i), block);
+  HeldRow<V, held, decltype(functor.template read<V>(0))> of;
+  of.first = row * columns + threadIdx.x * V;
+  of.left = row < rows ? columns - threadIdx.x * V : 0;
+  of.step = blockDim.x * V;
+  of.read(functor);
+  auto finish = [&](const auto& functor, const State& state) {
+    auto block = functor.block(state);
+    if (threadIdx.x == 0 && row < rows) functor.finish(row, block);
+    of.write(functor, block);
+  };
+  State state = of.reduced(functor, shared);
+  if constexpr (requires { functor.after(state); }) {
+    __shared__ State again[rows_most_lanes / 32];  // while others still read the first
+    auto next = functor.after(state);
+    finish(next, of.reduced(next, again));
+  } else {
+    finish(functor, state);
+  }
 }
 
 // A functor that reads several arrays may say that a lane has registers for fewer vectors.

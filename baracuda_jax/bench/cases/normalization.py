@@ -101,9 +101,10 @@ def images(shape, dtype):
     )  # fmt: skip
 
 
+ROWS = layers, mean_squares, residuals
+
+
 def benchmarks(size):
     for dtype in DTYPES:
-        yield layers(*MATRICES[size], dtype)
-        yield mean_squares(*MATRICES[size], dtype)
-        yield residuals(*MATRICES[size], dtype)
+        yield from (of(*MATRICES[size], dtype) for of in ROWS)
         yield from images(IMAGES[size], dtype)

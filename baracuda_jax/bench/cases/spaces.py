@@ -17,6 +17,7 @@ from . import (
     linalg,
     loss,
     moe,
+    normalization,
     packed,
     pool,
     quantize,
@@ -127,6 +128,11 @@ def _softmaxes(sizes, dtype):
     matrix, axis = sizes.matrix
     losses = [loss.classes(matrix, axis, dtype, softcap) for softcap in (None, 30.0)]
     return [*(softmax.slices(name, matrix, axis, dtype) for name in softmax.NAMES), *losses]
+
+
+def _normalizations(sizes, dtype):
+    rows = max(1, sizes.elements // sizes.length)
+    return [of(rows, sizes.length, dtype) for of in normalization.ROWS]
 
 
 def _segments(sizes, dtype):
@@ -305,6 +311,7 @@ ROWS = (16, 256, 4096, 2**16, 2**25)
 MATRICES = 2**21  # elements of small matrices
 ODD = (35, 357, 1867)  # rows that are not aligned
 SPACES = {
+    "normalization": Space(_normalizations, ROWS, ODD),
     "segment": Space(_segments, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
     "graph": Space(_graphs, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
     "moe": Space(_experts, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
