@@ -1,5 +1,7 @@
 """What segment ops do at the edges."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -380,6 +382,25 @@ def test_ops_of_an_index_sort_nothing(num_segments):
         assert ("segment_index" in _text(both, x, ids)) == (num_segments > 2**15)
         for got, want in zip(both(x, index), both(x, ids), strict=True):
             same_bits(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+def test_kernels_look_at_the_range_of_senders(dtype):
+    """No program but the kernel goes through them."""
+    rng, x = np.random.default_rng(4), np.arange(18.0).reshape(9, 2)
+    senders, receivers = (rng.integers(-3, 12, 40).astype(dtype) for _ in range(2))
+    sums = lambda x, s, r: bj.aggregate(x, s, r.astype("int32"), implementation="native")
+    dots = lambda x, s, r: bj.sampled_dot(x, x, s, r, implementation="native")
+    for fun in (sums, dots):
+        text = _text(fun, x, senders, receivers)
+        assert "custom_call" in text and not re.search(r"stablehlo\.(compare|select|and|where)", text)
+    inside = lambda ids: (ids >= 0) & (ids < 9)
+    want = np.zeros((9, 2))
+    both = inside(senders.astype("int64")) & inside(receivers.astype("int64"))
+    np.add.at(want, receivers[both], x[senders[both]])
+    np.testing.assert_array_equal(sums(x, senders, receivers), want)
+    want = np.where(both, (x[np.where(both, senders, 0)] * x[np.where(both, receivers, 0)]).sum(-1), 0)
+    np.testing.assert_array_equal(dots(x, senders, receivers), want)
 
 
 def test_an_index_passes_through_transformations():
