@@ -413,6 +413,30 @@ def test_an_index_passes_through_transformations():
     same_bits(jax.vmap(lambda x: bj.segment_mean(x, one))(x), bj.segment_mean(x, np.stack([ids[0]] * 2), 4))
 
 
+@pytest.mark.parametrize("kind", ["any", "equal", "hub", "dropped"])
+@pytest.mark.parametrize(
+    ("shape", "num_segments"),
+    [
+        ((16385,), 16), ((20000,), 1000), ((131071,), 8192), ((131072,), 131071), ((131073,), 300), ((2, 40000), 32767)
+    ],
+)  # fmt: skip
+def test_the_index_of_a_medium_number_of_rows(shape, num_segments, kind):
+    """On either side of where GPUs change from one way to another."""
+    rng = np.random.default_rng(11)
+    ids = rng.integers(-3, num_segments + 5, shape)
+    if kind != "any":
+        ids = np.where(rng.random(shape) < {"equal": 1, "hub": 0.7, "dropped": 1}[kind], num_segments // 2, ids)
+    if kind == "dropped":
+        ids = np.full(shape, -1)
+    index = bj.segment_index(ids.astype("int32"), num_segments, implementation="native")
+    key = np.where((ids < 0) | (ids >= num_segments), num_segments, ids)
+    np.testing.assert_array_equal(index.perm, np.argsort(key, -1, kind="stable"))
+    for keys, offsets in zip(
+        key.reshape(-1, shape[-1]), np.reshape(index.offsets, (-1, num_segments + 1)), strict=True
+    ):
+        np.testing.assert_array_equal(offsets, np.searchsorted(np.sort(keys), np.arange(num_segments + 1)))
+
+
 def test_sorted_rows_before_the_first_segment_are_dropped():
     index = bj.segment_index(np.array([-2, -1, 0, 2, 7]), 3, indices_are_sorted=True, implementation="native")
     assert index.is_sorted and index.offsets.tolist() == [2, 3, 3, 4]
