@@ -118,8 +118,8 @@ def _reduce_workspace(entries, segments, columns, itemsize):
 
 def reduce(target, data, ids, out, *, axis, num_segments, sorted=False, index=(), sources=None, more=(), **attributes):
     """Calls a reduction by ids, whose index may be known. `out` are the dtypes of its results; `sources` [..., E] the rows
-    of data that the ids are for, if these are not the rows themselves, int32 or uint32: others are skipped; `more` has other operands, as (array,
-    dimensions)."""
+    of data that the ids are for, if these are not the rows themselves: int32 or uint32, of which those that name no row are
+    skipped; `more` has other operands, as (array, dimensions)."""
     rows = flat(data, axis)
     entries = rows.shape[axis] if sources is None else sources.shape[-1]
     if sources is not None and rows.shape[axis] == 0:  # kernels load a row before they know whether it is one
