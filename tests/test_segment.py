@@ -362,6 +362,38 @@ def test_matches_torch():
         close(grad, x.grad.numpy(), "float64", scale=10)
 
 
+@pytest.mark.parametrize("num_segments", [6, 40000])
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+def test_softmax_of_infinities(implementation, num_segments):
+    """Also its gradient; of few rows, and where there is an index."""
+    inf, nan = np.inf, np.nan
+    x = np.array([-inf, 1, -inf, -inf, nan, 0, inf, 2, 3, 800, -800], np.float32)
+    ids = np.array([0, 0, 1, 1, 2, 2, 3, 3, -1, 4, 4])
+    dy = np.array([inf, 2, inf, nan, 1, 1, 1, 1, nan, 5, inf], np.float32)
+    softmax = lambda x: bj.segment_softmax(x, ids, num_segments, implementation=implementation)
+    y, pull = jax.vjp(softmax, x)
+    np.testing.assert_array_equal(y, np.array([0, 1, 0, 0, nan, nan, nan, 0, 0, 1, 0], np.float32))
+    np.testing.assert_array_equal(pull(dy)[0], np.array([0, 0, 0, 0, nan, nan, nan, 0, 0, 0, 0], np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_softmax_of_a_long_segment(dtype):
+    """Which many workers have a part of, among short and empty ones, against float64; and its gradient."""
+    rng = np.random.default_rng(7)
+    ids = np.sort(np.where(rng.random(30000) < 0.6, 500, rng.integers(0, 1000, 30000)))
+    x, dy = (rng.standard_normal((30000, 3)).astype(np.float32) for _ in range(2))
+    x, dy = (jnp.asarray(a, dtype) for a in (6 * x, dy))
+    softmax = lambda x, ids: bj.segment_softmax(x, ids, 1000, implementation="native")
+    order = rng.permutation(30000)
+    for at in (np.arange(30000), order):
+        y, pull = jax.vjp(lambda x, at=at: softmax(x, ids[at]), x[at])
+        want = oracle.segment_softmax(x[at], ids[at], 1000)
+        close(y, want, dtype)
+        g = np.zeros((1000, 3))
+        np.add.at(g, ids[at], want * np.asarray(dy[at], np.float64))
+        close(pull(dy[at])[0], want * (np.asarray(dy[at], np.float64) - g[ids[at]]), dtype, scale=4)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # An index that is built once
 

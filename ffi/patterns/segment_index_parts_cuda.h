@@ -1,6 +1,6 @@
 // The index of a medium number of rows in two kernels. Segments are cut into buckets, which are ranges of them. The
 // first kernel sorts each tile of rows by bucket, and says where each bucket begins in it. In the second a block has a
-// bucket: it finds its rows, tile by tile and so in order, counts those of each segment, and places them. How many rows
+// bucket: it finds its rows, tile by tile and so in order, counts those of each segment, and writes them. How many rows
 // of a tile are in earlier buckets says where the bucket's begin, so that nothing waits for another block.
 #pragma once
 
