@@ -220,6 +220,7 @@ from .segment import (
     segment_mean_backward,
     segment_min_backward,
     segment_prod_backward,
+    segment_softmax_backward,
     segment_sum_backward,
     segment_take_backward,
 )
@@ -435,6 +436,7 @@ __all__ = [
     "segment_mean_backward",
     "segment_min_backward",
     "segment_prod_backward",
+    "segment_softmax_backward",
     "segment_sum_backward",
     "segment_take_backward",
     "selective_scan_backward",

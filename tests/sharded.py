@@ -54,13 +54,13 @@ def _scale(*shape):
     return (0.03 + 0.01 * np.abs(_draw(*shape))).astype(np.float32)
 
 
-def _segments(op, **options):
+def _segments(op, out=None, **options):
     """Rows [n, features], and batches of them."""
     ids = np.random.default_rng(0).integers(-1, 5, 16).astype(np.int32)
     fun = functools.partial(getattr(bj, op.removesuffix("_split")), num_segments=5, implementation="native", **options)
     make = functools.partial(Sharded, op, fun=fun, moving=1)
     rows, batches = (_float(16, 8), ids), (_float(8, 16, 4), np.stack([np.roll(ids, i) for i in range(8)]))
-    yield make("rows", args=rows, specs=(ROWS, P("d")), out=P())
+    yield make("rows", args=rows, specs=(ROWS, P("d")), out=P() if out is None else out)
     yield make("features", args=rows, specs=(COLUMNS, P()), out=COLUMNS)
     yield make("batches", args=batches, specs=(P("d"), P("d")), out=P("d"))
 
@@ -633,6 +633,7 @@ def _all():
     for op in ("segment_max_split", "segment_min_split"):
         yield from _segments(op, ties="split")
     yield from _segments("segment_logsumexp")
+    yield from _segments("segment_softmax", out=ROWS)
     yield from _taken()
     yield from _indexed()
     yield from _gathered()

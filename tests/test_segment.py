@@ -1,5 +1,7 @@
 """What segment ops do at the edges."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -360,6 +362,38 @@ def test_matches_torch():
         close(grad, x.grad.numpy(), "float64", scale=10)
 
 
+@pytest.mark.parametrize("num_segments", [6, 40000])
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+def test_softmax_of_infinities(implementation, num_segments):
+    """Also its gradient; of few rows, and where there is an index."""
+    inf, nan = np.inf, np.nan
+    x = np.array([-inf, 1, -inf, -inf, nan, 0, inf, 2, 3, 800, -800], np.float32)
+    ids = np.array([0, 0, 1, 1, 2, 2, 3, 3, -1, 4, 4])
+    dy = np.array([inf, 2, inf, nan, 1, 1, 1, 1, nan, 5, inf], np.float32)
+    softmax = lambda x: bj.segment_softmax(x, ids, num_segments, implementation=implementation)
+    y, pull = jax.vjp(softmax, x)
+    np.testing.assert_array_equal(y, np.array([0, 1, 0, 0, nan, nan, nan, 0, 0, 1, 0], np.float32))
+    np.testing.assert_array_equal(pull(dy)[0], np.array([0, 0, 0, 0, nan, nan, nan, 0, 0, 0, 0], np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_softmax_of_a_long_segment(dtype):
+    """Which many workers have a part of, among short and empty ones, against float64; and its gradient."""
+    rng = np.random.default_rng(7)
+    ids = np.sort(np.where(rng.random(30000) < 0.6, 500, rng.integers(0, 1000, 30000)))
+    x, dy = (rng.standard_normal((30000, 3)).astype(np.float32) for _ in range(2))
+    x, dy = (jnp.asarray(a, dtype) for a in (6 * x, dy))
+    softmax = lambda x, ids: bj.segment_softmax(x, ids, 1000, implementation="native")
+    order = rng.permutation(30000)
+    for at in (np.arange(30000), order):
+        y, pull = jax.vjp(lambda x, at=at: softmax(x, ids[at]), x[at])
+        want = oracle.segment_softmax(x[at], ids[at], 1000)
+        close(y, want, dtype)
+        g = np.zeros((1000, 3))
+        np.add.at(g, ids[at], want * np.asarray(dy[at], np.float64))
+        close(pull(dy[at])[0], want * (np.asarray(dy[at], np.float64) - g[ids[at]]), dtype, scale=4)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # An index that is built once
 
@@ -382,6 +416,25 @@ def test_ops_of_an_index_sort_nothing(num_segments):
             same_bits(got, want)
 
 
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+def test_kernels_look_at_the_range_of_senders(dtype):
+    """No program but the kernel goes through them."""
+    rng, x = np.random.default_rng(4), np.arange(18.0).reshape(9, 2)
+    senders, receivers = (rng.integers(-3, 12, 40).astype(dtype) for _ in range(2))
+    sums = lambda x, s, r: bj.aggregate(x, s, r.astype("int32"), implementation="native")
+    dots = lambda x, s, r: bj.sampled_dot(x, x, s, r, implementation="native")
+    for fun in (sums, dots):
+        text = _text(fun, x, senders, receivers)
+        assert "custom_call" in text and not re.search(r"stablehlo\.(compare|select|and|where)", text)
+    inside = lambda ids: (ids >= 0) & (ids < 9)
+    want = np.zeros((9, 2))
+    both = inside(senders.astype("int64")) & inside(receivers.astype("int64"))
+    np.add.at(want, receivers[both], x[senders[both]])
+    np.testing.assert_array_equal(sums(x, senders, receivers), want)
+    want = np.where(both, (x[np.where(both, senders, 0)] * x[np.where(both, receivers, 0)]).sum(-1), 0)
+    np.testing.assert_array_equal(dots(x, senders, receivers), want)
+
+
 def test_an_index_passes_through_transformations():
     ids, x = np.array([[3, 0, 0], [1, 1, 2]]), np.arange(12.0).reshape(2, 3, 2)
     index = jax.jit(lambda ids: bj.segment_index(ids, 4))(ids)
@@ -390,6 +443,30 @@ def test_an_index_passes_through_transformations():
     same_bits(jax.vmap(bj.segment_sum)(x, index), bj.segment_sum(x, ids, 4))
     one = jax.tree.map(lambda a: a[0], index)
     same_bits(jax.vmap(lambda x: bj.segment_mean(x, one))(x), bj.segment_mean(x, np.stack([ids[0]] * 2), 4))
+
+
+@pytest.mark.parametrize("kind", ["any", "equal", "hub", "dropped"])
+@pytest.mark.parametrize(
+    ("shape", "num_segments"),
+    [
+        ((16385,), 16), ((20000,), 1000), ((131071,), 8192), ((131072,), 131071), ((131073,), 300), ((2, 40000), 32767)
+    ],
+)  # fmt: skip
+def test_the_index_of_a_medium_number_of_rows(shape, num_segments, kind):
+    """On either side of where GPUs change from one way to another."""
+    rng = np.random.default_rng(11)
+    ids = rng.integers(-3, num_segments + 5, shape)
+    if kind != "any":
+        ids = np.where(rng.random(shape) < {"equal": 1, "hub": 0.7, "dropped": 1}[kind], num_segments // 2, ids)
+    if kind == "dropped":
+        ids = np.full(shape, -1)
+    index = bj.segment_index(ids.astype("int32"), num_segments, implementation="native")
+    key = np.where((ids < 0) | (ids >= num_segments), num_segments, ids)
+    np.testing.assert_array_equal(index.perm, np.argsort(key, -1, kind="stable"))
+    for keys, offsets in zip(
+        key.reshape(-1, shape[-1]), np.reshape(index.offsets, (-1, num_segments + 1)), strict=True
+    ):
+        np.testing.assert_array_equal(offsets, np.searchsorted(np.sort(keys), np.arange(num_segments + 1)))
 
 
 def test_sorted_rows_before_the_first_segment_are_dropped():

@@ -25,7 +25,11 @@ from baracuda_jax._core.op import OPS
 # Inside a shard_map, dropout has the mask of the array that it is given.
 SILENT = [e for e in SHARDED if is_silent(e) and e.op != "dropout"]
 KINDS = ("auto", "explicit")
-REDUCED_BY_ROWS = [e for e in SHARDED if e.op.startswith("segment") and e.op != "segment_take" and e.way == "rows"]
+REDUCED_BY_ROWS = [
+    e
+    for e in SHARDED
+    if e.op.startswith("segment") and e.op not in ("segment_take", "segment_softmax") and e.way == "rows"
+]
 
 
 @pytest.fixture(autouse=True)

@@ -83,7 +83,8 @@ def embedding_bag(
         per_sample_weights = _weights(op, x, weight, per_sample_weights, mode)
     ids = flat(x)
     table = bounded(adjusted(weight, ids, None, by_frequency), bound)
-    at = kept(ids, size=size, padding=padding)
+    # What is out of range the aggregation drops itself.
+    at = ids if padding is None else kept(ids, size=size, padding=padding)
     params = dict(reduce=mode, indptr=bags, implementation=implementation)
     return aggregate(table, at, weights=per_sample_weights, **params)
 

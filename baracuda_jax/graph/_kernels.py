@@ -26,11 +26,16 @@ def rows(ids, count):
     return jnp.where(within(ids, count), ids.astype(jnp.uint32), jnp.uint32(NO_ROW))
 
 
+def names(ids, count):
+    """As `rows`; as they are where kernels compare them with the count themselves, negative ones as unsigned."""
+    return ids if ids.dtype in (jnp.int32, jnp.uint32) and count else rows(ids, count)
+
+
 def by_segment(target, x, senders, receivers, out, *, axis, index=(), **params):
     """Calls a reduction of the rows of x that senders name, by receivers, whose index may be known. Other operands, `more`,
     are by entry or shaped as x."""
     senders, receivers, *index = aligned(senders, receivers, *index)
-    return reduce(target, x, receivers, out, axis=axis, index=index, sources=rows(senders, x.shape[axis]), **params)
+    return reduce(target, x, receivers, out, axis=axis, index=index, sources=names(senders, x.shape[axis]), **params)
 
 
 def total(x, senders, receivers, *, axis, dtype, **segments):
@@ -50,6 +55,6 @@ def dots(x, y, senders, receivers, *, axis, leading):
     senders, receivers = aligned(senders, receivers)
     kept = x.shape[axis + 1 : axis + 1 + leading]
     out = jax.ShapeDtypeStruct((*x.shape[:axis], senders.shape[-1], math.prod(kept)), wide_dtype(x.dtype))
-    operands = flat(x, axis), flat(y, axis), rows(senders, x.shape[axis]), rows(receivers, y.shape[axis])
+    operands = flat(x, axis), flat(y, axis), names(senders, x.shape[axis]), names(receivers, y.shape[axis])
     (d,) = kernel("sampled_dot", "...nd, ...md, ...e, ...e -> ...eh", *operands, out=[out])
     return d.reshape(*d.shape[:-1], *kept)

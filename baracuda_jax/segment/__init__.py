@@ -15,7 +15,7 @@ from ._log_sum_exp import segment_logsumexp, segment_logsumexp_backward
 from ._mean import segment_mean, segment_mean_backward
 from ._prod import segment_prod, segment_prod_backward
 from ._segment_index import segment_index
-from ._softmax import segment_softmax
+from ._softmax import segment_softmax, segment_softmax_backward
 from ._sum import segment_sum, segment_sum_backward
 from ._take import segment_take, segment_take_backward
 from ._variance import segment_std, segment_var
@@ -34,6 +34,7 @@ __all__ = [
     "segment_prod",
     "segment_prod_backward",
     "segment_softmax",
+    "segment_softmax_backward",
     "segment_std",
     "segment_sum",
     "segment_sum_backward",

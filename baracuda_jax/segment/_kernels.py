@@ -73,7 +73,7 @@ def is_few(entries, segments, columns):
     )
 
 
-def _order_of(ids, num_segments, columns, sorted, index):
+def order_of(ids, num_segments, columns, sorted, index):
     """What the kernels know of the rows' order: an index, or, of few rows, the ids instead of `perm`."""
     if index or not is_few(ids.shape[-1], num_segments, columns):
         return index_of(ids, num_segments, sorted, index)
@@ -95,10 +95,10 @@ def index_dtype(rows):
     return jnp.int32 if rows < 2**31 else jnp.uint32
 
 
-def _reduce_workspace(entries, segments, columns, itemsize):
+def reduce_workspace(entries, segments, columns, itemsize, values=2):
     """Bytes of what the CUDA driver keeps: 8 for each block, two states for each of its columns, and one for those of each
     run of blocks. `segment_grid` and `segment_runs` of ffi/patterns/segment_*_cuda.h say how many there are. A state has
-    at most a value and a row number."""
+    at most so many values: most have one and a row number."""
     if is_few(entries, segments, columns):
         return 0
     width = 16 // itemsize
@@ -110,7 +110,7 @@ def _reduce_workspace(entries, segments, columns, itemsize):
     parts = lambda count: -(-(entries + segments) * lanes * tiles // count)
     items = min(max(parts(2**18), min(parts(2**17), 32), 8), 1024, 8192 // workers)
     blocks = -(-(entries + segments) // (items * workers))
-    state = 16 if itemsize == 8 else 8
+    state = values * (8 if itemsize == 8 else 4)
     runs = (blocks - 1) // 64
     states = 2 * blocks + (runs if runs >= 8 else 0)
     return blocks * 8 + states * tiles * lanes * width * state + 4 * 256
@@ -118,14 +118,14 @@ def _reduce_workspace(entries, segments, columns, itemsize):
 
 def reduce(target, data, ids, out, *, axis, num_segments, sorted=False, index=(), sources=None, more=(), **attributes):
     """Calls a reduction by ids, whose index may be known. `out` are the dtypes of its results; `sources` [..., E] the rows
-    of data that the ids are for, if these are not the rows themselves; `more` has other operands, as (array,
-    dimensions)."""
+    of data that the ids are for, if these are not the rows themselves: int32 or uint32, of which those that name no row are
+    skipped; `more` has other operands, as (array, dimensions)."""
     rows = flat(data, axis)
     entries = rows.shape[axis] if sources is None else sources.shape[-1]
     if sources is not None and rows.shape[axis] == 0:  # kernels load a row before they know whether it is one
         one = lambda x: jnp.zeros((*x.shape[:axis], 1, x.shape[-1]), x.dtype)
         rows, more = one(rows), [(one(x) if dims == "...nd" else x, dims) for x, dims in more]
-    order = _order_of(ids, num_segments, rows.shape[-1], sorted, index)
+    order = order_of(ids, num_segments, rows.shape[-1], sorted, index)
     operands = [(rows, "...nd"), *zip(order, ("...p", "...q"), strict=True)]
     if sources is not None:
         operands.append((_in_order(order[0], sources), "...e"))
@@ -133,7 +133,7 @@ def reduce(target, data, ids, out, *, axis, num_segments, sorted=False, index=()
     results = kernel(
         target, f"{', '.join(dims)} -> {', '.join(['...sd'] * len(out))}", *arrays, **attributes,
         out=[result_type(rows, axis, num_segments, dtype) for dtype in out],
-        workspace=_reduce_workspace(entries, num_segments, rows.shape[-1], rows.dtype.itemsize),
+        workspace=reduce_workspace(entries, num_segments, rows.shape[-1], rows.dtype.itemsize),
     )  # fmt: skip
     return [unflat(y, data, axis) for y in results]
 
@@ -149,7 +149,7 @@ def gradient(target, ids, dy, *, axis, sorted, index=(), counts=(), elements=(),
     """Calls a backward target, whose result has a row for each id. Its operands are `data`, shaped as the result, the
     order, `counts`, one for each segment, `elements`, shaped as dy, and dy."""
     arrays = [flat(x, axis) for x in (*data, *elements, dy)]
-    order = _order_of(ids, dy.shape[axis], arrays[-1].shape[-1], sorted, index)
+    order = order_of(ids, dy.shape[axis], arrays[-1].shape[-1], sorted, index)
     dims = ", ".join(
         ["...nd"] * len(data) + ["...p", "...q"] + ["...s"] * len(counts) + ["...sd"] * (len(elements) + 1)
     )

@@ -87,7 +87,7 @@ def segment_logsumexp_backward(
     return _log_sum_exp.vjp(data, ids, y, rest, *index, dy, **params, implementation=implementation)
 
 
-def _reference(data, ids, *, axis, num_segments, empty_bits, **_):
+def log_sum_exp_reference(data, ids, *, axis, num_segments, empty_bits, **_):
     def one(data, ids):
         x, segments = wide(data), segment_or_last(ids, num_segments)
         most = jax.ops.segment_max(x, segments, num_segments)
@@ -148,7 +148,7 @@ _log_sum_exp = declare_with_index(
     results=("y", "rest"),
     residuals=("data", "segment_ids", "y", "rest"),
     cut=log_sum_exp_by_rows,
-    forward=Body(_reference, _native),
+    forward=Body(log_sum_exp_reference, _native),
     tangent=Body(_tangent_reference, _tangent_native),
     backward=Body(_backward_reference, lambda *arrays, **params: (_backward(*arrays, **params),)),
     kernels={

@@ -12,7 +12,7 @@ from ._kernels import index_dtype
 from ._references import broadcast, column, count, per_batch
 
 WHOLE = frozenset({"s", "index0", "index1"})
-_BY_ROW = ("data", "segment_ids", "rows")
+_BY_ROW = ("data", "segment_ids", "rows", "weights")
 
 
 def _labels(names, types, params):
@@ -29,7 +29,7 @@ def _labels(names, types, params):
     return [of(name, x.ndim) for name, x in zip(names, types, strict=True)]
 
 
-def _by_rows(**combine):
+def by_rows(**combine):
     return Partition(_labels, WHOLE, {"n": combine}, {"n": INDEX}, plain=True)
 
 
@@ -62,9 +62,9 @@ def _mean_forward(run, axes, data, ids, *, save, **params):
     return [y, counts] if save else [y]
 
 
-sum_by_rows = _by_rows(forward=_sum_forward)
+sum_by_rows = by_rows(forward=_sum_forward)
 taken_by_rows = Partition(_labels, WHOLE, without={"n": INDEX}, plain=True)
-mean_by_rows = _by_rows(forward=_mean_forward)
+mean_by_rows = by_rows(forward=_mean_forward)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The logarithm of a sum of exponentials
@@ -74,15 +74,20 @@ def _log_sum_exp_forward(run, axes, data, ids, *, save, **params):
     """Of the shards' parts: the largest, and the logarithm of what they add up to."""
     nothing = to_bits(lowest(data.dtype), wide_dtype(data.dtype))
     part, rest = run["forward"](wide(data), ids, save=True, **{**params, "empty_bits": nothing})
-    most = extreme(part, axes, True)
-    is_finite = jnp.isfinite(most)
-    total = lax.psum(jnp.exp((part - jnp.where(is_finite, most, 0)) + rest), axes)
-    y, rest = with_rest(most, jnp.where(is_finite, jnp.log(jnp.where(is_finite, total, 1)), 0), data.dtype)
+    y, rest = log_sum_of_parts(part, rest, axes, data.dtype)
     is_default = params["empty_bits"] == to_bits(lowest(data.dtype), data.dtype)
     return [y if is_default else _filled(y, ids, axes, **params), rest][: None if save else 1]
 
 
-log_sum_exp_by_rows = _by_rows(forward=_log_sum_exp_forward)
+def log_sum_of_parts(part, rest, axes, dtype):
+    """The logarithm of all shards' sums of exponentials, and what rounding took from it."""
+    most = extreme(part, axes, True)
+    is_finite = jnp.isfinite(most)
+    total = lax.psum(jnp.exp((part - jnp.where(is_finite, most, 0)) + rest), axes)
+    return with_rest(most, jnp.where(is_finite, jnp.log(jnp.where(is_finite, total, 1)), 0), dtype)
+
+
+log_sum_exp_by_rows = by_rows(forward=_log_sum_exp_forward)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The product: the parts are gathered, for there is no reduction that multiplies
@@ -100,7 +105,7 @@ def _prod_forward(run, axes, data, ids, *, save, **params):
     return [y, multiply(parts[1]), jnp.minimum(zeros, 2).astype(parts[2].dtype)]
 
 
-prod_by_rows = _by_rows(forward=_prod_forward)
+prod_by_rows = by_rows(forward=_prod_forward)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The extrema
@@ -152,8 +157,8 @@ def extremum_by_rows(name):
         return run["backward"](ids, arg_here(arg, ids.shape[-1], axes), dy, **params)
 
     forward = _extreme_forward(name == "segment_max", first_arg)
-    return _by_rows(forward=forward, tangent=tangent, backward=backward)
+    return by_rows(forward=forward, tangent=tangent, backward=backward)
 
 
 def split_by_rows(name):
-    return _by_rows(forward=_extreme_forward(name == "segment_max", _all_ties))
+    return by_rows(forward=_extreme_forward(name == "segment_max", _all_ties))

@@ -1,5 +1,6 @@
 // The FFI target of sampled dot products: x [batches..., n, d], y [batches..., m, d] and, for each of so many entries,
 // a row of each [some of the batches..., e], which give [batches..., e, heads].
+#include "row_numbers.h"
 #include "target.h"
 #include BARACUDA_DRIVER(sampled_dot)
 
@@ -14,8 +15,8 @@ ffi::Error dot_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer y, ffi::A
   bool wide = x.element_type() == ffi::DataType::F64;
   checks.same_dtype("y", y, "x", x)
       .same_shape("y_row", y_row, "x_row", x_row)
-      .dtype("x_row", x_row, ffi::DataType::U32)
-      .dtype("y_row", y_row, ffi::DataType::U32)
+      .require(is_row_number(x_row), "x_row must be int32 or uint32, got type ", int(x_row.element_type()))
+      .require(is_row_number(y_row), "y_row must be int32 or uint32, got type ", int(y_row.element_type()))
       .dtype("the result", *result, wide ? ffi::DataType::F64 : ffi::DataType::F32)
       .require(a.size() >= 2, "x must have rank 2 or more, got ", describe(a))
       .require(a.size() == b.size() && std::equal(a.begin(), a.end() - 2, b.begin()) && a.back() == b.back(),
@@ -38,9 +39,10 @@ ffi::Error dot_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer y, ffi::A
                         shared > 0 ? batches / shared : 1};
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
-    return to_error(op,
-                    sampled_dot(device.executor(), SampledDot<T>{shape, in<T>(x), in<T>(y), in<uint32_t>(x_row),
-                                                                 in<uint32_t>(y_row), out<Accumulator<T>>(result)}));
+    return to_error(op, sampled_dot(device.executor(),
+                                    SampledDot<T>{shape, in<T>(x), in<T>(y), in<uint32_t>(x_row), in<uint32_t>(y_row),
+                                                  rows_below(x_row, shape.x_rows), rows_below(y_row, shape.y_rows),
+                                                  out<Accumulator<T>>(result)}));
   });
 }
 

@@ -15,13 +15,14 @@ inline constexpr uint32_t no_row = 0xffffffffu;
 struct SegmentRows {
   const uint32_t* perm;     // null for rows in their own order
   const uint32_t* sources;  // null where each row is its own
+  uint32_t rows;            // sources that are not below are none
   uint32_t begin, end;      // positions
 
   BARACUDA_HD uint32_t count() const { return end - begin; }
   // The first that is not skipped, or none.
   BARACUDA_HD uint32_t first() const {
     uint32_t position = begin;
-    while (sources && position < end && sources[position] == no_row) ++position;
+    while (sources && position < end && sources[position] >= rows) ++position;
     return position == end ? no_row : perm ? perm[position] : position;
   }
 };

@@ -6,6 +6,21 @@
 
 namespace baracuda {
 
+// What sums relative to `most`, and what is relative to `value`, are multiplied by when the larger becomes the base of
+// both: one exponential, since one of them is 1. Of two that are -inf both are: what was added up is then worth
+// nothing, and is multiplied by 0 when a number comes.
+template <class T>
+struct SegmentScales {
+  using Wide = Comparable<T>;
+  Wide before, here;
+
+  BARACUDA_HD SegmentScales(Wide most, Wide value) {
+    bool grows = value > most;
+    Wide gap = grows ? most - value : value - most, power = exponential<T>(most == value ? Wide(0) : gap);
+    before = grows ? power : Wide(1), here = grows ? Wide(1) : power;
+  }
+};
+
 // As ReduceLogSumExp: the largest x, and the sum of e^(x - largest).
 template <class T>
 struct SegmentLogSumExp {
@@ -19,7 +34,6 @@ struct SegmentLogSumExp {
   Wide* rest;  // null when nobody asks for it
   T empty_value;
 
-  static BARACUDA_HD Wide base(Wide most) { return ReduceLogSumExp<T>::base(most); }
   template <int V>
   BARACUDA_HD void start(State<V>& s) const {
     for (int k = 0; k < V; ++k) s.most[k] = -std::numeric_limits<Wide>::infinity(), s.sum[k] = 0;
@@ -27,17 +41,17 @@ struct SegmentLogSumExp {
   template <int V>
   BARACUDA_HD void push(State<V>& s, const T* x, uint32_t) const {
     for (int k = 0; k < V; ++k) {
-      Wide value = Wide(x[k]), most = largest(s.most[k], value), from = base(most);
-      s.sum[k] = s.sum[k] * exponential<T>(s.most[k] - from) + exponential<T>(value - from);
-      s.most[k] = most;
+      SegmentScales<T> scales(s.most[k], Wide(x[k]));
+      s.sum[k] = s.sum[k] * scales.before + scales.here;
+      s.most[k] = largest(s.most[k], Wide(x[k]));
     }
   }
   template <int V>
   BARACUDA_HD void merge(State<V>& s, const State<V>& later) const {
     for (int k = 0; k < V; ++k) {
-      Wide most = largest(s.most[k], later.most[k]), from = base(most);
-      s.sum[k] = s.sum[k] * exponential<T>(s.most[k] - from) + later.sum[k] * exponential<T>(later.most[k] - from);
-      s.most[k] = most;
+      SegmentScales<T> scales(s.most[k], later.most[k]);
+      s.sum[k] = s.sum[k] * scales.before + later.sum[k] * scales.here;
+      s.most[k] = largest(s.most[k], later.most[k]);
     }
   }
   template <int V>

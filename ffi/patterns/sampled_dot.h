@@ -14,14 +14,15 @@ struct SampledDotShape {
   BARACUDA_HD int64_t dots() const { return batches * entries * heads; }
 };
 
-// x [batches, x_rows, heads * width], y alike, out [batches, entries, heads]. An entry whose row of x or y is no_row
-// has 0.
+// x [batches, x_rows, heads * width], y alike, out [batches, entries, heads]. An entry that names no row of x or y has
+// 0: one that is not below how many there are, as negative ones are without a sign.
 template <class T>
 struct SampledDot {
   using Sum = Accumulator<T>;
   SampledDotShape shape;
   const T *x, *y;
   const uint32_t *x_row, *y_row;
+  uint32_t x_rows, y_rows;
   Sum* out;
 
   // Where the columns of a dot product begin in x and y; null where it is 0.
@@ -33,7 +34,7 @@ struct SampledDot {
     }
     uint32_t a = x_row[entry], b = y_row[entry];
     from_x = from_y = nullptr;
-    if (a == no_row || b == no_row) return;
+    if (a >= x_rows || b >= y_rows) return;
     int64_t columns = shape.heads * shape.width;
     from_x = x + (batch * shape.x_rows + a) * columns + head * shape.width;
     from_y = y + (batch * shape.y_rows + b) * columns + head * shape.width;

@@ -16,13 +16,14 @@
 namespace baracuda {
 
 // A segment has the entries perm[offsets[s]] ... of the index. An entry is a row of x; or, where there are `sources`,
-// it names a row that any number of entries may name, and no_row where it is skipped. Of few entries, ids may come
-// instead of an index: then the driver orders them.
+// it names a row that any number of entries may name, and is skipped where there is no such row. Of few entries, ids
+// may come instead of an index: then the driver orders them.
 struct SegmentIndex {
   SegmentShape shape;
   const uint32_t* perm;     // [batches of ids, entries], or null
   const uint32_t* offsets;  // [batches of ids, segments + 1]
   const uint32_t* sources;  // [batches of ids, entries] in the order of the segments, of the entries with ids; or null
+  uint32_t source_rows;     // sources that are not below name no row: negative ones are the largest without a sign
   const int32_t* ids;       // [batches of ids, entries], or null
 };
 
@@ -31,6 +32,7 @@ struct Segments {
   const uint32_t* perm;
   const uint32_t* offsets;
   const uint32_t* sources;
+  uint32_t source_rows;
   int64_t count;
   int64_t first_row, last_row;  // positions of the first row that is in any segment, and of the one after the last
 
@@ -39,12 +41,13 @@ struct Segments {
     count = index.shape.segments;
     perm = index.perm ? index.perm + ids * index.shape.entries : nullptr;
     sources = index.sources ? index.sources + ids * index.shape.entries : nullptr;
+    source_rows = index.source_rows;
     offsets = index.offsets + ids * (count + 1);
     first_row = offsets[0], last_row = offsets[count];
   }
   BARACUDA_HD int64_t begin(int64_t s) const { return offsets[s]; }
   BARACUDA_HD int64_t end(int64_t s) const { return offsets[s + 1]; }
-  BARACUDA_HD SegmentRows rows(int64_t s) const { return {perm, sources, offsets[s], offsets[s + 1]}; }
+  BARACUDA_HD SegmentRows rows(int64_t s) const { return {perm, sources, source_rows, offsets[s], offsets[s + 1]}; }
   BARACUDA_HD uint32_t row(int64_t position) const { return perm ? perm[position] : uint32_t(position); }
   // The row of x that an entry names, given the entry's number.
   BARACUDA_HD uint32_t source(int64_t position, uint32_t number) const { return sources ? sources[position] : number; }

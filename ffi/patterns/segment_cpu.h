@@ -109,10 +109,10 @@ struct SegmentColumns {
       // Rows in another order than their own are anywhere in memory: the processor can't foresee them.
       if ((segments.perm || segments.sources) && position + ahead < last) {
         uint32_t later = segments.source(position + ahead, segments.row(position + ahead));
-        const Element* soon = x + first_element + (later == no_row ? 0 : int64_t(later) * columns);
+        const Element* soon = x + first_element + (later < segments.source_rows ? int64_t(later) * columns : 0);
         for (int k = 0; k < V; k += 64 / sizeof(Element)) __builtin_prefetch(soon + k);
       }
-      if (source == no_row) continue;
+      if (source >= segments.source_rows) continue;
       int64_t x_element = first_element + int64_t(source) * columns;
       SegmentRow row{number, batch * index.shape.entries + number, column, x_element};
       push_row(reducer, state, x + x_element, number, more_of<V>(reducer, row));

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(segment_block, (blocks_at_once<V, step, Reduce
     if (threadIdx.x == 0 && blockIdx.y == 0) starts[blockIdx.x] = SegmentHead::of(block, grid);
     shared.open(block, grid);
   }
-  reduce_tiles<V, step>(reducer, index.shape, x, grid, shared, heads, tails);
+  reduce_tiles<V, step>(reducer, index, x, grid, shared, heads, tails);
 }
 
 template <int V, class Reducer>

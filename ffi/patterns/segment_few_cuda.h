@@ -86,7 +86,7 @@ struct FewRows {
       if (index.sources) {
         uint32_t rows = memory.offsets[count];
         for (uint32_t i = threadIdx.x; i < rows; i += few_threads)
-          to[i] = index.sources[of_ids * index.shape.entries + order[i]];
+          to[i] = known(index, index.sources[of_ids * index.shape.entries + order[i]]);
       }
     } else {
       const uint32_t* offsets = index.offsets + of_ids * (index.shape.segments + 1) + first;
@@ -97,7 +97,7 @@ struct FewRows {
         memory.offsets[i] = min(max(offsets[i], begin) - begin, rows);
       for (uint32_t i = threadIdx.x; i < rows; i += few_threads) {
         order[i] = index.perm ? index.perm[from + i] : begin + i;
-        if (index.sources) to[i] = index.sources[from + i];
+        if (index.sources) to[i] = known(index, index.sources[from + i]);
       }
       __syncthreads();
       for (int i = threadIdx.x; i < count; i += few_threads)
@@ -107,6 +107,9 @@ struct FewRows {
     if (index.sources || !index.ids) __syncthreads();
   }
 
+  static __device__ uint32_t known(const SegmentIndex& index, uint32_t source) {
+    return source < index.source_rows ? source : no_row;
+  }
   __device__ uint32_t length(int segment) const {
     uint32_t begin = memory.offsets[segment], end = memory.offsets[segment + 1];
     return max(end, begin) - begin;
@@ -164,7 +167,7 @@ struct FewTile {
     if (!in_range) return;
     uint32_t begin = rows.memory.offsets[segment], end = rows.memory.offsets[segment + 1];
     if (end > begin)
-      reducer.finish(state, SegmentRows{rows.memory.first, rows.sources, begin, end}, shared_segment + segment,
+      reducer.finish(state, SegmentRows{rows.memory.first, rows.sources, no_row, begin, end}, shared_segment + segment,
                      element + segment * columns);
     else
       reducer.template empty<V>(shared_segment + segment, element + segment * columns);

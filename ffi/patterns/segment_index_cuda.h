@@ -1,13 +1,15 @@
 // The index of segments on a CUDA grid: rows in the order of their ids, by a stable sort over only the
 // bits that the number of segments needs, so that rows of a segment stay in order; and where each segment begins.
 // Few rows take one kernel: those of several batches by a block for each that sorts in shared memory, those of
-// few batches by a block for each range of segments. Others are sorted together, by keys that begin with the batch.
+// few batches by a block for each range of segments. A medium number takes two kernels. Others are sorted together, by
+// keys that begin with the batch.
 // There is one order, so all give the same index.
 #pragma once
 
 #include <algorithm>
 
 #include "key_sort_cuda.h"
+#include "segment_index_parts_cuda.h"
 #include "segment_index_ranges_cuda.h"
 #include "sort_block_cuda.h"
 
@@ -171,6 +173,8 @@ Status index_segments(const Executor& executor, const Id* ids, int64_t batches, 
                                                                                            0, offsets);
     return launched();
   }
+  if (internal::is_indexed_by_parts(batches, rows, segments))
+    return internal::index_by_parts(executor, ids, batches, rows, segments, perm, offsets);
   if (internal::is_indexed_by_ranges(batches, rows, segments))
     return internal::index_by_ranges(executor, ids, batches, rows, segments, perm, offsets);
   if (internal::is_indexed_by_blocks(batches, rows, segments))

@@ -57,8 +57,8 @@ struct SegmentStream {
       if (segment == chunk.first && chunk.has_head)
         *head = state;
       else if (end > begin)
-        reducer.finish(state, SegmentRows{segments.perm, segments.sources, begin, end}, shared + segment,
-                       element + int64_t(segment) * columns);
+        reducer.finish(state, SegmentRows{segments.perm, segments.sources, segments.source_rows, begin, end},
+                       shared + segment, element + int64_t(segment) * columns);
       else
         write_empty<V>(reducer, shared + segment, element + int64_t(segment) * columns);
       open(segment + 1);
@@ -84,7 +84,7 @@ struct SegmentStream {
       bool is_row[step];
 #pragma unroll
       for (int i = 0; i < step; ++i) {
-        rows[i] = next[i], is_row[i] = next_sources[i] != no_row;
+        rows[i] = next[i], is_row[i] = next_sources[i] < segments.source_rows;
         int64_t x_element = first_x_element + int64_t(is_row[i] ? next_sources[i] : 0) * columns;
         values[i] = load<V>(x + x_element);
         more[i] = more_of<V>(reducer, SegmentRow{rows[i], first_index + rows[i], column, x_element});

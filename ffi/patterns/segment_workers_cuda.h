@@ -66,8 +66,9 @@ __device__ void join_workers(const Reducer& reducer, const SegmentShape& shape, 
 
 // All tiles of columns that are the block's.
 template <int V, int step, class Reducer, class State>
-__device__ void reduce_tiles(const Reducer& reducer, const SegmentShape& shape, const typename Reducer::Element* x,
+__device__ void reduce_tiles(const Reducer& reducer, const SegmentIndex& index, const typename Reducer::Element* x,
                              const SegmentGrid& grid, SharedChunks<State>& shared, State* heads, State* tails) {
+  const SegmentShape& shape = index.shape;
   for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
     int64_t lane = tile * grid.lanes + threadIdx.x % grid.lanes, column = lane * V;
     if (column < shape.columns) {
@@ -82,6 +83,7 @@ __device__ void reduce_tiles(const Reducer& reducer, const SegmentShape& shape, 
                                              batch * shape.rows * shape.columns + column,
                                              batch * shape.entries,
                                              shared.heads + threadIdx.x};
+      stream.segments.source_rows = index.source_rows;  // of the launch's constants, not of shared memory
       stream.run(x);
       if (stream.chunk.has_tail) shared.tails[threadIdx.x] = stream.state;
     }

@@ -2,6 +2,7 @@
 // fewer of these than the data: each of their batches then serves several of the data's.
 #pragma once
 
+#include "handlers/row_numbers.h"
 #include "handlers/target.h"
 #include BARACUDA_DRIVER(segment)
 
@@ -55,7 +56,8 @@ struct Indexed {
       return dims.size() == first.size() && std::equal(dims.begin(), dims.end() - 1, first.begin());
     };
     if (sources) {
-      checks.dtype("sources", *sources, ffi::DataType::U32)
+      checks
+          .require(is_row_number(*sources), "sources must be int32 or uint32, got type ", int(sources->element_type()))
           .require(has_batches(sources->dimensions()), "sources must have the batches of offsets, ", describe(first),
                    ", got ", describe(sources->dimensions()));
       if (checks.failed()) return;
@@ -71,6 +73,7 @@ struct Indexed {
     if (checks.failed()) return;
     index.shape = shape_of(x, first, rows, segments);
     index.shape.entries = entries;
+    index.source_rows = sources ? rows_below(*sources, rows) : uint32_t(rows);
     if (sources) index.sources = static_cast<const uint32_t*>(sources->untyped_data());
     if (has_ids) {
       index.ids = static_cast<const int32_t*>(perm.untyped_data());

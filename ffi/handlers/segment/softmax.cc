@@ -1,0 +1,65 @@
+// FFI targets of the softmax of segments: first what each segment has together, then its rows.
+#include "kernels/segment_softmax.h"
+#include "segment.h"
+
+namespace baracuda {
+namespace {
+
+ffi::DataType wide_of(const ffi::AnyBuffer& array) {
+  return array.element_type() == ffi::DataType::F64 ? ffi::DataType::F64 : ffi::DataType::F32;
+}
+
+// Results: y, shaped as data; the logarithm of each segment's sum, and what rounding took from it.
+ffi::Error softmax_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
+                           ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> y,
+                           ffi::Result<ffi::AnyBuffer> lse, ffi::Result<ffi::AnyBuffer> rest) {
+  constexpr const char* op = "segment_softmax";
+  Reduction reduction(op, data, perm, offsets, *lse);
+  reduction.checks.same_shape("the result", *y, "data", data)
+      .same_dtype("the result", *y, "data", data)
+      .same_shape("rest", *rest, "lse", *lse)
+      .dtype("rest", *rest, wide_of(data));
+  if (reduction.checks.failed()) return reduction.checks.error();
+  return for_float(op, "data", data.element_type(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    T* sums = out<T>(lse);
+    auto* left = out<Accumulator<T>>(rest);
+    SegmentLogSumExp<T> reducer{sums, left, T(-std::numeric_limits<Accumulator<T>>::infinity())};
+    if (ffi::Error error = reduction.run(op, device, reducer, data, *workspace); error.failure()) return error;
+    return to_error(op, broadcast_segments(device.executor(), SegmentSoftmax<T>{in<T>(data), sums, left},
+                                           reduction.index, out<T>(y)));
+  });
+}
+
+// Results: dx, shaped as data; and the mean of each segment's dy by its weights.
+ffi::Error softmax_backward_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
+                                    ffi::AnyBuffer lse, ffi::AnyBuffer rest, ffi::AnyBuffer dy,
+                                    ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> dx,
+                                    ffi::Result<ffi::AnyBuffer> mean) {
+  constexpr const char* op = "segment_softmax_backward";
+  Reduction reduction(op, data, perm, offsets, *mean, {}, true);
+  reduction.checks.dtype("the mean", *mean, wide_of(data))
+      .same_shape("the result", *dx, "data", data)
+      .same_dtype("the result", *dx, "data", data)
+      .same_shape("dy", dy, "data", data)
+      .same_dtype("dy", dy, "data", data)
+      .same_shape("lse", lse, "the mean", *mean)
+      .same_dtype("lse", lse, "data", data)
+      .same_shape("rest", rest, "the mean", *mean)
+      .dtype("rest", rest, wide_of(data));
+  if (reduction.checks.failed()) return reduction.checks.error();
+  return for_float(op, "data", data.element_type(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    auto* means = out<Accumulator<T>>(mean);
+    SegmentSoftmaxDots<T> reducer{in<T>(dy), means};
+    if (ffi::Error error = reduction.run(op, device, reducer, data, *workspace); error.failure()) return error;
+    SegmentSoftmaxBackward<T> broadcaster{in<T>(data), in<T>(dy), in<T>(lse), in<Accumulator<T>>(rest), means};
+    return to_error(op, broadcast_segments(device.executor(), broadcaster, reduction.index, out<T>(dx)));
+  });
+}
+
+BARACUDA_TARGET(segment_softmax, softmax_handler, reduction(operands<3>()).Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(segment_softmax_backward, softmax_backward_handler, reduction(operands<6>()).Ret<ffi::AnyBuffer>());
+
+}  // namespace
+}  // namespace baracuda

@@ -1,0 +1,124 @@
+// The softmax of a segment's rows, and its derivative, which is its own transpose.
+#pragma once
+
+#include "segment_log_sum_exp.h"
+
+namespace baracuda {
+
+// e^(x - y - rest), y + rest being the logarithm of the sum; 0 for -inf, NaN for +inf.
+template <class T>
+BARACUDA_HD Comparable<T> segment_weight(Comparable<T> x, Comparable<T> y, Comparable<T> rest) {
+  using Wide = Comparable<T>;
+  return x == std::numeric_limits<Wide>::infinity() ? x - x : exponential_below<T>(x, y, rest);
+}
+
+template <class T>
+struct SegmentSoftmax {
+  using Element = T;
+  using Wide = Comparable<T>;
+  template <int V>
+  struct Part {
+    Vector<T, V> y;
+    Vector<Wide, V> rest;
+  };
+  const T* x;
+  const T* y;
+  const Wide* rest;
+
+  template <int V>
+  BARACUDA_HD Part<V> part(int64_t, int64_t element) const {
+    return {load<V>(y + element), load<V>(rest + element)};
+  }
+  template <int V>
+  BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t, int64_t x_element) const {
+    Vector<T, V> out = load<V>(x + x_element);
+    for (int k = 0; k < V; ++k)
+      out.lane[k] = T(segment_weight<T>(Wide(out.lane[k]), Wide(part.y.lane[k]), part.rest.lane[k]));
+    return out;
+  }
+};
+
+// The sum of a segment's weights times dy [B, N, D]: with the largest x so far, the sum of e^(x - largest) and that of
+// e^(x - largest) dy, so that nothing of the segment need be known before its rows. What has weight 0 takes no part.
+template <class T>
+struct SegmentSoftmaxDots {
+  using Element = T;
+  using Wide = Comparable<T>;
+  template <int V>
+  struct State {
+    Wide most[V], sum[V], dots[V];
+  };
+  const T* dy;
+  Wide* mean;
+
+  template <int V>
+  BARACUDA_HD void start(State<V>& s) const {
+    for (int k = 0; k < V; ++k) s.most[k] = -std::numeric_limits<Wide>::infinity(), s.sum[k] = 0, s.dots[k] = 0;
+  }
+  template <int V>
+  BARACUDA_HD Vector<T, V> more(const SegmentRow& row) const {
+    return load<V>(dy + row.x_element);
+  }
+  // So much more, relative to an exponent.
+  template <int V>
+  static BARACUDA_HD void add(State<V>& s, int k, Wide most, Wide sum, Wide dots) {
+    SegmentScales<T> scales(s.most[k], most);
+    s.sum[k] = s.sum[k] * scales.before + sum * scales.here;
+    s.dots[k] =
+        (scales.before == 0 ? Wide(0) : s.dots[k] * scales.before) + (scales.here == 0 ? Wide(0) : dots * scales.here);
+    s.most[k] = largest(s.most[k], most);
+  }
+  template <int V>
+  BARACUDA_HD void push(State<V>& s, const T* x, uint32_t, const Vector<T, V>& dy_here) const {
+    for (int k = 0; k < V; ++k) add<V>(s, k, Wide(x[k]), Wide(1), Wide(dy_here.lane[k]));
+  }
+  template <int V>
+  BARACUDA_HD void merge(State<V>& s, const State<V>& later) const {
+    for (int k = 0; k < V; ++k) add<V>(s, k, later.most[k], later.sum[k], later.dots[k]);
+  }
+  template <int V>
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows&, int64_t, int64_t element) const {
+    Vector<Wide, V> out;
+    for (int k = 0; k < V; ++k)
+      out.lane[k] = s.most[k] == -std::numeric_limits<Wide>::infinity() ? Wide(0) : s.dots[k] / s.sum[k];
+    store<V>(mean + element, out);
+  }
+  template <int V>
+  BARACUDA_HD void empty(int64_t, int64_t element) const {
+    fill<V>(mean + element, Wide(0));
+  }
+};
+
+// The weight times what dy is above that mean.
+template <class T>
+struct SegmentSoftmaxBackward {
+  using Element = T;
+  using Wide = Comparable<T>;
+  template <int V>
+  struct Part {
+    Vector<T, V> y;
+    Vector<Wide, V> rest, mean;
+  };
+  const T* x;
+  const T* dy;
+  const T* y;
+  const Wide* rest;
+  const Wide* mean;
+
+  template <int V>
+  BARACUDA_HD Part<V> part(int64_t, int64_t element) const {
+    return {load<V>(y + element), load<V>(rest + element), load<V>(mean + element)};
+  }
+  template <int V>
+  BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t, int64_t x_element) const {
+    Vector<T, V> out = load<V>(x + x_element), given = load<V>(dy + x_element);
+    for (int k = 0; k < V; ++k) {
+      Wide weight = segment_weight<T>(Wide(out.lane[k]), Wide(part.y.lane[k]), part.rest.lane[k]);
+      Wide above = Wide(given.lane[k]) - part.mean.lane[k];
+      out.lane[k] = T(weight == 0 ? Wide(0) : weight * above);
+    }
+    return out;
+  }
+};
+
+}  // namespace baracuda
