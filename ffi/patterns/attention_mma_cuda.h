@@ -1,6 +1,7 @@
 // The attention pattern on tensor cores, for caches of 8 and 16 bits. A block has a chunk of the keys of a head, and
 // eight or sixteen of the queries that share it. Its warps take turns at tiles of keys and values, which come by
-// asynchronous copies while those before are multiplied; no warp waits for another one before all merge their sums.
+// asynchronous copies while those before are multiplied; no warp waits for another one before all merge their sums. The
+// block that is through last of those of all chunks merges them, in order, while they are in cache.
 //
 // Of the 16 rows that a product has, eight are queries, or weights, rounded to 16 bits, and eight are what rounding
 // took away from them. So scores and sums are as exact as products of float32, for groups of up to eight queries at no
@@ -10,7 +11,7 @@
 // float16 has room for it.
 #pragma once
 
-#include "attention_merge_cuda.h"
+#include "attention.h"
 #include "copy_async_cuda.h"
 #include "float8_pairs_cuda.h"
 #include "mma_cuda.h"
@@ -39,6 +40,8 @@ struct DecodeMmaSizes {
   // A row of sums, for all warps, when tiles are no longer needed. Neighboring rows are in different banks.
   static constexpr int row = columns + chunk;
   static_assert(warps * queries * row * int(sizeof(float)) <= warps * stages * stage);
+  // So is a weight for each chunk of a query, and one more.
+  static_assert(queries * (DecodeShape::most_chunks + 1) * int(sizeof(float)) <= warps * stages * stage);
 
   // Where a row's chunk of 16 bytes is in a tile. Chunks of one number of eight neighboring rows are in different
   // banks. From a row on that is a multiple of 16, chunk n + 2 s is where chunk n is ^ 32 s, for n < 2.
@@ -272,10 +275,59 @@ struct DecodeSums {
   }
 };
 
+// Merges chunks of some queries that follow each other, by all threads of a block. `weights` is shared memory for as
+// many numbers, and for one more of each query.
+template <class Sizes>
+__device__ void merge_chunks(const Decode<typename Sizes::Stored, float>& work, int64_t query, int some, int first,
+                             int count, int chunks, const SoftmaxState<float>* states, const float* partial_sums,
+                             float* weights) {
+  using State = SoftmaxState<float>;
+  constexpr float empty = -1;  // the weight of a chunk whose sums are of nothing
+  int lane = int(threadIdx.x) % 32, values = int(work.shape.values), parts = values / 4;
+  float* totals = weights + some * count;
+  for (int g = int(threadIdx.x) / 32; g < some; g += Sizes::warps) {
+    const float2* of_query = reinterpret_cast<const float2*>(states + (query + g) * chunks + first);
+    State whole = State::empty();
+    for (int i = lane; i < count; i += 32) whole.largest = State::larger(whole.largest, __ldcg(of_query + i).x);
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2)
+      whole.largest = State::larger(whole.largest, __shfl_xor_sync(~0u, whole.largest, step));
+    for (int i = lane; i < count; i += 32) {
+      float2 state = __ldcg(of_query + i);
+      float weight = State::weight(state.x, whole.largest);
+      whole.total += state.y == 0 ? 0.f : weight * state.y;
+      weights[g * count + i] = state.y == 0 ? empty : weight;
+    }
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) whole.total += __shfl_xor_sync(~0u, whole.total, step);
+    if (lane == 0) totals[g] = whole.total, work.lse[query + g] = whole.log_sum_exp();
+  }
+  __syncthreads();
+  for (int at = int(threadIdx.x); at < some * parts; at += Sizes::threads) {
+    int g = at / parts, part = at % parts;
+    const float4* of_part =
+        reinterpret_cast<const float4*>(partial_sums + ((query + g) * chunks + first) * values) + part;
+    Vector<float, 4> sum{};
+#pragma unroll 8
+    for (int i = 0; i < count; ++i) {
+      float weight = weights[g * count + i];
+      float4 of_chunk = __ldcg(of_part + int64_t(i) * parts);
+      sum.lane[0] += weight < 0 ? 0.f : weight * of_chunk.x;
+      sum.lane[1] += weight < 0 ? 0.f : weight * of_chunk.y;
+      sum.lane[2] += weight < 0 ? 0.f : weight * of_chunk.z;
+      sum.lane[3] += weight < 0 ? 0.f : weight * of_chunk.w;
+    }
+    float total = totals[g];
+#pragma unroll
+    for (float& x : sum.lane) x = total == 0 ? 0.f : x / total;
+    store<4>(work.y + (query + g) * values + 4 * part, sum);
+  }
+}
+
 template <class Sizes>
 __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
     decode_mma(Decode<typename Sizes::Stored, float> work, DecodeMmaGrid grid, SoftmaxState<float>* states,
-               float* partial_sums) {
+               float* partial_sums, unsigned* blocks_done) {
   using Stored = typename Sizes::Stored;
   using State = SoftmaxState<float>;
   constexpr int m = Sizes::m, size = Sizes::keys, ahead = Sizes::stages - 1;
@@ -284,20 +336,21 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
   __shared__ State of_warps[Sizes::warps][Sizes::queries];
   const DecodeShape& shape = work.shape;
   // Blocks that follow each other read rows that do: those of all heads.
-  unsigned block = blockIdx.x, first_query = block % grid.tiles * Sizes::queries;
-  block /= grid.tiles;
-  int64_t kv_head = block % unsigned(shape.kv_heads);
-  block /= unsigned(shape.kv_heads);
-  int64_t number = block % grid.chunks, sequence = block / grid.chunks;
+  unsigned tiles_of_all = grid.tiles * unsigned(shape.kv_heads), tile_of_all = blockIdx.x % tiles_of_all;
+  unsigned first_query = tile_of_all % grid.tiles * Sizes::queries, chunk_of_all = blockIdx.x / tiles_of_all;
+  int64_t kv_head = tile_of_all / grid.tiles, number = chunk_of_all % grid.chunks;
+  int64_t sequence = chunk_of_all / grid.chunks;
   int64_t query = sequence * shape.heads + kv_head * grid.group + first_query;
   int some = min(Sizes::queries, int(grid.group - first_query)), values = int(shape.values);
-  KeyRange keys = work.in_chunk(work.seen(sequence), number);
+  KeyRange seen = work.seen(sequence), keys = work.in_chunk(seen, number);
   if (keys.begin >= keys.end) {
-    if (grid.chunks > 1) return;
+    if (number > 0 || seen.begin < seen.end) return;
     for (int i = int(threadIdx.x); i < some * values; i += Sizes::threads) work.y[query * values + i] = 0;
     if (int(threadIdx.x) < some) work.lse[query + threadIdx.x] = State::nothing;
     return;
   }
+  unsigned chunk = unsigned(shape.chunk());
+  int first_chunk = int(unsigned(seen.begin) / chunk), chunks = int(unsigned(seen.end - 1) / chunk) + 1 - first_chunk;
 
   int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32, row = lane / 4;
   uint32_t tiles = shared_address(shared) + warp * Sizes::stages * Sizes::stage;
@@ -320,8 +373,8 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
   };
   // Begins to copy a tile. Rows that are not seen become 0.
   auto copy = [&](int stage, int32_t of_lane) {
-    uint32_t seen = __ballot_sync(~0u, of_lane >= 0);
-    if (lane == 0) present[warp][stage] = seen;
+    uint32_t some_rows = __ballot_sync(~0u, of_lane >= 0);
+    if (lane == 0) present[warp][stage] = some_rows;
     uint32_t to = tiles + stage * Sizes::stage;
 #pragma unroll
     for (int i = 0; i < size; i += together) {
@@ -365,7 +418,7 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
     if (tile + ahead * turn < keys.end) copy(stage == 0 ? ahead : stage - 1, next_row);
     __pipeline_commit();
     next_row = row_of(tile + (ahead + 1) * turn);
-    uint32_t of_keys = tiles + stage * Sizes::stage, seen = present[warp][stage] >> (2 * (lane % 4));
+    uint32_t of_keys = tiles + stage * Sizes::stage, is_seen = present[warp][stage] >> (2 * (lane % 4));
     float distance = float(int(tile - position) + 2 * (lane % 4));
     stage = stage == ahead ? 0 : stage + 1;
     DecodeScores<Sizes> scores(q, of_keys);
@@ -380,7 +433,7 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
         for (int e = 0; e < 2; ++e) {
           float* of = scores.part[i][j];
           float score = work.score(with_rest(of[e], of[e + 2]) * q.inverse[i], slope[i], distance + float(8 * j + e));
-          of[e] = seen >> (8 * j + e) & 1 ? score : MmaState::nothing;
+          of[e] = is_seen >> (8 * j + e) & 1 ? score : MmaState::nothing;
           largest[i] = fmaxf(largest[i], of[e]);
         }
       grows = grows || largest[i] > state[i].limit;
@@ -432,7 +485,7 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
 #pragma unroll
       for (int e = 0; e < 4; ++e) sum.lane[e] += weight * of_warp.lane[e];
     }
-    if (grid.chunks == 1) {
+    if (chunks == 1) {
 #pragma unroll
       for (float& x : sum.lane) x = whole.is_empty() ? 0.f : x / whole.total;
       store<4>(work.y + (query + g) * values + 4 * part, sum);
@@ -443,6 +496,16 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
       if (part == 0) states[of_chunk] = whole;
     }
   }
+  if (chunks == 1) return;
+  __shared__ bool is_last;
+  __threadfence();  // what this block wrote is there before it counts as done
+  __syncthreads();
+  if (threadIdx.x == 0)
+    is_last = atomicAdd(blocks_done + sequence * tiles_of_all + tile_of_all, 1u) == unsigned(chunks - 1);
+  __syncthreads();
+  if (!is_last) return;
+  __threadfence();
+  merge_chunks<Sizes>(work, query, some, first_chunk, chunks, int(grid.chunks), states, partial_sums, of_rows);
 }
 
 template <class Sizes>
@@ -453,13 +516,18 @@ Status decode_mma_by(Executor executor, const Decode<typename Sizes::Stored, flo
   if (blocks > most || all * shape.heads > most) return {"there are more than 2^31 - 1 blocks of keys"};
   auto* states = executor.scratch<SoftmaxState<float>>(all * shape.heads * chunks);
   float* sums = executor.scratch<float>(all * shape.heads * chunks * shape.values);
-  if (states == nullptr || sums == nullptr) return small_workspace;
+  int64_t counters = all * shape.kv_heads * tiles;
+  auto* blocks_done = executor.scratch<unsigned>(counters);
+  if (states == nullptr || sums == nullptr || blocks_done == nullptr) return small_workspace;
+  if (chunks > 1) {
+    cudaError_t error = cudaMemsetAsync(blocks_done, 0, size_t(counters) * sizeof(unsigned), executor.stream);
+    if (error != cudaSuccess) return {cudaGetErrorString(error)};
+  }
   auto kernel = decode_mma<Sizes>;
   if (Status status = allow_shared_memory(kernel, Sizes::bytes); !status.ok()) return status;
   DecodeMmaGrid grid{unsigned(tiles), unsigned(chunks), unsigned(shape.group())};
-  if (blocks > 0) kernel<<<unsigned(blocks), Sizes::threads, Sizes::bytes, executor.stream>>>(work, grid, states, sums);
-  Status status = launched();
-  return status.ok() && chunks != 1 ? decode_merge_of(executor, work, states, sums) : status;
+  kernel<<<unsigned(blocks), Sizes::threads, Sizes::bytes, executor.stream>>>(work, grid, states, sums, blocks_done);
+  return launched();
 }
 
 // Tiles of 4 KB of keys and as much of values, or less, of which two are on the way to each of a multiprocessor's warps
@@ -479,7 +547,8 @@ bool decode_by_mma(const Executor& executor, const Decode<Stored, float>& work, 
   constexpr int chunk = 16 / int(sizeof(Stored));
   int64_t columns = std::max(shape.d, shape.values);
   if (columns * shape.kv_heads > std::numeric_limits<int32_t>::max()) return false;
-  if (shape.d <= 0 || shape.values <= 0 || shape.d % chunk != 0 || shape.values % chunk != 0) return false;
+  if (shape.capacity() == 0 || shape.d <= 0 || shape.values <= 0 || shape.d % chunk != 0 || shape.values % chunk != 0)
+    return false;
   int most = 0;
   if (status = most_shared_memory(most); !status.ok()) return true;
   auto run = [&](auto sizes) {
