@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sent
 from oracles import attention as oracle
-from programs import normal
+from programs import normal, wide
 
 import baracuda_jax as bj
 
@@ -56,17 +56,71 @@ def test_values(implementation, heads, groups, d, values, n, table, options):
     assert not np.asarray(y)[0].any() and np.all(np.asarray(lse)[0] == -np.inf)
 
 
+# Rows of whole chunks of 16 bytes, which CUDA multiplies by tensor cores: up to eight queries of a group at a time, up to
+# sixteen, and more; columns that fill tiles and that do not.
+ROWS = pytest.mark.parametrize(
+    "heads, groups, d, values, n, table, options",
+    [
+        (2, 2, 128, 128, 16, 40, dict(window=590)),
+        (8, 1, 64, 48, 7, 30, dict(softcap=2.0)),
+        (22, 2, 128, 64, 16, 9, {}),
+        (20, 1, 16, 96, 1, 90, dict(window=40)),
+        (3, 1, 256, 192, 5, 12, dict(scale=0.05)),
+    ],
+)
+
+
 @BOTH
-def test_what_is_not_seen_may_be_anything(implementation):
+@ROWS
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_values_of_16_bits(implementation, dtype, heads, groups, d, values, n, table, options):
+    lengths = [0, 1, n * table, min(513, n * table), 10**6]
+    arrays = _cache(lengths, heads, groups, d, values, n, table, dtype, holes=[(2, 0), (3, table - 1), (4, table // 2)])
+    slopes = np.random.default_rng(3).uniform(0, 0.1, heads).astype(np.float32)
+    run = lambda *args: bj.batch_paged_decode(*args, **options, return_lse=True, implementation=implementation)
+    y, lse = run(*arrays, sent.asarray(slopes).astype(dtype))
+    slopes = np.asarray(sent.asarray(slopes).astype(dtype)).astype(float)
+    want, want_lse = _wanted(arrays, slopes=slopes, **options, return_lse=True)
+    # y is rounded once, and a little more than that.
+    np.testing.assert_allclose(wide(y), want, rtol=1.01 * float(jnp.finfo(dtype).eps) / 2, atol=1e-5)
+    np.testing.assert_allclose(lse, want_lse, rtol=1e-5, atol=1e-5)
+
+
+@BOTH
+@ROWS
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_values_of_8_bits(implementation, dtype, heads, groups, d, values, n, table, options):
+    """Of queries of all sizes, which have more bits than keys."""
+    lengths = [0, 1, n * table, min(513, n * table), 10**6]
+    arrays = _cache(
+        lengths, heads, groups, d, values, n, table, "float32", holes=[(2, 0), (3, table - 1), (4, table // 2)]
+    )
+    sizes = 2.0 ** np.array([0, 3, -20, 40, -90], np.float32)[:, None, None]
+    scale = options.get("scale", d**-0.5)
+    q, k, v, *others = arrays
+    k, v = (np.asarray(x).astype(jnp.dtype(dtype)) for x in (k, v))
+    for i, size in enumerate(sizes.ravel()):
+        q_of_size = q[i : i + 1] * size
+        parts = (q_of_size, sent.asarray(k), sent.asarray(v), *(x[i : i + 1] for x in others))
+        rest = dict(options, scale=float(scale / size), return_lse=True)
+        y, lse = bj.batch_paged_decode_fp8(*parts, **rest, implementation=implementation)
+        want, want_lse = _wanted(parts, **rest)
+        np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(lse, want_lse, rtol=1e-5, atol=1e-5)
+
+
+@BOTH
+@pytest.mark.parametrize("d, dtype", [(4, "float64"), (64, "bfloat16")])
+def test_what_is_not_seen_may_be_anything(implementation, d, dtype):
     """After the end, before the window and in pages of nobody: infinities and NaN, in the gradient too."""
-    arrays = _cache([5, 0, 8], 2, 1, 4, 4, 4, 2, holes=[(2, 0)])
+    arrays = _cache([5, 0, 8], 2, 1, d, d, 4, 2, dtype, holes=[(2, 0)])
     q, k, v, table, lengths = arrays
     garbage = np.ones(k.shape[:2], bool)
     for b in range(3):
         for j in range(int(lengths[b])):
             if 0 <= table[b, j // 4] < len(k) and j >= int(lengths[b]) - 3:
                 garbage[table[b, j // 4], j % 4] = False
-    spoilt = lambda x, value: sent.asarray(np.where(garbage[..., None, None], value, np.asarray(x)))
+    spoilt = lambda x, value: sent.asarray(np.where(garbage[..., None, None], value, np.asarray(x)), x.dtype)
 
     def loss(q, k, v):
         y, lse = bj.batch_paged_decode(
@@ -81,8 +135,9 @@ def test_what_is_not_seen_may_be_anything(implementation):
 
 
 @BOTH
-def test_nan_and_infinity_that_are_seen(implementation):
-    q, k, v, table, lengths = _cache([4, 4, 4], 1, 1, 2, 2, 2, 2)
+@pytest.mark.parametrize("d, dtype", [(2, "float64"), (64, "float16"), (64, "bfloat16")])
+def test_nan_and_infinity_that_are_seen(implementation, d, dtype):
+    q, k, v, table, lengths = _cache([4, 4, 4], 1, 1, d, d, 2, 2, dtype)
     k = np.array(k)
     k[table[0, 1], 0], k[table[1, 0], 1] = np.nan, np.inf * np.sign(np.asarray(q)[1, 0])
     y, lse = bj.batch_paged_decode(
@@ -91,14 +146,22 @@ def test_nan_and_infinity_that_are_seen(implementation):
     assert np.isnan(y[:2]).all() and np.isnan(lse[:2]).all() and np.isfinite(y[2]).all()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@BOTH
+@pytest.mark.parametrize("d, dtype", [(2, "float64"), (64, "float16"), (64, "bfloat16")])
+def test_an_infinite_value_is_in_its_column_alone(implementation, d, dtype):
+    q, k, v, table, lengths = _cache([4, 4], 2, 1, d, d, 2, 2, dtype)
+    v = np.array(v)
+    v[table[0, 1], 0, 0, 1] = -np.inf
+    y = np.asarray(bj.batch_paged_decode(q, k, sent.asarray(v), table, lengths, implementation=implementation))
+    assert (y[0, :, 1] == -np.inf).all() and np.isfinite(np.delete(y, 1, -1)).all() and np.isfinite(y[1]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64", "float8_e4m3fn"])
 def test_a_sequence_has_the_same_bits_in_any_batch(dtype):
-    q, k, v, table, lengths = _cache([700, 3, 1111, 0], 8, 2, 16, 16, 8, 140, dtype)
-    run = jax.jit(
-        lambda q, table, lengths: bj.batch_paged_decode(
-            q, k, v, table, lengths, return_lse=True, implementation="native"
-        )
-    )
+    q, k, v, table, lengths = _cache([700, 3, 1111, 0], 8, 2, 16, 16, 8, 140, "float32" if "8" in dtype else dtype)
+    k, v = (sent.asarray(np.asarray(x).astype(jnp.dtype(dtype))) for x in (k, v))
+    decode = bj.batch_paged_decode_fp8 if "8" in dtype else bj.batch_paged_decode
+    run = jax.jit(lambda q, table, lengths: decode(q, k, v, table, lengths, return_lse=True, implementation="native"))
     whole = run(q, table, lengths)
     for i in range(4):
         alone = run(q[i : i + 1], table[i : i + 1], lengths[i : i + 1])
@@ -154,12 +217,13 @@ def test_it_is_attention_of_the_last_query():
     np.testing.assert_allclose(lse, want[1][:, :, 0], rtol=1e-10, atol=1e-12)
 
 
-def test_pages_and_one_array_have_the_same_bits():
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_pages_and_one_array_have_the_same_bits(dtype):
     """Where both have room for as many keys."""
     k, v, q = (
-        normal((3, 24, 2, 8), "float32"),
-        normal((3, 24, 2, 8), "float32", seed=1),
-        normal((3, 4, 8), "float32", seed=2),
+        normal((3, 24, 2, 8), dtype),
+        normal((3, 24, 2, 8), dtype, seed=1),
+        normal((3, 4, 8), dtype, seed=2),
     )
     lengths, table = sent.asarray([24, 7, 0]), sent.asarray(np.arange(9, dtype=np.int32).reshape(3, 3))
     pages = (x.reshape(9, 8, 2, 8) for x in (k, v))
@@ -194,20 +258,22 @@ def test_appended_rows_are_those_that_are_read(implementation):
 
 
 @BOTH
+@pytest.mark.parametrize("d", [1, 16])
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
-def test_every_float_of_8_bits(implementation, dtype):
+def test_every_float_of_8_bits(implementation, dtype, d):
     """As keys of one sequence each, with one value; NaN gives NaN, infinity as a score too."""
     stored = np.arange(256, dtype=np.uint8).view(jnp.dtype(dtype)).reshape(256, 1, 1, 1)
-    q, table = sent.ones((256, 1, 1), jnp.float32), sent.asarray(np.arange(256, dtype=np.int32)[:, None])
-    pages = sent.asarray(stored)
+    q, table = sent.ones((256, 1, d), jnp.float32), sent.asarray(np.arange(256, dtype=np.int32)[:, None])
+    pages = sent.asarray(np.repeat(stored, d, -1))
     y, lse = bj.batch_paged_decode_fp8(
-        q, pages, pages, table, sent.ones(256, jnp.int32), scale=1.0, return_lse=True, implementation=implementation
+        q, pages, pages, table, sent.ones(256, jnp.int32), scale=1 / d, return_lse=True, implementation=implementation
     )  # fmt: skip
     wide = stored.astype(np.float32).ravel()
     finite = np.isfinite(wide)
-    np.testing.assert_array_equal(np.asarray(y).ravel()[finite], wide[finite])
+    for column in np.moveaxis(np.asarray(y)[:, 0], -1, 0):
+        np.testing.assert_array_equal(column[finite], wide[finite])
+        assert not np.isfinite(column[~finite & ~(wide == -np.inf)]).any()
     np.testing.assert_allclose(np.asarray(lse).ravel()[finite], wide[finite], rtol=3e-7)
-    assert not np.isfinite(np.asarray(y).ravel()[~finite & ~(wide == -np.inf)]).any()
 
 
 def test_gradients_where_a_checkpoint_policy_saves_all():

@@ -119,6 +119,35 @@ def test_nan_of_a_query_stays_in_its_row(dtype, d, values):
         np.testing.assert_array_equal(np.delete(a, row, 0), np.delete(b, row, 0))
 
 
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+@pytest.mark.parametrize("options", ["all keys", "causal from the first", "a window and slopes"])
+@pytest.mark.parametrize("dtype, d, values", SIZES)
+def test_nan_of_other_sequences_stays_there(dtype, d, values, options, implementation):
+    """That of the rows around a sequence, whose keys and queries share tiles with them, in all operands."""
+    arrays = _arrays(dtype, d, values)
+    program, starts = _program(implementation, **OPTIONS[options]), (_starts(*QUERIES), _starts(*KEYS))
+    own = (slice(QUERIES[2], QUERIES[3]), slice(KEYS[2], KEYS[3]))
+
+    def spoilt(x, of_own):
+        y = np.full(x.shape, np.nan).astype(x.dtype)
+        y[of_own] = np.asarray(x)[of_own]
+        return sent.asarray(y)
+
+    q, k, v, rates, dy, dlse = arrays
+    got = program(
+        *(spoilt(x, own[i]) for x, i in ((q, 0), (k, 1), (v, 1))),
+        rates,
+        spoilt(dy, own[0]),
+        spoilt(dlse, own[0]),
+        *starts,
+    )
+    want = program(*arrays, *starts)
+    for a, b, i in zip(got, want, (0, 0, 0, 1, 1), strict=False):
+        a, b = np.asarray(a)[own[i]], np.asarray(b)[own[i]]
+        assert np.isfinite(b).any()
+        np.testing.assert_array_equal(a, b)
+
+
 def test_the_backward_function_is_the_gradient():
     q, k, v, rates, dy, _ = _arrays("float64", 5, 3)
     starts, options = (_starts(*QUERIES), _starts(*KEYS)), dict(is_causal=True, softcap=2.0)

@@ -67,7 +67,8 @@ def batch_paged_decode(
 
     Precision: float16 and bfloat16 are computed in float32 and rounded once. Keys are added in chunks whose size depends on
     how many keys a row of the table has room for, so a sequence has the same bits alone and in any batch. The kernel reads
-    each key and value once for up to eight heads of queries; plain JAX, and the gradient, gather all of them first.
+    each key and value once for up to eight heads of queries, on CUDA of float16 and bfloat16 for up to sixteen; plain JAX,
+    and the gradient, gather all of them first.
 
     Source: flashinfer.BatchDecodeWithPagedKVCacheWrapper, whose lse has base 2; vLLM's paged_attention_v2.
     """

@@ -97,9 +97,9 @@ def native(q, k_pages, v_pages, page_table, lengths, slopes, *, scale, softcap, 
 
 
 def _workspace(queries, capacity, values, itemsize):
-    """The states and sums of each query's chunks of keys."""
+    """The states and sums of each query's chunks of keys, and how many of them are done."""
     chunk = CHUNK * max(1, -(-capacity // (CHUNK * MOST_CHUNKS)))
-    return queries * -(-capacity // chunk) * (values + 2) * itemsize + 2 * 256
+    return queries * (-(-capacity // chunk) * (values + 2) * itemsize + 4) + 3 * 256
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -422,14 +422,6 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
   }
 }
 
-// The most shared memory that a block may have.
-inline Status most_shared_memory(int& bytes) {
-  int device = 0;
-  cudaError_t error = cudaGetDevice(&device);
-  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  return {error == cudaSuccess ? nullptr : cudaGetErrorString(error)};
-}
-
 // `held` columns of x at a time.
 template <int N, int G, class T, class Format>
 Status packed_mma_by(const Executor& executor, const PackedRows<Format>& work, int held) {

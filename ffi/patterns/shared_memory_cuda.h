@@ -6,6 +6,14 @@
 namespace baracuda {
 namespace internal {
 
+// The most shared memory that a block may have.
+inline Status most_shared_memory(int& bytes) {
+  int device = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  return {error == cudaSuccess ? nullptr : cudaGetErrorString(error)};
+}
+
 // Lets the kernel have so many bytes a block.
 template <class Kernel>
 Status allow_dynamic_memory(Kernel kernel, int64_t bytes) {

@@ -2,18 +2,12 @@
 #pragma once
 
 #include "mma_rows_cuda.h"
+#include "mma_softmax_cuda.h"
 #include "shared_memory_cuda.h"
 #include "varlen.h"
 
 namespace baracuda {
 namespace internal {
-
-// 2^x, to two units in the last place; 0 where that is subnormal.
-__device__ inline float fast_power_of_two(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 
 // How many columns a tile has whose first `columns` are multiplied.
 __host__ __device__ constexpr int mma_pitch(int columns) { return columns > 64 ? 128 : 64; }
@@ -62,13 +56,6 @@ Status launch_mma(const Executor& executor, Kernel kernel, const Varlen<T>& work
   if (Status status = allow_shared_memory(kernel, bytes); !status.ok()) return status;
   kernel<<<unsigned(blocks), threads, bytes, executor.stream>>>(work, tiles, results...);
   return launched();
-}
-
-// The sum over the four lanes that have a row.
-__device__ inline float sum_of_row(float x) {
-  x += __shfl_xor_sync(~0u, x, 1);
-  x += __shfl_xor_sync(~0u, x, 2);
-  return x;
 }
 
 // What a warp's rows see of the others, counted from where the block's tiles of these begin: any of the rows none from

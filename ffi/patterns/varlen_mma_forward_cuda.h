@@ -1,9 +1,6 @@
 // y and lse of the varlen pattern on tensor cores, for half precisions. A block has a tile of queries in shared memory,
 // some rows of a warp, and goes through tiles of keys and values, of which the next ones are copied while it computes.
 // What is summed stays in registers.
-//
-// Weights are relative to a score of the row that may be less than the largest one so far, but by no more than `margin`
-// units of log(2): so sums are seldom scaled.
 #pragma once
 
 #include "varlen_mma_block_cuda.h"
@@ -18,24 +15,6 @@ struct MmaForwardSizes {
   static constexpr int m = m_, keys = keys_, warps = warps_, blocks = blocks_;
   static constexpr bool keeps = keeps_;
   static constexpr int threads = 32 * warps, queries = m * mma_rows * warps;
-};
-
-// Sums over keys of 2^(score - offset) of a row's scores, as a lane has them; `limit` is the score that makes the
-// offset larger.
-struct MmaState {
-  static constexpr float margin = 8, nothing = SoftmaxState<float>::nothing;
-  float limit = nothing, offset = 0, total = 0;
-
-  // Lets the offset be large enough for the largest score / factor. By what the sums so far are multiplied.
-  __device__ float grow(float top, float factor) {
-    if (!(top > limit)) return 1;
-    float before = offset;
-    offset = top * factor;
-    float kept = limit == nothing ? 0.f : fast_power_of_two(before - offset);
-    limit = top + __fdividef(margin, factor);
-    total *= kept;
-    return kept;
-  }
 };
 
 template <class T, int columns, bool plain, class Sizes>

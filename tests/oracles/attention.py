@@ -163,7 +163,7 @@ def batch_paged_decode(
         for j in range(length):
             page, own = int(page_table[b, j // n]), (j % n, h // (heads // groups))
             if 0 <= page < pages and (window is None or j >= length - 1 - window):
-                score = scale * sum(query[b, h, e] * k_pages[(page, *own, e)] for e in range(d))
+                score = scale * np.dot(query[b, h], k_pages[(page, *own)])
                 score = score if softcap is None else softcap * math.tanh(score / softcap)
                 scores.append(score + (0 if slopes is None else slopes[h] * (j - length + 1)))
                 values.append(v_pages[(page, *own)])
