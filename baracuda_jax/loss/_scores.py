@@ -15,7 +15,9 @@ def counted(target, classes, axis, ignore_index=None):
     counts = (target >= 0) & (target < classes)
     if ignore_index is not None and jnp.iinfo(target.dtype).min <= ignore_index <= jnp.iinfo(target.dtype).max:
         counts &= target != ignore_index
-    return counts, jnp.expand_dims(counts, axis), jnp.expand_dims(jnp.where(counts, target, -1), axis)
+    index = jnp.where(counts, target, -1)
+    counts = index >= 0  # one array tells both, so that XLA needs no kernel for the other
+    return counts, jnp.expand_dims(counts, axis), jnp.expand_dims(index, axis)
 
 
 def is_class(index, classes, axis):
