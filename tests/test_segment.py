@@ -508,3 +508,30 @@ def test_an_index_that_does_not_fit():
         bj.bincount(index)
     with pytest.raises(TypeError, match="segment_index_of_offsets: offsets must have one of the dtypes"):
         bj.segment_index_of_offsets(np.ones(3), 3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("kind", ["even", "any", "one long"])
+@pytest.mark.parametrize("columns", [64, 20, 3])
+def test_long_segments_of_rows_that_entries_name(kind, columns, dtype):
+    """In the order of an index and in their own, against float64; some entries name no row."""
+    rng, entries, segments, count = np.random.default_rng(8), 20000, 700, 333
+    receivers = {
+        "even": np.arange(entries) * segments // entries,
+        "any": np.sort(rng.integers(-1, segments, entries)),
+        "one long": np.sort(np.where(rng.random(entries) < 0.9, 77, rng.integers(0, segments, entries))),
+    }[kind].astype(np.int32)
+    senders = rng.integers(-2, count + 2, entries).astype(np.int32)
+    x = rng.integers(-32, 32, (count, columns)).astype(np.float64)
+    kept = (senders >= 0) & (senders < count) & (receivers >= 0)
+    total, most = np.zeros((segments, columns)), np.full((segments, columns), -np.inf)
+    np.add.at(total, receivers[kept], x[senders[kept]])
+    np.maximum.at(most, receivers[kept], x[senders[kept]])
+    for order in (np.arange(entries), rng.permutation(entries)):
+        is_sorted = bool((np.diff(order) > 0).all())
+        run = lambda reduce, order=order, is_sorted=is_sorted: bj.aggregate(
+            jnp.asarray(x, dtype), senders[order], receivers[order], num_segments=segments, reduce=reduce,
+            indices_are_sorted=is_sorted, implementation="native",
+        )  # fmt: skip
+        np.testing.assert_array_equal(run("sum"), jnp.asarray(total, dtype))
+        np.testing.assert_array_equal(run("max"), jnp.asarray(np.where(np.isinf(most), 0, most), dtype))

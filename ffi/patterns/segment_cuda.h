@@ -8,6 +8,7 @@
 #include "segment_few_cuda.h"
 #include "segment_index_cuda.h"
 #include "segment_join_cuda.h"
+#include "segment_steps_cuda.h"
 #include "segment_workers_cuda.h"
 
 namespace baracuda {
@@ -24,8 +25,8 @@ constexpr int blocks_at_once() {
   return bytes > 144 ? 2 : bytes > 80 || more > 0 ? 3 : 4;
 }
 
-template <int V, int step, class Reducer>
-__global__ void __launch_bounds__(segment_block, (blocks_at_once<V, step, Reducer>()))
+template <int V, class Stream, class Reducer>
+__global__ void __launch_bounds__(segment_block, (blocks_at_once<V, Stream::rows_at_once, Reducer>()))
     reduce_chunks(Reducer reducer, SegmentIndex index, const typename Reducer::Element* x, SegmentGrid grid,
                   SegmentHead* starts, typename Reducer::template State<V>* heads,
                   typename Reducer::template State<V>* tails) {
@@ -37,21 +38,33 @@ __global__ void __launch_bounds__(segment_block, (blocks_at_once<V, step, Reduce
     if (threadIdx.x == 0 && blockIdx.y == 0) starts[blockIdx.x] = SegmentHead::of(block, grid);
     shared.open(block, grid);
   }
-  reduce_tiles<V, step>(reducer, index, x, grid, shared, heads, tails);
+  reduce_tiles<V, Stream>(reducer, index, x, grid, shared, heads, tails);
+}
+
+// Where entries name rows, and segments are long: of types whose rows come fast enough that instructions count, and
+// that bring along little which would take registers.
+template <int V, class Reducer>
+inline constexpr bool has_steps = V > 1 && is_float<typename Reducer::Element> &&
+                                  sizeof(typename Reducer::Element) <= 4 &&
+                                  sizeof(typename SegmentStream<V, Reducer, 1>::More) <= 4;
+inline bool is_by_steps(const SegmentIndex& index) {
+  constexpr int64_t long_segment = 8;
+  return index.sources && index.shape.entries >= long_segment * index.shape.segments;
 }
 
 template <int V, class Reducer>
 Status reduce_segments_by(Executor executor, const Reducer& reducer, const SegmentIndex& index,
                           const typename Reducer::Element* x) {
   using State = typename Reducer::template State<V>;
-  constexpr int step = 3;
   SegmentGrid grid = segment_grid(index.shape, V);
   int64_t chunks = index.shape.batches * grid.blocks, runs = segment_runs(grid), lanes = grid.tiles * grid.lanes;
   SegmentHead* starts = executor.scratch<SegmentHead>(chunks);
   State *heads = executor.scratch<State>(chunks * lanes), *tails = executor.scratch<State>(chunks * lanes),
         *merged = executor.scratch<State>(index.shape.batches * runs * lanes);
   if (!starts || !heads || !tails || !merged) return small_workspace;
-  auto kernel = reduce_chunks<V, step, Reducer>;
+  auto kernel = reduce_chunks<V, SegmentStream<V, Reducer, 3>, Reducer>;
+  if constexpr (has_steps<V, Reducer>)
+    if (is_by_steps(index)) kernel = reduce_chunks<V, SegmentSteps<V, Reducer, (sizeof(State) > 16 ? 4 : 8)>, Reducer>;
   size_t bytes = SharedChunks<State>::bytes(grid.block_offsets());
   Status status = allow_dynamic_memory(kernel, bytes);
   if (!status.ok()) return status;

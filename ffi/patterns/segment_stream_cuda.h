@@ -31,6 +31,8 @@ __noinline__ __device__ void write_empty(const Reducer reducer, int64_t segment,
 // workers of a warp stay together, and the rows of the next step are known before this one's have come.
 template <int V, class Reducer, int step>
 struct SegmentStream {
+  using Base = SegmentStream;
+  static constexpr int rows_at_once = step;
   using Element = typename Reducer::Element;
   using State = typename Reducer::template State<V>;
   using More = decltype(more_of<V>(std::declval<const Reducer&>(), SegmentRow{}));

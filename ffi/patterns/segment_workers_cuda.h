@@ -64,8 +64,8 @@ __device__ void join_workers(const Reducer& reducer, const SegmentShape& shape, 
     tails[partial] = tails_from(block.worker_of(grid, chunk.last), grid.workers);
 }
 
-// All tiles of columns that are the block's.
-template <int V, int step, class Reducer, class State>
+// All tiles of columns that are the block's, each lane's by a Stream.
+template <int V, class Stream, class Reducer, class State>
 __device__ void reduce_tiles(const Reducer& reducer, const SegmentIndex& index, const typename Reducer::Element* x,
                              const SegmentGrid& grid, SharedChunks<State>& shared, State* heads, State* tails) {
   const SegmentShape& shape = index.shape;
@@ -73,16 +73,10 @@ __device__ void reduce_tiles(const Reducer& reducer, const SegmentIndex& index, 
     int64_t lane = tile * grid.lanes + threadIdx.x % grid.lanes, column = lane * V;
     if (column < shape.columns) {
       int64_t batch = shared.block().batch;
-      SegmentStream<V, Reducer, step> stream{reducer,
-                                             shared.block().segments,
-                                             shared.chunk(threadIdx.x / grid.lanes),
-                                             shape.columns,
-                                             column,
-                                             batch * shape.segments * shape.columns + column,
-                                             shape.ids_batch(batch) * shape.segments,
-                                             batch * shape.rows * shape.columns + column,
-                                             batch * shape.entries,
-                                             shared.heads + threadIdx.x};
+      Stream stream{typename Stream::Base{
+          reducer, shared.block().segments, shared.chunk(threadIdx.x / grid.lanes), shape.columns, column,
+          batch * shape.segments * shape.columns + column, shape.ids_batch(batch) * shape.segments,
+          batch * shape.rows * shape.columns + column, batch * shape.entries, shared.heads + threadIdx.x}};
       stream.segments.source_rows = index.source_rows;  // of the launch's constants, not of shared memory
       stream.run(x);
       if (stream.chunk.has_tail) shared.tails[threadIdx.x] = stream.state;

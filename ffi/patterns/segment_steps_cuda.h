@@ -1,0 +1,58 @@
+// One lane's part of a worker's chunk of the segment pattern, where segments are long and entries name rows: many rows
+// of one segment at a time, and so few instructions a row, which is what counts where rows come from the cache.
+#pragma once
+
+#include "segment_stream_cuda.h"
+
+namespace baracuda {
+namespace internal {
+
+template <int V, class Reducer, int step>
+struct SegmentSteps : SegmentStream<V, Reducer, step> {
+  using Base = SegmentStream<V, Reducer, step>;
+  using typename Base::Element, typename Base::More;
+  // A row as it comes: where it has more than four elements the compiler would take it apart at once, and so wait for
+  // it before the next is loaded.
+  using Words = std::conditional_t<sizeof(Vector<Element, V>) == 16, uint4, Vector<Element, V>>;
+
+  __device__ void run(const Element* x) {
+    const Segments& segments = this->segments;
+    const WorkerChunk& chunk = this->chunk;
+    this->end = chunk.first < segments.count ? segments.offsets[chunk.first] : chunk.begin;
+    this->open(chunk.first);
+    this->close(chunk.begin);
+    x += this->first_x_element;
+    for (uint32_t position = chunk.begin; position < chunk.end;) {
+      uint32_t numbers[step], sources[step];
+      // In range also where offsets are not in order.
+      uint32_t stop = this->end > position ? min(this->end, chunk.end) : chunk.end, left = stop - position;
+      // Loads under conditions would wait for each other: those after the last row are of the last.
+#pragma unroll
+      for (int i = 0; i < step; ++i) {
+        uint32_t at = min(position + i, stop - 1);
+        numbers[i] = segments.row(at), sources[i] = segments.source(at, numbers[i]);
+      }
+      Words values[step];
+      More more[step];
+#pragma unroll
+      for (int i = 0; i < step; ++i) {
+        int64_t offset = sources[i] < segments.source_rows ? int64_t(sources[i]) * this->columns : 0;
+        values[i] = *reinterpret_cast<const Words*>(x + offset);
+        more[i] = more_of<V>(this->reducer, SegmentRow{numbers[i], this->first_index + numbers[i], this->column,
+                                                       this->first_x_element + offset});
+      }
+#pragma unroll
+      for (int i = 0; i < step; ++i)
+        if (i < left && sources[i] < segments.source_rows) {
+          Vector<Element, V> value;
+          memcpy(&value, &values[i], sizeof(value));
+          push_row(this->reducer, this->state, value.lane, numbers[i], more[i]);
+        }
+      position += min(left, uint32_t(step));
+      if (position >= this->end) this->close(position);
+    }
+  }
+};
+
+}  // namespace internal
+}  // namespace baracuda
