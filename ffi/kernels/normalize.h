@@ -8,7 +8,8 @@
 
 namespace baracuda {
 
-// Numbers of columns: of T, or as they are computed with.
+// Numbers of columns: of T, or as they are computed with. On a CPU they always are the latter, and not null: loops with
+// conditions do not vectorize.
 template <class T>
 struct ColumnNumbers {
   using Wide = Accumulator<T>;
@@ -17,15 +18,19 @@ struct ColumnNumbers {
 
   template <int V>
   BARACUDA_HD Vector<Wide, V> read(int64_t position) const {
-    if (wide) return load<V>(wide + position);
-    Vector<Wide, V> value;
-    if (narrow) {
-      Vector<T, V> stored = load<V>(narrow + position);
-      for (int k = 0; k < V; ++k) value.lane[k] = Wide(stored.lane[k]);
-    } else {
-      for (int k = 0; k < V; ++k) value.lane[k] = Wide(0);
+#ifdef __CUDACC__
+    if (!wide) {
+      Vector<Wide, V> value;
+      if (narrow) {
+        Vector<T, V> stored = load<V>(narrow + position);
+        for (int k = 0; k < V; ++k) value.lane[k] = Wide(stored.lane[k]);
+      } else {
+        for (int k = 0; k < V; ++k) value.lane[k] = Wide(0);
+      }
+      return value;
     }
-    return value;
+#endif
+    return load<V>(wide + position);
   }
 };
 

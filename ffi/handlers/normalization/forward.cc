@@ -26,13 +26,14 @@ struct Saved {
 };
 
 template <class T, bool finds_mean>
-Normalize<T, finds_mean> functor_of(const NormalizedRows& shape, const Array& x, const Array& weight, const Array* bias,
-                                    Output& y, const Saved& saved, double eps, double offset, bool rounds) {
+Normalize<T, finds_mean> functor_of(const NormalizedRows& shape, const Array& x, const Array& weight,
+                                    const Columns<T>& weights, const Columns<T>& biases, Output& y, const Saved& saved,
+                                    double eps, double offset, bool rounds) {
   using Wide = Accumulator<T>;
   return {in<T>(x),
           out<T>(y),
-          column_numbers<T>(weight),
-          bias ? column_numbers<T>(*bias) : ColumnNumbers<T>{},
+          weights.numbers,
+          biases.numbers,
           static_cast<Wide*>(saved.mean),
           static_cast<Wide*>(saved.r),
           Wide(eps),
@@ -55,7 +56,8 @@ ffi::Error normalize(const char* op, Device& device, const Array& x, const Array
   if (shape.checks.failed()) return shape.checks.error();
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
-    auto functor = functor_of<T, finds_mean>(shape, x, weight, bias, y, saved, eps, offset, rounds);
+    Columns<T> weights(&weight, 0), biases(bias, weight.element_count());
+    auto functor = functor_of<T, finds_mean>(shape, x, weight, weights, biases, y, saved, eps, offset, rounds);
     return to_error(op, run_rows(device.executor(), functor, shape.rows, shape.columns));
   });
 }
@@ -79,7 +81,8 @@ ffi::Error add_rms_norm_call(Device device, Array x, Array residual, Array weigh
   if (shape.checks.failed()) return shape.checks.error();
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
-    AddNormalize<T> functor{functor_of<T, false>(shape, x, weight, nullptr, y, saved, eps, offset, rounds),
+    Columns<T> weights(&weight, 0), biases(nullptr, weight.element_count());
+    AddNormalize<T> functor{functor_of<T, false>(shape, x, weight, weights, biases, y, saved, eps, offset, rounds),
                             in<T>(residual), out<T>(total)};
     return to_error(op, run_rows(device.executor(), functor, shape.rows, shape.columns));
   });

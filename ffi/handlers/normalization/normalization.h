@@ -2,6 +2,8 @@
 // columns], each of which serves neighboring rows.
 #pragma once
 
+#include <memory>
+
 #include "kernels/normalize.h"
 
 #include "handlers/saved.h"
@@ -49,11 +51,30 @@ struct NormalizedRows {
   }
 };
 
+// The numbers of columns of an array, or, of null, none, on a CPU `count` zeros.
 template <class T>
-ColumnNumbers<T> column_numbers(const Array& array) {
-  if (array.element_type() == wide(array.element_type())) return {nullptr, in<Accumulator<T>>(array)};
-  return {in<T>(array), nullptr};
-}
+class Columns {
+ public:
+  using Wide = Accumulator<T>;
+
+  Columns(const Array* array, int64_t count) {
+    if (array && array->element_type() == wide(array->element_type())) {
+      numbers.wide = in<Wide>(*array);
+      return;
+    }
+    if (array) numbers.narrow = in<T>(*array);
+#ifndef BARACUDA_CUDA
+    count = array ? int64_t(array->element_count()) : count;
+    widened_.reset(new Wide[count]);
+    for (int64_t i = 0; i < count; ++i) widened_[i] = array ? Wide(numbers.narrow[i]) : Wide(0);
+    numbers.wide = widened_.get();
+#endif
+  }
+  ColumnNumbers<T> numbers;
+
+ private:
+  std::unique_ptr<Wide[]> widened_;
+};
 
 }  // namespace
 }  // namespace baracuda
