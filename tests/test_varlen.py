@@ -26,15 +26,13 @@ def _starts(*starts):
     return sent.asarray(np.array(starts, np.int32))
 
 
-def _program(implementation, *, slopes=False, **options):
+def _program(implementation, *, slopes=False, positions=None, **options):
     """y, lse and the gradients of q, k, v and slopes for cotangents of both."""
 
     def run(q, k, v, rates, dy, dlse, starts, starts_k):
         def fun(q, k, v, rates):
-            of = rates if slopes else None
-            return bj.flash_sdpa_varlen(
-                q, k, v, starts, starts_k, None, None, of, return_lse=True, implementation=implementation, **options
-            )
+            arrays = (q, k, v, starts, starts_k, None, None, rates if slopes else None, positions)
+            return bj.flash_sdpa_varlen(*arrays, return_lse=True, implementation=implementation, **options)
 
         (y, lse), pull = jax.vjp(fun, q, k, v, rates)
         return y, lse, *pull((dy, jnp.where(lse == -jnp.inf, 0, dlse)))
@@ -55,11 +53,33 @@ def _arrays(dtype, d, values, rows=200, keys=261, heads=4, groups=2):
 @pytest.mark.parametrize("dtype, d, values", SIZES)
 def test_kernels_are_plain_attention(options, dtype, d, values):
     """Which is computed in float64."""
+    _kernels_are_plain_attention(dtype, d, values, **OPTIONS[options])
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("dtype, d, values", SIZES)
+def test_kernels_of_listed_keys(options, dtype, d, values):
+    """Blocks of keys in another order, some twice, with keys that nobody sees, and those that are before all queries."""
+    rng = np.random.default_rng(8)
+    at = np.concatenate([np.arange(end - begin) for begin, end in zip((0, *KEYS), (*KEYS, 261), strict=True)])
+    positions = (at // 16 * 5 % 8 * 16 + at % 16 - 40).astype(np.int32)
+    positions[rng.random(261) < 0.2] = -(2**31)
+    _kernels_are_plain_attention(dtype, d, values, positions=sent.asarray(positions), **OPTIONS[options])
+
+
+def test_positions_in_order_are_those_of_keys():
+    arrays, starts = _arrays("float64", 5, 3), (_starts(*QUERIES), _starts(*KEYS))
+    at = np.arange(261) - np.repeat((0, *KEYS), np.diff((0, *KEYS, 261)))
+    listed = _program("native", is_causal=True, slopes=True, positions=sent.asarray(at))(*arrays, *starts)
+    for a, b in zip(listed, _program("native", is_causal=True, slopes=True)(*arrays, *starts), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+def _kernels_are_plain_attention(dtype, d, values, **options):
     arrays = _arrays(dtype, d, values)
-    arrays = *arrays[:3], arrays[3].astype(jnp.dtype(dtype)), *arrays[4:]
     starts = _starts(*QUERIES), _starts(*KEYS)
-    got = _program("native", **OPTIONS[options])(*arrays, *starts)
-    want = _program("xla", **OPTIONS[options])(*(x.astype(jnp.float64) for x in arrays), *starts)
+    got = _program("native", **options)(*arrays, *starts)
+    want = _program("xla", **options)(*(x.astype(jnp.float64) for x in arrays), *starts)
     eps = float(jnp.finfo(dtype).eps)
     for name, a, b in zip(("y", "lse", "dq", "dk", "dv", "dslopes"), got, want, strict=True):
         a, b = np.asarray(a, np.float64), np.asarray(b)

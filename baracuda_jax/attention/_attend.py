@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
+NOWHERE = -(2**31)  # the position of a key that no query sees
+
 
 class Spec(NamedTuple):
     """What is static. Without a block all scores are computed at once."""
@@ -34,6 +36,7 @@ class Limits(NamedTuple):
     shift: Any = None  # added to i where causal, or in a window
     rows: Any = None  # the number of queries
     columns: Any = None  # the number of keys
+    positions: Any = None  # of keys, [..., 1, 1, 1, s], NOWHERE for those that no query sees; None for 0, 1, 2, ...
 
 
 def attend(spec, q, k, v, bias, slopes, limits):
@@ -80,17 +83,19 @@ def _index(shape, axis):
 def _positions(shape, limits, first):
     """Those of queries among the keys, and those of keys."""
     i, j = _index(shape, len(shape) - 2), _index(shape, len(shape) - 1) + first
+    j = j if limits.positions is None else limits.positions
     return i if limits.shift is None else i + limits.shift, j
 
 
 def _seen(spec, shape, limits, first):
     i, (at, j) = _index(shape, len(shape) - 2), _positions(shape, limits, first)
     conditions = [] if limits.mask is None else [limits.mask]
+    conditions += [] if limits.positions is None else [limits.positions != NOWHERE]
     conditions += [j <= at] if spec.is_causal else []
     conditions += [] if spec.left is None else [j >= at - spec.left]
     conditions += [] if spec.right is None else [j <= at + spec.right]
     conditions += [] if limits.rows is None else [i < limits.rows]
-    conditions += [] if limits.columns is None else [j < limits.columns]
+    conditions += [] if limits.columns is None else [_index(shape, len(shape) - 1) + first < limits.columns]
     return functools.reduce(jnp.logical_and, conditions) if conditions else None
 
 
@@ -99,7 +104,8 @@ def _seen(spec, shape, limits, first):
 
 
 def _blocks(spec, k, v, bias, limits):
-    """The keys in blocks, the last one filled up: (those of the first, those of the others, the limits without a mask)."""
+    """The keys in blocks, the last one filled up: (those of the first, those of the others, the limits without those of
+    single keys)."""
     length, size = k.shape[-2], spec.block
     count = -(-length // size)
     missing = count * size - length
@@ -111,8 +117,8 @@ def _blocks(spec, k, v, bias, limits):
         x = jnp.moveaxis(x.reshape(*x.shape[:axis], count, size, *x.shape[x.ndim + axis + 1 :]), axis - 1, 0)
         return x[0], x[1:]
 
-    pairs = [cut(k, -2), cut(v, -2), cut(bias, -1), cut(limits.mask, -1)]
-    limits = limits._replace(mask=None)
+    pairs = [cut(k, -2), cut(v, -2), cut(bias, -1), cut(limits.mask, -1), cut(limits.positions, -1)]
+    limits = limits._replace(mask=None, positions=None)
     if missing and limits.columns is None:
         limits = limits._replace(columns=length)
     starts = size * jnp.arange(1, count, dtype=jnp.int32)
@@ -126,8 +132,8 @@ def _by_blocks(spec, q, k, v, bias, slopes, limits):
     first, rest, fill, limits = _blocks(spec, k, v, bias, limits)
 
     def scores(block, start):
-        k, v, bias, mask = block
-        return _scores(spec, q, k, bias, slopes, limits._replace(mask=mask), start), v
+        k, v, bias, mask, positions = block
+        return _scores(spec, q, k, bias, slopes, limits._replace(mask=mask, positions=positions), start), v
 
     def step(carry, xs):
         top, total, y = carry
@@ -171,8 +177,9 @@ def _sums(spec, q, k, v, bias, slopes, limits, lse):
 
     @functools.partial(jax.checkpoint, prevent_cse=False)
     def of_block(q, slopes, lse, limits, block, start):
-        k, v, bias, mask = block
-        p = jnp.exp(_scores(spec, q, k, bias, slopes, limits._replace(mask=mask), start) - lse[..., None])
+        k, v, bias, mask, positions = block
+        limits = limits._replace(mask=mask, positions=positions)
+        p = jnp.exp(_scores(spec, q, k, bias, slopes, limits, start) - lse[..., None])
         return jnp.einsum("...kgts,...ksd->...kgtd", p, v), p.sum(-1)
 
     def step(carry, xs):

@@ -16,7 +16,9 @@ from .._core.op import compose
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from ..segment import segment_take
-from ._call import Operands, call, heads, static
+from ._attend import NOWHERE
+from ._call import heads, static
+from ._varlen import listed
 
 
 @api
@@ -56,8 +58,8 @@ def sdpa_block_sparse(
         window: static (left, right), how far a query sees on each side, None for no limit; one integer for both.
         softcap: static number above 0.
         return_lse: static bool, whether lse is returned too.
-        implementation: "native" (blocks are gathered, and their gradients added up, by kernels), "xla" (plain JAX), a
-            PlanPreference, or None for automatic.
+        implementation: "native" (kernels of `flash_sdpa_varlen`; blocks are gathered, and their gradients added up, by
+            kernels too), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         y, of query's dtype, [..., queries, heads, d of values]; with `return_lse` a tuple of it and lse, [..., queries,
@@ -67,8 +69,8 @@ def sdpa_block_sparse(
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: float16 and bfloat16 are computed in float32 and rounded once. Time and memory are those of the listed blocks,
-    whose keys are gathered. Their gradients are added up in order: the same bits every time.
+    Precision: as `flash_sdpa_varlen`. Time and memory are those of the listed blocks, whose keys are gathered. Their
+    gradients are added up in order: the same bits every time.
 
     Source: flashinfer.BlockSparseAttentionWrapper; torch's flex_attention with a BlockMask.
     """
@@ -95,7 +97,9 @@ def sdpa_block_sparse(
     params = dict(
         spec=spec, offset=key.shape[-3] - query.shape[-3] if alignment == "bottom_right" else 0, save=return_lse
     )
-    y, lse = _attend(query, *keys, key_blocks, sizes=sizes, length=key.shape[-3], **params)
+    y, lse = _attend(
+        query, *keys, key_blocks, sizes=sizes, length=key.shape[-3], implementation=implementation, **params
+    )
     return (y, lse) if return_lse else y
 
 
@@ -121,29 +125,22 @@ def _blocks(key, value, key_blocks, *, size):
     return (cut(key), cut(value)), jnp.broadcast_to(ids.reshape(ids.size), (*batch, ids.size))
 
 
-@compiled("sizes", "length", "spec", "offset", "save")
-def _attend(query, k, v, key_blocks, *, sizes, length, spec, offset, save):
-    *batch, t, n, d = query.shape
-    (rows, listed), (of_queries, of_keys) = key_blocks.shape, sizes
-    query = jnp.pad(query, [(0, rows * of_queries - t if i == len(batch) else 0) for i in range(query.ndim)])
-    query = explicit.reshape(query, *batch, rows, of_queries, n, d)
-    # In two steps: of sharded arrays dimensions are split or merged.
-    by_block = (explicit.reshape(x, *batch, rows, listed, of_keys, *x.shape[-2:]) for x in (k, v))
-    keys = [explicit.reshape(x, *batch, rows, listed * of_keys, *x.shape[-2:]) for x in by_block]
+@compiled("sizes", "length", "spec", "offset", "save", "implementation")
+def _attend(query, k, v, key_blocks, *, sizes, length, spec, offset, save, implementation):
+    """As many sequences as blocks of queries, whose keys are those that are listed for them, at positions from that of the
+    first query of the block on."""
+    *batch, t, _, _ = query.shape
+    (rows, count), (of_queries, of_keys) = key_blocks.shape, sizes
+    keys = [explicit.reshape(x, *batch, rows * count * of_keys, *x.shape[-2:]) for x in (k, v)]
     ids = _known(key_blocks, -(-length // of_keys))
-    first = jnp.where(ids < 0, length, ids * of_keys)
     at = lambda axis, shape: jax.lax.broadcasted_iota(jnp.int32, shape, axis)
-    j = (first[:, :, None] + at(2, (1, 1, of_keys))).reshape(rows, listed * of_keys)[:, None, None]
-    mask = j < length
-    i = at(0, (rows, 1, of_queries, 1)) * of_queries + at(2, (rows, 1, of_queries, 1)) + offset
-    mask = mask & (j <= i) if spec.is_causal else mask
-    mask = mask if spec.left is None else mask & (j >= i - spec.left)
-    mask = mask if spec.right is None else mask & (j <= i + spec.right)
-    spec = spec._replace(is_causal=False, left=None, right=None)
-    y, lse = call(Operands(query, *keys, None, mask), spec=spec, alignment="top_left", save=save)
-    merged = lambda y: explicit.reshape(y, *batch, rows * of_queries, *y.shape[len(batch) + 2 :])
-    whole = lambda y: jax.lax.slice_in_dim(merged(y), 0, t, axis=len(batch))
-    return whole(y), whole(lse) if save else None
+    j = ids[:, :, None] * of_keys + at(2, (1, 1, of_keys))
+    first = at(0, (rows, 1, 1)) * of_queries + offset
+    positions = jnp.where((ids[:, :, None] >= 0) & (j < length), j - first, NOWHERE).reshape(rows * count * of_keys)
+    index = jnp.arange(rows + 1, dtype=jnp.int32)
+    arrays = query, *keys, jnp.minimum(index * of_queries, t), index * (count * of_keys), None, positions
+    params = dict(most=(of_queries, count * of_keys), spec=spec, alignment="top_left", save=save)
+    return listed(*arrays, **params, implementation=implementation)
 
 
 def _draw(shape, keys, groups, values, blocks):
@@ -180,5 +177,5 @@ compose(
     outputs=("y", "lse"),
     differentiable=("query", "key", "value"),
     constant={"key_blocks": "numbers of blocks are integers"},
-    made_of=("segment_take",),
+    made_of=("segment_take", "flash_sdpa_varlen"),
 )

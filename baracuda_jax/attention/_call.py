@@ -28,6 +28,7 @@ class Operands(NamedTuple):
     columns: jax.Array | None = None
     offset: jax.Array | None = None
     slopes: jax.Array | None = None  # wide, [heads]
+    positions: jax.Array | None = None  # of keys, [..., keys]
 
 
 def operands(op, query, key, value, bias=None, mask=None, query_seq_lengths=None, key_value_seq_lengths=None):
@@ -149,7 +150,7 @@ def positive(op, name, value):
 def call(x, *, spec, alignment, save):
     """(y, lse) of `operands`, y of the dtype of query; without `save` (y, None)."""
     limits = limits_of(x, alignment, spec)
-    if x.slopes is None and _cudnn.can(spec, limits, x.query, x.key, x.value, x.bias):
+    if x.slopes is None and x.positions is None and _cudnn.can(spec, limits, x.query, x.key, x.value, x.bias):
         batch, padded = x.query.shape[:-3], x.rows is not None or x.columns is not None
         counts = [
             jnp.full(batch, size, jnp.int32) if n is None else jnp.clip(n, 0, size).astype(jnp.int32)
@@ -185,7 +186,8 @@ def limits_of(x, alignment, spec):
         shift = jnp.clip(x.offset, max(info.min, -FAR), min(info.max, FAR)).astype(jnp.int32)
         shift = shift[..., None, None, None, None] if shift.ndim else shift
     mask = None if x.mask is None else limits_like(x.mask, x, x.key.shape[-2])
-    return Limits(mask, shift, rows, columns)
+    positions = None if x.positions is None else x.positions[..., None, None, None, :]
+    return Limits(mask, shift, rows, columns, positions)
 
 
 def _as_limit(n, x):

@@ -1,7 +1,5 @@
 """Attention over a cache that is made of pages, of any number of queries of each sequence."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,10 +14,12 @@ from .._core.op import compose
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from ..segment import segment_take
+from ._attend import NOWHERE
 from ._call import Operands, _lengths, call, static
 from ._decode import draw, numbers, pages_of, slopes_of
 from ._paged import table_of
-from ._ragged import bounds, most_of, packed, padded, starts_of
+from ._ragged import clipped, most_of, starts_of
+from ._varlen import listed
 
 Window = int | tuple[int | None, int | None] | None
 
@@ -128,16 +128,16 @@ def batch_paged_prefill(
         lengths: integers [batch], the number of keys of each sequence, with those of the queries.
         qo_indptr: integers [batch + 1], ascending: where each sequence begins in query, and the end of the last.
         max_seqlen_q: static integer, at least the length of the longest sequence's queries; later ones are left out. None
-            for the number of all queries, which takes memory for batch times as many.
+            for the number of all queries, for which plain JAX takes memory for batch times as many.
         slopes: floats [heads], those of `alibi`; None for none.
         scale: static number; None for 1 / sqrt(d).
         is_causal: static bool, whether a query sees no key after its own.
         window: static (left, right), how far a query sees on each side, None for no limit; one integer for both.
         softcap: static number above 0.
         return_lse: static bool, whether lse is returned too.
-        block_size: static integer, the number of keys in a block.
-        implementation: "native" (pages are gathered, and their gradients added up, by kernels), "xla" (plain JAX), a
-            PlanPreference, or None for automatic.
+        block_size: static integer, the number of keys in a block of plain JAX.
+        implementation: "native" (kernels of `flash_sdpa_varlen`; pages are gathered, and their gradients added up, by
+            kernels too), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         y, of query's dtype, [queries, heads, d of values]; with `return_lse` a tuple of it and lse, [queries, heads],
@@ -146,7 +146,8 @@ def batch_paged_prefill(
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: as `paged_attention`.
+    Precision: as `flash_sdpa_varlen`. The gradient of a page that several sequences have is a sum in the order of the table:
+    the same bits every time.
 
     Source: flashinfer.BatchPrefillWithPagedKVCacheWrapper, whose lse has base 2.
     """
@@ -200,11 +201,21 @@ def _flat(x):
     return x.reshape(x.size)
 
 
+def _exist(table, pages, n):
+    """Which keys of a sequence have a page, [batch, keys]."""
+    return jnp.repeat((table >= 0) & (table < pages), n, 1)
+
+
+def _is_key(table, lengths, pages, n):
+    """Which are of those that there are."""
+    exists = _exist(table, pages, n)
+    return exists & (jax.lax.broadcasted_iota(jnp.int32, exists.shape, 1) < lengths[:, None])
+
+
 @compiled("spec", "pages", "save")
 def _attend(query, k, v, table, lengths, rows, slopes, *, spec, pages, save):
     batch, size = table.shape[0], table.shape[1] * k.shape[1]
-    exists = jnp.repeat((table >= 0) & (table < pages), k.shape[1], 1)
-    is_key = exists & (jax.lax.broadcasted_iota(jnp.int32, exists.shape, 1) < lengths[:, None])
+    exists, is_key = _exist(table, pages, k.shape[1]), _is_key(table, lengths, pages, k.shape[1])
     # What is after the end may be anything, NaN too.
     # In two steps: of sharded arrays dimensions are split or merged.
     by_page = (explicit.reshape(x, *table.shape, *x.shape[1:]) for x in (k, v))
@@ -217,12 +228,18 @@ def _attend(query, k, v, table, lengths, rows, slopes, *, spec, pages, save):
 
 @compiled("most", "spec", "pages", "save", "implementation")
 def _prefill(query, k, v, table, lengths, starts, slopes, *, most, spec, pages, save, implementation):
-    take = functools.partial(segment_take, implementation=implementation)
-    begin, rows = bounds(starts, query.shape[0])
-    batch = padded(query, begin, rows, most, take)
-    y, lse = _attend(batch, k, v, table, lengths, rows, slopes, spec=spec, pages=pages, save=save)
-    back = lambda y, fill: packed(y, begin, rows, query.shape[0], fill, take)
-    return back(y, 0), back(lse, -np.inf) if save else None
+    batch, size = table.shape[0], table.shape[1] * k.shape[1]
+    is_key = _is_key(table, lengths, pages, k.shape[1])
+    keys = [explicit.reshape(x, batch * size, *x.shape[2:]) for x in (k, v)]
+    keys = [jnp.where(is_key.reshape(batch * size, 1, 1), x, 0) for x in keys]
+    # The last query is at the last key of the table, and so is the last one that there is.
+    after = size - jnp.minimum(lengths, size)
+    at = jax.lax.broadcasted_iota(jnp.int32, (batch, size), 1) + after[:, None]
+    positions = jnp.where(is_key, at, NOWHERE).reshape(batch * size)
+    starts_k = size * jnp.arange(batch + 1, dtype=jnp.int32)
+    arrays = query, *keys, clipped(starts, query.shape[0]), starts_k, slopes, positions
+    params = dict(most=(most, size), spec=spec, alignment="bottom_right", save=save, implementation=implementation)
+    return listed(*arrays, **params)
 
 
 def _queries(drawn, shape, *more):
@@ -280,5 +297,5 @@ compose(
     constant={
         "page_table": "numbers of pages are integers", "lengths": "they are integers", "qo_indptr": "they are integers",
     },
-    made_of=("segment_take",),
+    made_of=("segment_take", "flash_sdpa_varlen"),
 )  # fmt: skip

@@ -24,9 +24,14 @@ def most_of(op, name, value, rows):
     return rows if value is None else min(checks.integer(op, name, value, 0), rows)
 
 
+def clipped(starts, rows):
+    """Where sequences begin and end, int32 and inside of the array."""
+    return jnp.clip(starts, 0, min(rows, jnp.iinfo(starts.dtype).max)).astype(jnp.int32)
+
+
 def bounds(starts, rows):
     """(where sequences begin [n], their lengths), int32 and inside of the array."""
-    starts = jnp.clip(starts, 0, min(rows, jnp.iinfo(starts.dtype).max)).astype(jnp.int32)
+    starts = clipped(starts, rows)
     return starts[:-1], jnp.maximum(starts[1:] - starts[:-1], 0)
 
 

@@ -1,6 +1,7 @@
 """Attention of sequences in one array: in plain JAX a batch that is padded to the longest, and its kernels.
 
-Arrays are [..., rows, heads, d], starts int32 [..., n + 1], slopes wide, [..., heads]. The gradient of the kernels needs no
+Arrays are [..., rows, heads, d], starts int32 [..., n + 1], slopes wide, [..., heads], positions int32 [..., keys], or [...,
+0] where key j is at j. The gradient of the kernels needs no
 order of keys: with lse known, a weight is exp(score - lse), and sum(dy y) - dlse is all that a row's others give."""
 
 import jax
@@ -21,16 +22,17 @@ def regime(call):
     return {"length": most_keys, "inner": columns, "padding": sequences * most / max(rows, 1)}
 
 
-def reference(q, k, v, starts_q, starts_k, slopes, **params):
+def reference(q, k, v, starts_q, starts_k, slopes, positions, **params):
     """Batch dimension by batch dimension: rows are found by indices of one array."""
     fun = lambda *arrays: _one(*arrays, **params)
-    return explicit.mapped(fun, q.ndim - 3)(q, k, v, starts_q, starts_k, slopes)
+    return explicit.mapped(fun, q.ndim - 3)(q, k, v, starts_q, starts_k, slopes, positions)
 
 
-def _one(q, k, v, starts_q, starts_k, slopes, *, most, spec, alignment, biased):
+def _one(q, k, v, starts_q, starts_k, slopes, positions, *, most, spec, alignment, biased):
     (begin, rows), (begin_k, columns) = bounds(starts_q, q.shape[0]), bounds(starts_k, k.shape[0])
     batch = (padded(q, begin, rows, most[0]), *(padded(x, begin_k, columns, most[1]) for x in (k, v)))
-    x = Operands(*batch, rows=rows, columns=columns, slopes=slopes if biased else None)
+    at = padded(positions, begin_k, columns, most[1]) if positions.size else None
+    x = Operands(*batch, rows=rows, columns=columns, slopes=slopes if biased else None, positions=at)
     y, lse = call(x, spec=spec, alignment=alignment, save=True)
     back = lambda y, fill: packed(y, begin, rows, q.shape[0], fill)
     return back(y, 0), back(lse, -jnp.inf)
@@ -49,13 +51,13 @@ def _rows_of(q):
 
 
 def _called(target, results, operands, out, more="", *, most, spec, alignment, biased):
-    q, k, v, starts_q, starts_k, slopes, *others = operands
+    q, k, v, starts_q, starts_k, slopes, positions, *others = operands
     # What does not ascend is no sequence.
     starts = [jax.lax.cummax(x, axis=x.ndim - 1) for x in (starts_q, starts_k)]
     right = 0 if spec.is_causal else -1 if spec.right is None else spec.right
     return kernel(
-        target, f"...qhd, ...kgd, ...kgf, ...s, ...s, ...h{more} -> {results}",
-        q, k, v, *starts, slopes, *others,
+        target, f"...qhd, ...kgd, ...kgf, ...s, ...s, ...h, ...p{more} -> {results}",
+        q, k, v, *starts, slopes, positions, *others,
         out=out, scale=spec.scale, softcap=spec.softcap or 0.0, left=-1 if spec.left is None else spec.left, right=right,
         bottom_right=alignment == "bottom_right", biased=biased, most_queries=most[0], most_keys=most[1],
     )  # fmt: skip
@@ -65,13 +67,13 @@ def _called(target, results, operands, out, more="", *, most, spec, alignment, b
 # Derivatives
 
 
-def tangent(q, k, v, starts_q, starts_k, slopes, y, lse, tq, tk, tv, tslopes, **params):
-    fun = lambda q, k, v, slopes: reference(q, k, v, starts_q, starts_k, slopes, **params)
+def tangent(q, k, v, starts_q, starts_k, slopes, positions, y, lse, tq, tk, tv, tslopes, **params):
+    fun = lambda q, k, v, slopes: reference(q, k, v, starts_q, starts_k, slopes, positions, **params)
     return tuple(jax.jvp(fun, (q, k, v, slopes), (tq, tk, tv, tslopes))[1])
 
 
-def backward(q, k, v, starts_q, starts_k, slopes, y, lse, dy, dlse, **params):
-    fun = lambda q, k, v, slopes: reference(q, k, v, starts_q, starts_k, slopes, **params)
+def backward(q, k, v, starts_q, starts_k, slopes, positions, y, lse, dy, dlse, **params):
+    fun = lambda q, k, v, slopes: reference(q, k, v, starts_q, starts_k, slopes, positions, **params)
     return jax.vjp(fun, q, k, v, slopes)[1](_cotangents(y, lse, dy, dlse))
 
 
@@ -79,11 +81,11 @@ def _cotangents(y, lse, dy, dlse):
     return tuple(full(x.shape, 0, x.dtype) if d is None else d for x, d in ((y, dy), (lse, dlse)))
 
 
-def backward_native(q, k, v, starts_q, starts_k, slopes, y, lse, dy, dlse, **params):
+def backward_native(q, k, v, starts_q, starts_k, slopes, positions, y, lse, dy, dlse, **params):
     dy, dlse = _cotangents(y, lse, dy, dlse)
     out = [*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in (q, k, v)), _rows_of(q), _rows_of(q)]
     dq, dk, dv, rows, _ = _called(
         "varlen_attention_backward", "...qhd, ...kgd, ...kgf, ...qh, ...qh",
-        (q, k, v, starts_q, starts_k, slopes, y, lse, dy, dlse), out, ", ...qhf, ...qh, ...qhf, ...qh", **params,
+        (q, k, v, starts_q, starts_k, slopes, positions, y, lse, dy, dlse), out, ", ...qhf, ...qh, ...qhf, ...qh", **params,
     )  # fmt: skip
     return dq, dk, dv, rows.sum(-2)

@@ -459,7 +459,7 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
     sums.add(scores, of_keys + Sizes::tile);
   }
 
-  // Sums of the block's warps take the place of tiles, when none is copied any more.
+  // Sums of the block's warps are written over tiles, when none is copied any more.
   __pipeline_wait_prior(0);
   __syncthreads();
   float* of_rows = reinterpret_cast<float*>(shared);

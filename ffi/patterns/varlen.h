@@ -53,13 +53,20 @@ struct RowTiles {
   }
 };
 
-// A sequence: where its queries and keys begin, how many there are, and at which key its first query is.
+// A sequence: where its queries and keys begin, how many there are, and at which position its first query is. Key j is
+// at the position j, or at positions[j].
 struct VarlenSequence {
   int64_t first_query, queries, first_key, keys, shift;
+  const int32_t* positions = nullptr;
+
+  static constexpr int32_t nowhere = std::numeric_limits<int32_t>::min();  // of a key that no query sees
+
+  BARACUDA_HD int64_t position(int64_t key) const { return positions == nullptr ? key : positions[key]; }
+  BARACUDA_HD bool is_somewhere(int64_t key) const { return positions == nullptr || positions[key] != nowhere; }
 };
 
 // q [batches, queries, heads, d]; k [batches, keys, kv_heads, d] and v alike with `values` columns; starts_q and
-// starts_k [batches, sequences + 1]; slopes [batches, heads].
+// starts_k [batches, sequences + 1]; slopes [batches, heads]; positions [batches, keys], or null.
 template <class T>
 struct Varlen {
   using Wide = Accumulator<T>;
@@ -71,6 +78,7 @@ struct Varlen {
   const T *q, *k, *v;
   const int32_t *starts_q, *starts_k;
   const Wide* slopes;
+  const int32_t* positions = nullptr;
 
   BARACUDA_HD RowTiles query_tiles(int64_t batch, int64_t size) const {
     return {starts_q + batch * (shape.sequences + 1), shape.sequences, shape.queries, size};
@@ -85,24 +93,34 @@ struct Varlen {
     int64_t queries = is_one ? of_queries.begin(s + 1) - q : 0, keys = is_one ? of_keys.begin(s + 1) - k : 0;
     queries = queries < 0 ? 0 : queries < shape.most_queries ? queries : shape.most_queries;
     keys = keys < 0 ? 0 : keys < shape.most_keys ? keys : shape.most_keys;
-    return {q, queries, k, keys, bottom_right ? keys - queries : 0};
+    return {q,
+            queries,
+            k,
+            keys,
+            bottom_right ? keys - queries : 0,
+            positions ? positions + batch * shape.keys + k : nullptr};
   }
-  // The keys that any of some queries sees, and the queries that see any of some keys.
+  // The keys that any of some queries sees, and the queries that see any of some keys; those that may, where positions
+  // are in any order.
   BARACUDA_HD KeyRange keys_of(const VarlenSequence& s, KeyRange queries) const {
     int64_t end = queries.end < s.queries ? queries.end : s.queries;
     if (queries.begin >= end) return {0, 0};
+    if (s.positions != nullptr) return {0, s.keys};
     return {left < 0 ? 0 : at_least_0(queries.begin + s.shift - left),
             right < 0 || end + s.shift + right > s.keys ? s.keys : end + s.shift + right};
   }
   BARACUDA_HD KeyRange queries_of(const VarlenSequence& s, KeyRange keys) const {
     int64_t end = keys.end < s.keys ? keys.end : s.keys;
     if (keys.begin >= end) return {0, 0};
+    if (s.positions != nullptr) return {0, s.queries};
     return {right < 0 ? 0 : at_least_0(keys.begin - s.shift - right),
             left < 0 || end - s.shift + left > s.queries ? s.queries : end - s.shift + left};
   }
   BARACUDA_HD bool sees(const VarlenSequence& s, int64_t query, int64_t key) const {
     KeyRange keys = keys_of(s, {query, query + 1});
-    return key >= keys.begin && key < keys.end;
+    if (key < keys.begin || key >= keys.end || s.positions == nullptr) return key >= keys.begin && key < keys.end;
+    int64_t after = s.position(key) - (query + s.shift);
+    return s.is_somewhere(key) && (left < 0 || -after <= left) && (right < 0 || after <= right);
   }
   // Whether all of some queries see all of some keys.
   BARACUDA_HD bool see_all(const VarlenSequence& s, KeyRange queries, KeyRange keys) const {

@@ -134,8 +134,9 @@ __global__ void __launch_bounds__(any_block) varlen_any(Varlen<T> work, int64_t 
 #pragma unroll
       for (int j = 0; j < Tile::pairs; ++j) {
         int64_t at = key + by.pair(j);
-        s[i][j] = work.sees(block.of, query, at) ? work.score(s[i][j], slope, Wide(at - (query + block.of.shift)))
-                                                 : State::nothing;
+        s[i][j] = work.sees(block.of, query, at)
+                      ? work.score(s[i][j], slope, Wide(block.of.position(at) - (query + block.of.shift)))
+                      : State::nothing;
         top = State::larger(top, s[i][j]);
       }
       top = Tile::over_row(top, [](Wide a, Wide b) { return State::larger(a, b); });
@@ -186,8 +187,9 @@ __device__ void differentiate(AnyTile<T> by, const Varlen<T>& work, const Varlen
     for (int j = 0; j < Tile::pairs; ++j) {
       int row = by.row(i), pair = by.pair(j);
       bool is_seen = row < queries && work.sees(block.of, query + row, key + pair);
-      Wide weight = 0, in_score = 0, distance = Wide(key + pair - (query + row + block.of.shift));
+      Wide weight = 0, in_score = 0, distance = 0;
       if (is_seen) {
+        distance = Wide(block.of.position(key + pair) - (query + row + block.of.shift));
         int64_t at = q_row + row * shape.heads;
         weight = power_of_two(work.score(s[i][j], slope, distance) - gradient.log2_sum(at));
         in_score = weight * (ds[i][j] - gradient.dot[at]);
@@ -199,7 +201,7 @@ __device__ void differentiate(AnyTile<T> by, const Varlen<T>& work, const Varlen
 }
 
 template <class T>
-__global__ void __launch_bounds__(any_block)
+__global__ void __launch_bounds__(any_block, 3)
     varlen_any_queries(Varlen<T> work, int64_t tiles, VarlenGradient<T> gradient) {
   using Wide = Accumulator<T>;
   using Tile = AnyTile<T>;

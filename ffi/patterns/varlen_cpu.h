@@ -108,7 +108,9 @@ struct VarlenTiles {
     if (!work.sees(of, queries.begin + i, keys.begin + j)) return SoftmaxState<Wide>::nothing;
     return work.score(products[i * varlen_tile + j], work.slope(batch, head), distance(i, j));
   }
-  Wide distance(int64_t i, int64_t j) const { return Wide(keys.begin + j - (queries.begin + i + of.shift)); }
+  Wide distance(int64_t i, int64_t j) const {  // 0 for keys after the last
+    return keys.begin + j < of.keys ? Wide(of.position(keys.begin + j) - (queries.begin + i + of.shift)) : Wide(0);
+  }
   // The weights of all pairs, and the slopes of the result in their scores.
   void differentiate(const VarlenGradient<T>& gradient) {
     multiply();

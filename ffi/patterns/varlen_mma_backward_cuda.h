@@ -40,7 +40,7 @@ __device__ float differentiate(const MmaScores<T, plain>& score, float log2_sum,
 }
 
 // dq of a tile of queries, and what each gives for the slope of its head.
-template <class T, int columns, bool plain, class Sizes>
+template <class T, int columns, bool plain, bool listed, class Sizes>
 __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
     varlen_mma_queries(Varlen<T> work, int64_t tiles, VarlenGradient<T> gradient) {
   constexpr int m = Sizes::m, size = Sizes::others, steps = columns / 16;
@@ -71,9 +71,14 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
   MmaSource<Keys, Sizes::threads> from_k(work.k + first_row * shape.d, shape.kv_heads * shape.d, d);
   MmaSource<Keys, Sizes::threads> from_v(work.v + first_row * shape.values, shape.kv_heads * shape.values, values);
   uint32_t stage = 0;
+  // Of listed keys the positions too, of a tile and of the next one.
+  auto* positions = reinterpret_cast<int*>(shared + 2 * Queries::bytes + 4 * Keys::bytes);
   auto read = [&](int at, uint32_t to) {
     from_k.read(of_keys + to, count - at);
     from_v.read(of_keys + to + Keys::bytes, count - at);
+    if constexpr (listed)
+      if (int i = int(threadIdx.x); i < size)
+        copy_async_word(positions + (to == 0 ? 0 : size) + i, block.of.positions + begin + at + i, at + i < count);
     __pipeline_commit();
   };
   if (end > 0) {
@@ -102,8 +107,14 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
     __syncthreads();  // this tile is there, and all have done with the one before
     if (at + size < end) read(at + size, stage ^ (2 * Keys::bytes));
     uint32_t now = of_keys + stage;
+    MmaColumns<listed> column_of{positions + (stage == 0 ? 0 : size), begin + at, count - at};
     stage ^= 2 * Keys::bytes;
-    if (!is_seen.any(at)) continue;
+    auto band_of_tile = [&] {
+      return MmaBand(distance + at, work.left, work.right, listed ? MmaBand::most : count - at);
+    };
+    bool all = false, any = is_seen.any(at);
+    if constexpr (listed) column_of.template seen<size>(band_of_tile(), first, last, any, all);
+    if (!any) continue;
     MmaRows<m, size> s, ds;
     s.clear();
 #pragma unroll
@@ -113,8 +124,8 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
     s.template add_product<steps, Queries, Keys>(of_q + left, now + Keys::as_right());
     ds.template add_product<steps, Queries, Keys>(of_dy + left, now + Keys::bytes + Keys::as_right());
     MmaScores<T, plain> score(work, block, block.head, queries.begin, begin + at);
-    MmaBand band(distance + at, work.left, work.right, count - at);
-    bool all = is_seen.all(at, size);
+    MmaBand band = band_of_tile();
+    if constexpr (!listed) all = is_seen.all(at, size);
 #pragma unroll
     for (int i = 0; i < m; ++i)
 #pragma unroll
@@ -124,7 +135,7 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
         for (int j = 0; j < size / 8; ++j)
 #pragma unroll
           for (int e = 2 * half; e < 2 * half + 2; ++e) {
-            int column = mma_column(j, e);
+            int column = column_of(mma_column(j, e));
             float in_score =
                 differentiate(score, of_query[i][half].log2_sum, row, column, s.part[i][j][e], ds.part[i][j][e]);
             if constexpr (!plain)
@@ -137,7 +148,7 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           int row = mma_row(first + mma_rows * i, half);
-          ds.each(i, half, [&](float& x, int column) { x = band(row, column) ? x : 0.f; });
+          ds.each(i, half, [&](float& x, int column) { x = band(row, column_of(column)) ? x : 0.f; });
         }
     sums.template add_product_of_rows<Keys>(ds, now + Keys::as_left());
   }
@@ -154,7 +165,7 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
 }
 
 // dk and dv of a tile of keys: the products are turned over, so that keys are rows.
-template <class T, int columns, bool plain, class Sizes>
+template <class T, int columns, bool plain, bool listed, class Sizes>
 __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
     varlen_mma_keys(Varlen<T> work, int64_t tiles, VarlenGradient<T> gradient) {
   constexpr int m = Sizes::m, size = Sizes::others, steps = columns / 16;
@@ -201,6 +212,7 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
     if (int(threadIdx.x) < size)
       log2_sums[stage * size + threadIdx.x] = of.log2_sum, dots[stage * size + threadIdx.x] = of.dot;
   };
+  MmaRowsOfKeys<listed, m> row_of(block.of, keys.begin, first, seen);
   MmaRows<m, columns> dk, dv;
   dk.clear(), dv.clear();
   if (end > 0) {
@@ -230,7 +242,11 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
       read(next, (stage ^ 1) * 2 * Queries::bytes);
       of_next = of_thread(next, next_head);
     }
-    if (is_seen.any(at)) {
+    bool all = is_seen.all(at, size), any = is_seen.any(at);
+    // A key sees the queries from -right to left from its own on.
+    auto band_of_tile = [&] { return MmaBand(at - distance, work.right, work.left, count - at); };
+    if constexpr (listed) row_of.template seen<size>(band_of_tile(), any, all);
+    if (any) {
       uint32_t now = of_queries + stage * 2 * Queries::bytes;
       auto each_pair = [&](const float* of, auto&& change) {
 #pragma unroll
@@ -252,19 +268,19 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
         for (int i = 0; i < m; ++i)
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            differentiate(score, e % 2 ? log2_sum.y : log2_sum.x, mma_column(j, e),
-                          mma_row(first + mma_rows * i, e / 2), s.part[i][j][e], ds.part[i][j][e]);
+            differentiate(score, e % 2 ? log2_sum.y : log2_sum.x, mma_column(j, e), row_of(i, e / 2), s.part[i][j][e],
+                          ds.part[i][j][e]);
       });
-      if (!is_seen.all(at, size)) {
-        // A key sees the queries from -right to left from its own on.
-        MmaBand band(at - distance, work.right, work.left, count - at);
+      if (!all) {
+        MmaBand band = band_of_tile();
 #pragma unroll
         for (int i = 0; i < m; ++i)
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
-            int row = mma_row(first + mma_rows * i, half);
-            s.each(i, half, [&](float& x, int column) { x = band(row, column) ? x : 0.f; });
-            ds.each(i, half, [&](float& x, int column) { x = band(row, column) ? x : 0.f; });
+            int row = row_of(i, half);
+            bool somewhere = !listed || row != MmaBand::most;
+            s.each(i, half, [&](float& x, int column) { x = somewhere && band(row, column) ? x : 0.f; });
+            ds.each(i, half, [&](float& x, int column) { x = somewhere && band(row, column) ? x : 0.f; });
           }
       }
       dv.template add_product_of_rows<Queries>(s, now + Queries::bytes + Queries::as_left());
@@ -287,19 +303,20 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
   dv.write(v, first, gradient.dv + k_row * shape.values, shape.kv_heads * shape.values, rows, values);
 }
 
-template <class T, int columns, bool plain, class Sizes>
+template <class T, int columns, bool plain, bool listed, class Sizes>
 Status varlen_mma_queries_of(const Executor& executor, const Varlen<T>& work, const VarlenGradient<T>& gradient) {
-  constexpr int bytes = (2 * Sizes::rows + 4 * Sizes::others) * mma_pitch(columns) * int(sizeof(T));
-  return launch_mma(executor, varlen_mma_queries<T, columns, plain, Sizes>, work, false, Sizes::rows, Sizes::threads,
-                    bytes, gradient);
+  constexpr int of_positions = listed ? 2 * Sizes::others * int(sizeof(int)) : 0;
+  constexpr int bytes = (2 * Sizes::rows + 4 * Sizes::others) * mma_pitch(columns) * int(sizeof(T)) + of_positions;
+  return launch_mma(executor, varlen_mma_queries<T, columns, plain, listed, Sizes>, work, false, Sizes::rows,
+                    Sizes::threads, bytes, gradient);
 }
 
-template <class T, int columns, bool plain, class Sizes>
+template <class T, int columns, bool plain, bool listed, class Sizes>
 Status varlen_mma_keys_of(const Executor& executor, const Varlen<T>& work, const VarlenGradient<T>& gradient) {
   constexpr int of_rows = 4 * Sizes::others * int(sizeof(float));
   constexpr int bytes = (2 * Sizes::rows + 4 * Sizes::others) * mma_pitch(columns) * int(sizeof(T)) + of_rows;
-  return launch_mma(executor, varlen_mma_keys<T, columns, plain, Sizes>, work, true, Sizes::rows, Sizes::threads, bytes,
-                    gradient);
+  return launch_mma(executor, varlen_mma_keys<T, columns, plain, listed, Sizes>, work, true, Sizes::rows,
+                    Sizes::threads, bytes, gradient);
 }
 
 }  // namespace internal

@@ -71,6 +71,7 @@ struct MmaSeen {
 
 // Which columns of a tile a row sees: those from row + low on, before row + high and before count.
 struct MmaBand {
+  static constexpr int most = 1 << 29;
   int low, high, count;
 
   // distance: of the tile's first column from its first row, where a row sees the columns from -left to right from its
@@ -84,8 +85,78 @@ struct MmaBand {
   }
 
  private:
-  static constexpr int most = 1 << 20;
   static __device__ int within(int64_t i) { return int(min(max(i, -int64_t(most)), int64_t(most))); }
+};
+
+// At which column of a tile a key is: its own, or, of listed keys, that of its position.
+template <bool listed>
+struct MmaColumns {
+  const int* positions;  // of the tile
+  int64_t from;          // the position of the first column
+  int count;             // columns from here on have no key
+
+  __device__ int operator()(int column) const {
+    if constexpr (!listed) return column;
+    constexpr int far = MmaBand::most / 2;
+    int position = positions[column];
+    if (column >= count || position == VarlenSequence::nowhere) return MmaBand::most;  // which no row sees
+    return int(min(max(position - from, -int64_t(far)), int64_t(far)));
+  }
+  // Whether any of the rows first to last sees any of the columns, and each all of them.
+  template <int size>
+  __device__ void seen(const MmaBand& band, int first, int last, bool& any, bool& all) const {
+    bool some = false, every = true;
+#pragma unroll
+    for (int i = 0; i < size; i += 32) {
+      int own = i + int(threadIdx.x) % 32, column = own < size ? (*this)(own) : MmaBand::most;
+      some = some || (column >= first + band.low && column < min(last + band.high, band.count));
+      every = every && (own >= size || (band(first, column) && band(last, column)));
+    }
+    any = any && __any_sync(~0u, some), all = __all_sync(~0u, every);
+  }
+};
+
+// At which row of a tile of keys a lane's keys are: their own, or, of listed keys, those of their positions.
+template <bool listed, int m>
+struct MmaRowsOfKeys {
+  int first, row[listed ? m : 1][2];
+
+  // The tile begins at a key of the sequence, the warp at a row, and the tile has so many rows that are keys.
+  __device__ MmaRowsOfKeys(const VarlenSequence& of, int64_t begin, int first, int count) : first(first) {
+    if constexpr (listed) {
+      constexpr int64_t far = MmaBand::most / 2;
+#pragma unroll
+      for (int i = 0; i < m; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          int own = mma_row(first + mma_rows * i, half);
+          bool is_one = own < count && of.is_somewhere(begin + own);
+          row[i][half] = is_one ? int(min(max(of.position(begin + own) - begin, -far), far)) : MmaBand::most;
+        }
+    }
+  }
+  // most: of a key that no query sees.
+  __device__ int operator()(int i, int half) const {
+    if constexpr (listed)
+      return row[i][half];
+    else
+      return mma_row(first + mma_rows * i, half);
+  }
+  // Whether any of the warp's keys is seen by any query of a tile, and each by all.
+  template <int size>
+  __device__ void seen(const MmaBand& band, bool& any, bool& all) const {
+    bool some = false, every = band.count >= size;
+#pragma unroll
+    for (int i = 0; i < m; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        int at = row[i][half];
+        bool is_one = at != MmaBand::most;
+        some = some || (is_one && at + band.low < size && at + band.high > 0);
+        every = every && is_one && band(at, 0) && band(at, size - 1);
+      }
+    any = any && __any_sync(~0u, some), all = __all_sync(~0u, every);
+  }
 };
 
 // Scores of a tile of queries and one of keys, in units of log(2), of products of the query and the key that begin the

@@ -18,6 +18,8 @@ struct MmaSizes {
   using Forward = std::conditional_t<
       wide, std::conditional_t<plain, MmaForwardSizes<2, columns == 96 ? 48 : 64, 4, 2>, MmaForwardSizes<1, 64, 4, 2>>,
       MmaForwardSizes<2, 64, 4, 2, true>>;
+  // Of listed keys, whose columns take registers.
+  using Listed = std::conditional_t<wide || !plain, MmaForwardSizes<1, 64, 4, 2, !wide>, Forward>;
   using OfQueries = std::conditional_t<
       wide, std::conditional_t<plain && columns == 128, MmaBackwardSizes<2, 32, 4, 2>, MmaBackwardSizes<1, 64, 4, 2>>,
       MmaBackwardSizes<2, plain ? 64 : 32, 4, 2>>;
@@ -29,12 +31,21 @@ struct MmaSizes {
 template <class T, int columns, bool plain>
 Status varlen_mma_backward_of(const Executor& executor, const Varlen<T>& work, const VarlenGradient<T>& gradient) {
   using Sizes = MmaSizes<columns, plain>;
-  Status status = varlen_mma_queries_of<T, columns, plain, typename Sizes::OfQueries>(executor, work, gradient);
+  Status status = varlen_mma_queries_of<T, columns, plain, false, typename Sizes::OfQueries>(executor, work, gradient);
   if (!status.ok()) return status;
   if constexpr (Sizes::wide && plain)
     return varlen_mma_pairs_of<T, columns, plain, MmaPairSizes<4, 2>>(executor, work, gradient);
   else
-    return varlen_mma_keys_of<T, columns, plain, typename Sizes::OfKeys>(executor, work, gradient);
+    return varlen_mma_keys_of<T, columns, plain, false, typename Sizes::OfKeys>(executor, work, gradient);
+}
+
+template <class T, int columns, bool plain>
+Status varlen_mma_listed_backward_of(const Executor& executor, const Varlen<T>& work,
+                                     const VarlenGradient<T>& gradient) {
+  using OfQueries = MmaBackwardSizes<1, 32, 4, 2>;
+  using OfKeys = MmaBackwardSizes<1, columns == 128 && !plain ? 16 : 32, 4, 2>;
+  Status status = varlen_mma_queries_of<T, columns, plain, true, OfQueries>(executor, work, gradient);
+  return status.ok() ? varlen_mma_keys_of<T, columns, plain, true, OfKeys>(executor, work, gradient) : status;
 }
 
 // Whether tensor cores compute this: rows are of whole chunks, which begin at multiples of 16 bytes.

@@ -17,7 +17,7 @@ struct MmaForwardSizes {
   static constexpr int threads = 32 * warps, queries = m * mma_rows * warps;
 };
 
-template <class T, int columns, bool plain, class Sizes>
+template <class T, int columns, bool plain, bool listed, class Sizes>
 __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
     varlen_mma(Varlen<T> work, int64_t tiles, T* y, float* lse) {
   constexpr int m = Sizes::m, size = Sizes::keys, steps = columns / 16;
@@ -47,9 +47,14 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
   MmaSource<Keys, Sizes::threads> from_v(work.v + first_row * shape.values, shape.kv_heads * shape.values, values);
   int64_t distance = begin - queries.begin - block.of.shift;
   uint32_t stage = 0;
+  // Of listed keys the positions too, of a tile and of the next one.
+  auto* positions = reinterpret_cast<int*>(shared + Queries::bytes + 4 * Keys::bytes);
   auto read = [&](int at, uint32_t to) {
     from_k.read(of_keys + to, count - at);
     from_v.read(of_keys + to + Keys::bytes, count - at);
+    if constexpr (listed)
+      if (int i = int(threadIdx.x); i < size)
+        copy_async_word(positions + (to == 0 ? 0 : size) + i, block.of.positions + begin + at + i, at + i < count);
     __pipeline_commit();
   };
   if (end > 0) {
@@ -69,10 +74,16 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
     __syncthreads();  // this tile is there, and all have done with the one before
     if (at + size < end) read(at + size, stage ^ (2 * Keys::bytes));
     uint32_t now = of_keys + stage;
+    auto band_of_tile = [&] {
+      return MmaBand(distance + at, work.left, work.right, listed ? MmaBand::most : count - at);
+    };
+    MmaColumns<listed> column_of{positions + (stage == 0 ? 0 : size), begin + at, count - at};
     stage ^= 2 * Keys::bytes;
     if constexpr (Sizes::keeps)
       if (at == 0) kept.template load<Queries>(left);
-    if (!is_seen.any(at)) continue;
+    bool all = is_seen.all(at, size), any = is_seen.any(at);
+    if constexpr (listed) column_of.template seen<size>(band_of_tile(), first, last, any, all);
+    if (!any) continue;
     MmaRows<m, size> s;
     s.clear();
     if constexpr (Sizes::keeps)
@@ -86,17 +97,17 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           int row = mma_row(first + mma_rows * i, half);
-          s.each(i, half, [&](float& x, int column) { x = score(x, row, column); });
+          s.each(i, half, [&](float& x, int column) { x = score(x, row, column_of(column)); });
         }
     }
-    if (!is_seen.all(at, size)) {
-      MmaBand band(distance + at, work.left, work.right, count - at);
+    if (!all) {
+      MmaBand band = band_of_tile();
 #pragma unroll
       for (int i = 0; i < m; ++i)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           int row = mma_row(first + mma_rows * i, half);
-          s.each(i, half, [&](float& x, int column) { x = band(row, column) ? x : MmaState::nothing; });
+          s.each(i, half, [&](float& x, int column) { x = band(row, column_of(column)) ? x : MmaState::nothing; });
         }
     }
     float top[m][2];
@@ -147,11 +158,12 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
   sums.write(q, first, y + y_row * shape.values, shape.heads * shape.values, rows, values);
 }
 
-template <class T, int columns, bool plain, class Sizes>
+template <class T, int columns, bool plain, bool listed, class Sizes>
 Status varlen_mma_of(const Executor& executor, const Varlen<T>& work, T* y, float* lse) {
-  constexpr int bytes = (Sizes::queries + 4 * Sizes::keys) * mma_pitch(columns) * int(sizeof(T));
-  return launch_mma(executor, varlen_mma<T, columns, plain, Sizes>, work, false, Sizes::queries, Sizes::threads, bytes,
-                    y, lse);
+  constexpr int of_positions = listed ? 2 * Sizes::keys * int(sizeof(int)) : 0;
+  constexpr int bytes = (Sizes::queries + 4 * Sizes::keys) * mma_pitch(columns) * int(sizeof(T)) + of_positions;
+  return launch_mma(executor, varlen_mma<T, columns, plain, listed, Sizes>, work, false, Sizes::queries, Sizes::threads,
+                    bytes, y, lse);
 }
 
 }  // namespace internal

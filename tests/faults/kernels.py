@@ -451,7 +451,12 @@ def packed_attention_sees_one_key_more():
 
 @planted("derivatives_of_the_definition", op="flash_sdpa_varlen", tier="changed", case="slopes", dtype="float32")
 def packed_attention_has_no_gradient_of_its_sums():
-    return of_kernel("varlen_attention_backward", operands=_operand(7, jnp.zeros_like))
+    return of_kernel("varlen_attention_backward", operands=_operand(8, jnp.zeros_like))
+
+
+@planted(VALUE, op="flash_sdpa_varlen", tier="changed", case="listed keys", dtype="float32")
+def packed_attention_sees_keys_that_are_nowhere():
+    return of_kernel("varlen_attention", operands=_operand(6, lambda positions: jnp.maximum(positions, -1)))
 
 
 @planted(VALUE, op="batch_paged_decode", tier="changed", case="holes, a window, and lse", dtype="float32")

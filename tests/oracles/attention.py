@@ -198,10 +198,14 @@ def _alibi(slopes, t, s, offset):
 
 
 def flash_sdpa_varlen(
-    query, key, value, cu_seqlens_q, cu_seqlens_k, max_seqlen_q=None, max_seqlen_k=None, slopes=None, *,
+    query, key, value, cu_seqlens_q, cu_seqlens_k, max_seqlen_q=None, max_seqlen_k=None, slopes=None, key_positions=None, *,
     alignment="bottom_right", return_lse=False, **options,
 ):  # fmt: skip
     """Sequence by sequence."""
+    if key_positions is not None:
+        arrays = query, key, value, cu_seqlens_q, cu_seqlens_k, slopes, key_positions
+        y, lse = _listed(*arrays, alignment == "bottom_right", **options)
+        return (y, lse) if return_lse else y
     y, lse = np.zeros((*query.shape[:-1], value.shape[-1])), np.full(query.shape[:-1], -np.inf)
     for b in range(len(cu_seqlens_q) - 1):
         rows, keys = (slice(starts[b], starts[b + 1]) for starts in (cu_seqlens_q, cu_seqlens_k))
@@ -209,6 +213,33 @@ def flash_sdpa_varlen(
         bias = _alibi(slopes, len(q), len(k), len(k) - len(q) if alignment == "bottom_right" else 0)
         y[rows], lse[rows] = sdpa(q, k, v, bias, alignment=alignment, return_lse=True, **options)
     return (y, lse) if return_lse else y
+
+
+def _listed(
+    query, key, value, starts, starts_k, slopes, positions, bottom_right, *, is_causal=False, window=None, scale=None,
+    softcap=None, block_size=None,
+):  # fmt: skip
+    """Query by query, of the keys that it sees by their positions."""
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    left, right = window if isinstance(window, tuple) else (window, window)
+    y, lse = np.zeros((*query.shape[:-1], value.shape[-1])), np.full(query.shape[:-1], -np.inf)
+    for b, h in np.ndindex(len(starts) - 1, query.shape[1]):
+        of, group = slice(starts_k[b], starts_k[b + 1]), h // (query.shape[1] // key.shape[1])
+        at = np.asarray(positions[of], np.int64)
+        shift = len(at) - (starts[b + 1] - starts[b]) if bottom_right else 0
+        for row in range(starts[b], starts[b + 1]):
+            distance = at - (row - starts[b] + shift)
+            seen = at != -(2**31)
+            seen &= (distance <= 0) if is_causal else True
+            seen &= True if left is None else distance >= -left
+            seen &= True if right is None else distance <= right
+            if seen.any():
+                s = scale * key[of, group][seen] @ query[row, h]
+                s = s if softcap is None else softcap * np.tanh(s / softcap)
+                s = s + (0 if slopes is None else slopes[h] * distance[seen])
+                p = np.exp(s - s.max())
+                y[row, h], lse[row, h] = p @ value[of, group][seen] / p.sum(), s.max() + np.log(p.sum())
+    return y, lse
 
 
 def paged_attention(

@@ -1,8 +1,8 @@
 // The FFI targets of attention of sequences that follow each other in one array: q [batches..., queries, heads, d], k
 // [batches..., keys, heads of keys, d], v alike with its own columns, starts_q and starts_k [batches..., sequences +
-// 1], ascending, and slopes [batches..., heads], which give y [batches..., queries, heads, values] and lse [batches...,
-// queries, heads]. The gradient reads y, lse and their cotangents besides, and has room for a number of each query and
-// head.
+// 1], ascending, slopes [batches..., heads] and positions of keys [batches..., keys], or [batches..., 0], which give y
+// [batches..., queries, heads, values] and lse [batches..., queries, heads]. The gradient reads y, lse and their
+// cotangents besides, and has room for a number of each query and head.
 #include "handlers/attention/varlen.h"
 #include "handlers/attention/dimensions.h"
 
@@ -24,7 +24,7 @@ struct Static {
 };
 
 struct VarlenArrays {
-  Array q, k, v, starts_q, starts_k, slopes;
+  Array q, k, v, starts_q, starts_k, slopes, positions;
 };
 
 // The shape, and the batches, of operands that fit.
@@ -55,10 +55,14 @@ VarlenShape checked(Checks& checks, const VarlenArrays& x, const Static& how, Di
                describe(x.starts_k.dimensions()))
       .require(is(x.slopes.dimensions(), batches, {shape.heads}), "slopes must have the heads of q, ", describe(q),
                ", got ", describe(x.slopes.dimensions()))
+      .require(is(x.positions.dimensions(), batches, {0}) || is(x.positions.dimensions(), batches, {shape.keys}),
+               "positions must have the keys of k, ", describe(k), ", or none, got ",
+               describe(x.positions.dimensions()))
       .require(shape.queries <= most && shape.keys <= most, "there may be at most 2^31 - 1 queries and keys, got ",
                describe(q), " and ", describe(k))
       .dtype("starts_q", x.starts_q, ffi::DataType::S32)
       .dtype("starts_k", x.starts_k, ffi::DataType::S32)
+      .dtype("positions", x.positions, ffi::DataType::S32)
       .same_dtype("k", x.k, "q", x.q)
       .same_dtype("v", x.v, "q", x.q)
       .dtype("slopes", x.slopes, x.q.element_type() == ffi::DataType::F64 ? ffi::DataType::F64 : ffi::DataType::F32);
@@ -80,15 +84,16 @@ Varlen<T> bound(const VarlenArrays& x, const VarlenShape& shape, const Static& h
           in<T>(x.v),
           in<int32_t>(x.starts_q),
           in<int32_t>(x.starts_k),
-          in<Wide>(x.slopes)};
+          in<Wide>(x.slopes),
+          x.positions.dimensions().back() > 0 ? in<int32_t>(x.positions) : nullptr};
 }
 
 ffi::Error forward_handler(Device device, Array q, Array k, Array v, Array starts_q, Array starts_k, Array slopes,
-                           Output y, Output lse, double scale, double softcap, int64_t left, int64_t right,
-                           bool bottom_right, bool biased, int64_t most_queries, int64_t most_keys) {
+                           Array positions, Output y, Output lse, double scale, double softcap, int64_t left,
+                           int64_t right, bool bottom_right, bool biased, int64_t most_queries, int64_t most_keys) {
   constexpr const char* op = "varlen_attention";
   Static how{scale, softcap, left, right, bottom_right, biased, most_queries, most_keys};
-  VarlenArrays arrays{q, k, v, starts_q, starts_k, slopes};
+  VarlenArrays arrays{q, k, v, starts_q, starts_k, slopes, positions};
   Checks checks(op);
   Dimensions batches{};
   VarlenShape shape = checked(checks, arrays, how, batches);
@@ -114,12 +119,12 @@ ffi::Error forward_handler(Device device, Array q, Array k, Array v, Array start
 }
 
 ffi::Error backward_handler(Device device, Array q, Array k, Array v, Array starts_q, Array starts_k, Array slopes,
-                            Array y, Array lse, Array dy, Array dlse, Output dq, Output dk, Output dv, Output dslope,
-                            Output dot, double scale, double softcap, int64_t left, int64_t right, bool bottom_right,
-                            bool biased, int64_t most_queries, int64_t most_keys) {
+                            Array positions, Array y, Array lse, Array dy, Array dlse, Output dq, Output dk, Output dv,
+                            Output dslope, Output dot, double scale, double softcap, int64_t left, int64_t right,
+                            bool bottom_right, bool biased, int64_t most_queries, int64_t most_keys) {
   constexpr const char* op = "varlen_attention_backward";
   Static how{scale, softcap, left, right, bottom_right, biased, most_queries, most_keys};
-  VarlenArrays arrays{q, k, v, starts_q, starts_k, slopes};
+  VarlenArrays arrays{q, k, v, starts_q, starts_k, slopes, positions};
   Checks checks(op);
   Dimensions batches{};
   VarlenShape shape = checked(checks, arrays, how, batches);
@@ -173,9 +178,9 @@ ffi::Error backward_handler(Device device, Array q, Array k, Array v, Array star
       .Attr<int64_t>("most_queries") \
       .Attr<int64_t>("most_keys")
 
-BARACUDA_TARGET(varlen_attention, forward_handler, operands<6>().Ret<Array>().Ret<Array>().BARACUDA_ATTRIBUTES);
+BARACUDA_TARGET(varlen_attention, forward_handler, operands<7>().Ret<Array>().Ret<Array>().BARACUDA_ATTRIBUTES);
 BARACUDA_TARGET(varlen_attention_backward, backward_handler,
-                operands<10>().Ret<Array>().Ret<Array>().Ret<Array>().Ret<Array>().Ret<Array>().BARACUDA_ATTRIBUTES);
+                operands<11>().Ret<Array>().Ret<Array>().Ret<Array>().Ret<Array>().Ret<Array>().BARACUDA_ATTRIBUTES);
 
 }  // namespace
 }  // namespace baracuda

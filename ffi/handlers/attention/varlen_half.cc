@@ -3,6 +3,8 @@
 
 namespace baracuda {
 
+BARACUDA_VARLEN_LISTED(extern, Half)
+BARACUDA_VARLEN_LISTED(extern, BFloat16)
 BARACUDA_VARLEN_OF(, Half)
 BARACUDA_VARLEN_OF(, BFloat16)
 
