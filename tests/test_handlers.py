@@ -15,6 +15,7 @@ Y, DX = S((4, 3), F), S((6, 3), F)
 HALF = S((6, 3), jnp.float16)
 BITS = {"empty_bits": np.int64(0)}
 FILL = {"fill": np.zeros(2, np.int64)}
+ALONG = {**FILL, "wraps": False}
 POOL = dict(window=np.array([2, 2]), strides=np.array([2, 2]), norm_type=np.float64(2), channels_last=False)
 SLIDE = dict(
     window=np.array([2, 2]), strides=np.array([2, 2]), dilation=np.array([1, 1]), padding=np.zeros(4, np.int64), adaptive=False,
@@ -147,7 +148,7 @@ def _call(target, operands, out, attributes):
         ("reduce_variance_backward: y must be of type", "reduce_variance_backward", [HALF, S((3,), HALF.dtype), S((3,), F), S((3,), HALF.dtype)], HALF, {"rank": 2, "divisor": np.float64(1), "root": True}),
         ("trace: operand must have rank 4 or more", "trace", [DATA], (W, S((), F)), {"offset": 0}),
         ("trace_backward: dy must have the dimensions of the result", "trace_backward", [Y], S((4, 6, 4, 3), F), {"offset": 0}),
-        ("take_along: x must be", "take_along", [S((4, 3), I), S((6, 2), F)], Y, FILL),
+        ("take_along: x must be", "take_along", [S((4, 3), I), S((6, 2), F)], Y, ALONG),
         ("segment_prod_backward: zeros must be", "segment_prod_backward", [DATA, PERM, OFFSETS, Y, Y, Y], DX, {}),
         ("elu: expected 1 operands, got 2", "elu", [DATA, DATA], DATA, {"alpha": np.float64(1)}),
         ("elu: expected 1 operands, got 0", "elu", [], DATA, {"alpha": np.float64(1)}),
@@ -336,8 +337,9 @@ def _call(target, operands, out, attributes):
         ("cumprod: the second result must be of type", "cumprod", [HALF], (W, HALF, HALF), SCAN),
         ("cumprod_backward: y must be of type", "cumprod_backward", [HALF] * 3, (W, HALF), REVERSE),
         ("linear_scan_backward: h must be of type", "linear_scan_backward", [HALF] * 3, (W, HALF, HALF), REVERSE),
-        ("take_along: x must be bool, a number", "take_along", [S((4, 3), I), S((6, 3), jnp.float8_e4m3fn)], S((4, 3), jnp.float8_e4m3fn), FILL),
-        ("take_along: index must be int32", "take_along", [Y, DATA], Y, FILL),
+        ("take_along: x must be bool, a number", "take_along", [S((4, 3), I), S((6, 3), jnp.float8_e4m3fn)], S((4, 3), jnp.float8_e4m3fn), ALONG),
+        ("take_along: index must be int32", "take_along", [Y, DATA], Y, ALONG),
+        ("take_along: index must be int32 to count", "take_along", [S((4, 3), jnp.uint32), S((6, 3), F)], S((4, 3), F), {**FILL, "wraps": True}),
         ("scatter_along: index must have the shape of dy", "scatter_along", [S((4, 2), I), Y], (W, S((4, 7), F)), UNIQUE),
         ("scatter_along: index must be of type", "scatter_along", [Y, Y], (W, S((4, 7), F)), UNIQUE),
         ("scatter_along: the result must be dy's", "scatter_along", [S((4, 3), I), Y], (W, S((5, 7), F)), UNIQUE),

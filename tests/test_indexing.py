@@ -274,3 +274,26 @@ I = sent.zeros((4, 2), int)
 def test_what_is_refused(name, error, match, args, kwargs):
     with pytest.raises(error, match=f"^{name}: {match}"):
         getattr(bj, name)(*args, **kwargs)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+def test_a_kernel_that_gathers_counts_from_the_end_itself(implementation, axis):
+    """int32 at both edges of the range and beyond; no program goes through the index before."""
+    x = normal((5, 6, 7), "float32")
+    size = x.shape[axis]
+    edges = np.array([-(2**31), -size - 1, -size, -1, 0, size - 1, size, 2**31 - 1], np.int32)
+    index = np.moveaxis(np.broadcast_to(edges, (*np.delete(x.shape, axis), 8)), -1, axis).copy()
+    run = lambda x, index: bj.gather(x, index, axis, fill_value=3.5, implementation=implementation)
+    inside = (index >= -size) & (index < size)
+    want = np.where(inside, np.take_along_axis(np.asarray(x), np.where(inside, index, 0), axis), np.float32(3.5))
+    y, pull = jax.vjp(lambda x: run(x, index), x)
+    np.testing.assert_array_equal(y, want)
+    dx = np.zeros(x.shape, np.float32)
+    at = list(np.indices(index.shape))
+    at[axis] = np.where(inside, index % size, 0)
+    np.add.at(dx, tuple(at), inside.astype(np.float32))
+    np.testing.assert_array_equal(pull(jnp.ones_like(y))[0], dx)
+    if implementation == "native":
+        text = jax.jit(run).lower(x, index).as_text()
+        assert "custom_call" in text and "stablehlo.select" not in text and "stablehlo.compare" not in text

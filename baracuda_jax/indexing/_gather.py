@@ -97,8 +97,10 @@ def gather(
     fits(op, x, index, axis)
     mode = mode_of(op, x, axis, mode)
     fill = to_bytes(fill_of(op, x, mode, fill_value), x.dtype)
-    part, at = _part(x, index, axis=axis, mode=mode)
-    return take_elements(part, at, axis=axis - x.ndim, size=x.shape[axis], fill=fill, implementation=implementation)
+    wraps = mode == "fill" and index.dtype == "int32"  # as it is: the kernel counts from the end itself
+    part, at = _part(x, index, axis=axis, mode=None if wraps else mode)
+    params = dict(axis=axis - x.ndim, size=x.shape[axis], fill=fill, wraps=wraps)
+    return take_elements(part, at, **params, implementation=implementation)
 
 
 @api
@@ -123,7 +125,7 @@ def gather_backward(
     checks.shape(op, "index", index, dy.shape, "that of dy")
     axis, size = checks.axis(op, "dy", dy, axis), checks.integer(op, "size", size, 0)
     checks.positions(op, "size", size, "elements along the axis")
-    params = dict(axis=axis - dy.ndim, size=size, fill=bytes(dy.dtype.itemsize))
+    params = dict(axis=axis - dy.ndim, size=size, fill=bytes(dy.dtype.itemsize), wraps=False)
     return take_elements.vjp(_wrapped(index, size=size), dy, **params, implementation=implementation)
 
 
@@ -180,8 +182,8 @@ def gather_rows(x: ArrayLike, index: ArrayLike, *, implementation: Implementatio
 
 @compiled("axis", "mode")
 def _part(x, index, *, axis, mode):
-    """The part of x that an index reaches, and the positions in it."""
-    return cut(x, index.shape, axis), positions(index, x.shape[axis], mode)
+    """The part of x that an index reaches, and the positions in it, or without a mode the index."""
+    return cut(x, index.shape, axis), index if mode is None else positions(index, x.shape[axis], mode)
 
 
 @compiled("size")

@@ -42,9 +42,10 @@ ffi::Error for_bits(const char* op, const char* argument, ffi::DataType dtype, c
   }
 }
 
-// x [batches..., count, columns], index and the result [batches..., items, columns]; `fill` as of take_rows.
+// x [batches..., count, columns], index and the result [batches..., items, columns]; `fill` as of take_rows. Where the
+// index `wraps` it is int32, and negative numbers count from the end.
 ffi::Error take_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out,
-                        Dimensions fill) {
+                        Dimensions fill, bool wraps) {
   constexpr const char* op = "take_along";
   Checks checks(op);
   auto in = x.dimensions(), y = out->dimensions();
@@ -53,6 +54,7 @@ ffi::Error take_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer x, f
       .require(fill.size() == 2, "fill must be two numbers, got ", describe(fill))
       .require(index.element_type() == ffi::DataType::S32 || index.element_type() == ffi::DataType::U32,
                "index must be int32 or uint32, got type ", int(index.element_type()))
+      .require(!wraps || index.element_type() == ffi::DataType::S32, "index must be int32 to count from the end")
       .require(in.size() >= 2 && in.size() == y.size() && std::equal(in.begin(), in.end() - 2, y.begin()) &&
                    in.back() == y.back(),
                "x must be the result's ", describe(y), " but for the last dimension but one, got ", describe(in));
@@ -61,8 +63,8 @@ ffi::Error take_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer x, f
     using T = typename decltype(type)::type;
     auto element =
         TakeAlong<T>::of(static_cast<const T*>(x.untyped_data()), static_cast<const uint32_t*>(index.untyped_data()),
-                         filled<T>(fill.begin(), sizeof(T)), in[in.size() - 2], product(in, 0, in.size() - 2),
-                         y[y.size() - 2], y.back());
+                         filled<T>(fill.begin(), sizeof(T)), wraps ? uint32_t(in[in.size() - 2]) : 0, in[in.size() - 2],
+                         product(in, 0, in.size() - 2), y[y.size() - 2], y.back());
     return to_error(op, gather(device.executor(), element, static_cast<T*>(out->untyped_data()), element.batches,
                                element.items, element.columns));
   });
@@ -91,7 +93,8 @@ ffi::Error scatter_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer d
   return for_float(op, "dy", dy.element_type(), scatter);
 }
 
-BARACUDA_TARGET(take_along, take_handler, operands<2>().Ret<ffi::AnyBuffer>().Attr<Dimensions>("fill"));
+BARACUDA_TARGET(take_along, take_handler,
+                operands<2>().Ret<ffi::AnyBuffer>().Attr<Dimensions>("fill").Attr<bool>("wraps"));
 BARACUDA_TARGET(scatter_along, scatter_handler,
                 operands<2>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<bool>("unique"));
 

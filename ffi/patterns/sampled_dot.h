@@ -27,7 +27,10 @@ struct SampledDot {
 
   // Where the columns of a dot product begin in x and y; null where it is 0.
   BARACUDA_HD void operands(int64_t dot, const T*& from_x, const T*& from_y) const {
-    int64_t head = dot % shape.heads, global_entry = dot / shape.heads, batch = 0, entry = global_entry;
+    int64_t global_entry = dot, batch = 0;
+    if (shape.heads > 1)  // on a GPU, divisions of 64 bits would take longer than all else
+      global_entry = dot >> 32 ? dot / shape.heads : uint32_t(dot) / uint32_t(shape.heads);
+    int64_t head = dot - global_entry * shape.heads, entry = global_entry;
     if (shape.batches > 1) {
       batch = global_entry / shape.entries;
       entry = batch / shape.sharing * shape.entries + (global_entry - batch * shape.entries);

@@ -10,15 +10,16 @@ namespace internal {
 inline constexpr int dot_block = 256;
 
 template <int V, class T>
-__global__ void __launch_bounds__(dot_block) sampled_dots(SampledDot<T> work, int lanes) {
+__global__ void __launch_bounds__(dot_block) sampled_dots(SampledDot<T> work, int log_lanes) {
   using Sum = typename SampledDot<T>::Sum;
-  int64_t dot = (int64_t(blockIdx.x) * dot_block + threadIdx.x) / lanes;
+  int lanes = 1 << log_lanes;
+  int64_t dot = (int64_t(blockIdx.x) * dot_block + threadIdx.x) >> log_lanes;
   bool in_range = dot < work.shape.dots();
   Sum sums[V] = {};
   const T *x = nullptr, *y = nullptr;
   if (in_range) work.operands(dot, x, y);
   if (x != nullptr)
-    for (int64_t column = threadIdx.x % lanes * V; column < work.shape.width; column += lanes * V) {
+    for (int64_t column = int(threadIdx.x & (lanes - 1)) * V; column < work.shape.width; column += lanes * V) {
       Vector<T, V> a = load<V>(x + column), b = load<V>(y + column);
 #pragma unroll
       for (int k = 0; k < V; ++k) sums[k] += Sum(a.lane[k]) * Sum(b.lane[k]);
@@ -27,15 +28,15 @@ __global__ void __launch_bounds__(dot_block) sampled_dots(SampledDot<T> work, in
 #pragma unroll
   for (int k = 1; k < V; ++k) total += sums[k];
   for (int step = lanes / 2; step > 0; step /= 2) total += __shfl_xor_sync(~0u, total, step);
-  if (in_range && threadIdx.x % lanes == 0) work.out[dot] = total;
+  if (in_range && (threadIdx.x & (lanes - 1)) == 0) work.out[dot] = total;
 }
 
 template <int V, class T>
 Status sampled_dot_by(const Executor& executor, const SampledDot<T>& work) {
-  int lanes = 1;
-  while (lanes < 32 && lanes * V < work.shape.width) lanes *= 2;
-  int64_t blocks = ceil_div(work.shape.dots(), dot_block / lanes);
-  sampled_dots<V><<<unsigned(blocks), dot_block, 0, executor.stream>>>(work, lanes);
+  int log_lanes = 0;
+  while (log_lanes < 5 && (V << log_lanes) < work.shape.width) ++log_lanes;
+  int64_t blocks = ceil_div(work.shape.dots(), dot_block >> log_lanes);
+  sampled_dots<V><<<unsigned(blocks), dot_block, 0, executor.stream>>>(work, log_lanes);
   return launched();
 }
 
