@@ -308,9 +308,6 @@ def test_rows_and_columns_that_are_both_sharded(kind):
     """Sums of rows are over the shards of columns, and those of weights over the shards of rows."""
     if len(devices()) < 8:
         pytest.skip("needs eight devices")
-    over = jax.make_mesh(
-        (4, 2), ("r", "c"), (getattr(jax.sharding.AxisType, kind.capitalize()),) * 2, devices=devices()[:8]
-    )
     x, weight, bias, dy = normal((16, 32)), normal((32,), seed=1), normal((32,), seed=2), normal((16, 32), seed=3)
 
     def both(x, weight, bias, dy):
@@ -318,8 +315,8 @@ def test_rows_and_columns_that_are_both_sharded(kind):
         return y, *pull(dy)
 
     want = jax.jit(both)(x, weight, bias, dy)
-    specs = P("r", "c"), P("c"), P("c"), P("r", "c")
-    placed = [jax.device_put(a, jax.NamedSharding(over, s)) for a, s in zip((x, weight, bias, dy), specs, strict=True)]
+    over, of_x, of_column = mesh(kind, 2), P("d", "e"), P("e")
+    placed = put((x, weight, bias, dy), over, (of_x, of_column, of_column, of_x))
     with jax.set_mesh(over):
         got = jax.jit(both)(*placed)
     for a, b in zip(got, want, strict=True):
