@@ -303,6 +303,26 @@ def test_shards_of_a_batch_have_the_statistics_of_all(by):
         close(a, b, "float64", scale=10)
 
 
+@pytest.mark.parametrize("kind", ["auto", "explicit"])
+def test_rows_and_columns_that_are_both_sharded(kind):
+    """Sums of rows are over the shards of columns, and those of weights over the shards of rows."""
+    if len(devices()) < 8:
+        pytest.skip("needs eight devices")
+    x, weight, bias, dy = normal((16, 32)), normal((32,), seed=1), normal((32,), seed=2), normal((16, 32), seed=3)
+
+    def both(x, weight, bias, dy):
+        y, pull = jax.vjp(lambda *args: bj.layer_norm(*args, implementation="native"), x, weight, bias)
+        return y, *pull(dy)
+
+    want = jax.jit(both)(x, weight, bias, dy)
+    over, of_x, of_column = mesh(kind, 2), P("d", "e"), P("e")
+    placed = put((x, weight, bias, dy), over, (of_x, of_column, of_column, of_x))
+    with jax.set_mesh(over):
+        got = jax.jit(both)(*placed)
+    for a, b in zip(got, want, strict=True):
+        close(a, b, "float64", scale=4)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # What is refused
 

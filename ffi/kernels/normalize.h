@@ -47,10 +47,13 @@ struct RowSum {
   }
   // The sum of all lanes, a power of two.
   BARACUDA_HD RowSum<Wide, 1> merged() const {
-    RowSum all = *this;
-    for (int width = V / 2; width > 0; width /= 2)
-      for (int k = 0; k < width; ++k) all.lane[k] += all.lane[k + width];
-    return {{all.lane[0]}};
+    if constexpr (V == 1) {
+      return *this;
+    } else {
+      RowSum<Wide, V / 2> half;
+      for (int k = 0; k < V / 2; ++k) half.lane[k] = lane[k] + lane[k + V / 2];
+      return half.merged();
+    }
   }
 };
 

@@ -18,10 +18,14 @@ struct PairSums {
   }
   // The sums of all lanes, a power of two.
   BARACUDA_HD PairSums<Wide, 1> merged() const {
-    PairSums all = *this;
-    for (int width = V / 2; width > 0; width /= 2)
-      for (int k = 0; k < width; ++k) all.first[k] += all.first[k + width], all.second[k] += all.second[k + width];
-    return {{all.first[0]}, {all.second[0]}};
+    if constexpr (V == 1) {
+      return *this;
+    } else {
+      PairSums<Wide, V / 2> half;
+      for (int k = 0; k < V / 2; ++k)
+        half.first[k] = first[k] + first[k + V / 2], half.second[k] = second[k] + second[k + V / 2];
+      return half.merged();
+    }
   }
 };
 

@@ -482,3 +482,20 @@ def rows_begin_where_the_first_does():
 @planted(VALUE, op="dropout", tier="changed", case="long rows", dtype="float32")
 def masks_of_rows_begin_where_the_first_does():
     return of_kernel("philox_dropout", operands=_operand(1, lambda streams: streams.at[..., 4:6].set(0)))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Normalization
+
+
+@planted("derivatives_of_the_definition", op="layer_norm", tier="changed", case="rows", dtype="float32")
+def a_gradient_takes_rows_for_centered():
+    return of_kernel("layer_norm_backward", operands=_operand(2, jnp.zeros_like))
+
+
+@planted(
+    "test_normalization.test_rows_in_registers_and_longer_ones",
+    op="layer_norm", tier="changed", name="layer_norm", dtype="float32",
+)  # fmt: skip
+def sums_of_columns_are_those_of_other_parts():
+    return of_kernel("layer_norm_backward", results=lambda ys, *_, **__: [ys[0], *(y / 2 for y in ys[1:])])
