@@ -74,12 +74,11 @@ class Benchmark:
         return OPS[self.op].family
 
     def drawn(self, seed):
-        """(dy, *arrays), where the program that calls this runs; quantized values have no dy."""
+        """(dy, *arrays), where the program that calls this runs; dy is as the result, None where no pass reads it."""
         arrays = tuple(self._cast(i, x) for i, x in enumerate(self.draw(Draws(seed, "arrays"))))
-        y = self.result_type(arrays)
-        return None if isinstance(y, tuple) or is_code(y) else Draws(seed, "cotangent").normal(y.shape).astype(
-            y.dtype
-        ), *arrays
+        y, draws = self.result_type(arrays), Draws(seed, "cotangent")
+        has_dy = PASSES[1] in self.passes if isinstance(y, tuple) else not is_code(y)
+        return jax.tree.map(lambda y: draws.normal(y.shape).astype(y.dtype), y) if has_dy else None, *arrays
 
     def result_type(self, arrays):
         """Shape and dtype of y, or of each of its arrays."""

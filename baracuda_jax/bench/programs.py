@@ -29,7 +29,7 @@ def forward_and_backward(fun, moving):
     def program(dy, *arrays):
         y, vjp = jax.vjp(lambda *some: fun(*some, *arrays[moving:]), *arrays[:moving])
         y, dy = lax.optimization_barrier((y, dy))
-        return y, *vjp(dy)
+        return *results(y), *vjp(dy)
 
     return jax.jit(program)
 

@@ -1,5 +1,7 @@
 """PyTorch's programs of the same benchmarks, on the same inputs."""
 
+import jax
+
 from .times import Program
 
 
@@ -8,9 +10,8 @@ def program(benchmark, sets, with_backward):
     of the dtype on the device, or no derivative."""
     import torch
 
-    share = lambda x: None if x is None else torch.from_dlpack(x)
-    sets = [tuple(map(share, arrays)) for arrays in sets]
-    on_gpu = next(x for x in sets[0] if x is not None).is_cuda
+    sets = jax.tree.map(torch.from_dlpack, sets)
+    on_gpu = jax.tree.leaves(sets)[0].is_cuda
 
     def call(i):
         dy, *arrays = sets[i % len(sets)]
