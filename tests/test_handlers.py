@@ -42,7 +42,7 @@ QUERIES, PAGES, TABLE, LENGTHS = S((2, 4, 8), F), S((5, 3, 2, 8), F), S((2, 3), 
 DECODED, SLOPES = (S((2, 4, 8), F), S((2, 4), F)), S((4,), F)
 DECODE = {"scale": np.float64(1), "softcap": np.float64(0), "left": np.int64(-1)}
 
-NONE = S((0,), I)
+NO_POSITIONS = S((0,), I)
 TOKENS, KEYS, STARTS, ATTENDED = S((5, 4, 8), F), S((7, 2, 8), F), S((3,), I), (S((5, 4, 8), F), S((5, 4), F))
 GRADIENTS = TOKENS, KEYS, KEYS, *[ATTENDED[1]] * 2
 COTANGENTS = TOKENS, ATTENDED[1], TOKENS, ATTENDED[1]
@@ -78,23 +78,23 @@ def _call(target, operands, out, attributes):
         ("paged_decode: lse must have the heads", "paged_decode", [QUERIES, PAGES, PAGES, TABLE, LENGTHS, SLOPES], (W, DECODED[0], S((2, 5), F)), DECODE),
         ("paged_decode: k must be a float", "paged_decode", [QUERIES, *[S((5, 3, 2, 8), I)] * 2, TABLE, LENGTHS, SLOPES], (W, *DECODED), DECODE),
         ("paged_decode: q must be of type", "paged_decode", [S((2, 4, 8), jnp.bfloat16), *[S((5, 3, 2, 8), jnp.bfloat16)] * 2, TABLE, LENGTHS, S((4,), jnp.bfloat16)], (W, S((2, 4, 8), jnp.bfloat16), S((2, 4), jnp.bfloat16)), DECODE),
-        ("varlen_attention: q must have rank 3", "varlen_attention", [S((8,), F), KEYS, KEYS, STARTS, STARTS, SLOPES, NONE], ATTENDED, VARLEN),
-        ("varlen_attention: k and v must have the rank", "varlen_attention", [TOKENS, S((7, 8), F), KEYS, STARTS, STARTS, SLOPES, NONE], ATTENDED, VARLEN),
-        ("varlen_attention: k must have the batches and d", "varlen_attention", [TOKENS, S((7, 2, 6), F), KEYS, STARTS, STARTS, SLOPES, NONE], ATTENDED, VARLEN),
-        ("varlen_attention: v must have the shape of k", "varlen_attention", [TOKENS, KEYS, S((6, 2, 8), F), STARTS, STARTS, SLOPES, NONE], ATTENDED, VARLEN),
-        ("varlen_attention: there must be a multiple of 3 heads", "varlen_attention", [TOKENS, *[S((7, 3, 8), F)] * 2, STARTS, STARTS, SLOPES, NONE], ATTENDED, VARLEN),
-        ("varlen_attention: starts_q and starts_k must have", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, S((4,), I), SLOPES, NONE], ATTENDED, VARLEN),
-        ("varlen_attention: starts_k must be of type", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, S((3,), U), SLOPES, NONE], ATTENDED, VARLEN),
-        ("varlen_attention: slopes must have the heads", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, STARTS, S((2,), F), NONE], ATTENDED, VARLEN),
+        ("varlen_attention: q must have rank 3", "varlen_attention", [S((8,), F), KEYS, KEYS, STARTS, STARTS, SLOPES, NO_POSITIONS], ATTENDED, VARLEN),
+        ("varlen_attention: k and v must have the rank", "varlen_attention", [TOKENS, S((7, 8), F), KEYS, STARTS, STARTS, SLOPES, NO_POSITIONS], ATTENDED, VARLEN),
+        ("varlen_attention: k must have the batches and d", "varlen_attention", [TOKENS, S((7, 2, 6), F), KEYS, STARTS, STARTS, SLOPES, NO_POSITIONS], ATTENDED, VARLEN),
+        ("varlen_attention: v must have the shape of k", "varlen_attention", [TOKENS, KEYS, S((6, 2, 8), F), STARTS, STARTS, SLOPES, NO_POSITIONS], ATTENDED, VARLEN),
+        ("varlen_attention: there must be a multiple of 3 heads", "varlen_attention", [TOKENS, *[S((7, 3, 8), F)] * 2, STARTS, STARTS, SLOPES, NO_POSITIONS], ATTENDED, VARLEN),
+        ("varlen_attention: starts_q and starts_k must have", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, S((4,), I), SLOPES, NO_POSITIONS], ATTENDED, VARLEN),
+        ("varlen_attention: starts_k must be of type", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, S((3,), U), SLOPES, NO_POSITIONS], ATTENDED, VARLEN),
+        ("varlen_attention: slopes must have the heads", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, STARTS, S((2,), F), NO_POSITIONS], ATTENDED, VARLEN),
         ("varlen_attention: positions must have the keys", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, S((5,), I)], ATTENDED, VARLEN),
         ("varlen_attention: positions must be of type", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, S((7,), U)], ATTENDED, VARLEN),
-        ("varlen_attention: slopes must be of type", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, STARTS, S((4,), I), NONE], ATTENDED, VARLEN),
-        ("varlen_attention: the result must have the shape", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, NONE], (S((5, 4, 7), F), ATTENDED[1]), VARLEN),
-        ("varlen_attention: lse must have the queries", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, NONE], (ATTENDED[0], S((5, 2), F)), VARLEN),
-        ("varlen_attention: q must be a float", "varlen_attention", [S((5, 4, 8), I), *[S((7, 2, 8), I)] * 2, STARTS, STARTS, SLOPES, NONE], (S((5, 4, 8), I), ATTENDED[1]), VARLEN),
-        ("varlen_attention_backward: y and dy must have the shape", "varlen_attention_backward", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, NONE, *COTANGENTS[:2], S((5, 4, 7), F), ATTENDED[1]], GRADIENTS, VARLEN),
-        ("varlen_attention_backward: lse, dlse, dslope and dot must have", "varlen_attention_backward", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, NONE, *COTANGENTS[:3], S((5, 2), F)], GRADIENTS, VARLEN),
-        ("varlen_attention_backward: dq, dk and dv must have", "varlen_attention_backward", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, NONE, *COTANGENTS], (TOKENS, TOKENS, *GRADIENTS[2:]), VARLEN),
+        ("varlen_attention: slopes must be of type", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, STARTS, S((4,), I), NO_POSITIONS], ATTENDED, VARLEN),
+        ("varlen_attention: the result must have the shape", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, NO_POSITIONS], (S((5, 4, 7), F), ATTENDED[1]), VARLEN),
+        ("varlen_attention: lse must have the queries", "varlen_attention", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, NO_POSITIONS], (ATTENDED[0], S((5, 2), F)), VARLEN),
+        ("varlen_attention: q must be a float", "varlen_attention", [S((5, 4, 8), I), *[S((7, 2, 8), I)] * 2, STARTS, STARTS, SLOPES, NO_POSITIONS], (S((5, 4, 8), I), ATTENDED[1]), VARLEN),
+        ("varlen_attention_backward: y and dy must have the shape", "varlen_attention_backward", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, NO_POSITIONS, *COTANGENTS[:2], S((5, 4, 7), F), ATTENDED[1]], GRADIENTS, VARLEN),
+        ("varlen_attention_backward: lse, dlse, dslope and dot must have", "varlen_attention_backward", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, NO_POSITIONS, *COTANGENTS[:3], S((5, 2), F)], GRADIENTS, VARLEN),
+        ("varlen_attention_backward: dq, dk and dv must have", "varlen_attention_backward", [TOKENS, KEYS, KEYS, STARTS, STARTS, SLOPES, NO_POSITIONS, *COTANGENTS], (TOKENS, TOKENS, *GRADIENTS[2:]), VARLEN),
         ("segment_index: ids must be int32 or int64", "segment_index", [S((6,), F)], (W, PERM, OFFSETS), {"sorted": False}),
         ("segment_index: perm must have the shape of ids", "segment_index", [IDS], (W, S((5,), U), OFFSETS), {"sorted": False}),
         ("segment_index: perm must be of type", "segment_index", [IDS], (W, S((6,), F), OFFSETS), {"sorted": False}),

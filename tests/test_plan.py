@@ -222,9 +222,16 @@ def test_workspace_is_that_of_the_cuda_program(op, kind):
     scratch = {
         f"baracuda.{target}" for target in ("segment_index", "nonzero", "run_starts", "paged_decode", "nms", *lattices)
     }
-    scratch |= {
-        f"baracuda.{name}_backward" for name in ("causal_conv1d", "depthwise_conv", "selective_scan", "ssd_chunk_scan")
-    }
+    of_gradients = (
+        "causal_conv1d",
+        "depthwise_conv",
+        "selective_scan",
+        "ssd_chunk_scan",
+        "layer_norm",
+        "rms_norm",
+        "add_rms_norm",
+    )
+    scratch |= {f"baracuda.{name}_backward" for name in of_gradients}
     is_sorted = op.name == "repeat_interleave"  # and then the index needs none
     if op.name.startswith("moe_"):
         return  # their index is known, and a sum has some where it has several workers

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "../kernels/number.h"
 #include "executor.h"
@@ -13,6 +14,9 @@ namespace baracuda {
 namespace internal {
 
 inline constexpr unsigned rows_most_lanes = 512, rows_least_block = 128;
+
+// What is read ahead by a functor without `read_ahead`.
+struct NothingAhead {};
 
 // What a lane has of a row: `held` vectors in registers, blockDim.x vectors apart; of longer rows the rest is read
 // again.
@@ -37,11 +41,29 @@ struct HeldRow {
     for (int64_t i = held * step; i < left; i += step) functor.push(state, functor.template read<V>(first + i));
     return of_row(functor, state, shared);
   }
-  template <class Functor, class Block>
-  __device__ void write(const Functor& functor, const Block& block) const {
+  // What is written first needs besides its values.
+  template <class Functor>
+  __device__ auto read_ahead(const Functor& functor) const {
+    if constexpr (requires { functor.template read_ahead<V>(first); }) {
+      decltype(functor.template read_ahead<V>(first)) of;
+      if (left > 0) of = functor.template read_ahead<V>(first);
+      return of;
+    } else {
+      return NothingAhead{};
+    }
+  }
+  template <class Functor, class Block, class Ahead>
+  __device__ void write(const Functor& functor, const Block& block, Ahead next) const {
 #pragma unroll
-    for (int i = 0; i < held; ++i)
-      if (i * step < left) functor.write(first + i * step, values[i], block);
+    for (int i = 0; i < held; ++i) {
+      if constexpr (std::is_same_v<Ahead, NothingAhead>) {
+        if (i * step < left) functor.write(first + i * step, values[i], block);
+      } else {
+        Ahead here = next;
+        if (i + 1 < held && (i + 1) * step < left) next = functor.template read_ahead<V>(first + (i + 1) * step);
+        if (i * step < left) functor.write(first + i * step, values[i], here, block);
+      }
+    }
     for (int64_t i = held * step; i < left; i += step)
       functor.write(first + i, functor.template read<V>(first + i), block);
   }
@@ -58,10 +80,11 @@ __global__ void __launch_bounds__(rows_most_lanes) reduce_and_write(Functor ever
   of.left = row < rows ? columns - threadIdx.x * V : 0;
   of.step = blockDim.x * V;
   of.read(functor);
+  auto read_ahead = of.read_ahead(functor);
   auto finish = [&](const auto& functor, const State& state) {
     auto block = functor.block(state);
     if (threadIdx.x == 0 && row < rows) functor.finish(row, block);
-    of.write(functor, block);
+    of.write(functor, block, read_ahead);
   };
   State state = of.reduced(functor, shared);
   if constexpr (requires { functor.after(state); }) {

@@ -29,7 +29,7 @@ ffi::Error gradient(const char* op, Device& device, const Array& x, const Array&
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     using Wide = Accumulator<T>;
-    Columns<T> weights(&weight, 0);
+    Columns<T> weights(weight);
     NormalizeGradient<T, centered> functor{in<T>(x),          in<T>(dy),       more ? in<T>(*more) : nullptr,
                                            out<T>(dx),        weights.numbers, mean ? in<Wide>(*mean) : nullptr,
                                            in<Wide>(r),       Wide(offset),    rounds,

@@ -1,5 +1,9 @@
 // The FFI targets of normalizations. What is saved of a row, its mean and r, or r alone, has the shape [batches...].
+#include <optional>
+#include <type_traits>
+
 #include "handlers/normalization/normalization.h"
+
 #include BARACUDA_DRIVER(rows)
 
 namespace baracuda {
@@ -25,50 +29,71 @@ struct Saved {
   }
 };
 
-template <class T, bool finds_mean>
-Normalize<T, finds_mean> functor_of(const NormalizedRows& shape, const Array& x, const Array& weight,
-                                    const Columns<T>& weights, const Columns<T>& biases, Output& y, const Saved& saved,
-                                    double eps, double offset, bool rounds) {
+// run(weight, bias), of null where there is no bias, as they are stored, or on a CPU as they are computed with.
+template <class T, class Run>
+Status with_columns(const Array& weight, const Array* bias, const Run& run) {
+  using Wide = Accumulator<T>;
+  Columns<T> weights(weight);
+  std::optional<Columns<T>> biases;
+  if (bias) biases.emplace(*bias);
+  if (weights.numbers.wide)
+    return run(weights.numbers.wide, biases ? biases->numbers.wide : static_cast<const Wide*>(nullptr));
+#ifdef BARACUDA_CUDA
+  if constexpr (!std::is_same_v<T, Wide>)
+    return run(weights.numbers.narrow, biases ? biases->numbers.narrow : static_cast<const T*>(nullptr));
+#endif
+  return {"there are no numbers of columns"};
+}
+
+struct NormalizeOptions {
+  double eps, offset;
+  bool rounds;
+};
+
+template <class T, bool centered, class W>
+Normalize<T, W, centered> functor_of(const NormalizedRows& shape, const Array& x, const Array& weight, const W* weights,
+                                     const W* biases, Output& y, const Saved& saved, const NormalizeOptions& options) {
   using Wide = Accumulator<T>;
   return {in<T>(x),
           out<T>(y),
-          weights.numbers,
-          biases.numbers,
+          weights,
+          biases,
           static_cast<Wide*>(saved.mean),
           static_cast<Wide*>(saved.r),
-          Wide(eps),
-          Wide(offset),
-          rounds,
+          Wide(options.eps),
+          Wide(options.offset),
+          options.rounds,
           shape.with(weight)};
 }
 
-template <bool finds_mean>
+template <bool centered>
 ffi::Error normalize(const char* op, Device& device, const Array& x, const Array& weight, const Array* bias, Output& y,
-                     ffi::RemainingRets& results, double eps, double offset, bool rounds) {
+                     ffi::RemainingRets& results, const NormalizeOptions& options) {
   NormalizedRows shape(op, x);
   if (shape.checks.failed()) return shape.checks.error();
   shape.like_x("y", *y, x), shape.by_column("weight", weight);
   if (bias) {
     shape.by_column("bias", *bias);
-    shape.checks.same_shape("bias", *bias, "weight", weight);
+    shape.checks.same_shape("bias", *bias, "weight", weight).same_dtype("bias", *bias, "weight", weight);
   }
-  Saved saved(shape, results, finds_mean);
+  Saved saved(shape, results, centered);
   if (shape.checks.failed()) return shape.checks.error();
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
-    Columns<T> weights(&weight, 0), biases(bias, weight.element_count());
-    auto functor = functor_of<T, finds_mean>(shape, x, weight, weights, biases, y, saved, eps, offset, rounds);
-    return to_error(op, run_rows(device.executor(), functor, shape.rows, shape.columns));
+    return to_error(op, with_columns<T>(weight, bias, [&](const auto* weights, const auto* biases) {
+                      auto functor = functor_of<T, centered>(shape, x, weight, weights, biases, y, saved, options);
+                      return run_rows(device.executor(), functor, shape.rows, shape.columns);
+                    }));
   });
 }
 
 ffi::Error layer_norm_call(Device device, Array x, Array weight, Array bias, Output y, ffi::RemainingRets saved,
                            double eps) {
-  return normalize<true>("layer_norm", device, x, weight, &bias, y, saved, eps, 0, false);
+  return normalize<true>("layer_norm", device, x, weight, &bias, y, saved, {eps, 0, false});
 }
 ffi::Error rms_norm_call(Device device, Array x, Array weight, Output y, ffi::RemainingRets saved, double eps,
                          double offset, bool rounds) {
-  return normalize<false>("rms_norm", device, x, weight, nullptr, y, saved, eps, offset, rounds);
+  return normalize<false>("rms_norm", device, x, weight, nullptr, y, saved, {eps, offset, rounds});
 }
 ffi::Error add_rms_norm_call(Device device, Array x, Array residual, Array weight, Output y, Output total,
                              ffi::RemainingRets results, double eps, double offset, bool rounds) {
@@ -81,10 +106,13 @@ ffi::Error add_rms_norm_call(Device device, Array x, Array residual, Array weigh
   if (shape.checks.failed()) return shape.checks.error();
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
-    Columns<T> weights(&weight, 0), biases(nullptr, weight.element_count());
-    AddNormalize<T> functor{functor_of<T, false>(shape, x, weight, weights, biases, y, saved, eps, offset, rounds),
-                            in<T>(residual), out<T>(total)};
-    return to_error(op, run_rows(device.executor(), functor, shape.rows, shape.columns));
+    return to_error(op, with_columns<T>(weight, nullptr, [&](const auto* weights, const auto* biases) {
+                      using W = std::remove_cvref_t<decltype(*weights)>;
+                      auto base =
+                          functor_of<T, false>(shape, x, weight, weights, biases, y, saved, {eps, offset, rounds});
+                      AddNormalize<T, W> functor{base, in<T>(residual), out<T>(total)};
+                      return run_rows(device.executor(), functor, shape.rows, shape.columns);
+                    }));
   });
 }
 

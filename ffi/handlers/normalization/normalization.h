@@ -51,22 +51,22 @@ struct NormalizedRows {
   }
 };
 
-// The numbers of columns of an array, or, of null, none, on a CPU `count` zeros.
+// The numbers of columns of an array; on a CPU as they are computed with, so that loops vectorize.
 template <class T>
 class Columns {
  public:
   using Wide = Accumulator<T>;
 
-  Columns(const Array* array, int64_t count) {
-    if (array && array->element_type() == wide(array->element_type())) {
-      numbers.wide = in<Wide>(*array);
+  explicit Columns(const Array& array) {
+    if (array.element_type() == wide(array.element_type())) {
+      numbers.wide = in<Wide>(array);
       return;
     }
-    if (array) numbers.narrow = in<T>(*array);
+    numbers.narrow = in<T>(array);
 #ifndef BARACUDA_CUDA
-    count = array ? int64_t(array->element_count()) : count;
+    int64_t count = int64_t(array.element_count());
     widened_.reset(new Wide[count]);
-    for (int64_t i = 0; i < count; ++i) widened_[i] = array ? Wide(numbers.narrow[i]) : Wide(0);
+    for (int64_t i = 0; i < count; ++i) widened_[i] = Wide(numbers.narrow[i]);
     numbers.wide = widened_.get();
 #endif
   }
