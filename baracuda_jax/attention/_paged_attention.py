@@ -206,16 +206,16 @@ def _exist(table, pages, n):
     return jnp.repeat((table >= 0) & (table < pages), n, 1)
 
 
-def _is_key(table, lengths, pages, n):
-    """Which are of those that there are."""
-    exists = _exist(table, pages, n)
+def _is_key(exists, lengths):
+    """Which of these are among the first of each sequence."""
     return exists & (jax.lax.broadcasted_iota(jnp.int32, exists.shape, 1) < lengths[:, None])
 
 
 @compiled("spec", "pages", "save")
 def _attend(query, k, v, table, lengths, rows, slopes, *, spec, pages, save):
     batch, size = table.shape[0], table.shape[1] * k.shape[1]
-    exists, is_key = _exist(table, pages, k.shape[1]), _is_key(table, lengths, pages, k.shape[1])
+    exists = _exist(table, pages, k.shape[1])
+    is_key = _is_key(exists, lengths)
     # What is after the end may be anything, NaN too.
     # In two steps: of sharded arrays dimensions are split or merged.
     by_page = (explicit.reshape(x, *table.shape, *x.shape[1:]) for x in (k, v))
@@ -229,7 +229,7 @@ def _attend(query, k, v, table, lengths, rows, slopes, *, spec, pages, save):
 @compiled("most", "spec", "pages", "save", "implementation")
 def _prefill(query, k, v, table, lengths, starts, slopes, *, most, spec, pages, save, implementation):
     batch, size = table.shape[0], table.shape[1] * k.shape[1]
-    is_key = _is_key(table, lengths, pages, k.shape[1])
+    is_key = _is_key(_exist(table, pages, k.shape[1]), lengths)
     keys = [explicit.reshape(x, batch * size, *x.shape[2:]) for x in (k, v)]
     keys = [jnp.where(is_key.reshape(batch * size, 1, 1), x, 0) for x in keys]
     # The last query is at the last key of the table, and so is the last one that there is.

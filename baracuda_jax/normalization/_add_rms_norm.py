@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 import jax
-import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks, explicit
+from .._core import checks
 from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import full
@@ -18,7 +17,7 @@ from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide, wide_dtype
 from . import _rows
-from ._arguments import cotangent, slices
+from ._arguments import as_given, cotangent, slices
 from ._rms_norm import rms_params
 
 
@@ -99,14 +98,13 @@ def add_rms_norm_backward(
     op = "add_rms_norm_backward"
     dy = cotangent(op, total, dy, "total")
     params = rms_params(op, weight, eps, offset, round_before_weight)
-    shape = None if weight is None else jnp.shape(weight)
-    rows, weight, back = slices(op, total, axis, "total", weight=(weight, 1))
+    rows, factors, back = slices(op, total, axis, "total", weight=(weight, 1))
     dy, _ = slices(op, dy, axis, "dy")
     if dtotal is not None:
         dtotal, _ = slices(op, cotangent(op, total, dtotal, "total", "dtotal"), axis, "dtotal")
     (r,) = _rows.statistics(rows, centered=False, eps=params["eps"])
-    dx, _, dweight = _add_rms_norm.vjp(rows, weight, r, dy, dtotal, **params, implementation=implementation)
-    return back(dx), dweight if shape is None else explicit.reshape(dweight, *shape)
+    dx, _, dweight = _add_rms_norm.vjp(rows, factors, r, dy, dtotal, **params, implementation=implementation)
+    return back(dx), as_given(dweight, weight)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -37,6 +37,11 @@ def cotangent(op, x, dy, of="x", name="dy"):
     return dy
 
 
+def as_given(vector, parameter):
+    """The gradient of a parameter of `slices` in the shape that it was given in; None was for a vector."""
+    return vector if parameter is None else explicit.reshape(vector, *jnp.shape(parameter))
+
+
 def channels(op, x, axis, **parameters):
     """x, its channel axis counted from the first, and the parameters, vectors with an element a channel or None."""
     x = checks.floats(op, "x", x)

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-import jax
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks, explicit
+from .._core import checks
 from .._core.api import api
 from .._core.case import Case
 from .._core.op import as_they_are, declare
@@ -14,7 +13,7 @@ from .._core.regime import along_axes
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
-from ._arguments import cotangent, epsilon, slices
+from ._arguments import as_given, cotangent, epsilon, slices
 from ._rows import bodies, statistics
 
 
@@ -87,13 +86,12 @@ def layer_norm_backward(
     """
     op = "layer_norm_backward"
     dy = cotangent(op, x, dy)
-    shape = None if weight is None else jax.numpy.shape(weight)
-    rows, weight, back = slices(op, x, axis, weight=(weight, 1))
+    rows, factors, back = slices(op, x, axis, weight=(weight, 1))
     dy, _ = slices(op, dy, axis)
     eps = epsilon(op, eps)
     mean, r = statistics(rows, centered=True, eps=eps)
-    dx, *sums = _layer_norm.vjp(rows, weight, mean, r, dy, eps=eps, implementation=implementation)
-    return back(dx), *(a if shape is None else explicit.reshape(a, *shape) for a in sums)
+    dx, *sums = _layer_norm.vjp(rows, factors, mean, r, dy, eps=eps, implementation=implementation)
+    return back(dx), *(as_given(a, weight) for a in sums)
 
 
 def _case(name, shape, weight, **kwargs):

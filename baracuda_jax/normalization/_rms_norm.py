@@ -2,18 +2,17 @@
 
 from collections.abc import Sequence
 
-import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks, explicit
+from .._core import checks
 from .._core.api import api
 from .._core.case import Case
 from .._core.op import as_they_are, declare
 from .._core.regime import along_axes
 from .._core.sku import OpCategory
 from .._core.types import Implementation
-from ._arguments import cotangent, epsilon, number, slices
+from ._arguments import as_given, cotangent, epsilon, number, slices
 from ._rows import bodies, statistics
 
 
@@ -95,12 +94,11 @@ def rms_norm_backward(
     op = "rms_norm_backward"
     dy = cotangent(op, x, dy)
     params = rms_params(op, weight, eps, offset, round_before_weight)
-    shape = None if weight is None else jnp.shape(weight)
-    rows, weight, back = slices(op, x, axis, weight=(weight, 1))
+    rows, factors, back = slices(op, x, axis, weight=(weight, 1))
     dy, _ = slices(op, dy, axis)
     (r,) = statistics(rows, centered=False, eps=params["eps"])
-    dx, dweight = _rms_norm.vjp(rows, weight, r, dy, **params, implementation=implementation)
-    return back(dx), dweight if shape is None else explicit.reshape(dweight, *shape)
+    dx, dweight = _rms_norm.vjp(rows, factors, r, dy, **params, implementation=implementation)
+    return back(dx), as_given(dweight, weight)
 
 
 def _case(name, shape, weight, **kwargs):
