@@ -1,6 +1,8 @@
 """What must hold before a time counts: the kernel ran, its results are right, and the same on every run."""
 
 import functools
+import typing
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -16,18 +18,46 @@ class WrongError(Exception):
     """The kernel was not called, or computes something else than the reference."""
 
 
-def check(benchmark, program_of, native, inputs):
+class Expected(typing.NamedTuple):
+    """Compiled programs of what a benchmark's results are compared with.
+
+    reference   the op's
+    plain       plain JAX's, forward in float32, of (*arrays as they came); None where the benchmark has none
+    errors      what `errors` is, by types of results
+    """
+
+    reference: Callable
+    plain: Callable | None
+    errors: Callable
+
+
+def expected(benchmark, program_of, inputs, reference=None):
+    """Compiles them for inputs of these types. `program_of` makes a program of a function, as native's was made; a
+    reference that is compiled already can be given."""
+    program = program_of(lambda *a: benchmark.function(*a, implementation="xla"))
+    types = jax.eval_shape(program, *inputs)
+    plain = benchmark.plain and jax.jit(lambda *arrays: results(benchmark.plain(*map(_wide, arrays))))
+    return Expected(
+        reference or program.lower(*inputs).compile(),
+        plain and plain.lower(*inputs[1:]).compile(),
+        errors.lower(types, types, tolerance=benchmark.tolerance).compile(),
+    )
+
+
+def _wide(x):
+    return x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x
+
+
+def check(benchmark, expected, native, inputs):
     """Results and gradients against the reference, the results also against the plain program in float32; runs with
-    each other, bit by bit. `program_of` makes a program of a function, as `native` was made."""
+    each other, bit by bit."""
     if benchmark.has_native:
         demand_kernel(native)
-    compare = lambda computed, expected: refuse_wrong(errors(computed, expected, benchmark.tolerance), benchmark.flips)
     computed = native(*inputs)
-    compare(computed, program_of(lambda *a: benchmark.function(*a, implementation="xla"))(*inputs))
-    if benchmark.plain:
-        wide = [x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x for x in inputs[1:]]
-        expected = results(jax.jit(benchmark.plain)(*wide))
-        compare(computed[: len(expected)], expected)
+    refuse_wrong(expected.errors(computed, expected.reference(*inputs)), benchmark.flips)
+    if expected.plain:
+        wide = expected.plain(*inputs[1:])
+        refuse_wrong(errors(computed[: len(wide)], wide, benchmark.tolerance), benchmark.flips)
     if benchmark.differs and len(computed) > 1:
         return
     for _ in range(RUNS - 1):

@@ -5,15 +5,11 @@ Where the faster backend changes between two neighbors in the grid, the sizes ha
 programs of many benchmarks are compiled at a time, and timed in one profile."""
 
 import concurrent.futures
-import contextlib
 import dataclasses
-import fcntl
 import itertools
 import os
-import pathlib
 import random
 import statistics
-import tempfile
 
 import jax
 
@@ -123,7 +119,7 @@ def _measured(wanted, of):
             compiled = [future.result() for future in futures]
         regimes = [regime(benchmark) for _, benchmark in chunk]
         jobs, timed, wrong = [], {}, []
-        with _alone_on_device():
+        with times.alone_on_device():
             for (sizes, benchmark), programs_, at in zip(chunk, compiled, regimes, strict=True):
                 sets = [programs_["draw"](seed) for seed in range(SETS)]
                 try:
@@ -142,14 +138,6 @@ def _measured(wanted, of):
             found.append((sizes, row))
             yield row
     return found
-
-
-@contextlib.contextmanager
-def _alone_on_device():
-    """Several of these commands may compile at a time, of which one runs programs."""
-    with (pathlib.Path(tempfile.gettempdir()) / "baracuda_jax_bench.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _chunks(wanted, most):

@@ -5,24 +5,28 @@ import statistics
 import jax
 import numpy as np
 
-from . import bounds, programs, times, torch_programs
-from .checks import check
+from . import bounds, checks, programs, times, torch_programs
 
 
 def run(benchmark, size, platform, bandwidth, against, repeats):
     """Yields a row of results for each pass. `against` has "xla", "torch" or both."""
-    draw = jax.jit(benchmark.drawn)
-    sets = [draw(seed) for seed in range(3 if size == "small" else 2)]
-    y, operands = benchmark.result_type(sets[0][1:]), sets[0][1:]
+    draw = jax.jit(benchmark.drawn).lower(0).compile()
+    inputs = jax.eval_shape(benchmark.drawn, 0)
+    y, operands = benchmark.result_type(inputs[1:]), inputs[1:]
     for title in benchmark.passes:
         program_of = lambda fun, title=title: programs.BY_PASS[title](fun, benchmark.moving)
-        compiled, note = compile_all(benchmark, program_of, sets[0], against)
-        check(benchmark, program_of, compiled["native"], sets[0])
-        timed = {name: times.on(program, sets) for name, program in compiled.items()}
-        if "torch" in against and benchmark.torch:
-            torch = torch_programs.program(benchmark, sets, title != "forward")
-            timed |= {"torch": torch} if torch else {}
-        seconds = times.measure(platform, timed, repeats)
+        compiled, note = compile_all(benchmark, program_of, inputs, against)
+        reference = compiled["xla"] if "xla" in compiled and not benchmark.plain else None
+        expected = checks.expected(benchmark, program_of, inputs, reference)
+        with times.alone_on_device():
+            sets = [draw(seed) for seed in range(3 if size == "small" else 2)]
+            checks.check(benchmark, expected, compiled["native"], sets[0])
+            timed = {name: times.on(program, sets) for name, program in compiled.items()}
+            if "torch" in against and benchmark.torch:
+                torch = torch_programs.program(benchmark, sets, title != "forward")
+                timed |= {"torch": torch} if torch else {}
+            seconds = times.measure(platform, timed, repeats)
+            del sets, timed  # before others have their turn
         ms = lambda name, seconds=seconds: 1e3 * statistics.median(seconds[name]) if name in seconds else None
         smallest = bounds.BY_PASS[title](benchmark, operands, y)
         yield {

@@ -7,6 +7,7 @@ them. One program's work is told from another's by annotations of the host's, in
 
 import contextlib
 import dataclasses
+import fcntl
 import pathlib
 import tempfile
 import time
@@ -41,6 +42,14 @@ class Program:
 def on(program, sets):
     """A compiled program, which takes the sets of inputs in turn."""
     return Program(lambda i: program(*sets[i % len(sets)]))
+
+
+@contextlib.contextmanager
+def alone_on_device():
+    """Several of these commands may compile at a time, of which one runs programs."""
+    with (pathlib.Path(tempfile.gettempdir()) / "baracuda_jax_bench.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def measure(platform, programs, repeats, calls=CALLS):
