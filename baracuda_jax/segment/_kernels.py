@@ -63,26 +63,27 @@ def index_of(ids, num_segments, sorted, index=()):
     return kernel("segment_index", "...n -> ...p, ...q", operand, out=out, workspace=workspace, sorted=sorted)
 
 
-def is_few(entries, segments, columns):
+def is_few(batches, entries, segments, columns):
     """Whether the kernels order the rows themselves, by their ids: `is_few` of ffi/patterns/segment_few_cuda.h."""
     return (
-        all(isinstance(size, int) for size in (entries, segments, columns))
+        all(isinstance(size, int) for size in (batches, entries, segments, columns))
+        and batches <= 2**7
         and entries <= 2**14
         and segments <= 2**15
-        and (entries + segments) * columns <= 2**21
+        and batches * (entries + segments) * columns <= 2**21
     )
 
 
-def order_of(ids, num_segments, columns, sorted, index):
-    """What the kernels know of the rows' order: an index, or, of few rows, the ids instead of `perm`."""
-    if index or not is_few(ids.shape[-1], num_segments, columns):
+def order_of(ids, num_segments, rows, sorted, index):
+    """What the kernels know of the order of rows [*batch, N, D]: an index, or, of few rows, the ids instead of `perm`."""
+    if index or not is_few(math.prod(rows.shape[:-2]), ids.shape[-1], num_segments, rows.shape[-1]):
         return index_of(ids, num_segments, sorted, index)
     return short_ids(ids, num_segments), jnp.zeros((*ids.shape[:-1], 0), jnp.uint32)
 
 
-def counts_of(ids, num_segments, columns, sorted, index=()):
-    """int32 [..., S], the number of rows of each segment: by the index where a reduction of so many columns has one."""
-    if index or not is_few(ids.shape[-1], num_segments, columns):
+def counts_of(ids, num_segments, rows, sorted, index=()):
+    """int32 [..., S], the number of rows of each segment: by the index where a reduction of these rows has one."""
+    if index or not is_few(math.prod(rows.shape[:-2]), ids.shape[-1], num_segments, rows.shape[-1]):
         return jnp.diff(index_of(ids, num_segments, sorted, index)[1], axis=-1).astype(jnp.int32)
     ones, axis = jnp.ones(ids.shape, jnp.int32), ids.ndim - 1
     (counts,) = reduce(
@@ -95,11 +96,12 @@ def index_dtype(rows):
     return jnp.int32 if rows < 2**31 else jnp.uint32
 
 
-def reduce_workspace(entries, segments, columns, itemsize, values=2):
-    """Bytes of what the CUDA driver keeps: 8 for each block, two states for each of its columns, and one for those of each
+def reduce_workspace(entries, segments, rows, values=2):
+    """Bytes of what the CUDA driver keeps for a batch of rows [*batch, N, D]: 8 for each block, two states for each of its columns, and one for those of each
     run of blocks. `segment_grid` and `segment_runs` of ffi/patterns/segment_*_cuda.h say how many there are. A state has
     at most so many values: most have one and a row number."""
-    if is_few(entries, segments, columns):
+    columns, itemsize = rows.shape[-1], rows.dtype.itemsize
+    if is_few(math.prod(rows.shape[:-2]), entries, segments, columns):
         return 0
     width = 16 // itemsize
     width = width if columns % width == 0 else 1
@@ -125,7 +127,7 @@ def reduce(target, data, ids, out, *, axis, num_segments, sorted=False, index=()
     if sources is not None and rows.shape[axis] == 0:  # kernels load a row before they know whether it is one
         one = lambda x: jnp.zeros((*x.shape[:axis], 1, x.shape[-1]), x.dtype)
         rows, more = one(rows), [(one(x) if dims == "...nd" else x, dims) for x, dims in more]
-    order = order_of(ids, num_segments, rows.shape[-1], sorted, index)
+    order = order_of(ids, num_segments, rows, sorted, index)
     operands = [(rows, "...nd"), *zip(order, ("...p", "...q"), strict=True)]
     if sources is not None:
         operands.append((_in_order(order[0], sources), "...e"))
@@ -133,7 +135,7 @@ def reduce(target, data, ids, out, *, axis, num_segments, sorted=False, index=()
     results = kernel(
         target, f"{', '.join(dims)} -> {', '.join(['...sd'] * len(out))}", *arrays, **attributes,
         out=[result_type(rows, axis, num_segments, dtype) for dtype in out],
-        workspace=reduce_workspace(entries, num_segments, rows.shape[-1], rows.dtype.itemsize),
+        workspace=reduce_workspace(entries, num_segments, rows),
     )  # fmt: skip
     return [unflat(y, data, axis) for y in results]
 
@@ -149,7 +151,7 @@ def gradient(target, ids, dy, *, axis, sorted, index=(), counts=(), elements=(),
     """Calls a backward target, whose result has a row for each id. Its operands are `data`, shaped as the result, the
     order, `counts`, one for each segment, `elements`, shaped as dy, and dy."""
     arrays = [flat(x, axis) for x in (*data, *elements, dy)]
-    order = order_of(ids, dy.shape[axis], arrays[-1].shape[-1], sorted, index)
+    order = order_of(ids, dy.shape[axis], arrays[-1], sorted, index)
     dims = ", ".join(
         ["...nd"] * len(data) + ["...p", "...q"] + ["...s"] * len(counts) + ["...sd"] * (len(elements) + 1)
     )

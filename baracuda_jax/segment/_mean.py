@@ -80,8 +80,8 @@ def _mean_native(data, ids, *, save, **params):
     (y,) = reduce("segment_mean", data, ids, [data.dtype], **params)
     if not save:
         return (y,)
-    columns = flat(data, params["axis"]).shape[-1]
-    counts = counts_of(ids, params["num_segments"], columns, params["sorted"], params["index"])
+    rows = flat(data, params["axis"])
+    counts = counts_of(ids, params["num_segments"], rows, params["sorted"], params["index"])
     return y, broadcast(counts, ids.shape[:-1])
 
 

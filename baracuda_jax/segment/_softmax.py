@@ -133,23 +133,23 @@ def _linear_reference(data, ids, lse, rest, t, *, axis, num_segments, over=(), *
 
 def _native(data, ids, *, save, axis, num_segments, sorted, index=()):
     x, wide_type = flat(data, axis), wide_dtype(data.dtype)
-    order = order_of(ids, num_segments, x.shape[-1], sorted, index)
+    order = order_of(ids, num_segments, x, sorted, index)
     of_segments = [result_type(x, axis, num_segments, dtype) for dtype in (data.dtype, wide_type)]
     results = kernel(
         "segment_softmax", "...nd, ...p, ...q -> ...nd, ...sd, ...sd", x, *order,
         out=[jax.ShapeDtypeStruct(x.shape, x.dtype), *of_segments],
-        workspace=reduce_workspace(x.shape[axis], num_segments, x.shape[-1], x.dtype.itemsize),
+        workspace=reduce_workspace(x.shape[axis], num_segments, x),
     )  # fmt: skip
     return tuple(unflat(y, data, axis) for y in results)[: None if save else 1]
 
 
 def _linear_native(data, ids, lse, rest, t, *, axis, num_segments, sorted, index=()):
     x, lse, rest, t = (flat(a, axis) for a in (data, lse, rest, t))
-    order = order_of(ids, num_segments, x.shape[-1], sorted, index)
+    order = order_of(ids, num_segments, x, sorted, index)
     dx, _ = kernel(
         "segment_softmax_backward", "...nd, ...p, ...q, ...sd, ...sd, ...nd -> ...nd, ...sd", x, *order, lse, rest, t,
         out=[jax.ShapeDtypeStruct(x.shape, x.dtype), result_type(x, axis, num_segments, rest.dtype)],
-        workspace=reduce_workspace(x.shape[axis], num_segments, x.shape[-1], x.dtype.itemsize, values=3),
+        workspace=reduce_workspace(x.shape[axis], num_segments, x, values=3),
     )  # fmt: skip
     return (unflat(dx, data, axis),)
 

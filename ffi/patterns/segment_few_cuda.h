@@ -14,14 +14,15 @@ namespace internal {
 inline constexpr int few_threads = 512, few_warps = few_threads / 32;
 inline constexpr uint32_t few_rows_of_worker = 24, few_rows_of_warp = 256;  // of a segment, at most
 
-// Few enough that each block can look through all ids. Python decides by the same numbers.
+// Few enough that each block can look through all ids of a batch. Of more batches than there are multiprocessors blocks
+// would wait. Python decides by the same numbers.
 inline bool is_few(const SegmentShape& shape) {
-  constexpr int64_t most_rows = 16384, most_segments = 32768, most_elements = 1 << 21;
-  return shape.entries <= most_rows && shape.segments <= most_segments &&
-         (shape.entries + shape.segments) * shape.columns <= most_elements;
+  constexpr int64_t most_batches = 128, most_rows = 16384, most_segments = 32768, most_elements = 1 << 21;
+  return shape.batches <= most_batches && shape.entries <= most_rows && shape.segments <= most_segments &&
+         shape.batches * (shape.entries + shape.segments) * shape.columns <= most_elements;
 }
 
-// Fixed by the shapes of a batch.
+// Fixed by the shapes.
 struct FewGrid {
   int lanes;         // of a worker; a tile is lanes * V columns
   int tiles;         // of all columns
@@ -31,7 +32,7 @@ struct FewGrid {
   int rows_of_warp;  // of all ids
 };
 
-// All multiprocessors have a block. Narrow tiles keep many of them busy with one long segment.
+// All multiprocessors have a block, of some batch. Narrow tiles keep many of them busy with one long segment.
 inline FewGrid few_grid(const SegmentShape& shape, int width, int itemsize) {
   constexpr int64_t wanted_blocks = 132, tile_bytes = 128, most_tile_blocks = 8;
   FewGrid grid;
@@ -39,8 +40,9 @@ inline FewGrid few_grid(const SegmentShape& shape, int width, int itemsize) {
   while (grid.lanes < 32 && grid.lanes * width * itemsize < tile_bytes && grid.lanes * width < shape.columns)
     grid.lanes *= 2;
   grid.tiles = int(ceil_div(shape.columns, grid.lanes * width));
-  grid.tile_blocks = int(std::min<int64_t>(grid.tiles, most_tile_blocks));
-  int64_t wanted = std::min(wanted_blocks / grid.tile_blocks, shape.segments);
+  int64_t blocks = std::max<int64_t>(1, wanted_blocks / shape.batches);
+  grid.tile_blocks = int(std::min({int64_t(grid.tiles), most_tile_blocks, blocks}));
+  int64_t wanted = std::min(blocks / grid.tile_blocks, shape.segments);
   grid.range = int(std::min(ceil_div(shape.segments, wanted), most_of_range));
   grid.ranges = int(ceil_div(shape.segments, grid.range));
   grid.rows_of_warp = int(ceil_div(shape.entries, few_warps));
