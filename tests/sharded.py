@@ -577,6 +577,12 @@ def _norms():
             specs = (spec,) * len(arrays) + (of_vectors,) * len(vectors)
             yield Sharded(op, way, fun, args, specs, spec, moving)
 
+    for op, more in (("group_norm", {"num_groups": 8}), ("instance_norm", {})):
+        of = functools.partial(getattr(bj, op), implementation="native", **more)
+        args = _float(8, 16, 8), _float(16), _float(16)
+        for way, spec in (("batches", P("d")), ("channels", P(None, "d"))):
+            yield Sharded(op, way, of, args, (spec, *[P(*spec[1:])] * 2), spec, 3)
+
 
 def _append():
     fun = lambda cache, new, position: bj.kv_cache_append(cache, new, position, implementation="native")

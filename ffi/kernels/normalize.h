@@ -4,58 +4,10 @@
 
 #include <cmath>
 
+#include "column_numbers.h"
 #include "pair_sums.h"
 
 namespace baracuda {
-
-// Numbers of columns: of T, or as they are computed with. On a CPU they always are the latter, and not null: loops with
-// conditions do not vectorize.
-template <class T>
-struct ColumnNumbers {
-  using Wide = Accumulator<T>;
-  const T* narrow = nullptr;
-  const Wide* wide = nullptr;  // where it is null, `narrow` has them
-
-  template <int V>
-  BARACUDA_HD Vector<Wide, V> read(int64_t position) const {
-#ifdef __CUDACC__
-    if (!wide) {
-      Vector<Wide, V> value;
-      if (narrow) {
-        Vector<T, V> stored = load<V>(narrow + position);
-        for (int k = 0; k < V; ++k) value.lane[k] = Wide(stored.lane[k]);
-      } else {
-        for (int k = 0; k < V; ++k) value.lane[k] = Wide(0);
-      }
-      return value;
-    }
-#endif
-    return load<V>(wide + position);
-  }
-};
-
-// One sum, in V lanes.
-template <class Wide, int V>
-struct RowSum {
-  Wide lane[V];
-
-  BARACUDA_HD void clear() {
-    for (int k = 0; k < V; ++k) lane[k] = Wide(0);
-  }
-  BARACUDA_HD void add(const RowSum& other) {
-    for (int k = 0; k < V; ++k) lane[k] += other.lane[k];
-  }
-  // The sum of all lanes, a power of two.
-  BARACUDA_HD RowSum<Wide, 1> merged() const {
-    if constexpr (V == 1) {
-      return *this;
-    } else {
-      RowSum<Wide, V / 2> half;
-      for (int k = 0; k < V / 2; ++k) half.lane[k] = lane[k] + lane[k + V / 2];
-      return half.merged();
-    }
-  }
-};
 
 // Of neighboring rows, so many have one weight and bias.
 struct NormalizedShape {
