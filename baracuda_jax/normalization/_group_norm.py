@@ -185,9 +185,15 @@ def _has_kernel(op, x, axis, implementation):
 
 
 def _split(x, axis, num_groups):
-    """[batch, groups, channels, space], without the batch where there is none."""
-    sizes = num_groups, x.shape[axis] // num_groups, math.prod(x.shape[axis + 1 :])
-    return explicit.reshape(x, *x.shape[:axis], *sizes)
+    """[batch, groups, channels, space], without the batch where there is none. In two steps, each of which JAX also takes
+    under a vmap along an explicit axis of a mesh."""
+    lead, space = x.shape[:axis], math.prod(x.shape[axis + 1 :])
+    x = explicit.reshape(x, *lead, x.shape[axis], space)
+    return explicit.reshape(x, *lead, num_groups, x.shape[axis] // num_groups, space)
+
+
+def _joined(y, shape, axis):
+    return explicit.reshape(explicit.reshape(y, *shape[: axis + 1], y.shape[-1]), *shape)
 
 
 def _parameter(value, default, x, axis, num_groups):
@@ -203,7 +209,7 @@ def _normalize(op, x, weight, bias, axis, num_groups, eps, implementation):
     if weight.dtype != bias.dtype:
         weight, bias = wide(weight), wide(bias)
     y = _op(_split(x, axis, num_groups), weight, bias, eps=eps, implementation=implementation)
-    return explicit.reshape(y, *x.shape)
+    return _joined(y, x.shape, axis)
 
 
 def _gradient(op, x, weight, dy, axis, num_groups, eps, implementation):
@@ -212,7 +218,7 @@ def _gradient(op, x, weight, dy, axis, num_groups, eps, implementation):
     factors, (rows, dy) = _parameter(weight, 1, x, axis, num_groups), (_split(a, axis, num_groups) for a in (x, dy))
     mean, r = _statistics(rows, eps=eps)
     dx, *sums = _op.vjp(rows, factors, mean, r, dy, eps=eps, implementation=implementation)
-    return explicit.reshape(dx, *x.shape), *(explicit.reshape(a, x.shape[axis]) for a in sums)
+    return _joined(dx, x.shape, axis), *(explicit.reshape(a, x.shape[axis]) for a in sums)
 
 
 _plain = compiled("axis", "num_groups", "eps")(groups_normalized)
