@@ -99,7 +99,7 @@ def backward_native(x, weight, mean, r, dy, *, eps):
 
 
 def moments_bytes(groups, channels, space, dtype):
-    """Bytes of the moments of the parts of the groups of one element of the batch: a part has 512 elements or more, but
+    """Bytes of the moments of the parts of the groups of one element of the batch. A part has 512 elements or more, except
     for a few (ffi/patterns/groups_parts_cuda.h)."""
     parts = channels * space // 512 + 8
     return groups * parts * 3 * wide_dtype(dtype).itemsize + 256

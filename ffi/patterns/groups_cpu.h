@@ -31,11 +31,22 @@ void each_channel(const GroupShape& shape, int64_t row, int64_t begin, int64_t e
   }
 }
 
-// The functor is a copy, and the loop such as the compiler vectorizes.
+// The functor is a copy, and the loops such as the compiler vectorizes. The last elements of a channel are written with
+// some before them, once more: short channels have no rest that is left to scalar code.
 template <class Functor, class... Values>
 void write_channel(const Functor functor, int64_t first, int64_t count, const Values... values) {
-  BARACUDA_INDEPENDENT
-  for (int64_t k = first; k < first + count; ++k) functor.write(k, functor.template read<1>(k), values...);
+  constexpr int64_t width = 16, is_long = 512;
+  int64_t k = 0;
+  if (count >= is_long || count < width) {
+    BARACUDA_INDEPENDENT
+    for (k = first; k < first + count; ++k) functor.write(k, functor.template read<1>(k), values...);
+    return;
+  }
+  for (; k < count; k += width) {
+    int64_t at = first + std::min(k, count - width);
+    BARACUDA_INDEPENDENT
+    for (int64_t i = at; i < at + width; ++i) functor.write(i, functor.template read<1>(i), values...);
+  }
 }
 
 template <class Functor>
