@@ -1,4 +1,4 @@
-// Numbers of columns or channels, and one sum over a row.
+// Numbers of columns or of channels.
 #pragma once
 
 #include "number.h"
@@ -28,29 +28,6 @@ struct ColumnNumbers {
     }
 #endif
     return load<V>(wide + position);
-  }
-};
-
-// One sum, in V lanes.
-template <class Wide, int V>
-struct RowSum {
-  Wide lane[V];
-
-  BARACUDA_HD void clear() {
-    for (int k = 0; k < V; ++k) lane[k] = Wide(0);
-  }
-  BARACUDA_HD void add(const RowSum& other) {
-    for (int k = 0; k < V; ++k) lane[k] += other.lane[k];
-  }
-  // The sum of all lanes, a power of two.
-  BARACUDA_HD RowSum<Wide, 1> merged() const {
-    if constexpr (V == 1) {
-      return *this;
-    } else {
-      RowSum<Wide, V / 2> half;
-      for (int k = 0; k < V / 2; ++k) half.lane[k] = lane[k] + lane[k + V / 2];
-      return half.merged();
-    }
   }
 };
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "column_numbers.h"
-#include "pair_sums.h"
+#include "row_sums.h"
 
 namespace baracuda {
 
@@ -51,7 +51,7 @@ struct RowMoments {
 
 // The sum of x, or with `squares` that of squares of differences from the mean. For the rows pattern's reduction.
 template <class T, bool squares>
-struct SumOfElements {
+struct SumOfElements : OfSums<RowSum, Accumulator<T>> {
   using Wide = Accumulator<T>;
   static constexpr int lanes = 16;
   const T* x;
@@ -60,12 +60,6 @@ struct SumOfElements {
   template <int V>
   using State = RowSum<Wide, V>;
 
-  template <int V = 1>
-  BARACUDA_HD State<V> start() const {
-    State<V> s;
-    s.clear();
-    return s;
-  }
   template <int V>
   BARACUDA_HD Vector<T, V> read(int64_t element) const {
     return load<V>(x + element);
@@ -78,10 +72,6 @@ struct SumOfElements {
   template <int K>
   BARACUDA_HD void push_to(State<K>& s, int lane, const Vector<T, 1>& x) const {
     s.lane[lane] += term(x.lane[0]);
-  }
-  template <int V>
-  BARACUDA_HD void merge(State<V>& s, const State<V>& other) const {
-    s.add(other);
   }
 };
 
@@ -184,7 +174,7 @@ struct GroupGradient {
 
 // The two sums of a channel of a row. For the rows pattern's reduction.
 template <class T>
-struct SumsOfChannel {
+struct SumsOfChannel : OfSums<PairSums, Accumulator<T>> {
   using Gradient = GroupGradient<T>;
   using Wide = Accumulator<T>;
   static constexpr int lanes = 16;
@@ -194,12 +184,6 @@ struct SumsOfChannel {
   template <int V>
   using State = PairSums<Wide, V>;
 
-  template <int V = 1>
-  BARACUDA_HD State<V> start() const {
-    State<V> s;
-    s.clear();
-    return s;
-  }
   template <int V>
   BARACUDA_HD typename Gradient::template Elements<V> read(int64_t element) const {
     return {load<V>(x + element), load<V>(dy + element)};
@@ -207,10 +191,6 @@ struct SumsOfChannel {
   template <int K>
   BARACUDA_HD void push_to(State<K>& s, int lane, const typename Gradient::template Elements<1>& in) const {
     Gradient::add(s.first[lane], s.second[lane], Wide(in.x.lane[0]), Wide(in.dy.lane[0]), row);
-  }
-  template <int V>
-  BARACUDA_HD void merge(State<V>& s, const State<V>& other) const {
-    s.add(other);
   }
 };
 

@@ -16,8 +16,8 @@ inline constexpr int64_t groups_short_row = 1 << 16;  // of which all are in the
 
 template <class T, class Wide = Accumulator<T>>
 Moments<Wide> moments_of(const T* x, int64_t first, int64_t count) {
-  Wide mean = reduce_row(SumOfElements<T, false>{x, 0}, first, count).lane[0] / Wide(count);
-  return {Wide(count), mean, reduce_row(SumOfElements<T, true>{x, mean}, first, count).lane[0]};
+  Wide mean = reduce_row(SumOfElements<T, false>{{}, x, 0}, first, count).lane[0] / Wide(count);
+  return {Wide(count), mean, reduce_row(SumOfElements<T, true>{{}, x, mean}, first, count).lane[0]};
 }
 
 // body(first, count, parameter) for the part of each channel among the elements [begin, end) of a row.

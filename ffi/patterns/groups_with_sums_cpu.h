@@ -20,7 +20,7 @@ Status run_groups_with_sums(const Executor& executor, const Functor& functor, Co
 
   auto sum = [&](int64_t row, int64_t task) {  // of a channel's chunk
     int64_t begin = task % cuts * chunk, count = std::min(chunk, space - begin);
-    SumsOfChannel<T> of_channel{functor.x, functor.dy, functor.row(row)};
+    SumsOfChannel<T> of_channel{{}, functor.x, functor.dy, functor.row(row)};
     found[task] = count > 0 ? internal::reduce_row(of_channel, task / cuts * space + begin, count) : of_channel.start();
   };
   // The row's, once its channels have theirs, the first of their chunks.

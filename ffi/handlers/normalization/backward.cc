@@ -30,9 +30,16 @@ ffi::Error gradient(const char* op, Device& device, const Array& x, const Array&
     using T = typename decltype(type)::type;
     using Wide = Accumulator<T>;
     Columns<T> weights(weight);
-    NormalizeGradient<T, centered> functor{in<T>(x),          in<T>(dy),       more ? in<T>(*more) : nullptr,
-                                           out<T>(dx),        weights.numbers, mean ? in<Wide>(*mean) : nullptr,
-                                           in<Wide>(r),       Wide(offset),    rounds,
+    NormalizeGradient<T, centered> functor{{},
+                                           in<T>(x),
+                                           in<T>(dy),
+                                           more ? in<T>(*more) : nullptr,
+                                           out<T>(dx),
+                                           weights.numbers,
+                                           mean ? in<Wide>(*mean) : nullptr,
+                                           in<Wide>(r),
+                                           Wide(offset),
+                                           rounds,
                                            shape.with(weight)};
     int64_t rows = functor.shape.rows_of_weight, batches = shape.rows / std::max<int64_t>(rows, 1);
     return to_error(op, run_rows_with_sums(device.executor(*workspace), functor, batches, rows, shape.columns,

@@ -54,7 +54,8 @@ template <class T, bool centered, class W>
 Normalize<T, W, centered> functor_of(const NormalizedRows& shape, const Array& x, const Array& weight, const W* weights,
                                      const W* biases, Output& y, const Saved& saved, const NormalizeOptions& options) {
   using Wide = Accumulator<T>;
-  return {in<T>(x),
+  return {{},
+          in<T>(x),
           out<T>(y),
           weights,
           biases,
