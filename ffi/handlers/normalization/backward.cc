@@ -1,16 +1,11 @@
 // The FFI targets of normalizations' gradients: x of shape [batches..., rows, columns], a weight and its gradient
 // [batches..., columns].
-#include "handlers/normalization/normalization.h"
+#include "handlers/normalization/sums.h"
+
 #include BARACUDA_DRIVER(rows_with_sums)
 
 namespace baracuda {
 namespace {
-
-template <class T>
-ColumnSums<T> column_sums(Output& array) {
-  if (array->element_type() == wide(array->element_type())) return {nullptr, out<Accumulator<T>>(array)};
-  return {out<T>(array), nullptr};
-}
 
 // `mean`, `more` and `dbias` may be null.
 template <bool centered>

@@ -1,16 +1,11 @@
 // The FFI target of the gradient of the normalization of groups.
 #include "handlers/normalization/groups.h"
+#include "handlers/normalization/sums.h"
 
 #include BARACUDA_DRIVER(groups_with_sums)
 
 namespace baracuda {
 namespace {
-
-template <class T>
-ColumnSums<T> channel_sums(Output& array) {
-  if (array->element_type() == wide(array->element_type())) return {nullptr, out<Accumulator<T>>(array)};
-  return {out<T>(array), nullptr};
-}
 
 ffi::Error group_norm_backward_call(Device device, Array x, Array weight, Array mean, Array r, Array dy,
                                     Output workspace, Output dx, Output dweight, Output dbias) {
@@ -25,8 +20,8 @@ ffi::Error group_norm_backward_call(Device device, Array x, Array weight, Array 
     using Wide = Accumulator<T>;
     Columns<T> weights(weight);
     GroupGradient<T> functor{in<T>(x), in<T>(dy), out<T>(dx), weights.numbers, in<Wide>(mean), in<Wide>(r), of.shape};
-    return to_error(op, run_groups_with_sums(device.executor(*workspace), functor, channel_sums<T>(dweight),
-                                             channel_sums<T>(dbias)));
+    return to_error(
+        op, run_groups_with_sums(device.executor(*workspace), functor, column_sums<T>(dweight), column_sums<T>(dbias)));
   });
 }
 
