@@ -18,8 +18,8 @@ ffi::Error gradient(const char* op, Device& device, const Array& x, const Array&
   if (mean) shape.by_row("mean", *mean);
   if (more) shape.like_x("dtotal", *more, x);
   shape.by_column("weight", weight);
-  shape.checks.same_shape("dweight", *dweight, "weight", weight).same_dtype("dweight", *dweight, "weight", weight);
-  if (dbias) shape.checks.same_shape("dbias", **dbias, "weight", weight).same_dtype("dbias", **dbias, "weight", weight);
+  shape.like("dweight", *dweight, "weight", weight);
+  if (dbias) shape.like("dbias", **dbias, "weight", weight);
   if (shape.checks.failed()) return shape.checks.error();
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;

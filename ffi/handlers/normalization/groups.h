@@ -9,12 +9,10 @@
 namespace baracuda {
 namespace {
 
-struct NormalizedGroups {
-  Checks checks;
+struct NormalizedGroups : Normalized {
   GroupShape shape{};
-  ffi::DataType dtype;
 
-  NormalizedGroups(const char* op, const Array& x, const Array& weight) : checks(op), dtype(x.element_type()) {
+  NormalizedGroups(const char* op, const Array& x, const Array& weight) : Normalized(op, x) {
     auto dims = x.dimensions(), of_weight = weight.dimensions();
     size_t lead = dims.size() - 3;
     checks.require(dims.size() >= 3, "x must have rank 3 or more, got ", describe(dims));
@@ -29,19 +27,7 @@ struct NormalizedGroups {
         .require(weight.element_type() == dtype || weight.element_type() == wide(dtype),
                  "weight must have the dtype of x or the one that is computed in, got type ",
                  int(weight.element_type()));
-    if (!checks.failed()) shape.of_weight = shape.batch / count;
-  }
-  void like_x(const char* name, const Array& array, const Array& x) {
-    checks.same_shape(name, array, "x", x).same_dtype(name, array, "x", x);
-  }
-  void like_weight(const char* name, const Array& array, const Array& weight) {
-    checks.same_shape(name, array, "weight", weight).same_dtype(name, array, "weight", weight);
-  }
-  // A number of each row, as it is computed.
-  void by_row(const char* name, const Array& array) {
-    checks.dtype(name, array, wide(dtype))
-        .require(int64_t(array.element_count()) == shape.rows(), name, " must have ", shape.rows(), " elements, got ",
-                 describe(array.dimensions()));
+    if (!checks.failed()) shape.of_weight = shape.batch / count, rows = shape.rows();
   }
 };
 

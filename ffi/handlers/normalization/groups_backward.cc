@@ -13,7 +13,7 @@ ffi::Error group_norm_backward_call(Device device, Array x, Array weight, Array 
   NormalizedGroups of(op, x, weight);
   if (of.checks.failed()) return of.checks.error();
   of.like_x("dy", dy, x), of.like_x("dx", *dx, x), of.by_row("mean", mean), of.by_row("r", r);
-  of.like_weight("dweight", *dweight, weight), of.like_weight("dbias", *dbias, weight);
+  of.like("dweight", *dweight, "weight", weight), of.like("dbias", *dbias, "weight", weight);
   if (of.checks.failed()) return of.checks.error();
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;

@@ -12,7 +12,7 @@ ffi::Error group_norm_call(Device device, Array x, Array weight, Array bias, Out
   constexpr const char* op = "group_norm";
   NormalizedGroups of(op, x, weight);
   if (of.checks.failed()) return of.checks.error();
-  of.like_x("y", *y, x), of.like_weight("bias", bias, weight);
+  of.like_x("y", *y, x), of.like("bias", bias, "weight", weight);
   of.checks.require(saved.size() == 0 || saved.size() == 2, "there must be no results of rows or 2, got ",
                     int64_t(saved.size()));
   void* results[2]{};
