@@ -27,8 +27,9 @@ __device__ void write_gradient(const Functor& functor, const PartOfRow<V, held>&
 }
 
 // The sums of channels: of element n of the batch and a cut, `found.of(n * cuts + cut, which)`. With `writes` dx too.
+// The bounds are as in groups_cuda.h, and for the same reason: 119 us instead of 188.
 template <int V, int held, class Functor>
-__global__ void __launch_bounds__(groups_most_threads, 1)
+__global__ void __launch_bounds__(groups_most_threads)
     sum_parts(Functor functor, GroupParts parts, BlockSums<typename Functor::Wide> found, bool writes) {
   using State = typename Functor::template State<1>;
   __shared__ State channels[groups_most_threads / 4 * held], warps[groups_most_threads / 32];
