@@ -151,6 +151,8 @@ from .moe import (
 )
 from .normalization import (
     add_rms_norm_backward,
+    group_norm_backward,
+    instance_norm_backward,
     layer_norm_backward,
     rms_norm_backward,
 )
@@ -354,6 +356,7 @@ __all__ = [
     "gguf_mmvq_batched_backward",
     "glu_backward",
     "grid_sample_backward",
+    "group_norm_backward",
     "hardshrink_backward",
     "hardsigmoid_backward",
     "hardswish_backward",
@@ -361,6 +364,7 @@ __all__ = [
     "heaviside_backward",
     "hypot_backward",
     "index_add_backward",
+    "instance_norm_backward",
     "int4_mmvq_backward",
     "integer_pow_backward",
     "interpolate_backward",

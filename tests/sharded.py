@@ -577,6 +577,13 @@ def _norms():
             specs = (spec,) * len(arrays) + (of_vectors,) * len(vectors)
             yield Sharded(op, way, fun, args, specs, spec, moving)
 
+    of = functools.partial(bj.group_norm, num_groups=8, implementation="native")
+    args = _float(8, 16, 8), _float(16), _float(16)
+    yield Sharded("group_norm", "batches", of, args, (P("d"), P(), P()), P("d"), 3)
+    of = functools.partial(bj.instance_norm, implementation="native")
+    yield Sharded("instance_norm", "batches", of, args, (P("d"), P(), P()), P("d"), 3)
+    yield Sharded("instance_norm", "channels", of, args, (P(None, "d"), P("d"), P("d")), P(None, "d"), 3)
+
 
 def _append():
     fun = lambda cache, new, position: bj.kv_cache_append(cache, new, position, implementation="native")

@@ -147,10 +147,62 @@ def test_rows_in_registers_and_longer_ones(name, dtype, shape):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol={"float32": 2e-6, "float16": 2e-3}[dtype] * np.abs(b).max())
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["group_norm", "instance_norm"])
+def test_gradients_of_groups_as_functions(name, dtype, axis):
+    """With channels on any axis, with and without a weight."""
+    x, dy = normal((4, 4, 4, 5)[: axis % 4 + 2], dtype), normal((4, 4, 4, 5)[: axis % 4 + 2], dtype, 1)
+    more = dict(axis=axis, eps=1e-3) | (
+        {"num_groups": x.shape[axis] if x.shape[axis] == 5 else 2} if name[0] == "g" else {}
+    )
+    weight, bias = (normal((x.shape[axis],), "float32", i) for i in (2, 3))
+    fun, gradient = getattr(bj, name), getattr(bj, f"{name}_backward")
+    got, want = gradient(x, weight, dy, **more), jax.vjp(lambda *args: fun(*args, **more), x, weight, bias)[1](dy)
+    for a, b in zip(got, want, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        close(a, b, dtype, scale=4)
+    dx, *sums = gradient(x, None, dy, **more)
+    assert [(a.dtype, a.shape) for a in sums] == [(dtype, weight.shape)] * 2
+    close(dx, jax.vjp(lambda x: fun(x, **more), x)[1](dy)[0], dtype, scale=4)
+
+
+# Batch, channels, space, groups: groups in the registers of a block, of a cluster, and longer ones; unaligned channels,
+# channels in several parts, and many short ones.
+GROUPS = [
+    (3, 8, 3136, 2), (2, 3, 70001, 3), (1, 2, 140000, 1), (1, 40, 5000, 1), (2, 96, 49, 3), (70, 6, 12, 2), (2, 300, 1, 2),
+    (1, 600, 260, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", GROUPS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_groups_in_registers_and_longer_ones(dtype, shape):
+    n, channels, space, groups = shape
+    x, dy = normal((n, channels, space), dtype), normal((n, channels, space), dtype, 1)
+    weight, bias = (normal((channels,), dtype if channels % 4 else "float32", i) for i in (2, 3))
+    weight, bias = (a.astype(dtype) if dtype == "float64" else a for a in (weight, bias))
+
+    def both(implementation, x, dy, *parameters):
+        of = functools.partial(bj.group_norm, num_groups=groups, implementation=implementation)
+        y, pull = jax.vjp(of, x, *parameters)
+        return y, *pull(dy)
+
+    got, want = (jax.jit(functools.partial(both, of))(x, dy, weight, bias) for of in ("native", "xla"))
+    tolerance = {"float32": 4e-6, "float64": 1e-13, "float16": 2e-3, "bfloat16": 2e-2}[dtype]
+    for a, b in zip(got, want, strict=True):
+        a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=tolerance * np.abs(b).max())
+
+
 def test_a_weight_that_vmap_does_not_map_is_one():
     """Its gradient is that of all rows, or of each batch; and a mapped weight is one for each batch."""
     x, weights = normal((3, 4, 8)), normal((3, 8), seed=1)
-    for fun in (lambda x, w: bj.layer_norm(x, w, w), lambda x, w: bj.rms_norm(x, w)):
+    for fun in (
+        lambda x, w: bj.layer_norm(x, w, w),
+        lambda x, w: bj.rms_norm(x, w),
+        lambda x, w: bj.group_norm(x[..., None], w, w, num_groups=2, implementation="native")[..., 0],
+    ):
         loss = lambda x, w, fun=fun: (fun(x, w) * sent.arange(8.0)).sum()
         of_one = jax.grad(loss, (0, 1))
         whole = lambda x, w, loss=loss: jax.vmap(loss, (0, None))(x, w).sum()
@@ -172,7 +224,12 @@ def test_means_far_from_0_leave_variances_exact():
     y = bj.layer_norm(far)
     exact = np.asarray(far, np.float64)
     exact = (exact - exact.mean(-1, keepdims=True)) / np.sqrt(exact.var(-1, keepdims=True) + 1e-5)
-    for got in (y, bj.instance_norm(far), bj.group_norm(far, num_groups=6)):
+    of_groups = (
+        fun(far, implementation=implementation)
+        for fun in (bj.instance_norm, functools.partial(bj.group_norm, num_groups=6))
+        for implementation in ("native", "xla")
+    )
+    for got in (y, *of_groups):
         np.testing.assert_allclose(got, exact, atol=1e-3)
 
 
@@ -337,6 +394,13 @@ COMMON = [
 NO_KERNEL = [
     (ValueError, "implementation='native', but the op has no kernel; xla computes it", {"implementation": "native"}),
 ]
+FIRST_AXES = [
+    (
+        ValueError,
+        r"implementation='native', but there are kernels for groups .* got axis 2 of shape \(2, 4, 3\); xla computes",
+        {"x": normal((2, 4, 3)), "axis": -1, "implementation": "native"},
+    ),
+]
 BIASED = [(TypeError, "bias must have the dtype of x, float64, got float32", {"bias": THREE})]
 SEVERAL = [(ValueError, r"axis must be one axis or several different ones, got \(0, -2\)", {"axis": (0, -2)})]
 REFUSED = {
@@ -352,12 +416,12 @@ REFUSED = {
         (TypeError, "residual must have the dtype of x, float64, got float32", {"residual": normal((2, 3), "float32")}),
     ],
     "group_norm": [
-        *COMMON, *BIASED, *NO_KERNEL,
+        *COMMON, *BIASED, *FIRST_AXES,
         (ValueError, "num_groups must divide the 3 channels of x, got 2", {"num_groups": 2}),
         (ValueError, "num_groups must be at least 1, got 0", {"num_groups": 0}),
         (TypeError, "num_groups must be an integer, got 1.5", {"num_groups": 1.5}),
     ],
-    "instance_norm": [*COMMON, *BIASED, *NO_KERNEL],
+    "instance_norm": [*COMMON, *BIASED, *FIRST_AXES],
     "batch_norm": [
         *COMMON, *BIASED, *NO_KERNEL,
         (ValueError, r"running_var must have shape \(3,\), one for each channel .*, got \(2,\)", {"running_var": sent.ones(2)}),
@@ -387,11 +451,14 @@ BACKWARD = [
 ]
 
 
-@pytest.mark.parametrize("name", ["layer_norm_backward", "rms_norm_backward"])
+@pytest.mark.parametrize(
+    "name", ["layer_norm_backward", "rms_norm_backward", "group_norm_backward", "instance_norm_backward"]
+)
 @pytest.mark.parametrize("error, match, kwargs", BACKWARD)
 def test_what_a_gradient_refuses(name, error, match, kwargs):
     with pytest.raises(error, match=f"^{name}: {match}"):
-        getattr(bj, name)(**({"x": normal((2, 3)), "weight": ONES, "dy": normal((2, 3))} | kwargs))
+        more = ALWAYS.get(name.removesuffix("_backward"), {})
+        getattr(bj, name)(**({"x": normal((2, 3)), "weight": ONES, "dy": normal((2, 3))} | more | kwargs))
 
 
 def test_the_strided_one_is_the_same():

@@ -220,7 +220,8 @@ def test_workspace_is_that_of_the_cuda_program(op, kind):
     assert calls(text) >= set(plan.targets)
     lattices = [name + end for name in ("ctc_loss", "rnnt_loss", "soft_dtw") for end in ("", "_backward")]
     scratch = {
-        f"baracuda.{target}" for target in ("segment_index", "nonzero", "run_starts", "paged_decode", "nms", *lattices)
+        f"baracuda.{target}"
+        for target in ("segment_index", "nonzero", "run_starts", "paged_decode", "nms", "group_norm", *lattices)
     }
     of_gradients = (
         "causal_conv1d",
@@ -230,6 +231,7 @@ def test_workspace_is_that_of_the_cuda_program(op, kind):
         "layer_norm",
         "rms_norm",
         "add_rms_norm",
+        "group_norm",
     )
     scratch |= {f"baracuda.{name}_backward" for name in of_gradients}
     is_sorted = op.name == "repeat_interleave"  # and then the index needs none

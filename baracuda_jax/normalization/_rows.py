@@ -62,7 +62,7 @@ def _normalized_tangent(centered, over, primals, tangents):
     return (n, r), (tangent_of_normalized(n, r, t, centered, over), -r * r * row_mean(n * t, over))
 
 
-def tangent_of_normalized(n, r, t, centered, over):
+def tangent_of_normalized(n, r, t, centered, over=()):
     """Of n. It is its own transpose."""
     return r * ((t - row_mean(t, over) if centered else t) - n * row_mean(n * t, over))
 

@@ -4,58 +4,10 @@
 
 #include <cmath>
 
-#include "pair_sums.h"
+#include "column_numbers.h"
+#include "row_sums.h"
 
 namespace baracuda {
-
-// Numbers of columns: of T, or as they are computed with. On a CPU they always are the latter, and not null: loops with
-// conditions do not vectorize.
-template <class T>
-struct ColumnNumbers {
-  using Wide = Accumulator<T>;
-  const T* narrow = nullptr;
-  const Wide* wide = nullptr;  // where it is null, `narrow` has them
-
-  template <int V>
-  BARACUDA_HD Vector<Wide, V> read(int64_t position) const {
-#ifdef __CUDACC__
-    if (!wide) {
-      Vector<Wide, V> value;
-      if (narrow) {
-        Vector<T, V> stored = load<V>(narrow + position);
-        for (int k = 0; k < V; ++k) value.lane[k] = Wide(stored.lane[k]);
-      } else {
-        for (int k = 0; k < V; ++k) value.lane[k] = Wide(0);
-      }
-      return value;
-    }
-#endif
-    return load<V>(wide + position);
-  }
-};
-
-// One sum, in V lanes.
-template <class Wide, int V>
-struct RowSum {
-  Wide lane[V];
-
-  BARACUDA_HD void clear() {
-    for (int k = 0; k < V; ++k) lane[k] = Wide(0);
-  }
-  BARACUDA_HD void add(const RowSum& other) {
-    for (int k = 0; k < V; ++k) lane[k] += other.lane[k];
-  }
-  // The sum of all lanes, a power of two.
-  BARACUDA_HD RowSum<Wide, 1> merged() const {
-    if constexpr (V == 1) {
-      return *this;
-    } else {
-      RowSum<Wide, V / 2> half;
-      for (int k = 0; k < V / 2; ++k) half.lane[k] = lane[k] + lane[k + V / 2];
-      return half.merged();
-    }
-  }
-};
 
 // Of neighboring rows, so many have one weight and bias.
 struct NormalizedShape {
@@ -85,7 +37,7 @@ BARACUDA_HD Wide normalized(Wide x, Wide mean, Wide r, bool rounds) {
 // A functor of the rows pattern. With `finds_mean` it sums x, and what comes after that is the functor without, which
 // sums squares of differences from the mean: these are of elements in registers, and never negative.
 template <class T, class W, bool centered, bool finds_mean = centered>
-struct Normalize {
+struct Normalize : OfSums<RowSum, Accumulator<T>> {
   using Element = T;
   using Wide = Accumulator<T>;
   static constexpr int least_width = 1, lanes = 16;
@@ -110,12 +62,6 @@ struct Normalize {
     of_row.shift = shape.weight_shift(row);
     return of_row;
   }
-  template <int V = 1>
-  BARACUDA_HD State<V> start() const {
-    State<V> s;
-    s.clear();
-    return s;
-  }
   template <int V>
   BARACUDA_HD Vector<T, V> read(int64_t element) const {
     return load<V>(x + element);
@@ -134,15 +80,11 @@ struct Normalize {
   BARACUDA_HD void push(State<1>& s, const Vector<T, V>& x) const {
     for (int k = 0; k < V; ++k) s.lane[0] += term(x.lane[k]);
   }
-  template <int V>
-  BARACUDA_HD void merge(State<V>& s, const State<V>& other) const {
-    s.add(other);
-  }
   // What sums again.
   BARACUDA_HD Normalize<T, W, centered, false> after(const State<1>& s) const
     requires finds_mean
   {
-    return {x, y, weight, bias, mean, r, eps, offset, rounds, shape, shift, s.lane[0] / Wide(shape.columns)};
+    return {{}, x, y, weight, bias, mean, r, eps, offset, rounds, shape, shift, s.lane[0] / Wide(shape.columns)};
   }
   BARACUDA_HD Wide block(const State<1>& s) const { return Wide(1) / std::sqrt(s.lane[0] / Wide(shape.columns) + eps); }
   BARACUDA_HD void finish(int64_t row, Wide of_row) const {
@@ -221,7 +163,7 @@ struct AddNormalize : Normalize<T, W, false> {
 // RMS normalization, which is not `centered`, has no mean(g). A functor of the rows pattern. The pattern with sums of
 // columns asks it for what an element adds to these: n dy for dweight, and dy for dbias.
 template <class T, bool centered>
-struct NormalizeGradient {
+struct NormalizeGradient : OfSums<PairSums, Accumulator<T>> {
   using Element = T;
   using Wide = Accumulator<T>;
   // Vectors of a row that a lane has registers for.
@@ -255,12 +197,6 @@ struct NormalizeGradient {
     of_row.center = centered ? mean[row] : Wide(0), of_row.scale = r[row];
     return of_row;
   }
-  template <int V = 1>
-  BARACUDA_HD State<V> start() const {
-    State<V> s;
-    s.clear();
-    return s;
-  }
   // What multiplies dy, at a position of the weight.
   template <int V>
   BARACUDA_HD Vector<Wide, V> factors(int64_t position) const {
@@ -286,10 +222,6 @@ struct NormalizeGradient {
   template <int V>
   BARACUDA_HD void push(State<1>& s, const Elements<V>& in) const {
     for (int k = 0; k < V; ++k) push_to(s, 0, Wide(in.x.lane[k]), Wide(in.dy.lane[k]), in.factor.lane[k]);
-  }
-  template <int V>
-  BARACUDA_HD void merge(State<V>& s, const State<V>& other) const {
-    s.add(other);
   }
   BARACUDA_HD Means block(const State<1>& s) const {
     Wide count = Wide(shape.columns);

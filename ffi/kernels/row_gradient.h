@@ -2,7 +2,7 @@
 // of a sum or mean of dy over its row.
 #pragma once
 
-#include "pair_sums.h"
+#include "row_sums.h"
 
 namespace baracuda {
 
@@ -48,7 +48,7 @@ struct WithoutSum {
 
 // `x` is what weights are computed from: `weight.of(element)`. A weight that depends on the row has `at(row)`.
 template <class T, class Weight, class Rule>
-struct RowGradient {
+struct RowGradient : OfSums<PairSums, Accumulator<T>> {
   using Element = T;
   using Wide = Accumulator<T>;
   static constexpr int least_width = 1, lanes = 16;
@@ -71,12 +71,6 @@ struct RowGradient {
     if constexpr (requires { weight.at(row); }) of_row.weight = weight.at(row);
     return of_row;
   }
-  template <int V = 1>
-  BARACUDA_HD State<V> start() const {
-    State<V> s;
-    s.clear();
-    return s;
-  }
   template <int V>
   BARACUDA_HD Elements<V> read(int64_t element) const {
     return {load<V>(x + element), load<V>(dy + element)};
@@ -93,10 +87,6 @@ struct RowGradient {
   template <int V>
   BARACUDA_HD void push(State<1>& s, const Elements<V>& in) const {
     for (int k = 0; k < V; ++k) push_to(s, 0, Wide(in.x.lane[k]), Wide(in.dy.lane[k]));
-  }
-  template <int V>
-  BARACUDA_HD void merge(State<V>& s, const State<V>& other) const {
-    s.add(other);
   }
   BARACUDA_HD Wide block(const State<1>& s) const { return Rule::of_row(s.first[0], s.second[0]); }
   BARACUDA_HD void finish(int64_t, Wide) const {}

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "exponential.h"
-#include "pair_sums.h"
 #include "rest.h"
+#include "row_sums.h"
 
 namespace baracuda {
 

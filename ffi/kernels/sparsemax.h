@@ -9,7 +9,7 @@
 #pragma once
 
 #include "greater.h"
-#include "pair_sums.h"
+#include "row_sums.h"
 
 namespace baracuda {
 

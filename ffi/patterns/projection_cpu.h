@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "../kernels/pair_sums.h"
+#include "../kernels/row_sums.h"
 #include "executor.h"
 #include "vectorize_cpu.h"
 

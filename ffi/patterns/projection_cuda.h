@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "../kernels/greater.h"
-#include "../kernels/pair_sums.h"
+#include "../kernels/row_sums.h"
 #include "executor.h"
 #include "row_team_cuda.h"
 

@@ -75,18 +75,22 @@ def _normalized(over, groups=None):
     def plain(x, weight, bias):
         y = x.astype(jnp.float32).reshape(x.shape[0], groups, -1) if groups else x.astype(jnp.float32)
         y = (y - y.mean(over, keepdims=True)) * jax.lax.rsqrt(y.var(over, keepdims=True) + 1e-5)
-        weight, bias = weight[:, None, None], bias[:, None, None]
+        weight, bias = (a.reshape(-1, *(1,) * (x.ndim - 2)) for a in (weight, bias))
         return (y.reshape(x.shape) * weight + bias).astype(x.dtype)
 
     return plain
 
 
-def images(shape, dtype):
-    yield _images(
+def groups(shape, count, dtype):
+    return _images(
         "group_norm", shape, dtype,
-        lambda *arrays, implementation: baracuda_jax.group_norm(*arrays, num_groups=GROUPS, implementation=implementation),
-        _normalized((2,), GROUPS), lambda torch, x, w, b: torch.nn.functional.group_norm(x, GROUPS, w, b),
+        lambda *arrays, implementation: baracuda_jax.group_norm(*arrays, num_groups=count, implementation=implementation),
+        _normalized((2,), count), lambda torch, x, w, b: torch.nn.functional.group_norm(x, count, w, b),
     )  # fmt: skip
+
+
+def images(shape, dtype):
+    yield groups(shape, GROUPS, dtype)
     yield _images(
         "instance_norm", shape, dtype,
         lambda *arrays, implementation: baracuda_jax.instance_norm(*arrays, implementation=implementation),

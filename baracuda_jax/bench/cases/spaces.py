@@ -135,6 +135,13 @@ def _normalizations(sizes, dtype):
     return [of(rows, sizes.length, dtype) for of in normalization.ROWS]
 
 
+def _groups(sizes, dtype):
+    """Of `inner` channels of `length` elements."""
+    rows = max(1, sizes.elements // (sizes.length * sizes.inner))
+    count = min(8, rows)
+    return [normalization.groups((rows // count, count * sizes.inner, sizes.length), count, dtype)]
+
+
 def _segments(sizes, dtype):
     rows = sizes.length, sizes.inner, max(1, sizes.length // 16)
     ops = (*segment.PLAIN, "segment_max_split", "segment_min_split")
@@ -312,6 +319,7 @@ MATRICES = 2**21  # elements of small matrices
 ODD = (35, 357, 1867)  # rows that are not aligned
 SPACES = {
     "normalization": Space(_normalizations, ROWS, ODD),
+    "groups": Space(_groups, (49, 256, 4096, 2**16), (357, 1867), (1, 16)),
     "segment": Space(_segments, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
     "graph": Space(_graphs, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
     "moe": Space(_experts, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),

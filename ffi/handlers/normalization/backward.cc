@@ -1,16 +1,11 @@
 // The FFI targets of normalizations' gradients: x of shape [batches..., rows, columns], a weight and its gradient
 // [batches..., columns].
-#include "handlers/normalization/normalization.h"
+#include "handlers/normalization/sums.h"
+
 #include BARACUDA_DRIVER(rows_with_sums)
 
 namespace baracuda {
 namespace {
-
-template <class T>
-ColumnSums<T> column_sums(Output& array) {
-  if (array->element_type() == wide(array->element_type())) return {nullptr, out<Accumulator<T>>(array)};
-  return {out<T>(array), nullptr};
-}
 
 // `mean`, `more` and `dbias` may be null.
 template <bool centered>
@@ -23,16 +18,23 @@ ffi::Error gradient(const char* op, Device& device, const Array& x, const Array&
   if (mean) shape.by_row("mean", *mean);
   if (more) shape.like_x("dtotal", *more, x);
   shape.by_column("weight", weight);
-  shape.checks.same_shape("dweight", *dweight, "weight", weight).same_dtype("dweight", *dweight, "weight", weight);
-  if (dbias) shape.checks.same_shape("dbias", **dbias, "weight", weight).same_dtype("dbias", **dbias, "weight", weight);
+  shape.like("dweight", *dweight, "weight", weight);
+  if (dbias) shape.like("dbias", **dbias, "weight", weight);
   if (shape.checks.failed()) return shape.checks.error();
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     using Wide = Accumulator<T>;
     Columns<T> weights(weight);
-    NormalizeGradient<T, centered> functor{in<T>(x),          in<T>(dy),       more ? in<T>(*more) : nullptr,
-                                           out<T>(dx),        weights.numbers, mean ? in<Wide>(*mean) : nullptr,
-                                           in<Wide>(r),       Wide(offset),    rounds,
+    NormalizeGradient<T, centered> functor{{},
+                                           in<T>(x),
+                                           in<T>(dy),
+                                           more ? in<T>(*more) : nullptr,
+                                           out<T>(dx),
+                                           weights.numbers,
+                                           mean ? in<Wide>(*mean) : nullptr,
+                                           in<Wide>(r),
+                                           Wide(offset),
+                                           rounds,
                                            shape.with(weight)};
     int64_t rows = functor.shape.rows_of_weight, batches = shape.rows / std::max<int64_t>(rows, 1);
     return to_error(op, run_rows_with_sums(device.executor(*workspace), functor, batches, rows, shape.columns,

@@ -54,7 +54,8 @@ template <class T, bool centered, class W>
 Normalize<T, W, centered> functor_of(const NormalizedRows& shape, const Array& x, const Array& weight, const W* weights,
                                      const W* biases, Output& y, const Saved& saved, const NormalizeOptions& options) {
   using Wide = Accumulator<T>;
-  return {in<T>(x),
+  return {{},
+          in<T>(x),
           out<T>(y),
           weights,
           biases,
@@ -74,7 +75,7 @@ ffi::Error normalize(const char* op, Device& device, const Array& x, const Array
   shape.like_x("y", *y, x), shape.by_column("weight", weight);
   if (bias) {
     shape.by_column("bias", *bias);
-    shape.checks.same_shape("bias", *bias, "weight", weight).same_dtype("bias", *bias, "weight", weight);
+    shape.like("bias", *bias, "weight", weight);
   }
   Saved saved(shape, results, centered);
   if (shape.checks.failed()) return shape.checks.error();

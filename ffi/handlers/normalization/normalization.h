@@ -15,24 +15,32 @@ namespace {
 using Array = ffi::AnyBuffer;
 using Output = ffi::Result<ffi::AnyBuffer>;
 
-struct NormalizedRows {
+// The checks of what belongs to x, and of a number of each of its rows.
+struct Normalized {
   Checks checks;
-  int64_t rows = 0, columns = 0;
+  int64_t rows = 0;
   ffi::DataType dtype;
 
-  NormalizedRows(const char* op, const Array& x) : checks(op), dtype(x.element_type()) {
-    auto dims = x.dimensions();
-    checks.require(dims.size() >= 1, "x must have rank 1 or more, got ", describe(dims));
-    if (!checks.failed()) rows = product(dims, 0, dims.size() - 1), columns = dims.back();
+  Normalized(const char* op, const Array& x) : checks(op), dtype(x.element_type()) {}
+  void like(const char* name, const Array& array, const char* other, const Array& of) {
+    checks.same_shape(name, array, other, of).same_dtype(name, array, other, of);
   }
-  void like_x(const char* name, const Array& array, const Array& x) {
-    checks.same_shape(name, array, "x", x).same_dtype(name, array, "x", x);
-  }
+  void like_x(const char* name, const Array& array, const Array& x) { like(name, array, "x", x); }
   // A number of each row, as it is computed.
   void by_row(const char* name, const Array& array) {
     checks.dtype(name, array, wide(dtype))
         .require(int64_t(array.element_count()) == rows, name, " must have ", rows, " elements, got ",
                  describe(array.dimensions()));
+  }
+};
+
+struct NormalizedRows : Normalized {
+  int64_t columns = 0;
+
+  NormalizedRows(const char* op, const Array& x) : Normalized(op, x) {
+    auto dims = x.dimensions();
+    checks.require(dims.size() >= 1, "x must have rank 1 or more, got ", describe(dims));
+    if (!checks.failed()) rows = product(dims, 0, dims.size() - 1), columns = dims.back();
   }
   // Numbers of each column, of whole neighboring rows.
   void by_column(const char* name, const Array& array) {

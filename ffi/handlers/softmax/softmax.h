@@ -33,7 +33,7 @@ ffi::Error row_gradient(const char* op, Device& device, const Rows& shape, const
   return for_float(op, name, x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     auto weights = weight(type);
-    RowGradient<T, decltype(weights), Rule> functor{in<T>(x), in<T>(dy), out<T>(dx), weights};
+    RowGradient<T, decltype(weights), Rule> functor{{}, in<T>(x), in<T>(dy), out<T>(dx), weights};
     return to_error(op, run_rows(device.executor(), functor, shape.rows, shape.columns));
   });
 }
