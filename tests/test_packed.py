@@ -1,5 +1,7 @@
 """Packed weights, against their definition bit by bit and other libraries: gguf and bitsandbytes, where these are installed."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -218,6 +220,23 @@ def test_a_row_has_the_bits_that_it_has_alone(count, dtype, format):
     y = bj.gguf_mmvq(x, data, format, implementation="native")
     for i in range(count):
         same_bits(y[i], bj.gguf_mmvq(x[i], data, format, implementation="native"))
+
+
+@pytest.mark.parametrize("count", [3, 16])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("weights", ["nf4", "int4", "int4 with zero points"])
+def test_a_row_has_the_bits_that_it_has_alone_with_groups(count, dtype, weights):
+    rows, columns, groups = 37, 1376, 43
+    data, scale = (
+        rng().integers(0, 256, (rows, columns // 2), np.uint8),
+        rng(1).uniform(0.1, 1, (rows, groups)).astype("f4"),
+    )
+    operands = (data, scale, rng(2).uniform(0, 15, scale.shape).astype("f4")) if "zero" in weights else (data, scale)
+    x = rng(3).standard_normal((count, columns)).astype(jnp.dtype(dtype))
+    multiply = partial(bj.nf4_mmvq if weights == "nf4" else bj.int4_mmvq, implementation="native")
+    y = multiply(x, *operands)
+    for i in range(count):
+        same_bits(y[i], multiply(x[i], *operands))
 
 
 @pytest.mark.skipif(jax.default_backend() != "gpu", reason="elsewhere a library multiplies more than 16 rows")

@@ -42,9 +42,11 @@ struct AttentionScore {
   // A slope times the distance is of natural units.
   BARACUDA_HD Wide operator()(Wide product, Wide slope, Wide distance) const {
     Wide s = factor * product;
-    if (cap > 0) s = cap * special::tanh(s);
+    if (cap > 0) s = capped(s);
     return s + slope * distance * log2_e<Wide>;
   }
+  // Of what is scaled.
+  BARACUDA_HD Wide capped(Wide s) const { return cap * special::tanh(s); }
   // Its derivative in the product, in natural units.
   BARACUDA_HD Wide slope(Wide product, Wide scale) const {
     if (!(cap > 0)) return scale;

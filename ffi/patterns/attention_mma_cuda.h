@@ -24,7 +24,8 @@ namespace internal {
 
 // How many columns are multiplied, eights of queries a block has, keys a tile, tiles a warp, warps a block and blocks a
 // multiprocessor.
-template <class Stored_, int columns_, int m_, int keys_, int stages_, int warps_, int blocks_>
+template <class Stored_, int columns_, int m_, int keys_, int stages_, int warps_, int blocks_,
+          bool keeps_ = m_ * columns_ <= 128>
 struct DecodeMmaSizes {
   using Stored = Stored_;
   using T = std::conditional_t<sizeof(Stored) == 1, Half, Stored>;
@@ -34,7 +35,7 @@ struct DecodeMmaSizes {
   static constexpr int tile = keys * pitch, stage = 2 * tile;  // bytes
   static_assert(keys % 16 == 0 && keys <= 32 && columns % 64 == 0 && chunks <= 32 && stages > 1);
   // Whether fragments of queries stay in registers, or are in shared memory.
-  static constexpr bool keeps = m * columns <= 128;
+  static constexpr bool keeps = keeps_;
   static constexpr int fragments = m * columns / 16, fragment = 32 * 16;
   static constexpr int bytes = warps * stages * stage + (keeps ? 0 : fragments * fragment);
   // A row of sums, for all warps, when tiles are no longer needed. Neighboring rows are in different banks.
@@ -364,12 +365,32 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
   const Stored *k = part_of(work.k, shape.d), *v = part_of(work.v, shape.values);
   int k_stride = int(shape.kv_heads * shape.d), v_stride = int(shape.kv_heads * shape.values);
   int k_bytes = column < shape.d ? 16 : 0, v_bytes = column < shape.values ? 16 : 0;
-  // The row of the lane's key of a tile, or -1: the table is read a turn before it is needed, without a condition.
-  auto row_of = [&](int64_t tile) {
-    int64_t key = tile + lane % size;
-    bool is_seen = key >= keys.begin && key < keys.end;
-    int32_t found = work.row(sequence, is_seen ? key : keys.begin);
-    return is_seen ? found : -1;
+  // Tiles begin at multiples of their size, whatever is seen of them, and are dealt to warps by their number.
+  constexpr int turn = Sizes::warps * size;
+  int64_t first = keys.begin / turn * turn + warp * size;
+  // The lane's key of the next tile to be looked up, and where that is in its page. The table is read a turn before it
+  // is needed, without a condition, and what it has is used no earlier.
+  unsigned next_key = unsigned(first) + unsigned(lane % size);
+  unsigned page_size = unsigned(shape.page_size), pages_of_turn = turn / page_size, rest_of_turn = turn % page_size;
+  unsigned next_page = unsigned(next_key) / page_size, next_in_page = unsigned(next_key) % page_size;
+  unsigned last_page = unsigned(shape.table) - 1;
+  const int32_t* table = work.page_table + sequence * shape.table;
+  struct KeyInPage {
+    int32_t page;
+    unsigned in_page;
+    unsigned key;
+  };
+  auto look_up = [&] {
+    KeyInPage found{table[min(next_page, last_page)], next_in_page, next_key};
+    next_key += turn, next_page += pages_of_turn, next_in_page += rest_of_turn;
+    if (next_in_page >= page_size) next_in_page -= page_size, ++next_page;
+    return found;
+  };
+  // The row of a key, or -1.
+  auto row_of = [&](const KeyInPage& of) {
+    bool is_seen = of.key >= unsigned(keys.begin) && of.key < unsigned(keys.end);
+    bool exists = of.page >= 0 && of.page < int64_t(shape.pages);
+    return is_seen && exists ? int32_t(unsigned(of.page) * page_size + of.in_page) : -1;
   };
   // Begins to copy a tile. Rows that are not seen become 0.
   auto copy = [&](int stage, int32_t of_lane) {
@@ -385,16 +406,13 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
       copy_async(at + Sizes::tile, v + int64_t(from) * v_stride, of < 0 ? 0 : v_bytes);
     }
   };
-  // Tiles begin at multiples of their size, whatever is seen of them, and are dealt to warps by their number.
-  constexpr int64_t turn = Sizes::warps * size;
-  int64_t first = keys.begin / turn * turn + warp * size;
-  int32_t row_ahead[ahead], next_row;
+  KeyInPage key_ahead[ahead], next;
 #pragma unroll
-  for (int i = 0; i < ahead; ++i) row_ahead[i] = row_of(first + i * turn);
-  next_row = row_of(first + ahead * turn);
+  for (int i = 0; i < ahead; ++i) key_ahead[i] = look_up();
+  next = look_up();
 #pragma unroll
   for (int i = 0; i < ahead; ++i) {
-    if (first + i * turn < keys.end) copy(i, row_ahead[i]);
+    if (first + i * turn < keys.end) copy(i, row_of(key_ahead[i]));
     __pipeline_commit();
   }
   auto query_of = [&](int i) {
@@ -403,9 +421,12 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
   DecodeQueries<Sizes> q([&](int i) { return work.q + query_of(i) * shape.d; }, int(shape.d),
                          shared + Sizes::warps * Sizes::stages * Sizes::stage);
   if constexpr (!Sizes::keeps) __syncthreads();
-  float slope[m];
+  float slope[m], factor[m];
 #pragma unroll
-  for (int i = 0; i < m; ++i) slope[i] = work.slope(sequence, query_of(i) - sequence * shape.heads);
+  for (int i = 0; i < m; ++i) {
+    slope[i] = work.slope(sequence, query_of(i) - sequence * shape.heads) * log2_e<float>;
+    factor[i] = work.score.factor * q.inverse[i];
+  }
   int64_t position = work.length(sequence) - 1;
   MmaState state[m];
   DecodeSums<Sizes> sums;
@@ -415,13 +436,30 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
   for (int64_t tile = first; tile < keys.end; tile += turn) {
     __pipeline_wait_prior(ahead - 1);
     __syncwarp();  // the tile is there, and all lanes have done with the one before
-    if (tile + ahead * turn < keys.end) copy(stage == 0 ? ahead : stage - 1, next_row);
+    if (tile + ahead * turn < keys.end) copy(stage == 0 ? ahead : stage - 1, row_of(next));
     __pipeline_commit();
-    next_row = row_of(tile + (ahead + 1) * turn);
+    next = look_up();
     uint32_t of_keys = tiles + stage * Sizes::stage, is_seen = present[warp][stage] >> (2 * (lane % 4));
     float distance = float(int(tile - position) + 2 * (lane % 4));
     stage = stage == ahead ? 0 : stage + 1;
     DecodeScores<Sizes> scores(q, of_keys);
+#pragma unroll
+    for (int i = 0; i < m; ++i)
+#pragma unroll
+      for (int j = 0; j < size / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float* of = scores.part[i][j];
+          of[e] = with_rest(of[e], of[e + 2]) * factor[i];
+        }
+    if (work.score.cap > 0) {  // of all scores at once: branches for each would be computed one after the other
+#pragma unroll
+      for (int i = 0; i < m; ++i)
+#pragma unroll
+        for (int j = 0; j < size / 8; ++j)
+#pragma unroll
+          for (int e = 0; e < 2; ++e) scores.part[i][j][e] = work.score.capped(scores.part[i][j][e]);
+    }
     float largest[m];
     bool grows = false;
 #pragma unroll
@@ -432,7 +470,7 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           float* of = scores.part[i][j];
-          float score = work.score(with_rest(of[e], of[e + 2]) * q.inverse[i], slope[i], distance + float(8 * j + e));
+          float score = fmaf(slope[i], distance + float(8 * j + e), of[e]);
           of[e] = is_seen >> (8 * j + e) & 1 ? score : MmaState::nothing;
           largest[i] = fmaxf(largest[i], of[e]);
         }
@@ -531,12 +569,15 @@ Status decode_mma_by(Executor executor, const Decode<typename Sizes::Stored, flo
 }
 
 // Tiles of 4 KB of keys and as much of values, or less, of which two are on the way to each of a multiprocessor's warps
-// while one is multiplied.
+// while one is multiplied. Of 8 bits and up to 128 columns there are three blocks on a multiprocessor: one tile on the
+// way is then enough, and queries are in shared memory for the sake of registers.
 template <class Stored, int columns, int m>
 struct DecodeMmaDefault {
   static constexpr int pitch = columns * int(sizeof(Stored));
-  static constexpr int keys = pitch < 256 ? 32 : 16, stages = pitch < 128 ? 6 : 3, blocks = pitch <= 256 ? 2 : 1;
-  using Sizes = DecodeMmaSizes<Stored, columns, m, keys, stages, 4, blocks>;
+  static constexpr bool three = sizeof(Stored) == 1 && columns == 128 && m == 1;
+  static constexpr int keys = pitch < 256 ? 32 : 16, stages = three ? 2 : pitch < 128 ? 6 : 3;
+  static constexpr int blocks = three ? 3 : pitch <= 256 ? 2 : 1;
+  using Sizes = DecodeMmaSizes<Stored, columns, m, keys, stages, 4, blocks, !three && m * columns <= 128>;
 };
 
 // Whether tensor cores compute this: rows are whole numbers of 16 bytes, and no longer than those of a tile for which
@@ -559,7 +600,10 @@ bool decode_by_mma(const Executor& executor, const Decode<Stored, float>& work, 
     return true;
   };
   auto of_columns = [&](auto number) {
-    if (shape.group() > 8 && run(DecodeMmaDefault<Stored, number(), 2>{})) return true;
+    // Of 128 columns of 8 bits, groups of more than eight are read twice, from the second-level cache, and that is
+    // faster.
+    if constexpr (sizeof(Stored) > 1 || number() < 128)
+      if (shape.group() > 8 && run(DecodeMmaDefault<Stored, number(), 2>{})) return true;
     return run(DecodeMmaDefault<Stored, number(), 1>{});
   };
   if (columns <= 64) return of_columns(std::integral_constant<int, 64>{});

@@ -57,14 +57,18 @@ constexpr EntryBytes entry_bytes() {
 template <class Format>
 inline constexpr int value_parts = Format::long_entries ? 2 : 1;
 
-// Whether products have the sums of x too, which shifts are multiplied by.
-template <class Format>
-inline constexpr bool sums_of_x = Format::has_shift || Format::has_zero;
-
-// What pairs have more than the values, which shifts make up for. In bfloat16 that is little enough for sums in
-// float32, and in float16 it would be seen in results.
+// Whether pairs are left as they are selected, integers of less than 128 more than the values. In bfloat16 that is
+// little enough for sums in float32, and in float16 it would be seen in results.
 template <class T, class Format>
-inline constexpr float pairs_excess = sums_of_x<Format> && std::is_same_v<T, BFloat16> ? 128 : 0;
+inline constexpr bool pairs_exceed = std::is_same_v<T, BFloat16> && !Format::has_table && Format::offset < 128;
+
+// What pairs have more than the values, which shifts make up for.
+template <class T, class Format>
+inline constexpr float pairs_excess = pairs_exceed<T, Format> ? 128 + Format::offset : 0;
+
+// Whether products have the sums of x too, which shifts are multiplied by.
+template <class T, class Format>
+inline constexpr bool sums_of_x = Format::has_shift || Format::has_zero || pairs_exceed<T, Format>;
 
 // The values of four bytes, the first two of them and the others. `of` has the bytes of entries, in registers: as
 // constants of the program each would be moved to one before it is used.
@@ -86,7 +90,7 @@ __device__ inline void value_pairs(packed::Bytes bytes, uint32_t (&first)[value_
     constexpr uint32_t power = is_bf16 ? 0x43434343 : 0x64646464;  // in whose last bits a byte counts in ones
     first[0] = __byte_perm(bytes, power, 0x4140), second[0] = __byte_perm(bytes, power, 0x4342);
     if constexpr (pairs_excess<T, Format> > 0) {
-      static_assert(Format::offset == 0);
+      // They are left.
     } else if constexpr (is_bf16 && Format::offset == 128) {
       // The last bit of eight makes 256 of the power 128, and is to count -128, or with a byte less 128, none.
       auto value = [](uint32_t pair) {
@@ -117,6 +121,42 @@ __device__ inline void entry_pairs(uint32_t bytes, int part, const unsigned char
   first[0] = __byte_perm(word[0], word[1], 0x5410), second[0] = __byte_perm(word[2], word[3], 0x5410);
   if constexpr (Format::long_entries)
     first[1] = __byte_perm(word[0], word[1], 0x7632), second[1] = __byte_perm(word[2], word[3], 0x7632);
+}
+
+template <class T, class Format>
+__device__ inline void write_entries(unsigned char* entries, int lane, int warp) {
+  constexpr EntryWords all = entry_words<T, Format>();
+#pragma unroll
+  for (int i = 0; i < 16; ++i)
+    if (i / 2 == warp) reinterpret_cast<uint32_t*>(entries)[i * (entry_room / 4) + lane] = all.word[i];
+}
+
+// Of neighbors that share a byte, both at once: eight bytes for each of the 256 bytes, the pair and the pair of what is
+// left. Half a warp reads 128 bytes at a time, so that the lanes i and i + 16 share banks: `at_lane` is eight times the
+// lane % 16.
+inline constexpr int pair_room = 128, pair_entries = 256 * pair_room;
+
+template <class T, class Format>
+__device__ inline void write_pair_entries(unsigned char* entries, int threads) {
+  static constexpr EntryWords all = entry_words<T, Format>();
+  for (int k = int(threadIdx.x); k < 256 * 16; k += threads) {
+    uint32_t low = all.word[k / 16 % 16], high = all.word[k / 256];  // the first weight is in the high bits of a byte
+    reinterpret_cast<uint2*>(entries)[k] = {__byte_perm(high, low, 0x5410), __byte_perm(high, low, 0x7632)};
+  }
+}
+
+template <class Format>
+__device__ inline void entry_pairs_of_bytes(uint32_t bytes, int part, const unsigned char* entries, int at_lane,
+                                            uint32_t (&first)[2], uint32_t (&second)[2]) {
+  uint2 both[2];
+#pragma unroll
+  for (int j = 0; j < 2; ++j) {
+    static_assert(Format::bit(0, 0) == 4 && Format::bit(0, 1) == 0 && Format::bit(1, 2) == 28);
+    int bit = 8 * (2 * part + j);
+    uint32_t at = bit > 7 ? bytes >> (bit - 7) : bytes << 7;
+    both[j] = *reinterpret_cast<const uint2*>(entries + ((at & 255 * pair_room) | at_lane));
+  }
+  first[0] = both[0].x, first[1] = both[0].y, second[0] = both[1].x, second[1] = both[1].y;
 }
 
 }  // namespace internal

@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
   using namespace packed;
   using Memory = PackedMmaMemory<Format, N, G>;
   constexpr int units_of_block = Format::block / 32, parts = value_parts<Format>;
-  constexpr bool has_sums = sums_of_x<Format>;
+  constexpr bool has_sums = sums_of_x<T, Format>;
   constexpr float excess = pairs_excess<T, Format>;
   constexpr uint32_t ones = std::is_same_v<T, BFloat16> ? 0x3f803f80 : 0x3c003c00;
   extern __shared__ __align__(16) char memory[];
@@ -289,7 +289,7 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
         const unsigned char* tile_x = x_of_team + stage * held * Memory::column_room;
 
         constexpr int slots = Format::parts_share ? 1 : 2;
-        float sums[slots][N][4], sums_x[slots][N][4];
+        float sums[slots][N][parts][4], sums_x[slots][N][4], of_tile[N][4] = {}, of_units[N][4];
         auto add = [&](int group, int slot) {
 #pragma unroll
           for (int h = 0; h < 2; ++h) {
@@ -302,18 +302,30 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
               scale = factors[of];
             }
             if constexpr (Format::entry_multiple > 1) scale *= 1.0f / Format::entry_multiple;
-            if constexpr (Format::has_zero) shift = -(scale * (excess + factors[Memory::factors + of]));
+            if constexpr (Format::has_zero)
+              shift = -(scale * (excess + factors[Memory::factors + of]));
+            else if constexpr (has_sums && !Format::has_shift)
+              shift = -(scale * excess);
 #pragma unroll
             for (int n = 0; n < N; ++n)
 #pragma unroll
               for (int e = 2 * h; e < 2 * h + 2; ++e) {
-                acc[n][e] = fmaf(scale, sums[slot][n][e], acc[n][e]);
-                if constexpr (has_sums) acc[n][e] = fmaf(shift, sums_x[slot][n][e], acc[n][e]);
+                float& sum = of_units[n][e];
+                float product = sums[slot][n][0][e];
+                if constexpr (parts == 2) product += sums[slot][n][1][e];
+                sum = fmaf(scale, product, sum);
+                if constexpr (has_sums) sum = fmaf(shift, sums_x[slot][n][e], sum);
               }
           }
         };
+        // By halves also: two units, four, and all eight.
+        float of_two[N][4];
 #pragma unroll(N == 1 ? 4 : 1)
         for (int first = 0; first < 8; first += 2) {
+#pragma unroll
+          for (int n = 0; n < N; ++n)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) of_units[n][e] = 0;
 #pragma unroll
           for (int side = 0; side < 2; ++side) {
             int u = first + side, block = u / units_of_block, unit = u % units_of_block;
@@ -324,7 +336,11 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
 #pragma unroll
                 for (int n = 0; n < N; ++n)
 #pragma unroll
-                  for (int e = 0; e < 4; ++e) sums[slot][n][e] = sums_x[slot][n][e] = 0;
+                  for (int e = 0; e < 4; ++e) {
+#pragma unroll
+                    for (int k = 0; k < parts; ++k) sums[slot][n][k][e] = 0;
+                    sums_x[slot][n][e] = 0;
+                  }
             }
             Bytes bytes[2][2];
 #pragma unroll
@@ -351,7 +367,7 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
 #pragma unroll
                 for (int k = 0; k < parts; ++k) {
                   uint32_t a[4] = {first_pair[0][k], first_pair[1][k], second_pair[0][k], second_pair[1][k]};
-                  multiply_add<T>(sums[slot][n], a, b);
+                  multiply_add<T>(sums[slot][n][k], a, b);
                 }
                 if constexpr (has_sums) {
                   uint32_t a[4] = {ones, ones, ones, ones};
@@ -369,7 +385,20 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
               }
             }
           }
+#pragma unroll
+          for (int n = 0; n < N; ++n)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+              if (first % 4 == 0)
+                of_two[n][e] = of_units[n][e];
+              else
+                of_tile[n][e] += of_two[n][e] + of_units[n][e];
+            }
         }
+#pragma unroll
+        for (int n = 0; n < N; ++n)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) acc[n][e] += of_tile[n][e];
       }
       // By halves: chains k and k + 4, then k and k + 2 of those, as far as they are the team's.
 #pragma unroll
@@ -453,15 +482,5 @@ Status packed_mma(const Executor& executor, const PackedRows<Format>& work) {
 }
 
 }  // namespace internal
-
-// Of x in half precision.
-template <class Format>
-Status packed_rows_half(const Executor& executor, const PackedRows<Format>& work) {
-  if (work.batches * work.rows * work.count == 0) return {};
-  if (std::max(work.columns(), work.blocks * Format::bytes) >= narrow_reach)
-    return {"rows of 2^31 elements or bytes and more are too long"};
-  if (work.dtype == RowDtype::bf16) return internal::packed_mma<BFloat16>(executor, work);
-  return internal::packed_mma<Half>(executor, work);
-}
 
 }  // namespace baracuda

@@ -6,7 +6,7 @@
 #include "packed.h"
 #include BARACUDA_DRIVER(packed_rows)
 #ifdef BARACUDA_CUDA
-#include "../../patterns/packed_rows_mma_cuda.h"
+#include "../../patterns/packed_rows_half_cuda.h"
 #endif
 
 // Of x in half precision, which a file of its own compiles for each list of formats (rows_*_half.cc).

@@ -71,6 +71,23 @@ struct FourBits : Block256 {
     }
     return {half_at(from) * float(scale), -(half_at(from + 2) * float(least)), 0};
   }
+#ifdef __CUDACC__
+  // Those of both parts of the units 2 k and 2 k + 1, from four words at a multiple of 16.
+  static __device__ void two_factors(const uint8_t* from, int k, Factors (&by)[2]) {
+    uint4 word = *reinterpret_cast<const uint4*>(from);
+    constexpr uint32_t four = 0x0f0f0f0f, two = 0x30303030, six = 0x3f3f3f3f;
+    uint32_t scales = k < 2 ? word.y & six : (word.w & four) | (word.y >> 2 & two);
+    uint32_t least = k < 2 ? word.z & six : (word.w >> 4 & four) | (word.z >> 2 & two);
+    Half d, d_least;
+    d.bits = uint16_t(word.x), d_least.bits = uint16_t(word.x >> 16);
+    for (int e = 0; e < 2; ++e) {
+      // As the last byte of 2^23, and less that.
+      uint32_t of = 0x7540u | uint32_t(k % 2 * 2 + e);
+      auto number = [&](uint32_t bytes) { return __uint_as_float(__byte_perm(bytes, 0x4B000000u, of)) - 8388608.0f; };
+      by[e] = {float(d) * number(scales), -(float(d_least) * number(least)), 0};
+    }
+  }
+#endif
 };
 
 struct Q4_K : FourBits {

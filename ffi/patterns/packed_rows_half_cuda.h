@@ -1,0 +1,29 @@
+// The packed rows pattern for x in 16-bit floats, on tensor cores: one row of x has a kernel of its own, with the same
+// bits.
+#pragma once
+
+#include "packed_row_mma_cuda.h"
+#include "packed_rows_mma_cuda.h"
+
+namespace baracuda {
+namespace internal {
+
+template <class T, class Format>
+Status packed_rows_of(const Executor& executor, const PackedRows<Format>& work) {
+  if (work.count > 1) return packed_mma<T>(executor, work);
+  return packed_row_mma<T>(executor, work);
+}
+
+}  // namespace internal
+
+// Of x in half precision.
+template <class Format>
+Status packed_rows_half(const Executor& executor, const PackedRows<Format>& work) {
+  if (work.batches * work.rows * work.count == 0) return {};
+  if (std::max(work.columns(), work.blocks * Format::bytes) >= narrow_reach)
+    return {"rows of 2^31 elements or bytes and more are too long"};
+  if (work.dtype == RowDtype::bf16) return internal::packed_rows_of<BFloat16>(executor, work);
+  return internal::packed_rows_of<Half>(executor, work);
+}
+
+}  // namespace baracuda
