@@ -55,12 +55,14 @@ __device__ void decide_tiles(Walk& walk, const SuppressTiles& tiles, const uint3
                              int64_t count, int64_t size) {
   constexpr int teams = Walk::teams, ahead = Walk::ahead;
   int lane = threadIdx.x;
+  constexpr int words = suppress_band * suppress_tile;
+  static_assert(words % 64 == 0, "each lane copies as many vectors of two words");
   auto fetch = [&](int64_t tile) {
     if (tile < tiles.tiles) {
-      const uint64_t* from = tiles.band_of(batch, tile);
-      uint64_t* to = walk.band[tile % ahead];
-      for (int word = 2 * lane; word < suppress_band * suppress_tile; word += 64)
-        copy_async(to + word, from + word, 16);
+      const uint64_t* from = tiles.band_of(batch, tile) + 2 * lane;
+      uint64_t* to = walk.band[tile % ahead] + 2 * lane;
+#pragma unroll
+      for (int word = 0; word < words; word += 64) copy_async(to + word, from + word, 16);
     }
     __pipeline_commit();
   };
