@@ -9,8 +9,7 @@ namespace baracuda {
 namespace internal {
 
 inline constexpr int rank_warps = 8, rank_tile = 2048;  // keys that are in shared memory at a time
-inline constexpr int64_t most_pairs_ranked = 1 << 25;   // of all rows
-inline constexpr int64_t most_rows_ranked = 65535;
+inline constexpr int64_t most_pairs_ranked = 1 << 25, most_elements_ranked = 1 << 13;  // of all rows
 
 // A block has the ranks of 32 elements, an element to a lane, each warp among some of the keys.
 template <class Key, class Output>
@@ -58,7 +57,8 @@ __global__ void __launch_bounds__(32 * rank_warps) sort_rows_by_ranks(Rows<Key> 
 
 template <class Key>
 bool may_be_ranked(const Rows<Key>& rows) {
-  return rows.rows <= most_rows_ranked && rows.count <= most_pairs_ranked / rows.count / rows.rows;
+  int64_t elements = rows.rows * rows.count;
+  return elements <= most_elements_ranked && elements * rows.count <= most_pairs_ranked;
 }
 
 template <class Key>
