@@ -643,6 +643,24 @@ def test_many_boxes_are_kept_as_one_by_one(limit):
         assert count[i] == (want >= 0).sum()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_boxes_whose_overlap_is_the_threshold_are_kept(dtype):
+    """The threshold is an overlap, or the number before it. Corners are small integers, so that only quotients are rounded."""
+    rng = np.random.default_rng(0)
+    low = rng.integers(0, 6, (90, 2))
+    boxes = np.concatenate([low, low + rng.integers(-1, 6, (90, 2))], -1).astype(dtype)
+    scores = rng.permutation(90).astype(dtype)
+    of_all = np.unique(np.asarray(bj.box_iou(boxes, boxes)))
+    at = of_all[(of_all > 0.1) & (of_all < 1)][::12]
+    limits = [float(x) for x in np.concatenate([at, np.nextafter(at, 0, dtype=dtype)])]
+    run = jax.jit(lambda *args: [[bj.nms(*args, x, implementation=kind) for kind in ("native", "xla")] for x in limits])
+    results = run(boxes, scores)
+    for got, want in results:
+        np.testing.assert_array_equal(got[0], want[0])
+        assert got[1] == want[1]
+    assert any((results[i][0][0] != results[i + len(at)][0][0]).any() for i in range(len(at)))
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # What is refused
 

@@ -27,7 +27,7 @@ from ._arguments import INDEX, next_to
 from ._boxes import boxes as checked
 from ._boxes import drawn, overlaps
 
-TILE = 64
+TILE, BAND, GROUP = 64, 5, 4  # ffi/patterns/suppress_words_cuda.h
 
 
 @api
@@ -116,9 +116,11 @@ def _native(boxes, scores, *classes, save=True, limit, size):
 
 
 def _workspace(n):
-    """Bytes of the words of all pairs of tiles, and of those that say what is kept (ffi/patterns/suppress_cuda.h)."""
+    """Bytes of the words of each tile with the band of those after it, of each element with all tiles where there are more,
+    and of those that say what is removed (ffi/patterns/suppress_cuda.h)."""
     tiles = -(-n // TILE)
-    return tiles * (tiles * TILE + 1) * 8 + 512
+    of_element = -(-tiles // GROUP) * GROUP if tiles > BAND else 0
+    return tiles * 8 * (TILE * (BAND + of_element) + 1) + 768
 
 
 NMS = declare(

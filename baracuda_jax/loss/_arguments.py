@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.case import Case
 from .._core.facade import facade, facade_api
 from .._core.sku import OpCategory
@@ -231,9 +231,17 @@ def reduced(terms, reduction, dtype, count=None):
 
 def reduced_rows(terms, reduction, dtype, weights):
     """The result of a term of each row. A mean divides by the sum of the rows' weights."""
-    if reduction == "mean":  # else XLA on a GPU gathers the terms in the one block that adds up the weights
+    if reduction != "mean":
+        return reduced(terms, reduction, dtype)
+    # Without a barrier XLA on a GPU gathers the terms in the one block that adds up the weights.
+    if explicit.is_sharded(terms) or explicit.is_sharded(weights):
         terms, weights = jax.lax.optimization_barrier((terms, weights))
-    return reduced(terms, reduction, dtype, weights.sum())
+        return reduced(terms, reduction, dtype, weights.sum())
+    # As one array, whose sums are one kernel. By a choice: vmap gives terms and weights one sharding for that.
+    is_term = jax.lax.broadcasted_iota(jnp.int32, (2, *(1,) * terms.ndim), 0) == 0
+    both = jax.lax.optimization_barrier(jnp.where(is_term, terms[None], weights[None]))
+    sums = both.sum(range(1, both.ndim))
+    return (sums[0] / sums[1]).astype(dtype)
 
 
 def hinge(h, *, slope_at_0=1):

@@ -74,13 +74,14 @@ struct SegmentLogSumExp {
   }
 };
 
-// dy e^(x - y - rest).
+// Rows of x next to the logarithm of their segment's sum: y, and `rest`, which rounding took from it.
 template <class T>
-struct SegmentLogSumExpBackward : SegmentSumBackward<T> {
+struct SegmentLogSum {
+  using Element = T;
   using Wide = Comparable<T>;
   template <int V>
   struct Part {
-    Vector<T, V> dy, y;
+    Vector<T, V> y;
     Vector<Wide, V> rest;
   };
   const T* x;
@@ -89,13 +90,31 @@ struct SegmentLogSumExpBackward : SegmentSumBackward<T> {
 
   template <int V>
   BARACUDA_HD Part<V> part(int64_t, int64_t element) const {
-    return {load<V>(this->dy + element), load<V>(y + element), load<V>(rest + element)};
+    return {load<V>(y + element), load<V>(rest + element)};
+  }
+};
+
+// dy e^(x - y - rest).
+template <class T>
+struct SegmentLogSumExpBackward : SegmentLogSum<T> {
+  using Base = SegmentLogSum<T>;
+  using typename Base::Wide;
+  template <int V>
+  struct Part {
+    typename Base::template Part<V> sum;
+    Vector<T, V> dy;
+  };
+  const T* dy;
+
+  template <int V>
+  BARACUDA_HD Part<V> part(int64_t segment, int64_t element) const {
+    return {Base::template part<V>(segment, element), load<V>(dy + element)};
   }
   template <int V>
   BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t, int64_t x_element) const {
-    Vector<T, V> dx = load<V>(x + x_element);
+    Vector<T, V> dx = load<V>(this->x + x_element);
     for (int k = 0; k < V; ++k) {
-      Wide own = exponential_below<T>(Wide(dx.lane[k]), Wide(part.y.lane[k]), part.rest.lane[k]);
+      Wide own = exponential_below<T>(Wide(dx.lane[k]), Wide(part.sum.y.lane[k]), part.sum.rest.lane[k]);
       dx.lane[k] = T(Wide(part.dy.lane[k]) * own);
     }
     return dx;

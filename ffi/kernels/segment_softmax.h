@@ -13,25 +13,15 @@ BARACUDA_HD Comparable<T> segment_weight(Comparable<T> x, Comparable<T> y, Compa
 }
 
 template <class T>
-struct SegmentSoftmax {
-  using Element = T;
-  using Wide = Comparable<T>;
+struct SegmentSoftmax : SegmentLogSum<T> {
+  using Base = SegmentLogSum<T>;
+  using typename Base::Wide;
   template <int V>
-  struct Part {
-    Vector<T, V> y;
-    Vector<Wide, V> rest;
-  };
-  const T* x;
-  const T* y;
-  const Wide* rest;
+  using Part = typename Base::template Part<V>;
 
   template <int V>
-  BARACUDA_HD Part<V> part(int64_t, int64_t element) const {
-    return {load<V>(y + element), load<V>(rest + element)};
-  }
-  template <int V>
   BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t, int64_t x_element) const {
-    Vector<T, V> out = load<V>(x + x_element);
+    Vector<T, V> out = load<V>(this->x + x_element);
     for (int k = 0; k < V; ++k)
       out.lane[k] = T(segment_weight<T>(Wide(out.lane[k]), Wide(part.y.lane[k]), part.rest.lane[k]));
     return out;
@@ -91,29 +81,26 @@ struct SegmentSoftmaxDots {
 
 // The weight times what dy is above that mean.
 template <class T>
-struct SegmentSoftmaxBackward {
-  using Element = T;
-  using Wide = Comparable<T>;
+struct SegmentSoftmaxBackward : SegmentLogSum<T> {
+  using Base = SegmentLogSum<T>;
+  using typename Base::Wide;
   template <int V>
   struct Part {
-    Vector<T, V> y;
-    Vector<Wide, V> rest, mean;
+    typename Base::template Part<V> sum;
+    Vector<Wide, V> mean;
   };
-  const T* x;
   const T* dy;
-  const T* y;
-  const Wide* rest;
   const Wide* mean;
 
   template <int V>
-  BARACUDA_HD Part<V> part(int64_t, int64_t element) const {
-    return {load<V>(y + element), load<V>(rest + element), load<V>(mean + element)};
+  BARACUDA_HD Part<V> part(int64_t segment, int64_t element) const {
+    return {Base::template part<V>(segment, element), load<V>(mean + element)};
   }
   template <int V>
   BARACUDA_HD Vector<T, V> row(const Part<V>& part, uint32_t, int64_t x_element) const {
-    Vector<T, V> out = load<V>(x + x_element), given = load<V>(dy + x_element);
+    Vector<T, V> out = load<V>(this->x + x_element), given = load<V>(dy + x_element);
     for (int k = 0; k < V; ++k) {
-      Wide weight = segment_weight<T>(Wide(out.lane[k]), Wide(part.y.lane[k]), part.rest.lane[k]);
+      Wide weight = segment_weight<T>(Wide(out.lane[k]), Wide(part.sum.y.lane[k]), part.sum.rest.lane[k]);
       Wide above = Wide(given.lane[k]) - part.mean.lane[k];
       out.lane[k] = T(weight == 0 ? Wide(0) : weight * above);
     }

@@ -4,13 +4,10 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "or_of_warp_cuda.h"
+
 namespace baracuda {
 namespace internal {
-
-__device__ inline uint32_t or_of_warp(uint32_t bits) { return __reduce_or_sync(~0u, bits); }
-__device__ inline uint64_t or_of_warp(uint64_t bits) {
-  return uint64_t(or_of_warp(uint32_t(bits >> 32))) << 32 | or_of_warp(uint32_t(bits));
-}
 
 // All values up to `last` have ranks up to the one that was asked for, but for at most `enough` - 1 others, or equal
 // ones. So many values these are.

@@ -45,6 +45,18 @@ inline SegmentGrid segment_grid(const SegmentShape& shape, int width) {
   return grid;
 }
 
+// The same in one wave of so many blocks a multiprocessor, where chunks are not too long for that: what a block looks
+// up before its first row then takes time only once. The workspace is as large as for more blocks.
+inline SegmentGrid segment_grid_of_one_wave(const SegmentShape& shape, int width, int at_once) {
+  constexpr int64_t multiprocessors = 132, most_items = 1024;
+  SegmentGrid grid = segment_grid(shape, width);
+  int64_t all = shape.entries + shape.segments, tiles = std::min<int64_t>(grid.tiles, 65535);
+  int64_t items = ceil_div(all * shape.batches * tiles, multiprocessors * at_once * grid.workers);
+  if (items <= grid.items || items > std::min<int64_t>(most_items, most_block_items / grid.workers)) return grid;
+  grid.items = items, grid.blocks = ceil_div(all, grid.block_items());
+  return grid;
+}
+
 // How many segments end before an item, as Segments::ended_before, by a warp that asks at 32 positions at a time.
 __device__ inline int64_t ended_before_by_warp(const Segments& segments, int64_t item) {
   int64_t low = 0, high = min(item, segments.count);

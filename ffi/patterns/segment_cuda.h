@@ -57,14 +57,18 @@ Status reduce_segments_by(Executor executor, const Reducer& reducer, const Segme
                           const typename Reducer::Element* x) {
   using State = typename Reducer::template State<V>;
   SegmentGrid grid = segment_grid(index.shape, V);
+  auto kernel = reduce_chunks<V, SegmentStream<V, Reducer, 3>, Reducer>;
+  if constexpr (has_steps<V, Reducer>)
+    if (is_by_steps(index)) {
+      constexpr int step = sizeof(State) > 16 ? 4 : 8;
+      kernel = reduce_chunks<V, SegmentSteps<V, Reducer, step>, Reducer>;
+      grid = segment_grid_of_one_wave(index.shape, V, blocks_at_once<V, step, Reducer>());
+    }
   int64_t chunks = index.shape.batches * grid.blocks, runs = segment_runs(grid), lanes = grid.tiles * grid.lanes;
   SegmentHead* starts = executor.scratch<SegmentHead>(chunks);
   State *heads = executor.scratch<State>(chunks * lanes), *tails = executor.scratch<State>(chunks * lanes),
         *merged = executor.scratch<State>(index.shape.batches * runs * lanes);
   if (!starts || !heads || !tails || !merged) return small_workspace;
-  auto kernel = reduce_chunks<V, SegmentStream<V, Reducer, 3>, Reducer>;
-  if constexpr (has_steps<V, Reducer>)
-    if (is_by_steps(index)) kernel = reduce_chunks<V, SegmentSteps<V, Reducer, (sizeof(State) > 16 ? 4 : 8)>, Reducer>;
   size_t bytes = SharedChunks<State>::bytes(grid.block_offsets());
   Status status = allow_dynamic_memory(kernel, bytes);
   if (!status.ok()) return status;

@@ -4,6 +4,7 @@
 
 #include "sort_block_cuda.h"
 #include "sort_large_cuda.h"
+#include "sort_ranks_cuda.h"
 #include "sort_warp_cuda.h"
 #include "top_cuda.h"
 #include "top_warp_cuda.h"
@@ -26,6 +27,7 @@ Status sort_by(Executor executor, const Rows<Key>& rows, const FirstElements<Key
   if (rows.count <= warp_sort_most) return sort_short_rows(executor, rows, out);
   if (kept <= most_top && kept <= rows.count / 4)
     return top_elements(executor, rows, nullptr, TopResult<Key>{out, rows}, int(kept));
+  if (may_be_ranked(rows)) return sort_few_rows(executor, rows, out);
   if (rows.count <= most_in_block<Key>) return sort_middle_rows(executor, rows, out);
   bool shared = rows.rows <= few_rows || rows.count >= long_row;  // each by all multiprocessors
   if (shared && kept == rows.count) return sort_numbers<T>(executor, rows, out);

@@ -27,7 +27,7 @@ struct Suppression {
   const T* boxes;  // [batches, count, 4]
   const int32_t* order;
   Classes classes;  // [batches, count]; those of different classes do not suppress each other
-  Sum limit;
+  Sum limit, next;  // the number after the limit
   int32_t *indices, *kept;
 };
 

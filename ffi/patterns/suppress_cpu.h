@@ -25,18 +25,27 @@ struct KeptBoxes {
     left[i] = box.left, top[i] = box.top, right[i] = box.right, bottom[i] = box.bottom, area[i] = box.area;
   }
   // What is after the last is a box of zeros, of no area in common with any.
-  bool suppress(int64_t count, const Box<Sum>& box, int64_t own_class, Sum limit) const {
+  bool suppress(int64_t count, const Box<Sum>& box, int64_t own_class, Sum limit, Sum next) const {
     for (int64_t first = 0; first < count; first += lanes) {
-      int found = 0;
+      int found = 0, unsure = 0;
       for (int64_t i = first; i < first + lanes; ++i) {
-        Box<Sum> other;
-        other.left = left[i], other.top = top[i], other.right = right[i], other.bottom = bottom[i];
-        other.area = area[i];
-        found |= overlap(other, box, limit) & (of_class.empty() || of_class[i] == own_class);
+        int is_alike = of_class.empty() || of_class[i] == own_class;
+        Overlap<Sum> overlap(at(i), box);
+        int is_above = overlap.is_surely_above(next), is_not = overlap.is_surely_not_above(limit);
+        found |= is_above & is_alike, unsure |= ~(is_above | is_not) & is_alike;
       }
       if (found) return true;
+      for (int64_t i = first; unsure && i < first + lanes; ++i)
+        if ((of_class.empty() || of_class[i] == own_class) && Overlap<Sum>(at(i), box).is_above(limit)) return true;
     }
     return false;
+  }
+
+ private:
+  Box<Sum> at(int64_t i) const {
+    Box<Sum> box;
+    box.left = left[i], box.top = top[i], box.right = right[i], box.bottom = bottom[i], box.area = area[i];
+    return box;
   }
 };
 
@@ -55,7 +64,7 @@ Status suppress(const Executor& executor, const Suppression<T>& work) {
       int32_t index = order[i];
       Box<Sum> box(boxes + int64_t(index) * 4);
       int64_t own_class = work.classes.of(batch * work.count + index);
-      if (kept.suppress(number, box, own_class, work.limit)) continue;
+      if (kept.suppress(number, box, own_class, work.limit, work.next)) continue;
       kept.set(number, box);
       if (work.classes.are_many()) kept.of_class[number] = own_class;
       indices[number++] = index;

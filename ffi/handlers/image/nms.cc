@@ -49,15 +49,9 @@ ffi::Error suppression(Device device, ffi::AnyBuffer boxes, ffi::AnyBuffer order
   if (batches == 0) return ffi::Error::Success();
   return for_float(op, "boxes", boxes.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
-    Suppression<T> work{batches,
-                        n,
-                        found.back(),
-                        in<T>(boxes),
-                        in<int32_t>(order),
-                        of_class,
-                        typename Suppression<T>::Sum(limit),
-                        out<int32_t>(indices),
-                        out<int32_t>(count)};
+    using Sum = typename Suppression<T>::Sum;
+    Suppression<T> work{batches,  n,          found.back(),           in<T>(boxes),          in<int32_t>(order),
+                        of_class, Sum(limit), next_after(Sum(limit)), out<int32_t>(indices), out<int32_t>(count)};
     return to_error(op, suppress(device.executor(*workspace), work));
   });
 }

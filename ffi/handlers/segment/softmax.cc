@@ -26,7 +26,7 @@ ffi::Error softmax_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer pe
     auto* left = out<Accumulator<T>>(rest);
     SegmentLogSumExp<T> reducer{sums, left, T(-std::numeric_limits<Accumulator<T>>::infinity())};
     if (ffi::Error error = reduction.run(op, device, reducer, data, *workspace); error.failure()) return error;
-    return to_error(op, broadcast_segments(device.executor(), SegmentSoftmax<T>{in<T>(data), sums, left},
+    return to_error(op, broadcast_segments(device.executor(), SegmentSoftmax<T>{{in<T>(data), sums, left}},
                                            reduction.index, out<T>(y)));
   });
 }
@@ -53,7 +53,7 @@ ffi::Error softmax_backward_handler(Device device, ffi::AnyBuffer data, ffi::Any
     auto* means = out<Accumulator<T>>(mean);
     SegmentSoftmaxDots<T> reducer{in<T>(dy), means};
     if (ffi::Error error = reduction.run(op, device, reducer, data, *workspace); error.failure()) return error;
-    SegmentSoftmaxBackward<T> broadcaster{in<T>(data), in<T>(dy), in<T>(lse), in<Accumulator<T>>(rest), means};
+    SegmentSoftmaxBackward<T> broadcaster{{in<T>(data), in<T>(lse), in<Accumulator<T>>(rest)}, in<T>(dy), means};
     return to_error(op, broadcast_segments(device.executor(), broadcaster, reduction.index, out<T>(dx)));
   });
 }
