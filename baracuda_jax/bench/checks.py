@@ -88,6 +88,8 @@ def errors(computed, expected, tolerance):
 
 def _error(computed, expected, tolerance):
     """Relative to the largest finite element, or in steps where these are quantized values."""
+    if computed.size == 0:
+        return jnp.float32(0), jnp.float32(tolerance), jnp.float32(0)
     allowed = 32 if computed.dtype.name.startswith("float8") else 1 if is_code(computed) else tolerance
     wide_computed, wide = (_parts(y).astype(jnp.float32) for y in (computed, expected))
     # Equal infinities, as of the maximum of no rows, differ by NaN. Other NaNs are errors, which max may not see on a CPU.

@@ -6,8 +6,8 @@ from .times import Program
 
 
 def program(benchmark, sets, with_backward):
-    """As PyTorch runs it eagerly, where the backward pass is a step of its own by nature; None where PyTorch has no kernel
-    of the dtype on the device, or no derivative."""
+    """As PyTorch runs it eagerly, where the backward pass is a step of its own by nature; None where this PyTorch lacks the
+    function, a kernel of the dtype on the device, or the derivative."""
     import torch
 
     sets = jax.tree.map(torch.from_dlpack, sets)
@@ -23,6 +23,8 @@ def program(benchmark, sets, with_backward):
 
     try:
         call(0)
+    except AttributeError:
+        return None
     except RuntimeError as error:
         if isinstance(error, NotImplementedError) or "is not implemented" in str(error):
             return None
