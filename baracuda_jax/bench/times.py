@@ -21,6 +21,7 @@ MARK = "timed "
 WARM_SECONDS, IN_A_ROW, CALLS = 0.01, 3, 100
 GAP_NS = 1000
 KERNEL_SECONDS = 0.003  # of a program, in each repeat
+SLOW_SECONDS = 0.5  # of all repeats of a program, of which there are two at least
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,14 +78,20 @@ def _waited_for(programs, repeats):
 
 
 def _of_kernels(programs, repeats, most):
-    """The first call loads a program's kernels. Slow programs need few calls: a profile has no noise of the host's."""
-    calls = {}
+    """The first call loads a program's kernels. Slow programs need few calls, and few repeats: a profile has no noise of the
+    host's."""
+    calls, turns = {}, {}
     for name, program in programs.items():
         program.seconds(1)
-        calls[name] = max(1, min(most, int(KERNEL_SECONDS / program.seconds(2))))
-        program.seconds(calls[name])
+        seconds = program.seconds(1)
+        calls[name] = max(1, min(most, int(KERNEL_SECONDS / seconds)))
+        turns[name] = max(2, min(repeats, int(SLOW_SECONDS / seconds)))
+        if calls[name] > 1:
+            program.seconds(calls[name])
     with profile() as events:
         for repeat, name, program in _in_turn(programs, repeats):
+            if repeat >= turns[name]:
+                continue
             with jax.profiler.TraceAnnotation(f"{MARK}{name}"):
                 program.seconds(calls[name], repeat)
     spans, kernels = _spans_and_kernels(events)

@@ -63,27 +63,34 @@ def index_of(ids, num_segments, sorted, index=()):
     return kernel("segment_index", "...n -> ...p, ...q", operand, out=out, workspace=workspace, sorted=sorted)
 
 
-def is_few(batches, entries, segments, columns):
-    """Whether the kernels order the rows themselves, by their ids: `is_few` of ffi/patterns/segment_few_cuda.h."""
+def is_few(entries, segments, columns):
+    """Whether a block has a look at all rows of a batch: `is_few` of ffi/patterns/segment_few_cuda.h. Sums of a batch of few
+    rows have an order of their own, which other batches do not change."""
     return (
-        all(isinstance(size, int) for size in (batches, entries, segments, columns))
-        and batches <= 2**7
+        all(isinstance(size, int) for size in (entries, segments, columns))
         and entries <= 2**14
         and segments <= 2**15
-        and batches * (entries + segments) * columns <= 2**21
+        and (entries + segments) * columns <= 2**21
     )
+
+
+def is_ordered_by_blocks(ids, num_segments, rows):
+    """Whether the kernels order few rows [*batch, N, D] themselves, by their ids, which each of a batch's blocks does. Where
+    there are more batches than multiprocessors, an index costs less."""
+    batches = math.prod(rows.shape[:-2])
+    return isinstance(batches, int) and batches <= 2**7 and is_few(ids.shape[-1], num_segments, rows.shape[-1])
 
 
 def order_of(ids, num_segments, rows, sorted, index):
     """What the kernels know of the order of rows [*batch, N, D]: an index, or, of few rows, the ids instead of `perm`."""
-    if index or not is_few(math.prod(rows.shape[:-2]), ids.shape[-1], num_segments, rows.shape[-1]):
+    if index or not is_ordered_by_blocks(ids, num_segments, rows):
         return index_of(ids, num_segments, sorted, index)
     return short_ids(ids, num_segments), jnp.zeros((*ids.shape[:-1], 0), jnp.uint32)
 
 
 def counts_of(ids, num_segments, rows, sorted, index=()):
     """int32 [..., S], the number of rows of each segment: by the index where a reduction of these rows has one."""
-    if index or not is_few(math.prod(rows.shape[:-2]), ids.shape[-1], num_segments, rows.shape[-1]):
+    if index or not is_ordered_by_blocks(ids, num_segments, rows):
         return jnp.diff(index_of(ids, num_segments, sorted, index)[1], axis=-1).astype(jnp.int32)
     ones, axis = jnp.ones(ids.shape, jnp.int32), ids.ndim - 1
     (counts,) = reduce(
@@ -101,7 +108,7 @@ def reduce_workspace(entries, segments, rows, values=2):
     run of blocks. `segment_grid` and `segment_runs` of ffi/patterns/segment_*_cuda.h say how many there are. A state has
     at most so many values: most have one and a row number."""
     columns, itemsize = rows.shape[-1], rows.dtype.itemsize
-    if is_few(math.prod(rows.shape[:-2]), entries, segments, columns):
+    if is_few(entries, segments, columns):
         return 0
     width = 16 // itemsize
     width = width if columns % width == 0 else 1

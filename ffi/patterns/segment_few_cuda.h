@@ -14,12 +14,12 @@ namespace internal {
 inline constexpr int few_threads = 512, few_warps = few_threads / 32;
 inline constexpr uint32_t few_rows_of_worker = 24, few_rows_of_warp = 256;  // of a segment, at most
 
-// Few enough that each block can look through all ids of a batch. Of more batches than there are multiprocessors blocks
-// would wait. Python decides by the same numbers.
+// Few enough that each block can look through all ids. Python decides by the same numbers. How many batches there are
+// has no part in it, so that the sums of a batch have one order.
 inline bool is_few(const SegmentShape& shape) {
-  constexpr int64_t most_batches = 128, most_rows = 16384, most_segments = 32768, most_elements = 1 << 21;
-  return shape.batches <= most_batches && shape.entries <= most_rows && shape.segments <= most_segments &&
-         shape.batches * (shape.entries + shape.segments) * shape.columns <= most_elements;
+  constexpr int64_t most_rows = 16384, most_segments = 32768, most_elements = 1 << 21;
+  return shape.entries <= most_rows && shape.segments <= most_segments &&
+         (shape.entries + shape.segments) * shape.columns <= most_elements;
 }
 
 // Fixed by the shapes.
