@@ -260,7 +260,7 @@ def test_ids_are_skewed_as_named():
     np.testing.assert_allclose(largest[k - 1] / largest[0], np.log2(1 + 1 / k), rtol=0.1)  # about 1 / k
 
 
-@pytest.mark.parametrize("name", ["lerp", "eq", "bitwise_not"])
+@pytest.mark.parametrize("name", ["lerp", "eq", "bitwise_not", "concat"])
 def test_a_program_between_others_has_the_op(name):
     """Of floats, truth values and integers."""
     benchmark = next(b for b in cases.benchmarks("tiny") if b.op == name)
