@@ -628,6 +628,25 @@ def test_scores_fall_where_better_boxes_overlap(method):
     assert indices.tolist() == [-1, -1] and found.tolist() == [0, 0] and count == 0
 
 
+@pytest.mark.parametrize("method", ["gaussian", "linear"])
+def test_gradients_of_soft_nms_are_differences(method):
+    rng = np.random.default_rng(4)
+    corners = rng.uniform(0, 24, (12, 2))
+    boxes, scores = np.concatenate([corners, corners + rng.uniform(6, 20, (12, 2))], 1), rng.uniform(0.1, 1, 12)
+    weights = rng.standard_normal(12)
+    total = lambda boxes, scores: bj.soft_nms(boxes, scores, 0.5, 0.3, method=method)[1] @ weights
+    dboxes, dscores = jax.jit(jax.grad(total, (0, 1)))(boxes, scores)
+    call, step = jax.jit(total), 1e-6
+    for grad, k in ((dboxes, 0), (dscores, 1)):
+        change = rng.standard_normal((boxes, scores)[k].shape)
+        moved = [
+            [a + sign * step * change * (i == k) if i == k else a for i, a in enumerate((boxes, scores))]
+            for sign in (1, -1)
+        ]
+        want = (call(*moved[0]) - call(*moved[1])) / (2 * step)
+        np.testing.assert_allclose(np.vdot(grad, change), want, rtol=1e-5)
+
+
 @pytest.mark.parametrize("limit", [0.0, 0.3, 0.7])
 def test_many_boxes_are_kept_as_one_by_one(limit):
     """Of random boxes, and of a chain of boxes, each of which overlaps the next; in a batch."""

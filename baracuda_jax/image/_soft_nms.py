@@ -99,8 +99,9 @@ def _soft_nms(boxes, scores, classes, *, size, method, sigma, limit, lowest):
         overlap = overlaps(corners[best][None], corners)[0]
         factor = jnp.exp(-(overlap**2) / sigma) if method == "gaussian" else jnp.where(overlap > limit, 1 - overlap, 1)
         changes = ~jnp.isnan(overlap) if classes is None else ~jnp.isnan(overlap) & (classes == classes[best])
-        lower = jnp.where(changes, left * jnp.where(changes, factor, 1), left)
         is_left = (left > none) & (jnp.arange(n) != best)
+        kept = jnp.where(is_left, left, 0)  # in a derivative infinity times 0 would be NaN
+        lower = jnp.where(changes, kept * jnp.where(changes, factor, 1), kept)
         left = jnp.where(is_taken, jnp.where(is_left, lower, none), left)
         put = lambda many, value: many.at[k].set(jnp.where(is_taken, value, many[k]))
         return left, put(indices, best.astype(jnp.int32)), put(found, score)

@@ -82,7 +82,7 @@ def is_ordered_by_blocks(ids, num_segments, rows):
 
 
 def order_of(ids, num_segments, rows, sorted, index):
-    """What the kernels know of the order of rows [*batch, N, D]: an index, or, of few rows, the ids instead of `perm`."""
+    """What the kernels know of the order of rows [*batch, N, D]: an index, or, of few rows, ids instead of `perm`."""
     if index or not is_ordered_by_blocks(ids, num_segments, rows):
         return index_of(ids, num_segments, sorted, index)
     return short_ids(ids, num_segments), jnp.zeros((*ids.shape[:-1], 0), jnp.uint32)

@@ -61,11 +61,13 @@ def at_coordinates(shape, dtype, order):
         return draws.normal(shape), jnp.einsum("ij,jhw->ihw", theta, elements) + 0.3
 
     def plain(x, at):
-        return jax.vmap(lambda x: jax.scipy.ndimage.map_coordinates(x, at.astype(x.dtype), 1))(x)
+        return jax.vmap(lambda x: jax.scipy.ndimage.map_coordinates(x, at.astype(x.dtype), 1, mode="nearest"))(x)
 
     return Benchmark(
         "map_coordinates", f"{list(shape)}", dtype, draw,
-        lambda x, at, implementation: baracuda_jax.map_coordinates(x, at, order, implementation=implementation),
+        lambda x, at, implementation: baracuda_jax.map_coordinates(
+            x, at, order, mode="nearest", implementation=implementation
+        ),
         plain if order == 1 else None, variant=f"order {order}", moving=2, needs=(0, 1), wide=(1,), rough=10,
     )  # fmt: skip
 
