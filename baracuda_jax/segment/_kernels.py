@@ -118,10 +118,12 @@ def reduce_workspace(entries, segments, rows, values=2):
     return blocks * 8 + states * tiles * lanes * width * state + 4 * 256
 
 
-def reduce(target, data, ids, out, *, axis, num_segments, sorted=False, index=(), sources=None, more=(), **attributes):
+def reduce(
+    target, data, ids, out, *, axis, num_segments, sorted=False, index=(), sources=None, more=(), values=2, **attributes
+):
     """Calls a reduction by ids, whose index may be known. `out` are the dtypes of its results; `sources` [..., E] the rows
     of data that the ids are for, if these are not the rows themselves: int32 or uint32, of which those that name no row are
-    skipped; `more` has other operands, as (array, dimensions)."""
+    skipped; `more` has other operands, as (array, dimensions); a state has at most so many `values`."""
     rows = flat(data, axis)
     entries = rows.shape[axis] if sources is None else sources.shape[-1]
     if sources is not None and rows.shape[axis] == 0:  # kernels load a row before they know whether it is one
@@ -135,7 +137,7 @@ def reduce(target, data, ids, out, *, axis, num_segments, sorted=False, index=()
     results = kernel(
         target, f"{', '.join(dims)} -> {', '.join(['...sd'] * len(out))}", *arrays, **attributes,
         out=[result_type(rows, axis, num_segments, dtype) for dtype in out],
-        workspace=reduce_workspace(entries, num_segments, rows),
+        workspace=reduce_workspace(entries, num_segments, rows, values),
     )  # fmt: skip
     return [unflat(y, data, axis) for y in results]
 
