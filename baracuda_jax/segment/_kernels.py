@@ -97,9 +97,9 @@ def index_dtype(rows):
 
 
 def reduce_workspace(entries, segments, rows, values=2):
-    """Bytes of what the CUDA driver keeps for a batch of rows [*batch, N, D]: 8 for each block, two states for each of its columns, and one for those of each
-    run of blocks. `segment_grid` and `segment_runs` of ffi/patterns/segment_*_cuda.h say how many there are. A state has
-    at most so many values: most have one and a row number."""
+    """Bytes of what the CUDA driver keeps for a batch of rows [*batch, N, D]: 8 for each block, two states for each of its
+    columns, and one for those of each run of blocks. `segment_grid` and `segment_runs` of ffi/patterns/segment_*_cuda.h say
+    how many there are. A state has at most so many values: most have one and a row number."""
     columns, itemsize = rows.shape[-1], rows.dtype.itemsize
     if is_few(math.prod(rows.shape[:-2]), entries, segments, columns):
         return 0

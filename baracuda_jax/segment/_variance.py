@@ -18,7 +18,7 @@ from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases, declare_with_index
 from ._kernels import gradient, reduce
 from ._partition import by_rows
-from ._references import broadcast, column, count, per_batch, segment_or_last, take
+from ._references import broadcast, count, per_batch, segment_or_last, take
 
 _MORE = """\
         ddof: static number, what is taken from the number of rows in the divisor; a segment with no more rows than that is
@@ -137,7 +137,7 @@ def segment_std_backward(
     indices_are_sorted: bool = False,
     implementation: Implementation = None,
 ) -> Array:
-    """The gradient of `segment_std`: as `segment_var_backward`, scale being 1 / (y (number of rows - ddof)), or 0 where y is.
+    """The gradient of `segment_std`: as `segment_var_backward`, scale being 1 / (y (number of rows - ddof)), 0 where y is.
 
     Args:
         data: floats [N, ...] (or with batches [*batch, N, ...]).

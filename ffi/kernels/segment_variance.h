@@ -23,9 +23,14 @@ BARACUDA_HD Wide inverse_of_count(Wide x) {
   if constexpr (sizeof(Wide) == 4) {
     Wide near = __fdividef(1.0f, x);
     return fmaf(near, fmaf(-x, near, 1.0f), near);
+  } else {
+    Wide near = __fdividef(1.0f, float(x));
+    near = fma(near, fma(-x, near, 1.0), near);
+    return fma(near, fma(-x, near, 1.0), near);
   }
-#endif
+#else
   return 1 / x;
+#endif
 }
 template <class Wide>
 BARACUDA_HD Wide root_and_inverse(Wide x, Wide& inverse) {
