@@ -223,8 +223,10 @@ from .segment import (
     segment_min_backward,
     segment_prod_backward,
     segment_softmax_backward,
+    segment_std_backward,
     segment_sum_backward,
     segment_take_backward,
+    segment_var_backward,
 )
 from .shape import (
     broadcast_in_dim_backward,
@@ -441,8 +443,10 @@ __all__ = [
     "segment_min_backward",
     "segment_prod_backward",
     "segment_softmax_backward",
+    "segment_std_backward",
     "segment_sum_backward",
     "segment_take_backward",
+    "segment_var_backward",
     "selective_scan_backward",
     "selu_backward",
     "sigmoid_backward",

@@ -641,6 +641,8 @@ def _all():
         yield from _segments(op, ties="split")
     yield from _segments("segment_logsumexp")
     yield from _segments("segment_softmax", out=ROWS)
+    yield from _segments("segment_var")
+    yield from _segments("segment_std")
     yield from _taken()
     yield from _indexed()
     yield from _gathered()

@@ -395,6 +395,93 @@ def test_softmax_of_a_long_segment(dtype):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# The variance and the standard deviation
+
+VARIANCES = {"var": bj.segment_var, "std": bj.segment_std}
+each_variance = pytest.mark.parametrize("name", VARIANCES)
+each_implementation = pytest.mark.parametrize("implementation", ["native", "xla"])
+
+
+@each_variance
+@each_implementation
+@pytest.mark.parametrize("num_segments", [7, 40000])
+def test_variance_of_few_rows_and_of_what_is_not_finite(name, implementation, num_segments):
+    """Also its gradient; of few rows, and where there is an index."""
+    inf, nan = np.inf, np.nan
+    x = np.array([0.5, 0.5, 0.5, 5, nan, 0, inf, 2, 1e30, -1e30, 3, inf], np.float32)
+    ids = np.array([0, 0, 0, 1, 2, 2, 3, 3, 4, 4, -1, num_segments])
+    fun = lambda x: VARIANCES[name](x, ids, num_segments, ddof=1, empty_value=-2, implementation=implementation)
+    y, pull = jax.vjp(fun, x)
+    np.testing.assert_array_equal(y[:6], np.array([0, nan, nan, nan, inf, -2], np.float32))
+    dx = pull(np.full(num_segments, inf if name == "std" else 1, np.float32))[0]
+    np.testing.assert_array_equal(dx[:8], np.array([0, 0, 0, 0, nan, nan, nan, nan], np.float32))
+    np.testing.assert_array_equal(dx[10:], np.zeros(2, np.float32))
+
+
+@each_variance
+@each_implementation
+@pytest.mark.parametrize("shift", [0, 3e3, 1e4])
+def test_variance_of_rows_far_from_zero(name, implementation, shift):
+    """Where the mean is ten thousand standard deviations, and where the first row is far from the others."""
+    rng = np.random.default_rng(3)
+    ids = np.sort(rng.integers(0, 100, 2000))
+    x = (shift + rng.standard_normal((2000, 5))).astype(np.float32)
+    x[np.searchsorted(ids, np.arange(0, 100, 3))] += 300
+    got = np.asarray(VARIANCES[name](x, ids, 100, implementation=implementation), np.float64)
+    want = oracle.reduced(name, x, ids, 100)
+    assert np.all(np.abs(got - want) <= 16 * np.finfo(np.float32).eps * want)
+
+
+@each_variance
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_variance_of_a_long_segment(name, dtype):
+    """Which many workers have a part of, among short and empty ones, against float64; and its gradient."""
+    rng = np.random.default_rng(7)
+    ids = np.sort(np.where(rng.random(30000) < 0.6, 500, rng.integers(0, 1000, 30000)))
+    x = jnp.asarray(40 + rng.standard_normal((30000, 3)).astype(np.float32), dtype)
+    dy = jnp.asarray(rng.standard_normal((1000, 3)).astype(np.float32), dtype)
+    wide = np.asarray(x, np.float64)
+    count = np.bincount(ids, minlength=1000)[:, None]
+    mean, want = (oracle.reduced(which, wide, ids, 1000) for which in ("mean", name))
+    scale = 2 / np.maximum(count, 1) if name == "var" else 1 / np.where(want == 0, np.inf, want * count)
+    slope = (np.asarray(dy, np.float64) * scale)[ids] * (wide - mean[ids])
+    for at in (np.arange(30000), rng.permutation(30000)):
+        fun = lambda x, at=at: VARIANCES[name](x, ids[at], 1000, implementation="native")
+        y, pull = jax.vjp(fun, x[at])
+        close(y, want, dtype)
+        close(pull(dy)[0], slope[at], dtype, scale=4)
+
+
+@each_variance
+def test_third_derivatives_of_the_variance(name):
+    """Against those of the same in plain JAX, with equal rows, a segment of one row, and an empty one."""
+    ids = np.array([0, 0, 0, 2, 3, 3, 4, 4, 4, 4])
+    rng = np.random.default_rng(5)
+    x, t, c = (rng.standard_normal((n, 3)) for n in (10, 10, 5))
+    x[4:6] = 1.5
+
+    def plain(x):
+        add = lambda x: jax.ops.segment_sum(x, ids, 5)
+        count = np.maximum(np.bincount(ids, minlength=5), 1)[:, None]
+        squares = add(jnp.square(x - (add(x) / count)[ids]))
+        root = jnp.where(squares == 0, 0, jnp.sqrt(jnp.where(squares == 0, 1, squares / count)))
+        return root if name == "std" else squares / count
+
+    def derivatives(fun):
+        gradient = jax.grad(lambda x: jnp.sum(c * fun(x)))
+        second = lambda x: jax.jvp(gradient, (x,), (t,))[1]
+        mixed = lambda x: jnp.sum(jnp.sin(gradient(x)) * t)
+        return jax.jvp(fun, (x,), (t,))[1], gradient(x), second(x), jax.jvp(second, (x,), (t,))[1], jax.grad(mixed)(x)
+
+    for implementation in ("native", "xla"):
+        fun = lambda x, how=implementation: VARIANCES[name](x, ids, 5, implementation=how)
+        for got, want in zip(
+            jax.jit(derivatives, static_argnums=0)(fun), jax.jit(derivatives, static_argnums=0)(plain), strict=True
+        ):
+            close(got, want, "float64", scale=100)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # An index that is built once
 
 

@@ -18,7 +18,7 @@ from ._segment_index import segment_index
 from ._softmax import segment_softmax, segment_softmax_backward
 from ._sum import segment_sum, segment_sum_backward
 from ._take import segment_take, segment_take_backward
-from ._variance import segment_std, segment_var
+from ._variance import segment_std, segment_std_backward, segment_var, segment_var_backward
 
 __all__ = [
     "SegmentIndex",
@@ -36,9 +36,11 @@ __all__ = [
     "segment_softmax",
     "segment_softmax_backward",
     "segment_std",
+    "segment_std_backward",
     "segment_sum",
     "segment_sum_backward",
     "segment_take",
     "segment_take_backward",
     "segment_var",
+    "segment_var_backward",
 ]

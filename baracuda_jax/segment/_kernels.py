@@ -104,9 +104,9 @@ def index_dtype(rows):
 
 
 def reduce_workspace(entries, segments, rows, values=2):
-    """Bytes of what the CUDA driver keeps for a batch of rows [*batch, N, D]: 8 for each block, two states for each of its columns, and one for those of each
-    run of blocks. `segment_grid` and `segment_runs` of ffi/patterns/segment_*_cuda.h say how many there are. A state has
-    at most so many values: most have one and a row number."""
+    """Bytes of what the CUDA driver keeps for a batch of rows [*batch, N, D]: 8 for each block, two states for each of its
+    columns, and one for those of each run of blocks. `segment_grid` and `segment_runs` of ffi/patterns/segment_*_cuda.h say
+    how many there are. A state has at most so many values: most have one and a row number."""
     columns, itemsize = rows.shape[-1], rows.dtype.itemsize
     if is_few(entries, segments, columns):
         return 0
@@ -125,10 +125,12 @@ def reduce_workspace(entries, segments, rows, values=2):
     return blocks * 8 + states * tiles * lanes * width * state + 4 * 256
 
 
-def reduce(target, data, ids, out, *, axis, num_segments, sorted=False, index=(), sources=None, more=(), **attributes):
+def reduce(
+    target, data, ids, out, *, axis, num_segments, sorted=False, index=(), sources=None, more=(), values=2, **attributes
+):
     """Calls a reduction by ids, whose index may be known. `out` are the dtypes of its results; `sources` [..., E] the rows
     of data that the ids are for, if these are not the rows themselves: int32 or uint32, of which those that name no row are
-    skipped; `more` has other operands, as (array, dimensions)."""
+    skipped; `more` has other operands, as (array, dimensions); a state has at most so many `values`."""
     rows = flat(data, axis)
     entries = rows.shape[axis] if sources is None else sources.shape[-1]
     if sources is not None and rows.shape[axis] == 0:  # kernels load a row before they know whether it is one
@@ -142,7 +144,7 @@ def reduce(target, data, ids, out, *, axis, num_segments, sorted=False, index=()
     results = kernel(
         target, f"{', '.join(dims)} -> {', '.join(['...sd'] * len(out))}", *arrays, **attributes,
         out=[result_type(rows, axis, num_segments, dtype) for dtype in out],
-        workspace=reduce_workspace(entries, num_segments, rows),
+        workspace=reduce_workspace(entries, num_segments, rows, values),
     )  # fmt: skip
     return [unflat(y, data, axis) for y in results]
 

@@ -25,12 +25,14 @@ def ids_of(ids, num_segments=None):
     return np.asarray(ids.segment_ids), np.shape(ids.offsets)[-1] - 1
 
 
-def reduced(name, data, ids, num_segments=None, empty_value=None, **_):
+def reduced(name, data, ids, num_segments=None, empty_value=None, ddof=0, **_):
     data, (ids, num_segments) = np.asarray(data), ids_of(ids, num_segments)
     if ids.ndim > 1:
-        return np.stack([reduced(name, d, i, num_segments, empty_value) for d, i in zip(data, ids, strict=True)])
+        return np.stack([reduced(name, d, i, num_segments, empty_value, ddof) for d, i in zip(data, ids, strict=True)])
     dtype = data.dtype
     empty, reduce = REDUCTIONS[name]
+    if ddof:
+        reduce = lambda rows: getattr(rows, name)(0, ddof=ddof) if len(rows) > ddof else np.nan * rows[0]
     is_integer = np.issubdtype(dtype, np.integer)
     if is_integer and math.isinf(empty):
         empty = np.iinfo(dtype).max if empty > 0 else np.iinfo(dtype).min
