@@ -80,7 +80,7 @@ def flash_sdpa_varlen(
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: as `flash_sdpa`; no scores are stored. The
+    Precision: as `flash_sdpa`; no scores are stored, except by plain JAX those that take less memory than the keys. The
     kernel reads sequences where they are, and a sequence has the same bits alone and next to others; on a GPU, weights of
     float16 and bfloat16 are rounded to these for their products, whose sums are of float32. The kernel multiplies float32
     as such, plain JAX as `jax_default_matmul_precision` says: by default as TF32 on a GPU, where that is faster and the

@@ -42,6 +42,9 @@ def _one(q, k, v, starts_q, starts_k, slopes, positions, *, most, spec, alignmen
     batch = (padded(q, begin, rows, most[0]), *(padded(x, begin_k, columns, most[1]) for x in (k, v)))
     at = padded(positions, begin_k, columns, most[1]) if positions.size else None
     x = Operands(*batch, rows=rows, columns=columns, slopes=slopes if biased else None, positions=at)
+    # Scores of few queries take no more memory than the keys: a loop over blocks would only cut what is done at once.
+    if most[0] * (q.shape[-2] // k.shape[-2]) <= k.shape[-1]:
+        spec = spec._replace(block=None)
     y, lse = call(x, spec=spec, alignment=alignment, save=True)
     back = lambda y, fill: packed(y, begin, rows, q.shape[0], fill)
     return back(y, 0), back(lse, -jnp.inf)
