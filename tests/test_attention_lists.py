@@ -176,6 +176,20 @@ def test_queries_as_heads_of_a_decoding_have_the_gradient_of_many():
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
+def test_few_queries_gather_nothing():
+    """But the keys that causal attention hides from some; many do."""
+
+    def temporary(t):
+        of = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.float32)
+        table, lengths = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in ((1, 512), (1,)))
+        fun = jax.jit(lambda *args: bj.paged_attention(*args, implementation="native"))
+        compiled = fun.lower(of(1, t, 4, 64), *[of(512, 16, 4, 64)] * 2, table, lengths).compile()
+        return compiled.memory_analysis().temp_size_in_bytes
+
+    keys = 4 * 512 * 16 * 4 * 64
+    assert temporary(4) < keys / 8 and temporary(17) >= 2 * keys
+
+
 def test_one_query_over_pages_is_decoding():
     q, slopes = normal((4, 1, 4, 4)), normal((4,), seed=3)
     got = bj.paged_attention(q, *_pages(), None, slopes, window=(5, None), softcap=2.0, return_lse=True)
