@@ -142,6 +142,54 @@ def test_packed_queries_over_pages(options, most):
     _same("batch_paged_prefill", (normal((10, 2, 4)), *_pages(), starts, most), **_options(options, 2), block_size=4)
 
 
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+@pytest.mark.parametrize("options", [dict(), dict(is_causal=False), dict(softcap=1.5, scale=-0.3)], ids=str)
+@pytest.mark.parametrize("lengths", [(7, 9, 20, 0), (1, 2, 4, 5)])
+def test_queries_as_heads_of_a_decoding(lengths, options, implementation):
+    """With slopes, of sequences with fewer keys than queries, and of keys that only the last queries see."""
+    options |= dict(slopes=normal((6,), seed=9), implementation=implementation)
+    arrays = *_pages()[:3], sent.asarray(np.array(lengths, np.int32))
+    counts = sent.asarray(np.array([5, 1, 4, 3], np.int32))
+    for t, more in ((5, ()), (5, (counts,)), (1, ()), (12, ())):  # the last are too many for it
+        _same("paged_attention", (normal((4, t, 6, 4)), *arrays, *more), **options, block_size=4)
+    starts = sent.asarray(np.array([0, 4, 6, 6, 9], np.int32))
+    for most in (4, None):
+        _same("batch_paged_prefill", (normal((10, 6, 4)), *arrays, starts, most), **options, block_size=4)
+
+
+def test_queries_as_heads_of_a_decoding_have_the_gradient_of_many():
+    """Which is that of keys that are gathered. A window of all keys makes them many."""
+    q, (k, v, table, lengths), slopes = normal((4, 5, 6, 4)), _pages(), normal((6,), seed=9)
+    counts = sent.asarray(np.array([5, 1, 4, 3], np.int32))
+    q = q.at[3, 3:].set(np.nan)  # padding
+    dy, dlse = normal((4, 5, 6, 3), seed=5), jnp.where(jnp.isfinite(normal((4, 5, 6), seed=6)), 0.5, 0)
+    fun = lambda window: (
+        lambda q, k, v, slopes: bj.paged_attention(
+            q, k, v, table, lengths, counts, slopes, softcap=2.0, window=window, return_lse=True, block_size=4
+        )
+    )
+    few, many = (
+        jax.jit(lambda *args, w=w: jax.vjp(fun(w), *args)[1]((dy, dlse)))(q, k, v, slopes) for w in (None, (9, None))
+    )
+    assert all(map(np.isfinite, map(np.sum, few)))
+    for a, b in zip(few, many, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_few_queries_gather_nothing():
+    """But the keys that causal attention hides from some; many do."""
+
+    def temporary(t):
+        of = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.float32)
+        table, lengths = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in ((1, 512), (1,)))
+        fun = jax.jit(lambda *args: bj.paged_attention(*args, implementation="native"))
+        compiled = fun.lower(of(1, t, 4, 64), *[of(512, 16, 4, 64)] * 2, table, lengths).compile()
+        return compiled.memory_analysis().temp_size_in_bytes
+
+    keys = 4 * 512 * 16 * 4 * 64
+    assert temporary(4) < keys / 8 and temporary(17) >= 2 * keys
+
+
 def test_one_query_over_pages_is_decoding():
     q, slopes = normal((4, 1, 4, 4)), normal((4,), seed=3)
     got = bj.paged_attention(q, *_pages(), None, slopes, window=(5, None), softcap=2.0, return_lse=True)

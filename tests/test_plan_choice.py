@@ -144,7 +144,7 @@ def test_the_table_is_whole():
             **{rule: {"length", "inner"} for rule in (by_count, OPS["gguf_mmvq_batched"].regime)},
             by_matrices: {"length", "matrices"},
             OPS["depthwise_conv2d"].regime: {"length", "inner"},
-            OPS["flash_sdpa_varlen"].regime: {"length", "inner", "padding"},
+            OPS["flash_sdpa_varlen"].regime: {"length", "inner", "padding", "tensor cores"},
             OPS["causal_conv1d"].regime: {"length", "inner", "channels last"},
             **{OPS[name].regime: {"length", "inner", "states"} for name in ("selective_scan", "ssd_chunk_scan")},
             OPS["cross_entropy_terms"].regime: {"length", "inner", "aligned", "softcap"},
@@ -188,6 +188,17 @@ def test_the_table_chooses_where_nobody_asks():
     assert bj.plan("pad", IMAGE, width, platform="cuda", implementation="native").sku.backend == "native"
     with bj.prefer("native"):
         assert bj.plan("pad", IMAGE, width, platform="cuda").sku.backend == "native"
+
+
+@pytest.mark.measured
+@pytest.mark.parametrize(
+    "dtype, d, is_native", [("bfloat16", 128, True), ("bfloat16", 100, False), ("float32", 128, False)]
+)
+def test_times_of_tensor_cores_say_nothing_of_kernels_without(dtype, d, is_native):
+    x, starts = jax.ShapeDtypeStruct((32768, 16, d), dtype), jax.ShapeDtypeStruct((5,), "int32")
+    more = dict(is_causal=True, platform="cuda")
+    plan = bj.plan("flash_sdpa_varlen", x, x, x, starts, starts, 8192, 8192, **more)
+    assert (plan.sku.backend == "native") == (plan.backward.sku.backend == "native") == is_native
 
 
 @pytest.mark.measured

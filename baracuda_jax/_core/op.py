@@ -312,6 +312,7 @@ def compose(
     operands: Sequence[str],
     made_of: Sequence[str],
     kernels: Mapping[str, Sequence[str]] | None = None,
+    sometimes: Sequence[str] = (),
     outputs: Sequence[str] = ("y",),
     differentiable: Sequence[str] = (),
     constant: Mapping[str, str] | None = None,
@@ -321,8 +322,8 @@ def compose(
     """Puts a public function that calls other ops, and nothing else that matters, into the table `OPS`.
 
     It has no primitive: JAX transforms the ops that it calls, and each has its own choice of backend. `made_of` names these,
-    all of which every call calls. `kernels` has the targets where these are not all of theirs. The other arguments are those
-    of `declare`."""
+    all of which every call calls, unless their targets are among those that `sometimes` has. `kernels` has the targets where
+    these are not all of theirs. The other arguments are those of `declare`."""
     constant = constant or {}
     complete.check_composed(
         name, public=public, cases=cases, dtypes=dtypes, operands=operands, made_of=made_of, known=OPS,
@@ -344,7 +345,7 @@ def compose(
         constant=dict(constant),
         cut="it is cut as the ops are that it is made of",
         kernels={kind: tuple(found) for kind, found in targets.items()},
-        sometimes=tuple(dict.fromkeys(t for part in parts for t in part.sometimes)),
+        sometimes=tuple(dict.fromkeys((*sometimes, *(t for part in parts for t in part.sometimes)))),
         library=" ".join(sorted(libraries)) or None,
         made_of=tuple(made_of),
         dtypes=tuple(dtypes),

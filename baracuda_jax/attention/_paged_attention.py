@@ -10,15 +10,15 @@ from .._core import checks, explicit
 from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
-from .._core.op import compose
+from .._core.op import OPS, compose
 from .._core.sku import OpCategory
 from .._core.types import Implementation
-from ..segment import segment_take
+from . import _paged_few
 from ._attend import NOWHERE
-from ._call import Operands, _lengths, call, static
+from ._call import _lengths, static
 from ._decode import draw, numbers, pages_of, slopes_of
 from ._paged import table_of
-from ._ragged import clipped, most_of, starts_of
+from ._ragged import bounds, clipped, most_of, packed, padded, starts_of
 from ._varlen import listed
 
 Window = int | tuple[int | None, int | None] | None
@@ -63,9 +63,11 @@ def paged_attention(
         window: static (left, right), how far a query sees on each side, None for no limit; one integer for both.
         softcap: static number above 0.
         return_lse: static bool, whether lse is returned too.
-        block_size: static integer, the number of keys in a block.
-        implementation: "native" (pages are gathered, and their gradients added up, by kernels), "xla" (plain JAX), a
-            PlanPreference, or None for automatic. For one query of each sequence `batch_paged_decode` gathers nothing.
+        block_size: static integer, the number of keys in a block of plain JAX of more queries.
+        implementation: "native" (the kernels of `batch_paged_decode`, which gather nothing, for few queries: one of each
+            sequence, or, without a window, up to 64 that share a head of keys, 16 in float32 and float64; for others those
+            of `flash_sdpa_varlen`, and pages are gathered by a kernel), "xla" (plain JAX), a PlanPreference, or None for
+            automatic.
 
     Returns:
         y, of query's dtype, [batch, queries, heads, d of values]; with `return_lse` a tuple of it and lse, [batch, queries,
@@ -74,8 +76,8 @@ def paged_attention(
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: float16 and bfloat16 are computed in float32 and rounded once. The gradient of a page that several sequences
-    have is a sum in the order of the table: the same bits every time.
+    Precision: as `batch_paged_decode` for few queries, as `flash_sdpa_varlen` for others. The gradient gathers the keys, and
+    that of a page that several sequences have is a sum in the order of the table: the same bits every time.
 
     Source: vLLM's paged attention; flashinfer.BatchPrefillWithPagedKVCacheWrapper, whose lse has base 2.
     """
@@ -90,8 +92,8 @@ def paged_attention(
         op, query, scale=scale, is_causal=is_causal, window=window, softcap=softcap, block_size=block_size
     )  # fmt: skip
     return_lse = checks.flag(op, "return_lse", return_lse)
-    keys = gathered(pages, table, implementation)
-    y, lse = _attend(query, *keys, table, lengths, rows, slopes, spec=spec, pages=_count(pages), save=return_lse)
+    params = dict(spec=spec, save=return_lse, implementation=implementation)
+    y, lse = _attend(query, pages, table, lengths, rows, slopes, **params)
     return (y, lse) if return_lse else y
 
 
@@ -135,9 +137,9 @@ def batch_paged_prefill(
         window: static (left, right), how far a query sees on each side, None for no limit; one integer for both.
         softcap: static number above 0.
         return_lse: static bool, whether lse is returned too.
-        block_size: static integer, the number of keys in a block of plain JAX.
-        implementation: "native" (kernels of `flash_sdpa_varlen`; pages are gathered, and their gradients added up, by
-            kernels too), "xla" (plain JAX), a PlanPreference, or None for automatic.
+        block_size: static integer, the number of keys in a block of plain JAX of more queries.
+        implementation: "native" (kernels, for few queries of at most `max_seqlen_q` those that gather nothing, as
+            `paged_attention`), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
         y, of query's dtype, [queries, heads, d of values]; with `return_lse` a tuple of it and lse, [queries, heads],
@@ -146,7 +148,7 @@ def batch_paged_prefill(
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: as `flash_sdpa_varlen`. The gradient of a page that several sequences have is a sum in the order of the table:
+    Precision: as `paged_attention`. The gradient of a page that several sequences have is a sum in the order of the table:
     the same bits every time.
 
     Source: flashinfer.BatchPrefillWithPagedKVCacheWrapper, whose lse has base 2.
@@ -163,10 +165,8 @@ def batch_paged_prefill(
         op, query, scale=scale, is_causal=is_causal, window=window, softcap=softcap, block_size=block_size
     )  # fmt: skip
     return_lse = checks.flag(op, "return_lse", return_lse)
-    params = dict(spec=spec, pages=_count(pages), save=return_lse, implementation=implementation)
-    y, lse = _prefill(
-        query, *gathered(pages, table, implementation), table, lengths, starts, slopes, most=most, **params
-    )
+    params = dict(spec=spec, save=return_lse, implementation=implementation)
+    y, lse = _prefill(query, pages, table, lengths, starts, slopes, most=most, **params)
     return (y, lse) if return_lse else y
 
 
@@ -182,64 +182,66 @@ def cache_of(op, query, k_pages, v_pages, page_table, lengths, batch):
         )
     with_batch = f"a batch of {batch}"
     page_table, lengths = table_of(op, page_table, "lengths", lengths, batch, with_batch, "one for each sequence")
+    checks.positions(op, "k_pages", k_pages.shape[0] * k_pages.shape[1], "rows")
     checks.positions(op, "page_table", page_table.shape[1] * k_pages.shape[1], "keys in a row")
     return (k_pages, v_pages), *numbers(page_table, lengths, pages=k_pages.shape[0])
 
 
-def _count(pages):
-    return pages[0].shape[0]
+def _clipped(counts, most):
+    """int32, from 0 to most."""
+    return jnp.clip(counts, 0, min(most, jnp.iinfo(counts.dtype).max)).astype(jnp.int32)
 
 
-def gathered(pages, table, implementation):
-    """The pages of each sequence, [entries of the table, n, heads, d]."""
-    ids = _flat(table)
-    return [segment_take(x, ids, implementation=implementation) for x in pages]
+@compiled("spec", "save", "implementation")
+def _attend(query, pages, table, lengths, rows, slopes, *, spec, save, implementation):
+    batch, t = query.shape[:2]
+    rows = None if rows is None else _clipped(rows, t)
+    params = dict(spec=spec, save=save, implementation=implementation)
+    if _paged_few.fits(spec, t, query, pages[0], table):
+        return _paged_few.attend(query, *pages, table, lengths, rows, slopes, **params)
+    is_query = None if rows is None else jax.lax.broadcasted_iota(jnp.int32, (batch, t), 1) < rows[:, None]
+    # What is padding may be anything, NaN too.
+    query = query if is_query is None else jnp.where(is_query[..., None, None], query, 0)
+    starts = t * jnp.arange(batch + 1, dtype=jnp.int32)
+    flat = explicit.reshape(query, batch * t, *query.shape[2:])
+    y, lse = _of_gathered(
+        flat, pages, table, lengths, starts, slopes, most=t, padding=0 if rows is None else t - rows, **params
+    )
+    y, lse = (x if x is None else explicit.reshape(x, batch, t, *x.shape[1:]) for x in (y, lse))
+    if is_query is None:
+        return y, lse
+    y = jnp.where(is_query[..., None, None], y, 0)
+    return y, None if lse is None else jnp.where(is_query[..., None], lse, -jnp.inf)
 
 
-@compiled()
-def _flat(x):
-    return x.reshape(x.size)
+@compiled("most", "spec", "save", "implementation")
+def _prefill(query, pages, table, lengths, starts, slopes, *, most, spec, save, implementation):
+    count = query.shape[0]
+    params = dict(spec=spec, save=save, implementation=implementation)
+    if not _paged_few.fits(spec, most, query, pages[0], table):
+        starts = clipped(starts, count)
+        return _of_gathered(query, pages, table, lengths, starts, slopes, most=most, padding=0, **params)
+    begin, rows = bounds(starts, count)
+    batch = padded(query, begin, rows, most)
+    y, lse = _paged_few.attend(batch, *pages, table, lengths, jnp.minimum(rows, most), slopes, **params)
+    return packed(y, begin, rows, count, 0), None if lse is None else packed(lse, begin, rows, count, -jnp.inf)
 
 
-def _exist(table, pages, n):
-    """Which keys of a sequence have a page, [batch, keys]."""
-    return jnp.repeat((table >= 0) & (table < pages), n, 1)
-
-
-def _is_key(exists, lengths):
-    """Which of these are among the first of each sequence."""
-    return exists & (jax.lax.broadcasted_iota(jnp.int32, exists.shape, 1) < lengths[:, None])
-
-
-@compiled("spec", "pages", "save")
-def _attend(query, k, v, table, lengths, rows, slopes, *, spec, pages, save):
-    batch, size = table.shape[0], table.shape[1] * k.shape[1]
-    exists = _exist(table, pages, k.shape[1])
-    is_key = _is_key(exists, lengths)
-    # What is after the end may be anything, NaN too.
-    # In two steps: of sharded arrays dimensions are split or merged.
-    by_page = (explicit.reshape(x, *table.shape, *x.shape[1:]) for x in (k, v))
-    rows_of = (explicit.reshape(x, batch, size, *x.shape[3:]) for x in by_page)
-    keys = [jnp.where(is_key[..., None, None], x, 0) for x in rows_of]
-    columns = jnp.minimum(lengths, size)
-    x = Operands(query, *keys, None, exists[:, None, None], rows, columns, slopes=slopes)
-    return call(x, spec=spec, alignment="bottom_right", save=save)
-
-
-@compiled("most", "spec", "pages", "save", "implementation")
-def _prefill(query, k, v, table, lengths, starts, slopes, *, most, spec, pages, save, implementation):
-    batch, size = table.shape[0], table.shape[1] * k.shape[1]
-    is_key = _is_key(_exist(table, pages, k.shape[1]), lengths)
-    keys = [explicit.reshape(x, batch * size, *x.shape[2:]) for x in (k, v)]
-    keys = [jnp.where(is_key.reshape(batch * size, 1, 1), x, 0) for x in keys]
+def _of_gathered(query, pages, table, lengths, starts, slopes, *, most, padding, spec, save, implementation):
+    """By `flash_sdpa_varlen`, of keys that are gathered. The last `padding` queries of a sequence, of `most`, are none."""
+    batch, n = table.shape[0], pages[0].shape[1]
+    size = table.shape[1] * n
+    j = jax.lax.broadcasted_iota(jnp.int32, (batch, size), 1)
+    # What is after the end may be anything, NaN too: it is not read.
+    rows = _paged_few.key_rows(table, j, j < lengths[:, None], n) if size else j
+    keys = [_paged_few.taken(x, rows, implementation) for x in pages]
+    keys = [explicit.reshape(x, batch * size, *x.shape[2:]) for x in keys]
     # The last query is at the last key of the table, and so is the last one that there is.
-    after = size - jnp.minimum(lengths, size)
-    at = jax.lax.broadcasted_iota(jnp.int32, (batch, size), 1) + after[:, None]
-    positions = jnp.where(is_key, at, NOWHERE).reshape(batch * size)
+    after = size - jnp.minimum(lengths, size) - padding
+    positions = jnp.where(rows >= 0, j + after[:, None], NOWHERE).reshape(batch * size)
     starts_k = size * jnp.arange(batch + 1, dtype=jnp.int32)
-    arrays = query, *keys, clipped(starts, query.shape[0]), starts_k, slopes, positions
     params = dict(most=(most, size), spec=spec, alignment="bottom_right", save=save, implementation=implementation)
-    return listed(*arrays, **params)
+    return listed(query, *keys, starts, starts_k, slopes, positions, **params)
 
 
 def _queries(drawn, shape, *more):
@@ -256,6 +258,13 @@ _CACHES = (
     draw(6, 3, 2, 8, 8, 4, [[4, 1], [0, 2], [5, 3]], [4, 6, 2]),
     draw(5, 4, 1, 5, 3, 2, [[1, -1, 3], [0, 4, 7]], [11, 12]),
 )
+
+_PARTS = "segment_take", "batch_paged_decode", "flash_sdpa_varlen"
+_OF_FEW = {
+    kind: tuple(dict.fromkeys(t for part in _PARTS[:2] for t in OPS[part].kernels[kind]))
+    for kind in ("forward", "tangent", "backward")
+}
+_OF_MANY = tuple(t for of_kind in OPS["flash_sdpa_varlen"].kernels.values() for t in of_kind)
 
 compose(
     "paged_attention",
@@ -277,7 +286,9 @@ compose(
         "page_table": "numbers of pages are integers", "lengths": "they are integers",
         "query_seq_lengths": "they are integers",
     },
-    made_of=("segment_take",),
+    made_of=_PARTS,
+    kernels=_OF_FEW,
+    sometimes=_OF_MANY,
 )  # fmt: skip
 
 compose(
@@ -297,5 +308,7 @@ compose(
     constant={
         "page_table": "numbers of pages are integers", "lengths": "they are integers", "qo_indptr": "they are integers",
     },
-    made_of=("segment_take", "flash_sdpa_varlen"),
+    made_of=_PARTS,
+    kernels=_OF_FEW,
+    sometimes=_OF_MANY,
 )  # fmt: skip

@@ -80,9 +80,11 @@ def flash_sdpa_varlen(
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: as `flash_sdpa`; no scores are stored. The kernel reads sequences where they are, and a sequence has the same
-    bits alone and next to others; on a GPU, weights of float16 and bfloat16 are rounded to these for their products, whose
-    sums are of float32. Plain JAX computes a batch that is padded to the longest, on CUDA by cuDNN where the two arrays of
+    Precision: as `flash_sdpa`; no scores are stored, except by plain JAX those that take less memory than the keys. The
+    kernel reads sequences where they are, and a sequence has the same bits alone and next to others; on a GPU, weights of
+    float16 and bfloat16 are rounded to these for their products, whose sums are of float32. The kernel multiplies float32
+    as such, plain JAX as `jax_default_matmul_precision` says: by default as TF32 on a GPU, where that is faster and the
+    automatic choice. Plain JAX computes a batch that is padded to the longest, on CUDA by cuDNN where the two arrays of
     lengths are one, or where it is not causal.
 
     Source: flash_attn.flash_attn_varlen_func; flashinfer.BatchPrefillWithRaggedKVCacheWrapper, whose lse has base 2.

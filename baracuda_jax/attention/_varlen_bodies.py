@@ -16,10 +16,19 @@ from ._ragged import bounds, packed, padded
 
 
 def regime(call):
-    """The keys of a sequence at most, the columns of a row, and how many times more queries there are when padded."""
+    """The keys of a sequence at most, the columns of a row, how many times more queries there are when padded, and whether
+    the kernel has tensor cores: times with and without say nothing of each other."""
     *_, rows, _, columns = call.operand("query").shape
     (most, most_keys), sequences = call.params["most"], call.operand("cu_seqlens_q").shape[-1] - 1
-    return {"length": most_keys, "inner": columns, "padding": sequences * most / max(rows, 1)}
+    return {
+        "length": most_keys, "inner": columns, "padding": sequences * most / max(rows, 1),
+        "tensor cores": _has_mma(call.operand("query").dtype, columns, call.operand("value").shape[-1]),
+    }  # fmt: skip
+
+
+def _has_mma(dtype, *columns):
+    """As `has_mma` of ffi/patterns/varlen_mma_cuda.h."""
+    return dtype.itemsize == 2 and all(0 < n <= 128 and n % 8 == 0 for n in columns)
 
 
 def reference(q, k, v, starts_q, starts_k, slopes, positions, **params):
@@ -33,6 +42,9 @@ def _one(q, k, v, starts_q, starts_k, slopes, positions, *, most, spec, alignmen
     batch = (padded(q, begin, rows, most[0]), *(padded(x, begin_k, columns, most[1]) for x in (k, v)))
     at = padded(positions, begin_k, columns, most[1]) if positions.size else None
     x = Operands(*batch, rows=rows, columns=columns, slopes=slopes if biased else None, positions=at)
+    # Scores of few queries take no more memory than the keys: a loop over blocks would only cut what is done at once.
+    if most[0] * (q.shape[-2] // k.shape[-2]) <= k.shape[-1]:
+        spec = spec._replace(block=None)
     y, lse = call(x, spec=spec, alignment=alignment, save=True)
     back = lambda y, fill: packed(y, begin, rows, q.shape[0], fill)
     return back(y, 0), back(lse, -jnp.inf)

@@ -258,6 +258,13 @@ def _packed_attention(sizes, dtype):
     return [attention.varlen(batch, sizes.length, 8, 8, 64, dtype), attention.mixed(4, sizes.length, 8, 8, 64, dtype)]
 
 
+def _wide_attention(sizes, dtype):
+    """Of 16 heads with 128 columns: 16, 4 and one sequences in the largest arrays on a GPU."""
+    rows = max(1, sizes.elements // (16 * 128))
+    length = min(sizes.length, rows)
+    return [attention.varlen(rows // length, length, 16, 16, 128, dtype)]
+
+
 def _of_weights(elements):
     """About square matrices, of whole blocks."""
     weights = 256 * 2 ** max(0, (int(math.log2(elements)) - 16) // 2)
@@ -348,6 +355,7 @@ SPACES = {
     "cache": Space(_caches),
     "decode": Space(_decodings, (64, 1024, 8192)),
     "packed attention": Space(_packed_attention, (128, 1024, 4096), is_batched=False),
+    "wide attention": Space(_wide_attention, (1024, 4096, 16384)),
     "packed": Space(_packed, (1, 4, 16, 64)),
     "unpacked": Space(_unpacked),
     "causal convolution": Space(_causal, (16, 256, 4096)),
