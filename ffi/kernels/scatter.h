@@ -1,7 +1,7 @@
 // What becomes of elements into which others are combined, in their order.
 #pragma once
 
-#include "number.h"
+#include "extreme.h"
 
 namespace baracuda {
 
@@ -19,6 +19,46 @@ struct ScatterSum {
   BARACUDA_HD State first(T) const { return State(0); }
   BARACUDA_HD void combine(State& state, T value, int32_t) const { state += State(value); }
   BARACUDA_HD void write(int64_t i, T x, State state) const { y[i] = T(State(x) + state); }
+};
+
+// The extrema of x and of what comes to it. What is there stays where others tie with it.
+template <class T>
+struct ScatterExtremum {
+  using Element = T;
+  using State = typename Extreme<T>::Value;
+  static constexpr bool starts = true;
+  Extreme<T> order;
+  const T* x;
+  T* y;
+
+  BARACUDA_HD T read(int64_t i) const { return x[i]; }
+  BARACUDA_HD State first(T x) const { return order.value(x); }
+  BARACUDA_HD void combine(State& state, T value, int32_t) const {
+    if (State other = order.value(value); Extreme<T>::beats(other, state)) state = other;
+  }
+  BARACUDA_HD void write(int64_t i, T, State state) const { y[i] = order.number(state); }
+};
+
+// The same, and which item of its row each is, -1 for x's own.
+template <class T>
+struct ScatterArgExtremum {
+  using Element = T;
+  struct State {
+    typename Extreme<T>::Value value;
+    int32_t item;
+  };
+  static constexpr bool starts = true;
+  Extreme<T> order;
+  const T* x;
+  T* y;
+  int32_t* arg;
+
+  BARACUDA_HD T read(int64_t i) const { return x[i]; }
+  BARACUDA_HD State first(T x) const { return {order.value(x), -1}; }
+  BARACUDA_HD void combine(State& state, T value, int32_t item) const {
+    if (auto other = order.value(value); Extreme<T>::beats(other, state.value)) state = {other, item};
+  }
+  BARACUDA_HD void write(int64_t i, T, State state) const { y[i] = order.number(state.value), arg[i] = state.item; }
 };
 
 }  // namespace baracuda
