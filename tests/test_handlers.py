@@ -23,7 +23,7 @@ SLIDE = dict(
 )  # fmt: skip
 MEAN = SLIDE | dict(counts_padding=True, divisor=np.float64(0))
 REVERSE = {"reverse": True}
-DESCENDING, UNIQUE = {"descending": True}, {"unique": True}
+DESCENDING, UNIQUE, WRAPS = {"descending": True}, {"unique": True}, {"wraps": True}
 SCAN = {"reverse": False, "exclusive": False}
 EXTREMUM = {"rank": 2, "is_max": True, "magnitude": False}
 TWICE = {"repeats": np.array([2, 1])}
@@ -344,6 +344,16 @@ def _call(target, operands, out, attributes):
         ("scatter_along: index must be of type", "scatter_along", [Y, Y], (W, S((4, 7), F)), UNIQUE),
         ("scatter_along: the result must be dy's", "scatter_along", [S((4, 3), I), Y], (W, S((5, 7), F)), UNIQUE),
         ("scatter_along: dy must be float16", "scatter_along", [S((4, 3), I), S((4, 3), U)], (W, S((4, 7), U)), UNIQUE),
+        ("scatter_add: index must have the shape of src", "scatter_add", [DATA, S((6, 2), I), DATA], DATA, WRAPS),
+        ("scatter_add: index must be of type", "scatter_add", [DATA, DATA, DATA], DATA, WRAPS),
+        ("scatter_add: src must have the dtype of x", "scatter_add", [DATA, S((6, 3), I), S((6, 3), I)], DATA, WRAPS),
+        ("scatter_add: the result must have the shape of x", "scatter_add", [DATA, S((6, 3), I), DATA], Y, WRAPS),
+        ("scatter_add: x must be index's", "scatter_add", [Y, S((6, 3), I), DATA], Y, WRAPS),
+        ("scatter_add: x must be a float or an integer", "scatter_add", [S((6, 3), jnp.complex64), S((6, 3), I), S((6, 3), jnp.complex64)], S((6, 3), jnp.complex64), WRAPS),
+        ("scatter_max: src must have the dtype of x", "scatter_max", [DATA, S((6, 3), I), S((6, 3), I)], DATA, WRAPS),
+        ("scatter_min: expected one or two results, got 3", "scatter_min", [DATA, S((6, 3), I), DATA], (DATA, S((6, 3), I), DATA), WRAPS),
+        ("scatter_max: the second result must be of type", "scatter_max", [DATA, S((6, 3), I), DATA], (DATA, DATA), WRAPS),
+        ("scatter_min: the second result must have the shape", "scatter_min", [DATA, S((6, 3), I), DATA], (DATA, S((4, 3), I)), WRAPS),
         ("sort: the result must be operand's", "sort", [Y], (W, S((4, 5), F)), DESCENDING),
         ("sort: the result must be operand's", "sort", [Y], (W, DATA), DESCENDING),
         ("sort: the result must have the dtype", "sort", [Y], (W, S((4, 3), I)), DESCENDING),

@@ -186,6 +186,50 @@ def test_sums_are_rounded_once(dtype):
         assert y.tolist() == sent.asarray([n + 1.0], dtype).tolist()
 
 
+@pytest.mark.parametrize("sizes", [(40000, 70), (70, 40000), (2**15 + 1, 2**15 + 1), (2**15, 2**15)], ids=str)
+@pytest.mark.parametrize("name", ["scatter_add", "scatter_max", "scatter_min"])
+def test_rows_of_any_length(name, sizes):
+    """Long ones are combined by segments, others on chip."""
+    count, items = sizes
+    x, src, dy = normal((2, count)), normal((2, items), seed=1), normal((2, count), seed=2)
+    index = RNG.integers(-count - 2, count + 2, (2, items), dtype=np.int32)
+    fun = lambda how: lambda x, src: getattr(bj, name)(x, index, src, implementation=how)
+    got, want = (_everything(fun(how), (x, src), dy) for how in ("native", "xla"))
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        close(a, b, "float64")
+
+
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["scatter_max", "scatter_min"])
+def test_the_gradient_of_an_extreme_that_ties(name, dtype, implementation):
+    """It goes to x's, or else to the first; and to a NaN, of which there are more."""
+    draw = lambda *shape: RNG.choice(
+        [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan], shape, p=[0.2] * 4 + [0.08, 0.08, 0.04]
+    )
+    x, src, index, dy = draw(40, 6), draw(40, 9), RNG.integers(-7, 7, (40, 9)), np.asarray(normal((40, 6), dtype))
+    y, dx, arg = x.copy(), dy.copy(), np.full((40, 6), -1)
+    for row, item in np.ndindex(40, 9):
+        to = index[row, item]
+        if not -6 <= to < 6:
+            continue
+        new, old = src[row, item], y[row, to]
+        is_beyond = new > old if name == "scatter_max" else new < old
+        if is_beyond or np.isnan(new) > np.isnan(old):
+            y[row, to], dx[row, to] = new, 0
+            arg[row, to] = item
+    dsrc = np.zeros((40, 9), dy.dtype)
+    for row, to in np.argwhere(arg >= 0):
+        dsrc[row, arg[row, to]] = dy[row, to]
+    fun = lambda x, src: getattr(bj, name)(x, index, src, implementation=implementation)
+    found, pulled = _everything(fun, (sent.asarray(x, dtype), sent.asarray(src, dtype)), dy)
+    found, is_number = np.asarray(found, np.float32), ~np.isnan(y)
+    np.testing.assert_array_equal(found, y)
+    np.testing.assert_array_equal(np.signbit(found)[is_number], np.signbit(y)[is_number])
+    for a, b in zip(pulled, (dx, dsrc), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_a_source_may_be_larger_and_an_index_smaller():
     index = np.array([[0, 2], [1, 1]])
     src = normal((3, 5))

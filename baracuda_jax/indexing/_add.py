@@ -1,20 +1,34 @@
-"""Elements and slices added at an index, in the order of the elements: each sum is that of a segment."""
+"""Elements and slices added at an index, in the order of the elements. Sums of slices are those of segments."""
 
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks, explicit
+from .._core import checks
 from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
-from .._core.op import compose
+from .._core.op import as_they_are, compose, declare
+from .._core.partition import Partition
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
 from ..segment import segment_sum
-from ._arguments import INDEX, axis_of, cut, draw_index, fits, one_dimensional, operands, positions, source, write_part
-from ._gather import gather, index_select
+from . import _elements
+from ._arguments import (
+    INDEX,
+    axis_of,
+    draw_index,
+    fits,
+    one_dimensional,
+    operands,
+    part_and_positions,
+    part_written,
+    positions,
+    row_labels,
+    source,
+)
+from ._gather import index_select
 
 
 @api
@@ -121,8 +135,9 @@ def scatter_add(
     axis = axis_of(op, x, axis)
     fits(op, x, index, axis)
     src = source(op, x, src, tuple(index.shape))
-    values, at = _vectors(src, index, axis=axis, size=x.shape[axis])
-    return _plus_part(x, segment_sum(values, at, x.shape[axis], implementation=implementation), axis=axis)
+    wraps = index.dtype == "int32"  # as it is: the kernel counts from the end itself
+    part, at = part_and_positions(x, index, axis=axis, mode=None if wraps else "fill")
+    return part_written(x, add_elements(part, at, src, axis=axis - x.ndim, wraps=wraps, implementation=implementation))
 
 
 @api
@@ -135,14 +150,18 @@ def scatter_add_backward(
         index: integers, of dy's rank.
         dy: floats, the cotangent of the result.
         axis: static integer, along which the index is.
-        implementation: "native", "xla" or None; XLA computes it.
+        implementation: "native", "xla" or None.
 
     Returns:
         The cotangents of x and src, of index's shape.
     """
-    dy = checks.array("scatter_add_backward", "dy", dy)
-    checks.dtype("scatter_add_backward", "dy", dy, checks.FLOATS)
-    return dy, gather(dy, index, axis, fill_value=0)
+    op = "scatter_add_backward"
+    dy, index = operands(op, dy, index, checks.FLOATS, name="dy")
+    axis = axis_of(op, dy, axis)
+    fits(op, dy, index, axis)
+    part, at = part_and_positions(dy, index, axis=axis, mode="fill")
+    _, dsrc = add_elements.vjp(at, part, axis=axis - dy.ndim, wraps=False, implementation=implementation)
+    return dy, dsrc
 
 
 def _alpha(op, x, alpha):
@@ -158,22 +177,9 @@ def _rows(src, index, *, axis, size, alpha):
     return rows if alpha == 1 else rows * jnp.asarray(alpha, rows.dtype), positions(index, size)
 
 
-@compiled("axis", "size")
-def _vectors(src, index, *, axis, size):
-    return jnp.moveaxis(wide(src), axis, -1), positions(jnp.moveaxis(index, axis, -1), size)
-
-
 @compiled("axis")
 def _plus(x, sums, *, axis):
     return (wide(x) + jnp.moveaxis(sums, 0, axis)).astype(x.dtype)
-
-
-@compiled("axis")
-def _plus_part(x, sums, *, axis):
-    sums = jnp.moveaxis(sums, -1, axis)
-    part = cut(x, sums.shape, axis)
-    sums = sums if part.shape == x.shape else explicit.whole(sums)
-    return write_part(x, (wide(part) + sums).astype(x.dtype))
 
 
 @compiled("alpha")
@@ -186,28 +192,39 @@ def _case(name, shape, index, low, high, src, **kwargs):
     return Case(name, draw, kwargs)
 
 
-def _declare(public, *cases):
-    compose(
-        public.__name__,
-        family="indexing",
-        category=OpCategory.INDEXING,
-        public=public,
-        cases=cases,
-        dtypes=checks.NUMBERS,
-        operands=("x", "index", "src"),
-        made_of=("segment_sum",),
-        differentiable=("x", "src"),
-        constant=INDEX,
-    )
-
-
-_declare(
-    index_add,
-    _case("rows", (6, 5), (17,), -7, 7, (17, 5)),
-    _case("columns, times a number", (4, 9), (5,), 0, 9, (4, 5), axis=-1, alpha=2),
+compose(
+    "index_add",
+    family="indexing",
+    category=OpCategory.INDEXING,
+    public=index_add,
+    cases=(
+        _case("rows", (6, 5), (17,), -7, 7, (17, 5)),
+        _case("columns, times a number", (4, 9), (5,), 0, 9, (4, 5), axis=-1, alpha=2),
+    ),
+    dtypes=checks.NUMBERS,
+    operands=("x", "index", "src"),
+    made_of=("segment_sum",),
+    differentiable=("x", "src"),
+    constant=INDEX,
 )
-_declare(
-    scatter_add,
-    _case("columns", (5, 7), (5, 19), -8, 8, (5, 19)),
-    _case("a part along the first axis", (8, 4), (6, 3), 0, 8, (6, 3), axis=0),
+add_elements = declare(
+    "scatter_add",
+    family="indexing",
+    category=OpCategory.INDEXING,
+    public=scatter_add,
+    cases=(
+        _case("columns", (5, 7), (5, 19), -8, 8, (5, 19)),
+        _case("a part along the first axis", (8, 4), (6, 3), 0, 8, (6, 3), axis=0),
+    ),
+    dtypes=checks.NUMBERS,
+    operands=("x", "index", "src"),
+    differentiable=("x", "src"),
+    constant=INDEX,
+    residuals=("index",),
+    linear=as_they_are,
+    batched=as_they_are,
+    cut=Partition(row_labels, frozenset("sn")),
+    forward=_elements.SUM_FORWARD,
+    backward=_elements.SUM_BACKWARD,
+    kernels={"forward": ("scatter_add",), "backward": ("take_along",)},
 )

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import checks, explicit
-from .._core.compiled import full
+from .._core.compiled import compiled, full
 
 INDEX = {"index": "an index is an integer"}
 MODES = ("fill", "clip")
@@ -162,11 +162,32 @@ def cut(x, sizes, axis):
     )
 
 
+@compiled("axis", "mode")
+def part_and_positions(x, index, *, axis, mode):
+    """The part of x that an index reaches, and the positions in it, or without a mode the index."""
+    return cut(x, index.shape, axis), index if mode is None else positions(index, x.shape[axis], mode)
+
+
 def write_part(x, part):
     """x with its first elements replaced by a part of its rank."""
     if part.shape == x.shape:
         return part
     return jax.lax.dynamic_update_slice(explicit.whole(x), explicit.whole(part), (0,) * x.ndim)
+
+
+@compiled()
+def part_written(x, part):
+    return write_part(x, part)
+
+
+def row_labels(names, types, params):
+    """How an op is cut that combines elements with rows of x: no row is, since an element may be anywhere in it."""
+
+    def of(name, rank):
+        axis = "n" if name in ("index", "src") else "s"
+        return [axis if i - rank == params["axis"] else f"feature{rank - i}" for i in range(rank)]
+
+    return [of(name, x.ndim) for name, x in zip(names, types, strict=True)]
 
 
 def draw_index(rng, low, high, shape):

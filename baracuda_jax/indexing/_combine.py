@@ -1,4 +1,4 @@
-"""Elements multiplied by, or compared with, others at an index, in the order of the elements: each is a segment's."""
+"""Elements multiplied by, or compared with, others at an index, in their order. Products are those of segments."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,12 +9,27 @@ from .._core import checks, explicit
 from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
-from .._core.op import compose
+from .._core.op import as_they_are, compose, declare
+from .._core.partition import Partition
 from .._core.sku import OpCategory
 from .._core.types import Decorator, Implementation
 from .._core.wide import wide
-from ..segment import segment_max, segment_min, segment_prod
-from ._arguments import INDEX, axis_of, cut, draw_index, fits, operands, positions, source, write_part
+from ..segment import segment_prod
+from . import _extremes
+from ._arguments import (
+    INDEX,
+    axis_of,
+    cut,
+    draw_index,
+    fits,
+    operands,
+    part_and_positions,
+    part_written,
+    positions,
+    row_labels,
+    source,
+    write_part,
+)
 
 _DOC = """
 
@@ -63,7 +78,8 @@ def scatter_mul(
     x: ArrayLike, index: ArrayLike, src: ArrayLike, axis: int = -1, *, implementation: Implementation = None
 ) -> Array:
     """An array with elements along an axis multiplied, at an index for each."""
-    x, values, at, axis = _arguments("scatter_mul", x, index, src, axis)
+    x, index, src, axis = _arguments("scatter_mul", x, index, src, axis)
+    values, at = _vectors(src, index, axis=axis, size=x.shape[axis])
     factors = segment_prod(values, at, x.shape[axis], implementation=implementation)
     return _times(x, factors, axis=axis)
 
@@ -79,9 +95,7 @@ def scatter_max(
     x: ArrayLike, index: ArrayLike, src: ArrayLike, axis: int = -1, *, implementation: Implementation = None
 ) -> Array:
     """An array with elements along an axis raised to others, at an index for each."""
-    x, values, at, axis = _arguments("scatter_max", x, index, src, axis)
-    most = segment_max(values, at, x.shape[axis], implementation=implementation)
-    return _extreme(x, most, axis=axis, is_max=True)
+    return _extreme("scatter_max", x, index, src, axis, implementation)
 
 
 @api
@@ -95,44 +109,36 @@ def scatter_min(
     x: ArrayLike, index: ArrayLike, src: ArrayLike, axis: int = -1, *, implementation: Implementation = None
 ) -> Array:
     """An array with elements along an axis lowered to others, at an index for each."""
-    x, values, at, axis = _arguments("scatter_min", x, index, src, axis)
-    lowest = segment_min(values, at, x.shape[axis], implementation=implementation)
-    return _extreme(x, lowest, axis=axis, is_max=False)
+    return _extreme("scatter_min", x, index, src, axis, implementation)
+
+
+def _extreme(op, x, index, src, axis, implementation):
+    x, index, src, axis = _arguments(op, x, index, src, axis)
+    wraps = index.dtype == "int32"  # as it is: the kernel counts from the end itself
+    part, at = part_and_positions(x, index, axis=axis, mode=None if wraps else "fill")
+    how = dict(axis=axis - x.ndim, wraps=wraps, items=index.shape[axis])
+    return part_written(x, _EXTREMES[op](part, at, src, **how, implementation=implementation))
 
 
 def _arguments(op, x, index, src, axis):
-    """x, and vectors along the axis of what is written and of where."""
     x, index = operands(op, x, index, checks.NUMBERS)
     axis = axis_of(op, x, axis)
     fits(op, x, index, axis)
-    src = source(op, x, src, tuple(index.shape))
-    return x, *_vectors(src, index, axis=axis, size=x.shape[axis], is_wide=op == "scatter_mul"), axis
+    return x, index, source(op, x, src, tuple(index.shape)), axis
 
 
-@compiled("axis", "size", "is_wide")
-def _vectors(src, index, *, axis, size, is_wide):
-    values = wide(src) if is_wide else src
-    return jnp.moveaxis(values, axis, -1), positions(jnp.moveaxis(index, axis, -1), size)
-
-
-def _parts(x, values, axis):
-    """The part of x that an index reaches, and the values as it is laid out."""
-    values = jnp.moveaxis(values, -1, axis)
-    part = cut(x, values.shape, axis)
-    return part, values if part.shape == x.shape else explicit.whole(values)
+@compiled("axis", "size")
+def _vectors(src, index, *, axis, size):
+    """Vectors along the axis of what is written and of where."""
+    return jnp.moveaxis(wide(src), axis, -1), positions(jnp.moveaxis(index, axis, -1), size)
 
 
 @compiled("axis")
 def _times(x, factors, *, axis):
-    part, factors = _parts(x, factors, axis)
+    factors = jnp.moveaxis(factors, -1, axis)
+    part = cut(x, factors.shape, axis)
+    factors = factors if part.shape == x.shape else explicit.whole(factors)
     return write_part(x, (wide(part) * factors).astype(x.dtype))
-
-
-@compiled("axis", "is_max")
-def _extreme(x, values, *, axis, is_max):
-    part, values = _parts(x, values, axis)
-    is_other = (values > part if is_max else values < part) | (jnp.isnan(values) & ~jnp.isnan(part))
-    return write_part(x, jnp.where(is_other, values, part))
 
 
 def _case(name, shape, index, low, high, src, **kwargs):
@@ -146,9 +152,9 @@ def _case(name, shape, index, low, high, src, **kwargs):
     return Case(name, draw, kwargs)
 
 
-def _declare(public, part):
-    compose(
-        public.__name__,
+def _shared(public):
+    """What the declarations share."""
+    return dict(
         family="indexing",
         category=OpCategory.INDEXING,
         public=public,
@@ -158,13 +164,23 @@ def _declare(public, part):
         ),
         dtypes=checks.NUMBERS,
         operands=("x", "index", "src"),
-        made_of=(part,),
         differentiable=("x", "src"),
         constant=INDEX,
         kin="scatter_combine",
     )
 
 
-_declare(scatter_mul, "segment_prod")
-_declare(scatter_max, "segment_max")
-_declare(scatter_min, "segment_min")
+compose("scatter_mul", **_shared(scatter_mul), made_of=("segment_prod",))
+_EXTREMES = {
+    public.__name__: declare(
+        public.__name__,
+        **_shared(public),
+        results=("y", "arg"),
+        residuals=("arg",),
+        batched=as_they_are,
+        cut=Partition(row_labels, frozenset("sn")),
+        **_extremes.bodies(public.__name__),
+        kernels={"forward": (public.__name__,), "tangent": ("take_along",), "backward": ("scatter_along",)},
+    )
+    for public in (scatter_max, scatter_min)
+}

@@ -1,6 +1,7 @@
-"""Elements along an axis, at an index for each: the bodies. The gradient adds up rows of zeros on chip, where these are
-short; others are sums of segments, a segment for each element of x. `axis` counts from the end, and the index has x's sizes
-along the others. It is in [0, size], or, where it `wraps`, of any int32, of which negative ones count from the end."""
+"""Elements along an axis, at an index for each: the bodies, of what takes them and of what adds to them, each the other's
+gradient. Rows are added up on chip, where they are short; others are sums of segments, a segment for each element of x.
+`axis` counts from the end, and the index has x's sizes along the others. It is in [0, size], or, where it `wraps`, of any
+int32, of which negative ones count from the end."""
 
 import math
 
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 
 from .._core.bits import from_bytes
 from .._core.body import Body
+from .._core.kernel import kernel
 from .._core.take_along import take_along
 from .._core.wide import wide
 from ..segment._kernels import reduce
@@ -25,11 +27,11 @@ def labels(names, types, params):
 
 
 def _reference(x, index, *, axis, size, fill, wraps):
-    index = _inside(index, size, wraps)
+    index = inside(index, size, wraps)
     return (along(lambda x, at: take(x, at, from_bytes(fill, x.dtype)), axis, x, index),)
 
 
-def _inside(index, size, wraps):
+def inside(index, size, wraps):
     return positions(index, size) if wraps else index
 
 
@@ -39,19 +41,19 @@ def _native(x, index, *, save=False, axis, size, fill, wraps):
 
 
 def _backward_reference(index, dy, *, axis, size, fill, wraps):
-    index = _inside(index, size, wraps)
+    index = inside(index, size, wraps)
     add = lambda at, dy: jax.ops.segment_sum(wide(dy), at, size).astype(dy.dtype)
     return (along(add, axis, index, dy),)
 
 
 def _backward_native(index, dy, *, axis, size, fill, wraps):
-    index = _inside(index, size, wraps)
-    total = _added if _is_short(size) and _is_short(index.shape[axis]) else _sorted
+    index = inside(index, size, wraps)
+    total = _added if is_short(size) and is_short(index.shape[axis]) else _sorted
     each = lambda dy: total(index, dy, size, axis)
     return (jax.lax.complex(each(dy.real), each(dy.imag)) if jnp.iscomplexobj(dy) else each(dy),)
 
 
-def _is_short(size):
+def is_short(size):
     """Of a row whose sums are made on chip. Longer ones have too few threads for that."""
     return isinstance(size, int) and size <= 2**15
 
@@ -66,5 +68,34 @@ def _sorted(index, dy, size, axis):
     return jnp.moveaxis(reduce("segment_sum", rows, at, [rows.dtype], **how)[0], -1, axis)
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Elements that are added to
+
+
+def _sum_reference(x, index, src, *, axis, wraps):
+    size = x.shape[axis]
+    add = lambda x, at, src: (wide(x) + jax.ops.segment_sum(wide(src), at, size)).astype(x.dtype)
+    return (along(add, axis, x, inside(index, size, wraps), src),)
+
+
+def _sum_native(x, index, src, *, save=False, axis, wraps):
+    size = x.shape[axis]
+    if not (is_short(size) and is_short(index.shape[axis])):
+        return ((wide(x) + _sorted(inside(index, size, wraps), wide(src), size, axis)).astype(x.dtype),)
+    rows, index, src = (jnp.moveaxis(a, axis, -1) for a in (x, index, src))
+    out = jax.ShapeDtypeStruct(rows.shape, rows.dtype)
+    (y,) = kernel("scatter_add", "...n, ...m, ...m -> ...n", rows, index, src, out=[out], wraps=wraps)
+    return (jnp.moveaxis(y, -1, axis),)
+
+
+def _sum_backward(take):
+    def backward(index, dy, *, axis, wraps):
+        return dy, *take(dy, index, axis=axis, size=dy.shape[axis], fill=bytes(dy.dtype.itemsize), wraps=wraps)
+
+    return backward
+
+
 FORWARD = Body(_reference, _native)
 BACKWARD = Body(_backward_reference, _backward_native)
+SUM_FORWARD = Body(_sum_reference, _sum_native)
+SUM_BACKWARD = Body(_sum_backward(_reference), _sum_backward(_native))

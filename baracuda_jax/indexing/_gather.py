@@ -19,13 +19,13 @@ from . import _elements
 from ._arguments import (
     INDEX,
     axis_of,
-    cut,
     draw_index,
     fill_of,
     fits,
     mode_of,
     one_dimensional,
     operands,
+    part_and_positions,
     positions,
 )
 
@@ -98,7 +98,7 @@ def gather(
     mode = mode_of(op, x, axis, mode)
     fill = to_bytes(fill_of(op, x, mode, fill_value), x.dtype)
     wraps = mode == "fill" and index.dtype == "int32"  # as it is: the kernel counts from the end itself
-    part, at = _part(x, index, axis=axis, mode=None if wraps else mode)
+    part, at = part_and_positions(x, index, axis=axis, mode=None if wraps else mode)
     params = dict(axis=axis - x.ndim, size=x.shape[axis], fill=fill, wraps=wraps)
     return take_elements(part, at, **params, implementation=implementation)
 
@@ -178,12 +178,6 @@ def gather_rows(x: ArrayLike, index: ArrayLike, *, implementation: Implementatio
     at = _positions(x, index, axis=0, mode="fill", wraps=False)
     y = take_or_zero(x, at, axis=0, num_segments=x.shape[0], sorted=False, implementation=implementation)
     return _unflat(y, shape=(*index.shape, *x.shape[1:]))
-
-
-@compiled("axis", "mode")
-def _part(x, index, *, axis, mode):
-    """The part of x that an index reaches, and the positions in it, or without a mode the index."""
-    return cut(x, index.shape, axis), index if mode is None else positions(index, x.shape[axis], mode)
 
 
 @compiled("size")

@@ -1,8 +1,7 @@
-// FFI targets that gather elements by an index along an axis, and scatter them by one.
+// The FFI target that gathers elements by an index along an axis.
 #include "../kernels/along.h"
 #include "target.h"
 #include BARACUDA_DRIVER(gather)
-#include BARACUDA_DRIVER(scatter)
 
 #include "elements.h"
 
@@ -70,33 +69,8 @@ ffi::Error take_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer x, f
   });
 }
 
-// index and dy [batches..., items], dx [batches..., count].
-ffi::Error scatter_handler(Device device, ffi::AnyBuffer index, ffi::AnyBuffer dy,
-                           ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> dx, bool unique) {
-  constexpr const char* op = "scatter_along";
-  Checks checks(op);
-  auto in = dy.dimensions(), out = dx->dimensions();
-  checks.same_shape("index", index, "dy", dy)
-      .dtype("index", index, ffi::DataType::S32)
-      .same_dtype("the result", *dx, "dy", dy)
-      .require(in.size() >= 1 && in.size() == out.size() && std::equal(in.begin(), in.end() - 1, out.begin()),
-               "the result must be dy's ", describe(in), " but for the last dimension, got ", describe(out));
-  if (checks.failed()) return checks.error();
-  auto scatter = [&](auto type) {
-    using T = typename decltype(type)::type;
-    ScatterShape shape{product(in, 0, in.size() - 1), out.back(), in.back(), unique};
-    return to_error(op,
-                    scatter_rows(device.executor(*workspace), static_cast<const int32_t*>(index.untyped_data()),
-                                 static_cast<const T*>(dy.untyped_data()), static_cast<T*>(dx->untyped_data()), shape));
-  };
-  if (dy.element_type() == ffi::DataType::S32) return scatter(Type<int32_t>{});
-  return for_float(op, "dy", dy.element_type(), scatter);
-}
-
 BARACUDA_TARGET(take_along, take_handler,
                 operands<2>().Ret<ffi::AnyBuffer>().Attr<Dimensions>("fill").Attr<bool>("wraps"));
-BARACUDA_TARGET(scatter_along, scatter_handler,
-                operands<2>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<bool>("unique"));
 
 }  // namespace
 }  // namespace baracuda

@@ -1,17 +1,40 @@
-// Elements that are put into rows of zeros, on CPU threads: a thread has whole rows, or parts of the elements where no
-// two go to one position.
+// Elements that are put into rows of zeros, or combined in rows, on CPU threads: a thread has whole rows, or parts of
+// the elements where no two go to one position.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
+#include "../kernels/scatter.h"
 #include "sort.h"
 
 namespace baracuda {
 
+// Elements that are combined in their order by positions in rows. A thread has whole rows.
+template <class F>
+Status scatter_combined(const Executor& executor, const F& f, const int32_t* index, const typename F::Element* src,
+                        const ScatterShape& shape) {
+  using T = typename F::Element;
+  using State = typename F::State;
+  parallel_for(executor, shape.rows, shape.count / 4 + shape.items, [&](int64_t row) {
+    int64_t begin = row * shape.count;
+    const int32_t* to = index + row * shape.items;
+    const T* values = src + row * shape.items;
+    constexpr int64_t most = 256;
+    State few[most];
+    std::vector<State> many(shape.count > most ? size_t(shape.count) : 0);
+    State* states = shape.count > most ? many.data() : few;
+    for (int64_t i = 0; i < shape.count; ++i) states[i] = f.first(F::starts ? f.read(begin + i) : T{});
+    for (int64_t j = 0; j < shape.items; ++j)
+      if (int64_t i = shape.position(to[j]); uint64_t(i) < uint64_t(shape.count))
+        f.combine(states[i], values[j], int32_t(j));
+    for (int64_t i = 0; i < shape.count; ++i) f.write(begin + i, F::starts ? T{} : f.read(begin + i), states[i]);
+  });
+  return {};
+}
+
 template <class T>
 Status scatter_rows(Executor executor, const int32_t* index, const T* dy, T* dx, ScatterShape shape) {
-  using Wide = Accumulator<T>;
   constexpr int64_t range = 1 << 14;
   if (shape.rows * shape.count == 0) return {};
   if (shape.unique) {
@@ -33,22 +56,7 @@ Status scatter_rows(Executor executor, const int32_t* index, const T* dy, T* dx,
     });
     return {};
   }
-  parallel_for(executor, shape.rows, shape.count / 4 + shape.items, [&](int64_t row) {
-    T* out = dx + row * shape.count;
-    const int32_t* to = index + row * shape.items;
-    const T* x = dy + row * shape.items;
-    if constexpr (std::is_same_v<T, Wide> || std::is_integral_v<T>) {
-      std::fill_n(out, shape.count, T{});
-      for (int64_t j = 0; j < shape.items; ++j)
-        if (uint32_t(to[j]) < uint64_t(shape.count)) out[to[j]] = T(Wide(out[to[j]]) + Wide(x[j]));
-    } else {
-      std::vector<Wide> sums(size_t(shape.count), Wide(0));
-      for (int64_t j = 0; j < shape.items; ++j)
-        if (uint32_t(to[j]) < uint64_t(shape.count)) sums[size_t(to[j])] += Wide(x[j]);
-      for (int64_t i = 0; i < shape.count; ++i) out[i] = T(sums[size_t(i)]);
-    }
-  });
-  return {};
+  return scatter_combined(executor, ScatterSum<T>{nullptr, dx}, index, dy, shape);
 }
 
 }  // namespace baracuda

@@ -1,12 +1,12 @@
 // Elements that are put into rows of zeros, on a CUDA grid. A row that fits is put together in shared memory, so that
-// it is written from end to end. Those that may have one position are added up (scatter_sums_cuda.h).
+// it is written from end to end. Those that may have one position are added up (scatter_combined_cuda.h).
 #pragma once
 
 #include <algorithm>
 
 #include "../kernels/sort_key.h"
+#include "scatter_combined_cuda.h"
 #include "scatter_parted_cuda.h"
-#include "scatter_sums_cuda.h"
 #include "shared_memory_cuda.h"
 
 namespace baracuda {
@@ -67,7 +67,9 @@ template <class T>
 Status scatter_rows(Executor executor, const int32_t* index, const T* dy, T* dx, ScatterShape shape) {
   using namespace internal;
   if (shape.rows * shape.count == 0) return {};
-  if (!shape.unique) return scatter_added(executor, index, dy, dx, shape);
+  if (!shape.unique)
+    return scatter_combined(executor, ScatterSum<Modular<T>>{nullptr, reinterpret_cast<Modular<T>*>(dx)}, index,
+                            reinterpret_cast<const Modular<T>*>(dy), shape);
   int64_t bytes = shape.count * int64_t(sizeof(T));
   if (bytes >= least_scatter_row && bytes <= most_scatter_row) {
     if (Status status = allow_shared_memory(scatter_by_rows<T>, most_scatter_row); !status.ok()) return status;

@@ -25,10 +25,14 @@ struct SelectShape {
   BARACUDA_HD int64_t rank_row(int64_t row) const { return row / (rows / rank_rows); }
 };
 
-// `items` elements of each row go to positions among `count`; `unique` promises that no two go to one.
+// `items` elements of each row go to positions among `count`; `unique` promises that no two go to one. To negative
+// positions `added` is added: `count` where these count from the end, else 0.
 struct ScatterShape {
   int64_t rows, count, items;
   bool unique;
+  int32_t added = 0;
+
+  BARACUDA_HD int64_t position(int32_t to) const { return to < 0 ? to + added : to; }
 };
 
 }  // namespace baracuda

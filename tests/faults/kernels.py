@@ -213,6 +213,11 @@ def negative_ids_count_from_the_end():
     return of_kernel("bincount", operands=wrapped)
 
 
+@planted(VALUE, op="scatter_add", tier="changed", case="columns", dtype="float32")
+def negative_positions_are_dropped():
+    return of_kernel("scatter_add", attributes=lambda **_: {"wraps": False})
+
+
 @planted("test_segment.test_empty_value", op="segment_max", tier="changed", name="max")
 def empty_segments_are_zero():
     return of_kernel("segment_max", attributes=lambda **_: {"empty_bits": 0})
