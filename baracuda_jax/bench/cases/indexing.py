@@ -47,6 +47,17 @@ def written(op, rows, columns, dtype, index, plain, torch):
     )  # fmt: skip
 
 
+def combined(rows, columns, dtype):
+    """Rows that half as many items each are added to, or compared with."""
+    some = (rows, columns // 2)
+    for name, theirs in (("add", "sum"), ("max", "amax"), ("min", "amin")):
+        yield written(
+            f"scatter_{name}", rows, columns, dtype, some,
+            lambda x, i, src, name=name: getattr(x.at[jnp.arange(x.shape[0])[:, None], i], name)(src),
+            lambda torch, x, i, src, theirs=theirs: torch.scatter_reduce(x, 1, i.long(), src, theirs),
+        )  # fmt: skip
+
+
 def masked(rows, columns, dtype):
     return Benchmark(
         "masked_fill", f"[{rows}, {columns}]", dtype,
@@ -85,19 +96,10 @@ def benchmarks(size):
             lambda torch, x, i, src: torch.scatter(x, 1, i.long(), src),
         )  # fmt: skip
         yield written(
-            "scatter_add", rows, columns, dtype, some, lambda x, i, src, at=at: at(x, i).add(src),
-            lambda torch, x, i, src: torch.scatter_add(x, 1, i.long(), src),
-        )  # fmt: skip
-        yield written(
             "scatter_mul", rows, columns, dtype, some, lambda x, i, src, at=at: at(x, i).multiply(src),
             lambda torch, x, i, src: torch.scatter_reduce(x, 1, i.long(), src, "prod"),
         )  # fmt: skip
-        for name, theirs in (("max", "amax"), ("min", "amin")):
-            yield written(
-                f"scatter_{name}", rows, columns, dtype, some,
-                lambda x, i, src, at=at, name=name: getattr(at(x, i), name)(src),
-                lambda torch, x, i, src, theirs=theirs: torch.scatter_reduce(x, 1, i.long(), src, theirs),
-            )  # fmt: skip
+        yield from combined(rows, columns, dtype)
         yield written(
             "index_add", rows, columns, dtype, (rows,), lambda x, i, src: x.at[i].add(src),
             lambda torch, x, i, src: torch.index_add(x, 0, i, src),

@@ -311,6 +311,11 @@ def _chunks(sizes, dtype):
     return [state_space.chunk_scan((max(1, heads // 16), sizes.length, min(16, heads), 64, 64), dtype)]
 
 
+def _indexed(sizes, dtype):
+    matrix = _matrix(sizes.elements)
+    return [indexing.gathered(*matrix, dtype), *indexing.combined(*matrix, dtype)]
+
+
 def _small_matrices(sizes, dtype):
     """So many matrices (`inner`) of `length` rows, but no more than fit."""
     n = sizes.length
@@ -347,7 +352,7 @@ SPACES = {
     "quantize": Space(_quantizations),
     "search": Space(_searches),
     "ids": Space(_ids, dtypes=("int32",)),
-    "index": Space(lambda sizes, dtype: [indexing.gathered(*_matrix(sizes.elements), dtype)]),
+    "index": Space(_indexed),
     "lattice": Space(_sequences),
     "nonzero": Space(lambda sizes, dtype: [unique.positions(sizes.elements)], dtypes=("float32",)),
     "unique": Space(_distinct, dtypes=("float32", "int32")),
