@@ -78,6 +78,13 @@ def _gathered():
     yield Sharded("gather", "the index", fun, (_float(8, 5), index), (P(), COLUMNS), COLUMNS, 1)
 
 
+def _scattered():
+    index = np.random.default_rng(7).integers(0, 5, (8, 4), np.int32)
+    for op in ("scatter_add", "scatter_max", "scatter_min"):
+        fun = lambda x, src, index, op=op: getattr(bj, op)(x, index, src, implementation="native")
+        yield Sharded(op, "rows", fun, (_float(8, 5), _float(8, 4), index), (ROWS, ROWS, ROWS), ROWS, 2)
+
+
 def _aligned():
     fun = lambda x, targets: bj.ctc_loss(x, targets, reduction="none", implementation="native")
     targets = np.random.default_rng(0).integers(1, 5, (8, 2)).astype(np.int32)
@@ -646,6 +653,7 @@ def _all():
     yield from _taken()
     yield from _indexed()
     yield from _gathered()
+    yield from _scattered()
     yield from _aligned()
     yield from _state_space()
     yield from _depthwise()

@@ -9,7 +9,6 @@ import xml.etree.ElementTree as xml
 import pytest
 
 import baracuda_jax
-from baracuda_jax.bench import results
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/**/*.md")])
@@ -24,11 +23,11 @@ def headline():
 
 
 def test_the_chart_is_that_of_the_results(headline):
-    assert headline.CHART.read_text() == headline.draw(results.read(headline.RESULTS)), "run benchmarks/headline.py"
+    assert headline.CHART.read_text() == headline.draw(headline.read()), "run benchmarks/headline.py"
 
 
 def test_the_chart_has_a_labeled_bar_for_each_time(headline):
-    found = results.read(headline.RESULTS)
+    found = headline.read()
     drawn = xml.fromstring(headline.draw(found))
     of = lambda tag: drawn.iter(f"{{http://www.w3.org/2000/svg}}{tag}")
     times = [value for _, _, by_program in headline.rows(found) for value in by_program.values()]
@@ -50,7 +49,7 @@ def test_times_in_the_readme_are_those_of_the_results(headline):
     """Of `segment_sum` in bfloat16, next to the issue that they answer."""
     over = {
         row["variant"]: f"{row['native_ms'] / row['floor_ms']:.2f}"
-        for row in results.read(headline.RESULTS)["rows"]
+        for row in headline.read()["rows"]
         if (row["op"], row["pass"], row["dtype"]) == ("segment_sum", "forward", "bfloat16") and not row["even"]
     }
     text = " ".join((ROOT / "README.md").read_text().split())
