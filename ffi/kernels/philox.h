@@ -7,6 +7,12 @@
 
 #include "number.h"
 
+#ifdef __CUDACC__
+#define BARACUDA_UNROLL _Pragma("unroll")
+#else
+#define BARACUDA_UNROLL
+#endif
+
 namespace baracuda {
 
 struct PhiloxWords {
@@ -46,7 +52,7 @@ struct PhiloxStream {
 
   BARACUDA_HD PhiloxWords block(uint64_t index) const {
     uint32_t a = uint32_t(index), b = uint32_t(index >> 32), c = upper0, d = upper1;
-#pragma unroll
+    BARACUDA_UNROLL
     for (int round = 0; round < philox_rounds; ++round)
       philox_round(a, b, c, d, philox_key0(key0, round), philox_key1(key1, round));
     return {{a, b, c, d}};
@@ -58,17 +64,17 @@ struct PhiloxStream {
     constexpr int words = 4 * blocks;
     first += start;
     uint32_t shift = uint32_t(first % 16), w[words + 4];
-#pragma unroll
+    BARACUDA_UNROLL
     for (int i = 0; i < blocks; ++i) memcpy(w + 4 * i, block(first / 16 + i).word, 16);
     if (shift != 0) {
       memcpy(w + words, block(first / 16 + blocks).word, 16);
       uint32_t bits = 8 * (shift % 4);
       // Indices are known to the compiler, so that all are registers.
-#pragma unroll
+      BARACUDA_UNROLL
       for (int i = 0; i < words + 3; ++i) w[i] = shift & 4 ? w[i + 1] : w[i];
-#pragma unroll
+      BARACUDA_UNROLL
       for (int i = 0; i < words + 2; ++i) w[i] = shift & 8 ? w[i + 2] : w[i];
-#pragma unroll
+      BARACUDA_UNROLL
       for (int i = 0; i < words; ++i) w[i] = uint32_t((uint64_t(w[i + 1]) << 32 | w[i]) >> bits);
     }
     memcpy(to, w, 4 * words);
@@ -108,3 +114,5 @@ BARACUDA_HD Draw draw_of(const uint32_t* words) {
 }
 
 }  // namespace baracuda
+
+#undef BARACUDA_UNROLL

@@ -1,8 +1,11 @@
 // The FFI target of sorts of arrays [batches..., count] along the last dimension.
-#include "handlers/target.h"
-#include BARACUDA_DRIVER(sort)
+#include "sort.h"
 
 namespace baracuda {
+
+#define BARACUDA_SORT_ELSEWHERE(T) extern BARACUDA_SORT(T)
+BARACUDA_WIDE_KEYS(BARACUDA_SORT_ELSEWHERE)
+
 namespace {
 
 bool same_batches(Dimensions x, Dimensions y) {

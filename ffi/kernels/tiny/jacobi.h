@@ -69,7 +69,7 @@ template <class Team, class Size, class S, class... Matrix>
 BARACUDA_HD void sort(Team team, Size n, const View<S>& values, const Columns<Matrix>&... columns) {
   for (int round = 0; round < n; ++round) {
     auto sort_pairs = [&](auto parity) {
-      auto exchange_columns = [&](const auto& some) {
+      [[maybe_unused]] auto exchange_columns = [&](const auto& some) {
         team.each(0, some.rows, [&](int i) {
           loop(n, 0, n, [&](int j) {
             if (j % 2 != parity || j + 1 >= n) return;
