@@ -18,8 +18,8 @@ DROPS = (None, "drop", "fill", "promise_in_bounds", *(
     jax.lax.GatherScatterMode.FILL_OR_DROP, jax.lax.GatherScatterMode.PROMISE_IN_BOUNDS))  # fmt: skip
 
 
-def _segment(op, data, segment_ids, num_segments, indices_are_sorted, rest, mode, **more):
-    """`rest` are the arguments that only JAX's function takes."""
+def _kernel(op, data, segment_ids, num_segments, indices_are_sorted, rest, mode):
+    """Our function of (data, segment_ids); `rest` are the arguments that only JAX's function takes."""
     if not is_unset(*rest) or mode not in DROPS or not isinstance(indices_are_sorted, bool):
         return NotImplemented
     if not takes(op, data) or not is_array(segment_ids, INTEGERS):
@@ -32,23 +32,36 @@ def _segment(op, data, segment_ids, num_segments, indices_are_sorted, rest, mode
         num_segments = int(np.max(segment_ids)) + 1
     if not is_integer(num_segments) or num_segments < 1:
         return NotImplemented
-    return getattr(bj, op)(data, segment_ids, num_segments, indices_are_sorted=indices_are_sorted, **more)
+    return functools.partial(getattr(bj, op), num_segments=num_segments, indices_are_sorted=indices_are_sorted)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
-def _with_initial(y, segment_ids, initial):
+def _segment(op, data, segment_ids, *rest):
+    of = _kernel(op, data, segment_ids, *rest)
+    return of if of is NotImplemented else of(data, segment_ids)
+
+
+def _extremum(op, initial, data, segment_ids, *rest):
+    of = _kernel(op, data, segment_ids, *rest)
+    if of is NotImplemented:
+        return of
+    of = functools.partial(of, ties="split")
+    return _with_initial(of, initial, data, segment_ids) if is_float(data) else of(data, segment_ids)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _with_initial(of, initial, data, segment_ids):
     """Extrema of segments, with the derivative of jax.ops: its scatter starts from `initial`, which ties with the rows of a
     segment in which all are infinite, and a segment with NaN has no gradient."""
-    return y
+    return of(data, segment_ids)
 
 
 @_with_initial.defjvp
-def _with_initial_jvp(initial, primals, tangents):
-    y, segment_ids = primals
-    rows = bj.bincount(segment_ids, length=y.shape[0]).astype(y.dtype)
-    rows = rows.reshape(-1, *(1,) * (y.ndim - 1))
-    part = jnp.where(jnp.isnan(y), 0, jnp.where(y == initial, rows / (rows + 1), 1)).astype(y.dtype)
-    return y, tangents[0] * part
+def _with_initial_jvp(of, initial, primals, tangents):
+    data, segment_ids = primals
+    of_data = lambda data: of(data, segment_ids, return_residuals=True)
+    (y, ties), (tangent, _) = jax.jvp(of_data, (data,), tangents[:1])
+    part = jnp.where(jnp.isnan(y), 0, jnp.where(y == initial, ties / (ties + 1), 1)).astype(y.dtype)
+    return y, tangent * part
 
 
 @mirror(jax.ops, jax.ops.segment_sum, "segment_sum")
@@ -98,8 +111,7 @@ def segment_max(
 ):
     """As jax.ops.segment_max; native for real data with one id a row, without buckets and mode="clip"."""
     rest = bucket_size, out_sharding
-    y = _segment("segment_max", data, segment_ids, num_segments, indices_are_sorted, rest, mode, ties="split")
-    return y if y is NotImplemented or not is_float(y) else _with_initial(y, segment_ids, -jnp.inf)
+    return _extremum("segment_max", -jnp.inf, data, segment_ids, num_segments, indices_are_sorted, rest, mode)
 
 
 @mirror(jax.ops, jax.ops.segment_min, "segment_min_split")
@@ -115,5 +127,4 @@ def segment_min(
 ):
     """As jax.ops.segment_min; native for real data with one id a row, without buckets and mode="clip"."""
     rest = bucket_size, out_sharding
-    y = _segment("segment_min", data, segment_ids, num_segments, indices_are_sorted, rest, mode, ties="split")
-    return y if y is NotImplemented or not is_float(y) else _with_initial(y, segment_ids, jnp.inf)
+    return _extremum("segment_min", jnp.inf, data, segment_ids, num_segments, indices_are_sorted, rest, mode)

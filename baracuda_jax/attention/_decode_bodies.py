@@ -163,7 +163,7 @@ def _add_up(by_segment):
 
 def _plain_sum(x, ids, axis, count):
     return _references.reduce_by(
-        lambda x, ids: jax.ops.segment_sum(x, ids, count), x, ids, axis=axis, num_segments=count, empty_bits=0
+        lambda x, ids: jax.ops.segment_sum(x, ids, count), 0, x, ids, axis=axis, num_segments=count, empty_bits=0
     )
 
 

@@ -217,16 +217,16 @@ def _declare_extremum(name, public, extremum):
     )
 
 
-def _declare_split(name, public, extremum):
+def _declare_split(name, public, extremum, identity):
     """The tangent is a sum of segments."""
 
     def reference(data, ids, **params):
         y = reduce_by(
             lambda x, i: _best(extremum, not jnp.issubdtype(x.dtype, jnp.inexact), x, i, params["num_segments"]),
-            data, ids, **params,
+            identity(data.dtype), data, ids, **params,
         )  # fmt: skip
         ties = same(data, take(y, ids, **params)).astype(jnp.float32)
-        return y, reduce_by(add(params), ties, ids, **{**params, "empty_bits": 0})
+        return y, reduce_by(add(params), 0, ties, ids, **{**params, "empty_bits": 0})
 
     def add(params):
         return lambda x, i: jax.ops.segment_sum(x, i, params["num_segments"])
@@ -243,7 +243,7 @@ def _declare_split(name, public, extremum):
         return reduce("segment_sum", x, ids, [x.dtype], **params)[0]
 
     def sum_reference(x, ids, **params):
-        return reduce_by(add(params), x, ids, **params)
+        return reduce_by(add(params), 0, x, ids, **params)
 
     def backward_reference(data, ids, y, ties, dy, **params):
         part = (wide(dy) / jnp.maximum(ties, 1).astype(wide(dy).dtype)).astype(dy.dtype)
@@ -276,5 +276,5 @@ def _declare_split(name, public, extremum):
 
 _max = _declare_extremum("segment_max", segment_max, jax.ops.segment_max)
 _min = _declare_extremum("segment_min", segment_min, jax.ops.segment_min)
-_max_split = _declare_split("segment_max", segment_max, jax.ops.segment_max)
-_min_split = _declare_split("segment_min", segment_min, jax.ops.segment_min)
+_max_split = _declare_split("segment_max", segment_max, jax.ops.segment_max, lowest)
+_min_split = _declare_split("segment_min", segment_min, jax.ops.segment_min, highest)

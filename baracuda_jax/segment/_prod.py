@@ -109,10 +109,10 @@ def _prod_reference(data, ids, **params):
     is_zero = data == 0
     factors = jnp.where(is_zero, 1, wide(data))
     one = bits_of("segment_prod", 1, factors.dtype)
-    product = reduce_by(multiply, factors, ids, **{**params, "empty_bits": one})
+    product = reduce_by(multiply, 1, factors, ids, **{**params, "empty_bits": one})
     add = lambda x, i: jax.ops.segment_sum(x, i, params["num_segments"])
-    zeros = reduce_by(add, is_zero.astype(jnp.int32), ids, **{**params, "empty_bits": 0})
-    y = reduce_by(multiply, data, ids, **params)
+    zeros = reduce_by(add, 0, is_zero.astype(jnp.int32), ids, **{**params, "empty_bits": 0})
+    y = reduce_by(multiply, 1, data, ids, **params)
     return y, product, jnp.minimum(zeros, 2).astype(jnp.uint8)
 
 

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from .._core.bits import from_bits
+from .._core.bits import from_bits, to_bits
 from .._core.wide import wide
 from .._core.within import within
 
@@ -39,11 +39,14 @@ def count(ids, num_segments):
     return per_batch(count, ids.ndim - 1)(ids)
 
 
-def reduce_by(fun, data, ids, *, axis, num_segments, empty_bits, **_):
-    """fun(rows in a wide dtype, segments) by batch, with `empty_value` for segments without rows."""
+def reduce_by(fun, identity, data, ids, *, axis, num_segments, empty_bits, **_):
+    """fun(rows in a wide dtype, segments) by batch, with `empty_value` for segments without rows, of which fun makes
+    `identity`."""
 
     def one(data, ids):
         y = fun(wide(data), segment_or_last(ids, num_segments)).astype(data.dtype)
+        if empty_bits == to_bits(identity, data.dtype):
+            return y
         empty = column(count(ids, num_segments) == 0, y)
         return jnp.where(empty, from_bits(empty_bits, data.dtype), y)
 

@@ -60,7 +60,7 @@ def _sum_native(data, ids, *, save, **params):
 
 
 def _sum_reference(data, ids, **params):
-    return (reduce_by(lambda x, i: jax.ops.segment_sum(x, i, params["num_segments"]), data, ids, **params),)
+    return (reduce_by(lambda x, i: jax.ops.segment_sum(x, i, params["num_segments"]), 0, data, ids, **params),)
 
 
 _sum = declare_with_index(

@@ -101,7 +101,7 @@ def _native(x, ids, *, save=False, **params):
 
 def _backward_reference(ids, dy, **params):
     add = lambda x, i: jax.ops.segment_sum(x, i, params["num_segments"])
-    return (reduce_by(add, dy, ids, **params, empty_bits=0),)
+    return (reduce_by(add, 0, dy, ids, **params, empty_bits=0),)
 
 
 def _backward_native(ids, dy, *, fill, **params):
