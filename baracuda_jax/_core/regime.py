@@ -35,11 +35,11 @@ def by_rows(call):
 
 
 def by_entries(call):
-    """Rows that entries name and segments reduce: the number of entries, the length of a row, to how many bytes it is
-    aligned, and whether the segments are sorted."""
-    inner = math.prod(call.largest.shape[call.params["axis"] + 1 :])
+    """Rows that entries name and segments reduce: the number of entries, the length of the longest row, to how many bytes it
+    is aligned, and whether the segments are sorted."""
+    inner = max(math.prod(operand.shape[call.params["axis"] + 1 :]) for operand in call.operands)
     entries = call.operand("receivers").shape[-1]
-    aligned_to = aligned(inner, call.largest.dtype)
+    aligned_to = aligned(inner, call.dtype)
     return {
         "length": entries,
         "inner": inner,
@@ -73,10 +73,11 @@ def by_boxes(call):
 
 
 def by_samples(call):
-    """Positions in images: their number in one image, and the channels."""
+    """Positions in images: their number in one image, the channels, and the elements that are read for each."""
     grid = call.operand("grid").shape
     rank = grid[-1]
-    return {"length": math.prod(grid[-rank - 1 : -1]), "inner": call.operand("x").shape[-rank - 1]}
+    taps = {"nearest": 1, "bilinear": 2, "bicubic": 4}[call.params["mode"]] ** rank
+    return {"length": math.prod(grid[-rank - 1 : -1]), "inner": call.operand("x").shape[-rank - 1], "taps": taps}
 
 
 def by_coordinates(call):
@@ -94,9 +95,9 @@ def by_regions(call):
 
 
 def by_matrices(call):
-    """Small matrices: the longer side of one, and how many there are."""
+    """Small matrices: the longer side of one, how many there are, and whether they are those of which JAX has formulas."""
     shape = call.operands[0].shape
-    return {"length": max(shape[-2:]), "matrices": math.prod(shape[:-2])}
+    return {"length": max(shape[-2:]), "matrices": math.prod(shape[:-2]), "tiny": max(shape[-2:]) <= 3}
 
 
 def by_bins(call):

@@ -330,7 +330,7 @@ ROWS = (16, 256, 4096, 2**16, 2**25)
 MATRICES = 2**21  # elements of small matrices
 ODD = (35, 357, 1867)  # rows that are not aligned
 SPACES = {
-    "normalization": Space(_normalizations, ROWS, ODD),
+    "normalization": Space(_normalizations, (*ROWS, 2**14), ODD),
     "groups": Space(_groups, (49, 256, 4096, 2**16), (357, 1867), (1, 16)),
     "segment": Space(_segments, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
     "graph": Space(_graphs, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
