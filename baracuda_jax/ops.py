@@ -19,7 +19,7 @@ DROPS = (None, "drop", "fill", "promise_in_bounds", *(
 
 
 def _kernel(op, data, segment_ids, num_segments, indices_are_sorted, rest, mode):
-    """Our function of (data, segment_ids); `rest` are the arguments that only JAX's function takes."""
+    """The function of (data, segment_ids), or NotImplemented; `rest` are the arguments that only JAX's function takes."""
     if not is_unset(*rest) or mode not in DROPS or not isinstance(indices_are_sorted, bool):
         return NotImplemented
     if not takes(op, data) or not is_array(segment_ids, INTEGERS):

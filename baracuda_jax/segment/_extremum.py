@@ -138,22 +138,13 @@ def segment_min_backward(
     return _extremum_backward("segment_min_backward", _min, segment_ids, arg, dy, indices_are_sorted, implementation)
 
 
-def _best(extremum, is_nan_free, data, ids, num_segments):
-    """The extreme value of each segment, NaN if any; ids in [0, num_segments]."""
-    y = extremum(data, ids, num_segments)
-    if is_nan_free:
-        return y
-    any_nan = jax.ops.segment_max(jnp.isnan(data).astype(jnp.int32), ids, num_segments) > 0
-    return jnp.where(any_nan, jnp.nan, y)
-
-
 def _arg(extremum, data, ids, *, axis, num_segments, **_):
     """The lowest row with the extreme value; the number of rows where there is none."""
     rows = data.shape[axis]
 
     def one(data, ids):
         ids = segment_or_last(ids, num_segments)
-        best = _best(extremum, not jnp.issubdtype(data.dtype, jnp.inexact), data, ids, num_segments)
+        best = extremum(data, ids, num_segments)
         best = jnp.concatenate([best, jnp.zeros((1, *best.shape[1:]), best.dtype)])[ids]
         row = jnp.where(same(data, best), column(jnp.arange(rows, dtype=index_dtype(rows)), data), rows)
         return jnp.minimum(jax.ops.segment_min(row, ids, num_segments), rows)
@@ -221,10 +212,7 @@ def _declare_split(name, public, extremum, identity):
     """The tangent is a sum of segments."""
 
     def reference(data, ids, **params):
-        y = reduce_by(
-            lambda x, i: _best(extremum, not jnp.issubdtype(x.dtype, jnp.inexact), x, i, params["num_segments"]),
-            identity(data.dtype), data, ids, **params,
-        )  # fmt: skip
+        y = reduce_by(lambda x, i: extremum(x, i, params["num_segments"]), identity(data.dtype), data, ids, **params)
         ties = same(data, take(y, ids, **params)).astype(jnp.float32)
         return y, reduce_by(add(params), 0, ties, ids, **{**params, "empty_bits": 0})
 
