@@ -281,7 +281,9 @@ Status resample_in_rows(const Executor& executor, const ResamplePlane<Sum>& shap
   return resample_is_narrow(elements, threads) ? launch(int32_t(0)) : launch(int64_t(0));
 }
 
-// Fewer threads than this have a row each.
+// Rows of one tap that a thread has, unless there are fewer threads than some. Of more taps it has one, which is
+// several rows of x.
+inline constexpr int resample_rows_each = 4;
 inline constexpr int64_t enough_resampled = 132 * 1024;
 
 // Whether rows of y have rows of x of their own, or share whole ones.
@@ -316,11 +318,14 @@ template <class Sum, class T, class U>
 Status resample(const Executor& executor, const ResamplePlane<Sum>& shape, const T* x, U* y) {
   constexpr int along = internal::resample_lanes<16, T, U>, across = internal::resample_lanes<8, T, U>;
   return for_taps(shape, [&](auto count) {
-    constexpr int K = count.value, run = along / K > 0 ? along / K : 1, R = K > 2 ? 2 : 4;
+    constexpr int K = count.value, run = along / K > 0 ? along / K : 1;
     if (internal::has_separate_rows<K>(shape) && shape.columns.out % run == 0) {
-      int64_t threads = shape.outer * ceil_div(shape.rows.out, R) * (shape.columns.out / run);
-      if (threads < internal::enough_resampled) return internal::resample_in_rows<K, 1, run>(executor, shape, x, y);
-      return internal::resample_in_rows<K, R, run>(executor, shape, x, y);
+      if constexpr (K == 1) {
+        constexpr int R = internal::resample_rows_each;
+        int64_t threads = shape.outer * ceil_div(shape.rows.out, R) * (shape.columns.out / run);
+        if (threads >= internal::enough_resampled) return internal::resample_in_rows<1, R, run>(executor, shape, x, y);
+      }
+      return internal::resample_in_rows<K, 1, run>(executor, shape, x, y);
     }
     if (shape.inner == 1 && shape.columns.out % across == 0)
       return internal::resample_in_strips<count.value, across, true>(executor, shape, x, y);

@@ -129,7 +129,8 @@ bool are_known_windows(const Executor& executor, const Reducer& reducer, const W
     if (!along.is(shape, 1) || !across.is(shape, 2)) return false;
     if (ceil_div(shape.out[2], V) * middle > shape.in[2]) return false;
     if constexpr (decltype(along)::size > 1) {
-      using R = Constant<window_rows_each>;
+      // Where windows begin at each row, more of them share one.
+      using R = Constant<decltype(along)::stride == 1 ? 4 : 2>;
       int64_t threads = shape.batches * shape.out[0] * ceil_div(shape.out[1], R::value) * ceil_div(shape.out[2], V);
       if (threads >= enough_known_threads) return launch(R{}, along, across);
     }
