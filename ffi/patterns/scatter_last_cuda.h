@@ -30,15 +30,28 @@ struct LastTiles {
         tiles(ceil_div(shape.count, length)) {}
 };
 
-// The numbers of a row's last items at positions [begin, begin + size), in shared memory; -1 for none.
+// Has elements that are read later brought to the second-level cache.
+template <class T>
+__device__ void prefetch_elements(const T* from, int64_t count) {
+  constexpr int sector = 32 / int(sizeof(T));
+  for (int64_t i = int64_t(threadIdx.x) * sector; i < count; i += last_block * sector)
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(from + i));
+}
+
+// The numbers of a row's last items at positions [begin, begin + size), in shared memory; -1 for none. The first items
+// are on their way while that is filled.
 __device__ inline void find_last(const int32_t* to, int64_t items, int64_t begin, int size, int32_t* last) {
-  for (int i = threadIdx.x; i < size; i += last_block) last[i] = -1;
-  __syncthreads();
-  constexpr int ahead = 4;
-  for (int64_t first = threadIdx.x; first < items; first += ahead * last_block) {
-    int32_t at[ahead];
+  constexpr int ahead = 8;
+  int32_t at[ahead];
+  auto read = [&](int64_t first) {
 #pragma unroll
     for (int k = 0; k < ahead; ++k) at[k] = first + k * last_block < items ? to[first + k * last_block] : -1;
+  };
+  read(threadIdx.x);
+  for (int i = threadIdx.x; i < size; i += last_block) last[i] = -1;
+  __syncthreads();
+  for (int64_t first = threadIdx.x; first < items; first += ahead * last_block) {
+    if (first >= ahead * last_block) read(first);
 #pragma unroll
     for (int k = 0; k < ahead; ++k)
       if (at[k] >= begin && at[k] - begin < size) atomicMax(last + (at[k] - begin), int32_t(first + k * last_block));
@@ -64,11 +77,19 @@ __global__ void __launch_bounds__(last_block, last_blocks_at_once)
   for (int64_t task = blockIdx.x; task < shape.rows * grid.tiles; task += gridDim.x) {
     int64_t row = task / grid.tiles, begin = (task - row * grid.tiles) * grid.length;
     int size = int(shape.count - begin < grid.length ? shape.count - begin : grid.length);
-    find_last(index + row * shape.items, shape.items, begin, size, last);
     const T* from = x + row * shape.items;
     T* to = y + row * shape.count + begin;
-    for (int i = threadIdx.x * V; i < size; i += last_block * V) {
-      store<V>(to + i, items_of(from, load<V>(last + i)));
+    prefetch_elements(from, shape.items);
+    find_last(index + row * shape.items, shape.items, begin, size, last);
+    constexpr int together = V > 4 ? 1 : 2, step = last_block * V;
+    for (int first = threadIdx.x * V; first < size; first += together * step) {
+      Vector<T, V> values[together];
+#pragma unroll
+      for (int k = 0; k < together; ++k)
+        if (first + k * step < size) values[k] = items_of(from, load<V>(last + first + k * step));
+#pragma unroll
+      for (int k = 0; k < together; ++k)
+        if (first + k * step < size) store<V>(to + first + k * step, values[k]);
     }
     __syncthreads();
   }
@@ -85,8 +106,10 @@ __global__ void __launch_bounds__(last_block, last_blocks_at_once)
     int64_t row = task / grid.tiles, begin = (task - row * grid.tiles) * grid.length;
     int size = int(shape.count - begin < grid.length ? shape.count - begin : grid.length);
     const int32_t* to = index + row * shape.items;
-    find_last(to, shape.items, begin, size, last);
     const T* from = dy + row * shape.count;
+    // Where there is an item for most sectors, all are read.
+    if (shape.items * 8 >= shape.count) prefetch_elements(from + begin, size);
+    find_last(to, shape.items, begin, size, last);
     T* mine = dx + row * shape.items;
     constexpr int ahead = 4;
     for (int64_t first = threadIdx.x; first < shape.items; first += ahead * last_block) {
