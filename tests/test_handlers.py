@@ -358,6 +358,8 @@ def _call(target, operands, out, attributes):
         ("scatter_min: expected one or two results, got 3", "scatter_min", [DATA, S((6, 3), I), DATA], (DATA, S((6, 3), I), DATA), WRAPS),
         ("scatter_max: the second result must be of type", "scatter_max", [DATA, S((6, 3), I), DATA], (DATA, DATA), WRAPS),
         ("scatter_min: the second result must have the shape", "scatter_min", [DATA, S((6, 3), I), DATA], (DATA, S((4, 3), I)), WRAPS),
+        ("best_first: the result must have the shape of operand", "best_first", [Y], S((4, 2), I), {}),
+        ("best_first: operand must have rows of at most", "best_first", [S((2, 16385), F)], S((2, 16385), I), {}),
         ("sort: the result must be operand's", "sort", [Y], (W, S((4, 5), F)), DESCENDING),
         ("sort: the result must be operand's", "sort", [Y], (W, DATA), DESCENDING),
         ("sort: the result must have the dtype", "sort", [Y], (W, S((4, 3), I)), DESCENDING),
