@@ -133,6 +133,21 @@ def test_gradients_of_interpolation_gather(implementation):
         assert ("baracuda.resample" if implementation == "native" else "gather") in text and "scatter" not in text
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_repeated_elements_and_blocks_of_many(dtype):
+    """On CUDA a thread then has several rows."""
+    shape = (86, 1, 100, 208)
+    x = sent.asarray(np.random.default_rng(0).integers(-8, 8, shape) / 4, dtype)
+    wide = np.asarray(x, np.float32)
+    repeated, pull = jax.vjp(lambda x: bj.interpolate(x, scale_factor=2), x)
+    np.testing.assert_array_equal(np.asarray(repeated, np.float32), wide.repeat(2, 2).repeat(2, 3))
+    np.testing.assert_array_equal(np.asarray(pull(repeated)[0], np.float32), 4 * wide)
+    blocks, pull = jax.vjp(lambda x: bj.interpolate(x, scale_factor=0.5, mode="area"), x)
+    want = wide.reshape(86, 1, 50, 2, 104, 2).mean((3, 5))
+    np.testing.assert_array_equal(np.asarray(blocks, np.float32), want)
+    np.testing.assert_array_equal(np.asarray(pull(blocks)[0], np.float32), want.repeat(2, 2).repeat(2, 3) / 4)
+
+
 @pytest.mark.parametrize("implementation", ["native", "xla"])
 def test_what_has_weight_0_is_not_read(implementation):
     """The padding of rows of different lengths, and neighbors of elements that are taken as they are."""

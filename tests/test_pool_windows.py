@@ -291,6 +291,49 @@ def test_planes_of_more_elements_than_16_bits_count(implementation):
         assert np.flatnonzero(dx).tolist() == [n - 1]
 
 
+@pytest.mark.parametrize("windows", [(3, 2, 1), (3, 2, 0), (2, 2, 0), (3, 1, 1)])
+def test_usual_windows_of_many_elements(windows):
+    """On CUDA a thread then has several rows."""
+    x = np.random.default_rng(0).standard_normal((71, 1, 117, 256)).astype(np.float32)
+    x[:, 0, 5, ::7], x[:, 0, ::9, 3] = NAN, -INF
+    sums = functools.partial(bj.avg_pool2d, count_include_pad=False)
+    (y, index), mean = (fun(sent.asarray(x), *windows) for fun in (_with_index, sums))
+    window, stride, padding = windows
+    padded = np.pad(x[:, 0], ((0, 0), (padding,) * 2, (padding,) * 2), constant_values=-INF)
+    of = np.lib.stride_tricks.sliding_window_view(padded, (window, window), (1, 2))[:, ::stride, ::stride]
+    elements = of.reshape(*of.shape[:3], -1)
+    arg = np.where(np.isnan(elements), INF, elements).argmax(-1)
+    np.testing.assert_array_equal(y[:, 0], np.take_along_axis(elements, arg[..., None], -1)[..., 0])
+    first = [np.arange(n)[:, None] * stride - padding for n in of.shape[1:3]]
+    rows, columns = first[0] + arg // window, first[1].T + arg % window
+    inside = (rows >= 0) & (columns >= 0)  # of -inf alone it may be the padding's
+    np.testing.assert_array_equal(np.where(inside, index[:, 0], 0), np.where(inside, rows * 256 + columns, 0))
+    want = torch.nn.functional.avg_pool2d(torch.tensor(x), *windows, count_include_pad=False)
+    np.testing.assert_allclose(mean, want, rtol=1e-4, atol=1e-5)
+
+
+def _with_index(x, *windows):
+    return bj.max_pool2d(x, *windows, return_indices=True)
+
+
+@both
+@pytest.mark.parametrize("plane", [30_000, 30_001, 120_000])
+def test_the_last_of_many_at_an_index_is_put_back(plane, implementation):
+    """On CUDA in tiles, and by a workspace."""
+    rng = np.random.default_rng(0)
+    x, index = rng.standard_normal((2, 2, plane // 4)), rng.integers(-3, plane // 3, (2, 2, plane // 4))
+    dy, want, want_dx = rng.standard_normal((2, 2, plane)), np.zeros((2, 2, plane)), np.zeros(x.shape)
+    for b in np.ndindex(2, 2):
+        last = {at: item for item, at in enumerate(index[b]) if at >= 0}
+        for at, item in last.items():
+            want[b][at], want_dx[b][item] = x[b][item], dy[b][at]
+    at = sent.asarray(index, jnp.int32)
+    fun = lambda x: bj.max_unpool1d(x, at, 2, output_size=(plane,), implementation=implementation)
+    y, pull = jax.vjp(fun, sent.asarray(x))
+    np.testing.assert_array_equal(y, want)
+    np.testing.assert_array_equal(pull(sent.asarray(dy))[0], want_dx)
+
+
 @both
 def test_no_images_and_no_channels(implementation):
     for shape in ((0, 3, 5, 4), (2, 0, 5, 4)):

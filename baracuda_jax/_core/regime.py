@@ -83,7 +83,7 @@ def by_samples(call):
 def by_coordinates(call):
     """Positions in arrays that are listed: their number, the arrays that have the same ones, and the elements that are read
     for each."""
-    *_, points, rank = call.operand("coordinates").shape
+    *_, rank, points = call.operand("coordinates").shape
     return {"length": points, "inner": call.operand("x").shape[-rank - 1], "taps": (call.params["order"] + 1) ** rank}
 
 

@@ -118,8 +118,8 @@ def _deformed(x, offset, weight, bias, mask, *, groups, strides, padding, dilati
     at = wide(explicit.reshape(offset, n, sets, kernel, 2, *out)) + np.swapaxes(at, 0, 1)[None, None].astype(
         wide_dtype(offset.dtype)
     )
-    # Positions [n, sets, K H' W', 2], the last axis first.
-    at = explicit.reshape(jnp.moveaxis(jnp.flip(at, 3), 3, -1), n, sets, kernel * count, 2)
+    # Positions by axis, [n, sets, 2, K H' W'].
+    at = explicit.reshape(jnp.moveaxis(at, 3, 2), n, sets, 2, kernel * count)
     images = explicit.reshape(x, n, sets, channels // sets, *size)
     columns = OPS["map_coordinates"](images, at, order=1, mode="grid-constant", fill=0.0, implementation=implementation)
     if mask is not None:

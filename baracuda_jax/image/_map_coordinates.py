@@ -132,8 +132,7 @@ def _read(x, coordinates, *, order, prefilter, implementation, **how):
         # Coefficients are not rounded to half precision.
         a, longer = coefficients(wide(a), axes, how["mode"], how["fill"], implementation)
         at = at + longer
-    # The last axis comes first, as in a grid.
-    at = jnp.moveaxis(jnp.flip(explicit.reshape(at, axes, math.prod(points)), 0), 0, -1)
+    at = explicit.reshape(at, axes, math.prod(points))
     y = MAP_COORDINATES(a, at, order=order, **how, implementation=implementation)
     y = explicit.reshape(y, *outer, math.prod(points)) if outer else jnp.squeeze(y, 0)
     return explicit.reshape(y, *outer, *points).astype(dtype)
@@ -144,7 +143,7 @@ def _read(x, coordinates, *, order, prefilter, implementation, **how):
 
 
 def _reference(x, coordinates, **how):
-    """x [*batch, C, *axes], coordinates [*batch, points, axes]."""
+    """x [*batch, C, *axes], coordinates [*batch, axes, points]."""
     if coordinates.ndim > 2:
         return jax.vmap(functools.partial(_reference, **how))(x, coordinates)
     index, weight, inside, is_filled = _elements(coordinates, x.shape[1:], order=how["order"], mode=how["mode"])
@@ -158,12 +157,12 @@ def _elements(coordinates, sizes, *, order, mode):
     """(indices, weights, whether there are such elements) of the elements around each position, lists over these; and
     whether the fill value is there instead."""
     at = wide(coordinates)
-    is_filled = jnp.zeros(at.shape[:-1], bool)
+    is_filled = jnp.zeros((*at.shape[:-2], at.shape[-1]), bool)
     if mode == "constant":
         for axis, n in enumerate(sizes):
-            is_filled |= is_outside(at[..., -1 - axis], n)
-        at = jnp.where(is_filled[..., None], 0, at)
-    taps = [along(at[..., -1 - axis], n, order, mode) for axis, n in enumerate(sizes)]
+            is_filled |= is_outside(at[..., axis, :], n)
+        at = jnp.where(is_filled[..., None, :], 0, at)
+    taps = [along(at[..., axis, :], n, order, mode) for axis, n in enumerate(sizes)]
     index, weight, inside = [], [], []
     for each in itertools.product(*taps):
         i, w, b = each[0]
@@ -182,12 +181,12 @@ _tangent_reference, _backward_reference = derivatives(_reference)
 
 
 def _has_kernel(coordinates, order):
-    return coordinates.shape[-1] <= (2 if order == 3 else 3)
+    return coordinates.shape[-2] <= (2 if order == 3 else 3)
 
 
 def _called(target, operands, terms, out, *, order, mode, fill):
     """`terms` names the dimensions of the operands, and then those of the result: those of x, of positions or of y."""
-    dims = {"x": f"...c{'dhw'[: operands[1].shape[-1]]}", "at": "...pk", "y": "...cp"}
+    dims = {"x": f"...c{'dhw'[: operands[1].shape[-2]]}", "at": "...kp", "y": "...cp"}
     *of_operands, of_result = (dims[term] for term in terms)
     (result,) = kernel(
         target, f"{', '.join(of_operands)} -> {of_result}", *operands, out=[out],
@@ -197,8 +196,8 @@ def _called(target, operands, terms, out, *, order, mode, fill):
 
 
 def _result_type(x, coordinates):
-    axes = coordinates.shape[-1]
-    return jax.ShapeDtypeStruct((*x.shape[: x.ndim - axes], coordinates.shape[-2]), x.dtype)
+    axes, points = coordinates.shape[-2:]
+    return jax.ShapeDtypeStruct((*x.shape[: x.ndim - axes], points), x.dtype)
 
 
 def _native(x, coordinates, *, save=False, **how):
@@ -228,7 +227,7 @@ def _backward_native(x, coordinates, dy, **how):
 
 def _array_cotangent(x, at, dy, *, order, mode, fill):
     """The sum of dy over the positions that have an element, times its weight: rows [points, channels] by element."""
-    axes, batch = at.shape[-1], at.shape[:-2]
+    axes, batch = at.shape[-2], at.shape[:-2]
     sizes = x.shape[x.ndim - axes :]
     index, weight, inside, is_filled = _elements(at, sizes, order=order, mode=mode)
     receivers, weights = entries(index, weight, [is_in & ~is_filled for is_in in inside], batch, at.dtype)
@@ -273,7 +272,7 @@ MAP_COORDINATES = declare(
     sometimes=("segment_index", "take_along"),
     also=("interpolate",),
     batched=as_they_are,
-    cut=by_position("coordinates"),
+    cut=by_position("coordinates", by_axis=True),
     regime=by_coordinates,
     fused=True,
 )

@@ -28,6 +28,7 @@ from ._boxes import boxes as checked
 from ._boxes import drawn, overlaps
 
 TILE, BAND, GROUP = 64, 5, 4  # ffi/patterns/suppress_words_cuda.h
+MOST = 16384  # scores that are ordered as they are; of more the negative ones are sorted
 
 
 @api
@@ -105,7 +106,7 @@ def _reference(boxes, scores, *classes, limit, size):
 
 def _native(boxes, scores, *classes, save=True, limit, size):
     n, batch = boxes.shape[-2], boxes.shape[:-2]
-    _, order = sort(-wide(scores), axis=-1, descending=False, indices=True)
+    order = _best_first(scores)
     of_class = [ids.astype(jnp.int64 if ids.dtype.itemsize == 8 else jnp.int32) for ids in classes]
     dims = ", ".join(["...nk", *["...n"] * (1 + len(classes))])
     out = [jax.ShapeDtypeStruct((*batch, size), jnp.int32), jax.ShapeDtypeStruct(batch, jnp.int32)]
@@ -113,6 +114,14 @@ def _native(boxes, scores, *classes, save=True, limit, size):
         "nms", f"{dims} -> ...m, ...", boxes, order, *of_class, out=out, workspace=_workspace(n), limit=limit
     )
     return tuple(results) if save else tuple(results[:1])
+
+
+def _best_first(scores):
+    """The order of the scores, NaN last."""
+    if isinstance(scores.shape[-1], int) and scores.shape[-1] <= MOST:
+        (order,) = kernel("best_first", "...n -> ...n", scores, out=[jax.ShapeDtypeStruct(scores.shape, jnp.int32)])
+        return order
+    return sort(-wide(scores), axis=-1, descending=False, indices=True)[1]
 
 
 def _workspace(n):
@@ -138,7 +147,8 @@ NMS = declare(
     constant={"boxes": INDEX, "scores": INDEX, "*classes": INDEX},
     results=("indices", "count"),
     forward=Body(_reference, _native),
-    kernels={"forward": ("sort", "nms")},
+    kernels={"forward": ("nms",)},
+    sometimes=("best_first", "sort"),
     batched=as_they_are,
     cut="each box is compared with all that are better",
     regime=by_boxes,

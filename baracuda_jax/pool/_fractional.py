@@ -163,7 +163,7 @@ def _backward_native(samples, index, dy, windows):
 
 
 FORWARD = Body(
-    lambda x, samples, *, windows: _maximum.reference(x, _begins(samples, windows), windows),
+    lambda x, samples, *, save, windows: _maximum.reference(x, _begins(samples, windows), windows, save),
     lambda x, samples, *, save, windows: _maximum.native(x, _begins(samples, windows), windows, save),
 )
 TANGENT = _maximum.TANGENT.map(lambda fun: lambda samples, index, t, **params: fun(index, t, **params))

@@ -7,6 +7,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from .._core import checks, explicit
@@ -46,8 +47,10 @@ def with_index(found, save):
 # References
 
 
-def reference(x, begins, windows):
-    """(y, index)"""
+def reference(x, begins, windows, save):
+    """(y, index), or (y,) of which XLA makes a faster program."""
+    if not save:
+        return (_alone_of_strided(x, windows) if windows.kind == "strided" else _alone_of_any(x, begins, windows),)
     y, index = _of_strided(x, windows) if windows.kind == "strided" else _of_any(x, begins, windows)
     return y, index.astype(index_dtype(windows))
 
@@ -70,8 +73,9 @@ def _better(a, b):
     return jnp.where(takes, y, x), jnp.where(takes, j, i)
 
 
-def _of_strided(x, windows):
-    full = lambda values, other: windows.with_spatial((other,) * x.ndim, values)
+def _slid(windows, ndim):
+    """The arguments of `lax.reduce_window` after the operands and what combines them."""
+    full = lambda values, other: windows.with_spatial((other,) * ndim, values)
     high = [
         max((m - 1) * s + reach - n - before, 0)
         for m, s, reach, n, before in zip(
@@ -79,11 +83,19 @@ def _of_strided(x, windows):
         )
     ]
     padding = full(tuple(zip(windows.before, high, strict=True)), (0, 0))
-    nothing = jnp.array(-jnp.inf, x.dtype), jnp.array(windows.plane, jnp.int32)
-    return lax.reduce_window(
-        (x, _positions(x.shape, windows)), nothing, _better, full(windows.window, 1), full(windows.strides, 1), padding,
+    return dict(
+        window_dimensions=full(windows.window, 1), window_strides=full(windows.strides, 1), padding=padding,
         window_dilation=full(windows.dilation, 1),
     )  # fmt: skip
+
+
+def _of_strided(x, windows):
+    nothing = jnp.array(-jnp.inf, x.dtype), jnp.array(windows.plane, jnp.int32)
+    return lax.reduce_window((x, _positions(x.shape, windows)), nothing, _better, **_slid(windows, x.ndim))
+
+
+def _alone_of_strided(x, windows):
+    return lax.reduce_window(x, np.array(-np.inf, x.dtype), lax.max, **_slid(windows, x.ndim))
 
 
 def _of_any(x, begins, windows):
@@ -101,6 +113,17 @@ def _of_any(x, begins, windows):
         pick = lambda a, first=first, axis=axis: jnp.moveaxis(jnp.take_along_axis(a, first, -1)[..., 0], -1, axis)
         x, index = pick(found), pick(taken(index, axis, at))
     return channels_as_they_were(windows, x), channels_as_they_were(windows, index)
+
+
+def _alone_of_any(x, begins, windows):
+    x = channels_first(windows, x)
+    for i in reversed(range(windows.rank)):
+        axis = x.ndim - windows.rank + i
+        at, inside = elements(windows, i, begins[i] if begins else None)
+        found = taken(x, axis, at)
+        found = jnp.where(of_rank(inside, found.ndim), found, jnp.array(-jnp.inf, x.dtype))
+        x = jnp.moveaxis(found.max(-1), -1, axis)
+    return channels_as_they_were(windows, x)
 
 
 def _planes(a, windows, count):
@@ -150,7 +173,7 @@ def backward_native(index, dy, begins, windows):
 
 KERNELS = {"forward": ("max_pool",), "tangent": ("take_along",), "backward": ("max_pool_backward",)}
 FORWARD = Body(
-    lambda x, *, windows: reference(x, (), windows),
+    lambda x, *, save, windows: reference(x, (), windows, save),
     lambda x, *, save, windows: native(x, (), windows, save),
 )
 TANGENT = Body(

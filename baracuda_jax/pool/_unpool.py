@@ -1,11 +1,12 @@
-"""Max unpooling: maxima put back to where they were, by an index. Pattern: scatter, and gather for the gradient.
+"""Max unpooling: maxima put back to where they were, by an index. Pattern: scatter_last.
 
-Of elements with one index the last is written. Which these are is computed first, as maxima of positions, which are the
-same in any order; what the op puts has no index twice."""
+Of elements with one index the last is written. Which these are, maxima of their numbers say, which are the same in any
+order. The gradient finds them again: nothing but the index is kept."""
 
 import math
 from typing import Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -16,12 +17,11 @@ from .._core.body import Body
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.data_format import FORMATS, DataFormat, image
+from .._core.kernel import kernel
 from .._core.op import as_they_are, declare
 from .._core.sku import OpCategory
-from .._core.take_along import take_along
 from .._core.types import Implementation, Integers
 from ..indexing._arguments import INDEX, along, last_ranks, positions
-from ..sort._kernels import scatter
 from ._family import ERRORS, LAST, RANKS, named
 from ._windows import spatial_size
 
@@ -122,41 +122,54 @@ def _shaped(x, size, is_last):
 
 
 @compiled("plane", "rank", "is_last")
-def _written(index, *, plane, rank, is_last):
-    """The spatial axes as one; the last of several equal entries is kept, the others are out of range."""
+def _narrow(index, *, plane, rank, is_last):
+    """int32, the spatial axes as one."""
     index = _flat(index, rank, is_last)
-
-    def kept(at):
-        ranks, last = last_ranks(at, plane)
-        is_written = last.at[at].get(mode="fill", fill_value=-1) == ranks
-        return jnp.where(is_written, at, plane)
-
-    return along(kept, _plane_axis(index, is_last), positions(index, plane, wraps=False))
+    return index if index.dtype == jnp.int32 else positions(index, plane, wraps=False)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Bodies, of planes [..., elements], or [..., elements, channels]
 
 
+def _written(index, plane):
+    """The last of several equal entries is kept, the others are out of range."""
+    at = positions(index, plane, wraps=False)
+    ranks, last = last_ranks(at, plane)
+    return jnp.where(last.at[at].get(mode="fill", fill_value=-1) == ranks, at, plane)
+
+
 def _reference(x, index, *, plane, channels_last):
-    put = lambda x, at: jnp.zeros(plane, x.dtype).at[at].set(x, mode="drop")
+    put = lambda x, index: jnp.zeros(plane, x.dtype).at[_written(index, plane)].set(x, mode="drop")
     return (along(put, _plane_axis(x, channels_last), x, index),)
 
 
-def _native(x, index, *, save=False, plane, channels_last):
-    axis = _plane_axis(x, channels_last)
-    # As many elements as are written might be taken for a permutation.
-    return (scatter(index, x, plane, axis, unique=x.shape[axis] != plane),)
-
-
 def _backward_reference(index, dy, *, plane, channels_last):
-    take = lambda dy, at: dy.at[at].get(mode="fill", fill_value=0)
+    take = lambda dy, index: dy.at[_written(index, plane)].get(mode="fill", fill_value=0)
     return (along(take, _plane_axis(dy, channels_last), dy, index),)
 
 
+def _called(target, dims, index, x, count, plane, channels_last):
+    axis = _plane_axis(x, channels_last)
+    rows, index = (jnp.moveaxis(a, axis, -1) for a in (x, index))
+    out = jax.ShapeDtypeStruct((*rows.shape[:-1], count), x.dtype)
+    (y,) = kernel(target, dims, index, rows, out=[out], workspace=_workspace(plane))
+    return jnp.moveaxis(y, -1, axis)
+
+
+def _workspace(plane):
+    """Bytes of the numbers of the last entries at each element, of planes of more than eight tiles; others are found in
+    shared memory, and all where there are none, as in an export for any size (ffi/patterns/scatter_last_cuda.h)."""
+    return 4 * plane if isinstance(plane, int) and plane > 8 * 14080 else 0
+
+
+def _native(x, index, *, save=False, plane, channels_last):
+    return (_called("scatter_last", "...m, ...m -> ...n", index, x, plane, plane, channels_last),)
+
+
 def _backward_native(index, dy, *, plane, channels_last):
-    rows = (lambda a: a) if channels_last else (lambda a: jnp.expand_dims(a, -1))
-    return (explicit.reshape(take_along(rows(index), rows(dy)), *index.shape),)
+    count = index.shape[_plane_axis(index, channels_last)]
+    return (_called("take_last", "...m, ...n -> ...m", index, dy, count, plane, channels_last),)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -182,7 +195,7 @@ def _forward(rank) -> MaxUnpool:
         default = _default_size(name, spatial_size(x.shape, rank, is_last), window, strides, padding)
         size = _size(name, output_size, default, rank)
         how = dict(plane=math.prod(size), channels_last=is_last)
-        at = _written(index, plane=how["plane"], rank=rank, is_last=is_last)
+        at = _narrow(index, plane=how["plane"], rank=rank, is_last=is_last)
         y = _OPS[rank](_flat(x, rank, is_last), at, **how, implementation=implementation)
         return _shaped(y, size, is_last)
 
@@ -216,7 +229,7 @@ def _backward(rank) -> MaxUnpoolBackward:
             name, index, (*dy.shape[:begin], *of_index, *dy.shape[begin + rank :]), "dy's except for its spatial sizes"
         )
         how = dict(plane=math.prod(size), channels_last=is_last)
-        at = _written(index, plane=how["plane"], rank=rank, is_last=is_last)
+        at = _narrow(index, plane=how["plane"], rank=rank, is_last=is_last)
         dx = _OPS[rank].vjp(at, _flat(dy, rank, is_last), **how, implementation=implementation)
         return _shaped(dx, of_index, is_last)
 
@@ -268,7 +281,7 @@ _OPS = {
         linear=lambda params: params,
         batched=as_they_are,
         cut="an index says where in a plane an element goes",
-        kernels={"forward": ("scatter_along",), "backward": ("take_along",)},
+        kernels={"forward": ("scatter_last",), "backward": ("take_last",)},
     )
     for rank, public in zip(RANKS, (max_unpool1d, max_unpool2d, max_unpool3d), strict=True)
 }

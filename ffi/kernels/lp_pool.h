@@ -103,7 +103,7 @@ template <class T, class P>
 struct LpPool {
   using Element = T;
   using Wide = Accumulator<T>;
-  static constexpr bool vectorizes = P::vectorizes, general = false, merges = false;
+  static constexpr bool vectorizes = P::vectorizes, general = false, merges = false, takes = false;
   static constexpr int row_blocks = 0;
   template <int V>
   struct State {
@@ -162,7 +162,7 @@ template <class T, class P>
 struct LpPoolTangent {
   using Element = T;
   using Wide = Accumulator<T>;
-  static constexpr bool vectorizes = P::vectorizes, general = false, merges = false;
+  static constexpr bool vectorizes = P::vectorizes, general = false, merges = false, takes = false;
   static constexpr int row_blocks = 0;
   template <int V>
   struct State {

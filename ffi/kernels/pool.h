@@ -23,6 +23,16 @@ struct Args {
     else
       copy(load<V>(reinterpret_cast<const int32_t*>(data) + element).lane, args, Constant<V>{});
   }
+  // By store(array, values).
+  template <int V, class Arg, class Store>
+  BARACUDA_HD void store_by(const Arg* args, const Store& store) const {
+    auto as = [&](auto* to) {
+      Vector<std::remove_pointer_t<decltype(to)>, V> lanes;
+      copy(args, lanes.lane, Constant<V>{});
+      store(to, lanes);
+    };
+    width == 2 ? as(reinterpret_cast<uint16_t*>(data)) : as(reinterpret_cast<int32_t*>(data));
+  }
   template <int V, class Index, class Arg>
   BARACUDA_HD void store_to(Index element, const Arg* args) const {
     if (width == 2)
@@ -52,7 +62,7 @@ struct MaxPool {
   using Element = T;
   using Wide = Accumulator<T>;
   using Arg = std::conditional_t<sizeof(Wide) == 8, int64_t, int32_t>;  // as wide as a value, for the vectorizer
-  static constexpr bool vectorizes = true, general = true, merges = true;
+  static constexpr bool vectorizes = true, general = true, merges = true, takes = true;
   static constexpr int row_blocks = indexed ? 12 : 0;  // of more, registers would be spilled
   template <int V>
   struct State {
@@ -96,6 +106,11 @@ struct MaxPool {
       }
     }
   }
+  // An element that a driver has read.
+  template <class Index>
+  BARACUDA_HD void take(State<1>& s, T value, Index index) const {
+    push(s, Elements<1>{{Wide(value)}, Arg(index)});
+  }
   // What has been pushed into another state: the elements are any, so that of equal ones the lower index is the first.
   BARACUDA_HD void merge(State<1>& s, const State<1>& other) const {
     Wide value = other.best[0], best = s.best[0];
@@ -126,6 +141,19 @@ struct MaxPool {
       args.template store_to<V>(window.y_element, own);
     }
     return out;
+  }
+  // One window, and, by store(array, values), what there is of neighbors besides.
+  template <class Geometry>
+  BARACUDA_HD T finish(const State<1>& s, const Geometry&, const typename Geometry::Position&) const {
+    return T(s.best[0]);
+  }
+  template <int V, class Store>
+  BARACUDA_HD void finish_more(const State<1> (&states)[V], const Store& store) const {
+    if constexpr (indexed) {
+      Vector<Arg, V> own;
+      for (int k = 0; k < V; ++k) own.lane[k] = states[k].arg[0];
+      args.template store_by<V>(own.lane, store);
+    }
   }
 };
 
@@ -201,7 +229,7 @@ template <class T>
 struct AveragePool {
   using Element = T;
   using Wide = Accumulator<T>;
-  static constexpr bool vectorizes = true, general = true, merges = true;
+  static constexpr bool vectorizes = true, general = true, merges = true, takes = true;
   static constexpr int row_blocks = 0;
   template <int V>
   struct State {
@@ -231,6 +259,10 @@ struct AveragePool {
   BARACUDA_HD void push(State<V>& s, const Elements<V>& elements) const {
     for (int k = 0; k < V; ++k) s.sum[k] += elements.value[k];
   }
+  template <class Index>
+  BARACUDA_HD void take(State<1>& s, T value, Index) const {
+    s.sum[0] += Wide(value);
+  }
   BARACUDA_HD void merge(State<1>& s, const State<1>& other) const { s.sum[0] += other.sum[0]; }
   template <int V>
   BARACUDA_HD State<1> lane(const State<V>& s, int k) const {
@@ -244,6 +276,12 @@ struct AveragePool {
     for (int k = 0; k < V; ++k) out.lane[k] = T(s.sum[k] / count);
     return out;
   }
+  template <class Geometry>
+  BARACUDA_HD T finish(const State<1>& s, const Geometry& windows, const typename Geometry::Position& window) const {
+    return T(s.sum[0] / divisor.of<Wide>(windows, window));
+  }
+  template <int V, class Store>
+  BARACUDA_HD void finish_more(const State<1> (&)[V], const Store&) const {}
 };
 
 // Each element of x takes its part of the gradients of the windows that hold it.

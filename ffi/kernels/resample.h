@@ -15,8 +15,9 @@ struct Taps {
   int count;  // 1, ..., in
 
   // In range, whatever the table says.
-  BARACUDA_HD int32_t first(int64_t o) const {
-    int32_t found = begin[o], most = int32_t(in - count);
+  BARACUDA_HD int32_t first(int64_t o) const { return in_range(begin[o]); }
+  BARACUDA_HD int32_t in_range(int32_t found) const {
+    int32_t most = int32_t(in - count);
     return found < 0 ? 0 : found < most ? found : most;
   }
   BARACUDA_HD Sum weight_of(int64_t o, int k) const { return weight[k * out + o]; }

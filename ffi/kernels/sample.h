@@ -40,7 +40,8 @@ struct Samples {
 };
 
 // An Axis has `n` elements, a type `Number`, as many `taps` around a position, and says which `at` one these are. Where
-// `fills_outside`, a position that one axis says `is_outside` gives the fill value.
+// `fills_outside`, a position that one axis says `is_outside` gives the fill value. Positions are [points, axes], the
+// last axis first; or, where they are `by_axis`, [axes, points].
 template <class Axis, int rank>
 struct AxesSample {
   using Sum = typename Axis::Number;
@@ -50,6 +51,26 @@ struct AxesSample {
   static constexpr bool has_slope = K > 1;  // the nearest element is the same around a position
   Axis axis[rank];
   Sum fill;
+
+  // The index of what axis a, counted from the last one, has of a point's position in an array of positions.
+  static BARACUDA_HD int64_t index_of(int64_t batch, int64_t point, int64_t points, int a) {
+    return Axis::by_axis ? (batch * rank + rank - 1 - a) * points + point : (batch * points + point) * rank + a;
+  }
+  // A point's position, the last axis first.
+  struct Position {
+    Sum of[rank];
+  };
+  static BARACUDA_HD Position read(const Sum* positions, int64_t batch, int64_t point, int64_t points) {
+    Position position;
+    BARACUDA_UNROLLED
+    for (int a = 0; a < rank; ++a) position.of[a] = positions[index_of(batch, point, points, a)];
+    return position;
+  }
+  static BARACUDA_HD void write(Sum* positions, int64_t batch, int64_t point, int64_t points,
+                                const Position& position) {
+    BARACUDA_UNROLLED
+    for (int a = 0; a < rank; ++a) positions[index_of(batch, point, points, a)] = position.of[a];
+  }
 
   // The last axis of a position comes first.
   BARACUDA_HD void axes_at(const Sum* position, AxisSample<Sum, K> (&found)[rank]) const {

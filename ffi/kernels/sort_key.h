@@ -11,14 +11,14 @@ template <class Key>
 struct KeyOrder {
   static constexpr Key high = Key(Key(1) << (8 * sizeof(Key) - 1)), all = Key(~Key(0));
   Key infinity;  // of floats; 0 for integers
-  Key flipped;   // what makes unsigned integers of signed ones
+  Key flipped;   // what makes unsigned integers of signed ones, and turns the sign of floats
   Key inverted;  // all, where descending
 
   BARACUDA_HD Key of(Key bits) const {
     Key key = bits ^ flipped;
     if (infinity) {
       // In steps that vectorize.
-      Key magnitude = bits & Key(~high), value = magnitude ? bits : Key(0);
+      Key magnitude = key & Key(~high), value = magnitude ? key : Key(0);
       key = value & high ? Key(~value) : Key(value | high);
       key = magnitude > infinity ? all : key;
     }
@@ -27,8 +27,8 @@ struct KeyOrder {
   // The bits of a number with this key: 0 for both zeros, any NaN for all.
   BARACUDA_HD Key bits(Key key) const {
     key ^= inverted;
-    if (infinity) return key & high ? Key(key ^ high) : Key(~key);
-    return key ^ flipped;
+    if (infinity) key = key & high ? Key(key ^ high) : Key(~key);
+    return infinity && key == 0 ? key : Key(key ^ flipped);
   }
   // Whether several numbers have this key, which are not known by it: zeros or NaNs.
   BARACUDA_HD bool shared(Key key) const {
@@ -53,6 +53,12 @@ struct SortKey {
                                                  : Key(0);
     bool is_signed = !is_float<T> && std::is_signed_v<T>;
     return {infinity, is_signed ? high : Key(0), descending ? all : Key(0)};
+  }
+  // Of floats: the largest first, and NaN last.
+  static constexpr BARACUDA_HD Order best_first() {
+    Order turned = order(false);
+    turned.flipped = high;
+    return turned;
   }
   static BARACUDA_HD Key of(T x, bool descending) { return order(descending).of(bit_cast<Key>(x)); }
   static BARACUDA_HD T number(Key key, bool descending) { return bit_cast<T>(order(descending).bits(key)); }

@@ -30,11 +30,12 @@ void for_sampled(const Executor& executor, const SampleShape& shape, int64_t wid
 template <class Functor, class Sum, class T>
 Status sample(const Executor& executor, const Functor& functor, const SampleShape& shape, const T* x,
               const Sum* positions, T* y) {
-  constexpr int axes = Functor::axes, taps = Functor::taps;
+  constexpr int taps = Functor::taps;
   const Sum fill = functor.fill;
   auto of_tile = [&](int64_t batch, int64_t first, int64_t last, int64_t channel, int64_t end) {
     typename Functor::Result found[internal::sample_points];
-    for (int64_t p = first; p < last; ++p) found[p - first] = functor.at(positions + (batch * shape.points + p) * axes);
+    for (int64_t p = first; p < last; ++p)
+      found[p - first] = functor.at(functor.read(positions, batch, p, shape.points).of);
     for (; channel < end; ++channel) {
       const T* from = x + (batch * shape.channels + channel) * shape.elements;
       T* to = y + (batch * shape.channels + channel) * shape.points;
@@ -53,15 +54,15 @@ Status sample(const Executor& executor, const Functor& functor, const SampleShap
 template <class Functor, class Sum, class T>
 Status sample_tangent(const Executor& executor, const Functor& functor, const SampleShape& shape, const T* x,
                       const Sum* positions, const T* dx, const Sum* moved, T* dy) {
-  constexpr int axes = Functor::axes, taps = Functor::taps;
+  constexpr int taps = Functor::taps;
   const Sum fill = functor.fill;
   auto of_tile = [&](int64_t batch, int64_t first, int64_t last, int64_t channel, int64_t end) {
     typename Functor::Result found[internal::sample_points];
     Sum slope[internal::sample_points][taps];
     for (int64_t p = first; p < last; ++p) {
-      int64_t position = (batch * shape.points + p) * axes;
-      found[p - first] = functor.at(positions + position);
-      functor.tangent(positions + position, moved + position, slope[p - first]);
+      auto position = functor.read(positions, batch, p, shape.points);
+      found[p - first] = functor.at(position.of);
+      functor.tangent(position.of, functor.read(moved, batch, p, shape.points).of, slope[p - first]);
     }
     for (; channel < end; ++channel) {
       int64_t plane = batch * shape.channels + channel;
@@ -94,7 +95,8 @@ Status sample_backward(const Executor& executor, const Functor& functor, const S
   auto of_tile = [&](int64_t batch, int64_t first, int64_t last, int64_t, int64_t) {
     typename Functor::Result found[internal::sample_points];
     Sum weight[internal::sample_points][taps] = {};
-    for (int64_t p = first; p < last; ++p) found[p - first] = functor.at(positions + (batch * shape.points + p) * axes);
+    for (int64_t p = first; p < last; ++p)
+      found[p - first] = functor.at(functor.read(positions, batch, p, shape.points).of);
     for (int64_t channel = 0; channel < shape.channels; ++channel) {
       const T* from = x + (batch * shape.channels + channel) * shape.elements;
       const T* of_result = dy + (batch * shape.channels + channel) * shape.points;
@@ -103,8 +105,9 @@ Status sample_backward(const Executor& executor, const Functor& functor, const S
           weight[p - first][t] += Sum(of_result[p]) * sampled<Sum>(from, found[p - first].index[t], fill);
     }
     for (int64_t p = first; p < last; ++p) {
-      int64_t position = (batch * shape.points + p) * axes;
-      functor.backward(positions + position, weight[p - first], moved + position);
+      typename Functor::Position of_position;
+      functor.backward(functor.read(positions, batch, p, shape.points).of, weight[p - first], of_position.of);
+      functor.write(moved, batch, p, shape.points, of_position);
     }
   };
   internal::for_sampled(executor, shape, std::max<int64_t>(shape.channels, 1), taps, of_tile);

@@ -14,6 +14,8 @@ namespace baracuda {
 namespace internal {
 
 inline constexpr int sample_block = 512, sample_groups_block = 256, sample_blocks = 528;
+// Where there are few positions, smaller blocks leave fewer multiprocessors with more of them than others have.
+inline constexpr int sample_small_block = 256;
 
 // Positions of a thread, as many as registers hold what is known of them.
 template <int taps>
@@ -21,46 +23,60 @@ inline constexpr int sample_points = taps >= 8  ? 1
                                      : taps > 2 ? 4
                                                 : 8;
 
+// Channels whose elements are read before any is summed, where a thread has one position.
+template <int taps>
+inline constexpr int sample_together = taps <= 4   ? 4
+                                       : taps <= 8 ? 2
+                                                   : 1;
+
 struct SampleGrid {
   int64_t tiles, chunk;  // of positions and of channels
 
-  SampleGrid(const SampleShape& shape, int points) : tiles(ceil_div(shape.points, int64_t(sample_block) * points)) {
+  // A block has so many positions.
+  SampleGrid(const SampleShape& shape, int positions, int together = 1) : tiles(ceil_div(shape.points, positions)) {
     // As many channels as amortize finding the elements, unless there are too few blocks.
     chunk = std::clamp<int64_t>(shape.channels * shape.batches * tiles / sample_blocks, 1, 16);
-    chunk = std::max(chunk, ceil_div(shape.channels, 65535));
+    chunk = ceil_div(std::max(chunk, ceil_div(shape.channels, 65535)), together) * together;
   }
   dim3 blocks(const SampleShape& shape) const {
     return {unsigned(shape.batches * tiles), unsigned(ceil_div(shape.channels, chunk)), 1};
   }
 };
 
-template <int P, class Functor, class Sum, class T>
-__global__ void __launch_bounds__(sample_block, P* Functor::taps * sizeof(Sum) <= 64 ? 2 : 1)
+// P positions of a thread and C channels at once.
+template <int block, int P, int C, class Functor, class Sum, class T>
+__global__ void __launch_bounds__(block, P * C * Functor::taps * sizeof(Sum) <= 64 ? 1024 / block : 512 / block)
     sample_points_of(Functor functor, SampleShape shape, SampleGrid grid, const T* __restrict__ x,
                      const Sum* __restrict__ positions, T* __restrict__ y) {
-  constexpr int axes = Functor::axes, taps = Functor::taps;
+  constexpr int taps = Functor::taps;
   const Sum fill = functor.fill;
   int64_t batch = blockIdx.x / grid.tiles, tile = blockIdx.x - batch * grid.tiles;
-  int64_t first = tile * sample_block * P + threadIdx.x;
+  int64_t first = tile * block * P + threadIdx.x;
   typename Functor::Result found[P];
 #pragma unroll
   for (int p = 0; p < P; ++p) {
-    int64_t point = min(first + p * sample_block, shape.points - 1);
-    Sum position[axes];
-#pragma unroll
-    for (int a = 0; a < axes; ++a) position[a] = positions[(batch * shape.points + point) * axes + a];
-    found[p] = functor.at(position);
+    int64_t point = min(first + p * block, shape.points - 1);
+    found[p] = functor.at(functor.read(positions, batch, point, shape.points).of);
   }
   int64_t channel = blockIdx.y * grid.chunk, end = min(channel + grid.chunk, shape.channels);
-  for (; channel < end; ++channel) {
-    const T* from = x + (batch * shape.channels + channel) * shape.elements;
-    T* to = y + (batch * shape.channels + channel) * shape.points;
+  for (; channel < end; channel += C) {
+    Sum sum[C][P];
 #pragma unroll
-    for (int p = 0; p < P; ++p) {
-      Sum sum = sampled<Sum>(from, found[p].index[0], fill) * found[p].weight[0];
+    for (int c = 0; c < C; ++c) {
+      const T* from = x + (batch * shape.channels + min(channel + c, end - 1)) * shape.elements;
 #pragma unroll
-      for (int t = 1; t < taps; ++t) sum += sampled<Sum>(from, found[p].index[t], fill) * found[p].weight[t];
-      if (first + p * sample_block < shape.points) to[first + p * sample_block] = T(sum);
+      for (int p = 0; p < P; ++p) {
+        sum[c][p] = sampled<Sum>(from, found[p].index[0], fill) * found[p].weight[0];
+#pragma unroll
+        for (int t = 1; t < taps; ++t) sum[c][p] += sampled<Sum>(from, found[p].index[t], fill) * found[p].weight[t];
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < C; ++c) {
+      T* to = y + (batch * shape.channels + channel + c) * shape.points;
+#pragma unroll
+      for (int p = 0; p < P; ++p)
+        if (channel + c < end && first + p * block < shape.points) to[first + p * block] = T(sum[c][p]);
     }
   }
 }
@@ -70,15 +86,15 @@ __global__ void __launch_bounds__(sample_block)
     sample_tangents_of(Functor functor, SampleShape shape, SampleGrid grid, const T* __restrict__ x,
                        const Sum* __restrict__ positions, const T* __restrict__ dx, const Sum* __restrict__ moved,
                        T* __restrict__ dy) {
-  constexpr int axes = Functor::axes, taps = Functor::taps;
+  constexpr int taps = Functor::taps;
   const Sum fill = functor.fill;
   int64_t batch = blockIdx.x / grid.tiles, tile = blockIdx.x - batch * grid.tiles;
   int64_t point = tile * sample_block + threadIdx.x;
   if (point >= shape.points) return;
-  const Sum* position = positions + (batch * shape.points + point) * axes;
-  typename Functor::Result found = functor.at(position);
+  auto position = functor.read(positions, batch, point, shape.points);
+  typename Functor::Result found = functor.at(position.of);
   Sum slope[taps];
-  functor.tangent(position, moved + (batch * shape.points + point) * axes, slope);
+  functor.tangent(position.of, functor.read(moved, batch, point, shape.points).of, slope);
   int64_t channel = blockIdx.y * grid.chunk, end = min(channel + grid.chunk, shape.channels);
   for (; channel < end; ++channel) {
     int64_t plane = batch * shape.channels + channel;
@@ -98,14 +114,14 @@ template <class Functor, class Sum, class T>
 __global__ void __launch_bounds__(sample_groups_block)
     sample_cotangents_of(Functor functor, SampleShape shape, int64_t tiles, int groups, const T* __restrict__ x,
                          const Sum* __restrict__ positions, const T* __restrict__ dy, Sum* __restrict__ moved) {
-  constexpr int axes = Functor::axes, taps = Functor::taps;
+  constexpr int taps = Functor::taps;
   const Sum fill = functor.fill;
   __shared__ Sum parts[taps][sample_groups_block];
   int width = sample_groups_block / groups, lane = threadIdx.x % width, group = threadIdx.x / width;
   int64_t batch = blockIdx.x / tiles, point = (blockIdx.x - batch * tiles) * width + lane;
   bool is_there = point < shape.points;
-  const Sum* position = positions + (batch * shape.points + (is_there ? point : 0)) * axes;
-  typename Functor::Result found = functor.at(position);
+  auto position = functor.read(positions, batch, is_there ? point : 0, shape.points);
+  typename Functor::Result found = functor.at(position.of);
   Sum weight[taps] = {};
   if (is_there)
     for (int64_t channel = group; channel < shape.channels; channel += groups) {
@@ -124,7 +140,10 @@ __global__ void __launch_bounds__(sample_groups_block)
 #pragma unroll
         for (int t = 0; t < taps; ++t) weight[t] += parts[t][g * width + lane];
   }
-  if (is_there && group == 0) functor.backward(position, weight, moved + (batch * shape.points + point) * axes);
+  if (!is_there || group > 0) return;
+  typename Functor::Position of_position;
+  functor.backward(position.of, weight, of_position.of);
+  functor.write(moved, batch, point, shape.points, of_position);
 }
 
 }  // namespace internal
@@ -133,23 +152,25 @@ template <class Functor, class Sum, class T>
 Status sample(const Executor& executor, const Functor& functor, const SampleShape& shape, const T* x,
               const Sum* positions, T* y) {
   constexpr int P = internal::sample_points<Functor::taps>;
-  auto launch = [&](auto points) {
-    internal::SampleGrid grid(shape, points.value);
-    internal::sample_points_of<points.value>
-        <<<grid.blocks(shape), internal::sample_block, 0, executor.stream>>>(functor, shape, grid, x, positions, y);
+  auto launch = [&](auto threads, auto points, auto together) {
+    internal::SampleGrid grid(shape, threads.value * points.value, together.value);
+    internal::sample_points_of<threads.value, points.value, together.value>
+        <<<grid.blocks(shape), threads.value, 0, executor.stream>>>(functor, shape, grid, x, positions, y);
     return launched();
   };
   // Threads with several positions are for so many channels that there are enough blocks nevertheless.
   constexpr int64_t enough = int64_t(8) * internal::sample_blocks * internal::sample_block * P;
   if (shape.batches * shape.channels * shape.points < enough || shape.points < int64_t(internal::sample_block) * P)
-    return launch(std::integral_constant<int, 1>());
-  return launch(std::integral_constant<int, P>());
+    return launch(std::integral_constant<int, internal::sample_small_block>(), std::integral_constant<int, 1>(),
+                  std::integral_constant<int, internal::sample_together<Functor::taps>>());
+  return launch(std::integral_constant<int, internal::sample_block>(), std::integral_constant<int, P>(),
+                std::integral_constant<int, 1>());
 }
 
 template <class Functor, class Sum, class T>
 Status sample_tangent(const Executor& executor, const Functor& functor, const SampleShape& shape, const T* x,
                       const Sum* positions, const T* dx, const Sum* moved, T* dy) {
-  internal::SampleGrid grid(shape, 1);
+  internal::SampleGrid grid(shape, internal::sample_block);
   internal::sample_tangents_of<<<grid.blocks(shape), internal::sample_block, 0, executor.stream>>>(
       functor, shape, grid, x, positions, dx, moved, dy);
   return launched();

@@ -61,8 +61,8 @@ bool may_be_ranked(const Rows<Key>& rows) {
   return elements <= most_elements_ranked && elements * rows.count <= most_pairs_ranked;
 }
 
-template <class Key>
-Status sort_few_rows(Executor executor, const Rows<Key>& rows, const FirstElements<Key>& out) {
+template <class Key, class Output>
+Status sort_few_rows(Executor executor, const Rows<Key>& rows, const Output& out) {
   dim3 blocks(unsigned(ceil_div(rows.count, 32)), unsigned(rows.rows));
   sort_rows_by_ranks<<<blocks, 32 * rank_warps, 0, executor.stream>>>(rows, out);
   return launched();

@@ -2,6 +2,7 @@
 // channels of an element of y, or of x, in the order of memory. Large windows are reduced by teams of threads.
 #pragma once
 
+#include "window_known_rows_cuda.h"
 #include "window_rows_cuda.h"
 #include "window_teams_cuda.h"
 
@@ -68,7 +69,13 @@ Status reduce_windows_of(const Executor& executor, const Reducer& reducer, const
   if (is_in_reach(shape)) {
     if constexpr (Reducer::merges)
       if (are_for_teams(shape)) return reduce_window_teams(executor, reducer, shape, y);
-    if (shape.channels == 1) return reduce_window_rows(executor, reducer, shape, y);
+    if (shape.channels == 1) {
+      if constexpr (Reducer::takes) {
+        Status status;
+        if (are_known_windows(executor, reducer, shape, y, status)) return status;
+      }
+      return reduce_window_rows(executor, reducer, shape, y);
+    }
   }
   return for_window_grid<Reducer>(shape, [&](auto width, auto windows, auto index) {
     constexpr int V = decltype(width)::value;

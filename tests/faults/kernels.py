@@ -311,6 +311,11 @@ def padding_is_counted():
     return of_kernel("avg_pool", attributes=lambda **_: {"counts_padding": True})
 
 
+@planted(VALUE, op="max_unpool2d", tier="changed", case="several at one", dtype="float32")
+def the_first_item_at_an_index_is_kept():
+    return of_kernel("scatter_last", operands=lambda index, x, **_: (jnp.flip(index, -1), jnp.flip(x, -1)))
+
+
 @planted(VALUE, op="grid_sample", tier="changed", case="border", dtype="float32")
 def positions_outside_are_zeros():
     return of_kernel("sample", attributes=lambda **_: {"padding": 0})

@@ -1,6 +1,7 @@
 // What the FFI targets of images at positions share: x [batches..., channels, spatial...], positions [batches...,
-// points..., axes] in the dtype that x is computed in, y [batches..., channels, points...]. A Sampling says which
-// elements are around a position: `run` calls a body with its functor and with the type of x.
+// points..., axes], or [batches..., axes, points] `by_axis`, in the dtype that x is computed in, y [batches...,
+// channels, points...]. A Sampling says which elements are around a position: `run` calls a body with its functor and
+// with the type of x.
 #pragma once
 
 #include <algorithm>
@@ -17,28 +18,33 @@ class SampledArrays {
   const char* op;
 
   SampledArrays(const char* op, const ffi::AnyBuffer& x, const ffi::AnyBuffer& positions, const ffi::AnyBuffer& y,
-                int64_t fewest_axes)
+                int64_t fewest_axes, bool by_axis)
       : checks(op), op(op), x_(x) {
     auto from = x.dimensions(), at = positions.dimensions(), to = y.dimensions();
     bool is_wide = x.element_type() == ffi::DataType::F64;
     checks.same_dtype("y", y, "x", x)
         .dtype("positions", positions, is_wide ? ffi::DataType::F64 : ffi::DataType::F32)
-        .require(at.size() >= 1 && fewest_axes <= at.back() && at.back() <= 3, "positions must have ", fewest_axes,
-                 " to 3 coordinates, got ", describe(at));
+        .require(at.size() >= 1 + size_t(by_axis), "positions must have points and coordinates, got ", describe(at));
     if (checks.failed()) return;
-    axes_ = size_t(at.back());
+    size_t axis = at.size() - 1 - by_axis;  // that of coordinates
+    checks.require(fewest_axes <= at[axis] && at[axis] <= 3, "positions must have ", fewest_axes,
+                   " to 3 coordinates, got ", describe(at));
+    if (checks.failed()) return;
+    axes_ = size_t(at[axis]);
     checks.require(from.size() > axes_, "x must have rank ", axes_ + 1, " or more, got ", describe(from));
     if (checks.failed()) return;
     size_t batches = from.size() - axes_ - 1;
-    checks.require(at.size() > batches && std::equal(from.begin(), from.begin() + batches, at.begin()),
-                   "positions must begin with the batches of x, ", describe(from), ", got ", describe(at));
+    checks.require(
+        (by_axis ? axis == batches : axis >= batches) && std::equal(from.begin(), from.begin() + batches, at.begin()),
+        "positions must begin with the batches of x, ", describe(from), ", got ", describe(at));
     if (checks.failed()) return;
+    auto points = by_axis ? at.begin() + axis + 1 : at.begin() + batches;
     checks.require(to.size() == at.size() && std::equal(from.begin(), from.begin() + batches + 1, to.begin()) &&
-                       std::equal(at.begin() + batches, at.end() - 1, to.begin() + batches + 1),
+                       std::equal(to.begin() + batches + 1, to.end(), points),
                    "y must have the batches and channels of x, ", describe(from), ", and the points of positions, ",
                    describe(at), ", got ", describe(to));
     shape.batches = product(from, 0, batches), shape.channels = from[batches];
-    shape.elements = product(from, batches + 1, from.size()), shape.points = product(at, batches, at.size() - 1);
+    shape.elements = product(from, batches + 1, from.size()), shape.points = product(to, batches + 1, to.size());
     checks.require(shape.elements < int64_t(1) << 31, "x may have 2^31 - 1 elements in an image, got ", describe(from))
         .require(shape.elements > 0 || is_empty(), "x must have elements, got ", describe(from));
   }

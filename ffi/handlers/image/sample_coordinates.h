@@ -14,7 +14,7 @@ class CoordinateSampling : public SampledArrays {
  public:
   CoordinateSampling(const char* op, const ffi::AnyBuffer& x, const ffi::AnyBuffer& positions, const ffi::AnyBuffer& y,
                      int64_t taps, int64_t mode, double fill)
-      : SampledArrays(op, x, positions, y, 1), taps_(taps), mode_(mode), fill_(fill) {
+      : SampledArrays(op, x, positions, y, 1, true), taps_(taps), mode_(mode), fill_(fill) {
     checks
         .require(taps == 1 || taps == 2 || (taps == 4 && axes_ < 3),
                  "taps must be 1 or 2, or 4 of at most 2 coordinates, got ", taps)

@@ -11,7 +11,7 @@ class GridSampling : public SampledArrays {
  public:
   GridSampling(const char* op, const ffi::AnyBuffer& x, const ffi::AnyBuffer& positions, const ffi::AnyBuffer& y,
                int64_t taps, int64_t padding, bool align_corners)
-      : SampledArrays(op, x, positions, y, 2), taps_(taps), padding_(padding), align_corners_(align_corners) {
+      : SampledArrays(op, x, positions, y, 2, false), taps_(taps), padding_(padding), align_corners_(align_corners) {
     checks
         .require(taps == 1 || taps == 2 || (taps == 4 && axes_ == 2),
                  "taps must be 1 or 2, or 4 of 2 coordinates, got ", taps)
