@@ -12,6 +12,7 @@
 #pragma once
 
 #include "copy_async_cuda.h"
+#include "keep_cuda.h"
 #include "mma_cuda.h"
 #include "packed_columns_join_cuda.h"
 #include "shared_memory_cuda.h"
@@ -27,11 +28,13 @@ struct PackedColumnsMemory {
   static constexpr int bytes = of_tiles > sums ? of_tiles : sums;
 };
 
-// The fields j and j + 4 of a word that has the lower halves of two words, as pairs: of a power of two, plus the field.
+// The field j of the lower halves of two words, as a pair: of a power of two, in whose last bits a field counts in
+// ones, plus the field.
 template <class T>
-__device__ inline uint32_t field_pair(uint32_t halves, int j) {
-  constexpr uint32_t power = std::is_same_v<T, BFloat16> ? 0x43004300 : 0x64006400;
-  return (halves >> (4 * j) & 0x000f000f) | power;
+inline constexpr int field_power = std::is_same_v<T, BFloat16> ? 0x43004300 : 0x64006400;
+
+__device__ inline uint32_t field_pair(uint32_t halves, int j, int power) {
+  return (halves >> (4 * j) & 0x000f000f) | uint32_t(power);
 }
 
 template <int N, class T>
@@ -45,39 +48,43 @@ __global__ void __launch_bounds__(column_threads)
   int64_t first_word = int64_t(blockIdx.x) * column_words, word = min(first_word + g, work.words - 1);
   ColumnsPart part(work, split * column_warps + warp);
   bool in_sixteens = work.words % 4 == 0;
-  char* room = memory + warp * stages * Memory::stage;
+  // Of the lane in the first stage, for copies and for words that it reads; and the power, of which as a constant of
+  // the program each use would take two instructions.
+  int at_copies = warp * stages * Memory::stage + 16 * lane, at_words = warp * stages * Memory::stage + t * 32 + g * 4;
+  int power = work.words > 0 ? field_power<T> : 0;  // which is not known to be constant
+  keep(at_copies), keep(at_words), keep(power);
   int row = 8 * (lane / 2 % 4) + lane / 8, half = lane % 2;  // that the lane copies of a chunk, and the row after 4
   int there = first_word + 4 * half < work.words ? 16 : 0;
-  int at_lane = t * 32 + g * 4;
 
   for (int64_t batch = blockIdx.z; batch < work.batches; batch += gridDim.z) {
     const uint32_t* data = work.data + batch * work.depth * work.words;
     const T* x = static_cast<const T*>(work.x) + batch * work.count * work.depth;
-    auto fetch = [&](int chunk, int stage) {
-      if (chunk < part.end) {
-        int64_t k = int64_t(chunk) * column_chunk;
-        char* to = room + stage * Memory::stage;
-        if (in_sixteens) {
-          const uint32_t* from = data + (k + row) * work.words + (there ? first_word + 4 * half : 0);
-          copy_async(to + 16 * lane, from, there);
-          copy_async(to + 16 * lane + 512, from + 4 * work.words, there);
-        } else {
-          const uint32_t* from = data + (k + 8 * t) * work.words + word;
-#pragma unroll
-          for (int i = 0; i < 8; ++i) copy_async_word(to + 128 * i + at_lane, from + i * work.words, true);
-        }
-#pragma unroll
-        for (int n = 0; n < N; ++n) {
-          int64_t m = first_row + 8 * n + g;
-          copy_async(to + Memory::of_words + 512 * n + 16 * lane, x + (m < work.count ? m : 0) * work.depth + k + 8 * t,
-                     m < work.count ? 16 : 0);
-        }
-      }
-      __pipeline_commit();
-    };
+    // What the lane copies next, of words and of rows of x.
+    int64_t first = int64_t(part.begin) * column_chunk;
+    const uint32_t* from = in_sixteens ? data + (first + row) * work.words + (there ? first_word + 4 * half : 0)
+                                       : data + (first + 8 * t) * work.words + word;
+    const T* from_x = x + min(int64_t(first_row + g), work.count - 1) * work.depth + first + 8 * t;
+    int rows_left = int(work.count) - first_row - g, next_row = rows_left > 8 ? 8 * int(work.depth) : 0;
+    int of_row = rows_left > 0 ? 16 : 0, of_next_row = rows_left > 8 ? 16 : 0;
+    static_assert(N <= 2);
     int next = part.begin, stage_of_next = 0;
     auto fetch_next = [&] {
-      fetch(next, stage_of_next);
+      if (next < part.end) {
+        char* to = memory + at_copies + stage_of_next * Memory::stage;
+        if (in_sixteens) {
+          copy_async(to, from, there);
+          copy_async(to + 512, from + 4 * work.words, there);
+        } else {
+#pragma unroll
+          for (int i = 0; i < 8; ++i)
+            copy_async_word(memory + at_words + stage_of_next * Memory::stage + 128 * i, from + i * work.words, true);
+        }
+        copy_async(to + Memory::of_words, from_x, of_row);
+        if constexpr (N > 1) copy_async(to + Memory::of_words + 512, from_x + next_row, of_next_row);
+        from_x += column_chunk;
+        from += column_chunk * work.words;
+      }
+      __pipeline_commit();
       ++next, stage_of_next = stage_of_next == stages - 1 ? 0 : stage_of_next + 1;
     };
 #pragma unroll
@@ -94,8 +101,8 @@ __global__ void __launch_bounds__(column_threads)
       uint32_t minus[2][pairs];
 #pragma unroll
       for (int j = 0; j < pairs; ++j) {
-        minus[0][j] = field_pair<T>(__byte_perm(zero, zero, 0x1010), j);
-        minus[1][j] = field_pair<T>(__byte_perm(zero, zero, 0x3232), j);
+        minus[0][j] = field_pair(__byte_perm(zero, zero, 0x1010), j, power);
+        minus[1][j] = field_pair(__byte_perm(zero, zero, 0x3232), j, power);
       }
       int end = min(part.end, (group + 1) * part.of_group);
       if (end < part.end) zero = zeros[int64_t(group + 1) * work.words];
@@ -103,19 +110,19 @@ __global__ void __launch_bounds__(column_threads)
       for (; chunk < end; ++chunk) {
         __pipeline_wait_prior(stages - 2);
         __syncwarp();  // all have what they copied, and are through with the stage before
-        const char* of_stage = room + stage * Memory::stage;
+        const char* of_stage = memory + stage * Memory::stage;
         stage = stage == stages - 1 ? 0 : stage + 1;
         fetch_next();
         uint4 of_x[N];
 #pragma unroll
         for (int n = 0; n < N; ++n)
-          of_x[n] = *reinterpret_cast<const uint4*>(of_stage + Memory::of_words + 512 * n + 16 * lane);
+          of_x[n] = *reinterpret_cast<const uint4*>(of_stage + at_copies + Memory::of_words + 512 * n);
 #pragma unroll
         for (int step = 0; step < 2; ++step) {
           uint32_t words[4];
 #pragma unroll
           for (int i = 0; i < 4; ++i)
-            words[i] = *reinterpret_cast<const uint32_t*>(of_stage + 128 * (4 * step + i) + at_lane);
+            words[i] = *reinterpret_cast<const uint32_t*>(of_stage + at_words + 128 * (4 * step + i));
           uint32_t low[2], high[2];  // of two neighbors along k: the columns 0, 2, 4, 6, and the others
 #pragma unroll
           for (int i = 0; i < 2; ++i) {
@@ -127,8 +134,8 @@ __global__ void __launch_bounds__(column_threads)
             uint32_t a[4];
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
-              a[2 * i] = pair_difference<T>(field_pair<T>(low[i], j), minus[0][j]);
-              a[2 * i + 1] = pair_difference<T>(field_pair<T>(high[i], j), minus[1][j]);
+              a[2 * i] = pair_difference<T>(field_pair(low[i], j, power), minus[0][j]);
+              a[2 * i + 1] = pair_difference<T>(field_pair(high[i], j, power), minus[1][j]);
             }
 #pragma unroll
             for (int n = 0; n < N; ++n) {

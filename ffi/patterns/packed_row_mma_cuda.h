@@ -11,6 +11,7 @@
 #pragma once
 
 #include "copy_async_cuda.h"
+#include "keep_cuda.h"
 #include "mma_cuda.h"
 #include "packed_pairs_cuda.h"
 #include "packed_rows.h"

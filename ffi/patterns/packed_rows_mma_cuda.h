@@ -13,6 +13,7 @@
 #pragma once
 
 #include "copy_async_cuda.h"
+#include "keep_cuda.h"
 #include "mma_cuda.h"
 #include "packed_pairs_cuda.h"
 #include "packed_rows.h"
@@ -55,13 +56,6 @@ struct PackedMmaMemory {
 // Waits for the `threads` threads of a team.
 __device__ inline void team_sync(int team, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(threads) : "memory");
-}
-
-// Keeps what is the same in all turns of a loop from being computed in each of them.
-__device__ inline void keep(int& value) { asm volatile("" : "+r"(value)); }
-template <class T>
-__device__ inline void keep(const T*& at) {
-  asm volatile("" : "+l"(at));
 }
 
 // The sum of the products of a row of W and one of x, by the definition.
