@@ -88,15 +88,17 @@ struct TinyTeam {
   __device__ __forceinline__ bool any(bool condition) const { return __any_sync(warp, condition); }
 };
 
-// What each of the block's matrices has in its slots, from or to a range of memory.
-template <class T, int arrays, class Move>
+// What each of the block's matrices has in its slots, from or to a range of memory. Of a matrix a thread rows are
+// neighbors.
+template <int lanes, class T, int arrays, class Move>
 __device__ void tiny_move(const TinyPlan<arrays>& plan, int k, int matrices, const Move& move) {
   const TinySlots& slots = plan.array[k];
   int size = slots.rows * slots.columns, count = matrices * size;
   for (int e = threadIdx.x; e < count; e += blockDim.x) {
     int matrix = slots.size.quotient(e), element = e - matrix * size;
-    int row = slots.of_row.quotient(element), column = element - row * slots.columns;
-    move(e, matrix * plan.of_matrix + slots.first + row * slots.row_step + column);
+    int slot = matrix * plan.of_matrix + slots.first + element;
+    if constexpr (lanes > 1) slot += slots.of_row.quotient(element) * (slots.row_step - slots.columns);
+    move(e, slot);
   }
 }
 
@@ -112,9 +114,9 @@ __global__ __launch_bounds__(tiny_block) void tiny_kernel(Tiny<T, Functor> work,
   for (int k = 0; k < Functor::arrays; ++k) {
     int64_t offset = first * work.array[k].size();
     if (const T* from = work.array[k].from; from != nullptr)
-      tiny_move<T>(plan, k, matrices, [&](int e, int slot) { memory[slot] = from[offset + e]; });
+      tiny_move<lanes, T>(plan, k, matrices, [&](int e, int slot) { memory[slot] = from[offset + e]; });
     if (const int32_t* from = work.array[k].from_integers; from != nullptr)
-      tiny_move<T>(plan, k, matrices, [&](int e, int slot) { memory[slot] = T(from[offset + e]); });
+      tiny_move<lanes, T>(plan, k, matrices, [&](int e, int slot) { memory[slot] = T(from[offset + e]); });
   }
   __syncthreads();
   // Teams after the last matrix compute with what is in their memory, since those of a warp stay in step.
@@ -133,9 +135,9 @@ __global__ __launch_bounds__(tiny_block) void tiny_kernel(Tiny<T, Functor> work,
   for (int k = 0; k < Functor::arrays; ++k) {
     int64_t offset = first * work.array[k].size();
     if (T* to = work.array[k].to; to != nullptr)
-      tiny_move<T>(plan, k, matrices, [&](int e, int slot) { to[offset + e] = memory[slot]; });
+      tiny_move<lanes, T>(plan, k, matrices, [&](int e, int slot) { to[offset + e] = memory[slot]; });
     if (int32_t* to = work.array[k].integers; to != nullptr)
-      tiny_move<T>(plan, k, matrices, [&](int e, int slot) { to[offset + e] = int32_t(memory[slot]); });
+      tiny_move<lanes, T>(plan, k, matrices, [&](int e, int slot) { to[offset + e] = int32_t(memory[slot]); });
   }
 }
 

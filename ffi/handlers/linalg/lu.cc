@@ -26,7 +26,7 @@ ffi::Error factors(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> 
   return for_wide(x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     Tiny<T, tiny::Lu> work{batches,
-                           0,
+                           m == n ? n : 0,
                            0,
                            {{m, n, in<T>(x), out<T>(y)},
                             {std::min(m, n), 1, nullptr, nullptr, out<int32_t>(pivots)},
