@@ -30,9 +30,9 @@ struct PackedColumns {
   // A weight, as the definition has it.
   BARACUDA_HD float weight(int64_t batch, int64_t k, int64_t column) const {
     int64_t group = k / group_depth(), word = column / packed::word_columns;
-    int place = int(column % packed::word_columns);
-    int q = packed::awq_field(data[(batch * depth + k) * words + word], place);
-    return float(q - packed::awq_field(zero[(batch * groups + group) * words + word], place)) *
+    int index = int(column % packed::word_columns);
+    int q = packed::awq_field(data[(batch * depth + k) * words + word], index);
+    return float(q - packed::awq_field(zero[(batch * groups + group) * words + word], index)) *
            factor(batch, group, column);
   }
 };
