@@ -241,6 +241,8 @@ def _call(target, operands, out, attributes):
         ("lu: the pivots must be of type", "lu", [S((3, 4), F)], (S((3, 4), F), S((3,), F), S((3,), I)), {}),
         ("lu: the pivots must have the batches of", "lu", [S((4, 3), F)], (S((4, 3), F), S((4,), I), S((4,), I)), {}),
         ("lu: the order must have the batches of", "lu", [S((4, 3), F)], (S((4, 3), F), S((3,), I), S((3,), I)), {}),
+        ("lu_determinant: y must have the batches of", "lu_determinant", [S((3, 3), F)], S((1,), F), {}),
+        ("lu_determinant: y must have the dtype of x", "lu_determinant", [S((3, 3), F)], S((), jnp.float64), {}),
         ("lu_diagonal: y must have the batches of", "lu_diagonal", [S((3, 3), F)], (S((2,), F), S((), F)), {}),
         ("lu_diagonal: the sign must have the batches of", "lu_diagonal", [S((3, 3), F)], (S((3,), F), S((1,), F)), {}),
         ("eigh: w must have the batches of", "eigh", [S((2, 3, 3), F)], (S((3,), F), S((2, 3, 3), F)), {}),

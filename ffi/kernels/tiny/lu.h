@@ -106,6 +106,24 @@ struct Lu {
   }
 };
 
+struct Determinant {
+  // x, n x n; and its determinant, the product of the diagonal of U in its order, and of the sign of the permutation.
+  static constexpr int arrays = 2;
+
+  template <class S, class Team, class Size>
+  BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
+    on_square(at[0], n, [&](auto& a) {
+      S sign = all<S>(1);
+      eliminate(team, n, n, a, [&](int j, S from) { sign = choose(from == all<S>(Element<S>(j)), sign, -sign); });
+      team.each(0, 1, [&](int) {
+        S y = all<S>(1);
+        loop(n, 0, n, [&](int i) { y = y * a(i, i); });
+        at[1](0, 0) = y * sign;
+      });
+    });
+  }
+};
+
 struct Diagonal {
   // x, n x n; the diagonal of U; and the sign of the permutation: the determinant is the product of both.
   static constexpr int arrays = 3;
