@@ -131,9 +131,12 @@ __global__ void __launch_bounds__(stencil_block)
     uint32_t starts = 0;
     if (conv.starts) starts = load_starts<taps, V>(conv, quotient(row, conv.shape.channels), first);
     convolve<taps, V>(conv, factors, bias, x, starts, z);
+    if (conv.silu)
+#pragma unroll
+      for (int v = 0; v < V; ++v) z[v] = conv.of_silu(z[v]);
     Vector<T, V> out;
 #pragma unroll
-    for (int v = 0; v < V; ++v) out.lane[v] = T(conv.activated(z[v]));
+    for (int v = 0; v < V; ++v) out.lane[v] = T(z[v]);
     store<V>(y + row * conv.shape.length + first, out);
   }
 }
