@@ -72,8 +72,8 @@ __global__ void __launch_bounds__(column_threads)
       if (next < part.end) {
         char* to = memory + at_copies + stage_of_next * Memory::stage;
         if (in_sixteens) {
-          copy_async(to, from, there);
-          copy_async(to + 512, from + 4 * work.words, there);
+          copy_async_with_neighbors(to, from, there);
+          copy_async_with_neighbors(to + 512, from + 4 * work.words, there);
         } else {
 #pragma unroll
           for (int i = 0; i < 8; ++i)
