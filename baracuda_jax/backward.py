@@ -159,6 +159,7 @@ from .normalization import (
 from .packed import (
     gguf_mmvq_backward,
     gguf_mmvq_batched_backward,
+    int4_awq_gemm_backward,
     int4_mmvq_backward,
     nf4_mmvq_backward,
 )
@@ -367,6 +368,7 @@ __all__ = [
     "hypot_backward",
     "index_add_backward",
     "instance_norm_backward",
+    "int4_awq_gemm_backward",
     "int4_mmvq_backward",
     "integer_pow_backward",
     "interpolate_backward",

@@ -193,6 +193,11 @@ def _packed():
     yield Sharded("int4_dequantize", "rows", unpack, (data, scale), (ROWS, ROWS), ROWS, 0)
     multiply = lambda x, data, scale: bj.int4_mmvq(x, data, scale, implementation="native")
     yield Sharded("int4_mmvq", "rows of the weights", multiply, args, (P(), ROWS, ROWS), COLUMNS, 1)
+    words = lambda *shape: rng.integers(-(2**31), 2**31, shape, np.int32)
+    args = _float(8, 64), words(64, 8), rng.uniform(0.1, 1, (2, 64)).astype(np.float32), words(2, 8)
+    multiply = lambda *args: bj.int4_awq_gemm(*args, implementation="native")
+    yield Sharded("int4_awq_gemm", "columns of the weights", multiply, args, (P(), *[COLUMNS] * 3), COLUMNS, 1)
+    yield Sharded("int4_awq_gemm", "rows of x", multiply, args, (ROWS, P(), P(), P()), ROWS, 1)
     blocks = rng.integers(0, 60, (16, 68), np.uint8)  # two of Q8_0
     unpack = lambda data: bj.gguf_dequantize(data, "Q8_0", implementation="native")
     yield Sharded("gguf_dequantize", "rows", unpack, (blocks,), (ROWS,), ROWS, 0)

@@ -36,6 +36,7 @@ KNOBS, DRAW = [S((), I), *[S((), F)] * 3], {"probabilities": False, "joint": Fal
 TOKEN = S((4, 1), I), S((4, 1), F)
 PACKED, NO_FACTOR = S((3, 18), jnp.uint8), S((3, 0), F)
 BATCHED = S((2, 3, 18), jnp.uint8), S((2, 3, 0), F), S((2, 3, 0), F)
+AWQ, AWQ_SCALE, AWQ_ZERO = S((64, 2), I), S((2, 16), F), S((2, 2), I)
 
 
 QUERIES, PAGES, TABLE, LENGTHS = S((2, 4, 8), F), S((5, 3, 2, 8), F), S((2, 3), I), S((2,), I)
@@ -240,6 +241,8 @@ def _call(target, operands, out, attributes):
         ("lu: the pivots must be of type", "lu", [S((3, 4), F)], (S((3, 4), F), S((3,), F), S((3,), I)), {}),
         ("lu: the pivots must have the batches of", "lu", [S((4, 3), F)], (S((4, 3), F), S((4,), I), S((4,), I)), {}),
         ("lu: the order must have the batches of", "lu", [S((4, 3), F)], (S((4, 3), F), S((3,), I), S((3,), I)), {}),
+        ("lu_determinant: y must have the batches of", "lu_determinant", [S((3, 3), F)], S((1,), F), {}),
+        ("lu_determinant: y must have the dtype of x", "lu_determinant", [S((3, 3), F)], S((), jnp.float64), {}),
         ("lu_diagonal: y must have the batches of", "lu_diagonal", [S((3, 3), F)], (S((2,), F), S((), F)), {}),
         ("lu_diagonal: the sign must have the batches of", "lu_diagonal", [S((3, 3), F)], (S((3,), F), S((1,), F)), {}),
         ("eigh: w must have the batches of", "eigh", [S((2, 3, 3), F)], (S((3,), F), S((2, 3, 3), F)), {}),
@@ -290,6 +293,20 @@ def _call(target, operands, out, attributes):
         ("packed_rows_legacy: the result must have the shape of x", "packed_rows_legacy", [S((2, 32), F), PACKED, NO_FACTOR, NO_FACTOR], S((2, 4), F), {"format": "Q4_0"}),
         ("packed_rows_legacy: the result must have the dtype", "packed_rows_legacy", [S((2, 32), F), PACKED, NO_FACTOR, NO_FACTOR], S((2, 3), jnp.float16), {"format": "Q4_0"}),
         ("packed_rows_legacy: x must have a multiple of the batches", "packed_rows_legacy", [S((3, 32), F), *BATCHED], S((3, 3), F), {"format": "Q4_0"}),
+        ("packed_columns: data and zero must be int32 or uint32", "packed_columns", [S((2, 64), F), S((64, 2), F), AWQ_SCALE, AWQ_ZERO], (W, S((2, 16), F)), {"splits": np.int64(1)}),
+        ("packed_columns: scale must be float16", "packed_columns", [S((2, 64), F), AWQ, S((2, 16), I), AWQ_ZERO], (W, S((2, 16), F)), {"splits": np.int64(1)}),
+        ("packed_columns: scale must have the batches and columns", "packed_columns", [S((2, 64), F), AWQ, S((2, 8), F), AWQ_ZERO], (W, S((2, 16), F)), {"splits": np.int64(1)}),
+        ("packed_columns: zero must have the groups of scale", "packed_columns", [S((2, 64), F), AWQ, AWQ_SCALE, S((1, 2), I)], (W, S((2, 16), F)), {"splits": np.int64(1)}),
+        ("packed_columns: data of 64 rows must have groups of a multiple of 32", "packed_columns", [S((2, 64), F), AWQ, S((4, 16), F), S((4, 2), I)], (W, S((2, 16), F)), {"splits": np.int64(1)}),
+        ("packed_columns: splits must be a power of two, got 3", "packed_columns", [S((2, 64), F), AWQ, AWQ_SCALE, AWQ_ZERO], (W, S((2, 16), F)), {"splits": np.int64(3)}),
+        ("packed_columns: x must have rows of 64 elements", "packed_columns", [S((2, 32), F), AWQ, AWQ_SCALE, AWQ_ZERO], (W, S((2, 16), F)), {"splits": np.int64(1)}),
+        ("packed_columns: the result must have the shape of x", "packed_columns", [S((2, 64), F), AWQ, AWQ_SCALE, AWQ_ZERO], (W, S((2, 8), F)), {"splits": np.int64(1)}),
+        ("packed_columns: the result must have the dtype of x", "packed_columns", [S((2, 64), F), AWQ, AWQ_SCALE, AWQ_ZERO], (W, S((2, 16), jnp.float16)), {"splits": np.int64(1)}),
+        ("packed_columns: x must be float16", "packed_columns", [S((2, 64), I), AWQ, AWQ_SCALE, AWQ_ZERO], (W, S((2, 16), I)), {"splits": np.int64(1)}),
+        ("packed_columns: x must have a multiple of the batches", "packed_columns", [S((3, 64), F), *[S((2, *s.shape), s.dtype) for s in (AWQ, AWQ_SCALE, AWQ_ZERO)]], (W, S((3, 16), F)), {"splits": np.int64(1)}),
+        ("unpack_columns: data must have rank 2", "unpack_columns", [S((64,), I), AWQ_SCALE, AWQ_ZERO], S((64,), F), {}),
+        ("unpack_columns: the result must have the rows of data", "unpack_columns", [AWQ, AWQ_SCALE, AWQ_ZERO], S((64, 8), F), {}),
+        ("unpack_columns: the result must be float16", "unpack_columns", [AWQ, AWQ_SCALE, AWQ_ZERO], S((64, 16), I), {}),
         ("packed_rows_by_expert_legacy: data must have rank 3", "packed_rows_by_expert_legacy", [S((2, 32), F), PACKED, NO_FACTOR, NO_FACTOR, S((2,), I)], S((2, 3), F), {"format": "Q4_0"}),
         ("packed_rows_by_expert_legacy: experts must have one element", "packed_rows_by_expert_legacy", [S((2, 32), F), *BATCHED, S((3,), I)], S((2, 3), F), {"format": "Q4_0"}),
         ("packed_rows_by_expert_legacy: experts must be of type", "packed_rows_by_expert_legacy", [S((2, 32), F), *BATCHED, S((2,), U)], S((2, 3), F), {"format": "Q4_0"}),

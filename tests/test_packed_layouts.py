@@ -48,6 +48,48 @@ def test_awq(groups, implementation):
     near(dx, np.broadcast_to(w.sum(1), x.shape))
 
 
+@pytest.mark.parametrize(
+    "dtype, scale_dtype",
+    [("float16", "float16"), ("bfloat16", "float32"), ("float32", "bfloat16"), ("float64", "float64")],
+)
+@pytest.mark.parametrize("rows, columns, groups, count", [(2112, 72, 3, 17), (4096, 96, 32, 8), (64, 8, 1, 33)])
+def test_awq_as_a_kernel_cuts_it(rows, columns, groups, count, dtype, scale_dtype):
+    """Words that are no multiple of a block's, and rows that are cut into parts; rows of x have the bits that they have alone."""
+    q, zero = awq(values(rows, columns)), awq(values(groups, columns, seed=1))
+    scales = scales_of(groups, columns).astype(jnp.dtype(scale_dtype))
+    w = np.asarray(
+        bj.int4_awq_dequantize(q, scales, zero, dtype="float64" if dtype == "float64" else "float32"), np.float64
+    )
+    x = np.random.default_rng(2).standard_normal((count, rows)).astype(jnp.dtype(dtype))
+    multiply = lambda x: bj.int4_awq_gemm(x, q, scales, zero, implementation="native")
+    y = np.asarray(multiply(x))
+    near(y, x.astype(np.float64) @ w, {"float16": 1e-3, "bfloat16": 8e-3}.get(dtype, 3e-6))
+    some = min(count, 16)  # a library multiplies with more on a CPU
+    np.testing.assert_array_equal(np.asarray(multiply(x[:some]))[-1], np.asarray(multiply(x[some - 1])))
+    dy = np.random.default_rng(3).standard_normal((count, columns)).astype(jnp.dtype(dtype))
+    dx = bj.int4_awq_gemm_backward(q, scales, zero, dy, implementation="native")
+    near(dx, dy.astype(np.float64) @ w.T, {"float16": 2e-3, "bfloat16": 2e-2}.get(dtype, 3e-6))
+
+
+@BACKENDS
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_awq_of_products_whose_sums_leave_the_range(dtype, implementation):
+    """Factors bring them back; infinity and NaN go where the definition sends them."""
+    q, zero = awq(values(128, 16)), awq(values(2, 16, seed=1))
+    scales = np.full((2, 16), 2.0**-10, np.float32)
+    w = np.asarray(bj.int4_awq_dequantize(q, scales, zero), np.float64)
+    large = 2.0**13 if dtype == "float16" else 2.0**124
+    for special in (large, np.inf, np.nan):
+        x = np.random.default_rng(2).standard_normal((3, 128)) * large
+        x[1, 17] = special
+        x = x.astype(jnp.dtype(dtype))
+        with np.errstate(invalid="ignore"):
+            want = x.astype(np.float64) @ w
+        y = np.asarray(bj.int4_awq_gemm(x, q, scales, zero, implementation=implementation), np.float64)
+        np.testing.assert_array_equal(np.where(np.isfinite(y), 0, y), np.where(np.isfinite(want), 0, want))
+        near(np.where(np.isfinite(want), y, 0), np.where(np.isfinite(want), want, 0), 1e-2)
+
+
 def marlin(q, scales):
     """The words and scales of [K, N]: for each lane of a warp what it multiplies, tile by tile of 16 x 16."""
     rows, columns = q.shape
@@ -126,6 +168,8 @@ def test_blocks_of_q8_1():
     "error, match, call",
     [
         (ValueError, r"int4_awq_gemm: scales must be \[groups, 16\], with groups that divide 64, got shape \(3, 16\)", lambda x, q: bj.int4_awq_gemm(x, q, sent.ones((3, 16)), q[:3])),
+        (ValueError, r"int4_awq_gemm: scales must have groups of a multiple of 32 rows: expected a divisor of 2 for 64, got 4", lambda x, q: bj.int4_awq_gemm(x, q, sent.ones((4, 16)), q[:4])),
+        (ValueError, r"int4_awq_gemm_backward: dy must have rows of 16 elements, as the weights, got shape \(3, 64\)", lambda x, q: bj.int4_awq_gemm_backward(q, sent.ones((2, 16)), q[:2], sent.ones((3, 64)))),
         (ValueError, r"int4_awq_dequantize: qzeros must have shape \(2, 2\), as scales, got \(1, 2\)", lambda x, q: bj.int4_awq_dequantize(q, sent.ones((2, 16)), q[:1])),
         (TypeError, "int4_awq_dequantize: qweight must have one of the dtypes int32, uint32, got float32", lambda x, q: bj.int4_awq_dequantize(x, sent.ones((2, 16)), q[:2])),
         (ValueError, r"int4_marlin_gemm: qweight must be \[K / 16, 2 N\] with N a multiple of 64, got shape \(64, 2\)", lambda x, q: bj.int4_marlin_gemm(x, q, sent.ones((1, 1)))),

@@ -176,15 +176,8 @@ def det(x: ArrayLike, *, implementation: Implementation = None) -> Array:
     return rounded(x.dtype, _det_op(wide(x), implementation=implementation))
 
 
-def _diagonal_kernel(x):
-    """The diagonal of U, and the sign of the permutation."""
-    out = [jax.ShapeDtypeStruct(x.shape[:-1], x.dtype), jax.ShapeDtypeStruct(x.shape[:-2], x.dtype)]
-    return kernel("lu_diagonal", "...nm -> ...n, ...", x, out=out)
-
-
 def _det_native(x, *, save):
-    found, sign = _diagonal_kernel(x)
-    return (_along_diagonal(jnp.multiply, found, 1) * sign,)
+    return kernel("lu_determinant", "...nm -> ...", x, out=[jax.ShapeDtypeStruct(x.shape[:-2], x.dtype)])
 
 
 def _det_tangent(x, dx):
@@ -239,7 +232,9 @@ def slogdet(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Arr
 
 
 def _slogdet_native(x, *, save):
-    found, sign = _diagonal_kernel(x)
+    """From the diagonal of U and the sign of the permutation."""
+    out = [jax.ShapeDtypeStruct(x.shape[:-1], x.dtype), jax.ShapeDtypeStruct(x.shape[:-2], x.dtype)]
+    found, sign = kernel("lu_diagonal", "...nm -> ...n, ...", x, out=out)
     signs, logs = jnp.sign(found), jnp.log(jnp.abs(found))
     outs = sign * _along_diagonal(jnp.multiply, signs, 1), _along_diagonal(jnp.add, logs, 0)
     return outs[: None if save else 1]
@@ -304,7 +299,7 @@ _det_op = of_small_matrices(
     backward=_det_backward,
     residuals=("x",),
     like="x",
-    kernels={"forward": ("lu_diagonal",)},
+    kernels={"forward": ("lu_determinant",)},
 )
 _slogdet_op = of_small_matrices(
     "slogdet",

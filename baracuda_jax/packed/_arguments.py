@@ -9,6 +9,7 @@ from .._core.compiled import compiled, full
 from ._formats import BY_NUMBER, GGUF
 
 TABLES = ("nf4", "fp4")
+WORDS = ("int32", "uint32")
 UNIT = 32  # weights that a kernel unpacks together; groups have a multiple of these
 
 
@@ -100,3 +101,11 @@ def result_shape(op, shape, found):
 def column(value, absmax):
     """Bytes [n, 1] next to a vector of factors are one row: so bitsandbytes has them."""
     return value.reshape(-1) if value.ndim == 2 and value.shape[1] == 1 and absmax.ndim == 1 else value
+
+
+def words(op, name, value):
+    value = checks.array(op, name, value)
+    checks.dtype(op, name, value, WORDS)
+    if value.ndim != 2:
+        raise ValueError(f"{op}: {name} must have two dimensions, got shape {tuple(value.shape)}")
+    return value

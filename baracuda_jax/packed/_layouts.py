@@ -1,7 +1,7 @@
 """Layouts of four-bit weights of other programs, as rows of neighbors with the low four bits first.
 
 Weights of AWQ and Marlin are stored for products x W with W [K, N]. Here W^T [N, K] is packed along K, and so its values are
-transposed. A matrix that is used often is converted once: `from_awq` and `from_marlin` in `_repacked.py`."""
+transposed. A matrix that is used often is converted once: `from_awq` and `from_marlin`."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +25,7 @@ def packed_pairs(q):
 
 
 def awq_values(words):
-    """[rows, columns / 8] words as [rows, columns] values."""
+    """[..., columns / 8] words as [..., columns] values."""
     order = np.argsort(AWQ_COLUMNS)
     q = fields(words)[..., order]
     return q.reshape(*words.shape[:-1], 8 * words.shape[-1])
@@ -33,11 +33,11 @@ def awq_values(words):
 
 @compiled("dtype")
 def awq_weights(q, scales, zeros, *, dtype):
-    """W [K, N] as floats."""
-    groups = scales.shape[0]
+    """W [..., K, N] as floats."""
+    *batch, groups, columns = scales.shape
     values, minus = awq_values(q).astype(jnp.float32), awq_values(zeros).astype(jnp.float32)
-    grouped = values.reshape(groups, values.shape[0] // max(groups, 1), values.shape[1])
-    y = (grouped - minus[:, None]) * scales.astype(jnp.float32)[:, None]
+    grouped = values.reshape(*batch, groups, values.shape[-2] // max(groups, 1), columns)
+    y = (grouped - minus[..., None, :]) * scales.astype(jnp.float32)[..., None, :]
     return y.reshape(values.shape).astype(dtype)
 
 

@@ -31,7 +31,7 @@ def _product(x, w, contracted):
     return y.astype(x.dtype)
 
 
-def _per_matrix(x, data):
+def per_matrix(x, data):
     """The number of rows of x for each matrix."""
     lead = x.shape[data.ndim - 2 : -1]
     count = 1
@@ -68,15 +68,19 @@ def _reference(x, data, scale, zero, *, format, numerics):
 
 def _native(x, data, scale, zero, *, save=False, format, numerics):
     x = rounded_to_q8(x) if numerics == "q8" else x
-    packed = _kernels.aligned(data, scale, zero)
     by_kernel = functools.partial(_kernels.multiply, format=format)
     by_library = lambda x, *packed: _product(x, _kernels.unpack(*packed, format=format, dtype=x.dtype), 1)
-    count = _per_matrix(x, packed[0])
+    return (by_rows(x, _kernels.aligned(data, scale, zero), by_kernel, by_library),)
+
+
+def by_rows(x, packed, by_kernel, by_library):
+    """Of few rows of x for each matrix by the kernel, of more by the library."""
+    count = per_matrix(x, packed[0])
     if not is_many(count, MOST_ROWS):
-        return (by_kernel(x, *packed),)
+        return by_kernel(x, *packed)
     if is_many(count, MOST_ROWS_HALF) or wide_dtype(x.dtype) == x.dtype:
-        return (by_library(x, *packed),)
-    return (jax.lax.platform_dependent(x, *packed, cuda=by_kernel, default=by_library),)
+        return by_library(x, *packed)
+    return jax.lax.platform_dependent(x, *packed, cuda=by_kernel, default=by_library)
 
 
 def _backward_reference(data, scale, zero, dy, *, format, **_):
@@ -99,7 +103,7 @@ def _labels(names, types, params):
 def by_count(call):
     """How many rows x has for a matrix decides who multiplies."""
     x, data = (call.operand("x") if call.kind == "forward" else call.operands[-1]), call.operand("data")
-    return {"length": _per_matrix(x, data), "inner": data.shape[-2]}
+    return {"length": per_matrix(x, data), "inner": data.shape[-2]}
 
 
 def declare_multiply(name, public, cases, targets):

@@ -1,9 +1,9 @@
-"""Products with four-bit weights in the layouts of AWQ and Marlin, and activations of 8 bits as ggml has them."""
+"""Products with four-bit weights in the layout of Marlin, and activations of 8 bits as ggml has them."""
 
 import jax.numpy as jnp
 from jax import Array
 from jax.lax import bitcast_convert_type
-from jax.typing import ArrayLike, DTypeLike
+from jax.typing import ArrayLike
 
 from .._core import checks
 from .._core.api import api
@@ -15,82 +15,12 @@ from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
 from . import _arguments as arguments
-from ._layouts import MARLIN_TILE, awq_rows, awq_weights, marlin_rows
+from ._layouts import MARLIN_TILE, marlin_rows
 from ._multiply import q8_blocks
 from ._rows import int4_mmvq
 from ._weight import PackedWeight
 
-_WORDS = ("int32", "uint32")
-_CONSTANT = dict.fromkeys(("qweight", "scales", "qzeros"), "the weights are packed")
-
-
-@facade_api("xla")
-def int4_awq_dequantize(
-    qweight: ArrayLike,
-    scales: ArrayLike,
-    qzeros: ArrayLike,
-    dtype: DTypeLike | None = None,
-    *,
-    implementation: Implementation = None,
-) -> Array:
-    """Weights in AWQ's layout, as floats.
-
-    Formula:
-        w[k, n] = (q[k, n] - zero[g, n]) scales[g, n], with g the group of row k. q and zero are four bits each, eight
-        columns in a word: its fields, from the lowest, are columns 0, 2, 4, 6, 1, 3, 5, 7.
-
-    Args:
-        qweight: int32 or uint32 [K, N / 8].
-        scales: floats [groups, N]; groups divides K.
-        qzeros: int32 or uint32 [groups, N / 8].
-        dtype: static, float32, float64, float16 or bfloat16; None for that of scales.
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
-
-    Returns:
-        Array [K, N] of the dtype. Packed weights carry no derivative.
-
-    Raises:
-        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
-
-    Precision: a difference and a product in float32, rounded once to other dtypes.
-
-    Source: Lin et al., AWQ (2023).
-    """
-    op = "int4_awq_dequantize"
-    qweight, scales, qzeros = _awq(op, qweight, scales, qzeros)
-    dtype = arguments.result_dtype(op, scales.dtype if dtype is None else dtype)
-    return awq_weights(qweight, scales, qzeros, dtype=dtype)
-
-
-@api
-def int4_awq_gemm(
-    x: ArrayLike, qweight: ArrayLike, scales: ArrayLike, qzeros: ArrayLike, *, implementation: Implementation = None
-) -> Array:
-    """Product with weights in AWQ's layout.
-
-    Formula:
-        y[..., n] = the sum of x[..., k] w[k, n], where w is int4_awq_dequantize(qweight, scales, qzeros).
-
-    Args:
-        x: floats [..., K].
-        qweight: int32 or uint32 [K, N / 8].
-        scales: floats [groups, N]; groups of a multiple of 32 rows.
-        qzeros: int32 or uint32 [groups, N / 8].
-        implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
-
-    Returns:
-        Array [..., N] of x's dtype. It is differentiable in x. The weights are packed in rows first, in plain JAX; what is
-        used often is converted once, by `baracuda_jax.packed.from_awq`.
-
-    Raises:
-        TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
-
-    Precision: as `int4_mmvq`, which multiplies.
-
-    Source: Lin et al., AWQ (2023).
-    """
-    op = "int4_awq_gemm"
-    return int4_mmvq(x, *awq_rows(*_awq(op, qweight, scales, qzeros)), implementation=implementation)
+_CONSTANT = dict.fromkeys(("qweight", "scales"), "the weights are packed")
 
 
 @api
@@ -169,38 +99,13 @@ def _q8_1(x):
     return y.reshape(*x.shape[:-1], y.shape[-2] * y.shape[-1])
 
 
-def from_awq(qweight: ArrayLike, scales: ArrayLike, qzeros: ArrayLike) -> PackedWeight:
-    """The transpose [N, K] of a matrix in AWQ's layout, for `x @ w.T`; arguments are those of `int4_awq_gemm`."""
-    return PackedWeight("int4", *awq_rows(*_awq("from_awq", qweight, scales, qzeros)))
-
-
 def from_marlin(qweight: ArrayLike, scales: ArrayLike) -> PackedWeight:
     """The transpose [N, K] of a matrix in Marlin's layout, for `x @ w.T`; arguments are those of `int4_marlin_gemm`."""
     return PackedWeight("int4", *marlin_rows(*_marlin("from_marlin", qweight, scales)))
 
 
-def _words(op, name, value):
-    value = checks.array(op, name, value)
-    checks.dtype(op, name, value, _WORDS)
-    if value.ndim != 2:
-        raise ValueError(f"{op}: {name} must have two dimensions, got shape {tuple(value.shape)}")
-    return value
-
-
-def _awq(op, qweight, scales, qzeros):
-    qweight, qzeros = _words(op, "qweight", qweight), _words(op, "qzeros", qzeros)
-    scales = checks.floats(op, "scales", scales)
-    rows, columns = qweight.shape[0], 8 * qweight.shape[1]
-    if scales.ndim != 2 or scales.shape[1] != columns or (scales.shape[0] == 0 or rows % scales.shape[0]):
-        raise ValueError(
-            f"{op}: scales must be [groups, {columns}], with groups that divide {rows}, got shape {tuple(scales.shape)}"
-        )
-    checks.shape(op, "qzeros", qzeros, (scales.shape[0], columns // 8), "as scales")
-    return qweight, scales, qzeros
-
-
 def _marlin(op, qweight, scales):
-    qweight, scales = _words(op, "qweight", qweight), checks.floats(op, "scales", scales)
+    qweight, scales = arguments.words(op, "qweight", qweight), checks.floats(op, "scales", scales)
     rows, columns = MARLIN_TILE * qweight.shape[0], qweight.shape[1] // 2
     if qweight.shape[1] % 128:
         raise ValueError(
@@ -213,43 +118,11 @@ def _marlin(op, qweight, scales):
     return qweight, scales
 
 
-def _awq_draw(rows, columns, groups, *of, with_x=True):
-    def draw(rng):
-        words = lambda *shape: rng.integers(-(2**31), 2**31, shape, "int32")
-        scales = rng.uniform(0.02, 0.2, (groups, columns)).astype("float32")
-        packed = words(rows, columns // 8), scales, words(groups, columns // 8)
-        return (rng.standard_normal((*of, rows)), *packed) if with_x else packed
-
-    return draw
-
-
 def _marlin_draw(rng):
     words = rng.integers(-(2**31), 2**31, (4, 128), "int32")
     return rng.standard_normal((3, 64)), words, rng.uniform(0.02, 0.2, (2, 64)).astype("float32")
 
 
-facade(
-    "int4_awq_dequantize",
-    family="packed",
-    category=OpCategory.QUANTIZATION,
-    public=int4_awq_dequantize,
-    cases=(Case("groups", _awq_draw(64, 16, 2, with_x=False)),),
-    dtypes=("int32",),
-    operands=("qweight", "scales", "qzeros"),
-    constant=_CONSTANT,
-)
-compose(
-    "int4_awq_gemm",
-    family="packed",
-    category=OpCategory.GEMM,
-    public=int4_awq_gemm,
-    cases=(Case("groups", _awq_draw(64, 16, 2, 3)),),
-    dtypes=checks.FLOATS,
-    operands=("x", "qweight", "scales", "qzeros"),
-    made_of=("int4_mmvq",),
-    differentiable=("x",),
-    constant=_CONSTANT,
-)
 compose(
     "int4_marlin_gemm",
     family="packed",
@@ -260,7 +133,7 @@ compose(
     operands=("x", "qweight", "scales"),
     made_of=("int4_mmvq",),
     differentiable=("x",),
-    constant={name: _CONSTANT[name] for name in ("qweight", "scales")},
+    constant=_CONSTANT,
 )
 facade(
     "quantize_q8_1",

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "copy_async_cuda.h"
+#include "keep_cuda.h"
 #include "mma_cuda.h"
 #include "packed_pairs_cuda.h"
 #include "packed_rows.h"
@@ -53,9 +54,8 @@ __global__ void __launch_bounds__(packed_mma_threads* sets, blocks)
   int lane_weights = warp * stages * Tile::weights + r * Tile::row_room;
   keep(lane_weights);
 
-  int64_t columns = work.columns(), row_bytes = work.blocks * Format::bytes;
+  int64_t columns = work.columns();
   int64_t first_row = (int64_t(blockIdx.x) * sets + set) * 16;
-  const uint8_t* data_end = work.weights.block(work.matrices * work.rows * work.blocks);
   int tiles = int((work.blocks + Tile::blocks - 1) / Tile::blocks);
   // Rows that are not there are computed from others, and not written.
   auto row_of = [&](int k) { return min(first_row + k, work.rows - 1); };
@@ -70,13 +70,11 @@ __global__ void __launch_bounds__(packed_mma_threads* sets, blocks)
   for (int64_t batch = blockIdx.z; batch < work.batches; batch += gridDim.z) {
     int64_t matrix = work.matrix(batch), first_of_matrix = matrix * work.rows;
     int used = matrix < 0 ? 0 : tiles;  // the same for all threads of the block
-    const uint8_t* from[2];             // the lane's first 16 bytes of its rows
+    PackedTileCopies<Format> copies(work, c, [&](int h) { return first_of_matrix + row_of(8 * h + r); });
     const float *from_scale[2], *from_zero[2];
+    if constexpr (Format::has_arrays)
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      from[h] = work.weights.data + (first_of_matrix + row_of(8 * h + r)) * row_bytes + 16 * c;
-      keep(from[h]);
-      if constexpr (Format::has_arrays) {
+      for (int h = 0; h < 2; ++h) {
         int64_t first_group = (first_of_matrix + row_of(8 * h + r)) * work.groups;
         from_scale[h] = work.weights.scale + first_group;
         keep(from_scale[h]);
@@ -85,37 +83,10 @@ __global__ void __launch_bounds__(packed_mma_threads* sets, blocks)
           keep(from_zero[h]);
         }
       }
-    }
-    int left = 0;  // bytes of the data from the second of the rows on, as far as they matter
-    if constexpr (Tile::most_past > 0) left = int(min(int64_t(data_end - from[1]) + 16 * c, int64_t(0x7fffffff)));
     const T* from_x = static_cast<const T*>(work.x) + batch * columns;
 
-    auto past = [&](int h, int tile) {
-      if constexpr (Tile::most_past == 0) return 0;
-      return int((uint32_t(reinterpret_cast<uintptr_t>(from[h])) + uint32_t(tile) * Tile::tile_bytes) & 15);
-    };
     auto fetch = [&](int tile, int stage) {
-      int offset = tile * Tile::tile_bytes, rest = int(row_bytes) - offset;
-      // All the chunks of a tile that is within its row and followed by enough data, else those that are needed.
-      bool whole = Tile::blocks == 1 || rest >= Tile::tile_bytes;
-      if (Tile::most_past > 0) whole = whole && left - offset >= 16 * Tile::chunks;
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        int before = past(h, tile);
-        const uint8_t* begin = from[h] + (offset - before);
-        unsigned char* to = room + lane_weights + stage * Tile::weights + 8 * h * Tile::row_room + 16 * c;
-        if (whole) {
-#pragma unroll
-          for (int k = 0; k < Tile::chunks; k += 4)
-            if (k + c < Tile::chunks) copy_async(to + 16 * k, begin + 16 * k, 16);
-        } else {
-#pragma unroll 1
-          for (int count = before + min(Tile::tile_bytes, rest) - 16 * c; count > 0; count -= 64) {
-            copy_async(to, begin, Tile::most_past == 0 ? 16 : int(min(int64_t(16), int64_t(data_end - begin))));
-            to += 64, begin += 64;
-          }
-        }
-      }
+      copies.copy(tile, c, room + lane_weights + stage * Tile::weights + 16 * c);
     };
     // Loads come in the order in which they are begun: what else a tile needs goes before weights of later tiles.
     uint2 x_ahead[2];
@@ -181,7 +152,7 @@ __global__ void __launch_bounds__(packed_mma_threads* sets, blocks)
       const uint8_t* row[2];
 #pragma unroll
       for (int h = 0; h < 2; ++h)
-        row[h] = room + lane_weights + stage * Tile::weights + 8 * h * Tile::row_room + past(h, tile);
+        row[h] = room + lane_weights + stage * Tile::weights + 8 * h * Tile::row_room + copies.past(h, tile);
       stage = stage == stages - 1 ? 0 : stage + 1;
 
       // Of a lane: by the kind of a group, the half of the rows, and the column.
@@ -340,16 +311,16 @@ Status packed_row_mma_by(const Executor& executor, const PackedRows<Format>& wor
   return launched();
 }
 
-// Of a multiprocessor's memory, room for four blocks of eight warps with two stages, or three, where more would not
-// fit, or factors that are arrays need registers. Tables of pairs are shared by sixteen warps.
+// Fewer rows on the way at a time take less: of [8192, 8192] three blocks of eight warps with two stages, 20.5 us, and
+// four of these 21.2; of integers by group, two blocks with four stages, 19.5 us, and three with three 22.6. Tables of
+// pairs are shared by sixteen warps.
 template <class T, class Format>
 Status packed_row_mma(const Executor& executor, const PackedRows<Format>& work) {
-  constexpr int room = 227 * 1024, reserved = 1152;  // of each block, with its static arrays
   constexpr bool reads_pairs = PackedRowMmaMemory<Format, 2, 1>::reads_pairs;
   constexpr int sets = reads_pairs ? 2 : 1;
-  constexpr int stages = Format::has_arrays && !Format::has_table ? 3 : 2;
+  constexpr int stages = Format::has_arrays && !Format::has_table ? 4 : 2;
   constexpr int bytes = PackedRowMmaMemory<Format, stages, sets>::bytes;
-  constexpr int blocks = reads_pairs ? 2 : stages == 2 && 4 * (bytes + reserved) <= room ? 4 : 3;
+  constexpr int blocks = reads_pairs || stages == 4 ? 2 : 3;
   int most = 0;
   if (Status status = most_shared_memory(most); !status.ok()) return status;
   if (bytes > most) return packed_mma<T>(executor, work);

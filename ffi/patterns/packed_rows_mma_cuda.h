@@ -13,27 +13,24 @@
 #pragma once
 
 #include "copy_async_cuda.h"
+#include "keep_cuda.h"
 #include "mma_cuda.h"
 #include "packed_pairs_cuda.h"
 #include "packed_rows.h"
+#include "packed_tile_cuda.h"
 #include "shared_memory_cuda.h"
 
 namespace baracuda {
 namespace internal {
 
-inline constexpr int packed_chains = 8, packed_mma_threads = 32 * packed_chains, packed_mma_tile = 256;
+inline constexpr int packed_chains = 8, packed_mma_threads = 32 * packed_chains;
 
 // What a block has in shared memory: for each warp two stages of 16 rows of a tile and the factors of these, and for
 // each team two of the tile's columns of x.
 template <class Format, int N, int G>
-struct PackedMmaMemory {
+struct PackedMmaMemory : PackedTile<Format> {
+  using PackedTile<Format>::weights;
   static constexpr int teams = packed_chains / G;
-  static constexpr int blocks = packed_mma_tile / Format::block, tile_bytes = blocks * Format::bytes;
-  // A row of a tile begins at a multiple of the power of two that divides a block's bytes.
-  static constexpr int step = Format::bytes & -Format::bytes, most_past = step < 16 ? 16 - step : 0;
-  static constexpr int chunks = (most_past + tile_bytes + 15) / 16;
-  // An odd number of 16 bytes: the same bytes of eight rows are in different banks.
-  static constexpr int row_room = 16 * (chunks | 1), weights = 16 * row_room;
   static constexpr int column_room = packed_mma_tile * 2;
   // Of each row, for each 16 or 32 weights: a scale, and maybe a shift; or scales as they are in an array, and maybe
   // zero points.
@@ -55,13 +52,6 @@ struct PackedMmaMemory {
 // Waits for the `threads` threads of a team.
 __device__ inline void team_sync(int team, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(threads) : "memory");
-}
-
-// Keeps what is the same in all turns of a loop from being computed in each of them.
-__device__ inline void keep(int& value) { asm volatile("" : "+r"(value)); }
-template <class T>
-__device__ inline void keep(const T*& at) {
-  asm volatile("" : "+l"(at));
 }
 
 // The sum of the products of a row of W and one of x, by the definition.
@@ -142,7 +132,6 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
 
   int64_t columns = work.columns(), row_bytes = work.blocks * Format::bytes;
   int64_t first_row = (int64_t(blockIdx.x) * G + member) * 16, first_column = int64_t(blockIdx.y) * held;
-  const uint8_t* data_end = work.weights.block(work.matrices * work.rows * work.blocks);
   int tiles = int((work.blocks + Memory::blocks - 1) / Memory::blocks);
   int present = int(min(int64_t(held), work.count - first_column));
   // Rows and columns that are not there are computed from others or from what is in memory, and not written.
@@ -158,14 +147,7 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
   for (int64_t batch = blockIdx.z; batch < work.batches; batch += gridDim.z) {
     int64_t matrix = work.matrix(batch), first_of_matrix = matrix * work.rows;
     int used = matrix < 0 ? 0 : tiles;  // the same for all threads of the block
-    const uint8_t* from[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      from[h] = work.weights.data + (first_of_matrix + row_of(8 * h + r)) * row_bytes;
-      keep(from[h]);
-    }
-    int left = 0;  // bytes of the data from the second of the rows on, as far as they matter
-    if constexpr (Memory::most_past > 0) left = int(min(int64_t(data_end - from[1]), int64_t(0x7fffffff)));
+    PackedTileCopies<Format> copies(work, c, [&](int h) { return first_of_matrix + row_of(8 * h + r); });
     const T* from_x = static_cast<const T*>(work.x) + (batch * work.count + first_column + member) * columns + lane * 8;
     keep(from_x);
     const uint8_t* from_factors = work.weights.data + (first_of_matrix + row_of(lane % 16)) * row_bytes;
@@ -180,32 +162,8 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
       }
     }
 
-    auto past = [&](const uint8_t* row, int tile) {
-      if constexpr (Memory::most_past == 0) return 0;
-      return int((uint32_t(reinterpret_cast<uintptr_t>(row)) + uint32_t(tile) * Memory::tile_bytes) & 15);
-    };
     auto fetch = [&](int tile, int stage) {
-      int offset = tile * Memory::tile_bytes, rest = int(row_bytes) - offset;
-      // All the chunks of a tile that is within its row and followed by enough data, else those that are needed.
-      bool whole = Memory::blocks == 1 || rest >= Memory::tile_bytes;
-      if (Memory::most_past > 0) whole = whole && left - offset >= 16 * Memory::chunks;
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        int before = past(from[h], tile);
-        const uint8_t* begin = from[h] + (offset - before + 16 * c);
-        unsigned char* to = room + lane_weights + stage * Memory::weights + 8 * h * Memory::row_room + 16 * c;
-        if (whole) {
-#pragma unroll
-          for (int k = 0; k < Memory::chunks; k += 4)
-            if (k + c < Memory::chunks) copy_async(to + 16 * k, begin + 16 * k, 16);
-        } else {
-#pragma unroll 1
-          for (int count = before + min(Memory::tile_bytes, rest) - 16 * c; count > 0; count -= 64) {
-            copy_async(to, begin, int(min(int64_t(16), int64_t(data_end - begin))));
-            to += 64, begin += 64;
-          }
-        }
-      }
+      copies.copy(tile, c, room + lane_weights + stage * Memory::weights + 16 * c);
       if constexpr (Format::has_arrays) {
         float* to = arrays_of_warp + stage * (Memory::arrays / 4);
 #pragma unroll
@@ -260,7 +218,7 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
 
         unsigned char* rows = weights_of_warp + stage * Memory::weights;
         if constexpr (!Format::has_arrays) {
-          const uint8_t* row = rows + lane % 16 * Memory::row_room + past(from_factors, tile);
+          const uint8_t* row = rows + lane % 16 * Memory::row_room + Memory::past(from_factors, tile);
           int there = int(work.blocks) - tile * Memory::blocks;
           Factors by[Memory::factors / 32] = {};
 #pragma unroll
@@ -285,7 +243,7 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
         const uint8_t* row[2];
 #pragma unroll
         for (int h = 0; h < 2; ++h)
-          row[h] = room + lane_weights + stage * Memory::weights + 8 * h * Memory::row_room + past(from[h], tile);
+          row[h] = room + lane_weights + stage * Memory::weights + 8 * h * Memory::row_room + copies.past(h, tile);
         const unsigned char* tile_x = x_of_team + stage * held * Memory::column_room;
 
         constexpr int slots = Format::parts_share ? 1 : 2;

@@ -41,11 +41,23 @@ Status stencil(const Executor& executor, const CausalConv<T>& conv, T* y) {
       int64_t total = vectors * (shape.channels_last ? shape.sequences() * ranges : shape.rows());
       int64_t blocks = ceil_div(total, stencil_block);
       if (!is_grid(blocks)) return too_large();
-      if (shape.channels_last)
+      if (shape.channels_last) {
         stencil_channels<taps, V>
             <<<unsigned(blocks), stencil_block, 0, executor.stream>>>(conv, y, vectors, ranges, total);
-      else
-        stencil_rows<taps, V><<<unsigned(blocks), stencil_block, 0, executor.stream>>>(conv, y, vectors, total);
+        return launched();
+      }
+      if constexpr (V > 1) {
+        // Where at most a fifth of a row's vectors are not there, and there are enough warps.
+        constexpr int64_t of_warp = 32 * stencil_steps, enough = 4096;
+        int64_t parts = ceil_div(vectors, of_warp), warps = parts * shape.rows();
+        if (5 * vectors >= 4 * parts * of_warp && warps >= enough) {
+          stencil_long_rows<taps, V>
+              <<<unsigned(ceil_div(warps, stencil_block / 32)), stencil_block, 0, executor.stream>>>(conv, y, vectors,
+                                                                                                     parts, warps);
+          return launched();
+        }
+      }
+      stencil_rows<taps, V><<<unsigned(blocks), stencil_block, 0, executor.stream>>>(conv, y, vectors, total);
       return launched();
     };
     // A window of eight and as many factors for each of eight channels would not be in registers.

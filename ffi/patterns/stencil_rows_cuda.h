@@ -1,4 +1,6 @@
-// The stencil pattern with the channels first. Forward, a thread has V neighbors along a row, of one vector load.
+// The stencil pattern with the channels first. Forward, a thread has V neighbors along a row, of one vector load; or,
+// of long rows, as many in each of several steps, in which its warp has neighboring vectors. So what is the same for a
+// row, most of a thread's instructions, is computed once for all steps, and their loads are on the way together.
 //
 // Backward a warp walks a range of a row from its end, in steps of 32 vectors: what an element's gradient needs of
 // those after it is in the next lanes, or was in the first lanes of the step before.
@@ -9,21 +11,40 @@
 namespace baracuda {
 namespace internal {
 
-// The elements first - (taps - 1) ... first + V - 1 of a row, `first` being a multiple of V: those of the state before
-// 0.
+// The vectors that have the elements first - (taps - 1) ... first + V - 1 of a row, `first` being a multiple of V.
+template <int taps, int V, class T>
+struct RowVectors {
+  static constexpr int history = taps - 1, before = (history + V - 1) / V;
+  Vector<T, V> vector[before + 1];
+
+  __device__ void load_at(const CausalConv<T>& conv, int64_t row, int64_t first) {
+    const T* of_row = conv.x + row * conv.shape.length;
+#pragma unroll
+    for (int k = 0; k <= before; ++k) {
+      int64_t begin = first + (k - before) * V;
+      vector[k] = load<V>(of_row + (begin < 0 ? 0 : begin));  // loads that no condition delays
+    }
+  }
+  // The elements; those of the state before 0, where a row may begin.
+  template <bool may_begin>
+  __device__ void elements(const CausalConv<T>& conv, int64_t row, int64_t first,
+                           Accumulator<T> (&x)[history + V]) const {
+#pragma unroll
+    for (int k = 0; k <= before; ++k) {
+      int64_t begin = first + (k - before) * V;
+#pragma unroll
+      for (int v = 0; v < V; ++v)
+        if (int i = history + (k - before) * V + v; i >= 0)
+          x[i] = !may_begin || begin >= 0 ? Accumulator<T>(vector[k].lane[v]) : conv.before(row, begin + v);
+    }
+  }
+};
+
 template <int taps, int V, class T>
 __device__ void load_row(const CausalConv<T>& conv, int64_t row, int64_t first, Accumulator<T> (&x)[taps - 1 + V]) {
-  constexpr int history = taps - 1, vectors = (history + V - 1) / V;
-  const T* of_row = conv.x + row * conv.shape.length;
-#pragma unroll
-  for (int k = -vectors; k <= 0; ++k) {
-    int64_t begin = first + k * V;
-    Vector<T, V> values = load<V>(of_row + (begin < 0 ? 0 : begin));  // loads that no condition delays
-#pragma unroll
-    for (int v = 0; v < V; ++v)
-      if (int i = history + k * V + v; i >= 0)
-        x[i] = begin >= 0 ? Accumulator<T>(values.lane[v]) : conv.before(row, begin + v);
-  }
+  RowVectors<taps, V, T> vectors;
+  vectors.load_at(conv, row, first);
+  vectors.template elements<true>(conv, row, first, x);
 }
 
 // Whether each element first - (taps - 2) ... first + V + taps - 2 begins a segment, as bits.
@@ -78,6 +99,46 @@ __global__ void __launch_bounds__(stencil_block)
 #pragma unroll
   for (int v = 0; v < V; ++v) out.lane[v] = T(conv.activated(z[v]));
   store<V>(y + row * conv.shape.length + first, out);
+}
+
+// A warp has so many times 32 neighboring vectors of a row.
+inline constexpr int stencil_steps = 4;
+
+template <int taps, int V, class T>
+__global__ void __launch_bounds__(stencil_block)
+    stencil_long_rows(const __grid_constant__ CausalConv<T> conv, T* y, int64_t vectors, int64_t parts, int64_t total) {
+  using Wide = Accumulator<T>;
+  constexpr int steps = stencil_steps;
+  int64_t warp = int64_t(blockIdx.x) * (stencil_block / 32) + threadIdx.x / 32;
+  if (warp >= total) return;
+  int64_t row = quotient(warp, parts), part = warp - row * parts, begin = part * steps * 32 + threadIdx.x % 32;
+  int64_t channel = conv.channel(row);
+  RowVectors<taps, V, T> of_step[steps];
+#pragma unroll
+  for (int step = 0; step < steps; ++step) of_step[step].load_at(conv, row, min(begin + 32 * step, vectors - 1) * V);
+  Wide factors[taps], bias = Wide(conv.bias[channel]);
+  load_factors(conv, channel, factors);
+#pragma unroll
+  for (int step = 0; step < steps; ++step) {
+    int64_t vector = begin + 32 * step, first = vector * V;
+    if (vector >= vectors) break;
+    Wide x[taps - 1 + V], z[V];
+    // 32 vectors are more than there are elements before one.
+    if (step == 0 && part == 0)
+      of_step[step].template elements<true>(conv, row, first, x);
+    else
+      of_step[step].template elements<false>(conv, row, first, x);
+    uint32_t starts = 0;
+    if (conv.starts) starts = load_starts<taps, V>(conv, quotient(row, conv.shape.channels), first);
+    convolve<taps, V>(conv, factors, bias, x, starts, z);
+    if (conv.silu)
+#pragma unroll
+      for (int v = 0; v < V; ++v) z[v] = conv.of_silu(z[v]);
+    Vector<T, V> out;
+#pragma unroll
+    for (int v = 0; v < V; ++v) out.lane[v] = T(z[v]);
+    store<V>(y + row * conv.shape.length + first, out);
+  }
 }
 
 // A warp has a range of so many steps of a row.

@@ -14,18 +14,19 @@ namespace internal {
 
 inline constexpr int tiny_block = 128;
 
-// Where the elements of an array are in the memory of one matrix: rows of an odd length, so that the elements of a
-// column are in different banks.
+// Where the elements of an array are in the memory of a block: those of its first matrix, and so many slots to the next
+// one, an odd number. Of a matrix a thread, an array's matrices are neighbors, and the elements of each are; of teams,
+// a matrix has all its arrays together, and rows of an odd length, so that the elements of a column are in different
+// banks.
 struct TinySlots {
-  int first, row_step, rows, columns;
+  int first, step, row_step, rows, columns;
   Divisor<int32_t> size, of_row;
 };
 
 template <int arrays>
 struct TinyPlan {
   TinySlots array[arrays];
-  int of_matrix;  // slots of a matrix, an odd number
-  int matrices;   // of a block
+  int matrices;  // of a block
 };
 
 // Members of a warp that have a matrix together. All teams of a warp are in step.
@@ -88,15 +89,44 @@ struct TinyTeam {
   __device__ __forceinline__ bool any(bool condition) const { return __any_sync(warp, condition); }
 };
 
+// Neighbors to neighbors, of which one side is memory and the other one shared: 16 bytes at a time where they may be.
+template <bool to_memory, class From, class To>
+__device__ void tiny_copy(const From* from, To* to, int count) {
+  constexpr int V = 16 / std::max(sizeof(From), sizeof(To));
+  bool is_aligned = (to_memory ? reinterpret_cast<uintptr_t>(to) : reinterpret_cast<uintptr_t>(from)) % 16 == 0;
+  int whole = is_aligned ? count / V * V : 0;
+  for (int e = int(threadIdx.x) * V; e < whole; e += int(blockDim.x) * V) {
+    Vector<From, V> some = load<V>(from + e);
+    Vector<To, V> moved;
+#pragma unroll
+    for (int i = 0; i < V; ++i) moved.lane[i] = To(some.lane[i]);
+    if constexpr (to_memory)
+      store<V>(to + e, moved);
+    else
+      *reinterpret_cast<Vector<To, V>*>(to + e) = moved;
+  }
+  for (int e = whole + int(threadIdx.x); e < count; e += int(blockDim.x)) to[e] = To(from[e]);
+}
+
 // What each of the block's matrices has in its slots, from or to a range of memory.
-template <class T, int arrays, class Move>
-__device__ void tiny_move(const TinyPlan<arrays>& plan, int k, int matrices, const Move& move) {
-  const TinySlots& slots = plan.array[k];
+template <bool to_memory, int lanes, class T, class Other>
+__device__ void tiny_move(const TinySlots& slots, int matrices, T* memory, Other* other) {
   int size = slots.rows * slots.columns, count = matrices * size;
-  for (int e = threadIdx.x; e < count; e += blockDim.x) {
+  if (lanes == 1 && slots.step == size) {
+    if constexpr (to_memory)
+      tiny_copy<true>(memory + slots.first, other, count);
+    else
+      tiny_copy<false>(other, memory + slots.first, count);
+    return;
+  }
+  for (int e = int(threadIdx.x); e < count; e += int(blockDim.x)) {
     int matrix = slots.size.quotient(e), element = e - matrix * size;
-    int row = slots.of_row.quotient(element), column = element - row * slots.columns;
-    move(e, matrix * plan.of_matrix + slots.first + row * slots.row_step + column);
+    int slot = matrix * slots.step + slots.first + element;
+    if constexpr (lanes > 1) slot += slots.of_row.quotient(element) * (slots.row_step - slots.columns);
+    if constexpr (to_memory)
+      other[e] = Other(memory[slot]);
+    else
+      memory[slot] = T(other[e]);
   }
 }
 
@@ -112,16 +142,16 @@ __global__ __launch_bounds__(tiny_block) void tiny_kernel(Tiny<T, Functor> work,
   for (int k = 0; k < Functor::arrays; ++k) {
     int64_t offset = first * work.array[k].size();
     if (const T* from = work.array[k].from; from != nullptr)
-      tiny_move<T>(plan, k, matrices, [&](int e, int slot) { memory[slot] = from[offset + e]; });
+      tiny_move<false, lanes>(plan.array[k], matrices, memory, from + offset);
     if (const int32_t* from = work.array[k].from_integers; from != nullptr)
-      tiny_move<T>(plan, k, matrices, [&](int e, int slot) { memory[slot] = T(from[offset + e]); });
+      tiny_move<false, lanes>(plan.array[k], matrices, memory, from + offset);
   }
   __syncthreads();
   // Teams after the last matrix compute with what is in their memory, since those of a warp stay in step.
   tiny::View<T> views[Functor::arrays];
 #pragma unroll
   for (int k = 0; k < Functor::arrays; ++k)
-    views[k] = {memory + int(threadIdx.x) / lanes * plan.of_matrix + plan.array[k].first, plan.array[k].row_step};
+    views[k] = {memory + plan.array[k].first + int(threadIdx.x) / lanes * plan.array[k].step, plan.array[k].row_step};
   if constexpr (lanes == 1) {
     work.functor(tiny::Alone<true>{}, n, work.k, views);
   } else {
@@ -132,10 +162,9 @@ __global__ __launch_bounds__(tiny_block) void tiny_kernel(Tiny<T, Functor> work,
 #pragma unroll
   for (int k = 0; k < Functor::arrays; ++k) {
     int64_t offset = first * work.array[k].size();
-    if (T* to = work.array[k].to; to != nullptr)
-      tiny_move<T>(plan, k, matrices, [&](int e, int slot) { to[offset + e] = memory[slot]; });
+    if (T* to = work.array[k].to; to != nullptr) tiny_move<true, lanes>(plan.array[k], matrices, memory, to + offset);
     if (int32_t* to = work.array[k].integers; to != nullptr)
-      tiny_move<T>(plan, k, matrices, [&](int e, int slot) { to[offset + e] = int32_t(memory[slot]); });
+      tiny_move<true, lanes>(plan.array[k], matrices, memory, to + offset);
   }
 }
 
@@ -147,16 +176,24 @@ Status tiny_launch(Executor executor, const Tiny<T, Functor>& work, Size n) {
   for (int k = 0; k < Functor::arrays; ++k) {
     auto& array = work.array[k];
     int row_step = lanes == 1 || array.columns == 1 ? array.columns : array.columns | 1;
-    plan.array[k] = {slots, row_step, array.rows, array.columns, {}, {}};
+    int step = array.rows * row_step;
+    if (lanes == 1) step |= 1;
+    plan.array[k] = {slots, step, row_step, array.rows, array.columns, {}, {}};
     plan.array[k].size = Divisor<int32_t>(std::max(1, array.size()));
     plan.array[k].of_row = Divisor<int32_t>(std::max(1, array.columns));
-    slots += array.rows * row_step;
+    slots += step;
   }
-  plan.of_matrix = slots | 1;
+  if (lanes > 1) slots |= 1;
   int threads = tiny_block;
-  auto bytes = [&] { return int64_t(threads) / lanes * plan.of_matrix * int64_t(sizeof(T)); };
+  auto bytes = [&] { return int64_t(threads) / lanes * slots * int64_t(sizeof(T)); };
   while (threads > 32 && bytes() > most_bytes) threads /= 2;
   plan.matrices = threads / lanes;
+  for (TinySlots& array : plan.array) {
+    if (lanes == 1)
+      array.first *= plan.matrices;  // a multiple of 16 bytes
+    else
+      array.step = slots;
+  }
   auto kernel = tiny_kernel<lanes, T, Functor, Size>;
   if (Status status = allow_shared_memory(kernel, bytes()); !status.ok()) return status;
   kernel<<<unsigned(ceil_div(work.batches, plan.matrices)), threads, size_t(bytes()), executor.stream>>>(work, plan, n);

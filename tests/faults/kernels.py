@@ -453,6 +453,11 @@ def rows_of_packed_weights_have_the_scales_of_the_next():
     return of_kernel("packed_rows_scaled", operands=_operand(2, lambda scale: jnp.roll(scale, 1, -2)))
 
 
+@planted(VALUE, op="int4_awq_gemm", tier="changed", case="groups", dtype="float32")
+def columns_of_packed_weights_have_the_zero_points_of_the_next_group():
+    return of_kernel("packed_columns", operands=_operand(3, lambda zero: jnp.roll(zero, 1, -2)))
+
+
 # Attention
 @planted(VALUE, op="flash_sdpa_varlen", tier="changed", case="grouped heads, causal", dtype="float32")
 def packed_attention_sees_one_key_more():

@@ -278,6 +278,10 @@ def _packed(sizes, dtype):
     ]
 
 
+def _packed_columns(sizes, dtype):
+    return [packed.awq("int4_awq_gemm", sizes.length, _of_weights(sizes.elements), dtype)]
+
+
 def _unpacked(sizes, dtype):
     shape = _of_weights(sizes.elements)
     scaled = [packed.scaled_dequantize(format, shape, dtype) for format in packed.GROUPS]
@@ -362,6 +366,7 @@ SPACES = {
     "packed attention": Space(_packed_attention, (128, 1024, 4096), is_batched=False),
     "wide attention": Space(_wide_attention, (1024, 4096, 16384)),
     "packed": Space(_packed, (1, 4, 16, 64)),
+    "packed columns": Space(_packed_columns, (1, 4, 16, 64)),
     "unpacked": Space(_unpacked),
     "causal convolution": Space(_causal, (16, 256, 4096)),
     "depthwise convolution": Space(_depthwise, (3, 7)),

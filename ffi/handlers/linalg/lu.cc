@@ -1,5 +1,6 @@
 // The FFI targets of what elimination gives: `lu` of x [batches..., m, n], as one matrix, the exchanges of rows and the
-// order of rows; `lu_diagonal` of x [batches..., n, n], as the diagonal of U and the sign of the permutation.
+// order of rows; `lu_determinant` of x [batches..., n, n], and `lu_diagonal`, as the diagonal of U and the sign of the
+// permutation.
 #include "kernels/tiny/lu.h"
 
 #include "linalg.h"
@@ -26,7 +27,7 @@ ffi::Error factors(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> 
   return for_wide(x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     Tiny<T, tiny::Lu> work{batches,
-                           0,
+                           m == n ? n : 0,
                            0,
                            {{m, n, in<T>(x), out<T>(y)},
                             {std::min(m, n), 1, nullptr, nullptr, out<int32_t>(pivots)},
@@ -55,7 +56,25 @@ ffi::Error diagonal(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer>
   });
 }
 
+ffi::Error determinant(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> y) {
+  constexpr const char* op = "lu_determinant";
+  Checks checks(op);
+  square_matrices(checks, "x", x).same_dtype("y", *y, "x", x);
+  if (checks.failed()) return checks.error();
+  of_batches(checks, "y", *y, x);
+  if (checks.failed()) return checks.error();
+  int n = side_of(x);
+  int64_t batches = batches_of(x);
+  if (batches == 0) return ffi::Error::Success();
+  return for_wide(x.element_type(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    Tiny<T, tiny::Determinant> work{batches, n, n, {{n, n, in<T>(x)}, {1, 1, nullptr, out<T>(y)}}, {}};
+    return to_error(op, tiny_matrices(device.executor(), work, n * (n * n / 2 + 16) + 1));
+  });
+}
+
 BARACUDA_TARGET(lu, factors, operands<1>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(lu_determinant, determinant, operands<1>().Ret<ffi::AnyBuffer>());
 BARACUDA_TARGET(lu_diagonal, diagonal, operands<1>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
 
 }  // namespace

@@ -31,7 +31,7 @@ ffi::Error of_factors(Device device, ffi::AnyBuffer y, ffi::AnyBuffer order, ffi
     using T = typename decltype(type)::type;
     Tiny<T, tiny::LuBackward> work{
         batches,
-        0,
+        m == n ? n : 0,
         0,
         {{m, n, in<T>(y), out<T>(dx)}, {m, 1, nullptr, nullptr, nullptr, in<int32_t>(order)}, {m, n, in<T>(dy)}},
         {m, n}};

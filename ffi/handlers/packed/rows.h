@@ -5,6 +5,7 @@
 
 #include "packed.h"
 #include BARACUDA_DRIVER(packed_rows)
+#include "row_dtype.h"
 #ifdef BARACUDA_CUDA
 #include "../../patterns/packed_rows_half_cuda.h"
 #endif
@@ -14,21 +15,6 @@
 #define BARACUDA_ROWS_HALF_ELSEWHERE(FORMAT) extern BARACUDA_ROWS_HALF(FORMAT)
 
 namespace baracuda {
-
-inline std::optional<RowDtype> row_dtype(ffi::DataType dtype) {
-  switch (dtype) {
-    case ffi::DataType::F16:
-      return RowDtype::f16;
-    case ffi::DataType::BF16:
-      return RowDtype::bf16;
-    case ffi::DataType::F32:
-      return RowDtype::f32;
-    case ffi::DataType::F64:
-      return RowDtype::f64;
-    default:
-      return std::nullopt;
-  }
-}
 
 template <class Format>
 ffi::Error multiply_format(const char* op, Device& device, Checks& checks, const PackedWeights& from,

@@ -80,17 +80,46 @@ struct Inverse {
 struct Lu {
   int rows, columns;
   // x, rows x columns, which becomes L and U; with which rows the first ones were exchanged, in order; and the rows of
-  // x in the order that this gave.
+  // x in the order that this gave. A square x may have a static size.
   static constexpr int arrays = 3;
 
   template <class S, class Team, class Size>
-  BARACUDA_HD void operator()(Team team, Size, int, const View<S> (&at)[arrays]) const {
-    const View<S>&pivots = at[1], &order = at[2];
+  BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
+    if constexpr (is_static<Size>) {
+      Square<S, Size::value> order;  // of which a column is used
+      on_square(at[0], n, [&](auto& a) { factor(team, n, n, a, at[1], order); });
+      team.each(0, n, [&](int i) { at[2](i, 0) = order(i, 0); });
+    } else {
+      factor(team, rows, columns, at[0], at[1], at[2]);
+    }
+  }
+
+  template <class S, class Team, class Size, class Matrix, class Order>
+  static BARACUDA_HD void factor(Team team, Size rows, int columns, const Matrix& a, const View<S>& pivots,
+                                 const Order& order) {
     team.each(0, rows, [&](int i) { order(i, 0) = all<S>(Element<S>(i)); });
     team.sync();
-    eliminate(team, rows, columns, at[0], [&](int j, S from) {
+    eliminate(team, rows, columns, a, [&](int j, S from) {
       team.each(j, j + 1, [&](int) { pivots(j, 0) = from; });
       exchange(team, rows, order, j, from, 1);
+    });
+  }
+};
+
+struct Determinant {
+  // x, n x n; and its determinant, the product of the diagonal of U in its order, and of the sign of the permutation.
+  static constexpr int arrays = 2;
+
+  template <class S, class Team, class Size>
+  BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
+    on_square(at[0], n, [&](auto& a) {
+      S sign = all<S>(1);
+      eliminate(team, n, n, a, [&](int j, S from) { sign = choose(from == all<S>(Element<S>(j)), sign, -sign); });
+      team.each(0, 1, [&](int) {
+        S y = all<S>(1);
+        loop(n, 0, n, [&](int i) { y = y * a(i, i); });
+        at[1](0, 0) = y * sign;
+      });
     });
   }
 };

@@ -67,46 +67,63 @@ struct InverseBackward {
 struct LuBackward {
   int rows, columns;
   // L and U, rows x columns, where the cotangent of x is written; the rows of x in the order that elimination gave; and
-  // the cotangent of L and U, rows x columns.
+  // the cotangent of L and U, rows x columns. Square ones may have a static size.
   static constexpr int arrays = 3;
 
   template <class S, class Team, class Size>
-  BARACUDA_HD void operator()(Team team, Size, int, const View<S> (&at)[arrays]) const {
-    const View<S>&y = at[0], &order = at[1], &d = at[2];
+  BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
+    auto ordered = [&](int rows, int columns, const auto& d) {
+      team.each(0, columns,
+                [&](int j) { loop(n, 0, rows, [&](int i) { scatter(at[0], rows, at[1](i, 0), j, d(i, j)); }); });
+      team.sync();
+    };
+    if constexpr (is_static<Size>) {
+      Square<S, Size::value> y, d;
+      loop(n, 0, n, [&](int i) { loop(n, 0, n, [&](int j) { y(i, j) = at[0](i, j), d(i, j) = at[2](i, j); }); });
+      of_factors(team, n, n, n, y, d);
+      ordered(n, n, d);
+    } else {
+      of_factors(team, n, rows, columns, at[0], at[2]);
+      ordered(rows, columns, at[2]);
+    }
+  }
+
+  // d becomes the cotangent of the rows in their order.
+  template <class Team, class Size, class Factors, class Matrix>
+  static BARACUDA_HD void of_factors(Team team, Size n, int rows, int columns, const Factors& y, const Matrix& d) {
+    using S = typename Matrix::Number;
     const int rank = columns < rows ? columns : rows;
     team.each(0, columns, [&](int j) {
-      for (int i = j + 1; i < rank; ++i) {  // of elements below the diagonal that are not written yet
+      loop(n, j + 1, rank, [&](int i) {  // of elements below the diagonal that are not written yet
         S sum = d(i, j);
-        for (int k = i + 1; k < rows; ++k) sum = sum + y(k, i) * d(k, j);
+        loop(n, i + 1, rows, [&](int k) { sum = sum + y(k, i) * d(k, j); });
         d(i, j) = sum;
-      }
+      });
     });
     team.each(0, rows, [&](int i) {
-      for (int j = i; j < rank; ++j) {  // of those that are not below it
+      loop(n, i, rank, [&](int j) {  // of those that are not below it
         S sum = all<S>(0);
-        for (int k = j; k < columns; ++k) sum = sum + d(i, k) * y(j, k);
+        loop(n, j, columns, [&](int k) { sum = sum + d(i, k) * y(j, k); });
         d(i, j) = sum;
-      }
+      });
     });
     team.sync();
     team.each(0, columns, [&](int j) {
-      for (int i = rank - 1; i >= 0; --i) {
+      loop(n, 0, rank, [&](int step) {
+        int i = rank - 1 - step;
         S rest = d(i, j);
-        for (int k = i + 1; k < rows; ++k) rest = rest - y(k, i) * d(k, j);
+        loop(n, i + 1, rows, [&](int k) { rest = rest - y(k, i) * d(k, j); });
         d(i, j) = rest;
-      }
+      });
     });
     team.sync();
     team.each(0, rows, [&](int i) {
-      for (int j = rank - 1; j >= 0; --j) {
+      loop(n, 0, rank, [&](int step) {
+        int j = rank - 1 - step;
         S rest = d(i, j);
-        for (int k = j + 1; k < columns; ++k) rest = rest - y(j, k) * d(i, k);
+        loop(n, j + 1, columns, [&](int k) { rest = rest - y(j, k) * d(i, k); });
         d(i, j) = rest / y(j, j);
-      }
-    });
-    team.sync();
-    team.each(0, columns, [&](int j) {
-      for (int i = 0; i < rows; ++i) scatter(y, rows, order(i, 0), j, d(i, j));
+      });
     });
     team.sync();
   }
