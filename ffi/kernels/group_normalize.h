@@ -115,6 +115,23 @@ struct GroupNormalize {
     for (int k = 0; k < V; ++k) out.lane[k] = T(value(Wide(x.lane[k]), of, channel));
     store<V>(y + element, out);
   }
+
+  // What is known where an element is.
+  struct Place {
+    RowMoments<Wide> row;
+    Channel channel;
+  };
+  // Of the elements the first `left` are here, and the others in the next channel.
+  template <int V>
+  BARACUDA_HD void write_in_two(int64_t element, const Vector<T, V>& x, int left, const Place& here,
+                                const Place& next) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) {
+      Place at = k < left ? here : next;
+      out.lane[k] = T(value(Wide(x.lane[k]), at.row, at.channel));
+    }
+    store<V>(y + element, out);
+  }
 };
 
 // The gradient: with n the normalized x and g = weight dy, dx = r (g - mean(g) - n mean(g n)). All that is read for it
@@ -168,6 +185,24 @@ struct GroupGradient {
                          const Means& means) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = T(value(Wide(in.x.lane[k]), Wide(in.dy.lane[k]), of, factor, means));
+    store<V>(dx + element, out);
+  }
+
+  // What is known where an element is.
+  struct Place {
+    RowMoments<Wide> row;
+    Wide factor;
+    Means means;
+  };
+  // Of the elements the first `left` are here, and the others in the next channel.
+  template <int V>
+  BARACUDA_HD void write_in_two(int64_t element, const Elements<V>& in, int left, const Place& here,
+                                const Place& next) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) {
+      Place at = k < left ? here : next;
+      out.lane[k] = T(value(Wide(in.x.lane[k]), Wide(in.dy.lane[k]), at.row, at.factor, at.means));
+    }
     store<V>(dx + element, out);
   }
 };
