@@ -14,26 +14,32 @@ __global__ void __launch_bounds__(slice_block)
                         Element* whole, Element* block) {
   int64_t first = int64_t(blockIdx.x) * slice_block * slice_step + threadIdx.x;
   Element values[slice_step];
-  Element* to[slice_step];
+  Element* to[slice_step]{};
 #pragma unroll
   for (int i = 0; i < slice_step; ++i) {
     int64_t element = first + i * slice_block;
     if (element >= elements) continue;
     Index batch = batch_elements.quotient(Index(element)), rest = Index(element) - batch * batch_elements.value;
-    int64_t position = shape.begin(batch);
+    int64_t position = batch * shape.whole_elements;
+    bool inside = true;
 #pragma unroll
     for (int k = slice_axes - 1; k >= 0; --k) {
       if (k >= shape.axes) continue;
       Index quotient = k == 0 ? 0 : rest / Index(shape.axis[k].size);
-      position += int64_t(rest - quotient * Index(shape.axis[k].size)) * shape.axis[k].stride;
+      int64_t at = shape.first(batch, k) + (rest - quotient * Index(shape.axis[k].size));
+      inside = inside && shape.has(k, at);
+      position += at * shape.axis[k].stride;
       rest = quotient;
     }
-    values[i] = is_write ? block[element] : whole[position];
-    to[i] = is_write ? whole + position : block + element;
+    if (inside || !is_write) to[i] = is_write ? whole + position : block + element;
+    if (is_write)
+      values[i] = block[element];
+    else
+      values[i] = inside ? whole[position] : Element{};
   }
 #pragma unroll
   for (int i = 0; i < slice_step; ++i)
-    if (first + i * slice_block < elements) *to[i] = values[i];
+    if (to[i]) *to[i] = values[i];
 }
 
 }  // namespace internal
