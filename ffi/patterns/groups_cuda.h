@@ -33,8 +33,7 @@ __device__ void write_normalized(const Functor& functor, const PartOfRows<V, ins
 // The moments of the rows of a block, each by some lanes.
 template <int V, bool inside, class Functor>
 __device__ void find_moments_of_rows(const Functor& functor, const PartOfRows<V, inside>& of, const GroupParts& parts,
-                                     const typename Functor::Element* x,
-                                     NormalizedRow<typename Functor::Wide>* rows) {
+                                     const typename Functor::Element* x, NormalizedRow<typename Functor::Wide>* rows) {
   using Wide = typename Functor::Wide;
   int lanes = parts.lanes, thread = thread_of_block(), lane = thread % lanes, columns = of.channels * of.length;
   bool by_vectors = of.head == 0 && columns % V == 0;

@@ -28,10 +28,10 @@ inline constexpr int64_t groups_short_row = 1024;
 inline constexpr int64_t groups_most_bytes = 112 << 10, groups_bytes_of_long = 32 << 10;
 
 struct GroupParts {
-  int rows = 1;      // of a block; where they are several, all of each
-  int parts = 1;     // of a row
-  int channels = 0;  // of a row's part
-  int cuts = 1;      // of a channel; where they are several a part has one channel
+  int rows = 1;              // of a block; where they are several, all of each
+  int parts = 1;             // of a row
+  int channels = 0;          // of a row's part
+  int cuts = 1;              // of a channel; where they are several a part has one channel
   int64_t segment = 0;       // elements of a channel that a part has
   int64_t elements = 0;      // of a block
   int threads = 32;          // of a block
@@ -193,7 +193,8 @@ __device__ inline void wait_for_copies() {
   __syncthreads();
 }
 
-// body(width, k) for those of the elements [begin, end) that lane `lane` of `lanes` has: vectors where these are aligned.
+// body(width, k) for those of the elements [begin, end) that lane `lane` of `lanes` has: vectors where these are
+// aligned.
 template <int V, class Body>
 __device__ void each_of_lane(int begin, int end, int lane, int lanes, bool by_vectors, const Body& body) {
   if (by_vectors) {
@@ -205,8 +206,8 @@ __device__ void each_of_lane(int begin, int end, int lane, int lanes, bool by_ve
   }
 }
 
-// write(k, width, place) or, of a vector in two channels, write(k, left, place, next), for all elements. `place(channel)`
-// has what is known of a channel of the part, of which the first `left` elements are.
+// write(k, width, place) or, of a vector in two channels, write(k, left, place, next), for all elements.
+// `place(channel)` has what is known of a channel of the part, of which the first `left` elements are.
 template <int V, bool inside, class Place, class Write>
 __device__ void write_part(const PartOfRows<V, inside>& of, const GroupParts& parts, const Place& place,
                            const Write& write) {

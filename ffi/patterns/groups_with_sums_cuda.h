@@ -49,7 +49,8 @@ struct HeldGroups {
     auto place = [&](int channel) {
       int row = parts.rows > 1 ? parts.by_channels.quotient(channel) : 0;
       Row in = rows[row];
-      return typename Functor::Place{in.moments, functor.factor(in.parameter + channel - row * parts.channels), in.means};
+      return
+          typename Functor::Place{in.moments, functor.factor(in.parameter + channel - row * parts.channels), in.means};
     };
     write_part(of, parts, place, [&](auto width, int k, int left, const auto& here, const auto& next) {
       functor.write_in_two(of.first + k, read<width()>(k), left, here, next);
@@ -163,7 +164,8 @@ __global__ void __launch_bounds__(32 * part_warps)
   __shared__ Wide shared[part_warps][32];
   int64_t tile = blockIdx.x % tiles, block = blockIdx.x / tiles, batch = block / chunks;
   int64_t begin = (block - batch * chunks) * parts_of_chunk, left = of_weight - begin;
-  int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32, count = int(left < parts_of_chunk ? left : parts_of_chunk);
+  int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32,
+      count = int(left < parts_of_chunk ? left : parts_of_chunk);
   int64_t column = tile * 32 + lane, columns = parts.sums * parts.columns;
   Wide sum = 0;
   if (column < columns)
@@ -199,8 +201,8 @@ Status run_groups_with_sums_by(Executor executor, const Functor& functor,
                         is_whole);
   if (!status.ok()) return status;
   if (!is_whole) {
-    status = launch_parts(executor, write_by_sums<V, inside, Functor>, shape, parts, bytes, false, functor, parts,
-                          found);
+    status =
+        launch_parts(executor, write_by_sums<V, inside, Functor>, shape, parts, bytes, false, functor, parts, found);
     if (!status.ok()) return status;
   }
   int64_t batches = shape.batch / shape.of_weight, of_weight_parts = shape.of_weight * parts.cuts;
@@ -215,8 +217,8 @@ Status run_groups_with_sums_by(Executor executor, const Functor& functor,
     if (status = launched(); !status.ok()) return status;
   }
   int64_t tiles = ceil_div(channels, 32);
-  add_parts<T><<<unsigned(batches * 2 * tiles), dim3(32, part_warps), 0, executor.stream>>>(
-      found, int(of_weight_parts), tiles, of_weight, of_bias);
+  add_parts<T><<<unsigned(batches * 2 * tiles), dim3(32, part_warps), 0, executor.stream>>>(found, int(of_weight_parts),
+                                                                                            tiles, of_weight, of_bias);
   return launched();
 }
 
