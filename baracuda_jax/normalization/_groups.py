@@ -107,8 +107,8 @@ def moments_bytes(groups, channels, space, dtype):
 
 
 def sums_bytes(groups, channels, space, dtype):
-    """Bytes of two sums of each channel of one element of the batch, or of 256 of them, and of each part of a channel, of 1024
-    elements or more."""
+    """Bytes of two sums of each channel of one element of the batch, or of 256 of them, and of each part of a channel, of
+    1024 elements or more."""
     return (space // 1024 + 1) * groups * channels * 2 * wide_dtype(dtype).itemsize + 256
 
 

@@ -24,8 +24,8 @@ inline constexpr int groups_threads = 256, groups_most_threads = 512, groups_mos
 inline constexpr int64_t groups_enough = 264;
 // A row of so many elements is summed by a warp or less, and a block has several.
 inline constexpr int64_t groups_short_row = 1024;
-// What a block has, so that a multiprocessor of 228 KB has two; and where a row is more than a cluster has.
-inline constexpr int64_t groups_most_bytes = 112 << 10, groups_bytes_of_long = 32 << 10;
+// What a block has of a row that is more than a cluster has.
+inline constexpr int64_t groups_bytes_of_long = 32 << 10;
 
 struct GroupParts {
   int rows = 1;              // of a block; where they are several, all of each
@@ -317,11 +317,12 @@ Status with_group_width(int64_t space, const Run& run) {
   return run(std::integral_constant<int, V>{}, std::false_type{});
 }
 
-// The most memory of a block, besides what kernels declare.
+// The most memory of a block: half a multiprocessor's, so that one block computes while another's copies are on their
+// way, less what kernels declare.
 inline Status most_bytes_of_part(int64_t& bytes) {
   int most = 0;
   Status status = most_shared_memory(most);
-  bytes = std::min<int64_t>(groups_most_bytes, most - (4 << 10));
+  bytes = most / 2 - (3 << 10);
   return status;
 }
 
