@@ -116,18 +116,18 @@ struct GroupNormalize {
     store<V>(y + element, out);
   }
 
-  // What is known where an element is.
-  struct Place {
+  // What is known of a channel of a row.
+  struct ChannelInRow {
     RowMoments<Wide> row;
     Channel channel;
   };
-  // Of the elements the first `left` are here, and the others in the next channel.
+  // The first `left` elements are of one channel, and the others of the next one.
   template <int V>
-  BARACUDA_HD void write_in_two(int64_t element, const Vector<T, V>& x, int left, const Place& here,
-                                const Place& next) const {
+  BARACUDA_HD void write_in_two(int64_t element, const Vector<T, V>& x, int left, const ChannelInRow& here,
+                                const ChannelInRow& next) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) {
-      Place at = k < left ? here : next;
+      ChannelInRow at = k < left ? here : next;
       out.lane[k] = T(value(Wide(x.lane[k]), at.row, at.channel));
     }
     store<V>(y + element, out);
@@ -188,19 +188,19 @@ struct GroupGradient {
     store<V>(dx + element, out);
   }
 
-  // What is known where an element is.
-  struct Place {
+  // What is known of a channel of a row.
+  struct ChannelInRow {
     RowMoments<Wide> row;
     Wide factor;
     Means means;
   };
-  // Of the elements the first `left` are here, and the others in the next channel.
+  // The first `left` elements are of one channel, and the others of the next one.
   template <int V>
-  BARACUDA_HD void write_in_two(int64_t element, const Elements<V>& in, int left, const Place& here,
-                                const Place& next) const {
+  BARACUDA_HD void write_in_two(int64_t element, const Elements<V>& in, int left, const ChannelInRow& here,
+                                const ChannelInRow& next) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) {
-      Place at = k < left ? here : next;
+      ChannelInRow at = k < left ? here : next;
       out.lane[k] = T(value(Wide(in.x.lane[k]), Wide(in.dy.lane[k]), at.row, at.factor, at.means));
     }
     store<V>(dx + element, out);

@@ -20,12 +20,12 @@ template <int V, bool inside, class Functor>
 __device__ void write_normalized(const Functor& functor, const PartOfRows<V, inside>& of, const GroupParts& parts,
                                  const typename Functor::Element* x,
                                  const NormalizedRow<typename Functor::Wide>* rows) {
-  auto place = [&](int channel) {
+  auto look_up = [&](int channel) {
     int row = parts.rows > 1 ? parts.by_channels.quotient(channel) : 0;
     NormalizedRow<typename Functor::Wide> in = rows[row];
-    return typename Functor::Place{in.moments, functor.channel(in.parameter + channel - row * parts.channels)};
+    return typename Functor::ChannelInRow{in.moments, functor.channel(in.parameter + channel - row * parts.channels)};
   };
-  write_part(of, parts, place, [&](auto width, int k, int left, const auto& here, const auto& next) {
+  write_part(of, parts, look_up, [&](auto width, int k, int left, const auto& here, const auto& next) {
     functor.write_in_two(of.first + k, load<width()>(x + k), left, here, next);
   });
 }

@@ -206,21 +206,21 @@ __device__ void each_of_lane(int begin, int end, int lane, int lanes, bool by_ve
   }
 }
 
-// write(k, width, place) or, of a vector in two channels, write(k, left, place, next), for all elements.
-// `place(channel)` has what is known of a channel of the part, of which the first `left` elements are.
-template <int V, bool inside, class Place, class Write>
-__device__ void write_part(const PartOfRows<V, inside>& of, const GroupParts& parts, const Place& place,
+// write(width, k, left, here, next) for all elements: the first `left` from k are of one channel, the others of the
+// next one. `look_up(channel)` says what is known of a channel of the part.
+template <int V, bool inside, class LookUp, class Write>
+__device__ void write_part(const PartOfRows<V, inside>& of, const GroupParts& parts, const LookUp& look_up,
                            const Write& write) {
   int space = parts.by_space.value;
   auto write_one = [&](auto width, int k) {
     constexpr int W = width();
     int channel = parts.by_space.quotient(k);
-    auto here = place(channel);
+    auto here = look_up(channel);
     if constexpr (inside || W == 1) {
       write(width, k, W, here, here);
     } else {
       int left = (channel + 1) * space - k;
-      write(width, k, left, here, left < W ? place(channel + 1) : here);
+      write(width, k, left, here, left < W ? look_up(channel + 1) : here);
     }
   };
   if (inside || space >= V)

@@ -46,13 +46,13 @@ struct HeldGroups {
     return {load<W>(x + k), load<W>(dy + k)};
   }
   __device__ void write(const Functor& functor, const GroupParts& parts) const {
-    auto place = [&](int channel) {
+    auto look_up = [&](int channel) {
       int row = parts.rows > 1 ? parts.by_channels.quotient(channel) : 0;
       Row in = rows[row];
-      return
-          typename Functor::Place{in.moments, functor.factor(in.parameter + channel - row * parts.channels), in.means};
+      return typename Functor::ChannelInRow{in.moments, functor.factor(in.parameter + channel - row * parts.channels),
+                                            in.means};
     };
-    write_part(of, parts, place, [&](auto width, int k, int left, const auto& here, const auto& next) {
+    write_part(of, parts, look_up, [&](auto width, int k, int left, const auto& here, const auto& next) {
       functor.write_in_two(of.first + k, read<width()>(k), left, here, next);
     });
   }
