@@ -90,9 +90,13 @@ __device__ Moments<Wide> moments_of_part(const PartOfRows<V, inside>& of, const 
   return {count, mean, sum_of_block(sum, sums[1]).lane[0]};
 }
 
+// Blocks of a multiprocessor for which a thread has registers, without spilling.
+template <bool inside, class T>
+inline constexpr int groups_resident = inside && sizeof(T) < 8 ? 3 : 2;
+
 // Writes y, or where `found` is not null the moments of parts alone.
 template <int V, bool inside, class Functor>
-__global__ void __launch_bounds__(groups_most_threads, 2)
+__global__ void __launch_bounds__(groups_most_threads, groups_resident<inside, typename Functor::Element>)
     normalize_parts(const __grid_constant__ Functor functor, const __grid_constant__ GroupParts parts,
                     Moments<typename Functor::Wide>* found) {
   using T = typename Functor::Element;

@@ -58,10 +58,21 @@ inline int power_of_two(int64_t least, int64_t from, int64_t to) {
   return int(power);
 }
 
+// Lanes for so many neighbors: each sums four vectors, or eight elements where they are not aligned.
+inline int lanes_for(int64_t length, int V) {
+  return power_of_two(length % V ? ceil_div(length, 8) : ceil_div(length, 4 * V), 1, 32);
+}
+
+// The threads of a block: one for 256 bytes, of which a multiprocessor with full memory has some thousand, or more
+// where blocks do not fill the device.
+inline int threads_for(int64_t bytes, bool many, int least, int most) {
+  return power_of_two(ceil_div(bytes, many ? 256 : 64), least, most);
+}
+
 // The lanes of channels, and what is divided by.
-inline void finish_parts(GroupParts& parts, const GroupShape& shape) {
+inline void finish_parts(GroupParts& parts, const GroupShape& shape, int V) {
   int64_t length = parts.cuts > 1 ? parts.segment : shape.space;
-  parts.of_channel = power_of_two(ceil_div(length, 8), 1, 32);
+  parts.of_channel = lanes_for(shape.space % V ? shape.space : length, V);
   int64_t warps = parts.threads / 32, channels = int64_t(parts.rows) * parts.channels;
   parts.teams_of_channel =
       parts.of_channel < 32 ? 1 : int(std::max<int64_t>(1, std::min(warps / channels, length / 256)));
@@ -76,29 +87,29 @@ inline GroupParts parts_of_rows(const GroupShape& shape, int V, const GroupBytes
   int64_t columns = shape.columns();
   GroupParts of;
   of.channels = int(shape.channels), of.segment = shape.space;
-  of.lanes = power_of_two(ceil_div(columns, 8), 1, 32);
+  of.lanes = lanes_for(columns, V);
   int64_t rows = groups_threads / of.lanes;
-  while (rows < most && rows * 2 * columns <= 1024 * V) rows *= 2;
+  while (rows < most && rows * 2 * columns <= 8192) rows *= 2;
   while (rows > 1 && shape.rows() < rows * groups_enough) rows /= 2;
   for (;; rows /= 2) {
     of.rows = int(rows), of.elements = rows * columns;
-    of.threads = power_of_two(rows > 1 ? rows * of.lanes : ceil_div(columns, 2 * V), 32, groups_threads);
-    finish_parts(of, shape);
+    of.threads = rows > 1 ? power_of_two(rows * of.lanes, 32, groups_threads)
+                          : threads_for(columns * bytes.element, false, 32, groups_threads);
+    finish_parts(of, shape, V);
     if (rows == 1 || bytes.of(of) <= most_bytes) return of;
   }
 }
 
 // The parts for about `count` blocks of a row.
-inline GroupParts parts_of_row(const GroupShape& shape, int V, int64_t count) {
+inline GroupParts parts_of_row(const GroupShape& shape, int V, const GroupBytes& bytes, int64_t count) {
   GroupParts of;
   of.cuts = int(count <= shape.channels ? 1 : ceil_div(count, shape.channels));
   of.channels = int(of.cuts > 1 ? 1 : ceil_div(shape.channels, count));
   of.segment = ceil_div(ceil_div(shape.space, V), of.cuts) * V;
   of.parts = int(of.cuts > 1 ? shape.channels * of.cuts : ceil_div(shape.channels, of.channels));
   of.elements = of.cuts > 1 ? of.segment : of.channels * shape.space;
-  bool many = shape.rows() * count >= 2 * groups_enough;
-  of.threads = power_of_two(ceil_div(of.elements, (many ? 8 : 2) * V), 64, groups_most_threads);
-  finish_parts(of, shape);
+  of.threads = threads_for(of.elements * bytes.element, shape.rows() * count >= groups_enough, 64, groups_most_threads);
+  finish_parts(of, shape, V);
   return of;
 }
 
@@ -112,7 +123,7 @@ inline GroupParts plan_group_parts(const GroupShape& shape, int V, const GroupBy
   GroupParts found;
   is_whole = false;
   for (int64_t count = 1; count <= (has_clusters ? groups_most_cluster : 1); count *= 2) {
-    GroupParts of = parts_of_row(shape, V, count);
+    GroupParts of = parts_of_row(shape, V, bytes, count);
     if (bytes.of(of) > most_bytes || of.parts > count) continue;
     of.parts = int(count), found = of, is_whole = true;  // the last ones may have nothing
     if (shape.rows() * count >= groups_enough || shape.columns() <= little * count) break;
@@ -122,7 +133,7 @@ inline GroupParts plan_group_parts(const GroupShape& shape, int V, const GroupBy
   int64_t capacity = groups_bytes_of_long / bytes.element;
   int64_t count = std::max<int64_t>(1, shape.columns() / capacity);
   do {
-    found = parts_of_row(shape, V, count);
+    found = parts_of_row(shape, V, bytes, count);
     count += ceil_div(count, 16);
   } while (found.elements > capacity);
   return found;

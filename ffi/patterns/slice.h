@@ -52,8 +52,9 @@ struct SliceShape {
         axis[k].stride /= width;
   }
   // Where the block of a batch begins along an axis.
-  BARACUDA_HD int64_t first(int64_t batch, int k) const {
-    int64_t at = batch / sharing * starts + axis[k].start;
+  template <class Index>
+  BARACUDA_HD int64_t first(Index batch, int k) const {
+    int64_t at = int64_t(batch / Index(sharing)) * starts + axis[k].start;
     int64_t first = is_wide ? static_cast<const int64_t*>(start)[at] : static_cast<const int32_t*>(start)[at];
     if (!leaves_out) first = first < 0 ? 0 : first > axis[k].most ? axis[k].most : first;
     return first * axis[k].unit;
