@@ -117,7 +117,7 @@ struct GroupNormalize {
   }
 
   // What is known of a channel of a row.
-  struct ChannelInRow {
+  struct alignas(16) ChannelInRow {
     RowMoments<Wide> row;
     Channel channel;
   };
@@ -127,8 +127,11 @@ struct GroupNormalize {
                                 const ChannelInRow& next) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) {
-      ChannelInRow at = k < left ? here : next;
-      out.lane[k] = T(value(Wide(x.lane[k]), at.row, at.channel));
+      bool is_here = k < left;
+      RowMoments<Wide> row{is_here ? here.row.mean : next.row.mean, is_here ? here.row.r : next.row.r};
+      Channel channel{is_here ? here.channel.weight : next.channel.weight,
+                      is_here ? here.channel.bias : next.channel.bias};
+      out.lane[k] = T(value(Wide(x.lane[k]), row, channel));
     }
     store<V>(y + element, out);
   }
@@ -189,7 +192,7 @@ struct GroupGradient {
   }
 
   // What is known of a channel of a row.
-  struct ChannelInRow {
+  struct alignas(16) ChannelInRow {
     RowMoments<Wide> row;
     Wide factor;
     Means means;
@@ -200,8 +203,11 @@ struct GroupGradient {
                                 const ChannelInRow& next) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) {
-      ChannelInRow at = k < left ? here : next;
-      out.lane[k] = T(value(Wide(in.x.lane[k]), Wide(in.dy.lane[k]), at.row, at.factor, at.means));
+      bool is_here = k < left;
+      RowMoments<Wide> row{is_here ? here.row.mean : next.row.mean, is_here ? here.row.r : next.row.r};
+      Means means{is_here ? here.means.of_gn : next.means.of_gn, is_here ? here.means.of_g : next.means.of_g};
+      Wide factor = is_here ? here.factor : next.factor;
+      out.lane[k] = T(value(Wide(in.x.lane[k]), Wide(in.dy.lane[k]), row, factor, means));
     }
     store<V>(dx + element, out);
   }

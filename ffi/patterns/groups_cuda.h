@@ -9,31 +9,37 @@
 namespace baracuda {
 namespace internal {
 
-// What is known of a row of a part: its moments, and the position of the weight of the part's first channel.
-template <class Wide>
-struct NormalizedRow {
-  RowMoments<Wide> moments;
-  int64_t parameter;
-};
+// What is read of channels before their rows are known, while these are copied.
+template <int V, bool inside, class Functor>
+__device__ void read_channels(const Functor& functor, const PartOfRows<V, inside>& of, const GroupParts& parts,
+                              typename Functor::ChannelInRow* channels) {
+  of.each_channel(functor.shape, parts,
+                  [&](int channel, int, int64_t parameter) { channels[channel].channel = functor.channel(parameter); });
+}
 
 template <int V, bool inside, class Functor>
 __device__ void write_normalized(const Functor& functor, const PartOfRows<V, inside>& of, const GroupParts& parts,
-                                 const typename Functor::Element* x,
-                                 const NormalizedRow<typename Functor::Wide>* rows) {
-  auto look_up = [&](int channel) {
-    int row = parts.rows > 1 ? parts.by_channels.quotient(channel) : 0;
-    NormalizedRow<typename Functor::Wide> in = rows[row];
-    return typename Functor::ChannelInRow{in.moments, functor.channel(in.parameter + channel - row * parts.channels)};
-  };
-  write_part(of, parts, look_up, [&](auto width, int k, int left, const auto& here, const auto& next) {
+                                 const typename Functor::Element* x, const typename Functor::ChannelInRow* channels) {
+  write_part(of, parts, channels, [&](auto width, int k, int left, const auto& here, const auto& next) {
     functor.write_in_two(of.first + k, load<width()>(x + k), left, here, next);
   });
+}
+
+// Of a part of one row, whose moments all threads know.
+template <int V, bool inside, class Functor>
+__device__ void write_row(const Functor& functor, const PartOfRows<V, inside>& of, const GroupParts& parts,
+                          const typename Functor::Element* x, const RowMoments<typename Functor::Wide>& row,
+                          typename Functor::ChannelInRow* channels) {
+  if (of.part == 0 && thread_of_block() == 0) functor.finish(of.row, row);
+  for (int channel = thread_of_block(); channel < of.channels; channel += int(blockDim.x)) channels[channel].row = row;
+  __syncthreads();
+  write_normalized(functor, of, parts, x, channels);
 }
 
 // The moments of the rows of a block, each by some lanes.
 template <int V, bool inside, class Functor>
 __device__ void find_moments_of_rows(const Functor& functor, const PartOfRows<V, inside>& of, const GroupParts& parts,
-                                     const typename Functor::Element* x, NormalizedRow<typename Functor::Wide>* rows) {
+                                     const typename Functor::Element* x, typename Functor::ChannelInRow* channels) {
   using Wide = typename Functor::Wide;
   int lanes = parts.lanes, thread = thread_of_block(), lane = thread % lanes, columns = of.channels * of.length;
   bool by_vectors = of.head == 0 && columns % V == 0;
@@ -57,11 +63,11 @@ __device__ void find_moments_of_rows(const Functor& functor, const PartOfRows<V,
       }
     });
     sum = sum_of_lanes(sum, lanes);
-    if (lane == 0 && row < of.rows) {
-      auto moments = functor.row({Wide(columns), mean, sum.lane[0]});
-      functor.finish(of.row + row, moments);
-      rows[row] = {moments, functor.shape.parameter(of.row + row)};
-    }
+    if (row >= of.rows) continue;
+    auto moments = functor.row({Wide(columns), mean, sum.lane[0]});
+    if (lane == 0) functor.finish(of.row + row, moments);
+    for (int channel = lane; channel < of.channels; channel += lanes)
+      channels[row * of.channels + channel].row = moments;
   }
 }
 
@@ -90,13 +96,9 @@ __device__ Moments<Wide> moments_of_part(const PartOfRows<V, inside>& of, const 
   return {count, mean, sum_of_block(sum, sums[1]).lane[0]};
 }
 
-// Blocks of a multiprocessor for which a thread has registers, without spilling.
-template <bool inside, class T>
-inline constexpr int groups_resident = inside && sizeof(T) < 8 ? 3 : 2;
-
 // Writes y, or where `found` is not null the moments of parts alone.
 template <int V, bool inside, class Functor>
-__global__ void __launch_bounds__(groups_most_threads, groups_resident<inside, typename Functor::Element>)
+__global__ void __launch_bounds__(groups_most_threads, 2)
     normalize_parts(const __grid_constant__ Functor functor, const __grid_constant__ GroupParts parts,
                     Moments<typename Functor::Wide>* found) {
   using T = typename Functor::Element;
@@ -106,26 +108,23 @@ __global__ void __launch_bounds__(groups_most_threads, groups_resident<inside, t
   __shared__ ClusterStates<Moments<Wide>> states;
   PartOfRows<V, inside> of(functor.shape, parts, blockIdx.x);
   T* x = of.template values<T>(memory);
-  auto* rows = reinterpret_cast<NormalizedRow<Wide>*>(of.template after<T>(memory, parts.elements));
+  auto* channels = reinterpret_cast<typename Functor::ChannelInRow*>(of.template after<T>(memory, parts.elements));
   copy_part(of, functor.x, x);
+  read_channels(functor, of, parts, channels);
   wait_for_copies();
   if (parts.rows > 1) {
-    find_moments_of_rows(functor, of, parts, x, rows);
-  } else {
-    auto moments = moments_of_part<V, inside, Functor>(of, x, sums);
-    if (found) {
-      if (thread_of_block() == 0) found[blockIdx.x] = moments;
-      return;
-    }
-    if (parts.parts > 1) moments = sum_of_cluster(moments, states, parts.parts);
-    if (thread_of_block() == 0) {
-      auto row = functor.row(moments);
-      if (of.part == 0) functor.finish(of.row, row);
-      rows[0] = {row, functor.shape.parameter(of.row) + of.first_channel};
-    }
+    find_moments_of_rows(functor, of, parts, x, channels);
+    __syncthreads();
+    write_normalized(functor, of, parts, x, channels);
+    return;
   }
-  __syncthreads();
-  write_normalized(functor, of, parts, x, rows);
+  auto moments = moments_of_part<V, inside, Functor>(of, x, sums);
+  if (found) {
+    if (thread_of_block() == 0) found[blockIdx.x] = moments;
+    return;
+  }
+  if (parts.parts > 1) moments = sum_of_cluster(moments, states, parts.parts);
+  write_row(functor, of, parts, x, functor.row(moments), channels);
   if (parts.parts > 1) leave_cluster();
 }
 
@@ -137,11 +136,12 @@ __global__ void __launch_bounds__(groups_most_threads, 2)
   using T = typename Functor::Element;
   using Wide = typename Functor::Wide;
   extern __shared__ __align__(16) char memory[];
-  __shared__ Moments<Wide> shared[32];
+  __shared__ Moments<Wide> shared[33];
   PartOfRows<V, inside> of(functor.shape, parts, gridDim.x - 1 - int64_t(blockIdx.x));
   T* x = of.template values<T>(memory);
-  auto* rows = reinterpret_cast<NormalizedRow<Wide>*>(of.template after<T>(memory, parts.elements));
+  auto* channels = reinterpret_cast<typename Functor::ChannelInRow*>(of.template after<T>(memory, parts.elements));
   copy_part(of, functor.x, x);
+  read_channels(functor, of, parts, channels);
   int thread = thread_of_block();
   if (thread < 32) {
     Moments<Wide> moments{0, 0, 0};
@@ -150,19 +150,17 @@ __global__ void __launch_bounds__(groups_most_threads, 2)
     __syncwarp();
     if (thread == 0) {
       for (int lane = 1; lane < 32; ++lane) moments.add(shared[lane]);
-      auto row = functor.row(moments);
-      if (of.part == 0) functor.finish(of.row, row);
-      rows[0] = {row, functor.shape.parameter(of.row) + of.first_channel};
+      shared[32] = moments;
     }
   }
   wait_for_copies();
-  write_normalized(functor, of, parts, x, rows);
+  write_row(functor, of, parts, x, functor.row(shared[32]), channels);
 }
 
 template <int V, bool inside, class Functor>
 Status run_groups_by(Executor executor, const Functor& functor) {
   using Wide = typename Functor::Wide;
-  constexpr GroupBytes bytes{int(sizeof(typename Functor::Element)), int(sizeof(NormalizedRow<Wide>)), 0};
+  constexpr GroupBytes bytes{int(sizeof(typename Functor::Element)), 0, int(sizeof(typename Functor::ChannelInRow)), 0};
   int64_t most = 0;
   if (Status status = most_bytes_of_part(most); !status.ok()) return status;
   bool is_whole, clusters = has_clusters(normalize_parts<V, inside, Functor>);

@@ -41,13 +41,13 @@ struct GroupParts {
   Divisor<int32_t> by_space, by_channels;
 };
 
-// What a block needs of memory: for an element, for a row, and for the sums of a team.
+// What a block needs of memory: for an element, a row, a channel of a row, and the sums of a team.
 struct GroupBytes {
-  int element, row, team;
+  int element, row, channel, team;
 
   int64_t of(const GroupParts& parts) const {
     int64_t channels = int64_t(parts.rows) * parts.channels;
-    return ceil_div(parts.elements * element, 16) * 16 + 64 + channels * parts.teams_of_channel * team +
+    return ceil_div(parts.elements * element, 16) * 16 + 64 + channels * (channel + parts.teams_of_channel * team) +
            int64_t(parts.rows) * row;
   }
 };
@@ -135,7 +135,7 @@ inline GroupParts plan_group_parts(const GroupShape& shape, int V, const GroupBy
   do {
     found = parts_of_row(shape, V, bytes, count);
     count += ceil_div(count, 16);
-  } while (found.elements > capacity);
+  } while (found.elements > capacity || bytes.of(found) > most_bytes);
   return found;
 }
 
@@ -174,6 +174,16 @@ struct PartOfRows {
   template <class T>
   static __device__ char* after(char* memory, int64_t elements) {
     return memory + (elements * int(sizeof(T)) + 31) / 16 * 16;
+  }
+  // body(channel, row, position of its weight) for the channels of the part's rows, which threads share.
+  template <class Body>
+  __device__ void each_channel(const GroupShape& shape, const GroupParts& parts, const Body& body) const {
+    int64_t parameter = shape.parameter(row) + first_channel;
+    for (int channel = thread_of_block(); channel < rows * channels; channel += int(blockDim.x)) {
+      int in = parts.rows > 1 ? parts.by_channels.quotient(channel) : 0;
+      int64_t of_row = in == 0 ? parameter : shape.parameter(row + in);
+      body(channel, in, of_row + channel - in * channels);
+    }
   }
   // body(width, k) for vectors, and for the elements before and after these.
   template <class Body>
@@ -218,20 +228,21 @@ __device__ void each_of_lane(int begin, int end, int lane, int lanes, bool by_ve
 }
 
 // write(width, k, left, here, next) for all elements: the first `left` from k are of one channel, the others of the
-// next one. `look_up(channel)` says what is known of a channel of the part.
-template <int V, bool inside, class LookUp, class Write>
-__device__ void write_part(const PartOfRows<V, inside>& of, const GroupParts& parts, const LookUp& look_up,
+// next one; `here` and `next` are what is known of these.
+template <int V, bool inside, class Channel, class Write>
+__device__ void write_part(const PartOfRows<V, inside>& of, const GroupParts& parts, const Channel* channels,
                            const Write& write) {
   int space = parts.by_space.value;
   auto write_one = [&](auto width, int k) {
     constexpr int W = width();
     int channel = parts.by_space.quotient(k);
-    auto here = look_up(channel);
+    Channel here = channels[channel];
     if constexpr (inside || W == 1) {
       write(width, k, W, here, here);
     } else {
       int left = (channel + 1) * space - k;
-      write(width, k, left, here, left < W ? look_up(channel + 1) : here);
+      Channel next = channels[left < W ? channel + 1 : channel];
+      write(width, k, left, here, next);
     }
   };
   if (inside || space >= V)

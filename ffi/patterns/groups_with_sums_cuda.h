@@ -9,36 +9,35 @@
 namespace baracuda {
 namespace internal {
 
-// What is known of a row of a part: also the position of the weight of the part's first channel, and of its sums.
-template <class Functor>
-struct RowWithSums {
-  RowMoments<typename Functor::Wide> moments;
-  typename Functor::Means means;
-  int64_t parameter, sums;
-};
-
-// x and dy of a part, and its rows, in shared memory.
+// x and dy of a part in shared memory, what is known of its channels, and of a row the position of the sums of the
+// first.
 template <int V, bool inside, class Functor>
 struct HeldGroups {
   using T = typename Functor::Element;
-  using Row = RowWithSums<Functor>;
+  using Channel = typename Functor::ChannelInRow;
   PartOfRows<V, inside> of;
   T *x, *dy;
-  Row* rows;
+  Channel* channels;
+  int64_t* sums;
+  char* after;
 
   __device__ HeldGroups(const Functor& functor, const GroupParts& parts, int64_t block, char* memory)
       : of(functor.shape, parts, block) {
     x = of.template values<T>(memory), memory = of.template after<T>(memory, parts.elements);
     dy = of.template values<T>(memory), memory = of.template after<T>(memory, parts.elements);
-    rows = reinterpret_cast<Row*>(memory);
+    channels = reinterpret_cast<Channel*>(memory);
+    sums = reinterpret_cast<int64_t*>(channels + parts.rows * parts.channels);
+    after = reinterpret_cast<char*>(sums + (parts.rows + 1) / 2 * 2);
     copy_part(of, functor.x, x), copy_part(of, functor.dy, dy);
     const GroupShape& shape = functor.shape;
     for (int k = thread_of_block(); k < of.rows; k += int(blockDim.x)) {
       int64_t row = of.row + k, element = row / shape.groups, block_of_sums = element * parts.cuts + of.cut;
       int64_t position = (row - element * shape.groups) * shape.channels + of.first_channel;
-      rows[k].moments = functor.row(row), rows[k].parameter = shape.parameter(row) + of.first_channel;
-      rows[k].sums = block_of_sums * 2 * shape.groups * shape.channels + position;
+      sums[k] = block_of_sums * 2 * shape.groups * shape.channels + position;
     }
+    of.each_channel(shape, parts, [&](int channel, int row, int64_t parameter) {
+      channels[channel].row = functor.row(of.row + row), channels[channel].factor = functor.factor(parameter);
+    });
     wait_for_copies();
   }
   template <int W>
@@ -46,15 +45,18 @@ struct HeldGroups {
     return {load<W>(x + k), load<W>(dy + k)};
   }
   __device__ void write(const Functor& functor, const GroupParts& parts) const {
-    auto look_up = [&](int channel) {
-      int row = parts.rows > 1 ? parts.by_channels.quotient(channel) : 0;
-      Row in = rows[row];
-      return typename Functor::ChannelInRow{in.moments, functor.factor(in.parameter + channel - row * parts.channels),
-                                            in.means};
-    };
-    write_part(of, parts, look_up, [&](auto width, int k, int left, const auto& here, const auto& next) {
+    write_part(of, parts, channels, [&](auto width, int k, int left, const auto& here, const auto& next) {
       functor.write_in_two(of.first + k, read<width()>(k), left, here, next);
     });
+  }
+  // Of a part of one row, whose sums all threads know.
+  __device__ void write_row(const Functor& functor, const GroupParts& parts,
+                            const typename Functor::template State<1>& sum) const {
+    auto means = functor.means(sum);
+    for (int channel = thread_of_block(); channel < of.channels; channel += int(blockDim.x))
+      channels[channel].means = means;
+    __syncthreads();
+    write(functor, parts);
   }
 };
 
@@ -70,7 +72,7 @@ __global__ void __launch_bounds__(groups_most_threads, 2)
   __shared__ ClusterStates<State> states;
   HeldGroups<V, inside, Functor> held(functor, parts, blockIdx.x, memory);
   const PartOfRows<V, inside>& of = held.of;
-  State* teams = reinterpret_cast<State*>(held.rows + parts.rows);
+  State* teams = reinterpret_cast<State*>(held.after);
   int thread = thread_of_block(), threads = int(blockDim.x), channels = of.rows * of.channels;
 
   int lanes = parts.of_channel, lane = thread % lanes, each = parts.teams_of_channel;
@@ -79,7 +81,7 @@ __global__ void __launch_bounds__(groups_most_threads, 2)
     State sum;
     sum.clear();
     if (channel < channels) {
-      auto row = held.rows[parts.rows > 1 ? parts.by_channels.quotient(channel) : 0].moments;
+      auto row = held.channels[channel].row;
       int begin = channel * of.length;
       each_of_lane<V>(begin, begin + of.length, part * lanes + lane, each * lanes, inside, [&](auto width, int k) {
         auto in = held.template read<width()>(k);
@@ -100,9 +102,9 @@ __global__ void __launch_bounds__(groups_most_threads, 2)
     State s = teams[channel * each];
     for (int team = 1; team < each; ++team) s.add(teams[channel * each + team]);
     int row = parts.rows > 1 ? parts.by_channels.quotient(channel) : 0, in_row = channel - row * parts.channels;
-    Wide* to = found.all + held.rows[row].sums + in_row;
+    Wide* to = found.all + held.sums[row] + in_row;
     to[0] = s.first[0], to[found.columns] = s.second[0];
-    s = functor.weighted(s, functor.factor(held.rows[row].parameter + in_row));
+    s = functor.weighted(s, held.channels[channel].factor);
     teams[channel * each] = s, sum.add(s);
   }
   if (!writes) return;
@@ -116,15 +118,18 @@ __global__ void __launch_bounds__(groups_most_threads, 2)
         for (int channel = lane; channel < of.channels; channel += lanes)
           sum.add(teams[(row * of.channels + channel) * each]);
       sum = sum_of_lanes(sum, lanes);
-      if (lane == 0 && row < of.rows) held.rows[row].means = functor.means(sum);
+      if (row >= of.rows) continue;
+      auto means = functor.means(sum);
+      for (int channel = lane; channel < of.channels; channel += lanes)
+        held.channels[row * of.channels + channel].means = means;
     }
-  } else {
-    sum = sum_of_block(sum, warps);
-    if (parts.parts > 1) sum = sum_of_cluster(sum, states, parts.parts);
-    if (thread == 0) held.rows[0].means = functor.means(sum);
+    __syncthreads();
+    held.write(functor, parts);
+    return;
   }
-  __syncthreads();
-  held.write(functor, parts);
+  sum = sum_of_block(sum, warps);
+  if (parts.parts > 1) sum = sum_of_cluster(sum, states, parts.parts);
+  held.write_row(functor, parts, sum);
   if (parts.parts > 1) leave_cluster();
 }
 
@@ -148,10 +153,7 @@ __global__ void __launch_bounds__(groups_most_threads, 2)
     s.first[0] = found.of(block, 0)[position + channel], s.second[0] = found.of(block, 1)[position + channel];
     sum.add(functor.weighted(s, functor.factor(parameter + channel)));
   }
-  sum = sum_of_block(sum, warps);
-  if (thread_of_block() == 0) held.rows[0].means = functor.means(sum);
-  __syncthreads();
-  held.write(functor, parts);
+  held.write_row(functor, parts, sum_of_block(sum, warps));
 }
 
 // Where more parts than `most_parts` are added to one sum, those of each chunk are added before.
@@ -185,7 +187,7 @@ Status run_groups_with_sums_by(Executor executor, const Functor& functor,
                                ColumnSums<typename Functor::Element> of_bias) {
   using T = typename Functor::Element;
   using Wide = typename Functor::Wide;
-  constexpr GroupBytes bytes{2 * int(sizeof(T)), int(sizeof(RowWithSums<Functor>)),
+  constexpr GroupBytes bytes{2 * int(sizeof(T)), int(2 * sizeof(int64_t)), int(sizeof(typename Functor::ChannelInRow)),
                              int(sizeof(typename Functor::template State<1>))};
   const GroupShape& shape = functor.shape;
   int64_t most = 0;
