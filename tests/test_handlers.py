@@ -274,6 +274,8 @@ def _call(target, operands, out, attributes):
         ("write_slice: start must begin with batches of x", "write_slice", [DATA, DATA, S((5, 1), I)], DATA, {}),
         ("write_slice: the result must have the shape of x", "write_slice", [DATA, DATA, S((2,), I)], Y, {}),
         ("read_slice: x and the block must have rank 3", "read_slice", [DATA, S((3,), I)], DATA, {}),
+        ("write_rows: the block must fit into x", "write_rows", [DATA, S((2, 2), F), S((2,), I)], DATA, {}),
+        ("read_rows: the block must fit into x", "read_rows", [DATA, S((2,), I)], S((7, 3), F), {}),
         ("slot_sum: items must have the batches and columns of rows", "slot_sum", [DATA, SLOT, FACTOR], S((4, 2), F), {}),
         ("slot_sum: row must be of type", "slot_sum", [DATA, S((4, 2), I), FACTOR], S((4, 3), F), {}),
         ("slot_sum: row must be batches of items", "slot_sum", [DATA, SLOT, FACTOR], S((5, 3), F), {}),

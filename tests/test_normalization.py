@@ -167,17 +167,17 @@ def test_gradients_of_groups_as_functions(name, dtype, axis):
     close(dx, jax.vjp(lambda x: fun(x, **more), x)[1](dy)[0], dtype, scale=4)
 
 
-# Batch, channels, space, groups: groups in the registers of a block, of a cluster, and longer ones; unaligned channels,
-# channels in several parts, and many short ones.
+# Batch, channels, space, groups: groups in the memory of a block, of a cluster, and longer ones; unaligned channels,
+# channels in several parts, many short ones, of which a block has several, and a batch that is added in two steps.
 GROUPS = [
     (3, 8, 3136, 2), (2, 3, 70001, 3), (1, 2, 140000, 1), (1, 40, 5000, 1), (2, 96, 49, 3), (70, 6, 12, 2), (2, 300, 1, 2),
-    (1, 600, 260, 1),
+    (1, 600, 260, 1), (1, 3, 200001, 1), (320, 8, 49, 8), (600, 16, 49, 1), (300, 12, 7, 3), (1100, 2, 5, 1),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("shape", GROUPS)
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_groups_in_registers_and_longer_ones(dtype, shape):
+def test_groups_in_memory_of_blocks_and_longer_ones(dtype, shape):
     n, channels, space, groups = shape
     x, dy = normal((n, channels, space), dtype), normal((n, channels, space), dtype, 1)
     weight, bias = (normal((channels,), dtype if channels % 4 else "float32", i) for i in (2, 3))

@@ -1,7 +1,4 @@
-"""Rows written into a cache, each batch from a position of its own, in place.
-
-The kernels write a block that is inside of the array. So the block is moved inside, and keeps the rows of the cache there
-that nobody writes."""
+"""Rows written into a cache, each batch from a position of its own, in place."""
 
 import jax
 import jax.numpy as jnp
@@ -130,37 +127,18 @@ def _backward_reference(position, dy, *, rows):
     return *_reference(dy, jnp.zeros_like(dnew), position, rows=rows), dnew
 
 
-def _moved(block, position, first):
-    """The block as what begins at `first` instead, and whether a row of it is there."""
-    expanded = lambda p: p.reshape(*p.shape, *(1,) * (block.ndim - p.ndim))
-    index = jnp.arange(block.shape[-2], dtype=first.dtype).reshape(*(1,) * (block.ndim - 2), -1, 1) + expanded(
-        first - position
-    )
-    inside = jnp.clip(index, 0, block.shape[-2] - 1)
-    return jnp.take_along_axis(block, inside, -2, mode="clip"), index == inside
-
-
-def _read(x, first, rows):
-    out = [jax.ShapeDtypeStruct((*x.shape[:-2], rows, x.shape[-1]), x.dtype)]
-    return kernel("read_slice", "...sd, ...k -> ...nd", x, _start(first), out=out)[0]
-
-
-def _start(first):
-    return jnp.stack([first, jnp.zeros_like(first)], -1)
+def _start(position):
+    return jnp.stack([position, jnp.zeros_like(position)], -1)
 
 
 def _native(cache, new, position, *, rows, save=False):
-    first = jnp.clip(position, 0, cache.shape[-2] - rows)
-    block, is_new = _moved(new, position, first)
-    block = jnp.where(is_new, block, _read(cache, first, rows))
     out = [jax.ShapeDtypeStruct(cache.shape, cache.dtype)]
-    return kernel("write_slice", "...sd, ...nd, ...k -> ...sd", cache, block, _start(first), out=out, aliases=((0, 0),))
+    return kernel("write_rows", "...sd, ...nd, ...k -> ...sd", cache, new, _start(position), out=out, aliases=((0, 0),))
 
 
 def _backward_native(position, dy, *, rows):
-    first = jnp.clip(position, 0, dy.shape[-2] - rows)
-    dnew, is_there = _moved(_read(dy, first, rows), first, position)
-    dnew = jnp.where(is_there, dnew, 0)
+    out = [jax.ShapeDtypeStruct((*dy.shape[:-2], rows, dy.shape[-1]), dy.dtype)]
+    (dnew,) = kernel("read_rows", "...sd, ...k -> ...nd", dy, _start(position), out=out)
     return *_native(dy, jnp.zeros_like(dnew), position, rows=rows), dnew
 
 
@@ -199,5 +177,5 @@ _append = declare(
     backward=Body(_backward_reference, _backward_native),
     batched=as_they_are,
     cut=Partition(_labels, whole=frozenset({"length", "rows"})),
-    kernels={"forward": ("read_slice", "write_slice"), "backward": ("read_slice", "write_slice")},
+    kernels={"forward": ("write_rows",), "backward": ("read_rows", "write_rows")},
 )

@@ -93,7 +93,8 @@ def backward_native(x, weight, mean, r, dy, *, eps):
     out += [jax.ShapeDtypeStruct(weight.shape, weight.dtype)] * 2
     dx, *sums = kernel(
         "group_norm_backward", "...ngcs, ...gc, ...ng, ...ng, ...ngcs -> ...ngcs, ...gc, ...gc",
-        whole(x), weight, rows(mean), rows(r), whole(dy), out=out, workspace=batch * sums_bytes(*of_element, x.dtype),
+        whole(x), weight, rows(mean), rows(r), whole(dy), out=out,
+        workspace=(batch + batch // 256 + 1) * sums_bytes(*of_element, x.dtype),
     )  # fmt: skip
     return dx.reshape(x.shape), *sums
 
@@ -106,8 +107,8 @@ def moments_bytes(groups, channels, space, dtype):
 
 
 def sums_bytes(groups, channels, space, dtype):
-    """Bytes of two sums of each channel of one element of the batch, and of each part that it is cut into, of 1024 elements
-    or more."""
+    """Bytes of two sums of each channel of one element of the batch, or of 256 of them, and of each part of a channel, of
+    1024 elements or more."""
     return (space // 1024 + 1) * groups * channels * 2 * wide_dtype(dtype).itemsize + 256
 
 

@@ -1,5 +1,6 @@
 // FFI targets that write a block into an array, in place where they may, and that read one. x [batches..., n_1, ...,
-// n_k], the block [batches..., m_1, ..., m_k], and where it begins, start [some of the batches..., k].
+// n_k], the block [batches..., m_1, ..., m_k], and where it begins, start [some of the batches..., k]. A slice is moved
+// inside; of rows, which are whole along all axes but the first, those outside are left out, and 0 where they are read.
 #include "target.h"
 #include BARACUDA_DRIVER(slice)
 
@@ -12,8 +13,10 @@ struct Slicing {
   SliceShape shape;
   Checks checks;
 
-  Slicing(const char* op, const ffi::AnyBuffer& x, const ffi::AnyBuffer& block, const ffi::AnyBuffer& start)
+  Slicing(const char* op, bool of_rows, const ffi::AnyBuffer& x, const ffi::AnyBuffer& block,
+          const ffi::AnyBuffer& start)
       : checks(op) {
+    shape.leaves_out = of_rows;
     auto whole = x.dimensions(), part = block.dimensions(), first = start.dimensions();
     require_elements(checks, "x", x);
     checks.same_dtype("the block", block, "x", x)
@@ -34,7 +37,8 @@ struct Slicing {
                  "the block must have the batches of x, ", describe(whole), ", got ", describe(part));
     if (checks.failed()) return;
     for (size_t i = batches; i < whole.size(); ++i)
-      checks.require(part[i] <= whole[i], "the block must fit into x, ", describe(whole), ", got ", describe(part));
+      checks.require(part[i] == whole[i] || (part[i] < whole[i] && (!of_rows || i == batches)),
+                     "the block must fit into x, ", describe(whole), ", got ", describe(part));
     if (checks.failed()) return;
     shape.batches = product(whole, 0, batches);
     for (size_t i = batches; i < whole.size(); ++i) shape.add(whole[i], part[i]);
@@ -55,10 +59,11 @@ struct Slicing {
   }
 };
 
+template <bool of_rows>
 ffi::Error write_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer update, ffi::AnyBuffer start,
                          ffi::Result<ffi::AnyBuffer> y) {
-  constexpr const char* op = "write_slice";
-  Slicing slicing(op, x, update, start);
+  constexpr const char* op = of_rows ? "write_rows" : "write_slice";
+  Slicing slicing(op, of_rows, x, update, start);
   slicing.checks.same_shape("the result", *y, "x", x).same_dtype("the result", *y, "x", x);
   if (slicing.checks.failed()) return slicing.checks.error();
   int64_t bytes = bytes_of(x.element_type());
@@ -71,15 +76,18 @@ ffi::Error write_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer update,
   return to_error(op, slicing.run<true>(device, bytes, y->untyped_data(), update.untyped_data()));
 }
 
+template <bool of_rows>
 ffi::Error read_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer start, ffi::Result<ffi::AnyBuffer> y) {
-  constexpr const char* op = "read_slice";
-  Slicing slicing(op, x, *y, start);
+  constexpr const char* op = of_rows ? "read_rows" : "read_slice";
+  Slicing slicing(op, of_rows, x, *y, start);
   if (slicing.checks.failed()) return slicing.checks.error();
   return to_error(op, slicing.run<false>(device, bytes_of(x.element_type()), x.untyped_data(), y->untyped_data()));
 }
 
-BARACUDA_TARGET(write_slice, write_handler, operands<3>().Ret<ffi::AnyBuffer>());
-BARACUDA_TARGET(read_slice, read_handler, operands<2>().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(write_slice, write_handler<false>, operands<3>().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(read_slice, read_handler<false>, operands<2>().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(write_rows, write_handler<true>, operands<3>().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(read_rows, read_handler<true>, operands<2>().Ret<ffi::AnyBuffer>());
 
 }  // namespace
 }  // namespace baracuda

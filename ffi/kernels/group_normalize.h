@@ -115,6 +115,26 @@ struct GroupNormalize {
     for (int k = 0; k < V; ++k) out.lane[k] = T(value(Wide(x.lane[k]), of, channel));
     store<V>(y + element, out);
   }
+
+  // What is known of a channel of a row.
+  struct alignas(16) ChannelInRow {
+    RowMoments<Wide> row;
+    Channel channel;
+  };
+  // The first `left` elements are of one channel, and the others of the next one.
+  template <int V>
+  BARACUDA_HD void write_in_two(int64_t element, const Vector<T, V>& x, int left, const ChannelInRow& here,
+                                const ChannelInRow& next) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) {
+      bool is_here = k < left;
+      RowMoments<Wide> row{is_here ? here.row.mean : next.row.mean, is_here ? here.row.r : next.row.r};
+      Channel channel{is_here ? here.channel.weight : next.channel.weight,
+                      is_here ? here.channel.bias : next.channel.bias};
+      out.lane[k] = T(value(Wide(x.lane[k]), row, channel));
+    }
+    store<V>(y + element, out);
+  }
 };
 
 // The gradient: with n the normalized x and g = weight dy, dx = r (g - mean(g) - n mean(g n)). All that is read for it
@@ -168,6 +188,27 @@ struct GroupGradient {
                          const Means& means) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = T(value(Wide(in.x.lane[k]), Wide(in.dy.lane[k]), of, factor, means));
+    store<V>(dx + element, out);
+  }
+
+  // What is known of a channel of a row.
+  struct alignas(16) ChannelInRow {
+    RowMoments<Wide> row;
+    Wide factor;
+    Means means;
+  };
+  // The first `left` elements are of one channel, and the others of the next one.
+  template <int V>
+  BARACUDA_HD void write_in_two(int64_t element, const Elements<V>& in, int left, const ChannelInRow& here,
+                                const ChannelInRow& next) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) {
+      bool is_here = k < left;
+      RowMoments<Wide> row{is_here ? here.row.mean : next.row.mean, is_here ? here.row.r : next.row.r};
+      Means means{is_here ? here.means.of_gn : next.means.of_gn, is_here ? here.means.of_g : next.means.of_g};
+      Wide factor = is_here ? here.factor : next.factor;
+      out.lane[k] = T(value(Wide(in.x.lane[k]), Wide(in.dy.lane[k]), row, factor, means));
+    }
     store<V>(dx + element, out);
   }
 };

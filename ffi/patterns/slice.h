@@ -1,5 +1,6 @@
 // The slice pattern: a block of an array [batches, n_1, ..., n_k] that begins where the device says, and an array
-// [batches, m_1, ..., m_k] of its size. A start is moved so far that the block is inside.
+// [batches, m_1, ..., m_k] of its size. A start is moved so far that the block is inside; or its elements outside are
+// left out, and 0 where they are read.
 #pragma once
 
 #include "divisor.h"
@@ -14,6 +15,8 @@ inline constexpr int slice_axes = 8;
 struct SliceAxis {
   int64_t size, stride, unit, most;
   int start;
+
+  BARACUDA_HD int64_t length() const { return most * unit + size; }
 };
 
 struct SliceShape {
@@ -23,6 +26,7 @@ struct SliceShape {
   int64_t starts = 0, sharing = 1;                        // numbers for each batch of them, which so many batches share
   const void* start = nullptr;
   bool is_wide = false;  // int64, not int32
+  bool leaves_out = false;
 
   // The next axis, after the others. One along which the block is whole is part of the axis before it.
   void add(int64_t n, int64_t m) {
@@ -47,18 +51,16 @@ struct SliceShape {
       else
         axis[k].stride /= width;
   }
-  // Where the block of a batch begins in the array.
-  BARACUDA_HD int64_t begin(int64_t batch) const {
-    int64_t position = batch * whole_elements;
-    for (int k = 0; k < slice_axes; ++k) {
-      if (k >= axes) continue;
-      int64_t at = batch / sharing * starts + axis[k].start;
-      int64_t first = is_wide ? static_cast<const int64_t*>(start)[at] : static_cast<const int32_t*>(start)[at];
-      first = first < 0 ? 0 : first > axis[k].most ? axis[k].most : first;
-      position += first * axis[k].unit * axis[k].stride;
-    }
-    return position;
+  // Where the block of a batch begins along an axis.
+  template <class Index>
+  BARACUDA_HD int64_t first(Index batch, int k) const {
+    int64_t at = int64_t(batch / Index(sharing)) * starts + axis[k].start;
+    int64_t first = is_wide ? static_cast<const int64_t*>(start)[at] : static_cast<const int32_t*>(start)[at];
+    if (!leaves_out) first = first < 0 ? 0 : first > axis[k].most ? axis[k].most : first;
+    return first * axis[k].unit;
   }
+  // Whether position `at` of an axis is in the array.
+  BARACUDA_HD bool has(int k, int64_t at) const { return !leaves_out || (0 <= at && at < axis[k].length()); }
 };
 
 }  // namespace baracuda

@@ -26,13 +26,28 @@ Status move_block(const Executor& executor, const SliceShape& shape, Element* wh
     int64_t row = task / parts * range, end = std::min(shape.batches * rows, row + range);
     int64_t first = task % parts * width, count = std::min(columns - first, width);
     for (; row < end; ++row) {
-      int64_t rest = row % rows, position = shape.begin(row / rows) + first;
+      int64_t rest = row % rows, batch = row / rows, position = batch * shape.whole_elements;
+      bool inside = true;
       for (int k = last - 1; k >= 0; --k) {
-        position += rest % shape.axis[k].size * shape.axis[k].stride;
+        int64_t at = shape.first(batch, k) + rest % shape.axis[k].size;
+        inside = inside && shape.has(k, at);
+        position += at * shape.axis[k].stride;
         rest /= shape.axis[k].size;
       }
-      Element *there = whole + position, *here = block + row * columns + first;
-      memcpy(is_write ? there : here, is_write ? here : there, size_t(count) * sizeof(Element));
+      int64_t at = shape.first(batch, last) + first, begin = 0, stop = count;
+      if (shape.leaves_out) {
+        begin = std::clamp<int64_t>(-at, 0, count);
+        stop = inside ? std::clamp(shape.axis[last].length() - at, begin, count) : begin;
+      }
+      Element *there = whole + position + at, *here = block + row * columns + first;
+      size_t bytes = size_t(stop - begin) * sizeof(Element);
+      if (is_write) {
+        memcpy(there + begin, here + begin, bytes);
+      } else {
+        memset(static_cast<void*>(here), 0, size_t(begin) * sizeof(Element));
+        memcpy(here + begin, there + begin, bytes);
+        memset(static_cast<void*>(here + stop), 0, size_t(count - stop) * sizeof(Element));
+      }
     }
   });
   return {};

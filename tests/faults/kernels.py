@@ -517,7 +517,7 @@ def sums_of_columns_are_those_of_other_parts():
 
 
 @planted(
-    "test_normalization.test_groups_in_registers_and_longer_ones", op="group_norm", tier="changed", dtype="float32",
+    "test_normalization.test_groups_in_memory_of_blocks_and_longer_ones", op="group_norm", tier="changed", dtype="float32",
 )  # fmt: skip
 def sums_of_channels_leave_out_a_part():
     return of_kernel("group_norm_backward", results=lambda ys, *_, **__: [*ys[:2], ys[2] / 2])

@@ -8,6 +8,7 @@ import baracuda_jax
 from ..benchmark import DTYPES, MATRICES, Benchmark
 
 IMAGES = {"tiny": (2, 32, 8, 8), "small": (8, 64, 32, 32), "large": (32, 256, 56, 56)}  # N, C, H, W
+ODD_IMAGES = {"tiny": (2, 32, 3, 3), "small": (16, 64, 7, 7), "large": (256, 512, 7, 7)}  # no whole vectors
 GROUPS = 32
 
 
@@ -112,3 +113,4 @@ def benchmarks(size):
     for dtype in DTYPES:
         yield from (of(*MATRICES[size], dtype) for of in ROWS)
         yield from images(IMAGES[size], dtype)
+        yield from images(ODD_IMAGES[size], dtype)
