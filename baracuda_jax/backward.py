@@ -129,6 +129,9 @@ from .indexing import (
     gather_backward,
     index_add_backward,
     scatter_add_backward,
+    scatter_max_backward,
+    scatter_min_backward,
+    scatter_mul_backward,
 )
 from .linalg import (
     cholesky_backward,
@@ -437,6 +440,9 @@ __all__ = [
     "rsqrt_backward",
     "sampled_dot_backward",
     "scatter_add_backward",
+    "scatter_max_backward",
+    "scatter_min_backward",
+    "scatter_mul_backward",
     "segment_logsumexp_backward",
     "segment_max_backward",
     "segment_mean_backward",

@@ -80,7 +80,7 @@ def _gathered():
 
 def _scattered():
     index = np.random.default_rng(7).integers(0, 5, (8, 4), np.int32)
-    for op in ("scatter_add", "scatter_max", "scatter_min"):
+    for op in ("scatter_add", "scatter_mul", "scatter_max", "scatter_min"):
         fun = lambda x, src, index, op=op: getattr(bj, op)(x, index, src, implementation="native")
         yield Sharded(op, "rows", fun, (_float(8, 5), _float(8, 4), index), (ROWS, ROWS, ROWS), ROWS, 2)
 
