@@ -140,6 +140,11 @@ def _embedding():
         )
         args, specs = (_float(5, 8), ids, offsets), (COLUMNS, P(), P())
         yield Sharded(f"embedding_bag_{mode}", "features", fun, args, specs, COLUMNS, 1)
+    fun = lambda table, x, dy: bj.embedding_sgd_step(table, x, dy, 0.1, implementation="native")
+    specs = COLUMNS, P(), COLUMNS
+    yield Sharded("embedding_sgd_step", "features", fun, (_float(5, 8), ids, _float(16, 8)), specs, COLUMNS, 0)
+    fun = lambda table, x, dy: bj.embedding_adagrad_step(table, table * table, x, dy, 0.1, implementation="native")[0]
+    yield Sharded("embedding_adagrad_step", "features", fun, (_float(5, 8), ids, _float(16, 8)), specs, COLUMNS, 0)
 
 
 def _graph():
