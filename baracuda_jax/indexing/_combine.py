@@ -271,17 +271,6 @@ def _declare(public, draw_numbers=_different, **parts):
     )
 
 
-_EXTREMES = {
-    public.__name__: _declare(
-        public,
-        kin="scatter_extreme",
-        results=("y", "arg"),
-        residuals=("arg",),
-        **_extremes.bodies(public.__name__),
-        kernels={"forward": (public.__name__,), "tangent": ("take_along",), "backward": ("scatter_along",)},
-    )
-    for public in (scatter_max, scatter_min)
-}
 _OPS = {
     "scatter_add": _declare(
         scatter_add,
@@ -302,5 +291,16 @@ _OPS = {
             "backward": ("scatter_mul_backward",),
         },
     ),
-    **_EXTREMES,
 }
+_EXTREMES = {
+    public.__name__: _declare(
+        public,
+        kin="scatter_extreme",
+        results=("y", "arg"),
+        residuals=("arg",),
+        **_extremes.bodies(public.__name__),
+        kernels={"forward": (public.__name__,), "tangent": ("take_along",), "backward": ("scatter_along",)},
+    )
+    for public in (scatter_max, scatter_min)
+}
+_OPS |= _EXTREMES
