@@ -114,6 +114,7 @@ from .embedding import (
 )
 from .graph import (
     aggregate_max_backward,
+    aggregate_mean_backward,
     aggregate_min_backward,
     aggregate_sum_backward,
     aggregate_weighted_sum_backward,
@@ -284,6 +285,7 @@ __all__ = [
     "addcmul_backward",
     "affine_backward",
     "aggregate_max_backward",
+    "aggregate_mean_backward",
     "aggregate_min_backward",
     "aggregate_sum_backward",
     "aggregate_weighted_sum_backward",

@@ -154,6 +154,7 @@ def _graph():
     options = dict(num_segments=5, implementation="native")
     for op, reduce, more in (
         ("aggregate_sum", "sum", ()),
+        ("aggregate_mean", "mean", ()),
         ("aggregate_weighted_sum", "sum", (weights,)),
         ("aggregate_max", "max", ()),
         ("aggregate_min", "min", ()),

@@ -110,6 +110,7 @@ def _call(target, operands, out, attributes):
         ("segment_sgd_step: rates must have the batches of dy", "segment_sgd_step", [DATA, PERM, OFFSETS, Y, S((2,), F)], (W, Y), {}),
         ("segment_adagrad_step: rates must be of type", "segment_adagrad_step", [DATA, PERM, OFFSETS, Y, Y, S((), I)], (W, Y, Y), {"eps": 1e-6}),
         ("segment_adagrad_step: squares must have the shape", "segment_adagrad_step", [DATA, PERM, OFFSETS, Y, DATA, S((), F)], (W, Y, Y), {"eps": 1e-6}),
+        ("segment_mean_of_sources: sources must be int32 or uint32", "segment_mean_of_sources", [DATA, PERM, OFFSETS, DATA], (W, Y), BITS),
         ("segment_mean: counts must be", "segment_mean", [DATA, PERM, OFFSETS, S((3,), I)], (W, Y), BITS),
         ("segment_mean: data must be float16", "segment_mean", [S((6, 3), I), PERM, OFFSETS, S((4,), I)], (W, S((4, 3), I)), BITS),
         ("segment_max: expected one or two results", "segment_max", [DATA, PERM, OFFSETS], (W, Y, Y, Y), BITS),

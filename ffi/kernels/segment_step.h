@@ -48,7 +48,7 @@ struct SegmentSgdStep : SegmentStep<T> {
   using Sum = Accumulator<T>;
   template <int V>
   using State = typename SegmentStep<T>::template State<V>;
-  static constexpr int blocks_at_once = is_half<T> ? 3 : 4;
+  static constexpr int most_blocks = is_half<T> ? 3 : 4;
 
   template <int V>
   BARACUDA_HD void finish(const State<V>& s, const SegmentRows&, int64_t, int64_t element) const {
@@ -78,7 +78,7 @@ struct SegmentAdagradStep : SegmentStep<T> {
   using Sum = Accumulator<T>;
   template <int V>
   using State = typename SegmentStep<T>::template State<V>;
-  static constexpr int blocks_at_once = sizeof(T) == 4 ? 3 : 2;
+  static constexpr int most_blocks = sizeof(T) == 4 ? 3 : 2;
   const A* squares;
   A* new_squares;
   Sum eps;
