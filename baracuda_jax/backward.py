@@ -114,6 +114,7 @@ from .embedding import (
 )
 from .graph import (
     aggregate_max_backward,
+    aggregate_mean_backward,
     aggregate_min_backward,
     aggregate_sum_backward,
     aggregate_weighted_sum_backward,
@@ -129,6 +130,9 @@ from .indexing import (
     gather_backward,
     index_add_backward,
     scatter_add_backward,
+    scatter_max_backward,
+    scatter_min_backward,
+    scatter_mul_backward,
 )
 from .linalg import (
     cholesky_backward,
@@ -282,6 +286,7 @@ __all__ = [
     "addcmul_backward",
     "affine_backward",
     "aggregate_max_backward",
+    "aggregate_mean_backward",
     "aggregate_min_backward",
     "aggregate_sum_backward",
     "aggregate_weighted_sum_backward",
@@ -439,6 +444,9 @@ __all__ = [
     "rsqrt_backward",
     "sampled_dot_backward",
     "scatter_add_backward",
+    "scatter_max_backward",
+    "scatter_min_backward",
+    "scatter_mul_backward",
     "segment_logsumexp_backward",
     "segment_max_backward",
     "segment_mean_backward",

@@ -80,7 +80,7 @@ def _gathered():
 
 def _scattered():
     index = np.random.default_rng(7).integers(0, 5, (8, 4), np.int32)
-    for op in ("scatter_add", "scatter_max", "scatter_min"):
+    for op in ("scatter_add", "scatter_mul", "scatter_max", "scatter_min"):
         fun = lambda x, src, index, op=op: getattr(bj, op)(x, index, src, implementation="native")
         yield Sharded(op, "rows", fun, (_float(8, 5), _float(8, 4), index), (ROWS, ROWS, ROWS), ROWS, 2)
 
@@ -140,6 +140,11 @@ def _embedding():
         )
         args, specs = (_float(5, 8), ids, offsets), (COLUMNS, P(), P())
         yield Sharded(f"embedding_bag_{mode}", "features", fun, args, specs, COLUMNS, 1)
+    fun = lambda table, x, dy: bj.embedding_sgd_step(table, x, dy, 0.1, implementation="native")
+    specs = COLUMNS, P(), COLUMNS
+    yield Sharded("embedding_sgd_step", "features", fun, (_float(5, 8), ids, _float(16, 8)), specs, COLUMNS, 0)
+    fun = lambda table, x, dy: bj.embedding_adagrad_step(table, table * table, x, dy, 0.1, implementation="native")[0]
+    yield Sharded("embedding_adagrad_step", "features", fun, (_float(5, 8), ids, _float(16, 8)), specs, COLUMNS, 0)
 
 
 def _graph():
@@ -149,6 +154,7 @@ def _graph():
     options = dict(num_segments=5, implementation="native")
     for op, reduce, more in (
         ("aggregate_sum", "sum", ()),
+        ("aggregate_mean", "mean", ()),
         ("aggregate_weighted_sum", "sum", (weights,)),
         ("aggregate_max", "max", ()),
         ("aggregate_min", "min", ()),

@@ -307,6 +307,21 @@ def test_steps_of_half_precision_are_rounded_once(dtype):
     same_bits(new[0], (weight[0].astype(jnp.float32) - 0.5).astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+def test_steps_are_the_same_by_all_rows_and_by_those_that_a_batch_has(dtype):
+    """With room for all, given or not; rows that a batch does not have keep their bits, also NaNs."""
+    weight, sums = np.array(normal((70, 6), dtype)), np.array(normal((70, 6), dtype, 1)) ** 2
+    x = RNG.integers(0, 60, (3, 40))
+    weight[61], sums[62] = np.nan, np.nan
+    dy = normal((*x.shape, 6), dtype, 2)
+    for step, tables in ((bj.embedding_sgd_step, [weight]), (bj.embedding_adagrad_step, [weight, sums])):
+        all_rows, those = (jax.tree.leaves(step(*tables, x, dy, 0.3, size=size, padding_idx=5)) for size in (None, 60))
+        for a, b, before in zip(all_rows, those, tables, strict=True):
+            close(a, b, dtype)
+            same_bits(a[60:], before[60:])
+            same_bits(a[5], before[5])
+
+
 def test_a_step_of_zeros_and_without_eps_changes_nothing():
     weight = normal((9, 4))
     new, sums = bj.embedding_adagrad_step(weight, sent.zeros((9, 4)), sent.arange(3), sent.zeros((3, 4)), 0.5, eps=0.0)
@@ -356,7 +371,7 @@ def test_bags_form_no_row_for_each_entry(mode):
     weight, x, offsets = _arrays()
     bag = lambda w, x, offsets: bj.embedding_bag(x, w, offsets, mode=mode, padding_idx=3)
     text, called = _text(bag, weight, x, offsets)
-    assert called == {"segment_max" if mode == "max" else "segment_sum"}
+    assert called == {{"sum": "segment_sum", "mean": "segment_mean_of_sources", "max": "segment_max"}[mode]}
     assert not _made(text, N, D) and not _made(text, V, D)
     assert "baracuda.take_along" not in text and " sort(" not in text
     text, called = _text(jax.grad(lambda *a: (bag(*a) ** 2).sum()), weight, x, offsets)
@@ -378,17 +393,20 @@ def test_rows_of_a_gradient_are_not_made_of_all_rows():
     assert not _made(text, V, D) and not _made(text, N, D)
 
 
-def test_steps_update_a_donated_table_in_place():
+@pytest.mark.parametrize("size", [None, 500])
+def test_steps_update_a_donated_table_in_place(size):
     weight, x, _ = _arrays()
     text, called = _text(
-        lambda w, x, dy, rate: bj.embedding_sgd_step(w, x, dy, rate), weight, x, normal((N, D)), 0.1, donate=(0,)
-    )
-    assert "segment_sum" in called and "input_output_alias={ {}: (0, {}," in text
-    assert "copy" not in _made(text, V, D)
-    text, _ = _text(
-        lambda w, a, x, dy: bj.embedding_adagrad_step(w, a, x, dy, 0.1),
+        lambda w, x, dy, rate: bj.embedding_sgd_step(w, x, dy, rate, size=size),
+        weight, x, normal((N, D)), 0.1, donate=(0,),
+    )  # fmt: skip
+    assert "segment_sum" in called if size else called == {"segment_sgd_step"}
+    assert "input_output_alias={ {}: (0, {}," in text and "copy" not in _made(text, V, D)
+    text, called = _text(
+        lambda w, a, x, dy: bj.embedding_adagrad_step(w, a, x, dy, 0.1, size=size),
         weight, sent.ones_like(weight), x, normal((N, D)), donate=(0, 1),
     )  # fmt: skip
+    assert "segment_sum" in called if size else called == {"segment_adagrad_step"}
     assert "{0}: (0, {}," in text and "{1}: (1, {}," in text and "copy" not in _made(text, V, D)
 
 

@@ -130,9 +130,9 @@ def test_gradients_of_what_is_out_of_range_are_0():
         gradient = jax.jit(jax.grad(lambda x, fun=fun: jnp.nansum(fun(x, index, 0) ** 2)))(sent.asarray([1.0, 3.0]))
         assert gradient.tolist() == [0, 12]
     assert jax.jit(jax.grad(lambda x: bj.gather_rows(x, index).sum()))(sent.ones(2)).tolist() == [0, 2]
-    for fun in (bj.scatter, bj.scatter_add):
+    for fun in (bj.scatter, bj.scatter_add, bj.scatter_mul):
         gradient = jax.jit(jax.grad(lambda src, fun=fun: fun(sent.ones(2), index, src).sum()))(sent.ones(4))
-        assert gradient.tolist() == [fun is bj.scatter_add, 0, 0, 1]
+        assert gradient.tolist() == [fun is not bj.scatter, 0, 0, 1]
 
 
 @pytest.mark.parametrize("size", [0, 1])
@@ -187,7 +187,7 @@ def test_sums_are_rounded_once(dtype):
 
 
 @pytest.mark.parametrize("sizes", [(40000, 70), (70, 40000), (2**15 + 1, 2**15 + 1), (2**15, 2**15)], ids=str)
-@pytest.mark.parametrize("name", ["scatter_add", "scatter_max", "scatter_min"])
+@pytest.mark.parametrize("name", ["scatter_add", "scatter_mul", "scatter_max", "scatter_min"])
 def test_rows_of_any_length(name, sizes):
     """Long ones are combined by segments, others on chip."""
     count, items = sizes
@@ -228,6 +228,32 @@ def test_the_gradient_of_an_extreme_that_ties(name, dtype, implementation):
     np.testing.assert_array_equal(np.signbit(found)[is_number], np.signbit(y)[is_number])
     for a, b in zip(pulled, (dx, dsrc), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+def test_the_gradient_of_a_product_with_zeros(dtype, implementation):
+    """It is that of all other factors, of which none or one or more are zero."""
+    draw = lambda *shape: RNG.choice([0.0, -0.0, 0.5, -2.0, 1.5, 3.0], shape, p=[0.1, 0.1, 0.2, 0.2, 0.2, 0.2])
+    x, src, index, dy = draw(40, 6), draw(40, 12), RNG.integers(-7, 7, (40, 12)), draw(40, 6)
+    dx, dsrc = np.zeros_like(x), np.zeros_like(src)
+    for row, to in np.ndindex(40, 6):
+        items = np.flatnonzero((index[row] == to) | (index[row] == to - 6))
+        dx[row, to] = dy[row, to] * src[row, items].prod()
+        for item in items:
+            dsrc[row, item] = dy[row, to] * x[row, to] * src[row, items[items != item]].prod()
+    fun = lambda x, src: bj.scatter_mul(x, index, src, implementation=implementation)
+    _, pulled = _everything(fun, (sent.asarray(x, dtype), sent.asarray(src, dtype)), sent.asarray(dy, dtype))
+    for a, b in zip(pulled, (dx, dsrc), strict=True):
+        close(a, b, dtype)
+
+
+@pytest.mark.parametrize("name", ["scatter_mul", "scatter_max", "scatter_min"])
+def test_a_backward_function_is_the_gradient(name):
+    x, src, index, dy = normal((5, 7)), normal((5, 19), seed=1), RNG.integers(-8, 8, (5, 19)), normal((5, 7), seed=2)
+    _, want = _everything(lambda x, src: getattr(bj, name)(x, index, src), (x, src), dy)
+    for a, b in zip(getattr(bj.backward, f"{name}_backward")(x, index, src, dy), want, strict=True):
+        same_bits(a, b)
 
 
 def test_a_source_may_be_larger_and_an_index_smaller():

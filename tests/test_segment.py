@@ -532,7 +532,7 @@ def test_an_index_passes_through_transformations():
     same_bits(jax.vmap(lambda x: bj.segment_mean(x, one))(x), bj.segment_mean(x, np.stack([ids[0]] * 2), 4))
 
 
-@pytest.mark.parametrize("kind", ["any", "equal", "hub", "dropped"])
+@pytest.mark.parametrize("kind", ["any", "equal", "hub", "power law", "dropped"])
 @pytest.mark.parametrize(
     ("shape", "num_segments"),
     [
@@ -543,7 +543,9 @@ def test_the_index_of_a_medium_number_of_rows(shape, num_segments, kind):
     """On either side of where GPUs change from one way to another."""
     rng = np.random.default_rng(11)
     ids = rng.integers(-3, num_segments + 5, shape)
-    if kind != "any":
+    if kind == "power law":
+        ids = (num_segments ** rng.random(shape)).astype(int) - 1
+    elif kind != "any":
         ids = np.where(rng.random(shape) < {"equal": 1, "hub": 0.7, "dropped": 1}[kind], num_segments // 2, ids)
     if kind == "dropped":
         ids = np.full(shape, -1)

@@ -179,5 +179,5 @@ def _declare(mode, made_of, target, backward):
 
 
 _declare("sum", "aggregate_sum", "segment_sum", "segment_sum")
-_declare("mean", "aggregate_sum", "segment_sum", "segment_sum")
+_declare("mean", "aggregate_mean", "segment_mean_of_sources", "segment_sum")
 _declare("max", "aggregate_max", "segment_max", "segment_sum_of_arg")

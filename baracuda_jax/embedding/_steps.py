@@ -1,4 +1,6 @@
-"""Steps of optimizers on the rows of a table that a batch has: the gradient of the whole table is never in memory."""
+"""Steps of optimizers on the rows of a table that a batch has: kernels never have the gradient of the whole table in memory.
+Where a batch may have most rows, one makes the step of each. Of a much larger table the rows that a batch has are found, and
+they alone are read and written."""
 
 import jax
 import jax.numpy as jnp
@@ -10,13 +12,12 @@ from .._core import checks
 from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
-from .._core.op import compose
-from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
 from ..optim._arguments import number, scalar
-from ._arguments import gradients_of, ids_of, table_of
-from ._rows import UPDATE, rows_of
+from ._arguments import flat, gradients_of, ids_of, kept, padding_of, table_of
+from ._dense_steps import declare_step, is_dense
+from ._rows import rows_of
 
 _ARGUMENTS = """\
 x: integers of any shape and width, as in `embedding`. Those out of range change nothing.
@@ -76,6 +77,8 @@ def embedding_sgd_step(
     """
     op = "embedding_sgd_step"
     weight, x, dy, rate = _common(op, weight, x, dy, learning_rate)
+    if size is None and is_dense(x, weight):
+        return _SGD(weight, _ids(op, x, weight, padding_idx), dy, rate, axis=0, implementation=implementation)
     ids, rows = rows_of(op, x, dy, weight.shape[0], size, padding_idx, implementation, is_wide=True)
     return _sgd(weight, ids, rows, rate)
 
@@ -122,8 +125,12 @@ def embedding_adagrad_step(
     checks.dtype_or_wide(op, "accumulator", accumulator, "weight", weight)
     checks.shape(op, "accumulator", accumulator, weight.shape, "that of weight")
     eps = number(op, "eps", eps, 0)
+    accumulator = jax.lax.stop_gradient(accumulator)
+    if size is None and is_dense(x, weight):
+        params = dict(axis=0, eps=eps, save=True, implementation=implementation)
+        return _ADAGRAD(weight, accumulator, _ids(op, x, weight, padding_idx), dy, rate, **params)
     ids, rows = rows_of(op, x, dy, weight.shape[0], size, padding_idx, implementation, is_wide=True)
-    return _adagrad(weight, jax.lax.stop_gradient(accumulator), ids, rows, rate, eps=eps)
+    return _adagrad(weight, accumulator, ids, rows, rate, eps=eps)
 
 
 def _common(op, weight, x, dy, learning_rate):
@@ -131,6 +138,13 @@ def _common(op, weight, x, dy, learning_rate):
     dy = gradients_of(op, x, dy, weight.shape[1:])
     checks.same_dtype(op, "dy", dy, "weight", weight)
     return *(jax.lax.stop_gradient(a) for a in (weight, x, dy)), scalar(op, "learning_rate", learning_rate)
+
+
+def _ids(op, x, weight, padding_idx):
+    """As kernels read them, which drop those out of range themselves."""
+    size, ids = weight.shape[0], flat(x)
+    padding = padding_of(op, padding_idx, size)
+    return ids if padding is None else kept(ids, size=size, padding=padding)
 
 
 def _rows(table, ids):
@@ -168,25 +182,16 @@ def _draw(count, has_accumulator=False, ids=(3, 7), features=(5,), low=-1, high=
     return draw
 
 
-def _declare(public, operands, outputs):
-    has = len(outputs) > 1
-    compose(
-        public.__name__,
-        family="embedding",
-        category=OpCategory.EMBEDDING,
-        public=public,
-        cases=(
-            Case("sentences", _draw(40, has, high=41), dict(learning_rate=0.1)),
-            Case("padding", _draw(8, has, (30,), (2, 3), -2, 10, np.int8), dict(padding_idx=-1, learning_rate=0.5)),
+def _cases(has_accumulator):
+    return (
+        Case("sentences", _draw(40, has_accumulator, high=41), dict(learning_rate=0.1)),
+        Case(
+            "padding",
+            _draw(8, has_accumulator, (30,), (6,), -2, 10, np.int8),
+            dict(padding_idx=-1, learning_rate=0.5),
         ),
-        dtypes=checks.FLOATS,
-        operands=operands,
-        outputs=outputs,
-        made_of=("sort", "unique_consecutive", "aggregate_sum"),
-        kernels={"forward": ("sort", "run_starts", "cumsum", "segment_sum")},
-        constant=dict.fromkeys(operands, UPDATE),
     )
 
 
-_declare(embedding_sgd_step, ("weight", "x", "dy"), ("weight",))
-_declare(embedding_adagrad_step, ("weight", "accumulator", "x", "dy"), ("weight", "accumulator"))
+_SGD = declare_step(embedding_sgd_step, _cases(False))
+_ADAGRAD = declare_step(embedding_adagrad_step, _cases(True), states=("accumulator",))

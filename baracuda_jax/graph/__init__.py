@@ -9,6 +9,7 @@ senders and receivers exchanged; one of the weights has a dot product for each e
 from ._aggregate import aggregate
 from ._backward import (
     aggregate_max_backward,
+    aggregate_mean_backward,
     aggregate_min_backward,
     aggregate_sum_backward,
     aggregate_weighted_sum_backward,
@@ -19,6 +20,7 @@ from ._dot import sampled_dot
 __all__ = [
     "aggregate",
     "aggregate_max_backward",
+    "aggregate_mean_backward",
     "aggregate_min_backward",
     "aggregate_sum_backward",
     "aggregate_weighted_sum_backward",

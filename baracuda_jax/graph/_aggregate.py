@@ -18,6 +18,7 @@ from ..segment._references import take
 from ._arguments import edges, entries, number_of_segments, receivers_of, rows, weights_of
 from ._extremum import declare_extremum
 from ._family import by_receiver
+from ._mean import declare_mean
 from ._sum import declare_sum
 from ._weighted import declare_weighted
 
@@ -102,24 +103,16 @@ def aggregate(
 def _unweighted(x, edges, reduce, params):
     if reduce in ("max", "min"):
         return {"max": MAX, "min": MIN}[reduce](x, *edges, num_rows=x.shape[0], **params)
-    of_x = dict(num_rows=x.shape[0], dtype=x.dtype.name)
     if reduce == "sum":
-        return SUM(x, *edges, is_wide=False, **of_x, **params)
+        return SUM(x, *edges, is_wide=False, num_rows=x.shape[0], dtype=x.dtype.name, **params)
     checks.dtype("aggregate", "x", x, checks.FLOATS)
-    total = SUM(x, *edges, is_wide=True, **of_x, **params)
-    return _mean(total, _count(x, edges, params), dtype=x.dtype.name)
+    return MEAN(x, *edges, num_rows=x.shape[0], **params)
 
 
 def _count(x, edges, params):
     """The number of entries of each segment."""
     one = full(x.shape[:1], 1, jnp.dtype("int32"))
     return SUM(one, *edges, num_rows=x.shape[0], dtype="int32", is_wide=False, **params)
-
-
-@compiled("dtype")
-def _mean(total, counts, *, dtype):
-    counts = jnp.maximum(counts, 1).reshape(counts.shape + (1,) * (total.ndim - 1))
-    return (total / counts.astype(total.dtype)).astype(dtype)
 
 
 @compiled()
@@ -144,6 +137,7 @@ def _without(logits, senders, *, count):
 
 
 SUM = declare_sum(aggregate)
+MEAN = declare_mean(aggregate)
 WEIGHTED = declare_weighted(aggregate)
 MAX = declare_extremum("aggregate_max", aggregate)
 MIN = declare_extremum("aggregate_min", aggregate)

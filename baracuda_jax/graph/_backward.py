@@ -43,6 +43,22 @@ def aggregate_sum_backward(
 
 
 @api
+def aggregate_mean_backward(
+    senders: ArrayLike, receivers: ArrayLike, dy: ArrayLike, num_rows: int, *, implementation: Implementation = None
+) -> Array:
+    """The gradient of `aggregate` with reduce="mean" and without weights: dx[r] = sum of dy[receivers[e]] over the number of
+    edges that end there, over the edges e with senders[e] == r. The arguments are those of `aggregate_sum_backward`.
+
+    Returns:
+        The cotangent of x, [num_rows, ...].
+    """
+    op = "aggregate_mean_backward"
+    (senders, receivers, index), dy = _arguments(op, senders, receivers, dy=dy)
+    of_x = dict(num_rows=number_of_segments(op, num_rows, "num_rows"))
+    return _aggregate.MEAN.vjp(senders, receivers, *index, dy, **_params(dy, **of_x), implementation=implementation)
+
+
+@api
 def aggregate_weighted_sum_backward(
     x: ArrayLike,
     senders: ArrayLike,

@@ -1,34 +1,31 @@
-"""Elements multiplied by, or compared with, others at an index, in their order. Products are those of segments."""
+"""Elements that others are added to, multiplied with or compared with, at an index for each, in their order."""
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._core import checks, explicit
+from .._core import checks
+from .._core import prefer as preference
 from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled
-from .._core.op import as_they_are, compose, declare
+from .._core.op import as_they_are, declare
 from .._core.partition import Partition
 from .._core.sku import OpCategory
 from .._core.types import Decorator, Implementation
-from .._core.wide import wide
-from ..segment import segment_prod
-from . import _extremes
+from ..segment._prod import draw_factors
+from . import _elements, _extremes, _products
 from ._arguments import (
     INDEX,
     axis_of,
-    cut,
     draw_index,
     fits,
     operands,
     part_and_positions,
     part_written,
-    positions,
     row_labels,
     source,
-    write_part,
 )
 
 _DOC = """
@@ -52,7 +49,7 @@ _DOC = """
 
     Precision: {precision} Elements are taken in order: the same bits every time.
 
-    Source: torch.scatter_reduce with include_self; jax.numpy.ndarray.at; {source}.
+    Source: {source}; torch.scatter_reduce with include_self; jax.numpy.ndarray.at.
     """
 _EXTREME = (
     "dy goes to the element that has it: of those that tie to x's, or else to the one with the lowest j. NaN is it"
@@ -69,6 +66,44 @@ def _document(**parts) -> Decorator:
 
 @api
 @_document(
+    formula="y[i, n, k] = x[i, n, k] plus the sum of src[i, j, k]",
+    gradient="dx = dy, dsrc[i, j, k] = dy[i, index[i, j, k], k].",
+    precision="float16 and bfloat16 are added up in float32 and rounded once; integers wrap.",
+    source="torch.scatter_add; numpy.add.at",
+)
+def scatter_add(
+    x: ArrayLike, index: ArrayLike, src: ArrayLike, axis: int = -1, *, implementation: Implementation = None
+) -> Array:
+    """An array with elements along an axis added to, at an index for each."""
+    return _combined("scatter_add", x, index, src, axis, implementation)
+
+
+@api
+def scatter_add_backward(
+    index: ArrayLike, dy: ArrayLike, axis: int = -1, *, implementation: Implementation = None
+) -> tuple[Array, ...]:
+    """The gradient of `scatter_add`: dx = dy and dsrc = dy at the index, 0 for what was dropped.
+
+    Args:
+        index: integers, of dy's rank.
+        dy: floats, the cotangent of the result.
+        axis: static integer, along which the index is.
+        implementation: "native", "xla" or None.
+
+    Returns:
+        The cotangents of x and src, of index's shape.
+    """
+    op = "scatter_add_backward"
+    dy, index = operands(op, dy, index, checks.FLOATS, name="dy")
+    axis = axis_of(op, dy, axis)
+    fits(op, dy, index, axis)
+    part, at = part_and_positions(dy, index, axis=axis, mode="fill")
+    _, dsrc = _OPS["scatter_add"].vjp(at, part, axis=axis - dy.ndim, wraps=False, implementation=implementation)
+    return dy, dsrc
+
+
+@api
+@_document(
     formula="y[i, n, k] = x[i, n, k] times the product of src[i, j, k]",
     gradient="dx and dsrc are dy times the product of all other factors.",
     precision="float16 and bfloat16 are multiplied in float32 and rounded once; integers wrap.",
@@ -78,10 +113,7 @@ def scatter_mul(
     x: ArrayLike, index: ArrayLike, src: ArrayLike, axis: int = -1, *, implementation: Implementation = None
 ) -> Array:
     """An array with elements along an axis multiplied, at an index for each."""
-    x, index, src, axis = _arguments("scatter_mul", x, index, src, axis)
-    values, at = _vectors(src, index, axis=axis, size=x.shape[axis])
-    factors = segment_prod(values, at, x.shape[axis], implementation=implementation)
-    return _times(x, factors, axis=axis)
+    return _combined("scatter_mul", x, index, src, axis, implementation)
 
 
 @api
@@ -95,7 +127,7 @@ def scatter_max(
     x: ArrayLike, index: ArrayLike, src: ArrayLike, axis: int = -1, *, implementation: Implementation = None
 ) -> Array:
     """An array with elements along an axis raised to others, at an index for each."""
-    return _extreme("scatter_max", x, index, src, axis, implementation)
+    return _combined("scatter_max", x, index, src, axis, implementation)
 
 
 @api
@@ -109,78 +141,166 @@ def scatter_min(
     x: ArrayLike, index: ArrayLike, src: ArrayLike, axis: int = -1, *, implementation: Implementation = None
 ) -> Array:
     """An array with elements along an axis lowered to others, at an index for each."""
-    return _extreme("scatter_min", x, index, src, axis, implementation)
+    return _combined("scatter_min", x, index, src, axis, implementation)
 
 
-def _extreme(op, x, index, src, axis, implementation):
-    x, index, src, axis = _arguments(op, x, index, src, axis)
-    wraps = index.dtype == "int32"  # as it is: the kernel counts from the end itself
-    part, at = part_and_positions(x, index, axis=axis, mode=None if wraps else "fill")
-    how = dict(axis=axis - x.ndim, wraps=wraps, items=index.shape[axis])
-    return part_written(x, _EXTREMES[op](part, at, src, **how, implementation=implementation))
+_BACKWARD = """
+
+    Args:
+        x, index, src, axis: as in `{op}`; floats.
+        dy: floats, the cotangent of the result.
+        implementation: "native", "xla" or None.
+
+    Returns:
+        The cotangents of x and src.
+    """
 
 
-def _arguments(op, x, index, src, axis):
+def _gradient_of(public):
+    def decorate(fun):
+        fun.__doc__ = (fun.__doc__ or "") + _BACKWARD.format(op=public.__name__)
+        return fun
+
+    return decorate
+
+
+@api
+@_gradient_of(scatter_mul)
+def scatter_mul_backward(
+    x: ArrayLike,
+    index: ArrayLike,
+    src: ArrayLike,
+    dy: ArrayLike,
+    axis: int = -1,
+    *,
+    implementation: Implementation = None,
+) -> tuple[Array, ...]:
+    """The gradient of `scatter_mul`: dx is dy times the factors, dsrc is x dy times all others, 0 for what was dropped."""
+    return _pulled(scatter_mul, x, index, src, dy, axis, implementation)
+
+
+@api
+@_gradient_of(scatter_max)
+def scatter_max_backward(
+    x: ArrayLike,
+    index: ArrayLike,
+    src: ArrayLike,
+    dy: ArrayLike,
+    axis: int = -1,
+    *,
+    implementation: Implementation = None,
+) -> tuple[Array, ...]:
+    """The gradient of `scatter_max`: dy at the element that is the maximum, 0 elsewhere."""
+    return _pulled(scatter_max, x, index, src, dy, axis, implementation)
+
+
+@api
+@_gradient_of(scatter_min)
+def scatter_min_backward(
+    x: ArrayLike,
+    index: ArrayLike,
+    src: ArrayLike,
+    dy: ArrayLike,
+    axis: int = -1,
+    *,
+    implementation: Implementation = None,
+) -> tuple[Array, ...]:
+    """The gradient of `scatter_min`: dy at the element that is the minimum, 0 elsewhere."""
+    return _pulled(scatter_min, x, index, src, dy, axis, implementation)
+
+
+def _pulled(public, x, index, src, dy, axis, implementation):
+    op = f"{public.__name__}_backward"
+    x, index = operands(op, x, index, checks.FLOATS)
+    src, dy = checks.floats(op, "src", src), checks.floats(op, "dy", dy)
+    checks.same_dtype(op, "dy", dy, "x", x)
+    checks.shape(op, "dy", dy, x.shape, "that of x")
+    implementation = preference.resolve(op, implementation)
+    return _pulled_back(x, index, src, dy, public=public, axis=axis, implementation=implementation)
+
+
+@compiled("public", "axis", "implementation")
+def _pulled_back(x, index, src, dy, *, public, axis, implementation):
+    """One program: of the forward pass remains what the gradient reads."""
+    return jax.vjp(lambda x, src: public(x, index, src, axis, implementation=implementation), x, src)[1](dy)
+
+
+def _combined(op, x, index, src, axis, implementation):
     x, index = operands(op, x, index, checks.NUMBERS)
     axis = axis_of(op, x, axis)
     fits(op, x, index, axis)
-    return x, index, source(op, x, src, tuple(index.shape)), axis
+    src = source(op, x, src, tuple(index.shape))
+    wraps = index.dtype == "int32"  # as it is: the kernel counts from the end itself
+    part, at = part_and_positions(x, index, axis=axis, mode=None if wraps else "fill")
+    how = dict(axis=axis - x.ndim, wraps=wraps)
+    if op in _EXTREMES:
+        how["items"] = index.shape[axis]
+    return part_written(x, _OPS[op](part, at, src, **how, implementation=implementation))
 
 
-@compiled("axis", "size")
-def _vectors(src, index, *, axis, size):
-    """Vectors along the axis of what is written and of where."""
-    return jnp.moveaxis(wide(src), axis, -1), positions(jnp.moveaxis(index, axis, -1), size)
-
-
-@compiled("axis")
-def _times(x, factors, *, axis):
-    factors = jnp.moveaxis(factors, -1, axis)
-    part = cut(x, factors.shape, axis)
-    factors = factors if part.shape == x.shape else explicit.whole(factors)
-    return write_part(x, (wide(part) * factors).astype(x.dtype))
-
-
-def _case(name, shape, index, low, high, src, **kwargs):
-    """Of elements that don't tie."""
-
+def _case(name, shape, index, low, high, src, draw_numbers, **kwargs):
     def draw(rng):
-        values = rng.permutation(np.linspace(-2, 2, np.prod(shape) + np.prod(src)))
-        x, written = np.split(values, [np.prod(shape)])
+        x, written = np.split(draw_numbers(rng, np.prod(shape) + np.prod(src)), [np.prod(shape)])
         return x.reshape(shape), draw_index(rng, low, high, index), written.reshape(src)
 
     return Case(name, draw, kwargs)
 
 
-def _shared(public):
-    """What the declarations share."""
-    return dict(
+def _different(rng, count):
+    """Numbers that don't tie."""
+    return rng.permutation(np.linspace(-2, 2, count))
+
+
+def _declare(public, draw_numbers=_different, **parts):
+    return declare(
+        public.__name__,
         family="indexing",
         category=OpCategory.INDEXING,
         public=public,
         cases=(
-            _case("columns", (5, 7), (5, 19), -8, 8, (5, 19)),
-            _case("a part along the first axis", (8, 4), (6, 3), 0, 8, (6, 3), axis=0),
+            _case("columns", (5, 7), (5, 19), -8, 8, (5, 19), draw_numbers),
+            _case("a part along the first axis", (8, 4), (6, 3), 0, 8, (6, 3), draw_numbers, axis=0),
         ),
         dtypes=checks.NUMBERS,
         operands=("x", "index", "src"),
         differentiable=("x", "src"),
         constant=INDEX,
-        kin="scatter_combine",
+        batched=as_they_are,
+        cut=Partition(row_labels, frozenset("sn")),
+        **parts,
     )
 
 
-compose("scatter_mul", **_shared(scatter_mul), made_of=("segment_prod",))
+_OPS = {
+    "scatter_add": _declare(
+        scatter_add,
+        residuals=("index",),
+        linear=as_they_are,
+        forward=_elements.SUM_FORWARD,
+        backward=_elements.SUM_BACKWARD,
+        kernels={"forward": ("scatter_add",), "backward": ("take_along",)},
+    ),
+    "scatter_mul": _declare(
+        scatter_mul,
+        draw_factors,
+        residuals=("x", "index", "src"),
+        **_products.BODIES,
+        kernels={
+            "forward": ("scatter_mul",),
+            "tangent": ("scatter_mul_backward", "scatter_along"),
+            "backward": ("scatter_mul_backward",),
+        },
+    ),
+}
 _EXTREMES = {
-    public.__name__: declare(
-        public.__name__,
-        **_shared(public),
+    public.__name__: _declare(
+        public,
+        kin="scatter_extreme",
         results=("y", "arg"),
         residuals=("arg",),
-        batched=as_they_are,
-        cut=Partition(row_labels, frozenset("sn")),
         **_extremes.bodies(public.__name__),
         kernels={"forward": (public.__name__,), "tangent": ("take_along",), "backward": ("scatter_along",)},
     )
     for public in (scatter_max, scatter_min)
 }
+_OPS |= _EXTREMES

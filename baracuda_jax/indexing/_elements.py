@@ -48,8 +48,7 @@ def _backward_reference(index, dy, *, axis, size, fill, wraps):
 
 def _backward_native(index, dy, *, axis, size, fill, wraps):
     index = inside(index, size, wraps)
-    total = _added if is_short(size) and is_short(index.shape[axis]) else _sorted
-    each = lambda dy: total(index, dy, size, axis)
+    each = lambda dy: added(index, dy, size, axis)
     return (jax.lax.complex(each(dy.real), each(dy.imag)) if jnp.iscomplexobj(dy) else each(dy),)
 
 
@@ -58,8 +57,11 @@ def is_short(size):
     return isinstance(size, int) and size <= 2**15
 
 
-def _added(index, dy, size, axis):
-    return scatter(index, dy, size, axis, unique=False)
+def added(index, dy, size, axis):
+    """Sums of floats by an index in [0, size]."""
+    if is_short(size) and is_short(index.shape[axis]):
+        return scatter(index, dy, size, axis, unique=False)
+    return _sorted(index, dy, size, axis)
 
 
 def _sorted(index, dy, size, axis):

@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 from jax.typing import ArrayLike
 
 from .._core import checks
@@ -17,7 +17,7 @@ from ._kernels import (
     reduce,
 )
 from ._partition import prod_by_rows
-from ._references import broadcast, column, per_batch, reduce_by, segment_or_last
+from ._references import product_of, reduce_by
 
 
 @api
@@ -116,39 +116,15 @@ def _prod_reference(data, ids, **params):
     return y, product, jnp.minimum(zeros, 2).astype(jnp.uint8)
 
 
-def _product(data, ids, *, axis, num_segments, **_):
-    """The product as a scan over the rows in the order of their segments: JAX differentiates it to any order, exactly at
-    zeros, which it can't do with jax.ops.segment_prod."""
-
-    def multiply(a, b):
-        (begins_a, a), (begins_b, b) = a, b
-        return begins_a | begins_b, jnp.where(column(begins_b, b), b, a * b)
-
-    def one(data, ids):
-        ids = segment_or_last(ids, num_segments)
-        order = jnp.argsort(ids, stable=True)
-        ids, rows = ids[order], wide(data)[order]
-        begins = jnp.concatenate([jnp.ones(1, bool), ids[1:] != ids[:-1]])
-        scanned = lax.associative_scan(multiply, (begins, rows))[1]
-        segments = jnp.arange(num_segments, dtype=ids.dtype)
-        last = jnp.searchsorted(ids, segments, side="right") - 1
-        has_rows = (last >= 0) & (ids[last] == segments)
-        return jnp.where(column(has_rows, rows), scanned[last], 1).astype(data.dtype)
-
-    if not data.shape[axis]:
-        return jnp.ones((*data.shape[:axis], num_segments, *data.shape[axis + 1 :]), data.dtype)
-    return per_batch(one, axis)(data, broadcast(ids, data.shape[:axis]))
-
-
 def _prod_tangent_reference(data, ids, product, zeros, t, **params):
-    return (jax.jvp(lambda x: _product(x, ids, **params), (data,), (t,))[1],)
+    return (jax.jvp(lambda x: product_of(x, ids, **params), (data,), (t,))[1],)
 
 
 def _prod_backward_reference(data, ids, product, zeros, dy, **params):
-    return jax.vjp(lambda x: _product(x, ids, **params), data)[1](dy)
+    return jax.vjp(lambda x: product_of(x, ids, **params), data)[1](dy)
 
 
-def _factors(rng, *shape):
+def draw_factors(rng, *shape):
     """Factors near 1, some of them zero."""
     return (1 + 0.3 * rng.standard_normal(shape)) * (rng.random(shape) > 0.1)
 
@@ -158,7 +134,7 @@ _prod = declare_with_index(
     **FAMILY,
     public=segment_prod,
     dtypes=checks.NUMBERS,
-    cases=cases(draw_data=_factors),
+    cases=cases(draw_data=draw_factors),
     results=("y", "product", "zeros"),
     residuals=("data", "segment_ids", "product", "zeros"),
     cut=prod_by_rows,

@@ -64,3 +64,27 @@ def take(x, ids, *, axis, fill=0, **_):
         return jnp.where(column(inside, x), each, jnp.asarray(fill, x.dtype))
 
     return per_batch(one, axis)(x, broadcast(ids, x.shape[:axis]))
+
+
+def product_of(data, ids, *, axis, num_segments, **_):
+    """The product as a scan over the rows in the order of their segments: JAX differentiates it to any order, exactly at
+    zeros, which it can't do with jax.ops.segment_prod."""
+
+    def multiply(a, b):
+        (begins_a, a), (begins_b, b) = a, b
+        return begins_a | begins_b, jnp.where(column(begins_b, b), b, a * b)
+
+    def one(data, ids):
+        ids = segment_or_last(ids, num_segments)
+        order = jnp.argsort(ids, stable=True)
+        ids, rows = ids[order], wide(data)[order]
+        begins = jnp.concatenate([jnp.ones(1, bool), ids[1:] != ids[:-1]])
+        scanned = jax.lax.associative_scan(multiply, (begins, rows))[1]
+        segments = jnp.arange(num_segments, dtype=ids.dtype)
+        last = jnp.searchsorted(ids, segments, side="right") - 1
+        has_rows = (last >= 0) & (ids[last] == segments)
+        return jnp.where(column(has_rows, rows), scanned[last], 1).astype(data.dtype)
+
+    if not data.shape[axis]:
+        return jnp.ones((*data.shape[:axis], num_segments, *data.shape[axis + 1 :]), data.dtype)
+    return per_batch(one, axis)(data, broadcast(ids, data.shape[:axis]))

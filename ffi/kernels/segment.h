@@ -163,6 +163,87 @@ struct SegmentMean : SegmentSum<T> {
   }
 };
 
+// The sum over the number of rows, of entries of which some name none.
+template <class T>
+struct SegmentMeanOfSources : SegmentSum<T> {
+  using Sum = Accumulator<T>;
+  static constexpr int most_blocks = sizeof(T) == 8 ? 2 : 3;
+  template <int V>
+  struct State {
+    Sum sum[V];
+    uint32_t count;
+  };
+
+  template <int V>
+  BARACUDA_HD void start(State<V>& s) const {
+    for (int k = 0; k < V; ++k) s.sum[k] = Sum(0);
+    s.count = 0;
+  }
+  template <int V>
+  BARACUDA_HD void push(State<V>& s, const T* x, uint32_t) const {
+    for (int k = 0; k < V; ++k) s.sum[k] += Sum(x[k]);
+    ++s.count;
+  }
+  template <int V>
+  BARACUDA_HD void merge(State<V>& s, const State<V>& later) const {
+    for (int k = 0; k < V; ++k) s.sum[k] += later.sum[k];
+    s.count += later.count;
+  }
+  template <int V>
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows&, int64_t, int64_t element) const {
+    Sum count = Sum(s.count ? s.count : 1);
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = T(s.count ? s.sum[k] / count : Sum(this->empty_value));
+    store<V>(this->y + element, out);
+  }
+};
+
+// The extreme value alone; a NaN beats every number, and the first NaN wins. The state begins with a value that beats
+// none: where it is still there at the end, all rows have it, or there is none.
+template <class T>
+struct SegmentExtremumValue {
+  using Element = T;
+  using Order = Extreme<T>;
+  using Value = Comparable<T>;
+  template <int V>
+  struct State {
+    Value value[V];
+  };
+  static constexpr int most_blocks = sizeof(T) < 4 ? 3 : 4;
+  T* y;
+  T empty_value;
+  Order order;
+
+  template <int V>
+  BARACUDA_HD void start(State<V>& s) const {
+    for (int k = 0; k < V; ++k) s.value[k] = Order::weakest();
+  }
+  static BARACUDA_HD void add(Value& best, Value value) { best = Order::beats(value, best) ? value : best; }
+  template <int V>
+  BARACUDA_HD void push(State<V>& s, const T* x, uint32_t) const {
+    for (int k = 0; k < V; ++k) add(s.value[k], order.value(x[k]));
+  }
+  template <int V>
+  BARACUDA_HD void merge(State<V>& s, const State<V>& later) const {
+    for (int k = 0; k < V; ++k) add(s.value[k], later.value[k]);
+  }
+  template <int V>
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows& rows, int64_t segment, int64_t element) const {
+    Vector<T, V> out;
+    bool all_weakest = false;
+    for (int k = 0; k < V; ++k) {
+      out.lane[k] = order.number(s.value[k]);
+      all_weakest |= s.value[k] == Order::weakest();
+    }
+    if (rows.sources && all_weakest && rows.first() == no_row) return empty<V>(segment, element);
+    store<V>(y + element, out);
+  }
+  template <int V>
+  BARACUDA_HD void empty(int64_t, int64_t element) const {
+    fill<V>(y + element, empty_value);
+  }
+};
+
 // The extreme value and the lowest row that has it; a NaN beats every number, and the first NaN wins. The state begins
 // with a value that beats none: where it is still there at the end, all rows have it, and the first one wins.
 template <class T>
@@ -176,7 +257,7 @@ struct SegmentExtremum {
     uint32_t row[V];
   };
   T* y;
-  uint32_t* arg;  // null when nobody asks for it
+  uint32_t* arg;
   T empty_value;
   uint32_t empty_arg;
   Order order;
@@ -202,7 +283,6 @@ struct SegmentExtremum {
   BARACUDA_HD void finish(const State<V>& s, const SegmentRows& rows, int64_t segment, int64_t element) const {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = order.number(s.value[k]);
-    if (arg == nullptr && rows.sources == nullptr) return store<V>(y + element, out);
     Vector<uint32_t, V> won;
     bool all_weakest = false;
     for (int k = 0; k < V; ++k) won.lane[k] = s.row[k], all_weakest |= s.row[k] == no_row;
@@ -212,12 +292,12 @@ struct SegmentExtremum {
       for (int k = 0; k < V; ++k) won.lane[k] = won.lane[k] == no_row ? first : won.lane[k];
     }
     store<V>(y + element, out);
-    if (arg != nullptr) store<V>(arg + element, won);
+    store<V>(arg + element, won);
   }
   template <int V>
   BARACUDA_HD void empty(int64_t, int64_t element) const {
     fill<V>(y + element, empty_value);
-    if (arg != nullptr) fill<V>(arg + element, empty_arg);
+    fill<V>(arg + element, empty_arg);
   }
 };
 

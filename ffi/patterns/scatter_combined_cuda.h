@@ -4,6 +4,9 @@
 // time. Of those with one position the first is combined, then the second, and so on: each state has the order of its
 // items. Whether any have one position is seen in owners: each lane writes its number where its position says, and who
 // reads another there shares it, whichever lane came last. A match of all lanes, which is slow, is formed only then.
+//
+// What gives each item something goes through the items again, which are in a cache by then. Each part of a row gives
+// to its own items, and the first one to those that are dropped.
 #pragma once
 
 #include <algorithm>
@@ -26,6 +29,7 @@ __global__ void __launch_bounds__(32 * scatter_warps, scatter_blocks)
                             int64_t parts) {
   using T = typename F::Element;
   using State = typename F::State;
+  using Read = decltype(f.read(int64_t{}));
   constexpr int ahead = 8;
   constexpr uint32_t all = ~0u, none = ~0u;
   extern __shared__ __align__(16) char memory[];
@@ -38,10 +42,10 @@ __global__ void __launch_bounds__(32 * scatter_warps, scatter_blocks)
     int64_t row = task / parts, begin = task % parts * length, element = row * shape.count + begin;
     int size = int(shape.count - begin < length ? shape.count - begin : length);
     for (int first = lane; first < size; first += 32 * ahead) {
-      T x[ahead];
+      Read x[ahead];
 #pragma unroll
       for (int k = 0; k < ahead; ++k)
-        x[k] = F::starts && first + k * 32 < size ? f.read(element + first + k * 32) : T{};
+        x[k] = F::starts && first + k * 32 < size ? f.read(element + first + k * 32) : Read{};
 #pragma unroll
       for (int k = 0; k < ahead; ++k)
         if (first + k * 32 < size) states[first + k * 32] = f.first(x[k]);
@@ -82,15 +86,35 @@ __global__ void __launch_bounds__(32 * scatter_warps, scatter_blocks)
       }
     }
     for (int first = lane; first < size; first += 32 * ahead) {
-      T x[ahead];
+      Read x[ahead];
 #pragma unroll
       for (int k = 0; k < ahead; ++k)
-        x[k] = !F::starts && first + k * 32 < size ? f.read(element + first + k * 32) : T{};
+        x[k] = !F::starts && first + k * 32 < size ? f.read(element + first + k * 32) : Read{};
 #pragma unroll
       for (int k = 0; k < ahead; ++k)
         if (first + k * 32 < size) f.write(element + first + k * 32, x[k], states[first + k * 32]);
     }
     __syncwarp();
+    if constexpr (GivesItems<F>) {
+      for (int64_t first = lane; first < shape.items; first += 32 * ahead) {
+        int64_t to[ahead];
+        T values[ahead];
+#pragma unroll
+        for (int k = 0; k < ahead; ++k)
+          if (int64_t item = first + k * 32; item < shape.items)
+            to[k] = shape.position(positions[item]), values[k] = from[item];
+#pragma unroll
+        for (int k = 0; k < ahead; ++k) {
+          int64_t item = first + k * 32, offset = to[k] - begin;
+          if (item >= shape.items) continue;
+          if (uint64_t(offset) < uint64_t(size))
+            f.give(row * shape.items + item, values[k], states[offset]);
+          else if (begin == 0 && uint64_t(to[k]) >= uint64_t(shape.count))
+            f.drop(row * shape.items + item);
+        }
+      }
+      __syncwarp();
+    }
   }
 }
 
@@ -102,11 +126,12 @@ Status scatter_combined(const Executor& executor, const F& f, const int32_t* ind
                         const ScatterShape& shape) {
   using namespace internal;
   constexpr int64_t state = sizeof(typename F::State);
-  if (shape.rows * shape.count == 0) return {};
-  int64_t length = std::min(scatter_bytes / state, shape.count);
+  if (shape.rows * (shape.count + (GivesItems<F> ? shape.items : 0)) == 0) return {};
+  int64_t length = std::clamp<int64_t>(shape.count, 1, scatter_bytes / state);
   while (length > least_scatter_states && shape.rows * ceil_div(shape.count, length) < enough_scatter_warps)
     length = ceil_div(length, 2);
-  int64_t parts = ceil_div(shape.count, length), bytes = scatter_warps * (length * state + scatter_owners);
+  int64_t parts = std::max<int64_t>(ceil_div(shape.count, length), 1),
+          bytes = scatter_warps * (length * state + scatter_owners);
   if (Status status = allow_shared_memory(scatter_combined_kernel<F>, scatter_warps * (scatter_bytes + scatter_owners));
       !status.ok())
     return status;

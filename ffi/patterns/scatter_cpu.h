@@ -24,11 +24,20 @@ Status scatter_combined(const Executor& executor, const F& f, const int32_t* ind
     State few[most];
     std::vector<State> many(shape.count > most ? size_t(shape.count) : 0);
     State* states = shape.count > most ? many.data() : few;
-    for (int64_t i = 0; i < shape.count; ++i) states[i] = f.first(F::starts ? f.read(begin + i) : T{});
+    using Read = decltype(f.read(begin));
+    for (int64_t i = 0; i < shape.count; ++i) states[i] = f.first(F::starts ? f.read(begin + i) : Read{});
     for (int64_t j = 0; j < shape.items; ++j)
       if (int64_t i = shape.position(to[j]); uint64_t(i) < uint64_t(shape.count))
         f.combine(states[i], values[j], int32_t(j));
-    for (int64_t i = 0; i < shape.count; ++i) f.write(begin + i, F::starts ? T{} : f.read(begin + i), states[i]);
+    for (int64_t i = 0; i < shape.count; ++i) f.write(begin + i, F::starts ? Read{} : f.read(begin + i), states[i]);
+    if constexpr (GivesItems<F>)
+      for (int64_t j = 0; j < shape.items; ++j) {
+        int64_t i = shape.position(to[j]), item = row * shape.items + j;
+        if (uint64_t(i) < uint64_t(shape.count))
+          f.give(item, values[j], states[i]);
+        else
+          f.drop(item);
+      }
   });
   return {};
 }

@@ -15,14 +15,17 @@ namespace baracuda {
 namespace internal {
 
 // Four blocks on a multiprocessor have enough loads in flight to use all of the memory's bandwidth. Fewer are faster
-// where their registers would not hold a state and the rows on their way, with what these bring along.
+// where their registers would not hold a state and the rows on their way, with what these bring along, or what the
+// reducer does at the end of a segment: then it says how many at most.
 template <int V, int step, class Reducer>
 constexpr int blocks_at_once() {
   using More = typename SegmentStream<V, Reducer, step>::More;
   constexpr size_t more = std::is_same_v<More, NoMore> ? 0 : sizeof(More);
   constexpr size_t bytes =
       sizeof(typename Reducer::template State<V>) + step * (sizeof(Vector<typename Reducer::Element, V>) + more);
-  return bytes > 144 ? 2 : bytes > 80 || more > 0 ? 3 : 4;
+  int blocks = bytes > 148 ? 2 : bytes > 80 || more > 0 ? 3 : 4;
+  if constexpr (requires { Reducer::most_blocks; }) return std::min(blocks, Reducer::most_blocks);
+  return blocks;
 }
 
 template <int V, class Stream, class Reducer>
@@ -58,9 +61,13 @@ Status reduce_segments_by(Executor executor, const Reducer& reducer, const Segme
   using State = typename Reducer::template State<V>;
   SegmentGrid grid = segment_grid(index.shape, V);
   auto kernel = reduce_chunks<V, SegmentStream<V, Reducer, 3>, Reducer>;
+  // A second wave of few blocks would take as long as the first.
+  if constexpr (requires { Reducer::most_blocks; })
+    if (index.shape.batches * grid.blocks <= 2 * 132 * Reducer::most_blocks)
+      grid = segment_grid_of_one_wave(index.shape, V, Reducer::most_blocks);
   if constexpr (has_steps<V, Reducer>)
     if (is_by_steps(index)) {
-      constexpr int step = sizeof(State) > 16 ? 4 : 8;
+      constexpr int step = sizeof(State) > 20 ? 4 : 8;
       kernel = reduce_chunks<V, SegmentSteps<V, Reducer, step>, Reducer>;
       grid = segment_grid_of_one_wave(index.shape, V, blocks_at_once<V, step, Reducer>());
     }

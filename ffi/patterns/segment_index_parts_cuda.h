@@ -1,7 +1,9 @@
 // The index of a medium number of rows in two kernels. Segments are cut into buckets, which are ranges of them. The
 // first kernel sorts each tile of rows by bucket, and says where each bucket begins in it. In the second a block has a
 // bucket: it finds its rows, tile by tile and so in order, counts those of each segment, and writes them. How many rows
-// of a tile are in earlier buckets says where the bucket's begin, so that nothing waits for another block.
+// of a tile are in earlier buckets says where the bucket's begin, so that nothing waits for another block. Of a bucket
+// with many rows other blocks have chunks: each counts the rows of the whole bucket, which is fast in any order, and
+// writes its own.
 #pragma once
 
 #include <algorithm>
@@ -115,24 +117,27 @@ __global__ void __launch_bounds__(part_threads)
 }
 
 inline constexpr int bucket_threads = 512, bucket_warps = bucket_threads / 32;
+inline constexpr uint32_t rows_of_chunk = 4096;  // of a bucket, at most
+// Counts of a bucket's segments: of the rows before a chunk, of those of each warp, of those after; as many as are
+// visited together.
+inline constexpr int count_rows = bucket_warps + 8, counts_before = 0, counts_after = bucket_warps + 1;
 
 // What a block knows of its bucket.
 struct BucketMemory {
   using SumScan = cub::BlockScan<uint64_t, bucket_threads>;
   using Scan = cub::BlockScan<uint32_t, bucket_threads>;
-  static constexpr uint32_t most_listed = 8192;
   union {
     typename SumScan::TempStorage of_sums;
     typename Scan::TempStorage of_segments;
   };
-  uint32_t first[most_parts + 1];  // where the rows of each tile begin, among those of the bucket
-  uint32_t from[most_parts];       // added to such a number, the entry's position
-  uint32_t list[most_listed];      // entries, where they are not more
-  uint32_t counts[1];              // of the rows of each segment, of each warp
+  int bucket, chunk;
+  uint32_t first[most_parts + 1];     // where the rows of each tile begin, among those of the bucket
+  uint32_t from[most_parts];          // added to such a number, the entry's position
+  uint32_t list[rows_of_chunk];       // entries
+  uint32_t before[most_buckets + 1];  // rows of the buckets before
+  uint32_t counts[1];
 
-  static size_t bytes(int range) {
-    return sizeof(BucketMemory) + sizeof(uint32_t) * size_t(bucket_warps) * (range + 1);
-  }
+  static size_t bytes(int range) { return sizeof(BucketMemory) + sizeof(uint32_t) * size_t(count_rows) * (range + 1); }
 };
 
 // A lane's way through the rows of a bucket, in order.
@@ -158,6 +163,27 @@ struct BucketRows {
   }
 };
 
+// The bucket and the number of the k-th chunk that is no bucket's first; no bucket where there are fewer.
+__device__ inline void find_chunk(BucketMemory& memory, const PartGrid& grid, const uint32_t* begins, int k) {
+  int lane = threadIdx.x % 32, bucket = int(threadIdx.x);
+#pragma unroll 4
+  for (int i = threadIdx.x / 32; i <= grid.buckets; i += bucket_warps) {
+    uint32_t sum = 0;
+#pragma unroll
+    for (int tile = 0; tile < most_parts; tile += 32)
+      if (tile + lane < grid.tiles) sum += begins[i * grid.tiles + tile + lane];
+    sum = __reduce_add_sync(~0u, sum);
+    if (lane == 0) memory.before[i] = sum;
+  }
+  if (threadIdx.x == 0) memory.bucket = grid.buckets;
+  __syncthreads();
+  uint32_t rows = bucket < grid.buckets ? memory.before[bucket + 1] - memory.before[bucket] : 0;
+  uint32_t more = rows > 0 ? (rows - 1) / rows_of_chunk : 0, position;
+  BucketMemory::Scan(memory.of_segments).ExclusiveSum(more, position);
+  if (uint32_t(k) - position < more) memory.bucket = bucket, memory.chunk = k - int(position) + 1;
+  __syncthreads();
+}
+
 template <class Id>
 __global__ void __launch_bounds__(bucket_threads)
     index_buckets(PartGrid grid, int64_t rows, int64_t segments, const uint32_t* entries, const uint32_t* begins,
@@ -166,10 +192,17 @@ __global__ void __launch_bounds__(bucket_threads)
   extern __shared__ __align__(16) char shared[];
   auto& memory = *reinterpret_cast<BucketMemory*>(shared);
   int64_t batch = blockIdx.y;
-  int first_segment = int(blockIdx.x) * grid.range, count = min(grid.range, int(segments) + 1 - first_segment),
-      width = count + 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32, tile = threadIdx.x;
-  begins += (batch * (grid.buckets + 1) + blockIdx.x) * grid.tiles;
+  begins += batch * (grid.buckets + 1) * grid.tiles;
   entries += batch * grid.tiles * part_rows;
+  int bucket = int(blockIdx.x), chunk = 0;
+  if (bucket >= grid.buckets) {
+    find_chunk(memory, grid, begins, bucket - grid.buckets);
+    bucket = memory.bucket, chunk = memory.chunk;
+    if (bucket == grid.buckets) return;
+  }
+  int first_segment = bucket * grid.range, count = min(grid.range, int(segments) + 1 - first_segment),
+      width = count + 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32, tile = threadIdx.x;
+  begins += bucket * grid.tiles;
   // In the upper half of the sum those of the tiles' rows that are in buckets before.
   uint32_t begin = 0, end = 0;
   if (tile < grid.tiles) begin = begins[tile], end = begins[grid.tiles + tile];
@@ -181,20 +214,20 @@ __global__ void __launch_bounds__(bucket_threads)
   }
   uint32_t before = uint32_t(total >> 32), all = uint32_t(total);
   if (threadIdx.x == 0) memory.first[grid.tiles] = all;
-  for (int i = threadIdx.x; i < bucket_warps * width; i += bucket_threads) memory.counts[i] = 0;
+  for (int i = threadIdx.x; i < count_rows * width; i += bucket_threads) memory.counts[i] = 0;
   __syncthreads();
 
-  // Each warp has neighboring rows.
-  uint32_t each = (all + bucket_threads - 1) / bucket_threads * 32, from = min(warp * each, all),
-           to = min(from + each, all);
-  bool is_listed = all <= BucketMemory::most_listed;
-  uint32_t* counts = memory.counts + warp * width;
-  auto visit = [&](bool may_list, auto& rows_here, const auto& take) {
+  // Each warp has neighboring rows of the chunk.
+  uint32_t chunk_begin = min(uint32_t(chunk) * rows_of_chunk, all), chunk_end = min(chunk_begin + rows_of_chunk, all);
+  uint32_t each = (chunk_end - chunk_begin + bucket_threads - 1) / bucket_threads * 32,
+           from = min(chunk_begin + warp * each, chunk_end), to = min(from + each, chunk_end);
+  uint32_t* counts = memory.counts + (1 + warp) * width;
+  auto visit = [&](const auto& next_entry, const auto& take) {
     for (uint32_t i = from + lane; i < to + lane; i += 32 * ahead) {
       uint32_t next[ahead];
 #pragma unroll
       for (int k = 0; k < ahead; ++k)
-        if (uint32_t at = i + k * 32; at < to) next[k] = may_list ? memory.list[at] : rows_here.at(at);
+        if (uint32_t at = i + k * 32; at < to) next[k] = next_entry(at);
 #pragma unroll
       for (int k = 0; k < ahead; ++k) {
         uint32_t at = i + k * 32;
@@ -210,20 +243,40 @@ __global__ void __launch_bounds__(bucket_threads)
       }
     }
   };
+  // Adds up the rows [from, to) of the bucket, which no chunk of this block's is in.
+  auto add_up = [&](uint32_t from, uint32_t to, uint32_t* counts) {
+    uint32_t each = (to - from + bucket_threads - 1) / bucket_threads * 32, mine = min(from + warp * each, to),
+             last = min(mine + each, to);
+    BucketRows rows_there(memory, entries, grid.tiles, mine + lane);
+    for (uint32_t i = mine + lane; i < last + lane; i += 32 * ahead) {
+      uint32_t next[ahead];
+#pragma unroll
+      for (int k = 0; k < ahead; ++k)
+        next[k] = i + k * 32 < last ? rows_there.at(i + k * 32) % BucketRows::base : uint32_t(count);
+#pragma unroll
+      for (int k = 0; k < ahead; ++k) {
+        if (i + k * 32 - lane >= last) continue;  // of no lane
+        bool is_one = __all_sync(~0u, next[k] == __shfl_sync(~0u, next[k], 0));
+        if (!is_one || lane == 0) atomicAdd(&counts[next[k]], is_one ? 32 : 1);
+      }
+    }
+  };
+  add_up(0, chunk_begin, memory.counts + counts_before * width);
+  add_up(chunk_end, all, memory.counts + counts_after * width);
   {
     BucketRows rows_here(memory, entries, grid.tiles, from + lane);
-    visit(false, rows_here, [&](uint32_t at, uint32_t entry, uint32_t) {
-      if (is_listed) memory.list[at] = entry;
-    });
+    visit([&](uint32_t at) { return rows_here.at(at); },
+          [&](uint32_t at, uint32_t entry, uint32_t) { memory.list[at - chunk_begin] = entry; });
   }
   __syncthreads();
   uint32_t* begins_of = offsets + batch * (segments + 1) + first_segment;
-  begin_segments<bucket_warps>(BucketMemory::Scan(memory.of_segments), memory.counts, count,
-                               [&](int i, uint32_t at, uint32_t) { begins_of[i] = before + at; });
+  begin_segments<count_rows>(BucketMemory::Scan(memory.of_segments), memory.counts, count,
+                             [&](int i, uint32_t at, uint32_t) {
+                               if (chunk == 0) begins_of[i] = before + at;
+                             });
   __syncthreads();
   uint32_t* ordered = perm + batch * rows + before;
-  BucketRows rows_here(memory, entries, grid.tiles, from + lane);
-  visit(is_listed, rows_here,
+  visit([&](uint32_t at) { return memory.list[at - chunk_begin]; },
         [&](uint32_t, uint32_t entry, uint32_t rank) { ordered[rank] = entry / BucketRows::base; });
 }
 
@@ -240,8 +293,9 @@ Status index_by_parts(Executor executor, const Id* ids, int64_t batches, int64_t
   auto kernel = index_buckets<Id>;
   size_t bytes = BucketMemory::bytes(grid.range);
   if (Status status = allow_dynamic_memory(kernel, bytes); !status.ok()) return status;
-  kernel<<<dim3(unsigned(grid.buckets), unsigned(batches)), bucket_threads, bytes, executor.stream>>>(
-      grid, rows, segments, entries, begins, perm, offsets);
+  unsigned blocks = unsigned(grid.buckets + rows / rows_of_chunk);  // no more chunks are no bucket's first
+  kernel<<<dim3(blocks, unsigned(batches)), bucket_threads, bytes, executor.stream>>>(grid, rows, segments, entries,
+                                                                                      begins, perm, offsets);
   return launched();
 }
 

@@ -24,6 +24,12 @@ def aggregate_sum(x, senders, receivers, num_segments=None, **_):
     return y
 
 
+def aggregate_mean(x, senders, receivers, num_segments=None, **options):
+    y = aggregate_sum(x, senders, receivers, num_segments)
+    counts = aggregate_sum(np.ones(len(x)), senders, receivers, num_segments)
+    return y / np.maximum(counts, 1).reshape(-1, *(1,) * (y.ndim - 1))
+
+
 def aggregate_weighted_sum(x, senders, receivers, weights, num_segments=None, **_):
     (senders, _), (receivers, segments) = (
         ids_of(senders),

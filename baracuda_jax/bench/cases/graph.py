@@ -13,8 +13,14 @@ from ..benchmark import DTYPES, Benchmark
 
 # Edges, features, nodes.
 SHAPES = {"tiny": (24000, 16, 512), "small": (131072, 64, 8192), "large": (4194304, 64, 262144)}
-REDUCTIONS = {"aggregate_sum": "sum", "aggregate_weighted_sum": "sum", "aggregate_max": "max", "aggregate_min": "min"}
-TORCH = {"sum": "sum", "max": "amax", "min": "amin"}
+REDUCTIONS = {
+    "aggregate_sum": "sum",
+    "aggregate_mean": "mean",
+    "aggregate_weighted_sum": "sum",
+    "aggregate_max": "max",
+    "aggregate_min": "min",
+}
+TORCH = {"sum": "sum", "mean": "mean", "max": "amax", "min": "amin"}
 
 
 VARIANTS = ("unsorted", "sorted", "indexed")
@@ -42,8 +48,11 @@ def _edges(senders, receivers, *index):
 def _plain(reduce, count, is_sorted, x, *rest):
     weights, (senders, receivers) = rest[:count], rest[count : count + 2]
     messages = x[senders] if not weights else x[senders] * weights[0][:, None].astype(x.dtype)
-    segment = getattr(jax.ops, f"segment_{reduce}")
+    segment = getattr(jax.ops, f"segment_{'sum' if reduce == 'mean' else reduce}")
     y = segment(messages, receivers, x.shape[0], indices_are_sorted=is_sorted)
+    if reduce == "mean":
+        counts = jax.ops.segment_sum(jnp.ones(receivers.shape, y.dtype), receivers, x.shape[0])
+        return y / jnp.maximum(counts, 1)[:, None]
     return y if reduce == "sum" else jnp.where(jnp.isfinite(y), y, 0)
 
 

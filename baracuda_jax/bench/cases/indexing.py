@@ -43,14 +43,14 @@ def written(op, rows, columns, dtype, index, plain, torch):
     return Benchmark(
         op, f"{list(index)} to [{rows}, {columns}]", dtype, draw,
         lambda x, index, src, *, implementation: public(x, index, src, axis, implementation=implementation),
-        plain, torch, needs=(1,), rough=4.0,
+        plain, torch, needs=(1, 2) if op == "scatter_mul" else (1,), rough=4.0,
     )  # fmt: skip
 
 
 def combined(rows, columns, dtype):
-    """Rows that half as many items each are added to, or compared with."""
+    """Rows that half as many items each are added to, multiplied with, or compared with."""
     some = (rows, columns // 2)
-    for name, theirs in (("add", "sum"), ("max", "amax"), ("min", "amin")):
+    for name, theirs in (("add", "sum"), ("mul", "prod"), ("max", "amax"), ("min", "amin")):
         yield written(
             f"scatter_{name}", rows, columns, dtype, some,
             lambda x, i, src, name=name: getattr(x.at[jnp.arange(x.shape[0])[:, None], i], name)(src),
@@ -94,10 +94,6 @@ def benchmarks(size):
         yield written(
             "scatter", rows, columns, dtype, some, lambda x, i, src, at=at: at(x, i).set(src),
             lambda torch, x, i, src: torch.scatter(x, 1, i.long(), src),
-        )  # fmt: skip
-        yield written(
-            "scatter_mul", rows, columns, dtype, some, lambda x, i, src, at=at: at(x, i).multiply(src),
-            lambda torch, x, i, src: torch.scatter_reduce(x, 1, i.long(), src, "prod"),
         )  # fmt: skip
         yield from combined(rows, columns, dtype)
         yield written(

@@ -30,6 +30,7 @@ ffi::Error extremum_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer p
     second = (*rows)->untyped_data();
   }
   if (ties) return reduce_with_ties(op, is_max, device, reduction, data, *workspace, *y, second, empty_bits);
+  if (!second) return reduce_values(op, is_max, device, reduction, data, *workspace, *y, empty_bits);
   return for_number(op, "data", data.element_type(), [&](auto type) {
     using T = Ordered<typename decltype(type)::type>;
     auto order = extreme<typename decltype(type)::type>(is_max);
