@@ -41,7 +41,7 @@ def _reference(step):
         *states, ids, dy, rate = arrays
         size = weight.shape[axis]
         add = lambda x, i: jax.ops.segment_sum(x, i, size)
-        gradient = reduce_by(add, wide(dy), ids, axis=axis, num_segments=size, empty_bits=0)
+        gradient = reduce_by(add, 0, wide(dy), ids, axis=axis, num_segments=size, empty_bits=0)
         has_any = broadcast(count(ids, size) > 0, weight.shape[:axis])
         where = per_batch(lambda has_any, new, old: jnp.where(column(has_any, new), new, old), axis)
         rate = rate.reshape(*rate.shape, *(1,) * (weight.ndim - axis)).astype(gradient.dtype)

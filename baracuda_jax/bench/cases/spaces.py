@@ -10,6 +10,7 @@ from . import (
     attention,
     convolution,
     elementwise,
+    embedding,
     graph,
     histogram,
     image,
@@ -320,6 +321,13 @@ def _indexed(sizes, dtype):
     return [indexing.gathered(*matrix, dtype), *indexing.combined(*matrix, dtype)]
 
 
+def _tables(sizes, dtype):
+    """Two ids for each three rows of 64 features."""
+    rows = max(1, sizes.elements // 64)
+    shape = max(1, 2 * rows // 3), rows, 64
+    return [embedding.sgd(*shape), embedding.adagrad(*shape)]
+
+
 def _small_matrices(sizes, dtype):
     """So many matrices (`inner`) of `length` rows, but no more than fit."""
     n = sizes.length
@@ -357,6 +365,7 @@ SPACES = {
     "search": Space(_searches),
     "ids": Space(_ids, dtypes=("int32",)),
     "index": Space(_indexed),
+    "tables": Space(_tables, dtypes=("float32",)),
     "lattice": Space(_sequences),
     "nonzero": Space(lambda sizes, dtype: [unique.positions(sizes.elements)], dtypes=("float32",)),
     "unique": Space(_distinct, dtypes=("float32", "int32")),
