@@ -159,7 +159,7 @@ def test_the_gradient_of_a_plan_runs_its_backward_plan(derivable_op, platform):
         plan = plan_of(example, platform=platform, implementation=backend)
         vjp = jax.jit(lambda x, dy: jax.vjp(lambda x: plan(*example.structured(example.arguments(x))), x)[1](dy)[0])
         called = calls(vjp.lower(example.x, plan(*example.structured(example.args))).compile().as_text())
-        assert called >= set(plan.backward.targets)
+        assert called >= set(plan.backward.targets) - {f"baracuda.{target}" for target in derivable_op.sometimes}
         assert bool(called) == (backend == "native") or not derivable_op.kernels["backward"]
 
 

@@ -141,7 +141,10 @@ def test_the_table_is_whole():
             **{rule: {"length", "inner", "taps"} for rule in (by_samples, by_coordinates)},
             by_taps: {"length", "inner", "growth"},
             by_boxes: {"length"},
-            **{rule: {"length", "inner"} for rule in (by_count, OPS["gguf_mmvq_batched"].regime)},
+            **{
+                rule: {"length", "inner"}
+                for rule in (by_count, OPS["gguf_mmvq_batched"].regime, OPS["int4_awq_gemm"].regime)
+            },
             by_matrices: {"length", "matrices", "tiny"},
             OPS["depthwise_conv2d"].regime: {"length", "inner"},
             OPS["flash_sdpa_varlen"].regime: {"length", "inner", "padding", "tensor cores"},

@@ -264,7 +264,7 @@ _OF_FEW = {
     kind: tuple(dict.fromkeys(t for part in _PARTS[:2] for t in OPS[part].kernels[kind]))
     for kind in ("forward", "tangent", "backward")
 }
-_OF_MANY = tuple(t for of_kind in OPS["flash_sdpa_varlen"].kernels.values() for t in of_kind)
+_OF_SOME = tuple(t for part in _PARTS[1:] for of_kind in OPS[part].kernels.values() for t in of_kind)
 
 compose(
     "paged_attention",
@@ -288,7 +288,7 @@ compose(
     },
     made_of=_PARTS,
     kernels=_OF_FEW,
-    sometimes=_OF_MANY,
+    sometimes=_OF_SOME,
 )  # fmt: skip
 
 compose(
@@ -310,5 +310,5 @@ compose(
     },
     made_of=_PARTS,
     kernels=_OF_FEW,
-    sometimes=_OF_MANY,
+    sometimes=_OF_SOME,
 )  # fmt: skip

@@ -280,7 +280,8 @@ def _packed(sizes, dtype):
 
 
 def _packed_columns(sizes, dtype):
-    return [packed.awq("int4_awq_gemm", sizes.length, _of_weights(sizes.elements), dtype)]
+    rows, weights = _of_weights(sizes.elements)
+    return [packed.awq("int4_awq_gemm", sizes.length, (max(8, rows // 8 * 8), max(128, weights // 128 * 128)), dtype)]
 
 
 def _unpacked(sizes, dtype):
