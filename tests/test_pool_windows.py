@@ -60,6 +60,16 @@ def _windows(data, size):
     return how, draw
 
 
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+def test_windows_in_the_padding_have_the_index_after_the_last(implementation):
+    """Also next to each other, in the lanes of a vector."""
+    x = sent.ones((1, 2, 1, 19))
+    padding = ((0, 1), (0, 1))
+    y, index = bj.max_pool2d(x, 1, 1, padding=padding, return_indices=True, implementation=implementation)
+    assert (np.asarray(y[:, :, 1]) == -INF).all()
+    np.testing.assert_array_equal(index[:, :, 1], np.full((1, 2, 20), 19))
+
+
 @pytest.mark.parametrize("rank", FORMATS)
 @given(st.data())
 def test_maxima_of_any_windows(rank, data):

@@ -136,8 +136,8 @@ struct MaxPool {
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) out.lane[k] = T(s.best[k]);
     if constexpr (indexed) {
-      Arg own[V];
-      for (int k = 0; k < V; ++k) own[k] = s.arg[k] + Arg(k * windows.between_lanes(step));
+      Arg own[V], none = Arg(windows.in[0] * windows.in[1] * windows.in[2]);
+      for (int k = 0; k < V; ++k) own[k] = s.arg[k] == none ? none : s.arg[k] + Arg(k * windows.between_lanes(step));
       args.template store_to<V>(window.y_element, own);
     }
     return out;
