@@ -10,6 +10,7 @@ import numpy as np
 import baracuda_jax as bj
 
 from ._core.checks import INTEGERS
+from ._core.wide import wide
 from ._mirror.mirror import is_array, is_float, is_integer, is_unset, mirror, takes
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
@@ -60,6 +61,7 @@ def _with_initial_jvp(of, initial, primals, tangents):
     data, segment_ids = primals
     of_data = lambda data: of(data, segment_ids, return_residuals=True)
     (y, ties), (tangent, _) = jax.jvp(of_data, (data,), tangents[:1])
+    ties = wide(ties.astype(y.dtype))
     part = jnp.where(jnp.isnan(y), 0, jnp.where(y == initial, ties / (ties + 1), 1)).astype(y.dtype)
     return y, tangent * part
 

@@ -221,6 +221,12 @@ def _lowers_to_kernels(mirror, args, kwargs):
         return bool(calls(jax.jit(fun).lower(leaves).as_text()))
 
 
+def test_the_gradient_of_segments_that_are_all_infinite_is_as_exact_as_its_dtype():
+    x, ids = np.array([-np.inf] * 6 + [1.0, -np.inf]), np.array([0] * 6 + [1, 2])
+    gradient = lambda of: jax.grad(lambda x: of(x, ids, 3) @ jnp.arange(3.0, 6.0))(x)
+    np.testing.assert_allclose(gradient(bj.ops.segment_max), gradient(jax.ops.segment_max), rtol=1e-15)
+
+
 @pytest.mark.parametrize("name", MIRRORS)
 def test_the_kernel_runs(name):
     """In a call that depends on no values. What has no size outside jit is given one."""
