@@ -8,7 +8,7 @@ from .regimes import PASSES
 ABOUT = (
     "Times of both backends, by which one is chosen; written by python -m baracuda_jax bench --write-table. pass: forward "
     "is the op alone, backward the op with its derivative. regime: the sizes on which the choice depends, see "
-    "_core/regime.py. Elementwise ops are timed between others that XLA fuses them with."
+    "_core/regime.py. Ops that XLA fuses, elementwise ones and reductions, are timed between others."
 )
 
 

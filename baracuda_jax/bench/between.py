@@ -1,13 +1,13 @@
-"""An op between others with which XLA fuses it, which its time alone does not show: an elementwise one, or one that moves
-elements. So the choice of a backend rests on programs in which a bias is added before the op, and its result multiplied by
-a gate."""
+"""An op between others with which XLA fuses it, which its time alone does not show: an elementwise one, one that moves
+elements, or a reduction, which XLA computes while it makes its operand. So the choice of a backend rests on programs in which
+a bias is added before the op, and its result multiplied by a gate."""
 
 import jax.numpy as jnp
 
 
 def has(family):
     """Whether ops of the family are what XLA fuses."""
-    return family in ("elementwise", "shape")
+    return family in ("elementwise", "shape", "reduce")
 
 
 def program(fun):
@@ -24,6 +24,9 @@ def program(fun):
 def sets(benchmark, drawn):
     """The sets (dy, *operands) with a bias, which moves no operand out of the op's domain, and a gate."""
     y = benchmark.result_type(drawn[0][1:])
-    bias = jnp.zeros(drawn[0][1].shape[-1:], drawn[0][1].dtype)
+    x = drawn[0][1]
+    bias = jnp.zeros(
+        x.shape[-1:] if x.ndim > 1 else (), x.dtype
+    )  # of a vector a number, since more would be read as x is
     gate = (jnp.arange(1, 1 + y.size) % 7 + 1).reshape(y.shape).astype(y.dtype)
     return [(*arrays, bias, gate) for arrays in drawn]

@@ -12,7 +12,7 @@ from .._core.sku import OpCategory
 from .._core.wide import wide
 from . import _kernels
 
-FAMILY = dict(family="reduce", category=OpCategory.REDUCTION, regime=along_axes)
+FAMILY = dict(family="reduce", category=OpCategory.REDUCTION, regime=along_axes, default="xla")
 AXES = FAMILY | dict(batched=lambda params: {**params, "axes": tuple(i + 1 for i in params["axes"])})
 SHAPES = {
     "rows": ((5, 41), dict(axis=-1)),

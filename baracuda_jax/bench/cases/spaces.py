@@ -348,7 +348,7 @@ SPACES = {
     "segment": Space(_segments, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
     "graph": Space(_graphs, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
     "moe": Space(_experts, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
-    "reduce": Space(_reductions, ROWS, ODD, (1, 64)),
+    "reduce": Space(_reductions, ROWS, (3, *ODD), (1, 64)),
     "shape": Space(_moves),
     "scan": Space(_scans, ROWS, ODD, (1, 64)),
     "sort": Space(_sorts, ROWS, ODD),
