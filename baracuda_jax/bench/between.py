@@ -1,6 +1,6 @@
 """An op between others with which XLA fuses it, which its time alone does not show: an elementwise one, one that moves
-elements, or a reduction, which XLA computes while it makes its operand. So the choice of a backend rests on programs in which
-a bias is added before the op, and its result multiplied by a gate."""
+elements, or a reduction, which XLA computes while it makes its operand. So the choice of a backend rests on programs
+that add a bias before the op, and multiply its result by a gate."""
 
 import jax.numpy as jnp
 

@@ -167,9 +167,9 @@ def multi_margin_loss(
 @compiled("axis", "p", "margin", "reduction")
 def _margins(x, target, weight, *, axis, p, margin, reduction):
     counts, along, index = counted(target, x.shape[axis], axis)
-    scores = jnp.where(along, wide(x), 0)
+    scores = wide(x) if p == 1 else jnp.where(along, wide(x), 0)  # the gradient of a square is a product with h
     h = hinge(margin - jnp.expand_dims(at_class(index, scores, axis), axis) + scores, slope_at_0=0)
-    h = jnp.where(is_class(index, x.shape[axis], axis) | ~along, 0, h)
-    terms = (jnp.square(h) if p == 2 else h).sum(axis) / x.shape[axis]
+    h = jnp.where(is_class(index, x.shape[axis], axis), 0, h)
+    terms = jnp.where(counts, (jnp.square(h) if p == 2 else h).sum(axis) / x.shape[axis], 0)
     terms = terms if weight is None else terms * at_class(index, wide(weight), axis)
     return reduced_rows(terms, reduction, x.dtype, counts.astype(terms.dtype))

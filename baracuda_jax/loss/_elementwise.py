@@ -1,5 +1,6 @@
 """Losses with a term for each element."""
 
+import functools
 import math
 from typing import Literal
 
@@ -229,12 +230,27 @@ def kl_div_loss(
     return _of_difference(op, _divergence, x, target, reduction, allowed=WITH_BATCHMEAN, log_target=log_target)
 
 
-def _divergence(x, target, *, log_target):
-    # Selected before anything is computed, so that no infinity meets a 0, also in gradients.
-    has_none = target == (-jnp.inf if log_target else 0)
-    x, target = jnp.where(has_none, 0, x), jnp.where(has_none, 1, target)
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _divergence(x, target, log_target):
     terms = jnp.exp(target) * (target - x) if log_target else target * (jnp.log(target) - x)
-    return jnp.where(has_none, 0, terms)
+    return jnp.where(_has_none(target, log_target), 0, terms)
+
+
+@_divergence.defjvp
+def _divergence_tangent(log_target, primals, tangents):
+    x, target = primals
+    dx, dtarget = tangents
+    # Selected before anything is computed, so that no infinity meets a 0, also in further derivatives.
+    none = _has_none(target, log_target)
+    apart = jnp.where(none, 1, target), jnp.where(none, 0, x)
+    share = jnp.exp(target) if log_target else target
+    slope = share * (apart[0] + 1 - apart[1]) if log_target else jnp.log(apart[0]) + 1 - apart[1]
+    return _divergence(x, target, log_target), jnp.where(none, 0, slope) * dtarget - share * dx
+
+
+def _has_none(target, log_target):
+    """Where the target's probability is 0."""
+    return target == (-jnp.inf if log_target else 0)
 
 
 @loss(
@@ -292,8 +308,19 @@ def gaussian_nll_loss(
     return _computed(op, _gaussian, x, others, reduction, **options)
 
 
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _at_least(eps, var):
+    """The larger of both, whose derivative is 1 also where it is eps."""
+    return jnp.maximum(var, eps)
+
+
+@_at_least.defjvp
+def _at_least_tangent(eps, primals, tangents):
+    return _at_least(eps, *primals), tangents[0]
+
+
 def _gaussian(x, target, var, *, full, eps):
-    var = var + jax.lax.stop_gradient(jnp.maximum(var, eps) - var)
+    var = _at_least(eps, var)
     terms = (jnp.log(var) + jnp.square(x - target) / var) / 2
     return terms + math.log(2 * math.pi) / 2 if full else terms
 

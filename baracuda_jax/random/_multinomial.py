@@ -69,7 +69,7 @@ def multinomial(
 def _multinomial(x, key, *, count, replacement, logits):
     x = wide(x)
     possible = x > (-jnp.inf if logits else 0)
-    log = jnp.where(possible, x if logits else jnp.log(jnp.where(possible, x, 1)), -jnp.inf)
+    log = jnp.where(possible, x if logits else jnp.log(x), -jnp.inf)
     if replacement:
         noise = jax.random.gumbel(key, (count, *x.shape), x.dtype)
         found = jnp.argmax(noise + jnp.broadcast_to(log, noise.shape), -1)

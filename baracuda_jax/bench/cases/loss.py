@@ -47,6 +47,16 @@ def _huber(x, t):
     return jnp.where(d < 1, d * d / 2, d - 0.5).mean()
 
 
+def _bce(x, t):
+    log = lambda p: jnp.maximum(p, -100)
+    return -(t * log(jnp.log(x)) + (1 - t) * log(jnp.log1p(-x))).mean()
+
+
+def _gaussian(x, t, v):
+    v = jnp.maximum(v, 1e-6)
+    return (jnp.log(v) + (x - t) ** 2 / v).mean() / 2
+
+
 def _binary(x, t):
     return -(t * jax.nn.log_sigmoid(x) + (1 - t) * jax.nn.log_sigmoid(-x)).mean()
 
@@ -59,6 +69,12 @@ def _wide(fun):
 
 def _picked(log_p, t):
     return -jnp.take_along_axis(log_p, t[:, None], 1).mean()
+
+
+def _nll(log_p, t):
+    counts = t != -100
+    terms = -jnp.take_along_axis(log_p, jnp.where(counts, t, 0)[:, None], 1)[:, 0]
+    return jnp.where(counts, terms, 0).sum() / counts.sum()
 
 
 def _multi_margin(x, t):
@@ -90,21 +106,21 @@ LINES = {
     "huber_loss": ((_normal, _normal), 2, _huber, "huber_loss"),
     "smooth_l1_loss": ((_normal, _normal), 2, _huber, "smooth_l1_loss"),
     "bce_loss": (
-        (_inside, _inside), 1, lambda x, t: -(t * jnp.log(x) + (1 - t) * jnp.log1p(-x)).mean(), "binary_cross_entropy",
+        (_inside, _inside), 1, _bce, "binary_cross_entropy",
     ),
     "bce_with_logits_loss": ((_normal, _inside), 1, _binary, "binary_cross_entropy_with_logits"),
-    "kl_div_loss": ((_normal, _inside), 1, lambda x, t: (t * (jnp.log(t) - x)).mean(), "kl_div"),
-    "poisson_nll_loss": ((_normal, _positive), 1, lambda x, t: (jnp.exp(x) - t * x).mean(), "poisson_nll_loss"),
-    "gaussian_nll_loss": (
-        (_normal, _normal, _positive), 3, lambda x, t, v: (jnp.log(v) + (x - t) ** 2 / v).mean() / 2, "gaussian_nll_loss",
+    "kl_div_loss": (
+        (_normal, _inside), 1, lambda x, t: (t * (jnp.where(t == 0, 0, jnp.log(t)) - x)).mean(), "kl_div",
     ),
+    "poisson_nll_loss": ((_normal, _positive), 1, lambda x, t: (jnp.exp(x) - t * x).mean(), "poisson_nll_loss"),
+    "gaussian_nll_loss": ((_normal, _normal, _positive), 3, _gaussian, "gaussian_nll_loss"),
     "hinge_embedding_loss": (
         (_normal, _signs), 1, lambda x, t: jnp.where(t == 1, x, _hinge(1 - x)).mean(), "hinge_embedding_loss",
     ),
     "margin_ranking_loss": (
         (_normal, _normal, _signs), 2, lambda a, b, t: _hinge(-t * (a - b)).mean(), "margin_ranking_loss",
     ),
-    "nll_loss": ((_normal, _class), 1, _picked, "nll_loss"),
+    "nll_loss": ((_normal, _class), 1, _nll, "nll_loss"),
     "cross_entropy_loss": ((_normal, _class), 1, lambda x, t: _picked(jax.nn.log_softmax(x, 1), t), "cross_entropy"),
     "cross_entropy_soft_loss": (
         (_normal, _inside), 1, lambda x, t: -(t * jax.nn.log_softmax(x, 1)).sum(1).mean(), "cross_entropy",

@@ -25,7 +25,7 @@ def gumbel(shape, dtype):
 
     def plain(x, key):
         noise = jax.random.gumbel(jax.random.wrap_key_data(key), x.shape, jnp.float32)
-        return jax.nn.softmax(x + noise.astype(x.dtype))
+        return jax.nn.softmax(x.astype(jnp.float32) + noise).astype(x.dtype)
 
     return Benchmark(
         "gumbel_softmax", f"[{shape[0]}, {shape[1]}]", dtype,
