@@ -23,6 +23,13 @@ NUMPY = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _by_kernels():
+    """Also where XLA is the automatic choice."""
+    with bj.prefer("native"):
+        yield
+
+
 def _numpy(name, x, axis):
     return NUMPY.get(name, getattr(np, name, None))(x, axis)
 
