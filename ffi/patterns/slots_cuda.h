@@ -1,5 +1,6 @@
 // The slots pattern on a CUDA grid: a group of lanes, a power of two, has an item, or a row; each lane V neighboring
-// columns at a time. Several rows are on their way to a lane.
+// columns at a time. Its lanes read what its slots name at once, a slot each, so that rows need not wait for each
+// other.
 #pragma once
 
 #include <algorithm>
@@ -11,44 +12,77 @@ namespace internal {
 
 inline constexpr int slot_block = 256;
 
-// A group's item or row, and its lane's first column; groups of neighboring blocks along y have the columns in turn.
+// A group's item or row. Its lanes have neighboring columns, from `first` + `own` on; groups of neighboring blocks
+// along y have the columns in turn.
 struct SlotGroup {
-  int64_t index, column, step;
+  bool is_item;
+  int64_t index;  // 0 where there is no item
+  int64_t first, step;
+  int own, lane, width;  // lane: of `width`, the part of a warp that belongs to the group
 
   template <int V>
-  static __device__ SlotGroup of(int lanes) {
-    int64_t index = int64_t(blockIdx.x) * (slot_block / lanes) + threadIdx.x / lanes;
-    return {index, (int64_t(blockIdx.y) * lanes + threadIdx.x % lanes) * V, int64_t(gridDim.y) * lanes * V};
+  static __device__ SlotGroup of(const SlotShape& shape, int log_lanes) {
+    int lanes = 1 << log_lanes, width = min(lanes, 32);
+    int64_t index = int64_t(blockIdx.x) * (slot_block >> log_lanes) + (threadIdx.x >> log_lanes);
+    int64_t tile = int64_t(lanes) * V;
+    bool is_item = index < shape.all_items();
+    return {is_item,
+            is_item ? index : 0,
+            blockIdx.y * tile,
+            gridDim.y * tile,
+            int(threadIdx.x & (lanes - 1)) * V,
+            int(threadIdx.x & (width - 1)),
+            width};
   }
 };
 
-template <int V, class T>
-__global__ void __launch_bounds__(slot_block) slot_sums(Slots<T> slots, const T* x, T* y, int lanes) {
-  using Wide = Accumulator<T>;
-  constexpr int ahead = 4;
-  const SlotShape& shape = slots.shape;
-  SlotGroup group = SlotGroup::of<V>(lanes);
-  if (group.index >= shape.all_items()) return;
-  auto item = slots.item(group.index);
-  for (int64_t column = group.column; column < shape.columns; column += group.step) {
-    Wide sums[V] = {};
-    for (int64_t first = 0; first < shape.slots; first += ahead) {
-      int64_t element[ahead];
-      Vector<T, V> rows[ahead];
-      Wide weights[ahead];
+// Some neighboring slots of a group's item: where their rows begin, -1 of those that there are not, and their weights.
+// All lanes of a warp are here.
+template <int count, class T>
+struct NextSlots {
+  int64_t element[count];
+  Accumulator<T> weight[count];
+
+  __device__ NextSlots(const SlotGroup& group, const SlotShape& shape, const typename Slots<T>::Item& item,
+                       int64_t first) {
+    int64_t slot = first + group.lane;
+    bool is_slot = group.is_item && group.lane < count && slot < shape.slots;
+    int64_t own = is_slot ? item.element(shape, slot) : -1;
+    Accumulator<T> own_weight = is_slot ? item.weights[slot] : 0;
 #pragma unroll
-      for (int k = 0; k < ahead; ++k) {
-        element[k] = first + k < shape.slots ? item.element(shape, first + k) : -1;
-        if (element[k] < 0) continue;
-        rows[k] = load<V>(x + element[k] + column);
-        weights[k] = item.weights[first + k];
-      }
-#pragma unroll
-      for (int k = 0; k < ahead; ++k)
-        if (element[k] >= 0)
-#pragma unroll
-          for (int v = 0; v < V; ++v) sums[v] += weights[k] * Wide(rows[k].lane[v]);
+    for (int k = 0; k < count; ++k) {
+      element[k] = __shfl_sync(~0u, own, k, group.width);
+      weight[k] = __shfl_sync(~0u, own_weight, k, group.width);
     }
+  }
+};
+
+inline constexpr int slots_at_once = 4;     // 8 take registers, and instructions of items that have fewer
+inline constexpr int least_slot_lanes = 8;  // of a group: as many as slots that are read at once, or more
+
+template <int V, class T>
+__global__ void __launch_bounds__(slot_block) slot_sums(Slots<T> slots, const T* x, T* y, int log_lanes) {
+  using Wide = Accumulator<T>;
+  const SlotShape& shape = slots.shape;
+  SlotGroup group = SlotGroup::of<V>(shape, log_lanes);
+  auto item = slots.item(group.index);
+  for (int64_t first_column = group.first; first_column < shape.columns; first_column += group.step) {
+    int64_t column = first_column + group.own;
+    bool is_here = group.is_item && column < shape.columns;
+    Wide sums[V] = {};
+    for (int64_t first = 0; first < shape.slots; first += slots_at_once) {
+      NextSlots<slots_at_once, T> next(group, shape, item, first);
+      Vector<T, V> rows[slots_at_once];
+#pragma unroll
+      for (int k = 0; k < slots_at_once; ++k)
+        if (is_here && next.element[k] >= 0) rows[k] = load<V>(x + next.element[k] + column);
+#pragma unroll
+      for (int k = 0; k < slots_at_once; ++k)
+        if (is_here && next.element[k] >= 0)
+#pragma unroll
+          for (int v = 0; v < V; ++v) sums[v] += next.weight[k] * Wide(rows[k].lane[v]);
+    }
+    if (!is_here) continue;
     Vector<T, V> out;
 #pragma unroll
     for (int v = 0; v < V; ++v) out.lane[v] = T(sums[v]);
@@ -65,16 +99,21 @@ __device__ Vector<T, V> weighted(const Vector<T, V>& x, Accumulator<T> weight) {
 }
 
 template <int V, class T>
-__global__ void __launch_bounds__(slot_block) slot_spreads(Slots<T> slots, const T* x, T* y, int lanes) {
+__global__ void __launch_bounds__(slot_block) slot_spreads(Slots<T> slots, const T* x, T* y, int log_lanes) {
   const SlotShape& shape = slots.shape;
-  SlotGroup group = SlotGroup::of<V>(lanes);
-  if (group.index >= shape.all_items()) return;
+  SlotGroup group = SlotGroup::of<V>(shape, log_lanes);
   auto item = slots.item(group.index);
-  for (int64_t column = group.column; column < shape.columns; column += group.step) {
-    Vector<T, V> own = load<V>(x + group.index * shape.columns + column);
-    for (int64_t slot = 0; slot < shape.slots; ++slot)
-      if (int64_t element = item.element(shape, slot); element >= 0)
-        store<V>(y + element + column, weighted(own, item.weights[slot]));
+  for (int64_t first_column = group.first; first_column < shape.columns; first_column += group.step) {
+    int64_t column = first_column + group.own;
+    bool is_here = group.is_item && column < shape.columns;
+    Vector<T, V> own;
+    if (is_here) own = load<V>(x + group.index * shape.columns + column);
+    for (int64_t first = 0; first < shape.slots; first += slots_at_once) {
+      NextSlots<slots_at_once, T> next(group, shape, item, first);
+#pragma unroll
+      for (int k = 0; k < slots_at_once; ++k)
+        if (is_here && next.element[k] >= 0) store<V>(y + next.element[k] + column, weighted(own, next.weight[k]));
+    }
   }
 }
 
@@ -91,35 +130,29 @@ __global__ void __launch_bounds__(slot_block) clear_free_rows(Slots<T> slots, T*
 // A group has all columns of an item. The lanes' parts of a dot product are added in a fixed order.
 template <int V, class T>
 __global__ void __launch_bounds__(slot_block)
-    slot_gradients(Slots<T> slots, const T* x, const T* dy, T* dx, Accumulator<T>* dots, int lanes) {
+    slot_gradients(Slots<T> slots, const T* x, const T* dy, T* dx, Accumulator<T>* dots, int log_lanes) {
   using Wide = Accumulator<T>;
-  constexpr int step = 8;
+  constexpr int step = least_slot_lanes;
+  int lanes = 1 << log_lanes;
   __shared__ Wide of_warps[slot_block / 32][step];
   const SlotShape& shape = slots.shape;
-  SlotGroup group = SlotGroup::of<V>(lanes);
-  bool is_item = group.index < shape.all_items();
-  auto item = slots.item(is_item ? group.index : 0);
-  int lane = threadIdx.x % lanes, warp = threadIdx.x / 32;
+  SlotGroup group = SlotGroup::of<V>(shape, log_lanes);
+  auto item = slots.item(group.index);
+  int lane = threadIdx.x & (lanes - 1), warp = threadIdx.x / 32;
   for (int64_t first = 0; first < shape.slots; first += step) {
-    int64_t element[step];
-    Wide weights[step], sums[step] = {};
-#pragma unroll
-    for (int k = 0; k < step; ++k) {
-      bool is_slot = is_item && first + k < shape.slots;
-      element[k] = is_slot ? item.element(shape, first + k) : -1;
-      weights[k] = is_slot ? item.weights[first + k] : Wide(0);
-    }
-    for (int64_t column = group.column; is_item && column < shape.columns; column += group.step) {
+    NextSlots<step, T> next(group, shape, item, first);
+    Wide sums[step] = {};
+    for (int64_t column = group.first + group.own; group.is_item && column < shape.columns; column += group.step) {
       Vector<T, V> own = load<V>(dy + group.index * shape.columns + column), rows[step];
 #pragma unroll
       for (int k = 0; k < step; ++k)
-        if (element[k] >= 0) rows[k] = load<V>(x + element[k] + column);
+        if (next.element[k] >= 0) rows[k] = load<V>(x + next.element[k] + column);
 #pragma unroll
       for (int k = 0; k < step; ++k) {
-        if (element[k] < 0) continue;
+        if (next.element[k] < 0) continue;
 #pragma unroll
         for (int v = 0; v < V; ++v) sums[k] += Wide(rows[k].lane[v]) * Wide(own.lane[v]);
-        store<V>(dx + element[k] + column, weighted(own, weights[k]));
+        store<V>(dx + next.element[k] + column, weighted(own, next.weight[k]));
       }
     }
 #pragma unroll
@@ -127,12 +160,12 @@ __global__ void __launch_bounds__(slot_block)
       for (int distance = min(lanes, 32) / 2; distance > 0; distance /= 2)
         sums[k] += __shfl_xor_sync(~0u, sums[k], distance);
       if (threadIdx.x % 32 == 0) of_warps[warp][k] = sums[k];
-      if (lanes <= 32 && lane == 0 && is_item && first + k < shape.slots)
+      if (lanes <= 32 && lane == 0 && group.is_item && first + k < shape.slots)
         dots[group.index * shape.slots + first + k] = sums[k];
     }
     if (lanes <= 32) continue;
     __syncthreads();
-    if (lane < step && is_item && first + lane < shape.slots) {
+    if (lane < step && group.is_item && first + lane < shape.slots) {
       Wide total = 0;
       for (int w = 0; w < lanes / 32; ++w) total += of_warps[warp + w][lane];
       dots[group.index * shape.slots + first + lane] = total;
@@ -141,17 +174,18 @@ __global__ void __launch_bounds__(slot_block)
   }
 }
 
-// Lanes for so many columns, at most `most`.
-inline int slot_lanes(int64_t columns, int width, int most) {
-  int lanes = 1;
-  while (lanes < most && lanes * width < columns) lanes *= 2;
-  return lanes;
+// The binary logarithm of how many lanes so many columns have, at most `most`.
+inline int log_slot_lanes(int64_t columns, int width, int most) {
+  int log_lanes = 0;
+  while (1 << log_lanes < least_slot_lanes) ++log_lanes;
+  while (1 << log_lanes < most && (width << log_lanes) < columns) ++log_lanes;
+  return log_lanes;
 }
 
 // A grid of groups of which several may share the columns of one.
-inline dim3 slot_grid(int64_t groups, int64_t columns, int width, int lanes) {
-  int64_t tiles = ceil_div(columns, int64_t(lanes) * width);
-  return dim3(unsigned(ceil_div(groups, slot_block / lanes)), unsigned(std::min<int64_t>(tiles, 65535)));
+inline dim3 slot_grid(int64_t groups, int64_t columns, int width, int log_lanes) {
+  int64_t tiles = ceil_div(columns, int64_t(width) << log_lanes);
+  return dim3(unsigned(ceil_div(groups, slot_block >> log_lanes)), unsigned(std::min<int64_t>(tiles, 65535)));
 }
 
 template <int V, class T>
@@ -178,9 +212,9 @@ Status slot_sum(const Executor& executor, const Slots<T>& slots, const T* x, T* 
   if (shape.all_items() * shape.columns == 0) return {};
   return internal::by_width<T>(shape, [&](auto width) {
     constexpr int V = decltype(width)::value;
-    int lanes = internal::slot_lanes(shape.columns, V, internal::slot_block);
-    dim3 grid = internal::slot_grid(shape.all_items(), shape.columns, V, lanes);
-    internal::slot_sums<V><<<grid, internal::slot_block, 0, executor.stream>>>(slots, x, y, lanes);
+    int log_lanes = internal::log_slot_lanes(shape.columns, V, internal::slot_block);
+    dim3 grid = internal::slot_grid(shape.all_items(), shape.columns, V, log_lanes);
+    internal::slot_sums<V><<<grid, internal::slot_block, 0, executor.stream>>>(slots, x, y, log_lanes);
     return launched();
   });
 }
@@ -194,9 +228,9 @@ Status slot_spread(const Executor& executor, const Slots<T>& slots, const T* x, 
     constexpr int V = decltype(width)::value;
     Status status = internal::clear_free_rows_by<V>(executor, slots, y);
     if (!status.ok() || shape.all_items() == 0) return status;
-    int lanes = internal::slot_lanes(shape.columns, V, internal::slot_block);
-    dim3 grid = internal::slot_grid(shape.all_items(), shape.columns, V, lanes);
-    internal::slot_spreads<V><<<grid, internal::slot_block, 0, executor.stream>>>(slots, x, y, lanes);
+    int log_lanes = internal::log_slot_lanes(shape.columns, V, internal::slot_block);
+    dim3 grid = internal::slot_grid(shape.all_items(), shape.columns, V, log_lanes);
+    internal::slot_spreads<V><<<grid, internal::slot_block, 0, executor.stream>>>(slots, x, y, log_lanes);
     return launched();
   });
 }
@@ -213,11 +247,12 @@ Status slot_gradient(const Executor& executor, const Slots<T>& slots, const T* x
       if (Status status = internal::clear_free_rows_by<V>(executor, slots, dx); !status.ok()) return status;
     if (shape.all_items() * shape.slots == 0) return Status{};
     // By the shape of a batch, so that the order of sums does not depend on how many there are.
-    int lanes = internal::slot_lanes(shape.columns, V, 32);
-    if (lanes == 32 && shape.items * lanes < enough_lanes)
-      lanes = internal::slot_lanes(shape.columns, V, internal::slot_block);
-    unsigned blocks = unsigned(ceil_div(shape.all_items(), internal::slot_block / lanes));
-    internal::slot_gradients<V><<<blocks, internal::slot_block, 0, executor.stream>>>(slots, x, dy, dx, dots, lanes);
+    int log_lanes = internal::log_slot_lanes(shape.columns, V, 32);
+    if (log_lanes == 5 && shape.items * 32 < enough_lanes)
+      log_lanes = internal::log_slot_lanes(shape.columns, V, internal::slot_block);
+    unsigned blocks = unsigned(ceil_div(shape.all_items(), internal::slot_block >> log_lanes));
+    internal::slot_gradients<V>
+        <<<blocks, internal::slot_block, 0, executor.stream>>>(slots, x, dy, dx, dots, log_lanes);
     return launched();
   });
 }
