@@ -105,7 +105,7 @@ def test_a_wrong_kernel_has_no_row(monkeypatch, capsys, platform, tmp_path):
     monkeypatch.setattr(baracuda_jax, "mean", wrong)
     table = tmp_path / "backends.json"
     assert run(platform, *ONE, "--regret", 1, "--write-table", table) == 1
-    assert "result 0 is wrong: error 1.0e+00" in capsys.readouterr().out
+    assert "result 0 is wrong: error" in capsys.readouterr().out
     assert json.loads(table.read_text())["rows"] == []
 
 
