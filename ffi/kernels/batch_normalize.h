@@ -1,5 +1,5 @@
-// Normalization of channels over a batch: y = weight (x - mean) r + bias with r = 1 / sqrt(variance + eps), a weight and
-// a bias for each channel, and its gradient. A row is a channel, of all elements of a batch.
+// Normalization of channels over a batch: y = weight (x - mean) r + bias with r = 1 / sqrt(variance + eps), a weight
+// and a bias for each channel, and its gradient. A row is a channel, of all elements of a batch.
 #pragma once
 
 #include <cmath>
@@ -58,8 +58,8 @@ struct BatchNormalize {
   }
 };
 
-// The gradient: with n the normalized x, dx = r weight (dy - mean(dy) - n mean(n dy)). A row's sums are the gradients of
-// its weight and bias, which Sums write.
+// The gradient: with n the normalized x, dx = r weight (dy - mean(dy) - n mean(n dy)). A row's sums are the gradients
+// of its weight and bias, which Sums write.
 template <class T, class Sums>
 struct BatchGradient {
   using Element = T;

@@ -12,15 +12,15 @@
 namespace baracuda {
 namespace internal {
 
-// Rows in whose elements a vector may be of two are several for a block, a power of two that divides the channels. Their
-// chunks are one of `length` contiguous elements, and a part has some of the elements of these chunks, one after
+// Rows in whose elements a vector may be of two are several for a block, a power of two that divides the channels.
+// Their chunks are one of `length` contiguous elements, and a part has some of the elements of these chunks, one after
 // another; where rows are several, of whole ones.
 struct ChannelParts {
-  int rows = 1;           // of a block
-  int parts = 1;          // of its rows
-  int elements = 0;       // of a part
-  int threads = 32;       // of a block
-  int64_t length = 0;     // of a chunk
+  int rows = 1;        // of a block
+  int parts = 1;       // of its rows
+  int elements = 0;    // of a part
+  int threads = 32;    // of a block
+  int64_t length = 0;  // of a chunk
   Divisor<int32_t> by_length, by_space;
 };
 
