@@ -95,8 +95,8 @@ def batch_norm(
 
 
 def _has_kernel(op, x, axis, training, axis_name, implementation):
-    """Whether the statistics are those of this device's batch, and elements of a channel are contiguous. A call that asks for
-    a kernel where they are not is refused."""
+    """Whether the statistics are those of the whole batch, of channels that are contiguous. A call that asks for a kernel
+    where they are not is refused."""
     if training and axis_name is None and axis <= 1 and x.shape[axis] > 0:
         return True
     wanted = preference.checked(implementation, op)
