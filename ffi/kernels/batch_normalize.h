@@ -28,6 +28,7 @@ struct BatchNormalize {
   using Element = T;
   using Wide = Accumulator<T>;
   using State = Moments<Wide>;
+  using Sum = RowSum<Wide, 1>;
   static constexpr int arrays = 1;
   const T* x;
   T* y;
@@ -65,6 +66,7 @@ struct BatchGradient {
   using Element = T;
   using Wide = Accumulator<T>;
   using State = PairSums<Wide, 1>;  // of n dy, and of dy
+  using Sum = State;
   static constexpr int arrays = 2;
   const T *x, *dy;
   T* dx;

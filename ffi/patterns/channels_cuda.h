@@ -12,28 +12,30 @@
 namespace baracuda {
 namespace internal {
 
-// Rows in whose elements a vector may be of two are several for a block, a power of two that divides the channels.
-// Their chunks are one of `length` contiguous elements, and a part has some of the elements of these chunks, one after
-// another; where rows are several, of whole ones.
+// Rows that share vectors are several for a block, a power of two that divides the channels. Their chunks are one of
+// `length` contiguous elements, and a part has some of the elements of these chunks, one after another; where rows are
+// several, of whole ones, and a thread has one vector of each of some chunks.
 struct ChannelParts {
   int rows = 1;        // of a block
   int parts = 1;       // of its rows
   int elements = 0;    // of a part
   int threads = 32;    // of a block
+  int vectors = 0;     // of a chunk of several rows
+  int groups = 0;      // of threads, of which each has every so manyth chunk
   int64_t length = 0;  // of a chunk
-  Divisor<int32_t> by_length, by_space;
+  Divisor<int32_t> by_length;
 };
 
-inline constexpr int channels_most_rows = 32, channels_many_threads = 256;
+inline constexpr int channels_most_rows = 32, channels_threads = 256;
 
-// What a block needs of memory: for an element, a state, and what is known of a row.
+// What a block needs of memory: for an element, a state, a sum of a thread, and what is known of a row.
 struct ChannelBytes {
-  int element, state, row;
+  int element, state, sum, row;
 
   int64_t of(const ChannelParts& parts) const {
     int64_t states = parts.rows * (2 * (parts.threads / 32) + groups_most_cluster + 1);
     return ceil_div(int64_t(parts.elements) * element, 16) * 16 + ceil_div(states * state, 16) * 16 +
-           int64_t(parts.rows) * row + 64;
+           int64_t(parts.rows) * row + parts.groups * parts.length * sum + 64;
   }
 };
 
@@ -46,9 +48,13 @@ inline ChannelParts channel_parts(const BatchShape& shape, int V, const ChannelB
   of.elements = int(std::min(ceil_div(elements, whole) * whole, int64_t(1) << 24));
   of.parts = int(ceil_div(all, of.elements));
   of.threads = threads_for(int64_t(of.elements) * bytes.element, blocks >= groups_enough, 64,
-                           rows > 1 ? channels_many_threads : groups_most_threads);
+                           rows > 1 ? channels_threads : groups_most_threads);
+  if (rows > 1) {
+    of.vectors = int(of.length / V),
+    of.groups = std::max(1, std::min(of.threads / of.vectors, int(of.elements / of.length)));
+    of.threads = int(ceil_div(of.groups * of.vectors, 32)) * 32;
+  }
   of.by_length = Divisor<int32_t>(std::min(of.length, int64_t(1) << 30));
-  of.by_space = Divisor<int32_t>(std::min(shape.space, int64_t(1) << 30));
   return of;
 }
 
@@ -109,13 +115,6 @@ struct PartOfChannels {
     int chunk = k < until ? 0 : 1 + by_length.quotient(k - until);
     return origin + k + chunk * jump;
   }
-  // body(k) for vectors, which threads share.
-  template <int V, class Body>
-  __device__ void each(const Body& body) const {
-    int step = int(blockDim.x) * V;
-#pragma unroll 4
-    for (int k = thread_of_block() * V; k < elements; k += step) body(k);
-  }
 };
 
 // A part in shared memory, and what its threads share there.
@@ -124,6 +123,7 @@ struct HeldChannels {
   using T = typename Functor::Element;
   using Wide = typename Functor::Wide;
   using State = typename Functor::State;
+  using Sum = typename Functor::Sum;
   static constexpr int arrays = Functor::arrays;
 
   const Functor& functor;
@@ -133,7 +133,9 @@ struct HeldChannels {
   State *own, *all;  // states of this block's rows, and of those of the cluster's blocks
   char* warps[2];
   typename Functor::Row* rows;
-  int row, lane, lanes;  // that this thread sums; a thread of several rows' has one
+  Sum* sums;             // of threads
+  int row, lane, lanes;  // the row that this thread merges what there is of
+  int position, group;   // of this thread's vectors in chunks of several rows
 
   __device__ HeldChannels(const Functor& functor, const ChannelParts& parts, int64_t block, char* memory)
       : functor(functor), parts(parts), of(functor.shape, parts, block) {
@@ -142,46 +144,49 @@ struct HeldChannels {
     rows = reinterpret_cast<typename Functor::Row*>(memory), memory += parts.rows * sizeof(typename Functor::Row);
     own = reinterpret_cast<State*>(memory), all = own + parts.rows;
     memory += (groups_most_cluster + 1) * parts.rows * sizeof(State);
-    int of_warps = parts.rows * (int(blockDim.x) / 32) * int(sizeof(State));
+    int of_warps = parts.rows * (int(blockDim.x) / 32) * int(sizeof(State)), thread = thread_of_block();
     warps[0] = memory, warps[1] = memory + of_warps;
-    int thread = thread_of_block();
+    sums = reinterpret_cast<Sum*>(warps[1] + of_warps);
     row = many ? thread % parts.rows : 0;
     lane = many ? thread / parts.rows : thread, lanes = many ? int(blockDim.x) / parts.rows : int(blockDim.x);
+    group = many ? thread / parts.vectors : 0, position = many ? (thread - group * parts.vectors) * V : 0;
   }
+
+  // body(k, element) for this thread's vectors, of which the element is that of the array.
+  template <class Body>
+  __device__ void each(const Body& body) const {
+    if constexpr (many) {
+      if (group >= parts.groups) return;
+      int length = int(parts.length), k = group * length + position, step = parts.groups * length;
+      int64_t stride = functor.shape.stride(), element = of.origin + group * stride + position;
+#pragma unroll 4
+      for (; k < of.elements; k += step, element += parts.groups * stride) body(k, element);
+    } else {
+      int step = int(blockDim.x) * V;
+#pragma unroll 4
+      for (int k = thread_of_block() * V; k < of.elements; k += step) body(k, of.at(k));
+    }
+  }
+  __device__ int row_at(int i) const { return many ? (position + i) / int(functor.shape.space) : 0; }
 
   __device__ void copy() const {
     for (int a = 0; a < arrays; ++a) {
       const T* from = functor.operand(a);
-      of.template each<V>([&](int k) {
+      each([&](int k, int64_t element) {
         if constexpr (V > 1)
-          copy_async(values[a] + k, from + of.at(k), 16);
+          copy_async(values[a] + k, from + element, 16);
         else
-          values[a][k] = from[of.at(k)];
+          values[a][k] = from[element];
       });
-    }
-  }
-
-  // body(width, k) for this thread's elements of its row.
-  template <class Body>
-  __device__ void each_of_row(const Body& body) const {
-    if constexpr (!many) {
-      of.template each<V>([&](int k) { body(std::integral_constant<int, V>{}, k); });
-    } else {
-      int space = parts.by_space.value, length = int(parts.length), count = of.elements / parts.rows;
-#pragma unroll 4
-      for (int i = lane; i < count; i += lanes) {
-        int chunk = parts.by_space.quotient(i);
-        body(std::integral_constant<int, 1>{}, i + row * space + chunk * (length - space));
-      }
     }
   }
 
   // What the threads of each row have, merged in the order of warps, in all of them. `merge` is the first or the second
   // of the kernel.
-  template <class Sum>
-  __device__ Sum merged(Sum sum, int merge) const {
+  template <class Any>
+  __device__ Any merged(Any sum, int merge) const {
     int thread = thread_of_block(), warp = thread / 32, rows_of_block = many ? parts.rows : 1;
-    auto* shared = reinterpret_cast<Sum*>(warps[merge]);
+    auto* shared = reinterpret_cast<Any*>(warps[merge]);
 #pragma unroll
     for (int offset = 16; offset > 0; offset /= 2)
       if (!many || offset >= rows_of_block) sum.add(from_lane(sum, offset));
@@ -192,38 +197,71 @@ struct HeldChannels {
     return sum;
   }
 
+  // A row's sum from those of this thread's elements: one, or one for each lane of its vectors.
+  template <int W>
+  __device__ Sum sum_of_row(const Sum (&of_lanes)[W], int merge) const {
+    if constexpr (!many) {
+      return merged(of_lanes[0], merge);
+    } else {
+      int length = int(parts.length), space = int(functor.shape.space);
+      if (group < parts.groups)
+#pragma unroll
+        for (int i = 0; i < W; ++i) sums[group * length + position + i] = of_lanes[i];
+      __syncthreads();
+      Sum sum;
+      sum.clear();
+      for (int i = lane; i < parts.groups * space; i += lanes) {
+        int of = i / space;
+        sum.add(sums[of * length + row * space + i - of * space]);
+      }
+      return merged(sum, merge);
+    }
+  }
+
   // Of the part's elements of this thread's row.
   __device__ State state() const {
+    constexpr int W = many ? V : 1;
+    Sum found[W];
+#pragma unroll
+    for (int i = 0; i < W; ++i) found[i].clear();
     if constexpr (arrays == 1) {
-      Wide count = Wide(many ? of.elements / parts.rows : of.elements);
-      RowSum<Wide, 1> sum;
-      sum.clear();
-      each_of_row([&](auto width, int k) {
-        auto x = load<width()>(values[0] + k);
+      Wide count = Wide(many ? of.elements / parts.rows : of.elements), means[W];
+      each([&](int k, int64_t) {
+        auto x = load<V>(values[0] + k);
 #pragma unroll
-        for (int i = 0; i < width(); ++i) sum.lane[0] += Wide(x.lane[i]);
+        for (int i = 0; i < V; ++i) found[i % W].lane[0] += Wide(x.lane[i]);
       });
-      Wide mean = merged(sum, 0).lane[0] / (count > 0 ? count : Wide(1));
-      sum.clear();
-      each_of_row([&](auto width, int k) {
-        auto x = load<width()>(values[0] + k);
+      Wide mean = sum_of_row(found, 0).lane[0] / (count > 0 ? count : Wide(1));
+      if constexpr (many) {
+        if (thread_of_block() < parts.rows) own[row].mean = mean;
+        __syncthreads();
+      }
 #pragma unroll
-        for (int i = 0; i < width(); ++i) {
-          Wide difference = Wide(x.lane[i]) - mean;
-          sum.lane[0] += difference * difference;
+      for (int i = 0; i < W; ++i) {
+        means[i] = mean, found[i].clear();
+        if constexpr (many)
+          if (group < parts.groups) means[i] = own[row_at(i)].mean;
+      }
+      each([&](int k, int64_t) {
+        auto x = load<V>(values[0] + k);
+#pragma unroll
+        for (int i = 0; i < V; ++i) {
+          Wide difference = Wide(x.lane[i]) - means[i % W];
+          found[i % W].lane[0] += difference * difference;
         }
       });
-      return {count, mean, merged(sum, 1).lane[0]};
+      return {count, mean, sum_of_row(found, 1).lane[0]};
     } else {
-      auto given = functor.given(of.row + row);
-      State sums = functor.empty();
-      each_of_row([&](auto width, int k) {
-        auto x = load<width()>(values[0] + k), dy = load<width()>(values[1] + k);
+      typename Functor::Given given[W];
 #pragma unroll
-        for (int i = 0; i < width(); ++i)
-          functor.add(sums.first[0], sums.second[0], Wide(x.lane[i]), Wide(dy.lane[i]), given);
+      for (int i = 0; i < W; ++i) given[i] = functor.given(of.row + (group < parts.groups ? row_at(i) : 0));
+      each([&](int k, int64_t) {
+        auto x = load<V>(values[0] + k), dy = load<V>(values[1] + k);
+#pragma unroll
+        for (int i = 0; i < V; ++i)
+          functor.add(found[i % W].first[0], found[i % W].second[0], Wide(x.lane[i]), Wide(dy.lane[i]), given[i % W]);
       });
-      return merged(sums, 0);
+      return sum_of_row(found, 0);
     }
   }
 
@@ -248,38 +286,35 @@ struct HeldChannels {
   __device__ void write(const State& state) const {
     int thread = thread_of_block(), rows_of_block = many ? parts.rows : 1;
     if (of.part == 0 && thread < rows_of_block) functor.finish(of.row + row, state);
-    auto here = functor.row(of.row + row, state);
+    constexpr int W = many ? V : 1;
+    typename Functor::Row here[W];
+    here[0] = functor.row(of.row + row, state);
     if constexpr (many) {
-      if (thread < rows_of_block) rows[thread] = here;
+      if (thread < rows_of_block) rows[thread] = here[0];
       __syncthreads();
+      if (group < parts.groups)
+#pragma unroll
+        for (int i = 0; i < W; ++i) here[i] = rows[row_at(i)];
     }
-    int space = parts.by_space.value;
-    of.template each<V>([&](int k) {
+    each([&](int k, int64_t element) {
       Vector<T, V> in[arrays], out;
 #pragma unroll
       for (int a = 0; a < arrays; ++a) in[a] = load<V>(values[a] + k);
-      int next = 0, left = V;
-      if constexpr (many) {
-        int position = k - parts.by_length.quotient(k) * int(parts.length);
-        next = parts.by_space.quotient(position), left = (next + 1) * space - position;
-        here = rows[next++];
-      }
 #pragma unroll
       for (int i = 0; i < V; ++i) {
-        if constexpr (many)
-          if (i == left) here = rows[next++], left += space;
         T one[arrays];
+#pragma unroll
         for (int a = 0; a < arrays; ++a) one[a] = in[a].lane[i];
-        out.lane[i] = Functor::value(here, one);
+        out.lane[i] = Functor::value(here[i % W], one);
       }
-      store<V>(functor.result() + of.at(k), out);
+      store<V>(functor.result() + element, out);
     });
   }
 };
 
 // Writes results, or where `found` is not null the states of parts alone.
 template <int V, bool many, class Functor>
-__global__ void __launch_bounds__(many ? channels_many_threads : groups_most_threads, 2)
+__global__ void __launch_bounds__(groups_most_threads, many ? 1 : 2)
     channels_of_parts(const __grid_constant__ Functor functor, const __grid_constant__ ChannelParts parts,
                       typename Functor::State* found) {
   extern __shared__ __align__(16) char memory[];
@@ -298,7 +333,7 @@ __global__ void __launch_bounds__(many ? channels_many_threads : groups_most_thr
 
 // The state of a row from those of its parts, and a part of the results.
 template <int V, bool many, class Functor>
-__global__ void __launch_bounds__(many ? channels_many_threads : groups_most_threads, 2)
+__global__ void __launch_bounds__(groups_most_threads, many ? 1 : 2)
     channels_by_states(const __grid_constant__ Functor functor, const __grid_constant__ ChannelParts parts,
                        const typename Functor::State* found) {
   extern __shared__ __align__(16) char memory[];
@@ -334,7 +369,7 @@ template <int V, bool many, class Functor>
 Status run_channels_by(Executor executor, const Functor& functor, int rows) {
   using State = typename Functor::State;
   constexpr ChannelBytes bytes{Functor::arrays * int(sizeof(typename Functor::Element)), int(sizeof(State)),
-                               int(sizeof(typename Functor::Row))};
+                               int(sizeof(typename Functor::Sum)), int(sizeof(typename Functor::Row))};
   int64_t most = 0;
   if (Status status = most_bytes_of_part(most); !status.ok()) return status;
   bool is_whole, clusters = has_clusters(channels_of_parts<V, many, Functor>);
@@ -362,9 +397,10 @@ Status run_channels(const Executor& executor, const Functor& functor) {
   if (shape.rows() * shape.columns() == 0) return {};
   int rows = internal::rows_of_channels(shape, V, int(sizeof(T)));
   if (rows == 1) return internal::run_channels_by<V, false>(executor, functor, 1);
-  // Chunks of several rows that a block has no memory for are read by elements.
-  constexpr int64_t most_chunk = internal::groups_bytes_of_long / (Functor::arrays * int(sizeof(T)));
-  if (rows > 1 && rows * shape.space <= most_chunk) return internal::run_channels_by<V, true>(executor, functor, rows);
+  // Chunks of several rows that are more than a block has threads for, or memory, are read by elements.
+  constexpr int64_t most = internal::groups_bytes_of_long / (Functor::arrays * int(sizeof(T)));
+  if (rows > 1 && rows * shape.space <= std::min<int64_t>(most, internal::groups_most_threads * V))
+    return internal::run_channels_by<V, true>(executor, functor, rows);
   return internal::run_channels_by<1, false>(executor, functor, 1);
 }
 
