@@ -195,6 +195,22 @@ def test_groups_in_memory_of_blocks_and_longer_ones(dtype, shape):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=tolerance * np.abs(b).max())
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_gradients_of_channels_as_functions(dtype, axis):
+    """With channels on any axis, with and without a weight."""
+    x, dy = normal((4, 5, 3), dtype), normal((4, 5, 3), dtype, 1)
+    weight, bias = (normal((x.shape[axis],), "float32", i) for i in (2, 3))
+    of = lambda *args: bj.batch_norm(args[0], None, None, *args[1:], training=True, axis=axis, eps=1e-3)[0]
+    got = bj.batch_norm_backward(x, weight, dy, axis=axis, eps=1e-3)
+    for a, b in zip(got, jax.vjp(of, x, weight, bias)[1](dy), strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        close(a, b, dtype, scale=4)
+    dx, *sums = bj.batch_norm_backward(x, None, dy, axis=axis, eps=1e-3)
+    assert [(a.dtype, a.shape) for a in sums] == [(dtype, weight.shape)] * 2
+    close(dx, jax.vjp(of, x)[1](dy)[0], dtype, scale=4)
+
+
 # Batch, channels, space: channels in the memory of a block, of a cluster, and longer ones; several for a block, whole or
 # in a cluster or in parts; unaligned ones, whose number is no multiple of a vector, or that are too long to be several.
 CHANNELS = [
@@ -496,12 +512,19 @@ BACKWARD = [
 
 
 @pytest.mark.parametrize(
-    "name", ["layer_norm_backward", "rms_norm_backward", "group_norm_backward", "instance_norm_backward"]
+    "name",
+    [
+        "layer_norm_backward",
+        "rms_norm_backward",
+        "group_norm_backward",
+        "instance_norm_backward",
+        "batch_norm_backward",
+    ],
 )
 @pytest.mark.parametrize("error, match, kwargs", BACKWARD)
 def test_what_a_gradient_refuses(name, error, match, kwargs):
     with pytest.raises(error, match=f"^{name}: {match}"):
-        more = ALWAYS.get(name.removesuffix("_backward"), {})
+        more = ALWAYS["group_norm"] if name == "group_norm_backward" else {}
         getattr(bj, name)(**({"x": normal((2, 3)), "weight": ONES, "dy": normal((2, 3))} | more | kwargs))
 
 

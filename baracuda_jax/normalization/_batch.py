@@ -49,13 +49,18 @@ def _normalized(x, mean, variance, eps):
     return centered, r, centered * r
 
 
+def statistics(x, over=()):
+    """The mean and the variance of each channel."""
+    mean = _mean(wide(x), over)
+    return mean, _mean(jnp.square(wide(x) - _by_channel(mean)), over)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # References
 
 
 def forward(x, weight, bias, *, eps, over=()):
-    mean = _mean(wide(x), over)
-    variance = _mean(jnp.square(wide(x) - _by_channel(mean)), over)
+    mean, variance = statistics(x, over)
     n = _normalized(x, mean, variance, eps)[2]
     return (n * _by_channel(weight) + _by_channel(bias)).astype(x.dtype), mean, variance
 

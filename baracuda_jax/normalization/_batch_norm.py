@@ -11,6 +11,7 @@ from jax.typing import ArrayLike
 
 from .._core import checks, explicit, mesh_axis
 from .._core import prefer as preference
+from .._core.api import api
 from .._core.case import Case
 from .._core.compiled import compiled, full
 from .._core.facade import facade_api
@@ -18,8 +19,8 @@ from .._core.op import as_they_are, declare
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
-from ._arguments import along, channels, epsilon, moments, number, scaled
-from ._batch import BODIES, OUTPUTS, by_channels
+from ._arguments import along, channels, cotangent, epsilon, moments, number, scaled
+from ._batch import BODIES, OUTPUTS, by_channels, statistics
 
 
 @facade_api("xla", has_kernels=True)
@@ -83,7 +84,7 @@ def batch_norm(
     training, parts = checks.flag(op, "training", training), mesh_axis.size(op, axis_name) if training else 1
     if _has_kernel(op, x, axis, training, axis_name, implementation):
         y, found = _normalize(x, weight, bias, axis, eps, implementation)
-        return y, *_updated(mean, var, *found, x.size // max(x.shape[axis], 1), momentum)
+        return y, *_updated(mean, var, *found, count=x.size // max(x.shape[axis], 1), momentum=momentum)
     if training:
         options = dict(axis=axis, eps=eps, momentum=momentum, parts=parts, axis_name=axis_name)
         return _trained(x, mean, var, weight, bias, **options)
@@ -109,16 +110,64 @@ def _has_kernel(op, x, axis, training, axis_name, implementation):
     return False
 
 
+def _rows(x, axis):
+    """[elements, channels, space]"""
+    x = x if axis else x[None]
+    return explicit.reshape(x, *x.shape[:2], math.prod(x.shape[2:]))
+
+
+def _parameter(value, default, x, axis):
+    return full((x.shape[axis],), default, x.dtype) if value is None else value
+
+
 def _normalize(x, weight, bias, axis, eps, implementation):
     """y, and the mean and the variance of each channel."""
-    size = x.shape[axis]
-    weight, bias = (full((size,), one, x.dtype) if a is None else a for a, one in ((weight, 1), (bias, 0)))
+    weight, bias = _parameter(weight, 1, x, axis), _parameter(bias, 0, x, axis)
     if weight.dtype != bias.dtype:
         weight, bias = wide(weight), wide(bias)
-    elements = x if axis else x[None]
-    rows = explicit.reshape(elements, *elements.shape[:2], math.prod(elements.shape[2:]))
-    y, *found = _op(rows, weight, bias, eps=eps, save=True, implementation=implementation)
+    y, *found = _op(_rows(x, axis), weight, bias, eps=eps, save=True, implementation=implementation)
     return explicit.reshape(y, *x.shape), found
+
+
+@api
+def batch_norm_backward(
+    x: ArrayLike,
+    weight: ArrayLike | None,
+    dy: ArrayLike,
+    *,
+    axis: int = 1,
+    eps: float = 1e-5,
+    implementation: Implementation = None,
+) -> tuple[Array, Array, Array]:
+    """The gradient of y of `batch_norm` in training: see its formula.
+
+    Args:
+        x, weight, axis, eps, implementation: as in `batch_norm`.
+        dy: the cotangent of y, of x's shape and dtype.
+
+    Returns:
+        The cotangents of x, weight and bias, of which the last two have the shape and the dtype of weight, or those of one
+        of x's dtype.
+    """
+    op = "batch_norm_backward"
+    dy = cotangent(op, x, dy)
+    x, axis, weight = channels(op, x, axis, weight=weight)
+    eps = epsilon(op, eps)
+    if not _has_kernel(op, x, axis, True, None, implementation):
+        return _plain_gradient(x, weight, dy, axis=axis, eps=eps)
+    rows, factors = _rows(x, axis), _parameter(weight, 1, x, axis)
+    found = _statistics(rows)
+    dx, *sums = _op.vjp(rows, factors, *found, _rows(dy, axis), eps=eps, implementation=implementation)
+    return explicit.reshape(dx, *x.shape), *sums
+
+
+@compiled("axis", "eps")
+def _plain_gradient(x, weight, dy, *, axis, eps):
+    weight = jnp.ones(x.shape[axis], x.dtype) if weight is None else weight
+    of = lambda *vectors: _trained(
+        vectors[0], None, None, *vectors[1:], axis=axis, eps=eps, momentum=1.0, parts=1, axis_name=None
+    )[0]
+    return jax.vjp(of, x, weight, jnp.zeros_like(weight))[1](dy)
 
 
 @compiled("axis", "eps")
@@ -140,10 +189,14 @@ def _trained(x, running_mean, running_var, weight, bias, *, axis, eps, momentum,
     y = scaled(centered * jax.lax.rsqrt(variance + eps), weight, bias, axis).astype(x.dtype)
     count = parts * (x.size // max(x.shape[axis], 1))
     mean, variance = (jnp.squeeze(found, over) for found in (mean, variance))
-    return y, *_updated(running_mean, running_var, mean, variance, count, momentum)
+    return y, *_updated(running_mean, running_var, mean, variance, count=count, momentum=momentum)
 
 
-def _updated(running_mean, running_var, mean, variance, count, momentum):
+_statistics = compiled()(statistics)
+
+
+@compiled("count", "momentum")
+def _updated(running_mean, running_var, mean, variance, *, count, momentum):
     """The new running statistics, of those of `count` elements."""
 
     def new(running, found):
