@@ -28,9 +28,10 @@ struct ChannelParts {
 
 inline constexpr int channels_most_rows = 32, channels_threads = 256;
 
-// What a block needs of memory: for an element, a state, a sum of a thread, and what is known of a row.
+// The arrays, and what a block needs of memory: for an element of them, a state, a sum of a thread, and what is known
+// of a row.
 struct ChannelBytes {
-  int element, state, sum, row;
+  int arrays, element, state, sum, row;
 
   int64_t of(const ChannelParts& parts) const {
     int64_t states = parts.rows * (2 * (parts.threads / 32) + groups_most_cluster + 1);
@@ -47,12 +48,15 @@ inline ChannelParts channel_parts(const BatchShape& shape, int V, const ChannelB
   int64_t whole = rows > 1 ? of.length : V, all = shape.count * of.length;
   of.elements = int(std::min(ceil_div(elements, whole) * whole, int64_t(1) << 24));
   of.parts = int(ceil_div(all, of.elements));
-  of.threads = threads_for(int64_t(of.elements) * bytes.element, blocks >= groups_enough, 64,
-                           rows > 1 ? channels_threads : groups_most_threads);
+  bool many = blocks >= groups_enough;
   if (rows > 1) {
-    of.vectors = int(of.length / V),
-    of.groups = std::max(1, std::min(of.threads / of.vectors, int(of.elements / of.length)));
+    // Of each array a thread has 256 bytes: it has more of what it knows of channels in registers.
+    int64_t threads = threads_for(of.elements * bytes.element / bytes.arrays, many, 64, channels_threads);
+    of.vectors = int(of.length / V);
+    of.groups = int(std::max<int64_t>(1, std::min<int64_t>(threads / of.vectors, of.elements / of.length)));
     of.threads = int(ceil_div(of.groups * of.vectors, 32)) * 32;
+  } else {
+    of.threads = threads_for(int64_t(of.elements) * bytes.element, many, 64, groups_most_threads);
   }
   of.by_length = Divisor<int32_t>(std::min(of.length, int64_t(1) << 30));
   return of;
@@ -368,8 +372,9 @@ Status launch_channels(const Executor& executor, void (*kernel)(Parameters...), 
 template <int V, bool many, class Functor>
 Status run_channels_by(Executor executor, const Functor& functor, int rows) {
   using State = typename Functor::State;
-  constexpr ChannelBytes bytes{Functor::arrays * int(sizeof(typename Functor::Element)), int(sizeof(State)),
-                               int(sizeof(typename Functor::Sum)), int(sizeof(typename Functor::Row))};
+  constexpr ChannelBytes bytes{Functor::arrays, Functor::arrays * int(sizeof(typename Functor::Element)),
+                               int(sizeof(State)), int(sizeof(typename Functor::Sum)),
+                               int(sizeof(typename Functor::Row))};
   int64_t most = 0;
   if (Status status = most_bytes_of_part(most); !status.ok()) return status;
   bool is_whole, clusters = has_clusters(channels_of_parts<V, many, Functor>);
