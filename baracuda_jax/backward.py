@@ -155,6 +155,7 @@ from .moe import (
 )
 from .normalization import (
     add_rms_norm_backward,
+    batch_norm_backward,
     group_norm_backward,
     instance_norm_backward,
     layer_norm_backward,
@@ -298,6 +299,7 @@ __all__ = [
     "avg_pool1d_backward",
     "avg_pool2d_backward",
     "avg_pool3d_backward",
+    "batch_norm_backward",
     "batch_paged_decode_backward",
     "broadcast_in_dim_backward",
     "causal_conv1d_backward",

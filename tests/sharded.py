@@ -601,6 +601,9 @@ def _norms():
     of = functools.partial(bj.instance_norm, implementation="native")
     yield Sharded("instance_norm", "batches", of, args, (P("d"), P(), P()), P("d"), 3)
     yield Sharded("instance_norm", "channels", of, args, (P(None, "d"), P("d"), P("d")), P(None, "d"), 3)
+    of = lambda x, *vectors: bj.batch_norm(x, None, None, *vectors, training=True, implementation="native")[0]
+    yield Sharded("batch_norm", "batches", of, args, (P("d"), P(), P()), P("d"), 3)
+    yield Sharded("batch_norm", "channels", of, args, (P(None, "d"), P("d"), P("d")), P(None, "d"), 3)
 
 
 def _append():

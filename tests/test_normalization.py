@@ -195,6 +195,50 @@ def test_groups_in_memory_of_blocks_and_longer_ones(dtype, shape):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=tolerance * np.abs(b).max())
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_gradients_of_channels_as_functions(dtype, axis):
+    """With channels on any axis, with and without a weight."""
+    x, dy = normal((4, 5, 3), dtype), normal((4, 5, 3), dtype, 1)
+    weight, bias = (normal((x.shape[axis],), "float32", i) for i in (2, 3))
+    of = lambda *args: bj.batch_norm(args[0], None, None, *args[1:], training=True, axis=axis, eps=1e-3)[0]
+    got = bj.batch_norm_backward(x, weight, dy, axis=axis, eps=1e-3)
+    for a, b in zip(got, jax.vjp(of, x, weight, bias)[1](dy), strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        close(a, b, dtype, scale=4)
+    dx, *sums = bj.batch_norm_backward(x, None, dy, axis=axis, eps=1e-3)
+    assert [(a.dtype, a.shape) for a in sums] == [(dtype, weight.shape)] * 2
+    close(dx, jax.vjp(of, x)[1](dy)[0], dtype, scale=4)
+
+
+# Batch, channels, space: channels in the memory of a block, of a cluster, and longer ones; several for a block, whole or
+# in a cluster or in parts; unaligned ones, whose number is no multiple of a vector, or that are too long to be several.
+CHANNELS = [
+    (32, 4, 3136), (3, 3, 12), (2, 2, 300000), (256, 16, 49), (128, 64, 1), (20000, 64, 1), (7, 6, 35), (3, 8, 5001),
+    (700, 32, 3), (9, 16, 4), (1, 5, 128), (3, 1, 1), (600, 24, 98),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", CHANNELS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_channels_in_memory_of_blocks_and_longer_ones(dtype, shape):
+    """Also gradients of the statistics."""
+    x, dy = normal(shape, dtype), normal(shape, dtype, 1)
+    of_weight = "float64" if dtype == "float64" else "float32" if shape[1] % 4 else dtype
+    weight, bias = (normal(shape[1:2], of_weight, i) for i in (2, 3))
+
+    def both(implementation, x, dy, *parameters):
+        of = lambda x, *vectors: bj.batch_norm(x, None, None, *vectors, training=True, implementation=implementation)
+        y, pull = jax.vjp(of, x, *parameters)
+        return y, pull((dy, *map(jnp.zeros_like, y[1:]))), pull((dy, *y[1:]))
+
+    got, want = (jax.jit(functools.partial(both, of))(x, dy, weight, bias) for of in ("native", "xla"))
+    tolerance = {"float32": 4e-6, "float64": 1e-13, "float16": 2e-3, "bfloat16": 2e-2}[dtype]
+    for a, b in zip(*map(jax.tree.leaves, (got, want)), strict=True):
+        a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=tolerance * np.abs(b).max())
+
+
 def test_a_weight_that_vmap_does_not_map_is_one():
     """Its gradient is that of all rows, or of each batch; and a mapped weight is one for each batch."""
     x, weights = normal((3, 4, 8)), normal((3, 8), seed=1)
@@ -202,6 +246,7 @@ def test_a_weight_that_vmap_does_not_map_is_one():
         lambda x, w: bj.layer_norm(x, w, w),
         lambda x, w: bj.rms_norm(x, w),
         lambda x, w: bj.group_norm(x[..., None], w, w, num_groups=2, implementation="native")[..., 0],
+        lambda x, w: bj.batch_norm(x, None, None, w, w, training=True, implementation="native")[0],
     ):
         loss = lambda x, w, fun=fun: (fun(x, w) * sent.arange(8.0)).sum()
         of_one = jax.grad(loss, (0, 1))
@@ -231,6 +276,10 @@ def test_means_far_from_0_leave_variances_exact():
     )
     for got in (y, *of_groups):
         np.testing.assert_allclose(got, exact, atol=1e-3)
+    channels = far.reshape(24, 64).T[:, :, None]
+    for implementation in ("native", "xla"):
+        got = bj.batch_norm(channels, training=True, implementation=implementation)[0]
+        np.testing.assert_allclose(got[..., 0].T.reshape(far.shape), exact, atol=1e-3)
 
 
 def test_rounding_before_the_weight():
@@ -392,7 +441,18 @@ COMMON = [
     (ValueError, "eps must be a static number of at least 0, got -1", {"eps": -1}),
 ]
 NO_KERNEL = [
-    (ValueError, "implementation='native', but the op has no kernel; xla computes it", {"implementation": "native"}),
+    (
+        ValueError,
+        rf"implementation='native', but there are kernels for training .* got {got}; xla computes the others",
+        {"implementation": "native"} | kwargs,
+    )
+    for got, kwargs in (
+        ("training=False, axis_name=None and axis 1 of shape .*", {}),
+        (
+            r"training=True, axis_name=None and axis 2 of shape \(2, 4, 3\)",
+            {"x": normal((2, 4, 3)), "training": True, "axis": -1},
+        ),
+    )
 ]
 FIRST_AXES = [
     (
@@ -452,12 +512,19 @@ BACKWARD = [
 
 
 @pytest.mark.parametrize(
-    "name", ["layer_norm_backward", "rms_norm_backward", "group_norm_backward", "instance_norm_backward"]
+    "name",
+    [
+        "layer_norm_backward",
+        "rms_norm_backward",
+        "group_norm_backward",
+        "instance_norm_backward",
+        "batch_norm_backward",
+    ],
 )
 @pytest.mark.parametrize("error, match, kwargs", BACKWARD)
 def test_what_a_gradient_refuses(name, error, match, kwargs):
     with pytest.raises(error, match=f"^{name}: {match}"):
-        more = ALWAYS.get(name.removesuffix("_backward"), {})
+        more = ALWAYS["group_norm"] if name == "group_norm_backward" else {}
         getattr(bj, name)(**({"x": normal((2, 3)), "weight": ONES, "dy": normal((2, 3))} | more | kwargs))
 
 

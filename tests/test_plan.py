@@ -221,7 +221,16 @@ def test_workspace_is_that_of_the_cuda_program(op, kind):
     lattices = [name + end for name in ("ctc_loss", "rnnt_loss", "soft_dtw") for end in ("", "_backward")]
     scratch = {
         f"baracuda.{target}"
-        for target in ("segment_index", "nonzero", "run_starts", "paged_decode", "nms", "group_norm", *lattices)
+        for target in (
+            "segment_index",
+            "nonzero",
+            "run_starts",
+            "paged_decode",
+            "nms",
+            "group_norm",
+            "batch_norm",
+            *lattices,
+        )
     }
     of_gradients = (
         "causal_conv1d",
@@ -232,6 +241,7 @@ def test_workspace_is_that_of_the_cuda_program(op, kind):
         "rms_norm",
         "add_rms_norm",
         "group_norm",
+        "batch_norm",
     )
     scratch |= {f"baracuda.{name}_backward" for name in of_gradients}
     is_sorted = op.name == "repeat_interleave"  # and then the index needs none

@@ -1,8 +1,7 @@
-"""Normalization of slices and of groups of channels, by kernels that read a row once, and of channels of a batch, which XLA
-computes."""
+"""Normalization of slices, of groups of channels, and of channels of a batch, by kernels that read a row once."""
 
 from ._add_rms_norm import add_rms_norm, add_rms_norm_backward
-from ._batch_norm import batch_norm
+from ._batch_norm import batch_norm, batch_norm_backward
 from ._group_norm import group_norm, group_norm_backward, instance_norm, instance_norm_backward
 from ._layer_norm import layer_norm, layer_norm_backward, norm_strided
 from ._rms_norm import rms_norm, rms_norm_backward
@@ -11,6 +10,7 @@ __all__ = [
     "add_rms_norm",
     "add_rms_norm_backward",
     "batch_norm",
+    "batch_norm_backward",
     "group_norm",
     "group_norm_backward",
     "instance_norm",

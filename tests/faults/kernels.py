@@ -521,3 +521,10 @@ def sums_of_columns_are_those_of_other_parts():
 )  # fmt: skip
 def sums_of_channels_leave_out_a_part():
     return of_kernel("group_norm_backward", results=lambda ys, *_, **__: [*ys[:2], ys[2] / 2])
+
+
+@planted(
+    "test_normalization.test_channels_in_memory_of_blocks_and_longer_ones", op="batch_norm", tier="changed", dtype="float32",
+)  # fmt: skip
+def the_variance_of_a_channel_leaves_out_a_part():
+    return of_kernel("batch_norm", results=lambda ys, *_, **__: [*ys[:-1], ys[-1] / 2])

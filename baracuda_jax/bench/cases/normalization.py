@@ -90,6 +90,17 @@ def groups(shape, count, dtype):
     )  # fmt: skip
 
 
+def channels(shape, dtype):
+    return _images(
+        "batch_norm", shape, dtype,
+        lambda x, w, b, implementation: baracuda_jax.batch_norm(
+            x, None, None, w, b, training=True, implementation=implementation
+        )[0],
+        _normalized((0, *range(2, len(shape)))),
+        lambda torch, x, w, b: torch.nn.functional.batch_norm(x, None, None, w, b, True),
+    )  # fmt: skip
+
+
 def images(shape, dtype):
     yield groups(shape, GROUPS, dtype)
     yield _images(
@@ -97,13 +108,7 @@ def images(shape, dtype):
         lambda *arrays, implementation: baracuda_jax.instance_norm(*arrays, implementation=implementation),
         _normalized((2, 3)), lambda torch, x, w, b: torch.nn.functional.instance_norm(x, None, None, w, b),
     )  # fmt: skip
-    yield _images(
-        "batch_norm", shape, dtype,
-        lambda x, w, b, implementation: baracuda_jax.batch_norm(
-            x, None, None, w, b, training=True, implementation=implementation
-        )[0],
-        _normalized((0, 2, 3)), lambda torch, x, w, b: torch.nn.functional.batch_norm(x, None, None, w, b, True),
-    )  # fmt: skip
+    yield channels(shape, dtype)
 
 
 ROWS = layers, mean_squares, residuals

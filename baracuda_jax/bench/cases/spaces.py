@@ -143,6 +143,12 @@ def _groups(sizes, dtype):
     return [normalization.groups((rows // count, count * sizes.inner, sizes.length), count, dtype)]
 
 
+def _channels(sizes, dtype):
+    """Of a batch of `inner` elements, with a space of `length`."""
+    channels = max(1, sizes.elements // (sizes.length * sizes.inner))
+    return [normalization.channels((sizes.inner, channels, sizes.length), dtype)]
+
+
 def _segments(sizes, dtype):
     rows = sizes.length, sizes.inner, max(1, sizes.length // 16)
     ops = (*segment.PLAIN, "segment_max_split", "segment_min_split")
@@ -345,6 +351,7 @@ ODD = (35, 357, 1867)  # rows that are not aligned
 SPACES = {
     "normalization": Space(_normalizations, (*ROWS, 2**14), ODD),
     "groups": Space(_groups, (49, 256, 4096, 2**16), (357, 1867), (1, 16)),
+    "channels": Space(_channels, (1, 49, 784, 2**14), (357, 1867), (8, 64)),
     "segment": Space(_segments, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
     "graph": Space(_graphs, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
     "moe": Space(_experts, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
