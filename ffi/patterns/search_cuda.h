@@ -48,14 +48,68 @@ __global__ void __launch_bounds__(search_threads, 2)
   }
 }
 
-template <class T>
-__global__ void __launch_bounds__(256)
-    search_each(const T* sequence, const T* values, int32_t* index, bool right, SearchShape shape) {
-  int64_t step = int64_t(gridDim.x) * 256;
-  for (int64_t i = int64_t(blockIdx.x) * 256 + threadIdx.x; i < shape.rows * shape.values; i += step) {
-    Search<T> search{sequence + shape.sequence_row(i / shape.values) * shape.count, shape.count, right};
-    index[i] = int32_t(search.of(values[i]));
+inline constexpr int each_threads = 256;
+
+// Each value by itself. A warp has neighbors, `ahead` times 32: of many, it asks first where its first and last one are,
+// each by half of its lanes, which ask at 16 positions at a time. Where the others are between these, as where values
+// are in order, they are searched there.
+template <class T, int ahead>
+__global__ void __launch_bounds__(each_threads)
+    search_each(const T* sequence, const T* values, int32_t* index, bool right, SearchShape shape, int64_t groups) {
+  using Key = typename SortKey<T>::Key;
+  int64_t warps = int64_t(gridDim.x) * (each_threads / 32), lane = threadIdx.x % 32;
+  for (int64_t group = int64_t(blockIdx.x) * (each_threads / 32) + threadIdx.x / 32; group < shape.rows * groups;
+       group += warps) {
+    int64_t row = group / groups, first = (group - row * groups) * (32 * ahead) + lane;
+    Search<T> search{sequence + shape.sequence_row(row) * shape.count, shape.count, right};
+    const T* mine = values + row * shape.values;
+    Key keys[ahead];
+#pragma unroll
+    for (int k = 0; k < ahead; ++k)  // those after the last are that
+      keys[k] = SortKey<T>::of(mine[min(first + k * 32, shape.values - 1)], false);
+    int64_t low = 0, high = shape.count;
+    if constexpr (ahead > 1) {
+      Key least = __shfl_sync(~0u, keys[0], 0), most = __shfl_sync(~0u, keys[ahead - 1], 31);
+      bool is_between = true;
+#pragma unroll
+      for (int k = 0; k < ahead; ++k) is_between &= least <= keys[k] && keys[k] <= most;
+      if (__all_sync(~0u, is_between)) {
+        Key end = lane < 16 ? least : most;
+        while (__any_sync(~0u, low < high)) {
+          int64_t step = (high - low + 15) / 16, at = low + lane % 16 * step;
+          uint32_t before = __ballot_sync(~0u, at < high && search.is_before(at, end));
+          int64_t steps = __popc(before >> (lane & 16) & 0xffff);
+          high = steps == 0 ? low : min(high, low + steps * step);
+          low += steps == 0 ? 0 : (steps - 1) * step + 1;
+        }
+        low = __shfl_sync(~0u, low, 0), high = __shfl_sync(~0u, high, 16);
+      }
+    }
+    // As Search::of_key, of all keys together.
+    int64_t found[ahead], left = max(high - low, int64_t(0));
+#pragma unroll
+    for (int k = 0; k < ahead; ++k) found[k] = low;
+    while (left > 1) {
+      int64_t half = left / 2;
+#pragma unroll
+      for (int k = 0; k < ahead; ++k) found[k] += search.is_before(found[k] + half - 1, keys[k]) ? half : 0;
+      left -= half;
+    }
+#pragma unroll
+    for (int k = 0; k < ahead; ++k) {
+      if (left == 1) found[k] += search.is_before(found[k], keys[k]);
+      if (first + k * 32 < shape.values) index[row * shape.values + first + k * 32] = int32_t(found[k]);
+    }
   }
+}
+
+template <int ahead, class T>
+void search_each_by(const Executor& executor, const T* sequence, const T* values, int32_t* index, bool right,
+                    const SearchShape& shape) {
+  int64_t groups = ceil_div(shape.values, 32 * ahead);
+  unsigned grid = unsigned(std::min<int64_t>(ceil_div(shape.rows * groups, each_threads / 32), 132 * 64));
+  search_each<T, ahead>
+      <<<grid, each_threads, 0, executor.stream>>>(sequence, values, index, right, shape, groups);
 }
 
 }  // namespace internal
@@ -73,8 +127,13 @@ Status search_rows(Executor executor, const T* sequence, const T* values, int32_
   int64_t range = Tree::range_of(shape.count, levels);
   // A tree pays when it is used for several times its nodes.
   if (shape.values > 1 << 30 || (int64_t(4) << levels) > shape.values / blocks) {
-    unsigned grid = unsigned(std::min<int64_t>(ceil_div(total, 256), 132 * 64));
-    search_each<<<grid, 256, 0, executor.stream>>>(sequence, values, index, right, shape);
+    constexpr int ahead = 8;
+    constexpr int64_t running = int64_t(132) * 2048;  // threads
+    // Fewer values would leave threads without any.
+    if (shape.values >= 32 * ahead && total >= ahead * running / 4)
+      search_each_by<ahead>(executor, sequence, values, index, right, shape);
+    else
+      search_each_by<1>(executor, sequence, values, index, right, shape);
     return launched();
   }
   bool aligned = reinterpret_cast<uintptr_t>(sequence) % sizeof(typename Tree::Read) == 0 &&
