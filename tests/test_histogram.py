@@ -118,6 +118,18 @@ def test_long_searches(n, m, side):
     np.testing.assert_array_equal(got, np.searchsorted(sequence, values, side))
 
 
+@pytest.mark.parametrize("count", [32769, 2000])
+@pytest.mark.parametrize("is_sorted", [True, False])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_very_many_values(side, is_sorted, count):
+    """Neighbors that are in order, and those that are not; a range of them begins within a warp."""
+    rng, total = np.random.default_rng(5), 600_001
+    sequence = np.sort(rng.integers(0, total, count)).astype(np.int32)
+    values = np.arange(total, dtype=np.int32) if is_sorted else rng.integers(-5, total + 5, total).astype(np.int32)
+    got = bj.searchsorted(sequence, sent.asarray(values), side=side, implementation="native")
+    np.testing.assert_array_equal(got, np.searchsorted(sequence, values, side))
+
+
 def test_a_sequence_serves_values_of_any_shape():
     sequence, values = (
         jnp.sort(sent.asarray(_rng().standard_normal(30))),

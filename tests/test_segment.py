@@ -1,5 +1,6 @@
 """What segment ops do at the edges."""
 
+import itertools
 import re
 
 import jax
@@ -530,6 +531,74 @@ def test_an_index_passes_through_transformations():
     same_bits(jax.vmap(bj.segment_sum)(x, index), bj.segment_sum(x, ids, 4))
     one = jax.tree.map(lambda a: a[0], index)
     same_bits(jax.vmap(lambda x: bj.segment_mean(x, one))(x), bj.segment_mean(x, np.stack([ids[0]] * 2), 4))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("kind", ["even", "one segment", "power law", "dropped", "mostly empty"])
+@pytest.mark.parametrize("entries, num_segments", [(131072, 3000), (131073, 1024), (150000, 40000)])
+@pytest.mark.parametrize("reduce", ["sum", "mean"])
+def test_a_medium_number_of_entries(reduce, entries, num_segments, kind, dtype):
+    """What kernels order themselves, in buckets of segments: with their gradients, where entries are the rows and where they
+    name them."""
+    rng, count = np.random.default_rng(12), 70
+    ids = {
+        "even": lambda: rng.integers(-2, num_segments + 2, entries),
+        "one segment": lambda: np.full(entries, num_segments - 1),
+        "power law": lambda: (num_segments ** rng.random(entries)).astype(int) - 1,
+        "dropped": lambda: np.full(entries, -1),
+        "mostly empty": lambda: rng.integers(0, 2, entries) * (num_segments - 1),
+    }[kind]()
+    senders = rng.integers(-1, count + 1, entries)
+    x = sent.asarray(rng.integers(-2, 3, (count, 8)), dtype)
+    each = sent.asarray(rng.integers(-2, 3, (entries, 8)), dtype)
+    ids, senders = ids.astype("int32"), senders.astype("int32")
+    params = dict(implementation="native")
+    wide = lambda a: np.asarray(a, np.float64)
+
+    def added(values, to, size):
+        y, inside = np.zeros((size, 8)), (to >= 0) & (to < size)
+        np.add.at(y, to[inside], values[inside])
+        return y
+
+    take = lambda a, at: np.where(((at >= 0) & (at < len(a)))[:, None], wide(a)[np.clip(at, 0, len(a) - 1)], 0)
+    both = (ids >= 0) & (ids < num_segments) & (senders >= 0) & (senders < count)
+    counts = np.maximum(
+        added(np.where(both, 1, 0)[:, None] * np.ones(8), ids, num_segments), 1 if reduce == "mean" else 0
+    )
+    over = counts if reduce == "mean" else 1
+    y, pull = jax.vjp(lambda x: bj.aggregate(x, senders, ids, num_segments=num_segments, reduce=reduce, **params), x)
+    close(y, added(take(x, senders), ids, num_segments) / over, dtype)
+    dy = sent.asarray(rng.integers(-2, 3, y.shape), dtype)
+    close(pull(dy)[0], added(take(wide(dy) / over, ids), senders, count), dtype, scale=4)
+    if reduce == "sum":
+        y, pull = jax.vjp(lambda x: bj.segment_sum(x, ids, num_segments, **params), each)
+        close(y, added(wide(each), ids, num_segments), dtype)
+        close(pull(dy)[0], take(dy, ids), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max"])
+@pytest.mark.parametrize("lengths", ["even", "any", "one", "two", "some long"])
+def test_long_segments_of_entries(lengths, reduce, dtype):
+    """Shorter and longer than a group of lanes adds up, or a block."""
+    rng, entries, count = np.random.default_rng(13), 40000, 50
+    ends = {
+        "even": np.arange(0, entries + 1, 100),
+        "any": np.sort(rng.integers(0, entries + 1, 900)),
+        "one": np.array([0, 0, 5, entries - 3, entries - 3]),
+        "two": np.array([7, 8192, 24576, entries]),
+        "some long": np.concatenate([np.arange(0, 8000, 16), [8128, 8257, 8300, 17000, 17001, 30000, entries]]),
+    }[lengths]
+    x = sent.asarray(rng.integers(-3, 4, (count, 24)), dtype)
+    senders = rng.integers(-1, count + 1, entries).astype("int32")
+    y = bj.aggregate(x, senders, indptr=ends.astype("int32"), reduce=reduce, implementation="native")
+    values = np.asarray(x, np.float64)
+    want = np.zeros(y.shape)
+    for s, (begin, end) in enumerate(itertools.pairwise(ends)):
+        mine = [n for n in senders[begin:end] if 0 <= n < count]
+        if mine:
+            want[s] = getattr(values[mine], reduce)(0)
+    close(y, want, dtype, scale=4)
 
 
 @pytest.mark.parametrize("kind", ["any", "equal", "hub", "power law", "dropped"])

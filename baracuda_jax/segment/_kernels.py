@@ -74,6 +74,30 @@ def is_few(entries, segments, columns):
     )
 
 
+# Reductions that need no more of a segment's rows than their number: `by_buckets` of ffi/kernels/segment.h.
+BY_BUCKETS = (
+    "segment_sum", "segment_mean_of_sources", "segment_weighted_sum", "segment_sum_of_arg", "segment_sgd_step",
+    "segment_adagrad_step",
+)  # fmt: skip
+
+
+def is_by_buckets(target, entries, segments, rows):
+    """Whether the kernel orders a medium number of rows [*batch, N, D] itself, by their ids: `is_by_buckets` of
+    ffi/patterns/segment_buckets_cuda.h. How many batches there are has no part in it, as in `is_few`."""
+    columns, itemsize = rows.shape[-1], rows.dtype.itemsize
+    return (
+        target in BY_BUCKETS
+        and jnp.issubdtype(rows.dtype, jnp.floating)
+        and itemsize <= 4
+        and all(isinstance(size, int) for size in (entries, segments, columns))
+        and columns % (16 // itemsize) == 0
+        and 2**17 < entries <= 2**20
+        and 2**10 <= segments <= 2**17
+        and segments * columns <= 2**25
+        and not is_few(entries, segments, columns)
+    )
+
+
 def is_ordered_by_blocks(ids, num_segments, rows):
     """Whether the kernels order few rows [*batch, N, D] themselves, by their ids, which each of a batch's blocks does. Where
     there are more batches than multiprocessors, an index costs less."""
@@ -85,6 +109,11 @@ def order_of(ids, num_segments, rows, sorted, index):
     """What the kernels know of the order of rows [*batch, N, D]: an index, or, of few rows, ids instead of `perm`."""
     if index or not is_ordered_by_blocks(ids, num_segments, rows):
         return index_of(ids, num_segments, sorted, index)
+    return by_ids(ids, num_segments)
+
+
+def by_ids(ids, num_segments):
+    """What kernels that order rows themselves know of these."""
     return short_ids(ids, num_segments), jnp.zeros((*ids.shape[:-1], 0), jnp.uint32)
 
 
@@ -101,6 +130,23 @@ def counts_of(ids, num_segments, rows, sorted, index=()):
 
 def index_dtype(rows):
     return jnp.int32 if rows < 2**31 else jnp.uint32
+
+
+def bucket_workspace(entries, segments, rows):
+    """Bytes of what the kernels keep of a batch of so many rows [*batch, N, D] by buckets, as `bucket_grid` of
+    ffi/patterns/segment_buckets_cuda.h makes them; a wave may have three quarters of these. Entries; for each tile where
+    buckets begin; for each chunk three words and, of each segment, a count and a state of float32, which for each 16 bytes
+    of a row may have one value more."""
+    columns, width = rows.shape[-1], 16 // rows.dtype.itemsize
+    tile = 1024
+    while tile * 128 < entries:
+        tile *= 2
+    tiles, buckets = -(-entries // tile), 4 * 132
+    segments_of_bucket = min(max(2, -(-(segments + 1) // (3 * 132))), 256)
+    slots = 2 * entries // min(max(8 * -(-entries // buckets), 512), 3072)
+    words = buckets + tiles * tile + (buckets + 1) * tiles
+    words += slots * (3 + segments_of_bucket * (1 + columns // width * (width + 1)))
+    return 4 * words + 6 * 256
 
 
 def reduce_workspace(entries, segments, rows, values=2):
@@ -136,7 +182,12 @@ def reduce(
     if sources is not None and rows.shape[axis] == 0:  # kernels load a row before they know whether it is one
         one = lambda x: jnp.zeros((*x.shape[:axis], 1, x.shape[-1]), x.dtype)
         rows, more = one(rows), [(one(x) if dims == "...nd" else x, dims) for x, dims in more]
-    order = order_of(ids, num_segments, rows, sorted, index)
+    workspace = reduce_workspace(entries, num_segments, rows, values)
+    if not index and not sorted and is_by_buckets(target, entries, num_segments, rows):
+        order = by_ids(ids, num_segments)
+        workspace = bucket_workspace(entries, num_segments, rows)
+    else:
+        order = order_of(ids, num_segments, rows, sorted, index)
     operands = [(rows, "...nd"), *zip(order, ("...p", "...q"), strict=True)]
     if sources is not None:
         operands.append((_in_order(order[0], sources), "...e"))
@@ -144,7 +195,7 @@ def reduce(
     results = kernel(
         target, f"{', '.join(dims)} -> {', '.join(['...sd'] * len(out))}", *arrays, **attributes,
         out=[result_type(rows, axis, num_segments, dtype) for dtype in out],
-        workspace=reduce_workspace(entries, num_segments, rows, values),
+        workspace=workspace,
     )  # fmt: skip
     return [unflat(y, data, axis) for y in results]
 

@@ -10,10 +10,7 @@ from .._core.body import Body
 from .._core.types import Implementation
 from ._arguments import arguments, backward_arguments, bits_of, document
 from ._family import FAMILY, cases, declare_with_index
-from ._kernels import (
-    each_row,
-    reduce,
-)
+from ._kernels import each_row, flat, gathered, is_by_buckets, reduce
 from ._partition import sum_by_rows
 from ._references import reduce_by, take
 
@@ -59,13 +56,21 @@ def _sum_native(data, ids, *, save, **params):
     return reduce("segment_sum", data, ids, [data.dtype], **params)
 
 
+def _sum_backward_native(ids, dy, *, sorted, index, **params):
+    """What a sum without an index has, reads rows wherever they are."""
+    rows = flat(dy, params["axis"])
+    if not index and not sorted and is_by_buckets("segment_sum", ids.shape[-1], params["num_segments"], rows):
+        return (gathered(dy, ids, axis=params["axis"]),)
+    return (each_row(dy, ids, sorted=sorted, index=index, **params),)
+
+
 def _sum_reference(data, ids, **params):
     return (reduce_by(lambda x, i: jax.ops.segment_sum(x, i, params["num_segments"]), 0, data, ids, **params),)
 
 
 _sum = declare_with_index(
     "segment_sum",
-    **FAMILY,
+    **{**FAMILY, "sometimes": (*FAMILY["sometimes"], "take_rows")},
     public=segment_sum,
     dtypes=checks.NUMBERS,
     cases=cases(),
@@ -75,7 +80,7 @@ _sum = declare_with_index(
     forward=Body(_sum_reference, _sum_native),
     backward=Body(
         reference=lambda ids, dy, **params: (take(dy, ids, **params),),
-        native=lambda ids, dy, **params: (each_row(dy, ids, **params),),
+        native=_sum_backward_native,
     ),
     kernels={"forward": ("segment_sum",), "backward": ("segment_sum_backward",)},
 )

@@ -57,6 +57,7 @@ template <class T, class Out = T>
 struct SegmentSum {
   using Element = T;
   using Sum = Accumulator<T>;
+  static constexpr bool by_buckets = true;  // see ffi/patterns/segment_by_buckets_cuda.h
   template <int V>
   struct State {
     Sum sum[V];
@@ -152,6 +153,7 @@ struct SegmentMean : SegmentSum<T> {
   using Sum = Accumulator<T>;
   template <int V>
   using State = typename SegmentSum<T>::template State<V>;
+  static constexpr bool by_buckets = false;
   const int32_t* counts;
 
   template <int V>

@@ -11,6 +11,7 @@ template <class T>
 struct SegmentStep {
   using Element = T;
   using Sum = Accumulator<T>;
+  static constexpr bool by_buckets = true;
   template <int V>
   using State = typename SegmentSum<T>::template State<V>;
   const T* table;

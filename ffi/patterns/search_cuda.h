@@ -50,9 +50,9 @@ __global__ void __launch_bounds__(search_threads, 2)
 
 inline constexpr int each_threads = 256;
 
-// Each value by itself. A warp has neighbors, `ahead` times 32: of many, it asks first where its first and last one are,
-// each by half of its lanes, which ask at 16 positions at a time. Where the others are between these, as where values
-// are in order, they are searched there.
+// Each value by itself. A warp has neighbors, `ahead` times 32: of many, it asks first where its first and last one
+// are, each by half of its lanes, which ask at 16 positions at a time. Where the others are between these, as where
+// values are in order, they are searched there.
 template <class T, int ahead>
 __global__ void __launch_bounds__(each_threads)
     search_each(const T* sequence, const T* values, int32_t* index, bool right, SearchShape shape, int64_t groups) {
@@ -108,8 +108,7 @@ void search_each_by(const Executor& executor, const T* sequence, const T* values
                     const SearchShape& shape) {
   int64_t groups = ceil_div(shape.values, 32 * ahead);
   unsigned grid = unsigned(std::min<int64_t>(ceil_div(shape.rows * groups, each_threads / 32), 132 * 64));
-  search_each<T, ahead>
-      <<<grid, each_threads, 0, executor.stream>>>(sequence, values, index, right, shape, groups);
+  search_each<T, ahead><<<grid, each_threads, 0, executor.stream>>>(sequence, values, index, right, shape, groups);
 }
 
 }  // namespace internal
@@ -130,7 +129,7 @@ Status search_rows(Executor executor, const T* sequence, const T* values, int32_
     constexpr int ahead = 8;
     constexpr int64_t running = int64_t(132) * 2048;  // threads
     // Fewer values would leave threads without any.
-    if (shape.values >= 32 * ahead && total >= ahead * running / 4)
+    if (shape.values >= 32 * ahead && total >= ahead * running / 3)
       search_each_by<ahead>(executor, sequence, values, index, right, shape);
     else
       search_each_by<1>(executor, sequence, values, index, right, shape);

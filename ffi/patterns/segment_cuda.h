@@ -5,6 +5,7 @@
 // for those that span many. Reductions of few rows, and broadcasts, take one kernel.
 #pragma once
 
+#include "segment_by_buckets_cuda.h"
 #include "segment_few_cuda.h"
 #include "segment_index_cuda.h"
 #include "segment_join_cuda.h"
@@ -13,20 +14,6 @@
 
 namespace baracuda {
 namespace internal {
-
-// Four blocks on a multiprocessor have enough loads in flight to use all of the memory's bandwidth. Fewer are faster
-// where their registers would not hold a state and the rows on their way, with what these bring along, or what the
-// reducer does at the end of a segment: then it says how many at most.
-template <int V, int step, class Reducer>
-constexpr int blocks_at_once() {
-  using More = typename SegmentStream<V, Reducer, step>::More;
-  constexpr size_t more = std::is_same_v<More, NoMore> ? 0 : sizeof(More);
-  constexpr size_t bytes =
-      sizeof(typename Reducer::template State<V>) + step * (sizeof(Vector<typename Reducer::Element, V>) + more);
-  int blocks = bytes > 148 ? 2 : bytes > 80 || more > 0 ? 3 : 4;
-  if constexpr (requires { Reducer::most_blocks; }) return std::min(blocks, Reducer::most_blocks);
-  return blocks;
-}
 
 template <int V, class Stream, class Reducer>
 __global__ void __launch_bounds__(segment_block, (blocks_at_once<V, Stream::rows_at_once, Reducer>()))
@@ -44,12 +31,7 @@ __global__ void __launch_bounds__(segment_block, (blocks_at_once<V, Stream::rows
   reduce_tiles<V, Stream>(reducer, index, x, grid, shared, heads, tails);
 }
 
-// Where entries name rows, and segments are long: of types whose rows come fast enough that instructions count, and
-// that bring along little which would take registers.
-template <int V, class Reducer>
-inline constexpr bool has_steps = V > 1 && is_float<typename Reducer::Element> &&
-                                  sizeof(typename Reducer::Element) <= 4 &&
-                                  sizeof(typename SegmentStream<V, Reducer, 1>::More) <= 4;
+// Where entries name rows, and segments are long.
 inline bool is_by_steps(const SegmentIndex& index) {
   constexpr int64_t long_segment = 8;
   return index.sources && index.shape.entries >= long_segment * index.shape.segments;
@@ -160,6 +142,9 @@ Status reduce_segments(const Executor& executor, const Reducer& reducer, const S
   if (shape.batches * shape.segments * shape.columns == 0) return {};
   constexpr int V = segment_columns<typename Reducer::Element>;
   bool is_few = index.ids || internal::is_few(shape);
+  if constexpr (internal::has_buckets<V, Reducer>())
+    if (index.ids && shape.columns % V == 0 && internal::is_by_buckets(shape) && !internal::is_few(shape))
+      return internal::reduce_by_buckets<V, 4>(executor, reducer, index, x);
   if (shape.columns % V == 0)
     return is_few ? internal::reduce_few<V>(executor, reducer, index, x)
                   : internal::reduce_segments_by<V>(executor, reducer, index, x);

@@ -2,6 +2,8 @@
 // of one segment at a time, and so few instructions a row, which is what counts where rows come from the cache.
 #pragma once
 
+#include <algorithm>
+
 #include "segment_stream_cuda.h"
 
 namespace baracuda {
@@ -53,6 +55,26 @@ struct SegmentSteps : SegmentStream<V, Reducer, step> {
     }
   }
 };
+
+// Four blocks on a multiprocessor have enough loads in flight to use all of the memory's bandwidth. Fewer are faster
+// where their registers would not hold a state and the rows on their way, with what these bring along, or what the
+// reducer does at the end of a segment: then it says how many at most.
+template <int V, int step, class Reducer>
+constexpr int blocks_at_once() {
+  using More = typename SegmentStream<V, Reducer, step>::More;
+  constexpr size_t more = std::is_same_v<More, NoMore> ? 0 : sizeof(More);
+  constexpr size_t bytes =
+      sizeof(typename Reducer::template State<V>) + step * (sizeof(Vector<typename Reducer::Element, V>) + more);
+  int blocks = bytes > 148 ? 2 : bytes > 80 || more > 0 ? 3 : 4;
+  if constexpr (requires { Reducer::most_blocks; }) return std::min(blocks, Reducer::most_blocks);
+  return blocks;
+}
+
+// Of types whose rows come fast enough that instructions count, and that bring along little which would take registers.
+template <int V, class Reducer>
+inline constexpr bool has_steps = V > 1 && is_float<typename Reducer::Element> &&
+                                  sizeof(typename Reducer::Element) <= 4 &&
+                                  sizeof(typename SegmentStream<V, Reducer, 1>::More) <= 4;
 
 }  // namespace internal
 }  // namespace baracuda
