@@ -22,7 +22,8 @@ struct SampleEntries {
   Divisor<Index> points;
 
   BARACUDA_HD SampleEntries of(int64_t batch, const SampleAdjointShape& shape) const {
-    return {perm + batch * shape.entries, offsets + batch * (shape.elements + 1), weights + batch * shape.entries, points};
+    return {perm + batch * shape.entries, offsets + batch * (shape.elements + 1), weights + batch * shape.entries,
+            points};
   }
   struct Entry {
     Index point;
