@@ -42,7 +42,11 @@ def adjoint(dy, weights, receivers, elements):
     has the sum of what the entries [*batch, m points] that read it have, times their weights; negative ones read none."""
     perm, offsets = index_of(receivers, elements, False)
     out = jax.ShapeDtypeStruct((*dy.shape[:-1], elements), dy.dtype)
-    (dx,) = kernel("sample_adjoint", "...cp, ...e, ...q, ...e -> ...cn", dy, perm, offsets, weights, out=[out])
+    # Points and weights of entries in the order of elements: 8 or 16 bytes.
+    workspace = receivers.shape[-1] * 2 * weights.dtype.itemsize + 256
+    (dx,) = kernel(
+        "sample_adjoint", "...cp, ...e, ...q, ...e -> ...cn", dy, perm, offsets, weights, out=[out], workspace=workspace
+    )
     return dx
 
 

@@ -14,7 +14,13 @@ struct SampleAdjointShape {
   int64_t batches, channels, points, elements, entries;
 };
 
-// The entries of a batch by element: those of element i are perm[offsets[i]], ..., perm[offsets[i + 1] - 1].
+template <class Sum>
+struct alignas(2 * sizeof(Sum)) SampleEntry {
+  uint32_t point;
+  Sum weight;
+};
+
+// The entries of a batch by element: those of element i are at(offsets[i]), ..., at(offsets[i + 1] - 1).
 template <class Sum, class Index>
 struct SampleEntries {
   const uint32_t *perm, *offsets;
@@ -25,13 +31,9 @@ struct SampleEntries {
     return {perm + batch * shape.entries, offsets + batch * (shape.elements + 1), weights + batch * shape.entries,
             points};
   }
-  struct Entry {
-    Index point;
-    Sum weight;
-  };
-  BARACUDA_HD Entry at(uint32_t k) const {
+  BARACUDA_HD SampleEntry<Sum> at(uint32_t k) const {
     uint32_t entry = perm[k];
-    return {Index(entry) - points.quotient(Index(entry)) * points.value, weights[entry]};
+    return {entry - uint32_t(points.quotient(Index(entry)) * points.value), weights[entry]};
   }
 };
 

@@ -1,5 +1,6 @@
 // The sample pattern on a CUDA grid: a thread has a position, whose elements and weights it finds once, and goes
-// through a chunk of the channels, a few at once: as many reads are on their way.
+// through a chunk of the channels, a few at once: as many reads are on their way. Where there are many positions, a
+// large block goes through those of an image, in a few channels, whose planes stay in the first-level cache.
 //
 // The cotangent of positions: a thread has one position and every so many channels; the threads of a position are added
 // up in order.
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 
+#include "plane_spans_cuda.h"
 #include "sample.h"
 
 namespace baracuda {
@@ -16,8 +18,7 @@ inline constexpr int sample_block = 256, sample_tangents_block = 512, sample_gro
 
 // Channels whose elements are read before any is summed.
 template <int taps>
-inline constexpr int sample_together = taps <= 2   ? 8
-                                       : taps <= 4 ? 4
+inline constexpr int sample_together = taps <= 4   ? 4
                                        : taps <= 8 ? 2
                                                    : 1;
 
@@ -28,8 +29,13 @@ constexpr int sample_blocks_at_once(int numbers) {
   return sizeof(Sum) == 8 ? 2 : needed <= 48 ? 4 : needed <= 128 ? 3 : 2;
 }
 
+// Whether a thread of a large block has room for what it knows of a position.
+template <class Functor, class Sum>
+inline constexpr bool has_large_blocks = (2 + Functor::has_fill) * Functor::taps * sizeof(Sum) <= 48;
+
 struct SampleGrid {
   int64_t tiles, chunk;  // of positions and of channels
+  int64_t each = 1;      // tiles of a block
 
   // A block has so many positions.
   SampleGrid(const SampleShape& shape, int positions, int together = 1) : tiles(ceil_div(shape.points, positions)) {
@@ -37,41 +43,52 @@ struct SampleGrid {
     chunk = std::clamp<int64_t>(shape.channels * shape.batches * tiles / sample_blocks, 1, 16);
     chunk = ceil_div(std::max(chunk, ceil_div(shape.channels, 65535)), together) * together;
   }
+  SampleGrid(const SampleShape& shape, const PlaneSpans& spans)
+      : tiles(spans.spans), chunk(std::max(spans.chunk, ceil_div(shape.channels, 65535))), each(spans.each) {}
   dim3 blocks(const SampleShape& shape) const {
     return {unsigned(shape.batches * tiles), unsigned(ceil_div(shape.channels, chunk)), 1};
   }
 };
 
 // C channels at once.
-template <int C, class Functor, class Sum, class T>
-__global__ void __launch_bounds__(sample_block, sample_blocks_at_once<Functor, Sum>(2))
+template <int block, int C, class Functor, class Sum, class T>
+__global__ void __launch_bounds__(block, block > sample_block ? 1 : sample_blocks_at_once<Functor, Sum>(2))
     sample_points_of(Functor functor, SampleShape shape, SampleGrid grid, const T* __restrict__ x,
                      const Sum* __restrict__ positions, T* __restrict__ y) {
   constexpr int taps = Functor::taps;
   const Sum fill = functor.fill();
   unsigned batch = blockIdx.x / unsigned(grid.tiles), tile = blockIdx.x - batch * unsigned(grid.tiles);
-  int64_t point = int64_t(tile) * sample_block + threadIdx.x;
-  if (point >= shape.points) return;
-  typename Functor::Result found = functor.at(functor.read(positions, batch, point, shape.points).of);
-  int64_t channel = blockIdx.y * grid.chunk, end = min(channel + grid.chunk, shape.channels);
-  const T* from = x + (batch * shape.channels + channel) * shape.elements;
-  T* to = y + (batch * shape.channels + channel) * shape.points + point;
-  for (; channel < end; channel += C) {
-    Sum value[C][taps];
+  int64_t point = tile * grid.each * block + threadIdx.x, last = min((tile + 1) * grid.each * block, shape.points);
+  int64_t first_channel = blockIdx.y * grid.chunk, end = min(first_channel + grid.chunk, shape.channels);
+  x += (batch * shape.channels + first_channel) * shape.elements;
+  y += (batch * shape.channels + first_channel) * shape.points;
+  if (point >= last) return;
+  typename Functor::Position next = functor.read(positions, batch, point, shape.points);
+  for (; point < last; point += block) {
+    typename Functor::Result found = functor.at(next.of);
+    next = functor.read(positions, batch, min(point + block, last - 1), shape.points);
+    int64_t channel = first_channel;
+    const T* from = x;
+    T* to = y + point;
+    auto read = [&](auto together) {
+      constexpr int count = together.value;
+      Sum value[count][taps];
 #pragma unroll
-    for (int c = 0; c < C; ++c) {
+      for (int c = 0; c < count; ++c, from += shape.elements)
 #pragma unroll
-      for (int t = 0; t < taps; ++t) value[c][t] = sampled<Sum>(from, found.index[t], fill);
-      from += channel + c + 1 < end ? shape.elements : 0;  // the last one again where there are fewer than C
-    }
+        for (int t = 0; t < taps; ++t) value[c][t] = sampled<Sum>(from, found.index[t], fill);
 #pragma unroll
-    for (int c = 0; c < C; ++c) {
-      Sum sum = value[c][0] * found.weight[0];
+      for (int c = 0; c < count; ++c, to += shape.points) {
+        Sum sum = value[c][0] * found.weight[0];
 #pragma unroll
-      for (int t = 1; t < taps; ++t) sum += value[c][t] * found.weight[t];
-      if (channel + c < end) *to = T(sum);
-      to += shape.points;
-    }
+        for (int t = 1; t < taps; ++t) sum += value[c][t] * found.weight[t];
+        *to = T(sum);
+      }
+      channel += count;
+    };
+    while (channel + C <= end) read(std::integral_constant<int, C>());
+    if constexpr (C > 1)
+      while (channel < end) read(std::integral_constant<int, 1>());
   }
 }
 
@@ -162,8 +179,18 @@ template <class Functor, class Sum, class T>
 Status sample(const Executor& executor, const Functor& functor, const SampleShape& shape, const T* x,
               const Sum* positions, T* y) {
   constexpr int C = internal::sample_together<Functor::taps>;
+  if constexpr (internal::has_large_blocks<Functor, Sum>) {
+    int64_t tiles = ceil_div(shape.points, internal::plane_block);
+    if (internal::PlaneSpans::are_enough(shape.batches, shape.channels, tiles, C)) {
+      internal::PlaneSpans spans(shape.batches, shape.channels, tiles, shape.elements * int64_t(sizeof(T)), C);
+      internal::SampleGrid grid(shape, spans);
+      internal::sample_points_of<internal::plane_block, C>
+          <<<grid.blocks(shape), internal::plane_block, 0, executor.stream>>>(functor, shape, grid, x, positions, y);
+      return launched();
+    }
+  }
   internal::SampleGrid grid(shape, internal::sample_block, C);
-  internal::sample_points_of<C>
+  internal::sample_points_of<internal::sample_block, C>
       <<<grid.blocks(shape), internal::sample_block, 0, executor.stream>>>(functor, shape, grid, x, positions, y);
   return launched();
 }

@@ -10,7 +10,7 @@ namespace baracuda {
 namespace {
 
 ffi::Error adjoint(Device device, ffi::AnyBuffer dy, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
-                   ffi::AnyBuffer weights, ffi::Result<ffi::AnyBuffer> dx) {
+                   ffi::AnyBuffer weights, ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> dx) {
   constexpr const char* op = "sample_adjoint";
   Checks checks(op);
   auto from = dy.dimensions(), order = perm.dimensions(), begins = offsets.dimensions(), to = dx->dimensions();
@@ -39,7 +39,9 @@ ffi::Error adjoint(Device device, ffi::AnyBuffer dy, ffi::AnyBuffer perm, ffi::A
                "offsets must have the batches of dy, ", describe(from), ", and a column more than there are elements, ",
                shape.elements, ", got ", describe(begins))
       .require(shape.points == 0 ? shape.entries == 0 : shape.entries % shape.points == 0,
-               "perm must have whole runs of ", shape.points, " points, got ", shape.entries, " entries");
+               "perm must have whole runs of ", shape.points, " points, got ", shape.entries, " entries")
+      .require(shape.entries < (int64_t(1) << 32) - (1 << 16), "at most 2^32 - 2^16 entries are supported, got ",
+               shape.entries);
   if (checks.failed()) return checks.error();
   if (shape.batches * shape.channels * shape.elements == 0) return ffi::Error::Success();
   return for_float(op, "dy", dy.element_type(), [&](auto type) {
@@ -49,13 +51,13 @@ ffi::Error adjoint(Device device, ffi::AnyBuffer dy, ffi::AnyBuffer perm, ffi::A
       using Index = decltype(index);
       SampleEntries<Sum, Index> entries{in<uint32_t>(perm), in<uint32_t>(offsets), in<Sum>(weights),
                                         Divisor<Index>(std::max<int64_t>(shape.points, 1))};
-      return to_error(op, sample_adjoint(device.executor(), shape, entries, in<T>(dy), out<T>(dx)));
+      return to_error(op, sample_adjoint(device.executor(*workspace), shape, entries, in<T>(dy), out<T>(dx)));
     };
     return shape.entries < int64_t(1) << 31 ? run(int32_t()) : run(int64_t());
   });
 }
 
-BARACUDA_TARGET(sample_adjoint, adjoint, operands<4>().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(sample_adjoint, adjoint, operands<4>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
 
 }  // namespace
 }  // namespace baracuda
