@@ -19,11 +19,11 @@ namespace internal {
 inline constexpr int adjoint_block = 256;
 inline constexpr uint32_t most_of_lane = 64, most_of_warp = 8192;  // entries of a list
 
-// Channels whose sums a thread has.
+// Channels whose sums a thread has, many or a few.
 template <class T>
-inline constexpr int adjoint_together = sizeof(T) == 2   ? 8
-                                        : sizeof(T) == 4 ? 4
-                                                         : 2;
+inline constexpr int adjoint_many = sizeof(T) == 8 ? 4 : 8;
+template <class T>
+inline constexpr int adjoint_few = adjoint_many<T> / 2;
 
 // Entries in the order of lists.
 template <class Sum>
@@ -172,11 +172,14 @@ template <class Sum, class Index, class T>
 Status sample_adjoint(Executor executor, const SampleAdjointShape& shape, const SampleEntries<Sum, Index>& entries,
                       const T* dy, T* dx) {
   using namespace internal;
-  constexpr int C = adjoint_together<T>;
-  constexpr int64_t most_read_again = 2;  // of chunks of channels that read entries as they are
-  int64_t tiles = ceil_div(shape.elements, plane_block);
-  if (ceil_div(shape.channels, C) > most_read_again &&
-      PlaneSpans::are_enough(shape.batches, shape.channels, tiles, C)) {
+  constexpr int many = adjoint_many<T>, few = adjoint_few<T>;
+  // Of `many` planes up to so many bytes what neighbors read is in the cache, of `few` twice these; larger planes take
+  // as long tile by tile.
+  constexpr int64_t most_of_many = 64 * 1024, most_of_few = 128 * 1024;
+  int64_t bytes = shape.points * int64_t(sizeof(T)), tiles = ceil_div(shape.elements, plane_block);
+  int together = bytes <= most_of_many && shape.channels >= many ? many : few;
+  if (bytes <= most_of_few && shape.channels > together &&
+      PlaneSpans::are_enough(shape.batches, shape.channels, tiles, together)) {
     auto* listed = executor.scratch<SampleEntry<Sum>>(shape.batches * shape.entries);
     if (!listed) return small_workspace;
     if (int64_t blocks = ceil_div(shape.entries, adjoint_block); blocks > 0) {
@@ -185,13 +188,19 @@ Status sample_adjoint(Executor executor, const SampleAdjointShape& shape, const 
                                                                                             unsigned(blocks), listed);
       if (Status status = launched(); !status.ok()) return status;
     }
-    PlaneSpans spans(shape.batches, shape.channels, tiles, shape.points * int64_t(sizeof(T)), C, C);
-    return launch_adjoints<plane_block, C, Sum>(executor, shape, ListedEntries<Sum>{listed, entries.offsets},
-                                                spans.spans, spans.each, dy, dx);
+    PlaneSpans spans(shape.batches, shape.channels, tiles, bytes, together, together);
+    ListedEntries<Sum> ordered{listed, entries.offsets};
+    if (together == many)
+      return launch_adjoints<plane_block, many, Sum>(executor, shape, ordered, spans.spans, spans.each, dy, dx);
+    return launch_adjoints<plane_block, few, Sum>(executor, shape, ordered, spans.spans, spans.each, dy, dx);
   }
+  constexpr int64_t enough_blocks = 1056;
   tiles = ceil_div(shape.elements, adjoint_block);
-  if (shape.channels < C) return launch_adjoints<adjoint_block, 1, Sum>(executor, shape, entries, tiles, 1, dy, dx);
-  return launch_adjoints<adjoint_block, C, Sum>(executor, shape, entries, tiles, 1, dy, dx);
+  if (shape.channels >= many && shape.batches * (shape.channels / many) * tiles >= enough_blocks)
+    return launch_adjoints<adjoint_block, many, Sum>(executor, shape, entries, tiles, 1, dy, dx);
+  if (shape.channels >= few)
+    return launch_adjoints<adjoint_block, few, Sum>(executor, shape, entries, tiles, 1, dy, dx);
+  return launch_adjoints<adjoint_block, 1, Sum>(executor, shape, entries, tiles, 1, dy, dx);
 }
 
 }  // namespace baracuda

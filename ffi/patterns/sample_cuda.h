@@ -29,9 +29,11 @@ constexpr int sample_blocks_at_once(int numbers) {
   return sizeof(Sum) == 8 ? 2 : needed <= 48 ? 4 : needed <= 128 ? 3 : 2;
 }
 
-// Whether a thread of a large block has room for what it knows of a position.
+// Whether a thread of a large block has room for what it knows of a position, which has enough elements to read.
 template <class Functor, class Sum>
-inline constexpr bool has_large_blocks = (2 + Functor::has_fill) * Functor::taps * sizeof(Sum) <= 48;
+inline constexpr bool has_large_blocks =
+    Functor::taps >= 4 && (2 + Functor::has_fill) * Functor::taps * sizeof(Sum) <= 48;
+inline constexpr int64_t most_of_planes = 224 * 1024;  // in the first-level cache
 
 struct SampleGrid {
   int64_t tiles, chunk;  // of positions and of channels
@@ -43,31 +45,25 @@ struct SampleGrid {
     chunk = std::clamp<int64_t>(shape.channels * shape.batches * tiles / sample_blocks, 1, 16);
     chunk = ceil_div(std::max(chunk, ceil_div(shape.channels, 65535)), together) * together;
   }
-  SampleGrid(const SampleShape& shape, const PlaneSpans& spans)
-      : tiles(spans.spans), chunk(std::max(spans.chunk, ceil_div(shape.channels, 65535))), each(spans.each) {}
   dim3 blocks(const SampleShape& shape) const {
     return {unsigned(shape.batches * tiles), unsigned(ceil_div(shape.channels, chunk)), 1};
   }
 };
 
-// C channels at once.
+// What a thread does with positions point, point + block, ... up to the last one: in channels from x and y on, C at
+// once.
 template <int block, int C, class Functor, class Sum, class T>
-__global__ void __launch_bounds__(block, block > sample_block ? 1 : sample_blocks_at_once<Functor, Sum>(2))
-    sample_points_of(Functor functor, SampleShape shape, SampleGrid grid, const T* __restrict__ x,
-                     const Sum* __restrict__ positions, T* __restrict__ y) {
+__device__ void sample_positions(const Functor& functor, const SampleShape& shape, const Sum* __restrict__ positions,
+                                 int64_t batch, int64_t point, int64_t last, const T* __restrict__ x, T* __restrict__ y,
+                                 int channels) {
   constexpr int taps = Functor::taps;
   const Sum fill = functor.fill();
-  unsigned batch = blockIdx.x / unsigned(grid.tiles), tile = blockIdx.x - batch * unsigned(grid.tiles);
-  int64_t point = tile * grid.each * block + threadIdx.x, last = min((tile + 1) * grid.each * block, shape.points);
-  int64_t first_channel = blockIdx.y * grid.chunk, end = min(first_channel + grid.chunk, shape.channels);
-  x += (batch * shape.channels + first_channel) * shape.elements;
-  y += (batch * shape.channels + first_channel) * shape.points;
   if (point >= last) return;
   typename Functor::Position next = functor.read(positions, batch, point, shape.points);
   for (; point < last; point += block) {
     typename Functor::Result found = functor.at(next.of);
     next = functor.read(positions, batch, min(point + block, last - 1), shape.points);
-    int64_t channel = first_channel;
+    int left = channels;
     const T* from = x;
     T* to = y + point;
     auto read = [&](auto together) {
@@ -84,12 +80,37 @@ __global__ void __launch_bounds__(block, block > sample_block ? 1 : sample_block
         for (int t = 1; t < taps; ++t) sum += value[c][t] * found.weight[t];
         *to = T(sum);
       }
-      channel += count;
     };
-    while (channel + C <= end) read(std::integral_constant<int, C>());
+    for (; left >= C; left -= C) read(std::integral_constant<int, C>());
     if constexpr (C > 1)
-      while (channel < end) read(std::integral_constant<int, 1>());
+      for (; left > 0; --left) read(std::integral_constant<int, 1>());
   }
+}
+
+template <int C, class Functor, class Sum, class T>
+__global__ void __launch_bounds__(sample_block, sample_blocks_at_once<Functor, Sum>(2))
+    sample_points_of(Functor functor, SampleShape shape, SampleGrid grid, const T* __restrict__ x,
+                     const Sum* __restrict__ positions, T* __restrict__ y) {
+  unsigned batch = blockIdx.x / unsigned(grid.tiles), tile = blockIdx.x - batch * unsigned(grid.tiles);
+  int64_t channel = blockIdx.y * grid.chunk, plane = batch * shape.channels + channel;
+  int64_t point = int64_t(tile) * sample_block + threadIdx.x;
+  sample_positions<sample_block, C>(functor, shape, positions, batch, point, min(point + 1, shape.points),
+                                    x + plane * shape.elements, y + plane * shape.points,
+                                    int(min(grid.chunk, shape.channels - channel)));
+}
+
+// C channels of `chunks`, at once or less: planes that are neighbors are read at the same time.
+template <int C, class Functor, class Sum, class T>
+__global__ void __launch_bounds__(plane_block)
+    sample_planes_of(Functor functor, SampleShape shape, unsigned chunks, PlaneSpans spans, const T* __restrict__ x,
+                     const Sum* __restrict__ positions, T* __restrict__ y) {
+  unsigned planes = blockIdx.x / unsigned(spans.spans), span = blockIdx.x - planes * unsigned(spans.spans);
+  unsigned batch = planes / chunks;
+  int64_t channel = int64_t(planes - batch * chunks) * spans.chunk, plane = batch * shape.channels + channel;
+  int64_t first = span * spans.each * plane_block;
+  sample_positions<plane_block, C>(functor, shape, positions, batch, first + threadIdx.x,
+                                   min(first + spans.each * plane_block, shape.points), x + plane * shape.elements,
+                                   y + plane * shape.points, int(min(spans.chunk, shape.channels - channel)));
 }
 
 template <class Functor, class Sum, class T>
@@ -121,8 +142,8 @@ __global__ void __launch_bounds__(sample_tangents_block)
 }
 
 // Blocks of [groups, points]: group g has channels g, g + groups, ...
-template <class Functor, class Sum, class T>
-__global__ void __launch_bounds__(sample_groups_block, sample_blocks_at_once<Functor, Sum>(4))
+template <int C, class Functor, class Sum, class T>
+__global__ void __launch_bounds__(sample_groups_block, sample_blocks_at_once<Functor, Sum>(C == 1 ? 3 : 4))
     sample_cotangents_of(Functor functor, SampleShape shape, int64_t tiles, int groups, const T* __restrict__ x,
                          const Sum* __restrict__ positions, const T* __restrict__ dy, Sum* __restrict__ moved) {
   constexpr int taps = Functor::taps;
@@ -139,21 +160,20 @@ __global__ void __launch_bounds__(sample_groups_block, sample_blocks_at_once<Fun
     const T* from = x + (batch * shape.channels + group) * shape.elements;
     const T* from_y = dy + (batch * shape.channels + group) * shape.points + point;
     auto add = [&](auto together) {
-      constexpr int C = together.value;
-      Sum value[C][taps], of_result[C];
+      constexpr int count = together.value;
+      Sum value[count][taps], of_result[count];
 #pragma unroll
-      for (int c = 0; c < C; ++c, from += step, from_y += step_of_y) {
+      for (int c = 0; c < count; ++c, from += step, from_y += step_of_y) {
         of_result[c] = Sum(*from_y);
 #pragma unroll
         for (int t = 0; t < taps; ++t) value[c][t] = sampled<Sum>(from, found.index[t], fill);
       }
 #pragma unroll
-      for (int c = 0; c < C; ++c)
+      for (int c = 0; c < count; ++c)
 #pragma unroll
         for (int t = 0; t < taps; ++t) weight[t] += of_result[c] * value[c][t];
-      channel += C * groups;
+      channel += count * groups;
     };
-    constexpr int C = sample_together<taps>;
     while (channel + (C - 1) * groups < shape.channels) add(std::integral_constant<int, C>());
     if constexpr (C > 1)
       while (channel < shape.channels) add(std::integral_constant<int, 1>());
@@ -180,17 +200,20 @@ Status sample(const Executor& executor, const Functor& functor, const SampleShap
               const Sum* positions, T* y) {
   constexpr int C = internal::sample_together<Functor::taps>;
   if constexpr (internal::has_large_blocks<Functor, Sum>) {
-    int64_t tiles = ceil_div(shape.points, internal::plane_block);
-    if (internal::PlaneSpans::are_enough(shape.batches, shape.channels, tiles, C)) {
-      internal::PlaneSpans spans(shape.batches, shape.channels, tiles, shape.elements * int64_t(sizeof(T)), C);
-      internal::SampleGrid grid(shape, spans);
-      internal::sample_points_of<internal::plane_block, C>
-          <<<grid.blocks(shape), internal::plane_block, 0, executor.stream>>>(functor, shape, grid, x, positions, y);
+    using internal::PlaneSpans, internal::plane_block;
+    int64_t tiles = ceil_div(shape.points, plane_block), bytes = shape.elements * int64_t(sizeof(T));
+    if (shape.channels >= C && C * bytes <= internal::most_of_planes &&
+        PlaneSpans::are_enough(shape.batches, shape.channels, tiles, C)) {
+      PlaneSpans spans(shape.batches, shape.channels, tiles, bytes, C);
+      int64_t chunks = ceil_div(shape.channels, spans.chunk), blocks = shape.batches * chunks * spans.spans;
+      if (blocks >= int64_t(1) << 31) return {"sample: there are too many positions"};
+      internal::sample_planes_of<C><<<unsigned(blocks), plane_block, 0, executor.stream>>>(
+          functor, shape, unsigned(chunks), spans, x, positions, y);
       return launched();
     }
   }
   internal::SampleGrid grid(shape, internal::sample_block, C);
-  internal::sample_points_of<internal::sample_block, C>
+  internal::sample_points_of<C>
       <<<grid.blocks(shape), internal::sample_block, 0, executor.stream>>>(functor, shape, grid, x, positions, y);
   return launched();
 }
@@ -217,9 +240,16 @@ Status sample_backward(const Executor& executor, const Functor& functor, const S
          shape.batches * shape.points * groups < int64_t(internal::sample_blocks) * internal::sample_groups_block)
     groups *= 2;
   int64_t tiles = ceil_div(shape.points, internal::sample_groups_block / groups);
-  internal::
-      sample_cotangents_of<<<unsigned(shape.batches * tiles), internal::sample_groups_block, 0, executor.stream>>>(
-          functor, shape, tiles, groups, x, positions, dy, moved);
+  auto launch = [&](auto together) {
+    internal::sample_cotangents_of<together.value>
+        <<<unsigned(shape.batches * tiles), internal::sample_groups_block, 0, executor.stream>>>(
+            functor, shape, tiles, groups, x, positions, dy, moved);
+  };
+  constexpr int C = internal::sample_together<Functor::taps>;
+  if (shape.channels < C * groups)
+    launch(std::integral_constant<int, 1>());
+  else
+    launch(std::integral_constant<int, C>());
   return launched();
 }
 
