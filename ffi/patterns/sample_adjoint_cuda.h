@@ -1,8 +1,7 @@
-// The adjoint of the sample pattern on a CUDA grid: a thread has an element and a few channels, whose sums are in
+// The adjoint of the sample pattern on a CUDA grid: a thread has an element and some channels, whose sums are in
 // registers, and reads each entry of the element's list once for these. Planes of dy are read where positions say; dx
-// is written once, in order. Entries that many channels read are first written in the order of lists, with their
-// weights. Large blocks then go through the elements of a few channels, whose planes of dy stay in the first-level
-// cache.
+// is written once, in order. Where planes are small, entries are first written in the order of lists, with their
+// weights, and large blocks go through the elements of a few channels, whose planes stay in the first-level cache.
 //
 // A list that is much longer than its neighbors' is summed by a warp, and a very long one by the block: each lane has
 // every so many entries, and lanes are added in order.
@@ -16,10 +15,12 @@
 namespace baracuda {
 namespace internal {
 
-inline constexpr int adjoint_block = 256;
+inline constexpr int adjoint_block = 256, adjoint_wide_block = 512;
 inline constexpr uint32_t most_of_lane = 64, most_of_warp = 8192;  // entries of a list
 
-// Channels whose sums a thread has, many or a few.
+// Channels whose sums a thread has: many, or a few.
+template <class T>
+inline constexpr int adjoint_most = sizeof(T) == 8 ? 4 : 16;
 template <class T>
 inline constexpr int adjoint_many = sizeof(T) == 8 ? 4 : 8;
 template <class T>
@@ -172,14 +173,15 @@ template <class Sum, class Index, class T>
 Status sample_adjoint(Executor executor, const SampleAdjointShape& shape, const SampleEntries<Sum, Index>& entries,
                       const T* dy, T* dx) {
   using namespace internal;
-  constexpr int many = adjoint_many<T>, few = adjoint_few<T>;
-  // Of `many` planes up to so many bytes what neighbors read is in the cache, of `few` twice these; larger planes take
-  // as long tile by tile.
-  constexpr int64_t most_of_many = 64 * 1024, most_of_few = 128 * 1024;
+  constexpr int most = adjoint_most<T>, many = adjoint_many<T>, few = adjoint_few<T>;
   int64_t bytes = shape.points * int64_t(sizeof(T)), tiles = ceil_div(shape.elements, plane_block);
-  int together = bytes <= most_of_many && shape.channels >= many ? many : few;
-  if (bytes <= most_of_few && shape.channels > together &&
-      PlaneSpans::are_enough(shape.batches, shape.channels, tiles, together)) {
+  // Where `many` planes fit the first-level cache, or a few nearly do and are nearly all, positions may be anywhere. Of
+  // long lists the entries would take its place.
+  constexpr int64_t most_of_many = 224 * 1024 / many, most_of_few = 128 * 1024, most_of_point = 8;
+  bool are_many = bytes <= most_of_many && shape.channels > many,
+       are_few = bytes <= most_of_few && shape.channels > few && shape.channels < most;
+  if ((are_many || are_few) && shape.entries <= most_of_point * shape.points &&
+      PlaneSpans::are_enough(shape.batches, shape.channels, tiles, are_many ? many : few)) {
     auto* listed = executor.scratch<SampleEntry<Sum>>(shape.batches * shape.entries);
     if (!listed) return small_workspace;
     if (int64_t blocks = ceil_div(shape.entries, adjoint_block); blocks > 0) {
@@ -188,15 +190,23 @@ Status sample_adjoint(Executor executor, const SampleAdjointShape& shape, const 
                                                                                             unsigned(blocks), listed);
       if (Status status = launched(); !status.ok()) return status;
     }
+    int together = are_many ? many : few;
     PlaneSpans spans(shape.batches, shape.channels, tiles, bytes, together, together);
     ListedEntries<Sum> ordered{listed, entries.offsets};
-    if (together == many)
+    if (are_many)
       return launch_adjoints<plane_block, many, Sum>(executor, shape, ordered, spans.spans, spans.each, dy, dx);
     return launch_adjoints<plane_block, few, Sum>(executor, shape, ordered, spans.spans, spans.each, dy, dx);
   }
-  constexpr int64_t enough_blocks = 1056;
+  // Elsewhere neighbors read what is near, and more channels at once read entries less often.
+  auto are_enough = [&](int together, int block, int64_t blocks) {
+    int64_t tiles_of_block = ceil_div(shape.elements, block);
+    return shape.channels >= together && shape.batches * (shape.channels / together) * tiles_of_block >= blocks;
+  };
+  if (are_enough(most, adjoint_wide_block, 528))
+    return launch_adjoints<adjoint_wide_block, most, Sum>(executor, shape, entries,
+                                                          ceil_div(shape.elements, adjoint_wide_block), 1, dy, dx);
   tiles = ceil_div(shape.elements, adjoint_block);
-  if (shape.channels >= many && shape.batches * (shape.channels / many) * tiles >= enough_blocks)
+  if (are_enough(many, adjoint_block, 264))
     return launch_adjoints<adjoint_block, many, Sum>(executor, shape, entries, tiles, 1, dy, dx);
   if (shape.channels >= few)
     return launch_adjoints<adjoint_block, few, Sum>(executor, shape, entries, tiles, 1, dy, dx);
