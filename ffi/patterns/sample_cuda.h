@@ -45,25 +45,31 @@ struct SampleGrid {
     chunk = std::clamp<int64_t>(shape.channels * shape.batches * tiles / sample_blocks, 1, 16);
     chunk = ceil_div(std::max(chunk, ceil_div(shape.channels, 65535)), together) * together;
   }
+  SampleGrid(const SampleShape& shape, const PlaneSpans& spans)
+      : tiles(spans.spans), chunk(std::max(spans.chunk, ceil_div(shape.channels, 65535))), each(spans.each) {}
   dim3 blocks(const SampleShape& shape) const {
     return {unsigned(shape.batches * tiles), unsigned(ceil_div(shape.channels, chunk)), 1};
   }
 };
 
-// What a thread does with positions point, point + block, ... up to the last one: in channels from x and y on, C at
-// once.
+// C channels at once.
 template <int block, int C, class Functor, class Sum, class T>
-__device__ void sample_positions(const Functor& functor, const SampleShape& shape, const Sum* __restrict__ positions,
-                                 int64_t batch, int64_t point, int64_t last, const T* __restrict__ x, T* __restrict__ y,
-                                 int channels) {
+__global__ void __launch_bounds__(block, block > sample_block ? 1 : sample_blocks_at_once<Functor, Sum>(2))
+    sample_points_of(Functor functor, SampleShape shape, SampleGrid grid, const T* __restrict__ x,
+                     const Sum* __restrict__ positions, T* __restrict__ y) {
   constexpr int taps = Functor::taps;
   const Sum fill = functor.fill();
+  unsigned batch = blockIdx.x / unsigned(grid.tiles), tile = blockIdx.x - batch * unsigned(grid.tiles);
+  int64_t point = tile * grid.each * block + threadIdx.x, last = min((tile + 1) * grid.each * block, shape.points);
+  int64_t first_channel = blockIdx.y * grid.chunk, end = min(first_channel + grid.chunk, shape.channels);
+  x += (batch * shape.channels + first_channel) * shape.elements;
+  y += (batch * shape.channels + first_channel) * shape.points;
   if (point >= last) return;
   typename Functor::Position next = functor.read(positions, batch, point, shape.points);
   for (; point < last; point += block) {
     typename Functor::Result found = functor.at(next.of);
     next = functor.read(positions, batch, min(point + block, last - 1), shape.points);
-    int left = channels;
+    int64_t channel = first_channel;
     const T* from = x;
     T* to = y + point;
     auto read = [&](auto together) {
@@ -80,37 +86,12 @@ __device__ void sample_positions(const Functor& functor, const SampleShape& shap
         for (int t = 1; t < taps; ++t) sum += value[c][t] * found.weight[t];
         *to = T(sum);
       }
+      channel += count;
     };
-    for (; left >= C; left -= C) read(std::integral_constant<int, C>());
+    while (channel + C <= end) read(std::integral_constant<int, C>());
     if constexpr (C > 1)
-      for (; left > 0; --left) read(std::integral_constant<int, 1>());
+      while (channel < end) read(std::integral_constant<int, 1>());
   }
-}
-
-template <int C, class Functor, class Sum, class T>
-__global__ void __launch_bounds__(sample_block, sample_blocks_at_once<Functor, Sum>(2))
-    sample_points_of(Functor functor, SampleShape shape, SampleGrid grid, const T* __restrict__ x,
-                     const Sum* __restrict__ positions, T* __restrict__ y) {
-  unsigned batch = blockIdx.x / unsigned(grid.tiles), tile = blockIdx.x - batch * unsigned(grid.tiles);
-  int64_t channel = blockIdx.y * grid.chunk, plane = batch * shape.channels + channel;
-  int64_t point = int64_t(tile) * sample_block + threadIdx.x;
-  sample_positions<sample_block, C>(functor, shape, positions, batch, point, min(point + 1, shape.points),
-                                    x + plane * shape.elements, y + plane * shape.points,
-                                    int(min(grid.chunk, shape.channels - channel)));
-}
-
-// C channels of `chunks`, at once or less: planes that are neighbors are read at the same time.
-template <int C, class Functor, class Sum, class T>
-__global__ void __launch_bounds__(plane_block)
-    sample_planes_of(Functor functor, SampleShape shape, unsigned chunks, PlaneSpans spans, const T* __restrict__ x,
-                     const Sum* __restrict__ positions, T* __restrict__ y) {
-  unsigned planes = blockIdx.x / unsigned(spans.spans), span = blockIdx.x - planes * unsigned(spans.spans);
-  unsigned batch = planes / chunks;
-  int64_t channel = int64_t(planes - batch * chunks) * spans.chunk, plane = batch * shape.channels + channel;
-  int64_t first = span * spans.each * plane_block;
-  sample_positions<plane_block, C>(functor, shape, positions, batch, first + threadIdx.x,
-                                   min(first + spans.each * plane_block, shape.points), x + plane * shape.elements,
-                                   y + plane * shape.points, int(min(spans.chunk, shape.channels - channel)));
 }
 
 template <class Functor, class Sum, class T>
@@ -205,15 +186,14 @@ Status sample(const Executor& executor, const Functor& functor, const SampleShap
     if (shape.channels >= C && C * bytes <= internal::most_of_planes &&
         PlaneSpans::are_enough(shape.batches, shape.channels, tiles, C)) {
       PlaneSpans spans(shape.batches, shape.channels, tiles, bytes, C);
-      int64_t chunks = ceil_div(shape.channels, spans.chunk), blocks = shape.batches * chunks * spans.spans;
-      if (blocks >= int64_t(1) << 31) return {"sample: there are too many positions"};
-      internal::sample_planes_of<C><<<unsigned(blocks), plane_block, 0, executor.stream>>>(
-          functor, shape, unsigned(chunks), spans, x, positions, y);
+      internal::SampleGrid grid(shape, spans);
+      internal::sample_points_of<plane_block, C>
+          <<<grid.blocks(shape), plane_block, 0, executor.stream>>>(functor, shape, grid, x, positions, y);
       return launched();
     }
   }
   internal::SampleGrid grid(shape, internal::sample_block, C);
-  internal::sample_points_of<C>
+  internal::sample_points_of<internal::sample_block, C>
       <<<grid.blocks(shape), internal::sample_block, 0, executor.stream>>>(functor, shape, grid, x, positions, y);
   return launched();
 }
