@@ -221,7 +221,16 @@ def test_workspace_is_that_of_the_cuda_program(op, kind):
     lattices = [name + end for name in ("ctc_loss", "rnnt_loss", "soft_dtw") for end in ("", "_backward")]
     scratch = {
         f"baracuda.{target}"
-        for target in ("segment_index", "sample_adjoint", "nonzero", "run_starts", "paged_decode", "nms", "group_norm", *lattices)
+        for target in (
+            "segment_index",
+            "sample_adjoint",
+            "nonzero",
+            "run_starts",
+            "paged_decode",
+            "nms",
+            "group_norm",
+            *lattices,
+        )
     }
     of_gradients = (
         "causal_conv1d",
