@@ -223,6 +223,7 @@ def test_workspace_is_that_of_the_cuda_program(op, kind):
         f"baracuda.{target}"
         for target in (
             "segment_index",
+            "sample_adjoint",
             "nonzero",
             "run_starts",
             "paged_decode",

@@ -1,8 +1,8 @@
 """Images at the positions of a grid.
 
 Data flow: each position has a few elements of the image, the same in all channels; the result is their weighted sum. The
-gradient of the image is a sum by elements of the rows that positions name, [points, channels], by the kernel of segments;
-that of the grid is a sum over channels. Pattern: sample."""
+gradient of the image is a sum over the positions that read an element, which an index lists once for all channels; that
+of the grid is a sum over channels. Patterns: sample; sample, adjoint."""
 
 import functools
 import itertools
@@ -27,7 +27,7 @@ from .._core.wide import wide
 from ._arguments import images, next_to
 from ._coordinates import PADDINGS, index_of, padded, unnormalized
 from ._cut import by_position
-from ._sample import added, derivatives, entries, weighted
+from ._sample import adjoint, derivatives, entries, weighted
 from ._taps import A, cubic_far, cubic_near
 
 MODES = ("bilinear", "nearest", "bicubic")
@@ -229,16 +229,14 @@ def _backward_native(x, grid, dy, **how):
 
 
 def _image_cotangent(x, grid, dy, **how):
-    """The sum of dy over the positions that have an element, times its weight: rows [points, channels] by element."""
+    """The sum of dy over the positions that have an element, times its weight."""
     rank = grid.shape[-1]
     axis, spatial = grid.ndim - rank - 1, x.shape[-rank:]
     batch, channels = x.shape[:axis], x.shape[axis]
     points, elements = math.prod(grid.shape[axis:-1]), math.prod(spatial)
     index, weight, inside = _elements(grid, spatial, **how)
     receivers, weights = entries(index, weight, inside, batch, wide(grid).dtype)
-    rows = jnp.swapaxes(dy.reshape(*batch, channels, points), -1, -2)
-    dx = added(rows, weights, receivers, elements)
-    return jnp.swapaxes(dx, -1, -2).reshape(x.shape)
+    return adjoint(dy.reshape(*batch, channels, points), weights, receivers, elements).reshape(x.shape)
 
 
 def _case(name, shape, points, **kwargs):
@@ -271,9 +269,8 @@ GRID_SAMPLE = declare(
     kernels={
         "forward": ("sample",),
         "tangent": ("sample_tangent",),
-        "backward": ("sample_backward", "segment_weighted_sum"),
+        "backward": ("sample_backward", "segment_index", "sample_adjoint"),
     },
-    sometimes=("segment_index", "take_along"),
     batched=as_they_are,
     cut=by_position("grid"),
     regime=by_samples,

@@ -30,7 +30,7 @@ from .._core.types import Implementation
 from .._core.wide import wide
 from ._arguments import next_to
 from ._cut import by_position
-from ._sample import added, derivatives, entries, weighted
+from ._sample import adjoint, derivatives, entries, weighted
 from ._splines import MODES, along, coefficients, is_outside
 
 Mode = Literal[
@@ -226,13 +226,12 @@ def _backward_native(x, coordinates, dy, **how):
 
 
 def _array_cotangent(x, at, dy, *, order, mode, fill):
-    """The sum of dy over the positions that have an element, times its weight: rows [points, channels] by element."""
+    """The sum of dy over the positions that have an element, times its weight."""
     axes, batch = at.shape[-2], at.shape[:-2]
     sizes = x.shape[x.ndim - axes :]
     index, weight, inside, is_filled = _elements(at, sizes, order=order, mode=mode)
     receivers, weights = entries(index, weight, [is_in & ~is_filled for is_in in inside], batch, at.dtype)
-    dx = added(jnp.swapaxes(dy, -1, -2), weights, receivers, math.prod(sizes))
-    return jnp.swapaxes(dx, -1, -2).reshape(x.shape)
+    return adjoint(dy, weights, receivers, math.prod(sizes)).reshape(x.shape)
 
 
 def _case(name, shape, axes, points, **kwargs):
@@ -267,9 +266,8 @@ MAP_COORDINATES = declare(
     kernels={
         "forward": ("sample_coordinates",),
         "tangent": ("sample_coordinates_tangent",),
-        "backward": ("sample_coordinates_backward", "segment_weighted_sum"),
+        "backward": ("sample_coordinates_backward", "segment_index", "sample_adjoint"),
     },
-    sometimes=("segment_index", "take_along"),
     also=("interpolate",),
     batched=as_they_are,
     cut=by_position("coordinates", by_axis=True),

@@ -7,7 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from .._core import explicit
+from .._core.kernel import kernel
 from ..graph._kernels import weighted as weighted_rows
+from ..segment._kernels import index_of
 
 
 def weighted(x, index, weight, inside, fill=0):
@@ -33,6 +35,19 @@ def entries(index, weight, inside, batch, dtype):
     receivers = of_entries([jnp.where(is_in, i, -1) for i, is_in in zip(index, inside, strict=True)])
     ones = jnp.ones(shape, dtype)
     return receivers, of_entries([ones if w is None else w for w in weight])
+
+
+def adjoint(dy, weights, receivers, elements):
+    """The cotangent [*batch, channels, elements] of images, from that of the result [*batch, channels, points]: each element
+    has the sum of what the entries [*batch, m points] that read it have, times their weights; negative ones read none."""
+    perm, offsets = index_of(receivers, elements, False)
+    out = jax.ShapeDtypeStruct((*dy.shape[:-1], elements), dy.dtype)
+    # Points and weights of entries in the order of elements: 8 or 16 bytes.
+    workspace = receivers.shape[-1] * 2 * weights.dtype.itemsize + 256
+    (dx,) = kernel(
+        "sample_adjoint", "...cp, ...e, ...q, ...e -> ...cn", dy, perm, offsets, weights, out=[out], workspace=workspace
+    )
+    return dx
 
 
 def derivatives(reference):

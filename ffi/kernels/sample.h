@@ -39,9 +39,9 @@ struct Samples {
   Sum weight[taps];
 };
 
-// An Axis has `n` elements, a type `Number`, as many `taps` around a position, and says which `at` one these are. Where
-// `fills_outside`, a position that one axis says `is_outside` gives the fill value. Positions are [points, axes], the
-// last axis first; or, where they are `by_axis`, [axes, points].
+// An Axis has `n` elements, a type `Number`, as many `taps` around a position, and says which `at` one these are. The
+// fill value is 0 unless it `has_fill`. Where `fills_outside`, a position that one axis says `is_outside` gives the
+// fill value. Positions are [points, axes], the last axis first; or, where they are `by_axis`, [axes, points].
 template <class Axis, int rank>
 struct AxesSample {
   using Sum = typename Axis::Number;
@@ -49,8 +49,12 @@ struct AxesSample {
   using Result = Samples<Sum, K, rank>;
   static constexpr int axes = rank, taps = Result::taps;
   static constexpr bool has_slope = K > 1;  // the nearest element is the same around a position
+  static constexpr bool has_fill = Axis::has_fill;
   Axis axis[rank];
-  Sum fill;
+  Sum fill_value;
+
+  // A constant where it may be, with which it takes no registers.
+  BARACUDA_HD Sum fill() const { return has_fill ? fill_value : Sum(0); }
 
   // The index of what axis a, counted from the last one, has of a point's position in an array of positions.
   static BARACUDA_HD int64_t index_of(int64_t batch, int64_t point, int64_t points, int a) {

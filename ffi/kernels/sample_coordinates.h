@@ -12,7 +12,7 @@ template <class Sum, int K>
 struct CoordinateAxis {
   using Number = Sum;
   static constexpr int taps = K;
-  static constexpr bool fills_outside = true, by_axis = true;
+  static constexpr bool has_fill = true, fills_outside = true, by_axis = true;
   int32_t n;
   CoordinateMode mode;
 

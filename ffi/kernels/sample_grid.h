@@ -12,7 +12,7 @@ template <class Sum, int K>
 struct SampledAxis {
   using Number = Sum;
   static constexpr int taps = K;
-  static constexpr bool fills_outside = false, by_axis = false;
+  static constexpr bool has_fill = false, fills_outside = false, by_axis = false;
   int32_t n;
   SamplePadding padding;
   bool align_corners;

@@ -31,7 +31,7 @@ template <class Functor, class Sum, class T>
 Status sample(const Executor& executor, const Functor& functor, const SampleShape& shape, const T* x,
               const Sum* positions, T* y) {
   constexpr int taps = Functor::taps;
-  const Sum fill = functor.fill;
+  const Sum fill = functor.fill();
   auto of_tile = [&](int64_t batch, int64_t first, int64_t last, int64_t channel, int64_t end) {
     typename Functor::Result found[internal::sample_points];
     for (int64_t p = first; p < last; ++p)
@@ -55,7 +55,7 @@ template <class Functor, class Sum, class T>
 Status sample_tangent(const Executor& executor, const Functor& functor, const SampleShape& shape, const T* x,
                       const Sum* positions, const T* dx, const Sum* moved, T* dy) {
   constexpr int taps = Functor::taps;
-  const Sum fill = functor.fill;
+  const Sum fill = functor.fill();
   auto of_tile = [&](int64_t batch, int64_t first, int64_t last, int64_t channel, int64_t end) {
     typename Functor::Result found[internal::sample_points];
     Sum slope[internal::sample_points][taps];
@@ -91,7 +91,7 @@ Status sample_backward(const Executor& executor, const Functor& functor, const S
     std::fill_n(moved, shape.batches * shape.points * axes, Sum(0));
     return {};
   }
-  const Sum fill = functor.fill;
+  const Sum fill = functor.fill();
   auto of_tile = [&](int64_t batch, int64_t first, int64_t last, int64_t, int64_t) {
     typename Functor::Result found[internal::sample_points];
     Sum weight[internal::sample_points][taps] = {};

@@ -1,6 +1,6 @@
-// The sample pattern on a CUDA grid: a thread has a few positions, whose elements and weights it finds once, and goes
-// through a chunk of the channels. A block's positions are many, so that an image of one channel, which all of them
-// read, stays in the first-level cache.
+// The sample pattern on a CUDA grid: a thread has a position, whose elements and weights it finds once, and goes
+// through a chunk of the channels, a few at once: as many reads are on their way. Where there are many positions, a
+// large block goes through those of an image, in a few channels, whose planes stay in the first-level cache.
 //
 // The cotangent of positions: a thread has one position and every so many channels; the threads of a position are added
 // up in order.
@@ -8,29 +8,36 @@
 
 #include <algorithm>
 
+#include "plane_spans_cuda.h"
 #include "sample.h"
 
 namespace baracuda {
 namespace internal {
 
-inline constexpr int sample_block = 512, sample_groups_block = 256, sample_blocks = 528;
-// Where there are few positions, smaller blocks leave fewer multiprocessors with more of them than others have.
-inline constexpr int sample_small_block = 256;
+inline constexpr int sample_block = 256, sample_tangents_block = 512, sample_groups_block = 256, sample_blocks = 528;
 
-// Positions of a thread, as many as registers hold what is known of them.
-template <int taps>
-inline constexpr int sample_points = taps >= 8  ? 1
-                                     : taps > 2 ? 4
-                                                : 8;
-
-// Channels whose elements are read before any is summed, where a thread has one position.
+// Channels whose elements are read before any is summed.
 template <int taps>
 inline constexpr int sample_together = taps <= 4   ? 4
                                        : taps <= 8 ? 2
                                                    : 1;
 
+// Blocks of 256 threads that have room on a multiprocessor, where a thread has so many numbers of each element.
+template <class Functor, class Sum>
+constexpr int sample_blocks_at_once(int numbers) {
+  int needed = (numbers + Functor::has_fill) * Functor::taps * int(sizeof(Sum));
+  return sizeof(Sum) == 8 ? 2 : needed <= 48 ? 4 : needed <= 128 ? 3 : 2;
+}
+
+// Whether a thread of a large block has room for what it knows of a position, which has enough elements to read.
+template <class Functor, class Sum>
+inline constexpr bool has_large_blocks =
+    Functor::taps >= 4 && (2 + Functor::has_fill) * Functor::taps * sizeof(Sum) <= 48;
+inline constexpr int64_t most_of_planes = 224 * 1024;  // in the first-level cache
+
 struct SampleGrid {
   int64_t tiles, chunk;  // of positions and of channels
+  int64_t each = 1;      // tiles of a block
 
   // A block has so many positions.
   SampleGrid(const SampleShape& shape, int positions, int together = 1) : tiles(ceil_div(shape.points, positions)) {
@@ -38,58 +45,64 @@ struct SampleGrid {
     chunk = std::clamp<int64_t>(shape.channels * shape.batches * tiles / sample_blocks, 1, 16);
     chunk = ceil_div(std::max(chunk, ceil_div(shape.channels, 65535)), together) * together;
   }
+  SampleGrid(const SampleShape& shape, const PlaneSpans& spans)
+      : tiles(spans.spans), chunk(std::max(spans.chunk, ceil_div(shape.channels, 65535))), each(spans.each) {}
   dim3 blocks(const SampleShape& shape) const {
     return {unsigned(shape.batches * tiles), unsigned(ceil_div(shape.channels, chunk)), 1};
   }
 };
 
-// P positions of a thread and C channels at once.
-template <int block, int P, int C, class Functor, class Sum, class T>
-__global__ void __launch_bounds__(block, P * C * Functor::taps * sizeof(Sum) <= 64 ? 1024 / block : 512 / block)
+// C channels at once.
+template <int block, int C, class Functor, class Sum, class T>
+__global__ void __launch_bounds__(block, block > sample_block ? 1 : sample_blocks_at_once<Functor, Sum>(2))
     sample_points_of(Functor functor, SampleShape shape, SampleGrid grid, const T* __restrict__ x,
                      const Sum* __restrict__ positions, T* __restrict__ y) {
   constexpr int taps = Functor::taps;
-  const Sum fill = functor.fill;
-  int64_t batch = blockIdx.x / grid.tiles, tile = blockIdx.x - batch * grid.tiles;
-  int64_t first = tile * block * P + threadIdx.x;
-  typename Functor::Result found[P];
+  const Sum fill = functor.fill();
+  unsigned batch = blockIdx.x / unsigned(grid.tiles), tile = blockIdx.x - batch * unsigned(grid.tiles);
+  int64_t point = tile * grid.each * block + threadIdx.x, last = min((tile + 1) * grid.each * block, shape.points);
+  int64_t first_channel = blockIdx.y * grid.chunk, end = min(first_channel + grid.chunk, shape.channels);
+  x += (batch * shape.channels + first_channel) * shape.elements;
+  y += (batch * shape.channels + first_channel) * shape.points;
+  if (point >= last) return;
+  typename Functor::Position next = functor.read(positions, batch, point, shape.points);
+  for (; point < last; point += block) {
+    typename Functor::Result found = functor.at(next.of);
+    next = functor.read(positions, batch, min(point + block, last - 1), shape.points);
+    int64_t channel = first_channel;
+    const T* from = x;
+    T* to = y + point;
+    auto read = [&](auto together) {
+      constexpr int count = together.value;
+      Sum value[count][taps];
 #pragma unroll
-  for (int p = 0; p < P; ++p) {
-    int64_t point = min(first + p * block, shape.points - 1);
-    found[p] = functor.at(functor.read(positions, batch, point, shape.points).of);
-  }
-  int64_t channel = blockIdx.y * grid.chunk, end = min(channel + grid.chunk, shape.channels);
-  for (; channel < end; channel += C) {
-    Sum sum[C][P];
+      for (int c = 0; c < count; ++c, from += shape.elements)
 #pragma unroll
-    for (int c = 0; c < C; ++c) {
-      const T* from = x + (batch * shape.channels + min(channel + c, end - 1)) * shape.elements;
+        for (int t = 0; t < taps; ++t) value[c][t] = sampled<Sum>(from, found.index[t], fill);
 #pragma unroll
-      for (int p = 0; p < P; ++p) {
-        sum[c][p] = sampled<Sum>(from, found[p].index[0], fill) * found[p].weight[0];
+      for (int c = 0; c < count; ++c, to += shape.points) {
+        Sum sum = value[c][0] * found.weight[0];
 #pragma unroll
-        for (int t = 1; t < taps; ++t) sum[c][p] += sampled<Sum>(from, found[p].index[t], fill) * found[p].weight[t];
+        for (int t = 1; t < taps; ++t) sum += value[c][t] * found.weight[t];
+        *to = T(sum);
       }
-    }
-#pragma unroll
-    for (int c = 0; c < C; ++c) {
-      T* to = y + (batch * shape.channels + channel + c) * shape.points;
-#pragma unroll
-      for (int p = 0; p < P; ++p)
-        if (channel + c < end && first + p * block < shape.points) to[first + p * block] = T(sum[c][p]);
-    }
+      channel += count;
+    };
+    while (channel + C <= end) read(std::integral_constant<int, C>());
+    if constexpr (C > 1)
+      while (channel < end) read(std::integral_constant<int, 1>());
   }
 }
 
 template <class Functor, class Sum, class T>
-__global__ void __launch_bounds__(sample_block)
+__global__ void __launch_bounds__(sample_tangents_block)
     sample_tangents_of(Functor functor, SampleShape shape, SampleGrid grid, const T* __restrict__ x,
                        const Sum* __restrict__ positions, const T* __restrict__ dx, const Sum* __restrict__ moved,
                        T* __restrict__ dy) {
   constexpr int taps = Functor::taps;
-  const Sum fill = functor.fill;
+  const Sum fill = functor.fill();
   int64_t batch = blockIdx.x / grid.tiles, tile = blockIdx.x - batch * grid.tiles;
-  int64_t point = tile * sample_block + threadIdx.x;
+  int64_t point = tile * sample_tangents_block + threadIdx.x;
   if (point >= shape.points) return;
   auto position = functor.read(positions, batch, point, shape.points);
   typename Functor::Result found = functor.at(position.of);
@@ -110,12 +123,12 @@ __global__ void __launch_bounds__(sample_block)
 }
 
 // Blocks of [groups, points]: group g has channels g, g + groups, ...
-template <class Functor, class Sum, class T>
-__global__ void __launch_bounds__(sample_groups_block)
+template <int C, class Functor, class Sum, class T>
+__global__ void __launch_bounds__(sample_groups_block, sample_blocks_at_once<Functor, Sum>(C == 1 ? 3 : 4))
     sample_cotangents_of(Functor functor, SampleShape shape, int64_t tiles, int groups, const T* __restrict__ x,
                          const Sum* __restrict__ positions, const T* __restrict__ dy, Sum* __restrict__ moved) {
   constexpr int taps = Functor::taps;
-  const Sum fill = functor.fill;
+  const Sum fill = functor.fill();
   __shared__ Sum parts[taps][sample_groups_block];
   int width = sample_groups_block / groups, lane = threadIdx.x % width, group = threadIdx.x / width;
   int64_t batch = blockIdx.x / tiles, point = (blockIdx.x - batch * tiles) * width + lane;
@@ -123,14 +136,29 @@ __global__ void __launch_bounds__(sample_groups_block)
   auto position = functor.read(positions, batch, is_there ? point : 0, shape.points);
   typename Functor::Result found = functor.at(position.of);
   Sum weight[taps] = {};
-  if (is_there)
-    for (int64_t channel = group; channel < shape.channels; channel += groups) {
-      int64_t plane = batch * shape.channels + channel;
-      const T* from = x + plane * shape.elements;
-      Sum of_result = Sum(dy[plane * shape.points + point]);
+  if (is_there) {
+    int64_t channel = group, step = groups * shape.elements, step_of_y = groups * shape.points;
+    const T* from = x + (batch * shape.channels + group) * shape.elements;
+    const T* from_y = dy + (batch * shape.channels + group) * shape.points + point;
+    auto add = [&](auto together) {
+      constexpr int count = together.value;
+      Sum value[count][taps], of_result[count];
 #pragma unroll
-      for (int t = 0; t < taps; ++t) weight[t] += of_result * sampled<Sum>(from, found.index[t], fill);
-    }
+      for (int c = 0; c < count; ++c, from += step, from_y += step_of_y) {
+        of_result[c] = Sum(*from_y);
+#pragma unroll
+        for (int t = 0; t < taps; ++t) value[c][t] = sampled<Sum>(from, found.index[t], fill);
+      }
+#pragma unroll
+      for (int c = 0; c < count; ++c)
+#pragma unroll
+        for (int t = 0; t < taps; ++t) weight[t] += of_result[c] * value[c][t];
+      channel += count * groups;
+    };
+    while (channel + (C - 1) * groups < shape.channels) add(std::integral_constant<int, C>());
+    if constexpr (C > 1)
+      while (channel < shape.channels) add(std::integral_constant<int, 1>());
+  }
   if (groups > 1) {
 #pragma unroll
     for (int t = 0; t < taps; ++t) parts[t][threadIdx.x] = weight[t];
@@ -151,27 +179,30 @@ __global__ void __launch_bounds__(sample_groups_block)
 template <class Functor, class Sum, class T>
 Status sample(const Executor& executor, const Functor& functor, const SampleShape& shape, const T* x,
               const Sum* positions, T* y) {
-  constexpr int P = internal::sample_points<Functor::taps>;
-  auto launch = [&](auto threads, auto points, auto together) {
-    internal::SampleGrid grid(shape, threads.value * points.value, together.value);
-    internal::sample_points_of<threads.value, points.value, together.value>
-        <<<grid.blocks(shape), threads.value, 0, executor.stream>>>(functor, shape, grid, x, positions, y);
-    return launched();
-  };
-  // Threads with several positions are for so many channels that there are enough blocks nevertheless.
-  constexpr int64_t enough = int64_t(8) * internal::sample_blocks * internal::sample_block * P;
-  if (shape.batches * shape.channels * shape.points < enough || shape.points < int64_t(internal::sample_block) * P)
-    return launch(std::integral_constant<int, internal::sample_small_block>(), std::integral_constant<int, 1>(),
-                  std::integral_constant<int, internal::sample_together<Functor::taps>>());
-  return launch(std::integral_constant<int, internal::sample_block>(), std::integral_constant<int, P>(),
-                std::integral_constant<int, 1>());
+  constexpr int C = internal::sample_together<Functor::taps>;
+  if constexpr (internal::has_large_blocks<Functor, Sum>) {
+    using internal::PlaneSpans, internal::plane_block;
+    int64_t tiles = ceil_div(shape.points, plane_block), bytes = shape.elements * int64_t(sizeof(T));
+    if (shape.channels >= C && C * bytes <= internal::most_of_planes &&
+        PlaneSpans::are_enough(shape.batches, shape.channels, tiles, C)) {
+      PlaneSpans spans(shape.batches, shape.channels, tiles, bytes, C);
+      internal::SampleGrid grid(shape, spans);
+      internal::sample_points_of<plane_block, C>
+          <<<grid.blocks(shape), plane_block, 0, executor.stream>>>(functor, shape, grid, x, positions, y);
+      return launched();
+    }
+  }
+  internal::SampleGrid grid(shape, internal::sample_block, C);
+  internal::sample_points_of<internal::sample_block, C>
+      <<<grid.blocks(shape), internal::sample_block, 0, executor.stream>>>(functor, shape, grid, x, positions, y);
+  return launched();
 }
 
 template <class Functor, class Sum, class T>
 Status sample_tangent(const Executor& executor, const Functor& functor, const SampleShape& shape, const T* x,
                       const Sum* positions, const T* dx, const Sum* moved, T* dy) {
-  internal::SampleGrid grid(shape, internal::sample_block);
-  internal::sample_tangents_of<<<grid.blocks(shape), internal::sample_block, 0, executor.stream>>>(
+  internal::SampleGrid grid(shape, internal::sample_tangents_block);
+  internal::sample_tangents_of<<<grid.blocks(shape), internal::sample_tangents_block, 0, executor.stream>>>(
       functor, shape, grid, x, positions, dx, moved, dy);
   return launched();
 }
@@ -189,9 +220,16 @@ Status sample_backward(const Executor& executor, const Functor& functor, const S
          shape.batches * shape.points * groups < int64_t(internal::sample_blocks) * internal::sample_groups_block)
     groups *= 2;
   int64_t tiles = ceil_div(shape.points, internal::sample_groups_block / groups);
-  internal::
-      sample_cotangents_of<<<unsigned(shape.batches * tiles), internal::sample_groups_block, 0, executor.stream>>>(
-          functor, shape, tiles, groups, x, positions, dy, moved);
+  auto launch = [&](auto together) {
+    internal::sample_cotangents_of<together.value>
+        <<<unsigned(shape.batches * tiles), internal::sample_groups_block, 0, executor.stream>>>(
+            functor, shape, tiles, groups, x, positions, dy, moved);
+  };
+  constexpr int C = internal::sample_together<Functor::taps>;
+  if (shape.channels < C * groups)
+    launch(std::integral_constant<int, 1>());
+  else
+    launch(std::integral_constant<int, C>());
   return launched();
 }
 

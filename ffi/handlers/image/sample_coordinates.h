@@ -28,7 +28,7 @@ class CoordinateSampling : public SampledArrays {
       auto with = [&](auto taps, auto axes) {
         CoordinateSample<Sum, taps.value, axes.value> functor;
         for (int a = 0; a < axes.value; ++a) functor.axis[a] = {size(a), CoordinateMode(mode_)};
-        functor.fill = Sum(fill_);
+        functor.fill_value = Sum(fill_);
         return body(functor, type);
       };
       constexpr std::integral_constant<int, 1> one;
