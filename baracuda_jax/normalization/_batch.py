@@ -89,7 +89,9 @@ def backward(x, weight, mean, variance, dy, dmean, dvariance, *, eps, over=()):
 
 def of_statistics(dx, x, mean, dmean, dvariance, over=()):
     """dx, and what the cotangents of the mean and of the variance add to it."""
-    count = max(_count(x, over), 1)
+    if dmean is None and dvariance is None:
+        return dx.astype(x.dtype)
+    dx, count = wide(dx), max(_count(x, over), 1)
     if dvariance is not None:
         dx = dx + _by_channel(2 / count * dvariance) * (wide(x) - _by_channel(mean))
     return (dx if dmean is None else dx + _by_channel(dmean / count)).astype(x.dtype)
