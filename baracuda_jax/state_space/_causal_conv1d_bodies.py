@@ -90,25 +90,39 @@ def _workspace(x, weight, *, channels_last, **_):
     batches, *rest = x.shape[-3:]
     length, channels = rest if channels_last else reversed(rest)
     taps, size = 4 if weight.shape[-1] <= 4 else 8, wide_dtype(x.dtype).itemsize
-    if all(isinstance(n, int) for n in (batches, length, channels)):
-        parts = batches * _ranges(batches, length, channels, taps, size, 16 // x.dtype.itemsize, channels_last)
-    else:
+    if not all(isinstance(n, int) for n in (batches, length, channels)):
         parts = batches * (length // 64 + 1)  # in an export for any size: as many as there may be
+    elif channels_last:
+        parts = batches * _ranges_of_channels(batches, length, channels, taps, size, 16 // x.dtype.itemsize)
+    else:
+        parts = _parts_of_rows(batches, length, channels, 16 // x.dtype.itemsize)
     return parts * (taps + 1) * channels * size + 256
 
 
-def _ranges(batches, length, channels, taps, size, vector, channels_last):
-    """Those of a sequence."""
-    ceil, enough = (lambda a, b: -(-a // b)), 8192
-    ranges = lambda rows, smallest: min(max(ceil(enough, max(rows, 1)), 1), max(1, length // smallest))
-    if channels_last:
-        most = max(1, min(vector, (2 if taps > 4 else 4) * 4 // size))
-        tiles = ceil(channels, 32 * (most if channels % most == 0 else 1))
-        positions = ceil(max(1, ceil(length, ranges(batches * tiles, 64))), taps) * taps
-        return max(1, ceil(length, 8 * positions))
-    step = 32 * (vector if length % vector == 0 else 1)
-    steps = max(1, ceil(length, step))
-    return ceil(steps, ceil(steps, ranges(batches * channels, 4 * step)))
+def _ranges(length, warps, least):
+    """So many of at least `least` elements that these warps would leave the GPU partly idle."""
+    return min(_ceil(8192, max(warps, 1)), max(1, length // least))
+
+
+def _ranges_of_channels(batches, length, channels, taps, size, vector):
+    most = max(1, min(vector, (2 if taps > 4 else 4) * 4 // size))
+    tiles = _ceil(channels, 32 * (most if channels % most == 0 else 1))
+    positions = _ceil(max(1, _ceil(length, _ranges(length, batches * tiles, 64))), taps) * taps
+    return max(1, _ceil(length, 8 * positions))
+
+
+def _parts_of_rows(batches, length, channels, vector):
+    """The ranges of a row, times the blocks that share the batches."""
+    step, warps = 32 * (vector if length % vector == 0 else 1), 2
+    warps = min(warps, max(1, _ceil(length, step)))
+    tiles = max(1, _ceil(length, warps * step))
+    ranges = _ceil(tiles, _ceil(tiles, _ranges(length, batches * channels * warps, 4 * warps * step)))
+    splits = min(_ceil(16384, max(1, channels * ranges * warps)), max(1, batches))
+    return ranges * _ceil(batches, max(1, _ceil(batches, splits)))
+
+
+def _ceil(a, b):
+    return -(-a // b)
 
 
 def regime(call):

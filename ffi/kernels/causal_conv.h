@@ -37,26 +37,42 @@ struct CausalConv {
     float near = most * inverse;
     return fmaf(fmaf(-near, d, most), inverse, near);
   }
+  // To the last bits of 16-bit floats: 2^-32 / (2^-32 + 2^(-32 - z log2(e))). Without the factor what is below 2^-126
+  // would be 0.
+  static __device__ float quick_sigmoid(float z) {
+    constexpr float scale = 0x1p-32f;
+    float power, inverse;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(fmaf(z, -0x1.715476p0f, -32.f)));
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(power + scale));
+    return inverse * scale;
+  }
 #endif
   static BARACUDA_HD Wide sigmoid(Wide z) {
+#ifdef __CUDA_ARCH__
+    if constexpr (is_half<T>) return quick_sigmoid(z);
+#endif
     Wide e = exponential<T>(z < 0 ? z : -z), most = z < 0 ? e : Wide(1);
 #ifdef __CUDA_ARCH__
-    if constexpr (is_half<T>) return __fdividef(most, 1 + e);
     if constexpr (std::is_same_v<T, float>) return divided(most, 1 + e);
 #endif
     return most / (1 + e);
   }
+  // Where the sigmoid is 0 or 1, z is a number: infinity times 0 would be NaN.
+  static constexpr Wide far = sizeof(Wide) == 4 ? 120 : 500, beyond = sizeof(Wide) == 4 ? 120 : 800;
+  static BARACUDA_HD Wide above(Wide z) { return z < -far ? -beyond : z; }
   static BARACUDA_HD Wide of_silu(Wide z) {
-    Wide y = z * sigmoid(z);
-    return z < -500 ? Wide(-0.0) : y;  // infinity times 0 would be NaN
+    z = above(z);
+    return z * sigmoid(z);
+  }
+  static BARACUDA_HD Wide slope_of_silu(Wide z) {
+    z = above(z);
+    z = z > far ? beyond : z;
+    Wide s = sigmoid(z);
+    return s * (1 + z * (1 - s));
   }
   BARACUDA_HD Wide activated(Wide z) const { return silu ? of_silu(z) : z; }
   // The cotangent of z, of that of the result.
-  BARACUDA_HD Wide slope(Wide z, Wide dy) const {
-    if (!silu) return dy;
-    Wide s = sigmoid(z);
-    return (z < -500 ? Wide(0) : z > 500 ? Wide(1) : s * (1 + z * (1 - s))) * dy;
-  }
+  BARACUDA_HD Wide slope(Wide z, Wide dy) const { return silu ? slope_of_silu(z) * dy : dy; }
 
   // The channel of a row of [groups, batches, channels], among the channels of all groups.
   BARACUDA_HD int64_t channel(int64_t row) const {

@@ -17,9 +17,16 @@ Status by_taps(int width, const Run& run) {
   return run(std::integral_constant<int, most_taps>{});
 }
 
+// Calls run(kind).
+template <int taps, class T, class Run>
+Status by_kind(const CausalConv<T>& conv, const Run& run) {
+  if (conv.starts) return run(StencilKind<true, false>{});
+  if (conv.shape.width == taps) return run(StencilKind<false, true>{});
+  return run(StencilKind<false, false>{});
+}
+
 // So many ranges of at least `least` elements along sequences that `rows` warps would leave the GPU partly idle.
-inline int64_t stencil_ranges(int64_t length, int64_t rows, int64_t least) {
-  constexpr int64_t enough = 8192;  // warps
+inline int64_t stencil_ranges(int64_t length, int64_t rows, int64_t least, int64_t enough = 8192) {
   int64_t most = std::max<int64_t>(1, length / least);
   return std::clamp<int64_t>(ceil_div(enough, std::max<int64_t>(rows, 1)), 1, most);
 }
@@ -46,17 +53,16 @@ Status stencil(const Executor& executor, const CausalConv<T>& conv, T* y) {
             <<<unsigned(blocks), stencil_block, 0, executor.stream>>>(conv, y, vectors, ranges, total);
         return launched();
       }
-      if constexpr (V > 1) {
-        // Where at most a fifth of a row's vectors are not there, and there are enough warps.
-        constexpr int64_t of_warp = 32 * stencil_steps, enough = 4096;
-        int64_t parts = ceil_div(vectors, of_warp), warps = parts * shape.rows();
-        if (5 * vectors >= 4 * parts * of_warp && warps >= enough) {
-          stencil_long_rows<taps, V>
-              <<<unsigned(ceil_div(warps, stencil_block / 32)), stencil_block, 0, executor.stream>>>(conv, y, vectors,
-                                                                                                     parts, warps);
+      // Where at most a fifth of a row's vectors are not there, and there are enough warps.
+      constexpr int64_t of_warp = 32 * V * stencil_steps, enough = 4096;
+      int64_t of_row = ceil_div(shape.length, of_warp), warps = of_row * shape.rows();
+      if (5 * shape.length >= 4 * of_row * of_warp && warps >= enough)
+        return by_kind<taps>(conv, [&](auto kind) {
+          stencil_long_rows<decltype(kind), taps, V>
+              <<<unsigned(ceil_div(warps, stencil_block / 32)), stencil_block, 0, executor.stream>>>(conv, y, of_row,
+                                                                                                     warps);
           return launched();
-        }
-      }
+        });
       stencil_rows<taps, V><<<unsigned(blocks), stencil_block, 0, executor.stream>>>(conv, y, vectors, total);
       return launched();
     };
@@ -83,17 +89,27 @@ Status stencil_backward(Executor executor, const CausalConv<T>& conv, const T* d
     };
     auto rows = [&](auto width) {
       constexpr int V = decltype(width)::value;
-      int64_t step = 32 * V, all_steps = std::max<int64_t>(1, ceil_div(shape.length, step));
+      constexpr int64_t enough = 16384;  // warps
       // By the shape of one group: results are the same in any company.
-      int64_t wanted = stencil_ranges(shape.length, shape.batches * shape.channels, 4 * step);
-      int64_t steps = ceil_div(all_steps, wanted), ranges = ceil_div(all_steps, steps), total = shape.rows() * ranges;
-      if (!have_parts(shape.batches * ranges)) return small_workspace;
-      int64_t blocks = ceil_div(total, warps);
+      RowBlocks of{};
+      int64_t step = 32 * V, steps = ceil_div(shape.length, step);
+      for (of.warps = most_row_warps; of.warps > 1 && of.warps > steps;) of.warps /= 2;
+      int64_t tile = of.warps * step, tiles = std::max<int64_t>(1, ceil_div(shape.length, tile));
+      int64_t wanted = stencil_ranges(shape.length, shape.batches * shape.channels * of.warps, 4 * tile);
+      of.tiles = int(ceil_div(tiles, wanted));
+      int64_t ranges = ceil_div(tiles, of.tiles), most_splits = std::max<int64_t>(1, shape.batches);
+      int64_t splits = std::min(ceil_div(enough, shape.channels * ranges * of.warps), most_splits);
+      of.batches = ceil_div(most_splits, splits), splits = ceil_div(shape.batches, of.batches);
+      if (!have_parts(splits * ranges)) return small_workspace;
+      int64_t blocks = shape.groups * splits * shape.channels * ranges;
+      of.ranges = uint32_t(ranges), of.splits = uint32_t(splits);
       if (!is_grid(blocks)) return too_large();
-      if (blocks)
-        stencil_rows_backward<taps, V><<<unsigned(blocks), stencil_block, 0, executor.stream>>>(
-            conv, dy, dx, dstate, parts, ranges, steps, total);
-      return launched();
+      if (!blocks) return Status{};
+      return by_kind<taps>(conv, [&](auto kind) {
+        stencil_rows_backward<decltype(kind), taps, V>
+            <<<unsigned(blocks), of.warps * 32, 0, executor.stream>>>(conv, dy, dx, dstate, parts, of);
+        return launched();
+      });
     };
     auto channels = [&](auto width) {
       constexpr int V = decltype(width)::value;

@@ -1,9 +1,11 @@
 // The stencil pattern with the channels first. Forward, a thread has V neighbors along a row, of one vector load; or,
 // of long rows, as many in each of several steps, in which its warp has neighboring vectors. So what is the same for a
-// row, most of a thread's instructions, is computed once for all steps, and their loads are on the way together.
+// row is computed once for all steps, and their loads are on the way together; what is before a vector comes from the
+// lane before.
 //
-// Backward a warp walks a range of a row from its end, in steps of 32 vectors: what an element's gradient needs of
-// those after it is in the next lanes, or was in the first lanes of the step before.
+// Backward a block walks a range of a channel's rows, of one batch after another, from its end, and adds up for the
+// weights until then. Its warps have neighboring steps of 32 vectors: what an element's gradient needs of those after
+// it is in the next lanes, the next warp, or was in the first lanes of the tile before.
 #pragma once
 
 #include "stencil_weights_cuda.h"
@@ -63,8 +65,15 @@ __device__ bool is_same_segment(uint32_t starts, int at, int lag) {
   return (starts >> (at - lag + 1 + taps - 2) & ((1u << lag) - 1)) == 0;
 }
 
+// What kernels are compiled for: whether there are segments, and a width that is the number of taps.
+template <bool segments, bool exact>
+struct StencilKind {
+  static constexpr bool has_segments = segments;
+  static __device__ bool has_lag(const StencilShape& shape, int lag) { return exact || lag < shape.width; }
+};
+
 // z of V elements, of those of `load_row`.
-template <int taps, int V, class T>
+template <class Kind, int taps, int V, class T>
 __device__ void convolve(const CausalConv<T>& conv, const Accumulator<T> (&factors)[taps], Accumulator<T> bias,
                          const Accumulator<T> (&x)[taps - 1 + V], uint32_t starts, Accumulator<T> (&z)[V]) {
 #pragma unroll
@@ -72,12 +81,12 @@ __device__ void convolve(const CausalConv<T>& conv, const Accumulator<T> (&facto
   auto add = [&](auto is_seen) {
 #pragma unroll
     for (int lag = 0; lag < taps; ++lag) {
-      if (lag >= conv.shape.width) break;
+      if (!Kind::has_lag(conv.shape, lag)) break;
 #pragma unroll
       for (int v = 0; v < V; ++v) z[v] += factors[lag] * (is_seen(v, lag) ? x[v + taps - 1 - lag] : Accumulator<T>(0));
     }
   };
-  if (starts == 0)
+  if (!Kind::has_segments || starts == 0)
     add([](int, int) { return true; });
   else
     add([&](int v, int lag) { return is_same_segment<taps>(starts, v, lag); });
@@ -93,141 +102,267 @@ __global__ void __launch_bounds__(stencil_block)
   Wide factors[taps], x[taps - 1 + V], z[V];
   load_row<taps, V>(conv, row, first, x);
   load_factors(conv, channel, factors);
-  convolve<taps, V>(conv, factors, Wide(conv.bias[channel]), x,
-                    load_starts<taps, V>(conv, quotient(row, conv.shape.channels), first), z);
+  convolve<StencilKind<true, false>, taps, V>(conv, factors, Wide(conv.bias[channel]), x,
+                                              load_starts<taps, V>(conv, quotient(row, conv.shape.channels), first), z);
   Vector<T, V> out;
 #pragma unroll
   for (int v = 0; v < V; ++v) out.lane[v] = T(conv.activated(z[v]));
   store<V>(y + row * conv.shape.length + first, out);
 }
 
+// V neighbors as they are in memory: 16-bit floats in pairs, which wait for their load only where they are widened.
+template <int V, class T>
+struct Neighbors {
+  static constexpr bool in_pairs = sizeof(T) == 2 && V % 2 == 0;
+  using Word = std::conditional_t<in_pairs, uint32_t, T>;
+  static constexpr int words = in_pairs ? V / 2 : V;
+  Vector<Word, words> word;
+
+  __device__ void read(const T* from) { word = load<words>(reinterpret_cast<const Word*>(from)); }
+  __device__ Accumulator<T> operator[](int v) const {
+    if constexpr (in_pairs) {
+      uint32_t pair = word.lane[v / 2];
+      if constexpr (std::is_same_v<T, BFloat16>) return bit_cast<float>(v % 2 ? pair & 0xffff0000u : pair << 16);
+      T lane;
+      lane.bits = uint16_t(v % 2 ? pair >> 16 : pair);
+      return Accumulator<T>(lane);
+    } else {
+      return Accumulator<T>(word.lane[v]);
+    }
+  }
+};
+
+// Elements first - (taps - 1) ... first + V - 1 of a row, of the 32 neighboring vectors of a warp: what is before a
+// lane's own is in the lanes before. The last lanes send what is before the first ones', `wrap`, from 32 vectors before
+// their own.
+template <int taps, int V, class T>
+struct WarpRow {
+  static constexpr int history = taps - 1, before = (history + V - 1) / V;
+
+  static __device__ bool has_wrap() { return int(threadIdx.x % 32) >= 32 - before; }
+  static __device__ void elements(const Neighbors<V, T>& own, const Neighbors<V, T>& wrap,
+                                  Accumulator<T> (&x)[history + V]) {
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int v = 0; v < V; ++v) x[history + v] = own[v];
+#pragma unroll
+    for (int back = 1; back <= history; ++back) {
+      int lanes = (back + V - 1) / V, of_lane = lanes * V - back;
+      Accumulator<T> sent = lane >= 32 - lanes ? wrap[of_lane] : x[history + of_lane];
+      x[history - back] = __shfl_sync(~0u, sent, (lane + 32 - lanes) % 32);
+    }
+  }
+  // The first elements of a row: before them is the state.
+  static __device__ void begin_row(const CausalConv<T>& conv, int64_t row, Accumulator<T> (&x)[history + V]) {
+    int first = threadIdx.x % 32 * V;
+#pragma unroll
+    for (int back = 1; back <= history; ++back)
+      if (first < back) x[history - back] = conv.before(row, first - back);
+  }
+};
+
 // A warp has so many times 32 neighboring vectors of a row.
 inline constexpr int stencil_steps = 4;
 
-template <int taps, int V, class T>
-__global__ void __launch_bounds__(stencil_block)
-    stencil_long_rows(const __grid_constant__ CausalConv<T> conv, T* y, int64_t vectors, int64_t parts, int64_t total) {
+template <class Kind, int taps, int V, class T>
+__global__ void __launch_bounds__(stencil_block, sizeof(T) == 8       ? 3
+                                                 : Kind::has_segments ? 4
+                                                                      : 5)
+    stencil_long_rows(const __grid_constant__ CausalConv<T> conv, T* y, int64_t parts, int64_t total) {
   using Wide = Accumulator<T>;
-  constexpr int steps = stencil_steps;
+  using Row = WarpRow<taps, V, T>;
+  constexpr int steps = stencil_steps, step = 32 * V;
   int64_t warp = int64_t(blockIdx.x) * (stencil_block / 32) + threadIdx.x / 32;
   if (warp >= total) return;
-  int64_t row = quotient(warp, parts), part = warp - row * parts, begin = part * steps * 32 + threadIdx.x % 32;
-  int64_t channel = conv.channel(row);
-  RowVectors<taps, V, T> of_step[steps];
+  int64_t row = quotient(warp, parts), begin = (warp - row * parts) * steps * step;
+  int lane = threadIdx.x % 32, count = int(min(int64_t(steps * step), conv.shape.length - begin));
+  const T* x_row = conv.x + row * conv.shape.length + begin;
+  T* y_row = y + row * conv.shape.length + begin;
+  Neighbors<V, T> own[steps], before{};
+  if (begin > 0 && Row::has_wrap()) before.read(x_row + (lane - 32) * V);
 #pragma unroll
-  for (int step = 0; step < steps; ++step) of_step[step].load_at(conv, row, min(begin + 32 * step, vectors - 1) * V);
+  for (int k = 0; k < steps; ++k) own[k].read(x_row + min(k * step + lane * V, count - V));
+  int64_t channel = conv.channel(row);  // while elements are on the way
   Wide factors[taps], bias = Wide(conv.bias[channel]);
   load_factors(conv, channel, factors);
 #pragma unroll
-  for (int step = 0; step < steps; ++step) {
-    int64_t vector = begin + 32 * step, first = vector * V;
-    if (vector >= vectors) break;
+  for (int k = 0; k < steps; ++k) {
+    int first = k * step + lane * V;
     Wide x[taps - 1 + V], z[V];
-    // 32 vectors are more than there are elements before one.
-    if (step == 0 && part == 0)
-      of_step[step].template elements<true>(conv, row, first, x);
-    else
-      of_step[step].template elements<false>(conv, row, first, x);
+    Row::elements(own[k], k == 0 ? before : own[k == 0 ? 0 : k - 1], x);
+    if (k == 0 && begin == 0) Row::begin_row(conv, row, x);
     uint32_t starts = 0;
-    if (conv.starts) starts = load_starts<taps, V>(conv, quotient(row, conv.shape.channels), first);
-    convolve<taps, V>(conv, factors, bias, x, starts, z);
+    if constexpr (Kind::has_segments)
+      starts = load_starts<taps, V>(conv, quotient(row, conv.shape.channels), begin + first);
+    convolve<Kind, taps, V>(conv, factors, bias, x, starts, z);
     if (conv.silu)
 #pragma unroll
       for (int v = 0; v < V; ++v) z[v] = conv.of_silu(z[v]);
     Vector<T, V> out;
 #pragma unroll
     for (int v = 0; v < V; ++v) out.lane[v] = T(z[v]);
-    store<V>(y + row * conv.shape.length + first, out);
+    if (first < count) store<V>(y_row + first, out);
   }
 }
 
-// A warp has a range of so many steps of a row.
-template <int taps, int V, class T>
-__global__ void __launch_bounds__(stencil_block)
-    stencil_rows_backward(CausalConv<T> conv, const T* dy, T* dx, T* dstate, StencilParts<T> parts, int64_t ranges,
-                          int64_t steps, int64_t total) {
+// How the gradient's blocks share the rows: a block has one of `ranges` of a channel's rows, of so many batches. Its
+// warps have neighboring steps of 32 vectors, a tile, and walk from the end of a range.
+inline constexpr int most_row_warps = 2;
+struct RowBlocks {
+  uint32_t ranges, splits;
+  int64_t batches;
+  int warps, tiles;
+};
+
+template <class Kind, int taps, int V, class T>
+__global__ void __launch_bounds__(32 * most_row_warps, sizeof(T) == 8                   ? 5
+                                                       : taps > 4 || Kind::has_segments ? 8
+                                                                                        : 16)
+    stencil_rows_backward(const __grid_constant__ CausalConv<T> conv, const T* dy, T* dx, T* dstate,
+                          StencilParts<T> parts, RowBlocks blocks) {
   using Wide = Accumulator<T>;
+  using Row = WarpRow<taps, V, T>;
   constexpr int history = taps - 1, step = 32 * V;
+  // dz of the first elements of the warps' steps, in this tile and the two before; at last the warps' sums.
+  __shared__ Wide heads[3][most_row_warps][history], of_warps[most_row_warps][taps + 1];
   const StencilShape& shape = conv.shape;
-  int64_t warp = int64_t(blockIdx.x) * (stencil_block / 32) + threadIdx.x / 32;
-  int lane = threadIdx.x % 32;
-  if (warp >= total) return;
-  int64_t row = warp / ranges, range = warp - row * ranges, sequence = row / shape.channels;
-  int64_t begin = range * steps * step, end = min(begin + steps * step, shape.length), channel = conv.channel(row);
-  Wide factors[taps], bias = Wide(conv.bias[channel]), sums[taps + 1] = {}, dz[V] = {}, after[V];
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  // Of all there are fewer than 2^31, as there are blocks.
+  uint32_t block = blockIdx.x / blocks.ranges, range = blockIdx.x - block * blocks.ranges;
+  uint32_t part = block / uint32_t(shape.channels), c = block - part * uint32_t(shape.channels);
+  uint32_t group = part / blocks.splits, split = part - group * blocks.splits;
+  int64_t channel = group * shape.channels + c, batch = split * blocks.batches;
+  int64_t sequence = group * shape.batches + batch, row = sequence * shape.channels + c;
+  int rows = int(min(blocks.batches, shape.batches - batch));
+  int tile = blocks.warps * step;
+  int64_t begin = range * int64_t(blocks.tiles) * tile, end = min(begin + blocks.tiles * int64_t(tile), shape.length);
+  // Where another range follows, the tile after: of its first elements the gradients here need dz.
+  int own = int((end - begin + tile - 1) / tile), last = end < shape.length ? own : own - 1;
+  // The last tile may not be whole: its lanes after the row read the row's last elements.
+  int64_t in_row = begin + last * int64_t(tile) + warp * step + lane * V;
+  bool is_step = in_row - lane * V < shape.length && (last < own || warp == 0),
+       is_read = is_step && in_row < shape.length;
+  int64_t after_row = max(int64_t(0), in_row + V - shape.length);
+  struct Step {
+    Neighbors<V, T> x, wrap, dy;
+  } steps[2];
+  auto read = [&](Step& next, int i, int64_t element) {
+    int64_t of_vector = element - (i == last ? after_row : 0);
+    next.x.read(conv.x + of_vector);
+    next.dy.read(dy + of_vector);
+    if (Row::has_wrap() && (i < last || is_step) && (i > 0 || warp > 0 || begin > 0))
+      next.wrap.read(conv.x + element - step);
+  };
+  int64_t element = row * shape.length + in_row;
+  int slot = 0;
+  if (last >= 0) read(steps[0], last, element);
+  Wide factors[taps], bias = Wide(conv.bias[channel]), sums[taps + 1] = {};
   load_factors(conv, channel, factors);
-  // One step more, of what is after the range: of its first elements alone, and without results.
-  for (int64_t at = begin + (end - begin + step - 1) / step * step; at >= begin; at -= step) {
-    bool is_own = at < end;
-    int64_t first = at + lane * V;
-    bool is_read = first < shape.length && (is_own || lane * V < history);
-    Wide x[history + V], z[V];
+  if (shape.length == 0)
+    for (int r = 0; r < rows; ++r)
+      if (threadIdx.x < shape.width - 1)
+        dstate[(row + r * shape.channels) * (shape.width - 1) + threadIdx.x] = T(Wide(0));
+  int left = last < 0 ? 0 : rows * (last + 1), i = last;
+  auto walk = [&](const Step& step_of, Step& next) {
+    Wide x[history + V], dz[V];
+    Row::elements(step_of.x, step_of.wrap, x);
+    bool is_first = i == last, is_last = i == 0;
+    int64_t at = element;
+    element += is_last ? shape.channels * shape.length + last * int64_t(tile) : -int64_t(tile);
+    if (left > 1) read(next, is_last ? last : i - 1, element);
     uint32_t starts = 0;
-    Vector<T, V> of_y{};
-    if (is_read) {
-      load_row<taps, V>(conv, row, first, x);
-      of_y = load<V>(dy + row * shape.length + first);
-      starts = load_starts<taps, V>(conv, sequence, first);
-      convolve<taps, V>(conv, factors, bias, x, starts, z);
+    if (!is_first || is_step) {
+      Wide z[V];
+      if (is_last && warp == 0 && begin == 0) Row::begin_row(conv, row, x);
+      if constexpr (Kind::has_segments) starts = load_starts<taps, V>(conv, sequence, at - row * shape.length);
+      convolve<Kind, taps, V>(conv, factors, bias, x, starts, z);
+      if (conv.silu) {
+#pragma unroll
+        for (int v = 0; v < V; ++v) dz[v] = conv.slope_of_silu(z[v]) * step_of.dy[v];
+      } else {
+#pragma unroll
+        for (int v = 0; v < V; ++v) dz[v] = step_of.dy[v];
+      }
+    }
+    if (is_first && !is_read) {
+#pragma unroll
+      for (int v = 0; v < V; ++v) dz[v] = 0;
+#pragma unroll
+      for (int k = 0; k < history + V; ++k) x[k] = 0;  // what was read may be infinite
     }
 #pragma unroll
-    for (int v = 0; v < V; ++v) {
-      after[v] = dz[v];
-      dz[v] = is_read ? conv.slope(z[v], Wide(of_y.lane[v])) : Wide(0);
-    }
-    if (!is_own) continue;
-    // dz of the elements after the lane's: the lanes that the last ones read have those of the step before.
-    Wide all[V + history];
+    for (int v = 0; v < V && v < history; ++v)
+      if (lane * V + v < history) heads[slot][warp][lane * V + v] = dz[v];
+    __syncthreads();
+    if (i < own) {
+      // dz of the elements after the lane's: those after the warp's are the next warp's, or of the tile before.
+      Wide all[V + history];
+      bool is_last_warp = warp == blocks.warps - 1;
+      const Wide* after = heads[is_last_warp ? (slot + 2) % 3 : slot][is_last_warp ? 0 : warp + 1];
 #pragma unroll
-    for (int v = 0; v < V; ++v) all[v] = dz[v];
+      for (int v = 0; v < V; ++v) all[v] = dz[v];
 #pragma unroll
-    for (int j = 0; j < history; ++j) {
-      Wide sent = lane <= j / V ? after[j % V] : dz[j % V];
-      all[V + j] = __shfl_sync(~0u, sent, (lane + 1 + j / V) % 32);
-    }
-    if (!is_read) continue;
-    Wide d[V] = {};
+      for (int j = 0; j < history; ++j) {
+        int lanes = 1 + j / V;
+        all[V + j] = __shfl_sync(~0u, dz[j % V], (lane + lanes) % 32);
+        if (lane + lanes >= 32)
+          all[V + j] = is_first && is_last_warp ? Wide(0) : after[(lane + lanes - 32) * V + j % V];
+      }
+      Wide d[V] = {};
 #pragma unroll
-    for (int lag = 0; lag < taps; ++lag) {
-      if (lag >= shape.width) break;
+      for (int lag = 0; lag < taps; ++lag) {
+        if (!Kind::has_lag(shape, lag)) break;
+#pragma unroll
+        for (int v = 0; v < V; ++v) {
+          if (!Kind::has_segments || is_same_segment<taps>(starts, v, lag)) sums[lag] += dz[v] * x[v + history - lag];
+          if (!Kind::has_segments || is_same_segment<taps>(starts, v + lag, lag)) d[v] += factors[lag] * all[v + lag];
+        }
+      }
+      Vector<T, V> out;
 #pragma unroll
       for (int v = 0; v < V; ++v) {
-        if (is_same_segment<taps>(starts, v, lag)) sums[lag] += dz[v] * x[v + history - lag];
-        if (is_same_segment<taps>(starts, v + lag, lag)) d[v] += factors[lag] * all[v + lag];
+        sums[taps] += dz[v];
+        out.lane[v] = T(d[v]);
       }
+      if (!is_first || is_read) store<V>(dx + at, out);
     }
-    Vector<T, V> out;
+    if (is_last) {
+      if (begin == 0 && threadIdx.x == 0) {  // the state's, of the first elements
+        starts = Kind::has_segments ? load_starts<taps, 1>(conv, sequence, 0) : 0;
 #pragma unroll
-    for (int v = 0; v < V; ++v) {
-      sums[taps] += dz[v];
-      out.lane[v] = T(d[v]);
-    }
-    store<V>(dx + row * shape.length + first, out);
-  }
-  if (begin == 0) {  // the state's, of the first elements, which are in the first lanes
-    Wide first[history];
+        for (int back = 1; back < taps; ++back) {
+          Wide d = 0;
 #pragma unroll
-    for (int j = 0; j < history; ++j) first[j] = __shfl_sync(~0u, dz[j % V], j / V);
-    uint32_t starts = load_starts<taps, 1>(conv, sequence, 0);
-    if (lane == 0) {
-#pragma unroll
-      for (int back = 1; back < taps; ++back) {
-        Wide d = 0;
-#pragma unroll
-        for (int lag = back; lag < taps; ++lag)
-          if (lag < shape.width && is_same_segment<taps>(starts, lag - back, lag - back))
-            d += factors[lag] * first[lag - back];
-        if (back < shape.width) dstate[row * (shape.width - 1) + shape.width - 1 - back] = T(d);
+          for (int lag = back; lag < taps; ++lag)
+            if (Kind::has_lag(shape, lag) && is_same_segment<taps>(starts, lag - back, lag - back))
+              d += factors[lag] * heads[slot][0][lag - back];
+          if (Kind::has_lag(shape, back)) dstate[row * (shape.width - 1) + shape.width - 1 - back] = T(d);
+        }
       }
+      row += shape.channels, ++sequence, i = last;
+    } else {
+      --i;
     }
+    slot = slot == 2 ? 0 : slot + 1;
+    --left;
+  };
+  while (left > 0) {
+    walk(steps[0], steps[1]);
+    if (left == 0) break;
+    walk(steps[1], steps[0]);
   }
-  int64_t group = sequence / shape.batches, part = (sequence - group * shape.batches) * ranges + range;
 #pragma unroll
   for (int lag = 0; lag <= taps; ++lag) {
-    Wide total_of_lag = sums[lag];
-    for (int distance = 16; distance > 0; distance /= 2) total_of_lag += __shfl_xor_sync(~0u, total_of_lag, distance);
-    if (lane == 0) *parts.template at<taps>(shape, group, part, lag, channel - group * shape.channels) = total_of_lag;
+    Wide of_lag = sums[lag];
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) of_lag += __shfl_xor_sync(~0u, of_lag, distance);
+    if (lane == 0) of_warps[warp][lag] = of_lag;
   }
+  __syncthreads();
+  if (threadIdx.x > taps) return;
+  Wide of_lag = 0;
+  for (int w = 0; w < blocks.warps; ++w) of_lag += of_warps[w][threadIdx.x];
+  *parts.template at<taps>(shape, group, int64_t(split) * blocks.ranges + range, threadIdx.x, c) = of_lag;
 }
 
 }  // namespace internal
