@@ -158,16 +158,21 @@ def test_the_table_is_whole():
 
 @pytest.mark.measured
 def test_what_was_measured_is_chosen_well():
-    """Of the cases of the table, those whose regime no other has. The mean of neighbors smooths what is noise."""
-    costs = {}
+    """Of the cases of the table, those whose regime no other has. The mean of neighbors smooths what is noise, of which a
+    call of less than 0.1 ms on a CPU that others use has more."""
+    costs, worst = {}, {}
     for row in json.loads(measurements.PATH.read_text())["rows"]:
         key = row["op"], row["pass"], row["platform"], row["dtype"]
         for case in row["cases"]:
             if [other["regime"] for other in row["cases"]].count(case["regime"]) == 1:
                 backend = measurements.decision(measurements.measured(*key, case["regime"])[0], OPS[row["op"]].default)
-                costs[*key, case["case"]] = case[f"{backend}_ms"] / min(case["native_ms"], case["xla_ms"])
-    worst = max(costs, key=costs.get)
-    assert costs[worst] <= 1.3, worst
+                faster = min(case["native_ms"], case["xla_ms"])
+                name, cost = (*key, case["case"]), case[f"{backend}_ms"] / faster
+                costs[name] = cost
+                allowed = 1.5 if row["platform"] == "cpu" and faster < 0.1 else 1.3
+                worst[name] = cost / allowed
+    most = max(worst, key=worst.get)
+    assert worst[most] <= 1, most
     assert sum(cost <= 1.05 for cost in costs.values()) >= 0.98 * len(costs)
 
 

@@ -99,6 +99,6 @@ def declare_step(public, cases, states=()):
         cut=Partition(_labels, frozenset("ns")),
         forward=Body(_reference(step), _native(target)),
         kernels={"forward": (target,)},
-        sometimes=("segment_index",),
+        sometimes=("segment_index", "sort", "run_starts", "segment_sum"),  # the latter of few ids of a large table
         also=("sort", "unique_consecutive", "aggregate_sum"),
     )

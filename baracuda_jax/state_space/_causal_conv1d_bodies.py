@@ -99,9 +99,9 @@ def _workspace(x, weight, *, channels_last, **_):
     return parts * (taps + 1) * channels * size + 256
 
 
-def _ranges(length, warps, least):
-    """So many of at least `least` elements that these warps would leave the GPU partly idle."""
-    return min(_ceil(8192, max(warps, 1)), max(1, length // least))
+def _ranges(length, warps, smallest):
+    """So many of `smallest` elements or more that these warps would leave the GPU partly idle."""
+    return min(_ceil(8192, max(warps, 1)), max(1, length // smallest))
 
 
 def _ranges_of_channels(batches, length, channels, taps, size, vector):

@@ -247,11 +247,15 @@ __global__ void __launch_bounds__(32 * most_row_warps, sizeof(T) == 8           
     Neighbors<V, T> x, wrap, dy;
   } steps[2];
   auto read = [&](Step& next, int i, int64_t element) {
-    int64_t of_vector = element - (i == last ? after_row : 0);
-    next.x.read(conv.x + of_vector);
-    next.dy.read(dy + of_vector);
-    if (Row::has_wrap() && (i < last || is_step) && (i > 0 || warp > 0 || begin > 0))
-      next.wrap.read(conv.x + element - step);
+    if (i == last) {
+      if (!is_step) return;
+      next.x.read(conv.x + element - after_row);
+      next.dy.read(dy + element - after_row);
+    } else {
+      next.x.read(conv.x + element);
+      next.dy.read(dy + element);
+    }
+    if (Row::has_wrap() && (i > 0 || warp > 0 || begin > 0)) next.wrap.read(conv.x + element - step);
   };
   int64_t element = row * shape.length + in_row;
   int slot = 0;
