@@ -100,10 +100,15 @@ def resolve(op, implementation):
     )
 
 
-def refuse_native(op, implementation, library):
-    """Raises where a call asks for a kernel that there is not. A context that prefers kernels means those that there are."""
+def demands_native(op, implementation):
+    """Whether a call asks for a kernel. A context that prefers kernels means those that there are."""
     wanted = checked(implementation, op)
-    if isinstance(wanted, PlanPreference) and wanted.backend == "native":
+    return isinstance(wanted, PlanPreference) and wanted.backend == "native"
+
+
+def refuse_native(op, implementation, library):
+    """Raises where a call asks for a kernel that there is not."""
+    if demands_native(op, implementation):
         raise ValueError(f"{op}: implementation='native', but the op has no kernel; {library} computes it")
 
 

@@ -25,8 +25,7 @@ def sets(benchmark, drawn):
     """The sets (dy, *operands) with a bias, which moves no operand out of the op's domain, and a gate."""
     y = benchmark.result_type(drawn[0][1:])
     x = drawn[0][1]
-    bias = jnp.zeros(
-        x.shape[-1:] if x.ndim > 1 else (), x.dtype
-    )  # of a vector a number, since more would be read as x is
+    columns = x.shape[-1:] if x.ndim > 1 else ()  # a bias as long as x would be read as x is
+    bias = jnp.zeros(columns, x.dtype)
     gate = (jnp.arange(1, 1 + y.size) % 7 + 1).reshape(y.shape).astype(y.dtype)
     return [(*arrays, bias, gate) for arrays in drawn]

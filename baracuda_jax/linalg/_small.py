@@ -22,8 +22,7 @@ def is_small(op, implementation, x, *others):
     is_real = jnp.issubdtype(x.dtype, jnp.floating)
     if is_real and all(isinstance(n, int) and n <= LARGEST for y in (x, *others) for n in y.shape[-2:]):
         return True
-    wanted = preference.checked(implementation, op)
-    if isinstance(wanted, preference.PlanPreference) and wanted.backend == "native":
+    if preference.demands_native(op, implementation):
         got = " and ".join(f"{y.dtype.name}{list(y.shape)}" for y in (x, *others))
         raise ValueError(
             f"{op}: implementation='native', but there are kernels for real matrices of at most {LARGEST} x {LARGEST} "

@@ -10,6 +10,17 @@ from .._core.compiled import full
 from .._core.wide import wide
 
 
+def filled(value, number, x, axis):
+    """A parameter of channels; of None that number, in x's dtype."""
+    return full((x.shape[axis],), number, x.dtype) if value is None else value
+
+
+def factors(weight, bias, x, axis):
+    """The weight and the bias of channels, in one dtype; 1 and 0 of None."""
+    weight, bias = filled(weight, 1, x, axis), filled(bias, 0, x, axis)
+    return (weight, bias) if weight.dtype == bias.dtype else (wide(weight), wide(bias))
+
+
 def slices(op, x, axis, name="x", **parameters):
     """x with its slices along the last axis, the parameters of a slice as vectors, and the way back of x.
     A parameter is (value, the number that None stands for)."""

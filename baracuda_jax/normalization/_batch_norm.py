@@ -13,13 +13,13 @@ from .._core import checks, explicit, mesh_axis
 from .._core import prefer as preference
 from .._core.api import api
 from .._core.case import Case
-from .._core.compiled import compiled, full
+from .._core.compiled import compiled
 from .._core.facade import facade_api
 from .._core.op import as_they_are, declare
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
-from ._arguments import along, channels, cotangent, epsilon, moments, number, scaled
+from ._arguments import along, channels, cotangent, epsilon, factors, filled, moments, number, scaled
 from ._batch import BODIES, OUTPUTS, by_channels, statistics
 
 
@@ -100,8 +100,7 @@ def _has_kernel(op, x, axis, training, axis_name, implementation):
     where they are not is refused."""
     if training and axis_name is None and axis <= 1 and x.shape[axis] > 0:
         return True
-    wanted = preference.checked(implementation, op)
-    if isinstance(wanted, preference.PlanPreference) and wanted.backend == "native":
+    if preference.demands_native(op, implementation):
         raise ValueError(
             f"{op}: implementation='native', but there are kernels for training without axis_name and with channels on "
             f"axis 0 or 1 alone, got training={training}, axis_name={axis_name!r} and axis {axis} of shape {x.shape}; "
@@ -116,16 +115,9 @@ def _rows(x, axis):
     return explicit.reshape(x, *x.shape[:2], math.prod(x.shape[2:]))
 
 
-def _parameter(value, default, x, axis):
-    return full((x.shape[axis],), default, x.dtype) if value is None else value
-
-
 def _normalize(x, weight, bias, axis, eps, implementation):
     """y, and the mean and the variance of each channel."""
-    weight, bias = _parameter(weight, 1, x, axis), _parameter(bias, 0, x, axis)
-    if weight.dtype != bias.dtype:
-        weight, bias = wide(weight), wide(bias)
-    y, *found = _op(_rows(x, axis), weight, bias, eps=eps, save=True, implementation=implementation)
+    y, *found = _op(_rows(x, axis), *factors(weight, bias, x, axis), eps=eps, save=True, implementation=implementation)
     return explicit.reshape(y, *x.shape), found
 
 
@@ -155,9 +147,9 @@ def batch_norm_backward(
     eps = epsilon(op, eps)
     if not _has_kernel(op, x, axis, True, None, implementation):
         return _plain_gradient(x, weight, dy, axis=axis, eps=eps)
-    rows, factors = _rows(x, axis), _parameter(weight, 1, x, axis)
+    rows, weight = _rows(x, axis), filled(weight, 1, x, axis)
     found = _statistics(rows)
-    dx, *sums = _op.vjp(rows, factors, *found, _rows(dy, axis), eps=eps, implementation=implementation)
+    dx, *sums = _op.vjp(rows, weight, *found, _rows(dy, axis), eps=eps, implementation=implementation)
     return explicit.reshape(dx, *x.shape), *sums
 
 

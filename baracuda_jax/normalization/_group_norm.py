@@ -11,13 +11,12 @@ from .._core import checks, explicit
 from .._core import prefer as preference
 from .._core.api import api
 from .._core.case import Case
-from .._core.compiled import compiled, full
+from .._core.compiled import compiled
 from .._core.facade import facade_api
 from .._core.op import as_they_are, compose, declare
 from .._core.sku import OpCategory
 from .._core.types import Implementation
-from .._core.wide import wide
-from ._arguments import channels, cotangent, epsilon, groups_normalized
+from ._arguments import channels, cotangent, epsilon, factors, filled, groups_normalized
 from ._groups import BODIES, by_groups, statistics
 
 
@@ -133,9 +132,9 @@ def group_norm_backward(
     """
     op = "group_norm_backward"
     dy = cotangent(op, x, dy)
-    x, axis, factors = channels(op, x, axis, weight=weight)
+    x, axis, weight = channels(op, x, axis, weight=weight)
     num_groups = _groups(op, x, axis, num_groups)
-    return _gradient(op, x, factors, dy, axis, num_groups, epsilon(op, eps), implementation)
+    return _gradient(op, x, weight, dy, axis, num_groups, epsilon(op, eps), implementation)
 
 
 @api
@@ -160,8 +159,8 @@ def instance_norm_backward(
     """
     op = "instance_norm_backward"
     dy = cotangent(op, x, dy)
-    x, axis, factors = channels(op, x, axis, weight=weight)
-    return _gradient(op, x, factors, dy, axis, x.shape[axis], epsilon(op, eps), implementation)
+    x, axis, weight = channels(op, x, axis, weight=weight)
+    return _gradient(op, x, weight, dy, axis, x.shape[axis], epsilon(op, eps), implementation)
 
 
 def _groups(op, x, axis, num_groups):
@@ -175,8 +174,7 @@ def _has_kernel(op, x, axis, implementation):
     """Whether groups are contiguous, and not empty. A call that asks for a kernel where they are not is refused."""
     if axis <= 1 and x.shape[axis] > 0:
         return True
-    wanted = preference.checked(implementation, op)
-    if isinstance(wanted, preference.PlanPreference) and wanted.backend == "native":
+    if preference.demands_native(op, implementation):
         raise ValueError(
             f"{op}: implementation='native', but there are kernels for groups of channels that are contiguous alone, on "
             f"axis 0 or 1, got axis {axis} of shape {x.shape}; xla computes the others"
@@ -196,18 +194,14 @@ def _joined(y, shape, axis):
     return explicit.reshape(explicit.reshape(y, *shape[: axis + 1], y.shape[-1]), *shape)
 
 
-def _parameter(value, default, x, axis, num_groups):
-    size = x.shape[axis]
-    value = full((size,), default, x.dtype) if value is None else value
-    return explicit.reshape(value, num_groups, size // num_groups)
+def _by_group(vector, num_groups):
+    return explicit.reshape(vector, num_groups, vector.shape[0] // num_groups)
 
 
 def _normalize(op, x, weight, bias, axis, num_groups, eps, implementation):
     if not _has_kernel(op, x, axis, implementation):
         return _plain(x, weight, bias, axis=axis, num_groups=num_groups, eps=eps)
-    weight, bias = (_parameter(value, default, x, axis, num_groups) for value, default in ((weight, 1), (bias, 0)))
-    if weight.dtype != bias.dtype:
-        weight, bias = wide(weight), wide(bias)
+    weight, bias = (_by_group(vector, num_groups) for vector in factors(weight, bias, x, axis))
     y = _op(_split(x, axis, num_groups), weight, bias, eps=eps, implementation=implementation)
     return _joined(y, x.shape, axis)
 
@@ -215,9 +209,12 @@ def _normalize(op, x, weight, bias, axis, num_groups, eps, implementation):
 def _gradient(op, x, weight, dy, axis, num_groups, eps, implementation):
     if not _has_kernel(op, x, axis, implementation):
         return _plain_gradient(x, weight, dy, axis=axis, num_groups=num_groups, eps=eps)
-    factors, (rows, dy) = _parameter(weight, 1, x, axis, num_groups), (_split(a, axis, num_groups) for a in (x, dy))
+    weight, (rows, dy) = (
+        _by_group(filled(weight, 1, x, axis), num_groups),
+        (_split(a, axis, num_groups) for a in (x, dy)),
+    )
     mean, r = _statistics(rows, eps=eps)
-    dx, *sums = _op.vjp(rows, factors, mean, r, dy, eps=eps, implementation=implementation)
+    dx, *sums = _op.vjp(rows, weight, mean, r, dy, eps=eps, implementation=implementation)
     return _joined(dx, x.shape, axis), *(explicit.reshape(a, x.shape[axis]) for a in sums)
 
 

@@ -82,8 +82,7 @@ def sharding(x, axes=()):
 
 def refuse_native(op, implementation, computed):
     """Raises where a call asks for a kernel and there are some, of other arguments."""
-    wanted = preference.checked(implementation, op)
-    if isinstance(wanted, preference.PlanPreference) and wanted.backend == "native":
+    if preference.demands_native(op, implementation):
         raise ValueError(
             f"{op}: implementation='native', but there are kernels for {computed} alone; xla computes the rest"
         )

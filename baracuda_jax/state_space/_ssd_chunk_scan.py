@@ -182,8 +182,7 @@ def _has_kernel(op, implementation, arrays):
     columns = arrays[3].shape[-1]
     if isinstance(columns, int) and columns <= bodies.MOST_COLUMNS:
         return True
-    wanted = preference.checked(implementation, op)
-    if isinstance(wanted, preference.PlanPreference) and wanted.backend == "native":
+    if preference.demands_native(op, implementation):
         raise ValueError(
             f"{op}: implementation='native', but there are kernels for states of at most {bodies.MOST_COLUMNS} columns "
             f"alone, got {columns}"

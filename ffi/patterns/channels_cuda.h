@@ -352,23 +352,6 @@ __global__ void __launch_bounds__(groups_most_threads, many ? 1 : 2)
   held.write(state);
 }
 
-template <class... Parameters, class... Values>
-Status launch_channels(const Executor& executor, void (*kernel)(Parameters...), const BatchShape& shape,
-                       const ChannelParts& parts, const ChannelBytes& bytes, bool in_cluster, const Values&... values) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(unsigned(shape.rows() / parts.rows * parts.parts));
-  config.blockDim = dim3(unsigned(parts.threads)), config.stream = executor.stream;
-  config.dynamicSmemBytes = size_t(bytes.of(parts));
-  if (Status status = allow_shared_memory(kernel, int64_t(config.dynamicSmemBytes)); !status.ok()) return status;
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = unsigned(parts.parts), attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  config.attrs = &attribute, config.numAttrs = in_cluster && parts.parts > 1 ? 1 : 0;
-  cudaError_t error = cudaLaunchKernelEx(&config, kernel, Parameters(values)...);
-  if (error != cudaSuccess) return {cudaGetErrorString(error)};
-  return launched();
-}
-
 template <int V, bool many, class Functor>
 Status run_channels_by(Executor executor, const Functor& functor, int rows) {
   using State = typename Functor::State;
@@ -380,15 +363,15 @@ Status run_channels_by(Executor executor, const Functor& functor, int rows) {
   bool is_whole, clusters = has_clusters(channels_of_parts<V, many, Functor>);
   auto parts = plan_channel_parts(functor.shape, V, bytes, rows, most, clusters, is_whole);
   if (is_whole)
-    return launch_channels(executor, channels_of_parts<V, many, Functor>, functor.shape, parts, bytes, true, functor,
-                           parts, nullptr);
+    return launch_parts(executor, channels_of_parts<V, many, Functor>, functor.shape, parts, bytes, true, functor,
+                        parts, nullptr);
   auto* found = executor.scratch<State>(functor.shape.rows() * parts.parts);
   if (!found) return small_workspace;
-  Status status = launch_channels(executor, channels_of_parts<V, many, Functor>, functor.shape, parts, bytes, false,
-                                  functor, parts, found);
+  Status status = launch_parts(executor, channels_of_parts<V, many, Functor>, functor.shape, parts, bytes, false,
+                               functor, parts, found);
   if (!status.ok()) return status;
-  return launch_channels(executor, channels_by_states<V, many, Functor>, functor.shape, parts, bytes, false, functor,
-                         parts, found);
+  return launch_parts(executor, channels_by_states<V, many, Functor>, functor.shape, parts, bytes, false, functor,
+                      parts, found);
 }
 
 }  // namespace internal

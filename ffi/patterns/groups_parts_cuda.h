@@ -314,9 +314,9 @@ bool has_clusters(Kernel* kernel) {
 
 // A block for each part of each row, or for several rows; those of a row are a cluster where they are several and
 // `in_cluster`.
-template <class... Parameters, class... Values>
-Status launch_parts(const Executor& executor, void (*kernel)(Parameters...), const GroupShape& shape,
-                    const GroupParts& parts, const GroupBytes& bytes, bool in_cluster, const Values&... values) {
+template <class Shape, class Parts, class Bytes, class... Parameters, class... Values>
+Status launch_parts(const Executor& executor, void (*kernel)(Parameters...), const Shape& shape, const Parts& parts,
+                    const Bytes& bytes, bool in_cluster, const Values&... values) {
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(unsigned(ceil_div(shape.rows(), parts.rows) * parts.parts));
   config.blockDim = dim3(unsigned(parts.threads)), config.stream = executor.stream;
