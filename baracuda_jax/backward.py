@@ -145,6 +145,7 @@ from .linalg import (
     triangular_solve_backward,
 )
 from .loss import (
+    cross_entropy_terms_backward,
     ctc_loss_backward,
     rnnt_loss_backward,
     soft_dtw_backward,
@@ -312,6 +313,7 @@ __all__ = [
     "copysign_backward",
     "cos_backward",
     "cosh_backward",
+    "cross_entropy_terms_backward",
     "ctc_loss_backward",
     "cube_backward",
     "cummax_backward",

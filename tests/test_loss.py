@@ -213,15 +213,41 @@ def _layer(rows=11):
 LAYERS = [{}, {"z_loss": 0.01, "softcap": 2.0}, {"label_smoothing": 0.2, "z_loss": 0.1}]
 
 
-def test_the_kernel_of_cross_entropy_is_that_of_its_value():
-    """Its gradient is XLA's, which says so, and reads what the kernel saved."""
+def test_cross_entropy_has_a_kernel_for_its_value_and_one_for_its_gradient():
+    """The second reads what the first saved."""
     x, target = sent.ones((4, 7), "float32"), sent.zeros(4, int)
     calls = bj.plan("cross_entropy_loss", x, target, implementation="native").backward.calls
     assert [(call.name, call.backend) for call in calls] == [
-        ("cross_entropy_terms", "native"), ("cross_entropy_terms_backward", "xla"),
+        ("cross_entropy_terms", "native"), ("cross_entropy_terms_backward", "native"),
     ]  # fmt: skip
     program = jax.jit(jax.grad(functools.partial(bj.cross_entropy_loss, implementation="native"))).lower(x, target)
-    assert program.as_text().count("baracuda.reduce_logsumexp") == 1
+    for target in ("reduce_logsumexp", "cross_entropy_terms_backward"):
+        assert program.as_text().count(f"baracuda.{target}") == 1
+
+
+@pytest.mark.parametrize("dtype", ("float32", "bfloat16", "float64"))
+@pytest.mark.parametrize("softcap", (None, 3.0))
+def test_the_gradient_of_cross_entropy_at_every_edge(dtype, softcap):
+    """By the kernel as by plain JAX: infinities, NaN, ignored rows whatever they have, no rows and one class."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((7, 70)) * 4
+    x[1, 3], x[2, 5], x[3], x[4, 0], x[5, :4] = -np.inf, np.nan, -np.inf, np.inf, -np.inf
+    target = np.array([69, 2, 5, 1, 0, -100, 70])
+    with jax.enable_x64(dtype == "float64"):
+        for rows, classes in ((7, 70), (7, 64), (0, 5), (7, 1)):
+            a, t = sent.asarray(x[:rows, :classes], dtype), sent.asarray(np.minimum(target[:rows], classes))
+            dnll, dlse = sent.asarray(rng.standard_normal((2, rows)), "float64" if dtype == "float64" else "float32")
+            of = lambda name, a=a, t=t, d=(dnll, dlse): jax.jit(
+                lambda *arrays: bj.backward.cross_entropy_terms_backward(
+                    *arrays, softcap=softcap, axis=-1, implementation=name
+                )
+            )(a, t, *d)
+            native, plain = of("native"), of("xla")
+            assert native.dtype == a.dtype
+            tolerance = {"float32": 1e-6, "bfloat16": 1e-2, "float64": 1e-12}[dtype]
+            np.testing.assert_allclose(
+                np.asarray(native, np.float64), np.asarray(plain, np.float64), rtol=tolerance, atol=tolerance
+            )
 
 
 def test_terms_are_what_losses_are_made_of():

@@ -39,6 +39,11 @@ def test_the_worst_case_counts():
     assert judge("time / bound", "at most 2", *rows, variant="o*") == (1.5, "lerp, float32, forward, odd", True)
 
 
+def test_a_time_counts_in_microseconds():
+    rows = row_of("nms", native_ms=0.05), row_of("nms", variant="skewed", even="even", native_ms=0.07)
+    assert judge("microseconds", "at most 40", *rows) == (50.0, "nms, float32, forward", False)  # of even ids alone
+
+
 def test_what_was_not_measured():
     assert judge("time / bound", "at most 2", row_of("elu"), op="lerp") is None
     assert judge("PyTorch / native", "at least 2", row_of("elu", torch_ms=None)) is None
@@ -102,5 +107,5 @@ def test_each_target_is_about_cases_that_are_measured():
     ]
     assert {b.dtype for b in every} == {*DTYPES, "int32", "uint32", "bool"}
     for target in targets.read(FILE):
-        assert target["results"] in ("h200", "cpu", "regret_h200")
+        assert target["results"] in ("h200", "h200_models", "cpu", "regret_h200")
         assert targets.judge(target, {"platform": "cuda", "rows": rows}), target["what"]

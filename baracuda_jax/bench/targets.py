@@ -53,6 +53,12 @@ def _over_bound(rows, results):
             yield row["native_ms"] / row["floor_ms"], _name(row)
 
 
+def _microseconds(rows, results):
+    for row in rows:
+        if not row["even"]:
+            yield row["native_ms"] * 1e3, _name(row)
+
+
 def _against(name):
     """Times of something else over native's."""
 
@@ -106,6 +112,7 @@ def _chosen(rows, results):
 XLA, TORCH = _against("xla_ms"), _against("torch_ms")
 #: Each yields (value, name of the case) from the rows that count.
 MEASURES = {
+    "microseconds": _microseconds,
     "time / bound": _over_bound,
     "XLA / native": XLA,
     "PyTorch / native": TORCH,

@@ -2,7 +2,7 @@
 Sums over alignments, row by row of a lattice, have (pattern: lattice), and cross entropy, of long rows (pattern: reduce)."""
 
 from ._classes import cross_entropy_soft_loss, multi_margin_loss, nll_loss
-from ._cross_entropy import cross_entropy_loss, cross_entropy_terms
+from ._cross_entropy import cross_entropy_loss, cross_entropy_terms, cross_entropy_terms_backward
 from ._ctc import ctc_loss, ctc_loss_backward, ctc_loss_cudnn
 from ._elementwise import (
     bce_loss,
@@ -30,6 +30,7 @@ __all__ = [
     "cross_entropy_loss",
     "cross_entropy_soft_loss",
     "cross_entropy_terms",
+    "cross_entropy_terms_backward",
     "ctc_loss",
     "ctc_loss_backward",
     "ctc_loss_cudnn",

@@ -1,7 +1,7 @@
 """Cross entropy of logits with classes.
 
 Of long rows a kernel reads logits once, for the logarithm of their sum of exponentials; XLA's program reads them twice. The
-gradient, which reads them once more and writes, is plain JAX: XLA fuses it with what comes before and after."""
+gradient reads them once more and writes, by a kernel too where XLA's program has more instructions than memory takes."""
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -11,6 +11,7 @@ from .._core import checks
 from .._core import prefer as preference
 from .._core.api import api
 from .._core.compiled import compiled
+from .._core.kernel import kernel
 from .._core.op import Body, compose, declare
 from .._core.partition import Partition
 from .._core.regime import along_axes
@@ -21,9 +22,12 @@ from ..reduce._kernels import reduce
 from ..reduce._partition import log_sum_exp_of_shards
 from ..reduce._references import log_sum_exp_reference
 from ..softmax._log_sum import total, weights
+from ..softmax._rows import Rows
 from ._arguments import INDEX, ROWS, Reduction, class_index, class_weight, describe, number, reduced_rows, reductions
 from ._classes import CLASS, DESCRIBED, case, scores, soft
 from ._scores import at_class, counted, is_class, limit, limited, share, weights_of
+
+BACKWARD = "cross_entropy_terms_backward"
 
 
 @api
@@ -67,6 +71,45 @@ def cross_entropy_terms(
     save = checks.flag(op, "return_lse", return_lse)
     outs = _terms(x, index, axis=axis, softcap=softcap, save=save, implementation=implementation)
     return tuple(outs[:2]) if save else outs
+
+
+@api
+def cross_entropy_terms_backward(
+    x: ArrayLike, target: ArrayLike, dnll: ArrayLike, dlse: ArrayLike | None = None, *, axis: int | None = None,
+    ignore_index: int = -100, softcap: float | None = None, implementation: Implementation = None,
+) -> Array:  # fmt: skip
+    """The gradient of `cross_entropy_terms`: dx[c] = softmax(x)[c] (dnll + dlse) - (c = t) dnll, 0 in rows that are ignored.
+
+    Args:
+        x: floats, as in `cross_entropy_terms`.
+        target: integers, as in `cross_entropy_terms`.
+        dnll: the cotangent of nll, of target's shape and of nll's dtype.
+        dlse: that of lse; None for 0.
+        axis, ignore_index, softcap: static, as in `cross_entropy_terms`.
+        implementation: "native", "xla" or None.
+
+    Returns:
+        The cotangent of x.
+    """
+    op = "cross_entropy_terms_backward"
+    x, axis = scores(op, x, axis)
+    target, softcap = class_index(op, target, x, axis), limit(op, softcap)
+    ignore_index = checks.integer(op, "ignore_index", ignore_index, -(2**63))
+    index = _index(target, classes=x.shape[axis], ignore_index=ignore_index)
+    cotangents = [
+        None if d is None else _cotangent(op, name, d, x, index) for name, d in (("dnll", dnll), ("dlse", dlse))
+    ]
+    how = dict(axis=axis, softcap=softcap, implementation=implementation)
+    _, lse, rest = _terms(x, index, save=True, **how)
+    return _terms.vjp(x, index, lse, rest, *cotangents, **how)
+
+
+def _cotangent(op, name, d, x, index):
+    d = checks.array(op, name, d)
+    checks.shape(op, name, d, index.shape, "that of target")
+    if d.dtype != wide_dtype(x.dtype):
+        raise TypeError(f"{op}: {name} must have dtype {wide_dtype(x.dtype)} for x of dtype {x.dtype}, got {d.dtype}")
+    return d
 
 
 @api
@@ -184,6 +227,19 @@ def _backward(x, index, lse, rest, dnll, dlse, *, axis, softcap, over=()):
     return (jnp.where(slope.counts, dz * slope.of_limit, 0).astype(x.dtype),)
 
 
+def _backward_native(x, index, lse, rest, dnll, dlse, *, axis, softcap):
+    z = x if softcap is None else limited(wide(x), softcap)
+    rows = Rows(z, (axis,))
+    of_rows = (jnp.zeros_like(lse) if d is None else d for d in (dnll, dlse))
+    dims = "...c, ..., ..., ..., ..., ... -> ...c"
+    (dz,) = kernel(BACKWARD, dims, rows.of(z), index.astype(jnp.int32), lse, rest, *of_rows, out=[rows.like(z.dtype)])
+    dz = rows.back(dz)
+    if softcap is not None:
+        counts = jnp.expand_dims(index, axis) >= 0
+        dz = jnp.where(counts, dz * (1 - jnp.square(z / softcap)), 0).astype(x.dtype)
+    return (dz,)
+
+
 def _labels(names, types, params):
     def of(name, x):
         kept = [f"kept{i}" for i in range(types[0].ndim - 1)]
@@ -232,8 +288,8 @@ _terms = declare(
     ),
     forward=Body(_reference, _native),
     tangent=Body(_tangent),
-    backward=Body(_backward),
-    kernels={"forward": ("reduce_logsumexp",)},
+    backward=Body(_backward, _backward_native),
+    kernels={"forward": ("reduce_logsumexp",), "backward": (BACKWARD,)},
     library="xla",
     fused=True,
 )

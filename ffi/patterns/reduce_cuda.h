@@ -14,11 +14,15 @@
 namespace baracuda {
 namespace internal {
 
-inline constexpr int reduce_block = 256, reduce_ahead = 4;
+inline constexpr int reduce_block = 256;
 
 // Neighbors of 16 bytes, but no more than 8.
 template <class T>
 inline constexpr int reduce_width = sizeof(T) == 1 ? 8 : 16 / int(sizeof(T));
+
+// Loads before any is used: 64 bytes, or 16 elements of 16 bits, of which more would leave registers for fewer threads.
+template <class T>
+inline constexpr int reduce_ahead = sizeof(T) == 2 ? 2 : 4;
 
 // Which threads have which elements, by the shape alone. The caller's size of the workspace follows from the same
 // numbers.
@@ -28,12 +32,13 @@ struct ReduceGrid {
   int64_t tiles;  // of lanes in the columns of a slice
   int64_t parts = 1, length;
 
-  ReduceGrid(const ReduceShape& shape, int V, int64_t most_states) : rows(shape.columns == 1) {
-    constexpr int64_t wanted_blocks = 132 * 8, longest = 256, ahead = reduce_ahead;
+  ReduceGrid(const ReduceShape& shape, int V, int64_t ahead, int64_t most_states) : rows(shape.columns == 1) {
+    constexpr int64_t wanted_blocks = 132 * 8, longest = 256;
     int64_t count = shape.count;
     lanes = groups = 1;
     if (rows) {
-      while (lanes < reduce_block && int64_t(lanes) * V * (lanes < 32 ? 2 : ahead) < count) lanes *= 2;
+      // Merging lanes costs more than a few pushes.
+      while (lanes < reduce_block && int64_t(lanes) * V * (lanes < 32 ? 2 : 4) < count) lanes *= 2;
     } else {
       int64_t wide = ceil_div(shape.columns, V);
       lanes = int(wide < 32 ? wide : 32);
@@ -116,6 +121,19 @@ struct ElementWalk {
   }
 };
 
+// The same of elements next to each other: a row in memory, in a few instructions.
+struct RowWalk {
+  int64_t at, step;
+
+  __device__ RowWalk(const ElementDimensions&, int64_t begin, int64_t step) : at(begin), step(step) {}
+  static bool fits(const ElementDimensions& elements) { return elements.rank <= 1 && elements.inner_step() == 1; }
+  __device__ __forceinline__ int64_t take() {
+    int64_t here = at;
+    at += step;
+    return here;
+  }
+};
+
 // Loads of V neighbors, as n elements of each of V lanes, or as n V elements of a row.
 template <class T, int V, int n, bool rows>
 struct LoadedElements {
@@ -126,16 +144,16 @@ struct LoadedElements {
 };
 
 // The state of the thread's lanes, of which a row has one.
-template <int V, bool rows, class Reducer>
+template <int V, bool rows, class Walk, class Reducer>
 __device__ auto reduce_elements(const Reducer& reducer, const ReduceShape& shape, const ReducePosition& position,
                                 const typename Reducer::Element* x) {
   using T = typename Reducer::Element;
-  constexpr int ahead = reduce_ahead, lanes = rows ? 1 : V, elements = rows ? V : 1;
+  constexpr int ahead = reduce_ahead<T>, lanes = rows ? 1 : V, elements = rows ? V : 1;
   typename Reducer::template State<lanes> s;
   reducer.none(s);
   if (!position.exists) return s;
   x += position.first(shape);
-  ElementWalk walk(shape.reduced, position.begin, position.step);
+  Walk walk(shape.reduced, position.begin, position.step);
   for (int64_t e = position.begin; e < position.end; e += ahead * position.step) {
     LoadedElements<T, V, ahead, rows> loaded;
     if (e + (ahead - 1) * position.step < position.end) {
@@ -156,14 +174,14 @@ __device__ auto reduce_elements(const Reducer& reducer, const ReduceShape& shape
 }
 
 // Where there are several parts, `states` are [slices, columns, parts].
-template <int V, class Reducer>
+template <int V, class Walk, class Reducer>
 __global__ void __launch_bounds__(reduce_block)
     reduce_rows(Reducer reducer, ReduceShape shape, ReduceGrid grid, const typename Reducer::Element* x,
                 typename Reducer::template State<1>* states) {
   using State = typename Reducer::template State<1>;
   __shared__ State shared[reduce_block / 32];
   ReducePosition position(shape, grid, V);
-  State s = of_row(reducer, reduce_elements<V, true>(reducer, shape, position, x), shared);
+  State s = of_row(reducer, reduce_elements<V, true, Walk>(reducer, shape, position, x), shared);
   if (threadIdx.x > 0 || !position.exists) return;
   if (states)
     states[position.slice * grid.parts + blockIdx.y] = s;
@@ -173,10 +191,11 @@ __global__ void __launch_bounds__(reduce_block)
 
 // Rows of one load of each of up to 32 lanes: a thread has several of them.
 struct ShortRows {
+  static constexpr int each = 4;
   int64_t first, apart, slices;
 
   __device__ explicit ShortRows(const ReduceShape& shape)
-      : first(blockIdx.x * int64_t(blockDim.y) * reduce_ahead + threadIdx.y), apart(blockDim.y), slices(shape.slices) {}
+      : first(blockIdx.x * int64_t(blockDim.y) * each + threadIdx.y), apart(blockDim.y), slices(shape.slices) {}
   __device__ int64_t slice(int i) const { return first + i * apart; }
   __device__ bool exists(int i) const { return slice(i) < slices; }
 
@@ -189,7 +208,7 @@ struct ShortRows {
     return dim3(unsigned(lanes), unsigned(reduce_block / lanes));
   }
   static dim3 blocks(const ReduceShape& shape, int V) {
-    return dim3(unsigned(ceil_div(shape.slices, int64_t(threads(shape, V).y) * reduce_ahead)));
+    return dim3(unsigned(ceil_div(shape.slices, int64_t(threads(shape, V).y) * each)));
   }
 };
 
@@ -197,17 +216,16 @@ template <int V, class Reducer>
 __global__ void __launch_bounds__(reduce_block)
     reduce_short_rows(Reducer reducer, ReduceShape shape, const typename Reducer::Element* x) {
   using T = typename Reducer::Element;
-  constexpr int ahead = reduce_ahead;
   ShortRows rows(shape);
   int column = threadIdx.x * V;
   bool has_elements = column < shape.count;
-  LoadedElements<T, V, 1, true> loaded[ahead];
+  LoadedElements<T, V, 1, true> loaded[ShortRows::each];
 #pragma unroll
-  for (int i = 0; i < ahead; ++i)
+  for (int i = 0; i < ShortRows::each; ++i)
     if (has_elements && rows.exists(i))
       loaded[i].load[0] = load<V>(x + shape.first + shape.kept.offset(rows.slice(i)) + column);
 #pragma unroll
-  for (int i = 0; i < ahead; ++i) {
+  for (int i = 0; i < ShortRows::each; ++i) {
     typename Reducer::template State<1> s;
     reducer.none(s);
     if (has_elements && rows.exists(i)) reducer.template push<1, V>(s, loaded[i]);
@@ -223,7 +241,7 @@ __global__ void __launch_bounds__(reduce_block)
   using State = typename Reducer::template State<V>;
   __shared__ State shared[reduce_block];
   ReducePosition position(shape, grid, V);
-  State s = reduce_elements<V, false>(reducer, shape, position, x);
+  State s = reduce_elements<V, false, ElementWalk>(reducer, shape, position, x);
   int thread = (threadIdx.z * grid.groups + threadIdx.y) * grid.lanes + threadIdx.x;
   for (int half = grid.groups / 2; half > 0; half /= 2) {
     __syncthreads();
@@ -261,11 +279,16 @@ Status reduce_slices_by(Executor executor, const Reducer& reducer, const ReduceS
         <<<ShortRows::blocks(shape, V), ShortRows::threads(shape, V), 0, executor.stream>>>(reducer, shape, x);
     return launched();
   }
-  ReduceGrid grid(shape, V, int64_t(executor.workspace_bytes / 256 * 256 / sizeof(State)));
+  ReduceGrid grid(shape, V, reduce_ahead<typename Reducer::Element>,
+                  int64_t(executor.workspace_bytes / 256 * 256 / sizeof(State)));
   State* states = grid.parts > 1 ? executor.scratch<State>(shape.results() * grid.parts) : nullptr;
   if (grid.parts > 1 && !states) return small_workspace;
-  if (grid.rows)
-    reduce_rows<V><<<grid.blocks(shape), grid.threads(), 0, executor.stream>>>(reducer, shape, grid, x, states);
+  if (grid.rows && RowWalk::fits(shape.reduced))
+    reduce_rows<V, RowWalk>
+        <<<grid.blocks(shape), grid.threads(), 0, executor.stream>>>(reducer, shape, grid, x, states);
+  else if (grid.rows)
+    reduce_rows<V, ElementWalk>
+        <<<grid.blocks(shape), grid.threads(), 0, executor.stream>>>(reducer, shape, grid, x, states);
   else
     reduce_columns<V><<<grid.blocks(shape), grid.threads(), 0, executor.stream>>>(reducer, shape, grid, x, states);
   if (states) {
@@ -286,7 +309,7 @@ __global__ void __launch_bounds__(reduce_block)
     broadcast_elements(Broadcaster broadcaster, ReduceShape shape, ReduceGrid grid,
                        const typename Broadcaster::Element* x, typename Broadcaster::Element* dx) {
   using T = typename Broadcaster::Element;
-  constexpr int ahead = reduce_ahead;
+  constexpr int ahead = reduce_ahead<T>;
   ReducePosition position(shape, grid, V);
   if (!position.exists) return;
   typename Broadcaster::Part parts[V];
@@ -323,22 +346,21 @@ __global__ void __launch_bounds__(reduce_block)
     broadcast_short_rows(Broadcaster broadcaster, ReduceShape shape, const typename Broadcaster::Element* x,
                          typename Broadcaster::Element* dx) {
   using T = typename Broadcaster::Element;
-  constexpr int ahead = reduce_ahead;
   ShortRows rows(shape);
   int column = threadIdx.x * V;
   if (column >= shape.count) return;
-  Vector<T, V> values[ahead];
-  typename Broadcaster::Part parts[ahead];
-  int64_t offset[ahead];
+  Vector<T, V> values[ShortRows::each];
+  typename Broadcaster::Part parts[ShortRows::each];
+  int64_t offset[ShortRows::each];
 #pragma unroll
-  for (int i = 0; i < ahead; ++i)
+  for (int i = 0; i < ShortRows::each; ++i)
     if (rows.exists(i)) {
       offset[i] = shape.first + shape.kept.offset(rows.slice(i)) + column;
       if constexpr (Broadcaster::reads) values[i] = load<V>(x + offset[i]);
       parts[i] = broadcaster.part(rows.slice(i));
     }
 #pragma unroll
-  for (int i = 0; i < ahead; ++i)
+  for (int i = 0; i < ShortRows::each; ++i)
     if (rows.exists(i)) {
 #pragma unroll
       for (int k = 0; k < V; ++k) values[i].lane[k] = broadcaster.at(parts[i], values[i].lane[k]);
@@ -355,7 +377,7 @@ Status broadcast_slices_by(const Executor& executor, const Broadcaster& broadcas
     return launched();
   }
   // Parts need no states; there may be as many as fill the device.
-  ReduceGrid grid(shape, V, shape.results() << 16);
+  ReduceGrid grid(shape, V, reduce_ahead<typename Broadcaster::Element>, shape.results() << 16);
   broadcast_elements<V><<<grid.blocks(shape), grid.threads(), 0, executor.stream>>>(broadcaster, shape, grid, x, dx);
   return launched();
 }

@@ -11,9 +11,16 @@ __device__ State from_lane(const State& state, int offset) {
   return moved(state, [&](uint32_t word) { return __shfl_xor_sync(0xffffffffu, word, offset); });
 }
 
-// The state of `lanes` neighboring threads of a warp, a power of two, in each of them.
+// The state of `lanes` neighboring threads of a warp, a power of two, in each of them. A functor that merges states
+// faster where these agree has `agree(state, of_all)`, and of_all(x, join) is what all threads have for x.
 template <class Functor, class State>
 __device__ State of_lanes(const Functor& functor, State state, int lanes) {
+  auto of_all = [&](auto x, const auto& join) {
+    for (int offset = 1; offset < 32 && offset < lanes; offset *= 2)
+      x = join(x, __shfl_xor_sync(0xffffffffu, x, offset));
+    return x;
+  };
+  if constexpr (requires { functor.agree(state, of_all); }) functor.agree(state, of_all);
   for (int offset = 1; offset < 32 && offset < lanes; offset *= 2) functor.merge(state, from_lane(state, offset));
   return state;
 }

@@ -42,9 +42,14 @@ struct ReduceLogSumExp {
     for (int i = 0; i < n; ++i)
       for (int k = 0; k < V; ++k) from[k] = largest(from[k], Wide(x(i, k)));
     rescale(s, from);
+    // One lane's sums, of which each would wait for the one before, are several.
+    constexpr int sums = V == 1 && n % 4 == 0 ? 4 : 1;
+    Wide sum[sums][V] = {};
     BARACUDA_UNROLL
     for (int i = 0; i < n; ++i)
-      for (int k = 0; k < V; ++k) s.second[k] += exponential<T>(Wide(x(i, k)) - from[k]);
+      for (int k = 0; k < V; ++k) sum[i % sums][k] += exponential<T>(Wide(x(i, k)) - from[k]);
+    for (int j = 0; j < sums; ++j)
+      for (int k = 0; k < V; ++k) s.second[k] += sum[j][k];
   }
   // To the largest of more elements, which then is what is taken from them.
   template <int V>
@@ -55,9 +60,20 @@ struct ReduceLogSumExp {
       s.second[k] *= exponential<T>(before - most[k]);
     }
   }
+  // Takes the largest element of several states, so that they are merged without exponentials.
+  template <int V, class OfAll>
+  BARACUDA_HD void agree(State<V>& s, const OfAll& of_all) const {
+    Wide from[V];
+    for (int k = 0; k < V; ++k) from[k] = of_all(s.first[k], [](Wide a, Wide b) { return largest(a, b); });
+    rescale(s, from);
+  }
   template <int V>
   BARACUDA_HD void merge(State<V>& s, const State<V>& other) const {
     for (int k = 0; k < V; ++k) {
+      if (s.first[k] == other.first[k]) {
+        s.second[k] += other.second[k];
+        continue;
+      }
       Wide most = largest(s.first[k], other.first[k]), from = base(most);
       s.second[k] =
           s.second[k] * exponential<T>(s.first[k] - from) + other.second[k] * exponential<T>(other.first[k] - from);
