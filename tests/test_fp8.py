@@ -160,6 +160,16 @@ def test_linear_is_numpys(dtype, rtol, lead, wrap):
         _same(got.history, history)
 
 
+@pytest.mark.parametrize("rows, dtypes", [(2, {"f32"}), (16, {"f8E4M3FN", "f8E5M2"})])
+def test_products_of_a_tiny_layer_are_products_of_float32(rows, dtypes):
+    """As those of `fp8_gemm`, in both passes."""
+    x, kernel, state = normal((rows, 4), "float32"), normal((4, 16), "float32", 1), _state()
+    both = jax.jit(jax.value_and_grad(lambda x, kernel: bj.fp8_linear(x, kernel, state).sum(), (0, 1)))
+    text = both.trace(x, kernel).lower(lowering_platforms=("cuda",)).as_text()
+    products = re.findall(r"stablehlo.dot_general .* : \(tensor<\S+x(\w+)>, tensor<\S+x(\w+)>\)", text)
+    assert len(products) == 3 and {dtype for pair in products for dtype in pair} == dtypes
+
+
 def test_forward_mode_is_refused():
     x, kernel, _, _ = _layer()
     with pytest.raises(TypeError, match="custom_vjp"):

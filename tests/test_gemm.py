@@ -1,5 +1,6 @@
 """Products of matrices compared with PyTorch's and NumPy's, in 16 bits, at the edges, and what they refuse."""
 
+import functools
 import re
 
 import by_torch
@@ -204,6 +205,22 @@ def test_results_of_8_bit_floats_saturate(dtype):
     np.testing.assert_array_equal(y, [[largest, -largest], [448, -448], [np.nan] * 2])
     y = bj.fp8_gemm(a, b, out_scale=896.0, dtype=dtype).astype(jnp.float32)
     np.testing.assert_array_equal(y[:2], [[448, -448], [0.5, -0.5]])
+
+
+@pytest.mark.parametrize(
+    "m, k, n, is_wide", [(2, 2, 2, True), (9, 5, 10, True), (10, 5, 10, False), (16, 16, 16, False)]
+)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_tiny_products_of_8_bit_floats_are_products_of_float32(m, k, n, is_wide, transposed):
+    """XLA's GPU compiler computes a product whose operands have less than 100 elements in float16, where 448 x 448 is infinite,
+    except by an algorithm that says otherwise."""
+    a = jax.ShapeDtypeStruct((k, m) if transposed else (m, k), FLOAT8[0])
+    b = jax.ShapeDtypeStruct((n, k) if transposed else (k, n), FLOAT8[1])
+    fun = lambda a, b, **more: bj.fp8_gemm(a, b, transpose_a=transposed, transpose_b=transposed, **more)
+    for precision, dtypes in ((None, ["float32"] * 2 if is_wide else [*FLOAT8]), ("ANY_F8_ANY_F8_F32", [*FLOAT8])):
+        jaxpr = jax.make_jaxpr(functools.partial(fun, precision=precision))(a, b)
+        (found,) = (e for e in jaxpr.jaxpr.eqns if e.primitive.name == "dot_general")
+        assert [str(x.aval.dtype) for x in found.invars] == dtypes
 
 
 # ---------------------------------------------------------------------------------------------------------------------

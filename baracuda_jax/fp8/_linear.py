@@ -17,7 +17,7 @@ from .._core import checks
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.facade import facade, facade_api
-from .._core.float8 import bits, of_bits
+from .._core.float8 import bits, of_bits, product
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from . import _arguments
@@ -130,9 +130,7 @@ def _backward(kept, state, dy, *, margin, algorithm, dtypes):
 
 def _product(a, b, contracted, *of):
     """Divided by one scale after the other: their product may overflow."""
-    y = jax.lax.dot_general(
-        a, b, (contracted, ((), ())), preferred_element_type=jnp.float32, out_sharding=_summed(a, b, contracted)
-    )
+    y = product(a, b, (contracted, ((), ())), out_sharding=_summed(a, b, contracted))
     return y / of[0].scale / of[1].scale
 
 

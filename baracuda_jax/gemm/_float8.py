@@ -12,6 +12,7 @@ from .._core import checks
 from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.facade import facade, facade_api
+from .._core.float8 import product
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from ._arguments import dtype_name, known_precision, operand, pair
@@ -82,7 +83,7 @@ def fp8_gemm(
 @compiled("dims", "dtype", "precision")
 def _float8(a, b, a_scale, b_scale, bias, out_scale, *, dims, dtype, precision):
     a, b = map(jax.lax.stop_gradient, (a, b))
-    z = jax.lax.dot_general(a, b, dims, precision, preferred_element_type=jnp.float32)
+    z = product(a, b, dims, precision)
     if a_scale is not None:
         z = z * (a_scale if a_scale.ndim == 0 else a_scale[:, None])
     for value, combine in ((b_scale, jnp.multiply), (bias, jnp.add)):
