@@ -17,7 +17,6 @@ from baracuda_jax._core.op import OPS, Op
 
 # Relative to the size of the result: about four roundings of the dtype.
 TOLERANCE = {"float64": 1e-12, "float32": 4e-6, "float16": 4e-3, "bfloat16": 3e-2}
-NOISY = ("gumbel_softmax",)  # ops whose noise is drawn in float32 for any dtype
 PARTS = {"complex64": "float32", "complex128": "float64"}
 
 
@@ -189,8 +188,7 @@ class Example:
 
     def same(self, a, b):
         """The same bits from two programs, or the same numbers, as exact as what they are computed with."""
-        dtype = "float32" if self.op.name in NOISY and self.dtype == "float64" else self.dtype
-        close(a, b, dtype) if self.is_fused else same_bits(a, b)
+        close(a, b, self.dtype) if self.is_fused else same_bits(a, b)
 
     @property
     def is_float(self):

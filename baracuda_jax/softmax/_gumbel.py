@@ -41,13 +41,13 @@ def gumbel_softmax(
         implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
 
     Returns:
-        Array of x's shape and dtype. The same key gives the same noise in every dtype, alone, under vmap and on shards. The
+        Array of x's shape and dtype. The same key draws the same u in every dtype, alone, under vmap and on shards. The
         noise is finite.
 
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: the noise is drawn in float32. float16 and bfloat16 are computed in float32 and rounded once.
+    Precision: u is drawn in float32. float16 and bfloat16 are computed in float32 and rounded once.
 
     Source: torch.nn.functional.gumbel_softmax; jax.random.gumbel; Jang et al., Categorical Reparameterization with
     Gumbel-Softmax (2017).
@@ -83,10 +83,17 @@ def _softmax_tangent(axis, primals, tangents):
     return y, y * (t - (y * t).sum(axis, keepdims=True))
 
 
+def _noise(key, shape, dtype):
+    """That of `jax.random.gumbel` in float32. Logarithms are of the dtype: those of float32 differ in their last bits from
+    program to program, and a float64 result would show it."""
+    u = jax.random.uniform(key, shape, jnp.float32, jnp.finfo(jnp.float32).tiny, 1)
+    return -jnp.log(-jnp.log(u.astype(dtype)))
+
+
 @compiled("axis", "tau", "hard")
 def _gumbel_softmax(x, key, array, *, axis, tau, hard):
-    noise = jax.random.gumbel(key, x.shape, jnp.float32)
-    logits = wide(x) + noise.astype(wide(x).dtype)
+    logits = wide(x)
+    logits = logits + _noise(key, x.shape, logits.dtype)
     y = _softmax(logits / (tau if array is None else array.astype(logits.dtype)), axis)
     if hard:
         first = jnp.argmax(y, axis, keepdims=True)

@@ -46,5 +46,5 @@ def entmax15(x, axis=-1):
 
 
 def gumbel_softmax(x, key, axis=-1, tau=1.0):
-    noise = jax.random.gumbel(jax.random.wrap_key_data(key), x.shape, np.float32)
-    return softmax((x + np.asarray(noise, np.float64)) / tau, axis)
+    u = jax.random.uniform(jax.random.wrap_key_data(key), x.shape, np.float32, np.finfo(np.float32).tiny, 1)
+    return softmax((x - np.log(-np.log(np.asarray(u, np.float64)))) / tau, axis)
