@@ -186,9 +186,10 @@ class Example:
         is_reduced = reduction is not None and self.case.kwargs.get("reduction", reduction.default) != "none"
         return bool(self.op.is_facade or self.op.made_of or self.op.fused or is_reduced)
 
-    def same(self, a, b):
-        """The same bits from two programs, or the same numbers, as exact as what they are computed with."""
-        close(a, b, self.dtype) if self.is_fused else same_bits(a, b)
+    def same(self, a, b, dtype=None):
+        """The same bits from two programs, or the same numbers, as exact as what they are computed with: the example's dtype, or
+        another."""
+        close(a, b, dtype or self.dtype) if self.is_fused else same_bits(a, b)
 
     @property
     def is_float(self):
