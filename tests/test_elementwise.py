@@ -103,6 +103,19 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize("implementation", BACKENDS)
+def test_derivatives_of_a_length_where_both_parts_are_as_large(implementation):
+    """The third and fourth, in closed form; `jnp.hypot` is made of a maximum, whose ties its derivatives show."""
+    r, nth = np.sqrt(2), lambda fun, n: jax.jit(functools.reduce(lambda f, _: jax.grad(f), range(n), fun))
+    for name, args, third, fourth in (
+        ("hypot", (1.0,), -3 * r / 8, 9 * r / 16),
+        ("atan2", (1.0,), 0.5, 0.0),
+        ("asinh", (), r / 8, 3 * r / 16),
+    ):
+        fun = lambda x, name=name, args=args: getattr(bj, name)(x, *args, implementation=implementation)
+        close([nth(fun, 3)(1.0), nth(fun, 4)(1.0)], [third, fourth], "float64")
+
+
+@pytest.mark.parametrize("implementation", BACKENDS)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_lerp_broadcasts_in_every_layout(layout, implementation):
     args, dy = _lerp("float64", layout)

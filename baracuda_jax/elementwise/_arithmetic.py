@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core import checks
+from ._length import length
 from ._nary import binary
 from ._unary import holomorphic, unary
 
@@ -52,7 +53,7 @@ div, div_backward = binary("div", "The quotient.", "x1 / x2", "dx1 = dy / x2, dx
 
 
 def _hypot_slopes(x, y, d):
-    size = jnp.hypot(x, y)
+    size = length(x, y)
     whole = jnp.where(size == 0, 1, size)
     return x / whole * d, y / whole * d
 

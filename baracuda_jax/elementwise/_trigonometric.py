@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from ._length import length
 from ._nary import binary
 from ._unary import holomorphic
 
@@ -14,7 +15,7 @@ def _root_of_one_and_square(x):
     """(1 + x^2)^(1/2), without overflow."""
     if jnp.iscomplexobj(x):
         return jnp.sqrt(1 + 1j * x) * jnp.sqrt(1 - 1j * x)
-    return jnp.hypot(jnp.ones_like(x), x)
+    return length(jnp.ones_like(x), x)
 
 
 def _sech_squared(x):
@@ -49,7 +50,7 @@ atanh, atanh_backward = holomorphic("atanh", "The inverse hyperbolic tangent.", 
 
 
 def _angle_slopes(x, y, d):
-    size = jnp.hypot(x, y)
+    size = length(x, y)
     whole = jnp.where(size == 0, 1, size)
     return y / whole / whole * d, -x / whole / whole * d
 

@@ -182,8 +182,9 @@ def third_derivative(e):
     both = jax.jit(lambda x, v: ([second(t, x, v) for t in (-step, 0.0, step)], jax.grad(second)(0.0, x, v)))
     for x, v in _lines(e):
         (before, here, after), got = both(x, v)
-        if _bend(before, here, after) < 1e-3:
+        if (bend := _bend(before, here, after)) < 1e-3:
             break
+    assert bend < 1e-3, "there is a kink near each x"
     np.testing.assert_allclose(got, (after - before) / (2 * step), rtol=1e-5, atol=1e-5)
 
 
