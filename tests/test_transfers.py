@@ -36,10 +36,8 @@ PLAIN = (
     "cross_entropy_loss",
     "batch_paged_prefill",
     "paged_attention",
-    "sdpa_block_sparse",
     "lu",
     "batched_svda",
-    "batch_norm",
 )
 DERIVABLE = [op for op in KIN.values() if has_derivative(op) and op.name not in PLAIN and not op.is_facade]
 

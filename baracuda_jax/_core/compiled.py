@@ -6,9 +6,10 @@ import functools
 import jax
 
 
-def compiled(*static):
-    """A decorator; `static` names the arguments that are not arrays."""
-    return functools.partial(jax.jit, static_argnames=static, inline=True)
+def compiled(*static, inline=True):
+    """A decorator; `static` names the arguments that are not arrays. What is not inlined is one program also where JAX
+    transposes it step by step, which sends the constants of what is inlined."""
+    return functools.partial(jax.jit, static_argnames=static, inline=inline)
 
 
 full = compiled("shape", "fill_value", "dtype")(jax.numpy.full)

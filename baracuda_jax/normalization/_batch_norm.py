@@ -187,7 +187,7 @@ def _trained(x, running_mean, running_var, weight, bias, *, axis, eps, momentum,
 _statistics = compiled()(statistics)
 
 
-@compiled("count", "momentum")
+@compiled("count", "momentum", inline=False)
 def _updated(running_mean, running_var, mean, variance, *, count, momentum):
     """The new running statistics, of those of `count` elements."""
 
