@@ -78,8 +78,11 @@ def _nll(log_p, t):
 
 
 def _multi_margin(x, t):
-    h = jax.nn.relu(1 - jnp.take_along_axis(x, t[:, None], 1) + x)
-    return jnp.where(jnp.arange(x.shape[1])[None] == t[:, None], 0, h).mean()
+    """Rows with a class out of range are masked: PyTorch raises an error, and unchecked JAX takes NaN or another class."""
+    counts = (t >= 0) & (t < x.shape[1])
+    h = jax.nn.relu(1 - jnp.take_along_axis(x, jnp.where(counts, t, 0)[:, None], 1) + x)
+    terms = jnp.where(jnp.arange(x.shape[1])[None] == t[:, None], 0, h).mean(1)
+    return jnp.where(counts, terms, 0).sum() / counts.sum()
 
 
 def _multilabel_margin(x, t):
