@@ -168,6 +168,37 @@ def test_bags_are_torchs(how, dtype):
     assert not at_last[1:].any()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    "bags, length, rows, columns",
+    [(1, 500, 50, 8), (3, 513, 50, 3), (300, 1, 50, 40), (37, 63, 90, 5), (4200, 32, 1030, 8)],
+)
+@pytest.mark.parametrize("mode", ["sum", "mean", "max", "weighted sum", "weighted mean"])
+def test_bags_in_rows_are_those_of_offsets(mode, bags, length, rows, columns, dtype):
+    """Of few and many bags, short and long, with ids that no row has and a bag of such alone."""
+    ids, weight = RNG.integers(-2, rows + 1, (bags, length)), normal((rows, columns), dtype)
+    ids[-1] = -1
+    arrays, offsets = (weight,), np.arange(0, ids.size, length)
+    if "weighted" in mode:
+        arrays = weight, normal(ids.shape, dtype, 2)
+
+    def bag(x, *where):
+        def run(table, w=None):
+            w = None if w is None else w.reshape(x.shape)
+            kind = mode.removeprefix("weighted ")
+            return bj.embedding_bag(x, table, *where, mode=kind, per_sample_weights=w, padding_idx=4)
+
+        return run
+
+    dy = normal((bags, columns), dtype, 1)
+    y, got = _everything(bag(ids), arrays, dy)
+    want_y, want = _everything(bag(ids.ravel(), offsets), arrays, dy)
+    close(y, want_y, dtype)
+    assert not y[-1].any()
+    for a, b in zip(got, want, strict=True):
+        close(a, b, dtype, scale=8)
+
+
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_gradients_of_bags_by_frequency(mode):
     """Each row's is divided by the count of its own id. On a CPU, PyTorch divides all but the first by counts of others."""
@@ -377,6 +408,16 @@ def test_bags_form_no_row_for_each_entry(mode):
     text, called = _text(jax.grad(lambda *a: (bag(*a) ** 2).sum()), weight, x, offsets)
     assert ("segment_sum_of_arg" if mode == "max" else "segment_sum") in called
     assert not _made(text, N, D) and set(_made(text, V, D)) <= {"custom-call", "get-tuple-element", "copy", "bitcast"}
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_in_rows_are_neither_indexed_nor_searched(mode):
+    weight, ids = normal((1030, 8), "float32"), RNG.integers(0, 1030, (4200, 32))
+    bag = lambda w, x: bj.embedding_bag(x, w, mode=mode)
+    _, called = _text(bag, weight, ids)
+    assert called == {{"sum": "segment_sum", "mean": "segment_mean_of_sources", "max": "segment_max"}[mode]}
+    text, called = _text(jax.grad(lambda *a: (bag(*a) ** 2).sum()), weight, ids)
+    assert not called & {"segment_index", "searchsorted"} and not _made(text, *ids.shape, 8)
 
 
 def test_weights_of_entries_form_no_row_for_each():

@@ -15,6 +15,7 @@ from .._core.op import compose
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from ..graph import aggregate
+from ..graph._aggregate import aggregate_even
 from ._arguments import bound_of, flat, ids_of, kept, padding_of, table_of
 from ._gradient import adjusted, bounded
 
@@ -85,16 +86,18 @@ def embedding_bag(
     table = bounded(adjusted(weight, ids, None, by_frequency), bound)
     # What is out of range the aggregation drops itself.
     at = ids if padding is None else kept(ids, size=size, padding=padding)
-    params = dict(reduce=mode, indptr=bags, implementation=implementation)
-    return aggregate(table, at, weights=per_sample_weights, **params)
+    params = dict(reduce=mode, implementation=implementation)
+    if bags is None:
+        return aggregate_even(table, at, *x.shape, per_sample_weights, **params)
+    return aggregate(table, at, weights=per_sample_weights, indptr=bags, **params)
 
 
 def _bags(op, x, offsets, lengths, has_last):
-    """[B + 1], where each bag begins and the last one ends."""
+    """[B + 1], where each bag begins and the last one ends; None where these are the rows of x."""
     if x.ndim == 2:
         if offsets is not None or lengths is not None:
             raise ValueError(f"{op}: offsets and lengths must be None for x of two dimensions, whose rows are the bags")
-        return _even_pointers(count=x.shape[0], length=x.shape[1])
+        return None
     if x.ndim != 1:
         raise ValueError(f"{op}: x must have one dimension, or two with a bag in each row; got shape {tuple(x.shape)}")
     if (offsets is None) == (lengths is None):
@@ -111,11 +114,6 @@ def _bags(op, x, offsets, lengths, has_last):
         )
     which = "lengths" if offsets is None else "ends" if has_last else "starts"
     return _pointers(bags, which=which, count=x.shape[0])
-
-
-@compiled("count", "length")
-def _even_pointers(*, count, length):
-    return jnp.arange(count + 1, dtype=jnp.int32) * length
 
 
 @compiled("which", "count")

@@ -3,7 +3,7 @@
 from typing import Literal
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .._core import checks
@@ -13,7 +13,7 @@ from .._core.types import Implementation
 from .._core.within import within
 from ..segment import segment_softmax
 from ..segment._arguments import sorted_of
-from ..segment._index import with_index
+from ..segment._index import SegmentIndex, with_index
 from ..segment._references import take
 from ._arguments import edges, entries, number_of_segments, receivers_of, rows, weights_of
 from ._extremum import declare_extremum
@@ -78,11 +78,29 @@ def aggregate(
     x = rows(op, "x", x, checks.NUMBERS)
     ids, _ = entries(op, "senders", senders, x.shape[0])
     receivers, num_segments = receivers_of(op, ids, receivers, indptr, num_segments, implementation)
-    senders, receivers, index = edges(op, senders, receivers, x.shape[0])
+    *entries_of, index = edges(op, senders, receivers, x.shape[0])
     is_sorted = sorted_of(op, by_receiver(index), indices_are_sorted)
     num_segments = number_of_segments(op, x.shape[0] if num_segments is None else num_segments)
     checks.choice(op, "reduce", reduce, REDUCTIONS)
     params = dict(axis=0, num_segments=num_segments, sorted=is_sorted, implementation=implementation)
+    return _reduced(op, x, *entries_of, index, weights, reduce, params)
+
+
+def aggregate_even(x, senders, count, length, weights, *, reduce, implementation):
+    """`aggregate` of arguments that are right, where each of `count` segments has `length` neighboring entries."""
+    receivers = SegmentIndex(*_even_index(count=count, length=length))
+    *entries_of, index = edges("aggregate", senders, receivers, x.shape[0])
+    params = dict(axis=0, num_segments=count, sorted=True, length=length, implementation=implementation)
+    return _reduced("aggregate", x, *entries_of, index, weights, reduce, params)
+
+
+@compiled("count", "length")
+def _even_index(*, count, length):
+    receivers = lax.broadcasted_iota(jnp.int32, (count, length), 0).reshape(-1)
+    return receivers, jnp.zeros(0, jnp.uint32), jnp.arange(count + 1, dtype=jnp.uint32) * length
+
+
+def _reduced(op, x, senders, receivers, index, weights, reduce, params):
     if weights is None:
         if reduce == "softmax":
             raise TypeError(f"{op}: weights must be given with reduce='softmax', whose logits they are, got None")

@@ -83,10 +83,10 @@ def declare_extremum(name, public):
         arg = per_batch(fun, axis)(lax.stop_gradient(x), broadcast(senders, batch), broadcast(receivers, batch))
         return _at(x, senders, arg, axis), arg
 
-    def native(x, senders, receivers, *, save, axis, num_segments, sorted, index):
+    def native(x, senders, receivers, *, save, axis, num_segments, sorted, index, length=0):
         # Where an entry may name no row, only the second result tells a segment of such entries from others.
         out = [x.dtype, index_dtype(senders.shape[-1])][: 2 if save else 1]
-        shape = dict(axis=axis, num_segments=num_segments, sorted=sorted, index=by_receiver(index))
+        shape = dict(axis=axis, num_segments=num_segments, sorted=sorted, index=by_receiver(index), length=length)
         return by_segment(f"segment_{kind}", x, senders, receivers, out, empty_bits=0, **shape)
 
     def tangent_native(senders, receivers, arg, t, *, axis, **_):
@@ -105,8 +105,8 @@ def declare_extremum(name, public):
         each = jnp.where(wanted == number, wide(given), 0)
         return (add_up(each, back, axis=axis, num_segments=num_rows).astype(dy.dtype),)
 
-    def backward_native(senders, receivers, arg, dy, *, axis, num_rows, index, **_):
-        shape = dict(axis=axis, num_segments=num_rows, sorted=False, index=by_sender(index))
+    def backward_native(senders, receivers, arg, dy, *, axis, num_rows, index, length=0, **_):
+        shape = dict(axis=axis, num_segments=num_rows, sorted=False, index=by_sender(index), repeats=length)
         more = [(flat(arg, axis), "...nd")]
         return tuple(by_segment("segment_sum_of_arg", dy, receivers, senders, [dy.dtype], more=more, **shape))
 

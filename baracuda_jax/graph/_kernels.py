@@ -33,7 +33,8 @@ def names(ids, count):
 
 def by_segment(target, x, senders, receivers, out, *, axis, index=(), **params):
     """Calls a reduction of the rows of x that senders name, by receivers, whose index may be known. Other operands, `more`,
-    are by entry or shaped as x."""
+    are by entry or shaped as x. `length` is the number of neighboring entries that each segment has, `repeats` of those that
+    name each row, where it is the same for all."""
     senders, receivers, *index = aligned(senders, receivers, *index)
     return reduce(target, x, receivers, out, axis=axis, index=index, sources=names(senders, x.shape[axis]), **params)
 

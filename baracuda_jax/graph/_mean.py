@@ -9,11 +9,12 @@ from .._core.body import Body
 from .._core.case import Case
 from .._core.wide import wide
 from ..segment._family import declare_with_index
+from ..segment._kernels import is_even
 from ..segment._references import broadcast, count, take
 from ._family import FAMILY, by_receiver, by_sender, draws
 from ._kernels import by_segment, total
 from ._partition import aggregation
-from ._references import add_up, receivers_of
+from ._references import add_up, even_counts, receivers_of
 
 
 def _counts(senders, receivers, num_rows, num_segments):
@@ -30,14 +31,14 @@ def _over(y, counts, axis):
     return wide(y) / jnp.maximum(_like(counts, y, axis), 1)
 
 
-def _reference(x, senders, receivers, *, axis, num_rows, num_segments, sorted):
+def _reference(x, senders, receivers, *, axis, num_rows, num_segments, **_):
     of_segment = receivers_of(senders, receivers, num_rows, num_segments)
     sums = add_up(wide(take(x, senders, axis=axis)), of_segment, axis=axis, num_segments=num_segments)
     return (_over(sums, count(of_segment, num_segments), axis).astype(x.dtype),)
 
 
-def _native(x, senders, receivers, *, save=False, axis, num_rows, num_segments, sorted, index):
-    segments = dict(num_segments=num_segments, sorted=sorted, index=by_receiver(index))
+def _native(x, senders, receivers, *, save=False, axis, num_rows, num_segments, sorted, index, length=0):
+    segments = dict(num_segments=num_segments, sorted=sorted, index=by_receiver(index), length=length)
     empty = to_bits(0, x.dtype)
     return tuple(
         by_segment("segment_mean_of_sources", x, senders, receivers, [x.dtype], axis=axis, empty_bits=empty, **segments)
@@ -50,13 +51,16 @@ def _backward_reference(senders, receivers, dy, *, axis, num_rows, num_segments,
     return (add_up(each, rows, axis=axis, num_segments=num_rows).astype(dy.dtype),)
 
 
-def _backward_native(senders, receivers, dy, *, axis, num_rows, num_segments, sorted, index):
-    batch = max((ids.shape[:-1] for ids in (senders, receivers)), key=len)
-    segments = dict(num_segments=num_segments, sorted=sorted, index=by_receiver(index))
-    ones = jnp.ones((*batch, num_rows), jnp.int32)
-    counts = total(ones, senders, receivers, axis=len(batch), dtype=ones.dtype, **segments)
+def _backward_native(senders, receivers, dy, *, axis, num_rows, num_segments, sorted, index, length=0):
+    if is_even(senders.shape[-1], num_segments, length):
+        counts = even_counts(senders, num_rows, length)
+    else:
+        batch = max((ids.shape[:-1] for ids in (senders, receivers)), key=len)
+        segments = dict(num_segments=num_segments, sorted=sorted, index=by_receiver(index))
+        ones = jnp.ones((*batch, num_rows), jnp.int32)
+        counts = total(ones, senders, receivers, axis=len(batch), dtype=ones.dtype, **segments)
     each = _over(dy, counts, axis)
-    rows = dict(num_segments=num_rows, sorted=False, index=by_sender(index))
+    rows = dict(num_segments=num_rows, sorted=False, index=by_sender(index), repeats=length)
     return (total(each, receivers, senders, axis=axis, dtype=each.dtype, **rows).astype(dy.dtype),)
 
 

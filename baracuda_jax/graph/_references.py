@@ -13,6 +13,11 @@ def receivers_of(senders, receivers, count, num_segments):
     return jnp.where(within(senders, count), segment_or_last(receivers, num_segments), num_segments)
 
 
+def even_counts(senders, count, length):
+    """int32 [*batch, S]: how many of each segment's `length` neighboring senders are in range."""
+    return within(senders, count).reshape(*senders.shape[:-1], -1, length).sum(-1, dtype=jnp.int32)
+
+
 def scaled(x, weights):
     """x [*batch, E, *features] times weights [*batch, E, *leading features], in what sums are computed in."""
     return wide(x) * weights.reshape(*weights.shape, *(1,) * (x.ndim - weights.ndim))

@@ -19,14 +19,16 @@ def _result(dtype, is_wide):
     return wide_dtype(jnp.dtype(dtype)) if is_wide else jnp.dtype(dtype)
 
 
-def _reference(x, senders, receivers, *, axis, num_rows, num_segments, sorted, dtype, is_wide):
+def _reference(x, senders, receivers, *, axis, num_rows, num_segments, dtype, is_wide, **_):
     receivers = receivers_of(senders, receivers, num_rows, num_segments)
     messages = wide(take(x, senders, axis=axis))
     return (add_up(messages, receivers, axis=axis, num_segments=num_segments).astype(_result(dtype, is_wide)),)
 
 
-def _native(x, senders, receivers, *, save=False, axis, num_rows, num_segments, sorted, dtype, is_wide, index):
-    segments = dict(num_segments=num_segments, sorted=sorted, index=by_receiver(index))
+def _native(
+    x, senders, receivers, *, save=False, axis, num_rows, num_segments, sorted, dtype, is_wide, index, length=0
+):
+    segments = dict(num_segments=num_segments, sorted=sorted, index=by_receiver(index), length=length)
     return (total(x, senders, receivers, axis=axis, dtype=_result(dtype, is_wide), **segments),)
 
 
@@ -36,8 +38,8 @@ def _backward_reference(senders, receivers, dy, *, axis, num_rows, num_segments,
     return (add_up(each, senders_or_none, axis=axis, num_segments=num_rows).astype(dtype),)
 
 
-def _backward_native(senders, receivers, dy, *, axis, num_rows, num_segments, dtype, index, **_):
-    rows = dict(num_segments=num_rows, sorted=False, index=by_sender(index))
+def _backward_native(senders, receivers, dy, *, axis, num_rows, num_segments, dtype, index, length=0, **_):
+    rows = dict(num_segments=num_rows, sorted=False, index=by_sender(index), repeats=length)
     dx = total(dy, receivers, senders, axis=axis, dtype=dy.dtype, **rows)
     return (dx.astype(dtype),)
 

@@ -14,14 +14,14 @@ from ._partition import aggregation
 from ._references import add_up, receivers_of, scaled
 
 
-def _reference(x, senders, receivers, weights, *, axis, num_segments, sorted):
+def _reference(x, senders, receivers, weights, *, axis, num_segments, **_):
     receivers = receivers_of(senders, receivers, x.shape[axis], num_segments)
     messages = scaled(take(x, senders, axis=axis), weights)
     return (add_up(messages, receivers, axis=axis, num_segments=num_segments).astype(x.dtype),)
 
 
-def _native(x, senders, receivers, weights, *, save=False, axis, num_segments, sorted, index):
-    segments = dict(num_segments=num_segments, sorted=sorted, index=by_receiver(index))
+def _native(x, senders, receivers, weights, *, save=False, axis, num_segments, sorted, index, length=0):
+    segments = dict(num_segments=num_segments, sorted=sorted, index=by_receiver(index), length=length)
     return (weighted(x, weights, senders, receivers, axis=axis, **segments),)
 
 
@@ -33,7 +33,7 @@ def _tangent(by):
     return tangent
 
 
-def _backward_reference(x, senders, receivers, weights, dy, *, axis, num_segments, sorted):
+def _backward_reference(x, senders, receivers, weights, dy, *, axis, num_segments, **_):
     back = receivers_of(receivers, senders, num_segments, x.shape[axis])
     given = take(dy, receivers, axis=axis)
     dx = add_up(scaled(given, weights), back, axis=axis, num_segments=x.shape[axis]).astype(x.dtype)
@@ -41,8 +41,8 @@ def _backward_reference(x, senders, receivers, weights, dy, *, axis, num_segment
     return dx, products.sum(tuple(range(weights.ndim, x.ndim)))
 
 
-def _backward_native(x, senders, receivers, weights, dy, *, axis, num_segments, sorted, index):
-    rows = dict(num_segments=x.shape[axis], sorted=False, index=by_sender(index))
+def _backward_native(x, senders, receivers, weights, dy, *, axis, num_segments, sorted, index, length=0):
+    rows = dict(num_segments=x.shape[axis], sorted=False, index=by_sender(index), repeats=length)
     dx = weighted(dy, weights, receivers, senders, axis=axis, **rows)
     return dx, dots(x, dy, senders, receivers, axis=axis, leading=weights.ndim - axis - 1)
 

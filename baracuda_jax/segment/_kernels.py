@@ -105,6 +105,19 @@ def is_ordered_by_blocks(ids, num_segments, rows):
     return isinstance(batches, int) and batches <= 2**7 and is_few(ids.shape[-1], num_segments, rows.shape[-1])
 
 
+def is_even(entries, count, length):
+    """Whether there are `count` times `length` entries, and not only a shard of them. 0 is a length that is not known."""
+    known = all(isinstance(size, int) for size in (entries, count, length))
+    return known and 0 < entries == count * length
+
+
+def _has_even_kernel(rows, entries, segments, length):
+    """Whether segments of so many entries are reduced without an index: chunks are better where they are shorter than what
+    a lane reads at a time, or so long that a block would take long for one."""
+    is_float = jnp.issubdtype(rows.dtype, jnp.floating)
+    return is_float and is_even(entries, segments, length) and 4 <= length <= 512
+
+
 def order_of(ids, num_segments, rows, sorted, index):
     """What the kernels know of the order of rows [*batch, N, D]: an index, or, of few rows, ids instead of `perm`."""
     if index or not is_ordered_by_blocks(ids, num_segments, rows):
@@ -172,25 +185,34 @@ def reduce_workspace(entries, segments, rows, values=2):
 
 
 def reduce(
-    target, data, ids, out, *, axis, num_segments, sorted=False, index=(), sources=None, more=(), values=2, **attributes
-):
+    target, data, ids, out, *, axis, num_segments, sorted=False, index=(), sources=None, length=0, repeats=0, more=(),
+    values=2, **attributes
+):  # fmt: skip
     """Calls a reduction by ids, whose index may be known. `out` are the dtypes of its results; `sources` [..., E] the rows
     of data that the ids are for, if these are not the rows themselves: int32 or uint32, of which those that name no row are
-    skipped; `more` has other operands, as (array, dimensions); a state has at most so many `values`."""
+    skipped. If it is not 0, `length` is the number of neighboring sources that each segment has, and `repeats` the number of
+    neighboring sources that name each row. `more` has other operands, as (array, dimensions); a state has at most so many
+    `values`."""
     rows = flat(data, axis)
     entries = rows.shape[axis] if sources is None else sources.shape[-1]
     if sources is not None and rows.shape[axis] == 0:  # kernels load a row before they know whether it is one
         one = lambda x: jnp.zeros((*x.shape[:axis], 1, x.shape[-1]), x.dtype)
         rows, more = one(rows), [(one(x) if dims == "...nd" else x, dims) for x, dims in more]
     workspace = reduce_workspace(entries, num_segments, rows, values)
-    if not index and not sorted and is_by_buckets(target, entries, num_segments, rows):
+    none = jnp.zeros((*ids.shape[:-1], 0), jnp.uint32)
+    if sources is not None and _has_even_kernel(rows, entries, num_segments, length):
+        order, workspace = (none, none), 0
+    elif not index and not sorted and is_by_buckets(target, entries, num_segments, rows):
         order = by_ids(ids, num_segments)
         workspace = bucket_workspace(entries, num_segments, rows)
     else:
         order = order_of(ids, num_segments, rows, sorted, index)
     operands = [(rows, "...nd"), *zip(order, ("...p", "...q"), strict=True)]
     if sources is not None:
-        operands.append((_in_order(order[0], sources), "...e"))
+        if order[0].dtype == jnp.int32 and is_even(entries, rows.shape[axis], repeats):
+            operands.append((sources[..., :0], "...r"))
+        else:
+            operands.append((_in_order(order[0], sources), "...e"))
     arrays, dims = zip(*operands, *more, strict=True)
     results = kernel(
         target, f"{', '.join(dims)} -> {', '.join(['...sd'] * len(out))}", *arrays, **attributes,

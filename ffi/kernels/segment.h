@@ -57,7 +57,8 @@ template <class T, class Out = T>
 struct SegmentSum {
   using Element = T;
   using Sum = Accumulator<T>;
-  static constexpr bool by_buckets = true;  // see ffi/patterns/segment_by_buckets_cuda.h
+  static constexpr bool by_buckets = true;                 // see ffi/patterns/segment_by_buckets_cuda.h
+  static constexpr bool of_even = std::is_same_v<T, Out>;  // see ffi/patterns/segment_even_cuda.h
   template <int V>
   struct State {
     Sum sum[V];
@@ -95,6 +96,7 @@ struct SegmentWeightedSum : SegmentSum<T> {
   using Sum = Accumulator<T>;
   template <int V>
   using State = typename SegmentSum<T>::template State<V>;
+  static constexpr bool of_even = false;
   const Sum* weights;
   int64_t heads, width;
 
@@ -118,6 +120,7 @@ struct SegmentEvenlyWeightedSum : SegmentWeightedSum<T> {
   using Sum = Accumulator<T>;
   template <int V>
   using State = typename SegmentSum<T>::template State<V>;
+  static constexpr bool of_even = true;
 
   template <int V>
   BARACUDA_HD Sum more(const SegmentRow& row) const {
@@ -135,6 +138,7 @@ struct SegmentSumOfArg : SegmentSum<T> {
   using Sum = Accumulator<T>;
   template <int V>
   using State = typename SegmentSum<T>::template State<V>;
+  static constexpr bool of_even = false;
   const uint32_t* arg;
 
   template <int V>
@@ -153,7 +157,7 @@ struct SegmentMean : SegmentSum<T> {
   using Sum = Accumulator<T>;
   template <int V>
   using State = typename SegmentSum<T>::template State<V>;
-  static constexpr bool by_buckets = false;
+  static constexpr bool by_buckets = false, of_even = false;
   const int32_t* counts;
 
   template <int V>
@@ -212,6 +216,7 @@ struct SegmentExtremumValue {
     Value value[V];
   };
   static constexpr int most_blocks = sizeof(T) < 4 ? 3 : 4;
+  static constexpr bool of_even = true;
   T* y;
   T empty_value;
   Order order;
@@ -258,6 +263,7 @@ struct SegmentExtremum {
     Value value[V];
     uint32_t row[V];
   };
+  static constexpr bool of_even = true;
   T* y;
   uint32_t* arg;
   T empty_value;

@@ -17,7 +17,7 @@ namespace baracuda {
 
 // A segment has the entries perm[offsets[s]] ... of the index. An entry is a row of x; or, where there are `sources`,
 // it names a row that any number of entries may name, and is skipped where there is no such row. Of few entries, ids
-// may come instead of an index: then the driver orders them.
+// may come instead of an index: then the driver orders them. Segments of one length need no index.
 struct SegmentIndex {
   SegmentShape shape;
   const uint32_t* perm;     // [batches of ids, entries], or null
@@ -25,6 +25,14 @@ struct SegmentIndex {
   const uint32_t* sources;  // [batches of ids, entries] in the order of the segments, of the entries with ids; or null
   uint32_t source_rows;     // sources that are not below name no row: negative ones are the largest without a sign
   const int32_t* ids;       // [batches of ids, entries], or null
+  uint32_t length;          // of all segments, whose entries follow each other; 0 where there are ids or offsets
+  uint32_t repeats;         // with ids and no sources: how many neighboring entries name a row, or 0
+
+  BARACUDA_HD bool has_sources() const { return sources || repeats; }
+  // The row that an entry names, given ids.
+  BARACUDA_HD uint32_t source(int64_t ids_batch, uint32_t entry) const {
+    return sources ? sources[ids_batch * shape.entries + entry] : entry / repeats;
+  }
 };
 
 // One batch's part of the index.

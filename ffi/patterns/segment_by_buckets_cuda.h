@@ -89,13 +89,12 @@ __global__ void __launch_bounds__(segment_block, (blocks_at_once<V, step, Reduce
   auto& order = *reinterpret_cast<BucketOrder*>(memory);
   uint32_t* offsets = reinterpret_cast<uint32_t*>(memory + bucket_head<State>);
   uint32_t* numbers = offsets + most_of_bucket + 4;
-  uint32_t* sources = index.sources ? numbers + grid.chunk : nullptr;
+  uint32_t* sources = index.has_sources() ? numbers + grid.chunk : nullptr;
   const SegmentShape& shape = index.shape;
   int blocks = finders + grid.buckets, block = int(blockIdx.x), batch = 0;
   if (shape.batches > 1) batch = block / blocks, block -= batch * blocks;
   int64_t of_ids = shape.ids_batch(batch);
   const uint32_t* totals = scratch.totals + of_ids * grid.buckets;
-  const uint32_t* all_sources = sources ? index.sources + of_ids * shape.entries : nullptr;
 
   bool is_finder = block < finders;
   for (int k = block; k < (is_finder ? grid.slots : block + 1); k += finders) {
@@ -120,7 +119,7 @@ __global__ void __launch_bounds__(segment_block, (blocks_at_once<V, step, Reduce
                       int(min(first + grid.range, shape.segments + 1) - first)};
     rows.order(order, begin, count, offsets, [&](uint32_t position, uint32_t row) {
       row /= RowsOfBucket::base, numbers[position] = row;
-      if (sources) sources[position] = all_sources[row];
+      if (sources) sources[position] = index.source(of_ids, row);
     });
     SegmentPart<Reducer> part{reducer, nullptr, (batch * shape.segments + first) * shape.columns};
     int segments = int(last - first), group = threadIdx.x / lanes.lanes;
@@ -234,7 +233,7 @@ Status reduce_by_buckets(Executor executor, const Reducer& reducer, const Segmen
     return status;
   auto kernel = reduce_buckets<V, step, Reducer>;
   size_t bytes =
-      bucket_head<State> + sizeof(uint32_t) * (most_of_bucket + 4 + size_t(grid.chunk) * (index.sources ? 2 : 1));
+      bucket_head<State> + sizeof(uint32_t) * (most_of_bucket + 4 + size_t(grid.chunk) * (index.has_sources() ? 2 : 1));
   if (Status status = allow_shared_memory(kernel, bytes); !status.ok()) return status;
   int finders = std::min(grid.slots, most_finders);
   kernel<<<unsigned(shape.batches * (finders + grid.buckets)), segment_block, bytes, executor.stream>>>(

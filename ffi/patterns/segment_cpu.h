@@ -48,11 +48,11 @@ struct OrderedIds {
     int64_t batches = shape.batches / shape.sharing;
     perm.resize(size_t(batches * shape.entries)), offsets.resize(size_t(batches * (shape.segments + 1)));
     index_segments(executor, index.ids, batches, shape.entries, shape.segments, perm.data(), offsets.data());
-    if (index.sources) {
+    if (index.has_sources()) {
       sources.resize(perm.size());
       for (int64_t batch = 0; batch < batches; ++batch)
         for (int64_t i = batch * shape.entries; i < (batch + 1) * shape.entries; ++i)
-          sources[size_t(i)] = index.sources[batch * shape.entries + perm[size_t(i)]];
+          sources[size_t(i)] = index.source(batch, perm[size_t(i)]);
       index.sources = sources.data();
     }
     index.perm = perm.data(), index.offsets = offsets.data(), index.ids = nullptr;
@@ -181,6 +181,13 @@ Status reduce_segments(const Executor& executor, const Reducer& reducer, const S
   if (index.ids) {
     internal::OrderedIds ordered(executor, index);
     return reduce_segments(executor, reducer, ordered.index, x);
+  }
+  if (index.length) {
+    std::vector<uint32_t> offsets(size_t(shape.batches / shape.sharing * (shape.segments + 1)));
+    for (size_t i = 0; i < offsets.size(); ++i) offsets[i] = uint32_t(i % size_t(shape.segments + 1) * index.length);
+    SegmentIndex with_offsets = index;
+    with_offsets.offsets = offsets.data(), with_offsets.length = 0;
+    return reduce_segments(executor, reducer, with_offsets, x);
   }
   constexpr int V = internal::segment_width<Reducer>();
   int64_t workers = ceil_div(shape.entries + shape.segments, segment_items);

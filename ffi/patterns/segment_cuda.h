@@ -2,10 +2,11 @@
 //
 // A worker is a group of lanes, each with V neighboring columns. Reductions take two kernels: one reduces the chunks of
 // workers, and joins the segments that span workers of a block; the other joins those that span blocks, before it one
-// for those that span many. Reductions of few rows, and broadcasts, take one kernel.
+// for those that span many. Reductions of few rows, or of segments of one length, and broadcasts, take one kernel.
 #pragma once
 
 #include "segment_by_buckets_cuda.h"
+#include "segment_even_cuda.h"
 #include "segment_few_cuda.h"
 #include "segment_index_cuda.h"
 #include "segment_join_cuda.h"
@@ -142,6 +143,12 @@ Status reduce_segments(const Executor& executor, const Reducer& reducer, const S
   if (shape.batches * shape.segments * shape.columns == 0) return {};
   constexpr int V = segment_columns<typename Reducer::Element>;
   bool is_few = index.ids || internal::is_few(shape);
+  if (index.length) {
+    if constexpr (internal::has_even<Reducer>())
+      return shape.columns % V == 0 ? internal::reduce_even<V>(executor, reducer, index, x)
+                                    : internal::reduce_even<1>(executor, reducer, index, x);
+    return {"segments of one length need an index here"};
+  }
   if constexpr (internal::has_buckets<V, Reducer>())
     if (index.ids && shape.columns % V == 0 && internal::is_by_buckets(shape) && !internal::is_few(shape))
       return internal::reduce_by_buckets<V, 4>(executor, reducer, index, x);

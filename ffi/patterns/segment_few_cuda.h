@@ -85,10 +85,9 @@ struct FewRows {
             if (length > few_rows_of_worker) memory.is_longer = 1;
           },
           [&](uint32_t, uint32_t position, uint32_t row) { order[position] = row; });
-      if (index.sources) {
+      if (index.has_sources()) {
         uint32_t rows = memory.offsets[count];
-        for (uint32_t i = threadIdx.x; i < rows; i += few_threads)
-          to[i] = known(index, index.sources[of_ids * index.shape.entries + order[i]]);
+        for (uint32_t i = threadIdx.x; i < rows; i += few_threads) to[i] = known(index, index.source(of_ids, order[i]));
       }
     } else {
       const uint32_t* offsets = index.offsets + of_ids * (index.shape.segments + 1) + first;
@@ -105,8 +104,8 @@ struct FewRows {
       for (int i = threadIdx.x; i < count; i += few_threads)
         if (length(i) > few_rows_of_worker) memory.is_longer = 1;
     }
-    if (index.sources) sources = to;
-    if (index.sources || !index.ids) __syncthreads();
+    if (index.has_sources()) sources = to;
+    if (index.has_sources() || !index.ids) __syncthreads();
   }
 
   static __device__ uint32_t known(const SegmentIndex& index, uint32_t source) {

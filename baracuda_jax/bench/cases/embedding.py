@@ -67,6 +67,22 @@ def bags(mode, entries, rows, features, dtype):
     )  # fmt: skip
 
 
+def bags_in_rows(mode, entries, rows, features, dtype):
+    """The table and ids, with a bag in each row."""
+    bags = entries // LENGTH
+    return Benchmark(
+        f"embedding_bag_{mode}", f"[{bags}, {LENGTH}] of [{rows}, {features}]", dtype,
+        lambda draws: (draws.normal((rows, features)), draws.integers((bags, LENGTH), 0, rows)),
+        lambda weight, x, *, implementation: baracuda_jax.embedding_bag(
+            x, weight, mode=mode, implementation=implementation
+        ),
+        lambda weight, x: getattr(weight[x], mode)(1),
+        lambda torch, weight, x: torch.nn.functional.embedding_bag(x, weight, mode=mode),
+        needs=(1,), rough=4.0,
+        saved=(jax.ShapeDtypeStruct((bags, features), jnp.int32),) if mode == "max" else (),
+    )  # fmt: skip
+
+
 def backward_rows(ids, rows, features, dtype):
     """What each id has, and the ids."""
 
@@ -131,6 +147,7 @@ def benchmarks(size):
         yield skewed(*shape, dtype)
     for mode, dtype in itertools.product(("sum", "mean", "max"), DTYPES):
         yield bags(mode, *BAGS[size], dtype)
+        yield bags_in_rows(mode, *BAGS[size], dtype)
     for dtype in DTYPES:
         yield backward_rows(*TABLES[size][0], dtype)
     yield sgd(*TABLES[size][0])

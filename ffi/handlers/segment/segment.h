@@ -30,7 +30,8 @@ inline SegmentShape shape_of(Dimensions data, Dimensions ids, int64_t rows, int6
 
 // What reductions and gradients share: an index, and two arrays, one with rows and one with segments in their place.
 // `sources`, where there are any, are the rows that the index's entries name. Instead of an index ids may come: then
-// they are `perm`, as int32, and `offsets` has no columns.
+// they are `perm`, as int32, and `offsets` has no columns. With ids, `sources` without columns say that equally many
+// neighboring entries name each row. If neither `perm` nor `offsets` has columns, segments have one length.
 struct Indexed {
   SegmentIndex index{};
   Checks checks;
@@ -47,11 +48,12 @@ struct Indexed {
     bool has_ids = perm.element_type() == ffi::DataType::S32 && first.back() == 0;
     if (!has_ids) checks.dtype("perm", perm, ffi::DataType::U32);
     if (checks.failed()) return;
-    checks.require(has_ids || first.back() > 0, "offsets must have a column for each segment and one more")
+    bool is_even = sources && !has_ids && first.back() == 0 && order.size() == first.size() && order.back() == 0;
+    checks.require(has_ids || is_even || first.back() > 0, "offsets must have a column for each segment and one more")
         .require(y.size() == x.size(), y_name, " must have the rank of ", x_name, ", ", describe(x), ", got ",
                  describe(y));
     if (checks.failed()) return;
-    int64_t rows = x[x.size() - 2], segments = has_ids ? y[y.size() - 2] : first.back() - 1, entries = rows;
+    int64_t rows = x[x.size() - 2], segments = has_ids || is_even ? y[y.size() - 2] : first.back() - 1, entries = rows;
     auto has_batches = [&](Dimensions dims) {
       return dims.size() == first.size() && std::equal(dims.begin(), dims.end() - 1, first.begin());
     };
@@ -62,7 +64,20 @@ struct Indexed {
                    ", got ", describe(sources->dimensions()));
       if (checks.failed()) return;
       entries = sources->dimensions().back();
+      bool repeats = has_ids && entries == 0;
+      if (repeats) entries = order.back();
       checks.require(rows > 0 || entries == 0, x_name, " must have a row, where there are entries, got none");
+      if (checks.failed()) return;
+      if (repeats && entries > 0) {
+        checks.require(entries % rows == 0, "without sources, ids must be a multiple of the ", rows, " rows of ",
+                       x_name, ", got ", entries);
+        index.repeats = uint32_t(entries / rows);
+      } else if (is_even) {
+        checks.require(segments > 0 && entries > 0 && entries % segments == 0, "without offsets, sources must be a ",
+                       "multiple of the ", segments, " segments, got ", entries);
+        if (checks.failed()) return;
+        index.length = uint32_t(entries / segments);
+      }
     }
     checks
         .require(has_batches(order) && (order.back() == entries || (!has_ids && order.back() == 0)),
@@ -74,11 +89,12 @@ struct Indexed {
     index.shape = shape_of(x, first, rows, segments);
     index.shape.entries = entries;
     index.source_rows = sources ? rows_below(*sources, rows) : uint32_t(rows);
-    if (sources) index.sources = static_cast<const uint32_t*>(sources->untyped_data());
+    if (sources && !index.repeats) index.sources = static_cast<const uint32_t*>(sources->untyped_data());
     if (has_ids) {
       index.ids = static_cast<const int32_t*>(perm.untyped_data());
       return;
     }
+    if (is_even) return;
     index.perm = order.back() == 0 ? nullptr : static_cast<const uint32_t*>(perm.untyped_data());
     index.offsets = static_cast<const uint32_t*>(offsets.untyped_data());
   }
