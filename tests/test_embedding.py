@@ -12,9 +12,11 @@ import pytest
 import sent
 from by_torch import torch
 from examples_of import close, same_bits
+from jax.sharding import PartitionSpec as P
 from jax.test_util import check_grads
 from oracles import embedding as oracles
 from programs import FLOATS, normal
+from sharded import devices, mesh, put
 
 import baracuda_jax as bj
 from baracuda_jax._core import checks
@@ -197,6 +199,22 @@ def test_bags_in_rows_are_those_of_offsets(mode, bags, length, rows, columns, dt
     assert not y[-1].any()
     for a, b in zip(got, want, strict=True):
         close(a, b, dtype, scale=8)
+
+
+@pytest.mark.skipif(len(devices()) < 2, reason="needs several devices")
+@pytest.mark.parametrize("kind", ["auto", "explicit"])
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_a_shard_of_bags_in_rows_has_no_length(mode, kind):
+    """Its entries would be divisible by the number of all bags."""
+    ids, weight, dy = RNG.integers(-2, 12, (16, 32)), normal((11, 4)), normal((16, 4), seed=1)
+    bag = lambda x: lambda w: bj.embedding_bag(x, w, mode=mode, implementation="native")
+    want, (gradient,) = _everything(bag(ids), (weight,), dy)
+    over = mesh(kind)
+    with jax.set_mesh(over):
+        placed = put((ids, weight, dy), over, (P("d", None), P(), P()))
+        y, (got,) = jax.jit(lambda x, w, dy: _everything(bag(x), (w,), dy))(*placed)
+    close(y, want, "float64")
+    close(got, gradient, "float64")
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
