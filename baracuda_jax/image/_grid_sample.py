@@ -1,7 +1,7 @@
 """Images at the positions of a grid.
 
 Data flow: each position has a few elements of the image, the same in all channels; the result is their weighted sum. The
-gradient of the image is a sum over the positions that read an element, which an index lists once for all channels; that
+gradient of the image is a sum over the positions around an element, which are listed by cells once for all channels; that
 of the grid is a sum over channels. Patterns: sample; sample, adjoint."""
 
 import functools
@@ -11,6 +11,7 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
@@ -27,13 +28,14 @@ from .._core.wide import wide
 from ._arguments import images, next_to
 from ._coordinates import PADDINGS, index_of, padded, unnormalized
 from ._cut import by_position
-from ._sample import adjoint, derivatives, entries, weighted
+from ._sample import adjoint, derivatives, weighted
 from ._taps import A, cubic_far, cubic_near
 
 MODES = ("bilinear", "nearest", "bicubic")
 Mode = Literal["bilinear", "nearest", "bicubic"]
 Padding = Literal["zeros", "border", "reflection"]
 TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
+WEIGHTS = {"nearest": "nearest", "bilinear": "linear", "bicubic": "keys"}
 
 
 @api
@@ -228,15 +230,55 @@ def _backward_native(x, grid, dy, **how):
     return _image_cotangent(x, grid, dy, **how), dgrid.astype(grid.dtype)
 
 
-def _image_cotangent(x, grid, dy, **how):
+def _image_cotangent(x, grid, dy, *, mode, **how):
     """The sum of dy over the positions that have an element, times its weight."""
     rank = grid.shape[-1]
     axis, spatial = grid.ndim - rank - 1, x.shape[-rank:]
-    batch, channels = x.shape[:axis], x.shape[axis]
-    points, elements = math.prod(grid.shape[axis:-1]), math.prod(spatial)
-    index, weight, inside = _elements(grid, spatial, **how)
-    receivers, weights = entries(index, weight, inside, batch, wide(grid).dtype)
-    return adjoint(dy.reshape(*batch, channels, points), weights, receivers, elements).reshape(x.shape)
+    points = math.prod(grid.shape[axis:-1])
+    at = wide(grid).reshape(*grid.shape[:axis], points, rank)
+    places = [_around(at[..., -1 - a], n, mode, **how) for a, n in enumerate(spatial)]
+    # Elements outside that linear modes read have no weight.
+    other = functools.partial(_other, **how) if mode == "bicubic" and how["padding"] != "zeros" else None
+    return adjoint(dy.reshape(*x.shape[: axis + 1], points), places, spatial, WEIGHTS[mode], other)
+
+
+def _around(grid, n, mode, padding, align_corners):
+    """(where positions are along an axis that goes on outside, the element at or before, whether they are numbers)."""
+    at = unnormalized(grid, n, align_corners)
+    if mode == "nearest":
+        before = jnp.round(padded(at, n, padding, align_corners))
+        return before, *_index(before, n)
+    if mode == "bilinear":
+        at = padded(at, n, padding, align_corners)
+        return at, *_index(jnp.floor(at), n)
+    before = jnp.floor(at)
+    after = at - before
+    if padding == "border":
+        # Far outside all elements are the outermost one.
+        before = jnp.where(before > -2, jnp.where(before < n, before, n), -2)
+    if padding == "reflection":
+        # Elements go up or down, or two are the same at the edge. What is no number has the first element alone.
+        low, high = (padded(before + k, n, padding, align_corners) for k in (0, 1))
+        is_down, is_edge = high < low, (low == high) & (low == 0) & (not align_corners)
+        before = jnp.where(is_down, high, jnp.where(is_edge, -1, low))
+        before = jnp.where(jnp.isfinite(after), before, -5)
+        after = jnp.where(is_down, 1 - after, after)
+    return before + after, *_index(before, n)
+
+
+def _index(before, n):
+    inside = (before >= -5) & (before <= n)
+    return jnp.where(inside, before, 0).astype(jnp.int32), inside
+
+
+def _other(index, n, *, padding, align_corners):
+    """The elements that are read in the place of those outside."""
+    if padding == "border":
+        return index.clip(0, n - 1)
+    period = max(2 * n - 2, 1) if align_corners else 2 * n
+    turned = index % period
+    turned = np.minimum(turned, (period if align_corners else period - 1) - turned)
+    return np.where(index < -2, 0, turned).clip(0, n - 1)
 
 
 def _case(name, shape, points, **kwargs):
@@ -269,7 +311,7 @@ GRID_SAMPLE = declare(
     kernels={
         "forward": ("sample",),
         "tangent": ("sample_tangent",),
-        "backward": ("sample_backward", "segment_index", "sample_adjoint"),
+        "backward": ("sample_backward", "sample_adjoint"),
     },
     batched=as_they_are,
     cut=by_position("grid"),

@@ -30,13 +30,14 @@ from .._core.types import Implementation
 from .._core.wide import wide
 from ._arguments import next_to
 from ._cut import by_position
-from ._sample import adjoint, derivatives, entries, weighted
-from ._splines import MODES, along, coefficients, is_outside
+from ._sample import added, adjoint, derivatives, entries, weighted
+from ._splines import MODES, along, around, coefficients, is_outside, other
 
 Mode = Literal[
     "constant", "grid-constant", "nearest", "mirror", "reflect", "grid-mirror", "wrap", "grid-wrap"
 ]  # fmt: skip
 TAPS = {0: 1, 1: 2, 3: 4}
+WEIGHTS = {0: "nearest", 1: "linear", 3: "spline"}
 
 
 @api
@@ -229,9 +230,15 @@ def _array_cotangent(x, at, dy, *, order, mode, fill):
     """The sum of dy over the positions that have an element, times its weight."""
     axes, batch = at.shape[-2], at.shape[:-2]
     sizes = x.shape[x.ndim - axes :]
-    index, weight, inside, is_filled = _elements(at, sizes, order=order, mode=mode)
-    receivers, weights = entries(index, weight, [is_in & ~is_filled for is_in in inside], batch, at.dtype)
-    return adjoint(dy, weights, receivers, math.prod(sizes)).reshape(x.shape)
+    if axes > 3:
+        index, weight, inside, is_filled = _elements(at, sizes, order=order, mode=mode)
+        receivers, weights = entries(index, weight, [is_in & ~is_filled for is_in in inside], batch, at.dtype)
+        dx = added(jnp.swapaxes(dy, -1, -2), weights, receivers, math.prod(sizes))
+        return jnp.swapaxes(dx, -1, -2).reshape(x.shape)
+    places = [around(at[..., axis, :], n, order, mode) for axis, n in enumerate(sizes)]
+    # Elements outside that are read otherwise have no weight, or there are none.
+    has_others = mode != "grid-constant" if order == 3 else order == 1 and mode in ("reflect", "grid-wrap")
+    return adjoint(dy, places, sizes, WEIGHTS[order], functools.partial(other, mode=mode) if has_others else None)
 
 
 def _case(name, shape, axes, points, **kwargs):
@@ -266,9 +273,10 @@ MAP_COORDINATES = declare(
     kernels={
         "forward": ("sample_coordinates",),
         "tangent": ("sample_coordinates_tangent",),
-        "backward": ("sample_coordinates_backward", "segment_index", "sample_adjoint"),
+        "backward": ("sample_coordinates_backward", "sample_adjoint"),
     },
     also=("interpolate",),
+    sometimes=("segment_index", "segment_weighted_sum"),
     batched=as_they_are,
     cut=by_position("coordinates", by_axis=True),
     regime=by_coordinates,

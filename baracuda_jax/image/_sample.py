@@ -5,11 +5,13 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax import lax
 
 from .._core import explicit
 from .._core.kernel import kernel
+from .._core.wide import wide
 from ..graph._kernels import weighted as weighted_rows
-from ..segment._kernels import index_of
 
 
 def weighted(x, index, weight, inside, fill=0):
@@ -37,17 +39,52 @@ def entries(index, weight, inside, batch, dtype):
     return receivers, of_entries([ones if w is None else w for w in weight])
 
 
-def adjoint(dy, weights, receivers, elements):
-    """The cotangent [*batch, channels, elements] of images, from that of the result [*batch, channels, points]: each element
-    has the sum of what the entries [*batch, m points] that read it have, times their weights; negative ones read none."""
-    perm, offsets = index_of(receivers, elements, False)
-    out = jax.ShapeDtypeStruct((*dy.shape[:-1], elements), dy.dtype)
-    # Points and weights of entries in the order of elements: 8 or 16 bytes.
-    workspace = receivers.shape[-1] * 2 * weights.dtype.itemsize + 256
+TAPS = {"nearest": 1, "linear": 2, "keys": 4, "spline": 4}  # by weights
+OUTSIDE = 6, 3  # elements before and after an axis, for which others may stand
+
+
+def adjoint(dy, places, sizes, weights, other=None):
+    """The cotangent [*batch, channels, *sizes] of images, from that of the result [*batch, channels, points]: each element
+    has the sum of what the positions around it have, times their weights, which depend on distances.
+
+    `places` has, of each axis, positions [*batch, points], the element at or before each, and whether it reads any at all.
+    other(index, n) says which elements of an axis those of an index outside it stand for."""
+    if other is not None:
+        below, above = OUTSIDE
+        places = [(at + below, before + below, is_in) for at, before, is_in in places]
+        longer = adjoint(wide(dy), places, tuple(n + below + above for n in sizes), weights)
+        for axis, n in enumerate(sizes, dy.ndim - 1):
+            longer = _folded(longer, axis, n, other)
+        return longer.astype(dy.dtype)
+    taps, cells, inside = TAPS[weights], 0, True
+    for (_, before, is_in), n in zip(places, sizes, strict=True):
+        cell = before + taps // 2
+        cells = cells * (n + taps - 1) + cell
+        inside &= is_in & (cell >= 0) & (cell < n + taps - 1)
+    cells = jnp.where(inside, cells, -1)
+    positions = jnp.stack([at for at, _, _ in places[::-1]], -2)
+    points, itemsize, many = cells.shape[-1], positions.dtype.itemsize, math.prod(n + taps - 1 for n in sizes)
+    # Entries, ranks and numbers of positions; offsets of cells, and of tiles of these.
+    workspace = points * (4 * itemsize + 8) + (many + many // 1024 + 2048) * 4 + 5 * 256
     (dx,) = kernel(
-        "sample_adjoint", "...cp, ...e, ...q, ...e -> ...cn", dy, perm, offsets, weights, out=[out], workspace=workspace
-    )
-    return dx
+        "sample_adjoint", "...cp, ...p, ...kp -> ...cn", dy, cells, positions, workspace=workspace,
+        out=[jax.ShapeDtypeStruct((*dy.shape[:-1], math.prod(sizes)), dy.dtype)],
+        weights=list(TAPS).index(weights), sizes=tuple(sizes[::-1]),
+    )  # fmt: skip
+    return dx.reshape(*dy.shape[:-1], *sizes)
+
+
+def _folded(longer, axis, n, other):
+    """An axis of elements and those outside, which are added, one after the other, to the ones that they stand for."""
+    below, above = OUTSIDE
+    cut = lambda first, count: lax.slice_in_dim(longer, first, first + count, axis=axis)
+    padding = [(0, 0, 0)] * longer.ndim
+    x = cut(below, n)
+    for i in (*range(-1, -below - 1, -1), *range(n, n + above)):
+        (to,) = other(np.array([i]), n).tolist()
+        padding[axis] = (to, n - 1 - to, 0)
+        x = x + lax.pad(cut(below + i, 1), np.zeros((), x.dtype), padding)
+    return x
 
 
 def derivatives(reference):

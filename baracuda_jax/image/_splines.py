@@ -41,6 +41,19 @@ def along(at, n, order, mode):
     return [_tap(first + k, weight, n, mode) for k, weight in zip((-1, 0, 1, 2), weights, strict=True)]
 
 
+def around(at, n, order, mode):
+    """Where `at` is in an axis that goes on outside: (coordinate, the element before it, whether it reads any). Of order 0
+    it is the element itself."""
+    is_in = ~is_outside(at, n) if mode == "constant" else True
+    if order == 0:
+        ((index, _, inside),) = along(at, n, order, mode)
+        return at, index, inside & is_in
+    at = _inside(at, n, mode)
+    before = jnp.floor(at)
+    inside = (before >= -4) & (before < n + 4) & is_in
+    return at, jnp.where(inside, before, 0).astype(jnp.int32), inside
+
+
 def is_outside(at, n):
     """Of mode "constant"."""
     return (at < 0) | (at > n - 1)

@@ -2,7 +2,7 @@
 // order 0, 1 and 3, and seven ways to go on outside.
 #pragma once
 
-#include "sample.h"
+#include "sample_weight.h"
 
 namespace baracuda {
 
@@ -36,10 +36,11 @@ struct CoordinateAxis {
       Sum first = std::floor(position), after = position - first, before = 1 - after;
       BARACUDA_UNROLLED
       for (int k = 0; k < K; ++k) found.index[k] = index_of(first + Sum(k - 1));
-      found.weight[0] = far(before), found.weight[1] = near(after);
-      found.weight[2] = near(before), found.weight[3] = far(after);
-      found.slope[0] = -far_slope(before) * slope, found.slope[1] = near_slope(after) * slope;
-      found.slope[2] = -near_slope(before) * slope, found.slope[3] = far_slope(after) * slope;
+      using Cubic = CubicSpline<Sum>;
+      found.weight[0] = Cubic::far(before), found.weight[1] = Cubic::near(after);
+      found.weight[2] = Cubic::near(before), found.weight[3] = Cubic::far(after);
+      found.slope[0] = -Cubic::far_slope(before) * slope, found.slope[1] = Cubic::near_slope(after) * slope;
+      found.slope[2] = -Cubic::near_slope(before) * slope, found.slope[3] = Cubic::far_slope(after) * slope;
     }
     return found;
   }
@@ -106,13 +107,6 @@ struct CoordinateAxis {
     }
   }
   BARACUDA_HD static int32_t remainder(int32_t i, int64_t n) { return int32_t((i % n + n) % n); }
-
-  // The cubic B-spline of distances up to 1, and at 1 + d, d being what is after the distance 1 to its end;
-  // derivatives.
-  BARACUDA_HD static Sum near(Sum d) { return (4 + d * d * (3 * d - 6)) / 6; }
-  BARACUDA_HD static Sum near_slope(Sum d) { return d * (Sum(1.5) * d - 2); }
-  BARACUDA_HD static Sum far(Sum left) { return left * left * left / 6; }
-  BARACUDA_HD static Sum far_slope(Sum left) { return left * left / 2; }
 };
 
 }  // namespace baracuda

@@ -1,7 +1,7 @@
 // The elements along an axis of an image around a position of a grid, which has numbers from -1 to 1.
 #pragma once
 
-#include "sample.h"
+#include "sample_weight.h"
 
 namespace baracuda {
 
@@ -39,10 +39,11 @@ struct SampledAxis {
         Sum slope = 1;
         found.index[k] = index_of(padded(first + Sum(k - 1), slope));
       }
-      found.weight[0] = far(after + 1), found.weight[1] = near(after);
-      found.weight[2] = near(before), found.weight[3] = far(before + 1);
-      found.slope[0] = far_slope(after + 1) * scale, found.slope[1] = near_slope(after) * scale;
-      found.slope[2] = -near_slope(before) * scale, found.slope[3] = -far_slope(before + 1) * scale;
+      using Cubic = KeysCubic<Sum>;
+      found.weight[0] = Cubic::far(after + 1), found.weight[1] = Cubic::near(after);
+      found.weight[2] = Cubic::near(before), found.weight[3] = Cubic::far(before + 1);
+      found.slope[0] = Cubic::far_slope(after + 1) * scale, found.slope[1] = Cubic::near_slope(after) * scale;
+      found.slope[2] = -Cubic::near_slope(before) * scale, found.slope[3] = -Cubic::far_slope(before + 1) * scale;
     }
     return found;
   }
@@ -76,13 +77,6 @@ struct SampledAxis {
     slope = -slope;
     return span - rest + low;
   }
-
-  // Keys' kernel of distances up to 1 and from there to 2, and its derivatives.
-  static constexpr Sum a = Sum(-0.75);
-  BARACUDA_HD static Sum near(Sum d) { return ((a + 2) * d - (a + 3)) * d * d + 1; }
-  BARACUDA_HD static Sum far(Sum d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; }
-  BARACUDA_HD static Sum near_slope(Sum d) { return (3 * (a + 2) * d - 2 * (a + 3)) * d; }
-  BARACUDA_HD static Sum far_slope(Sum d) { return (3 * a * d - 10 * a) * d + 8 * a; }
 };
 
 template <class Sum, int K, int rank>

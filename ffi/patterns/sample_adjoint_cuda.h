@@ -1,216 +1,177 @@
-// The adjoint of the sample pattern on a CUDA grid: a thread has an element and some channels, whose sums are in
-// registers, and reads each entry of the element's list once for these. Planes of dy are read where positions say; dx
-// is written once, in order. Where planes are small, entries are first written in the order of lists, with their
-// weights, and large blocks go through the elements of a few channels, whose planes stay in the first-level cache.
+// The adjoint of the sample pattern on a CUDA grid: a thread has a strip of a column of elements and some channels. It
+// goes down the rows of cells, each of which gives to as many elements as there are taps, whose sums are in registers:
+// so it reads an entry once for all of these. Planes of dy are read where positions say; dx is written once, in order.
 //
-// A list that is much longer than its neighbors' is summed by a warp, and a very long one by the block: each lane has
-// every so many entries, and lanes are added in order.
+// A strip with a row that is much longer than others is summed by a warp, and one with a very long row by the block:
+// each lane has every so many entries, and lanes are added in order.
 #pragma once
 
 #include <algorithm>
 
-#include "plane_spans_cuda.h"
-#include "sample_adjoint.h"
+#include "sample_cells_cuda.h"
 
 namespace baracuda {
 namespace internal {
 
-inline constexpr int adjoint_block = 256, adjoint_wide_block = 512;
-inline constexpr uint32_t most_of_lane = 64, most_of_warp = 8192;  // entries of a list
+inline constexpr int adjoint_block = 256, adjoint_large_block = 1024;
+inline constexpr uint32_t most_of_lane = 64, most_of_warp = 8192;  // entries of a row
 
-// Channels whose sums a thread has: many, or a few.
-template <class T>
-inline constexpr int adjoint_most = sizeof(T) == 8 ? 4 : 16;
-template <class T>
-inline constexpr int adjoint_many = sizeof(T) == 8 ? 4 : 8;
-template <class T>
-inline constexpr int adjoint_few = adjoint_many<T> / 2;
-
-// Entries in the order of lists.
+// Channels whose sums a thread has.
 template <class Sum>
-struct ListedEntries {
-  const SampleEntry<Sum>* entries;
+inline constexpr int adjoint_many = sizeof(Sum) == 8 ? 4 : 8;
+template <class Sum>
+inline constexpr int adjoint_few = adjoint_many<Sum> / 2;
+
+// Blocks that have room on a multiprocessor, where a thread has so many bytes of sums.
+constexpr int adjoint_blocks(int block, int bytes) { return block == adjoint_large_block ? 1 : bytes > 64 ? 3 : 4; }
+
+// The strips of C channels, from that of which `from` is the plane.
+template <int block, int C, class Weight, class Sum, class T>
+struct AdjointStrips {
+  using Sums = SampleSums<C, Weight, Sum>;
+  static constexpr int taps = Weight::taps;
+
+  const SampleAdjointShape& shape;
   const uint32_t* offsets;
-
-  __device__ ListedEntries of(int64_t batch, const SampleAdjointShape& shape) const {
-    return {entries + batch * shape.entries, offsets + batch * (shape.elements + 1)};
-  }
-  __device__ SampleEntry<Sum> at(uint32_t k) const { return entries[k]; }
-};
-
-template <class Sum, class Index>
-__global__ void __launch_bounds__(adjoint_block)
-    list_entries(SampleAdjointShape shape, SampleEntries<Sum, Index> all, unsigned tiles, SampleEntry<Sum>* to) {
-  unsigned batch = blockIdx.x / tiles;
-  int64_t k = int64_t(blockIdx.x - batch * tiles) * adjoint_block + threadIdx.x;
-  if (k < shape.entries) to[batch * shape.entries + k] = all.of(batch, shape).at(uint32_t(k));
-}
-
-// The sums of C channels, from that of which `from` is the plane.
-template <int C, class Sum, class T>
-struct AdjointSums {
+  const SampleEntry<Sum>* entries;
   const T* from;
-  int64_t points;
-  Sum sum[C] = {};
+  T* to;
 
-  // Every `step`-th entry of [k, end), two at once.
-  template <class Entries>
-  __device__ void add(const Entries& entries, uint32_t k, uint32_t end, uint32_t step) {
-    constexpr int ahead = 2;
-    for (; k < end; k += ahead * step) {
-      SampleEntry<Sum> entry[ahead];
-      T value[ahead][C];
-      const T* at[ahead];
+  // Every `step`-th entry of [k, end).
+  __device__ void add(Sums& sums, const SampleStrip& strip, int32_t row, uint32_t k, uint32_t end,
+                      uint32_t step) const {
+    for (; k < end; k += step) {
+      SampleEntry<Sum> entry = entries[k];
+      T value[C];
+      const T* at = from + entry.point;
 #pragma unroll
-      for (int i = 0; i < ahead; ++i) entry[i] = entries.at(min(k + i * step, end - 1));
-#pragma unroll
-      for (int i = 0; i < ahead; ++i) at[i] = from + entry[i].point;
+      for (int c = 0; c < C; ++c, at += shape.points) value[c] = *at;
+      Sum weight[taps];
+      Sums::weights_of(shape, strip, row, entry, weight);
 #pragma unroll
       for (int c = 0; c < C; ++c)
 #pragma unroll
-        for (int i = 0; i < ahead; ++i, at[i - 1] += points) value[i][c] = i == 0 || k + i * step < end ? *at[i] : T{};
-#pragma unroll
-      for (int i = 0; i < ahead; ++i)
-#pragma unroll
-        for (int c = 0; c < C; ++c)
-          if (i == 0 || k + i * step < end) sum[c] += entry[i].weight * Sum(value[i][c]);
+        for (int t = 0; t < taps; ++t) sums.sum[t][c] += weight[t] * Sum(value[c]);
     }
   }
-  __device__ void add_lanes() {
-    __syncwarp();
+
+  // The sum of a warp or of the block, which all have then.
+  __device__ static Sum add_lanes(Sum sum, bool is_block) {
+    __shared__ Sum parts[block / 32];
 #pragma unroll
-    for (int c = 0; c < C; ++c)
-#pragma unroll
-      for (int lanes = 16; lanes > 0; lanes /= 2) sum[c] += __shfl_xor_sync(~0u, sum[c], lanes);
+    for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(~0u, sum, lanes);
+    if (!is_block) return sum;
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = sum;
+    __syncthreads();
+    sum = 0;
+    for (int warp = 0; warp < block / 32; ++warp) sum += parts[warp];
+    __syncthreads();
+    return sum;
   }
-  __device__ void write(T* to, int64_t elements) const {
+
+  // Whether all rows of the strip have at most so many entries; then it is written. A team of threads shares its
+  // entries, the first of them being thread 0.
+  template <bool is_team>
+  __device__ bool sum(const SampleStrip& strip, uint32_t most, uint32_t thread, uint32_t step) const {
+    int taps_of_y = shape.taps_of(1), taps_of_z = shape.taps_of(2);
+    int32_t row = strip.y, last = strip.end + taps_of_y - 1;
+    int64_t of_row = shape.cells_of(0), of_plane = of_row * shape.cells_of(1);
+    const uint32_t* first = offsets + strip.z * of_plane + row * of_row + strip.x;
+    T* result = to + (int64_t(strip.z) * shape.sizes[1] + strip.y) * shape.sizes[0] + strip.x;
+    Sums sums;
+    for (uint32_t begin = first[0], end = first[taps]; row < last; ++row, first += of_row) {
+      for (int tap = 0; tap < taps_of_z; ++tap) {
+        uint32_t k = begin, stop = end;
+        bool is_last = tap + 1 == taps_of_z;
+        // The next list's are on their way.
+        if (!is_last || row + 1 < last) {
+          const uint32_t* next = first + (is_last ? of_row : (tap + 1) * of_plane);
+          begin = next[0], end = next[taps];
+        }
+        if (stop - k > most) return false;
+        add(sums, strip, row, k + thread, stop, step);
+      }
+      if (row >= strip.y + taps_of_y - 1) {
 #pragma unroll
-    for (int c = 0; c < C; ++c, to += elements) *to = T(sum[c]);
+        for (int c = 0; c < C; ++c) {
+          if constexpr (is_team) sums.sum[0][c] = add_lanes(sums.sum[0][c], step == block);
+          if (thread == 0) result[c * shape.elements()] = T(sums.sum[0][c]);
+        }
+        result += shape.sizes[0];
+      }
+      sums.next_row();
+    }
+    return true;
   }
 };
 
-// A block has `each` tiles of elements, of C channels, of which there are at least as many.
-template <int block, int C, class Sum, class Entries, class T>
-__global__ void __launch_bounds__(block, 1024 / block)
-    sample_adjoints_of(SampleAdjointShape shape, Entries all, unsigned spans, unsigned chunks, int64_t each,
-                       const T* __restrict__ dy, T* __restrict__ dx) {
-  constexpr int warps = block / 32;
-  __shared__ Sum parts[warps][C];
-  __shared__ uint32_t long_lists[warps], ends[block][2];
-  unsigned planes = blockIdx.x / spans, span = blockIdx.x - planes * spans;
+template <int block, int C, class Weight, class Sum, class T>
+__global__ void __launch_bounds__(block, adjoint_blocks(block, Weight::taps * C * int(sizeof(Sum))))
+    sample_adjoints_of(const __grid_constant__ SampleAdjointShape shape, SampleCells<Sum> all, SampleStrips strips,
+                       unsigned blocks, unsigned chunks, const T* __restrict__ dy, T* __restrict__ dx) {
+  __shared__ uint32_t are_long[block / 32];
+  unsigned planes = blockIdx.x / blocks, tile = blockIdx.x - planes * blocks;
   // The last chunk has channels of the one before, where there are fewer left: their sums are the same.
   int64_t batch = planes / chunks, channel = min(int64_t(planes - batch * chunks) * C, shape.channels - C);
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  Entries entries = all.of(batch, shape);
-  const AdjointSums<C, Sum, T> none{dy + (batch * shape.channels + channel) * shape.points, shape.points};
-  T* to = dx + (batch * shape.channels + channel) * shape.elements;
-  int64_t first = span * each * block, last = min(first + each * block, shape.elements);
-  bool has_long = false;
-  for (; first < last; first += block) {
-    int64_t element = first + threadIdx.x;
-    bool is_there = element < last;
-    uint32_t begin = is_there ? entries.offsets[element] : 0, end = is_there ? entries.offsets[element + 1] : 0;
-    bool is_of_lane = end - begin <= most_of_lane, is_long = end - begin > most_of_warp;
-    if (is_there && is_of_lane) {
-      auto mine = none;
-      mine.add(entries, begin, end, 1);
-      mine.write(to + element, shape.elements);
-    }
-    has_long = has_long || is_long;
-    for (uint32_t left = __ballot_sync(~0u, !is_of_lane && !is_long); left; left &= left - 1) {
-      int owner = __ffs(left) - 1;
-      auto of_lane = none;
-      of_lane.add(entries, __shfl_sync(~0u, begin, owner) + lane, __shfl_sync(~0u, end, owner), 32);
-      of_lane.add_lanes();
-      if (lane == owner) of_lane.write(to + element, shape.elements);
-    }
+  int64_t plane = batch * shape.channels + channel, first = int64_t(tile) * block, i = first + threadIdx.x;
+  AdjointStrips<block, C, Weight, Sum, T> of{shape, all.offsets + batch * all.stride, all.entries + batch * all.points,
+                                             dy + plane * shape.points, dx + plane * shape.elements()};
+  bool is_left = i < strips.count && !of.template sum<false>(strips.at(shape, i), most_of_lane, 0, 1);
+  uint32_t left = __ballot_sync(~0u, is_left), long_ones = 0;
+  for (; left; left &= left - 1) {
+    int owner = __ffs(left) - 1;
+    if (!of.template sum<true>(strips.at(shape, i - lane + owner), most_of_warp, lane, 32)) long_ones |= 1u << owner;
   }
-  if (!__syncthreads_or(has_long)) return;
-  for (first = span * each * block; first < last; first += block) {
-    int64_t element = first + threadIdx.x;
-    bool is_there = element < last;
-    uint32_t begin = is_there ? entries.offsets[element] : 0, end = is_there ? entries.offsets[element + 1] : 0;
-    uint32_t are_long = __ballot_sync(~0u, end - begin > most_of_warp);
-    if (lane == 0) long_lists[warp] = are_long;
-    ends[threadIdx.x][0] = begin, ends[threadIdx.x][1] = end;
-    __syncthreads();
-    for (int w = 0; w < warps; ++w)
-      for (uint32_t left = long_lists[w]; left; left &= left - 1) {
-        int owner = w * 32 + __ffs(left) - 1;
-        auto of_lane = none;
-        of_lane.add(entries, ends[owner][0] + threadIdx.x, ends[owner][1], block);
-        of_lane.add_lanes();
-        if (lane == 0)
-#pragma unroll
-          for (int c = 0; c < C; ++c) parts[warp][c] = of_lane.sum[c];
-        __syncthreads();
-        if (int(threadIdx.x) == owner) {
-          auto mine = none;
-          for (int of_warp = 0; of_warp < warps; ++of_warp)
-#pragma unroll
-            for (int c = 0; c < C; ++c) mine.sum[c] += parts[of_warp][c];
-          mine.write(to + element, shape.elements);
-        }
-        __syncthreads();
-      }
-    __syncthreads();  // lists are read
-  }
+  if (!__syncthreads_or(long_ones != 0)) return;
+  if (lane == 0) are_long[warp] = long_ones;
+  __syncthreads();
+  for (int w = 0; w < block / 32; ++w)
+    for (left = are_long[w]; left; left &= left - 1)
+      of.template sum<true>(strips.at(shape, first + w * 32 + __ffs(left) - 1), ~0u, threadIdx.x, block);
 }
 
-template <int block, int C, class Sum, class Entries, class T>
-Status launch_adjoints(const Executor& executor, const SampleAdjointShape& shape, const Entries& entries, int64_t spans,
-                       int64_t each, const T* dy, T* dx) {
-  int64_t chunks = ceil_div(shape.channels, C), blocks = shape.batches * chunks * spans;
-  if (blocks >= int64_t(1) << 31) return {"sample_adjoint: there are too many elements"};
-  sample_adjoints_of<block, C, Sum><<<unsigned(blocks), block, 0, executor.stream>>>(shape, entries, unsigned(spans),
-                                                                                     unsigned(chunks), each, dy, dx);
+template <int block, int C, class Weight, class Sum, class T>
+Status launch_adjoints(const Executor& executor, const SampleAdjointShape& shape, const SampleCells<Sum>& cells,
+                       int32_t length, const T* dy, T* dx) {
+  SampleStrips strips(shape, length);
+  int64_t chunks = ceil_div(shape.channels, C), blocks = ceil_div(strips.count, block);
+  if (shape.batches * chunks * blocks >= int64_t(1) << 31) return {"sample_adjoint: there are too many elements"};
+  sample_adjoints_of<block, C, Weight><<<unsigned(shape.batches * chunks * blocks), block, 0, executor.stream>>>(
+      shape, cells, strips, unsigned(blocks), unsigned(chunks), dy, dx);
   return launched();
 }
 
 }  // namespace internal
 
-template <class Sum, class Index, class T>
-Status sample_adjoint(Executor executor, const SampleAdjointShape& shape, const SampleEntries<Sum, Index>& entries,
+template <class Weight, class Sum, class T>
+Status sample_adjoint(Executor executor, const SampleAdjointShape& shape, const int32_t* cells, const Sum* positions,
                       const T* dy, T* dx) {
   using namespace internal;
-  constexpr int most = adjoint_most<T>, many = adjoint_many<T>, few = adjoint_few<T>;
-  int64_t bytes = shape.points * int64_t(sizeof(T)), tiles = ceil_div(shape.elements, plane_block);
-  // Where `many` planes fit the first-level cache, or a few nearly do and are nearly all, positions may be anywhere. Of
-  // long lists the entries would take its place.
-  constexpr int64_t most_of_many = 224 * 1024 / many, most_of_few = 128 * 1024, most_of_point = 8;
-  bool are_many = bytes <= most_of_many && shape.channels > many,
-       are_few = bytes <= most_of_few && shape.channels > few && shape.channels < most;
-  if ((are_many || are_few) && shape.entries <= most_of_point * shape.points &&
-      PlaneSpans::are_enough(shape.batches, shape.channels, tiles, are_many ? many : few)) {
-    auto* listed = executor.scratch<SampleEntry<Sum>>(shape.batches * shape.entries);
-    if (!listed) return small_workspace;
-    if (int64_t blocks = ceil_div(shape.entries, adjoint_block); blocks > 0) {
-      if (shape.batches * blocks >= int64_t(1) << 31) return {"sample_adjoint: there are too many entries"};
-      list_entries<<<unsigned(shape.batches * blocks), adjoint_block, 0, executor.stream>>>(shape, entries,
-                                                                                            unsigned(blocks), listed);
-      if (Status status = launched(); !status.ok()) return status;
-    }
-    int together = are_many ? many : few;
-    PlaneSpans spans(shape.batches, shape.channels, tiles, bytes, together, together);
-    ListedEntries<Sum> ordered{listed, entries.offsets};
-    if (are_many)
-      return launch_adjoints<plane_block, many, Sum>(executor, shape, ordered, spans.spans, spans.each, dy, dx);
-    return launch_adjoints<plane_block, few, Sum>(executor, shape, ordered, spans.spans, spans.each, dy, dx);
-  }
-  // Elsewhere neighbors read what is near, and more channels at once read entries less often.
-  auto are_enough = [&](int together, int block, int64_t blocks) {
-    int64_t tiles_of_block = ceil_div(shape.elements, block);
-    return shape.channels >= together && shape.batches * (shape.channels / together) * tiles_of_block >= blocks;
+  SampleCells<Sum> all(shape);
+  if (!all.take(executor)) return small_workspace;
+  if (Status status = order_by_cells(executor, all, shape.rank, cells, positions); !status.ok()) return status;
+  constexpr int many = adjoint_many<Sum>, few = adjoint_few<Sum>, length = 2 * Weight::taps;
+  // Where planes of `many` channels fit the first-level cache, a block has all of their elements, and positions may be
+  // anywhere.
+  constexpr int64_t cache = 224 * 1024, multiprocessors = 132;
+  int64_t elements = shape.elements(), large_length = ceil_div(elements, adjoint_large_block);
+  if (many * shape.points * int64_t(sizeof(T)) <= cache && shape.channels >= many && large_length >= length &&
+      large_length <= shape.sizes[1] && shape.batches * (shape.channels / many) >= multiprocessors)
+    return launch_adjoints<adjoint_large_block, many, Weight>(executor, shape, all, int32_t(large_length), dy, dx);
+  // Elsewhere neighbors read what is near. Longer strips read less, if there are enough of them.
+  auto are_enough = [&](int channels, int32_t length) {
+    constexpr int64_t threads = 1 << 15;
+    return shape.batches * ceil_div(shape.channels, channels) * SampleStrips(shape, length).count >= threads;
   };
-  if (are_enough(most, adjoint_wide_block, 528))
-    return launch_adjoints<adjoint_wide_block, most, Sum>(executor, shape, entries,
-                                                          ceil_div(shape.elements, adjoint_wide_block), 1, dy, dx);
-  tiles = ceil_div(shape.elements, adjoint_block);
-  if (are_enough(many, adjoint_block, 264))
-    return launch_adjoints<adjoint_block, many, Sum>(executor, shape, entries, tiles, 1, dy, dx);
-  if (shape.channels >= few)
-    return launch_adjoints<adjoint_block, few, Sum>(executor, shape, entries, tiles, 1, dy, dx);
-  return launch_adjoints<adjoint_block, 1, Sum>(executor, shape, entries, tiles, 1, dy, dx);
+  auto launch = [&](auto channels) {
+    int32_t found = length;
+    while (found > 1 && !are_enough(channels.value, found)) found /= 2;
+    return launch_adjoints<adjoint_block, channels.value, Weight>(executor, shape, all, found, dy, dx);
+  };
+  if (shape.channels >= many && are_enough(many, Weight::taps)) return launch(std::integral_constant<int, many>());
+  if (shape.channels >= few) return launch(std::integral_constant<int, few>());
+  return launch(std::integral_constant<int, 1>());
 }
 
 }  // namespace baracuda

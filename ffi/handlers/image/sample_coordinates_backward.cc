@@ -1,5 +1,5 @@
 // The FFI target of the cotangent of coordinates at which images are: x, positions and that of y give
-// it. The cotangent of x is a sum of weighted rows, which `segment_weighted_sum` forms.
+// it. That of x is `sample_adjoint`'s.
 #include "sample_coordinates.h"
 
 namespace baracuda {

@@ -1,0 +1,212 @@
+// Positions of images by cells on a CUDA grid: each is counted in its cell, cells are laid out one after the other, and
+// positions are written where their cell is, in any order; then each one looks for those of its cell that come before
+// it. A long list, in which that would take long, is ordered by a block, by the bits of a set.
+#pragma once
+
+#include <algorithm>
+
+#include "sample_adjoint.h"
+
+namespace baracuda {
+namespace internal {
+
+inline constexpr int cells_block = 256, cells_of_thread = 4, cells_tile = cells_block * cells_of_thread;
+inline constexpr uint32_t most_looked_at = 256;  // entries of a list
+inline constexpr int set_words = 4096;           // 16 KB
+
+// The scratch memory of all batches. A batch has `stride` words of offsets: that of the cell after the last is known
+// too.
+template <class Sum>
+struct SampleCells {
+  int64_t batches, points, cells, stride, tiles;
+  uint32_t *offsets, *totals;  // a count of each cell, and then where it begins; that of each tile of cells
+  uint32_t *ranks, *numbers;   // of points
+  SampleEntry<Sum>* entries;
+
+  SampleCells(const SampleAdjointShape& shape)
+      : batches(shape.batches), points(shape.points), cells(shape.cells()), tiles(ceil_div(cells + 1, cells_tile)) {
+    stride = tiles * cells_tile;
+  }
+  bool take(Executor& executor) {
+    offsets = executor.scratch<uint32_t>(batches * stride), totals = executor.scratch<uint32_t>(batches * tiles);
+    ranks = executor.scratch<uint32_t>(batches * points), numbers = executor.scratch<uint32_t>(batches * points);
+    entries = executor.scratch<SampleEntry<Sum>>(batches * points);
+    return offsets && totals && ranks && numbers && entries;
+  }
+};
+
+// Lanes that follow each other with the same value: the first of them, and how many there are.
+struct RunOfLanes {
+  int first, count;
+
+  __device__ explicit RunOfLanes(int32_t value) {
+    int lane = threadIdx.x % 32;
+    int32_t before = __shfl_up_sync(~0u, value, 1);
+    uint32_t firsts = __ballot_sync(~0u, lane == 0 || value != before);
+    first = 31 - __clz(firsts & (~0u >> (31 - lane)));
+    uint32_t after = lane == 31 ? 0 : firsts >> (lane + 1);
+    count = (after ? lane + __ffs(after) : 32) - first;
+  }
+};
+
+// Neighbors are often in the same cell, all of them where positions are brought to a border: a run of these is counted
+// at once.
+template <class Sum>
+__global__ void __launch_bounds__(cells_block)
+    count_positions(SampleCells<Sum> all, unsigned blocks, const int32_t* __restrict__ cells) {
+  unsigned batch = blockIdx.x / blocks;
+  int64_t point = int64_t(blockIdx.x - batch * blocks) * cells_block + threadIdx.x;
+  int64_t at = batch * all.points + point;
+  int32_t cell = point < all.points ? cells[at] : -1;
+  int lane = threadIdx.x % 32;
+  RunOfLanes run(cell);
+  uint32_t rank = 0;
+  if (cell >= 0 && lane == run.first) rank = atomicAdd(all.offsets + batch * all.stride + cell, uint32_t(run.count));
+  rank = __shfl_sync(~0u, rank, run.first) + lane - run.first;
+  if (cell >= 0) all.ranks[at] = rank;
+}
+
+// Inclusive, of a block of cells_block threads; `total` is that of all.
+__device__ inline uint32_t block_sum(uint32_t value, uint32_t* of_warps, uint32_t& total) {
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    uint32_t before = __shfl_up_sync(~0u, value, step);
+    if (lane >= step) value += before;
+  }
+  if (lane == 31) of_warps[warp] = value;
+  __syncthreads();
+  uint32_t before = 0;
+  total = 0;
+#pragma unroll
+  for (int w = 0; w < cells_block / 32; ++w) before += w < warp ? of_warps[w] : 0, total += of_warps[w];
+  __syncthreads();
+  return before + value;
+}
+
+template <class Sum>
+__device__ uint4* cells_of_thread_in(const SampleCells<Sum>& all) {
+  return reinterpret_cast<uint4*>(all.offsets + int64_t(blockIdx.x) * cells_tile) + threadIdx.x;
+}
+
+template <class Sum>
+__global__ void __launch_bounds__(cells_block) count_tiles(SampleCells<Sum> all) {
+  __shared__ uint32_t of_warps[cells_block / 32];
+  uint4 count = *cells_of_thread_in(all);
+  uint32_t total;
+  block_sum(count.x + count.y + count.z + count.w, of_warps, total);
+  if (threadIdx.x == 0) all.totals[blockIdx.x] = total;
+}
+
+template <class Sum>
+__global__ void __launch_bounds__(cells_block) place_cells(SampleCells<Sum> all) {
+  __shared__ uint32_t of_warps[cells_block / 32];
+  unsigned batch = blockIdx.x / unsigned(all.tiles), tile = blockIdx.x - batch * unsigned(all.tiles);
+  uint4* mine = cells_of_thread_in(all);
+  uint4 count = *mine;
+  uint32_t before = 0, begin, ignored;
+  for (unsigned t = threadIdx.x; t < tile; t += cells_block) before += all.totals[batch * all.tiles + t];
+  block_sum(before, of_warps, begin);
+  uint32_t sum = count.x + count.y + count.z + count.w;
+  begin += block_sum(sum, of_warps, ignored) - sum;
+  uint4 offset;
+  offset.x = begin, offset.y = offset.x + count.x, offset.z = offset.y + count.y, offset.w = offset.z + count.z;
+  *mine = offset;
+}
+
+template <class Sum>
+__global__ void __launch_bounds__(cells_block)
+    place_positions(SampleCells<Sum> all, unsigned blocks, const int32_t* __restrict__ cells) {
+  unsigned batch = blockIdx.x / blocks;
+  int64_t point = int64_t(blockIdx.x - batch * blocks) * cells_block + threadIdx.x, first = batch * all.points;
+  if (point >= all.points) return;
+  int32_t cell = cells[first + point];
+  if (cell >= 0)
+    all.numbers[first + all.offsets[batch * all.stride + cell] + all.ranks[first + point]] = uint32_t(point);
+}
+
+// Blocks of points, and then those of cells.
+template <class Sum>
+__global__ void __launch_bounds__(cells_block)
+    order_positions(SampleCells<Sum> all, int rank, unsigned blocks, unsigned of_points,
+                    const int32_t* __restrict__ cells, const Sum* __restrict__ positions) {
+  __shared__ uint32_t set[set_words], of_warps[cells_block / 32], long_lists[cells_block / 32];
+  auto write = [&](unsigned batch, uint32_t k, uint32_t point) {
+    SampleEntry<Sum> entry{};
+    entry.point = point;
+#pragma unroll
+    for (int a = 0; a < 3; ++a)
+      if (a < rank) entry.at[a] = positions[(int64_t(batch) * rank + a) * all.points + point];
+    all.entries[batch * all.points + k] = entry;
+  };
+  if (blockIdx.x < of_points) {
+    unsigned batch = blockIdx.x / blocks;
+    int64_t point = int64_t(blockIdx.x - batch * blocks) * cells_block + threadIdx.x, first = batch * all.points;
+    int32_t cell = point < all.points ? cells[first + point] : -1;
+    if (cell < 0) return;
+    const uint32_t* offsets = all.offsets + batch * all.stride + cell;
+    uint32_t begin = offsets[0], end = offsets[1], before = 0;
+    if (end - begin > most_looked_at) return;
+    if (end - begin > 1)
+      for (uint32_t k = begin; k < end; ++k) before += all.numbers[first + k] < uint32_t(point);
+    write(batch, begin + before, uint32_t(point));
+    return;
+  }
+  unsigned block = blockIdx.x - of_points, batch = block / unsigned(all.tiles), tile = block - batch * all.tiles;
+  const uint32_t* offsets = all.offsets + batch * all.stride;
+  const uint32_t* numbers = all.numbers + batch * all.points;
+  for (int64_t first = int64_t(tile) * cells_tile, last = min(first + cells_tile, all.cells); first < last;
+       first += cells_block) {
+    int64_t cell = first + threadIdx.x;
+    bool is_long = cell < last && offsets[cell + 1] - offsets[cell] > most_looked_at;
+    uint32_t of_warp = __ballot_sync(~0u, is_long);
+    if (threadIdx.x % 32 == 0) long_lists[threadIdx.x / 32] = of_warp;
+    if (!__syncthreads_or(is_long)) continue;
+    for (int next = 0; next < cells_block; ++next) {
+      if (!(long_lists[next / 32] >> (next % 32) & 1)) continue;
+      uint32_t begin = offsets[first + next], end = offsets[first + next + 1], written = begin;
+      for (int64_t from = 0; from < all.points; from += set_words * 32) {
+        int words = int(min(int64_t(set_words), (all.points - from + 31) / 32));
+        for (int w = threadIdx.x; w < words; w += cells_block) set[w] = 0;
+        __syncthreads();
+        for (uint32_t k = begin + threadIdx.x; k < end; k += cells_block) {
+          int64_t bit = int64_t(numbers[k]) - from;
+          if (bit >= 0 && bit < set_words * 32) atomicOr(set + bit / 32, 1u << (bit % 32));
+        }
+        __syncthreads();
+        for (int w = threadIdx.x; w - int(threadIdx.x) < words; w += cells_block) {
+          uint32_t bits = w < words ? set[w] : 0, count = __popc(bits), total;
+          uint32_t k = written + block_sum(count, of_warps, total) - count;
+          for (; bits; bits &= bits - 1) write(batch, k++, uint32_t(from + w * 32 + __ffs(bits) - 1));
+          written += total;
+        }
+        __syncthreads();
+      }
+    }
+    __syncthreads();  // lists are read
+  }
+}
+
+// Writes the entries of cells, and where each cell's begin. Cells [batches, points] are -1 for positions that read
+// nothing; positions are [batches, rank, points], the last axis first.
+template <class Sum>
+Status order_by_cells(const Executor& executor, const SampleCells<Sum>& all, int rank, const int32_t* cells,
+                      const Sum* positions) {
+  size_t bytes = size_t(all.batches * all.stride) * sizeof(uint32_t);
+  cudaError_t error = cudaMemsetAsync(all.offsets, 0, bytes, executor.stream);
+  if (error != cudaSuccess) return {cudaGetErrorString(error)};
+  int64_t blocks = ceil_div(all.points, cells_block), of_points = all.batches * blocks;
+  int64_t of_cells = all.batches * all.tiles;
+  if (of_points + of_cells >= int64_t(1) << 31) return {"sample_adjoint: there are too many positions"};
+  if (of_points == 0) return {};
+  count_positions<<<unsigned(of_points), cells_block, 0, executor.stream>>>(all, unsigned(blocks), cells);
+  count_tiles<<<unsigned(of_cells), cells_block, 0, executor.stream>>>(all);
+  place_cells<<<unsigned(of_cells), cells_block, 0, executor.stream>>>(all);
+  place_positions<<<unsigned(of_points), cells_block, 0, executor.stream>>>(all, unsigned(blocks), cells);
+  order_positions<<<unsigned(of_points + of_cells), cells_block, 0, executor.stream>>>(
+      all, rank, unsigned(blocks), unsigned(of_points), cells, positions);
+  return launched();
+}
+
+}  // namespace internal
+}  // namespace baracuda
