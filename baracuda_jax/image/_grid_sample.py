@@ -1,7 +1,7 @@
 """Images at the positions of a grid.
 
 Data flow: each position has a few elements of the image, the same in all channels; the result is their weighted sum. The
-gradient of the image is a sum over the positions around an element, which are listed by cells once for all channels; that
+gradient of the image is a sum over the positions around an element, which are listed by bins once for all channels; that
 of the grid is a sum over channels. Patterns: sample; sample, adjoint."""
 
 import functools
@@ -236,10 +236,10 @@ def _image_cotangent(x, grid, dy, *, mode, **how):
     axis, spatial = grid.ndim - rank - 1, x.shape[-rank:]
     points = math.prod(grid.shape[axis:-1])
     at = wide(grid).reshape(*grid.shape[:axis], points, rank)
-    places = [_around(at[..., -1 - a], n, mode, **how) for a, n in enumerate(spatial)]
+    along = [_around(at[..., -1 - a], n, mode, **how) for a, n in enumerate(spatial)]
     # Elements outside that linear modes read have no weight.
     other = functools.partial(_other, **how) if mode == "bicubic" and how["padding"] != "zeros" else None
-    return adjoint(dy.reshape(*x.shape[: axis + 1], points), places, spatial, WEIGHTS[mode], other)
+    return adjoint(dy.reshape(*x.shape[: axis + 1], points), along, spatial, WEIGHTS[mode], other)
 
 
 def _around(grid, n, mode, padding, align_corners):
@@ -272,7 +272,7 @@ def _index(before, n):
 
 
 def _other(index, n, *, padding, align_corners):
-    """The elements that are read in the place of those outside."""
+    """The elements that are read instead of those outside."""
     if padding == "border":
         return index.clip(0, n - 1)
     period = max(2 * n - 2, 1) if align_corners else 2 * n

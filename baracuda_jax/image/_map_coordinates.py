@@ -235,10 +235,10 @@ def _array_cotangent(x, at, dy, *, order, mode, fill):
         receivers, weights = entries(index, weight, [is_in & ~is_filled for is_in in inside], batch, at.dtype)
         dx = added(jnp.swapaxes(dy, -1, -2), weights, receivers, math.prod(sizes))
         return jnp.swapaxes(dx, -1, -2).reshape(x.shape)
-    places = [around(at[..., axis, :], n, order, mode) for axis, n in enumerate(sizes)]
+    of_axes = [around(at[..., axis, :], n, order, mode) for axis, n in enumerate(sizes)]
     # Elements outside that are read otherwise have no weight, or there are none.
     has_others = mode != "grid-constant" if order == 3 else order == 1 and mode in ("reflect", "grid-wrap")
-    return adjoint(dy, places, sizes, WEIGHTS[order], functools.partial(other, mode=mode) if has_others else None)
+    return adjoint(dy, of_axes, sizes, WEIGHTS[order], functools.partial(other, mode=mode) if has_others else None)
 
 
 def _case(name, shape, axes, points, **kwargs):

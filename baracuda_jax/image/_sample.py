@@ -43,31 +43,31 @@ TAPS = {"nearest": 1, "linear": 2, "keys": 4, "spline": 4}  # by weights
 OUTSIDE = 6, 3  # elements before and after an axis, for which others may stand
 
 
-def adjoint(dy, places, sizes, weights, other=None):
+def adjoint(dy, along, sizes, weights, other=None):
     """The cotangent [*batch, channels, *sizes] of images, from that of the result [*batch, channels, points]: each element
     has the sum of what the positions around it have, times their weights, which depend on distances.
 
-    `places` has, of each axis, positions [*batch, points], the element at or before each, and whether it reads any at all.
+    `along` has, of each axis, positions [*batch, points], the element at or before each, and whether it reads any at all.
     other(index, n) says which elements of an axis those of an index outside it stand for."""
     if other is not None:
         below, above = OUTSIDE
-        places = [(at + below, before + below, is_in) for at, before, is_in in places]
-        longer = adjoint(wide(dy), places, tuple(n + below + above for n in sizes), weights)
+        along = [(at + below, before + below, is_in) for at, before, is_in in along]
+        longer = adjoint(wide(dy), along, tuple(n + below + above for n in sizes), weights)
         for axis, n in enumerate(sizes, dy.ndim - 1):
             longer = _folded(longer, axis, n, other)
         return longer.astype(dy.dtype)
-    taps, cells, inside = TAPS[weights], 0, True
-    for (_, before, is_in), n in zip(places, sizes, strict=True):
-        cell = before + taps // 2
-        cells = cells * (n + taps - 1) + cell
-        inside &= is_in & (cell >= 0) & (cell < n + taps - 1)
-    cells = jnp.where(inside, cells, -1)
-    positions = jnp.stack([at for at, _, _ in places[::-1]], -2)
-    points, itemsize, many = cells.shape[-1], positions.dtype.itemsize, math.prod(n + taps - 1 for n in sizes)
-    # Entries, ranks and numbers of positions; offsets of cells, and of tiles of these.
+    taps, bins, inside = TAPS[weights], 0, True
+    for (_, before, is_in), n in zip(along, sizes, strict=True):
+        number = before + taps // 2
+        bins = bins * (n + taps - 1) + number
+        inside &= is_in & (number >= 0) & (number < n + taps - 1)
+    bins = jnp.where(inside, bins, -1)
+    positions = jnp.stack([at for at, _, _ in along[::-1]], -2)
+    points, itemsize, many = bins.shape[-1], positions.dtype.itemsize, math.prod(n + taps - 1 for n in sizes)
+    # Entries, ranks and numbers of positions; offsets of bins, and of tiles of these.
     workspace = points * (4 * itemsize + 8) + (many + many // 1024 + 2048) * 4 + 5 * 256
     (dx,) = kernel(
-        "sample_adjoint", "...cp, ...p, ...kp -> ...cn", dy, cells, positions, workspace=workspace,
+        "sample_adjoint", "...cp, ...p, ...kp -> ...cn", dy, bins, positions, workspace=workspace,
         out=[jax.ShapeDtypeStruct((*dy.shape[:-1], math.prod(sizes)), dy.dtype)],
         weights=list(TAPS).index(weights), sizes=tuple(sizes[::-1]),
     )  # fmt: skip

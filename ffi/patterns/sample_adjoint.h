@@ -1,6 +1,6 @@
 // The adjoint of the sample pattern in images: each element sums what the positions around it have, times their
-// weights. A position is in one cell, between elements, and is listed there once for all elements and channels. Within
-// a cell positions are in their order; the sum of an element has the entries of the cells around it, row by row.
+// weights. A position is in one bin, between elements, and is listed there once for all elements and channels. Within
+// a bin positions are in their order; the sum of an element has the entries of the bins around it, row by row.
 #pragma once
 
 #include "../kernels/sample_weight.h"
@@ -9,7 +9,7 @@
 namespace baracuda {
 
 // dy [batches, channels, points], dx [batches, channels, sizes]; the last axis first, a size being 1 beyond `rank`.
-// An axis of n elements has n + taps - 1 cells: that of element i and what is up to the next is cell i + taps / 2.
+// An axis of n elements has n + taps - 1 bins: that of element i and what is up to the next is bin i + taps / 2.
 struct SampleAdjointShape {
   int64_t batches, channels, points;
   int rank, taps;
@@ -17,8 +17,8 @@ struct SampleAdjointShape {
 
   BARACUDA_HD int64_t elements() const { return int64_t(sizes[0]) * sizes[1] * sizes[2]; }
   BARACUDA_HD int taps_of(int a) const { return a < rank ? taps : 1; }
-  BARACUDA_HD int64_t cells_of(int a) const { return sizes[a] + taps_of(a) - 1; }
-  BARACUDA_HD int64_t cells() const { return cells_of(0) * cells_of(1) * cells_of(2); }
+  BARACUDA_HD int64_t bins_of(int a) const { return sizes[a] + taps_of(a) - 1; }
+  BARACUDA_HD int64_t bins() const { return bins_of(0) * bins_of(1) * bins_of(2); }
 };
 
 // A position in its image, the last axis first.
@@ -49,7 +49,7 @@ struct SampleStrips {
   }
 };
 
-// The sums of the elements of a column that a row of cells gives to, for C channels. A row gives to as many elements as
+// The sums of the elements of a column that a row of bins gives to, for C channels. A row gives to as many elements as
 // there are taps, of which the first is then complete.
 template <int C, class Weight, class Sum>
 struct SampleSums {

@@ -1,5 +1,5 @@
-// The adjoint of the sample pattern on CPU threads: a task lists the positions of an image by cells; then each task has
-// some strips of columns and some channels. A strip goes down the rows of cells, and reads an entry once for all
+// The adjoint of the sample pattern on CPU threads: a task lists the positions of an image by bins; then each task has
+// some strips of columns and some channels. A strip goes down the rows of bins, and reads an entry once for all
 // elements that it gives to.
 #pragma once
 
@@ -11,18 +11,18 @@
 namespace baracuda {
 namespace internal {
 
-// Entries in the order of cells, those of a cell in their own order; `offsets` are zeros, a word more than there are
-// cells and one more.
+// Entries in the order of bins, those of a bin in their own order; `offsets` are zeros, a word more than there are
+// bins and one more.
 template <class Sum>
-void order_by_cells(const SampleAdjointShape& shape, const int32_t* cells, const Sum* positions, uint32_t* offsets,
-                    SampleEntry<Sum>* entries) {
+void order_by_bins(const SampleAdjointShape& shape, const int32_t* bins, const Sum* positions, uint32_t* offsets,
+                   SampleEntry<Sum>* entries) {
   for (int64_t point = 0; point < shape.points; ++point)
-    if (cells[point] >= 0) ++offsets[cells[point] + 2];
-  for (int64_t cell = 2; cell < shape.cells() + 2; ++cell) offsets[cell] += offsets[cell - 1];
-  // Where a cell ends is where its next entry is, until all are there.
+    if (bins[point] >= 0) ++offsets[bins[point] + 2];
+  for (int64_t bin = 2; bin < shape.bins() + 2; ++bin) offsets[bin] += offsets[bin - 1];
+  // Where a bin ends is where its next entry is, until all are there.
   for (int64_t point = 0; point < shape.points; ++point) {
-    if (cells[point] < 0) continue;
-    SampleEntry<Sum>& entry = entries[offsets[cells[point] + 1]++];
+    if (bins[point] < 0) continue;
+    SampleEntry<Sum>& entry = entries[offsets[bins[point] + 1]++];
     entry.point = uint32_t(point);
     for (int a = 0; a < shape.rank; ++a) entry.at[a] = positions[a * shape.points + point];
   }
@@ -33,7 +33,7 @@ template <int C, class Weight, class Sum, class T>
 void sum_strip(const SampleAdjointShape& shape, const SampleStrip& strip, const uint32_t* offsets,
                const SampleEntry<Sum>* entries, const T* from, T* to) {
   constexpr int taps = Weight::taps;
-  int64_t of_row = shape.cells_of(0), of_plane = of_row * shape.cells_of(1), elements = shape.elements();
+  int64_t of_row = shape.bins_of(0), of_plane = of_row * shape.bins_of(1), elements = shape.elements();
   int taps_of_y = shape.taps_of(1), taps_of_z = shape.taps_of(2);
   to += (int64_t(strip.z) * shape.sizes[1] + strip.y) * shape.sizes[0] + strip.x;
   SampleSums<C, Weight, Sum> sums;
@@ -77,15 +77,15 @@ void sum_strips(const Executor& executor, const SampleAdjointShape& shape, const
 }  // namespace internal
 
 template <class Weight, class Sum, class T>
-Status sample_adjoint(const Executor& executor, const SampleAdjointShape& shape, const int32_t* cells,
+Status sample_adjoint(const Executor& executor, const SampleAdjointShape& shape, const int32_t* bins,
                       const Sum* positions, const T* dy, T* dx) {
   constexpr int many = 8;
-  int64_t words = shape.cells() + 2;
+  int64_t words = shape.bins() + 2;
   std::vector<uint32_t> offsets(shape.batches * words);
   std::vector<SampleEntry<Sum>> entries(shape.batches * shape.points);
   parallel_for(executor, shape.batches, 4 * (shape.points + words), [&](int64_t batch) {
-    internal::order_by_cells(shape, cells + batch * shape.points, positions + batch * shape.rank * shape.points,
-                             offsets.data() + batch * words, entries.data() + batch * shape.points);
+    internal::order_by_bins(shape, bins + batch * shape.points, positions + batch * shape.rank * shape.points,
+                            offsets.data() + batch * words, entries.data() + batch * shape.points);
   });
   auto sum = [&](auto channels) {
     internal::sum_strips<channels.value, Weight>(executor, shape, offsets.data(), words, entries.data(), dy, dx);

@@ -1,5 +1,5 @@
 // The adjoint of the sample pattern on a CUDA grid: a thread has a strip of a column of elements and some channels. It
-// goes down the rows of cells, each of which gives to as many elements as there are taps, whose sums are in registers:
+// goes down the rows of bins, each of which gives to as many elements as there are taps, whose sums are in registers:
 // so it reads an entry once for all of these. Planes of dy are read where positions say; dx is written once, in order.
 //
 // A strip with a row that is much longer than others is summed by a warp, and one with a very long row by the block:
@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "sample_cells_cuda.h"
+#include "sample_bins_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -75,7 +75,7 @@ struct AdjointStrips {
   __device__ bool sum(const SampleStrip& strip, uint32_t most, uint32_t thread, uint32_t step) const {
     int taps_of_y = shape.taps_of(1), taps_of_z = shape.taps_of(2);
     int32_t row = strip.y, last = strip.end + taps_of_y - 1;
-    int64_t of_row = shape.cells_of(0), of_plane = of_row * shape.cells_of(1);
+    int64_t of_row = shape.bins_of(0), of_plane = of_row * shape.bins_of(1);
     const uint32_t* first = offsets + strip.z * of_plane + row * of_row + strip.x;
     T* result = to + (int64_t(strip.z) * shape.sizes[1] + strip.y) * shape.sizes[0] + strip.x;
     Sums sums;
@@ -107,7 +107,7 @@ struct AdjointStrips {
 
 template <int block, int C, class Weight, class Sum, class T>
 __global__ void __launch_bounds__(block, adjoint_blocks(block, Weight::taps * C * int(sizeof(Sum))))
-    sample_adjoints_of(const __grid_constant__ SampleAdjointShape shape, SampleCells<Sum> all, SampleStrips strips,
+    sample_adjoints_of(const __grid_constant__ SampleAdjointShape shape, SampleBins<Sum> all, SampleStrips strips,
                        unsigned blocks, unsigned chunks, const T* __restrict__ dy, T* __restrict__ dx) {
   __shared__ uint32_t are_long[block / 32];
   unsigned planes = blockIdx.x / blocks, tile = blockIdx.x - planes * blocks;
@@ -132,25 +132,25 @@ __global__ void __launch_bounds__(block, adjoint_blocks(block, Weight::taps * C 
 }
 
 template <int block, int C, class Weight, class Sum, class T>
-Status launch_adjoints(const Executor& executor, const SampleAdjointShape& shape, const SampleCells<Sum>& cells,
+Status launch_adjoints(const Executor& executor, const SampleAdjointShape& shape, const SampleBins<Sum>& bins,
                        int32_t length, const T* dy, T* dx) {
   SampleStrips strips(shape, length);
   int64_t chunks = ceil_div(shape.channels, C), blocks = ceil_div(strips.count, block);
   if (shape.batches * chunks * blocks >= int64_t(1) << 31) return {"sample_adjoint: there are too many elements"};
   sample_adjoints_of<block, C, Weight><<<unsigned(shape.batches * chunks * blocks), block, 0, executor.stream>>>(
-      shape, cells, strips, unsigned(blocks), unsigned(chunks), dy, dx);
+      shape, bins, strips, unsigned(blocks), unsigned(chunks), dy, dx);
   return launched();
 }
 
 }  // namespace internal
 
 template <class Weight, class Sum, class T>
-Status sample_adjoint(Executor executor, const SampleAdjointShape& shape, const int32_t* cells, const Sum* positions,
+Status sample_adjoint(Executor executor, const SampleAdjointShape& shape, const int32_t* bins, const Sum* positions,
                       const T* dy, T* dx) {
   using namespace internal;
-  SampleCells<Sum> all(shape);
+  SampleBins<Sum> all(shape);
   if (!all.take(executor)) return small_workspace;
-  if (Status status = order_by_cells(executor, all, shape.rank, cells, positions); !status.ok()) return status;
+  if (Status status = order_by_bins(executor, all, shape.rank, bins, positions); !status.ok()) return status;
   constexpr int many = adjoint_many<Sum>, few = adjoint_few<Sum>, length = 2 * Weight::taps;
   // Where planes of `many` channels fit the first-level cache, a block has all of their elements, and positions may be
   // anywhere.

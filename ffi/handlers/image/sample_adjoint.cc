@@ -1,9 +1,9 @@
-// The FFI target of the cotangent of images that are read at positions: dy [batches..., channels, points], the cells
+// The FFI target of the cotangent of images that are read at positions: dy [batches..., channels, points], the bins
 // of positions [batches..., points], -1 for those that read nothing, and positions in an image, in what sums are
 // computed in, [batches..., axes, points], the last axis first, give dx [batches..., channels, elements].
 //
 // `sizes` are those of an image, the last axis first. `weights` says what positions give to the elements around, and so
-// how many cells there are: see the pattern.
+// how many bins there are: see the pattern.
 #include <algorithm>
 
 #include "handlers/target.h"
@@ -29,15 +29,15 @@ ffi::Error for_weights(Weights weights, const Body& body) {
   }
 }
 
-ffi::Error adjoint(Device device, ffi::AnyBuffer dy, ffi::AnyBuffer cells, ffi::AnyBuffer positions,
+ffi::Error adjoint(Device device, ffi::AnyBuffer dy, ffi::AnyBuffer bins, ffi::AnyBuffer positions,
                    ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> dx, int64_t weights,
                    Dimensions sizes) {
   constexpr const char* op = "sample_adjoint";
   Checks checks(op);
-  auto from = dy.dimensions(), of_cells = cells.dimensions(), at = positions.dimensions(), to = dx->dimensions();
+  auto from = dy.dimensions(), of_bins = bins.dimensions(), at = positions.dimensions(), to = dx->dimensions();
   bool is_wide = dy.element_type() == ffi::DataType::F64;
   checks.same_dtype("dx", *dx, "dy", dy)
-      .dtype("cells", cells, ffi::DataType::S32)
+      .dtype("bins", bins, ffi::DataType::S32)
       .dtype("positions", positions, is_wide ? ffi::DataType::F64 : ffi::DataType::F32)
       .require(from.size() >= 2, "dy must have channels and points, got ", describe(from))
       .require(0 <= weights && weights <= 3, "weights must be 0 to 3, got ", weights)
@@ -50,8 +50,8 @@ ffi::Error adjoint(Device device, ffi::AnyBuffer dy, ffi::AnyBuffer cells, ffi::
   for (int64_t n : sizes) checks.require(0 < n && n < int64_t(1) << 31, "sizes must be from 1, got ", describe(sizes));
   if (checks.failed()) return checks.error();
   checks
-      .require(has_batches(of_cells, 1) && of_cells.back() == from.back(),
-               "cells must have the batches and points of dy, ", describe(from), ", got ", describe(of_cells))
+      .require(has_batches(of_bins, 1) && of_bins.back() == from.back(),
+               "bins must have the batches and points of dy, ", describe(from), ", got ", describe(of_bins))
       .require(has_batches(at, 2) && at.back() == from.back() && at[batches] == int64_t(sizes.size()),
                "positions must have the batches and points of dy, ", describe(from), ", and axes, got ", describe(at))
       .require(has_batches(to, 2) && to[batches] == from[batches] && to.back() == product(sizes, 0, sizes.size()),
@@ -64,7 +64,7 @@ ffi::Error adjoint(Device device, ffi::AnyBuffer dy, ffi::AnyBuffer cells, ffi::
   SampleAdjointShape shape{product(from, 0, batches), from[batches], from.back(),
                            int(sizes.size()),         taps[weights], {1, 1, 1}};
   std::copy(sizes.begin(), sizes.end(), shape.sizes);
-  checks.require(shape.cells() < (int64_t(1) << 31) - (1 << 16), "there are too many cells around ", describe(sizes));
+  checks.require(shape.bins() < (int64_t(1) << 31) - (1 << 16), "there are too many bins around ", describe(sizes));
   if (checks.failed()) return checks.error();
   if (shape.batches * shape.channels == 0) return ffi::Error::Success();
   return for_float(op, "dy", dy.element_type(), [&](auto type) {
@@ -72,7 +72,7 @@ ffi::Error adjoint(Device device, ffi::AnyBuffer dy, ffi::AnyBuffer cells, ffi::
     using Sum = Accumulator<T>;
     return for_weights<Sum>(Weights(weights), [&](auto weight) {
       using Weight = typename decltype(weight)::type;
-      return to_error(op, sample_adjoint<Weight>(device.executor(*workspace), shape, in<int32_t>(cells),
+      return to_error(op, sample_adjoint<Weight>(device.executor(*workspace), shape, in<int32_t>(bins),
                                                  in<Sum>(positions), in<T>(dy), out<T>(dx)));
     });
   });

@@ -1,5 +1,5 @@
-// Positions of images by cells on a CUDA grid: each is counted in its cell, cells are laid out one after the other, and
-// positions are written where their cell is, in any order; then each one looks for those of its cell that come before
+// Positions of images by bins on a CUDA grid: each is counted in its bin, bins are laid out one after the other, and
+// positions are written where their bin is, in any order; then each one looks for those of its bin that come before
 // it. A long list, in which that would take long, is ordered by a block, by the bits of a set.
 #pragma once
 
@@ -10,22 +10,22 @@
 namespace baracuda {
 namespace internal {
 
-inline constexpr int cells_block = 256, cells_of_thread = 4, cells_tile = cells_block * cells_of_thread;
+inline constexpr int bins_block = 256, bins_of_thread = 4, bins_tile = bins_block * bins_of_thread;
 inline constexpr uint32_t most_looked_at = 256;  // entries of a list
 inline constexpr int set_words = 4096;           // 16 KB
 
-// The scratch memory of all batches. A batch has `stride` words of offsets: that of the cell after the last is known
+// The scratch memory of all batches. A batch has `stride` words of offsets: that of the bin after the last is known
 // too.
 template <class Sum>
-struct SampleCells {
-  int64_t batches, points, cells, stride, tiles;
-  uint32_t *offsets, *totals;  // a count of each cell, and then where it begins; that of each tile of cells
+struct SampleBins {
+  int64_t batches, points, bins, stride, tiles;
+  uint32_t *offsets, *totals;  // a count of each bin, and then where it begins; that of each tile of bins
   uint32_t *ranks, *numbers;   // of points
   SampleEntry<Sum>* entries;
 
-  SampleCells(const SampleAdjointShape& shape)
-      : batches(shape.batches), points(shape.points), cells(shape.cells()), tiles(ceil_div(cells + 1, cells_tile)) {
-    stride = tiles * cells_tile;
+  SampleBins(const SampleAdjointShape& shape)
+      : batches(shape.batches), points(shape.points), bins(shape.bins()), tiles(ceil_div(bins + 1, bins_tile)) {
+    stride = tiles * bins_tile;
   }
   bool take(Executor& executor) {
     offsets = executor.scratch<uint32_t>(batches * stride), totals = executor.scratch<uint32_t>(batches * tiles);
@@ -49,24 +49,24 @@ struct RunOfLanes {
   }
 };
 
-// Neighbors are often in the same cell, all of them where positions are brought to a border: a run of these is counted
+// Neighbors are often in the same bin, all of them where positions are brought to a border: a run of these is counted
 // at once.
 template <class Sum>
-__global__ void __launch_bounds__(cells_block)
-    count_positions(SampleCells<Sum> all, unsigned blocks, const int32_t* __restrict__ cells) {
+__global__ void __launch_bounds__(bins_block)
+    count_positions(SampleBins<Sum> all, unsigned blocks, const int32_t* __restrict__ bins) {
   unsigned batch = blockIdx.x / blocks;
-  int64_t point = int64_t(blockIdx.x - batch * blocks) * cells_block + threadIdx.x;
+  int64_t point = int64_t(blockIdx.x - batch * blocks) * bins_block + threadIdx.x;
   int64_t at = batch * all.points + point;
-  int32_t cell = point < all.points ? cells[at] : -1;
+  int32_t bin = point < all.points ? bins[at] : -1;
   int lane = threadIdx.x % 32;
-  RunOfLanes run(cell);
+  RunOfLanes run(bin);
   uint32_t rank = 0;
-  if (cell >= 0 && lane == run.first) rank = atomicAdd(all.offsets + batch * all.stride + cell, uint32_t(run.count));
+  if (bin >= 0 && lane == run.first) rank = atomicAdd(all.offsets + batch * all.stride + bin, uint32_t(run.count));
   rank = __shfl_sync(~0u, rank, run.first) + lane - run.first;
-  if (cell >= 0) all.ranks[at] = rank;
+  if (bin >= 0) all.ranks[at] = rank;
 }
 
-// Inclusive, of a block of cells_block threads; `total` is that of all.
+// Inclusive, of a block of bins_block threads; `total` is that of all.
 __device__ inline uint32_t block_sum(uint32_t value, uint32_t* of_warps, uint32_t& total) {
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
@@ -79,33 +79,33 @@ __device__ inline uint32_t block_sum(uint32_t value, uint32_t* of_warps, uint32_
   uint32_t before = 0;
   total = 0;
 #pragma unroll
-  for (int w = 0; w < cells_block / 32; ++w) before += w < warp ? of_warps[w] : 0, total += of_warps[w];
+  for (int w = 0; w < bins_block / 32; ++w) before += w < warp ? of_warps[w] : 0, total += of_warps[w];
   __syncthreads();
   return before + value;
 }
 
 template <class Sum>
-__device__ uint4* cells_of_thread_in(const SampleCells<Sum>& all) {
-  return reinterpret_cast<uint4*>(all.offsets + int64_t(blockIdx.x) * cells_tile) + threadIdx.x;
+__device__ uint4* bins_of_thread_in(const SampleBins<Sum>& all) {
+  return reinterpret_cast<uint4*>(all.offsets + int64_t(blockIdx.x) * bins_tile) + threadIdx.x;
 }
 
 template <class Sum>
-__global__ void __launch_bounds__(cells_block) count_tiles(SampleCells<Sum> all) {
-  __shared__ uint32_t of_warps[cells_block / 32];
-  uint4 count = *cells_of_thread_in(all);
+__global__ void __launch_bounds__(bins_block) count_tiles(SampleBins<Sum> all) {
+  __shared__ uint32_t of_warps[bins_block / 32];
+  uint4 count = *bins_of_thread_in(all);
   uint32_t total;
   block_sum(count.x + count.y + count.z + count.w, of_warps, total);
   if (threadIdx.x == 0) all.totals[blockIdx.x] = total;
 }
 
 template <class Sum>
-__global__ void __launch_bounds__(cells_block) place_cells(SampleCells<Sum> all) {
-  __shared__ uint32_t of_warps[cells_block / 32];
+__global__ void __launch_bounds__(bins_block) lay_out_bins(SampleBins<Sum> all) {
+  __shared__ uint32_t of_warps[bins_block / 32];
   unsigned batch = blockIdx.x / unsigned(all.tiles), tile = blockIdx.x - batch * unsigned(all.tiles);
-  uint4* mine = cells_of_thread_in(all);
+  uint4* mine = bins_of_thread_in(all);
   uint4 count = *mine;
   uint32_t before = 0, begin, ignored;
-  for (unsigned t = threadIdx.x; t < tile; t += cells_block) before += all.totals[batch * all.tiles + t];
+  for (unsigned t = threadIdx.x; t < tile; t += bins_block) before += all.totals[batch * all.tiles + t];
   block_sum(before, of_warps, begin);
   uint32_t sum = count.x + count.y + count.z + count.w;
   begin += block_sum(sum, of_warps, ignored) - sum;
@@ -115,22 +115,21 @@ __global__ void __launch_bounds__(cells_block) place_cells(SampleCells<Sum> all)
 }
 
 template <class Sum>
-__global__ void __launch_bounds__(cells_block)
-    place_positions(SampleCells<Sum> all, unsigned blocks, const int32_t* __restrict__ cells) {
+__global__ void __launch_bounds__(bins_block)
+    scatter_positions(SampleBins<Sum> all, unsigned blocks, const int32_t* __restrict__ bins) {
   unsigned batch = blockIdx.x / blocks;
-  int64_t point = int64_t(blockIdx.x - batch * blocks) * cells_block + threadIdx.x, first = batch * all.points;
+  int64_t point = int64_t(blockIdx.x - batch * blocks) * bins_block + threadIdx.x, first = batch * all.points;
   if (point >= all.points) return;
-  int32_t cell = cells[first + point];
-  if (cell >= 0)
-    all.numbers[first + all.offsets[batch * all.stride + cell] + all.ranks[first + point]] = uint32_t(point);
+  int32_t bin = bins[first + point];
+  if (bin >= 0) all.numbers[first + all.offsets[batch * all.stride + bin] + all.ranks[first + point]] = uint32_t(point);
 }
 
-// Blocks of points, and then those of cells.
+// Blocks of points, and then those of bins.
 template <class Sum>
-__global__ void __launch_bounds__(cells_block)
-    order_positions(SampleCells<Sum> all, int rank, unsigned blocks, unsigned of_points,
-                    const int32_t* __restrict__ cells, const Sum* __restrict__ positions) {
-  __shared__ uint32_t set[set_words], of_warps[cells_block / 32], long_lists[cells_block / 32];
+__global__ void __launch_bounds__(bins_block)
+    order_positions(SampleBins<Sum> all, int rank, unsigned blocks, unsigned of_points,
+                    const int32_t* __restrict__ bins, const Sum* __restrict__ positions) {
+  __shared__ uint32_t set[set_words], of_warps[bins_block / 32], long_lists[bins_block / 32];
   auto write = [&](unsigned batch, uint32_t k, uint32_t point) {
     SampleEntry<Sum> entry{};
     entry.point = point;
@@ -141,10 +140,10 @@ __global__ void __launch_bounds__(cells_block)
   };
   if (blockIdx.x < of_points) {
     unsigned batch = blockIdx.x / blocks;
-    int64_t point = int64_t(blockIdx.x - batch * blocks) * cells_block + threadIdx.x, first = batch * all.points;
-    int32_t cell = point < all.points ? cells[first + point] : -1;
-    if (cell < 0) return;
-    const uint32_t* offsets = all.offsets + batch * all.stride + cell;
+    int64_t point = int64_t(blockIdx.x - batch * blocks) * bins_block + threadIdx.x, first = batch * all.points;
+    int32_t bin = point < all.points ? bins[first + point] : -1;
+    if (bin < 0) return;
+    const uint32_t* offsets = all.offsets + batch * all.stride + bin;
     uint32_t begin = offsets[0], end = offsets[1], before = 0;
     if (end - begin > most_looked_at) return;
     if (end - begin > 1)
@@ -155,26 +154,26 @@ __global__ void __launch_bounds__(cells_block)
   unsigned block = blockIdx.x - of_points, batch = block / unsigned(all.tiles), tile = block - batch * all.tiles;
   const uint32_t* offsets = all.offsets + batch * all.stride;
   const uint32_t* numbers = all.numbers + batch * all.points;
-  for (int64_t first = int64_t(tile) * cells_tile, last = min(first + cells_tile, all.cells); first < last;
-       first += cells_block) {
-    int64_t cell = first + threadIdx.x;
-    bool is_long = cell < last && offsets[cell + 1] - offsets[cell] > most_looked_at;
+  for (int64_t first = int64_t(tile) * bins_tile, last = min(first + bins_tile, all.bins); first < last;
+       first += bins_block) {
+    int64_t bin = first + threadIdx.x;
+    bool is_long = bin < last && offsets[bin + 1] - offsets[bin] > most_looked_at;
     uint32_t of_warp = __ballot_sync(~0u, is_long);
     if (threadIdx.x % 32 == 0) long_lists[threadIdx.x / 32] = of_warp;
     if (!__syncthreads_or(is_long)) continue;
-    for (int next = 0; next < cells_block; ++next) {
+    for (int next = 0; next < bins_block; ++next) {
       if (!(long_lists[next / 32] >> (next % 32) & 1)) continue;
       uint32_t begin = offsets[first + next], end = offsets[first + next + 1], written = begin;
       for (int64_t from = 0; from < all.points; from += set_words * 32) {
         int words = int(min(int64_t(set_words), (all.points - from + 31) / 32));
-        for (int w = threadIdx.x; w < words; w += cells_block) set[w] = 0;
+        for (int w = threadIdx.x; w < words; w += bins_block) set[w] = 0;
         __syncthreads();
-        for (uint32_t k = begin + threadIdx.x; k < end; k += cells_block) {
+        for (uint32_t k = begin + threadIdx.x; k < end; k += bins_block) {
           int64_t bit = int64_t(numbers[k]) - from;
           if (bit >= 0 && bit < set_words * 32) atomicOr(set + bit / 32, 1u << (bit % 32));
         }
         __syncthreads();
-        for (int w = threadIdx.x; w - int(threadIdx.x) < words; w += cells_block) {
+        for (int w = threadIdx.x; w - int(threadIdx.x) < words; w += bins_block) {
           uint32_t bits = w < words ? set[w] : 0, count = __popc(bits), total;
           uint32_t k = written + block_sum(count, of_warps, total) - count;
           for (; bits; bits &= bits - 1) write(batch, k++, uint32_t(from + w * 32 + __ffs(bits) - 1));
@@ -187,24 +186,24 @@ __global__ void __launch_bounds__(cells_block)
   }
 }
 
-// Writes the entries of cells, and where each cell's begin. Cells [batches, points] are -1 for positions that read
+// Writes the entries of bins, and where each bin's begin. Bins [batches, points] are -1 for positions that read
 // nothing; positions are [batches, rank, points], the last axis first.
 template <class Sum>
-Status order_by_cells(const Executor& executor, const SampleCells<Sum>& all, int rank, const int32_t* cells,
-                      const Sum* positions) {
+Status order_by_bins(const Executor& executor, const SampleBins<Sum>& all, int rank, const int32_t* bins,
+                     const Sum* positions) {
   size_t bytes = size_t(all.batches * all.stride) * sizeof(uint32_t);
   cudaError_t error = cudaMemsetAsync(all.offsets, 0, bytes, executor.stream);
   if (error != cudaSuccess) return {cudaGetErrorString(error)};
-  int64_t blocks = ceil_div(all.points, cells_block), of_points = all.batches * blocks;
-  int64_t of_cells = all.batches * all.tiles;
-  if (of_points + of_cells >= int64_t(1) << 31) return {"sample_adjoint: there are too many positions"};
+  int64_t blocks = ceil_div(all.points, bins_block), of_points = all.batches * blocks;
+  int64_t of_bins = all.batches * all.tiles;
+  if (of_points + of_bins >= int64_t(1) << 31) return {"sample_adjoint: there are too many positions"};
   if (of_points == 0) return {};
-  count_positions<<<unsigned(of_points), cells_block, 0, executor.stream>>>(all, unsigned(blocks), cells);
-  count_tiles<<<unsigned(of_cells), cells_block, 0, executor.stream>>>(all);
-  place_cells<<<unsigned(of_cells), cells_block, 0, executor.stream>>>(all);
-  place_positions<<<unsigned(of_points), cells_block, 0, executor.stream>>>(all, unsigned(blocks), cells);
-  order_positions<<<unsigned(of_points + of_cells), cells_block, 0, executor.stream>>>(
-      all, rank, unsigned(blocks), unsigned(of_points), cells, positions);
+  count_positions<<<unsigned(of_points), bins_block, 0, executor.stream>>>(all, unsigned(blocks), bins);
+  count_tiles<<<unsigned(of_bins), bins_block, 0, executor.stream>>>(all);
+  lay_out_bins<<<unsigned(of_bins), bins_block, 0, executor.stream>>>(all);
+  scatter_positions<<<unsigned(of_points), bins_block, 0, executor.stream>>>(all, unsigned(blocks), bins);
+  order_positions<<<unsigned(of_points + of_bins), bins_block, 0, executor.stream>>>(
+      all, rank, unsigned(blocks), unsigned(of_points), bins, positions);
   return launched();
 }
 
