@@ -32,6 +32,7 @@ MOVE = {"axes": np.array([3, 1]), "terms": np.zeros(0, np.int64), "base": np.int
 ADD, NONE = np.array([3, 1, -1]), np.zeros(0, np.int64)
 SLOT, FACTOR = S((4, 2), U), S((4, 2), F)
 IMAGE, POOLED = S((2, 8, 8), F), S((2, 4, 4), F)
+POINTS, AROUND = S((2, 6), F), {"weights": 1, "sizes": np.array([4, 3])}
 KNOBS, DRAW = [S((), I), *[S((), F)] * 3], {"probabilities": False, "joint": False}
 TOKEN = S((4, 1), I), S((4, 1), F)
 PACKED, NO_FACTOR = S((3, 18), jnp.uint8), S((3, 0), F)
@@ -127,6 +128,11 @@ def _call(target, operands, out, attributes):
         ("segment_mean_backward: counts must be", "segment_mean_backward", [PERM, OFFSETS, S((3,), I), Y], DX, {}),
         ("segment_extremum_backward: arg must have", "segment_extremum_backward", [PERM, OFFSETS, S((3, 3), I), Y], DX, {}),
         ("segment_ties_backward: ties must be", "segment_ties_backward", [DATA, PERM, OFFSETS, Y, S((4, 3), I), Y], DX, {}),
+        ("sample_adjoint: bins must be of type", "sample_adjoint", [S((2, 6), F), S((6,), F), POINTS], (W, S((2, 12), F)), AROUND),
+        ("sample_adjoint: bins must have the batches and points", "sample_adjoint", [S((2, 6), F), S((5,), I), POINTS], (W, S((2, 12), F)), AROUND),
+        ("sample_adjoint: positions must have the batches", "sample_adjoint", [S((2, 6), F), IDS, S((3, 6), F)], (W, S((2, 12), F)), AROUND),
+        ("sample_adjoint: dx must have the batches and channels", "sample_adjoint", [S((2, 6), F), IDS, POINTS], (W, S((2, 11), F)), AROUND),
+        ("sample_adjoint: weights must be 0 to 3", "sample_adjoint", [S((2, 6), F), IDS, POINTS], (W, S((2, 12), F)), AROUND | {"weights": 4}),
         ("reduce_sum: rank must be in", "reduce_sum", [DATA], (W, S((6, 3), F)), {"rank": 0, "divisor": np.float64(1)}),
         ("reduce_sum: operand must have rank 3 or more", "reduce_sum", [DATA], (W, S((), F)), {"rank": 3, "divisor": np.float64(1)}),
         ("reduce_sum: the result must have the dimensions of operand", "reduce_sum", [DATA], (W, S((6,), F)), {"rank": 2, "divisor": np.float64(1)}),

@@ -325,6 +325,7 @@ def _value_and_gradients(fun, dy, *args):
 
 SAMPLED = {  # x, points
     "more channels and points than a chunk": ((2, 70, 9, 8), (20, 30)),
+    "very many points at an element": ((1, 9, 2, 2), (200, 150)),
     "one element": ((1, 2, 1, 1), (2, 2)),
     "no images": ((0, 2, 4, 4), (2, 2)),
     "no channels": ((2, 0, 4, 4), (2, 2)),
