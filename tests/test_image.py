@@ -17,7 +17,7 @@ from oracles import image as oracle
 from programs import FLOATS, normal
 
 import baracuda_jax as bj
-from baracuda_jax.image._resample import _operands
+from baracuda_jax.image._resample import _are_scaled, _common, _operands
 from baracuda_jax.image._taps import taps
 
 NAN, INF = math.nan, math.inf
@@ -87,6 +87,30 @@ def test_equal_tables_are_one_parameter():
     assert a.transposed.transposed.size == 7
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("mode", "n", "out", "scale", "align", "antialias", "taps_of"),
+    [
+        ("bilinear", 8, 16, None, False, False, (2, 4)),
+        ("bilinear", 8, 16, None, True, False, (2, 4)),
+        ("bicubic", 8, 16, None, False, False, (4, 8)),
+        ("bilinear", 16, 8, None, False, True, (4, 2)),
+        ("bicubic", 16, 8, None, False, True, (8, 4)),
+        ("bicubic", 8, 16, None, True, False, None),  # taps of weight 0 in the input
+        ("bilinear", 112, 224, 2.005, False, False, None),
+        ("bilinear", 8, 15, None, False, False, None),
+        ("nearest", 8, 16, None, False, False, None),
+    ],
+)
+def test_axes_of_twice_and_half_the_size_are_known(mode, n, out, scale, align, antialias, taps_of):
+    table = taps(mode, n, out, scale, align, antialias, "float32")
+    pairs = [[table, table], [table.transposed, table.transposed]]
+    found = [_common(pair) for pair in pairs]
+    assert [_are_scaled(pair, count) for pair, count in zip(pairs, found, strict=True)] == [taps_of is not None] * 2
+    assert taps_of is None or found == list(taps_of)
+    assert not _are_scaled([table, table.transposed], max(count or 0 for count in found))
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Interpolation
 
@@ -95,6 +119,8 @@ RESIZED = {
     "nearest": ((2, 2, 5, 4), dict(scale_factor=(1.7, 0.6))),
     "trilinear": ((1, 2, 3, 4, 3), dict(scale_factor=1.6, mode="trilinear")),
     "corners": ((1, 2, 6, 5), dict(size=(4, 9), mode="bicubic", align_corners=True)),
+    "twice": ((1, 2, 12, 12), dict(size=24, mode="bicubic")),
+    "half": ((1, 2, 16, 24), dict(size=(8, 12), mode="bilinear", antialias=True)),
     "many taps": ((1, 2, 70, 5), dict(size=(3, 6), mode="area")),
     "antialias": ((1, 1, 90, 7), dict(size=(4, 11), mode="bilinear", antialias=True)),
     "recomputed": ((1, 2, 7), dict(scale_factor=2.3, mode="linear", recompute_scale_factor=True)),
@@ -196,11 +222,17 @@ def test_bands_are_the_tables(mode, n, out):
             np.testing.assert_allclose(matrix, _matrix(table), atol=1e-15)
 
 
-# Both axes at once by 1, 2 and 4 taps; one by one, each first; neighbors along H, W and channels, of which vectors are whole
+# Both axes at once by 1, 2, 4 and 8 taps, also of twice and of half the size; one by one, each first; neighbors along H, W and channels, of which vectors are whole
 # or not; more elements than a task or block has; one axis of three, and all.
 KERNELS = {
     "nearest": ((3, 5, 9, 14), dict(size=(20, 28))),
-    "strips": ((2, 3, 70, 66), dict(size=(140, 132), mode="bilinear")),
+    "strips": ((2, 3, 70, 66), dict(size=(130, 128), mode="bilinear")),
+    "twice": ((2, 3, 24, 20), dict(size=(48, 40), mode="bilinear")),
+    "twice, cubic": ((1, 2, 28, 24), dict(size=(56, 48), mode="bicubic")),
+    "half, odd rows": ((2, 3, 14, 16), dict(size=(7, 8), mode="bilinear", antialias=True)),
+    "half, odd columns": ((2, 3, 24, 14), dict(size=(12, 7), mode="bicubic", antialias=True)),
+    "eight taps": ((2, 3, 80, 36), dict(size=(20, 9), mode="bilinear", antialias=True)),
+    "eight taps of channels": ((2, 40, 36, 8), dict(size=(10, 9), mode="bilinear", antialias=True, data_format="NHWC")),
     "odd columns": ((2, 3, 12, 11), dict(size=(9, 7), mode="bicubic")),
     "vectors of channels": ((2, 9, 8, 16), dict(size=(18, 16), mode="bilinear", data_format="NHWC")),
     "odd channels": ((2, 9, 8, 3), dict(size=(18, 13), mode="bicubic", data_format="NHWC")),

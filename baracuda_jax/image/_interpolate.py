@@ -291,6 +291,8 @@ INTERPOLATE = declare(
     regime=by_taps,
     cases=(
         _case("bilinear", (2, 3, 5, 6), size=(9, 4), mode="bilinear"),
+        _case("bilinear, twice", (1, 2, 12, 12), size=(24, 24), mode="bilinear"),
+        _case("bicubic, twice", (1, 2, 12, 12), size=(24, 24), mode="bicubic"),
         _case("nearest", (2, 2, 5, 4), scale_factor=(1.7, 0.6)),
         _case("bicubic", (1, 2, 6, 5), size=(4, 9), mode="bicubic", align_corners=True),
         _case("trilinear", (1, 2, 3, 4, 3), scale_factor=1.6, mode="trilinear"),

@@ -13,7 +13,7 @@ from .._core.kernel import kernel
 from .._core.wide import wide, wide_dtype
 
 MOST = 16  # taps that are terms of one expression; more are added up in a loop
-FEW = (1, 2, 4)  # taps along two axes that one call takes
+FEW = (1, 2, 4, 8)  # taps along two axes that one call takes
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -102,8 +102,28 @@ def _pass(x, tables, axis, dtype):
     n, m = "nm"[: len(tables)], "op"[: len(tables)]
     of_tables = [f"{letter}, {tap}{letter}" for letter, tap in zip(m, "st", strict=False)]
     dims = f"{', '.join([f'...{n}{inner}', *of_tables])} -> ...{m}{inner}"
-    (y,) = kernel("resample", dims, x, *operands, out=[jax.ShapeDtypeStruct(shape, dtype)], inner_rank=after)
+    scaled = len(tables) > 1 and _are_scaled(tables, count)
+    out = [jax.ShapeDtypeStruct(shape, dtype)]
+    (y,) = kernel("resample", dims, x, *operands, out=out, inner_rank=after, scaled=scaled)
     return y
+
+
+def _are_scaled(tables, count):
+    """Whether the axes are all of twice, or all of half, the size, with the taps of such (ffi/patterns/resample.h)."""
+    are_twice = {len(table.index) == 2 * table.size for table in tables}
+    return len(are_twice) == 1 and all(_is_scaled(table, count) for table in tables)
+
+
+def _is_scaled(table, count):
+    begin, weight = table.band
+    out, size = len(begin), table.size
+    if len(weight) != count or not ((out == 2 * size and count in (2, 4)) or (2 * out == size and count in (4, 8))):
+        return False
+    o = np.arange(out)
+    first = (o + 1) // 2 - count // 2 if out > size else 2 * o + 1 - count // 2
+    tap = begin + np.arange(count)[:, None] - first
+    is_read = (tap >= 0) & (tap < count)
+    return np.array_equal(begin, np.clip(first, 0, size - count)) and np.array_equal(weight != 0, is_read)
 
 
 def _operands(table, count, dtype):

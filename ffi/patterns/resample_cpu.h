@@ -24,6 +24,7 @@ void resample_row(const Taps<Sum>& axis, int64_t first, int64_t last, const T* x
     for (int64_t o = first; o < last; ++o) {
       int32_t from = std::min(std::max(begin[o], 0), most);  // axis.first(o)
       Sum sum = first_tap(weight[0][o], Sum(x[from]));
+#pragma GCC unroll 8
       for (int k = 1; k < known; ++k) sum = add_tap(sum, weight[k][o], Sum(x[from + k]));
       y[o] = U(sum);
     }
@@ -80,6 +81,7 @@ void sum_columns(const Taps<Sum>& axis, int64_t o, int64_t inner, const Sum* sum
     BARACUDA_INDEPENDENT
     for (int64_t i = 0; i < inner; ++i) {
       Sum sum = weight[0] * sums[i];
+#pragma GCC unroll 8
       for (int k = 1; k < K; ++k) sum = sum + weight[k] * sums[k * inner + i];
       y[i] = U(sum);
     }
@@ -88,6 +90,7 @@ void sum_columns(const Taps<Sum>& axis, int64_t o, int64_t inner, const Sum* sum
   BARACUDA_INDEPENDENT
   for (int64_t i = 0; i < inner; ++i) {
     Sum sum = first_tap(weight[0], sums[i]);
+#pragma GCC unroll 8
     for (int k = 1; k < K; ++k) sum = add_tap(sum, weight[k], sums[k * inner + i]);
     y[i] = U(sum);
   }

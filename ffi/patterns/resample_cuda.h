@@ -3,7 +3,8 @@
 // Along one axis a thread has V neighbors of y, which have the same taps. Along two a thread goes down a strip of rows
 // of y. It sums each row of x that it meets along the columns once, and keeps the sums of as many rows as there are
 // taps: the next row of y needs most of them again. Where rows of y share no row of x but whole ones, as those of
-// repeated elements and of sums of blocks do, a thread reads all that a few rows need before it sums.
+// repeated elements and of sums of blocks do, a thread reads all that a few rows need before it sums. So it does where
+// both axes are of twice or half the size: what it reads is known without a table.
 #pragma once
 
 #include <algorithm>
@@ -51,94 +52,186 @@ __global__ void __launch_bounds__(resample_block)
   store<V>(y + int64_t(thread) * V, result);
 }
 
+inline constexpr int longest_strip = 16;  // rows, of which a lane of a warp has one
+
 template <class Index>
-struct PlaneGrid {
-  Divisor<Index> units, channels;  // vectors in a row of y, and in a column of it
-  Index threads;                   // of a strip
-  int strip;                       // rows
+struct StripGrid {
+  Divisor<Index> units, channels, strips;  // vectors in a row of y, and in a column of it; strips of a column
+  Index threads;                           // of a strip
+  int rows;                                // of a strip
 };
 
-// The sums along the columns of row `row` of x, of a thread's V elements. `across`: the elements are V columns, each
-// with taps of its own; otherwise V channels of one column.
-template <int K, int V, bool across, class Sum, class T>
-struct ColumnSums {
-  static constexpr int tables = across ? V : 1;
-  Sum weight[tables][K];
-  int64_t offset[tables];
-  int64_t step;  // between columns
+// The rows of a strip, which a block's threads share: the rows of x in the order in which they are needed, each once
+// where rows of y have it in common, how many of them a row of y and those before it need, and what they weigh.
+template <int K, class Index, class Sum>
+struct StripRows {
+  Index from[longest_strip * K + 1];  // and the last one again, which is read in advance
+  int32_t until[longest_strip];
+  Sum weight[longest_strip][K];
 
-  __device__ ColumnSums(const Taps<Sum>& columns, int64_t column, int64_t channel, int64_t inner) : step(inner) {
+  // By a warp, of which lanes after the last row have that row.
+  __device__ void find(const Taps<Sum>& rows, int64_t first, int count, Index width) {
+    int lane = threadIdx.x;
+    int64_t o = first + (lane < count ? lane : count - 1);
+    int32_t begin = rows.first(o), above = __shfl_up_sync(~0u, begin, 1), fresh = K;
+    if (lane > 0 && begin >= above && begin - above < K) fresh = begin - above;
+    int32_t sum = fresh;
 #pragma unroll
-    for (int t = 0; t < tables; ++t) {
-      offset[t] = int64_t(columns.first(column + t)) * inner + channel;
-#pragma unroll
-      for (int k = 0; k < K; ++k) weight[t][k] = columns.weight_of(column + t, k);
+    for (int step = 1; step < longest_strip; step *= 2) {
+      int32_t before = __shfl_up_sync(~0u, sum, step);
+      if (lane >= step) sum += before;
     }
+    if (lane >= longest_strip) return;
+    until[lane] = sum;
+    for (int k = K - fresh; k < K; ++k) from[sum - K + k] = Index(begin + k) * width;
+    if (lane == longest_strip - 1) from[sum] = Index(begin + K - 1) * width;
+#pragma unroll
+    for (int k = 0; k < K; ++k) weight[lane][k] = rows.weight_of(o, k);
   }
-  __device__ void operator()(const T* row, Sum (&sums)[V]) const {
-    T values[K][V];
-#pragma unroll
-    for (int k = 0; k < K; ++k) {
-      if constexpr (across) {
-#pragma unroll
-        for (int v = 0; v < V; ++v) values[k][v] = row[offset[v] + k];
-      } else {
-        Vector<T, V> loaded = load<V>(row + offset[0] + k * step);
-#pragma unroll
-        for (int v = 0; v < V; ++v) values[k][v] = loaded.lane[v];
-      }
-    }
+};
+
+// V neighbors as words: nvcc moves 16-bit values that wait in registers one by one.
+template <class T, int V>
+struct Words {
+  static constexpr int bytes = V * int(sizeof(T));
+  using Word = std::conditional_t<(bytes < 4), uint16_t, uint32_t>;
+  Vector<Word, bytes / int(sizeof(Word))> words;
+
+  static __device__ Words read(const T* from) {
+    return {load<bytes / int(sizeof(Word))>(reinterpret_cast<const Word*>(from))};
+  }
+  __device__ T lane(int v) const {
+    T lanes[V];
+    memcpy(lanes, &words, bytes);
+    return lanes[v];
+  }
+};
+
+// V neighboring columns, each with taps of its own.
+template <int K_, int V_, class Index, class Sum, class T>
+struct OwnColumns {
+  static constexpr int K = K_, V = V_;
+  struct Read {
+    T value[V][K];
+  };
+  Index first[V];
+  Sum weight[V][K];
+
+  __device__ OwnColumns(const Taps<Sum>& columns, Index plane, Index column) {
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-      const Sum(&w)[K] = weight[across ? v : 0];
-      sums[v] = first_tap(w[0], Sum(values[0][v]));
+      first[v] = plane + columns.first(column + v);
 #pragma unroll
-      for (int k = 1; k < K; ++k) sums[v] = add_tap(sums[v], w[k], Sum(values[k][v]));
+      for (int k = 0; k < K; ++k) weight[v][k] = columns.weight_of(column + v, k);
     }
   }
+  __device__ Read read(const T* x, Index row) const {
+    Read found;
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      const T* from = x + (first[v] + row);
+#pragma unroll
+      for (int k = 0; k < K; ++k) found.value[v][k] = from[k];
+    }
+    return found;
+  }
+  __device__ Sum sum(const Read& read, int v) const {
+    Sum sum = first_tap(weight[v][0], Sum(read.value[v][0]));
+#pragma unroll
+    for (int k = 1; k < K; ++k) sum = add_tap(sum, weight[v][k], Sum(read.value[v][k]));
+    return sum;
+  }
 };
+
+// V neighboring channels of one column.
+template <int K_, int V_, class Index, class Sum, class T>
+struct OneColumn {
+  static constexpr int K = K_, V = V_;
+  struct Read {
+    Words<T, V> value[K];
+  };
+  Index first, step;  // step between columns
+  Sum weight[K];
+
+  __device__ OneColumn(const Taps<Sum>& columns, Index plane, Index column, Index channel, Index inner)
+      : first(plane + Index(columns.first(column)) * inner + channel), step(inner) {
+#pragma unroll
+    for (int k = 0; k < K; ++k) weight[k] = columns.weight_of(column, k);
+  }
+  __device__ Read read(const T* x, Index row) const {
+    Read found;
+#pragma unroll
+    for (int k = 0; k < K; ++k) found.value[k] = Words<T, V>::read(x + (first + row + k * step));
+    return found;
+  }
+  __device__ Sum sum(const Read& read, int v) const {
+    Sum sum = first_tap(weight[0], Sum(read.value[0].lane(v)));
+#pragma unroll
+    for (int k = 1; k < K; ++k) sum = add_tap(sum, weight[k], Sum(read.value[k].lane(v)));
+    return sum;
+  }
+};
+
+// Down a strip: the next row of x is read before the sums of the present one are needed.
+template <class Columns, class Index, class Sum, class T, class U>
+__device__ void resample_strip(const StripRows<Columns::K, Index, Sum>& rows, int count, const Columns& columns,
+                               const T* x, U* to, Index out_width) {
+  constexpr int K = Columns::K, V = Columns::V;
+  auto read = columns.read(x, rows.from[0]);
+  Sum sums[K][V] = {};
+  int done = 0;
+#pragma unroll 1
+  for (int r = 0; r < count; ++r, to += out_width) {
+#pragma unroll 1
+    for (int until = rows.until[r]; done < until; ++done) {
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+#pragma unroll
+        for (int k = 0; k + 1 < K; ++k) sums[k][v] = sums[k + 1][v];
+        sums[K - 1][v] = columns.sum(read, v);
+      }
+      read = columns.read(x, rows.from[done + 1]);
+    }
+    Sum total[V];
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      Sum weight = rows.weight[r][k];
+#pragma unroll
+      for (int v = 0; v < V; ++v)
+        total[v] = k == 0 ? first_tap(weight, sums[0][v]) : add_tap(total[v], weight, sums[k][v]);
+    }
+    Vector<U, V> result;
+#pragma unroll
+    for (int v = 0; v < V; ++v) result.lane[v] = U(total[v]);
+    store<V>(to, result);
+  }
+}
 
 template <int K, int V, bool across, class Index, class Sum, class T, class U>
 __global__ void __launch_bounds__(resample_block)
-    resample_strips(ResamplePlane<Sum> shape, PlaneGrid<Index> grid, const T* __restrict__ x, U* __restrict__ y) {
-  Index thread = Index(blockIdx.x) * resample_block + threadIdx.x;
-  if (thread >= grid.threads) return;
-  const Taps<Sum>&rows = shape.rows, &columns = shape.columns;
+    resample_strips(ResamplePlane<Sum> shape, StripGrid<Index> grid, const T* __restrict__ x, U* __restrict__ y) {
+  __shared__ StripRows<K, Index, Sum> rows;
+  Index block = grid.strips.quotient(blockIdx.x);
+  int64_t first = int64_t(Index(blockIdx.x) - block * grid.strips.value) * grid.rows;
+  int count = int(min(int64_t(grid.rows), shape.rows.out - first));
+  Index inner = Index(shape.inner), width = Index(shape.columns.in) * inner;
+  Index out_width = Index(shape.columns.out) * inner;
+  if (threadIdx.x < 32) rows.find(shape.rows, first, count, width);
+  Index thread = block * resample_block + threadIdx.x;
+  bool is_beyond = thread >= grid.threads;
+  if (is_beyond) thread = grid.threads - 1;
   Index outer = grid.units.quotient(thread), unit = thread - outer * grid.units.value;
-  Index column = grid.channels.quotient(unit);
-  int64_t channel = int64_t(unit - column * grid.channels.value) * V;
-  ColumnSums<K, V, across, Sum, T> of_row(columns, int64_t(column) * (across ? V : 1), across ? 0 : channel,
-                                          shape.inner);
-  int64_t width = columns.in * shape.inner, out_width = columns.out * shape.inner;
-  const T* from = x + int64_t(outer) * rows.in * width;
-  U* to = y + int64_t(outer) * rows.out * out_width + int64_t(unit) * V;
-  for (int64_t o = int64_t(blockIdx.y) * grid.strip; o < rows.out; o += int64_t(gridDim.y) * grid.strip) {
-    int64_t end = min(o + grid.strip, rows.out), held = -K - 1;  // the first of K rows whose sums there are
-    Sum sums[K][V];
-    for (int64_t row = o; row < end; ++row) {
-      int64_t begin = rows.first(row);
-      if (held > begin || held + K < begin) held = begin - K;
-      for (; held < begin; ++held) {
-#pragma unroll
-        for (int k = 0; k + 1 < K; ++k)
-#pragma unroll
-          for (int v = 0; v < V; ++v) sums[k][v] = sums[k + 1][v];
-        of_row(from + (held + K) * width, sums[K - 1]);
-      }
-      Sum weight = rows.weight_of(row, 0), total[V];
-#pragma unroll
-      for (int v = 0; v < V; ++v) total[v] = first_tap(weight, sums[0][v]);
-#pragma unroll
-      for (int k = 1; k < K; ++k) {
-        weight = rows.weight_of(row, k);
-#pragma unroll
-        for (int v = 0; v < V; ++v) total[v] = add_tap(total[v], weight, sums[k][v]);
-      }
-      Vector<U, V> result;
-#pragma unroll
-      for (int v = 0; v < V; ++v) result.lane[v] = U(total[v]);
-      store<V>(to + row * out_width, result);
-    }
+  Index plane = outer * (Index(shape.rows.in) * width);
+  U* to = y + (outer * Index(shape.rows.out) + Index(first)) * out_width + unit * V;
+  auto resampled = [&](const auto& columns) {
+    __syncthreads();
+    if (!is_beyond) resample_strip(rows, count, columns, x, to, out_width);
+  };
+  if constexpr (across) {
+    resampled(OwnColumns<K, V, Index, Sum, T>(shape.columns, plane, unit * V));
+  } else {
+    Index column = grid.channels.quotient(unit), channel = (unit - column * grid.channels.value) * V;
+    resampled(OneColumn<K, V, Index, Sum, T>(shape.columns, plane, column, channel, inner));
   }
 }
 
@@ -247,24 +340,117 @@ __global__ void __launch_bounds__(resample_block)
   resampled(std::false_type());
 }
 
+// N neighbors of an axis of twice or half the size. Their taps are in `own` neighbors of x and in `lead` on both sides,
+// where none outside of x weighs anything.
+template <int K, int N, bool is_twice, class Sum>
+struct ScaledTaps {
+  static constexpr int own = is_twice ? N / 2 : 2 * N, lead = is_twice ? K / 2 : K / 2 - 1, count = own + 2 * lead;
+  int32_t first;  // of own
+  bool has_before, has_after;
+  Sum weight[N][K];
+
+  __device__ ScaledTaps(const Taps<Sum>& axis, int32_t o) : first(is_twice ? o / 2 : o * 2) {
+    has_before = first > 0, has_after = first + own < int32_t(axis.in);
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      Vector<Sum, N> loaded = load<N>(axis.weight + k * axis.out + o);
+#pragma unroll
+      for (int n = 0; n < N; ++n) weight[n][k] = loaded.lane[n];
+    }
+    if (has_before && has_after) return;
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      int32_t begin = first - lead + slot(n), moved = begin - axis.in_range(begin);
+      if (moved == 0) continue;
+#pragma unroll
+      for (int k = 0; k < K; ++k)
+        weight[n][k] = 0 <= k + moved && k + moved < K ? axis.weight_of(o + n, k + moved) : Sum(0);
+    }
+  }
+  // The first tap of n among the `count`, and whether one of them is in x.
+  static constexpr __device__ int slot(int n) { return is_twice ? (n + 1) / 2 : 2 * n; }
+  __device__ bool has(int i) const { return i < lead ? has_before : i < lead + own || has_after; }
+};
+
+// R rows of V neighbors of y. `ahead`: how many rows of x are read before they are summed.
+template <int K, int R, int V, int ahead, bool is_twice, class Index, class Sum, class T, class U>
+__global__ void __launch_bounds__(resample_block)
+    resample_scaled(ResamplePlane<Sum> shape, RowsGrid<Index> grid, const T* __restrict__ x, U* __restrict__ y) {
+  Index thread = Index(blockIdx.x) * resample_block + threadIdx.x;
+  if (thread >= grid.threads) return;
+  Index group = grid.units.quotient(thread), unit = thread - group * grid.units.value;
+  Index outer = grid.groups.quotient(group), row = (group - outer * grid.groups.value) * R, column = unit * V;
+  using Rows = ScaledTaps<K, R, is_twice, Sum>;
+  using Columns = ScaledTaps<K, V, is_twice, Sum>;
+  constexpr int own = Columns::own, lead = Columns::lead, side = lead == 3 ? 4 : lead, count = Rows::count;
+  static_assert(own % side == 0 && Rows::own >= lead, "vectors are aligned, and those on a side are all in x or none");
+  Columns columns(shape.columns, int32_t(column));
+  Rows rows(shape.rows, int32_t(row));
+  Index width = Index(shape.columns.in), out_width = Index(shape.columns.out);
+  Index first = (outer * Index(shape.rows.in) + rows.first - lead) * width + columns.first;
+  Words<T, own> center[count] = {};
+  Words<T, side> left[count] = {}, right[count] = {};  // zeros outside of x
+  auto read = [&](int i) {
+    if (!rows.has(i)) return;
+    const T* from = x + (first + i * width);
+    if (columns.has_before) left[i] = Words<T, side>::read(from - side);
+    center[i] = Words<T, own>::read(from);
+    if (columns.has_after) right[i] = Words<T, side>::read(from + own);
+  };
+#pragma unroll
+  for (int i = 0; i < ahead && i < count; ++i) read(i);
+  U* to = y + (outer * Index(shape.rows.out) + row) * out_width + column;
+  Sum total[R][V];
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    auto value = [&](int at) {
+      at -= lead;
+      return Sum(at < 0 ? left[i].lane(side + at) : at < own ? center[i].lane(at) : right[i].lane(at - own));
+    };
+    Sum sum[V];
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      sum[v] = columns.weight[v][0] * value(Columns::slot(v));
+#pragma unroll
+      for (int k = 1; k < K; ++k) sum[v] = fma(columns.weight[v][k], value(Columns::slot(v) + k), sum[v]);
+    }
+    if (i + ahead < count) read(i + ahead);
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+      int k = i - Rows::slot(r);
+      if (k < 0 || k >= K) continue;
+#pragma unroll
+      for (int v = 0; v < V; ++v)
+        total[r][v] = k == 0 ? rows.weight[r][0] * sum[v] : fma(rows.weight[r][k], sum[v], total[r][v]);
+      if (k < K - 1) continue;
+      Vector<U, V> result;
+#pragma unroll
+      for (int v = 0; v < V; ++v) result.lane[v] = U(total[r][v]);
+      store<V>(to + r * out_width, result);
+    }
+  }
+}
+
 // Whether 32 bits count the elements of x and of y.
 inline bool resample_is_narrow(int64_t x, int64_t y) { return std::max(x, y) < narrow_reach; }
 
 template <int K, int V, bool across, class Sum, class T, class U>
 Status resample_in_strips(const Executor& executor, const ResamplePlane<Sum>& shape, const T* x, U* y) {
-  int64_t units = shape.columns.out * shape.inner / V, threads = shape.outer * units;
+  const Taps<Sum>&rows = shape.rows, &columns = shape.columns;
+  int64_t units = columns.out * shape.inner / V, threads = shape.outer * units;
+  int64_t elements = shape.outer * shape.inner * std::max(rows.in * columns.in, rows.out * columns.out);
   // As many rows as leave some waves of threads, since each strip begins by summing K rows.
-  int64_t strip = std::clamp<int64_t>(threads * shape.rows.out >> 19, K, 32);
-  unsigned strips = unsigned(std::min<int64_t>(ceil_div(shape.rows.out, strip), 65535));
-  dim3 blocks(unsigned(ceil_div(threads, resample_block)), strips);
+  int64_t most = std::clamp<int64_t>(threads * rows.out >> 18, K < 8 ? K : longest_strip, longest_strip);
+  int64_t strips = ceil_div(rows.out, most), strip = ceil_div(rows.out, strips),
+          blocks = ceil_div(threads, resample_block) * strips;
   auto launch = [&](auto type) {
     using Index = decltype(type);
-    PlaneGrid<Index> grid{Divisor<Index>(units), Divisor<Index>(across ? 1 : shape.inner / V), Index(threads),
-                          int(strip)};
-    resample_strips<K, V, across><<<blocks, resample_block, 0, executor.stream>>>(shape, grid, x, y);
+    StripGrid<Index> grid{Divisor<Index>(units), Divisor<Index>(across ? 1 : shape.inner / V), Divisor<Index>(strips),
+                          Index(threads), int(strip)};
+    resample_strips<K, V, across><<<unsigned(blocks), resample_block, 0, executor.stream>>>(shape, grid, x, y);
     return launched();
   };
-  return resample_is_narrow(threads, units) ? launch(int32_t(0)) : launch(int64_t(0));
+  return resample_is_narrow(elements, blocks * resample_block) ? launch(int32_t(0)) : launch(int64_t(0));
 }
 
 template <int K, int R, int V, class Sum, class T, class U>
@@ -281,6 +467,15 @@ Status resample_in_rows(const Executor& executor, const ResamplePlane<Sum>& shap
   return resample_is_narrow(elements, threads) ? launch(int32_t(0)) : launch(int64_t(0));
 }
 
+template <int K, int R, int V, int ahead, bool is_twice, class Sum, class T, class U>
+Status resample_in_tiles(const Executor& executor, const ResamplePlane<Sum>& shape, const T* x, U* y) {
+  int64_t units = shape.columns.out / V, groups = shape.rows.out / R, threads = shape.outer * groups * units;
+  RowsGrid<int32_t> grid{Divisor<int32_t>(units), Divisor<int32_t>(groups), int32_t(threads)};
+  unsigned blocks = unsigned(ceil_div(threads, resample_block));
+  resample_scaled<K, R, V, ahead, is_twice><<<blocks, resample_block, 0, executor.stream>>>(shape, grid, x, y);
+  return launched();
+}
+
 // Rows of one tap that a thread has, unless there are fewer threads than some. Of more taps it has one, which is
 // several rows of x.
 inline constexpr int resample_rows_each = 4;
@@ -290,6 +485,15 @@ inline constexpr int64_t enough_resampled = 132 * 1024;
 template <int K, class Sum>
 bool has_separate_rows(const ResamplePlane<Sum>& shape) {
   return shape.inner == 1 && (K == 1 || shape.rows.in >= K * shape.rows.out);
+}
+
+// Whether both axes are of twice, or of half, the size, in tiles of R rows of V elements, which 32 bits count.
+template <bool is_twice, int R, int V, class Sum>
+bool has_tiles(const ResamplePlane<Sum>& shape) {
+  const Taps<Sum>&rows = shape.rows, &columns = shape.columns;
+  return shape.are_scaled && shape.inner == 1 && (rows.out > rows.in) == is_twice && rows.out % R == 0 &&
+         columns.out % V == 0 &&
+         resample_is_narrow(shape.outer * rows.in * columns.in, shape.outer * rows.out * columns.out);
 }
 
 template <int V, class Sum, class T, class U>
@@ -327,10 +531,27 @@ Status resample(const Executor& executor, const ResamplePlane<Sum>& shape, const
       }
       return internal::resample_in_rows<K, 1, run>(executor, shape, x, y);
     }
-    if (shape.inner == 1 && shape.columns.out % across == 0)
-      return internal::resample_in_strips<count.value, across, true>(executor, shape, x, y);
-    if (shape.inner % along == 0) return internal::resample_in_strips<count.value, along, false>(executor, shape, x, y);
-    return internal::resample_in_strips<count.value, 1, false>(executor, shape, x, y);
+    if constexpr (K == 2 || K == 4) {
+      constexpr int R = 2 * K, V = std::max(along, K);
+      if (internal::has_tiles<true, R, V>(shape))
+        return internal::resample_in_tiles<K, R, V, 4, true>(executor, shape, x, y);
+    }
+    if constexpr (K == 4 || K == 8) {
+      constexpr int V = K < 8 ? across : 4, ahead = K < 8 ? 4 : 8 / int(sizeof(T));
+      if (internal::has_tiles<false, 4, V>(shape))
+        return internal::resample_in_tiles<K, 4, V, ahead, false>(executor, shape, x, y);
+      if constexpr (K < 8)
+        if (internal::has_tiles<false, 1, V>(shape))
+          return internal::resample_in_tiles<K, 1, V, ahead, false>(executor, shape, x, y);
+    }
+    if constexpr (K < 8) {  // taps of each of a few columns are loads of their own
+      constexpr int V = std::min(across, 8 / K);
+      if (shape.inner == 1 && shape.columns.out % V == 0)
+        return internal::resample_in_strips<K, V, true>(executor, shape, x, y);
+    }
+    constexpr int V = K < 8 ? along : across;
+    if (shape.inner % V == 0) return internal::resample_in_strips<K, V, false>(executor, shape, x, y);
+    return internal::resample_in_strips<K, 1, false>(executor, shape, x, y);
   });
 }
 

@@ -1,7 +1,7 @@
 // The FFI target that resamples one axis, or two that follow each other: x [..., in, ..., inner], and of each axis the
-// first tap of each element, int32 [out], and weights [taps, out]; y has the axes' new sizes. Two axes have 1, 2 or 4
-// taps, both as many. x and y have one dtype, or one has that in which the other's 16 bits are computed, as what is
-// between two calls has.
+// first tap of each element, int32 [out], and weights [taps, out]; y has the axes' new sizes. Two axes have 1, 2, 4
+// or 8 taps, both as many; `scaled` says that they are scaled (ffi/patterns/resample.h). x and y have one dtype, or one
+// has that in which the other's 16 bits are computed, as what is between two calls has.
 #include "handlers/target.h"
 #include BARACUDA_DRIVER(resample)
 
@@ -28,7 +28,19 @@ void require_taps(Checks& checks, const ffi::AnyBuffer& begin, const ffi::AnyBuf
       .require(dims.size() == 2 && dims[1] == out && 1 <= dims[0] && dims[0] <= in,
                "a table of weights must have 1 to ", in, " taps of ", out, " elements, got ", describe(dims));
   if (checks.failed() || !are_few) return;
-  checks.require(dims[0] == 1 || dims[0] == 2 || dims[0] == 4, "two axes must have 1, 2 or 4 taps, got ", dims[0]);
+  checks.require(dims[0] == 1 || dims[0] == 2 || dims[0] == 4 || dims[0] == 8,
+                 "two axes must have 1, 2, 4 or 8 taps, got ", dims[0]);
+}
+
+void require_scaled(Checks& checks, const ffi::RemainingArgs& tables, Dimensions from, Dimensions to, size_t axis) {
+  checks.require(tables.size() == 4, "scaled axes must be 2, got ", tables.size() / 2);
+  if (checks.failed()) return;
+  bool are_twice = to[axis] == 2 * from[axis] && to[axis + 1] == 2 * from[axis + 1];
+  bool are_half = from[axis] == 2 * to[axis] && from[axis + 1] == 2 * to[axis + 1];
+  int64_t taps = tables.get<ffi::AnyBuffer>(1)->dimensions()[0];
+  checks.require((are_twice && (taps == 2 || taps == 4)) || (are_half && (taps == 4 || taps == 8)),
+                 "scaled axes must be of twice the size and of 2 or 4 taps, or of half the size and of 4 or 8, got ",
+                 describe(from), " and ", describe(to), " of ", taps, " taps");
 }
 
 // Calls body with the types of x and of the result.
@@ -49,7 +61,7 @@ ffi::Error for_resampled(const ffi::AnyBuffer& x, const ffi::AnyBuffer& y, const
 }
 
 ffi::Error axes_handler(Device device, ffi::AnyBuffer x, ffi::RemainingArgs tables, ffi::Result<ffi::AnyBuffer> y,
-                        int64_t inner_rank) {
+                        int64_t inner_rank, bool scaled) {
   Checks checks(op);
   auto from = x.dimensions(), to = y->dimensions();
   size_t axes = tables.size() / 2;
@@ -71,6 +83,7 @@ ffi::Error axes_handler(Device device, ffi::AnyBuffer x, ffi::RemainingArgs tabl
   for (size_t i = 0; i < axes && !checks.failed(); ++i)
     require_taps(checks, *tables.get<ffi::AnyBuffer>(2 * i), *tables.get<ffi::AnyBuffer>(2 * i + 1), from[axis + i],
                  to[axis + i], computed, axes == 2);
+  if (scaled && !checks.failed()) require_scaled(checks, tables, from, to, axis);
   if (checks.failed()) return checks.error();
   return for_resampled(x, *y, [&](auto of_x, auto of_y) {
     using T = typename decltype(of_x)::type;
@@ -82,13 +95,13 @@ ffi::Error axes_handler(Device device, ffi::AnyBuffer x, ffi::RemainingArgs tabl
     Taps<Sum> second = taps_of<Sum>(tables, 1, from[axis + 1]);
     if (second.count != first.count)
       return invalid(op, "both axes must have as many taps, got ", first.count, " and ", second.count);
-    return to_error(op,
-                    resample(device.executor(), ResamplePlane<Sum>{first, second, outer, inner}, in<T>(x), out<U>(y)));
+    return to_error(
+        op, resample(device.executor(), ResamplePlane<Sum>{first, second, outer, inner, scaled}, in<T>(x), out<U>(y)));
   });
 }
 
 BARACUDA_TARGET(resample, axes_handler,
-                operands<1>().RemainingArgs().Ret<ffi::AnyBuffer>().Attr<int64_t>("inner_rank"));
+                operands<1>().RemainingArgs().Ret<ffi::AnyBuffer>().Attr<int64_t>("inner_rank").Attr<bool>("scaled"));
 
 }  // namespace
 }  // namespace baracuda
