@@ -20,51 +20,74 @@ inline constexpr int mass_bits = 36;
 inline constexpr int mass_levels = 2048;
 
 // The masses of a row of logits: a logit x has probability 2^t / sum, t = (x - largest) * scale. Tokens with
-// t < smallest have none.
-struct LogitMass {
+// t < smallest have none. `finite` is whether the largest one is known to be.
+template <bool finite>
+struct MassOfLogits {
+  using Finite = MassOfLogits<true>;
+  static constexpr float lowest = -37.2f, none = -37.23f;  // below which there is no mass
+
   float largest, scale, smallest;
 
-  BARACUDA_HD LogitMass(float largest, float scale, float smallest)
-      : largest(largest), scale(scale), smallest(smallest) {}
+  BARACUDA_HD MassOfLogits(float largest, float scale, float smallest)
+      : largest(largest), scale(scale), smallest(smallest > lowest ? smallest : lowest) {}
 
-  // t, at least -64.
+  // t, or what is lower where there is no mass.
   BARACUDA_HD float exponent(float x) const {
     float t = rounded_product(rounded_sum(x, -largest), scale);
-    t = t > -64.f ? t : -64.f;
-    return x == largest ? 0.f : t;  // also where both are infinite
+    t = t >= smallest ? t : none;
+    return !finite && x == largest ? 0.f : t;  // also where both are infinite
   }
+  // In the last one is what has no mass.
   BARACUDA_HD uint32_t level(float x) const {
     constexpr float to_a_factor_of_2 = -55;
-    int32_t steps = int32_t(exponent(x) * to_a_factor_of_2);
-    return uint32_t(steps < mass_levels - 1 ? steps : mass_levels - 1);
+    static_assert(int32_t(lowest * to_a_factor_of_2) < mass_levels - 1);
+    static_assert(int32_t(none * to_a_factor_of_2) == mass_levels - 1);
+    return uint32_t(int32_t(exponent(x) * to_a_factor_of_2));
   }
   BARACUDA_HD uint64_t mass(float x) const {
     constexpr float shift = 0x1.8p23f;  // leaves no bits for a fraction
-    float t = exponent(x), whole = rounded_sum(rounded_sum(t, shift), -shift), r = rounded_sum(t, -whole);
-    // 2^r, within 2^-22.
-    float power = rounded_sum(rounded_product(0x1.5bba14p-10f, r), 0x1.3cea88p-7f);
-    power = rounded_sum(rounded_product(power, r), 0x1.c6b752p-5f);
-    power = rounded_sum(rounded_product(power, r), 0x1.ebf9bcp-3f);
-    power = rounded_sum(rounded_product(power, r), 0x1.62e42ap-1f);
-    power = rounded_sum(rounded_product(power, r), 1.f);
-    uint64_t all = uint64_t(uint32_t(int32_t(power * 0x1p24f))) << (mass_bits - 24);
-    int32_t below = -int32_t(whole);
-    uint64_t mass = all >> (below < 63 ? below : 63);
-    return t >= smallest ? mass : 0;
+    float t = exponent(x), shifted = rounded_sum(t, shift), r = rounded_sum(t, -rounded_sum(shifted, -shift));
+    // 2^(36 + r), within 2^-22 of itself.
+    float power = rounded_sum(rounded_product(0x1.5bba14p26f, r), 0x1.3cea88p29f);
+    power = rounded_sum(rounded_product(power, r), 0x1.c6b752p31f);
+    power = rounded_sum(rounded_product(power, r), 0x1.ebf9bcp33f);
+    power = rounded_sum(rounded_product(power, r), 0x1.62e42ap35f);
+    power = rounded_sum(rounded_product(power, r), 0x1p36f);
+    static_assert(mass_bits == 36);
+    return scaled(power, bit_cast<int32_t>(shifted) - bit_cast<int32_t>(shift));
   }
   // The logarithm of what mass() rounds, in units of the largest one.
   BARACUDA_HD float log(float x) const { return exponent(x) * 0x1.62e43p-1f; }
+  // Halfway between two logits, the larger one first.
+  static BARACUDA_HD float middle(float a, float b) { return 0.5f * a + 0.5f * b; }
+
+ private:
+  // floor(power 2^whole), for a power from 2^35 to 2^37 and whole from -37 to 0.
+  static BARACUDA_HD uint64_t scaled(float power, int32_t whole) {
+#ifdef __CUDA_ARCH__
+    return __float2ull_rz(__int_as_float(__float_as_int(power) + (whole << 23)));
+#else
+    // In steps that vectorize.
+    uint64_t all = uint64_t(uint32_t(int32_t(power * 0x1p-12f))) << 12;
+    return all >> -whole;
+#endif
+  }
 };
+
+using LogitMass = MassOfLogits<false>;
 
 // The masses of a row of probabilities, or of any weights: their bits from the exponent of the largest down. Weights
 // below smallest * largest have none, nor have subnormal and negative ones.
 struct ProbabilityMass {
-  float smallest;
+  using Finite = ProbabilityMass;
+
+  float largest, smallest;
   uint32_t top;  // the exponent of the largest
   bool is_infinite;
 
   BARACUDA_HD ProbabilityMass(float largest, float, float smallest)
-      : smallest(rounded_product(largest, smallest)),
+      : largest(largest),
+        smallest(rounded_product(largest, smallest)),
         top(bit_cast<uint32_t>(largest) >> 23),
         is_infinite(largest == std::numeric_limits<float>::infinity()) {}
 
@@ -87,6 +110,10 @@ struct ProbabilityMass {
   BARACUDA_HD float log(float x) const {
     uint32_t all = bits(x);
     return std::log(bit_cast<float>((all & 0x7fffffu) | 0x3f800000u)) - float(top - (all >> 23)) * 0x1.62e43p-1f;
+  }
+  // Halfway between two probabilities, of their logarithms.
+  static BARACUDA_HD float middle(float a, float b) {
+    return bit_cast<float>((bit_cast<uint32_t>(a) >> 1) + (bit_cast<uint32_t>(b) >> 1));
   }
 };
 
@@ -236,7 +263,10 @@ struct SamplingRows {
   int64_t rows, count, bits_rows, k_rows, p_rows, smallest_rows, scale_rows;
   bool joint;
 
-  static BARACUDA_HD int64_t serves(int64_t row, int64_t rows, int64_t of) { return row / (rows / of); }
+  static BARACUDA_HD int64_t serves(int64_t row, int64_t rows, int64_t of) {
+    if (of == rows || of == 1) return of == 1 ? 0 : row;  // without divisions
+    return row / (rows / of);
+  }
 
   BARACUDA_HD TokenDraw draw(int64_t row) const {
     return TokenDraw(bits + 2 * serves(row, rows, bits_rows), k[serves(row, rows, k_rows)],

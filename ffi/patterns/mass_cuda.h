@@ -1,11 +1,12 @@
-// The mass pattern on a CUDA grid: a block for each row, which it reads three times. First it finds the largest
-// element. Then it adds masses by levels of probability, which say in which levels the wanted prefixes end. The tokens
-// of these are few, mostly: they are put into shared memory, sorted there, and their masses added. Rows in which they
-// are many, as of equal ones, are left to another kernel, which finds each prefix by the digits of keys.
+// The mass pattern on a CUDA grid. The tokens of a short row are searched in the registers of a part of a warp, a warp
+// or a block. A long row has a block, which reads it three times. First it finds the largest element. Then it adds
+// masses by levels of probability, which say in which levels the wanted prefixes end. The tokens of these are few,
+// mostly: they are put into shared memory, sorted there, and their masses added. Rows in which they are many, as of
+// equal ones, are left to another kernel, which finds each prefix by the digits of keys.
 #pragma once
 
-#include "../kernels/sampling.h"
 #include "key_at_cuda.h"
+#include "mass_search_cuda.h"
 #include "rank_by_digits_cuda.h"
 #include "row_loads_cuda.h"
 #include "shared_memory_cuda.h"
@@ -374,8 +375,11 @@ Status sample_by(const Executor& executor, const SamplingRows<T>& rows) {
 template <class Mass, class T>
 Status sample_tokens(const Executor& executor, const SamplingRows<T>& rows) {
   if (rows.rows * rows.count == 0) return {};
+  if (rows.count <= 64) return internal::sample_short<Mass, 8, 8>(executor, rows);
+  if (rows.count <= 256) return internal::sample_short<Mass, 32, 8>(executor, rows);
+  if (rows.count <= 1024) return internal::sample_short<Mass, 32, 32>(executor, rows);
+  if (rows.count <= 4096) return internal::sample_short<Mass, 256, 16>(executor, rows);
   if (Status status = internal::sample_by<Mass, false>(executor, rows); !status.ok()) return status;
-  if (rows.count <= internal::TokenSearch<T, Mass>::few) return {};
   return internal::sample_by<Mass, true>(executor, rows);
 }
 
