@@ -1,8 +1,9 @@
-// The packed rows pattern for x in 16-bit floats, on tensor cores: one row of x has a kernel of its own, with the same
-// bits.
+// The packed rows pattern for x in 16-bit floats, on tensor cores. One row of x has a kernel of its own, and with one
+// large matrix another, with the same bits.
 #pragma once
 
 #include "packed_row_mma_cuda.h"
+#include "packed_row_ring_cuda.h"
 #include "packed_rows_mma_cuda.h"
 
 namespace baracuda {
@@ -11,6 +12,8 @@ namespace internal {
 template <class T, class Format>
 Status packed_rows_of(const Executor& executor, const PackedRows<Format>& work) {
   if (work.count > 1) return packed_mma<T>(executor, work);
+  if constexpr (packed_ring_serves<Format>)
+    if (packed_ring_is_faster<T>(work)) return packed_row_ring<T>(executor, work);
   return packed_row_mma<T>(executor, work);
 }
 
