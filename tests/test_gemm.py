@@ -14,6 +14,7 @@ from examples_of import close, same_bits
 from programs import FLOATS, normal
 
 import baracuda_jax as bj
+from baracuda_jax._core import compat
 
 F = torch.nn.functional
 
@@ -219,7 +220,7 @@ def test_tiny_products_of_8_bit_floats_are_products_of_float32(m, k, n, is_wide,
     fun = lambda a, b, **more: bj.fp8_gemm(a, b, transpose_a=transposed, transpose_b=transposed, **more)
     for precision, dtypes in ((None, ["float32"] * 2 if is_wide else [*FLOAT8]), ("ANY_F8_ANY_F8_F32", [*FLOAT8])):
         jaxpr = jax.make_jaxpr(functools.partial(fun, precision=precision))(a, b)
-        (found,) = (e for e in jaxpr.jaxpr.eqns if e.primitive.name == "dot_general")
+        (found,) = (e for e in compat.equations(jaxpr) if e.primitive.name == "dot_general")
         assert [str(x.aval.dtype) for x in found.invars] == dtypes
 
 

@@ -2,6 +2,8 @@
 Where a batch may have most rows, one makes the step of each. Of a much larger table the rows that a batch has are found, and
 they alone are read and written."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -40,8 +42,11 @@ Raises:
 
 
 def _document(fun):
-    for name, text in (("arguments", _ARGUMENTS), ("options", _OPTIONS), ("rest", _REST)):
-        fun.__doc__ = fun.__doc__ and fun.__doc__.replace(f"{{{name}}}", text.rstrip())
+    """Completes the docstring, whose indentation Python 3.13 takes away and earlier ones leave."""
+    if fun.__doc__:
+        fun.__doc__ = inspect.cleandoc(fun.__doc__)
+        for name, text in (("arguments", _ARGUMENTS), ("options", _OPTIONS), ("rest", _REST)):
+            fun.__doc__ = fun.__doc__.replace(f"{{{name}}}", text.rstrip().replace("\n    ", "\n"))
     return fun
 
 

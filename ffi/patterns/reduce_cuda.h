@@ -20,9 +20,11 @@ inline constexpr int reduce_block = 256;
 template <class T>
 inline constexpr int reduce_width = sizeof(T) == 1 ? 8 : 16 / int(sizeof(T));
 
-// Loads before any is used: 64 bytes, or 16 elements of 16 bits, of which more would leave registers for fewer threads.
+// Loads before any is used. In rows all are pushed to one state: more of 16 bits would leave registers for fewer
+// threads.
+inline constexpr int reduce_ahead = 4;
 template <class T>
-inline constexpr int reduce_ahead = sizeof(T) == 2 ? 2 : 4;
+inline constexpr int reduce_ahead_in_rows = sizeof(T) == 2 ? 2 : reduce_ahead;
 
 // Which threads have which elements, by the shape alone. The caller's size of the workspace follows from the same
 // numbers.
@@ -32,9 +34,9 @@ struct ReduceGrid {
   int64_t tiles;  // of lanes in the columns of a slice
   int64_t parts = 1, length;
 
-  ReduceGrid(const ReduceShape& shape, int V, int64_t ahead, int64_t most_states) : rows(shape.columns == 1) {
+  ReduceGrid(const ReduceShape& shape, int V, int64_t ahead_in_rows, int64_t most_states) : rows(shape.columns == 1) {
     constexpr int64_t wanted_blocks = 132 * 8, longest = 256;
-    int64_t count = shape.count;
+    int64_t count = shape.count, ahead = rows ? ahead_in_rows : reduce_ahead;
     lanes = groups = 1;
     if (rows) {
       // Merging lanes costs more than a few pushes.
@@ -148,7 +150,7 @@ template <int V, bool rows, class Walk, class Reducer>
 __device__ auto reduce_elements(const Reducer& reducer, const ReduceShape& shape, const ReducePosition& position,
                                 const typename Reducer::Element* x) {
   using T = typename Reducer::Element;
-  constexpr int ahead = reduce_ahead<T>, lanes = rows ? 1 : V, elements = rows ? V : 1;
+  constexpr int ahead = rows ? reduce_ahead_in_rows<T> : reduce_ahead, lanes = rows ? 1 : V, elements = rows ? V : 1;
   typename Reducer::template State<lanes> s;
   reducer.none(s);
   if (!position.exists) return s;
@@ -279,7 +281,7 @@ Status reduce_slices_by(Executor executor, const Reducer& reducer, const ReduceS
         <<<ShortRows::blocks(shape, V), ShortRows::threads(shape, V), 0, executor.stream>>>(reducer, shape, x);
     return launched();
   }
-  ReduceGrid grid(shape, V, reduce_ahead<typename Reducer::Element>,
+  ReduceGrid grid(shape, V, reduce_ahead_in_rows<typename Reducer::Element>,
                   int64_t(executor.workspace_bytes / 256 * 256 / sizeof(State)));
   State* states = grid.parts > 1 ? executor.scratch<State>(shape.results() * grid.parts) : nullptr;
   if (grid.parts > 1 && !states) return small_workspace;
@@ -309,7 +311,7 @@ __global__ void __launch_bounds__(reduce_block)
     broadcast_elements(Broadcaster broadcaster, ReduceShape shape, ReduceGrid grid,
                        const typename Broadcaster::Element* x, typename Broadcaster::Element* dx) {
   using T = typename Broadcaster::Element;
-  constexpr int ahead = reduce_ahead<T>;
+  constexpr int ahead = reduce_ahead;
   ReducePosition position(shape, grid, V);
   if (!position.exists) return;
   typename Broadcaster::Part parts[V];
@@ -377,7 +379,7 @@ Status broadcast_slices_by(const Executor& executor, const Broadcaster& broadcas
     return launched();
   }
   // Parts need no states; there may be as many as fill the device.
-  ReduceGrid grid(shape, V, reduce_ahead<typename Broadcaster::Element>, shape.results() << 16);
+  ReduceGrid grid(shape, V, reduce_ahead, shape.results() << 16);
   broadcast_elements<V><<<grid.blocks(shape), grid.threads(), 0, executor.stream>>>(broadcaster, shape, grid, x, dx);
   return launched();
 }
