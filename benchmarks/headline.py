@@ -1,4 +1,4 @@
-"""Draws the chart of the README: a dozen ops on an H200, from results/h200.json and results/h200_models.json.
+"""Draws the chart of the README: a dozen ops on an H200, from results/h200.json.
 
     python benchmarks/headline.py
 
@@ -14,7 +14,7 @@ from baracuda_jax.bench import results
 from baracuda_jax.bench.benchmark import PASSES
 
 ROOT = pathlib.Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks/results/h200.json", ROOT / "benchmarks/results/h200_models.json"
+RESULTS = ROOT / "benchmarks/results/h200.json"
 CHART = ROOT / "docs/_static/h200.svg"
 
 FORWARD, BOTH = PASSES
@@ -57,12 +57,6 @@ text { fill: #e6edf3 } .note { fill: #9198a1 } .head { stroke: #0d1117 }
 .a { fill: #58a6ff } .b { fill: #d29922 } .c { fill: #6e7681 }
 }
 """
-
-
-def read():
-    """The results of all files, which are of one device."""
-    first, *more = (results.read(file) for file in RESULTS)
-    return first | {"rows": sum((found["rows"] for found in more), first["rows"])}
 
 
 def rows(found):
@@ -135,5 +129,5 @@ def text(x, y, words, kind="", anchor="start"):
 
 
 if __name__ == "__main__":
-    CHART.write_text(draw(read()))
+    CHART.write_text(draw(results.read(RESULTS)))
     print(CHART.relative_to(ROOT))

@@ -62,7 +62,7 @@ def attend(query, k_pages, v_pages, table, lengths, rows, slopes, *, spec, save,
     if lse is not None:  # whose distances are from the last of the common keys
         slopes = explicit.reshape(slopes, *q.shape[1:3], 1)
         at = own[:, None] + jax.lax.broadcasted_iota(jnp.int32, (batch, t), 1)
-        lse = lse + slopes * (common[:, None] - 1 - at)[:, None, None].astype(lse.dtype)
+        lse = lse + slopes[None] * (common[:, None] - 1 - at)[:, None, None].astype(lse.dtype)
     if has_more:
         y, lse = _with_more(y, lse, q, (k_pages, v_pages), table, own + 1, lengths, slopes, spec, implementation)
     y = jnp.where(is_query[..., None], ungrouped(y), 0).astype(query.dtype)
@@ -80,8 +80,8 @@ def _with_more(y, lse, q, pages, table, first, lengths, slopes, spec, implementa
     s = jnp.einsum("bkgtd,bskd->bkgts", q, k, precision="highest") * spec.scale
     if spec.softcap is not None:
         s = spec.softcap * jnp.tanh(s / spec.softcap)
-    s = s + slopes[..., None] * (j + 1 - i).astype(s.dtype)
-    s = jnp.where((rows >= 0)[:, None, None, None] & (j < i), s, -jnp.inf)
+    s = s + (slopes[..., None] * (j + 1 - i).astype(s.dtype)[None, None])[None]
+    s = jnp.where((rows >= 0)[:, None, None, None] & (j < i)[None, None, None], s, -jnp.inf)
     top = jax.lax.stop_gradient(finite(jnp.maximum(lse, s.max(-1))))
     weight, p = jnp.exp(lse - top), jnp.exp(s - top[..., None])
     total = weight + p.sum(-1)

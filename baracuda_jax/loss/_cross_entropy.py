@@ -28,6 +28,7 @@ from ._classes import CLASS, DESCRIBED, case, scores, soft
 from ._scores import at_class, counted, is_class, limit, limited, share, weights_of
 
 BACKWARD = "cross_entropy_terms_backward"
+TERMS = "nll", "lse"
 
 
 @api
@@ -248,8 +249,15 @@ def _labels(names, types, params):
     return [of(name, x) for name, x in zip(names, types, strict=True)]
 
 
-def _linear_on_shards(fun):
-    return lambda run, over, *arrays, **params: list(fun(*arrays, over=over, **params))
+def _tangent_on_shards(run, over, *arrays, outputs=TERMS, **params):
+    found = dict(zip(TERMS, _tangent(*arrays, over=over, **params), strict=True))
+    return [found[name] for name in outputs]
+
+
+def _backward_on_shards(run, over, *arrays, outputs=TERMS, **params):
+    """Of the results that have a cotangent, which come last."""
+    given = dict(zip(outputs, arrays[4:], strict=True))
+    return list(_backward(*arrays[:4], *map(given.get, TERMS), over=over, **params))
 
 
 def _regime(call):
@@ -270,7 +278,7 @@ _terms = declare(
     ),
     operands=("x", "target"),
     results=("nll", "lse", "rest"),
-    outputs=("nll", "lse"),
+    outputs=TERMS,
     differentiable=("x",),
     constant={"target": INDEX},
     residuals=("x", "target", "lse", "rest"),
@@ -281,8 +289,8 @@ _terms = declare(
         combine={
             "classes": {
                 "forward": _on_shards,
-                "tangent": _linear_on_shards(_tangent),
-                "backward": _linear_on_shards(_backward),
+                "tangent": _tangent_on_shards,
+                "backward": _backward_on_shards,
             }
         },
     ),

@@ -5,7 +5,7 @@
 // sums of those that are through. Each other warp takes the next tile that is its own (packed_row_tile_cuda.h).
 //
 // All warps wait for each round and release each, also where they have no tile of it. A barrier tells by a parity alone
-// which phase has ended, so no warp may be more than a phase behind.
+// which phase has ended, so no warp may be more than a phase late.
 //
 // The order of sums is that of packed_rows_mma_cuda.h, and so are the bits: groups, by halves, tiles of a chain, and
 // chains by halves.

@@ -1,6 +1,7 @@
 // Few long rows in order: CUB's radix sort of the numbers as they are, which needs no keys to be written first, and no
 // numbers to be made of them afterwards. Zeros of both signs are equal to it, too. NaNs it puts at both ends, by their
-// signs and bits: where that is not the order of this file, the numbers between are moved and the NaNs are copied again.
+// signs and bits: where that is not the order of this file, the numbers between are moved and the NaNs are copied
+// again.
 #pragma once
 
 #include <cooperative_groups.h>
