@@ -37,23 +37,31 @@ def all_results(forward):
 
 def of_some_outputs(tangent, backward, every):
     """The bodies of an op with several outputs, of which some take part."""
+    return {
+        "tangent": tangent.map(lambda fun: selected(fun, every)),
+        "backward": backward.map(lambda fun: filled(fun, every)),
+    }
 
-    def selected(fun):
-        def run(*values, outputs, **params):
-            found = dict(zip(every, fun(*values, **params), strict=True))
-            return tuple(found[name] for name in outputs)
 
-        return run
+def selected(tangent, every):
+    """The function of the tangents of some outputs, by that of all."""
 
-    def filled(fun):
-        def run(*values, outputs, **params):
-            count = len(values) - len(outputs)
-            cotangents = dict(zip(outputs, values[count:], strict=True))
-            return fun(*values[:count], *(cotangents.get(name) for name in every), **params)
+    def run(*values, outputs, **params):
+        found = dict(zip(every, tangent(*values, **params), strict=True))
+        return tuple(found[name] for name in outputs)
 
-        return run
+    return run
 
-    return {"tangent": tangent.map(selected), "backward": backward.map(filled)}
+
+def filled(backward, every):
+    """The function of the cotangents of some outputs, by that of all, where None is that of an output without one."""
+
+    def run(*values, outputs, **params):
+        count = len(values) - len(outputs)
+        cotangents = dict(zip(outputs, values[count:], strict=True))
+        return backward(*values[:count], *(cotangents.get(name) for name in every), **params)
+
+    return run
 
 
 def linear_tangent(forward, operands, residuals, differentiable, outputs, linear):

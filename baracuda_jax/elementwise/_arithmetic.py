@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._core import checks
-from ._length import length
+from ._length import direction
 from ._nary import binary
 from ._unary import holomorphic, unary
 
@@ -53,9 +53,8 @@ div, div_backward = binary("div", "The quotient.", "x1 / x2", "dx1 = dy / x2, dx
 
 
 def _hypot_slopes(x, y, d):
-    size = length(x, y)
-    whole = jnp.where(size == 0, 1, size)
-    return x / whole * d, y / whole * d
+    along_x, along_y, _ = direction(x, y)
+    return along_x * d, along_y * d
 
 
 hypot, hypot_backward = binary("hypot", "The length of a vector of two.", "(x1^2 + x2^2)^(1/2), without overflow",

@@ -1,4 +1,4 @@
-"""The length of a vector of two, as slopes are made of it."""
+"""The length and the direction of a vector of two, as slopes are made of them."""
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,12 @@ def length(x, y):
 
 @length.defjvp
 def _tangent(primals, tangents):
-    size = length(*primals)
+    *along, _ = direction(*primals)
+    return length(*primals), sum(a * t for a, t in zip(along, tangents, strict=True))
+
+
+def direction(x, y):
+    """(x and y over their length, and the length, 1 of nothing)"""
+    size = length(x, y)
     whole = jnp.where(size == 0, 1, size)
-    return size, sum(x / whole * t for x, t in zip(primals, tangents, strict=True))
+    return x / whole, y / whole, whole

@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from ._length import length
+from ._length import direction, length
 from ._nary import binary
 from ._unary import holomorphic
 
@@ -50,9 +50,8 @@ atanh, atanh_backward = holomorphic("atanh", "The inverse hyperbolic tangent.", 
 
 
 def _angle_slopes(x, y, d):
-    size = length(x, y)
-    whole = jnp.where(size == 0, 1, size)
-    return y / whole / whole * d, -x / whole / whole * d
+    along_x, along_y, whole = direction(x, y)
+    return along_y / whole * d, -along_x / whole * d
 
 
 atan2, atan2_backward = binary("atan2", "The angle of the point (x2, x1).", "arctan(x1 / x2), in the quadrant of the point",

@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 from .._core import checks
 from .._core import prefer as preference
 from .._core.api import api
+from .._core.body import filled, selected
 from .._core.compiled import compiled
 from .._core.kernel import kernel
 from .._core.op import Body, compose, declare
@@ -65,12 +66,9 @@ def cross_entropy_terms(
         Kernel, arXiv:2410.10989, for lse.
     """
     op = "cross_entropy_terms"
-    x, axis = scores(op, x, axis)
-    target, softcap = class_index(op, target, x, axis), limit(op, softcap)
-    ignore_index = checks.integer(op, "ignore_index", ignore_index, -(2**63))
-    index = _index(target, classes=x.shape[axis], ignore_index=ignore_index)
+    x, index, how = _arguments(op, x, target, axis, ignore_index, softcap)
     save = checks.flag(op, "return_lse", return_lse)
-    outs = _terms(x, index, axis=axis, softcap=softcap, save=save, implementation=implementation)
+    outs = _terms(x, index, **how, save=save, implementation=implementation)
     return tuple(outs[:2]) if save else outs
 
 
@@ -93,16 +91,22 @@ def cross_entropy_terms_backward(
         The cotangent of x.
     """
     op = "cross_entropy_terms_backward"
+    x, index, how = _arguments(op, x, target, axis, ignore_index, softcap)
+    how |= {"implementation": implementation}
+    cotangents = [
+        None if d is None else _cotangent(op, name, d, x, index) for name, d in (("dnll", dnll), ("dlse", dlse))
+    ]
+    _, lse, rest = _terms(x, index, save=True, **how)
+    return _terms.vjp(x, index, lse, rest, *cotangents, **how)
+
+
+def _arguments(op, x, target, axis, ignore_index, softcap):
+    """(x, the class of each row, -1 of those that do not count, the parameters of the terms)"""
     x, axis = scores(op, x, axis)
     target, softcap = class_index(op, target, x, axis), limit(op, softcap)
     ignore_index = checks.integer(op, "ignore_index", ignore_index, -(2**63))
     index = _index(target, classes=x.shape[axis], ignore_index=ignore_index)
-    cotangents = [
-        None if d is None else _cotangent(op, name, d, x, index) for name, d in (("dnll", dnll), ("dlse", dlse))
-    ]
-    how = dict(axis=axis, softcap=softcap, implementation=implementation)
-    _, lse, rest = _terms(x, index, save=True, **how)
-    return _terms.vjp(x, index, lse, rest, *cotangents, **how)
+    return x, index, {"axis": axis, "softcap": softcap}
 
 
 def _cotangent(op, name, d, x, index):
@@ -249,15 +253,8 @@ def _labels(names, types, params):
     return [of(name, x) for name, x in zip(names, types, strict=True)]
 
 
-def _tangent_on_shards(run, over, *arrays, outputs=TERMS, **params):
-    found = dict(zip(TERMS, _tangent(*arrays, over=over, **params), strict=True))
-    return [found[name] for name in outputs]
-
-
-def _backward_on_shards(run, over, *arrays, outputs=TERMS, **params):
-    """Of the results that have a cotangent, which come last."""
-    given = dict(zip(outputs, arrays[4:], strict=True))
-    return list(_backward(*arrays[:4], *map(given.get, TERMS), over=over, **params))
+def _linear_on_shards(fun):
+    return lambda run, over, *arrays, **params: list(fun(*arrays, over=over, **params))
 
 
 def _regime(call):
@@ -289,8 +286,8 @@ _terms = declare(
         combine={
             "classes": {
                 "forward": _on_shards,
-                "tangent": _tangent_on_shards,
-                "backward": _backward_on_shards,
+                "tangent": _linear_on_shards(selected(_tangent, TERMS)),
+                "backward": _linear_on_shards(filled(_backward, TERMS)),
             }
         },
     ),

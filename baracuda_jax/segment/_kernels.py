@@ -199,9 +199,8 @@ def reduce(
         one = lambda x: jnp.zeros((*x.shape[:axis], 1, x.shape[-1]), x.dtype)
         rows, more = one(rows), [(one(x) if dims == "...nd" else x, dims) for x, dims in more]
     workspace = reduce_workspace(entries, num_segments, rows, values)
-    none = jnp.zeros((*ids.shape[:-1], 0), jnp.uint32)
     if sources is not None and _has_even_kernel(rows, entries, num_segments, length):
-        order, workspace = (none, none), 0
+        order, workspace = (jnp.zeros((*ids.shape[:-1], 0), jnp.uint32),) * 2, 0
     elif not index and not sorted and is_by_buckets(target, entries, num_segments, rows):
         order = by_ids(ids, num_segments)
         workspace = bucket_workspace(entries, num_segments, rows)

@@ -40,7 +40,7 @@ struct ReduceGrid {
     lanes = groups = 1;
     if (rows) {
       // Merging lanes costs more than a few pushes.
-      while (lanes < reduce_block && int64_t(lanes) * V * (lanes < 32 ? 2 : 4) < count) lanes *= 2;
+      while (lanes < reduce_block && int64_t(lanes) * V * (lanes < 32 ? 2 : reduce_ahead) < count) lanes *= 2;
     } else {
       int64_t wide = ceil_div(shape.columns, V);
       lanes = int(wide < 32 ? wide : 32);
@@ -193,11 +193,10 @@ __global__ void __launch_bounds__(reduce_block)
 
 // Rows of one load of each of up to 32 lanes: a thread has several of them.
 struct ShortRows {
-  static constexpr int each = 4;
   int64_t first, apart, slices;
 
   __device__ explicit ShortRows(const ReduceShape& shape)
-      : first(blockIdx.x * int64_t(blockDim.y) * each + threadIdx.y), apart(blockDim.y), slices(shape.slices) {}
+      : first(blockIdx.x * int64_t(blockDim.y) * reduce_ahead + threadIdx.y), apart(blockDim.y), slices(shape.slices) {}
   __device__ int64_t slice(int i) const { return first + i * apart; }
   __device__ bool exists(int i) const { return slice(i) < slices; }
 
@@ -210,7 +209,7 @@ struct ShortRows {
     return dim3(unsigned(lanes), unsigned(reduce_block / lanes));
   }
   static dim3 blocks(const ReduceShape& shape, int V) {
-    return dim3(unsigned(ceil_div(shape.slices, int64_t(threads(shape, V).y) * each)));
+    return dim3(unsigned(ceil_div(shape.slices, int64_t(threads(shape, V).y) * reduce_ahead)));
   }
 };
 
@@ -221,13 +220,13 @@ __global__ void __launch_bounds__(reduce_block)
   ShortRows rows(shape);
   int column = threadIdx.x * V;
   bool has_elements = column < shape.count;
-  LoadedElements<T, V, 1, true> loaded[ShortRows::each];
+  LoadedElements<T, V, 1, true> loaded[reduce_ahead];
 #pragma unroll
-  for (int i = 0; i < ShortRows::each; ++i)
+  for (int i = 0; i < reduce_ahead; ++i)
     if (has_elements && rows.exists(i))
       loaded[i].load[0] = load<V>(x + shape.first + shape.kept.offset(rows.slice(i)) + column);
 #pragma unroll
-  for (int i = 0; i < ShortRows::each; ++i) {
+  for (int i = 0; i < reduce_ahead; ++i) {
     typename Reducer::template State<1> s;
     reducer.none(s);
     if (has_elements && rows.exists(i)) reducer.template push<1, V>(s, loaded[i]);
@@ -351,18 +350,18 @@ __global__ void __launch_bounds__(reduce_block)
   ShortRows rows(shape);
   int column = threadIdx.x * V;
   if (column >= shape.count) return;
-  Vector<T, V> values[ShortRows::each];
-  typename Broadcaster::Part parts[ShortRows::each];
-  int64_t offset[ShortRows::each];
+  Vector<T, V> values[reduce_ahead];
+  typename Broadcaster::Part parts[reduce_ahead];
+  int64_t offset[reduce_ahead];
 #pragma unroll
-  for (int i = 0; i < ShortRows::each; ++i)
+  for (int i = 0; i < reduce_ahead; ++i)
     if (rows.exists(i)) {
       offset[i] = shape.first + shape.kept.offset(rows.slice(i)) + column;
       if constexpr (Broadcaster::reads) values[i] = load<V>(x + offset[i]);
       parts[i] = broadcaster.part(rows.slice(i));
     }
 #pragma unroll
-  for (int i = 0; i < ShortRows::each; ++i)
+  for (int i = 0; i < reduce_ahead; ++i)
     if (rows.exists(i)) {
 #pragma unroll
       for (int k = 0; k < V; ++k) values[i].lane[k] = broadcaster.at(parts[i], values[i].lane[k]);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <cub/block/block_scan.cuh>
+
 #include "sample_adjoint.h"
 
 namespace baracuda {
@@ -66,22 +68,14 @@ __global__ void __launch_bounds__(bins_block)
   if (bin >= 0) all.ranks[at] = rank;
 }
 
-// Inclusive, of a block of bins_block threads; `total` is that of all.
-__device__ inline uint32_t block_sum(uint32_t value, uint32_t* of_warps, uint32_t& total) {
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-#pragma unroll
-  for (int step = 1; step < 32; step *= 2) {
-    uint32_t before = __shfl_up_sync(~0u, value, step);
-    if (lane >= step) value += before;
-  }
-  if (lane == 31) of_warps[warp] = value;
+using BinsScan = cub::BlockScan<uint32_t, bins_block>;
+
+// Inclusive, of a block; `total` is that of all. The memory may be used again.
+__device__ inline uint32_t block_sum(uint32_t value, BinsScan::TempStorage& memory, uint32_t& total) {
+  uint32_t sum;
+  BinsScan(memory).InclusiveSum(value, sum, total);
   __syncthreads();
-  uint32_t before = 0;
-  total = 0;
-#pragma unroll
-  for (int w = 0; w < bins_block / 32; ++w) before += w < warp ? of_warps[w] : 0, total += of_warps[w];
-  __syncthreads();
-  return before + value;
+  return sum;
 }
 
 template <class Sum>
@@ -91,24 +85,24 @@ __device__ uint4* bins_of_thread_in(const SampleBins<Sum>& all) {
 
 template <class Sum>
 __global__ void __launch_bounds__(bins_block) count_tiles(SampleBins<Sum> all) {
-  __shared__ uint32_t of_warps[bins_block / 32];
+  __shared__ BinsScan::TempStorage memory;
   uint4 count = *bins_of_thread_in(all);
   uint32_t total;
-  block_sum(count.x + count.y + count.z + count.w, of_warps, total);
+  block_sum(count.x + count.y + count.z + count.w, memory, total);
   if (threadIdx.x == 0) all.totals[blockIdx.x] = total;
 }
 
 template <class Sum>
 __global__ void __launch_bounds__(bins_block) lay_out_bins(SampleBins<Sum> all) {
-  __shared__ uint32_t of_warps[bins_block / 32];
+  __shared__ BinsScan::TempStorage memory;
   unsigned batch = blockIdx.x / unsigned(all.tiles), tile = blockIdx.x - batch * unsigned(all.tiles);
   uint4* mine = bins_of_thread_in(all);
   uint4 count = *mine;
   uint32_t before = 0, begin, ignored;
   for (unsigned t = threadIdx.x; t < tile; t += bins_block) before += all.totals[batch * all.tiles + t];
-  block_sum(before, of_warps, begin);
+  block_sum(before, memory, begin);
   uint32_t sum = count.x + count.y + count.z + count.w;
-  begin += block_sum(sum, of_warps, ignored) - sum;
+  begin += block_sum(sum, memory, ignored) - sum;
   uint4 offset;
   offset.x = begin, offset.y = offset.x + count.x, offset.z = offset.y + count.y, offset.w = offset.z + count.z;
   *mine = offset;
@@ -129,7 +123,8 @@ template <class Sum>
 __global__ void __launch_bounds__(bins_block)
     order_positions(SampleBins<Sum> all, int rank, unsigned blocks, unsigned of_points,
                     const int32_t* __restrict__ bins, const Sum* __restrict__ positions) {
-  __shared__ uint32_t set[set_words], of_warps[bins_block / 32], long_lists[bins_block / 32];
+  __shared__ uint32_t set[set_words], long_lists[bins_block / 32];
+  __shared__ BinsScan::TempStorage memory;
   auto write = [&](unsigned batch, uint32_t k, uint32_t point) {
     SampleEntry<Sum> entry{};
     entry.point = point;
@@ -175,7 +170,7 @@ __global__ void __launch_bounds__(bins_block)
         __syncthreads();
         for (int w = threadIdx.x; w - int(threadIdx.x) < words; w += bins_block) {
           uint32_t bits = w < words ? set[w] : 0, count = __popc(bits), total;
-          uint32_t k = written + block_sum(count, of_warps, total) - count;
+          uint32_t k = written + block_sum(count, memory, total) - count;
           for (; bits; bits &= bits - 1) write(batch, k++, uint32_t(from + w * 32 + __ffs(bits) - 1));
           written += total;
         }

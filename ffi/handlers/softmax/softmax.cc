@@ -8,15 +8,6 @@
 namespace baracuda {
 namespace {
 
-// Checks an array with a number for each row of x.
-void require_by_row(Rows& shape, const char* name, const ffi::AnyBuffer& array, const Array& x, ffi::DataType dtype) {
-  auto dims = x.dimensions(), got = array.dimensions();
-  shape.checks
-      .require(got.size() + 1 == dims.size() && std::equal(got.begin(), got.end(), dims.begin()), name,
-               " must have the shape of x without the last dimension, ", describe(dims), ", got ", describe(got))
-      .dtype(name, array, dtype);
-}
-
 template <template <class> class Functor>
 ffi::Error forward(const char* op, Device& device, const Array& x, Output& y, ffi::RemainingRets saved) {
   Rows shape(op, "x", x, *y);
@@ -27,7 +18,7 @@ ffi::Error forward(const char* op, Device& device, const Array& x, Output& y, ff
   for (size_t i = 0; i < saved.size(); ++i) {
     auto array = saved.get<ffi::AnyBuffer>(i);
     if (!array) return array.error();
-    require_by_row(shape, i ? "rest" : "lse", **array, x, i ? wide(x.element_type()) : x.element_type());
+    shape.by_row(i ? "rest" : "lse", **array, x, i ? wide(x.element_type()) : x.element_type());
     of_rows[i] = (*array)->untyped_data();
   }
   if (shape.checks.failed()) return shape.checks.error();
@@ -44,8 +35,8 @@ ffi::Error gradient(const char* op, Device& device, const Array& x, const Array&
                     const Array& dy, Output& dx) {
   Rows shape(op, "dy", dy, *dx);
   shape.checks.same_shape("x", x, "dy", dy).same_dtype("x", x, "dy", dy);
-  require_by_row(shape, "lse", lse, dy, dy.element_type());
-  require_by_row(shape, "rest", rest, dy, wide(dy.element_type()));
+  shape.by_row("lse", lse, dy, dy.element_type());
+  shape.by_row("rest", rest, dy, wide(dy.element_type()));
   if (shape.checks.failed()) return shape.checks.error();
   return row_gradient<Rule>(op, device, shape, "x", x, dy, dx, [&](auto type) {
     using T = typename decltype(type)::type;

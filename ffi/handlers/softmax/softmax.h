@@ -1,30 +1,14 @@
-// What handlers of functions of rows share: x of shape [batches..., columns], and results of its shape.
+// What handlers of softmax and of other projections of rows share.
 #pragma once
 
 #include "kernels/row_gradient.h"
 
-#include "handlers/target.h"
+#include "handlers/softmax/rows.h"
 #include BARACUDA_DRIVER(projection)
 #include BARACUDA_DRIVER(rows)
 
 namespace baracuda {
 namespace {
-
-using Array = ffi::AnyBuffer;
-using Output = ffi::Result<ffi::AnyBuffer>;
-
-struct Rows {
-  Checks checks;
-  int64_t rows = 0, columns = 0;
-
-  Rows(const char* op, const char* name, const Array& x, const Array& result) : checks(op) {
-    auto dims = x.dimensions();
-    checks.require(dims.size() >= 1, name, " must have rank 1 or more, got ", describe(dims))
-        .same_shape("the result", result, name, x)
-        .same_dtype("the result", result, name, x);
-    if (!checks.failed()) rows = product(dims, 0, dims.size() - 1), columns = dims.back();
-  }
-};
 
 // The gradient by `Rule` with the weights of `x`, which is called `name`; `weight(type)` gives the functor of weights.
 template <class Rule, class MakeWeight>
