@@ -35,6 +35,15 @@ def product(a, b, dims, precision=None, out_sharding=None):
     return jax.lax.dot_general(a, b, dims, precision, preferred_element_type=jnp.float32, out_sharding=out_sharding)
 
 
+def rounded_product(a, b, dims, precision, dtype):
+    """`product`, rounded to a dtype. cuBLASLt writes 16 bits itself, where float32 would be written and read again."""
+    wide = lambda a, b: product(a, b, dims, precision).astype(dtype)
+    if jnp.dtype(dtype).itemsize != 2 or _is_tiny(a.shape, b.shape, dims) or _is_algorithm(precision):
+        return wide(a, b)
+    by_library = lambda a, b: jax.lax.dot_general(a, b, dims, precision, preferred_element_type=dtype)
+    return jax.lax.platform_dependent(a, b, cuda=by_library, default=wide)
+
+
 def _is_tiny(a, b, dims):
     """Of sizes that an export does not know, no product is."""
     (of_a, of_b), _ = dims

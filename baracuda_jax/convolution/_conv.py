@@ -20,6 +20,7 @@ from .._core.sku import OpCategory
 from .._core.types import Implementation, Integers
 from .._core.wide import wide, wide_dtype
 from ._arguments import Padding, check_window, grouped, image, pairs, parameters
+from ._library import convolution
 
 
 class Convolution(Protocol):
@@ -58,8 +59,8 @@ _DOC = """{summary}
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it; where no window fits.
 
-    Precision: float16 and bfloat16 are multiplied and summed in float32, and rounded once, after the bias. On GPUs
-        `jax.default_matmul_precision` says whether float32 may be computed with fewer bits.
+    Precision: float16 and bfloat16 are multiplied and summed in float32, and rounded once, after the bias; by cuDNN
+        before it too. On GPUs `jax.default_matmul_precision` says whether float32 may be computed with fewer bits.
 
     Source: {source}.
     """
@@ -78,17 +79,24 @@ def windows(op, x, weight, strides, padding, dilation):
 
 
 def finished(y, bias, dtype):
-    """The bias is added before the result is rounded."""
-    y = y if bias is None else y + jnp.expand_dims(wide(bias), (0, *range(2, y.ndim)))
-    return y.astype(dtype)
+    """The bias is added before the result is rounded; to what cuDNN has rounded, in 16 bits, where nothing wider is written
+    for the bias's gradient."""
+    if bias is None:
+        return y.astype(dtype)
+    exact = lambda y, bias: (y + _along(y, bias)).astype(dtype)
+    if y.dtype == dtype:
+        return exact(y, bias)
+    on_cuda = lambda y, bias: y.astype(dtype) + jnp.broadcast_to(_along(y, bias), y.shape).astype(dtype)
+    return lax.platform_dependent(y, bias, cuda=on_cuda, default=exact)
+
+
+def _along(y, bias):
+    return jnp.expand_dims(wide(bias), (0, *range(2, y.ndim)))
 
 
 @compiled("strides", "padding", "dilation", "groups")
 def _correlated(x, weight, bias, *, strides, padding, dilation, groups):
-    y = lax.conv_general_dilated(
-        x, weight, strides, padding, rhs_dilation=dilation, feature_group_count=groups,
-        preferred_element_type=wide_dtype(x.dtype),
-    )  # fmt: skip
+    y = convolution(x, weight, strides, padding, rhs_dilation=dilation, feature_group_count=groups)
     return finished(y, bias, x.dtype)
 
 

@@ -10,8 +10,8 @@ from jax import lax
 from .._core import explicit
 from .._core.body import Body
 from .._core.by_platform import by_platform
-from .._core.wide import wide_dtype
 from ._arguments import grouped
+from ._library import convolution
 
 
 def of_platform(elsewhere):
@@ -61,10 +61,7 @@ def _forward(x, weight, *, groups, strides, padding, output_padding, dilation):
     else:
         window = jnp.swapaxes(grouped(window, groups), 1, 2)
         window = explicit.reshape(window, -1, window.shape[2], *weight.shape[2:])
-    return lax.conv_general_dilated(
-        x, window, (1,) * len(strides), around, strides, dilation, feature_group_count=groups,
-        preferred_element_type=wide_dtype(x.dtype),
-    )  # fmt: skip
+    return convolution(x, window, (1,) * len(strides), around, strides, dilation, feature_group_count=groups)
 
 
 def _convolved(dy, weight, *, groups, strides, padding, output_padding, dilation):

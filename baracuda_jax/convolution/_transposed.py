@@ -21,10 +21,10 @@ from .._core import checks, explicit
 from .._core.compiled import compiled
 from .._core.data_format import FORMATS, DataFormat
 from .._core.types import Implementation, Integers
-from .._core.wide import wide_dtype
 from ._arguments import grouped, image, parameters
 from ._conv import _case, declared, finished
 from ._gradients import of_platform
+from ._library import convolution
 
 
 class TransposedConvolution(Protocol):
@@ -64,8 +64,8 @@ _DOC = """Transposed convolution of {what}: the gradient of `conv{rank}d` in its
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it; where y would have no elements.
 
-    Precision: float16 and bfloat16 are multiplied and summed in float32, and rounded once, after the bias. On GPUs
-        `jax.default_matmul_precision` says whether float32 may be computed with fewer bits.
+    Precision: float16 and bfloat16 are multiplied and summed in float32, and rounded once, after the bias; by cuDNN
+        before it too. On GPUs `jax.default_matmul_precision` says whether float32 may be computed with fewer bits.
 
     Source: torch.nn.functional.conv_transpose{rank}d; jax.lax.conv_transpose, whose window is turned over unless
         transpose_kernel is set.
@@ -100,9 +100,9 @@ def _by_phases(x, weight, *, groups, strides, padding, output_padding, dilation)
     weight = explicit.reshape(weight, outputs * math.prod(strides), channels // groups, *parts)
 
     around = [((m - 1) * d, (m - 1) * d, 0) for m, d in zip(parts, steps, strict=True)]
-    y = lax.conv_general_dilated(
+    y = convolution(
         lax.pad(x, jnp.zeros((), x.dtype), ((0, 0, 0), (0, 0, 0), *around)), weight, (1,) * rank, "VALID",
-        rhs_dilation=steps, feature_group_count=groups, preferred_element_type=wide_dtype(x.dtype),
+        rhs_dilation=steps, feature_group_count=groups,
     )  # fmt: skip
     found = y.shape[2:]
     y = explicit.reshape(y, batch, outputs, *strides, *found)

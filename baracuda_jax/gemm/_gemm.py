@@ -28,8 +28,9 @@ _DOC = """{summary}
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
-    Precision: float16 and bfloat16 are accumulated in float32, and rounded once, after everything. Their gradients are
-    products of what is rounded to 16 bits, accumulated in float32. {precision}
+    Precision: float16 and bfloat16 are accumulated in float32, and rounded once, after everything; on CUDA act(a b + bias)
+    is rounded before the activation too. Their gradients are products of what is rounded to 16 bits, accumulated in float32.
+    {precision}
 
     Source: {source}
     """

@@ -60,9 +60,27 @@ product.defjvp(_tangent, symbolic_zeros=True)
 
 @compiled("dims", "alpha", "beta", "precision", "activation")
 def product_with_epilogue(a, b, c, bias, *, dims, alpha, beta, precision, activation):
-    """act(alpha a b + beta c + bias), rounded once."""
-    is_last = alpha == 1 and c is None and bias is None and activation == "identity"
-    return epilogue(product(a, b, dims, precision, is_last), c, bias, alpha, beta, activation).astype(a.dtype)
+    """act(alpha a b + beta c + bias), rounded once; on CUDA act(a b + bias) of 16 bits is rounded before act too."""
+    product_of = functools.partial(product, dims=dims, precision=precision)
+
+    def exact(a, b, c, bias):
+        return epilogue(product_of(a, b), c, bias, alpha, beta, activation).astype(a.dtype)
+
+    if alpha != 1 or c is not None:
+        return exact(a, b, c, bias)
+    if bias is None and activation == "identity":
+        return product_of(a, b, rounds=True)
+    if wide_dtype(a.dtype) == a.dtype or (bias is not None and bias.dtype != a.dtype):
+        return exact(a, b, c, bias)
+
+    def by_library(a, b, bias):
+        """cuBLASLt adds the bias before it rounds. A result in float32 would take longer to write and to read."""
+        y = product_of(a, b, rounds=True)
+        y = y if bias is None else y + jnp.expand_dims(bias, range(y.ndim - 1))
+        # Nothing is rounded where a cast back follows, and cuBLASLt knows relu of 16 bits alone.
+        return ACTIVATIONS[activation](y if activation in ("identity", "relu") else wide(y)).astype(y.dtype)
+
+    return jax.lax.platform_dependent(a, b, bias, cuda=by_library, default=lambda a, b, bias: exact(a, b, None, bias))
 
 
 def epilogue(y, c, bias, alpha, beta, activation="identity"):
