@@ -203,11 +203,12 @@ class _Logits(typing.NamedTuple):
         nll, even, square = rows.factors
         shares = nll if even is None else nll + even * layer.even.sum()
         shares = shares if square is None else shares + 2 * square * self.lse
-        p = jnp.exp(self.shifted - self.log_sum[:, None])
-        dz = p * shares[:, None] - jnp.where(is_class(rows.index[:, None], p.shape[1], 1), nll[:, None], 0)
+        dz = jnp.exp(self.shifted - self.log_sum[:, None]) * shares[:, None]
+        dz = jnp.where(is_class(rows.index[:, None], dz.shape[1], 1), dz - nll[:, None], dz)
         dz = dz if even is None else dz - even[:, None] * layer.even[None]
         dz = dz if self.slope is None else dz * self.slope
-        return jnp.where((rows.index >= 0)[:, None], dz, 0)
+        # Zeros of constants XLA would write once, and read in each chunk.
+        return jnp.where((rows.index >= 0)[:, None], dz, (rows.index[:, None] + 1).astype(dz.dtype))
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -234,26 +235,23 @@ def _terms_of(how, rows, layer):
 
 def _total_and_gradients(how, rows, layer, wanted):
     """(the values of rows, the gradients of the sum of terms in x and in the layer's arrays, of those that are `wanted`)"""
-    start = _Layer(
-        *(jnp.zeros(a.shape, wide_dtype(a.dtype)) if some else None for a, some in zip(layer, wanted[1:], strict=True))
-    )
 
     def step(sums, rows):
         logits = _Logits.of(how, rows.x, layer)
         dz = logits.gradient(rows, layer)
         low = dz.astype(rows.x.dtype)
         of_x = product(low, layer.kernel, (((1,), (0,)), ((), ())), how.precision) if wanted[0] else None
-        kernel, bias, even = sums
-        if kernel is not None:
-            kernel = kernel + product(low, rows.x, (((0,), (0,)), ((), ())), how.precision)
-        if bias is not None:
-            bias = bias + dz.sum(0)
-        if even is not None:
+        kernel = product(low, rows.x, (((0,), (0,)), ((), ())), how.precision) if wanted[1] else None
+        bias = dz.sum(0) if wanted[2] else None
+        even = None
+        if wanted[3]:
             log_p = logits.shifted - logits.log_sum[:, None]
-            even = even - jnp.where((rows.index >= 0)[:, None], rows.factors.even[:, None] * log_p, 0).sum(0)
-        return _Layer(kernel, bias, even), (logits.values(rows, layer), of_x)
+            even = -jnp.where((rows.index >= 0)[:, None], rows.factors.even[:, None] * log_p, 0).sum(0)
+        found = _Layer(kernel, bias, even)
+        sums = found if sums is None else jax.tree.map(jnp.add, sums, found)
+        return sums, (logits.values(rows, layer), of_x)
 
-    sums, (values, of_x) = _over_chunks(how, step, start, rows)
+    sums, (values, of_x) = _over_chunks(how, step, None, rows)
     return values, of_x, sums
 
 
@@ -281,5 +279,8 @@ def _over_chunks(how, step, carry, rows):
         return a.reshape(chunks, chunk, *a.shape[1:])
 
     rows = _Rows(cut(rows.x), cut(rows.index, -1), jax.tree.map(cut, rows.factors))
-    carry, results = jax.lax.scan(step, carry, rows)
+    # The first chunk's sums are where the others begin: zeros would be written and read.
+    carry, first = step(carry, jax.tree.map(lambda a: a[0], rows))
+    carry, others = jax.lax.scan(step, carry, jax.tree.map(lambda a: a[1:], rows))
+    results = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, others)
     return carry, jax.tree.map(lambda y: y.reshape(-1, *y.shape[2:])[:n], results)
