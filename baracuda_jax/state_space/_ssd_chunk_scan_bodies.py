@@ -24,6 +24,11 @@ def chunk(dtype):
     return 32 if jnp.dtype(dtype).itemsize == 8 else 64
 
 
+def saved_dtype(dtype):
+    """What the states before chunks are saved in: with bfloat16 they are factors of products in it."""
+    return jnp.dtype(jnp.bfloat16) if dtype == jnp.bfloat16 else wide_dtype(dtype)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # References
 
@@ -58,7 +63,7 @@ def _saved(x, dt, a, b, c, dt_bias, state, segment_ids, *, softplus):
     product = functools.partial(jnp.einsum, precision=lax.Precision.HIGHEST)
     run = functools.partial(_chunk, product, a, dt_bias, softplus)
     each = x, dt, b, c, _starts(x, segment_ids)
-    return jnp.moveaxis(_by_chunks(run, chunk(x.dtype), state, each)[2], 0, 2)
+    return jnp.moveaxis(_by_chunks(run, chunk(x.dtype), state, each)[2], 0, 2).astype(saved_dtype(x.dtype))
 
 
 def _starts(x, segment_ids):
@@ -168,7 +173,7 @@ def forward_native(*operands, save, chunk_size, softplus):
     if save:
         chunks = -(-x.shape[-3] // chunk(x.dtype))
         states = (*state.shape[:-2], chunks, *state.shape[-2:])
-        out += [_of(state), jax.ShapeDtypeStruct(states, wide_dtype(x.dtype))]
+        out += [_of(state), jax.ShapeDtypeStruct(states, saved_dtype(x.dtype))]
     return kernel(
         "ssd_chunk_scan", f"{_OPERANDS} -> {'...blhp, ...bhpn, ...bhkpn' if save else '...blhp'}",
         *numbers, starts(segment_ids), out=out, softplus=softplus,
@@ -190,7 +195,7 @@ def _workspace(x, b, skip):
     blocks and of chunks."""
     (batches, length, heads, rows), (groups, columns) = x.shape[-4:], b.shape[-2:]
     chunks = -(-length // chunk(x.dtype))
-    computed = 2 if x.dtype == jnp.bfloat16 else wide_dtype(x.dtype).itemsize
+    computed = saved_dtype(x.dtype).itemsize
     of_states = batches * heads * chunks * rows * columns * computed
     parts = head_parts(batches * chunks * groups, heads // max(groups, 1))
     sums = batches * (length * groups * parts * 2 * columns + heads * chunks * (2 + skip.shape[-1]))

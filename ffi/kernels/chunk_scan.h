@@ -26,6 +26,10 @@ template <class T>
 inline constexpr int scan_chunk = sizeof(T) == 8 ? 32 : 64;
 inline constexpr int most_columns = 128;
 
+// What they are saved as: of bfloat16 they are factors of products in it.
+template <class T>
+using SavedState = std::conditional_t<std::is_same_v<T, BFloat16>, BFloat16, Accumulator<T>>;
+
 template <class T>
 struct ChunkScan {
   using Wide = Accumulator<T>;
@@ -77,9 +81,9 @@ struct ChunkScan {
 template <class T>
 struct ChunkGradients {
   using Wide = Accumulator<T>;
-  const Wide* states;  // [groups, batches, heads, chunks, rows, columns], before each chunk
-  const T* dy;         // of the result
-  const Wide* dfinal;  // of the last state
+  const SavedState<T>* states;  // [groups, batches, heads, chunks, rows, columns], before each chunk
+  const T* dy;                  // of the result
+  const Wide* dfinal;           // of the last state
   T *dx, *ddt;
   Wide* da;
   T *db, *dc;

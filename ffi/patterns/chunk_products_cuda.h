@@ -1,23 +1,18 @@
 // Products of small matrices in shared memory, by a block of eight warps. A warp has 16 rows of the result and some of
-// its columns, in registers, as mma_cuda.h lays them out. bfloat16 is multiplied by tensor cores; other factors are
-// float or double, and are multiplied as such: float16 would overflow where a state is large.
+// its columns, in registers, as mma_cuda.h lays them out. Factors are float or double: float16 would overflow where a
+// state is large, and bfloat16 comes here where its rows or columns are not multiples of 8.
 #pragma once
 
 #include <algorithm>
 
 #include "../kernels/number.h"
 #include "executor.h"
-#include "mma_cuda.h"
 #include "store_shared_cuda.h"
 
 namespace baracuda {
 namespace internal {
 
 inline constexpr int product_block = 256;
-
-// What factors of T are stored in.
-template <class T>
-using Factor = std::conditional_t<std::is_same_v<T, BFloat16>, BFloat16, Accumulator<T>>;
 
 // The distance of rows in shared memory: neighboring ones begin in other banks.
 template <class S, int width>
@@ -66,48 +61,21 @@ struct Part {
   __device__ void add_product(const S* a, int a_pitch, const S* b, int b_pitch, int begin, int end) {
     const int first = strip() * (width / across), last_row = first_row() + 15;
     if (is_lower && first > last_row) return;
-    if constexpr (std::is_same_v<S, BFloat16>) {
-#pragma unroll 1
-      for (int k = begin; k < end; k += 32) {
-        uint32_t of_a[2][4];
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          int at = k + half * 16, within = lane() % 8, matrix = lane() / 8;
-          if constexpr (a_turned)
-            load_transposed_matrices(of_a[half], shared_address(a + (at + within + matrix / 2 * 8) * a_pitch +
-                                                                first_row() + matrix % 2 * 8));
-          else
-            load_matrices(of_a[half], shared_address(a + (first_row() + lane() % 16) * a_pitch + at + lane() / 16 * 8));
-        }
-#pragma unroll
-        for (int t = 0; t < tiles; ++t) {
-          if (is_lower && first + t * 8 > last_row) continue;
-          uint32_t of_b[4];
-          if constexpr (b_turned)
-            load_matrices(of_b, shared_address(b + (first + t * 8 + lane() % 8) * b_pitch + k + lane() / 8 * 8));
-          else
-            load_transposed_matrices(of_b, shared_address(b + (k + lane()) * b_pitch + first + t * 8));
-          multiply_add<BFloat16>(value[t], of_a[0], {of_b[0], of_b[1]});
-          multiply_add<BFloat16>(value[t], of_a[1], {of_b[2], of_b[3]});
-        }
-      }
-    } else {
-      const int top = row(0), pair = column(0, 0);
+    const int top = row(0), pair = column(0, 0);
 #pragma unroll 2
-      for (int k = begin; k < end; ++k) {
-        Wide of_a[2];
+    for (int k = begin; k < end; ++k) {
+      Wide of_a[2];
 #pragma unroll
-        for (int half = 0; half < 2; ++half)
-          of_a[half] = a_turned ? a[k * a_pitch + top + half * 8] : a[(top + half * 8) * a_pitch + k];
+      for (int half = 0; half < 2; ++half)
+        of_a[half] = a_turned ? a[k * a_pitch + top + half * 8] : a[(top + half * 8) * a_pitch + k];
 #pragma unroll
-        for (int t = 0; t < tiles; ++t) {
-          if (is_lower && first + t * 8 > last_row) continue;
+      for (int t = 0; t < tiles; ++t) {
+        if (is_lower && first + t * 8 > last_row) continue;
 #pragma unroll
-          for (int c = 0; c < 2; ++c) {
-            int at = pair + t * 8 + c;
-            Wide of_b = b_turned ? b[at * b_pitch + k] : b[k * b_pitch + at];
-            value[t][c] += of_a[0] * of_b, value[t][2 + c] += of_a[1] * of_b;
-          }
+        for (int c = 0; c < 2; ++c) {
+          int at = pair + t * 8 + c;
+          Wide of_b = b_turned ? b[at * b_pitch + k] : b[k * b_pitch + at];
+          value[t][c] += of_a[0] * of_b, value[t][2 + c] += of_a[1] * of_b;
         }
       }
     }

@@ -50,13 +50,15 @@ struct Rows {
   int count;
   int64_t columns = scan.shape.columns, which = head / scan.shape.heads_each();
 
-  void load(const Wide* state, std::vector<Lanes<Wide>>& h) const {
+  template <class From>
+  void load(const From* state, std::vector<Lanes<Wide>>& h) const {
     for (int64_t n = 0; n < columns; ++n)
-      for (int i = 0; i < chunk_lanes; ++i) h[n].of[i] = i < count ? state[(first + i) * columns + n] : Wide(0);
+      for (int i = 0; i < chunk_lanes; ++i) h[n].of[i] = i < count ? Wide(state[(first + i) * columns + n]) : Wide(0);
   }
-  void store(const std::vector<Lanes<Wide>>& h, Wide* state) const {
+  template <class To>
+  void store(const std::vector<Lanes<Wide>>& h, To* state) const {
     for (int64_t n = 0; n < columns; ++n)
-      for (int i = 0; i < count; ++i) state[(first + i) * columns + n] = h[n].of[i];
+      for (int i = 0; i < count; ++i) state[(first + i) * columns + n] = To(h[n].of[i]);
   }
   Lanes<Wide> of_x(const T* x, int64_t position) const {
     return lanes_of(x + scan.x_at(sequence, position, head) + first, count);
@@ -98,7 +100,7 @@ Lanes<Wide> advance(const Lanes<Wide>* h, Lanes<Wide>* after, Wide factor, const
 // y; where they are not null, the last state and the states before each chunk.
 template <class T>
 Status chunk_scan(const Executor& executor, const ChunkScan<T>& scan, T* y, Accumulator<T>* last,
-                  Accumulator<T>* states) {
+                  SavedState<T>* states) {
   using Wide = Accumulator<T>;
   using namespace internal;
   const ChunkShape& shape = scan.shape;

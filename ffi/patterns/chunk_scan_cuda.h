@@ -1,222 +1,23 @@
-// The chunk scan pattern on a CUDA grid. A block has some rows of a head's state in a sequence, in registers, and walks
-// the sequence in chunks. What the positions of a chunk give each other is a product of matrices, and so is what the
-// state before gives them and what they give the state. Decays are of differences of sums over the chunk.
+// The chunk scan pattern on a CUDA grid. A block has rows of states in registers, and walks a sequence in chunks. What
+// the positions of a chunk give each other is a product of matrices, and so is what the state before gives them and
+// what they give the state. Decays are of differences of sums over the chunk.
 #pragma once
 
-#include "../kernels/chunk_scan.h"
-#include "chunk_products_cuda.h"
-#include "shared_memory_cuda.h"
+#include "chunk_scan_any_cuda.h"
+#include "chunk_scan_mma_cuda.h"
 
 namespace baracuda {
-namespace internal {
-
-// What there is to know of each position of a chunk, by the first warp.
-template <class T>
-struct Positions {
-  using Wide = Accumulator<T>;
-  static constexpr int side = scan_chunk<T>, each = side / 32;
-  Wide raw[side], step[side], decay[side];
-  Wide from_state[side], to_state[side];  // what is kept of the state before, and for the one after
-  int first[side];                        // where the segment begins; -1 in a chunk before
-  Wide kept;
-  bool is_kept;
-
-  __device__ void load(const ChunkScan<T>& scan, int64_t sequence, int64_t head, int64_t begin) {
-    if (threadIdx.x >= 32) return;
-    const int lane = threadIdx.x;
-    const Wide rate = Decay<Wide>::rate(scan.a[scan.head_of(sequence, head)]);
-    const Wide of_bias = scan.bias[scan.head_of(sequence, head)];
-    Wide sums[each], sum = 0;
-    int firsts[each], latest = -1;
-#pragma unroll
-    for (int i = 0; i < each; ++i) {
-      int p = lane * each + i;
-      bool is_there = begin + p < scan.shape.length;
-      raw[p] = is_there ? Wide(scan.dt[scan.dt_at(sequence, begin + p, head)]) + of_bias : Wide(0);
-      step[p] = is_there ? scan.step(raw[p]) : Wide(0);
-      if (is_there) sum += step[p] * rate;
-      if (is_there && scan.is_start(sequence, begin + p)) latest = p;
-      sums[i] = sum, firsts[i] = latest;
-    }
-#pragma unroll
-    for (int distance = 1; distance < 32; distance *= 2) {
-      Wide other = __shfl_up_sync(~0u, sum, distance);
-      int before = __shfl_up_sync(~0u, latest, distance);
-      if (lane >= distance) sum = other + sum, latest = max(latest, before);
-    }
-    Wide all = __shfl_sync(~0u, sum, 31), before = __shfl_up_sync(~0u, sum, 1);
-    int last = __shfl_sync(~0u, latest, 31), first_before = __shfl_up_sync(~0u, latest, 1);
-    if (lane == 0) before = 0, first_before = -1;
-#pragma unroll
-    for (int i = 0; i < each; ++i) {
-      int p = lane * each + i;
-      decay[p] = before + sums[i], first[p] = max(first_before, firsts[i]);
-      from_state[p] = first[p] < 0 ? Decay<Wide>::factor(decay[p]) : Wide(0);
-      to_state[p] = p >= last ? Decay<Wide>::factor(all - decay[p]) : Wide(0);
-    }
-    if (lane == 0) is_kept = last < 0, kept = is_kept ? Decay<Wide>::factor(all) : Wide(0);
-  }
-  // What position i keeps of what j gave.
-  __device__ Wide passed(int i, int j, Wide value) const {
-    return j <= i && j >= first[i] ? Decay<Wide>::factor(decay[i] - decay[j]) * value : Wide(0);
-  }
-  // Products with the state before, where that is seen.
-  __device__ Wide seen(int i, Wide product) const { return first[i] < 0 ? from_state[i] * product : Wide(0); }
-};
-
-// A state, or its cotangent, between memory and registers; rows from `first`.
-template <class Part, class T, class Wide>
-__device__ void load_state(Part& h, const ChunkScan<T>& scan, const Wide* from, int64_t first) {
-  Part::each([&](int t, int e) {
-    int64_t row = first + Part::row(e), column = Part::column(t, e);
-    bool is_there = row < scan.shape.rows && column < scan.shape.columns;
-    h.value[t][e] = is_there ? from[row * scan.shape.columns + column] : Wide(0);
-  });
-}
-template <class Part, class T, class To>
-__device__ void store_state(const Part& h, const ChunkScan<T>& scan, To* to, int64_t first) {
-  const bool is_even = scan.shape.columns % 2 == 0;
-#pragma unroll
-  for (int t = 0; t < Part::tiles; ++t)
-#pragma unroll
-    for (int e = 0; e < 4; e += 2) {
-      int64_t row = first + Part::row(e), column = Part::column(t, e);
-      if (row >= scan.shape.rows || column >= scan.shape.columns) continue;
-      Vector<To, 2> pair{{To(h.value[t][e]), To(h.value[t][e + 1])}};
-      To* at = to + row * scan.shape.columns + column;
-      if (is_even)
-        store<2>(at, pair);
-      else
-        for (int k = 0; k < 2; ++k)
-          if (column + k < scan.shape.columns) at[k] = pair.lane[k];
-    }
-}
-
-// Neighbors (column, column + 1) of a row of x's shape, of which `count` are there.
-template <class T, class Wide>
-__device__ void store_pair(T* at, Wide first, Wide second, int64_t count, bool is_even) {
-  if (count >= 2 && is_even) {
-    store<2>(at, Vector<T, 2>{{T(first), T(second)}});
-  } else {
-    if (count >= 1) at[0] = T(first);
-    if (count >= 2) at[1] = T(second);
-  }
-}
-
-template <class T, int width>
-struct ForwardShared {
-  using S = Factor<T>;
-  static constexpr int side = scan_chunk<T>, wide_pitch = pitch<S, width>, side_pitch = pitch<S, side>;
-  alignas(16) S b[side * wide_pitch], c[side * wide_pitch], h[side * wide_pitch];
-  alignas(16) S x[side * side_pitch], input[side * side_pitch], scores[side * side_pitch];
-  Positions<T> positions;
-};
-
-template <int width, class T>
-__global__ void __launch_bounds__(product_block, sizeof(Factor<T>) == 2 ? 2 : 1)
-    chunk_forward(ChunkScan<T> scan, T* y, Accumulator<T>* last, Accumulator<T>* states, int64_t tiles) {
-  using Shared = ForwardShared<T, width>;
-  using Wide = Accumulator<T>;
-  using S = Factor<T>;
-  constexpr int side = Shared::side, wide_pitch = Shared::wide_pitch, side_pitch = Shared::side_pitch;
-  using Square = Part<S, side, side>;
-  using State = Part<S, side, width>;
-  extern __shared__ __align__(16) char memory[];
-  Shared& shared = *reinterpret_cast<Shared*>(memory);
-  Positions<T>& positions = shared.positions;
-  const ChunkShape& shape = scan.shape;
-  const int64_t of_head = int64_t(blockIdx.x) / tiles, first = (int64_t(blockIdx.x) - of_head * tiles) * side;
-  const int64_t sequence = of_head / shape.heads, head = of_head - sequence * shape.heads;
-  const int64_t which = head / shape.heads_each();
-  const int columns = int(shape.columns), rows = int(min(shape.rows - first, int64_t(side)));
-  const bool is_even = shape.rows % 2 == 0;
-
-  State h;
-  load_state(h, scan, scan.state + scan.state_at(sequence, head), first);
-  for (int64_t chunk = 0; chunk < scan.chunks(); ++chunk) {
-    const int64_t begin = chunk * side;
-    const int count = int(min(shape.length - begin, int64_t(side)));
-    __syncthreads();
-    stage<side, width>(shared.b, scan.b + scan.b_at(sequence, begin, which), shape.shared * columns, count, columns);
-    stage<side, width>(shared.c, scan.c + scan.b_at(sequence, begin, which), shape.shared * columns, count, columns);
-    stage<side, side>(shared.x, scan.x + scan.x_at(sequence, begin, head) + first, shape.heads * shape.rows, count,
-                      rows);
-    h.keep(shared.h, wide_pitch, [](int, int, Wide value) { return value; });
-    if (states) store_state(h, scan, states + scan.saved_at(sequence, head, chunk), first);
-    positions.load(scan, sequence, head, begin);
-    __syncthreads();
-    for (int i = threadIdx.x; i < side * side; i += product_block) {
-      int j = i / side, at = j * side_pitch + i - j * side;
-      shared.input[at] = S(Wide(shared.x[at]) * (positions.step[j] * positions.to_state[j]));
-    }
-    Square product;
-    product.clear();
-    product.template add_product<false, true, true>(shared.c, wide_pitch, shared.b, wide_pitch, 0, width);
-    product.keep(shared.scores, side_pitch,
-                 [&](int i, int j, Wide value) { return positions.passed(i, j, positions.step[j] * value); });
-    product.clear();
-    product.template add_product<false, true>(shared.c, wide_pitch, shared.h, wide_pitch, 0, width);
-    Square::each([&](int t, int e) { product.value[t][e] = positions.seen(Square::row(e), product.value[t][e]); });
-    __syncthreads();
-    product.template add_product<false, false>(shared.scores, side_pitch, shared.x, side_pitch, 0, Square::lower_end());
-#pragma unroll
-    for (int t = 0; t < Square::tiles; ++t)
-#pragma unroll
-      for (int e = 0; e < 4; e += 2) {
-        int i = Square::row(e), p = Square::column(t, e);
-        if (i >= count || p >= rows) continue;
-        int64_t at = scan.x_at(sequence, begin + i, head) + first + p;
-        Wide pair[2];
-#pragma unroll
-        for (int k = 0; k < 2; ++k) {
-          if (p + k >= rows) continue;
-          pair[k] = product.value[t][e + k] +
-                    scan.skip_of(sequence, head, first + p + k) * Wide(shared.x[i * side_pitch + p + k]);
-          if (scan.z) pair[k] *= scan.gate(at + k);
-        }
-        store_pair(y + at, pair[0], pair[1], rows - p, is_even);
-      }
-    State::each([&](int t, int e) { h.value[t][e] = positions.is_kept ? positions.kept * h.value[t][e] : Wide(0); });
-    h.template add_product<true, false>(shared.input, side_pitch, shared.b, wide_pitch, 0, side);
-  }
-  if (last) store_state(h, scan, last + scan.state_at(sequence, head), first);
-}
-
-// Calls run(columns of a block), of states that are padded to so many.
-template <class Run>
-Status by_columns(const ChunkShape& shape, const Run& run) {
-  if (shape.columns <= 64) return run(std::integral_constant<int, 64>{});
-  if (shape.columns <= most_columns) return run(std::integral_constant<int, most_columns>{});
-  return {"states may have at most 128 columns"};
-}
-
-inline Status check_chunk_grid(int64_t blocks) {
-  return {blocks < (int64_t(1) << 31) ? nullptr : "the grid would have more than 2^31 - 1 blocks"};
-}
-
-// Launches a kernel whose shared memory is a Shared.
-template <class Shared, class Kernel, class... Arguments>
-Status launch_chunks(const Executor& executor, Kernel kernel, int64_t blocks, const Arguments&... arguments) {
-  if (blocks == 0) return {};
-  if (Status status = check_chunk_grid(blocks); !status.ok()) return status;
-  if (Status status = allow_shared_memory(kernel, sizeof(Shared)); !status.ok()) return status;
-  kernel<<<unsigned(blocks), product_block, sizeof(Shared), executor.stream>>>(arguments...);
-  return launched();
-}
-
-}  // namespace internal
 
 // y; where they are not null, the last state and the states before each chunk.
 template <class T>
 Status chunk_scan(const Executor& executor, const ChunkScan<T>& scan, T* y, Accumulator<T>* last,
-                  Accumulator<T>* states) {
+                  SavedState<T>* states) {
   using namespace internal;
   return by_columns(scan.shape, [&](auto width_of) {
     constexpr int width = decltype(width_of)::value;
-    int64_t tiles = ceil_div(scan.shape.rows, scan_chunk<T>);
-    return launch_chunks<ForwardShared<T, width>>(executor, chunk_forward<width, T>,
-                                                  scan.shape.sequences() * scan.shape.heads * tiles, scan, y, last,
-                                                  states, tiles);
+    if constexpr (std::is_same_v<T, BFloat16>)
+      if (is_for_mma(scan.shape)) return launch_chunk_forward_mma<width>(executor, scan, y, last, states);
+    return launch_chunk_forward<width>(executor, scan, y, last, states);
   });
 }
 

@@ -19,7 +19,7 @@ ffi::Error chunk_scan_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer dt
     using T = typename decltype(type)::type;
     using Wide = Accumulator<T>;
     return to_error(op, chunk_scan(device.executor(), arguments.scan<T>(), out<T>(y), static_cast<Wide*>(states.last),
-                                   static_cast<Wide*>(states.saved)));
+                                   static_cast<SavedState<T>*>(states.saved)));
   });
 }
 

@@ -1,7 +1,8 @@
 // What FFI targets of chunk scans share: x and z are [batches..., b, length, heads, rows], dt [batches..., b, length,
 // heads], A and the bias of dt [batches..., heads], B and C [batches..., b, length, shared, columns], D [batches...,
 // heads, rows or 1], the state [batches..., b, heads, rows, columns], and starts [batches..., b, length]; z may have 0
-// rows and starts no length: there are none. A, D, the bias and states have the dtype that is computed in.
+// rows and starts no length: there are none. A, D, the bias and states have the dtype that is computed in; those that
+// are saved for the gradient of bfloat16 are rounded to it.
 #pragma once
 
 #include "handlers/state_space/scan_operands.h"
@@ -51,7 +52,8 @@ struct ChunkArguments {
     auto d = state.dimensions();
     std::vector<int64_t> expected(d.begin(), d.end());
     expected.insert(expected.end() - 2, ceil_div(shape.length, chunk));
-    require_saved(checks, states, a.element_type(), expected);
+    const bool is_rounded = x.element_type() == ffi::DataType::BF16;
+    require_saved(checks, states, is_rounded ? ffi::DataType::BF16 : a.element_type(), expected);
   }
 
   template <class T>

@@ -25,9 +25,18 @@ ffi::Error chunk_backward_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffe
   return for_float(op, "x", x.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     using Wide = Accumulator<T>;
-    ChunkGradients<T> gradients{in<Wide>(states), in<T>(dy),     in<Wide>(dfinal), out<T>(dx),
-                                out<T>(ddt),      out<Wide>(da), out<T>(db),       out<T>(dc),
-                                out<Wide>(dskip), out<T>(dz),    out<Wide>(dbias), out<Wide>(dstate)};
+    ChunkGradients<T> gradients{in<SavedState<T>>(states),
+                                in<T>(dy),
+                                in<Wide>(dfinal),
+                                out<T>(dx),
+                                out<T>(ddt),
+                                out<Wide>(da),
+                                out<T>(db),
+                                out<T>(dc),
+                                out<Wide>(dskip),
+                                out<T>(dz),
+                                out<Wide>(dbias),
+                                out<Wide>(dstate)};
     return to_error(op, chunk_scan_backward(device.executor(*workspace), arguments.scan<T>(), gradients));
   });
 }
