@@ -208,7 +208,9 @@ def layers(rows, features, classes, dtype):
 
 
 # Samples, frames, classes, labels.
-SEQUENCES = {"tiny": (4, 64, 32, 12), "small": (32, 512, 64, 64), "large": (64, 1536, 256, 200)}
+SEQUENCES = {
+    "tiny": [(4, 64, 32, 12)], "small": [(32, 512, 64, 64)], "large": [(32, 512, 64, 64), (64, 1536, 256, 200)]
+}  # fmt: skip
 
 
 def sequences(batch, frames, classes, labels, dtype):
@@ -270,7 +272,7 @@ def series(batch, rows, columns, dtype):
 
 def benchmarks(size):
     yield from (classes(VOCABULARIES[size], 1, dtype) for dtype in DTYPES)
-    yield from (sequences(*SEQUENCES[size], dtype) for dtype in DTYPES)
+    yield from (sequences(*shape, dtype) for shape in SEQUENCES[size] for dtype in DTYPES)
     yield from (transducers(*TRANSDUCERS[size], dtype) for dtype in DTYPES)
     yield from (series(*SERIES[size], dtype) for dtype in DTYPES)
     yield from (layers(*LAYERS[size], dtype) for dtype in DTYPES)
