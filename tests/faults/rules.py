@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import baracuda_jax
 from baracuda_jax._core import choice, compat, derivatives, kernel
 from baracuda_jax._core.compat import ad
-from baracuda_jax.elementwise import _arithmetic
+from baracuda_jax.elementwise import _length
 
 from .table import fault
 from .ways import around, kernel_fault
@@ -125,7 +125,7 @@ def second_derivatives_forget_the_residuals(patch, op):
 @fault("third_derivative", op="hypot", tier="changed", dtype="float64")
 def a_slope_is_made_of_a_maximum(patch, op):
     """Its second derivative is wrong at ties alone."""
-    patch.setattr(_arithmetic, "length", jnp.hypot)
+    patch.setattr(_length, "length", jnp.hypot)
 
 
 @fault("test_value.test_value_is_the_oracles", op="elu")
