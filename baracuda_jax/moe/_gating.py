@@ -85,11 +85,17 @@ def moe_gating_topk(
     groups = _groups(op, num_experts, k, num_groups, topk_groups)
     if not checks.is_number(scale):
         raise TypeError(f"{op}: scale must be a static number, got {scale!r}")
-    finish = dict(is_after=is_after, renormalize=checks.flag(op, "renormalize", renormalize), scale=float(scale))
-    scores = _scores(logits, score="none" if is_after else score)
-    if bias is None and groups is None:
+    renormalize = checks.flag(op, "renormalize", renormalize)
+    is_plain = bias is None and groups is None
+    # What a softmax over all divides by cancels, and the largest logits have the largest scores.
+    is_after = is_after or (is_plain and renormalize and score == "softmax")
+    renormalize = renormalize and not is_after
+    finish = dict(is_after=is_after, is_descending=is_plain, renormalize=renormalize, scale=float(scale))
+    if is_plain:
+        scores = logits if is_after else _scores(logits, score=score)
         chosen, experts = topk(scores, k, implementation=implementation)
         return _weights(chosen, **finish), experts
+    scores = _scores(logits, score="none" if is_after else score)
     ranks = _ranks(scores, _bias(op, bias, num_experts))
     if groups is not None:
         ranks = _of_best_groups(ranks, *groups, group_score, implementation)
@@ -176,9 +182,17 @@ def _chosen(scores, experts):
     return jnp.where(_is_each(experts, scores.shape[-1]), scores[..., None, :], 0).sum(-1)
 
 
-@compiled("is_after", "renormalize", "scale")
-def _weights(chosen, *, is_after, renormalize, scale):
-    w = jax.nn.softmax(chosen) if is_after else chosen
+def _softmax(x, is_descending):
+    """Where logits descend the first is the largest, or NaN: no reduction finds it."""
+    if not is_descending:
+        return jax.nn.softmax(x)
+    e = jnp.exp(x - jax.lax.stop_gradient(x[..., :1]))
+    return e / e.sum(-1, keepdims=True)
+
+
+@compiled("is_after", "is_descending", "renormalize", "scale")
+def _weights(chosen, *, is_after, is_descending, renormalize, scale):
+    w = _softmax(wide(chosen), is_descending) if is_after else chosen
     if renormalize:
         total = w.sum(-1, keepdims=True)
         w = w / jnp.where(total == 0, 1, total)
