@@ -36,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     bench.add_argument(
         "--dtype", action="extend", nargs="+", choices=["float32", "bfloat16", "int32", "bool"], help="only these"
     )
+    bench.add_argument("--case", metavar="TEXT", help="only cases whose names contain TEXT, such as '[4096, 32, 32]'")
     bench.add_argument("--against", type=baselines, help="xla, torch, or xla,torch; by default xla")
     bench.add_argument(
         "--repeats", type=int, metavar="N", help="of which the median counts, by default 15; 5 of a sweep"

@@ -8,7 +8,7 @@ import sent
 from bench_command import run
 
 import baracuda_jax
-from baracuda_jax.bench import between, bounds, cases, programs, results
+from baracuda_jax.bench import between, bounds, cases, kinds, programs, results
 from baracuda_jax.bench.benchmark import PASSES, SIZES
 from baracuda_jax.bench.draws import Draws
 
@@ -95,6 +95,13 @@ def test_a_plot_has_a_style_of_its_own(tmp_path):
 def test_an_unknown_op_is_named(capsys):
     assert run("cpu", "--op", "affin") == 1
     assert "No such op: affin" in capsys.readouterr().err
+
+
+def test_a_case_is_chosen_by_a_part_of_its_name(capsys):
+    found = kinds.chosen("large", ("qr", "svd"), case="32, 32]")
+    assert [str(b) for b in found] == ["qr float32 [4096, 32, 32]", "svd float32 [4096, 32, 32]"]
+    assert run("cpu", *ONE, "--case", "[0]") == 1
+    assert "No case of these ops contains [0]" in capsys.readouterr().err
 
 
 def test_what_cannot_be_done_is_said(capsys, tmp_path):

@@ -59,10 +59,12 @@ def _problem(kind, options):
     if options.repeats is not None and options.repeats < 1:
         return f"--repeats must be at least 1, got {options.repeats}"
     if options.read:
-        more = options.op or options.dtype or options.json
+        more = options.op or options.dtype or options.case or options.json
         if more:
-            return "--from measures nothing, and takes no --op, --dtype or --json"
+            return "--from measures nothing, and takes no --op, --dtype, --case or --json"
         return None if pathlib.Path(options.read).is_file() else f"No such file: {options.read}"
+    if options.case and not any(options.case in str(b) for b in kinds.chosen(options.size or "small", options.op)):
+        return f"No case of these ops contains {options.case}"
     try:
         _, platform = _device(options)
     except RuntimeError:

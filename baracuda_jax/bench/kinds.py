@@ -34,6 +34,7 @@ class Settings:
     repeats: int
     ops: tuple[str, ...]
     dtypes: tuple[str, ...]
+    case: str
     size: str
     against: tuple[str, ...]
     regret: int
@@ -46,19 +47,24 @@ class Settings:
             options.repeats or kind.repeats,
             tuple(options.op or kind.ops),
             tuple(options.dtype or ()),
+            options.case or "",
             options.size or "small",
             options.against or ("xla",),
             options.regret or 0,
         )
 
 
-def _cases(of):
-    chosen = [
-        b for b in cases.benchmarks(of.size)
-        if b.op in of.ops and b.dtype in (of.dtypes or (b.dtype,))
+def chosen(size, ops=None, dtypes=None, case=""):
+    """The benchmarks of these ops and dtypes, by default of all, whose names contain `case`."""
+    return [
+        b for b in cases.benchmarks(size)
+        if b.op in (ops or cases.OPS) and b.dtype in (dtypes or (b.dtype,)) and case in str(b)
     ]  # fmt: skip
+
+
+def _cases(of):
     measure = lambda b: run(b, of.size, of.platform, of.bandwidth, of.against, of.repeats)
-    return {str(b): lambda b=b: measure(b) for b in chosen}
+    return {str(b): lambda b=b: measure(b) for b in chosen(of.size, of.ops, of.dtypes, of.case)}
 
 
 def _regimes(of):
@@ -80,7 +86,7 @@ def _overhead(of):
     return {name: lambda part=part: part(of.platform, of.repeats) for name, part in overhead.PARTS.items()}
 
 
-CASES = Kind("cases", cases.OPS, ("op", "dtype", "size", "against", "plot"), 15, _cases)
+CASES = Kind("cases", cases.OPS, ("op", "dtype", "case", "size", "against", "plot"), 15, _cases)
 REGIMES = Kind("regimes", regimes.ops(), ("op", "dtype", "write_table", "tune", "regret"), regimes.REPEATS, _regimes)
 SWEEP = Kind("sweep", by_size.OPS, ("op", "dtype", "plot"), sweep.REPEATS, _sweep)
 OVERHEAD = Kind("overhead", (), (), overhead.REPEATS, _overhead)
