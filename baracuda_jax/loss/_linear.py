@@ -268,7 +268,8 @@ def _total_tangent(how, primals, tangents):
 
 
 def _over_chunks(how, step, carry, rows):
-    """jax.lax.scan of `step` over chunks of rows; rows that fill the last one up do not count."""
+    """jax.lax.scan of `step` over chunks of rows; rows that fill the last one up do not count. From `carry`, which is None,
+    the first step makes sums, if there are any."""
     n, chunk = rows.index.shape[0], how.chunk
     if not isinstance(n, int) or n <= chunk:
         return step(carry, rows)
@@ -279,8 +280,12 @@ def _over_chunks(how, step, carry, rows):
         return a.reshape(chunks, chunk, *a.shape[1:])
 
     rows = _Rows(cut(rows.x), cut(rows.index, -1), jax.tree.map(cut, rows.factors))
-    # The first chunk's sums are where the others begin: zeros would be written and read.
-    carry, first = step(carry, jax.tree.map(lambda a: a[0], rows))
-    carry, others = jax.lax.scan(step, carry, jax.tree.map(lambda a: a[1:], rows))
-    results = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, others)
+    first = jax.tree.map(lambda a: a[0], rows)
+    none = jax.eval_shape(step, carry, first)[0]
+    if not jax.tree.leaves(none):
+        carry, results = jax.lax.scan(step, none, rows)
+    else:  # the first chunk's sums are where the others begin: zeros would be written and read
+        carry, results = step(carry, first)
+        carry, others = jax.lax.scan(step, carry, jax.tree.map(lambda a: a[1:], rows))
+        results = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), results, others)
     return carry, jax.tree.map(lambda y: y.reshape(-1, *y.shape[2:])[:n], results)
