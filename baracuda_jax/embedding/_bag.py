@@ -165,12 +165,13 @@ def _declare(mode, made_of, target, backward):
         dtypes=checks.FLOATS,
         operands=("x", "weight", "offsets"),
         made_of=(made_of, "searchsorted"),
-        # Bags are in order: only gradients sort, and search the bag of each entry.
+        # Bags are in order: only gradients sort, and search the bag of each entry where bags are no rows of a matrix.
         kernels={
             "forward": (target,),
             "tangent": ("take_along",) if mode == "max" else (target,),
-            "backward": ("searchsorted", backward),
+            "backward": (backward,),
         },
+        sometimes=("searchsorted",),
         differentiable=("weight",),
         constant={"x": "ids are integers", "offsets": "they are integers"},
     )
