@@ -214,7 +214,7 @@ class _Logits(typing.NamedTuple):
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _total(how, rows, layer):
     """The sum of the rows' terms."""
-    return _over_chunks(how, lambda carry, rows: (carry, _terms_of(how, rows, layer)), None, rows)[1].sum()
+    return _over_chunks(how, lambda carry, rows: (carry, _terms_of(how, rows, layer)), rows)[1].sum()
 
 
 def _terms(how, rows, layer):
@@ -225,7 +225,7 @@ def _terms(how, rows, layer):
     def step(carry, rows):
         return carry, _terms_of(how, rows, layer._replace(kernel=kernel.astype(layer.kernel.dtype)))
 
-    return _over_chunks(how, step, None, rows)[1]
+    return _over_chunks(how, step, rows)[1]
 
 
 def _terms_of(how, rows, layer):
@@ -251,7 +251,7 @@ def _total_and_gradients(how, rows, layer, wanted):
         sums = found if sums is None else jax.tree.map(jnp.add, sums, found)
         return sums, (logits.values(rows, layer), of_x)
 
-    sums, (values, of_x) = _over_chunks(how, step, None, rows)
+    sums, (values, of_x) = _over_chunks(how, step, rows)
     return values, of_x, sums
 
 
@@ -267,12 +267,12 @@ def _total_tangent(how, primals, tangents):
     return total, sum(((wide(a) * wide(t)).sum() for a, t in pairs if is_wanted(t)), jnp.zeros_like(total))
 
 
-def _over_chunks(how, step, carry, rows):
-    """jax.lax.scan of `step` over chunks of rows; rows that fill the last one up do not count. From `carry`, which is None,
-    the first step makes sums, if there are any."""
+def _over_chunks(how, step, rows):
+    """jax.lax.scan of `step` over chunks of rows; rows that fill the last one up do not count. The first step gets None
+    instead of sums, which it makes, if there are any."""
     n, chunk = rows.index.shape[0], how.chunk
     if not isinstance(n, int) or n <= chunk:
-        return step(carry, rows)
+        return step(None, rows)
     chunks = -(-n // chunk)
 
     def cut(a, fill=0):
@@ -281,11 +281,11 @@ def _over_chunks(how, step, carry, rows):
 
     rows = _Rows(cut(rows.x), cut(rows.index, -1), jax.tree.map(cut, rows.factors))
     first = jax.tree.map(lambda a: a[0], rows)
-    none = jax.eval_shape(step, carry, first)[0]
+    none = jax.eval_shape(step, None, first)[0]
     if not jax.tree.leaves(none):
         carry, results = jax.lax.scan(step, none, rows)
     else:  # the first chunk's sums are where the others begin: zeros would be written and read
-        carry, results = step(carry, first)
+        carry, results = step(None, first)
         carry, others = jax.lax.scan(step, carry, jax.tree.map(lambda a: a[1:], rows))
         results = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), results, others)
     return carry, jax.tree.map(lambda y: y.reshape(-1, *y.shape[2:])[:n], results)

@@ -8,6 +8,17 @@
 namespace baracuda {
 namespace internal {
 
+// What a block has: `tiles` blocks have a head, each so many rows of its state from the first on.
+struct HeadTile {
+  int64_t sequence, head, which, first;  // which B and C
+
+  static __device__ HeadTile of_block(const ChunkShape& shape, int64_t tiles, int64_t side) {
+    int64_t of_head = int64_t(blockIdx.x) / tiles, sequence = of_head / shape.heads;
+    int64_t head = of_head - sequence * shape.heads;
+    return {sequence, head, head / shape.heads_each(), (int64_t(blockIdx.x) - of_head * tiles) * side};
+  }
+};
+
 // What there is to know of each position of a chunk, by one warp.
 template <class T>
 struct Positions {

@@ -28,9 +28,7 @@ __global__ void __launch_bounds__(product_block, 2)
   Shared& shared = *reinterpret_cast<Shared*>(memory);
   Positions<T>& positions = shared.positions;
   const ChunkShape& shape = scan.shape;
-  const int64_t of_head = int64_t(blockIdx.x) / tiles, first = (int64_t(blockIdx.x) - of_head * tiles) * side;
-  const int64_t sequence = of_head / shape.heads, head = of_head - sequence * shape.heads;
-  const int64_t which = head / shape.heads_each();
+  const auto [sequence, head, which, first] = HeadTile::of_block(shape, tiles, side);
   const int columns = int(shape.columns), rows = int(min(shape.rows - first, int64_t(side)));
 
   State dh;
@@ -89,12 +87,8 @@ __global__ void __launch_bounds__(product_block)
   Shared& shared = *reinterpret_cast<Shared*>(memory);
   Positions<T>& positions = shared.positions;
   const ChunkShape& shape = scan.shape;
-  int64_t index = blockIdx.x;
-  const int64_t part = index % sums.parts;
-  index /= sums.parts;
-  const int64_t which = index % shape.shared;
-  index /= shape.shared;
-  const int64_t chunk = index % scan.chunks(), sequence = index / scan.chunks(), begin = chunk * side;
+  const auto [sequence, chunk, which, part] = ChunkPart::of_block(shape, scan.chunks(), sums.parts);
+  const int64_t begin = chunk * side;
   const int64_t each = shape.heads_each(), of_part = (each + sums.parts - 1) / sums.parts;
   const int count = int(min(shape.length - begin, int64_t(side))), columns = int(shape.columns);
   const int64_t stride = shape.heads * shape.rows;

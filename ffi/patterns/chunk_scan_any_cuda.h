@@ -69,9 +69,7 @@ __global__ void __launch_bounds__(product_block)
   Shared& shared = *reinterpret_cast<Shared*>(memory);
   Positions<T>& positions = shared.positions;
   const ChunkShape& shape = scan.shape;
-  const int64_t of_head = int64_t(blockIdx.x) / tiles, first = (int64_t(blockIdx.x) - of_head * tiles) * side;
-  const int64_t sequence = of_head / shape.heads, head = of_head - sequence * shape.heads;
-  const int64_t which = head / shape.heads_each();
+  const auto [sequence, head, which, first] = HeadTile::of_block(shape, tiles, side);
   const int columns = int(shape.columns), rows = int(min(shape.rows - first, int64_t(side)));
   const bool is_even = shape.rows % 2 == 0;
 

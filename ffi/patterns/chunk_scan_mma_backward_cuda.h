@@ -32,9 +32,8 @@ __global__ void __launch_bounds__(unit_warps * 32, 2)
   extern __shared__ __align__(1024) unsigned char bytes[];
   Shared& shared = *reinterpret_cast<Shared*>(bytes);
   const ChunkShape& shape = scan.shape;
-  const int64_t of_head = int64_t(blockIdx.x) / tiles, first = (int64_t(blockIdx.x) - of_head * tiles) * side;
-  const int64_t sequence = of_head / shape.heads, head = of_head - sequence * shape.heads;
-  const int64_t which = head / shape.heads_each(), chunks = scan.chunks();
+  const auto [sequence, head, which, first] = HeadTile::of_block(shape, tiles, side);
+  const int64_t chunks = scan.chunks();
   const int64_t stride = shape.heads * shape.rows, at = scan.x_at(sequence, 0, head) + first;
   const int columns = int(shape.columns), rows = int(min(shape.rows - first, int64_t(side)));
   const int strip = threadIdx.x / 32;
@@ -182,12 +181,8 @@ __global__ void __launch_bounds__(product_block, 1)
   extern __shared__ __align__(1024) unsigned char bytes[];
   Shared& shared = *reinterpret_cast<Shared*>(bytes);
   const ChunkShape& shape = scan.shape;
-  int64_t index = blockIdx.x;
-  const int64_t part = index % sums.parts;
-  index /= sums.parts;
-  const int64_t which = index % shape.shared;
-  index /= shape.shared;
-  const int64_t chunk = index % scan.chunks(), sequence = index / scan.chunks(), begin = chunk * side;
+  const auto [sequence, chunk, which, part] = ChunkPart::of_block(shape, scan.chunks(), sums.parts);
+  const int64_t begin = chunk * side;
   const int64_t each = shape.heads_each(), of_part = (each + sums.parts - 1) / sums.parts;
   const int tiles = int((shape.rows + side - 1) / side);
   const int64_t first_head = which * each + part * of_part;
@@ -232,6 +227,26 @@ __global__ void __launch_bounds__(product_block, 1)
   if (has_pairs)
     products.template add_product<wide_steps, Columns, Columns>(
         c_at + Columns::as_left() + rows_at, b_at + Columns::as_right() + square_column * Columns::pitch);
+
+  // Rows of a square times what a chunk's states are.
+  auto times_states = [&](uint32_t square, uint32_t states) {
+    MmaRows<2, across> product;
+    product.clear();
+    const uint32_t left_at = square + Square::as_left() + square_rows_at, right_at = states + Columns::as_left();
+#pragma unroll
+    for (int k = 0; k < steps; ++k) {
+      uint32_t left[2][4], right[2][2];
+#pragma unroll
+      for (int m = 0; m < 2; ++m) Square::left(left[m], left_at, m * 16, k);
+#pragma unroll
+      for (int t = 0; t < across / 16; ++t) {
+        Columns::right_of_rows(right, right_at, k * 16, strip * (across / 16) + t);
+#pragma unroll
+        for (int m = 0; m < 2; ++m) product.template add<T>(m, t, left[m], right);
+      }
+    }
+    return product;
+  };
 
   float of_from[2][2] = {}, of_to[2][2] = {}, of_x[2][2] = {}, of_kept = 0;
   int tile = 0;
@@ -315,22 +330,7 @@ __global__ void __launch_bounds__(product_block, 1)
     }
 
     {  // dy h
-      MmaRows<2, across> product;
-      product.clear();
-      const uint32_t left_at = dy_at + Square::as_left() + square_rows_at;
-      const uint32_t right_at = h_at + Columns::as_left();
-#pragma unroll
-      for (int k = 0; k < steps; ++k) {
-        uint32_t left[2][4], right[2][2];
-#pragma unroll
-        for (int m = 0; m < 2; ++m) Square::left(left[m], left_at, m * 16, k);
-#pragma unroll
-        for (int t = 0; t < across / 16; ++t) {
-          Columns::right_of_rows(right, right_at, k * 16, strip * (across / 16) + t);
-#pragma unroll
-          for (int m = 0; m < 2; ++m) product.template add<T>(m, t, left[m], right);
-        }
-      }
+      MmaRows<2, across> product = times_states(dy_at, h_at);
       const Columns c{shared.c};
 #pragma unroll
       for (int m = 0; m < 2; ++m)
@@ -352,21 +352,7 @@ __global__ void __launch_bounds__(product_block, 1)
         }
     }
     {  // x dh
-      MmaRows<2, across> product;
-      product.clear();
-      const uint32_t left_at = x_at + Square::as_left() + square_rows_at, right_at = dh_at + Columns::as_left();
-#pragma unroll
-      for (int k = 0; k < steps; ++k) {
-        uint32_t left[2][4], right[2][2];
-#pragma unroll
-        for (int m = 0; m < 2; ++m) Square::left(left[m], left_at, m * 16, k);
-#pragma unroll
-        for (int t = 0; t < across / 16; ++t) {
-          Columns::right_of_rows(right, right_at, k * 16, strip * (across / 16) + t);
-#pragma unroll
-          for (int m = 0; m < 2; ++m) product.template add<T>(m, t, left[m], right);
-        }
-      }
+      MmaRows<2, across> product = times_states(x_at, dh_at);
 #pragma unroll
       for (int m = 0; m < 2; ++m)
 #pragma unroll

@@ -203,9 +203,8 @@ __global__ void __launch_bounds__(unit_warps * 32, 2)
   extern __shared__ __align__(1024) unsigned char bytes[];
   Shared& shared = *reinterpret_cast<Shared*>(bytes);
   const ChunkShape& shape = scan.shape;
-  const int64_t of_head = int64_t(blockIdx.x) / tiles, first = (int64_t(blockIdx.x) - of_head * tiles) * side;
-  const int64_t sequence = of_head / shape.heads, head = of_head - sequence * shape.heads;
-  const int64_t which = head / shape.heads_each(), chunks = scan.chunks();
+  const auto [sequence, head, which, first] = HeadTile::of_block(shape, tiles, side);
+  const int64_t chunks = scan.chunks();
   const int64_t stride = shape.heads * shape.rows, at = scan.x_at(sequence, 0, head) + first;
   const int rows = int(min(shape.rows - first, int64_t(side))), columns = int(shape.columns);
   const int strip = int(threadIdx.x) / 32;

@@ -19,6 +19,16 @@ struct ChunkSums {
   int64_t parts;
 };
 
+// What a block of a chunk's gradient has: a part of the heads that share a B and C.
+struct ChunkPart {
+  int64_t sequence, chunk, which, part;
+
+  static __device__ ChunkPart of_block(const ChunkShape& shape, int64_t chunks, int64_t parts) {
+    int64_t index = int64_t(blockIdx.x) / parts, of_chunk = index / shape.shared;
+    return {of_chunk / chunks, of_chunk % chunks, index % shape.shared, int64_t(blockIdx.x) % parts};
+  }
+};
+
 // Sums over the lanes that have the same rows of a product.
 template <class Wide>
 __device__ Wide sum_of_row(Wide value) {
