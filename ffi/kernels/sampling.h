@@ -44,9 +44,43 @@ struct MassOfLogits {
     static_assert(int32_t(none * to_a_factor_of_2) == mass_levels - 1);
     return uint32_t(int32_t(exponent(x) * to_a_factor_of_2));
   }
-  BARACUDA_HD uint64_t mass(float x) const {
+  BARACUDA_HD uint64_t mass(float x) const { return mass_of(exponent(x)); }
+  // Of a token with 2^t of the largest one's probability.
+  static BARACUDA_HD uint64_t mass_of(float t) {
+    Power of = power_of(t);
+#ifdef __CUDA_ARCH__
+    return __float2ull_rz(of.product());
+#else
+    // In steps that vectorize.
+    uint64_t all = uint64_t(uint32_t(int32_t(of.power * 0x1p-12f))) << 12;
+    return all >> -of.whole;
+#endif
+  }
+#ifdef __CUDACC__
+  // What mass() rounds down, and whether there is any mass.
+  __device__ bool unrounded(float x, float& mass) const {
+    float t = rounded_product(rounded_sum(x, -largest), scale);
+    mass = power_of(t).product();
+    return t >= smallest;
+  }
+#endif
+  // The logarithm of what mass() rounds, in units of the largest one.
+  BARACUDA_HD float log(float x) const { return exponent(x) * 0x1.62e43p-1f; }
+  // Halfway between two logits, the larger one first.
+  static BARACUDA_HD float middle(float a, float b) { return 0.5f * a + 0.5f * b; }
+
+ private:
+  // power 2^whole, for a power from 2^35 to 2^37 and whole from -37 to 0.
+  struct Power {
+    float power;
+    int32_t whole;
+#ifdef __CUDACC__
+    __device__ float product() const { return __int_as_float(__float_as_int(power) + (whole << 23)); }
+#endif
+  };
+  static BARACUDA_HD Power power_of(float t) {
     constexpr float shift = 0x1.8p23f;  // leaves no bits for a fraction
-    float t = exponent(x), shifted = rounded_sum(t, shift), r = rounded_sum(t, -rounded_sum(shifted, -shift));
+    float shifted = rounded_sum(t, shift), r = rounded_sum(t, -rounded_sum(shifted, -shift));
     // 2^(36 + r), within 2^-22 of itself.
     float power = rounded_sum(rounded_product(0x1.5bba14p26f, r), 0x1.3cea88p29f);
     power = rounded_sum(rounded_product(power, r), 0x1.c6b752p31f);
@@ -54,23 +88,7 @@ struct MassOfLogits {
     power = rounded_sum(rounded_product(power, r), 0x1.62e42ap35f);
     power = rounded_sum(rounded_product(power, r), 0x1p36f);
     static_assert(mass_bits == 36);
-    return scaled(power, bit_cast<int32_t>(shifted) - bit_cast<int32_t>(shift));
-  }
-  // The logarithm of what mass() rounds, in units of the largest one.
-  BARACUDA_HD float log(float x) const { return exponent(x) * 0x1.62e43p-1f; }
-  // Halfway between two logits, the larger one first.
-  static BARACUDA_HD float middle(float a, float b) { return 0.5f * a + 0.5f * b; }
-
- private:
-  // floor(power 2^whole), for a power from 2^35 to 2^37 and whole from -37 to 0.
-  static BARACUDA_HD uint64_t scaled(float power, int32_t whole) {
-#ifdef __CUDA_ARCH__
-    return __float2ull_rz(__int_as_float(__float_as_int(power) + (whole << 23)));
-#else
-    // In steps that vectorize.
-    uint64_t all = uint64_t(uint32_t(int32_t(power * 0x1p-12f))) << 12;
-    return all >> -whole;
-#endif
+    return {power, bit_cast<int32_t>(shifted) - bit_cast<int32_t>(shift)};
   }
 };
 
@@ -107,6 +125,13 @@ struct ProbabilityMass {
     uint64_t mass = (uint64_t((all & 0x7fffffu) | 0x800000u) << (mass_bits - 23)) >> (below < 63 ? below : 63);
     return (all != 0) & (is_infinite | (x >= smallest)) ? mass : 0;
   }
+#ifdef __CUDACC__
+  __device__ bool unrounded(float x, float& mass) const {
+    uint32_t all = bits(x), below = top - (all >> 23);
+    mass = __uint_as_float((all & 0x7fffffu) + ((127 + mass_bits - below) << 23));
+    return (all != 0) & (below <= uint32_t(mass_bits)) & (is_infinite | (x >= smallest));
+  }
+#endif
   BARACUDA_HD float log(float x) const {
     uint32_t all = bits(x);
     return std::log(bit_cast<float>((all & 0x7fffffu) | 0x3f800000u)) - float(top - (all >> 23)) * 0x1.62e43p-1f;

@@ -5,11 +5,10 @@
 // cut. So it is copied and written by vectors, wherever channels begin. Which thread has what depends on shapes alone.
 #pragma once
 
-#include <cooperative_groups.h>
-
 #include <algorithm>
 
 #include "../kernels/group_normalize.h"
+#include "cluster_cuda.h"
 #include "copy_async_cuda.h"
 #include "divisor.h"
 #include "executor.h"
@@ -300,16 +299,6 @@ __device__ inline void leave_cluster() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 #endif
-}
-
-// Whether the device has clusters, and the kernel was compiled for them.
-template <class Kernel>
-bool has_clusters(Kernel* kernel) {
-  int device = 0, launches = 0;
-  cudaFuncAttributes attributes{};
-  return cudaGetDevice(&device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&launches, cudaDevAttrClusterLaunch, device) == cudaSuccess && launches != 0 &&
-         cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess && attributes.ptxVersion >= 90;
 }
 
 // A block for each part of each row, or for several rows; those of a row are a cluster where they are several and

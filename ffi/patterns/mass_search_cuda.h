@@ -22,7 +22,8 @@ __device__ inline uint64_t number_reaching(uint64_t target, uint64_t each) {
 }
 
 // The last of the prefix that is drawn, and the mass of what is kept, as TokenDraw::kept has it, by
-// search.last_of(by count, target). One search in the code finds all prefixes: its instructions are read from memory.
+// search.last_of(step, target). The first step, 0, is by count. One search in the code finds all prefixes: its
+// instructions are read from memory.
 struct DrawnTokens {
   uint64_t kept;
 
@@ -33,7 +34,7 @@ struct DrawnTokens {
       uint64_t target = step == 0   ? uint64_t(draw.k)
                         : step == 1 ? draw.part(draw.joint ? total : kept)
                                     : draw.point(kept);
-      auto last = search.last_of(step == 0, target);
+      auto last = search.last_of(step, target);
       if (step == 2) return last;
       kept = min(kept, last.sum);
       step = step == 0 && draw.has_fraction ? 1 : 2;
@@ -142,10 +143,20 @@ struct HeldTokens {
     all = {team.smallest(first), team.largest(last), 0, team.sum(sum)};
   }
 
-  // The prefix of so many tokens, or the shortest of at least such a mass.
+  // Whether a sum of weights has so many tokens, or such a mass.
+  static __device__ bool reaches(uint64_t sum, bool by_count, uint64_t target) {
+    return (by_count ? sum >> count_bit : mass_of(sum)) >= target;
+  }
+
+  // The prefix of so many tokens, or the shortest of at least such a mass. `narrow` may know a smaller range.
   __device__ LastTokens<uint32_t> last_of(const Mass& mass, bool by_count, uint64_t target) {
+    return last_of(mass, by_count, target, [] {});
+  }
+  template <class Narrow>
+  __device__ LastTokens<uint32_t> last_of(const Mass& mass, bool by_count, uint64_t target, const Narrow& narrow) {
     range = all;
-    if (by_count && all.up_to >> count_bit < target) return {none, 0, total()};
+    if (by_count && !reaches(all.up_to, true, target)) return {none, 0, total()};
+    narrow();
     search(by_count, target,
            [](uint32_t a, uint32_t b) { return uint32_t(SortKey<T>::of(T(Mass::middle(value(a), value(b))), true)); });
     uint32_t key = none;
@@ -162,6 +173,10 @@ struct HeldTokens {
   // prefix can be found after.
   template <class PositionOf>
   __device__ uint32_t position(const LastTokens<uint32_t>& last, const PositionOf& position_of) {
+    return position(last, position_of, [] {});
+  }
+  template <class PositionOf, class Narrow>
+  __device__ uint32_t position(const LastTokens<uint32_t>& last, const PositionOf& position_of, const Narrow& narrow) {
     uint32_t first = none, largest = 0;
 #pragma unroll
     for (int i = 0; i < items; ++i) {
@@ -173,6 +188,7 @@ struct HeldTokens {
     }
     if (range.count() == 1) return team.smallest(first);
     range = {team.smallest(first), team.largest(largest), 0, range.count() * one};
+    narrow();
     search(true, last.number, [](uint32_t a, uint32_t b) { return a + (b - a) / 2; });
 #pragma unroll
     for (int i = 0; i < items; ++i)
@@ -194,7 +210,7 @@ struct HeldTokens {
 #pragma unroll
       for (int i = 0; i < items; ++i) add_up_to(sums[i % 2], weights[i], keys[i], middle);
       uint64_t sum = team.sum(sums[0] + sums[1]);
-      if ((by_count ? sum >> count_bit : mass_of(sum)) >= target)
+      if (reaches(sum, by_count, target))
         range.last = middle, range.up_to = sum;
       else
         range.first = middle + 1, range.before = sum;
@@ -247,9 +263,7 @@ struct ShortRow {
     if (is_first()) rows.write(row, mass, int32_t(token), drawn.kept);
   }
 
-  __device__ LastTokens<uint32_t> last_of(bool by_count, uint64_t target) {
-    return held.last_of(mass, by_count, target);
-  }
+  __device__ LastTokens<uint32_t> last_of(int step, uint64_t target) { return held.last_of(mass, step == 0, target); }
 
  private:
   static __device__ uint32_t position(int i) { return i * threads + threadIdx.x % threads; }

@@ -86,29 +86,6 @@ struct RowLoads {
     }
     return some;
   }
-  // Calls body(words, offset) for all of them, by all threads together; or, some chunks at a time, from the last: what
-  // was read before is in the cache.
-  template <int ahead, bool backward = false, class Body>
-  __device__ void each_words(Key filling, const Body& body) const {
-    uint32_t count = chunks();
-    for (uint32_t done = 0; done < count; done += ahead) {
-      uint32_t first = backward ? (count - 1 - done) / ahead * ahead : done;
-      Words words[ahead];
-      if (first * chunk >= before && (first + ahead) * chunk <= length) {
-#pragma unroll
-        for (int k = 0; k < ahead; ++k)
-          words[k] = baracuda::load<4>(reinterpret_cast<const uint32_t*>(from + offset(first + k)));
-      } else {
-#pragma unroll
-        for (int k = 0; k < ahead; ++k)
-          if (first + k < count) words[k] = load_words(offset(first + k), filling);
-      }
-#pragma unroll
-      for (int k = 0; k < ahead; ++k)
-        if (first + k < count) body(words[k], offset(first + k));
-    }
-  }
-
   // One branch by the kind of numbers for all of them.
   static __device__ void keys_of(const KeyOrder<Key>& order, const Load& load, Key (&keys)[elements]) {
     if (order.infinity) {

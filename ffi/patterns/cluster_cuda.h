@@ -1,0 +1,68 @@
+// Blocks of a cluster, which see each other's shared memory. Where a device has none, a block is alone.
+#pragma once
+
+#include <cooperative_groups.h>
+
+#include "executor.h"
+
+namespace baracuda {
+namespace internal {
+
+__device__ inline unsigned rank_in_cluster() {
+#if __CUDA_ARCH__ >= 900
+  return cooperative_groups::this_cluster().block_rank();
+#else
+  return 0;
+#endif
+}
+__device__ inline unsigned blocks_of_cluster() {
+#if __CUDA_ARCH__ >= 900
+  return cooperative_groups::this_cluster().num_blocks();
+#else
+  return 1;
+#endif
+}
+// Where another block has what this one has at `own`.
+template <class T>
+__device__ T* of_block(T* own, unsigned rank) {
+#if __CUDA_ARCH__ >= 900
+  return cooperative_groups::this_cluster().map_shared_rank(own, rank);
+#else
+  return own;
+#endif
+}
+__device__ inline void sync_cluster(unsigned blocks) {
+#if __CUDA_ARCH__ >= 900
+  if (blocks > 1) return cooperative_groups::this_cluster().sync();
+#endif
+  __syncthreads();
+}
+
+// Whether the device has clusters, and the kernel was compiled for them.
+template <class Kernel>
+bool has_clusters(Kernel* kernel) {
+  int device = 0, launches = 0;
+  cudaFuncAttributes attributes{};
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&launches, cudaDevAttrClusterLaunch, device) == cudaSuccess && launches != 0 &&
+         cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess && attributes.ptxVersion >= 90;
+}
+
+// Launches a kernel whose blocks are in clusters of so many.
+template <class... Parameters, class... Values>
+Status launch_clusters(const Executor& executor, void (*kernel)(Parameters...), unsigned blocks, unsigned cluster,
+                       unsigned threads, size_t bytes, const Values&... values) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(blocks), config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = bytes, config.stream = executor.stream;
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = cluster, attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+  config.attrs = &attribute, config.numAttrs = cluster > 1 ? 1 : 0;
+  cudaError_t error = cudaLaunchKernelEx(&config, kernel, Parameters(values)...);
+  if (error != cudaSuccess) return {cudaGetErrorString(error)};
+  return launched();
+}
+
+}  // namespace internal
+}  // namespace baracuda
