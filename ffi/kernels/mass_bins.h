@@ -19,7 +19,9 @@ struct LogitBins {
 
   float reference, factor;
 
-  BARACUDA_HD LogitBins(float reference, float scale) : reference(reference), factor(-bins_of_factor_2 * scale) {}
+  // A finite factor: the reference itself has a bin.
+  BARACUDA_HD LogitBins(float reference, float scale)
+      : reference(reference), factor(-bins_of_factor_2 * (scale < 0x1p100f ? scale : 0x1p100f)) {}
 
   BARACUDA_HD float position(float x) const { return std::fma(x - reference, factor, shift + bins_above); }
   static BARACUDA_HD float at(int32_t bin) { return shift + float(bin); }
@@ -45,7 +47,11 @@ struct ProbabilityBins {
 
   BARACUDA_HD ProbabilityBins(float reference, float) : first((bit_cast<int32_t>(reference) >> shift) + bins_above) {}
 
-  BARACUDA_HD int32_t position(float x) const { return first - (bit_cast<int32_t>(x) >> shift); }
+  // Negative ones are where 0 is.
+  BARACUDA_HD int32_t position(float x) const {
+    int32_t bits = bit_cast<int32_t>(x);
+    return first - ((bits > 0 ? bits : 0) >> shift);
+  }
   static BARACUDA_HD int32_t at(int32_t bin) { return bin; }
   static BARACUDA_HD int32_t bin(int32_t position) { return position; }
 

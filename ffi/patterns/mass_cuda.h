@@ -1,8 +1,6 @@
-// The mass pattern on a CUDA grid. A long row has a block, which reads it three times. First it finds the largest
-// element. Then it adds masses by levels of probability, which say in which levels the wanted prefixes end. The tokens
-// of these are few, mostly: they are put into shared memory, and searched there. Rows in which they are many, as of
-// equal ones, are left to another kernel, which finds each prefix by the digits of keys. The tokens of a short row are
-// searched in the registers of a warp or a block.
+// The mass pattern on a CUDA grid. A long row is read twice, by a block or by the blocks of a cluster. Rows in which
+// the tokens that matter are many, as of equal ones, are left: the same block then finds each prefix by the digits of
+// keys. The tokens of a short row are searched in the registers of a warp or a block.
 #pragma once
 
 #include "mass_row_cuda.h"
@@ -227,10 +225,11 @@ __global__ void __launch_bounds__(mass_threads, 2) sample_rows(const __grid_cons
   }
 }
 
-// The blocks of a row: so many that the device is full.
+// The blocks of a row: so many that each multiprocessor has one. More than four wait longer for each other than they
+// read, and are for what a thread's sum has no room for.
 inline unsigned blocks_of_row(int64_t rows, int64_t count) {
   unsigned blocks = 1;
-  while (blocks < mass_most_cluster / 2 && count / (2 * blocks) >= 8192 && rows * 2 * blocks <= 264) blocks *= 2;
+  while (blocks < 4 && count / (2 * blocks) >= 8192 && rows * 2 * blocks <= 132) blocks *= 2;
   return count > int64_t(1) << 24 ? mass_most_cluster : blocks;
 }
 

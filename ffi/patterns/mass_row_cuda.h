@@ -34,7 +34,7 @@ __device__ uint32_t larger_in_word(uint32_t a, uint32_t b) {
 // A thread's sum of masses that are rounded down. A double has room for the masses of 2^16 tokens: what is rounded to
 // zero while it is from 2^52 to 2^53 is rounded to an integer.
 struct MassSum {
-#if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
+#if __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
   double sum = 0x1p52;
   static __device__ double term(float mass) { return double(mass); }
   __device__ void add(double mass) { sum = __dadd_rz(sum, mass); }
@@ -75,7 +75,7 @@ struct LongRow {
   static constexpr int threads = mass_threads, warps = threads / 32, own = mass_bins / threads, ranges = 3;
   static constexpr uint32_t few = 4096, most_of_warp = 256, most_held = 4 * threads, most_large = 512;
   static constexpr uint32_t fine_bins = 2 * threads;
-  static constexpr int stages = 9;
+  static constexpr int stages = 6;
   using Loads = RowLoads<threads, Key>;
   using Words = typename Loads::Words;
   using Held = HeldTokens<T, Finite, threads, 4>;
@@ -261,8 +261,8 @@ struct LongRow {
       bool any = false;
 #pragma unroll
       for (uint32_t j = 0; j < Loads::elements; ++j) {
-        // What has no mass is in the last one.
-        Position position = min(max(bins.position(element(of, j)), begin), end);
+        // What has no mass is in the last one, NaN too.
+        Position position = max(min(bins.position(element(of, j)), end), begin);
         atomicAdd(&shared.counts[Bins::bin(position)], 1u);
         any |= position < middle;
       }
