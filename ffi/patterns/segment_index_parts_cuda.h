@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "early_cuda.h"
 #include "segment_index_ranges_cuda.h"
 
 namespace baracuda {
@@ -69,6 +70,7 @@ __global__ void __launch_bounds__(part_threads)
   __shared__ typename Scan::TempStorage scan;
   __shared__ uint32_t counts[part_warps][most_buckets], sorted[part_rows];
   static_assert(most_buckets == part_threads);
+  next_may_begin();
   int tile = int(blockIdx.x), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int64_t batch = blockIdx.y;
   int rows = min(int(keys.rows) - tile * part_rows, part_rows), first = warp * 32 * part_steps + lane;
@@ -134,6 +136,7 @@ struct BucketMemory {
   uint32_t first[most_parts + 1];     // where the rows of each tile begin, among those of the bucket
   uint32_t from[most_parts];          // added to such a number, the entry's position
   uint32_t list[rows_of_chunk];       // entries
+  uint16_t ranks[rows_of_chunk];      // of those, among their segment's of the warp
   uint32_t before[most_buckets + 1];  // rows of the buckets before
   uint32_t counts[1];
 
@@ -155,11 +158,23 @@ struct BucketRows {
     for (uint32_t step = most_parts / 2; step > 0; step /= 2)
       if (int(tile + step) < tiles && memory.first[tile + step] <= i) tile += step;
   }
-  // The i-th row, times base, and its segment in the bucket; not before one that has been asked for.
-  __device__ uint32_t at(uint32_t i) {
-    while (memory.first[tile + 1] <= i) ++tile;
-    uint32_t entry = entries[memory.from[tile] + i];
-    return (tile * part_rows + entry % part_rows) * base + entry / part_rows;
+  // The entries of rows from the i-th on, 32 rows apart, and their positions; not before what has been asked for. Loads
+  // under conditions would wait for each other: those after the last row are of the last.
+  template <int count>
+  __device__ void read(uint32_t i, uint32_t last, uint32_t (&positions)[count], uint32_t (&found)[count]) {
+#pragma unroll
+    for (int k = 0; k < count; ++k) {
+      uint32_t at = min(i + k * 32, last);
+      while (memory.first[tile + 1] <= at) ++tile;
+      positions[k] = memory.from[tile] + at;
+    }
+#pragma unroll
+    for (int k = 0; k < count; ++k) found[k] = entries[positions[k]];
+  }
+  static __device__ uint32_t segment(uint32_t entry) { return entry / part_rows; }
+  // Tiles begin at multiples of part_rows.
+  static __device__ uint32_t row(uint32_t position, uint32_t entry) {
+    return position / part_rows * part_rows + entry % part_rows;
   }
 };
 
@@ -188,9 +203,10 @@ template <class Id>
 __global__ void __launch_bounds__(bucket_threads)
     index_buckets(PartGrid grid, int64_t rows, int64_t segments, const uint32_t* entries, const uint32_t* begins,
                   uint32_t* perm, uint32_t* offsets) {
-  constexpr int ahead = 4;
+  constexpr int ahead = 4, many_ahead = 8;
   extern __shared__ __align__(16) char shared[];
   auto& memory = *reinterpret_cast<BucketMemory*>(shared);
+  wait_for_kernel_before();
   int64_t batch = blockIdx.y;
   begins += batch * (grid.buckets + 1) * grid.tiles;
   entries += batch * grid.tiles * part_rows;
@@ -222,51 +238,47 @@ __global__ void __launch_bounds__(bucket_threads)
   uint32_t each = (chunk_end - chunk_begin + bucket_threads - 1) / bucket_threads * 32,
            from = min(chunk_begin + warp * each, chunk_end), to = min(from + each, chunk_end);
   uint32_t* counts = memory.counts + (1 + warp) * width;
-  auto visit = [&](const auto& next_entry, const auto& take) {
-    for (uint32_t i = from + lane; i < to + lane; i += 32 * ahead) {
-      uint32_t next[ahead];
-#pragma unroll
-      for (int k = 0; k < ahead; ++k)
-        if (uint32_t at = i + k * 32; at < to) next[k] = next_entry(at);
-#pragma unroll
-      for (int k = 0; k < ahead; ++k) {
-        uint32_t at = i + k * 32;
-        if (at - lane >= to) continue;  // of no lane
-        bool is_row = at < to;
-        uint32_t segment = is_row ? next[k] % BucketRows::base : uint32_t(count);
-        SameLanes same(segment);
-        uint32_t so_far = counts[segment];
-        __syncwarp();
-        if (same.is_first) counts[segment] = so_far + same.count;
-        __syncwarp();
-        if (is_row) take(at, next[k], so_far + same.before);
-      }
-    }
-  };
   // Adds up the rows [from, to) of the bucket, which no chunk of this block's is in.
   auto add_up = [&](uint32_t from, uint32_t to, uint32_t* counts) {
     uint32_t each = (to - from + bucket_threads - 1) / bucket_threads * 32, mine = min(from + warp * each, to),
              last = min(mine + each, to);
-    BucketRows rows_there(memory, entries, grid.tiles, mine + lane);
-    for (uint32_t i = mine + lane; i < last + lane; i += 32 * ahead) {
-      uint32_t next[ahead];
+    BucketRows rows_there(memory, entries, grid.tiles, min(mine + lane, last - 1));
+    for (uint32_t i = mine + lane; i < last + lane; i += 32 * many_ahead) {
+      uint32_t positions[many_ahead], next[many_ahead];
+      rows_there.read(i, last - 1, positions, next);
 #pragma unroll
-      for (int k = 0; k < ahead; ++k)
-        next[k] = i + k * 32 < last ? rows_there.at(i + k * 32) % BucketRows::base : uint32_t(count);
-#pragma unroll
-      for (int k = 0; k < ahead; ++k) {
+      for (int k = 0; k < many_ahead; ++k) {
         if (i + k * 32 - lane >= last) continue;  // of no lane
-        bool is_one = __all_sync(~0u, next[k] == __shfl_sync(~0u, next[k], 0));
-        if (!is_one || lane == 0) atomicAdd(&counts[next[k]], is_one ? 32 : 1);
+        uint32_t segment = i + k * 32 < last ? BucketRows::segment(next[k]) : uint32_t(count);
+        if (!__all_sync(~0u, segment == __shfl_sync(~0u, segment, 0)))
+          atomicAdd(&counts[segment], 1u);  // of a constant, which is faster than of 1 or 32
+        else if (lane == 0)
+          atomicAdd(&counts[segment], 32u);
       }
     }
   };
   add_up(0, chunk_begin, memory.counts + counts_before * width);
   add_up(chunk_end, all, memory.counts + counts_after * width);
-  {
-    BucketRows rows_here(memory, entries, grid.tiles, from + lane);
-    visit([&](uint32_t at) { return rows_here.at(at); },
-          [&](uint32_t at, uint32_t entry, uint32_t) { memory.list[at - chunk_begin] = entry; });
+  BucketRows rows_here(memory, entries, grid.tiles, min(from + lane, to - 1));
+  for (uint32_t i = from + lane; i < to + lane; i += 32 * ahead) {
+    uint32_t positions[ahead], next[ahead];
+    rows_here.read(i, to - 1, positions, next);
+#pragma unroll
+    for (int k = 0; k < ahead; ++k) {
+      uint32_t at = i + k * 32;
+      if (at - lane >= to) continue;  // of no lane
+      bool is_row = at < to;
+      uint32_t segment = is_row ? BucketRows::segment(next[k]) : uint32_t(count);
+      SameLanes same(segment);
+      uint32_t so_far = counts[segment];
+      __syncwarp();
+      if (same.is_first) counts[segment] = so_far + same.count;
+      __syncwarp();
+      if (is_row) {
+        memory.list[at - chunk_begin] = BucketRows::row(positions[k], next[k]) * BucketRows::base + segment;
+        memory.ranks[at - chunk_begin] = so_far + same.before;
+      }
+    }
   }
   __syncthreads();
   uint32_t* begins_of = offsets + batch * (segments + 1) + first_segment;
@@ -276,8 +288,10 @@ __global__ void __launch_bounds__(bucket_threads)
                              });
   __syncthreads();
   uint32_t* ordered = perm + batch * rows + before;
-  visit([&](uint32_t at) { return memory.list[at - chunk_begin]; },
-        [&](uint32_t, uint32_t entry, uint32_t rank) { ordered[rank] = entry / BucketRows::base; });
+  for (uint32_t i = from - chunk_begin + lane; i < to - chunk_begin; i += 32) {
+    uint32_t entry = memory.list[i];
+    ordered[counts[entry % BucketRows::base] + memory.ranks[i]] = entry / BucketRows::base;
+  }
 }
 
 template <class Id>
@@ -294,9 +308,8 @@ Status index_by_parts(Executor executor, const Id* ids, int64_t batches, int64_t
   size_t bytes = BucketMemory::bytes(grid.range);
   if (Status status = allow_dynamic_memory(kernel, bytes); !status.ok()) return status;
   unsigned blocks = unsigned(grid.buckets + rows / rows_of_chunk);  // no more chunks are no bucket's first
-  kernel<<<dim3(blocks, unsigned(batches)), bucket_threads, bytes, executor.stream>>>(grid, rows, segments, entries,
-                                                                                      begins, perm, offsets);
-  return launched();
+  return launch_early(executor, kernel, dim3(blocks, unsigned(batches)), bucket_threads, bytes, grid, rows, segments,
+                      entries, begins, perm, offsets);
 }
 
 }  // namespace internal
