@@ -55,6 +55,7 @@ struct Segments {
   }
   BARACUDA_HD int64_t begin(int64_t s) const { return offsets[s]; }
   BARACUDA_HD int64_t end(int64_t s) const { return offsets[s + 1]; }
+  BARACUDA_HD uint32_t length(int64_t s) const { return end(s) > begin(s) ? uint32_t(end(s) - begin(s)) : 0; }
   BARACUDA_HD SegmentRows rows(int64_t s) const { return {perm, sources, source_rows, offsets[s], offsets[s + 1]}; }
   BARACUDA_HD uint32_t row(int64_t position) const { return perm ? perm[position] : uint32_t(position); }
   // The row of x that an entry names, given the entry's number.

@@ -17,8 +17,9 @@ inline constexpr int segment_block = 256, most_block_items = 8192;
 struct SegmentGrid {
   int lanes, workers;  // of a worker, of a block
   int64_t tiles;
-  int64_t items;   // of a worker
-  int64_t blocks;  // of a batch
+  int64_t items;             // of a worker
+  int64_t blocks;            // of a batch
+  uint32_t longer_than = 0;  // segments of no more entries are left to groups; 0 where none are
 
   __host__ __device__ int64_t block_items() const { return items * workers; }
   // Of the segments that a block has items of, and of one more.
@@ -104,6 +105,10 @@ struct SegmentBlock {
   __device__ SegmentChunk chunk(const SegmentGrid& grid, int worker) const {
     int64_t begin = min(from + worker * grid.items, to), end = min(begin + grid.items, to);
     return SegmentChunk(segments, begin, end, first, last);
+  }
+  // Of the segment that the block may begin last too.
+  __device__ bool is_longer(const SegmentGrid& grid, int64_t segment) const {
+    return segment < segments.count && segments.length(segment) > grid.longer_than;
   }
   // The worker of the block that has a segment's first row; -1 where that is in an earlier block.
   __device__ int worker_of(const SegmentGrid& grid, int64_t segment) const {

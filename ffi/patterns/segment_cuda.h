@@ -2,12 +2,14 @@
 //
 // A worker is a group of lanes, each with V neighboring columns. Reductions take two kernels: one reduces the chunks of
 // workers, and joins the segments that span workers of a block; the other joins those that span blocks, before it one
-// for those that span many. Reductions of few rows, or of segments of one length, and broadcasts, take one kernel.
+// for those that span many. Where most segments are left to groups, these take a third. Reductions of few rows, or of
+// segments of one length, and broadcasts, take one kernel.
 #pragma once
 
 #include "segment_by_buckets_cuda.h"
 #include "segment_even_cuda.h"
 #include "segment_few_cuda.h"
+#include "segment_groups_cuda.h"
 #include "segment_index_cuda.h"
 #include "segment_join_cuda.h"
 #include "segment_steps_cuda.h"
@@ -16,27 +18,31 @@
 namespace baracuda {
 namespace internal {
 
+// Where short segments are left to groups, a block that has no others ends at once.
 template <int V, class Stream, class Reducer>
 __global__ void __launch_bounds__(segment_block, (blocks_at_once<V, Stream::rows_at_once, Reducer>()))
     reduce_chunks(Reducer reducer, SegmentIndex index, const typename Reducer::Element* x, SegmentGrid grid,
-                  SegmentHead* starts, typename Reducer::template State<V>* heads,
-                  typename Reducer::template State<V>* tails) {
+                  SegmentParts<typename Reducer::template State<V>> parts) {
   using State = typename Reducer::template State<V>;
   extern __shared__ __align__(16) char memory[];
   SharedChunks<State>& shared = *reinterpret_cast<SharedChunks<State>*>(memory);
+  next_may_begin();
   {
     SegmentBlock block(index, grid, shared.offsets);
-    if (threadIdx.x == 0 && blockIdx.y == 0) starts[blockIdx.x] = SegmentHead::of(block, grid);
+    if (threadIdx.x == 0 && blockIdx.y == 0) parts.starts[blockIdx.x] = SegmentHead::of(block, grid);
+    if (grid.longer_than > 0) {
+      bool is_longer = false;
+      for (int64_t i = block.first + threadIdx.x; i <= block.last; i += segment_block)
+        is_longer = is_longer || block.is_longer(grid, i);
+      if (!__syncthreads_or(is_longer)) return;
+    }
     shared.open(block, grid);
   }
-  reduce_tiles<V, Stream>(reducer, index, x, grid, shared, heads, tails);
+  reduce_tiles<V, Stream>(reducer, index, x, grid, shared, parts.heads, parts.tails);
 }
 
 // Where entries name rows, and segments are long.
-inline bool is_by_steps(const SegmentIndex& index) {
-  constexpr int64_t long_segment = 8;
-  return index.sources && index.shape.entries >= long_segment * index.shape.segments;
-}
+inline bool is_by_steps(const SegmentIndex& index) { return index.sources && is_long_on_average(index.shape); }
 
 template <int V, class Reducer>
 Status reduce_segments_by(Executor executor, const Reducer& reducer, const SegmentIndex& index,
@@ -48,32 +54,39 @@ Status reduce_segments_by(Executor executor, const Reducer& reducer, const Segme
   if constexpr (requires { Reducer::most_blocks; })
     if (index.shape.batches * grid.blocks <= 2 * 132 * Reducer::most_blocks)
       grid = segment_grid_of_one_wave(index.shape, V, Reducer::most_blocks);
-  if constexpr (has_steps<V, Reducer>)
-    if (is_by_steps(index)) {
+  bool by_groups = false;
+  if constexpr (has_steps<V, Reducer>) {
+    by_groups = is_by_groups(index, grid);
+    if (by_groups || is_by_steps(index)) {
       constexpr int step = sizeof(State) > 20 ? 4 : 8;
       kernel = reduce_chunks<V, SegmentSteps<V, Reducer, step>, Reducer>;
       grid = segment_grid_of_one_wave(index.shape, V, blocks_at_once<V, step, Reducer>());
     }
+    if (by_groups) grid.longer_than = most_of_group(index.shape);
+  }
   int64_t chunks = index.shape.batches * grid.blocks, runs = segment_runs(grid), lanes = grid.tiles * grid.lanes;
-  SegmentHead* starts = executor.scratch<SegmentHead>(chunks);
-  State *heads = executor.scratch<State>(chunks * lanes), *tails = executor.scratch<State>(chunks * lanes),
-        *merged = executor.scratch<State>(index.shape.batches * runs * lanes);
-  if (!starts || !heads || !tails || !merged) return small_workspace;
+  SegmentParts<State> parts;
+  parts.starts = executor.scratch<SegmentHead>(chunks);
+  parts.heads = executor.scratch<State>(chunks * lanes), parts.tails = executor.scratch<State>(chunks * lanes);
+  parts.runs = executor.scratch<State>(index.shape.batches * runs * lanes), parts.runs_of_batch = runs;
+  if (!parts.starts || !parts.heads || !parts.tails || !parts.runs) return small_workspace;
   size_t bytes = SharedChunks<State>::bytes(grid.block_offsets());
   Status status = allow_dynamic_memory(kernel, bytes);
   if (!status.ok()) return status;
-  kernel<<<grid.over(index.shape.batches), segment_block, bytes, executor.stream>>>(reducer, index, x, grid, starts,
-                                                                                    heads, tails);
+  dim3 blocks = grid.over(index.shape.batches);
+  kernel<<<blocks, segment_block, bytes, executor.stream>>>(reducer, index, x, grid, parts);
   if (status = launched(); !status.ok()) return status;
-  unsigned tiles = grid.over(1).y;
   if (runs > 0) {
-    merge_runs<V><<<dim3(unsigned(index.shape.batches * runs), tiles), segment_block, 0, executor.stream>>>(
-        reducer, index.shape.columns, grid, runs, starts, tails, merged);
-    if (status = launched(); !status.ok()) return status;
+    dim3 of_runs(unsigned(index.shape.batches * runs), blocks.y);
+    status = launch_early(executor, merge_runs<V, Reducer>, of_runs, segment_block, 0, reducer, index.shape.columns,
+                          grid, parts);
+    if (!status.ok()) return status;
   }
-  join_chunks<V><<<dim3(unsigned(ceil_div(chunks, grid.workers)), tiles), segment_block, 0, executor.stream>>>(
-      reducer, index, grid, runs, starts, heads, tails, merged);
-  return launched();
+  dim3 of_chunks(unsigned(ceil_div(chunks, grid.workers)), blocks.y);
+  status = launch_early(executor, join_chunks<V, Reducer>, of_chunks, segment_block, 0, reducer, index, grid, parts);
+  if constexpr (has_steps<V, Reducer>)
+    if (by_groups && status.ok()) return reduce_short<V>(executor, reducer, index, x, grid);
+  return status;
 }
 
 // A worker writes the rows of its chunk, wherever in memory they are, and its part of the rows of no segment.

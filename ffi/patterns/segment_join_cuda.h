@@ -1,6 +1,7 @@
 // Segments of which several blocks have rows: each leaves a partial state, and these are merged in order.
 #pragma once
 
+#include "early_cuda.h"
 #include "segment_blocks_cuda.h"
 
 namespace baracuda {
@@ -12,10 +13,20 @@ struct SegmentHead {
   int32_t spans;
 
   static __device__ SegmentHead of(const SegmentBlock& block, const SegmentGrid& grid) {
-    bool is_head = block.first < block.last && block.worker_of(grid, block.first) < 0;
+    bool is_head =
+        block.first < block.last && block.worker_of(grid, block.first) < 0 && block.is_longer(grid, block.first);
     int64_t began = is_head ? block.segments.first_item(block.first) / grid.block_items() : block.index;
     return {uint32_t(block.first), int32_t(block.index - began)};
   }
+};
+
+// What blocks leave for those that join it.
+template <class State>
+struct SegmentParts {
+  SegmentHead* starts;  // of blocks
+  State *heads, *tails;
+  State* runs;  // of neighboring blocks, see `run_length`
+  int64_t runs_of_batch;
 };
 
 // The merger of states part(0) ... part(count - 1), for the block's first group of lanes: each of so many groups merges
@@ -49,20 +60,21 @@ inline int64_t segment_runs(const SegmentGrid& grid) {
 }
 
 template <int V, class Reducer>
-__global__ void __launch_bounds__(segment_block)
-    merge_runs(Reducer reducer, int64_t columns, SegmentGrid grid, int64_t runs_of_batch, const SegmentHead* starts,
-               const typename Reducer::template State<V>* tails, typename Reducer::template State<V>* runs) {
+__global__ void __launch_bounds__(segment_block) merge_runs(Reducer reducer, int64_t columns, SegmentGrid grid,
+                                                            SegmentParts<typename Reducer::template State<V>> parts) {
   using State = typename Reducer::template State<V>;
   __shared__ alignas(16) unsigned char memory[segment_block * sizeof(State)];
-  int64_t run = blockIdx.x, batch = run / runs_of_batch;
-  int64_t first = batch * grid.blocks + (run - batch * runs_of_batch) * run_length;
-  if (starts[first].segment != starts[first + run_length].segment) return;
+  next_may_begin();
+  wait_for_kernel_before();
+  int64_t run = blockIdx.x, batch = run / parts.runs_of_batch;
+  int64_t first = batch * grid.blocks + (run - batch * parts.runs_of_batch) * run_length;
+  if (parts.starts[first].segment != parts.starts[first + run_length].segment) return;
   for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) {
     int64_t lane = tile * grid.lanes + threadIdx.x % grid.lanes, lanes = grid.tiles * grid.lanes;
     bool in_range = lane * V < columns;
     State state = merge_in_block(reducer, reinterpret_cast<State*>(memory), grid.lanes, grid.workers, in_range,
-                                 run_length, [&](int64_t i) { return tails[(first + i) * lanes + lane]; });
-    if (in_range && threadIdx.x < grid.lanes) runs[run * lanes + lane] = state;
+                                 run_length, [&](int64_t i) { return parts.tails[(first + i) * lanes + lane]; });
+    if (in_range && threadIdx.x < grid.lanes) parts.runs[run * lanes + lane] = state;
   }
 }
 
@@ -141,22 +153,30 @@ struct SegmentJoin {
 
 // A block looks after as many chunks as it has groups of lanes.
 template <int V, class Reducer>
-__global__ void __launch_bounds__(segment_block)
-    join_chunks(Reducer reducer, SegmentIndex index, SegmentGrid grid, int64_t runs_of_batch, const SegmentHead* starts,
-                const typename Reducer::template State<V>* heads, const typename Reducer::template State<V>* tails,
-                const typename Reducer::template State<V>* runs) {
+__global__ void __launch_bounds__(segment_block) join_chunks(Reducer reducer, SegmentIndex index, SegmentGrid grid,
+                                                             SegmentParts<typename Reducer::template State<V>> parts) {
   using State = typename Reducer::template State<V>;
   __shared__ alignas(16) unsigned char memory[segment_block * sizeof(State)];
   __shared__ SegmentHead shared_starts[segment_block];
   __shared__ uint32_t spans_many[segment_block / 32];
   int group = threadIdx.x / grid.lanes;
   int64_t first_chunk = int64_t(blockIdx.x) * grid.workers, total = index.shape.batches * grid.blocks;
+  next_may_begin();
+  wait_for_kernel_before();
   if (threadIdx.x % grid.lanes == 0)
-    shared_starts[group] = first_chunk + group < total ? starts[first_chunk + group] : SegmentHead{0, 0};
+    shared_starts[group] = first_chunk + group < total ? parts.starts[first_chunk + group] : SegmentHead{0, 0};
   __syncthreads();
-  SegmentJoin<V, Reducer> join{
-      reducer,       index,     grid, runs_of_batch, heads, tails, runs, first_chunk, reinterpret_cast<State*>(memory),
-      shared_starts, spans_many};
+  SegmentJoin<V, Reducer> join{reducer,
+                               index,
+                               grid,
+                               parts.runs_of_batch,
+                               parts.heads,
+                               parts.tails,
+                               parts.runs,
+                               first_chunk,
+                               reinterpret_cast<State*>(memory),
+                               shared_starts,
+                               spans_many};
   join.begin();
   for (int64_t tile = blockIdx.y; tile < grid.tiles; tile += gridDim.y) join.run(tile);
 }

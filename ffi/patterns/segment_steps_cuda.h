@@ -17,14 +17,41 @@ struct SegmentSteps : SegmentStream<V, Reducer, step> {
   // it before the next is loaded.
   using Words = std::conditional_t<sizeof(Vector<Element, V>) == 16, uint4, Vector<Element, V>>;
 
+  uint32_t longer_than = 0;  // as the grid says
+
+  // Begins the next segment that is longer, at `next` or after it, and says where its rows are in the chunk; the
+  // chunk's end where there is none.
+  __device__ uint32_t begin_longer(int32_t next, uint32_t position) {
+    const WorkerChunk& chunk = this->chunk;
+    while (next < chunk.last && this->segments.length(next) <= longer_than) ++next;
+    if (next == chunk.last && !chunk.has_tail) return chunk.end;
+    this->end = this->segments.offsets[next];
+    this->open(next);
+    return max(this->begin, position);
+  }
+  // Ends the segments whose rows end at `position`, and says where the next rows are.
+  __device__ uint32_t end_at(uint32_t position) {
+    if (longer_than == 0) {
+      this->close(position);
+      return position;
+    }
+    if (this->segment == this->chunk.last) return position;
+    this->write();
+    return begin_longer(this->segment + 1, position);
+  }
   __device__ void run(const Element* x) {
     const Segments& segments = this->segments;
     const WorkerChunk& chunk = this->chunk;
-    this->end = chunk.first < segments.count ? segments.offsets[chunk.first] : chunk.begin;
-    this->open(chunk.first);
-    this->close(chunk.begin);
+    uint32_t position = chunk.begin;
+    if (longer_than > 0 && !chunk.has_head) {
+      position = begin_longer(chunk.first, position);
+    } else {
+      this->end = chunk.first < segments.count ? segments.offsets[chunk.first] : chunk.begin;
+      this->open(chunk.first);
+      if (longer_than == 0 || position >= this->end) position = end_at(position);
+    }
     x += this->first_x_element;
-    for (uint32_t position = chunk.begin; position < chunk.end;) {
+    while (position < chunk.end) {
       uint32_t numbers[step], sources[step];
       // In range also where offsets are not in order.
       uint32_t stop = this->end > position ? min(this->end, chunk.end) : chunk.end, left = stop - position;
@@ -51,7 +78,7 @@ struct SegmentSteps : SegmentStream<V, Reducer, step> {
           push_row(this->reducer, this->state, value.lane, numbers[i], more[i]);
         }
       position += min(left, uint32_t(step));
-      if (position >= this->end) this->close(position);
+      if (position >= this->end) position = end_at(position);
     }
   }
 };

@@ -53,16 +53,20 @@ struct SegmentStream {
     end = segment < segments.count ? segments.offsets[segment + 1] : no_row;
     reducer.start(state);
   }
+  // Writes what the segment has, or the worker's part of it.
+  __device__ void write() {
+    if (segment == chunk.first && chunk.has_head)
+      *head = state;
+    else if (end > begin)
+      reducer.finish(state, SegmentRows{segments.perm, segments.sources, segments.source_rows, begin, end},
+                     shared + segment, element + int64_t(segment) * columns);
+    else
+      write_empty<V>(reducer, shared + segment, element + int64_t(segment) * columns);
+  }
   // Ends every segment whose rows end at `position`.
   __device__ void close(uint32_t position) {
     while (segment < chunk.last && end <= position) {
-      if (segment == chunk.first && chunk.has_head)
-        *head = state;
-      else if (end > begin)
-        reducer.finish(state, SegmentRows{segments.perm, segments.sources, segments.source_rows, begin, end},
-                       shared + segment, element + int64_t(segment) * columns);
-      else
-        write_empty<V>(reducer, shared + segment, element + int64_t(segment) * columns);
+      write();
       open(segment + 1);
     }
   }

@@ -26,7 +26,11 @@ struct SharedChunks {
   // By all threads, whose block this is.
   __device__ void open(const SegmentBlock& block, const SegmentGrid& grid) {
     int worker = threadIdx.x / grid.lanes;
-    if (threadIdx.x % grid.lanes == 0) new (chunks_[worker]) WorkerChunk(block.chunk(grid, worker));
+    if (threadIdx.x % grid.lanes == 0) {
+      auto* chunk = new (chunks_[worker]) WorkerChunk(block.chunk(grid, worker));
+      chunk->has_head = chunk->has_head && block.is_longer(grid, chunk->first);
+      chunk->has_tail = chunk->has_tail && block.is_longer(grid, chunk->last);
+    }
     if (threadIdx.x == 0) new (block_) SegmentBlock(block);
     __syncthreads();
   }
@@ -78,6 +82,7 @@ __device__ void reduce_tiles(const Reducer& reducer, const SegmentIndex& index, 
           batch * shape.segments * shape.columns + column, shape.ids_batch(batch) * shape.segments,
           batch * shape.rows * shape.columns + column, batch * shape.entries, shared.heads + threadIdx.x}};
       stream.segments.source_rows = index.source_rows;  // of the launch's constants, not of shared memory
+      if constexpr (requires { stream.longer_than; }) stream.longer_than = grid.longer_than;
       stream.run(x);
       if (stream.chunk.has_tail) shared.tails[threadIdx.x] = stream.state;
     }
