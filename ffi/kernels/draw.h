@@ -67,7 +67,7 @@ struct RandomBits {
   BARACUDA_HD T operator()(T bits) const { return bits; }
 };
 
-// max(low, low + width u)
+// max(low, low + width u): with a width below 0, low.
 template <class T>
 struct Uniform {
   using Bits = typename FloatBits<T>::type;
@@ -76,15 +76,14 @@ struct Uniform {
   using Number = Accumulator<T>;
   static constexpr int numbers = 2;
   Number low, width;
-  explicit BARACUDA_HD Uniform(const Number* number) : low(number[0]), width(number[1]) {}
+  explicit BARACUDA_HD Uniform(const Number* number) : low(number[0]), width(number[1] < 0 ? 0 : number[1]) {}
 
   BARACUDA_HD T operator()(Bits bits) const {
-    Number u = unit<T>(bits), y;
+    Number u = unit<T>(bits);
     if constexpr (is_half<T>)
-      y = T(Number(T(u * width)) + low);
+      return T(Number(T(u * width)) + low);
     else
-      y = std::fma(u, width, low);
-    return T(y < low ? low : y);
+      return std::fma(u, width, low);
   }
 };
 

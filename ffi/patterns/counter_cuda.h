@@ -11,7 +11,7 @@
 namespace baracuda {
 namespace internal {
 
-inline constexpr int counter_block = 256;
+inline constexpr int counter_block = 256, long_row_blocks = 2048;
 
 // The elements of a chunk, the blocks that it takes, and the chunks of a thread.
 template <class Draw>
@@ -36,16 +36,12 @@ struct DrawnRow {
   }
 };
 
-// The elements of one row from `position` on, which are those of a chunk of memory.
+// The elements of a chunk of memory, of their bits.
 template <class Draw, class Operand>
-__device__ __forceinline__ void draw_chunk(const DrawnRows<Draw>& rows, int64_t row, int64_t position, int64_t first,
-                                           const Operand& x) {
-  using Shape = Chunk<Draw>;
+__device__ __forceinline__ void draw_words(const DrawnRows<Draw>& rows, const Draw& draw, const uint32_t* words,
+                                           int64_t first, const Operand& x) {
   using Bits = typename Draw::Bits;
-  DrawnRow<Draw> of_row(rows, row);
-  Draw draw = draw_of<Draw>(of_row.words);
-  uint32_t words[4 * Shape::blocks];
-  PhiloxStream(of_row.words).bytes<Shape::blocks>(uint64_t(position) * sizeof(Bits), words);
+  using Shape = Chunk<Draw>;
   Vector<typename Draw::Result, Shape::elements> y;
 #pragma unroll
   for (int k = 0; k < Shape::elements; ++k) {
@@ -58,12 +54,59 @@ __device__ __forceinline__ void draw_chunk(const DrawnRows<Draw>& rows, int64_t 
   store<Shape::elements>(rows.y + first, y);
 }
 
+// The elements of one row from `position` on, which are those of a chunk of memory.
+template <class Draw, class Operand>
+__device__ __forceinline__ void draw_chunk(const DrawnRows<Draw>& rows, int64_t row, int64_t position, int64_t first,
+                                           const Operand& x) {
+  using Shape = Chunk<Draw>;
+  DrawnRow<Draw> of_row(rows, row);
+  uint32_t words[4 * Shape::blocks];
+  PhiloxStream(of_row.words).bytes<Shape::blocks>(uint64_t(position) * sizeof(typename Draw::Bits), words);
+  draw_words(rows, draw_of<Draw>(of_row.words), words, first, x);
+}
+
 template <class Draw>
 __device__ __forceinline__ auto load_operand(const DrawnRows<Draw>& rows, int64_t first) {
   if constexpr (std::is_void_v<typename Draw::Operand>)
     return nullptr;
   else
     return load<Chunk<Draw>::elements>(rows.x + first);
+}
+
+// Long rows of whole chunks: a block is in one row, whose key and numbers its threads have in common. Where its stream
+// begins with a block of 16 bytes no chunk waits for a branch.
+template <class Draw>
+__global__ void __launch_bounds__(counter_block)
+    draw_long_rows(DrawnRows<Draw> rows, Divisor<int32_t> blocks_of_row, int turns, int64_t chunks) {
+  using Shape = Chunk<Draw>;
+  int32_t row = blocks_of_row.quotient(int32_t(blockIdx.x)), block = int32_t(blockIdx.x) - row * blocks_of_row.value;
+  constexpr int together = counter_block * Shape::step;
+  DrawnRow<Draw> of_row(rows, row);
+  const Draw draw = draw_of<Draw>(of_row.words);
+  const PhiloxStream stream(of_row.words);
+  auto each = [&](const auto& words_of) {
+    int64_t first = int64_t(block) * turns * together + threadIdx.x;
+    for (int turn = 0; turn < turns; ++turn, first += together) {
+#pragma unroll
+      for (int i = 0; i < Shape::step; ++i) {
+        int64_t chunk = first + i * counter_block;
+        if (chunk >= chunks) return;
+        int64_t at = (row * chunks + chunk) * Shape::elements;
+        auto x = load_operand(rows, at);
+        uint32_t words[4 * Shape::blocks];
+        words_of(chunk * Shape::blocks, words);
+        draw_words(rows, draw, words, at, x);
+      }
+    }
+  };
+  if (stream.start % 16 == 0)
+    each([&](int64_t of_row, uint32_t* words) {
+#pragma unroll
+      for (int i = 0; i < Shape::blocks; ++i)
+        memcpy(words + 4 * i, stream.block(stream.start / 16 + of_row + i).word, 16);
+    });
+  else
+    each([&](int64_t of_row, uint32_t* words) { stream.bytes<Shape::blocks>(16 * uint64_t(of_row), words); });
 }
 
 // Rows of whole chunks.
@@ -115,6 +158,19 @@ Status draw_rows(const Executor& executor, const DrawnRows<Draw>& rows) {
   int64_t elements = rows.rows * rows.length, chunks = ceil_div(elements, Shape::elements);
   if (elements == 0) return {};
   bool whole = rows.length % Shape::elements == 0;
+  if (whole) {
+    // Of so many turns as leave every multiprocessor several blocks, an eighth of the threads may have nothing to do.
+    constexpr int64_t together = internal::counter_block * Shape::step;
+    const int64_t of_row = rows.length / Shape::elements;
+    for (int turns = 4; turns > 0; turns /= 2) {
+      const int64_t blocks_of_row = ceil_div(of_row, turns * together), blocks = blocks_of_row * rows.rows;
+      const bool are_few = turns > 1 && blocks < internal::long_row_blocks;
+      if (are_few || 8 * (blocks_of_row * turns * together - of_row) > of_row || blocks >= narrow_reach) continue;
+      internal::draw_long_rows<<<unsigned(blocks), internal::counter_block, 0, executor.stream>>>(
+          rows, Divisor<int32_t>(int32_t(blocks_of_row)), turns, of_row);
+      return launched();
+    }
+  }
   auto launch = [&](auto type) {
     using Index = decltype(type);
     if (whole) {
