@@ -11,7 +11,7 @@
 namespace baracuda {
 namespace internal {
 
-inline constexpr int counter_block = 256, long_row_blocks = 2048;
+inline constexpr int counter_block = 256;
 
 // The elements of a chunk, the blocks that it takes, and the chunks of a thread.
 template <class Draw>
@@ -77,29 +77,28 @@ __device__ __forceinline__ auto load_operand(const DrawnRows<Draw>& rows, int64_
 // begins with a block of 16 bytes no chunk waits for a branch.
 template <class Draw>
 __global__ void __launch_bounds__(counter_block)
-    draw_long_rows(DrawnRows<Draw> rows, Divisor<int32_t> blocks_of_row, int turns, int64_t chunks) {
+    draw_long_rows(DrawnRows<Draw> rows, Divisor<int32_t> blocks_of_row, int64_t chunks) {
   using Shape = Chunk<Draw>;
   int32_t row = blocks_of_row.quotient(int32_t(blockIdx.x)), block = int32_t(blockIdx.x) - row * blocks_of_row.value;
-  constexpr int together = counter_block * Shape::step;
+  int64_t first = int64_t(block) * counter_block * Shape::step + threadIdx.x;
   DrawnRow<Draw> of_row(rows, row);
   const Draw draw = draw_of<Draw>(of_row.words);
   const PhiloxStream stream(of_row.words);
   auto each = [&](const auto& words_of) {
-    int64_t first = int64_t(block) * turns * together + threadIdx.x;
-    for (int turn = 0; turn < turns; ++turn, first += together) {
 #pragma unroll
-      for (int i = 0; i < Shape::step; ++i) {
-        int64_t chunk = first + i * counter_block;
-        if (chunk >= chunks) return;
-        int64_t at = (row * chunks + chunk) * Shape::elements;
-        auto x = load_operand(rows, at);
-        uint32_t words[4 * Shape::blocks];
-        words_of(chunk * Shape::blocks, words);
-        draw_words(rows, draw, words, at, x);
-      }
+    for (int i = 0; i < Shape::step; ++i) {
+      int64_t chunk = first + i * counter_block;
+      if (chunk >= chunks) return;
+      int64_t at = (row * chunks + chunk) * Shape::elements;
+      auto x = load_operand(rows, at);
+      uint32_t words[4 * Shape::blocks];
+      words_of(chunk * Shape::blocks, words);
+      draw_words(rows, draw, words, at, x);
     }
   };
-  if (stream.start % 16 == 0)
+  // The last position of a stream is followed by the first one.
+  const bool goes_on = stream.start <= ~uint64_t(0) - 16 * uint64_t(chunks * Shape::blocks);
+  if (stream.start % 16 == 0 && goes_on)
     each([&](int64_t of_row, uint32_t* words) {
 #pragma unroll
       for (int i = 0; i < Shape::blocks; ++i)
@@ -158,18 +157,13 @@ Status draw_rows(const Executor& executor, const DrawnRows<Draw>& rows) {
   int64_t elements = rows.rows * rows.length, chunks = ceil_div(elements, Shape::elements);
   if (elements == 0) return {};
   bool whole = rows.length % Shape::elements == 0;
-  if (whole) {
-    // Of so many turns as leave every multiprocessor several blocks, an eighth of the threads may have nothing to do.
-    constexpr int64_t together = internal::counter_block * Shape::step;
-    const int64_t of_row = rows.length / Shape::elements;
-    for (int turns = 4; turns > 0; turns /= 2) {
-      const int64_t blocks_of_row = ceil_div(of_row, turns * together), blocks = blocks_of_row * rows.rows;
-      const bool are_few = turns > 1 && blocks < internal::long_row_blocks;
-      if (are_few || 8 * (blocks_of_row * turns * together - of_row) > of_row || blocks >= narrow_reach) continue;
-      internal::draw_long_rows<<<unsigned(blocks), internal::counter_block, 0, executor.stream>>>(
-          rows, Divisor<int32_t>(int32_t(blocks_of_row)), turns, of_row);
-      return launched();
-    }
+  // An eighth of the threads may have nothing to do.
+  constexpr int64_t together = internal::counter_block * Shape::step;
+  const int64_t of_row = rows.length / Shape::elements, blocks_of_row = ceil_div(of_row, together);
+  if (whole && 8 * (blocks_of_row * together - of_row) <= of_row && blocks_of_row * rows.rows < narrow_reach) {
+    internal::draw_long_rows<<<unsigned(blocks_of_row * rows.rows), internal::counter_block, 0, executor.stream>>>(
+        rows, Divisor<int32_t>(int32_t(blocks_of_row)), of_row);
+    return launched();
   }
   auto launch = [&](auto type) {
     using Index = decltype(type);
