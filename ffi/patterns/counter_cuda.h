@@ -73,39 +73,51 @@ __device__ __forceinline__ auto load_operand(const DrawnRows<Draw>& rows, int64_
     return load<Chunk<Draw>::elements>(rows.x + first);
 }
 
-// Long rows of whole chunks: a block is in one row, whose key and numbers its threads have in common. Where its stream
-// begins with a block of 16 bytes no chunk waits for a branch.
+// Rows of pieces of 2 KiB of their streams: a block has one of these at a time, so that its threads have the row's key
+// and numbers in common. Where all streams of a block begin with 16 bytes of their own no chunk waits for a branch.
 template <class Draw>
-__global__ void __launch_bounds__(counter_block)
-    draw_long_rows(DrawnRows<Draw> rows, Divisor<int32_t> blocks_of_row, int64_t chunks) {
+struct Pieces {
+  static constexpr int bytes = 2048, threads = bytes / (16 * Chunk<Draw>::blocks), step = 4;
+};
+template <class Draw>
+__global__ void __launch_bounds__(Pieces<Draw>::threads)
+    draw_pieces(DrawnRows<Draw> rows, Divisor<int32_t> pieces_of_row, int32_t pieces, int64_t chunks) {
   using Shape = Chunk<Draw>;
-  int32_t row = blocks_of_row.quotient(int32_t(blockIdx.x)), block = int32_t(blockIdx.x) - row * blocks_of_row.value;
-  int64_t first = int64_t(block) * counter_block * Shape::step + threadIdx.x;
-  DrawnRow<Draw> of_row(rows, row);
-  const Draw draw = draw_of<Draw>(of_row.words);
-  const PhiloxStream stream(of_row.words);
-  auto each = [&](const auto& words_of) {
+  constexpr int step = Pieces<Draw>::step;
+  const int32_t first = int32_t(blockIdx.x) * step;
+  bool are_whole = true;
 #pragma unroll
-    for (int i = 0; i < Shape::step; ++i) {
-      int64_t chunk = first + i * counter_block;
-      if (chunk >= chunks) return;
+  for (int i = 0; i < step; ++i) {
+    int32_t row = pieces_of_row.quotient(min(first + i, pieces - 1));
+    uint32_t low = rows.streams[int64_t(row) * DrawnRows<Draw>::words + 4];
+    are_whole = are_whole && low % 16 == 0;
+  }
+  auto each = [&](auto whole) {
+#pragma unroll
+    for (int i = 0; i < step; ++i) {
+      if (first + i >= pieces) return;
+      int32_t row = pieces_of_row.quotient(first + i), piece = first + i - row * pieces_of_row.value;
+      int64_t chunk = int64_t(piece) * Pieces<Draw>::threads + threadIdx.x;
+      if (chunk >= chunks) continue;
       int64_t at = (row * chunks + chunk) * Shape::elements;
       auto x = load_operand(rows, at);
+      DrawnRow<Draw> of_row(rows, row);
+      const PhiloxStream stream(of_row.words);
       uint32_t words[4 * Shape::blocks];
-      words_of(chunk * Shape::blocks, words);
-      draw_words(rows, draw, words, at, x);
+      if constexpr (decltype(whole)::value) {
+#pragma unroll
+        for (int k = 0; k < Shape::blocks; ++k)
+          memcpy(words + 4 * k, stream.block((stream.start + 16 * uint64_t(chunk * Shape::blocks)) / 16 + k).word, 16);
+      } else {
+        stream.bytes<Shape::blocks>(16 * uint64_t(chunk * Shape::blocks), words);
+      }
+      draw_words(rows, draw_of<Draw>(of_row.words), words, at, x);
     }
   };
-  // The last position of a stream is followed by the first one.
-  const bool goes_on = stream.start <= ~uint64_t(0) - 16 * uint64_t(chunks * Shape::blocks);
-  if (stream.start % 16 == 0 && goes_on)
-    each([&](int64_t of_row, uint32_t* words) {
-#pragma unroll
-      for (int i = 0; i < Shape::blocks; ++i)
-        memcpy(words + 4 * i, stream.block(stream.start / 16 + of_row + i).word, 16);
-    });
+  if (are_whole)
+    each(std::true_type{});
   else
-    each([&](int64_t of_row, uint32_t* words) { stream.bytes<Shape::blocks>(16 * uint64_t(of_row), words); });
+    each(std::false_type{});
 }
 
 // Rows of whole chunks.
@@ -157,12 +169,13 @@ Status draw_rows(const Executor& executor, const DrawnRows<Draw>& rows) {
   int64_t elements = rows.rows * rows.length, chunks = ceil_div(elements, Shape::elements);
   if (elements == 0) return {};
   bool whole = rows.length % Shape::elements == 0;
+  using Pieces = internal::Pieces<Draw>;
+  const int64_t of_row = rows.length / Shape::elements, pieces_of_row = ceil_div(of_row, Pieces::threads),
+                pieces = pieces_of_row * rows.rows;
   // An eighth of the threads may have nothing to do.
-  constexpr int64_t together = internal::counter_block * Shape::step;
-  const int64_t of_row = rows.length / Shape::elements, blocks_of_row = ceil_div(of_row, together);
-  if (whole && 8 * (blocks_of_row * together - of_row) <= of_row && blocks_of_row * rows.rows < narrow_reach) {
-    internal::draw_long_rows<<<unsigned(blocks_of_row * rows.rows), internal::counter_block, 0, executor.stream>>>(
-        rows, Divisor<int32_t>(int32_t(blocks_of_row)), of_row);
+  if (whole && 8 * (pieces_of_row * Pieces::threads - of_row) <= of_row && pieces < narrow_reach) {
+    internal::draw_pieces<<<unsigned(ceil_div(pieces, Pieces::step)), Pieces::threads, 0, executor.stream>>>(
+        rows, Divisor<int32_t>(int32_t(pieces_of_row)), int32_t(pieces), of_row);
     return launched();
   }
   auto launch = [&](auto type) {
