@@ -230,6 +230,7 @@ def test_workspace_is_that_of_the_cuda_program(op, kind):
             "nms",
             "group_norm",
             "batch_norm",
+            "ssd_chunk_scan",
             *lattices,
         )
     }

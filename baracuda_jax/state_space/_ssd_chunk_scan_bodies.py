@@ -176,8 +176,15 @@ def forward_native(*operands, save, chunk_size, softplus):
         out += [_of(state), jax.ShapeDtypeStruct(states, saved_dtype(x.dtype))]
     return kernel(
         "ssd_chunk_scan", f"{_OPERANDS} -> {'...blhp, ...bhpn, ...bhkpn' if save else '...blhp'}",
-        *numbers, starts(segment_ids), out=out, softplus=softplus,
+        *numbers, starts(segment_ids), out=out, workspace=_of_cb(x, numbers[3]), softplus=softplus,
     )  # fmt: skip
+
+
+def _of_cb(x, b):
+    """Bytes, for each batch, of what ffi/patterns/chunk_cb_mma_cuda.h keeps: ten blocks of 16 x 16 of a C B^T."""
+    batches, length, groups, _ = b.shape[-4:]
+    chunks = -(-length // chunk(x.dtype))
+    return (batches * groups * chunks * 10 * 16 * 16 * 4 if x.dtype == jnp.bfloat16 else 0) + 1024
 
 
 def backward_native(*values, chunk_size, softplus):

@@ -2,18 +2,13 @@
 //
 // A block has 64 rows of a head's state, and a warp 16 of these, in registers: as such they are a factor of the output
 // and what a chunk adds to. While a chunk is computed, the next one is copied, and one warp finds its decays. Warps
-// meet once for each chunk, when its scores are written.
+// meet once for each chunk, when its scores are written: C B^T, which is read a chunk before, times decays.
 #pragma once
 
-#include <cuda_pipeline.h>
-
-#include "chunk_positions_cuda.h"
-#include "mma_rows_cuda.h"
+#include "chunk_cb_mma_cuda.h"
 
 namespace baracuda {
 namespace internal {
-
-inline constexpr int chunk_side = scan_chunk<BFloat16>, unit_warps = chunk_side / mma_rows;
 
 // 16 rows of a state, which a warp has: as Part of chunk_products_cuda.h.
 template <int width>
@@ -143,58 +138,39 @@ struct ForwardMmaShared {
   static int64_t bytes(bool is_gated) { return is_gated ? sizeof(ForwardMmaShared) : offsetof(ForwardMmaShared, z); }
 };
 
-// The scores of 16 positions i with 32 positions j, from the `first` 16 on, or with 16 where no more are seen.
+// The scores of one of a warp's blocks of 16 positions i and 16 positions j.
 template <int width>
-__device__ void store_scores(ForwardMmaShared<width>& shared, int now, int m, int first) {
-  using Columns = typename ForwardMmaShared<width>::Columns;
+__device__ void store_scores(ForwardMmaShared<width>& shared, int now, const float4 (&products)[2], int m, int n) {
   using Square = typename ForwardMmaShared<width>::Square;
-  const bool are_two = first < m;
-  const uint32_t of_c = shared_address(shared.c[now]) + Columns::as_left() + m * mma_rows * Columns::pitch;
-  const uint32_t of_b = shared_address(shared.b[now]) + Columns::as_right() + first * 16 * Columns::pitch;
-  MmaRows<1, 32> product;
-  product.clear();
-#pragma unroll
-  for (int k = 0; k < width / 16; ++k) {
-    uint32_t left[4], right[2][2];
-    Columns::left(left, of_c, 0, k);
-    Columns::right(right, of_b, 0, k);
-    product.template add<BFloat16>(0, 0, left, right);
-    if (are_two) {
-      Columns::right(right, of_b, 16, k);
-      product.template add<BFloat16>(0, 1, left, right);
-    }
-  }
   // All are read before the first one is written: else each waits for the one before.
   const Positions<BFloat16>& positions = shared.positions[now];
   const Square scores{shared.scores[now]};
-  uint32_t rounded[2][4];
+  uint32_t rounded[2][2];
 #pragma unroll
-  for (int t = 0; t < 4; ++t) {
-    if (t >= 2 && !are_two) break;
-    const int j = first * 16 + mma_column(t, 0);
+  for (int t = 0; t < 2; ++t) {
+    const int j = n * mma_rows + mma_column(t, 0);
     const float2 step = *reinterpret_cast<const float2*>(positions.step + j);
     const float2 decay = *reinterpret_cast<const float2*>(positions.decay + j);
+    const float2 value[2] = {{products[t].x, products[t].y}, {products[t].z, products[t].w}};
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float2 factor = positions.passed_pair(mma_row(m * mma_rows, half), j, decay);
-      const float* value = product.part[0][t] + 2 * half;
-      rounded[half][t] =
-          rounded_pair<BFloat16>(times_passed(factor.x, step.x * value[0]), times_passed(factor.y, step.y * value[1]));
+      rounded[half][t] = rounded_pair<BFloat16>(times_passed(factor.x, step.x * value[half].x),
+                                                times_passed(factor.y, step.y * value[half].y));
     }
   }
 #pragma unroll
-  for (int t = 0; t < 4; ++t) {
-    if (t >= 2 && !are_two) break;
+  for (int t = 0; t < 2; ++t)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      *reinterpret_cast<uint32_t*>(scores.address(mma_row(m * mma_rows, half), first * 2 + t) + mma_column(0, 0)) =
+      *reinterpret_cast<uint32_t*>(scores.address(mma_row(m * mma_rows, half), n * 2 + t) + mma_column(0, 0)) =
           rounded[half][t];
-  }
 }
 
 template <int width>
 __global__ void __launch_bounds__(unit_warps * 32, 2)
-    chunk_forward_mma(ChunkScan<BFloat16> scan, BFloat16* y, float* last, BFloat16* states, int64_t tiles) {
+    chunk_forward_mma(ChunkScan<BFloat16> scan, const float4* products, BFloat16* y, float* last, BFloat16* states,
+                      int64_t tiles) {
   using T = BFloat16;
   using Shared = ForwardMmaShared<width>;
   using Columns = typename Shared::Columns;
@@ -235,6 +211,12 @@ __global__ void __launch_bounds__(unit_warps * 32, 2)
   auto read_z = [&](int64_t chunk) {
     if (scan.z && chunk < chunks) of_z.read(shared_address(shared.z), count_of(chunk));
   };
+  products += (sequence * shape.shared + which) * chunks * ChunkCb::of_chunk;
+  ChunkCb product;
+  auto read_products = [&](int64_t chunk) {
+    if (chunk < chunks) product.load(products + chunk * ChunkCb::of_chunk);
+  };
+  read_products(0);
   typename Positions<T>::Raw raw;
   typename Positions<T>::Head of_this;
   read_shared(0), read_x(0), read_z(0);
@@ -253,11 +235,6 @@ __global__ void __launch_bounds__(unit_warps * 32, 2)
     const int now = int(chunk % 2);
     const Positions<T>& positions = shared.positions[now];
     if (states) h.store_rounded(states + scan.saved_at(sequence, head, chunk) + first * columns, rows, columns);
-    // The last 16 positions have two warps, those before them one, and the first 32 one. The last warp, which has fewer
-    // scores than others, finds the next chunk's decays.
-#pragma unroll 1
-    for (int k = 0; k < (strip < 2 ? 2 : 1); ++k)
-      store_scores(shared, now, strip == 0 ? 2 : strip == 1 ? 1 - k : 3, strip == 0 ? 2 * k : strip == 3 ? 2 : 0);
     if (strip == 3 && chunk + 1 < chunks) {
       shared.positions[1 - now].find(scan, (chunk + 1) * side, of_this, raw);
       raw.load(scan, sequence, head, (chunk + 2) * side);
@@ -266,17 +243,25 @@ __global__ void __launch_bounds__(unit_warps * 32, 2)
     MmaRows<4, 16> result;
     result.clear();
     const uint32_t left_at = shared_address(shared.c[now]) + Columns::as_left();
+    // Scores are found between products, while tensor cores have work.
+    uint32_t fragments[2][4][4];
+    auto read_fragments = [&](int k) {
+#pragma unroll
+      for (int m = 0; m < 4; ++m) Columns::left(fragments[k % 2][m], left_at, m * mma_rows, k);
+    };
+    read_fragments(0);
+    static_assert(ChunkCb::each <= width / 16);
 #pragma unroll
     for (int k = 0; k < width / 16; ++k) {
       uint32_t right[2][2];
+      if (k + 1 < width / 16) read_fragments(k + 1);
       h.round(right, k);
 #pragma unroll
-      for (int m = 0; m < 4; ++m) {
-        uint32_t left[4];
-        Columns::left(left, left_at, m * mma_rows, k);
-        result.template add<BFloat16>(m, 0, left, right);
-      }
+      for (int m = 0; m < 4; ++m) result.template add<BFloat16>(m, 0, fragments[k % 2][m], right);
+      if (k < ChunkCb::each && k < ChunkCb::count())
+        store_scores(shared, now, product.part[k], ChunkCb::row(k), ChunkCb::column(k));
     }
+    read_products(chunk + 1);
 #pragma unroll
     for (int m = 0; m < 4; ++m)
 #pragma unroll
@@ -316,7 +301,6 @@ __global__ void __launch_bounds__(unit_warps * 32, 2)
     __syncthreads();
 
     read_shared(chunk + 2);
-    const Square x{shared.x[now]}, z{shared.z};
     const uint32_t scores_at = shared_address(shared.scores[now]) + Square::as_left();
 #pragma unroll
     for (int m = 0; m < 4; ++m)
@@ -326,23 +310,27 @@ __global__ void __launch_bounds__(unit_warps * 32, 2)
         Square::left(left, scores_at, m * mma_rows, j);
         result.template add<BFloat16>(m, 0, left, {{of_strip[j][0], of_strip[j][1]}, {of_strip[j][2], of_strip[j][3]}});
       }
+    const uint32_t pairs_at = Square::as_left() ^ Square::step(strip);
 #pragma unroll
-    for (int m = 0; m < 4; ++m)
+    for (int m = 0; m < 4; ++m) {
+      uint32_t pairs[4], gates[4];
+      load_matrices(pairs, shared_address(shared.x[now]) + pairs_at + m * mma_rows * Square::pitch);
+      if (scan.z) load_matrices(gates, shared_address(shared.z) + pairs_at + m * mma_rows * Square::pitch);
 #pragma unroll
       for (int half = 0; half < 2; ++half)
 #pragma unroll
         for (int t = 0; t < 2; ++t) {
-          const int i = mma_row(m * mma_rows, half), within = mma_column(0, 0), number = 2 * strip + t;
           float* value = result.part[m][t] + 2 * half;
-          uint32_t pair = *reinterpret_cast<const uint32_t*>(x.address(i, number) + within);
+          uint32_t pair = pairs[2 * t + half];
           value[0] += skip[t][0] * low_of_pair(pair), value[1] += skip[t][1] * high_of_pair(pair);
           if (scan.z) {
-            pair = *reinterpret_cast<const uint32_t*>(z.address(i, number) + within);
+            pair = gates[2 * t + half];
             value[0] *= ChunkScan<T>::Gate::gate(low_of_pair(pair));
             value[1] *= ChunkScan<T>::Gate::gate(high_of_pair(pair));
           }
         }
-    result.write(x, 0, y + at + chunk * side * stride, stride, count_of(chunk), rows, 2 * strip);
+    }
+    result.write(Square{shared.x[now]}, 0, y + at + chunk * side * stride, stride, count_of(chunk), rows, 2 * strip);
     __syncwarp();
     read_x(chunk + 2), read_z(chunk + 1);
     __pipeline_commit();
@@ -356,12 +344,14 @@ inline bool is_for_mma(const ChunkShape& shape) {
 }
 
 template <int width>
-Status launch_chunk_forward_mma(const Executor& executor, const ChunkScan<BFloat16>& scan, BFloat16* y, float* last,
+Status launch_chunk_forward_mma(Executor executor, const ChunkScan<BFloat16>& scan, BFloat16* y, float* last,
                                 BFloat16* states) {
   const ChunkShape& shape = scan.shape;
-  const int64_t tiles = ceil_div(shape.rows, chunk_side);
-  return launch_chunks(executor, chunk_forward_mma<width>, shape.sequences() * shape.heads * tiles, unit_warps * 32,
-                       ForwardMmaShared<width>::bytes(scan.z), scan, y, last, states, tiles);
+  const int64_t tiles = ceil_div(shape.rows, chunk_side), blocks = shape.sequences() * shape.heads * tiles;
+  float4* products = nullptr;
+  if (Status status = launch_chunk_cb<width>(executor, scan, products); !status.ok()) return status;
+  return launch_chunks(executor, chunk_forward_mma<width>, blocks, unit_warps * 32,
+                       ForwardMmaShared<width>::bytes(scan.z), scan, products, y, last, states, tiles);
 }
 
 }  // namespace internal
