@@ -27,6 +27,7 @@ SHAPES = [
     (1, 40, 17, 16, 2),  # more channels than a task has
     (1, 2, 130, 5, None),  # more positions than plain JAX computes at once
     (1, 2, 9, 70, None),
+    (1, 2100, 37, 2, None),  # so many that CUDA's warps have several
     (0, 3, 4, 2, None),
     (2, 0, 4, 2, None),
     (2, 3, 0, 2, None),
@@ -67,11 +68,22 @@ def test_values_states_and_derivatives(shape, gate, ids):
 
 
 @pytest.mark.parametrize(
-    "shape", [(1, 3, 600, 16, None), (2, 6, 270, 9, 3), (1, 40, 64, 3, None), (1, 2, 70, 130, None)]
+    "shape",
+    [
+        (1, 3, 600, 16, None),
+        (2, 6, 270, 9, 3),
+        (1, 40, 64, 3, None),
+        (1, 2, 70, 130, None),
+        (2, 1100, 270, 3, None),
+        (2, 1100, 40, 18, None),
+        (1, 4300, 132, 4, None),
+        (1, 4300, 20, 4, None),
+    ],
 )
 @pytest.mark.parametrize("ids", [False, True])
 def test_float32_agrees_with_float64(shape, ids):
-    """On CUDA float32 has tiles of its own sizes: lengths of whole ones and a part, and more states than teams."""
+    """On CUDA float32 has tiles of its own sizes: lengths of whole ones and a part, more states than teams, and
+    kernels of few and of many channels."""
     arrays = _drawn(*shape)
     batch, _, length, *_ = shape
     segment_ids = np.sort(np.random.default_rng(0).integers(0, 5, (batch, length))) if ids else None

@@ -77,7 +77,7 @@ struct SelectiveScan {
     return x / divisor;
   }
   static BARACUDA_HD Wide sigmoid(Wide x) {
-    Wide e = exponential<T>(x < 0 ? x : -x);
+    Wide e = exponential<T>(-std::abs(x));
     return quotient(x < 0 ? e : Wide(1), 1 + e);
   }
   // log(1 + e), of e from 0 to 1.
@@ -94,9 +94,7 @@ struct SelectiveScan {
     sum = sum * q + Wide(1) / 5, sum = sum * q + Wide(1) / 3;
     return 2 * (s * q * sum + s);
   }
-  static BARACUDA_HD Wide soft(Wide raw) {
-    return (raw < 0 ? Wide(0) : raw) + log_above_one(std::exp(raw < 0 ? raw : -raw));
-  }
+  static BARACUDA_HD Wide soft(Wide raw) { return (raw < 0 ? Wide(0) : raw) + log_above_one(std::exp(-std::abs(raw))); }
   BARACUDA_HD Wide step(Wide raw) const { return softplus ? soft(raw) : raw; }
   BARACUDA_HD Wide step_slope(Wide raw) const { return softplus ? sigmoid(raw) : Wide(1); }
 

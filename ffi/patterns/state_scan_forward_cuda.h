@@ -1,7 +1,8 @@
-// The state scan's kernel of results (see state_scan_tile_cuda.h).
+// The state scan's results: the kernel of few channels, whose states teams divide (see state_scan_tile_cuda.h), and the
+// choice.
 #pragma once
 
-#include "state_scan_tile_cuda.h"
+#include "state_scan_channels_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -149,6 +150,7 @@ Status selective_scan(const Executor& executor, const SelectiveScan<T>& scan, T*
   using Wide = Accumulator<T>;
   const SelectiveShape& shape = scan.shape;
   if (shape.rows() == 0) return {};
+  if (has_many_channels(shape)) return selective_scan_of_many(executor, scan, y, last, states);
   SelectiveBlocks blocks(shape, 3 * 132, 1);
   int64_t grid = shape.groups * shape.batches * shape.shared * blocks.tiles;
   if (Status status = check_grid(grid); !status.ok()) return status;

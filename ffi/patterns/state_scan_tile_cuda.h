@@ -2,8 +2,9 @@
 // lane walks its positions from a state of 0, the team scans what that gave, and each lane walks again, from its true
 // state. So exponentials are computed once, and only the scan waits for other lanes, once for K positions.
 //
-// A block has a few channels that share B and C, and goes from tile to tile, in each from channel to channel. Its teams
-// have the states in turn. What is of a position alone is computed by one thread, which leaves it in shared memory.
+// A block of the gradient's kernel, and of that of few channels' results, has some channels that share B and C. It goes
+// from tile to tile, in each from channel to channel. Its teams have the states in turn. What is of a position alone is
+// computed by one thread, which leaves it in shared memory.
 #pragma once
 
 #include <algorithm>
@@ -25,6 +26,7 @@ __device__ inline int warp_of_block() { return __shfl_sync(~0u, int(threadIdx.x)
 struct SelectiveBlocks {
   int64_t tiles, channels;  // blocks that have one B and C; channels of a block
 
+  SelectiveBlocks(int64_t tiles, int64_t channels) : tiles(tiles), channels(channels) {}
   // `at_once` is how many blocks a GPU of 132 multiprocessors has at once. There are as many, or a multiple of that
   // where each would have more than `most` channels, and no more, since each reads B and C. A block has `fewest`
   // channels where it leaves sums for them, of which there would be more than states.
@@ -52,34 +54,38 @@ struct SelectiveBlock {
   }
 };
 
+// Which of a tile's `lanes` lanes the thread is: neighbors are `stride` threads apart, and those between have the same
+// positions.
+template <int lanes, int stride>
+__device__ int lane_of_tile() {
+  return threadIdx.x % 32 / stride % lanes;
+}
+
 // Values of a tile in shared memory: in vectors, so that lanes read theirs without conflicts of banks.
-template <class Wide, int K>
+template <class Wide, int K, int lanes = selective_lanes, int stride = 1>
 struct TileRow {
-  static constexpr int positions = selective_lanes * K, chunks = positions / selective_chunk;
+  static constexpr int positions = lanes * K, chunks = positions / selective_chunk;
   static constexpr int vector = K * int(sizeof(Wide)) < 16 ? K : 16 / int(sizeof(Wide));
   static constexpr int of_thread = positions > selective_block ? positions / selective_block : 1;
 
-  static __device__ int slot(int p) {
-    return p % K / vector * (selective_lanes * vector) + p / K * vector + p % vector;
-  }
+  static __device__ int slot(int p) { return p % K / vector * (lanes * vector) + p / K * vector + p % vector; }
   static __device__ void read(const Wide* row, Wide (&values)[K]) {
-    int lane = threadIdx.x % selective_lanes;
+    int lane = lane_of_tile<lanes, stride>();
 #pragma unroll
     for (int k = 0; k < K; k += vector) {
-      Vector<Wide, vector> some = load<vector>(row + (k * selective_lanes + lane * vector));
+      Vector<Wide, vector> some = load<vector>(row + (k * lanes + lane * vector));
 #pragma unroll
       for (int i = 0; i < vector; ++i) values[k + i] = some.lane[i];
     }
   }
   static __device__ void write(Wide* row, const Wide (&values)[K]) {
-    int lane = threadIdx.x % selective_lanes;
+    int lane = lane_of_tile<lanes, stride>();
 #pragma unroll
     for (int k = 0; k < K; k += vector) {
       Vector<Wide, vector> some;
 #pragma unroll
       for (int i = 0; i < vector; ++i) some.lane[i] = values[k + i];
-      *reinterpret_cast<Vector<Wide, vector>*>(row + (k * selective_lanes + lane * vector)) =
-          some;  // store() is for memory
+      *reinterpret_cast<Vector<Wide, vector>*>(row + (k * lanes + lane * vector)) = some;  // store() is for memory
     }
   }
   // The sum of what the teams of a warp have.
@@ -134,9 +140,10 @@ struct TileRow {
 };
 
 // A lane's positions of a tile.
-template <class Wide, int K>
+template <class Wide, int K, int lanes = selective_lanes, int stride = 1>
 struct TileLane {
-  static constexpr int last = selective_lanes - 1;
+  using Row = TileRow<Wide, K, lanes, stride>;
+  static constexpr int last = lanes - 1, width = lanes * stride;
   int lane, inside;  // how many of its positions are before the end
   bool is_plain;     // whether all of the tile are, and no segment starts in it
   uint32_t starts;
@@ -146,7 +153,7 @@ struct TileLane {
 
   template <class T>
   __device__ TileLane(const SelectiveScan<T>& scan, int64_t sequence, int64_t begin) {
-    lane = threadIdx.x % selective_lanes, first = begin + lane * K;
+    lane = lane_of_tile<lanes, stride>(), first = begin + lane * K;
     const int64_t length = scan.shape.length;
     inside = int(max(int64_t(0), min(int64_t(K), length - first)));
     starts = 0;
@@ -154,18 +161,18 @@ struct TileLane {
 #pragma unroll
       for (int k = 0; k < K; ++k) starts |= uint32_t(k < inside && scan.is_start(sequence, first + k)) << k;
     }
-    // Those of a team: all have the same positions.
-    uint32_t has = __ballot_sync(~0u, starts != 0) & ((1u << selective_lanes) - 1);
-    uint32_t until = has & (~0u >> (31 - lane)), from = has >> lane;
-    before = until ? lane - (31 - __clz(int(until))) : lane;
-    after = from ? __ffs(int(from)) - 1 : last - lane;
-    is_plain = has == 0 && begin + selective_lanes * K <= length;
+    // Those of one tile: all that a warp has are of the same positions.
+    uint32_t has = __ballot_sync(~0u, starts != 0) & (~0u >> (32 - width));
+    uint32_t until = has & (~0u >> (31 - lane * stride)), from = has >> lane * stride;
+    before = until ? lane - (31 - __clz(int(until))) / stride : lane;
+    after = from ? (__ffs(int(from)) - 1) / stride : last - lane;
+    is_plain = has == 0 && begin + Row::positions <= length;
   }
   __device__ bool is_start(int k) const { return starts >> k & 1; }
 
   __device__ void read_steps(const Wide* steps_row, const Wide* inputs_row) {
-    TileRow<Wide, K>::read(steps_row, steps);
-    TileRow<Wide, K>::read(inputs_row, inputs);
+    Row::read(steps_row, steps);
+    Row::read(inputs_row, inputs);
     total = 0;
 #pragma unroll
     for (int k = 0; k < K; ++k) total += steps[k];
@@ -191,18 +198,18 @@ struct TileLane {
 
   // The values of the lanes `distance` before and after, of any where there is none.
   static __device__ Wide from_before(Wide value, int distance) {
-    return __shfl_up_sync(~0u, value, distance, selective_lanes);
+    return __shfl_up_sync(~0u, value, distance * stride, width);
   }
   static __device__ Wide from_after(Wide value, int distance) {
-    return __shfl_down_sync(~0u, value, distance, selective_lanes);
+    return __shfl_down_sync(~0u, value, distance * stride, width);
   }
-  // States after each lane's positions, from those that they would be of 0 and how they decay: in `width` neighboring
-  // lanes, of the last of which nobody asks where that is not the team's.
-  template <int width, int J>
+  // States after each lane's positions, from those that they would be of 0 and how they decay: in `across` neighboring
+  // lanes, of the last of which nobody asks where that is not the tile's.
+  template <int across, int J>
   __device__ void scan_forward(Wide (&h)[J], Wide (&all)[J]) const {
-    int most = min(before, lane % width);
+    int most = min(before, lane % across);
 #pragma unroll
-    for (int distance = 1; distance < (width == selective_lanes ? width : width - 1); distance *= 2) {
+    for (int distance = 1; distance < (across == lanes ? across : across - 1); distance *= 2) {
 #pragma unroll
       for (int j = 0; j < J; ++j) {
         Wide other = from_before(h[j], distance), decay = from_before(all[j], distance);
@@ -214,7 +221,7 @@ struct TileLane {
   template <int J>
   __device__ void scan_backward(Wide (&h)[J], Wide (&all)[J]) const {
 #pragma unroll
-    for (int distance = 1; distance < selective_lanes; distance *= 2) {
+    for (int distance = 1; distance < lanes; distance *= 2) {
 #pragma unroll
       for (int j = 0; j < J; ++j) {
         Wide other = from_after(h[j], distance), decay = from_after(all[j], distance);
