@@ -8,7 +8,7 @@ import sent
 from bench_command import run
 
 import baracuda_jax
-from baracuda_jax.bench import between, bounds, cases, kinds, programs, results
+from baracuda_jax.bench import between, bounds, cases, kinds, programs, results, times
 from baracuda_jax.bench.benchmark import PASSES, SIZES
 from baracuda_jax.bench.draws import Draws
 
@@ -203,6 +203,12 @@ def bound(op, variant, title, operands, y):
     chosen = [b for b in cases.benchmarks("small") if (b.op, b.variant, b.dtype) == (op, variant, "float32")]
     types = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in operands]
     return bounds.BY_PASS[title](chosen[0], types, jax.ShapeDtypeStruct(*y))
+
+
+def test_kernels_that_overlap_count_once():
+    """A second that waits from within the first, a third inside both, a fourth after a gap."""
+    kernels = [(0, 5000), (1000, 6000), (2000, 1000), (9000, 500)]
+    assert times.busy_ns(kernels) == 7000 + 500 + 2 * times.GAP_NS
 
 
 def test_bounds_by_hand():

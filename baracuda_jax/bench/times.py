@@ -1,13 +1,15 @@
 """Times of programs, taken in turn: on CPU of calls that are waited for, on a GPU of the kernels that they run.
 
-A GPU's kernels are timed by a profile. The host's time between them is left out, since a larger program has none; each
-kernel counts a microsecond more, the gap between two kernels of a CUDA graph. So small ops need no program that repeats
-them. One program's work is told from another's by annotations of the host's, in which it is waited for.
+A GPU's kernels are timed by a profile: the time in which at least one of them runs. The host's time between them is left
+out, since a larger program has none; a kernel that begins after all before it have ended counts a microsecond more, the gap
+between two kernels of a CUDA graph. So small ops need no program that repeats them. One program's work is told from
+another's by annotations of the host's, in which it is waited for.
 """
 
 import contextlib
 import dataclasses
 import fcntl
+import math
 import pathlib
 import tempfile
 import time
@@ -99,13 +101,22 @@ def _of_kernels(programs, repeats, most):
     kernels.sort()
     starts = [start for start, _ in kernels]
     for name, begin, end in spans:
-        inside = sum(
-            duration + GAP_NS for _, duration in kernels[bisect_left(starts, begin) : bisect_left(starts, end)]
-        )
+        inside = kernels[bisect_left(starts, begin) : bisect_left(starts, end)]
         if not inside:
             raise RuntimeError(f"the profile has no kernels of {name}")
-        times[name].append(1e-9 * inside / calls[name])
+        times[name].append(1e-9 * busy_ns(inside) / calls[name])
     return times
+
+
+def busy_ns(kernels):
+    """Of (start, duration) in order: how long one of them at least runs, and a gap before each that finds none running. Some
+    begin before the one before has ended, to wait there for what it writes."""
+    busy, until = 0, -math.inf
+    for start, duration in kernels:
+        end = start + duration
+        busy += duration + GAP_NS if start >= until else max(0, end - until)
+        until = max(until, end)
+    return busy
 
 
 class Event(typing.NamedTuple):
