@@ -73,51 +73,69 @@ __device__ __forceinline__ auto load_operand(const DrawnRows<Draw>& rows, int64_
     return load<Chunk<Draw>::elements>(rows.x + first);
 }
 
-// Rows of pieces of 2 KiB of their streams: a block has one of these at a time, so that its threads have the row's key
-// and numbers in common. Where all streams of a block begin with 16 bytes of their own no chunk waits for a branch.
+// The part of a row that a warp has: 128 blocks of the row's stream. All lanes have the row's key and numbers in
+// common, and the four blocks of a lane each round's keys.
 template <class Draw>
-struct Pieces {
-  static constexpr int bytes = 2048, threads = bytes / (16 * Chunk<Draw>::blocks), step = 4;
+struct Piece {
+  static constexpr int blocks = 4, lanes = 32, chunks_of_lane = blocks / Chunk<Draw>::blocks,
+                       chunks = lanes * chunks_of_lane, warps = counter_block / lanes;
 };
+
+// Blocks of a stream, round by round: `words` has each one's counter before, and its words after.
+template <int count>
+__device__ __forceinline__ void philox_blocks(const PhiloxStream& stream, const uint64_t (&index)[count],
+                                              uint32_t (&words)[count][4]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i)
+    words[i][0] = uint32_t(index[i]), words[i][1] = uint32_t(index[i] >> 32), words[i][2] = stream.upper0,
+    words[i][3] = stream.upper1;
+#pragma unroll
+  for (int round = 0; round < philox_rounds; ++round) {
+    const uint32_t key0 = philox_key0(stream.key0, round), key1 = philox_key1(stream.key1, round);
+#pragma unroll
+    for (int i = 0; i < count; ++i) philox_round(words[i][0], words[i][1], words[i][2], words[i][3], key0, key1);
+  }
+}
+
+// Rows of whole pieces, or nearly: warps have one each.
 template <class Draw>
-__global__ void __launch_bounds__(Pieces<Draw>::threads)
+__global__ void __launch_bounds__(counter_block)
     draw_pieces(DrawnRows<Draw> rows, Divisor<int32_t> pieces_of_row, int32_t pieces, int64_t chunks) {
   using Shape = Chunk<Draw>;
-  constexpr int step = Pieces<Draw>::step;
-  const int32_t first = int32_t(blockIdx.x) * step;
-  bool are_whole = true;
-#pragma unroll
-  for (int i = 0; i < step; ++i) {
-    int32_t row = pieces_of_row.quotient(min(first + i, pieces - 1));
-    uint32_t low = rows.streams[int64_t(row) * DrawnRows<Draw>::words + 4];
-    are_whole = are_whole && low % 16 == 0;
-  }
-  auto each = [&](auto whole) {
-#pragma unroll
-    for (int i = 0; i < step; ++i) {
-      if (first + i >= pieces) return;
-      int32_t row = pieces_of_row.quotient(first + i), piece = first + i - row * pieces_of_row.value;
-      int64_t chunk = int64_t(piece) * Pieces<Draw>::threads + threadIdx.x;
-      if (chunk >= chunks) continue;
-      int64_t at = (row * chunks + chunk) * Shape::elements;
-      auto x = load_operand(rows, at);
-      DrawnRow<Draw> of_row(rows, row);
-      const PhiloxStream stream(of_row.words);
-      uint32_t words[4 * Shape::blocks];
-      if constexpr (decltype(whole)::value) {
-#pragma unroll
-        for (int k = 0; k < Shape::blocks; ++k)
-          memcpy(words + 4 * k, stream.block((stream.start + 16 * uint64_t(chunk * Shape::blocks)) / 16 + k).word, 16);
-      } else {
-        stream.bytes<Shape::blocks>(16 * uint64_t(chunk * Shape::blocks), words);
-      }
-      draw_words(rows, draw_of<Draw>(of_row.words), words, at, x);
-    }
+  using Part = Piece<Draw>;
+  const int lane = threadIdx.x % Part::lanes;
+  const int32_t piece = int32_t(blockIdx.x) * Part::warps + int32_t(threadIdx.x) / Part::lanes;
+  if (piece >= pieces) return;
+  const int32_t row = pieces_of_row.quotient(piece);
+  const int64_t first = int64_t(piece - row * pieces_of_row.value) * Part::chunks + lane;
+  const DrawnRow<Draw> of_row(rows, row);
+  const PhiloxStream stream(of_row.words);
+  const Draw draw = draw_of<Draw>(of_row.words);
+  auto store_chunk = [&](int64_t chunk, const uint32_t* words) {
+    const int64_t at = (row * chunks + chunk) * Shape::elements;
+    draw_words(rows, draw, words, at, load_operand(rows, at));
   };
-  if (are_whole)
-    each(std::true_type{});
-  else
-    each(std::false_type{});
+  // A stream that begins inside a block needs one block more for each chunk.
+  if (stream.start % 16 != 0) {
+#pragma unroll 1
+    for (int64_t chunk = first; chunk < min(chunks, first + Part::chunks); chunk += Part::lanes) {
+      uint32_t words[4 * Shape::blocks];
+      stream.bytes<Shape::blocks>(16 * uint64_t(chunk * Shape::blocks), words);
+      store_chunk(chunk, words);
+    }
+    return;
+  }
+  uint64_t index[Part::blocks];
+  uint32_t words[Part::blocks][4];
+#pragma unroll
+  for (int i = 0; i < Part::blocks; ++i)
+    index[i] = stream.start / 16 + (first + i / Shape::blocks * Part::lanes) * Shape::blocks + i % Shape::blocks;
+  philox_blocks(stream, index, words);
+#pragma unroll
+  for (int i = 0; i < Part::chunks_of_lane; ++i) {
+    const int64_t chunk = first + i * Part::lanes;
+    if (chunk < chunks) store_chunk(chunk, words[i * Shape::blocks]);
+  }
 }
 
 // Rows of whole chunks.
@@ -169,12 +187,12 @@ Status draw_rows(const Executor& executor, const DrawnRows<Draw>& rows) {
   int64_t elements = rows.rows * rows.length, chunks = ceil_div(elements, Shape::elements);
   if (elements == 0) return {};
   bool whole = rows.length % Shape::elements == 0;
-  using Pieces = internal::Pieces<Draw>;
-  const int64_t of_row = rows.length / Shape::elements, pieces_of_row = ceil_div(of_row, Pieces::threads),
+  using Piece = internal::Piece<Draw>;
+  const int64_t of_row = rows.length / Shape::elements, pieces_of_row = ceil_div(of_row, Piece::chunks),
                 pieces = pieces_of_row * rows.rows;
-  // An eighth of the threads may have nothing to do.
-  if (whole && 8 * (pieces_of_row * Pieces::threads - of_row) <= of_row && pieces < narrow_reach) {
-    internal::draw_pieces<<<unsigned(ceil_div(pieces, Pieces::step)), Pieces::threads, 0, executor.stream>>>(
+  // An eighth of the lanes may have nothing to do.
+  if (whole && 8 * (pieces_of_row * Piece::chunks - of_row) <= of_row && pieces < narrow_reach) {
+    internal::draw_pieces<<<unsigned(ceil_div(pieces, Piece::warps)), internal::counter_block, 0, executor.stream>>>(
         rows, Divisor<int32_t>(int32_t(pieces_of_row)), int32_t(pieces), of_row);
     return launched();
   }
