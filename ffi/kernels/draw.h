@@ -5,6 +5,7 @@
 #pragma once
 
 #include "number.h"
+#include "rounded.h"
 #include "special/erf_inv_giles.h"
 
 namespace baracuda {
@@ -81,7 +82,7 @@ struct Uniform {
   BARACUDA_HD T operator()(Bits bits) const {
     Number u = unit<T>(bits);
     if constexpr (is_half<T>)
-      return T(Number(T(u * width)) + low);
+      return T(rounded_to<T>(u * width) + low);
     else
       return std::fma(u, width, low);
   }
@@ -104,7 +105,7 @@ struct Normal {
     constexpr double root = 1.41421356237309504880;
     Number y = special::erfinv_giles(std::fma(unit<T>(bits), Number(2), lowest));
     if constexpr (is_half<T>)
-      y = T(Number(T(y)) * 0x1.6ap0f);  // sqrt(2) of 16 bits
+      y = rounded_to<T>(rounded_to<T>(y) * 0x1.6ap0f);  // sqrt(2) of 16 bits
     else
       y *= Number(root);
     return T(std::fma(std, y, mean));

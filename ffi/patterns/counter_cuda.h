@@ -68,17 +68,19 @@ __device__ __forceinline__ void draw_chunk(const DrawnRows<Draw>& rows, int64_t 
 template <class Draw>
 __device__ __forceinline__ auto load_operand(const DrawnRows<Draw>& rows, int64_t first) {
   if constexpr (std::is_void_v<typename Draw::Operand>)
-    return nullptr;
+    return 0;
   else
     return load<Chunk<Draw>::elements>(rows.x + first);
 }
 
-// The part of a row that a warp has: 128 blocks of the row's stream. All lanes have the row's key and numbers in
-// common, and the four blocks of a lane each round's keys.
+// The part of a row that a warp has. All lanes have the row's key and numbers in common, and the blocks of a lane each
+// round's keys. Of narrow elements a block makes many, whose work keeps a lane busy enough.
 template <class Draw>
 struct Piece {
-  static constexpr int blocks = 4, lanes = 32, chunks_of_lane = blocks / Chunk<Draw>::blocks,
-                       chunks = lanes * chunks_of_lane, warps = counter_block / lanes;
+  static constexpr int least = Chunk<Draw>::per_block < 16 ? 4 : 2,
+                       blocks = Chunk<Draw>::blocks > least ? Chunk<Draw>::blocks : least, lanes = 32,
+                       chunks_of_lane = blocks / Chunk<Draw>::blocks, chunks = lanes * chunks_of_lane,
+                       warps = counter_block / lanes;
 };
 
 // Blocks of a stream, round by round: `words` has each one's counter before, and its words after.
@@ -100,42 +102,43 @@ __device__ __forceinline__ void philox_blocks(const PhiloxStream& stream, const 
 // Rows of whole pieces, or nearly: warps have one each.
 template <class Draw>
 __global__ void __launch_bounds__(counter_block)
-    draw_pieces(DrawnRows<Draw> rows, Divisor<int32_t> pieces_of_row, int32_t pieces, int64_t chunks) {
+    draw_pieces(DrawnRows<Draw> rows, Divisor<int32_t> pieces_of_row, int32_t pieces, int32_t chunks) {
   using Shape = Chunk<Draw>;
   using Part = Piece<Draw>;
   const int lane = threadIdx.x % Part::lanes;
   const int32_t piece = int32_t(blockIdx.x) * Part::warps + int32_t(threadIdx.x) / Part::lanes;
   if (piece >= pieces) return;
   const int32_t row = pieces_of_row.quotient(piece);
-  const int64_t first = int64_t(piece - row * pieces_of_row.value) * Part::chunks + lane;
+  const int32_t first = (piece - row * pieces_of_row.value) * Part::chunks + lane, left = chunks - first;
   const DrawnRow<Draw> of_row(rows, row);
   const PhiloxStream stream(of_row.words);
   const Draw draw = draw_of<Draw>(of_row.words);
-  auto store_chunk = [&](int64_t chunk, const uint32_t* words) {
-    const int64_t at = (row * chunks + chunk) * Shape::elements;
-    draw_words(rows, draw, words, at, load_operand(rows, at));
-  };
+  const int64_t at = (int64_t(row) * chunks + first) * Shape::elements;
+  constexpr int apart = Part::lanes * Shape::elements;
   // A stream that begins inside a block needs one block more for each chunk.
   if (stream.start % 16 != 0) {
 #pragma unroll 1
-    for (int64_t chunk = first; chunk < min(chunks, first + Part::chunks); chunk += Part::lanes) {
+    for (int i = 0; i < Part::chunks_of_lane && i * Part::lanes < left; ++i) {
       uint32_t words[4 * Shape::blocks];
-      stream.bytes<Shape::blocks>(16 * uint64_t(chunk * Shape::blocks), words);
-      store_chunk(chunk, words);
+      stream.bytes<Shape::blocks>(16 * uint64_t(first + i * Part::lanes) * Shape::blocks, words);
+      draw_words(rows, draw, words, at + i * apart, load_operand(rows, at + i * apart));
     }
     return;
   }
+  decltype(load_operand(rows, at)) x[Part::chunks_of_lane];
+#pragma unroll
+  for (int i = 0; i < Part::chunks_of_lane; ++i)
+    if (i * Part::lanes < left) x[i] = load_operand(rows, at + i * apart);
   uint64_t index[Part::blocks];
   uint32_t words[Part::blocks][4];
 #pragma unroll
   for (int i = 0; i < Part::blocks; ++i)
-    index[i] = stream.start / 16 + (first + i / Shape::blocks * Part::lanes) * Shape::blocks + i % Shape::blocks;
+    index[i] = stream.start / 16 + uint32_t(first) * uint64_t(Shape::blocks) +
+               (i / Shape::blocks * Part::lanes * Shape::blocks + i % Shape::blocks);
   philox_blocks(stream, index, words);
 #pragma unroll
-  for (int i = 0; i < Part::chunks_of_lane; ++i) {
-    const int64_t chunk = first + i * Part::lanes;
-    if (chunk < chunks) store_chunk(chunk, words[i * Shape::blocks]);
-  }
+  for (int i = 0; i < Part::chunks_of_lane; ++i)
+    if (i * Part::lanes < left) draw_words(rows, draw, words[i * Shape::blocks], at + i * apart, x[i]);
 }
 
 // Rows of whole chunks.
@@ -191,9 +194,10 @@ Status draw_rows(const Executor& executor, const DrawnRows<Draw>& rows) {
   const int64_t of_row = rows.length / Shape::elements, pieces_of_row = ceil_div(of_row, Piece::chunks),
                 pieces = pieces_of_row * rows.rows;
   // An eighth of the lanes may have nothing to do.
-  if (whole && 8 * (pieces_of_row * Piece::chunks - of_row) <= of_row && pieces < narrow_reach) {
+  if (whole && 8 * (pieces_of_row * Piece::chunks - of_row) <= of_row && pieces < narrow_reach &&
+      of_row + Piece::chunks < narrow_reach) {
     internal::draw_pieces<<<unsigned(ceil_div(pieces, Piece::warps)), internal::counter_block, 0, executor.stream>>>(
-        rows, Divisor<int32_t>(int32_t(pieces_of_row)), int32_t(pieces), of_row);
+        rows, Divisor<int32_t>(int32_t(pieces_of_row)), int32_t(pieces), int32_t(of_row));
     return launched();
   }
   auto launch = [&](auto type) {
