@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <cub/block/block_reduce.cuh>
 
+#include "arg_best_cuda.h"
 #include "executor.h"
-#include "key_at_cuda.h"
-#include "row_loads_cuda.h"
 
 namespace baracuda {
 namespace internal {
 
-inline constexpr int arg_block = 256, arg_ahead = 8, arg_loads = 4;
+inline constexpr int arg_block = 256, arg_ahead = 8;
 
 struct EarlierKey {
   template <class Element>
@@ -60,7 +59,7 @@ struct ArgSearch {
 };
 
 // A warp, or a block, for each part of a row. It finds the load that has the best element first, and then the element.
-template <int threads, class Search>
+template <int threads, class Best, class Search>
 __global__ void __launch_bounds__(arg_block, 4) arg_of_rows(Search search) {
   using Key = typename Search::Key;
   using Element = typename Search::Element;
@@ -73,25 +72,11 @@ __global__ void __launch_bounds__(arg_block, 4) arg_of_rows(Search search) {
        job += int64_t(gridDim.x) * teams) {
     int64_t row = job / search.parts, begin = job % search.parts * part;
     Loads loads(search.x + row * search.count, uint32_t(begin), uint32_t(min(begin + part, search.count)));
-    Key least = Key(~Key(0));
-    uint32_t at = 0;  // the offset of its load
-    loads.template each<std::min<int>(sizeof(Key), arg_loads)>([&](const auto& load, uint32_t offset) {
-      uint32_t position = loads.position(offset);
-      uint32_t mask = loads.mask(position);
-      Key keys[Loads::elements], best = Key(~Key(0));
-      Loads::keys_of(search.order, load, keys);
-#pragma unroll
-      for (uint32_t j = 0; j < Loads::elements; ++j) keys[j] += search.shift;
-      if (mask != Loads::whole) {
-#pragma unroll
-        for (uint32_t j = 0; j < Loads::elements; ++j)
-          if (!(mask >> j & 1)) keys[j] = best;
-      }
-#pragma unroll
-      for (uint32_t j = 0; j < Loads::elements; ++j) best = EarlierKey{}(best, keys[j]);
-      if (best < least) least = best, at = offset;
+    Best kept;
+    loads.template each<Best::ahead>([&](const auto& load, uint32_t offset) {
+      kept.template take<Loads>(search, load, loads.mask(loads.position(offset)), offset);
     });
-    Element best(least, at);
+    Element best = kept.found(search);
     if constexpr (threads == arg_block) {
       best = Reduce(memory).Reduce(best, EarlierKey{});
       __syncthreads();
@@ -141,6 +126,25 @@ inline unsigned arg_blocks(int64_t threads) {
   return unsigned(std::min<int64_t>(ceil_div(threads, arg_block), 132 * 64));
 }
 
+template <class Best, class Key>
+void search_rows(const Executor& executor, const ArgSearch<Key>& search) {
+  constexpr int64_t longest_of_warp = 1024;
+  if (search.count <= longest_of_warp)
+    arg_of_rows<32, Best><<<arg_blocks(search.outer * 32), arg_block, 0, executor.stream>>>(search);
+  else
+    arg_of_rows<arg_block, Best>
+        <<<arg_blocks(search.outer * search.parts * arg_block), arg_block, 0, executor.stream>>>(search);
+}
+
+template <class Key>
+void search_rows(const Executor& executor, const ArgSearch<Key>& search) {
+  if constexpr (sizeof(Key) == 2) {
+    if (search.order.infinity == BestPair<BFloat16>::infinity) return search_rows<BestPair<BFloat16>>(executor, search);
+    if (search.order.infinity == BestPair<Half>::infinity) return search_rows<BestPair<Half>>(executor, search);
+  }
+  search_rows<BestKey<Key>>(executor, search);
+}
+
 template <class Key>
 Status arg_of_slices(Executor executor, ArgSearch<Key> search) {
   int64_t slices = search.outer * search.inner;
@@ -153,12 +157,10 @@ Status arg_of_slices(Executor executor, ArgSearch<Key> search) {
   search.parts = ceil_div(search.count, ceil_div(search.count, search.parts));
   if (search.parts > 1) search.bests = executor.scratch<KeyAt<Key>>(slices * search.parts);
   if (search.parts > 1 && !search.bests) return small_workspace;
-  if (!rows)
-    arg_of_columns<<<arg_blocks(slices * search.parts), arg_block, 0, executor.stream>>>(search);
-  else if (search.count <= 1024)
-    arg_of_rows<32><<<arg_blocks(slices * 32), arg_block, 0, executor.stream>>>(search);
+  if (rows)
+    search_rows(executor, search);
   else
-    arg_of_rows<arg_block><<<arg_blocks(slices * search.parts * arg_block), arg_block, 0, executor.stream>>>(search);
+    arg_of_columns<<<arg_blocks(slices * search.parts), arg_block, 0, executor.stream>>>(search);
   if (search.parts >= 32)
     arg_of_parts<32><<<arg_blocks(slices * 32), arg_block, 0, executor.stream>>>(search);
   else if (search.parts > 1)
