@@ -62,7 +62,8 @@ def row_parallel_linear(
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
     Precision: float16 and bfloat16 are accumulated in float32. With an axis, each device's product is rounded to x's
-    dtype, so that half the bytes are communicated; bias is added to the sum in float32.
+    dtype, so that half the bytes are communicated. A bias of x's dtype is added to what is rounded; one of float32 to the
+    sum in float32, which without an axis is not rounded before.
 
     Source: Shoeybi et al., Megatron-LM (arXiv 1909.08053); Korthikanti et al. (arXiv 2205.05198) for sequence_parallel.
     """
@@ -81,10 +82,11 @@ def row_parallel_linear(
 def _row(x, kernel, bias, *, axis_name, is_whole, sequence_axis, precision):
     if is_whole:
         x = mesh_axis.own(x, axis_name, x.ndim - 1)
-    y = multiplied(x, kernel, axis_name, precision, axis_name is not None or bias is None)
+    is_wide = bias is not None and bias.dtype != x.dtype
+    y = multiplied(x, kernel, axis_name, precision, axis_name is not None or not is_wide)
     if axis_name is not None:
         y = _summed(y, axis_name, sequence_axis)
-    return plus(wide(y), bias).astype(x.dtype)
+    return plus(wide(y) if is_wide else y, bias).astype(x.dtype)
 
 
 def _summed(y, axis_name, sequence_axis):
