@@ -254,6 +254,13 @@ def test_a_call_has_the_mean_of_cases_near_it(monkeypatch):
     assert all(a < b for a, b in itertools.pairwise(ratio_of(length=2**k) for k in range(4, 17)))
 
 
+def test_a_size_beyond_all_is_the_nearest(monkeypatch):
+    small, large = (case_of(ratio, length=2**k, bytes=2**k) for ratio, k in ((4.0, 8), (0.5, 20)))
+    _with_rows(monkeypatch, {"float32": [small, small, large]})
+    assert ratio_of(length=2**30, bytes=2**30) == pytest.approx(0.5, rel=0.02)
+    assert ratio_of(length=1, bytes=1) == pytest.approx(4, rel=0.02)
+
+
 def test_a_flag_is_far(monkeypatch):
     _with_rows(monkeypatch, {"float32": [case_of(0.5, sorted=True), case_of(2.0, sorted=False)]})
     assert ratio_of(sorted=True, bytes=2**20) == pytest.approx(0.5, rel=0.05)

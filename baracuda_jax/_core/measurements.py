@@ -65,7 +65,8 @@ def decision(native_over_xla, default):
 
 def measured(op, pass_, platform, dtype, regime):
     """(time of the kernel over that of XLA's program, in words what that rests on) of a call, or None where nothing of the
-    op was measured."""
+    op was measured. A size beyond all that were measured counts as the nearest of these: far from all cases, the mean would
+    be of small and large ones alike."""
     key = op, pass_, platform
     rows = tuned(platform).get(key) or table().get(key)
     if not rows:
@@ -73,10 +74,20 @@ def measured(op, pass_, platform, dtype, regime):
     cases = [(case, between_dtypes(name, dtype), name) for name, some in rows.items() for case in some]
     if regime is None:  # an export for any size: as the largest
         regime = max((case["regime"] for case, *_ in cases), key=lambda regime: regime["bytes"])
+    regime = _in_range(regime, [case["regime"] for case, *_ in cases])
     distances = [math.hypot(apart, distance(case["regime"], regime)) for case, apart, _ in cases]
     ratio = interpolated([case["native_ms"] / case["xla_ms"] for case, *_ in cases], distances)
     nearest, _, name = cases[distances.index(min(distances))]
     return ratio, f"measured: {ratio:.2f} of XLA's time near {nearest['case']}, {name}, {pass_}"
+
+
+def _in_range(regime, regimes):
+    found = dict(regime)
+    for name in regimes[0].keys() & regime.keys():
+        if not isinstance(regime[name], bool):
+            sizes = [other[name] for other in regimes]
+            found[name] = min(max(regime[name], min(sizes)), max(sizes))
+    return found
 
 
 def interpolated(ratios, distances):

@@ -35,6 +35,7 @@ from . import (
 
 ELEMENTS = {"cpu": (2**12, 2**16, 2**20, 2**23), "cuda": (2**12, 2**18, 2**25)}
 RANGE = {"cpu": (2**10, 2**23), "cuda": (2**10, 2**26)}
+SLICE = {"cpu": 2**23, "cuda": 2**28}  # where one is all there is: a cache holds no part of it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Space:
             return [Sizes(elements) for elements in ELEMENTS[platform]]
         if not self.is_batched:
             slices = [Sizes(length * inner, length, inner) for length in self.lengths for inner in self.inner]
-            return [sizes for sizes in slices if sizes.elements <= RANGE[platform][1]]
+            return [sizes for sizes in slices if sizes.elements <= SLICE[platform]]
         every = [*itertools.product(ELEMENTS[platform], self.lengths, self.inner)]
         every += [(n // length * length, length, 1) for n in ELEMENTS[platform] for length in self.odd]
         return [Sizes(*sizes) for sizes in every if 0 < sizes[1] * sizes[2] <= sizes[0]]
@@ -352,9 +353,9 @@ SPACES = {
     "normalization": Space(_normalizations, (*ROWS, 2**14), ODD),
     "groups": Space(_groups, (49, 256, 4096, 2**16), (357, 1867), (1, 16)),
     "channels": Space(_channels, (1, 49, 784, 2**14), (357, 1867), (8, 64)),
-    "segment": Space(_segments, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
-    "graph": Space(_graphs, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
-    "moe": Space(_experts, (256, 4096, 2**16, 2**19), inner=(1, 64), is_batched=False),
+    "segment": Space(_segments, (256, 4096, 2**16, 2**19, 2**22), inner=(1, 64), is_batched=False),
+    "graph": Space(_graphs, (256, 4096, 2**16, 2**19, 2**22), inner=(1, 64), is_batched=False),
+    "moe": Space(_experts, (256, 4096, 2**16, 2**19, 2**22), inner=(1, 64), is_batched=False),
     "reduce": Space(_reductions, ROWS, (3, *ODD), (1, 64)),
     "shape": Space(_moves),
     "scan": Space(_scans, ROWS, ODD, (1, 64)),
