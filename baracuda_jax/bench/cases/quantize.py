@@ -101,7 +101,7 @@ def linear(smooth, shape, dtype):
         needs=(1, 2, 3) if smooth else (1, 2),
         wide=(1, 3) if smooth else (2,),
         # A quotient rounded to the next int8 is one of its steps off.
-        rough=40.0 if smooth else 4.0,
+        rough=40.0,
     )
 
 

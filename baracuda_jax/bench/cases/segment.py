@@ -14,6 +14,7 @@ import baracuda_jax
 from ..benchmark import DTYPES, PASSES, Benchmark
 
 SHAPES = {"tiny": (24000, 16, 512), "small": (131072, 64, 8192), "large": (4194304, 64, 262144)}
+HEADS = 8
 
 
 def plain_mean(data, ids, segments, **options):
@@ -203,6 +204,9 @@ def skewed(op, size, dtype, skew):
 def benchmarks(size):
     ops = (*PLAIN, "segment_max_split", "segment_min_split")
     yield from (benchmark(op, SHAPES[size], *which) for op, *which in itertools.product(ops, DTYPES, (False, True)))
+    rows, _, segments = SHAPES[size]
+    heads = rows, HEADS, segments  # scores of a graph's edges
+    yield from (benchmark("segment_softmax", heads, *which) for which in itertools.product(DTYPES, (False, True)))
     yield from (take(SHAPES[size], *which) for which in itertools.product(DTYPES, (False, True)))
     yield from (index(SHAPES[size], is_sorted) for is_sorted in (False, True))
     yield from (skewed(op, size, *which) for op, *which in itertools.product(SKEWED_OPS, DTYPES, SKEWS))
