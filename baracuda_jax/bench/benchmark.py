@@ -33,6 +33,7 @@ class Benchmark:
     flips           the fraction of elements that may differ, where XLA, which divides by multiplying, rounds ties otherwise
     differs         why two runs of the backward pass may differ, whose bits are not compared then; "" where they must not
     rough           how many times the usual error is allowed, where what XLA adds up in float32 is off by so much
+    by_library      whether the op's kernels are for smaller sizes, so that a library computes it
     """
 
     op: str
@@ -52,6 +53,7 @@ class Benchmark:
     flips: float = 0.0
     differs: str = ""
     rough: float = 1.0
+    by_library: bool = False
 
     @property
     def case(self):
@@ -66,7 +68,7 @@ class Benchmark:
     @property
     def has_native(self):
         """Whether kernels compute it; an op without has one program, which is timed as native."""
-        return OPS[self.op].has_kernels
+        return OPS[self.op].has_kernels and not self.by_library
 
     @property
     def family(self):
