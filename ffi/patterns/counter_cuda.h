@@ -76,7 +76,7 @@ __device__ __forceinline__ auto load_operand(const DrawnRows<Draw>& rows, int64_
 // The part of a row that a warp has. All lanes have the row's key and numbers in common, and the blocks of a lane each
 // round's keys. Of narrow elements a block makes many, whose work keeps a lane busy enough.
 template <class Draw>
-struct Piece {
+struct RowPart {
   static constexpr int least = Chunk<Draw>::per_block < 16 ? 4 : 2,
                        blocks = Chunk<Draw>::blocks > least ? Chunk<Draw>::blocks : least, lanes = 32,
                        chunks_of_lane = blocks / Chunk<Draw>::blocks, chunks = lanes * chunks_of_lane,
@@ -99,17 +99,17 @@ __device__ __forceinline__ void philox_blocks(const PhiloxStream& stream, const 
   }
 }
 
-// Rows of whole pieces, or nearly: warps have one each.
+// Rows of whole parts, or nearly: warps have one each.
 template <class Draw>
 __global__ void __launch_bounds__(counter_block)
-    draw_pieces(DrawnRows<Draw> rows, Divisor<int32_t> pieces_of_row, int32_t pieces, int32_t chunks) {
+    draw_parts(DrawnRows<Draw> rows, Divisor<int32_t> parts_of_row, int32_t parts, int32_t chunks) {
   using Shape = Chunk<Draw>;
-  using Part = Piece<Draw>;
+  using Part = RowPart<Draw>;
   const int lane = threadIdx.x % Part::lanes;
-  const int32_t piece = int32_t(blockIdx.x) * Part::warps + int32_t(threadIdx.x) / Part::lanes;
-  if (piece >= pieces) return;
-  const int32_t row = pieces_of_row.quotient(piece);
-  const int32_t first = (piece - row * pieces_of_row.value) * Part::chunks + lane, left = chunks - first;
+  const int32_t part = int32_t(blockIdx.x) * Part::warps + int32_t(threadIdx.x) / Part::lanes;
+  if (part >= parts) return;
+  const int32_t row = parts_of_row.quotient(part);
+  const int32_t first = (part - row * parts_of_row.value) * Part::chunks + lane, left = chunks - first;
   const DrawnRow<Draw> of_row(rows, row);
   const PhiloxStream stream(of_row.words);
   const Draw draw = draw_of<Draw>(of_row.words);
@@ -190,14 +190,14 @@ Status draw_rows(const Executor& executor, const DrawnRows<Draw>& rows) {
   int64_t elements = rows.rows * rows.length, chunks = ceil_div(elements, Shape::elements);
   if (elements == 0) return {};
   bool whole = rows.length % Shape::elements == 0;
-  using Piece = internal::Piece<Draw>;
-  const int64_t of_row = rows.length / Shape::elements, pieces_of_row = ceil_div(of_row, Piece::chunks),
-                pieces = pieces_of_row * rows.rows;
+  using RowPart = internal::RowPart<Draw>;
+  const int64_t of_row = rows.length / Shape::elements, parts_of_row = ceil_div(of_row, RowPart::chunks),
+                parts = parts_of_row * rows.rows;
   // An eighth of the lanes may have nothing to do.
-  if (whole && 8 * (pieces_of_row * Piece::chunks - of_row) <= of_row && pieces < narrow_reach &&
-      of_row + Piece::chunks < narrow_reach) {
-    internal::draw_pieces<<<unsigned(ceil_div(pieces, Piece::warps)), internal::counter_block, 0, executor.stream>>>(
-        rows, Divisor<int32_t>(int32_t(pieces_of_row)), int32_t(pieces), int32_t(of_row));
+  if (whole && 8 * (parts_of_row * RowPart::chunks - of_row) <= of_row && parts < narrow_reach &&
+      of_row + RowPart::chunks < narrow_reach) {
+    internal::draw_parts<<<unsigned(ceil_div(parts, RowPart::warps)), internal::counter_block, 0, executor.stream>>>(
+        rows, Divisor<int32_t>(int32_t(parts_of_row)), int32_t(parts), int32_t(of_row));
     return launched();
   }
   auto launch = [&](auto type) {
