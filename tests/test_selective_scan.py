@@ -75,6 +75,9 @@ def test_values_states_and_derivatives(shape, gate, ids):
         (1, 40, 64, 3, None),
         (1, 2, 70, 130, None),
         (2, 1100, 270, 3, None),
+        (2, 1100, 272, 3, None),
+        (1, 40, 520, 16, None),
+        (1, 20, 261, 35, None),
         (2, 1100, 40, 18, None),
         (1, 4300, 132, 4, None),
         (1, 4300, 20, 4, None),
@@ -82,8 +85,8 @@ def test_values_states_and_derivatives(shape, gate, ids):
 )
 @pytest.mark.parametrize("ids", [False, True])
 def test_float32_agrees_with_float64(shape, ids):
-    """On CUDA float32 has tiles of its own sizes: lengths of whole ones and a part, more states than teams, and
-    kernels of few and of many channels."""
+    """On CUDA float32 has tiles of its own sizes: lengths of whole ones and a part, more states than teams, kernels
+    of few and of many channels, and gradients whose warps have one channel or several."""
     arrays = _drawn(*shape)
     batch, _, length, *_ = shape
     segment_ids = np.sort(np.random.default_rng(0).integers(0, 5, (batch, length))) if ids else None

@@ -1,22 +1,16 @@
-// The state scan's gradients (see state_scan_tile_cuda.h). Tiles come from the end. In each the states are computed
-// again, from those that the forward pass saved. What a position gives for B and C is added over a block's channels in
-// shared memory, where each sum has one lane; blocks write their sums, and a second kernel adds these. All is added in
-// an order that shapes alone decide.
+// The state scan's gradients (see state_scan_tile_cuda.h), and the choice: warps that take turns
+// (state_scan_turns_cuda.h), or teams. Tiles come from the end. In each the states are computed again, from those that
+// the forward pass saved. What a position gives for B and C is added over a block's channels in shared memory, where
+// each sum has one lane; blocks write their sums, and a second kernel adds these. All is added in an order that shapes
+// alone decide.
 #pragma once
 
 #include <cuda_pipeline.h>
 
-#include "state_scan_tile_cuda.h"
+#include "state_scan_turns_cuda.h"
 
 namespace baracuda {
 namespace internal {
-
-// Sums that blocks and rows leave for the second kernels.
-template <class Wide>
-struct SelectiveSums {
-  Wide* shared;  // [groups * batches * shared, tiles, 2, states, length]: of B and C
-  Wide* rows;    // [groups, batches, states + 2, channels]: of A, D and the bias
-};
 
 // How a block's shared memory is used, in numbers.
 template <class Wide, int K, bool is_near>
@@ -41,13 +35,6 @@ struct BackwardMemory {
     return (memory.lay_out(nullptr, states, channels) - static_cast<Wide*>(nullptr)) * int64_t(sizeof(Wide));
   }
 };
-
-template <int lanes, class Wide>
-__device__ Wide sum_of_lanes(Wide value) {
-#pragma unroll
-  for (int distance = lanes / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(~0u, value, distance);
-  return value;
-}
 
 template <int K, bool is_near, class T>
 __global__ void __launch_bounds__(selective_block)
@@ -288,6 +275,18 @@ Status selective_scan_backward(Executor executor, const SelectiveScan<T>& scan, 
   using std::integral_constant;
   auto run_some = [&]() -> Status {
     if (shape.rows() == 0) return {};
+    if constexpr (sizeof(Wide) == 4) {
+      // A group of states is all, or a warp has one channel.
+      const bool is_small = grid <= 132, is_one_group = shape.states <= channel_group;
+      const int warps = (is_small || !is_one_group) && blocks.channels > turn_warps / 2 ? turn_warps : turn_warps / 2;
+      const bool is_aligned =
+          has_aligned_rows<T>(shape, {scan.u, scan.dt, scan.b, scan.c, scan.z, g.dy, g.du, g.ddt, g.dz, sums.shared});
+      // As measured: where tiles are whole; not of many channels with 16 states whose rows are not aligned.
+      if (shape.states > 0 && shape.length >= TurnMemory::Tile::positions &&
+          (is_aligned || is_small || !is_one_group) &&
+          TurnMemory::bytes(shape.states, blocks.channels, warps) <= selective_memory)
+        return run_selective_turns(executor, scan, g, blocks, sums, grid, warps, is_aligned);
+    }
     if (shape.length > 64 && BackwardMemory<Wide, K, true>::bytes(shape.states, blocks.channels) <= selective_memory)
       return run(integral_constant<int, K>{}, std::true_type{});
     if (BackwardMemory<Wide, few, true>::bytes(shape.states, blocks.channels) <= selective_memory)

@@ -6,6 +6,8 @@
 
 #include <cuda_pipeline.h>
 
+#include <initializer_list>
+
 #include "state_scan_tile_cuda.h"
 
 namespace baracuda {
@@ -14,10 +16,10 @@ namespace internal {
 // Most warps of a block; states whose B and C are in shared memory at once.
 inline constexpr int channel_warps = 8, channel_group = 16;
 
-// A tile of which a channel has `lanes` lanes.
-template <class Wide, int lanes>
+// A tile of which a channel has `lanes` lanes, and a lane `each` positions.
+template <class Wide, int lanes, int each = 64 / int(sizeof(Wide))>
 struct ChannelTile {
-  static constexpr int channels = 32 / lanes, K = 64 / int(sizeof(Wide));
+  static constexpr int channels = 32 / lanes, K = each;
   using Row = TileRow<Wide, K, lanes, channels>;
   using Lane = TileLane<Wide, K, lanes, channels>;
   static constexpr int positions = Row::positions;
@@ -77,9 +79,9 @@ struct ChannelTile {
 
 // A warp's rows of arrays [rows, length] at the positions of a tile. Lanes have theirs as vectors; where these are not
 // aligned or not before the end, neighboring lanes read neighbors, and exchange them through shared memory.
-template <class Wide, int lanes>
+template <class Wide, int lanes, int each = 64 / int(sizeof(Wide))>
 struct ChannelRows {
-  using Tile = ChannelTile<Wide, lanes>;
+  using Tile = ChannelTile<Wide, lanes, each>;
   using Row = typename Tile::Row;
   static constexpr int K = Tile::K, positions = Tile::positions, channels = Tile::channels;
   int64_t first, length, begin, offset;  // the warp's first row; where the lane's positions are
@@ -292,6 +294,14 @@ __global__ void __launch_bounds__(32 * channel_warps, 2)
   for (int n = part; n < count; n += lanes) last[row * count + n] = carry[n];
 }
 
+// Whether the rows of all arrays begin at multiples of 16 bytes.
+template <class T>
+bool has_aligned_rows(const SelectiveShape& shape, std::initializer_list<const void*> arrays) {
+  uintptr_t addresses = uintptr_t(shape.length * int64_t(sizeof(T)));  // all of them, by their last bits
+  for (const void* array : arrays) addresses |= reinterpret_cast<uintptr_t>(array);
+  return addresses % 16 == 0;
+}
+
 template <int lanes, class T>
 Status run_selective_channels(const Executor& executor, const SelectiveScan<T>& scan, T* y, Accumulator<T>* last,
                               Accumulator<T>* states) {
@@ -307,10 +317,7 @@ Status run_selective_channels(const Executor& executor, const SelectiveScan<T>& 
   const int64_t bytes = Memory::bytes(shape.states, warps);
   auto kernel = selective_channels<lanes, T>;
   if (Status status = allow_shared_memory(kernel, bytes); !status.ok()) return status;
-  uintptr_t addresses = uintptr_t(shape.length * int64_t(sizeof(T)));  // all of them, by their last bits
-  auto add = [&](const void* array) { addresses |= reinterpret_cast<uintptr_t>(array); };
-  add(scan.u), add(scan.dt), add(scan.b), add(scan.c), add(scan.z), add(y);
-  const bool is_aligned = addresses % 16 == 0;
+  const bool is_aligned = has_aligned_rows<T>(shape, {scan.u, scan.dt, scan.b, scan.c, scan.z, y});
   kernel<<<unsigned(grid), 32 * warps, size_t(bytes), executor.stream>>>(scan, blocks, is_aligned, y, last, states);
   return launched();
 }
