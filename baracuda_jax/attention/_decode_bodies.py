@@ -18,7 +18,8 @@ from .._core.wide import wide
 from ..segment import _kernels, _references
 from ._attend import finite
 
-CHUNK, MOST_CHUNKS = 512, 128  # as in ffi/patterns/attention.h
+# As in ffi/patterns/attention.h, which has twice as many keys of 8 bits in a chunk.
+CHUNK, MOST_CHUNKS = 512, 128
 
 
 def _keys(pages, page_table, float8, gather):
@@ -90,15 +91,16 @@ def native(q, k_pages, v_pages, page_table, lengths, slopes, *, scale, softcap, 
         "paged_decode", "...bhd, ...pnkd, ...pnkf, ...bm, ...b, ...h -> ...bhf, ...bh",
         q, k_pages, v_pages, page_table, lengths, slopes,
         out=[y, jax.ShapeDtypeStruct(q.shape[:-1], q.dtype)],
-        workspace=_workspace(q.shape[-3] * q.shape[-2], capacity, values, q.dtype.itemsize),
+        workspace=_workspace(q.shape[-3] * q.shape[-2], capacity, values, q.dtype.itemsize, float8),
         scale=scale, softcap=0.0 if softcap is None else softcap, left=-1 if left is None else left,
     )  # fmt: skip
     return tuple(found) if save else (found[0],)
 
 
-def _workspace(queries, capacity, values, itemsize):
+def _workspace(queries, capacity, values, itemsize, float8):
     """The states and sums of each query's chunks of keys, and how many of them are done."""
-    chunk = CHUNK * max(1, -(-capacity // (CHUNK * MOST_CHUNKS)))
+    unit = CHUNK if float8 is None else 2 * CHUNK
+    chunk = unit * max(1, -(-capacity // (unit * MOST_CHUNKS)))
     return queries * (-(-capacity // chunk) * (values + 2) * itemsize + 4) + 3 * 256
 
 

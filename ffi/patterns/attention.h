@@ -14,15 +14,9 @@ namespace baracuda {
 struct DecodeShape {
   int64_t batches, sequences, heads, kv_heads, pages, page_size, table, d, values;
 
-  static constexpr int64_t chunk_unit = 512, most_chunks = 128;
+  static constexpr int64_t most_chunks = 128;
 
   BARACUDA_HD int64_t capacity() const { return table * page_size; }
-  // The number of keys of a chunk, and of chunks of a sequence.
-  BARACUDA_HD int64_t chunk() const {
-    int64_t units = (capacity() + chunk_unit * most_chunks - 1) / (chunk_unit * most_chunks);
-    return chunk_unit * (units > 1 ? units : 1);
-  }
-  BARACUDA_HD int64_t chunks() const { return (capacity() + chunk() - 1) / chunk(); }
   // Queries that share a head of keys, which are neighbors.
   BARACUDA_HD int64_t group() const { return heads / kv_heads; }
   BARACUDA_HD int64_t all_sequences() const { return batches * sequences; }
@@ -46,6 +40,16 @@ struct Decode {
   const Wide* slopes;
   Wide *y, *lse;
 
+  // Chunks of 8 and 16 bits have the same bytes.
+  static constexpr int64_t chunk_unit = sizeof(Stored) == 1 ? 1024 : 512;
+
+  // The number of keys of a chunk, and of chunks of a sequence.
+  BARACUDA_HD int64_t chunk() const {
+    constexpr int64_t most = chunk_unit * DecodeShape::most_chunks;
+    int64_t units = (shape.capacity() + most - 1) / most;
+    return chunk_unit * (units > 1 ? units : 1);
+  }
+  BARACUDA_HD int64_t chunks() const { return (shape.capacity() + chunk() - 1) / chunk(); }
   // The position of the query is that of its sequence's last key.
   BARACUDA_HD int64_t length(int64_t sequence) const {
     int64_t length = lengths[sequence], most = shape.pages * shape.page_size > 0 ? shape.capacity() : 0;
@@ -57,7 +61,7 @@ struct Decode {
     return {begin > 0 ? begin : 0, end};
   }
   BARACUDA_HD KeyRange in_chunk(KeyRange seen, int64_t number) const {
-    int64_t begin = number * shape.chunk(), end = begin + shape.chunk();
+    int64_t begin = number * chunk(), end = begin + chunk();
     return {seen.begin > begin ? seen.begin : begin, seen.end < end ? seen.end : end};
   }
   // The row of a key among those of its batch's pages, or -1.

@@ -210,7 +210,7 @@ template <int lanes, int queries, class Stored, class Wide>
 Status decode_by(Executor executor, const Decode<Stored, Wide>& work) {
   constexpr int columns = decode_columns<Stored>;
   const DecodeShape& shape = work.shape;
-  int64_t all = shape.all_sequences(), chunks = shape.chunks();
+  int64_t all = shape.all_sequences(), chunks = work.chunks();
   DecodeGrid grid{ceil_div(shape.group(), queries), ceil_div(shape.values, lanes * columns), chunks};
   int64_t blocks = all * shape.kv_heads * grid.tiles * grid.slices * chunks, most = (int64_t(1) << 31) - 1;
   if (blocks > most || all * shape.heads > most) return {"there are more than 2^31 - 1 blocks of keys"};

@@ -69,11 +69,11 @@ template <class Stored, class Wide>
 Status decode(const Executor& executor, const Decode<Stored, Wide>& work) {
   using State = SoftmaxState<Wide>;
   const DecodeShape& shape = work.shape;
-  int64_t chunks = shape.chunks(), group = shape.group(), sequences = shape.all_sequences();
+  int64_t chunks = work.chunks(), group = shape.group(), sequences = shape.all_sequences();
   std::vector<State> states(size_t(sequences * shape.heads * chunks), State::empty());
   std::vector<Wide> sums(size_t(sequences * shape.heads * chunks * shape.values));
   // Of each head of keys the chunks, of each chunk the queries.
-  int64_t cost = std::min(shape.chunk(), shape.capacity()) * (group * (shape.d + shape.values) + 32);
+  int64_t cost = std::min(work.chunk(), shape.capacity()) * (group * (shape.d + shape.values) + 32);
   parallel_for(executor, sequences * shape.kv_heads * chunks, cost, [&](int64_t task) {
     int64_t number = task % chunks, head = task / chunks % shape.kv_heads, sequence = task / chunks / shape.kv_heads;
     KeyRange keys = work.in_chunk(work.seen(sequence), number);

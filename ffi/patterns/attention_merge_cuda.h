@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(decode_block)
   constexpr Wide empty = -1;  // the weight of a chunk whose sums are of nothing
   __shared__ Wide weights[DecodeShape::most_chunks], largest_of[warps], total_of[warps];
   const DecodeShape& shape = work.shape;
-  int64_t query = blockIdx.x, chunk = shape.chunk();
+  int64_t query = blockIdx.x, chunk = work.chunk();
   KeyRange seen = work.seen(query / shape.heads);
   int first = int(seen.begin / chunk), last = seen.begin < seen.end ? int((seen.end - 1) / chunk) + 1 : first;
   states += query * chunks, partial_sums += query * chunks * shape.values;
@@ -59,8 +59,8 @@ template <class Stored, class Wide>
 Status decode_merge_of(const Executor& executor, const Decode<Stored, Wide>& work, const SoftmaxState<Wide>* states,
                        const Wide* sums) {
   const DecodeShape& shape = work.shape;
-  decode_merge<<<unsigned(shape.all_sequences() * shape.heads), decode_block, 0, executor.stream>>>(
-      work, shape.chunks(), states, sums);
+  decode_merge<<<unsigned(shape.all_sequences() * shape.heads), decode_block, 0, executor.stream>>>(work, work.chunks(),
+                                                                                                    states, sums);
   return launched();
 }
 

@@ -350,7 +350,7 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
     if (int(threadIdx.x) < some) work.lse[query + threadIdx.x] = State::nothing;
     return;
   }
-  unsigned chunk = unsigned(shape.chunk());
+  unsigned chunk = unsigned(work.chunk());
   int first_chunk = int(unsigned(seen.begin) / chunk), chunks = int(unsigned(seen.end - 1) / chunk) + 1 - first_chunk;
 
   int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32, row = lane / 4;
@@ -549,7 +549,7 @@ __global__ void __launch_bounds__(Sizes::threads, Sizes::blocks)
 template <class Sizes>
 Status decode_mma_by(Executor executor, const Decode<typename Sizes::Stored, float>& work) {
   const DecodeShape& shape = work.shape;
-  int64_t all = shape.all_sequences(), chunks = shape.chunks(), tiles = ceil_div(shape.group(), Sizes::queries);
+  int64_t all = shape.all_sequences(), chunks = work.chunks(), tiles = ceil_div(shape.group(), Sizes::queries);
   int64_t blocks = all * shape.kv_heads * tiles * chunks, most = (int64_t(1) << 31) - 1;
   if (blocks > most || all * shape.heads > most) return {"there are more than 2^31 - 1 blocks of keys"};
   auto* states = executor.scratch<SoftmaxState<float>>(all * shape.heads * chunks);
