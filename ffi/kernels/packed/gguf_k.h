@@ -74,9 +74,7 @@ struct FourBits : Block256 {
 #ifdef __CUDACC__
   // Those of both parts of the units 2 k and 2 k + 1, from four words at a multiple of 16.
   static __device__ void two_factors(const uint8_t* from, int k, Factors (&by)[2]) {
-    two_factors(*reinterpret_cast<const uint4*>(from), k, by);
-  }
-  static __device__ void two_factors(uint4 word, int k, Factors (&by)[2]) {
+    uint4 word = *reinterpret_cast<const uint4*>(from);
     constexpr uint32_t four = 0x0f0f0f0f, two = 0x30303030, six = 0x3f3f3f3f;
     uint32_t scales = k < 2 ? word.y & six : (word.w & four) | (word.y >> 2 & two);
     uint32_t least = k < 2 ? word.z & six : (word.w >> 4 & four) | (word.z >> 2 & two);
