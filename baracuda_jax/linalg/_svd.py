@@ -269,6 +269,7 @@ _op = of_small_matrices(
     results=("u", "s", "vh"),
     outputs=("u", "s", "vh"),
     like="x",
+    fused=True,
 )
 _values_op = of_small_matrices(
     "svdvals",
@@ -281,6 +282,7 @@ _values_op = of_small_matrices(
     outputs=("s", "u", "vh"),
     like="x",
     kernels={"forward": ("svd_values",)},
+    fused=True,
     sometimes=("svd",),
 )
 compose(
