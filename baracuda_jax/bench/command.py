@@ -63,7 +63,7 @@ def _problem(kind, options):
         if more:
             return "--from measures nothing, and takes no --op, --dtype, --case or --json"
         return None if pathlib.Path(options.read).is_file() else f"No such file: {options.read}"
-    if options.case and not any(options.case in str(b) for b in kinds.chosen(options.size or "small", options.op)):
+    if options.case and not kinds.chosen(options.size or "small", options.op, case=options.case):
         return f"No case of these ops contains {options.case}"
     try:
         _, platform = _device(options)

@@ -15,7 +15,7 @@ from .._core.sku import OpCategory
 from .._core.types import Implementation
 from ..gemm._arguments import known_precision
 from . import _arguments
-from ._product import multiplied, plus
+from ._product import multiplied, plus, rounds_first
 
 
 @facade_api("cublaslt")
@@ -75,8 +75,7 @@ def column_parallel_linear(
 def _column(x, kernel, bias, *, axis_name, gather_output, sequence_axis, precision):
     if sequence_axis is not None and axis_name is not None:
         x = jax.lax.all_gather(mesh_axis.varying(x, axis_name), axis_name, axis=sequence_axis, tiled=True)
-    rounds = bias is None or bias.dtype == x.dtype
-    y = plus(multiplied(x, kernel, axis_name, precision, rounds), bias).astype(x.dtype)
+    y = plus(multiplied(x, kernel, axis_name, precision, rounds_first(x, bias)), bias).astype(x.dtype)
     return mesh_axis.whole(y, axis_name, y.ndim - 1) if gather_output else y
 
 

@@ -14,6 +14,11 @@ def multiplied(x, kernel, axis_name, precision, rounds):
     return product(x, kernel, dimensions(x.ndim, 2), precision, rounds)
 
 
+def rounds_first(x, bias):
+    """Whether the product is rounded before the bias is added: not where this is wider."""
+    return bias is None or bias.dtype == x.dtype
+
+
 def plus(y, bias):
     """In y's dtype; the gradient of bias is summed in float32 or wider."""
     if bias is None:

@@ -16,7 +16,7 @@ from .._core.types import Implementation
 from .._core.wide import wide
 from ..gemm._arguments import known_precision
 from . import _arguments
-from ._product import multiplied, plus
+from ._product import multiplied, plus, rounds_first
 
 
 @facade_api("cublaslt")
@@ -82,11 +82,11 @@ def row_parallel_linear(
 def _row(x, kernel, bias, *, axis_name, is_whole, sequence_axis, precision):
     if is_whole:
         x = mesh_axis.own(x, axis_name, x.ndim - 1)
-    is_wide = bias is not None and bias.dtype != x.dtype
-    y = multiplied(x, kernel, axis_name, precision, axis_name is not None or not is_wide)
+    rounds = rounds_first(x, bias)
+    y = multiplied(x, kernel, axis_name, precision, axis_name is not None or rounds)
     if axis_name is not None:
         y = _summed(y, axis_name, sequence_axis)
-    return plus(wide(y) if is_wide else y, bias).astype(x.dtype)
+    return plus(y if rounds else wide(y), bias).astype(x.dtype)
 
 
 def _summed(y, axis_name, sequence_axis):

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "key_at_cuda.h"
+#include "larger_in_word_cuda.h"
 #include "row_loads_cuda.h"
 
 namespace baracuda {
@@ -58,14 +59,6 @@ struct BestPair {
       asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(c) : "r"(a), "r"(b), "r"(0));
     return c;
   }
-  static __device__ uint32_t larger(uint32_t a, uint32_t b) {
-    uint32_t c;
-    if constexpr (is_bfloat16)
-      asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
-    else
-      asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
-    return c;
-  }
   // Of a search for maxima keys descend.
   template <class Search>
   static __device__ uint32_t turned(const Search& search) {
@@ -83,7 +76,7 @@ struct BestPair {
     const auto words = bit_cast<Vector<uint32_t, 4>>(load);
     uint32_t most = best;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) most = larger(most, product(words.lane[i], factor));
+    for (int i = 0; i < 4; ++i) most = larger_in_word<T>(most, product(words.lane[i], factor));
     const uint32_t changed = most ^ best;
     best = most;
     if (changed & 0xffffu) at[0] = offset;

@@ -3,7 +3,7 @@
 
 #include <cooperative_groups.h>
 
-#include "executor.h"
+#include "launch_with_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -52,16 +52,10 @@ bool has_clusters(Kernel* kernel) {
 template <class... Parameters, class... Values>
 Status launch_clusters(const Executor& executor, void (*kernel)(Parameters...), unsigned blocks, unsigned cluster,
                        unsigned threads, size_t bytes, const Values&... values) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(blocks), config.blockDim = dim3(threads);
-  config.dynamicSmemBytes = bytes, config.stream = executor.stream;
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim.x = cluster, attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  config.attrs = &attribute, config.numAttrs = cluster > 1 ? 1 : 0;
-  cudaError_t error = cudaLaunchKernelEx(&config, kernel, Parameters(values)...);
-  if (error != cudaSuccess) return {cudaGetErrorString(error)};
-  return launched();
+  return launch_with(executor, cluster > 1 ? &attribute : nullptr, kernel, dim3(blocks), threads, bytes, values...);
 }
 
 }  // namespace internal

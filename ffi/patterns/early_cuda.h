@@ -2,7 +2,7 @@
 // own, and their blocks have the multiprocessors that its last ones leave.
 #pragma once
 
-#include "executor.h"
+#include "launch_with_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -26,19 +26,14 @@ __device__ inline void wait_for_kernel_before() {
 template <class... Parameters, class... Values>
 Status launch_early(const Executor& executor, void (*kernel)(Parameters...), dim3 blocks, unsigned threads,
                     size_t dynamic_bytes, const Values&... values) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = blocks, config.blockDim = dim3(threads), config.stream = executor.stream;
-  config.dynamicSmemBytes = dynamic_bytes;
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attribute.val.programmaticStreamSerializationAllowed = 1;
   int device = 0, major = 0;
   cudaError_t error = cudaGetDevice(&device);
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  config.attrs = &attribute, config.numAttrs = major >= 9 ? 1 : 0;
-  if (error == cudaSuccess) error = cudaLaunchKernelEx(&config, kernel, Parameters(values)...);
   if (error != cudaSuccess) return {cudaGetErrorString(error)};
-  return launched();
+  return launch_with(executor, major >= 9 ? &attribute : nullptr, kernel, blocks, threads, dynamic_bytes, values...);
 }
 
 }  // namespace internal

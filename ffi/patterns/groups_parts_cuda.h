@@ -306,18 +306,11 @@ __device__ inline void leave_cluster() {
 template <class Shape, class Parts, class Bytes, class... Parameters, class... Values>
 Status launch_parts(const Executor& executor, void (*kernel)(Parameters...), const Shape& shape, const Parts& parts,
                     const Bytes& bytes, bool in_cluster, const Values&... values) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(unsigned(ceil_div(shape.rows(), parts.rows) * parts.parts));
-  config.blockDim = dim3(unsigned(parts.threads)), config.stream = executor.stream;
-  config.dynamicSmemBytes = size_t(bytes.of(parts));
-  if (Status status = allow_shared_memory(kernel, int64_t(config.dynamicSmemBytes)); !status.ok()) return status;
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = unsigned(parts.parts), attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  config.attrs = &attribute, config.numAttrs = in_cluster && parts.parts > 1 ? 1 : 0;
-  cudaError_t error = cudaLaunchKernelEx(&config, kernel, Parameters(values)...);
-  if (error != cudaSuccess) return {cudaGetErrorString(error)};
-  return launched();
+  const unsigned blocks = unsigned(ceil_div(shape.rows(), parts.rows) * parts.parts);
+  const size_t dynamic_bytes = size_t(bytes.of(parts));
+  if (Status status = allow_shared_memory(kernel, int64_t(dynamic_bytes)); !status.ok()) return status;
+  return launch_clusters(executor, kernel, blocks, in_cluster ? unsigned(parts.parts) : 1, unsigned(parts.threads),
+                         dynamic_bytes, values...);
 }
 
 // run(V, inside): vectors of 16 bytes, and whether all of each are of one channel, and aligned where it begins.

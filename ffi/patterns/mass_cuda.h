@@ -117,7 +117,7 @@ struct DigitSearch {
     uint64_t all = 0;
 #pragma unroll
     for (int j = 0; j < n; ++j) all += masses[j];
-    for (int distance = 16; distance > 0; distance /= 2) all += __shfl_xor_sync(~0u, all, distance);
+    all = sum_of_lanes(all);
     if (threadIdx.x % 32 == 0) {
       add_high(slots[0], all, add_low(slots[0], all));
       if (counts) atomicAdd(&shared.counts[slots[0]], 32u * n);

@@ -11,6 +11,8 @@
 #include "cluster_cuda.h"
 #include "copy_async_cuda.h"
 #include "key_at_cuda.h"
+#include "lane_sum_cuda.h"
+#include "larger_in_word_cuda.h"
 #include "mass_search_cuda.h"
 #include "row_loads_cuda.h"
 
@@ -18,18 +20,6 @@ namespace baracuda {
 namespace internal {
 
 inline constexpr int mass_threads = 512, mass_most_cluster = 8;
-
-// The larger ones of one or two numbers that a word has; NaN if any is NaN.
-template <class T>
-__device__ uint32_t larger_in_word(uint32_t a, uint32_t b) {
-  if constexpr (std::is_same_v<T, Half>)
-    asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
-  else if constexpr (std::is_same_v<T, BFloat16>)
-    asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
-  else
-    asm("max.NaN.f32 %0, %0, %1;" : "+r"(a) : "r"(b));
-  return a;
-}
 
 // A thread's sum of masses that are rounded down. A double has room for the masses of 2^16 tokens: what is rounded to
 // zero while it is from 2^52 to 2^53 is rounded to an integer.
@@ -47,11 +37,7 @@ struct MassSum {
   __device__ void add(uint64_t mass) { sum += mass; }
   __device__ uint64_t whole() const { return sum; }
 #endif
-  __device__ uint64_t of_warp() const {
-    uint64_t all = whole();
-    for (int distance = 16; distance > 0; distance /= 2) all += __shfl_xor_sync(~0u, all, distance);
-    return all;
-  }
+  __device__ uint64_t of_warp() const { return sum_of_lanes(whole()); }
 };
 
 // Estimates: of masses, of the squares of those that a bin has together, and how many tokens.
@@ -513,7 +499,7 @@ struct LongRow {
     if (warp <= (step_of(draw, 2) < 0 ? 2u : 3u)) {
       uint64_t sum = 0;
       for (uint32_t i = lane; i < blocks * warps; i += 32) sum += shared.sums[warp][i];
-      for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0u, sum, distance);
+      sum = sum_of_lanes(sum);
       if (lane == 0) shared.totals[warp] = sum;
     }
     __syncthreads();

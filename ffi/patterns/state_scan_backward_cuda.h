@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(selective_block)
         if (scan.z) g.dz[at] = T(of_gates[i] * (value + skip * u[i]));
         of_bias += raw, of_skip += dy[i] * u[i];
       }
-      of_skip = sum_of_lanes<32>(of_skip), of_bias = sum_of_lanes<32>(of_bias);
+      of_skip = sum_of_lanes(of_skip), of_bias = sum_of_lanes(of_bias);
       if (threadIdx.x % 32 == 0) {
         Wide* of_row = near.of_rows + (r * selective_warps + warp) * 2;
         of_row[0] += of_skip, of_row[1] += of_bias;

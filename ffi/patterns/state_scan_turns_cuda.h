@@ -5,6 +5,7 @@
 // the sums of each: none meets the others within a tile, and all is added in an order that shapes alone decide.
 #pragma once
 
+#include "lane_sum_cuda.h"
 #include "state_scan_channels_cuda.h"
 
 namespace baracuda {
@@ -68,13 +69,6 @@ struct TurnMemory {
     return (memory.lay_out(nullptr, states, channels, warps) - static_cast<float*>(nullptr)) * int64_t(sizeof(float));
   }
 };
-
-template <int lanes, class Wide>
-__device__ Wide sum_of_lanes(Wide value) {
-#pragma unroll
-  for (int distance = lanes / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(~0u, value, distance);
-  return value;
-}
 
 template <class T>
 __global__ void __launch_bounds__(32 * turn_warps)
@@ -303,7 +297,7 @@ __global__ void __launch_bounds__(32 * turn_warps)
       }
       rows.store(g.ddt, raw), rows.store(g.du, u);
       if (scan.z) rows.store(g.dz, dy);
-      of_skip = sum_of_lanes<32>(of_skip), of_bias = sum_of_lanes<32>(of_bias);
+      of_skip = sum_of_lanes(of_skip), of_bias = sum_of_lanes(of_bias);
       if (part == 0) near.of_rows[2 * r] += of_skip, near.of_rows[2 * r + 1] += of_bias;
     }
   }

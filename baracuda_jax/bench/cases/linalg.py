@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 import baracuda_jax
 
+from ...linalg._small import LARGEST
 from ..benchmark import Benchmark
 
 SHAPES = {
@@ -12,7 +13,6 @@ SHAPES = {
     "small": ((4096, 8, 8), (256, 32, 32)),
     "large": ((1_000_000, 3, 3), (4096, 32, 32), (2, 512, 512)),
 }
-WIDEST = 32  # of the kernels
 MANY = 10**5  # matrices, for which ops without a kernel take too long
 SMALL = (
     "cholesky",
@@ -85,7 +85,7 @@ def _of_matrix(op, shape):
         op, str(list(shape)), "float32",
         lambda draws: ((_definite if op == "cholesky" else _regular)(draws, shape),),
         lambda x, implementation: take(getattr(baracuda_jax, op)(x, **kwargs, implementation=implementation)),
-        plain, theirs, needs=(0,), rough=ROUGH, by_library=shape[-1] > WIDEST,
+        plain, theirs, needs=(0,), rough=ROUGH, by_library=shape[-1] > LARGEST,
     )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def _of_system(op, shape, plain, theirs):
         op, f"{list(shape)}, {list(shape)}", "float32",
         lambda draws: (_regular(draws, shape), draws.normal(shape)),
         lambda a, b, implementation: _first(getattr(baracuda_jax, op)(a, b, implementation=implementation)),
-        plain, theirs, moving=2, needs=(0, 1), rough=ROUGH, by_library=shape[-1] > WIDEST,
+        plain, theirs, moving=2, needs=(0, 1), rough=ROUGH, by_library=shape[-1] > LARGEST,
     )  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def _of_reflections(op, shape):
         lambda *arrays, implementation: getattr(baracuda_jax, op)(*arrays, implementation=implementation),
         None, lambda torch, *arrays: getattr(torch, torch_name)(*arrays),
         moving=2 + len(other), needs=tuple(range(2 + len(other))), rough=ROUGH,
-        by_library=shape[-1] > WIDEST,
+        by_library=shape[-1] > LARGEST,
     )  # fmt: skip
 
 
