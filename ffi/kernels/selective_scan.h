@@ -98,6 +98,27 @@ struct SelectiveScan {
   BARACUDA_HD Wide step(Wide raw) const { return softplus ? soft(raw) : raw; }
   BARACUDA_HD Wide step_slope(Wide raw) const { return softplus ? sigmoid(raw) : Wide(1); }
 
+  // Steps of neighboring positions: one branch for all, so that they are computed side by side.
+  template <int K>
+  BARACUDA_HD void to_steps(Wide (&raw)[K], Wide bias) const {
+#pragma unroll
+    for (int k = 0; k < K; ++k) raw[k] += bias;
+    if (!softplus) return;
+#pragma unroll
+    for (int k = 0; k < K; ++k) raw[k] = soft(raw[k]);
+  }
+  // What those are of the sums that they come from.
+  template <int K>
+  BARACUDA_HD void to_step_slopes(Wide (&raw)[K], Wide bias) const {
+    if (softplus) {
+#pragma unroll
+      for (int k = 0; k < K; ++k) raw[k] = sigmoid(raw[k] + bias);
+    } else {
+#pragma unroll
+      for (int k = 0; k < K; ++k) raw[k] = 1;
+    }
+  }
+
   static BARACUDA_HD Wide gate(Wide z) {
     Wide y = z * sigmoid(z);
     return z < -500 ? Wide(-0.0) : z > 500 ? z : y;

@@ -221,10 +221,10 @@ __global__ void __launch_bounds__(32 * channel_warps, 2)
       prefetch(scan.u + rows.offset + positions), prefetch(scan.dt + rows.offset + positions);
     if (scan.z && lane.inside > 0) prefetch(scan.z + rows.offset);
     lane.total = 0;
+    scan.to_steps(lane.steps, bias);
 #pragma unroll
     for (int k = 0; k < K; ++k) {
-      Wide step = scan.step(lane.steps[k] + bias);
-      if (k >= lane.inside) step = 0;
+      const Wide step = k < lane.inside ? lane.steps[k] : Wide(0);
       lane.steps[k] = step, lane.inputs[k] = step * values[k], lane.total += step, values[k] *= skip;
     }
     Wide* saved = states + (row * shape.chunks() + lane.first / selective_chunk) * count;

@@ -50,7 +50,7 @@ struct TurnMemory {
   using Tile = ChannelTile<float, 32, turn_positions>;
   // What a warp has of its channel: states before each chunk, later a chunk's part of the rates' cotangents, in rows
   // without conflicts of banks; and rates. Between states lanes exchange elements of rows there.
-  static constexpr int chunks = Tile::positions / selective_chunk, pitch = channel_group + 1;
+  static constexpr int chunks = Tile::positions / selective_chunk, pitch = channel_group + 4;
   static constexpr int of_warp = std::max(chunks * pitch + channel_group, Tile::exchanged);
   float *shared, *own, *carry, *of_a, *of_rows;
   int* turns;
@@ -91,6 +91,7 @@ __global__ void __launch_bounds__(32 * turn_warps)
   near.lay_out(reinterpret_cast<Wide*>(memory), count, blocks.channels, warps);
   Wide* const own = near.own + warp * Memory::of_warp;
   Wide *const rates = own + Memory::chunks * Memory::pitch, *const near_saved = own + part / across * Memory::pitch;
+  const int64_t block_channel = scan.channel(block.row);
   const bool begins_chunk = part % across == 0;
   const int64_t of_shared = block.shared * count * length;
   Wide* const block_sums = sums.shared + int64_t(blockIdx.x) * 2 * count * length;
@@ -101,21 +102,25 @@ __global__ void __launch_bounds__(32 * turn_warps)
 
   // Writes a group's sums from a position, and makes them 0.
   auto flush = [&](int64_t begin, int group) {
-    const int of_group = min(channel_group, count - group);
+    const unsigned of_group = min(channel_group, count - group);
     constexpr unsigned vectors = positions / V;
-    for (unsigned e = threadIdx.x; e < 2u * of_group * vectors; e += blockDim.x) {
-      const unsigned p = e % vectors * V, n = e / vectors % of_group, kind = e / vectors / of_group;
-      auto* from = reinterpret_cast<Vector<Wide, V>*>(near.shared + Tile::buffer + kind * Tile::of_c + n * positions +
-                                                      Row::slot(p));
-      Wide* to = block_sums + (kind * count + group + n) * length + begin + p;
-      const Vector<Wide, V> some = *from;
-      *from = {};
-      if (is_aligned && begin + p + V <= length) {
-        store(to, some);
-      } else {
+    Wide* const to = block_sums + group * length + begin;
+#pragma unroll 2
+    for (unsigned e = threadIdx.x; e < of_group * vectors; e += blockDim.x) {
+      const int n = e / vectors, p = e % vectors * V;
+      auto* from = reinterpret_cast<Vector<Wide, V>*>(near.shared + Tile::buffer + n * positions + Row::slot(p));
 #pragma unroll
-        for (int i = 0; i < V; ++i)
-          if (begin + p + i < length) to[i] = some.lane[i];
+      for (int kind = 0; kind < 2; ++kind, from += Tile::of_c / V) {
+        Wide* at = to + (kind * count + n) * length + p;
+        const Vector<Wide, V> some = *from;
+        *from = {};
+        if (is_aligned && begin + p + V <= length) {
+          store(at, some);
+        } else {
+#pragma unroll
+          for (int i = 0; i < V; ++i)
+            if (begin + p + i < length) at[i] = some.lane[i];
+        }
       }
     }
   };
@@ -141,7 +146,8 @@ __global__ void __launch_bounds__(32 * turn_warps)
     for (int first = 0; first < block.count; first += warps) {
       const int r = first + warp;
       const bool is_channel = r < block.count;  // the same for all lanes
-      const int64_t row = block.row + min(r, block.count - 1), channel = scan.channel(row);
+      const int near_r = min(r, block.count - 1);
+      const int64_t row = block.row + near_r, channel = block_channel + near_r;
       const Wide bias = scan.bias[channel];
       const ChannelRows<Wide, 32, K> rows(block, r, part, length, begin, is_aligned, own);
       Wide of_y[K], values[K] = {}, of_steps[K] = {}, of_inputs[K] = {};
@@ -152,9 +158,16 @@ __global__ void __launch_bounds__(32 * turn_warps)
         const int64_t chunk = begin / selective_chunk;
         const int numbers = int(min(int64_t(Memory::chunks), shape.chunks() - chunk)) * of_group;
         const Wide* from = g.states + (row * shape.chunks() + chunk) * count + group;
-        for (unsigned e = part; e < numbers; e += 32) {
-          const unsigned c = e / unsigned(of_group), n = e - c * of_group;
-          __pipeline_memcpy_async(own + c * Memory::pitch + n, from + int64_t(c) * count + n, sizeof(Wide));
+        if (count == channel_group) {  // vectors are aligned
+#pragma unroll
+          for (int e = part * V; e < Memory::chunks * channel_group; e += 32 * V)
+            if (e < numbers)
+              __pipeline_memcpy_async(own + e / channel_group * Memory::pitch + e % channel_group, from + e, 16);
+        } else {
+          for (unsigned e = part; e < numbers; e += 32) {
+            const unsigned c = e / unsigned(of_group), n = e - c * of_group;
+            __pipeline_memcpy_async(own + c * Memory::pitch + n, from + int64_t(c) * count + n, sizeof(Wide));
+          }
         }
         __pipeline_commit();
         if (part < of_group) rates[part] = Decay<Wide>::rate(scan.a[channel * count + group + part]);
@@ -174,12 +187,15 @@ __global__ void __launch_bounds__(32 * turn_warps)
           const int64_t chunk = lane.first / selective_chunk - (has_more ? 0 : Memory::chunks);
           prefetch(g.states + (other * shape.chunks() + chunk) * count + part % across * (count / across));
         }
+        scan.to_steps(lane.steps, bias);
+        if (scan.z) {
+#pragma unroll
+          for (int k = 0; k < K; ++k) of_y[k] *= scan.gate(z[k]);
+        }
         lane.total = 0;
 #pragma unroll
         for (int k = 0; k < K; ++k) {
-          Wide step = scan.step(lane.steps[k] + bias);
-          if (k >= lane.inside) step = 0;
-          if (scan.z) of_y[k] *= scan.gate(z[k]);
+          const Wide step = k < lane.inside ? lane.steps[k] : Wide(0);
           lane.steps[k] = step, lane.inputs[k] *= step, lane.total += step;
         }
         reach[0] = lane.total;
@@ -288,11 +304,15 @@ __global__ void __launch_bounds__(32 * turn_warps)
       const Wide skip = scan.skip[channel];
       rows.load(scan.dt, raw), rows.load(scan.u, u);
       if (scan.z) rows.load(scan.z, z), rows.load(g.dy, dy);
+      if (scan.z) {
+#pragma unroll
+        for (int k = 0; k < K; ++k) dy[k] *= scan.gate_slope(z[k]) * (values[k] + skip * u[k]);
+      }
+      scan.to_step_slopes(raw, bias);
 #pragma unroll
       for (int k = 0; k < K; ++k) {
-        const Wide of_raw = (of_steps[k] * Decay<Wide>::unit() + u[k] * of_inputs[k]) * scan.step_slope(raw[k] + bias);
+        const Wide of_raw = (of_steps[k] * Decay<Wide>::unit() + u[k] * of_inputs[k]) * raw[k];
         if (k < lane.inside) of_bias += of_raw, of_skip += of_y[k] * u[k];
-        if (scan.z) dy[k] *= scan.gate_slope(z[k]) * (values[k] + skip * u[k]);
         raw[k] = of_raw, u[k] = lane.steps[k] * of_inputs[k] + of_y[k] * skip;
       }
       rows.store(g.ddt, raw), rows.store(g.du, u);
