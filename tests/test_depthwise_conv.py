@@ -24,6 +24,8 @@ GEOMETRIES = {
     "rows in chunks, strides": (1, 1, 1, (40, 7), (5, 3), 2, 1, 1),
     "a volume": (1, 2, 1, (4, 9, 8), (2, 3, 3), 1, ((1, 0), (1, 1), (1, 1)), 1),
     "many channels": (1, 37, 1, (3, 4), (3, 3), 1, 1, 1),
+    "vectors of channels, strides": (2, 6, 1, (9, 37), (3, 5), (1, 2), 1, (2, 1)),
+    "ranges of positions": (2, 12, 1, (20, 19), (3, 7), 1, (1, 3), 1),
     "no examples": (0, 3, 1, (4, 4), (3, 3), 1, 1, 1),
 }
 
@@ -61,7 +63,7 @@ def test_kernels_have_the_values_of_the_formula_and_the_gradients_of_plain_jax(n
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
 def test_numbers_that_are_not_finite(bad, strides, last):
     """They are where plain JAX has them: an infinite weight makes NaN of the padding, and gives nothing to dx of it."""
-    (x, weight, bias), how, op = _drawn((2, 3, 1, (5, 6), (3, 3), strides, 1, 1), last)
+    (x, weight, bias), how, op = _drawn((2, 4, 1, (5, 6), (3, 3), strides, 1, 1), last)
     weight[1, 0, 0, 2] = bad
     x[0, 2, 2, 1] = bad
     fun = lambda implementation: lambda *a: getattr(bj, op)(*a, **how, implementation=implementation)

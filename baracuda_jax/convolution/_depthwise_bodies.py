@@ -122,16 +122,17 @@ def _as_stored(weight, rank, channels_last):
 def _workspace(weight, dy, rank, channels_last):
     """Bytes, for each batch, of the sums for weights and bias of so many ranges of n and of windows, whose number the kernel
     finds from it (ffi/patterns/stencil_window_cuda.h). It is that of one batch: results are the same in any company."""
-    outputs, taps, size = weight.shape[-1 - rank], math.prod(weight.shape[-rank:]), wide_dtype(weight.dtype).itemsize
+    outputs, window, size = weight.shape[-1 - rank], weight.shape[-rank:], wide_dtype(weight.dtype).itemsize
     parts, shape = 32, dy.shape[-rank - 2 :]
     if all(isinstance(n, int) for n in shape):
         positions = math.prod(shape) // max(outputs, 1)
         if channels_last:
-            tiles = max(1, outputs // 128)
+            # Usual windows have blocks for each of their rows.
+            tiles = max(1, outputs // 128) * (math.prod(window[:-1]) if window[-1] in (3, 5, 7) else 1)
             parts = min(-(-1024 // tiles), positions // 256)
         else:
             parts = min(-(-8192 // max(outputs, 1)), positions // 1024)
-    return max(parts, 1) * (taps + 1) * outputs * size
+    return max(parts, 1) * (math.prod(window) + 1) * outputs * size
 
 
 def regime(call):

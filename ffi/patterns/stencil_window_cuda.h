@@ -165,7 +165,7 @@ Status stencil_window_backward(Executor executor, const Depthwise<T>& conv, cons
     status = has_strips_dx<T>(shape) ? run_strips<true>(executor, conv, dy, static_cast<const T*>(nullptr), dx)
                                      : by_channels<16 / sizeof(T)>(shape, write_dx);
     if (!status.ok()) return status;
-    status = by_channels<std::min<int>(4, 16 / sizeof(T))>(shape, [&](auto width) {
+    auto sum_weights = [&](auto width) {
       constexpr int V = decltype(width)::value;
       int lanes = 1;
       if (shape.channels_last)
@@ -176,7 +176,9 @@ Status stencil_window_backward(Executor executor, const Depthwise<T>& conv, cons
       stencil_windows_dweight<V><<<dim3(unsigned(blocks), unsigned(chunks)), stencil_block, 0, executor.stream>>>(
           conv, dy, parts, lanes, tiles, ranges);
       return launched();
-    });
+    };
+    status = has_strips<T>(shape) ? run_strips_dweight(executor, conv, dy, parts, ranges)
+                                  : by_channels<std::min<int>(4, 16 / sizeof(T))>(shape, sum_weights);
   }
   if (!status.ok()) return status;
   return add_stencil_parts(executor, parts, shape.groups, ranges, slots, shape.outputs(),
