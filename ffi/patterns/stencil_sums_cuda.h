@@ -12,6 +12,14 @@ inline constexpr int stencil_block = 256;
 inline Status too_large() { return {"the grid would have more than 2^31 - 1 blocks"}; }
 inline bool is_grid(int64_t blocks) { return blocks < (int64_t(1) << 31); }
 
+// Lanes of a warp for so many channels in vectors of V: a power of two.
+template <int V>
+int stencil_lanes(int64_t channels) {
+  int lanes = 1;
+  while (lanes < 32 && lanes * V < channels) lanes *= 2;
+  return lanes;
+}
+
 // A block adds the parts of one slot of 32 channels, of [groups, parts, slots, channels]: each warp every eighth part,
 // and then one warp those of all. store(group, slot, channel, total) takes the result.
 template <class Wide, class Store>

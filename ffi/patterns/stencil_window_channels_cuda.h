@@ -222,8 +222,7 @@ Status run_strips_dweight(const Executor& executor, const Depthwise<T>& conv, co
                           int64_t ranges) {
   const DepthwiseShape& shape = conv.shape;
   constexpr int V = std::min(4, strip_lanes<T>);
-  int lanes = 1;
-  while (lanes < 32 && lanes * V < shape.channels) lanes *= 2;
+  int lanes = stencil_lanes<V>(shape.channels);
   int64_t tiles = ceil_div(shape.channels, lanes * V);
   int64_t blocks = shape.groups * ranges * tiles * shape.window[0] * shape.window[1];
   if (!is_grid(blocks)) return too_large();

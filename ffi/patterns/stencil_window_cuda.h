@@ -167,9 +167,7 @@ Status stencil_window_backward(Executor executor, const Depthwise<T>& conv, cons
     if (!status.ok()) return status;
     auto sum_weights = [&](auto width) {
       constexpr int V = decltype(width)::value;
-      int lanes = 1;
-      if (shape.channels_last)
-        while (lanes < 32 && lanes * V < shape.outputs()) lanes *= 2;
+      int lanes = shape.channels_last ? stencil_lanes<V>(shape.outputs()) : 1;
       int64_t tiles = ceil_div(shape.outputs(), lanes * V), blocks = shape.groups * ranges * tiles;
       int64_t chunks = ceil_div(shape.taps(), weights_at_once);
       if (!is_grid(blocks) || chunks > 65535) return too_large();
