@@ -1,8 +1,8 @@
 """Both backends of every op over a grid of sizes, from which the table is written by which the backend is chosen; and at
 random sizes outside it, which shows what a wrong choice costs.
 
-Where the faster backend changes between two neighbors in the grid, the sizes half-way between them are measured too. The
-programs of many benchmarks are compiled at a time, and timed in one profile."""
+Where the faster backend changes between two neighbors in the grid, the sizes half-way between them are measured too, and
+some random ones, which no grid has. The programs of many benchmarks are compiled at a time, and timed in one profile."""
 
 import concurrent.futures
 import dataclasses
@@ -20,6 +20,7 @@ from . import between, checks, programs, times
 from .cases.spaces import SPACES
 
 REPEATS, CALLS = 5, 20
+RANDOM = 4  # sizes of the table that are not of the grid
 SETS = 2
 COMPILERS = min(16, os.cpu_count())  # a container may count more cores than it has
 CHUNK_BYTES = {"cpu": 2**30, "cuda": 2**35}  # of all arrays that are timed in one profile
@@ -41,13 +42,15 @@ def _has_choice(op):
 
 def grid(of):
     """{name: () -> rows} for each space and dtype."""
-    return {f"{name} {dtype}": lambda which=(space, dtype): _grid(*which, of) for name, space, dtype in _spaces(of)}
+    return {
+        f"{name} {dtype}": lambda which=(name, space, dtype): _grid(*which, of) for name, space, dtype in _spaces(of)
+    }
 
 
 def regret(of, number):
-    """The same at so many random sizes for each op. The names of space and dtype seed them."""
+    """The same at so many random sizes for each op, others than the table's."""
     return {
-        f"{name} {dtype}": lambda which=(name, space, dtype): _random(*which, of, number)
+        f"{name} {dtype}": lambda which=(space, dtype, f"outside {name} {dtype}"): _random(*which, of, number)
         for name, space, dtype in _spaces(of)
     }
 
@@ -65,7 +68,7 @@ def _chosen(space, sizes, dtype, of):
     return [b for b in space.of(sizes, dtype) if b.op in of.ops and _has_choice(b.op)]
 
 
-def _grid(space, dtype, of):
+def _grid(name, space, dtype, of):
     sizes = space.grid(of.platform)
     rows = yield from _measured([(s, b) for s in sizes for b in _chosen(space, s, dtype, of)], of)
     more = _crossings(space, rows)
@@ -73,10 +76,11 @@ def _grid(space, dtype, of):
         (s, b) for s in dict.fromkeys(s for s, _ in more) for b in _chosen(space, s, dtype, of) if (s, b.op) in more
     ]
     yield from _measured(wanted, of)
+    yield from _random(space, dtype, f"{name} {dtype}", of, RANDOM)
 
 
-def _random(name, space, dtype, of, number):
-    rng = random.Random(f"{name} {dtype}")
+def _random(space, dtype, seed, of, number):
+    rng = random.Random(seed)
     sizes = [space.random(rng, of.platform) for _ in range(number)]
     yield from _measured([(s, b) for s in sizes for b in _chosen(space, s, dtype, of)], of)
 
@@ -119,7 +123,7 @@ def _measured(wanted, of):
             compiled = [future.result() for future in futures]
         regimes = [regime(benchmark) for _, benchmark in chunk]
         jobs, timed, wrong = [], {}, []
-        with times.alone_on_device():
+        with times.alone_on_device() as release:
             for (sizes, benchmark), programs_, at in zip(chunk, compiled, regimes, strict=True):
                 sets = [programs_["draw"](seed) for seed in range(SETS)]
                 try:
@@ -130,7 +134,7 @@ def _measured(wanted, of):
                 for title in benchmark.passes:
                     timed |= {f"{len(jobs)} {name}": times.on(programs_[title, name], sets) for name in BACKENDS}
                     jobs.append((sizes, benchmark, title, at))
-            seconds = times.measure(of.platform, timed, of.repeats, CALLS) if timed else {}
+            seconds = times.measure(of.platform, timed, of.repeats, CALLS, release) if timed else {}
         yield from wrong
         for number, (sizes, benchmark, title, at) in enumerate(jobs):
             ms = [1e3 * statistics.median(seconds[f"{number} {name}"]) for name in BACKENDS]

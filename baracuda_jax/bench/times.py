@@ -49,15 +49,17 @@ def on(program, sets):
 
 @contextlib.contextmanager
 def alone_on_device():
-    """Several of these commands may compile at a time, of which one runs programs."""
+    """Several of these commands may compile at a time, of which one runs programs. Yields what lets the next one run before
+    this one ends."""
     with (pathlib.Path(tempfile.gettempdir()) / "baracuda_jax_bench.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield lambda: fcntl.flock(lock, fcntl.LOCK_UN)
 
 
-def measure(platform, programs, repeats, calls=CALLS):
-    """{name: seconds of a call, in each repeat}, of so many calls at most."""
-    return _waited_for(programs, repeats) if platform == "cpu" else _of_kernels(programs, repeats, calls)
+def measure(platform, programs, repeats, calls=CALLS, after=lambda: None):
+    """{name: seconds of a call, in each repeat}, of so many calls at most. `after` is called when programs have run, before
+    their profile is read, which takes longer."""
+    return _waited_for(programs, repeats) if platform == "cpu" else _of_kernels(programs, repeats, calls, after)
 
 
 def _in_turn(programs, repeats):
@@ -79,7 +81,7 @@ def _waited_for(programs, repeats):
     return times
 
 
-def _of_kernels(programs, repeats, most):
+def _of_kernels(programs, repeats, most, after):
     """The first call loads a program's kernels. Slow programs need few calls, and few repeats: a profile has no noise of the
     host's."""
     calls, turns = {}, {}
@@ -96,6 +98,7 @@ def _of_kernels(programs, repeats, most):
                 continue
             with jax.profiler.TraceAnnotation(f"{MARK}{name}"):
                 program.seconds(calls[name], repeat)
+        after()
     spans, kernels = _spans_and_kernels(events)
     times = {name: [] for name in programs}
     kernels.sort()

@@ -33,7 +33,7 @@ from . import (
     unique,
 )
 
-ELEMENTS = {"cpu": (2**12, 2**16, 2**20, 2**23), "cuda": (2**12, 2**18, 2**25)}
+ELEMENTS = {"cpu": (2**12, 2**16, 2**20, 2**23), "cuda": (2**12, 2**15, 2**18, 2**21, 2**25)}
 RANGE = {"cpu": (2**10, 2**23), "cuda": (2**10, 2**26)}
 SLICE = {"cpu": 2**23, "cuda": 2**28}  # where one is all there is: a cache holds no part of it
 
@@ -197,7 +197,10 @@ def _image(elements):
 
 
 def _moves(sizes, dtype):
-    return [*shape.matrices(_matrix(sizes.elements), dtype), *shape.images(_image(sizes.elements), dtype)]
+    """Images have even sides, which pixel_unshuffle halves."""
+    batch, channels, *sides = _image(sizes.elements)
+    image = batch, channels, *(side + side % 2 for side in sides)
+    return [*shape.matrices(_matrix(sizes.elements), dtype), *shape.images(image, dtype)]
 
 
 def _pools(sizes, dtype):
@@ -353,8 +356,8 @@ SPACES = {
     "normalization": Space(_normalizations, (*ROWS, 2**14), ODD),
     "groups": Space(_groups, (49, 256, 4096, 2**16), (357, 1867), (1, 16)),
     "channels": Space(_channels, (1, 49, 784, 2**14), (357, 1867), (8, 64)),
-    "segment": Space(_segments, (256, 4096, 2**16, 2**19, 2**22), inner=(1, 64), is_batched=False),
-    "graph": Space(_graphs, (256, 4096, 2**16, 2**19, 2**22), inner=(1, 64), is_batched=False),
+    "segment": Space(_segments, (256, 4096, 2**15, 2**16, 2**19, 2**22), inner=(1, 64), is_batched=False),
+    "graph": Space(_graphs, (256, 4096, 2**15, 2**16, 2**19, 2**22), inner=(1, 64), is_batched=False),
     "moe": Space(_experts, (256, 4096, 2**16, 2**19, 2**22), inner=(1, 64), is_batched=False),
     "reduce": Space(_reductions, ROWS, (3, *ODD), (1, 64)),
     "shape": Space(_moves),
