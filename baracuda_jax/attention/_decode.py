@@ -142,8 +142,9 @@ def arguments(op, query, k_pages, v_pages, page_table, lengths, slopes, *, scale
     checks.positions(op, "k_pages", k_pages.shape[0] * k_pages.shape[1], "rows")
     checks.positions(op, "page_table", page_table.shape[1] * k_pages.shape[1], "keys in a row")
     slopes = slopes_of(op, slopes, query)
-    table, lengths = numbers(page_table, lengths, pages=k_pages.shape[0])
-    return (query, k_pages, v_pages, table, lengths, slopes), static(op, query, scale, softcap, window)
+    if not (page_table.dtype == lengths.dtype == np.int32):  # of which the kernel itself sees what is out of range
+        page_table, lengths = numbers(page_table, lengths, pages=k_pages.shape[0])
+    return (query, k_pages, v_pages, page_table, lengths, slopes), static(op, query, scale, softcap, window)
 
 
 def pages_of(op, k_pages, v_pages, stored):

@@ -95,7 +95,8 @@ def _as_pages(op, query, key, value, lengths, slopes):
         lengths = checks.array(op, "lengths", lengths)
         checks.dtype(op, "lengths", lengths, checks.INTEGERS)
         checks.shape(op, "lengths", lengths, batch, "the batch dimensions of query")
-        lengths = numbers(full((0,), 0, np.dtype("int32")), lengths, pages=1)[1]
+        if lengths.dtype != np.int32:
+            lengths = numbers(full((0,), 0, np.dtype("int32")), lengths, pages=1)[1]
     one = lambda x, rank: explicit.reshape(x, *batch, 1, *x.shape[x.ndim - rank :])
     slopes = _repeated(slopes, batch=batch)
     table = full((*batch, 1, 1), 0, np.dtype("int32"))

@@ -90,7 +90,7 @@ def moe_gating_topk(
     # What a softmax over all divides by cancels, and the largest logits have the largest scores.
     is_after = is_after or (is_plain and renormalize and score == "softmax")
     renormalize = renormalize and not is_after
-    finish = dict(is_after=is_after, is_descending=is_plain, renormalize=renormalize, scale=float(scale))
+    finish = dict(is_after=is_after, renormalize=renormalize, scale=float(scale))
     if is_plain:
         scores = logits if is_after else _scores(logits, score=score)
         chosen, experts = topk(scores, k, implementation=implementation)
@@ -182,17 +182,9 @@ def _chosen(scores, experts):
     return jnp.where(_is_each(experts, scores.shape[-1]), scores[..., None, :], 0).sum(-1)
 
 
-def _softmax(x, is_descending):
-    """Where logits descend the first is the largest, or NaN: no reduction finds it."""
-    if not is_descending:
-        return jax.nn.softmax(x)
-    e = jnp.exp(x - jax.lax.stop_gradient(x[..., :1]))
-    return e / e.sum(-1, keepdims=True)
-
-
-@compiled("is_after", "is_descending", "renormalize", "scale")
-def _weights(chosen, *, is_after, is_descending, renormalize, scale):
-    w = _softmax(wide(chosen), is_descending) if is_after else chosen
+@compiled("is_after", "renormalize", "scale")
+def _weights(chosen, *, is_after, renormalize, scale):
+    w = jax.nn.softmax(wide(chosen)) if is_after else chosen
     if renormalize:
         total = w.sum(-1, keepdims=True)
         w = w / jnp.where(total == 0, 1, total)
