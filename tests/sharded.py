@@ -17,6 +17,7 @@ from jax.sharding import PartitionSpec as P
 import baracuda_jax as bj
 from baracuda_jax._core.op import OPS
 from baracuda_jax.elementwise._made import MADE
+from baracuda_jax.packed._family import random_blocks
 
 TABLE = pathlib.Path(__file__).parent.parent / "docs/collectives.csv"
 
@@ -195,10 +196,14 @@ def _packed():
     args = _float(8, 64), data, scale
     yield Sharded("nf4_mmvq", "rows of the weights", multiply, args, (P(), ROWS, ROWS), COLUMNS, 1)
     yield Sharded("nf4_mmvq", "rows of x", multiply, args, (ROWS, P(), P()), ROWS, 1)
+    groups = rng.integers(0, 256, (16, 256), np.uint8), rng.uniform(0.1, 1, (16, 8)).astype(np.float32)
+    by_groups = (_float(8, 512), *groups), (COLUMNS, COLUMNS, COLUMNS), P(), 1
+    yield Sharded("nf4_mmvq", "columns of the weights", multiply, *by_groups)
     unpack = lambda data, scale: bj.int4_dequantize(data, scale, implementation="native")
     yield Sharded("int4_dequantize", "rows", unpack, (data, scale), (ROWS, ROWS), ROWS, 0)
     multiply = lambda x, data, scale: bj.int4_mmvq(x, data, scale, implementation="native")
     yield Sharded("int4_mmvq", "rows of the weights", multiply, args, (P(), ROWS, ROWS), COLUMNS, 1)
+    yield Sharded("int4_mmvq", "columns of the weights", multiply, *by_groups)
     words = lambda *shape: rng.integers(-(2**31), 2**31, shape, np.int32)
     args = _float(8, 64), words(64, 8), rng.uniform(0.1, 1, (2, 64)).astype(np.float32), words(2, 8)
     multiply = lambda *args: bj.int4_awq_gemm(*args, implementation="native")
@@ -209,6 +214,8 @@ def _packed():
     yield Sharded("gguf_dequantize", "rows", unpack, (blocks,), (ROWS,), ROWS, 0)
     multiply = lambda x, data: bj.gguf_mmvq(x, data, "Q8_0", implementation="native")
     yield Sharded("gguf_mmvq", "rows of the weights", multiply, (_float(8, 64), blocks), (P(), ROWS), COLUMNS, 1)
+    args = _float(8, 512), random_blocks(rng, "Q8_0", 16, 16)
+    yield Sharded("gguf_mmvq", "columns of the weights", multiply, args, (COLUMNS, COLUMNS), P(), 1)
     experts = rng.integers(-1, 2, 8).astype(np.int32)
     multiply = lambda x, data, experts: bj.gguf_mmvq_batched(x, data, experts, "Q8_0", implementation="native")
     args = _float(8, 64), blocks.reshape(2, 8, 68), experts

@@ -35,6 +35,7 @@ class Partition:
     placed    ({label: mesh axes}, names, operands, **params) -> operands of this shard, of which one says where it is in the
               whole
     plain     whether this also holds for the op in plain JAX, which the compiler would cut worse by itself
+    units     (names, types, params) -> {label: how many units the dimension has, such as blocks of bytes, which are not cut}
     """
 
     labels: Callable
@@ -43,6 +44,7 @@ class Partition:
     without: Mapping[str, str] = dataclasses.field(default_factory=dict)
     placed: Callable | None = None
     plain: bool = False
+    units: Callable | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,11 +59,12 @@ class Cut:
     results: tuple[tuple[str, ...], ...]
     sources: tuple[frozenset[str], ...]
     shapes: tuple[tuple[int, ...], ...]
+    units: Mapping[str, int]
 
     @property
     def smallest(self):
         """{label: the smallest size of a dimension that has it}"""
-        smallest = {}
+        smallest = dict(self.units)
         for labels, shape in zip((*self.operands, *self.results), self.shapes, strict=True):
             for label, size in zip(labels, shape, strict=True):
                 smallest[label] = min(size, smallest.get(label, size))
@@ -119,7 +122,8 @@ def of_call(partition, kind, names_of, follows, params, operands, outs):
     every = frozenset().union(*labels[:count])
     sources = (frozenset(known[follows[name]]) if name in follows else every for name in results)
     shapes = tuple(x.shape for x in (*operands, *outs))
-    return Cut(partition, kind, names, tuple(labels[:count]), tuple(labels[count:]), tuple(sources), shapes)
+    units = partition.units((*names, *results), (*operands, *outs), params) if partition.units else {}
+    return Cut(partition, kind, names, tuple(labels[:count]), tuple(labels[count:]), tuple(sources), shapes, units)
 
 
 def result_specs(cut, avals):
@@ -220,4 +224,9 @@ def _rule(cut):
         sizes[f"{label}_by{times}"] = times
         return f"({label} {label}_by{times})"
 
-    return [" ".join(map(term, labels, shape)) for labels, shape in zip(sides, cut.shapes, strict=True)], sizes
+    terms = [
+        [term(*of) for of in zip(labels, shape, strict=True)] for labels, shape in zip(sides, cut.shapes, strict=True)
+    ]
+    alone, every = frozenset().union(*terms), frozenset().union(*sides)
+    sizes |= {label: count for label, count in cut.units.items() if label in every and label not in alone}
+    return [" ".join(of) for of in terms], sizes

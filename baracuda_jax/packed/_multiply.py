@@ -94,10 +94,24 @@ def _backward_native(data, scale, zero, dy, *, format, **_):
 
 
 def _labels(names, types, params):
-    """Rows of W are rows of the data and of the factors, and columns of y."""
-    last = {"x": ("k",), "data": ("n", "b"), "scale": ("n", "g"), "zero": ("n", "z"), "y": ("n",)}
-    of = lambda name, rank: (*(f"batch{i}" for i in range(rank - len(last[name]))), *last[name])
-    return [of(name, x.ndim) for name, x in zip(names, types, strict=True)]
+    """Rows of W are rows of the data and of the factors, and columns of y. Columns are cut into whole blocks and
+    groups; what has one of these, or none, is not cut."""
+    is_cut = _units(names, types, params)["k"] > 1
+    labels = []
+    for name, x in zip(names, types, strict=True):
+        last = ("n",) if name == "y" else ("k" if is_cut and x.shape[-1] else f"whole_{name}",)
+        last = last if name in ("x", "y") else ("n", *last)
+        labels.append((*(f"batch{i}" for i in range(x.ndim - len(last))), *last))
+    return labels
+
+
+def _units(names, types, params):
+    """The blocks of a row of W, or its groups."""
+    of, types = FORMATS[params["format"]], dict(zip(names, types, strict=True))
+    return {"k": types["scale"].shape[-1] if of.has_arrays else types["data"].shape[-1] // of.bytes}
+
+
+_WHOLE = frozenset(f"whole_{name}" for name in ("x", "data", "scale", "zero"))
 
 
 def by_count(call):
@@ -124,7 +138,7 @@ def declare_multiply(name, public, cases, targets):
         linear=lambda params: {**params, "numerics": "exact"},
         shared={"data": 2, "scale": 2, "zero": 2},
         batched=as_they_are,
-        cut=Partition(_labels, frozenset({"k", "b", "g", "z"})),
+        cut=Partition(_labels, _WHOLE, units=_units),
         forward=Body(_reference, _native),
         backward=Body(_backward_reference, _backward_native),
         kernels={"forward": (f"packed_rows_{first}",), "backward": (f"unpack_{first}",)},
