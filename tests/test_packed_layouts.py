@@ -1,5 +1,8 @@
 """Four-bit weights in the layouts of other programs, written here value by value; and products of 4 bits and of single bits."""
 
+import json
+import struct
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -124,6 +127,137 @@ def test_marlin(groups, implementation):
     x = np.random.default_rng(2).standard_normal((3, 256)).astype(np.float32)
     near(bj.int4_marlin_gemm(x, *packed, implementation=implementation), x.astype(np.float64) @ w)
     near(x @ bj.packed.from_marlin(*packed).T, x.astype(np.float64) @ w)
+
+
+def gptq(q):
+    """Words of eight rows of [rows, columns]."""
+    words = sum(q[k::8].astype(np.uint32) << (4 * k) for k in range(8))
+    return words.astype(np.uint32).view(np.int32)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_gptq(groups, version):
+    q, zero, scales = values(96, 24), values(groups, 24, seed=1), scales_of(groups, 24).astype(np.float16)
+    size = 96 // groups
+    w = (q - np.repeat(zero + 2 - version, size, 0)) * np.repeat(scales, size, 0).astype(np.float64)
+    packed = gptq(q), scales, np.ascontiguousarray(gptq(zero.T).T), np.arange(96) // size
+    found = bj.packed.from_gptq(*packed, version=version)
+    assert found.shape == (24, 96)
+    np.testing.assert_array_equal(found.dequantize(), w.T.astype(np.float32))
+    x = np.random.default_rng(2).standard_normal((3, 96)).astype(np.float32)
+    near(x @ found.T, x.astype(np.float64) @ w)
+
+
+def read_safetensors(path):
+    """{name: array}: the length of a header in JSON, the header, and the arrays."""
+    data = path.read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    dtypes = {"U8": "u1", "I32": "<i4", "F16": "<f2", "F32": "<f4", "I64": "<i8"}
+    part = lambda of: data[8 + size :][slice(*of["data_offsets"])]
+    header = json.loads(data[8 : 8 + size])
+    return {name: np.frombuffer(part(of), dtypes[of["dtype"]]).reshape(of["shape"]) for name, of in header.items()}
+
+
+def write_safetensors(path, tensors):
+    names, header, at = {"uint8": "U8", "int32": "I32", "float16": "F16", "float32": "F32", "int64": "I64"}, {}, 0
+    for name, x in tensors.items():
+        header[name] = {"dtype": names[x.dtype.name], "shape": x.shape, "data_offsets": [at, at + x.nbytes]}
+        at += x.nbytes
+    head = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(head)) + head + b"".join(x.tobytes() for x in tensors.values()))
+
+
+def text_of(**state):
+    return np.frombuffer(json.dumps(state).encode(), np.uint8)
+
+
+def bitsandbytes_of(q, absmax, **state):
+    table = np.float32(bj.packed._decode.NF4)
+    data = (q[:, 0::2] << 4 | q[:, 1::2]).astype(np.uint8).reshape(-1, 1)
+    state = dict(quant_type="nf4", blocksize=64, dtype="float16", shape=q.shape) | state
+    return {
+        "a.weight": data, "a.weight.absmax": absmax, "a.weight.quant_map": table,
+        "a.weight.quant_state.bitsandbytes__nf4": text_of(**state),
+    }  # fmt: skip
+
+
+def test_layers_of_safetensors(tmp_path):
+    """Of each layout, told apart by names and shapes."""
+    q, zero, scales = values(128, 24), values(2, 24, seed=1), scales_of(2, 24).astype(np.float16)
+    plain = np.repeat(scales, 64, 0).astype(np.float64)
+    zeros = np.repeat(zero, 64, 0)
+    absmax = scales_of(48).astype(np.float32)
+    code, nested = np.linspace(-1, 1, 256, dtype=np.float32), np.float32([0.25])
+    rounded = np.random.default_rng(5).integers(0, 256, 48).astype(np.uint8)
+    layers = {
+        "awq": ({"qweight": awq(q), "scales": scales, "qzeros": awq(zero)}, (q - zeros) * plain),
+        "gptq": (
+            {"qweight": gptq(q), "scales": scales, "qzeros": np.ascontiguousarray(gptq(zero.T).T), "g_idx": np.arange(128, dtype=np.int32) // 64},
+            (q - zeros - 1) * plain,
+        ),
+    }  # fmt: skip
+    tensors = {f"{name}.{key}": x for name, (of, _) in layers.items() for key, x in of.items()}
+    of = bitsandbytes_of(q.T, absmax)
+    tensors |= {f"nf4{key[1:]}": x for key, x in of.items()}
+    of = bitsandbytes_of(q.T, rounded, nested_blocksize=256, nested_dtype="float32", nested_offset=0.5)
+    of |= {"a.weight.nested_absmax": nested, "a.weight.nested_quant_map": code}
+    tensors |= {f"nested{key[1:]}": x for key, x in of.items()}
+    write_safetensors(tmp_path / "model.safetensors", tensors)
+    tensors = read_safetensors(tmp_path / "model.safetensors")
+    table = np.float32(bj.packed._decode.NF4)
+    want = {name: w.T for name, (_, w) in layers.items()}
+    want["nf4"] = table[q.T] * np.repeat(absmax.reshape(24, 2), 64, 1)
+    want["nested"] = table[q.T] * np.repeat((code[rounded] * nested + np.float32(0.5)).reshape(24, 2), 64, 1)
+    x = np.random.default_rng(2).standard_normal((3, 128)).astype(np.float32)
+    for name, w in want.items():
+        packed = bj.packed.from_tensors(tensors, name)
+        assert packed.shape == (24, 128) and packed.format == ("int4" if name in layers else "nf4")
+        near(packed.dequantize(), w, 3e-7)
+        near(x @ packed.T, x.astype(np.float64) @ np.asarray(w, np.float64).T)
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+@pytest.mark.parametrize("code", ["nf4", "fp4"])
+def test_layers_of_bitsandbytes(code, is_nested):
+    """What its state is saved as."""
+    torch, functional = pytest.importorskip("torch"), pytest.importorskip("bitsandbytes.functional")
+    w = torch.tensor(np.random.default_rng(0).standard_normal((24, 128)), dtype=torch.float32)
+    q, state = functional.quantize_4bit(w, blocksize=64, quant_type=code, compress_statistics=is_nested)
+    tensors = {"a.weight": q.numpy()}
+    tensors |= {f"a.weight.{name}": x.numpy() for name, x in state.as_dict(packed=True).items()}
+    found = bj.packed.from_tensors(tensors, "a")
+    np.testing.assert_allclose(found.dequantize(), functional.dequantize_4bit(q, state).numpy(), rtol=1e-6)
+
+
+_LAYER = bitsandbytes_of(values(4, 64), scales_of(4))
+_WORDS = {
+    "a.qweight": np.zeros((8, 8), np.int32),
+    "a.scales": np.ones((2, 8), np.float32),
+    "a.qzeros": np.zeros((2, 1), np.int32),
+}
+
+
+@pytest.mark.parametrize(
+    "match, tensors",
+    [
+        ("tensors must have 'a.qweight'", {}),
+        ("tensors must have 'a.qzeros'", {k: v for k, v in _WORDS.items() if k != "a.qzeros"}),
+        (r"from_gptq: scales must be \[groups, 8\], with groups that divide 64, got shape \(3, 8\)", _WORDS | {"a.scales": np.ones((3, 8), np.float32)}),
+        (r"from_gptq: qzeros must have shape \(2, 1\), as scales, got \(1, 1\)", _WORDS | {"a.qzeros": np.zeros((1, 1), np.int32)}),
+        ("from_gptq: g_idx must be groups of 32 neighbors; act-order is not packed here", _WORDS | {"a.g_idx": np.arange(64) % 2}),
+        ("tensors must have 'a.weight.absmax'", {k: v for k, v in _LAYER.items() if not k.endswith("absmax")}),
+        ("'a.weight.quant_map' must be the table of nf4", _LAYER | {"a.weight.quant_map": np.zeros(16, np.float32)}),
+        ("must be bitsandbytes' state of a matrix", _LAYER | {"a.weight.quant_state.bitsandbytes__nf4": text_of(shape=[4, 64])}),
+        ("must be bitsandbytes' state of a matrix", _LAYER | {"a.weight.quant_state.bitsandbytes__nf4": np.frombuffer(b"{", np.uint8)}),
+        (r"must have rows of whole groups of 48 weights, got shape \(4, 64\)", bitsandbytes_of(values(4, 64), scales_of(4), blocksize=48)),
+        ("nested_blocksize of .* must be 256, got 128", bitsandbytes_of(values(4, 64), scales_of(4), nested_offset=0, nested_blocksize=128)),
+        ("must have 256 weights and a factor for each 64, got 256 and 3 factors", bitsandbytes_of(values(4, 64), scales_of(3))),
+    ],
+)  # fmt: skip
+def test_layers_that_are_broken(match, tensors):
+    with pytest.raises(ValueError, match=match):
+        bj.packed.from_tensors(tensors, "a")
 
 
 @pytest.mark.parametrize("dtypes", [("int4", "int4"), ("uint4", "int4"), ("uint4", "uint4")])

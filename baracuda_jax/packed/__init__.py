@@ -9,6 +9,7 @@ packed_columns: the same, of weights that are packed along their columns, as AWQ
 
 from ._awq import from_awq, int4_awq_dequantize, int4_awq_gemm, int4_awq_gemm_backward
 from ._by_expert import gguf_mmvq_batched, gguf_mmvq_batched_backward
+from ._checkpoints import from_gptq, from_tensors
 from ._formats import FORMATS, GGUF
 from ._gguf import gguf_dequantize
 from ._quantize import pack_weight
@@ -32,7 +33,9 @@ __all__ = [
     "NestedAbsmax",
     "PackedWeight",
     "from_awq",
+    "from_gptq",
     "from_marlin",
+    "from_tensors",
     "gguf_dequantize",
     "gguf_mmvq",
     "gguf_mmvq_backward",

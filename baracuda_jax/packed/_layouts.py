@@ -1,7 +1,7 @@
 """Layouts of four-bit weights of other programs, as rows of neighbors with the low four bits first.
 
 Weights of AWQ and Marlin are stored for products x W with W [K, N]. Here W^T [N, K] is packed along K, and so its values are
-transposed. A matrix that is used often is converted once: `from_awq` and `from_marlin`."""
+transposed. A matrix that is used often is converted once: `from_awq` and `from_marlin`. GPTQ's are along K already."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -45,6 +45,14 @@ def awq_weights(q, scales, zeros, *, dtype):
 def awq_rows(q, scales, zeros):
     """(data, scale, zero point) of W^T."""
     return packed_pairs(awq_values(q).T), scales.astype(jnp.float32).T, awq_values(zeros).astype(jnp.int32).T
+
+
+@compiled("less")
+def gptq_rows(q, scales, zeros, *, less):
+    """(data, scale, zero point) of W^T, of words [K / 8, N]; zero points are less by so much."""
+    values = fields(q.T).reshape(q.shape[1], 8 * q.shape[0])
+    zeros = fields(zeros).reshape(zeros.shape[0], 8 * zeros.shape[1])[:, : q.shape[1]]
+    return packed_pairs(values), scales.astype(jnp.float32).T, zeros.astype(jnp.int32).T + less
 
 
 def _marlin_order():
