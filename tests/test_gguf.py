@@ -266,9 +266,9 @@ def test_plain_numbers_come_back(path, dtype):
     assert (np.asarray(file["on the device"]) == x).all()
 
 
-@pytest.mark.parametrize("format", ["Q8_0", "Q4_0"])
+@pytest.mark.parametrize("format", ["Q8_0", "Q4_0", "Q4_K"])
 def test_packed_weights_come_back(path, format):
-    w = np.random.default_rng(0).standard_normal((2, 6, 128)).astype(np.float32)
+    w = np.random.default_rng(0).standard_normal((2, 6, 256)).astype(np.float32)
     packed = bj.pack_weight(w, format)
     bj.gguf.save(path, {"w": packed})
     found = bj.gguf.load(path)["w"]
@@ -305,18 +305,18 @@ def test_lists_of_several_types_of_numbers(path):
 
 def test_the_package_gguf_reads_what_is_written(path):
     gguf = pytest.importorskip("gguf")
-    w = np.random.default_rng(0).standard_normal((6, 128)).astype(np.float32)
-    weights = {format: bj.pack_weight(w, format) for format in ("Q8_0", "Q4_0")}
+    w = np.random.default_rng(0).standard_normal((6, 256)).astype(np.float32)
+    weights = {format: bj.pack_weight(w, format) for format in ("Q8_0", "Q4_0", "Q4_K")}
     metadata = {"general.architecture": "llama", "llama.block_count": 2, "a.list": [1.0, 2.0], "tokens": ["a", "é"]}
     bj.gguf.save(path, {"norm": X, "half": X.astype(np.float16), **weights}, metadata)
     reader = gguf.GGUFReader(path)
     assert {key: reader.fields[key].contents() for key in metadata} == metadata
     tensors = {tensor.name: tensor for tensor in reader.tensors}
-    assert list(tensors) == ["norm", "half", "Q8_0", "Q4_0"]
+    assert list(tensors) == ["norm", "half", "Q8_0", "Q4_0", "Q4_K"]
     np.testing.assert_array_equal(tensors["norm"].data, X)
     np.testing.assert_array_equal(tensors["half"].data, X.astype(np.float16))
     for format, packed in weights.items():
-        assert tensors[format].tensor_type.name == format and tensors[format].shape.tolist() == [128, 6]
+        assert tensors[format].tensor_type.name == format and tensors[format].shape.tolist() == [256, 6]
         unpacked = gguf.quants.dequantize(tensors[format].data, tensors[format].tensor_type)
         np.testing.assert_array_equal(unpacked, packed.dequantize())
 

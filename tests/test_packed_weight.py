@@ -8,8 +8,9 @@ import sent
 from examples_of import same_bits
 
 import baracuda_jax as bj
+from baracuda_jax.packed._family import random_blocks
 
-FORMATS = ("Q8_0", "Q4_0", "nf4", "fp4", "int4")
+FORMATS = ("Q8_0", "Q4_0", "Q4_K", "nf4", "fp4", "int4")
 
 
 def drawn(*shape, seed=0):
@@ -17,13 +18,14 @@ def drawn(*shape, seed=0):
 
 
 # Half the largest distance of neighboring values, relative to the largest weight of a group.
-STEPS = {"Q8_0": 0.5 / 127, "Q4_0": 1 / 8, "nf4": 0.153, "fp4": 1 / 6, "int4": 0.5 / 7}
+# Q4_K has 15 steps from the smallest weight to the largest, and takes 14 to 16.
+STEPS = {"Q8_0": 0.5 / 127, "Q4_0": 1 / 8, "Q4_K": 2 / 15, "nf4": 0.153, "fp4": 1 / 6, "int4": 0.5 / 7}
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_weights_are_rounded(format):
     """By half a step at most, and a little for scales in half precision; "Q4_0" clips what is opposite to its largest weight."""
-    w = drawn(2, 6, 128)
+    w = drawn(2, 6, 256)
     packed = bj.pack_weight(w, format)
     assert packed.shape == w.shape and packed.ndim == 3 and packed.format == format
     size = 64 if packed.scale is not None else 32
@@ -48,8 +50,40 @@ def test_zero_points_follow_the_range():
 
 def test_zeros_and_nothing():
     for format in FORMATS:
-        np.testing.assert_array_equal(bj.pack_weight(np.zeros((2, 64), np.float32), format).dequantize(), 0)
-        assert bj.pack_weight(np.zeros((0, 64), np.float32), format).shape == (0, 64)
+        np.testing.assert_array_equal(bj.pack_weight(np.zeros((2, 256), np.float32), format).dequantize(), 0)
+        assert bj.pack_weight(np.zeros((0, 256), np.float32), format).shape == (0, 256)
+
+
+def test_weights_of_q4_k():
+    """Nearer than those of Q4_0, which takes as many bytes; alike for any scale and sign; constant ones, and those of one sign."""
+    w = drawn(16, 512)
+    error = lambda w, format: np.sqrt(np.mean((np.asarray(bj.pack_weight(w, format).dequantize()) - w) ** 2))
+    assert error(w, "Q4_K") < 0.86 * error(w, "Q4_0")
+    assert error(2 + np.abs(w), "Q4_K") < 0.5 * error(2 + np.abs(w), "Q4_0")
+    for factor in (-1, 1e-3, 1e3):
+        np.testing.assert_allclose(error(factor * w, "Q4_K") / abs(factor), error(w, "Q4_K"), rtol=3e-2)
+    for constant in (1, -1, 0.37):
+        np.testing.assert_allclose(
+            bj.pack_weight(np.full((2, 256), constant, np.float32), "Q4_K").dequantize(), constant, rtol=2e-3
+        )
+
+
+def test_the_package_gguf_reads_q4_k():
+    gguf = pytest.importorskip("gguf")
+    packed = bj.pack_weight(drawn(16, 512), "Q4_K")
+    want = gguf.quants.dequantize(np.asarray(packed.data), gguf.GGMLQuantizationType.Q4_K)
+    np.testing.assert_array_equal(packed.dequantize(), want)
+
+
+def test_values_that_q4_k_has_stay():
+    """Of blocks with all scales and minima, packed again."""
+    data = random_blocks(np.random.default_rng(0), "Q4_K", 8, 2)
+    data = data.reshape(8, 2, 144)
+    data[..., 2:4] = np.float16([0.0005]).view(np.uint8)
+    w = np.asarray(bj.gguf_dequantize(data.reshape(8, 288), "Q4_K"))
+    again = np.asarray(bj.pack_weight(w, "Q4_K").dequantize())
+    size = np.abs(w).reshape(8, -1, 32).max(-1).repeat(32, -1)
+    assert np.median(np.abs(again - w) / size) < 0.01
 
 
 @pytest.mark.parametrize("format", ["Q8_0", "Q4_0"])
@@ -74,12 +108,12 @@ def test_bytes_are_those_of_bitsandbytes(code):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_products(format):
-    w, x = bj.pack_weight(drawn(24, 128), format), drawn(3, 128, seed=1)
+    w, x = bj.pack_weight(drawn(24, 256), format), drawn(3, 256, seed=1)
     want = x.astype(np.float64) @ np.asarray(w.dequantize(), np.float64).T
     for y in (x @ w.T, sent.asarray(x) @ w.T, bj.packed_matmul(x, w), jax.jit(lambda x, w: x @ w.T)(x, w)):
         assert isinstance(y, jax.Array)
         np.testing.assert_allclose(y, want, atol=2e-6 * np.abs(want).max())
-    assert w.T.shape == (128, 24) and w.T.T is w
+    assert w.T.shape == (256, 24) and w.T.T is w
     close = bj.packed_matmul(x, w, numerics="q8")
     assert 0 < np.abs(close - want).max() < 3e-2 * np.abs(want).max()
 
@@ -108,8 +142,9 @@ def test_the_gradient_is_that_of_x():
         (TypeError, "packed_matmul: w must be a PackedWeight, got ndarray", lambda w: bj.packed_matmul(w, w)),
         (ValueError, "packed_matmul: w.format must be one of .* got 'Q9'", lambda w: bj.packed_matmul(w, bj.PackedWeight("Q9", w))),
         (ValueError, "packed_matmul: w.scale must be given in format 'nf4', got None", lambda w: bj.packed_matmul(w, bj.PackedWeight("nf4", w))),
-        (ValueError, "pack_weight: format must be one of .* got 'Q4_K'", lambda w: bj.pack_weight(w, "Q4_K")),
+        (ValueError, "pack_weight: format must be one of .* got 'Q5_K'", lambda w: bj.pack_weight(w, "Q5_K")),
         (ValueError, r"pack_weight: w must have rows of a multiple of 64 weights, got shape \(4, 96\)", lambda w: bj.pack_weight(w, "nf4")),
+        (ValueError, r"pack_weight: w must have rows of a multiple of 256 weights, got shape \(4, 96\)", lambda w: bj.pack_weight(w, "Q4_K")),
         (ValueError, "pack_weight: group_size must be a multiple of 32, got 48", lambda w: bj.pack_weight(w, "nf4", group_size=48)),
         (ValueError, "pack_weight: zero_points must be False in format 'nf4', got True", lambda w: bj.pack_weight(w, "nf4", group_size=32, zero_points=True)),
         (ValueError, r"pack_weight: w must have rank 2 or more, got shape \(96,\)", lambda w: bj.pack_weight(w[0])),
