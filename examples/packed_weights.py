@@ -1,10 +1,11 @@
 """Rounds the weights of a small language model to eight bits and to four, and puts them into `.gguf` files.
 
-The model of `language_model.py` learns Python's help texts. `pack_weight` rounds its matrices to each format that it has,
-and the model runs with these as it did with floats, by the same code: `x @ w.T`. Weights of GGUF's formats are written by
-`gguf.save`, with the model's sizes, and loaded again. Of the file of four bits `generate.py` writes text.
+The model of `language_model.py`, with rows of 256 weights, learns Python's help texts. `pack_weight` rounds its matrices to
+each format that it has, and the model runs with these as it did with floats, by the same code: `x @ w.T`. Weights of GGUF's
+formats are written by `gguf.save`, with the model's sizes, and loaded again. Of the file of four bits `generate.py` writes
+text.
 
-Run: python examples/packed_weights.py, a minute on two cores. Writes packed_weights.png, Q8_0.gguf and Q4_0.gguf into the
+Run: python examples/packed_weights.py, two minutes on two cores. Writes packed_weights.png, Q8_0.gguf and Q4_K.gguf into the
 current folder; fails where a file is not what was saved, or where the perplexity of held-out text is more than 0.1 % above
 that of floats with eight bits, or more than 4 % with four."""
 
@@ -12,19 +13,29 @@ import pathlib
 import sys
 import time
 
+import generate
 import jax
+import language_model
 import matplotlib
 import numpy as np
 from generate import PAGES, POOL, PROMPTS, write
-from language_model import HEADS, HIDDEN, KEY_HEADS, LAYERS, WIDTH, held_out_loss, load_text, train
+from language_model import HEADS, HIDDEN, KEY_HEADS, LAYERS, held_out_loss, load_text, train
 
 from baracuda_jax import PackedWeight, gguf, pack_weight
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-FORMATS = {"Q8_0": 1.001, "Q4_0": 1.04, "nf4": 1.04, "fp4": 1.04, "int4": 1.04}  # what perplexity may grow by
-IN_FILES = ("Q8_0", "Q4_0")
+WIDTH = generate.WIDTH = language_model.WIDTH = 256  # blocks of Q4_K have so many weights of a row
+FORMATS = {
+    "Q8_0": 1.001,
+    "Q4_0": 1.04,
+    "Q4_K": 1.04,
+    "nf4": 1.04,
+    "fp4": 1.04,
+    "int4": 1.04,
+}  # what perplexity may grow by
+IN_FILES = ("Q8_0", "Q4_K")
 SIZES = {"width": WIDTH, "layers": LAYERS, "heads": HEADS, "key_heads": KEY_HEADS, "hidden": HIDDEN}
 
 

@@ -195,12 +195,15 @@ def test_every_prefix_of_a_file_is_cut_off(load):
             load(GOOD[:size])
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_mutated_files_are_read_or_refused(load, seed):
+FEW, MANY = [(seed, 250) for seed in range(4)], [(seed, 10_000) for seed in range(4, 14)]
+
+
+@pytest.mark.parametrize("seed, count", [*FEW, *(pytest.param(*of, marks=pytest.mark.large) for of in MANY)])
+def test_mutated_files_are_read_or_refused(load, seed, count):
     """Bytes of the head are changed, removed and repeated. Whatever comes of it, no other error, and no memory beyond the file's."""
     rng, head = np.random.default_rng(seed), GOOD.index(b"experts") + 60
     outcomes = {"read": 0, "refused": 0}
-    for _ in range(250):
+    for _ in range(count):
         data = bytearray(GOOD)
         for _ in range(rng.integers(1, 3)):
             at, how = int(rng.integers(0, head)), rng.integers(0, 12)

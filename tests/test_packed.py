@@ -330,6 +330,37 @@ def test_activations_of_eight_bits(count, implementation):
     same_bits(*(jax.jit(jax.grad(lambda x, n=n: call(x, n).sum()))(x) for n in ("q8", "exact")))
 
 
+@BACKENDS
+@pytest.mark.parametrize("numerics", ["exact", "q8"])
+@pytest.mark.parametrize("weights", ["nf4", "int4", "int4 with zero points"])
+@pytest.mark.parametrize("lead", [(), (3,), (20,)])
+def test_gradients_of_factors(lead, weights, numerics, implementation):
+    """On request: those of a product with the weights as floats, of each operand alone and of all."""
+    data, scale = rng().integers(0, 256, (6, 48), np.uint8), rng(1).uniform(0.1, 1, (6, 3)).astype("f4")
+    x = rng(3).standard_normal((*lead, 96)).astype(np.float32)
+    factors = (scale, rng(2).uniform(0, 15, scale.shape).astype("f4")) if "zero" in weights else (scale,)
+    multiply = partial(
+        bj.nf4_mmvq if weights == "nf4" else bj.int4_mmvq, numerics=numerics, implementation=implementation
+    )
+    dy = rng(4).standard_normal((*lead, 6)).astype(np.float32)
+    loss = lambda x, *factors: (multiply(x, data, *factors, factor_gradients=True) * dy).sum()
+    q = np.stack([data >> 4, data & 15] if weights == "nf4" else [data & 15, data >> 4], -1).reshape(6, 3, 32)
+    values = np.float64(bj.packed._decode.NF4)[q] if weights == "nf4" else q.astype(float)
+    minus = 0 if weights == "nf4" else factors[1][..., None] if len(factors) == 2 else 8
+    rounded = np.asarray(bj.packed._multiply.rounded_to_q8(sent.asarray(x))) if numerics == "q8" else x
+    dw = (dy.reshape(-1, 6, 1) * rounded.reshape(-1, 1, 96).astype(np.float64)).sum(0).reshape(6, 3, 32)
+    want = [(dw * (values - minus)).sum(-1), -(dw.sum(-1) * scale)][: len(factors)]
+    argnums = tuple(range(1, 1 + len(factors)))
+    found = jax.jit(jax.grad(loss, argnums))(x, *factors)
+    dx, *again = jax.jit(jax.grad(loss, (0, *argnums)))(x, *factors)
+    for got, same, each in zip(found, again, want, strict=True):
+        near(got, each, "float32")
+        near(same, each, "float32")
+    plain = lambda x: (multiply(x, data, *factors) * dy).sum()
+    same_bits(dx, jax.jit(jax.grad(plain))(x))
+    same_bits(multiply(x, data, *factors, factor_gradients=True), multiply(x, data, *factors))
+
+
 def test_batches_of_matrices():
     """vmap over the vectors alone, the matrices alone, and both."""
     data, x = blocks("Q5_1", 10, 64).reshape(2, 5, -1), rng(1).standard_normal((2, 64)).astype(np.float32)

@@ -1,5 +1,7 @@
 """A matrix of packed weights as one value: packing, products, and what JAX does with a pytree."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -136,11 +138,28 @@ def test_the_gradient_is_that_of_x():
     np.testing.assert_allclose(dx, np.broadcast_to(np.asarray(w.dequantize()).sum(0), x.shape), rtol=1e-5, atol=1e-5)
 
 
+def test_scales_are_trained():
+    """On request, as parts of a PackedWeight; under vmap and jvp too."""
+    w, x = bj.pack_weight(drawn(8, 64), "int4", group_size=32), drawn(5, 3, 64, seed=1)
+    loss = lambda scale, x: (bj.packed_matmul(x, dataclasses.replace(w, scale=scale), factor_gradients=True) ** 2).sum()
+    each = jax.jit(jax.vmap(jax.grad(loss), (None, 0)))(w.scale, x)
+    whole, pull = (
+        jax.jit(jax.grad(loss))(w.scale, x),
+        jax.jit(lambda s, x, t: jax.jvp(lambda s: loss(s, x), (s,), (t,))[1]),
+    )
+    np.testing.assert_allclose(each.sum(0), whole, rtol=2e-5, atol=1e-4)
+    np.testing.assert_allclose(pull(w.scale, x, w.scale), (whole * w.scale).sum(), rtol=1e-5)
+    q = np.asarray(w.dequantize()).reshape(8, 2, 32) / np.asarray(w.scale)[..., None]
+    dw = 2 * np.einsum("rk,rl,nl->nk", *[x.reshape(15, 64).astype(np.float64)] * 2, np.asarray(w.dequantize()))
+    np.testing.assert_allclose(whole, (dw.reshape(8, 2, 32) * q).sum(-1), rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize(
     "error, match, call",
     [
         (TypeError, "packed_matmul: w must be a PackedWeight, got ndarray", lambda w: bj.packed_matmul(w, w)),
         (ValueError, "packed_matmul: w.format must be one of .* got 'Q9'", lambda w: bj.packed_matmul(w, bj.PackedWeight("Q9", w))),
+        (ValueError, "packed_matmul: factor_gradients must be False in format 'Q8_0', got True", lambda w: bj.packed_matmul(w[:, :32], bj.pack_weight(w[:, :32]), factor_gradients=True)),
         (ValueError, "packed_matmul: w.scale must be given in format 'nf4', got None", lambda w: bj.packed_matmul(w, bj.PackedWeight("nf4", w))),
         (ValueError, "pack_weight: format must be one of .* got 'Q5_K'", lambda w: bj.pack_weight(w, "Q5_K")),
         (ValueError, r"pack_weight: w must have rows of a multiple of 64 weights, got shape \(4, 96\)", lambda w: bj.pack_weight(w, "nf4")),

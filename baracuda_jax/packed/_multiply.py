@@ -23,7 +23,7 @@ MOST_ROWS_HALF = 64
 NUMERICS = ("exact", "q8")
 
 
-def _product(x, w, contracted):
+def product_of(x, w, contracted):
     """Over a dimension of w [*batch, N, K], whose batches x has first, in what x is computed in."""
     batch = tuple(range(w.ndim - 2))
     dims = ((x.ndim - 1,), (w.ndim - 2 + contracted,)), (batch, batch)
@@ -63,13 +63,13 @@ def q8_blocks(blocks):
 def _reference(x, data, scale, zero, *, format, numerics):
     x = rounded_to_q8(x) if numerics == "q8" else x
     w = unpacked(*_kernels.aligned(data, scale, zero), format=format, dtype=wide_dtype(x.dtype))
-    return (_product(wide(x), w, 1).astype(x.dtype),)
+    return (product_of(wide(x), w, 1).astype(x.dtype),)
 
 
 def _native(x, data, scale, zero, *, save=False, format, numerics):
     x = rounded_to_q8(x) if numerics == "q8" else x
     by_kernel = functools.partial(_kernels.multiply, format=format)
-    by_library = lambda x, *packed: _product(x, _kernels.unpack(*packed, format=format, dtype=x.dtype), 1)
+    by_library = lambda x, *packed: product_of(x, _kernels.unpack(*packed, format=format, dtype=x.dtype), 1)
     return (by_rows(x, _kernels.aligned(data, scale, zero), by_kernel, by_library),)
 
 
@@ -85,12 +85,12 @@ def by_rows(x, packed, by_kernel, by_library):
 
 def _backward_reference(data, scale, zero, dy, *, format, **_):
     w = unpacked(*_kernels.aligned(data, scale, zero), format=format, dtype=wide_dtype(dy.dtype))
-    return (_product(wide(dy), w, 0).astype(dy.dtype),)
+    return (product_of(wide(dy), w, 0).astype(dy.dtype),)
 
 
 def _backward_native(data, scale, zero, dy, *, format, **_):
     w = _kernels.unpack(*_kernels.aligned(data, scale, zero), format=format, dtype=dy.dtype)
-    return (_product(dy, w, 0),)
+    return (product_of(dy, w, 0),)
 
 
 def _labels(names, types, params):
@@ -158,14 +158,15 @@ def vectors(op, x, format, weights):
     return x
 
 
-def multiplied(call, op, x, packed, format, numerics, implementation):
-    """x [..., K] times the transpose of a matrix."""
+def multiplied(call, op, x, packed, format, numerics, implementation, of_factors=None):
+    """x [..., K] times the transpose of a matrix; `of_factors`, if given, makes a product that has their derivatives."""
     data = packed[0]
     of = FORMATS[format]
     checks.choice(op, "numerics", numerics, NUMERICS)
     x = vectors(op, x, of.name, data.shape[-1] // of.bytes * of.block)
     rows = x if x.ndim > 1 else as_row(x)
-    y = call(rows, *packed, format=of.name, numerics=numerics, implementation=implementation)
+    product = functools.partial(call, format=of.name, numerics=numerics, implementation=implementation)
+    y = of_factors(product, (of.name, numerics), rows, *packed) if of_factors else product(rows, *packed)
     return y if x.ndim > 1 else of_row(y)
 
 

@@ -9,6 +9,7 @@ from .._core.case import Case
 from .._core.types import F, Implementation
 from . import _arguments as arguments
 from . import _multiply as multiply
+from ._factors import product_with_factors
 from ._family import gguf_blocks, random_blocks
 from ._scaled import NestedAbsmax, absmax_of, random_scaled
 
@@ -24,7 +25,7 @@ _DOC = """Product with a matrix of packed weights, {what}.
         implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
-        Array [..., N] of x's dtype. It is differentiable in x.
+        Array [..., N] of x's dtype. It is differentiable in x{moving}.
 
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
@@ -54,10 +55,13 @@ _NF4 = """        data: uint8 [N, K / 2], two weights in each, the first in the 
             bitsandbytes has it, with one vector of absmax.
         absmax: floats [N, groups], or a vector of all; or a NestedAbsmax, of scales that are quantized.
         code: static, "nf4" or "fp4", which table it is.
+        factor_gradients: static, whether absmax has a gradient too, which is made of that of all weights, in plain JAX.
 """
 _INT4 = """        data: uint8 [N, K / 2], two unsigned integers in each, the first in the low four bits.
         scale: floats [N, groups], for each group of neighbors of a row; groups have a multiple of 32 weights.
         zero_point: integers or floats of scale's shape; None for 8.
+        factor_gradients: static, whether scale and zero_point have gradients too, which are made of that of all weights, in
+            plain JAX.
 """
 
 
@@ -65,7 +69,8 @@ def _document(of: dict, **more: str) -> F:
     """Of a function, or of the backward function of a name."""
 
     def with_doc(fun: F) -> F:
-        fun.__doc__ = _BACKWARD_DOC.format(**more) if "name" in more else _DOC.format(**of, **more)
+        moving = ", and on request in factors" if "factor_gradients" in of.get("arguments", "") else ""
+        fun.__doc__ = _BACKWARD_DOC.format(**more) if "name" in more else _DOC.format(**of, **more, moving=moving)
         return fun
 
     return with_doc
@@ -123,12 +128,14 @@ def nf4_mmvq(
     *,
     code: str = "nf4",
     numerics: str = "exact",
+    factor_gradients: bool = False,
     implementation: Implementation = None,
 ) -> Array:
     op = "nf4_mmvq"
     x = checks.floats(op, "x", x)
     packed = _tables(op, data, absmax, code, x.shape[-1] if x.ndim else 0)
-    return multiply.multiplied(_NF4_ROWS, op, x, packed, code, numerics, implementation)
+    of_factors = _of_factors(op, factor_gradients)
+    return multiply.multiplied(_NF4_ROWS, op, x, packed, code, numerics, implementation, of_factors)
 
 
 @api
@@ -185,11 +192,17 @@ def int4_mmvq(
     zero_point: ArrayLike | None = None,
     *,
     numerics: str = "exact",
+    factor_gradients: bool = False,
     implementation: Implementation = None,
 ) -> Array:
     op = "int4_mmvq"
     packed = _integers(op, data, scale, zero_point)
-    return multiply.multiplied(_INT4_ROWS, op, x, packed, "int4", numerics, implementation)
+    of_factors = _of_factors(op, factor_gradients)
+    return multiply.multiplied(_INT4_ROWS, op, x, packed, "int4", numerics, implementation, of_factors)
+
+
+def _of_factors(op, is_wanted):
+    return product_with_factors if checks.flag(op, "factor_gradients", is_wanted) else None
 
 
 @api

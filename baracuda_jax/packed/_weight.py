@@ -106,7 +106,12 @@ def checked(op: str, w: Any) -> PackedWeight:
 
 @api
 def packed_matmul(
-    x: ArrayLike, w: PackedWeight, *, numerics: str = "exact", implementation: Implementation = None
+    x: ArrayLike,
+    w: PackedWeight,
+    *,
+    numerics: str = "exact",
+    factor_gradients: bool = False,
+    implementation: Implementation = None,
 ) -> Array:
     """Product with the transpose of a matrix of packed weights: `gguf_mmvq`, `nf4_mmvq` or `int4_mmvq`, by the format.
 
@@ -117,6 +122,7 @@ def packed_matmul(
         x: floats [..., K].
         w: a PackedWeight of one matrix [N, K].
         numerics: static, "exact" for x as it is; "q8" for x rounded to integers of 8 bits.
+        factor_gradients: static, whether w.scale and w.zero_point have gradients too, of the formats that have these arrays.
         implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
@@ -132,7 +138,10 @@ def packed_matmul(
     w = checked("packed_matmul", w)
     how = dict(numerics=numerics, implementation=implementation)
     if w.format in GGUF:
+        if checks.flag("packed_matmul", "factor_gradients", factor_gradients):
+            raise ValueError(f"packed_matmul: factor_gradients must be False in format {w.format!r}, got True")
         return gguf_mmvq(x, w.data, w.format, **how)
+    how["factor_gradients"] = factor_gradients
     if w.format == "int4":
         return int4_mmvq(x, w.data, w.scale, w.zero_point, **how)
     return nf4_mmvq(x, w.data, w.scale, code=w.format, **how)
