@@ -33,6 +33,7 @@ class Benchmark:
     flips           the fraction of elements that may differ, where XLA, which divides by multiplying, rounds ties otherwise
     differs         why two runs of the backward pass may differ, whose bits are not compared then; "" where they must not
     rough           how many times the usual error is allowed, where what XLA adds up in float32 is off by so much
+    unread          bytes of the operands that no program has to read, as the matrices of experts that no token has
     by_library      whether the op's kernels are for smaller sizes, so that a library computes it
     """
 
@@ -53,6 +54,7 @@ class Benchmark:
     flips: float = 0.0
     differs: str = ""
     rough: float = 1.0
+    unread: int = 0
     by_library: bool = False
 
     @property

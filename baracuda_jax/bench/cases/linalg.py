@@ -10,7 +10,7 @@ from ..benchmark import Benchmark
 
 SHAPES = {
     "tiny": ((2, 4, 4),),
-    "small": ((4096, 8, 8), (256, 32, 32)),
+    "small": ((4096, 3, 3), (4096, 8, 8), (256, 32, 32)),
     "large": ((1_000_000, 3, 3), (4096, 32, 32), (2, 512, 512)),
 }
 MANY = 10**5  # matrices, for which ops without a kernel take too long

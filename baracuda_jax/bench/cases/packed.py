@@ -90,6 +90,30 @@ def by_expert(shape, dtype):
     )
 
 
+def by_few_experts(shape, dtype):
+    """A token of eight of 128 experts."""
+    rows, weights = shape
+    rows, experts, chosen = rows // 4, 128, 8
+    data = lambda draws: blocks(draws, "Q4_K", (experts * rows, weights)).reshape(experts, rows, -1)
+    of = baracuda_jax.packed.FORMATS["Q4_K"]
+    return Benchmark(
+        "gguf_mmvq_batched",
+        f"{chosen} of {experts} x [{rows}, {weights}] Q4_K",
+        dtype,
+        lambda draws: (
+            draws.normal((chosen, weights)),
+            data(draws),
+            jnp.arange(chosen, dtype=jnp.int32) * (experts // chosen) + draws.integers((chosen,), 0, experts // chosen),
+        ),
+        lambda x, data, experts, implementation: baracuda_jax.gguf_mmvq_batched(
+            x, data, experts, "Q4_K", implementation=implementation
+        ),
+        passes=FORWARD,
+        rough=4.0,
+        unread=(experts - chosen) * rows * weights // of.block * of.bytes,
+    )
+
+
 def words(draws, *shape):
     return draws.integers(shape, -(2**31), 2**31 - 1)
 
@@ -147,13 +171,16 @@ def q8_1(shape, dtype):
 def benchmarks(size):
     shape = SHAPES[size]
     yield by_expert(shape, "bfloat16")
+    yield by_few_experts(shape if size == "tiny" else (shape[0], 4096), "bfloat16")
     yield awq("int4_awq_dequantize", 0, shape, "bfloat16")
     yield awq("int4_awq_gemm", 8, shape, "bfloat16")
     yield marlin(8, shape, "bfloat16")
     yield q8_1(shape, "bfloat16")
     for format in ("Q4_K", "Q6_K", "Q8_0", "nf4", "int4"):
-        for count in (1, 8, 16, 64):
+        for count in (1, 8, 16, 32, 64):
             yield product(format, count, shape, "bfloat16")
+    for format in ("Q4_K", "Q8_0", "nf4", "int4"):
+        yield product(format, 1, shape, "float32")
     for format in ("Q4_K", "Q8_0"):
         yield gguf_dequantize(format, shape, "bfloat16")
     for format in GROUPS:
