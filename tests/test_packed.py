@@ -1,4 +1,5 @@
-"""Packed weights, against their definition bit by bit and other libraries: gguf and bitsandbytes, where these are installed."""
+"""Packed weights, against their definition bit by bit and other libraries: gguf, bitsandbytes and torchao, where these are
+installed."""
 
 from functools import partial
 
@@ -103,6 +104,19 @@ def test_groups_and_zero_points(groups, implementation):
         np.testing.assert_allclose(y, oracle.int4_weights(data, scale, given), rtol=2e-7, atol=0)
     y = bj.nf4_dequantize(data, scale, dtype="float64", implementation=implementation)
     np.testing.assert_allclose(y, oracle.nf4_weights(data, scale), rtol=1e-7)
+
+
+@BACKENDS
+@pytest.mark.parametrize("groups", [1, 4])
+def test_values_are_those_of_torchao(groups, implementation):
+    torch, torchao = pytest.importorskip("torch"), pytest.importorskip("torchao.quantization.quant_primitives")
+    q, zero = rng().integers(0, 16, (12, 128), np.uint8), rng(2).integers(0, 16, (12, groups))
+    scale = rng(1).uniform(0.1, 1, (12, groups)).astype("f4")
+    want = torchao.dequantize_affine(
+        torch.tensor(q), (1, 128 // groups), torch.tensor(scale), torch.tensor(zero), torch.uint8, 0, 15
+    )
+    data = q[:, 0::2] | q[:, 1::2] << 4
+    same_bits(bj.int4_dequantize(data, scale, zero, implementation=implementation), want.numpy())
 
 
 @BACKENDS

@@ -118,6 +118,18 @@ def test_rows_are_quantized_one_by_one(implementation):
 
 
 @BACKENDS
+def test_rows_are_quantized_as_torchao_does(implementation):
+    torch, torchao = pytest.importorskip("torch"), pytest.importorskip("torchao.quantization.quant_primitives")
+    x, w, scale = drawn(6, 64), int8(5, 64), drawn(5, seed=1) ** 2
+    rows, kind = (1, 64), torchao.MappingType.SYMMETRIC
+    of = torchao.choose_qparams_affine(torch.tensor(x), kind, rows, torch.int8, -127, 127, scale_dtype=torch.float32)
+    q = torchao.quantize_affine(torch.tensor(x), rows, *of, torch.int8, -127, 127).numpy()
+    size = of[0].numpy().astype(np.float64).reshape(6, 1)
+    want = (q.astype(np.int64) @ w.astype(np.int64).T) * size * scale
+    near(bj.quantized_linear(x, w, scale, implementation=implementation), want)
+
+
+@BACKENDS
 def test_smooth_factors_move_outliers_into_the_weights(implementation):
     """A column that is a hundred times the others costs these their bits, unless it is divided."""
     x, w = drawn(6, 64), drawn(5, 64, seed=1)

@@ -108,6 +108,21 @@ def test_bytes_are_those_of_bitsandbytes(code):
     assert (here == there).mean() > 0.999
 
 
+def test_int4_is_that_of_torchao():
+    """Scales and zero points; and weights, except for those that are halfway."""
+    torch, torchao = pytest.importorskip("torch"), pytest.importorskip("torchao.quantization.quant_primitives")
+    w, block, kind = drawn(12, 128), (1, 32), torchao.MappingType.ASYMMETRIC
+    scale, zero = torchao.choose_qparams_affine(
+        torch.tensor(w), kind, block, torch.uint8, 0, 15, scale_dtype=torch.float32, zero_point_dtype=torch.int32
+    )
+    want = torchao.quantize_affine(torch.tensor(w), block, scale, zero, torch.uint8, 0, 15).numpy()
+    packed = bj.pack_weight(w, "int4", group_size=32, zero_points=True)
+    np.testing.assert_allclose(packed.scale, scale.numpy(), rtol=3e-7)
+    np.testing.assert_array_equal(packed.zero_point, zero.numpy())
+    data = np.asarray(packed.data)
+    assert (np.stack([data & 15, data >> 4], -1).reshape(12, 128) == want).mean() > 0.999
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_products(format):
     w, x = bj.pack_weight(drawn(24, 256), format), drawn(3, 256, seed=1)

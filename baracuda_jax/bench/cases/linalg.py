@@ -94,17 +94,18 @@ def _of_matrix(op, shape):
     )  # fmt: skip
 
 
-def _of_system(op, shape, plain, theirs):
+def _of_system(op, shape, plain, theirs, columns=None):
+    right = (*shape[:-1], columns or shape[-1])
     return Benchmark(
-        op, f"{list(shape)}, {list(shape)}", "float32",
-        lambda draws: (_regular(draws, shape), draws.normal(shape)),
+        op, f"{list(shape)}, {list(right)}", "float32",
+        lambda draws: (_regular(draws, shape), draws.normal(right)),
         lambda a, b, implementation: _first(getattr(baracuda_jax, op)(a, b, implementation=implementation)),
         plain, theirs, moving=2, needs=(0, 1), rough=ROUGH, by_library=shape[-1] > LARGEST,
     )  # fmt: skip
 
 
-def _of_equations(shape):
-    return _of_system("solve", shape, jnp.linalg.solve, lambda torch, a, b: torch.linalg.solve(a, b))
+def _of_equations(shape, columns=None):
+    return _of_system("solve", shape, jnp.linalg.solve, lambda torch, a, b: torch.linalg.solve(a, b), columns)
 
 
 def _of_triangles(shape):
@@ -142,6 +143,8 @@ def benchmarks(size):
                 continue
             yield _of_matrix(op, shape)
         yield _of_equations(shape)
+        if shape[-1] <= LARGEST:
+            yield _of_equations(shape, columns=1)
         yield _of_triangles(shape)
         plain = lambda a, b: jax.vmap(lambda a, b: jnp.linalg.lstsq(a, b)[0])(a, b)
         yield _of_system("lstsq", shape, plain, lambda torch, a, b: torch.linalg.lstsq(a, b)[0])
