@@ -20,7 +20,9 @@ from laws.sharding import (
 )
 from sharded import SHARDED, collectives, devices, mesh, put
 
+import baracuda_jax as bj
 from baracuda_jax._core.op import OPS
+from baracuda_jax.packed._family import random_blocks
 
 # Inside a shard_map, dropout has the mask of the array that it is given.
 SILENT = [e for e in SHARDED if is_silent(e) and e.op != "dropout"]
@@ -69,6 +71,20 @@ def test_segments_that_are_empty_on_every_shard(by_rows, dtype):
     got = jax.jit(fun)(*put((data, ids), mesh("auto"), e.specs))
     assert (np.asarray(got)[2] == 5).all()
     close(got, fun(jnp.asarray(data), jnp.asarray(ids)), dtype, scale=4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_of_packed_weights_are_not_cut(kind):
+    """Four blocks of a row on eight devices, which divide its bytes."""
+    data, x = (
+        random_blocks(np.random.default_rng(0), "Q8_0", 16, 4),
+        np.linspace(-1, 1, 8 * 128, dtype="f4").reshape(8, 128),
+    )
+    multiply = jax.jit(lambda x, data: bj.gguf_mmvq(x, data, "Q8_0", implementation="native"))
+    want, over = multiply(x, data), mesh(kind)
+    with jax.set_mesh(over):
+        got = multiply(*put((x, data), over, (P(None, "d"),) * 2))
+    equal(got, want)
 
 
 def test_shard_map_over_all_axes(silent):
