@@ -36,7 +36,7 @@ def pack_weight(
         "Q4_0": d = m / -8 with m the weight of the largest absolute value, q = floor(w / d + 8.5), at most 15.
         "Q4_K": of each 32 neighbors a scale s and a minimum t, in 6 bits times factors that 256 neighbors share, and q =
         round((w + t) / s), in 0 ... 15. From the smallest weight to the largest are 14 to 16 steps, each of 21 trials
-        improved by least squares; that of the least error is taken, where a weight w counts (mean w^2)^(1/2) + |w|.
+        improved by least squares; that of the smallest error is taken, where a weight w counts (mean w^2)^(1/2) + |w|.
         "nf4", "fp4": absmax = max |w| of a group, q the nearest entry of the table to w / absmax.
         "int4": scale = max |w| / 7, q = round(w / scale) + 8; with zero points scale = (max(w, 0) - min(w, 0)) / 15,
         zero_point = round(-min(w, 0) / scale), q = round(w / scale) + zero_point, in 0 ... 15.
@@ -118,8 +118,8 @@ def _q4_k(x):
     scale, lowest = _scales_and_minima(x)
     factors = [jnp.max(v, -1, keepdims=True) / 63 for v in (scale, lowest)]
     six = [_six_bits(v, of) for v, of in zip((scale, lowest), factors, strict=True)]
-    d, least = [of.astype(jnp.float16) for of in factors]
-    step, shift = [v.astype(jnp.float32) * of for v, of in zip(six, (d, least), strict=True)]
+    d, minimum = [of.astype(jnp.float16) for of in factors]
+    step, shift = [v.astype(jnp.float32) * of for v, of in zip(six, (d, minimum), strict=True)]
     q = jnp.clip(jnp.round((x + shift[..., None]) / _not_zero(step)), 0, 15).astype(jnp.uint8)
     low, high = [jnp.concatenate([v[..., :4], v[..., 4:] & 15], -1) for v in six], [v[..., 4:] >> 4 for v in six]
     packed = [
@@ -128,7 +128,7 @@ def _q4_k(x):
         low[0][..., 4:] | (low[1][..., 4:] << 4),
     ]
     pairs = q[..., 0::2, :] | (q[..., 1::2, :] << 4)
-    return _rows(jnp.concatenate([_bytes(d), _bytes(least), *packed, _rows(pairs)], -1))
+    return _rows(jnp.concatenate([_bytes(d), _bytes(minimum), *packed, _rows(pairs)], -1))
 
 
 def _six_bits(x, factor):
@@ -136,7 +136,7 @@ def _six_bits(x, factor):
 
 
 def _scales_and_minima(x):
-    """Of the last axis: s and t of at least 0 such that q s - t is near x for integers q of 4 bits."""
+    """Of the last axis: s and t, neither negative, such that q s - t is near x for integers q of 4 bits."""
     weight = jnp.sqrt(jnp.mean(x**2, -1, keepdims=True)) + jnp.abs(x)
     total = lambda v: jnp.sum(weight * v, -1)
     low = jnp.minimum(jnp.min(x, -1), 0)
@@ -149,12 +149,12 @@ def _scales_and_minima(x):
         count, of_q, of_q2, of_x, of_xq = total(jnp.ones_like(x)), total(q), total(q * q), total(x), total(x * q)
         size = count * of_q2 - of_q * of_q
         size = jnp.where(size <= 0, jnp.inf, size)
-        scale, least = (count * of_xq - of_x * of_q) / size, (of_q2 * of_x - of_q * of_xq) / size
-        scale = jnp.where(least > 0, of_xq / jnp.where(of_q2 == 0, 1, of_q2), scale)
-        least = jnp.minimum(least, 0)
-        error = total((scale[..., None] * q + least[..., None] - x) ** 2)
+        scale, minimum = (count * of_xq - of_x * of_q) / size, (of_q2 * of_x - of_q * of_xq) / size
+        scale = jnp.where(minimum > 0, of_xq / jnp.where(of_q2 == 0, 1, of_q2), scale)
+        minimum = jnp.minimum(minimum, 0)
+        error = total((scale[..., None] * q + minimum[..., None] - x) ** 2)
         is_better = (error < best[0]) & (scale > 0)
-        return tuple(jnp.where(is_better, new, old) for new, old in zip((error, scale, least), best, strict=True))
+        return tuple(jnp.where(is_better, new, old) for new, old in zip((error, scale, minimum), best, strict=True))
 
     start = (jnp.full(low.shape, jnp.inf, x.dtype), jnp.where(low == jnp.max(x, -1), 0, width / 15), low)
     _, scale, low = jax.lax.fori_loop(0, TRIALS, trial, start)
