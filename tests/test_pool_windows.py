@@ -49,6 +49,7 @@ def _at_index(index, dy, shape, data_format):
 
 
 def _windows(data, size):
+    """Of what fits into the padded array; dilated ones may be wholly in the padding."""
     draw = lambda low, high: data.draw(st.integers(low, high))
     window = tuple(draw(1, n + 1) for n in size)
     how = dict(
@@ -57,7 +58,9 @@ def _windows(data, size):
         padding=tuple((draw(0, k), draw(1, k)) for k in window),
         ceil_mode=data.draw(st.booleans()),
     )
-    return how, draw
+    sizes = zip(size, window, how["padding"], strict=True)
+    how["dilation"] = tuple(draw(1, max((n + sum(p) - 1) // max(k - 1, 1), 1)) for n, k, p in sizes)
+    return how
 
 
 @pytest.mark.parametrize("implementation", ["native", "xla"])
@@ -73,13 +76,9 @@ def test_windows_in_the_padding_have_the_index_after_the_last(implementation):
 @pytest.mark.parametrize("rank", FORMATS)
 @given(st.data())
 def test_maxima_of_any_windows(rank, data):
-    """Dilated ones may be wholly in the padding."""
     is_last = data.draw(st.booleans())
     size, x, rng = _array(data, rank, (40, 12, 6)[rank - 1], is_last)
-    how, draw = _windows(data, size)
-    # Of what fits into the padded array.
-    sizes = zip(size, how["window"], how["padding"], strict=True)
-    how["dilation"] = tuple(draw(1, max((n + sum(p) - 1) // max(k - 1, 1), 1)) for n, k, p in sizes)
+    how = _windows(data, size)
     how["data_format"] = FORMATS[rank][is_last]
     want, index = oracle.max_pool(x, return_indices=True, **how)
     fun = getattr(bj, f"max_pool{rank}d")
@@ -97,7 +96,7 @@ def test_averages_of_any_windows(rank, data):
     is_last = data.draw(st.booleans())
     size, x, rng = _array(data, rank, (40, 12, 6)[rank - 1], is_last)
     x = np.where(np.isfinite(x), x, 0)
-    how, _ = _windows(data, size)
+    how = _windows(data, size)
     how |= dict(
         count_include_pad=data.draw(st.booleans()), divisor_override=data.draw(st.sampled_from([None, 3, -0.5])),
         data_format=FORMATS[rank][is_last],

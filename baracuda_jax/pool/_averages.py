@@ -9,7 +9,17 @@ from jax import lax
 
 from .._core.body import Body
 from .._core.wide import wide, wide_dtype
-from ._windows import call, channels_as_they_were, channels_first, elements, of_rank, plane_type, pooled_type, taken
+from ._windows import (
+    call,
+    channels_as_they_were,
+    channels_first,
+    elements,
+    of_rank,
+    plane_type,
+    pooled_type,
+    slid,
+    taken,
+)
 
 
 def _counts(windows, counts_padding, divisor, dtype):
@@ -17,11 +27,12 @@ def _counts(windows, counts_padding, divisor, dtype):
     if divisor:
         return np.asarray(divisor, dtype)
     total = np.ones((1,) * windows.rank, dtype)
-    for i, (n, m, k) in enumerate(zip(windows.size, windows.out, windows.window, strict=True)):
+    sizes = zip(windows.size, windows.out, windows.window, windows.dilation, strict=True)
+    for i, (n, m, k, d) in enumerate(sizes):
         count = elements(windows, i)[1].sum(-1)
         if counts_padding:
             begin = np.arange(m) * windows.strides[i] - windows.before[i]
-            count = np.minimum(k, n + windows.after[i] - begin)
+            count = np.minimum(k, -(-(n + windows.after[i] - begin) // d))
         total = total * count.reshape([m if j == i else 1 for j in range(windows.rank)])
     return np.maximum(total, 1).astype(dtype)
 
@@ -35,17 +46,8 @@ def _sums(x, windows):
             found = taken(x, axis, at)
             x = jnp.moveaxis(jnp.where(of_rank(inside, found.ndim), found, 0).sum(-1), -1, axis)
         return x
-    lead = (1,) * (x.ndim - windows.rank)
-    padding = [
-        (before, max((m - 1) * s + k - n - before, 0))
-        for m, s, k, n, before in zip(
-            windows.out, windows.strides, windows.window, windows.size, windows.before, strict=True
-        )
-    ]
-    return lax.reduce_window(
-        x, np.zeros((), x.dtype), lax.add, lead + windows.window, lead + windows.strides,
-        [(0, 0)] * len(lead) + padding,
-    )  # fmt: skip
+    first = windows._replace(channels_last=False)
+    return lax.reduce_window(x, np.zeros((), x.dtype), lax.add, **slid(first, x.ndim))
 
 
 def _reference(x, *, windows, counts_padding, divisor):

@@ -11,7 +11,7 @@ from .._core.op import declare
 from .._core.types import Implementation, Integers
 from ..convolution._arguments import Padding
 from ._averages import LINEAR
-from ._family import CEIL, ERRORS, FAMILY, LAST, RANKS, WINDOWS, X, case, named
+from ._family import CEIL, DILATION, ERRORS, FAMILY, LAST, RANKS, WINDOWS, X, case, named
 from ._windows import check_cotangent, cotangent, pooled, strided
 
 
@@ -20,7 +20,8 @@ class AvgPool(Protocol):
 
     def __call__(
         self, x: ArrayLike, window: int | Integers, strides: int | Integers | None = None, padding: Padding = 0, *,
-        ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: float | None = None,
+        dilation: int | Integers = 1, ceil_mode: bool = False, count_include_pad: bool = True,
+        divisor_override: float | None = None,
         data_format: DataFormat = ..., implementation: Implementation = None,
     ) -> Array: ...  # fmt: skip
 
@@ -32,7 +33,8 @@ class PaddedAvgPool(Protocol):
 
     def __call__(
         self, x: ArrayLike, window: int | Integers, strides: int | Integers | None = None, padding: Padding = 0, *,
-        ceil_mode: bool = False, data_format: DataFormat = ..., implementation: Implementation = None,
+        dilation: int | Integers = 1, ceil_mode: bool = False, data_format: DataFormat = ...,
+        implementation: Implementation = None,
     ) -> Array: ...  # fmt: skip
 
 
@@ -41,7 +43,7 @@ class AvgPoolBackward(Protocol):
 
     def __call__(
         self, dy: ArrayLike, size: int | Integers, window: int | Integers, strides: int | Integers | None = None,
-        padding: Padding = 0, *, ceil_mode: bool = False, count_include_pad: bool = True,
+        padding: Padding = 0, *, dilation: int | Integers = 1, ceil_mode: bool = False, count_include_pad: bool = True,
         divisor_override: float | None = None, data_format: DataFormat = ..., implementation: Implementation = None,
     ) -> Array: ...  # fmt: skip
 
@@ -49,7 +51,7 @@ class AvgPoolBackward(Protocol):
 _FORMULA = """
 
     Formula:
-        y[o] = the sum of x[o strides - padding + k] over k = 0, ..., window - 1 along each spatial axis, of the
+        y[o] = the sum of x[o strides - padding + k dilation] over k = 0, ..., window - 1 along each spatial axis, of the
         elements that are in x, divided by {divisor}. dx[i] = the sum over the windows o that hold i of dy[o] over the
         same divisor.
 
@@ -80,6 +82,7 @@ _DOC = (
     + _FORMULA.replace("{divisor}", "their number, or as `count_include_pad` and `divisor_override` say")
     + X
     + WINDOWS
+    + DILATION
     + CEIL
     + _COUNTS
     + _REST
@@ -96,7 +99,8 @@ _BACKWARD_DOC = """The gradient of `avg_pool{rank}d`: see its formula for dx.
     Args:
         dy: the cotangent of its result.
         size: static integers, the spatial size of x; one integer stands for all axes.
-        window, strides, padding, ceil_mode, count_include_pad, divisor_override, data_format, implementation: as for
+        window, strides, padding, dilation, ceil_mode, count_include_pad, divisor_override, data_format, implementation:
+            as for
             `avg_pool{rank}d`.
 
     Returns:
@@ -114,9 +118,9 @@ def _counting(op, count_include_pad, divisor):
     return dict(counts_padding=counts_padding, divisor=float(divisor or 0))
 
 
-def _called(name, rank, x, window, strides, padding, ceil_mode, counts, divisor, data_format, implementation):
+def _called(name, rank, x, window, strides, padding, dilation, ceil_mode, counts, divisor, data_format, implementation):
     x, size, is_last = pooled(name, x, rank, data_format)
-    windows = strided(name, size, is_last, window, strides, padding, 1, ceil_mode)
+    windows = strided(name, size, is_last, window, strides, padding, dilation, ceil_mode)
     return _OPS[rank](x, windows=windows, **_counting(name, counts, divisor), implementation=implementation)
 
 
@@ -129,13 +133,14 @@ def _forward(rank) -> AvgPool:
         strides: int | Integers | None = None,
         padding: Padding = 0,
         *,
+        dilation: int | Integers = 1,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: float | None = None,
         data_format: DataFormat = FORMATS[rank][0],
         implementation: Implementation = None,
     ) -> Array:
-        how = ceil_mode, count_include_pad, divisor_override, data_format, implementation
+        how = dilation, ceil_mode, count_include_pad, divisor_override, data_format, implementation
         return _called(name, rank, x, window, strides, padding, *how)
 
     return named(fun, name, rank, _DOC)
@@ -150,14 +155,15 @@ def _padded(rank, is_included) -> PaddedAvgPool:
         strides: int | Integers | None = None,
         padding: Padding = 0,
         *,
+        dilation: int | Integers = 1,
         ceil_mode: bool = False,
         data_format: DataFormat = FORMATS[rank][0],
         implementation: Implementation = None,
     ) -> Array:
-        how = ceil_mode, is_included, None, data_format, implementation
+        how = dilation, ceil_mode, is_included, None, data_format, implementation
         return _called(name, rank, x, window, strides, padding, *how)
 
-    doc = (_PADDED_DOC + CEIL + _REST).replace("{included}", str(is_included))
+    doc = (_PADDED_DOC + DILATION + CEIL + _REST).replace("{included}", str(is_included))
     return named(fun, name, rank, doc.replace("{divisor}", _DIVISORS[is_included]))
 
 
@@ -171,6 +177,7 @@ def _backward(rank) -> AvgPoolBackward:
         strides: int | Integers | None = None,
         padding: Padding = 0,
         *,
+        dilation: int | Integers = 1,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: float | None = None,
@@ -178,7 +185,7 @@ def _backward(rank) -> AvgPoolBackward:
         implementation: Implementation = None,
     ) -> Array:
         dy, size, is_last = cotangent(name, dy, rank, size, data_format)
-        windows = strided(name, size, is_last, window, strides, padding, 1, ceil_mode)
+        windows = strided(name, size, is_last, window, strides, padding, dilation, ceil_mode)
         check_cotangent(name, dy, windows)
         how = _counting(name, count_include_pad, divisor_override)
         return _OPS[rank].vjp(dy, windows=windows, **how, implementation=implementation)
@@ -198,6 +205,7 @@ def _cases(rank):
         case("overlapping, padded", rank, window=3, strides=2, padding=1),
         case("without padding, ceil", rank, window=3, strides=2, padding=1, ceil_mode=True, count_include_pad=False),
         case("with padding, ceil", rank, window=(3, 2, 3)[:rank], strides=3, padding=1, ceil_mode=True),
+        case("dilated, ceil", rank, window=2, strides=3, padding=1, dilation=2, ceil_mode=True),
         case("divisor", rank, window=3, strides=1, padding="same", divisor_override=5),
         case("last", rank, is_last=True, window=3, strides=2, padding=1, count_include_pad=False),
     )

@@ -27,6 +27,8 @@ WINDOWS = """
         strides: static step between windows, the same; by default the window size.
         padding: how far windows reach beyond x: an integer, one for each spatial axis, a pair (before, after) for each,
             "valid" for not at all, or "same" for as far as gives x's size with strides 1, one more after if odd."""
+DILATION = """
+        dilation: static distance between the elements of a window, an integer or one for each spatial axis."""
 CEIL = """
         ceil_mode: whether the number of windows, (size + padding - window) / strides + 1, is rounded up instead of
             down. The last window then is cut off; it is dropped if it would begin after x."""

@@ -10,7 +10,7 @@ from .._core.data_format import FORMATS, DataFormat
 from .._core.op import declare
 from .._core.types import Implementation, Integers
 from ..convolution._arguments import Padding
-from ._family import CEIL, ERRORS, FAMILY, LAST, RANKS, WINDOWS, X, case, named
+from ._family import CEIL, DILATION, ERRORS, FAMILY, LAST, RANKS, WINDOWS, X, case, named
 from ._maximum import DERIVATIVES, FORWARD, narrow_index, with_index
 from ._windows import check_cotangent, cotangent, pooled, strided
 
@@ -35,8 +35,6 @@ class MaxPoolBackward(Protocol):
     ) -> Array: ...  # fmt: skip
 
 
-_DILATION = """
-        dilation: static distance between the elements of a window, an integer or one for each spatial axis."""
 _DOC = (
     """{rank}-dimensional max pooling: the largest element of each window.
 
@@ -48,7 +46,7 @@ _DOC = (
     Args:"""
     + X
     + WINDOWS
-    + _DILATION
+    + DILATION
     + CEIL
     + """
         return_indices: also return the index of each maximum in its plane of x, the spatial axes as one; the number of

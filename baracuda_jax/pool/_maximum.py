@@ -22,6 +22,7 @@ from ._windows import (
     of_rank,
     plane_type,
     pooled_type,
+    slid,
     taken,
 )
 
@@ -73,29 +74,13 @@ def _better(a, b):
     return jnp.where(takes, y, x), jnp.where(takes, j, i)
 
 
-def _slid(windows, ndim):
-    """The arguments of `lax.reduce_window` after the operands and what combines them."""
-    full = lambda values, other: windows.with_spatial((other,) * ndim, values)
-    high = [
-        max((m - 1) * s + reach - n - before, 0)
-        for m, s, reach, n, before in zip(
-            windows.out, windows.strides, windows.reach, windows.size, windows.before, strict=True
-        )
-    ]
-    padding = full(tuple(zip(windows.before, high, strict=True)), (0, 0))
-    return dict(
-        window_dimensions=full(windows.window, 1), window_strides=full(windows.strides, 1), padding=padding,
-        window_dilation=full(windows.dilation, 1),
-    )  # fmt: skip
-
-
 def _of_strided(x, windows):
     nothing = jnp.array(-jnp.inf, x.dtype), jnp.array(windows.plane, jnp.int32)
-    return lax.reduce_window((x, _positions(x.shape, windows)), nothing, _better, **_slid(windows, x.ndim))
+    return lax.reduce_window((x, _positions(x.shape, windows)), nothing, _better, **slid(windows, x.ndim))
 
 
 def _alone_of_strided(x, windows):
-    return lax.reduce_window(x, np.array(-np.inf, x.dtype), lax.max, **_slid(windows, x.ndim))
+    return lax.reduce_window(x, np.array(-np.inf, x.dtype), lax.max, **slid(windows, x.ndim))
 
 
 def _of_any(x, begins, windows):

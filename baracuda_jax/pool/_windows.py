@@ -157,6 +157,22 @@ def elements(windows, i, begins=None):
     return np.where(inside, found, 0), inside
 
 
+def slid(windows, ndim):
+    """The arguments of `lax.reduce_window` after the operands and what combines them."""
+    full = lambda values, other: windows.with_spatial((other,) * ndim, values)
+    high = [
+        max((m - 1) * s + reach - n - before, 0)
+        for m, s, reach, n, before in zip(
+            windows.out, windows.strides, windows.reach, windows.size, windows.before, strict=True
+        )
+    ]
+    padding = full(tuple(zip(windows.before, high, strict=True)), (0, 0))
+    return dict(
+        window_dimensions=full(windows.window, 1), window_strides=full(windows.strides, 1), padding=padding,
+        window_dilation=full(windows.dilation, 1),
+    )  # fmt: skip
+
+
 def of_rank(values, ndim):
     """An array of the last dimensions as one of so many."""
     return values.reshape((1,) * (ndim - values.ndim) + values.shape)

@@ -141,6 +141,9 @@ struct Windows {
   // How many elements of a strided window are in x or its padding.
   BARACUDA_HD Index padded(int axis, Index o) const {
     Index room = in[axis] + after[axis] - begin(axis, o);
+    if constexpr (general) {
+      if (dilation[axis].value > 1) room = dilation[axis].quotient(room - 1) + 1;
+    }
     return size[axis] < room ? size[axis] : room;
   }
 

@@ -49,9 +49,7 @@ def AveragePool(
     x, *, kernel_shape, strides=None, pads=None, dilations=None, auto_pad=b"NOTSET", ceil_mode=0, count_include_pad=0
 ):
     windows, dilation = _windows(x, kernel_shape, strides, pads, dilations, auto_pad)
-    if set(dilation) != {1}:
-        raise NotApplicable("means of neighbors alone")
-    how = dict(ceil_mode=bool(ceil_mode), count_include_pad=bool(count_include_pad))
+    how = dict(dilation=dilation, ceil_mode=bool(ceil_mode), count_include_pad=bool(count_include_pad))
     return _pool("avg_pool{}d", x)(x, *windows, **how)
 
 
