@@ -1,12 +1,16 @@
 """Functions of `jax.lax` with native kernels: the same names, signatures and semantics."""
 
+import math
+
 import jax
 import jax.lax
 import jax.numpy as jnp
+import numpy as np
 
 import baracuda_jax as bj
 
-from ._mirror.mirror import derived_by, has_axis, is_integer, mirror, takes
+from ._core import explicit
+from ._mirror.mirror import derived_by, has_axis, is_integer, is_number, mirror, takes
 
 __all__ = [
     "argmax",
@@ -16,6 +20,7 @@ __all__ = [
     "cummin",
     "cumprod",
     "cumsum",
+    "reduce_window",
     "sort",
     "sort_key_val",
     "top_k",
@@ -125,3 +130,89 @@ def argmax(operand, axis, index_dtype):
 def argmin(operand, axis, index_dtype):
     """As jax.lax.argmin; native for real operands and indices of 32 and 64 bits."""
     return _position("argmin", operand, axis, index_dtype)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Windows
+
+_POOLS = tuple(f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3))
+
+
+@mirror(jax.lax, jax.lax.reduce_window, *_POOLS, differs="gradients of maxima and minima of windows with NaN")
+def reduce_window(
+    operand,
+    init_value,
+    computation,
+    window_dimensions,
+    window_strides=None,
+    padding="VALID",
+    base_dilation=None,
+    window_dilation=None,
+):
+    """As jax.lax.reduce_window; native for sums, maxima and minima of floats without `base_dilation`."""
+    pools = {jax.lax.add: (0, _sums), jax.lax.max: (-np.inf, _maxima), jax.lax.min: (np.inf, _minima)}
+    nothing, pool = next((pools[known] for known in pools if computation is known), (None, None))
+    if pool is None or not takes("max_pool1d", operand) or not _is_number_like(init_value, nothing, operand.dtype):
+        return NotImplemented
+    rank, ones = operand.ndim, (1,) * operand.ndim
+    given = window_dimensions, window_strides, window_dilation, base_dilation
+    window, strides, dilation, base = (ones if v is None else v for v in given)
+    if not all(_are_sizes(v, rank) for v in (window, strides, dilation, base)) or tuple(base) != ones:
+        return NotImplemented
+    reach = tuple(d * (k - 1) + 1 for d, k in zip(dilation, window, strict=True))
+    if isinstance(padding, str):
+        if padding.upper() not in ("VALID", "SAME", "SAME_LOWER"):
+            return NotImplemented
+        padding = jax.lax.padtype_to_pads(operand.shape, reach, strides, padding)
+    if len(padding) != rank or not all(_are_sizes(sides, 2, 0) for sides in padding):
+        return NotImplemented
+    padding = [tuple(map(int, sides)) for sides in padding]
+    has_windows = all(n and n + sum(p) >= r for n, p, r in zip(operand.shape, padding, reach, strict=True))
+    axes = [axis for axis in range(rank) if window[axis] > 1 or strides[axis] > 1 or any(padding[axis])]
+    if not axes or not has_windows:
+        return NotImplemented
+    # Three axes at a time, from the last: so the first of equal maxima is that of the whole window.
+    y = operand
+    while axes:
+        last = axes[-1]
+        some = slice(next(axis for axis in axes if axis > last - 3), last + 1)
+        y = _pooled(pool, y, some, *(tuple(v[some]) for v in (window, strides, padding, dilation)))
+        axes = [axis for axis in axes if axis < some.start]
+    return y
+
+
+def _is_number_like(value, want, dtype):
+    """Whether it is that number, as a Python number or as NumPy's of the dtype."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.shape == () and value.dtype == dtype and value == want
+    return is_number(value) and value == want
+
+
+def _are_sizes(values, count, minimum=1):
+    return (
+        isinstance(values, tuple | list)
+        and len(values) == count
+        and all(is_integer(n) and n >= minimum for n in values)
+    )
+
+
+def _pooled(pool, x, axes, window, strides, padding, dilation):
+    """By windows along neighboring axes, those before and after which are one each: channels."""
+    before, size, after = x.shape[: axes.start], x.shape[axes], x.shape[axes.stop :]
+    layout = ("NLC", "NHWC", "NDHWC") if after else ("NCL", "NCHW", "NCDHW")
+    x = explicit.reshape(x, math.prod(before), *size, *([math.prod(after)] if after else []))
+    how = dict(dilation=dilation, data_format=layout[len(size) - 1])
+    y = pool(len(size), x, window, strides, padding, **how)
+    return explicit.reshape(y, *before, *y.shape[1 : 1 + len(size)], *after)
+
+
+def _sums(rank, x, *windows, **how):
+    return getattr(bj, f"avg_pool{rank}d")(x, *windows, divisor_override=1, **how)
+
+
+def _maxima(rank, x, *windows, **how):
+    return getattr(bj, f"max_pool{rank}d")(x, *windows, **how)
+
+
+def _minima(rank, x, *windows, **how):
+    return -_maxima(rank, -x, *windows, **how)

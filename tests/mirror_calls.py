@@ -5,6 +5,7 @@ import jax.image
 import jax.numpy as jnp
 import numpy as np
 import sent
+from jax import lax
 
 _rng = np.random.default_rng(7)
 _NORMAL = np.round(4 * _rng.standard_normal((4, 6))) / 4 + 0.0  # with ties; no -0
@@ -100,6 +101,30 @@ _SHAPES = each(ARRAYS)
 _UNIQUE = [c for c in each(REAL) if not c[0].startswith("rank")]
 _UNIQUE += each(some("floats", "integers", "NaN"), size=40) + each(some("floats"), size=5)
 _UNIQUE += each(some("floats"), size=30, fill_value=-9)
+
+
+def _windows():
+    """Of sums, maxima and minima. Those of equal elements and at infinities, of all ranks, layouts and paddings."""
+    image = sent.asarray(_rng.permutation(2 * 3 * 7 * 6).reshape(2, 3, 7, 6) / 16, jnp.float32)
+    for name, nothing, fun in (("sum", 0.0, lax.add), ("max", -np.inf, lax.max), ("min", np.inf, lax.min)):
+        yield call(f"{name} of an image", image, nothing, fun, (1, 1, 3, 2), (1, 1, 2, 1), "SAME")
+        yield call(
+            f"{name}, channels last", image, nothing, fun, (1, 2, 2, 1), (1, 2, 1, 1), ((0, 0), (1, 0), (0, 2), (0, 0))
+        )
+        yield call(f"{name} of all axes", image, nothing, fun, (2, 2, 3, 2), (1, 1, 2, 2), "SAME_LOWER")
+        yield call(f"{name} of axes apart", image, nothing, fun, (2, 1, 1, 4))
+        yield call(f"{name} of steps", image, nothing, fun, (1, 1, 1, 1), (1, 2, 1, 3))
+        yield call(f"dilated {name}", image, nothing, fun, (1, 1, 3, 2), (1, 1, 1, 2), "VALID", None, (1, 1, 2, 3))
+        yield call(f"{name} of bases apart", image, nothing, fun, (1, 1, 3, 2), base_dilation=(1, 1, 2, 1))
+        yield call(f"{name} of a vector", V, nothing, fun, (2,), (1,), ((1, 1),))
+        yield call(f"{name} of equal ones", FLAT, nothing, fun, (2, 3))
+        yield call(f"{name} of bfloat16", BRAIN, np.array(nothing, BRAIN.dtype), fun, (2, 3))
+        yield call(f"{name} of integers", INTEGERS, int(np.clip(nothing, -(2**31), 2**31 - 1)), fun, (2, 3))
+        yield call(f"{name} from 1", X, 1.0, fun, (2, 3))
+        yield call(f"{name} of too few", X, nothing, fun, (2, 9))
+        yield call(f"{name} of another rank", X, nothing, fun, (2,))
+        yield call(f"{name} and NaN", NAN, nothing, fun, (2, 3))
+    yield call("product", X, 1.0, lax.mul, (2, 3))
 
 
 def _segments():
@@ -248,6 +273,7 @@ CALLS = {
                     [*each(some("floats", "integers", "NaN", "rank 0")), *each(some("cube"), size=30),
                      *each(some("floats"), size=30, fill_value=7)]),
     **alike(("lax.cumsum", "lax.cumprod", "lax.cummax", "lax.cummin"), _LAX_SCAN),
+    "lax.reduce_window": list(_windows()),
     "lax.cumlogsumexp": [c for c in _LAX_SCAN if not c[0].startswith("integers")],
     "lax.sort": [*each({n: x for n, x in REAL.items() if n != "rank 0"}), *each(_MATRICES, 0),
                  call("a key and values", (INTEGERS, X, BOOLS)), call("a tuple of one", (X,)), call("a list", [NAN, X], 0),
@@ -292,6 +318,7 @@ DIFFERENT = {
         ("numpy.quantile", "numpy.nanquantile", "numpy.percentile", "numpy.nanpercentile"),
         ("infinite (1.0,)", "infinite (100.0,)"),
     ),
+    "lax.reduce_window": ("max and NaN", "min and NaN"),
     "lax.top_k": ("zeros of both signs",),
     **dict.fromkeys(("numpy.linalg.norm", "numpy.linalg.vector_norm"), ("large", "zero")),
 }

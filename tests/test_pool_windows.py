@@ -180,6 +180,37 @@ def test_usual_windows_of_images_of_any_size(window, strides, padding, ceil_mode
             close(pull(dy)[0], want_dx, dtype, scale=8)
 
 
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_gradients_of_dilated_windows_are_pytorchs(rank):
+    """By the arguments of `jax.lax.reduce_window`, which has them of sums alone. Means, of which PyTorch has none, are
+    depthwise convolutions."""
+    rng = np.random.default_rng(rank)
+    x = rng.permutation(6 * 11**rank).reshape(2, 3, *(11,) * rank) / 8
+    window, strides, dilation = (3, 2, 2)[:rank], (2, 1, 3)[:rank], (2, 4, 3)[:rank]
+    F, lead = torch.nn.functional, (1, 1)
+    most = lambda x: getattr(F, f"max_pool{rank}d")(x, window, strides, 1, dilation)
+    ones = torch.ones((3, 1, *window), dtype=torch.float64)
+    total = lambda x: getattr(F, f"conv{rank}d")(x, ones, None, strides, 1, dilation, 3)
+    of_torch = {"max": most, "min": lambda x: -most(-x), "add": total}
+    for name, nothing in (("max", -INF), ("min", INF), ("add", 0.0)):
+        windows = (*lead, *window), (*lead, *strides), ((0, 0), (0, 0), *((1, 1),) * rank)
+        fun = functools.partial(
+            bj.lax.reduce_window,
+            init_value=nothing,
+            computation=getattr(jax.lax, name),
+            window_dimensions=windows[0],
+            window_strides=windows[1],
+            padding=windows[2],
+            window_dilation=(*lead, *dilation),
+        )
+        with bj.prefer("native"):
+            y, pull = jax.vjp(fun, sent.asarray(x))
+            dy = rng.standard_normal(y.shape)
+            want, want_dx = _torch_vjp(of_torch[name], x, dy)
+            close(y, want, "float64", scale=10)
+            close(pull(sent.asarray(dy))[0], want_dx, "float64", scale=10)
+
+
 @both
 def test_large_windows(implementation):
     """Of which lanes, or threads, have parts that are merged."""
