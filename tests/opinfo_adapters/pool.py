@@ -1,6 +1,7 @@
 """PyTorch's samples of pooling."""
 
 import numpy as np
+from by_torch import torch
 from onnx_adapters import NotApplicable
 
 import baracuda_jax as bj
@@ -53,6 +54,25 @@ def _adaptive_max(rank):
     return fun
 
 
+def _fractional(rank):
+    """PyTorch's tests seed what it draws with 42; in two dimensions it is for W and H."""
+
+    def fun(x, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+        if _random_samples is None:
+            lead = x.shape[:2] if x.ndim == rank + 2 else (1, x.shape[0])
+            with torch.random.fork_rng():
+                torch.manual_seed(42)
+                _random_samples = torch.rand(*lead, rank, dtype=torch.from_numpy(x).dtype).numpy()
+        if not ((_random_samples >= 0) & (_random_samples < 1)).all():
+            raise NotApplicable("samples in [0, 1)")
+        samples = _random_samples[..., ::-1] if rank == 2 else _random_samples
+        samples = samples if x.ndim == rank + 2 else samples[0]
+        how = dict(output_size=output_size, output_ratio=output_ratio, return_indices=return_indices)
+        return getattr(bj, f"fractional_max_pool{rank}d")(_array(x, rank), samples, kernel_size, **how)
+
+    return fun
+
+
 def _unpool(rank):
     def fun(x, indices, kernel_size, stride=None, padding=0, output_size=None):
         windows = (_many(v, rank) for v in (kernel_size, stride, padding))
@@ -79,3 +99,7 @@ nn_functional_adaptive_max_pool1d, nn_functional_adaptive_max_pool2d, nn_functio
     _adaptive_max, (1, 2, 3)
 )
 nn_functional_max_unpool1d, nn_functional_max_unpool2d, nn_functional_max_unpool3d = map(_unpool, (1, 2, 3))
+nn_functional_max_unpool1d_grad, nn_functional_max_unpool2d_grad, nn_functional_max_unpool3d_grad = map(
+    _unpool, (1, 2, 3)
+)
+nn_functional_fractional_max_pool2d, nn_functional_fractional_max_pool3d = map(_fractional, (2, 3))
