@@ -44,7 +44,7 @@ def outcome(fun, *args, **kwargs):
     """What a call returns, or the error that it raises."""
     try:
         return fun(*args, **kwargs)
-    except (TypeError, ValueError, NotImplementedError, AssertionError) as error:
+    except (TypeError, ValueError, NotImplementedError, AssertionError, ZeroDivisionError) as error:
         return error
 
 
