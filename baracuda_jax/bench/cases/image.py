@@ -33,6 +33,7 @@ def sizes(shape, dtype):
         resized(shape, dtype, "bicubic", 2, None),
         resized(shape, dtype, "area", 0.5, None),
         resized(shape, dtype, "bilinear", 0.5, "bilinear", is_antialiased=True),
+        resized(shape, dtype, "bicubic", 0.5, "bicubic", is_antialiased=True),
         resized(shape, dtype, "bicubic", 0.25, None, is_antialiased=True),
     ]
 
