@@ -112,12 +112,11 @@ def _ranges_of_channels(batches, length, channels, taps, size, vector):
 
 
 def _parts_of_rows(batches, length, channels, vector):
-    """The ranges of a row, times the blocks that share the batches."""
-    step, warps = 32 * (vector if length % vector == 0 else 1), 2
-    warps = min(warps, max(1, _ceil(length, step)))
-    tiles = max(1, _ceil(length, warps * step))
-    ranges = _ceil(tiles, _ceil(tiles, _ranges(length, batches * channels * warps, 4 * warps * step)))
-    splits = min(_ceil(16384, max(1, channels * ranges * warps)), max(1, batches))
+    """The ranges of a row, times the warps that share the batches."""
+    step = 32 * (vector if length % vector == 0 else 1)
+    steps = max(1, _ceil(length, step))
+    ranges = _ceil(steps, _ceil(steps, _ranges(length, batches * channels, 4 * step)))
+    splits = min(_ceil(16384, max(1, channels * ranges)), max(1, batches))
     return ranges * _ceil(batches, max(1, _ceil(batches, splits)))
 
 

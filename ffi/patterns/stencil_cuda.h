@@ -91,23 +91,21 @@ Status stencil_backward(Executor executor, const CausalConv<T>& conv, const T* d
       constexpr int V = decltype(width)::value;
       constexpr int64_t enough = 16384;  // warps
       // By the shape of one group: results are the same in any company.
-      RowBlocks of{};
-      int64_t step = 32 * V, steps = ceil_div(shape.length, step);
-      for (of.warps = most_row_warps; of.warps > 1 && of.warps > steps;) of.warps /= 2;
-      int64_t tile = of.warps * step, tiles = std::max<int64_t>(1, ceil_div(shape.length, tile));
-      int64_t wanted = stencil_ranges(shape.length, shape.batches * shape.channels * of.warps, 4 * tile);
-      of.tiles = int(ceil_div(tiles, wanted));
-      int64_t ranges = ceil_div(tiles, of.tiles), most_splits = std::max<int64_t>(1, shape.batches);
-      int64_t splits = std::min(ceil_div(enough, shape.channels * ranges * of.warps), most_splits);
+      RowRanges of{};
+      int64_t step = 32 * V, steps = std::max<int64_t>(1, ceil_div(shape.length, step));
+      int64_t wanted = stencil_ranges(shape.length, shape.batches * shape.channels, 4 * step);
+      of.steps = int(ceil_div(steps, wanted));
+      int64_t ranges = ceil_div(steps, of.steps), most_splits = std::max<int64_t>(1, shape.batches);
+      int64_t splits = std::min(ceil_div(enough, shape.channels * ranges), most_splits);
       of.batches = ceil_div(most_splits, splits), splits = ceil_div(shape.batches, of.batches);
       if (!have_parts(splits * ranges)) return small_workspace;
-      int64_t blocks = shape.groups * splits * shape.channels * ranges;
+      int64_t all = shape.groups * splits * shape.channels * ranges;
+      if (!is_grid(all)) return too_large();
+      if (!all) return Status{};
       of.ranges = uint32_t(ranges), of.splits = uint32_t(splits);
-      if (!is_grid(blocks)) return too_large();
-      if (!blocks) return Status{};
       return by_kind<taps>(conv, [&](auto kind) {
         stencil_rows_backward<decltype(kind), taps, V>
-            <<<unsigned(blocks), of.warps * 32, 0, executor.stream>>>(conv, dy, dx, dstate, parts, of);
+            <<<unsigned(all), 32, 0, executor.stream>>>(conv, dy, dx, dstate, parts, of);
         return launched();
       });
     };

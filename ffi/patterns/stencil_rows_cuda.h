@@ -3,9 +3,9 @@
 // row is computed once for all steps, and their loads are on the way together; what is before a vector comes from the
 // lane before.
 //
-// Backward a block walks a range of a channel's rows, of one batch after another, from its end, and adds up for the
-// weights until then. Its warps have neighboring steps of 32 vectors: what an element's gradient needs of those after
-// it is in the next lanes, the next warp, or was in the first lanes of the tile before.
+// Backward a warp walks a range of a channel's rows, of one batch after another, from its end, and adds up for the
+// weights until then. What an element's gradient needs of those after it is in the next lanes, or was in the first
+// lanes of the step before. The elements before a lane's are read again, from the first-level cache.
 #pragma once
 
 #include "stencil_weights_cuda.h"
@@ -205,113 +205,113 @@ __global__ void __launch_bounds__(stencil_block, sizeof(T) == 8       ? 3
   }
 }
 
-// How the gradient's blocks share the rows: a block has one of `ranges` of a channel's rows, of so many batches. Its
-// warps have neighboring steps of 32 vectors, a tile, and walk from the end of a range.
-inline constexpr int most_row_warps = 2;
-struct RowBlocks {
+// How the gradient's warps share the rows: a warp, which is a block, has one of `ranges` of a channel's rows, of so
+// many batches, and walks from the end of a range in `steps` of 32 vectors.
+struct RowRanges {
   uint32_t ranges, splits;
   int64_t batches;
-  int warps, tiles;
+  int steps;
+};
+
+// What a step reads: a lane's vectors of x and dy, and those of x that have the elements before.
+template <int taps, int V, class T>
+struct RowStep {
+  static constexpr int history = taps - 1, count = (history + V - 1) / V;
+  Neighbors<V, T> x, dy, before[count];
+
+  // So many vectors of the row are before.
+  __device__ void read(const T* of_x, const T* of_y, int vectors) {
+    x.read(of_x);
+    dy.read(of_y);
+#pragma unroll
+    for (int k = 0; k < count; ++k) before[k].read(of_x - (vectors > k ? (k + 1) * V : 0));
+  }
+  __device__ void elements(Accumulator<T> (&all)[history + V]) const {
+#pragma unroll
+    for (int v = 0; v < V; ++v) all[history + v] = x[v];
+#pragma unroll
+    for (int back = 1; back <= history; ++back) {
+      int vector = (back - 1) / V;
+      all[history - back] = before[vector][(vector + 1) * V - back];
+    }
+  }
 };
 
 template <class Kind, int taps, int V, class T>
-__global__ void __launch_bounds__(32 * most_row_warps, sizeof(T) == 8                   ? 5
-                                                       : taps > 4 || Kind::has_segments ? 8
-                                                                                        : 16)
+__global__ void __launch_bounds__(32, sizeof(T) == 8                   ? 10
+                                      : taps > 4 || Kind::has_segments ? 16
+                                                                       : 32)
     stencil_rows_backward(const __grid_constant__ CausalConv<T> conv, const T* dy, T* dx, T* dstate,
-                          StencilParts<T> parts, RowBlocks blocks) {
+                          StencilParts<T> parts, RowRanges of) {
   using Wide = Accumulator<T>;
-  using Row = WarpRow<taps, V, T>;
   constexpr int history = taps - 1, step = 32 * V;
-  // dz of the first elements of the warps' steps, in this tile and the two before; at last the warps' sums.
-  __shared__ Wide heads[3][most_row_warps][history], of_warps[most_row_warps][taps + 1];
   const StencilShape& shape = conv.shape;
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  // Of all there are fewer than 2^31, as there are blocks.
-  uint32_t block = blockIdx.x / blocks.ranges, range = blockIdx.x - block * blocks.ranges;
-  uint32_t part = block / uint32_t(shape.channels), c = block - part * uint32_t(shape.channels);
-  uint32_t group = part / blocks.splits, split = part - group * blocks.splits;
-  int64_t channel = group * shape.channels + c, batch = split * blocks.batches;
+  next_may_begin();
+  int lane = threadIdx.x;
+  uint32_t rest = blockIdx.x / of.ranges, range = blockIdx.x - rest * of.ranges;
+  uint32_t part = rest / uint32_t(shape.channels), c = rest - part * uint32_t(shape.channels);
+  uint32_t group = part / of.splits, split = part - group * of.splits;
+  int64_t channel = group * shape.channels + c, batch = split * of.batches;
   int64_t sequence = group * shape.batches + batch, row = sequence * shape.channels + c;
-  int rows = int(min(blocks.batches, shape.batches - batch));
-  int tile = blocks.warps * step;
-  int64_t begin = range * int64_t(blocks.tiles) * tile, end = min(begin + blocks.tiles * int64_t(tile), shape.length);
-  // Where another range follows, the tile after: of its first elements the gradients here need dz.
-  int own = int((end - begin + tile - 1) / tile), last = end < shape.length ? own : own - 1;
-  // The last tile may not be whole: its lanes after the row read the row's last elements.
-  int64_t in_row = begin + last * int64_t(tile) + warp * step + lane * V;
-  bool is_step = in_row - lane * V < shape.length && (last < own || warp == 0),
-       is_read = is_step && in_row < shape.length;
-  int64_t after_row = max(int64_t(0), in_row + V - shape.length);
-  struct Step {
-    Neighbors<V, T> x, wrap, dy;
-  } steps[2];
-  auto read = [&](Step& next, int i, int64_t element) {
-    if (i == last) {
-      if (!is_step) return;
-      next.x.read(conv.x + element - after_row);
-      next.dy.read(dy + element - after_row);
-    } else {
-      next.x.read(conv.x + element);
-      next.dy.read(dy + element);
-    }
-    if (Row::has_wrap() && (i > 0 || warp > 0 || begin > 0)) next.wrap.read(conv.x + element - step);
+  int rows = int(min(of.batches, shape.batches - batch));
+  int64_t begin = range * int64_t(of.steps) * step, end = min(begin + of.steps * int64_t(step), shape.length);
+  // Where another range follows, the step after: of its first elements the gradients here need dz.
+  int own = int((end - begin + step - 1) / step), last = end < shape.length ? own : own - 1;
+  // The last step may not be whole: its lanes after the row read what the first lane does.
+  int64_t in_row = begin + last * int64_t(step) + lane * V;
+  bool is_there = in_row < shape.length;
+  int shift = is_there ? 0 : lane * V, vectors = begin > 0 ? history : last == 0 && !is_there ? 0 : lane;
+  const T* from = conv.x + row * shape.length + in_row;
+  RowStep<taps, V, T> steps[2];
+  auto read = [&](RowStep<taps, V, T>& next, int i) {
+    const T* of_x = i == last ? from - shift : from;
+    next.read(of_x, dy + (of_x - conv.x), i == 0 ? vectors : history);
   };
-  int64_t element = row * shape.length + in_row;
-  int slot = 0;
-  if (last >= 0) read(steps[0], last, element);
+  if (last >= 0) read(steps[0], last);
   Wide factors[taps], bias = Wide(conv.bias[channel]), sums[taps + 1] = {};
   load_factors(conv, channel, factors);
   if (shape.length == 0)
     for (int r = 0; r < rows; ++r)
-      if (threadIdx.x < shape.width - 1)
-        dstate[(row + r * shape.channels) * (shape.width - 1) + threadIdx.x] = T(Wide(0));
+      if (lane < shape.width - 1) dstate[(row + r * shape.channels) * (shape.width - 1) + lane] = T(Wide(0));
+  Wide after[history] = {};  // of the last lanes: dz of the step's elements after theirs
   int left = last < 0 ? 0 : rows * (last + 1), i = last;
-  auto walk = [&](const Step& step_of, Step& next) {
-    Wide x[history + V], dz[V];
-    Row::elements(step_of.x, step_of.wrap, x);
-    bool is_first = i == last, is_last = i == 0;
-    int64_t at = element;
-    element += is_last ? shape.channels * shape.length + last * int64_t(tile) : -int64_t(tile);
-    if (left > 1) read(next, is_last ? last : i - 1, element);
+  auto walk = [&](const RowStep<taps, V, T>& now, RowStep<taps, V, T>& next) {
+    bool is_last = i == 0;
+    int64_t at = from - conv.x;
+    from += is_last ? shape.channels * shape.length + last * int64_t(step) : -int64_t(step);
+    if (left > 1) read(next, is_last ? last : i - 1);
+    Wide x[history + V], z[V], dz[V];
+    now.elements(x);
+    if (is_last && begin == 0) WarpRow<taps, V, T>::begin_row(conv, row, x);
     uint32_t starts = 0;
-    if (!is_first || is_step) {
-      Wide z[V];
-      if (is_last && warp == 0 && begin == 0) Row::begin_row(conv, row, x);
-      if constexpr (Kind::has_segments) starts = load_starts<taps, V>(conv, sequence, at - row * shape.length);
-      convolve<Kind, taps, V>(conv, factors, bias, x, starts, z);
-      if (conv.silu) {
+    if constexpr (Kind::has_segments) starts = load_starts<taps, V>(conv, sequence, at - row * shape.length);
+    convolve<Kind, taps, V>(conv, factors, bias, x, starts, z);
+    if (conv.silu) {
 #pragma unroll
-        for (int v = 0; v < V; ++v) dz[v] = conv.slope_of_silu(z[v]) * step_of.dy[v];
-      } else {
+      for (int v = 0; v < V; ++v) dz[v] = conv.slope_of_silu(z[v]) * now.dy[v];
+    } else {
 #pragma unroll
-        for (int v = 0; v < V; ++v) dz[v] = step_of.dy[v];
-      }
+      for (int v = 0; v < V; ++v) dz[v] = now.dy[v];
     }
-    if (is_first && !is_read) {
+    if (i == last && !is_there) {
+      asm volatile("");  // a branch, instead of a choice for each number
 #pragma unroll
       for (int v = 0; v < V; ++v) dz[v] = 0;
 #pragma unroll
       for (int k = 0; k < history + V; ++k) x[k] = 0;  // what was read may be infinite
     }
+    // dz of the elements after the lane's: those after the warp's were the first lanes' of the step before.
+    Wide all[V + history];
 #pragma unroll
-    for (int v = 0; v < V && v < history; ++v)
-      if (lane * V + v < history) heads[slot][warp][lane * V + v] = dz[v];
-    __syncthreads();
+    for (int v = 0; v < V; ++v) all[v] = dz[v];
+#pragma unroll
+    for (int j = 0; j < history; ++j) {
+      int lanes = 1 + j / V;
+      Wide sent = __shfl_sync(~0u, dz[j % V], (lane + lanes) % 32);
+      all[V + j] = lane + lanes < 32 ? sent : after[j];
+      after[j] = sent;
+    }
     if (i < own) {
-      // dz of the elements after the lane's: those after the warp's are the next warp's, or of the tile before.
-      Wide all[V + history];
-      bool is_last_warp = warp == blocks.warps - 1;
-      const Wide* after = heads[is_last_warp ? (slot + 2) % 3 : slot][is_last_warp ? 0 : warp + 1];
-#pragma unroll
-      for (int v = 0; v < V; ++v) all[v] = dz[v];
-#pragma unroll
-      for (int j = 0; j < history; ++j) {
-        int lanes = 1 + j / V;
-        all[V + j] = __shfl_sync(~0u, dz[j % V], (lane + lanes) % 32);
-        if (lane + lanes >= 32)
-          all[V + j] = is_first && is_last_warp ? Wide(0) : after[(lane + lanes - 32) * V + j % V];
-      }
       Wide d[V] = {};
 #pragma unroll
       for (int lag = 0; lag < taps; ++lag) {
@@ -328,10 +328,13 @@ __global__ void __launch_bounds__(32 * most_row_warps, sizeof(T) == 8           
         sums[taps] += dz[v];
         out.lane[v] = T(d[v]);
       }
-      if (!is_first || is_read) store<V>(dx + at, out);
+      if (i != last || is_there) store<V>(dx + at, out);
     }
     if (is_last) {
-      if (begin == 0 && threadIdx.x == 0) {  // the state's, of the first elements
+      if (begin == 0) {  // the state's, of the first elements
+        Wide first[history];
+#pragma unroll
+        for (int j = 0; j < history; ++j) first[j] = __shfl_sync(~0u, dz[j % V], j / V);
         starts = Kind::has_segments ? load_starts<taps, 1>(conv, sequence, 0) : 0;
 #pragma unroll
         for (int back = 1; back < taps; ++back) {
@@ -339,15 +342,16 @@ __global__ void __launch_bounds__(32 * most_row_warps, sizeof(T) == 8           
 #pragma unroll
           for (int lag = back; lag < taps; ++lag)
             if (Kind::has_lag(shape, lag) && is_same_segment<taps>(starts, lag - back, lag - back))
-              d += factors[lag] * heads[slot][0][lag - back];
-          if (Kind::has_lag(shape, back)) dstate[row * (shape.width - 1) + shape.width - 1 - back] = T(d);
+              d += factors[lag] * first[lag - back];
+          if (lane == 0 && Kind::has_lag(shape, back)) dstate[row * (shape.width - 1) + shape.width - 1 - back] = T(d);
         }
       }
+#pragma unroll
+      for (int j = 0; j < history; ++j) after[j] = 0;
       row += shape.channels, ++sequence, i = last;
     } else {
       --i;
     }
-    slot = slot == 2 ? 0 : slot + 1;
     --left;
   };
   while (left > 0) {
@@ -360,13 +364,8 @@ __global__ void __launch_bounds__(32 * most_row_warps, sizeof(T) == 8           
     Wide of_lag = sums[lag];
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2) of_lag += __shfl_xor_sync(~0u, of_lag, distance);
-    if (lane == 0) of_warps[warp][lag] = of_lag;
+    if (lane == 0) *parts.template at<taps>(shape, group, int64_t(split) * of.ranges + range, lag, c) = of_lag;
   }
-  __syncthreads();
-  if (threadIdx.x > taps) return;
-  Wide of_lag = 0;
-  for (int w = 0; w < blocks.warps; ++w) of_lag += of_warps[w][threadIdx.x];
-  *parts.template at<taps>(shape, group, int64_t(split) * blocks.ranges + range, threadIdx.x, c) = of_lag;
 }
 
 }  // namespace internal

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../kernels/number.h"
-#include "executor.h"
+#include "early_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -32,6 +32,7 @@ __global__ void __launch_bounds__(stencil_block)
   int64_t channel = (int64_t(blockIdx.x) - rest * tiles) * 32 + lane;
   bool is_channel = channel < channels;
   Wide total = 0;
+  wait_for_kernel_before();
   if (is_channel)
 #pragma unroll 4
     for (int64_t part = warp; part < parts; part += warps)
@@ -49,9 +50,9 @@ Status add_stencil_parts(const Executor& executor, const Wide* sums, int64_t gro
                          int64_t channels, const Store& store) {
   int64_t tiles = ceil_div(channels, 32), blocks = groups * slots * tiles;
   if (!is_grid(blocks)) return too_large();
-  if (blocks > 0)
-    stencil_sums<<<unsigned(blocks), stencil_block, 0, executor.stream>>>(sums, parts, slots, channels, tiles, store);
-  return launched();
+  if (blocks == 0) return {};
+  return launch_early(executor, stencil_sums<Wide, Store>, dim3(unsigned(blocks)), stencil_block, 0, sums, parts, slots,
+                      channels, tiles, store);
 }
 
 }  // namespace internal
