@@ -3,12 +3,13 @@
 // block alone sorts a row.
 #pragma once
 
+#include "early_cuda.h"
 #include "sorted_row_cuda.h"
 
 namespace baracuda {
 namespace internal {
 
-inline constexpr int rank_warps = 8, rank_tile = 2048;  // keys that are in shared memory at a time
+inline constexpr int rank_warps = 16, rank_tile = 2048;  // keys that are in shared memory at a time
 inline constexpr int64_t most_pairs_ranked = 1 << 25, most_elements_ranked = 1 << 13;  // of all rows
 
 // A block has the ranks of 32 elements, an element to a lane, each warp among some of the keys.
@@ -17,18 +18,32 @@ __global__ void __launch_bounds__(32 * rank_warps) sort_rows_by_ranks(Rows<Key> 
   constexpr int threads = 32 * rank_warps, of_warp = rank_tile / rank_warps, V = 16 / sizeof(Key);
   __shared__ Vector<Key, V> keys[rank_tile / V];
   __shared__ uint32_t counts[rank_warps][32];
+  wait_for_kernel_before();
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, count = int(rows.count);
   int first_own = int(blockIdx.x) * 32, i = first_own + lane;
   auto row = rows.row(blockIdx.y);
   Key own = i < count ? row.key(i) : Key(0);
   uint32_t rank = 0;
+  constexpr int each = rank_tile / threads;
+  Key next[each];  // of the next tile, on their way
+  auto read = [&](int begin) {
+#pragma unroll
+    for (int k = 0; k < each; ++k)
+      if (int at = begin + k * threads + int(threadIdx.x); at < count) next[k] = row.key(at);
+  };
+  read(0);
   for (int begin = 0; begin < count; begin += rank_tile) {
     __syncthreads();
-    for (int k = threadIdx.x; k < rank_tile && begin + k < count; k += threads)
-      keys[k / V].lane[k % V] = row.key(begin + k);
+#pragma unroll
+    for (int k = 0; k < each; ++k) {
+      int at = k * threads + int(threadIdx.x);
+      keys[at / V].lane[at % V] = next[k];
+    }
     __syncthreads();
+    read(begin + rank_tile);
     int first = warp * of_warp, last = min(first + of_warp, count - begin);
     auto add = [&](int from, int to, const auto& is_before) {
+#pragma unroll 4
       for (int k = from; k < to; k += V) {
         Vector<Key, V> some = keys[k / V];
 #pragma unroll
@@ -46,6 +61,7 @@ __global__ void __launch_bounds__(32 * rank_warps) sort_rows_by_ranks(Rows<Key> 
     add(after, whole, [&](Key key) { return key < own; });
     for (int k = max(whole, after); k < last; ++k) rank += keys[k / V].lane[k % V] < own;
   }
+  next_may_begin();
   counts[warp][lane] = rank;
   __syncthreads();
   if (warp != 0 || i >= count) return;
@@ -64,8 +80,7 @@ bool may_be_ranked(const Rows<Key>& rows) {
 template <class Key, class Output>
 Status sort_few_rows(Executor executor, const Rows<Key>& rows, const Output& out) {
   dim3 blocks(unsigned(ceil_div(rows.count, 32)), unsigned(rows.rows));
-  sort_rows_by_ranks<<<blocks, 32 * rank_warps, 0, executor.stream>>>(rows, out);
-  return launched();
+  return launch_early(executor, sort_rows_by_ranks<Key, Output>, blocks, 32 * rank_warps, 0, rows, out);
 }
 
 }  // namespace internal
