@@ -25,10 +25,10 @@ Status write_suppress_words(Executor executor, const Suppression<T>& work, const
     if (some.classes.wide != nullptr) some.classes.wide += first * work.count;
     of_some.band += first * tiles.tiles * tiles.band_words();
     if (tiles.rows != nullptr) of_some.rows += first * tiles.tiles * tiles.row_words();
-    int64_t groups = std::min(ceil_div(tiles.tiles, suppress_group), suppress_most_blocks);
-    dim3 blocks(unsigned(tiles.tiles), unsigned(groups), unsigned(some.batches));
-    kernel<<<blocks, suppress_tile * suppress_group, 0, executor.stream>>>(some, of_some);
-    if (Status status = launched(); !status.ok()) return status;
+    SuppressPairs pairs(tiles);
+    dim3 blocks(unsigned(pairs.columns()), unsigned(pairs.rows()), unsigned(some.batches));
+    Status status = launch_early(executor, kernel, blocks, SuppressPairs::threads, 0, some, of_some);
+    if (!status.ok()) return status;
   }
   return {};
 }
@@ -40,11 +40,11 @@ Status suppress(Executor executor, const Suppression<T>& work) {
   using namespace internal;
   int64_t count = ceil_div(work.count, suppress_tile);
   SuppressTiles tiles{count, ceil_div(count, suppress_group) * suppress_group, nullptr, nullptr, nullptr};
-  int64_t all = work.batches * count, bytes = 2 * count * int64_t(sizeof(uint32_t));
+  int64_t all = work.batches * count, bytes = count * int64_t(sizeof(uint64_t));
   bool is_shared = bytes <= suppress_shared, is_long = count > suppress_band;
   if (count > 0) tiles.band = executor.scratch<uint64_t>(all * tiles.band_words());
   if (is_long) tiles.rows = executor.scratch<uint64_t>(all * tiles.row_words());
-  if (!is_shared) tiles.removed = executor.scratch<uint32_t>(2 * all);
+  if (!is_shared) tiles.removed = executor.scratch<uint64_t>(all);
   if ((count > 0 && tiles.band == nullptr) || (is_long && tiles.rows == nullptr) ||
       (!is_shared && tiles.removed == nullptr))
     return small_workspace;
@@ -52,15 +52,14 @@ Status suppress(Executor executor, const Suppression<T>& work) {
     if (Status status = write_suppress_words(executor, work, tiles); !status.ok()) return status;
   // Of many batches, several blocks are on a multiprocessor.
   auto walk = [&](auto warps) {
-    using Walk = SuppressWalk<decltype(warps)::value>;
-    suppress_walk<Walk::warps><<<unsigned(work.batches), Walk::threads, is_shared ? bytes : 0, executor.stream>>>(
-        work.order, work.indices, work.kept, work.count, work.size, tiles);
+    constexpr int of_team = decltype(warps)::value;
+    auto kernel = is_shared ? suppress_walk<of_team, true> : suppress_walk<of_team, false>;
+    return launch_early(executor, kernel, dim3(unsigned(work.batches)), SuppressWalk<of_team>::threads,
+                        is_shared ? size_t(bytes) : 0, work.order, work.indices, work.kept, work.count, work.size,
+                        tiles);
   };
-  if (work.batches <= 264)
-    walk(std::integral_constant<int, 4>());
-  else
-    walk(std::integral_constant<int, 1>());
-  return launched();
+  if (work.batches <= 264) return walk(std::integral_constant<int, 4>());
+  return walk(std::integral_constant<int, 1>());
 }
 
 }  // namespace baracuda
