@@ -7,6 +7,7 @@
 
 #include <cub/block/block_scan.cuh>
 
+#include "early_cuda.h"
 #include "sample_adjoint.h"
 
 namespace baracuda {
@@ -56,6 +57,7 @@ struct RunOfLanes {
 template <class Sum>
 __global__ void __launch_bounds__(bins_block)
     count_positions(SampleBins<Sum> all, unsigned blocks, const int32_t* __restrict__ bins) {
+  next_may_begin();
   unsigned batch = blockIdx.x / blocks;
   int64_t point = int64_t(blockIdx.x - batch * blocks) * bins_block + threadIdx.x;
   int64_t at = batch * all.points + point;
@@ -86,6 +88,8 @@ __device__ uint4* bins_of_thread_in(const SampleBins<Sum>& all) {
 template <class Sum>
 __global__ void __launch_bounds__(bins_block) count_tiles(SampleBins<Sum> all) {
   __shared__ BinsScan::TempStorage memory;
+  next_may_begin();
+  wait_for_kernel_before();
   uint4 count = *bins_of_thread_in(all);
   uint32_t total;
   block_sum(count.x + count.y + count.z + count.w, memory, total);
@@ -95,6 +99,8 @@ __global__ void __launch_bounds__(bins_block) count_tiles(SampleBins<Sum> all) {
 template <class Sum>
 __global__ void __launch_bounds__(bins_block) lay_out_bins(SampleBins<Sum> all) {
   __shared__ BinsScan::TempStorage memory;
+  next_may_begin();
+  wait_for_kernel_before();
   unsigned batch = blockIdx.x / unsigned(all.tiles), tile = blockIdx.x - batch * unsigned(all.tiles);
   uint4* mine = bins_of_thread_in(all);
   uint4 count = *mine;
@@ -111,6 +117,8 @@ __global__ void __launch_bounds__(bins_block) lay_out_bins(SampleBins<Sum> all) 
 template <class Sum>
 __global__ void __launch_bounds__(bins_block)
     scatter_positions(SampleBins<Sum> all, unsigned blocks, const int32_t* __restrict__ bins) {
+  next_may_begin();
+  wait_for_kernel_before();
   unsigned batch = blockIdx.x / blocks;
   int64_t point = int64_t(blockIdx.x - batch * blocks) * bins_block + threadIdx.x, first = batch * all.points;
   if (point >= all.points) return;
@@ -125,6 +133,8 @@ __global__ void __launch_bounds__(bins_block)
                     const int32_t* __restrict__ bins, const Sum* __restrict__ positions) {
   __shared__ uint32_t set[set_words], long_lists[bins_block / 32];
   __shared__ BinsScan::TempStorage memory;
+  next_may_begin();
+  wait_for_kernel_before();
   auto write = [&](unsigned batch, uint32_t k, uint32_t point) {
     SampleEntry<Sum> entry{};
     entry.point = point;
@@ -194,12 +204,16 @@ Status order_by_bins(const Executor& executor, const SampleBins<Sum>& all, int r
   if (of_points + of_bins >= int64_t(1) << 31) return {"sample_adjoint: there are too many positions"};
   if (of_points == 0) return {};
   count_positions<<<unsigned(of_points), bins_block, 0, executor.stream>>>(all, unsigned(blocks), bins);
-  count_tiles<<<unsigned(of_bins), bins_block, 0, executor.stream>>>(all);
-  lay_out_bins<<<unsigned(of_bins), bins_block, 0, executor.stream>>>(all);
-  scatter_positions<<<unsigned(of_points), bins_block, 0, executor.stream>>>(all, unsigned(blocks), bins);
-  order_positions<<<unsigned(of_points + of_bins), bins_block, 0, executor.stream>>>(
-      all, rank, unsigned(blocks), unsigned(of_points), bins, positions);
-  return launched();
+  if (Status status = launched(); !status.ok()) return status;
+  dim3 tiles(static_cast<unsigned>(of_bins));
+  Status status = launch_early(executor, count_tiles<Sum>, tiles, bins_block, 0, all);
+  if (status.ok()) status = launch_early(executor, lay_out_bins<Sum>, tiles, bins_block, 0, all);
+  if (status.ok())
+    status = launch_early(executor, scatter_positions<Sum>, dim3(unsigned(of_points)), bins_block, 0, all,
+                          unsigned(blocks), bins);
+  if (!status.ok()) return status;
+  return launch_early(executor, order_positions<Sum>, dim3(unsigned(of_points + of_bins)), bins_block, 0, all, rank,
+                      unsigned(blocks), unsigned(of_points), bins, positions);
 }
 
 }  // namespace internal

@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "plane_spans_cuda.h"
-#include "sample.h"
+#include "sample_planes_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -180,6 +180,11 @@ template <class Functor, class Sum, class T>
 Status sample(const Executor& executor, const Functor& functor, const SampleShape& shape, const T* x,
               const Sum* positions, T* y) {
   constexpr int C = internal::sample_together<Functor::taps>;
+  if constexpr (internal::has_planes<Functor, Sum>) {
+    int64_t rows = functor.axis[0].n, row_bytes = functor.axis[1].n * int64_t(sizeof(T));
+    internal::SamplePlanes planes(shape, row_bytes, rows);
+    if (planes.serve(shape, x)) return internal::sample_planes(executor, functor, shape, planes, x, positions, y);
+  }
   if constexpr (internal::has_large_blocks<Functor, Sum>) {
     using internal::PlaneSpans, internal::plane_block;
     int64_t tiles = ceil_div(shape.points, plane_block), bytes = shape.elements * int64_t(sizeof(T));
