@@ -11,7 +11,7 @@ import sent
 
 import baracuda_jax as bj
 
-SIDES = (1, 2, 3, 4, 5, 8, 17, 32)  # of one lane, of teams of 8, 16 and 32
+SIDES = (1, 2, 3, 4, 5, 8, 12, 17, 32)  # of one lane, of teams of 8, 16 and 32, with one to three rows a lane
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
 DTYPES = tuple(EPS)
 

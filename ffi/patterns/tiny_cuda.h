@@ -1,6 +1,7 @@
 // The tiny pattern on a CUDA grid. A matrix of at most 4 x 4 is one thread's; a larger one is that of a team of 8, 16
-// or 32 neighboring lanes, of which each has a row or a column. Either way a block has some neighboring matrices in
-// shared memory: it reads and writes them as one range, in which neighboring threads have neighboring elements.
+// or 32 neighboring lanes, of which each has a row or a column, or up to three rows. Either way a block has some
+// neighboring matrices in shared memory: it reads and writes them as one range, in which neighboring threads have
+// neighboring elements.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +16,9 @@ namespace internal {
 inline constexpr int tiny_block = 128;
 
 // Where the elements of an array are in the memory of a block: those of its first matrix, and so many slots to the next
-// one, an odd number. Of a matrix a thread, an array's matrices are neighbors, and the elements of each are; of teams,
-// a matrix has all its arrays together, and rows of an odd length, so that the elements of a column are in different
-// banks.
+// one. Of a matrix a thread, an array's matrices are neighbors, an odd number of slots apart, and the elements of each
+// are; of teams, a matrix has all its arrays together, and rows of an odd length, so that the elements of a column are
+// in different banks.
 struct TinySlots {
   int first, step, row_step, rows, columns;
   Divisor<int32_t> size, of_row;
@@ -29,11 +30,11 @@ struct TinyPlan {
   int matrices;  // of a block
 };
 
-// Members of a warp that have a matrix together. All teams of a warp are in step.
-template <int lanes, class T>
+// Members of a warp that have a matrix together, with up to so many rows each. All teams of a warp are in step.
+template <int lanes, int rows_of_member, class T>
 struct TinyTeam {
   static constexpr unsigned warp = 0xffffffffu;
-  static constexpr int members = lanes;
+  static constexpr int members = lanes, rows = rows_of_member;
 
   T* pairs;  // shared memory, of two numbers for each two members
 
@@ -108,8 +109,9 @@ __device__ void tiny_copy(const From* from, To* to, int count) {
   for (int e = whole + int(threadIdx.x); e < count; e += int(blockDim.x)) to[e] = To(from[e]);
 }
 
-// What each of the block's matrices has in its slots, from or to a range of memory.
-template <bool to_memory, int lanes, class T, class Other>
+// What each of the block's matrices has in its slots, from or to a range of memory, of which a thread waits for so many
+// loads of 16 bytes at once.
+template <bool to_memory, int lanes, int loads, class T, class Other>
 __device__ void tiny_move(const TinySlots& slots, int matrices, T* memory, Other* other) {
   int size = slots.rows * slots.columns, count = matrices * size;
   if (lanes == 1 && slots.step == size) {
@@ -119,19 +121,48 @@ __device__ void tiny_move(const TinySlots& slots, int matrices, T* memory, Other
       tiny_copy<false>(other, memory + slots.first, count);
     return;
   }
-  for (int e = int(threadIdx.x); e < count; e += int(blockDim.x)) {
+  auto slot_of = [&](int e) {
     int matrix = slots.size.quotient(e), element = e - matrix * size;
     int slot = matrix * slots.step + slots.first + element;
     if constexpr (lanes > 1) slot += slots.of_row.quotient(element) * (slots.row_step - slots.columns);
+    return memory + slot;
+  };
+  constexpr int V = 16 / std::max(sizeof(T), sizeof(Other));
+  if (lanes > 1 && slots.columns % V == 0 && reinterpret_cast<uintptr_t>(other) % 16 == 0) {
+    constexpr int ahead = to_memory ? 1 : loads;
+    const int step = int(blockDim.x) * V;
+    for (int start = int(threadIdx.x) * V; start < count; start += ahead * step) {
+      Vector<std::remove_const_t<Other>, V> some[ahead];
+#pragma unroll
+      for (int h = 0; h < ahead; ++h)
+        if (int e = start + h * step; !to_memory && e < count) some[h] = load<V>(other + e);
+#pragma unroll
+      for (int h = 0; h < ahead; ++h) {
+        int e = start + h * step;
+        if (e >= count) break;
+        T* slot = slot_of(e);
+#pragma unroll
+        for (int i = 0; i < V; ++i) {
+          if constexpr (to_memory)
+            some[h].lane[i] = Other(slot[i]);
+          else
+            slot[i] = T(some[h].lane[i]);
+        }
+        if constexpr (to_memory) store<V>(other + e, some[h]);
+      }
+    }
+    return;
+  }
+  for (int e = int(threadIdx.x); e < count; e += int(blockDim.x)) {
     if constexpr (to_memory)
-      other[e] = Other(memory[slot]);
+      other[e] = Other(*slot_of(e));
     else
-      memory[slot] = T(other[e]);
+      *slot_of(e) = T(other[e]);
   }
 }
 
-// `lanes` is 1 for a matrix a thread.
-template <int lanes, class T, class Functor, class Size>
+// `lanes` is 1 for a matrix a thread, and otherwise times `rows` at least the size of a matrix.
+template <int lanes, int rows, int loads, class T, class Functor, class Size>
 __global__ __launch_bounds__(tiny_block) void tiny_kernel(Tiny<T, Functor> work, TinyPlan<Functor::arrays> plan,
                                                           Size n) {
   extern __shared__ __align__(16) unsigned char tiny_memory[];
@@ -142,9 +173,9 @@ __global__ __launch_bounds__(tiny_block) void tiny_kernel(Tiny<T, Functor> work,
   for (int k = 0; k < Functor::arrays; ++k) {
     int64_t offset = first * work.array[k].size();
     if (const T* from = work.array[k].from; from != nullptr)
-      tiny_move<false, lanes>(plan.array[k], matrices, memory, from + offset);
+      tiny_move<false, lanes, loads>(plan.array[k], matrices, memory, from + offset);
     if (const int32_t* from = work.array[k].from_integers; from != nullptr)
-      tiny_move<false, lanes>(plan.array[k], matrices, memory, from + offset);
+      tiny_move<false, lanes, loads>(plan.array[k], matrices, memory, from + offset);
   }
   __syncthreads();
   // Teams after the last matrix compute with what is in their memory, since those of a warp stay in step.
@@ -156,19 +187,20 @@ __global__ __launch_bounds__(tiny_block) void tiny_kernel(Tiny<T, Functor> work,
     work.functor(tiny::Alone<true>{}, n, work.k, views);
   } else {
     __shared__ __align__(16) T pairs[tiny_block];
-    work.functor(TinyTeam<lanes, T>{pairs + int(threadIdx.x) / lanes * lanes}, n, work.k, views);
+    work.functor(TinyTeam<lanes, rows, T>{pairs + int(threadIdx.x) / lanes * lanes}, n, work.k, views);
   }
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < Functor::arrays; ++k) {
     int64_t offset = first * work.array[k].size();
-    if (T* to = work.array[k].to; to != nullptr) tiny_move<true, lanes>(plan.array[k], matrices, memory, to + offset);
+    if (T* to = work.array[k].to; to != nullptr)
+      tiny_move<true, lanes, loads>(plan.array[k], matrices, memory, to + offset);
     if (int32_t* to = work.array[k].integers; to != nullptr)
-      tiny_move<true, lanes>(plan.array[k], matrices, memory, to + offset);
+      tiny_move<true, lanes, loads>(plan.array[k], matrices, memory, to + offset);
   }
 }
 
-template <int lanes, class T, class Functor, class Size>
+template <int lanes, int rows, class T, class Functor, class Size>
 Status tiny_launch(Executor executor, const Tiny<T, Functor>& work, Size n) {
   constexpr int64_t most_bytes = 96 << 10;  // two blocks on a multiprocessor, and more where one needs less
   TinyPlan<Functor::arrays> plan;
@@ -183,7 +215,8 @@ Status tiny_launch(Executor executor, const Tiny<T, Functor>& work, Size n) {
     plan.array[k].of_row = Divisor<int32_t>(std::max(1, array.columns));
     slots += step;
   }
-  if (lanes > 1) slots |= 1;
+  // The banks of a team's rows, or columns, come after those of the team before it.
+  if (lanes > 1) slots += (lanes - slots) & 31;
   int threads = tiny_block;
   auto bytes = [&] { return int64_t(threads) / lanes * slots * int64_t(sizeof(T)); };
   while (threads > 32 && bytes() > most_bytes) threads /= 2;
@@ -194,10 +227,26 @@ Status tiny_launch(Executor executor, const Tiny<T, Functor>& work, Size n) {
     else
       array.step = slots;
   }
-  auto kernel = tiny_kernel<lanes, T, Functor, Size>;
+  // All of a thread's loads of a square matrix at once, if they take no registers from further blocks: so it is if
+  // there are few, or rows take more, or there is shared memory for at most six blocks on a multiprocessor.
+  constexpr int most = std::clamp(lanes * rows * rows * int(sizeof(T)) / 16, 1, 8),
+                few = rows > 1 || most <= 4 ? most : 1;
+  auto kernel = tiny_kernel<lanes, rows, few, T, Functor, Size>;
+  if constexpr (most > few)
+    if (bytes() > 32 << 10) kernel = tiny_kernel<lanes, rows, most, T, Functor, Size>;
   if (Status status = allow_shared_memory(kernel, bytes()); !status.ok()) return status;
   kernel<<<unsigned(ceil_div(work.batches, plan.matrices)), threads, size_t(bytes()), executor.stream>>>(work, plan, n);
   return launched();
+}
+
+template <class T, class Functor>
+Status tiny_teams(Executor executor, const Tiny<T, Functor>& work, int side) {
+  constexpr bool several_rows = requires { Functor::several_rows; };  // of a member
+  if (side <= 8) return tiny_launch<8, 1>(executor, work, work.n);
+  if (side <= 16) return tiny_launch<several_rows ? 8 : 16, several_rows ? 2 : 1>(executor, work, work.n);
+  if constexpr (several_rows)
+    if (side <= 24) return tiny_launch<8, 3>(executor, work, work.n);
+  return tiny_launch<several_rows ? 16 : 32, several_rows ? 2 : 1>(executor, work, work.n);
 }
 
 }  // namespace internal
@@ -209,13 +258,10 @@ Status tiny_matrices(Executor executor, const Tiny<T, Functor>& work, int64_t) {
   int side = work.n;
   for (auto& array : work.array) side = std::max(side, array.rows);
   return for_tiny_size(work.n, [&](auto n) {
-    if constexpr (tiny::is_static<decltype(n)>) {
-      return internal::tiny_launch<1>(executor, work, n);
-    } else {
-      if (side <= 8) return internal::tiny_launch<8>(executor, work, n);
-      if (side <= 16) return internal::tiny_launch<16>(executor, work, n);
-      return internal::tiny_launch<32>(executor, work, n);
-    }
+    if constexpr (tiny::is_static<decltype(n)>)
+      return internal::tiny_launch<1, 1>(executor, work, n);
+    else
+      return internal::tiny_teams(executor, work, side);
   });
 }
 

@@ -57,6 +57,13 @@ struct Square {
   BARACUDA_HD S& operator()(int i, int j) const { return data[i * n + j]; }
 };
 
+template <class Matrix>
+struct Transposed {
+  using Number = typename Matrix::Number;
+  const Matrix& a;
+  BARACUDA_HD Number& operator()(int i, int j) const { return a(j, i); }
+};
+
 // Exchanges row i with row `from`, which is i or after it, and another one for every matrix of a pack.
 template <class Team, class Size, class Matrix, class S>
 BARACUDA_HD void exchange(Team team, Size rows, const Matrix& a, int i, S from, int columns) {

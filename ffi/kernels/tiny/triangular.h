@@ -18,13 +18,6 @@ BARACUDA_HD void substitute_column(Size n, const Matrix& a, const Sides& b, int 
   });
 }
 
-template <class Matrix>
-struct Transposed {
-  using Number = typename Matrix::Number;
-  const Matrix& a;
-  BARACUDA_HD Number& operator()(int i, int j) const { return a(j, i); }
-};
-
 struct TriangularSolve {
   bool is_upper, is_transposed, is_unit;
   // a, n x n, and b, n x k, where the solution is written. A column is one member's.
