@@ -125,6 +125,24 @@ def order_of(ids, num_segments, rows, sorted, index):
     return by_ids(ids, num_segments)
 
 
+def is_by_rows(num_segments, rows, sorted):
+    """Whether a gradient writes rows [*batch, N, D] in their own order, by their ids, and not in that of their segments:
+    narrow ones, where what the segments have comes from the cache."""
+    most_row_bytes, most_bytes = 64, 2**24
+    row_bytes = rows.shape[-1] * rows.dtype.itemsize
+    if not all(isinstance(size, int) for size in (num_segments, row_bytes)):
+        return False
+    return row_bytes <= most_row_bytes and (sorted or num_segments * row_bytes <= most_bytes)
+
+
+def ids_of_rows(ids, num_segments, rows, sorted, order):
+    """What a kernel that reduces rows by an index and writes them by ids has besides, as (array, dimensions)."""
+    has_index, batch = order[0].dtype == jnp.uint32, order[1].shape[:-1]
+    if not has_index or ids.ndim > len(batch) + 1 or not is_by_rows(num_segments, rows, sorted):
+        return []
+    return [(broadcast(short_ids(ids, num_segments), batch), "...n")]
+
+
 def by_ids(ids, num_segments):
     """What kernels that order rows themselves know of these."""
     return short_ids(ids, num_segments), jnp.zeros((*ids.shape[:-1], 0), jnp.uint32)
@@ -232,7 +250,9 @@ def gradient(target, ids, dy, *, axis, sorted, index=(), counts=(), elements=(),
     """Calls a backward target, whose result has a row for each id. Its operands are `data`, shaped as the result, the
     order, `counts`, one for each segment, `elements`, shaped as dy, and dy."""
     arrays = [flat(x, axis) for x in (*data, *elements, dy)]
-    order = order_of(ids, dy.shape[axis], arrays[-1], sorted, index)
+    segments, rows = dy.shape[axis], arrays[-1]
+    by_rows = is_by_rows(segments, rows, sorted)
+    order = by_ids(ids, segments) if by_rows else order_of(ids, segments, rows, sorted, index)
     dims = ", ".join(
         ["...nd"] * len(data) + ["...p", "...q"] + ["...s"] * len(counts) + ["...sd"] * (len(elements) + 1)
     )
@@ -250,5 +270,6 @@ def gathered(x, ids, *, axis, fill=b""):
 
 
 def each_row(x, ids, **params):
-    """As `gathered`, but each x is read once, in the order of an index, which the sum that this is the gradient of has."""
+    """As `gathered`, but unless rows are narrow each x is read once, in the order of an index, which the sum that this is
+    the gradient of has."""
     return gradient("segment_sum_backward", ids, x, **params)

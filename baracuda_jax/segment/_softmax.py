@@ -17,7 +17,7 @@ from .._core.wide import wide, wide_dtype
 from .._core.within import within
 from ._arguments import arguments, document, ids_and_index
 from ._family import FAMILY, cases, declare_with_index
-from ._kernels import flat, order_of, reduce_workspace, result_type, unflat
+from ._kernels import flat, ids_of_rows, order_of, reduce_workspace, result_type, unflat
 from ._log_sum_exp import log_sum_exp_reference
 from ._partition import by_rows, log_sum_of_parts
 from ._references import broadcast, per_batch, segment_or_last, take
@@ -131,12 +131,18 @@ def _linear_reference(data, ids, lse, rest, t, *, axis, num_segments, over=(), *
     return (_above_mean(p, ids, wide(t), axis, num_segments, over).astype(t.dtype),)
 
 
+def _in_order(x, order):
+    """Rows and their order, with dimensions."""
+    return zip((x, *order), ("...nd", "...p", "...q"), strict=True)
+
+
 def _native(data, ids, *, save, axis, num_segments, sorted, index=()):
     x, wide_type = flat(data, axis), wide_dtype(data.dtype)
     order = order_of(ids, num_segments, x, sorted, index)
     of_segments = [result_type(x, axis, num_segments, dtype) for dtype in (data.dtype, wide_type)]
+    arrays, dims = zip(*_in_order(x, order), *ids_of_rows(ids, num_segments, x, sorted, order), strict=True)
     results = kernel(
-        "segment_softmax", "...nd, ...p, ...q -> ...nd, ...sd, ...sd", x, *order,
+        "segment_softmax", f"{', '.join(dims)} -> ...nd, ...sd, ...sd", *arrays,
         out=[jax.ShapeDtypeStruct(x.shape, x.dtype), *of_segments],
         workspace=reduce_workspace(x.shape[axis], num_segments, x),
     )  # fmt: skip
@@ -146,8 +152,10 @@ def _native(data, ids, *, save, axis, num_segments, sorted, index=()):
 def _linear_native(data, ids, lse, rest, t, *, axis, num_segments, sorted, index=()):
     x, lse, rest, t = (flat(a, axis) for a in (data, lse, rest, t))
     order = order_of(ids, num_segments, x, sorted, index)
+    operands = [*_in_order(x, order), (lse, "...sd"), (rest, "...sd"), (t, "...nd")]
+    arrays, dims = zip(*operands, *ids_of_rows(ids, num_segments, x, sorted, order), strict=True)
     dx, _ = kernel(
-        "segment_softmax_backward", "...nd, ...p, ...q, ...sd, ...sd, ...nd -> ...nd, ...sd", x, *order, lse, rest, t,
+        "segment_softmax_backward", f"{', '.join(dims)} -> ...nd, ...sd", *arrays,
         out=[jax.ShapeDtypeStruct(x.shape, x.dtype), result_type(x, axis, num_segments, rest.dtype)],
         workspace=reduce_workspace(x.shape[axis], num_segments, x, values=3),
     )  # fmt: skip

@@ -210,9 +210,12 @@ Status broadcast_segments(const Executor& executor, const Broadcaster& broadcast
   if (shape.segments == 0) return std::fill_n(dx, shape.batches * rows * columns, Element{}), Status{};
   int64_t workers = ceil_div(rows + shape.segments, segment_items), id_batches = shape.batches / shape.sharing;
   std::vector<uint32_t> segment_of(size_t(id_batches * rows), no_row);
-  for (int64_t i = 0; index.ids && i < id_batches * rows; ++i)
-    if (int64_t segment = index.ids[i]; segment >= 0 && segment < shape.segments)
-      segment_of[size_t(i)] = uint32_t(segment);
+  int64_t ids = index.ids ? id_batches * rows : 0;
+  parallel_for(executor, ceil_div(ids, segment_items), segment_items, [&](int64_t task) {
+    for (int64_t i = task * segment_items; i < std::min(ids, (task + 1) * segment_items); ++i)
+      if (int64_t segment = index.ids[i]; segment >= 0 && segment < shape.segments)
+        segment_of[size_t(i)] = uint32_t(segment);
+  });
   parallel_for(executor, index.ids ? 0 : id_batches * workers, segment_items, [&](int64_t task) {
     int64_t batch = task / workers;
     Segments segments(index, batch * shape.sharing);

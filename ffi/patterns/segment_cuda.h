@@ -12,6 +12,7 @@
 #include "segment_groups_cuda.h"
 #include "segment_index_cuda.h"
 #include "segment_join_cuda.h"
+#include "segment_rows_cuda.h"
 #include "segment_steps_cuda.h"
 #include "segment_workers_cuda.h"
 
@@ -55,10 +56,10 @@ Status reduce_segments_by(Executor executor, const Reducer& reducer, const Segme
     if (index.shape.batches * grid.blocks <= 2 * 132 * Reducer::most_blocks)
       grid = segment_grid_of_one_wave(index.shape, V, Reducer::most_blocks);
   bool by_groups = false;
-  if constexpr (has_steps<V, Reducer>) {
-    by_groups = is_by_groups(index, grid);
-    if (by_groups || is_by_steps(index)) {
-      constexpr int step = sizeof(State) > 20 ? 4 : 8;
+  if constexpr (has_groups<V, Reducer>) {
+    constexpr int step = rows_of_step<V, Reducer>;
+    if (has_steps<V, Reducer> || !index.sources) by_groups = is_by_groups(index, grid);
+    if (by_groups || (has_steps<V, Reducer> && is_by_steps(index))) {
       kernel = reduce_chunks<V, SegmentSteps<V, Reducer, step>, Reducer>;
       grid = segment_grid_of_one_wave(index.shape, V, blocks_at_once<V, step, Reducer>());
     }
@@ -84,7 +85,7 @@ Status reduce_segments_by(Executor executor, const Reducer& reducer, const Segme
   }
   dim3 of_chunks(unsigned(ceil_div(chunks, grid.workers)), blocks.y);
   status = launch_early(executor, join_chunks<V, Reducer>, of_chunks, segment_block, 0, reducer, index, grid, parts);
-  if constexpr (has_steps<V, Reducer>)
+  if constexpr (has_groups<V, Reducer>)
     if (by_groups && status.ok()) return reduce_short<V>(executor, reducer, index, x, grid);
   return status;
 }
@@ -184,9 +185,9 @@ Status broadcast_segments(const Executor& executor, const Broadcaster& broadcast
   }
   constexpr int V = 16 / sizeof(typename Broadcaster::Element);
   if (shape.columns % V == 0)
-    return index.ids ? internal::broadcast_few<V>(executor, broadcaster, index, dx)
+    return index.ids ? internal::broadcast_by_ids<V>(executor, broadcaster, index, dx)
                      : internal::broadcast_segments_by<V>(executor, broadcaster, index, dx);
-  return index.ids ? internal::broadcast_few<1>(executor, broadcaster, index, dx)
+  return index.ids ? internal::broadcast_by_ids<1>(executor, broadcaster, index, dx)
                    : internal::broadcast_segments_by<1>(executor, broadcaster, index, dx);
 }
 

@@ -1,7 +1,7 @@
 // Segment reductions of few rows in one kernel: a block has a range of segments, and some of the columns. Where there
 // is no index it orders the rows of its segments by their ids, in shared memory. A short segment is reduced by a
 // worker, which is a group of lanes, a longer one by the workers of a warp, or of the block: how many depends on its
-// length alone. Gradients of few rows read each row's id.
+// length alone.
 #pragma once
 
 #include <algorithm>
@@ -268,37 +268,6 @@ Status reduce_few(const Executor& executor, const Reducer& reducer, const Segmen
   if (Status status = allow_dynamic_memory(kernel, bytes); !status.ok()) return status;
   kernel<<<dim3(unsigned(shape.batches * grid.ranges), unsigned(grid.tile_blocks)), few_threads, bytes,
            executor.stream>>>(reducer, index, x, grid);
-  return launched();
-}
-
-// Each row, from the segment that its id names.
-template <int V, class Broadcaster>
-__global__ void __launch_bounds__(256)
-    broadcast_few_rows(Broadcaster broadcaster, SegmentIndex index, typename Broadcaster::Element* dx) {
-  const SegmentShape& shape = index.shape;
-  int64_t tiles = shape.columns / V, total = shape.batches * shape.rows * tiles;
-  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += int64_t(gridDim.x) * blockDim.x) {
-    int64_t in_all = i / tiles, column = (i - in_all * tiles) * V, batch = in_all / shape.rows,
-            row = in_all - batch * shape.rows, of_ids = shape.ids_batch(batch);
-    uint32_t segment = uint32_t(index.ids[of_ids * shape.rows + row]);
-    int64_t x_element = in_all * shape.columns + column;
-    if (segment >= shape.segments) {  // also of negative ids
-      store<V>(dx + x_element, Vector<typename Broadcaster::Element, V>{});
-      continue;
-    }
-    auto part = broadcaster.template part<V>(of_ids * shape.segments + segment,
-                                             (batch * shape.segments + segment) * shape.columns + column);
-    store<V>(dx + x_element, broadcaster.template row<V>(part, uint32_t(row), x_element));
-  }
-}
-
-template <int V, class Broadcaster>
-Status broadcast_few(const Executor& executor, const Broadcaster& broadcaster, const SegmentIndex& index,
-                     typename Broadcaster::Element* dx) {
-  constexpr int threads = 256;
-  int64_t total = index.shape.batches * index.shape.rows * (index.shape.columns / V);
-  unsigned blocks = unsigned(std::min<int64_t>(ceil_div(total, threads), 1 << 20));
-  broadcast_few_rows<V><<<blocks, threads, 0, executor.stream>>>(broadcaster, index, dx);
   return launched();
 }
 

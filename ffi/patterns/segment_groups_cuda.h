@@ -14,12 +14,12 @@ inline bool is_long_on_average(const SegmentShape& shape) {
   return shape.entries >= long_segment * shape.segments;
 }
 
-// Of as many segments as keep all multiprocessors busy, whose entries name rows: rows that follow each other come from
-// memory, in the order of chunks as fast. How many batches there are does not change the order of a sum.
+// Of as many segments as keep all multiprocessors busy: a warp's lanes then end their segments together, which in
+// chunks each does when it is through. How many batches there are does not change the order of a sum.
 inline bool is_by_groups(const SegmentIndex& index, const SegmentGrid& grid) {
   constexpr int64_t most_on_average = 256, least_lanes = 1 << 17;
   const SegmentShape& shape = index.shape;
-  return index.sources && is_long_on_average(shape) && shape.entries <= most_on_average * shape.segments &&
+  return is_long_on_average(shape) && shape.entries <= most_on_average * shape.segments &&
          shape.segments * grid.lanes * grid.tiles >= least_lanes;
 }
 
@@ -65,7 +65,7 @@ template <int V, class Reducer>
 Status reduce_short(const Executor& executor, const Reducer& reducer, const SegmentIndex& index,
                     const typename Reducer::Element* x, const SegmentGrid& grid) {
   constexpr size_t bytes = sizeof(typename Reducer::template State<V>);
-  constexpr int step = bytes > 20 ? 4 : 8, at_once = (bytes > 32 ? 768 : 1024) / group_threads;
+  constexpr int step = rows_of_step<V, Reducer>, at_once = (bytes > 32 ? 768 : 1024) / group_threads;
   unsigned blocks = unsigned(ceil_div(index.shape.segments, group_threads / grid.lanes));
   dim3 all(unsigned(index.shape.batches) * blocks, grid.over(1).y);
   return launch_early(executor, reduce_short_segments<V, step, at_once, Reducer>, all, group_threads, 0, reducer, index,

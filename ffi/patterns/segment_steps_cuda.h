@@ -97,11 +97,23 @@ constexpr int blocks_at_once() {
   return blocks;
 }
 
-// Of types whose rows come fast enough that instructions count, and that bring along little which would take registers.
+// What a row on its way brings along, in bytes.
 template <int V, class Reducer>
-inline constexpr bool has_steps = V > 1 && is_float<typename Reducer::Element> &&
-                                  sizeof(typename Reducer::Element) <= 4 &&
-                                  sizeof(typename SegmentStream<V, Reducer, 1>::More) <= 4;
+inline constexpr size_t more_bytes = sizeof(typename SegmentStream<V, Reducer, 1>::More);
+
+// As many as registers hold next to a state.
+template <int V, class Reducer>
+inline constexpr int rows_of_step =
+    sizeof(typename Reducer::template State<V>) > 20 || more_bytes<V, Reducer> > 4 ? 4 : 8;
+
+// Of types whose rows come fast enough that instructions count, and of states and what rows bring along that take few
+// registers.
+template <int V, class Reducer>
+inline constexpr bool has_groups =
+    is_float<typename Reducer::Element> && sizeof(typename Reducer::Element) <= 4 &&
+    sizeof(typename Reducer::template State<V>) <= 12 * V && more_bytes<V, Reducer> <= 16;
+template <int V, class Reducer>
+inline constexpr bool has_steps = has_groups<V, Reducer> && V > 1 && more_bytes<V, Reducer> <= 4;
 
 }  // namespace internal
 }  // namespace baracuda

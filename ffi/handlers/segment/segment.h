@@ -99,6 +99,19 @@ struct Indexed {
     index.offsets = static_cast<const uint32_t*>(offsets.untyped_data());
   }
 
+  // The index of a broadcast that reads each row's id, where ids [batches of ids..., rows] came next to an index.
+  SegmentIndex with_ids(const std::optional<ffi::AnyBuffer>& ids, const ffi::AnyBuffer& offsets) {
+    SegmentIndex rows = index;
+    if (!ids || checks.failed()) return rows;
+    auto got = ids->dimensions(), first = offsets.dimensions();
+    checks.dtype("ids", *ids, ffi::DataType::S32)
+        .require(got.size() == first.size() && std::equal(got.begin(), got.end() - 1, first.begin()) &&
+                     got.back() == index.shape.rows,
+                 "ids must be the batches of offsets by ", index.shape.rows, " rows, got ", describe(got));
+    if (!checks.failed()) rows.ids = static_cast<const int32_t*>(ids->untyped_data());
+    return rows;
+  }
+
   void check_counts(const ffi::AnyBuffer& counts, const ffi::AnyBuffer& offsets) {
     if (checks.failed()) return;
     auto got = counts.dimensions(), first = offsets.dimensions();

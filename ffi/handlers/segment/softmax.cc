@@ -1,4 +1,5 @@
-// FFI targets of the softmax of segments: first what each segment has together, then its rows.
+// FFI targets of the softmax of segments: first what each segment has together, then its rows. A last operand may be
+// ids [batches of ids..., rows], as int32: then rows are written in their own order, not in that of their segments.
 #include "kernels/segment_softmax.h"
 #include "segment.h"
 
@@ -11,7 +12,7 @@ ffi::DataType wide_of(const ffi::AnyBuffer& array) {
 
 // Results: y, shaped as data; the logarithm of each segment's sum, and what rounding took from it.
 ffi::Error softmax_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
-                           ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> y,
+                           ffi::RemainingArgs ids, ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> y,
                            ffi::Result<ffi::AnyBuffer> lse, ffi::Result<ffi::AnyBuffer> rest) {
   constexpr const char* op = "segment_softmax";
   Reduction reduction(op, data, perm, offsets, *lse);
@@ -19,6 +20,7 @@ ffi::Error softmax_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer pe
       .same_dtype("the result", *y, "data", data)
       .same_shape("rest", *rest, "lse", *lse)
       .dtype("rest", *rest, wide_of(data));
+  SegmentIndex rows = reduction.with_ids(optional_operand(ids), offsets);
   if (reduction.checks.failed()) return reduction.checks.error();
   return for_float(op, "data", data.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
@@ -26,14 +28,14 @@ ffi::Error softmax_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer pe
     auto* left = out<Accumulator<T>>(rest);
     SegmentLogSumExp<T> reducer{sums, left, T(-std::numeric_limits<Accumulator<T>>::infinity())};
     if (ffi::Error error = reduction.run(op, device, reducer, data, *workspace); error.failure()) return error;
-    return to_error(op, broadcast_segments(device.executor(), SegmentSoftmax<T>{{in<T>(data), sums, left}},
-                                           reduction.index, out<T>(y)));
+    return to_error(
+        op, broadcast_segments(device.executor(), SegmentSoftmax<T>{{in<T>(data), sums, left}}, rows, out<T>(y)));
   });
 }
 
 // Results: dx, shaped as data; and the mean of each segment's dy by its weights.
 ffi::Error softmax_backward_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
-                                    ffi::AnyBuffer lse, ffi::AnyBuffer rest, ffi::AnyBuffer dy,
+                                    ffi::AnyBuffer lse, ffi::AnyBuffer rest, ffi::AnyBuffer dy, ffi::RemainingArgs ids,
                                     ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> dx,
                                     ffi::Result<ffi::AnyBuffer> mean) {
   constexpr const char* op = "segment_softmax_backward";
@@ -47,6 +49,7 @@ ffi::Error softmax_backward_handler(Device device, ffi::AnyBuffer data, ffi::Any
       .same_dtype("lse", lse, "data", data)
       .same_shape("rest", rest, "the mean", *mean)
       .dtype("rest", rest, wide_of(data));
+  SegmentIndex rows = reduction.with_ids(optional_operand(ids), offsets);
   if (reduction.checks.failed()) return reduction.checks.error();
   return for_float(op, "data", data.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
@@ -54,12 +57,14 @@ ffi::Error softmax_backward_handler(Device device, ffi::AnyBuffer data, ffi::Any
     SegmentSoftmaxDots<T> reducer{in<T>(dy), means};
     if (ffi::Error error = reduction.run(op, device, reducer, data, *workspace); error.failure()) return error;
     SegmentSoftmaxBackward<T> broadcaster{{in<T>(data), in<T>(lse), in<Accumulator<T>>(rest)}, in<T>(dy), means};
-    return to_error(op, broadcast_segments(device.executor(), broadcaster, reduction.index, out<T>(dx)));
+    return to_error(op, broadcast_segments(device.executor(), broadcaster, rows, out<T>(dx)));
   });
 }
 
-BARACUDA_TARGET(segment_softmax, softmax_handler, reduction(operands<3>()).Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
-BARACUDA_TARGET(segment_softmax_backward, softmax_backward_handler, reduction(operands<6>()).Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(segment_softmax, softmax_handler,
+                reduction(operands<3>().RemainingArgs()).Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(segment_softmax_backward, softmax_backward_handler,
+                reduction(operands<6>().RemainingArgs()).Ret<ffi::AnyBuffer>());
 
 }  // namespace
 }  // namespace baracuda
