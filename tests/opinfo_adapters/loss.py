@@ -70,6 +70,29 @@ def nn_functional_cross_entropy(x, target, **kwargs):
     return bj.cross_entropy_loss(x, target, **kwargs)
 
 
+def nn_functional_linear_cross_entropy(x, linear_weight, target, *, options=None, **kwargs):
+    if linear_weight.ndim > 2:
+        raise NotApplicable("classes along one axis")
+    if target.dtype.kind == "f":
+        raise NotApplicable("classes, no probabilities")
+    chunk = {"chunk_rows": options.batch_chunk_size} if options and options.batch_chunk_size else {}
+    return bj.linear_cross_entropy(x, linear_weight, target, **chunk, **kwargs)
+
+
+def nn_functional_linear_cross_entropy_chunked(x, linear_weight, target, **kwargs):
+    return nn_functional_linear_cross_entropy(x, linear_weight, target, **kwargs)
+
+
+def nn_functional_linear_cross_entropy_chunked_none(x, linear_weight, target, **kwargs):
+    return nn_functional_linear_cross_entropy(x, linear_weight, target, **kwargs)
+
+
+def nn_functional_ctc_loss(x, targets, input_lengths, target_lengths, **kwargs):
+    """PyTorch has frames first."""
+    lengths = map(np.asarray, (input_lengths, target_lengths))
+    return bj.ctc_loss(np.swapaxes(x, 0, 1), targets, *lengths, log_probs=True, **kwargs)
+
+
 def _one_row(x, target):
     """PyTorch takes a scalar for a vector of one, and a target of one for a scalar."""
     return (x.reshape(1), target) if x.ndim == 0 else (x, target)
