@@ -13,7 +13,9 @@ import pytest
 import sent
 from by_torch import torch
 from examples_of import close
+from jax.sharding import PartitionSpec as P
 from programs import FLOATS
+from sharded import collectives, devices, mesh, put
 
 import baracuda_jax as bj
 
@@ -333,6 +335,28 @@ def test_rows_of_a_layer_that_are_ignored():
     nothing, gradient = jax.jit(jax.value_and_grad(fun))(x, sent.full(4, -100))
     assert jnp.isnan(nothing) and not gradient.any()
     assert jnp.isnan(fun(x[:0], sent.zeros(0, int)))
+
+
+@pytest.mark.parametrize("kind", ["auto", "explicit"])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_a_layer_whose_classes_are_sharded(reduction, kind):
+    """Sums of each row are exchanged, once for the value, and of x's gradient; neither the layer nor logits are."""
+    if len(devices()) < 8:
+        pytest.skip("needs eight devices")
+    rng, over = np.random.default_rng(3), mesh(kind)
+    x, weight, target = rng.standard_normal((12, 8)), rng.standard_normal((16, 8)), rng.integers(-1, 16, 12)
+
+    def loss(x, weight, target):
+        return bj.linear_cross_entropy(x, weight, target, reduction=reduction, chunk_rows=5).sum()
+
+    of_both = jax.jit(jax.value_and_grad(loss, (0, 1)))
+    want = of_both(x, weight, target)
+    for specs in ((P(), P("d"), P()), (P(), P(None, "d"), P())):
+        placed = put((x, weight, target), over, specs)
+        for got, expected in zip(jax.tree.leaves(of_both(*placed)), jax.tree.leaves(want), strict=True):
+            close(got, expected, "float64", scale=10)
+    placed = put((x, weight, target), over, (P(), P("d"), P()))
+    assert set(collectives(of_both.lower(*placed).compile().as_text())) == {"all-reduce"}
 
 
 # ---------------------------------------------------------------------------------------------------------------------

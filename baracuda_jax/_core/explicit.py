@@ -31,6 +31,13 @@ def first_dimensions(types, y):
     return (*first.sharding.spec[: len(alike)], *(None,) * (y.ndim - len(alike)))
 
 
+def on_mesh(y, operands, spec):
+    """The type y, with this spec on the mesh that one of the operands is on."""
+    meshes = (jax.typeof(x).sharding.mesh for x in operands)
+    mesh = next((mesh for mesh in meshes if mesh.explicit_axes), None)
+    return y if mesh is None else y.update(sharding=jax.sharding.NamedSharding(mesh, P(*spec)))
+
+
 def like(x, other, count):
     """x, with so many first dimensions sharded as those of another array."""
     if not is_sharded(other):

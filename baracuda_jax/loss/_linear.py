@@ -90,12 +90,11 @@ def linear_cross_entropy(
         softcap=limit(op, softcap),
         precision=known_precision(op, precision),
     )
-    return _entropy(
-        x, kernel, target, of_classes("linear_bias", linear_bias), of_classes("weight", weight), how=how,
-        smoothing=share(op, label_smoothing),
-        ignore_index=checks.integer(op, "ignore_index", ignore_index, -(2**63)),
-        z_loss=number(op, "z_loss", z_loss, 0), reduction=reductions(op, reduction),
+    options = dict(
+        how=how, smoothing=share(op, label_smoothing), z_loss=number(op, "z_loss", z_loss, 0),
+        ignore_index=checks.integer(op, "ignore_index", ignore_index, -(2**63)), reduction=reductions(op, reduction),
     )  # fmt: skip
+    return _placed(x, kernel, target, of_classes("linear_bias", linear_bias), of_classes("weight", weight), **options)
 
 
 fused_linear_cross_entropy = linear_cross_entropy
@@ -118,6 +117,22 @@ def _of_classes(op, name, value, x, classes):
     value = next_to(op, name, value, x)
     checks.shape(op, name, value, (classes,), "one for each row of linear_weight")
     return value
+
+
+def _placed(*operands, **options):
+    """On explicit axes of a mesh the compiler places what is computed: shards of classes exchange a few numbers of each row,
+    and the layer is gathered nowhere."""
+    given = [x for x in operands if x is not None]
+    x, _, target, *_ = map(jax.typeof, given)
+    shape = target.shape if options["reduction"] == "none" else ()
+    y = target.update(shape=shape, sharding=None)
+    y = explicit.on_mesh(y, given, explicit.first_dimensions([x, target], y))
+
+    def entropy(*arrays):
+        rest = iter(arrays)
+        return (_entropy(*(None if x is None else next(rest) for x in operands), **options),)
+
+    return explicit.left_to_compiler(entropy, [y])(*given)[0]
 
 
 @compiled("how", "smoothing", "ignore_index", "z_loss", "reduction")
