@@ -267,6 +267,24 @@ def test_terms_are_what_losses_are_made_of():
     np.testing.assert_array_equal(slope[1:], [[0, 0, 0], [2, -1, 0]])
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_accuracy_is_that_of_the_first_largest_logit(dtype):
+    """NumPy's argmax; ignored rows have none, and the derivatives of the terms are the same."""
+    rng = np.random.default_rng(4)
+    x, target = np.round(rng.standard_normal((3, 5, 40))), rng.integers(-1, 6, (3, 40))
+    x[0, :, 0], target[0, 0] = -np.inf, 0
+    of = functools.partial(bj.cross_entropy_terms, return_correct=True)
+    nll, lse, correct = of(sent.asarray(x, dtype), target, return_lse=True)
+    np.testing.assert_array_equal(correct, x.argmax(1) == target)
+    assert correct.dtype == bool and 0 < correct.sum() < correct.size
+    for same, want in zip((nll, lse), bj.cross_entropy_terms(sent.asarray(x, dtype), target, return_lse=True), strict=True):
+        np.testing.assert_array_equal(same, want)
+    x = sent.asarray(x[1:], dtype)
+    sums = (lambda x: of(x, target[1:])[0].sum(), lambda x: bj.cross_entropy_terms(x, target[1:]).sum())
+    np.testing.assert_array_equal(*(np.asarray(jax.jit(jax.grad(fun))(x), np.float64) for fun in sums))
+    assert not of(sent.zeros((2, 0), dtype), sent.zeros(2, int))[1].any()
+
+
 @pytest.mark.parametrize("chunk_rows", [4, None])
 @pytest.mark.parametrize("kwargs", LAYERS, ids=str)
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
@@ -622,6 +640,7 @@ SINGLE = sent.ones((2, 3), jnp.float32)
         ("margin_ranking_loss", ValueError, r"x2 must have shape \(2, 3\), that of x1, got \(3,\)", (X, X[0], X), {}),
         ("cross_entropy_loss", ValueError, "z_loss must be 0 for a target of probabilities, got 0.5", (X, X), {"z_loss": 0.5}),
         ("cross_entropy_loss", ValueError, "softcap must be greater than 0, got 0", (X, T), {"softcap": 0}),
+        ("cross_entropy_terms", TypeError, "return_correct must be True or False, got 1", (X, T), {"return_correct": 1}),
         ("linear_cross_entropy", ValueError, r"linear_weight must have shape \(C, 3\) for x of shape \(2, 3\), got \(3, 2\)", (X, X.T, T), {}),
         ("linear_cross_entropy", ValueError, r"target must have shape \(2,\), that of x without its last axis, got \(2, 3\)", (X, X, X.astype(int)), {}),
         ("linear_cross_entropy", ValueError, r"linear_bias must have shape \(2,\), one for each row of linear_weight, got \(3,\)", (X, X, T, X[0]), {}),

@@ -24,6 +24,7 @@ from ..reduce._partition import log_sum_exp_of_shards
 from ..reduce._references import log_sum_exp_reference
 from ..softmax._log_sum import total, weights
 from ..softmax._rows import Rows
+from ..sort import argmax
 from ._arguments import INDEX, ROWS, Reduction, class_index, class_weight, describe, number, reduced_rows, reductions
 from ._classes import CLASS, DESCRIBED, case, scores, soft
 from ._scores import at_class, counted, is_class, limit, limited, share, weights_of
@@ -35,8 +36,8 @@ TERMS = "nll", "lse"
 @api
 def cross_entropy_terms(
     x: ArrayLike, target: ArrayLike, *, axis: int | None = None, ignore_index: int = -100, softcap: float | None = None,
-    return_lse: bool = False, implementation: Implementation = None,
-) -> Array | tuple[Array, Array]:  # fmt: skip
+    return_lse: bool = False, return_correct: bool = False, implementation: Implementation = None,
+) -> Array | tuple[Array, ...]:  # fmt: skip
     """Cross entropy of each row's logits with its class, and the logarithm of their sum of exponentials.
 
     Formula:
@@ -50,11 +51,14 @@ def cross_entropy_terms(
         ignore_index: static integer, a class of rows that are ignored.
         softcap: static number above 0, which no logit exceeds; None for no limit.
         return_lse: static, whether lse is returned too, as for a loss of its own or to compare models.
+        return_correct: static, whether it is returned too if a row's class has the largest logit, the first of several. For
+            the accuracy: its mean over the rows that are not ignored. Logits are read once more.
         implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
-        nll, of x's shape without `axis`, in float32 for float16 and bfloat16; with `return_lse`, (nll, lse). Both have
-        derivatives.
+        nll, of x's shape without `axis`, in float32 for float16 and bfloat16; with `return_lse` or `return_correct`, (nll,
+        lse), (nll, correct) or (nll, lse, correct). nll and lse have derivatives. correct is a bool, False of rows that are
+        ignored.
 
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
@@ -67,9 +71,19 @@ def cross_entropy_terms(
     """
     op = "cross_entropy_terms"
     x, index, how = _arguments(op, x, target, axis, ignore_index, softcap)
-    save = checks.flag(op, "return_lse", return_lse)
+    save, knows = checks.flag(op, "return_lse", return_lse), checks.flag(op, "return_correct", return_correct)
     outs = _terms(x, index, **how, save=save, implementation=implementation)
-    return tuple(outs[:2]) if save else outs
+    outs = tuple(outs[:2]) if save else (outs,)
+    if knows:
+        outs = (*outs, _is_largest(lax.stop_gradient(x), index, how["axis"]))
+    return outs if len(outs) > 1 else outs[0]
+
+
+def _is_largest(x, index, axis):
+    """Whether a row's class has the largest element."""
+    if not x.shape[axis]:
+        return index >= 0  # no class
+    return argmax(x, axis).astype(index.dtype) == index
 
 
 @api
