@@ -75,3 +75,20 @@ def test_windows_of_more_than_2_31_elements(platform):
     np.testing.assert_array_equal(y[0, 0, :2].astype(jnp.float32), [2, 2])
     (dx,) = pull(y)
     np.testing.assert_array_equal(dx[-1, 0, -3:].astype(jnp.float32), [2, 4, -4])
+
+
+def test_cross_entropy_of_more_than_2_31_logits(platform):
+    """Of 128,256 classes, the last row's last of which has another logit."""
+    if platform == "cpu":
+        pytest.skip("takes 9 GiB and long on a CPU")
+    rows, classes = 2**31 // 128_256 + 2, 128_256
+    x = jnp.zeros((rows, classes), jnp.bfloat16).at[-1, -1].set(3)
+    target = np.full(rows, classes - 1)
+    nll, pull = jax.vjp(lambda x: bj.cross_entropy_terms(x, target, axis=1, implementation="native"), x)
+    np.testing.assert_allclose(nll[:-1], np.log(classes), rtol=1e-6)
+    np.testing.assert_allclose(nll[-1], np.log(classes - 1 + np.exp(3)) - 3, rtol=1e-6)
+    (dx,) = pull(jnp.ones_like(nll))
+    p = 1 / (classes - 1 + np.exp([0, 3]))
+    np.testing.assert_allclose(dx[0, :-1].astype(jnp.float32), p[0], rtol=2**-7)
+    np.testing.assert_allclose(dx[-1, :-1].astype(jnp.float32), p[1], rtol=2**-7)
+    np.testing.assert_array_equal(dx[:, -1].astype(jnp.float32), -1)
