@@ -267,6 +267,32 @@ def test_terms_are_what_losses_are_made_of():
     np.testing.assert_array_equal(slope[1:], [[0, 0, 0], [2, -1, 0]])
 
 
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+@pytest.mark.parametrize("axis", [-1, 0])
+def test_the_gradient_of_donated_logits_is_stored_where_they_were(axis, implementation):
+    """Also of logits inside of a program; and logits that are read afterwards are copied first."""
+    rng = np.random.default_rng(6)
+    shape, size = (64, 512), 64 * 512 * 4
+    target = rng.integers(0, shape[axis], shape[axis + 1])
+    drawn = rng.standard_normal(shape).astype("float32")
+    options = {"axis": axis, "donate": True, "implementation": implementation}
+    loss = lambda x, options=options: bj.cross_entropy_loss(x, target, **options)
+    want = jax.jit(jax.grad(functools.partial(loss, options=options | {"donate": False})))(drawn)
+    given, within = jax.jit(jax.grad(loss), donate_argnums=0), jax.jit(lambda x: jnp.tanh(jax.grad(loss)(jnp.sin(x))))
+    memory = given.lower(drawn).compile().memory_analysis()
+    assert memory.alias_size_in_bytes == size
+    if axis:
+        assert memory.temp_size_in_bytes < size / 8
+        assert within.lower(drawn).compile().memory_analysis().temp_size_in_bytes < 1.125 * size
+    np.testing.assert_array_equal(given(jnp.array(drawn)), want)
+    x, dx = jax.jit(lambda x: (2 * x, jax.grad(loss)(2 * x)))(drawn)
+    np.testing.assert_array_equal(x, 2 * drawn)
+    np.testing.assert_array_equal(dx, jax.jit(jax.grad(loss))(2 * drawn))
+    again = jnp.array(drawn)
+    np.testing.assert_array_equal(jax.grad(loss)(again), want)
+    np.testing.assert_array_equal(again, drawn)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_the_accuracy_is_that_of_the_first_largest_logit(dtype):
     """NumPy's argmax; ignored rows have none, and the derivatives of the terms are the same."""
@@ -277,7 +303,9 @@ def test_the_accuracy_is_that_of_the_first_largest_logit(dtype):
     nll, lse, correct = of(sent.asarray(x, dtype), target, return_lse=True)
     np.testing.assert_array_equal(correct, x.argmax(1) == target)
     assert correct.dtype == bool and 0 < correct.sum() < correct.size
-    for same, want in zip((nll, lse), bj.cross_entropy_terms(sent.asarray(x, dtype), target, return_lse=True), strict=True):
+    for same, want in zip(
+        (nll, lse), bj.cross_entropy_terms(sent.asarray(x, dtype), target, return_lse=True), strict=True
+    ):
         np.testing.assert_array_equal(same, want)
     x = sent.asarray(x[1:], dtype)
     sums = (lambda x: of(x, target[1:])[0].sum(), lambda x: bj.cross_entropy_terms(x, target[1:]).sum())

@@ -36,7 +36,7 @@ TERMS = "nll", "lse"
 @api
 def cross_entropy_terms(
     x: ArrayLike, target: ArrayLike, *, axis: int | None = None, ignore_index: int = -100, softcap: float | None = None,
-    return_lse: bool = False, return_correct: bool = False, implementation: Implementation = None,
+    return_lse: bool = False, return_correct: bool = False, donate: bool = False, implementation: Implementation = None,
 ) -> Array | tuple[Array, ...]:  # fmt: skip
     """Cross entropy of each row's logits with its class, and the logarithm of their sum of exponentials.
 
@@ -53,6 +53,8 @@ def cross_entropy_terms(
         return_lse: static, whether lse is returned too, as for a loss of its own or to compare models.
         return_correct: static, whether it is returned too if a row's class has the largest logit, the first of several. For
             the accuracy: its mean over the rows that are not ignored. Logits are read once more.
+        donate: static, whether the gradient may be stored in x's memory, as of logits that nobody reads afterwards. If
+            somebody does, XLA copies x first. Not with softcap.
         implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
@@ -70,7 +72,7 @@ def cross_entropy_terms(
         Kernel, arXiv:2410.10989, for lse.
     """
     op = "cross_entropy_terms"
-    x, index, how = _arguments(op, x, target, axis, ignore_index, softcap)
+    x, index, how = _arguments(op, x, target, axis, ignore_index, softcap, donate)
     save, knows = checks.flag(op, "return_lse", return_lse), checks.flag(op, "return_correct", return_correct)
     outs = _terms(x, index, **how, save=save, implementation=implementation)
     outs = tuple(outs[:2]) if save else (outs,)
@@ -89,7 +91,7 @@ def _is_largest(x, index, axis):
 @api
 def cross_entropy_terms_backward(
     x: ArrayLike, target: ArrayLike, dnll: ArrayLike, dlse: ArrayLike | None = None, *, axis: int | None = None,
-    ignore_index: int = -100, softcap: float | None = None, implementation: Implementation = None,
+    ignore_index: int = -100, softcap: float | None = None, donate: bool = False, implementation: Implementation = None,
 ) -> Array:  # fmt: skip
     """The gradient of `cross_entropy_terms`: dx[c] = softmax(x)[c] (dnll + dlse) - (c = t) dnll, 0 in rows that are ignored.
 
@@ -98,14 +100,14 @@ def cross_entropy_terms_backward(
         target: integers, as in `cross_entropy_terms`.
         dnll: the cotangent of nll, of target's shape and of nll's dtype.
         dlse: that of lse; None for 0.
-        axis, ignore_index, softcap: static, as in `cross_entropy_terms`.
+        axis, ignore_index, softcap, donate: static, as in `cross_entropy_terms`.
         implementation: "native", "xla" or None.
 
     Returns:
         The cotangent of x.
     """
     op = "cross_entropy_terms_backward"
-    x, index, how = _arguments(op, x, target, axis, ignore_index, softcap)
+    x, index, how = _arguments(op, x, target, axis, ignore_index, softcap, donate)
     how |= {"implementation": implementation}
     cotangents = [
         None if d is None else _cotangent(op, name, d, x, index) for name, d in (("dnll", dnll), ("dlse", dlse))
@@ -114,13 +116,13 @@ def cross_entropy_terms_backward(
     return _terms.vjp(x, index, lse, rest, *cotangents, **how)
 
 
-def _arguments(op, x, target, axis, ignore_index, softcap):
+def _arguments(op, x, target, axis, ignore_index, softcap, donate):
     """(x, the class of each row, -1 of those that do not count, the parameters of the terms)"""
     x, axis = scores(op, x, axis)
     target, softcap = class_index(op, target, x, axis), limit(op, softcap)
     ignore_index = checks.integer(op, "ignore_index", ignore_index, -(2**63))
     index = _index(target, classes=x.shape[axis], ignore_index=ignore_index)
-    return x, index, {"axis": axis, "softcap": softcap}
+    return x, index, {"axis": axis, "softcap": softcap, "donate": checks.flag(op, "donate", donate)}
 
 
 def _cotangent(op, name, d, x, index):
@@ -135,13 +137,13 @@ def _cotangent(op, name, d, x, index):
 def cross_entropy_loss(
     x: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None, *, axis: int | None = None,
     ignore_index: int = -100, label_smoothing: float = 0.0, z_loss: float = 0.0, softcap: float | None = None,
-    reduction: Reduction = "mean", implementation: Implementation = None,
+    reduction: Reduction = "mean", donate: bool = False, implementation: Implementation = None,
 ) -> Array:  # fmt: skip
     """Cross entropy of logits with classes, or with probabilities of them."""
     op = "cross_entropy_loss"
     ignore_index = checks.integer(op, "ignore_index", ignore_index, -(2**63))
     target = checks.array(op, "target", target)
-    z_loss, softcap = number(op, "z_loss", z_loss, 0), limit(op, softcap)
+    z_loss, softcap, donate = number(op, "z_loss", z_loss, 0), limit(op, softcap), checks.flag(op, "donate", donate)
     if jnp.issubdtype(target.dtype, jnp.floating):
         if z_loss:
             raise ValueError(f"{op}: z_loss must be 0 for a target of probabilities, got {z_loss}")
@@ -151,7 +153,8 @@ def cross_entropy_loss(
     target, weight = class_index(op, target, x, axis), class_weight(op, weight, x, axis)
     options = dict(smoothing=share(op, label_smoothing), z_loss=z_loss, reduction=reductions(op, reduction))
     index = _index(target, classes=x.shape[axis], ignore_index=ignore_index)
-    nll, lse, _ = _terms(x, index, axis=axis, softcap=softcap, save=True, implementation=implementation)
+    how = {"axis": axis, "softcap": softcap, "donate": donate}
+    nll, lse, _ = _terms(x, index, **how, save=True, implementation=implementation)
     return _loss(x, index, nll, lse, weight, axis=axis, softcap=softcap, **options)
 
 
@@ -186,13 +189,13 @@ def _of_log_sum(index, lse, rest, at):
     return tuple(jnp.where(counts, y, 0) for y in ((lse - wide(at)) + rest, lse, rest))
 
 
-def _reference(x, index, *, axis, softcap):
+def _reference(x, index, *, axis, softcap, donate):
     z = limited(wide(x), softcap)
     lse, rest = with_rest(*log_sum_exp_reference(z, (axis,)), z.dtype)
     return _of_log_sum(index, lse, rest, at_class(jnp.expand_dims(index, axis), z, axis))
 
 
-def _native(x, index, *, axis, softcap, save):
+def _native(x, index, *, axis, softcap, donate, save):
     z = x if softcap is None else limited(wide(x), softcap)
     y, taken = reduce("reduce_logsumexp", z, (axis,), [z.dtype, wide_dtype(z.dtype)])
     lse = wide(y) + taken
@@ -206,9 +209,9 @@ def _first_class(x, index, axis, over):
     return lax.axis_index(over).astype(index.dtype) * x.shape[axis] if over else 0
 
 
-def _on_shards(run, over, x, index, *, axis, softcap, save):
+def _on_shards(run, over, x, index, *, axis, softcap, donate, save):
     every = jnp.zeros_like(index)  # all rows count
-    _, *log_sums = run["forward"](x, every, axis=axis, softcap=softcap, save=True)
+    _, *log_sums = run["forward"](x, every, axis=axis, softcap=softcap, donate=donate, save=True)
     lse, rest = log_sum_exp_of_shards(log_sums, over, log_sums[0].dtype)
     classes = x.shape[axis]
     own = index - _first_class(x, index, axis, over)
@@ -230,14 +233,14 @@ class _Slope:
         self.of_limit = 1 if softcap is None else 1 - jnp.square(z / softcap)
 
 
-def _tangent(x, index, lse, rest, t, *, axis, softcap, over=()):
+def _tangent(x, index, lse, rest, t, *, axis, softcap, donate, over=()):
     slope = _Slope(x, index, lse, rest, axis, softcap, over)
     t = jnp.where(slope.counts, wide(t) * slope.of_limit, 0)
     mean = total(slope.softmax * t, axis, over).squeeze(axis)
     return mean - total(jnp.where(slope.is_class, t, 0), axis, over).squeeze(axis), mean
 
 
-def _backward(x, index, lse, rest, dnll, dlse, *, axis, softcap, over=()):
+def _backward(x, index, lse, rest, dnll, dlse, *, axis, softcap, donate, over=()):
     slope = _Slope(x, index, lse, rest, axis, softcap, over)
     every = sum(jnp.expand_dims(d, axis) for d in (dnll, dlse) if d is not None)
     dz = slope.softmax * every
@@ -246,12 +249,14 @@ def _backward(x, index, lse, rest, dnll, dlse, *, axis, softcap, over=()):
     return (jnp.where(slope.counts, dz * slope.of_limit, 0).astype(x.dtype),)
 
 
-def _backward_native(x, index, lse, rest, dnll, dlse, *, axis, softcap):
+def _backward_native(x, index, lse, rest, dnll, dlse, *, axis, softcap, donate):
     z = x if softcap is None else limited(wide(x), softcap)
     rows = Rows(z, (axis,))
     of_rows = (jnp.zeros_like(lse) if d is None else d for d in (dnll, dlse))
     dims = "...c, ..., ..., ..., ..., ... -> ...c"
-    (dz,) = kernel(BACKWARD, dims, rows.of(z), index.astype(jnp.int32), lse, rest, *of_rows, out=[rows.like(z.dtype)])
+    aliases = ((0, 0),) if donate and softcap is None else ()
+    arrays = (rows.of(z), index.astype(jnp.int32), lse, rest, *of_rows)
+    (dz,) = kernel(BACKWARD, dims, *arrays, out=[rows.like(z.dtype)], aliases=aliases)
     dz = rows.back(dz)
     if softcap is not None:
         counts = jnp.expand_dims(index, axis) >= 0
@@ -326,6 +331,8 @@ describe(
     args={
         "target": CLASS + " Or\n    floats of x's shape: probabilities.",
         "z_loss": "static number of at least 0, the factor of lse^2; 0 for probabilities.",
+        "donate": "static, whether the gradient may be stored in x's memory, as of logits that nobody reads afterwards. If\n"
+        "    somebody does, XLA copies x first. Not with softcap, nor of probabilities.",
         **DESCRIBED,
         "implementation": '"native" (the kernel; there is none for probabilities), "xla" (plain JAX), a PlanPreference,\n'
         "    or None for automatic.",
