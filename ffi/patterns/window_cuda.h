@@ -1,7 +1,9 @@
 // The window pattern on a CUDA grid: down rows where there is one channel, otherwise a thread for each V neighboring
-// channels of an element of y, or of x, in the order of memory. Large windows are reduced by teams of threads.
+// channels of an element of y, or of x, in the order of memory. Large windows are reduced by columns, or by teams of
+// threads.
 #pragma once
 
+#include "window_columns_cuda.h"
 #include "window_known_rows_cuda.h"
 #include "window_rows_cuda.h"
 #include "window_teams_cuda.h"
@@ -68,7 +70,9 @@ Status reduce_windows_of(const Executor& executor, const Reducer& reducer, const
                          typename Reducer::Element* y) {
   if (is_in_reach(shape)) {
     if constexpr (Reducer::merges)
-      if (are_for_teams(shape)) return reduce_window_teams(executor, reducer, shape, y);
+      if (are_for_teams(shape))
+        return are_for_columns<Reducer>(shape) ? reduce_window_columns(executor, reducer, shape, y)
+                                               : reduce_window_teams(executor, reducer, shape, y);
     if (shape.channels == 1) {
       if constexpr (Reducer::takes) {
         Status status;
@@ -89,7 +93,13 @@ Status reduce_windows_of(const Executor& executor, const Reducer& reducer, const
 template <class Gatherer>
 Status gather_windows_of(const Executor& executor, const Gatherer& gatherer, const WindowShape& shape,
                          typename Gatherer::Element* dx) {
-  if (shape.channels == 1 && is_in_reach(shape)) return gather_window_rows(executor, gatherer, shape, dx);
+  if (shape.channels == 1 && is_in_reach(shape)) {
+    if constexpr (!Gatherer::reads_x) {
+      Status status;
+      if (are_tall_windows(executor, gatherer, shape, dx, status)) return status;
+    }
+    return gather_window_rows(executor, gatherer, shape, dx);
+  }
   return for_window_grid<Gatherer>(shape, [&](auto width, auto windows, auto index) {
     constexpr int V = decltype(width)::value;
     WindowGrid<decltype(index)> grid(shape.batches, shape.in, shape.channels / V);
