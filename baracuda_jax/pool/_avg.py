@@ -99,9 +99,8 @@ _BACKWARD_DOC = """The gradient of `avg_pool{rank}d`: see its formula for dx.
     Args:
         dy: the cotangent of its result.
         size: static integers, the spatial size of x; one integer stands for all axes.
-        window, strides, padding, dilation, ceil_mode, count_include_pad, divisor_override, data_format, implementation:
-            as for
-            `avg_pool{rank}d`.
+        window, strides, padding, dilation, ceil_mode, count_include_pad: as for `avg_pool{rank}d`.
+        divisor_override, data_format, implementation: as for `avg_pool{rank}d`.
 
     Returns:
         The cotangent of x, of dy's dtype.
