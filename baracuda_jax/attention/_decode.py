@@ -142,9 +142,8 @@ def arguments(op, query, k_pages, v_pages, page_table, lengths, slopes, *, scale
     checks.positions(op, "k_pages", k_pages.shape[0] * k_pages.shape[1], "rows")
     checks.positions(op, "page_table", page_table.shape[1] * k_pages.shape[1], "keys in a row")
     slopes = slopes_of(op, slopes, query)
-    if not (page_table.dtype == lengths.dtype == np.int32):  # of which the kernel itself sees what is out of range
-        page_table, lengths = numbers(page_table, lengths, pages=k_pages.shape[0])
-    return (query, k_pages, v_pages, page_table, lengths, slopes), static(op, query, scale, softcap, window)
+    table, lengths = as_int32(page_table, lengths, pages=k_pages.shape[0])
+    return (query, k_pages, v_pages, table, lengths, slopes), static(op, query, scale, softcap, window)
 
 
 def pages_of(op, k_pages, v_pages, stored):
@@ -175,6 +174,13 @@ def static(op, query, scale, softcap, window):
         left=None if window is None else min(checks.integer(op, "window", window, 0), FAR),
         float8=None,
     )
+
+
+def as_int32(page_table, lengths, *, pages):
+    """Both as decoding takes them: it sees itself which numbers of int32 are out of range."""
+    if page_table.dtype == lengths.dtype == np.int32:
+        return page_table, lengths
+    return numbers(page_table, lengths, pages=pages)
 
 
 @compiled("pages")

@@ -13,7 +13,7 @@ from .._core.op import compose
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide
-from ._decode import numbers, results, slopes_of, static
+from ._decode import as_int32, results, slopes_of, static
 
 
 @api
@@ -95,8 +95,7 @@ def _as_pages(op, query, key, value, lengths, slopes):
         lengths = checks.array(op, "lengths", lengths)
         checks.dtype(op, "lengths", lengths, checks.INTEGERS)
         checks.shape(op, "lengths", lengths, batch, "the batch dimensions of query")
-        if lengths.dtype != np.int32:
-            lengths = numbers(full((0,), 0, np.dtype("int32")), lengths, pages=1)[1]
+        lengths = as_int32(full((0,), 0, np.dtype("int32")), lengths, pages=1)[1]
     one = lambda x, rank: explicit.reshape(x, *batch, 1, *x.shape[x.ndim - rank :])
     slopes = _repeated(slopes, batch=batch)
     table = full((*batch, 1, 1), 0, np.dtype("int32"))

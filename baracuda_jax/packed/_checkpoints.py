@@ -15,7 +15,6 @@ from ._scaled import NESTED_GROUP, NestedAbsmax, absmax_of
 from ._weight import PackedWeight
 
 _STATE = "quant_state.bitsandbytes__"
-_TABLES = {"nf4": _decode.NF4, "fp4": _decode.FP4}
 
 
 def from_gptq(
@@ -95,7 +94,7 @@ def _from_bitsandbytes(op, tensors, name, state_name):
         size, (rows, columns) = int(state["blocksize"]), state["shape"]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{op}: {state_name!r} must be bitsandbytes' state of a matrix: {error}") from None
-    if not np.allclose(_tensor(op, tensors, f"{name}.quant_map"), _TABLES[code], rtol=1e-6):
+    if not np.allclose(_tensor(op, tensors, f"{name}.quant_map"), _decode.TABLES[code], rtol=1e-6):
         raise ValueError(f"{op}: {name + '.quant_map'!r} must be the table of {code}")
     if size < 1 or columns % size:
         raise ValueError(

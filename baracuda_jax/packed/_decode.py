@@ -19,6 +19,7 @@ NF4 = (
 )  # fmt: skip
 _FP4_TWELFTHS = np.float32([0, 0.0625, 8, 12, 4, 6, 2, 3]) / np.float32(12)
 FP4 = (*_FP4_TWELFTHS.tolist(), *(np.float32(0) - _FP4_TWELFTHS).tolist())
+TABLES = {"nf4": NF4, "fp4": FP4}
 
 
 def _halves(b):

@@ -90,7 +90,7 @@ def _packed(w, *, format, size, zero_points):
         q, scale, *zero = _integers(groups, zero_points)
         return (_pairs(q.reshape(w.shape), 0, 4), scale, *zero)
     scale = jnp.max(jnp.abs(groups), -1, initial=0)
-    table = np.array(_decode.NF4 if format == "nf4" else _decode.FP4, np.float32)
+    table = np.array(_decode.TABLES[format], np.float32)
     q = _nearest(groups / jnp.where(scale == 0, 1, scale)[..., None], table)
     return _pairs(q.reshape(w.shape), 4, 0), scale
 

@@ -75,42 +75,35 @@ def product(format, count, shape, dtype):
 
 def by_expert(shape, dtype):
     """Eight tokens of two experts each."""
-    rows, weights = shape
-    data = lambda draws: blocks(draws, "Q4_K", (8 * (rows // 4), weights)).reshape(8, rows // 4, -1)
-    return Benchmark(
-        "gguf_mmvq_batched",
-        f"16 of 8 x [{rows // 4}, {weights}] Q4_K",
-        dtype,
-        lambda draws: (draws.normal((16, weights)), data(draws), draws.integers((16,), 0, 8)),
-        lambda x, data, experts, implementation: baracuda_jax.gguf_mmvq_batched(
-            x, data, experts, "Q4_K", implementation=implementation
-        ),
-        needs=(1, 2),
-        rough=4.0,
-    )
+    return _by_expert(16, 8, shape, dtype, lambda draws: draws.integers((16,), 0, 8), needs=(1, 2))
 
 
 def by_few_experts(shape, dtype):
     """A token of eight of 128 experts."""
-    rows, weights = shape
-    rows, experts, chosen = rows // 4, 128, 8
+    chosen, experts, of = 8, 128, baracuda_jax.packed.FORMATS["Q4_K"]
+    apart = experts // chosen
+    return _by_expert(
+        chosen, experts, shape, dtype,
+        lambda draws: jnp.arange(chosen, dtype=jnp.int32) * apart + draws.integers((chosen,), 0, apart),
+        passes=FORWARD,
+        unread=(experts - chosen) * (shape[0] // 4) * shape[1] // of.block * of.bytes,
+    )  # fmt: skip
+
+
+def _by_expert(chosen, experts, shape, dtype, draw, **more):
+    """So many rows of x, each by the matrix of the expert that is drawn for it."""
+    rows, weights = shape[0] // 4, shape[1]
     data = lambda draws: blocks(draws, "Q4_K", (experts * rows, weights)).reshape(experts, rows, -1)
-    of = baracuda_jax.packed.FORMATS["Q4_K"]
     return Benchmark(
         "gguf_mmvq_batched",
         f"{chosen} of {experts} x [{rows}, {weights}] Q4_K",
         dtype,
-        lambda draws: (
-            draws.normal((chosen, weights)),
-            data(draws),
-            jnp.arange(chosen, dtype=jnp.int32) * (experts // chosen) + draws.integers((chosen,), 0, experts // chosen),
-        ),
+        lambda draws: (draws.normal((chosen, weights)), data(draws), draw(draws)),
         lambda x, data, experts, implementation: baracuda_jax.gguf_mmvq_batched(
             x, data, experts, "Q4_K", implementation=implementation
         ),
-        passes=FORWARD,
         rough=4.0,
-        unread=(experts - chosen) * rows * weights // of.block * of.bytes,
+        **more,
     )
 
 
