@@ -167,14 +167,13 @@ STEPS = {
     ("adaptive_avg_pool3d", "forward", "cuda", "float32", "[1, 1, 8, 22, 22] to [7, 7, 7]"),
     ("max_pool2d", "backward", "cuda", "bfloat16", "[1, 8, 65, 65], window 3, stride 2, padding 1"),
     ("max_pool3d", "backward", "cuda", "bfloat16", "[1, 1, 8, 64, 64], window 3, stride 2, padding 1"),
-    ("segment_logsumexp", "forward", "cuda", "float32", "[19051, 1] into 1190, unsorted"),
     ("segment_min", "forward", "cuda", "float32", "[19051, 1] into 1190, unsorted"),
 }
 
 
 @pytest.mark.measured
 def test_what_was_measured_is_chosen_well():
-    """Of the cases of the table, those whose regime no other has. The mean of neighbors smooths what is noise."""
+    """Of the cases of the table, those whose regime no other has. The plane through neighbors smooths what is noise."""
     costs = {}
     for row in json.loads(measurements.PATH.read_text())["rows"]:
         key = row["op"], row["pass"], row["platform"], row["dtype"]
@@ -255,7 +254,7 @@ def ratio_of(dtype="float32", **regime):
     return measurements.measured("segment_sum", "forward", "cuda", dtype, {"bytes": 2**16} | regime)[0]
 
 
-def test_a_call_has_the_mean_of_cases_near_it(monkeypatch):
+def test_a_call_is_between_cases_near_it(monkeypatch):
     _with_rows(monkeypatch, {"float32": [case_of(0.25, length=16), case_of(4.0, length=2**16)]})
     assert ratio_of(length=16) == pytest.approx(0.25, rel=0.02)
     assert ratio_of(length=2**16) == pytest.approx(4, rel=0.02)

@@ -16,11 +16,13 @@ import re
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 PATH = pathlib.Path(__file__).parent.parent / "backends.json"
 FOLDER = "BARACUDA_JAX_CACHE"  # the environment variable
 FLAG = 8.0  # octaves between two calls that differ in a flag
-NEAR = 0.5  # octaves within which cases count alike
+NEAR = 0.7  # octaves within which cases count alike
+SLOPES = 0.1  # squares of octaves: where cases differ by fewer in a size, no slope is seen along it
 GAIN = 1.05
 
 
@@ -74,27 +76,27 @@ def measured(op, pass_, platform, dtype, regime):
     cases = [(case, between_dtypes(name, dtype), name) for name, some in rows.items() for case in some]
     if regime is None:  # an export for any size: as the largest
         regime = max((case["regime"] for case, *_ in cases), key=lambda regime: regime["bytes"])
-    regime = _in_range(regime, [case["regime"] for case, *_ in cases])
-    distances = [math.hypot(apart, distance(case["regime"], regime)) for case, apart, _ in cases]
-    ratio = interpolated([case["native_ms"] / case["xla_ms"] for case, *_ in cases], distances)
-    nearest, _, name = cases[distances.index(min(distances))]
+    sizes = np.array([_octaves(case["regime"]) for case, *_ in cases])
+    here = np.clip(_octaves({name: regime[name] for name in cases[0][0]["regime"]}), sizes.min(0), sizes.max(0))
+    apart = sizes - here
+    distances = np.hypot(np.hypot.reduce(apart, axis=1), [between for _, between, _ in cases])
+    ratio = interpolated([case["native_ms"] / case["xla_ms"] for case, *_ in cases], apart, distances)
+    nearest, _, name = cases[distances.argmin()]
     return ratio, f"measured: {ratio:.2f} of XLA's time near {nearest['case']}, {name}, {pass_}"
 
 
-def _in_range(regime, regimes):
-    found = dict(regime)
-    for name in regimes[0].keys() & regime.keys():
-        if not isinstance(regime[name], bool):
-            sizes = [other[name] for other in regimes]
-            found[name] = min(max(regime[name], min(sizes)), max(sizes))
-    return found
-
-
-def interpolated(ratios, distances):
-    """The mean of ratios. It is geometric, and weighted by the inverse fourth power of the distance (D. Shepard, 1968)."""
-    weights = [(NEAR**2 + apart**2) ** -2 for apart in distances]
-    total = sum(weight * math.log(ratio) for weight, ratio in zip(weights, ratios, strict=True))
-    return math.exp(total / sum(weights))
+def interpolated(ratios, apart, distances):
+    """The ratio where `apart`, [cases, sizes] in octaves, is 0, on the plane that fits logarithms of ratios best: by least
+    squares, weighted by the inverse sixth power of the distance, with small slopes preferred (locally weighted regression,
+    W. S. Cleveland, 1979)."""
+    weights = (NEAR**2 + distances**2) ** -3
+    weights /= weights.sum()
+    logs, middle = np.log(ratios), weights @ apart
+    mean, around = weights @ logs, apart - middle
+    slopes = np.linalg.solve(
+        around.T @ (weights[:, None] * around) + SLOPES * np.eye(len(middle)), around.T @ (weights * (logs - mean))
+    )
+    return math.exp(mean - middle @ slopes)
 
 
 def between_dtypes(a, b):
@@ -104,13 +106,9 @@ def between_dtypes(a, b):
     return 1 + abs(math.log2(jnp.dtype(a).itemsize / jnp.dtype(b).itemsize))
 
 
-def distance(a, b):
-    """In octaves: how many times sizes differ by a factor of two. Bytes, on which times depend smoothly, count half."""
-    return math.hypot(*(_apart(name, a[name], b[name]) for name in a))
-
-
-def _apart(name, a, b):
-    if isinstance(a, bool):
-        return FLAG * (a != b)
-    octaves = abs(math.log2(max(a, 1) / max(b, 1)))
-    return octaves / 2 if name == "bytes" else octaves
+def _octaves(regime):
+    """Sizes by their logarithms. Bytes, on which times depend smoothly, count half."""
+    return [
+        FLAG * size if isinstance(size, bool) else math.log2(max(size, 1)) / (2 if name == "bytes" else 1)
+        for name, size in regime.items()
+    ]
