@@ -405,6 +405,24 @@ def test_a_layer_whose_classes_are_sharded(reduction, kind):
     assert set(collectives(of_both.lower(*placed).compile().as_text())) == {"all-reduce"}
 
 
+@pytest.mark.parametrize("kind", ["auto", "explicit"])
+@pytest.mark.parametrize("chunk_rows", [16, 30])
+def test_a_layer_whose_rows_are_sharded(chunk_rows, kind):
+    """Each device computes the logits of its part of each chunk, and only gradients of the layer are added up."""
+    if len(devices()) < 8:
+        pytest.skip("needs eight devices")
+    rng, over = np.random.default_rng(4), mesh(kind)
+    x, weight, target = rng.standard_normal((64, 8)), rng.standard_normal((16, 8)), rng.integers(-1, 16, 64)
+    loss = lambda x, weight, target: bj.linear_cross_entropy(x, weight, target, chunk_rows=chunk_rows)
+    of_both = jax.jit(jax.value_and_grad(loss, (0, 1)))
+    placed = put((x, weight, target), over, (P("d"), P(), P("d")))
+    for got, want in zip(jax.tree.leaves(of_both(*placed)), jax.tree.leaves(of_both(x, weight, target)), strict=True):
+        close(got, want, "float64", scale=10)
+    if chunk_rows == 16:  # as many rows on each device
+        text = of_both.lower(*placed).compile().as_text()
+        assert set(collectives(text)) == {"all-reduce"} and not re.search(r"f64\[16,16\]\S* dot\(", text)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Shapes and dtypes
 

@@ -58,8 +58,9 @@ def _case(name, shape, classes, **kwargs):
         "linear_bias": "floats [C]; None for 0.",
         "weight": "floats [C], a factor for each class; None for 1.",
         "z_loss": "static number of at least 0, the factor of lse^2.",
-        "chunk_rows": "static integer, of how many rows logits are computed at a time. By default as many as half of H,\n"
-        "    from 256 to 4096: their logits take half of the memory of linear_weight's gradient in float32.",
+        "chunk_rows": "static integer, of how many rows logits are computed at a time, on all devices that share the rows. By\n"
+        "    default as many as half of H, from 256 to 4096: their logits take half of the memory of linear_weight's\n"
+        "    gradient in float32.",
         "precision": "that of jax.lax.dot_general.",
     },
     returns='Array of x\'s dtype: a number, or, with reduction "none", [...].',
@@ -283,8 +284,9 @@ def _total_tangent(how, primals, tangents):
 
 
 def _over_chunks(how, step, rows):
-    """jax.lax.scan of `step` over chunks of rows; rows that fill the last one up do not count. The first step gets None
-    instead of sums, which it makes, if there are any."""
+    """jax.lax.scan of `step` over chunks of rows; rows that fill the last ones up do not count. The first step gets None
+    instead of sums, which it makes, if there are any. A chunk has rows from all over the array, so that each of the devices
+    that share the rows has its part of every chunk."""
     n, chunk = rows.index.shape[0], how.chunk
     if not isinstance(n, int) or n <= chunk:
         return step(None, rows)
@@ -292,7 +294,7 @@ def _over_chunks(how, step, rows):
 
     def cut(a, fill=0):
         a = jnp.pad(a, [(0, chunks * chunk - n)] + [(0, 0)] * (a.ndim - 1), constant_values=fill)
-        return a.reshape(chunks, chunk, *a.shape[1:])
+        return jnp.moveaxis(a.reshape(chunk, chunks, *a.shape[1:]), 1, 0)
 
     rows = _Rows(cut(rows.x), cut(rows.index, -1), jax.tree.map(cut, rows.factors))
     first = jax.tree.map(lambda a: a[0], rows)
@@ -303,4 +305,4 @@ def _over_chunks(how, step, rows):
         carry, results = step(None, first)
         carry, others = jax.lax.scan(step, carry, jax.tree.map(lambda a: a[1:], rows))
         results = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), results, others)
-    return carry, jax.tree.map(lambda y: y.reshape(-1, *y.shape[2:])[:n], results)
+    return carry, jax.tree.map(lambda y: jnp.moveaxis(y, 0, 1).reshape(-1, *y.shape[2:])[:n], results)
