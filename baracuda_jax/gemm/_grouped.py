@@ -2,23 +2,25 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from .._core import checks
+from .._core.api import api
+from .._core.body import Body
 from .._core.case import Case
 from .._core.compiled import compiled
-from .._core.facade import facade, facade_api
+from .._core.op import as_they_are, declare
+from .._core.partition import Partition
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from ._arguments import contracted, known_precision, matrix, sizes
-from ._product import product
+from ._by_group import by_group, sums_by_group
 
 
-@facade_api("cublaslt")
+@api
 def grouped_gemm(
     a: ArrayLike,
     b: ArrayLike,
@@ -40,10 +42,11 @@ def grouped_gemm(
         group_sizes: integers [G] of at least 0, the numbers of rows. Their sum is at most M.
         transpose_b: static, whether b is [G, N, K].
         precision: that of jax.lax.dot_general: None, "default", "high", "highest", a jax.lax.Precision or an algorithm.
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "xla" (a library's products), a PlanPreference, or None for automatic; there is no kernel.
 
     Returns:
-        Array [M, N] of a's dtype. NaN or infinity in one matrix reaches all rows.
+        Array [M, N] of a's dtype. The arithmetic is that of M rows, and of at most one tile of 16 to 512 rows more for each
+        group, whatever their sizes are.
 
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
@@ -60,32 +63,44 @@ def grouped_gemm(
     group_sizes = checks.array(op, "group_sizes", group_sizes)
     checks.dtype(op, "group_sizes", group_sizes, checks.INTEGERS)
     checks.shape(op, "group_sizes", group_sizes, b.shape[:1], f"one for each matrix of b of shape {b.shape}")
-    return _grouped(a, b, group_sizes, transpose_b=bool(transpose_b), precision=known_precision(op, precision))
+    groups = group_of_rows(group_sizes, rows=a.shape[0])
+    params = dict(transpose_b=bool(transpose_b), precision=known_precision(op, precision))
+    return GROUPED(a, b, groups, **params, implementation=implementation)
 
 
-@compiled("transpose_b", "precision")
-def _grouped(a, b, group_sizes, *, transpose_b, precision):
-    return _ragged_product(a, b, group_sizes, transpose_b, precision).astype(a.dtype)
-
-
-def _ragged_product(a, b, group_sizes, transpose_b, precision):
-    """The choice of how: one product over groups and columns, of rows that are 0 in the groups of others. It takes G times
-    the arithmetic, as what XLA makes of jax.lax.ragged_dot on CPUs and GPUs does. That one has no batches of some operands
-    alone, and none on explicit axes."""
+@compiled("rows")
+def group_of_rows(group_sizes, *, rows):
+    """The group of each row; the number of groups after the last."""
     ends = jnp.cumsum(group_sizes.astype(jnp.int32))
-    starts = ends - group_sizes.astype(jnp.int32)
-    row = jax.lax.broadcasted_iota(jnp.int32, (a.shape[0], b.shape[0]), 0)
-    is_in = (row >= starts[None]) & (row < ends[None])
-    of_groups = jnp.where(is_in[..., None], a[:, None], 0)
-    dims = ((1, 2), (0, 2 if transpose_b else 1)), ((), ())
-    return product(of_groups, b, dims, precision)
+    return jnp.searchsorted(ends, jnp.arange(rows, dtype=jnp.int32), side="right").astype(jnp.int32)
+
+
+def _forward(a, b, groups, *, transpose_b, precision):
+    return (by_group(a, b, groups, transpose_b=transpose_b, precision=precision),)
+
+
+def _tangent(a, b, groups, da, db, **params):
+    return (_forward(da, b, groups, **params)[0] + _forward(a, db, groups, **params)[0],)
+
+
+def _backward(a, b, groups, dy, *, transpose_b, precision):
+    of_b = (dy, a) if transpose_b else (a, dy)
+    da = by_group(dy, b, groups, transpose_b=not transpose_b, precision=precision)
+    return da, sums_by_group(*of_b, groups, b.shape[-3], precision=precision)
+
+
+def _labels(names, types, params):
+    b = ("g", "n", "k") if params["transpose_b"] else ("g", "k", "n")
+    last = {"a": ("m", "k"), "b": b, "groups": ("m",), "y": ("m", "n")}
+    of = lambda name, rank: (*(f"batch{i}" for i in range(rank - len(last[name]))), *last[name])
+    return [of(name, x.ndim) for name, x in zip(names, types, strict=True)]
 
 
 def _case(name, a, b, sizes, **kwargs):
     return Case(name, lambda rng: (rng.standard_normal(a), rng.standard_normal(b), np.array(sizes, np.int32)), kwargs)
 
 
-facade(
+GROUPED = declare(
     "grouped_gemm",
     family="gemm",
     category=OpCategory.GEMM,
@@ -95,8 +110,16 @@ facade(
         _case("rows without a group", (8, 4), (2, 3, 4), [3, 2], transpose_b=True),
     ),
     dtypes=checks.FLOATS,
-    operands=("a", "b", "group_sizes"),
+    operands=("a", "b", "groups"),
     differentiable=("a", "b"),
-    constant={"group_sizes": "integers carry no derivative"},
-    own_rules=True,
+    constant={"groups": "integers carry no derivative"},
+    residuals=("a", "b", "groups"),
+    multilinear=True,
+    batched=as_they_are,
+    cut=Partition(_labels, whole=frozenset("g"), plain=True),
+    forward=Body(_forward),
+    tangent=Body(_tangent),
+    backward=Body(_backward),
+    kernels={},
+    library="cublaslt",
 )

@@ -58,8 +58,8 @@ def _case(name, shape, classes, **kwargs):
         "linear_bias": "floats [C]; None for 0.",
         "weight": "floats [C], a factor for each class; None for 1.",
         "z_loss": "static number of at least 0, the factor of lse^2.",
-        "chunk_rows": "static integer, of how many rows logits are computed at a time, on all devices that share the rows. By\n"
-        "    default as many as half of H, from 256 to 4096: their logits take half of the memory of linear_weight's\n"
+        "chunk_rows": "static integer, of how many rows logits are computed at a time, on all devices that share the rows.\n"
+        "    By default as many as half of H, from 256 to 4096: their logits take half of the memory of linear_weight's\n"
         "    gradient in float32.",
         "precision": "that of jax.lax.dot_general.",
     },

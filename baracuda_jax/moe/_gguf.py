@@ -1,6 +1,5 @@
 """Products of rows that are sorted by expert with the experts' matrices, as floats or packed."""
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
@@ -8,17 +7,16 @@ from jax.typing import ArrayLike
 from .._core import checks
 from .._core.api import api
 from .._core.case import Case
-from .._core.compiled import compiled
-from .._core.facade import facade, facade_api
 from .._core.op import compose
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from ..gemm import grouped_gemm
+from ..gemm._grouped import group_of_rows
 from ..packed._by_expert import gguf_mmvq_batched
 from ..packed._family import gguf_blocks, random_blocks
 
 
-@facade_api("cublaslt")
+@api
 def moe_wmma(x: ArrayLike, w: ArrayLike, group_sizes: ArrayLike, *, implementation: Implementation = None) -> Array:
     """Products of rows that are sorted by expert with the matrices of the experts.
 
@@ -30,7 +28,7 @@ def moe_wmma(x: ArrayLike, w: ArrayLike, group_sizes: ArrayLike, *, implementati
         x: floats [R, K], as `moe_permute` returns them.
         w: floats [E, N, K] of x's dtype.
         group_sizes: integers [E] of at least 0, the numbers of rows. Their sum is at most R.
-        implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "xla" (a library's products), a PlanPreference, or None for automatic; there is no kernel.
 
     Returns:
         Array [R, N] of x's dtype. `moe_combine` adds the rows of each token.
@@ -47,7 +45,8 @@ def moe_wmma(x: ArrayLike, w: ArrayLike, group_sizes: ArrayLike, *, implementati
     checks.same_dtype(op, "w", w, "x", x)
     if x.ndim != 2 or w.ndim != 3 or w.shape[-1] != x.shape[-1]:
         raise ValueError(f"{op}: x must be [R, K] and w [E, N, K], got shapes {tuple(x.shape)} and {tuple(w.shape)}")
-    return grouped_gemm(x, w, _sizes(op, group_sizes, w.shape[0]), transpose_b=True)
+    sizes = _sizes(op, group_sizes, w.shape[0])
+    return grouped_gemm(x, w, sizes, transpose_b=True, implementation=implementation)
 
 
 @api
@@ -88,7 +87,7 @@ def moe_scalar_gguf(
         raise ValueError(
             f"{op}: x must have two dimensions and data three, got shapes {tuple(x.shape)} and {tuple(data.shape)}"
         )
-    experts = _experts(_sizes(op, group_sizes, data.shape[0]), rows=x.shape[0])
+    experts = group_of_rows(_sizes(op, group_sizes, data.shape[0]), rows=x.shape[0])
     return gguf_mmvq_batched(x, data, experts, format, implementation=implementation)
 
 
@@ -99,14 +98,7 @@ def _sizes(op, group_sizes, count):
     return group_sizes
 
 
-@compiled("rows")
-def _experts(group_sizes, *, rows):
-    """The expert of each row; the number of experts after the last."""
-    ends = jnp.cumsum(group_sizes.astype(jnp.int32))
-    return (jnp.arange(rows, dtype=jnp.int32)[:, None] >= ends[None]).sum(1, dtype=jnp.int32)
-
-
-facade(
+compose(
     "moe_wmma",
     family="moe",
     category=OpCategory.MOE,
@@ -119,9 +111,9 @@ facade(
     ),
     dtypes=checks.FLOATS,
     operands=("x", "w", "group_sizes"),
+    made_of=("grouped_gemm",),
     differentiable=("x", "w"),
     constant={"group_sizes": "they are integers"},
-    own_rules=True,
 )
 
 

@@ -15,6 +15,7 @@ from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide, wide_dtype
 from .._core.within import within
+from ..gemm._by_group import by_group
 from . import _arguments as arguments
 from . import _kernels
 from . import _multiply as multiply
@@ -104,20 +105,6 @@ def _names(experts, count):
     return jnp.where(within(experts, count), experts.astype(jnp.int32), -1)
 
 
-def _of_all_experts(x, w, names, contracted):
-    """One product over experts and columns of w [*batch, E, N, K], of rows that are 0 for the experts of others."""
-    batch = tuple(range(w.ndim - 3))
-    numbers = jax.lax.broadcasted_iota(jnp.int32, (*names.shape, w.shape[-3]), names.ndim)
-    mine = names[..., None] == numbers
-    each = jnp.where(mine[..., None], x[..., None, :], jnp.zeros((), x.dtype))  # [..., T, E, K]
-    of_x, of_w = (each.ndim - 2, each.ndim - 1), (w.ndim - 3, w.ndim - 2 + contracted)
-    wide_type = wide_dtype(x.dtype)
-    y = jax.lax.dot_general(
-        each, w, ((of_x, of_w), (batch, batch)), precision="highest", preferred_element_type=wide_type
-    )
-    return y.astype(x.dtype)
-
-
 def _aligned(x, data, scale, zero, experts):
     """The parts of the weights with the batches of the one that has most, and each row's expert with those of x."""
     names = _names(experts, data.shape[-3])
@@ -127,13 +114,14 @@ def _aligned(x, data, scale, zero, experts):
 def _reference(x, data, scale, zero, experts, *, format):
     *packed, names = _aligned(x, data, scale, zero, experts)
     w = unpacked(*packed, format=format, dtype=wide_dtype(x.dtype))
-    return (_of_all_experts(wide(x), w, names, 1).astype(x.dtype),)
+    return (by_group(wide(x), w, names, transpose_b=True, precision="highest").astype(x.dtype),)
 
 
 def _native(x, data, scale, zero, experts, *, save=False, format):
     *packed, names = _aligned(x, data, scale, zero, experts)
     if multiply.is_many(x.shape[-2], MOST_ROWS):
-        return (_of_all_experts(x, _kernels.unpack(*packed, format=format, dtype=x.dtype), names, 1),)
+        w = _kernels.unpack(*packed, format=format, dtype=x.dtype)
+        return (by_group(x, w, names, transpose_b=True, precision="highest"),)
     of = FORMATS[format]
     out = jax.ShapeDtypeStruct((*x.shape[:-1], data.shape[-2]), x.dtype)
     dims = "...tk, ...enb, ...eng, ...enz, ...t -> ...tn"
@@ -145,12 +133,13 @@ def _native(x, data, scale, zero, experts, *, save=False, format):
 def _backward_reference(data, scale, zero, experts, dy, *, format):
     *packed, names = _aligned(dy, data, scale, zero, experts)
     w = unpacked(*packed, format=format, dtype=wide_dtype(dy.dtype))
-    return (_of_all_experts(wide(dy), w, names, 0).astype(dy.dtype),)
+    return (by_group(wide(dy), w, names, precision="highest").astype(dy.dtype),)
 
 
 def _backward_native(data, scale, zero, experts, dy, *, format):
     *packed, names = _aligned(dy, data, scale, zero, experts)
-    return (_of_all_experts(dy, _kernels.unpack(*packed, format=format, dtype=dy.dtype), names, 0),)
+    w = _kernels.unpack(*packed, format=format, dtype=dy.dtype)
+    return (by_group(dy, w, names, precision="highest"),)
 
 
 _LAST = {

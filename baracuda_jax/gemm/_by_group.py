@@ -1,0 +1,122 @@
+"""Products of rows with the matrix of the group that each is in.
+
+Data flow: rows are brought into the order of their groups and cut into tiles, each of rows of one group and filled up with
+zeros. A loop multiplies a tile with its matrix. So the arithmetic is that of all rows, and of one more tile for each group,
+at most; no matrix is read for rows of others."""
+
+import functools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from .._core.wide import wide_dtype
+from ._product import product
+
+TILE = 16, 1024  # rows of the smallest and of the largest
+FEW = 2**24  # elements of all rows for all groups, which take less time on CUDA than a loop's launches
+
+
+class Tiles(NamedTuple):
+    """Of rows [R]. What is past the end of an array stands for nothing."""
+
+    rows: Array  # [tiles, rows of a tile]
+    group: Array  # [tiles]
+    place: Array  # [R], where each row is among the rows of all tiles
+
+
+def tiles_of(groups, count):
+    """The tiles of rows whose groups [R] are integers; rows whose group is outside [0, count) are in none."""
+    rows = groups.shape[0]
+    size = _size(rows, count)
+    total = rows // size + min(count, rows)
+    groups = jnp.where((groups >= 0) & (groups < count), groups.astype(jnp.int32), count)
+    order = jnp.argsort(groups, stable=True).astype(jnp.int32)
+    in_order = groups[order]
+    edges = jnp.searchsorted(in_order, jnp.arange(count + 1, dtype=jnp.int32)).astype(jnp.int32)
+    last = jnp.cumsum(-(-jnp.diff(edges) // size))  # how many tiles there are up to each group
+    first = jnp.concatenate([jnp.zeros(1, jnp.int32), last])
+
+    tile = jnp.arange(total, dtype=jnp.int32)
+    group = jnp.searchsorted(last, tile, side="right").astype(jnp.int32)
+    start = edges[group] + (tile - first[group]) * size
+    position = start[:, None] + jnp.arange(size, dtype=jnp.int32)
+    is_in = (position < edges[jnp.minimum(group + 1, count)][:, None]) & (group < count)[:, None]
+    # From a group's first tile on, its rows follow each other.
+    place = first[in_order] * size + jnp.arange(rows, dtype=jnp.int32) - edges[in_order]
+    place = jnp.where(in_order < count, place, total * size)
+    return Tiles(
+        jnp.where(is_in, order.at[position].get(mode="clip"), rows),
+        jnp.minimum(group, count - 1),
+        jnp.zeros_like(order).at[order].set(place, unique_indices=True),
+    )
+
+
+def _size(rows, count):
+    """The power of two next to the rows of a group, if these are even."""
+    smallest, largest = TILE
+    return min(max(1 << (max(rows // count, 1) - 1).bit_length(), smallest), largest)
+
+
+def by_group(a, b, groups, *, transpose_b=False, precision=None):
+    """y[..., i, :] = a[..., i, :] b[..., groups[..., i], :, :], of a's dtype, and 0 where there is no such matrix. The
+    matrices may lack the last of the batches that rows have."""
+    shape, k, n = groups.shape, a.shape[-1], b.shape[-2 if transpose_b else -1]
+    if not (groups.size and b.size):
+        return jnp.zeros((*shape, n), a.dtype)
+    batches, count = math.prod(b.shape[:-3]), b.shape[-3]
+    operands = a.reshape(batches, -1, k), b.reshape(batches, count, *b.shape[-2:]), groups.reshape(batches, -1)
+    how = dict(transpose_b=transpose_b, precision=precision)
+    by_tiles, at_once = functools.partial(_by_tiles, **how), functools.partial(_at_once, **how)
+    is_few = groups.size * count * max(k, n) <= FEW
+    y = jax.lax.platform_dependent(*operands, cuda=at_once, default=by_tiles) if is_few else by_tiles(*operands)
+    return y.reshape(*shape, n)
+
+
+def _by_tiles(a, b, groups, *, transpose_b, precision):
+    tiles = _of_batches(groups, b.shape[1])
+    b = b.reshape(-1, *b.shape[2:])
+    dims = ((1,), (1 if transpose_b else 0,)), ((), ())
+    multiplied = lambda tile: product(tile[0], b[tile[1]], dims, precision).astype(a.dtype)
+    y = jax.lax.map(multiplied, (_taken(a.reshape(-1, a.shape[-1]), tiles.rows), tiles.group))
+    return _taken(y.reshape(-1, y.shape[-1]), tiles.place).reshape(*groups.shape, -1)
+
+
+def _at_once(a, b, groups, *, transpose_b, precision):
+    """All rows by all matrices, of which each row keeps its own."""
+    rows = jnp.broadcast_to(a[:, None], (*b.shape[:2], *a.shape[1:]))
+    y = product(rows, b, (((3,), (3 if transpose_b else 2,)), ((0, 1), (0, 1))), precision).astype(a.dtype)
+    is_in = (groups >= 0) & (groups < b.shape[1])
+    own = jnp.take_along_axis(y, jnp.where(is_in, groups, 0)[:, None, :, None], axis=1)[:, 0]
+    return jnp.where(is_in[..., None], own, 0)
+
+
+def sums_by_group(a, dy, groups, count, *, precision=None):
+    """The sums of the outer products of rows of a and dy over those of each group: [..., count, K, N], of a's dtype."""
+    batch, shape = groups.shape[:-1], (a.shape[-1], dy.shape[-1])
+    sums = jnp.zeros((*batch, count, *shape), wide_dtype(a.dtype))
+    if not (groups.size and sums.size):
+        return sums.astype(a.dtype)
+    tiles = _of_batches(groups.reshape(math.prod(batch), -1), count)
+    dims = ((0,), (0,)), ((), ())
+
+    def add(sums, tile):
+        rows, given, group = tile
+        return sums.at[group].add(product(rows, given, dims, precision)), None
+
+    of = lambda x: _taken(x.reshape(-1, x.shape[-1]), tiles.rows)
+    sums, _ = jax.lax.scan(add, sums.reshape(-1, *shape), (of(a), of(dy), tiles.group))
+    return sums.reshape(*batch, count, *shape).astype(a.dtype)
+
+
+def _of_batches(groups, count):
+    """Those of all batches [batches, rows] at once, each with groups of its own."""
+    first = count * jnp.arange(groups.shape[0], dtype=jnp.int32)[:, None]
+    is_in = (groups >= 0) & (groups < count)
+    return tiles_of(jnp.where(is_in, groups.astype(jnp.int32) + first, -1).reshape(-1), count * groups.shape[0])
+
+
+def _taken(x, rows):
+    return x.at[rows].get(mode="fill", fill_value=0)
