@@ -19,7 +19,7 @@ import matplotlib
 import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
-from language_model import HEADS, KEY_HEADS, LAYERS, WIDTH, held_out_loss, load_text, logits, train
+from language_model import KEY_HEADS, LAYERS, head_width, held_out_loss, load_text, logits, train
 
 from baracuda_jax import batch_paged_decode, paged_kv_append, sdpa, top_p_sampling
 
@@ -69,7 +69,7 @@ def generate(params, prompts, lengths, table, keys, mesh):
         scores = logits(params, tokens[:, None], lengths[:, None], attend)[:, 0]
         return (cache, draw(scores, lengths + 1), lengths + 1), (tokens, logprobs, scores)
 
-    pages = jnp.zeros((POOL, PAGE, KEY_HEADS, WIDTH // HEADS))
+    pages = jnp.zeros((POOL, PAGE, KEY_HEADS, head_width(params)))
     pages = jax.lax.with_sharding_constraint(pages, NamedSharding(mesh, P(None, None, "heads")))
     cache = [[pages, pages] for _ in range(LAYERS)]
     # Prompts are padded. What is written after their ends is overwritten before it is read.

@@ -25,11 +25,11 @@ def load_text():
     return as_bytes([n for n in names if n not in held_out]), as_bytes(held_out)
 
 
-def initial_params(key):
-    d = WIDTH // HEADS
+def initial_params(key, width):
+    d = width // HEADS
     shapes = {
-        "query": (WIDTH, WIDTH), "key": (KEY_HEADS * d, WIDTH), "value": (KEY_HEADS * d, WIDTH), "mixed": (WIDTH, WIDTH),
-        "gate": (2 * HIDDEN, WIDTH), "down": (WIDTH, HIDDEN),
+        "query": (width, width), "key": (KEY_HEADS * d, width), "value": (KEY_HEADS * d, width), "mixed": (width, width),
+        "gate": (2 * HIDDEN, width), "down": (width, HIDDEN),
     }  # fmt: skip
 
     def layer(key):
@@ -38,22 +38,27 @@ def initial_params(key):
             name: jax.random.normal(k, shape) / np.sqrt(shape[1])
             for k, (name, shape) in zip(keys, shapes.items(), strict=True)
         }
-        return params | {"attention_norm": jnp.ones(WIDTH), "feed_forward_norm": jnp.ones(WIDTH)}
+        return params | {"attention_norm": jnp.ones(width), "feed_forward_norm": jnp.ones(width)}
 
     first, last, *keys = jax.random.split(key, LAYERS + 2)
     return {
-        "embedding": jax.random.normal(first, (VOCABULARY, WIDTH)),
+        "embedding": jax.random.normal(first, (VOCABULARY, width)),
         "layers": [layer(key) for key in keys],
-        "norm": jnp.ones(WIDTH),
-        "head": jax.random.normal(last, (VOCABULARY, WIDTH)) / np.sqrt(WIDTH),
+        "norm": jnp.ones(width),
+        "head": jax.random.normal(last, (VOCABULARY, width)) / np.sqrt(width),
     }
+
+
+def head_width(params):
+    """The width of a head's query, key and value."""
+    return params["embedding"].shape[1] // HEADS
 
 
 def logits(params, tokens, positions, attend):
     """Scores of what follows each token; tokens and positions are [batch, length].
 
     `attend(i, query, key, value)` is the attention of layer i."""
-    split = lambda x: x.reshape(*x.shape[:-1], -1, WIDTH // HEADS)
+    split = lambda x: x.reshape(*x.shape[:-1], -1, head_width(params))
     x = params["embedding"][tokens]
     for i, layer in enumerate(params["layers"]):
         y = rms_norm(x, layer["attention_norm"])
@@ -83,9 +88,9 @@ def train_step(params, state, texts):
     return params, state, value
 
 
-def train(text):
+def train(text, width=WIDTH):
     rng = np.random.default_rng(0)
-    params = initial_params(jax.random.key(0))
+    params = initial_params(jax.random.key(0), width)
     state = AdamState.zeros(params)
     with tqdm(range(STEPS), unit="step") as bar:
         for step in bar:

@@ -13,9 +13,7 @@ import pathlib
 import sys
 import time
 
-import generate
 import jax
-import language_model
 import matplotlib
 import numpy as np
 from generate import PAGES, POOL, PROMPTS, write
@@ -26,7 +24,7 @@ from baracuda_jax import PackedWeight, gguf, pack_weight
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-WIDTH = generate.WIDTH = language_model.WIDTH = 256  # blocks of Q4_K have so many weights of a row
+WIDTH = 256  # blocks of Q4_K have so many weights of a row
 FORMATS = {
     "Q8_0": 1.001,
     "Q4_0": 1.04,
@@ -94,7 +92,7 @@ def plot(found, block, path):
 def main():
     begin = time.perf_counter()
     text, held_out = load_text()
-    params = train(text)
+    params = train(text, WIDTH)
     perplexity = lambda params: float(np.exp(held_out_loss(params, held_out)))
     models = {"float32": params} | {format: packed(params, format) for format in FORMATS}
     found = {name: (bits(model), perplexity(model)) for name, model in models.items()}
