@@ -27,24 +27,23 @@ class Tiles(NamedTuple):
     place: Array  # [R], where each row is among the rows of all tiles
 
 
-def tiles_of(groups, count):
-    """The tiles of rows whose groups [R] are integers; rows whose group is outside [0, count) are in none."""
+def tiles_of(groups, count, size):
+    """The tiles of so many rows each, of rows whose groups [R] are integers; those outside [0, count) are in none."""
     rows = groups.shape[0]
-    size = _size(rows, count)
-    total = rows // size + min(count, rows)
+    # As many as groups can have, of which no more than there are rows have any.
+    is_known = isinstance(rows, int) and isinstance(count, int)
+    total = rows // size + (min(count, rows) if is_known else count)
     groups = jnp.where((groups >= 0) & (groups < count), groups.astype(jnp.int32), count)
     order = jnp.argsort(groups, stable=True).astype(jnp.int32)
     in_order = groups[order]
-    edges = jnp.searchsorted(in_order, jnp.arange(count + 1, dtype=jnp.int32)).astype(jnp.int32)
-    last = jnp.cumsum(-(-jnp.diff(edges) // size))  # how many tiles there are up to each group
-    first = jnp.concatenate([jnp.zeros(1, jnp.int32), last])
+    sizes = jnp.zeros(count, jnp.int32).at[groups].add(1, mode="drop")
+    edges, first = _cumulated(sizes), _cumulated(-(-sizes // size))  # rows, and tiles, before each group
 
     tile = jnp.arange(total, dtype=jnp.int32)
-    group = jnp.searchsorted(last, tile, side="right").astype(jnp.int32)
-    start = edges[group] + (tile - first[group]) * size
-    position = start[:, None] + jnp.arange(size, dtype=jnp.int32)
+    # How many groups have all of their tiles before this one.
+    group = jnp.cumsum(jnp.zeros(total, jnp.int32).at[first[1:]].add(1, mode="drop"))
+    position = (edges[group] + (tile - first[group]) * size)[:, None] + jnp.arange(size, dtype=jnp.int32)
     is_in = (position < edges[jnp.minimum(group + 1, count)][:, None]) & (group < count)[:, None]
-    # From a group's first tile on, its rows follow each other.
     place = first[in_order] * size + jnp.arange(rows, dtype=jnp.int32) - edges[in_order]
     place = jnp.where(in_order < count, place, total * size)
     return Tiles(
@@ -54,9 +53,16 @@ def tiles_of(groups, count):
     )
 
 
+def _cumulated(sizes):
+    """How much is before each, and at last of all."""
+    return jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(sizes)])
+
+
 def _size(rows, count):
     """The power of two next to the rows of a group, if these are even."""
     smallest, largest = TILE
+    if not (isinstance(rows, int) and isinstance(count, int)):  # an export for any size
+        return largest
     return min(max(1 << (max(rows // count, 1) - 1).bit_length(), smallest), largest)
 
 
@@ -64,13 +70,14 @@ def by_group(a, b, groups, *, transpose_b=False, precision=None):
     """y[..., i, :] = a[..., i, :] b[..., groups[..., i], :, :], of a's dtype, and 0 where there is no such matrix. The
     matrices may lack the last of the batches that rows have."""
     shape, k, n = groups.shape, a.shape[-1], b.shape[-2 if transpose_b else -1]
-    if not (groups.size and b.size):
+    if 0 in (*shape, *b.shape):
         return jnp.zeros((*shape, n), a.dtype)
     batches, count = math.prod(b.shape[:-3]), b.shape[-3]
     operands = a.reshape(batches, -1, k), b.reshape(batches, count, *b.shape[-2:]), groups.reshape(batches, -1)
     how = dict(transpose_b=transpose_b, precision=precision)
     by_tiles, at_once = functools.partial(_by_tiles, **how), functools.partial(_at_once, **how)
-    is_few = groups.size * count * max(k, n) <= FEW
+    work = groups.size * count * max(k, n)
+    is_few = isinstance(work, int) and work <= FEW
     y = jax.lax.platform_dependent(*operands, cuda=at_once, default=by_tiles) if is_few else by_tiles(*operands)
     return y.reshape(*shape, n)
 
@@ -97,7 +104,7 @@ def sums_by_group(a, dy, groups, count, *, precision=None):
     """The sums of the outer products of rows of a and dy over those of each group: [..., count, K, N], of a's dtype."""
     batch, shape = groups.shape[:-1], (a.shape[-1], dy.shape[-1])
     sums = jnp.zeros((*batch, count, *shape), wide_dtype(a.dtype))
-    if not (groups.size and sums.size):
+    if 0 in (*groups.shape, *sums.shape):
         return sums.astype(a.dtype)
     tiles = _of_batches(groups.reshape(math.prod(batch), -1), count)
     dims = ((0,), (0,)), ((), ())
@@ -113,9 +120,11 @@ def sums_by_group(a, dy, groups, count, *, precision=None):
 
 def _of_batches(groups, count):
     """Those of all batches [batches, rows] at once, each with groups of its own."""
-    first = count * jnp.arange(groups.shape[0], dtype=jnp.int32)[:, None]
+    batches, rows = groups.shape
+    first = count * jnp.arange(batches, dtype=jnp.int32)[:, None]
     is_in = (groups >= 0) & (groups < count)
-    return tiles_of(jnp.where(is_in, groups.astype(jnp.int32) + first, -1).reshape(-1), count * groups.shape[0])
+    groups = jnp.where(is_in, groups.astype(jnp.int32) + first, -1)
+    return tiles_of(groups.reshape(-1), count * batches, _size(rows, count))
 
 
 def _taken(x, rows):
