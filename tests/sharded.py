@@ -126,14 +126,16 @@ def _taken():
     fun = functools.partial(bj.segment_take, implementation="native")
     yield Sharded("segment_take", "rows", fun, (_float(5, 8), ids), (P(), P("d")), ROWS, 1)
     yield Sharded("segment_take", "features", fun, (_float(5, 8), ids), (COLUMNS, P()), COLUMNS, 1)
+    yield Sharded("segment_take", "rows of x", fun, (_float(16, 3), 3 * ids), (ROWS, P()), P(), 1)
 
 
 def _embedding():
-    """The table is on every device, or its features are cut."""
+    """The table is on every device, or its features or rows are cut."""
     ids = np.random.default_rng(0).integers(-1, 6, 16).astype(np.int32)
     fun = lambda weight, x: bj.embedding(x, weight, implementation="native")
     yield Sharded("embedding", "ids", fun, (_float(5, 8), ids), (P(), P("d")), ROWS, 1)
     yield Sharded("embedding", "features", fun, (_float(5, 8), ids), (COLUMNS, P()), COLUMNS, 1)
+    yield Sharded("embedding", "rows of the table", fun, (_float(16, 3), 3 * ids), (ROWS, P()), P(), 1)
     offsets = np.array([0, 3, 3, 10], np.int32)
     for mode in ("sum", "mean", "max"):
         fun = lambda weight, x, offsets, mode=mode: bj.embedding_bag(
@@ -166,6 +168,8 @@ def _graph():
         by_edge, whole = (P("d"),) * (2 + len(more)), (P(),) * (2 + len(more))
         yield Sharded(op, "edges", fun, args, (P(), *by_edge), P(), moving)
         yield Sharded(op, "features", fun, args, (COLUMNS, *whole), COLUMNS, moving)
+        if op.endswith("sum"):
+            yield Sharded(op, "rows of x", fun, (_float(8, 3), *args[1:]), (ROWS, *whole), P(), moving)
     dot = functools.partial(bj.sampled_dot, implementation="native")
     args = x, _float(5, 8), *edges
     yield Sharded("sampled_dot", "edges", dot, args, (P(), P(), P("d"), P("d")), P("d"), 2)

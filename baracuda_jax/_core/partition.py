@@ -71,13 +71,18 @@ class Cut:
         return smallest
 
     def axes(self, specs, sizes):
-        """{label: mesh axes}, from how operands are cut. Of two labels that share a mesh axis the first has it, and no
-        dimension is cut into parts that are not equal."""
+        """{label: mesh axes}, from how operands are cut, and results where these are given too: along what no operand has,
+        if the partition says how. Of two labels that share a mesh axis the first has it, and no dimension is cut into parts
+        that are not equal."""
         axes, taken, smallest = {}, set(), self.smallest
-        for labels, spec in zip(self.operands, specs, strict=True):
+        known = frozenset().union(*self.operands)
+        made = {label for label, kinds in self.partition.combine.items() if self.kind in kinds} - known
+        for labels, spec in zip((*self.operands, *self.results), specs, strict=False):
             for label, entry in zip(labels, spec, strict=True):
                 names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
                 if not names or label in axes or label in self.partition.whole or taken & set(names):
+                    continue
+                if label not in known | made:
                     continue
                 if smallest[label] % math.prod(sizes[name] for name in names) == 0:
                     axes[label] = names
@@ -178,7 +183,7 @@ def _when_asked(ctx, cut, run, params):
     """A call that the compiler asks how it may be cut."""
 
     def partition(mesh, args, results):
-        mesh, specs = compat.placed(mesh, args)
+        mesh, specs = compat.placed(mesh, (*args, *results))
         axes = cut.axes(specs, mesh.shape)
         sharded = lambda side: tuple(NamedSharding(mesh, spec) for spec in cut.specs(axes, side))
         return mesh, _without_mesh(cut.local(run, axes, params)), sharded(cut.results), sharded(cut.operands)

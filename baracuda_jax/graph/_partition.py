@@ -1,8 +1,11 @@
 """Aggregations on shards: features are apart from each other; shards of entries give parts of each segment, which are
-added. Rows of x and segments are on every device."""
+added, and so do shards of rows of x, which have the entries of their senders. Segments are on every device."""
+
+from jax import lax
 
 from .._core.partition import Partition
 from ..segment._family import INDEX
+from ..segment._partition import rows_here
 
 WHOLE = frozenset({"r", "s", *(f"index{i}" for i in range(4))})
 
@@ -32,3 +35,33 @@ def aggregation(**combine):
 def by_edges(labels, **combine):
     """A shard of the edges has no index of them all."""
     return Partition(labels, WHOLE, {"e": combine} if combine else {}, {"e": INDEX})
+
+
+def by_edges_or_rows(combine):
+    """Of x by row, which may be cut too, and y by segment."""
+    return Partition(labels(("x",), ("y",)), WHOLE - {"r"}, {"r": combine}, {"e": INDEX, "r": INDEX})
+
+
+def _sum_on_rows(kind):
+    def of_shard(run, axes, *operands, num_rows, **params):
+        """Operands are (x, senders, receivers), (senders, receivers, t) or (senders, receivers, dy)."""
+        i, count = int(kind == "forward"), num_rows // lax.axis_size(axes)
+        here = rows_here(operands[i], count, axes)[0]
+        (y,) = run[kind](*operands[:i], here, *operands[i + 1 :], num_rows=count, **params)
+        return [y if kind == "backward" else lax.psum(y, axes)]
+
+    return of_shard
+
+
+def _weighted_on_rows(kind):
+    def of_shard(run, axes, x, senders, *operands, axis, **params):
+        here = rows_here(senders, x.shape[axis], axes)[0]
+        *dx, y = run[kind](x, here, *operands, axis=axis, **params)  # of the gradient that of the weights is last
+        return [*dx, lax.psum(y, axes)]
+
+    return of_shard
+
+
+KINDS = "forward", "tangent", "backward"
+sum_partition = by_edges_or_rows({kind: _sum_on_rows(kind) for kind in KINDS})
+weighted_partition = by_edges_or_rows({kind: _weighted_on_rows(kind) for kind in KINDS})

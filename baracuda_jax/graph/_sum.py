@@ -11,7 +11,7 @@ from ..segment._family import declare_with_index
 from ..segment._references import take
 from ._family import FAMILY, by_receiver, by_sender, draws
 from ._kernels import total
-from ._partition import aggregation
+from ._partition import sum_partition
 from ._references import add_up, receivers_of
 
 
@@ -61,7 +61,7 @@ def declare_sum(public):
         differentiable=("x",),
         residuals=("senders", "receivers"),
         linear=lambda params: params,
-        cut=aggregation(),
+        cut=sum_partition,
         forward=Body(_reference, _native),
         backward=Body(_backward_reference, _backward_native),
         kernels={

@@ -10,7 +10,7 @@ from ..segment._family import declare_with_index
 from ..segment._references import take
 from ._family import FAMILY, by_receiver, by_sender, draws
 from ._kernels import dots, weighted
-from ._partition import aggregation
+from ._partition import weighted_partition
 from ._references import add_up, receivers_of, scaled
 
 
@@ -64,7 +64,7 @@ def declare_weighted(public):
         differentiable=("x", "weights"),
         residuals=("x", "senders", "receivers", "weights"),
         multilinear=True,
-        cut=aggregation(),
+        cut=weighted_partition,
         forward=Body(_reference, _native),
         tangent=Body(_tangent(_reference), _tangent(_native)),
         backward=Body(_backward_reference, _backward_native),
