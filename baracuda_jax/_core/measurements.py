@@ -86,8 +86,8 @@ def measured(op, pass_, platform, dtype, regime):
 
 
 def interpolated(ratios, apart, distances):
-    """The ratio where `apart`, [cases, sizes] in octaves, is 0, on the plane through the logarithms of ratios that a regression
-    weighted by the inverse sixth power of the distance finds, with small slopes preferred (locally weighted regression,
+    """The ratio where `apart`, [cases, sizes] in octaves, is 0, on a plane through the logarithms of ratios: by a regression
+    that is weighted by the inverse sixth power of the distance and prefers small slopes (locally weighted regression,
     W. S. Cleveland, 1979)."""
     weights = (NEAR**2 + distances**2) ** -3
     weights /= weights.sum()

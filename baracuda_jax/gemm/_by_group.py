@@ -24,7 +24,7 @@ class Tiles(NamedTuple):
 
     rows: Array  # [tiles, rows of a tile]
     group: Array  # [tiles]
-    place: Array  # [R], where each row is among the rows of all tiles
+    index: Array  # [R], where each row is among the rows of all tiles
 
 
 def tiles_of(groups, count, size):
@@ -44,12 +44,12 @@ def tiles_of(groups, count, size):
     group = jnp.cumsum(jnp.zeros(total, jnp.int32).at[first[1:]].add(1, mode="drop"))
     position = (edges[group] + (tile - first[group]) * size)[:, None] + jnp.arange(size, dtype=jnp.int32)
     is_in = (position < edges[jnp.minimum(group + 1, count)][:, None]) & (group < count)[:, None]
-    place = first[in_order] * size + jnp.arange(rows, dtype=jnp.int32) - edges[in_order]
-    place = jnp.where(in_order < count, place, total * size)
+    index = first[in_order] * size + jnp.arange(rows, dtype=jnp.int32) - edges[in_order]
+    index = jnp.where(in_order < count, index, total * size)
     return Tiles(
         jnp.where(is_in, order.at[position].get(mode="clip"), rows),
         jnp.minimum(group, count - 1),
-        jnp.zeros_like(order).at[order].set(place, unique_indices=True),
+        jnp.zeros_like(order).at[order].set(index, unique_indices=True),
     )
 
 
@@ -88,7 +88,7 @@ def _by_tiles(a, b, groups, *, transpose_b, precision):
     dims = ((1,), (1 if transpose_b else 0,)), ((), ())
     multiplied = lambda tile: product(tile[0], b[tile[1]], dims, precision).astype(a.dtype)
     y = jax.lax.map(multiplied, (_taken(a.reshape(-1, a.shape[-1]), tiles.rows), tiles.group))
-    return _taken(y.reshape(-1, y.shape[-1]), tiles.place).reshape(*groups.shape, -1)
+    return _taken(y.reshape(-1, y.shape[-1]), tiles.index).reshape(*groups.shape, -1)
 
 
 def _at_once(a, b, groups, *, transpose_b, precision):
