@@ -176,7 +176,7 @@ def forward_native(*operands, save, chunk_size, softplus):
         out += [_of(state), jax.ShapeDtypeStruct(states, saved_dtype(x.dtype))]
     return kernel(
         "ssd_chunk_scan", f"{_OPERANDS} -> {'...blhp, ...bhpn, ...bhkpn' if save else '...blhp'}",
-        *numbers, starts(segment_ids), out=out, workspace=_of_cb(x, numbers[3]), softplus=softplus,
+        *numbers, starts(segment_ids), out=out, workspace=_of_cb(x, numbers[3]) + _of_decays(x), softplus=softplus,
     )  # fmt: skip
 
 
@@ -205,8 +205,16 @@ def _workspace(x, b, skip):
     computed = saved_dtype(x.dtype).itemsize
     of_states = batches * heads * chunks * rows * columns * computed
     parts = head_parts(batches * chunks * groups, heads // max(groups, 1))
-    sums = batches * (length * groups * parts * 2 * columns + heads * chunks * (2 + skip.shape[-1]))
-    return of_states + sums * wide_dtype(x.dtype).itemsize + 1024
+    of_shared = length * groups * parts * 2 * columns if parts > 1 else 0
+    sums = batches * (of_shared + heads * chunks * (2 + skip.shape[-1]))
+    return of_states + sums * wide_dtype(x.dtype).itemsize + _of_decays(x) + 1024
+
+
+def _of_decays(x):
+    """Bytes, for each batch, of what ffi/patterns/chunk_decays_cuda.h keeps: six numbers for each position, and two."""
+    batches, length, heads, _ = x.shape[-4:]
+    chunks = -(-length // chunk(x.dtype))
+    return batches * heads * chunks * 1552 if x.dtype == jnp.bfloat16 else 0
 
 
 def head_parts(blocks, heads):

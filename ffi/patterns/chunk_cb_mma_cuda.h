@@ -14,24 +14,28 @@ namespace internal {
 
 inline constexpr int chunk_side = scan_chunk<BFloat16>, unit_warps = chunk_side / mma_rows;
 
+// A block's warp. By a shuffle: so the compiler knows that all lanes have the same one, and keeps what a warp shares in
+// uniform registers.
+__device__ inline int uniform_warp() { return __shfl_sync(~0u, int(threadIdx.x) / 32, 0); }
+
 // What a warp has of a chunk: three blocks, and the last warp, which finds decays, one.
 struct ChunkCb {
   static constexpr int each = 3, block = mma_rows * mma_rows / 4;  // in float4
   static constexpr int64_t of_chunk = (each * (unit_warps - 1) + 1) * block;
   float4 part[each][2];
 
-  static __device__ int strip() { return int(threadIdx.x) / 32; }
-  static __device__ int count() { return strip() == unit_warps - 1 ? 1 : each; }
+  static __device__ int count(int strip) { return strip == unit_warps - 1 ? 1 : each; }
   // Where in the chunk a block is, in blocks: the first 16 positions have one, which is the third warp's last.
-  static __device__ int row(int k) { return strip() == 3 ? 3 : strip() == 2 && k == 2 ? 0 : 3 - strip(); }
-  static __device__ int column(int k) { return strip() == 3 ? 3 : strip() == 2 && k == 2 ? 0 : k; }
+  static __device__ int row(int k, int strip) { return strip == 3 ? 3 : strip == 2 && k == 2 ? 0 : 3 - strip; }
+  static __device__ int column(int k, int strip) { return strip == 3 ? 3 : strip == 2 && k == 2 ? 0 : k; }
   // Where a lane's part of a block begins; that of its second half is 32 further on.
-  static __device__ int offset(int k) { return (strip() * each + k) * block + int(threadIdx.x) % 32; }
+  static __device__ int offset(int k, int strip) { return (strip * each + k) * block + int(threadIdx.x) % 32; }
 
-  __device__ void load(const float4* chunk) {
+  __device__ void load(const float4* chunk, int strip) {
 #pragma unroll
     for (int k = 0; k < each; ++k)
-      if (k < count()) part[k][0] = __ldg(chunk + offset(k)), part[k][1] = __ldg(chunk + offset(k) + 32);
+      if (k < count(strip))
+        part[k][0] = __ldg(chunk + offset(k, strip)), part[k][1] = __ldg(chunk + offset(k, strip) + 32);
   }
 };
 
@@ -60,17 +64,19 @@ __global__ void __launch_bounds__(unit_warps * 32) chunk_cb(ChunkScan<BFloat16> 
 
   const uint32_t b_at = shared_address(shared.b) + Columns::as_right();
   const uint32_t c_at = shared_address(shared.c) + Columns::as_left();
+  const int strip = uniform_warp();
   float4* to = products + blockIdx.x * ChunkCb::of_chunk;
 #pragma unroll 1
-  for (int k = 0; k < ChunkCb::count(); ++k) {
+  for (int k = 0; k < ChunkCb::count(strip); ++k) {
     MmaRows<1, 16> product;
     product.clear();
-    product.template add_product<width / 16, Columns, Columns>(c_at + ChunkCb::row(k) * mma_rows * Columns::pitch,
-                                                               b_at + ChunkCb::column(k) * mma_rows * Columns::pitch);
+    product.template add_product<width / 16, Columns, Columns>(
+        c_at + ChunkCb::row(k, strip) * mma_rows * Columns::pitch,
+        b_at + ChunkCb::column(k, strip) * mma_rows * Columns::pitch);
 #pragma unroll
     for (int t = 0; t < 2; ++t) {
       const float* value = product.part[0][t];
-      to[ChunkCb::offset(k) + t * 32] = {value[0], value[1], value[2], value[3]};
+      to[ChunkCb::offset(k, strip) + t * 32] = {value[0], value[1], value[2], value[3]};
     }
   }
 }

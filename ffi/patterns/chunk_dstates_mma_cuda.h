@@ -19,7 +19,8 @@ struct DstatesMmaShared {
 
 template <int width>
 __global__ void __launch_bounds__(unit_warps * 32, 2)
-    chunk_dstates_mma(ChunkScan<BFloat16> scan, ChunkGradients<BFloat16> g, BFloat16* dstates, int64_t tiles) {
+    chunk_dstates_mma(ChunkScan<BFloat16> scan, ChunkGradients<BFloat16> g, BFloat16* dstates, int64_t tiles,
+                      const Positions<BFloat16>* decays) {
   using T = BFloat16;
   using Shared = DstatesMmaShared<width>;
   using Columns = typename Shared::Columns;
@@ -32,11 +33,12 @@ __global__ void __launch_bounds__(unit_warps * 32, 2)
   const int64_t chunks = scan.chunks();
   const int64_t stride = shape.heads * shape.rows, at = scan.x_at(sequence, 0, head) + first;
   const int columns = int(shape.columns), rows = int(min(shape.rows - first, int64_t(side)));
-  const int strip = threadIdx.x / 32;
+  const int strip = uniform_warp();
   auto count_of = [&](int64_t chunk) { return int(min(shape.length - chunk * side, int64_t(side))); };
 
   StateStrip<width> dh;
   dh.load(g.dfinal + scan.state_at(sequence, head) + first * columns, rows, columns);
+  decays += (sequence * shape.heads + head) * chunks;
   auto read = [&](int64_t chunk) {
     if (chunk < 0) return;
     const int count = count_of(chunk), now = int(chunk % 2);
@@ -46,16 +48,10 @@ __global__ void __launch_bounds__(unit_warps * 32, 2)
         .read(shared_address(shared.c[now]), count);
     StripSource<Square>(g.dy + from, stride, rows).read(shared_address(shared.dy[now]), count);
     if (scan.z) StripSource<Square>(scan.z + from, stride, rows).read(shared_address(shared.z[now]), count);
+    read_decays(shared.positions[now], decays[chunk]);
   };
-  typename Positions<T>::Raw raw;
-  typename Positions<T>::Head of_this;
   read(chunks - 1);
   __pipeline_commit();
-  if (strip == 0 && chunks > 0) {
-    of_this.load(scan, sequence, head);
-    shared.positions[(chunks - 1) % 2].load(scan, sequence, head, (chunks - 1) * side);
-    if (chunks > 1) raw.load(scan, sequence, head, (chunks - 2) * side);
-  }
   for (int64_t chunk = chunks; chunk-- > 0;) {
     const int now = int(chunk % 2);
     const Positions<T>& positions = shared.positions[now];
@@ -90,10 +86,6 @@ __global__ void __launch_bounds__(unit_warps * 32, 2)
         }
       }
       dh.template add_product<Columns>(left, right_at, j * 16);
-    }
-    if (strip == 0 && chunk > 0) {
-      shared.positions[1 - now].find(scan, (chunk - 1) * side, of_this, raw);
-      if (chunk > 1) raw.load(scan, sequence, head, (chunk - 2) * side);
     }
   }
   dh.store(g.dstate + scan.state_at(sequence, head) + first * columns, rows, columns);

@@ -21,7 +21,7 @@ struct HeadTile {
 
 // What there is to know of each position of a chunk, by one warp.
 template <class T>
-struct Positions {
+struct alignas(16) Positions {
   using Wide = Accumulator<T>;
   static constexpr int side = scan_chunk<T>, each = side / 32;
   Wide raw[side], step[side], decay[side];
@@ -39,10 +39,15 @@ struct Positions {
 #pragma unroll
       for (int i = 0; i < each; ++i) {
         int64_t p = begin + threadIdx.x % 32 * each + i;
-        dt[i] = T(0.f), start[i] = 0;
-        if (p >= scan.shape.length) continue;
-        dt[i] = scan.dt[scan.dt_at(sequence, p, head)];
-        if (scan.starts && p > 0) start[i] = scan.starts[sequence * scan.shape.length + p];
+        dt[i] = p < scan.shape.length ? scan.dt[scan.dt_at(sequence, p, head)] : T(0.f);
+      }
+      load_starts(scan, sequence, begin);
+    }
+    __device__ void load_starts(const ChunkScan<T>& scan, int64_t sequence, int64_t begin) {
+#pragma unroll
+      for (int i = 0; i < each; ++i) {
+        int64_t p = begin + threadIdx.x % 32 * each + i;
+        start[i] = p < scan.shape.length && scan.is_start(sequence, p);
       }
     }
   };

@@ -238,9 +238,14 @@ __global__ void __launch_bounds__(product_block)
   Columns::each([&](int t, int e) {
     int i = Columns::row(e), n = Columns::column(t, e);
     if (i >= count || n >= columns) return;
-    int64_t row = ((sequence * shape.shared + which) * sums.parts + part) * shape.length + begin + i;
-    Wide* to = sums.shared + row * 2 * columns + n;
-    to[0] = db.value[t][e], to[columns] = dc.value[t][e];
+    if (sums.shared) {
+      int64_t row = ((sequence * shape.shared + which) * sums.parts + part) * shape.length + begin + i;
+      Wide* to = sums.shared + row * 2 * columns + n;
+      to[0] = db.value[t][e], to[columns] = dc.value[t][e];
+    } else {
+      int64_t to = scan.b_at(sequence, begin + i, which) + n;
+      g.db[to] = T(db.value[t][e]), g.dc[to] = T(dc.value[t][e]);
+    }
   });
 }
 

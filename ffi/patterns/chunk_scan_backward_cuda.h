@@ -6,7 +6,8 @@
 // Then a block has a chunk and some of the heads that share B and C, one after the other. With the states before and
 // their cotangents after, chunks do not depend on each other. What heads give for B and C is added in registers.
 //
-// At last the sums of blocks, and those of chunks, are added. All is in an order that shapes alone decide.
+// At last the sums of blocks, if several share a chunk, and those of chunks, are added. All is in an order that shapes
+// alone decide.
 #pragma once
 
 #include "chunk_scan_any_backward_cuda.h"
@@ -25,10 +26,11 @@ Status chunk_scan_backward(Executor executor, const ChunkScan<T>& scan, const Ch
     ChunkSums<T> sums{};
     sums.parts = head_parts(shape.batches * chunks * shape.shared, shape.heads_each());
     sums.dstates = executor.scratch<SavedState<T>>(all_heads * chunks * shape.state_size());
-    sums.shared =
-        executor.scratch<Wide>(shape.sequences() * shape.shared * sums.parts * shape.length * 2 * shape.columns);
+    const int64_t of_shared = shape.sequences() * shape.length * shape.shared * 2 * shape.columns;
+    const bool has_parts = sums.parts > 1;
+    if (has_parts) sums.shared = executor.scratch<Wide>(sums.parts * of_shared);
     sums.heads = executor.scratch<Wide>(all_heads * chunks * (2 + shape.skips));
-    if (!sums.dstates || !sums.shared || !sums.heads) return small_workspace;
+    if (!sums.dstates || (has_parts && !sums.shared) || !sums.heads) return small_workspace;
     const int64_t blocks = shape.sequences() * chunks * shape.shared * sums.parts;
     Status status;
     if constexpr (std::is_same_v<T, BFloat16>)
@@ -36,12 +38,11 @@ Status chunk_scan_backward(Executor executor, const ChunkScan<T>& scan, const Ch
                                  : launch_chunk_backward<width>(executor, scan, g, sums, blocks);
     else
       status = launch_chunk_backward<width>(executor, scan, g, sums, blocks);
-    const int64_t of_shared = shape.sequences() * shape.length * shape.shared * 2 * shape.columns;
     const int64_t of_heads = shape.groups * shape.heads * (2 + shape.skips) * 32;
     for (int64_t elements : {of_shared, of_heads})
       if (status.ok()) status = check_chunk_grid(ceil_div(elements, product_block));
     if (!status.ok()) return status;
-    if (of_shared > 0)
+    if (has_parts && of_shared > 0)
       chunk_shared<T><<<unsigned(ceil_div(of_shared, product_block)), product_block, 0, executor.stream>>>(shape, sums,
                                                                                                            g.db, g.dc);
     if (of_heads > 0)

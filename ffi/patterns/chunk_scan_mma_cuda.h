@@ -1,11 +1,12 @@
 // The chunk scan pattern on tensor cores, of bfloat16 whose rows and columns are multiples of 8.
 //
 // A block has 64 rows of a head's state, and a warp 16 of these, in registers: as such they are a factor of the output
-// and what a chunk adds to. While a chunk is computed, the next one is copied, and one warp finds its decays. Warps
-// meet once for each chunk, when its scores are written: C B^T, which is read a chunk before, times decays.
+// and what a chunk adds to. While a chunk is computed, the next one is copied. Warps meet once for each chunk, when its
+// scores are written: C B^T, which is read a chunk before, times decays.
 #pragma once
 
 #include "chunk_cb_mma_cuda.h"
+#include "chunk_decays_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -48,22 +49,45 @@ struct StateStrip {
     each_pair(rows, columns,
               [&](int t, int e, int64_t at) { *reinterpret_cast<float2*>(to + at) = {value[t][e], value[t][e + 1]}; });
   }
-  // Rounded. Neighboring lanes exchange pairs, so that each writes 8 bytes.
-  __device__ void store_rounded(BFloat16* to, int rows, int columns) const {
-    const bool is_odd = threadIdx.x % 2;
-    const int64_t at = row(0) * int64_t(columns) + column(0, 0) + (is_odd ? 8 - 2 : 0);
+  // 32 columns, from 32 k on, rounded: of the fragments 2 k and 2 k + 1. The four lanes of a row exchange pairs, so
+  // that each writes 16 bytes of 64 that are neighbors.
+  static __device__ void store_rounded(BFloat16* to, int rows, int columns, int k,
+                                       const uint32_t (&fragments)[2][2][2]) {
+    const int lane = threadIdx.x % 4;
+    const bool is_odd = lane % 2, is_second = lane / 2;
 #pragma unroll
-    for (int k = 0; k < tiles / 2; ++k) {
-      uint32_t right[2][2];
-      round(right, k);
+    for (int half = 0; half < 2; ++half) {
+      uint32_t pair[4];
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        uint32_t own = is_odd ? right[half][1] : right[half][0];
-        uint32_t other = __shfl_xor_sync(~0u, is_odd ? right[half][0] : right[half][1], 1);
-        if (row(2 * half) < rows && k * 16 + is_odd * 8 < columns)
-          *reinterpret_cast<uint2*>(to + at + half * 8 * columns + k * 16) =
-              is_odd ? uint2{other, own} : uint2{own, other};
+      for (int t = 0; t < 4; ++t) pair[t] = fragments[t / 2][half][t % 2];
+      // Lane 2 a + b gets the part 2 a + b of all four.
+#pragma unroll
+      for (int t = 0; t < 2; ++t) {
+        const uint32_t other = __shfl_xor_sync(~0u, is_second ? pair[t] : pair[t + 2], 2);
+        if (is_second)
+          pair[t] = other;
+        else
+          pair[t + 2] = other;
       }
+#pragma unroll
+      for (int t = 0; t < 4; t += 2) {
+        const uint32_t other = __shfl_xor_sync(~0u, is_odd ? pair[t] : pair[t + 1], 1);
+        if (is_odd)
+          pair[t] = other;
+        else
+          pair[t + 1] = other;
+      }
+      if (row(2 * half) < rows && k * 32 + lane * 8 < columns)
+        *reinterpret_cast<uint4*>(to + row(2 * half) * int64_t(columns) + lane * 8 + k * 32) = {pair[0], pair[1],
+                                                                                                pair[2], pair[3]};
+    }
+  }
+  __device__ void store_rounded(BFloat16* to, int rows, int columns) const {
+#pragma unroll
+    for (int k = 0; k < tiles / 4; ++k) {
+      uint32_t fragments[2][2][2];
+      round(fragments[0], 2 * k), round(fragments[1], 2 * k + 1);
+      store_rounded(to, rows, columns, k, fragments);
     }
   }
   // What a chunk keeps of the state before.
@@ -170,7 +194,7 @@ __device__ void store_scores(ForwardMmaShared<width>& shared, int now, const flo
 template <int width>
 __global__ void __launch_bounds__(unit_warps * 32, 2)
     chunk_forward_mma(ChunkScan<BFloat16> scan, const float4* products, BFloat16* y, float* last, BFloat16* states,
-                      int64_t tiles) {
+                      int64_t tiles, const Positions<BFloat16>* decays) {
   using T = BFloat16;
   using Shared = ForwardMmaShared<width>;
   using Columns = typename Shared::Columns;
@@ -183,7 +207,7 @@ __global__ void __launch_bounds__(unit_warps * 32, 2)
   const int64_t chunks = scan.chunks();
   const int64_t stride = shape.heads * shape.rows, at = scan.x_at(sequence, 0, head) + first;
   const int rows = int(min(shape.rows - first, int64_t(side))), columns = int(shape.columns);
-  const int strip = int(threadIdx.x) / 32;
+  const int strip = uniform_warp();
   auto count_of = [&](int64_t chunk) { return int(min(shape.length - chunk * side, int64_t(side))); };
 
   using State = StateStrip<width>;
@@ -200,8 +224,10 @@ __global__ void __launch_bounds__(unit_warps * 32, 2)
   MmaSource<Columns, threads> of_b(scan.b + scan.b_at(sequence, 0, which), shape.shared * columns, columns);
   MmaSource<Columns, threads> of_c(scan.c + scan.b_at(sequence, 0, which), shape.shared * columns, columns);
   StripSource<Square> of_x(scan.x + at, stride, rows), of_z((scan.z ? scan.z : scan.x) + at, stride, rows);
+  decays += (sequence * shape.heads + head) * chunks;
   auto read_shared = [&](int64_t chunk) {
     if (chunk >= chunks) return;
+    read_decays(shared.positions[chunk % 2], decays[chunk]);
     of_b.read(shared_address(shared.b[chunk % 2]), count_of(chunk));
     of_c.read(shared_address(shared.c[chunk % 2]), count_of(chunk));
   };
@@ -214,32 +240,20 @@ __global__ void __launch_bounds__(unit_warps * 32, 2)
   products += (sequence * shape.shared + which) * chunks * ChunkCb::of_chunk;
   ChunkCb product;
   auto read_products = [&](int64_t chunk) {
-    if (chunk < chunks) product.load(products + chunk * ChunkCb::of_chunk);
+    if (chunk < chunks) product.load(products + chunk * ChunkCb::of_chunk, strip);
   };
   read_products(0);
-  typename Positions<T>::Raw raw;
-  typename Positions<T>::Head of_this;
   read_shared(0), read_x(0), read_z(0);
   __pipeline_commit();
   read_shared(1), read_x(1);
   __pipeline_commit();
-  if (strip == 3 && chunks > 0) {
-    shared.positions[0].load(scan, sequence, head, 0);
-    of_this.load(scan, sequence, head);
-    raw.load(scan, sequence, head, side);
-  }
   __pipeline_wait_prior(1);
   __syncthreads();
 
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const int now = int(chunk % 2);
     const Positions<T>& positions = shared.positions[now];
-    if (states) h.store_rounded(states + scan.saved_at(sequence, head, chunk) + first * columns, rows, columns);
-    if (strip == 3 && chunk + 1 < chunks) {
-      shared.positions[1 - now].find(scan, (chunk + 1) * side, of_this, raw);
-      raw.load(scan, sequence, head, (chunk + 2) * side);
-    }
-
+    BFloat16* saved = states ? states + scan.saved_at(sequence, head, chunk) + first * columns : nullptr;
     MmaRows<4, 16> result;
     result.clear();
     const uint32_t left_at = shared_address(shared.c[now]) + Columns::as_left();
@@ -251,15 +265,17 @@ __global__ void __launch_bounds__(unit_warps * 32, 2)
     };
     read_fragments(0);
     static_assert(ChunkCb::each <= width / 16);
+    uint32_t rounded[2][2][2];
 #pragma unroll
     for (int k = 0; k < width / 16; ++k) {
-      uint32_t right[2][2];
       if (k + 1 < width / 16) read_fragments(k + 1);
+      uint32_t (&right)[2][2] = rounded[k % 2];
       h.round(right, k);
 #pragma unroll
       for (int m = 0; m < 4; ++m) result.template add<BFloat16>(m, 0, fragments[k % 2][m], right);
-      if (k < ChunkCb::each && k < ChunkCb::count())
-        store_scores(shared, now, product.part[k], ChunkCb::row(k), ChunkCb::column(k));
+      if (k < ChunkCb::each && k < ChunkCb::count(strip))
+        store_scores(shared, now, product.part[k], ChunkCb::row(k, strip), ChunkCb::column(k, strip));
+      if (saved && k % 2) State::store_rounded(saved, rows, columns, k / 2, rounded);
     }
     read_products(chunk + 1);
 #pragma unroll
@@ -349,9 +365,11 @@ Status launch_chunk_forward_mma(Executor executor, const ChunkScan<BFloat16>& sc
   const ChunkShape& shape = scan.shape;
   const int64_t tiles = ceil_div(shape.rows, chunk_side), blocks = shape.sequences() * shape.heads * tiles;
   float4* products = nullptr;
+  Positions<BFloat16>* decays = nullptr;
   if (Status status = launch_chunk_cb<width>(executor, scan, products); !status.ok()) return status;
+  if (Status status = launch_chunk_decays(executor, scan, decays); !status.ok()) return status;
   return launch_chunks(executor, chunk_forward_mma<width>, blocks, unit_warps * 32,
-                       ForwardMmaShared<width>::bytes(scan.z), scan, products, y, last, states, tiles);
+                       ForwardMmaShared<width>::bytes(scan.z), scan, products, y, last, states, tiles, decays);
 }
 
 }  // namespace internal

@@ -14,8 +14,10 @@ template <class T>
 struct ChunkSums {
   using Wide = Accumulator<T>;
   SavedState<T>* dstates;  // [groups, batches, heads, chunks, rows, columns], after each chunk
-  Wide* shared;            // [groups, batches, shared, parts, length, 2, columns]: of B and C
-  Wide* heads;             // [groups, batches, heads, chunks, 2 + skips]: of A, of the bias, of D
+  // [groups, batches, shared, parts, length, 2, columns]: of B and C; null where one part has all heads, which stores
+  // the gradients.
+  Wide* shared;
+  Wide* heads;  // [groups, batches, heads, chunks, 2 + skips]: of A, of the bias, of D
   int64_t parts;
 };
 
@@ -76,15 +78,15 @@ __device__ void store_steps(const ChunkScan<T>& scan, const Shared& shared, cons
   const Wide a = scan.a[scan.head_of(sequence, head)];
   Wide of_kept = 0, of_from[each], of_to[each], of_x[each], from = 0, to = 0;
 #pragma unroll
-  for (int w = 0; w < product_block / 32; ++w) of_kept += shared.of_kept[w];
+  for (const Wide& of_warp : shared.of_kept) of_kept += of_warp;
   of_kept = positions.is_kept ? positions.kept * of_kept : Wide(0);
 #pragma unroll
   for (int i = 0; i < each; ++i) {
     int p = lane * each + i;
     of_from[i] = of_to[i] = of_x[i] = 0;
-#pragma unroll
-    for (int s = 0; s < Shared::strips; ++s)
-      of_from[i] += shared.of_from[s][p], of_to[i] += shared.of_to[s][p], of_x[i] += shared.of_x[s][p];
+    for (const auto& strip : shared.of_from) of_from[i] += strip[p];
+    for (const auto& strip : shared.of_to) of_to[i] += strip[p];
+    for (const auto& strip : shared.of_x) of_x[i] += strip[p];
     from += of_from[i], to += of_to[i];
   }
   // Over the lanes after this one, and those before.
