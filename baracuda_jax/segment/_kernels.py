@@ -181,7 +181,7 @@ def bucket_workspace(entries, segments, rows):
 
 
 def reduce_workspace(entries, segments, rows, values=2):
-    """Bytes of what the CUDA driver keeps for a batch of rows [*batch, N, D]: 8 for each block, two states for each of its
+    """Bytes of what the CUDA driver keeps for a batch of rows [*batch, N, D]: 12 for each block, two states for each of its
     columns, and one for those of each run of blocks. `segment_grid` and `segment_runs` of ffi/patterns/segment_*_cuda.h say
     how many there are. A state has at most so many values: most have one and a row number."""
     columns, itemsize = rows.shape[-1], rows.dtype.itemsize
@@ -199,7 +199,7 @@ def reduce_workspace(entries, segments, rows, values=2):
     state = values * (8 if itemsize == 8 else 4)
     runs = (blocks - 1) // 64
     states = 2 * blocks + (runs if runs >= 8 else 0)
-    return blocks * 8 + states * tiles * lanes * width * state + 4 * 256
+    return blocks * 12 + states * tiles * lanes * width * state + 5 * 256
 
 
 def reduce(

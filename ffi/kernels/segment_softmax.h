@@ -101,9 +101,147 @@ struct SegmentSoftmaxBackward : SegmentLogSum<T> {
     Vector<T, V> out = load<V>(this->x + x_element), given = load<V>(dy + x_element);
     for (int k = 0; k < V; ++k) {
       Wide weight = segment_weight<T>(Wide(out.lane[k]), Wide(part.sum.y.lane[k]), part.sum.rest.lane[k]);
-      Wide above = Wide(given.lane[k]) - part.mean.lane[k];
-      out.lane[k] = T(weight == 0 ? Wide(0) : weight * above);
+      out.lane[k] = above_mean(weight, given.lane[k], part.mean.lane[k]);
     }
+    return out;
+  }
+  static BARACUDA_HD T above_mean(Wide weight, T given, Wide mean) {
+    return T(weight == 0 ? Wide(0) : weight * (Wide(given) - mean));
+  }
+};
+
+// Both steps of rows that are on chip between them, see ffi/patterns/segment_held_cuda.h. The largest element is known
+// before the first exponential, so each row takes one. A float replaces the row until that is written.
+template <class T>
+struct SegmentSoftmaxOnChip {
+  using Element = T;
+  using Reducer = SegmentLogSumExp<T>;
+  using Broadcaster = SegmentSoftmax<T>;
+  using Wide = Comparable<T>;
+  template <int V>
+  using Row = Vector<T, V>;
+  template <int V>
+  using State = typename Reducer::template State<V>;
+  static constexpr bool keeps_weights = !is_half<T>;
+  Reducer reducer;
+  Broadcaster broadcaster;
+
+  template <int V>
+  BARACUDA_HD Row<V> row(int64_t x_element) const {
+    return load<V>(broadcaster.x + x_element);
+  }
+  template <int V>
+  BARACUDA_HD void begin(State<V>& s, int64_t, int64_t) const {
+    reducer.start(s);
+  }
+  template <int V>
+  BARACUDA_HD void look(State<V>& s, const Row<V>& row) const {
+    for (int k = 0; k < V; ++k) s.most[k] = largest(s.most[k], Wide(row.lane[k]));
+  }
+  template <int V, class OfAll>
+  BARACUDA_HD void agree(State<V>& s, const OfAll& of_all) const {
+    of_all(s.most, [](Wide a, Wide b) { return largest(a, b); });
+  }
+  static BARACUDA_HD Wide weight(Wide x, Wide most) {
+    Wide power = exponential<T>(x - most);
+    return x == -std::numeric_limits<Wide>::infinity() ? Wide(0) : power;
+  }
+  template <int V>
+  BARACUDA_HD void weigh(const State<V>& s, Row<V>& row) const {
+    if constexpr (keeps_weights)
+      for (int k = 0; k < V; ++k) row.lane[k] = weight(row.lane[k], s.most[k]);
+  }
+  template <int V>
+  BARACUDA_HD Wide weight_of(const State<V>& s, const Row<V>& row, int k) const {
+    return keeps_weights ? Wide(row.lane[k]) : weight(Wide(row.lane[k]), s.most[k]);
+  }
+  template <int V>
+  BARACUDA_HD void push(State<V>& s, const Row<V>& row) const {
+    for (int k = 0; k < V; ++k) s.sum[k] += weight_of<V>(s, row, k);
+  }
+  template <int V, class OfAll>
+  BARACUDA_HD void sum(State<V>& s, const OfAll& of_all) const {
+    of_all(s.sum, [](Wide a, Wide b) { return a + b; });
+  }
+  // What a segment has, by the first lane; then weights are multiplied by what one over the sum is. Where the largest
+  // is not finite they are 0 and NaN as they are.
+  template <int V>
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows& rows, int64_t segment, int64_t element) const {
+    reducer.finish(s, rows, segment, element);
+  }
+  template <int V>
+  BARACUDA_HD void turn(State<V>& s) const {
+    for (int k = 0; k < V; ++k) s.sum[k] = s.most[k] - s.most[k] == 0 ? 1 / s.sum[k] : Wide(1);
+  }
+  template <int V>
+  BARACUDA_HD Vector<T, V> value(const State<V>& s, const Row<V>& row) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = T(weight_of<V>(s, row, k) * s.sum[k]);
+    return out;
+  }
+};
+
+// The same of the gradient: the weights are known at once.
+template <class T>
+struct SegmentSoftmaxBackwardOnChip {
+  using Element = T;
+  using Reducer = SegmentSoftmaxDots<T>;
+  using Broadcaster = SegmentSoftmaxBackward<T>;
+  using Wide = Comparable<T>;
+  template <int V>
+  struct Row {
+    Vector<T, V> x, dy;
+  };
+  template <int V>
+  using State = typename Broadcaster::template Part<V>;
+  static constexpr bool keeps_weights = !is_half<T>;
+  Reducer reducer;
+  Broadcaster broadcaster;
+
+  template <int V>
+  BARACUDA_HD Row<V> row(int64_t x_element) const {
+    return {load<V>(broadcaster.x + x_element), load<V>(broadcaster.dy + x_element)};
+  }
+  template <int V>
+  BARACUDA_HD void begin(State<V>& s, int64_t segment, int64_t element) const {
+    s.sum = broadcaster.SegmentLogSum<T>::template part<V>(segment, element);
+    for (int k = 0; k < V; ++k) s.mean.lane[k] = 0;
+  }
+  template <int V>
+  static BARACUDA_HD Wide weight(const State<V>& s, const Row<V>& row, int k) {
+    return segment_weight<T>(Wide(row.x.lane[k]), Wide(s.sum.y.lane[k]), s.sum.rest.lane[k]);
+  }
+  template <int V>
+  BARACUDA_HD void weigh(const State<V>& s, Row<V>& row) const {
+    if constexpr (keeps_weights)
+      for (int k = 0; k < V; ++k) row.x.lane[k] = weight<V>(s, row, k);
+  }
+  template <int V>
+  BARACUDA_HD Wide weight_of(const State<V>& s, const Row<V>& row, int k) const {
+    return keeps_weights ? Wide(row.x.lane[k]) : weight<V>(s, row, k);
+  }
+  template <int V>
+  BARACUDA_HD void push(State<V>& s, const Row<V>& row) const {
+    for (int k = 0; k < V; ++k) {
+      Wide here = weight_of<V>(s, row, k);
+      s.mean.lane[k] += here == 0 ? Wide(0) : here * Wide(row.dy.lane[k]);
+    }
+  }
+  template <int V, class OfAll>
+  BARACUDA_HD void sum(State<V>& s, const OfAll& of_all) const {
+    of_all(s.mean.lane, [](Wide a, Wide b) { return a + b; });
+  }
+  template <int V>
+  BARACUDA_HD void finish(const State<V>& s, const SegmentRows&, int64_t, int64_t element) const {
+    store<V>(reducer.mean + element, s.mean);
+  }
+  template <int V>
+  BARACUDA_HD void turn(State<V>&) const {}
+  template <int V>
+  BARACUDA_HD Vector<T, V> value(const State<V>& s, const Row<V>& row) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k)
+      out.lane[k] = Broadcaster::above_mean(weight_of<V>(s, row, k), row.dy.lane[k], s.mean.lane[k]);
     return out;
   }
 };

@@ -249,4 +249,14 @@ Status broadcast_segments(const Executor& executor, const Broadcaster& broadcast
   return {};
 }
 
+// A reduction, and what it gives to the rows: results of segments and `out`, shaped as x. `rows` is the index that the
+// broadcast has, which may be ids.
+template <class Functor>
+Status reduce_and_broadcast_segments(const Executor& executor, const Functor& functor, const SegmentIndex& index,
+                                     const SegmentIndex& rows, const typename Functor::Element* x,
+                                     typename Functor::Element* out) {
+  Status status = reduce_segments(executor, functor.reducer, index, x);
+  return status.ok() ? broadcast_segments(executor, functor.broadcaster, rows, out) : status;
+}
+
 }  // namespace baracuda

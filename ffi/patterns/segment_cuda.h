@@ -10,6 +10,7 @@
 #include "segment_even_cuda.h"
 #include "segment_few_cuda.h"
 #include "segment_groups_cuda.h"
+#include "segment_held_cuda.h"
 #include "segment_index_cuda.h"
 #include "segment_join_cuda.h"
 #include "segment_rows_cuda.h"
@@ -35,7 +36,10 @@ __global__ void __launch_bounds__(segment_block, (blocks_at_once<V, Stream::rows
       bool is_longer = false;
       for (int64_t i = block.first + threadIdx.x; i <= block.last; i += segment_block)
         is_longer = is_longer || block.is_longer(grid, i);
-      if (!__syncthreads_or(is_longer)) return;
+      is_longer = __syncthreads_or(is_longer);
+      if (parts.longer && threadIdx.x == 0 && blockIdx.y == 0)
+        parts.longer[blockIdx.x] = is_longer || block.segments.dropped(index.shape.rows) > 0;
+      if (!is_longer) return;
     }
     shared.open(block, grid);
   }
@@ -45,28 +49,14 @@ __global__ void __launch_bounds__(segment_block, (blocks_at_once<V, Stream::rows
 // Where entries name rows, and segments are long.
 inline bool is_by_steps(const SegmentIndex& index) { return index.sources && is_long_on_average(index.shape); }
 
-template <int V, class Reducer>
-Status reduce_segments_by(Executor executor, const Reducer& reducer, const SegmentIndex& index,
-                          const typename Reducer::Element* x) {
+// By the kernel of chunks, and those that join them.
+template <int V, class Kernel, class Reducer>
+Status reduce_by_chunks(Executor executor, Kernel kernel, const Reducer& reducer, const SegmentIndex& index,
+                        const typename Reducer::Element* x, const SegmentGrid& grid, uint32_t* longer = nullptr) {
   using State = typename Reducer::template State<V>;
-  SegmentGrid grid = segment_grid(index.shape, V);
-  auto kernel = reduce_chunks<V, SegmentStream<V, Reducer, 3>, Reducer>;
-  // A second wave of few blocks would take as long as the first.
-  if constexpr (requires { Reducer::most_blocks; })
-    if (index.shape.batches * grid.blocks <= 2 * 132 * Reducer::most_blocks)
-      grid = segment_grid_of_one_wave(index.shape, V, Reducer::most_blocks);
-  bool by_groups = false;
-  if constexpr (has_groups<V, Reducer>) {
-    constexpr int step = rows_of_step<V, Reducer>;
-    if (has_steps<V, Reducer> || !index.sources) by_groups = is_by_groups(index, grid);
-    if (by_groups || (has_steps<V, Reducer> && is_by_steps(index))) {
-      kernel = reduce_chunks<V, SegmentSteps<V, Reducer, step>, Reducer>;
-      grid = segment_grid_of_one_wave(index.shape, V, blocks_at_once<V, step, Reducer>());
-    }
-    if (by_groups) grid.longer_than = most_of_group(index.shape);
-  }
   int64_t chunks = index.shape.batches * grid.blocks, runs = segment_runs(grid), lanes = grid.tiles * grid.lanes;
   SegmentParts<State> parts;
+  parts.longer = longer;
   parts.starts = executor.scratch<SegmentHead>(chunks);
   parts.heads = executor.scratch<State>(chunks * lanes), parts.tails = executor.scratch<State>(chunks * lanes);
   parts.runs = executor.scratch<State>(index.shape.batches * runs * lanes), parts.runs_of_batch = runs;
@@ -84,10 +74,58 @@ Status reduce_segments_by(Executor executor, const Reducer& reducer, const Segme
     if (!status.ok()) return status;
   }
   dim3 of_chunks(unsigned(ceil_div(chunks, grid.workers)), blocks.y);
-  status = launch_early(executor, join_chunks<V, Reducer>, of_chunks, segment_block, 0, reducer, index, grid, parts);
-  if constexpr (has_groups<V, Reducer>)
-    if (by_groups && status.ok()) return reduce_short<V>(executor, reducer, index, x, grid);
-  return status;
+  return launch_early(executor, join_chunks<V, Reducer>, of_chunks, segment_block, 0, reducer, index, grid, parts);
+}
+
+// In steps that end with a segment; of segments that are longer alone, or of all where that is 0. Those are noted in
+// `longer`.
+template <int V, class Reducer>
+Status reduce_by_steps(Executor executor, const Reducer& reducer, const SegmentIndex& index,
+                       const typename Reducer::Element* x, uint32_t longer_than, LongerSegments* longer = nullptr) {
+  constexpr int step = rows_of_step<V, Reducer>;
+  SegmentGrid grid = segment_grid_of_one_wave(index.shape, V, blocks_at_once<V, step, Reducer>());
+  grid.longer_than = longer_than;
+  uint32_t* blocks = nullptr;
+  if (longer) {
+    int64_t count = index.shape.batches * grid.blocks;
+    blocks = executor.scratch<uint32_t>(count);
+    if (!blocks) return small_workspace;
+    *longer = {blocks, count, longer_than};
+  }
+  return reduce_by_chunks<V>(executor, reduce_chunks<V, SegmentSteps<V, Reducer, step>, Reducer>, reducer, index, x,
+                             grid, blocks);
+}
+
+template <int V, class Reducer>
+Status reduce_segments_by(const Executor& executor, const Reducer& reducer, const SegmentIndex& index,
+                          const typename Reducer::Element* x) {
+  SegmentGrid grid = segment_grid(index.shape, V);
+  if constexpr (has_groups<V, Reducer>) {
+    if ((has_steps<V, Reducer> || !index.sources) && is_by_groups(index, grid)) {
+      grid.longer_than = most_of_group(index.shape);
+      Status status = reduce_by_steps<V>(executor, reducer, index, x, grid.longer_than);
+      return status.ok() ? reduce_short<V>(executor, reducer, index, x, grid) : status;
+    }
+    if (has_steps<V, Reducer> && is_by_steps(index)) return reduce_by_steps<V>(executor, reducer, index, x, 0);
+  }
+  // A second wave of few blocks would take as long as the first.
+  if constexpr (requires { Reducer::most_blocks; })
+    if (index.shape.batches * grid.blocks <= 2 * 132 * Reducer::most_blocks)
+      grid = segment_grid_of_one_wave(index.shape, V, Reducer::most_blocks);
+  return reduce_by_chunks<V>(executor, reduce_chunks<V, SegmentStream<V, Reducer, 3>, Reducer>, reducer, index, x,
+                             grid);
+}
+
+// `rows` is the index that a broadcast has, which may be ids.
+template <int V, class Functor>
+Status reduce_and_broadcast_held(const Executor& executor, const Functor& functor, const SegmentIndex& index,
+                                 const SegmentIndex& rows, const typename Functor::Element* x,
+                                 typename Functor::Element* out) {
+  HeldGrid<V, Functor> held(index.shape);
+  LongerSegments longer;
+  Status status = reduce_by_steps<V>(executor, functor.reducer, index, x, held.grid.longer_than, &longer);
+  if (status.ok()) status = rescale_short<V>(executor, functor, index, out, held);
+  return status.ok() ? broadcast_longer<V>(executor, functor.broadcaster, rows, out, longer) : status;
 }
 
 // A worker writes the rows of its chunk, wherever in memory they are, and its part of the rows of no segment.
@@ -189,6 +227,25 @@ Status broadcast_segments(const Executor& executor, const Broadcaster& broadcast
                      : internal::broadcast_segments_by<V>(executor, broadcaster, index, dx);
   return index.ids ? internal::broadcast_by_ids<1>(executor, broadcaster, index, dx)
                    : internal::broadcast_segments_by<1>(executor, broadcaster, index, dx);
+}
+
+// A reduction, and what it gives to the rows: results of segments and `out`, shaped as x. `rows` is the index that the
+// broadcast has, which may be ids.
+template <class Functor>
+Status reduce_and_broadcast_segments(const Executor& executor, const Functor& functor, const SegmentIndex& index,
+                                     const SegmentIndex& rows, const typename Functor::Element* x,
+                                     typename Functor::Element* out) {
+  constexpr int V = segment_columns<typename Functor::Element>;
+  if constexpr (internal::has_held<Functor>)
+    if (index.shape.batches * index.shape.rows * index.shape.segments * index.shape.columns > 0) {
+      bool is_wide = index.shape.columns % V == 0;
+      if (is_wide && internal::is_held<V, Functor>(index))
+        return internal::reduce_and_broadcast_held<V>(executor, functor, index, rows, x, out);
+      if (!is_wide && internal::is_held<1, Functor>(index))
+        return internal::reduce_and_broadcast_held<1>(executor, functor, index, rows, x, out);
+    }
+  Status status = reduce_segments(executor, functor.reducer, index, x);
+  return status.ok() ? broadcast_segments(executor, functor.broadcaster, rows, out) : status;
 }
 
 }  // namespace baracuda

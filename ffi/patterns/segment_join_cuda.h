@@ -27,6 +27,7 @@ struct SegmentParts {
   State *heads, *tails;
   State* runs;  // of neighboring blocks, see `run_length`
   int64_t runs_of_batch;
+  uint32_t* longer;  // of blocks, whether they have longer segments or rows of none; null if nobody asks
 };
 
 // The merger of states part(0) ... part(count - 1), for the block's first group of lanes: each of so many groups merges

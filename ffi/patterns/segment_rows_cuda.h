@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "divisor.h"
+#include "early_cuda.h"
 #include "segment.h"
 
 namespace baracuda {
@@ -12,10 +13,29 @@ namespace internal {
 
 inline constexpr int rows_threads = 256;
 
+// Where short segments' rows are written by another kernel: which blocks of chunks have longer segments, or rows of
+// none. Without blocks all rows are written.
+struct LongerSegments {
+  const uint32_t* blocks = nullptr;
+  int64_t count = 0;
+  uint32_t longer_than = 0;
+
+  // Called by all threads of a block.
+  __device__ bool is_any() const {
+    uint32_t found = 0;
+    for (int64_t i = threadIdx.x; i < count; i += blockDim.x) found |= blocks[i];
+    return __syncthreads_or(found != 0);
+  }
+};
+
 template <int V, class Index, class Broadcaster>
 __global__ void __launch_bounds__(rows_threads)
     broadcast_rows(Broadcaster broadcaster, SegmentIndex index, Divisor<Index> tiles, Divisor<Index> rows, Index total,
-                   typename Broadcaster::Element* dx) {
+                   typename Broadcaster::Element* dx, LongerSegments longer) {
+  if (longer.count > 0) {
+    wait_for_kernel_before();
+    if (!longer.is_any()) return;
+  }
   const SegmentShape& shape = index.shape;
   Index step = Index(gridDim.x) * rows_threads;
   for (Index i = Index(blockIdx.x) * rows_threads + threadIdx.x; i < total; i += step) {
@@ -28,22 +48,33 @@ __global__ void __launch_bounds__(rows_threads)
       store<V>(dx + x_element, Vector<typename Broadcaster::Element, V>{});
       continue;
     }
+    if (longer.count > 0) {
+      const uint32_t* offsets = index.offsets + of_ids * (shape.segments + 1) + segment;
+      if (offsets[1] - offsets[0] <= longer.longer_than) continue;
+    }
     auto part = broadcaster.template part<V>(of_ids * shape.segments + segment,
                                              (batch * shape.segments + segment) * shape.columns + column);
     store<V>(dx + x_element, broadcaster.template row<V>(part, uint32_t(row), x_element));
   }
 }
 
+// Of longer segments alone, no more blocks than run at a time: most often they end at once.
 template <int V, class Broadcaster>
 Status broadcast_by_ids(const Executor& executor, const Broadcaster& broadcaster, const SegmentIndex& index,
-                        typename Broadcaster::Element* dx) {
+                        typename Broadcaster::Element* dx, const LongerSegments& longer = {}) {
   const SegmentShape& shape = index.shape;
   int64_t tiles = shape.columns / V, total = shape.batches * shape.rows * tiles;
-  unsigned blocks = unsigned(std::min<int64_t>(ceil_div(total, rows_threads), 1 << 20));
+  int64_t most_blocks = longer.count > 0 ? 132 * 8 : 1 << 20;
+  unsigned blocks = unsigned(std::min<int64_t>(ceil_div(total, rows_threads), most_blocks));
   auto launch = [&](auto type) {
     using Index = decltype(type);
-    broadcast_rows<V, Index><<<blocks, rows_threads, 0, executor.stream>>>(
-        broadcaster, index, Divisor<Index>(tiles), Divisor<Index>(shape.rows), Index(total), dx);
+    auto kernel = broadcast_rows<V, Index, Broadcaster>;
+    Divisor<Index> by_tiles(tiles), by_rows(shape.rows);
+    if (longer.count > 0)
+      return launch_early(executor, kernel, blocks, rows_threads, 0, broadcaster, index, by_tiles, by_rows,
+                          Index(total), dx, longer);
+    kernel<<<blocks, rows_threads, 0, executor.stream>>>(broadcaster, index, by_tiles, by_rows, Index(total), dx,
+                                                         longer);
     return launched();
   };
   // A step beyond the last element is at most 2^28.

@@ -26,10 +26,10 @@ ffi::Error softmax_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer pe
     using T = typename decltype(type)::type;
     T* sums = out<T>(lse);
     auto* left = out<Accumulator<T>>(rest);
-    SegmentLogSumExp<T> reducer{sums, left, T(-std::numeric_limits<Accumulator<T>>::infinity())};
-    if (ffi::Error error = reduction.run(op, device, reducer, data, *workspace); error.failure()) return error;
-    return to_error(
-        op, broadcast_segments(device.executor(), SegmentSoftmax<T>{{in<T>(data), sums, left}}, rows, out<T>(y)));
+    SegmentSoftmaxOnChip<T> softmax{{sums, left, T(-std::numeric_limits<Accumulator<T>>::infinity())},
+                                    {{in<T>(data), sums, left}}};
+    return to_error(op, reduce_and_broadcast_segments(device.executor(*workspace), softmax, reduction.index, rows,
+                                                      in<T>(data), out<T>(y)));
   });
 }
 
@@ -54,10 +54,10 @@ ffi::Error softmax_backward_handler(Device device, ffi::AnyBuffer data, ffi::Any
   return for_float(op, "data", data.element_type(), [&](auto type) {
     using T = typename decltype(type)::type;
     auto* means = out<Accumulator<T>>(mean);
-    SegmentSoftmaxDots<T> reducer{in<T>(dy), means};
-    if (ffi::Error error = reduction.run(op, device, reducer, data, *workspace); error.failure()) return error;
-    SegmentSoftmaxBackward<T> broadcaster{{in<T>(data), in<T>(lse), in<Accumulator<T>>(rest)}, in<T>(dy), means};
-    return to_error(op, broadcast_segments(device.executor(), broadcaster, rows, out<T>(dx)));
+    SegmentSoftmaxBackwardOnChip<T> backward{{in<T>(dy), means},
+                                             {{in<T>(data), in<T>(lse), in<Accumulator<T>>(rest)}, in<T>(dy), means}};
+    return to_error(op, reduce_and_broadcast_segments(device.executor(*workspace), backward, reduction.index, rows,
+                                                      in<T>(data), out<T>(dx)));
   });
 }
 
