@@ -2,6 +2,7 @@
 // elements of a column with the same largest magnitude the first is the pivot, as in LAPACK.
 #pragma once
 
+#include "lu_rows.h"
 #include "triangular.h"
 
 namespace baracuda {
@@ -46,34 +47,52 @@ BARACUDA_HD void substitute(Team team, Size n, Columns columns, const Matrix& a,
   team.sync();
 }
 
+// A team whose members have rows in registers.
+template <class Team>
+concept HasRows = requires { Team::members; };
+
 struct Solve {
   // a, n x n, and b, n x k, where the solution is written.
   static constexpr int arrays = 2;
+  static constexpr bool aligned_rows = true;  // in a team's memory
 
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int k, const View<S> (&at)[arrays]) const {
     const View<S>& b = at[1];
-    on_square(at[0], n, [&](auto& a) {
-      eliminate(team, n, n, a, [&](int j, S from) { exchange(team, n, b, j, from, k); });
-      substitute(team, n, k, a, b);
-    });
+    if constexpr (HasRows<Team>) {
+      LuRows<Team, S> rows{team};
+      rows.load(n, n, at[0]);
+      rows.solve(n, k, at[0], b);
+    } else {
+      on_square(at[0], n, [&](auto& a) {
+        eliminate(team, n, n, a, [&](int j, S from) { exchange(team, n, b, j, from, k); });
+        substitute(team, n, k, a, b);
+      });
+    }
   }
 };
 
 struct Inverse {
   // x, n x n, and y, n x n.
   static constexpr int arrays = 2;
+  static constexpr bool aligned_rows = true;
 
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
-    on_square(at[0], n, [&](auto& a) {
-      on_square(at[1], n, [&](auto& y) {
-        team.each(0, n, [&](int j) { loop(n, 0, n, [&](int i) { y(i, j) = all<S>(i == j); }); });
-        team.sync();
-        eliminate(team, n, n, a, [&](int j, S from) { exchange(team, n, y, j, from, n); });
-        substitute(team, n, n, a, y);
+    if constexpr (HasRows<Team>) {
+      LuRows<Team, S> rows{team};
+      rows.load(n, n, at[0]);
+      rows.invert(n, at[0], at[1]);
+    } else {
+      on_square(at[0], n, [&](auto& a) {
+        on_square(at[1], n, [&](auto& y) {
+          team.each(0, n, [&](int j) { loop(n, 0, n, [&](int i) { y(i, j) = all<S>(i == j); }); });
+          team.sync();
+          eliminate(team, n, n, a, [&](int j, S from) { exchange(team, n, y, j, from, n); });
+          substitute(team, n, n, a, y);
+        });
       });
-    });
+    }
   }
 };
 
@@ -82,10 +101,19 @@ struct Lu {
   // x, rows x columns, which becomes L and U; with which rows the first ones were exchanged, in order; and the rows of
   // x in the order that this gave. A square x may have a static size.
   static constexpr int arrays = 3;
+  static constexpr bool aligned_rows = true;
 
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
-    if constexpr (is_static<Size>) {
+    if constexpr (HasRows<Team>) {
+      LuRows<Team, S> found{team};
+      found.load(rows, columns, at[0]);
+      found.factor(columns < rows ? columns : rows, [&](int j, int from, S) {
+        if (team.index() == 0) at[1](j, 0) = S(from);
+      });
+      if (found.is_row()) at[2](found.position, 0) = S(found.row());
+      found.store(columns, at[0]);
+    } else if constexpr (is_static<Size>) {
       Square<S, Size::value> order;  // of which a column is used
       on_square(at[0], n, [&](auto& a) { factor(team, n, n, a, at[1], order); });
       team.each(0, n, [&](int i) { at[2](i, 0) = order(i, 0); });
@@ -109,33 +137,54 @@ struct Lu {
 struct Determinant {
   // x, n x n; and its determinant, the product of the diagonal of U in its order, and of the sign of the permutation.
   static constexpr int arrays = 2;
+  static constexpr bool aligned_rows = true;
 
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
-    on_square(at[0], n, [&](auto& a) {
-      S sign = all<S>(1);
-      eliminate(team, n, n, a, [&](int j, S from) { sign = choose(from == all<S>(Element<S>(j)), sign, -sign); });
-      team.each(0, 1, [&](int) {
-        S y = all<S>(1);
-        loop(n, 0, n, [&](int i) { y = y * a(i, i); });
-        at[1](0, 0) = y * sign;
+    if constexpr (HasRows<Team>) {
+      LuRows<Team, S> rows{team};
+      rows.load(n, n, at[0]);
+      S y = 1, sign = 1;
+      rows.factor(n, [&](int j, int from, S pivot) { sign = from == j ? sign : -sign, y = y * pivot; });
+      if (team.index() == 0) at[1](0, 0) = y * sign;
+    } else {
+      on_square(at[0], n, [&](auto& a) {
+        S sign = all<S>(1);
+        eliminate(team, n, n, a, [&](int j, S from) { sign = choose(from == all<S>(Element<S>(j)), sign, -sign); });
+        team.each(0, 1, [&](int) {
+          S y = all<S>(1);
+          loop(n, 0, n, [&](int i) { y = y * a(i, i); });
+          at[1](0, 0) = y * sign;
+        });
       });
-    });
+    }
   }
 };
 
 struct Diagonal {
   // x, n x n; the diagonal of U; and the sign of the permutation: the determinant is the product of both.
   static constexpr int arrays = 3;
+  static constexpr bool aligned_rows = true;
 
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
-    on_square(at[0], n, [&](auto& a) {
-      S sign = all<S>(1);
-      eliminate(team, n, n, a, [&](int j, S from) { sign = choose(from == all<S>(Element<S>(j)), sign, -sign); });
-      team.each(0, n, [&](int i) { at[1](i, 0) = a(i, i); });
-      team.each(0, 1, [&](int) { at[2](0, 0) = sign; });
-    });
+    if constexpr (HasRows<Team>) {
+      LuRows<Team, S> rows{team};
+      rows.load(n, n, at[0]);
+      S sign = 1;
+      rows.factor(n, [&](int j, int from, S pivot) {
+        sign = from == j ? sign : -sign;
+        if (team.index() == 0) at[1](j, 0) = pivot;
+      });
+      if (team.index() == 0) at[2](0, 0) = sign;
+    } else {
+      on_square(at[0], n, [&](auto& a) {
+        S sign = all<S>(1);
+        eliminate(team, n, n, a, [&](int j, S from) { sign = choose(from == all<S>(Element<S>(j)), sign, -sign); });
+        team.each(0, n, [&](int i) { at[1](i, 0) = a(i, i); });
+        team.each(0, 1, [&](int) { at[2](0, 0) = sign; });
+      });
+    }
   }
 };
 

@@ -17,14 +17,21 @@ BARACUDA_HD void make_identity(Team team, Size n, const Matrix& y) {
 struct SolveBackward {
   // a, n x n, where its cotangent is written; the solution y, n x k; its cotangent, n x k, where that of b is written.
   static constexpr int arrays = 3;
+  static constexpr bool aligned_rows = true;
 
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int k, const View<S> (&at)[arrays]) const {
     const View<S>&y = at[1], &d = at[2];
     on_square(at[0], n, [&](auto& a) {
-      const Transposed<std::decay_t<decltype(a)>> of_a{a};
-      eliminate(team, n, n, of_a, [&](int j, S from) { exchange(team, n, d, j, from, k); });
-      substitute(team, n, k, of_a, d);
+      if constexpr (HasRows<Team>) {
+        LuRows<Team, S> rows{team};
+        rows.load_transposed(n, a);
+        rows.solve(n, k, a, d);
+      } else {
+        const Transposed<std::decay_t<decltype(a)>> of_a{a};
+        eliminate(team, n, n, of_a, [&](int j, S from) { exchange(team, n, d, j, from, k); });
+        substitute(team, n, k, of_a, d);
+      }
       team.each(0, n, [&](int i) {
         dots<S>(
             n, n, k, [&](int j, int c) { return y(j, c); }, [&](int c) { return d(i, c); },
@@ -198,15 +205,22 @@ struct DetBackward {
 struct SlogdetBackward {
   // x, n x n; the cotangent of the logarithm; and that of x, n x n: x^-T, as often as this says.
   static constexpr int arrays = 3;
+  static constexpr bool aligned_rows = true;
 
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
     on_square(at[0], n, [&](auto& x) {
       on_square(at[2], n, [&](auto& y) {
-        const Transposed<std::decay_t<decltype(x)>> a{x};
-        make_identity(team, n, y);
-        eliminate(team, n, n, a, [&](int j, S from) { exchange(team, n, y, j, from, n); });
-        substitute(team, n, n, a, y);
+        if constexpr (HasRows<Team>) {
+          LuRows<Team, S> rows{team};
+          rows.load_transposed(n, x);
+          rows.invert(n, x, y);
+        } else {
+          const Transposed<std::decay_t<decltype(x)>> a{x};
+          make_identity(team, n, y);
+          eliminate(team, n, n, a, [&](int j, S from) { exchange(team, n, y, j, from, n); });
+          substitute(team, n, n, a, y);
+        }
         team.each(0, n, [&](int j) { loop(n, 0, n, [&](int i) { y(i, j) = y(i, j) * at[1](0, 0); }); });
         team.sync();
       });
