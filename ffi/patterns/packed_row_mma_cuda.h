@@ -1,7 +1,7 @@
 // The packed rows pattern on tensor cores, for one row of x in a 16-bit float.
 //
-// A block has eight chains of 16 rows, `sets` times. Its warps each copy the tiles of a chain, some ahead, and multiply
-// them (packed_row_tile_cuda.h).
+// A block has eight chains of 16 rows, `sets` times. Its warps each copy the tiles of a chain or several, some ahead,
+// and multiply them (packed_row_tile_cuda.h).
 //
 // The order of sums is that of packed_rows_mma_cuda.h, and so are the bits: groups, by halves, tiles of a chain, and
 // chains by halves.
@@ -17,26 +17,27 @@
 namespace baracuda {
 namespace internal {
 
-template <class Format, int stages, int sets>
+template <class Format, int stages, int sets, int warps>
 struct PackedRowMmaMemory {
   using Tile = PackedMmaMemory<Format, 1, 1>;
-  static constexpr int threads = packed_mma_threads * sets;
-  static constexpr int of_tiles = stages * packed_chains * sets * Tile::weights;
+  static constexpr int threads = 32 * warps * sets;
+  static constexpr int of_tiles = stages * warps * sets * Tile::weights;
   static constexpr int sums = packed_chains * sets * 16 * int(sizeof(float));
   static constexpr int bytes = PackedRowEntries<Format>::bytes + (of_tiles > sums ? of_tiles : sums);
 };
 
 // Rows of W that a lane copies and multiplies, r and r + 8 of a warp's.
-template <int stages, int sets, int blocks, class T, class Format>
-__global__ void __launch_bounds__(packed_mma_threads* sets, blocks)
+template <int stages, int sets, int warps, int blocks, class T, class Format>
+__global__ void __launch_bounds__(32 * warps * sets, blocks)
     packed_row_mma_kernel(const __grid_constant__ PackedRows<Format> work, Divisor<int32_t> group_blocks) {
-  using Memory = PackedRowMmaMemory<Format, stages, sets>;
+  using Memory = PackedRowMmaMemory<Format, stages, sets, warps>;
   using Tile = typename Memory::Tile;
   using Entries = PackedRowEntries<Format>;
   extern __shared__ __align__(16) char memory[];
   __shared__ float table[16];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, r = lane / 4, c = lane % 4;
-  int set = warp / packed_chains, chain = warp % packed_chains;
+  constexpr int chains = packed_chains / warps;  // of a warp, which takes tiles of each in turn
+  int set = warp / warps, first = warp % warps;
   unsigned char *entries = reinterpret_cast<unsigned char*>(memory), *room = entries + Entries::bytes;
   int lane_weights = warp * stages * Tile::weights + r * Tile::row_room;
   keep(lane_weights);
@@ -52,18 +53,7 @@ __global__ void __launch_bounds__(packed_mma_threads* sets, blocks)
     int64_t matrix = work.matrix(batch), first_of_matrix = matrix * work.rows;
     int used = matrix < 0 ? 0 : tiles;  // the same for all threads of the block
     PackedTileCopies<Format> copies(work, c, [&](int h) { return first_of_matrix + row_of(8 * h + r); });
-    const float *from_scale[2], *from_zero[2];
-    if constexpr (Format::has_arrays)
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        int64_t first_group = (first_of_matrix + row_of(8 * h + r)) * work.groups;
-        from_scale[h] = work.weights.scale + first_group;
-        keep(from_scale[h]);
-        if constexpr (Format::has_zero) {
-          from_zero[h] = work.weights.zero + first_group;
-          keep(from_zero[h]);
-        }
-      }
+    PackedArrayLoads<Format> loads(work, [&](int h) { return first_of_matrix + row_of(8 * h + r); });
     const T* from_x = static_cast<const T*>(work.x) + batch * columns;
 
     auto fetch = [&](int tile, int stage) {
@@ -71,28 +61,17 @@ __global__ void __launch_bounds__(packed_mma_threads* sets, blocks)
     };
     // Loads come in the order in which they are begun: what else a tile needs goes before weights of later tiles.
     PackedRowElements x_ahead;
-    PackedRowArrays arrays_ahead;
+    PackedArrays arrays_ahead;
     auto fetch_others = [&](int tile) {
       x_ahead = column.load(from_x, tile);
-      if constexpr (Format::has_arrays) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          int block = tile * Tile::blocks + 2 * c + e;
-          uint32_t group = uint32_t(group_blocks.quotient(min(block, int(work.blocks) - 1)));
-#pragma unroll
-          for (int h = 0; h < 2; ++h) {
-            arrays_ahead.scale[h][e] = __ldg(from_scale[h] + group);
-            if constexpr (Format::has_zero) arrays_ahead.zero[h][e] = __ldg(from_zero[h] + group);
-          }
-        }
-      }
+      arrays_ahead = loads.load(tile, c, int(work.blocks), group_blocks);
     };
 
-    if (chain < used) fetch_others(chain);
-    int next = chain, stage_of_next = 0;
+    if (first < used) fetch_others(first);
+    int next = first, stage_of_next = 0;
     auto fetch_next = [&] {
       if (next < used) fetch(next, stage_of_next);
-      next += packed_chains, stage_of_next = stage_of_next == stages - 1 ? 0 : stage_of_next + 1;
+      next += warps, stage_of_next = stage_of_next == stages - 1 ? 0 : stage_of_next + 1;
       __pipeline_commit();
     };
 #pragma unroll
@@ -105,15 +84,15 @@ __global__ void __launch_bounds__(packed_mma_threads* sets, blocks)
     int at_lane = Entries::at_lane(lane);
     keep(at_lane);
 
-    float acc[2] = {0, 0};  // of the lane's two rows
+    float acc[chains][2] = {};  // of the lane's two rows, of the chain of the next tile first
     int stage = 0;
 #pragma unroll 1
-    for (int tile = chain; tile < used; tile += packed_chains) {
+    for (int tile = first; tile < used; tile += warps) {
       __pipeline_wait_prior(stages - 2);
       __syncwarp();  // all have what they copied, and are through with the stage before
       PackedRowElements x = x_ahead;
-      PackedRowArrays arrays = arrays_ahead;
-      if (tile + packed_chains < used) fetch_others(tile + packed_chains);
+      PackedArrays arrays = arrays_ahead;
+      if (tile + warps < used) fetch_others(tile + warps);
       fetch_next();
       const uint8_t* row[2];
 #pragma unroll
@@ -128,16 +107,23 @@ __global__ void __launch_bounds__(packed_mma_threads* sets, blocks)
         float sum = sums[h];
         sum += __shfl_xor_sync(~0u, sum, 1);
         sum += __shfl_xor_sync(~0u, sum, 2);
-        acc[h] += sum;
+        sum += acc[0][h];
+#pragma unroll
+        for (int k = 1; k < chains; ++k) acc[k - 1][h] = acc[k][h];
+        acc[chains - 1][h] = sum;
       }
     }
 
     __pipeline_wait_prior(0);
     __syncthreads();
     float* partial = reinterpret_cast<float*>(room);
+    int turns = (used - first + warps - 1) / warps;  // after which the chain of the next tile is the first
     if (c == 0)
 #pragma unroll
-      for (int h = 0; h < 2; ++h) partial[warp * 16 + 8 * h + r] = acc[h];
+      for (int k = 0; k < chains; ++k)
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+          partial[(set * packed_chains + first + (turns + k) % chains * warps) * 16 + 8 * h + r] = acc[k][h];
     __syncthreads();
     if (threadIdx.x < 32 * ((16 * sets + 31) / 32)) {
       int of_set = int(threadIdx.x) / 16 % sets;
@@ -156,11 +142,11 @@ __global__ void __launch_bounds__(packed_mma_threads* sets, blocks)
   }
 }
 
-template <int stages, int sets, int blocks, class T, class Format>
+template <int stages, int sets, int warps, int blocks, class T, class Format>
 Status packed_row_mma_by(const Executor& executor, const PackedRows<Format>& work) {
   constexpr int64_t most_blocks_z = 65535;
-  using Memory = PackedRowMmaMemory<Format, stages, sets>;
-  auto kernel = packed_row_mma_kernel<stages, sets, blocks, T, Format>;
+  using Memory = PackedRowMmaMemory<Format, stages, sets, warps>;
+  auto kernel = packed_row_mma_kernel<stages, sets, warps, blocks, T, Format>;
   if (Status status = allow_shared_memory(kernel, Memory::bytes); !status.ok()) return status;
   dim3 grid(unsigned(ceil_div(work.rows, 16 * sets)), 1, unsigned(std::min(work.batches, most_blocks_z)));
   kernel<<<grid, Memory::threads, size_t(Memory::bytes), executor.stream>>>(
@@ -168,20 +154,26 @@ Status packed_row_mma_by(const Executor& executor, const PackedRows<Format>& wor
   return launched();
 }
 
-// Fewer rows on the way at a time take less: of [8192, 8192] three blocks of eight warps with two stages, 20.5 us, and
-// four of these 21.2; of integers by group, two blocks with four stages, 19.5 us, and three with three 22.6. Tables of
-// pairs are shared by sixteen warps.
+// The chains of a block are those of eight warps, or of four with two each, twice as many blocks. Fewer rows on the way
+// at a time take less: of [8192, 8192] three blocks of eight warps with two stages, 20.5 us, and four of these 21.2; of
+// integers by group, four blocks of four warps with four stages, 16.4 us, and two of eight 18.2. Tables of pairs are
+// shared by sixteen warps.
 template <class T, class Format>
 Status packed_row_mma(const Executor& executor, const PackedRows<Format>& work) {
-  constexpr bool reads_pairs = PackedRowEntries<Format>::are_pairs;
-  constexpr int sets = reads_pairs ? 2 : 1;
-  constexpr int stages = Format::has_arrays && !Format::has_table ? 4 : 2;
-  constexpr int bytes = PackedRowMmaMemory<Format, stages, sets>::bytes;
-  constexpr int blocks = reads_pairs || stages == 4 ? 2 : 3;
+  constexpr bool reads_pairs = PackedRowEntries<Format>::are_pairs, by_group = Format::has_arrays && !Format::has_table;
+  constexpr int sets = reads_pairs ? 2 : 1, stages = by_group ? 4 : 2, warps = by_group ? 4 : 8;
+  constexpr int bytes = PackedRowMmaMemory<Format, stages, sets, warps>::bytes;
+  constexpr int blocks = reads_pairs ? 2 : by_group ? 4 : 3;
   int most = 0;
   if (Status status = most_shared_memory(most); !status.ok()) return status;
   if (bytes > most) return packed_mma<T>(executor, work);
-  return packed_row_mma_by<stages, sets, blocks, T>(executor, work);
+  if constexpr (!Format::has_table && warps == 8) {
+    // More than a turn of larger blocks, by up to a half, is one turn of smaller ones, and takes up to 15 % less.
+    int64_t groups = work.batches * ceil_div(work.rows, 16), turn = int64_t(blocks) * multiprocessors_of_device();
+    if (groups > turn && 2 * groups <= 3 * turn)
+      return packed_row_mma_by<stages, sets, 4, 2 * blocks, T>(executor, work);
+  }
+  return packed_row_mma_by<stages, sets, warps, blocks, T>(executor, work);
 }
 
 }  // namespace internal

@@ -171,13 +171,6 @@ template <class Format>
 inline constexpr bool packed_ring_serves =
     !Format::has_arrays && !Format::has_table && 2 * Format::bytes >= Format::block;
 
-// 0 if the device does not say.
-inline int multiprocessors_of_device() {
-  int device = 0, count = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return 0;
-  return cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == cudaSuccess ? count : 0;
-}
-
 // Whether the kernel is taken. On an H200, in us, that of packed_row_mma_cuda.h and this one: Q6_K of [8192, 8192] 25.9
 // and 19.7, of [1024, 32768] 22.1 and 19.1, of [1024, 4096] 4.4 and 4.7. Of at most six bits only where its blocks have
 // the same number of groups and little to do: Q4_K of [8192, 8192] 19.5 and 16.1, of [2304, 14336] 11.9 and 14.4, of

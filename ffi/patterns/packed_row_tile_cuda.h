@@ -66,16 +66,11 @@ struct PackedRowColumn {
   }
 };
 
-// Factors that are arrays, of the lane's two rows and two groups.
-struct PackedRowArrays {
-  float scale[2][2], zero[2][2];
-};
-
 // Sums a tile's products of two rows, which begin at `row`, as far as they are those of lane c of the four that have
 // the rows.
 template <class T, class Format>
 __device__ __forceinline__ void multiply_row_tile(const uint8_t* const (&row)[2], int tile, int blocks,
-                                                  const PackedRowElements& x, const PackedRowArrays& arrays, int c,
+                                                  const PackedRowElements& x, const PackedArrays& arrays, int c,
                                                   const unsigned char* entries, int at_lane, float (&sums_of_rows)[2]) {
   using namespace packed;
   using Tile = PackedMmaMemory<Format, 1, 1>;

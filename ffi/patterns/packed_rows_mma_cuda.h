@@ -25,25 +25,24 @@ namespace internal {
 
 inline constexpr int packed_chains = 8, packed_mma_threads = 32 * packed_chains;
 
-// What a block has in shared memory: for each warp two stages of 16 rows of a tile and the factors of these, and for
-// each team two of the tile's columns of x.
+// What a block has in shared memory: for each warp two stages of 16 rows of a tile and the decoded factors of one, and
+// for each team two stages of the tile's columns of x.
 template <class Format, int N, int G>
 struct PackedMmaMemory : PackedTile<Format> {
   using PackedTile<Format>::weights;
   static constexpr int teams = packed_chains / G;
   static constexpr int column_room = packed_mma_tile * 2;
-  // Of each row, for each 16 or 32 weights: a scale, and maybe a shift; or scales as they are in an array, and maybe
-  // zero points.
+  // Of each row, for each 16 or 32 weights: a scale, and maybe a shift.
   static constexpr int groups = Format::parts_share || Format::units_share ? 8 : 16, factors = groups * 16;
-  static constexpr int arrays = Format::has_arrays ? (1 + Format::has_zero) * factors * int(sizeof(float)) : 0;
   static constexpr int decoded = Format::has_arrays ? 0 : (1 + Format::has_shift) * factors * int(sizeof(float));
 
   // Entries of tables are read where that leaves registers that a thread needs, or takes fewer instructions.
   static constexpr bool reads_entries = Format::has_table && (N == 1 || Format::long_entries);
-  static constexpr int entries = reads_entries ? 16 * entry_room : 0;
+  static constexpr bool reads_pairs = reads_entries && Format::long_entries && N == 1;  // both of a byte at once
+  static constexpr int entries = reads_pairs ? pair_entries : reads_entries ? 16 * entry_room : 0;
 
   static __host__ __device__ int bytes(int held) {
-    int staged = 2 * (packed_chains * (weights + arrays) + teams * held * column_room) + packed_chains * decoded;
+    int staged = 2 * (packed_chains * weights + teams * held * column_room) + packed_chains * decoded;
     int summed = packed_chains * 16 * 8 * N * int(sizeof(float));
     return entries + (staged > summed ? staged : summed);
   }
@@ -83,8 +82,8 @@ __device__ __noinline__ float packed_product(const PackedRows<Format>& work, int
   return sum;
 }
 
-// On a multiprocessor, which leaves 64, 128 or 255 registers a thread.
-constexpr int packed_mma_blocks(int n) { return n == 1 ? 4 : n == 2 ? 2 : 1; }
+// On a multiprocessor, which leaves 128 or 255 registers a thread.
+constexpr int packed_mma_blocks(int n) { return n <= 2 ? 2 : 1; }
 
 template <int N, int G, class T, class Format>
 __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
@@ -101,7 +100,10 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
   EntryBytes of_entries{};
   if constexpr (Format::has_table) {
     if (threadIdx.x < 16) table[threadIdx.x] = table_entry<Format>(threadIdx.x);
-    if constexpr (Memory::reads_entries) {
+    if constexpr (Memory::reads_pairs) {
+      write_pair_entries<T, Format>(reinterpret_cast<unsigned char*>(memory), packed_mma_threads);
+      __syncthreads();
+    } else if constexpr (Memory::reads_entries) {
       constexpr EntryWords all = entry_words<T, Format>();
 #pragma unroll
       for (int i = 0; i < 16; ++i)
@@ -118,14 +120,12 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
   int team = warp / G, member = warp % G;
 
   unsigned char *entries = reinterpret_cast<unsigned char*>(memory), *room = entries + Memory::entries;
-  int at_lane = 4 * lane;
+  int at_lane = Memory::reads_pairs ? 8 * (lane % 16) : 4 * lane;
   keep(at_lane);
-  unsigned char* stages_x = room + 2 * packed_chains * (Memory::weights + Memory::arrays);
+  unsigned char* stages_x = room + 2 * packed_chains * Memory::weights;
   unsigned char* weights_of_warp = room + warp * 2 * Memory::weights;
   int lane_weights = warp * 2 * Memory::weights + r * Memory::row_room;
   keep(lane_weights);
-  float* arrays_of_warp =
-      reinterpret_cast<float*>(room + packed_chains * 2 * Memory::weights + warp * 2 * Memory::arrays);
   unsigned char* x_of_team = stages_x + team * 2 * held * Memory::column_room;
   float* decoded =
       reinterpret_cast<float*>(stages_x + Memory::teams * 2 * held * Memory::column_room + warp * Memory::decoded);
@@ -151,30 +151,12 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
     const T* from_x = static_cast<const T*>(work.x) + (batch * work.count + first_column + member) * columns + lane * 8;
     keep(from_x);
     const uint8_t* from_factors = work.weights.data + (first_of_matrix + row_of(lane % 16)) * row_bytes;
-    const float *from_scale = nullptr, *from_zero = nullptr;
-    if constexpr (Format::has_arrays) {
-      int64_t first_group = (first_of_matrix + row_of(lane % 16)) * work.groups;
-      from_scale = work.weights.scale + first_group;
-      keep(from_scale);
-      if constexpr (Format::has_zero) {
-        from_zero = work.weights.zero + first_group;
-        keep(from_zero);
-      }
-    }
+    PackedArrayLoads<Format> loads(work, [&](int h) { return first_of_matrix + row_of(8 * h + r); });
+    PackedArrays arrays_ahead;
 
     auto fetch = [&](int tile, int stage) {
       copies.copy(tile, c, room + lane_weights + stage * Memory::weights + 16 * c);
-      if constexpr (Format::has_arrays) {
-        float* to = arrays_of_warp + stage * (Memory::arrays / 4);
-#pragma unroll
-        for (int k = 0; k < Memory::factors; k += 32) {
-          int block = tile * Memory::blocks + k / 16 + lane / 16;
-          bool there = block < int(work.blocks);
-          uint32_t group = there ? uint32_t(group_blocks.quotient(block)) : 0;
-          copy_async_word(to + k + lane, from_scale + group, there);
-          if constexpr (Format::has_zero) copy_async_word(to + Memory::factors + k + lane, from_zero + group, there);
-        }
-      }
+      arrays_ahead = loads.load(tile, c, int(work.blocks), group_blocks);
       int element = tile * packed_mma_tile;
       bool inside = Memory::blocks == 1 || element + lane * 8 < int(columns);
       const T* chunk = inside ? from_x + element : from_x;
@@ -214,6 +196,11 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
           __syncwarp();
         else
           team_sync(team, G * 32);
+        PackedArrays arrays = arrays_ahead;
+        if constexpr (Format::has_arrays)
+#pragma unroll
+          for (int e = 0; e < 2; ++e)
+            if (tile * Memory::blocks + 2 * c + e >= int(work.blocks)) arrays.scale[0][e] = arrays.scale[1][e] = 0;
         fetch_next(stage ^ 1);
 
         unsigned char* rows = weights_of_warp + stage * Memory::weights;
@@ -238,8 +225,6 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
               decoded[32 * k + lane] = by[k].scale;
           __syncwarp();
         }
-        const float* factors = decoded;
-        if constexpr (Format::has_arrays) factors = arrays_of_warp + stage * (Memory::arrays / 4);
         const uint8_t* row[2];
 #pragma unroll
         for (int h = 0; h < 2; ++h)
@@ -251,17 +236,19 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
         auto add = [&](int group, int slot) {
 #pragma unroll
           for (int h = 0; h < 2; ++h) {
-            int of = group * 16 + 8 * h + r;
+            int of = group * 16 + 8 * h + r, from = (lane & ~3) | group / 2;  // the lane that has read the group's
             float scale, shift = 0;
             if constexpr (Format::has_shift) {
-              float2 both = reinterpret_cast<const float2*>(factors)[of];
+              float2 both = reinterpret_cast<const float2*>(decoded)[of];
               scale = both.x, shift = both.y;
+            } else if constexpr (Format::has_arrays) {
+              scale = __shfl_sync(~0u, arrays.scale[h][group % 2], from);
             } else {
-              scale = factors[of];
+              scale = decoded[of];
             }
             if constexpr (Format::entry_multiple > 1) scale *= 1.0f / Format::entry_multiple;
             if constexpr (Format::has_zero)
-              shift = -(scale * (excess + factors[Memory::factors + of]));
+              shift = -(scale * (excess + __shfl_sync(~0u, arrays.zero[h][group % 2], from)));
             else if constexpr (has_sums && !Format::has_shift)
               shift = -(scale * excess);
 #pragma unroll
@@ -270,7 +257,10 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
               for (int e = 2 * h; e < 2 * h + 2; ++e) {
                 float& sum = of_units[n][e];
                 float product = sums[slot][n][0][e];
-                if constexpr (parts == 2) product += sums[slot][n][1][e];
+                if constexpr (Memory::reads_pairs)
+                  product = sums[slot][n][h][e % 2] + sums[slot][n][h][2 + e % 2];
+                else if constexpr (parts == 2)
+                  product += sums[slot][n][1][e];
                 sum = fmaf(scale, product, sum);
                 if constexpr (has_sums) sum = fmaf(shift, sums_x[slot][n][e], sum);
               }
@@ -313,7 +303,9 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
               uint32_t first_pair[2][parts], second_pair[2][parts];
 #pragma unroll
               for (int h = 0; h < 2; ++h)
-                if constexpr (Memory::reads_entries)
+                if constexpr (Memory::reads_pairs)
+                  entry_pairs_of_bytes<Format>(bytes[h][0], part, entries, at_lane, first_pair[h], second_pair[h]);
+                else if constexpr (Memory::reads_entries)
                   entry_pairs<Format>(bytes[h][0], part, entries, at_lane, first_pair[h], second_pair[h]);
                 else
                   value_pairs<T, Format>(bytes[h][part], first_pair[h], second_pair[h], of_entries);
@@ -325,6 +317,11 @@ __global__ void __launch_bounds__(packed_mma_threads, packed_mma_blocks(N))
 #pragma unroll
                 for (int k = 0; k < parts; ++k) {
                   uint32_t a[4] = {first_pair[0][k], first_pair[1][k], second_pair[0][k], second_pair[1][k]};
+                  // Of half k of the rows, and in place of the other half what is left of the entries: as they are
+                  // read.
+                  if constexpr (Memory::reads_pairs)
+                    a[0] = first_pair[k][0], a[1] = first_pair[k][1], a[2] = second_pair[k][0],
+                    a[3] = second_pair[k][1];
                   multiply_add<T>(sums[slot][n][k], a, b);
                 }
                 if constexpr (has_sums) {
@@ -423,8 +420,15 @@ Status packed_mma_by(const Executor& executor, const PackedRows<Format>& work, i
   return launched();
 }
 
-// More columns at a time take more memory. Of few, blocks of 16 rows keep more multiprocessors busy; of many, those of
-// more rows read x less often.
+// 0 if the device does not say.
+inline int multiprocessors_of_device() {
+  int device = 0, count = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 0;
+  return cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == cudaSuccess ? count : 0;
+}
+
+// More columns at a time take more memory. Of up to eight columns, blocks of 32 rows read x less often, if there are
+// enough for the multiprocessors, and otherwise blocks of 16 rows keep more of these busy.
 template <class T, class Format>
 Status packed_mma(const Executor& executor, const PackedRows<Format>& work) {
   int most = 0;
@@ -432,9 +436,12 @@ Status packed_mma(const Executor& executor, const PackedRows<Format>& work) {
   auto held = [&](int columns) { return int(std::min<int64_t>(work.count, columns)); };
   if (work.count > 16 && PackedMmaMemory<Format, 4, 4>::bytes(held(32)) <= most)
     return packed_mma_by<4, 4, T>(executor, work, held(32));
-  if (work.count > 4 && PackedMmaMemory<Format, 2, 2>::bytes(held(16)) <= most)
+  if (work.count > 8 && PackedMmaMemory<Format, 2, 2>::bytes(held(16)) <= most)
     return packed_mma_by<2, 2, T>(executor, work, held(16));
-  int columns = held(4);
+  int64_t blocks = work.batches * ceil_div(work.rows, 32);
+  if (10 * blocks >= 7 * multiprocessors_of_device() && PackedMmaMemory<Format, 1, 2>::bytes(held(8)) <= most)
+    return packed_mma_by<1, 2, T>(executor, work, held(8));
+  int columns = held(8);
   while (columns > 1 && PackedMmaMemory<Format, 1, 1>::bytes(columns) > most) columns /= 2;
   return packed_mma_by<1, 1, T>(executor, work, columns);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "copy_async_cuda.h"
+#include "divisor.h"
 #include "keep_cuda.h"
 #include "packed_rows.h"
 
@@ -73,6 +74,50 @@ struct PackedTileCopies {
         }
       }
     }
+  }
+};
+
+// Factors that are arrays, of a lane's two rows and the blocks 2 c and 2 c + 1 of a tile. Lanes read what they need
+// straight to registers: copies to shared memory of four bytes each took longer than the weights.
+struct PackedArrays {
+  float scale[2][2], zero[2][2];
+};
+
+template <class Format>
+struct PackedArrayLoads {
+  const float *scale[2], *zero[2];
+
+  // Of the rows of all matrices that row(h) says.
+  template <class Row>
+  __device__ PackedArrayLoads(const PackedRows<Format>& work, const Row& row) {
+    if constexpr (Format::has_arrays)
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        int64_t first_group = row(h) * work.groups;
+        scale[h] = work.weights.scale + first_group;
+        keep(scale[h]);
+        if constexpr (Format::has_zero) {
+          zero[h] = work.weights.zero + first_group;
+          keep(zero[h]);
+        }
+      }
+  }
+
+  // In place of those of a block that is not there, the last one's.
+  __device__ PackedArrays load(int tile, int c, int blocks, Divisor<int32_t> group_blocks) const {
+    PackedArrays arrays = {};
+    if constexpr (Format::has_arrays)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        int block = tile * PackedTile<Format>::blocks + 2 * c + e;
+        uint32_t group = uint32_t(group_blocks.quotient(min(block, blocks - 1)));
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          arrays.scale[h][e] = __ldg(scale[h] + group);
+          if constexpr (Format::has_zero) arrays.zero[h][e] = __ldg(zero[h] + group);
+        }
+      }
+    return arrays;
   }
 };
 
