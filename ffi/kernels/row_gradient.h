@@ -8,6 +8,7 @@ namespace baracuda {
 
 // w (dy - the mean of dy by weights w). An element of weight 0 takes no part, whatever its dy is.
 struct WeightedFromMean {
+  static constexpr bool adds_weights = true;
   template <class Wide>
   static BARACUDA_HD void push(Wide& weights, Wide& sum, Wide w, Wide dy) {
     weights += w, sum += value_if(w != 0, w * dy);
@@ -32,6 +33,7 @@ struct FromMean : WeightedFromMean {
 
 // dy - w sum(dy), the transpose of that.
 struct WithoutSum {
+  static constexpr bool adds_weights = false;
   template <class Wide>
   static BARACUDA_HD void push(Wide&, Wide& sum, Wide, Wide dy) {
     sum += dy;
@@ -54,6 +56,9 @@ struct RowGradient : OfSums<PairSums, Accumulator<T>> {
   static constexpr int least_width = 1, lanes = 16;
   // Vectors of a row that a lane has registers for, and of 16-bit rows that are longer than a block's.
   static constexpr int most_held = sizeof(T) == 4 ? 8 : 4, held_of_long = is_half<T> ? 8 : most_held;
+  // The elements of rows that a block has registers for, and threads enough to compute costly weights twice.
+  static constexpr int arrays = 2, most_of_few = sizeof(T) > 2 ? 16384 : 32768;
+  static constexpr int most_in_registers = sizeof(T) == 2 && Rule::adds_weights ? 8192 : most_of_few;
   const T *x, *dy;
   T* dx;
   Weight weight;
@@ -75,6 +80,21 @@ struct RowGradient : OfSums<PairSums, Accumulator<T>> {
   BARACUDA_HD Elements<V> read(int64_t element) const {
     return {load<V>(x + element), load<V>(dy + element)};
   }
+  // The arrays, and what `read` has, of copies of a range of each that are `step` elements apart.
+  BARACUDA_HD const T* array(int k) const { return k ? dy : x; }
+  template <int V>
+  BARACUDA_HD Elements<V> copied(const T* from, int step) const {
+    return {load<V>(from), load<V>(from + step)};
+  }
+  // Calls body(lane, weight of its element) for each lane.
+  template <int V, class Body>
+  BARACUDA_HD void each_weight(const Vector<T, V>& x, const Body& body) const {
+    if constexpr (requires { weight.each(x, body); }) {
+      weight.each(x, body);
+    } else {
+      for (int k = 0; k < V; ++k) body(k, weight.of(Wide(x.lane[k])));
+    }
+  }
   // One element, to one of K lanes.
   template <int K>
   BARACUDA_HD void push_to(State<K>& s, int lane, Wide x, Wide dy) const {
@@ -86,15 +106,14 @@ struct RowGradient : OfSums<PairSums, Accumulator<T>> {
   }
   template <int V>
   BARACUDA_HD void push(State<1>& s, const Elements<V>& in) const {
-    for (int k = 0; k < V; ++k) push_to(s, 0, Wide(in.x.lane[k]), Wide(in.dy.lane[k]));
+    each_weight(in.x, [&](int k, Wide w) { Rule::push(s.first[0], s.second[0], w, Wide(in.dy.lane[k])); });
   }
   BARACUDA_HD Wide block(const State<1>& s) const { return Rule::of_row(s.first[0], s.second[0]); }
   BARACUDA_HD void finish(int64_t, Wide) const {}
   template <int V>
   BARACUDA_HD void write(int64_t element, const Elements<V>& in, Wide of_row) const {
     Vector<T, V> out;
-    for (int k = 0; k < V; ++k)
-      out.lane[k] = T(Rule::value(weight.of(Wide(in.x.lane[k])), Wide(in.dy.lane[k]), of_row));
+    each_weight(in.x, [&](int k, Wide w) { out.lane[k] = T(Rule::value(w, Wide(in.dy.lane[k]), of_row)); });
     store<V>(dx + element, out);
   }
 };

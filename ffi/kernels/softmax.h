@@ -70,6 +70,19 @@ struct SoftmaxWeight {
 
   BARACUDA_HD SoftmaxWeight at(int64_t row) const { return {y, rest, Wide(y[row]), rest[row]}; }
   BARACUDA_HD Wide of(Wide x) const { return exponential_below<T>(x, row_y, row_rest); }
+#ifdef __CUDACC__
+  // Of neighbors: where the row's logarithm is finite they need no checks.
+  template <int V, class Body>
+  __device__ void each(const Vector<T, V>& x, const Body& body) const {
+    if (row_y - row_y == 0) {
+#pragma unroll
+      for (int k = 0; k < V; ++k) body(k, exponential<T>((Wide(x.lane[k]) - row_y) - row_rest));
+    } else {
+#pragma unroll
+      for (int k = 0; k < V; ++k) body(k, of(Wide(x.lane[k])));
+    }
+  }
+#endif
 };
 
 }  // namespace baracuda

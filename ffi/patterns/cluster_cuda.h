@@ -48,13 +48,29 @@ bool has_clusters(Kernel* kernel) {
          cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess && attributes.ptxVersion >= 90;
 }
 
+inline cudaLaunchAttribute cluster_attribute(unsigned cluster) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = cluster, attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+  return attribute;
+}
+
+// How many clusters of a kernel the device has at a time.
+template <class Kernel>
+Status most_clusters(Kernel* kernel, unsigned cluster, unsigned threads, size_t bytes, int& clusters) {
+  cudaLaunchAttribute attribute = cluster_attribute(cluster);
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(cluster), config.blockDim = dim3(threads), config.dynamicSmemBytes = bytes;
+  config.attrs = &attribute, config.numAttrs = 1;
+  cudaError_t error = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
+  return {error == cudaSuccess ? nullptr : cudaGetErrorString(error)};
+}
+
 // Launches a kernel whose blocks are in clusters of so many.
 template <class... Parameters, class... Values>
 Status launch_clusters(const Executor& executor, void (*kernel)(Parameters...), unsigned blocks, unsigned cluster,
                        unsigned threads, size_t bytes, const Values&... values) {
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = cluster, attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+  cudaLaunchAttribute attribute = cluster_attribute(cluster);
   return launch_with(executor, cluster > 1 ? &attribute : nullptr, kernel, dim3(blocks), threads, bytes, values...);
 }
 

@@ -1,6 +1,7 @@
 // The projection pattern on a CUDA grid: a group of lanes for each row, of a warp or of a block. A row is read once and
 // stays in registers while its threshold is found; of longer rows than a block has registers for, the rest is read for
-// each sum. The functor is one of sparsemax.h or softmax.h.
+// each sum, or, where one sum finds the threshold, they are in rings (rows_ring_cuda.h). The functor is one of
+// sparsemax.h or softmax.h.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 #include "../kernels/greater.h"
 #include "../kernels/row_sums.h"
 #include "executor.h"
-#include "row_team_cuda.h"
+#include "rows_ring_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -25,9 +26,92 @@ struct LargestOfRow {
   }
   __device__ void merge(Wide& a, Wide b) const { a = larger(a, b); }
 };
+// Of two pairs of 16-bit floats, NaN where one is.
+template <class Element>
+__device__ uint32_t larger_pair(uint32_t a, uint32_t b) {
+  uint32_t c;
+  if constexpr (std::is_same_v<Element, Half>)
+    asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
+  else
+    asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
+  return c;
+}
 template <class Wide>
 struct SumsOfRow {
   __device__ void merge(PairSums<Wide, 1>& a, const PairSums<Wide, 1>& b) const { a.add(b); }
+};
+
+// A projection of one step as the rows pattern has it: the largest element, then the sum, then the results.
+template <class Projection>
+struct SumOfProjection {
+  using Element = typename Projection::Element;
+  using Wide = typename Projection::Wide;
+  static constexpr int sums = 4;  // apart from each other, so that none waits for the one before
+  Projection projection;
+  Wide largest;
+
+  __device__ Wide part(Element element) const {
+    return Projection::part((Wide(element) - largest) * Projection::scale);
+  }
+  __device__ PairSums<Wide, sums> start() const {
+    PairSums<Wide, sums> s;
+    s.clear();
+    return s;
+  }
+  template <int V>
+  __device__ void push(PairSums<Wide, sums>& s, const Vector<Element, V>& in) const {
+#pragma unroll
+    for (int k = 0; k < V; ++k) Projection::push(part(in.lane[k]), Wide(-1), s.first[k % sums], s.second[k % sums]);
+  }
+  __device__ PairSums<Wide, 1> merged(const PairSums<Wide, sums>& s) const { return s.merged(); }
+  __device__ void merge(PairSums<Wide, 1>& a, const PairSums<Wide, 1>& b) const { a.add(b); }
+  // NaN where the largest element is not finite, and then so is the row.
+  __device__ Wide block(const PairSums<Wide, 1>& s) const {
+    Wide tau = largest - largest - 1;
+    return tau == tau ? Projection::next(tau, s.first[0], s.second[0]) : tau;
+  }
+  __device__ void finish(int64_t row, Wide tau) const { projection.finish(row, largest, tau); }
+  template <int V>
+  __device__ Vector<Element, V> copied(const Element* from, int) const {
+    return load<V>(from);
+  }
+  template <int V>
+  __device__ void write(int64_t element, const Vector<Element, V>& in, Wide tau) const {
+    Vector<Element, V> out;
+#pragma unroll
+    for (int k = 0; k < V; ++k) out.lane[k] = Projection::value(part(in.lane[k]), tau);
+    store<V>(projection.y + element, out);
+  }
+};
+template <class Projection>
+struct LargestOfProjection : LargestOfRow<typename Projection::Wide> {
+  using Element = typename Projection::Element;
+  using Wide = typename Projection::Wide;
+  static constexpr int arrays = 1, most_in_registers = projection_most_lanes * 32, most_of_few = 2 * most_in_registers;
+  Projection projection;
+
+  explicit LargestOfProjection(const Projection& projection) : projection(projection) {}
+  BARACUDA_HD const Element* array(int) const { return projection.x; }
+  __device__ Wide start() const { return -std::numeric_limits<Wide>::infinity(); }
+  template <int V>
+  __device__ void push(Wide& largest, const Vector<Element, V>& in) const {
+    if constexpr (V == 8 && has_extreme_instructions) {
+      // Words of two elements at a time.
+      uint4 words = bit_cast<uint4>(in);
+      uint32_t most =
+          larger_pair<Element>(larger_pair<Element>(words.x, words.y), larger_pair<Element>(words.z, words.w));
+      Vector<Element, 2> pair = bit_cast<Vector<Element, 2>>(most);
+      largest = this->larger(largest, this->larger(Wide(pair.lane[0]), Wide(pair.lane[1])));
+    } else {
+#pragma unroll
+      for (int k = 0; k < V; ++k) largest = this->larger(largest, Wide(in.lane[k]));
+    }
+  }
+  __device__ SumOfProjection<Projection> after(Wide largest) const { return {projection, largest}; }
+  template <int V>
+  __device__ Vector<Element, V> copied(const Element* from, int) const {
+    return load<V>(from);
+  }
 };
 
 // How a kernel has rows: a lane has `held` vectors of V elements in registers. Those of a warp are next to each other;
@@ -176,6 +260,9 @@ Status project_long_rows(const Executor& executor, const Projection& projection,
   };
   if (columns <= 32 * V * held) return project_by_warps<V, held>(executor, projection, rows, columns);
   if (columns <= most * V * held) return run(Lanes<V, held, false, false, most, 2 - is_wide>{});
+  if constexpr (V > 1 && Projection::steps == 1 && !is_wide)
+    if (Status status; run_ring(executor, LargestOfProjection<Projection>(projection), rows, columns, status))
+      return status;
   if constexpr (longest > held)
     if (columns <= most * V * longest) return run(Lanes<V, longest, false, false, most, 1>{});
   return run(Lanes<V, longest, false, true, most, 1>{});

@@ -1,5 +1,6 @@
 // The rows pattern on a CUDA grid: a group of lanes, a power of two, for each row. Rows that fit stay in registers
-// between the reduction and the writing, so that they are read once.
+// between the reduction and the writing, so that they are read once. Longer ones are in rings where the functor has
+// what that takes (rows_ring_cuda.h).
 #pragma once
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "executor.h"
 #include "row_team_cuda.h"
 #include "rows.h"
+#include "rows_ring_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -120,6 +122,9 @@ Status run_rows(const Executor& executor, const Functor& functor, int64_t rows, 
   if (rows == 0) return {};
   if (columns % V) return internal::run_rows_by<Functor::least_width, held>(executor, functor, rows, columns);
   if (columns <= 32 * V * 4) return internal::run_rows_by<V, 4>(executor, functor, rows, columns);  // a warp does it
+  if constexpr (requires { Functor::most_in_registers; } && sizeof(typename Functor::Element) <= 4)
+    if (columns > Functor::most_in_registers)
+      if (Status status; internal::run_ring(executor, functor, rows, columns, status)) return status;
   if constexpr (requires { Functor::held_of_long; })
     if (columns > internal::rows_most_lanes * V * held)
       return internal::run_rows_by<V, Functor::held_of_long>(executor, functor, rows, columns);

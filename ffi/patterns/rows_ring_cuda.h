@@ -1,0 +1,234 @@
+// The rows pattern for rows that a block has no registers for, on devices with bulk copies.
+//
+// Blocks stay for the whole grid, and have a ring of chunks of rows in shared memory, filled by bulk copies. A row
+// stays there from the reductions to the writing, so it is read once; what it leaves of the ring is filled with the
+// next rows meanwhile, a chunk as soon as all threads have read the one before it for the last time. So memory is never
+// without loads that are on their way. A row that is too long for one block is divided among the blocks of a cluster.
+//
+// The functor reads `arrays` arrays, `array(k)`. Of a copy of a range of each, `step` elements apart, it makes what
+// `read` has, `copied(from, step)`. Rows of `most_in_registers` elements are faster in registers, and so are those of
+// `most_of_few` that do not outnumber the multiprocessors.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "cluster_cuda.h"
+#include "copy_bulk_cuda.h"
+#include "executor.h"
+#include "row_team_cuda.h"
+#include "rows.h"
+#include "shared_memory_cuda.h"
+
+namespace baracuda {
+namespace internal {
+
+inline constexpr unsigned ring_most_cluster = 8;
+
+// A chunk of the ring has four vectors of 16 bytes for each thread: fewer leave threads waiting for their loads, and
+// more leave a coarse ring. Each of the functor's arrays has its part of them.
+template <class Functor, int threads_, int per_multiprocessor_>
+struct RingChunk {
+  using T = typename Functor::Element;
+  static constexpr int threads = threads_, per_multiprocessor = per_multiprocessor_;
+  static constexpr int vectors = 4 / Functor::arrays, V = 16 / sizeof(T), elements = threads * vectors * V;
+  static constexpr int bytes = threads * 4 * 16, most = (256 << 10) / bytes / per_multiprocessor;
+};
+
+// A functor may add to more sums than are merged with those of other threads.
+template <class Functor, class State>
+__device__ auto merged_of(const Functor& functor, const State& state) {
+  if constexpr (requires { functor.merged(state); })
+    return functor.merged(state);
+  else
+    return state;
+}
+
+// The state of all threads of a cluster, in each of them. `shared` is of this reduction, and between it and the next of
+// the same is another.
+template <int warps, class Functor, class State>
+__device__ State of_cluster(const Functor& functor, State state, State* shared, unsigned rank, unsigned blocks) {
+  state = of_lanes(functor, state, 32);
+  unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  if (blocks == 1) {
+    if (lane == 0) shared[warp] = state;
+    __syncthreads();
+  } else {
+    if (lane < blocks) *of_block(shared + rank * warps + warp, lane) = state;
+    sync_cluster(blocks);
+  }
+  int all = int(blocks) * warps;
+  state = shared[lane % unsigned(min(all, 32))];
+  for (int k = 32; k < all; k += 32) functor.merge(state, shared[k + lane]);
+  return of_lanes(functor, state, min(all, 32));
+}
+
+template <class Chunk, class Functor>
+__global__ void __launch_bounds__(Chunk::threads, Chunk::per_multiprocessor)
+    reduce_and_write_ring(const __grid_constant__ Functor every, int64_t rows, int64_t columns, int slots) {
+  using T = typename Functor::Element;
+  using State = decltype(every.start());
+  constexpr int V = Chunk::V, warps = Chunk::threads / 32, elements = Chunk::elements, apart = Chunk::threads * V;
+  extern __shared__ __align__(128) unsigned char room[];
+  __shared__ CopyBarrier copied[Chunk::most], read[Chunk::most];
+  __shared__ State shared[2][warps * ring_most_cluster];  // in turn, since one may still be read
+
+  // The range of each row that is this block's.
+  unsigned blocks = blocks_of_cluster(), rank = rank_in_cluster();
+  int64_t in_all = (columns + elements - 1) / elements, each = (in_all + blocks - 1) / blocks * elements;
+  int64_t begin = min(columns, rank * each);
+  int length = int(min(columns - begin, each)), chunks = (length + elements - 1) / elements;
+  int64_t first_row = blockIdx.x / blocks, step = gridDim.x / blocks;
+
+  for (int k = threadIdx.x; k < slots; k += Chunk::threads) copied[k].init(1), read[k].init(warps);
+  sync_cluster(blocks);
+
+  // By the first thread.
+  int64_t next_row = chunks > 0 ? first_row : rows;
+  int next_chunk = 0, next_slot = 0;
+  auto copy_next = [&]() {
+    if (next_row >= rows) return;
+    int count = min(elements, length - next_chunk * elements), bytes = count * int(sizeof(T));
+    int64_t from = next_row * columns + begin + int64_t(next_chunk) * elements;
+    copied[next_slot].arrive_expecting(Functor::arrays * bytes);
+#pragma unroll
+    for (int k = 0; k < Functor::arrays; ++k)
+      copy_bulk(room + next_slot * Chunk::bytes + k * elements * int(sizeof(T)), every.array(k) + from, bytes,
+                copied[next_slot]);
+    if (++next_slot == slots) next_slot = 0;
+    if (++next_chunk == chunks) next_chunk = 0, next_row += step;
+  };
+  if (threadIdx.x == 0)
+    for (int k = 0; k < slots; ++k) copy_next();
+
+  int slot = 0, parity = 0, turn = 0;  // of the row's first chunk, and of the row
+  Functor next = at_row(every, min(first_row, rows - 1));
+  for (int64_t row = first_row; row < rows; row += step) {
+    Functor functor = next;
+    next = at_row(every, min(row + step, rows - 1));  // its loads are not waited for here
+
+    // Calls body(vectors of this thread, position of the first) for each chunk, and after(slot, parity) when they are
+    // in registers.
+    auto each_chunk = [&](const auto& functor, auto waits, const auto& body, const auto& after) {
+      int here = slot, parity_here = parity;
+#pragma unroll 1
+      for (int k = 0; k < chunks; ++k) {
+        if constexpr (decltype(waits)::value) copied[here].wait(parity_here);
+        int position = k * elements + int(threadIdx.x) * V;
+        const T* from = reinterpret_cast<const T*>(room + here * Chunk::bytes) + threadIdx.x * V;
+        decltype(functor.template copied<V>(from, 0)) values[Chunk::vectors];
+#pragma unroll
+        for (int u = 0; u < Chunk::vectors; ++u) values[u] = functor.template copied<V>(from + u * apart, elements);
+        after(here, parity_here);
+        if ((k + 1) * elements <= length) {
+#pragma unroll
+          for (int u = 0; u < Chunk::vectors; ++u) body(values[u], position + u * apart);
+        } else {
+#pragma unroll
+          for (int u = 0; u < Chunk::vectors; ++u)
+            if (position + u * apart < length) body(values[u], position + u * apart);
+        }
+        if (++here == slots) here = 0, parity_here ^= 1;
+      }
+    };
+    auto reduced = [&](const auto& functor, auto waits, auto* shared) {
+      auto state = functor.start();
+      each_chunk(functor, waits, [&](const auto& values, int) { functor.push(state, values); }, [](int, int) {});
+      return of_cluster<warps>(functor, merged_of(functor, state), shared, rank, blocks);
+    };
+    auto finish = [&](const auto& functor, const auto& state) {
+      auto block = functor.block(state);
+      if (threadIdx.x == 0 && rank == 0) functor.finish(row, block);
+      int64_t base = row * columns + begin;
+      int last = -1, parity_of_last = 0;
+      auto refill = [&]() {
+        if (last >= 0 && threadIdx.x == 0) read[last].wait(parity_of_last), copy_next();
+      };
+      each_chunk(
+          functor, std::false_type{},
+          [&](const auto& values, int position) { functor.write(base + position, values, block); },
+          [&](int here, int parity_here) {
+            __syncwarp();
+            if (threadIdx.x % 32 == 0) read[here].arrive();
+            refill();
+            last = here, parity_of_last = parity_here;
+          });
+      refill();
+      if (last + 1 == slots)
+        slot = 0, parity = parity_of_last ^ 1;
+      else if (last >= 0)
+        slot = last + 1, parity = parity_of_last;
+    };
+    State state = reduced(functor, std::true_type{}, shared[turn]);
+    turn ^= 1;
+    if constexpr (requires { functor.after(state); }) {
+      auto next = functor.after(state);
+      using Again = decltype(merged_of(next, next.start()));
+      __shared__ Again again[warps * ring_most_cluster];
+      finish(next, reduced(next, std::false_type{}, again));
+    } else {
+      finish(functor, state);
+    }
+  }
+}
+
+struct RingDevice {
+  int multiprocessors = 0, bytes = 0;  // of shared memory of each
+
+  Status read() {
+    int device = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess) error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    if (error == cudaSuccess)
+      error = cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+    return {error == cudaSuccess ? nullptr : cudaGetErrorString(error)};
+  }
+  template <class Chunk>
+  int slots() const {
+    constexpr int others = 5 << 10;  // what a block has besides the ring
+    return std::min((bytes / Chunk::per_multiprocessor - others) / Chunk::bytes, Chunk::most);
+  }
+};
+
+// Whether the device has room for such clusters; then they are launched, with this status.
+template <class Chunk, class Functor>
+bool launch_ring(const Executor& executor, const RingDevice& device, const Functor& functor, int64_t rows,
+                 int64_t columns, unsigned cluster, Status& status) {
+  auto* kernel = reduce_and_write_ring<Chunk, Functor>;
+  int slots = device.slots<Chunk>(), bytes = slots * Chunk::bytes;
+  if (status = allow_shared_memory(kernel, bytes); !status.ok()) return true;
+  int clusters = device.multiprocessors * Chunk::per_multiprocessor / int(cluster);
+  // Multiprocessors come in groups of an even number, in which larger clusters leave some.
+  if (cluster > 2)
+    if (status = most_clusters(kernel, cluster, Chunk::threads, bytes, clusters); !status.ok()) return true;
+  clusters = int(std::min<int64_t>(rows, clusters));
+  if (clusters == 0) return false;
+  status = launch_clusters(executor, kernel, unsigned(clusters) * cluster, cluster, Chunk::threads, bytes, functor,
+                           rows, columns, slots);
+  return true;
+}
+
+// Whether rows of so many elements fit in rings, the device has these, and they are faster; then it is done, with this
+// status.
+template <class Functor>
+bool run_ring(const Executor& executor, const Functor& functor, int64_t rows, int64_t columns, Status& status) {
+  using Small = RingChunk<Functor, 256, 2>;
+  using Large = RingChunk<Functor, 512, 1>;
+  RingDevice device;
+  if (status = device.read(); !status.ok()) return true;
+  // Then there is nothing to copy while a row is computed.
+  if (rows <= device.multiprocessors && columns <= Functor::most_of_few) return false;
+  if (!has_bulk_copies(reduce_and_write_ring<Large, Functor>)) return false;
+  auto chunks = [&](int elements, unsigned cluster) { return ceil_div(ceil_div(columns, elements), cluster); };
+  // Of two blocks one computes while the other waits.
+  if constexpr (Functor::most_in_registers < 4 * Small::elements)
+    if (chunks(Small::elements, 1) < device.slots<Small>())
+      return launch_ring<Small>(executor, device, functor, rows, columns, 1, status);
+  for (unsigned cluster = 1; cluster <= ring_most_cluster; cluster *= 2)
+    if (chunks(Large::elements, cluster) < device.slots<Large>())
+      return launch_ring<Large>(executor, device, functor, rows, columns, cluster, status);
+  return false;
+}
+
+}  // namespace internal
+}  // namespace baracuda
