@@ -48,6 +48,17 @@ struct WithoutSum {
   }
 };
 
+// A weight that is there already.
+struct KeptWeight {
+  template <class Wide>
+  BARACUDA_HD Wide of(Wide weight) const {
+    return weight;
+  }
+};
+
+template <class T, class Weight, class Rule>
+struct KeepingRowGradient;
+
 // `x` is what weights are computed from: `weight.of(element)`. A weight that depends on the row has `at(row)`.
 template <class T, class Weight, class Rule>
 struct RowGradient : OfSums<PairSums, Accumulator<T>> {
@@ -115,6 +126,32 @@ struct RowGradient : OfSums<PairSums, Accumulator<T>> {
     Vector<T, V> out;
     each_weight(in.x, [&](int k, Wide w) { out.lane[k] = T(Rule::value(w, Wide(in.dy.lane[k]), of_row)); });
     store<V>(dx + element, out);
+  }
+  // On a CPU a weight is kept where dx of its element will be.
+  KeepingRowGradient<T, Weight, Rule> keeping() const
+    requires(!is_half<T>)
+  {
+    return {*this};
+  }
+  RowGradient<T, KeptWeight, Rule> kept() const
+    requires(!is_half<T>)
+  {
+    return {{}, dx, dy, dx, {}};
+  }
+};
+
+// The same, whose elements are read where they are pushed.
+template <class T, class Weight, class Rule>
+struct KeepingRowGradient : RowGradient<T, Weight, Rule> {
+  template <int V>
+  int64_t read(int64_t element) const {
+    return element;
+  }
+  template <class State>
+  void push_to(State& s, int lane, int64_t element) const {
+    T w = this->weight.of(this->x[element]);
+    this->dx[element] = w;
+    Rule::push(s.first[lane], s.second[lane], w, this->dy[element]);
   }
 };
 

@@ -22,19 +22,28 @@ inline __attribute__((always_inline)) void push_in_lanes(int64_t count, const Pu
   for (int64_t k = whole; k < count; ++k) push(k, int(k - whole));
 }
 
-// NaN where one is.
-template <int lanes, class T, class Wide>
-[[gnu::noinline]] Wide largest_of(const T* x, int64_t count, Wide* to) {
+// NaN where one is. `see(k, value)` gets each element.
+template <int lanes, class Wide, class T, class See>
+inline __attribute__((always_inline)) Wide largest_of(const T* x, int64_t count, const See& see) {
   Wide largest[lanes];
   for (Wide& value : largest) value = -std::numeric_limits<Wide>::infinity();
   auto larger = [](Wide a, Wide b) { return ((b > a) | (b != b)) ? b : a; };
   push_in_lanes<lanes>(count, [&](int64_t k, int lane) {
     Wide value = Wide(x[k]);
-    to[k] = value, largest[lane] = larger(largest[lane], value);
+    see(k, value), largest[lane] = larger(largest[lane], value);
   });
   for (int width = lanes / 2; width > 0; width /= 2)
     for (int lane = 0; lane < width; ++lane) largest[lane] = larger(largest[lane], largest[lane + width]);
   return largest[0];
+}
+template <int lanes, class Wide>
+[[gnu::noinline]] Wide largest_of(const Wide* x, int64_t count) {
+  return largest_of<lanes, Wide>(x, count, [](int64_t, Wide) {});
+}
+// The same of elements that are converted, once.
+template <int lanes, class T, class Wide>
+[[gnu::noinline]] Wide largest_of_converted(const T* x, int64_t count, Wide* to) {
+  return largest_of<lanes, Wide>(x, count, [to](int64_t k, Wide value) { to[k] = value; });
 }
 
 // Sums of chunks are added, so that long sums lose no digits. `element(k)` gives each element, once.
@@ -57,11 +66,11 @@ template <int lanes, class Projection, class Wide = typename Projection::Wide>
 [[gnu::noinline]] PairSums<Wide, 1> sums_above(const Wide* z, int64_t count, Wide tau) {
   return sums_of<lanes, Projection>(count, tau, [z](int64_t k) { return z[k]; });
 }
-// The same of elements that become their differences from the largest one.
+// The same of the differences from the largest one, or of what is made of them, which z gets; `x` may be z.
 template <int lanes, class Projection, class Wide = typename Projection::Wide>
-[[gnu::noinline]] PairSums<Wide, 1> sums_of_parts(Wide* z, int64_t count, Wide tau, Wide largest) {
+[[gnu::noinline]] PairSums<Wide, 1> sums_of_parts(const Wide* x, Wide* z, int64_t count, Wide tau, Wide largest) {
   return sums_of<lanes, Projection>(
-      count, tau, [=](int64_t k) { return z[k] = Projection::part((z[k] - largest) * Projection::scale); });
+      count, tau, [=](int64_t k) { return z[k] = Projection::part((x[k] - largest) * Projection::scale); });
 }
 
 // `z` has memory for the row; it may be that of the results.
@@ -69,9 +78,14 @@ template <int lanes, class Projection, class T = typename Projection::Element, c
 void project_row(const Projection& projection, int64_t row, int64_t count, Wide* z) {
   const T* x = projection.x + row * count;
   T* y = projection.y + row * count;
-  Wide largest = largest_of<lanes>(x, count, z);
+  const Wide* wide;
+  Wide largest;
+  if constexpr (is_half<T>)
+    wide = z, largest = largest_of_converted<lanes>(x, count, z);
+  else
+    wide = x, largest = largest_of<lanes>(x, count);
   Wide tau = largest - largest - 1;  // NaN where the largest element is not finite, and then so is the row
-  PairSums<Wide, 1> sums = sums_of_parts<lanes, Projection>(z, count, tau, largest);
+  PairSums<Wide, 1> sums = sums_of_parts<lanes, Projection>(wide, z, count, tau, largest);
   for (int number = 1;; ++number) {
     Wide next = Projection::next(tau, sums.first[0], sums.second[0]);
     bool rises = next > tau;

@@ -2,7 +2,8 @@
 //
 // The functor reads (`read<V>`), reduces (`start`, `push`, `merge`), turns a row's state into its block (`block`),
 // writes what the row has once (`finish`), and then its elements (`write`). One that has `after` reduces twice: what
-// that gives for the first state is the functor that goes on.
+// that gives for the first state is the functor that goes on. One that has `keeping` stores, by what that gives, what
+// it makes of elements as it reduces; `kept` reads that when it writes.
 #pragma once
 
 #include "blockwise_cpu.h"
@@ -41,6 +42,15 @@ auto reduce_row(const Functor functor, int64_t first, int64_t count) {
 // One row; the functor is that of the row.
 template <class Functor>
 void reduce_and_write(const Functor& functor, int64_t row, int64_t columns) {
+  // Of a short row stores cost more than they save.
+  constexpr int64_t kept_columns = 256;
+  if constexpr (requires { functor.keeping(); }) {
+    if (columns >= kept_columns) {
+      auto block = functor.block(reduce_row(functor.keeping(), row * columns, columns));
+      functor.finish(row, block);
+      return write_elements(functor.kept(), row * columns, columns, block);
+    }
+  }
   auto state = reduce_row(functor, row * columns, columns);
   if constexpr (requires { functor.after(state); }) {
     reduce_and_write(functor.after(state), row, columns);
