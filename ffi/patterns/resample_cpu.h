@@ -20,12 +20,13 @@ void resample_row(const Taps<Sum>& axis, int64_t first, int64_t last, const T* x
   const Sum* weight[known > 0 ? known : 1];
   for (int k = 0; k < known; ++k) weight[k] = axis.weight + k * axis.out;
   if constexpr (known > 0) {
+    // What add_tap gives, without its branch: a tap that is not read is -0 times 0, which changes no sum, not even -0.
     BARACUDA_INDEPENDENT
     for (int64_t o = first; o < last; ++o) {
       int32_t from = std::min(std::max(begin[o], 0), most);  // axis.first(o)
-      Sum sum = first_tap(weight[0][o], Sum(x[from]));
+      Sum sum = weight[0][o] * value_if(weight[0][o] != 0, Sum(x[from]));
 #pragma GCC unroll 8
-      for (int k = 1; k < known; ++k) sum = add_tap(sum, weight[k][o], Sum(x[from + k]));
+      for (int k = 1; k < known; ++k) sum = sum - weight[k][o] * value_if(weight[k][o] != 0, -Sum(x[from + k]));
       y[o] = U(sum);
     }
   } else {

@@ -1,10 +1,12 @@
 // The sample pattern on CPU threads: the elements and weights of some positions are found once, and used in all
-// channels.
+// channels. For images of the dtype that is computed in they are stored by tap, so that the loop over positions
+// vectorizes, with gathers: an element outside is one inside of which no bit is left.
 #pragma once
 
 #include <algorithm>
 
 #include "sample.h"
+#include "vectorize_cpu.h"
 
 namespace baracuda {
 namespace internal {
@@ -25,7 +27,69 @@ void for_sampled(const Executor& executor, const SampleShape& shape, int64_t wid
   });
 }
 
+// The points [first, last), at most as many as a tile has.
+template <class Functor>
+struct SampledTile {
+  using Sum = typename Functor::Sum;
+  using Bits = std::conditional_t<sizeof(Sum) == 8, uint64_t, uint32_t>;
+  static constexpr int taps = Functor::taps;
+  int64_t count;
+  int32_t index[taps][sample_points];  // in range
+  Bits inside[taps][sample_points];    // all bits, or none
+  Bits outside[Functor::has_fill ? taps : 1][sample_points];
+  Sum weight[taps][sample_points];
+
+  SampledTile(const Functor& functor, const SampleShape& shape, const Sum* positions, int64_t batch, int64_t first,
+              int64_t last)
+      : count(last - first) {
+    for (int64_t p = 0; p < count; ++p) {
+      auto found = functor.at(functor.read(positions, batch, first + p, shape.points).of);
+      for (int t = 0; t < taps; ++t) {
+        int32_t at = found.index[t];
+        index[t][p] = at < 0 ? 0 : at, inside[t][p] = at < 0 ? Bits(0) : ~Bits(0), weight[t][p] = found.weight[t];
+        if constexpr (Functor::has_fill) outside[t][p] = at == no_element ? bit_cast<Bits>(functor.fill()) : Bits(0);
+      }
+    }
+  }
+
+  // to[p] = the sum of the taps [first, first + number), and of what is there already unless these are the first.
+  template <int number>
+  void sum_taps(int first, const Sum* x, Sum* to) const {
+    BARACUDA_INDEPENDENT
+    for (int64_t p = 0; p < count; ++p) {
+      Sum sum = first == 0 ? Sum(0) : to[p];
+#pragma GCC unroll 4
+      for (int k = 0; k < number; ++k) {
+        int t = first + k;
+        Bits bits = bit_cast<Bits>(x[index[t][p]]) & inside[t][p];
+        if constexpr (Functor::has_fill) bits |= outside[t][p];
+        Sum term = bit_cast<Sum>(bits) * weight[t][p];
+        sum = t == 0 ? term : sum + term;
+      }
+      to[p] = sum;
+    }
+  }
+};
+
 }  // namespace internal
+
+template <class Functor, class Sum>
+Status sample(const Executor& executor, const Functor& functor, const SampleShape& shape, const Sum* x,
+              const Sum* positions, Sum* y) {
+  constexpr int taps = Functor::taps, together = taps < 4 ? taps : 4;
+  auto of_tile = [&](int64_t batch, int64_t first, int64_t last, int64_t channel, int64_t end) {
+    const internal::SampledTile<Functor> tile(functor, shape, positions, batch, first, last);
+    for (; channel < end; ++channel) {
+      const Sum* from = x + (batch * shape.channels + channel) * shape.elements;
+      Sum sum[internal::sample_points];
+      tile.template sum_taps<together>(0, from, sum);
+      for (int t = together; t < taps; t += together) tile.template sum_taps<together>(t, from, sum);
+      std::copy_n(sum, tile.count, y + (batch * shape.channels + channel) * shape.points + first);
+    }
+  };
+  internal::for_sampled(executor, shape, internal::sample_channels, taps, of_tile);
+  return {};
+}
 
 template <class Functor, class Sum, class T>
 Status sample(const Executor& executor, const Functor& functor, const SampleShape& shape, const T* x,
