@@ -191,15 +191,14 @@ struct MaxPoolBackward {
     args.template load_from<V>(window.y_element, terms.arg);
     return terms;
   }
+  // What no window gives.
+  static BARACUDA_HD Terms<1> nothing() { return {{Arg(-1)}, {Wide(0)}}; }
   template <int V>
-  BARACUDA_HD Terms<V> in_lanes(const Terms<1>& terms) const {
-    Terms<V> lanes;
-    for (int k = 0; k < V; ++k) lanes.arg[k] = terms.arg[0], lanes.change[k] = terms.change[0];
-    return lanes;
+  BARACUDA_HD void set(Terms<V>& lanes, int k, const Terms<1>& terms) const {
+    lanes.arg[k] = terms.arg[0], lanes.change[k] = terms.change[0];
   }
-  template <int V, class Geometry, class Index, class Step>
-  BARACUDA_HD void push(State<V>& s, const Terms<V>& terms, const Geometry&, Index, Step,
-                        const typename Geometry::Position&) const {
+  template <int V, class... Window>
+  BARACUDA_HD void push(State<V>& s, const Terms<V>& terms, const Window&...) const {
     for (int k = 0; k < V; ++k) s.sum[k] += value_if(terms.arg[k] == s.own[k], terms.change[k]);
   }
   template <int V>
@@ -315,15 +314,13 @@ struct AveragePoolBackward {
     for (int k = 0; k < V; ++k) terms.change[k] = Wide(change.lane[k]) / count;
     return terms;
   }
+  static BARACUDA_HD Terms<1> nothing() { return {{Wide(0)}}; }
   template <int V>
-  BARACUDA_HD Terms<V> in_lanes(const Terms<1>& terms) const {
-    Terms<V> lanes;
-    for (int k = 0; k < V; ++k) lanes.change[k] = terms.change[0];
-    return lanes;
+  BARACUDA_HD void set(Terms<V>& lanes, int k, const Terms<1>& terms) const {
+    lanes.change[k] = terms.change[0];
   }
-  template <int V, class Geometry, class Index, class Step>
-  BARACUDA_HD void push(State<V>& s, const Terms<V>& terms, const Geometry&, Index, Step,
-                        const typename Geometry::Position&) const {
+  template <int V, class... Window>
+  BARACUDA_HD void push(State<V>& s, const Terms<V>& terms, const Window&...) const {
     for (int k = 0; k < V; ++k) s.sum[k] += terms.change[k];
   }
   template <int V>

@@ -53,15 +53,23 @@ auto step_of(Step step) {
     return step;
 }
 
-// body(batch, d, h) for every row, in tasks of many elements. `steps` is a row's cost.
+// Tasks of many rows: body(for_each) calls for_each with what each row (batch, d, h) of the task gets. `steps` is a
+// row's cost.
 template <class Body>
-void for_rows(const Executor& executor, int64_t batches, const int64_t* extents, int64_t steps, const Body& body) {
+void for_tasks_of_rows(const Executor& executor, int64_t batches, const int64_t* extents, int64_t steps,
+                       const Body& body) {
   constexpr int64_t task_steps = 1 << 15;
   int64_t rows = batches * extents[0] * extents[1], range = task_steps / steps + 1;
   parallel_for(executor, ceil_div(rows, range), range * steps, [&](int64_t task) {
-    for (int64_t row = task * range; row < std::min(rows, (task + 1) * range); ++row)
-      body(row / extents[1] / extents[0], row / extents[1] % extents[0], row % extents[1]);
+    body([&](const auto& of_row) {
+      for (int64_t row = task * range; row < std::min(rows, (task + 1) * range); ++row)
+        of_row(row / extents[1] / extents[0], row / extents[1] % extents[0], row % extents[1]);
+    });
   });
+}
+template <class Body>
+void for_rows(const Executor& executor, int64_t batches, const int64_t* extents, int64_t steps, const Body& body) {
+  for_tasks_of_rows(executor, batches, extents, steps, [&](const auto& for_each) { for_each(body); });
 }
 
 // The strided windows of W that are not cut off.
@@ -208,42 +216,101 @@ struct WindowGather {
     });
   }
 
-  // V neighbors along W that the same windows hold.
-  template <int V>
-  [[gnu::noinline]] void alike(const Row& row, int64_t w, Range ws) const {
-    typename Gatherer::template State<V> state;
-    gatherer.start(state, Vector<T, V>{}, (row.d * shape.in[1] + row.h) * shape.in[2] + w, int64_t(1));
-    for (int64_t i = row.ds.first; i < row.ds.end; ++i)
-      for (int64_t j = row.hs.first; j < row.hs.end; ++j) {
-        if (!windows.holds(0, i, row.d) || !windows.holds(1, j, row.h)) continue;
-        for (int64_t k = ws.first; k < ws.end; ++k) {
-          auto window = windows.position(row.batch, i, j, k, 0);
-          auto terms = gatherer.template in_lanes<V>(gatherer.template stage<1>(windows, window));
-          gatherer.push(state, terms, windows, row.first + w, Constant<1>{}, window);
-        }
-      }
-    store<V>(dx + row.first + w, gatherer.finish(state));
-  }
+  // The windows along W of each element of a row, in layers of one for each; `none` where an element has fewer.
+  struct Layers {
+    static constexpr int V = widest;
+    int64_t columns, blocks, count = 0, none;
+    std::vector<int32_t> windows;  // [count, blocks * V]
+    std::vector<char> is_one;      // [count, blocks]: whether the elements of a block have the same window
 
-  // The elements [begin, end) of a row: where there is one channel, runs of those that the same windows hold.
-  void one_by_one(const Row& row, int64_t begin, int64_t end) const {
-    if constexpr (!Gatherer::reads_x) {
-      if (shape.channels == 1 && !shape.is_listed() && windows.apart(2) == 1) {
-        for (int64_t w = begin, next = begin; w < end; w = next) {
-          Range ws = windows.holding(2, row.batch, 0, w);
-          auto is_held = [&](int64_t i) {
-            Range other = windows.holding(2, row.batch, 0, i);
-            return other.first == ws.first && other.end == ws.end;
-          };
-          while (++next < end && is_held(next)) {
-          }
-          for_lanes<widest>(w, next, [&](int64_t first, int, auto width) { alike<width.value>(row, first, ws); });
-        }
-        return;
+    explicit Layers(const WindowGather& gather)
+        : columns(gather.shape.in[2]), blocks(ceil_div(columns, V)), none(gather.shape.out[2]) {
+      std::vector<Range> ranges;
+      for (int64_t w = 0; w < columns; ++w) {
+        ranges.push_back(gather.windows.holding(2, 0, 0, w));
+        count = std::max(count, ranges.back().end - ranges.back().first);
       }
+      for (int64_t layer = 0; layer < count; ++layer)
+        for (int64_t w = 0; w < blocks * V; ++w) {
+          Range range = ranges[size_t(std::min(w, columns - 1))];
+          windows.push_back(int32_t(range.first + layer < range.end ? range.first + layer : none));
+        }
+      for (auto first = windows.begin(); first != windows.end(); first += V)
+        is_one.push_back(std::all_of(first, first + V, [&](int32_t window) { return window == *first; }));
     }
-    for (int64_t w = begin; w < end; ++w) along_channels(row, w);
-  }
+  };
+
+  // What windows give to each element of a row, next to each other as the elements are: so a row takes it in vectors,
+  // wherever its windows begin. It is the same for all rows that the same windows along D and H hold.
+  class Spread {
+   public:
+    static constexpr int V = widest;
+    using Terms = typename Gatherer::template Terms<V>;
+    using Given = typename Gatherer::template Terms<1>;
+
+    Spread(const WindowGather& gather, const Layers& layers)
+        : gather_(gather), layers_(layers), given_(size_t(layers.none + 1)) {
+      given_.back() = Gatherer::nothing();
+    }
+
+    void write(const Row& row) {
+      if (!is_of(row)) read(row);
+      int64_t columns = layers_.columns, index = (row.d * gather_.shape.in[1] + row.h) * columns, w = 0;
+      for (; w + V <= columns; w += V) store<V>(gather_.dx + row.first + w, sum(index, w));
+      if (w == columns) return;
+      auto last = sum(index, w);
+      for (int k = 0; k < columns - w; ++k) gather_.dx[row.first + w + k] = last.lane[k];
+    }
+
+   private:
+    // The windows of the rows before, if they are the same.
+    bool is_of(const Row& row) const {
+      auto are_same = [](const Range& a, const Range& b) { return a.first == b.first && a.end == b.end; };
+      return batch_ == row.batch && are_same(ds_, row.ds) && are_same(hs_, row.hs) && is_shared_;
+    }
+
+    [[gnu::noinline]] void read(const Row& row) {
+      const auto& [gatherer, shape, windows, dx] = gather_;
+      batch_ = row.batch, ds_ = row.ds, hs_ = row.hs;
+      is_shared_ = windows.apart(0) == 1 && windows.apart(1) == 1;
+      rows_of_terms_ = 0;
+      for (int64_t i = row.ds.first; i < row.ds.end; ++i)
+        for (int64_t j = row.hs.first; j < row.hs.end; ++j) {
+          if (!windows.holds(0, i, row.d) || !windows.holds(1, j, row.h)) continue;
+          for (int64_t k = 0; k < shape.out[2]; ++k)
+            given_[size_t(k)] = gatherer.template stage<1>(windows, windows.position(row.batch, i, j, k, 0));
+          int64_t more = layers_.count * layers_.blocks, first = rows_of_terms_ * layers_.blocks;
+          terms_.resize(size_t(first + more));
+          for (int64_t block = 0; block < more; ++block) {
+            Terms& to = terms_[size_t(first + block)];
+            const int32_t* window = layers_.windows.data() + block * V;
+            if (layers_.is_one[size_t(block)]) {
+              Given one = given_[size_t(*window)];
+              for (int k = 0; k < V; ++k) gatherer.set(to, k, one);
+            } else {
+              for (int k = 0; k < V; ++k) gatherer.set(to, k, given_[size_t(window[k])]);
+            }
+          }
+          rows_of_terms_ += layers_.count;
+        }
+    }
+
+    Vector<T, V> sum(int64_t index, int64_t w) const {
+      typename Gatherer::template State<V> state;
+      gather_.gatherer.start(state, Vector<T, V>{}, index + w, int64_t(1));
+      for (int64_t i = 0; i < rows_of_terms_; ++i)
+        gather_.gatherer.push(state, terms_[size_t(i * layers_.blocks + w / V)]);
+      return gather_.gatherer.finish(state);
+    }
+
+    const WindowGather& gather_;
+    const Layers& layers_;
+    int64_t rows_of_terms_ = 0, batch_ = -1;
+    Range ds_{}, hs_{};
+    bool is_shared_ = false;
+    std::vector<Given> given_;
+    std::vector<Terms> terms_;  // [rows of terms, blocks]
+  };
 
   // The elements [q * stride, (q + V) * stride) of the padded row, one phase after the other: lanes `stride` elements
   // apart lie alike in their windows.
@@ -272,24 +339,37 @@ struct WindowGather {
   }
 
   void run(const Executor& executor) const {
-    int64_t columns = shape.in[2], cost = Gatherer::vectorizes ? 4 : 64;
+    // The windows of an element, about; of many, terms of a row would take more memory than they save time.
+    int64_t columns = shape.in[2], overlap = 1;
     for (int a = 0; a < 3; ++a)
-      cost *= shape.adaptive[a] ? shape.out[a] / shape.in[a] + 1 : ceil_div(shape.size[a], shape.stride[a]);
+      overlap *= shape.adaptive[a] ? shape.out[a] / shape.in[a] + 1 : ceil_div(shape.size[a], shape.stride[a]);
+    int64_t cost = overlap * (Gatherer::vectorizes ? 4 : 64);
+    bool spreads = shape.channels == 1 && !shape.is_listed() && windows.apart(2) == 1 && overlap <= 32;
     // For these q, the windows that hold the elements [q * stride, (q + 1) * stride) of the padded row are all there,
     // and none is cut off.
     Range uncut = uncut_windows(shape);
     int64_t begin = uncut.first + ceil_div(shape.size[2], shape.stride[2]) - 1;
     int64_t end = std::min(uncut.end, (columns + shape.before[2]) / shape.stride[2]);
     int64_t from = begin * shape.stride[2] - shape.before[2], to = end * shape.stride[2] - shape.before[2];
-    if (shape.channels > 1 || shape.is_listed() || shape.is_general(2) || end - begin < 4) begin = end = from = to = 0;
+    bool are_apart = shape.stride[2] > 2 && shape.size[2] <= shape.stride[2] && spreads && !Gatherer::reads_x;
+    if (shape.channels > 1 || shape.is_listed() || shape.is_general(2) || end - begin < 4 || are_apart)
+      begin = end = from = to = 0;
+    if constexpr (!Gatherer::reads_x)
+      if (begin == end && spreads) {
+        Layers layers(*this);
+        return for_tasks_of_rows(executor, shape.batches, shape.in, columns * cost, [&](const auto& for_each) {
+          Spread spread(*this, layers);
+          for_each([&](int64_t b, int64_t d, int64_t h) { spread.write(row_of(b, d, h, 0)); });
+        });
+      }
     for_stride<Gatherer::vectorizes>(shape.stride[2], [&](auto stride) {
       for_rows(executor, shape.batches, shape.in, columns * shape.channels * cost,
                [&](int64_t b, int64_t d, int64_t h) {
                  Row row = row_of(b, d, h, 0);
-                 one_by_one(row, 0, from);
+                 for (int64_t w = 0; w < from; ++w) along_channels(row, w);
                  for_lanes<widest>(
                      begin, end, [&](int64_t q, int skip, auto width) { along_w<width.value>(row, q, stride, skip); });
-                 one_by_one(row, to, columns);
+                 for (int64_t w = to; w < columns; ++w) along_channels(row, w);
                });
     });
   }
