@@ -112,6 +112,7 @@ from .embedding import (
     embedding_bag_mean_backward,
     embedding_bag_sum_backward,
 )
+from .gemm import grouped_gemm_backward
 from .graph import (
     aggregate_max_backward,
     aggregate_mean_backward,
@@ -369,6 +370,7 @@ __all__ = [
     "glu_backward",
     "grid_sample_backward",
     "group_norm_backward",
+    "grouped_gemm_backward",
     "hardshrink_backward",
     "hardsigmoid_backward",
     "hardswish_backward",

@@ -14,7 +14,7 @@ from ._gemm import (
     gemm_bias_silu,
     gemv,
 )
-from ._grouped import grouped_gemm
+from ._grouped import grouped_gemm, grouped_gemm_backward
 from ._int8 import int8_gemm
 from ._sparse24 import gemm_sparse24
 
@@ -31,6 +31,7 @@ __all__ = [
     "gemm_sparse24",
     "gemv",
     "grouped_gemm",
+    "grouped_gemm_backward",
     "int4_gemm",
     "int8_gemm",
 ]

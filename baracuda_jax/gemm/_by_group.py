@@ -42,7 +42,7 @@ def tiles_of(groups, count, size):
     tile = jnp.arange(total, dtype=jnp.int32)
     # How many groups have all of their tiles before this one.
     group = jnp.cumsum(jnp.zeros(total, jnp.int32).at[first[1:]].add(1, mode="drop"))
-    position = (edges[group] + (tile - first[group]) * size)[:, None] + jnp.arange(size, dtype=jnp.int32)
+    position = (edges[group] + (tile - first[group]) * size)[:, None] + jnp.arange(size, dtype=jnp.int32)[None]
     is_in = (position < edges[jnp.minimum(group + 1, count)][:, None]) & (group < count)[:, None]
     index = first[in_order] * size + jnp.arange(rows, dtype=jnp.int32) - edges[in_order]
     index = jnp.where(in_order < count, index, total * size)

@@ -57,15 +57,50 @@ def grouped_gemm(
     Source: jax.lax.ragged_dot; torch._grouped_mm.
     """
     op = "grouped_gemm"
+    a, b, groups = _arguments(op, a, b, group_sizes, transpose_b)
+    params = dict(transpose_b=bool(transpose_b), precision=known_precision(op, precision))
+    return GROUPED(a, b, groups, **params, implementation=implementation)
+
+
+@api
+def grouped_gemm_backward(
+    a: ArrayLike,
+    b: ArrayLike,
+    dy: ArrayLike,
+    group_sizes: ArrayLike,
+    *,
+    transpose_b: bool = False,
+    precision: Any = None,
+    implementation: Implementation = None,
+) -> tuple[Array, Array]:
+    """The gradient of `grouped_gemm`: da[i] = dy[i] b[g]^T for row i of group g, and db[g] = the sum of the outer products
+    of a[i] and dy[i] over its rows.
+
+    Args:
+        a, b, group_sizes, transpose_b, precision, implementation: as in `grouped_gemm`.
+        dy: floats [M, N] of a's dtype, the cotangent of the result.
+
+    Returns:
+        The cotangents of a and b.
+    """
+    op = "grouped_gemm_backward"
+    a, b, groups = _arguments(op, a, b, group_sizes, transpose_b)
+    dy = matrix(op, "dy", dy, 2)
+    checks.same_dtype(op, "dy", dy, "a", a)
+    checks.shape(op, "dy", dy, (a.shape[0], b.shape[1 if transpose_b else 2]), "the result's")
+    params = dict(transpose_b=bool(transpose_b), precision=known_precision(op, precision))
+    return tuple(GROUPED.vjp(a, b, groups, dy, **params, implementation=implementation))
+
+
+def _arguments(op, a, b, group_sizes, transpose_b):
+    """(a, b, the group of each row)"""
     a, b = matrix(op, "a", a, 2), matrix(op, "b", b, 3)
     checks.same_dtype(op, "b", b, "a", a)
     contracted(op, "b", b, sizes(op, b, transpose_b, name="transpose_b")[0], a, a.shape[1])
     group_sizes = checks.array(op, "group_sizes", group_sizes)
     checks.dtype(op, "group_sizes", group_sizes, checks.INTEGERS)
     checks.shape(op, "group_sizes", group_sizes, b.shape[:1], f"one for each matrix of b of shape {b.shape}")
-    groups = group_of_rows(group_sizes, rows=a.shape[0])
-    params = dict(transpose_b=bool(transpose_b), precision=known_precision(op, precision))
-    return GROUPED(a, b, groups, **params, implementation=implementation)
+    return a, b, group_of_rows(group_sizes, rows=a.shape[0])
 
 
 @compiled("rows")
