@@ -6,6 +6,8 @@ from examples_of import forget_traces
 from faults import FAULTS
 from sharded import devices
 
+from baracuda_jax._core import compat
+
 PARTS = 8
 FOUND = (
     AssertionError,
@@ -15,6 +17,7 @@ FOUND = (
     RuntimeError,
     TypeError,
     ValueError,
+    compat.ShardingTypeError,
     pytest.fail.Exception,
 )
 
