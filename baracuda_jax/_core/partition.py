@@ -76,13 +76,12 @@ class Cut:
         that are not equal."""
         axes, taken, smallest = {}, set(), self.smallest
         known = frozenset().union(*self.operands)
-        made = {label for label, kinds in self.partition.combine.items() if self.kind in kinds} - known
+        made = {label for label, kinds in self.partition.combine.items() if self.kind in kinds}
+        free = (known | made) - self.partition.whole
         for labels, spec in zip((*self.operands, *self.results), specs, strict=False):
             for label, entry in zip(labels, spec, strict=True):
                 names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
-                if not names or label in axes or label in self.partition.whole or taken & set(names):
-                    continue
-                if label not in known | made:
+                if not names or label in axes or label not in free or taken & set(names):
                     continue
                 if smallest[label] % math.prod(sizes[name] for name in names) == 0:
                     axes[label] = names

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from .._core.wide import wide_dtype
+from .._core.within import within
 from ._product import product
 
 TILE = 16, 1024  # rows of the smallest and of the largest
@@ -27,28 +28,32 @@ class Tiles(NamedTuple):
     index: Array  # [R], where each row is among the rows of all tiles
 
 
-def tiles_of(groups, count, size):
-    """The tiles of so many rows each, of rows whose groups [R] are integers; those outside [0, count) are in none."""
+def tiles_of(groups, count):
+    """The tiles of rows whose groups [batches, rows] are integers; those outside [0, count) are in none. Each batch has
+    groups of its own."""
+    batches, size = groups.shape[0], _size(groups.shape[1], count)
+    before = count * jnp.arange(batches, dtype=jnp.int32)[:, None]
+    every = count * batches
+    groups = jnp.where(within(groups, count), groups.astype(jnp.int32) + before, every).reshape(-1)
     rows = groups.shape[0]
     # As many as groups can have, of which no more than there are rows have any.
-    is_known = isinstance(rows, int) and isinstance(count, int)
-    total = rows // size + (min(count, rows) if is_known else count)
-    groups = jnp.where((groups >= 0) & (groups < count), groups.astype(jnp.int32), count)
+    is_known = isinstance(rows, int) and isinstance(every, int)
+    total = rows // size + (min(every, rows) if is_known else every)
     order = jnp.argsort(groups, stable=True).astype(jnp.int32)
     in_order = groups[order]
-    sizes = jnp.zeros(count, jnp.int32).at[groups].add(1, mode="drop")
+    sizes = jnp.zeros(every, jnp.int32).at[groups].add(1, mode="drop")
     edges, first = _cumulated(sizes), _cumulated(-(-sizes // size))  # rows, and tiles, before each group
 
     tile = jnp.arange(total, dtype=jnp.int32)
     # How many groups have all of their tiles before this one.
     group = jnp.cumsum(jnp.zeros(total, jnp.int32).at[first[1:]].add(1, mode="drop"))
     position = (edges[group] + (tile - first[group]) * size)[:, None] + jnp.arange(size, dtype=jnp.int32)[None]
-    is_in = (position < edges[jnp.minimum(group + 1, count)][:, None]) & (group < count)[:, None]
+    is_in = (position < edges[jnp.minimum(group + 1, every)][:, None]) & (group < every)[:, None]
     index = first[in_order] * size + jnp.arange(rows, dtype=jnp.int32) - edges[in_order]
-    index = jnp.where(in_order < count, index, total * size)
+    index = jnp.where(in_order < every, index, total * size)
     return Tiles(
         jnp.where(is_in, order.at[position].get(mode="clip"), rows),
-        jnp.minimum(group, count - 1),
+        jnp.minimum(group, every - 1),
         jnp.zeros_like(order).at[order].set(index, unique_indices=True),
     )
 
@@ -83,7 +88,7 @@ def by_group(a, b, groups, *, transpose_b=False, precision=None):
 
 
 def _by_tiles(a, b, groups, *, transpose_b, precision):
-    tiles = _of_batches(groups, b.shape[1])
+    tiles = tiles_of(groups, b.shape[1])
     b = b.reshape(-1, *b.shape[2:])
     dims = ((1,), (1 if transpose_b else 0,)), ((), ())
     multiplied = lambda tile: product(tile[0], b[tile[1]], dims, precision).astype(a.dtype)
@@ -95,7 +100,7 @@ def _at_once(a, b, groups, *, transpose_b, precision):
     """All rows by all matrices, of which each row keeps its own."""
     rows = jnp.broadcast_to(a[:, None], (*b.shape[:2], *a.shape[1:]))
     y = product(rows, b, (((3,), (3 if transpose_b else 2,)), ((0, 1), (0, 1))), precision).astype(a.dtype)
-    is_in = (groups >= 0) & (groups < b.shape[1])
+    is_in = within(groups, b.shape[1])
     own = jnp.take_along_axis(y, jnp.where(is_in, groups, 0)[:, None, :, None], axis=1)[:, 0]
     return jnp.where(is_in[..., None], own, 0)
 
@@ -106,7 +111,7 @@ def sums_by_group(a, dy, groups, count, *, precision=None):
     sums = jnp.zeros((*batch, count, *shape), wide_dtype(a.dtype))
     if 0 in (*groups.shape, *sums.shape):
         return sums.astype(a.dtype)
-    tiles = _of_batches(groups.reshape(math.prod(batch), -1), count)
+    tiles = tiles_of(groups.reshape(math.prod(batch), -1), count)
     dims = ((0,), (0,)), ((), ())
 
     def add(sums, tile):
@@ -116,15 +121,6 @@ def sums_by_group(a, dy, groups, count, *, precision=None):
     of = lambda x: _taken(x.reshape(-1, x.shape[-1]), tiles.rows)
     sums, _ = jax.lax.scan(add, sums.reshape(-1, *shape), (of(a), of(dy), tiles.group))
     return sums.reshape(*batch, count, *shape).astype(a.dtype)
-
-
-def _of_batches(groups, count):
-    """Those of all batches [batches, rows] at once, each with groups of its own."""
-    batches, rows = groups.shape
-    first = count * jnp.arange(batches, dtype=jnp.int32)[:, None]
-    is_in = (groups >= 0) & (groups < count)
-    groups = jnp.where(is_in, groups.astype(jnp.int32) + first, -1)
-    return tiles_of(groups.reshape(-1), count * batches, _size(rows, count))
 
 
 def _taken(x, rows):

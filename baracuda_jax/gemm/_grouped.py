@@ -45,7 +45,7 @@ def grouped_gemm(
         implementation: "xla" (a library's products), a PlanPreference, or None for automatic; there is no kernel.
 
     Returns:
-        Array [M, N] of a's dtype. The arithmetic is that of M rows, and of at most one tile of 16 to 512 rows more for each
+        Array [M, N] of a's dtype. The arithmetic is that of M rows, and of at most one tile of 16 to 1024 rows more for each
         group, whatever their sizes are.
 
     Raises:

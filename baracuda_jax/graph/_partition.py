@@ -46,7 +46,7 @@ def _sum_on_rows(kind):
     def of_shard(run, axes, *operands, num_rows, **params):
         """Operands are (x, senders, receivers), (senders, receivers, t) or (senders, receivers, dy)."""
         i, count = int(kind == "forward"), num_rows // lax.axis_size(axes)
-        here = rows_here(operands[i], count, axes)[0]
+        here = rows_here(operands[i], count, axes)
         (y,) = run[kind](*operands[:i], here, *operands[i + 1 :], num_rows=count, **params)
         return [y if kind == "backward" else lax.psum(y, axes)]
 
@@ -55,7 +55,7 @@ def _sum_on_rows(kind):
 
 def _weighted_on_rows(kind):
     def of_shard(run, axes, x, senders, *operands, axis, **params):
-        here = rows_here(senders, x.shape[axis], axes)[0]
+        here = rows_here(senders, x.shape[axis], axes)
         *dx, y = run[kind](x, here, *operands, axis=axis, **params)  # of the gradient that of the weights is last
         return [*dx, lax.psum(y, axes)]
 

@@ -7,6 +7,7 @@ from .._core.bits import from_bits, from_bytes, highest, lowest, to_bits
 from .._core.extreme import extreme, same
 from .._core.partition import Partition
 from .._core.wide import wide, wide_dtype, with_rest
+from .._core.within import within
 from ._family import INDEX
 from ._kernels import index_dtype
 from ._references import broadcast, column, count, per_batch
@@ -70,34 +71,32 @@ mean_by_rows = by_rows(forward=_mean_forward)
 
 
 def rows_here(ids, count, axes):
-    """(ids of this shard's `count` rows, which are sorted where those were, whether any shard has the row)"""
+    """The ids of this shard's `count` rows, which are sorted where those of all are."""
     ids = ids if jnp.iinfo(ids.dtype).bits >= 32 else ids.astype(jnp.int32)
     shard, row = ids // count, (ids % count).astype(jnp.int32)
     here = lax.axis_index(axes).astype(ids.dtype)
-    of_shard = jnp.where(shard == here, row, jnp.where(shard < here, -1, count))
-    return of_shard, (shard >= 0) & (shard < lax.axis_size(axes))
+    return jnp.where(shard == here, row, jnp.where(shard < here, -1, count))
 
 
 def _take_forward(run, axes, x, ids, *, axis, fill, **params):
     """What other shards have is 0 here."""
     count = x.shape[axis]
-    here, is_somewhere = rows_here(ids, count, axes)
-    (y,) = run["forward"](x, here, axis=axis, fill=bytes(len(fill)), **{**params, "num_segments": count})
+    params["num_segments"] = count
+    (y,) = run["forward"](x, rows_here(ids, count, axes), axis=axis, fill=bytes(len(fill)), **params)
     y = lax.psum(y.astype(jnp.int8), axes).astype(bool) if y.dtype == bool else lax.psum(y, axes)
-    return [
-        per_batch(lambda y, known: jnp.where(column(known, y), y, from_bytes(fill, y.dtype)), axis)(y, is_somewhere)
-    ]
+    filled = per_batch(lambda y, known: jnp.where(column(known, y), y, from_bytes(fill, y.dtype)), axis)
+    return [filled(y, within(ids, count * lax.axis_size(axes)))]
 
 
 def _take_tangent(run, axes, ids, t, *, axis, **params):
-    here, _ = rows_here(ids, t.shape[axis], axes)
-    params["num_segments"] = t.shape[axis]
-    return [lax.psum(run["tangent"](here, t, axis=axis, **params)[0], axes)]
+    count = t.shape[axis]
+    params["num_segments"] = count
+    return [lax.psum(run["tangent"](rows_here(ids, count, axes), t, axis=axis, **params)[0], axes)]
 
 
 def _take_backward(run, axes, ids, dy, *, num_segments, **params):
     count = num_segments // lax.axis_size(axes)
-    return run["backward"](rows_here(ids, count, axes)[0], dy, **params, num_segments=count)
+    return run["backward"](rows_here(ids, count, axes), dy, **params, num_segments=count)
 
 
 taken_by_rows = Partition(
