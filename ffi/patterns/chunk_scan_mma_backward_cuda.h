@@ -321,7 +321,7 @@ struct ChunkBackward {
         if (threadIdx.x / 4 % 2 == 0)
           (row == column ? to.of_block : to.of_column[warp])[column * 16 + column_of_sum<4>()] = sum;
       });
-      arrive_at_barrier(kept_is_there, 2 * team_threads);
+      wait_at_barrier(kept_is_there, 2 * team_threads);
       if (unit.is_last && warp < unit_warps - 1) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
