@@ -8,15 +8,12 @@
 
 #include "chunk_positions_cuda.h"
 #include "mma_rows_cuda.h"
+#include "uniform_warp_cuda.h"
 
 namespace baracuda {
 namespace internal {
 
 inline constexpr int chunk_side = scan_chunk<BFloat16>, unit_warps = chunk_side / mma_rows;
-
-// A block's warp. By a shuffle: so the compiler knows that all lanes have the same one, and keeps what a warp shares in
-// uniform registers.
-__device__ inline int uniform_warp() { return __shfl_sync(~0u, int(threadIdx.x) / 32, 0); }
 
 // What a warp has of a chunk: three blocks, and the last warp, which finds decays, one.
 struct ChunkCb {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "slots.h"
+#include "streaming_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -112,7 +113,8 @@ __global__ void __launch_bounds__(slot_block) slot_spreads(Slots<T> slots, const
       NextSlots<slots_at_once, T> next(group, shape, item, first);
 #pragma unroll
       for (int k = 0; k < slots_at_once; ++k)
-        if (is_here && next.element[k] >= 0) store<V>(y + next.element[k] + column, weighted(own, next.weight[k]));
+        if (is_here && next.element[k] >= 0)
+          store_streaming(reinterpret_cast<Vector<T, V>*>(y + next.element[k] + column), weighted(own, next.weight[k]));
     }
   }
 }

@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(32 * channel_warps, 2)
   extern __shared__ __align__(16) char memory[];
   const SelectiveShape& shape = scan.shape;
   const int64_t length = shape.length;
-  const int count = int(shape.states), warp = warp_of_block();
+  const int count = int(shape.states), warp = uniform_warp();
   const SelectiveBlock block(shape, blocks);
   ChannelMemory<Wide, lanes> near;
   near.lay_out(reinterpret_cast<Wide*>(memory), count, blockDim.x / 32);

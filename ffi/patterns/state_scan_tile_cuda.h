@@ -12,15 +12,13 @@
 #include "../kernels/selective_scan.h"
 #include "executor.h"
 #include "shared_memory_cuda.h"
+#include "uniform_warp_cuda.h"
 
 namespace baracuda {
 namespace internal {
 
 inline constexpr int selective_warps = 4, selective_block = 32 * selective_warps;
 inline constexpr int selective_lanes = 16, selective_teams = selective_block / selective_lanes;
-
-// The same for all lanes, as the compiler then knows.
-__device__ inline int warp_of_block() { return __shfl_sync(~0u, int(threadIdx.x) / 32, 0); }
 
 // How channels are cut into blocks, by shape alone.
 struct SelectiveBlocks {
@@ -111,7 +109,7 @@ struct TileRow {
                                int64_t begin) {
     const int lane = threadIdx.x % 32, left = int(min(int64_t(positions), length - begin)) - lane;
     b += begin + lane, c += begin + lane, to_b += slot(lane), to_c += slot(lane);
-    for (int n = warp_of_block(); n < rows; n += selective_warps) {
+    for (int n = uniform_warp(); n < rows; n += selective_warps) {
       T of_b[times], of_c[times];
 #pragma unroll
       for (int i = 0; i < times; ++i) {
@@ -129,7 +127,7 @@ struct TileRow {
   static __device__ void flush(Wide* from, Wide* x, int rows, int64_t length, int64_t begin) {
     const int lane = threadIdx.x % 32, left = int(min(int64_t(positions), length - begin)) - lane;
     from += slot(lane), x += begin + lane;
-    for (int n = warp_of_block(); n < rows; n += selective_warps) {
+    for (int n = uniform_warp(); n < rows; n += selective_warps) {
 #pragma unroll
       for (int i = 0; i < times; ++i) {
         if (32 * i < left) x[n * length + 32 * i] = from[n * positions + i * step];
@@ -301,7 +299,7 @@ template <int J, class Body>
 __device__ void each_state(int states, bool is_plain, const Body& body) {
   constexpr int teams = 32 / selective_lanes;
   const int team = threadIdx.x % 32 / selective_lanes;
-  int first = warp_of_block() * teams;  // of the warp
+  int first = uniform_warp() * teams;  // of the warp
   if (is_plain) {
     for (; first + (J - 1) * selective_teams + teams <= states; first += J * selective_teams)
       body(first + team, true, std::integral_constant<int, J>{}, std::true_type{});

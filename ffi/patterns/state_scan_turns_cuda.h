@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(32 * turn_warps)
   extern __shared__ __align__(16) char memory[];
   const SelectiveShape& shape = scan.shape;
   const int64_t length = shape.length;
-  const int count = int(shape.states), warp = warp_of_block(), warps = blockDim.x / 32;
+  const int count = int(shape.states), warp = uniform_warp(), warps = blockDim.x / 32;
   const int next_warp = warp == 0 ? warps - 1 : warp - 1, part = threadIdx.x % 32;
   const SelectiveBlock block(shape, blocks);
   Memory near;

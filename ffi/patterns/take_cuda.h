@@ -1,21 +1,13 @@
 // The take pattern on a CUDA grid: a thread has a few elements of y, far apart.
 #pragma once
 
+#include "streaming_cuda.h"
 #include "take.h"
 
 namespace baracuda {
 namespace internal {
 
 inline constexpr int take_block = 256, take_step = 4;
-
-// Of what nobody reads here: the cache is left to x, whose rows may be read again.
-template <class Element>
-__device__ void store_streaming(Element* to, const Element& value) {
-  if constexpr (sizeof(Element) == 16)
-    __stcs(reinterpret_cast<uint4*>(to), reinterpret_cast<const uint4&>(value));
-  else
-    __stcs(to, value);
-}
 
 template <class Index, class Element>
 __global__ void __launch_bounds__(take_block)
