@@ -77,7 +77,7 @@ def test_the_stream_of_a_key(shape, dtype, implementation):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("length", [1, 3, 8, 33, 1031])
+@pytest.mark.parametrize("length", [1, 3, 8, 33, 1031, 2048])
 def test_rows_of_any_length_begin_anywhere(length, dtype):
     """Also inside a block, and beyond 2^32 bytes, blocks and elements."""
     size, rng = np.dtype(dtype).itemsize, np.random.default_rng(length)
@@ -231,7 +231,7 @@ def test_parameters_are_numbers_or_arrays(parameters):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("length", [1, 5, 32, 33, 1031])
+@pytest.mark.parametrize("length", [1, 5, 32, 33, 1031, 2048])
 def test_rows_of_numbers_begin_anywhere(length, dtype):
     """Inside blocks, and beyond 2^32 bytes and blocks: of all kernels."""
     rng, wide = np.random.default_rng(length), "float64" if dtype == "float64" else "float32"

@@ -105,10 +105,9 @@ struct Normal {
     constexpr double root = 1.41421356237309504880;
     Number y = special::erfinv_giles(std::fma(unit<T>(bits), Number(2), lowest));
     if constexpr (is_half<T>)
-      y = rounded_to<T>(rounded_to<T>(y) * 0x1.6ap0f);  // sqrt(2) of 16 bits
+      return T(std::fma(std, rounded_to<T>(rounded_to<T>(y) * 0x1.6ap0f), mean));  // sqrt(2) of 16 bits
     else
-      y *= Number(root);
-    return T(std::fma(std, y, mean));
+      return std::fma(std * Number(root), y, mean);
   }
 };
 

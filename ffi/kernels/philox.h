@@ -19,9 +19,11 @@ struct PhiloxWords {
   uint32_t word[4];
 };
 
+BARACUDA_HD uint64_t philox_product0(uint32_t a) { return uint64_t(a) * 0xD2511F53u; }
+BARACUDA_HD uint64_t philox_product1(uint32_t c) { return uint64_t(c) * 0xCD9E8D57u; }
 // One round of one counter. Lanes of a vector unit are loops over this.
 BARACUDA_HD void philox_round(uint32_t& a, uint32_t& b, uint32_t& c, uint32_t& d, uint32_t key0, uint32_t key1) {
-  uint64_t first = uint64_t(a) * 0xD2511F53u, second = uint64_t(c) * 0xCD9E8D57u;
+  uint64_t first = philox_product0(a), second = philox_product1(c);
   a = uint32_t(second >> 32) ^ b ^ key0, b = uint32_t(second);
   c = uint32_t(first >> 32) ^ d ^ key1, d = uint32_t(first);
 }
@@ -87,6 +89,30 @@ struct PhiloxStream {
     bytes<1>(first, w);
     return philox_element<T>(w, 0);
   }
+};
+
+// Blocks of a stream whose indices have the same upper word: half of the products of the first two rounds are the same
+// for all of them.
+struct PhiloxRun {
+  uint32_t key0, key1;
+  uint32_t third;         // after a round, without the product
+  uint32_t after_two[3];  // the first, third and fourth word after two, without products
+
+  BARACUDA_HD PhiloxRun(const PhiloxStream& stream, uint32_t upper) : key0(stream.key0), key1(stream.key1) {
+    uint64_t second = philox_product1(stream.upper0);
+    uint64_t first = philox_product0(uint32_t(second >> 32) ^ upper ^ philox_key0(key0, 0));
+    third = stream.upper1 ^ philox_key1(key1, 0);
+    after_two[0] = uint32_t(second) ^ philox_key0(key0, 1);
+    after_two[1] = uint32_t(first >> 32) ^ philox_key1(key1, 1);
+    after_two[2] = uint32_t(first);
+  }
+  // The first two rounds, of the index's lower word.
+  BARACUDA_HD void begin(uint32_t index, uint32_t& a, uint32_t& b, uint32_t& c, uint32_t& d) const {
+    uint64_t first = philox_product0(index), second = philox_product1(uint32_t(first >> 32) ^ third);
+    a = uint32_t(second >> 32) ^ after_two[0], b = uint32_t(second);
+    c = uint32_t(first) ^ after_two[1], d = after_two[2];
+  }
+  static constexpr int rounds = 2;
 };
 
 // Rows of y, each from a stream of its own, of which an element has so many bits as Draw::Bits: y = draw(bits), or

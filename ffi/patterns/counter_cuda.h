@@ -7,6 +7,8 @@
 #include "../kernels/philox.h"
 #include "divisor.h"
 #include "executor.h"
+#include "streaming_cuda.h"
+#include "uniform_warp_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -51,7 +53,11 @@ __device__ __forceinline__ void draw_words(const DrawnRows<Draw>& rows, const Dr
     else
       y.lane[k] = draw(bits, x.lane[k]);
   }
-  store<Shape::elements>(rows.y + first, y);
+  // Where nothing but keys is read, plain stores are slower.
+  if constexpr (std::is_void_v<typename Draw::Operand>)
+    store_streaming(reinterpret_cast<decltype(y)*>(rows.y + first), y);
+  else
+    store<Shape::elements>(rows.y + first, y);
 }
 
 // The elements of one row from `position` on, which are those of a chunk of memory.
@@ -83,17 +89,15 @@ struct RowPart {
                        warps = counter_block / lanes;
 };
 
-// Blocks of a stream, round by round: `words` has each one's counter before, and its words after.
+// Blocks of a run, of their indices' lower words, round by round.
 template <int count>
-__device__ __forceinline__ void philox_blocks(const PhiloxStream& stream, const uint64_t (&index)[count],
+__device__ __forceinline__ void philox_blocks(const PhiloxRun& run, const uint32_t (&index)[count],
                                               uint32_t (&words)[count][4]) {
 #pragma unroll
-  for (int i = 0; i < count; ++i)
-    words[i][0] = uint32_t(index[i]), words[i][1] = uint32_t(index[i] >> 32), words[i][2] = stream.upper0,
-    words[i][3] = stream.upper1;
+  for (int i = 0; i < count; ++i) run.begin(index[i], words[i][0], words[i][1], words[i][2], words[i][3]);
 #pragma unroll
-  for (int round = 0; round < philox_rounds; ++round) {
-    const uint32_t key0 = philox_key0(stream.key0, round), key1 = philox_key1(stream.key1, round);
+  for (int round = PhiloxRun::rounds; round < philox_rounds; ++round) {
+    const uint32_t key0 = philox_key0(run.key0, round), key1 = philox_key1(run.key1, round);
 #pragma unroll
     for (int i = 0; i < count; ++i) philox_round(words[i][0], words[i][1], words[i][2], words[i][3], key0, key1);
   }
@@ -106,17 +110,18 @@ __global__ void __launch_bounds__(counter_block)
   using Shape = Chunk<Draw>;
   using Part = RowPart<Draw>;
   const int lane = threadIdx.x % Part::lanes;
-  const int32_t part = int32_t(blockIdx.x) * Part::warps + int32_t(threadIdx.x) / Part::lanes;
+  const int32_t part = int32_t(blockIdx.x) * Part::warps + uniform_warp();
   if (part >= parts) return;
   const int32_t row = parts_of_row.quotient(part);
-  const int32_t first = (part - row * parts_of_row.value) * Part::chunks + lane, left = chunks - first;
+  const int32_t begin = (part - row * parts_of_row.value) * Part::chunks, first = begin + lane, left = chunks - first;
   const DrawnRow<Draw> of_row(rows, row);
   const PhiloxStream stream(of_row.words);
   const Draw draw = draw_of<Draw>(of_row.words);
   const int64_t at = (int64_t(row) * chunks + first) * Shape::elements;
   constexpr int apart = Part::lanes * Shape::elements;
+  const uint64_t block = stream.start / 16 + uint32_t(begin) * uint64_t(Shape::blocks);
   // A stream that begins inside a block needs one block more for each chunk.
-  if (stream.start % 16 != 0) {
+  if (stream.start % 16 != 0 || uint32_t(block) > ~0u - Part::chunks * Shape::blocks) {
 #pragma unroll 1
     for (int i = 0; i < Part::chunks_of_lane && i * Part::lanes < left; ++i) {
       uint32_t words[4 * Shape::blocks];
@@ -129,13 +134,12 @@ __global__ void __launch_bounds__(counter_block)
 #pragma unroll
   for (int i = 0; i < Part::chunks_of_lane; ++i)
     if (i * Part::lanes < left) x[i] = load_operand(rows, at + i * apart);
-  uint64_t index[Part::blocks];
+  uint32_t index[Part::blocks];
   uint32_t words[Part::blocks][4];
 #pragma unroll
   for (int i = 0; i < Part::blocks; ++i)
-    index[i] = stream.start / 16 + uint32_t(first) * uint64_t(Shape::blocks) +
-               (i / Shape::blocks * Part::lanes * Shape::blocks + i % Shape::blocks);
-  philox_blocks(stream, index, words);
+    index[i] = uint32_t(block) + (lane + i / Shape::blocks * Part::lanes) * Shape::blocks + i % Shape::blocks;
+  philox_blocks(PhiloxRun(stream, uint32_t(block >> 32)), index, words);
 #pragma unroll
   for (int i = 0; i < Part::chunks_of_lane; ++i)
     if (i * Part::lanes < left) draw_words(rows, draw, words[i * Shape::blocks], at + i * apart, x[i]);

@@ -8,17 +8,6 @@
 namespace baracuda::special {
 namespace giles {
 
-// w. The square is rounded, and not fused with what follows, as XLA has it. The result's error is the absolute one of
-// w, which of floats is up to 2^-22, a quarter of the last bit.
-BARACUDA_HD float exponent(float x) {
-#ifdef __CUDA_ARCH__
-  float binary;
-  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(binary) : "f"(1 - __fmul_rn(x, x)));
-  return binary * -0x1.62e43p-1f;
-#else
-  return -float(logarithm_of_one_and_for<float>(-(x * x)));
-#endif
-}
 BARACUDA_HD double exponent(double x) {
 #ifdef __CUDA_ARCH__
   return -std::log1p(-__dmul_rn(x, x));
@@ -37,19 +26,34 @@ BARACUDA_HD T horner(T t, T sum, T next, Rest... rest) {
   return horner(t, std::fma(sum, t, next), rest...);
 }
 
-BARACUDA_HD float ratio(float w) {
-  float near = horner(w - 2.5f, 2.81022636e-08f, 3.43273939e-07f, -3.5233877e-06f, -4.39150654e-06f, 0.00021858087f,
-                      -0.00125372503f, -0.00417768164f, 0.246640727f, 1.50140941f);
-  if (w < 5) return near;
-#ifdef __CUDA_ARCH__
-  float root;  // by two instructions, since the other lanes of a warp wait
-  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(w));
-#else
-  const float root = std::sqrt(w);
-#endif
-  return horner(root - 3, -0.000200214257f, 0.000100950558f, 0.00134934322f, -0.00367342844f, 0.00573950773f,
-                -0.0076224613f, 0.00943887047f, 1.00167406f, 2.83297682f);
+BARACUDA_HD float near(float t) {
+  return horner(t, 2.81022636e-08f, 3.43273939e-07f, -3.5233877e-06f, -4.39150654e-06f, 0.00021858087f, -0.00125372503f,
+                -0.00417768164f, 0.246640727f, 1.50140941f);
 }
+BARACUDA_HD float far(float t) {
+  return horner(t, -0.000200214257f, 0.000100950558f, 0.00134934322f, -0.00367342844f, 0.00573950773f, -0.0076224613f,
+                0.00943887047f, 1.00167406f, 2.83297682f);
+}
+// The square is rounded, and not fused with what follows, as XLA has it. The result's error is the absolute one of w,
+// which of floats is up to 2^-22, a quarter of the last bit.
+BARACUDA_HD float ratio_of(float x) {
+#ifdef __CUDA_ARCH__
+  constexpr float log_2 = 0x1.62e43p-1f;
+  float binary;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(binary) : "f"(1 - __fmul_rn(x, x)));
+  float middle = near(std::fma(binary, -log_2, -2.5f));
+  if (binary > -5 / log_2) return middle;
+  float root;  // by two instructions, since the other lanes of a warp wait
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(binary * -log_2));
+  return far(root - 3);
+#else
+  const float w = -float(logarithm_of_one_and_for<float>(-(x * x)));
+  const float middle = near(w - 2.5f);
+  if (w < 5) return middle;
+  return far(std::sqrt(w) - 3);
+#endif
+}
+
 BARACUDA_HD double ratio(double w) {
   if (w < 6.25)
     return horner(
@@ -75,12 +79,14 @@ BARACUDA_HD double ratio(double w) {
                 1.0103004648645343977, 4.8499064014085844221);
 }
 
+BARACUDA_HD double ratio_of(double x) { return ratio(exponent(x)); }
+
 }  // namespace giles
 
 // Of -1 < x < 1.
 template <class T>
 BARACUDA_HD T erfinv_giles(T x) {
-  return giles::ratio(giles::exponent(x)) * x;
+  return giles::ratio_of(x) * x;
 }
 
 }  // namespace baracuda::special
