@@ -1,9 +1,12 @@
 """The suite is needed, and loses nothing: what is broken on purpose is found by what the table of faults names, in the runs of the
 tier that it claims. A default run plants an eighth of the faults, another for another seed."""
 
+import importlib
+
 import pytest
 from examples_of import forget_traces
 from faults import FAULTS
+from laws import LAWS
 from sharded import devices
 
 from baracuda_jax._core import compat
@@ -23,6 +26,8 @@ FOUND = (
 
 
 def pytest_generate_tests(metafunc):
+    if "fault" not in metafunc.fixturenames:
+        return
     tier = metafunc.config.tier
     is_whole = tier.is_full or "test_faults.py" in tier.files
     is_taken = lambda i, fault: is_whole or fault.op in tier.ops or any((i + seed) % PARTS == 0 for seed in tier.seeds)
@@ -41,6 +46,12 @@ def test_a_fault_is_found(monkeypatch, request, platform, fault):
     assert found, f"not found by {'; '.join(str(run) for run, _ in runs)}"
     with monkeypatch.context() as fixtures["monkeypatch"]:
         found(fixtures)
+
+
+def test_what_finds_a_fault_is_there():
+    for name in {fault.found_by for fault in FAULTS} - LAWS.keys():
+        file, function = name.split(".")
+        assert callable(getattr(importlib.import_module(file), function, None)), name
 
 
 def _finds(monkeypatch, fault, run, op, fixtures):
