@@ -26,8 +26,8 @@ using ScaledFormats = Types<packed::NF4, packed::FP4, packed::Int4, packed::Int4
 template <class... Formats, class Body>
 ffi::Error for_format(const char* op, Types<Formats...>, std::string_view format, const Body& body) {
   std::optional<ffi::Error> result;
-  ((format == Formats::name && (result = body(Type<Formats>{}), true)) || ...);
-  return result ? *result : invalid(op, "format must be one of the target's, got ", format);
+  bool is_known = ((format == Formats::name && (result = body(Type<Formats>{}), true)) || ...);
+  return is_known ? *result : invalid(op, "format must be one of the target's, got ", format);
 }
 
 struct PackedWeights {

@@ -35,21 +35,6 @@ ffi::Error mean_backward_handler(Device device, ffi::AnyBuffer perm, ffi::AnyBuf
   });
 }
 
-// Of the rows that entries name, of those that name any.
-ffi::Error mean_of_sources_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
-                                   ffi::AnyBuffer sources, ffi::Result<ffi::AnyBuffer> workspace,
-                                   ffi::Result<ffi::AnyBuffer> y, int64_t empty_bits) {
-  constexpr const char* op = "segment_mean_of_sources";
-  Reduction reduction(op, data, perm, offsets, *y, sources);
-  if (reduction.checks.failed()) return reduction.checks.error();
-  return for_float(op, "data", data.element_type(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    SegmentMeanOfSources<T> mean{{static_cast<T*>(y->untyped_data()), from_bits<T>(empty_bits)}};
-    return reduction.run(op, device, mean, data, *workspace);
-  });
-}
-
-BARACUDA_TARGET(segment_mean_of_sources, mean_of_sources_handler, reduction(operands<4>()).Attr<int64_t>("empty_bits"));
 BARACUDA_TARGET(segment_mean, mean_handler, reduction(operands<3>().RemainingArgs()).Attr<int64_t>("empty_bits"));
 BARACUDA_TARGET(segment_mean_backward, mean_backward_handler, gradient<4>());
 
