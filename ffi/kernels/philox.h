@@ -6,12 +6,7 @@
 #pragma once
 
 #include "number.h"
-
-#ifdef __CUDACC__
-#define BARACUDA_UNROLL _Pragma("unroll")
-#else
-#define BARACUDA_UNROLL
-#endif
+#include "unroll.h"
 
 namespace baracuda {
 

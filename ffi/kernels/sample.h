@@ -2,13 +2,7 @@
 #pragma once
 
 #include "rounded.h"
-
-// Before a loop of few steps, whose arrays then are registers.
-#ifdef __CUDACC__
-#define BARACUDA_UNROLLED _Pragma("unroll")
-#else
-#define BARACUDA_UNROLLED
-#endif
+#include "unroll.h"
 
 namespace baracuda {
 
@@ -23,7 +17,7 @@ struct AxisSample {
 
   // The fill value alone.
   BARACUDA_HD void fill() {
-    BARACUDA_UNROLLED
+    BARACUDA_UNROLL
     for (int k = 0; k < K; ++k) index[k] = k == 0 ? no_element : unread, weight[k] = k == 0, slope[k] = 0;
   }
 };
@@ -66,26 +60,26 @@ struct AxesSample {
   };
   static BARACUDA_HD Position read(const Sum* positions, int64_t batch, int64_t point, int64_t points) {
     Position position;
-    BARACUDA_UNROLLED
+    BARACUDA_UNROLL
     for (int a = 0; a < rank; ++a) position.of[a] = positions[index_of(batch, point, points, a)];
     return position;
   }
   static BARACUDA_HD void write(Sum* positions, int64_t batch, int64_t point, int64_t points,
                                 const Position& position) {
-    BARACUDA_UNROLLED
+    BARACUDA_UNROLL
     for (int a = 0; a < rank; ++a) positions[index_of(batch, point, points, a)] = position.of[a];
   }
 
   // The last axis of a position comes first.
   BARACUDA_HD void axes_at(const Sum* position, AxisSample<Sum, K> (&found)[rank]) const {
-    BARACUDA_UNROLLED
+    BARACUDA_UNROLL
     for (int a = 0; a < rank; ++a) found[a] = axis[a].at(position[rank - 1 - a]);
     if constexpr (Axis::fills_outside) {
       bool is_outside = false;
-      BARACUDA_UNROLLED
+      BARACUDA_UNROLL
       for (int a = 0; a < rank; ++a) is_outside = is_outside || axis[a].is_outside(position[rank - 1 - a]);
       if (!is_outside) return;
-      BARACUDA_UNROLLED
+      BARACUDA_UNROLL
       for (int a = 0; a < rank; ++a) found[a].fill();
     }
   }
@@ -94,11 +88,11 @@ struct AxesSample {
     AxisSample<Sum, K> found[rank];
     axes_at(position, found);
     Result result;
-    BARACUDA_UNROLLED
+    BARACUDA_UNROLL
     for (int t = 0; t < taps; ++t) {
       int32_t index = 0, none = 0;
       Sum weight = 1;
-      BARACUDA_UNROLLED
+      BARACUDA_UNROLL
       for (int a = 0; a < rank; ++a) {
         int k = digit(t, a);
         none = found[a].index[k] < none ? found[a].index[k] : none;
@@ -114,10 +108,10 @@ struct AxesSample {
   BARACUDA_HD void tangent(const Sum* position, const Sum* moved, Sum (&slope)[taps]) const {
     AxisSample<Sum, K> found[rank];
     axes_at(position, found);
-    BARACUDA_UNROLLED
+    BARACUDA_UNROLL
     for (int t = 0; t < taps; ++t) {
       slope[t] = 0;
-      BARACUDA_UNROLLED
+      BARACUDA_UNROLL
       for (int a = 0; a < rank; ++a) slope[t] += along(found, t, a) * moved[rank - 1 - a];
     }
   }
@@ -126,10 +120,10 @@ struct AxesSample {
   BARACUDA_HD void backward(const Sum* position, const Sum (&weight)[taps], Sum* moved) const {
     AxisSample<Sum, K> found[rank];
     axes_at(position, found);
-    BARACUDA_UNROLLED
+    BARACUDA_UNROLL
     for (int a = 0; a < rank; ++a) {
       Sum total = 0;
-      BARACUDA_UNROLLED
+      BARACUDA_UNROLL
       for (int t = 0; t < taps; ++t) total += weight[t] * along(found, t, a);
       moved[rank - 1 - a] = total;
     }
@@ -138,13 +132,13 @@ struct AxesSample {
  private:
   // Which element of axis a combination t has.
   BARACUDA_HD static int digit(int t, int a) {
-    BARACUDA_UNROLLED
+    BARACUDA_UNROLL
     for (int b = rank - 1; b > a; --b) t /= K;
     return t % K;
   }
   BARACUDA_HD static Sum along(const AxisSample<Sum, K> (&found)[rank], int t, int moving) {
     Sum product = 1;
-    BARACUDA_UNROLLED
+    BARACUDA_UNROLL
     for (int a = 0; a < rank; ++a) {
       int k = digit(t, a);
       product *= a == moving ? found[a].slope[k] : found[a].weight[k];

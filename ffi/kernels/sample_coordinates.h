@@ -34,7 +34,7 @@ struct CoordinateAxis {
       found.slope[0] = -slope, found.slope[1] = slope;
     } else {
       Sum first = std::floor(position), after = position - first, before = 1 - after;
-      BARACUDA_UNROLLED
+      BARACUDA_UNROLL
       for (int k = 0; k < K; ++k) found.index[k] = index_of(first + Sum(k - 1));
       using Cubic = CubicSpline<Sum>;
       found.weight[0] = Cubic::far(before), found.weight[1] = Cubic::near(after);

@@ -34,7 +34,7 @@ struct SampledAxis {
     } else {
       // Each element is brought into the image by itself, its weight being that of where it was.
       Sum first = std::floor(position), after = position - first, before = 1 - after;
-      BARACUDA_UNROLLED
+      BARACUDA_UNROLL
       for (int k = 0; k < K; ++k) {
         Sum slope = 1;
         found.index[k] = index_of(padded(first + Sum(k - 1), slope));

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "exponential.h"
+#include "unroll.h"
 
 namespace baracuda {
 
@@ -101,20 +102,20 @@ struct SelectiveScan {
   // Steps of neighboring positions: one branch for all, so that they are computed side by side.
   template <int K>
   BARACUDA_HD void to_steps(Wide (&raw)[K], Wide bias) const {
-#pragma unroll
+    BARACUDA_UNROLL
     for (int k = 0; k < K; ++k) raw[k] += bias;
     if (!softplus) return;
-#pragma unroll
+    BARACUDA_UNROLL
     for (int k = 0; k < K; ++k) raw[k] = soft(raw[k]);
   }
   // What those are of the sums that they come from.
   template <int K>
   BARACUDA_HD void to_step_slopes(Wide (&raw)[K], Wide bias) const {
     if (softplus) {
-#pragma unroll
+      BARACUDA_UNROLL
       for (int k = 0; k < K; ++k) raw[k] = sigmoid(raw[k] + bias);
     } else {
-#pragma unroll
+      BARACUDA_UNROLL
       for (int k = 0; k < K; ++k) raw[k] = 1;
     }
   }

@@ -61,15 +61,15 @@ struct SampleSums {
                                      const SampleEntry<Sum>& entry, Sum (&weight)[taps]) {
     Sum others = Weight::of(std::abs(entry.at[0] - Sum(strip.x)));
     if (shape.rank > 2) others *= Weight::of(std::abs(entry.at[2] - Sum(strip.z)));
-    BARACUDA_UNROLLED
+    BARACUDA_UNROLL
     for (int t = 0; t < taps; ++t) {
       Sum along = shape.rank > 1 ? Weight::of_tap(t, std::abs(entry.at[1] - Sum(row - taps + 1 + t))) : Sum(1);
       weight[t] = others * along;
     }
   }
   BARACUDA_HD void next_row() {
-    BARACUDA_UNROLLED
-    for (int t = 0; t < taps; ++t) BARACUDA_UNROLLED
+    BARACUDA_UNROLL
+    for (int t = 0; t < taps; ++t) BARACUDA_UNROLL
     for (int c = 0; c < C; ++c) sum[t][c] = t + 1 < taps ? sum[t + 1][c] : Sum(0);
   }
 };

@@ -9,13 +9,7 @@
 #pragma once
 
 #include "../complex.h"
-
-// Loops over elements that are in registers on CUDA.
-#ifdef __CUDA_ARCH__
-#define BARACUDA_UNROLL _Pragma("unroll")
-#else
-#define BARACUDA_UNROLL
-#endif
+#include "../unroll.h"
 
 namespace baracuda {
 
