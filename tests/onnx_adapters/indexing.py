@@ -1,11 +1,12 @@
 """ONNX's operators of indices."""
 
+import math
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 import baracuda_jax as bj
-
-from . import NotApplicable
 
 
 def GatherElements(data, indices, *, axis=0):
@@ -18,7 +19,26 @@ def Gather(data, indices, *, axis=0):
 
 
 def GatherND(data, indices, *, batch_dims=0):
-    raise NotApplicable("an index has one entry for each element, not a tuple of them")
+    """Slices of what the tuples of indices name, which are rows of a matrix."""
+    batch, tuples = data.shape[:batch_dims], indices.shape[-1]
+    leading, rest = data.shape[batch_dims : batch_dims + tuples], data.shape[batch_dims + tuples :]
+    rows = data.reshape(math.prod(batch), math.prod(leading), *rest)
+    at = _rows(indices, leading).reshape(math.prod(batch), -1)
+    y = jax.vmap(bj.gather_rows)(rows, at)
+    return y.reshape(*indices.shape[:-1], *rest)
+
+
+def ScatterND(data, indices, updates, *, reduction=b"none"):
+    tuples = indices.shape[-1]
+    rest = data.shape[tuples:]
+    updates = updates.reshape(-1, math.prod(rest))
+    at = np.broadcast_to(_rows(indices, data.shape[:tuples]).reshape(-1, 1), updates.shape)
+    return ScatterElements(data.reshape(-1, math.prod(rest)), at, updates, reduction=reduction).reshape(data.shape)
+
+
+def _rows(indices, sizes):
+    """The numbers of rows that tuples [..., n] name in an array of n leading dimensions; negative ones are from the end."""
+    return np.ravel_multi_index(tuple(np.moveaxis(np.asarray(indices) % np.array(sizes), -1, 0)), sizes)
 
 
 def ScatterElements(data, indices, updates, *, axis=0, reduction=b"none"):

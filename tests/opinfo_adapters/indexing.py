@@ -1,5 +1,7 @@
 """PyTorch's functions of indices. Scalars are vectors of one element there."""
 
+import math
+
 import jax.numpy as jnp
 import numpy as np
 import sent
@@ -49,12 +51,43 @@ def scatter_reduce(x, dim, index, src, reduce, *, include_self=True):
     return _scattered(op, x, dim, index, src)
 
 
+def scatter_reduce_prod(*args, **options):
+    return scatter_reduce(*args, **options)
+
+
+def scatter_reduce_amax(*args, **options):
+    return scatter_reduce(*args, **options)
+
+
+def scatter_reduce_amin(*args, **options):
+    return scatter_reduce(*args, **options)
+
+
 def _scattered(op, x, dim, index, src):
     if np.asarray(x).dtype.kind in "bc" and op is not bj.scatter:
         raise NotApplicable("floats and integers are added, multiplied and compared")
     if np.size(index) == 0:
         return sent.asarray(x)
     return _as_vector(lambda x, i, s: op(x, i, s, dim), x, index, _source(x, index, src))
+
+
+def take_along_dim(x, index, dim=None):
+    """Sizes of 1 broadcast there."""
+    if dim is None:
+        return bj.gather(np.ravel(x), np.ravel(index), 0)
+    sizes = np.broadcast_shapes(*(np.delete(a.shape, dim) for a in (x, index)))
+    return bj.gather(*(np.broadcast_to(a, np.insert(sizes, dim % a.ndim, a.shape[dim])) for a in (x, index)), dim)
+
+
+def index_put(x, indices, values, *, accumulate=False):
+    """An element for each tuple of indices; of those that are equal the last stays, or all are added."""
+    masks = [np.nonzero(i) if i.dtype == bool else (i,) for i in indices]
+    at = np.broadcast_arrays(*(i for each in masks for i in each))
+    leading, rest = x.shape[: len(at)], x.shape[len(at) :]
+    rows = np.ravel_multi_index(at, leading, mode="wrap").ravel()
+    values = np.broadcast_to(values, (*at[0].shape, *rest)).reshape(len(rows), math.prod(rest))
+    x, index = x.reshape(math.prod(leading), math.prod(rest)), np.broadcast_to(rows[:, None], values.shape)
+    return (bj.scatter_add if accumulate else bj.scatter)(x, index, values, 0).reshape(*leading, *rest)
 
 
 def index_select(x, dim, index):
@@ -85,3 +118,7 @@ def nn_functional_embedding(
     if max_norm is not None:
         raise NotApplicable("the table is not changed")
     return bj.embedding(x, weight, padding_idx=padding_idx)
+
+
+def nn_functional_embedding_bag(weight, x, *, offsets=None, mode="mean", sparse=False, **options):
+    return bj.embedding_bag(x, np.array(weight), offsets, mode=mode, **options)
