@@ -141,8 +141,9 @@ def _embedding():
         fun = lambda weight, x, offsets, mode=mode: bj.embedding_bag(
             x, weight, offsets, mode=mode, implementation="native"
         )
-        args, specs = (_float(5, 8), ids, offsets), (COLUMNS, P(), P())
-        yield Sharded(f"embedding_bag_{mode}", "features", fun, args, specs, COLUMNS, 1)
+        op, args = f"embedding_bag_{mode}", (_float(5, 8), ids, offsets)
+        yield Sharded(op, "features", fun, args, (COLUMNS, P(), P()), COLUMNS, 1)
+        yield Sharded(op, "rows of the table", fun, (_float(16, 3), 3 * ids, offsets), (ROWS, P(), P()), P(), 1)
     fun = lambda table, x, dy: bj.embedding_sgd_step(table, x, dy, 0.1, implementation="native")
     specs = COLUMNS, P(), COLUMNS
     yield Sharded("embedding_sgd_step", "features", fun, (_float(5, 8), ids, _float(16, 8)), specs, COLUMNS, 0)
@@ -168,8 +169,7 @@ def _graph():
         by_edge, whole = (P("d"),) * (2 + len(more)), (P(),) * (2 + len(more))
         yield Sharded(op, "edges", fun, args, (P(), *by_edge), P(), moving)
         yield Sharded(op, "features", fun, args, (COLUMNS, *whole), COLUMNS, moving)
-        if op.endswith("sum"):
-            yield Sharded(op, "rows of x", fun, (_float(8, 3), *args[1:]), (ROWS, *whole), P(), moving)
+        yield Sharded(op, "rows of x", fun, (_float(8, 3), *args[1:]), (ROWS, *whole), P(), moving)
     dot = functools.partial(bj.sampled_dot, implementation="native")
     args = x, _float(5, 8), *edges
     yield Sharded("sampled_dot", "edges", dot, args, (P(), P(), P("d"), P("d")), P("d"), 2)

@@ -74,6 +74,20 @@ def test_segments_that_are_empty_on_every_shard(by_rows, dtype):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max"])
+def test_edges_and_rows_along_two_axes(reduce, kind):
+    """Where shards of one are combined in another way than those of the other, one is cut."""
+    rng = np.random.default_rng(2)
+    x, edges = rng.standard_normal((8, 3)).astype("float32"), rng.integers(-1, 9, (2, 16))
+    fun = lambda x, *edges: bj.aggregate(x, *edges, reduce=reduce, num_segments=5, implementation="native")
+    both = lambda *args: (fun(*args), jax.grad(lambda *args: (fun(*args) ** 2).sum())(*args))
+    over = mesh(kind, 2)
+    with jax.set_mesh(over):
+        got = jax.jit(both)(*put((x, *edges), over, (P("d", None), P("e"), P("e"))))
+    equal(got, both(x, *edges))
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_blocks_of_packed_weights_are_not_cut(kind):
     """Four blocks of a row on eight devices, which divide its bytes."""
     data, x = (

@@ -30,7 +30,7 @@ class Partition:
     whole     labels of dimensions that are never cut
     combine   label -> {kind: (run, axes, *operands, **params) -> results}, where more than a sum is needed when this
               dimension is cut; `run` has the op's primitives by kind, and operands are this shard's. Labels that have one
-              function are combined by one call, along the axes of them all
+              function are combined by one call, along the axes of them all; of others the first alone is cut
     without   label -> the starred operand that a shard goes without when this dimension is cut, since it is about all
     placed    ({label: mesh axes}, names, operands, **params) -> operands of this shard, of which one says where it is in the
               whole
@@ -78,10 +78,13 @@ class Cut:
         known = frozenset().union(*self.operands)
         made = {label for label, kinds in self.partition.combine.items() if self.kind in kinds}
         free = (known | made) - self.partition.whole
+        combined = lambda label: self.partition.combine.get(label, {}).get(self.kind)
         for labels, spec in zip((*self.operands, *self.results), specs, strict=False):
             for label, entry in zip(labels, spec, strict=True):
                 names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
                 if not names or label in axes or label not in free or taken & set(names):
+                    continue
+                if combined(label) and {*map(combined, axes)} - {None, combined(label)}:
                     continue
                 if smallest[label] % math.prod(sizes[name] for name in names) == 0:
                     axes[label] = names

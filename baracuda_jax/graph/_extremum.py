@@ -16,7 +16,7 @@ from ..segment._partition import arg_here, first_arg
 from ..segment._references import broadcast, column, per_batch, take
 from ._family import FAMILY, by_receiver, by_sender, draws
 from ._kernels import by_segment, rows
-from ._partition import aggregation
+from ._partition import by_edges_or_rows, on_rows
 from ._references import add_up, receivers_of
 
 
@@ -45,32 +45,53 @@ def _at(x, senders, arg, axis):
     return per_batch(one, axis)(x, broadcast(senders, x.shape[:axis]), arg)
 
 
+def _first_of_edges(has_it, arg, entries, axes):
+    """The first entry of those of all shards, and what stands for none."""
+    return first_arg(has_it, arg, entries, axes), entries * lax.axis_size(axes)
+
+
+def _first_of_rows(has_it, arg, entries, axes):
+    """The same, of shards that have all entries."""
+    return lax.pmin(jnp.where(has_it, arg, entries), axes), entries
+
+
 def _on_shards(is_max):
-    def forward(run, axes, x, senders, receivers, *, save, axis, num_segments, **params):
-        """A shard's segment that is empty has 0, which no other shard's value may lose against."""
-        params |= dict(axis=axis, num_segments=num_segments)
-        part, arg = run["forward"](x, senders, receivers, save=True, **params)
-        entries = senders.shape[-1]
-        nothing = -jnp.inf if is_max else jnp.inf
-        if not jnp.issubdtype(x.dtype, jnp.floating):
-            info = jnp.iinfo(x.dtype)
-            nothing = info.min if is_max else info.max
-        has_any = arg < entries
-        y = extreme(jnp.where(has_any, part, nothing), axes, is_max)
-        arg = first_arg(has_any & same(part, y), arg, entries, axes)
-        y = jnp.where(arg < entries * lax.axis_size(axes), y, 0)
-        return [y, arg][: None if save else 1]
+    def forward(first):
+        def of_shard(run, axes, x, senders, receivers, *, save, axis, num_segments, **params):
+            """A shard's segment that is empty has 0, which no other shard's value may lose against."""
+            params |= dict(axis=axis, num_segments=num_segments)
+            part, arg = run["forward"](x, senders, receivers, save=True, **params)
+            entries = senders.shape[-1]
+            nothing = -jnp.inf if is_max else jnp.inf
+            if not jnp.issubdtype(x.dtype, jnp.floating):
+                info = jnp.iinfo(x.dtype)
+                nothing = info.min if is_max else info.max
+            has_any = arg < entries
+            y = extreme(jnp.where(has_any, part, nothing), axes, is_max)
+            arg, none = first(has_any & same(part, y), arg, entries, axes)
+            y = jnp.where(arg < none, y, 0)
+            return [y, arg][: None if save else 1]
 
-    def tangent(run, axes, senders, receivers, arg, t, **params):
-        return [
-            lax.psum(run["tangent"](senders, receivers, arg_here(arg, senders.shape[-1], axes), t, **params)[0], axes)
-        ]
+        return of_shard
 
-    def backward(run, axes, senders, receivers, arg, dy, **params):
-        here = arg_here(arg, senders.shape[-1], axes)
-        return [lax.psum(run["backward"](senders, receivers, here, dy, **params)[0], axes)]
+    def tangent(run, axes, *operands, **params):
+        return [lax.psum(run["tangent"](*operands, **params)[0], axes)]
 
-    return aggregation(forward=forward, tangent=tangent, backward=backward)
+    def backward(run, axes, *operands, **params):
+        return run["backward"](*operands, **params)
+
+    def of_edges(fun):
+        return lambda run, axes, senders, receivers, arg, *operands, **params: fun(
+            run, axes, senders, receivers, arg_here(arg, senders.shape[-1], axes), *operands, **params
+        )
+
+    def backward_of_edges(run, axes, *operands, **params):
+        return [lax.psum(backward(run, axes, *operands, **params)[0], axes)]
+
+    return by_edges_or_rows(
+        on_rows(forward=forward(_first_of_rows), tangent=tangent, backward=backward),
+        forward=forward(_first_of_edges), tangent=of_edges(tangent), backward=of_edges(backward_of_edges),
+    )  # fmt: skip
 
 
 def declare_extremum(name, public):

@@ -13,7 +13,7 @@ from ..segment._kernels import is_even
 from ..segment._references import broadcast, count, take
 from ._family import FAMILY, by_receiver, by_sender, draws
 from ._kernels import by_segment, total
-from ._partition import aggregation
+from ._partition import by_edges_or_rows, on_rows
 from ._references import add_up, even_counts, receivers_of
 
 
@@ -64,29 +64,61 @@ def _backward_native(senders, receivers, dy, *, axis, num_rows, num_segments, so
     return (total(each, receivers, senders, axis=axis, dtype=each.dtype, **rows).astype(dy.dtype),)
 
 
-def _mean_of_shards(run, axes, x, senders, receivers, params):
+def _mean_of_shards(run, axes, counts, x, senders, receivers, params):
     """The shards' means times their counts, over those of all."""
     here = _counts(senders, receivers, params["num_rows"], params["num_segments"])
     part = run(wide(x))
     total = lax.psum(part * _like(here, part, params["axis"]), axes)
-    return [_over(total, lax.psum(here, axes), params["axis"]).astype(x.dtype)]
+    return [_over(total, counts, params["axis"]).astype(x.dtype)]
 
 
-def _forward_of_shards(run, axes, x, senders, receivers, *, save, **params):
+def _forward_of_shards(run, axes, counts, x, senders, receivers, *, save, **params):
     mean = lambda x: run["forward"](x, senders, receivers, save=save, **params)[0]
-    return _mean_of_shards(mean, axes, x, senders, receivers, params)
+    return _mean_of_shards(mean, axes, counts, x, senders, receivers, params)
 
 
-def _tangent_of_shards(run, axes, senders, receivers, t, **params):
+def _tangent_of_shards(run, axes, counts, senders, receivers, t, **params):
     mean = lambda t: run["tangent"](senders, receivers, t, **params)[0]
-    return _mean_of_shards(mean, axes, t, senders, receivers, params)
+    return _mean_of_shards(mean, axes, counts, t, senders, receivers, params)
 
 
-def _backward_of_shards(run, axes, senders, receivers, dy, **params):
+def _backward_of_shards(run, axes, counts, senders, receivers, dy, **params):
     """A shard divides by its own counts."""
-    here = _counts(senders, receivers, params["num_rows"], params["num_segments"]).astype(wide(dy).dtype)
-    each = _over(wide(dy) * _like(here, dy, params["axis"]), lax.psum(here, axes), params["axis"])
-    return [lax.psum(run["backward"](senders, receivers, each, **params)[0], axes).astype(dy.dtype)]
+    here = _counts(senders, receivers, params["num_rows"], params["num_segments"])
+    each = _over(wide(dy) * _like(here, dy, params["axis"]), counts, params["axis"])
+    return [run["backward"](senders, receivers, each, **params)[0].astype(dy.dtype)]
+
+
+def _on_edges(kind, of_shard):
+    """`of_shard`, told the counts of all shards' edges."""
+
+    def combined(run, axes, *operands, num_rows, num_segments, **params):
+        *_, senders, receivers = operands[: 3 if kind == "forward" else 2]
+        counts = _counts(senders, receivers, num_rows, num_segments)
+        params |= dict(num_rows=num_rows, num_segments=num_segments)
+        if kind != "backward":
+            return of_shard(run, axes, lax.psum(counts, axes), *operands, **params)
+        dy = wide(operands[-1])
+        (dx,) = of_shard(run, axes, lax.psum(counts.astype(dy.dtype), axes), senders, receivers, dy, **params)
+        return [lax.psum(dx, axes).astype(operands[-1].dtype)]
+
+    return combined
+
+
+def _on_rows(kind, of_shard):
+    """`of_shard`, told the counts of all edges, which every shard has."""
+
+    def combined(run, axes, *operands, num_rows, num_segments, **params):
+        *_, senders, receivers = operands[: 3 if kind == "forward" else 2]
+        counts = _counts(senders, receivers, num_rows, num_segments)
+        told = lambda run, axes, *operands, **params: of_shard(run, axes, counts, *operands, **params)
+        params |= dict(num_rows=num_rows, num_segments=num_segments)
+        return on_rows(**{kind: told})[kind](run, axes, *operands, **params)
+
+    return combined
+
+
+_SHARDS = {"forward": _forward_of_shards, "tangent": _tangent_of_shards, "backward": _backward_of_shards}
 
 
 def declare_mean(public):
@@ -109,7 +141,10 @@ def declare_mean(public):
         differentiable=("x",),
         residuals=("senders", "receivers"),
         linear=lambda params: params,
-        cut=aggregation(forward=_forward_of_shards, tangent=_tangent_of_shards, backward=_backward_of_shards),
+        cut=by_edges_or_rows(
+            {kind: _on_rows(kind, fun) for kind, fun in _SHARDS.items()},
+            **{kind: _on_edges(kind, fun) for kind, fun in _SHARDS.items()},
+        ),
         forward=Body(_reference, _native),
         backward=Body(_backward_reference, _backward_native),
         kernels={"forward": ("segment_mean_of_sources",), "backward": ("segment_sum",)},

@@ -27,30 +27,38 @@ def _of(name, rank, axis, by_row, by_segment):
     return (*(f"batch{i}" for i in range(lead)), rows, *(f"feature{i}" for i in range(rank - lead - 1)))
 
 
-def aggregation(**combine):
-    """Of x by row and y by segment."""
-    return by_edges(labels(("x",), ("y", "arg")), **combine)
-
-
-def by_edges(labels, **combine):
+def by_edges(labels):
     """A shard of the edges has no index of them all."""
-    return Partition(labels, WHOLE, {"e": combine} if combine else {}, {"e": INDEX})
+    return Partition(labels, WHOLE, without={"e": INDEX})
 
 
-def by_edges_or_rows(combine):
+def by_edges_or_rows(of_rows, **of_edges):
     """Of x by row, which may be cut too, and y by segment."""
-    return Partition(labels(("x",), ("y",)), WHOLE - {"r"}, {"r": combine}, {"e": INDEX, "r": INDEX})
+    combine = {"e": of_edges, "r": of_rows} if of_edges else {"r": of_rows}
+    return Partition(labels(("x",), ("y", "arg")), WHOLE - {"r"}, combine, {"e": INDEX, "r": INDEX})
 
 
-def _sum_on_rows(kind):
-    def of_shard(run, axes, *operands, num_rows, **params):
-        """Operands are (x, senders, receivers), (senders, receivers, t) or (senders, receivers, dy)."""
+def on_rows(**combine):
+    """What combines shards of the rows of x: each has the entries whose senders are its rows."""
+    return {kind: _on_rows(kind, of_shard) for kind, of_shard in combine.items()}
+
+
+def _on_rows(kind, of_shard):
+    def combined(run, axes, *operands, num_rows, **params):
+        """Operands are (x, senders, ...) or (senders, ...)."""
         i, count = int(kind == "forward"), num_rows // lax.axis_size(axes)
         here = rows_here(operands[i], count, axes)
-        (y,) = run[kind](*operands[:i], here, *operands[i + 1 :], num_rows=count, **params)
-        return [y if kind == "backward" else lax.psum(y, axes)]
+        return of_shard(run, axes, *operands[:i], here, *operands[i + 1 :], num_rows=count, **params)
 
-    return of_shard
+    return combined
+
+
+def _added(kind):
+    return lambda run, axes, *operands, **params: [lax.psum(run[kind](*operands, **params)[0], axes)]
+
+
+def _apart(run, axes, *operands, **params):
+    return run["backward"](*operands, **params)
 
 
 def _weighted_on_rows(kind):
@@ -63,5 +71,5 @@ def _weighted_on_rows(kind):
 
 
 KINDS = "forward", "tangent", "backward"
-sum_partition = by_edges_or_rows({kind: _sum_on_rows(kind) for kind in KINDS})
+sum_partition = by_edges_or_rows(on_rows(forward=_added("forward"), tangent=_added("tangent"), backward=_apart))
 weighted_partition = by_edges_or_rows({kind: _weighted_on_rows(kind) for kind in KINDS})
