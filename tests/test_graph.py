@@ -259,11 +259,12 @@ print("ran", result.testsRun, "wrong", len(result.errors) + len(result.failures)
 
 @pytest.mark.large
 @pytest.mark.parametrize("how", ["plain", "patched"])
-@pytest.mark.parametrize("module, count", [("models_test", 20), ("utils_test", 97)])
+@pytest.mark.parametrize("module, count", [("models_test", 17), ("utils_test", 85)])
 def test_jraphs_own_tests(module, count, how):
     pytest.importorskip("jraph")
     code = JRAPH.replace("{module}", module)
-    done = subprocess.run([sys.executable, "-c", code, how], capture_output=True, text=True, timeout=1800)
+    env = {**os.environ, "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"}
+    done = subprocess.run([sys.executable, "-c", code, how], env=env, capture_output=True, text=True, timeout=1800)
     found = re.search(r"ran (\d+) wrong (\d+) native calls (\d+)", done.stdout)
     assert found, done.stderr[-3000:]
     ran, wrong, native = map(int, found.groups())
