@@ -1,5 +1,5 @@
-"""Times small segment reductions with their gradients: a jitted call, and 32 in a chain, by the kernel, by XLA and as
-chosen.
+"""Times small segment reductions with their gradients: a jitted call, and 32 in a chain, by the kernel, by XLA, and as
+chosen where the order of sums does not matter, as under `patch_jax()`.
 
     python benchmarks/small.py [ROWS ...]
 
@@ -45,7 +45,8 @@ def main(rows):
         for n in rows:
             x = jax.random.normal(jax.random.key(0), (n, COLUMNS), jnp.float32) / n
             ids = jax.random.randint(jax.random.key(1), (n,), 0, n // 8)
-            of = {name: step(op, name if name != "chosen" else None) for name in ("native", "xla", "chosen")}
+            chosen = baracuda_jax.PlanPreference(deterministic=False)
+            of = {"native": step(op, "native"), "xla": step(op, "xla"), "chosen": step(op, chosen)}
             for what, count, make in (("a call", 1, lambda f: f), (f"of {CHAIN} in a chain", CHAIN, chain)):
                 made = {name: jax.jit(make(gradient)) for name, gradient in of.items()}
                 took = waited_for(made, (x, ids), CALLS)

@@ -59,11 +59,11 @@ def _sizes(text):
 def test_messages_are_never_in_memory(reduce):
     """Neither in the result nor in the gradients, where the composed program has them; nor in what is allocated."""
     ids, arrays, kind = _drawn(reduce)
-    ours = lambda *a: bj.aggregate(a[0], *ids, *a[1:], reduce=kind, implementation="native")
-    theirs = lambda *a: _messages(*ids, *a, reduce=kind)
+    aggregated = lambda *a: bj.aggregate(a[0], *ids, *a[1:], reduce=kind, implementation="native")
+    of_messages = lambda *a: _messages(*ids, *a, reduce=kind)
     loss = lambda fun: jax.grad(lambda *a: (fun(*a) ** 2).sum(), tuple(range(len(arrays))))
     for program in (lambda fun: fun, loss):
-        compiled, composed = (jax.jit(program(fun)).lower(*arrays).compile() for fun in (ours, theirs))
+        compiled, composed = (jax.jit(program(fun)).lower(*arrays).compile() for fun in (aggregated, of_messages))
         largest = [max(_sizes(c.as_text())) for c in (compiled, composed)]
         assert largest[0] < EDGES * FEATURES <= largest[1]
         temporary = [c.memory_analysis().temp_size_in_bytes for c in (compiled, composed)]

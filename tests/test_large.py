@@ -23,6 +23,27 @@ def test_segments_of_more_than_2_31_elements():
     np.testing.assert_array_equal(bj.segment_sum(data, ids, 4, implementation="native"), want)
 
 
+def test_edges_and_ids_of_more_than_2_31_elements(platform):
+    """The rows that they name are the last ones."""
+    x = jnp.zeros((ROWS, COLUMNS), jnp.uint8).at[-1, -1].set(7)
+    senders, receivers = np.array([ROWS - 1, 0, ROWS, ROWS - 1]), np.array([2, 0, 1, 0])
+    want = np.zeros((3, COLUMNS))
+    want[[0, 2], -1] = 7
+    for reduce in ("sum", "max"):
+        y = bj.aggregate(x, senders, receivers, num_segments=3, reduce=reduce, implementation="native")
+        np.testing.assert_array_equal(y, want)
+    np.testing.assert_array_equal(bj.gather_rows(x, senders[:1], implementation="native"), want[2:])
+    if platform == "cpu":
+        return
+    table = x.astype(jnp.bfloat16)
+    del x
+    bag = lambda table: bj.embedding_bag(senders, table, np.array([0, 1]), mode="sum", implementation="native")
+    y, pull = jax.vjp(bag, table)
+    assert y[:, -1].tolist() == [7, 7]
+    (dtable,) = pull(jnp.ones_like(y))
+    assert dtable[-1, -1] == 2 and dtable[0, 0] == 1 and not dtable[1:-1].any()
+
+
 def test_gradients_of_more_than_2_31_elements(platform):
     if platform == "cpu":
         pytest.skip("takes 4 GiB and long on a CPU")
