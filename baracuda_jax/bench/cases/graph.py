@@ -9,7 +9,8 @@ import jax.numpy as jnp
 
 import baracuda_jax
 
-from ..benchmark import DTYPES, Benchmark
+from ..benchmark import DTYPES, PASSES, Benchmark
+from .segment import one_segment, power_law
 
 # Edges, features, nodes.
 SHAPES = {"tiny": (24000, 16, 512), "small": (131072, 64, 8192), "large": (4194304, 64, 262144)}
@@ -24,12 +25,17 @@ TORCH = {"sum": "sum", "mean": "mean", "max": "amax", "min": "amin"}
 
 
 VARIANTS = ("unsorted", "sorted", "indexed")
+SKEWS = {"all edges to one": one_segment, "power law": power_law}  # of receivers
 
 
-def _draw(op, edges, features, nodes, variant):
+def _even(draws, edges, nodes):
+    return draws.integers((edges,), 0, nodes)
+
+
+def _draw(op, edges, features, nodes, variant, ids_of):
     def draw(draws):
         x, senders = draws.normal((nodes, features)), draws.integers((edges,), 0, nodes)
-        receivers = draws.integers((edges,), 0, nodes)
+        receivers = ids_of(draws, edges, nodes)
         receivers = jnp.sort(receivers) if variant == "sorted" else receivers
         weights = (draws.normal((edges,)),) if op == "aggregate_weighted_sum" else ()
         both = [baracuda_jax.segment_index(ids, nodes) for ids in (senders, receivers) if variant == "indexed"]
@@ -64,7 +70,7 @@ def _torch(reduce, count, torch, x, *rest):
     return y.scatter_reduce(0, index, messages, TORCH[reduce], include_self=False)
 
 
-def benchmark(op, shape, dtype, variant):
+def benchmark(op, shape, dtype, variant, ids_of=_even, **more):
     """Of shape (edges, features, nodes)."""
     edges, features, nodes = shape
     reduce, count, is_sorted = REDUCTIONS[op], int(op == "aggregate_weighted_sum"), variant == "sorted"
@@ -79,7 +85,7 @@ def benchmark(op, shape, dtype, variant):
         op,
         f"{edges} edges of {nodes} nodes [{features}]",
         dtype,
-        _draw(op, *shape, variant),
+        _draw(op, *shape, variant, ids_of),
         function,
         functools.partial(_plain, reduce, count, is_sorted),
         functools.partial(_torch, reduce, count),
@@ -87,7 +93,14 @@ def benchmark(op, shape, dtype, variant):
         needs=(0, 1, *index) if moving == 2 else index,
         saved=(jax.ShapeDtypeStruct((nodes, features), jnp.int32),) if reduce in ("max", "min") else (),
         variant=variant,
+        **more,
     )
+
+
+def skewed(op, shape, dtype, skew):
+    even = benchmark(op, shape, dtype, "unsorted").case
+    rough = 30.0 if SKEWS[skew] is one_segment else 1.0  # of one sum of all messages
+    return benchmark(op, shape, dtype, f"unsorted, {skew}", SKEWS[skew], even=even, passes=PASSES[1:], rough=rough)
 
 
 def dots(shape, dtype):
@@ -114,4 +127,5 @@ def dots(shape, dtype):
 
 def benchmarks(size):
     yield from (benchmark(op, SHAPES[size], *which) for op, *which in itertools.product(REDUCTIONS, DTYPES, VARIANTS))
+    yield from (skewed("aggregate_sum", SHAPES[size], *which) for which in itertools.product(DTYPES, SKEWS))
     yield from (dots(SHAPES[size], dtype) for dtype in DTYPES)
