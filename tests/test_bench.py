@@ -255,7 +255,9 @@ def test_skewed_cases_have_an_even_one(size):
     assert len(set(names)) == len(names)
     skewed = [b for b in every if b.even]
     assert {(b.op, b.dtype) for b in skewed} == {
-        (op, dtype) for op in ("segment_sum", "segment_max", "embedding") for dtype in ("float32", "bfloat16")
+        (op, dtype)
+        for op in ("segment_sum", "segment_max", "aggregate_sum", "embedding")
+        for dtype in ("float32", "bfloat16")
     }
     for b in skewed:
         assert b.passes == PASSES[1:] and f"{b.op} {b.dtype} {b.even}" in names
