@@ -240,7 +240,7 @@ def test_the_gradient_of_shared_pages():
 
 @pytest.mark.parametrize("alignment", ["top_left", "bottom_right"])
 @pytest.mark.parametrize("sizes", [2, (3, 4), (100, 1)])
-@pytest.mark.parametrize("options", [dict(), dict(is_causal=True, softcap=2.0), dict(window=(3, 1))], ids=str)
+@EVERY
 def test_lists_of_blocks(sizes, options, alignment):
     """In any order, of any length, with numbers of no block."""
     m, n = sizes if isinstance(sizes, tuple) else (sizes, sizes)
@@ -249,13 +249,13 @@ def test_lists_of_blocks(sizes, options, alignment):
     lists[rng.random(lists.shape) < 0.3] = -1
     lists[-1, -1] = count
     arrays = normal((2, 7, 4, 3)), normal((2, 9, 2, 3), seed=1), normal((2, 9, 2, 5), seed=2), sent.asarray(lists)
-    _same("sdpa_block_sparse", arrays, block_size=sizes, alignment=alignment, **options)
+    _same("sdpa_block_sparse", arrays, block_size=sizes, alignment=alignment, **_options(options, 4))
 
 
 def test_all_blocks_are_dense_attention():
     arrays = normal((8, 2, 4)), normal((12, 2, 4), seed=1), normal((12, 2, 4), seed=2)
     every = sent.asarray(np.broadcast_to(np.arange(3, dtype=np.uint8), (2, 3)))
-    sparse = lambda *args: bj.sdpa_block_sparse(*args, every, 4, is_causal=True)
+    sparse = lambda *args: bj.sdpa_block_sparse(*args, every, block_size=4, is_causal=True)
     dense = lambda *args: bj.sdpa(*args, is_causal=True)
     dy = normal((8, 2, 4), seed=3)
     for a, b in zip(*(jax.vjp(f, *arrays)[1](dy) for f in (sparse, dense)), strict=True):
@@ -265,7 +265,9 @@ def test_all_blocks_are_dense_attention():
 def test_memory_is_that_of_the_listed_blocks():
     def bytes_of(length, op):
         x, lists = jax.ShapeDtypeStruct((length, 1, 8), jnp.float32), np.zeros((length // 64, 2), np.int32)
-        fun = {"sdpa": bj.sdpa, "sdpa_block_sparse": lambda *args: bj.sdpa_block_sparse(*args, lists, 64)}[op]
+        fun = {"sdpa": bj.sdpa, "sdpa_block_sparse": lambda *args: bj.sdpa_block_sparse(*args, lists, block_size=64)}[
+            op
+        ]
         gradient = jax.jit(jax.grad(lambda *args: fun(*args).sum(), (0, 1, 2)))
         return gradient.lower(x, x, x).compile().memory_analysis().temp_size_in_bytes
 
@@ -288,7 +290,7 @@ def test_memory_is_that_of_the_listed_blocks():
         (ValueError, r"query must have the d of k_pages and a multiple of its heads, \(2, 4\)", lambda: bj.paged_attention(normal((4, 5, 3, 4)), *_pages())),
         (ValueError, r"page_table must be \[batch, pages of a sequence\] with a batch of 3", lambda: bj.paged_attention(normal((3, 5, 4, 4)), *_pages())),
         (ValueError, "with a batch of 2", lambda: bj.batch_paged_prefill(normal((3, 4, 4)), *_pages(), sent.zeros(3, int))),
-        (ValueError, r"key_blocks must be \[4, most blocks", lambda: bj.sdpa_block_sparse(*[normal((7, 2, 4))] * 3, sent.zeros((2, 2), int), 2)),
+        (ValueError, r"key_blocks must be \[4, most blocks", lambda: bj.sdpa_block_sparse(*[normal((7, 2, 4))] * 3, sent.zeros((2, 2), int), block_size=2)),
     ],
 )  # fmt: skip
 def test_what_is_refused(error, match, call):

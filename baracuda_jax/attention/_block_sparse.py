@@ -18,6 +18,7 @@ from .._core.types import Implementation
 from ..segment import segment_take
 from ._attend import NOWHERE
 from ._call import heads, static
+from ._decode import slopes_of
 from ._varlen import listed
 
 
@@ -27,6 +28,7 @@ def sdpa_block_sparse(
     key: ArrayLike,
     value: ArrayLike,
     key_blocks: ArrayLike,
+    slopes: ArrayLike | None = None,
     block_size: int | tuple[int, int] = 64,
     *,
     scale: float | None = None,
@@ -41,7 +43,8 @@ def sdpa_block_sparse(
 
     Formula:
         `sdpa` with a mask: with blocks of m queries and n keys, query i sees the keys j of which key_blocks[i // m] has j //
-        n, and that causal attention and a window leave to it. A block that is listed twice counts twice.
+        n, and that causal attention and a window leave to it. A block that is listed twice counts twice. Slopes add slopes
+        (j - i - o) to the scores, with o as `alignment` says.
 
     Args:
         query: floats [..., queries, heads, d].
@@ -49,6 +52,7 @@ def sdpa_block_sparse(
         value: array of query's dtype, [..., keys, heads of keys, d of values].
         key_blocks: integers [blocks of queries, most blocks of keys of one], for all batches and heads. Numbers of no block
             of keys, such as -1, fill up shorter lists.
+        slopes: floats [heads], those of `alibi`; None for none.
         block_size: static integers, the number of queries and of keys in a block, of which the last may have fewer; one for
             both.
         scale: static number; None for 1 / sqrt(d).
@@ -86,6 +90,7 @@ def sdpa_block_sparse(
             f"{query.shape[-3]} queries, got shape {key_blocks.shape}"
         )
     checks.positions(op, "key_blocks", key_blocks.size * sizes[1], "keys")
+    slopes = None if slopes is None else slopes_of(op, slopes, query)
     spec, alignment = static(
         op, query, scale=scale, is_causal=is_causal, alignment=alignment, window=window, softcap=softcap, block_size=512
     )  # fmt: skip
@@ -98,7 +103,7 @@ def sdpa_block_sparse(
         spec=spec, offset=key.shape[-3] - query.shape[-3] if alignment == "bottom_right" else 0, save=return_lse
     )
     y, lse = _attend(
-        query, *keys, key_blocks, sizes=sizes, length=key.shape[-3], implementation=implementation, **params
+        query, *keys, key_blocks, slopes, sizes=sizes, length=key.shape[-3], implementation=implementation, **params
     )
     return (y, lse) if return_lse else y
 
@@ -126,7 +131,7 @@ def _blocks(key, value, key_blocks, *, size):
 
 
 @compiled("sizes", "length", "spec", "offset", "save", "implementation")
-def _attend(query, k, v, key_blocks, *, sizes, length, spec, offset, save, implementation):
+def _attend(query, k, v, key_blocks, slopes, *, sizes, length, spec, offset, save, implementation):
     """As many sequences as blocks of queries, whose keys are those that are listed for them, at positions from that of the
     first query of the block on."""
     *batch, t, _, _ = query.shape
@@ -138,19 +143,20 @@ def _attend(query, k, v, key_blocks, *, sizes, length, spec, offset, save, imple
     first = at(0, (rows, 1, 1)) * of_queries + offset
     positions = jnp.where((ids[:, :, None] >= 0) & (j < length), j - first, NOWHERE).reshape(rows * count * of_keys)
     index = jnp.arange(rows + 1, dtype=jnp.int32)
-    arrays = query, *keys, jnp.minimum(index * of_queries, t), index * (count * of_keys), None, positions
+    arrays = query, *keys, jnp.minimum(index * of_queries, t), index * (count * of_keys), slopes, positions
     params = dict(most=(of_queries, count * of_keys), spec=spec, alignment="top_left", save=save)
     return listed(*arrays, **params, implementation=implementation)
 
 
-def _draw(shape, keys, groups, values, blocks):
+def _draw(shape, keys, groups, values, blocks, slopes=False):
     *batch, _, _, d = shape
 
     def draw(rng):
-        return (
+        arrays = (
             rng.standard_normal(shape), rng.standard_normal((*batch, keys, groups, d)),
             rng.standard_normal((*batch, keys, groups, values)), np.array(blocks, np.int32),
         )  # fmt: skip
+        return (*arrays, rng.uniform(0, 1, shape[-2])) if slopes else arrays
 
     return draw
 
@@ -171,11 +177,16 @@ compose(
             _draw((5, 2, 4), 7, 1, 4, [[2, 0], [1, 9]]),
             dict(block_size=(3, 3), window=(4, 2), return_lse=True),
         ),
+        Case(
+            "slopes",
+            _draw((2, 6, 2, 3), 6, 1, 3, [[1, 0], [-1, 1], [2, 0]], slopes=True),
+            dict(block_size=2, is_causal=True),
+        ),
     ),
     dtypes=checks.FLOATS,
-    operands=("query", "key", "value", "key_blocks"),
+    operands=("query", "key", "value", "key_blocks", "slopes"),
     outputs=("y", "lse"),
-    differentiable=("query", "key", "value"),
+    differentiable=("query", "key", "value", "slopes"),
     constant={"key_blocks": "numbers of blocks are integers"},
     made_of=("segment_take", "flash_sdpa_varlen"),
 )

@@ -284,10 +284,12 @@ def batch_paged_prefill(
     return (y, lse) if return_lse else y
 
 
-def sdpa_block_sparse(query, key, value, key_blocks, block_size=64, **options):
+def sdpa_block_sparse(query, key, value, key_blocks, slopes=None, block_size=64, *, alignment="top_left", **options):
     m, n = block_size if isinstance(block_size, tuple) else (block_size, block_size)
     mask = np.array([[j // n in key_blocks[i // m] for j in range(key.shape[-3])] for i in range(query.shape[-3])])
-    return sdpa(query, key, value, None, mask, **options)
+    t, s = query.shape[-3], key.shape[-3]
+    bias = _alibi(slopes, t, s, s - t if alignment == "bottom_right" else 0)
+    return sdpa(query, key, value, bias, mask, alignment=alignment, **options)
 
 
 def hyper_connection(x, pre, post, mix, weight, *, iterations=20, eps=1e-5):

@@ -272,7 +272,7 @@ def block_sparse(batch, length, heads, groups, d, dtype):
         "sdpa_block_sparse", f"[{batch}, {length}, {heads}, {d}], 3 blocks of {block}", dtype,
         _queries(batch, length, heads, groups, d),
         lambda *arrays, implementation: baracuda_jax.sdpa_block_sparse(
-            *arrays, lists(), block, implementation=implementation
+            *arrays, lists(), block_size=block, implementation=implementation
         ),
         plain,
         moving=3, needs=(0, 1, 2), rough=ROUGH[dtype],
