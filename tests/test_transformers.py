@@ -74,7 +74,7 @@ def test_the_layer_of_mamba(implementation):
 @BOTH
 @pytest.mark.parametrize("chunk_size", [4, 256])
 def test_the_layer_of_mamba_2(chunk_size, implementation):
-    """Of two groups, in chunks of their size and of ours."""
+    """Of two groups, in chunks of several sizes."""
     from transformers import Mamba2Config
     from transformers.models.mamba2 import modeling_mamba2
 
@@ -143,7 +143,7 @@ def test_tokens_are_what_logits_processors_leave(name, implementation):
 
 @BOTH
 def test_logits_processors_differ_where_tokens_tie(implementation):
-    """Theirs keep all tokens that are equal to the k-th, and of equal ones the last for p; ours the first of them, k in all."""
+    """Theirs keep all tokens that are equal to the k-th, and of equal ones the last for p; here the first are kept, k in all."""
     logits = np.float32([[1, 0, 2, 1, 1]])
     draw = lambda name, **options: set(
         np.asarray(
