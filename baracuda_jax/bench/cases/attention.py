@@ -197,13 +197,21 @@ def mixed(batch, length, heads, groups, d, dtype):
     return _varlen(lengths, f"{batch} sequences of {lengths[0]} to {length}", heads, groups, d, dtype, None)
 
 
-def _varlen(lengths, title, heads, groups, d, dtype, plain):
+def documents(batch, length, heads, groups, d, dtype):
+    """Sequences of a sixteenth of a length to all of it that see all of their keys; plain JAX pads them to a batch."""
+    batch, length = 4 * batch, length // 2
+    lengths = [max(1, round(length * (i + 1) / batch)) for i in range(batch)]
+    title = f"{batch} documents of {lengths[0]} to {length}"
+    return _varlen(lengths, title, heads, groups, d, dtype, None, is_causal=False)
+
+
+def _varlen(lengths, title, heads, groups, d, dtype, plain, is_causal=True):
     rows, most = sum(lengths), max(lengths)
 
     def function(*arrays, implementation):
         starts = jnp.asarray([0, *itertools.accumulate(lengths)], jnp.int32)
         return baracuda_jax.flash_sdpa_varlen(
-            *arrays, starts, starts, most, most, is_causal=True, implementation=implementation
+            *arrays, starts, starts, most, most, is_causal=is_causal, implementation=implementation
         )
 
     return Benchmark(
@@ -364,6 +372,7 @@ def streams(batch, length, heads, groups, d, dtype):
 OF_SEQUENCES = (
     cascade,
     varlen,
+    documents,
     paged_attention,
     paged_prefill,
     block_sparse,
