@@ -122,6 +122,39 @@ def test_values_and_gradients_are_torchs(name, options):
         np.testing.assert_allclose(ct, x.grad, rtol=1e-10, atol=1e-10)
 
 
+OF_JAX = {
+    "plain": ({}, {}),
+    "causal": (dict(is_causal=True, scale=0.3),) * 2,
+    "a mask and a bias": (dict(mask=OPTIONS["a mask"]["mask"], bias=OPTIONS["a bias"]["bias"]),) * 2,
+    "a window": (dict(window=(2, 1)), dict(local_window_size=(2, 1))),
+    "lengths": (dict(query_seq_lengths=np.int32([5, 3]), key_value_seq_lengths=np.int32([9, 4])),) * 2,
+}
+
+
+@pytest.mark.parametrize("name", ["sdpa", "flash_sdpa"])
+@pytest.mark.parametrize("options", OF_JAX)
+def test_values_and_gradients_are_jaxs(name, options):
+    """Those of `jax.nn.dot_product_attention`, which computes softmax in float32. Rows of padding are left out."""
+    options, of_jax = (
+        {k: sent.asarray(v) if isinstance(v, np.ndarray) else v for k, v in x.items()} for x in OF_JAX[options]
+    )
+    q, k, v = _qkv(2)
+    more = {"block_size": 4} if name == "flash_sdpa" else {}
+    dy = normal((2, 5, 4, 4), seed=3)
+    rows = options.get("query_seq_lengths", sent.full(2, 5, "int32"))
+    dy = jnp.where(jnp.arange(5)[:, None, None] < rows[:, None, None, None], dy, 0)
+
+    @jax.jit
+    def both(*arrays):
+        of_bj = lambda *args: getattr(bj, name)(*args, **options, **more)
+        plain = lambda *args: jax.nn.dot_product_attention(*args, **of_jax, implementation="xla")
+        return [(jnp.where(dy != 0, y, 0), pull(dy)) for y, pull in (jax.vjp(f, *arrays) for f in (of_bj, plain))]
+
+    got, want = both(q, k, v[..., :4])
+    for a, b in zip(*map(jax.tree.leaves, (got, want)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("block_size", [None, 1, 4, 100])
 @pytest.mark.parametrize(
     "options",

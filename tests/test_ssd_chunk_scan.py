@@ -166,6 +166,26 @@ def test_it_is_a_selective_scan_of_equal_rates(implementation):
 
 
 @BOTH
+@pytest.mark.parametrize("decay", [0.0, 0.3])
+def test_linear_attention(decay, implementation):
+    """Causal attention by products instead of exponentials, with decay: queries are C, keys B, values x, and steps 1."""
+    x, _, _, b, c, *_ = _drawn(2, 70, 4, 3, 5, 2)
+    run = lambda x, b, c: bj.ssd_chunk_scan(
+        x, np.ones((2, 70, 4)), np.full(4, -decay), b, c, chunk_size=16, implementation=implementation
+    )
+    distance = np.arange(70)[:, None] - np.arange(70)
+    weights = np.where(distance >= 0, np.exp(-decay * distance), 0)
+
+    def attention(x, b, c):
+        b, c = (jnp.repeat(v, 2, 2) for v in (b, c))
+        return jnp.einsum("bihn,bjhn,ij,bjhp->bihp", c, b, weights, x)
+
+    both = jax.jit(lambda *args: [(lambda y, pull: (y, pull(y)))(*jax.vjp(f, *args)) for f in (run, attention)])
+    for got, want in zip(*map(jax.tree.leaves, both(x, b, c)), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-10)
+
+
+@BOTH
 def test_gradients_of_strong_decays_are_finite(implementation):
     """What a position does not see has no infinite weight, though the exponential of its difference would be."""
     x, dt, a, b, c, *_ = _drawn(1, 12, 2, 3, 4, 1)
