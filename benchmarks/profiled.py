@@ -33,7 +33,8 @@ def main():
         if benchmark.op in (options.ops or [benchmark.op]) and benchmark.dtype == (options.dtype or benchmark.dtype)
     ]
     for benchmark in chosen[options.part[0] :: options.part[1]]:
-        native = lambda *arrays, b=benchmark: b.function(*arrays, implementation="native")
+        how = "native" if benchmark.has_native else None
+        native = lambda *arrays, b=benchmark, how=how: b.function(*arrays, implementation=how)
         program = programs.BY_PASS[benchmark.passes[-1]](native, benchmark.moving)
         arrays = jax.jit(benchmark.drawn)(0)
         for _ in range(2):

@@ -1,5 +1,10 @@
 """The command that times kernels: what it writes, what it refuses, and the bandwidth bound by hand."""
 
+import os
+import pathlib
+import runpy
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -284,3 +289,14 @@ def test_a_program_between_others_has_the_op(name):
     ((_, *more),) = between.sets(benchmark, [drawn])
     y, want, gate = between.program(function)(*more), function(*drawn[1:]), more[-1]
     np.testing.assert_array_equal(y, want & gate if want.dtype == bool else want * gate)
+
+
+def test_what_a_profiler_looks_at(monkeypatch, capsys):
+    """Of ops with kernels and without."""
+    file = pathlib.Path(__file__).parent.parent / "benchmarks/profiled.py"
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(
+        sys, "argv", [str(file), "affine", "selective_state_update", "--size", "tiny", "--dtype", "float32"]
+    )
+    runpy.run_path(str(file), run_name="__main__")
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == {"affine", "selective_state_update"}
