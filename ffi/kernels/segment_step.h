@@ -12,6 +12,7 @@ struct SegmentStep {
   using Element = T;
   using Sum = Accumulator<T>;
   static constexpr bool by_buckets = true;
+  static constexpr bool in_place = true;  // see ffi/patterns/segment_cpu.h
   template <int V>
   using State = typename SegmentSum<T>::template State<V>;
   const T* table;

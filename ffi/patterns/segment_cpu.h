@@ -68,41 +68,79 @@ constexpr int segment_width() {
   return width;
 }
 
-// The columns [first, first + tiles * V), V at a time.
-template <int V, class Reducer>
-struct SegmentColumns {
+// A row in tiles of W columns and narrower ones of what is left: body(width, column, slot). If a column may be given
+// again, with the same bits, a tile that would pass the end of a row begins earlier instead. Slots do not overlap, and
+// end before columns + 16.
+template <int W, bool again, class Body>
+void each_tile(int64_t columns, const Body& body, int64_t first = 0) {
+  for (; first + W <= columns; first += W) body(std::integral_constant<int, W>(), first, first);
+  if constexpr (W > 16) return each_tile<16, again>(columns, body, first);
+  if constexpr (W > 1) {
+    if (first == columns) return;
+    if (again && columns >= W) return body(std::integral_constant<int, W>(), columns - W, first);
+    each_tile<(W > 4 ? 4 : 1), again>(columns, body, first);
+  }
+}
+
+// Whether a reducer may write what it read, and so a result once only.
+template <class Reducer>
+constexpr bool writes_in_place() {
+  if constexpr (requires { Reducer::in_place; })
+    return Reducer::in_place;
+  else
+    return false;
+}
+
+// The segments of a worker one after the other, each in tiles of columns.
+template <class Reducer>
+struct SegmentReduction {
   using Element = typename Reducer::Element;
-  using State = typename Reducer::template State<V>;
+  template <int W>
+  using State = typename Reducer::template State<W>;
+  using Slot = State<1>;
 
   const Reducer& reducer;
   const SegmentIndex& index;
   const Element* x;
-  int64_t first_column, tiles, workers;
-  std::vector<State> heads, tails;  // [batch, worker, tile]
+  int64_t workers, slots;
+  std::vector<Slot> heads, tails;  // [batch, worker, slot]
 
-  SegmentColumns(const Reducer& reducer, const SegmentIndex& index, const Element* x, int64_t first, int64_t columns,
-                 int64_t workers)
-      : reducer(reducer), index(index), x(x), first_column(first), tiles(columns / V), workers(workers) {
+  SegmentReduction(const Reducer& reducer, const SegmentIndex& index, const Element* x, int64_t workers)
+      : reducer(reducer), index(index), x(x), workers(workers), slots(index.shape.columns + 16) {
     if (workers == 1) return;  // then no segment spans workers
-    heads.resize(size_t(index.shape.batches * workers * tiles));
-    tails.resize(size_t(index.shape.batches * workers * tiles));
+    heads.resize(size_t(index.shape.batches * workers * slots));
+    tails.resize(size_t(index.shape.batches * workers * slots));
   }
 
-  int64_t element(int64_t batch, int64_t segment, int64_t tile) const {
-    return (batch * index.shape.segments + segment) * index.shape.columns + first_column + tile * V;
+  template <class Body>
+  void each_tile(const Body& body) const {
+    internal::each_tile<segment_width<Reducer>(), !writes_in_place<Reducer>()>(index.shape.columns, body);
+  }
+  int64_t element(int64_t batch, int64_t segment, int64_t column) const {
+    return (batch * index.shape.segments + segment) * index.shape.columns + column;
   }
   int64_t shared_element(int64_t batch, int64_t segment) const {
     return index.shape.ids_batch(batch) * index.shape.segments + segment;
   }
-  int64_t partial(int64_t batch, int64_t worker, int64_t tile) const {
-    return (batch * workers + worker) * tiles + tile;
+  // A state of W columns takes no more than W of one.
+  template <int W>
+  static void keep(Slot* slot, const State<W>& state) {
+    static_assert(sizeof(state) <= W * sizeof(Slot));
+    memcpy(static_cast<void*>(slot), &state, sizeof(state));
+  }
+  template <int W>
+  static State<W> kept(const Slot* slot) {
+    State<W> state;
+    memcpy(static_cast<void*>(&state), slot, sizeof(state));
+    return state;
   }
 
-  State take(const Segments& segments, int64_t batch, int64_t tile, int64_t begin, int64_t end) const {
+  template <int W>
+  State<W> take(const Segments& segments, int64_t batch, int64_t column, int64_t begin, int64_t end) const {
     constexpr int64_t ahead = 8;
-    int64_t columns = index.shape.columns, last = segments.offsets[segments.count], column = first_column + tile * V;
+    int64_t columns = index.shape.columns, last = segments.offsets[segments.count];
     int64_t first_element = batch * index.shape.rows * columns + column;
-    State state;
+    State<W> state;
     reducer.start(state);
     for (int64_t position = begin; position < end; ++position) {
       uint32_t number = segments.row(position), source = segments.source(position, number);
@@ -110,12 +148,12 @@ struct SegmentColumns {
       if ((segments.perm || segments.sources) && position + ahead < last) {
         uint32_t later = segments.source(position + ahead, segments.row(position + ahead));
         const Element* soon = x + first_element + (later < segments.source_rows ? int64_t(later) * columns : 0);
-        for (int k = 0; k < V; k += 64 / sizeof(Element)) __builtin_prefetch(soon + k);
+        for (int k = 0; k < W; k += 64 / sizeof(Element)) __builtin_prefetch(soon + k);
       }
       if (source >= segments.source_rows) continue;
       int64_t x_element = first_element + int64_t(source) * columns;
       SegmentRow row{number, batch * index.shape.entries + number, column, x_element};
-      push_row(reducer, state, x + x_element, number, more_of<V>(reducer, row));
+      push_row(reducer, state, x + x_element, number, more_of<W>(reducer, row));
     }
     return state;
   }
@@ -123,21 +161,24 @@ struct SegmentColumns {
   void reduce(int64_t batch, int64_t worker) {
     Segments segments(index, batch);
     SegmentChunk chunk(segments, worker, segment_items);
-    for (int64_t tile = 0; tile < tiles; ++tile) {
-      int64_t position = chunk.begin;
-      for (int64_t s = chunk.first; s < chunk.last; ++s) {
-        int64_t end = segments.end(s);
-        State state = take(segments, batch, tile, position, end);
-        if (s == chunk.first && chunk.has_head)
-          heads[partial(batch, worker, tile)] = state;
-        else if (end > segments.begin(s))
-          reducer.finish(state, segments.rows(s), shared_element(batch, s), element(batch, s, tile));
-        else
-          reducer.template empty<V>(shared_element(batch, s), element(batch, s, tile));
-        position = end;
-      }
-      if (chunk.has_tail) tails[partial(batch, worker, tile)] = take(segments, batch, tile, position, chunk.end);
+    int64_t position = chunk.begin, first_slot = (batch * workers + worker) * slots;
+    for (int64_t s = chunk.first; s < chunk.last; ++s) {
+      int64_t end = segments.end(s);
+      bool is_head = s == chunk.first && chunk.has_head, is_empty = end <= segments.begin(s);
+      each_tile([&](auto width, int64_t column, int64_t slot) {
+        constexpr int W = decltype(width)::value;
+        if (is_empty && !is_head) return reducer.template empty<W>(shared_element(batch, s), element(batch, s, column));
+        State<W> state = take<W>(segments, batch, column, position, end);
+        if (is_head) return keep<W>(&heads[size_t(first_slot + slot)], state);
+        reducer.finish(state, segments.rows(s), shared_element(batch, s), element(batch, s, column));
+      });
+      position = end;
     }
+    if (chunk.has_tail)
+      each_tile([&](auto width, int64_t column, int64_t slot) {
+        constexpr int W = decltype(width)::value;
+        keep<W>(&tails[size_t(first_slot + slot)], take<W>(segments, batch, column, position, chunk.end));
+      });
   }
 
   // The last worker of a segment that spans several puts its parts together.
@@ -146,19 +187,22 @@ struct SegmentColumns {
     SegmentChunk chunk(segments, worker, segment_items);
     if (!chunk.has_head) return;
     int64_t first = segments.first_item(chunk.first) / segment_items;
-    for (int64_t tile = 0; tile < tiles; ++tile) {
-      State state;
+    auto part = [&](const std::vector<Slot>& parts, int64_t w, int64_t slot) {
+      return parts.data() + (batch * workers + w) * slots + slot;
+    };
+    each_tile([&](auto width, int64_t column, int64_t slot) {
+      constexpr int W = decltype(width)::value;
+      State<W> state;
       reducer.start(state);
-      for (int64_t w = first; w < worker; ++w) reducer.merge(state, tails[partial(batch, w, tile)]);
-      reducer.merge(state, heads[partial(batch, worker, tile)]);
+      for (int64_t w = first; w < worker; ++w) reducer.merge(state, kept<W>(part(tails, w, slot)));
+      reducer.merge(state, kept<W>(part(heads, worker, slot)));
       reducer.finish(state, segments.rows(chunk.first), shared_element(batch, chunk.first),
-                     element(batch, chunk.first, tile));
-    }
+                     element(batch, chunk.first, column));
+    });
   }
 
   void run(const Executor& executor) {
-    if (tiles == 0) return;
-    int64_t cost = std::min(segment_items, index.shape.entries + index.shape.segments) * tiles * V;
+    int64_t cost = std::min(segment_items, index.shape.entries + index.shape.segments) * index.shape.columns;
     parallel_for(executor, index.shape.batches * workers, cost,
                  [&](int64_t task) { reduce(task / workers, task % workers); });
     if (workers == 1) return;
@@ -189,11 +233,8 @@ Status reduce_segments(const Executor& executor, const Reducer& reducer, const S
     with_offsets.offsets = offsets.data(), with_offsets.length = 0;
     return reduce_segments(executor, reducer, with_offsets, x);
   }
-  constexpr int V = internal::segment_width<Reducer>();
   int64_t workers = ceil_div(shape.entries + shape.segments, segment_items);
-  int64_t wide = shape.columns / V * V;
-  internal::SegmentColumns<V, Reducer>(reducer, index, x, 0, wide, workers).run(executor);
-  internal::SegmentColumns<1, Reducer>(reducer, index, x, wide, shape.columns - wide, workers).run(executor);
+  internal::SegmentReduction<Reducer>(reducer, index, x, workers).run(executor);
   return {};
 }
 
@@ -231,19 +272,16 @@ Status broadcast_segments(const Executor& executor, const Broadcaster& broadcast
     int64_t shared = shape.ids_batch(batch) * shape.segments;
     for (int64_t row = first; row < std::min(rows, first + segment_items); ++row) {
       int64_t segment = segment_of[size_t(shape.ids_batch(batch) * rows + row)];
-      int64_t x_element = (batch * rows + row) * columns, element = (batch * shape.segments + segment) * columns,
-              column = 0;
+      int64_t x_element = (batch * rows + row) * columns, element = (batch * shape.segments + segment) * columns;
       if (segment == no_row) {
         std::fill_n(dx + x_element, columns, Element{});
         continue;
       }
-      auto give = [&](auto width) {
+      internal::each_tile<V, true>(columns, [&](auto width, int64_t column, int64_t) {
         constexpr int W = decltype(width)::value;
         auto part = broadcaster.template part<W>(shared + segment, element + column);
         store<W>(dx + x_element + column, broadcaster.template row<W>(part, uint32_t(row), x_element + column));
-      };
-      for (; column + V <= columns; column += V) give(std::integral_constant<int, V>());
-      for (; column < columns; ++column) give(std::integral_constant<int, 1>());
+      });
     }
   });
   return {};
