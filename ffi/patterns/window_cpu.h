@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "vectorize_cpu.h"
 #include "window.h"
 
 namespace baracuda {
@@ -118,24 +119,119 @@ struct WindowReduction {
     for (int k = skip; k < V; ++k) to[k] = value.lane[k];
   }
 
-  // One window, whose elements along W are in lanes that are merged in the end.
-  [[gnu::noinline]] void across(int64_t batch, int64_t d, int64_t h, int64_t w) const {
-    constexpr int V = widest;
-    auto window = windows.position(batch, d, h, w, 0);
-    typename Reducer::template State<V> lanes;
-    typename Reducer::template State<1> state;
-    reducer.start(lanes, window), reducer.start(state, window);
-    for (int64_t i = 0; i < window.extent[0]; ++i)
-      for (int64_t j = 0; j < window.extent[1]; ++j) {
-        int64_t offset = (i * windows.apart(0) * shape.in[1] + j * windows.apart(1)) * shape.in[2], k = 0;
-        for (; k + V <= window.extent[2]; k += V, offset += V)
-          reducer.push(lanes, reducer.template stage<V>(window.first + offset, Constant<1>{}, window.index + offset));
-        for (; k < window.extent[2]; ++k, ++offset)
-          reducer.push(state, reducer.template stage<1>(window.first + offset, Constant<1>{}, window.index + offset));
-      }
-    for (int k = 0; k < V; ++k) reducer.merge(state, reducer.lane(lanes, k));
-    store<1>(y + window.y_element, reducer.finish(state, windows, window, Constant<1>{}));
+  using State = typename Reducer::template State<1>;
+
+  // What `count` states are together, by halves, which do not wait for each other.
+  State merge(State* states, int64_t count) const {
+    const Reducer own = reducer;
+    while (count > 1) {
+      int64_t half = (count + 1) / 2;
+      BARACUDA_INDEPENDENT
+      for (int64_t k = half; k < count; ++k) own.merge(states[k - half], states[k]);
+      count = half;
+    }
+    return states[0];
   }
+
+  // Whether a row of the window, or its rows together where they follow each other, are enough for vectors.
+  bool fills_lanes(int64_t batch, int64_t h, int64_t w) const {
+    int64_t length = windows.span(2, batch, 0, w).count;
+    return length >= widest || (is_whole_row(length) && length * windows.span(1, batch, 0, h).count >= 4 * widest);
+  }
+  bool is_whole_row(int64_t length) const { return length == shape.in[2] && windows.apart(1) == 1; }
+
+  // One window, whose elements along W are in lanes that are merged in the end. Whole rows of x follow each other.
+  [[gnu::noinline]] void across(int64_t batch, int64_t d, int64_t h, int64_t w) const {
+    constexpr int V = 2 * widest;
+    auto window = windows.position(batch, d, h, w, 0);
+    int64_t rows = window.extent[1], length = window.extent[2];
+    if (is_whole_row(length)) length *= rows, rows = 1;
+    typename Reducer::template State<V> lanes;
+    State states[V + 1];
+    reducer.start(lanes, window), reducer.start(states[V], window);
+    for (int64_t i = 0; i < window.extent[0]; ++i)
+      for (int64_t j = 0; j < rows; ++j) {
+        int64_t offset = (i * windows.apart(0) * shape.in[1] + j * windows.apart(1)) * shape.in[2], k = 0;
+        for (; k + V <= length; k += V, offset += V)
+          reducer.push(lanes, reducer.template stage<V>(window.first + offset, Constant<1>{}, window.index + offset));
+        for (; k < length; ++k, ++offset)
+          reducer.push(states[V],
+                       reducer.template stage<1>(window.first + offset, Constant<1>{}, window.index + offset));
+      }
+    for (int k = 0; k < V; ++k) states[k] = reducer.lane(lanes, k);
+    store<1>(y + window.y_element, reducer.finish(merge(states, V + 1), windows, window, Constant<1>{}));
+  }
+
+  // Rows of windows of which each reads columns of its own, many rows of x long: the columns are reduced first, in
+  // vectors, and then those of each window.
+  bool are_columns() const {
+    auto size = [&](int a) {
+      return shape.adaptive[a] ? ceil_div(shape.in[a], shape.out[a]) : std::min(shape.size[a], shape.in[a]);
+    };
+    // A state of one number is merged quickly: in less time than it takes to read elements a stride apart.
+    bool is_quick = sizeof(State) == sizeof(Accumulator<T>);
+    return shape.channels == 1 && !shape.is_listed() && windows.apart(2) == 1 && size(0) * size(1) >= 4 &&
+           (shape.adaptive[2] || (is_quick && shape.stride[2] > 2)) && size(2) < shape.in[2] &&
+           shape.out[2] * size(2) <= 2 * shape.in[2];
+  }
+
+  class Columns {
+   public:
+    using Position = WindowPosition<int64_t>;
+
+    explicit Columns(const WindowReduction& reduction)
+        : reduction_(reduction), states_(size_t(reduction.shape.in[2])), merged_(states_.size()) {}
+
+    void write(int64_t batch, int64_t d, int64_t h) {
+      const auto& [reducer, shape, windows, y] = reduction_;
+      auto ds = windows.span(0, batch, 0, d), hs = windows.span(1, batch, 0, h);
+      Position window{windows.y_element(batch, d, h, 0, 0),
+                      windows.x_element(batch, ds.first, hs.first, 0, 0),
+                      (ds.first * shape.in[1] + hs.first) * shape.in[2],
+                      {d, h, 0},
+                      {ds.count, hs.count, 0}};
+      bool is_empty = ds.count == 0 || hs.count == 0;
+      if (!is_empty) for_lanes<2 * widest>(0, shape.in[2], [&](int64_t w, int, auto width) { read<width>(window, w); });
+      for (int64_t w = 0; w < shape.out[2]; ++w, ++window.y_element) {
+        auto ws = windows.span(2, batch, 0, w);
+        if (is_empty || ws.count == 0) {
+          reduction_.along_channels(batch, d, h, w);
+          continue;
+        }
+        window.at[2] = w, window.extent[2] = ws.count;
+        store<1>(y + window.y_element, reducer.finish(merge(ws.first, ws.count), windows, window, Constant<1>{}));
+      }
+    }
+
+   private:
+    template <int V>
+    [[gnu::noinline]] void read(Position window, int64_t w) {
+      const auto& [reducer, shape, windows, y] = reduction_;
+      window.first += w, window.index += w;
+      typename Reducer::template State<V> lanes;
+      reducer.start(lanes, window);
+      for (int64_t i = 0; i < window.extent[0]; ++i)
+        for (int64_t j = 0; j < window.extent[1]; ++j) {
+          int64_t offset = (i * windows.apart(0) * shape.in[1] + j * windows.apart(1)) * shape.in[2];
+          reducer.push(lanes, reducer.template stage<V>(window.first + offset, Constant<1>{}, window.index + offset));
+        }
+      State* to = states_.data() + w;
+      for (int k = 0; k < V; ++k) to[k] = reducer.lane(lanes, k);
+    }
+
+    State merge(int64_t first, int64_t count) {
+      if (count >= 16) {
+        std::copy_n(states_.data() + first, count, merged_.data());
+        return reduction_.merge(merged_.data(), count);
+      }
+      State state = states_[size_t(first)];
+      for (int64_t k = 1; k < count; ++k) reduction_.reducer.merge(state, states_[size_t(first + k)]);
+      return state;
+    }
+
+    const WindowReduction& reduction_;
+    std::vector<State> states_, merged_;
+  };
 
   void along_channels(int64_t batch, int64_t d, int64_t h, int64_t w) const {
     if (shape.is_listed()) {
@@ -143,8 +239,7 @@ struct WindowReduction {
       return;
     }
     if constexpr (Reducer::merges)
-      if (shape.channels == 1 && windows.apart(2) == 1 && windows.span(2, batch, 0, w).count >= widest)
-        return across(batch, d, h, w);
+      if (shape.channels == 1 && windows.apart(2) == 1 && fills_lanes(batch, h, w)) return across(batch, d, h, w);
     for_lanes<widest>(0, shape.channels, [&](int64_t channel, int skip, auto width) {
       tile<width.value>(batch, d, h, w, channel, Constant<1>{}, skip);
     });
@@ -155,7 +250,13 @@ struct WindowReduction {
     WindowRange<int64_t> uncut =
         shape.channels == 1 && !shape.is_listed() ? uncut_windows(shape) : WindowRange<int64_t>{0, 0};
     if constexpr (Reducer::merges)
-      if (uncut.end - uncut.first < widest && shape.size[2] >= widest) uncut = {0, 0};
+      if (uncut.end - uncut.first < widest && (shape.size[2] >= widest || columns == 1)) uncut = {0, 0};
+    if constexpr (Reducer::merges)
+      if (are_columns())
+        return for_tasks_of_rows(executor, shape.batches, shape.out, columns * cost, [&](const auto& for_each) {
+          Columns rows(*this);
+          for_each([&](int64_t b, int64_t d, int64_t h) { rows.write(b, d, h); });
+        });
     for_stride<Reducer::vectorizes>(shape.stride[2], [&](auto stride) {
       for_rows(executor, shape.batches, shape.out, columns * shape.channels * cost,
                [&](int64_t b, int64_t d, int64_t h) {
