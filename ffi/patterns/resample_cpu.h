@@ -18,7 +18,7 @@ void resample_row(const Taps<Sum>& axis, int64_t first, int64_t last, const T* x
   const int32_t* begin = axis.begin;
   int32_t most = int32_t(axis.in - axis.count);
   const Sum* weight[known > 0 ? known : 1];
-  for (int k = 0; k < known; ++k) weight[k] = axis.weight + k * axis.out;
+  for (int k = 0; k < std::max(known, 1); ++k) weight[k] = axis.weight + k * axis.out;
   if constexpr (known > 0) {
     // What add_tap gives, without its branch: a tap that is not read is -0 times 0, which changes no sum, not even -0.
     BARACUDA_INDEPENDENT
@@ -30,7 +30,24 @@ void resample_row(const Taps<Sum>& axis, int64_t first, int64_t last, const T* x
       y[o] = U(sum);
     }
   } else {
-    for (int64_t o = first; o < last; ++o) {
+    // Of more taps, one after the other for a few elements at once.
+    constexpr int V = 8;
+    int64_t o = first;
+    while (o + V <= last) {
+      int32_t from[V];
+      Sum sum[V];
+      for (int i = 0; i < V; ++i) {
+        from[i] = axis.first(o + i);
+        sum[i] = first_tap(weight[0][o + i], Sum(x[from[i]]));
+      }
+      for (int k = 1; k < axis.count; ++k) {
+        const Sum* own = axis.weight + k * axis.out + o;
+        for (int i = 0; i < V; ++i) sum[i] = sum[i] - own[i] * value_if(own[i] != 0, -Sum(x[from[i] + k]));
+      }
+      for (int i = 0; i < V; ++i) y[o + i] = U(sum[i]);
+      o = o + V == last ? last : std::min(o + V, last - V);
+    }
+    for (; o < last; ++o) {
       const T* from = x + axis.first(o);
       Sum sum = first_tap(axis.weight_of(o, 0), Sum(from[0]));
       for (int k = 1; k < axis.count; ++k) sum = add_tap(sum, axis.weight_of(o, k), Sum(from[k]));
@@ -52,24 +69,44 @@ void resample_row_of_any(const Taps<Sum>& axis, int64_t first, int64_t last, con
   }
 }
 
-// sums[i] = sum of taps of element o of x [axis.in, stride], at columns first + i. Taps of weight 0 are not read.
+// N rows times their weights, added to sums, or, of the first ones, the beginning of these.
+template <int N, bool are_first, class Sum, class T>
+void add_rows(const T* const* rows, const Sum* weights, int64_t count, Sum* sums) {
+  const T* row[N];
+  Sum weight[N];
+  for (int n = 0; n < N; ++n) row[n] = rows[n], weight[n] = weights[n];
+  BARACUDA_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) {
+    Sum sum = are_first ? weight[0] * Sum(row[0][i]) : sums[i] + weight[0] * Sum(row[0][i]);
+#pragma GCC unroll 8
+    for (int n = 1; n < N; ++n) sum = sum + weight[n] * Sum(row[n][i]);
+    sums[i] = sum;
+  }
+}
+
+// sums[i] = sum of taps of element o of x [axis.in, stride], at columns first + i. Taps of weight 0 are not read. Four
+// rows at once, so that sums are read and written for every fourth one.
 template <class Sum, class T>
 void sum_rows(const Taps<Sum>& axis, int64_t o, int64_t stride, int64_t first, int64_t count, const T* x, Sum* sums) {
-  const T* from = x + axis.first(o) * stride + first;
-  bool is_first = true;
+  const T *from = x + axis.first(o) * stride + first, *rows[4];
+  Sum weights[4];
+  int held = 0;
+  bool are_first = true;
+  auto add = [&](auto n) {
+    are_first ? add_rows<n.value, true>(rows, weights, count, sums)
+              : add_rows<n.value, false>(rows, weights, count, sums);
+    held = 0, are_first = false;
+  };
   for (int k = 0; k < axis.count; ++k, from += stride) {
     Sum weight = axis.weight_of(o, k);
     if (weight == 0) continue;
-    if (is_first) {
-      BARACUDA_INDEPENDENT
-      for (int64_t i = 0; i < count; ++i) sums[i] = weight * Sum(from[i]);
-    } else {
-      BARACUDA_INDEPENDENT
-      for (int64_t i = 0; i < count; ++i) sums[i] = sums[i] + weight * Sum(from[i]);
-    }
-    is_first = false;
+    rows[held] = from, weights[held] = weight;
+    if (++held == 4) add(std::integral_constant<int, 4>());
   }
-  if (is_first) std::fill_n(sums, count, Sum(0));
+  if (held == 3) add(std::integral_constant<int, 3>());
+  if (held == 2) add(std::integral_constant<int, 2>());
+  if (held == 1) add(std::integral_constant<int, 1>());
+  if (are_first) std::fill_n(sums, count, Sum(0));
 }
 
 // y[i] = sum of taps of element o of sums [K, inner].
