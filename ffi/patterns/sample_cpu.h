@@ -12,18 +12,20 @@ namespace baracuda {
 namespace internal {
 
 inline constexpr int64_t sample_points = 64, sample_channels = 64;
+// Where gathers read the planes: as many points as leave room in the first-level cache for what they read of a plane,
+// so that the next tile seldom has to read the same lines again.
+constexpr int64_t gathered_points(int taps) { return std::clamp(1024 / taps, 64, 256); }
 
 // Calls body(batch, first, last, channel, end) for points and channels.
-template <class Body>
+template <int64_t points = sample_points, class Body>
 void for_sampled(const Executor& executor, const SampleShape& shape, int64_t width, int64_t taps, const Body& body) {
-  int64_t tiles = ceil_div(shape.points, sample_points);
+  int64_t tiles = ceil_div(shape.points, points);
   int64_t chunks = std::max<int64_t>(1, ceil_div(shape.channels, width));
-  int64_t cost = sample_points * (std::min(width, shape.channels) + 8) * taps;
+  int64_t cost = points * (std::min(width, shape.channels) + 8) * taps;
   parallel_for(executor, shape.batches * tiles * chunks, cost, [&](int64_t task) {
     int64_t chunk = task % chunks, tile = task / chunks % tiles, batch = task / chunks / tiles;
-    int64_t first = tile * sample_points, channel = chunk * width;
-    body(batch, first, std::min(shape.points, first + sample_points), channel,
-         std::min(shape.channels, channel + width));
+    int64_t first = tile * points, channel = chunk * width;
+    body(batch, first, std::min(shape.points, first + points), channel, std::min(shape.channels, channel + width));
   });
 }
 
@@ -33,11 +35,12 @@ struct SampledTile {
   using Sum = typename Functor::Sum;
   using Bits = std::conditional_t<sizeof(Sum) == 8, uint64_t, uint32_t>;
   static constexpr int taps = Functor::taps;
+  static constexpr int64_t points = gathered_points(taps);
   int64_t count;
-  int32_t index[taps][sample_points];  // in range
-  Bits inside[taps][sample_points];    // all bits, or none
-  Bits outside[Functor::has_fill ? taps : 1][sample_points];
-  Sum weight[taps][sample_points];
+  int32_t index[taps][points];  // in range
+  Bits inside[taps][points];    // all bits, or none
+  Bits outside[Functor::has_fill ? taps : 1][points];
+  Sum weight[taps][points];
 
   SampledTile(const Functor& functor, const SampleShape& shape, const Sum* positions, int64_t batch, int64_t first,
               int64_t last)
@@ -77,17 +80,18 @@ template <class Functor, class Sum>
 Status sample(const Executor& executor, const Functor& functor, const SampleShape& shape, const Sum* x,
               const Sum* positions, Sum* y) {
   constexpr int taps = Functor::taps, together = taps < 4 ? taps : 4;
+  using Tile = internal::SampledTile<Functor>;
   auto of_tile = [&](int64_t batch, int64_t first, int64_t last, int64_t channel, int64_t end) {
-    const internal::SampledTile<Functor> tile(functor, shape, positions, batch, first, last);
+    const Tile tile(functor, shape, positions, batch, first, last);
     for (; channel < end; ++channel) {
       const Sum* from = x + (batch * shape.channels + channel) * shape.elements;
-      Sum sum[internal::sample_points];
+      Sum sum[Tile::points];
       tile.template sum_taps<together>(0, from, sum);
       for (int t = together; t < taps; t += together) tile.template sum_taps<together>(t, from, sum);
       std::copy_n(sum, tile.count, y + (batch * shape.channels + channel) * shape.points + first);
     }
   };
-  internal::for_sampled(executor, shape, internal::sample_channels, taps, of_tile);
+  internal::for_sampled<Tile::points>(executor, shape, internal::sample_channels, taps, of_tile);
   return {};
 }
 
