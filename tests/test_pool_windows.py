@@ -155,21 +155,25 @@ USUAL = [(3, 2, 1), (3, 2, 0), (2, 2, 0), (3, 1, 1), (2, 2, 1), (5, 3, 2), (1, 2
 @pytest.mark.parametrize("window, strides, padding", USUAL)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
 @pytest.mark.parametrize("ceil_mode", [False, True])
-def test_usual_windows_of_images_of_any_size(window, strides, padding, ceil_mode, dtype):
-    """Kernels have loops of their own for these, and read whole vectors where rows allow it."""
-    F = torch.nn.functional
+@pytest.mark.parametrize("data_format, channels", [("NCHW", 3), ("NHWC", 8)])
+def test_usual_windows_of_images_of_any_size(window, strides, padding, data_format, channels, ceil_mode, dtype):
+    """Kernels have loops of their own for these, and read whole vectors where rows, or channels, allow it."""
+    F, is_last = torch.nn.functional, data_format == "NHWC"
+    how = dict(ceil_mode=ceil_mode, data_format=data_format, implementation="native")
+    first = (lambda fun: lambda x: fun(x.movedim(-1, 1)).movedim(1, -1)) if is_last else lambda fun: fun
     for height, width in [(8, 16), (7, 13), (9, 5), (33, 67)]:
         rng = np.random.default_rng(height)
-        x = sent.asarray(rng.standard_normal((2, 3, height, width)), dtype)
+        shape = (2, height, width, channels) if is_last else (2, channels, height, width)
+        x = sent.asarray(rng.standard_normal(shape), dtype)
         windows = window, strides, padding
         calls = {
             "max": (
-                lambda x, w=windows: bj.max_pool2d(x, *w, ceil_mode=ceil_mode, implementation="native"),
-                lambda x, w=windows: F.max_pool2d(x, *w, 1, ceil_mode),
+                lambda x, w=windows: bj.max_pool2d(x, *w, **how),
+                first(lambda x, w=windows: F.max_pool2d(x, *w, 1, ceil_mode)),
             ),
             "avg": (
-                lambda x, w=windows: bj.avg_pool2d(x, *w, ceil_mode=ceil_mode, implementation="native"),
-                lambda x, w=windows: F.avg_pool2d(x, *w, ceil_mode),
+                lambda x, w=windows: bj.avg_pool2d(x, *w, **how),
+                first(lambda x, w=windows: F.avg_pool2d(x, *w, ceil_mode)),
             ),
         }
         for fun, theirs in calls.values():

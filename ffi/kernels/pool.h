@@ -106,10 +106,13 @@ struct MaxPool {
       }
     }
   }
-  // An element that a driver has read.
-  template <class Index>
-  BARACUDA_HD void take(State<1>& s, T value, Index index) const {
-    push(s, Elements<1>{{Wide(value)}, Arg(index)});
+  // Elements that a driver has read.
+  template <int V, class Index>
+  BARACUDA_HD void take(State<V>& s, const Vector<T, V>& values, Index index) const {
+    Elements<V> elements;
+    for (int k = 0; k < V; ++k) elements.value[k] = Wide(values.lane[k]);
+    elements.arg = Arg(index);
+    push(s, elements);
   }
   // What has been pushed into another state: the elements are any, so that of equal ones the lower index is the first.
   BARACUDA_HD void merge(State<1>& s, const State<1>& other) const {
@@ -258,9 +261,9 @@ struct AveragePool {
   BARACUDA_HD void push(State<V>& s, const Elements<V>& elements) const {
     for (int k = 0; k < V; ++k) s.sum[k] += elements.value[k];
   }
-  template <class Index>
-  BARACUDA_HD void take(State<1>& s, T value, Index) const {
-    s.sum[0] += Wide(value);
+  template <int V, class Index>
+  BARACUDA_HD void take(State<V>& s, const Vector<T, V>& values, Index) const {
+    for (int k = 0; k < V; ++k) s.sum[k] += Wide(values.lane[k]);
   }
   BARACUDA_HD void merge(State<1>& s, const State<1>& other) const { s.sum[0] += other.sum[0]; }
   template <int V>

@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(window_columns_block)
         for (int u = 0; u < together; ++u)
           if (j + u < hs.count) {
 #pragma unroll
-            for (int k = 0; k < V; ++k) reducer.take(own[k], read[u].lane[k], index + u * windows.in[2] + k);
+            for (int k = 0; k < V; ++k) reducer.take(own[k], {read[u].lane[k]}, index + u * windows.in[2] + k);
           }
         from += together * windows.in[2], index += together * windows.in[2];
       }

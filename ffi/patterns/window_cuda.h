@@ -1,9 +1,10 @@
 // The window pattern on a CUDA grid: down rows where there is one channel, otherwise a thread for each V neighboring
-// channels of an element of y, or of x, in the order of memory. Large windows are reduced by columns, or by teams of
-// threads.
+// channels of an element of y, or of x, or of a few whose windows the compiler knows, in the order of memory. Large
+// windows are reduced by columns, or by teams of threads.
 #pragma once
 
 #include "window_columns_cuda.h"
+#include "window_known_channels_cuda.h"
 #include "window_known_rows_cuda.h"
 #include "window_rows_cuda.h"
 #include "window_teams_cuda.h"
@@ -80,6 +81,10 @@ Status reduce_windows_of(const Executor& executor, const Reducer& reducer, const
       }
       return reduce_window_rows(executor, reducer, shape, y);
     }
+    if constexpr (Reducer::takes) {
+      Status status;
+      if (are_known_channels(executor, reducer, shape, y, status)) return status;
+    }
   }
   return for_window_grid<Reducer>(shape, [&](auto width, auto windows, auto index) {
     constexpr int V = decltype(width)::value;
@@ -99,6 +104,10 @@ Status gather_windows_of(const Executor& executor, const Gatherer& gatherer, con
       if (are_tall_windows(executor, gatherer, shape, dx, status)) return status;
     }
     return gather_window_rows(executor, gatherer, shape, dx);
+  }
+  if constexpr (Gatherer::is_quick && !Gatherer::reads_x) {
+    Status status;
+    if (is_in_reach(shape) && gather_known_channels(executor, gatherer, shape, dx, status)) return status;
   }
   return for_window_grid<Gatherer>(shape, [&](auto width, auto windows, auto index) {
     constexpr int V = decltype(width)::value;

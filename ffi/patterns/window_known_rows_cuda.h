@@ -81,10 +81,10 @@ __global__ void __launch_bounds__(window_rows_block)
           for (int c = 0; c < Across::size; ++c) {
             int at = k * Across::stride - Across::before + c;
             if (at >= 0 && at < middle) {
-              reducer.take(states[r][k], read[j].elements.lane[at], index + at);
+              reducer.take(states[r][k], {read[j].elements.lane[at]}, index + at);
             } else {
               int end = at < 0 ? at + sooner : at - middle + sooner;
-              if (is_there[end]) reducer.take(states[r][k], read[j].ends[end], index + at);
+              if (is_there[end]) reducer.take(states[r][k], {read[j].ends[end]}, index + at);
             }
           }
       }
