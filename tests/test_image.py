@@ -230,6 +230,7 @@ KERNELS = {
     "twice": ((2, 3, 24, 20), dict(size=(48, 40), mode="bilinear")),
     "twice, cubic": ((1, 2, 28, 24), dict(size=(56, 48), mode="bicubic")),
     "half, odd rows": ((2, 3, 14, 16), dict(size=(7, 8), mode="bilinear", antialias=True)),
+    "half, cubic": ((2, 9, 60, 40), dict(size=(30, 20), mode="bicubic", antialias=True)),
     "half, odd columns": ((2, 3, 24, 14), dict(size=(12, 7), mode="bicubic", antialias=True)),
     "eight taps": ((2, 3, 80, 36), dict(size=(20, 9), mode="bilinear", antialias=True)),
     "eight taps of channels": ((2, 40, 36, 8), dict(size=(10, 9), mode="bilinear", antialias=True, data_format="NHWC")),

@@ -4,7 +4,8 @@
 // of y. It sums each row of x that it meets along the columns once, and keeps the sums of as many rows as there are
 // taps: the next row of y needs most of them again. Where rows of y share no row of x but whole ones, as those of
 // repeated elements and of sums of blocks do, a thread reads all that a few rows need before it sums. So it does where
-// both axes are of twice or half the size: what it reads is known without a table.
+// both axes are of twice or half the size: what it reads is known without a table. Of eight taps, which neighbors have
+// in common, lanes of a warp give their sums to each other.
 #pragma once
 
 #include <algorithm>
@@ -372,8 +373,8 @@ struct ScaledTaps {
   __device__ bool has(int i) const { return i < lead ? has_before : i < lead + own || has_after; }
 };
 
-// R rows of V neighbors of y. `ahead`: how many rows of x are read before they are summed.
-template <int K, int R, int V, int ahead, bool is_twice, class Index, class Sum, class T, class U>
+// R rows of V neighbors of y. Four rows of x are read before they are summed.
+template <int K, int R, int V, bool is_twice, class Index, class Sum, class T, class U>
 __global__ void __launch_bounds__(resample_block)
     resample_scaled(ResamplePlane<Sum> shape, RowsGrid<Index> grid, const T* __restrict__ x, U* __restrict__ y) {
   Index thread = Index(blockIdx.x) * resample_block + threadIdx.x;
@@ -382,20 +383,20 @@ __global__ void __launch_bounds__(resample_block)
   Index outer = grid.groups.quotient(group), row = (group - outer * grid.groups.value) * R, column = unit * V;
   using Rows = ScaledTaps<K, R, is_twice, Sum>;
   using Columns = ScaledTaps<K, V, is_twice, Sum>;
-  constexpr int own = Columns::own, lead = Columns::lead, side = lead == 3 ? 4 : lead, count = Rows::count;
-  static_assert(own % side == 0 && Rows::own >= lead, "vectors are aligned, and those on a side are all in x or none");
+  constexpr int own = Columns::own, lead = Columns::lead, count = Rows::count, ahead = 4;
+  static_assert(own % lead == 0 && Rows::own >= lead, "vectors are aligned, and those on a side are all in x or none");
   Columns columns(shape.columns, int32_t(column));
   Rows rows(shape.rows, int32_t(row));
   Index width = Index(shape.columns.in), out_width = Index(shape.columns.out);
   Index first = (outer * Index(shape.rows.in) + rows.first - lead) * width + columns.first;
   Words<T, own> center[count] = {};
-  Words<T, side> left[count] = {}, right[count] = {};  // zeros outside of x
+  Words<T, lead> left[count] = {}, right[count] = {};  // zeros outside of x
   auto read = [&](int i) {
     if (!rows.has(i)) return;
     const T* from = x + (first + i * width);
-    if (columns.has_before) left[i] = Words<T, side>::read(from - side);
+    if (columns.has_before) left[i] = Words<T, lead>::read(from - lead);
     center[i] = Words<T, own>::read(from);
-    if (columns.has_after) right[i] = Words<T, side>::read(from + own);
+    if (columns.has_after) right[i] = Words<T, lead>::read(from + own);
   };
 #pragma unroll
   for (int i = 0; i < ahead && i < count; ++i) read(i);
@@ -405,7 +406,7 @@ __global__ void __launch_bounds__(resample_block)
   for (int i = 0; i < count; ++i) {
     auto value = [&](int at) {
       at -= lead;
-      return Sum(at < 0 ? left[i].lane(side + at) : at < own ? center[i].lane(at) : right[i].lane(at - own));
+      return Sum(at < 0 ? left[i].lane(lead + at) : at < own ? center[i].lane(at) : right[i].lane(at - own));
     };
     Sum sum[V];
 #pragma unroll
@@ -428,6 +429,131 @@ __global__ void __launch_bounds__(resample_block)
       for (int v = 0; v < V; ++v) result.lane[v] = U(total[r][v]);
       store<V>(to + r * out_width, result);
     }
+  }
+}
+
+// V neighbors along a row of y of half the size, of K taps, which are in `own` neighbors of x and in `lead` on both
+// sides.
+template <int K, int V, class Sum>
+struct HalfColumns {
+  static constexpr int own = 2 * V, lead = K / 2 - 1;
+  int first;                        // of own
+  int64_t mask_before, mask_after;  // all bits where there are neighbors on a side
+  Sum weight[V][K];
+
+  __device__ HalfColumns(const Taps<Sum>& axis, int column) : first(2 * column) {
+    bool has_before = first > 0, has_after = first + own < int(axis.in);
+    mask_before = -int64_t(has_before), mask_after = -int64_t(has_after);
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      Vector<Sum, V> loaded = load<V>(axis.weight + k * axis.out + column);
+#pragma unroll
+      for (int v = 0; v < V; ++v) weight[v][k] = loaded.lane[v];
+    }
+    if (has_before && has_after) return;
+#pragma unroll
+    for (int v = 0; v < V; ++v)
+#pragma unroll
+      for (int k = 0; k < K; ++k) weight[v][k] = weight_of(axis, column + v, k);
+  }
+  // The taps of element o begin here. Those outside of x weigh nothing.
+  static __device__ int begin(int o) { return 2 * o - lead; }
+  static __device__ Sum weight_of(const Taps<Sum>& axis, int o, int k) {
+    k += begin(o) - axis.in_range(begin(o));
+    return 0 <= k && k < K ? axis.weight_of(o, k) : Sum(0);
+  }
+  // By all lanes of a warp, each of which has the sums of its own columns.
+  __device__ void sum(const Sum (&down)[own], Sum (&total)[V]) const {
+    // By masks: of conditions nvcc makes branches, each with its own shuffles.
+    using Bits = std::conditional_t<sizeof(Sum) == 8, uint64_t, uint32_t>;
+    Sum values[lead + own + lead];
+#pragma unroll
+    for (int i = 0; i < own; ++i) values[lead + i] = down[i];
+#pragma unroll
+    for (int i = 0; i < lead; ++i) {
+      Sum before = __shfl_up_sync(~0u, down[own - lead + i], 1), after = __shfl_down_sync(~0u, down[i], 1);
+      values[i] = bit_cast<Sum>(Bits(bit_cast<Bits>(before) & Bits(mask_before)));
+      values[lead + own + i] = bit_cast<Sum>(Bits(bit_cast<Bits>(after) & Bits(mask_after)));
+    }
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      total[v] = weight[v][0] * values[2 * v];
+#pragma unroll
+      for (int k = 1; k < K; ++k) total[v] = fma(weight[v][k], values[2 * v + k], total[v]);
+    }
+  }
+};
+
+// The first and the last lane of a warp only read for the lanes next to them.
+inline constexpr int half_block = 128, half_lanes = 30, half_each = half_block / 32 * half_lanes, longest_half = 14;
+
+struct HalfGrid {
+  Divisor<int32_t> units, strips;  // vectors in a row of y, strips of a column of it
+  int32_t threads;                 // of a strip
+  int rows;                        // of a strip
+};
+
+// Down a strip of rows of y, of V neighbors. A lane reads its own columns of each row of x once, and keeps those that
+// the next row of y needs too; the rows for `ahead` rows of y are read before the ones before them are summed. Sums of
+// columns go to the lanes next to it.
+template <int K, int V, class Sum, class T, class U>
+__global__ void __launch_bounds__(half_block)
+    resample_half(ResamplePlane<Sum> shape, HalfGrid grid, const T* __restrict__ x, U* __restrict__ y) {
+  using Columns = HalfColumns<K, V, Sum>;
+  using Read = Words<T, Columns::own>;
+  constexpr int own = Columns::own, ahead = 2, kept = K - 2;
+  __shared__ Vector<Sum, K> weights[longest_half];
+  int block = grid.strips.quotient(blockIdx.x);
+  int out = int(shape.rows.out), height = int(shape.rows.in), width = int(shape.columns.in);
+  int top = (int(blockIdx.x) - block * grid.strips.value) * grid.rows, bottom = min(top + grid.rows, out);
+  for (int i = threadIdx.x; i < (bottom - top) * K; i += half_block)
+    weights[i / K].lane[i % K] = Columns::weight_of(shape.rows, top + i / K, i % K);
+  int lane = threadIdx.x % 32, thread = block * half_each + int(threadIdx.x / 32) * half_lanes + lane - 1;
+  bool is_written = 0 < lane && lane <= half_lanes && thread < grid.threads;
+  thread = max(0, min(thread, grid.threads - 1));
+  int outer = grid.units.quotient(thread), column = (thread - outer * grid.units.value) * V;
+  Columns columns(shape.columns, column);
+  int row = Columns::begin(top);
+  const T* from = x + (outer * height * width + columns.first);
+  U* to = y + (outer * out * int(shape.columns.out) + column);
+  auto read = [&](int row) {  // zeros outside of x
+    return unsigned(row) < unsigned(height) ? Read::read(from + row * width) : Read{};
+  };
+  Read window[kept + ahead * 2], next[ahead * 2];
+#pragma unroll
+  for (int i = 0; i < kept; ++i) window[i] = read(row + i);
+  row += kept;
+#pragma unroll
+  for (int i = 0; i < ahead * 2; ++i) next[i] = read(row + i);
+  __syncthreads();
+#pragma unroll 1
+  for (int o = top; o < bottom; o += ahead) {
+#pragma unroll
+    for (int i = 0; i < ahead * 2; ++i) window[kept + i] = next[i];
+    row += ahead * 2;
+    if (o + ahead < bottom) {
+#pragma unroll
+      for (int i = 0; i < ahead * 2; ++i) next[i] = read(row + i);
+    }
+#pragma unroll
+    for (int i = 0; i < ahead; ++i) {
+      if (o + i >= bottom) continue;
+      Vector<Sum, K> weight = weights[o + i - top];
+      Sum down[own], total[V];
+#pragma unroll
+      for (int n = 0; n < own; ++n) {
+        down[n] = weight.lane[0] * Sum(window[i * 2].lane(n));
+#pragma unroll
+        for (int k = 1; k < K; ++k) down[n] = fma(weight.lane[k], Sum(window[i * 2 + k].lane(n)), down[n]);
+      }
+      columns.sum(down, total);
+      Vector<U, V> result;
+#pragma unroll
+      for (int v = 0; v < V; ++v) result.lane[v] = U(total[v]);
+      if (is_written) store<V>(to + (o + i) * int(shape.columns.out), result);
+    }
+#pragma unroll
+    for (int i = 0; i < kept; ++i) window[i] = window[i + ahead * 2];
   }
 }
 
@@ -467,12 +593,23 @@ Status resample_in_rows(const Executor& executor, const ResamplePlane<Sum>& shap
   return resample_is_narrow(elements, threads) ? launch(int32_t(0)) : launch(int64_t(0));
 }
 
-template <int K, int R, int V, int ahead, bool is_twice, class Sum, class T, class U>
+template <int K, int R, int V, bool is_twice, class Sum, class T, class U>
 Status resample_in_tiles(const Executor& executor, const ResamplePlane<Sum>& shape, const T* x, U* y) {
   int64_t units = shape.columns.out / V, groups = shape.rows.out / R, threads = shape.outer * groups * units;
   RowsGrid<int32_t> grid{Divisor<int32_t>(units), Divisor<int32_t>(groups), int32_t(threads)};
   unsigned blocks = unsigned(ceil_div(threads, resample_block));
-  resample_scaled<K, R, V, ahead, is_twice><<<blocks, resample_block, 0, executor.stream>>>(shape, grid, x, y);
+  resample_scaled<K, R, V, is_twice><<<blocks, resample_block, 0, executor.stream>>>(shape, grid, x, y);
+  return launched();
+}
+
+template <int K, int V, class Sum, class T, class U>
+Status resample_in_halves(const Executor& executor, const ResamplePlane<Sum>& shape, const T* x, U* y) {
+  int64_t units = shape.columns.out / V, threads = shape.outer * units;
+  int64_t most = std::clamp<int64_t>(threads * shape.rows.out >> 17, 4, longest_half);
+  int64_t strips = ceil_div(shape.rows.out, most), strip = ceil_div(shape.rows.out, strips);
+  HalfGrid grid{Divisor<int32_t>(units), Divisor<int32_t>(strips), int32_t(threads), int(strip)};
+  unsigned blocks = unsigned(ceil_div(threads, half_each) * strips);
+  resample_half<K, V><<<blocks, half_block, 0, executor.stream>>>(shape, grid, x, y);
   return launched();
 }
 
@@ -534,15 +671,17 @@ Status resample(const Executor& executor, const ResamplePlane<Sum>& shape, const
     if constexpr (K == 2 || K == 4) {
       constexpr int R = 2 * K, V = std::max(along, K);
       if (internal::has_tiles<true, R, V>(shape))
-        return internal::resample_in_tiles<K, R, V, 4, true>(executor, shape, x, y);
+        return internal::resample_in_tiles<K, R, V, true>(executor, shape, x, y);
     }
-    if constexpr (K == 4 || K == 8) {
-      constexpr int V = K < 8 ? across : 4, ahead = K < 8 ? 4 : 8 / int(sizeof(T));
-      if (internal::has_tiles<false, 4, V>(shape))
-        return internal::resample_in_tiles<K, 4, V, ahead, false>(executor, shape, x, y);
-      if constexpr (K < 8)
-        if (internal::has_tiles<false, 1, V>(shape))
-          return internal::resample_in_tiles<K, 1, V, ahead, false>(executor, shape, x, y);
+    if constexpr (K == 4) {
+      if (internal::has_tiles<false, 4, across>(shape))
+        return internal::resample_in_tiles<K, 4, across, false>(executor, shape, x, y);
+      if (internal::has_tiles<false, 1, across>(shape))
+        return internal::resample_in_tiles<K, 1, across, false>(executor, shape, x, y);
+    }
+    if constexpr (K == 8) {
+      constexpr int V = std::max(across, 2);  // a lane has what the lanes next to it need
+      if (internal::has_tiles<false, 1, V>(shape)) return internal::resample_in_halves<K, V>(executor, shape, x, y);
     }
     if constexpr (K < 8) {  // taps of each of a few columns are loads of their own
       constexpr int V = std::min(across, 8 / K);
