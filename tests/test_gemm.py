@@ -324,3 +324,24 @@ def test_what_is_refused(name, error, match, kwargs):
         del given["a"]
     with pytest.raises(error, match=f"^{name}: {match}"):
         getattr(bj, name)(**(given | kwargs))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("transpose_b", [False, True])
+@pytest.mark.parametrize("k, n", [(72, 136), (13, 8)])
+def test_groups_around_a_tile(dtype, transpose_b, k, n):
+    """And rows without a group, whose products are 0; of an odd K plain JAX multiplies."""
+    sizes, rng = np.array([0, 1, 127, 128, 129, 0], np.int32), np.random.default_rng(0)
+    rows, draw = int(sizes.sum()) + 9, lambda *shape: sent.asarray(rng.standard_normal(shape).astype(dtype))
+    a, b, dy = draw(rows, k), draw(6, n, k) if transpose_b else draw(6, k, n), draw(rows, n)
+    product = lambda a, b: bj.grouped_gemm(a, b, sent.asarray(sizes), transpose_b=transpose_b, implementation="native")
+    y, da, db = jax.jit(lambda a, b, dy: (lambda y, of: (y, *of(dy)))(*jax.vjp(product, a, b)))(a, b, dy)
+    A, B, D = (np.asarray(x, np.float64) for x in (a, b, dy))
+    B = B.swapaxes(1, 2) if transpose_b else B
+    edges = np.concatenate([[0], np.cumsum(sizes)])
+    want = [np.zeros_like(D), np.zeros_like(A), np.zeros_like(B)]
+    for g, (i, j) in enumerate(zip(edges, edges[1:], strict=False)):
+        want[0][i:j], want[1][i:j], want[2][g] = A[i:j] @ B[g], D[i:j] @ B[g].T, A[i:j].T @ D[i:j]
+    want[2] = want[2].swapaxes(1, 2) if transpose_b else want[2]
+    for got, w in zip((y, da, db), want, strict=True):
+        np.testing.assert_allclose(np.asarray(got, np.float64), w, rtol=1e-2, atol=1e-2)

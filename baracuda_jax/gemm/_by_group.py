@@ -12,11 +12,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from .._core.kernel import kernel
 from .._core.wide import wide_dtype
 from .._core.within import within
 from ._product import product
 
 TILE = 16, 1024  # rows of the smallest and of the largest
+KERNEL_TILE = 32, 64, 128  # rows
 FEW = 2**24  # elements of all rows for all groups, which take less time on CUDA than a loop's launches
 
 
@@ -39,10 +41,8 @@ def tiles_of(groups, count):
     # As many as groups can have, of which no more than there are rows have any.
     is_known = isinstance(rows, int) and isinstance(every, int)
     total = rows // size + (min(every, rows) if is_known else every)
-    order = jnp.argsort(groups, stable=True).astype(jnp.int32)
-    in_order = groups[order]
-    sizes = jnp.zeros(every, jnp.int32).at[groups].add(1, mode="drop")
-    edges, first = _cumulated(sizes), _cumulated(-(-sizes // size))  # rows, and tiles, before each group
+    order, edges, first = _in_order(groups, every, size)
+    in_order, edges, first = groups[order], edges[:-1], first[:-1]
 
     tile = jnp.arange(total, dtype=jnp.int32)
     # How many groups have all of their tiles before this one.
@@ -56,6 +56,15 @@ def tiles_of(groups, count):
         jnp.minimum(group, every - 1),
         jnp.zeros_like(order).at[order].set(index, unique_indices=True),
     )
+
+
+def _in_order(groups, count, size):
+    """The group of each row, `count` without one; the rows in the order of their groups; and how many rows, and tiles, are
+    before each group and at last, the rows without one being a group too."""
+    groups = jnp.where((groups >= 0) & (groups < count), groups.astype(jnp.int32), count)
+    sizes = jnp.zeros(count + 1, jnp.int32).at[groups].add(1)
+    order = jnp.argsort(groups, stable=True).astype(jnp.int32)
+    return groups, order, _cumulated(sizes), _cumulated(-(-sizes // size))
 
 
 def _cumulated(sizes):
@@ -121,6 +130,63 @@ def sums_by_group(a, dy, groups, count, *, precision=None):
     of = lambda x: _taken(x.reshape(-1, x.shape[-1]), tiles.rows)
     sums, _ = jax.lax.scan(add, sums.reshape(-1, *shape), (of(a), of(dy), tiles.group))
     return sums.reshape(*batch, count, *shape).astype(a.dtype)
+
+
+def native_by_group(a, b, groups, *, transpose_b=False, precision=None):
+    """`by_group`, by the kernel where it has one."""
+    k, n = a.shape[-1], b.shape[-2 if transpose_b else -1]
+    if not _has_kernel(a, groups, b, k, n):
+        return by_group(a, b, groups, transpose_b=transpose_b, precision=precision)
+    batches, count = math.prod(b.shape[:-3]), b.shape[-3]
+    flat = _of_all(groups.reshape(batches, -1), count)
+    size = _kernel_size(flat.size, count * batches)
+    _, order, edges, first = _in_order(flat, count * batches, size)
+    operands = a.reshape(-1, k), b.reshape(-1, *b.shape[-2:]), order, edges, first
+    dims = f"rk, {'gnk' if transpose_b else 'gkn'}, r, e, e -> rn"
+    out = [jax.ShapeDtypeStruct((flat.size, n), a.dtype)]
+    (y,) = kernel("grouped_products", dims, *operands, out=out, transposed=transpose_b, tile=size)
+    return y.reshape(*groups.shape, n)
+
+
+def native_sums_by_group(a, dy, groups, count, *, precision=None):
+    """`sums_by_group`, by the kernel where it has one."""
+    k, n = a.shape[-1], dy.shape[-1]
+    if count == 0 or not _has_kernel(a, groups, dy, k, n):
+        return sums_by_group(a, dy, groups, count, precision=precision)
+    batch = groups.shape[:-1]
+    batches = math.prod(batch)
+    flat = _of_all(groups.reshape(batches, -1), count)
+    _, order, edges, _ = _in_order(flat, count * batches, KERNEL_TILE[-1])
+    out = [jax.ShapeDtypeStruct((count * batches, k, n), a.dtype)]
+    (sums,) = kernel("grouped_sums", "rk, rn, r, e -> gkn", a.reshape(-1, k), dy.reshape(-1, n), order, edges, out=out)
+    return sums.reshape(*batch, count, k, n)
+
+
+def _has_kernel(a, groups, other, k, n):
+    """Of 16-bit floats, whose lines are whole chunks of 16 bytes."""
+    shapes = *a.shape, *groups.shape, *other.shape
+    is_known = all(isinstance(size, int) for size in shapes)
+    return is_known and 0 not in shapes and a.dtype.itemsize == 2 and k % 8 == 0 and n % 8 == 0
+
+
+def _kernel_size(rows, count):
+    """The smallest tile that holds the rows of a group, if these are even; at most the largest."""
+    return next((size for size in KERNEL_TILE if rows <= size * count), KERNEL_TILE[-1])
+
+
+def _of_batches(groups, count):
+    """Those of all batches [batches, rows] at once, each with groups of its own."""
+    batches, rows = groups.shape
+    return tiles_of(_of_all(groups, count), count * batches, _size(rows, count))
+
+
+def _of_all(groups, count):
+    """The groups of the rows of all batches, each of which has its own."""
+    batches = groups.shape[0]
+    first = count * jnp.arange(batches, dtype=jnp.int32)[:, None]
+    is_in = (groups >= 0) & (groups < count)
+    groups = jnp.where(is_in, groups.astype(jnp.int32) + first, -1)
+    return groups.reshape(-1)
 
 
 def _taken(x, rows):

@@ -17,7 +17,7 @@ from .._core.partition import Partition
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from ._arguments import contracted, known_precision, matrix, sizes
-from ._by_group import by_group, sums_by_group
+from ._by_group import by_group, native_by_group, native_sums_by_group, sums_by_group
 
 
 @api
@@ -42,7 +42,8 @@ def grouped_gemm(
         group_sizes: integers [G] of at least 0, the numbers of rows. Their sum is at most M.
         transpose_b: static, whether b is [G, N, K].
         precision: that of jax.lax.dot_general: None, "default", "high", "highest", a jax.lax.Precision or an algorithm.
-        implementation: "xla" (a library's products), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel, of 16-bit floats with K and N multiples of 8), "xla" (a library's
+            products), a PlanPreference, or None for automatic.
 
     Returns:
         Array [M, N] of a's dtype. The arithmetic is that of M rows, and of at most one tile of 16 to 1024 rows more for each
@@ -110,18 +111,25 @@ def group_of_rows(group_sizes, *, rows):
     return (jnp.arange(rows, dtype=jnp.int32)[:, None] >= ends[None]).sum(1, dtype=jnp.int32)
 
 
-def _forward(a, b, groups, *, transpose_b, precision):
-    return (by_group(a, b, groups, transpose_b=transpose_b, precision=precision),)
+def _bodies(product_of, sums_of):
+    """Of the op and its derivatives, by what multiplies rows by group, and what adds up their outer products."""
+
+    def forward(a, b, groups, *, save=False, transpose_b, precision):
+        return (product_of(a, b, groups, transpose_b=transpose_b, precision=precision),)
+
+    def tangent(a, b, groups, da, db, **params):
+        return (forward(da, b, groups, **params)[0] + forward(a, db, groups, **params)[0],)
+
+    def backward(a, b, groups, dy, *, transpose_b, precision):
+        of_b = (dy, a) if transpose_b else (a, dy)
+        da = product_of(dy, b, groups, transpose_b=not transpose_b, precision=precision)
+        return da, sums_of(*of_b, groups, b.shape[-3], precision=precision)
+
+    return forward, tangent, backward
 
 
-def _tangent(a, b, groups, da, db, **params):
-    return (_forward(da, b, groups, **params)[0] + _forward(a, db, groups, **params)[0],)
-
-
-def _backward(a, b, groups, dy, *, transpose_b, precision):
-    of_b = (dy, a) if transpose_b else (a, dy)
-    da = by_group(dy, b, groups, transpose_b=not transpose_b, precision=precision)
-    return da, sums_by_group(*of_b, groups, b.shape[-3], precision=precision)
+_REFERENCE, _NATIVE = _bodies(by_group, sums_by_group), _bodies(native_by_group, native_sums_by_group)
+_FORWARD, _TANGENT, _BACKWARD = map(Body, _REFERENCE, _NATIVE)
 
 
 def _labels(names, types, params):
@@ -142,6 +150,7 @@ GROUPED = declare(
     public=grouped_gemm,
     cases=(
         _case("groups", (9, 5), (3, 5, 4), [4, 0, 5]),
+        _case("whole chunks", (9, 16), (3, 16, 8), [4, 0, 5]),
         _case("rows without a group", (8, 4), (2, 3, 4), [3, 2], transpose_b=True),
     ),
     dtypes=checks.FLOATS,
@@ -152,9 +161,13 @@ GROUPED = declare(
     multilinear=True,
     batched=as_they_are,
     cut=Partition(_labels, whole=frozenset("g"), plain=True),
-    forward=Body(_forward),
-    tangent=Body(_tangent),
-    backward=Body(_backward),
-    kernels={},
-    library="cublaslt",
+    forward=_FORWARD,
+    tangent=_TANGENT,
+    backward=_BACKWARD,
+    kernels={
+        "forward": ("grouped_products",),
+        "tangent": ("grouped_products",),
+        "backward": ("grouped_products", "grouped_sums"),
+    },
+    fused=True,
 )

@@ -15,7 +15,7 @@ from .._core.sku import OpCategory
 from .._core.types import Implementation
 from .._core.wide import wide, wide_dtype
 from .._core.within import within
-from ..gemm._by_group import by_group
+from ..gemm._by_group import by_group, native_by_group
 from . import _arguments as arguments
 from . import _kernels
 from . import _multiply as multiply
@@ -49,7 +49,7 @@ def gguf_mmvq_batched(
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
     Precision: of up to 64 rows, products of float32 weights are added in float32, or in float64 for that, and rounded once.
-    Of more rows, and in gradients, the weights are rounded to x's dtype, and XLA multiplies.
+    Of more rows, and in gradients, the weights are rounded to x's dtype before they are multiplied.
 
     Source: llama.cpp's mul_mat_id.
     """
@@ -121,7 +121,7 @@ def _native(x, data, scale, zero, experts, *, save=False, format):
     *packed, names = _aligned(x, data, scale, zero, experts)
     if multiply.is_many(x.shape[-2], MOST_ROWS):
         w = _kernels.unpack(*packed, format=format, dtype=x.dtype)
-        return (by_group(x, w, names, transpose_b=True, precision="highest"),)
+        return (native_by_group(x, w, names, transpose_b=True, precision="highest"),)
     of = FORMATS[format]
     out = jax.ShapeDtypeStruct((*x.shape[:-1], data.shape[-2]), x.dtype)
     dims = "...tk, ...enb, ...eng, ...enz, ...t -> ...tn"
@@ -139,7 +139,7 @@ def _backward_reference(data, scale, zero, experts, dy, *, format):
 def _backward_native(data, scale, zero, experts, dy, *, format):
     *packed, names = _aligned(dy, data, scale, zero, experts)
     w = _kernels.unpack(*packed, format=format, dtype=dy.dtype)
-    return (by_group(dy, w, names, precision="highest"),)
+    return (native_by_group(dy, w, names, precision="highest"),)
 
 
 _LAST = {
@@ -183,7 +183,7 @@ BY_EXPERT = declare(
     forward=Body(_reference, _native),
     backward=Body(_backward_reference, _backward_native),
     kernels={"forward": ("packed_rows_by_expert_k",), "backward": ("unpack_k",)},
-    sometimes=("packed_rows_by_expert_legacy", "unpack_legacy", "unpack_k"),
+    sometimes=("packed_rows_by_expert_legacy", "unpack_legacy", "unpack_k", "grouped_products"),
     regime=lambda call: {"length": call.operand("experts").shape[-1], "inner": call.operand("data").shape[-2]},
     fused=True,
 )

@@ -38,6 +38,10 @@ struct MmaTile {
   static __device__ void left(uint32_t (&a)[4], uint32_t at, int row, int k) {
     load_matrices(a, (at ^ step(k)) + row * pitch);
   }
+  // Of A, whose columns are rows of the tile: from as_right().
+  static __device__ void left_of_rows(uint32_t (&a)[4], uint32_t at, int row, int k) {
+    load_transposed_matrices(a, (at ^ step(k)) + row * pitch);
+  }
   static __device__ void right(uint32_t (&b)[2][2], uint32_t at, int row, int k) {
     uint32_t all[4];
     load_matrices(all, (at ^ step(k)) + row * pitch);
