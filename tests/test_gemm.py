@@ -1,6 +1,7 @@
 """Products of matrices compared with PyTorch's and NumPy's, in 16 bits, at the edges, and what they refuse."""
 
 import functools
+import itertools
 import re
 
 import by_torch
@@ -340,7 +341,7 @@ def test_groups_around_a_tile(dtype, transpose_b, k, n):
     B = B.swapaxes(1, 2) if transpose_b else B
     edges = np.concatenate([[0], np.cumsum(sizes)])
     want = [np.zeros_like(D), np.zeros_like(A), np.zeros_like(B)]
-    for g, (i, j) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for g, (i, j) in enumerate(itertools.pairwise(edges)):
         want[0][i:j], want[1][i:j], want[2][g] = A[i:j] @ B[g], D[i:j] @ B[g].T, A[i:j].T @ D[i:j]
     want[2] = want[2].swapaxes(1, 2) if transpose_b else want[2]
     for got, w in zip((y, da, db), want, strict=True):
