@@ -2,7 +2,7 @@
 
 Data flow: rows are brought into the order of their groups and cut into tiles, each of rows of one group and filled up with
 zeros. A loop multiplies a tile with its matrix. So the arithmetic is that of all rows, and of one more tile for each group,
-at most; no matrix is read for rows of others."""
+at most; no matrix is read for rows of others. The kernels read rows where they are, by their order, and write them there."""
 
 import functools
 import math
@@ -15,10 +15,12 @@ from jax import Array
 from .._core.kernel import kernel
 from .._core.wide import wide_dtype
 from .._core.within import within
+from ..segment._kernels import index_of
 from ._product import product
 
 TILE = 16, 1024  # rows of the smallest and of the largest
 KERNEL_TILE = 32, 64, 128  # rows
+CHUNK = 8  # elements of half precisions that the kernels load at once
 FEW = 2**24  # elements of all rows for all groups, which take less time on CUDA than a loop's launches
 
 
@@ -41,8 +43,10 @@ def tiles_of(groups, count):
     # As many as groups can have, of which no more than there are rows have any.
     is_known = isinstance(rows, int) and isinstance(every, int)
     total = rows // size + (min(every, rows) if is_known else every)
-    order, edges, first = _in_order(groups, every, size)
-    in_order, edges, first = groups[order], edges[:-1], first[:-1]
+    order = jnp.argsort(groups, stable=True).astype(jnp.int32)
+    in_order = groups[order]
+    sizes = jnp.zeros(every, jnp.int32).at[groups].add(1, mode="drop")
+    edges, first = _cumulated(sizes), _cumulated(-(-sizes // size))  # rows, and tiles, before each group
 
     tile = jnp.arange(total, dtype=jnp.int32)
     # How many groups have all of their tiles before this one.
@@ -58,18 +62,10 @@ def tiles_of(groups, count):
     )
 
 
-def _in_order(groups, count, size):
-    """The group of each row, `count` without one; the rows in the order of their groups; and how many rows, and tiles, are
-    before each group and at last, the rows without one being a group too."""
-    groups = jnp.where((groups >= 0) & (groups < count), groups.astype(jnp.int32), count)
-    sizes = jnp.zeros(count + 1, jnp.int32).at[groups].add(1)
-    order = jnp.argsort(groups, stable=True).astype(jnp.int32)
-    return groups, order, _cumulated(sizes), _cumulated(-(-sizes // size))
-
-
 def _cumulated(sizes):
     """How much is before each, and at last of all."""
-    return jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(sizes)])
+    zero = jnp.zeros((*sizes.shape[:-1], 1), jnp.int32)
+    return jnp.concatenate([zero, jnp.cumsum(sizes, -1)], -1)
 
 
 def _size(rows, count):
@@ -133,60 +129,51 @@ def sums_by_group(a, dy, groups, count, *, precision=None):
 
 
 def native_by_group(a, b, groups, *, transpose_b=False, precision=None):
-    """`by_group`, by the kernel where it has one."""
-    k, n = a.shape[-1], b.shape[-2 if transpose_b else -1]
-    if not _has_kernel(a, groups, b, k, n):
-        return by_group(a, b, groups, transpose_b=transpose_b, precision=precision)
-    batches, count = math.prod(b.shape[:-3]), b.shape[-3]
-    flat = _of_all(groups.reshape(batches, -1), count)
-    size = _kernel_size(flat.size, count * batches)
-    _, order, edges, first = _in_order(flat, count * batches, size)
-    operands = a.reshape(-1, k), b.reshape(-1, *b.shape[-2:]), order, edges, first
-    dims = f"rk, {'gnk' if transpose_b else 'gkn'}, r, e, e -> rn"
-    out = [jax.ShapeDtypeStruct((flat.size, n), a.dtype)]
-    (y,) = kernel("grouped_products", dims, *operands, out=out, transposed=transpose_b, tile=size)
-    return y.reshape(*groups.shape, n)
+    """`by_group`, by the kernel, whose products of float32 and float64 are exact whatever the precision."""
+    shape, n = groups.shape, b.shape[-2 if transpose_b else -1]
+    batch, count = b.shape[:-3], b.shape[-3]
+    rows = math.prod(shape[len(batch) :])  # also those of the batches that have the same matrices
+    order, edges = _in_order(groups.reshape(*batch, rows), count)
+    size = _kernel_tile(rows, count)
+    first = _cumulated(-(-jnp.diff(edges) // size))
+    dims = f"...rk, {'...gnk' if transpose_b else '...gkn'}, ...r, ...e, ...e -> ...rn"
+    a, b = _in_chunks(a.reshape(*batch, rows, a.shape[-1]), -1), _in_chunks(b, -1, -2)
+    out = [jax.ShapeDtypeStruct((*a.shape[:-1], b.shape[-2 if transpose_b else -1]), a.dtype)]
+    (y,) = kernel("grouped_products", dims, a, b, order, edges, first, out=out, transposed=transpose_b, tile=size)
+    return y[..., :n].reshape(*shape, n)
 
 
 def native_sums_by_group(a, dy, groups, count, *, precision=None):
-    """`sums_by_group`, by the kernel where it has one."""
+    """`sums_by_group`, by the kernel."""
     k, n = a.shape[-1], dy.shape[-1]
-    if count == 0 or not _has_kernel(a, groups, dy, k, n):
-        return sums_by_group(a, dy, groups, count, precision=precision)
-    batch = groups.shape[:-1]
-    batches = math.prod(batch)
-    flat = _of_all(groups.reshape(batches, -1), count)
-    _, order, edges, _ = _in_order(flat, count * batches, KERNEL_TILE[-1])
-    out = [jax.ShapeDtypeStruct((count * batches, k, n), a.dtype)]
-    (sums,) = kernel("grouped_sums", "rk, rn, r, e -> gkn", a.reshape(-1, k), dy.reshape(-1, n), order, edges, out=out)
-    return sums.reshape(*batch, count, k, n)
+    order, edges = _in_order(groups, count)
+    a, dy = _in_chunks(a, -1), _in_chunks(dy, -1)
+    out = [jax.ShapeDtypeStruct((*groups.shape[:-1], count, a.shape[-1], dy.shape[-1]), a.dtype)]
+    (sums,) = kernel("grouped_sums", "...rk, ...rn, ...r, ...e -> ...gkn", a, dy, order, edges, out=out)
+    return sums[..., :k, :n]
 
 
-def _has_kernel(a, groups, other, k, n):
-    """Of 16-bit floats, whose lines are whole chunks of 16 bytes."""
-    shapes = *a.shape, *groups.shape, *other.shape
-    is_known = all(isinstance(size, int) for size in shapes)
-    return is_known and 0 not in shapes and a.dtype.itemsize == 2 and k % 8 == 0 and n % 8 == 0
+def _in_order(groups, count):
+    """Rows in the order of their groups, and how many precede each group; the rows without one are a group at the end."""
+    order, offsets = index_of(groups, count, False)
+    rows = jnp.full((*offsets.shape[:-1], 1), groups.shape[-1], jnp.int32)
+    return order, jnp.concatenate([offsets.astype(jnp.int32), rows], -1)
 
 
-def _kernel_size(rows, count):
+def _kernel_tile(rows, count):
     """The smallest tile that holds the rows of a group, if these are even; at most the largest."""
-    return next((size for size in KERNEL_TILE if rows <= size * count), KERNEL_TILE[-1])
+    is_known = isinstance(rows, int) and isinstance(count, int)
+    return next((size for size in KERNEL_TILE if is_known and rows <= size * count), KERNEL_TILE[-1])
 
 
-def _of_batches(groups, count):
-    """Those of all batches [batches, rows] at once, each with groups of its own."""
-    batches, rows = groups.shape
-    return tiles_of(_of_all(groups, count), count * batches, _size(rows, count))
-
-
-def _of_all(groups, count):
-    """The groups of the rows of all batches, each of which has its own."""
-    batches = groups.shape[0]
-    first = count * jnp.arange(batches, dtype=jnp.int32)[:, None]
-    is_in = (groups >= 0) & (groups < count)
-    groups = jnp.where(is_in, groups.astype(jnp.int32) + first, -1)
-    return groups.reshape(-1)
+def _in_chunks(x, *axes):
+    """Of half precisions, with zeros up to whole chunks."""
+    if x.dtype.itemsize != 2:
+        return x
+    widths = [(0, 0)] * x.ndim
+    for axis in axes:
+        widths[axis] = (0, -x.shape[axis] % CHUNK)
+    return x if all(width == (0, 0) for width in widths) else jnp.pad(x, widths)
 
 
 def _taken(x, rows):

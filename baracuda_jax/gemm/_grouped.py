@@ -42,18 +42,17 @@ def grouped_gemm(
         group_sizes: integers [G] of at least 0, the numbers of rows. Their sum is at most M.
         transpose_b: static, whether b is [G, N, K].
         precision: that of jax.lax.dot_general: None, "default", "high", "highest", a jax.lax.Precision or an algorithm.
-        implementation: "native" (the kernel, of 16-bit floats with K and N multiples of 8), "xla" (a library's
-            products), a PlanPreference, or None for automatic.
+        implementation: "native" (the kernel), "xla" (a library's products), a PlanPreference, or None for automatic.
 
     Returns:
         Array [M, N] of a's dtype. The arithmetic is that of M rows, and of at most one tile of 16 to 1024 rows more for each
-        group, whatever their sizes are.
+        group, 32 to 128 in the kernel, whatever their sizes are.
 
     Raises:
         TypeError, ValueError: for an argument of the wrong type, shape or range, naming it.
 
     Precision: float16 and bfloat16 are accumulated in float32 and rounded once. Their gradients are products of what is
-    rounded to 16 bits, accumulated in float32.
+    rounded to 16 bits, accumulated in float32. The kernel multiplies float32 as such, whatever `precision` is.
 
     Source: jax.lax.ragged_dot; torch._grouped_mm.
     """
@@ -165,9 +164,10 @@ GROUPED = declare(
     tangent=_TANGENT,
     backward=_BACKWARD,
     kernels={
-        "forward": ("grouped_products",),
-        "tangent": ("grouped_products",),
-        "backward": ("grouped_products", "grouped_sums"),
+        "forward": ("segment_index", "grouped_products"),
+        "tangent": ("segment_index", "grouped_products"),
+        "backward": ("segment_index", "grouped_products", "grouped_sums"),
     },
+    regime=lambda call: {"length": call.operand("groups").shape[-1], "matrices": call.operand("b").shape[-3]},
     fused=True,
 )

@@ -28,7 +28,7 @@ def moe_wmma(x: ArrayLike, w: ArrayLike, group_sizes: ArrayLike, *, implementati
         x: floats [R, K], as `moe_permute` returns them.
         w: floats [E, N, K] of x's dtype.
         group_sizes: integers [E] of at least 0, the numbers of rows. Their sum is at most R.
-        implementation: "xla" (a library's products), a PlanPreference, or None for automatic; there is no kernel.
+        implementation: "native" (the kernel), "xla" (a library's products), a PlanPreference, or None for automatic.
 
     Returns:
         Array [R, N] of x's dtype. `moe_combine` adds the rows of each token.

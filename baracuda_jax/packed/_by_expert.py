@@ -182,8 +182,11 @@ BY_EXPERT = declare(
     cut=Partition(_labels, frozenset({"e", "k", "b", "g", "z"})),
     forward=Body(_reference, _native),
     backward=Body(_backward_reference, _backward_native),
-    kernels={"forward": ("packed_rows_by_expert_k",), "backward": ("unpack_k",)},
-    sometimes=("packed_rows_by_expert_legacy", "unpack_legacy", "unpack_k", "grouped_products"),
+    kernels={
+        "forward": ("packed_rows_by_expert_k",),
+        "backward": ("unpack_k", "segment_index", "grouped_products"),
+    },
+    sometimes=("packed_rows_by_expert_legacy", "unpack_legacy", "unpack_k", "segment_index", "grouped_products"),
     regime=lambda call: {"length": call.operand("experts").shape[-1], "inner": call.operand("data").shape[-2]},
     fused=True,
 )

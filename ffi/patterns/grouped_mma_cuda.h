@@ -1,11 +1,11 @@
-// The grouped pattern on tensor cores, for 16-bit floats whose lines are whole chunks of 16 bytes.
+// The grouped pattern on tensor cores, for half precisions whose lines are whole chunks of 16 bytes.
 //
 // A block multiplies a tile of rows with a tile of columns, over steps of 64 along the axis that is summed over. Either
 // tile has lines along that axis, or that are its steps; loaders of both kinds copy the tiles of the next steps while
 // those before are multiplied. A warp loads the fragments of the next 16 before it multiplies, also across steps.
 #pragma once
 
-#include "grouped.h"
+#include "grouped_tile_cuda.h"
 #include "mma_rows_cuda.h"
 #include "shared_memory_cuda.h"
 
@@ -76,12 +76,12 @@ struct GroupedListedSteps {
   static constexpr int together = threads / Tile::chunks, count = Tile::rows / together;
   static_assert(together % 8 == 0 && count > 0);
   const T* from;
-  const int32_t* list;
+  const uint32_t* list;
   int64_t stride;
   int lines, size, line[count];
   uint32_t to;
 
-  __device__ GroupedListedSteps(const T* array, int64_t stride, int columns, const int32_t* listed, int count_of_lines)
+  __device__ GroupedListedSteps(const T* array, int64_t stride, int columns, const uint32_t* listed, int count_of_lines)
       : stride(stride) {
     int number = int(threadIdx.x) % Tile::chunks, row = int(threadIdx.x) / Tile::chunks;
     size = number * Tile::chunk < columns ? 16 : 0;
@@ -93,7 +93,7 @@ struct GroupedListedSteps {
   }
   __device__ void read() {
 #pragma unroll
-    for (int i = 0; i < count; ++i) line[i] = i * together < lines ? list[i * together] : -1;
+    for (int i = 0; i < count; ++i) line[i] = i * together < lines ? int(list[i * together]) : -1;
   }
   __device__ void fetch(uint32_t tile) {
 #pragma unroll
@@ -216,92 +216,55 @@ struct GroupedSum {
   }
 };
 
-// The last group that has at most `tile` tiles before it, found by all lanes of a warp.
-__device__ inline int group_of_tile(const int32_t* first, int groups, int tile) {
-  int lane = threadIdx.x % 32, begin = 0, count = groups;
-  while (count > 1) {
-    int range = (count + 31) / 32, at = lane * range;
-    bool is_before = at < count && first[begin + at] <= tile;
-    int last = __popc(__ballot_sync(~0u, is_before)) - 1;
-    begin += last * range;
-    count = min(range, count - last * range);
-  }
-  return begin;
-}
-
 template <class T, class Shape, bool transposed>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
-    grouped_products_kernel(const __grid_constant__ GroupedProducts<T> work, int across) {
+    grouped_mma_products(const __grid_constant__ GroupedProducts<T> all, int tiles, int across) {
   extern __shared__ __align__(1024) char memory[];
-  int tile = blockIdx.x / across, first_column = int(blockIdx.x % across) * Shape::columns;
-  int groups = int(work.by.groups), inner = int(work.inner);
-  if (tile >= work.first[groups + 1]) return;
-  int group = group_of_tile(work.first, groups + 1, tile);
-  int begin = work.by.edges[group] + (tile - work.first[group]) * Shape::rows;
-  int rows = min(work.by.edges[group + 1] - begin, Shape::rows);
-  int columns = min(int(work.columns) - first_column, Shape::columns);
-  const int32_t* order = work.by.order + begin;
+  const GroupedRowTile<T, Shape> tile(all, tiles, across);
+  if (tile.rows <= 0) return;
+  const GroupedProducts<T>& work = tile.work;
+  const int inner = int(work.inner);
 
   using LeftTile = MmaTile<T, grouped_step, Shape::rows>;
   using Left = GroupedLines<LeftTile, Shape::threads>;
   GroupedSum<T, Shape> sum;
-  if (group < groups) {
+  if (tile.group < work.by.groups && inner > 0) {
     int chunks = inner / LeftTile::chunk, steps = (inner + grouped_step - 1) / grouped_step;
-    Left left(work.a, inner, [&](int row) { return row < rows ? uint32_t(order[row]) * chunks : Left::none; });
-    const T* b = work.b + group * work.inner * work.columns;
+    Left left(work.a, inner,
+              [&](int row) { return row < tile.rows ? uint32_t(tile.order[row]) * chunks : Left::none; });
+    const T* b = work.b + tile.group * work.inner * work.columns;
     if constexpr (transposed) {
       using RightTile = MmaTile<T, grouped_step, Shape::columns>;
       using Right = GroupedLines<RightTile, Shape::threads>;
-      Right right(b + first_column * work.inner, inner,
-                  [&](int line) { return line < columns ? uint32_t(line) * chunks : Right::none; });
+      Right right(b + tile.first_column * work.inner, inner,
+                  [&](int line) { return line < tile.columns ? uint32_t(line) * chunks : Right::none; });
       sum.template add<LeftTile, RightTile>(memory, left, right, steps);
     } else {
       using RightTile = MmaTile<T, Shape::columns, grouped_step>;
-      GroupedSteps<RightTile, Shape::threads> right(b + first_column, work.columns, columns, inner);
+      GroupedSteps<RightTile, Shape::threads> right(b + tile.first_column, work.columns, tile.columns, inner);
       sum.template add<LeftTile, RightTile>(memory, left, right, steps);
     }
   }
-  sum.write(memory, rows, columns, [&](int row) { return work.y + order[row] * work.columns + first_column; });
+  sum.write(memory, tile.rows, tile.columns, [&](int row) { return tile.row(row); });
 }
 
 template <class T, class Shape>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
-    grouped_sums_kernel(const __grid_constant__ GroupedSums<T> work, int down, int across) {
+    grouped_mma_sums(const __grid_constant__ GroupedSums<T> all, int tiles, int across) {
   extern __shared__ __align__(1024) char memory[];
-  int tile = blockIdx.x / across, first_column = int(blockIdx.x % across) * Shape::columns;
-  int group = tile / down, first_row = tile % down * Shape::rows;
-  int begin = work.by.edges[group], count = work.by.edges[group + 1] - begin;
-  int rows = min(int(work.left) - first_row, Shape::rows),
-      columns = min(int(work.right) - first_column, Shape::columns);
-  const int32_t* order = work.by.order + begin;
+  const GroupedSumTile<T, Shape> tile(all, tiles, across);
+  const GroupedSums<T>& work = tile.work;
 
   using LeftTile = MmaTile<T, Shape::rows, grouped_step>;
   using RightTile = MmaTile<T, Shape::columns, grouped_step>;
-  GroupedListedSteps<LeftTile, Shape::threads> left(work.a + first_row, work.left, rows, order, count);
-  GroupedListedSteps<RightTile, Shape::threads> right(work.b + first_column, work.right, columns, order, count);
+  GroupedListedSteps<LeftTile, Shape::threads> left(work.a + tile.first_row, work.left, tile.rows, tile.order,
+                                                    tile.count);
+  GroupedListedSteps<RightTile, Shape::threads> right(work.b + tile.first_column, work.right, tile.columns, tile.order,
+                                                      tile.count);
   GroupedSum<T, Shape> sum;
-  if (count > 0) sum.template add<LeftTile, RightTile>(memory, left, right, (count + grouped_step - 1) / grouped_step);
-  T* to = work.sums + (group * work.left + first_row) * work.right + first_column;
-  sum.write(memory, rows, columns, [&](int row) { return to + row * work.right; });
-}
-
-template <class Shape, class T>
-Status grouped_products_by(const Executor& executor, const GroupedProducts<T>& work) {
-  int64_t across = ceil_div(work.columns, Shape::columns);
-  auto kernel = work.transposed ? grouped_products_kernel<T, Shape, true> : grouped_products_kernel<T, Shape, false>;
-  if (Status status = allow_shared_memory(kernel, Shape::bytes); !status.ok()) return status;
-  kernel<<<unsigned(work.tiles() * across), Shape::threads, Shape::bytes, executor.stream>>>(work, int(across));
-  return launched();
-}
-
-template <class Shape, class T>
-Status grouped_sums_by(const Executor& executor, const GroupedSums<T>& work) {
-  int64_t down = ceil_div(work.left, Shape::rows), across = ceil_div(work.right, Shape::columns);
-  auto kernel = grouped_sums_kernel<T, Shape>;
-  if (Status status = allow_shared_memory(kernel, Shape::bytes); !status.ok()) return status;
-  kernel<<<unsigned(work.by.groups * down * across), Shape::threads, Shape::bytes, executor.stream>>>(work, int(down),
-                                                                                                      int(across));
-  return launched();
+  if (tile.count > 0)
+    sum.template add<LeftTile, RightTile>(memory, left, right, (tile.count + grouped_step - 1) / grouped_step);
+  sum.write(memory, tile.rows, tile.columns, [&](int row) { return tile.row(row); });
 }
 
 }  // namespace internal
