@@ -56,6 +56,10 @@ VARLEN = DECODE | {
     "most_keys": np.int64(7),
 }
 
+GROUPED = S((6, 8), F), S((2, 8, 3), F), S((6,), U), S((4,), I), S((4,), I)  # a, b, order, edges, first
+GROUPED_HALF, TILES = [S((6, 9), HALF.dtype), S((2, 9, 8), HALF.dtype)], {"transposed": False, "tile": 32}
+SUMMED, SUMS = (GROUPED[0], DATA, *GROUPED[2:4]), S((2, 8, 3), F)
+
 W = S((2**20,), jnp.uint8)  # the workspace, the first result of the targets that may need one
 
 
@@ -434,6 +438,24 @@ def _call(target, operands, out, attributes):
         ("nonzero: the first result must be the batches", "nonzero", [DATA], (W, S((9,), I), S((6,), I)), {"fill": 0}),
         ("nonzero: the second result must have the batches", "nonzero", [DATA], (W, S((6, 9), I), S((6, 3), I)), {"fill": 0}),
         ("nonzero: the operand must be a float or an", "nonzero", [S((6, 3), jnp.complex64)], (W, S((6, 9), I), S((6,), I)), {"fill": 0}),
+        ("grouped_products: a must have rank 2 or more", "grouped_products", [S((6,), F), *GROUPED[1:]], DATA, TILES),
+        ("grouped_products: b must have the batches of a, .* and three", "grouped_products", [GROUPED[0], S((8, 3), F), *GROUPED[2:]], DATA, TILES),
+        ("grouped_products: b must have the dtype", "grouped_products", [GROUPED[0], S((2, 8, 3), jnp.float64), *GROUPED[2:]], DATA, TILES),
+        ("grouped_products: b must have the columns", "grouped_products", [DATA, *GROUPED[1:]], DATA, TILES),
+        ("grouped_products: order must be of type", "grouped_products", [*GROUPED[:2], IDS, *GROUPED[3:]], DATA, TILES),
+        ("grouped_products: order must have the batches and rows", "grouped_products", [*GROUPED[:2], S((5,), U), *GROUPED[3:]], DATA, TILES),
+        ("grouped_products: edges must have the batches of a and two", "grouped_products", [*GROUPED[:3], S((3,), I), GROUPED[4]], DATA, TILES),
+        ("grouped_products: first must have the shape", "grouped_products", [*GROUPED[:4], S((3,), I)], DATA, TILES),
+        ("grouped_products: y must have the batches and rows", "grouped_products", GROUPED, Y, TILES),
+        ("grouped_products: b must have multiples of 8", "grouped_products", [*GROUPED_HALF, *GROUPED[2:]], S((6, 8), HALF.dtype), TILES),
+        ("grouped_products: tile must be 32, 64 or 128, got 16", "grouped_products", GROUPED, DATA, TILES | {"tile": 16}),
+        ("grouped_products: a must be float16", "grouped_products", [S((6, 8), I), S((2, 8, 3), I), *GROUPED[2:]], S((6, 3), I), TILES),
+        ("grouped_sums: a must have rank 2 or more", "grouped_sums", [S((6,), F), *SUMMED[1:]], SUMS, {}),
+        ("grouped_sums: b must have the batches and rows", "grouped_sums", [GROUPED[0], Y, *SUMMED[2:]], SUMS, {}),
+        ("grouped_sums: the result must have the batches", "grouped_sums", SUMMED, S((8, 3), F), {}),
+        ("grouped_sums: the result must have the columns", "grouped_sums", SUMMED, S((2, 8, 4), F), {}),
+        ("grouped_sums: edges must have the batches of a and two", "grouped_sums", SUMMED, S((3, 8, 3), F), {}),
+        ("grouped_sums: a and b must have multiples of 8", "grouped_sums", [S((6, 8), HALF.dtype), HALF, *SUMMED[2:]], S((2, 8, 3), HALF.dtype), {}),
         ("run_starts: the first result must be of type", "run_starts", [DATA], (W, S((6, 9), F), S((6,), I)), {"equal_nan": True}),
         ("run_starts: the operand must have rank 1", "run_starts", [S((), F)], (W, S((9,), I), S((), I)), {"equal_nan": True}),
     ],

@@ -58,6 +58,22 @@ def test_batches_have_matrices_of_their_own():
             same_bits(y[i], call(*(a[i] if axis == 0 else a for a, axis in zip(args, axes, strict=True))))
 
 
+def test_many_rows_are_multiplied_by_group():
+    """Of batches too that share the matrices; in half precisions, whose weights are rounded."""
+    data, x = blocks("Q4_K", 3, 5), drawn(2, 70, 256)
+    experts = np.random.default_rng(1).integers(-1, 4, (2, 70)).astype(np.int32)
+    w = np.concatenate([oracle.gguf_weights(data, "Q4_K"), np.zeros((1, 5, 256))])
+    each = w[np.where((experts >= 0) & (experts < 3), experts, 3)]
+    for dtype, eps in (("float32", 3e-6), ("bfloat16", 1e-2)):
+        given = sent.asarray(x.astype(dtype))
+        call = lambda x, e: bj.gguf_mmvq_batched(x, data, e, "Q4_K", implementation="native")
+        y, dx = jax.jit(lambda x, e: (lambda y, of: (y, *of(y)))(*jax.vjp(lambda x: jax.vmap(call)(x, e), x)))(
+            given, experts
+        )
+        near(y, np.einsum("btk,btnk->btn", np.asarray(given, np.float64), each), eps)
+        near(dx, np.einsum("btn,btnk->btk", np.asarray(y, np.float64), each), eps)
+
+
 @BACKENDS
 @pytest.mark.parametrize("sizes", [[3, 0, 4], [0, 0, 0], [7, 2, 1]])
 def test_rows_that_are_sorted_by_expert(sizes, implementation):

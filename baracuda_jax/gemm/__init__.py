@@ -1,4 +1,4 @@
-"""Products of matrices with an epilogue: cuBLASLt, which XLA calls, computes them, so that these ops have no kernels.
+"""Products of matrices with an epilogue: cuBLASLt, which XLA calls, computes them; only those of groups have kernels.
 
 `_product.py` has the product that all of them share, and its derivatives."""
 

@@ -8,6 +8,12 @@ import baracuda_jax
 from ..benchmark import DTYPES, Benchmark
 
 SIDES = {"tiny": 64, "small": 512, "large": 4096}
+# Rows, groups, K and N; and whether there is memory for all rows of each group.
+EXPERTS = {
+    "tiny": (((64, 4, 32, 16), True),),
+    "small": (((2048, 16, 512, 256), True),),
+    "large": (((16384, 64, 2048, 1024), True), ((131072, 128, 2048, 1024), False)),
+}
 BATCH = 16
 ROUGH = {"float32": 100.0, "bfloat16": 2.0}  # of float32, products of TF32
 ACTIVATIONS = {
@@ -46,15 +52,23 @@ def _floats(n, dtype):
     yield _benchmark("gemv", (square, (n,)), dtype, jnp.matmul, lambda torch, a, x: torch.mv(a, x))
 
 
-def grouped(n, dtype):
-    groups = 8
-    draw = lambda draws: (
-        draws.normal((n, n)) * n**-0.5, draws.normal((groups, n, n)), jnp.full((groups,), n // groups, jnp.int32),
-    )  # fmt: skip
+def grouped(shape, dtype, *, is_even, by_ragged_dot=True):
+    """Rows by groups of uneven sizes, up to seven times as large as others. XLA's ragged_dot repeats rows for each group."""
+    rows, groups, k, n = shape
+
+    def draw(draws):
+        ends = jnp.cumsum(jnp.ones(groups) if is_even else draws.uniform((groups,), 0.25, 1.75))
+        sizes = jnp.diff(jnp.round(ends / ends[-1] * rows).astype(jnp.int32), prepend=0)
+        return draws.normal((rows, k)) * k**-0.5, draws.normal((groups, k, n)), sizes
+
+    def torchs(torch, a, b, sizes):
+        return torch._grouped_mm(a, b, offs=torch.cumsum(sizes, 0, dtype=torch.int32))
+
     return Benchmark(
-        "grouped_gemm", f"[{n}, {n}] x [{groups}, {n}, {n}]", dtype, draw,
+        "grouped_gemm", f"[{rows}, {k}] x [{groups}, {k}, {n}]", dtype, draw,
         lambda a, b, sizes, implementation: baracuda_jax.grouped_gemm(a, b, sizes, implementation=implementation),
-        jax.lax.ragged_dot, moving=2, needs=(0, 1), rough=ROUGH[dtype],
+        jax.lax.ragged_dot if by_ragged_dot else None, torchs if dtype == "bfloat16" else None,
+        variant="" if is_even else "uneven", moving=2, needs=(0, 1, 2), rough=ROUGH[dtype],
     )  # fmt: skip
 
 
@@ -114,6 +128,8 @@ def benchmarks(size):
     yield from of_bits(n)
     for dtype in DTYPES:
         yield from _floats(n, dtype)
-        yield grouped(n, dtype)
+        yield grouped((n, 8, n, n), dtype, is_even=True)
         yield sparse(n, dtype)
     yield from of_8_bits(n)
+    for shape, by_ragged_dot in EXPERTS[size]:
+        yield grouped(shape, "bfloat16", is_even=False, by_ragged_dot=by_ragged_dot)

@@ -11,6 +11,7 @@ from . import (
     convolution,
     elementwise,
     embedding,
+    gemm,
     graph,
     histogram,
     image,
@@ -185,6 +186,12 @@ def _experts(sizes, dtype):
     return [moe.permute(shape, dtype), moe.combine(shape, dtype)]
 
 
+def _grouped(sizes, dtype):
+    """The length is the number of rows, by `inner` groups."""
+    shape = sizes.length, sizes.inner, SIDE, SIDE
+    return [gemm.grouped(shape, dtype, is_even=False, by_ragged_dot=False)]
+
+
 def _matrix(elements):
     columns = max(16, 2 ** (int(math.log2(elements)) // 2))
     return max(1, elements // columns), columns
@@ -351,6 +358,7 @@ def _functions(sizes, dtype):
 
 ROWS = (16, 256, 4096, 2**16, 2**25)
 MATRICES = 2**21  # elements of small matrices
+SIDE = 512  # of the matrices of groups
 ODD = (35, 357, 1867)  # rows that are not aligned
 SPACES = {
     "normalization": Space(_normalizations, (*ROWS, 2**14), ODD),
@@ -359,6 +367,7 @@ SPACES = {
     "segment": Space(_segments, (256, 4096, 2**15, 2**16, 2**19, 2**22), inner=(1, 64), is_batched=False),
     "graph": Space(_graphs, (256, 4096, 2**15, 2**16, 2**19, 2**22), inner=(1, 64), is_batched=False),
     "moe": Space(_experts, (256, 4096, 2**16, 2**19, 2**22), inner=(1, 64), is_batched=False),
+    "grouped": Space(_grouped, (16, 256, 4096, 2**16), inner=(1, 8, 64), is_batched=False),
     "reduce": Space(_reductions, ROWS, (3, *ODD), (1, 64)),
     "shape": Space(_moves),
     "scan": Space(_scans, ROWS, ODD, (1, 64)),
