@@ -189,9 +189,10 @@ def _experts():
     yield Sharded("moe_combine", "tokens", combine, args, (P(), ROWS, ROWS), ROWS, 2)
     yield Sharded("moe_combine", "features", combine, args, (COLUMNS, P(), P()), COLUMNS, 2)
     args = _float(16, 8), _float(3, 8, 16), np.array([5, 0, 9], np.int32)
-    yield Sharded("grouped_gemm", "rows of a", bj.grouped_gemm, args, (ROWS, P(), P()), ROWS, 2)
-    yield Sharded("grouped_gemm", "columns of a", bj.grouped_gemm, args, (COLUMNS, P(None, "d"), P()), P(), 2)
-    yield Sharded("grouped_gemm", "columns of b", bj.grouped_gemm, args, (P(), P(None, None, "d"), P()), COLUMNS, 2)
+    product = lambda a, b, sizes: bj.grouped_gemm(a, b, sizes, **native)
+    yield Sharded("grouped_gemm", "rows of a", product, args, (ROWS, P(), P()), ROWS, 2)
+    yield Sharded("grouped_gemm", "columns of a", product, args, (COLUMNS, P(None, "d"), P()), P(), 2)
+    yield Sharded("grouped_gemm", "columns of b", product, args, (P(), P(None, None, "d"), P()), COLUMNS, 2)
 
 
 def _packed():

@@ -367,3 +367,16 @@ def test_groups_of_nothing(shape):
     y, da, db = jax.jit(lambda a, b: (lambda y, of: (y, *of(y)))(*jax.vjp(product, a, b)))(a, b)
     for got, like in ((y, (rows, n)), (da, a.shape), (db, b.shape)):
         np.testing.assert_array_equal(got, np.zeros(like))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_an_export_for_any_groups(dtype):
+    """Rows, columns and groups."""
+    rows, groups, k, n = jax.export.symbolic_shape("m, g, k, n")
+    types = [jax.ShapeDtypeStruct(shape, dtype) for shape in ((rows, k), (groups, k, n))]
+    product = jax.jit(functools.partial(bj.grouped_gemm, implementation="native"))
+    again = jax.export.export(product, disabled_checks=bj.export_checks)(
+        *types, jax.ShapeDtypeStruct((groups,), jnp.int32)
+    )
+    args = normal((13, 9), dtype), normal((3, 9, 5), dtype), sent.asarray(np.array([5, 0, 7], np.int32))
+    same_bits(again.call(*args), product(*args))

@@ -56,8 +56,9 @@ def index_of(ids, num_segments, sorted, index=()):
     out = [shape(0 if sorted else rows), shape(num_segments + 1)]
     # The sort's keys, twice, and row numbers; twice a word of 4 or 8 bytes for each of a tile's 256 digits, of 4096 rows;
     # the histograms of all digits.
-    # A number of batches that is not known, in an export for any, may be large.
-    key = 4 if isinstance(batches, int) and batches * (num_segments + 1) <= 2**32 else 8
+    # A number of batches or segments that is not known, in an export for any, may be large.
+    keys = batches * (num_segments + 1)
+    key = 4 if isinstance(keys, int) and keys <= 2**32 else 8
     workspace = 0 if sorted else rows * (2 * key + 4 + 1) + 2**16
     operand = kernel_ids(ids)
     return kernel("segment_index", "...n -> ...p, ...q", operand, out=out, workspace=workspace, sorted=sorted)

@@ -4,8 +4,8 @@
 // steps. Panels of the next step are read into registers while those in shared memory are multiplied.
 #pragma once
 
-#include "grouped.h"
 #include "grouped_tile_cuda.h"
+#include "store_shared_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -14,40 +14,67 @@ namespace internal {
 template <class T, int rows_>
 struct GroupedThreads {
   static constexpr int side = 16, threads = side * side, step = 64 / int(sizeof(T)), vector = 16 / int(sizeof(T));
-  static constexpr int m = rows_ / side, n = 32 / int(sizeof(T)), rows = rows_, columns = n * side, bytes = 0;
+  static constexpr int m = rows_ / side, n = 32 / int(sizeof(T)), rows = rows_, columns = n * side, bytes = 0,
+                       blocks = 2;
 };
 
 // Elements of `lines` lines and a step, on their way to shared memory, where those of neighboring lines are neighbors.
 // In memory a line goes on along the steps, or is an element of each step. `list` names the lines, or the steps.
 template <class T, int lines, int step, bool is_along, bool is_listed>
 struct GroupedPanel {
-  static constexpr int threads = 256, count = lines * step / threads, pitch = lines + 16 / int(sizeof(T));
-  static constexpr int across = is_along ? step : lines, down = threads / across;
-  static_assert(count > 0);
+  static constexpr int threads = 256, V = 16 / int(sizeof(T)), pitch = lines + V;
+  static constexpr int across = (is_along ? step : lines) / V, total = lines * step / V;
+  static constexpr int count = (total + threads - 1) / threads;
   const T* from;
   const uint32_t* list;
   int64_t stride;
-  int lines_left, steps_left, begin = 0;
-  T value[count];
-
-  static __device__ int line(int i) { return is_along ? threadIdx.x / across + i * down : threadIdx.x % across; }
-  static __device__ int at(int i) { return is_along ? threadIdx.x % across : threadIdx.x / across + i * down; }
+  int lines_left, steps_left;
+  bool is_aligned;
+  Vector<T, V> value[count];
 
   __device__ GroupedPanel(const T* from, int64_t stride, int lines_left, int steps_left, const uint32_t* list = nullptr)
-      : from(from), list(list), stride(stride), lines_left(lines_left), steps_left(steps_left) {}
+      : from(from), list(list), stride(stride), lines_left(lines_left), steps_left(steps_left) {
+    is_aligned = stride % V == 0 && (is_along ? steps_left : lines_left) % V == 0 &&
+                 reinterpret_cast<uintptr_t>(from) % (V * sizeof(T)) == 0;
+  }
+  static __device__ int far(int i) { return (int(threadIdx.x) + i * threads) / across; }
+  static __device__ int near(int i) { return (int(threadIdx.x) + i * threads) % across * V; }
+  static __device__ bool is_one(int i) { return total % threads == 0 || int(threadIdx.x) + i * threads < total; }
+
   __device__ void read() {
+    const int fars = is_along ? lines_left : steps_left, nears = is_along ? steps_left : lines_left;
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      int l = line(i), s = begin + at(i);
-      bool is_there = l < lines_left && s < steps_left;
-      int far = is_along ? l : s, near = is_along ? s : l;
-      value[i] = is_there ? from[(is_listed ? list[far] : far) * stride + near] : T(0);
+      value[i] = {};
+      if (!is_one(i) || far(i) >= fars || near(i) >= nears) continue;
+      const T* at = from + (is_listed ? int64_t(list[far(i)]) : far(i)) * stride + near(i);
+      if (is_aligned) {
+        value[i] = load<V>(at);
+      } else {
+#pragma unroll
+        for (int e = 0; e < V; ++e)
+          if (near(i) + e < nears) value[i].lane[e] = at[e];
+      }
     }
-    begin += step;
+    steps_left -= step;
+    if constexpr (is_along)
+      from += step;
+    else if constexpr (is_listed)
+      list += step;
+    else
+      from += step * stride;
   }
   __device__ void write(T* to) const {
 #pragma unroll
-    for (int i = 0; i < count; ++i) to[at(i) * pitch + line(i)] = value[i];
+    for (int i = 0; i < count; ++i) {
+      if (!is_one(i)) continue;
+      if constexpr (is_along) {
+#pragma unroll
+        for (int e = 0; e < V; ++e) to[(near(i) + e) * pitch + far(i)] = value[i].lane[e];
+      } else {
+        store_shared<V>(to + far(i) * pitch + near(i), value[i]);
+      }
+    }
   }
 };
 
@@ -104,7 +131,7 @@ struct GroupedSumOfThread {
 };
 
 template <class T, class Threads, bool transposed>
-__global__ void __launch_bounds__(Threads::threads)
+__global__ void __launch_bounds__(Threads::threads, Threads::blocks)
     grouped_any_products(const __grid_constant__ GroupedProducts<T> all, int tiles, int across) {
   const GroupedRowTile<T, Threads> tile(all, tiles, across);
   if (tile.rows <= 0) return;
@@ -122,7 +149,7 @@ __global__ void __launch_bounds__(Threads::threads)
 }
 
 template <class T, class Threads>
-__global__ void __launch_bounds__(Threads::threads)
+__global__ void __launch_bounds__(Threads::threads, Threads::blocks)
     grouped_any_sums(const __grid_constant__ GroupedSums<T> all, int tiles, int across) {
   const GroupedSumTile<T, Threads> tile(all, tiles, across);
   const GroupedSums<T>& work = tile.work;

@@ -187,8 +187,9 @@ def _experts(sizes, dtype):
 
 
 def _grouped(sizes, dtype):
-    """The length is the number of rows, by `inner` groups."""
-    shape = sizes.length, sizes.inner, SIDE, SIDE
+    """The length is the number of rows; `inner` are the columns of the matrices of all groups."""
+    k, n = MATRIX
+    shape = sizes.length, max(1, sizes.inner // n), k, n
     return [gemm.grouped(shape, dtype, is_even=False, by_ragged_dot=False)]
 
 
@@ -358,7 +359,7 @@ def _functions(sizes, dtype):
 
 ROWS = (16, 256, 4096, 2**16, 2**25)
 MATRICES = 2**21  # elements of small matrices
-SIDE = 512  # of the matrices of groups
+MATRIX = 1024, 256  # of a group of rows
 ODD = (35, 357, 1867)  # rows that are not aligned
 SPACES = {
     "normalization": Space(_normalizations, (*ROWS, 2**14), ODD),
@@ -367,7 +368,7 @@ SPACES = {
     "segment": Space(_segments, (256, 4096, 2**15, 2**16, 2**19, 2**22), inner=(1, 64), is_batched=False),
     "graph": Space(_graphs, (256, 4096, 2**15, 2**16, 2**19, 2**22), inner=(1, 64), is_batched=False),
     "moe": Space(_experts, (256, 4096, 2**16, 2**19, 2**22), inner=(1, 64), is_batched=False),
-    "grouped": Space(_grouped, (16, 256, 4096, 2**16), inner=(1, 8, 64), is_batched=False),
+    "grouped": Space(_grouped, (16, 256, 4096, 2**14), inner=(256, 2**11, 2**14), is_batched=False),
     "reduce": Space(_reductions, ROWS, (3, *ODD), (1, 64)),
     "shape": Space(_moves),
     "scan": Space(_scans, ROWS, ODD, (1, 64)),
