@@ -14,8 +14,7 @@ namespace internal {
 template <class T, int rows_>
 struct GroupedThreads {
   static constexpr int side = 16, threads = side * side, step = 64 / int(sizeof(T)), vector = 16 / int(sizeof(T));
-  static constexpr int m = rows_ / side, n = 32 / int(sizeof(T)), rows = rows_, columns = n * side, bytes = 0,
-                       blocks = 2;
+  static constexpr int m = rows_ / side, n = 32 / int(sizeof(T)), rows = rows_, columns = n * side, bytes = 0;
 };
 
 // Elements of `lines` lines and a step, on their way to shared memory, where those of neighboring lines are neighbors.
@@ -131,7 +130,7 @@ struct GroupedSumOfThread {
 };
 
 template <class T, class Threads, bool transposed>
-__global__ void __launch_bounds__(Threads::threads, Threads::blocks)
+__global__ void __launch_bounds__(Threads::threads)
     grouped_any_products(const __grid_constant__ GroupedProducts<T> all, int tiles, int across) {
   const GroupedRowTile<T, Threads> tile(all, tiles, across);
   if (tile.rows <= 0) return;
@@ -149,7 +148,7 @@ __global__ void __launch_bounds__(Threads::threads, Threads::blocks)
 }
 
 template <class T, class Threads>
-__global__ void __launch_bounds__(Threads::threads, Threads::blocks)
+__global__ void __launch_bounds__(Threads::threads, 2)
     grouped_any_sums(const __grid_constant__ GroupedSums<T> all, int tiles, int across) {
   const GroupedSumTile<T, Threads> tile(all, tiles, across);
   const GroupedSums<T>& work = tile.work;
