@@ -12,6 +12,7 @@ from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.op import as_they_are, declare
 from .._core.partition import Partition
+from .._core.regime import along_axes
 from .._core.sku import OpCategory
 from .._core.types import Decorator, Implementation
 from ..segment._prod import draw_factors
@@ -267,6 +268,7 @@ def _declare(public, draw_numbers=_different, **parts):
         constant=INDEX,
         batched=as_they_are,
         cut=Partition(row_labels, frozenset("sn")),
+        regime=along_axes,
         **parts,
     )
 

@@ -12,6 +12,7 @@ from .._core.case import Case
 from .._core.compiled import compiled
 from .._core.op import as_they_are, compose, declare
 from .._core.partition import Partition
+from .._core.regime import along_axes
 from .._core.sku import OpCategory
 from .._core.types import Decorator, Implementation
 from ..segment._take import take_or_zero, take_rows
@@ -237,6 +238,7 @@ take_elements = declare(
     forward=_elements.FORWARD,
     backward=_elements.BACKWARD,
     kernels={"forward": ("take_along",), "backward": ("scatter_along",)},
+    regime=along_axes,
 )
 _declare(
     index_select,

@@ -336,8 +336,7 @@ def _chunks(sizes, dtype):
 
 
 def _indexed(sizes, dtype):
-    matrix = _matrix(sizes.elements)
-    return [indexing.gathered(*matrix, dtype), *indexing.combined(*matrix, dtype)]
+    return [indexing.gathered(*sizes.matrix, dtype), *indexing.combined(*sizes.matrix, dtype)]
 
 
 def _tables(sizes, dtype):
@@ -386,7 +385,7 @@ SPACES = {
     "quantize": Space(_quantizations),
     "search": Space(_searches),
     "ids": Space(_ids, dtypes=("int32",)),
-    "index": Space(_indexed),
+    "index": Space(_indexed, (64, 1024, 2**15, 2**20), (357,), (1, 64)),
     "tables": Space(_tables, dtypes=("float32",)),
     "lattice": Space(_sequences),
     "nonzero": Space(lambda sizes, dtype: [unique.positions(sizes.elements)], dtypes=("float32",)),
