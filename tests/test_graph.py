@@ -162,7 +162,7 @@ with bj.prefer("native"):
 def _bits(threads):
     """{program: the hashes of ten runs}"""
     env = {**os.environ, "NPROC": str(threads), "JAX_PLATFORMS": "cpu"}  # what XLA's thread pool is as large as
-    done = subprocess.run([sys.executable, "-c", BITS], env=env, capture_output=True, text=True, timeout=1200)
+    done = subprocess.run([sys.executable, "-P", "-c", BITS], env=env, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr[-3000:]
     return [line for line in done.stdout.splitlines() if line.startswith("bits of")]
 
@@ -264,7 +264,9 @@ def test_jraphs_own_tests(module, count, how):
     pytest.importorskip("jraph")
     code = JRAPH.replace("{module}", module)
     env = {**os.environ, "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"}
-    done = subprocess.run([sys.executable, "-c", code, how], env=env, capture_output=True, text=True, timeout=1800)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, how], env=env, capture_output=True, text=True, timeout=1800
+    )
     found = re.search(r"ran (\d+) wrong (\d+) native calls (\d+)", done.stdout)
     assert found, done.stderr[-3000:]
     ran, wrong, native = map(int, found.groups())
