@@ -139,9 +139,8 @@ def benchmarks(size):
             yield from small(shape)
             continue
         for op in MATRIX:
-            if op == "eig" and shape[0] > SEVERAL:
-                continue
-            yield _of_matrix(op, shape)
+            several = min(shape[0], SEVERAL) if op == "eig" else shape[0]
+            yield _of_matrix(op, (several, *shape[1:]))
         yield _of_equations(shape)
         if shape[-1] <= LARGEST:
             yield _of_equations(shape, columns=1)
