@@ -6,10 +6,6 @@
 namespace baracuda {
 namespace {
 
-ffi::DataType wide_of(const ffi::AnyBuffer& array) {
-  return array.element_type() == ffi::DataType::F64 ? ffi::DataType::F64 : ffi::DataType::F32;
-}
-
 // The second and third results, what the gradient reads, are there when a gradient or the caller needs them.
 ffi::Error variance_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm, ffi::AnyBuffer offsets,
                             ffi::Result<ffi::AnyBuffer> workspace, ffi::Result<ffi::AnyBuffer> y,
