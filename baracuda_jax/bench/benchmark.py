@@ -95,6 +95,11 @@ class Benchmark:
         return f"{self.op} {self.dtype} {self.case}"
 
 
+def along(shape, axis):
+    """What a case's name says of an axis that is not the last."""
+    return "" if axis == len(shape) - 1 else f", axis {axis}"
+
+
 def normal(*shape):
     """Draws one array of normal numbers."""
     return lambda draws: (draws.normal(shape),)

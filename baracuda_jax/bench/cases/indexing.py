@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 import baracuda_jax
 
-from ..benchmark import DTYPES, MATRICES, PASSES, Benchmark
+from ..benchmark import DTYPES, MATRICES, PASSES, Benchmark, along
 
 
 def looked_up(op, rows, columns, dtype, index, plain, torch):
@@ -23,15 +23,11 @@ def _half(shape, axis):
     return tuple(max(1, n // 2) if i == axis else n for i, n in enumerate(shape))
 
 
-def _along(shape, axis):
-    return "" if axis == len(shape) - 1 else f", axis {axis}"
-
-
 def gathered(shape, axis, dtype):
     """Half as many elements as there are along the axis."""
     index = _half(shape, axis)
     return Benchmark(
-        "gather", f"{list(index)} of {list(shape)}{_along(shape, axis)}", dtype,
+        "gather", f"{list(index)} of {list(shape)}{along(shape, axis)}", dtype,
         lambda draws: (draws.normal(shape), draws.integers(index, 0, shape[axis])),
         lambda x, index, *, implementation: baracuda_jax.gather(x, index, axis, implementation=implementation),
         lambda x, i: jnp.take_along_axis(x, i, axis),
@@ -60,7 +56,7 @@ def written(op, shape, axis, dtype, index, src, plain, torch):
         return x, ids, draws.normal(src)
 
     return Benchmark(
-        op, f"{list(index)} to {list(shape)}{_along(shape, axis) if len(index) > 1 else ''}", dtype, draw,
+        op, f"{list(index)} to {list(shape)}{along(shape, axis) if len(index) > 1 else ''}", dtype, draw,
         lambda x, index, src, *, implementation: public(x, index, src, axis, implementation=implementation),
         plain, torch, needs=(1, 2) if op == "scatter_mul" else (1,), rough=4.0,
     )  # fmt: skip

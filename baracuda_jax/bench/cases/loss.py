@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 import baracuda_jax
 
-from ..benchmark import DTYPES, MATRICES, Benchmark
+from ..benchmark import DTYPES, MATRICES, Benchmark, along
 
 
 def _normal(draws, rows, columns):
@@ -169,9 +169,8 @@ def classes(shape, axis, dtype, softcap=None):
         return torch.nn.functional.cross_entropy(x.movedim(axis, 1), t.long(), reduction="none").float()
 
     kept = tuple(n for i, n in enumerate(shape) if i != axis)
-    along = f", axis {axis}" if axis < len(shape) - 1 else ""
     return Benchmark(
-        "cross_entropy_terms", f"[{', '.join(map(str, shape))}]{along}", dtype,
+        "cross_entropy_terms", f"{list(shape)}{along(shape, axis)}", dtype,
         lambda draws: (draws.normal(shape), draws.integers(kept, 0, shape[axis])),
         lambda *arrays, implementation: baracuda_jax.cross_entropy_terms(
             *arrays, axis=axis, softcap=softcap, implementation=implementation

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 import baracuda_jax
 
-from ..benchmark import DTYPES, MATRICES, Benchmark, normal
+from ..benchmark import DTYPES, MATRICES, Benchmark, along, normal
 
 NAMES = ("softmax", "log_softmax")
 LONG = {"tiny": (4, 5000), "small": (64, 32768), "large": (4096, 32768)}  # rows that XLA reads more than once
@@ -13,7 +13,7 @@ LONG = {"tiny": (4, 5000), "small": (64, 32768), "large": (4096, 32768)}  # rows
 
 def slices(name, shape, axis, dtype):
     return Benchmark(
-        name, f"[{', '.join(map(str, shape))}]" + (f", axis {axis}" if axis < len(shape) - 1 else ""), dtype, normal(*shape),
+        name, f"{list(shape)}{along(shape, axis)}", dtype, normal(*shape),
         lambda x, implementation: getattr(baracuda_jax, name)(x, axis, implementation=implementation),
         lambda x: getattr(jax.nn, name)(x, axis), lambda torch, x: getattr(torch.nn.functional, name)(x, axis),
         needs=("y",),
