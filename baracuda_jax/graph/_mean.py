@@ -89,18 +89,22 @@ def _backward_of_shards(run, axes, counts, senders, receivers, dy, **params):
     return [run["backward"](senders, receivers, each, **params)[0].astype(dy.dtype)]
 
 
+def _counts_of(kind, operands, params):
+    """Of operands that are (x, senders, receivers) or begin with the ids."""
+    senders, receivers = operands[1:3] if kind == "forward" else operands[:2]
+    return _counts(senders, receivers, params["num_rows"], params["num_segments"])
+
+
 def _on_edges(kind, of_shard):
     """`of_shard`, told the counts of all shards' edges."""
 
-    def combined(run, axes, *operands, num_rows, num_segments, **params):
-        *_, senders, receivers = operands[: 3 if kind == "forward" else 2]
-        counts = _counts(senders, receivers, num_rows, num_segments)
-        params |= dict(num_rows=num_rows, num_segments=num_segments)
+    def combined(run, axes, *operands, **params):
+        counts = _counts_of(kind, operands, params)
         if kind != "backward":
             return of_shard(run, axes, lax.psum(counts, axes), *operands, **params)
-        dy = wide(operands[-1])
-        (dx,) = of_shard(run, axes, lax.psum(counts.astype(dy.dtype), axes), senders, receivers, dy, **params)
-        return [lax.psum(dx, axes).astype(operands[-1].dtype)]
+        *ids, dy = operands
+        (dx,) = of_shard(run, axes, lax.psum(counts.astype(wide(dy).dtype), axes), *ids, wide(dy), **params)
+        return [lax.psum(dx, axes).astype(dy.dtype)]
 
     return combined
 
@@ -108,11 +112,9 @@ def _on_edges(kind, of_shard):
 def _on_rows(kind, of_shard):
     """`of_shard`, told the counts of all edges, which every shard has."""
 
-    def combined(run, axes, *operands, num_rows, num_segments, **params):
-        *_, senders, receivers = operands[: 3 if kind == "forward" else 2]
-        counts = _counts(senders, receivers, num_rows, num_segments)
+    def combined(run, axes, *operands, **params):
+        counts = _counts_of(kind, operands, params)
         told = lambda run, axes, *operands, **params: of_shard(run, axes, counts, *operands, **params)
-        params |= dict(num_rows=num_rows, num_segments=num_segments)
         return on_rows(**{kind: told})[kind](run, axes, *operands, **params)
 
     return combined
