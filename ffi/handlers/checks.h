@@ -59,6 +59,11 @@ inline int64_t product(Dimensions dims, size_t first, size_t last) {
   return count;
 }
 
+// What sums of an array's elements are computed in.
+inline ffi::DataType wide_of(const ffi::AnyBuffer& array) {
+  return array.element_type() == ffi::DataType::F64 ? ffi::DataType::F64 : ffi::DataType::F32;
+}
+
 // A list of checks that keeps the first that fails.
 class Checks {
  public:

@@ -12,12 +12,11 @@ ffi::Error dot_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer y, ffi::A
   constexpr const char* op = "sampled_dot";
   Checks checks(op);
   auto a = x.dimensions(), b = y.dimensions(), rows = x_row.dimensions(), dots = result->dimensions();
-  bool wide = x.element_type() == ffi::DataType::F64;
   checks.same_dtype("y", y, "x", x)
       .same_shape("y_row", y_row, "x_row", x_row)
       .require(is_row_number(x_row), "x_row must be int32 or uint32, got type ", int(x_row.element_type()))
       .require(is_row_number(y_row), "y_row must be int32 or uint32, got type ", int(y_row.element_type()))
-      .dtype("the result", *result, wide ? ffi::DataType::F64 : ffi::DataType::F32)
+      .dtype("the result", *result, wide_of(x))
       .require(a.size() >= 2, "x must have rank 2 or more, got ", describe(a))
       .require(a.size() == b.size() && std::equal(a.begin(), a.end() - 2, b.begin()) && a.back() == b.back(),
                "y must have the batches and columns of x, ", describe(a), ", got ", describe(b))

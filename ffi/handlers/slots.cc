@@ -14,10 +14,9 @@ struct SlotArguments {
   std::optional<ffi::Error> problem(const char* op) {
     Checks checks(op);
     auto x = rows.dimensions(), y = items.dimensions(), r = row.dimensions(), w = weights.dimensions();
-    bool wide = rows.element_type() == ffi::DataType::F64;
     checks.same_dtype("items", items, "rows", rows)
         .dtype("row", row, ffi::DataType::U32)
-        .dtype("weights", weights, wide ? ffi::DataType::F64 : ffi::DataType::F32)
+        .dtype("weights", weights, wide_of(rows))
         .require(x.size() >= 2, "rows must have rank 2 or more, got ", describe(x))
         .require(x.size() == y.size() && std::equal(x.begin(), x.end() - 2, y.begin()) && x.back() == y.back(),
                  "items must have the batches and columns of rows, ", describe(x), ", got ", describe(y))

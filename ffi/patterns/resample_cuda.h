@@ -603,7 +603,7 @@ Status resample_in_tiles(const Executor& executor, const ResamplePlane<Sum>& sha
 }
 
 template <int K, int V, class Sum, class T, class U>
-Status resample_in_halves(const Executor& executor, const ResamplePlane<Sum>& shape, const T* x, U* y) {
+Status resample_by_half(const Executor& executor, const ResamplePlane<Sum>& shape, const T* x, U* y) {
   int64_t units = shape.columns.out / V, threads = shape.outer * units;
   int64_t most = std::clamp<int64_t>(threads * shape.rows.out >> 17, 4, longest_half);
   int64_t strips = ceil_div(shape.rows.out, most), strip = ceil_div(shape.rows.out, strips);
@@ -681,7 +681,7 @@ Status resample(const Executor& executor, const ResamplePlane<Sum>& shape, const
     }
     if constexpr (K == 8) {
       constexpr int V = std::max(across, 2);  // a lane has what the lanes next to it need
-      if (internal::has_tiles<false, 1, V>(shape)) return internal::resample_in_halves<K, V>(executor, shape, x, y);
+      if (internal::has_tiles<false, 1, V>(shape)) return internal::resample_by_half<K, V>(executor, shape, x, y);
     }
     if constexpr (K < 8) {  // taps of each of a few columns are loads of their own
       constexpr int V = std::min(across, 8 / K);

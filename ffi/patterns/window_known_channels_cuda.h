@@ -11,14 +11,6 @@ namespace internal {
 
 inline constexpr int known_channels_block = 128;
 
-template <int size_, int stride_>
-struct KnownSteps {
-  static constexpr int size = size_, stride = stride_;
-  static bool is(const WindowShape& shape, int axis) {
-    return shape.size[axis] == size && shape.stride[axis] == stride;
-  }
-};
-
 template <int V, class Along, class Across, class Reducer>
 __global__ void __launch_bounds__(known_channels_block)
     reduce_known_window_channels(Reducer reducer, Windows<int32_t, false> windows, WindowGrid<int32_t> grid,

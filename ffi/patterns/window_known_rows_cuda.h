@@ -8,13 +8,13 @@
 namespace baracuda {
 namespace internal {
 
-template <int size_, int stride_, int before_>
-struct KnownAxis {
-  static constexpr int size = size_, stride = stride_, before = before_;
+template <int size, int stride, int before_>
+struct KnownAxis : KnownSteps<size, stride> {
+  static constexpr int before = before_;
   // The elements of V windows that are not among the V * stride in the middle: those before and those after.
   static constexpr int sooner = before, later = size > stride + before ? size - stride - before : 0;
   static bool is(const WindowShape& shape, int axis) {
-    return shape.size[axis] == size && shape.stride[axis] == stride && shape.before[axis] == before;
+    return KnownSteps<size, stride>::is(shape, axis) && shape.before[axis] == before;
   }
 };
 

@@ -167,20 +167,28 @@ __global__ void __launch_bounds__(window_rows_block)
   });
 }
 
-// A window's size and stride along an axis, and the windows that hold some of `elements` elements, the first of which
-// is `phase` elements beyond a multiple of the stride in the padded axis: `before` that many strides begin before it,
-// and so on.
-template <int size, int stride_, int elements, int phase_ = 0>
-struct WindowSteps {
-  static_assert(elements % stride_ == 0 && phase_ < stride_ && phase_ < size);
-  static constexpr int stride = stride_, phase = phase_;
+// A window's size and stride along an axis.
+template <int size_, int stride_>
+struct KnownSteps {
+  static constexpr int size = size_, stride = stride_;
+  static bool is(const WindowShape& shape, int axis) {
+    return shape.size[axis] == size && shape.stride[axis] == stride;
+  }
+};
+
+// And the windows that hold some of `elements` elements, the first of which is `phase` elements beyond a multiple of
+// the stride in the padded axis: `before` that many strides begin before it, and so on.
+template <int size, int stride, int elements, int phase_ = 0>
+struct WindowSteps : KnownSteps<size, stride> {
+  static_assert(elements % stride == 0 && phase_ < stride && phase_ < size);
+  static constexpr int phase = phase_;
   static constexpr int before = (size - 1 - phase) / stride, count = before + (phase + elements - 1) / stride + 1;
   static __device__ int first(int padded) { return padded / stride - before; }
   static constexpr __host__ __device__ bool holds(int window, int element) {
     return unsigned(phase + element + (before - window) * stride) < unsigned(size);
   }
   static bool is(const WindowShape& shape, int axis) {
-    return shape.size[axis] == size && shape.stride[axis] == stride && shape.before[axis] % stride == phase;
+    return KnownSteps<size, stride>::is(shape, axis) && shape.before[axis] % stride == phase;
   }
 };
 

@@ -65,7 +65,7 @@ VarlenShape checked(Checks& checks, const VarlenArrays& x, const Static& how, Di
       .dtype("positions", x.positions, ffi::DataType::S32)
       .same_dtype("k", x.k, "q", x.q)
       .same_dtype("v", x.v, "q", x.q)
-      .dtype("slopes", x.slopes, x.q.element_type() == ffi::DataType::F64 ? ffi::DataType::F64 : ffi::DataType::F32);
+      .dtype("slopes", x.slopes, wide_of(x.q));
   return shape;
 }
 

@@ -17,7 +17,7 @@ RegionShape region_shape(Checks& checks, const Array& x, const Array& image, con
   checks.require(from.size() >= 4, "x must have rank 4 or more, got ", describe(from))
       .same_dtype("y", y, "x", x)
       .dtype("the images of boxes", image, ffi::DataType::S32)
-      .dtype("frames", frames, x.element_type() == ffi::DataType::F64 ? ffi::DataType::F64 : ffi::DataType::F32)
+      .dtype("frames", frames, wide_of(x))
       .require(1 <= samples && samples < 1 << 15, "samples must be 1 to 32767, got ", samples);
   if (checks.failed()) return {};
   size_t batches = from.size() - 4;

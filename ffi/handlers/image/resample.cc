@@ -79,7 +79,7 @@ ffi::Error axes_handler(Device device, ffi::AnyBuffer x, ffi::RemainingArgs tabl
   if (checks.failed()) return checks.error();
   int64_t outer = product(from, 0, axis), inner = product(from, axis + axes, from.size());
   if (outer * product(to, axis, axis + axes) * inner == 0) return ffi::Error::Success();
-  ffi::DataType computed = x.element_type() == ffi::DataType::F64 ? ffi::DataType::F64 : ffi::DataType::F32;
+  ffi::DataType computed = wide_of(x);
   for (size_t i = 0; i < axes && !checks.failed(); ++i)
     require_taps(checks, *tables.get<ffi::AnyBuffer>(2 * i), *tables.get<ffi::AnyBuffer>(2 * i + 1), from[axis + i],
                  to[axis + i], computed, axes == 2);

@@ -21,9 +21,8 @@ class SampledArrays {
                 int64_t fewest_axes, bool by_axis)
       : checks(op), op(op), x_(x) {
     auto from = x.dimensions(), at = positions.dimensions(), to = y.dimensions();
-    bool is_wide = x.element_type() == ffi::DataType::F64;
     checks.same_dtype("y", y, "x", x)
-        .dtype("positions", positions, is_wide ? ffi::DataType::F64 : ffi::DataType::F32)
+        .dtype("positions", positions, wide_of(x))
         .require(at.size() >= 1 + size_t(by_axis), "positions must have points and coordinates, got ", describe(at));
     if (checks.failed()) return;
     size_t axis = at.size() - 1 - by_axis;  // that of coordinates

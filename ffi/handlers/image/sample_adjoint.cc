@@ -35,10 +35,9 @@ ffi::Error adjoint(Device device, ffi::AnyBuffer dy, ffi::AnyBuffer bins, ffi::A
   constexpr const char* op = "sample_adjoint";
   Checks checks(op);
   auto from = dy.dimensions(), of_bins = bins.dimensions(), at = positions.dimensions(), to = dx->dimensions();
-  bool is_wide = dy.element_type() == ffi::DataType::F64;
   checks.same_dtype("dx", *dx, "dy", dy)
       .dtype("bins", bins, ffi::DataType::S32)
-      .dtype("positions", positions, is_wide ? ffi::DataType::F64 : ffi::DataType::F32)
+      .dtype("positions", positions, wide_of(dy))
       .require(from.size() >= 2, "dy must have channels and points, got ", describe(from))
       .require(0 <= weights && weights <= 3, "weights must be 0 to 3, got ", weights)
       .require(1 <= sizes.size() && sizes.size() <= 3, "sizes must be of 1 to 3 axes, got ", describe(sizes));

@@ -15,7 +15,7 @@ ffi::Error dynamic_handler(Device device, ffi::AnyBuffer x, ffi::Result<ffi::Any
       .require(per.size() == in.size() && per.back() == 1 && std::equal(per.begin(), per.end() - 1, in.begin()),
                "scale must be x's ", describe(in), " with rows of 1, got ", describe(per))
       .same_shape("the result", *q, "x", x)
-      .dtype("scale", *scale, x.element_type() == ffi::DataType::F64 ? ffi::DataType::F64 : ffi::DataType::F32)
+      .dtype("scale", *scale, wide_of(x))
       .require(low <= 0 && 0 < high, "the quantized values must hold 0 and more, got ", low, " to ", high)
       .require(zero.size() <= 1, "expected two or three results, got ", zero.size() + 2);
   if (checks.failed()) return checks.error();

@@ -47,7 +47,7 @@ struct Blocks {
          const ffi::RemainingArgs& more)
       : checks(op) {
     auto in = x.dimensions(), per = scales.dimensions();
-    auto expected = wide.element_type() == ffi::DataType::F64 ? ffi::DataType::F64 : ffi::DataType::F32;
+    auto expected = wide_of(wide);
     checks.require(in.size() >= 2, "x must have rank 2 or more, got ", describe(in))
         .require(per.size() >= 1 && per.size() < in.size() && std::equal(per.begin(), per.end() - 1, in.begin()) &&
                      per.back() == in[in.size() - 2],

@@ -19,10 +19,9 @@ ffi::Error prod_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuffer perm,
     auto first = more.get<ffi::AnyBuffer>(0), second = more.get<ffi::AnyBuffer>(1);
     if (first.has_error()) return first.error();
     if (second.has_error()) return second.error();
-    bool wide = data.element_type() == ffi::DataType::F64;
     checks.same_shape("product", **first, "the result", *y)
         .same_shape("zeros", **second, "the result", *y)
-        .dtype("product", **first, wide ? ffi::DataType::F64 : ffi::DataType::F32)
+        .dtype("product", **first, wide_of(data))
         .dtype("zeros", **second, ffi::DataType::U8);
     if (checks.failed()) return checks.error();
     nonzero = (*first)->untyped_data(), zeros = (*second)->untyped_data();
@@ -41,12 +40,11 @@ ffi::Error prod_backward_handler(Device device, ffi::AnyBuffer data, ffi::AnyBuf
                                  ffi::Result<ffi::AnyBuffer> dx) {
   constexpr const char* op = "segment_prod_backward";
   Gradient gradient(op, perm, offsets, dy, *dx);
-  bool wide = dy.element_type() == ffi::DataType::F64;
   gradient.checks.same_shape("data", data, "the result", *dx)
       .same_dtype("data", data, "dy", dy)
       .same_shape("product", nonzero, "dy", dy)
       .same_shape("zeros", zeros, "dy", dy)
-      .dtype("product", nonzero, wide ? ffi::DataType::F64 : ffi::DataType::F32)
+      .dtype("product", nonzero, wide_of(dy))
       .dtype("zeros", zeros, ffi::DataType::U8);
   return gradient.run<SegmentProdBackward>(op, device, dy, *dx, [&](auto& broadcaster, auto type) {
     using T = typename decltype(type)::type;

@@ -16,11 +16,6 @@ inline std::optional<ffi::AnyBuffer> optional_operand(const ffi::RemainingArgs& 
   return *given;
 }
 
-// What sums of an array's elements are computed in.
-inline ffi::DataType wide_of(const ffi::AnyBuffer& array) {
-  return array.element_type() == ffi::DataType::F64 ? ffi::DataType::F64 : ffi::DataType::F32;
-}
-
 // Shapes [batches..., rows or segments, columns] against [batches of ids..., rows or segments].
 template <class Data, class Ids>
 bool batches_match(const Data& data, const Ids& ids) {

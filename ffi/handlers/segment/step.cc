@@ -9,10 +9,9 @@ namespace {
 void check_step(Reduction& reduction, const ffi::AnyBuffer& dy, const ffi::AnyBuffer& table,
                 const ffi::AnyBuffer& rates, const ffi::AnyBuffer& y) {
   auto x = dy.dimensions(), r = rates.dimensions();
-  bool wide = dy.element_type() == ffi::DataType::F64;
   reduction.checks.same_shape("the table", table, "the result", y)
       .same_dtype("the table", table, "dy", dy)
-      .dtype("rates", rates, wide ? ffi::DataType::F64 : ffi::DataType::F32)
+      .dtype("rates", rates, wide_of(dy))
       .require(r.size() + 2 == x.size() && std::equal(r.begin(), r.end(), x.begin()),
                "rates must have the batches of dy, ", describe(x), ", got ", describe(r));
 }
