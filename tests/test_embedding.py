@@ -115,6 +115,22 @@ def test_ids_of_every_width(dtype, implementation):
     assert rows[0].tolist() == [100] and not rows[1].any()
 
 
+@pytest.mark.parametrize("options", ({}, {"padding_idx": 2}, {"scale_grad_by_freq": True}), ids=str)
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+def test_an_index_stands_for_its_ids(options, implementation):
+    ids, table, dy = RNG.integers(-1, 8, 40), normal((7, 5)), normal((40, 5), seed=1)
+    index = bj.segment_index(ids, 7)
+
+    def of(x):
+        fun = lambda table: bj.embedding(x, table, **options, implementation=implementation)
+        back = bj.backward.embedding_backward(x, dy, 7, **options, implementation=implementation)
+        return *_everything(fun, (table,), dy), back
+
+    jax.tree.map(same_bits, of(index), of(ids))
+    program = jax.make_jaxpr(jax.grad(lambda t: bj.embedding(index, t, implementation=implementation).sum()))(table)
+    assert "segment_index" not in str(program) and " sort[" not in str(program)
+
+
 def test_shapes_without_elements_and_of_any_rank():
     weight = normal((6, 2, 3))
     assert bj.embedding(jnp.int32(3), weight).tolist() == weight[3].tolist()
@@ -492,6 +508,8 @@ I, X, W = sent.zeros(4, int), sent.zeros((4, 2), jnp.float32), {"offsets": sent.
     "name, error, match, args, kwargs",
     [
         ("embedding", TypeError, "x must have one of the dtypes int8.*got float32", (X, X), {}),
+        ("embedding", ValueError, r"x must be a SegmentIndex of ids \[N\], without batches, got ids \(2, 2\)", (bj.segment_index(I.reshape(2, 2), 4), X), {}),
+        ("embedding", ValueError, "x must be 4, as in segment_ids", (bj.segment_index(I, 4), X[:3]), {}),
         ("embedding", TypeError, "weight must have one of the dtypes float32.*got int32", (I, X.astype(jnp.int32)), {}),
         ("embedding", ValueError, "weight must have at least one dimension, the rows; got a scalar", (I, 1.0), {}),
         ("embedding", ValueError, r"padding_idx must be in \[-4, 3\] for 4 rows, got 4", (I, X), {"padding_idx": 4}),

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 from .._core import checks, explicit
 from .._core.compiled import compiled
 from ..indexing._arguments import positions
+from ..segment._arguments import ids_and_index
+from ..segment._index import SegmentIndex
 
 
 def ids_of(op, x):
@@ -14,6 +16,16 @@ def ids_of(op, x):
     checks.dtype(op, "x", x, checks.INTEGERS)
     checks.positions(op, "x", x.size)
     return x.astype(x.dtype)  # no weaker than of other ops
+
+
+def indexed_ids_of(op, x):
+    """(ids, (perm, offsets)) of a SegmentIndex of ids [N], (ids, ()) of ids."""
+    if not isinstance(x, SegmentIndex):
+        return ids_of(op, x), ()
+    ids, index = ids_and_index(op, x, "x")
+    if ids.ndim != 1:
+        raise ValueError(f"{op}: x must be a SegmentIndex of ids [N], without batches, got ids {tuple(ids.shape)}")
+    return ids, index
 
 
 def table_of(op, weight):

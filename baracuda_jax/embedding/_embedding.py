@@ -11,8 +11,9 @@ from .._core.op import compose
 from .._core.sku import OpCategory
 from .._core.types import Implementation
 from ..segment import segment_take, segment_take_backward
-from ._arguments import bound_of, flat, gradients_of, ids_of, kept, padding_of, table_of
-from ._gradient import adjusted, bounded, over_counts
+from ..segment._index import with_index
+from ._arguments import bound_of, flat, gradients_of, indexed_ids_of, padding_of, table_of
+from ._gradient import adjusted, bounded, over_counts, zeroed
 
 
 @api
@@ -34,6 +35,7 @@ def embedding(
 
     Args:
         x: integers of any shape and width, ids. Those out of range, negative ones too, give rows of 0 that have no gradient.
+            Or a SegmentIndex of ids [N], of V segments, with which the gradient sorts nothing.
         weight: floats [V, ...], the table, a row for each id.
         padding_idx: static, the id whose row has no gradient; its value is that of the table. Negative ones count from the
             end; None for none.
@@ -55,11 +57,12 @@ def embedding(
     Source: torch.nn.functional.embedding; flax.linen.Embed.
     """
     op = "embedding"
-    x, weight = ids_of(op, x), table_of(op, weight)
+    (x, index), weight = indexed_ids_of(op, x), table_of(op, weight)
     padding, bound = padding_of(op, padding_idx, weight.shape[0]), bound_of(op, max_norm, norm_type)
     by_frequency = checks.flag(op, "scale_grad_by_freq", scale_grad_by_freq)
     ids = flat(x)
-    rows = segment_take(adjusted(weight, ids, padding, by_frequency), ids, implementation=implementation)
+    table = adjusted(weight, ids, padding, by_frequency)
+    rows = segment_take(table, with_index(ids, index), implementation=implementation)
     rows = bounded(rows, bound)
     return rows if x.ndim == 1 else explicit.reshape(rows, *x.shape, *weight.shape[1:])
 
@@ -77,7 +80,7 @@ def embedding_backward(
     """The gradient of `embedding`: dweight[v] = sum of dy[...] over the positions with x[...] == v.
 
     Args:
-        x: integers, as in `embedding`.
+        x: integers or a SegmentIndex, as in `embedding`.
         dy: floats [*x.shape, ...], the cotangent of the result.
         num_rows: static integer, the number V of rows of the table.
         padding_idx: static, as in `embedding`: the row is 0.
@@ -88,10 +91,11 @@ def embedding_backward(
         The cotangent of weight, [V, ...].
     """
     op = "embedding_backward"
-    x, size = ids_of(op, x), checks.integer(op, "num_rows", num_rows, 0)
-    dy, ids = gradients_of(op, x, dy), flat(x)
-    at = kept(ids, size=size, padding=padding_of(op, padding_idx, size))
-    dweight = segment_take_backward(at, dy, size, implementation=implementation)
+    (x, index), size = indexed_ids_of(op, x), checks.integer(op, "num_rows", num_rows, 0)
+    dy, ids, padding = gradients_of(op, x, dy), flat(x), padding_of(op, padding_idx, size)
+    dweight = segment_take_backward(with_index(ids, index), dy, size, implementation=implementation)
+    if padding is not None:
+        dweight = zeroed(dweight, row=padding)
     return over_counts(dweight, ids) if checks.flag(op, "scale_grad_by_freq", scale_grad_by_freq) else dweight
 
 

@@ -51,11 +51,11 @@ def _without(weight, padding):
 
 @_without.defjvp
 def _without_jvp(padding, primals, tangents):
-    return primals[0], _zeroed(tangents[0], row=padding)
+    return primals[0], zeroed(tangents[0], row=padding)
 
 
 @compiled("row")
-def _zeroed(t, *, row):
+def zeroed(t, *, row):
     """Written in place where nobody else reads t, as the gradient that this is transposed to."""
     if explicit.is_sharded(t):
         is_row = jnp.arange(t.shape[0]).reshape(-1, *(1,) * (t.ndim - 1)) == row
