@@ -13,6 +13,10 @@ inline constexpr int blockwise_block = 128;
 inline constexpr int blockwise_rows = 4, blockwise_vectors = 8;
 // Columns have parameters for each lane, which more rows should share.
 inline constexpr int blockwise_column_rows = 8;
+// Of shorter rows too much is before and after whole vectors.
+inline constexpr int blockwise_least_uneven = 256;
+// Of fewer elements more threads have one each.
+inline constexpr int64_t blockwise_least_elements = 1 << 19;
 
 // A block is threads along the columns by threads along the rows. A thread's vectors are as far apart as the block is
 // wide or, in the other direction, high.
@@ -47,6 +51,35 @@ __global__ void __launch_bounds__(blockwise_block)
 #pragma unroll
     for (int k = 0; k < count; ++k)
       if (in_range(k)) functor.write(at(k), values[k], blocks[k / vectors_each]);
+  }
+}
+
+// Rows that are no whole number of vectors: these begin where memory is aligned, in each row at another column, and
+// what is before and after them has less than V columns each. Its threads are the first ones of the row, W columns
+// each.
+template <int V, int W, int vectors_each, class Functor, class Index>
+__global__ void __launch_bounds__(blockwise_block)
+    uneven_row_elements(Functor functor, BlockIndex<Index> index, Index rows, int64_t columns) {
+  Index row = Index(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (row >= rows) return;
+  int64_t base = row * columns, along = blockDim.x * V;
+  int before = int((V - base % V) % V), after = int((columns - before) % V);
+  int64_t end = columns - after;
+  auto block = functor.template block<1>(index(row));
+  for (int64_t tile = blockIdx.y; tile * along * vectors_each < columns; tile += gridDim.y) {
+    int64_t column = before + tile * along * vectors_each + threadIdx.x * V;
+    decltype(functor.template read<V>(0)) values[vectors_each];
+#pragma unroll
+    for (int k = 0; k < vectors_each; ++k)
+      if (column + k * along < end) values[k] = functor.template read<V>(base + column + k * along);
+    if (tile == 0)
+      for (int k = threadIdx.x * W; k < before + after; k += blockDim.x * W) {
+        int64_t element = base + (k < before ? k : end + k - before);
+        functor.write(element, functor.template read<W>(element), block);
+      }
+#pragma unroll
+    for (int k = 0; k < vectors_each; ++k)
+      if (column + k * along < end) functor.write(base + column + k * along, values[k], block);
   }
 }
 
@@ -93,6 +126,16 @@ Status run_rows(const Executor& executor, const Functor& functor, const BlockSha
   return launched();
 }
 
+template <int V, int W, int vectors_each, class Functor>
+Status run_uneven_rows(const Executor& executor, const Functor& functor, const BlockShape& shape) {
+  dim3 block = blocks_of_threads(shape, V * vectors_each);
+  int64_t tiles = ceil_div(shape.columns, int64_t(block.x) * V * vectors_each);
+  dim3 grid(unsigned(ceil_div(shape.rows, block.y)), unsigned(std::min<int64_t>(tiles, 65535)));
+  uneven_row_elements<V, W, vectors_each>
+      <<<grid, block, 0, executor.stream>>>(functor, BlockIndex<int32_t>(shape), int32_t(shape.rows), shape.columns);
+  return launched();
+}
+
 template <int V, class Index, class Functor>
 Status run_columns(const Executor& executor, const Functor& functor, const BlockShape& shape) {
   dim3 block = blocks_of_threads(shape, V);
@@ -119,6 +162,8 @@ Status run_blockwise(const Executor& executor, const Functor& functor, const Blo
     return run_columns<V, int32_t>(executor, functor, shape);
   }
   if (is_far) return run_rows<W, blockwise_rows, 1, int64_t>(executor, functor, shape);
+  if (is_uneven && shape.columns >= blockwise_least_uneven && shape.elements() >= blockwise_least_elements)
+    return run_uneven_rows<V, W, vectors>(executor, functor, shape);
   if (is_uneven) return run_rows<W, blockwise_rows, 1, int32_t>(executor, functor, shape);
   if (shape.columns > blockwise_block * V * vectors / 2)
     return run_rows<V, 1, vectors, int32_t>(executor, functor, shape);

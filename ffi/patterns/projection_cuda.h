@@ -260,8 +260,8 @@ Status project_long_rows(const Executor& executor, const Projection& projection,
   };
   if (columns <= 32 * V * held) return project_by_warps<V, held>(executor, projection, rows, columns);
   if (columns <= most * V * held) return run(Lanes<V, held, false, false, most, 2 - is_wide>{});
-  if constexpr (V > 1 && Projection::steps == 1 && !is_wide)
-    if (Status status; run_ring(executor, LargestOfProjection<Projection>(projection), rows, columns, status))
+  if constexpr (Projection::steps == 1 && !is_wide)
+    if (Status status; run_ring<(V > 1)>(executor, LargestOfProjection<Projection>(projection), rows, columns, status))
       return status;
   if constexpr (longest > held)
     if (columns <= most * V * longest) return run(Lanes<V, longest, false, false, most, 1>{});

@@ -120,11 +120,17 @@ template <class Functor>
 Status run_rows(const Executor& executor, const Functor& functor, int64_t rows, int64_t columns) {
   constexpr int V = 16 / sizeof(typename Functor::Element), held = internal::rows_most_held<Functor>();
   if (rows == 0) return {};
-  if (columns % V) return internal::run_rows_by<Functor::least_width, held>(executor, functor, rows, columns);
+  constexpr bool has_ring = requires { Functor::most_in_registers; } && sizeof(typename Functor::Element) <= 4;
+  if (columns % V) {
+    if constexpr (has_ring)
+      if (columns > 16 * internal::rows_most_lanes)
+        if (Status status; internal::run_ring<false>(executor, functor, rows, columns, status)) return status;
+    return internal::run_rows_by<Functor::least_width, held>(executor, functor, rows, columns);
+  }
   if (columns <= 32 * V * 4) return internal::run_rows_by<V, 4>(executor, functor, rows, columns);  // a warp does it
-  if constexpr (requires { Functor::most_in_registers; } && sizeof(typename Functor::Element) <= 4)
+  if constexpr (has_ring)
     if (columns > Functor::most_in_registers)
-      if (Status status; internal::run_ring(executor, functor, rows, columns, status)) return status;
+      if (Status status; internal::run_ring<true>(executor, functor, rows, columns, status)) return status;
   if constexpr (requires { Functor::held_of_long; })
     if (columns > internal::rows_most_lanes * V * held)
       return internal::run_rows_by<V, Functor::held_of_long>(executor, functor, rows, columns);

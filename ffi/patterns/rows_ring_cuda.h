@@ -8,6 +8,9 @@
 // The functor reads `arrays` arrays, `array(k)`. Of a copy of a range of each, `step` elements apart, it makes what
 // `read` has, `copied(from, step)`. Rows of `most_in_registers` elements are faster in registers, and so are those of
 // `most_of_few` that do not outnumber the multiprocessors.
+//
+// Rows that are no whole number of vectors are copied from 16 bytes to 16 bytes too, and then read element by element:
+// a lane has the same elements wherever a row begins, so that equal rows have equal sums.
 #pragma once
 
 #include <algorithm>
@@ -25,15 +28,42 @@ namespace internal {
 
 inline constexpr unsigned ring_most_cluster = 8;
 
-// A chunk of the ring has four vectors of 16 bytes for each thread: fewer leave threads waiting for their loads, and
-// more leave a coarse ring. Each of the functor's arrays has its part of them.
-template <class Functor, int threads_, int per_multiprocessor_>
+// A chunk of the ring has 64 bytes for each thread: fewer leave threads waiting for their loads, and more leave a
+// coarse ring. Each of the functor's arrays has its part of them, and where rows are not aligned 16 bytes more.
+template <class Functor, int threads_, int per_multiprocessor_, bool aligned_>
 struct RingChunk {
   using T = typename Functor::Element;
   static constexpr int threads = threads_, per_multiprocessor = per_multiprocessor_;
-  static constexpr int vectors = 4 / Functor::arrays, V = 16 / sizeof(T), elements = threads * vectors * V;
-  static constexpr int bytes = threads * 4 * 16, most = (256 << 10) / bytes / per_multiprocessor;
+  static constexpr bool aligned = aligned_;
+  static constexpr int copied = 16 / sizeof(T), V = aligned ? copied : 1;
+  static constexpr int vectors = 4 / Functor::arrays * (copied / V), elements = threads * vectors * V;
+  static constexpr int stride = elements + (aligned ? 0 : copied);
+  static constexpr int bytes = Functor::arrays * stride * int(sizeof(T));
+  static constexpr int most = (256 << 10) / bytes / per_multiprocessor;
 };
+
+// Copies elements [first, first + count) of an array of `all` to shared memory, by one thread; where they begin inside
+// 16 bytes, these whole. Returns the bytes that the barrier is to expect.
+template <class Chunk, class T>
+__device__ int start_copy(T* to, const T* array, int64_t first, int count, int64_t all, CopyBarrier& barrier) {
+  if constexpr (Chunk::aligned) {
+    copy_bulk(to, array + first, count * int(sizeof(T)), barrier);
+    return count * int(sizeof(T));
+  } else {
+    int before = int(first % Chunk::copied), words = (before + count + Chunk::copied - 1) / Chunk::copied;
+    first -= before;
+    bool is_cut = first + words * Chunk::copied > all;  // the last of the array fill no 16 bytes
+    if (is_cut) --words;
+    if (words > 0) copy_bulk(to, array + first, words * 16, barrier);
+    if (is_cut)
+#pragma unroll
+      for (int i = 0; i < Chunk::copied - 1; ++i) {
+        int at = words * Chunk::copied + i;
+        if (at < before + count) to[at] = array[first + at];
+      }
+    return words * 16;
+  }
+}
 
 // A functor may add to more sums than are merged with those of other threads.
 template <class Functor, class State>
@@ -75,7 +105,7 @@ __global__ void __launch_bounds__(Chunk::threads, Chunk::per_multiprocessor)
 
   // The range of each row that is this block's.
   unsigned blocks = blocks_of_cluster(), rank = rank_in_cluster();
-  int64_t in_all = (columns + elements - 1) / elements, each = (in_all + blocks - 1) / blocks * elements;
+  int64_t words = (columns + Chunk::copied - 1) / Chunk::copied, each = (words + blocks - 1) / blocks * Chunk::copied;
   int64_t begin = min(columns, rank * each);
   int length = int(min(columns - begin, each)), chunks = (length + elements - 1) / elements;
   int64_t first_row = blockIdx.x / blocks, step = gridDim.x / blocks;
@@ -88,13 +118,15 @@ __global__ void __launch_bounds__(Chunk::threads, Chunk::per_multiprocessor)
   int next_chunk = 0, next_slot = 0;
   auto copy_next = [&]() {
     if (next_row >= rows) return;
-    int count = min(elements, length - next_chunk * elements), bytes = count * int(sizeof(T));
+    int count = min(elements, length - next_chunk * elements);
     int64_t from = next_row * columns + begin + int64_t(next_chunk) * elements;
-    copied[next_slot].arrive_expecting(Functor::arrays * bytes);
+    T* to = reinterpret_cast<T*>(room + next_slot * Chunk::bytes);
+    int bytes = 0;
 #pragma unroll
     for (int k = 0; k < Functor::arrays; ++k)
-      copy_bulk(room + next_slot * Chunk::bytes + k * elements * int(sizeof(T)), every.array(k) + from, bytes,
-                copied[next_slot]);
+      bytes +=
+          start_copy<Chunk>(to + k * Chunk::stride, every.array(k), from, count, rows * columns, copied[next_slot]);
+    copied[next_slot].arrive_expecting(bytes);
     if (++next_slot == slots) next_slot = 0;
     if (++next_chunk == chunks) next_chunk = 0, next_row += step;
   };
@@ -106,6 +138,7 @@ __global__ void __launch_bounds__(Chunk::threads, Chunk::per_multiprocessor)
   for (int64_t row = first_row; row < rows; row += step) {
     Functor functor = next;
     next = at_row(every, min(row + step, rows - 1));  // its loads are not waited for here
+    int before = Chunk::aligned ? 0 : int((row * columns + begin) % Chunk::copied);
 
     // Calls body(vectors of this thread, position of the first) for each chunk, and after(slot, parity) when they are
     // in registers.
@@ -115,10 +148,11 @@ __global__ void __launch_bounds__(Chunk::threads, Chunk::per_multiprocessor)
       for (int k = 0; k < chunks; ++k) {
         if constexpr (decltype(waits)::value) copied[here].wait(parity_here);
         int position = k * elements + int(threadIdx.x) * V;
-        const T* from = reinterpret_cast<const T*>(room + here * Chunk::bytes) + threadIdx.x * V;
+        const T* from = reinterpret_cast<const T*>(room + here * Chunk::bytes) + before + threadIdx.x * V;
         decltype(functor.template copied<V>(from, 0)) values[Chunk::vectors];
 #pragma unroll
-        for (int u = 0; u < Chunk::vectors; ++u) values[u] = functor.template copied<V>(from + u * apart, elements);
+        for (int u = 0; u < Chunk::vectors; ++u)
+          values[u] = functor.template copied<V>(from + u * apart, Chunk::stride);
         after(here, parity_here);
         if ((k + 1) * elements <= length) {
 #pragma unroll
@@ -210,21 +244,27 @@ bool launch_ring(const Executor& executor, const RingDevice& device, const Funct
 
 // Whether rows of so many elements fit in rings, the device has these, and they are faster; then it is done, with this
 // status.
-template <class Functor>
+template <bool aligned, class Functor>
 bool run_ring(const Executor& executor, const Functor& functor, int64_t rows, int64_t columns, Status& status) {
-  using Small = RingChunk<Functor, 256, 2>;
-  using Large = RingChunk<Functor, 512, 1>;
+  using Small = RingChunk<Functor, 256, 2, aligned>;
+  using Large = RingChunk<Functor, 512, 1, aligned>;
   RingDevice device;
   if (status = device.read(); !status.ok()) return true;
   // Then there is nothing to copy while a row is computed.
-  if (rows <= device.multiprocessors && columns <= Functor::most_of_few) return false;
+  if (aligned && rows <= device.multiprocessors && columns <= Functor::most_of_few) return false;
+  for (int k = 0; k < Functor::arrays; ++k)
+    if (reinterpret_cast<uintptr_t>(functor.array(k)) % 16) return false;
   if (!has_bulk_copies(reduce_and_write_ring<Large, Functor>)) return false;
   auto chunks = [&](int elements, unsigned cluster) { return ceil_div(ceil_div(columns, elements), cluster); };
   // Of two blocks one computes while the other waits.
   if constexpr (Functor::most_in_registers < 4 * Small::elements)
     if (chunks(Small::elements, 1) < device.slots<Small>())
       return launch_ring<Small>(executor, device, functor, rows, columns, 1, status);
-  for (unsigned cluster = 1; cluster <= ring_most_cluster; cluster *= 2)
+  // Few rows are divided among more blocks than they need.
+  unsigned least = 1;
+  while (least < ring_most_cluster && rows * 2 * least <= device.multiprocessors && chunks(Large::elements, least) > 1)
+    least *= 2;
+  for (unsigned cluster = least; cluster <= ring_most_cluster; cluster *= 2)
     if (chunks(Large::elements, cluster) < device.slots<Large>())
       return launch_ring<Large>(executor, device, functor, rows, columns, cluster, status);
   return false;

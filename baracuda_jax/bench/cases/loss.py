@@ -181,7 +181,7 @@ def classes(shape, axis, dtype, softcap=None):
 
 
 # Rows and classes of language models.
-VOCABULARIES = {"tiny": (16, 600), "small": (512, 32768), "large": (8192, 128256)}
+VOCABULARIES = {"tiny": [(16, 600)], "small": [(512, 32768)], "large": [(8192, 128256), (4096, 50257)]}
 
 
 # Rows, features, classes.
@@ -270,7 +270,7 @@ def series(batch, rows, columns, dtype):
 
 
 def benchmarks(size):
-    yield from (classes(VOCABULARIES[size], 1, dtype) for dtype in DTYPES)
+    yield from (classes(shape, 1, dtype) for shape in VOCABULARIES[size] for dtype in DTYPES)
     yield from (sequences(*shape, dtype) for shape in SEQUENCES[size] for dtype in DTYPES)
     yield from (transducers(*TRANSDUCERS[size], dtype) for dtype in DTYPES)
     yield from (series(*SERIES[size], dtype) for dtype in DTYPES)

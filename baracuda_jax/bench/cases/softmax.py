@@ -9,6 +9,7 @@ from ..benchmark import DTYPES, MATRICES, Benchmark, along, normal
 
 NAMES = ("softmax", "log_softmax")
 LONG = {"tiny": (4, 5000), "small": (64, 32768), "large": (4096, 32768)}  # rows that XLA reads more than once
+ODD = {"tiny": (3, 20001), "large": (4096, 50257)}  # long ones that are not aligned
 
 
 def slices(name, shape, axis, dtype):
@@ -72,4 +73,6 @@ def benchmarks(size):
         for name in NAMES:
             yield slices(name, MATRICES[size], 1, dtype)
             yield slices(name, LONG[size], 1, dtype)
+            if size in ODD:
+                yield slices(name, ODD[size], 1, dtype)
         yield gumbel(MATRICES[size], dtype)
