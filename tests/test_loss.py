@@ -14,7 +14,7 @@ import sent
 from by_torch import torch
 from examples_of import close
 from jax.sharding import PartitionSpec as P
-from programs import FLOATS
+from programs import FLOATS, normal
 from sharded import collectives, devices, mesh, put
 
 import baracuda_jax as bj
@@ -250,6 +250,19 @@ def test_the_gradient_of_cross_entropy_at_every_edge(dtype, softcap):
             np.testing.assert_allclose(
                 np.asarray(native, np.float64), np.asarray(plain, np.float64), rtol=tolerance, atol=tolerance
             )
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_gradient_of_cross_entropy_of_odd_rows(dtype):
+    """So many that vectors begin at another column in each row."""
+    x, target = normal((131, 4099), dtype), np.arange(131) * 31 - 1
+    dx = jax.grad(lambda x: bj.cross_entropy_terms(x, target, implementation="native").sum())(x)
+    wide = np.asarray(x).astype(np.float64)
+    want = np.exp(wide - wide.max(1, keepdims=True))
+    want /= want.sum(1, keepdims=True)
+    want[np.arange(131), target] -= 1
+    want[0] = 0
+    close(dx, want, dtype, scale=4)
 
 
 def test_terms_are_what_losses_are_made_of():

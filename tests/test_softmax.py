@@ -183,6 +183,25 @@ def test_rows_have_the_same_bits_alone_and_next_to_others(name):
 # gumbel_softmax
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(1, 37830), (3, 20001), (2, 50257), (5, 9000), (140, 16387)], ids=str)
+@pytest.mark.parametrize("name", BOTH)
+def test_long_rows_of_any_alignment(name, shape, dtype):
+    """Equal rows have the same bits wherever they begin."""
+    x, dy = (sent.asarray(np.roll(normal(shape, dtype, seed), 1), dtype) for seed in (0, 1))
+    x, dy = (a.at[-1].set(a[0]) for a in (x, dy))
+    y, pull = jax.vjp(lambda x: getattr(bj, name)(x, implementation="native"), x)
+    dx = pull(dy)[0]
+    wide, of = np.asarray(x).astype(np.float64), np.asarray(dy).astype(np.float64)
+    weight = np.exp(wide - wide.max(1, keepdims=True))
+    weight /= weight.sum(1, keepdims=True)
+    mean = (of * (weight if name == "softmax" else 1)).sum(1, keepdims=True)
+    close(y, weight if name == "softmax" else np.log(weight), dtype, scale=4)
+    close(dx, weight * (of - mean) if name == "softmax" else of - weight * mean, dtype, scale=16)
+    same_bits(y[0], y[-1])
+    same_bits(dx[0], dx[-1])
+
+
 def test_categories_are_drawn_with_their_probabilities():
     x = jnp.log(sent.asarray([0.5, 0.3, 0.2]))
     y = bj.gumbel_softmax(jnp.broadcast_to(x, (20_000, 3)), KEY, hard=True)
