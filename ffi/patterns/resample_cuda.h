@@ -4,8 +4,9 @@
 // of y. It sums each row of x that it meets along the columns once, and keeps the sums of as many rows as there are
 // taps: the next row of y needs most of them again. Where rows of y share no row of x but whole ones, as those of
 // repeated elements and of sums of blocks do, a thread reads all that a few rows need before it sums. So it does where
-// both axes are of twice or half the size: what it reads is known without a table. Of eight taps, which neighbors have
-// in common, lanes of a warp give their sums to each other.
+// both axes are of twice or half the size: what it reads is known without a table. Of four taps of twice the size and
+// of eight of half the size, which neighbors have in common, it goes down a strip too, and lanes of a warp give what
+// they read or have summed to each other.
 #pragma once
 
 #include <algorithm>
@@ -432,6 +433,28 @@ __global__ void __launch_bounds__(resample_block)
   }
 }
 
+// The weight of tap k of element o of an axis, whose taps begin at `begin`. Those outside of x weigh nothing.
+template <class Sum>
+__device__ Sum scaled_weight(const Taps<Sum>& axis, int o, int k, int begin) {
+  k += begin - axis.in_range(begin);
+  return unsigned(k) < unsigned(axis.count) && unsigned(o) < unsigned(axis.out) ? axis.weight[k * int(axis.out) + o]
+                                                                                : Sum(0);
+}
+
+// Weights of V neighbors from element o on, some of whose taps are outside of x.
+template <int K, int V, class Sum, class Begin>
+__device__ void move_taps(const Taps<Sum>& axis, int o, const Begin& begin, Sum (&weight)[V][K]) {
+  int out = int(axis.out);
+#pragma unroll
+  for (int v = 0; v < V; ++v) {
+    int moved = begin(o + v) - axis.in_range(begin(o + v));
+    if (moved == 0) continue;
+    const Sum* from = axis.weight + (moved * out + o + v);
+#pragma unroll
+    for (int k = 0; k < K; ++k) weight[v][k] = unsigned(k + moved) < unsigned(K) ? from[k * out] : Sum(0);
+  }
+}
+
 // V neighbors along a row of y of half the size, of K taps, which are in `own` neighbors of x and in `lead` on both
 // sides.
 template <int K, int V, class Sum>
@@ -450,18 +473,10 @@ struct HalfColumns {
 #pragma unroll
       for (int v = 0; v < V; ++v) weight[v][k] = loaded.lane[v];
     }
-    if (has_before && has_after) return;
-#pragma unroll
-    for (int v = 0; v < V; ++v)
-#pragma unroll
-      for (int k = 0; k < K; ++k) weight[v][k] = weight_of(axis, column + v, k);
+    if (!has_before || !has_after) move_taps<K, V>(axis, column, begin, weight);
   }
   // The taps of element o begin here. Those outside of x weigh nothing.
   static __device__ int begin(int o) { return 2 * o - lead; }
-  static __device__ Sum weight_of(const Taps<Sum>& axis, int o, int k) {
-    k += begin(o) - axis.in_range(begin(o));
-    return 0 <= k && k < K ? axis.weight_of(o, k) : Sum(0);
-  }
   // By all lanes of a warp, each of which has the sums of its own columns.
   __device__ void sum(const Sum (&down)[own], Sum (&total)[V]) const {
     // By masks: of conditions nvcc makes branches, each with its own shuffles.
@@ -484,76 +499,200 @@ struct HalfColumns {
   }
 };
 
-// The first and the last lane of a warp only read for the lanes next to them.
-inline constexpr int half_block = 128, half_lanes = 30, half_each = half_block / 32 * half_lanes, longest_half = 14;
+// Down a strip of rows of y a lane reads its own columns of each row of x once, some rows in advance. The first and the
+// last lane of a warp only read for the lanes next to them.
+inline constexpr int scaled_block = 128, scaled_lanes = 30, scaled_each = scaled_block / 32 * scaled_lanes;
 
-struct HalfGrid {
+template <int ahead, int count>
+inline constexpr int scaled_together = ahead > count ? ahead : count;  // steps that are unrolled
+
+struct ScaledGrid {
   Divisor<int32_t> units, strips;  // vectors in a row of y, strips of a column of it
   int32_t threads;                 // of a strip
-  int rows;                        // of a strip
+  int steps;                       // of a strip
 };
 
-// Down a strip of rows of y, of V neighbors. A lane reads its own columns of each row of x once, and keeps those that
-// the next row of y needs too; the rows for `ahead` rows of y are read before the ones before them are summed. Sums of
-// columns go to the lanes next to it.
+// Which vector of y a lane has.
+struct ScaledLane {
+  int outer, unit, first;  // the first step of the strip
+  bool is_written;
+
+  __device__ explicit ScaledLane(const ScaledGrid& grid) {
+    int block = grid.strips.quotient(blockIdx.x), lane = threadIdx.x % 32;
+    int thread = block * scaled_each + int(threadIdx.x / 32) * scaled_lanes + lane - 1;
+    first = (int(blockIdx.x) - block * grid.strips.value) * grid.steps;
+    is_written = 0 < lane && lane <= scaled_lanes && thread < grid.threads;
+    thread = max(0, min(thread, grid.threads - 1));
+    outer = grid.units.quotient(thread), unit = thread - outer * grid.units.value;
+  }
+};
+
+// The rows of x that a lane reads, one after the other: zeros outside of x.
+template <class Read, class T>
+struct ScaledRows {
+  const T* from;
+  int row, end, width;
+
+  __device__ Read next() {
+    Read found = unsigned(row) < unsigned(end) ? Read::read(from + row * width) : Read{};
+    ++row;
+    return found;
+  }
+};
+
+// A step is a row of y, the last two of whose K rows of x are read then, and added to the K / 2 rows of y that they are
+// taps of. Sums of columns go to the lanes next to it.
+inline constexpr int longest_half = 56, half_ahead = 4;
+
 template <int K, int V, class Sum, class T, class U>
-__global__ void __launch_bounds__(half_block)
-    resample_half(ResamplePlane<Sum> shape, HalfGrid grid, const T* __restrict__ x, U* __restrict__ y) {
+__global__ void __launch_bounds__(scaled_block, sizeof(Sum) == 8 ? 2 : 4)
+    resample_half(ResamplePlane<Sum> shape, ScaledGrid grid, const T* __restrict__ x, U* __restrict__ y) {
   using Columns = HalfColumns<K, V, Sum>;
   using Read = Words<T, Columns::own>;
-  constexpr int own = Columns::own, ahead = 2, kept = K - 2;
-  __shared__ Vector<Sum, K> weights[longest_half];
-  int block = grid.strips.quotient(blockIdx.x);
+  constexpr int own = Columns::own, open = K / 2, ahead = half_ahead, together = scaled_together<ahead, open>;
+  static_assert(together % ahead == 0 && together % open == 0);
+  __shared__ Vector<Sum, K> weights[longest_half + open - 1];
+  ScaledLane lane(grid);
   int out = int(shape.rows.out), height = int(shape.rows.in), width = int(shape.columns.in);
-  int top = (int(blockIdx.x) - block * grid.strips.value) * grid.rows, bottom = min(top + grid.rows, out);
-  for (int i = threadIdx.x; i < (bottom - top) * K; i += half_block)
-    weights[i / K].lane[i % K] = Columns::weight_of(shape.rows, top + i / K, i % K);
-  int lane = threadIdx.x % 32, thread = block * half_each + int(threadIdx.x / 32) * half_lanes + lane - 1;
-  bool is_written = 0 < lane && lane <= half_lanes && thread < grid.threads;
-  thread = max(0, min(thread, grid.threads - 1));
-  int outer = grid.units.quotient(thread), column = (thread - outer * grid.units.value) * V;
+  int top = lane.first, steps = min(grid.steps, out - top) + open - 1, column = lane.unit * V;
+#pragma unroll 1
+  for (int i = threadIdx.x; i < steps * K; i += scaled_block) {
+    int o = top - open + 1 + i / K + i % K / 2;
+    weights[i / K].lane[i % K] = scaled_weight(shape.rows, o, K - 2 - i % K / 2 * 2 + i % 2, Columns::begin(o));
+  }
   Columns columns(shape.columns, column);
   int row = Columns::begin(top);
-  const T* from = x + (outer * height * width + columns.first);
-  U* to = y + (outer * out * int(shape.columns.out) + column);
-  auto read = [&](int row) {  // zeros outside of x
-    return unsigned(row) < unsigned(height) ? Read::read(from + row * width) : Read{};
-  };
-  Read window[kept + ahead * 2], next[ahead * 2];
+  ScaledRows<Read, T> rows{x + (lane.outer * height * width + columns.first), row, min(height, row + 2 * steps), width};
+  U* to = y + (lane.outer * out + top) * int(shape.columns.out) + column;
+  Read next[ahead][2];
 #pragma unroll
-  for (int i = 0; i < kept; ++i) window[i] = read(row + i);
-  row += kept;
-#pragma unroll
-  for (int i = 0; i < ahead * 2; ++i) next[i] = read(row + i);
+  for (int i = 0; i < ahead; ++i) next[i][0] = rows.next(), next[i][1] = rows.next();
   __syncthreads();
+  Sum sums[open][own] = {};
 #pragma unroll 1
-  for (int o = top; o < bottom; o += ahead) {
+  for (int step = 0; step < steps; step += together) {
 #pragma unroll
-    for (int i = 0; i < ahead * 2; ++i) window[kept + i] = next[i];
-    row += ahead * 2;
-    if (o + ahead < bottom) {
-#pragma unroll
-      for (int i = 0; i < ahead * 2; ++i) next[i] = read(row + i);
-    }
-#pragma unroll
-    for (int i = 0; i < ahead; ++i) {
-      if (o + i >= bottom) continue;
-      Vector<Sum, K> weight = weights[o + i - top];
-      Sum down[own], total[V];
+    for (int i = 0; i < together; ++i) {
+      if (step + i >= steps) break;
+      Read &upper = next[i % ahead][0], &lower = next[i % ahead][1];
+      Vector<Sum, K> weight = weights[step + i];
 #pragma unroll
       for (int n = 0; n < own; ++n) {
-        down[n] = weight.lane[0] * Sum(window[i * 2].lane(n));
+        Sum first = Sum(upper.lane(n)), second = Sum(lower.lane(n));
 #pragma unroll
-        for (int k = 1; k < K; ++k) down[n] = fma(weight.lane[k], Sum(window[i * 2 + k].lane(n)), down[n]);
+        for (int a = 0; a < open; ++a) {
+          Sum& sum = sums[(i + a) % open][n];
+          sum = a == open - 1 ? weight.lane[2 * a] * first : fma(weight.lane[2 * a], first, sum);
+          sum = fma(weight.lane[2 * a + 1], second, sum);
+        }
       }
-      columns.sum(down, total);
+      upper = rows.next(), lower = rows.next();
+      if (step + i < open - 1) continue;
+      Sum total[V];
+      columns.sum(sums[i % open], total);
       Vector<U, V> result;
 #pragma unroll
       for (int v = 0; v < V; ++v) result.lane[v] = U(total[v]);
-      if (is_written) store<V>(to + (o + i) * int(shape.columns.out), result);
+      if (lane.is_written) store<V>(to, result);
+      to += int(shape.columns.out);
     }
+  }
+}
+
+// V neighbors along a row of y of twice the size, of K taps, which are in `own` neighbors of x and in `lead` on both
+// sides. Of these a lane has the words that the lanes next to it read.
+template <int K, int V, class Sum, class T>
+struct TwiceColumns {
+  static constexpr int own = V / 2, lead = K / 2, words = own * int(sizeof(T)) / 4;
+  static constexpr int beside = (lead * int(sizeof(T)) + 3) / 4, lanes = beside * 4 / int(sizeof(T));
+  int first;
+  uint32_t mask_before, mask_after;
+  Sum weight[V][K];
+
+  __device__ TwiceColumns(const Taps<Sum>& axis, int column) : first(column / 2) {
+    bool has_before = first > 0, has_after = first + own < int(axis.in);
+    mask_before = -uint32_t(has_before), mask_after = -uint32_t(has_after);
 #pragma unroll
-    for (int i = 0; i < kept; ++i) window[i] = window[i + ahead * 2];
+    for (int k = 0; k < K; ++k) {
+      Vector<Sum, V> loaded = load<V>(axis.weight + k * axis.out + column);
+#pragma unroll
+      for (int v = 0; v < V; ++v) weight[v][k] = loaded.lane[v];
+    }
+    if (!has_before || !has_after) move_taps<K, V>(axis, column, begin, weight);
+  }
+  static __device__ int begin(int o) { return (o + 1) / 2 - lead; }
+  __device__ void sum(const Words<T, own>& read, Sum (&total)[V]) const {
+    Words<T, lanes> before, after;
+#pragma unroll
+    for (int i = 0; i < beside; ++i) {
+      before.words.lane[i] = __shfl_up_sync(~0u, read.words.lane[words - beside + i], 1) & mask_before;
+      after.words.lane[i] = __shfl_down_sync(~0u, read.words.lane[i], 1) & mask_after;
+    }
+    Sum values[lead + own + lead];
+#pragma unroll
+    for (int i = 0; i < own; ++i) values[lead + i] = Sum(read.lane(i));
+#pragma unroll
+    for (int i = 0; i < lead; ++i)
+      values[i] = Sum(before.lane(lanes - lead + i)), values[lead + own + i] = Sum(after.lane(i));
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      total[v] = weight[v][0] * values[(v + 1) / 2];
+#pragma unroll
+      for (int k = 1; k < K; ++k) total[v] = fma(weight[v][k], values[(v + 1) / 2 + k], total[v]);
+    }
+  }
+};
+
+// A step is a pair of rows of y, 2 j - 1 and 2 j, which have the same K rows of x, the last of which is read then.
+inline constexpr int longest_twice = 14, twice_ahead = 4;
+
+template <int K, int V, class Sum, class T, class U>
+__global__ void __launch_bounds__(scaled_block, sizeof(Sum) == 8 ? 2 : 5)
+    resample_twice(ResamplePlane<Sum> shape, ScaledGrid grid, const T* __restrict__ x, U* __restrict__ y) {
+  using Columns = TwiceColumns<K, V, Sum, T>;
+  using Read = Words<T, Columns::own>;
+  constexpr int ahead = twice_ahead, together = scaled_together<ahead, K>;
+  static_assert(together % ahead == 0 && together % K == 0);
+  __shared__ Vector<Sum, K> weights[longest_twice][2];
+  ScaledLane lane(grid);
+  int out = int(shape.rows.out), height = int(shape.rows.in), width = int(shape.columns.in);
+  int top = lane.first, pairs = min(grid.steps, height + 1 - top), steps = pairs + K - 1, column = lane.unit * V;
+#pragma unroll 1
+  for (int i = threadIdx.x; i < pairs * 2 * K; i += scaled_block) {
+    int o = 2 * top - 1 + i / K;
+    weights[i / K / 2][i / K % 2].lane[i % K] = scaled_weight(shape.rows, o, i % K, Columns::begin(o));
+  }
+  Columns columns(shape.columns, column);
+  int row = top - K / 2, out_width = int(shape.columns.out), o = 2 * top - 1;
+  ScaledRows<Read, T> rows{x + (lane.outer * height * width + columns.first), row, min(height, row + steps), width};
+  U* to = y + (int64_t(lane.outer) * out + o) * out_width + column;
+  Read next[ahead];
+#pragma unroll
+  for (int i = 0; i < ahead; ++i) next[i] = rows.next();
+  __syncthreads();
+  Sum sums[K][V];
+#pragma unroll 1
+  for (int step = 0; step < steps; step += together) {
+#pragma unroll
+    for (int i = 0; i < together; ++i) {
+      if (step + i >= steps) break;
+      columns.sum(next[i % ahead], sums[i % K]);
+      next[i % ahead] = rows.next();
+      if (step + i < K - 1) continue;
+#pragma unroll
+      for (int r = 0; r < 2; ++r, ++o, to += out_width) {
+        Vector<Sum, K> weight = weights[step + i - (K - 1)][r];
+        Vector<U, V> result;
+#pragma unroll
+        for (int v = 0; v < V; ++v) {
+          Sum total = weight.lane[0] * sums[(i + 1) % K][v];
+#pragma unroll
+          for (int k = 1; k < K; ++k) total = fma(weight.lane[k], sums[(i + 1 + k) % K][v], total);
+          result.lane[v] = U(total);
+        }
+        if (lane.is_written && unsigned(o) < unsigned(out)) store<V>(to, result);
+      }
+    }
   }
 }
 
@@ -602,14 +741,15 @@ Status resample_in_tiles(const Executor& executor, const ResamplePlane<Sum>& sha
   return launched();
 }
 
-template <int K, int V, class Sum, class T, class U>
-Status resample_by_half(const Executor& executor, const ResamplePlane<Sum>& shape, const T* x, U* y) {
+// In strips of at least `least` and at most `most` of the steps that there are.
+template <int V, class Kernel, class Sum, class T, class U>
+Status resample_in_steps(const Executor& executor, Kernel kernel, const ResamplePlane<Sum>& shape, int64_t steps,
+                         int64_t least, int64_t most, const T* x, U* y) {
   int64_t units = shape.columns.out / V, threads = shape.outer * units;
-  int64_t most = std::clamp<int64_t>(threads * shape.rows.out >> 17, 4, longest_half);
-  int64_t strips = ceil_div(shape.rows.out, most), strip = ceil_div(shape.rows.out, strips);
-  HalfGrid grid{Divisor<int32_t>(units), Divisor<int32_t>(strips), int32_t(threads), int(strip)};
-  unsigned blocks = unsigned(ceil_div(threads, half_each) * strips);
-  resample_half<K, V><<<blocks, half_block, 0, executor.stream>>>(shape, grid, x, y);
+  int64_t strips = ceil_div(steps, std::clamp(threads * steps >> 15, least, most)), strip = ceil_div(steps, strips);
+  ScaledGrid grid{Divisor<int32_t>(units), Divisor<int32_t>(strips), int32_t(threads), int(strip)};
+  unsigned blocks = unsigned(ceil_div(threads, scaled_each) * strips);
+  kernel<<<blocks, scaled_block, 0, executor.stream>>>(shape, grid, x, y);
   return launched();
 }
 
@@ -668,20 +808,26 @@ Status resample(const Executor& executor, const ResamplePlane<Sum>& shape, const
       }
       return internal::resample_in_rows<K, 1, run>(executor, shape, x, y);
     }
-    if constexpr (K == 2 || K == 4) {
-      constexpr int R = 2 * K, V = std::max(along, K);
+    if constexpr (K == 2) {
+      constexpr int R = 4, V = std::max(along, K);
       if (internal::has_tiles<true, R, V>(shape))
         return internal::resample_in_tiles<K, R, V, true>(executor, shape, x, y);
     }
     if constexpr (K == 4) {
+      constexpr int V = std::max(along, K);  // a lane has what the lanes next to it need
+      if (internal::has_tiles<true, 1, V>(shape))
+        return internal::resample_in_steps<V>(executor, internal::resample_twice<K, V, Sum, T, U>, shape,
+                                              shape.rows.in + 1, 4, sizeof(T) == 2 ? internal::longest_twice : 7, x, y);
       if (internal::has_tiles<false, 4, across>(shape))
         return internal::resample_in_tiles<K, 4, across, false>(executor, shape, x, y);
       if (internal::has_tiles<false, 1, across>(shape))
         return internal::resample_in_tiles<K, 1, across, false>(executor, shape, x, y);
     }
     if constexpr (K == 8) {
-      constexpr int V = std::max(across, 2);  // a lane has what the lanes next to it need
-      if (internal::has_tiles<false, 1, V>(shape)) return internal::resample_by_half<K, V>(executor, shape, x, y);
+      constexpr int V = std::max(across, 2);
+      if (internal::has_tiles<false, 1, V>(shape))
+        return internal::resample_in_steps<V>(executor, internal::resample_half<K, V, Sum, T, U>, shape, shape.rows.out,
+                                              2, sizeof(T) == 2 ? internal::longest_half : 10, x, y);
     }
     if constexpr (K < 8) {  // taps of each of a few columns are loads of their own
       constexpr int V = std::min(across, 8 / K);
