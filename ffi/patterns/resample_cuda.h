@@ -764,12 +764,13 @@ bool has_separate_rows(const ResamplePlane<Sum>& shape) {
   return shape.inner == 1 && (K == 1 || shape.rows.in >= K * shape.rows.out);
 }
 
-// Whether both axes are of twice, or of half, the size, in tiles of R rows of V elements, which 32 bits count.
+// Whether both axes are of twice, or of half, the size, in tiles of R rows of V elements, which 32 bits count, as they
+// do weights.
 template <bool is_twice, int R, int V, class Sum>
 bool has_tiles(const ResamplePlane<Sum>& shape) {
   const Taps<Sum>&rows = shape.rows, &columns = shape.columns;
   return shape.are_scaled && shape.inner == 1 && (rows.out > rows.in) == is_twice && rows.out % R == 0 &&
-         columns.out % V == 0 &&
+         columns.out % V == 0 && resample_is_narrow(rows.count * rows.out, columns.count * columns.out) &&
          resample_is_narrow(shape.outer * rows.in * columns.in, shape.outer * rows.out * columns.out);
 }
 
