@@ -43,6 +43,12 @@ struct CopyBarrier {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()), "r"(bytes) : "memory");
 #endif
   }
+  // By each thread, when the copies of 16 bytes that it began are there.
+  __device__ void arrive_after_copies() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(address()) : "memory");
+#endif
+  }
   // For the end of a phase whose number has this parity.
   __device__ void wait(int parity) {
 #if __CUDA_ARCH__ >= 900

@@ -3,13 +3,14 @@
 // large block goes through those of an image, in a few channels, whose planes stay in the first-level cache.
 //
 // The cotangent of positions: a thread has one position and every so many channels; the threads of a position are added
-// up in order.
+// up in order. Where planes fit shared memory, a thread has a few positions and all channels.
 #pragma once
 
 #include <algorithm>
 
 #include "plane_spans_cuda.h"
 #include "sample_planes_cuda.h"
+#include "sample_rows_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -219,6 +220,11 @@ Status sample_backward(const Executor& executor, const Functor& functor, const S
     int64_t bytes = shape.batches * shape.points * Functor::axes * int64_t(sizeof(Sum));
     cudaError_t error = cudaMemsetAsync(moved, 0, size_t(bytes), executor.stream);
     return {error == cudaSuccess ? nullptr : cudaGetErrorString(error)};
+  }
+  if constexpr (internal::has_planes<Functor, Sum>) {
+    internal::SampleRows rows(shape, functor.axis[1].n * int64_t(sizeof(T)), functor.axis[0].n);
+    if (rows.serve(shape, x) && internal::has_bulk_copies(internal::sample_cotangents_by_rows<Functor, Sum, T>))
+      return internal::sample_cotangents_in_rows(executor, functor, shape, rows, x, positions, dy, moved);
   }
   int groups = 1;  // until there are enough blocks
   while (groups < 16 && groups < shape.channels &&

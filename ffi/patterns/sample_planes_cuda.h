@@ -21,8 +21,49 @@ inline constexpr int64_t plane_memory = 224 * 1024;
 template <class Functor, class Sum>
 inline constexpr bool has_planes = Functor::taps == 4 && Functor::axes == 2 && !Functor::has_fill && sizeof(Sum) == 4;
 
-// Which blocks have which channels and positions of an image, and how planes are in shared memory: a row there takes an
-// odd number of vectors of 16 bytes, so that a column has elements in many banks.
+// How rows of elements are in shared memory: a row begins with 16 bytes of zeros, and takes 3 or 5 vectors of 16 bytes
+// more than a multiple of 8, so that elements of a line in any direction are in many banks. Two rows of zeros come
+// before the others, one after them: what is outside of the image is read there.
+inline constexpr int zero_rows = 3;
+
+constexpr int plane_pitch(int64_t vectors) {
+  int64_t pitch = vectors + 1;
+  while (pitch % 8 != 3 && pitch % 8 != 5) ++pitch;
+  return int(pitch * 16);
+}
+
+// The first of the four elements around a position, in rows of `width` elements, of which the image's first one comes
+// after two of zeros. Where none is in the image, it is the first of four zeros.
+template <class T>
+inline constexpr int plane_lead = 16 / int(sizeof(T));
+template <class T, class Sum>
+__device__ int plane_base(const AxisSample<Sum, 2> (&found)[2], int width) {
+  int low[2];
+  bool is_there = true;
+#pragma unroll
+  for (int a = 0; a < 2; ++a) {
+    is_there = is_there && (found[a].index[0] >= 0 || found[a].index[1] >= 0);
+    low[a] = found[a].index[0] >= 0 ? found[a].index[0] : -1;
+  }
+  return is_there ? (low[0] + 2) * width + plane_lead<T> + low[1] : plane_lead<T> - 1;
+}
+
+// Writes the zeros of so many planes, one after the other, and 16 bytes after the last.
+__device__ inline void clear_planes(char* memory, int planes, int rows, int vectors, int pitch) {
+  int of_row = pitch / 16, of_plane = of_row * (rows + zero_rows);
+  uint4* to = reinterpret_cast<uint4*>(memory);
+  for (int row = threadIdx.x; row <= planes * (rows + zero_rows); row += blockDim.x) {
+    to[row * of_row] = uint4{};
+    for (int v = vectors + 1; row > 0 && v < of_row; ++v) to[(row - 1) * of_row + v] = uint4{};
+  }
+  for (int v = threadIdx.x; v < of_row; v += blockDim.x)
+    for (int plane = 0; plane < planes; ++plane) {
+      uint4* first = to + plane * of_plane + v;
+      first[0] = uint4{}, first[of_row] = uint4{}, first[of_row * (rows + 2)] = uint4{};
+    }
+}
+
+// Which blocks have which channels and positions of an image.
 struct SamplePlanes {
   int64_t spans, each;       // of positions; positions of a span
   int64_t chunks, chunk;     // of channels; channels of a chunk
@@ -34,12 +75,13 @@ struct SamplePlanes {
   SamplePlanes(const SampleShape& shape, int64_t row_bytes, int64_t rows)
       : vectors(std::clamp<int64_t>(row_bytes / 16, 1, plane_memory)), rows(int(std::min(rows, plane_memory))) {
     constexpr int64_t multiprocessors = 132, most = 14;
-    pitch = (vectors.value | 1) * 16;
+    pitch = plane_pitch(vectors.value);
     spans = std::max<int64_t>(1, ceil_div(shape.points, most * plane_threads));
     each = ceil_div(shape.points, spans);
     positions = int(ceil_div(each, plane_threads));
-    int64_t bytes = std::max<int64_t>(int64_t(pitch) * rows, 1);
-    stages = row_bytes % 16 == 0 ? int(std::min<int64_t>(most_plane_stages, plane_memory / bytes)) : 0;
+    stages = row_bytes % 16 == 0
+                 ? int(std::min<int64_t>(most_plane_stages, plane_memory / (int64_t(pitch) * (rows + zero_rows))))
+                 : 0;
     // The chunks that take the least time, in planes; finding elements takes about as long as two.
     int64_t best = -1;
     chunks = 1;
@@ -49,7 +91,8 @@ struct SamplePlanes {
     }
     chunk = std::max<int64_t>(ceil_div(shape.channels, chunks), 1), chunks = ceil_div(shape.channels, chunk);
   }
-  __host__ __device__ int bytes() const { return pitch * rows; }
+  __host__ __device__ int bytes() const { return pitch * (rows + zero_rows); }
+  int memory() const { return stages * bytes() + 16; }  // and the zeros after the last row
   int64_t blocks(const SampleShape& shape) const { return shape.batches * spans * chunks; }
   // Whether planes can be copied, most of what is copied is read, and there are enough blocks of enough channels.
   bool serve(const SampleShape& shape, const void* x) const {
@@ -59,8 +102,8 @@ struct SamplePlanes {
   }
 };
 
-// P positions of a thread.
-template <int P, class Functor, class Sum, class T>
+// P positions of a thread, J planes at once.
+template <int P, int J, class Functor, class Sum, class T>
 __global__ void __launch_bounds__(plane_threads, 1)
     sample_planes_of(Functor functor, SampleShape shape, SamplePlanes planes, const T* __restrict__ x,
                      const Sum* __restrict__ positions, T* __restrict__ y) {
@@ -73,63 +116,58 @@ __global__ void __launch_bounds__(plane_threads, 1)
   int64_t first = span * planes.each;
   int points = int(min(planes.each, shape.points - first));
   const char* from = reinterpret_cast<const char*>(x + (batch * shape.channels + first_channel) * shape.elements);
-  auto copy_plane = [&](int channel, int stage) {
-    if (channel < channels)
+  auto copy_planes = [&](int channel, int stage) {
+    for (int j = 0; j < J && channel < channels; ++j, ++channel, ++stage)
       for (int at = threadIdx.x; at < vectors; at += plane_threads) {
         int row = planes.vectors.quotient(at);
-        copy_async(memory + stage * bytes + row * planes.pitch + (at - row * planes.vectors.value) * 16,
+        copy_async(memory + stage * bytes + (row + 2) * planes.pitch + (at - row * planes.vectors.value + 1) * 16,
                    from + int64_t(channel) * vectors * 16 + at * 16, 16);
       }
     __pipeline_commit();
   };
-  int ahead = planes.stages - 1;
-  for (int channel = 0; channel < ahead; ++channel) copy_plane(channel, channel);
+  int stages = planes.stages / J * J, ahead = stages - J;
+  for (int channel = 0; channel < ahead; channel += J) copy_planes(channel, channel);
+  clear_planes(memory, planes.stages, planes.rows, planes.vectors.value, planes.pitch);
   int32_t base[P];
   Sum after_x[P], after_y[P];
-  uint32_t there[(P + 7) / 8] = {};  // four bits of a position: which of its elements are in the image
 #pragma unroll
   for (int p = 0; p < P; ++p) {
     int point = min(p * plane_threads + int(threadIdx.x), points - 1);
     auto position = functor.read(positions, batch, first + point, shape.points);
     AxisSample<Sum, 2> found[2];
     functor.axes_at(position.of, found);
-    int32_t low[2];
-#pragma unroll
-    for (int a = 0; a < 2; ++a)
-      low[a] = found[a].index[0] >= 0 ? found[a].index[0] : found[a].index[1] >= 0 ? found[a].index[1] - 1 : 0;
-    base[p] = low[0] * width + low[1];
+    base[p] = plane_base<T>(found, width);
     after_y[p] = found[0].weight[1], after_x[p] = found[1].weight[1];
-#pragma unroll
-    for (int t = 0; t < 4; ++t)
-      there[p / 8] |= uint32_t(found[0].index[t / 2] >= 0 && found[1].index[t % 2] >= 0) << (4 * (p % 8) + t);
   }
   T* to = y + (batch * shape.channels + first_channel) * shape.points + first + threadIdx.x;
   int left = points - int(threadIdx.x);
-  for (int channel = 0, stage = 0, free = ahead; channel < channels; ++channel, to += shape.points) {
-    __pipeline_wait_prior(ahead - 1);
-    __syncthreads();  // the plane is here, and the one before has been read
-    copy_plane(channel + ahead, free);
+  for (int channel = 0, stage = 0, free = ahead; channel < channels; channel += J, to += J * shape.points) {
+    __pipeline_wait_prior(ahead / J - 1);
+    __syncthreads();  // the planes are here, and the ones before have been read
+    copy_planes(channel + ahead, free);
     const T* plane = reinterpret_cast<const T*>(memory + stage * bytes);
+    T* results[J];
+#pragma unroll
+    for (int j = 0; j < J; ++j) results[j] = to + j * shape.points;
 #pragma unroll
     for (int p = 0; p < P; ++p) {
       // Not in registers for all channels: what is computed of these.
-      asm volatile("" : "+r"(base[p]), "+f"(after_x[p]), "+f"(after_y[p]), "+r"(there[p / 8]));
-      const T *upper = plane + base[p], *lower = upper + width;
-      auto is_there = [&](int t) { return (there[p / 8] >> (4 * (p % 8) + t) & 1) != 0; };
-      Sum value[4];
-      value[0] = is_there(0) ? Sum(upper[0]) : Sum(0);
-      value[1] = is_there(1) ? Sum(upper[1]) : Sum(0);
-      value[2] = is_there(2) ? Sum(lower[0]) : Sum(0);
-      value[3] = is_there(3) ? Sum(lower[1]) : Sum(0);
+      asm volatile("" : "+r"(base[p]), "+f"(after_x[p]), "+f"(after_y[p]));
       Sum before_x = 1 - after_x[p], before_y = 1 - after_y[p];
-      Sum sum = value[0] * (before_y * before_x);
-      sum += value[1] * (before_y * after_x[p]);
-      sum += value[2] * (after_y[p] * before_x);
-      sum += value[3] * (after_y[p] * after_x[p]);
-      if (p * plane_threads < left) to[p * plane_threads] = T(sum);
+      Sum weight[4] = {before_y * before_x, before_y * after_x[p], after_y[p] * before_x, after_y[p] * after_x[p]};
+      bool is_written = p * plane_threads < left;
+#pragma unroll
+      for (int j = 0; j < J; ++j) {  // the last plane may be one of before
+        const T *upper = plane + (base[p] + j * (bytes / int(sizeof(T)))), *lower = upper + width;
+        Sum sum = Sum(upper[0]) * weight[0];
+        sum += Sum(upper[1]) * weight[1];
+        sum += Sum(lower[0]) * weight[2];
+        sum += Sum(lower[1]) * weight[3];
+        if (is_written && (j == 0 || channel + j < channels)) results[j][p * plane_threads] = T(sum);
+      }
     }
     free = stage;
-    stage = stage + 1 == planes.stages ? 0 : stage + 1;
+    stage = stage + J == stages ? 0 : stage + J;
   }
 }
 
@@ -137,15 +175,20 @@ template <class Functor, class Sum, class T>
 Status sample_planes(const Executor& executor, const Functor& functor, const SampleShape& shape,
                      const SamplePlanes& planes, const T* x, const Sum* positions, T* y) {
   auto launch = [&](auto kernel) -> Status {
-    int bytes = planes.stages * planes.bytes();
+    int bytes = planes.memory();
     if (Status status = allow_shared_memory(kernel, bytes); !status.ok()) return status;
     kernel<<<unsigned(planes.blocks(shape)), plane_threads, size_t(bytes), executor.stream>>>(functor, shape, planes, x,
                                                                                               positions, y);
     return launched();
   };
-  if (planes.positions <= 6) return launch(sample_planes_of<6, Functor, Sum, T>);
-  if (planes.positions <= 10) return launch(sample_planes_of<10, Functor, Sum, T>);
-  return launch(sample_planes_of<14, Functor, Sum, T>);
+  auto with_planes = [&](auto at_once) {
+    constexpr int J = at_once.value;
+    if (planes.positions <= 6) return launch(sample_planes_of<6, J, Functor, Sum, T>);
+    if (planes.positions <= 10) return launch(sample_planes_of<10, J, Functor, Sum, T>);
+    return launch(sample_planes_of<14, J, Functor, Sum, T>);
+  };
+  if (planes.stages >= 4) return with_planes(std::integral_constant<int, 2>());
+  return with_planes(std::integral_constant<int, 1>());
 }
 
 }  // namespace internal
