@@ -103,7 +103,7 @@ def backward_native(x, weight, dy, **params):
     out = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in (x, stored, bias)]
     dx, dweight, dbias = kernel(
         "depthwise_conv_backward", f"{of_x}, {of_weight}, {of_y} -> {of_x}, {of_weight}, ...o", x, stored, dy,
-        out=out, workspace=_workspace(weight, dy, rank, channels_last), **_attributes(**params),
+        out=out, workspace=_workspace(weight, dy, **params), **_attributes(**params),
     )  # fmt: skip
     return dx, jnp.moveaxis(dweight, -1, -1 - rank) if channels_last else dweight, dbias
 
@@ -119,14 +119,18 @@ def _as_stored(weight, rank, channels_last):
     return jnp.moveaxis(weight, -1 - rank, -1) if channels_last else weight
 
 
-def _workspace(weight, dy, rank, channels_last):
+def _workspace(weight, dy, *, strides, padding, dilation, channels_last):
     """Bytes, for each batch, of the sums for weights and bias of so many ranges of n and of windows, whose number the kernel
     finds from it (ffi/patterns/stencil_window_cuda.h). It is that of one batch: results are the same in any company."""
+    rank = len(strides)
     outputs, window, size = weight.shape[-1 - rank], weight.shape[-rank:], wide_dtype(weight.dtype).itemsize
     parts, shape = 32, dy.shape[-rank - 2 :]
     if all(isinstance(n, int) for n in shape):
         positions = math.prod(shape) // max(outputs, 1)
-        if channels_last:
+        if all(n == 1 for n in (*strides, *dilation)):
+            blocks, tiles = (512, outputs // 64) if channels_last else (1024, outputs)
+            parts = min(-(-blocks // max(tiles, 1)), positions // 64)
+        elif channels_last:
             # Usual windows have blocks for each of their rows.
             tiles = max(1, outputs // 128) * (math.prod(window[:-1]) if window[-1] in (3, 5, 7) else 1)
             parts = min(-(-1024 // tiles), positions // 256)

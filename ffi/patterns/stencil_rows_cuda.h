@@ -8,6 +8,7 @@
 // lanes of the step before. The elements before a lane's are read again, from the first-level cache.
 #pragma once
 
+#include "stencil_neighbors_cuda.h"
 #include "stencil_weights_cuda.h"
 
 namespace baracuda {
@@ -109,28 +110,6 @@ __global__ void __launch_bounds__(stencil_block)
   for (int v = 0; v < V; ++v) out.lane[v] = T(conv.activated(z[v]));
   store<V>(y + row * conv.shape.length + first, out);
 }
-
-// V neighbors as they are in memory: 16-bit floats in pairs, which wait for their load only where they are widened.
-template <int V, class T>
-struct Neighbors {
-  static constexpr bool in_pairs = sizeof(T) == 2 && V % 2 == 0;
-  using Word = std::conditional_t<in_pairs, uint32_t, T>;
-  static constexpr int words = in_pairs ? V / 2 : V;
-  Vector<Word, words> word;
-
-  __device__ void read(const T* from) { word = load<words>(reinterpret_cast<const Word*>(from)); }
-  __device__ Accumulator<T> operator[](int v) const {
-    if constexpr (in_pairs) {
-      uint32_t pair = word.lane[v / 2];
-      if constexpr (std::is_same_v<T, BFloat16>) return bit_cast<float>(v % 2 ? pair & 0xffff0000u : pair << 16);
-      T lane;
-      lane.bits = uint16_t(v % 2 ? pair >> 16 : pair);
-      return Accumulator<T>(lane);
-    } else {
-      return Accumulator<T>(word.lane[v]);
-    }
-  }
-};
 
 // Elements first - (taps - 1) ... first + V - 1 of a row, of the 32 neighboring vectors of a warp: what is before a
 // lane's own is in the lanes before. The last lanes send what is before the first ones', `wrap`, from 32 vectors before

@@ -1,7 +1,8 @@
-// The stencil pattern with windows, on a CUDA grid. Usual windows have kernels of their own, with the channels first
-// (stencil_window_planes_cuda.h) and last (stencil_window_channels_cuda.h). Here are the others: a thread has an
-// element of the result, or a vector of neighboring channels that are last, and reads its window. Sums for weights are
-// added by blocks, each of a range of positions, and then in the order of ranges.
+// The stencil pattern with windows, on a CUDA grid. Usual windows have kernels of their own: with strides of 1, for
+// channels first and last (stencil_window_walks_cuda.h); else with the channels first (stencil_window_planes_cuda.h)
+// and last (stencil_window_channels_cuda.h). Here are the others: a thread has an element of the result, or a vector of
+// neighboring channels that are last, and reads its window. Sums for weights are added by blocks, each of a range of
+// positions, and then in the order of ranges.
 //
 // Causal convolutions (stencil_cuda.h) are no case of it: they have a state before x, segments and an activation, whose
 // slope their gradient needs at each element before it can be added to others. Their sums for weights are added by the
@@ -12,6 +13,7 @@
 
 #include "stencil_window_channels_cuda.h"
 #include "stencil_window_planes_cuda.h"
+#include "stencil_window_walks_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -126,6 +128,7 @@ template <class T>
 Status stencil_window(const Executor& executor, const Depthwise<T>& conv, const T* bias, T* y) {
   using namespace internal;
   const DepthwiseShape& shape = conv.shape;
+  if (has_walks_forward<T>(shape)) return run_walks(executor, conv, bias, y);
   if (has_patches(shape)) return run_patches(executor, conv, bias, y);
   if (has_strips<T>(shape)) return run_strips<false>(executor, conv, conv.x, bias, y);
   return by_channels<16 / sizeof(T)>(shape, [&](auto width) {
@@ -150,8 +153,8 @@ Status stencil_window_backward(Executor executor, const Depthwise<T>& conv, cons
   if (ranges == 0) return small_workspace;
   Wide* parts = reinterpret_cast<Wide*>(executor.workspace);
   Status status;
-  if (has_patches_backward<T>(shape)) {
-    status = run_patches_backward(executor, conv, dy, dx, parts, ranges);
+  if (has_walks<T>(shape)) {
+    status = run_walks_backward(executor, conv, dy, dx, parts, ranges);
   } else {
     auto write_dx = [&](auto width) {
       constexpr int V = decltype(width)::value;
