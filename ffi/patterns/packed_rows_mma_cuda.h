@@ -15,6 +15,7 @@
 #include "copy_async_cuda.h"
 #include "keep_cuda.h"
 #include "mma_cuda.h"
+#include "multiprocessors_cuda.h"
 #include "packed_pairs_cuda.h"
 #include "packed_rows.h"
 #include "packed_tile_cuda.h"
@@ -418,13 +419,6 @@ Status packed_mma_by(const Executor& executor, const PackedRows<Format>& work, i
   kernel<<<grid, packed_mma_threads, size_t(bytes), executor.stream>>>(
       work, held, Divisor<int32_t>(work.groups ? work.blocks / work.groups : 1));
   return launched();
-}
-
-// 0 if the device does not say.
-inline int multiprocessors_of_device() {
-  int device = 0, count = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return 0;
-  return cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == cudaSuccess ? count : 0;
 }
 
 // More columns at a time take more memory. Of up to eight columns, blocks of 32 rows read x less often, if there are
