@@ -341,7 +341,7 @@ def _by_hand(a, b, dy, sizes, transpose_b):
 @pytest.mark.parametrize("implementation", ["native", "xla"])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
 @pytest.mark.parametrize("transpose_b", [False, True])
-@pytest.mark.parametrize("k, n", [(72, 136), (13, 8), (8, 5)])
+@pytest.mark.parametrize("k, n", [(1032, 136), (72, 136), (13, 8), (8, 5)])
 @pytest.mark.parametrize("sizes", [[0, 1, 127, 128, 129, 0], [300, 400], [0, 0], [1]])
 def test_groups_around_a_tile(dtype, transpose_b, k, n, sizes, implementation):
     """And rows without a group, whose products are 0. The same bits twice."""
@@ -356,6 +356,22 @@ def test_groups_around_a_tile(dtype, transpose_b, k, n, sizes, implementation):
         near = dict(rtol=tolerance, atol=tolerance * max(1, np.abs(want).max()))
         np.testing.assert_allclose(np.asarray(got, np.float64), want, **near)
         same_bits(got, again)
+
+
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_batches_with_the_same_matrices(transpose_b):
+    """The rows of a group, which are those of all batches, are not neighbors."""
+    rng, sizes, k, n = np.random.default_rng(0), [90, 0, 130], 1032, 136
+    draw = lambda *shape: sent.asarray(rng.standard_normal(shape).astype("bfloat16"))
+    a, b = draw(3, sum(sizes) + 7, k), draw(3, n, k) if transpose_b else draw(3, k, n)
+    sizes = sent.asarray(np.array(sizes, np.int32))
+    product = functools.partial(bj.grouped_gemm, transpose_b=transpose_b, implementation="native")
+    got = jax.jit(jax.vmap(product, (0, None, None)))(a, b, sizes)
+    for a_of_batch, got_of_batch in zip(a, got, strict=True):
+        want = _by_hand(a_of_batch, b, np.zeros(got.shape[1:]), np.asarray(sizes), transpose_b)[0]
+        np.testing.assert_allclose(
+            np.asarray(got_of_batch, np.float64), want, rtol=1e-2, atol=1e-2 * np.abs(want).max()
+        )
 
 
 @pytest.mark.parametrize("shape", [(0, 2, 3, 4), (5, 0, 3, 4), (5, 2, 0, 4), (5, 2, 3, 0)])

@@ -1,8 +1,12 @@
-// The grouped pattern on a CUDA grid: half precisions on tensor cores, other floats by threads.
+// The grouped pattern on a CUDA grid: half precisions on tensor cores, large ones on Hopper by warpgroups, other floats
+// by threads.
 #pragma once
 
 #include "grouped_any_cuda.h"
 #include "grouped_mma_cuda.h"
+#ifdef BARACUDA_SM90A
+#include "grouped_wgmma_cuda.h"
+#endif
 
 namespace baracuda {
 namespace internal {
@@ -47,9 +51,13 @@ Status grouped_products(const Executor& executor, const GroupedProducts<T>& work
   using namespace internal;
   if (work.by.batches == 0 || work.by.rows == 0 || work.columns == 0) return {};
   if constexpr (is_half<T>) {
+#ifdef BARACUDA_SM90A
+    if (suits_wgmma(work)) return grouped_products_by_wgmma(executor, work);
+#endif
     if (work.tile == 32) return grouped_products_by<GroupedShape<32, 128, 1, 4, 4, 2>>(executor, work);
     if (work.tile == 64) return grouped_products_by<GroupedShape<64, 128, 2, 2, 4, 2>>(executor, work);
-    if (work.by.rows < 512 * work.by.groups)
+    // Also three narrow ones instead of two wide ones.
+    if (work.by.rows < 512 * work.by.groups || ceil_div(work.columns, 128) == 3)
       return grouped_products_by<GroupedShape<128, 128, 2, 2, 3, 2>>(executor, work);
     return grouped_products_by<GroupedShape<128, 256, 2, 4, 4, 1>>(executor, work);
   } else {
@@ -64,6 +72,9 @@ Status grouped_sums(const Executor& executor, const GroupedSums<T>& work) {
   using namespace internal;
   if (work.by.batches == 0 || work.by.groups == 0 || work.left == 0 || work.right == 0) return {};
   if constexpr (is_half<T>) {
+#ifdef BARACUDA_SM90A
+    if (suits_wgmma(work)) return grouped_sums_by_wgmma(executor, work);
+#endif
     if (work.by.rows < 1024 * work.by.groups)
       return grouped_sums_by<GroupedShape<128, 128, 2, 2, 3, 2>>(executor, work);
     return grouped_sums_by<GroupedShape<128, 256, 2, 4, 4, 1>>(executor, work);

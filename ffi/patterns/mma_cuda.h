@@ -52,6 +52,15 @@ __device__ inline void load_transposed_matrices(uint32_t (&to)[4], uint32_t row)
                : "memory");
 }
 
+// The opposite of load_matrices. For Hopper.
+__device__ inline void store_matrices(uint32_t row, const uint32_t (&from)[4]) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(from[0]),
+               "r"(from[1]), "r"(from[2]), "r"(from[3])
+               : "memory");
+#endif
+}
+
 // Two neighbors along k, rounded, the first in the lower bits.
 template <class T>
 __device__ inline uint32_t rounded_pair(float low, float high);
