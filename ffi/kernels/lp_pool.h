@@ -103,7 +103,7 @@ template <class T, class P>
 struct LpPool {
   using Element = T;
   using Wide = Accumulator<T>;
-  static constexpr bool vectorizes = P::vectorizes, general = false, merges = false, takes = false;
+  static constexpr bool vectorizes = P::vectorizes, general = false, merges = false, takes = P::is_quick;
   static constexpr int row_blocks = 0;
   template <int V>
   struct State {
@@ -142,6 +142,12 @@ struct LpPool {
       s.sum[k] = !P::is_max ? sum + more : ((more > sum) | (more != more)) ? more : sum;
     }
   }
+  template <int V, class Index>
+  BARACUDA_HD void take(State<V>& s, const Vector<T, V>& values, Index) const {
+    Elements<V> elements;
+    for (int k = 0; k < V; ++k) elements.raised[k] = power.raise(std::fabs(Wide(values.lane[k])));
+    push(s, elements);
+  }
   template <int V, class Geometry, class Step>
   BARACUDA_HD Vector<T, V> finish(const State<V>& s, const Geometry&, const typename Geometry::Position& window,
                                   Step) const {
@@ -153,6 +159,22 @@ struct LpPool {
         for (int k = 0; k < V; ++k) wide[window.y_element + k] = root[k];
     }
     return out;
+  }
+  // Neighbors along W, and, by store(array, values), the same before it is rounded.
+  template <int V, class Geometry, class Window>
+  BARACUDA_HD Vector<T, V> finish_all(const State<1> (&states)[V], const Geometry&, const Window&) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = T(power.root(states[k].sum[0]));
+    return out;
+  }
+  template <int V, class Store>
+  BARACUDA_HD void finish_more(const State<1> (&states)[V], const Store& store) const {
+    if constexpr (is_half<T>) {
+      if (wide == nullptr) return;
+      Vector<Wide, V> root;
+      for (int k = 0; k < V; ++k) root.lane[k] = power.root(states[k].sum[0]);
+      store(wide, root);
+    }
   }
 };
 
@@ -267,6 +289,13 @@ struct LpPoolBackward {
       terms.change[k] = P::needs_ratio && top == Wide(0) ? Wide(0) : Wide(change.lane[k]);
     }
     return terms;
+  }
+  // Those of neighbors along W which are there; their positions are window(w).
+  template <int count, class Geometry, class Window, class IsThere>
+  BARACUDA_HD void stage_all(Terms<1> (&terms)[count], const Geometry& windows, const Window& window,
+                             const IsThere& is_there) const {
+    for (int w = 0; w < count; ++w)
+      if (is_there(w)) terms[w] = stage<1>(windows, window(w));
   }
   template <int V, class Geometry, class Index, class Step, class Position>
   BARACUDA_HD void push(State<V>& s, const Terms<V>& terms, const Geometry& windows, Index x_element, Step step,

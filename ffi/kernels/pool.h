@@ -145,10 +145,12 @@ struct MaxPool {
     }
     return out;
   }
-  // One window, and, by store(array, values), what there is of neighbors besides.
-  template <class Geometry>
-  BARACUDA_HD T finish(const State<1>& s, const Geometry&, const typename Geometry::Position&) const {
-    return T(s.best[0]);
+  // Neighbors along W, whose positions are window(k), and, by store(array, values), what there is besides.
+  template <int V, class Geometry, class Window>
+  BARACUDA_HD Vector<T, V> finish_all(const State<1> (&states)[V], const Geometry&, const Window&) const {
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = T(states[k].best[0]);
+    return out;
   }
   template <int V, class Store>
   BARACUDA_HD void finish_more(const State<1> (&states)[V], const Store& store) const {
@@ -194,6 +196,13 @@ struct MaxPoolBackward {
     args.template load_from<V>(window.y_element, terms.arg);
     return terms;
   }
+  // Those of neighbors along W which are there; their positions are window(w).
+  template <int count, class Geometry, class Window, class IsThere>
+  BARACUDA_HD void stage_all(Terms<1> (&terms)[count], const Geometry& windows, const Window& window,
+                             const IsThere& is_there) const {
+    for (int w = 0; w < count; ++w)
+      if (is_there(w)) terms[w] = stage<1>(windows, window(w));
+  }
   // What no window gives.
   static BARACUDA_HD Terms<1> nothing() { return {{Arg(-1)}, {Wide(0)}}; }
   template <int V>
@@ -226,6 +235,14 @@ struct WindowDivisor {
     return Wide(count > 0 ? count : 1);
   }
 };
+
+// a / b, given 1 / b: the rounding of the product is mended by its remainder (Markstein, Computation of elementary
+// functions on the IBM RISC System/6000 processor, 1990). Where there is none the product is infinite or NaN.
+template <class Wide>
+BARACUDA_HD Wide quotient(Wide a, Wide b, Wide inverse) {
+  Wide product = a * inverse, remainder = std::fma(-product, b, a), mended = std::fma(remainder, inverse, product);
+  return mended == mended ? mended : product;
+}
 
 template <class T>
 struct AveragePool {
@@ -278,9 +295,21 @@ struct AveragePool {
     for (int k = 0; k < V; ++k) out.lane[k] = T(s.sum[k] / count);
     return out;
   }
-  template <class Geometry>
-  BARACUDA_HD T finish(const State<1>& s, const Geometry& windows, const typename Geometry::Position& window) const {
-    return T(s.sum[0] / divisor.of<Wide>(windows, window));
+  // Most neighbors are divided by one number: its inverse serves all of them.
+  template <int V, class Geometry, class Window>
+  BARACUDA_HD Vector<T, V> finish_all(const State<1> (&states)[V], const Geometry& windows,
+                                      const Window& window) const {
+    Wide count[V];
+    bool are_equal = true;
+    for (int k = 0; k < V; ++k) count[k] = divisor.of<Wide>(windows, window(k)), are_equal &= count[k] == count[0];
+    Vector<T, V> out;
+    if (are_equal) {
+      Wide inverse = 1 / count[0];
+      for (int k = 0; k < V; ++k) out.lane[k] = T(quotient(states[k].sum[0], count[0], inverse));
+    } else {
+      for (int k = 0; k < V; ++k) out.lane[k] = T(states[k].sum[0] / count[k]);
+    }
+    return out;
   }
   template <int V, class Store>
   BARACUDA_HD void finish_more(const State<1> (&)[V], const Store&) const {}
@@ -316,6 +345,28 @@ struct AveragePoolBackward {
     Terms<V> terms;
     for (int k = 0; k < V; ++k) terms.change[k] = Wide(change.lane[k]) / count;
     return terms;
+  }
+  // Those of neighbors along W which are there, most of which are divided by one number.
+  template <int count, class Geometry, class Window, class IsThere>
+  BARACUDA_HD void stage_all(Terms<1> (&terms)[count], const Geometry& windows, const Window& window,
+                             const IsThere& is_there) const {
+    Wide divisors[count];
+    bool are_equal = is_there(0);
+    for (int w = 0; w < count; ++w)
+      if (is_there(w)) {
+        auto position = window(w);
+        terms[w].change[0] = Wide(dy[position.y_element]);
+        divisors[w] = divisor.of<Wide>(windows, position);
+        are_equal &= divisors[w] == divisors[0];
+      }
+    if (are_equal) {
+      Wide inverse = 1 / divisors[0];
+      for (int w = 0; w < count; ++w)
+        if (is_there(w)) terms[w].change[0] = quotient(terms[w].change[0], divisors[0], inverse);
+    } else {
+      for (int w = 0; w < count; ++w)
+        if (is_there(w)) terms[w].change[0] /= divisors[w];
+    }
   }
   static BARACUDA_HD Terms<1> nothing() { return {{Wide(0)}}; }
   template <int V>

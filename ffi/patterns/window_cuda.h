@@ -7,6 +7,7 @@
 #include "window_known_channels_cuda.h"
 #include "window_known_rows_cuda.h"
 #include "window_rows_cuda.h"
+#include "window_slices_cuda.h"
 #include "window_teams_cuda.h"
 
 namespace baracuda {
@@ -71,9 +72,11 @@ Status reduce_windows_of(const Executor& executor, const Reducer& reducer, const
                          typename Reducer::Element* y) {
   if (is_in_reach(shape)) {
     if constexpr (Reducer::merges)
-      if (are_for_teams(shape))
-        return are_for_columns<Reducer>(shape) ? reduce_window_columns(executor, reducer, shape, y)
-                                               : reduce_window_teams(executor, reducer, shape, y);
+      if (are_for_teams(shape)) {
+        if (are_slices(shape)) return reduce_window_slices(executor, reducer, shape, y);
+        if (are_for_columns<Reducer>(shape)) return reduce_window_columns(executor, reducer, shape, y);
+        return reduce_window_teams(executor, reducer, shape, y);
+      }
     if (shape.channels == 1) {
       if constexpr (Reducer::takes) {
         Status status;

@@ -249,6 +249,67 @@ __global__ void __launch_bounds__(window_rows_block)
   }
 }
 
+// Windows of one row, of which each row of x has as many: a window of a row of y.
+struct WindowRow {
+  int d, row, index, x_row, y_row;
+
+  template <class Windows>
+  __device__ WindowRow(const Windows& windows, int batch, int d, int row)
+      : d(d),
+        row(row),
+        index((d * windows.in[1] + row) * windows.in[2]),
+        x_row(windows.x_element(batch, d, row, 0, 0)),
+        y_row(windows.y_element(batch, d, row, 0, 0)) {}
+  static bool are_windows(const WindowShape& shape) {
+    auto is_one = [&](int a) {
+      return shape.in[a] == shape.out[a] && KnownSteps<1, 1>::is(shape, a) && shape.before[a] == 0;
+    };
+    return is_one(0) && is_one(1);
+  }
+  template <class Windows>
+  __device__ WindowPosition<int32_t> window(const Windows& windows, int w) const {
+    auto span = windows.span(2, 0, 0, w);
+    return {y_row + w, x_row + span.first, index + span.first, {d, row, w}, {1, 1, span.count}};
+  }
+};
+
+// Elements of x in such rows, in chunks of V.
+template <int V, class Across, class Gatherer>
+__global__ void __launch_bounds__(window_rows_block)
+    gather_known_window_slices(Gatherer gatherer, Windows<int32_t, false> windows, WindowRows<true> grid,
+                               typename Gatherer::Element* dx) {
+  using T = typename Gatherer::Element;
+  int thread = blockIdx.x * window_rows_block + threadIdx.x;
+  if (thread >= grid.threads) return;
+  auto position = grid.position(thread);
+  WindowRow slice(windows, position.batch, position.d, position.row);
+  bool is_aligned = windows.in[2] % V == 0;
+  grid.for_steps(position, windows.in, [&](int, int column) {
+    int element = slice.x_row + column, left = windows.in[2] - column;
+    Vector<T, V> x{};
+    if constexpr (Gatherer::reads_x) x = load_chunk<V>(gatherer.x + element, left, is_aligned);
+    typename Gatherer::template State<1> state[V];
+#pragma unroll
+    for (int k = 0; k < V; ++k) gatherer.start(state[k], Vector<T, 1>{x.lane[k]}, slice.index + column + k, 0);
+    int first = Across::first(column + windows.before[2]);
+    auto is_there = [&](int w) { return unsigned(first + w) < unsigned(windows.out[2]); };
+    auto window = [&](int w) { return slice.window(windows, first + w); };
+    typename Gatherer::template Terms<1> terms[Across::count];
+    gatherer.stage_all(terms, windows, window, is_there);
+#pragma unroll
+    for (int w = 0; w < Across::count; ++w) {
+      if (!is_there(w)) continue;
+#pragma unroll
+      for (int k = 0; k < V; ++k)
+        if (Across::holds(w, k)) gatherer.push(state[k], terms[w], windows, element + k, Constant<1>{}, window(w));
+    }
+    Vector<T, V> out;
+#pragma unroll
+    for (int k = 0; k < V; ++k) out.lane[k] = gatherer.finish(state[k]).lane[0];
+    store_chunk<V>(dx + element, out, left, is_aligned);
+  });
+}
+
 template <class Reducer>
 Status reduce_window_rows(const Executor& executor, const Reducer& reducer, const WindowShape& shape,
                           typename Reducer::Element* y) {
@@ -273,7 +334,7 @@ Status reduce_window_rows(const Executor& executor, const Reducer& reducer, cons
 template <class Gatherer>
 Status gather_window_rows(const Executor& executor, const Gatherer& gatherer, const WindowShape& shape,
                           typename Gatherer::Element* dx) {
-  constexpr int V = 16 / sizeof(typename Gatherer::Element) < 4 ? 16 / sizeof(typename Gatherer::Element) : 4;
+  constexpr int lanes = 16 / sizeof(typename Gatherer::Element), V = lanes < 4 ? lanes : 4;
   auto any = [&](auto general) {
     WindowRows<false> grid(shape.batches, shape.in, window_rows_each, V);
     gather_window_rows<V><<<grid.blocks(), window_rows_block, 0, executor.stream>>>(
@@ -294,17 +355,24 @@ Status gather_window_rows(const Executor& executor, const Gatherer& gatherer, co
       status = launched();
       return true;
     };
+    auto are_in_rows = [&](auto across) {
+      if (!WindowRow::are_windows(shape) || !across.is(shape, 2)) return false;
+      WindowRows<true> grid(shape.batches, shape.in, 2, lanes);
+      gather_known_window_slices<lanes, decltype(across)><<<grid.blocks(), window_rows_block, 0, executor.stream>>>(
+          gatherer, Windows<int32_t, false>(shape), grid, dx);
+      status = launched();
+      return true;
+    };
     using R = Constant<window_rows_each>;
-    using One = Constant<1>;
     if (are(R{}, WindowSteps<2, 2, R::value>{}, WindowSteps<2, 2, V>{})) return status;
     if (are(R{}, WindowSteps<3, 2, R::value>{}, WindowSteps<3, 2, V>{})) return status;
     if (are(R{}, WindowSteps<3, 1, R::value>{}, WindowSteps<3, 1, V>{})) return status;
-    if (are(One{}, WindowSteps<1, 1, 1>{}, WindowSteps<2, 2, V>{})) return status;
-    if (are(One{}, WindowSteps<1, 1, 1>{}, WindowSteps<3, 2, V>{})) return status;
-    if (are(One{}, WindowSteps<1, 1, 1>{}, WindowSteps<4, 2, V>{})) return status;
+    if (are_in_rows(WindowSteps<2, 2, lanes>{})) return status;
+    if (are_in_rows(WindowSteps<3, 2, lanes>{})) return status;
+    if (are_in_rows(WindowSteps<4, 2, lanes>{})) return status;
     if constexpr (Gatherer::general) {  // padded
       if (are(R{}, WindowSteps<3, 2, R::value, 1>{}, WindowSteps<3, 2, V, 1>{})) return status;
-      if (are(One{}, WindowSteps<1, 1, 1>{}, WindowSteps<3, 2, V, 1>{})) return status;
+      if (are_in_rows(WindowSteps<3, 2, lanes, 1>{})) return status;
     }
   }
   return any(std::false_type{});
