@@ -1,6 +1,7 @@
 // The variance of a segment's rows, or its root, and what a cotangent of it gives them.
 #pragma once
 
+#include "inverse_of_count.h"
 #include "segment.h"
 
 namespace baracuda {
@@ -14,24 +15,8 @@ BARACUDA_HD Wide inverse_of_power(uint32_t count) {
     return bit_cast<Wide>(0x7f000000u - bit_cast<uint32_t>(Wide(count)));
 }
 
-// 1 / x, of an x that is no more than counts are, and a root with its inverse. CUDA's own have a call for x that is
-// subnormal or large: wherever a segment may end, it would take registers from rows on their way. One step of Newton's
-// rule rounds what the instruction gives.
-template <class Wide>
-BARACUDA_HD Wide inverse_of_count(Wide x) {
-#ifdef __CUDA_ARCH__
-  if constexpr (sizeof(Wide) == 4) {
-    Wide near = __fdividef(1.0f, x);
-    return fmaf(near, fmaf(-x, near, 1.0f), near);
-  } else {
-    Wide near = __fdividef(1.0f, float(x));
-    near = fma(near, fma(-x, near, 1.0), near);
-    return fma(near, fma(-x, near, 1.0), near);
-  }
-#else
-  return 1 / x;
-#endif
-}
+// The root and its inverse. CUDA's own has a call for x that is subnormal or large: wherever a segment may end, it
+// would take registers from rows on their way. One step of Newton's rule rounds what the instruction gives.
 template <class Wide>
 BARACUDA_HD Wide root_and_inverse(Wide x, Wide& inverse) {
 #ifdef __CUDA_ARCH__
