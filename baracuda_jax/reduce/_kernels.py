@@ -79,7 +79,7 @@ def _dims(core, operands, results):
 
 def workspace(batch, core, dtype):
     """Bytes for each batch of the states of parts of slices: ReduceGrid of ffi/patterns/reduce_cuda.h says how many parts
-    there are. A state has at most three numbers of 8 bytes."""
+    there are. A state has at most four numbers of 8 bytes."""
     if not all(isinstance(n, int) for n in (*batch, *core)):
         return 0  # in an export for any size
     batches, count, has_columns = math.prod(batch), math.prod(core[::2]), len(core) % 2 == 0
@@ -87,7 +87,7 @@ def workspace(batch, core, dtype):
     slices = batches * math.prod(core[1::2]) // max(columns, 1)
     if not batches or not slices * columns * count:
         return 0
-    width = min(16 // dtype.itemsize, 8)
+    width = max(8 // dtype.itemsize, 1) if has_columns else min(16 // dtype.itemsize, 8)
     width = width if core[-1] % width == 0 else 1
     ahead, lanes, groups, tiles = 4, 1, 1, 1
     if not has_columns:
@@ -96,7 +96,7 @@ def workspace(batch, core, dtype):
     else:
         wide = -(-columns // width)
         lanes = min(wide, 32)
-        while 2 * groups * lanes <= 256 and 2 * groups * ahead <= count:
+        while 2 * groups * lanes <= 256 and 2 * groups * ahead <= count and wide * slices * groups < 132 * 2048:
             groups *= 2
         while 2 * lanes * groups <= 256 and lanes < wide:
             lanes *= 2
@@ -106,4 +106,4 @@ def workspace(batch, core, dtype):
     blocks = -(-slices // min(256 // (lanes * groups), 64 if has_columns else 256)) * tiles
     parts = -(-1056 // blocks) if blocks < 1056 else 1
     parts = max(min(parts, count // (8 * elements)), -(-count // (256 * elements)))
-    return -(-(slices * columns * parts * 24 + 256) // batches) if parts > 1 else 0
+    return -(-(slices * columns * parts * 32 + 256) // batches) if parts > 1 else 0

@@ -19,6 +19,12 @@ __device__ inline void copy_async(void* to, const void* from, int count) {
   copy_async(uint32_t(__cvta_generic_to_shared(to)), from, count);
 }
 
+__device__ inline void copy_async(void* to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(uint32_t(__cvta_generic_to_shared(to))),
+               "l"(__cvta_generic_to_global(from))
+               : "memory");
+}
+
 // The same, where the neighbors of 128 bytes are read soon, by whomever: they come to the second-level cache.
 __device__ inline void copy_async_with_neighbors(void* to, const void* from, int count) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(uint32_t(__cvta_generic_to_shared(to))),

@@ -40,8 +40,10 @@ struct ElementDimensions {
   Extent extent[most];
   int64_t step[most];
 
+  // Neighbors of the dimension before are one with it.
   void push(int64_t size, int64_t apart) {
     if (size == 1) return;
+    if (rank > 0 && step[rank - 1] == size * apart) size *= extent[--rank].size;
     extent[rank] = Extent(size), step[rank++] = apart;
   }
   int64_t size() const {

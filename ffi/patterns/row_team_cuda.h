@@ -15,6 +15,7 @@ __device__ State from_lane(const State& state, int offset) {
 // faster where these agree has `agree(state, of_all)`, and of_all(x, join) is what all threads have for x.
 template <class Functor, class State>
 __device__ State of_lanes(const Functor& functor, State state, int lanes) {
+  if (lanes == 1) return state;
   auto of_all = [&](auto x, const auto& join) {
     for (int offset = 1; offset < 32 && offset < lanes; offset *= 2)
       x = join(x, __shfl_xor_sync(0xffffffffu, x, offset));

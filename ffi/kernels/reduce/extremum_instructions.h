@@ -46,12 +46,7 @@ __device__ void extremum_by(const Stronger& stronger, const Elements& x, uint32_
 template <int V, int n, class Elements, class Stronger>
 __device__ void extremum_by(const Stronger& stronger, const Elements& x, uint16_t mask, uint16_t (&best)[V]) {
   uint32_t masks = mask * 0x10001u;
-  // Two neighbors, as the register that has them.
-  auto pair = [&](const uint16_t& first) {
-    uint32_t both;
-    memcpy(&both, &first, sizeof(both));
-    return both & masks;
-  };
+  auto pair = [&](const uint16_t& first) { return pair_from(first) & masks; };
   if constexpr (V % 2 == 0) {
     for (int k = 0; k < V; k += 2) {
       uint32_t both = folded<0, n>([&](int i) { return pair(x(i, k)); }, stronger);

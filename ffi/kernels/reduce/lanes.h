@@ -26,6 +26,13 @@ BARACUDA_HD auto added(const Term& term) {
   return folded<0, n>(term, [](auto a, auto b) { return a + b; });
 }
 
+// Two neighbors of 16 bits, as the register that has them.
+BARACUDA_HD uint32_t pair_from(const uint16_t& first) {
+  uint32_t both;
+  memcpy(&both, &first, sizeof(both));
+  return both;
+}
+
 // Results of V lanes before they are rounded, where somebody asks for them.
 template <class Wide, int V>
 BARACUDA_HD void store_unrounded(Wide* to, int64_t element, const Wide (&value)[V]) {

@@ -73,7 +73,7 @@ struct ReduceIntegers {
       for (int k = 0; k < V; ++k)
         s.value[k] *= folded<0, n>([&](int i) { return integer(x(i, k)); }, [](auto a, auto b) { return a * b; });
     } else {
-      for (int k = 0; k < V; ++k) s.value[k] += added<n>([&](int i) { return uint32_t((x(i, k) & mask) != 0); });
+      count_elements<V, n>(s, x);
     }
   }
   template <int V>
@@ -90,6 +90,28 @@ struct ReduceIntegers {
   }
 
  private:
+  template <int V, int n, class Elements>
+  BARACUDA_HD void count_elements(State<V>& s, const Elements& x) const {
+#ifdef __CUDA_ARCH__
+    // Two at a time: the upper bit of a half is set where it was, or where adding all the others carries into it.
+    auto counted = [&](const T& first) {
+      uint32_t both = pair_from(first) & (mask * 0x10001u);
+      return (((both & 0x7fff7fffu) + 0x7fff7fffu) | both) >> 15 & 0x10001u;
+    };
+    if constexpr (sizeof(T) == 2 && V % 2 == 0) {
+      for (int k = 0; k < V; k += 2) {
+        uint32_t both = added<n>([&](int i) { return counted(x(i, k)); });
+        s.value[k] += both & 0xffff, s.value[k + 1] += both >> 16;
+      }
+      return;
+    } else if constexpr (sizeof(T) == 2 && n % 2 == 0) {
+      uint32_t both = added<n / 2>([&](int i) { return counted(x(2 * i, 0)); });
+      s.value[0] += (both & 0xffff) + (both >> 16);
+      return;
+    }
+#endif
+    for (int k = 0; k < V; ++k) s.value[k] += added<n>([&](int i) { return uint32_t((x(i, k) & mask) != 0); });
+  }
   template <int V, class Out>
   BARACUDA_HD void write(const State<V>& s, int64_t element) const {
     Out* to = static_cast<Out*>(y) + element;
