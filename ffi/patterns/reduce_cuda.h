@@ -33,7 +33,7 @@ inline constexpr int reduce_ahead_in_rows = V == 1 ? 8 : (sizeof(T) == 2 ? 2 : r
 // Blocks of reductions that a multiprocessor has at a time.
 inline constexpr int reduce_column_blocks = 4;
 template <class T>
-inline constexpr int reduce_row_blocks = sizeof(T) == 2 ? 5 : 4;
+inline constexpr int reduce_row_blocks = sizeof(T) == 2 ? 5 : (sizeof(T) < 8 ? 4 : 2);
 
 // Which threads have which elements, by the shape alone. The caller's size of the workspace follows from the same
 // numbers.

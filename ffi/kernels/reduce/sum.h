@@ -90,27 +90,31 @@ struct ReduceIntegers {
   }
 
  private:
+#ifdef __CUDACC__
+  // Two neighbors: the upper bit of a half is set where it was, or where adding all the others carries into it.
+  BARACUDA_HD uint32_t counted(const uint16_t& first) const {
+    uint32_t both = pair_from(first) & (mask * 0x10001u);
+    return (((both & 0x7fff7fffu) + 0x7fff7fffu) | both) >> 15 & 0x10001u;
+  }
+#endif
   template <int V, int n, class Elements>
   BARACUDA_HD void count_elements(State<V>& s, const Elements& x) const {
-#ifdef __CUDA_ARCH__
-    // Two at a time: the upper bit of a half is set where it was, or where adding all the others carries into it.
-    auto counted = [&](const T& first) {
-      uint32_t both = pair_from(first) & (mask * 0x10001u);
-      return (((both & 0x7fff7fffu) + 0x7fff7fffu) | both) >> 15 & 0x10001u;
-    };
-    if constexpr (sizeof(T) == 2 && V % 2 == 0) {
+#ifdef __CUDACC__
+    constexpr bool pairs = sizeof(T) == 2;
+#else
+    constexpr bool pairs = false;
+#endif
+    if constexpr (pairs && V % 2 == 0) {
       for (int k = 0; k < V; k += 2) {
         uint32_t both = added<n>([&](int i) { return counted(x(i, k)); });
         s.value[k] += both & 0xffff, s.value[k + 1] += both >> 16;
       }
-      return;
-    } else if constexpr (sizeof(T) == 2 && n % 2 == 0) {
+    } else if constexpr (pairs && n % 2 == 0) {
       uint32_t both = added<n / 2>([&](int i) { return counted(x(2 * i, 0)); });
       s.value[0] += (both & 0xffff) + (both >> 16);
-      return;
+    } else {
+      for (int k = 0; k < V; ++k) s.value[k] += added<n>([&](int i) { return uint32_t((x(i, k) & mask) != 0); });
     }
-#endif
-    for (int k = 0; k < V; ++k) s.value[k] += added<n>([&](int i) { return uint32_t((x(i, k) & mask) != 0); });
   }
   template <int V, class Out>
   BARACUDA_HD void write(const State<V>& s, int64_t element) const {
