@@ -59,7 +59,7 @@ struct MassOfLogits {
 #ifdef __CUDACC__
   // What mass() rounds down, and whether there is any mass.
   __device__ bool unrounded(float x, float& mass) const {
-    float t = rounded_product(rounded_sum(x, -largest), scale);
+    float t = rounded_product(rounded_sum(largest, -x), -scale);
     mass = power_of(t).product();
     return t >= smallest;
   }

@@ -5,8 +5,6 @@
 // What an estimate missed is seen by the exact sums, and left.
 #pragma once
 
-#include <cub/block/block_scan.cuh>
-
 #include "../kernels/mass_bins.h"
 #include "cluster_cuda.h"
 #include "copy_async_cuda.h"
@@ -26,7 +24,11 @@ inline constexpr int mass_threads = 512, mass_most_cluster = 8;
 struct MassSum {
 #if __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
   double sum = 0x1p52;
-  static __device__ double term(float mass) { return double(mass); }
+  // Of a normal number, by two instructions: the one that converts takes more time.
+  static __device__ double term(float mass) {
+    uint32_t bits = __float_as_uint(mass);
+    return __hiloint2double(int32_t((bits >> 3) + 0x38000000u), int32_t(bits << 29));
+  }
   __device__ void add(double mass) { sum = __dadd_rz(sum, mass); }
   __device__ uint64_t whole() const {
     return uint64_t(__double_as_longlong(sum)) - uint64_t(__double_as_longlong(0x1p52));
@@ -42,13 +44,34 @@ struct MassSum {
 
 // Estimates: of masses, of the squares of those that a bin has together, and how many tokens.
 struct BinSums {
-  double mass = 0;
-  float square = 0, cut = 0;  // of those of bins some of whose tokens may have no mass
-  uint32_t count = 0;
+  double mass;
+  float square;
+  uint32_t count;
 
   __device__ BinSums operator+(const BinSums& other) const {
-    return {mass + other.mass, square + other.square, cut + other.cut, count + other.count};
+    return {mass + other.mass, square + other.square, count + other.count};
   }
+  // Sums up to and with each lane.
+  __device__ BinSums scan() const {
+    BinSums sum = *this;
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2) {
+      BinSums before{__shfl_up_sync(~0u, sum.mass, distance), __shfl_up_sync(~0u, sum.square, distance),
+                     __shfl_up_sync(~0u, sum.count, distance)};
+      if (int(threadIdx.x % 32) >= distance) sum = before + sum;
+    }
+    return sum;
+  }
+  __device__ BinSums of_lane(int lane) const {
+    return {__shfl_sync(~0u, mass, lane), __shfl_sync(~0u, square, lane), __shfl_sync(~0u, count, lane)};
+  }
+};
+
+// Tokens from `low` to below `high`, all with a mass.
+struct TokenRange {
+  float low, high;
+
+  __device__ bool has(float x) const { return !(x >= high) & (x >= low); }
 };
 
 template <class T, class Mass>
@@ -58,15 +81,14 @@ struct LongRow {
   using Finite = typename Mass::Finite;
   using Bins = MassBins<Mass>;
   using Position = typename Bins::Position;
-  static constexpr int threads = mass_threads, warps = threads / 32, own = mass_bins / threads, ranges = 3;
-  static constexpr uint32_t few = 4096, most_of_warp = 256, most_held = 4 * threads, most_large = 512;
-  static constexpr uint32_t fine_bins = 2 * threads;
-  static constexpr int stages = 6;
+  static constexpr int threads = mass_threads, warps = threads / 32, groups = mass_bins / 32, ranges = 3;
+  static constexpr uint32_t few = 4096, most_of_thread = 24, most_of_warp = 256, most_near = 1024, most_large = 512;
+  // A token's weight is its mass, and above the bits of the masses of `few` a one.
+  static constexpr int count_bit = mass_bits + 13;
+  static constexpr uint64_t one = uint64_t(1) << count_bit;
   using Loads = RowLoads<threads, Key>;
   using Words = typename Loads::Words;
-  using Held = HeldTokens<T, Finite, threads, 4>;
-  using Scan = cub::BlockScan<BinSums, threads, cub::BLOCK_SCAN_WARP_SCANS>;
-  using FineScan = cub::BlockScan<uint64_t, threads, cub::BLOCK_SCAN_WARP_SCANS>;
+  static constexpr int chunks_of_slot = sizeof(Key) == 2 ? 1 : 2, stages = 6 / chunks_of_slot;
 
   // Sums of 64 bits in two words: there are no 64-bit atomics.
   template <int number>
@@ -84,39 +106,49 @@ struct LongRow {
     __device__ uint64_t at(int i) const { return uint64_t(high[i]) << 32 | low[i]; }
   };
 
+  struct Weighted {
+    Element element;
+    uint64_t weight;
+  };
+
   struct Shared {
     union {
-      Words ring[stages][threads];  // while the row is read
-      uint32_t merged[mass_bins];   // the counts of a cluster
-      Element elements[few];        // of the first block: all that are listed
+      Words ring[stages * chunks_of_slot][threads];  // while the row is read
+      uint32_t merged[mass_bins];                    // the counts of a cluster
+      struct {
+        Element elements[few];  // of the first block: all that are listed
+        uint32_t offsets[warps][most_of_warp];
+      };
     };
     union {
       uint32_t counts[mass_bins];
       struct {
-        WideSums<fine_bins> fine_sums;
-        uint16_t held[most_held];
+        WideSums<threads> near_sums;
+        alignas(16) uint32_t positions[most_near + 4];  // of those in `near`
       };
     };
     union {
-      WideSums<bins_above> large_sums;
-      uint32_t listed[warps][most_of_warp];  // loads with tokens in the ranges
+      struct {
+        WideSums<bins_above> large_sums;
+        BinSums sums_of_groups[groups];
+      };
+      uint16_t listed[most_of_thread][threads];  // chunks in which a thread has tokens of the ranges
+      Weighted near[most_near];
     };
     float large[most_large];  // elements above the reference
     uint64_t sums[ranges + 1][mass_most_cluster * warps], totals[ranges + 1];
-    union {
-      typename Scan::TempStorage scan;
-      typename FineScan::TempStorage fine_scan;
-    };
-    uint64_t fine_before, fine_up_to;
-    uint32_t fine;
-    typename Held::Team::Shared team;
-    uint32_t largest_of_warp[warps];
-    float largest;
-    int32_t first[ranges], last[ranges], end;  // bins, by the step that looks there; the last one with a mass
-    BinSums before_k, up_to_k;
-    double kept;
+    uint64_t sums_of_warps[warps];
+    float cut_of_warps[warps];
+    uint32_t end_of_warps[warps], largest_of_warp[warps];
+    float largest, scale, smallest;
+    TokenDraw draw;
+    int32_t first[ranges], last[ranges];  // bins, by the step that looks there
+    TokenRange range[ranges];             // the same
     bool has_k;
-    uint32_t found, of_range, number_large;
+    uint32_t before_k, found, number_large;
+    // Where a prefix ends: the bin, what all bins have, the tokens in the bin, and the last token.
+    uint32_t bin, number_near, token;
+    uint64_t before_bin, all_bins, sum;
   };
 
   const SamplingRows<T>& rows;
@@ -149,9 +181,13 @@ struct LongRow {
 
   // Finds the largest element, and the token, unless the row is left.
   __device__ bool run(float& largest) const {
-    if (threadIdx.x < ranges) shared.first[threadIdx.x] = shared.last[threadIdx.x] = mass_bins - 2;
-    if (threadIdx.x == 0) shared.found = 0, shared.end = 0, shared.has_k = false;
-    float scale = rows.scale[SamplingRows<T>::serves(row, rows.rows, rows.scale_rows)], reference = sample();
+    if (threadIdx.x == 0) {
+      shared.found = 0, shared.draw = rows.draw(row);
+      shared.scale = rows.scale[SamplingRows<T>::serves(row, rows.rows, rows.scale_rows)];
+      shared.smallest = rows.smallest[SamplingRows<T>::serves(row, rows.rows, rows.smallest_rows)];
+    }
+    const TokenDraw& draw = shared.draw;
+    float reference = sample(), scale = shared.scale;
     bool any, is_counted;
     for (bool again = false;; again = true) {
       largest = count(Bins(reference, scale));
@@ -162,19 +198,18 @@ struct LongRow {
       reference = largest;
       sync_cluster(blocks);
     }
-    Finite mass = rows.template mass<Finite>(row, largest);
+    Finite mass(largest, scale, shared.smallest);
     Bins bins(reference, scale);
-    TokenDraw draw = rows.draw(row);
     if (is_counted) {
       find_ranges(bins, mass, draw);
       if (step_of(draw, 2) < 0)
-        read_again<2>(bins, mass, draw);
+        read_again<2>(mass, draw);
       else
-        read_again<3>(bins, mass, draw);
+        read_again<3>(mass, draw);
     }
     sync_cluster(blocks);
     if (rank > 0) return true;
-    if (is_counted) return finish(bins, mass, draw);
+    if (is_counted) return finish(mass, draw);
     if (!any && threadIdx.x == 0) rows.write_none(row);
     return !any;
   }
@@ -194,42 +229,74 @@ struct LongRow {
     return largest;
   }
 
-  // Calls body(words, offset) for all loads of the block's part, by all threads together; or backward, where the last
+  // Calls body(words, chunk) for all loads of the block's part, by all threads together; or backward, where the last
   // chunks are in shared memory as the read before left them, and those before in the cache. Each thread has a ring of
-  // copies that are on their way, in which each chunk has its slot.
+  // copies that are on their way, in which some chunks that follow each other have a slot.
   template <bool backward, class Body>
   __device__ void each(bool has_last, const Body& body) const {
-    int32_t number = int32_t(loads.chunks());
-    auto start = [&](int32_t chunk, int32_t slot) {
-      if (chunk >= 0 && chunk < number) {
-        Words* to = &shared.ring[slot][threadIdx.x];
-        uint32_t first = loads.offset(uint32_t(chunk));
-        if (first >= loads.before && first + Loads::elements <= loads.length)
-          copy_async(to, loads.from + first, 16);
-        else
-          *to = loads.load_words(first, nothing());
-      }
+    constexpr int32_t step = backward ? -1 : 1, ahead = step * stages, chunks = chunks_of_slot;
+    constexpr uint32_t size = threads * sizeof(Words), slot = chunks * size;
+    const int32_t number = int32_t(loads.chunks() + chunks - 1) / chunks;
+    const int32_t first_whole = loads.before > 0, end_whole = int32_t(loads.length / (chunks * Loads::chunk));
+    const uint32_t ring = uint32_t(__cvta_generic_to_shared(&shared.ring[0][threadIdx.x]));
+    auto start = [&](int32_t of, uint32_t to) {
+      if (of >= 0 && of < number)
+#pragma unroll 1
+        for (int k = 0; k < chunks; ++k) {
+          uint32_t first = loads.offset(uint32_t(chunks * of + k));
+          if (first >= loads.before && first + Loads::elements <= loads.length)
+            copy_async(to + k * size, loads.from + first, 16);
+          else
+            store_shared(to + k * size, loads.load_words(first, nothing()));
+        }
       __pipeline_commit();
     };
-    int32_t chunk = backward ? number - 1 : 0, slot = chunk % stages;
-    if (!has_last)
-      for (int32_t i = 0; i < stages; ++i) {
-        int32_t of = backward ? number - 1 - i : i;
-        start(of, max(of, 0) % stages);
-      }
-    else
-      for (int32_t i = 0; i < stages; ++i) __pipeline_commit();
-    for (int32_t turn = 0; turn < number; ++turn) {
-      __pipeline_wait_prior(stages - 1);
-      Words words = shared.ring[slot][threadIdx.x];
-      start(backward ? chunk - stages : chunk + stages, slot);
-      body(words, loads.offset(uint32_t(chunk)));
-      if constexpr (backward)
-        --chunk, slot = slot ? slot - 1 : stages - 1;
+    int32_t next = backward ? number - 1 : 0;
+    uint32_t at = uint32_t(next % stages) * slot;
+#pragma unroll 1
+    for (int32_t i = 0; i < stages; ++i, next += step) {
+      if (has_last)
+        __pipeline_commit();
       else
-        ++chunk, slot = slot < stages - 1 ? slot + 1 : 0;
+        start(next, ring + max(next, 0) % stages * slot);
+    }
+    const Key* from = loads.from + int64_t(next) * (chunks * Loads::chunk) + threadIdx.x * Loads::elements;
+#pragma unroll 1
+    for (int32_t turn = number; turn > 0; --turn) {
+      __pipeline_wait_prior(stages - 1);
+      Words words[chunks];
+#pragma unroll
+      for (int k = 0; k < chunks; ++k) words[k] = load_shared(ring + at + k * size);
+      // One branch for all threads where the chunks are whole, as all are but the first and the last.
+      if (backward ? next >= first_whole : next < end_whole) {
+#pragma unroll
+        for (int k = 0; k < chunks; ++k) copy_async(ring + at + k * size, from + k * Loads::chunk, 16);
+        __pipeline_commit();
+      } else {
+        start(next, ring + at);
+      }
+#pragma unroll
+      for (int k = 0; k < chunks; ++k) body(words[k], chunks * (next - ahead) + k);
+      next += step, from += step * int32_t(chunks * Loads::chunk);
+      if constexpr (backward)
+        at = at == 0 ? (stages - 1) * slot : at - slot;
+      else
+        at = at == (stages - 1) * slot ? 0 : at + slot;
     }
     __syncthreads();
+  }
+  static __device__ Words load_shared(uint32_t at) {
+    Words words;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words.lane[0]), "=r"(words.lane[1]), "=r"(words.lane[2]), "=r"(words.lane[3])
+                 : "r"(at)
+                 : "memory");
+    return words;
+  }
+  static __device__ void store_shared(uint32_t at, const Words& words) {
+    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(words.lane[0]), "r"(words.lane[1]),
+                 "r"(words.lane[2]), "r"(words.lane[3])
+                 : "memory");
   }
 
   // Counts the block's tokens by bins, and returns the largest element of the row.
@@ -240,8 +307,11 @@ struct LongRow {
     constexpr uint32_t words = 4;
     const uint32_t smallest = sizeof(Key) == 4 ? uint32_t(nothing()) : uint32_t(nothing()) << 16 | nothing();
     uint32_t found[words] = {smallest, smallest, smallest, smallest};
+    // Where the count would be of a position whose bits are zero: each has its address by one instruction.
+    uint32_t counts = uint32_t(__cvta_generic_to_shared(shared.counts)) + 4 * uint32_t(Bins::bin(Position(0)));
+    asm("" : "+r"(counts));
     const Position begin = Bins::at(0), middle = Bins::at(bins_above), end = Bins::at(mass_bins - 1);
-    each<false>(false, [&](const Words& of, uint32_t) {
+    each<false>(false, [&](const Words& of, int32_t) {
 #pragma unroll
       for (uint32_t j = 0; j < words; ++j) found[j] = larger_in_word<T>(found[j], of.lane[j]);
       bool any = false;
@@ -249,7 +319,7 @@ struct LongRow {
       for (uint32_t j = 0; j < Loads::elements; ++j) {
         // What has no mass is in the last one, NaN too.
         Position position = max(min(bins.position(element(of, j)), end), begin);
-        atomicAdd(&shared.counts[Bins::bin(position)], 1u);
+        asm volatile("red.shared.add.u32 [%0], 1;" ::"r"(counts + 4 * bit_cast<uint32_t>(position)) : "memory");
         any |= position < middle;
       }
       if (any)
@@ -288,6 +358,7 @@ struct LongRow {
   __device__ const uint32_t* merge_counts() const {
     if (blocks == 1) return shared.counts;
     int part = mass_bins / int(blocks), begin = int(rank) * part;
+#pragma unroll 1
     for (int i = 4 * threadIdx.x; i < part; i += 4 * threads) {
       uint4 sum{};
       for (unsigned block = 0; block < blocks; ++block) {
@@ -310,6 +381,7 @@ struct LongRow {
       uint32_t number = *of_block(&shared.number_large, block);
       fits &= number <= most_large;
       const float* large = of_block(shared.large, block);
+#pragma unroll 1
       for (uint32_t i = threadIdx.x; i < min(number, most_large); i += threads) {
         float x = large[i];
         int32_t bin = Bins::bin(bins.position(x));
@@ -320,90 +392,176 @@ struct LongRow {
     return fits;
   }
 
-  // Finds the range of bins for each step of the search.
+  // The estimates of a bin.
+  __device__ BinSums sums_of(const Bins& bins, const Finite& mass, int32_t bin, uint32_t count, bool knows_large,
+                             float& cut) const {
+    bool is_cut, is_known = knows_large && bin < bins_above;
+    float of = float(count) * float(bins.middle(mass, bin, is_cut));
+    if (is_known) of = float(shared.large_sums.at(min(bin, bins_above - 1)));
+    cut = is_cut & !is_known ? of : 0;  // some of the tokens may have no mass
+    return {of, is_known ? 0 : of * of, count};
+  }
+
+  // Finds the range of tokens for each step of the search.
   __device__ void find_ranges(const Bins& bins, const Finite& mass, const TokenDraw& draw) const {
-    const uint32_t* all_counts = merge_counts();
+    const uint32_t* counts = merge_counts();
     bool knows_large = add_large(bins, mass);
-    int32_t begin = int32_t(threadIdx.x) * own;
-    BinSums sums[own], before, total;
-    bool any = false;
-#pragma unroll
-    for (int i = 0; i < own; ++i) sums[i].count = begin + i < mass_bins - 1 ? all_counts[begin + i] : 0;
-#pragma unroll
-    for (int i = 0; i < own; ++i) any |= sums[i].count > 0;
-    any = __any_sync(~0u, any);
-    if (any) {
-      int32_t end = 0;
-#pragma unroll
-      for (int i = 0; i < own; ++i) {
-        bool is_cut, is_known = knows_large && begin + i < bins_above;
-        float of = float(sums[i].count) * float(bins.middle(mass, begin + i, is_cut));
-        if (is_known) of = float(shared.large_sums.at(min(begin + i, bins_above - 1)));
-        sums[i].mass = of, sums[i].square = is_known ? 0 : of * of, sums[i].cut = is_cut & !is_known ? of : 0;
-        if (of > 0) end = begin + i;
-        before = sums[i] = before + sums[i];
+    const int32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    float cut = 0;
+    uint32_t end = 0;
+    // A bin for each lane. Their instructions are read from memory: a loop waits less.
+#pragma unroll 1
+    for (int32_t group = warp; group < groups; group += warps) {
+      int32_t bin = 32 * group + lane;
+      uint32_t count = bin < mass_bins - 1 ? counts[bin] : 0;
+      BinSums sum{};
+      if (__any_sync(~0u, count)) {
+        float cut_of_bin;
+        sum = sums_of(bins, mass, bin, count, knows_large, cut_of_bin);
+        if (sum.mass > 0) end = bin;
+        sum = sum.scan(), cut += cut_of_bin;
       }
-      if (end) atomicMax(&shared.end, end);
+      if (lane == 31) shared.sums_of_groups[group] = sum;
     }
-    auto add = [](const BinSums& a, const BinSums& b) { return a + b; };
-    Scan(shared.scan).ExclusiveScan(before, before, BinSums(), add, total);
-    if (threadIdx.x == 0) shared.up_to_k = shared.before_k = total;
+    cut = sum_of_lanes(cut), end = __reduce_max_sync(~0u, end);
+    if (lane == 0) shared.cut_of_warps[warp] = cut, shared.end_of_warps[warp] = end;
+    if (threadIdx.x < ranges) shared.first[threadIdx.x] = shared.last[threadIdx.x] = mass_bins - 2;
     __syncthreads();
-    if (any) {
-#pragma unroll
-      for (int i = 0; i < own; ++i) sums[i] = before + sums[i];
-      if (draw.k && draw.k > before.count && draw.k <= sums[own - 1].count)
-#pragma unroll
-        for (int i = own - 1; i >= 0; --i)
-          if (draw.k <= sums[i].count && draw.k > (i ? sums[i - 1].count : before.count) && begin + i <= shared.end) {
-            shared.first[0] = shared.last[0] = begin + i, shared.up_to_k = sums[i];
-            shared.before_k = i ? sums[i - 1] : before, shared.has_k = true;
-          }
+    if (warp == 0) find_bins(bins, mass, draw, counts, knows_large);
+    __syncthreads();
+    if (warp < 2 * ranges) {
+      int step = warp / 2;
+      bool low = warp % 2;
+      auto first = Bins::at(shared.first[step]), last = Bins::at(shared.last[step]);
+      float bound = smallest(mass.largest, [&](float x) {
+        float unrounded;
+        auto position = bins.position(x);
+        return (low ? position <= last : position < first) & mass.unrounded(x, unrounded);
+      });
+      if (lane == 0) (low ? shared.range[step].low : shared.range[step].high) = bound;
     }
     __syncthreads();
-    // What is kept has a mass from `low` to `high`, estimated as the part `of` of what has the square `square`.
-    double low = shared.before_k.mass, high = shared.up_to_k.mass, slack = 0x1p-40 * total.mass + total.cut;
-    float of = 1, square = shared.up_to_k.square;
-    auto locate = [&](int step) {
-      int32_t first = mass_bins, last = mass_bins;
-      if (any) {
-        constexpr float five = 25 * Bins::deviation * Bins::deviation;
+  }
+  // The smallest number for which something holds that holds from there to the largest one, by a warp; if it never
+  // does, what is next to the largest.
+  template <class Holds>
+  static __device__ float smallest(float largest, const Holds& holds) {
+    uint32_t begin = SortKey<float>::of(-std::numeric_limits<float>::infinity(), false);
+    uint32_t end = SortKey<float>::of(largest, false) + 1;
+#pragma unroll 1
+    while (begin < end) {
+      uint32_t step = (end - begin) / 32 + 1, key = begin + threadIdx.x % 32 * step;
+      uint32_t lanes = __ballot_sync(~0u, key >= end || holds(SortKey<float>::number(key, false)));
+      uint32_t lane = lanes ? __ffs(int(lanes)) - 1 : 32;
+      if (lane < 32) end = min(end, begin + lane * step);
+      if (lane > 0) begin += (lane - 1) * step + 1;
+    }
+    return SortKey<float>::number(begin, false);
+  }
+
+  // Finds the range of bins for each step, by a warp.
+  __device__ void find_bins(const Bins& bins, const Finite& mass, const TokenDraw& draw, const uint32_t* counts,
+                            bool knows_large) const {
+    const int32_t lane = threadIdx.x;
+    const float cut = sum_of_lanes(lane < warps ? shared.cut_of_warps[lane] : 0);
+    const int32_t end = int32_t(__reduce_max_sync(~0u, shared.end_of_warps[lane % warps]));
+    // Each group's sums become those up to and with it.
+    constexpr int own = groups / 32;
+    BinSums* sums_of_own = &shared.sums_of_groups[own * lane];
+    BinSums sum{};
 #pragma unroll
-        for (int i = own - 1; i >= 0; --i) {
-          // The square of how wrong the difference of a prefix and the target may be.
-          float error = five * ((1 - of) * (1 - of) * sums[i].square + of * of * fmaxf(square - sums[i].square, 0));
-          float below = float(low - slack - sums[i].mass), above = float(sums[i].mass - slack - high);
-          if (below <= 0 || below * below <= error) first = begin + i;
-          if (above >= 0 && above * above >= error) last = begin + i;
-        }
-      }
-      if (first < mass_bins) atomicMin(&shared.first[step], first);
-      if (last < mass_bins) atomicMin(&shared.last[step], last);
-      __syncthreads();
-      last = min(shared.last[step], shared.end);
-      if (any && last >= begin && last < begin + own)
+    for (int i = 0; i < own; ++i) sums_of_own[i] = sum = sum + sums_of_own[i];
+    const BinSums up_to_own = sum.scan(), total = up_to_own.of_lane(31);
+    BinSums before_own = up_to_own.of_lane(max(lane - 1, 0));
+    if (lane == 0) before_own = BinSums{};
 #pragma unroll
-        for (int i = 0; i < own; ++i)
-          if (begin + i == last) shared.last[step] = last, shared.kept = sums[i].mass;
-      __syncthreads();
+    for (int i = 0; i < own; ++i) sums_of_own[i] = before_own + sums_of_own[i];
+    __syncwarp();
+    // The first bins up to which the sums have what holds(sums, side) says, for both sides at once, and the sums; or
+    // the last bin with a mass.
+    struct Bin {
+      int32_t at;
+      BinSums before, up_to;
     };
-    if (draw.has_fraction) {
-      double p = draw.fraction * 0x1p-32, k_low = low, k_high = high;
-      float k_square = square;
-      if (draw.joint) low = high = total.mass, square = total.square;
-      low *= p, high *= p, of = float(p);
-      locate(1);
+    auto first_bins = [&](Bin(&found)[2], const auto& holds) {
+      uint32_t lanes[2];
+      int32_t group[2];
+      const BinSums of_lane = shared.sums_of_groups[own * lane + own - 1];
+#pragma unroll
+      for (int side = 0; side < 2; ++side) {
+        lanes[side] = __ballot_sync(~0u, holds(of_lane, side));
+        group[side] = lanes[side] ? own * (__ffs(int(lanes[side])) - 1) : 0;
+      }
+      uint32_t some[2];
+#pragma unroll
+      for (int side = 0; side < 2; ++side)
+        some[side] = __ballot_sync(~0u, lane < own && holds(shared.sums_of_groups[group[side] + lane % own], side));
+      BinSums sums[2];
+#pragma unroll
+      for (int side = 0; side < 2; ++side) {
+        if (some[side]) group[side] += __ffs(int(some[side])) - 1;
+        float unused;
+        int32_t bin = 32 * group[side] + lane;
+        sums[side] = sums_of(bins, mass, bin, bin < mass_bins - 1 ? counts[bin] : 0, knows_large, unused);
+      }
+#pragma unroll
+      for (int side = 0; side < 2; ++side) sums[side] = sums[side].scan();
+#pragma unroll
+      for (int side = 0; side < 2; ++side) {
+        found[side] = {mass_bins - 2, total, total};
+        if (!lanes[side]) continue;
+        BinSums before = group[side] ? shared.sums_of_groups[group[side] - 1] : BinSums{};
+        sums[side] = before + sums[side];
+        uint32_t bins_of_group = __ballot_sync(~0u, holds(sums[side], side));
+        int32_t at = bins_of_group ? __ffs(int(bins_of_group)) - 1 : 31;
+        if (at) before = sums[side].of_lane(at - 1);
+        found[side] = {32 * group[side] + at, before, sums[side].of_lane(at)};
+      }
+    };
+    const auto k = uint64_t(draw.k);
+    const double p = draw.fraction * 0x1p-32, slack = 0x1p-40 * total.mass + cut;
+    // What is kept has a mass from `low` to `high`, estimated as the part `of` of what has the square `square`.
+    double low = total.mass, high = total.mass, k_low = low, k_high = high;
+    float of = 1, square = total.square, k_square = square;
+    bool has_k = false;
+    // One search in the code: its instructions are read from memory.
+#pragma unroll 1
+    for (int step = k ? 0 : draw.has_fraction ? 1 : 2; step < ranges; step += step == 0 && !draw.has_fraction ? 2 : 1) {
+      if (step == 1) {
+        if (draw.joint) low = high = total.mass, square = total.square;
+        low *= p, high *= p, of = float(p);
+      } else if (step == 2) {
+        double random = double(draw.random >> 32) * 0x1p-32;
+        low *= random, high *= random, of *= float(random);
+      }
+      Bin found[2];
+      first_bins(found, [&](const BinSums& sums, int side) {
+        if (step == 0) return sums.count >= k;
+        // The square of how wrong the difference of a prefix and the target may be.
+        constexpr float five = 25 * Bins::deviation * Bins::deviation;
+        float error = five * ((1 - of) * (1 - of) * sums.square + of * of * fmaxf(square - sums.square, 0));
+        float beyond = float(side ? sums.mass - slack - high : sums.mass + slack - low);
+        return side ? beyond >= 0 && beyond * beyond >= error : beyond >= 0 || beyond * beyond <= error;
+      });
+      if (step == 0) {
+        has_k = found[0].at <= end;
+        if (!has_k) continue;
+        k_low = low = found[0].before.mass, k_high = high = found[0].up_to.mass;
+        k_square = square = found[0].up_to.square;
+        shared.first[0] = shared.last[0] = found[0].at, shared.before_k = found[0].before.count;
+        continue;
+      }
+      shared.first[step] = found[0].at, shared.last[step] = min(found[1].at, end);
+      if (step == 2) break;
       // The prefix has one token more, at most.
       bool is_cut;
-      high = fmin(high + 1.02 * double(bins.middle(mass, shared.first[1], is_cut)), fmax(high, shared.kept));
+      high = fmin(high + 1.02 * double(bins.middle(mass, found[0].at, is_cut)), fmax(high, found[1].up_to.mass));
       if (draw.joint) {
         high = fmin(k_high, high);
         if (k_low < low) low = k_low, square = k_square, of = 1;
       }
     }
-    double random = double(draw.random >> 32) * 0x1p-32;
-    low *= random, high *= random, of *= float(random);
-    locate(2);
+    shared.has_k = has_k;
   }
 
   // The step whose range is the n-th one, or -1.
@@ -415,77 +573,100 @@ struct LongRow {
 
   // Adds masses, and lists tokens.
   template <int some>
-  __device__ void read_again(const Bins& bins, const Finite& mass, const TokenDraw& draw) const {
+  __device__ void read_again(const Finite& mass, const TokenDraw& draw) const {
+    constexpr float none = std::numeric_limits<float>::infinity();
     MassSum all, above[some];
-    Position first[some], last[some];
+    TokenRange range[some];
+    // How far tokens of a range may be from the largest: that is by bits, of which one instruction finds the smallest
+    // beyond a number.
+    uint32_t from[some], width[some];
+    auto distance = [&](float x) { return __float_as_uint(rounded_sum(mass.largest, -x)); };
 #pragma unroll
-    for (int range = 0; range < some; ++range) {
-      int step = step_of(draw, range);
-      first[range] = step < 0 ? Bins::at(0) : Bins::at(shared.first[step]);
-      last[range] = step < 0 ? Bins::at(-1) : Bins::at(shared.last[step]);
+    for (int i = 0; i < some; ++i) {
+      int step = step_of(draw, i);
+      range[i] = step < 0 ? TokenRange{none, none} : shared.range[step];
+      from[i] = range[i].high < mass.largest ? distance(range[i].high) : 0;
+      uint32_t to = range[i].low < mass.largest ? distance(range[i].low) : 0;
+      width[i] = max(from[i], to) - from[i];
+      if (step < 0) from[i] = ~0u;
     }
-    uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, listed = 0;
-    uint32_t* list = shared.listed[warp];
-    each<true>(blocks == 1, [&](const Words& words, uint32_t offset) {
-      bool hit = false;
+    uint32_t listed = 0;
+    uint16_t* list = &shared.listed[0][threadIdx.x];
+    each<true>(blocks == 1, [&](const Words& words, int32_t chunk) {
+      uint32_t nearest[some];
+#pragma unroll
+      for (int i = 0; i < some; ++i) nearest[i] = ~0u;
 #pragma unroll
       for (int j = 0; j < int(Loads::elements); ++j) {
         float x = element(words, j), unrounded;
-        Position position = bins.position(x);
-        if (!mass.unrounded(x, unrounded)) unrounded = 0;
+        bool has_mass = mass.unrounded(x, unrounded);
         auto of = MassSum::term(unrounded);
-        all.add(of);
+        if (has_mass) all.add(of);
 #pragma unroll
-        for (int range = 0; range < some; ++range) {
-          bool is_above = position < first[range];
-          if (is_above) above[range].add(of);
-          hit |= !is_above & (position <= last[range]);
+        for (int i = 0; i < some; ++i) {
+          if (x >= range[i].high) above[i].add(of);
+          nearest[i] = __viaddmin_u32(distance(x), 0u - from[i], nearest[i]);
         }
       }
-      if (uint32_t lanes = __ballot_sync(~0u, hit)) {
-        uint32_t at = listed + __popc(lanes & ((1u << lane) - 1));
-        if (hit && at < most_of_warp) list[at] = offset;
-        listed += __popc(lanes);
+      bool hit = false;
+#pragma unroll
+      for (int i = 0; i < some; ++i) hit |= nearest[i] <= width[i];
+      if (hit) {
+        if (listed < most_of_thread) list[listed * threads] = uint16_t(chunk);
+        ++listed;
       }
     });
-    sync_cluster(blocks);  // the first block has read its part, and has room
-    send(bins, list, lane, listed, first, last);
+    const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    bool fits = listed <= most_of_thread;
+    const uint32_t end = gather(list, listed, fits);
+    Words words{};
+    if (lane < end) words = loads.load_words(shared.offsets[warp][lane], nothing());
+    uint64_t sums[some + 1];
 #pragma unroll
-    for (int i = 0; i <= some; ++i) {
-      uint64_t sum = i ? above[i - 1].of_warp() : all.of_warp();
-      if (lane == 0) *of_block(&shared.sums[i][rank * warps + warp], 0) = sum;
+    for (int i = 0; i <= some; ++i) sums[i] = i ? above[i - 1].of_warp() : all.of_warp();
+    if (blocks > 1) sync_cluster(blocks);  // the first block has read its part, and has room
+    if (lane == 0) {
+#pragma unroll
+      for (int i = 0; i <= some; ++i) *of_block(&shared.sums[i][rank * warps + warp], 0) = sums[i];
+      if (!fits) atomicAdd(of_block(&shared.found, 0), few + 1);
     }
+    send(words, end, range);
   }
-  // Gives the first block the tokens that a warp has listed.
+  // Lists the offsets of a warp's loads one after the other, so that each lane has one. Returns how many they are.
+  __device__ uint32_t gather(const uint16_t* list, uint32_t listed, bool& fits) const {
+    uint32_t* offsets = shared.offsets[threadIdx.x / 32];
+    listed = min(listed, most_of_thread);
+    uint32_t up_to = sum_up_to(listed), end = __shfl_sync(~0u, up_to, 31);
+    fits = __all_sync(~0u, fits) && end <= most_of_warp;
+    if (!fits) return 0;
+#pragma unroll 1
+    for (uint32_t i = 0; i < listed; ++i) offsets[up_to - listed + i] = loads.offset(list[i * threads]);
+    __syncwarp();
+    return end;
+  }
+  // Gives the first block the tokens of a warp's loads, of which the lanes have the first ones.
   template <int some>
-  __device__ void send(const Bins& bins, const uint32_t* list, uint32_t lane, uint32_t listed,
-                       const Position (&first)[some], const Position (&last)[some]) const {
+  __device__ void send(Words next, uint32_t end, const TokenRange (&range)[some]) const {
+    constexpr int n = int(Loads::elements);
     uint32_t* found = of_block(&shared.found, 0);
     Element* elements = of_block(shared.elements, 0);
-    if (lane == 0 && listed > most_of_warp) atomicAdd(found, few + 1);
-    listed = min(listed, most_of_warp);
-    for (uint32_t i = lane; i < (listed + 31) / 32 * 32; i += 32) {
-      uint32_t offset = i < listed ? list[i] : 0;
-      Words words = loads.load_words(offset, nothing());
-      uint32_t hits = 0;
+    const uint32_t lane = threadIdx.x % 32, *offsets = shared.offsets[threadIdx.x / 32];
+#pragma unroll 1
+    for (uint32_t i = lane; i - lane < end; i += 32) {
+      Words words = next;
+      uint32_t offset = i < end ? offsets[i] : 0, hits = 0;
+      if (i + 32 < end) next = loads.load_words(offsets[i + 32], nothing());
 #pragma unroll
-      for (int j = 0; j < int(Loads::elements); ++j) {
-        Position position = bins.position(element(words, j));
+      for (int j = 0; j < n; ++j)
 #pragma unroll
-        for (int range = 0; range < some; ++range)
-          if ((position >= first[range]) & (position <= last[range])) hits |= 1u << j;
-      }
-      if (i >= listed) hits = 0;
-      uint32_t number = __popc(hits), up_to = number;
-      for (int distance = 1; distance < 32; distance *= 2) {
-        uint32_t other = __shfl_up_sync(~0u, up_to, distance);
-        if (int(lane) >= distance) up_to += other;
-      }
-      uint32_t at = 0;
+        for (int r = 0; r < some; ++r)
+          if (range[r].has(element(words, j))) hits |= 1u << j;
+      if (i >= end) hits = 0;
+      uint32_t number = __popc(hits), up_to = sum_up_to(number), at = 0;
       if (lane == 31) at = atomicAdd(found, up_to);
       at = __shfl_sync(~0u, at, 31) + up_to - number;
 #pragma unroll
-      for (int j = 0; j < int(Loads::elements); ++j)
+      for (int j = 0; j < n; ++j)
         if (hits >> j & 1) {
           if (at < few)
             elements[at] = Element(order.of(Loads::element(words, j)), loads.position(offset) + uint32_t(j));
@@ -493,8 +674,18 @@ struct LongRow {
         }
     }
   }
+  // Sums up to and with each lane.
+  template <class Value>
+  static __device__ Value sum_up_to(Value value) {
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2) {
+      Value before = __shfl_up_sync(~0u, value, distance);
+      if (int(threadIdx.x % 32) >= distance) value += before;
+    }
+    return value;
+  }
 
-  __device__ bool finish(const Bins& bins, const Finite& mass, const TokenDraw& draw) const {
+  __device__ bool finish(const Finite& mass, const TokenDraw& draw) const {
     uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     if (warp <= (step_of(draw, 2) < 0 ? 2u : 3u)) {
       uint64_t sum = 0;
@@ -504,107 +695,117 @@ struct LongRow {
     }
     __syncthreads();
     if (shared.found > few) return false;
-    Listed listed{*this, bins, mass, draw, Held(shared.team), true};
+    Listed listed{*this, mass, draw, true};
     DrawnTokens drawn;
     auto last = drawn.find(draw, shared.totals[0], listed);
     if (!listed.fits) return false;
-    uint32_t token = listed.position(last);
-    if (threadIdx.x == 0) rows.write(row, mass, int32_t(token), drawn.kept);
+    if (threadIdx.x == 0) rows.write(row, mass, int32_t(last.token), drawn.kept);
     return true;
   }
 
-  // The listed tokens: those of one range, in which a prefix ends, are held at a time.
+  // The listed tokens. Sums of weights by bins in a range tell the bin in which a prefix ends. Its tokens are few, and
+  // each is compared with all.
   struct Listed {
+    struct Last {
+      uint32_t token;
+      uint64_t sum;
+    };
+
     const LongRow& of;
-    const Bins& bins;
     const Finite& mass;
     const TokenDraw& draw;
-    Held held;
     bool fits;
 
-    __device__ const Element& element(int i) const {
-      return of.shared.elements[of.shared.held[threadIdx.x + i * threads]];
+    static __device__ uint64_t mass_of(uint64_t weight) { return weight & (one - 1); }
+    static __device__ float value(const Element& element) { return float(SortKey<T>::number(element.key(), true)); }
+    // Calls body(element, number, weight) for those in a range that have a mass.
+    template <class Body>
+    __device__ void each_of(const TokenRange& range, const Body& body) const {
+#pragma unroll 1
+      for (uint32_t i = threadIdx.x; i < of.shared.found; i += threads) {
+        Element element = of.shared.elements[i];
+        float x = value(element);
+        uint64_t of_token = range.has(x) ? mass.mass(x) : 0;
+        if (of_token) body(element, x, of_token | one);
+      }
     }
 
-    __device__ LastTokens<uint32_t> last_of(int step, uint64_t target) {
-      const Shared& shared = of.shared;
+    __device__ bool differs(uint32_t key, uint32_t number) const {
+      bool any = false;
+      for (uint32_t i = threadIdx.x; i < number; i += threads) any |= of.shared.near[i].element.key() != key;
+      return any;
+    }
+    __device__ Last last_of(int step, uint64_t target) {
+      Shared& shared = of.shared;
       bool by_count = step == 0;
-      if (by_count && !shared.has_k) return {Held::none, 0, shared.totals[0]};
+      if (by_count && !shared.has_k) return {0, shared.totals[0]};
       uint64_t before = shared.totals[step == 2 ? 1 : step == 1 || !draw.has_fraction ? 2 : 3];
-      uint32_t number = choose(step);
-      held.take(mass, [&](int i) {
-        return threadIdx.x + i * threads < min(number, most_held) ? uint32_t(element(i).key()) : Held::none;
-      });
-      fits &= number <= most_held;
-      if (!by_count) fits &= (target > before) & (target - before <= held.total());
-      target -= by_count ? shared.before_k.count : before;
-      auto last = held.last_of(mass, by_count, target, [&] {
-        float largest = Held::value(held.range.first);
-        narrow(by_count, target, [&](uint32_t key) { return largest - Held::value(key); });
-      });
-      last.sum += before;
-      return last;
-    }
-    // The position of the last of the prefix that was found.
-    __device__ uint32_t position(const LastTokens<uint32_t>& last) {
-      return held.position(
-          last, [&](int i) { return element(i).at(); },
-          [&] {
-            uint32_t first = held.range.first;
-            narrow(true, last.number, [&](uint32_t position) { return float(position - first); });
-          });
-    }
-    // Finds the range of one of many bins between the first and the last key, by sums of weights, where distance(key)
-    // is from the first one.
-    template <class Distance>
-    __device__ void narrow(bool by_count, uint64_t target, const Distance& distance) {
-      Shared& shared = of.shared;
-      if (held.range.count() <= 8) return;
-      auto& fine_sums = shared.fine_sums;
-      fine_sums.clear();
-      if (threadIdx.x == 0) shared.fine = fine_bins;
+      fits &= by_count || target > before;
+      if (!fits) return {};
+      target -= by_count ? shared.before_k : before;
+      auto reaches = [&](uint64_t sum) { return (by_count ? sum >> count_bit : mass_of(sum)) >= target; };
+      shared.near_sums.clear();
+      if (threadIdx.x == 0) shared.bin = threads, shared.number_near = 0;
       __syncthreads();
-      float scale = (fine_bins - 1) / distance(held.range.last);
-      auto bin_of = [&](int i) { return min(uint32_t(distance(held.keys[i]) * scale), fine_bins - 1); };
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        if (held.keys[i] != Held::none) fine_sums.add(bin_of(i), held.weights[i]);
+      TokenRange range = shared.range[step];
+      float high = fminf(range.high, mass.largest), scale = threads / (high - range.low);
+      auto bin_of = [&](float x) { return min(uint32_t((high - x) * scale), uint32_t(threads) - 1); };
+      each_of(range, [&](const Element&, float x, uint64_t weight) { shared.near_sums.add(bin_of(x), weight); });
       __syncthreads();
-      uint64_t sums[2], before;
-#pragma unroll
-      for (int i = 0; i < 2; ++i) sums[i] = fine_sums.at(2 * threadIdx.x + i);
-      FineScan(shared.fine_scan).ExclusiveSum(sums[0] + sums[1], before);
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        uint64_t up_to = before + sums[i];
-        if (!Held::reaches(before, by_count, target) && Held::reaches(up_to, by_count, target))
-          shared.fine = 2 * threadIdx.x + i, shared.fine_before = before, shared.fine_up_to = up_to;
-        before = up_to;
+      uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+      uint64_t of_bin = shared.near_sums.at(threadIdx.x), up_to = sum_up_to(of_bin);
+      if (lane == 31) shared.sums_of_warps[warp] = up_to;
+      __syncthreads();
+      up_to += sum_of_lanes(lane < warp ? shared.sums_of_warps[lane] : 0);
+      if (!reaches(up_to - of_bin) && reaches(up_to)) shared.bin = threadIdx.x, shared.before_bin = up_to - of_bin;
+      if (threadIdx.x == threads - 1) shared.all_bins = up_to;
+      __syncthreads();
+      if (shared.bin == threads) {  // the k-th token has no mass, or the range is a wrong one
+        fits &= by_count;
+        return {0, before + mass_of(shared.all_bins)};
+      }
+      each_of(range, [&](const Element& element, float x, uint64_t weight) {
+        if (bin_of(x) != shared.bin) return;
+        uint32_t at = atomicAdd(&shared.number_near, 1u);
+        if (at < most_near) shared.near[at] = {element, weight}, shared.positions[at] = element.at();
+      });
+      __syncthreads();
+      uint32_t number = shared.number_near;
+      fits &= number <= most_near;
+      if (!fits) return {};
+      uint64_t before_tokens = shared.before_bin;
+      // Many are equal ones: then positions alone are compared.
+      uint32_t key = shared.near[0].element.key();
+      bool equal = number > 64;
+      if (equal) {
+        if (threadIdx.x < 4) shared.positions[number + threadIdx.x] = ~0u;
+        equal = !__syncthreads_or(differs(key, number));
+      }
+#pragma unroll 1
+      for (uint32_t i = threadIdx.x; i < number; i += threads) {
+        Weighted own = shared.near[i];
+        uint64_t sum = before_tokens;
+        if (equal) {
+          uint32_t less = 0;
+#pragma unroll 2
+          for (uint32_t j = 0; j < number; j += 4) {
+            uint4 some = *reinterpret_cast<const uint4*>(&shared.positions[j]);
+            uint32_t at = own.element.at();
+            less += (some.x < at) + (some.y < at) + (some.z < at) + (some.w < at);
+          }
+          sum += less * own.weight;
+        } else {
+#pragma unroll 2
+          for (uint32_t j = 0; j < number; ++j) {
+            Weighted other = shared.near[j];
+            if (other.element < own.element) sum += other.weight;
+          }
+        }
+        if (!reaches(sum) && reaches(sum + own.weight))
+          shared.token = own.element.at(), shared.sum = before + mass_of(sum + own.weight);
       }
       __syncthreads();
-      if (shared.fine == fine_bins) return;
-      uint32_t first = Held::none, last = 0;
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        if (held.keys[i] != Held::none && bin_of(i) == shared.fine)
-          first = min(first, held.keys[i]), last = max(last, held.keys[i]);
-      held.range = {held.team.smallest(first), held.team.largest(last), shared.fine_before, shared.fine_up_to};
-    }
-    // Lists those of a step's range, and returns how many they are.
-    __device__ uint32_t choose(int step) const {
-      Shared& shared = of.shared;
-      __syncthreads();
-      if (threadIdx.x == 0) shared.of_range = 0;
-      __syncthreads();
-      Position first = Bins::at(shared.first[step]), last = Bins::at(shared.last[step]);
-      for (uint32_t i = threadIdx.x; i < shared.found; i += threads) {
-        Position position = bins.position(Held::value(shared.elements[i].key()));
-        if (!((position >= first) & (position <= last))) continue;
-        uint32_t at = atomicAdd(&shared.of_range, 1u);
-        if (at < most_held) shared.held[at] = uint16_t(i);
-      }
-      __syncthreads();
-      return shared.of_range;
+      return {shared.token, shared.sum};
     }
   };
 };

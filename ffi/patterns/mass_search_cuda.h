@@ -148,15 +148,10 @@ struct HeldTokens {
     return (by_count ? sum >> count_bit : mass_of(sum)) >= target;
   }
 
-  // The prefix of so many tokens, or the shortest of at least such a mass. `narrow` may know a smaller range.
+  // The prefix of so many tokens, or the shortest of at least such a mass.
   __device__ LastTokens<uint32_t> last_of(const Mass& mass, bool by_count, uint64_t target) {
-    return last_of(mass, by_count, target, [] {});
-  }
-  template <class Narrow>
-  __device__ LastTokens<uint32_t> last_of(const Mass& mass, bool by_count, uint64_t target, const Narrow& narrow) {
     range = all;
     if (by_count && !reaches(all.up_to, true, target)) return {none, 0, total()};
-    narrow();
     search(by_count, target,
            [](uint32_t a, uint32_t b) { return uint32_t(SortKey<T>::of(T(Mass::middle(value(a), value(b))), true)); });
     uint32_t key = none;
@@ -173,10 +168,6 @@ struct HeldTokens {
   // prefix can be found after.
   template <class PositionOf>
   __device__ uint32_t position(const LastTokens<uint32_t>& last, const PositionOf& position_of) {
-    return position(last, position_of, [] {});
-  }
-  template <class PositionOf, class Narrow>
-  __device__ uint32_t position(const LastTokens<uint32_t>& last, const PositionOf& position_of, const Narrow& narrow) {
     uint32_t first = none, largest = 0;
 #pragma unroll
     for (int i = 0; i < items; ++i) {
@@ -188,7 +179,6 @@ struct HeldTokens {
     }
     if (range.count() == 1) return team.smallest(first);
     range = {team.smallest(first), team.largest(largest), 0, range.count() * one};
-    narrow();
     search(true, last.number, [](uint32_t a, uint32_t b) { return a + (b - a) / 2; });
 #pragma unroll
     for (int i = 0; i < items; ++i)
