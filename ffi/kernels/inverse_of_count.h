@@ -6,7 +6,8 @@
 namespace baracuda {
 
 // 1 / x, of an x that is no more than counts are. CUDA's division has a branch and a call for x that is subnormal or
-// large, which would take registers from what is on its way. One step of Newton's rule rounds what the instruction gives.
+// large, which would take registers from what is on its way. One step of Newton's rule rounds what the instruction
+// gives.
 template <class Wide>
 BARACUDA_HD Wide inverse_of_count(Wide x) {
 #ifdef __CUDA_ARCH__
