@@ -30,8 +30,9 @@ inline constexpr int reduce_ahead = 4, reduce_ahead_in_columns = 8;
 template <class T, int V>
 inline constexpr int reduce_ahead_in_rows = V == 1 ? 8 : (sizeof(T) == 2 ? 2 : reduce_ahead);
 
-// Blocks of reductions that a multiprocessor has at a time.
-inline constexpr int reduce_column_blocks = 4;
+// Blocks of reductions that a multiprocessor has at a time: exponentials of doubles need more registers.
+template <class T>
+inline constexpr int reduce_column_blocks = sizeof(T) < 8 ? 4 : 2;
 template <class T>
 inline constexpr int reduce_row_blocks = sizeof(T) == 2 ? 5 : (sizeof(T) < 8 ? 4 : 2);
 
@@ -246,7 +247,7 @@ __global__ void __launch_bounds__(reduce_block, reduce_row_blocks<typename Reduc
 }
 
 template <int V, class Walk, class Reducer>
-__global__ void __launch_bounds__(reduce_block, reduce_column_blocks)
+__global__ void __launch_bounds__(reduce_block, reduce_column_blocks<typename Reducer::Element>)
     reduce_columns(Reducer reducer, ReduceShape shape, ReduceGrid grid, Walk walk, const typename Reducer::Element* x,
                    typename Reducer::template State<1>* states) {
   using State = typename Reducer::template State<V>;
@@ -286,9 +287,10 @@ template <bool rows, int V, class Walk, class Reducer>
 Status reduce_slices_by(Executor executor, const Reducer& reducer, const ReduceShape& shape,
                         const typename Reducer::Element* x) {
   using State = typename Reducer::template State<1>;
-  ReduceGrid grid(shape, V, sizeof(typename Reducer::Element) == 2 ? 2 : reduce_ahead,
-                  int64_t(executor.workspace_bytes / 256 * 256 / sizeof(State)),
-                  132 * (rows ? reduce_row_blocks<typename Reducer::Element> : reduce_column_blocks));
+  ReduceGrid grid(
+      shape, V, sizeof(typename Reducer::Element) == 2 ? 2 : reduce_ahead,
+      int64_t(executor.workspace_bytes / 256 * 256 / sizeof(State)),
+      132 * (rows ? reduce_row_blocks<typename Reducer::Element> : reduce_column_blocks<typename Reducer::Element>));
   State* states = grid.parts > 1 ? executor.scratch<State>(shape.results() * grid.parts) : nullptr;
   if (grid.parts > 1 && !states) return small_workspace;
   Walk walk(shape.reduced, rows ? grid.lanes * V : grid.groups);
