@@ -12,6 +12,7 @@ from examples_of import close
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import pool as oracle
+from programs import wide
 
 import baracuda_jax as bj
 
@@ -354,6 +355,28 @@ def test_usual_windows_of_many_elements(windows):
     np.testing.assert_array_equal(np.where(inside, index[:, 0], 0), np.where(inside, rows * 256 + columns, 0))
     want = torch.nn.functional.avg_pool2d(torch.tensor(x), *windows, count_include_pad=False)
     np.testing.assert_allclose(mean, want, rtol=1e-4, atol=1e-5)
+
+
+LONG = [("1d", (3, 5, 12547), 7), ("1d", (40, 3, 1001), 10), ("2d", (5, 3, 113, 111), 1), ("2d", (70, 4, 7, 7), 1),
+        ("2d", (1, 1, 400, 512), 1), ("3d", (2, 2, 8, 50, 49), 3)]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("rank, shape, size", LONG, ids=str)
+def test_long_windows_are_pytorchs(rank, shape, size, dtype):
+    x = sent.asarray(np.random.default_rng(0).standard_normal(shape), dtype)
+    theirs = torch.tensor(wide(x), requires_grad=True)
+    for kind in ("avg", "max"):
+        name = f"adaptive_{kind}_pool{rank}"
+        fun = functools.partial(getattr(bj, name), output_size=size, implementation="native")
+        y, pull = jax.vjp(fun, x)
+        want = getattr(torch.nn.functional, name)(theirs, size)
+        dy = sent.asarray(np.random.default_rng(1).standard_normal(y.shape), dtype)
+        (gradient,) = torch.autograd.grad(want, theirs, torch.tensor(wide(dy)))
+        tolerance = {"bfloat16": 2e-2, "float32": 2e-5}.get(dtype, 1e-11)
+        np.testing.assert_allclose(wide(y), want.detach(), rtol=tolerance, atol=tolerance / 10)
+        dx = pull(dy)[0]
+        np.testing.assert_allclose(wide(dx), gradient, rtol=tolerance, atol=tolerance / 10)
 
 
 def _with_index(x, *windows):
