@@ -604,7 +604,7 @@ __global__ void __launch_bounds__(scaled_block, sizeof(Sum) == 8 ? 2 : 4)
 template <int K, int V, class Sum, class T>
 struct TwiceColumns {
   static constexpr int own = V / 2, lead = K / 2, words = own * int(sizeof(T)) / 4;
-  static constexpr int beside = (lead * int(sizeof(T)) + 3) / 4, lanes = beside * 4 / int(sizeof(T));
+  static constexpr int leading = (lead * int(sizeof(T)) + 3) / 4, lanes = leading * 4 / int(sizeof(T));
   int first;
   uint32_t mask_before, mask_after;
   Sum weight[V][K];
@@ -624,8 +624,8 @@ struct TwiceColumns {
   __device__ void sum(const Words<T, own>& read, Sum (&total)[V]) const {
     Words<T, lanes> before, after;
 #pragma unroll
-    for (int i = 0; i < beside; ++i) {
-      before.words.lane[i] = __shfl_up_sync(~0u, read.words.lane[words - beside + i], 1) & mask_before;
+    for (int i = 0; i < leading; ++i) {
+      before.words.lane[i] = __shfl_up_sync(~0u, read.words.lane[words - leading + i], 1) & mask_before;
       after.words.lane[i] = __shfl_down_sync(~0u, read.words.lane[i], 1) & mask_after;
     }
     Sum values[lead + own + lead];

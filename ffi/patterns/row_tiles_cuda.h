@@ -53,7 +53,7 @@ struct RowTiles {
 };
 
 // A tile in shared memory: vectors of 16 bytes, from the one in which the tile begins. In rows of whole vectors these
-// change places, so that lanes whose rows are a power of two apart find them in different banks.
+// change positions, so that lanes whose rows are a power of two apart find them in different banks.
 template <class T, bool vectors>
 class TileMemory {
  public:
