@@ -509,6 +509,7 @@ I, X, W = sent.zeros(4, int), sent.zeros((4, 2), jnp.float32), {"offsets": sent.
     [
         ("embedding", TypeError, "x must have one of the dtypes int8.*got float32", (X, X), {}),
         ("embedding", ValueError, r"x must be a SegmentIndex of ids \[N\], without batches, got ids \(2, 2\)", (bj.segment_index(I.reshape(2, 2), 4), X), {}),
+        ("embedding", ValueError, "weight must be left out or have the 4 segments of the index, got 3", (bj.segment_index(I, 4), X[:3]), {}),
         ("embedding", TypeError, "weight must have one of the dtypes float32.*got int32", (I, X.astype(jnp.int32)), {}),
         ("embedding", ValueError, "weight must have at least one dimension, the rows; got a scalar", (I, 1.0), {}),
         ("embedding", ValueError, r"padding_idx must be in \[-4, 3\] for 4 rows, got 4", (I, X), {"padding_idx": 4}),

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from .._core import checks, explicit
 from .._core.compiled import compiled
 from ..indexing._arguments import positions
-from ..segment._arguments import ids_and_index
+from ..segment._arguments import ids_and_index, segments_of
 from ..segment._index import SegmentIndex
 
 
@@ -18,13 +18,14 @@ def ids_of(op, x):
     return x.astype(x.dtype)  # no weaker than of other ops
 
 
-def indexed_ids_of(op, x):
-    """(ids, (perm, offsets)) of a SegmentIndex of ids [N], (ids, ()) of ids."""
+def indexed_ids_of(op, x, size, source):
+    """(ids, (perm, offsets)) of a SegmentIndex of ids [N], of `size` segments as `source` says; (ids, ()) of ids."""
     if not isinstance(x, SegmentIndex):
         return ids_of(op, x), ()
     ids, index = ids_and_index(op, x, "x")
     if ids.ndim != 1:
         raise ValueError(f"{op}: x must be a SegmentIndex of ids [N], without batches, got ids {tuple(ids.shape)}")
+    segments_of(op, ids, index, size, source)
     return ids, index
 
 

@@ -57,7 +57,8 @@ def embedding(
     Source: torch.nn.functional.embedding; flax.linen.Embed.
     """
     op = "embedding"
-    (x, index), weight = indexed_ids_of(op, x), table_of(op, weight)
+    weight = table_of(op, weight)
+    x, index = indexed_ids_of(op, x, weight.shape[0], "weight")
     padding, bound = padding_of(op, padding_idx, weight.shape[0]), bound_of(op, max_norm, norm_type)
     by_frequency = checks.flag(op, "scale_grad_by_freq", scale_grad_by_freq)
     ids = flat(x)
@@ -91,7 +92,8 @@ def embedding_backward(
         The cotangent of weight, [V, ...].
     """
     op = "embedding_backward"
-    (x, index), size = indexed_ids_of(op, x), checks.integer(op, "num_rows", num_rows, 0)
+    size = checks.integer(op, "num_rows", num_rows, 0)
+    x, index = indexed_ids_of(op, x, size, "num_rows")
     dy, ids, padding = gradients_of(op, x, dy), flat(x), padding_of(op, padding_idx, size)
     dweight = segment_take_backward(with_index(ids, index), dy, size, implementation=implementation)
     if padding is not None:
