@@ -3,6 +3,7 @@
 
 #include <cooperative_groups.h>
 
+#include "device_cuda.h"
 #include "launch_with_cuda.h"
 
 namespace baracuda {
@@ -41,11 +42,9 @@ __device__ inline void sync_cluster(unsigned blocks) {
 // Whether the device has clusters, and the kernel was compiled for them.
 template <class Kernel>
 bool has_clusters(Kernel* kernel) {
-  int device = 0, launches = 0;
   cudaFuncAttributes attributes{};
-  return cudaGetDevice(&device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&launches, cudaDevAttrClusterLaunch, device) == cudaSuccess && launches != 0 &&
-         cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess && attributes.ptxVersion >= 90;
+  return device_attribute(cudaDevAttrClusterLaunch) != 0 && cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess &&
+         attributes.ptxVersion >= 90;
 }
 
 inline cudaLaunchAttribute cluster_attribute(unsigned cluster) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "device_cuda.h"
 #include "executor.h"
 
 namespace baracuda {
@@ -12,11 +13,9 @@ namespace internal {
 // Whether the device has such copies, and the kernel was compiled for them.
 template <class Kernel>
 bool has_bulk_copies(Kernel* kernel) {
-  int device = 0, major = 0;
   cudaFuncAttributes attributes{};
-  return cudaGetDevice(&device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 9 &&
-         cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess && attributes.ptxVersion >= 90;
+  return major_of_device() >= 9 && cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess &&
+         attributes.ptxVersion >= 90;
 }
 
 // A phase of a barrier ends when so many threads have arrived and the bytes that they expect are there. What they wrote

@@ -2,6 +2,7 @@
 // own, and their blocks have the multiprocessors that its last ones leave.
 #pragma once
 
+#include "device_cuda.h"
 #include "launch_with_cuda.h"
 
 namespace baracuda {
@@ -29,11 +30,8 @@ Status launch_early(const Executor& executor, void (*kernel)(Parameters...), dim
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attribute.val.programmaticStreamSerializationAllowed = 1;
-  int device = 0, major = 0;
-  cudaError_t error = cudaGetDevice(&device);
-  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  if (error != cudaSuccess) return {cudaGetErrorString(error)};
-  return launch_with(executor, major >= 9 ? &attribute : nullptr, kernel, blocks, threads, dynamic_bytes, values...);
+  return launch_with(executor, major_of_device() >= 9 ? &attribute : nullptr, kernel, blocks, threads, dynamic_bytes,
+                     values...);
 }
 
 }  // namespace internal

@@ -11,9 +11,9 @@
 #include <limits>
 
 #include "cluster_cuda.h"
+#include "device_cuda.h"
 #include "grouped_tile_cuda.h"
 #include "mma_rows_cuda.h"
-#include "multiprocessors_cuda.h"
 #include "shared_memory_cuda.h"
 #include "tensor_map_cuda.h"
 #include "wgmma_cuda.h"
@@ -444,13 +444,7 @@ __global__ void __launch_bounds__(GroupedWgmma::threads, 1)
 #endif
 }
 
-inline bool is_hopper() {
-  int device = 0, major = 0, minor = 0;
-  return cudaGetDevice(&device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess && major == 9 &&
-         minor == 0;
-}
+inline bool is_hopper() { return major_of_device() == 9 && device_attribute(cudaDevAttrComputeCapabilityMinor) == 0; }
 
 // Numbers of all batches' tiles, matrices and sums have 32 bits, and strides of tensor maps 40.
 inline constexpr int64_t wgmma_most = std::numeric_limits<int32_t>::max(), wgmma_most_bytes = 1ll << 40;

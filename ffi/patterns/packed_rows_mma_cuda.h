@@ -13,9 +13,9 @@
 #pragma once
 
 #include "copy_async_cuda.h"
+#include "device_cuda.h"
 #include "keep_cuda.h"
 #include "mma_cuda.h"
-#include "multiprocessors_cuda.h"
 #include "packed_pairs_cuda.h"
 #include "packed_rows.h"
 #include "packed_tile_cuda.h"

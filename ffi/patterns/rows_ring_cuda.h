@@ -18,6 +18,7 @@
 
 #include "cluster_cuda.h"
 #include "copy_bulk_cuda.h"
+#include "device_cuda.h"
 #include "executor.h"
 #include "row_team_cuda.h"
 #include "rows.h"
@@ -210,11 +211,8 @@ struct RingDevice {
   int multiprocessors = 0, bytes = 0;  // of shared memory of each
 
   Status read() {
-    int device = 0;
-    cudaError_t error = cudaGetDevice(&device);
-    if (error == cudaSuccess) error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-    if (error == cudaSuccess)
-      error = cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+    cudaError_t error = device_attribute(cudaDevAttrMultiProcessorCount, multiprocessors);
+    if (error == cudaSuccess) error = device_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor, bytes);
     return {error == cudaSuccess ? nullptr : cudaGetErrorString(error)};
   }
   template <class Chunk>

@@ -1,6 +1,7 @@
 // Kernels that want much shared memory.
 #pragma once
 
+#include "device_cuda.h"
 #include "executor.h"
 
 namespace baracuda {
@@ -8,9 +9,7 @@ namespace internal {
 
 // The most shared memory that a block may have.
 inline Status most_shared_memory(int& bytes) {
-  int device = 0;
-  cudaError_t error = cudaGetDevice(&device);
-  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  cudaError_t error = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, bytes);
   return {error == cudaSuccess ? nullptr : cudaGetErrorString(error)};
 }
 

@@ -11,6 +11,7 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "cub_memory_cuda.h"
+#include "device_cuda.h"
 #include "each_element_cuda.h"
 #include "sorted_row_cuda.h"
 
@@ -131,9 +132,8 @@ static __global__ void __launch_bounds__(elements_block) write_positions(uint32_
 
 // No more blocks than multiprocessors, since all have to run at once.
 inline cudaError_t launch_together(const void* kernel, void** arguments, cudaStream_t stream) {
-  int device = 0, multiprocessors = 0;
-  cudaError_t error = cudaGetDevice(&device);
-  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  int multiprocessors = 0;
+  cudaError_t error = device_attribute(cudaDevAttrMultiProcessorCount, multiprocessors);
   if (error != cudaSuccess) return error;
   unsigned blocks = unsigned(std::min(multiprocessors, nan_blocks));
   return cudaLaunchCooperativeKernel(kernel, blocks, nan_block, arguments, 0, stream);
