@@ -379,7 +379,13 @@ def test_long_windows_are_pytorchs(rank, shape, size, dtype):
         np.testing.assert_allclose(wide(dx), gradient, rtol=tolerance, atol=tolerance / 10)
 
 
-LARGE = [((3, 5, 17, 19), 2), ((2, 12, 40, 41), (3, 2)), ((1, 8, 300, 301), 1), ((1, 300, 9, 9), 1), ((2, 24, 64, 48), 4)]
+LARGE = [
+    ((3, 5, 17, 19), 2),
+    ((2, 12, 40, 41), (3, 2)),
+    ((1, 8, 300, 301), 1),
+    ((1, 300, 9, 9), 1),
+    ((2, 24, 64, 48), 4),
+]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
