@@ -379,6 +379,30 @@ def test_long_windows_are_pytorchs(rank, shape, size, dtype):
         np.testing.assert_allclose(wide(dx), gradient, rtol=tolerance, atol=tolerance / 10)
 
 
+LARGE = [
+    ((3, 5, 17, 19), 2),
+    ((2, 12, 40, 41), (3, 2)),
+    ((1, 8, 300, 301), 1),
+    ((1, 300, 9, 9), 1),
+    ((2, 24, 64, 48), 4),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("shape, size", LARGE, ids=str)
+def test_large_windows_of_channels_that_are_last_are_pytorchs(shape, size, dtype):
+    x = sent.asarray(np.moveaxis(np.random.default_rng(0).standard_normal(shape), 1, -1), dtype)
+    first = torch.tensor(np.moveaxis(wide(x), -1, 1).copy())
+    how = dict(output_size=size, data_format="NHWC", implementation="native")
+    tolerance = {"bfloat16": 2e-2, "float32": 2e-5}.get(dtype, 1e-11)
+    mean, (largest, arg) = bj.adaptive_avg_pool2d(x, **how), bj.adaptive_max_pool2d(x, **how, return_indices=True)
+    want = np.moveaxis(torch.nn.functional.adaptive_avg_pool2d(first, size).numpy(), 1, -1)
+    np.testing.assert_allclose(wide(mean), want, rtol=tolerance, atol=tolerance / 10)
+    want = torch.nn.functional.adaptive_max_pool2d(first, size, return_indices=True)
+    np.testing.assert_array_equal(wide(largest), np.moveaxis(want[0].numpy(), 1, -1))
+    np.testing.assert_array_equal(arg, np.moveaxis(want[1].numpy(), 1, -1))
+
+
 def _with_index(x, *windows):
     return bj.max_pool2d(x, *windows, return_indices=True)
 

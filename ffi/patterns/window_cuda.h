@@ -3,6 +3,7 @@
 // windows are reduced by columns, or by teams of threads.
 #pragma once
 
+#include "window_channels_cuda.h"
 #include "window_columns_cuda.h"
 #include "window_known_channels_cuda.h"
 #include "window_known_rows_cuda.h"
@@ -73,6 +74,7 @@ Status reduce_windows_of(const Executor& executor, const Reducer& reducer, const
   if (is_in_reach(shape)) {
     if constexpr (Reducer::merges)
       if (are_for_teams(shape)) {
+        if (shape.channels > 1) return reduce_window_channels(executor, reducer, shape, y);
         if (are_slices(shape)) return reduce_window_slices(executor, reducer, shape, y);
         if (are_for_columns<Reducer>(shape)) return reduce_window_columns(executor, reducer, shape, y);
         return reduce_window_teams(executor, reducer, shape, y);

@@ -1,5 +1,5 @@
-// Large windows on a CUDA grid: a team of threads for each, of which one takes every so manieth element, row by row.
-// What they found is merged in a fixed order. Where there are channels, neighboring threads have neighboring ones.
+// Large windows of one channel on a CUDA grid: a team of threads for each, of which one takes every so manieth element,
+// row by row. What they found is merged in a fixed order.
 #pragma once
 
 #include "window.h"
@@ -66,12 +66,12 @@ struct WindowTurns {
   }
 };
 
-template <int lanes, int parts, class Reducer>
+template <int team, class Reducer>
 __global__ void __launch_bounds__(window_block)
     reduce_window_teams(Reducer reducer, Windows<int32_t, true> windows, WindowGrid<int32_t> grid,
                         typename Reducer::Element* y) {
   using State = typename Reducer::template State<1>;
-  constexpr int team = lanes * parts, teams = window_block / team, together = 4;
+  constexpr int teams = window_block / team, together = 4;
   __shared__ State states[window_block];
   auto sync = [] {
     if constexpr (team <= 32)
@@ -79,16 +79,14 @@ __global__ void __launch_bounds__(window_block)
     else
       __syncthreads();
   };
-  int lane = threadIdx.x % lanes, part = threadIdx.x % team / lanes;
+  int part = threadIdx.x % team;
   int64_t number = int64_t(blockIdx.x) * teams + threadIdx.x / team;
   bool is_there = number < grid.threads;
   auto [batch, d, h, w, group] = grid.position(is_there ? int32_t(number) : 0);
-  int channel = group * lanes + lane;
-  is_there &= channel < windows.channels;
-  auto window = windows.position(batch, d, h, w, is_there ? channel : 0);
+  auto window = windows.position(batch, d, h, w, 0);
   State state;
   reducer.start(state, window);
-  WindowTurns<int32_t> turns(window.extent, part, parts);
+  WindowTurns<int32_t> turns(window.extent, part, team);
   while (is_there && turns.is_there()) {
     // Some are read before any is used.
     typename Reducer::template Elements<1> elements[together];
@@ -98,8 +96,7 @@ __global__ void __launch_bounds__(window_block)
       if (turns.is_there()) {
         int row = (turns.at[0] * windows.apart(0) * windows.in[1] + turns.at[1] * windows.apart(1)) * windows.in[2];
         int offset = row + turns.at[2] * windows.apart(2);
-        elements[u] =
-            reducer.template stage<1>(window.first + offset * windows.channels, Constant<1>{}, window.index + offset);
+        elements[u] = reducer.template stage<1>(window.first + offset, Constant<1>{}, window.index + offset);
         turns.advance();
         count = u + 1;
       }
@@ -108,10 +105,10 @@ __global__ void __launch_bounds__(window_block)
       if (u < count) reducer.push(state, elements[u]);
   }
 #pragma unroll
-  for (int half = parts / 2; half > 0; half /= 2) {
+  for (int half = team / 2; half > 0; half /= 2) {
     if (part >= half && part < 2 * half) states[threadIdx.x] = state;
     sync();
-    if (part < half) reducer.merge(state, states[threadIdx.x + half * lanes]);
+    if (part < half) reducer.merge(state, states[threadIdx.x + half]);
     sync();
   }
   if (is_there && part == 0) store<1>(y + window.y_element, reducer.finish(state, windows, window, Constant<1>{}));
@@ -130,18 +127,16 @@ inline bool are_for_teams(const WindowShape& shape) {
 template <class Reducer>
 Status reduce_window_teams(const Executor& executor, const Reducer& reducer, const WindowShape& shape,
                            typename Reducer::Element* y) {
-  auto launch = [&](auto lanes, auto parts) {
-    WindowGrid<int32_t> grid(shape.batches, shape.out, ceil_div(shape.channels, lanes.value));
-    unsigned blocks = unsigned(ceil_div(grid.threads, window_block / (lanes.value * parts.value)));
-    reduce_window_teams<lanes.value, parts.value>
+  auto launch = [&](auto team) {
+    WindowGrid<int32_t> grid(shape.batches, shape.out, 1);
+    unsigned blocks = unsigned(ceil_div(grid.threads, window_block / team.value));
+    reduce_window_teams<team.value>
         <<<blocks, window_block, 0, executor.stream>>>(reducer, Windows<int32_t, true>(shape), grid, y);
     return launched();
   };
-  if (shape.channels > 1) return launch(Constant<32>{}, Constant<8>{});
   int64_t elements = shape.window_elements();
-  if (elements >= 2048 && shape.y_elements() < enough_windows / 8) return launch(Constant<1>{}, Constant<256>{});
-  if (elements >= 256) return launch(Constant<1>{}, Constant<32>{});
-  return launch(Constant<1>{}, Constant<8>{});
+  if (elements >= 2048 && shape.y_elements() < enough_windows / 8) return launch(Constant<256>{});
+  return elements >= 256 ? launch(Constant<32>{}) : launch(Constant<8>{});
 }
 
 }  // namespace internal
