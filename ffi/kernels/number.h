@@ -37,7 +37,7 @@ struct BFloat16 {
   uint16_t bits;
   BFloat16() = default;
   BARACUDA_HD explicit BFloat16(float x);
-  BARACUDA_HD operator float() const;
+  BARACUDA_HD operator float() const { return bit_cast<float>(uint32_t(bits) << 16); }
 };
 
 // The host conversions are free of branches, so that loops over them vectorize, and never touch a subnormal float:
@@ -50,17 +50,6 @@ BARACUDA_HD Half::operator float() const {
   uint32_t normal = (magnitude << 13) + (magnitude >= 0x7c00u ? (255u - 31u) << 23 : (127u - 15u) << 23);
   uint32_t subnormal = bit_cast<uint32_t>(float(int32_t(magnitude)) * 0x1p-24f);
   return bit_cast<float>((magnitude < 0x400u ? subnormal : normal) | sign);
-#endif
-}
-
-BARACUDA_HD BFloat16::operator float() const {
-#ifdef __CUDA_ARCH__
-  // One instruction also for the upper half of a register, which a shift would take out first.
-  float x;
-  asm("mov.b32 %0, {0, %1};" : "=f"(x) : "h"(bits));
-  return x;
-#else
-  return bit_cast<float>(uint32_t(bits) << 16);
 #endif
 }
 
