@@ -19,17 +19,27 @@ struct Exponential {
   float scale, rest;
 
   explicit BARACUDA_HD Exponential(float x) {
-    x = x < -104.f ? -104.f : x;        // where e^x is 0
-    constexpr float shift = 0x1.8p23f;  // leaves no bits for a fraction, and the integer in the low ones
+    x = x < -88.f ? -88.f : x;                // whose scale is the one of subnormals, 0
+    constexpr float shift = 0x1.8p23f + 127;  // leaves no bits for a fraction, and the exponent in the low ones
     float shifted = std::fma(x, 0x1.715476p0f, shift), power = shifted - shift;
     // log(2) in two parts, the first of 15 bits
     float r = std::fma(power, -0x1.7f7d1cp-20f, std::fma(power, -0x1.62e4p-1f, x));
-    // The Taylor series: its next term is below 2^-29 of the whole.
-    rest = std::fma(r * r, horner(r, 1 / 2.f, 1 / 6.f, 1 / 24.f, 1 / 120.f, 1 / 720.f, 1 / 5040.f), r);
-    int32_t exponent = int32_t(bit_cast<uint32_t>(shifted) - bit_cast<uint32_t>(shift)) + 127;
-    scale = bit_cast<float>(uint32_t(exponent < 0 ? 0 : exponent) << 23);  // subnormals are 0
+    // The polynomial with the smallest relative error, which is below 2^-27 of the whole.
+    rest = std::fma(r * r, horner(r, 0x1.fffffcp-2f, 0x1.55549p-3f, 0x1.5558f6p-5f, 0x1.123a76p-7f, 0x1.6a233ep-10f), r);
+    scale = bit_cast<float>(bit_cast<uint32_t>(shifted) << 23);
   }
 };
+#endif
+
+#ifdef __CUDACC__
+inline constexpr float log2_of_e = 1.44269504f;
+
+// 2^x; subnormals are 0.
+__device__ inline float power_of_two(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 #endif
 
 // e^x and e^x - 1 for x <= 0, to the last bits of T; of 16-bit floats subnormals are 0. The CUDA library's would take
@@ -37,11 +47,7 @@ struct Exponential {
 template <class T>
 BARACUDA_HD Comparable<T> exponential(Comparable<T> x) {
 #ifdef __CUDA_ARCH__
-  if constexpr (is_half<T>) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f));
-    return y;
-  }
+  if constexpr (is_half<T>) return power_of_two(x * log2_of_e);
 #elif !defined(__CUDACC__)
   if constexpr (sizeof(T) <= 4) {
     Exponential e(x);

@@ -29,6 +29,7 @@ struct Softmax {
   using Wide = Accumulator<T>;
   static constexpr Wide scale = 1;
   static constexpr int steps = 1;
+  static constexpr bool is_part_costly = true;
   const T* x;
   T* y;
   SavedLogSum<T> saved;
@@ -49,6 +50,7 @@ struct LogSoftmax {
   using Wide = Accumulator<T>;
   static constexpr Wide scale = 1;
   static constexpr int steps = 1;
+  static constexpr bool is_part_costly = false;
   const T* x;
   T* y;
   SavedLogSum<T> saved;
@@ -71,12 +73,19 @@ struct SoftmaxWeight {
   BARACUDA_HD SoftmaxWeight at(int64_t row) const { return {y, rest, Wide(y[row]), rest[row]}; }
   BARACUDA_HD Wide of(Wide x) const { return exponential_below<T>(x, row_y, row_rest); }
 #ifdef __CUDACC__
-  // Of neighbors: where the row's logarithm is finite they need no checks.
+  // Of neighbors: where the row's logarithm is finite they need no checks. Of 16 bits, where it is not great either, one
+  // instruction has the exponent of 2, to 2^-13.
   template <int V, class Body>
   __device__ void each(const Vector<T, V>& x, const Body& body) const {
-    if (row_y - row_y == 0) {
+    constexpr Wide most = is_half<T> ? Wide(1024) : std::numeric_limits<Wide>::max();
+    if (std::fabs(row_y) <= most) {
 #pragma unroll
-      for (int k = 0; k < V; ++k) body(k, exponential<T>((Wide(x.lane[k]) - row_y) - row_rest));
+      for (int k = 0; k < V; ++k) {
+        if constexpr (is_half<T>)
+          body(k, power_of_two(std::fma(Wide(x.lane[k]), log2_of_e, -log2_of_e * (row_y + row_rest))));
+        else
+          body(k, exponential<T>((Wide(x.lane[k]) - row_y) - row_rest));
+      }
     } else {
 #pragma unroll
       for (int k = 0; k < V; ++k) body(k, of(Wide(x.lane[k])));

@@ -22,12 +22,12 @@ inline __attribute__((always_inline)) void push_in_lanes(int64_t count, const Pu
   for (int64_t k = whole; k < count; ++k) push(k, int(k - whole));
 }
 
-// NaN where one is. `see(k, value)` gets each element.
-template <int lanes, class Wide, class T, class See>
+// `see(k, value)` gets each element. With `finds_nan` NaN where one is, which one sum does too.
+template <int lanes, bool finds_nan, class Wide, class T, class See>
 inline __attribute__((always_inline)) Wide largest_of(const T* x, int64_t count, const See& see) {
   Wide largest[lanes];
   for (Wide& value : largest) value = -std::numeric_limits<Wide>::infinity();
-  auto larger = [](Wide a, Wide b) { return ((b > a) | (b != b)) ? b : a; };
+  auto larger = [](Wide a, Wide b) { return ((b > a) | (finds_nan & (b != b))) ? b : a; };
   push_in_lanes<lanes>(count, [&](int64_t k, int lane) {
     Wide value = Wide(x[k]);
     see(k, value), largest[lane] = larger(largest[lane], value);
@@ -36,14 +36,14 @@ inline __attribute__((always_inline)) Wide largest_of(const T* x, int64_t count,
     for (int lane = 0; lane < width; ++lane) largest[lane] = larger(largest[lane], largest[lane + width]);
   return largest[0];
 }
-template <int lanes, class Wide>
+template <int lanes, bool finds_nan, class Wide>
 [[gnu::noinline]] Wide largest_of(const Wide* x, int64_t count) {
-  return largest_of<lanes, Wide>(x, count, [](int64_t, Wide) {});
+  return largest_of<lanes, finds_nan, Wide>(x, count, [](int64_t, Wide) {});
 }
 // The same of elements that are converted, once.
-template <int lanes, class T, class Wide>
+template <int lanes, bool finds_nan, class T, class Wide>
 [[gnu::noinline]] Wide largest_of_converted(const T* x, int64_t count, Wide* to) {
-  return largest_of<lanes, Wide>(x, count, [to](int64_t k, Wide value) { to[k] = value; });
+  return largest_of<lanes, finds_nan, Wide>(x, count, [to](int64_t k, Wide value) { to[k] = value; });
 }
 
 // Sums of chunks are added, so that long sums lose no digits. `element(k)` gives each element, once.
@@ -78,12 +78,13 @@ template <int lanes, class Projection, class T = typename Projection::Element, c
 void project_row(const Projection& projection, int64_t row, int64_t count, Wide* z) {
   const T* x = projection.x + row * count;
   T* y = projection.y + row * count;
+  constexpr bool finds_nan = Projection::steps > 1;
   const Wide* wide;
   Wide largest;
   if constexpr (is_half<T>)
-    wide = z, largest = largest_of_converted<lanes>(x, count, z);
+    wide = z, largest = largest_of_converted<lanes, finds_nan>(x, count, z);
   else
-    wide = x, largest = largest_of<lanes>(x, count);
+    wide = x, largest = largest_of<lanes, finds_nan>(x, count);
   Wide tau = largest - largest - 1;  // NaN where the largest element is not finite, and then so is the row
   PairSums<Wide, 1> sums = sums_of_parts<lanes, Projection>(wide, z, count, tau, largest);
   for (int number = 1;; ++number) {

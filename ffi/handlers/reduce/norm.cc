@@ -15,12 +15,12 @@ ffi::Error norm_handler(Device device, Array x, Output workspace, Output y, ffi:
                more.size() + 1);
   if (reducing.checks.failed()) return reducing.checks.error();
   if (p == 1) return sum(reducing, device, *workspace, y, 1, true);  // the gradient reads no norm
+  if (p != 2) return norm_of_powers(reducing, device, *workspace, y, more, p);
   return for_float(reducing.op, "operand", x.element_type(), [&](auto type) -> ffi::Error {
     using T = typename decltype(type)::type;
     auto unrounded = saved_wide<T>(reducing, more, "wide y");
     if (unrounded.has_error()) return unrounded.error();
-    if (p == 2) return reducing.reduce(device, *workspace, ReduceNormTwo<T>{out<T>(y), *unrounded});
-    return reducing.reduce(device, *workspace, ReduceNorm<T>{out<T>(y), *unrounded, p});
+    return reducing.reduce(device, *workspace, ReduceNormTwo<T>{out<T>(y), *unrounded});
   });
 }
 

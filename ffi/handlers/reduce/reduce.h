@@ -64,6 +64,10 @@ struct Reducing {
 ffi::Error sum(Reducing reducing, Device& device, const Array& workspace, Output& y, double divisor,
                bool magnitudes = false);
 
+// The p-th root of the sum of |x|^p; `more` may have a result for it before it is rounded.
+ffi::Error norm_of_powers(Reducing reducing, Device& device, const Array& workspace, Output& y, ffi::RemainingRets more,
+                          double p);
+
 // The array that a target returns after its first result when a gradient or the caller needs it, or null.
 template <class T>
 ffi::ErrorOr<T*> saved(Reducing& reducing, ffi::RemainingRets& more, size_t position, const char* name,
