@@ -6,6 +6,7 @@
 
 #include "column_numbers.h"
 #include "row_sums.h"
+#include "widened.h"
 
 namespace baracuda {
 
@@ -66,9 +67,15 @@ struct Normalize : OfSums<RowSum, Accumulator<T>> {
   BARACUDA_HD Vector<T, V> read(int64_t element) const {
     return load<V>(x + element);
   }
+  // Rows that are not centered are computed fast enough to gain by it: add_rms_norm of [16384, 4096] 168 us to 153.
+  template <class Stored>
+  static BARACUDA_HD Wide wide(Stored x) {
+    if constexpr (centered) return Wide(x);
+    return widened(x);
+  }
   BARACUDA_HD Wide term(T x) const {
-    if constexpr (finds_mean) return Wide(x);
-    Wide difference = Wide(x) - center;
+    if constexpr (finds_mean) return wide(x);
+    Wide difference = wide(x) - center;
     return difference * difference;
   }
   // One element, to one of K lanes.
@@ -110,13 +117,13 @@ struct Normalize : OfSums<RowSum, Accumulator<T>> {
   BARACUDA_HD void write(int64_t element, const Vector<T, V>& x, const ColumnPairs<W, V, centered>& of,
                          Wide of_row) const {
     Wide n[V];
-    for (int k = 0; k < V; ++k) n[k] = (Wide(x.lane[k]) - center) * of_row;
+    for (int k = 0; k < V; ++k) n[k] = (wide(x.lane[k]) - center) * of_row;
     if constexpr (!centered)
       if (rounds)
         for (int k = 0; k < V; ++k) n[k] = Wide(T(n[k]));
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) {
-      Wide value = n[k] * (offset + Wide(of.weight.lane[k]));
+      Wide value = n[k] * (offset + wide(of.weight.lane[k]));
       if constexpr (centered) value += Wide(of.bias.lane[k]);
       out.lane[k] = T(value);
     }
@@ -142,9 +149,8 @@ struct AddNormalize : Normalize<T, W, false> {
   }
   template <int V>
   BARACUDA_HD Vector<T, V> read(int64_t element) const {
-    using Wide = Accumulator<T>;
     Vector<T, V> a = load<V>(this->x + element), b = load<V>(residual + element);
-    for (int k = 0; k < V; ++k) a.lane[k] = T(Wide(a.lane[k]) + Wide(b.lane[k]));
+    for (int k = 0; k < V; ++k) a.lane[k] = T(widened(a.lane[k]) + widened(b.lane[k]));
     return a;
   }
   template <int V>
