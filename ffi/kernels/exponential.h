@@ -25,7 +25,8 @@ struct Exponential {
     // log(2) in two parts, the first of 15 bits
     float r = std::fma(power, -0x1.7f7d1cp-20f, std::fma(power, -0x1.62e4p-1f, x));
     // The polynomial with the smallest relative error, which is below 2^-27 of the whole.
-    rest = std::fma(r * r, horner(r, 0x1.fffffcp-2f, 0x1.55549p-3f, 0x1.5558f6p-5f, 0x1.123a76p-7f, 0x1.6a233ep-10f), r);
+    rest =
+        std::fma(r * r, horner(r, 0x1.fffffcp-2f, 0x1.55549p-3f, 0x1.5558f6p-5f, 0x1.123a76p-7f, 0x1.6a233ep-10f), r);
     scale = bit_cast<float>(bit_cast<uint32_t>(shifted) << 23);
   }
 };

@@ -6,6 +6,7 @@
 
 #include "column_numbers.h"
 #include "row_sums.h"
+#include "widened.h"
 
 namespace baracuda {
 
@@ -36,7 +37,7 @@ BARACUDA_HD Wide normalized(Wide x, Wide mean, Wide r, bool rounds) {
 
 // A functor of the rows pattern. With `finds_mean` it sums x, and what comes after that is the functor without, which
 // sums squares of differences from the mean: these are of elements in registers, and never negative.
-template <class T, class W, bool centered, bool finds_mean = centered>
+template <class T, class W, bool centered, bool finds_mean = centered, bool widens = false>
 struct Normalize : OfSums<RowSum, Accumulator<T>> {
   using Element = T;
   using Wide = Accumulator<T>;
@@ -66,9 +67,14 @@ struct Normalize : OfSums<RowSum, Accumulator<T>> {
   BARACUDA_HD Vector<T, V> read(int64_t element) const {
     return load<V>(x + element);
   }
+  template <class Stored>
+  static BARACUDA_HD Wide wide(Stored x) {
+    if constexpr (widens) return widened(x);
+    return Wide(x);
+  }
   BARACUDA_HD Wide term(T x) const {
-    if constexpr (finds_mean) return Wide(x);
-    Wide difference = Wide(x) - center;
+    if constexpr (finds_mean) return wide(x);
+    Wide difference = wide(x) - center;
     return difference * difference;
   }
   // One element, to one of K lanes.
@@ -81,7 +87,7 @@ struct Normalize : OfSums<RowSum, Accumulator<T>> {
     for (int k = 0; k < V; ++k) s.lane[0] += term(x.lane[k]);
   }
   // What sums again.
-  BARACUDA_HD Normalize<T, W, centered, false> after(const State<1>& s) const
+  BARACUDA_HD Normalize<T, W, centered, false, widens> after(const State<1>& s) const
     requires finds_mean
   {
     return {{}, x, y, weight, bias, mean, r, eps, offset, rounds, shape, shift, s.lane[0] / Wide(shape.columns)};
@@ -110,13 +116,13 @@ struct Normalize : OfSums<RowSum, Accumulator<T>> {
   BARACUDA_HD void write(int64_t element, const Vector<T, V>& x, const ColumnPairs<W, V, centered>& of,
                          Wide of_row) const {
     Wide n[V];
-    for (int k = 0; k < V; ++k) n[k] = (Wide(x.lane[k]) - center) * of_row;
+    for (int k = 0; k < V; ++k) n[k] = (wide(x.lane[k]) - center) * of_row;
     if constexpr (!centered)
       if (rounds)
         for (int k = 0; k < V; ++k) n[k] = Wide(T(n[k]));
     Vector<T, V> out;
     for (int k = 0; k < V; ++k) {
-      Wide value = n[k] * (offset + Wide(of.weight.lane[k]));
+      Wide value = n[k] * (offset + wide(of.weight.lane[k]));
       if constexpr (centered) value += Wide(of.bias.lane[k]);
       out.lane[k] = T(value);
     }
@@ -128,10 +134,11 @@ struct Normalize : OfSums<RowSum, Accumulator<T>> {
   }
 };
 
-// RMS normalization of x + residual, which is rounded, and written too.
+// RMS normalization of x + residual, which is rounded, and written too: of bfloat16 so many conversions that it gains
+// by `widened`.
 template <class T, class W>
-struct AddNormalize : Normalize<T, W, false> {
-  using Base = Normalize<T, W, false>;
+struct AddNormalize : Normalize<T, W, false, false, true> {
+  using Base = Normalize<T, W, false, false, true>;
   const T* residual;
   T* total;
 
@@ -142,9 +149,8 @@ struct AddNormalize : Normalize<T, W, false> {
   }
   template <int V>
   BARACUDA_HD Vector<T, V> read(int64_t element) const {
-    using Wide = Accumulator<T>;
     Vector<T, V> a = load<V>(this->x + element), b = load<V>(residual + element);
-    for (int k = 0; k < V; ++k) a.lane[k] = T(Wide(a.lane[k]) + Wide(b.lane[k]));
+    for (int k = 0; k < V; ++k) a.lane[k] = T(widened(a.lane[k]) + widened(b.lane[k]));
     return a;
   }
   template <int V>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "row_sums.h"
+#include "widened.h"
 
 namespace baracuda {
 
@@ -117,14 +118,14 @@ struct RowGradient : OfSums<PairSums, Accumulator<T>> {
   }
   template <int V>
   BARACUDA_HD void push(State<1>& s, const Elements<V>& in) const {
-    each_weight(in.x, [&](int k, Wide w) { Rule::push(s.first[0], s.second[0], w, Wide(in.dy.lane[k])); });
+    each_weight(in.x, [&](int k, Wide w) { Rule::push(s.first[0], s.second[0], w, widened(in.dy.lane[k])); });
   }
   BARACUDA_HD Wide block(const State<1>& s) const { return Rule::of_row(s.first[0], s.second[0]); }
   BARACUDA_HD void finish(int64_t, Wide) const {}
   template <int V>
   BARACUDA_HD void write(int64_t element, const Elements<V>& in, Wide of_row) const {
     Vector<T, V> out;
-    each_weight(in.x, [&](int k, Wide w) { out.lane[k] = T(Rule::value(w, Wide(in.dy.lane[k]), of_row)); });
+    each_weight(in.x, [&](int k, Wide w) { out.lane[k] = T(Rule::value(w, widened(in.dy.lane[k]), of_row)); });
     store<V>(dx + element, out);
   }
   // On a CPU a weight is kept where dx of its element will be.

@@ -5,6 +5,7 @@
 #include "exponential.h"
 #include "rest.h"
 #include "row_sums.h"
+#include "widened.h"
 
 namespace baracuda {
 
@@ -29,7 +30,6 @@ struct Softmax {
   using Wide = Accumulator<T>;
   static constexpr Wide scale = 1;
   static constexpr int steps = 1;
-  static constexpr bool is_part_costly = true;
   const T* x;
   T* y;
   SavedLogSum<T> saved;
@@ -50,7 +50,6 @@ struct LogSoftmax {
   using Wide = Accumulator<T>;
   static constexpr Wide scale = 1;
   static constexpr int steps = 1;
-  static constexpr bool is_part_costly = false;
   const T* x;
   T* y;
   SavedLogSum<T> saved;
@@ -73,8 +72,8 @@ struct SoftmaxWeight {
   BARACUDA_HD SoftmaxWeight at(int64_t row) const { return {y, rest, Wide(y[row]), rest[row]}; }
   BARACUDA_HD Wide of(Wide x) const { return exponential_below<T>(x, row_y, row_rest); }
 #ifdef __CUDACC__
-  // Of neighbors: where the row's logarithm is finite they need no checks. Of 16 bits, where it is not great either, one
-  // instruction has the exponent of 2, to 2^-13.
+  // Of neighbors: where the row's logarithm is finite they need no checks. Of 16 bits, where it is not great either,
+  // one instruction has the exponent of 2, to 2^-13.
   template <int V, class Body>
   __device__ void each(const Vector<T, V>& x, const Body& body) const {
     constexpr Wide most = is_half<T> ? Wide(1024) : std::numeric_limits<Wide>::max();
@@ -82,7 +81,7 @@ struct SoftmaxWeight {
 #pragma unroll
       for (int k = 0; k < V; ++k) {
         if constexpr (is_half<T>)
-          body(k, power_of_two(std::fma(Wide(x.lane[k]), log2_of_e, -log2_of_e * (row_y + row_rest))));
+          body(k, power_of_two(std::fma(widened(x.lane[k]), log2_of_e, -log2_of_e * (row_y + row_rest))));
         else
           body(k, exponential<T>((Wide(x.lane[k]) - row_y) - row_rest));
       }

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "../kernels/exponential.h"
 #include "../kernels/greater.h"
 #include "../kernels/row_sums.h"
 #include "executor.h"
@@ -48,27 +47,11 @@ struct SumOfProjection {
   using Element = typename Projection::Element;
   using Wide = typename Projection::Wide;
   static constexpr int sums = 4;  // apart from each other, so that none waits for the one before
-  // Whether parts are kept: they are costly, and the ring has room for them as they are.
-  static constexpr bool keeps = Projection::is_part_costly && std::is_same_v<Element, Wide>;
-  // Whether the exponent of 2 of a part is one product and sum. The product with the largest element must be exact, so
-  // that nothing is lost however great that is: 8 bits by 16. Below 2^10 what rounding takes is nothing to a bfloat16;
-  // above 2^60 other elements' parts are 0 by any factor, and the product must be finite.
-  static constexpr bool is_fused = Projection::is_part_costly && std::is_same_v<Element, BFloat16>;
   Projection projection;
-  Wide largest, factor = 1, shift = 0;
+  Wide largest;
 
-  __device__ SumOfProjection(const Projection& projection, Wide largest) : projection(projection), largest(largest) {
-    if constexpr (is_fused) {
-      Wide magnitude = std::fabs(largest);
-      factor = magnitude < 0x1p10f ? log2_of_e : magnitude < 0x1p60f ? 0x1.7154p0f : 1.f;
-      shift = -largest * factor;
-    }
-  }
   __device__ Wide part(Element element) const {
-    if constexpr (is_fused)
-      return power_of_two(std::fma(Wide(element), factor, shift));
-    else
-      return Projection::part((Wide(element) - largest) * Projection::scale);
+    return Projection::part((Wide(element) - largest) * Projection::scale);
   }
   __device__ PairSums<Wide, sums> start() const {
     PairSums<Wide, sums> s;
@@ -79,18 +62,6 @@ struct SumOfProjection {
   __device__ void push(PairSums<Wide, sums>& s, const Vector<Element, V>& in) const {
 #pragma unroll
     for (int k = 0; k < V; ++k) Projection::push(part(in.lane[k]), Wide(-1), s.first[k % sums], s.second[k % sums]);
-  }
-  template <int V>
-  __device__ Vector<Element, V> pushed(PairSums<Wide, sums>& s, const Vector<Element, V>& in) const
-    requires keeps
-  {
-    Vector<Element, V> parts;
-#pragma unroll
-    for (int k = 0; k < V; ++k) {
-      parts.lane[k] = part(in.lane[k]);
-      Projection::push(parts.lane[k], Wide(-1), s.first[k % sums], s.second[k % sums]);
-    }
-    return parts;
   }
   __device__ PairSums<Wide, 1> merged(const PairSums<Wide, sums>& s) const { return s.merged(); }
   __device__ void merge(PairSums<Wide, 1>& a, const PairSums<Wide, 1>& b) const { a.add(b); }
@@ -108,14 +79,7 @@ struct SumOfProjection {
   __device__ void write(int64_t element, const Vector<Element, V>& in, Wide tau) const {
     Vector<Element, V> out;
 #pragma unroll
-    for (int k = 0; k < V; ++k) {
-      Wide z;
-      if constexpr (keeps)
-        z = in.lane[k];
-      else
-        z = part(in.lane[k]);
-      out.lane[k] = Projection::value(z, tau);
-    }
+    for (int k = 0; k < V; ++k) out.lane[k] = Projection::value(part(in.lane[k]), tau);
     store<V>(projection.y + element, out);
   }
 };

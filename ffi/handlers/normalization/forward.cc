@@ -50,9 +50,10 @@ struct NormalizeOptions {
   bool rounds;
 };
 
-template <class T, bool centered, class W>
-Normalize<T, W, centered> functor_of(const NormalizedRows& shape, const Array& x, const Array& weight, const W* weights,
-                                     const W* biases, Output& y, const Saved& saved, const NormalizeOptions& options) {
+template <class T, bool centered, bool widens = false, class W>
+Normalize<T, W, centered, centered, widens> functor_of(const NormalizedRows& shape, const Array& x, const Array& weight,
+                                                       const W* weights, const W* biases, Output& y, const Saved& saved,
+                                                       const NormalizeOptions& options) {
   using Wide = Accumulator<T>;
   return {{},
           in<T>(x),
@@ -109,8 +110,8 @@ ffi::Error add_rms_norm_call(Device device, Array x, Array residual, Array weigh
     using T = typename decltype(type)::type;
     return to_error(op, with_columns<T>(weight, nullptr, [&](const auto* weights, const auto* biases) {
                       using W = std::remove_cvref_t<decltype(*weights)>;
-                      auto base =
-                          functor_of<T, false>(shape, x, weight, weights, biases, y, saved, {eps, offset, rounds});
+                      auto base = functor_of<T, false, true>(shape, x, weight, weights, biases, y, saved,
+                                                             {eps, offset, rounds});
                       AddNormalize<T, W> functor{base, in<T>(residual), out<T>(total)};
                       return run_rows(device.executor(), functor, shape.rows, shape.columns);
                     }));
