@@ -23,6 +23,7 @@ from ._rows import rows_of, streams
 from ._unit import unit
 
 SIZE = 4  # bytes that an element draws
+ROW = 8192  # bytes of a row's stream at least; shards are cut by their own shapes
 
 
 @facade_api("xla", has_kernels=True)
@@ -169,7 +170,7 @@ def _reference(x, key, kept, start, *, sizes):
     count = x.ndim - len(sizes)
     shape, apart = x.shape[count:], _philox.strides(sizes, SIZE)
     if are_known(shape) and max(shape, default=0) >= 2**32:  # which an iota of 32 bits does not count
-        lead, apart, length = rows_of(shape, SIZE, sizes)
+        lead, apart, length = rows_of(shape, SIZE, sizes, ROW)
         shape, apart = (*lead, length), (*apart, SIZE)
     ones = (1,) * (count - key.ndim + 1)
     key = explicit.whole(key, [key.ndim - 1]).reshape(*key.shape[:-1], *ones, 4)
@@ -184,7 +185,7 @@ def _native(x, key, kept, start, *, sizes, save=False):
     batch, shape = x.shape[:count], x.shape[count:]
     if not are_known(shape):
         return _reference(x, key, kept, start, sizes=sizes)
-    lead, apart, length = rows_of(shape, SIZE, sizes)
+    lead, apart, length = rows_of(shape, SIZE, sizes, ROW)
     numbers = kept.astype(jnp.float32).astype(kept.dtype), _factor(kept)
     rows = streams(key, lead, apart, numbers, start, batch)
     out = [jax.ShapeDtypeStruct((*batch, *lead, length), x.dtype)]

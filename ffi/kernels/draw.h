@@ -132,13 +132,14 @@ struct Dropout {
   using Operand = T;
   using Number = Accumulator<T>;
   static constexpr int numbers = 2;
-  Bits below;
+  Bits last;  // the largest bits of what is kept, if any is: compared without a shift
+  bool any;
   Number factor;
-  explicit BARACUDA_HD Dropout(const Number* number)
-      : below(mantissas_below<float>(float(number[0]))), factor(number[1]) {}
-  BARACUDA_HD T operator()(Bits bits, T x) const {
-    return T(value_if(drawn_mantissa<float>(bits) < below, Number(x) * factor));
+  explicit BARACUDA_HD Dropout(const Number* number) : factor(number[1]) {
+    const Bits below = mantissas_below<float>(float(number[0]));
+    any = below > 0, last = (below << (32 - FloatBits<float>::mantissa)) - 1;
   }
+  BARACUDA_HD T operator()(Bits bits, T x) const { return T(value_if((bits <= last) & any, Number(x) * factor)); }
 };
 
 }  // namespace baracuda

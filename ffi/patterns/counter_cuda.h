@@ -79,14 +79,23 @@ __device__ __forceinline__ auto load_operand(const DrawnRows<Draw>& rows, int64_
     return load<Chunk<Draw>::elements>(rows.x + first);
 }
 
-// The part of a row that a warp has. All lanes have the row's key and numbers in common, and the blocks of a lane each
-// round's keys. Of narrow elements a block makes many, whose work keeps a lane busy enough.
+// The part of a row that a warp has: some tiles, one after the other, for which the row's words are read once. All
+// lanes have the row's key and numbers in common, and the blocks that a lane has of a tile each round's keys. Of narrow
+// elements a block makes many, whose work keeps a lane busy enough.
 template <class Draw>
 struct RowPart {
   static constexpr int least = Chunk<Draw>::per_block < 16 ? 4 : 2,
                        blocks = Chunk<Draw>::blocks > least ? Chunk<Draw>::blocks : least, lanes = 32,
                        chunks_of_lane = blocks / Chunk<Draw>::blocks, chunks = lanes * chunks_of_lane,
                        warps = counter_block / lanes;
+
+  // More tiles are slower where memory is the bound: of bits alone, and of wide operands.
+  static constexpr int most_tiles() {
+    if constexpr (std::is_void_v<typename Draw::Operand>)
+      return Draw::numbers > 0 && sizeof(typename Draw::Result) <= 4 ? 2 : 1;
+    else
+      return sizeof(typename Draw::Operand) == 2 ? 4 : 1;
+  }
 };
 
 // Blocks of a run, of their indices' lower words, round by round.
@@ -106,43 +115,52 @@ __device__ __forceinline__ void philox_blocks(const PhiloxRun& run, const uint32
 // Rows of whole parts, or nearly: warps have one each.
 template <class Draw>
 __global__ void __launch_bounds__(counter_block)
-    draw_parts(DrawnRows<Draw> rows, Divisor<int32_t> parts_of_row, int32_t parts, int32_t chunks) {
+    draw_parts(DrawnRows<Draw> rows, Divisor<int32_t> parts_of_row, int32_t parts, int32_t tiles, int32_t chunks) {
   using Shape = Chunk<Draw>;
   using Part = RowPart<Draw>;
   const int lane = threadIdx.x % Part::lanes;
   const int32_t part = int32_t(blockIdx.x) * Part::warps + uniform_warp();
   if (part >= parts) return;
   const int32_t row = parts_of_row.quotient(part);
-  const int32_t begin = (part - row * parts_of_row.value) * Part::chunks, first = begin + lane, left = chunks - first;
+  const int32_t begin = (part - row * parts_of_row.value) * tiles * Part::chunks, first = begin + lane;
+  const int32_t end = min(begin + tiles * Part::chunks, chunks);
   const DrawnRow<Draw> of_row(rows, row);
   const PhiloxStream stream(of_row.words);
   const Draw draw = draw_of<Draw>(of_row.words);
-  const int64_t at = (int64_t(row) * chunks + first) * Shape::elements;
-  constexpr int apart = Part::lanes * Shape::elements;
+  const int64_t of_chunks = int64_t(row) * chunks;
   const uint64_t block = stream.start / 16 + uint32_t(begin) * uint64_t(Shape::blocks);
   // A stream that begins inside a block needs one block more for each chunk.
-  if (stream.start % 16 != 0 || uint32_t(block) > ~0u - Part::chunks * Shape::blocks) {
+  if (stream.start % 16 != 0 || uint32_t(block) > ~0u - tiles * Part::chunks * Shape::blocks) {
 #pragma unroll 1
-    for (int i = 0; i < Part::chunks_of_lane && i * Part::lanes < left; ++i) {
+    for (int32_t i = first; i < end; i += Part::lanes) {
       uint32_t words[4 * Shape::blocks];
-      stream.bytes<Shape::blocks>(16 * uint64_t(first + i * Part::lanes) * Shape::blocks, words);
-      draw_words(rows, draw, words, at + i * apart, load_operand(rows, at + i * apart));
+      const int64_t at = (of_chunks + i) * Shape::elements;
+      stream.bytes<Shape::blocks>(16 * uint64_t(i) * Shape::blocks, words);
+      draw_words(rows, draw, words, at, load_operand(rows, at));
     }
     return;
   }
-  decltype(load_operand(rows, at)) x[Part::chunks_of_lane];
+  constexpr int apart = Part::lanes * Shape::elements;
+  const PhiloxRun run(stream, uint32_t(block >> 32));
+  uint32_t lower = uint32_t(block) + lane * Shape::blocks;
+  int64_t at = (of_chunks + first) * Shape::elements;
+#pragma unroll 1
+  for (int32_t left = end - first; left > 0; left -= Part::chunks) {
+    decltype(load_operand(rows, at)) x[Part::chunks_of_lane];
 #pragma unroll
-  for (int i = 0; i < Part::chunks_of_lane; ++i)
-    if (i * Part::lanes < left) x[i] = load_operand(rows, at + i * apart);
-  uint32_t index[Part::blocks];
-  uint32_t words[Part::blocks][4];
+    for (int i = 0; i < Part::chunks_of_lane; ++i)
+      if (i * Part::lanes < left) x[i] = load_operand(rows, at + i * apart);
+    uint32_t index[Part::blocks], words[Part::blocks][4];
 #pragma unroll
-  for (int i = 0; i < Part::blocks; ++i)
-    index[i] = uint32_t(block) + (lane + i / Shape::blocks * Part::lanes) * Shape::blocks + i % Shape::blocks;
-  philox_blocks(PhiloxRun(stream, uint32_t(block >> 32)), index, words);
+    for (int i = 0; i < Part::blocks; ++i)
+      index[i] = lower + i / Shape::blocks * Part::lanes * Shape::blocks + i % Shape::blocks;
+    philox_blocks(run, index, words);
 #pragma unroll
-  for (int i = 0; i < Part::chunks_of_lane; ++i)
-    if (i * Part::lanes < left) draw_words(rows, draw, words[i * Shape::blocks], at + i * apart, x[i]);
+    for (int i = 0; i < Part::chunks_of_lane; ++i)
+      if (i * Part::lanes < left) draw_words(rows, draw, words[i * Shape::blocks], at + i * apart, x[i]);
+    if (Part::most_tiles() == 1) return;
+    lower += Part::chunks * Shape::blocks, at += Part::chunks_of_lane * apart;
+  }
 }
 
 // Rows of whole chunks.
@@ -195,13 +213,16 @@ Status draw_rows(const Executor& executor, const DrawnRows<Draw>& rows) {
   if (elements == 0) return {};
   bool whole = rows.length % Shape::elements == 0;
   using RowPart = internal::RowPart<Draw>;
-  const int64_t of_row = rows.length / Shape::elements, parts_of_row = ceil_div(of_row, RowPart::chunks),
-                parts = parts_of_row * rows.rows;
-  // An eighth of the lanes may have nothing to do.
-  if (whole && 8 * (parts_of_row * RowPart::chunks - of_row) <= of_row && parts < narrow_reach &&
-      of_row + RowPart::chunks < narrow_reach) {
+  const int64_t of_row = rows.length / Shape::elements;
+  // An eighth of the lanes may have nothing to do. Of few elements parts are small, so that they are many.
+  for (int64_t tiles = whole ? RowPart::most_tiles() : 0; tiles > 0; tiles /= 2) {
+    const int64_t chunks = tiles * RowPart::chunks, parts_of_row = ceil_div(of_row, chunks),
+                  parts = parts_of_row * rows.rows;
+    if (8 * (parts_of_row * chunks - of_row) > of_row || parts >= narrow_reach || of_row + chunks >= narrow_reach ||
+        (tiles > 1 && parts < 1 << 14))
+      continue;
     internal::draw_parts<<<unsigned(ceil_div(parts, RowPart::warps)), internal::counter_block, 0, executor.stream>>>(
-        rows, Divisor<int32_t>(int32_t(parts_of_row)), int32_t(parts), int32_t(of_row));
+        rows, Divisor<int32_t>(int32_t(parts_of_row)), int32_t(parts), int32_t(tiles), int32_t(of_row));
     return launched();
   }
   auto launch = [&](auto type) {
