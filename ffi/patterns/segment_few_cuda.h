@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "early_cuda.h"
 #include "segment_index_ranges_cuda.h"
 
 namespace baracuda {
@@ -226,6 +227,8 @@ __global__ void __launch_bounds__(few_threads, 1)
   extern __shared__ __align__(16) char bytes[];
   auto& memory = *reinterpret_cast<FewMemory<State>*>(bytes);
   const SegmentShape& shape = index.shape;
+  next_may_begin();
+  wait_for_kernel_before();
   int batch = blockIdx.x / grid.ranges, first = int(blockIdx.x - batch * grid.ranges) * grid.range,
       count = min(grid.range, int(shape.segments) - first);
   int64_t of_ids = shape.ids_batch(batch);
@@ -266,9 +269,8 @@ Status reduce_few(const Executor& executor, const Reducer& reducer, const Segmen
     bytes += sizeof(RangeMemory<few_threads>) + size_t(shape.entries) * sizeof(uint32_t);
   auto kernel = reduce_few_rows<V, step, Reducer>;
   if (Status status = allow_dynamic_memory(kernel, bytes); !status.ok()) return status;
-  kernel<<<dim3(unsigned(shape.batches * grid.ranges), unsigned(grid.tile_blocks)), few_threads, bytes,
-           executor.stream>>>(reducer, index, x, grid);
-  return launched();
+  dim3 blocks(unsigned(shape.batches * grid.ranges), unsigned(grid.tile_blocks));
+  return launch_early(executor, kernel, blocks, few_threads, bytes, reducer, index, x, grid);
 }
 
 }  // namespace internal

@@ -32,10 +32,9 @@ template <int V, class Index, class Broadcaster>
 __global__ void __launch_bounds__(rows_threads)
     broadcast_rows(Broadcaster broadcaster, SegmentIndex index, Divisor<Index> tiles, Divisor<Index> rows, Index total,
                    typename Broadcaster::Element* dx, LongerSegments longer) {
-  if (longer.count > 0) {
-    wait_for_kernel_before();
-    if (!longer.is_any()) return;
-  }
+  next_may_begin();
+  wait_for_kernel_before();
+  if (longer.count > 0 && !longer.is_any()) return;
   const SegmentShape& shape = index.shape;
   Index step = Index(gridDim.x) * rows_threads;
   for (Index i = Index(blockIdx.x) * rows_threads + threadIdx.x; i < total; i += step) {
@@ -70,12 +69,8 @@ Status broadcast_by_ids(const Executor& executor, const Broadcaster& broadcaster
     using Index = decltype(type);
     auto kernel = broadcast_rows<V, Index, Broadcaster>;
     Divisor<Index> by_tiles(tiles), by_rows(shape.rows);
-    if (longer.count > 0)
-      return launch_early(executor, kernel, blocks, rows_threads, 0, broadcaster, index, by_tiles, by_rows,
-                          Index(total), dx, longer);
-    kernel<<<blocks, rows_threads, 0, executor.stream>>>(broadcaster, index, by_tiles, by_rows, Index(total), dx,
-                                                         longer);
-    return launched();
+    return launch_early(executor, kernel, blocks, rows_threads, 0, broadcaster, index, by_tiles, by_rows, Index(total),
+                        dx, longer);
   };
   // A step beyond the last element is at most 2^28.
   return total < narrow_reach - (int64_t(1) << 28) ? launch(int32_t()) : launch(int64_t());

@@ -129,12 +129,12 @@ __global__ void __launch_bounds__(slot_block) clear_free_rows(Slots<T> slots, T*
       store<V>(y + (row - lane + __ffs(left) - 1) * shape.columns + column, Vector<T, V>{});
 }
 
-// A group has all columns of an item. The lanes' parts of a dot product are added in a fixed order.
-template <int V, class T>
+// A group has all columns of an item, of `step` slots at a time. The lanes' parts of a dot product are added in a fixed
+// order.
+template <int V, int step, class T>
 __global__ void __launch_bounds__(slot_block)
     slot_gradients(Slots<T> slots, const T* x, const T* dy, T* dx, Accumulator<T>* dots, int log_lanes) {
   using Wide = Accumulator<T>;
-  constexpr int step = least_slot_lanes;
   int lanes = 1 << log_lanes;
   __shared__ Wide of_warps[slot_block / 32][step];
   const SlotShape& shape = slots.shape;
@@ -181,6 +181,13 @@ inline int log_slot_lanes(int64_t columns, int width, int most) {
   int log_lanes = 0;
   while (1 << log_lanes < least_slot_lanes) ++log_lanes;
   while (1 << log_lanes < most && (width << log_lanes) < columns) ++log_lanes;
+  return log_lanes;
+}
+
+// The same for gradients: more than a warp where each lane still has four vectors, so that the last groups end soon.
+inline int log_gradient_lanes(int64_t columns, int width) {
+  int log_lanes = log_slot_lanes(columns, width, 32);
+  while (log_lanes >= 5 && log_lanes < 7 && (4 * width << (log_lanes + 1)) <= columns) ++log_lanes;
   return log_lanes;
 }
 
@@ -249,12 +256,15 @@ Status slot_gradient(const Executor& executor, const Slots<T>& slots, const T* x
       if (Status status = internal::clear_free_rows_by<V>(executor, slots, dx); !status.ok()) return status;
     if (shape.all_items() * shape.slots == 0) return Status{};
     // By the shape of a batch, so that the order of sums does not depend on how many there are.
-    int log_lanes = internal::log_slot_lanes(shape.columns, V, 32);
-    if (log_lanes == 5 && shape.items * 32 < enough_lanes)
+    int log_lanes = internal::log_gradient_lanes(shape.columns, V);
+    if (log_lanes >= 5 && shape.items * 32 < enough_lanes)
       log_lanes = internal::log_slot_lanes(shape.columns, V, internal::slot_block);
     unsigned blocks = unsigned(ceil_div(shape.all_items(), internal::slot_block >> log_lanes));
-    internal::slot_gradients<V>
-        <<<blocks, internal::slot_block, 0, executor.stream>>>(slots, x, dy, dx, dots, log_lanes);
+    // Slots that there are not would take registers, and so rows on their way.
+    auto kernel = shape.slots <= 2   ? internal::slot_gradients<V, 2, T>
+                  : shape.slots <= 4 ? internal::slot_gradients<V, 4, T>
+                                     : internal::slot_gradients<V, internal::least_slot_lanes, T>;
+    kernel<<<blocks, internal::slot_block, 0, executor.stream>>>(slots, x, dy, dx, dots, log_lanes);
     return launched();
   });
 }
