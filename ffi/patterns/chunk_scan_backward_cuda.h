@@ -12,8 +12,35 @@
 
 #include "chunk_scan_any_backward_cuda.h"
 #include "chunk_scan_mma_backward_cuda.h"
+#ifdef BARACUDA_SM90A
+#include "chunk_dstates_wgmma_cuda.h"
+#include "chunk_scan_wgmma_backward_cuda.h"
+#endif
 
 namespace baracuda {
+namespace internal {
+
+template <int width>
+Status launch_chunk_backward_mma(Executor executor, const ChunkScan<BFloat16>& scan, const ChunkGradients<BFloat16>& g,
+                                 const ChunkSums<BFloat16>& sums, int64_t blocks) {
+  const int64_t tiles = ceil_div(scan.shape.rows, chunk_side);
+  Positions<BFloat16>* decays = nullptr;
+  Status status = launch_chunk_decays(executor, scan, decays);
+  if (!status.ok()) return status;
+#ifdef BARACUDA_SM90A
+  if (suits_backward_wgmma(scan, g, sums)) {
+    status = launch_chunk_dstates_wgmma(executor, scan, g, sums.dstates, decays);
+    return status.ok() ? launch_chunk_backward_wgmma(executor, scan, g, sums, blocks, decays) : status;
+  }
+#endif
+  status = launch_chunks(executor, chunk_dstates_mma<width>, scan.shape.sequences() * scan.shape.heads * tiles,
+                         unit_warps * 32, sizeof(DstatesMmaShared<width>), scan, g, sums.dstates, tiles, decays);
+  if (!status.ok()) return status;
+  return launch_chunks(executor, chunk_backward_mma<width>, blocks, backward_threads, sizeof(BackwardMmaShared<width>),
+                       scan, g, sums, decays);
+}
+
+}  // namespace internal
 
 template <class T>
 Status chunk_scan_backward(Executor executor, const ChunkScan<T>& scan, const ChunkGradients<T>& g) {

@@ -5,6 +5,9 @@
 
 #include "chunk_scan_any_cuda.h"
 #include "chunk_scan_mma_cuda.h"
+#ifdef BARACUDA_SM90A
+#include "chunk_scan_wgmma_cuda.h"
+#endif
 
 namespace baracuda {
 
@@ -15,6 +18,10 @@ Status chunk_scan(const Executor& executor, const ChunkScan<T>& scan, T* y, Accu
   using namespace internal;
   return by_columns(scan.shape, [&](auto width_of) {
     constexpr int width = decltype(width_of)::value;
+#ifdef BARACUDA_SM90A
+    if constexpr (std::is_same_v<T, BFloat16>)
+      if (suits_forward_wgmma(scan)) return launch_chunk_forward_wgmma(executor, scan, y, last, states);
+#endif
     if constexpr (std::is_same_v<T, BFloat16>)
       if (is_for_mma(scan.shape)) return launch_chunk_forward_mma<width>(executor, scan, y, last, states);
     return launch_chunk_forward<width>(executor, scan, y, last, states);

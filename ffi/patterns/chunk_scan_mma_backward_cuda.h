@@ -662,19 +662,5 @@ __global__ void __launch_bounds__(backward_threads, 1)
   }
 }
 
-template <int width>
-Status launch_chunk_backward_mma(Executor executor, const ChunkScan<BFloat16>& scan, const ChunkGradients<BFloat16>& g,
-                                 const ChunkSums<BFloat16>& sums, int64_t blocks) {
-  const int64_t tiles = ceil_div(scan.shape.rows, chunk_side);
-  Positions<BFloat16>* decays = nullptr;
-  Status status = launch_chunk_decays(executor, scan, decays);
-  if (!status.ok()) return status;
-  status = launch_chunks(executor, chunk_dstates_mma<width>, scan.shape.sequences() * scan.shape.heads * tiles,
-                         unit_warps * 32, sizeof(DstatesMmaShared<width>), scan, g, sums.dstates, tiles, decays);
-  if (!status.ok()) return status;
-  return launch_chunks(executor, chunk_backward_mma<width>, blocks, backward_threads, sizeof(BackwardMmaShared<width>),
-                       scan, g, sums, decays);
-}
-
 }  // namespace internal
 }  // namespace baracuda

@@ -17,6 +17,8 @@ struct StateStrip {
   static constexpr int tiles = width / 8;
   float value[tiles][4];
 
+  // 64 columns, as a sum that wgmma adds to.
+  __device__ float (&half(int which))[8][4] { return reinterpret_cast<float (&)[8][4]>(value[which * 8]); }
   static __device__ int row(int e) { return int(threadIdx.x) / 32 % unit_warps * mma_rows + mma_row(0, e / 2); }
   static __device__ int column(int t, int e) { return mma_column(t, e); }
   template <class Body>
@@ -163,12 +165,10 @@ struct ForwardMmaShared {
 };
 
 // The scores of one of a warp's blocks of 16 positions i and 16 positions j.
-template <int width>
-__device__ void store_scores(ForwardMmaShared<width>& shared, int now, const float4 (&products)[2], int m, int n) {
-  using Square = typename ForwardMmaShared<width>::Square;
+template <class Square>
+__device__ void store_scores(const Square& scores, const Positions<BFloat16>& positions, const float4 (&products)[2],
+                             int m, int n) {
   // All are read before the first one is written: else each waits for the one before.
-  const Positions<BFloat16>& positions = shared.positions[now];
-  const Square scores{shared.scores[now]};
   uint32_t rounded[2][2];
 #pragma unroll
   for (int t = 0; t < 2; ++t) {
@@ -274,7 +274,8 @@ __global__ void __launch_bounds__(unit_warps * 32, 2)
 #pragma unroll
       for (int m = 0; m < 4; ++m) result.template add<BFloat16>(m, 0, fragments[k % 2][m], right);
       if (k < ChunkCb::each && k < ChunkCb::count(strip))
-        store_scores(shared, now, product.part[k], ChunkCb::row(k, strip), ChunkCb::column(k, strip));
+        store_scores(Square{shared.scores[now]}, positions, product.part[k], ChunkCb::row(k, strip),
+                     ChunkCb::column(k, strip));
       if (saved && k % 2) State::store_rounded(saved, rows, columns, k / 2, rounded);
     }
     read_products(chunk + 1);

@@ -444,8 +444,6 @@ __global__ void __launch_bounds__(GroupedWgmma::threads, 1)
 #endif
 }
 
-inline bool is_hopper() { return major_of_device() == 9 && device_attribute(cudaDevAttrComputeCapabilityMinor) == 0; }
-
 // Numbers of all batches' tiles, matrices and sums have 32 bits, and strides of tensor maps 40.
 inline constexpr int64_t wgmma_most = std::numeric_limits<int32_t>::max(), wgmma_most_bytes = 1ll << 40;
 

@@ -6,10 +6,13 @@
 // lines, or, where `_is_steps`, their columns: then the lines are what is summed over.
 #pragma once
 
+#include "device_cuda.h"
 #include "mma_cuda.h"
 
 namespace baracuda {
 namespace internal {
+
+inline bool is_hopper() { return major_of_device() == 9 && device_attribute(cudaDevAttrComputeCapabilityMinor) == 0; }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -28,6 +31,9 @@ inline constexpr uint64_t wgmma_next = is_steps ? 16 * 128 >> 4 : 16 * 2 >> 4;
 #define BARACUDA_4(c, i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
 #define BARACUDA_16(c, i) BARACUDA_4(c, i), BARACUDA_4(c, i + 4), BARACUDA_4(c, i + 8), BARACUDA_4(c, i + 12)
 #define BARACUDA_64(c, i) BARACUDA_16(c, i), BARACUDA_16(c, i + 16), BARACUDA_16(c, i + 32), BARACUDA_16(c, i + 48)
+#define BARACUDA_8_BY_4(c)                                                                                 \
+  BARACUDA_4(c[0], 0), BARACUDA_4(c[1], 0), BARACUDA_4(c[2], 0), BARACUDA_4(c[3], 0), BARACUDA_4(c[4], 0), \
+      BARACUDA_4(c[5], 0), BARACUDA_4(c[6], 0), BARACUDA_4(c[7], 0)
 #define BARACUDA_WGMMA(type)                                                                           \
   asm volatile(                                                                                        \
       "{\n"                                                                                            \
@@ -57,6 +63,37 @@ __device__ inline void wgmma(float (&c)[128], uint64_t a, uint64_t b, bool adds)
     BARACUDA_WGMMA("f16");
 }
 #undef BARACUDA_WGMMA
+
+// The same of 64 columns, of bfloat16, in the order of MmaRows: of each 8 columns a warp has 16 rows.
+#define BARACUDA_WGMMA_64                                                                                           \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, " \
+  "%24, %25, %26, %27, %28, %29, %30, %31}, "
+template <bool left_is_steps, bool right_is_steps>
+__device__ inline void wgmma(float (&c)[8][4], uint64_t a, uint64_t b, bool adds) {
+  asm volatile(
+      "{\n"
+      ".reg .pred adds;\n"
+      "setp.ne.b32 adds, %34, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " BARACUDA_WGMMA_64
+      "%32, %33, adds, 1, 1, %35, %36;\n"
+      "}"
+      : BARACUDA_8_BY_4(c)
+      : "l"(a), "l"(b), "r"(int(adds)), "n"(int(left_is_steps)), "n"(int(right_is_steps)));
+}
+// Added, of A in registers.
+template <bool right_is_steps>
+__device__ inline void wgmma_add(float (&c)[8][4], const uint32_t (&a)[4], uint64_t b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " BARACUDA_WGMMA_64
+               "{%32, %33, %34, %35}, %36, 1, 1, 1, %37;\n"
+               : BARACUDA_8_BY_4(c)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int(right_is_steps)));
+}
+__device__ inline void wgmma_end(float (&c)[8][4]) {
+#pragma unroll
+  for (int t = 0; t < 8; ++t) asm volatile("" : BARACUDA_4(c[t], 0)::"memory");
+}
+#undef BARACUDA_WGMMA_64
+#undef BARACUDA_8_BY_4
 #undef BARACUDA_64
 #undef BARACUDA_16
 #undef BARACUDA_4
