@@ -13,16 +13,16 @@ from . import _mass, _philox
 ROW = 4096  # bytes of a row's stream at least, next to which the words that say where it begins are little
 
 
-def rows_of(shape, size, whole=None, least=ROW):
+def rows_of(shape, size, whole=None, smallest=ROW):
     """(leading dimensions, how many bytes of the stream they are apart, length): how an array whose elements draw so many
     bytes is cut into rows. A row has all of the last dimensions that are short, and an equal part of the one before them, so
     that shards of that, too, are whole rows. Of an array that is a part of one of the shape `whole`, a row has elements that
-    follow each other in that. Their streams have `least` bytes, if the array has as many."""
+    follow each other in that. Their streams have `smallest` bytes, if the array has as many."""
     whole = shape if whole is None else whole
     apart, length = _philox.strides(whole, size), 1
     for i in reversed(range(len(shape))):
-        if length * shape[i] * size > least:
-            part = _part(shape[i], length, size, least)
+        if length * shape[i] * size > smallest:
+            part = _part(shape[i], length, size, smallest)
             return (*shape[:i], shape[i] // part), (*apart[:i], length * part * size), length * part
         length *= shape[i]
         if shape[i] != whole[i]:
@@ -52,10 +52,10 @@ def _words(number):
     return [(bits >> shift).astype(jnp.uint32) for shift in range(0, 8 * number.dtype.itemsize, 32)]
 
 
-def _part(count, length, size, least):
+def _part(count, length, size, smallest):
     """The smallest divisor of `count` with which rows are long enough, of whole blocks if there is one."""
     divisors = _divisors(count)
-    enough = [d for d in divisors if d * length * size >= least]
+    enough = [d for d in divisors if d * length * size >= smallest]
     return next((d for d in enough if d * length * size % _philox.BLOCK == 0), enough[0])
 
 
