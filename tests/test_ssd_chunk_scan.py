@@ -76,6 +76,41 @@ def test_values_states_and_derivatives(shape, gate, ids):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.parametrize("columns", [64, 128])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("gate", [False, True])
+def test_heads_of_usual_sizes_in_bfloat16(columns, groups, gate):
+    """What tensor cores compute is the definition in float64 of the same numbers to some roundings of each sum, and has the
+    same bits twice; segments and chunks end anywhere."""
+    arrays = _drawn(1, 150, 2, 64, columns, groups)
+    arrays = [a.astype(jnp.bfloat16) for a in arrays]
+    if not gate:
+        arrays[6] = None
+    ids = np.sort(np.random.default_rng(1).integers(0, 3, (1, 150)))
+    given = [i for i, a in enumerate(arrays) if a is not None]
+
+    def results(implementation, of):
+        def fun(*some):
+            known = dict(zip(given, some, strict=True))
+            return bj.ssd_chunk_scan(
+                *(known.get(i) for i in range(len(arrays))), ids, dt_softplus=True, return_final_state=True,
+                implementation=implementation,
+            )  # fmt: skip
+
+        y, pull = jax.vjp(fun, *(of(arrays[i]) for i in given))
+        cotangents = [
+            jnp.asarray(np.cos(np.arange(a.size) % 31).astype(jnp.bfloat16), a.dtype).reshape(a.shape) for a in y
+        ]
+        return y, pull(tuple(cotangents))
+
+    run = jax.jit(lambda: results("native", jnp.asarray))
+    got, again, exact = run(), run(), jax.jit(lambda: results("xla", lambda a: jnp.asarray(a, jnp.float64)))()
+    for a, b, c in zip(*map(jax.tree.leaves, (got, again, exact)), strict=True):
+        a, b, c = (np.asarray(v, np.float64) for v in (a, b, c))
+        np.testing.assert_array_equal(a, b)
+        assert np.linalg.norm(a - c) < 6e-3 * np.linalg.norm(c)
+
+
 @BOTH
 @pytest.mark.parametrize("cut", [1, 32, 65])
 def test_a_sequence_in_two_parts(cut, implementation):

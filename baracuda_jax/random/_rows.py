@@ -10,15 +10,16 @@ from jax import lax
 from .._core import explicit
 from . import _mass, _philox
 
-ROW = 4096  # bytes of a row's stream at least, next to which the words that say where it begins are little
+ROW = 2048  # bytes of a row's stream at least, next to which the words that say where it begins are little
+WIDE_ROW = 4096  # the same of elements that draw four bytes or more, of which a warp has several tiles
 
 
-def rows_of(shape, size, whole=None, smallest=ROW):
+def rows_of(shape, size, whole=None, smallest=None):
     """(leading dimensions, how many bytes of the stream they are apart, length): how an array whose elements draw so many
     bytes is cut into rows. A row has all of the last dimensions that are short, and an equal part of the one before them, so
     that shards of that, too, are whole rows. Of an array that is a part of one of the shape `whole`, a row has elements that
     follow each other in that. Their streams have `smallest` bytes, if the array has as many."""
-    whole = shape if whole is None else whole
+    whole, smallest = whole or shape, smallest or (ROW if size < 4 else WIDE_ROW)
     apart, length = _philox.strides(whole, size), 1
     for i in reversed(range(len(shape))):
         if length * shape[i] * size > smallest:

@@ -89,10 +89,10 @@ struct RowPart {
                        chunks_of_lane = blocks / Chunk<Draw>::blocks, chunks = lanes * chunks_of_lane,
                        warps = counter_block / lanes;
 
-  // More tiles are slower where memory is the bound: of bits alone, and of wide operands.
+  // More tiles are slower where memory is the bound: of bits alone, of wide operands, and of results of 16 bits.
   static constexpr int most_tiles() {
     if constexpr (std::is_void_v<typename Draw::Operand>)
-      return Draw::numbers > 0 && sizeof(typename Draw::Result) <= 4 ? 2 : 1;
+      return Draw::numbers > 0 && sizeof(typename Draw::Result) <= 4 && sizeof(typename Draw::Result) != 2 ? 2 : 1;
     else
       return sizeof(typename Draw::Operand) == 2 ? 4 : 1;
   }

@@ -62,8 +62,7 @@ struct KnownRow {
   }
 };
 
-// Windows of planes have no loop over planes.
-template <int R, bool is_plane, class Along, class Across, class Reducer>
+template <int R, class Along, class Across, class Reducer>
 __global__ void __launch_bounds__(window_rows_block)
     reduce_known_window_rows(Reducer reducer, Windows<int32_t, false> windows, WindowRows<false> grid,
                              typename Reducer::Element* y) {
@@ -84,8 +83,7 @@ __global__ void __launch_bounds__(window_rows_block)
 #pragma unroll
     for (int k = 0; k < V; ++k) reducer.start(states[r][k], window(r, k));
 
-  WindowSpan<int32_t> depth{0, 1};
-  if constexpr (!is_plane) depth = windows.span(0, batch, 0, d);
+  auto depth = windows.span(0, batch, 0, d);
   for (int i = 0; i < depth.count; ++i) {
     Row read[rows];
 #pragma unroll
@@ -170,14 +168,10 @@ bool are_known_windows(const Executor& executor, const Reducer& reducer, const W
   auto launch = [&](auto rows, auto along, auto across) {
     constexpr int V = middle / decltype(across)::stride;
     WindowRows<false> grid(shape.batches, shape.out, rows.value, V);
-    auto launch = [&](auto is_plane) {
-      reduce_known_window_rows<rows.value, is_plane.value, decltype(along), decltype(across)>
-          <<<grid.blocks(), window_rows_block, 0, executor.stream>>>(reducer, Windows<int32_t, false>(shape), grid, y);
-      status = launched();
-      return true;
-    };
-    bool is_plane = shape.in[0] == 1 && shape.out[0] == 1 && shape.before[0] < shape.size[0];
-    return is_plane ? launch(std::true_type{}) : launch(std::false_type{});
+    reduce_known_window_rows<rows.value, decltype(along), decltype(across)>
+        <<<grid.blocks(), window_rows_block, 0, executor.stream>>>(reducer, Windows<int32_t, false>(shape), grid, y);
+    status = launched();
+    return true;
   };
   auto are = [&](auto along, auto across) {
     constexpr int V = middle / decltype(across)::stride;
