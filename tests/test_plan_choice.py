@@ -146,6 +146,7 @@ def test_the_table_is_whole():
                 for rule in (by_count, OPS["gguf_mmvq_batched"].regime, OPS["int4_awq_gemm"].regime)
             },
             by_matrices: {"length", "matrices", "tiny"},
+            OPS["grouped_gemm"].regime: {"length", "matrices"},
             OPS["depthwise_conv2d"].regime: {"length", "inner"},
             OPS["flash_sdpa_varlen"].regime: {"length", "inner", "padding", "tensor cores"},
             OPS["causal_conv1d"].regime: {"length", "inner", "channels last"},
