@@ -344,7 +344,16 @@ def test_nothing_has_no_median():
 @each_dtype
 @pytest.mark.parametrize("name", ("argmax", "argmin"))
 def test_the_first_extremum_wins_and_the_first_nan_before_it(name, dtype):
-    for shape, axis in (((7, 5), 0), ((3, 97), 1), ((2, 5000), 1), ((300000,), 0), ((3, 50, 70), 1), ((40, 3), None)):
+    """Columns, short rows of whole vectors and others, long ones, one for all threads."""
+    for shape, axis in (
+        ((7, 5), 0),
+        ((2000, 16), 1),
+        ((500, 97), 1),
+        ((2, 5000), 1),
+        ((300000,), 0),
+        ((3, 50, 70), 1),
+        ((40, 3), None),
+    ):
         x = _awkward(shape, dtype)
         want = getattr(np, name)(_keys(x), axis)
         for implementation in BACKENDS:

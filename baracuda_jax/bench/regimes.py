@@ -48,9 +48,9 @@ def grid(of):
 
 
 def regret(of, number):
-    """The same at so many random sizes for each op, others than the table's."""
+    """The same at so many random sizes for each op, others than the table's, and others for each number."""
     return {
-        f"{name} {dtype}": lambda which=(space, dtype, f"outside {name} {dtype}"): _random(*which, of, number)
+        f"{name} {dtype}": lambda which=(space, dtype, f"outside {name} {dtype} {number}"): _random(*which, of, number)
         for name, space, dtype in _spaces(of)
     }
 
