@@ -105,5 +105,5 @@ def workspace(batch, core, dtype):
     elements = (groups if has_columns else lanes * width) * ahead
     blocks = -(-slices // min(256 // (lanes * groups), 64 if has_columns else 256)) * tiles
     parts = -(-1056 // blocks) if blocks < 1056 else 1
-    parts = max(min(parts, count // (8 * elements)), -(-count // (256 * elements)))
+    parts = max(min(parts, count // (2 * elements)), -(-count // (256 * elements)))
     return -(-(slices * columns * parts * 32 + 256) // batches) if parts > 1 else 0

@@ -17,16 +17,16 @@ def sort(x, *, axis, descending, k=None, indices):
     dtypes = [x.dtype, jnp.int32][: 2 if indices else 1]
     out = [jax.ShapeDtypeStruct((*rows.shape[:-1], k), dtype) for dtype in dtypes]
     dims = f"...n -> {', '.join(['...k'] * len(out))}"
-    workspace = _workspace(n, x.dtype.itemsize, indices or k < n)
+    workspace = _workspace(rows, indices or k < n)
     results = kernel("sort", dims, rows, out=out, workspace=workspace, descending=descending)
     return [jnp.moveaxis(y, -1, axis) for y in results]
 
 
 def order_statistics(x, ranks):
     """The elements of the last axis that a stable ascending sort puts at these ranks, and where they were."""
-    n, m = x.shape[-1], ranks.shape[-1]
+    m = ranks.shape[-1]
     out = [jax.ShapeDtypeStruct((*x.shape[:-1], m), dtype) for dtype in (x.dtype, jnp.int32)]
-    workspace = _workspace(n, x.dtype.itemsize, True, m)
+    workspace = _workspace(x, True, m)
     return kernel("order_statistics", "...n, ...m -> ...m, ...m", x, ranks, out=out, workspace=workspace)
 
 
@@ -55,12 +55,17 @@ def argextremum(x, *, axis, is_max):
     return index.reshape(shape)
 
 
-def _workspace(n, itemsize, positions, ranks=0):
+def _workspace(x, positions, ranks=0):
     """Bytes of what the CUDA drivers keep for each row that does not fit into a block: the keys twice, the numbers of the
-    elements (of which a sort of keys alone needs fewer), the counters of CUB, and what is known of each rank."""
+    elements (of which a sort of keys alone needs fewer), the counters of CUB, and what is known of each rank. Rows that
+    are few are sorted as one, by keys that have the row's number too (ffi/patterns/sort_large_cuda.h)."""
+    *batch, n = x.shape
+    itemsize = x.dtype.itemsize
     if isinstance(n, int) and n <= (16384 if itemsize == 8 else 32768):
         return 0
-    return n * (2 * max(itemsize, 2) + (12 if positions else 4)) + n // 2 + 65536 + 8 * ranks
+    is_few = not all(isinstance(size, int) for size in batch) or math.prod(batch) <= 64
+    key = (4 if itemsize < 4 else 8) if is_few else max(itemsize, 2)
+    return n * (2 * key + (12 if positions else 4)) + n // 2 + 65536 + 8 * ranks
 
 
 def _parts_workspace(rows, count, inner, itemsize):

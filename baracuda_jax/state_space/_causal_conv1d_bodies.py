@@ -99,15 +99,16 @@ def _workspace(x, weight, *, channels_last, **_):
     return parts * (taps + 1) * channels * size + 256
 
 
-def _ranges(length, warps, smallest):
+def _ranges(length, warps, smallest, enough=8192):
     """So many of `smallest` elements or more that these warps would leave the GPU partly idle."""
-    return min(_ceil(8192, max(warps, 1)), max(1, length // smallest))
+    return min(_ceil(enough, max(warps, 1)), max(1, length // smallest))
 
 
 def _ranges_of_channels(batches, length, channels, taps, size, vector):
     most = max(1, min(vector, (2 if taps > 4 else 4) * 4 // size))
     tiles = _ceil(channels, 32 * (most if channels % most == 0 else 1))
-    positions = _ceil(max(1, _ceil(length, _ranges(length, batches * tiles, 64))), taps) * taps
+    ranges = max(_ranges(length, batches * tiles, 64), _ranges(length, batches * tiles, 16, 132 * 8))
+    positions = _ceil(max(1, _ceil(length, ranges)), taps) * taps
     return max(1, _ceil(length, 8 * positions))
 
 

@@ -82,12 +82,26 @@ struct BestPair {
     if (changed & 0xffffu) at[0] = offset;
     if (changed >> 16) at[1] = offset;
   }
+  // Two elements, with their positions.
+  __device__ void take_pair(uint32_t word, uint32_t turned, uint32_t low, uint32_t high) {
+    const uint32_t most = larger_in_word<T>(best, product(word, both * (one | turned))), changed = most ^ best;
+    best = most;
+    if (changed & 0xffffu) at[0] = low;
+    if (changed >> 16) at[1] = high;
+  }
+  template <class Search>
+  __device__ KeyAt<uint16_t> half(const Search& search, int k) const {
+    return {search.key(uint16_t((k ? best >> 16 : best & 0xffffu) ^ turned(search))), at[k]};
+  }
+  template <class Search>
+  __device__ void merge(const Search& search, const BestPair& other) {
+    bool low = other.half(search, 0) < half(search, 0), high = other.half(search, 1) < half(search, 1);
+    best = (low ? other.best : best) & 0xffffu | (high ? other.best : best) & 0xffff0000u;
+    at[0] = low ? other.at[0] : at[0], at[1] = high ? other.at[1] : at[1];
+  }
   template <class Search>
   __device__ KeyAt<uint16_t> found(const Search& search) const {
-    auto of = [&](uint32_t bits, uint32_t at) {
-      return KeyAt<uint16_t>(search.key(uint16_t(bits ^ turned(search))), at);
-    };
-    KeyAt<uint16_t> low = of(best & 0xffffu, at[0]), high = of(best >> 16, at[1]);
+    KeyAt<uint16_t> low = half(search, 0), high = half(search, 1);
     return high < low ? high : low;
   }
 };

@@ -5,6 +5,7 @@
 #include <cub/block/block_reduce.cuh>
 
 #include "arg_best_cuda.h"
+#include "arg_tiles_cuda.h"
 #include "executor.h"
 
 namespace baracuda {
@@ -128,8 +129,9 @@ inline unsigned arg_blocks(int64_t threads) {
 
 template <class Best, class Key>
 void search_rows(const Executor& executor, const ArgSearch<Key>& search) {
-  constexpr int64_t longest_of_warp = 1024;
-  if (search.count <= longest_of_warp)
+  // Where rows are many, a warp has a long one too.
+  const int64_t longest_of_warp = search.outer >= 132 * 64 ? 8192 : 1024;
+  if (search.count <= longest_of_warp && search.parts == 1)
     arg_of_rows<32, Best><<<arg_blocks(search.outer * 32), arg_block, 0, executor.stream>>>(search);
   else
     arg_of_rows<arg_block, Best>
@@ -149,8 +151,9 @@ template <class Key>
 Status arg_of_slices(Executor executor, ArgSearch<Key> search) {
   int64_t slices = search.outer * search.inner;
   if (slices == 0) return {};
-  // Parts that fill the device, but are long enough to be worth it, and have room in the workspace.
   bool rows = search.inner == 1;
+  if (rows && RowTiles<Key>::fit(slices, search.count)) return search_tiles<Key>(executor, search, slices);
+  // Parts that fill the device, but are long enough to be worth it, and have room in the workspace.
   int64_t most = rows ? 132 * 8 : 132 * 4096, shortest = rows ? 4096 : 64;
   int64_t room = int64_t(executor.workspace_bytes / sizeof(KeyAt<Key>)) / slices;
   search.parts = std::max<int64_t>(1, std::min({ceil_div(most, slices), search.count / shortest, room}));

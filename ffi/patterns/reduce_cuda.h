@@ -2,13 +2,17 @@
 //
 // Threads have V neighbors at a time, 16 bytes of a row and 8 of columns where they can, and load several times before
 // they use any. The lanes of a row are threads next to each other, a warp or a block; short rows are reduced from tiles
-// in shared memory (row_tiles_cuda.h). In columns a thread has V of them, and groups of threads take turns at the
-// elements of a slice. Where slices are too few to fill the device, or so long that sums would lose digits, they are
-// cut into parts, whose states a second kernel puts together.
+// in shared memory (row_tiles_cuda.h), and rows that are not aligned from pieces (row_pieces_cuda.h). In columns a
+// thread has V of them, and groups of threads take turns at the elements of a slice. Where slices are too few to fill
+// the device, or so long that sums would lose digits, they are cut into parts, whose states a second kernel puts
+// together.
 #pragma once
+
+#include <algorithm>
 
 #include "../kernels/number.h"
 #include "reduce.h"
+#include "row_pieces_cuda.h"
 #include "row_team_cuda.h"
 #include "row_tiles_cuda.h"
 
@@ -77,7 +81,11 @@ struct ReduceGrid {
     } else if (blocks < wanted_blocks) {
       parts = ceil_div(wanted_blocks, blocks);
     }
-    if (parts > count / (8 * elements)) parts = count / (8 * elements);
+    int64_t most_parts = count / (8 * elements);
+    // Less than half of the device: then two pushes of each thread.
+    if (int64_t short_parts = count / (2 * elements); at_once > 0 && most_parts * blocks < 66 && short_parts >= 4)
+      most_parts = std::min(short_parts, ceil_div(264, blocks));
+    if (parts > most_parts) parts = most_parts;
     if (parts < ceil_div(count, longest * elements)) parts = ceil_div(count, longest * elements);
     int64_t most = shape.results() > 0 ? most_states / shape.results() : 1;
     if (parts > most) parts = most;
@@ -283,6 +291,15 @@ __global__ void __launch_bounds__(reduce_block)
   if (threadIdx.x == 0 && element < elements) reducer.template finish<1>(s, element);
 }
 
+template <class Reducer>
+void merge_parts(const Executor& executor, const Reducer& reducer, int64_t elements, int64_t parts,
+                 const typename Reducer::template State<1>* states) {
+  unsigned lanes = 1;
+  while (lanes < reduce_block && lanes < parts && lanes * elements < (1 << 16)) lanes *= 2;
+  dim3 threads(lanes, reduce_block / lanes), blocks(unsigned(ceil_div(elements, threads.y)));
+  reduce_parts<<<blocks, threads, 0, executor.stream>>>(reducer, elements, parts, states);
+}
+
 template <bool rows, int V, class Walk, class Reducer>
 Status reduce_slices_by(Executor executor, const Reducer& reducer, const ReduceShape& shape,
                         const typename Reducer::Element* x) {
@@ -301,12 +318,23 @@ Status reduce_slices_by(Executor executor, const Reducer& reducer, const ReduceS
       return reduce_columns<V, Walk, Reducer>;
   }();
   kernel<<<grid.blocks(shape), grid.threads(), 0, executor.stream>>>(reducer, shape, grid, walk, x, states);
-  if (states) {
-    unsigned lanes = 1;
-    while (lanes < reduce_block && lanes < grid.parts && lanes * shape.results() < (1 << 16)) lanes *= 2;
-    dim3 threads(lanes, reduce_block / lanes), blocks(unsigned(ceil_div(shape.results(), threads.y)));
-    reduce_parts<<<blocks, threads, 0, executor.stream>>>(reducer, shape.results(), grid.parts, states);
-  }
+  if (states) merge_parts(executor, reducer, shape.results(), grid.parts, states);
+  return launched();
+}
+
+// Rows that are not aligned.
+template <class Reducer>
+Status reduce_pieces(Executor executor, const Reducer& reducer, const ReduceShape& shape,
+                     const typename Reducer::Element* x) {
+  using T = typename Reducer::Element;
+  using State = typename Reducer::template State<1>;
+  RowPieces<T> pieces(shape, int64_t(executor.workspace_bytes / 256 * 256 / sizeof(State)));
+  State* states = pieces.parts > 1 ? executor.scratch<State>(shape.slices * pieces.parts) : nullptr;
+  if (pieces.parts > 1 && !states) return small_workspace;
+  dim3 blocks(unsigned(ceil_div(shape.slices, pieces.rows)), unsigned(pieces.parts));
+  reduce_row_pieces<<<blocks, dim3(32 * pieces.of_row, pieces.rows), 0, executor.stream>>>(reducer, shape, pieces, x,
+                                                                                           states);
+  if (states) merge_parts(executor, reducer, shape.slices, pieces.parts, states);
   return launched();
 }
 
@@ -428,7 +456,8 @@ Status reduce_slices(const Executor& executor, const Reducer& reducer, const Red
   if (shape.results() == 0) return {};
   if (RowTiles<T>::fit(shape)) return reduce_row_tiles(executor, reducer, RowTiles<T>(shape), x);
   auto reduce = [&]<bool rows, int V>(std::bool_constant<rows>, std::integral_constant<int, V>) {
-    if (EqualSteps::fit(shape.reduced)) return reduce_slices_by<rows, V, EqualSteps>(executor, reducer, shape, x);
+    if constexpr (!rows || V == reduce_width<T>)
+      if (EqualSteps::fit(shape.reduced)) return reduce_slices_by<rows, V, EqualSteps>(executor, reducer, shape, x);
     if constexpr (V > 1)
       if (PairSteps::fit(shape.reduced)) return reduce_slices_by<rows, V, PairSteps>(executor, reducer, shape, x);
     return reduce_slices_by<rows, V, AnySteps>(executor, reducer, shape, x);
@@ -436,6 +465,8 @@ Status reduce_slices(const Executor& executor, const Reducer& reducer, const Red
   auto choose = [&]<bool rows, int V>(std::bool_constant<rows> by_rows, std::integral_constant<int, V> width) {
     if constexpr (V > 1)
       if (reduce_aligned(shape, V)) return reduce(by_rows, width);
+    if constexpr (rows && V > 1)
+      if (RowPieces<T>::fit(shape)) return reduce_pieces(executor, reducer, shape, x);
     return reduce(by_rows, std::integral_constant<int, 1>{});
   };
   if (shape.columns == 1) return choose(std::true_type{}, std::integral_constant<int, reduce_width<T>>{});

@@ -31,8 +31,9 @@ struct RowTiles {
   int64_t slices, tiles;
   int count, lanes, rows, turns;  // elements and lanes of a row, rows of a tile, tiles of a warp
 
-  explicit RowTiles(const ReduceShape& shape) : slices(shape.slices), count(int(shape.count)), lanes(1) {
-    int bytes = count * int(sizeof(T));
+  explicit RowTiles(const ReduceShape& shape) : RowTiles(shape.slices, shape.count) {}
+  RowTiles(int64_t slices, int64_t count) : slices(slices), count(int(count)), lanes(1) {
+    int bytes = int(count) * int(sizeof(T));
     while (lanes * bytes_of_lane < bytes) lanes *= 2;
     int at_once = 32 / lanes, wanted = tile_bytes / bytes / at_once;
     // Few rows are spread over all warps.
@@ -43,11 +44,14 @@ struct RowTiles {
     int64_t of_warp = tiles / (132 * 16 * warps);
     turns = int(of_warp < 1 ? 1 : of_warp < most_turns ? of_warp : most_turns);
   }
-  // A few long rows are left to blocks.
   static bool fit(const ReduceShape& shape) {
     return shape.columns == 1 && shape.first == 0 && shape.reduced.rank <= 1 && shape.reduced.inner_step() == 1 &&
-           (shape.kept.rank == 0 || (shape.kept.rank == 1 && shape.kept.step[0] == shape.count)) && shape.count > 0 &&
-           shape.count * int64_t(sizeof(T)) <= (shape.slices < 132 ? tile_bytes / 8 : tile_bytes);
+           (shape.kept.rank == 0 || (shape.kept.rank == 1 && shape.kept.step[0] == shape.count)) &&
+           fit(shape.slices, shape.count);
+  }
+  // A few long rows are left to blocks.
+  static bool fit(int64_t slices, int64_t count) {
+    return count > 0 && count * int64_t(sizeof(T)) <= (slices < 132 ? tile_bytes / 8 : tile_bytes);
   }
   int64_t blocks() const { return ceil_div(tiles, int64_t(warps) * turns); }
 };
@@ -95,22 +99,25 @@ class TileMemory {
   int head_ = 0, rows_ = 0;
 };
 
-// n loads of a row, `lanes` apart.
-template <int n, bool vectors, class Reducer, class T>
-__device__ void push_loads(const Reducer& reducer, typename Reducer::template State<1>& s,
-                           const TileMemory<T, vectors>& memory, int first, int lanes) {
-  constexpr int V = TileMemory<T, vectors>::V;
-  LoadedElements<T, V, n, true> loaded;
+// n loads of a row that begins at load `row`, `lanes` apart. A functor may want to know where its elements are.
+template <int n, class Reducer, class Memory>
+__device__ void push_loads(const Reducer& reducer, typename Reducer::template State<1>& s, const Memory& memory,
+                           int row, int first, int lanes) {
+  constexpr int V = Memory::V;
+  LoadedElements<typename Reducer::Element, V, n, true> loaded;
 #pragma unroll
-  for (int i = 0; i < n; ++i) loaded.load[i] = memory[first + i * lanes];
-  reducer.template push<1, n * V>(s, loaded);
+  for (int i = 0; i < n; ++i) loaded.load[i] = memory[row + first + i * lanes];
+  if constexpr (requires { reducer.template push_at<V, n>(s, loaded, first, lanes); })
+    reducer.template push_at<V, n>(s, loaded, first, lanes);
+  else
+    reducer.template push<1, n * V>(s, loaded);
 }
 // `count` loads, n at a time, and then fewer.
-template <int n, bool vectors, class Reducer, class T>
-__device__ void push_all(const Reducer& reducer, typename Reducer::template State<1>& s,
-                         const TileMemory<T, vectors>& memory, int first, int lanes, int count) {
-  for (; count >= n; count -= n, first += n * lanes) push_loads<n, vectors>(reducer, s, memory, first, lanes);
-  if constexpr (n > 1) push_all<n / 2, vectors>(reducer, s, memory, first, lanes, count);
+template <int n, class Reducer, class Memory>
+__device__ void push_all(const Reducer& reducer, typename Reducer::template State<1>& s, const Memory& memory, int row,
+                         int first, int lanes, int count) {
+  for (; count >= n; count -= n, first += n * lanes) push_loads<n>(reducer, s, memory, row, first, lanes);
+  if constexpr (n > 1) push_all<n / 2>(reducer, s, memory, row, first, lanes, count);
 }
 
 template <bool vectors, class Reducer>
@@ -143,13 +150,13 @@ __global__ void __launch_bounds__(32 * RowTiles<typename Reducer::Element>::warp
       }
     };
     if (loads == ahead)
-      reduce([&](auto& s, int load) { push_loads<ahead, vectors>(reducer, s, now, load, 1); });
+      reduce([&](auto& s, int load) { push_loads<ahead>(reducer, s, now, load, 0, 1); });
     else if (loads == 1)
-      reduce([&](auto& s, int load) { push_loads<1, vectors>(reducer, s, now, load, 1); });
+      reduce([&](auto& s, int load) { push_loads<1>(reducer, s, now, load, 0, 1); });
     else
       reduce([&](auto& s, int load) {
-        push_all<ahead, vectors>(reducer, s, now, load + lane, lanes, each);
-        if (extra < loads) push_loads<1, vectors>(reducer, s, now, load + extra, lanes);
+        push_all<ahead>(reducer, s, now, load, lane, lanes, each);
+        if (extra < loads) push_loads<1>(reducer, s, now, load, extra, lanes);
       });
     __syncwarp();
     Memory last = now;

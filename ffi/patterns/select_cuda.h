@@ -12,7 +12,8 @@ Status select_bits(Executor executor, const Rows<Key>& rows, const ElementsOfRan
   if (rows.rows * out.items == 0) return {};
   if (rows.count <= warp_sort_most) return sort_short_rows(executor, rows, out);
   // Of few long rows a block for each would leave the others idle.
-  bool fills = rows.count <= most_in_block<Key> || rows.rows >= 132;
+  constexpr int64_t of_block = 65536;
+  bool fills = rows.count <= most_in_block<Key> || rows.rows >= std::min<int64_t>(132, rows.count / of_block);
   if (out.items <= most_ranks && fills) return select_by_counts(executor, rows, out);
   if (rows.count <= most_in_block<Key>) return sort_middle_rows(executor, rows, out);
   return sort_long_rows(executor, rows, out);

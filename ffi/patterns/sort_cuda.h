@@ -29,7 +29,7 @@ Status sort_by(Executor executor, const Rows<Key>& rows, const FirstElements<Key
     return top_elements(executor, rows, nullptr, TopResult<Key>{out, rows}, int(kept));
   if (may_be_ranked(rows)) return sort_few_rows(executor, rows, out);
   if (rows.count <= most_in_block<Key>) return sort_middle_rows(executor, rows, out);
-  bool shared = rows.rows <= few_rows || rows.count >= long_row;  // each by all multiprocessors
+  bool shared = rows.rows <= few_rows<Key> || rows.count >= long_row;  // each by all multiprocessors
   if (shared && kept == rows.count) return sort_numbers<T>(executor, rows, out);
   if (out.indices || kept < rows.count) return sort_long_rows(executor, rows, out);
   return sort_long_values(executor, rows, out.values);

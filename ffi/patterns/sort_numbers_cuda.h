@@ -18,7 +18,10 @@
 namespace baracuda {
 namespace internal {
 
-inline constexpr int64_t few_rows = 16, long_row = 1 << 22;
+inline constexpr int64_t long_row = 1 << 21;
+// Rows that are sorted one after the other; of fewer bits several are sorted as one (sort_large_cuda.h).
+template <class Key>
+inline constexpr int64_t few_rows = sizeof(Key) == 8 ? 16 : 1;
 
 // What CUB knows a number as.
 template <class T>

@@ -1,5 +1,5 @@
 // The stencil pattern with the channels last. Forward, a thread has V neighboring channels, of one vector load, at 32
-// positions.
+// positions, or fewer where that leaves too few threads.
 //
 // Backward a thread walks V channels from the beginning of a range, and each position adds to the elements before it,
 // which are in registers.
@@ -10,7 +10,7 @@
 namespace baracuda {
 namespace internal {
 
-inline constexpr int stencil_range = 32;
+inline constexpr int stencil_range = 32, stencil_enough_threads = 132 * 256;
 
 // V neighboring channels of a sequence, with the channels last. Windows are rings of `taps` positions, whose indices
 // the compiler knows: ranges begin at multiples of taps.
@@ -78,13 +78,13 @@ __device__ void unrolled(const Body& body) {
 
 template <int taps, int V, class T>
 __global__ void __launch_bounds__(stencil_block)
-    stencil_channels(CausalConv<T> conv, T* y, int64_t vectors, int64_t ranges, int64_t total) {
+    stencil_channels(CausalConv<T> conv, T* y, int64_t vectors, int64_t ranges, int positions, int64_t total) {
   using Wide = Accumulator<T>;
   const StencilShape& shape = conv.shape;
   int64_t index = int64_t(blockIdx.x) * stencil_block + threadIdx.x;
   if (index >= total) return;
-  int64_t range = index / vectors, sequence = range / ranges, begin = (range - sequence * ranges) * stencil_range;
-  int64_t end = min(begin + stencil_range, shape.length);
+  int64_t range = index / vectors, sequence = range / ranges, begin = (range - sequence * ranges) * positions;
+  int64_t end = min(begin + positions, shape.length);
   StencilLanes<taps, V, T> lanes(conv, sequence, (index - range * vectors) * V);
   Wide window[taps][V];
   lanes.load_before(begin, window);

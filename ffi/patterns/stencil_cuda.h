@@ -44,13 +44,19 @@ Status stencil(const Executor& executor, const CausalConv<T>& conv, T* y) {
     constexpr int taps = decltype(taps_of)::value;
     auto run = [&](auto width) {
       constexpr int V = decltype(width)::value;
-      int64_t vectors = neighbors / V, ranges = shape.channels_last ? ceil_div(shape.length, stencil_range) : 1;
+      int64_t vectors = neighbors / V, ranges = 1;
+      int positions = stencil_range;
+      if (shape.channels_last) {
+        auto threads = [&] { return vectors * shape.sequences() * ceil_div(shape.length, positions); };
+        while (positions > taps && threads() < stencil_enough_threads) positions /= 2;
+        ranges = ceil_div(shape.length, positions);
+      }
       int64_t total = vectors * (shape.channels_last ? shape.sequences() * ranges : shape.rows());
       int64_t blocks = ceil_div(total, stencil_block);
       if (!is_grid(blocks)) return too_large();
       if (shape.channels_last) {
         stencil_channels<taps, V>
-            <<<unsigned(blocks), stencil_block, 0, executor.stream>>>(conv, y, vectors, ranges, total);
+            <<<unsigned(blocks), stencil_block, 0, executor.stream>>>(conv, y, vectors, ranges, positions, total);
         return launched();
       }
       // Where at most a fifth of a row's vectors are not there, and there are enough warps.
@@ -112,7 +118,9 @@ Status stencil_backward(Executor executor, const CausalConv<T>& conv, const T* d
     auto channels = [&](auto width) {
       constexpr int V = decltype(width)::value;
       int64_t tiles = ceil_div(shape.channels, 32 * V);
-      int64_t wanted = stencil_ranges(shape.length, shape.batches * tiles, 64);
+      int64_t of_position = shape.batches * tiles;
+      int64_t wanted = std::max(stencil_ranges(shape.length, of_position, 64),
+                                stencil_ranges(shape.length, of_position, 16, 132 * warps));
       int64_t positions = ceil_div(std::max<int64_t>(1, ceil_div(shape.length, wanted)), taps) * taps;
       int64_t blocks = std::max<int64_t>(1, ceil_div(shape.length, positions * warps));
       if (!have_parts(shape.batches * blocks)) return small_workspace;
