@@ -2,7 +2,7 @@
 //
 // Threads have V neighbors at a time, 16 bytes of a row and 8 of columns where they can, and load several times before
 // they use any. The lanes of a row are threads next to each other, a warp or a block; short rows are reduced from tiles
-// in shared memory (row_tiles_cuda.h), and rows that are not aligned from pieces (row_pieces_cuda.h). In columns a
+// in shared memory (row_tiles_cuda.h), and rows that are not aligned from chunks (row_chunks_cuda.h). In columns a
 // thread has V of them, and groups of threads take turns at the elements of a slice. Where slices are too few to fill
 // the device, or so long that sums would lose digits, they are cut into parts, whose states a second kernel puts
 // together.
@@ -12,7 +12,7 @@
 
 #include "../kernels/number.h"
 #include "reduce.h"
-#include "row_pieces_cuda.h"
+#include "row_chunks_cuda.h"
 #include "row_team_cuda.h"
 #include "row_tiles_cuda.h"
 
@@ -324,17 +324,17 @@ Status reduce_slices_by(Executor executor, const Reducer& reducer, const ReduceS
 
 // Rows that are not aligned.
 template <class Reducer>
-Status reduce_pieces(Executor executor, const Reducer& reducer, const ReduceShape& shape,
+Status reduce_chunks(Executor executor, const Reducer& reducer, const ReduceShape& shape,
                      const typename Reducer::Element* x) {
   using T = typename Reducer::Element;
   using State = typename Reducer::template State<1>;
-  RowPieces<T> pieces(shape, int64_t(executor.workspace_bytes / 256 * 256 / sizeof(State)));
-  State* states = pieces.parts > 1 ? executor.scratch<State>(shape.slices * pieces.parts) : nullptr;
-  if (pieces.parts > 1 && !states) return small_workspace;
-  dim3 blocks(unsigned(ceil_div(shape.slices, pieces.rows)), unsigned(pieces.parts));
-  reduce_row_pieces<<<blocks, dim3(32 * pieces.of_row, pieces.rows), 0, executor.stream>>>(reducer, shape, pieces, x,
+  RowChunks<T> chunks(shape, int64_t(executor.workspace_bytes / 256 * 256 / sizeof(State)));
+  State* states = chunks.parts > 1 ? executor.scratch<State>(shape.slices * chunks.parts) : nullptr;
+  if (chunks.parts > 1 && !states) return small_workspace;
+  dim3 blocks(unsigned(ceil_div(shape.slices, chunks.rows)), unsigned(chunks.parts));
+  reduce_row_chunks<<<blocks, dim3(32 * chunks.of_row, chunks.rows), 0, executor.stream>>>(reducer, shape, chunks, x,
                                                                                            states);
-  if (states) merge_parts(executor, reducer, shape.slices, pieces.parts, states);
+  if (states) merge_parts(executor, reducer, shape.slices, chunks.parts, states);
   return launched();
 }
 
@@ -466,7 +466,7 @@ Status reduce_slices(const Executor& executor, const Reducer& reducer, const Red
     if constexpr (V > 1)
       if (reduce_aligned(shape, V)) return reduce(by_rows, width);
     if constexpr (rows && V > 1)
-      if (RowPieces<T>::fit(shape)) return reduce_pieces(executor, reducer, shape, x);
+      if (RowChunks<T>::fit(shape)) return reduce_chunks(executor, reducer, shape, x);
     return reduce(by_rows, std::integral_constant<int, 1>{});
   };
   if (shape.columns == 1) return choose(std::true_type{}, std::integral_constant<int, reduce_width<T>>{});
