@@ -130,7 +130,9 @@ inline unsigned arg_blocks(int64_t threads) {
 template <class Best, class Key>
 void search_rows(const Executor& executor, const ArgSearch<Key>& search) {
   // Where rows are many, a warp has a long one too.
-  const int64_t longest_of_warp = search.outer >= 132 * 64 ? 8192 : 1024;
+  const int64_t longest_of_warp = search.outer >= 132 * 64   ? 65536
+                                  : search.outer >= 132 * 16 ? 16384 / int(sizeof(Key))
+                                                             : 1024;
   if (search.count <= longest_of_warp && search.parts == 1)
     arg_of_rows<32, Best><<<arg_blocks(search.outer * 32), arg_block, 0, executor.stream>>>(search);
   else

@@ -456,7 +456,7 @@ Status reduce_slices(const Executor& executor, const Reducer& reducer, const Red
   if (shape.results() == 0) return {};
   if (RowTiles<T>::fit(shape)) return reduce_row_tiles(executor, reducer, RowTiles<T>(shape), x);
   auto reduce = [&]<bool rows, int V>(std::bool_constant<rows>, std::integral_constant<int, V>) {
-    if constexpr (!rows || V == reduce_width<T>)
+    if constexpr (!rows || V == reduce_width<T> || sizeof(T) > 2)  // others are in chunks
       if (EqualSteps::fit(shape.reduced)) return reduce_slices_by<rows, V, EqualSteps>(executor, reducer, shape, x);
     if constexpr (V > 1)
       if (PairSteps::fit(shape.reduced)) return reduce_slices_by<rows, V, PairSteps>(executor, reducer, shape, x);
