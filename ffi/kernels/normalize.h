@@ -174,6 +174,7 @@ struct NormalizeGradient : OfSums<PairSums, Accumulator<T>> {
   using Wide = Accumulator<T>;
   // Vectors of a row that a lane has registers for.
   static constexpr int least_width = 1, lanes = 16, most_held = sizeof(T) == 2 ? 2 : 4;
+  static constexpr int divided_from = 8192;  // where rows are few
   static constexpr int column_sums = centered ? 2 : 1;
   const T *x, *dy, *more;  // more may be null
   T* dx;

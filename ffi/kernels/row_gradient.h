@@ -70,6 +70,7 @@ struct RowGradient : OfSums<PairSums, Accumulator<T>> {
   static constexpr int most_held = sizeof(T) == 4 ? 8 : 4, held_of_long = is_half<T> ? 8 : most_held;
   // The elements of rows that a block has registers for, and threads enough to compute costly weights twice.
   static constexpr int arrays = 2, most_of_few = sizeof(T) > 2 ? 16384 : 32768;
+  static constexpr int divided_from = sizeof(T) > 2 ? 4096 : 12288;  // where rows are few
   static constexpr int most_in_registers = sizeof(T) == 2 && Rule::adds_weights ? 8192 : most_of_few;
   const T *x, *dy;
   T* dx;
@@ -97,6 +98,11 @@ struct RowGradient : OfSums<PairSums, Accumulator<T>> {
   template <int V>
   BARACUDA_HD Elements<V> copied(const T* from, int step) const {
     return {load<V>(from), load<V>(from + step)};
+  }
+  // Whether vectors of all arrays are aligned where those of one are.
+  BARACUDA_HD bool is_aligned() const {
+    return (reinterpret_cast<uintptr_t>(x) | reinterpret_cast<uintptr_t>(dy) | reinterpret_cast<uintptr_t>(dx)) % 16 ==
+           0;
   }
   // Calls body(lane, weight of its element) for each lane.
   template <int V, class Body>
