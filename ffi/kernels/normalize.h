@@ -174,7 +174,6 @@ struct NormalizeGradient : OfSums<PairSums, Accumulator<T>> {
   using Wide = Accumulator<T>;
   // Vectors of a row that a lane has registers for.
   static constexpr int least_width = 1, lanes = 16, most_held = sizeof(T) == 2 ? 2 : 4;
-  static constexpr int divided_from = 8192;  // where rows are few
   static constexpr int column_sums = centered ? 2 : 1;
   const T *x, *dy, *more;  // more may be null
   T* dx;
@@ -204,6 +203,8 @@ struct NormalizeGradient : OfSums<PairSums, Accumulator<T>> {
     of_row.center = centered ? mean[row] : Wide(0), of_row.scale = r[row];
     return of_row;
   }
+  // From so many elements on a row is divided among blocks, where rows are few.
+  static int64_t divided_from(int64_t) { return 8192; }
   // What multiplies dy, at a position of the weight.
   template <int V>
   BARACUDA_HD Vector<Wide, V> factors(int64_t position) const {

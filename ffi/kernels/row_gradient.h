@@ -70,7 +70,6 @@ struct RowGradient : OfSums<PairSums, Accumulator<T>> {
   static constexpr int most_held = sizeof(T) == 4 ? 8 : 4, held_of_long = is_half<T> ? 8 : most_held;
   // The elements of rows that a block has registers for, and threads enough to compute costly weights twice.
   static constexpr int arrays = 2, most_of_few = sizeof(T) > 2 ? 16384 : 32768;
-  static constexpr int divided_from = sizeof(T) > 2 ? 4096 : 12288;  // where rows are few
   static constexpr int most_in_registers = sizeof(T) == 2 && Rule::adds_weights ? 8192 : most_of_few;
   const T *x, *dy;
   T* dx;
@@ -99,8 +98,10 @@ struct RowGradient : OfSums<PairSums, Accumulator<T>> {
   BARACUDA_HD Elements<V> copied(const T* from, int step) const {
     return {load<V>(from), load<V>(from + step)};
   }
+  // From so many elements on a row is divided among blocks, where rows are few.
+  static int64_t divided_from(int64_t columns) { return sizeof(T) > 2 || columns % 8 ? 4096 : 12288; }
   // Whether vectors of all arrays are aligned where those of one are.
-  BARACUDA_HD bool is_aligned() const {
+  bool is_aligned() const {
     return (reinterpret_cast<uintptr_t>(x) | reinterpret_cast<uintptr_t>(dy) | reinterpret_cast<uintptr_t>(dx)) % 16 ==
            0;
   }

@@ -129,6 +129,10 @@ struct PartOfProjection : ReduceLogSumExp<typename Projection::Element> {
   Projection projection;
 
   explicit PartOfProjection(const Projection& projection) : Base{nullptr, nullptr}, projection(projection) {}
+  static int64_t divided_from(int64_t columns) {
+    if (columns % int(16 / sizeof(Element))) return 8192;
+    return sizeof(Element) == 2 ? 16384 : 12288;
+  }
   bool is_aligned() const {
     return (reinterpret_cast<uintptr_t>(projection.x) | reinterpret_cast<uintptr_t>(projection.y)) % 16 == 0;
   }
@@ -335,8 +339,7 @@ Status project_rows(const Executor& executor, const Projection& projection, int6
   if (rows * columns == 0) return {};
   if constexpr (Projection::steps == 1) {
     internal::PartOfProjection<Projection> part(projection);
-    if (Status status; internal::run_parts(executor, part, rows, columns, columns % V ? 6144 : 12288, status))
-      return status;
+    if (Status status; internal::run_parts(executor, part, rows, columns, status)) return status;
   }
   if (columns % V == 0) return internal::project_long_rows<V>(executor, projection, rows, columns);
   if (columns <= 32 * 4) return internal::project_by_warps<1, 4>(executor, projection, rows, columns);

@@ -183,22 +183,25 @@ Status run_parts_of(const Executor& executor, const Functor& functor, int64_t ro
 
 // Whether rows are so few and long that parts are faster. Of many bytes it is better to read them once, where a ring
 // holds a row.
-inline bool parts_pay(int64_t rows, int64_t columns, int64_t row_bytes) {
+template <class Functor>
+bool parts_pay(const Functor& functor, int64_t rows, int64_t columns) {
+  constexpr int64_t size = sizeof(typename Functor::Element), arrays = parts_arrays<Functor>();
   constexpr int64_t ring_bytes = 1280 << 10, cached_bytes = 48 << 20;
-  return columns >= 384 * rows && (row_bytes > ring_bytes || (rows <= 64 && rows * row_bytes <= cached_bytes));
+  int64_t row_bytes = columns * arrays * size;
+  return columns >= functor.divided_from(columns) && columns >= (size == 2 ? 512 : 384) * rows &&
+         (row_bytes > ring_bytes || (rows <= 64 && rows * row_bytes <= cached_bytes));
 }
 
-// Whether the workspace has room for the states of parts, and these are faster; then it is done, with this status. Of
-// few rows of fewer elements than `least` they are not.
+// Whether the workspace has room for the states of parts, and these are faster; then it is done, with this status. The
+// functor knows from how many elements on a single row is divided.
 template <class Functor>
-bool run_parts(const Executor& executor, const Functor& functor, int64_t rows, int64_t columns, int64_t least,
-               Status& status) {
+bool run_parts(const Executor& executor, const Functor& functor, int64_t rows, int64_t columns, Status& status) {
   using T = typename Functor::Element;
-  constexpr int arrays = parts_arrays<Functor>(), line = 128 / sizeof(T);
+  constexpr int line = 128 / sizeof(T);
   // What all threads of a block load before they use any of it.
-  constexpr int64_t group = parts_threads * 64 / sizeof(T) / arrays;
+  constexpr int64_t group = parts_threads * 64 / sizeof(T) / parts_arrays<Functor>();
   int64_t room = int64_t(executor.workspace_bytes / sizeof(decltype(functor.start())));
-  if (room < 2 * rows || columns < least || !parts_pay(rows, columns, columns * arrays * sizeof(T))) return false;
+  if (room < 2 * rows || !parts_pay(functor, rows, columns)) return false;
   if constexpr (requires { functor.is_aligned(); })
     if (!functor.is_aligned()) return false;
   int64_t multiprocessors = multiprocessors_of_device(), groups = ceil_div(rows * columns, multiprocessors * group);
