@@ -1,7 +1,7 @@
 // The projection pattern on a CUDA grid: a group of lanes for each row, of a warp or of a block. A row is read once and
 // stays in registers while its threshold is found; of longer rows than a block has registers for, the rest is read for
-// each sum, or, where one sum finds the threshold, they are in rings (rows_ring_cuda.h). The functor is one of
-// sparsemax.h or softmax.h.
+// each sum, or, where one sum finds the threshold, they are in rings (rows_ring_cuda.h), or, where they are few,
+// divided among many blocks (rows_parts_cuda.h). The functor is one of sparsemax.h or softmax.h.
 #pragma once
 
 #include <algorithm>
