@@ -184,7 +184,11 @@ def test_rows_have_the_same_bits_alone_and_next_to_others(name):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("shape", [(1, 37830), (3, 20001), (2, 50257), (5, 9000), (140, 16387)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 37830), (3, 20001), (2, 50257), (5, 9000), (140, 16387), (1, 300_001), (3, 70_001), (2, 65536)],
+    ids=str,
+)
 @pytest.mark.parametrize("name", BOTH)
 def test_long_rows_of_any_alignment(name, shape, dtype):
     """Equal rows have the same bits wherever they begin."""
@@ -200,6 +204,33 @@ def test_long_rows_of_any_alignment(name, shape, dtype):
     close(dx, weight * (of - mean) if name == "softmax" else of - weight * mean, dtype, scale=16)
     same_bits(y[0], y[-1])
     same_bits(dx[0], dx[-1])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", BOTH)
+def test_the_edges_of_long_rows(name, dtype):
+    """Of a row that blocks of a GPU share, too, one element makes all NaN, and none of another row."""
+    x = jnp.asarray(normal((5, 70_001), dtype)).at[:, 3].set(-jnp.inf)
+    x = x.at[0, 69_000].set(jnp.nan).at[1, 40_000].set(jnp.inf).at[2].set(-jnp.inf)
+    y, pull = jax.vjp(lambda x: getattr(bj, name)(x, implementation="native"), x)
+    assert np.isnan(np.asarray(y[:3], np.float64)).all()
+    alone = getattr(bj, name)(x[3:], implementation="xla")
+    close(y[3:], alone, dtype, scale=4)
+    assert y[4, 3] == (0 if name == "softmax" else -jnp.inf)
+    assert np.isfinite(np.asarray(pull(jnp.ones_like(x))[0][3:], np.float64)).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 300_001), (3, 70_001), (2, 65536)], ids=str)
+@projections
+def test_gradients_of_long_rows_of_projections(name, shape):
+    y, dy = (np.abs(normal(shape, "float64", seed)) for seed in (0, 1))
+    y = np.where(y > 1, y, 0)
+    weight = (y > 0) if name == "sparsemax" else np.sqrt(y)
+    want = weight * (dy - (weight * dy).sum(1, keepdims=True) / weight.sum(1, keepdims=True))
+    for dtype in FLOATS:
+        arrays = sent.asarray(y, dtype), sent.asarray(dy, dtype)
+        dx = getattr(bj, f"{name}_backward")(*arrays, implementation="native")
+        close(dx, want, dtype, scale=16)
 
 
 def test_categories_are_drawn_with_their_probabilities():

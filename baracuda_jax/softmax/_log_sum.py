@@ -78,13 +78,16 @@ def _forward(name, value, x, *, axes, save):
     by_row = jax.ShapeDtypeStruct(rows.shape[: rows.kept], x.dtype)
     out = [rows.like(x.dtype), by_row, by_row.update(dtype=wide_dtype(x.dtype))]
     dims = "...n -> ...n, ..., ..." if save else "...n -> ...n"
-    y, *saved = kernel(name, dims, rows.of(x), out=out[: None if save else 1])
+    y, *saved = kernel(name, dims, rows.of(x), out=out[: None if save else 1], workspace=rows.workspace(x.dtype))
     return rows.back(y), *saved
 
 
 def _linear(target, x, lse, rest, t, *, axes):
     rows = Rows(x, axes)
-    (y,) = kernel(target, "...n, ..., ..., ...n -> ...n", rows.of(x), lse, rest, rows.of(t), out=[rows.like(t.dtype)])
+    (y,) = kernel(
+        target, "...n, ..., ..., ...n -> ...n", rows.of(x), lse, rest, rows.of(t), out=[rows.like(t.dtype)],
+        workspace=rows.workspace(t.dtype),
+    )  # fmt: skip
     return (rows.back(y),)
 
 

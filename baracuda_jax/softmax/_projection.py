@@ -64,7 +64,10 @@ def _labels(names, types, params):
 
 def _call(target, *operands, axis):
     rows, dims = Rows(operands[0], (axis,)), ", ".join(["...n"] * len(operands))
-    (y,) = kernel(target, f"{dims} -> ...n", *map(rows.of, operands), out=[rows.like(operands[-1].dtype)])
+    like = rows.like(operands[-1].dtype)
+    # Steps to the threshold are many, and a block has all of a row.
+    workspace = rows.workspace(like.dtype) if target.endswith("_backward") else None
+    (y,) = kernel(target, f"{dims} -> ...n", *map(rows.of, operands), out=[like], workspace=workspace)
     return (rows.back(y),)
 
 

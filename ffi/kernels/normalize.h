@@ -203,6 +203,8 @@ struct NormalizeGradient : OfSums<PairSums, Accumulator<T>> {
     of_row.center = centered ? mean[row] : Wide(0), of_row.scale = r[row];
     return of_row;
   }
+  // From so many elements on a row is divided among blocks, where rows are few.
+  static int64_t divided_from(int64_t) { return 8192; }
   // What multiplies dy, at a position of the weight.
   template <int V>
   BARACUDA_HD Vector<Wide, V> factors(int64_t position) const {

@@ -98,6 +98,13 @@ struct RowGradient : OfSums<PairSums, Accumulator<T>> {
   BARACUDA_HD Elements<V> copied(const T* from, int step) const {
     return {load<V>(from), load<V>(from + step)};
   }
+  // From so many elements on a row is divided among blocks, where rows are few.
+  static int64_t divided_from(int64_t columns) { return sizeof(T) > 2 || columns % 8 ? 4096 : 12288; }
+  // Whether vectors of all arrays are aligned where those of one are.
+  bool is_aligned() const {
+    return (reinterpret_cast<uintptr_t>(x) | reinterpret_cast<uintptr_t>(dy) | reinterpret_cast<uintptr_t>(dx)) % 16 ==
+           0;
+  }
   // Calls body(lane, weight of its element) for each lane.
   template <int V, class Body>
   BARACUDA_HD void each_weight(const Vector<T, V>& x, const Body& body) const {

@@ -1,15 +1,17 @@
 // The projection pattern on a CUDA grid: a group of lanes for each row, of a warp or of a block. A row is read once and
 // stays in registers while its threshold is found; of longer rows than a block has registers for, the rest is read for
-// each sum, or, where one sum finds the threshold, they are in rings (rows_ring_cuda.h). The functor is one of
-// sparsemax.h or softmax.h.
+// each sum, or, where one sum finds the threshold, they are in rings (rows_ring_cuda.h), or, where they are few,
+// divided among many blocks (rows_parts_cuda.h). The functor is one of sparsemax.h or softmax.h.
 #pragma once
 
 #include <algorithm>
 #include <limits>
 
 #include "../kernels/greater.h"
+#include "../kernels/reduce/log_sum_exp.h"
 #include "../kernels/row_sums.h"
 #include "executor.h"
+#include "rows_parts_cuda.h"
 #include "rows_ring_cuda.h"
 
 namespace baracuda {
@@ -112,6 +114,61 @@ struct LargestOfProjection : LargestOfRow<typename Projection::Wide> {
   __device__ Vector<Element, V> copied(const Element* from, int) const {
     return load<V>(from);
   }
+};
+
+// A projection of one step whose largest element and sum of exponentials are found at once, for parts of rows.
+template <class Projection>
+struct PartOfProjection : ReduceLogSumExp<typename Projection::Element> {
+  using Element = typename Projection::Element;
+  using Wide = typename Projection::Wide;
+  using Base = ReduceLogSumExp<Element>;
+  using State = typename Base::template State<1>;
+  struct Block {
+    Wide largest, tau;
+  };
+  Projection projection;
+
+  explicit PartOfProjection(const Projection& projection) : Base{nullptr, nullptr}, projection(projection) {}
+  static int64_t divided_from(int64_t columns) {
+    if (columns % int(16 / sizeof(Element))) return 8192;
+    return sizeof(Element) == 2 ? 16384 : 12288;
+  }
+  bool is_aligned() const {
+    return (reinterpret_cast<uintptr_t>(projection.x) | reinterpret_cast<uintptr_t>(projection.y)) % 16 == 0;
+  }
+  BARACUDA_HD State start() const {
+    State s;
+    this->none(s);
+    return s;
+  }
+  template <int V>
+  __device__ Vector<Element, V> read(int64_t element) const {
+    return load<V>(projection.x + element);
+  }
+  template <int V, int n>
+  __device__ void push_all(State& s, const Vector<Element, V> (&in)[n]) const {
+    Base::template push<1, n * V>(s, [&](int i, int) { return in[i / V].lane[i % V]; });
+  }
+  // Adds nothing.
+  template <int V>
+  __device__ Vector<Element, V> absent() const {
+    Vector<Element, V> none;
+#pragma unroll
+    for (int k = 0; k < V; ++k) none.lane[k] = Element(-std::numeric_limits<Wide>::infinity());
+    return none;
+  }
+  __device__ Block block(const State& s) const {
+    PairSums<Wide, 1> sums{{s.second[0]}, {0}};
+    return {s.first[0], of(s.first[0]).block(sums)};
+  }
+  __device__ void finish(int64_t row, const Block& block) const { of(block.largest).finish(row, block.tau); }
+  template <int V>
+  __device__ void write(int64_t element, const Vector<Element, V>& in, const Block& block) const {
+    of(block.largest).write(element, in, block.tau);
+  }
+
+ private:
+  __device__ SumOfProjection<Projection> of(Wide largest) const { return {projection, largest}; }
 };
 
 // How a kernel has rows: a lane has `held` vectors of V elements in registers. Those of a warp are next to each other;
@@ -258,6 +315,12 @@ Status project_long_rows(const Executor& executor, const Projection& projection,
     int64_t warps = ceil_div(columns, 32 * Lanes::V * Lanes::held);
     return project_by<Lanes>(executor, projection, rows, columns, int(std::min<int64_t>(most, 32 * warps)));
   };
+  // Few rows have more lanes, with fewer elements each.
+  if constexpr (Projection::steps == 1 && !is_wide) {
+    constexpr int few = V > 1 ? 16 / V : 8, most_of_few = V > 1 ? 3072 : most * few;
+    if (columns > 256 && columns <= most_of_few && rows <= multiprocessors_of_device())
+      return run(Lanes<V, few, false, false, most, 2>{});
+  }
   if (columns <= 32 * V * held) return project_by_warps<V, held>(executor, projection, rows, columns);
   if (columns <= most * V * held) return run(Lanes<V, held, false, false, most, 2 - is_wide>{});
   if constexpr (Projection::steps == 1 && !is_wide)
@@ -274,6 +337,10 @@ template <class Projection>
 Status project_rows(const Executor& executor, const Projection& projection, int64_t rows, int64_t columns) {
   constexpr int V = 16 / sizeof(typename Projection::Element);
   if (rows * columns == 0) return {};
+  if constexpr (Projection::steps == 1) {
+    internal::PartOfProjection<Projection> part(projection);
+    if (Status status; internal::run_parts(executor, part, rows, columns, status)) return status;
+  }
   if (columns % V == 0) return internal::project_long_rows<V>(executor, projection, rows, columns);
   if (columns <= 32 * 4) return internal::project_by_warps<1, 4>(executor, projection, rows, columns);
   if (columns <= 32 * 8) return internal::project_by_warps<1, 8>(executor, projection, rows, columns);

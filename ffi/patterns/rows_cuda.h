@@ -1,6 +1,7 @@
 // The rows pattern on a CUDA grid: a group of lanes, a power of two, for each row. Rows that fit stay in registers
 // between the reduction and the writing, so that they are read once. Longer ones are in rings where the functor has
-// what that takes (rows_ring_cuda.h).
+// what that takes (rows_ring_cuda.h), and few of them are divided among many blocks where it has `divided_from`
+// (rows_parts_cuda.h).
 #pragma once
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "executor.h"
 #include "row_team_cuda.h"
 #include "rows.h"
+#include "rows_parts_cuda.h"
 #include "rows_ring_cuda.h"
 
 namespace baracuda {
@@ -120,6 +122,8 @@ template <class Functor>
 Status run_rows(const Executor& executor, const Functor& functor, int64_t rows, int64_t columns) {
   constexpr int V = 16 / sizeof(typename Functor::Element), held = internal::rows_most_held<Functor>();
   if (rows == 0) return {};
+  if constexpr (requires { functor.divided_from(columns); })
+    if (Status status; internal::run_parts(executor, functor, rows, columns, status)) return status;
   constexpr bool has_ring = requires { Functor::most_in_registers; } && sizeof(typename Functor::Element) <= 4;
   if (columns % V) {
     if constexpr (has_ring)

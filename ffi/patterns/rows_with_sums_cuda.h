@@ -4,11 +4,13 @@
 // order.
 //
 // A lane has the same columns of each row. While a row is written the next one is read, into the registers that become
-// free. Of rows that are longer than a block's registers the sums are a pass of their own.
+// free. Of rows that are longer than a block's registers the sums are a pass of their own, which begins before rows are
+// written.
 #pragma once
 
 #include <algorithm>
 
+#include "early_cuda.h"
 #include "executor.h"
 #include "row_team_cuda.h"
 #include "rows_cuda.h"
@@ -135,25 +137,28 @@ __global__ void __launch_bounds__(sums_most_lanes)
 }
 
 // The sums alone: a block has 32 vectors of columns, and a lane of each of its 8 warps every eighth row of its part.
+// Where there is one part, its sums are the results.
 inline constexpr int column_warps = 8;
 
-template <int V, class Functor>
+template <int V, class Functor, class T = typename Functor::Element>
 __global__ void __launch_bounds__(32 * column_warps)
     sum_columns(Functor every, int64_t rows, int64_t columns, int parts, int64_t tiles,
-                BlockSums<typename Functor::Wide> blocks) {
+                BlockSums<typename Functor::Wide> blocks, ColumnSums<T> of_weight, ColumnSums<T> of_bias) {
   using Wide = typename Functor::Wide;
   constexpr int sums = Functor::column_sums;
   __shared__ Wide shared[column_warps][32 * V];
+  int lane = threadIdx.x % 32, own = threadIdx.x / 32;  // the warp
   int64_t tile = blockIdx.x % tiles, block = blockIdx.x / tiles;
-  int64_t column = (tile * 32 + threadIdx.x) * V, begin = block / parts * rows;
+  int64_t column = (tile * 32 + lane) * V, begin = block / parts * rows;
   Wide found[sums][V];
 #pragma unroll
   for (int k = 0; k < V; ++k)
 #pragma unroll
     for (int which = 0; which < sums; ++which) found[which][k] = 0;
+  next_may_begin();
   if (column < columns) {
 #pragma unroll 4
-    for (int64_t row = block % parts * column_warps + threadIdx.y; row < rows; row += parts * column_warps) {
+    for (int64_t row = block % parts * column_warps + own; row < rows; row += parts * column_warps) {
       Functor functor = every.at(begin + row);
       auto x = load<V>(every.x + (begin + row) * columns + column);
       auto dy = load<V>(every.dy + (begin + row) * columns + column);
@@ -164,17 +169,21 @@ __global__ void __launch_bounds__(32 * column_warps)
       }
     }
   }
+  wait_for_kernel_before();  // which may have states of rows where sums will be
 #pragma unroll
   for (int which = 0; which < sums; ++which) {
     __syncthreads();
 #pragma unroll
-    for (int k = 0; k < V; ++k) shared[threadIdx.y][threadIdx.x * V + k] = found[which][k];
+    for (int k = 0; k < V; ++k) shared[own][lane * V + k] = found[which][k];
     __syncthreads();
-    for (int c = threadIdx.y * 32 + threadIdx.x; c < 32 * V; c += 32 * column_warps) {
+    for (int c = int(threadIdx.x); c < 32 * V; c += 32 * column_warps) {
       if (tile * 32 * V + c >= columns) continue;
       Wide sum = shared[0][c];
       for (int warp = 1; warp < column_warps; ++warp) sum += shared[warp][c];
-      blocks.of(block, which)[tile * 32 * V + c] = sum;
+      if (parts > 1)
+        blocks.of(block, which)[tile * 32 * V + c] = sum;
+      else
+        (which ? of_bias : of_weight).write(block * columns + tile * 32 * V + c, sum);
     }
   }
 }
@@ -187,18 +196,19 @@ __global__ void __launch_bounds__(32 * part_warps) add_parts(BlockSums<Accumulat
                                                              ColumnSums<T> of_weight, ColumnSums<T> of_bias) {
   using Wide = Accumulator<T>;
   __shared__ Wide shared[part_warps][32];
-  int64_t column = blockIdx.x % tiles * 32 + threadIdx.x;
+  int lane = threadIdx.x % 32, own = threadIdx.x / 32;  // the warp
+  int64_t column = blockIdx.x % tiles * 32 + lane;
   int which = int(blockIdx.x / tiles % blocks.sums);
   int64_t batch = blockIdx.x / tiles / blocks.sums;
+  wait_for_kernel_before();
   Wide sum = 0;
   if (column < blocks.columns)
 #pragma unroll 4
-    for (int part = threadIdx.y; part < parts; part += part_warps)
-      sum += blocks.of(batch * parts + part, which)[column];
-  shared[threadIdx.y][threadIdx.x] = sum;
+    for (int part = own; part < parts; part += part_warps) sum += blocks.of(batch * parts + part, which)[column];
+  shared[own][lane] = sum;
   __syncthreads();
-  if (threadIdx.y > 0 || column >= blocks.columns) return;
-  for (int warp = 1; warp < part_warps; ++warp) sum += shared[warp][threadIdx.x];
+  if (own > 0 || column >= blocks.columns) return;
+  for (int warp = 1; warp < part_warps; ++warp) sum += shared[warp][lane];
   ColumnSums<T> to = which ? of_bias : of_weight;
   to.write(batch * blocks.columns + column, sum);
 }
@@ -217,13 +227,13 @@ Status run_rows_with_sums_by(const Executor& executor, const Functor& functor, i
   return launched();
 }
 
-template <int V, class Functor>
+template <int V, class Functor, class T = typename Functor::Element>
 Status sum_columns_by(const Executor& executor, const Functor& functor, int64_t batches, int64_t rows, int64_t columns,
-                      int parts, BlockSums<typename Functor::Wide> blocks) {
+                      int parts, BlockSums<typename Functor::Wide> blocks, ColumnSums<T> of_weight,
+                      ColumnSums<T> of_bias) {
   int64_t tiles = ceil_div(columns, 32 * V);
-  sum_columns<V><<<unsigned(batches * parts * tiles), dim3(32, column_warps), 0, executor.stream>>>(
-      functor, rows, columns, parts, tiles, blocks);
-  return launched();
+  return launch_early(executor, sum_columns<V, Functor>, dim3(unsigned(batches * parts * tiles)), 32 * column_warps, 0,
+                      functor, rows, columns, parts, tiles, blocks, of_weight, of_bias);
 }
 
 }  // namespace internal
@@ -246,14 +256,17 @@ Status run_rows_with_sums(Executor executor, const Functor& functor, int64_t bat
   } else {
     status = run_rows(executor, functor, batches * rows, columns);
     if (!status.ok()) return status;
-    status = columns % V ? internal::sum_columns_by<1>(executor, functor, batches, rows, columns, parts, blocks)
-                         : internal::sum_columns_by<V>(executor, functor, batches, rows, columns, parts, blocks);
+    auto sum = [&](auto width) {
+      return internal::sum_columns_by<decltype(width)::value>(executor, functor, batches, rows, columns, parts, blocks,
+                                                              of_weight, of_bias);
+    };
+    status = columns % V ? sum(std::integral_constant<int, 1>{}) : sum(std::integral_constant<int, V>{});
+    if (parts == 1) return status;
   }
   if (!status.ok()) return status;
   int64_t tiles = ceil_div(columns, 32);
-  internal::add_parts<T><<<unsigned(batches * sums * tiles), dim3(32, internal::part_warps), 0, executor.stream>>>(
-      blocks, parts, tiles, of_weight, of_bias);
-  return launched();
+  return internal::launch_early(executor, internal::add_parts<T>, dim3(unsigned(batches * sums * tiles)),
+                                32 * internal::part_warps, 0, blocks, parts, tiles, of_weight, of_bias);
 }
 
 }  // namespace baracuda
