@@ -13,6 +13,7 @@
 
 #include "copy_bulk_cuda.h"
 #include "keep_cuda.h"
+#include "packed_row_direct_cuda.h"
 #include "packed_row_tile_cuda.h"
 #include "packed_rows.h"
 #include "packed_rows_mma_cuda.h"
@@ -166,15 +167,15 @@ __global__ void __launch_bounds__(packed_ring_threads, 1)
 }
 
 // Whether the kernel is compiled for a format. Others are slower by it or the same: those with tables, and of fewer
-// than four bits a weight, wait for instructions.
+// than four bits a weight, wait for instructions. Weights straight to registers (packed_row_direct_cuda.h) are faster.
 template <class Format>
 inline constexpr bool packed_ring_serves =
-    !Format::has_arrays && !Format::has_table && 2 * Format::bytes >= Format::block;
+    !Format::has_arrays && !Format::has_table && !packed_direct_serves<Format> && 2 * Format::bytes >= Format::block;
 
 // Whether the kernel is taken. On an H200, in us, that of packed_row_mma_cuda.h and this one: Q6_K of [8192, 8192] 25.9
 // and 19.7, of [1024, 32768] 22.1 and 19.1, of [1024, 4096] 4.4 and 4.7. Of at most six bits only where its blocks have
-// the same number of groups and little to do: Q4_K of [8192, 8192] 19.5 and 16.1, of [2304, 14336] 11.9 and 14.4, of
-// [28672, 8192] 48.8 and 51.7.
+// the same number of groups and little to do: Q4_0 of [8192, 8192] 20.7 and 18.1, of [2304, 14336] 13.5 and 16.4, of
+// [28672, 8192] 52.9 and 59.6.
 template <class T, class Format>
 bool packed_ring_is_faster(const PackedRows<Format>& work) {
   constexpr int64_t enough = 16 << 20, many = 48 << 20, wide = 8192;

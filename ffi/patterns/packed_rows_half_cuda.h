@@ -1,7 +1,8 @@
-// The packed rows pattern for x in 16-bit floats, on tensor cores. One row of x has a kernel of its own, and with one
-// large matrix another, with the same bits.
+// The packed rows pattern for x in 16-bit floats, on tensor cores. One row of x has kernels of its own: for formats
+// whose weights go straight to registers, for one large matrix, and for all others. The last two have the same bits.
 #pragma once
 
+#include "packed_row_direct_cuda.h"
 #include "packed_row_mma_cuda.h"
 #include "packed_row_ring_cuda.h"
 #include "packed_rows_mma_cuda.h"
@@ -12,9 +13,15 @@ namespace internal {
 template <class T, class Format>
 Status packed_rows_of(const Executor& executor, const PackedRows<Format>& work) {
   if (work.count > 1) return packed_mma<T>(executor, work);
+  if constexpr (packed_direct_serves<Format>)
+    if (packed_direct_is_faster(work)) return packed_row_direct<T>(executor, work);
   if constexpr (packed_ring_serves<Format>)
     if (packed_ring_is_faster<T>(work)) return packed_row_ring<T>(executor, work);
-  return packed_row_mma<T>(executor, work);
+  // Integers by group are only here if rows have more columns than shared memory has room for x.
+  if constexpr (packed_direct_serves<Format> && Format::has_arrays)
+    return packed_mma<T>(executor, work);
+  else
+    return packed_row_mma<T>(executor, work);
 }
 
 }  // namespace internal
