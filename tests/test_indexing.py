@@ -186,13 +186,15 @@ def test_sums_are_rounded_once(dtype):
         assert y.tolist() == sent.asarray([n + 1.0], dtype).tolist()
 
 
-@pytest.mark.parametrize("sizes", [(40000, 70), (70, 40000), (2**15 + 1, 2**15 + 1), (2**15, 2**15)], ids=str)
+@pytest.mark.parametrize(
+    "sizes", [(2, 40000, 70), (9, 40000, 70), (2, 70, 40000), (2, 2**15 + 1, 2**15 + 1), (2, 2**15, 2**15)], ids=str
+)
 @pytest.mark.parametrize("name", ["scatter_add", "scatter_mul", "scatter_max", "scatter_min"])
 def test_rows_of_any_length(name, sizes):
     """Long ones are combined by segments, others on chip."""
-    count, items = sizes
-    x, src, dy = normal((2, count)), normal((2, items), seed=1), normal((2, count), seed=2)
-    index = RNG.integers(-count - 2, count + 2, (2, items), dtype=np.int32)
+    rows, count, items = sizes
+    x, src, dy = normal((rows, count)), normal((rows, items), seed=1), normal((rows, count), seed=2)
+    index = RNG.integers(-count - 2, count + 2, (rows, items), dtype=np.int32)
     fun = lambda how: lambda x, src: getattr(bj, name)(x, index, src, implementation=how)
     got, want = (_everything(fun(how), (x, src), dy) for how in ("native", "xla"))
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):

@@ -52,14 +52,19 @@ def _backward_native(index, dy, *, axis, size, fill, wraps):
     return (jax.lax.complex(each(dy.real), each(dy.imag)) if jnp.iscomplexobj(dy) else each(dy),)
 
 
-def is_short(size):
-    """Of a row whose sums are made on chip. Longer ones have too few threads for that."""
-    return isinstance(size, int) and size <= 2**15
+def is_short(size, x, axis=-1):
+    """Whether rows of so many elements, which the items of x go to, are combined on chip. Long rows have parts there, each
+    of which looks at all items, and an element that has most of them makes one thread do most of the work, so there should
+    be a few such rows."""
+    items, is_static = x.shape[axis], lambda sizes: all(isinstance(n, int) for n in sizes)
+    if not is_static((size, items)) or items > 2**15:
+        return False
+    return size <= 2**15 or (size <= 2**18 and is_static(x.shape) and x.size >= 8 * items)
 
 
 def added(index, dy, size, axis):
     """Sums of floats by an index in [0, size]."""
-    if is_short(size) and is_short(index.shape[axis]):
+    if is_short(size, index, axis):
         return scatter(index, dy, size, axis, unique=False)
     return _sorted(index, dy, size, axis)
 
@@ -82,7 +87,7 @@ def _sum_reference(x, index, src, *, axis, wraps):
 
 def _sum_native(x, index, src, *, save=False, axis, wraps):
     size = x.shape[axis]
-    if not (is_short(size) and is_short(index.shape[axis])):
+    if not is_short(size, index, axis):
         return ((wide(x) + _sorted(inside(index, size, wraps), wide(src), size, axis)).astype(x.dtype),)
     rows, index, src = (jnp.moveaxis(a, axis, -1) for a in (x, index, src))
     out = jax.ShapeDtypeStruct(rows.shape, rows.dtype)

@@ -51,7 +51,7 @@ def _native(name, is_max):
 
     def native(x, index, src, *, save, axis, wraps, items):
         rows, index, src = (jnp.moveaxis(a, axis, -1) for a in (x, index, src))
-        if is_short(rows.shape[-1]) and is_short(items):
+        if is_short(rows.shape[-1], src):
             out = [jax.ShapeDtypeStruct(rows.shape, dtype) for dtype in (rows.dtype, jnp.int32)[: 2 if save else 1]]
             dims = f"...n, ...m, ...m -> {', '.join(['...n'] * len(out))}"
             results = kernel(name, dims, rows, index, src, out=out, wraps=wraps)
@@ -92,7 +92,7 @@ def _backward_reference(arg, dy, *, axis, items, **_):
 def _backward_native(arg, dy, *, axis, items, **_):
     """As many elements as there are positions would be taken for a permutation, if no two had one position."""
     size = arg.shape[axis]
-    if is_short(size) and is_short(items):
+    if is_short(items, arg, axis):
         dsrc = scatter(arg, dy, items, axis, unique=size != items)
     else:
         differ = isinstance(size, int) and isinstance(items, int) and size != items

@@ -46,7 +46,7 @@ def _backward_reference(x, index, src, dy, **how):
 
 def _native(x, index, src, *, save=False, axis, wraps):
     rows, index, src = (jnp.moveaxis(a, axis, -1) for a in (x, index, src))
-    if _is_short(rows, src):
+    if is_short(rows.shape[-1], src):
         out = [_like(rows)]
         (y,) = kernel("scatter_mul", "...n, ...m, ...m -> ...n", rows, index, src, out=out, wraps=wraps)
     else:
@@ -57,7 +57,7 @@ def _native(x, index, src, *, save=False, axis, wraps):
 
 def _backward_native(x, index, src, dy, *, axis, wraps):
     rows, index, src, dy = (jnp.moveaxis(a, axis, -1) for a in (x, index, src, dy))
-    if _is_short(rows, src):
+    if is_short(rows.shape[-1], src):
         dims = "...n, ...m, ...m, ...n -> ...n, ...m"
         out = [_like(rows), _like(src)]
         results = kernel("scatter_mul_backward", dims, rows, index, src, dy, out=out, wraps=wraps)
@@ -85,10 +85,6 @@ def _tangent_native(x, index, src, t, of_src, *, axis, wraps):
     product, others = _backward_native(wide(x), index, wide(src), jnp.ones_like(wide(x)), axis=axis, wraps=wraps)
     sums = added(inside(index, x.shape[axis], wraps), others * wide(of_src), x.shape[axis], axis)
     return ((wide(t) * product + sums).astype(t.dtype),)
-
-
-def _is_short(rows, src):
-    return is_short(rows.shape[-1]) and is_short(src.shape[-1])
 
 
 def _like(x):
