@@ -311,14 +311,17 @@ Status packed_row_direct_by(const Executor& executor, const PackedRows<Format>& 
   return launched();
 }
 
-// Whether the kernel is taken. Of little Q4_K, [1024, 4096], it takes 4.5 us and the kernel of packed_row_mma_cuda.h
-// 4.1; of integers 4.3 and 4.4.
+// Whether the kernel is taken. On an H200, in us, that of packed_row_mma_cuda.h and this one: Q4_K of [3584, 3584] 5.5
+// and 5.9, of [4096, 4096] 6.3 and 6.2; integers of [2048, 4096] 4.4 and 4.7, of [3584, 3584] 5.7 and 5.5, of [1024,
+// 8192] 6.4 and 5.4.
 template <class Format>
 bool packed_direct_is_faster(const PackedRows<Format>& work) {
-  constexpr int64_t enough = 8 << 20;
+  constexpr int64_t megabyte = 1 << 20, wide = 8192;
   int most = 0;
   if (!most_shared_memory(most).ok() || PackedDirectPlan<Format>(work, 16, 1).bytes > most) return false;
-  return Format::has_arrays || work.batches * work.rows * work.blocks * Format::bytes >= enough;
+  int64_t bytes = work.batches * work.rows * work.blocks * Format::bytes;
+  if (!Format::has_arrays) return bytes >= 8 * megabyte;
+  return bytes > 6 * megabyte || (bytes >= 4 * megabyte && work.columns() >= wide);
 }
 
 // Two blocks of eight warps take up to 8 % less than one of 16, where rows are not long and these need no more steps.
