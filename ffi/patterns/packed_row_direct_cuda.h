@@ -1,10 +1,9 @@
 // The packed rows pattern on tensor cores, for one row of x in a 16-bit float, with weights straight to registers.
 //
 // A tile is 16 rows of 256 weights. Lane 4 r + c has 16 bytes of each half of the rows r and r + 8, which are A of
-// products as they are unpacked, whatever their order in the row is; B has the elements of x in that order. A product
-// has eight columns: column n is the one group n of the tile is multiplied in, and 0 for lanes with weights of other
-// groups, whose sums are in other columns. So a lane has the sums of the groups 2 c and 2 c + 1 of two rows, whose
-// factors it decodes itself.
+// products as they are unpacked. B has the elements of x in the same order: its column n has those of group n of the
+// tile, and 0 where a lane's weights are of another group. So a lane has the sums of the groups 2 c and 2 c + 1 of two
+// rows, whose factors it decodes itself.
 //
 // A block has the tiles of several groups of 16 rows, which its warps take in turn, and x and its sums by 32 in shared
 // memory. A warp adds the tiles of a group of rows in their order, and the block then adds its warps.
