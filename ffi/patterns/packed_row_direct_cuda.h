@@ -1,10 +1,9 @@
 // The packed rows pattern on tensor cores, for one row of x in a 16-bit float, with weights straight to registers.
 //
 // A tile is 16 rows of 256 weights. Lane 4 r + c has 16 bytes of each half of the rows r and r + 8, which are A of
-// products as they are unpacked, whatever their order in the row is; B has the elements of x in that order. A product
-// has eight columns: column n is the one group n of the tile is multiplied in, and 0 for lanes with weights of other
-// groups, whose sums are in other columns. So a lane has the sums of the groups 2 c and 2 c + 1 of two rows, whose
-// factors it decodes itself.
+// products as they are unpacked. B has the elements of x in the same order: its column n has those of group n of the
+// tile, and 0 where a lane's weights are of another group. So a lane has the sums of the groups 2 c and 2 c + 1 of two
+// rows, whose factors it decodes itself.
 //
 // A block has the tiles of several groups of 16 rows, which its warps take in turn, and x and its sums by 32 in shared
 // memory. A warp adds the tiles of a group of rows in their order, and the block then adds its warps.
@@ -311,14 +310,17 @@ Status packed_row_direct_by(const Executor& executor, const PackedRows<Format>& 
   return launched();
 }
 
-// Whether the kernel is taken. Of little Q4_K, [1024, 4096], it takes 4.5 us and the kernel of packed_row_mma_cuda.h
-// 4.1; of integers 4.3 and 4.4.
+// Whether the kernel is taken. On an H200, in us, that of packed_row_mma_cuda.h and this one: Q4_K of [3584, 3584] 5.5
+// and 5.9, of [4096, 4096] 6.3 and 6.2; integers of [2048, 4096] 4.4 and 4.7, of [3584, 3584] 5.7 and 5.5, of [1024,
+// 8192] 6.4 and 5.4.
 template <class Format>
 bool packed_direct_is_faster(const PackedRows<Format>& work) {
-  constexpr int64_t enough = 8 << 20;
+  constexpr int64_t megabyte = 1 << 20, wide = 8192;
   int most = 0;
   if (!most_shared_memory(most).ok() || PackedDirectPlan<Format>(work, 16, 1).bytes > most) return false;
-  return Format::has_arrays || work.batches * work.rows * work.blocks * Format::bytes >= enough;
+  int64_t bytes = work.batches * work.rows * work.blocks * Format::bytes;
+  if (!Format::has_arrays) return bytes >= 8 * megabyte;
+  return bytes > 6 * megabyte || (bytes >= 4 * megabyte && work.columns() >= wide);
 }
 
 // Two blocks of eight warps take up to 8 % less than one of 16, where rows are not long and these need no more steps.

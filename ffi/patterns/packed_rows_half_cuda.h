@@ -17,11 +17,7 @@ Status packed_rows_of(const Executor& executor, const PackedRows<Format>& work) 
     if (packed_direct_is_faster(work)) return packed_row_direct<T>(executor, work);
   if constexpr (packed_ring_serves<Format>)
     if (packed_ring_is_faster<T>(work)) return packed_row_ring<T>(executor, work);
-  // Integers by group are only here if rows have more columns than shared memory has room for x.
-  if constexpr (packed_direct_serves<Format> && Format::has_arrays)
-    return packed_mma<T>(executor, work);
-  else
-    return packed_row_mma<T>(executor, work);
+  return packed_row_mma<T>(executor, work);
 }
 
 }  // namespace internal
