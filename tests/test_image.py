@@ -489,6 +489,24 @@ def test_boxes_at_the_edges():
     assert bj.roi_pool(x, boxes[:0], 2).shape == bj.roi_align(x, boxes[:0], 2).shape == (0, 3, 2, 2)
 
 
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+@pytest.mark.parametrize("fun", [bj.roi_align, bj.roi_pool])
+def test_boxes_without_images(fun, implementation):
+    """Values and derivatives are 0, whatever index a box has."""
+    x = np.zeros((0, 3, 6, 5))
+    for boxes in (
+        np.array([[0.0, 0, 0, 2, 2], [-1, 0, 0, 2, 2], [NAN, 0, 0, 2, 2]]),
+        np.zeros((0, 5)),
+        np.zeros((0, 4, 4)),
+    ):
+        of_both = functools.partial(fun, output_size=(2, 3), implementation=implementation)
+        y, pull = jax.vjp(of_both, x, boxes)
+        dx, dboxes = pull(jnp.ones_like(y))
+        assert y.shape == (*boxes.shape[:-1], 3, 2, 3) and dx.shape == x.shape
+        assert not y.any() and not dboxes.any()
+        assert not jax.jvp(of_both, (x, boxes), (x, boxes))[1].any()
+
+
 REGIONS = {  # x, boxes, how
     "boxes": ((2, 3, 7, 6), (9, 5), dict(output_size=(2, 3))),
     "channels": ((2, 20, 7, 6), (5, 5), dict(output_size=(3, 2), sampling_ratio=3, aligned=True, spatial_scale=0.7)),

@@ -1,5 +1,7 @@
 """Softmax compared with PyTorch's, JAX's and SciPy's, at the edges, and what it refuses."""
 
+import functools
+
 import by_torch
 import jax
 import jax.numpy as jnp
@@ -177,6 +179,34 @@ def test_rows_have_the_same_bits_alone_and_next_to_others(name):
         x = normal((7, n), "float32")
         same_bits(fun(x)[3], fun(x[3]))
         same_bits(fun(x), fun(x))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("n", [9000, 20_001, 50_257])
+@pytest.mark.parametrize("name", [*BOTH, *PROJECTIONS])
+def test_edges_of_long_rows(name, n, dtype):
+    """As of short ones: NaN where all is -inf, where there is NaN, or +inf; and what `where` leaves out has no influence. The
+    row after them is as it is alone."""
+    x = np.array(normal((6, n), "float32"))
+    x[0], x[1, n // 2], x[2, n - 1], x[3] = -np.inf, np.nan, np.inf, -np.inf
+    x[3, 7] = 2
+    x = sent.asarray(x, dtype)
+    fun = functools.partial(getattr(bj, name), implementation="native")
+    y, pull = jax.vjp(fun, x)
+    dx = pull(sent.asarray(normal(x.shape, "float32", 1), dtype))[0]
+    assert np.isnan(np.asarray(y[:3], float)).all()
+    only = np.full(n, 0.0 if name != "log_softmax" else -np.inf)
+    only[7] = 1 if name != "log_softmax" else 0
+    np.testing.assert_array_equal(np.asarray(y[3], float), only)
+    same_bits(y[5], fun(x[5]))
+    assert np.isfinite(np.asarray(dx[3:], float)).all()
+    where = np.ones(x.shape, bool)
+    where[0], where[1, n // 2], where[2, n - 1] = False, False, False
+    y, pull = jax.vjp(functools.partial(fun, where=where), x)
+    dx = np.asarray(pull(sent.asarray(normal(x.shape, "float32", 1), dtype))[0], float)
+    assert (np.asarray(y, float)[~where] == (0 if name != "log_softmax" else -np.inf)).all()
+    assert np.isfinite(dx).all() and not dx[~where].any()
+    assert np.isfinite(np.asarray(y[1:3], float)[where[1:3]]).all()
 
 
 # ---------------------------------------------------------------------------------------------------------------------

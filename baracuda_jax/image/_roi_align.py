@@ -127,6 +127,8 @@ def _reference(x, boxes, *, size, scale, samples, aligned):
         how = dict(size=size, scale=scale, samples=samples, aligned=aligned)
         return jax.vmap(functools.partial(_reference, **how))(x, boxes)
     n, channels, height, width = x.shape
+    if n == 0:  # nothing can be indexed
+        return (jnp.zeros((math.prod(boxes.shape[:-1]), channels, *size), x.dtype),)
     image, frames = _frames(boxes, n, size=size, scale=scale, aligned=aligned)
     exists = (image >= 0)[:, None, None]
     flat = explicit.reshape(jnp.swapaxes(wide(x), 0, 1), channels, n * height * width)[None]

@@ -120,6 +120,9 @@ def _reference(x, boxes, *, size, scale, images, spatial):
         how = dict(size=size, scale=scale, images=images, spatial=spatial)
         return jax.vmap(functools.partial(_reference, **how))(x, boxes)
     n, plane = x.shape[0], math.prod(spatial)
+    if n == 0:  # nothing can be indexed
+        shape = math.prod(boxes.shape[:-1]), x.shape[1], *size
+        return jnp.zeros(shape, x.dtype), jnp.full(shape, plane, jnp.int32)
     image, rows, columns = _framed(boxes, n, size, scale, spatial)
     exists, image = image >= 0, jnp.maximum(image, 0)
     # Box by box: what is compared of one is as large as H' images.
@@ -142,6 +145,8 @@ def _among_all(boxes, arg, n, spatial):
 
 def _taken(x, index):
     """The elements of x [N, C, H, W] at an index of `_among_all`, 0 for none."""
+    if x.shape[0] == 0:
+        return jnp.zeros(index.shape, x.dtype)
     flat = explicit.reshape(jnp.swapaxes(x, 0, 1), x.shape[1], x.shape[0] * math.prod(x.shape[2:]))
     return jax.vmap(lambda values, at: values.at[at].get(mode="fill", fill_value=0), (0, 1), 1)(flat, index)
 
