@@ -69,6 +69,27 @@ void resample_row_of_any(const Taps<Sum>& axis, int64_t first, int64_t last, con
   }
 }
 
+// The last axis, scaled to twice its size: where all taps are in x, those of neighbors are read in vectors.
+template <int K, class Sum, class U>
+void resample_row_to_twice(const Taps<Sum>& axis, const Sum* x, U* y) {
+  int64_t first = K / 2, last = std::max(first, axis.in - K / 2);  // of x
+  const Sum* weight[K];
+  for (int k = 0; k < K; ++k) weight[k] = axis.weight + k * axis.out;
+  BARACUDA_INDEPENDENT
+  for (int64_t i = first; i < last; ++i) {
+    const Sum* from = x + i - K / 2;
+    Sum even = weight[0][2 * i] * from[0], odd = weight[0][2 * i + 1] * from[1];
+#pragma GCC unroll 8
+    for (int k = 1; k < K; ++k) {
+      even = even + weight[k][2 * i] * from[k];
+      odd = odd + weight[k][2 * i + 1] * from[k + 1];
+    }
+    y[2 * i] = U(even), y[2 * i + 1] = U(odd);
+  }
+  resample_row<K>(axis, 0, std::min(2 * first, axis.out), x, y);
+  if (2 * last < axis.out) resample_row<K>(axis, 2 * last, axis.out, x, y);
+}
+
 // N rows times their weights, added to sums, or, of the first ones, the beginning of these.
 template <int N, bool are_first, class Sum, class T>
 void add_rows(const T* const* rows, const Sum* weights, int64_t count, Sum* sums) {
@@ -185,6 +206,11 @@ Status resample(const Executor& executor, const ResamplePlane<Sum>& shape, const
         U* to = y + (outer * rows.out + row) * out_width;
         internal::sum_rows(rows, row, width, 0, width, from, sums.get());
         if (inner == 1) {
+          if constexpr (count.value == 2 || count.value == 4)
+            if (shape.are_scaled && columns.out == 2 * columns.in && columns.in >= 8) {
+              internal::resample_row_to_twice<count.value>(columns, sums.get(), to);
+              continue;
+            }
           internal::resample_row<count.value>(columns, 0, columns.out, sums.get(), to);
           continue;
         }
