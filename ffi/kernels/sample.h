@@ -5,8 +5,8 @@
 #include "unroll.h"
 
 // Where a loop over positions is vectorized, those inside of it must be gone.
-#ifdef __CUDA_ARCH__
-#define BARACUDA_UNROLL_TAPS _Pragma("unroll")
+#ifdef __CUDACC__
+#define BARACUDA_UNROLL_TAPS BARACUDA_UNROLL
 #else
 #define BARACUDA_UNROLL_TAPS _Pragma("GCC unroll 64")
 #endif
@@ -160,10 +160,12 @@ struct AxesSample {
   }
 };
 
+#ifndef __CUDACC__
 // Calls body(functor) with one whose branches the compiler sees, where an Axis has more to say (see sample_grid.h).
 template <class Functor, class Body>
 void for_known(const Functor& functor, const Body& body) {
   body(functor);
 }
+#endif
 
 }  // namespace baracuda

@@ -82,6 +82,7 @@ struct SampledAxis {
 template <class Sum, int K, int rank>
 using GridSample = AxesSample<SampledAxis<Sum, K>, rank>;
 
+#ifndef __CUDACC__
 // Loops over positions vectorize where it is known that none is reflected.
 template <class Sum, int K, int rank, class Body>
 void for_known(const GridSample<Sum, K, rank>& functor, const Body& body) {
@@ -99,5 +100,6 @@ void for_known(const GridSample<Sum, K, rank>& functor, const Body& body) {
       return body(functor);
   }
 }
+#endif
 
 }  // namespace baracuda
