@@ -4,6 +4,13 @@
 #include "rounded.h"
 #include "unroll.h"
 
+// Where a loop over positions is vectorized, those inside of it must be gone.
+#ifdef __CUDACC__
+#define BARACUDA_UNROLL_TAPS BARACUDA_UNROLL
+#else
+#define BARACUDA_UNROLL_TAPS _Pragma("GCC unroll 64")
+#endif
+
 namespace baracuda {
 
 // An index of `no_element` gives the fill value, one of `unread` nothing.
@@ -17,7 +24,7 @@ struct AxisSample {
 
   // The fill value alone.
   BARACUDA_HD void fill() {
-    BARACUDA_UNROLL
+    BARACUDA_UNROLL_TAPS
     for (int k = 0; k < K; ++k) index[k] = k == 0 ? no_element : unread, weight[k] = k == 0, slope[k] = 0;
   }
 };
@@ -60,26 +67,26 @@ struct AxesSample {
   };
   static BARACUDA_HD Position read(const Sum* positions, int64_t batch, int64_t point, int64_t points) {
     Position position;
-    BARACUDA_UNROLL
+    BARACUDA_UNROLL_TAPS
     for (int a = 0; a < rank; ++a) position.of[a] = positions[index_of(batch, point, points, a)];
     return position;
   }
   static BARACUDA_HD void write(Sum* positions, int64_t batch, int64_t point, int64_t points,
                                 const Position& position) {
-    BARACUDA_UNROLL
+    BARACUDA_UNROLL_TAPS
     for (int a = 0; a < rank; ++a) positions[index_of(batch, point, points, a)] = position.of[a];
   }
 
   // The last axis of a position comes first.
   BARACUDA_HD void axes_at(const Sum* position, AxisSample<Sum, K> (&found)[rank]) const {
-    BARACUDA_UNROLL
+    BARACUDA_UNROLL_TAPS
     for (int a = 0; a < rank; ++a) found[a] = axis[a].at(position[rank - 1 - a]);
     if constexpr (Axis::fills_outside) {
       bool is_outside = false;
-      BARACUDA_UNROLL
+      BARACUDA_UNROLL_TAPS
       for (int a = 0; a < rank; ++a) is_outside = is_outside || axis[a].is_outside(position[rank - 1 - a]);
       if (!is_outside) return;
-      BARACUDA_UNROLL
+      BARACUDA_UNROLL_TAPS
       for (int a = 0; a < rank; ++a) found[a].fill();
     }
   }
@@ -88,18 +95,11 @@ struct AxesSample {
     AxisSample<Sum, K> found[rank];
     axes_at(position, found);
     Result result;
-    BARACUDA_UNROLL
-    for (int t = 0; t < taps; ++t) {
-      int32_t index = 0, none = 0;
-      Sum weight = 1;
-      BARACUDA_UNROLL
-      for (int a = 0; a < rank; ++a) {
-        int k = digit(t, a);
-        none = found[a].index[k] < none ? found[a].index[k] : none;
-        index = index * axis[a].n + found[a].index[k];
-        weight = a == 0 ? found[a].weight[k] : weight * found[a].weight[k];
-      }
-      result.index[t] = none < 0 ? none : index, result.weight[t] = weight;
+    if constexpr (taps == 1) {  // GCC vectorizes no loop around a loop of one step
+      combine(found, 0, result);
+    } else {
+      BARACUDA_UNROLL_TAPS
+      for (int t = 0; t < taps; ++t) combine(found, t, result);
     }
     return result;
   }
@@ -130,9 +130,22 @@ struct AxesSample {
   }
 
  private:
+  // The element of combination t.
+  BARACUDA_HD void combine(const AxisSample<Sum, K> (&found)[rank], int t, Result& result) const {
+    int32_t index = 0, none = 0;
+    Sum weight = 1;
+    BARACUDA_UNROLL_TAPS
+    for (int a = 0; a < rank; ++a) {
+      int k = digit(t, a);
+      none = found[a].index[k] < none ? found[a].index[k] : none;
+      index = index * axis[a].n + found[a].index[k];
+      weight = a == 0 ? found[a].weight[k] : weight * found[a].weight[k];
+    }
+    result.index[t] = none < 0 ? none : index, result.weight[t] = weight;
+  }
   // Which element of axis a combination t has.
   BARACUDA_HD static int digit(int t, int a) {
-    BARACUDA_UNROLL
+    BARACUDA_UNROLL_TAPS
     for (int b = rank - 1; b > a; --b) t /= K;
     return t % K;
   }
@@ -146,5 +159,13 @@ struct AxesSample {
     return product;
   }
 };
+
+#ifndef __CUDACC__
+// Calls body(functor) with one whose branches the compiler sees, where an Axis has more to say (see sample_grid.h).
+template <class Functor, class Body>
+void for_known(const Functor& functor, const Body& body) {
+  body(functor);
+}
+#endif
 
 }  // namespace baracuda

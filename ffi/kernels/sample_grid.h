@@ -34,7 +34,7 @@ struct SampledAxis {
     } else {
       // Each element is brought into the image by itself, its weight being that of where it was.
       Sum first = std::floor(position), after = position - first, before = 1 - after;
-      BARACUDA_UNROLL
+      BARACUDA_UNROLL_TAPS
       for (int k = 0; k < K; ++k) {
         Sum slope = 1;
         found.index[k] = index_of(padded(first + Sum(k - 1), slope));
@@ -81,5 +81,25 @@ struct SampledAxis {
 
 template <class Sum, int K, int rank>
 using GridSample = AxesSample<SampledAxis<Sum, K>, rank>;
+
+#ifndef __CUDACC__
+// Loops over positions vectorize where it is known that none is reflected.
+template <class Sum, int K, int rank, class Body>
+void for_known(const GridSample<Sum, K, rank>& functor, const Body& body) {
+  auto known = functor;
+  auto with = [&](SamplePadding padding, bool align_corners) __attribute__((always_inline)) {
+    for (auto& axis : known.axis) axis.padding = padding, axis.align_corners = align_corners;
+    body(known);
+  };
+  switch (functor.axis[0].padding) {
+    case SamplePadding::zeros:
+      return functor.axis[0].align_corners ? with(SamplePadding::zeros, true) : with(SamplePadding::zeros, false);
+    case SamplePadding::border:
+      return functor.axis[0].align_corners ? with(SamplePadding::border, true) : with(SamplePadding::border, false);
+    default:
+      return body(functor);
+  }
+}
+#endif
 
 }  // namespace baracuda

@@ -236,13 +236,13 @@ struct SegmentExtremumValue {
   }
   template <int V>
   BARACUDA_HD void finish(const State<V>& s, const SegmentRows& rows, int64_t segment, int64_t element) const {
-    Vector<T, V> out;
-    bool all_weakest = false;
-    for (int k = 0; k < V; ++k) {
-      out.lane[k] = order.number(s.value[k]);
-      all_weakest |= s.value[k] == Order::weakest();
+    if (rows.sources) {  // of other rows there is one
+      bool all_weakest = false;
+      for (int k = 0; k < V; ++k) all_weakest |= s.value[k] == Order::weakest();
+      if (all_weakest && rows.first() == no_row) return empty<V>(segment, element);
     }
-    if (rows.sources && all_weakest && rows.first() == no_row) return empty<V>(segment, element);
+    Vector<T, V> out;
+    for (int k = 0; k < V; ++k) out.lane[k] = order.number(s.value[k]);
     store<V>(y + element, out);
   }
   template <int V>

@@ -69,6 +69,63 @@ void resample_row_of_any(const Taps<Sum>& axis, int64_t first, int64_t last, con
   }
 }
 
+// The last axis, scaled to twice its size: where all taps are in x, those of neighbors are read in vectors.
+template <int K, class Sum, class U>
+void resample_row_to_twice(const Taps<Sum>& axis, const Sum* x, U* y) {
+  int64_t first = K / 2, last = std::max(first, axis.in - K / 2);  // of x
+  const Sum* weight[K];
+  for (int k = 0; k < K; ++k) weight[k] = axis.weight + k * axis.out;
+  BARACUDA_INDEPENDENT
+  for (int64_t i = first; i < last; ++i) {
+    const Sum* from = x + i - K / 2;
+    Sum even = weight[0][2 * i] * from[0], odd = weight[0][2 * i + 1] * from[1];
+#pragma GCC unroll 8
+    for (int k = 1; k < K; ++k) {
+      even = even + weight[k][2 * i] * from[k];
+      odd = odd + weight[k][2 * i + 1] * from[k + 1];
+    }
+    y[2 * i] = U(even), y[2 * i + 1] = U(odd);
+  }
+  resample_row<K>(axis, 0, std::min(2 * first, axis.out), x, y);
+  if (2 * last < axis.out) resample_row<K>(axis, 2 * last, axis.out, x, y);
+}
+
+// The last axis at half the size, from that element on which `begin` is 2 o + offset, all with weights, and before
+// `last`: taps of neighbors are two apart.
+struct HalvedRange {
+  int64_t first = 0, last = 0, offset = 0;
+
+  template <class Sum>
+  explicit HalvedRange(const Taps<Sum>& axis) {
+    if (axis.in != 2 * axis.out) return;
+    int64_t middle = axis.out / 2;
+    offset = axis.first(middle) - 2 * middle;
+    auto is_one = [&](int64_t o) {
+      bool is = axis.begin[o] == 2 * o + offset && axis.first(o) == axis.begin[o];
+      for (int k = 0; k < axis.count; ++k) is = is && axis.weight_of(o, k) != 0;
+      return is;
+    };
+    first = last = middle;
+    while (first > 0 && is_one(first - 1)) --first;
+    while (last < axis.out && is_one(last)) ++last;
+  }
+};
+template <int K, class Sum, class U>
+void resample_row_to_half(const Taps<Sum>& axis, const HalvedRange& range, const Sum* x, U* y) {
+  const Sum* weight[K];
+  for (int k = 0; k < K; ++k) weight[k] = axis.weight + k * axis.out;
+  const Sum* all = x + range.offset;
+  BARACUDA_INDEPENDENT
+  for (int64_t o = range.first; o < range.last; ++o) {
+    Sum sum = weight[0][o] * all[2 * o];
+#pragma GCC unroll 8
+    for (int k = 1; k < K; ++k) sum = sum + weight[k][o] * all[2 * o + k];
+    y[o] = U(sum);
+  }
+  resample_row<K>(axis, 0, range.first, x, y);
+  resample_row<K>(axis, range.last, axis.out, x, y);
+}
+
 // N rows times their weights, added to sums, or, of the first ones, the beginning of these.
 template <int N, bool are_first, class Sum, class T>
 void add_rows(const T* const* rows, const Sum* weights, int64_t count, Sum* sums) {
@@ -176,6 +233,7 @@ Status resample(const Executor& executor, const ResamplePlane<Sum>& shape, const
   int64_t cost = (width + out_width) * rows.count;
   int64_t range = std::min(rows.out, std::max<int64_t>(4, internal::resample_task / cost));
   int64_t chunks = ceil_div(rows.out, range);
+  const internal::HalvedRange halved(columns);
   return for_taps(shape, [&](auto count) {
     parallel_for(executor, shape.outer * chunks, range * cost, [&](int64_t task) {
       std::unique_ptr<Sum[]> sums(new Sum[width]);
@@ -185,6 +243,16 @@ Status resample(const Executor& executor, const ResamplePlane<Sum>& shape, const
         U* to = y + (outer * rows.out + row) * out_width;
         internal::sum_rows(rows, row, width, 0, width, from, sums.get());
         if (inner == 1) {
+          if constexpr (count.value == 2 || count.value == 4)
+            if (shape.are_scaled && columns.out == 2 * columns.in && columns.in >= 8) {
+              internal::resample_row_to_twice<count.value>(columns, sums.get(), to);
+              continue;
+            }
+          if constexpr (count.value > 1)
+            if (halved.last - halved.first >= std::max(8, 2 * count.value)) {
+              internal::resample_row_to_half<count.value>(columns, halved, sums.get(), to);
+              continue;
+            }
           internal::resample_row<count.value>(columns, 0, columns.out, sums.get(), to);
           continue;
         }

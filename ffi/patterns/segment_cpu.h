@@ -59,12 +59,18 @@ struct OrderedIds {
   }
 };
 
-// Columns whose State is 256 bytes at most: four to eight registers. Fewer would read a row in more chunks, each of
-// which the processor waits for.
+// Columns that are 256 bytes at most, whose State is four to eight registers. Fewer would read a row in more chunks,
+// each of which the processor waits for.
 template <class Reducer>
 constexpr int segment_width() {
+#ifdef __AVX512F__
+  constexpr int most = 512;  // bytes of a State
+#else
+  constexpr int most = 256;
+#endif
   int width = 64;
-  while (sizeof(typename Reducer::template State<1>) * width > 256) width /= 2;
+  while (sizeof(typename Reducer::Element) * width > 256 || sizeof(typename Reducer::template State<1>) * width > most)
+    width /= 2;
   return width;
 }
 
@@ -74,7 +80,7 @@ constexpr int segment_width() {
 template <int W, bool again, class Body>
 void each_tile(int64_t columns, const Body& body, int64_t first = 0) {
   for (; first + W <= columns; first += W) body(std::integral_constant<int, W>(), first, first);
-  if constexpr (W > 16) return each_tile<16, again>(columns, body, first);
+  if constexpr (W > 16) return each_tile<W / 2, again>(columns, body, first);
   if constexpr (W > 1) {
     if (first == columns) return;
     if (again && columns >= W) return body(std::integral_constant<int, W>(), columns - W, first);

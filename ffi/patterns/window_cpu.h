@@ -25,7 +25,7 @@ void for_lanes(int64_t begin, int64_t end, const Body& body) {
   };
   if constexpr (widest > 1) {
     if (end - begin >= widest) return by(Constant<widest>{});
-    if (end - begin >= 4) return by(Constant<4>{});
+    return for_lanes<(widest > 4 ? widest / 2 : 1)>(begin, end, body);
   }
   by(Constant<1>{});
 }
@@ -52,6 +52,45 @@ auto step_of(Step step) {
     return Constant<1>{};
   else
     return step;
+}
+
+// Steps of two along a row that is read, see `load` below.
+struct Even {
+  constexpr operator int() const { return 2; }
+};
+template <int V, class Step>
+auto read_step_of(Step step) {
+  if constexpr (V > 1 && std::is_same_v<Step, Constant<2>>)
+    return Even{};
+  else
+    return step_of<V>(step);
+}
+
+// V values, two apart, in vectors as long as those that they are used in: from shorter ones they would go through
+// memory, of which a longer load waits until all is written. None after the last value is read.
+template <int V, class T>
+inline Vector<T, V> load(const T* from, Even) {
+#ifdef __AVX512F__
+  constexpr int widest = 64;
+#else
+  constexpr int widest = 32;
+#endif
+  constexpr int lanes = V * int(sizeof(T)) < widest ? V : widest / int(sizeof(T));
+  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
+  typedef Bits Pack __attribute__((vector_size(lanes * sizeof(T))));
+  Vector<T, V> value;
+  for (int first = 0; first < V; first += lanes) {
+    bool last = first + lanes == V;
+    Pack low, high, even;
+    memcpy(&low, from + 2 * first, sizeof(Pack));
+    memcpy(&high, from + 2 * first + lanes - last, sizeof(Pack));
+    if (last)
+      shuffle<lanes>(low, high, even, [](int k) { return 2 * k < lanes ? 2 * k : 2 * k + 1; });
+    else
+      shuffle<lanes>(low, high, even, [](int k) { return 2 * k; });
+    memcpy(value.lane + first, &even, sizeof(Pack));
+  }
+  return value;
 }
 
 // Tasks of many rows: body(for_each) calls for_each with what each row (batch, d, h) of the task gets. `steps` is a
@@ -261,8 +300,8 @@ struct WindowReduction {
       for_rows(executor, shape.batches, shape.out, columns * shape.channels * cost,
                [&](int64_t b, int64_t d, int64_t h) {
                  for (int64_t w = 0; w < uncut.first; ++w) along_channels(b, d, h, w);
-                 for_lanes<widest>(uncut.first, uncut.end, [&](int64_t w, int skip, auto width) {
-                   tile<width.value>(b, d, h, w, 0, step_of<width.value>(stride), skip);
+                 for_lanes<2 * widest>(uncut.first, uncut.end, [&](int64_t w, int skip, auto width) {
+                   tile<width.value>(b, d, h, w, 0, read_step_of<width.value>(stride), skip);
                  });
                  for (int64_t w = uncut.end; w < columns; ++w) along_channels(b, d, h, w);
                });
