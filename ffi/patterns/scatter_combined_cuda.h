@@ -118,7 +118,10 @@ struct ScatterBlock {
       if (to[k] != no_position && owner[k] == mine - k * threads) next |= 1u << k;
     State some[ahead];
 #pragma unroll
-    for (int k = 0; k < ahead; ++k) some[k] = states[next >> k & 1 ? to[k] : 0];
+    for (int k = 0; k < ahead; ++k) {
+      some[k] = State{};
+      if (next >> k & 1) some[k] = states[to[k]];
+    }
 #pragma unroll
     for (int k = 0; k < ahead; ++k) f.combine(some[k], values[k], items.in_row(k * threads + thread));
 #pragma unroll
@@ -220,7 +223,8 @@ struct ScatterBlock {
   // Some of the list, by a warp. Lanes that have one position find the same.
   __device__ void combine_queued(const ScatterItems<T>& items, uint32_t own, uint32_t count) const {
     uint32_t lane = threadIdx.x % 32, to = lane < count ? shared.to[own + lane] : no_position;
-    State state = states[to == no_position ? 0 : to];
+    State state{};
+    if (to != no_position) state = states[to];
 #pragma unroll 8
     for (uint32_t j = 0; j < 32; ++j) {
       uint32_t other = shared.to[own + j];
