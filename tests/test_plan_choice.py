@@ -165,6 +165,7 @@ NOISE = {
 # Sizes on the other side of a step that no regime knows: rows of images that are not aligned, next to [64, 64]; more than
 # 16384 rows, next to as many.
 STEPS = {
+    ("adaptive_max_pool2d", "forward", "cuda", "float32", "[1, 8, 107, 107] to [1, 1]"),
     ("adaptive_avg_pool3d", "forward", "cuda", "float32", "[1, 1, 8, 22, 22] to [7, 7, 7]"),
     ("batch_paged_decode", "forward", "cuda", "float32", "[1, 32, 64] of 795, 8 heads"),
     ("max_pool2d", "backward", "cuda", "bfloat16", "[1, 8, 65, 65], window 3, stride 2, padding 1"),
