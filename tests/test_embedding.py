@@ -1,6 +1,7 @@
 """Embeddings compared with PyTorch: values, gradients and sparse steps; ids of every width; what is never in memory; and what
 is refused."""
 
+import functools
 import itertools
 import re
 
@@ -126,7 +127,9 @@ def test_an_index_stands_for_its_ids(options, implementation):
         back = bj.backward.embedding_backward(x, dy, 7, **options, implementation=implementation)
         return *_everything(fun, (table,), dy), back
 
-    jax.tree.map(same_bits, of(index), of(ids))
+    # XLA's scatters have no fixed order on a GPU.
+    agree = same_bits if implementation == "native" else functools.partial(close, dtype="float32")
+    jax.tree.map(agree, of(index), of(ids))
     program = jax.make_jaxpr(jax.grad(lambda t: bj.embedding(index, t, implementation=implementation).sum()))(table)
     assert "segment_index" not in str(program) and " sort[" not in str(program)
 
