@@ -186,7 +186,7 @@ def test_rows_have_the_same_bits_alone_and_next_to_others(name):
 @pytest.mark.parametrize("name", [*BOTH, *PROJECTIONS])
 def test_edges_of_long_rows(name, n, dtype):
     """As of short ones: NaN where all is -inf, where there is NaN, or +inf; and what `where` leaves out has no influence. The
-    row after them is as it is alone, but for the order of its sum where blocks of a GPU share it."""
+    row after them is as it is alone, except for the order of its sum where blocks of a GPU share it."""
     x = np.array(normal((6, n), "float32"))
     x[0], x[1, n // 2], x[2, n - 1], x[3] = -np.inf, np.nan, np.inf, -np.inf
     x[3, 7] = 2
