@@ -439,7 +439,10 @@ def test_bags_form_no_row_for_each_entry(mode):
     weight, x, offsets = _arrays()
     bag = lambda w, x, offsets: bj.embedding_bag(x, w, offsets, mode=mode, padding_idx=3)
     text, called = _text(bag, weight, x, offsets)
-    assert called == {{"sum": "segment_sum", "mean": "segment_mean_of_sources", "max": "segment_max"}[mode]}
+    # On a GPU a kernel searches in the offsets.
+    assert called - {"searchsorted"} == {
+        {"sum": "segment_sum", "mean": "segment_mean_of_sources", "max": "segment_max"}[mode]
+    }
     assert not _made(text, N, D) and not _made(text, V, D)
     assert "baracuda.take_along" not in text and " sort(" not in text
     text, called = _text(jax.grad(lambda *a: (bag(*a) ** 2).sum()), weight, x, offsets)
