@@ -481,13 +481,14 @@ def test_steps_update_a_donated_table_in_place(size):
         lambda w, x, dy, rate: bj.embedding_sgd_step(w, x, dy, rate, size=size),
         weight, x, normal((N, D)), 0.1, donate=(0,),
     )  # fmt: skip
-    assert "segment_sum" in called if size else called == {"segment_sgd_step"}
+    made = lambda called: called - {"segment_index"}  # a GPU has kernels for it
+    assert "segment_sum" in called if size else made(called) == {"segment_sgd_step"}
     assert "input_output_alias={ {}: (0, {}," in text and "copy" not in _made(text, V, D)
     text, called = _text(
         lambda w, a, x, dy: bj.embedding_adagrad_step(w, a, x, dy, 0.1, size=size),
         weight, sent.ones_like(weight), x, normal((N, D)), donate=(0, 1),
     )  # fmt: skip
-    assert "segment_sum" in called if size else called == {"segment_adagrad_step"}
+    assert "segment_sum" in called if size else made(called) == {"segment_adagrad_step"}
     assert "{0}: (0, {}," in text and "{1}: (1, {}," in text and "copy" not in _made(text, V, D)
 
 
