@@ -144,9 +144,9 @@ BARACUDA_HD Vector<T, V> load(const T* from) {
 
 #ifndef __CUDACC__
 // V values, two apart. None after the last is read: for that the vectoriser would leave some lanes to scalar code.
-template <int V, class T>
+template <int V, int widest = 32, class T>  // bytes of a vector
 inline Vector<T, V> load_even(const T* from) {
-  constexpr int lanes = V * int(sizeof(T)) < 32 ? V : 32 / int(sizeof(T));
+  constexpr int lanes = V * int(sizeof(T)) < widest ? V : widest / int(sizeof(T));
   using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
   typedef Bits Pack __attribute__((vector_size(lanes * sizeof(T))));
   Vector<T, V> value;

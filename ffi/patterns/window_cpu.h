@@ -75,22 +75,7 @@ inline Vector<T, V> load(const T* from, Even) {
 #else
   constexpr int widest = 32;
 #endif
-  constexpr int lanes = V * int(sizeof(T)) < widest ? V : widest / int(sizeof(T));
-  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
-  typedef Bits Pack __attribute__((vector_size(lanes * sizeof(T))));
-  Vector<T, V> value;
-  for (int first = 0; first < V; first += lanes) {
-    bool last = first + lanes == V;
-    Pack low, high, even;
-    memcpy(&low, from + 2 * first, sizeof(Pack));
-    memcpy(&high, from + 2 * first + lanes - last, sizeof(Pack));
-    if (last)
-      shuffle<lanes>(low, high, even, [](int k) { return 2 * k < lanes ? 2 * k : 2 * k + 1; });
-    else
-      shuffle<lanes>(low, high, even, [](int k) { return 2 * k; });
-    memcpy(value.lane + first, &even, sizeof(Pack));
-  }
-  return value;
+  return load_even<V, widest>(from);
 }
 
 // Tasks of many rows: body(for_each) calls for_each with what each row (batch, d, h) of the task gets. `steps` is a
