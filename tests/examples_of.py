@@ -24,7 +24,7 @@ def _constant(fun):
     """A property that is computed once, and then also where a trace is what asks first."""
 
     def compute(self):
-        with jax.ensure_compile_time_eval():
+        with jax.core.eval_context():
             return fun(self)
 
     return functools.cached_property(functools.wraps(fun)(compute))
