@@ -115,8 +115,8 @@ struct SampledPoints {
 // C channels of an image: those of an element are next to each other, so that its vectors are read as they are.
 template <int C, class Sum>
 struct SamplePanel {
-  static constexpr int bytes = C * sizeof(Sum), widest = Square<Sum, 16>::widest;
-  static constexpr int N = (bytes < widest ? bytes : widest) / int(sizeof(Sum)), vectors = C / N;
+  static constexpr int bytes = C * sizeof(Sum);
+  static constexpr int N = (bytes < vector_bytes ? bytes : vector_bytes) / int(sizeof(Sum)), vectors = C / N;
   typedef Sum Lanes __attribute__((vector_size(N * sizeof(Sum))));
 
   template <class T>

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "segment.h"
+#include "vectorize_cpu.h"
 
 namespace baracuda {
 
@@ -63,11 +64,7 @@ struct OrderedIds {
 // each of which the processor waits for.
 template <class Reducer>
 constexpr int segment_width() {
-#ifdef __AVX512F__
-  constexpr int most = 512;  // bytes of a State
-#else
-  constexpr int most = 256;
-#endif
+  constexpr int most = 8 * internal::vector_bytes;  // of a State
   int width = 64;
   while (sizeof(typename Reducer::Element) * width > 256 || sizeof(typename Reducer::template State<1>) * width > most)
     width /= 2;

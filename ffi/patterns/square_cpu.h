@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "../kernels/shuffle.h"
+#include "vectorize_cpu.h"
 
 namespace baracuda {
 namespace internal {
@@ -14,12 +15,7 @@ namespace internal {
 // vectors, and by exchanging these.
 template <class T, int V>
 struct Square {
-#ifdef __AVX512F__
-  static constexpr int widest = 64;
-#else
-  static constexpr int widest = 32;
-#endif
-  static constexpr int size = sizeof(T), N = V * size < widest ? V : widest / size;
+  static constexpr int size = sizeof(T), N = V * size < vector_bytes ? V : vector_bytes / size;
   static constexpr int part = 16 / size < N ? 16 / size : N;
   using Bits =
       std::conditional_t<size == 8, uint64_t,

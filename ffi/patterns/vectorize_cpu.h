@@ -1,5 +1,5 @@
 // BARACUDA_INDEPENDENT before a loop: no iteration reads what another writes, so the loop is vectorized without a check
-// of addresses.
+// of addresses. And how long vectors are.
 #pragma once
 
 #ifdef __clang__
@@ -7,3 +7,13 @@
 #else
 #define BARACUDA_INDEPENDENT _Pragma("GCC ivdep")
 #endif
+
+namespace baracuda::internal {
+
+#ifdef __AVX512F__
+inline constexpr int vector_bytes = 64;
+#else
+inline constexpr int vector_bytes = 32;
+#endif
+
+}  // namespace baracuda::internal

@@ -70,12 +70,7 @@ auto read_step_of(Step step) {
 // memory, of which a longer load waits until all is written. None after the last value is read.
 template <int V, class T>
 inline Vector<T, V> load(const T* from, Even) {
-#ifdef __AVX512F__
-  constexpr int widest = 64;
-#else
-  constexpr int widest = 32;
-#endif
-  return load_even<V, widest>(from);
+  return load_even<V, internal::vector_bytes>(from);
 }
 
 // Tasks of many rows: body(for_each) calls for_each with what each row (batch, d, h) of the task gets. `steps` is a
