@@ -63,15 +63,19 @@ def zeroed(t, *, row):
     return t.at[row].set(0)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def bounded(rows, bound):
-    """Rows whose norm is above the bound, scaled to it; the gradient is that of the rows as they are."""
-    return rows if bound is None else _scaled(rows, bound=bound)
+    """Rows whose norm is above the bound, if there is one, scaled to it; the gradient is that of the rows as they are."""
+    return rows if bound is None else _bounded(rows, bound)
 
 
-@bounded.defjvp
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _bounded(rows, bound):
+    return _scaled(rows, bound=bound)
+
+
+@_bounded.defjvp
 def _bounded_jvp(bound, primals, tangents):
-    return bounded(primals[0], bound), tangents[0]
+    return _bounded(primals[0], bound), tangents[0]
 
 
 @compiled("bound")
