@@ -17,7 +17,7 @@ import zlib
 
 from baracuda_jax._core.op import OPS
 
-RUNS = 6  # successive runs in which each property of an op, and of what ops share, is met
+RUNS = 8  # successive runs in which each property of an op, and of what ops share, is met
 MANY = 8  # where an op of more groups than this shows a property, it is met in RUNS runs, else in each
 
 

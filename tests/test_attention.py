@@ -449,7 +449,7 @@ def test_streams_with_a_layer_between():
     np.testing.assert_allclose(y.sum(), x.sum(), rtol=1e-6)
 
 
-Q, K = sent.ones((2, 5, 4, 8)), sent.ones((2, 7, 2, 8))
+Q, K = np.ones((2, 5, 4, 8)), np.ones((2, 7, 2, 8))
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_a_state_that_is_donated_is_the_new_one():
     assert "input_output_alias={ {1}: (1, {}, may-alias) }" in step.lower(x[..., 0], state).compile().as_text()
 
 
-X, W = jnp.zeros((2, 3, 5)), jnp.zeros((3, 4))
+X, W = np.zeros((2, 3, 5)), np.zeros((3, 4))
 
 
 @pytest.mark.parametrize(

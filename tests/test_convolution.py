@@ -144,7 +144,7 @@ def test_windows_as_columns():
         bj.im2col_2d(image, (3,))
 
 
-X, W = sent.ones((2, 4, 6, 6)), sent.ones((4, 4, 3, 3))
+X, W = np.ones((2, 4, 6, 6)), np.ones((4, 4, 3, 3))
 BAD = [
     ("conv2d", TypeError, "x must have one of the dtypes .*, got int32", (X.astype(jnp.int32), W), {}),
     ("conv2d", ValueError, r"x must have rank 4, NCHW, or 3 without the batch, got shape \(6, 6\)", (X[0, 0], W), {}),

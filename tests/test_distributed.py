@@ -453,8 +453,8 @@ def test_collectives_of_batch_norm_on_a_sharded_batch(how, gradient):
     assert found == {"all-reduce": gradient}
 
 
-X, K, B = jnp.ones((2, 8, 24), jnp.float32), jnp.ones((24, 16), jnp.float32), jnp.ones(16, jnp.float32)
-W = {"w": jnp.ones(3, jnp.float32)}
+X, K, B = np.ones((2, 8, 24), jnp.float32), np.ones((24, 16), jnp.float32), np.ones(16, jnp.float32)
+W = {"w": np.ones(3, jnp.float32)}
 
 
 @pytest.mark.parametrize(

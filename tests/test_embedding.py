@@ -508,7 +508,7 @@ def test_under_vmap_and_in_jitted_loops():
 # ---------------------------------------------------------------------------------------------------------------------
 # Refused
 
-I, X, W = sent.zeros(4, int), sent.zeros((4, 2), jnp.float32), {"offsets": sent.zeros(2, int)}
+I, X, W = np.zeros(4, int), np.zeros((4, 2), jnp.float32), {"offsets": np.zeros(2, int)}
 
 
 @pytest.mark.parametrize(

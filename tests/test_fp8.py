@@ -277,7 +277,7 @@ def test_amax_is_that_of_all_shards(kind):
     jax.tree.map(_same, got, want)
 
 
-X, K = sent.ones((2, 4), jnp.float32), sent.ones((4, 3), jnp.float32)
+X, K = np.ones((2, 4), jnp.float32), np.ones((4, 3), jnp.float32)
 
 
 @pytest.mark.parametrize(

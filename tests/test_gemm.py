@@ -260,7 +260,7 @@ BIASED = [
     (TypeError, "bias must be an array, got None; gemm has none", {"bias": None}),
 ]  # fmt: skip
 RANK_2 = [(ValueError, r"a must have rank 2, got shape \(1, 4, 5\)", {"a": A[None]})]
-X, Q = sent.ones((4, 5), jnp.int8), sent.ones((5, 3), jnp.int8)
+X, Q = np.ones((4, 5), jnp.int8), np.ones((5, 3), jnp.int8)
 E4 = jnp.float8_e4m3fn
 REFUSED = {
     "gemm": [*COMMON, *OF_FLOATS, *WITH_C, *RANK_2],

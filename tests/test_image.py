@@ -246,7 +246,7 @@ KERNELS = {
     "volume, channels last": ((2, 5, 6, 7, 4), dict(size=(3, 12, 7), mode="trilinear", data_format="NDHWC")),
     "middle axis": ((2, 2, 5, 6, 7), dict(size=(5, 9, 7), mode="nearest-exact")),
     "sequences": ((3, 4, 5000), dict(size=9000, mode="linear")),
-    "long rows": ((1, 5000, 1, 5000), dict(size=(3, 5000), mode="nearest")),
+    "long rows": ((1, 50, 1, 5000), dict(size=(3, 5000), mode="nearest")),
     "no image": ((0, 2, 4, 4), dict(size=(8, 8), mode="bilinear")),
 }
 
@@ -750,7 +750,7 @@ def test_boxes_whose_overlap_is_the_threshold_are_kept(dtype):
 # ---------------------------------------------------------------------------------------------------------------------
 # What is refused
 
-X, GRID, BOXES = sent.ones((2, 3, 6, 6)), sent.zeros((2, 4, 4, 2)), sent.zeros((3, 5))
+X, GRID, BOXES = np.ones((2, 3, 6, 6)), np.zeros((2, 4, 4, 2)), np.zeros((3, 5))
 BAD = [
     ("interpolate", TypeError, "x must have one of the dtypes .*, got int32", (X.astype(jnp.int32), 3), {}),
     ("interpolate", ValueError, r"x must be \[N, C, H, W\], got shape \(3, 6, 6\)", (X[0], 3), {"mode": "bilinear"}),

@@ -306,7 +306,7 @@ def test_the_default_dtype_of_one_hot(without_x64):
 # ---------------------------------------------------------------------------------------------------------------------
 # Refused
 
-I = sent.zeros((4, 2), int)
+I = np.zeros((4, 2), int)
 
 
 @pytest.mark.parametrize(

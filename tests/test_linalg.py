@@ -419,7 +419,7 @@ def test_half_precision_is_rounded_once(name, dtype):
 # ---------------------------------------------------------------------------------------------------------------------
 # What is refused
 
-X, Y = sent.ones((2, 3, 3)), sent.ones((2, 4, 3))
+X, Y = np.ones((2, 3, 3)), np.ones((2, 4, 3))
 
 
 @pytest.mark.parametrize("name", [

@@ -666,9 +666,9 @@ def test_nan_propagates():
 # What is refused
 
 
-X = sent.ones((2, 3))
-T = sent.zeros(2, jnp.int32)
-SINGLE = sent.ones((2, 3), jnp.float32)
+X = np.ones((2, 3))
+T = np.zeros(2, jnp.int32)
+SINGLE = np.ones((2, 3), jnp.float32)
 
 
 @pytest.mark.parametrize(

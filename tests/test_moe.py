@@ -335,8 +335,8 @@ def test_backward_functions():
 # ---------------------------------------------------------------------------------------------------------------------
 # Bad input
 
-X, IDS = sent.ones((6, 3)), sent.zeros((6, 2), jnp.int32)
-L, W = sent.ones((4, 8)), sent.ones((6, 2))
+X, IDS = np.ones((6, 3)), np.zeros((6, 2), jnp.int32)
+L, W = np.ones((4, 8)), np.ones((6, 2))
 
 
 @pytest.mark.exhaustive

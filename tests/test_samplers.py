@@ -483,7 +483,7 @@ def test_the_sum_of_what_is_left():
 # ---------------------------------------------------------------------------------------------------------------------
 # Refused
 
-X = sent.zeros((3, 4))
+X = np.zeros((3, 4))
 
 
 @pytest.mark.parametrize(
@@ -510,7 +510,7 @@ def test_what_is_refused(name, error, match, args, kwargs):
         _sample(name, *args, **kwargs)
 
 
-TOKENS, DRAFT = sent.zeros((3, 2), "int32"), sent.zeros((3, 2, 5))
+TOKENS, DRAFT = np.zeros((3, 2), "int32"), np.zeros((3, 2, 5))
 
 
 @pytest.mark.parametrize(

@@ -236,8 +236,8 @@ def test_states_are_not_saved_for_all_positions():
     assert memory < u.size * 16 * 4 / 3
 
 
-U, B = jnp.zeros((2, 4, 5)), jnp.zeros((2, 3, 5))
-A = jnp.zeros((4, 3))
+U, B = np.zeros((2, 4, 5)), np.zeros((2, 3, 5))
+A = np.zeros((4, 3))
 
 
 @pytest.mark.parametrize(

@@ -238,8 +238,8 @@ def test_memory_does_not_grow_with_the_square_of_the_length(implementation):
     assert fun.lower(x, dt, a, b, c).compile().memory_analysis().temp_size_in_bytes < 4 * 1024**2 * 4 / 4
 
 
-X, DT, B = jnp.zeros((2, 5, 4, 3)), jnp.zeros((2, 5, 4)), jnp.zeros((2, 5, 2, 6))
-A = jnp.zeros(4)
+X, DT, B = np.zeros((2, 5, 4, 3)), np.zeros((2, 5, 4)), np.zeros((2, 5, 2, 6))
+A = np.zeros(4)
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,9 @@ def found(text, name="a.py"):
     for word in WORDS:
         if re.match(word.files, name):
             continue
-        allowed = [match.span() for match in re.finditer(word.contexts, text, re.IGNORECASE)]
-        for match in re.finditer(rf"\b({word.pattern})\b", text, re.IGNORECASE):
+        matches = list(re.finditer(rf"\b({word.pattern})\b", text, re.IGNORECASE))
+        allowed = matches and [match.span() for match in re.finditer(word.contexts, text, re.IGNORECASE)]
+        for match in matches:
             if not any(begin <= match.start() < end for begin, end in allowed):
                 yield text.count("\n", 0, match.start()) + 1, match[0], word.instead
 

@@ -33,9 +33,38 @@ def user_table(device):
     return folder / f"backends_{re.sub(r'[^A-Za-z0-9]+', '_', device)}.json"
 
 
+class Cases:
+    """What was measured of an op in one pass on one platform: {dtype: cases}."""
+
+    def __init__(self, rows):
+        self.all = [case for some in rows.values() for case in some]
+        self._dtypes = [name for name, some in rows.items() for _ in some]
+
+    @functools.cached_property
+    def names(self):
+        """Of the sizes of a regime."""
+        return tuple(self.all[0]["regime"])
+
+    @functools.cached_property
+    def octaves(self):
+        """[cases, sizes]"""
+        return np.array([_octaves(case["regime"], self.names) for case in self.all])
+
+    @functools.cached_property
+    def ratios(self):
+        return np.array([case["native_ms"] / case["xla_ms"] for case in self.all])
+
+    def dtypes_apart(self, dtype):
+        """In octaves, from each case's dtype to this one."""
+        return np.array([_between_dtypes(name, dtype) for name in self._dtypes])
+
+    def describe(self, i):
+        return f"{self.all[i]['case']}, {self._dtypes[i]}"
+
+
 @functools.cache
 def table():
-    """{(op, pass, platform): {dtype: cases}} of the package."""
+    """{(op, pass, platform): Cases} of the package."""
     return _read(PATH)
 
 
@@ -54,7 +83,7 @@ def _read(file):
     found = {}
     for row in json.loads(file.read_text())["rows"]:
         found.setdefault((row["op"], row["pass"], row["platform"]), {})[row["dtype"]] = row["cases"]
-    return found
+    return {key: Cases(rows) for key, rows in found.items()}
 
 
 def decision(native_over_xla, default):
@@ -70,19 +99,17 @@ def measured(op, pass_, platform, dtype, regime):
     op was measured. A size beyond all that were measured counts as the nearest of these: far from all cases, the mean would
     be of small and large ones alike."""
     key = op, pass_, platform
-    rows = tuned(platform).get(key) or table().get(key)
-    if not rows:
+    cases = tuned(platform).get(key) or table().get(key)
+    if not cases:
         return None
-    cases = [(case, between_dtypes(name, dtype), name) for name, some in rows.items() for case in some]
     if regime is None:  # an export for any size: as the largest
-        regime = max((case["regime"] for case, *_ in cases), key=lambda regime: regime["bytes"])
-    sizes = np.array([_octaves(case["regime"]) for case, *_ in cases])
-    here = np.clip(_octaves({name: regime[name] for name in cases[0][0]["regime"]}), sizes.min(0), sizes.max(0))
+        regime = max((case["regime"] for case in cases.all), key=lambda regime: regime["bytes"])
+    sizes = cases.octaves
+    here = np.clip(_octaves(regime, cases.names), sizes.min(0), sizes.max(0))
     apart = sizes - here
-    distances = np.hypot(np.hypot.reduce(apart, axis=1), [between for _, between, _ in cases])
-    ratio = interpolated([case["native_ms"] / case["xla_ms"] for case, *_ in cases], apart, distances)
-    nearest, _, name = cases[distances.argmin()]
-    return ratio, f"measured: {ratio:.2f} of XLA's time near {nearest['case']}, {name}, {pass_}"
+    distances = np.hypot(np.hypot.reduce(apart, axis=1), cases.dtypes_apart(dtype))
+    ratio = interpolated(cases.ratios, apart, distances)
+    return ratio, f"measured: {ratio:.2f} of XLA's time near {cases.describe(distances.argmin())}, {pass_}"
 
 
 def interpolated(ratios, apart, distances):
@@ -99,16 +126,18 @@ def interpolated(ratios, apart, distances):
     return math.exp(mean - middle @ slopes)
 
 
-def between_dtypes(a, b):
+@functools.cache
+def _between_dtypes(a, b):
     """In octaves: one, and the ratio of their widths."""
     if a == b:
         return 0.0
     return 1 + abs(math.log2(jnp.dtype(a).itemsize / jnp.dtype(b).itemsize))
 
 
-def _octaves(regime):
+def _octaves(regime, names):
     """Sizes by their logarithms. Bytes, on which times depend smoothly, count half."""
+    sizes = ((name, regime[name]) for name in names)
     return [
         FLAG * size if isinstance(size, bool) else math.log2(max(size, 1)) / (2 if name == "bytes" else 1)
-        for name, size in regime.items()
+        for name, size in sizes
     ]
