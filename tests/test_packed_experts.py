@@ -46,6 +46,14 @@ def test_each_row_has_the_matrix_of_its_expert(format, tokens, implementation):
     near(dx, np.einsum("tn,tnk->tk", dy.astype(np.float64), each))
 
 
+@BACKENDS
+@pytest.mark.parametrize("tokens", [5, 65])
+def test_rows_without_experts_are_zeros(tokens, implementation):
+    data, x, experts = blocks("Q4_K", 0, 3), drawn(tokens, 256), np.zeros(tokens, np.int32)
+    y = bj.gguf_mmvq_batched(x, data, experts, "Q4_K", implementation=implementation)
+    np.testing.assert_array_equal(y, np.zeros((tokens, 3)))
+
+
 def test_batches_have_matrices_of_their_own():
     """Under vmap, of all operands or of some."""
     data, x = blocks("Q4_K", 2, 3, 5), drawn(2, 4, 256)

@@ -437,6 +437,16 @@ def test_failures_are_of_one_matrix(n):
         assert np.isfinite(y[:3]).all() and np.isnan(y[3:]).all()
 
 
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+@pytest.mark.parametrize("n", [3, 6, 40])
+def test_the_determinant_of_nan_has_no_sign(n, implementation):
+    x = np.stack([np.eye(n), np.full((n, n), np.nan)])
+    x = np.stack([*x, np.where(np.arange(n) == n - 1, np.nan, 1) * np.eye(n)])
+    sign, size = bj.slogdet(x, implementation=implementation if n <= 32 else None)
+    np.testing.assert_array_equal(np.isnan(sign), [False, True, True])
+    np.testing.assert_array_equal(np.isnan(size), [False, True, True])
+
+
 @pytest.mark.parametrize("n", [2, 5])
 def test_exponentials_of_extreme_norms(n):
     """They underflow to 0; a norm of more than 2^18, or one that overflows, gives NaN, of that matrix alone."""

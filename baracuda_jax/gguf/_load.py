@@ -1,6 +1,7 @@
 """Files that are opened: their bytes are read where they are needed, and nothing that they say is believed unchecked."""
 
 import dataclasses
+import itertools
 import math
 import os
 import struct
@@ -129,7 +130,9 @@ class _Reader:
         if kind in NUMBERS:
             code = np.dtype(NUMBERS[kind]).newbyteorder("<")
             return self.take(count * code.itemsize, what).view(code).tolist()
-        smallest = {BOOL: 1, STRING: 8, ARRAY: 12}.get(kind, 1)
+        if kind not in (BOOL, STRING, ARRAY):
+            raise self.error(f"{what} has the unknown type {kind}")
+        smallest = {BOOL: 1, STRING: 8, ARRAY: 12}[kind]
         self.fits(count * smallest, f"{what} of {count} elements")
         return [self.value(kind, what, depth + 1) for _ in range(count)]
 
@@ -165,7 +168,7 @@ def _info(reader):
 
 def _tensors(reader, infos, alignment):
     start = -(-reader.at // alignment) * alignment
-    found = {}
+    found, ranges = {}, []
     for begin, name, sizes, kind, offset in infos:
         format, block, size = layout(kind) or (None, 0, 0)
         if format is None:
@@ -189,10 +192,20 @@ def _tensors(reader, infos, alignment):
                 begin,
             )
         shape = tuple(reversed(sizes))
+        ranges.append((first, last, begin, name))
         data = reader.bytes[first:last]
         if kind in PLAIN:
             data = data.view(PLAIN[kind][1]).reshape(shape)
         else:
             data = data.reshape(*shape[:-1], shape[-1] // block * size)
         found[name] = Tensor(name, shape, format, data)
+    _check_apart(reader, ranges)
     return found
+
+
+def _check_apart(reader, ranges):
+    """Of tensors that share bytes at least one has a wrong offset."""
+    ranges = sorted(of for of in ranges if of[0] < of[1])
+    for (_, last, _, other), (first, _, begin, name) in itertools.pairwise(ranges):
+        if first < last:
+            raise reader.error(f"tensor {name!r} must have bytes of its own, but begins in those of {other!r}", begin)

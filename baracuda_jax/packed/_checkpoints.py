@@ -91,12 +91,14 @@ def _from_bitsandbytes(op, tensors, name, state_name):
     checks.choice(op, f"the format of {name!r}", code, arguments.TABLES)
     try:
         state = json.loads(np.asarray(tensors[state_name], np.uint8).tobytes())
-        size, (rows, columns) = int(state["blocksize"]), state["shape"]
+        size, (rows, columns) = int(state["blocksize"]), map(int, state["shape"])
+        offset = float(state.get("nested_offset", 0))
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{op}: {state_name!r} must be bitsandbytes' state of a matrix: {error}") from None
-    if not np.allclose(_tensor(op, tensors, f"{name}.quant_map"), _decode.TABLES[code], rtol=1e-6):
+    table = np.asarray(_tensor(op, tensors, f"{name}.quant_map"))
+    if table.shape != (16,) or not np.allclose(table, _decode.TABLES[code], rtol=1e-6):
         raise ValueError(f"{op}: {name + '.quant_map'!r} must be the table of {code}")
-    if size < 1 or columns % size:
+    if size < 1 or columns % size or min(rows, columns) < 0:
         raise ValueError(
             f"{op}: {name!r} must have rows of whole groups of {size} weights, got shape {(rows, columns)}"
         )
@@ -107,7 +109,7 @@ def _from_bitsandbytes(op, tensors, name, state_name):
                 f"{op}: nested_blocksize of {state_name!r} must be {NESTED_GROUP}, got {state.get('nested_blocksize')}"
             )
         nested = (_tensor(op, tensors, f"{name}.{of}") for of in ("nested_quant_map", "nested_absmax"))
-        absmax = absmax_of(op, NestedAbsmax(absmax, *nested, np.float32(state["nested_offset"])))
+        absmax = absmax_of(op, NestedAbsmax(absmax, *nested, np.float32(offset)))
     data, absmax = arguments.data(op, name, _tensor(op, tensors, name)), checks.floats(op, f"{name}.absmax", absmax)
     if 2 * data.size != rows * columns or absmax.size * size != rows * columns:
         raise ValueError(
