@@ -144,6 +144,12 @@ def test_shapes_without_elements_and_of_any_rank():
     assert bj.embedding_bag(sent.zeros((0, 4), int), weight).shape == (0, 2, 3)
     assert bj.embedding_bag(sent.zeros((4, 0), int), weight, mode="max").shape == (4, 2, 3)
     assert not bj.embedding_bag(sent.zeros((2, 3), int), weight[:0], mode="max").any()
+    for mode in ("sum", "mean", "max"):
+        bags = lambda ids, w: bj.embedding_bag(ids, w, mode=mode)
+        of_none = weight[:, :, :0]
+        tangent = jax.jvp(lambda w: bags(sent.zeros((3, 4), int), w), (of_none,), (of_none,))[1]
+        assert tangent.shape == (3, 2, 0)
+        assert jax.vmap(bags, (0, None))(sent.zeros((0, 3, 4), int), weight).shape == (0, 3, 2, 3)
     gradient = jax.jit(jax.grad(lambda w: bj.embedding_bag(sent.zeros(0, int), w, sent.zeros(3, int)).sum()))(weight)
     assert not gradient.any()
     ids, rows = bj.embedding_backward_rows(sent.zeros((0, 4), int), sent.zeros((0, 4, 2)), 9)

@@ -117,6 +117,17 @@ def test_a_graph_without_edges(reduce, implementation):
         assert dx.shape == x.shape and not dx.any()
 
 
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min"])
+def test_derivatives_of_nodes_without_features_and_of_no_graphs(reduce, implementation):
+    ids = sent.zeros((2, 7), int)
+    fun = lambda x, ids: bj.aggregate(x, *ids, num_segments=4, reduce=reduce, implementation=implementation)
+    both = lambda x, ids: (jax.jvp(lambda x: fun(x, ids), (x,), (x,))[1], jax.grad(lambda x: fun(x, ids).sum())(x))
+    assert [d.shape for d in both(sent.zeros((5, 0)), ids)] == [(4, 0), (5, 0)]
+    of_none = jax.vmap(both, (None, 0))(sent.zeros((5, 3)), sent.zeros((0, 2, 7), int))
+    assert [d.shape for d in of_none] == [(0, 4, 3), (0, 5, 3)]
+
+
 BITS = """
 import hashlib
 import jax, jax.numpy as jnp, numpy as np

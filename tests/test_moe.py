@@ -125,6 +125,13 @@ def test_an_expert_outside_of_the_best_groups_is_never_chosen():
     np.testing.assert_array_equal(experts, [[7, 6]] * 2)
 
 
+@pytest.mark.parametrize("options", [{}, dict(num_groups=4, topk_groups=2)])
+def test_a_gate_without_tokens(options):
+    gate = lambda logits: bj.moe_gating_topk(logits, 2, **options)
+    assert [y.shape for y in gate(sent.zeros((0, 8)))] == [(0, 2)] * 2
+    assert jax.grad(lambda logits: gate(logits)[0].sum())(sent.zeros((0, 8))).shape == (0, 8)
+
+
 @pytest.mark.parametrize("options", [{}, dict(bias=np.linspace(-0.3, 0.3, 12), num_groups=3, topk_groups=2)])
 @pytest.mark.parametrize("score", ["softmax", "sigmoid"])
 def test_gradients_of_a_gate(options, score):

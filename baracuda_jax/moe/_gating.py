@@ -173,7 +173,8 @@ def _is_each(ids, count):
 @compiled()
 def _masked(grouped, groups):
     is_best = _is_each(groups, grouped.shape[-2]).any(-2)
-    return jnp.where(is_best[..., None], grouped, -jnp.inf).reshape(*grouped.shape[:-2], -1)
+    *rest, groups, each = grouped.shape
+    return jnp.where(is_best[..., None], grouped, -jnp.inf).reshape(*rest, groups * each)
 
 
 @compiled()

@@ -102,6 +102,10 @@ struct SegmentReduction {
   using State = typename Reducer::template State<W>;
   using Slot = State<1>;
 
+  struct InOrder {
+    uint32_t operator()(int64_t position) const { return uint32_t(position); }
+  };
+
   const Reducer& reducer;
   const SegmentIndex& index;
   const Element* x;
@@ -140,23 +144,38 @@ struct SegmentReduction {
 
   template <int W>
   State<W> take(const Segments& segments, int64_t batch, int64_t column, int64_t begin, int64_t end) const {
+    const uint32_t* order = segments.sources ? segments.sources : segments.perm;
+    return order ? take_from<W>(segments, batch, column, begin, end,
+                                [order](int64_t position) { return order[position]; })
+                 : take_from<W>(segments, batch, column, begin, end, InOrder());
+  }
+
+  // How many rows ahead a processor sees is up to how few instructions a row takes. Rows that no entry skips are pushed
+  // in a loop of their own, whose state stays in registers.
+  template <int W, class Order>
+  State<W> take_from(const Segments& segments, int64_t batch, int64_t column, int64_t begin, int64_t end,
+                     const Order& order) const {
     constexpr int64_t ahead = 8;
-    int64_t columns = index.shape.columns, last = segments.offsets[segments.count];
-    int64_t first_element = batch * index.shape.rows * columns + column;
+    int64_t columns = index.shape.columns, last = std::max<int64_t>(segments.last_row, 1) - 1;
+    int64_t first_element = batch * index.shape.rows * columns + column, first_entry = batch * index.shape.entries;
+    uint32_t rows = segments.source_rows;
+    const uint32_t* perm = segments.perm;
+    const Element* data = x + first_element;
     State<W> state;
     reducer.start(state);
     for (int64_t position = begin; position < end; ++position) {
-      uint32_t number = segments.row(position), source = segments.source(position, number);
-      // Rows in another order than their own are anywhere in memory: the processor can't foresee them.
-      if ((segments.perm || segments.sources) && position + ahead < last) {
-        uint32_t later = segments.source(position + ahead, segments.row(position + ahead));
-        const Element* soon = x + first_element + (later < segments.source_rows ? int64_t(later) * columns : 0);
-        for (int k = 0; k < W; k += 64 / sizeof(Element)) __builtin_prefetch(soon + k);
+      for (uint32_t source; position < end && (source = order(position)) < rows; ++position) {
+        // Rows in another order than their own are anywhere in memory: the processor can't foresee them.
+        if constexpr (!std::is_same_v<Order, InOrder>) {
+          uint32_t later = order(std::min(position + ahead, last));
+          const Element* soon = data + int64_t(later < rows ? later : source) * columns;
+          for (int k = 0; k < W; k += 64 / sizeof(Element)) __builtin_prefetch(soon + k);
+        }
+        int64_t offset = int64_t(source) * columns;
+        uint32_t number = perm ? perm[position] : uint32_t(position);
+        SegmentRow row{number, first_entry + number, column, first_element + offset};
+        push_row(reducer, state, data + offset, number, more_of<W>(reducer, row));
       }
-      if (source >= segments.source_rows) continue;
-      int64_t x_element = first_element + int64_t(source) * columns;
-      SegmentRow row{number, batch * index.shape.entries + number, column, x_element};
-      push_row(reducer, state, x + x_element, number, more_of<W>(reducer, row));
     }
     return state;
   }
@@ -168,7 +187,7 @@ struct SegmentReduction {
     for (int64_t s = chunk.first; s < chunk.last; ++s) {
       int64_t end = segments.end(s);
       bool is_head = s == chunk.first && chunk.has_head, is_empty = end <= segments.begin(s);
-      each_tile([&](auto width, int64_t column, int64_t slot) {
+      each_tile([=, this, &segments](auto width, int64_t column, int64_t slot) {
         constexpr int W = decltype(width)::value;
         if (is_empty && !is_head) return reducer.template empty<W>(shared_element(batch, s), element(batch, s, column));
         State<W> state = take<W>(segments, batch, column, position, end);
@@ -230,8 +249,10 @@ Status reduce_segments(const Executor& executor, const Reducer& reducer, const S
     return reduce_segments(executor, reducer, ordered.index, x);
   }
   if (index.length) {
-    std::vector<uint32_t> offsets(size_t(shape.batches / shape.sharing * (shape.segments + 1)));
-    for (size_t i = 0; i < offsets.size(); ++i) offsets[i] = uint32_t(i % size_t(shape.segments + 1) * index.length);
+    std::vector<uint32_t> offsets;
+    offsets.reserve(size_t(shape.batches / shape.sharing * (shape.segments + 1)));
+    for (int64_t batch = 0; batch < shape.batches / shape.sharing; ++batch)
+      for (int64_t s = 0; s <= shape.segments; ++s) offsets.push_back(uint32_t(s) * index.length);
     SegmentIndex with_offsets = index;
     with_offsets.offsets = offsets.data(), with_offsets.length = 0;
     return reduce_segments(executor, reducer, with_offsets, x);
