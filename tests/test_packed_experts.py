@@ -46,6 +46,14 @@ def test_each_row_has_the_matrix_of_its_expert(format, tokens, implementation):
     near(dx, np.einsum("tn,tnk->tk", dy.astype(np.float64), each))
 
 
+@BACKENDS
+def test_without_experts_rows_are_0(implementation):
+    y = bj.gguf_mmvq_batched(
+        drawn(5, 256), blocks("Q4_K", 0, 4), sent.zeros(5, np.int32), "Q4_K", implementation=implementation
+    )
+    np.testing.assert_array_equal(y, np.zeros((5, 4)))
+
+
 def test_batches_have_matrices_of_their_own():
     """Under vmap, of all operands or of some."""
     data, x = blocks("Q4_K", 2, 3, 5), drawn(2, 4, 256)

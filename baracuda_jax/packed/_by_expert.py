@@ -118,6 +118,8 @@ def _reference(x, data, scale, zero, experts, *, format):
 
 
 def _native(x, data, scale, zero, experts, *, save=False, format):
+    if 0 in data.shape:
+        return (jnp.zeros((*x.shape[:-1], data.shape[-2]), x.dtype),)
     *packed, names = _aligned(x, data, scale, zero, experts)
     if multiply.is_many(x.shape[-2], MOST_ROWS):
         w = _kernels.unpack(*packed, format=format, dtype=x.dtype)
