@@ -458,3 +458,12 @@ def test_counts_of_shards(kind):
             with jax.set_mesh(over):
                 got = jax.jit(program)(*put([x], over, [P(spec)]))
             close(got, want, want.dtype.name)
+
+
+def test_edges_are_the_same_step_by_step():
+    x = _rng().random(20)
+    with jax.disable_jit():
+        got = bj.histogram(x, 7, (0.1, 0.8))
+    want = bj.histogram(x, 7, (0.1, 0.8))
+    for a, b in zip(got, want, strict=True):
+        same_bits(a, b)

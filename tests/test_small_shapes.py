@@ -1,6 +1,7 @@
 """Law: sizes of 0 and 1 along any axis are no special case: forward and gradient trace, and the definition has the types of the
 kernels. Nothing is compiled here, except for distinct slices."""
 
+import functools
 import itertools
 
 import jax
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import sent
+from examples_of import Example, has_derivative, kernels_of, usual_dtype
 
 import baracuda_jax as bj
 from baracuda_jax._core import compat, traced
@@ -57,14 +59,14 @@ ALONG = {
 }  # fmt: skip
 
 
-def _loss(fun, axis):
+def _loss(fun):
     inexact = lambda tree: [y for y in jax.tree.leaves(tree) if jnp.issubdtype(y.dtype, jnp.inexact)]
-    return lambda x: sum((y.sum() for y in inexact(fun(x, axis))), sent.zeros(()))
+    return lambda *args: sum((y.sum().real for y in inexact(fun(*args))), sent.zeros(()))
 
 
-def _traces(fun, x):
+def _traces(fun, *args):
     """Of every call that it makes, the definition has the types that the kernels have."""
-    for equation in compat.equations(jax.make_jaxpr(fun)(x)):
+    for equation in compat.equations(jax.make_jaxpr(fun)(*args)):
         if equation.primitive not in PRIMITIVES:
             continue
         op, kind = PRIMITIVES[equation.primitive]
@@ -91,8 +93,28 @@ def test_sizes_of_0_and_1(name):
                 continue
             ran += 1
             _traces(lambda x, axis=axis: fun(x, axis), x)
-            _traces(jax.grad(_loss(fun, axis)), x)
+            _traces(jax.grad(_loss(lambda x, axis=axis: fun(x, axis))), x)
     assert ran > 2
+
+
+def _without(size, x):
+    shape = tuple(0 if n == size else n for n in x.shape)
+    return x if shape == x.shape else jax.ShapeDtypeStruct(shape, x.dtype)
+
+
+def test_any_size_may_be_0(op):
+    """Each size that a case has, wherever operands have it. An op may refuse: the error is its own, or of an op that it calls."""
+    for case in op.cases:
+        example = Example(op, case, usual_dtype(op))
+        for size in sorted({n for x in example.args for n in x.shape if n}):
+            empty = example.with_arguments(_without(size, x) for x in example.args)
+            fun = functools.partial(empty.public, implementation=kernels_of(op))
+            try:
+                _traces(fun, *empty.args)
+                if has_derivative(op):
+                    _traces(jax.grad(_loss(fun), empty.moving[0]), *empty.args)
+            except (ValueError, TypeError) as error:
+                assert str(error).startswith(tuple(traced.names())), (case.name, size, str(error))
 
 
 @pytest.mark.parametrize(

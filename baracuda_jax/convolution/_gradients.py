@@ -2,6 +2,7 @@
 window for the window's gradient. XLA doesn't find these in JAX's own derivative of the first."""
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -47,7 +48,7 @@ def _batched(fun, rank, x, weight):
         return jax.vmap(functools.partial(_batched, fun, rank))(x, weight)
     if not extra:
         return fun(x, weight)
-    y = fun(explicit.reshape(x, -1, *x.shape[extra + 1 :]), weight)
+    y = fun(explicit.reshape(x, math.prod(x.shape[: extra + 1]), *x.shape[extra + 1 :]), weight)
     return explicit.reshape(y, *x.shape[: extra + 1], *y.shape[1:])
 
 
@@ -60,7 +61,7 @@ def _forward(x, weight, *, groups, strides, padding, output_padding, dilation):
         window = jnp.swapaxes(window, 0, 1)
     else:
         window = jnp.swapaxes(grouped(window, groups), 1, 2)
-        window = explicit.reshape(window, -1, window.shape[2], *weight.shape[2:])
+        window = explicit.reshape(window, math.prod(window.shape[:2]), window.shape[2], *weight.shape[2:])
     return convolution(x, window, (1,) * len(strides), around, strides, dilation, feature_group_count=groups)
 
 
@@ -72,5 +73,5 @@ def _convolved(dy, weight, *, groups, strides, padding, output_padding, dilation
 def _of_weight(x, weight, dy, rank, how):
     if weight.ndim > rank + 2:
         return jax.vmap(lambda *arrays: _of_weight(*arrays, rank, how))(x, weight, dy)
-    x, dy = (explicit.reshape(a, -1, *a.shape[-rank - 1 :]) for a in (x, dy))
+    x, dy = (explicit.reshape(a, math.prod(a.shape[: -rank - 1]), *a.shape[-rank - 1 :]) for a in (x, dy))
     return jax.linear_transpose(lambda w: _convolved(dy, w, **how), weight)(x)[0]

@@ -1,5 +1,7 @@
 """The extreme value of the rows that entries name: the lowest entry that has it takes the gradient."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -114,10 +116,10 @@ def declare_extremum(name, public):
         x = flat(t, axis)
         sources = broadcast(rows(senders, t.shape[axis]), x.shape[:axis])
         # An index past the end takes 0: with 1 added before and taken after, an element without entry has no row.
-        every = arg.reshape(*x.shape[:axis], arg.shape[axis] * x.shape[-1], 1)
+        wanted = flat(arg, axis)
+        every = wanted.reshape(*wanted.shape[:axis], math.prod(wanted.shape[axis:]), 1)
         of_entry = take_along(every, sources[..., None] + 1) - 1
-        of_entry = of_entry.reshape(*x.shape[:axis], arg.shape[axis], x.shape[-1])
-        return (unflat(take_along(of_entry, x), t, axis),)
+        return (unflat(take_along(of_entry.reshape(wanted.shape), x), t, axis),)
 
     def backward_reference(senders, receivers, arg, dy, *, axis, num_rows, num_segments, **_):
         given, wanted = take(dy, receivers, axis=axis), take(arg + 1, receivers, axis=axis)

@@ -15,7 +15,11 @@ def receivers_of(senders, receivers, count, num_segments):
 
 def even_counts(senders, count, length):
     """int32 [*batch, S]: how many of each segment's `length` neighboring senders are in range."""
-    return within(senders, count).reshape(*senders.shape[:-1], senders.shape[-1] // length, length).sum(-1, dtype=jnp.int32)
+    return (
+        within(senders, count)
+        .reshape(*senders.shape[:-1], senders.shape[-1] // length, length)
+        .sum(-1, dtype=jnp.int32)
+    )
 
 
 def scaled(x, weights):

@@ -36,9 +36,9 @@ def _growth(table):
 def _along(x, taps, axis):
     """y[o] = sum over t of weight[o, t] x[index[o, t]] along an axis that is counted from the end. Of what has weight 0
     nothing comes, also of NaN."""
-    count = taps.index.shape[1]
+    size, count = taps.index.shape
     index = taps.index.T
-    weight = taps.weight.T.astype(x.dtype).reshape(count, *(1,) * (x.ndim + axis), -1, *(1,) * (-axis - 1))
+    weight = taps.weight.T.astype(x.dtype).reshape(count, *(1,) * (x.ndim + axis), size, *(1,) * (-axis - 1))
     if count <= MOST:
         return sum((_term(x, i, w, axis, (w == 0).any()) for i, w in zip(index[1:], weight[1:], strict=True)),
                    _term(x, index[0], weight[0], axis, (weight[0] == 0).any()))  # fmt: skip

@@ -107,7 +107,7 @@ def soft(op, x, target, weight, axis, label_smoothing, reduction, softcap=None):
 @compiled("axis", "smoothing", "softcap", "reduction")
 def _soft_entropy(x, target, weight, *, axis, smoothing, softcap, reduction):
     q = wide(target)
-    q = (1 - smoothing) * q + smoothing / x.shape[axis] if smoothing else q
+    q = (1 - smoothing) * q + smoothing / max(x.shape[axis], 1) if smoothing else q
     q = q if weight is None else q * wide(weight)
     return reduced(-dot(q, *from_peak(limited(wide(x), softcap), axis)[:2], axis), reduction, x.dtype)
 

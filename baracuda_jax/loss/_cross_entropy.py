@@ -173,7 +173,7 @@ def _loss(x, index, nll, lse, weight, *, axis, smoothing, z_loss, softcap, reduc
         # Selected before it is computed with: what is in an ignored row is in no gradient.
         log_p = limited(jnp.where(along >= 0, wide(x), 0), softcap) - jnp.expand_dims(lse, axis)
         log_p = log_p if weight is None else jnp.where((weight == 0) & (log_p == -jnp.inf), 0, wide(weight) * log_p)
-        terms = (1 - smoothing) * terms - jnp.where(counts, log_p.sum(axis), 0) * (smoothing / x.shape[axis])
+        terms = (1 - smoothing) * terms - jnp.where(counts, log_p.sum(axis), 0) * (smoothing / max(x.shape[axis], 1))
     if z_loss:
         terms = terms + z_loss * jnp.square(lse)
     return reduced_rows(terms, reduction, x.dtype, of_rows)

@@ -139,14 +139,14 @@ def _placed(*operands, **options):
 @compiled("how", "smoothing", "ignore_index", "z_loss", "reduction")
 def _entropy(x, kernel, target, bias, weight, *, how, smoothing, ignore_index, z_loss, reduction):
     classes, shape, dtype = kernel.shape[0], target.shape, wide_dtype(x.dtype)
-    x, target = explicit.reshape(x, -1, x.shape[-1]), explicit.reshape(target, -1)
+    x, target = explicit.reshape(x, target.size, x.shape[-1]), explicit.reshape(target, -1)
     counts, along, index = counted(target, classes, 1, ignore_index)
     ones = counts.astype(dtype)
     weights = weights_of(None if weight is None else weight[None], counts, index, 1, dtype)
     even = (jnp.ones(classes, dtype) if weight is None else wide(weight)) if smoothing else None
     factors = _Values(
         (1 - smoothing) * weights,
-        ones * (smoothing / classes) if smoothing else None,
+        ones * (smoothing / max(classes, 1)) if smoothing else None,
         ones * z_loss if z_loss else None,
     )
     # What is in an ignored row is in no gradient.
@@ -305,4 +305,4 @@ def _over_chunks(how, step, rows):
         carry, results = step(None, first)
         carry, others = jax.lax.scan(step, carry, jax.tree.map(lambda a: a[1:], rows))
         results = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), results, others)
-    return carry, jax.tree.map(lambda y: jnp.moveaxis(y, 0, 1).reshape(-1, *y.shape[2:])[:n], results)
+    return carry, jax.tree.map(lambda y: jnp.moveaxis(y, 0, 1).reshape(chunks * chunk, *y.shape[2:])[:n], results)

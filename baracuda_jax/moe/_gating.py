@@ -1,5 +1,6 @@
 """The experts that each token is sent to, and their weights."""
 
+import math
 from typing import Literal
 
 import jax
@@ -173,8 +174,7 @@ def _is_each(ids, count):
 @compiled()
 def _masked(grouped, groups):
     is_best = _is_each(groups, grouped.shape[-2]).any(-2)
-    *rest, groups, each = grouped.shape
-    return jnp.where(is_best[..., None], grouped, -jnp.inf).reshape(*rest, groups * each)
+    return jnp.where(is_best[..., None], grouped, -jnp.inf).reshape(*grouped.shape[:-2], math.prod(grouped.shape[-2:]))
 
 
 @compiled()

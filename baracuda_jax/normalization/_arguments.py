@@ -105,7 +105,8 @@ def scaled(y, weight, bias, axis):
 def groups_normalized(x, weight, bias, *, axis, num_groups, eps):
     """Each group of channels of each element of the batch, which is the first axis unless that has the channels."""
     y = wide(x)
-    split = explicit.reshape(y, *y.shape[:axis], num_groups, y.shape[axis] // num_groups, *y.shape[axis + 1 :])
+    width = y.shape[axis] // max(num_groups, 1)
+    split = explicit.reshape(y, *y.shape[:axis], num_groups, width, *y.shape[axis + 1 :])
     over = tuple(i for i in range(split.ndim) if i != axis and (i or not axis))
     centered, variance, _ = moments(split, over)
     normalized = explicit.reshape(centered * jax.lax.rsqrt(variance + eps), *y.shape)

@@ -119,7 +119,7 @@ def _reference(x, data, scale, zero, experts, *, format):
 
 def _native(x, data, scale, zero, experts, *, save=False, format):
     *packed, names = _aligned(x, data, scale, zero, experts)
-    if multiply.is_many(x.shape[-2], MOST_ROWS) or data.shape[-3] == 0:
+    if multiply.is_many(x.shape[-2], MOST_ROWS) or 0 in data.shape:
         w = _kernels.unpack(*packed, format=format, dtype=x.dtype)
         return (native_by_group(x, w, names, transpose_b=True, precision="highest"),)
     of = FORMATS[format]

@@ -159,7 +159,7 @@ def _token(is_equal, number, over):
     count, size = is_equal.shape[-1], lax.psum(1, over)
     width = 256
     padded = jnp.pad(is_equal, [(0, 0)] * (is_equal.ndim - 1) + [(0, -count % width)])
-    ranges = padded.reshape(*padded.shape[:-1], -1, width)
+    ranges = padded.reshape(*padded.shape[:-1], padded.shape[-1] // width, width)
     counts = ranges.sum(-1, dtype=word)
     here = counts.sum(-1, dtype=word)
     every = lax.psum(jnp.where(lax.iota(jnp.int32, size).reshape(size, *(1,) * here.ndim) == own, here, 0), over)
