@@ -102,6 +102,11 @@ struct SegmentReduction {
   using State = typename Reducer::template State<W>;
   using Slot = State<1>;
 
+  template <bool of_sources>
+  struct Order {
+    const uint32_t* rows;
+    uint32_t operator()(int64_t position) const { return rows[position]; }
+  };
   struct InOrder {
     uint32_t operator()(int64_t position) const { return uint32_t(position); }
   };
@@ -144,17 +149,16 @@ struct SegmentReduction {
 
   template <int W>
   State<W> take(const Segments& segments, int64_t batch, int64_t column, int64_t begin, int64_t end) const {
-    const uint32_t* order = segments.sources ? segments.sources : segments.perm;
-    return order ? take_from<W>(segments, batch, column, begin, end,
-                                [order](int64_t position) { return order[position]; })
-                 : take_from<W>(segments, batch, column, begin, end, InOrder());
+    if (segments.sources) return take_from<W>(segments, batch, column, begin, end, Order<true>{segments.sources});
+    if (segments.perm) return take_from<W>(segments, batch, column, begin, end, Order<false>{segments.perm});
+    return take_from<W>(segments, batch, column, begin, end, InOrder());
   }
 
   // How many rows ahead a processor sees is up to how few instructions a row takes. Rows that no entry skips are pushed
   // in a loop of their own, whose state stays in registers.
-  template <int W, class Order>
+  template <int W, class Rows>
   State<W> take_from(const Segments& segments, int64_t batch, int64_t column, int64_t begin, int64_t end,
-                     const Order& order) const {
+                     const Rows& order) const {
     constexpr int64_t ahead = 8;
     int64_t columns = index.shape.columns, last = std::max<int64_t>(segments.last_row, 1) - 1;
     int64_t first_element = batch * index.shape.rows * columns + column, first_entry = batch * index.shape.entries;
@@ -166,13 +170,14 @@ struct SegmentReduction {
     for (int64_t position = begin; position < end; ++position) {
       for (uint32_t source; position < end && (source = order(position)) < rows; ++position) {
         // Rows in another order than their own are anywhere in memory: the processor can't foresee them.
-        if constexpr (!std::is_same_v<Order, InOrder>) {
+        if constexpr (!std::is_same_v<Rows, InOrder>) {
           uint32_t later = order(std::min(position + ahead, last));
           const Element* soon = data + int64_t(later < rows ? later : source) * columns;
           for (int k = 0; k < W; k += 64 / sizeof(Element)) __builtin_prefetch(soon + k);
         }
         int64_t offset = int64_t(source) * columns;
-        uint32_t number = perm ? perm[position] : uint32_t(position);
+        uint32_t number = source;
+        if constexpr (std::is_same_v<Rows, Order<true>>) number = perm ? perm[position] : uint32_t(position);
         SegmentRow row{number, first_entry + number, column, first_element + offset};
         push_row(reducer, state, data + offset, number, more_of<W>(reducer, row));
       }
