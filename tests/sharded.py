@@ -144,6 +144,8 @@ def _embedding():
         op, args = f"embedding_bag_{mode}", (_float(5, 8), ids, offsets)
         yield Sharded(op, "features", fun, args, (COLUMNS, P(), P()), COLUMNS, 1)
         yield Sharded(op, "rows of the table", fun, (_float(16, 3), 3 * ids, offsets), (ROWS, P(), P()), P(), 1)
+        fun = lambda weight, x, mode=mode: bj.embedding_bag(x, weight, mode=mode, implementation="native")
+        yield Sharded(op, "bags of one length", fun, (_float(5, 8), ids.reshape(8, 2)), (P(), ROWS), ROWS, 1)
     fun = lambda table, x, dy: bj.embedding_sgd_step(table, x, dy, 0.1, implementation="native")
     specs = COLUMNS, P(), COLUMNS
     yield Sharded("embedding_sgd_step", "features", fun, (_float(5, 8), ids, _float(16, 8)), specs, COLUMNS, 0)

@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 from jax.test_util import check_grads
 from oracles import embedding as oracles
 from programs import FLOATS, normal
-from sharded import devices, mesh, put
+from sharded import collectives, devices, mesh, put
 
 import baracuda_jax as bj
 from baracuda_jax._core import checks
@@ -228,16 +228,36 @@ def test_bags_in_rows_are_those_of_offsets(mode, bags, length, rows, columns, dt
 
 @pytest.mark.skipif(len(devices()) < 2, reason="needs several devices")
 @pytest.mark.parametrize("kind", ["auto", "explicit"])
-@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
-def test_a_shard_of_bags_in_rows_has_no_length(mode, kind):
-    """Its entries would be divisible by the number of all bags."""
-    ids, weight, dy = RNG.integers(-2, 12, (16, 32)), normal((11, 4)), normal((16, 4), seed=1)
-    bag = lambda x: lambda w: bj.embedding_bag(x, w, mode=mode, implementation="native")
-    want, (gradient,) = _everything(bag(ids), (weight,), dy)
+@pytest.mark.parametrize("mode", ["sum", "mean", "max", "weighted sum", "weighted mean"])
+def test_bags_in_rows_are_cut_as_their_rows_are(mode, kind):
+    """No bag is communicated; also where the table is cut too."""
+    ids, dy = RNG.integers(-2, 12, (16, 5)), normal((16, 4), seed=1)
+    arrays = (normal((12, 4)), normal(ids.shape, seed=2))[: 2 if "weighted" in mode else 1]
+
+    def bag(x):
+        how = dict(mode=mode.removeprefix("weighted "), implementation="native")
+        return lambda table, w=None: bj.embedding_bag(x, table, per_sample_weights=w, **how)
+
+    want, gradients = _everything(bag(ids), arrays, dy)
     over = mesh(kind)
     with jax.set_mesh(over):
-        placed = put((ids, weight, dy), over, (P("d", None), P(), P()))
-        y, (got,) = jax.jit(lambda x, w, dy: _everything(bag(x), (w,), dy))(*placed)
+        by_row = P("d", None)
+        x, dy, *arrays = put((ids, dy, *arrays), over, (by_row, by_row, P(), by_row)[: 2 + len(arrays)])
+        forward = jax.jit(lambda x, *arrays: bag(x)(*arrays)).lower(x, *arrays).compile()
+        assert forward(x, *arrays).sharding.spec == by_row and not collectives(forward.as_text())
+        y, got = jax.jit(lambda x, dy, *arrays: _everything(bag(x), arrays, dy))(x, dy, *arrays)
+    close(y, want, "float64")
+    jax.tree.map(functools.partial(close, dtype="float64"), got, gradients)
+
+    def cubes(x, table):
+        y = bag(x)(table)
+        return (y**3).sum(), y
+
+    over = mesh(kind, axes=2)
+    with jax.set_mesh(over):  # bags along one axis, rows of the table along the other
+        x, table = put((ids, arrays[0]), over, (P("d", None), P("e", None)))
+        (_, y), got = jax.jit(jax.value_and_grad(cubes, 1, has_aux=True))(x, table)
+    (_, want), gradient = jax.value_and_grad(cubes, 1, has_aux=True)(ids, np.asarray(arrays[0]))
     close(y, want, "float64")
     close(got, gradient, "float64")
 

@@ -34,6 +34,7 @@ class Partition:
     without   label -> the starred operand that a shard goes without when this dimension is cut, since it is about all
     placed    ({label: mesh axes}, names, operands, **params) -> operands of this shard, of which one says where it is in the
               whole
+    sizes     parameter -> the label of the dimension whose size it is: on a shard, that of the shard's part
     plain     whether this also holds for the op in plain JAX, which the compiler would cut worse by itself
     units     (names, types, params) -> {label: how many units the dimension has, such as blocks of bytes, which are not cut}
     """
@@ -43,6 +44,7 @@ class Partition:
     combine: Mapping[str, Mapping[str, Callable]] = dataclasses.field(default_factory=dict)
     without: Mapping[str, str] = dataclasses.field(default_factory=dict)
     placed: Callable | None = None
+    sizes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     plain: bool = False
     units: Callable | None = None
 
@@ -98,18 +100,20 @@ class Cut:
         """The computation on a shard."""
 
         gone = {name.removeprefix("*") for label, name in self.partition.without.items() if label in axes}
+        sizes = {name: axes[label] for name, label in self.partition.sizes.items() if label in axes}
 
         def fun(*operands):
+            here = params | {name: params[name] // jax.lax.axis_size(axes) for name, axes in sizes.items()}
             operands = [
                 x for x, name in zip(operands, self.names, strict=True) if name.rstrip(string.digits) not in gone
             ]
             if self.partition.placed:
-                operands = self.partition.placed(axes, self.names, operands, **params)
+                operands = self.partition.placed(axes, self.names, operands, **here)
             combine, names, left = None, (), dict(axes)
             for label, by_kind in self.partition.combine.items():
                 if label in axes and by_kind.get(self.kind) and combine in (None, by_kind[self.kind]):
                     combine, names = by_kind[self.kind], (*names, *left.pop(label))
-            outs = combine(run, names, *operands, **params) if combine else run[self.kind](*operands, **params)
+            outs = combine(run, names, *operands, **here) if combine else run[self.kind](*operands, **here)
             return tuple(self._sum(y, left, *of) for y, *of in zip(outs, self.results, self.sources, strict=True))
 
         return fun

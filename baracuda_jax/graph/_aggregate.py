@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from .._core import checks
+from .._core import checks, explicit
 from .._core.api import api
 from .._core.compiled import compiled, full
 from .._core.types import Implementation
@@ -114,7 +114,8 @@ def _reduced(op, x, senders, receivers, index, weights, reduce, params):
     if reduce == "softmax":
         weights = _softmax(weights, senders, with_index(receivers, by_receiver(index)), x.shape[0], params)
     if reduce == "mean":
-        weights = _over(weights, _count(x, (senders, receivers, *index), params), receivers)
+        counts = _count(x, (senders, receivers, *index), params)
+        weights = _over(weights, counts, receivers, length=params.get("length", 0))
     return WEIGHTED(x, senders, receivers, weights, *index, **params)
 
 
@@ -133,9 +134,14 @@ def _count(x, edges, params):
     return SUM(one, *edges, num_rows=x.shape[0], dtype="int32", is_wide=False, **params)
 
 
-@compiled()
-def _over(weights, counts, receivers):
-    each = jnp.maximum(take(counts, receivers, axis=0), 1)
+@compiled("length")
+def _over(weights, counts, receivers, *, length):
+    if length:
+        count = counts.shape[0]
+        each = explicit.reshape(jnp.broadcast_to(counts[:, None], (count, length)), count * length)
+    else:
+        each = take(counts, receivers, axis=0)
+    each = jnp.maximum(each, 1)
     return weights / each.reshape(each.shape + (1,) * (weights.ndim - 1)).astype(weights.dtype)
 
 

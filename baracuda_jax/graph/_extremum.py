@@ -14,7 +14,7 @@ from .._core.take_along import take_along
 from .._core.wide import wide
 from ..segment._family import declare_with_index
 from ..segment._kernels import flat, index_dtype, unflat
-from ..segment._partition import arg_here, first_arg
+from ..segment._partition import arg_here, arg_of_all, first_arg
 from ..segment._references import broadcast, column, per_batch, take
 from ._family import FAMILY, by_receiver, by_sender, draws
 from ._kernels import by_segment, rows
@@ -76,6 +76,11 @@ def _on_shards(is_max):
 
         return of_shard
 
+    def forward_of_even(run, axes, x, senders, receivers, *, save, **params):
+        """Segments are whole, and their entries are counted among those of all shards."""
+        y, *args = run["forward"](x, senders, receivers, save=save, **params)
+        return [y, *(arg_of_all(arg, senders.shape[-1], axes) for arg in args)]
+
     def tangent(run, axes, *operands, **params):
         return [lax.psum(run["tangent"](*operands, **params)[0], axes)]
 
@@ -87,11 +92,15 @@ def _on_shards(is_max):
             run, axes, senders, receivers, arg_here(arg, senders.shape[-1], axes), *operands, **params
         )
 
+    def tangent_of_even(run, axes, *operands, **params):
+        return run["tangent"](*operands, **params)
+
     def backward_of_edges(run, axes, *operands, **params):
         return [lax.psum(backward(run, axes, *operands, **params)[0], axes)]
 
     return by_edges_or_rows(
         on_rows(forward=forward(_first_of_rows), tangent=tangent, backward=backward),
+        dict(forward=forward_of_even, tangent=of_edges(tangent_of_even), backward=of_edges(backward_of_edges)),
         forward=forward(_first_of_edges), tangent=of_edges(tangent), backward=of_edges(backward_of_edges),
     )  # fmt: skip
 

@@ -1,5 +1,6 @@
 """Aggregations on shards: features are apart from each other; shards of entries give parts of each segment, which are
-added, and so do shards of rows of x, which have the entries of their senders. Segments are on every device."""
+added, and so do shards of rows of x, which have the entries of their senders. Segments are on every device. Where all have
+as many neighboring entries, as the bags that are rows of a matrix of ids, they are cut as these are, and are whole."""
 
 from jax import lax
 
@@ -8,22 +9,24 @@ from ..segment._family import INDEX
 from ..segment._partition import rows_here
 
 WHOLE = frozenset({"r", "s", *(f"index{i}" for i in range(4))})
+EVEN = "even"  # the label of entries and of segments where all of these have as many neighboring entries
 
 
 def labels(by_row, by_segment):
     """The rule of an op whose arrays of these names have rows of x, and segments; others are by entry."""
 
     def of_call(names, types, params):
-        return [_of(name, x.ndim, params["axis"], by_row, by_segment) for name, x in zip(names, types, strict=True)]
+        entries, segments = (EVEN, EVEN) if params.get("length") else ("e", "s")
+        of = lambda name: "r" if name in by_row else segments if name in by_segment else entries
+        return [_of(name, x.ndim, params["axis"], of(name)) for name, x in zip(names, types, strict=True)]
 
     return of_call
 
 
-def _of(name, rank, axis, by_row, by_segment):
+def _of(name, rank, axis, rows):
     if name.startswith("index"):
         return (*(f"batch{i}" for i in range(rank - 1)), name)
     lead = rank - 1 if name in ("senders", "receivers") else axis
-    rows = "r" if name in by_row else "s" if name in by_segment else "e"
     return (*(f"batch{i}" for i in range(lead)), rows, *(f"feature{i}" for i in range(rank - lead - 1)))
 
 
@@ -32,10 +35,25 @@ def by_edges(labels):
     return Partition(labels, WHOLE, without={"e": INDEX})
 
 
-def by_edges_or_rows(of_rows, **of_edges):
+def by_edges_or_rows(of_rows, of_even=None, **of_edges):
     """Of x by row, which may be cut too, and y by segment."""
-    combine = {"e": of_edges, "r": of_rows} if of_edges else {"r": of_rows}
-    return Partition(labels(("x",), ("y", "arg")), WHOLE - {"r"}, combine, {"e": INDEX, "r": INDEX})
+    combine = {label: of for label, of in (("e", of_edges), ("r", of_rows), (EVEN, of_even)) if of}
+    return Partition(
+        labels(("x",), ("y", "arg")),
+        WHOLE - {"r"},
+        combine,
+        dict.fromkeys(("e", "r", EVEN), INDEX),
+        placed=_segments_here,
+        sizes={"num_segments": EVEN},
+    )
+
+
+def _segments_here(axes, names, operands, *, num_segments, **_):
+    """Of segments that are cut as their entries are, receivers count from the shard's first."""
+    if EVEN not in axes:
+        return operands
+    first = lax.axis_index(axes[EVEN]) * num_segments
+    return [x - first.astype(x.dtype) if name == "receivers" else x for name, x in zip(names, operands, strict=False)]
 
 
 def on_rows(**combine):

@@ -165,10 +165,14 @@ def arg_here(arg, rows, axes):
 
 def first_arg(has_it, arg, rows, axes):
     """Of the shards' rows `arg`, where they have the value of all, the first; the number of all rows where none has."""
+    return lax.pmin(jnp.where(has_it, arg_of_all(arg, rows, axes), rows * lax.axis_size(axes)), axes)
+
+
+def arg_of_all(arg, rows, axes):
+    """The row among those of all shards, their number where there is none."""
     total = rows * lax.axis_size(axes)
     dtype = index_dtype(total)
-    mine = arg.astype(dtype) + _first_row(rows, axes, dtype)
-    return lax.pmin(jnp.where(has_it & (arg < rows), mine, total), axes)
+    return jnp.where(arg < rows, arg.astype(dtype) + _first_row(rows, axes, dtype), total)
 
 
 def _all_ties(has_it, ties, rows, axes):
