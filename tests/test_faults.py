@@ -20,6 +20,7 @@ FOUND = (
     RuntimeError,
     TypeError,
     ValueError,
+    ZeroDivisionError,
     compat.ShardingTypeError,
     pytest.fail.Exception,
 )

@@ -1,6 +1,7 @@
 """Faults of batching, derivatives, exports and what else a declaration makes."""
 
 import itertools
+import types
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ import baracuda_jax
 from baracuda_jax._core import choice, compat, derivatives, kernel
 from baracuda_jax._core.compat import ad
 from baracuda_jax.elementwise import _length
+from baracuda_jax.moe import _gating
 
 from .table import fault
 from .ways import around, kernel_fault
@@ -218,3 +220,8 @@ def a_sharding_rule_is_wanted_where_sizes_are_not_known(patch, op):
         return text
 
     patch.setattr(kernel, "_sharding_rule", of_sizes)
+
+
+@fault("test_small_shapes.test_any_size_may_be_0", op="moe_gating_topk", tier="changed")
+def a_size_is_inferred_where_others_may_be_0(patch, op):
+    patch.setattr(_gating, "math", types.SimpleNamespace(prod=lambda sizes: -1))
