@@ -94,7 +94,7 @@ def number_of(name):
 SHARED_BY = {
     "sharded": lambda use: OPS[use.op].kin or use.op,
     "silent": lambda use: kind(OPS[use.op]),
-    "onnx_case": lambda case: case.operator,
+    "onnx_export": lambda export: export.operator,
 }
 
 
@@ -160,8 +160,9 @@ class Tier:
     def _of_test(self, name, group):
         if self.is_full or group[0].path.name in self.files or _is_of_a_law(group[0]):
             return group
-        full = [item for item in group if _ops_of(item) & self.ops]
-        rest = [item for item in group if not _ops_of(item) & self.ops]
+        full, rest = [], []
+        for item in group:
+            (full if self.ops and _ops_of(item) & self.ops else rest).append(item)
         if not self.seeds or not rest:
             return full
         if len(rest) == 1 or rest[0].get_closest_marker("exhaustive"):
