@@ -103,7 +103,7 @@ class Cut:
         sizes = {name: axes[label] for name, label in self.partition.sizes.items() if label in axes}
 
         def fun(*operands):
-            here = params | {name: params[name] // jax.lax.axis_size(axes) for name, axes in sizes.items()}
+            here = params | {name: params[name] // jax.lax.axis_size(over) for name, over in sizes.items()}
             operands = [
                 x for x, name in zip(operands, self.names, strict=True) if name.rstrip(string.digits) not in gone
             ]

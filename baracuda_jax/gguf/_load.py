@@ -130,9 +130,9 @@ class _Reader:
         if kind in NUMBERS:
             code = np.dtype(NUMBERS[kind]).newbyteorder("<")
             return self.take(count * code.itemsize, what).view(code).tolist()
-        if kind not in (BOOL, STRING, ARRAY):
+        smallest = {BOOL: 1, STRING: 8, ARRAY: 12}.get(kind)
+        if smallest is None:
             raise self.error(f"{what} has the unknown type {kind}")
-        smallest = {BOOL: 1, STRING: 8, ARRAY: 12}[kind]
         self.fits(count * smallest, f"{what} of {count} elements")
         return [self.value(kind, what, depth + 1) for _ in range(count)]
 

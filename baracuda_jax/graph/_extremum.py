@@ -18,7 +18,7 @@ from ..segment._partition import arg_here, arg_of_all, first_arg
 from ..segment._references import broadcast, column, per_batch, take
 from ._family import FAMILY, by_receiver, by_sender, draws
 from ._kernels import by_segment, rows
-from ._partition import by_edges_or_rows, on_rows
+from ._partition import added, apart, by_edges_or_rows, on_rows
 from ._references import add_up, receivers_of
 
 
@@ -81,27 +81,15 @@ def _on_shards(is_max):
         y, *args = run["forward"](x, senders, receivers, save=save, **params)
         return [y, *(arg_of_all(arg, senders.shape[-1], axes) for arg in args)]
 
-    def tangent(run, axes, *operands, **params):
-        return [lax.psum(run["tangent"](*operands, **params)[0], axes)]
-
-    def backward(run, axes, *operands, **params):
-        return run["backward"](*operands, **params)
-
     def of_edges(fun):
         return lambda run, axes, senders, receivers, arg, *operands, **params: fun(
             run, axes, senders, receivers, arg_here(arg, senders.shape[-1], axes), *operands, **params
         )
 
-    def tangent_of_even(run, axes, *operands, **params):
-        return run["tangent"](*operands, **params)
-
-    def backward_of_edges(run, axes, *operands, **params):
-        return [lax.psum(backward(run, axes, *operands, **params)[0], axes)]
-
     return by_edges_or_rows(
-        on_rows(forward=forward(_first_of_rows), tangent=tangent, backward=backward),
-        dict(forward=forward_of_even, tangent=of_edges(tangent_of_even), backward=of_edges(backward_of_edges)),
-        forward=forward(_first_of_edges), tangent=of_edges(tangent), backward=of_edges(backward_of_edges),
+        on_rows(forward=forward(_first_of_rows), tangent=added("tangent"), backward=apart("backward")),
+        dict(forward=forward_of_even, tangent=of_edges(apart("tangent")), backward=of_edges(added("backward"))),
+        forward=forward(_first_of_edges), tangent=of_edges(added("tangent")), backward=of_edges(added("backward")),
     )  # fmt: skip
 
 

@@ -71,12 +71,12 @@ def _on_rows(kind, of_shard):
     return combined
 
 
-def _added(kind):
+def added(kind):
     return lambda run, axes, *operands, **params: [lax.psum(run[kind](*operands, **params)[0], axes)]
 
 
-def _apart(run, axes, *operands, **params):
-    return run["backward"](*operands, **params)
+def apart(kind):
+    return lambda run, axes, *operands, **params: run[kind](*operands, **params)
 
 
 def _weighted_on_rows(kind):
@@ -89,5 +89,7 @@ def _weighted_on_rows(kind):
 
 
 KINDS = "forward", "tangent", "backward"
-sum_partition = by_edges_or_rows(on_rows(forward=_added("forward"), tangent=_added("tangent"), backward=_apart))
+sum_partition = by_edges_or_rows(
+    on_rows(forward=added("forward"), tangent=added("tangent"), backward=apart("backward"))
+)
 weighted_partition = by_edges_or_rows({kind: _weighted_on_rows(kind) for kind in KINDS})
