@@ -232,7 +232,7 @@ _op = declare(
     public=dropout,
     cases=(
         _case("rows", (5, 41)),
-        _case("long rows", (3, 1030), rate=0.3),
+        _case("long rows", (3, 2051), rate=0.3),
         _case("vector", (33,), rate=0.1),
     ),
     dtypes=checks.FLOATS,
