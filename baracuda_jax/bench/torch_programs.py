@@ -10,7 +10,8 @@ def program(benchmark, sets, with_backward):
     function, a kernel of the dtype on the device, or the derivative."""
     import torch
 
-    sets = jax.tree.map(torch.from_dlpack, sets)
+    of_torch = benchmark.of_torch or (lambda *arrays: arrays)
+    sets = jax.tree.map(torch.from_dlpack, [(dy, *of_torch(*arrays)) for dy, *arrays in sets])
     on_gpu = jax.tree.leaves(sets)[0].is_cuda
 
     def call(i):

@@ -54,10 +54,11 @@ def scaled_dequantize(format, shape, dtype):
 
 
 def product(format, count, shape, dtype):
-    """Of so many rows; the plain program unpacks the weights first."""
+    """Of so many rows; the plain program unpacks the weights first, PyTorch's has them as floats."""
     is_gguf = format in baracuda_jax.packed.GGUF
     name = "gguf_mmvq" if is_gguf else f"{format}_mmvq"
     more = (format,) if is_gguf else ()
+    unpack = getattr(baracuda_jax, "gguf_dequantize" if is_gguf else f"{format}_dequantize")
     draw = (lambda draws: (blocks(draws, format, shape),)) if is_gguf else (lambda draws: scaled(draws, format, shape))
     return Benchmark(
         name,
@@ -67,6 +68,8 @@ def product(format, count, shape, dtype):
         lambda x, *packed, implementation: getattr(baracuda_jax, name)(
             x, *packed, *more, implementation=implementation
         ),
+        torch=lambda torch, x, weights: x @ weights.T,
+        of_torch=lambda x, *packed: (x, unpack(*packed, *more, dtype=dtype)),
         needs=(1, 2) if not is_gguf else (1,),
         wide=(2,),
         rough=4.0,
