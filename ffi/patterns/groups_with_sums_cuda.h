@@ -218,10 +218,7 @@ Status run_groups_with_sums_by(Executor executor, const Functor& functor,
     found = of_chunks, of_weight_parts = chunks;
     if (status = launched(); !status.ok()) return status;
   }
-  int64_t tiles = ceil_div(channels, 32);
-  add_parts<T><<<unsigned(batches * 2 * tiles), dim3(32, part_warps), 0, executor.stream>>>(found, int(of_weight_parts),
-                                                                                            tiles, of_weight, of_bias);
-  return launched();
+  return launch_add_parts<T>(executor, found, batches, int(of_weight_parts), of_weight, of_bias);
 }
 
 }  // namespace internal

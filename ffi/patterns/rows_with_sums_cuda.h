@@ -213,6 +213,14 @@ __global__ void __launch_bounds__(32 * part_warps) add_parts(BlockSums<Accumulat
   to.write(batch * blocks.columns + column, sum);
 }
 
+template <class T>
+Status launch_add_parts(const Executor& executor, BlockSums<Accumulator<T>> blocks, int64_t batches, int parts,
+                        ColumnSums<T> of_weight, ColumnSums<T> of_bias) {
+  int64_t tiles = ceil_div(blocks.columns, 32);
+  return launch_early(executor, add_parts<T>, dim3(unsigned(batches * blocks.sums * tiles)), 32 * part_warps, 0, blocks,
+                      parts, tiles, of_weight, of_bias);
+}
+
 template <int V, class Functor>
 Status run_rows_with_sums_by(const Executor& executor, const Functor& functor, int64_t batches, int64_t rows,
                              int64_t columns, int parts, BlockSums<typename Functor::Wide> blocks) {
@@ -264,9 +272,7 @@ Status run_rows_with_sums(Executor executor, const Functor& functor, int64_t bat
     if (parts == 1) return status;
   }
   if (!status.ok()) return status;
-  int64_t tiles = ceil_div(columns, 32);
-  return internal::launch_early(executor, internal::add_parts<T>, dim3(unsigned(batches * sums * tiles)),
-                                32 * internal::part_warps, 0, blocks, parts, tiles, of_weight, of_bias);
+  return internal::launch_add_parts<T>(executor, blocks, batches, parts, of_weight, of_bias);
 }
 
 }  // namespace baracuda
