@@ -56,8 +56,9 @@ def _sizes(text):
 
 
 @pytest.mark.parametrize("reduce", REDUCTIONS)
-def test_messages_are_never_in_memory(reduce):
-    """Neither in the result nor in the gradients, where the composed program has them; nor in what is allocated."""
+def test_messages_are_never_in_memory(reduce, platform):
+    """Neither in the result nor in the gradients, where the composed program has them; nor in what is allocated, where XLA
+    may fuse them on a GPU."""
     ids, arrays, kind = _drawn(reduce)
     aggregated = lambda *a: bj.aggregate(a[0], *ids, *a[1:], reduce=kind, implementation="native")
     of_messages = lambda *a: _messages(*ids, *a, reduce=kind)
@@ -67,7 +68,7 @@ def test_messages_are_never_in_memory(reduce):
         largest = [max(_sizes(c.as_text())) for c in (compiled, composed)]
         assert largest[0] < EDGES * FEATURES <= largest[1]
         temporary = [c.memory_analysis().temp_size_in_bytes for c in (compiled, composed)]
-        assert temporary[0] < 4 * EDGES * FEATURES <= temporary[1]
+        assert temporary[0] < 4 * EDGES * FEATURES <= (temporary[1] if platform == "cpu" else math.inf)
         for a, b in zip(jax.tree.leaves(compiled(*arrays)), jax.tree.leaves(composed(*arrays)), strict=True):
             close(a, b, "float32", scale=8)
 

@@ -103,7 +103,10 @@ def _results(value):
 
 
 def test_each_adapter_has_an_info():
-    assert set(adapters()) <= set(infos())
+    """Of the functions of an older PyTorch, which has some of the OpInfos."""
+    is_older = not hasattr(torch.nn.functional, "linear_cross_entropy")
+    without = set(adapters()) - set(infos())
+    assert all(is_older and "linear_cross_entropy" in name for name in without), without
 
 
 def test_tensors_become_arrays():

@@ -25,7 +25,7 @@ class Benchmark:
     function        (*arrays, implementation) -> y, or a tuple of results, of which the forward pass alone is timed
     plain           (*arrays) -> y: what one writes in JAX without baracuda_jax; None for the reference
     torch           (torch, *tensors) -> y
-    of_torch        (*arrays) -> those that PyTorch's program reads in their place, made once: packed weights as floats
+    of_torch        (*arrays) -> those that PyTorch's program reads instead, made once: packed weights as floats
     moving          so many arrays, the first, have gradients
     needs           what the gradient's formula reads besides the cotangent: positions of operands, and "y"
     saved           what the forward pass may write for the gradient to read instead of `needs`
