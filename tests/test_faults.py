@@ -40,6 +40,8 @@ def pytest_generate_tests(metafunc):
 def test_a_fault_is_found(monkeypatch, request, platform, fault):
     if "sharding" in fault.break_.__module__ and len(devices()) < 2:
         pytest.skip("needs several devices")
+    if fault.platform not in (None, platform):
+        pytest.skip(f"is a fault on {fault.platform}")
     runs = fault.runs(request.config.option.sample)
     assert runs, f"no run of tier {fault.tier} is of this op and has these parameters"
     fixtures = {"platform": platform, "monkeypatch": monkeypatch}

@@ -9,9 +9,9 @@ from .ways import kernel_fault
 VALUE = "test_value.test_value_is_the_oracles"
 
 
-def of_kernel(targets, operands=None, attributes=None, results=None):
+def of_kernel(targets, **changes):
     """A fault that is a change of a kernel's calls."""
-    return lambda patch, op: kernel_fault(patch, targets, operands=operands, attributes=attributes, results=results)
+    return lambda patch, op: kernel_fault(patch, targets, **changes)
 
 
 def planted(*found_by, op, **claims):
@@ -497,6 +497,24 @@ def rows_begin_where_the_first_does():
 @planted(VALUE, op="dropout", tier="changed", case="long rows", dtype="float32")
 def masks_of_rows_begin_where_the_first_does():
     return of_kernel("philox_dropout", operands=_operand(1, lambda streams: streams.at[..., 4:6].set(0)))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Memory that kernels of CUDA are given
+
+
+@planted(
+    "derivatives_of_the_definition", op="layer_norm", tier="changed", platform="cuda", case="rows", dtype="float32"
+)
+def parts_of_rows_have_no_workspace():
+    return of_kernel("layer_norm_backward", workspace=lambda size: 0)
+
+
+@planted(
+    "derivatives_of_the_definition", op="group_norm", tier="changed", platform="cuda", case="one group", dtype="float32"
+)
+def parts_of_channels_have_no_workspace():
+    return of_kernel("group_norm_backward", workspace=lambda size: 0)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

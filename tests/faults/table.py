@@ -60,7 +60,8 @@ class Run:
 @dataclasses.dataclass(frozen=True)
 class Fault:
     """`break_(patch, op)` breaks the op, or any that is `among` the broken ones where none is named. `found_by` names a law, or a
-    test and its file; `given` what its parameters must be; for an example, the name of its case and its dtype."""
+    test and its file; `given` what its parameters must be; for an example, the name of its case and its dtype. One of a platform is
+    planted there alone."""
 
     break_: Callable
     found_by: str
@@ -68,6 +69,7 @@ class Fault:
     op: str | None
     among: Callable
     given: dict
+    platform: str | None = None
 
     def __str__(self):
         return "-".join(filter(None, (self.break_.__name__, self.found_by, self.op, *map(str, self.given.values()))))
@@ -106,11 +108,11 @@ def has_rules(op):
     return not op.is_facade
 
 
-def fault(*found_by, op=None, tier="default", among=has_rules, **given):
+def fault(*found_by, op=None, tier="default", among=has_rules, platform=None, **given):
     """Enters a fault into the table; each of the laws or tests must find it."""
 
     def enter(break_):
-        FAULTS.extend(Fault(break_, name, tier, op, among, given) for name in found_by)
+        FAULTS.extend(Fault(break_, name, tier, op, among, given, platform) for name in found_by)
         return break_
 
     return enter

@@ -9,8 +9,8 @@ def around(patch, table, primitive, change):
         patch.setitem(table, primitive, lambda *args, **params: change(rule(*args, **params)))
 
 
-def kernel_fault(patch, targets, *, operands=None, attributes=None, results=None):
-    """Other operands, attributes or results of the calls of some targets: operands(*operands, out, **attributes),
+def kernel_fault(patch, targets, *, operands=None, attributes=None, results=None, workspace=None):
+    """Other operands, attributes, results or bytes of workspace of the calls of some targets: operands(*operands, out, **attributes),
     attributes(**attributes) for those that change, results(results, *operands, **attributes); without the workspace."""
     bind, names = kernel._kernel.bind, targets.split()
 
@@ -22,6 +22,9 @@ def kernel_fault(patch, targets, *, operands=None, attributes=None, results=None
         if attributes:
             given |= attributes(**given)
             params["attributes"] = tuple(sorted(given.items()))
+        if workspace and skipped:
+            ((*batches, size), dtype), *out = params["out"]
+            params["out"] = (((*batches, workspace(size)), dtype), *out)
         if operands:
             xs = operands(*xs, out=params["out"][skipped:], **given)
         ys = bind(*xs, target=target, **params)
