@@ -24,7 +24,7 @@ struct SolveBackward {
     const View<S>&y = at[1], &d = at[2];
     on_square(at[0], n, [&](auto& a) {
       if constexpr (HasRows<Team>) {
-        LuRows<Team, S> rows{team};
+        Elimination<Team, S> rows{team};
         rows.load_transposed(n, a);
         rows.solve(n, k, a, d);
       } else {
@@ -212,7 +212,7 @@ struct SlogdetBackward {
     on_square(at[0], n, [&](auto& x) {
       on_square(at[2], n, [&](auto& y) {
         if constexpr (HasRows<Team>) {
-          LuRows<Team, S> rows{team};
+          Elimination<Team, S> rows{team};
           rows.load_transposed(n, x);
           rows.invert(n, x, y);
         } else {
