@@ -216,8 +216,8 @@ struct LuPanels {
     substitute_factors(n, n, memory, y);
   }
   BARACUDA_HD void substitute_factors(int n, int k, const View<S>& factors, const View<S>& y) const {
-    substitute_panels<false>(team, n, k, RowsOf<S>{factors}, y, true);
-    substitute_panels<true>(team, n, k, RowsOf<S>{factors}, y, false);
+    substitute_panels<false>(team, n, k, RowsOf<View<S>>{factors}, y, true);
+    substitute_panels<true>(team, n, k, RowsOf<View<S>>{factors}, y, false);
   }
 };
 

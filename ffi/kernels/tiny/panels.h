@@ -13,7 +13,7 @@ concept HasPanels = requires { requires(Team::members * Team::rows > 32); };
 
 inline constexpr int panel = 8;
 template <class S>
-inline constexpr int vector_of = 16 / int(sizeof(S));
+inline constexpr int vector_of = sizeof(S) < 16 ? 16 / int(sizeof(S)) : 1;
 
 template <class S>
 struct alignas(16) SomeOf {

@@ -9,9 +9,10 @@ namespace baracuda {
 namespace tiny {
 
 // Elements of `panel` rows of a matrix, or of its transpose, and of so many columns as a vector has.
-template <class S>
+template <class Matrix>
 struct RowsOf {
-  const View<S>& a;
+  using S = typename Matrix::Number;
+  const Matrix& a;
   BARACUDA_HD void load(int n, int i, int j, S (&to)[panel][vector_of<S>]) const {
     loop<true>(0, panel, [&](int p) {
       const auto some = load_vector(a, i + p < n ? i + p : n - 1, j);
@@ -19,9 +20,10 @@ struct RowsOf {
     });
   }
 };
-template <class S>
+template <class Matrix>
 struct ColumnsOf {
-  const View<S>& a;
+  using S = typename Matrix::Number;
+  const Matrix& a;
   BARACUDA_HD void load(int n, int i, int j, S (&to)[panel][vector_of<S>]) const {
     constexpr int V = vector_of<S>;
     loop<true>(0, V, [&](int e) {
@@ -34,8 +36,9 @@ struct ColumnsOf {
 };
 
 // Columns `first`, first + members, ... of b, n x k, become those of x of a x = b.
-template <bool is_upper, int C, class Team, class Rows, class S>
-BARACUDA_HD void substitute_columns(Team team, int n, int k, const Rows& a, const View<S>& b, int first, bool is_unit) {
+template <bool is_upper, int C, class Team, class Rows, class Sides>
+BARACUDA_HD void substitute_columns(Team team, int n, int k, const Rows& a, const Sides& b, int first, bool is_unit) {
+  using S = typename Sides::Number;
   constexpr int P = panel, V = vector_of<S>;
   const int own = first + team.index();
   if (own >= k) return;
@@ -78,8 +81,8 @@ BARACUDA_HD void substitute_columns(Team team, int n, int k, const Rows& a, cons
   }
 }
 
-template <bool is_upper, class Team, class Rows, class S>
-BARACUDA_HD void substitute_panels(Team team, int n, int k, const Rows& a, const View<S>& b, bool is_unit) {
+template <bool is_upper, class Team, class Rows, class Sides>
+BARACUDA_HD void substitute_panels(Team team, int n, int k, const Rows& a, const Sides& b, bool is_unit) {
   int first = 0;
   for (; k - first > Team::members; first += 2 * Team::members)
     substitute_columns<is_upper, 2>(team, n, k, a, b, first, is_unit);

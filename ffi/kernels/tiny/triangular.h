@@ -27,8 +27,8 @@ struct TriangularSolve {
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int k, const View<S> (&at)[arrays]) const {
     if constexpr (HasPanels<Team>) {
-      const RowsOf<S> rows{at[0]};
-      const ColumnsOf<S> columns{at[0]};
+      const RowsOf<View<S>> rows{at[0]};
+      const ColumnsOf<View<S>> columns{at[0]};
       if (is_transposed && is_upper)
         substitute_panels<false>(team, n, k, columns, at[1], is_unit);
       else if (is_transposed)
