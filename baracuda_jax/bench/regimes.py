@@ -65,7 +65,7 @@ def _spaces(of):
 
 
 def _chosen(space, sizes, dtype, of):
-    return [b for b in space.of(sizes, dtype) if b.op in of.ops and _has_choice(b.op)]
+    return [b for b in space.of(sizes, dtype) if b.op in of.ops and _has_choice(b.op) and b.has_native]
 
 
 def _grid(name, space, dtype, of):

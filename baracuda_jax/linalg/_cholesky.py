@@ -27,7 +27,7 @@ def cholesky(x: ArrayLike, *, upper: bool = False, implementation: Implementatio
     Args:
         x: floats or complex numbers of shape (..., n, n). Its Hermitian part is factorized.
         upper: static, whether to return L^H instead of L.
-        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+        implementation: "native" (the kernel, of real matrices of at most 64 x 64), "xla" (plain JAX), a PlanPreference, or
             None for automatic.
 
     Returns:

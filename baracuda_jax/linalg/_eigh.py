@@ -172,5 +172,6 @@ _op = of_small_matrices(
     outputs=("w", "v"),
     like="v",
     sometimes=("eigenvalues_backward",),
+    largest=32,
 )
 one_matrix("eig", eig, _CASES, dtypes=checks.COMPLEX, outputs=("w",), own_rules=True)

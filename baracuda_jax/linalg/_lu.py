@@ -30,7 +30,7 @@ def lu(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Array, A
 
     Args:
         x: floats or complex numbers of shape (..., m, n).
-        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+        implementation: "native" (the kernel, of real matrices of at most 64 x 64), "xla" (plain JAX), a PlanPreference, or
             None for automatic.
 
     Returns:
@@ -79,7 +79,7 @@ def lu_factor(x: ArrayLike, *, implementation: Implementation = None) -> tuple[A
 
     Args:
         x: floats or complex numbers of shape (..., m, n).
-        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+        implementation: "native" (the kernel, of real matrices of at most 64 x 64), "xla" (plain JAX), a PlanPreference, or
             None for automatic.
 
     Returns:
@@ -156,7 +156,7 @@ def det(x: ArrayLike, *, implementation: Implementation = None) -> Array:
 
     Args:
         x: floats or complex numbers of shape (..., n, n).
-        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+        implementation: "native" (the kernel, of real matrices of at most 64 x 64), "xla" (plain JAX), a PlanPreference, or
             None for automatic.
 
     Returns:
@@ -210,7 +210,7 @@ def slogdet(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Arr
 
     Args:
         x: floats or complex numbers of shape (..., n, n).
-        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+        implementation: "native" (the kernel, of real matrices of at most 64 x 64), "xla" (plain JAX), a PlanPreference, or
             None for automatic.
 
     Returns:

@@ -108,5 +108,6 @@ _op = of_small_matrices(
     forward=(lambda x: (_matrix_exp(x),), _native),
     tangent=(_tangent,),
     residuals=("x",),
+    largest=32,
     like="x",
 )

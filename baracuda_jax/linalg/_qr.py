@@ -35,7 +35,7 @@ def qr(
     Args:
         x: floats or complex numbers of shape (..., m, n).
         mode: static, "reduced", "complete", "r", or "raw" for Householder vectors.
-        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+        implementation: "native" (the kernel, of real matrices of at most 64 x 64), "xla" (plain JAX), a PlanPreference, or
             None for automatic.
 
     Returns:
@@ -101,7 +101,7 @@ def geqrf(x: ArrayLike, *, implementation: Implementation = None) -> tuple[Array
 
     Args:
         x: floats or complex numbers of shape (..., m, n).
-        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+        implementation: "native" (the kernel, of real matrices of at most 64 x 64), "xla" (plain JAX), a PlanPreference, or
             None for automatic.
 
     Returns:

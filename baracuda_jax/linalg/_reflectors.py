@@ -32,7 +32,7 @@ def householder_product(x: ArrayLike, tau: ArrayLike, *, implementation: Impleme
     Args:
         x: floats or complex numbers of shape (..., m, n) with m >= n.
         tau: array of x's dtype, of shape (..., k) with k <= n.
-        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+        implementation: "native" (the kernel, of real matrices of at most 64 x 64), "xla" (plain JAX), a PlanPreference, or
             None for automatic.
 
     Returns:
@@ -81,7 +81,7 @@ def ormqr(
         left: static, whether Q is on the left.
         transpose: static, whether to multiply by Q^H.
         block: static, so many reflections are applied at a time; the kernel applies one by one.
-        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+        implementation: "native" (the kernel, of real matrices of at most 64 x 64), "xla" (plain JAX), a PlanPreference, or
             None for automatic.
 
     Returns:

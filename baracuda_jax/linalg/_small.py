@@ -12,20 +12,26 @@ from .._core.op import as_they_are, declare
 from .._core.regime import by_matrices
 from .._core.sku import OpCategory
 
-LARGEST = 32
+LARGEST = 64
+_FEWER = {}  # op: how many rows and columns, where they are fewer than LARGEST
 CUT = "a matrix is computed as a whole"
 
 
+def largest(op):
+    """How many rows and columns the matrices of an op's kernels, and of its gradient's, have at most."""
+    return _FEWER.get(op.removesuffix("_backward"), LARGEST)
+
+
 def is_small(op, implementation, x, *others):
-    """Whether there is a kernel for these matrices: real ones, of at most LARGEST rows and columns. Others may be vectors. A
-    call that asks for one where there is none is refused."""
-    is_real = jnp.issubdtype(x.dtype, jnp.floating)
-    if is_real and all(isinstance(n, int) and n <= LARGEST for y in (x, *others) for n in y.shape[-2:]):
+    """Whether there is a kernel for these matrices: real ones, of few rows and columns. Others may be vectors. A call that
+    asks for one where there is none is refused."""
+    is_real, most = jnp.issubdtype(x.dtype, jnp.floating), largest(op)
+    if is_real and all(isinstance(n, int) and n <= most for y in (x, *others) for n in y.shape[-2:]):
         return True
     if preference.demands_native(op, implementation):
         got = " and ".join(f"{y.dtype.name}{list(y.shape)}" for y in (x, *others))
         raise ValueError(
-            f"{op}: implementation='native', but there are kernels for real matrices of at most {LARGEST} x {LARGEST} "
+            f"{op}: implementation='native', but there are kernels for real matrices of at most {most} x {most} "
             f"alone, got {got}; cusolver computes those"
         )
     return False
@@ -59,10 +65,14 @@ def of_small_matrices(
     backward=None,
     operands=("x",),
     kernels=None,
+    largest=LARGEST,
     **more,
 ):
-    """An op that has kernels. `forward`, `tangent` and `backward` are a reference and a native body, or a reference alone.
-    For an op of x, of whose type the residual `like` is, `backward` may be a native body alone, or left out."""
+    """An op that has kernels, for matrices of at most `largest` rows and columns. `forward`, `tangent` and `backward` are a
+    reference and a native body, or a reference alone. For an op of x, of whose type the residual `like` is, `backward` may
+    be a native body alone, or left out."""
+    if largest < LARGEST:
+        _FEWER[name] = largest
     kernels = kernels or {"forward": (name,)}
     if like is not None:
         backward = (transposed(tangent[0], residuals, like), *((backward,) if backward else ()))

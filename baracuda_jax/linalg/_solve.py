@@ -30,7 +30,7 @@ def solve(a: ArrayLike, b: ArrayLike, *, implementation: Implementation = None) 
     Args:
         a: floats or complex numbers of shape (..., n, n).
         b: array of a's dtype, of shape (n,), or (..., n, k), whose batch dimensions broadcast with a's.
-        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+        implementation: "native" (the kernel, of real matrices of at most 64 x 64), "xla" (plain JAX), a PlanPreference, or
             None for automatic.
 
     Returns:
@@ -83,7 +83,7 @@ def inverse(x: ArrayLike, *, implementation: Implementation = None) -> Array:
 
     Args:
         x: floats or complex numbers of shape (..., n, n).
-        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+        implementation: "native" (the kernel, of real matrices of at most 64 x 64), "xla" (plain JAX), a PlanPreference, or
             None for automatic.
 
     Returns:

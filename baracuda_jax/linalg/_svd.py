@@ -58,7 +58,7 @@ def svd(
             infinite, or "zero", without the terms of pairs whose difference is about the rounding error. That is right
             for the first derivatives of sums over all of s, such as norms, of projections to the vectors of all equal
             values, and of U V^H, the nearest orthogonal matrix.
-        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+        implementation: "native" (the kernel, of real matrices of at most 64 x 64), "xla" (plain JAX), a PlanPreference, or
             None for automatic.
 
     Returns:
@@ -97,7 +97,7 @@ def svdvals(x: ArrayLike, *, implementation: Implementation = None) -> Array:
 
     Args:
         x: floats or complex numbers of shape (..., m, n).
-        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+        implementation: "native" (the kernel, of real matrices of at most 64 x 64), "xla" (plain JAX), a PlanPreference, or
             None for automatic.
 
     Returns:
@@ -137,7 +137,7 @@ def batched_svda(
         x: floats or complex numbers of shape (..., m, n).
         rank: static integer, how many singular values are returned, at most min(m, n).
         degenerate: static, "nan" or "zero", as for `svd`.
-        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+        implementation: "native" (the kernel, of real matrices of at most 64 x 64), "xla" (plain JAX), a PlanPreference, or
             None for automatic.
 
     Returns:

@@ -45,7 +45,7 @@ def triangular_solve(
         left: static, whether A is on the left.
         transpose: static, whether A is the conjugate transpose of the triangle.
         unit_diagonal: static, whether the diagonal of A is ones. That of a is then not read.
-        implementation: "native" (the kernel, of real matrices of at most 32 x 32), "xla" (plain JAX), a PlanPreference, or
+        implementation: "native" (the kernel, of real matrices of at most 64 x 64), "xla" (plain JAX), a PlanPreference, or
             None for automatic.
 
     Returns:

@@ -1,4 +1,4 @@
-// The tiny pattern: many matrices of at most 32 x 32, each computed at once by a functor on memory of its own.
+// The tiny pattern: many matrices of at most 64 x 64, each computed at once by a functor on memory of its own.
 #pragma once
 
 #include "../kernels/tiny/matrix.h"
@@ -6,7 +6,7 @@
 
 namespace baracuda {
 
-inline constexpr int tiny_largest = 32, tiny_static = 4;  // up to which a matrix is one lane's
+inline constexpr int tiny_largest = 64, tiny_static = 4;  // up to which a matrix is one lane's
 
 // One array of a call: [batches, rows, columns], which is read before the functor runs, or written after it, or both.
 // What is read or written may be integers, which the functor has as numbers.

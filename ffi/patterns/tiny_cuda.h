@@ -1,6 +1,6 @@
 // The tiny pattern on a CUDA grid. A matrix of at most 4 x 4 is one thread's; a larger one is that of a team of 8, 16
-// or 32 neighboring lanes, of which each has a row or a column, or up to three rows. Either way a block has some
-// neighboring matrices in shared memory: it reads and writes them as one range, in which neighboring threads have
+// or 32 neighboring lanes, of which each has a row or a column, or up to three rows or columns. Either way a block has
+// some neighboring matrices in shared memory: it reads and writes them as one range, in which neighboring threads have
 // neighboring elements.
 #pragma once
 
@@ -200,21 +200,24 @@ __device__ void tiny_move(const TinySlots& slots, int matrices, T* memory, Other
 }
 
 // Whether rows of teams begin at multiples of 16 bytes, of which there are an odd number from row to row, and have room
-// for as many columns as a team may have rows.
-template <int lanes, class Functor>
-inline constexpr bool tiny_aligned = lanes > 1 && requires { Functor::aligned_rows; };
+// for as many columns as a team has lanes, or for panels where a lane has several rows.
+template <int lanes, int rows, class Functor>
+inline constexpr bool tiny_aligned =
+    lanes > 1 && (requires { Functor::aligned_rows; } || (lanes * rows > 32 && requires { Functor::aligned_panels; }));
 
 // Blocks on a multiprocessor that registers are to leave room for, 0 for as many as the compiler thinks best. Four of
 // those whose lanes have rows of 32 float32 take 15 to 22 % less than three.
-template <int lanes, class T, class Functor>
-inline constexpr int tiny_blocks = tiny_aligned<lanes, Functor> && lanes == 32 && sizeof(T) == 4 ? 4 : 0;
+template <int lanes, int rows, class T, class Functor>
+inline constexpr int tiny_blocks =
+    tiny_aligned<lanes, rows, Functor> && lanes == 32 && rows == 1 && sizeof(T) == 4 ? 4 : 0;
 
 // `lanes` is 1 for a matrix a thread, and otherwise times `rows` at least the size of a matrix.
 template <int lanes, int rows, int loads, class T, class Functor, class Size>
 __global__ __launch_bounds__(tiny_block,
-                             tiny_blocks<lanes, T, Functor>) void tiny_kernel(Tiny<T, Functor> work,
-                                                                              TinyPlan<Functor::arrays> plan, Size n) {
-  constexpr bool is_aligned = tiny_aligned<lanes, Functor>;
+                             tiny_blocks<lanes, rows, T, Functor>) void tiny_kernel(Tiny<T, Functor> work,
+                                                                                    TinyPlan<Functor::arrays> plan,
+                                                                                    Size n) {
+  constexpr bool is_aligned = tiny_aligned<lanes, rows, Functor>;
   extern __shared__ __align__(16) unsigned char tiny_memory[];
   T* memory = reinterpret_cast<T*>(tiny_memory);
   int64_t first = int64_t(blockIdx.x) * plan.matrices;
@@ -260,9 +263,10 @@ Status tiny_launch(Executor executor, const Tiny<T, Functor>& work, Size n) {
     int row_step = lanes == 1 || array.columns == 1 ? array.columns : array.columns | 1;
     int step = array.rows * row_step;
     if (lanes == 1) step |= 1;
-    if constexpr (tiny_aligned<lanes, Functor>) {
+    if constexpr (tiny_aligned<lanes, rows, Functor>) {
       constexpr int V = 16 / int(sizeof(T));
-      if (k == 0 || array.columns > 1) row_step = V * (ceil_div(std::max(array.columns, lanes * rows), V) | 1);
+      const int room = rows > 1 ? ceil_div(array.columns, 8) * 8 : std::max(array.columns, lanes);
+      if (k == 0 || array.columns > 1) row_step = V * (ceil_div(room, V) | 1);
       step = V * ceil_div(array.rows * row_step, V);
     }
     plan.array[k] = {slots, step, row_step, array.rows, array.columns, {}, {}};
@@ -285,7 +289,7 @@ Status tiny_launch(Executor executor, const Tiny<T, Functor>& work, Size n) {
   // All of a thread's loads of a square matrix at once, if they take no registers from further blocks: so it is if
   // there are few, or rows are in registers, or there is shared memory for at most six blocks on a multiprocessor.
   constexpr int most = std::clamp(lanes * rows * rows * int(sizeof(T)) / 16, 1, 8),
-                few = rows > 1 || tiny_aligned<lanes, Functor> || most <= 4 ? most : 1;
+                few = rows > 1 || tiny_aligned<lanes, rows, Functor> || most <= 4 ? most : 1;
   auto kernel = tiny_kernel<lanes, rows, few, T, Functor, Size>;
   if constexpr (most > few)
     if (bytes() > 32 << 10) kernel = tiny_kernel<lanes, rows, most, T, Functor, Size>;
@@ -301,6 +305,11 @@ Status tiny_teams(Executor executor, const Tiny<T, Functor>& work, int side) {
   if (side <= 16) return tiny_launch<several_rows ? 8 : 16, several_rows ? 2 : 1>(executor, work, work.n);
   if constexpr (several_rows)
     if (side <= 24) return tiny_launch<8, 3>(executor, work, work.n);
+  // Functors of which 64 rows take longer than a library have a `largest`.
+  if constexpr (requires { Functor::largest; })
+    static_assert(Functor::largest <= 32);
+  else if (side > 32)
+    return tiny_launch<32, 2>(executor, work, work.n);
   return tiny_launch<several_rows ? 16 : 32, several_rows ? 2 : 1>(executor, work, work.n);
 }
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 import baracuda_jax
 
-from ...linalg._small import LARGEST
+from ...linalg._small import largest
 from ..benchmark import Benchmark
 
 SHAPES = {
@@ -90,7 +90,7 @@ def _of_matrix(op, shape):
         op, str(list(shape)), "float32",
         lambda draws: ((_definite if op == "cholesky" else _regular)(draws, shape),),
         lambda x, implementation: take(getattr(baracuda_jax, op)(x, **kwargs, implementation=implementation)),
-        plain, theirs, needs=(0,), rough=ROUGH, by_library=shape[-1] > LARGEST,
+        plain, theirs, needs=(0,), rough=ROUGH, by_library=shape[-1] > largest(op),
     )  # fmt: skip
 
 
@@ -100,7 +100,7 @@ def _of_system(op, shape, plain, theirs, columns=None):
         op, f"{list(shape)}, {list(right)}", "float32",
         lambda draws: (_regular(draws, shape), draws.normal(right)),
         lambda a, b, implementation: _first(getattr(baracuda_jax, op)(a, b, implementation=implementation)),
-        plain, theirs, moving=2, needs=(0, 1), rough=ROUGH, by_library=shape[-1] > LARGEST,
+        plain, theirs, moving=2, needs=(0, 1), rough=ROUGH, by_library=shape[-1] > largest(op),
     )  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def _of_reflections(op, shape):
         lambda *arrays, implementation: getattr(baracuda_jax, op)(*arrays, implementation=implementation),
         None, lambda torch, *arrays: getattr(torch, torch_name)(*arrays),
         moving=2 + len(other), needs=tuple(range(2 + len(other))), rough=ROUGH,
-        by_library=shape[-1] > LARGEST,
+        by_library=shape[-1] > largest(op),
     )  # fmt: skip
 
 
@@ -142,7 +142,7 @@ def benchmarks(size):
             several = min(shape[0], SEVERAL) if op == "eig" else shape[0]
             yield _of_matrix(op, (several, *shape[1:]))
         yield _of_equations(shape)
-        if shape[-1] <= LARGEST:
+        if shape[-1] <= largest("solve"):
             yield _of_equations(shape, columns=1)
         yield _of_triangles(shape)
         plain = lambda a, b: jax.vmap(lambda a, b: jnp.linalg.lstsq(a, b)[0])(a, b)

@@ -407,7 +407,7 @@ SPACES = {
     "draws": Space(_drawn),
     "sampling": Space(_samplers, (64, 4096, 2**17), (357,)),
     "small matrices": Space(
-        _small_matrices, (2, 3, 4, 8, 16, 32), inner=(1, 64, 4096), is_batched=False, dtypes=("float32",)
+        _small_matrices, (2, 3, 4, 8, 16, 32, 64), inner=(1, 64, 4096), is_batched=False, dtypes=("float32",)
     ),
     "elementwise": Space(_functions, dtypes=(*DTYPES, "int32", "bool")),
 }

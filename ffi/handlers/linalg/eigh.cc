@@ -9,7 +9,10 @@ namespace {
 ffi::Error eigenvalues(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> w, ffi::Result<ffi::AnyBuffer> v) {
   constexpr const char* op = "eigh";
   Checks checks(op);
-  square_matrices(checks, "x", x).same_shape("v", *v, "x", x).same_dtype("v", *v, "x", x).same_dtype("w", *w, "x", x);
+  square_matrices(checks, "x", x, tiny::Eigh::largest)
+      .same_shape("v", *v, "x", x)
+      .same_dtype("v", *v, "x", x)
+      .same_dtype("w", *w, "x", x);
   if (checks.failed()) return checks.error();
   int n = side_of(x);
   of_batches(checks, "w", *w, x, int64_t(n));

@@ -11,7 +11,7 @@ ffi::Error gradient(Device device, ffi::AnyBuffer w, ffi::AnyBuffer v, ffi::AnyB
                     ffi::Result<ffi::AnyBuffer> dx, bool drops_equal) {
   constexpr const char* op = "eigh_backward";
   Checks checks(op);
-  square_matrices(checks, "v", v);
+  square_matrices(checks, "v", v, tiny::EighBackward::largest);
   as_large(checks, "dv", dv, "v", v), as_large(checks, "dx", *dx, "v", v);
   checks.same_dtype("w", w, "v", v).same_dtype("dw", dw, "v", v);
   if (checks.failed()) return checks.error();
@@ -36,7 +36,7 @@ ffi::Error gradient(Device device, ffi::AnyBuffer w, ffi::AnyBuffer v, ffi::AnyB
 ffi::Error of_values(Device device, ffi::AnyBuffer v, ffi::AnyBuffer dw, ffi::Result<ffi::AnyBuffer> dx) {
   constexpr const char* op = "eigenvalues_backward";
   Checks checks(op);
-  square_matrices(checks, "v", v).same_dtype("dw", dw, "v", v);
+  square_matrices(checks, "v", v, tiny::EigenvaluesBackward::largest).same_dtype("dw", dw, "v", v);
   as_large(checks, "dx", *dx, "v", v);
   if (checks.failed()) return checks.error();
   int n = side_of(v);

@@ -9,7 +9,7 @@ namespace {
 ffi::Error exponentials(Device device, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> y) {
   constexpr const char* op = "matrix_exp";
   Checks checks(op);
-  square_matrices(checks, "x", x).same_shape("y", *y, "x", x).same_dtype("y", *y, "x", x);
+  square_matrices(checks, "x", x, tiny::MatrixExp::largest).same_shape("y", *y, "x", x).same_dtype("y", *y, "x", x);
   if (checks.failed()) return checks.error();
   int n = side_of(x);
   int64_t batches = batches_of(x);

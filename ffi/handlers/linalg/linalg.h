@@ -6,18 +6,18 @@
 
 namespace baracuda {
 
-inline Checks& small_matrices(Checks& checks, const char* name, const ffi::AnyBuffer& x) {
+inline Checks& small_matrices(Checks& checks, const char* name, const ffi::AnyBuffer& x, int largest = tiny_largest) {
   auto dims = x.dimensions();
   return checks
-      .require(dims.size() >= 2 && dims[dims.size() - 1] <= tiny_largest && dims[dims.size() - 2] <= tiny_largest, name,
-               " must be [batches..., m, n] with m and n of at most ", tiny_largest, ", got ", describe(dims))
+      .require(dims.size() >= 2 && dims[dims.size() - 1] <= largest && dims[dims.size() - 2] <= largest, name,
+               " must be [batches..., m, n] with m and n of at most ", largest, ", got ", describe(dims))
       .require(x.element_type() == ffi::DataType::F32 || x.element_type() == ffi::DataType::F64, name,
                " must be float32 or float64, got type ", int(x.element_type()));
 }
 
-inline Checks& square_matrices(Checks& checks, const char* name, const ffi::AnyBuffer& x) {
+inline Checks& square_matrices(Checks& checks, const char* name, const ffi::AnyBuffer& x, int largest = tiny_largest) {
   auto dims = x.dimensions();
-  small_matrices(checks, name, x);
+  small_matrices(checks, name, x, largest);
   return checks.require(checks.failed() || dims[dims.size() - 1] == dims[dims.size() - 2], name,
                         " must be square matrices, got ", describe(dims));
 }

@@ -2,6 +2,7 @@
 // them. A pivot that is not positive and finite makes the whole matrix NaN.
 #pragma once
 
+#include "cholesky_panels.h"
 #include "cholesky_rows.h"
 
 namespace baracuda {
@@ -13,10 +14,13 @@ struct Cholesky {
   // Matrices: x, n x n, where the factor is written.
   static constexpr int arrays = 1;
   static constexpr bool several_rows = true;  // of a member of a team
+  static constexpr bool aligned_panels = true;
 
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
-    if constexpr (requires { Team::members; }) {
+    if constexpr (HasPanels<Team>) {
+      CholeskyPanels<Team, S>{team, n, at[0]}(is_upper);
+    } else if constexpr (requires { Team::members; }) {
       CholeskyRows<Team, S>{team}(n, is_upper, at[0]);
     } else {
       on_square(at[0], n, [&](auto& a) {

@@ -12,6 +12,7 @@ struct CholeskyBackward {
   bool is_upper;
   // The factor, n x n, and its cotangent, n x n, where that of x is written.
   static constexpr int arrays = 2;
+  static constexpr bool aligned_panels = true;
 
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
@@ -19,15 +20,16 @@ struct CholeskyBackward {
       on_square(at[1], n, [&](auto& d) {
         using Matrix = std::decay_t<decltype(y)>;
         if (is_upper)  // what is written is symmetric
-          differentiate(team, n, Transposed<Matrix>{y}, Transposed<Matrix>{d});
+          differentiate(team, n, Transposed<Matrix>{y}, Transposed<Matrix>{d}, RowsOf<Matrix>{y});
         else
-          differentiate(team, n, y, d);
+          differentiate(team, n, y, d, ColumnsOf<Matrix>{y});
       });
     });
   }
 
-  template <class Team, class Size, class Matrix>
-  BARACUDA_HD static void differentiate(Team team, Size n, const Matrix& l, const Matrix& d) {
+  // With l^T also as panels.
+  template <class Team, class Size, class Matrix, class Panels>
+  BARACUDA_HD static void differentiate(Team team, Size n, const Matrix& l, const Matrix& d, const Panels& panels) {
     using S = typename Matrix::Number;
     const Transposed<Matrix> of_l{l}, of_d{d};
     team.each(0, n, [&](int j) {
@@ -37,10 +39,14 @@ struct CholeskyBackward {
         loop(n, i, n, [&](int k) { sum = sum + l(k, i) * d(k, j); });
         d(i, j) = i == j ? sum * all<S>(Element<S>(0.5)) : sum;
       });
-      substitute_column<true>(n, of_l, d, j, std::false_type{});
+      if constexpr (!HasPanels<Team>) substitute_column<true>(n, of_l, d, j, std::false_type{});
     });
+    if constexpr (HasPanels<Team>) substitute_panels<true>(team, n, n, panels, d, false);
     team.sync();
-    team.each(0, n, [&](int i) { substitute_column<true>(n, of_l, of_d, i, std::false_type{}); });
+    if constexpr (HasPanels<Team>)
+      substitute_panels<true>(team, n, n, panels, of_d, false);
+    else
+      team.each(0, n, [&](int i) { substitute_column<true>(n, of_l, of_d, i, std::false_type{}); });
     team.sync();
     make_symmetric(team, n, d);
   }

@@ -17,6 +17,7 @@ struct Upper {
 struct Eigh {
   // x, n x n; the eigenvalues, ascending; the eigenvectors, n x n; and the rotations of a step, two rows.
   static constexpr int arrays = 4;
+  static constexpr int largest = 32;  // rows and columns
 
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {

@@ -11,6 +11,7 @@ struct EighBackward {
   bool drops_equal;  // whether the terms of values that are equal up to their error are left out
   // The eigenvalues w; the vectors v, n x n; dw; dv, n x n; and the cotangent of x, n x n.
   static constexpr int arrays = 5;
+  static constexpr int largest = 32;  // rows and columns
 
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
@@ -56,6 +57,7 @@ struct EighBackward {
 struct EigenvaluesBackward {
   // The vectors v, n x n; dw; and the cotangent of x, n x n.
   static constexpr int arrays = 3;
+  static constexpr int largest = 32;
 
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {

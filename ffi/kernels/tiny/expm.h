@@ -20,6 +20,7 @@ BARACUDA_HD void multiply_column(Size n, const View<S>& a, const View<S>& b, con
 struct MatrixExp {
   // x, n x n; y, n x n; and four others of this size.
   static constexpr int arrays = 6;
+  static constexpr int largest = 32;       // rows and columns
   static constexpr int most_squares = 16;  // a matrix that needs more becomes NaN
   // The degree of the rational function, and up to which norm it is exact to the rounding error.
   template <class T>

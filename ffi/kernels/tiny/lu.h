@@ -2,6 +2,7 @@
 // elements of a column with the same largest magnitude the first is the pivot, as in LAPACK.
 #pragma once
 
+#include "lu_panels.h"
 #include "lu_rows.h"
 #include "triangular.h"
 
@@ -50,6 +51,8 @@ BARACUDA_HD void substitute(Team team, Size n, Columns columns, const Matrix& a,
 // A team whose members have rows in registers.
 template <class Team>
 concept HasRows = requires { Team::members; };
+template <class Team, class S>
+using Elimination = std::conditional_t<HasPanels<Team>, LuPanels<Team, S>, LuRows<Team, S>>;
 
 struct Solve {
   // a, n x n, and b, n x k, where the solution is written.
@@ -60,7 +63,7 @@ struct Solve {
   BARACUDA_HD void operator()(Team team, Size n, int k, const View<S> (&at)[arrays]) const {
     const View<S>& b = at[1];
     if constexpr (HasRows<Team>) {
-      LuRows<Team, S> rows{team};
+      Elimination<Team, S> rows{team};
       rows.load(n, n, at[0]);
       rows.solve(n, k, at[0], b);
     } else {
@@ -80,7 +83,7 @@ struct Inverse {
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
     if constexpr (HasRows<Team>) {
-      LuRows<Team, S> rows{team};
+      Elimination<Team, S> rows{team};
       rows.load(n, n, at[0]);
       rows.invert(n, at[0], at[1]);
     } else {
@@ -106,12 +109,12 @@ struct Lu {
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
     if constexpr (HasRows<Team>) {
-      LuRows<Team, S> found{team};
+      Elimination<Team, S> found{team};
       found.load(rows, columns, at[0]);
       found.factor(columns < rows ? columns : rows, [&](int j, int from, S) {
         if (team.index() == 0) at[1](j, 0) = S(from);
       });
-      if (found.is_row()) at[2](found.position, 0) = S(found.row());
+      found.each_row([&](int row, int position) { at[2](position, 0) = S(row); });
       found.store(columns, at[0]);
     } else if constexpr (is_static<Size>) {
       Square<S, Size::value> order;  // of which a column is used
@@ -142,7 +145,7 @@ struct Determinant {
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
     if constexpr (HasRows<Team>) {
-      LuRows<Team, S> rows{team};
+      Elimination<Team, S> rows{team};
       rows.load(n, n, at[0]);
       S y = 1, sign = 1;
       rows.factor(n, [&](int j, int from, S pivot) { sign = from == j ? sign : -sign, y = y * pivot; });
@@ -169,7 +172,7 @@ struct Diagonal {
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
     if constexpr (HasRows<Team>) {
-      LuRows<Team, S> rows{team};
+      Elimination<Team, S> rows{team};
       rows.load(n, n, at[0]);
       S sign = 1;
       rows.factor(n, [&](int j, int from, S pivot) {

@@ -24,7 +24,7 @@ struct SolveBackward {
     const View<S>&y = at[1], &d = at[2];
     on_square(at[0], n, [&](auto& a) {
       if constexpr (HasRows<Team>) {
-        LuRows<Team, S> rows{team};
+        Elimination<Team, S> rows{team};
         rows.load_transposed(n, a);
         rows.solve(n, k, a, d);
       } else {
@@ -76,6 +76,7 @@ struct LuBackward {
   // L and U, rows x columns, where the cotangent of x is written; the rows of x in the order that elimination gave; and
   // the cotangent of L and U, rows x columns. Square ones may have a static size.
   static constexpr int arrays = 3;
+  static constexpr bool aligned_panels = true;
 
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
@@ -115,6 +116,13 @@ struct LuBackward {
       });
     });
     team.sync();
+    if constexpr (HasPanels<Team>) {
+      if (rows == columns) {
+        substitute_panels<true>(team, rows, rows, ColumnsOf<Factors>{y}, d, true);
+        substitute_panels<true>(team, rows, rows, RowsOf<Factors>{y}, Transposed<Matrix>{d}, false);
+        return;
+      }
+    }
     team.each(0, columns, [&](int j) {
       loop(n, 0, rank, [&](int step) {
         int i = rank - 1 - step;
@@ -212,7 +220,7 @@ struct SlogdetBackward {
     on_square(at[0], n, [&](auto& x) {
       on_square(at[2], n, [&](auto& y) {
         if constexpr (HasRows<Team>) {
-          LuRows<Team, S> rows{team};
+          Elimination<Team, S> rows{team};
           rows.load_transposed(n, x);
           rows.invert(n, x, y);
         } else {

@@ -31,6 +31,11 @@ struct LuRows {
 
   BARACUDA_HD int row() const { return team.index(); }
   BARACUDA_HD bool is_row() const { return position >= 0; }
+  // body(row, position)
+  template <class Body>
+  BARACUDA_HD void each_row(const Body& body) const {
+    if (is_row()) body(row(), position);
+  }
 
   // Columns that are not there are zeros, and rows those of the identity.
   BARACUDA_HD void load(int rows, int columns, const View<S>& x) {

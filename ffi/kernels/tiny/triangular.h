@@ -1,7 +1,7 @@
 // Substitution: solutions of triangular systems. Elements on the other side of the diagonal are not read.
 #pragma once
 
-#include "matrix.h"
+#include "substitute_panels.h"
 
 namespace baracuda {
 namespace tiny {
@@ -22,9 +22,23 @@ struct TriangularSolve {
   bool is_upper, is_transposed, is_unit;
   // a, n x n, and b, n x k, where the solution is written. A column is one member's.
   static constexpr int arrays = 2;
+  static constexpr bool aligned_panels = true;
 
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int k, const View<S> (&at)[arrays]) const {
+    if constexpr (HasPanels<Team>) {
+      const RowsOf<View<S>> rows{at[0]};
+      const ColumnsOf<View<S>> columns{at[0]};
+      if (is_transposed && is_upper)
+        substitute_panels<false>(team, n, k, columns, at[1], is_unit);
+      else if (is_transposed)
+        substitute_panels<true>(team, n, k, columns, at[1], is_unit);
+      else if (is_upper)
+        substitute_panels<true>(team, n, k, rows, at[1], is_unit);
+      else
+        substitute_panels<false>(team, n, k, rows, at[1], is_unit);
+      return;
+    }
     on_square(at[0], n, [&](auto& a) {
       using Matrix = std::decay_t<decltype(a)>;
       auto solve = [&](auto upper, const auto& matrix) {
