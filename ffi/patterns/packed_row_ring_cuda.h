@@ -183,10 +183,11 @@ inline constexpr bool packed_ring_serves =
 // Whether the kernel is taken. On an H200, in us, that of packed_row_mma_cuda.h and this one: Q6_K of [8192, 8192] 25.9
 // and 19.7, of [1024, 32768] 22.1 and 19.1, of [1024, 4096] 4.4 and 4.7. Of at most six bits only where its blocks have
 // the same number of groups and little to do: Q4_0 of [8192, 8192] 20.7 and 18.1, of [2304, 14336] 13.5 and 16.4, of
-// [28672, 8192] 52.9 and 59.6. Integers of 8 bits by group of [8192, 8192] 24.3 and 23.6, of [4096, 4096] 8.6 and 9.2.
+// [28672, 8192] 52.9 and 59.6. Integers of 8 bits by group of [8192, 8192] 24.3 and 23.6, of [6144, 4096] 11.2
+// and 12.7.
 template <class T, class Format>
 bool packed_ring_is_faster(const PackedRows<Format>& work) {
-  constexpr int64_t enough = (Format::has_arrays ? 24 : 16) << 20, many = 48 << 20, wide = 8192;
+  constexpr int64_t enough = (Format::has_arrays ? 36 : 16) << 20, many = 48 << 20, wide = 8192;
   constexpr bool exceeds_six_bits = 4 * Format::bytes > 3 * Format::block;
   int64_t bytes = work.rows * work.blocks * Format::bytes;
   if (work.batches > 1 || bytes < enough) return false;
