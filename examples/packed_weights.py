@@ -32,6 +32,7 @@ FORMATS = {
     "nf4": 1.04,
     "fp4": 1.04,
     "int4": 1.04,
+    "int8": 1.001,
 }  # what perplexity may grow by
 IN_FILES = ("Q8_0", "Q4_K")
 SIZES = {"width": WIDTH, "layers": LAYERS, "heads": HEADS, "key_heads": KEY_HEADS, "hidden": HIDDEN}

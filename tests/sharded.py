@@ -215,6 +215,10 @@ def _packed():
     multiply = lambda x, data, scale: bj.int4_mmvq(x, data, scale, implementation="native")
     yield Sharded("int4_mmvq", "rows of the weights", multiply, args, (P(), ROWS, ROWS), COLUMNS, 1)
     yield Sharded("int4_mmvq", "columns of the weights", multiply, *by_groups)
+    multiply = lambda x, data, scale: bj.int4_mmvq(x, data, scale / 16, bits=8, implementation="native")
+    bytes_of_rows = (_float(8, 32), data, scale[:, :1]), (P(), ROWS, ROWS), COLUMNS, 1
+    yield Sharded("int4_mmvq", "rows of the weights of 8 bits", multiply, *bytes_of_rows)
+    yield Sharded("int4_mmvq", "columns of the weights of 8 bits", multiply, (_float(8, 256), *groups), *by_groups[1:])
     words = lambda *shape: rng.integers(-(2**31), 2**31, shape, np.int32)
     args = _float(8, 64), words(64, 8), rng.uniform(0.1, 1, (2, 64)).astype(np.float32), words(2, 8)
     multiply = lambda *args: bj.int4_awq_gemm(*args, implementation="native")

@@ -304,6 +304,7 @@ def _call(target, operands, out, attributes):
         ("unpack_legacy: factors are in the data, got 1 groups", "unpack_legacy", [PACKED, S((3, 1), F), NO_FACTOR], S((3, 32), F), {"format": "Q4_0"}),
         ("unpack_legacy: the result must be float16", "unpack_legacy", [PACKED, NO_FACTOR, NO_FACTOR], S((3, 32), I), {"format": "Q4_0"}),
         ("unpack_scaled: rows of 2 blocks must be whole groups, got 3", "unpack_scaled", [S((3, 32), jnp.uint8), S((3, 3), F), NO_FACTOR], S((3, 64), F), {"format": "NF4"}),
+        ("unpack_scaled: rows must be whole blocks of 32 bytes, got 16", "unpack_scaled", [S((3, 16), jnp.uint8), S((3, 1), F), NO_FACTOR], S((3, 16), F), {"format": "Int8"}),
         ("unpack_scaled: zero must be given for integers alone", "unpack_scaled", [S((3, 32), jnp.uint8), S((3, 2), F), S((3, 2), F)], S((3, 64), F), {"format": "NF4"}),
         ("unpack_scaled: factors must have the rows of data", "unpack_scaled", [S((3, 32), jnp.uint8), S((2, 2), F), NO_FACTOR], S((3, 64), F), {"format": "NF4"}),
         ("packed_rows_legacy: x must have rows of 32 elements", "packed_rows_legacy", [S((2, 31), F), PACKED, NO_FACTOR, NO_FACTOR], S((2, 3), F), {"format": "Q4_0"}),

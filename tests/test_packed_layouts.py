@@ -1,4 +1,4 @@
-"""Four-bit weights in the layouts of other programs, written here value by value; and products of 4 bits and of single bits."""
+"""Weights in the layouts of other programs, written here value by value; and products of 4 bits and of single bits."""
 
 import json
 import struct
@@ -14,8 +14,8 @@ import baracuda_jax as bj
 BACKENDS = pytest.mark.parametrize("implementation", ["native", "xla"])
 
 
-def values(*shape, seed=0):
-    return np.random.default_rng(seed).integers(0, 16, shape)
+def values(*shape, seed=0, bits=4):
+    return np.random.default_rng(seed).integers(0, 2**bits, shape)
 
 
 def scales_of(*shape):
@@ -129,21 +129,24 @@ def test_marlin(groups, implementation):
     near(x @ bj.packed.from_marlin(*packed).T, x.astype(np.float64) @ w)
 
 
-def gptq(q):
-    """Words of eight rows of [rows, columns]."""
-    words = sum(q[k::8].astype(np.uint32) << (4 * k) for k in range(8))
+def gptq(q, bits=4):
+    """Words of eight rows of [rows, columns], or of four."""
+    of_word = 32 // bits
+    words = sum(q[k::of_word].astype(np.uint32) << (bits * k) for k in range(of_word))
     return words.astype(np.uint32).view(np.int32)
 
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("groups", [1, 3])
-def test_gptq(groups, version):
-    q, zero, scales = values(96, 24), values(groups, 24, seed=1), scales_of(groups, 24).astype(np.float16)
+@pytest.mark.parametrize("bits", [4, 8])
+def test_gptq(bits, groups, version):
+    q, zero = values(96, 24, bits=bits), values(groups, 24, seed=1, bits=bits)
+    scales = scales_of(groups, 24).astype(np.float16)
     size = 96 // groups
     w = (q - np.repeat(zero + 2 - version, size, 0)) * np.repeat(scales, size, 0).astype(np.float64)
-    packed = gptq(q), scales, np.ascontiguousarray(gptq(zero.T).T), np.arange(96) // size
-    found = bj.packed.from_gptq(*packed, version=version)
-    assert found.shape == (24, 96)
+    packed = gptq(q, bits), scales, np.ascontiguousarray(gptq(zero.T, bits).T), np.arange(96) // size
+    found = bj.packed.from_gptq(*packed, version=version, bits=bits)
+    assert found.shape == (24, 96) and found.format == f"int{bits}"
     np.testing.assert_array_equal(found.dequantize(), w.T.astype(np.float32))
     x = np.random.default_rng(2).standard_normal((3, 96)).astype(np.float32)
     near(x @ found.T, x.astype(np.float64) @ w)
@@ -153,14 +156,18 @@ def read_safetensors(path):
     """{name: array}: the length of a header in JSON, the header, and the arrays."""
     data = path.read_bytes()
     (size,) = struct.unpack("<Q", data[:8])
-    dtypes = {"U8": "u1", "I32": "<i4", "F16": "<f2", "F32": "<f4", "I64": "<i8"}
+    dtypes = {"U8": "u1", "I8": "i1", "I32": "<i4", "F16": "<f2", "F32": "<f4", "I64": "<i8"}
     part = lambda of: data[8 + size :][slice(*of["data_offsets"])]
     header = json.loads(data[8 : 8 + size])
     return {name: np.frombuffer(part(of), dtypes[of["dtype"]]).reshape(of["shape"]) for name, of in header.items()}
 
 
 def write_safetensors(path, tensors):
-    names, header, at = {"uint8": "U8", "int32": "I32", "float16": "F16", "float32": "F32", "int64": "I64"}, {}, 0
+    names, header, at = (
+        {"uint8": "U8", "int8": "I8", "int32": "I32", "float16": "F16", "float32": "F32", "int64": "I64"},
+        {},
+        0,
+    )
     for name, x in tensors.items():
         header[name] = {"dtype": names[x.dtype.name], "shape": x.shape, "data_offsets": [at, at + x.nbytes]}
         at += x.nbytes
@@ -197,6 +204,16 @@ def test_layers_of_safetensors(tmp_path):
             (q - zeros - 1) * plain,
         ),
     }  # fmt: skip
+    eight, middle = values(128, 24, seed=3, bits=8), values(2, 24, seed=4, bits=8)
+    layers["gptq of eight bits"] = (
+        {"qweight": gptq(eight, 8), "scales": scales, "qzeros": np.ascontiguousarray(gptq(middle.T, 8).T)},
+        (eight - np.repeat(middle, 64, 0) - 1) * plain,
+    )
+    signed, largest = (eight.T - 128).astype(np.int8), scales_of(24)
+    layers["llm.int8"] = (
+        {"weight": signed, "SCB": largest, "weight_format": np.uint8(0)[None]},
+        signed.T * (largest / 127),
+    )
     tensors = {f"{name}.{key}": x for name, (of, _) in layers.items() for key, x in of.items()}
     of = bitsandbytes_of(q.T, absmax)
     tensors |= {f"nf4{key[1:]}": x for key, x in of.items()}
@@ -212,7 +229,8 @@ def test_layers_of_safetensors(tmp_path):
     x = np.random.default_rng(2).standard_normal((3, 128)).astype(np.float32)
     for name, w in want.items():
         packed = bj.packed.from_tensors(tensors, name)
-        assert packed.shape == (24, 128) and packed.format == ("int4" if name in layers else "nf4")
+        format = "int8" if "int8" in name or "eight" in name else "int4" if name in layers else "nf4"
+        assert packed.shape == (24, 128) and packed.format == format
         near(packed.dequantize(), w, 3e-7)
         near(x @ packed.T, x.astype(np.float64) @ np.asarray(w, np.float64).T)
 
@@ -230,7 +248,21 @@ def test_layers_of_bitsandbytes(code, is_nested):
     np.testing.assert_allclose(found.dequantize(), functional.dequantize_4bit(q, state).numpy(), rtol=1e-6)
 
 
+def test_layers_of_llm_int8():
+    """What a layer of bitsandbytes has."""
+    torch, bitsandbytes = pytest.importorskip("torch"), pytest.importorskip("bitsandbytes")
+    layer = bitsandbytes.nn.Linear8bitLt(128, 24, bias=False, has_fp16_weights=False)
+    layer.weight.data = torch.tensor(np.random.default_rng(0).standard_normal((24, 128)), dtype=torch.float16)
+    state = layer.to("cpu").state_dict()
+    found = bj.packed.from_tensors({f"a.{key}": x.numpy() for key, x in state.items()}, "a")
+    want = bitsandbytes.functional.int8_vectorwise_dequant(state["weight"], state["SCB"])
+    np.testing.assert_allclose(found.dequantize(), want.numpy(), rtol=1e-6)
+    x = np.random.default_rng(1).standard_normal((3, 128)).astype(np.float32)
+    near(x @ found.T, x.astype(np.float64) @ want.double().numpy().T)
+
+
 _LAYER = bitsandbytes_of(values(4, 64), scales_of(4))
+_BYTES = {"a.weight": np.zeros((4, 64), np.int8), "a.SCB": np.ones(4, np.float32), "a.weight_format": np.uint8(0)}
 _WORDS = {
     "a.qweight": np.zeros((8, 8), np.int32),
     "a.scales": np.ones((2, 8), np.float32),
@@ -257,11 +289,22 @@ _WORDS = {
         (r"must have rows of whole groups of 48 weights, got shape \(4, 64\)", bitsandbytes_of(values(4, 64), scales_of(4), blocksize=48)),
         ("nested_blocksize of .* must be 256, got 128", bitsandbytes_of(values(4, 64), scales_of(4), nested_offset=0, nested_blocksize=128)),
         ("must have 256 weights and a factor for each 64, got 256 and 3 factors", bitsandbytes_of(values(4, 64), scales_of(3))),
+        ("tensors must have 'a.weight'", {k: v for k, v in _BYTES.items() if k != "a.weight"}),
+        (r"a.SCB must have shape \(4,\), one for each row, got \(3,\)", _BYTES | {"a.SCB": np.ones(3, np.float32)}),
+        (r"'a.weight' must have rows of a multiple of 32 weights, got shape \(4, 33\)", _BYTES | {"a.weight": np.zeros((4, 33), np.int8)}),
+        (r"'a.weight' must have rows of a multiple of 32 weights, got shape \(64,\)", _BYTES | {"a.weight": np.zeros(64, np.int8)}),
+        ("'a.weight_format' must be 0, by rows, got 2", _BYTES | {"a.weight_format": np.uint8(2)}),
     ],
 )  # fmt: skip
 def test_layers_that_are_broken(match, tensors):
     with pytest.raises(ValueError, match=match):
         bj.packed.from_tensors(tensors, "a")
+
+
+@pytest.mark.parametrize("name, dtype", [("a.weight", "uint8"), ("a.SCB", "int32")])
+def test_bytes_of_other_dtypes(name, dtype):
+    with pytest.raises(TypeError, match=f"from_tensors: {name} must have one of the dtypes .*, got {dtype}"):
+        bj.packed.from_tensors(_BYTES | {name: _BYTES[name].astype(dtype)}, "a")
 
 
 @pytest.mark.parametrize("dtypes", [("int4", "int4"), ("uint4", "int4"), ("uint4", "uint4")])

@@ -12,7 +12,8 @@ from examples_of import same_bits
 import baracuda_jax as bj
 from baracuda_jax.packed._family import random_blocks
 
-FORMATS = ("Q8_0", "Q4_0", "Q4_K", "nf4", "fp4", "int4")
+FORMATS = ("Q8_0", "Q4_0", "Q4_K", "nf4", "fp4", "int4", "int8")
+INTEGERS = pytest.mark.parametrize("format", ["int4", "int8"])
 
 
 def drawn(*shape, seed=0):
@@ -21,7 +22,15 @@ def drawn(*shape, seed=0):
 
 # Half the largest distance of neighboring values, relative to the largest weight of a group.
 # Q4_K has 15 steps from the smallest weight to the largest, and takes 14 to 16.
-STEPS = {"Q8_0": 0.5 / 127, "Q4_0": 1 / 8, "Q4_K": 2 / 15, "nf4": 0.153, "fp4": 1 / 6, "int4": 0.5 / 7}
+STEPS = {
+    "Q8_0": 0.5 / 127,
+    "Q4_0": 1 / 8,
+    "Q4_K": 2 / 15,
+    "nf4": 0.153,
+    "fp4": 1 / 6,
+    "int4": 0.5 / 7,
+    "int8": 0.5 / 127,
+}
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -38,16 +47,28 @@ def test_weights_are_rounded(format):
 
 def test_values_that_a_format_has_stay():
     tables = {"nf4": bj.packed._decode.NF4, "fp4": bj.packed._decode.FP4, "int4": np.arange(-7, 8) / 7}
+    tables["int8"] = np.r_[-127:-96, -1:2, 97:127] / 127
     for format, table in tables.items():
         w = np.resize(np.float32(table), (3, 64)) * np.float32([[1], [0.5], [7]])
         np.testing.assert_allclose(bj.pack_weight(w, format).dequantize(), w, rtol=1e-6, atol=1e-7)
 
 
-def test_zero_points_follow_the_range():
+@INTEGERS
+def test_zero_points_follow_the_range(format):
     w = 5 + drawn(4, 64, seed=1)
-    plain, shifted = (bj.pack_weight(w - 4, "int4", zero_points=z).dequantize() for z in (False, True))
+    plain, shifted = (bj.pack_weight(w - 4, format, zero_points=z).dequantize() for z in (False, True))
     assert np.abs(shifted - (w - 4)).max() < np.abs(plain - (w - 4)).max()
-    assert bj.pack_weight(w, "int4", zero_points=True).zero_point.dtype == jnp.int32
+    zero = bj.pack_weight(w, format, zero_points=True).zero_point
+    assert zero.dtype == jnp.int32 and (zero == (0 if format == "int4" else -128)).all()
+
+
+def test_a_scale_for_each_row():
+    w = drawn(5, 96)
+    packed = bj.pack_weight(w, "int8", group_size=96)
+    scale = np.abs(w).max(1, keepdims=True) / np.float32(127)
+    np.testing.assert_allclose(packed.scale, scale, rtol=2e-7)
+    np.testing.assert_array_equal(np.asarray(packed.data).view(np.int8), np.rint(w / scale))
+    assert packed.nbytes == 5 * (96 + 4)
 
 
 def test_zeros_and_nothing():
@@ -108,19 +129,34 @@ def test_bytes_are_those_of_bitsandbytes(code):
     assert (here == there).mean() > 0.999
 
 
-def test_int4_is_that_of_torchao():
+def test_bytes_are_those_of_llm_int8():
+    torch, functional = pytest.importorskip("torch"), pytest.importorskip("bitsandbytes.functional")
+    w = drawn(32, 256).astype(np.float16)
+    q, largest, _ = functional.int8_vectorwise_quant(torch.tensor(w))
+    packed = bj.pack_weight(w, "int8", group_size=256)
+    np.testing.assert_allclose(packed.scale[:, 0], largest.numpy() / 127, rtol=2e-7)
+    assert (np.asarray(packed.data).view(np.int8) == q.numpy()).mean() > 0.999
+    np.testing.assert_allclose(
+        packed.dequantize(), functional.int8_vectorwise_dequant(q, largest), atol=1.1 * largest.max().item() / 127
+    )
+
+
+@INTEGERS
+def test_integers_are_those_of_torchao(format):
     """Scales and zero points; and weights, except for those that are halfway."""
     torch, torchao = pytest.importorskip("torch"), pytest.importorskip("torchao.quantization.quant_primitives")
     w, block, kind = drawn(12, 128), (1, 32), torchao.MappingType.ASYMMETRIC
+    of = (torch.uint8, 0, 15) if format == "int4" else (torch.int8, -128, 127)
     scale, zero = torchao.choose_qparams_affine(
-        torch.tensor(w), kind, block, torch.uint8, 0, 15, scale_dtype=torch.float32, zero_point_dtype=torch.int32
+        torch.tensor(w), kind, block, *of, scale_dtype=torch.float32, zero_point_dtype=torch.int32
     )
-    want = torchao.quantize_affine(torch.tensor(w), block, scale, zero, torch.uint8, 0, 15).numpy()
-    packed = bj.pack_weight(w, "int4", group_size=32, zero_points=True)
+    want = torchao.quantize_affine(torch.tensor(w), block, scale, zero, *of).numpy()
+    packed = bj.pack_weight(w, format, group_size=32, zero_points=True)
     np.testing.assert_allclose(packed.scale, scale.numpy(), rtol=3e-7)
     np.testing.assert_array_equal(packed.zero_point, zero.numpy())
     data = np.asarray(packed.data)
-    assert (np.stack([data & 15, data >> 4], -1).reshape(12, 128) == want).mean() > 0.999
+    data = np.stack([data & 15, data >> 4], -1).reshape(12, 128) if format == "int4" else data.view(np.int8)
+    assert (data == want).mean() > 0.999
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -135,11 +171,12 @@ def test_products(format):
     assert 0 < np.abs(close - want).max() < 3e-2 * np.abs(want).max()
 
 
-def test_a_pytree():
-    w = bj.pack_weight(drawn(8, 64), "int4", zero_points=True)
+@INTEGERS
+def test_a_pytree(format):
+    w = bj.pack_weight(drawn(8, 64), format, zero_points=True)
     leaves, tree = jax.tree.flatten(w)
-    assert len(leaves) == 3 and w.nbytes == 8 * 32 + 2 * 8 * 4
-    assert jax.tree.unflatten(tree, leaves) == w or jax.tree.unflatten(tree, leaves).format == "int4"
+    assert len(leaves) == 3 and w.nbytes == 8 * (32 if format == "int4" else 64) + 2 * 8 * 4
+    assert jax.tree.unflatten(tree, leaves) == w or jax.tree.unflatten(tree, leaves).format == format
     steps = jax.jit(lambda x, w: jax.lax.scan(lambda x, _: (x @ w.T @ w.dequantize(), None), x, None, 2)[0])
     assert steps(drawn(64), w).shape == (64,)
     many = jax.tree.map(lambda *a: jnp.stack(a), w, w)
@@ -147,15 +184,17 @@ def test_a_pytree():
     same_bits(y[0], drawn(2, 3, 64)[0] @ w.T)
 
 
-def test_the_gradient_is_that_of_x():
-    w, x = bj.pack_weight(drawn(8, 64), "nf4"), drawn(3, 64, seed=1)
+@pytest.mark.parametrize("format", ["nf4", "int8"])
+def test_the_gradient_is_that_of_x(format):
+    w, x = bj.pack_weight(drawn(8, 64), format), drawn(3, 64, seed=1)
     dx = jax.jit(jax.grad(lambda x: (x @ w.T).sum()))(x)
     np.testing.assert_allclose(dx, np.broadcast_to(np.asarray(w.dequantize()).sum(0), x.shape), rtol=1e-5, atol=1e-5)
 
 
-def test_scales_are_trained():
+@INTEGERS
+def test_scales_are_trained(format):
     """On request, as parts of a PackedWeight; under vmap and jvp too."""
-    w, x = bj.pack_weight(drawn(8, 64), "int4", group_size=32), drawn(5, 3, 64, seed=1)
+    w, x = bj.pack_weight(drawn(8, 64), format, group_size=32), drawn(5, 3, 64, seed=1)
     loss = lambda scale, x: (bj.packed_matmul(x, dataclasses.replace(w, scale=scale), factor_gradients=True) ** 2).sum()
     each = jax.jit(jax.vmap(jax.grad(loss), (None, 0)))(w.scale, x)
     whole, pull = (

@@ -6,9 +6,10 @@ import jax.numpy as jnp
 
 from .._core import checks
 from .._core.compiled import compiled, full
-from ._formats import BY_NUMBER, GGUF
+from ._formats import BY_NUMBER, FORMATS, GGUF
 
 TABLES = ("nf4", "fp4")
+INTEGERS = {4: "int4", 8: "int8"}
 WORDS = ("int32", "uint32")
 UNIT = 32  # weights that a kernel unpacks together; groups have a multiple of these
 
@@ -20,6 +21,11 @@ def gguf_format(op, value):
     if not isinstance(value, str) or value.upper() not in GGUF:
         raise ValueError(f"{op}: format must be one of {', '.join(GGUF)}, or its number in GGUF files, got {value!r}")
     return GGUF[value.upper()]
+
+
+def integers(op, bits):
+    """The format of integers of so many bits."""
+    return INTEGERS[checks.choice(op, "bits", bits, tuple(INTEGERS))]
 
 
 def data(op, name, value):
@@ -44,8 +50,9 @@ def no_factors(value):
     return (full((*value.shape[:-1], 0), 0, jnp.dtype("float32")),) * 2
 
 
-def factors(op, name, value, packed):
+def factors(op, name, value, packed, format):
     """float32 [..., groups], one row for each of the data, of groups that kernels take."""
+    of = FORMATS[format]
     value = checks.array(op, name, value)
     checks.dtype(op, name, value, checks.FLOATS)
     if value.shape[:-1] != packed.shape[:-1] or value.ndim < 1:
@@ -53,9 +60,9 @@ def factors(op, name, value, packed):
             f"{op}: {name} must have the shape of the data except for the last dimension, {tuple(packed.shape[:-1])}, "
             f"got {tuple(value.shape)}"
         )
-    if packed.shape[-1] % (UNIT // 2):
-        raise ValueError(f"{op}: data must have rows of a multiple of {UNIT // 2} bytes, got {packed.shape[-1]}")
-    weights, groups = 2 * packed.shape[-1], value.shape[-1]
+    if packed.shape[-1] % of.bytes:
+        raise ValueError(f"{op}: data must have rows of a multiple of {of.bytes} bytes, got {packed.shape[-1]}")
+    weights, groups = packed.shape[-1] // of.bytes * of.block, value.shape[-1]
     if weights and (groups == 0 or weights % (UNIT * groups)):
         raise ValueError(
             f"{op}: {name} must have groups of a multiple of {UNIT} weights: expected a divisor of {weights // UNIT} "

@@ -2,7 +2,7 @@
 
 A decoder takes the bytes of blocks, uint8 [..., bytes of a block], and gives their weights, float32 [..., weights of a
 block]. Products of a factor and a value are exact in float32, and so the order of operations does not matter. Formats whose
-factors are arrays of their own have decoders of [..., 16] bytes that give values alone."""
+factors are arrays of their own have decoders that give values alone."""
 
 import functools
 
@@ -194,3 +194,7 @@ fp4 = functools.partial(from_table, FP4)
 
 def int4(b):
     return _float(_neighbors(b, (0, 4)))
+
+
+def int8(b):
+    return _float(_signed(b))

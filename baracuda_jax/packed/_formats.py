@@ -11,7 +11,8 @@ from . import _decode
 @dataclasses.dataclass(frozen=True)
 class Format:
     """`block` weights take `bytes` bytes. `number` is that of GGUF files. `targets` is what the kernels' targets end with.
-    Formats with `has_arrays` have a scale, and maybe a zero point, for each group of neighbors of a row, in arrays."""
+    Formats with `has_arrays` have a scale, and maybe a zero point, for each group of neighbors of a row, in arrays; integers
+    without zero points are less `middle`."""
 
     name: str
     kernel: str
@@ -21,6 +22,12 @@ class Format:
     decode: Callable
     number: int | None = None
     has_arrays: bool = False
+    middle: int | None = None
+
+    @property
+    def bits(self):
+        """Of a weight of formats with arrays of factors."""
+        return 8 * self.bytes // self.block
 
     def weights(self, data, scale, zero):
         """float32 [..., weights of a row], by the definition."""
@@ -33,13 +40,13 @@ class Format:
         values = y.reshape(*scale.shape, count // groups if groups else 0)
         if zero.shape[-1]:
             values = values - zero[..., None]
-        elif self.name == "int4":
-            values = values - 8
+        elif self.middle:
+            values = values - self.middle
         return (values * scale[..., None]).reshape(*data.shape[:-1], count)
 
     def kernel_of(self, zero):
         """The name of the functor, which depends on whether there are zero points."""
-        return self.kernel + "Centered" if self.name == "int4" and not zero.shape[-1] else self.kernel
+        return self.kernel + "Centered" if self.middle is not None and not zero.shape[-1] else self.kernel
 
     def row_bytes(self, weights):
         return weights // self.block * self.bytes
@@ -72,7 +79,8 @@ BY_NUMBER = {f.number: f for f in GGUF.values()}
 SCALED = {
     "nf4": Format("nf4", "NF4", "scaled", 32, 16, _decode.nf4, has_arrays=True),
     "fp4": Format("fp4", "FP4", "scaled", 32, 16, _decode.fp4, has_arrays=True),
-    "int4": Format("int4", "Int4", "scaled", 32, 16, _decode.int4, has_arrays=True),
+    "int4": Format("int4", "Int4", "scaled", 32, 16, _decode.int4, has_arrays=True, middle=8),
+    "int8": Format("int8", "Int8", "scaled", 32, 32, _decode.int8, has_arrays=True, middle=0),
 }
 FORMATS = {**GGUF, **SCALED}
 

@@ -1,4 +1,4 @@
-"""Layouts of four-bit weights of other programs, as rows of neighbors with the low four bits first.
+"""Layouts of weights of other programs, as rows of neighbors, of four bits with the low ones first.
 
 Weights of AWQ and Marlin are stored for products x W with W [K, N]. Here W^T [N, K] is packed along K, and so its values are
 transposed. A matrix that is used often is converted once: `from_awq` and `from_marlin`. GPTQ's are along K already."""
@@ -13,10 +13,10 @@ AWQ_COLUMNS = (0, 2, 4, 6, 1, 3, 5, 7)
 MARLIN_TILE, MARLIN_WORDS = 16, 1024  # rows and columns of a tile, and values that are permuted together
 
 
-def fields(words):
-    """The eight fields of four bits of int32 or uint32 [..., n], uint8 [..., n, 8], from the lowest."""
-    shifts = jnp.arange(0, 32, 4, dtype=jnp.uint32).reshape(*(1,) * words.ndim, 8)
-    return ((words.astype(jnp.uint32)[..., None] >> shifts) & 15).astype(jnp.uint8)
+def fields(words, bits=4):
+    """The fields of so many bits of int32 or uint32 [..., n], uint8 [..., n, 32 / bits], from the lowest."""
+    shifts = jnp.arange(0, 32, bits, dtype=jnp.uint32).reshape(*(1,) * words.ndim, 32 // bits)
+    return ((words.astype(jnp.uint32)[..., None] >> shifts) & (2**bits - 1)).astype(jnp.uint8)
 
 
 def packed_pairs(q):
@@ -47,12 +47,14 @@ def awq_rows(q, scales, zeros):
     return packed_pairs(awq_values(q).T), scales.astype(jnp.float32).T, awq_values(zeros).astype(jnp.int32).T
 
 
-@compiled("less")
-def gptq_rows(q, scales, zeros, *, less):
-    """(data, scale, zero point) of W^T, of words [K / 8, N]; zero points are less by so much."""
-    values = fields(q.T).reshape(q.shape[1], 8 * q.shape[0])
-    zeros = fields(zeros).reshape(zeros.shape[0], 8 * zeros.shape[1])[:, : q.shape[1]]
-    return packed_pairs(values), scales.astype(jnp.float32).T, zeros.astype(jnp.int32).T + less
+@compiled("less", "bits")
+def gptq_rows(q, scales, zeros, *, less, bits):
+    """(data, scale, zero point) of W^T, of words [K bits / 32, N]; zero points are less by so much."""
+    values = fields(q.T, bits).reshape(q.shape[1], 32 // bits * q.shape[0])
+    zeros = fields(zeros, bits).reshape(zeros.shape[0], 32 // bits * zeros.shape[1])[:, : q.shape[1]]
+    zeros = zeros.astype(jnp.int32).T + less
+    scale = scales.astype(jnp.float32).T
+    return (packed_pairs(values), scale, zeros) if bits == 4 else (values ^ 128, scale, zeros - 128)
 
 
 def _marlin_order():

@@ -12,10 +12,11 @@ from .._core.facade import facade_api
 from .._core.types import Implementation
 from . import _arguments as arguments
 from . import _decode
+from ._formats import FORMATS
 from ._multiply import q8_blocks
 from ._weight import PackedWeight
 
-PACKED = ("Q8_0", "Q4_0", "Q4_K", "nf4", "fp4", "int4")
+PACKED = ("Q8_0", "Q4_0", "Q4_K", "nf4", "fp4", "int4", "int8")
 BLOCKS = {"Q8_0": 32, "Q4_0": 32, "Q4_K": 256}
 TRIALS = 21
 
@@ -40,12 +41,14 @@ def pack_weight(
         "nf4", "fp4": absmax = max |w| of a group, q the nearest entry of the table to w / absmax.
         "int4": scale = max |w| / 7, q = round(w / scale) + 8; with zero points scale = (max(w, 0) - min(w, 0)) / 15,
         zero_point = round(-min(w, 0) / scale), q = round(w / scale) + zero_point, in 0 ... 15.
+        "int8": the same with 127, 255 and -128 ... 127, so that q = round(w / scale) and zero_point is less by 128.
 
     Args:
         w: floats [..., N, K].
-        format: static, "Q8_0", "Q4_0", "Q4_K", "nf4", "fp4" or "int4".
-        group_size: static, the weights of a group in "nf4", "fp4" and "int4", a multiple of 32 that divides K.
-        zero_points: static, whether "int4" has zero points.
+        format: static, "Q8_0", "Q4_0", "Q4_K", "nf4", "fp4", "int4" or "int8".
+        group_size: static, the weights of a group in formats with lowercase names, a multiple of 32 that divides K; K for a
+            scale for each row.
+        zero_points: static, whether "int4" or "int8" has zero points.
         implementation: "xla" (plain JAX), a PlanPreference, or None for automatic; there is no kernel.
 
     Returns:
@@ -70,7 +73,7 @@ def pack_weight(
         raise ValueError(f"{op}: group_size must be a multiple of {arguments.UNIT}, got {size}")
     if w.shape[-1] % size:
         raise ValueError(f"{op}: w must have rows of a multiple of {size} weights, got shape {w.shape}")
-    if zero_points and format != "int4":
+    if zero_points and FORMATS[format].middle is None:
         raise ValueError(f"{op}: zero_points must be False in format {format!r}, got True")
     return PackedWeight(format, *_packed(w, format=format, size=size, zero_points=zero_points))
 
@@ -87,8 +90,11 @@ def _packed(w, *, format, size, zero_points):
     if format == "Q4_K":
         return (_q4_k(groups.reshape(*groups.shape[:-1], 8, 32)),)
     if format == "int4":
-        q, scale, *zero = _integers(groups, zero_points)
-        return (_pairs(q.reshape(w.shape), 0, 4), scale, *zero)
+        q, *factors = _integers(groups, zero_points, 0, 15)
+        return _pairs(q.astype(jnp.uint8).reshape(w.shape), 0, 4), *factors
+    if format == "int8":
+        q, *factors = _integers(groups, zero_points, -128, 127)
+        return bitcast_convert_type(q.astype(jnp.int8), jnp.uint8).reshape(w.shape), *factors
     scale = jnp.max(jnp.abs(groups), -1, initial=0)
     table = np.array(_decode.TABLES[format], np.float32)
     q = _nearest(groups / jnp.where(scale == 0, 1, scale)[..., None], table)
@@ -161,17 +167,17 @@ def _scales_and_minima(x):
     return scale, -low
 
 
-def _integers(groups, zero_points):
-    """q uint8, scales and, if wanted, zero points."""
+def _integers(groups, zero_points, smallest, largest):
+    """q from smallest to largest, as floats, scales and, if wanted, zero points."""
     if not zero_points:
-        scale = jnp.max(jnp.abs(groups), -1, initial=0) / 7
-        q = jnp.round(groups / _not_zero(scale)) + 8
-        return jnp.clip(q, 0, 15).astype(jnp.uint8), scale
+        middle = (smallest + largest + 1) // 2
+        scale = jnp.max(jnp.abs(groups), -1, initial=0) / (largest - middle)
+        return jnp.clip(jnp.round(groups / _not_zero(scale)) + middle, smallest, largest), scale
     low, high = jnp.minimum(jnp.min(groups, -1, initial=0), 0), jnp.maximum(jnp.max(groups, -1, initial=0), 0)
-    scale = (high - low) / 15
-    zero = jnp.clip(jnp.round(-low / jnp.where(scale == 0, 1, scale)), 0, 15)
-    q = jnp.clip(jnp.round(groups / _not_zero(scale)) + zero[..., None], 0, 15)
-    return q.astype(jnp.uint8), scale, zero.astype(jnp.int32)
+    scale = (high - low) / (largest - smallest)
+    zero = jnp.clip(jnp.round(-low / jnp.where(scale == 0, 1, scale)) + smallest, smallest, largest)
+    q = jnp.clip(jnp.round(groups / _not_zero(scale)) + zero[..., None], smallest, largest)
+    return q, scale, zero.astype(jnp.int32)
 
 
 def _not_zero(scale):

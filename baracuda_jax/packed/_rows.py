@@ -57,9 +57,11 @@ _NF4 = """        data: uint8 [N, K / 2], two weights in each, the first in the 
         code: static, "nf4" or "fp4", which table it is.
         factor_gradients: static, whether absmax has a gradient too, which is made of that of all weights, in plain JAX.
 """
-_INT4 = """        data: uint8 [N, K / 2], two unsigned integers in each, the first in the low four bits.
+_INT4 = """        data: uint8 [N, K / 2], two unsigned integers in each, the first in the low four bits; or with eight bits
+            [N, K], the byte of a signed one in each.
         scale: floats [N, groups], for each group of neighbors of a row; groups have a multiple of 32 weights.
-        zero_point: integers or floats of scale's shape; None for 8.
+        zero_point: integers or floats of scale's shape; None for 8, and for 0 with eight bits.
+        bits: static, 4 or 8, of an integer.
         factor_gradients: static, whether scale and zero_point have gradients too, which are made of that of all weights, in
             plain JAX.
 """
@@ -172,15 +174,15 @@ def _tables(op, data, absmax, code, columns):
                 f"{tuple(data.shape)} and {tuple(absmax.shape)}"
             )
         data, absmax = data.reshape(rows, columns // 2), absmax.reshape(rows, absmax.size // max(rows, 1))
-    scale = arguments.factors(op, "absmax", absmax, multiply.matrix(op, "data", data))
+    scale = arguments.factors(op, "absmax", absmax, multiply.matrix(op, "data", data), code)
     return data, scale, arguments.no_factors(data)[0]
 
 
 @api
 @_document(
     dict(
-        what="of four-bit integers with a scale for each group",
-        weights="int4_dequantize(data, scale, zero_point)",
+        what="of four-bit integers, or of eight bits, with a scale for each group",
+        weights="int4_dequantize(data, scale, zero_point, bits=bits)",
         arguments=_INT4,
         source="Frantar et al., GPTQ (2023); Marlin",
     )
@@ -191,14 +193,15 @@ def int4_mmvq(
     scale: ArrayLike,
     zero_point: ArrayLike | None = None,
     *,
+    bits: int = 4,
     numerics: str = "exact",
     factor_gradients: bool = False,
     implementation: Implementation = None,
 ) -> Array:
     op = "int4_mmvq"
-    packed = _integers(op, data, scale, zero_point)
+    packed, format = _integers(op, data, scale, zero_point, bits)
     of_factors = _of_factors(op, factor_gradients)
-    return multiply.multiplied(_INT4_ROWS, op, x, packed, "int4", numerics, implementation, of_factors)
+    return multiply.multiplied(_INT4_ROWS, op, x, packed, format, numerics, implementation, of_factors)
 
 
 def _of_factors(op, is_wanted):
@@ -206,23 +209,26 @@ def _of_factors(op, is_wanted):
 
 
 @api
-@_document({}, name="int4_mmvq", packed="data, scale, zero_point", more="")
+@_document(
+    {}, name="int4_mmvq", packed="data, scale, zero_point", more="        bits: static, 4 or 8, of an integer.\n"
+)
 def int4_mmvq_backward(
     data: ArrayLike,
     scale: ArrayLike,
     zero_point: ArrayLike | None,
     dy: ArrayLike,
     *,
+    bits: int = 4,
     implementation: Implementation = None,
 ) -> Array:
     op = "int4_mmvq_backward"
-    return multiply.backward(_INT4_ROWS, op, dy, _integers(op, data, scale, zero_point), "int4", implementation)
+    return multiply.backward(_INT4_ROWS, op, dy, *_integers(op, data, scale, zero_point, bits), implementation)
 
 
-def _integers(op, data, scale, zero_point):
-    data = multiply.matrix(op, "data", arguments.data(op, "data", data))
-    scale = arguments.factors(op, "scale", scale, data)
-    return data, scale, arguments.zero_points(op, zero_point, scale)
+def _integers(op, data, scale, zero_point, bits):
+    data, format = multiply.matrix(op, "data", arguments.data(op, "data", data)), arguments.integers(op, bits)
+    scale = arguments.factors(op, "scale", scale, data, format)
+    return (data, scale, arguments.zero_points(op, zero_point, scale)), format
 
 
 def _gguf_case(name, format, rows, count, **kwargs):
@@ -245,7 +251,8 @@ _GGUF_ROWS = multiply.declare_multiply(
 
 
 def _scaled_case(name, rows, count, groups, zeros=False, of=(), **kwargs):
-    draw = lambda rng: (rng.standard_normal((*of, count)), *random_scaled(rng, (rows,), count, groups, zeros))
+    bits = kwargs.get("bits", 4)
+    draw = lambda rng: (rng.standard_normal((*of, count)), *random_scaled(rng, (rows,), count, groups, zeros, bits))
     return Case(name, draw, kwargs)
 
 
@@ -264,6 +271,8 @@ _INT4_ROWS = multiply.declare_multiply(
     (
         _scaled_case("vector", 5, 192, 3, zeros=True),
         _scaled_case("rows", 4, 128, 1, of=(5,)),
+        _scaled_case("vector of eight bits", 5, 96, 3, zeros=True, bits=8),
+        _scaled_case("rows of eight bits", 4, 64, 1, of=(5,), bits=8),
     ),
     ("scaled",),
 )

@@ -1,4 +1,4 @@
-"""Weights of four bits with a scale for each group of neighbors, in an array of its own."""
+"""Weights of four bits, and of eight, with a scale for each group of neighbors, in an array of its own."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from .._core.compiled import compiled
 from .._core.types import Implementation
 from . import _arguments as arguments
 from ._family import declare_dequantize
+from ._formats import FORMATS
 
 
 class NestedAbsmax(NamedTuple):
@@ -95,7 +96,7 @@ def nf4_dequantize(
     code = checks.choice(op, "code", code, arguments.TABLES)
     data, absmax = arguments.data(op, "data", data), absmax_of(op, absmax)
     data = arguments.column(data, absmax)
-    scale = arguments.factors(op, "absmax", absmax, data)
+    scale = arguments.factors(op, "absmax", absmax, data, code)
     return _dequantized(NF4_DEQUANTIZE, op, data, scale, None, code, shape, dtype, implementation)
 
 
@@ -107,20 +108,23 @@ def int4_dequantize(
     shape: Sequence[int] | None = None,
     dtype: DTypeLike = "float32",
     *,
+    bits: int = 4,
     implementation: Implementation = None,
 ) -> Array:
-    """Weights of four-bit integers with a scale for each group, as floats.
+    """Weights of four-bit integers, or of eight bits, with a scale for each group, as floats.
 
     Formula:
         y[2 i] = (data[i] & 15 - zero_point[g]) scale[g], y[2 i + 1] = (data[i] >> 4 - zero_point[g]) scale[g], with g the
-        weight's group.
+        weight's group. Of eight bits y[i] = (data[i] - zero_point[g]) scale[g].
 
     Args:
-        data: uint8 [..., bytes of a row], two unsigned integers in each, the first in the low four bits.
+        data: uint8 [..., bytes of a row], two unsigned integers in each, the first in the low four bits; or with eight bits
+            the byte of a signed one in each.
         scale: floats [..., groups], for each group of neighbors of a row; groups have a multiple of 32 weights.
-        zero_point: integers or floats of scale's shape; None for 8.
+        zero_point: integers or floats of scale's shape; None for 8, and for 0 with eight bits.
         shape: static, the shape of the result; None for [..., weights of a row].
         dtype: static, float32, float64, float16 or bfloat16.
+        bits: static, 4 or 8, of an integer.
         implementation: "native" (the kernel), "xla" (plain JAX), a PlanPreference, or None for automatic.
 
     Returns:
@@ -134,24 +138,26 @@ def int4_dequantize(
     Source: torchao's and GPTQ's integers by group; JAX's order of int4 in bytes.
     """
     op = "int4_dequantize"
-    data = arguments.data(op, "data", data)
-    scale = arguments.factors(op, "scale", scale, data)
+    data, format = arguments.data(op, "data", data), arguments.integers(op, bits)
+    scale = arguments.factors(op, "scale", scale, data, format)
     zero = arguments.zero_points(op, zero_point, scale)
-    return _dequantized(INT4_DEQUANTIZE, op, data, scale, zero, "int4", shape, dtype, implementation)
+    return _dequantized(INT4_DEQUANTIZE, op, data, scale, zero, format, shape, dtype, implementation)
 
 
 def _dequantized(call, op, data, scale, zero, format, shape, dtype, implementation):
     zero = arguments.no_factors(data)[0] if zero is None else zero
-    shape = arguments.result_shape(op, shape, (*data.shape[:-1], 2 * data.shape[-1]))
+    of = FORMATS[format]
+    shape = arguments.result_shape(op, shape, (*data.shape[:-1], data.shape[-1] // of.bytes * of.block))
     dtype = arguments.result_dtype(op, dtype)
     return call(data, scale, zero, format=format, dtype=dtype, implementation=implementation).reshape(shape)
 
 
-def random_scaled(rng, rows, weights, groups, zeros=False):
+def random_scaled(rng, rows, weights, groups, zeros=False, bits=4):
     """(data, scale[, zero points]) of a matrix."""
-    data = rng.integers(0, 256, (*rows, weights // 2), "uint8")
-    scale = rng.uniform(0.02, 0.3, (*rows, groups)).astype("float32")
-    return (data, scale, rng.integers(0, 16, (*rows, groups), "int32")) if zeros else (data, scale)
+    data = rng.integers(0, 256, (*rows, weights * bits // 8), "uint8")
+    scale = (rng.uniform(0.02, 0.3, (*rows, groups)) * 2.0 ** (4 - bits)).astype("float32")
+    lowest = 0 if bits == 4 else -128
+    return (data, scale, rng.integers(lowest, lowest + 2**bits, (*rows, groups), "int32")) if zeros else (data, scale)
 
 
 NF4_DEQUANTIZE = declare_dequantize(
@@ -169,6 +175,8 @@ INT4_DEQUANTIZE = declare_dequantize(
     (
         Case("zero points", lambda rng: random_scaled(rng, (3,), 128, 2, zeros=True)),
         Case("centered", lambda rng: random_scaled(rng, (2, 3), 64, 1)),
+        Case("eight bits", lambda rng: random_scaled(rng, (3,), 96, 3, zeros=True, bits=8), {"bits": 8}),
+        Case("eight bits, centered", lambda rng: random_scaled(rng, (2, 3), 64, 1, bits=8), {"bits": 8}),
     ),
     ("unpack_scaled",),
 )

@@ -26,10 +26,10 @@ class PackedWeight:
     under jit. `x @ w.T` is the product of `packed_matmul`.
 
     Attributes:
-        format: the format: one of GGUF's, "nf4", "fp4" or "int4".
+        format: the format: one of GGUF's, "nf4", "fp4", "int4" or "int8".
         data: uint8 [..., N, bytes of a row].
         scale: floats [..., N, groups], of the formats that have them; else None.
-        zero_point: as scale, of "int4" with zero points; else None.
+        zero_point: as scale, of "int4" and "int8" with zero points; else None.
     """
 
     format: str
@@ -64,11 +64,12 @@ class PackedWeight:
     def dequantize(self, dtype: DTypeLike = "float32", *, implementation: Implementation = None) -> Array:
         """The weights as floats."""
         checked("PackedWeight.dequantize", self)
+        how = dict(dtype=dtype, implementation=implementation)
         if self.format in GGUF:
-            return gguf_dequantize(self.data, self.format, dtype=dtype, implementation=implementation)
-        if self.format == "int4":
-            return int4_dequantize(self.data, self.scale, self.zero_point, dtype=dtype, implementation=implementation)
-        return nf4_dequantize(self.data, self.scale, dtype=dtype, code=self.format, implementation=implementation)
+            return gguf_dequantize(self.data, self.format, **how)
+        if FORMATS[self.format].middle is not None:
+            return int4_dequantize(self.data, self.scale, self.zero_point, bits=FORMATS[self.format].bits, **how)
+        return nf4_dequantize(self.data, self.scale, code=self.format, **how)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,6 +143,6 @@ def packed_matmul(
             raise ValueError(f"packed_matmul: factor_gradients must be False in format {w.format!r}, got True")
         return gguf_mmvq(x, w.data, w.format, **how)
     how["factor_gradients"] = factor_gradients
-    if w.format == "int4":
-        return int4_mmvq(x, w.data, w.scale, w.zero_point, **how)
+    if FORMATS[w.format].middle is not None:
+        return int4_mmvq(x, w.data, w.scale, w.zero_point, bits=FORMATS[w.format].bits, **how)
     return nf4_mmvq(x, w.data, w.scale, code=w.format, **how)

@@ -156,22 +156,25 @@ Status packed_row_mma_by(const Executor& executor, const PackedRows<Format>& wor
 
 // The chains of a block are those of eight warps, or of four with two each, twice as many blocks. Fewer rows on the way
 // at a time take less: of [8192, 8192] three blocks of eight warps with two stages, 20.5 us, and four of these 21.2; of
-// integers by group, four blocks of four warps with four stages, 16.4 us, and two of eight 18.2. Tables of pairs are
-// shared by sixteen warps.
+// integers by group, four blocks of four warps with four stages, 16.4 us, and two of eight 18.2. Of eight bits two
+// blocks of eight warps, or where there are more than a turn of these five of four. Tables of pairs are shared by
+// sixteen warps.
 template <class T, class Format>
 Status packed_row_mma(const Executor& executor, const PackedRows<Format>& work) {
-  constexpr bool reads_pairs = PackedRowEntries<Format>::are_pairs, by_group = Format::has_arrays && !Format::has_table;
+  constexpr bool reads_pairs = PackedRowEntries<Format>::are_pairs,
+                 eight_bits = Format::has_arrays && Format::bytes == Format::block;
+  constexpr bool by_group = Format::has_arrays && !Format::has_table && !eight_bits;
   constexpr int sets = reads_pairs ? 2 : 1, stages = by_group ? 4 : 2, warps = by_group ? 4 : 8;
   constexpr int bytes = PackedRowMmaMemory<Format, stages, sets, warps>::bytes;
-  constexpr int blocks = reads_pairs ? 2 : by_group ? 4 : 3;
+  constexpr int blocks = reads_pairs || eight_bits ? 2 : by_group ? 4 : 3, smaller = eight_bits ? 5 : 2 * blocks;
   int most = 0;
   if (Status status = most_shared_memory(most); !status.ok()) return status;
   if (bytes > most) return packed_mma<T>(executor, work);
   if constexpr (!Format::has_table && warps == 8) {
     // More than a turn of larger blocks, by up to a half, is one turn of smaller ones, and takes up to 15 % less.
     int64_t groups = work.batches * ceil_div(work.rows, 16), turn = int64_t(blocks) * multiprocessors_of_device();
-    if (groups > turn && 2 * groups <= 3 * turn)
-      return packed_row_mma_by<stages, sets, 4, 2 * blocks, T>(executor, work);
+    if (groups > turn && (eight_bits || 2 * groups <= 3 * turn))
+      return packed_row_mma_by<stages, sets, 4, smaller, T>(executor, work);
   }
   return packed_row_mma_by<stages, sets, warps, blocks, T>(executor, work);
 }

@@ -7,6 +7,8 @@
 // All warps wait for each round and release each, also where they have no tile of it. A barrier tells by a parity alone
 // which phase has ended, so no warp may be more than a phase late.
 //
+// Factors that are arrays are read with x, a tile ahead.
+//
 // The order of sums is that of packed_rows_mma_cuda.h, and so are the bits: groups, by halves, tiles of a chain, and
 // chains by halves.
 #pragma once
@@ -48,7 +50,7 @@ inline constexpr int packed_ring_bytes = packed_ring_stages<Format> * PackedRoun
 
 template <class T, class Format>
 __global__ void __launch_bounds__(packed_ring_threads, 1)
-    packed_row_ring_kernel(const __grid_constant__ PackedRows<Format> work) {
+    packed_row_ring_kernel(const __grid_constant__ PackedRows<Format> work, Divisor<int32_t> group_blocks) {
   using Round = PackedRound<Format>;
   using Tile = typename Round::Tile;
   constexpr int stages = packed_ring_stages<Format>;
@@ -117,7 +119,8 @@ __global__ void __launch_bounds__(packed_ring_threads, 1)
 #pragma unroll
         for (int t = 0; t < half; ++t) sum[t] += sum[t + half];
       int64_t first = int64_t(group) * 16;
-      write_row_sums<T>(work, 0, first_of_matrix, first, lane < 16 && first + lane < work.rows, sum[0], {}, nullptr);
+      write_row_sums<T>(work, 0, first_of_matrix, first, lane < 16 && first + lane < work.rows, sum[0], group_blocks,
+                        nullptr);
     }
     return;
   }
@@ -130,9 +133,13 @@ __global__ void __launch_bounds__(packed_ring_threads, 1)
   // The warp's next tile, and how many tiles after the first of the round it is.
   int next_group = blockIdx.x, next = warp, after = warp;
   PackedRowElements x_ahead;
+  PackedArrays arrays_ahead;
   auto fetch_next = [&] {
     while (next >= rounds * packed_chains) next -= rounds * packed_chains, next_group += gridDim.x;
-    if (next_group < groups && next < tiles) x_ahead = column.load(from_x, next);
+    if (next_group >= groups || next >= tiles) return;
+    x_ahead = column.load(from_x, next);
+    PackedArrayLoads<Format> loads(work, [&](int h) { return first_of_matrix + row_of(next_group, 8 * h + r); });
+    arrays_ahead = loads.load(next, c, int(work.blocks), group_blocks);
   };
   if (rounds > 0) fetch_next();
   int stage = 0, parity = 0;
@@ -143,6 +150,7 @@ __global__ void __launch_bounds__(packed_ring_threads, 1)
     if (after < packed_chains) {
       int group = next_group, tile = next, chain = tile % packed_chains;
       PackedRowElements x = x_ahead;
+      PackedArrays arrays = arrays_ahead;
       after += packed_ring_warps, next += packed_ring_warps;
       fetch_next();
       if (tile < tiles) {
@@ -154,7 +162,7 @@ __global__ void __launch_bounds__(packed_ring_threads, 1)
               of_round + at_row + 8 * h * Round::row_room + chain * Tile::tile_bytes +
               Tile::past(work.weights.block((first_of_matrix + row_of(group, 8 * h + r)) * work.blocks), tile - chain);
         float sums[2];
-        multiply_row_tile<T, Format>(row, tile, int(work.blocks), x, {}, c, nullptr, 0, sums);
+        multiply_row_tile<T, Format>(row, tile, int(work.blocks), x, arrays, c, nullptr, 0, sums);
 #pragma unroll
         for (int h = 0; h < 2; ++h)
           reinterpret_cast<float*>(of_round + Round::rows)[(chain * 16 + 8 * h + r) * 4 + c] = sums[h];
@@ -170,15 +178,16 @@ __global__ void __launch_bounds__(packed_ring_threads, 1)
 // than four bits a weight, wait for instructions. Weights straight to registers (packed_row_direct_cuda.h) are faster.
 template <class Format>
 inline constexpr bool packed_ring_serves =
-    !Format::has_arrays && !Format::has_table && !packed_direct_serves<Format> && 2 * Format::bytes >= Format::block;
+    !Format::has_table && !packed_direct_serves<Format> && 2 * Format::bytes >= Format::block;
 
 // Whether the kernel is taken. On an H200, in us, that of packed_row_mma_cuda.h and this one: Q6_K of [8192, 8192] 25.9
 // and 19.7, of [1024, 32768] 22.1 and 19.1, of [1024, 4096] 4.4 and 4.7. Of at most six bits only where its blocks have
 // the same number of groups and little to do: Q4_0 of [8192, 8192] 20.7 and 18.1, of [2304, 14336] 13.5 and 16.4, of
-// [28672, 8192] 52.9 and 59.6.
+// [28672, 8192] 52.9 and 59.6. Integers of 8 bits by group of [8192, 8192] 24.3 and 23.6, of [6144, 4096] 11.2
+// and 12.7.
 template <class T, class Format>
 bool packed_ring_is_faster(const PackedRows<Format>& work) {
-  constexpr int64_t enough = 16 << 20, many = 48 << 20, wide = 8192;
+  constexpr int64_t enough = (Format::has_arrays ? 36 : 16) << 20, many = 48 << 20, wide = 8192;
   constexpr bool exceeds_six_bits = 4 * Format::bytes > 3 * Format::block;
   int64_t bytes = work.rows * work.blocks * Format::bytes;
   if (work.batches > 1 || bytes < enough) return false;
@@ -198,7 +207,8 @@ Status packed_row_ring(const Executor& executor, const PackedRows<Format>& work)
   auto kernel = packed_row_ring_kernel<T, Format>;
   if (Status status = allow_shared_memory(kernel, bytes); !status.ok()) return status;
   unsigned blocks = unsigned(std::min<int64_t>(ceil_div(work.rows, 16), multiprocessors_of_device()));
-  kernel<<<blocks, packed_ring_threads, size_t(bytes), executor.stream>>>(work);
+  kernel<<<blocks, packed_ring_threads, size_t(bytes), executor.stream>>>(
+      work, Divisor<int32_t>(work.groups ? work.blocks / work.groups : 1));
   return launched();
 }
 

@@ -453,6 +453,11 @@ def rows_of_packed_weights_have_the_scales_of_the_next():
     return of_kernel("packed_rows_scaled", operands=_operand(2, lambda scale: jnp.roll(scale, 1, -2)))
 
 
+@planted(VALUE, op="int4_mmvq", tier="changed", case="rows of eight bits", dtype="float32")
+def packed_bytes_have_the_other_sign():
+    return of_kernel("packed_rows_scaled", operands=_operand(1, lambda data: data ^ 128))
+
+
 @planted(VALUE, op="int4_awq_gemm", tier="changed", case="groups", dtype="float32")
 def columns_of_packed_weights_have_the_zero_points_of_the_next_group():
     return of_kernel("packed_columns", operands=_operand(3, lambda zero: jnp.roll(zero, 1, -2)))

@@ -126,12 +126,16 @@ def gguf_weights(data, format):
     return np.array(y, np.float64).reshape(*data.shape[:-1], data.shape[-1] // size * count)
 
 
-def scaled_weights(data, scale, values, high_first):
-    """The same of formats with a scale for each group; `values(q, group)`, with the group's index."""
-    y = np.zeros((*data.shape[:-1], 2 * data.shape[-1]))
+def _of_two(high_first):
+    return lambda row, i: _nibble(int(row[i // 2]), (i % 2 == 0) == high_first)
+
+
+def scaled_weights(data, scale, values, integer, bits=4):
+    """The same of formats with a scale for each group; `values(q, group)`, with the group's index and q = integer(row, i)."""
+    y = np.zeros((*data.shape[:-1], 8 // bits * data.shape[-1]))
     size = y.shape[-1] // scale.shape[-1] if scale.shape[-1] else 1
     for at in np.ndindex(y.shape):
-        q = _nibble(int(data[(*at[:-1], at[-1] // 2)]), (at[-1] % 2 == 0) == high_first)
+        q = integer(data[at[:-1]], at[-1])
         group = (*at[:-1], at[-1] // size)
         y[at] = np.float32(values(q, group) * float(scale[group]))  # rounded once
     return y
@@ -139,18 +143,20 @@ def scaled_weights(data, scale, values, high_first):
 
 def nf4_weights(data, absmax, code="nf4"):
     table = np.float32(NF4 if code == "nf4" else (*FP4, *(-x for x in FP4)))
-    return scaled_weights(data, absmax, lambda q, _: float(table[q]), True)
+    return scaled_weights(data, absmax, lambda q, _: float(table[q]), _of_two(True))
 
 
-def int4_weights(data, scale, zero=None):
-    return scaled_weights(data, scale, lambda q, group: q - (8 if zero is None else float(zero[group])), False)
+def int4_weights(data, scale, zero=None, bits=4):
+    middle, integer = (8, _of_two(False)) if bits == 4 else (0, lambda row, i: _signed(int(row[i])))
+    values = lambda q, group: q - (middle if zero is None else float(zero[group]))
+    return scaled_weights(data, scale, values, integer, bits)
 
 
 def weights(name, arrays, options):
     kind = name.partition("_")[0]
     if kind == "gguf":
         return gguf_weights(arrays[0], options["format"])
-    return nf4_weights(*arrays, **options) if kind == "nf4" else int4_weights(*arrays)
+    return nf4_weights(*arrays, **options) if kind == "nf4" else int4_weights(*arrays, **options)
 
 
 def awq_weights(q, scales, zeros):

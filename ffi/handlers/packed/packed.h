@@ -14,13 +14,14 @@ namespace baracuda {
 
 #define BARACUDA_LEGACY_FORMATS(OF) OF(Q4_0) OF(Q4_1) OF(Q5_0) OF(Q5_1) OF(Q8_0) OF(IQ4_NL) OF(MXFP4)
 #define BARACUDA_K_FORMATS(OF) OF(Q2_K) OF(Q3_K) OF(Q4_K) OF(Q5_K) OF(Q6_K) OF(Q8_K) OF(IQ4_XS)
-#define BARACUDA_SCALED_FORMATS(OF) OF(NF4) OF(FP4) OF(Int4) OF(Int4Centered)
+#define BARACUDA_SCALED_FORMATS(OF) OF(NF4) OF(FP4) OF(Int4) OF(Int4Centered) OF(Int8) OF(Int8Centered)
 
 using LegacyFormats =
     Types<packed::Q4_0, packed::Q4_1, packed::Q5_0, packed::Q5_1, packed::Q8_0, packed::IQ4_NL, packed::MXFP4>;
 using KFormats =
     Types<packed::Q2_K, packed::Q3_K, packed::Q4_K, packed::Q5_K, packed::Q6_K, packed::Q8_K, packed::IQ4_XS>;
-using ScaledFormats = Types<packed::NF4, packed::FP4, packed::Int4, packed::Int4Centered>;
+using ScaledFormats =
+    Types<packed::NF4, packed::FP4, packed::Int4, packed::Int4Centered, packed::Int8, packed::Int8Centered>;
 
 // body(Type<Format>) with the format of a name.
 template <class... Formats, class Body>

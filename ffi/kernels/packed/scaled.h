@@ -1,5 +1,5 @@
-// Formats of four bits whose factors are arrays next to the weights, one for each group of them: bitsandbytes' NF4 and
-// FP4, and integers. Neighbors share a byte.
+// Formats whose factors are arrays next to the weights, one for each group of them: bitsandbytes' NF4 and FP4, and
+// integers. Of four bits neighbors share a byte.
 #pragma once
 
 #include "gguf.h"
@@ -72,6 +72,23 @@ struct Int4Centered : Neighbors {
 struct Int4 : Int4Centered {
   static constexpr const char* name = "Int4";
   static constexpr float offset = 0;
+  static constexpr bool has_zero = true;
+};
+
+// Signed bytes, as those of Q8_0.
+struct Int8Centered : Block32 {
+  static constexpr const char* name = "Int8Centered";
+  static constexpr int bytes = 32;
+  static constexpr float offset = 128;
+  static constexpr bool has_arrays = true;
+  static BARACUDA_HD void unpack(const uint8_t* from, int, int i, Bytes& first, Bytes& second) {
+    first = flipped(bytes_at<4>(from + i * width), 128);
+    second = flipped(bytes_at<4>(from + 16 + i * width), 128);
+  }
+};
+
+struct Int8 : Int8Centered {
+  static constexpr const char* name = "Int8";
   static constexpr bool has_zero = true;
 };
 
