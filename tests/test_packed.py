@@ -290,7 +290,9 @@ def test_products_in_half_precision_with_factors_in_arrays(kind, dtype, count):
 
 
 # Of a matrix that is large enough for kernels of many rows of x, with rows that are no multiple of a block's.
-MANY_ROWS = pytest.mark.parametrize("count, dtype", [(24, "bfloat16"), (33, "float16"), (48, "bfloat16"), (64, "float16")])
+MANY_ROWS = pytest.mark.parametrize(
+    "count, dtype", [(24, "bfloat16"), (33, "float16"), (48, "bfloat16"), (64, "float16")]
+)
 
 
 @FORMATS
