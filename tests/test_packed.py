@@ -323,6 +323,44 @@ def test_products_in_half_precision_with_factors_in_arrays(kind, dtype, count):
     near(y, np.asarray(x, np.float64) @ np.asarray(w, np.float64).T, dtype)
 
 
+# Of a matrix that is large enough for kernels of many rows of x, with rows that are no multiple of a block's.
+MANY_ROWS = pytest.mark.parametrize(
+    "count, dtype", [(24, "bfloat16"), (33, "float16"), (48, "bfloat16"), (64, "float16")]
+)
+
+
+@FORMATS
+@MANY_ROWS
+def test_products_of_a_large_matrix_with_every_format(format, count, dtype):
+    data = blocks(format, 300, 4352 if GGUF[format].block == 256 else 4256)
+    w = np.asarray(bj.gguf_dequantize(data, format), np.float64)
+    x = (rng(1).uniform(-0.7, 1, (count, w.shape[1])) / np.abs(w).max()).astype(jnp.dtype(dtype))
+    near(bj.gguf_mmvq(x, data, format, implementation="native"), np.asarray(x, np.float64) @ w.T, dtype)
+
+
+@MANY_ROWS
+@pytest.mark.parametrize("kind", ["nf4", "fp4", "int4", "zero points"])
+def test_products_of_large_matrices_with_factors_in_arrays(kind, count, dtype):
+    """Of several matrices, and x that has infinity in one row."""
+    data, scale = rng().integers(0, 256, (2, 300, 2128), np.uint8), rng(1).uniform(0.1, 1, (2, 300, 19)).astype("f4")
+    x = rng(2).uniform(-0.7, 1, (2, count, 4256)).astype(jnp.dtype(dtype))
+    x[1, 2, 77] = np.inf
+    if kind in ("nf4", "fp4"):
+        operands, multiply = (data, scale), partial(bj.nf4_mmvq, code=kind)
+        w = bj.nf4_dequantize(data, scale, code=kind)
+    else:
+        zero = (rng(3).uniform(0, 15, scale.shape).astype("f4"),) if kind == "zero points" else ()
+        operands, multiply = (data, scale, *zero), bj.int4_mmvq
+        w = bj.int4_dequantize(*operands)
+    y = jax.jit(jax.vmap(multiply))(x, *operands)
+    y, w = np.array(y, np.float64), np.asarray(w, np.float64)
+    with np.errstate(invalid="ignore"):
+        of_infinity = np.asarray(x[1, 2], np.float64) @ w[1].T
+    np.testing.assert_array_equal(y[1, 2], of_infinity)
+    x[1, 2], y[1, 2] = 0, 0
+    near(y, np.asarray(x, np.float64) @ w.transpose(0, 2, 1), dtype)
+
+
 @BACKENDS
 def test_products_of_nothing(implementation):
     call = lambda rows, weights, lead: bj.gguf_mmvq(

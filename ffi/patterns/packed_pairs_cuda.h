@@ -70,6 +70,28 @@ inline constexpr float pairs_excess = pairs_exceed<T, Format> ? 128 + Format::of
 template <class T, class Format>
 inline constexpr bool sums_of_x = Format::has_shift || Format::has_zero || pairs_exceed<T, Format>;
 
+// Four bytes in the last bits of a power of two, in which a byte counts in ones.
+template <class T>
+__device__ inline void byte_pairs(packed::Bytes bytes, uint32_t& first, uint32_t& second) {
+  constexpr uint32_t power = std::is_same_v<T, BFloat16> ? 0x43434343 : 0x64646464;
+  first = __byte_perm(bytes, power, 0x4140), second = __byte_perm(bytes, power, 0x4342);
+}
+
+// The values of four bytes of a format of integers, the first two of them and the others.
+template <class T, class Format>
+__device__ inline void exact_pairs(packed::Bytes bytes, uint32_t& first, uint32_t& second) {
+  constexpr bool is_bf16 = std::is_same_v<T, BFloat16>;
+  byte_pairs<T>(bytes, first, second);
+  if constexpr (is_bf16 && Format::offset == 128) {
+    // The last bit of eight makes 256 of the power 128, and is to count -128, or with a byte less 128, none.
+    auto value = [](uint32_t pair) { return pair_difference<T>(pair & 0xff7fff7f, (pair & 0xff80ff80) ^ 0x00800080); };
+    first = value(first), second = value(second);
+  } else {
+    constexpr uint32_t less = ((is_bf16 ? 0x4300 : 0x6400) + uint32_t(Format::offset)) * 0x10001;
+    first = pair_difference<T>(first, less), second = pair_difference<T>(second, less);
+  }
+}
+
 // The values of four bytes, the first two of them and the others. `of` has the bytes of entries, in registers: as
 // constants of the program each would be moved to one before it is used.
 template <class T, class Format>
@@ -85,22 +107,10 @@ __device__ inline void value_pairs(packed::Bytes bytes, uint32_t (&first)[value_
       byte[j] = __byte_perm(__byte_perm(of.word[j][0], of.word[j][1], entry),
                             __byte_perm(of.word[j][2], of.word[j][3], entry), half);
     first[0] = __byte_perm(byte[0], byte[1], 0x5140), second[0] = __byte_perm(byte[0], byte[1], 0x7362);
+  } else if constexpr (pairs_excess<T, Format> > 0) {
+    byte_pairs<T>(bytes, first[0], second[0]);  // what they exceed values by is left
   } else {
-    constexpr bool is_bf16 = std::is_same_v<T, BFloat16>;
-    constexpr uint32_t power = is_bf16 ? 0x43434343 : 0x64646464;  // in whose last bits a byte counts in ones
-    first[0] = __byte_perm(bytes, power, 0x4140), second[0] = __byte_perm(bytes, power, 0x4342);
-    if constexpr (pairs_excess<T, Format> > 0) {
-      // They are left.
-    } else if constexpr (is_bf16 && Format::offset == 128) {
-      // The last bit of eight makes 256 of the power 128, and is to count -128, or with a byte less 128, none.
-      auto value = [](uint32_t pair) {
-        return pair_difference<T>(pair & 0xff7fff7f, (pair & 0xff80ff80) ^ 0x00800080);
-      };
-      first[0] = value(first[0]), second[0] = value(second[0]);
-    } else {
-      constexpr uint32_t less = ((is_bf16 ? 0x4300 : 0x6400) + uint32_t(Format::offset)) * 0x10001;
-      first[0] = pair_difference<T>(first[0], less), second[0] = pair_difference<T>(second[0], less);
-    }
+    exact_pairs<T, Format>(bytes, first[0], second[0]);
   }
 }
 

@@ -88,16 +88,63 @@ __device__ inline void wgmma_add(float (&c)[8][4], const uint32_t (&a)[4], uint6
                : BARACUDA_8_BY_4(c)
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int(right_is_steps)));
 }
-__device__ inline void wgmma_end(float (&c)[8][4]) {
+template <int N>
+__device__ inline void wgmma_end(float (&c)[N][4]) {
 #pragma unroll
-  for (int t = 0; t < 8; ++t) asm volatile("" : BARACUDA_4(c[t], 0)::"memory");
+  for (int t = 0; t < N; ++t) asm volatile("" : BARACUDA_4(c[t], 0)::"memory");
 }
 #undef BARACUDA_WGMMA_64
 #undef BARACUDA_8_BY_4
+
+// B in shared memory without boxes: 8 columns of 16 bytes, which are 8 steps, follow each other, then the next 8
+// columns; and `next_bytes` further on are the next 8 steps.
+__device__ inline uint64_t wgmma_plain_operand(uint32_t address, int next_bytes) {
+  constexpr uint64_t next_columns = 8 * 16 >> 4;
+  return next_columns << 32 | uint64_t(next_bytes >> 4) << 16 | (address & 0x3ffff) >> 4;
+}
+
+// Of 8 N columns and A in registers. C is overwritten unless `adds`.
+#define BARACUDA_2_BY_4(c, i) BARACUDA_4(c[i], 0), BARACUDA_4(c[i + 1], 0)
+#define BARACUDA_WGMMA_OF(shape, type, sums, a0, a1, a2, a3, b, p, ...)                                           \
+  asm volatile(                                                                                                   \
+      "{\n"                                                                                                       \
+      ".reg .pred adds;\n"                                                                                        \
+      "setp.ne.b32 adds, %" p                                                                                     \
+      ", 0;\n"                                                                                                    \
+      "wgmma.mma_async.sync.aligned." shape ".f32." type "." type " {" sums "}, {%" a0 ", %" a1 ", %" a2 ", %" a3 \
+      "}, %" b                                                                                                    \
+      ", adds, 1, 1, 0;\n"                                                                                        \
+      "}"                                                                                                         \
+      : __VA_ARGS__                                                                                               \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(operand), "r"(int(adds)))
+#define BARACUDA_WGMMA_32(type)                                                                                      \
+  BARACUDA_WGMMA_OF("m64n32k16", type, "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15", "16", \
+                    "17", "18", "19", "20", "21", BARACUDA_2_BY_4(c, 0), BARACUDA_2_BY_4(c, 2))
+#define BARACUDA_WGMMA_64(type)                                                                                  \
+  BARACUDA_WGMMA_OF("m64n64k16", type,                                                                           \
+                    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
+                    "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31",                                \
+                    "32", "33", "34", "35", "36", "37", BARACUDA_2_BY_4(c, 0), BARACUDA_2_BY_4(c, 2),            \
+                    BARACUDA_2_BY_4(c, 4), BARACUDA_2_BY_4(c, 6))
+template <class T, int N>
+__device__ inline void wgmma_of(float (&c)[N][4], const uint32_t (&a)[4], uint64_t operand, bool adds) {
+  static_assert(N == 4 || N == 8);
+  constexpr bool is_bf16 = std::is_same_v<T, BFloat16>;
+  if constexpr (N == 4 && is_bf16) BARACUDA_WGMMA_32("bf16");
+  if constexpr (N == 4 && !is_bf16) BARACUDA_WGMMA_32("f16");
+  if constexpr (N == 8 && is_bf16) BARACUDA_WGMMA_64("bf16");
+  if constexpr (N == 8 && !is_bf16) BARACUDA_WGMMA_64("f16");
+}
+#undef BARACUDA_WGMMA_32
+#undef BARACUDA_WGMMA_64
+#undef BARACUDA_WGMMA_OF
+#undef BARACUDA_2_BY_4
 #undef BARACUDA_64
 #undef BARACUDA_16
 #undef BARACUDA_4
 
+// What the thread has written to shared memory is seen by products after the next barrier.
+__device__ inline void shared_to_wgmma() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // Before the first product of those that are committed together.
 __device__ inline void wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }

@@ -1,0 +1,12 @@
+// Products of many rows of x in half precision with packed weights of formats with blocks of 32 weights, by the
+// warpgroups of Hopper.
+#ifdef BARACUDA_CUDA
+#include "handlers/packed/packed.h"
+#include "patterns/packed_wgmma_cuda.h"
+
+namespace baracuda {
+
+BARACUDA_LEGACY_FORMATS(BARACUDA_ROWS_WGMMA)
+
+}  // namespace baracuda
+#endif
