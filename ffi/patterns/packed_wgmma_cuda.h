@@ -358,6 +358,7 @@ bool packed_wgmma_is_faster(const PackedRows<Format>& work) {
   if (work.count <= 16 || work.count > 64 || work.owner != nullptr) return false;
   if (work.rows * work.columns() < least_weights || work.batches * ceil_div(work.rows, packed_wgmma_rows) > most_groups)
     return false;
+  if (Format::has_arrays && !Format::interleaved) return false;  // bytes with factors in arrays: not measured
   // Of entries that are sums of two, the other kernel takes less if its blocks of 64 rows use all multiprocessors.
   int64_t blocks = work.batches * ceil_div(work.rows, 64), at_once = multiprocessors_of_device();
   return !Format::long_entries || work.count > 32 || 10 * blocks < 9 * ceil_div(blocks, at_once) * at_once;
