@@ -21,11 +21,12 @@ struct LuPanels {
   int holder[R];    // the row at the position of this number
 
   BARACUDA_HD int row(int r) const { return r * M + team.index(); }
-  BARACUDA_HD int known_row(int r) const { return row(r) < rows ? row(r) : rows - 1; }
+  BARACUDA_HD bool has(int r) const { return row(r) < rows; }
+  BARACUDA_HD int known_row(int r) const { return has(r) ? row(r) : rows - 1; }
 
   BARACUDA_HD void load(int rows, int columns, const View<S>& x) {
     this->rows = rows, this->columns = columns, this->x = x;
-    loop<true>(0, R, [&](int r) { position[r] = row(r) < rows ? row(r) : -1, holder[r] = 0; });
+    loop<true>(0, R, [&](int r) { position[r] = has(r) ? row(r) : -1, holder[r] = 0; });
     team.sync();
   }
   BARACUDA_HD void load_transposed(int n, const View<S>& x) {
@@ -47,11 +48,14 @@ struct LuPanels {
   }
 
   BARACUDA_HD void load_panel(int first, S (&a)[R][P]) const {
-    loop<true>(0, R, [&](int r) { load_row(x, known_row(r), first, a[r]); });
+    loop<true>(0, R, [&](int r) {
+      loop<true>(0, P, [&](int k) { a[r][k] = 0; });
+      if (has(r)) load_row(x, row(r), first, a[r]);  // another's row may be written by then
+    });
   }
   BARACUDA_HD void store_panel(int first, const S (&a)[R][P]) const {
     loop<true>(0, R, [&](int r) {
-      if (row(r) < rows) store_row(x, row(r), first, a[r]);
+      if (has(r)) store_row(x, row(r), first, a[r]);
     });
     team.sync();
   }
@@ -136,7 +140,8 @@ struct LuPanels {
       SomeOf<S> u[P], some[R];
       loop<true>(0, P, [&](int p) { u[p] = load_vector(x, chosen[p], c); });
       loop<true>(0, R, [&](int r) {
-        some[r] = load_vector(x, known_row(r), c);
+        some[r] = {};
+        if (has(r)) some[r] = load_vector(x, row(r), c);
         loop<true>(0, P, [&](int p) {
           loop<true>(0, V, [&](int e) { some[r].lane[e] = some[r].lane[e] - a[r][p] * u[p].lane[e]; });
         });
