@@ -2,39 +2,48 @@
 // expected and what came.
 #pragma once
 
-#include <charconv>
+#include <concepts>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 
 #include "../kernels/complex.h"
 #include "backend.h"
 
 namespace baracuda {
 
-// Not by a stream: its digits depend on the locale of the process, and on the copy of the standard library that other
-// modules may have loaded.
-template <class Part>
-void append(std::string& text, const Part& part) {
-  if constexpr (std::is_floating_point_v<Part>) {
-    char digits[32];
-    text.append(digits, std::to_chars(digits, digits + sizeof(digits), part).ptr);
-  } else if constexpr (std::is_integral_v<Part>) {
-    text += std::to_string(part);
-  } else {
-    text += part;
-  }
-}
+using Dimensions = ffi::Span<const int64_t>;
 
+// A part of a message, which is put together only where there is an error.
+class Part {
+ public:
+  Part(std::string_view text) : kind_(Kind::text), text_(text.data()), size_(text.size()) {}
+  Part(const char* text) : Part(std::string_view(text)) {}
+  Part(const std::string& text) : Part(std::string_view(text)) {}
+  Part(std::floating_point auto number) : kind_(Kind::real), real_(number) {}
+  Part(std::integral auto number) : kind_(Kind::integer), integer_(int64_t(number)) {}
+  Part(Dimensions dims) : kind_(Kind::dimensions), dims_(dims.begin()), size_(dims.size()) {}
+
+  void append_to(std::string& message) const;
+
+ private:
+  enum class Kind : uint8_t { text, real, integer, dimensions } kind_;
+  union {
+    const char* text_;
+    double real_;
+    int64_t integer_;
+    const int64_t* dims_;
+  };
+  size_t size_ = 0;
+};
+
+ffi::Error invalid_of(const char* op, std::initializer_list<Part> parts);
 template <class... Parts>
-ffi::Error invalid(const char* op, const Parts&... parts) {
-  std::string text = std::string(op) + ": ";
-  (append(text, parts), ...);
-  return ffi::Error(ffi::ErrorCode::kInvalidArgument, std::move(text));
+ffi::Error invalid(const char* op, Parts... parts) {
+  return invalid_of(op, {Part(parts)...});
 }
 
-inline ffi::Error to_error(const char* op, Status status) {
-  if (status.ok()) return ffi::Error::Success();
-  return ffi::Error(ffi::ErrorCode::kInternal, std::string(op) + ": " + status.error);
-}
+ffi::Error to_error(const char* op, Status status);
 
 template <class T>
 const T* in(const ffi::AnyBuffer& array) {
@@ -45,13 +54,8 @@ T* out(ffi::Result<ffi::AnyBuffer>& array) {
   return static_cast<T*>(array->untyped_data());
 }
 
-using Dimensions = ffi::Span<const int64_t>;
-
-inline std::string describe(Dimensions dims) {
-  std::string text = "[";
-  for (size_t i = 0; i < dims.size(); ++i) text.append(i ? ", " : "").append(std::to_string(dims[i]));
-  return text.append("]");
-}
+// Dimensions as a part of a message.
+inline Dimensions describe(Dimensions dims) { return dims; }
 
 inline int64_t product(Dimensions dims, size_t first, size_t last) {
   int64_t count = 1;
@@ -69,30 +73,19 @@ class Checks {
  public:
   explicit Checks(const char* op) : op_(op) {}
   template <class... Parts>
-  Checks& require(bool holds, const Parts&... parts) {
-    if (!holds && !error_) error_ = invalid(op_, parts...);
+  Checks& require(bool holds, Parts... parts) {
+    if (!holds && !error_) fail({Part(parts)...});
     return *this;
   }
-  template <class A, class B>
-  Checks& same_shape(const char* name, const A& a, const char* other, const B& b) {
-    auto x = a.dimensions(), y = b.dimensions();
-    return require(x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin()), name, " must have the shape of ",
-                   other, ", ", describe(y), ", got ", describe(x));
-  }
-  template <class A, class B>
-  Checks& same_dtype(const char* name, const A& a, const char* other, const B& b) {
-    return require(a.element_type() == b.element_type(), name, " must have the dtype of ", other, ", got type ",
-                   int(a.element_type()), " and ", int(b.element_type()));
-  }
-  template <class A>
-  Checks& dtype(const char* name, const A& a, ffi::DataType expected) {
-    return require(a.element_type() == expected, name, " must be of type ", int(expected), ", got ",
-                   int(a.element_type()));
-  }
+  Checks& same_shape(const char* name, const ffi::AnyBuffer& a, const char* other, const ffi::AnyBuffer& b);
+  Checks& same_dtype(const char* name, const ffi::AnyBuffer& a, const char* other, const ffi::AnyBuffer& b);
+  Checks& dtype(const char* name, const ffi::AnyBuffer& a, ffi::DataType expected);
   bool failed() const { return error_.has_value(); }
   ffi::Error error() const { return *error_; }
 
  private:
+  void fail(std::initializer_list<Part> parts);
+
   const char* op_;
   std::optional<ffi::Error> error_;
 };

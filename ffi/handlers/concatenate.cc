@@ -82,8 +82,8 @@ ffi::Error split_handler(Device device, ffi::AnyBuffer dy, ffi::RemainingRets ch
   return concatenation.run<true>("concat_backward", device);
 }
 
-BARACUDA_TARGET(concat, concatenate_handler, ffi::Ffi::Bind().Ctx<Device>().RemainingArgs().Ret<ffi::AnyBuffer>());
-BARACUDA_TARGET(concat_backward, split_handler, ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().RemainingRets());
+BARACUDA_TARGET(concat, concatenate_handler, operands<0>().RemainingArgs().Ret<ffi::AnyBuffer>());
+BARACUDA_TARGET(concat_backward, split_handler, operands<0>().Arg<ffi::AnyBuffer>().RemainingRets());
 
 }  // namespace
 }  // namespace baracuda

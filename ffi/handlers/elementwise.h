@@ -108,7 +108,7 @@ ffi::Error read(const Call& call, Names names, Parameter* parameters);
 // Runs the variant whose dtypes came, with the parameters of these names.
 ffi::Error run(const Call& call, const Variants& variants, Names names = {});
 
-inline auto elementwise_binding() { return ffi::Ffi::Bind().Ctx<Device>().RemainingArgs().RemainingRets().Attrs(); }
+inline auto elementwise_binding() { return operands<0>().RemainingArgs().RemainingRets().Attrs(); }
 
 }  // namespace baracuda
 

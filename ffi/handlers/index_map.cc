@@ -151,21 +151,16 @@ ffi::Error add_handler(Device device, ffi::AnyBuffer dy, ffi::Result<ffi::AnyBuf
 }
 
 BARACUDA_TARGET(move, elements_handler,
-                ffi::Ffi::Bind()
-                    .Ctx<Device>()
+                operands<0>()
                     .Arg<ffi::AnyBuffer>()
                     .Ret<ffi::AnyBuffer>()
                     .Attr<Dimensions>("axes")
                     .Attr<Dimensions>("terms")
                     .Attr<int64_t>("base")
                     .Attr<Dimensions>("fill"));
-BARACUDA_TARGET(move_add, add_handler,
-                ffi::Ffi::Bind()
-                    .Ctx<Device>()
-                    .Arg<ffi::AnyBuffer>()
-                    .Ret<ffi::AnyBuffer>()
-                    .Attr<Dimensions>("axes")
-                    .Attr<Dimensions>("terms"));
+BARACUDA_TARGET(
+    move_add, add_handler,
+    operands<0>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<Dimensions>("axes").Attr<Dimensions>("terms"));
 
 }  // namespace
 }  // namespace baracuda

@@ -75,11 +75,10 @@ ffi::Error backward_handler(Device device, ffi::AnyBuffer dy, ffi::Result<ffi::A
 }
 
 BARACUDA_TARGET(repeat, forward_handler,
-                ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<Dimensions>("repeats"));
+                operands<0>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<Dimensions>("repeats"));
 BARACUDA_TARGET(
     repeat_backward, backward_handler,
-    ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<Dimensions>(
-        "repeats"));
+    operands<0>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().Attr<Dimensions>("repeats"));
 
 }  // namespace
 }  // namespace baracuda

@@ -1,6 +1,7 @@
 // BARACUDA_TARGET(name, function, binding) defines the FFI target "baracuda.name" and puts it in the module's table.
 #pragma once
 
+#include "binding.h"
 #include "checks.h"
 #include "table.h"
 
@@ -25,21 +26,11 @@ inline void before_call(const XLA_FFI_CallFrame* call) {
 #endif
 }
 
-// The binding of a handler with so many operands.
-template <int count>
-auto operands() {
-  if constexpr (count == 0)
-    return ffi::Ffi::Bind().Ctx<Device>();
-  else
-    return operands<count - 1>().template Arg<ffi::AnyBuffer>();
-}
-
 }  // namespace baracuda
 
-// No handler waits for the device or touches the host's state, so all may be recorded in a CUDA graph.
 #define BARACUDA_TARGET(NAME, FUNCTION, BINDING)                                                           \
-  XLA_FFI_DEFINE_HANDLER(NAME##_handler, FUNCTION, BINDING, {::xla::ffi::Traits::kCmdBufferCompatible});   \
   static const bool NAME##_added = ::baracuda::add_target("baracuda." #NAME, [](XLA_FFI_CallFrame* call) { \
+    static const auto binding = BINDING;                                                                   \
     before_call(call);                                                                                     \
-    return NAME##_handler(call);                                                                           \
+    return binding.call(call, FUNCTION);                                                                   \
   })

@@ -77,8 +77,7 @@ struct DepthwiseArguments {
 
 template <class Binding>
 auto with_steps(Binding binding) {
-  return std::move(binding)
-      .template Attr<Dimensions>("strides")
+  return binding.template Attr<Dimensions>("strides")
       .template Attr<Dimensions>("dilation")
       .template Attr<Dimensions>("before")
       .template Attr<bool>("channels_last");

@@ -50,7 +50,7 @@ class CoordinateSampling : public SampledArrays {
 
 template <class Binding>
 auto with_coordinates(Binding binding) {
-  return std::move(binding).template Attr<int64_t>("taps").template Attr<int64_t>("mode").template Attr<double>("fill");
+  return binding.template Attr<int64_t>("taps").template Attr<int64_t>("mode").template Attr<double>("fill");
 }
 
 }  // namespace baracuda

@@ -48,8 +48,7 @@ class GridSampling : public SampledArrays {
 
 template <class Binding>
 auto with_grid(Binding binding) {
-  return std::move(binding).template Attr<int64_t>("taps").template Attr<int64_t>("padding").template Attr<bool>(
-      "align_corners");
+  return binding.template Attr<int64_t>("taps").template Attr<int64_t>("padding").template Attr<bool>("align_corners");
 }
 
 }  // namespace baracuda

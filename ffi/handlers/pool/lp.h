@@ -32,21 +32,13 @@ Status for_power(double p, const Body& body) {
   return body(PowerAny<Wide>{p});
 }
 
-inline auto pool() {
-  return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().RemainingRets();
-}
+inline auto pool() { return operands<0>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>().RemainingRets(); }
 inline auto derivative() {
-  return ffi::Ffi::Bind()
-      .Ctx<Device>()
-      .Arg<ffi::AnyBuffer>()
-      .Arg<ffi::AnyBuffer>()
-      .Arg<ffi::AnyBuffer>()
-      .Ret<ffi::AnyBuffer>();
+  return operands<0>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>();
 }
 template <class Binding>
 auto with_attributes(Binding binding) {
-  return std::move(binding)
-      .template Attr<Dimensions>("window")
+  return binding.template Attr<Dimensions>("window")
       .template Attr<Dimensions>("strides")
       .template Attr<double>("norm_type")
       .template Attr<bool>("channels_last");

@@ -136,8 +136,7 @@ const T* data(const ffi::AnyBuffer& buffer) {
 
 template <class Binding>
 auto with_windows(Binding binding) {
-  return std::move(binding)
-      .template Attr<Dimensions>("window")
+  return binding.template Attr<Dimensions>("window")
       .template Attr<Dimensions>("strides")
       .template Attr<Dimensions>("dilation")
       .template Attr<Dimensions>("padding")

@@ -81,10 +81,10 @@ QuantizedRange<Wide> range_of(double low, double high) {
   return {Wide(low), Wide(high)};
 }
 
-inline auto elements() { return ffi::Ffi::Bind().Ctx<Device>().Arg<ffi::AnyBuffer>(); }
+inline auto elements() { return operands<0>().Arg<ffi::AnyBuffer>(); }
 template <class Binding>
-auto with_range(Binding binding) {
-  return std::move(binding).template Attr<double>("low").template Attr<double>("high");
+constexpr auto with_range(Binding binding) {
+  return binding.template Attr<double>("low").template Attr<double>("high");
 }
 
 }  // namespace baracuda

@@ -26,7 +26,7 @@ ffi::Error philox_bernoulli_call(Device device, int64_t bits, Array streams, Out
 }
 
 BARACUDA_TARGET(philox_bernoulli, philox_bernoulli_call,
-                ffi::Ffi::Bind().Ctx<Device>().Attr<int64_t>("bits").Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
+                operands<0>().Attr<int64_t>("bits").Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
 
 }  // namespace
 }  // namespace baracuda
