@@ -204,7 +204,8 @@ def test_the_gradient_of_equal_eigenvalues(n):
 @pytest.mark.parametrize("n", [3, 7, 34, 65])
 def test_gradients_as_functions(n, dtype):
     """Those of matrices that have a kernel, of others, and of half precision, are jax.vjp's."""
-    x = sent.asarray(0.002 * _drawn(n, "float64", 2) + np.diag(1.2 ** (np.arange(n) - n / 2)), dtype)
+    powers = min(1, 34 / n) * (np.arange(n) - n / 2)  # of more, the smallest would be less than the noise
+    x = sent.asarray(0.002 * _drawn(n, "float64", 2) + np.diag(1.2**powers), dtype)
     b = x[..., :2]
 
     @jax.jit
@@ -255,9 +256,9 @@ def test_qr_is_lapacks(shape, dtype):
     x = np.random.default_rng(5).standard_normal((9, *shape)).astype(dtype)
     wide, (m, n) = x.astype(np.float64), shape
     raw = [np.linalg.qr(one, "raw") for one in wide]
-    _near(_native(bj.qr, x, mode="raw")[0], [h for h, _ in raw], dtype, 40)
+    _near(_native(bj.qr, x, mode="raw")[0], [h for h, _ in raw], dtype, 80)
     packed, tau = _native(bj.geqrf, x)
-    _near(packed.mT, [h for h, _ in raw], dtype, 40)
+    _near(packed.mT, [h for h, _ in raw], dtype, 80)
     np.testing.assert_allclose(tau, [tau for _, tau in raw], atol=60 * EPS[dtype])
     _near(_native(bj.qr, x, mode="r"), np.linalg.qr(wide, "r"), dtype, 40)
     for mode in ("reduced", "complete"):

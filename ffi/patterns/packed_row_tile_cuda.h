@@ -15,22 +15,9 @@
 namespace baracuda {
 namespace internal {
 
-// Entries of tables in shared memory: one by one, or those of neighbors that share a byte.
+// Of entries in shared memory. Those that are sums of two floats have packed_row_table_cuda.h.
 template <class Format>
-struct PackedRowEntries {
-  static constexpr bool are_pairs = Format::long_entries;
-  static constexpr int bytes = are_pairs ? pair_entries : Format::has_table ? 16 * entry_room : 0;
-
-  // By all threads of a block of 256 and more.
-  template <class T>
-  static __device__ void write(unsigned char* entries, int threads) {
-    if constexpr (are_pairs)
-      write_pair_entries<T, Format>(entries, threads);
-    else
-      write_entries<T, Format>(entries, int(threadIdx.x) % 32, int(threadIdx.x) / 32);
-  }
-  static __device__ int at_lane(int lane) { return are_pairs ? 8 * (lane % 16) : 4 * lane; }
-};
+inline constexpr int packed_row_entries = Format::has_table ? 16 * entry_room : 0;
 
 // The elements of x that a lane multiplies a tile with.
 struct PackedRowElements {
@@ -74,8 +61,8 @@ __device__ __forceinline__ void multiply_row_tile(const uint8_t* const (&row)[2]
                                                   const unsigned char* entries, int at_lane, float (&sums_of_rows)[2]) {
   using namespace packed;
   using Tile = PackedMmaMemory<Format, 1, 1>;
-  using Entries = PackedRowEntries<Format>;
-  constexpr int units_of_block = Format::block / 32, parts = value_parts<Format>;
+  static_assert(value_parts<Format> == 1);
+  constexpr int units_of_block = Format::block / 32;
   // Two groups of a lane, or four.
   constexpr bool whole_groups = Tile::groups == 8;
   constexpr int kinds = whole_groups ? 1 : 2;
@@ -87,42 +74,30 @@ __device__ __forceinline__ void multiply_row_tile(const uint8_t* const (&row)[2]
   float mine[kinds][2][2] = {};
 #pragma unroll
   for (int first = 0; first < 8; first += 2) {
-    // Of two groups; of table entries in two parts, of each half of the rows, in place of the other half what is
-    // left of the entries.
-    float sums[kinds][2][parts][4] = {};
+    float sums[kinds][2][4] = {};  // of two groups
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
       int u = first + side, block = u / units_of_block, unit = u % units_of_block;
       Bytes bytes[2][2];
 #pragma unroll
       for (int h = 0; h < 2; ++h)
-        if constexpr (Entries::bytes > 0)
+        if constexpr (Format::has_table)
           bytes[h][0] = Format::packed(row[h] + block * Format::bytes, unit, c);
         else
           Format::unpack(row[h] + block * Format::bytes, unit, c, bytes[h][0], bytes[h][1]);
 #pragma unroll
       for (int part = 0; part < 2; ++part) {
-        uint32_t first_pair[2][parts], second_pair[2][parts];
+        uint32_t first_pair[2][1], second_pair[2][1];
 #pragma unroll
         for (int h = 0; h < 2; ++h)
-          if constexpr (Entries::are_pairs)
-            entry_pairs_of_bytes<Format>(bytes[h][0], part, entries, at_lane, first_pair[h], second_pair[h]);
-          else if constexpr (Entries::bytes > 0)
+          if constexpr (Format::has_table)
             entry_pairs<Format>(bytes[h][0], part, entries, at_lane, first_pair[h], second_pair[h]);
           else
             value_pairs<T, Format>(bytes[h][part], first_pair[h], second_pair[h], EntryBytes{});
         auto& sum = sums[whole_groups ? 0 : side][Format::parts_share ? side : part];
         const auto& with = x.pairs[Format::parts_share ? part : side];
-        if constexpr (parts == 1) {
-          uint32_t a[4] = {first_pair[0][0], first_pair[1][0], second_pair[0][0], second_pair[1][0]};
-          multiply_add<T>(sum[0], a, with);
-        } else {
-#pragma unroll
-          for (int h = 0; h < 2; ++h) {
-            uint32_t a[4] = {first_pair[h][0], first_pair[h][1], second_pair[h][0], second_pair[h][1]};
-            multiply_add<T>(sum[h], a, with);
-          }
-        }
+        uint32_t a[4] = {first_pair[0][0], first_pair[1][0], second_pair[0][0], second_pair[1][0]};
+        multiply_add<T>(sum, a, with);
       }
     }
 #pragma unroll
@@ -130,14 +105,7 @@ __device__ __forceinline__ void multiply_row_tile(const uint8_t* const (&row)[2]
 #pragma unroll
       for (int h = 0; h < 2; ++h)
 #pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float sum = 0;
-          if constexpr (parts == 1)
-            sum = sums[kind][e][0][2 * h + e];
-          else
-            sum = sums[kind][e][h][e] + sums[kind][e][h][2 + e];
-          mine[kind][h][e] = c == first / 2 ? sum : mine[kind][h][e];
-        }
+        for (int e = 0; e < 2; ++e) mine[kind][h][e] = c == first / 2 ? sums[kind][e][2 * h + e] : mine[kind][h][e];
   }
 
   float sums_x[kinds][4] = {};
@@ -192,23 +160,6 @@ __device__ __forceinline__ void multiply_row_tile(const uint8_t* const (&row)[2]
       }
     sums_of_rows[h] = sum;
   }
-}
-
-// Writes the rows of y of a matrix from `first` on, a lane's of each, as far as they are `there`. A sum that is not
-// finite is added again.
-template <class T, class Format>
-__device__ __forceinline__ void write_row_sums(const PackedRows<Format>& work, int64_t batch, int64_t first_of_matrix,
-                                               int64_t first, bool there, float sum, Divisor<int32_t> group_blocks,
-                                               const float* table) {
-  int lane = threadIdx.x % 32;
-  uint32_t again = __ballot_sync(~0u, there && !(fabsf(sum) <= 3.402823466e38f));
-  for (; again != 0; again &= again - 1) {
-    int which = __ffs(int(again)) - 1;
-    float product = packed_product<T>(work, first_of_matrix + first + which,
-                                      static_cast<const T*>(work.x) + batch * work.columns(), group_blocks, table);
-    if (lane == which) sum = product;
-  }
-  if (there) static_cast<T*>(work.y)[batch * work.rows + first + lane] = T(sum);
 }
 
 }  // namespace internal

@@ -1,5 +1,5 @@
 // The packed rows pattern on a CUDA grid, for x of 32 and 64 bits: a warp has a few rows of W, and a block some columns
-// of x. packed_rows_mma_cuda.h is for 16 bits.
+// of x. packed_rows_half_cuda.h is for 16 bits.
 //
 // A tile is 32 units of 32 weights of a row, a unit for each lane. Where blocks of the format begin at any byte, its
 // bytes come into shared memory by asynchronous copies of 16 bytes, from the multiple of 16 before it on, while the
@@ -10,6 +10,7 @@
 #pragma once
 
 #include "copy_async_cuda.h"
+#include "packed_row_table_cuda.h"
 #include "packed_rows.h"
 #include "shared_memory_cuda.h"
 #include "store_shared_cuda.h"
@@ -212,6 +213,9 @@ Status packed_rows(const Executor& executor, const PackedRows<Format>& work) {
   if constexpr (sizeof(Sum) == 8) {
     return internal::packed_rows_by<2, 4, Sum>(executor, work);
   } else {
+    if constexpr (internal::packed_table_serves<Format>)
+      if (work.count == 1 && internal::packed_table_is_faster<Sum>(work))
+        return internal::packed_row_table<Sum>(executor, work);
     if (work.count == 1) return internal::packed_rows_by<2, 1, Sum>(executor, work);
     if (work.count <= 4) return internal::packed_rows_by<4, 4, Sum>(executor, work);
     return internal::packed_rows_by<4, 8, Sum>(executor, work);

@@ -1,11 +1,12 @@
 // The packed rows pattern for x in 16-bit floats, on tensor cores. One row of x has kernels of its own: for formats
-// whose weights go straight to registers, for one large matrix, and for all others. The last two have the same bits.
-// Many rows of x and a large matrix have another one.
+// whose weights go straight to registers, as they are or by a table, for one large matrix, and for all others, these
+// two with the same bits. Many rows of x and a large matrix have another one.
 #pragma once
 
 #include "packed_row_direct_cuda.h"
 #include "packed_row_mma_cuda.h"
 #include "packed_row_ring_cuda.h"
+#include "packed_row_table_cuda.h"
 #include "packed_rows_mma_cuda.h"
 
 namespace baracuda {
@@ -18,7 +19,10 @@ Status packed_rows_of(const Executor& executor, const PackedRows<Format>& work) 
     if (packed_direct_is_faster(work)) return packed_row_direct<T>(executor, work);
   if constexpr (packed_ring_serves<Format>)
     if (packed_ring_is_faster<T>(work)) return packed_row_ring<T>(executor, work);
-  return packed_row_mma<T>(executor, work);
+  if constexpr (packed_table_serves<Format>)
+    return packed_table_is_faster<T>(work) ? packed_row_table<T>(executor, work) : packed_mma<T>(executor, work);
+  else
+    return packed_row_mma<T>(executor, work);
 }
 
 }  // namespace internal

@@ -17,6 +17,7 @@
 #include "keep_cuda.h"
 #include "mma_cuda.h"
 #include "packed_pairs_cuda.h"
+#include "packed_row_sums_cuda.h"
 #include "packed_rows.h"
 #include "packed_tile_cuda.h"
 #include "shared_memory_cuda.h"
@@ -52,35 +53,6 @@ struct PackedMmaMemory : PackedTile<Format> {
 // Waits for the `threads` threads of a team.
 __device__ inline void team_sync(int team, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(threads) : "memory");
-}
-
-// The sum of the products of a row of W and one of x, by the definition.
-template <class T, class Format>
-__device__ __noinline__ float packed_product(const PackedRows<Format>& work, int64_t row, const T* x,
-                                             Divisor<int32_t> group_blocks, const float* table) {
-  using namespace packed;
-  constexpr int units_of_block = Format::block / 32;
-  const uint8_t* row_data = work.weights.block(row * work.blocks);
-  float sum = 0;
-  for (int64_t k = threadIdx.x % 32; k < work.blocks * units_of_block; k += 32) {
-    int64_t block = k / units_of_block, group = 0;
-    int unit = int(k % units_of_block);
-    const uint8_t* from = row_data + block * Format::bytes;
-    if constexpr (Format::has_arrays) group = row * work.groups + group_blocks.quotient(int32_t(block));
-#pragma unroll 1
-    for (int i = 0; i < 4; ++i) {
-      Bytes bytes[2];
-      Format::unpack(from, unit, i, bytes[0], bytes[1]);
-      for (int part = 0; part < 2; ++part) {
-        float weight[width];
-        weights<Format>(bytes[part], work.weights.factors(from, group, unit, part), table, weight);
-        const T* with = x + block * Format::block + position<Format>(unit, part, i);
-        for (int j = 0; j < width; ++j) sum = fmaf(weight[j], float(with[j]), sum);
-      }
-    }
-  }
-  for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
-  return sum;
 }
 
 // On a multiprocessor, which leaves 128 or 255 registers a thread.
