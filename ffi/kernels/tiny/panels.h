@@ -46,6 +46,20 @@ BARACUDA_HD void store_row(const View<S>& x, int i, int j, const S (&from)[panel
   });
 }
 
+// The rows of a matrix of `rows` rows that a member has, as many apart as there are members.
+template <class Team, class S>
+struct PanelRows {
+  static constexpr int M = Team::members, R = Team::rows, P = panel, V = vector_of<S>;
+
+  Team team;
+  View<S> x{};
+  int rows = 0;
+
+  BARACUDA_HD int row(int r) const { return r * M + team.index(); }
+  BARACUDA_HD bool has(int r) const { return row(r) < rows; }
+  BARACUDA_HD int known_row(int r) const { return has(r) ? row(r) : rows - 1; }
+};
+
 // value(r) for an r of `count` that is not static: all are values, so that what they are read from stays in registers.
 template <int count, class Value>
 BARACUDA_HD auto one_of(int r, const Value& value) {
