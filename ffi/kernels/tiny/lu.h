@@ -71,14 +71,7 @@ template <class Rows, class S>
 BARACUDA_HD void invert(Rows& rows, int n, const View<S>& memory, const View<S>& y) {
   rows.factor(n, [](int, int, S) {});
   rows.store(n, memory);
-  rows.each_row([&](int row, int position) {
-    for (int first = 0; first < n; first += vector_of<S>) {
-      SomeOf<S> some;
-      loop<true>(0, vector_of<S>, [&](int e) { some.lane[e] = S(first + e == row); });
-      store_vector(y, position, first, some);
-    }
-  });
-  rows.team.sync();
+  rows.store_identity(n, y);
   rows.substitute_factors(n, n, memory, y);
 }
 

@@ -28,6 +28,14 @@ BARACUDA_HD void store_vector(const View<S>& x, int i, int j, const SomeOf<S>& s
   *reinterpret_cast<SomeOf<S>*>(&x(i, j)) = some;
 }
 
+// Elements of row i of the identity, from column j on.
+template <class S>
+BARACUDA_HD SomeOf<S> unit_vector(int i, int j) {
+  SomeOf<S> some;
+  loop<true>(0, vector_of<S>, [&](int e) { some.lane[e] = S(j + e == i); });
+  return some;
+}
+
 template <class S>
 BARACUDA_HD void load_row(const View<S>& x, int i, int j, S (&to)[panel]) {
   constexpr int V = vector_of<S>;
