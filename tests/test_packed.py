@@ -369,19 +369,21 @@ def test_products_of_a_large_matrix_with_every_format(format, count, dtype):
 
 
 @MANY_ROWS
-@pytest.mark.parametrize("kind", ["nf4", "fp4", "int4", "zero points"])
+@pytest.mark.parametrize("kind", ["nf4", "fp4", "int4", "int4 with zero points", "int8", "int8 with zero points"])
 def test_products_of_large_matrices_with_factors_in_arrays(kind, count, dtype):
     """Of several matrices, and x that has infinity in one row."""
-    data, scale = rng().integers(0, 256, (2, 300, 2128), np.uint8), rng(1).uniform(0.1, 1, (2, 300, 19)).astype("f4")
+    bits = 8 if "int8" in kind else 4
+    data = rng().integers(0, 256, (2, 300, 532 * bits), np.uint8)
+    scale = rng(1).uniform(0.1, 1, (2, 300, 19)).astype("f4")
     x = rng(2).uniform(-0.7, 1, (2, count, 4256)).astype(jnp.dtype(dtype))
     x[1, 2, 77] = np.inf
     if kind in ("nf4", "fp4"):
         operands, multiply = (data, scale), partial(bj.nf4_mmvq, code=kind)
         w = bj.nf4_dequantize(data, scale, code=kind)
     else:
-        zero = (rng(3).uniform(0, 15, scale.shape).astype("f4"),) if kind == "zero points" else ()
-        operands, multiply = (data, scale, *zero), bj.int4_mmvq
-        w = bj.int4_dequantize(*operands)
+        zero = (rng(3).uniform(0, 15, scale.shape).astype("f4"),) if "zero points" in kind else ()
+        operands, multiply = (data, scale, *zero), partial(bj.int4_mmvq, bits=bits)
+        w = bj.int4_dequantize(*operands, bits=bits)
     y = jax.jit(jax.vmap(multiply))(x, *operands)
     y, w = np.array(y, np.float64), np.asarray(w, np.float64)
     with np.errstate(invalid="ignore"):

@@ -10,6 +10,7 @@ import scipy.linalg
 import sent
 
 import baracuda_jax as bj
+from baracuda_jax.linalg import _small
 
 SIDES = (1, 2, 3, 4, 5, 8, 12, 17, 32)  # of one lane, of teams of 8, 16 and 32, with one to three rows a lane
 ALL_SIDES = (*SIDES, 33, 48, 64)  # also of two rows a lane, in shared memory
@@ -517,10 +518,12 @@ def test_a_system_without_right_sides_has_zeros_as_the_gradient_of_a(n):
     assert (da == 0).all() and da.shape == (2, n, n) and db.shape == none.shape
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["cholesky", "det", "eigh", "geqrf", "inverse", "lu", "lu_factor", "matrix_exp", "qr", "slogdet", "svd", "svdvals"],
-)
+OF_ONE_MATRIX = (
+    "cholesky", "det", "eigh", "geqrf", "inverse", "lu", "lu_factor", "matrix_exp", "qr", "slogdet", "svd", "svdvals",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_ONE_MATRIX)
 def test_there_is_no_kernel_of_other_matrices(name):
     """Those are the library's, as the plan says; a call that asks for a kernel is refused."""
     most = 32 if name in FEWER else 64
@@ -535,6 +538,25 @@ def test_there_is_no_kernel_of_other_matrices(name):
         ):
             bj.plan(name, x, implementation="native")
     assert bj.plan(name, jax.ShapeDtypeStruct((2, most, most), "float32"), implementation="native").backend == "native"
+
+
+OF_SEVERAL = {
+    **dict.fromkeys(("solve", "triangular_solve", "cholesky_backward", "inverse_backward"), lambda x: (x, x)),
+    "solve_backward": lambda x: (x, x, x),
+    "ormqr": lambda x: (x, x[0], x),
+    "eigh_backward": lambda x: (x[0], x, x[0], x),
+}
+
+
+@pytest.mark.parametrize("name", [*OF_ONE_MATRIX, *OF_SEVERAL])
+def test_kernels_have_the_limits_that_python_has(name, monkeypatch):
+    """A kernel that is given one row more than Python allows refuses it, and names the limit."""
+    most = _small.largest(name)
+    monkeypatch.setattr(_small, "largest", lambda op: most + 1)
+    x = sent.ones((most + 1, most + 1))
+    args = OF_SEVERAL[name](x) if name in OF_SEVERAL else (x,)
+    with pytest.raises(Exception, match=f"of at most {most}, got"):
+        jax.block_until_ready(getattr(bj, name)(*args, implementation="native"))
 
 
 @pytest.mark.parametrize("name", ["solve", "triangular_solve"])

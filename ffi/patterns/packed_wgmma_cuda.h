@@ -358,10 +358,15 @@ bool packed_wgmma_is_faster(const PackedRows<Format>& work) {
   if (work.count <= 16 || work.count > 64 || work.owner != nullptr) return false;
   if (work.rows * work.columns() < least_weights || work.batches * ceil_div(work.rows, packed_wgmma_rows) > most_groups)
     return false;
-  if (Format::has_arrays && !Format::interleaved) return false;  // bytes with factors in arrays: not measured
-  // Of entries that are sums of two, the other kernel takes less if its blocks of 64 rows use all multiprocessors.
   int64_t blocks = work.batches * ceil_div(work.rows, 64), at_once = multiprocessors_of_device();
-  return !Format::long_entries || work.count > 32 || 10 * blocks < 9 * ceil_div(blocks, at_once) * at_once;
+  // Of rows of few tiles, the other kernel takes less if its blocks of 64 rows are one turn.
+  constexpr bool is_bytes = Format::has_arrays && !Format::interleaved;
+  int64_t tiles = ceil_div(work.columns(), packed_mma_tile), few = 2 + Format::long_entries;
+  if (work.count > 32) few = Format::long_entries || is_bytes || blocks > 48 ? 4 : 3;
+  if (tiles <= few && blocks <= at_once) return false;
+  // Of entries that are sums of two, it takes less if those blocks use all multiprocessors, and tiles are not few.
+  return !Format::long_entries || work.count > 32 || (tiles <= 4 && blocks > at_once) ||
+         10 * blocks < 9 * ceil_div(blocks, at_once) * at_once;
 }
 
 }  // namespace internal

@@ -19,7 +19,7 @@ struct Cholesky {
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {
     if constexpr (HasPanels<Team>) {
-      CholeskyPanels<Team, S>{team, n, at[0]}(is_upper);
+      CholeskyPanels<Team, S>{{team, at[0], n}}(is_upper);
     } else if constexpr (requires { Team::members; }) {
       CholeskyRows<Team, S>{team}(n, is_upper, at[0]);
     } else {

@@ -9,29 +9,24 @@ namespace baracuda {
 namespace tiny {
 
 template <class Team, class S>
-struct CholeskyPanels {
-  static constexpr int M = Team::members, R = Team::rows, P = panel, V = vector_of<S>;
+struct CholeskyPanels : PanelRows<Team, S> {
+  using Base = PanelRows<Team, S>;
+  using Base::M, Base::R, Base::P, Base::V, Base::team, Base::x, Base::rows, Base::row, Base::has, Base::known_row;
 
-  Team team;
-  int n;
-  View<S> x;
   bool is_whole = true;
-
-  BARACUDA_HD int row(int r) const { return r * M + team.index(); }
-  BARACUDA_HD int known_row(int r) const { return row(r) < n ? row(r) : n - 1; }
 
   // x becomes the factor of its Hermitian part.
   BARACUDA_HD void operator()(bool is_upper) {
-    for (int first = 0; first < n; first += P) {
+    for (int first = 0; first < rows; first += P) {
       S a[R][P];
       load(first, a);
       team.sync();
       subtract(first, a);
       loop<true>(0, P, [&](int p) {
-        if (first + p < n) factor_column(first, p, a);
+        if (first + p < rows) factor_column(first, p, a);
       });
       loop<true>(0, R, [&](int r) {
-        if (row(r) >= first && row(r) < n) store_row(x, row(r), first, a[r]);
+        if (row(r) >= first && has(r)) store_row(x, row(r), first, a[r]);
       });
       team.sync();
     }
@@ -56,9 +51,9 @@ struct CholeskyPanels {
   // body(i, j) for each vector of a member's rows.
   template <class Body>
   BARACUDA_HD void each_vector(const Body& body) const {
-    for (int j = 0; j < n; j += V)
+    for (int j = 0; j < rows; j += V)
       loop<true>(0, R, [&](int r) {
-        if (row(r) < n) body(row(r), j);
+        if (has(r)) body(row(r), j);
       });
     team.sync();
   }
@@ -69,7 +64,7 @@ struct CholeskyPanels {
       const int i = known_row(r);
       load_row(x, i, first, a[r]);
       loop<true>(0, P, [&](int p) {
-        const int j = first + p < n ? first + p : n - 1;
+        const int j = first + p < rows ? first + p : rows - 1;
         const S here = a[r][p], there = x(j, i);
         a[r][p] = i == j ? here : here * S(0.5) + there * S(0.5);
       });
@@ -81,7 +76,7 @@ struct CholeskyPanels {
       SomeOf<S> own[R];
       loop<true>(0, R, [&](int r) { own[r] = load_vector(x, known_row(r), j); });
       loop<true>(0, P, [&](int p) {
-        const auto other = load_vector(x, first + p < n ? first + p : n - 1, j);
+        const auto other = load_vector(x, first + p < rows ? first + p : rows - 1, j);
         loop<true>(
             0, R, [&](int r) { loop<true>(0, V, [&](int e) { a[r][p] = a[r][p] - own[r].lane[e] * other.lane[e]; }); });
       });

@@ -57,7 +57,7 @@ struct EighBackward {
 struct EigenvaluesBackward {
   // The vectors v, n x n; dw; and the cotangent of x, n x n.
   static constexpr int arrays = 3;
-  static constexpr int largest = 32;
+  static constexpr int largest = EighBackward::largest;
 
   template <class S, class Team, class Size>
   BARACUDA_HD void operator()(Team team, Size n, int, const View<S> (&at)[arrays]) const {

@@ -54,6 +54,27 @@ concept HasRows = requires { Team::members; };
 template <class Team, class S>
 using Elimination = std::conditional_t<HasPanels<Team>, LuPanels<Team, S>, LuRows<Team, S>>;
 
+// y, n x k, becomes x of a x = y, where a is what was loaded, and `memory` is n x n of it.
+template <class Rows, class S>
+BARACUDA_HD void solve(Rows& rows, int n, int k, const View<S>& memory, const View<S>& y) {
+  if (k == 1) {
+    rows.solve_one(n, y);
+    return;
+  }
+  rows.factor(n, [](int, int, S) {});
+  rows.store(n, memory);
+  rows.exchange_rows(k, y);
+  rows.substitute_factors(n, k, memory, y);
+}
+// The same for the identity.
+template <class Rows, class S>
+BARACUDA_HD void invert(Rows& rows, int n, const View<S>& memory, const View<S>& y) {
+  rows.factor(n, [](int, int, S) {});
+  rows.store(n, memory);
+  rows.store_identity(n, y);
+  rows.substitute_factors(n, n, memory, y);
+}
+
 struct Solve {
   // a, n x n, and b, n x k, where the solution is written.
   static constexpr int arrays = 2;
@@ -65,7 +86,7 @@ struct Solve {
     if constexpr (HasRows<Team>) {
       Elimination<Team, S> rows{team};
       rows.load(n, n, at[0]);
-      rows.solve(n, k, at[0], b);
+      solve(rows, n, k, at[0], b);
     } else {
       on_square(at[0], n, [&](auto& a) {
         eliminate(team, n, n, a, [&](int j, S from) { exchange(team, n, b, j, from, k); });
@@ -85,7 +106,7 @@ struct Inverse {
     if constexpr (HasRows<Team>) {
       Elimination<Team, S> rows{team};
       rows.load(n, n, at[0]);
-      rows.invert(n, at[0], at[1]);
+      invert(rows, n, at[0], at[1]);
     } else {
       on_square(at[0], n, [&](auto& a) {
         on_square(at[1], n, [&](auto& y) {

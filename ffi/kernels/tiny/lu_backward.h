@@ -26,7 +26,7 @@ struct SolveBackward {
       if constexpr (HasRows<Team>) {
         Elimination<Team, S> rows{team};
         rows.load_transposed(n, a);
-        rows.solve(n, k, a, d);
+        solve(rows, n, k, a, d);
       } else {
         const Transposed<std::decay_t<decltype(a)>> of_a{a};
         eliminate(team, n, n, of_a, [&](int j, S from) { exchange(team, n, d, j, from, k); });
@@ -222,7 +222,7 @@ struct SlogdetBackward {
         if constexpr (HasRows<Team>) {
           Elimination<Team, S> rows{team};
           rows.load_transposed(n, x);
-          rows.invert(n, x, y);
+          invert(rows, n, x, y);
         } else {
           const Transposed<std::decay_t<decltype(x)>> a{x};
           make_identity(team, n, y);

@@ -11,18 +11,13 @@ namespace baracuda {
 namespace tiny {
 
 template <class Team, class S>
-struct LuPanels {
-  static constexpr int M = Team::members, R = Team::rows, P = panel, V = vector_of<S>;
+struct LuPanels : PanelRows<Team, S> {
+  using Base = PanelRows<Team, S>;
+  using Base::M, Base::R, Base::P, Base::V, Base::team, Base::x, Base::rows, Base::row, Base::has, Base::known_row;
 
-  Team team;
-  View<S> x{};
-  int rows = 0, columns = 0;
+  int columns = 0;
   int position[R];  // -1 where there is no such row, which is never a pivot
   int holder[R];    // the row at the position of this number
-
-  BARACUDA_HD int row(int r) const { return r * M + team.index(); }
-  BARACUDA_HD bool has(int r) const { return row(r) < rows; }
-  BARACUDA_HD int known_row(int r) const { return has(r) ? row(r) : rows - 1; }
 
   BARACUDA_HD void load(int rows, int columns, const View<S>& x) {
     this->rows = rows, this->columns = columns, this->x = x;
@@ -195,31 +190,15 @@ struct LuPanels {
     team.sync();
   }
 
-  // y, n x k, becomes x of a x = y, where a is what was loaded, from `memory`.
-  BARACUDA_HD void solve(int n, int k, const View<S>& memory, const View<S>& y) {
-    if (k == 1) {
-      solve_one(n, y);
-      return;
-    }
-    factor(n, [](int, int, S) {});
-    exchange_rows(n, memory);
-    exchange_rows(k, y);
-    substitute_factors(n, k, memory, y);
-  }
-  // The same for the identity.
-  BARACUDA_HD void invert(int n, const View<S>& memory, const View<S>& y) {
-    factor(n, [](int, int, S) {});
-    exchange_rows(n, memory);
+  // The identity, whose rows are exchanged as those of the matrix were.
+  BARACUDA_HD void store_identity(int n, const View<S>& y) const {
     each_row([&](int row, int position) {
-      for (int first = 0; first < n; first += V) {
-        SomeOf<S> some;
-        loop<true>(0, V, [&](int e) { some.lane[e] = S(first + e == row); });
-        store_vector(y, position, first, some);
-      }
+      for (int first = 0; first < n; first += V) store_vector(y, position, first, unit_vector<S>(row, first));
     });
     team.sync();
-    substitute_factors(n, n, memory, y);
   }
+
+  // y, n x k, becomes x of L U x = y, where `factors` has what `store` wrote.
   BARACUDA_HD void substitute_factors(int n, int k, const View<S>& factors, const View<S>& y) const {
     substitute_panels<false>(team, n, k, RowsOf<View<S>>{factors}, y, true);
     substitute_panels<true>(team, n, k, RowsOf<View<S>>{factors}, y, false);

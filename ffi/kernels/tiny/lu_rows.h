@@ -12,17 +12,14 @@
 // Rows of matrices begin at multiples of 16 bytes, and have room for N columns (`aligned_rows` of a functor).
 #pragma once
 
-#include "matrix.h"
+#include "panels.h"
 
 namespace baracuda {
 namespace tiny {
 
 template <class Team, class S>
 struct LuRows {
-  static constexpr int N = Team::members, V = 16 / int(sizeof(S));
-  struct alignas(16) Some {
-    S lane[V];
-  };
+  static constexpr int N = Team::members, V = vector_of<S>;
 
   Team team;
   S a[N];
@@ -40,9 +37,9 @@ struct LuRows {
   // Columns that are not there are zeros, and rows those of the identity.
   BARACUDA_HD void load(int rows, int columns, const View<S>& x) {
     position = row() < rows ? row() : -1;
-    const Some* from = reinterpret_cast<const Some*>(&x(is_row() ? row() : rows - 1, 0));
+    const int known = is_row() ? row() : rows - 1;
     loop<true>(0, N / V, [&](int v) {
-      Some some = from[v];
+      const auto some = load_vector(x, known, v * V);
       loop<true>(0, V, [&](int e) {
         const int j = v * V + e;
         const S value = some.lane[e];
@@ -63,14 +60,12 @@ struct LuRows {
 
   // L and U by rows in their order, with zeros where columns are not there.
   BARACUDA_HD void store(int columns, const View<S>& y) const {
-    if (is_row()) {
-      Some* to = reinterpret_cast<Some*>(&y(position, 0));
+    if (is_row())
       loop<true>(0, N / V, [&](int v) {
-        Some some;
+        SomeOf<S> some;
         loop<true>(0, V, [&](int e) { some.lane[e] = v * V + e < columns ? a[v * V + e] : S(0); });
-        to[v] = some;
+        store_vector(y, position, v * V, some);
       });
-    }
     team.sync();
   }
 
@@ -131,26 +126,32 @@ struct LuRows {
   // Rows of y, n x k, are exchanged as those of the matrix were.
   BARACUDA_HD void exchange_rows(int k, const View<S>& y) const {
     for (int first = 0; first < k; first += V) {
-      Some some;
-      if (is_row()) some = *reinterpret_cast<const Some*>(&y(row(), first));
+      SomeOf<S> some;
+      if (is_row()) some = load_vector(y, row(), first);
       team.sync();
-      if (is_row()) *reinterpret_cast<Some*>(&y(position, first)) = some;
+      if (is_row()) store_vector(y, position, first, some);
     }
     team.sync();
   }
 
+  // The identity, whose rows are exchanged as those of the matrix were.
+  BARACUDA_HD void store_identity(int n, const View<S>& y) const {
+    if (is_row())  // by `each_row` the inverse takes up to a tenth longer
+      for (int first = 0; first < n; first += V) store_vector(y, position, first, unit_vector<S>(row(), first));
+    team.sync();
+  }
+
   // y, n x k, becomes x of L U x = y, where `factors` has what `store` wrote.
-  BARACUDA_HD void substitute_columns(int n, int k, const View<S>& factors, const View<S>& y) const {
+  BARACUDA_HD void substitute_factors(int n, int k, const View<S>& factors, const View<S>& y) const {
     for (int first = 0; first < k; first += N) {
       const int column = first + team.index(), known = column < k ? column : k - 1;
       S x[N];
       loop<true>(0, N, [&](int i) { x[i] = i < n ? y(i, known) : S(0); });
       loop<true>(0, N, [&](int i) {
         if (i >= n) return;
-        const Some* row = reinterpret_cast<const Some*>(&factors(i, 0));
         loop<true>(0, N / V, [&](int v) {
           if (v * V >= i) return;
-          const Some some = row[v];
+          const auto some = load_vector(factors, i, v * V);
           loop<true>(0, V, [&](int e) {
             const int j = v * V + e;
             if (j < i) x[i] = x[i] - some.lane[e] * x[j];
@@ -160,11 +161,10 @@ struct LuRows {
       loop<true>(0, N, [&](int step) {
         const int i = N - 1 - step;
         if (i >= n) return;
-        const Some* row = reinterpret_cast<const Some*>(&factors(i, 0));
         S pivot;
         loop<true>(0, N / V, [&](int v) {
           if (v * V + V <= i) return;
-          const Some some = row[v];
+          const auto some = load_vector(factors, i, v * V);
           loop<true>(0, V, [&](int e) {
             const int j = v * V + e;
             if (j == i) pivot = some.lane[e];
@@ -178,31 +178,6 @@ struct LuRows {
       });
     }
     team.sync();
-  }
-
-  // y, n x k, becomes x of a x = y, where a is what was loaded and `memory` is n x n of it.
-  BARACUDA_HD void solve(int n, int k, const View<S>& memory, const View<S>& y) {
-    if (k == 1) {
-      solve_one(n, y);
-      return;
-    }
-    factor(n, [](int, int, S) {});
-    store(n, memory);
-    exchange_rows(k, y);
-    substitute_columns(n, k, memory, y);
-  }
-  // The same for the identity.
-  BARACUDA_HD void invert(int n, const View<S>& memory, const View<S>& y) {
-    factor(n, [](int, int, S) {});
-    store(n, memory);
-    if (is_row())
-      for (int first = 0; first < n; first += V) {
-        Some some;
-        loop<true>(0, V, [&](int e) { some.lane[e] = S(first + e == row()); });
-        *reinterpret_cast<Some*>(&y(position, first)) = some;
-      }
-    team.sync();
-    substitute_columns(n, n, memory, y);
   }
 };
 

@@ -28,6 +28,14 @@ BARACUDA_HD void store_vector(const View<S>& x, int i, int j, const SomeOf<S>& s
   *reinterpret_cast<SomeOf<S>*>(&x(i, j)) = some;
 }
 
+// Elements of row i of the identity, from column j on.
+template <class S>
+BARACUDA_HD SomeOf<S> unit_vector(int i, int j) {
+  SomeOf<S> some;
+  loop<true>(0, vector_of<S>, [&](int e) { some.lane[e] = S(j + e == i); });
+  return some;
+}
+
 template <class S>
 BARACUDA_HD void load_row(const View<S>& x, int i, int j, S (&to)[panel]) {
   constexpr int V = vector_of<S>;
@@ -45,6 +53,20 @@ BARACUDA_HD void store_row(const View<S>& x, int i, int j, const S (&from)[panel
     store_vector(x, i, j + v * V, some);
   });
 }
+
+// The rows of a matrix of `rows` rows that a member has, as many apart as there are members.
+template <class Team, class S>
+struct PanelRows {
+  static constexpr int M = Team::members, R = Team::rows, P = panel, V = vector_of<S>;
+
+  Team team;
+  View<S> x{};
+  int rows = 0;
+
+  BARACUDA_HD int row(int r) const { return r * M + team.index(); }
+  BARACUDA_HD bool has(int r) const { return row(r) < rows; }
+  BARACUDA_HD int known_row(int r) const { return has(r) ? row(r) : rows - 1; }
+};
 
 // value(r) for an r of `count` that is not static: all are values, so that what they are read from stays in registers.
 template <int count, class Value>
