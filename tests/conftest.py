@@ -15,7 +15,6 @@ from importlib import metadata
 
 import costs
 import hypothesis
-import lowering
 import pytest
 
 pytest.register_assert_rewrite("laws")
@@ -73,6 +72,8 @@ def pytest_configure(config):
     hypothesis.settings.register_profile("full", deadline=None, max_examples=40)
     hypothesis.settings.load_profile("full" if option.full else "default")
     if quick:
+        import lowering  # which imports JAX, which reads the environment
+
         lowering.share_contexts()
     meter = costs.Costs(option.costs)
     meter.listen()
