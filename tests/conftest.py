@@ -5,6 +5,7 @@
 import argparse
 import collections
 import ctypes
+import gc
 import math
 import os
 import pathlib
@@ -45,6 +46,7 @@ if tuple(map(int, metadata.version("jaxlib").split(".")[:2])) < (0, 11):  # late
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
+    gc.set_threshold(100_000, 20, 20)  # to look for garbage took a tenth of the time
     platform, option = config.getoption("platform"), config.option
     os.environ["JAX_PLATFORMS"] = "cpu" if platform == "cpu" else "cuda,cpu"
     quick = QUICK if platform == "cpu" and not option.full else ()
@@ -69,6 +71,10 @@ def pytest_configure(config):
     hypothesis.settings.register_profile("default", deadline=None, max_examples=4)
     hypothesis.settings.register_profile("full", deadline=None, max_examples=40)
     hypothesis.settings.load_profile("full" if option.full else "default")
+    if quick:
+        import lowering  # which imports JAX, which reads the environment
+
+        lowering.share_contexts()
     meter = costs.Costs(option.costs)
     meter.listen()
     config.pluginmanager.register(meter)
@@ -136,9 +142,9 @@ def pytest_runtest_teardown():
     pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
     if pages * os.sysconf("SC_PAGE_SIZE") > MEMORY:
         jax.clear_caches()
-        ctypes.CDLL(None).malloc_trim(
-            0
-        )  # else the process stays as large, and what is shared is compiled again for each test
+        gc.collect()
+        # Else the process stays as large, and what is shared is compiled again for each test.
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.fixture(autouse=True)
@@ -172,6 +178,12 @@ def pytest_generate_tests(metafunc):
             if metafunc.definition.get_closest_marker("exhaustive") is None:
                 ops = tier.of(ops, lambda seed, ops=ops: due(ops, kind, seed, number_of(name)))
             metafunc.parametrize(argument, ops, ids=[op.name for op in ops])
+
+
+def pytest_collection_finish():
+    """What was imported and collected stays: nobody looks for garbage there again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config, items):

@@ -29,10 +29,9 @@ def fitted(f, low, high, error):
     values = [f(x) for x in points]
     for count in range(3, 60):
         powers = interpolated(f, low, high, count)
-        worst = max(abs(mp.polyval(powers[::-1], x) / y - 1) for x, y in zip(points, values, strict=True))
-        if worst < error:
+        if all(abs(mp.polyval(powers[::-1], x) / y - 1) < error for x, y in zip(points, values, strict=True)):
             return powers
-    raise ValueError(f"no polynomial: {worst}")
+    raise ValueError(f"no polynomial has an error below {error}")
 
 
 def number(c):

@@ -87,15 +87,18 @@ def test_the_gradient_of_packed_sequences_is_that_of_each():
     fun = lambda q, k, v, slopes: bj.flash_sdpa_varlen(q, k, v, starts, starts_k, 4, 6, slopes, block_size=2, **options)
     got = jax.jit(lambda *args: jax.vjp(fun, *args)[1](dy))(q, k, v, slopes)
     want = [np.zeros(x.shape) for x in (q, k, v, slopes)]
-    for b in range(4):
-        rows, keys = slice(STARTS[b], STARTS[b + 1]), slice(STARTS_K[b], STARTS_K[b + 1])
-        n, m = STARTS[b + 1] - STARTS[b], STARTS_K[b + 1] - STARTS_K[b]
+    of = [[slice(*starts[b : b + 2]) for b in range(4)] for starts in (STARTS, STARTS_K)]
+
+    def alone(q, k, v, slopes):
+        n, m = len(q), len(k)
         distance = np.arange(m) - np.arange(n)[:, None] - (m - n)
+        return bj.sdpa(q, k, v, slopes[:, None, None] * distance[None], alignment="bottom_right", **options)
 
-        def alone(q, k, v, slopes, distance=distance):
-            return bj.sdpa(q, k, v, slopes[:, None, None] * distance[None], alignment="bottom_right", **options)
+    @jax.jit
+    def each(q, k, v, slopes):
+        return [jax.vjp(alone, q[i], k[j], v[j], slopes)[1](dy[i]) for i, j in zip(*of, strict=True)]
 
-        parts = jax.vjp(alone, q[rows], k[keys], v[keys], slopes)[1](dy[rows])
+    for rows, keys, parts in zip(*of, each(q, k, v, slopes), strict=True):
         for total, part, at in zip(want, parts, (rows, keys, keys, slice(None)), strict=True):
             total[at] += part
     for a, b in zip(got, want, strict=True):

@@ -306,7 +306,7 @@ def test_scales_of_a_cache_that_saturates(implementation, shape):
     )
     for a, b in zip(got, want, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
-    gradients = jax.grad(lambda *args: jnp.sum(run(*args)[0] ** 2), (0, 1, 2))(q, *scales)
+    gradients = jax.jit(jax.grad(lambda *args: jnp.sum(run(*args)[0] ** 2), (0, 1, 2)))(q, *scales)
     plain = lambda q, *scales: jnp.sum(
         bj.batch_paged_decode(
             q, *(x.astype(jnp.float32) * jnp.reshape(s, (-1, 1)) for x, s in zip((k8, v8), scales, strict=True)), table,
@@ -314,7 +314,7 @@ def test_scales_of_a_cache_that_saturates(implementation, shape):
         )
         ** 2
     )  # fmt: skip
-    for a, b in zip(gradients, jax.grad(plain, (0, 1, 2))(q, *scales), strict=True):
+    for a, b in zip(gradients, jax.jit(jax.grad(plain, (0, 1, 2)))(q, *scales), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
 
 

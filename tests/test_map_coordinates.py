@@ -34,16 +34,15 @@ def test_values_are_scipys(shape, order):
     rng = np.random.default_rng(0)
     x, at = rng.standard_normal(shape), _coordinates(rng, shape, order)
 
+    modes = [mode for mode in MODES if order != 3 or mode not in ("reflect", "grid-mirror")]
     # Cubic splines of more axes than two are plain JAX in both.
-    ways = list(itertools.product(MODES, ("native",) if len(shape) > 2 and order == 3 else ("native", "xla")))
+    ways = list(itertools.product(modes, ("native",) if len(shape) > 2 and order == 3 else ("native", "xla")))
 
     @jax.jit
     def run(x, at):
         return [bj.map_coordinates(x, at, order, mode, 0.7, implementation=how) for mode, how in ways]
 
     for got, (mode, _) in zip(run(x, at), ways, strict=True):
-        if order == 3 and mode in ("reflect", "grid-mirror"):
-            continue
         want = scipy.ndimage.map_coordinates(x, at, order=order, mode=mode, cval=0.7)
         close(got, want, "float64", scale=1e9 if (order, mode) == (3, "nearest") else 100)
 

@@ -251,13 +251,20 @@ def test_a_weight_that_vmap_does_not_map_is_one():
         loss = lambda x, w, fun=fun: (fun(x, w) * sent.arange(8.0)).sum()
         of_one = jax.grad(loss, (0, 1))
         whole = lambda x, w, loss=loss: jax.vmap(loss, (0, None))(x, w).sum()
-        by_batch = [jnp.stack(a) for a in zip(*(of_one(a, w) for a, w in zip(x, weights, strict=True)), strict=True)]
-        shared = [jnp.stack(a) for a in zip(*(of_one(a, weights[0]) for a in x), strict=True)]
-        for got, want in (
-            (jax.vmap(of_one)(x, weights), by_batch),
-            (jax.vmap(of_one, (0, None))(x, weights[0]), shared),
-            (jax.grad(whole, (0, 1))(x, weights[0]), (shared[0], shared[1].sum(0))),
-        ):
+
+        @jax.jit
+        def pairs(x, weights, of_one=of_one, whole=whole):
+            by_batch = [
+                jnp.stack(a) for a in zip(*(of_one(a, w) for a, w in zip(x, weights, strict=True)), strict=True)
+            ]
+            shared = [jnp.stack(a) for a in zip(*(of_one(a, weights[0]) for a in x), strict=True)]
+            return (
+                (jax.vmap(of_one)(x, weights), by_batch),
+                (jax.vmap(of_one, (0, None))(x, weights[0]), shared),
+                (jax.grad(whole, (0, 1))(x, weights[0]), (shared[0], shared[1].sum(0))),
+            )
+
+        for got, want in pairs(x, weights):
             for a, b in zip(got, want, strict=True):
                 close(a, b, "float64", scale=4)
 

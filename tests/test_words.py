@@ -53,10 +53,14 @@ WORDS = (
 )  # fmt: skip
 
 
+ANY = re.compile("|".join(rf"\b(?:{word.pattern})\b" for word in WORDS), re.IGNORECASE)
+
+
 def found(text, name="a.py"):
     """(line number, word, what to write instead) of each replaced word in a file's text."""
+    there = {match[0] for match in ANY.finditer(text)}
     for word in WORDS:
-        if re.match(word.files, name):
+        if re.match(word.files, name) or not any(re.fullmatch(word.pattern, some, re.IGNORECASE) for some in there):
             continue
         matches = list(re.finditer(rf"\b({word.pattern})\b", text, re.IGNORECASE))
         allowed = matches and [match.span() for match in re.finditer(word.contexts, text, re.IGNORECASE)]

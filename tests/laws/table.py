@@ -84,7 +84,7 @@ def chosen(tier):
     what the law is about, and whose turn it is. Laws that meet an op in one run take the same example as far as they apply."""
     numbers = {about: itertools.count() for about in ALIKE}
     for law in LAWS.values():
-        speaks_of = {op.name: [dtype for dtype in op.dtypes if law.applies(op, dtype) is None] for op in OPS.values()}
+        speaks_of = {op.name: _dtypes(law, op) for op in OPS.values()}
         ops = [op for op in OPS.values() if speaks_of[op.name]]
         full = [op for op in ops if op.name in tier.ops]
         pairs = [(op.name, i, dtype) for op in full for i in range(len(op.cases)) for dtype in speaks_of[op.name]]
@@ -93,6 +93,12 @@ def chosen(tier):
             found = due(ops, ALIKE[law.about], seed, number).items()
             pairs += [(op.name, *_take(op, speaks_of[op.name], before)) for op, before in found]
         yield from ((law, _example(*which)) for which in dict.fromkeys(pairs))
+
+
+@functools.cache
+def _dtypes(law, op):
+    """Those of which the law speaks."""
+    return [dtype for dtype in op.dtypes if law.applies(op, dtype) is None]
 
 
 def _take(op, dtypes, before):
