@@ -25,6 +25,16 @@ GEOMETRIES = {
     "long rows of signals": (2, 3, 1, (1031,), (3,), 1, ((2, 0),), 1),
     "rows of volumes in chunks": (2, 5, 1, (6, 35, 33), (3, 3, 3), 1, ((0, 0), (1, 0), (0, 2)), 1),
     "large windows of many rows": (2, 4, 1, (30, 41), (7, 7), 1, (0, 3), 1),
+    "even windows": (2, 3, 1, (37, 41), (4, 4), 1, 2, 1),
+    "even windows that keep the size": (2, 4, 1, (20, 36), (4, 6), 1, ((1, 2), (3, 2)), 1),
+    "even windows, strides": (2, 2, 1, (19, 22), (4, 2), 2, ((1, 1), (0, 0)), 1),
+    "even windows, strides and dilation": (2, 2, 1, (18, 25), (2, 4), 2, ((1, 2), (3, 1)), 2),
+    "even windows of signals": (3, 4, 1, (67,), (4,), 1, ((2, 1),), 1),
+    "even windows of signals, strides": (3, 4, 1, (66,), (6,), 2, ((0, 3),), 1),
+    "even windows of volumes": (2, 2, 1, (5, 9, 12), (2, 2, 2), (1, 2, 1), ((0, 1), (1, 1), (1, 0)), 1),
+    "dilation": (2, 3, 1, (21, 20), (3, 3), 1, 2, 2),
+    "padding before alone": (2, 3, 1, (13, 30), (3, 5), 1, ((2, 0), (4, 0)), 1),
+    "x begins after many rows of y": (1, 2, 1, (3, 4), (2, 2), 2, ((9, 0), (14, 3)), 1),
     "rows in chunks, strides": (1, 1, 1, (40, 7), (5, 3), 2, 1, 1),
     "a volume": (1, 2, 1, (4, 9, 8), (2, 3, 3), 1, ((1, 0), (1, 1), (1, 1)), 1),
     "many channels": (1, 37, 1, (3, 4), (3, 3), 1, 1, 1),
@@ -65,9 +75,10 @@ def test_kernels_have_the_values_of_the_formula_and_the_gradients_of_plain_jax(n
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("strides", [1, 2])
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
-def test_numbers_that_are_not_finite(bad, strides, last):
+@pytest.mark.parametrize("window", [3, 4])
+def test_numbers_that_are_not_finite(window, bad, strides, last):
     """They are where plain JAX has them: an infinite weight makes NaN of the padding, and gives nothing to dx of it."""
-    (x, weight, bias), how, op = _drawn((2, 4, 1, (5, 6), (3, 3), strides, 1, 1), last)
+    (x, weight, bias), how, op = _drawn((2, 4, 1, (5, 6), (window, window), strides, 1, 1), last)
     weight[1, 0, 0, 2] = bad
     x[0, 2, 2, 1] = bad
     fun = lambda implementation: lambda *a: getattr(bj, op)(*a, **how, implementation=implementation)

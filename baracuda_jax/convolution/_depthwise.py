@@ -143,6 +143,10 @@ def _cases(rank):
         _case("one each", (2, 4, *sizes), (4, 1, *three), padding=1),
         _case("two each", (2, 3, *sizes), (6, 1, *(3, 2, 2)[:rank]), strides=2, **more),
         _case("channels last", (2, *sizes, 3), (3, 1, *(2, 3, 2)[:rank]), padding="same", data_format=last),
+        _case("even windows", (2, 2, *(11, 12, 6)[:rank]), (2, 1, *(4, 4, 2)[:rank]),
+              padding=((2, 2), (1, 2), (0, 1))[:rank]),
+        _case("even windows, strides and dilation", (2, 2, *(12, 11, 8)[:rank]), (2, 1, *(2, 4, 2)[:rank]), strides=2,
+              padding=((1, 2), (3, 0), (0, 1))[:rank], dilation=2),
         _case("channels last, two each", (1, *sizes, 2), (4, 1, *three), strides=(2, 1, 3)[:rank], **more,
               data_format=last),
     )  # fmt: skip

@@ -127,17 +127,18 @@ def _workspace(weight, dy, *, strides, padding, dilation, channels_last):
     parts, shape = 32, dy.shape[-rank - 2 :]
     if all(isinstance(n, int) for n in shape):
         positions = math.prod(shape) // max(outputs, 1)
-        if all(n == 1 for n in (*strides, *dilation)):
+        spans = [(k - 1) * d + 1 for k, d in zip(window, dilation, strict=True)]
+        is_walk = max(spans) <= 7 and max(strides) <= 2
+        if is_walk or all(n == 1 for n in (*strides, *dilation)):
             blocks, tiles = (512, outputs // 64) if channels_last else (1024, outputs)
             # Sequences whose columns are read four at a time have long walks from batch to batch.
-            taps, itemsize = window[-1], weight.dtype.itemsize
-            are_fours = shape[-1] % 4 == 0 and size == 4 and (itemsize == 4 or taps > 3)
-            if rank == 1 and not channels_last and are_fours and taps in (3, 5, 7) and padding == ((taps // 2,) * 2,):
+            are_fours = size == 4 and (weight.dtype.itemsize == 4 or spans[-1] > 3)
+            if rank == 1 and not channels_last and are_fours and is_walk:
                 blocks = 4096
             parts = min(-(-blocks // max(tiles, 1)), positions // 64)
         elif channels_last:
             # Usual windows have blocks for each of their rows.
-            tiles = max(1, outputs // 128) * (math.prod(window[:-1]) if window[-1] in (3, 5, 7) else 1)
+            tiles = max(1, outputs // 128) * (math.prod(window[:-1]) if 2 <= window[-1] <= 7 else 1)
             parts = min(-(-1024 // tiles), positions // 256)
         else:
             parts = min(-(-8192 // max(outputs, 1)), positions // 1024)

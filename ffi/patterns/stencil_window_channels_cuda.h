@@ -1,7 +1,9 @@
-// The stencil pattern with windows of 3, 5 or 7 along the last spatial axis, the channels last. A thread has a vector
-// of neighboring channels, at positions next to each other, a strip: each vector that it reads is used for all windows
-// that it belongs to. dx is the same sum over dy, with the window turned over, where strides are 1. For sums for
-// weights a thread goes through such strips of positions, each with one row of the window.
+// The stencil pattern with windows of 2 to 7 along the last spatial axis, the channels last, that walks
+// (stencil_window_walks_cuda.h) do not have, as forward with strides of 2. A thread has a vector of neighboring
+// channels, at positions next to each other, a strip: each vector that it reads is used for all windows that it belongs
+// to. dx is the same sum over dy, with the window turned over, where strides are 1. For sums for weights a thread goes
+// through such strips of positions, each with one row of the window. K is 3, 5 or 7, of windows of `size` elements it
+// is that or one more.
 #pragma once
 
 #include "../kernels/depthwise.h"
@@ -20,6 +22,7 @@ struct ChannelStrips {
   int64_t batches, channels, taps;
   int64_t in[3], out[3], window[2], stride[2], dilation[2], before[3];
   int64_t vectors, strips, total;
+  int size;
 };
 
 // The zeros around x are multiplied; for dx, what is outside of dy is no term.
@@ -44,7 +47,7 @@ __global__ void __launch_bounds__(stencil_block) stencil_strips(ChannelStrips<T>
       bool is_row = depth >= 0 && depth < work.in[0] && height >= 0 && height < work.in[1];
       if (is_dx && !is_row) continue;
       const T* of_row = from + (depth * work.in[1] + height) * work.in[2] * work.channels;
-      int64_t tap = (a * work.window[1] + b) * K;
+      int64_t tap = (a * work.window[1] + b) * work.size;
       Wide line[length][V];
       bool is_read[length];
 #pragma unroll
@@ -57,6 +60,7 @@ __global__ void __launch_bounds__(stencil_block) stencil_strips(ChannelStrips<T>
       }
 #pragma unroll
       for (int c = 0; c < K; ++c) {
+        if (c == K - 1 && c == work.size) continue;
         auto factors = load<V>(weight + (is_dx ? work.taps - 1 - tap - c : tap + c) * work.channels);
 #pragma unroll
         for (int r = 0; r < R; ++r) {
@@ -89,7 +93,7 @@ __global__ void __launch_bounds__(stencil_block)
   constexpr int R = strip_positions<K>, length = (R - 1) * S + K;
   __shared__ Wide of_threads[stencil_block * V];
   const DepthwiseShape& shape = conv.shape;
-  const int64_t channels = shape.channels, rows = shape.window[0] * shape.window[1];
+  const int64_t channels = shape.channels, rows = shape.window[0] * shape.window[1], size = shape.window[2];
   const int64_t block = quotient(int64_t(blockIdx.x), rows), of_window = blockIdx.x - block * rows;
   const int64_t part = quotient(block, tiles), group = quotient(part, ranges), range = part - group * ranges;
   const int64_t a = quotient(of_window, shape.window[1]), b = of_window - a * shape.window[1];
@@ -146,6 +150,7 @@ __global__ void __launch_bounds__(stencil_block)
   const int64_t taps = shape.taps();
   for (int c = 0; c <= K; ++c) {
     const bool is_bias = c == K;
+    if (c == size && !is_bias) continue;
     if (is_bias && of_window > 0) break;
     __syncthreads();
 #pragma unroll
@@ -156,7 +161,7 @@ __global__ void __launch_bounds__(stencil_block)
       of_threads[threadIdx.x * V + v] = sum;
     }
     __syncthreads();
-    Wide* to = parts + (part * (taps + 1) + (is_bias ? taps : of_window * K + c)) * channels + first_channel;
+    Wide* to = parts + (part * (taps + 1) + (is_bias ? taps : of_window * size + c)) * channels + first_channel;
     for (int e = threadIdx.x; e < lanes * V; e += stencil_block) {
       if (first_channel + e >= channels) break;
       Wide total = 0;
@@ -172,9 +177,8 @@ inline constexpr int strip_lanes = 16 / sizeof(T);
 template <class T>
 bool has_strips(const DepthwiseShape& shape) {
   int64_t size = shape.window[2];
-  return shape.channels_last && shape.multiplier == 1 && shape.channels % strip_lanes<T> == 0 &&
-         (size == 3 || size == 5 || size == 7) && shape.dilation[2] == 1 &&
-         (shape.stride[2] == 1 || shape.stride[2] == 2);
+  return shape.channels_last && shape.multiplier == 1 && shape.channels % strip_lanes<T> == 0 && size >= 2 &&
+         size <= 7 && shape.dilation[2] == 1 && (shape.stride[2] == 1 || shape.stride[2] == 2);
 }
 template <class T>
 bool has_strips_dx(const DepthwiseShape& shape) {
@@ -188,8 +192,8 @@ Status of_windows(const DepthwiseShape& shape, const Run& run) {
     return shape.stride[2] == 1 ? run(size, std::integral_constant<int, 1>{})
                                 : run(size, std::integral_constant<int, 2>{});
   };
-  if (shape.window[2] == 3) return of_size(std::integral_constant<int, 3>{});
-  if (shape.window[2] == 5) return of_size(std::integral_constant<int, 5>{});
+  if (shape.window[2] <= 3) return of_size(std::integral_constant<int, 3>{});
+  if (shape.window[2] <= 5) return of_size(std::integral_constant<int, 5>{});
   return of_size(std::integral_constant<int, 7>{});
 }
 
@@ -203,7 +207,7 @@ Status run_strips(const Executor& executor, const Depthwise<T>& conv, const T* f
     work.before[a] = is_dx ? (shape.window[a] - 1) * shape.dilation[a] - shape.before[a] : shape.before[a];
     if (a < 2) work.window[a] = shape.window[a], work.stride[a] = shape.stride[a], work.dilation[a] = shape.dilation[a];
   }
-  work.vectors = shape.channels / V;
+  work.vectors = shape.channels / V, work.size = int(shape.window[2]);
   return of_windows(shape, [&](auto size, auto stride) {
     work.strips = ceil_div(work.out[2], strip_positions<size>);
     work.total = shape.sequences() * work.out[0] * work.out[1] * work.strips * work.vectors;

@@ -71,8 +71,7 @@ Status stencil_window(const Executor& executor, const Depthwise<T>& conv, const 
 }
 
 template <class T>
-Status stencil_window_backward(const Executor& executor, const Depthwise<T>& conv, const T* dy, T* dx, T* dweight,
-                               T* dbias) {
+Status stencil_window_backward(Executor executor, const Depthwise<T>& conv, const T* dy, T* dx, T* dweight, T* dbias) {
   using namespace internal;
   using Wide = Accumulator<T>;
   const DepthwiseShape& shape = conv.shape;

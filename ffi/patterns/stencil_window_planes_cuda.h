@@ -1,5 +1,6 @@
-// The stencil pattern with windows of 3, 5 or 7 along the last axis and as many, or one, along the axis before, the
-// channels first, forward: those that walks (stencil_window_walks_cuda.h) do not have, as of strides of 2. A thread has
+// The stencil pattern with windows that span up to 7 elements along the last two axes, the channels first, forward:
+// those that walks (stencil_window_walks_cuda.h) do not have, as of strides of 2. There are kernels for windows of 3, 5
+// or 7 along the last axis and as many, or one, along the axis before, of which others are a part. A thread has
 // a patch of a plane: a vector of neighbors, in a few rows, whose sums are in registers with the weights. Rows of the
 // source are read one after the other, as vectors with the few neighbors at both sides, and each is used for all rows
 // of the patch that it belongs to. What patches share comes from the first-level cache: from memory an element comes
@@ -53,13 +54,16 @@ __device__ void store_line(T* row, int first, int columns, const Vector<T, V>& v
   }
 }
 
-// The patches of planes, `vectors` next to each other and `strips` below each other.
+// The patches of planes, `vectors` next to each other and `strips` below each other, and where the weights of a window
+// are in that of the kernel.
 struct Patches {
   int64_t vectors, strips;
+  int above;  // rows of the kernel's window before the row at which it is
+  WindowTaps taps;
 };
 
 // J is the size of windows along the axis before the last, and R the number of rows of a patch.
-template <int J, int K, int S, int R, bool aligned, class T>
+template <int J, int K, int S, int R, bool aligned, bool is_whole, class T>
 __global__ void __launch_bounds__(patch_block)
     stencil_patches(Depthwise<T> conv, const T* bias, T* y, Patches patches, int64_t total) {
   using Wide = Accumulator<T>;
@@ -78,12 +82,16 @@ __global__ void __launch_bounds__(patch_block)
   for (int64_t a = 0; a < shape.window[0]; ++a) {
     int64_t depth = shape.read(0, d, a);
     Wide factors[J][K];
+    const T* weight = conv.weight + (is_whole ? (weights * shape.window[0] + a) * (J * K)
+                                              : weights * shape.taps() + a * shape.window[1] * shape.window[2]);
 #pragma unroll
-    for (int k = 0; k < J * K; ++k)
-      factors[k / K][k % K] = Wide(conv.weight[(weights * shape.window[0] + a) * (J * K) + k]);
+    for (int k = 0; k < J * K; ++k) {
+      int number = is_whole ? k : patches.taps.number(0, k / K, k % K);
+      factors[k / K][k % K] = number < 0 ? Wide(0) : Wide(weight[number]);
+    }
 #pragma unroll
     for (int i = 0; i < (R - 1) * S + J; ++i) {
-      int from = h * (J == 1 ? int(shape.stride[1]) : S) - int(shape.before[1]) + i;
+      int from = h * (J == 1 ? int(shape.stride[1]) : S) - patches.above + i;
       bool is_row = shape.is_inside(0, depth) && is_index(from, height);
       Wide line[(V - 1) * S + K];
       load_line<K, S, V, aligned>(x + (depth * height + from) * columns, is_row, w * S, columns, line);
@@ -92,9 +100,11 @@ __global__ void __launch_bounds__(patch_block)
         int b = i - r * S;
         if (b < 0 || b >= J) continue;
 #pragma unroll
-        for (int c = 0; c < K; ++c)
+        for (int c = 0; c < K; ++c) {
+          if (!is_whole && patches.taps.number(0, b, c) < 0) continue;
 #pragma unroll
           for (int v = 0; v < V; ++v) sums[r][v] += factors[b][c] * line[v * S + c];
+        }
       }
     }
   }
@@ -109,17 +119,6 @@ __global__ void __launch_bounds__(patch_block)
   }
 }
 
-// Whether there are patches of such windows, whose indices along an axis are 32 bits.
-inline bool has_patches(const DepthwiseShape& shape) {
-  constexpr int64_t most = int64_t(1) << 29;
-  int64_t size = shape.window[2], step = shape.stride[2];
-  for (int a = 1; a < 3; ++a)
-    if (shape.in[a] >= most || shape.out[a] >= most || shape.before[a] >= most) return false;
-  return !shape.channels_last && (size == 3 || size == 5 || size == 7) &&
-         (shape.window[1] == size ? shape.stride[1] == step : shape.window[1] == 1) && shape.before[2] == size / 2 &&
-         shape.dilation[1] == 1 && shape.dilation[2] == 1 && (step == 1 || step == 2);
-}
-
 template <class T>
 bool are_rows_aligned(const DepthwiseShape& shape) {
   return shape.in[2] % patch_lanes<T> == 0 && shape.out[2] % patch_lanes<T> == 0;
@@ -128,7 +127,7 @@ bool are_rows_aligned(const DepthwiseShape& shape) {
 // Calls run(J, K, is_aligned) with constants.
 template <class Run>
 Status by_window(const DepthwiseShape& shape, bool aligned, const Run& run) {
-  int64_t size = shape.window[2];
+  int64_t size = walk_window(shape);
   auto of_sizes = [&](auto j, auto k) { return aligned ? run(j, k, std::true_type{}) : run(j, k, std::false_type{}); };
   auto of_size = [&](auto k) {
     return shape.window[1] == 1 ? of_sizes(std::integral_constant<int, 1>{}, k) : of_sizes(k, k);
@@ -146,14 +145,22 @@ Status run_patches(const Executor& executor, const Depthwise<T>& conv, const T* 
     constexpr bool aligned = decltype(is_aligned)::value;
     auto run = [&](auto step) {
       constexpr int S = decltype(step)::value, R = J == 1 ? 1 : J == 7 ? 2 : 4;
-      Patches patches{ceil_div(shape.out[2], patch_lanes<T>), ceil_div(shape.out[1], R)};
+      // With strides of 1, rows that are aligned have walks.
+      constexpr bool in_vectors = aligned && (S == 2 || J == 1);
+      Patches patches{ceil_div(shape.out[2], patch_lanes<T>), ceil_div(shape.out[1], R),
+                      int(shape.before[1] + first_tap(shape, 1, J)), WindowTaps(shape, {shape.window[0], J, K}, 1)};
       int64_t total = shape.sequences() * shape.outputs() * shape.out[0] * patches.strips * patches.vectors;
       int64_t blocks = ceil_div(total, patch_block);
       if (!is_grid(blocks)) return too_large();
-      if (blocks > 0)
-        stencil_patches<J, K, S, R, aligned>
-            <<<unsigned(blocks), patch_block, 0, executor.stream>>>(conv, bias, y, patches, total);
-      return launched();
+      auto launch = [&](auto whole) {
+        if (blocks > 0)
+          stencil_patches<J, K, S, R, in_vectors, whole>
+              <<<unsigned(blocks), patch_block, 0, executor.stream>>>(conv, bias, y, patches, total);
+        return launched();
+      };
+      if constexpr (S == 2)
+        if (!patches.taps.is_whole) return launch(std::false_type{});
+      return launch(std::true_type{});
     };
     return shape.stride[2] == 1 ? run(std::integral_constant<int, 1>{}) : run(std::integral_constant<int, 2>{});
   });

@@ -1,12 +1,16 @@
-// The stencil pattern with windows of 3, 5 or 7 elements along the last spatial axis and as many, or one, along those
-// before, strides of 1 and one output for each channel: one way for sequences, images and volumes, with the channels
-// first or last. A thread has R neighboring columns of V channels and walks down the rows of a chunk. A row of the
-// source is read once, with the few elements at both sides, and used for all rows of the result that it belongs to,
-// whose sums are in registers; the weights are in shared memory.
+// The stencil pattern with windows that span up to 7 elements along the last two spatial axes, or 3 along all three,
+// and one output for each channel: one way for sequences, images and volumes, with the channels first or last. A
+// thread has R neighboring columns of V channels and walks down the rows of a chunk. A row of the source is read once,
+// with the few elements at both sides, and used for all rows of the result that it belongs to, whose sums are in
+// registers; the weights are in shared memory.
+//
+// There are kernels for windows of 3, 5 and 7, around the middle. Other ones, of even sizes or with dilation, are such
+// windows with weights of 0, and any padding is a distance between x and y.
 //
 // Backward, dx is the same sum, over dy and with the window turned over; and each element of dy that an element of x
 // meets there is also a term of dweight. So a walk has as many rows of x too, and sums for all taps. A block adds those
-// of its threads, in a fixed order, and so there is one part for each range of walks.
+// of its threads, in a fixed order, and so there is one part for each range of walks. With strides of 2, dy has zeros
+// between its elements. Forward, strides are 1.
 #pragma once
 
 #include <algorithm>
@@ -22,17 +26,69 @@ inline constexpr int walk_block = 128;
 
 __device__ inline bool is_index(int index, int count) { return unsigned(index) < unsigned(count); }
 
+// The same of elements that have 2^shift - 1 zeros between them.
+__device__ inline bool is_index(int index, int count, int shift) {
+  return is_index(index >> shift, count) && (index & ((1 << shift) - 1)) == 0;
+}
+
 // Distances of neighboring elements of an array along each axis.
 struct WalkSteps {
   int64_t sequence, channel, plane, row, column;
 };
 
-// Extents along planes, rows and columns; walks are along `strips` of columns, planes, chunks of rows and batches.
+// How many elements a window reaches over along an axis.
+inline int64_t span_of(const DepthwiseShape& shape, int axis) {
+  return (shape.window[axis] - 1) * shape.dilation[axis] + 1;
+}
+
+// The kernel's window for it: one size along the last two axes, or one row.
+inline int64_t walk_window(const DepthwiseShape& shape) {
+  int64_t span = std::max(span_of(shape, 1), span_of(shape, 2));
+  return span <= 3 ? 3 : span <= 5 ? 5 : 7;
+}
+
+// Where the first of a window's weights is in the kernel's, of `size`: if it can be, so that x and y begin at once.
+inline int64_t first_tap(const DepthwiseShape& shape, int axis, int64_t size) {
+  return std::clamp<int64_t>(size / 2 - shape.before[axis], 0, size - span_of(shape, axis));
+}
+// Where y begins then, x beginning at 0.
+inline int64_t walk_begin(const DepthwiseShape& shape, int axis, int64_t size) {
+  return size / 2 - shape.before[axis] - first_tap(shape, axis, size);
+}
+
+// Which weights of a kernel's window are those of the one that it serves as.
+struct WindowTaps {
+  int64_t count;  // of these
+  int window[3];
+  int numbers[3][8];     // along each axis, or -1
+  bool is_whole = true;  // all are
+
+  WindowTaps() = default;
+  // Along the axes from `axis` on; along those before, there is one.
+  WindowTaps(const DepthwiseShape& shape, const int64_t (&sizes)[3], int axis = 0) : count(shape.taps()) {
+    for (int a = 0; a < 3; ++a) {
+      window[a] = int(shape.window[a]);
+      std::fill(numbers[a], numbers[a] + 8, -1);
+      int64_t first = a < axis ? 0 : first_tap(shape, a, sizes[a]), most = a < axis ? 1 : shape.window[a];
+      for (int64_t k = 0; k < most; ++k) numbers[a][first + k * shape.dilation[a]] = int(k);
+      is_whole = is_whole && (a < axis || shape.window[a] == sizes[a]);
+    }
+  }
+  // Among those that there are, or -1.
+  __device__ int number(int a, int j, int k) const {
+    int i = numbers[0][a], h = numbers[1][j], w = numbers[2][k];
+    return (i | h | w) < 0 ? -1 : (i * window[1] + h) * window[2] + w;
+  }
+};
+
+// Extents along planes, rows and columns; walks are along `strips` of columns, planes, chunks of rows and batches. What
+// has all windows and elements begins at `x_begin` and `y_begin`, and elements of y are 2^shift from each other there.
 struct WindowWalks {
   int64_t channels, batches;
-  int in[3], out[3];
+  int in[3], out[3], x_begin[3], y_begin[3], shift[3], all_rows;
   WalkSteps x, y;
   int64_t of_tap, of_channel;  // of weights
+  WindowTaps taps;
   int strips, planes, chunks, rows;
   int64_t walks, ranges, of_range;
   int lanes;      // vectors of channels of a block
@@ -43,6 +99,7 @@ struct WindowWalks {
 template <int R, class T>
 struct AlignedColumns {
   static constexpr int V = 1, most_lanes = 1;
+  static constexpr bool strided = false;
   using Wide = Accumulator<T>;
 
   // The elements of a row that windows of K at the columns from `first` on read.
@@ -52,7 +109,7 @@ struct AlignedColumns {
     Neighbors<R, T> own;
     Neighbors<of_side, T> left, right;
 
-    __device__ void read(const T* at, int64_t, int first, int columns) {
+    __device__ void read(const T* at, int64_t, int first, int columns, int) {
       own.read(at);
       if (side > 0 && first > 0) left.read(at - of_side);
       if (side > 0 && first + R < columns) right.read(at + R);
@@ -61,7 +118,7 @@ struct AlignedColumns {
       return i < side ? left[of_side - side + i] : i < side + R ? own[i - side] : right[i - side - R];
     }
     // Whether the row has element i.
-    static __device__ bool has(int i, int first, int columns) {
+    static __device__ bool has(int i, int first, int columns, int) {
       return i < side ? first > 0 : i < side + R || first + R < columns;
     }
   };
@@ -73,10 +130,12 @@ struct AlignedColumns {
   }
 };
 
-// Columns that are so far from each other, or that are not aligned, each of V neighboring channels.
-template <int R, int channels, class T>
+// Columns that are so far from each other, or that are not aligned, each of V neighboring channels. Of strided ones, y
+// has 2^shift - 1 zeros between two.
+template <int R, int channels, bool is_strided, class T>
 struct SpreadColumns {
   static constexpr int V = channels, most_lanes = 32;
+  static constexpr bool strided = is_strided;
   using Wide = Accumulator<T>;
 
   template <int K>
@@ -84,18 +143,21 @@ struct SpreadColumns {
     static constexpr int side = K / 2, length = R + K - 1;
     Neighbors<V, T> element[length];
 
-    __device__ void read(const T* at, int64_t apart, int first, int columns) {
+    __device__ void read(const T* at, int64_t apart, int first, int columns, int shift) {
 #pragma unroll
       for (int i = 0; i < length; ++i)
-        if (has(i, first, columns)) element[i].read(at + (i - side) * apart);
+        if (has(i, first, columns, shift))
+          element[i].read(at + (strided ? ((first - side + i) >> shift) - (first >> shift) : i - side) * apart);
     }
     __device__ Wide operator()(int i, int v) const { return element[i][v]; }
-    static __device__ bool has(int i, int first, int columns) { return is_index(first - side + i, columns); }
+    static __device__ bool has(int i, int first, int columns, int shift) {
+      return strided ? is_index(first - side + i, columns, shift) : is_index(first - side + i, columns);
+    }
   };
   static __device__ void write(T* at, int64_t apart, int first, int columns, const Wide (&values)[R][V]) {
 #pragma unroll
     for (int r = 0; r < R; ++r) {
-      if (first + r >= columns) break;
+      if (!is_index(first + r, columns)) continue;
       Vector<T, V> out;
 #pragma unroll
       for (int v = 0; v < V; ++v) out.lane[v] = T(values[r][v]);
@@ -120,7 +182,9 @@ struct WalkFactors {
     for (int e = threadIdx.x; e < channels * A * J * K; e += walk_block) {
       int tap = e / channels, c = e - tap * channels, row = tap / K;
       if (first_channel + c >= work.channels) continue;
-      Wide value = Wide(weight[(first_channel + c) * work.of_channel + tap * work.of_tap]);
+      int a = row / J, number = work.taps.is_whole ? tap : work.taps.number(a, row - a * J, tap - row * K);
+      Wide value = 0;
+      if (number >= 0) value = Wide(weight[(first_channel + c) * work.of_channel + number * work.of_tap]);
       factor[c % V][c / V][row * of_row + tap - row * K] = value, zeros += value * Wide(0);
     }
     return __syncthreads_and(zeros == Wide(0));
@@ -151,8 +215,9 @@ struct Walk {
     batch = quotient(chunks, work.chunks);
     row = int(chunks - batch * work.chunks) * work.rows;
   }
-  __device__ int64_t at(const WalkSteps& steps) const {
-    return batch * steps.sequence + plane * steps.plane + row * steps.row + column * steps.column;
+  __device__ int64_t at(const WalkSteps& steps, const int (&begin)[3]) const {
+    return batch * steps.sequence + (plane - begin[0]) * steps.plane + (row - begin[1]) * steps.row +
+           (column - begin[2]) * steps.column;
   }
 };
 
@@ -169,8 +234,8 @@ struct WalkBlock {
   }
 };
 
-// The zeros around x are multiplied.
-template <int A, int J, int K, int R, class Columns, class T>
+// The zeros around x are multiplied; weights of 0 that are none are not, if that is seen.
+template <int A, int J, int K, int R, bool is_whole, class Columns, class T>
 __global__ void __launch_bounds__(walk_block)
     window_walks(const __grid_constant__ WindowWalks work, const T* x, const T* weight, const T* bias, T* y) {
   using Wide = Accumulator<T>;
@@ -178,7 +243,7 @@ __global__ void __launch_bounds__(walk_block)
   constexpr int V = Columns::V, above = J / 2;
   __shared__ __align__(16) WalkFactors<A, J, K, Columns, T> factors;
   const WalkBlock block(work, V);
-  factors.read(work, weight + block.group * work.channels * (A * J * K), block.first_channel);
+  factors.read(work, weight + block.group * work.channels * work.taps.count, block.first_channel);
   const int64_t channel = block.first_channel + block.lane * V;
   if (channel >= work.channels) return;
   Wide of_bias[V];
@@ -189,17 +254,19 @@ __global__ void __launch_bounds__(walk_block)
     const Walk walk(work, i, R);
     const int rows = min(work.rows, work.out[1] - walk.row);
     if (walk.plane >= work.out[0] || rows <= 0) continue;
-    const T* from = x + block.group * work.batches * work.x.sequence + channel * work.x.channel + walk.at(work.x) -
-                    above * work.x.row;
-    T* to = y + block.group * work.batches * work.y.sequence + channel * work.y.channel + walk.at(work.y);
+    const int plane = walk.plane - work.x_begin[0], row = walk.row - work.x_begin[1],
+              column = walk.column - work.x_begin[2];
+    const T* from = x + block.group * work.batches * work.x.sequence + channel * work.x.channel +
+                    walk.at(work.x, work.x_begin) - above * work.x.row;
+    T* to = y + block.group * work.batches * work.y.sequence + channel * work.y.channel + walk.at(work.y, work.y_begin);
     Wide sums[J][R][V];
     Line next[A];
     auto read = [&](int s) {
 #pragma unroll
       for (int a = 0; a < A; ++a) {
         next[a] = Line{};
-        if (is_index(walk.row - above + s, work.in[1]) && is_index(walk.plane + a - A / 2, work.in[0]))
-          next[a].read(from + (a - A / 2) * work.x.plane, work.x.column, walk.column, work.in[2]);
+        if (is_index(row - above + s, work.in[1]) && is_index(plane + a - A / 2, work.in[0]))
+          next[a].read(from + (a - A / 2) * work.x.plane, work.x.column, column, work.in[2], 0);
       }
     };
     read(0);
@@ -220,16 +287,34 @@ __global__ void __launch_bounds__(walk_block)
         for (int k = 0; k < R + K - 1; ++k)
 #pragma unroll
           for (int v = 0; v < V; ++v) line[k][v] = lines[a](k, v);
+        auto add = [&](auto of_all) {
 #pragma unroll
-        for (int j = 0; j < J; ++j) {
-          Wide factor[K][V];
-          factors.row(block.lane, a * J + J - 1 - j, factor);
+          for (int j = 0; j < J; ++j) {
+            Wide factor[K][V];
+            factors.row(block.lane, a * J + J - 1 - j, factor);
 #pragma unroll
-          for (int c = 0; c < K; ++c)
+            for (int c = 0; c < K; ++c) {
+              if (!of_all && work.taps.number(a, J - 1 - j, c) < 0) continue;
 #pragma unroll
-            for (int r = 0; r < R; ++r)
+              for (int r = 0; r < R; ++r)
 #pragma unroll
-              for (int v = 0; v < V; ++v) sums[j][r][v] += factor[c][v] * line[r + c][v];
+                for (int v = 0; v < V; ++v) sums[j][r][v] += factor[c][v] * line[r + c][v];
+            }
+          }
+        };
+        if constexpr (is_whole) {
+          add(std::true_type{});
+        } else {
+          Wide zeros = 0;
+#pragma unroll
+          for (int k = 0; k < R + K - 1; ++k)
+#pragma unroll
+            for (int v = 0; v < V; ++v) zeros += line[k][v] * Wide(0);
+          // What is 0 and no weight changes no sum of finite numbers.
+          if (zeros == Wide(0))
+            add(std::true_type{});
+          else
+            add(std::false_type{});
         }
       }
       if (s >= J - 1) {
@@ -250,8 +335,7 @@ __global__ void __launch_bounds__(walk_block)
   }
 }
 
-// What is outside of x and of dy is no term: it would be NaN with an infinite factor. Walks cover what is larger of
-// both.
+// What is outside of x and of dy is no term: it would be NaN with an infinite factor. Walks cover both.
 template <int A, int J, int K, int R, class Columns, class T>
 __global__ void __launch_bounds__(walk_block, sizeof(Accumulator<T>) == 8 ? 1
                                               : J >= 5                    ? 3
@@ -262,13 +346,15 @@ __global__ void __launch_bounds__(walk_block, sizeof(Accumulator<T>) == 8 ? 1
   using Line = typename Columns::template Line<K>;
   using Own = typename Columns::template Line<1>;
   constexpr int V = Columns::V, above = J / 2, side = K / 2, taps = A * J * K;
+  constexpr bool strided = Columns::strided;
   constexpr int warps = walk_block / 32, most_channels = Columns::most_lanes * V;
   __shared__ __align__(16) union Shared {
     WalkFactors<A, J, K, Columns, T> factors;
     Wide of_warps[warps][taps + 1][most_channels];
   } shared;
   const WalkBlock block(work, V);
-  const bool are_finite = shared.factors.read(work, weight + block.group * work.channels * taps, block.first_channel);
+  const bool are_finite =
+      shared.factors.read(work, weight + block.group * work.channels * work.taps.count, block.first_channel);
   const int64_t channel = block.first_channel + block.lane * V, group = block.group * work.batches;
   const int64_t end = channel < work.channels ? min((block.range + 1) * work.of_range, work.walks) : 0;
   Wide sums[A][J][K][V] = {}, of_bias[V] = {};
@@ -276,32 +362,41 @@ __global__ void __launch_bounds__(walk_block, sizeof(Accumulator<T>) == 8 ? 1
   for (int64_t i = block.range * work.of_range + block.worker; i < end; i += block.workers) {
     const Walk walk(work, i, R);
     const int x_columns = work.in[2], y_columns = work.out[2];
-    // The chunk's rows of x and of dy.
-    const int rows =
-        walk.plane < work.in[0] && walk.column < x_columns ? max(0, min(work.rows, work.in[1] - walk.row)) : 0;
-    const int y_rows = max(0, min(work.rows, work.out[1] - walk.row)), most = max(rows, y_rows);
-    const int64_t x_offset = group * work.x.sequence + channel * work.x.channel + walk.at(work.x);
+    const int shift[3] = {strided ? work.shift[0] : 0, strided ? work.shift[1] : 0, strided ? work.shift[2] : 0};
+    const int x_column = walk.column - work.x_begin[2], y_column = walk.column - work.y_begin[2];
+    const int y_row = walk.row - above - work.y_begin[1], y_plane = walk.plane - work.y_begin[0];
+    // The chunk's rows, and those of x among them.
+    const int rows = min(work.rows, work.all_rows - walk.row), first_row = max(0, work.x_begin[1] - walk.row);
+    const bool is_x = is_index(walk.plane - work.x_begin[0], work.in[0]) && x_column > -R && x_column < x_columns;
+    const int x_rows = is_x ? max(0, min(rows, work.x_begin[1] + work.in[1] - walk.row) - first_row) : 0;
+    const int64_t x_offset = group * work.x.sequence + channel * work.x.channel + walk.at(work.x, work.x_begin);
     const T* of_x = x + x_offset;
-    const T* of_y = dy + group * work.y.sequence + channel * work.y.channel + walk.at(work.y) - above * work.y.row;
-    T* to = dx + x_offset;
+    const T* of_y = dy + (group + walk.batch) * work.y.sequence + channel * work.y.channel +
+                    (y_plane >> shift[0]) * work.y.plane + (y_row >> shift[1]) * work.y.row +
+                    (y_column >> shift[2]) * work.y.column;
+    T* to = dx + x_offset + first_row * work.x.row;
     Wide xs[J][R][V] = {}, dxs[J][R][V] = {};
     Own next_x;
     Line next[A];
     auto has_line = [&](int s, int a) {
-      return is_index(walk.row - above + s, work.out[1]) && is_index(walk.plane + A / 2 - a, work.out[0]);
+      if (!strided) return is_index(y_row + s, work.out[1]) && is_index(y_plane + A / 2 - a, work.out[0]);
+      return is_index(y_row + s, work.out[1], shift[1]) && is_index(y_plane + A / 2 - a, work.out[0], shift[0]);
     };
     auto read = [&](int s) {
       next_x = Own{};
-      if (s < rows) next_x.read(of_x, work.x.column, walk.column, x_columns);
+      if (is_index(s - first_row, x_rows)) next_x.read(of_x, work.x.column, x_column, x_columns, 0);
 #pragma unroll
       for (int a = 0; a < A; ++a) {
         next[a] = Line{};
-        if (has_line(s, a)) next[a].read(of_y + (A / 2 - a) * work.y.plane, work.y.column, walk.column, y_columns);
+        if (has_line(s, a))
+          next[a].read(
+              of_y + (strided ? ((y_plane + A / 2 - a) >> shift[0]) - (y_plane >> shift[0]) : A / 2 - a) * work.y.plane,
+              work.y.column, y_column, y_columns, shift[2]);
       }
     };
     if (ahead) read(0);
     int careful = 0;  // so many steps on, a row of x has numbers that are not finite
-    for (int s = 0; s < most + J - 1; ++s) {
+    for (int s = 0; s < rows + J - 1; ++s) {
       Line lines[A];
       if (!ahead) read(s);
 #pragma unroll
@@ -310,8 +405,9 @@ __global__ void __launch_bounds__(walk_block, sizeof(Accumulator<T>) == 8 ? 1
       for (int r = 0; r < R; ++r)
 #pragma unroll
         for (int v = 0; v < V; ++v) xs[J - 1][r][v] = next_x(r, v), dxs[J - 1][r][v] = 0;
-      of_x += work.x.row, of_y += work.y.row;
-      if (ahead && s + 1 < most + J - 1) read(s + 1);
+      of_x += work.x.row;
+      if (!strided || ((y_row + s + 1) & ((1 << shift[1]) - 1)) == 0) of_y += work.y.row;
+      if (ahead && s + 1 < rows + J - 1) read(s + 1);
       Wide line[A][R + K - 1][V], zeros = 0, x_zeros = 0;
 #pragma unroll
       for (int a = 0; a < A; ++a)
@@ -326,11 +422,11 @@ __global__ void __launch_bounds__(walk_block, sizeof(Accumulator<T>) == 8 ? 1
       careful = x_zeros == Wide(0) ? max(careful - 1, 0) : J;
       auto add = [&](auto all_finite) {
         constexpr bool finite = decltype(all_finite)::value;
-        auto has = [&](int k) { return finite || Line::has(k, walk.column, y_columns); };
+        auto has = [&](int k) { return finite || Line::has(k, y_column, y_columns, shift[2]); };
 #pragma unroll
         for (int a = 0; a < A; ++a) {
           if (!has_line(s, a)) continue;
-          if (a == A / 2 && is_index(s - above, y_rows))
+          if (a == A / 2 && is_index(s - above, rows))
 #pragma unroll
             for (int r = 0; r < R; ++r)
               if (has(side + r))
@@ -338,7 +434,7 @@ __global__ void __launch_bounds__(walk_block, sizeof(Accumulator<T>) == 8 ? 1
                 for (int v = 0; v < V; ++v) of_bias[v] += line[a][side + r][v];
 #pragma unroll
           for (int j = 0; j < J; ++j) {
-            if (!finite && !is_index(s - (J - 1) + j, rows)) continue;
+            if (!finite && !is_index(s - (J - 1) + j - first_row, x_rows)) continue;
             Wide factor[K][V];
             shared.factors.row(block.lane, a * J + j, factor);
 #pragma unroll
@@ -346,7 +442,8 @@ __global__ void __launch_bounds__(walk_block, sizeof(Accumulator<T>) == 8 ? 1
 #pragma unroll
               for (int r = 0; r < R; ++r) {
                 const int k = r + K - 1 - c;
-                if (!has(k) || (!finite && !Own::has(r, walk.column, x_columns))) continue;
+                if (!has(k) || (!finite && !(Own::has(r, x_column, x_columns, 0) && work.taps.number(a, j, c) >= 0)))
+                  continue;
 #pragma unroll
                 for (int v = 0; v < V; ++v) {
                   dxs[j][r][v] += factor[c][v] * line[a][k][v];
@@ -361,8 +458,8 @@ __global__ void __launch_bounds__(walk_block, sizeof(Accumulator<T>) == 8 ? 1
         add(std::true_type{});
       else
         add(std::false_type{});
-      if (is_index(s - (J - 1), rows)) {
-        Columns::write(to, work.x.column, walk.column, x_columns, dxs[0]);
+      if (is_index(s - (J - 1) - first_row, x_rows)) {
+        Columns::write(to, work.x.column, x_column, x_columns, dxs[0]);
         to += work.x.row;
       }
 #pragma unroll
@@ -398,41 +495,59 @@ __global__ void __launch_bounds__(walk_block, sizeof(Accumulator<T>) == 8 ? 1
   for (int e = threadIdx.x; e < (taps + 1) * channels; e += walk_block) {
     int slot = e / channels, c = e - slot * channels;
     if (block.first_channel + c >= work.channels) continue;
+    int row = slot / K, a = row / J;
+    int to = slot == taps ? int(work.taps.count) : work.taps.number(a, row - a * J, slot - row * K);
+    if (to < 0) continue;
     Wide total = 0;
 #pragma unroll
     for (int w = 0; w < warps; ++w) total += shared.of_warps[w][slot][c];
-    parts[((block.group * work.ranges + block.range) * (taps + 1) + slot) * work.channels + block.first_channel + c] =
-        total;
+    parts[((block.group * work.ranges + block.range) * (work.taps.count + 1) + to) * work.channels +
+          block.first_channel + c] = total;
   }
 }
 
-// Windows of 49 doubles and as many sums would not be in registers.
+// Whether that is the window itself.
+inline bool has_own_window(const DepthwiseShape& shape) {
+  int64_t size = walk_window(shape);
+  return shape.window[2] == size && (shape.window[1] == size || shape.window[1] == 1);
+}
+
+// Windows of 49 doubles and as many sums would not be in registers. Strides are backward's.
 template <class T>
 bool has_walks(const DepthwiseShape& shape) {
-  constexpr int64_t most = int64_t(1) << 29;
-  int64_t size = shape.window[2];
-  for (int a = 0; a < 3; ++a) {
-    bool is_window = shape.window[a] == (a == 0 ? 3 : size) && (a > 0 || (size == 3 && shape.window[1] == 3));
-    if (shape.in[a] >= most || shape.out[a] >= most || shape.stride[a] != 1 || shape.dilation[a] != 1 ||
-        shape.before[a] != shape.window[a] / 2 || !(is_window || (a < 2 && shape.window[a] == 1)))
-      return false;
-  }
-  return (size == 3 || size == 5 || size == 7) && shape.multiplier == 1 &&
-         (sizeof(Accumulator<T>) == 4 || shape.window[1] < 7);
+  constexpr int64_t most = int64_t(1) << 28;
+  int64_t rows = span_of(shape, 1), size = std::max(rows, span_of(shape, 2)), planes = span_of(shape, 0);
+  for (int a = 0; a < 3; ++a)
+    if (shape.in[a] >= most || shape.out[a] >= most || shape.before[a] >= most || shape.stride[a] > 2) return false;
+  return shape.multiplier == 1 && size > 1 && size <= 7 && (planes == 1 || (planes <= 3 && size <= 3)) &&
+         (sizeof(Accumulator<T>) == 4 || rows == 1 || size <= 5);
 }
 
 template <int R>
 bool are_columns_aligned(const DepthwiseShape& shape) {
-  return !shape.channels_last && shape.in[2] % R == 0 && shape.out[2] == shape.in[2];
+  return !shape.channels_last && shape.in[2] % R == 0 && shape.out[2] == shape.in[2] && shape.stride[2] == 1 &&
+         walk_begin(shape, 2, walk_window(shape)) == 0;
 }
 
-// Forward: walks of one row, and along columns that are not aligned, save nothing (of 16 bits and windows of 3, they
-// do).
+// Whether there are patches of such windows (stencil_window_planes_cuda.h), whose indices along an axis are 32 bits:
+// with strides of 1 of the kernels' own ones.
+inline bool has_patches(const DepthwiseShape& shape) {
+  constexpr int64_t most = int64_t(1) << 29;
+  int64_t rows = span_of(shape, 1), size = std::max(rows, span_of(shape, 2)), step = shape.stride[2];
+  for (int a = 1; a < 3; ++a)
+    if (shape.in[a] >= most || shape.out[a] >= most || shape.before[a] >= most) return false;
+  return !shape.channels_last && size > 1 && size <= 7 && (rows == 1 || shape.stride[1] == step) &&
+         (step == 2 || (step == 1 && has_own_window(shape))) && walk_begin(shape, 2, walk_window(shape)) == 0;
+}
+
+// Forward, walks of one row, and along columns that are not aligned, save nothing where there are patches (of 16 bits
+// and windows of 3, they do).
 template <class T>
 bool has_walks_forward(const DepthwiseShape& shape) {
+  if (!has_walks<T>(shape) || shape.stride[0] * shape.stride[1] * shape.stride[2] != 1) return false;
   bool is_one_row = shape.window[1] == 1 && shape.batches == 1 && shape.out[1] == 1;
-  return has_walks<T>(shape) && !is_one_row &&
-         (shape.channels_last || are_columns_aligned<4>(shape) || (sizeof(T) == 2 && shape.window[2] == 3));
+  return !has_patches(shape) ||
+         (!is_one_row && (are_columns_aligned<4>(shape) || (sizeof(T) == 2 && walk_window(shape) == 3)));
 }
 
 // Calls run(A, J, K).
@@ -440,35 +555,40 @@ template <class T, class Run>
 Status by_walk_window(const DepthwiseShape& shape, const Run& run) {
   using One = std::integral_constant<int, 1>;
   auto of_size = [&](auto k) {
-    if (shape.window[1] == 1) return run(One{}, One{}, k);
+    if (shape.window[1] == 1 && shape.window[0] == 1) return run(One{}, One{}, k);
     if constexpr (k == 3)
-      if (shape.window[0] == 3) return run(k, k, k);
+      if (shape.window[0] > 1) return run(k, k, k);
     if constexpr (k < 7 || sizeof(Accumulator<T>) == 4) return run(One{}, k, k);
     return Status{"a window without walks"};
   };
-  if (shape.window[2] == 3) return of_size(std::integral_constant<int, 3>{});
-  if (shape.window[2] == 5) return of_size(std::integral_constant<int, 5>{});
+  int64_t size = walk_window(shape);
+  if (size == 3) return of_size(std::integral_constant<int, 3>{});
+  if (size == 5) return of_size(std::integral_constant<int, 5>{});
   return of_size(std::integral_constant<int, 7>{});
 }
 
 // Calls run(R, columns).
-template <int A, int J, int K, class T, class Run>
+template <int A, int J, int K, bool is_forward, class T, class Run>
 Status by_walk_columns(const DepthwiseShape& shape, const Run& run) {
   auto of_first = [&](auto r) { return run(r, AlignedColumns<r, T>{}); };
-  auto of_any = [&](auto v) {
+  auto of_any = [&](auto v, auto strided) {
     constexpr int R = 4;
-    return run(std::integral_constant<int, R>{}, SpreadColumns<R, v, T>{});
+    return run(std::integral_constant<int, R>{}, SpreadColumns<R, v, strided, T>{});
   };
+  using One = std::integral_constant<int, 1>;
   constexpr int R = sizeof(T) == 2 && K == 3 && A == 1 ? 8 : 4;
+  if constexpr (!is_forward)
+    if (shape.stride[0] * shape.stride[1] * shape.stride[2] > 1) return of_any(One{}, std::true_type{});
   if (are_columns_aligned<R>(shape)) return of_first(std::integral_constant<int, R>{});
   if constexpr (K == 3 && A == 1)
-    if (shape.channels_last && shape.channels % 2 == 0) return of_any(std::integral_constant<int, 2>{});
-  return of_any(std::integral_constant<int, 1>{});
+    if (shape.channels_last && shape.channels % 2 == 0)
+      return of_any(std::integral_constant<int, 2>{}, std::false_type{});
+  return of_any(One{}, std::false_type{});
 }
 
-// Of `blocks` blocks of a group, at least so many rows a walk.
-template <int R, int V>
-WindowWalks window_walks_of(const DepthwiseShape& shape, int64_t most_ranges, int64_t least_rows) {
+// Of `blocks` blocks of a group, at least so many rows a walk. Forward, walks are along y alone.
+template <int A, int J, int K, int R, int V>
+WindowWalks window_walks_of(const DepthwiseShape& shape, bool is_forward, int64_t most_ranges, int64_t least_rows) {
   WindowWalks work{};
   int64_t batches = shape.batches, in[3], out[3];
   std::copy(shape.in, shape.in + 3, in), std::copy(shape.out, shape.out + 3, out);
@@ -478,8 +598,20 @@ WindowWalks window_walks_of(const DepthwiseShape& shape, int64_t most_ranges, in
                      extent[2] * apart, apart};
   };
   work.x = steps_of(in), work.y = steps_of(out);
+  const int64_t sizes[3] = {A, J, K};
+  int64_t extent[3];
+  work.taps = WindowTaps(shape, sizes);
+  for (int a = 0; a < 3; ++a) {
+    int64_t begin = walk_begin(shape, a, sizes[a]);
+    int64_t least = is_forward ? begin : std::min<int64_t>(begin, 0);
+    work.x_begin[a] = int(-least), work.y_begin[a] = int(begin - least), work.shift[a] = shape.stride[a] == 2;
+    extent[a] = begin - least + (out[a] > 0 ? (out[a] - 1) * shape.stride[a] + 1 : 0);
+    if (!is_forward) extent[a] = std::max(extent[a], in[a] - least);
+  }
   // Of sequences, walks go from one batch to the next.
-  if (in[0] * in[1] * out[0] * out[1] == 1 && shape.window[1] == 1 && batches < (int64_t(1) << 29)) {
+  if (in[0] * in[1] * out[0] * out[1] == 1 && extent[0] * extent[1] == 1 && J == 1 &&
+      shape.before[0] + shape.before[1] == 0 && batches < (int64_t(1) << 28)) {
+    extent[1] = batches;
     in[1] = out[1] = batches;
     work.x.row = work.x.sequence, work.y.row = work.y.sequence;
     work.x.sequence *= batches, work.y.sequence *= batches;
@@ -487,11 +619,12 @@ WindowWalks window_walks_of(const DepthwiseShape& shape, int64_t most_ranges, in
   }
   work.channels = shape.channels, work.batches = batches;
   for (int a = 0; a < 3; ++a) work.in[a] = int(in[a]), work.out[a] = int(out[a]);
+  work.all_rows = int(extent[1]);
   work.of_tap = shape.channels_last ? shape.channels : 1, work.of_channel = shape.channels_last ? 1 : shape.taps();
   work.lanes = shape.channels_last ? stencil_lanes<V>(shape.channels) : 1;
   work.tiles = ceil_div(shape.channels, work.lanes * V);
-  work.strips = int(ceil_div(std::max(in[2], out[2]), R)), work.planes = std::max(work.in[0], work.out[0]);
-  int64_t rows = std::max(in[1], out[1]), workers = walk_block / work.lanes;
+  work.strips = int(ceil_div(extent[2], R)), work.planes = int(extent[0]);
+  int64_t rows = extent[1], workers = walk_block / work.lanes;
   int64_t columns = std::max<int64_t>(1, batches * work.planes * work.strips);
   int64_t most_chunks = std::max<int64_t>(1, most_ranges * workers / columns);
   int64_t chunks = std::clamp<int64_t>(rows / least_rows, 1, most_chunks);
@@ -513,20 +646,24 @@ template <class T>
 Status run_walks(const Executor& executor, const Depthwise<T>& conv, const T* bias, T* y) {
   const DepthwiseShape& shape = conv.shape;
   return by_walk_window<T>(shape, [&](auto a, auto j, auto k) {
-    return by_walk_columns<a, j, k, T>(shape, [&](auto r, auto columns) {
+    return by_walk_columns<a, j, k, true, T>(shape, [&](auto r, auto columns) {
       using Columns = decltype(columns);
       // Several blocks for each that runs at a time.
       constexpr int64_t enough = 2048;
       int64_t tiles = ceil_div(shape.channels, shape.channels_last ? 32 * Columns::V : 1);
-      auto work = window_walks_of<r, Columns::V>(shape, ceil_div(enough, std::max<int64_t>(1, tiles)), 2 * j);
+      auto work =
+          window_walks_of<a, j, k, r, Columns::V>(shape, true, ceil_div(enough, std::max<int64_t>(1, tiles)), 2 * j);
       work.of_range = std::min<int64_t>(work.of_range, walk_block / work.lanes);
       work.ranges = work.walks > 0 ? ceil_div(work.walks, work.of_range) : 0;
       int64_t blocks = shape.groups * work.ranges * work.tiles;
       if (!is_grid(blocks)) return too_large();
-      if (blocks > 0)
-        window_walks<a, j, k, r, Columns>
-            <<<unsigned(blocks), walk_block, 0, executor.stream>>>(work, conv.x, conv.weight, bias, y);
-      return launched();
+      auto launch = [&](auto whole) {
+        if (blocks > 0)
+          window_walks<a, j, k, r, whole, Columns>
+              <<<unsigned(blocks), walk_block, 0, executor.stream>>>(work, conv.x, conv.weight, bias, y);
+        return launched();
+      };
+      return work.taps.is_whole ? launch(std::true_type{}) : launch(std::false_type{});
     });
   });
 }
@@ -537,9 +674,9 @@ Status run_walks_backward(const Executor& executor, const Depthwise<T>& conv, co
                           int64_t& ranges) {
   const DepthwiseShape& shape = conv.shape;
   return by_walk_window<T>(shape, [&](auto a, auto j, auto k) {
-    return by_walk_columns<a, j, k, T>(shape, [&](auto r, auto columns) {
+    return by_walk_columns<a, j, k, false, T>(shape, [&](auto r, auto columns) {
       using Columns = decltype(columns);
-      auto work = window_walks_of<r, Columns::V>(shape, ranges, 4 * j);
+      auto work = window_walks_of<a, j, k, r, Columns::V>(shape, false, ranges, 4 * j);
       ranges = work.ranges;
       int64_t blocks = shape.groups * ranges * work.tiles;
       if (!is_grid(blocks)) return too_large();

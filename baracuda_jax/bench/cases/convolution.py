@@ -142,6 +142,6 @@ def benchmarks(size):
         torch_conv = lambda torch, *arrays: torch.nn.functional.conv2d(*arrays, 1, 1)
         yield _benchmark("conv_2d_direct", 2, size, 3, _lax(2, 1, 3), torch_conv, dtype, padding=1)
         yield _deformable(size, dtype)
-        for rank, window in ((1, 3), (2, 3), (2, 7), (3, 3)):
+        for rank, window in ((1, 3), (2, 3), (2, 4), (2, 7), (3, 3)):
             for channels_last in (False, True):
                 yield depthwise(rank, DEPTHWISE[size][rank], window, dtype, channels_last)

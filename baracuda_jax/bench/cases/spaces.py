@@ -399,7 +399,7 @@ SPACES = {
     "packed columns": Space(_packed_columns, (1, 4, 16, 64)),
     "unpacked": Space(_unpacked),
     "causal convolution": Space(_causal, (16, 256, 4096)),
-    "depthwise convolution": Space(_depthwise, (3, 7)),
+    "depthwise convolution": Space(_depthwise, (3, 4, 7)),
     "recurrence": Space(_recurrences, (16, 256, 4096)),
     "chunks": Space(_chunks, (64, 512, 4096)),
     "bits": Space(lambda sizes, dtype: [random.bits(sizes.elements)], dtypes=("uint32",)),

@@ -2,6 +2,11 @@
 #include "depthwise.h"
 
 namespace baracuda {
+
+// Elsewhere (depthwise_half.cc).
+extern template Status stencil_window(const Executor&, const Depthwise<Half>&, const Half*, Half*);
+extern template Status stencil_window(const Executor&, const Depthwise<BFloat16>&, const BFloat16*, BFloat16*);
+
 namespace {
 
 ffi::Error depthwise_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer weight, ffi::AnyBuffer bias,

@@ -2,6 +2,12 @@
 #include "depthwise.h"
 
 namespace baracuda {
+
+// Elsewhere (depthwise_backward_half.cc).
+extern template Status stencil_window_backward(Executor, const Depthwise<Half>&, const Half*, Half*, Half*, Half*);
+extern template Status stencil_window_backward(Executor, const Depthwise<BFloat16>&, const BFloat16*, BFloat16*,
+                                               BFloat16*, BFloat16*);
+
 namespace {
 
 ffi::Error depthwise_backward_handler(Device device, ffi::AnyBuffer x, ffi::AnyBuffer weight, ffi::AnyBuffer dy,

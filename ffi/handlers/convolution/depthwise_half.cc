@@ -1,0 +1,9 @@
+// Depthwise convolutions of floats of 16 bits.
+#include "depthwise.h"
+
+namespace baracuda {
+
+template Status stencil_window(const Executor&, const Depthwise<Half>&, const Half*, Half*);
+template Status stencil_window(const Executor&, const Depthwise<BFloat16>&, const BFloat16*, BFloat16*);
+
+}  // namespace baracuda
