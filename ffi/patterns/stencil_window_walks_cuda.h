@@ -176,13 +176,13 @@ struct WalkFactors {
   Wide factor[V][Columns::most_lanes][of_window];
 
   // Whether all of the block are finite.
-  __device__ bool read(const WindowWalks& work, const T* weight, int64_t first_channel) {
+  __device__ bool read(bool is_whole, const WindowWalks& work, const T* weight, int64_t first_channel) {
     int channels = work.lanes * V;
     Wide zeros = 0;
     for (int e = threadIdx.x; e < channels * A * J * K; e += walk_block) {
       int tap = e / channels, c = e - tap * channels, row = tap / K;
       if (first_channel + c >= work.channels) continue;
-      int a = row / J, number = work.taps.is_whole ? tap : work.taps.number(a, row - a * J, tap - row * K);
+      int a = row / J, number = is_whole ? tap : work.taps.number(a, row - a * J, tap - row * K);
       Wide value = 0;
       if (number >= 0) value = Wide(weight[(first_channel + c) * work.of_channel + number * work.of_tap]);
       factor[c % V][c / V][row * of_row + tap - row * K] = value, zeros += value * Wide(0);
@@ -243,7 +243,7 @@ __global__ void __launch_bounds__(walk_block)
   constexpr int V = Columns::V, above = J / 2;
   __shared__ __align__(16) WalkFactors<A, J, K, Columns, T> factors;
   const WalkBlock block(work, V);
-  factors.read(work, weight + block.group * work.channels * work.taps.count, block.first_channel);
+  factors.read(is_whole, work, weight + block.group * work.channels * work.taps.count, block.first_channel);
   const int64_t channel = block.first_channel + block.lane * V;
   if (channel >= work.channels) return;
   Wide of_bias[V];
@@ -353,8 +353,8 @@ __global__ void __launch_bounds__(walk_block, sizeof(Accumulator<T>) == 8 ? 1
     Wide of_warps[warps][taps + 1][most_channels];
   } shared;
   const WalkBlock block(work, V);
-  const bool are_finite =
-      shared.factors.read(work, weight + block.group * work.channels * work.taps.count, block.first_channel);
+  const bool are_finite = shared.factors.read(
+      work.taps.is_whole, work, weight + block.group * work.channels * work.taps.count, block.first_channel);
   const int64_t channel = block.first_channel + block.lane * V, group = block.group * work.batches;
   const int64_t end = channel < work.channels ? min((block.range + 1) * work.of_range, work.walks) : 0;
   Wide sums[A][J][K][V] = {}, of_bias[V] = {};
@@ -495,8 +495,9 @@ __global__ void __launch_bounds__(walk_block, sizeof(Accumulator<T>) == 8 ? 1
   for (int e = threadIdx.x; e < (taps + 1) * channels; e += walk_block) {
     int slot = e / channels, c = e - slot * channels;
     if (block.first_channel + c >= work.channels) continue;
-    int row = slot / K, a = row / J;
-    int to = slot == taps ? int(work.taps.count) : work.taps.number(a, row - a * J, slot - row * K);
+    int row = slot / K, a = row / J, to = slot;
+    if (!work.taps.is_whole)
+      to = slot == taps ? int(work.taps.count) : work.taps.number(a, row - a * J, slot - row * K);
     if (to < 0) continue;
     Wide total = 0;
 #pragma unroll
