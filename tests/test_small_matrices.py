@@ -261,7 +261,7 @@ def test_qr_is_lapacks(shape, dtype):
     packed, tau = _native(bj.geqrf, x)
     _near(packed.mT, [h for h, _ in raw], dtype, 80)
     np.testing.assert_allclose(tau, [tau for _, tau in raw], atol=60 * EPS[dtype])
-    _near(_native(bj.qr, x, mode="r"), np.linalg.qr(wide, "r"), dtype, 40)
+    _near(_native(bj.qr, x, mode="r"), np.linalg.qr(wide, "r"), dtype, 80)
     for mode in ("reduced", "complete"):
         q, r = _native(bj.qr, x, mode=mode)
         _near(q @ r, x, dtype, 20)

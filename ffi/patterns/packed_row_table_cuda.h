@@ -26,8 +26,6 @@ inline constexpr bool packed_table_serves = Format::has_table && Format::has_arr
 
 inline constexpr int packed_table_warps = 16, packed_table_rows = 8, packed_table_copies = 16;
 inline constexpr uint32_t packed_table_bytes = 256 * packed_table_copies * uint32_t(sizeof(float2));
-// Where the pairs are in shared memory: a multiple of their bytes, so that an address is put together by its bits.
-inline constexpr uint32_t packed_table_at = packed_table_bytes, packed_table_statics = 1024;
 
 // Of eight sums a lane, the sum over all lanes of sum number lane / 4.
 __device__ inline float sum_of_eight(float (&sums)[8], int lane) {
@@ -67,10 +65,10 @@ __device__ float selected_entry(int i) {
 
 // Pairs of which the high four bits are the first.
 template <class Format>
-__device__ void fill_pairs() {
+__device__ void fill_pairs(uint32_t table) {
   constexpr int at_once = 32 * packed_table_warps / packed_table_copies;
   static_assert(at_once == 32);
-  auto to = static_cast<float2*>(__cvta_shared_to_generic(packed_table_at)) + threadIdx.x;
+  auto to = static_cast<float2*>(__cvta_shared_to_generic(table)) + threadIdx.x;
   float low = selected_entry<Format>(threadIdx.x / packed_table_copies % 16);
 #pragma unroll
   for (int k = 0; k < 8; ++k) {
@@ -93,6 +91,9 @@ __global__ void __launch_bounds__(32 * packed_table_warps, 1)
   int64_t first_of_block = int64_t(blockIdx.x) * rows_of_block;
   int rows = int(min(int64_t(rows_of_block), work.rows - first_of_block)), steps = (rows + together - 1) / together;
   uint32_t row_bytes = uint32_t(work.blocks * Format::bytes), groups = uint32_t(work.groups);
+  // Pairs begin at a multiple of their bytes, so that an address is put together by its bits.
+  uint32_t sums_end = uint32_t(__cvta_generic_to_shared(partial + chunks * rows_of_block));
+  uint32_t pairs = (sums_end + packed_table_bytes - 1) & ~(packed_table_bytes - 1);
   if (threadIdx.x < 16) table[threadIdx.x] = selected_entry<Format>(threadIdx.x);
 
   for (int64_t batch = blockIdx.z; batch < work.batches; batch += gridDim.z) {
@@ -132,7 +133,7 @@ __global__ void __launch_bounds__(32 * packed_table_warps, 1)
         to.scale[k] = scale_from[of * groups];
       }
     };
-    uint32_t of_lane = packed_table_at + lane % packed_table_copies * uint32_t(sizeof(float2));
+    uint32_t of_lane = pairs + lane % packed_table_copies * uint32_t(sizeof(float2));
     auto multiply = [&](const Rows& of, bool there, float* sums) {
 #pragma unroll
       for (int k = 0; k < half; ++k) {
@@ -159,7 +160,7 @@ __global__ void __launch_bounds__(32 * packed_table_warps, 1)
       fetch(first, chunk, step * together);
       load_x(chunk);
     }
-    fill_pairs<Format>();
+    fill_pairs<Format>(pairs);
     __syncthreads();
     for (; left > 0; --left) {
       bool there = chunk * 32 + lane < blocks;
@@ -190,8 +191,8 @@ __global__ void __launch_bounds__(32 * packed_table_warps, 1)
 // How many groups of eight rows a block may have, by the room for their sums. Rows of a million columns have none.
 template <class Format>
 int64_t packed_table_groups(const PackedRows<Format>& work) {
-  constexpr int64_t group_bytes = packed_table_rows * sizeof(float);
-  return (packed_table_at - packed_table_statics) / (std::max<int64_t>(1, ceil_div(work.blocks, 32)) * group_bytes);
+  constexpr int64_t group_bytes = packed_table_rows * sizeof(float), most_bytes = 30 << 10;
+  return most_bytes / (std::max<int64_t>(1, ceil_div(work.blocks, 32)) * group_bytes);
 }
 
 // Whether the kernel is taken. On an H200, in us, with x in float32, that of packed_rows_cuda.h and this one: [1024,
@@ -209,15 +210,16 @@ bool packed_table_is_faster(const PackedRows<Format>& work) {
 template <class T, class Format>
 Status packed_row_table(const Executor& executor, const PackedRows<Format>& work) {
   constexpr int64_t most_blocks_z = 65535;
-  constexpr int bytes = packed_table_at + packed_table_bytes - packed_table_statics;
   int64_t multiprocessors = std::max(1, multiprocessors_of_device()), most = packed_table_groups(work);
   int64_t groups = ceil_div(work.rows, packed_table_rows);
   int64_t turns = ceil_div(work.batches * ceil_div(groups, most), multiprocessors);
   int64_t of_block = std::min(most, ceil_div(groups * work.batches, multiprocessors * turns));
+  int64_t sums = ceil_div(work.blocks, 32) * of_block * packed_table_rows * int64_t(sizeof(float));
+  int64_t bytes = sums + 2 * packed_table_bytes;  // pairs, wherever sums end
   auto kernel = packed_row_table_kernel<T, Format>;
   if (Status status = allow_dynamic_memory(kernel, bytes); !status.ok()) return status;
   dim3 grid(unsigned(ceil_div(groups, of_block)), 1, unsigned(std::min(work.batches, most_blocks_z)));
-  kernel<<<grid, 32 * packed_table_warps, bytes, executor.stream>>>(
+  kernel<<<grid, 32 * packed_table_warps, size_t(bytes), executor.stream>>>(
       work, int(of_block * packed_table_rows), Divisor<int32_t>(work.groups ? work.blocks / work.groups : 1));
   return launched();
 }

@@ -272,8 +272,10 @@ __global__ void __launch_bounds__(threads, blocks)
   using Block = ScatterBlock<F, threads, ahead>;
   extern __shared__ __align__(16) char memory[];
   __shared__ typename Block::Shared shared;
-  State* states = reinterpret_cast<State*>(memory);
-  Block block{f, shared, states, reinterpret_cast<uint32_t*>(states + grid.length), uint32_t(grid.slots - 1)};
+  // Owners first: states of 8 and 16 bits may end anywhere.
+  uint32_t* owners = reinterpret_cast<uint32_t*>(memory);
+  State* states = reinterpret_cast<State*>(owners + max(grid.slots, int(Block::least_slots)));
+  Block block{f, shared, states, owners, uint32_t(grid.slots - 1)};
   for (int64_t task = blockIdx.x; task < grid.tasks; task += gridDim.x) {
     int64_t row = task / grid.parts * grid.rows, begin = task % grid.parts * grid.length, reach = int64_t(1) << 31;
     int rows = int(min(shape.rows - row, int64_t(grid.rows)));
