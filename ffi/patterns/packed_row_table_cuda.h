@@ -6,7 +6,7 @@
 // eight rows are added over lanes at a time, and each step halves the lanes and the rows that a lane has.
 //
 // The items of a block are eight rows of a warp's columns, those of the same columns next to each other. Its warps take
-// equal parts of them and add up what they have of each row, and the block then adds its warps.
+// equal parts of them, and the block adds the columns of each row in their order.
 #pragma once
 
 #include "device_cuda.h"
