@@ -3,7 +3,6 @@
 import jax
 import lowering
 from examples_of import has_derivative
-from jax._src.interpreters import mlir
 from plans import example_of
 
 
@@ -15,5 +14,5 @@ def test_a_program_does_not_depend_on_its_context(op, monkeypatch):
         return [jax.jit(lambda x, fun=fun: fun(x)).lower(example.x).as_text() for fun in programs]
 
     given = texts()
-    monkeypatch.setattr(mlir, "make_ir_context", lowering.make_ir_context)
+    monkeypatch.setattr(lowering.mlir, "make_ir_context", lowering.make_ir_context)
     assert texts() == given
