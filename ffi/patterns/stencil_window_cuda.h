@@ -122,6 +122,16 @@ Status by_channels(const DepthwiseShape& shape, const Run& run) {
   return run(std::integral_constant<int, 1>{});
 }
 
+// Forward, walks of one row, and along columns that are not aligned, save nothing where there are patches (of 16 bits
+// and windows of 3, they do).
+template <class T>
+bool has_walks_forward(const DepthwiseShape& shape) {
+  if (!has_walks<T>(shape) || shape.stride[0] * shape.stride[1] * shape.stride[2] != 1) return false;
+  bool is_one_row = shape.window[1] == 1 && shape.batches == 1 && shape.out[1] == 1;
+  return !has_patches(shape) ||
+         (!is_one_row && (are_columns_aligned<4>(shape) || (sizeof(T) == 2 && kernel_window(shape) == 3)));
+}
+
 }  // namespace internal
 
 template <class T>

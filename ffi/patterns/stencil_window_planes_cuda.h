@@ -10,7 +10,8 @@
 #include <algorithm>
 
 #include "../kernels/depthwise.h"
-#include "stencil_window_walks_cuda.h"
+#include "stencil_neighbors_cuda.h"
+#include "stencil_window_taps_cuda.h"
 
 namespace baracuda {
 namespace internal {
@@ -119,6 +120,17 @@ __global__ void __launch_bounds__(patch_block)
   }
 }
 
+// Whether there are patches of such windows, whose indices along an axis are 32 bits:
+// with strides of 1 of the kernels' own ones.
+inline bool has_patches(const DepthwiseShape& shape) {
+  constexpr int64_t most = int64_t(1) << 29;
+  int64_t rows = span_of(shape, 1), size = std::max(rows, span_of(shape, 2)), step = shape.stride[2];
+  for (int a = 1; a < 3; ++a)
+    if (shape.in[a] >= most || shape.out[a] >= most || shape.before[a] >= most) return false;
+  return !shape.channels_last && size > 1 && size <= 7 && (rows == 1 || shape.stride[1] == step) &&
+         (step == 2 || (step == 1 && has_own_window(shape))) && window_begin(shape, 2, kernel_window(shape)) == 0;
+}
+
 template <class T>
 bool are_rows_aligned(const DepthwiseShape& shape) {
   return shape.in[2] % patch_lanes<T> == 0 && shape.out[2] % patch_lanes<T> == 0;
@@ -127,7 +139,7 @@ bool are_rows_aligned(const DepthwiseShape& shape) {
 // Calls run(J, K, is_aligned) with constants.
 template <class Run>
 Status by_window(const DepthwiseShape& shape, bool aligned, const Run& run) {
-  int64_t size = walk_window(shape);
+  int64_t size = kernel_window(shape);
   auto of_sizes = [&](auto j, auto k) { return aligned ? run(j, k, std::true_type{}) : run(j, k, std::false_type{}); };
   auto of_size = [&](auto k) {
     return shape.window[1] == 1 ? of_sizes(std::integral_constant<int, 1>{}, k) : of_sizes(k, k);

@@ -4,8 +4,7 @@
 // with the few elements at both sides, and used for all rows of the result that it belongs to, whose sums are in
 // registers; the weights are in shared memory.
 //
-// There are kernels for windows of 3, 5 and 7, around the middle. Other ones, of even sizes or with dilation, are such
-// windows with weights of 0, and any padding is a distance between x and y.
+// There are kernels for windows of 3, 5 and 7, of which others are parts (stencil_window_taps_cuda.h).
 //
 // Backward, dx is the same sum, over dy and with the window turned over; and each element of dy that an element of x
 // meets there is also a term of dweight. So a walk has as many rows of x too, and sums for all taps. A block adds those
@@ -15,70 +14,18 @@
 
 #include <algorithm>
 
-#include "../kernels/depthwise.h"
-#include "stencil_neighbors_cuda.h"
 #include "stencil_sums_cuda.h"
+#include "stencil_window_columns_cuda.h"
+#include "stencil_window_taps_cuda.h"
 
 namespace baracuda {
 namespace internal {
 
 inline constexpr int walk_block = 128;
 
-__device__ inline bool is_index(int index, int count) { return unsigned(index) < unsigned(count); }
-
-// The same of elements that have 2^shift - 1 zeros between them.
-__device__ inline bool is_index(int index, int count, int shift) {
-  return is_index(index >> shift, count) && (index & ((1 << shift) - 1)) == 0;
-}
-
 // Distances of neighboring elements of an array along each axis.
 struct WalkSteps {
   int64_t sequence, channel, plane, row, column;
-};
-
-// How many elements a window reaches over along an axis.
-inline int64_t span_of(const DepthwiseShape& shape, int axis) {
-  return (shape.window[axis] - 1) * shape.dilation[axis] + 1;
-}
-
-// The kernel's window for it: one size along the last two axes, or one row.
-inline int64_t walk_window(const DepthwiseShape& shape) {
-  int64_t span = std::max(span_of(shape, 1), span_of(shape, 2));
-  return span <= 3 ? 3 : span <= 5 ? 5 : 7;
-}
-
-// Where the first of a window's weights is in the kernel's, of `size`: if it can be, so that x and y begin at once.
-inline int64_t first_tap(const DepthwiseShape& shape, int axis, int64_t size) {
-  return std::clamp<int64_t>(size / 2 - shape.before[axis], 0, size - span_of(shape, axis));
-}
-// Where y begins then, x beginning at 0.
-inline int64_t walk_begin(const DepthwiseShape& shape, int axis, int64_t size) {
-  return size / 2 - shape.before[axis] - first_tap(shape, axis, size);
-}
-
-// Which weights of a kernel's window are those of the one that it serves as.
-struct WindowTaps {
-  int64_t count;  // of these
-  int window[3];
-  int numbers[3][8];     // along each axis, or -1
-  bool is_whole = true;  // all are
-
-  WindowTaps() = default;
-  // Along the axes from `axis` on; along those before, there is one.
-  WindowTaps(const DepthwiseShape& shape, const int64_t (&sizes)[3], int axis = 0) : count(shape.taps()) {
-    for (int a = 0; a < 3; ++a) {
-      window[a] = int(shape.window[a]);
-      std::fill(numbers[a], numbers[a] + 8, -1);
-      int64_t first = a < axis ? 0 : first_tap(shape, a, sizes[a]), most = a < axis ? 1 : shape.window[a];
-      for (int64_t k = 0; k < most; ++k) numbers[a][first + k * shape.dilation[a]] = int(k);
-      is_whole = is_whole && (a < axis || shape.window[a] == sizes[a]);
-    }
-  }
-  // Among those that there are, or -1.
-  __device__ int number(int a, int j, int k) const {
-    int i = numbers[0][a], h = numbers[1][j], w = numbers[2][k];
-    return (i | h | w) < 0 ? -1 : (i * window[1] + h) * window[2] + w;
-  }
 };
 
 // Extents along planes, rows and columns; walks are along `strips` of columns, planes, chunks of rows and batches. What
@@ -93,77 +40,6 @@ struct WindowWalks {
   int64_t walks, ranges, of_range;
   int lanes;      // vectors of channels of a block
   int64_t tiles;  // of so many channels
-};
-
-// Columns that are neighbors in memory, R of them aligned.
-template <int R, class T>
-struct AlignedColumns {
-  static constexpr int V = 1, most_lanes = 1;
-  static constexpr bool strided = false;
-  using Wide = Accumulator<T>;
-
-  // The elements of a row that windows of K at the columns from `first` on read.
-  template <int K>
-  struct Line {
-    static constexpr int side = K / 2, of_side = K == 7 ? 4 : K == 5 ? 2 : 1;
-    Neighbors<R, T> own;
-    Neighbors<of_side, T> left, right;
-
-    __device__ void read(const T* at, int64_t, int first, int columns, int) {
-      own.read(at);
-      if (side > 0 && first > 0) left.read(at - of_side);
-      if (side > 0 && first + R < columns) right.read(at + R);
-    }
-    __device__ Wide operator()(int i, int) const {
-      return i < side ? left[of_side - side + i] : i < side + R ? own[i - side] : right[i - side - R];
-    }
-    // Whether the row has element i.
-    static __device__ bool has(int i, int first, int columns, int) {
-      return i < side ? first > 0 : i < side + R || first + R < columns;
-    }
-  };
-  static __device__ void write(T* at, int64_t, int, int, const Wide (&values)[R][1]) {
-    Vector<T, R> out;
-#pragma unroll
-    for (int r = 0; r < R; ++r) out.lane[r] = T(values[r][0]);
-    store<R>(at, out);
-  }
-};
-
-// Columns that are so far from each other, or that are not aligned, each of V neighboring channels. Of strided ones, y
-// has 2^shift - 1 zeros between two.
-template <int R, int channels, bool is_strided, class T>
-struct SpreadColumns {
-  static constexpr int V = channels, most_lanes = 32;
-  static constexpr bool strided = is_strided;
-  using Wide = Accumulator<T>;
-
-  template <int K>
-  struct Line {
-    static constexpr int side = K / 2, length = R + K - 1;
-    Neighbors<V, T> element[length];
-
-    __device__ void read(const T* at, int64_t apart, int first, int columns, int shift) {
-#pragma unroll
-      for (int i = 0; i < length; ++i)
-        if (has(i, first, columns, shift))
-          element[i].read(at + (strided ? ((first - side + i) >> shift) - (first >> shift) : i - side) * apart);
-    }
-    __device__ Wide operator()(int i, int v) const { return element[i][v]; }
-    static __device__ bool has(int i, int first, int columns, int shift) {
-      return strided ? is_index(first - side + i, columns, shift) : is_index(first - side + i, columns);
-    }
-  };
-  static __device__ void write(T* at, int64_t apart, int first, int columns, const Wide (&values)[R][V]) {
-#pragma unroll
-    for (int r = 0; r < R; ++r) {
-      if (!is_index(first + r, columns)) continue;
-      Vector<T, V> out;
-#pragma unroll
-      for (int v = 0; v < V; ++v) out.lane[v] = T(values[r][v]);
-      store<V>(at + r * apart, out);
-    }
-  }
 };
 
 // The weights of a block's channels, widened, a row of the window in words of 16 bytes. Vectors of neighboring lanes
@@ -507,12 +383,6 @@ __global__ void __launch_bounds__(walk_block, sizeof(Accumulator<T>) == 8 ? 1
   }
 }
 
-// Whether that is the window itself.
-inline bool has_own_window(const DepthwiseShape& shape) {
-  int64_t size = walk_window(shape);
-  return shape.window[2] == size && (shape.window[1] == size || shape.window[1] == 1);
-}
-
 // Windows of 49 doubles and as many sums would not be in registers. Strides are backward's.
 template <class T>
 bool has_walks(const DepthwiseShape& shape) {
@@ -522,33 +392,6 @@ bool has_walks(const DepthwiseShape& shape) {
     if (shape.in[a] >= most || shape.out[a] >= most || shape.before[a] >= most || shape.stride[a] > 2) return false;
   return shape.multiplier == 1 && size > 1 && size <= 7 && (planes == 1 || (planes <= 3 && size <= 3)) &&
          (sizeof(Accumulator<T>) == 4 || rows == 1 || size <= 5);
-}
-
-template <int R>
-bool are_columns_aligned(const DepthwiseShape& shape) {
-  return !shape.channels_last && shape.in[2] % R == 0 && shape.out[2] == shape.in[2] && shape.stride[2] == 1 &&
-         walk_begin(shape, 2, walk_window(shape)) == 0;
-}
-
-// Whether there are patches of such windows (stencil_window_planes_cuda.h), whose indices along an axis are 32 bits:
-// with strides of 1 of the kernels' own ones.
-inline bool has_patches(const DepthwiseShape& shape) {
-  constexpr int64_t most = int64_t(1) << 29;
-  int64_t rows = span_of(shape, 1), size = std::max(rows, span_of(shape, 2)), step = shape.stride[2];
-  for (int a = 1; a < 3; ++a)
-    if (shape.in[a] >= most || shape.out[a] >= most || shape.before[a] >= most) return false;
-  return !shape.channels_last && size > 1 && size <= 7 && (rows == 1 || shape.stride[1] == step) &&
-         (step == 2 || (step == 1 && has_own_window(shape))) && walk_begin(shape, 2, walk_window(shape)) == 0;
-}
-
-// Forward, walks of one row, and along columns that are not aligned, save nothing where there are patches (of 16 bits
-// and windows of 3, they do).
-template <class T>
-bool has_walks_forward(const DepthwiseShape& shape) {
-  if (!has_walks<T>(shape) || shape.stride[0] * shape.stride[1] * shape.stride[2] != 1) return false;
-  bool is_one_row = shape.window[1] == 1 && shape.batches == 1 && shape.out[1] == 1;
-  return !has_patches(shape) ||
-         (!is_one_row && (are_columns_aligned<4>(shape) || (sizeof(T) == 2 && walk_window(shape) == 3)));
 }
 
 // Calls run(A, J, K).
@@ -562,7 +405,7 @@ Status by_walk_window(const DepthwiseShape& shape, const Run& run) {
     if constexpr (k < 7 || sizeof(Accumulator<T>) == 4) return run(One{}, k, k);
     return Status{"a window without walks"};
   };
-  int64_t size = walk_window(shape);
+  int64_t size = kernel_window(shape);
   if (size == 3) return of_size(std::integral_constant<int, 3>{});
   if (size == 5) return of_size(std::integral_constant<int, 5>{});
   return of_size(std::integral_constant<int, 7>{});
@@ -603,7 +446,7 @@ WindowWalks window_walks_of(const DepthwiseShape& shape, bool is_forward, int64_
   int64_t extent[3];
   work.taps = WindowTaps(shape, sizes);
   for (int a = 0; a < 3; ++a) {
-    int64_t begin = walk_begin(shape, a, sizes[a]);
+    int64_t begin = window_begin(shape, a, sizes[a]);
     int64_t least = is_forward ? begin : std::min<int64_t>(begin, 0);
     work.x_begin[a] = int(-least), work.y_begin[a] = int(begin - least), work.shift[a] = shape.stride[a] == 2;
     extent[a] = begin - least + (out[a] > 0 ? (out[a] - 1) * shape.stride[a] + 1 : 0);
